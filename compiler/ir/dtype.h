@@ -1,0 +1,46 @@
+// Element types of tensors, from dtypes.def.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace svod {
+
+enum class DType : uint8_t {
+#define DTYPE(name, text, bytes, onnx, kind, store, compute) name,
+#include "compiler/ir/dtypes.def"
+};
+
+enum class DTypeKind : uint8_t { Bool, Int, Uint, Float };
+
+struct DTypeInfo {
+  DType dtype;
+  std::string_view text;
+  int bytes;
+  int onnx; // TensorProto.DataType
+  DTypeKind kind;
+  std::string_view store_type, compute_type;
+};
+
+const DTypeInfo& info(DType dtype);
+std::optional<DType> dtype_from_text(std::string_view text);
+std::optional<DType> dtype_from_onnx(int code);
+
+inline int byte_size(DType dtype) { return info(dtype).bytes; }
+inline bool is_float(DType dtype) { return info(dtype).kind == DTypeKind::Float; }
+inline bool is_integer(DType dtype) {
+  return info(dtype).kind == DTypeKind::Int || info(dtype).kind == DTypeKind::Uint;
+}
+
+// Calls `f` with a value-initialised element of the dtype's compute type.
+template <class F> decltype(auto) with_compute_type(DType dtype, F&& f) {
+  switch (dtype) {
+#define DTYPE(name, text, bytes, onnx, kind, store, compute)                             \
+  case DType::name: return f(compute{});
+#include "compiler/ir/dtypes.def"
+  }
+  __builtin_unreachable();
+}
+
+} // namespace svod

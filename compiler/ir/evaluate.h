@@ -1,0 +1,36 @@
+// The evaluator: runs any graph directly and slowly, node by node. It is the reference in tests
+// and the constant folder.
+#pragma once
+
+#include "compiler/ir/graph.h"
+
+namespace svod {
+
+// A dense row-major tensor that owns its bytes.
+struct Tensor {
+  DType dtype = DType::F32;
+  Shape shape;
+  std::vector<std::byte> bytes;
+};
+
+// What running a graph can meet: an index of gather or scatter outside its axis.
+struct EvaluateError {
+  NodeId node;
+};
+
+// One node's value from its inputs' values (in input order). Weight and Constant take none;
+// Input is not allowed. False: an index was out of range.
+[[nodiscard]] bool evaluate_node(const Graph& g, NodeId id,
+                                 const std::vector<const Tensor*>& inputs, Tensor& out);
+
+// The graph's outputs for the given inputs. Frees each value after its last use.
+struct Evaluated {
+  std::vector<Tensor> outputs;
+  NodeId failed = kNoNode; // node with an index out of range, outputs then empty
+};
+Evaluated evaluate(const Graph& g, const std::vector<Tensor>& inputs);
+
+// The value of a node that depends on no input.
+Tensor evaluate_known(const Graph& g, NodeId id);
+
+} // namespace svod

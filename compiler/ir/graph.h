@@ -1,0 +1,120 @@
+// The lazy graph: a hash-consed DAG of the ops in ops.def. Equal nodes are one node.
+//
+// Every node has one result, a dense row-major tensor of a dtype and a shape fixed at pack time.
+// Identity is op, dtype, shape, payload and child ids; names and provenance are side tables.
+#pragma once
+
+#include "compiler/ir/dtype.h"
+#include "compiler/support/digest.h"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace svod {
+
+using NodeId = uint32_t;
+inline constexpr NodeId kNoNode = ~0u;
+using Shape = std::vector<int64_t>;
+using Payload = std::vector<int64_t>;
+
+enum class Op : uint8_t {
+#define OP(name, text, class, arity, shape, payload) name,
+#define MAP(name, text, arity, result, cell) name,
+#include "compiler/ir/ops.def"
+};
+
+enum class OpClass : uint8_t { Source, Convert, View, Join, Reduce, Scan, Index, Order, Map };
+
+struct OpInfo {
+  std::string_view name; // enumerator
+  std::string_view text; // as printed
+  OpClass op_class;
+  int arity; // -1: one or more
+  std::string_view payload; // legend, empty for maps
+  std::string_view cell;    // C++ over a, b, c; empty unless a map
+};
+const OpInfo& info(Op op);
+inline bool is_map(Op op) { return info(op).op_class == OpClass::Map; }
+inline bool is_reduce(Op op) { return info(op).op_class == OpClass::Reduce; }
+inline bool is_view(Op op) { return info(op).op_class == OpClass::View; }
+
+struct Node {
+  Op op;
+  DType dtype;
+  Shape shape;
+  Payload payload;
+  std::vector<NodeId> inputs;
+
+  bool operator==(const Node&) const = default;
+};
+
+// Bytes known at pack time, row-major, little endian. Either a view of the mapped model file
+// (kept alive by `owner`) or owned. Unaligned: read elements with memcpy.
+struct Blob {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;
+  Digest digest; // of the bytes
+};
+
+struct GraphInput {
+  std::string name;
+  NodeId node;
+};
+struct GraphOutput {
+  std::string name;
+  NodeId node;
+};
+
+int64_t element_count(const Shape& shape);
+Shape row_major_strides(const Shape& shape);
+
+class Graph {
+public:
+  // The node with these properties, made on first use. Shapes and payloads must be valid:
+  // build.h computes them, verify() checks them.
+  NodeId intern(Node node);
+  // Adds an input; inputs are distinct nodes even when equal in type.
+  NodeId add_input(std::string name, DType dtype, Shape shape);
+  void add_output(std::string name, NodeId node);
+  // Equal bytes become one blob.
+  uint32_t add_blob(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
+  uint32_t add_blob(std::vector<std::byte> bytes);
+
+  const Node& operator[](NodeId id) const { return nodes_[id]; }
+  size_t size() const { return nodes_.size(); }
+  const Blob& blob(uint32_t id) const { return blobs_[id]; }
+  size_t blob_count() const { return blobs_.size(); }
+  const std::vector<GraphInput>& inputs() const { return inputs_; }
+  const std::vector<GraphOutput>& outputs() const { return outputs_; }
+  // Points every output at `map[node]` where that is set; used by passes that rebuild a graph.
+  void set_output(size_t index, NodeId node) { outputs_[index].node = node; }
+
+  // Provenance: indices into source_names() of the ONNX nodes that asked for `id`. While a
+  // source is open, every node interned is credited to it.
+  void open_source(std::string name);
+  void close_source() { open_source_ = -1; }
+  void credit(NodeId id, const std::vector<int32_t>& sources);
+  const std::vector<int32_t>& sources(NodeId id) const { return sources_[id]; }
+  const std::vector<std::string>& source_names() const { return source_names_; }
+  void copy_source_names(const Graph& from) { source_names_ = from.source_names_; }
+
+  // Nodes reachable from the outputs, inputs before users. Deterministic.
+  std::vector<NodeId> live_nodes() const;
+
+private:
+  std::vector<Node> nodes_;
+  std::unordered_multimap<uint64_t, NodeId> interned_;
+  std::vector<Blob> blobs_;
+  std::unordered_multimap<uint64_t, uint32_t> blob_index_;
+  std::vector<GraphInput> inputs_;
+  std::vector<GraphOutput> outputs_;
+  std::vector<std::vector<int32_t>> sources_;
+  std::vector<std::string> source_names_;
+  int32_t open_source_ = -1;
+};
+
+} // namespace svod

@@ -1,0 +1,83 @@
+// What an operator's import rule sees: one ONNX node with its inputs as graph nodes. A rule is
+// a free function  void import_relu(NodeImport& node)  named in a row of onnx_ops.def; it builds
+// graph nodes with compiler/ir/build.h and calls node.output(). Every shape is static.
+//
+// A rule that cannot go on calls unsupported() (valid ONNX, not in our reach: exit 3) or
+// invalid() (the model breaks the specification: exit 1) and these do not return: they throw
+// RuleFailure, which the driver catches at the node, so that all nodes are reported at once.
+#pragma once
+
+#include "compiler/ir/build.h"
+#include "importer/model.h"
+
+#include <functional>
+
+namespace svod {
+
+struct RuleFailure {};
+
+class NodeImport {
+public:
+  Graph& g;
+  const ModelNode& model_node;
+  int64_t opset; // version of the node's domain
+
+  // Inputs. `input` of one left out is invalid().
+  size_t input_count() const { return inputs_.size(); } // trailing left-out ones not counted
+  bool has_input(size_t i) const { return i < inputs_.size() && inputs_[i] != kNoNode; }
+  NodeId input(size_t i) const;
+  DType dtype(size_t i) const { return g[input(i)].dtype; }
+  const Shape& shape(size_t i) const { return g[input(i)].shape; }
+  int64_t rank(size_t i) const { return static_cast<int64_t>(shape(i).size()); }
+  // Values that the rule must know when packing (axes, shapes, pads ...): unsupported() naming
+  // the input when it depends on the model's inputs.
+  std::vector<int64_t> known_ints(size_t i) const;
+  std::vector<double> known_floats(size_t i) const;
+
+  // Attributes, with the default of the row when absent. Types are checked against the row.
+  bool has(std::string_view name) const;
+  int64_t get_int(std::string_view name) const;
+  double get_float(std::string_view name) const;
+  std::string get_string(std::string_view name) const;
+  std::vector<int64_t> get_ints(std::string_view name) const; // empty when absent
+  std::vector<float> get_floats(std::string_view name) const;
+  std::vector<std::string> get_strings(std::string_view name) const;
+  const ModelTensor& get_tensor(std::string_view name) const;
+
+  // Results. output_count() is how many the node names; wants_output(i): it is used.
+  size_t output_count() const { return model_node.outputs.size(); }
+  bool wants_output(size_t i) const;
+  void output(size_t i, NodeId value);
+
+  [[noreturn]] void unsupported(const std::string& why) const;
+  [[noreturn]] void invalid(const std::string& why) const;
+  // Axis attribute or value in [-rank, rank) as [0, rank); invalid() outside.
+  int64_t axis(int64_t value, int64_t rank) const;
+
+  // A tensor of the model as a graph node; unsupported() for element types outside dtypes.def.
+  NodeId tensor(const ModelTensor& tensor) const;
+
+  // Filled by the driver.
+  struct AttributeRow {
+    std::string_view name;
+    AttributeType type;
+    std::string_view fallback; // text of the default, "" : none
+  };
+  NodeImport(Graph& graph, const ModelNode& node, int64_t version,
+             std::vector<NodeId> inputs, std::span<const AttributeRow> rows)
+      : g(graph), model_node(node), opset(version), inputs_(std::move(inputs)), rows_(rows) {}
+  const std::vector<NodeId>& results() const { return results_; }
+  // Set when a rule stopped.
+  mutable std::string failure;
+  mutable bool failure_is_unsupported = false;
+
+private:
+  const ModelAttribute* find(std::string_view name) const;
+  std::vector<NodeId> inputs_;
+  std::vector<NodeId> results_;
+  std::span<const AttributeRow> rows_;
+};
+
+using Rule = void (*)(NodeImport&);
+
+} // namespace svod
