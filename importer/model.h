@@ -1,5 +1,6 @@
-// An ONNX model as read from its file: the protobuf messages as plain structs, nothing decided
-// yet. Weights are views of the mapped file. Limits and hostile input: read_model.h.
+// An ONNX model as read from its file: the protobuf messages as plain structs, nothing
+// decided yet. Weights are views of the mapped file. Limits and hostile input:
+// read_model.h.
 #pragma once
 
 #include "compiler/ir/graph.h"
@@ -12,8 +13,11 @@
 
 namespace svod {
 
-// TensorProto. Exactly one data field was set; `bytes` holds the elements row-major, little
-// endian, whichever field that was (string tensors: `strings`).
+// TensorProto.DataType as text: "float8e4m3fn"; a number when it is none we know.
+std::string onnx_type_name(int onnx_type);
+
+// TensorProto. Exactly one data field was set; `bytes` holds the elements row-major,
+// little endian, whichever field that was (string tensors: `strings`).
 struct ModelTensor {
   std::string name;
   int onnx_type = 0; // TensorProto.DataType
@@ -26,8 +30,20 @@ struct ModelTensor {
 struct ModelGraph;
 
 enum class AttributeType : int { // AttributeProto.AttributeType
-  Float = 1, Int = 2, String = 3, Tensor = 4, Graph = 5, Floats = 6, Ints = 7, Strings = 8,
-  Tensors = 9, Graphs = 10, SparseTensor = 11, SparseTensors = 12, TypeProto = 13, TypeProtos = 14,
+  Float = 1,
+  Int = 2,
+  String = 3,
+  Tensor = 4,
+  Graph = 5,
+  Floats = 6,
+  Ints = 7,
+  Strings = 8,
+  Tensors = 9,
+  Graphs = 10,
+  SparseTensor = 11,
+  SparseTensors = 12,
+  TypeProto = 13,
+  TypeProtos = 14,
 };
 
 struct ModelAttribute {
@@ -45,7 +61,7 @@ struct ModelAttribute {
 };
 
 struct ModelNode {
-  std::string name, op_type, domain; // domain "ai.onnx" is stored as ""
+  std::string name, op_type, domain;        // domain "ai.onnx" is stored as ""
   std::vector<std::string> inputs, outputs; // "" : left out
   std::vector<ModelAttribute> attributes;
 };
@@ -73,7 +89,7 @@ struct ModelGraph {
 struct ModelFunction {
   std::string name, domain;
   std::vector<std::string> inputs, outputs;
-  std::vector<std::string> attributes;            // names without default
+  std::vector<std::string> attributes; // names without default
   std::vector<ModelAttribute> attribute_defaults;
   std::vector<ModelNode> nodes;
   std::map<std::string, int64_t> opsets;

@@ -1,10 +1,12 @@
-// What an operator's import rule sees: one ONNX node with its inputs as graph nodes. A rule is
-// a free function  void import_relu(NodeImport& node)  named in a row of onnx_ops.def; it builds
-// graph nodes with compiler/ir/build.h and calls node.output(). Every shape is static.
+// What an operator's import rule sees: one ONNX node with its inputs as graph nodes. A
+// rule is a free function  void import_relu(NodeImport& node)  named in a row of
+// onnx_ops.def; it builds graph nodes with compiler/ir/build.h and calls node.output().
+// Every shape is static.
 //
 // A rule that cannot go on calls unsupported() (valid ONNX, not in our reach: exit 3) or
-// invalid() (the model breaks the specification: exit 1) and these do not return: they throw
-// RuleFailure, which the driver catches at the node, so that all nodes are reported at once.
+// invalid() (the model breaks the specification: exit 1) and these do not return: they
+// throw RuleFailure, which the driver catches at the node, so that all nodes are reported
+// at once.
 #pragma once
 
 #include "compiler/ir/build.h"
@@ -23,18 +25,21 @@ public:
   int64_t opset; // version of the node's domain
 
   // Inputs. `input` of one left out is invalid().
-  size_t input_count() const { return inputs_.size(); } // trailing left-out ones not counted
+  size_t input_count() const {
+    return inputs_.size();
+  } // trailing left-out ones not counted
   bool has_input(size_t i) const { return i < inputs_.size() && inputs_[i] != kNoNode; }
   NodeId input(size_t i) const;
   DType dtype(size_t i) const { return g[input(i)].dtype; }
   const Shape& shape(size_t i) const { return g[input(i)].shape; }
   int64_t rank(size_t i) const { return static_cast<int64_t>(shape(i).size()); }
-  // Values that the rule must know when packing (axes, shapes, pads ...): unsupported() naming
-  // the input when it depends on the model's inputs.
+  // Values that the rule must know when packing (axes, shapes, pads ...): unsupported()
+  // naming the input when it depends on the model's inputs.
   std::vector<int64_t> known_ints(size_t i) const;
   std::vector<double> known_floats(size_t i) const;
 
-  // Attributes, with the default of the row when absent. Types are checked against the row.
+  // Attributes, with the default of the row when absent. Types are checked against the
+  // row.
   bool has(std::string_view name) const;
   int64_t get_int(std::string_view name) const;
   double get_float(std::string_view name) const;
@@ -54,7 +59,8 @@ public:
   // Axis attribute or value in [-rank, rank) as [0, rank); invalid() outside.
   int64_t axis(int64_t value, int64_t rank) const;
 
-  // A tensor of the model as a graph node; unsupported() for element types outside dtypes.def.
+  // A tensor of the model as a graph node; unsupported() for element types outside
+  // dtypes.def.
   NodeId tensor(const ModelTensor& tensor) const;
 
   // Filled by the driver.
@@ -65,14 +71,17 @@ public:
   };
   NodeImport(Graph& graph, const ModelNode& node, int64_t version,
              std::vector<NodeId> inputs, std::span<const AttributeRow> rows)
-      : g(graph), model_node(node), opset(version), inputs_(std::move(inputs)), rows_(rows) {}
+      : g(graph), model_node(node), opset(version), inputs_(std::move(inputs)),
+        rows_(rows) {}
   const std::vector<NodeId>& results() const { return results_; }
   // Set when a rule stopped.
   mutable std::string failure;
   mutable bool failure_is_unsupported = false;
 
 private:
+  const AttributeRow& row(std::string_view name, AttributeType type) const;
   const ModelAttribute* find(std::string_view name) const;
+  const ModelAttribute* find_or_default(const AttributeRow& row) const;
   std::vector<NodeId> inputs_;
   std::vector<NodeId> results_;
   std::span<const AttributeRow> rows_;

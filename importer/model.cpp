@@ -1,0 +1,20 @@
+// Names of ONNX's element types, for messages.
+#include "importer/model.h"
+
+namespace svod {
+
+std::string onnx_type_name(int onnx_type) {
+  // TensorProto.DataType in the order of its numbers.
+  static constexpr const char* kNames[] = {
+      "undefined",      "float32",  "uint8",        "int8",           "uint16",
+      "int16",          "int32",    "int64",        "string",         "bool",
+      "float16",        "float64",  "uint32",       "uint64",         "complex64",
+      "complex128",     "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2",
+      "float8e5m2fnuz", "uint4",    "int4",         "float4e2m1",     "float8e8m0",
+      "uint2",          "int2",     "float6e2m3",   "float6e3m2"};
+  if (onnx_type < 0 || onnx_type >= static_cast<int>(std::size(kNames)))
+    return "number " + std::to_string(onnx_type);
+  return kNames[onnx_type];
+}
+
+} // namespace svod
