@@ -1,18 +1,20 @@
-// The packed image: the one schema that packager and stub share. Plain structs at fixed offsets,
-// little endian, readable in place from flash; every table is reached by offset from the header,
-// never by pointer. Emitted kernels are called with the types at the end of this file.
+// The packed image: the one schema that packager and stub share. Plain structs at fixed
+// offsets, little endian, readable in place from flash; every table is reached by offset
+// from the header, never by pointer. Emitted kernels are called with the types at the end
+// of this file.
 //
 // History:  1  first layout
 #ifndef SVOD_FORMAT_H
 #define SVOD_FORMAT_H
 
-#include <stdint.h>
+#include "runtime_stub/types.h"
 
 #define SVOD_FORMAT_VERSION 1u
 #define SVOD_ALIGN 64u // of image, weights, arena and every slot in them
 #define SVOD_MAX_RANK 16u
 
-// A table in the image: `count` elements of one struct type, `offset` bytes from the header.
+// A table in the image: `count` elements of one struct type, `offset` bytes from the
+// header.
 struct SvodTable {
   uint32_t offset;
   uint32_t count;
@@ -27,9 +29,9 @@ struct SvodText {
 struct SvodHeader {
   uint8_t magic[8]; // "SVODIMG", 0
   uint32_t version;
-  uint32_t image_bytes;      // header and all tables
-  uint64_t weight_bytes;     // the separate weight section
-  uint64_t image_checksum;   // svod_checksum of the image with this field zero
+  uint32_t image_bytes;    // header and all tables
+  uint64_t weight_bytes;   // the separate weight section
+  uint64_t image_checksum; // svod_checksum of the image with this field zero
   uint64_t weight_checksum;
   uint8_t model_sha256[32];
   struct SvodTable entries;  // SvodEntry
@@ -47,7 +49,7 @@ struct SvodHeader {
 
 // One set of input shapes with its frozen schedule.
 struct SvodEntry {
-  uint8_t digest[16]; // of the plan
+  uint8_t digest[16];                  // of the plan
   uint32_t first_input, input_count;   // in tensors
   uint32_t first_output, output_count; // in tensors
   uint32_t first_slot, slot_count;
@@ -82,7 +84,8 @@ struct SvodSlot {
   uint64_t bytes;
 };
 
-// Allocate and Deallocate of the compiled graph are resolved into slot offsets when packing.
+// Allocate and Deallocate of the compiled graph are resolved into slot offsets when
+// packing.
 enum SvodStepKind {
   SVOD_STEP_COPY = 1,   // args: source, destination; bytes of the destination slot
   SVOD_STEP_LAUNCH = 2, // program over args, `chunks` independent parts
@@ -94,8 +97,8 @@ struct SvodStep {
   uint32_t first_arg, arg_count;
   uint32_t chunks;
   uint32_t reserved;
-  uint64_t flops; // multiply and add count one each
-  uint64_t bytes; // read and written once
+  uint64_t flops;          // multiply and add count one each
+  uint64_t bytes;          // read and written once
   struct SvodText sources; // ONNX nodes it came from, comma separated
 };
 
@@ -112,13 +115,13 @@ static_assert(sizeof(SvodStep) == 48, "layout change: new version, history line"
 static_assert(sizeof(SvodProgram) == 8, "layout change: new version, history line");
 #endif
 
-// A kernel: does part `chunk` of its step. `buffers` are the step's args resolved to addresses,
-// `scratch` belongs to the calling thread. 0, or SVOD_KERNEL_INDEX.
+// A kernel: does part `chunk` of its step. `buffers` are the step's args resolved to
+// addresses, `scratch` belongs to the calling thread. 0, or SVOD_KERNEL_INDEX.
 typedef int32_t (*SvodKernel)(void* const* buffers, void* scratch, uint32_t chunk);
 #define SVOD_KERNEL_INDEX (-5) // a data-dependent index is out of range
 
-// Emitted beside the kernels: runs `program` of CPU level number `level`. A switch, not a table
-// of pointers, so that an image needs no relocation.
+// Emitted beside the kernels: runs `program` of CPU level number `level`. A switch, not a
+// table of pointers, so that an image needs no relocation.
 typedef int32_t (*SvodLaunch)(uint32_t level, uint32_t program, void* const* buffers,
                               void* scratch, uint32_t chunk);
 

@@ -1,0 +1,33 @@
+// What this CPU can do, asked at run time, so that one program holds kernels for several
+// levels. x86 is asked by cpuid and xgetbv (the operating system must save the registers,
+// too); elsewhere a package has one level, chosen when packing, and needs nothing.
+#ifndef SVOD_CPU_H
+#define SVOD_CPU_H
+
+#include "runtime_stub/replay.h"
+
+enum SvodCpuFeature {
+  SVOD_CPU_X86_64_V2 = 1, // SSE4.2, popcnt
+  SVOD_CPU_X86_64_V3 = 2, // AVX2, FMA, BMI
+  SVOD_CPU_X86_64_V4 = 4, // AVX-512 F, BW, CD, DQ, VL
+  SVOD_CPU_AVX512_VNNI = 8,
+  SVOD_CPU_AVX_VNNI = 16,
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+uint32_t svod_cpu_features(void);
+
+// The highest packed level that runs here, -1 if none does.
+int32_t svod_choose_level(const struct SvodModel* model);
+
+// 1 when level number `level` runs here.
+int32_t svod_level_runs(const struct SvodModel* model, uint32_t level);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
