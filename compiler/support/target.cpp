@@ -1,0 +1,113 @@
+// Reads targets.def. `native` asks the CPU which of the levels it can run; the emitted
+// programs ask again when they start, so a wrong guess here costs speed, never a wrong
+// result.
+#include "compiler/support/target.h"
+
+#include "compiler/support/check.h"
+
+#include <algorithm>
+#include <sstream>
+
+namespace svod {
+
+static std::vector<std::string> words(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> out;
+  for (std::string word; in >> word;) out.push_back(word);
+  return out;
+}
+
+static std::vector<Level> all_levels() {
+  return {
+#define LEVEL(name, suffix, flags, lanes, registers, bits, fma)                          \
+  {name, suffix, words(flags), lanes, registers, bits, fma},
+#include "compiler/support/targets.def"
+  };
+}
+
+static std::vector<Level> levels_named(const std::string& names) {
+  std::vector<Level> out;
+  const std::vector<Level> all = all_levels();
+  for (const std::string& name : words(names)) {
+    auto level = std::ranges::find(all, name, &Level::name);
+    SVOD_CHECK(level != all.end()) << "targets.def: no level " << name;
+    out.push_back(*level);
+  }
+  return out;
+}
+
+static std::vector<Target> all_targets() {
+  return {
+#define TARGET(alias, triple, kind, pointer, threads, machine, eflags, emulation,        \
+               levels)                                                                   \
+  {alias,  triple,    TargetKind::kind,    pointer, threads, machine,                    \
+   eflags, emulation, levels_named(levels)},
+#include "compiler/support/targets.def"
+  };
+}
+
+static bool host_runs([[maybe_unused]] const Level& level) {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (level.name == "x86-64-v4") return __builtin_cpu_supports("x86-64-v4");
+  if (level.name == "x86-64-v3") return __builtin_cpu_supports("x86-64-v3");
+#endif
+  return true; // the weakest level of its architecture
+}
+
+static const char* host_alias() {
+#if defined(__x86_64__)
+  return "x86-64";
+#elif defined(__aarch64__)
+  return "aarch64";
+#elif defined(__riscv)
+  return "riscv64";
+#else
+#error "no row of targets.def describes this host"
+#endif
+}
+
+static Target native_target() {
+  Target target = default_target();
+  target.alias = "native";
+  while (target.levels.size() > 1 && !host_runs(target.levels.back()))
+    target.levels.pop_back();
+  target.levels.erase(target.levels.begin(), target.levels.end() - 1);
+  return target;
+}
+
+std::optional<Target> find_target(std::string_view name) {
+  if (name == "native") return native_target();
+  const std::vector<Target> all = all_targets();
+  for (const Target& target : all)
+    if (target.alias == name) return target;
+  for (const Target& target : all)
+    if (target.triple == name) return target;
+  return std::nullopt;
+}
+
+Target default_target() { return *find_target(host_alias()); }
+
+Target with_cpu(Target target, const std::string& cpu) {
+  // x86 CPUs sold for a decade have the registers of v3; only the compiler knows about
+  // more.
+  size_t base = std::min<size_t>(target.levels.size(), 2) - 1;
+  Level level = target.levels[base];
+  std::erase_if(level.flags, [](const std::string& flag) {
+    return flag.starts_with("-march=") || flag.starts_with("-mcpu=") ||
+           flag.starts_with("-mtune=");
+  });
+  level.flags.push_back((target.is_x86() ? "-march=" : "-mcpu=") + cpu);
+  level.name = cpu;
+  level.suffix = "base";
+  target.levels = {level};
+  return target;
+}
+
+std::vector<std::string> target_aliases() {
+  std::vector<std::string> out{"native"};
+  for (const Target& target : all_targets()) out.push_back(target.alias);
+  return out;
+}
+
+} // namespace svod

@@ -1,0 +1,56 @@
+// What a pack is built for: a row of targets.def with its CPU levels. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace svod {
+
+// One instruction set that every kernel of a pack is compiled for.
+struct Level {
+  std::string name;               // "x86-64-v3"
+  std::string suffix;             // "v3": ends symbols, and is what --isa names
+  std::vector<std::string> flags; // of the compiler
+  int lanes = 4;                  // floats of the vector type in emitted code
+  int registers = 8;              // floating-point registers
+  int register_bits = 32;         // of each; 32: no vectors
+  bool fma = false;               // fused multiply-add is one instruction
+};
+
+enum class TargetKind : uint8_t {
+  Linux, // static executable, static or shared library
+  Bare,  // firmware: static library
+  Wasm,
+};
+
+struct Target {
+  std::string alias;
+  std::string triple;
+  TargetKind kind = TargetKind::Linux;
+  int pointer_bits = 64;
+  int default_threads = 0; // upper bound compiled in; 0: taken at run time
+  uint16_t elf_machine = 0;
+  uint32_t elf_flags = 0;
+  std::string emulation;     // -m of the linker
+  std::vector<Level> levels; // weakest first; all read the same packed weights
+
+  bool is_x86() const { return triple.starts_with("x86_64"); }
+};
+
+// By alias, or by triple (its first row). "native" is this machine with its best level
+// only.
+std::optional<Target> find_target(std::string_view name);
+
+// This machine's architecture with all its levels: what --target defaults to.
+Target default_target();
+
+// `target` with one level, compiled for `cpu` as -mcpu names it.
+Target with_cpu(Target target, const std::string& cpu);
+
+// All aliases in table order, for messages.
+std::vector<std::string> target_aliases();
+
+} // namespace svod

@@ -1,0 +1,29 @@
+// Makes an object file that holds bytes (weights, an image) in one read-only section with
+// one hidden symbol at its start. The bytes are streamed: they are never all in our own
+// memory.
+#pragma once
+
+#include "compiler/support/target.h"
+#include "compiler/toolchain/memory_file.h"
+
+#include <functional>
+
+namespace svod {
+
+struct DataObject {
+  std::string section; // ".rodata.svod_weights"
+  std::string symbol;  // "svod_weights", hidden
+  uint64_t align = 64; // of the section
+};
+
+using ByteSink = std::function<void(std::span<const std::byte>)>;
+
+// `produce` hands all bytes, in order, to the sink it is given. ELF targets only.
+MemoryFile make_data_object(const Target& target, const DataObject& data,
+                            const std::function<void(const ByteSink&)>& produce);
+
+// The same for bytes that are in memory already.
+MemoryFile make_data_object(const Target& target, const DataObject& data,
+                            std::span<const std::byte> bytes);
+
+} // namespace svod

@@ -1,0 +1,62 @@
+// Objects to executables, libraries and archives, in this process. Inputs are in memory;
+// an output is a path that the caller renames when all went well. Thread-safe.
+#pragma once
+
+#include "compiler/support/target.h"
+#include "compiler/toolchain/memory_file.h"
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace svod {
+
+// What is linked, in this order: small objects as bytes, large ones (weights) as files.
+struct LinkInputs {
+  std::vector<std::span<const std::byte>> objects;
+  std::vector<const MemoryFile*> files;
+};
+
+struct LinkResult {
+  bool ok = false;
+  std::string diagnostics; // the linker's
+};
+
+// Hardened static PIE without libc; the entry point is _start. Linux targets.
+[[nodiscard]] LinkResult link_executable(const Target& target, const LinkInputs& inputs,
+                                         const std::string& output);
+
+// A shared object that needs no other; exports the symbols of default visibility.
+[[nodiscard]] LinkResult link_shared(const Target& target, const LinkInputs& inputs,
+                                     const std::string& soname,
+                                     const std::string& output);
+
+struct ObjectResult {
+  bool ok = false;
+  std::vector<std::byte> object;
+  std::string diagnostics;
+};
+
+// All inputs as one relocatable object, its sections still separate for a later
+// --gc-sections. Meant for code; weights stay an archive member of their own.
+[[nodiscard]] ObjectResult partial_link(const Target& target, const LinkInputs& inputs);
+
+// Makes every defined symbol local but the `keep` ones, then renames by `rename`, so that
+// two libraries of ours can stand in one program. `keep` has the names from before
+// renaming; undefined symbols stay global and may be renamed as well.
+[[nodiscard]] ObjectResult localize(std::span<const std::byte> object,
+                                    std::span<const std::string> keep,
+                                    const std::map<std::string, std::string>& rename);
+
+struct ArchiveMember {
+  std::string name;
+  std::span<const std::byte> bytes; // or, when empty,
+  const MemoryFile* file = nullptr;
+};
+
+// A static library with a symbol table; no times, owners or paths in it.
+[[nodiscard]] LinkResult write_archive(const std::string& output,
+                                       std::span<const ArchiveMember> members);
+
+} // namespace svod
