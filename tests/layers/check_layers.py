@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Reads every #include of the tree and holds it against the layers.
+
+Data flows one way (STYLE: onnx -> Graph -> ... -> Image), so a folder may only see the folders before it.
+SEES lists them; DOORS lists the one place where each third-party header may be named. Anything not
+listed is refused, so a new folder or library has to be written down here first.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+SUPPORT, IR = "compiler/support", "compiler/ir"
+COMPILER = [SUPPORT, IR, "compiler/rewrite", "compiler/fuse", "compiler/schedule",
+            "compiler/codegen", "compiler/toolchain", "compiler"]
+
+# What each folder may see besides itself. A path that names a file allows that file alone.
+SEES = {
+    SUPPORT: [],
+    IR: [SUPPORT],
+    "importer": [SUPPORT, IR],
+    "compiler/rewrite": [SUPPORT, IR],
+    "compiler/fuse": [SUPPORT, IR, "compiler/rewrite"],
+    "compiler/schedule": [SUPPORT, IR, "compiler/fuse"],
+    "compiler/codegen": [SUPPORT, IR, "compiler/schedule"],
+    "compiler/toolchain": [SUPPORT, "compiler/codegen"],
+    "compiler": COMPILER,
+    "packager": COMPILER + ["importer", "runtime_stub/format.h"],
+    "runtime_stub": [],
+    "tests": COMPILER + ["importer", "packager", "runtime_stub"],
+}
+
+# Header pattern -> files or folders that may include it.
+DOORS = {
+    r"google/protobuf/|.*\.pb\.h$|onnx/": ["importer"],
+    r"clang/": ["compiler/toolchain", "compiler/codegen/check_cpp.cpp"],
+    r"llvm/": ["compiler/toolchain", "compiler/codegen/check_cpp.cpp"],
+    r"lld/": ["compiler/toolchain"],
+    r"CLI/": ["packager/options.cpp"],
+    r"zstd\.h$": ["packager/weights.cpp"],
+    r"catch2/": ["tests"],
+}
+STUB_SYSTEM = {"stdint.h", "stddef.h"}  # the stub has no library beneath it
+SYSTEM = re.compile(r"[a-z_0-9]+$|(sys|linux|arpa|netinet|asm)/[a-z_0-9]+\.h$|[a-z_0-9]+\.h$")
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
+
+
+def inside(path, places):
+    return any(path == p or path.startswith(p + "/") for p in places)
+
+
+def folder_of(path):
+    """The longest listed folder that holds the file."""
+    holders = [f for f in SEES if path.startswith(f + "/")]
+    return max(holders, key=len) if holders else None
+
+
+def fault(path, quote, header, tracked):
+    """Why this include is refused, or None."""
+    folder = folder_of(path)
+    if folder is None:
+        return "its folder is in no layer: add it to SEES"
+    for pattern, places in DOORS.items():
+        if re.match(pattern, header):
+            return None if inside(path, places) else f"its door is {' or '.join(places)}"
+    if quote == '"':
+        if header not in tracked and not header.startswith("generated/"):
+            here = str(pathlib.PurePosixPath(path).parent / header)
+            return "write it from the root" if here in tracked else "no such file from the root"
+        target = folder_of(header)
+        if target == folder or header in SEES[folder] or target in SEES[folder]:
+            return None
+        return f"{folder} may see only: {', '.join(SEES[folder]) or 'nothing'}"
+    if folder == "runtime_stub" and header not in STUB_SYSTEM:
+        return "the stub includes nothing but stdint.h and stddef.h"
+    return None if SYSTEM.match(header) else "third-party header without a door: add it to DOORS"
+
+
+def main():
+    files = subprocess.run(["git", "ls-files", "*.h", "*.cpp", "*.def", "*.c"], check=True,
+                           capture_output=True, text=True).stdout.split()
+    tracked, faults, seen = set(files), [], 0
+    for path in files:
+        text = pathlib.Path(path).read_text()
+        for match in INCLUDE.finditer(text):
+            seen += 1
+            reason = fault(path, match[1], match[2], tracked)
+            if reason:
+                line = text.count("\n", 0, match.start()) + 1
+                faults.append(f"{path}:{line}: {match[2]}: {reason}")
+    print("\n".join(faults))
+    print(f"{seen} includes in {len(files)} files, {len(faults)} against the layers")
+    return 1 if faults or not seen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
