@@ -1,9 +1,10 @@
-// Making nodes: each function computes the result's type from its inputs, folds what is known,
-// and interns the node. Callers pass valid arguments (SVOD_CHECK otherwise): faults of the
-// user's model are found in importer before these are called.
+// Making nodes: each function computes the result's type from its inputs, folds what is
+// known, and interns the node. Callers pass valid arguments (SVOD_CHECK otherwise):
+// faults of the user's model are found in importer before these are called.
 //
-// Folding here is cheap only: no-op views vanish, a view of a view becomes one where that is a
-// node, and anything computed from constants of at most kFoldElements elements is evaluated.
+// Folding here is cheap only: no-op views vanish, a view of a view becomes one where that
+// is a node, and anything computed from constants of at most kFoldElements elements is
+// evaluated.
 #pragma once
 
 #include "compiler/ir/graph.h"
@@ -24,8 +25,8 @@ NodeId tensor_i64(Graph& g, Shape shape, std::span<const int64_t> values);
 NodeId tensor_f32(Graph& g, Shape shape, std::span<const float> values);
 NodeId iota(Graph& g, DType dtype, Shape shape, int64_t axis);
 
-// Element by element. map() wants equal shapes; broadcast_map() follows numpy's rule (ONNX
-// "multidirectional broadcasting") by reshaping and expanding first.
+// Element by element. map() wants equal shapes; broadcast_map() follows numpy's rule
+// (ONNX "multidirectional broadcasting") by reshaping and expanding first.
 NodeId map(Graph& g, Op op, std::vector<NodeId> inputs);
 NodeId broadcast_map(Graph& g, Op op, std::vector<NodeId> inputs);
 NodeId cast(Graph& g, NodeId x, DType dtype);
@@ -43,32 +44,38 @@ NodeId slice(Graph& g, NodeId x, Shape start, Shape step, Shape extent);
 NodeId slice_axis(Graph& g, NodeId x, int64_t axis, int64_t start, int64_t extent);
 // Non-negative amounts; outside elements are `value` (converted to x's dtype).
 NodeId pad(Graph& g, NodeId x, Shape low, Shape high, double value);
-// Adds a last axis k of extent `size`: y[.., o at axis, .., k] = x[.., o*stride + k*dilation, ..]
-// with o in [0, (n - (size-1)*dilation - 1) / stride + 1).
-NodeId window(Graph& g, NodeId x, int64_t axis, int64_t size, int64_t stride, int64_t dilation);
+// Adds a last axis k of extent `size`: y[.., o at axis, .., k] = x[.., o*stride +
+// k*dilation, ..] with o in [0, (n - (size-1)*dilation - 1) / stride + 1).
+NodeId window(Graph& g, NodeId x, int64_t axis, int64_t size, int64_t stride,
+              int64_t dilation);
 NodeId concat(Graph& g, std::vector<NodeId> inputs, int64_t axis);
 
-// Reductions keep reduced axes with extent 1. Over an empty axis the result is the identity.
+// Reductions keep reduced axes with extent 1. Over an empty axis the result is the
+// identity.
 NodeId reduce(Graph& g, Op op, NodeId x, std::vector<int64_t> axes);
 NodeId arg_reduce(Graph& g, Op op, NodeId x, int64_t axis, bool select_last);
 NodeId scan(Graph& g, Op op, NodeId x, int64_t axis);
 
-// y[i] = data[i with axis := index[i]]. index is i64 or i32, has data's rank, and equals data's
-// shape outside `axis` (expand first). Indices are not negative; checked at run time.
+// y[i] = data[i with axis := index[i]]. index is i64 or i32, has data's rank, and equals
+// data's shape outside `axis` (expand first). Indices are not negative; checked at run
+// time.
 NodeId gather(Graph& g, NodeId data, NodeId index, int64_t axis);
 enum class Combiner : int64_t { Set, Add, Mul, Min, Max };
-NodeId scatter(Graph& g, NodeId data, NodeId index, NodeId update, int64_t axis, Combiner how);
+NodeId scatter(Graph& g, NodeId data, NodeId index, NodeId update, int64_t axis,
+               Combiner how);
 NodeId argsort(Graph& g, NodeId x, int64_t axis, bool descending);
 
 // Compositions used in more than one place.
-// Matrix product with numpy batch rules over [.., M, K] x [.., K, N]: expand, mul, sum, reshape.
+// Matrix product with numpy batch rules over [.., M, K] x [.., K, N]: expand, mul, sum,
+// reshape.
 NodeId matmul(Graph& g, NodeId a, NodeId b);
 NodeId permute_last_two(Graph& g, NodeId x);
 NodeId unsqueeze(Graph& g, NodeId x, int64_t axis);
 NodeId squeeze_axes(Graph& g, NodeId x, std::vector<int64_t> axes);
 
 // The values of a node when they are known at pack time.
-std::optional<std::vector<int64_t>> known_ints(const Graph& g, NodeId id); // any integer dtype, bool
+std::optional<std::vector<int64_t>> known_ints(const Graph& g,
+                                               NodeId id); // any integer dtype, bool
 std::optional<std::vector<double>> known_floats(const Graph& g, NodeId id); // any dtype
 bool is_known(const Graph& g, NodeId id); // a constant or a weight
 // When every element of the node is one scalar known at pack time, its bits.

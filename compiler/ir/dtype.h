@@ -37,7 +37,8 @@ inline bool is_integer(DType dtype) {
 template <class F> decltype(auto) with_compute_type(DType dtype, F&& f) {
   switch (dtype) {
 #define DTYPE(name, text, bytes, onnx, kind, store, compute)                             \
-  case DType::name: return f(compute{});
+  case DType::name:                                                                      \
+    return f(compute{});
 #include "compiler/ir/dtypes.def"
   }
   __builtin_unreachable();

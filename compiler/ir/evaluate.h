@@ -1,5 +1,5 @@
-// The evaluator: runs any graph directly and slowly, node by node. It is the reference in tests
-// and the constant folder.
+// The evaluator: runs any graph directly and slowly, node by node. It is the reference in
+// tests and the constant folder.
 #pragma once
 
 #include "compiler/ir/graph.h"
@@ -18,8 +18,8 @@ struct EvaluateError {
   NodeId node;
 };
 
-// One node's value from its inputs' values (in input order). Weight and Constant take none;
-// Input is not allowed. False: an index was out of range.
+// One node's value from its inputs' values (in input order). Weight and Constant take
+// none; Input is not allowed. False: an index was out of range.
 [[nodiscard]] bool evaluate_node(const Graph& g, NodeId id,
                                  const std::vector<const Tensor*>& inputs, Tensor& out);
 

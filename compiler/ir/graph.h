@@ -1,7 +1,8 @@
 // The lazy graph: a hash-consed DAG of the ops in ops.def. Equal nodes are one node.
 //
-// Every node has one result, a dense row-major tensor of a dtype and a shape fixed at pack time.
-// Identity is op, dtype, shape, payload and child ids; names and provenance are side tables.
+// Every node has one result, a dense row-major tensor of a dtype and a shape fixed at
+// pack time. Identity is op, dtype, shape, payload and child ids; names and provenance
+// are side tables.
 #pragma once
 
 #include "compiler/ir/dtype.h"
@@ -27,13 +28,23 @@ enum class Op : uint8_t {
 #include "compiler/ir/ops.def"
 };
 
-enum class OpClass : uint8_t { Source, Convert, View, Join, Reduce, Scan, Index, Order, Map };
+enum class OpClass : uint8_t {
+  Source,
+  Convert,
+  View,
+  Join,
+  Reduce,
+  Scan,
+  Index,
+  Order,
+  Map
+};
 
 struct OpInfo {
   std::string_view name; // enumerator
   std::string_view text; // as printed
   OpClass op_class;
-  int arity; // -1: one or more
+  int arity;                // -1: one or more
   std::string_view payload; // legend, empty for maps
   std::string_view cell;    // C++ over a, b, c; empty unless a map
 };
@@ -52,8 +63,8 @@ struct Node {
   bool operator==(const Node&) const = default;
 };
 
-// Bytes known at pack time, row-major, little endian. Either a view of the mapped model file
-// (kept alive by `owner`) or owned. Unaligned: read elements with memcpy.
+// Bytes known at pack time, row-major, little endian. Either a view of the mapped model
+// file (kept alive by `owner`) or owned. Unaligned: read elements with memcpy.
 struct Blob {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;
@@ -90,11 +101,12 @@ public:
   size_t blob_count() const { return blobs_.size(); }
   const std::vector<GraphInput>& inputs() const { return inputs_; }
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
-  // Points every output at `map[node]` where that is set; used by passes that rebuild a graph.
+  // Points every output at `map[node]` where that is set; used by passes that rebuild a
+  // graph.
   void set_output(size_t index, NodeId node) { outputs_[index].node = node; }
 
-  // Provenance: indices into source_names() of the ONNX nodes that asked for `id`. While a
-  // source is open, every node interned is credited to it.
+  // Provenance: indices into source_names() of the ONNX nodes that asked for `id`. While
+  // a source is open, every node interned is credited to it.
   void open_source(std::string name);
   void close_source() { open_source_ = -1; }
   void credit(NodeId id, const std::vector<int32_t>& sources);

@@ -1,4 +1,5 @@
-// Diagnostics carry positions in the model, not in our sources; text() is their one text form.
+// Diagnostics carry positions in the model, not in our sources; text() is their one text
+// form.
 #include "compiler/support/diags.h"
 
 #include <algorithm>

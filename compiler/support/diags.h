@@ -1,4 +1,5 @@
-// What is wrong with the user's model or command, collected so that one run shows all of it.
+// What is wrong with the user's model or command, collected so that one run shows all of
+// it.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +26,10 @@ enum class Severity : uint8_t { Error, Warning, Note };
 
 // Where in the model: printed as  node 17 'head/pool' (MaxPool)
 struct ModelPlace {
-  int64_t node = -1;     // index in its graph; -1: no node
-  std::string graph;     // path of enclosing graphs, empty for the main graph
-  std::string name;      // node name as in the model, unescaped
-  std::string op;        // operator name with its domain when not ai.onnx
+  int64_t node = -1; // index in its graph; -1: no node
+  std::string graph; // path of enclosing graphs, empty for the main graph
+  std::string name;  // node name as in the model, unescaped
+  std::string op;    // operator name with its domain when not ai.onnx
 };
 
 struct Diagnostic {
@@ -50,7 +51,8 @@ public:
   Exit exit() const;
   const std::vector<Diagnostic>& all() const { return entries_; }
 
-  // All entries, one per line, prefixed by `file`; ends with a count when there were errors.
+  // All entries, one per line, prefixed by `file`; ends with a count when there were
+  // errors.
   std::string text(const std::string& file) const;
 
 private:

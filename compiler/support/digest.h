@@ -1,4 +1,5 @@
-// Content digests: SHA-256, as specified in FIPS 180-4. Stable across builds and machines.
+// Content digests: SHA-256, as specified in FIPS 180-4. Stable across builds and
+// machines.
 #pragma once
 
 #include <array>
