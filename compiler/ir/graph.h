@@ -10,8 +10,10 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -49,6 +51,7 @@ struct OpInfo {
   std::string_view cell;    // C++ over a, b, c; empty unless a map
 };
 const OpInfo& info(Op op);
+std::optional<Op> op_from_text(std::string_view text);
 inline bool is_map(Op op) { return info(op).op_class == OpClass::Map; }
 inline bool is_reduce(Op op) { return info(op).op_class == OpClass::Reduce; }
 inline bool is_view(Op op) { return info(op).op_class == OpClass::View; }
@@ -83,8 +86,14 @@ struct GraphOutput {
 int64_t element_count(const Shape& shape);
 Shape row_major_strides(const Shape& shape);
 
+// Equal nodes have equal hashes; what interning filters by.
+uint64_t hash_node(const Node& node);
+
 class Graph {
 public:
+  // Tests pass a poor hash to see that collisions keep nodes apart.
+  explicit Graph(uint64_t (*hash)(const Node&) = hash_node) : hash_(hash) {}
+
   // The node with these properties, made on first use. Shapes and payloads must be valid:
   // build.h computes them, verify() checks them.
   NodeId intern(Node node);
@@ -118,6 +127,7 @@ public:
   std::vector<NodeId> live_nodes() const;
 
 private:
+  uint64_t (*hash_)(const Node&);
   std::vector<Node> nodes_;
   std::unordered_multimap<uint64_t, NodeId> interned_;
   std::vector<Blob> blobs_;

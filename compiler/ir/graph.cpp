@@ -1,0 +1,124 @@
+// The graph's storage. A node is found again by a hash of its properties and then
+// compared in full: the hash only filters, so a collision costs time and never merges two
+// values. Ids grow from inputs to users, so ascending id order is a topological order.
+#include "compiler/ir/graph.h"
+
+#include "compiler/support/check.h"
+
+#include <algorithm>
+
+namespace svod {
+
+int64_t element_count(const Shape& shape) {
+  int64_t count = 1;
+  for (int64_t extent : shape) count *= extent;
+  return count;
+}
+
+Shape row_major_strides(const Shape& shape) {
+  Shape strides(shape.size());
+  int64_t stride = 1;
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    strides[axis] = stride;
+    stride *= shape[axis];
+  }
+  return strides;
+}
+
+// One step of the mixing function (the finaliser of MurmurHash3's 64-bit form).
+static uint64_t mix(uint64_t state, uint64_t value) {
+  state ^= value + 0x9e3779b97f4a7c15u + (state << 6) + (state >> 2);
+  state = (state ^ (state >> 33)) * 0xff51afd7ed558ccdu;
+  state = (state ^ (state >> 33)) * 0xc4ceb9fe1a85ec53u;
+  return state ^ (state >> 33);
+}
+
+template <class List> static uint64_t mix_list(uint64_t state, const List& list) {
+  state = mix(state, list.size()); // the length keeps [1][2,3] and [1,2][3] apart
+  for (auto value : list) state = mix(state, static_cast<uint64_t>(value));
+  return state;
+}
+
+uint64_t hash_node(const Node& node) {
+  uint64_t state = mix(static_cast<uint64_t>(node.op), static_cast<uint64_t>(node.dtype));
+  state = mix_list(state, node.shape);
+  state = mix_list(state, node.payload);
+  return mix_list(state, node.inputs);
+}
+
+NodeId Graph::intern(Node node) {
+  for (NodeId input : node.inputs)
+    SVOD_CHECK(input < nodes_.size()) << info(node.op).name << " has an unknown input";
+  uint64_t hash = hash_(node);
+  auto [begin, end] = interned_.equal_range(hash);
+  NodeId id = kNoNode;
+  for (auto it = begin; it != end && id == kNoNode; ++it)
+    if (nodes_[it->second] == node) id = it->second;
+  if (id == kNoNode) {
+    SVOD_CHECK(nodes_.size() < kNoNode) << "too many nodes";
+    id = static_cast<NodeId>(nodes_.size());
+    nodes_.push_back(std::move(node));
+    sources_.emplace_back();
+    interned_.emplace(hash, id);
+  }
+  if (open_source_ >= 0) credit(id, {open_source_});
+  return id;
+}
+
+NodeId Graph::add_input(std::string name, DType dtype, Shape shape) {
+  int64_t index = static_cast<int64_t>(inputs_.size());
+  NodeId id = intern({Op::Input, dtype, std::move(shape), {index}, {}});
+  inputs_.push_back({std::move(name), id});
+  return id;
+}
+
+void Graph::add_output(std::string name, NodeId node) {
+  SVOD_CHECK(node < nodes_.size()) << "output '" << name << "' is no node";
+  outputs_.push_back({std::move(name), node});
+}
+
+uint32_t Graph::add_blob(std::span<const std::byte> bytes,
+                         std::shared_ptr<const void> owner) {
+  Digest digest = sha256(bytes);
+  auto [begin, end] = blob_index_.equal_range(digest.prefix());
+  for (auto it = begin; it != end; ++it)
+    if (blobs_[it->second].digest == digest) return it->second;
+  uint32_t id = static_cast<uint32_t>(blobs_.size());
+  blobs_.push_back({bytes, std::move(owner), digest});
+  blob_index_.emplace(digest.prefix(), id);
+  return id;
+}
+
+uint32_t Graph::add_blob(std::vector<std::byte> bytes) {
+  auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  std::span<const std::byte> view = *owner;
+  return add_blob(view, std::move(owner));
+}
+
+void Graph::open_source(std::string name) {
+  open_source_ = static_cast<int32_t>(source_names_.size());
+  source_names_.push_back(std::move(name));
+}
+
+void Graph::credit(NodeId id, const std::vector<int32_t>& sources) {
+  std::vector<int32_t>& list = sources_[id];
+  for (int32_t source : sources) {
+    auto place = std::lower_bound(list.begin(), list.end(), source);
+    if (place == list.end() || *place != source) list.insert(place, source);
+  }
+}
+
+std::vector<NodeId> Graph::live_nodes() const {
+  std::vector<bool> live(nodes_.size());
+  for (const GraphOutput& output : outputs_) live[output.node] = true;
+  std::vector<NodeId> order;
+  for (NodeId id = static_cast<NodeId>(nodes_.size()); id-- > 0;) {
+    if (!live[id]) continue;
+    order.push_back(id);
+    for (NodeId input : nodes_[id].inputs) live[input] = true;
+  }
+  std::reverse(order.begin(), order.end());
+  return order;
+}
+
+} // namespace svod
