@@ -1,0 +1,71 @@
+// What the formulas of operator rules share: half precision widened, shapes checked
+// before a node is built (the builder takes a bad shape for a bug of ours).
+#include "importer/expression.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace svod {
+
+Expr mean(Expr a, const std::vector<int64_t>& axes) {
+  int64_t count = 1;
+  for (int64_t axis : axes) count *= a.shape()[axis];
+  return sum(a, axes) / static_cast<double>(count);
+}
+
+std::vector<int64_t> axes_from(int64_t first, int64_t rank) {
+  std::vector<int64_t> axes(std::max<int64_t>(rank - first, 0));
+  std::iota(axes.begin(), axes.end(), first);
+  return axes;
+}
+
+Expr widen(Expr a) {
+  const bool half = a.dtype() == DType::F16 || a.dtype() == DType::BF16;
+  return half ? convert(a, DType::F32) : a;
+}
+
+void finish(NodeImport& node, Expr result, size_t index) {
+  node.output(index, convert(result, node.dtype(0)).id);
+}
+
+std::string shape_text(const Shape& shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i)
+    text += (i ? "," : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+Shape broadcast_shape(const NodeImport& node, const std::vector<Shape>& shapes) {
+  Shape result;
+  for (const Shape& shape : shapes) {
+    if (shape.size() > result.size())
+      result.insert(result.begin(), shape.size() - result.size(), 1);
+    const size_t lead = result.size() - shape.size();
+    for (size_t i = 0; i < shape.size(); ++i) {
+      int64_t& extent = result[lead + i];
+      if (extent == 1) extent = shape[i];
+      if (shape[i] != extent && shape[i] != 1)
+        node.invalid("shape " + shape_text(shape) + " does not broadcast with " +
+                     shape_text(result));
+    }
+  }
+  return result;
+}
+
+void require_broadcast(const NodeImport& node, const Shape& from, const Shape& to) {
+  if (broadcast_shape(node, {from, to}) != to)
+    node.invalid("shape " + shape_text(from) + " does not broadcast to " +
+                 shape_text(to));
+}
+
+void require(const NodeImport& node, bool condition, const char* otherwise) {
+  if (!condition) node.invalid(otherwise);
+}
+
+Expr per_channel(Expr vector, int64_t rank) {
+  Shape shape(rank, 1);
+  shape[1] = element_count(vector.shape());
+  return reshape(vector, shape);
+}
+
+} // namespace svod
