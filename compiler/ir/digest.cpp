@@ -1,0 +1,75 @@
+// Writes the graph in a byte encoding that mentions no ids, enumerator values, names or
+// pointers: nodes are numbered in depth-first order from the outputs, ops and dtypes are
+// written as text. The first text is the version of this encoding.
+#include "compiler/ir/digest.h"
+
+#include <map>
+
+namespace svod {
+
+// Live nodes, each after its inputs, in the order a depth-first walk from the outputs
+// leaves them.
+static std::vector<NodeId> walk_order(const Graph& g) {
+  std::vector<NodeId> order;
+  std::vector<bool> seen(g.size());
+  struct Frame {
+    NodeId node;
+    size_t next;
+  };
+  std::vector<Frame> stack; // not recursion: graphs are thousands of nodes deep
+  auto enter = [&](NodeId id) {
+    if (!seen[id]) stack.push_back({id, 0});
+    seen[id] = true;
+  };
+  for (const GraphOutput& output : g.outputs()) {
+    enter(output.node);
+    while (!stack.empty()) {
+      Frame& top = stack.back();
+      const std::vector<NodeId>& inputs = g[top.node].inputs;
+      if (top.next < inputs.size()) {
+        enter(inputs[top.next++]);
+        continue;
+      }
+      order.push_back(top.node);
+      stack.pop_back();
+    }
+  }
+  return order;
+}
+
+static void write_type(DigestWriter& out, const Node& node) {
+  out.text(info(node.dtype).text);
+  out.numbers(node.shape);
+}
+
+Digest graph_digest(const Graph& g, const GraphDigestOptions& options) {
+  DigestWriter out;
+  out.text("svod graph 1");
+  out.number(g.inputs().size());
+  for (const GraphInput& input : g.inputs()) write_type(out, g[input.node]);
+
+  std::vector<NodeId> order = walk_order(g);
+  std::vector<uint64_t> number(g.size());
+  std::map<uint32_t, uint64_t> blobs; // by first use
+  out.number(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    const Node& node = g[order[i]];
+    number[order[i]] = i;
+    out.text(info(node.op).text);
+    write_type(out, node);
+    if (node.op != Op::Weight) {
+      out.numbers(node.payload);
+    } else {
+      auto blob = static_cast<uint32_t>(node.payload[0]);
+      out.number(blobs.emplace(blob, blobs.size()).first->second);
+      if (options.weight_values) out.digest(g.blob(blob).digest);
+    }
+    out.number(node.inputs.size());
+    for (NodeId input : node.inputs) out.number(number[input]);
+  }
+  out.number(g.outputs().size());
+  for (const GraphOutput& output : g.outputs()) out.number(number[output.node]);
+  return out.finish();
+}
+
+} // namespace svod

@@ -1,0 +1,16 @@
+// The content digest of a graph: equal for graphs that compute the same by the same
+// nodes, whatever order they were built in and whatever their tensors are called.
+#pragma once
+
+#include "compiler/ir/graph.h"
+
+namespace svod {
+
+struct GraphDigestOptions {
+  // Off: only which weights share a blob counts, not the values, so that the same
+  // architecture with other weights has the same digest.
+  bool weight_values = true;
+};
+Digest graph_digest(const Graph& g, const GraphDigestOptions& options = {});
+
+} // namespace svod

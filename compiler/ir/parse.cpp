@@ -1,0 +1,283 @@
+// Parses the text form line by line: first into words, then into the parts of a node,
+// then, with dtype and inputs known, into payload numbers.
+#include "compiler/ir/parse.h"
+
+#include "compiler/ir/shape_rules.h"
+#include "compiler/ir/text.h"
+
+#include <cstring>
+#include <map>
+
+namespace svod {
+
+namespace {
+
+// Thrown inside this file to leave a line; caught in parse_graph.
+struct LineError {
+  std::string why;
+};
+
+[[noreturn]] void fail(const std::string& why) { throw LineError{why}; }
+
+using Words = std::vector<std::string_view>;
+
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+bool is_mark(char c) {
+  return c == '=' || c == ':' || c == '[' || c == ']' || c == '{' || c == '}' || c == ',';
+}
+
+Words split_words(std::string_view line) {
+  Words words;
+  size_t i = 0;
+  while (i < line.size() && line[i] != ';') {
+    if (is_space(line[i])) {
+      ++i;
+      continue;
+    }
+    size_t end = i + 1;
+    if (line[i] == '"') {
+      while (end < line.size() && line[end] != '"') ++end;
+      if (end == line.size()) fail("a name has no closing quote");
+      ++end;
+    } else if (!is_mark(line[i])) {
+      while (end < line.size() && !is_space(line[end]) && !is_mark(line[end]) &&
+             line[end] != ';')
+        ++end;
+    }
+    words.push_back(line.substr(i, end - i));
+    i = end;
+  }
+  return words;
+}
+
+// What stands between "%n =" and the end of the line.
+struct Parts {
+  std::vector<std::string_view> inputs;        // %n
+  std::string_view name, blob;                 // "x", #n
+  std::map<std::string_view, Words> arguments; // name = value, or name = [values]
+  std::optional<Words> values;                 // { values }
+  std::optional<DType> dtype;
+  std::optional<Shape> shape;
+};
+
+class Cursor {
+public:
+  explicit Cursor(const Words& words) : words_(words) {}
+  bool done() const { return next_ == words_.size(); }
+  std::string_view peek() const { return done() ? std::string_view() : words_[next_]; }
+  std::string_view take() {
+    if (done()) fail("the line ends early");
+    return words_[next_++];
+  }
+  void expect(std::string_view mark) {
+    if (done() || take() != mark) fail("expected '" + std::string(mark) + "'");
+  }
+  // Values separated by commas, up to the closing mark, which is taken too.
+  Words list(std::string_view close) {
+    Words values;
+    if (peek() == close) {
+      take();
+      return values;
+    }
+    while (true) {
+      values.push_back(take());
+      if (peek() == close) break;
+      expect(",");
+    }
+    take();
+    return values;
+  }
+
+private:
+  const Words& words_;
+  size_t next_ = 0;
+};
+
+int64_t integer(std::string_view word) {
+  auto value = int_from_text(word);
+  if (!value) fail("'" + escaped(std::string(word)) + "' is no integer");
+  return *value;
+}
+
+void parse_type(Cursor& cursor, Parts& parts) {
+  std::string_view text = cursor.take();
+  parts.dtype = dtype_from_text(text);
+  if (!parts.dtype) fail("no element type '" + escaped(std::string(text)) + "'");
+  cursor.expect("[");
+  Shape shape;
+  for (std::string_view word : cursor.list("]")) shape.push_back(integer(word));
+  parts.shape = shape;
+}
+
+Parts parse_parts(Cursor& cursor) {
+  Parts parts;
+  while (!cursor.done()) {
+    std::string_view word = cursor.take();
+    if (word == ":") {
+      parse_type(cursor, parts);
+      if (!cursor.done()) fail("something follows the type");
+    } else if (word == "{") {
+      parts.values = cursor.list("}");
+    } else if (word.front() == '%') {
+      parts.inputs.push_back(word);
+    } else if (word.front() == '"') {
+      parts.name = word;
+    } else if (word.front() == '#') {
+      parts.blob = word;
+    } else {
+      cursor.expect("=");
+      if (parts.arguments.contains(word))
+        fail("'" + escaped(std::string(word)) + "' is given twice");
+      std::string_view value = cursor.take();
+      parts.arguments[word] = value == "[" ? cursor.list("]") : Words{value};
+    }
+  }
+  return parts;
+}
+
+class Parser {
+public:
+  explicit Parser(const Graph* blobs) : blobs_(blobs) {}
+
+  void line(std::string_view text) {
+    size_t first = text.find_first_not_of(" \t\r");
+    if (first == std::string_view::npos || text[first] == '#') return;
+    Words words = split_words(text);
+    if (words.empty()) return;
+    Cursor cursor(words);
+    std::string_view head = cursor.take();
+    if (head == "output") {
+      parse_output(cursor);
+      return;
+    }
+    if (head.front() != '%') fail("a line is '%n = op ...' or 'output ...'");
+    int64_t number = integer(head.substr(1));
+    if (nodes_.contains(number)) fail(std::string(head) + " is defined twice");
+    cursor.expect("=");
+    std::string_view op_text = cursor.take();
+    auto op = op_from_text(op_text);
+    if (!op) fail("no op '" + escaped(std::string(op_text)) + "'");
+    Parts parts = parse_parts(cursor);
+    nodes_[number] = make_node(*op, parts);
+  }
+
+  Graph finish() { return std::move(g_); }
+
+private:
+  NodeId find(std::string_view word) const {
+    if (word.empty() || word.front() != '%') fail("expected a node");
+    auto it = nodes_.find(integer(word.substr(1)));
+    if (it == nodes_.end()) fail(escaped(std::string(word)) + " is not defined");
+    return it->second;
+  }
+
+  void parse_output(Cursor& cursor) {
+    std::string name;
+    if (cursor.peek().starts_with('"')) name = text_of(cursor.take());
+    g_.add_output(name, find(cursor.take()));
+    if (!cursor.done()) fail("something follows the output");
+  }
+
+  std::string text_of(std::string_view word) const {
+    auto name = unquoted(word);
+    if (!name) fail("bad escape in a name");
+    return *name;
+  }
+
+  NodeId make_node(Op op, Parts& parts) {
+    Node node{
+        op, parts.dtype.value_or(DType::F32), parts.shape.value_or(Shape()), {}, {}};
+    for (std::string_view word : parts.inputs) node.inputs.push_back(find(word));
+    bool source = info(op).op_class == OpClass::Source;
+    bool given = source || info(op).op_class == OpClass::Convert || op == Op::Reshape ||
+                 op == Op::Expand || op == Op::Slice;
+    if (given && !parts.shape) fail("the type of this op must be written");
+    if (!source && node.inputs.empty()) fail("wrong number of inputs");
+    if (op == Op::Pad) node.dtype = g_[node.inputs[0]].dtype; // its value is read with it
+    node.payload = payload(node, parts);
+    std::string why = infer_type(g_, node);
+    if (!why.empty()) fail(why);
+    if (parts.shape && (*parts.shape != node.shape || *parts.dtype != node.dtype))
+      fail("the type is " + type_text(node.dtype, node.shape));
+    if (op == Op::Input)
+      return g_.add_input(text_of(parts.name), node.dtype, std::move(node.shape));
+    return g_.intern(std::move(node));
+  }
+
+  Payload payload(const Node& node, Parts& parts) {
+    if (node.op == Op::Input) return {0};
+    if (node.op == Op::Weight) return {blob(node, parts)};
+    Payload out;
+    for (const PayloadField& field : payload_fields(node.op)) {
+      std::string_view name = field.name == "bits" ? "value" : field.name;
+      auto argument = parts.arguments.extract(name);
+      if (!argument) fail("'" + std::string(name) + "' is missing");
+      const Words& words = argument.mapped();
+      if (field.kind == PayloadField::Kind::One && words.size() != 1)
+        fail("'" + std::string(name) + "' is one number");
+      if (field.kind == PayloadField::Kind::PerAxis &&
+          words.size() != g_[node.inputs[0]].shape.size())
+        fail("'" + std::string(name) + "' is one number per axis");
+      for (std::string_view word : words)
+        out.push_back(field.name == "bits" ? static_cast<int64_t>(bits(node.dtype, word))
+                                           : integer(word));
+    }
+    if (!parts.arguments.empty())
+      fail("'" + escaped(std::string(parts.arguments.begin()->first)) +
+           "' is unknown here");
+    return out;
+  }
+
+  static uint64_t bits(DType dtype, std::string_view word) {
+    auto value = scalar_from_text(dtype, word);
+    if (!value)
+      fail("'" + escaped(std::string(word)) + "' is no " + std::string(info(dtype).text));
+    return *value;
+  }
+
+  int64_t blob(const Node& node, Parts& parts) {
+    if (parts.values) {
+      size_t size = static_cast<size_t>(byte_size(node.dtype));
+      std::vector<std::byte> bytes(parts.values->size() * size);
+      for (size_t i = 0; i < parts.values->size(); ++i) {
+        uint64_t value = bits(node.dtype, (*parts.values)[i]);
+        std::memcpy(bytes.data() + i * size, &value, size);
+      }
+      return g_.add_blob(std::move(bytes));
+    }
+    auto digest = parts.arguments.extract("sha256");
+    if (!digest || digest.mapped().size() != 1)
+      fail("a weight has { values } or sha256=");
+    for (uint32_t i = 0; blobs_ && i < blobs_->blob_count(); ++i)
+      if (blobs_->blob(i).digest.hex() == digest.mapped()[0])
+        return g_.add_blob(blobs_->blob(i).bytes, blobs_->blob(i).owner);
+    fail("the weight's values are not in the text, and no blob with its digest is at "
+         "hand");
+  }
+
+  const Graph* blobs_;
+  Graph g_;
+  std::map<int64_t, NodeId> nodes_;
+};
+
+} // namespace
+
+std::optional<Graph> parse_graph(std::string_view text, Diags& diags,
+                                 const Graph* blobs) {
+  Parser parser(blobs);
+  size_t errors = diags.error_count();
+  for (int64_t number = 1; !text.empty(); ++number) {
+    size_t end = std::min(text.find('\n'), text.size());
+    try {
+      parser.line(text.substr(0, end));
+    } catch (const LineError& error) {
+      diags.error(Exit::InvalidModel,
+                  "line " + std::to_string(number) + ": " + error.why);
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  if (diags.error_count() != errors) return std::nullopt;
+  return parser.finish();
+}
+
+} // namespace svod

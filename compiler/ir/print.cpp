@@ -1,0 +1,110 @@
+// Prints a graph. The order of lines is the order of ids, and blobs are numbered by first
+// use, so that parsing the text and printing again gives the same text.
+#include "compiler/ir/print.h"
+
+#include "compiler/ir/text.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+namespace svod {
+
+namespace {
+
+class Printer {
+public:
+  Printer(const Graph& g, const PrintOptions& options) : g_(g), options_(options) {}
+
+  std::string print() {
+    std::vector<NodeId> order = g_.live_nodes();
+    for (const GraphInput& input : g_.inputs()) order.push_back(input.node);
+    std::sort(order.begin(), order.end());
+    order.erase(std::unique(order.begin(), order.end()), order.end());
+    for (NodeId id : order) print_node(id);
+    for (const GraphOutput& output : g_.outputs())
+      out_ += "output " + quoted(output.name) + ' ' + number(output.node) + '\n';
+    return std::move(out_);
+  }
+
+private:
+  std::string number(NodeId id) const { return '%' + std::to_string(numbers_.at(id)); }
+
+  void print_node(NodeId id) {
+    const Node& node = g_[id];
+    numbers_.emplace(id, numbers_.size());
+    out_ += number(id) + " = ";
+    out_ += info(node.op).text;
+    for (NodeId input : node.inputs) out_ += ' ' + number(input);
+    print_payload(node);
+    out_ += " : " + type_text(node.dtype, node.shape);
+    if (options_.sources && !g_.sources(id).empty()) print_sources(id);
+    out_ += '\n';
+  }
+
+  void print_payload(const Node& node) {
+    size_t next = 0;
+    for (const PayloadField& field : payload_fields(node.op)) {
+      if (field.kind == PayloadField::Kind::One) {
+        print_single(node, field.name, node.payload.at(next++));
+        continue;
+      }
+      size_t count = field.kind == PayloadField::Kind::Rest
+                         ? node.payload.size() - next
+                         : g_[node.inputs.at(0)].shape.size();
+      out_ += ' ' + std::string(field.name) + "=[";
+      for (size_t i = 0; i < count; ++i)
+        out_ += (i ? "," : "") + std::to_string(node.payload.at(next++));
+      out_ += ']';
+    }
+  }
+
+  void print_single(const Node& node, std::string_view name, int64_t value) {
+    if (node.op == Op::Input)
+      out_ += ' ' + quoted(g_.inputs().at(static_cast<size_t>(value)).name);
+    else if (node.op == Op::Weight)
+      print_blob(node, static_cast<uint32_t>(value));
+    else if (name == "bits")
+      out_ += " value=" + scalar_text(node.dtype, static_cast<uint64_t>(value));
+    else
+      out_ += ' ' + std::string(name) + '=' + std::to_string(value);
+  }
+
+  void print_blob(const Node& node, uint32_t blob) {
+    auto number = blobs_.emplace(blob, blobs_.size()).first->second;
+    out_ += " #" + std::to_string(number);
+    if (element_count(node.shape) > kPrintedWeight) {
+      out_ += " sha256=" + g_.blob(blob).digest.hex();
+      return;
+    }
+    size_t size = static_cast<size_t>(byte_size(node.dtype));
+    std::span<const std::byte> bytes = g_.blob(blob).bytes;
+    out_ += " {";
+    for (size_t at = 0; at < bytes.size(); at += size) {
+      uint64_t bits = 0;
+      std::memcpy(&bits, bytes.data() + at, size);
+      out_ += (at ? ", " : "") + scalar_text(node.dtype, bits);
+    }
+    out_ += '}';
+  }
+
+  void print_sources(NodeId id) {
+    out_ += " ; from";
+    for (int32_t source : g_.sources(id))
+      out_ += ' ' + quoted(g_.source_names().at(static_cast<size_t>(source)));
+  }
+
+  const Graph& g_;
+  const PrintOptions& options_;
+  std::map<NodeId, size_t> numbers_;
+  std::map<uint32_t, size_t> blobs_;
+  std::string out_;
+};
+
+} // namespace
+
+std::string print_graph(const Graph& g, const PrintOptions& options) {
+  return Printer(g, options).print();
+}
+
+} // namespace svod
