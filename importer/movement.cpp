@@ -1,0 +1,114 @@
+// Runs: a greedy split of the positions into stretches of constant step. Nearest
+// upsampling by a whole number (0 0 1 1 2 2) is the one pattern with many runs that still
+// needs no gather.
+#include "importer/movement.h"
+
+#include "importer/rule.h"
+
+#include <algorithm>
+
+namespace svod {
+namespace {
+
+constexpr size_t kMostRuns = 16; // more slices than this cost more than one gather
+
+struct Run {
+  int64_t start, step, count;
+};
+
+std::vector<Run> runs_of(const std::vector<int64_t>& positions) {
+  std::vector<Run> runs;
+  for (size_t i = 0; i < positions.size();) {
+    Run run{positions[i], 0, 1};
+    if (i + 1 < positions.size()) run.step = positions[i + 1] - positions[i];
+    while (i + static_cast<size_t>(run.count) < positions.size() &&
+           positions[i + static_cast<size_t>(run.count)] ==
+               run.start + run.count * run.step)
+      ++run.count;
+    i += static_cast<size_t>(run.count);
+    runs.push_back(run);
+  }
+  return runs;
+}
+
+Expr take_run(Expr x, int64_t axis, const Run& run) {
+  auto at = static_cast<size_t>(axis);
+  if (run.step == 0) {
+    Shape wide = x.shape();
+    wide[at] = run.count;
+    return broadcast(cut(x, axis, run.start, 1), wide);
+  }
+  Shape start(x.shape().size(), 0), step(x.shape().size(), 1), extent = x.shape();
+  start[at] = run.start;
+  step[at] = run.step;
+  extent[at] = run.count;
+  return slice(x, start, step, extent);
+}
+
+// How often every position of 0 .. n-1 is repeated in order, 0 when that is not the
+// pattern.
+int64_t repeat_factor(const std::vector<int64_t>& positions, int64_t n) {
+  auto count = static_cast<int64_t>(positions.size());
+  if (n == 0 || count % n != 0) return 0;
+  int64_t factor = count / n;
+  for (int64_t i = 0; i < count; ++i)
+    if (positions[static_cast<size_t>(i)] != i / factor) return 0;
+  return factor;
+}
+
+Expr repeat_each(Expr x, int64_t axis, int64_t factor) {
+  Shape wide = x.shape(), flat = x.shape();
+  wide.insert(wide.begin() + axis + 1, factor);
+  flat[static_cast<size_t>(axis)] *= factor;
+  return reshape(broadcast(unsqueeze(x, axis + 1), wide), flat);
+}
+
+} // namespace
+
+Expr join(const std::vector<Expr>& parts, int64_t axis) {
+  std::vector<NodeId> ids;
+  for (Expr part : parts) ids.push_back(part.id);
+  return with(parts[0], concat(*parts[0].g, std::move(ids), axis));
+}
+
+Expr take(Expr x, int64_t axis, Expr index) {
+  int64_t count = element_count(index.shape());
+  Shape wide = x.shape();
+  wide[static_cast<size_t>(axis)] = count;
+  return gather(x, broadcast(along(index, axis, x.rank()), wide), axis);
+}
+
+Expr take(Expr x, int64_t axis, const std::vector<int64_t>& positions) {
+  auto at = static_cast<size_t>(axis);
+  if (positions.empty()) {
+    Shape none = x.shape();
+    none[at] = 0;
+    return slice(x, Shape(none.size(), 0), Shape(none.size(), 1), none);
+  }
+  std::vector<Run> runs = runs_of(positions);
+  if (runs.size() == 1) return take_run(x, axis, runs[0]);
+  int64_t factor = repeat_factor(positions, extent(x, axis));
+  if (factor > 1) return repeat_each(x, axis, factor);
+  if (runs.size() <= kMostRuns) {
+    std::vector<Expr> parts;
+    for (const Run& run : runs) parts.push_back(take_run(x, axis, run));
+    return join(parts, axis);
+  }
+  Shape shape{static_cast<int64_t>(positions.size())};
+  return take(x, axis, with(x, tensor_i64(*x.g, shape, positions)));
+}
+
+Expr wrap_index(NodeImport& node, Expr index, int64_t extent) {
+  std::optional<std::vector<int64_t>> values = known_ints(*index.g, index.id);
+  if (!values)
+    return select(less(index, 0.0), index + static_cast<double>(extent), index);
+  for (int64_t& value : *values) {
+    if (value < -extent || value >= extent)
+      node.invalid("index " + std::to_string(value) + " is outside an axis of extent " +
+                   std::to_string(extent));
+    if (value < 0) value += extent;
+  }
+  return with(index, tensor_i64(*index.g, index.shape(), *values));
+}
+
+} // namespace svod

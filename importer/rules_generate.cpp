@@ -1,0 +1,178 @@
+// Operators that make values from nothing but numbers: constants, ranges, identity
+// matrices, one-hot codes, window functions. With known arguments the builder folds them
+// away.
+#include "importer/movement.h"
+#include "importer/rule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace svod {
+namespace {
+
+DType dtype_attribute(NodeImport& node, std::string_view name, DType otherwise) {
+  if (!node.has(name)) return otherwise;
+  std::optional<DType> dtype = dtype_from_onnx(static_cast<int>(node.get_int(name)));
+  if (!dtype)
+    node.unsupported(std::string(name) + " asks for an element type not held here");
+  return *dtype;
+}
+
+int64_t known_int(NodeImport& node, size_t i) {
+  std::vector<int64_t> values = node.known_ints(i);
+  if (values.size() != 1)
+    node.invalid("input " + std::to_string(i) + " must be one number");
+  return values[0];
+}
+
+double known_float(NodeImport& node, size_t i) {
+  std::vector<double> values = node.known_floats(i);
+  if (values.size() != 1)
+    node.invalid("input " + std::to_string(i) + " must be one number");
+  return values[0];
+}
+
+// a0 - a1 cos(2 pi n / N) + a2 cos(4 pi n / N), the family of cosine windows.
+void cosine_window(NodeImport& node, double a0, double a1, double a2) {
+  DType dtype = DType::F32;
+  if (node.get_int("output_datatype") != 1)
+    dtype = dtype_attribute(node, "output_datatype", dtype);
+  int64_t size = known_int(node, 0);
+  if (size < 0) node.invalid("size is negative");
+  double period = node.get_int("periodic") ? double(size) : double(size - 1);
+  std::vector<float> window;
+  for (int64_t n = 0; n < size; ++n) {
+    double angle = 2 * std::numbers::pi * double(n) / period;
+    window.push_back(float(a0 - a1 * std::cos(angle) + a2 * std::cos(2 * angle)));
+  }
+  Expr y{&node.g, tensor_f32(node.g, {size}, window)};
+  give(node, 0, convert(y, dtype));
+}
+
+} // namespace
+
+void import_constant(NodeImport& node) {
+  Graph& g = node.g;
+  if (node.has("value")) return node.output(0, node.tensor(node.get_tensor("value")));
+  if (node.has("value_float"))
+    return node.output(0, constant(g, DType::F32, {}, node.get_float("value_float")));
+  if (node.has("value_int"))
+    return node.output(0, constant_int(g, DType::I64, {}, node.get_int("value_int")));
+  if (node.has("value_floats")) {
+    std::vector<float> values = node.get_floats("value_floats");
+    return node.output(0, tensor_f32(g, {int64_t(values.size())}, values));
+  }
+  if (node.has("value_ints")) {
+    std::vector<int64_t> values = node.get_ints("value_ints");
+    return node.output(0, tensor_i64(g, {int64_t(values.size())}, values));
+  }
+  if (node.has("value_string") || node.has("value_strings"))
+    node.unsupported("a constant of strings");
+  if (node.has("sparse_value")) node.unsupported("a sparse constant");
+  node.invalid("no value attribute is given");
+}
+
+void import_constant_of_shape(NodeImport& node) {
+  Shape shape = node.known_ints(0);
+  for (int64_t extent : shape)
+    if (extent < 0) node.invalid("the shape has a negative extent");
+  Expr value = number(node.g, DType::F32, 0);
+  if (node.has("value")) value = {&node.g, node.tensor(node.get_tensor("value"))};
+  if (element_count(value.shape()) != 1) node.invalid("value must have one element");
+  give(node, 0, broadcast(reshape(value, {}), shape));
+}
+
+// start + i * delta while that is before limit. The count needs known arguments.
+void import_range(NodeImport& node) {
+  Expr start = reshape(operand(node, 0), {}), delta = reshape(operand(node, 2), {});
+  int64_t count = 0;
+  if (is_float(start.dtype())) {
+    double from = known_float(node, 0), to = known_float(node, 1),
+           by = known_float(node, 2);
+    if (by == 0) node.invalid("delta is 0");
+    double steps = std::ceil((to - from) / by);
+    if (!(steps < 1e9)) node.invalid("the range is not of a reasonable length");
+    count = steps > 0 ? int64_t(steps) : 0;
+  } else {
+    int64_t from = known_int(node, 0), to = known_int(node, 1), by = known_int(node, 2);
+    if (by == 0) node.invalid("delta is 0");
+    if (by > 0 ? to > from : to < from)
+      count = (to - from + (by > 0 ? by - 1 : by + 1)) / by;
+  }
+  // Half precision counts in float, as the specification's stash type asks for.
+  DType dtype = start.dtype();
+  DType wide = is_float(dtype) && byte_size(dtype) < 4 ? DType::F32 : dtype;
+  Expr steps = convert(count_along(node.g, DType::I64, count, 0, 1), wide);
+  give(node, 0, convert((convert(start, wide) + steps * convert(delta, wide)), dtype));
+}
+
+void import_eye_like(NodeImport& node) {
+  if (node.rank(0) != 2) node.invalid("the input must have rank 2");
+  DType dtype = dtype_attribute(node, "dtype", node.dtype(0));
+  Expr row = count_along(node.g, DType::I64, node.shape(0)[0], 0, 2);
+  Expr column = count_along(node.g, DType::I64, node.shape(0)[1], 1, 2);
+  Expr diagonal = row + double(node.get_int("k"));
+  give(node, 0, convert(equal(diagonal, column), dtype));
+}
+
+// Indices outside [-depth, depth) give a row of off values, as the specification says.
+void import_one_hot(NodeImport& node) {
+  Expr indices = operand(node, 0), values = operand(node, 2);
+  int64_t axis = node.axis(node.get_int("axis"), indices.rank() + 1);
+  std::vector<double> depth = node.known_floats(1);
+  if (depth.size() != 1 || depth[0] < 0)
+    node.invalid("depth must be one positive number");
+  if (values.shape() != Shape{2}) node.invalid("values must have two elements");
+  auto count = static_cast<int64_t>(depth[0]);
+  Expr wide = convert(indices, DType::I64);
+  wide = unsqueeze(select(less(wide, 0.0), wide + double(count), wide), axis);
+  Expr classes =
+      along(count_along(node.g, DType::I64, count, 0, 1), axis, indices.rank() + 1);
+  Expr off = reshape(cut(values, 0, 0, 1), {}), on = reshape(cut(values, 0, 1, 1), {});
+  give(node, 0, select(equal(wide, classes), on, off));
+}
+
+void import_hann_window(NodeImport& node) { cosine_window(node, 0.5, 0.5, 0); }
+
+void import_hamming_window(NodeImport& node) {
+  cosine_window(node, 25.0 / 46.0, 1.0 - 25.0 / 46.0, 0);
+}
+
+void import_blackman_window(NodeImport& node) { cosine_window(node, 0.42, 0.5, 0.08); }
+
+// Triangles over the spectrum bins of a DFT, spaced evenly on the mel scale.
+void import_mel_weight_matrix(NodeImport& node) {
+  int64_t bands = known_int(node, 0), length = known_int(node, 1),
+          rate = known_int(node, 2);
+  double low = known_float(node, 3), high = known_float(node, 4);
+  if (bands <= 0 || length <= 0 || rate <= 0) node.invalid("sizes must be positive");
+  DType dtype = DType::F32;
+  if (node.get_int("output_datatype") != 1)
+    dtype = dtype_attribute(node, "output_datatype", dtype);
+  int64_t bins = length / 2 + 1;
+  auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
+  double low_mel = mel(low), step = (mel(high) - low_mel) / double(bands + 2);
+  std::vector<int64_t> edges;
+  for (int64_t i = 0; i < bands + 2; ++i) {
+    double hertz = 700 * (std::pow(10, (double(i) * step + low_mel) / 2595) - 1);
+    edges.push_back(int64_t(std::floor(double(length + 1) * hertz / double(rate))));
+  }
+  std::vector<float> matrix(size_t(bins * bands), 0);
+  auto set = [&](int64_t bin, int64_t band, double value) {
+    if (bin >= 0 && bin < bins) matrix[size_t(bin * bands + band)] = float(value);
+  };
+  for (int64_t i = 0; i < bands; ++i) {
+    int64_t left = edges[size_t(i)], top = edges[size_t(i) + 1],
+            right = edges[size_t(i) + 2];
+    if (left == top) set(top, i, 1);
+    for (int64_t j = left; j <= top && left != top; ++j)
+      set(j, i, double(j - left) / double(top - left));
+    for (int64_t j = top; j < right && right != top; ++j)
+      set(j, i, double(right - j) / double(right - top));
+  }
+  Expr y{&node.g, tensor_f32(node.g, {bins, bands}, matrix)};
+  give(node, 0, convert(y, dtype));
+}
+
+} // namespace svod

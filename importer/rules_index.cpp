@@ -1,0 +1,266 @@
+// Gathers, scatters and orderings. The graph has one gather and one scatter, along an
+// axis; the N-dimensional forms flatten the indexed axes into one and turn index tuples
+// into positions.
+#include "importer/movement.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace svod {
+namespace {
+
+int64_t product(const Shape& shape, int64_t first, int64_t last) {
+  return std::accumulate(shape.begin() + first, shape.begin() + last, int64_t{1},
+                         std::multiplies<>());
+}
+
+// x as if it had the extents of `like` on all axes but `axis`: the corner at the origin.
+Expr corner(Expr x, const Shape& like, int64_t axis) {
+  Shape extents = like;
+  extents[static_cast<size_t>(axis)] = extent(x, axis);
+  if (extents == x.shape()) return x;
+  return slice(x, Shape(extents.size(), 0), Shape(extents.size(), 1), extents);
+}
+
+void check_index_type(NodeImport& node, Expr index) {
+  require(node, index.dtype() == DType::I32 || index.dtype() == DType::I64,
+          "indices must be int32 or int64");
+}
+
+// Index tuples (the last axis of `index`) as row-major positions in a tensor of shape
+// `axes`. A tuple with any part outside its axis becomes a position outside the tensor,
+// so that flattening hides no error from the check at run time.
+Expr positions_of(NodeImport& node, Expr index, const Shape& axes) {
+  int64_t last = index.rank() - 1;
+  Expr position = number(node.g, DType::I64, 0), valid = number(node.g, DType::Bool, 1);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    Expr part =
+        convert(squeeze(cut(index, last, static_cast<int64_t>(i), 1), last), DType::I64);
+    Expr wrapped = wrap_index(node, part, axes[i]);
+    position = position * static_cast<double>(axes[i]) + wrapped;
+    if (axes.size() > 1 && !known(part)) {
+      Expr limit = like(wrapped, static_cast<double>(axes[i]));
+      valid =
+          both(valid, both(less_equal(like(wrapped, 0), wrapped), less(wrapped, limit)));
+    }
+  }
+  Expr outside = number(node.g, DType::I64, static_cast<double>(element_count(axes)));
+  Expr checked = select(valid, position, outside);
+  Shape shape(index.shape().begin(), index.shape().end() - 1);
+  return broadcast(checked, shape);
+}
+
+Combiner combiner_attribute(NodeImport& node) {
+  if (node.opset < 16 || !node.has("reduction")) return Combiner::Set;
+  std::string how = node.get_string("reduction");
+  if (how == "none") return Combiner::Set;
+  if (how == "add") return Combiner::Add;
+  if (how == "mul") return Combiner::Mul;
+  if (how == "min" && node.opset >= 18) return Combiner::Min;
+  if (how == "max" && node.opset >= 18) return Combiner::Max;
+  node.invalid("reduction '" + how + "' is not one the specification names");
+}
+
+void top_k(NodeImport& node, int64_t k, bool largest) {
+  Expr x = operand(node, 0);
+  int64_t axis = node.axis(node.get_int("axis"), x.rank());
+  if (k < 0 || k > extent(x, axis)) node.invalid("k is larger than the axis");
+  // A sorted result is allowed where the order is left open.
+  Expr order = cut(with(x, argsort(node.g, x.id, axis, largest)), axis, 0, k);
+  if (node.wants_output(0)) give(node, 0, gather(x, order, axis));
+  if (node.output_count() > 1) give(node, 1, order);
+}
+
+} // namespace
+
+void import_gather(NodeImport& node) {
+  Expr x = operand(node, 0), index = operand(node, 1);
+  check_index_type(node, index);
+  int64_t axis = node.axis(node.get_int("axis"), x.rank());
+  index = wrap_index(node, index, extent(x, axis));
+  Shape to(x.shape().begin(), x.shape().begin() + axis);
+  to.insert(to.end(), index.shape().begin(), index.shape().end());
+  to.insert(to.end(), x.shape().begin() + axis + 1, x.shape().end());
+  std::optional<std::vector<int64_t>> positions = known_ints(node.g, index.id);
+  Expr y = positions ? take(x, axis, *positions)
+                     : take(x, axis, reshape(index, {element_count(index.shape())}));
+  give(node, 0, reshape(y, to));
+}
+
+void import_gather_elements(NodeImport& node) {
+  Expr x = operand(node, 0), index = operand(node, 1);
+  check_index_type(node, index);
+  require(node, x.rank() == index.rank(), "data and indices must have equal ranks");
+  int64_t axis = node.axis(node.get_int("axis"), x.rank());
+  for (int64_t i = 0; i < x.rank(); ++i)
+    require(node, i == axis || extent(index, i) <= extent(x, i),
+            "indices are larger than data");
+  index = wrap_index(node, index, extent(x, axis));
+  give(node, 0, gather(corner(x, index.shape(), axis), index, axis));
+}
+
+void import_gather_nd(NodeImport& node) {
+  Expr x = operand(node, 0), index = operand(node, 1);
+  int64_t batch = node.opset >= 12 ? node.get_int("batch_dims") : 0;
+  require(node, index.rank() >= 1 && x.rank() >= 1, "data and indices need an axis");
+  int64_t width = index.shape().back();
+  require(node, batch >= 0 && batch < index.rank() && batch + width <= x.rank(),
+          "batch_dims or the last extent of indices do not fit data");
+  require(node,
+          std::equal(x.shape().begin(), x.shape().begin() + batch, index.shape().begin()),
+          "batch extents of data and indices differ");
+  Shape axes(x.shape().begin() + batch, x.shape().begin() + batch + width);
+  Expr position = positions_of(node, index, axes);
+  int64_t batches = product(x.shape(), 0, batch), space = element_count(axes);
+  int64_t rest = product(x.shape(), batch + width, x.rank());
+  int64_t count = product(index.shape(), batch, index.rank() - 1);
+  Expr flat = reshape(x, {batches, space, rest});
+  Expr where = broadcast(reshape(position, {batches, count, 1}), {batches, count, rest});
+  Shape to(index.shape().begin(), index.shape().end() - 1);
+  to.insert(to.end(), x.shape().begin() + batch + width, x.shape().end());
+  give(node, 0, reshape(gather(flat, where, 1), to));
+}
+
+void import_scatter_elements(NodeImport& node) {
+  Expr x = operand(node, 0), index = operand(node, 1), update = operand(node, 2);
+  check_index_type(node, index);
+  require(node, x.rank() == index.rank() && index.shape() == update.shape(),
+          "data, indices and updates must have equal ranks, the last two equal shapes");
+  int64_t axis = node.axis(node.get_int("axis"), x.rank());
+  index = wrap_index(node, index, extent(x, axis));
+  Combiner how = combiner_attribute(node);
+  Shape whole = index.shape();
+  whole[static_cast<size_t>(axis)] = extent(x, axis);
+  if (whole == x.shape()) return give(node, 0, scatter(x, index, update, axis, how));
+  // Indices smaller than data on other axes: scatter into the flattened tensor instead.
+  Expr position = number(node.g, DType::I64, 0);
+  for (int64_t i = 0; i < x.rank(); ++i) {
+    require(node, i == axis || extent(index, i) <= extent(x, i),
+            "indices are larger than data");
+    Expr at = i == axis ? convert(index, DType::I64)
+                        : count_along(node.g, DType::I64, extent(index, i), i, x.rank());
+    position = position * static_cast<double>(extent(x, i)) + at;
+  }
+  int64_t size = element_count(x.shape()), count = element_count(index.shape());
+  Expr limit = like(index, static_cast<double>(extent(x, axis)));
+  Expr outside = number(node.g, DType::I64, static_cast<double>(size));
+  position = reshape(select(less(index, limit), position, outside), {count});
+  Expr y = scatter(reshape(x, {size}), position, reshape(update, {count}), 0, how);
+  give(node, 0, reshape(y, x.shape()));
+}
+
+void import_scatter_nd(NodeImport& node) {
+  Expr x = operand(node, 0), index = operand(node, 1), update = operand(node, 2);
+  require(node, index.rank() >= 1 && index.shape().back() <= x.rank(),
+          "the last extent of indices does not fit data");
+  int64_t width = index.shape().back();
+  Shape axes(x.shape().begin(), x.shape().begin() + width);
+  Shape expected(index.shape().begin(), index.shape().end() - 1);
+  int64_t count = element_count(expected);
+  expected.insert(expected.end(), x.shape().begin() + width, x.shape().end());
+  require(node, update.shape() == expected, "updates do not fit data and indices");
+  int64_t space = element_count(axes), rest = product(x.shape(), width, x.rank());
+  Expr where = reshape(positions_of(node, index, axes), {count, 1});
+  Expr y = scatter(reshape(x, {space, rest}), broadcast(where, {count, rest}),
+                   reshape(update, {count, rest}), 0, combiner_attribute(node));
+  give(node, 0, reshape(y, x.shape()));
+}
+
+// Writes `update` into the cache at write_indices[batch] along the axis, wrapping when
+// circular.
+void import_tensor_scatter(NodeImport& node) {
+  Expr cache = operand(node, 0), update = operand(node, 1);
+  int64_t axis = node.axis(node.get_int("axis"), cache.rank());
+  std::string mode = node.get_string("mode");
+  require(node, mode == "linear" || mode == "circular", "mode is not linear or circular");
+  Shape expected = cache.shape();
+  require(node, update.rank() == cache.rank() && axis > 0,
+          "update does not fit the cache");
+  expected[static_cast<size_t>(axis)] = extent(update, axis);
+  require(node, update.shape() == expected && extent(update, axis) <= extent(cache, axis),
+          "update does not fit the cache");
+  Expr index = count_along(node.g, DType::I64, extent(update, axis), axis, cache.rank());
+  if (node.has_input(2)) {
+    Expr start = convert(operand(node, 2), DType::I64);
+    require(node, start.shape() == Shape{extent(cache, 0)},
+            "write_indices has a wrong shape");
+    index = index + along(start, 0, cache.rank());
+  }
+  if (mode == "circular")
+    index = apply(Op::Mod, index, like(index, static_cast<double>(extent(cache, axis))));
+  index = broadcast(index, update.shape());
+  give(node, 0, scatter(cache, index, update, axis, Combiner::Set));
+}
+
+void import_top_k_attribute(NodeImport& node) { top_k(node, node.get_int("k"), true); }
+
+void import_top_k(NodeImport& node) {
+  std::vector<int64_t> k = node.known_ints(1);
+  if (k.size() != 1) node.invalid("K must be one number");
+  top_k(node, k[0], node.opset < 11 || node.get_int("largest") != 0);
+}
+
+void import_compress(NodeImport& node) {
+  Expr x = operand(node, 0);
+  std::vector<int64_t> keep = node.known_ints(1), positions;
+  int64_t axis = 0;
+  if (node.has("axis"))
+    axis = node.axis(node.get_int("axis"), x.rank());
+  else
+    x = reshape(x, {element_count(x.shape())});
+  require(node, static_cast<int64_t>(keep.size()) <= extent(x, axis),
+          "condition is longer than the axis");
+  for (size_t i = 0; i < keep.size(); ++i)
+    if (keep[i]) positions.push_back(static_cast<int64_t>(i));
+  give(node, 0, take(x, axis, positions));
+}
+
+// How many elements are not zero decides the result's shape, so the input must be known.
+void import_non_zero(NodeImport& node) {
+  std::vector<double> values = node.known_floats(0);
+  const Shape& shape = node.shape(0);
+  Shape strides = row_major_strides(shape);
+  std::vector<int64_t> found, coordinates;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (values[i] != 0) found.push_back(static_cast<int64_t>(i));
+  for (size_t axis = 0; axis < shape.size(); ++axis)
+    for (int64_t at : found) coordinates.push_back(at / strides[axis] % shape[axis]);
+  Shape to{node.rank(0), static_cast<int64_t>(found.size())};
+  node.output(0, tensor_i64(node.g, to, coordinates));
+}
+
+// Unique values of a known input, or its unique slices along an axis.
+void import_unique(NodeImport& node) {
+  Expr x = operand(node, 0);
+  std::vector<double> values = node.known_floats(0);
+  bool flat = !node.has("axis");
+  int64_t axis = flat ? 0 : node.axis(node.get_int("axis"), x.rank());
+  if (flat) x = reshape(x, {element_count(x.shape())});
+  int64_t outer = product(x.shape(), 0, axis), n = extent(x, axis);
+  int64_t inner = product(x.shape(), axis + 1, x.rank());
+  std::map<std::vector<double>, std::vector<int64_t>> places; // in ascending order
+  for (int64_t i = 0; i < n; ++i) {
+    std::vector<double> key;
+    for (int64_t o = 0; o < outer; ++o)
+      for (int64_t k = 0; k < inner; ++k)
+        key.push_back(values[static_cast<size_t>((o * n + i) * inner + k)]);
+    places[key].push_back(i);
+  }
+  std::vector<std::vector<int64_t>> groups;
+  for (const auto& [key, where] : places) groups.push_back(where);
+  if (!node.get_int("sorted")) std::sort(groups.begin(), groups.end());
+  std::vector<int64_t> first, counts, inverse(static_cast<size_t>(n));
+  for (size_t group = 0; group < groups.size(); ++group) {
+    first.push_back(groups[group][0]);
+    counts.push_back(static_cast<int64_t>(groups[group].size()));
+    for (int64_t i : groups[group]) inverse[static_cast<size_t>(i)] = int64_t(group);
+  }
+  auto count = static_cast<int64_t>(groups.size());
+  give(node, 0, take(x, axis, first));
+  if (node.output_count() > 1) node.output(1, tensor_i64(node.g, {count}, first));
+  if (node.output_count() > 2) node.output(2, tensor_i64(node.g, {n}, inverse));
+  if (node.output_count() > 3) node.output(3, tensor_i64(node.g, {count}, counts));
+}
+
+} // namespace svod

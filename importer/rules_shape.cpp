@@ -1,0 +1,232 @@
+// Operators that only rename or repeat elements: reshapes, transposes, broadcasts, and
+// those that answer a question about a shape. Shapes are static, so the answers are known
+// values and the usual chain Shape -> Gather -> Concat -> Reshape leaves no node behind.
+#include "importer/movement.h"
+#include "importer/rule.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace svod {
+namespace {
+
+// The target of a Reshape: 0 copies the input's extent unless `zero_is_zero`, one -1 is
+// inferred.
+Shape reshaped(NodeImport& node, const Shape& from, Shape to, bool zero_is_zero) {
+  std::optional<size_t> inferred;
+  int64_t rest = 1;
+  for (size_t i = 0; i < to.size(); ++i) {
+    if (to[i] == 0 && !zero_is_zero) {
+      if (i >= from.size())
+        node.invalid("shape copies an axis that the input does not have");
+      to[i] = from[i];
+    }
+    if (to[i] < -1) node.invalid("shape has an extent below -1");
+    if (to[i] == -1) {
+      if (inferred) node.invalid("shape has more than one -1");
+      inferred = i;
+    } else {
+      rest *= to[i];
+    }
+  }
+  int64_t count = element_count(from);
+  if (inferred) {
+    if (rest == 0 || count % rest != 0)
+      node.invalid("the extent of -1 cannot be inferred");
+    to[*inferred] = count / rest;
+    rest *= to[*inferred];
+  }
+  if (rest != count)
+    node.invalid("cannot reshape " + shape_text(from) + " to " + shape_text(to));
+  return to;
+}
+
+void squeeze_to(NodeImport& node, std::vector<int64_t> axes) {
+  const Shape& from = node.shape(0);
+  std::vector<bool> drop(from.size(), false);
+  if (axes.empty())
+    for (size_t i = 0; i < from.size(); ++i) drop[i] = from[i] == 1;
+  for (int64_t given : axes) {
+    auto axis = static_cast<size_t>(node.axis(given, node.rank(0)));
+    if (from[axis] != 1)
+      node.invalid("axis " + std::to_string(axis) + " has extent " +
+                   std::to_string(from[axis]) + ", only 1 can be squeezed");
+    drop[axis] = true;
+  }
+  Shape to;
+  for (size_t i = 0; i < from.size(); ++i)
+    if (!drop[i]) to.push_back(from[i]);
+  node.output(0, reshape(node.g, node.input(0), to));
+}
+
+void unsqueeze_to(NodeImport& node, const std::vector<int64_t>& axes) {
+  const Shape& from = node.shape(0);
+  auto rank = static_cast<int64_t>(from.size() + axes.size());
+  std::vector<bool> added(static_cast<size_t>(rank), false);
+  for (int64_t given : axes) {
+    auto axis = static_cast<size_t>(node.axis(given, rank));
+    if (added[axis]) node.invalid("axes names an axis twice");
+    added[axis] = true;
+  }
+  Shape to;
+  size_t next = 0;
+  for (bool is_new : added) to.push_back(is_new ? 1 : from[next++]);
+  node.output(0, reshape(node.g, node.input(0), to));
+}
+
+// Repeats whole axes: [a, b] repeated [r, s] times is [1, a, 1, b] expanded to [r, a, s,
+// b].
+void tile_by(NodeImport& node, const std::vector<int64_t>& repeats) {
+  const Shape& from = node.shape(0);
+  if (repeats.size() != from.size()) node.invalid("repeats must have one entry per axis");
+  Shape split, wide, to;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (repeats[i] < 0) node.invalid("repeats must not be negative");
+    split.insert(split.end(), {1, from[i]});
+    wide.insert(wide.end(), {repeats[i], from[i]});
+    to.push_back(repeats[i] * from[i]);
+  }
+  NodeId x = reshape(node.g, node.input(0), split);
+  node.output(0, reshape(node.g, expand(node.g, x, wide), to));
+}
+
+} // namespace
+
+void import_reshape_attribute(NodeImport& node) {
+  Shape to = reshaped(node, node.shape(0), node.get_ints("shape"), false);
+  node.output(0, reshape(node.g, node.input(0), to));
+}
+
+void import_reshape(NodeImport& node) {
+  bool zero_is_zero = node.opset >= 14 && node.get_int("allowzero") != 0;
+  Shape to = reshaped(node, node.shape(0), node.known_ints(1), zero_is_zero);
+  node.output(0, reshape(node.g, node.input(0), to));
+}
+
+void import_flatten(NodeImport& node) {
+  const Shape& from = node.shape(0);
+  int64_t axis = node.get_int("axis");
+  int64_t rank = node.rank(0);
+  if (axis < 0 && node.opset >= 11) axis += rank;
+  if (axis < 0 || axis > rank) node.invalid("axis is outside the input's rank");
+  Shape outer(from.begin(), from.begin() + axis), inner(from.begin() + axis, from.end());
+  node.output(
+      0, reshape(node.g, node.input(0), {element_count(outer), element_count(inner)}));
+}
+
+void import_squeeze_attribute(NodeImport& node) {
+  squeeze_to(node, node.get_ints("axes"));
+}
+
+void import_squeeze(NodeImport& node) {
+  squeeze_to(node, node.has_input(1) ? node.known_ints(1) : std::vector<int64_t>{});
+}
+
+void import_unsqueeze_attribute(NodeImport& node) {
+  unsqueeze_to(node, node.get_ints("axes"));
+}
+
+void import_unsqueeze(NodeImport& node) { unsqueeze_to(node, node.known_ints(1)); }
+
+void import_transpose(NodeImport& node) {
+  std::vector<int64_t> perm = node.get_ints("perm");
+  auto rank = static_cast<size_t>(node.rank(0));
+  if (!node.has("perm")) {
+    perm.resize(rank);
+    std::iota(perm.rbegin(), perm.rend(), 0);
+  }
+  for (int64_t& axis : perm) axis = node.axis(axis, node.rank(0));
+  std::vector<int64_t> sorted = perm;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < sorted.size(); ++i)
+    if (sorted.size() != rank || sorted[i] != static_cast<int64_t>(i))
+      node.invalid("perm is not a permutation of the input's axes");
+  node.output(0, permute(node.g, node.input(0), perm));
+}
+
+void import_expand(NodeImport& node) {
+  Shape wanted = node.known_ints(1);
+  const Shape& from = node.shape(0);
+  Shape to(std::max(wanted.size(), from.size()), 1);
+  for (size_t i = 0; i < to.size(); ++i) {
+    size_t back = to.size() - i;
+    int64_t have = back <= from.size() ? from[from.size() - back] : 1;
+    int64_t want = back <= wanted.size() ? wanted[wanted.size() - back] : 1;
+    if (want < 0 || (have != want && have != 1 && want != 1))
+      node.invalid("cannot expand " + shape_text(from) + " to " + shape_text(wanted));
+    to[i] = have == 1 ? want : have;
+  }
+  node.output(0, broadcast_to(node.g, node.input(0), to));
+}
+
+void import_tile_one_axis(NodeImport& node) {
+  std::vector<int64_t> tiles = node.known_ints(1), axis = node.known_ints(2);
+  if (tiles.size() != 1 || axis.size() != 1)
+    node.invalid("tiles and axis must be scalars");
+  std::vector<int64_t> repeats(static_cast<size_t>(node.rank(0)), 1);
+  repeats[static_cast<size_t>(node.axis(axis[0], node.rank(0)))] = tiles[0];
+  tile_by(node, repeats);
+}
+
+void import_tile(NodeImport& node) { tile_by(node, node.known_ints(1)); }
+
+void import_shape(NodeImport& node) {
+  const Shape& shape = node.shape(0);
+  int64_t rank = node.rank(0), start = 0, end = rank;
+  if (node.opset >= 15) {
+    start = node.get_int("start");
+    if (node.has("end")) end = node.get_int("end");
+  }
+  auto clamp = [&](int64_t i) {
+    return std::clamp<int64_t>(i < 0 ? i + rank : i, 0, rank);
+  };
+  start = clamp(start);
+  end = std::max(start, clamp(end));
+  std::vector<int64_t> part(shape.begin() + start, shape.begin() + end);
+  node.output(0, tensor_i64(node.g, {end - start}, part));
+}
+
+void import_size(NodeImport& node) {
+  int64_t count = element_count(node.shape(0));
+  node.output(0, constant_int(node.g, DType::I64, {}, count));
+}
+
+// Blocks of channels become space. DCR: the block index is the slow part of the channel,
+// CRD: the fast one.
+void import_depth_to_space(NodeImport& node) {
+  Expr x = operand(node, 0);
+  if (x.rank() != 4) node.invalid("the input must have rank 4");
+  int64_t block = node.get_int("blocksize");
+  int64_t n = extent(x, 0), c = extent(x, 1), h = extent(x, 2), w = extent(x, 3);
+  if (block <= 0 || c % (block * block) != 0)
+    node.invalid("channels must be a multiple of blocksize squared");
+  std::string mode = node.opset >= 11 ? node.get_string("mode") : "DCR";
+  int64_t rest = c / (block * block);
+  if (mode == "DCR")
+    x = permute(reshape(x, {n, block, block, rest, h, w}), {0, 3, 4, 1, 5, 2});
+  else if (mode == "CRD")
+    x = permute(reshape(x, {n, rest, block, block, h, w}), {0, 1, 4, 2, 5, 3});
+  else
+    node.invalid("mode '" + mode + "' is not one of DCR, CRD");
+  give(node, 0, reshape(x, {n, rest, h * block, w * block}));
+}
+
+void import_space_to_depth(NodeImport& node) {
+  Expr x = operand(node, 0);
+  if (x.rank() != 4) node.invalid("the input must have rank 4");
+  int64_t block = node.get_int("blocksize");
+  int64_t n = extent(x, 0), c = extent(x, 1), h = extent(x, 2), w = extent(x, 3);
+  if (block <= 0 || h % block != 0 || w % block != 0)
+    node.invalid("height and width must be multiples of blocksize");
+  std::string mode = node.opset >= 28 ? node.get_string("mode") : "DCR";
+  x = reshape(x, {n, c, h / block, block, w / block, block});
+  if (mode == "DCR")
+    x = permute(x, {0, 3, 5, 1, 2, 4});
+  else if (mode == "CRD")
+    x = permute(x, {0, 1, 3, 5, 2, 4});
+  else
+    node.invalid("mode '" + mode + "' is not one of DCR, CRD");
+  give(node, 0, reshape(x, {n, c * block * block, h / block, w / block}));
+}
+
+} // namespace svod
