@@ -1,0 +1,84 @@
+// What the parts of the evaluator share. One part per class of ops; each computes a node
+// whose result `out` has its dtype, shape and bytes (zeros) already.
+#pragma once
+
+#include "compiler/ir/evaluate.h"
+#include "compiler/ir/scalar_convert.h"
+#include "compiler/ir/scalar_functions.h"
+#include "compiler/support/check.h"
+
+#include <algorithm>
+
+namespace svod {
+
+using Inputs = std::vector<const Tensor*>;
+
+void evaluate_map(const Node& node, const Inputs& in, Tensor& out);
+void evaluate_cast(const Tensor& in, Tensor& out);
+void evaluate_view(const Node& node, const Tensor& in, Tensor& out);
+void evaluate_concat(const Node& node, const Inputs& in, Tensor& out);
+void evaluate_reduce(const Node& node, const Tensor& in, Tensor& out);
+void evaluate_arg_reduce(const Node& node, const Tensor& in, Tensor& out);
+void evaluate_scan(const Node& node, const Tensor& in, Tensor& out);
+void evaluate_argsort(const Node& node, const Tensor& in, Tensor& out);
+// False: an index was out of range.
+[[nodiscard]] bool evaluate_gather(const Inputs& in, int64_t axis, Tensor& out);
+[[nodiscard]] bool evaluate_scatter(const Node& node, const Inputs& in, Tensor& out);
+
+// Every element of `out` becomes the one with these bits.
+void fill_bits(Tensor& out, uint64_t bits);
+
+// A row-major shape seen from one of its axes.
+struct AxisView {
+  int64_t outer = 1, extent = 1, inner = 1;
+};
+AxisView axis_view(const Shape& shape, int64_t axis);
+
+// Elements in their compute type. 16-bit floats are converted in pieces of at most
+// kPiece; all others are used where they lie.
+inline constexpr int64_t kPiece = 512;
+
+template <class T>
+const T* load_piece(const Tensor& t, int64_t at, int64_t count, T* room) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (t.dtype == DType::F16 || t.dtype == DType::BF16) {
+      const uint16_t* from = reinterpret_cast<const uint16_t*>(t.bytes.data()) + at;
+      if (t.dtype == DType::F16)
+        for (int64_t i = 0; i < count; i++) room[i] = scalar::f16_to_float(from[i]);
+      else
+        for (int64_t i = 0; i < count; i++) room[i] = scalar::bf16_to_float(from[i]);
+      return room;
+    }
+  }
+  return reinterpret_cast<const T*>(t.bytes.data()) + at;
+}
+
+// Where to write a piece; store_piece then brings it into `t`.
+template <class T> T* piece_room(Tensor& t, int64_t at, T* room) {
+  if constexpr (std::is_same_v<T, float>)
+    if (t.dtype == DType::F16 || t.dtype == DType::BF16) return room;
+  return reinterpret_cast<T*>(t.bytes.data()) + at;
+}
+template <class T> void store_piece(Tensor& t, int64_t at, int64_t count, const T* room) {
+  if constexpr (std::is_same_v<T, float>) {
+    uint16_t* to = reinterpret_cast<uint16_t*>(t.bytes.data()) + at;
+    if (t.dtype == DType::F16)
+      for (int64_t i = 0; i < count; i++) to[i] = scalar::float_to_f16(room[i]);
+    else if (t.dtype == DType::BF16)
+      for (int64_t i = 0; i < count; i++) to[i] = scalar::float_to_bf16(room[i]);
+  }
+}
+
+// Calls f(at, count) for pieces that cover [0, total).
+template <class F> void for_pieces(int64_t total, F&& f) {
+  for (int64_t at = 0; at < total; at += kPiece) f(at, std::min(kPiece, total - at));
+}
+
+// A whole tensor in compute type T, converted if need be into `room`.
+template <class T> const T* load_all(const Tensor& t, std::vector<T>& room) {
+  if (t.dtype == DType::F16 || t.dtype == DType::BF16)
+    room.resize(element_count(t.shape));
+  return load_piece<T>(t, 0, element_count(t.shape), room.data());
+}
+
+} // namespace svod

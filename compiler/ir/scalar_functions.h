@@ -1,0 +1,342 @@
+// The scalar functions of ops.def, core part: types, choices, rounding, integer
+// arithmetic.
+//
+// One source for two readers. The evaluator compiles it with T a scalar; kernels get it
+// as text in front of their own and compile it freestanding, with T a scalar or a vector
+// type of Clang (ext_vector_type). So nothing here includes a header, calls a library or
+// needs data, and no function branches on a lane's value: both arms are computed and
+// choose() takes one.
+//
+//   scalar_functions.h   this file; every kernel needs it
+//   scalar_convert.h     casts, f16, bf16: cast and bitcast, and loads and stores of f16
+//   and bf16 scalar_math.h        sqrt, exp, log, trigonometry, pow, ...
+//
+// Booleans are u8 lanes of 0 and 1. A comparison of vectors gives lanes of -1 and 0 as
+// wide as its operands ("mask"); test() makes a boolean of it, choose() consumes it,
+// pick() consumes a boolean.
+#ifndef SVOD_SCALAR_FUNCTIONS
+#define SVOD_SCALAR_FUNCTIONS
+
+namespace scalar {
+
+typedef __INT8_TYPE__ i8;
+typedef __INT16_TYPE__ i16;
+typedef __INT32_TYPE__ i32;
+typedef __INT64_TYPE__ i64;
+typedef __UINT8_TYPE__ u8;
+typedef __UINT16_TYPE__ u16;
+typedef __UINT32_TYPE__ u32;
+typedef __UINT64_TYPE__ u64;
+
+// Traits<T>: the lane type, integers of a lane's width, and the same number of other
+// lanes.
+template <class E> struct Lane;
+#define SVOD_LANE(type, int_type, uint_type, is_float, is_signed)                        \
+  template <> struct Lane<type> {                                                        \
+    using Int = int_type;                                                                \
+    using Uint = uint_type;                                                              \
+    static constexpr bool kFloat = is_float, kSigned = is_signed;                        \
+  }
+SVOD_LANE(i8, i8, u8, false, true);
+SVOD_LANE(i16, i16, u16, false, true);
+SVOD_LANE(i32, i32, u32, false, true);
+SVOD_LANE(i64, i64, u64, false, true);
+SVOD_LANE(u8, i8, u8, false, false);
+SVOD_LANE(u16, i16, u16, false, false);
+SVOD_LANE(u32, i32, u32, false, false);
+SVOD_LANE(u64, i64, u64, false, false);
+SVOD_LANE(float, i32, u32, true, true);
+SVOD_LANE(double, i64, u64, true, true);
+#undef SVOD_LANE
+
+template <class T> struct Traits {
+  using Element = T;
+  template <class E> using Like = E;
+  static constexpr int kLanes = 1;
+};
+#ifdef __clang__
+template <class E, int kLanes> using Vector = E __attribute__((ext_vector_type(kLanes)));
+template <class E, int kCount> struct Traits<Vector<E, kCount>> {
+  using Element = E;
+  template <class F> using Like = Vector<F, kCount>;
+  static constexpr int kLanes = kCount;
+};
+#endif
+template <class T> using Element = typename Traits<T>::Element;
+template <class T, class E> using Like = typename Traits<T>::template Like<E>;
+template <class T> using IntOf = Like<T, typename Lane<Element<T>>::Int>;
+template <class T> using UintOf = Like<T, typename Lane<Element<T>>::Uint>;
+template <class T> inline constexpr bool kVector = Traits<T>::kLanes > 1;
+template <class T> inline constexpr int kWidth = 8 * int(sizeof(Element<T>));
+template <class T>
+concept Floating = Lane<Element<T>>::kFloat;
+template <class T>
+concept Integral = !Lane<Element<T>>::kFloat;
+template <class T>
+concept Signed = Lane<Element<T>>::kSigned;
+template <class A, class B> inline constexpr bool kSame = false;
+template <class A> inline constexpr bool kSame<A, A> = true;
+
+#define SVOD_INLINE inline __attribute__((always_inline))
+
+// The same bits as another type; the same values, lane by lane, of another lane type
+// (which must hold them: scalar_convert.h saturates).
+template <class To, class T> SVOD_INLINE To bits_(T x) {
+  return __builtin_bit_cast(To, x);
+}
+template <class E, class T> SVOD_INLINE Like<T, E> lanes_(T x) {
+#ifdef __clang__
+  if constexpr (kVector<T>)
+    return __builtin_convertvector(x, Like<T, E>);
+  else
+#endif
+    return E(x);
+}
+
+// `yes` where the comparison holds, `no` elsewhere.
+template <class M, class T> SVOD_INLINE T choose(M mask, T yes, T no) {
+#ifdef __clang__
+  if constexpr (kVector<T>) {
+    using I = IntOf<T>;
+    if constexpr (sizeof(Element<M>) == sizeof(Element<T>))
+      return bits_<I>(mask) ? yes : no;
+    else
+      return __builtin_convertvector(mask, I) ? yes : no;
+  } else
+#endif
+    return mask ? yes : no;
+}
+
+// A comparison as a boolean, and a choice by a boolean.
+SVOD_INLINE u8 test(bool holds) { return u8(holds); }
+#ifdef __clang__
+template <class E, int kLanes>
+SVOD_INLINE Vector<u8, kLanes> test(Vector<E, kLanes> mask) {
+  return __builtin_convertvector(mask, Vector<u8, kLanes>) & u8(1);
+}
+#endif
+template <class B, class T> SVOD_INLINE T pick(B boolean, T yes, T no) {
+  if constexpr (kVector<T>)
+    return choose(lanes_<Element<IntOf<T>>>(boolean) != 0, yes, no);
+  else
+    return boolean ? yes : no;
+}
+
+// Whether a mask holds in any lane.
+template <class M> SVOD_INLINE bool any_(M mask) {
+#ifdef __clang__
+  if constexpr (kVector<M>)
+    return __builtin_reduce_or(mask) != 0;
+  else
+#endif
+    return bool(mask);
+}
+
+// a * b + c, rounded once where the target can (the evaluator always does, so it agrees
+// with those targets bit for bit).
+#if !defined(__clang__) || defined(__FMA__) || defined(__aarch64__) ||                   \
+    defined(__ARM_FEATURE_FMA) || defined(__riscv_f)
+#define SVOD_HAS_FMA 1
+#endif
+template <Floating T> SVOD_INLINE T ma_(T a, T b, T c) {
+#if !defined(SVOD_HAS_FMA)
+  return a * b + c;
+#elif defined(__clang__)
+  // A core with single precision only would call a function for the double one.
+#if defined(__arm__) && !(__ARM_FP & 8)
+  if constexpr (kSame<Element<T>, double>) return a * b + c;
+#endif
+  return __builtin_elementwise_fma(a, b, c);
+#else
+  if constexpr (kSame<T, float>)
+    return __builtin_fmaf(a, b, c);
+  else
+    return __builtin_fma(a, b, c);
+#endif
+}
+
+// Facts about T's format: mantissa bits, exponent bias, the bits that are the sign.
+template <Floating T> inline constexpr bool kIsFloat = kSame<Element<T>, float>;
+template <Floating T> inline constexpr int kMantissa = kIsFloat<T> ? 23 : 52;
+template <Floating T> inline constexpr int kBias = kIsFloat<T> ? 127 : 1023;
+template <Floating T>
+inline constexpr Element<UintOf<T>> kSignBit = Element<UintOf<T>>(1) << (kWidth<T> - 1);
+template <Floating T> inline constexpr Element<T> kInf = Element<T>(__builtin_huge_val());
+template <Floating T> inline constexpr Element<T> kNan = Element<T>(__builtin_nan(""));
+
+template <Floating T> SVOD_INLINE T copysign_(T size, T sign) {
+  using U = UintOf<T>;
+  return bits_<T>(
+      U((bits_<U>(size) & U(~kSignBit<T>)) | (bits_<U>(sign) & U(kSignBit<T>))));
+}
+
+template <class T> SVOD_INLINE T abs_(T a) {
+  using U = UintOf<T>;
+  if constexpr (Floating<T>)
+    return bits_<T>(U(bits_<U>(a) & U(~kSignBit<T>)));
+  else if constexpr (Signed<T>)
+    return choose(a < T(0), T(-a), a);
+  else
+    return a;
+}
+template <class T> SVOD_INLINE T sign_(T a) {
+  T positive = choose(a > T(0), T(1), Floating<T> ? T(a + a) : T(0));
+  if constexpr (Floating<T>) positive = choose(a == T(0), T(0), positive);
+  if constexpr (Signed<T>) return choose(a < T(0), T(-1), positive);
+  return positive;
+}
+
+// Rounding to an integral value. Where the target has no instruction for it, values below
+// 2^mantissa go through an addition (half to even) that drops the fraction; larger ones
+// have none.
+#if defined(__clang__) &&                                                                \
+    (defined(__SSE4_1__) || defined(__aarch64__) || defined(__wasm__) ||                 \
+     (defined(__ARM_FEATURE_DIRECTED_ROUNDING) && defined(__ARM_NEON)))
+#define SVOD_HAS_ROUND 1
+#endif
+template <class T> SVOD_INLINE T round_(T a) {
+  if constexpr (Integral<T>) {
+    return a;
+  } else {
+#ifdef SVOD_HAS_ROUND
+    return __builtin_elementwise_roundeven(a);
+#else
+    const T limit = T(Element<T>(u64(1) << kMantissa<T>));
+    T size = abs_(a);
+    return choose(size < limit, copysign_(T((size + limit) - limit), a), a);
+#endif
+  }
+}
+template <class T> SVOD_INLINE T floor_(T a) {
+  if constexpr (Integral<T>) {
+    return a;
+  } else {
+#ifdef SVOD_HAS_ROUND
+    return __builtin_elementwise_floor(a);
+#else
+    T near = round_(a);
+    return choose(near > a, copysign_(T(near - T(1)), a), near);
+#endif
+  }
+}
+template <class T> SVOD_INLINE T ceil_(T a) {
+  if constexpr (Integral<T>) {
+    return a;
+  } else {
+#ifdef SVOD_HAS_ROUND
+    return __builtin_elementwise_ceil(a);
+#else
+    T near = round_(a);
+    return choose(near < a, copysign_(T(near + T(1)), a), near);
+#endif
+  }
+}
+template <class T> SVOD_INLINE T trunc_(T a) {
+  if constexpr (Integral<T>) {
+    return a;
+  } else {
+#ifdef SVOD_HAS_ROUND
+    return __builtin_elementwise_trunc(a);
+#else
+    return copysign_(floor_(abs_(a)), a);
+#endif
+  }
+}
+
+// NaN if either is NaN.
+template <class T> SVOD_INLINE T min_(T a, T b) {
+  if constexpr (Floating<T>)
+    return choose((a < b) | (a != a), a, b);
+  else
+    return choose(a < b, a, b);
+}
+template <class T> SVOD_INLINE T max_(T a, T b) {
+  if constexpr (Floating<T>)
+    return choose((a > b) | (a != a), a, b);
+  else
+    return choose(a > b, a, b);
+}
+
+// Integer division never traps: x / 0 is 0, and the smallest number / -1 wraps to itself.
+// The divisors that would trap are replaced by 1 first, so that it holds lane by lane.
+template <class T> SVOD_INLINE T div_(T a, T b) {
+  if constexpr (Floating<T>) {
+    return a / b;
+  } else if constexpr (Signed<T>) {
+    T minus = T(b == T(-1)), zero = T(b == T(0));
+    if constexpr (!kVector<T>) minus = T(-minus), zero = T(-zero);
+    T quotient = T(a / choose((minus | zero) != T(0), T(1), b));
+    return choose(zero != T(0), T(0), choose(minus != T(0), T(-a), quotient));
+  } else {
+    return choose(b == T(0), T(0), T(a / choose(b == T(0), T(1), b)));
+  }
+}
+
+// The remainder of two finite positive numbers, exactly: long division of the mantissas,
+// as many bits a step as fit into 64.
+template <Floating T> inline T long_remainder(T a, T b) {
+  using U = UintOf<T>;
+  const U mantissa_mask = (U(1) << kMantissa<T>)-1;
+  U ua = bits_<U>(a), ub = bits_<U>(b);
+  int ea = int(ua >> kMantissa<T>), eb = int(ub >> kMantissa<T>);
+  u64 ma = u64(ua & mantissa_mask) | (u64(ea != 0) << kMantissa<T>);
+  u64 mb = u64(ub & mantissa_mask) | (u64(eb != 0) << kMantissa<T>);
+  int steps = (ea ? ea : 1) - (eb ? eb : 1);
+  if (steps < 0) return a;
+  ma %= mb;
+  while (steps > 0 && ma != 0) {
+    int shift = steps < 63 - kMantissa<T> ? steps : 63 - kMantissa<T>;
+    ma = (ma << shift) % mb;
+    steps -= shift;
+  }
+  // The result counts units of b's last bit; exact, as it is smaller than b.
+  int exponent = eb ? eb : 1;
+  while (ma != 0 && ma < (u64(1) << kMantissa<T>) && exponent > 1) ma <<= 1, exponent--;
+  if (ma < (u64(1) << kMantissa<T>)) return bits_<T>(U(ma));
+  return bits_<T>(U((U(exponent) << kMantissa<T>) | (U(ma) & mantissa_mask)));
+}
+// The remainder with a's sign.
+template <class T> SVOD_INLINE T fmod_(T a, T b) {
+  if constexpr (Integral<T>) {
+    return choose(b == T(0), T(0), T(a - div_(a, b) * b));
+  } else if constexpr (kVector<T>) {
+    T r = a;
+    for (int lane = 0; lane < Traits<T>::kLanes; lane++)
+      r[lane] = fmod_(a[lane], b[lane]);
+    return r;
+  } else {
+    if (!(abs_(a) < kInf<T>) || !(abs_(b) > T(0))) return kNan<T>;
+    if (!(abs_(b) < kInf<T>)) return b != b ? b : a;
+    return copysign_(long_remainder(abs_(a), abs_(b)), a);
+  }
+}
+// The remainder with b's sign.
+template <class T> SVOD_INLINE T mod_(T a, T b) {
+  T r = fmod_(a, b);
+  if constexpr (Floating<T>) {
+    T fixed = choose((r < T(0)) != (b < T(0)), T(r + b), r);
+    return choose(r == T(0), copysign_(T(0), b), fixed);
+  } else if constexpr (Signed<T>) {
+    T fixed = choose((r < T(0)) != (b < T(0)), T(r + b), r);
+    return choose(r == T(0), r, fixed);
+  } else {
+    return r;
+  }
+}
+
+// Shifts by the width or more give 0.
+template <Integral T> SVOD_INLINE T shl_(T a, T b) {
+  using U = UintOf<T>;
+  U count = bits_<U>(b), low = U(count & U(kWidth<T> - 1));
+  return choose(count < U(kWidth<T>), T(bits_<T>(U(bits_<U>(a) << low))), T(0));
+}
+template <Integral T> SVOD_INLINE T shr_(T a, T b) {
+  using U = UintOf<T>;
+  U count = bits_<U>(b);
+  T low = bits_<T>(U(count & U(kWidth<T> - 1)));
+  return choose(count < U(kWidth<T>), T(a >> low), T(0));
+}
+
+} // namespace scalar
+
+#endif
