@@ -1,4 +1,4 @@
-// Names of ONNX's element types, for messages.
+// How messages name parts of a model.
 #include "importer/model.h"
 
 namespace svod {
@@ -15,6 +15,16 @@ std::string onnx_type_name(int onnx_type) {
   if (onnx_type < 0 || onnx_type >= static_cast<int>(std::size(kNames)))
     return "number " + std::to_string(onnx_type);
   return kNames[onnx_type];
+}
+
+std::string full_op_name(const ModelNode& node) {
+  return node.domain.empty() ? node.op_type : node.domain + "." + node.op_type;
+}
+
+std::string place_path(const ModelPlace& place) {
+  const std::string own =
+      place.name.empty() ? place.op + "#" + std::to_string(place.node) : place.name;
+  return place.graph.empty() ? own : place.graph + "/" + own;
 }
 
 } // namespace svod

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "compiler/ir/graph.h"
+#include "compiler/support/diags.h"
 
 #include <map>
 #include <memory>
@@ -61,10 +62,13 @@ struct ModelAttribute {
 };
 
 struct ModelNode {
-  std::string name, op_type, domain;        // domain "ai.onnx" is stored as ""
-  std::vector<std::string> inputs, outputs; // "" : left out
+  std::string name, op_type, domain, overload; // domain "ai.onnx" is stored as ""
+  std::vector<std::string> inputs, outputs;    // "" : left out
   std::vector<ModelAttribute> attributes;
 };
+
+// "Relu", "ai.onnx.ml.Scaler": how messages name a node's operator.
+std::string full_op_name(const ModelNode& node);
 
 // One dimension: a value, a name, or neither.
 struct ModelDim {
@@ -87,7 +91,7 @@ struct ModelGraph {
 };
 
 struct ModelFunction {
-  std::string name, domain;
+  std::string name, domain, overload;
   std::vector<std::string> inputs, outputs;
   std::vector<std::string> attributes; // names without default
   std::vector<ModelAttribute> attribute_defaults;
@@ -103,5 +107,9 @@ struct Model {
   std::vector<ModelFunction> functions;
   Digest digest; // SHA-256 of the file
 };
+
+// The path of graphs nested in a node's attributes: graph, then the node's name or
+// number.
+std::string place_path(const ModelPlace& place);
 
 } // namespace svod

@@ -1,0 +1,37 @@
+// A whole file mapped read-only. The mapping lives as long as the shared pointer.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace svod {
+
+struct MappedFile {
+  std::string_view bytes;
+  std::shared_ptr<const void> owner;
+};
+
+// Maps an open regular file of `size` bytes. False: errno says why.
+[[nodiscard]] bool map_file(int descriptor, size_t size, MappedFile& out);
+
+// Closes a descriptor when the scope ends.
+class Descriptor {
+public:
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor(Descriptor&& other) noexcept : number_(other.number_) { other.number_ = -1; }
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~Descriptor();
+  int get() const { return number_; }
+  explicit operator bool() const { return number_ >= 0; }
+
+private:
+  int number_;
+};
+
+} // namespace svod
