@@ -49,6 +49,13 @@ public:
   std::vector<std::string> get_strings(std::string_view name) const;
   const ModelTensor& get_tensor(std::string_view name) const;
 
+  // The shape that the model itself states for an output (its value_info), when complete.
+  // A rule may rely on it where the result's shape depends on data of the run: the
+  // model's promise then takes the place of a value known when packing.
+  std::optional<Shape> declared_shape(size_t i) const {
+    return i < declared_shapes.size() ? declared_shapes[i] : std::nullopt;
+  }
+
   // Results. output_count() is how many the node names; wants_output(i): it is used.
   size_t output_count() const { return model_node.outputs.size(); }
   bool wants_output(size_t i) const;
@@ -74,6 +81,7 @@ public:
       : g(graph), model_node(node), opset(version), inputs_(std::move(inputs)),
         rows_(rows) {}
   const std::vector<NodeId>& results() const { return results_; }
+  std::vector<std::optional<Shape>> declared_shapes; // one per output, empty: none
   // Set when a rule stopped.
   mutable std::string failure;
   mutable bool failure_is_unsupported = false;

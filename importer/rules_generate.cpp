@@ -100,9 +100,11 @@ void import_range(NodeImport& node) {
     if (by > 0 ? to > from : to < from)
       count = (to - from + (by > 0 ? by - 1 : by + 1)) / by;
   }
-  // Half precision counts in float, as the specification's stash type asks for.
-  DType dtype = start.dtype();
-  DType wide = is_float(dtype) && byte_size(dtype) < 4 ? DType::F32 : dtype;
+  // Half precision counts in the stash type, float before opset 27 named it.
+  DType dtype = start.dtype(), stash = DType::F32;
+  if (node.opset >= 27 && node.get_int("stash_type") != 1)
+    stash = dtype_attribute(node, "stash_type", stash);
+  DType wide = is_float(dtype) && byte_size(dtype) < 4 ? stash : dtype;
   Expr steps = convert(count_along(node.g, DType::I64, count, 0, 1), wide);
   give(node, 0, convert((convert(start, wide) + steps * convert(delta, wide)), dtype));
 }
