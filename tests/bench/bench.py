@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Packed programs against ONNX Runtime, in turns in one run.
+
+    ./bootstrap bench [NAME...] [--all | --bench-models] [--threads 1] [--rounds 5] [--seconds 0.6]
+
+For each model: pack it, check that both give the same outputs, then measure the packed program and an ONNX
+Runtime process of its own alternately for some rounds (so that a drifting clock or a busy neighbour hits both),
+with a multiply-add probe before and after. The ratio is ONNX Runtime's time over ours: above 1 we are faster.
+Models come from SVOD_BENCH_MODELS (default: ../shared/bench-models). Prints a Markdown table; --output FILE
+writes it too. A wrong output or a model that does not pack makes the exit code 1.
+"""
+import argparse
+import json
+import math
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD = pathlib.Path(os.environ.get("SVOD_BUILD", HERE.parent.parent / "build")).resolve()
+WORK = BUILD / "bench"
+MILLISECONDS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
+# These round their values to few bits, so one different rounding step spreads: the mean error counts.
+LOW_PRECISION = ("int8", "int4", "fp16", "kws_", "quant")
+
+
+class Failure(Exception):
+    pass
+
+
+def probe_gflops():
+    program = WORK / "fma_probe"
+    source = HERE / "fma_probe.cpp"
+    if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
+        subprocess.run(["g++", "-O3", "-march=native", "-o", str(program), str(source)], check=True)
+    return float(subprocess.run([str(program)], check=True, capture_output=True).stdout)
+
+
+def pack(name, folder, options):
+    """Packs with an empty cache; returns (program, pack seconds, peak MB, summary)."""
+    program, summary = WORK / "packed" / name, WORK / "packed" / f"{name}.json"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    command = [str(BUILD / "svod-pack"), str(folder / "model.onnx"), "-o", str(program), "-q",
+               "--shape-from", str(folder / "test_data_set_0"), "--verify", "off",
+               f"--json={summary}", *options.pack_option]
+    if not options.warm:
+        command.append("--no-cache")
+    start = time.monotonic()
+    child = subprocess.Popen(command, stderr=subprocess.PIPE)
+    text = child.stderr.read().decode(errors="replace")
+    _, status, usage = os.wait4(child.pid, 0)
+    seconds = time.monotonic() - start
+    code = os.waitstatus_to_exitcode(status)
+    child.returncode = code
+    if code != 0:
+        raise Failure(f"svod-pack exit {code}: {' / '.join(text.strip().splitlines()[-3:])}")
+    return program, seconds, usage.ru_maxrss / 1024, json.loads(summary.read_text())
+
+
+class Peer:
+    """The ONNX Runtime process of one model."""
+
+    def __init__(self, folder, threads, outputs):
+        outputs.mkdir(parents=True, exist_ok=True)
+        self.child = subprocess.Popen(
+            [sys.executable, str(HERE / "ort_worker.py"), str(folder / "model.onnx"),
+             str(folder / "test_data_set_0"), str(threads), str(outputs)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        answer = self.child.stdout.readline()
+        if not answer.startswith("ready"):
+            raise Failure("ONNX Runtime does not run this model")
+        self.names = json.loads(answer.removeprefix("ready"))
+
+    def measure(self, seconds):
+        self.child.stdin.write(f"run {seconds}\n")
+        self.child.stdin.flush()
+        return float(self.child.stdout.readline())
+
+    def close(self):
+        self.child.communicate("quit\n")
+
+
+def inputs_of(folder):
+    files = (folder / "test_data_set_0").glob("input_*.pb")
+    return [str(f) for f in sorted(files, key=lambda p: int(p.stem[6:]))]
+
+
+def measure_ours(program, inputs, threads, seconds):
+    """Median milliseconds by the program's own clock."""
+    run = subprocess.run([str(program), *inputs, "--bench=json", "--threads", str(threads),
+                          "--min-time", str(seconds)], capture_output=True)
+    if run.returncode != 0:
+        raise Failure(f"the packed program exits {run.returncode}: {run.stderr.decode()[-300:]}")
+    for row in json.loads(run.stdout)["benchmarks"]:
+        if row["name"] == "run/median":
+            return row["real_time"] * MILLISECONDS[row["time_unit"]]
+    raise Failure("no run/median in the program's JSON")
+
+
+def compare(name, program, inputs, peer, expected, outputs, threads):
+    """The largest error over all outputs, relative to each one's largest value; raises when too large."""
+    outputs.mkdir(parents=True, exist_ok=True)
+    command = [str(program), *inputs, "--threads", str(threads)]
+    for k, output in enumerate(peer.names):
+        command += ["--output", f"{output}=@{outputs}/{k}.npy"]
+    run = subprocess.run(command, capture_output=True)
+    if run.returncode != 0:
+        raise Failure(f"the packed program exits {run.returncode}: {run.stderr.decode()[-300:]}")
+    worst = 0.0
+    for k, output in enumerate(peer.names):
+        ours, theirs = np.load(outputs / f"{k}.npy"), np.load(expected / f"{k}.npy")
+        if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+            raise Failure(f"output {output}: {ours.dtype}{ours.shape} != {theirs.dtype}{theirs.shape}")
+        ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
+        error = np.abs(ours - theirs)
+        if any(mark in name for mark in LOW_PRECISION):
+            value, limit = error.mean() / max(theirs.std(), 1e-6), 0.1
+        else:
+            value, limit = error.max() / max(np.abs(theirs).max(), 1e-2), 1e-3
+        if not value <= limit:
+            raise Failure(f"output {output} differs: relative error {value:.2g} > {limit}")
+        worst = max(worst, value)
+    return worst
+
+
+def bench_model(name, source, options):
+    subprocess.run([sys.executable, str(HERE / "models.py"), str(source), str(WORK / "models"), name],
+                   check=True)
+    folder = WORK / "models" / name
+    program, seconds, peak, summary = pack(name, folder, options)
+    inputs, expected = inputs_of(folder), WORK / "expected" / name
+    peer = Peer(folder, options.threads, expected)
+    try:
+        error = compare(name, program, inputs, peer, expected, WORK / "ours" / name, options.threads)
+        before, ours, theirs = probe_gflops(), [], []
+        peer.measure(options.seconds / 2)
+        for _ in range(options.rounds):
+            theirs.append(peer.measure(options.seconds))
+            ours.append(measure_ours(program, inputs, options.threads, options.seconds))
+        after = probe_gflops()
+    finally:
+        peer.close()
+    size = summary["bytes"]
+    return {"name": name, "ours": statistics.median(ours), "ort": statistics.median(theirs),
+            "error": error, "probe": (before, after), "pack_s": seconds, "pack_mb": peak,
+            "kernels": summary["kernels"], "programs": summary["programs"], "macs": summary["macs"],
+            "arena": size["arena"], "arena_bound": size["arena_lower_bound"],
+            "weights": size["weights"], "code": size["code"]}
+
+
+HEADER = ("| model | ONNX Runtime ms | ours ms | ratio | % of probe | relative error | probe GFLOP/s "
+          "| pack s | pack MB | kernels | arena / bound |\n"
+          "|---|---|---|---|---|---|---|---|---|---|---|")
+
+
+def row_text(r, threads):
+    peak = statistics.mean(r["probe"]) * threads
+    share = 100 * 2 * r["macs"] / (r["ours"] * 1e-3) / (peak * 1e9)
+    bound = r["arena"] / r["arena_bound"] if r["arena_bound"] else 1
+    return (f"| {r['name']} | {r['ort']:.4g} | {r['ours']:.4g} | **{r['ort'] / r['ours']:.2f}** "
+            f"| {share:.0f} | {r['error']:.1e} | {r['probe'][0]:.0f}, {r['probe'][1]:.0f} "
+            f"| {r['pack_s']:.1f} | {r['pack_mb']:.0f} | {r['kernels']} | {bound:.3f} |")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--all", action="store_true", help="every model of SUITE.tsv")
+    parser.add_argument("--bench-models", action="store_true", help="the models with filled weights")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.6, help="per peer and round")
+    parser.add_argument("--warm", action="store_true", help="let svod-pack use its cache")
+    parser.add_argument("--pack-option", action="append", default=[], metavar="OPTION")
+    parser.add_argument("--output", type=pathlib.Path, help="write the table there, JSON beside it")
+    return parser.parse_args()
+
+
+def main():
+    options = arguments()
+    source = pathlib.Path(os.environ.get("SVOD_BENCH_MODELS") or
+                          HERE.parent.parent.parent / "shared" / "bench-models").resolve()
+    if not (source / "SUITE.tsv").exists():
+        print(f"no models: SVOD_BENCH_MODELS names {source}, which has no SUITE.tsv", file=sys.stderr)
+        return 2
+    WORK.mkdir(parents=True, exist_ok=True)
+    which = "all" if options.all else "bench" if options.bench_models else "default"
+    listing = subprocess.run([sys.executable, str(HERE / "models.py"), str(source), str(WORK),
+                              "--list", which], check=True, capture_output=True, text=True)
+    rows, lines, failures = [], [HEADER], []
+    print(HEADER, flush=True)
+    for name in options.names or listing.stdout.split():
+        try:
+            rows.append(bench_model(name, source, options))
+            lines.append(row_text(rows[-1], options.threads))
+        except Failure as failure:
+            failures.append(name)
+            lines.append(f"| {name} | {failure} |")
+        print(lines[-1], flush=True)
+    if rows:
+        mean = math.exp(statistics.mean(math.log(r["ort"] / r["ours"]) for r in rows))
+        lines.append(f"\n{len(rows)} models, {options.threads} thread(s): geometric mean of the "
+                     f"ratios {mean:.3f}; {len(failures)} without a result")
+        print(lines[-1])
+    if options.output:
+        options.output.write_text("\n".join(lines) + "\n")
+        options.output.with_suffix(".json").write_text(json.dumps(rows, indent=1))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
