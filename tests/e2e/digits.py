@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""The bundled model, packed and run as a user would: right digits, right file, right exit codes."""
+import pathlib
+import shutil
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from packing import DIGITS, SOURCE, check, digits_on, labels_right, need, pack, run, sample, work_folder
+
+
+def hardened(program):
+    """What readelf says about the executable: static PIE, RELRO, NX, no interpreter."""
+    need("readelf")
+    text = run("readelf", "-hlW", program).stdout.decode()
+    check("DYN" in text, "position independent")
+    check("INTERP" not in text, "no interpreter")
+    check("GNU_RELRO" in text, "RELRO")
+    stack = next(line for line in text.splitlines() if "GNU_STACK" in line)
+    check("E" not in stack.split()[-2], "stack not executable")
+    loads = [line for line in text.splitlines() if " LOAD " in line]
+    check(all(not ("W" in line and " E" in line.split("0x")[-2]) for line in loads),
+          "nothing writable and executable")
+    check("NEEDED" not in run("readelf", "-dW", program).stdout.decode(), "needs no library")
+
+
+def main():
+    folder = work_folder("digits")
+    program = folder / "digits"
+    pack(DIGITS, program)
+    scores = digits_on([], program, folder)
+    check(labels_right(scores) == 10, "all ten samples are read right")
+    check(all(abs(sum(s) - 1) < 1e-5 for s in scores), "scores are probabilities")
+    hardened(program)
+
+    data = SOURCE / "models" / "test_data_set_0"
+    run(program, "--verify", data)
+    damaged = folder / "test_data_set_0"
+    shutil.copytree(data, damaged)
+    raw = bytearray((damaged / "output_0.pb").read_bytes())
+    raw[-1] ^= 0x40  # the exponent of the last score
+    (damaged / "output_0.pb").write_bytes(raw)
+    run(program, "--verify", damaged, expect=7)
+    check(True, "--verify accepts the true outputs and notices a changed one")
+
+    run(program, "--input", f"image=@{folder / 'absent.npy'}", expect=4)
+    run(program, "--input", f"image=@{SOURCE / 'README.md'}", expect=1)
+    run(program, "--input", f"nosuch=@{sample('digit_1.npy')}", expect=2)
+    run(program, "--nosuch", expect=2)
+    check(True, "exit codes of the packed program")
+    image = bytearray(program.read_bytes())
+    at = image.index(b"SVODIMG\0")
+    image[at + 200] ^= 1
+    broken = folder / "broken"
+    broken.write_bytes(image)
+    broken.chmod(0o755)
+    run(broken, "--self-check", expect=10)
+    check(True, "a damaged image is noticed")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
