@@ -42,7 +42,7 @@ struct SvodHeader {
   struct SvodTable args;     // uint32_t, slot numbers within the entry
   struct SvodTable programs; // SvodProgram
   struct SvodText text;      // all strings, back to back
-  struct SvodText manifest;  // JSON, printed by --info=json
+  struct SvodText manifest;  // JSON, printed by --info=json; a zero byte follows it
   uint32_t max_buffers;      // largest arg_count of any step
   uint32_t threads;          // upper bound compiled in, 0: taken at run time
 };
@@ -64,7 +64,7 @@ struct SvodTensor {
   uint32_t dtype; // TensorProto.DataType
   uint32_t rank;
   uint32_t first_dim; // in dims
-  uint32_t reserved;
+  uint32_t alignment; // of the caller's pointer, a power of two: the element's size
   uint64_t elements;
   uint64_t bytes;
 };

@@ -1,15 +1,17 @@
 // What a packed executable asks of its operating system, and no more. platform_linux.cpp
-// does it with system calls for x86-64, aarch64, armv7 and riscv64, without a C library:
-// it also holds _start, which relocates the program and calls svod_main. A library uses
-// nothing of this file: platform_bare.cpp and platform_hosted.cpp give it the memory
-// functions below and that is all.
+// does it with system calls for x86-64, aarch64, armv7 and riscv64, without a C library;
+// start_linux.cpp holds _start, which relocates the program and calls svod_main. A
+// library uses nothing of this file but the memory functions, which compiled code calls
+// on its own.
 //
 // Everything here exists:
-//   files    svod_open, svod_read, svod_write, svod_close, svod_stat, svod_map_file,
-//   svod_unmap memory   svod_allocate (whole pages, zeroed), memcpy, memmove, memset,
-//   memcmp process  svod_main (yours), svod_exit time     svod_now (monotonic
-//   nanoseconds) threads  svod_cpu_count, svod_thread_start, svod_futex_wait,
-//   svod_futex_wake; see pool.h
+//   files    svod_open, svod_read, svod_write, svod_close, svod_stat, svod_stat_path,
+//            svod_map_file, svod_unmap
+//   memory   svod_allocate (whole pages, zeroed); memcpy, memmove, memset, memcmp
+//   process  svod_main (yours), svod_exit
+//   time     svod_now (monotonic nanoseconds)
+//   threads  svod_cpu_count, svod_thread_start, svod_thread_join, svod_futex_wait,
+//            svod_futex_wake; see pool.h
 // Calls that fail return the negative errno of Linux.
 #ifndef SVOD_PLATFORM_H
 #define SVOD_PLATFORM_H
@@ -63,13 +65,13 @@ void svod_unmap(const void* data, uint64_t bytes);
 uint64_t svod_now(void); // nanoseconds since some moment, never going back
 
 uint32_t svod_cpu_count(void); // CPUs that this process may use, at least 1
-// Runs entry(argument) on a new thread whose stack is `stack_bytes` at `stack`. The
-// thread ends when entry returns; its stack must stay. 0 or a negative errno.
+// Runs entry(argument) on a new thread whose stack is `stack_bytes` at `stack`. `alive`
+// is not 0 until the thread has ended and its stack is free. 0 or a negative errno.
 int32_t svod_thread_start(void (*entry)(void*), void* argument, void* stack,
-                          uint64_t stack_bytes);
+                          uint64_t stack_bytes, uint32_t* alive);
+void svod_thread_join(const uint32_t* alive); // returns when that thread has ended
 void svod_futex_wait(const uint32_t* word, uint32_t expected); // may wake without cause
 void svod_futex_wake(const uint32_t* word, uint32_t waiters);
-void svod_cpu_relax(void); // a pause in a spinning loop
 
 void* memcpy(void* to, const void* from, size_t bytes);
 void* memmove(void* to, const void* from, size_t bytes);

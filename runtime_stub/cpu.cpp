@@ -1,0 +1,107 @@
+// Asks an x86 CPU for its features: each row below is one register bit that has to be
+// set, and the level has it when all its rows do. AVX state counts only if the operating
+// system saves it.
+#include "runtime_stub/cpu.h"
+
+#if defined(__x86_64__)
+
+namespace {
+
+struct Registers {
+  uint32_t value[4]; // eax, ebx, ecx, edx
+};
+
+Registers cpuid(uint32_t leaf, uint32_t part) {
+  Registers r;
+  __asm__ volatile("cpuid"
+                   : "=a"(r.value[0]), "=b"(r.value[1]), "=c"(r.value[2]),
+                     "=d"(r.value[3])
+                   : "a"(leaf), "c"(part));
+  return r;
+}
+
+uint32_t saved_state() {
+  uint32_t low, high;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return low;
+}
+
+enum Register : uint8_t { EAX, EBX, ECX, EDX };
+
+struct Need {
+  uint8_t feature; // of SvodCpuFeature
+  uint32_t leaf;
+  uint8_t part;
+  Register where;
+  uint8_t bit;
+};
+
+constexpr Need kNeeds[] = {
+    {SVOD_CPU_X86_64_V2, 1, 0, ECX, 0},          // SSE3
+    {SVOD_CPU_X86_64_V2, 1, 0, ECX, 9},          // SSSE3
+    {SVOD_CPU_X86_64_V2, 1, 0, ECX, 13},         // CMPXCHG16B
+    {SVOD_CPU_X86_64_V2, 1, 0, ECX, 19},         // SSE4.1
+    {SVOD_CPU_X86_64_V2, 1, 0, ECX, 20},         // SSE4.2
+    {SVOD_CPU_X86_64_V2, 1, 0, ECX, 23},         // POPCNT
+    {SVOD_CPU_X86_64_V2, 0x80000001, 0, ECX, 0}, // LAHF
+    {SVOD_CPU_X86_64_V3, 1, 0, ECX, 12},         // FMA
+    {SVOD_CPU_X86_64_V3, 1, 0, ECX, 22},         // MOVBE
+    {SVOD_CPU_X86_64_V3, 1, 0, ECX, 27},         // OSXSAVE
+    {SVOD_CPU_X86_64_V3, 1, 0, ECX, 28},         // AVX
+    {SVOD_CPU_X86_64_V3, 1, 0, ECX, 29},         // F16C
+    {SVOD_CPU_X86_64_V3, 7, 0, EBX, 3},          // BMI1
+    {SVOD_CPU_X86_64_V3, 7, 0, EBX, 5},          // AVX2
+    {SVOD_CPU_X86_64_V3, 7, 0, EBX, 8},          // BMI2
+    {SVOD_CPU_X86_64_V3, 0x80000001, 0, ECX, 5}, // LZCNT
+    {SVOD_CPU_X86_64_V4, 7, 0, EBX, 16},         // AVX512F
+    {SVOD_CPU_X86_64_V4, 7, 0, EBX, 17},         // AVX512DQ
+    {SVOD_CPU_X86_64_V4, 7, 0, EBX, 28},         // AVX512CD
+    {SVOD_CPU_X86_64_V4, 7, 0, EBX, 30},         // AVX512BW
+    {SVOD_CPU_X86_64_V4, 7, 0, EBX, 31},         // AVX512VL
+    {SVOD_CPU_AVX512_VNNI, 7, 0, ECX, 11},       {SVOD_CPU_AVX_VNNI, 7, 1, EAX, 4},
+};
+
+// What stands on what: without the lower level, or its saved registers, a bit means
+// nothing.
+constexpr uint32_t kAvxState = 0x6, kAvx512State = 0xe6;
+
+bool has(const Need& need) {
+  if (cpuid(need.leaf & 0x80000000, 0).value[EAX] < need.leaf) return false;
+  return cpuid(need.leaf, need.part).value[need.where] >> need.bit & 1;
+}
+
+} // namespace
+
+uint32_t svod_cpu_features(void) {
+  uint32_t features = SVOD_CPU_X86_64_V2 | SVOD_CPU_X86_64_V3 | SVOD_CPU_X86_64_V4 |
+                      SVOD_CPU_AVX512_VNNI | SVOD_CPU_AVX_VNNI;
+  for (const Need& need : kNeeds) {
+    if (!has(need)) features &= ~uint32_t{need.feature};
+  }
+  uint32_t state = features & SVOD_CPU_X86_64_V3 ? saved_state() : 0;
+  if (!(features & SVOD_CPU_X86_64_V2) || (state & kAvxState) != kAvxState) {
+    return features & SVOD_CPU_X86_64_V2;
+  }
+  if (!(features & SVOD_CPU_X86_64_V4) || (state & kAvx512State) != kAvx512State) {
+    features &= ~uint32_t{SVOD_CPU_X86_64_V4 | SVOD_CPU_AVX512_VNNI};
+  }
+  return features;
+}
+
+#else
+
+uint32_t svod_cpu_features(void) { return 0; }
+
+#endif
+
+int32_t svod_level_runs(const SvodModel* model, uint32_t level) {
+  uint32_t needed = model->levels[level].features;
+  return (svod_cpu_features() & needed) == needed;
+}
+
+int32_t svod_choose_level(const SvodModel* model) {
+  for (uint32_t level = model->level_count; level-- > 0;) {
+    if (svod_level_runs(model, level)) return static_cast<int32_t>(level);
+  }
+  return -1;
+}

@@ -1,0 +1,111 @@
+// The packed library: the C functions of its header, under the prefix given with
+// -DSVOD_PREFIX=infer. It writes no global; what it knows from earlier calls (the image
+// is sound, the CPU level to use) it keeps at the start of the caller's arena, under a
+// key that only this model at this address writes. So a run on a used arena starts
+// without asking anything again.
+//
+//   arena:  what is known | the arena of svod_replay
+#include "runtime_stub/cpu.h"
+#include "runtime_stub/replay.h"
+
+#define SVOD_JOIN2(a, b) a##_##b
+#define SVOD_JOIN(a, b) SVOD_JOIN2(a, b)
+#define SVOD_API(name) SVOD_JOIN(SVOD_PREFIX, name)
+
+namespace {
+
+struct Known {
+  uint64_t key;
+  uint32_t level;
+  uint32_t unused[13];
+};
+static_assert(sizeof(Known) == SVOD_ALIGN);
+
+uint64_t key_of(const void* arena, const void* image) {
+  return svod_header(image)->image_checksum ^ reinterpret_cast<uintptr_t>(arena);
+}
+
+// Fills `known` unless it was filled before.
+int32_t prepare(const SvodModel& model, Known* known) {
+  uint64_t key = key_of(known, model.image);
+  if (known->key == key && known->level < model.level_count) return SVOD_OK;
+  int32_t status = svod_check_image(&model);
+  if (status != SVOD_OK) return status;
+  if (svod_header(model.image)->entries.count != 1) return SVOD_CORRUPT;
+  int32_t level = svod_choose_level(&model);
+  if (level < 0) return SVOD_CPU;
+  known->level = static_cast<uint32_t>(level);
+  known->key = key;
+  return SVOD_OK;
+}
+
+uint64_t bytes_needed(const void* image) {
+  return sizeof(Known) + svod_arena_bytes(image, svod_entry(image, 0), 1);
+}
+
+// A line per status, 0 first. An array of arrays: pointers would need relocation.
+constexpr char kStatusText[][32] = {
+    "ok",
+    "a pointer is null",
+    "a pointer is not aligned",
+    "the arena is too small",
+    "header and library do not match",
+    "an index is out of range",
+    "this CPU lacks what was packed",
+    "the library is damaged",
+    "unknown status",
+};
+constexpr int kStatusCount = sizeof(kStatusText) / sizeof(kStatusText[0]) - 1;
+
+} // namespace
+
+extern "C" {
+
+int SVOD_API(run_sized)(void* arena, size_t arena_bytes, const void* const inputs[],
+                        void* const outputs[]) {
+  if (arena == nullptr) return SVOD_BAD_ARGUMENT;
+  if (reinterpret_cast<uintptr_t>(arena) % SVOD_ALIGN != 0) return SVOD_MISALIGNED;
+  if (arena_bytes < sizeof(Known)) return SVOD_ARENA_SMALL;
+  SvodModel model;
+  svod_get_model(&model);
+  Known* known = static_cast<Known*>(arena);
+  int32_t status = prepare(model, known);
+  if (status != SVOD_OK) return status;
+  SvodRun run = {};
+  run.model = &model;
+  run.entry = svod_entry(model.image, 0);
+  run.level = known->level;
+  run.threads = 1;
+  run.arena = known + 1;
+  run.arena_bytes = arena_bytes - sizeof(Known);
+  run.inputs = inputs;
+  run.outputs = outputs;
+  return svod_replay(&run);
+}
+
+int SVOD_API(run)(void* arena, const void* const inputs[], void* const outputs[]) {
+  SvodModel model;
+  svod_get_model(&model);
+  return SVOD_API(run_sized)(arena, static_cast<size_t>(bytes_needed(model.image)),
+                             inputs, outputs);
+}
+
+size_t SVOD_API(arena_bytes)(void) {
+  SvodModel model;
+  svod_get_model(&model);
+  return static_cast<size_t>(bytes_needed(model.image));
+}
+
+const char* SVOD_API(status_text)(int status) {
+  bool known = status <= 0 && status > -kStatusCount;
+  return kStatusText[known ? -status : kStatusCount];
+}
+
+// The manifest, which the image ends with a zero byte.
+const char* SVOD_API(info)(void) {
+  SvodModel model;
+  svod_get_model(&model);
+  return svod_text(model.image, svod_header(model.image)->manifest);
+}
+
+} // extern "C"

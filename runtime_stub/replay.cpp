@@ -1,0 +1,150 @@
+// Does the steps of an entry. Everything was decided when packing: a slot is a class and
+// an offset, so its address is one addition, and a step is a copy or a kernel over such
+// addresses. The addresses of a step's buffers are written into the end of the arena,
+// because their number is the model's and the stack is small.
+//
+//   arena:  temporaries | scratch of thread 0 | scratch of thread 1 | ... | buffer
+//   addresses
+#include "runtime_stub/replay.h"
+
+namespace {
+
+uint64_t round_up(uint64_t bytes) {
+  return (bytes + SVOD_ALIGN - 1) & ~uint64_t{SVOD_ALIGN - 1};
+}
+
+bool aligned(const void* pointer, uint32_t alignment) {
+  return (reinterpret_cast<uintptr_t>(pointer) & (alignment - 1)) == 0;
+}
+
+// A launch as the pool's threads see it. Any of them may write `status`, a whole word;
+// the end of the region orders that before the read. (Small cores have no atomics, nor
+// threads.)
+struct Launch {
+  const SvodRun* run;
+  uint32_t program;
+  void* const* buffers;
+  uint8_t* scratch;
+  uint64_t scratch_bytes;
+  volatile int32_t status;
+};
+
+void run_chunk(void* context, uint32_t chunk, uint32_t thread) {
+  Launch& launch = *static_cast<Launch*>(context);
+  void* scratch = launch.scratch + static_cast<size_t>(thread * launch.scratch_bytes);
+  int32_t status = launch.run->model->launch(launch.run->level, launch.program,
+                                             launch.buffers, scratch, chunk);
+  if (status != 0) launch.status = status;
+}
+
+int32_t run_chunks(Launch& launch, uint32_t chunks) {
+  if (launch.run->parallel != nullptr && launch.run->threads > 1 && chunks > 1) {
+    launch.run->parallel(launch.run->pool, chunks, run_chunk, &launch);
+  } else {
+    for (uint32_t chunk = 0; chunk < chunks; chunk++) run_chunk(&launch, chunk, 0);
+  }
+  return launch.status;
+}
+
+void* address(const SvodRun& run, const SvodSlot& slot) {
+  const void* base = run.arena;
+  if (slot.slot_class == SVOD_SLOT_INPUT) base = run.inputs[slot.io];
+  if (slot.slot_class == SVOD_SLOT_OUTPUT) base = run.outputs[slot.io];
+  if (slot.slot_class == SVOD_SLOT_WEIGHT) base = run.model->weights;
+  // Kernels read inputs and weights through the same kind of pointer they write
+  // temporaries by.
+  return const_cast<uint8_t*>(static_cast<const uint8_t*>(base) +
+                              static_cast<size_t>(slot.offset));
+}
+
+int32_t check_tensors(const SvodRun& run) {
+  const void* image = run.model->image;
+  for (uint32_t i = 0; i < run.entry->input_count; i++) {
+    if (run.inputs == nullptr || run.inputs[i] == nullptr) return SVOD_BAD_ARGUMENT;
+    if (!aligned(run.inputs[i], svod_input(image, run.entry, i)->alignment)) {
+      return SVOD_MISALIGNED;
+    }
+  }
+  for (uint32_t i = 0; i < run.entry->output_count; i++) {
+    if (run.outputs == nullptr || run.outputs[i] == nullptr) return SVOD_BAD_ARGUMENT;
+    if (!aligned(run.outputs[i], svod_output(image, run.entry, i)->alignment)) {
+      return SVOD_MISALIGNED;
+    }
+  }
+  return SVOD_OK;
+}
+
+int32_t check_run(const SvodRun& run) {
+  if (run.arena == nullptr || run.threads == 0 || run.level >= run.model->level_count) {
+    return SVOD_BAD_ARGUMENT;
+  }
+  if (run.model->weights == nullptr && svod_header(run.model->image)->weight_bytes != 0) {
+    return SVOD_BAD_ARGUMENT;
+  }
+  if (!aligned(run.arena, SVOD_ALIGN)) return SVOD_MISALIGNED;
+  uint64_t needed = svod_arena_bytes(run.model->image, run.entry, run.threads);
+  if (run.arena_bytes < needed) return SVOD_ARENA_SMALL;
+  return check_tensors(run);
+}
+
+bool same_shape(const void* image, const SvodTensor& tensor, const SvodShape& shape) {
+  if (tensor.dtype != shape.dtype || tensor.rank != shape.rank) return false;
+  const int64_t* dims = svod_dims(image, &tensor);
+  for (uint32_t i = 0; i < tensor.rank; i++) {
+    if (dims[i] != shape.dims[i]) return false;
+  }
+  return true;
+}
+
+} // namespace
+
+const SvodEntry* svod_find_entry(const void* image, const SvodShape* inputs,
+                                 uint32_t count) {
+  for (uint32_t e = 0; e < svod_header(image)->entries.count; e++) {
+    const SvodEntry* entry = svod_entry(image, e);
+    bool same = entry->input_count == count;
+    for (uint32_t i = 0; same && i < count; i++) {
+      same = same_shape(image, *svod_input(image, entry, i), inputs[i]);
+    }
+    if (same) return entry;
+  }
+  return nullptr;
+}
+
+uint64_t svod_arena_bytes(const void* image, const SvodEntry* entry, uint32_t threads) {
+  uint64_t addresses = uint64_t{svod_header(image)->max_buffers} * sizeof(void*);
+  return round_up(entry->arena_bytes) + entry->scratch_bytes * threads +
+         round_up(addresses);
+}
+
+int32_t svod_replay(SvodRun* run) {
+  int32_t status = check_run(*run);
+  if (status != SVOD_OK) return status;
+  const void* image = run->model->image;
+  const SvodEntry& entry = *run->entry;
+  const SvodSlot* slots =
+      svod_at<SvodSlot>(image, svod_header(image)->slots, entry.first_slot);
+  uint8_t* scratch = static_cast<uint8_t*>(run->arena) +
+                     static_cast<size_t>(round_up(entry.arena_bytes));
+  void** buffers = reinterpret_cast<void**>(
+      scratch + static_cast<size_t>(entry.scratch_bytes * run->threads));
+  for (uint32_t s = 0; s < entry.step_count; s++) {
+    const SvodStep& step = *svod_step(image, &entry, s);
+    const uint32_t* args =
+        svod_at<uint32_t>(image, svod_header(image)->args, step.first_arg);
+    for (uint32_t i = 0; i < step.arg_count; i++)
+      buffers[i] = address(*run, slots[args[i]]);
+    if (step.kind == SVOD_STEP_COPY) {
+      __builtin_memmove(buffers[1], buffers[0],
+                        static_cast<size_t>(slots[args[1]].bytes));
+    } else {
+      Launch launch{run, step.program, buffers, scratch, entry.scratch_bytes, 0};
+      if (run_chunks(launch, step.chunks) != 0) {
+        run->failed_step = s;
+        return SVOD_INDEX;
+      }
+    }
+    if (run->step_done != nullptr) run->step_done(run->listener, s);
+  }
+  return SVOD_OK;
+}
