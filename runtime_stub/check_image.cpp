@@ -124,6 +124,18 @@ bool contents_hold(const SvodHeader& header) {
   return true;
 }
 
+// The field that holds the checksum counts as zero.
+uint64_t image_checksum(const SvodHeader& header) {
+  const uint8_t* image = reinterpret_cast<const uint8_t*>(&header);
+  constexpr uint64_t kField = __builtin_offsetof(SvodHeader, image_checksum);
+  constexpr uint8_t kZero[8] = {};
+  SvodChecksum sum;
+  sum.add(image, kField);
+  sum.add(kZero, 8);
+  sum.add(image + kField + 8, header.image_bytes - kField - 8);
+  return sum.finish();
+}
+
 } // namespace
 
 int32_t svod_check_image(const SvodModel* model) {
@@ -144,19 +156,13 @@ int32_t svod_check_image(const SvodModel* model) {
   if (model->weights != nullptr && header.weight_bytes > model->weight_bytes) {
     return SVOD_CORRUPT;
   }
+  if (image_checksum(header) != header.image_checksum) return SVOD_CORRUPT;
   return tables_fit(header) && contents_hold(header) ? SVOD_OK : SVOD_CORRUPT;
 }
 
 int32_t svod_check_bytes(const SvodModel* model) {
   const SvodHeader& header = *svod_header(model->image);
-  const uint8_t* image = static_cast<const uint8_t*>(model->image);
-  constexpr uint64_t kField = __builtin_offsetof(SvodHeader, image_checksum);
-  constexpr uint8_t kZero[8] = {};
-  SvodChecksum sum;
-  sum.add(image, kField);
-  sum.add(kZero, 8);
-  sum.add(image + kField + 8, header.image_bytes - kField - 8);
-  if (sum.finish() != header.image_checksum) return SVOD_CORRUPT;
+  if (image_checksum(header) != header.image_checksum) return SVOD_CORRUPT;
   if (model->weights == nullptr) return SVOD_OK;
   uint64_t weights = svod_checksum(model->weights, header.weight_bytes);
   return weights == header.weight_checksum ? SVOD_OK : SVOD_CORRUPT;

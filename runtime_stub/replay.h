@@ -76,12 +76,12 @@ extern "C" {
 // Written by the packager beside the launch switch.
 void svod_get_model(struct SvodModel* model);
 
-// Magic, version, bounds of every table, and every number in them that is used as an
-// index. SVOD_OK, SVOD_ABI or SVOD_CORRUPT. After SVOD_OK no read through the image
-// leaves it.
+// Magic, version, the image's checksum, bounds of every table, and every number in them
+// that is used as an index. SVOD_OK, SVOD_ABI or SVOD_CORRUPT. After SVOD_OK no read
+// through the image leaves it.
 int32_t svod_check_image(const struct SvodModel* model);
 
-// Both checksums, a pass over all bytes. SVOD_OK or SVOD_CORRUPT.
+// The checksums of image and weights, a pass over all bytes. SVOD_OK or SVOD_CORRUPT.
 int32_t svod_check_bytes(const struct SvodModel* model);
 
 // The entry packed for these inputs; null if there is none.

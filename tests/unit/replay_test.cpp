@@ -242,36 +242,46 @@ TEST_CASE("truncated images and other versions are refused", "[stub]") {
   CHECK(svod_check_image(&model) == SVOD_CORRUPT);
 }
 
-TEST_CASE("every flipped bit is refused or harmless", "[stub]") {
+TEST_CASE("every flipped bit is refused", "[stub]") {
   auto image = make_image();
-  size_t runs = 0;
+  size_t accepted = 0;
   for (size_t bit = 0; bit < sizeof(Image) * 8; bit++) {
     auto flipped = std::make_unique<Image>(*image);
     reinterpret_cast<uint8_t*>(flipped.get())[bit / 8] ^= 1u << bit % 8;
     SvodModel model = model_of(flipped.get(), sizeof(Image));
-    bool sound = svod_check_image(&model) == SVOD_OK;
-    if (!sound) continue;
-    // A damaged but well-formed image may say nonsense; it may not touch what is not its
-    // own.
-    CHECK(svod_check_bytes(&model) == SVOD_CORRUPT);
-    if (flipped->steps[0].chunks > 4 || flipped->steps[2].chunks > 4) continue;
-    if (svod_arena_bytes(flipped.get(), &flipped->entry, 1) > 1 << 20) continue;
-    if (flipped->steps[0].arg_count != 3 || flipped->steps[2].arg_count != 3) continue;
-    bool full = true;
-    for (const SvodSlot& slot : flipped->slots) full = full && slot.bytes == 16;
-    if (!full || flipped->steps[1].kind != SVOD_STEP_COPY) continue;
-    Runner runner(model);
-    runner.run.entry = &flipped->entry;
-    (void)svod_replay(&runner.run);
-    runs++;
+    accepted += svod_check_image(&model) == SVOD_OK;
   }
-  CHECK(runs > 100);
+  CHECK(accepted == 0);
+}
+
+TEST_CASE("flipped bits under a right checksum are read within the image", "[stub]") {
+  auto image = make_image();
+  size_t sound = 0;
+  for (size_t bit = 0; bit < sizeof(Image) * 8; bit++) {
+    auto flipped = std::make_unique<Image>(*image);
+    reinterpret_cast<uint8_t*>(flipped.get())[bit / 8] ^= 1u << bit % 8;
+    seal(*flipped);
+    SvodModel model = model_of(flipped.get(), sizeof(Image));
+    if (svod_check_image(&model) != SVOD_OK) continue;
+    // Every table entry is reachable, with sanitizers watching.
+    const SvodHeader& header = flipped->header;
+    for (uint32_t e = 0; e < header.entries.count; e++) {
+      const SvodEntry* entry = svod_entry(flipped.get(), e);
+      SvodShape shape{1, 1, flipped->dims};
+      (void)svod_find_entry(flipped.get(), &shape, 1);
+      for (uint32_t s = 0; s < entry->step_count; s++) {
+        sound += svod_step(flipped.get(), entry, s)->kind;
+      }
+    }
+  }
+  CHECK(sound > 100);
 }
 
 TEST_CASE("numbers that do not fit are refused", "[stub]") {
   auto refuses = [](auto&& damage) {
     auto image = make_image();
     damage(*image);
+    seal(*image);
     SvodModel model = model_of(image.get(), sizeof(Image));
     return svod_check_image(&model) == SVOD_CORRUPT;
   };
