@@ -1,0 +1,76 @@
+// Rounding happens once, in F32, before the zero point is added: with the zero point
+// inside, ties would round by its parity. Saturation clips in F32 too, where all 16-bit
+// bounds are exact.
+#include "importer/quantization.h"
+
+namespace svod {
+namespace {
+
+Expr repeat_blocks(NodeImport& node, Expr parameter, const Shape& shape, int64_t axis,
+                   int64_t block) {
+  auto at = static_cast<size_t>(axis);
+  Shape expected = shape;
+  expected[at] = (shape[at] + block - 1) / block;
+  require(node, parameter.shape() == expected,
+          "blocked scales or zero points do not fit the input and block_size");
+  Shape wide = expected, flat = expected;
+  wide.insert(wide.begin() + axis + 1, block);
+  flat[at] *= block;
+  Expr repeated = reshape(broadcast(unsqueeze(parameter, axis + 1), wide), flat);
+  return cut(repeated, axis, 0, shape[at]);
+}
+
+} // namespace
+
+Expr quantization_parameter(NodeImport& node, Expr parameter, const Shape& shape,
+                            int64_t axis, int64_t block) {
+  if (element_count(parameter.shape()) == 1) return reshape(parameter, {});
+  auto rank = static_cast<int64_t>(shape.size());
+  axis = node.axis(axis, rank);
+  if (block > 0) {
+    require(node, parameter.rank() == rank, "blocked scales must have the input's rank");
+    return repeat_blocks(node, parameter, shape, axis, block);
+  }
+  require(node,
+          parameter.rank() == 1 &&
+              extent(parameter, 0) == shape[static_cast<size_t>(axis)],
+          "scales or zero points per axis do not fit the input");
+  return along(parameter, axis, rank);
+}
+
+Expr centered(Expr x, std::optional<Expr> zero_point) {
+  Expr wide = convert(x, DType::I32);
+  return zero_point ? wide - convert(*zero_point, DType::I32) : wide;
+}
+
+Expr dequantize(Expr x, Expr scale, std::optional<Expr> zero_point) {
+  Expr difference = zero_point || !is_float(x.dtype()) ? centered(x, zero_point) : x;
+  return convert(difference, DType::F32) * convert(scale, DType::F32);
+}
+
+Expr requantize(Expr x, std::optional<Expr> zero_point, DType to) {
+  Expr rounded = apply(Op::Round, convert(x, DType::F32));
+  if (zero_point) rounded = rounded + convert(*zero_point, DType::F32);
+  double span = static_cast<double>(1 << (8 * byte_size(to)));
+  bool is_signed = info(to).kind == DTypeKind::Int;
+  double low = is_signed ? -span / 2 : 0;
+  return convert(clamp(rounded, low, low + span - 1), to);
+}
+
+Expr matmul_any_rank(NodeImport& node, Expr a, Expr b) {
+  require(node, a.rank() >= 1 && b.rank() >= 1, "a matrix product needs no scalars");
+  bool row = a.rank() == 1, column = b.rank() == 1;
+  if (row) a = unsqueeze(a, 0);
+  if (column) b = unsqueeze(b, 1);
+  require(node, extent(a, a.rank() - 1) == extent(b, b.rank() - 2),
+          "the inner extents of the matrices differ");
+  Shape outer_a(a.shape().begin(), a.shape().end() - 2);
+  Shape outer_b(b.shape().begin(), b.shape().end() - 2);
+  broadcast_shape(node, {outer_a, outer_b});
+  Expr y = matmul(a, b);
+  if (column) y = squeeze(y, y.rank() - 1);
+  if (row) y = squeeze(y, y.rank() - (column ? 1 : 2));
+  return y;
+}
+
+} // namespace svod

@@ -1,0 +1,28 @@
+// What quantised operators share: scales and zero points laid out against their tensor,
+// the two conversions exactly as the specification defines them, and integer matrix
+// products.
+#pragma once
+
+#include "importer/movement.h"
+
+namespace svod {
+
+// A scale or zero point that broadcasts against `shape`: one number, one per index of
+// `axis`, or (block > 0) one per block of `block` indices of `axis`.
+Expr quantization_parameter(NodeImport& node, Expr parameter, const Shape& shape,
+                            int64_t axis, int64_t block = 0);
+
+// (x - zero_point) * scale in F32. The difference is exact. Parameters already broadcast.
+Expr dequantize(Expr x, Expr scale, std::optional<Expr> zero_point);
+
+// saturate(round(x) + zero_point), ties to even; x is in units of the scale. Result:
+// `to`.
+Expr requantize(Expr x, std::optional<Expr> zero_point, DType to);
+
+// x - zero_point in I32, the form in which integer products are taken.
+Expr centered(Expr x, std::optional<Expr> zero_point);
+
+// numpy's matmul: vectors are promoted to matrices and their axis dropped again.
+Expr matmul_any_rank(NodeImport& node, Expr a, Expr b);
+
+} // namespace svod
