@@ -1,0 +1,54 @@
+// The graph cut into kernels: what is stored, how it lies in memory, and which kernel writes it.
+// Beyond this point no node moves between kernels.
+#pragma once
+
+#include "compiler/fuse/kernel.h"
+#include "compiler/fuse/layout.h"
+#include "compiler/support/target.h"
+
+namespace svod {
+
+using BufferId = uint32_t;
+using PackedId = uint32_t;
+
+// A stored tensor. Several kernels may each write a part of it (concat).
+struct Buffer {
+  NodeId node = kNoNode;
+  DType dtype = DType::F32;
+  Shape shape;
+  Layout layout;
+  int32_t input = -1;           // graph input number
+  std::vector<int32_t> outputs; // graph output numbers
+  int64_t bytes() const { return physical_count(layout, shape) * byte_size(dtype); }
+};
+
+// Weights in the order a kernel reads them: element [p0 .. pn] (row-major over `extents`) is
+// element  offset + sum p_i * strides_i  of the source node, or zero where a bound fails.
+struct PackedWeight {
+  struct Limit { // low <= constant + sum p_i * coefficients_i < high
+    int64_t constant, low, high;
+    std::vector<int64_t> coefficients;
+    bool operator==(const Limit&) const = default;
+  };
+  NodeId source = kNoNode; // depends on no input
+  DType dtype = DType::F32;
+  Shape extents;
+  std::vector<int64_t> strides;
+  int64_t offset = 0;
+  std::vector<Limit> limits;
+  uint64_t fill_bits = 0;
+  bool operator==(const PackedWeight&) const = default;
+  int64_t bytes() const { return element_count(extents) * byte_size(dtype); }
+};
+
+struct FusedGraph {
+  Graph graph;
+  std::vector<Buffer> buffers;
+  std::vector<PackedWeight> packed;
+  std::vector<Kernel> kernels; // in dependency order
+  int64_t unfused_kernels = 0; // one per op that is no view or source
+};
+
+std::string print(const FusedGraph& fused);
+
+} // namespace svod

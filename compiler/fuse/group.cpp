@@ -1,0 +1,253 @@
+// The cut, one pass over the nodes, readers before what they read. Each value not stored joins
+// the groups of its readers. Softmax keeps its two reductions with their reader (rows), a
+// convolution takes bias, activation and residual that follow it (base and epilogue), an
+// elementwise chain is one kernel. What decides is how often a value would be evaluated.
+#include "compiler/fuse/group.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace svod {
+
+// More inlined nodes than this would make kernels that compile slowly and spill.
+static constexpr int kMaxGroupNodes = 64;
+
+bool is_contraction(const Graph& g, NodeId reduce) {
+  const Node& r = g[reduce];
+  if (r.op != Op::ReduceSum) return false;
+  const Node& product = g[r.inputs[0]];
+  if (product.op != Op::Mul) return false;
+  auto reused = [&](NodeId factor) {
+    int64_t count = element_count(g[factor].shape);
+    while (is_view(g[factor].op)) {
+      factor = g[factor].inputs[0];
+      if (element_count(g[factor].shape) < count) return true;
+    }
+    return false;
+  };
+  return reused(product.inputs[0]) || reused(product.inputs[1]);
+}
+
+static bool is_costly(Op op) {
+  switch (op) {
+  case Op::Exp: case Op::Log: case Op::Log1p: case Op::Sin: case Op::Cos: case Op::Tan:
+  case Op::Asin: case Op::Acos: case Op::Atan: case Op::Sinh: case Op::Cosh: case Op::Tanh:
+  case Op::Asinh: case Op::Acosh: case Op::Atanh: case Op::Erf: case Op::Sigmoid:
+  case Op::Pow: case Op::Atan2: case Op::Gather: case Op::Div: case Op::Mod: case Op::Fmod:
+  case Op::Sqrt: case Op::Reciprocal:
+    return true;
+  default: return false;
+  }
+}
+
+namespace {
+
+class Grouper {
+public:
+  Grouper(const Graph& graph, const std::set<NodeId>& forced) : g(graph), forced_(forced) {}
+  Grouping run();
+
+private:
+  void find_users();
+  void visit(NodeId n);
+  void visit_reduce(NodeId n);
+  bool joins_rows(NodeId n, Group& group) const;
+  bool joins_base(NodeId n, const Group& group) const;
+  bool worth_inlining(NodeId n) const;
+  bool part_of_one_concat(NodeId n) const;
+  void store(NodeId n);
+  Group& group_at(NodeId root) { return groups_.at(root); }
+  int64_t count(NodeId n) const { return element_count(g[n].shape); }
+
+  const Graph& g;
+  const std::set<NodeId>& forced_;
+  Grouping out_;
+  std::vector<std::vector<NodeId>> users_; // live, unknown users
+  std::vector<bool> is_output_;
+  // Of a node that is inlined (or a root): the roots whose kernels evaluate it, how often, and
+  // whether its index there is the root's own (aligned) or a rearrangement of it (bijective).
+  std::vector<std::vector<NodeId>> roots_;
+  std::vector<int64_t> evaluations_;
+  std::vector<bool> aligned_, bijective_, is_root_;
+  std::map<NodeId, Group> groups_;
+  std::map<NodeId, int> sizes_;
+};
+
+void Grouper::find_users() {
+  size_t n = g.size();
+  users_.resize(n), roots_.resize(n), evaluations_.assign(n, 0);
+  aligned_.assign(n, false), bijective_.assign(n, false), is_root_.assign(n, false);
+  is_output_.assign(n, false);
+  out_.live.assign(n, false), out_.known.assign(n, false), out_.stored.assign(n, false);
+  for (NodeId id : g.live_nodes()) {
+    const Node& node = g[id];
+    out_.live[id] = true;
+    bool from_inputs = node.op == Op::Input;
+    for (NodeId in : node.inputs) from_inputs |= !out_.known[in];
+    out_.known[id] = !from_inputs;
+    if (from_inputs)
+      for (NodeId in : node.inputs)
+        if (!out_.known[in]) users_[in].push_back(id);
+  }
+  for (const GraphOutput& output : g.outputs()) is_output_[output.node] = true;
+}
+
+void Grouper::store(NodeId n) {
+  out_.stored[n] = true;
+  is_root_[n] = true;
+  roots_[n] = {n};
+  evaluations_[n] = count(n);
+  aligned_[n] = bijective_[n] = true;
+  if (g[n].op == Op::Input) return;
+  Group group{n, n, Shape(g[n].shape.size(), 0), kNoNode, {}, {}};
+  // A concat is written by its parts' kernels; none of its own takes a reduction in.
+  if (g[n].op == Op::Concat) group.target = kNoNode, group.base = n;
+  groups_[n] = std::move(group);
+}
+
+bool Grouper::part_of_one_concat(NodeId n) const {
+  if (users_[n].size() != 1 || is_output_[n]) return false;
+  const Node& user = g[users_[n][0]];
+  return user.op == Op::Concat &&
+         std::count(user.inputs.begin(), user.inputs.end(), n) == 1;
+}
+
+bool Grouper::joins_rows(NodeId n, Group& group) const {
+  const Node& reduce = g[n];
+  if (group.base != kNoNode || is_contraction(g, n)) return false;
+  if (reduce.op == Op::ArgMin || reduce.op == Op::ArgMax) return false;
+  if (g[reduce.inputs[0]].shape != g[group.root].shape) return false;
+  if (!group.rows.empty() && group.row_axes != reduce.payload) return false;
+  for (NodeId user : users_[n]) {
+    Op op = g[user].op;
+    bool keeps_index = is_map(op) || op == Op::Cast || op == Op::Expand ||
+                       group.rows.count(user) != 0;
+    if (!aligned_[user] || !keeps_index) return false;
+  }
+  return true;
+}
+
+bool Grouper::joins_base(NodeId n, const Group& group) const {
+  if (group.base != kNoNode || !group.rows.empty()) return false;
+  if (count(n) != count(group.root)) return false;
+  for (NodeId user : users_[n]) {
+    Op op = g[user].op;
+    bool rearranges = is_map(op) || op == Op::Cast || op == Op::Bitcast ||
+                      op == Op::Reshape || op == Op::Permute;
+    if (!bijective_[user] || !rearranges) return false;
+  }
+  return true;
+}
+
+void Grouper::visit_reduce(NodeId n) {
+  if (roots_[n].size() == 1 && !is_root_[n]) {
+    Group& group = group_at(roots_[n][0]);
+    if (joins_rows(n, group)) {
+      group.rows.insert(n);
+      group.row_axes = g[n].payload;
+      aligned_[n] = true;
+      return;
+    }
+    if (joins_base(n, group)) {
+      group.base = n;
+      return;
+    }
+  }
+  if (!is_root_[n]) store(n);
+  group_at(n).base = n;
+}
+
+// An inlined value is evaluated again for every position that reads it.
+bool Grouper::worth_inlining(NodeId n) const {
+  if (roots_[n].size() == 1 && sizes_.count(roots_[n][0]) != 0 &&
+      sizes_.at(roots_[n][0]) >= kMaxGroupNodes)
+    return false;
+  double repeats = double(evaluations_[n]) / double(std::max<int64_t>(count(n), 1));
+  const Group* group = roots_[n].size() == 1 ? &groups_.at(roots_[n][0]) : nullptr;
+  bool per_row = group != nullptr && !group->rows.empty() && aligned_[n];
+  if (per_row) return true; // evaluated once per row, outside the inner loop
+  if (roots_[n].size() > 1) return !is_costly(g[n].op) && repeats * roots_[n].size() <= 2;
+  if (repeats <= 1.01) return true;
+  return !is_costly(g[n].op) && repeats <= 2;
+}
+
+void Grouper::visit(NodeId n) {
+  const Node& node = g[n];
+  std::set<NodeId> roots;
+  bool aligned = true, bijective = true;
+  for (NodeId user : users_[n]) {
+    Op op = g[user].op;
+    if (op == Op::Scatter) continue;
+    roots.insert(roots_[user].begin(), roots_[user].end());
+    int64_t there = is_reduce(op) ? count(n) : evaluations_[user];
+    evaluations_[n] = std::max(evaluations_[n], there);
+    bool row = is_reduce(op) && !is_root_[user] && aligned_[user];
+    bool keeps = is_map(op) || op == Op::Cast || op == Op::Expand;
+    aligned = aligned && aligned_[user] && (keeps || row);
+    bool moves = is_map(op) || op == Op::Cast || op == Op::Bitcast ||
+                 op == Op::Reshape || op == Op::Permute;
+    bijective = bijective && bijective_[user] && moves;
+  }
+  roots_[n].assign(roots.begin(), roots.end());
+  aligned_[n] = aligned, bijective_[n] = bijective;
+
+  bool needed_whole = is_output_[n] || forced_.count(n) != 0 || node.op == Op::Input ||
+                      node.op == Op::Concat || node.op == Op::Scatter ||
+                      node.op == Op::ArgSort || info(node.op).op_class == OpClass::Scan;
+  for (NodeId user : users_[n]) {
+    Op op = g[user].op;
+    if (op == Op::Concat && !part_of_one_concat(n) && !is_view(node.op)) needed_whole = true;
+    if (op == Op::Scatter || op == Op::ArgSort) needed_whole = true;
+    if (op == Op::Gather && g[user].inputs[0] == n && !is_view(node.op)) needed_whole = true;
+  }
+  if (needed_whole) store(n);
+  if (!needed_whole && part_of_one_concat(n)) {
+    is_root_[n] = true;
+    roots_[n] = {n};
+    evaluations_[n] = count(n);
+    aligned_[n] = bijective_[n] = true;
+    groups_[n] = Group{n, kNoNode, {}, kNoNode, {}, {}};
+  }
+  if (is_reduce(node.op)) return visit_reduce(n);
+  if (is_root_[n] || is_view(node.op)) return;
+  if (!worth_inlining(n)) return store(n);
+  for (NodeId root : roots_[n]) ++sizes_[root];
+}
+
+Grouping Grouper::run() {
+  find_users();
+  std::vector<NodeId> order = g.live_nodes();
+  for (size_t i = order.size(); i-- > 0;) {
+    NodeId n = order[i];
+    if (!out_.known[n]) visit(n);
+    if (out_.known[n] && is_output_[n]) store(n);
+  }
+  for (NodeId n : order) {
+    if (g[n].op == Op::Concat && out_.stored[n] && !out_.known[n]) {
+      Shape start(g[n].shape.size(), 0);
+      int64_t axis = g[n].payload[0];
+      for (NodeId part : g[n].inputs) {
+        Group group{part, n, start, kNoNode, {}, {}};
+        auto own = groups_.find(part);
+        if (own != groups_.end() && !out_.stored[part]) {
+          group.base = own->second.base;
+          group.rows = own->second.rows;
+          group.row_axes = own->second.row_axes;
+        }
+        out_.groups.push_back(std::move(group));
+        start[axis] += g[part].shape[axis];
+      }
+    } else if (groups_.count(n) != 0 && groups_.at(n).target != kNoNode) {
+      out_.groups.push_back(groups_.at(n));
+    }
+  }
+  return std::move(out_);
+}
+
+} // namespace
+
+Grouping group_nodes(const Graph& g, const std::set<NodeId>& forced) {
+  return Grouper(g, forced).run();
+}
+
+} // namespace svod

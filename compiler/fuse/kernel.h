@@ -1,0 +1,116 @@
+// A kernel as data: stages of loop nests under shared outer loops.
+//
+//   for outer axes:
+//     stage 0: for its inner axes: accumulate value        -> local 0
+//     stage 1: for its inner axes: accumulate value(local 0) -> local 1
+//     ...
+//     stage n: for its inner axes: store value(locals)
+//
+// Contractions, poolings, softmax, normalisations, elementwise chains and copies are all this.
+// Every extent is a constant. Values are scalar expressions over loads with index arithmetic;
+// one axis may be the lane axis: it has exactly `lanes` positions and is executed as one vector.
+#pragma once
+
+#include "compiler/fuse/index.h"
+#include "compiler/ir/graph.h"
+
+#include <string>
+
+namespace svod {
+
+// low <= index < high
+struct Bound {
+  Index index;
+  int64_t low = 0, high = 0;
+  auto operator<=>(const Bound&) const = default;
+};
+
+struct Expr {
+  enum class Kind : uint8_t {
+    Load,     // argument[index]; where a bound fails: the element `bits`, memory untouched
+    Constant, // bits
+    Position, // index as a number
+    Map,      // op over inputs
+    Cast,     // input converted
+    Bitcast,
+    Guard,    // input where all bounds hold, else `bits`
+    Local,    // result of stage `stage`
+    Checked,  // integer input, recorded as an error unless in [0, limit)
+  } kind;
+  DType dtype = DType::F32;
+  Op op = Op::Add;
+  uint32_t argument = 0; // Load
+  uint32_t stage = 0;    // Local
+  int64_t limit = 0;     // Checked
+  uint64_t bits = 0;
+  Index index{};
+  std::vector<Bound> bounds{};
+  std::vector<ExprId> inputs{};
+
+  bool operator==(const Expr&) const = default;
+};
+
+enum class StageKind : uint8_t {
+  Reduce,  // accumulates value over the inner axes with op; the result is a local
+  Store,   // writes value
+  Scan,    // one inner axis, ascending: accumulates and writes every step
+  Scatter, // in axis order: combines value into the element at a dynamic index
+  Sort,    // one inner axis: writes the stable order of value along it (ArgSort)
+};
+
+struct Stage {
+  StageKind kind = StageKind::Store;
+  std::vector<AxisId> inner;
+  ExprId value = 0;
+  // Reduce, Scan: the reduction (ReduceSum ... ArgMax, ScanSum ...) and the accumulator's type.
+  Op op = Op::ReduceSum;
+  DType dtype = DType::F32;
+  bool flag = false;         // ArgMin, ArgMax: the last of equals; Sort: descending
+  Index position;            // ArgMin, ArgMax: what is the result
+  std::vector<Bound> domain; // Reduce: positions outside do not count; Store: see pad_lanes
+  // Store, Scan, Scatter, Sort: where to. Outside `domain` nothing is written, or zero when
+  // pad_lanes says that the element exists physically.
+  uint32_t argument = 0;
+  Index index;
+  bool pad_lanes = false;
+  int64_t combiner = 0; // Scatter, as in ops.def
+};
+
+// What a kernel is called with, in order.
+struct Argument {
+  enum class Kind : uint8_t { Buffer, Packed } kind = Kind::Buffer;
+  uint32_t id = 0; // in FusedGraph::buffers or ::packed
+  DType dtype = DType::F32;
+  bool written = false;
+  bool read = false;
+};
+
+// Parallel parts: axis positions in blocks; chunk numbers enumerate the blocks row-major.
+struct ChunkAxis {
+  AxisId axis;
+  int64_t block;
+};
+
+struct Kernel {
+  IndexPool indices;
+  std::vector<Expr> exprs;
+  std::vector<Argument> arguments;
+  std::vector<AxisId> outer; // in loop order
+  std::vector<Stage> stages;
+  bool has_lane_axis = false;
+  AxisId lane_axis = 0;
+  int lanes = 1;
+  std::vector<ChunkAxis> chunks;
+  int64_t scratch_bytes = 0; // per thread
+  std::vector<NodeId> nodes; // what it computes, for provenance
+  int64_t flops = 0, bytes = 0;
+
+  int64_t chunk_count() const;
+  ExprId add(Expr expr);
+};
+
+// The kernel as text: axes, expressions, stages. Deterministic; equal kernels print equally.
+std::string print(const Kernel& kernel);
+std::string print(const Kernel& kernel, const Index& index);
+
+} // namespace svod

@@ -1,0 +1,592 @@
+// Lowering walks from the root down with the index of the wanted element, one Index per axis.
+// A view rewrites the index; a map asks its inputs at the same index; a stored value becomes a
+// load. Conditions of pads on the way are kept with every load below them, so that memory
+// outside a tensor is never touched.
+#include "compiler/fuse/lower.h"
+
+#include "compiler/ir/build.h"
+#include "compiler/support/check.h"
+
+#include <algorithm>
+#include <set>
+
+namespace svod {
+
+namespace {
+
+using At = std::vector<Index>;
+
+class Lowering {
+public:
+  Lowering(const Group& group, const LowerSpec& spec, Stored& stored)
+      : group_(group), spec_(spec), s_(stored), g(stored.graph) {}
+  Lowered run();
+
+private:
+  At make_dims(NodeId node, const Shape& shape);
+  Index make_dim(Dim dim, int64_t extent);
+  std::vector<Bound> overflow(const At& at, const Shape& shape) const;
+  ExprId value(NodeId n, const At& at);
+  ExprId compute(NodeId n, const At& at);
+  ExprId view(NodeId n, const At& at);
+  ExprId pad(NodeId n, const At& at);
+  ExprId concat(NodeId n, const At& at);
+  ExprId gather(NodeId n, const At& at);
+  ExprId reduce(NodeId n, const At& at);
+  ExprId load_stored(NodeId n, const At& at);
+  ExprId load_weight(NodeId n, const At& at);
+  ExprId load(uint32_t argument, DType dtype, Index index, std::vector<Bound> bounds);
+  uint32_t argument(Argument::Kind kind, uint32_t id, DType dtype, bool written);
+  bool known_through_views(NodeId n) const;
+  void reduce_stage(NodeId n, const At& input_at, std::vector<AxisId> inner,
+                    std::vector<Bound> domain, Index position);
+  void store_stage(StageKind kind, ExprId value, std::vector<AxisId> inner, const At& at);
+  void write_to(Stage& stage, const At& at);
+  void lower_special(NodeId root);
+  void note_node(NodeId n);
+
+  Kernel& k() { return out_.kernel; }
+  IndexPool& pool() { return out_.kernel.indices; }
+
+  const Group& group_;
+  const LowerSpec& spec_;
+  Stored& s_;
+  const Graph& g;
+  Lowered out_;
+  At root_at_;
+  std::vector<Bound> conditions_; // of the pads above
+  std::map<std::tuple<NodeId, At, std::vector<Bound>>, ExprId> memo_;
+  std::map<std::pair<NodeId, At>, uint32_t> stage_of_;
+};
+
+Index Lowering::make_dim(Dim dim, int64_t extent) {
+  std::vector<int64_t> inner;
+  if (auto found = spec_.splits.find(dim); found != spec_.splits.end()) inner = found->second;
+  int64_t product = 1;
+  for (int64_t f : inner) product *= f;
+  std::vector<int64_t> extents = {(extent + product - 1) / product};
+  extents.insert(extents.end(), inner.begin(), inner.end());
+  Index index;
+  for (int64_t e : extents) {
+    AxisId axis = pool().add_axis(e);
+    out_.axes[dim].push_back(axis);
+    index = IndexPool::add(IndexPool::scale(index, e), pool().axis(axis));
+  }
+  return index;
+}
+
+At Lowering::make_dims(NodeId node, const Shape& shape) {
+  At at;
+  for (size_t i = 0; i < shape.size(); ++i)
+    at.push_back(make_dim({node, static_cast<int64_t>(i)}, shape[i]));
+  return at;
+}
+
+// Conditions for positions that lie in the shape: an axis split with a remainder runs over.
+std::vector<Bound> Lowering::overflow(const At& at, const Shape& shape) const {
+  std::vector<Bound> bounds;
+  for (size_t i = 0; i < at.size(); ++i) {
+    Range r = out_.kernel.indices.range(at[i]);
+    if (r.low < 0 || r.high >= shape[i]) bounds.push_back({at[i], 0, shape[i]});
+  }
+  return bounds;
+}
+
+uint32_t Lowering::argument(Argument::Kind kind, uint32_t id, DType dtype, bool written) {
+  for (uint32_t i = 0; i < k().arguments.size(); ++i) {
+    Argument& a = k().arguments[i];
+    if (a.kind != kind || a.id != id) continue;
+    (written ? a.written : a.read) = true;
+    return i;
+  }
+  k().arguments.push_back({kind, id, dtype, written, !written});
+  return static_cast<uint32_t>(k().arguments.size() - 1);
+}
+
+ExprId Lowering::load(uint32_t argument, DType dtype, Index index,
+                      std::vector<Bound> bounds) {
+  bounds.insert(bounds.end(), conditions_.begin(), conditions_.end());
+  std::vector<Bound> needed;
+  for (Bound& b : bounds) {
+    Range r = pool().range(b.index);
+    bool holds = r.low >= b.low && r.high < b.high;
+    if (!holds && std::find(needed.begin(), needed.end(), b) == needed.end())
+      needed.push_back(std::move(b));
+  }
+  std::sort(needed.begin(), needed.end());
+  Expr e{Expr::Kind::Load, dtype};
+  e.argument = argument;
+  e.index = std::move(index);
+  e.bounds = std::move(needed);
+  return k().add(std::move(e));
+}
+
+ExprId Lowering::load_stored(NodeId n, const At& at) {
+  BufferId id = s_.buffer_of.at(n);
+  const Buffer& b = s_.buffers[id];
+  std::vector<Bound> bounds;
+  for (size_t i = 0; i < at.size(); ++i) {
+    Range there = physical_range(b.layout, b.shape, i), wanted = pool().range(at[i]);
+    if (wanted.low < there.low || wanted.high > there.high)
+      bounds.push_back({at[i], 0, b.shape[i]});
+  }
+  uint32_t arg = argument(Argument::Kind::Buffer, id, b.dtype, false);
+  return load(arg, b.dtype, layout_offset(pool(), b.layout, b.shape, at), bounds);
+}
+
+ExprId Lowering::load_weight(NodeId n, const At& at) {
+  const Node& node = g[n];
+  PackedWeight dense{n, node.dtype, {element_count(node.shape)}, {1}, 0, {}, 0};
+  uint32_t id = 0;
+  while (id < s_.packed.size() && !(s_.packed[id] == dense)) ++id;
+  if (id == s_.packed.size()) s_.packed.push_back(dense);
+  uint32_t arg = argument(Argument::Kind::Packed, id, node.dtype, false);
+  Layout layout = row_major(node.shape.size());
+  return load(arg, node.dtype, layout_offset(pool(), layout, node.shape, at),
+              overflow(at, node.shape));
+}
+
+void Lowering::note_node(NodeId n) {
+  if (std::find(k().nodes.begin(), k().nodes.end(), n) == k().nodes.end())
+    k().nodes.push_back(n);
+}
+
+// The value of a node other than the root itself: a load where it is stored.
+ExprId Lowering::value(NodeId n, const At& at) {
+  auto key = std::make_tuple(n, at, conditions_);
+  if (auto found = memo_.find(key); found != memo_.end()) return found->second;
+  ExprId id = s_.grouping.stored[n] && n != group_.root ? load_stored(n, at) : compute(n, at);
+  memo_.emplace(std::move(key), id);
+  return id;
+}
+
+// Weights, and views of them: anything else known is evaluated when packing.
+bool Lowering::known_through_views(NodeId n) const {
+  return s_.grouping.known[n] && !is_view(g[n].op) && g[n].op != Op::Iota &&
+         g[n].op != Op::Constant;
+}
+
+ExprId Lowering::compute(NodeId n, const At& at) {
+  const Node& node = g[n];
+  if (known_through_views(n)) return load_weight(n, at);
+  if (!s_.grouping.known[n]) note_node(n);
+  if (is_view(node.op)) return view(n, at);
+  if (is_reduce(node.op)) return reduce(n, at);
+  Expr e{Expr::Kind::Map, node.dtype};
+  e.op = node.op;
+  switch (node.op) {
+  case Op::Constant:
+    e.kind = Expr::Kind::Constant;
+    e.bits = static_cast<uint64_t>(node.payload[0]);
+    break;
+  case Op::Iota:
+    e.kind = Expr::Kind::Position;
+    e.index = at[node.payload[0]];
+    break;
+  case Op::Concat: return concat(n, at);
+  case Op::Gather: return gather(n, at);
+  case Op::Cast: e.kind = Expr::Kind::Cast; break;
+  case Op::Bitcast: e.kind = Expr::Kind::Bitcast; break;
+  default: SVOD_CHECK(is_map(node.op)) << "cannot inline " << info(node.op).text;
+  }
+  for (NodeId in : node.inputs) e.inputs.push_back(value(in, at));
+  if (e.kind != Expr::Kind::Map) e.op = Op::Add;
+  return k().add(std::move(e));
+}
+
+static At reshape_at(IndexPool& pool, const At& at, const Shape& from, const Shape& to);
+
+ExprId Lowering::view(NodeId n, const At& at) {
+  const Node& node = g[n];
+  NodeId in = node.inputs[0];
+  const Shape& shape = g[in].shape;
+  At inner(shape.size());
+  switch (node.op) {
+  case Op::Reshape: inner = reshape_at(pool(), at, node.shape, shape); break;
+  case Op::Permute:
+    for (size_t i = 0; i < at.size(); ++i) inner[node.payload[i]] = at[i];
+    break;
+  case Op::Expand:
+    for (size_t i = 0; i < at.size(); ++i)
+      if (shape[i] == node.shape[i]) inner[i] = at[i];
+    break;
+  case Op::Slice:
+    for (size_t i = 0; i < at.size(); ++i) {
+      Index start = IndexPool::constant(node.payload[i]);
+      inner[i] = IndexPool::add(start, IndexPool::scale(at[i], node.payload[at.size() + i]));
+    }
+    break;
+  case Op::Window: {
+    int64_t axis = node.payload[0], stride = node.payload[2], dilation = node.payload[3];
+    for (size_t i = 0; i < shape.size(); ++i) inner[i] = at[i];
+    inner[axis] = IndexPool::add(IndexPool::scale(at[axis], stride),
+                                 IndexPool::scale(at.back(), dilation));
+    break;
+  }
+  case Op::Pad: return pad(n, at);
+  default: SVOD_CHECK(false) << "no view: " << info(node.op).text;
+  }
+  return value(in, inner);
+}
+
+// Position in `from` as position in `to`, group by group of axes with equal products, so that
+// axes that stay apart never meet in one quotient.
+static At reshape_at(IndexPool& pool, const At& at, const Shape& from, const Shape& to) {
+  At out(to.size());
+  if (element_count(from) == 0) return out;
+  size_t i = 0, j = 0;
+  while (i < from.size() || j < to.size()) {
+    size_t i0 = i, j0 = j;
+    int64_t a = i < from.size() ? from[i++] : 1, b = j < to.size() ? to[j++] : 1;
+    while (a != b) {
+      if (a < b)
+        a *= from[i++];
+      else
+        b *= to[j++];
+    }
+    Index linear;
+    for (size_t x = i0; x < i; ++x)
+      linear = IndexPool::add(IndexPool::scale(linear, from[x]), at[x]);
+    linear = pool.recombine(std::move(linear));
+    for (size_t x = j; x-- > j0;) {
+      out[x] = x == j0 ? linear : pool.mod(linear, to[x]);
+      if (x != j0) linear = pool.div(linear, to[x]);
+    }
+  }
+  return out;
+}
+
+ExprId Lowering::pad(NodeId n, const At& at) {
+  const Node& node = g[n];
+  NodeId in = node.inputs[0];
+  const Shape& shape = g[in].shape;
+  size_t rank = at.size();
+  uint64_t bits = static_cast<uint64_t>(node.payload[2 * rank]);
+  At inner(rank);
+  std::vector<Bound> conditions;
+  bool in_border = bits == 0 && s_.grouping.stored[in];
+  for (size_t i = 0; i < rank; ++i) {
+    int64_t low = node.payload[i], high = node.payload[rank + i];
+    inner[i] = IndexPool::add(at[i], IndexPool::constant(-low));
+    if (low != 0 || high != 0) conditions.push_back({inner[i], 0, shape[i]});
+    if (!in_border) continue;
+    const Buffer& b = s_.buffers[s_.buffer_of.at(in)];
+    Range there = physical_range(b.layout, b.shape, i), wanted = pool().range(inner[i]);
+    in_border = wanted.low >= there.low && wanted.high <= there.high;
+  }
+  if (in_border) return value(in, inner);
+  size_t before = conditions_.size();
+  conditions_.insert(conditions_.end(), conditions.begin(), conditions.end());
+  ExprId child = value(in, inner);
+  conditions_.resize(before);
+  const Expr& c = k().exprs[child];
+  bool covered = c.kind == Expr::Kind::Load && c.bits == 0 && before == 0;
+  if (covered && bits == 0) return child;
+  Expr e{Expr::Kind::Guard, node.dtype};
+  for (Bound& b : conditions) {
+    Range r = pool().range(b.index);
+    if (r.low < b.low || r.high >= b.high) e.bounds.push_back(std::move(b));
+  }
+  if (e.bounds.empty()) return child;
+  e.bits = bits;
+  e.inputs = {child};
+  return k().add(std::move(e));
+}
+
+// Only where a concat is not stored: each part where the position lies in it.
+ExprId Lowering::concat(NodeId n, const At& at) {
+  const Node& node = g[n];
+  int64_t axis = node.payload[0], start = 0;
+  ExprId result = 0;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    NodeId part = node.inputs[i];
+    At inner = at;
+    inner[axis] = IndexPool::add(at[axis], IndexPool::constant(-start));
+    int64_t extent = g[part].shape[axis];
+    size_t before = conditions_.size();
+    conditions_.push_back({inner[axis], 0, extent});
+    ExprId child = value(part, inner);
+    conditions_.resize(before);
+    if (i != 0) {
+      Expr inside{Expr::Kind::Guard, DType::Bool};
+      inside.bounds = {{inner[axis], 0, extent}};
+      Expr yes{Expr::Kind::Constant, DType::Bool};
+      yes.bits = 1;
+      inside.inputs = {k().add(yes)};
+      Expr pick{Expr::Kind::Map, node.dtype, Op::Select};
+      pick.inputs = {k().add(inside), child, result};
+      child = k().add(pick);
+    }
+    result = child;
+    start += extent;
+  }
+  return result;
+}
+
+ExprId Lowering::gather(NodeId n, const At& at) {
+  const Node& node = g[n];
+  int64_t axis = node.payload[0];
+  int64_t extent = g[node.inputs[0]].shape[axis];
+  Expr checked{Expr::Kind::Checked, g[node.inputs[1]].dtype};
+  checked.inputs = {value(node.inputs[1], at)};
+  checked.limit = extent;
+  At inner = at;
+  inner[axis] = pool().dynamic(k().add(std::move(checked)), extent);
+  return value(node.inputs[0], inner);
+}
+
+static StageKind stage_kind(Op op) {
+  OpClass c = info(op).op_class;
+  return c == OpClass::Scan ? StageKind::Scan : StageKind::Reduce;
+}
+
+void Lowering::reduce_stage(NodeId n, const At& input_at, std::vector<AxisId> inner,
+                            std::vector<Bound> domain, Index position) {
+  const Node& node = g[n];
+  std::vector<Bound> outside = std::move(conditions_);
+  conditions_ = {};
+  Stage stage;
+  stage.kind = stage_kind(node.op);
+  stage.op = node.op;
+  stage.value = value(node.inputs[0], input_at);
+  conditions_ = std::move(outside);
+  stage.inner = std::move(inner);
+  stage.dtype = g[node.inputs[0]].dtype;
+  stage.domain = std::move(domain);
+  stage.position = std::move(position);
+  if (node.op == Op::ArgMin || node.op == Op::ArgMax) stage.flag = node.payload[1] != 0;
+  k().stages.push_back(std::move(stage));
+}
+
+ExprId Lowering::reduce(NodeId n, const At& at) {
+  const Node& node = g[n];
+  bool arg = node.op == Op::ArgMin || node.op == Op::ArgMax;
+  std::vector<int64_t> axes(node.payload.begin(), arg ? node.payload.begin() + 1
+                                                      : node.payload.end());
+  auto key = std::make_pair(n, at);
+  auto found = stage_of_.find(key);
+  if (found == stage_of_.end()) {
+    note_node(n);
+    bool row = group_.rows.count(n) != 0;
+    SVOD_CHECK(row || n == group_.base) << "reduction " << n << " has no stage";
+    const Shape& domain_shape = g[node.inputs[0]].shape;
+    At input_at = at;
+    std::vector<AxisId> inner;
+    std::vector<Bound> domain;
+    Index position;
+    for (int64_t axis : axes) {
+      Dim dim{row ? group_.root : n, axis};
+      input_at[axis] = row ? root_at_[axis] : make_dim(dim, domain_shape[axis]);
+      for (AxisId a : out_.axes.at(dim)) inner.push_back(a);
+      Range r = pool().range(input_at[axis]);
+      if (r.high >= domain_shape[axis])
+        domain.push_back({input_at[axis], 0, domain_shape[axis]});
+      position = input_at[axis];
+    }
+    reduce_stage(n, input_at, std::move(inner), std::move(domain), std::move(position));
+    auto stage = static_cast<uint32_t>(k().stages.size() - 1);
+    found = stage_of_.emplace(std::move(key), stage).first;
+  }
+  Expr e{Expr::Kind::Local, node.dtype};
+  e.stage = found->second;
+  return k().add(std::move(e));
+}
+
+void Lowering::write_to(Stage& stage, const At& at) {
+  BufferId id = s_.buffer_of.at(group_.target);
+  const Buffer& b = s_.buffers[id];
+  At to = at;
+  for (size_t i = 0; i < to.size(); ++i)
+    to[i] = IndexPool::add(at[i], IndexPool::constant(group_.target_start[i]));
+  stage.argument = argument(Argument::Kind::Buffer, id, b.dtype, true);
+  stage.index = layout_offset(pool(), b.layout, b.shape, to);
+  stage.domain = overflow(at, g[group_.root].shape);
+  stage.pad_lanes = true;
+  for (size_t i = 0; i < to.size(); ++i) {
+    Range there = physical_range(b.layout, b.shape, i), wanted = pool().range(to[i]);
+    int64_t end = group_.target_start[i] + g[group_.root].shape[i];
+    // Lanes beyond the part are zeros of the buffer only where the buffer itself ends.
+    if (wanted.high > there.high || (wanted.high >= end && end != b.shape[i]))
+      stage.pad_lanes = false;
+  }
+}
+
+void Lowering::store_stage(StageKind kind, ExprId v, std::vector<AxisId> inner,
+                           const At& at) {
+  Stage stage;
+  stage.kind = kind;
+  stage.value = v;
+  stage.dtype = k().exprs[v].dtype;
+  stage.inner = std::move(inner);
+  write_to(stage, at);
+  k().stages.push_back(std::move(stage));
+}
+
+// Roots that are no plain expression: running reductions, scatter, sort.
+void Lowering::lower_special(NodeId root) {
+  const Node& node = g[root];
+  note_node(root);
+  auto axis_of = [&](int64_t axis) { return out_.axes.at({root, axis}); };
+  Stage stage;
+  stage.op = node.op;
+  stage.dtype = g[node.inputs[0]].dtype;
+  if (node.op == Op::Scatter) {
+    // The target already holds a copy of input 0; updates run over their own shape.
+    out_.axes.clear();
+    k().indices = IndexPool();
+    At at = make_dims(root, g[node.inputs[1]].shape);
+    k().outer.clear();
+    Expr checked{Expr::Kind::Checked, g[node.inputs[1]].dtype};
+    checked.inputs = {value(node.inputs[1], at)};
+    checked.limit = node.shape[node.payload[0]];
+    stage.value = value(node.inputs[2], at);
+    At to = at;
+    to[node.payload[0]] = pool().dynamic(k().add(std::move(checked)), checked.limit);
+    stage.kind = StageKind::Scatter;
+    stage.combiner = node.payload[1];
+    for (size_t i = 0; i < at.size(); ++i)
+      for (AxisId a : axis_of(static_cast<int64_t>(i))) stage.inner.push_back(a);
+    write_to(stage, to);
+    stage.domain.clear();
+    k().arguments[stage.argument].read = true;
+  } else {
+    stage.kind = node.op == Op::ArgSort ? StageKind::Sort : StageKind::Scan;
+    stage.flag = node.op == Op::ArgSort && node.payload[1] != 0;
+    stage.inner = axis_of(node.payload[0]);
+    stage.value = value(node.inputs[0], root_at_);
+    write_to(stage, root_at_);
+  }
+  k().stages.push_back(std::move(stage));
+}
+
+Lowered Lowering::run() {
+  NodeId root = group_.root;
+  root_at_ = make_dims(root, g[root].shape);
+  bool special = info(g[root].op).op_class == OpClass::Scan || g[root].op == Op::ArgSort ||
+                 g[root].op == Op::Scatter;
+  bool own = special && group_.target == root;
+  std::set<int64_t> rows(group_.row_axes.begin(), group_.row_axes.end());
+  if (group_.rows.empty()) rows.clear();
+  if (own && g[root].op != Op::Scatter) rows.insert(g[root].payload[0]);
+  std::vector<AxisId> inner;
+  for (size_t i = 0; i < root_at_.size(); ++i) {
+    auto axis = static_cast<int64_t>(i);
+    std::vector<AxisId>& to = rows.count(axis) != 0 ? inner : k().outer;
+    for (AxisId a : out_.axes[{root, axis}]) to.push_back(a);
+  }
+  if (own) {
+    lower_special(root);
+  } else {
+    // A part that is stored anyway is copied into the concat.
+    bool copy = group_.target != root && s_.grouping.stored[root];
+    ExprId v = copy ? load_stored(root, root_at_) : compute(root, root_at_);
+    store_stage(StageKind::Store, v, inner, root_at_);
+  }
+  if (spec_.lane) {
+    k().has_lane_axis = true;
+    k().lane_axis = out_.axes.at(*spec_.lane).back();
+    k().lanes = static_cast<int>(pool().extent(k().lane_axis));
+  }
+  return std::move(out_);
+}
+
+} // namespace
+
+Lowered lower(const Group& group, const LowerSpec& spec, Stored& stored) {
+  return Lowering(group, spec, stored).run();
+}
+
+Kernel lower_border(BufferId id, const Buffer& buffer) {
+  Kernel kernel;
+  const Layout& layout = buffer.layout;
+  kernel.arguments.push_back({Argument::Kind::Buffer, id, buffer.dtype, true, false});
+  kernel.nodes = {buffer.node};
+  ExprId zero = kernel.add(Expr{Expr::Kind::Constant, buffer.dtype});
+  for (size_t axis = 0; axis < buffer.shape.size(); ++axis) {
+    int64_t sides[2][2] = {{-layout.low[axis], layout.low[axis]},
+                           {buffer.shape[axis], layout.high[axis]}};
+    for (auto [start, extent] : sides) {
+      if (extent == 0) continue;
+      Stage stage;
+      stage.value = zero;
+      stage.dtype = buffer.dtype;
+      At at(buffer.shape.size());
+      for (int64_t i : layout.order) {
+        Range there = physical_range(layout, buffer.shape, i);
+        bool is_side = i == static_cast<int64_t>(axis);
+        // Earlier axes' borders are already written: stay inside them.
+        bool earlier = i < static_cast<int64_t>(axis);
+        int64_t from = is_side ? start : earlier ? 0 : there.low;
+        int64_t count = is_side ? extent : earlier ? buffer.shape[i] : there.high - from + 1;
+        if (earlier && i == layout.block_axis) count = there.high + 1;
+        AxisId a = kernel.indices.add_axis(i == layout.block_axis ? count / layout.block
+                                                                  : count);
+        stage.inner.push_back(a);
+        at[i] = IndexPool::add(IndexPool::constant(from), kernel.indices.axis(a));
+        if (i == layout.block_axis) at[i] = IndexPool::scale(at[i], layout.block);
+      }
+      if (layout.block_axis >= 0) {
+        AxisId lane = kernel.indices.add_axis(layout.block);
+        stage.inner.push_back(lane);
+        Index& block = at[layout.block_axis];
+        block = IndexPool::add(block, kernel.indices.axis(lane));
+      }
+      stage.index = layout_offset(kernel.indices, layout, buffer.shape, at);
+      kernel.stages.push_back(std::move(stage));
+    }
+  }
+  return kernel;
+}
+
+// Finds an axis whose quotient or remainder by a constant is used.
+static bool find_split(const IndexPool& pool, const Index& index, AxisId& axis,
+                       int64_t& divisor) {
+  for (auto [id, coefficient] : index.terms) {
+    const Term& t = pool.term(id);
+    if (t.kind != Term::Kind::Div && t.kind != Term::Kind::Mod) continue;
+    if (find_split(pool, t.of, axis, divisor)) return true;
+    for (auto [inner, factor] : t.of.terms) {
+      const Term& a = pool.term(inner);
+      if (a.kind != Term::Kind::Axis || t.divisor % factor != 0 || factor <= 0) continue;
+      int64_t split = t.divisor / factor;
+      if (split <= 1 || split >= pool.extent(a.id)) continue;
+      axis = a.id, divisor = split;
+      return true;
+    }
+  }
+  return false;
+}
+
+bool refine_splits(const Lowered& lowered, LowerSpec& spec, int64_t block) {
+  const Kernel& kernel = lowered.kernel;
+  std::vector<const Index*> all;
+  for (const Expr& e : kernel.exprs) {
+    all.push_back(&e.index);
+    for (const Bound& b : e.bounds) all.push_back(&b.index);
+  }
+  for (const Stage& s : kernel.stages) all.push_back(&s.index);
+  for (const Index* index : all) {
+    AxisId axis = 0;
+    int64_t divisor = 0;
+    if (!find_split(kernel.indices, *index, axis, divisor)) continue;
+    for (const auto& [dim, axes] : lowered.axes) {
+      auto at = std::find(axes.begin(), axes.end(), axis);
+      if (at == axes.end()) continue;
+      int64_t extent = kernel.indices.extent(axis);
+      bool whole = extent % divisor == 0;
+      if (!whole && (divisor != block || axes.size() != 1)) break;
+      std::vector<int64_t>& inner = spec.splits[dim];
+      size_t position = at - axes.begin();
+      if (position == 0) {
+        inner.insert(inner.begin(), divisor);
+      } else {
+        inner[position - 1] = extent / divisor;
+        inner.insert(inner.begin() + position, divisor);
+      }
+      return true;
+    }
+  }
+  return false;
+}
+
+} // namespace svod

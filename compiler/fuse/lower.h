@@ -1,0 +1,49 @@
+// From a group of graph nodes to a kernel: views become index arithmetic, maps expressions,
+// reductions stages.
+#pragma once
+
+#include "compiler/fuse/group.h"
+
+#include <map>
+#include <optional>
+
+namespace svod {
+
+// A dimension that kernels loop over: of the group's root, or a reduced one of its base.
+struct Dim {
+  NodeId node;
+  int64_t axis;
+  auto operator<=>(const Dim&) const = default;
+};
+
+// How dimensions are cut into axes: extents of the inner axes, outermost of them first.
+struct LowerSpec {
+  std::map<Dim, std::vector<int64_t>> splits;
+  std::optional<Dim> lane; // its innermost axis is the lane axis
+};
+
+// What lowering sees of the rest of the fused graph.
+struct Stored {
+  const Graph& graph;
+  const Grouping& grouping;
+  std::vector<Buffer>& buffers;
+  std::map<NodeId, BufferId>& buffer_of; // stored nodes
+  // Weights as dense row-major tensors; kernels' packing replaces them (pack_weights.h).
+  std::vector<PackedWeight>& packed;
+};
+
+struct Lowered {
+  Kernel kernel;
+  std::map<Dim, std::vector<AxisId>> axes;
+};
+
+Lowered lower(const Group& group, const LowerSpec& spec, Stored& stored);
+
+// Writes zeros to the border of a buffer.
+Kernel lower_border(BufferId id, const Buffer& buffer);
+
+// Splits that would turn quotients and remainders of single axes into plain axes.
+// False when there is none left.
+bool refine_splits(const Lowered& lowered, LowerSpec& spec, int64_t block);
+
+} // namespace svod
