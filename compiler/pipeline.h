@@ -1,0 +1,22 @@
+// The table of contents: from a graph to kernels, one function per arrow.
+#pragma once
+
+#include "compiler/codegen/kernels.h"
+
+#include <functional>
+#include <map>
+#include <string>
+
+namespace svod {
+
+struct Hooks {
+  Target target;
+  // Called after each stage with its name and its result's text form, when set.
+  std::string print_after; // stage name, "all", or empty
+  std::function<void(const std::string& stage, const std::string& text)> print;
+  std::map<std::string, double> time_ms; // per stage, filled
+};
+
+Kernels compile(Graph graph, Hooks& hooks);
+
+} // namespace svod
