@@ -15,13 +15,13 @@ namespace scalar {
       return __builtin_##builtin(a);                                                     \
   }
 SVOD_CALL(sqrt_, sqrt)
-SVOD_CALL(exp_, exp) SVOD_CALL(log_, log) SVOD_CALL(log1p_, log1p) SVOD_CALL(sin_, sin)
-    SVOD_CALL(cos_, cos) SVOD_CALL(tan_, tan) SVOD_CALL(asin_, asin)
-        SVOD_CALL(acos_, acos) SVOD_CALL(atan_, atan) SVOD_CALL(sinh_, sinh)
-            SVOD_CALL(cosh_, cosh) SVOD_CALL(tanh_, tanh) SVOD_CALL(asinh_, asinh)
-                SVOD_CALL(acosh_, acosh) SVOD_CALL(atanh_, atanh)
-                    SVOD_CALL(erf_, erf) template <Floating T>
-                    SVOD_INLINE T sigmoid_(T a) {
+SVOD_CALL(exp_, exp)
+SVOD_CALL(log_, log) SVOD_CALL(log1p_, log1p) SVOD_CALL(sin_, sin) SVOD_CALL(cos_, cos)
+    SVOD_CALL(tan_, tan) SVOD_CALL(asin_, asin) SVOD_CALL(acos_, acos)
+        SVOD_CALL(atan_, atan) SVOD_CALL(sinh_, sinh) SVOD_CALL(cosh_, cosh)
+            SVOD_CALL(tanh_, tanh) SVOD_CALL(asinh_, asinh) SVOD_CALL(acosh_, acosh)
+                SVOD_CALL(atanh_, atanh) SVOD_CALL(erf_, erf) template <Floating T>
+                SVOD_INLINE T sigmoid_(T a) {
   return T(1) / (T(1) + exp_(T(-a)));
 }
 template <Floating T> SVOD_INLINE T atan2_(T a, T b) {

@@ -1,5 +1,6 @@
-/* Firmware that runs the packed digits library on a Cortex-M4 without any C library: the samples come as
-   arrays (samples.h, written by the test), the scores leave by semihosting as hexadecimal floats. */
+/* Firmware that runs the packed digits library on a Cortex-M4 without any C library: the
+   samples come as arrays (samples.h, written by the test), the scores leave by
+   semihosting as hexadecimal floats. */
 #include "digits.h"
 #include "samples.h"
 

@@ -77,7 +77,7 @@ def fault(path, quote, header, tracked):
 
 
 def main():
-    files = subprocess.run(["git", "ls-files", "*.h", "*.cpp", "*.def", "*.c"], check=True,
+    files = subprocess.run(["git", "ls-files", "*.h", "*.cpp", "*.def"], check=True,
                            capture_output=True, text=True).stdout.split()
     tracked, faults, seen = set(files), [], 0
     for path in files:

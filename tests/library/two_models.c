@@ -1,5 +1,6 @@
-/* Two packed models in one strict C99 program: each runs many times in eight threads at once, every thread with
-   its own arena, and every result must be bit-equal to the first. */
+/* Two packed models in one strict C99 program: each runs many times in eight threads at
+   once, every thread with its own arena, and every result must be bit-equal to the first.
+ */
 #include "libcnn.h"
 #include "libmlp.h"
 
@@ -17,7 +18,9 @@ static int runs;
 
 static void* aligned(size_t bytes, size_t align) {
   void* memory = NULL;
-  if (posix_memalign(&memory, align < sizeof(void*) ? sizeof(void*) : align, bytes + 1) != 0) exit(3);
+  if (posix_memalign(&memory, align < sizeof(void*) ? sizeof(void*) : align, bytes + 1) !=
+      0)
+    exit(3);
   return memory;
 }
 
