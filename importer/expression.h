@@ -33,6 +33,9 @@ inline Expr operator+(Expr a, double b) { return a + like(a, b); }
 inline Expr operator-(Expr a, double b) { return a - like(a, b); }
 inline Expr operator*(Expr a, double b) { return a * like(a, b); }
 inline Expr operator/(Expr a, double b) { return a / like(a, b); }
+inline Expr operator+(double a, Expr b) { return like(b, a) + b; }
+inline Expr operator-(double a, Expr b) { return like(b, a) - b; }
+inline Expr operator*(double a, Expr b) { return like(b, a) * b; }
 inline Expr operator-(Expr a) { return apply(Op::Neg, a); }
 
 inline Expr less(Expr a, Expr b) { return apply(Op::Less, a, b); }

@@ -1,0 +1,210 @@
+// Convolutions and products of matrices. Half precision is summed in f32.
+#include "importer/convolution.h"
+#include "importer/formula.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace svod {
+
+namespace {
+
+// Checks that group divides the channels; returns it.
+int64_t read_groups(NodeImport& node, int64_t channels, int64_t outputs_or_inputs) {
+  const int64_t groups = node.get_int("group");
+  require(node, groups >= 1 && channels % groups == 0 && outputs_or_inputs % groups == 0,
+          "attribute 'group' does not divide the channels");
+  return groups;
+}
+
+Expr add_bias(NodeImport& node, Expr y, size_t index) {
+  if (!node.has_input(index)) return y;
+  const Expr bias = wide(node, index);
+  require(node, bias.dtype() == y.dtype() && bias.shape() == Shape{extent(y, 1)},
+          "the bias must be one number per output channel");
+  return y + per_channel(bias, y.rank());
+}
+
+void require_room(NodeImport& node, const Shape& extents, const Windows& windows) {
+  for (size_t i = 0; i < windows.axes(); ++i)
+    if (extents[i] + windows.low[i] + windows.high[i] < windows.reach(i))
+      node.invalid("the kernel is larger than the padded input on spatial axis " +
+                   std::to_string(i));
+}
+
+Expr convolution(NodeImport& node) {
+  const Expr x = wide(node, 0), w = wide(node, 1);
+  require(node, x.dtype() == w.dtype() && is_float(x.dtype()),
+          "input and weights must have one floating point type");
+  const Shape input = x.shape(), weights = w.shape();
+  const Windows windows = convolution_windows(node, input, weights);
+  const int64_t groups = read_groups(node, input[1], weights[0]);
+  require(node, weights[1] * groups == input[1],
+          "the weights' channels do not fit the input's");
+  require_room(node, Shape(input.begin() + 2, input.end()), windows);
+  return add_bias(node, convolve(x, w, windows, groups), 2);
+}
+
+// Extents and start of a transposed convolution: from output_shape, or from the pads.
+Placement read_placement(NodeImport& node, const Shape& extents, const Windows& windows) {
+  const size_t count = extents.size();
+  const Shape more = ints_or(node, "output_padding", count, 0);
+  Shape wanted = node.get_ints("output_shape");
+  if (wanted.size() == count + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
+  require(node, wanted.empty() || wanted.size() == count,
+          "output_shape has another number of axes than the input");
+  const std::string mode = node.get_string("auto_pad");
+  const bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
+  Placement result;
+  for (size_t i = 0; i < count; ++i) {
+    require(node, more[i] >= 0 && more[i] < (int64_t{1} << 31),
+            "output_padding is negative or too large");
+    const int64_t full =
+        (extents[i] - 1) * windows.stride[i] + windows.reach(i) + more[i];
+    if (wanted.empty() && !same) {
+      result.start.push_back(windows.low[i]);
+      result.extent.push_back(full - windows.low[i] - windows.high[i]);
+    } else {
+      const int64_t size = wanted.empty() ? extents[i] * windows.stride[i] : wanted[i];
+      const int64_t excess = std::max<int64_t>(full - size, 0);
+      result.start.push_back(mode == "SAME_UPPER" ? excess / 2 : excess - excess / 2);
+      result.extent.push_back(size);
+    }
+    require(node, result.extent[i] > 0, "the result would be empty");
+  }
+  return result;
+}
+
+// Opset < 7 broadcasts C only when told to.
+Expr gemm_addend(NodeImport& node, const Shape& product) {
+  const Expr c = wide(node, 2);
+  if (node.opset < 7 && !node.get_int("broadcast"))
+    require(node, c.shape() == product, "C has another shape than the product");
+  require_broadcast(node, c.shape(), product);
+  return c;
+}
+
+// x times a scalar attribute. On integers the scalar must be whole.
+Expr scaled(NodeImport& node, Expr x, double factor) {
+  if (factor == 1) return x;
+  if (!is_float(x.dtype()) && factor != std::floor(factor))
+    node.unsupported("integers scaled by a fraction");
+  return x * factor;
+}
+
+Expr product_of_matrices(NodeImport& node) {
+  Expr a = wide(node, 0), b = wide(node, 1);
+  require(node, a.rank() == 2 && b.rank() == 2, "A and B must be matrices");
+  if (node.get_int("transA")) a = with(a, permute_last_two(node.g, a.id));
+  if (node.get_int("transB")) b = with(b, permute_last_two(node.g, b.id));
+  Expr y = scaled(node, checked_matmul(node, a, b), node.get_float("alpha"));
+  if (node.has_input(2)) {
+    const Expr c = gemm_addend(node, Shape(y.shape()));
+    require(node, c.dtype() == y.dtype(), "the operands' element types differ");
+    y = y + scaled(node, c, node.get_float("beta"));
+  }
+  return y;
+}
+
+} // namespace
+
+void import_conv(NodeImport& node) { finish(node, convolution(node)); }
+
+// com.microsoft: a convolution, optionally the addition of input 3, and an activation.
+void import_fused_conv(NodeImport& node) {
+  Expr y = convolution(node);
+  if (node.has_input(3)) {
+    const Expr z = wide(node, 3);
+    require(node, z.dtype() == y.dtype(), "the operands' element types differ");
+    require_broadcast(node, z.shape(), y.shape());
+    y = y + z;
+  }
+  finish(node, activation(node, node.get_string("activation"), y,
+                          node.get_floats("activation_params")));
+}
+
+void import_conv_transpose(NodeImport& node) {
+  const Expr x = wide(node, 0), w = wide(node, 1);
+  require(node, x.dtype() == w.dtype() && is_float(x.dtype()),
+          "input and weights must have one floating point type");
+  const Shape input = x.shape(), weights = w.shape();
+  const Windows windows = convolution_windows(node, input, weights);
+  require(node, weights[0] == input[1], "the weights' channels do not fit the input's");
+  const int64_t groups = read_groups(node, input[1], weights[0]);
+  const Shape extents(input.begin() + 2, input.end());
+  for (int64_t size : extents) require(node, size > 0, "a spatial axis is empty");
+  const Placement placement = read_placement(node, extents, windows);
+  finish(node, add_bias(node, convolve_transposed(x, w, windows, groups, placement), 2));
+}
+
+void import_matmul(NodeImport& node) {
+  finish(node, checked_matmul(node, wide(node, 0), wide(node, 1)));
+}
+
+void import_gemm(NodeImport& node) { finish(node, product_of_matrices(node)); }
+
+// com.microsoft: with an activation behind it.
+void import_fused_gemm(NodeImport& node) {
+  std::vector<float> parameters;
+  for (const char* name : {"activation_alpha", "activation_beta", "activation_gamma"})
+    if (node.has(name)) parameters.push_back(static_cast<float>(node.get_float(name)));
+  const Expr y = product_of_matrices(node);
+  finish(node, activation(node, node.get_string("activation"), y, parameters));
+}
+
+// com.microsoft: alpha * op(A) op(B), where trans* swaps the last two axes and
+// transBatch* moves the first axis of [batch.., M, K] before the last: [M, batch.., K].
+void import_fused_matmul(NodeImport& node) {
+  const auto prepared = [&](size_t i, const char* transpose, const char* batch) {
+    Expr x = wide(node, i);
+    if (node.get_int(batch)) {
+      require(node, x.rank() >= 3, "transBatch wants a batch axis");
+      std::vector<int64_t> order = axes_from(0, x.rank());
+      std::rotate(order.begin(), order.begin() + 1, order.end() - 1);
+      x = permute(x, order);
+    }
+    if (node.get_int(transpose) && x.rank() >= 2)
+      x = with(x, permute_last_two(node.g, x.id));
+    return x;
+  };
+  const Expr a = prepared(0, "transA", "transBatchA");
+  const Expr b = prepared(1, "transB", "transBatchB");
+  finish(node, scaled(node, checked_matmul(node, a, b), node.get_float("alpha")));
+}
+
+// Gaussian elimination, written out: each step takes the row with the largest leading
+// element, and the determinant is the product of those elements, its sign turned by each
+// exchange.
+void import_det(NodeImport& node) {
+  Expr a = wide(node, 0);
+  const Shape shape = a.shape();
+  require(node, shape.size() >= 2 && shape.back() == shape[shape.size() - 2],
+          "the input must hold square matrices");
+  const int64_t n = shape.back();
+  if (n > 16) node.unsupported("the determinant of a matrix of more than 16 rows");
+  const Shape batch(shape.begin(), shape.end() - 2);
+  const int64_t row = static_cast<int64_t>(batch.size()), column = row + 1;
+  Shape one = batch;
+  one.insert(one.end(), {1, 1});
+  Expr result = with(a, constant(node.g, a.dtype(), one, 1));
+  for (int64_t left = n; left > 0; --left) {
+    const Expr lead = cut(a, column, 0, 1);
+    const Expr best =
+        with(a, arg_reduce(node.g, Op::ArgMax, absolute(lead).id, row, false));
+    Shape width = one;
+    width.back() = left;
+    const Expr pivot_row = gather(a, broadcast(best, width), row);
+    const Expr pivot = cut(pivot_row, column, 0, 1);
+    result = result * select(equal(best, 0), pivot, -pivot);
+    if (left == 1) break;
+    // The exchange puts row 0 where the pivot's row was.
+    const Expr here = equal(counter(node.g, DType::I64, Shape(a.shape()), row), best);
+    const Expr rest = cut(select(here, cut(a, row, 0, 1), a), row, 1, left - 1);
+    const Expr factor = select(equal(pivot, 0), like(pivot, 0), reciprocal(pivot));
+    a = rest - cut(rest, column, 0, 1) * factor * pivot_row;
+    a = cut(a, column, 1, left - 1);
+  }
+  finish(node, reshape(result, batch));
+}
+
+} // namespace svod

@@ -1,0 +1,78 @@
+// Operators that keep the values: changes of element type, and what is the identity when
+// a model only infers.
+#include "importer/formula.h"
+
+#include <algorithm>
+
+namespace svod {
+
+namespace {
+
+// TensorProto.DataType, by number. Before opset 6 Cast names the type.
+constexpr std::string_view kTypeNames[] = {
+    "UNDEFINED",      "FLOAT",    "UINT8",        "INT8",           "UINT16",
+    "INT16",          "INT32",    "INT64",        "STRING",         "BOOL",
+    "FLOAT16",        "DOUBLE",   "UINT32",       "UINT64",         "COMPLEX64",
+    "COMPLEX128",     "BFLOAT16", "FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2",
+    "FLOAT8E5M2FNUZ", "UINT4",    "INT4",         "FLOAT4E2M1",     "FLOAT8E8M0",
+    "UINT2",          "INT2"};
+
+DType target_type(NodeImport& node) {
+  int64_t code;
+  if (node.opset < 6) {
+    const std::string name = node.get_string("to");
+    code = std::ranges::find(kTypeNames, name) - std::begin(kTypeNames);
+  } else {
+    code = node.get_int("to");
+  }
+  require(node, code > 0 && code < std::ssize(kTypeNames),
+          "attribute 'to' is no element type");
+  if (const auto dtype = dtype_from_onnx(static_cast<int>(code))) return *dtype;
+  node.unsupported("element type " + std::string(kTypeNames[code]) + " is not supported");
+}
+
+Expr ones(Graph& g, DType dtype, const Shape& shape) {
+  return {&g, constant(g, dtype, shape, 1)};
+}
+
+} // namespace
+
+void import_identity(NodeImport& node) { node.output(0, node.input(0)); }
+
+void import_cast(NodeImport& node) {
+  give(node, 0, convert(operand(node, 0), target_type(node)));
+}
+
+void import_cast_like(NodeImport& node) {
+  give(node, 0, convert(operand(node, 0), node.dtype(1)));
+}
+
+void import_bit_cast(NodeImport& node) {
+  const DType to = target_type(node);
+  require(node, byte_size(to) == byte_size(node.dtype(0)),
+          "BitCast between types of different sizes");
+  node.output(0, bitcast(node.g, node.input(0), to));
+}
+
+// Dropout before opset 12 is the identity when inferring: the mask keeps everything. Up
+// to opset 6 an attribute says whether the model infers.
+void import_dropout_attributes(NodeImport& node) {
+  if (node.opset < 7 && node.get_int("is_test") == 0 && node.get_float("ratio") != 0)
+    node.unsupported("Dropout in training mode (is_test = 0) is random");
+  node.output(0, node.input(0));
+  if (node.wants_output(1))
+    give(node, 1,
+         ones(node.g, node.opset < 10 ? node.dtype(0) : DType::Bool,
+              Shape(node.shape(0))));
+}
+
+void import_dropout(NodeImport& node) {
+  const bool training = node.has_input(2) && node.known_ints(2).at(0) != 0;
+  const double ratio = node.has_input(1) && training ? node.known_floats(1).at(0) : 0.5;
+  if (training && ratio != 0) node.unsupported("Dropout in training mode is random");
+  node.output(0, node.input(0));
+  if (node.wants_output(1))
+    give(node, 1, ones(node.g, DType::Bool, Shape(node.shape(0))));
+}
+
+} // namespace svod
