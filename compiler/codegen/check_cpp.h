@@ -2,7 +2,8 @@
 // emitter.
 #pragma once
 
-#include <map>
+#include "compiler/support/freestanding.h"
+
 #include <string>
 #include <vector>
 
@@ -11,9 +12,9 @@ namespace svod {
 // What is wrong, one line each, with line and column; empty when the text is accepted.
 // Refused: text that does not compile; a call of a function the text does not define
 // (builtins excepted), or through a pointer; a variable that is writable and outlives a
-// call; inline assembly; an #include of anything but `headers` (name to text).
-std::vector<std::string>
-check_cpp(const std::string& text, const std::vector<std::string>& flags = {},
-          const std::map<std::string, std::string>& headers = {});
+// call; inline assembly; an #include of anything but `headers` and the freestanding ones.
+std::vector<std::string> check_cpp(const std::string& text,
+                                   const std::vector<std::string>& flags = {},
+                                   const std::vector<SourceFile>& headers = {});
 
 } // namespace svod

@@ -3,6 +3,7 @@
 // bytes.
 #pragma once
 
+#include "compiler/support/freestanding.h"
 #include "compiler/support/target.h"
 
 #include <cstddef>
@@ -11,11 +12,6 @@
 #include <vector>
 
 namespace svod {
-
-struct SourceFile {
-  std::string name; // as #include or diagnostics spell it
-  std::string text;
-};
 
 struct Source {
   std::string name = "kernel.cpp"; // *.c is compiled as C11, else C++20

@@ -1,0 +1,159 @@
+// The emitter can only write what its tables hold; this check does not trust that. It
+// parses each text with Clang and walks the tree, 1 ms for a kernel. What the linker
+// would refuse later (an undefined symbol) is refused here with a line number, and what
+// it would not refuse (state, assembly, a jump to a computed address) is found as well.
+#include "compiler/codegen/check_cpp.h"
+
+#include <clang/ASTMatchers/ASTMatchFinder.h>
+#include <clang/ASTMatchers/ASTMatchers.h>
+#include <clang/Basic/FileManager.h>
+#include <clang/Frontend/CompilerInstance.h>
+#include <clang/Frontend/FrontendActions.h>
+#include <clang/Frontend/TextDiagnosticPrinter.h>
+#include <clang/Lex/PPCallbacks.h>
+#include <clang/Lex/Preprocessor.h>
+#include <clang/Tooling/Tooling.h>
+#include <llvm/Support/VirtualFileSystem.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <algorithm>
+
+namespace svod {
+
+using namespace clang::ast_matchers;
+
+// The library has no matcher for asm("...") between functions.
+static const internal::VariadicDynCastAllOfMatcher<clang::Decl, clang::FileScopeAsmDecl>
+    file_scope_asm;
+
+class Findings : public MatchFinder::MatchCallback {
+public:
+  void run(const MatchFinder::MatchResult& match) override {
+    const clang::SourceManager& sources = *match.SourceManager;
+    if (const auto* call = match.Nodes.getNodeAs<clang::CallExpr>("call"))
+      check_call(*call, sources);
+    if (const auto* variable = match.Nodes.getNodeAs<clang::VarDecl>("variable"))
+      check_variable(*variable, sources, *match.Context);
+    if (const auto* statement = match.Nodes.getNodeAs<clang::Stmt>("asm"))
+      add(statement->getBeginLoc(), sources, "inline assembly");
+    if (const auto* file = match.Nodes.getNodeAs<clang::Decl>("file asm"))
+      add(file->getBeginLoc(), sources, "inline assembly at file scope");
+  }
+
+  void add(clang::SourceLocation at, const clang::SourceManager& sources,
+           const std::string& text) {
+    const clang::PresumedLoc place = sources.getPresumedLoc(sources.getExpansionLoc(at));
+    std::string where = place.isValid() ? std::to_string(place.getLine()) + ":" +
+                                              std::to_string(place.getColumn())
+                                        : std::string("?");
+    lines.push_back(where + ": " + text);
+  }
+
+  std::vector<std::string> lines;
+
+private:
+  void check_call(const clang::CallExpr& call, const clang::SourceManager& sources) {
+    if (call.isTypeDependent() || call.isValueDependent())
+      return; // seen once instantiated
+    const clang::FunctionDecl* callee = call.getDirectCallee();
+    if (!callee) return add(call.getBeginLoc(), sources, "call through a pointer");
+    // A builtin spelt as such becomes instructions; a library name such as memcpy is a
+    // call.
+    const llvm::StringRef name =
+        callee->getIdentifier() ? callee->getName() : llvm::StringRef("operator");
+    if (callee->getBuiltinID() != 0 && name.starts_with("__")) return;
+    if (callee->isTrivial() || callee->isDefined()) return;
+    add(call.getBeginLoc(), sources,
+        "call of '" + callee->getQualifiedNameAsString() +
+            "', which is not defined here");
+  }
+
+  void check_variable(const clang::VarDecl& variable, const clang::SourceManager& sources,
+                      const clang::ASTContext& context) {
+    if (variable.getType().isConstant(context) || variable.isConstexpr()) return;
+    add(variable.getLocation(), sources,
+        "variable '" + variable.getQualifiedNameAsString() + "' is writable and global");
+  }
+};
+
+class IncludeCheck : public clang::PPCallbacks {
+public:
+  IncludeCheck(Findings& findings, const clang::SourceManager& sources,
+               const std::vector<SourceFile>& headers)
+      : findings_(findings), sources_(sources), headers_(headers) {}
+
+  void InclusionDirective(clang::SourceLocation at, const clang::Token&,
+                          llvm::StringRef name, bool, clang::CharSourceRange,
+                          clang::OptionalFileEntryRef, llvm::StringRef, llvm::StringRef,
+                          const clang::Module*, bool,
+                          clang::SrcMgr::CharacteristicKind) override {
+    if (std::ranges::find(headers_, name.str(), &SourceFile::name) == headers_.end())
+      findings_.add(at, sources_, "#include of '" + name.str() + "'");
+  }
+
+private:
+  Findings& findings_;
+  const clang::SourceManager& sources_;
+  const std::vector<SourceFile>& headers_;
+};
+
+class CheckAction : public clang::ASTFrontendAction {
+public:
+  CheckAction(MatchFinder& finder, Findings& findings,
+              const std::vector<SourceFile>& headers)
+      : finder_(finder), findings_(findings), headers_(headers) {}
+
+  std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance& compiler,
+                                                        llvm::StringRef) override {
+    compiler.getPreprocessor().addPPCallbacks(
+        std::make_unique<IncludeCheck>(findings_, compiler.getSourceManager(), headers_));
+    return finder_.newASTConsumer();
+  }
+
+private:
+  MatchFinder& finder_;
+  Findings& findings_;
+  const std::vector<SourceFile>& headers_;
+};
+
+static std::vector<std::string> command_line(const std::vector<std::string>& flags) {
+  std::vector<std::string> out{
+      "clang", "-fsyntax-only",  "-x",        "c++",    "-std=c++20",
+      "-w",    "-ffreestanding", "-nostdinc", "-I/svod"};
+  out.insert(out.end(), flags.begin(), flags.end());
+  out.push_back("/svod/source");
+  return out;
+}
+
+std::vector<std::string> check_cpp(const std::string& text,
+                                   const std::vector<std::string>& flags,
+                                   const std::vector<SourceFile>& own_headers) {
+  std::vector<SourceFile> headers = freestanding_headers();
+  headers.insert(headers.end(), own_headers.begin(), own_headers.end());
+  auto memory = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
+  memory->addFile("/svod/source", 0, llvm::MemoryBuffer::getMemBuffer(text));
+  for (const SourceFile& header : headers)
+    memory->addFile("/svod/" + header.name, 0,
+                    llvm::MemoryBuffer::getMemBuffer(header.text));
+  clang::FileManager files(clang::FileSystemOptions(), memory);
+
+  Findings findings;
+  MatchFinder finder;
+  finder.addMatcher(callExpr().bind("call"), &findings);
+  finder.addMatcher(varDecl(hasGlobalStorage()).bind("variable"), &findings);
+  finder.addMatcher(asmStmt().bind("asm"), &findings);
+  finder.addMatcher(file_scope_asm().bind("file asm"), &findings);
+
+  std::string messages;
+  llvm::raw_string_ostream stream(messages);
+  auto options = llvm::makeIntrusiveRefCnt<clang::DiagnosticOptions>();
+  clang::TextDiagnosticPrinter printer(stream, options.get());
+  clang::tooling::ToolInvocation tool(
+      command_line(flags), std::make_unique<CheckAction>(finder, findings, headers),
+      &files);
+  tool.setDiagnosticConsumer(&printer);
+  if (!tool.run()) findings.lines.push_back("does not compile: " + messages);
+  return std::move(findings.lines);
+}
+
+} // namespace svod

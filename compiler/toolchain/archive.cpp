@@ -1,0 +1,100 @@
+// Archives by LLVM's writer in its deterministic form, and symbol edits by its objcopy.
+// Large members are mapped from their memory file, so a library with 400 MB of weights
+// costs no copy.
+#include "compiler/toolchain/archive.h"
+
+#include "compiler/support/check.h"
+
+#include <llvm/ObjCopy/ConfigManager.h>
+#include <llvm/ObjCopy/ObjCopy.h>
+#include <llvm/Object/ArchiveWriter.h>
+#include <llvm/Object/ObjectFile.h>
+#include <llvm/Support/MemoryBuffer.h>
+#include <llvm/Support/raw_ostream.h>
+
+namespace svod {
+
+static llvm::StringRef text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+static std::vector<llvm::NewArchiveMember>
+llvm_members(std::span<const ArchiveMember> members) {
+  std::vector<llvm::NewArchiveMember> out;
+  for (const ArchiveMember& member : members) {
+    llvm::NewArchiveMember& to = out.emplace_back();
+    if (member.file) {
+      auto buffer = llvm::MemoryBuffer::getFile(member.file->path(), false, false);
+      SVOD_CHECK(buffer) << member.name << ": " << buffer.getError().message();
+      to.Buf = std::move(*buffer);
+    } else {
+      to.Buf =
+          llvm::MemoryBuffer::getMemBuffer(text_of(member.bytes), member.name, false);
+    }
+    to.MemberName = member.name;
+  }
+  return out;
+}
+
+// LLVM's stream onto a memory file.
+class MemoryStream : public llvm::raw_ostream {
+public:
+  explicit MemoryStream(MemoryFile& file) : file_(file) { SetBufferSize(1 << 16); }
+  ~MemoryStream() override { flush(); }
+
+private:
+  void write_impl(const char* data, size_t size) override {
+    file_.append(std::as_bytes(std::span(data, size)));
+  }
+  uint64_t current_pos() const override { return file_.size(); }
+  MemoryFile& file_;
+};
+
+MemoryFile archive_in_memory(std::span<const ArchiveMember> members) {
+  MemoryFile file("svod-objects");
+  MemoryStream stream(file);
+  llvm::Error error = llvm::writeArchiveToStream(
+      stream, llvm_members(members), llvm::SymtabWritingMode::NormalSymtab,
+      llvm::object::Archive::K_GNU, true, false);
+  SVOD_CHECK(!error) << llvm::toString(std::move(error));
+  stream.flush();
+  return file;
+}
+
+LinkResult write_archive(const std::string& output,
+                         std::span<const ArchiveMember> members) {
+  llvm::Error error = llvm::writeArchive(output, llvm_members(members),
+                                         llvm::SymtabWritingMode::NormalSymtab,
+                                         llvm::object::Archive::K_GNU, true, false);
+  if (error) return {false, llvm::toString(std::move(error)) + '\n'};
+  return {true, ""};
+}
+
+static llvm::Error copy_object(std::span<const std::byte> object,
+                               const llvm::objcopy::ConfigManager& config,
+                               llvm::raw_ostream& to) {
+  auto binary = llvm::object::ObjectFile::createObjectFile({text_of(object), "object"});
+  if (!binary) return binary.takeError();
+  return llvm::objcopy::executeObjcopyOnBinary(config, **binary, to);
+}
+
+ObjectResult localize(std::span<const std::byte> object,
+                      std::span<const std::string> keep,
+                      const std::map<std::string, std::string>& rename) {
+  SVOD_CHECK(!keep.empty()) << "a library without an entry point";
+  llvm::objcopy::ConfigManager config;
+  auto pass = [](llvm::Error error) { return error; };
+  for (const std::string& name : keep)
+    llvm::cantFail(
+        config.Common.SymbolsToKeepGlobal.addMatcher(llvm::objcopy::NameOrPattern::create(
+            name, llvm::objcopy::MatchStyle::Literal, pass)));
+  for (const auto& [from, to] : rename) config.Common.SymbolsToRename[from] = to;
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  if (llvm::Error error = copy_object(object, config, stream))
+    return {false, {}, llvm::toString(std::move(error)) + '\n'};
+  const auto out = std::as_bytes(std::span(bytes.data(), bytes.size()));
+  return {true, {out.begin(), out.end()}, ""};
+}
+
+} // namespace svod

@@ -1,0 +1,11 @@
+// Static libraries, and the symbols of an object.
+#pragma once
+
+#include "compiler/toolchain/link.h"
+
+namespace svod {
+
+// As write_archive, into memory: how many objects become one input of the linker.
+MemoryFile archive_in_memory(std::span<const ArchiveMember> members);
+
+} // namespace svod

@@ -1,0 +1,99 @@
+// Work is claimed from one counter and written to its own place, so the results are the
+// same for every number of threads. Equal jobs are found by key before anything is
+// compiled.
+#include "compiler/toolchain/compile_all.h"
+
+#include "compiler/support/check.h"
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <map>
+#include <thread>
+
+namespace svod {
+
+bool CompileAllResult::ok() const {
+  return std::ranges::all_of(results, &CompileResult::ok);
+}
+
+static Digest key_of(const Compiler& compiler, const Target& target,
+                     const CompileJob& job) {
+  DigestWriter key;
+  key.text("object 1"); // of the layout of this key
+  key.text(compiler.identity());
+  for (const std::string& flag : Compiler::flags(target, *job.level, job.source))
+    key.text(flag);
+  key.text("source");
+  key.text(job.source.text);
+  return key.finish();
+}
+
+static void compile_one(const Compiler& compiler, const Target& target,
+                        const CompileJob& job, const ObjectCache* cache,
+                        const Digest& key, CompileResult& result,
+                        std::atomic<size_t>& compiled) {
+  if (cache) {
+    if (std::optional<std::vector<std::byte>> object = cache->load(key)) {
+      result = {true, std::move(*object), ""};
+      return;
+    }
+  }
+  result = compiler.compile(target, *job.level, job.source);
+  ++compiled;
+  if (!result.ok)
+    result.diagnostics =
+        job.source.name + " for " + job.level->name + ":\n" + result.diagnostics;
+  else if (cache)
+    // A full disk makes the next pack slower, not this one wrong.
+    (void)cache->store(key, result.output);
+}
+
+static void run_on_threads(size_t count, unsigned threads,
+                           const std::function<void(size_t)>& work) {
+  std::atomic<size_t> next = 0;
+  auto loop = [&] {
+    for (size_t i = next++; i < count; i = next++) work(i);
+  };
+  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::jthread> others;
+  for (size_t i = 1; i < std::min<size_t>(threads, count); ++i) others.emplace_back(loop);
+  loop();
+}
+
+CompileAllResult compile_all(const Compiler& compiler, const Target& target,
+                             std::span<const CompileJob> jobs, const ObjectCache* cache,
+                             unsigned threads) {
+  std::map<Digest, size_t> first_of;
+  std::vector<size_t> same_as;  // job -> the first job with its key
+  std::vector<size_t> distinct; // first jobs
+  std::vector<Digest> keys;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    SVOD_CHECK(jobs[i].level) << "job " << i << " has no level";
+    keys.push_back(key_of(compiler, target, jobs[i]));
+    auto [at, added] = first_of.try_emplace(keys[i], i);
+    if (added) distinct.push_back(i);
+    same_as.push_back(at->second);
+  }
+  CompileAllResult out;
+  out.results.resize(jobs.size());
+  std::atomic<size_t> compiled = 0;
+  run_on_threads(distinct.size(), threads, [&](size_t n) {
+    const size_t i = distinct[n];
+    compile_one(compiler, target, jobs[i], cache, keys[i], out.results[i], compiled);
+  });
+  for (size_t i = 0; i < jobs.size(); ++i)
+    if (same_as[i] != i) out.results[i] = out.results[same_as[i]];
+  out.compiled = compiled;
+  out.reused = jobs.size() - out.compiled;
+  return out;
+}
+
+std::string CompileAllResult::diagnostics() const {
+  std::string out;
+  for (const CompileResult& result : results)
+    if (!result.ok) out += result.diagnostics;
+  return out;
+}
+
+} // namespace svod

@@ -1,0 +1,53 @@
+// LLVM ends the process in two ways: report_fatal_error, where a handler may leave the
+// recovery context with its text, and a signal, where the context itself leaves.
+#include "compiler/toolchain/guarded.h"
+
+#include <llvm-c/Target.h>
+#include <llvm/Support/CrashRecoveryContext.h>
+#include <llvm/Support/ErrorHandling.h>
+
+#include <mutex>
+
+namespace svod {
+
+static thread_local std::string fatal_text;
+
+static void on_fatal_error(void*, const char* reason, bool) {
+  llvm::CrashRecoveryContext* context = llvm::CrashRecoveryContext::GetCurrent();
+  if (!context) return; // not one of our pieces: LLVM prints and aborts
+  fatal_text = reason;
+  context->HandleExit(1);
+}
+
+std::string run_guarded(const std::function<void()>& work) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::CrashRecoveryContext::Enable();
+    llvm::install_fatal_error_handler(on_fatal_error);
+  });
+  fatal_text.clear();
+  llvm::CrashRecoveryContext context;
+  if (context.RunSafely([&] { work(); })) return "";
+  if (fatal_text.empty()) fatal_text = "signal " + std::to_string(context.RetCode - 128);
+  return "LLVM gave up: " + fatal_text;
+}
+
+#define SVOD_LLVM_TARGET(name)                                                           \
+  LLVMInitialize##name##TargetInfo();                                                    \
+  LLVMInitialize##name##Target();                                                        \
+  LLVMInitialize##name##TargetMC();                                                      \
+  LLVMInitialize##name##AsmPrinter();                                                    \
+  LLVMInitialize##name##AsmParser();
+
+void initialize_llvm() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    SVOD_LLVM_TARGET(X86)
+    SVOD_LLVM_TARGET(AArch64)
+    SVOD_LLVM_TARGET(ARM)
+    SVOD_LLVM_TARGET(RISCV)
+    SVOD_LLVM_TARGET(WebAssembly)
+  });
+}
+
+} // namespace svod
