@@ -117,9 +117,16 @@ private:
 };
 
 static std::vector<std::string> command_line(const std::vector<std::string>& flags) {
-  std::vector<std::string> out{
-      "clang", "-fsyntax-only",  "-x",        "c++",    "-std=c++20",
-      "-w",    "-ffreestanding", "-nostdinc", "-I/svod"};
+  std::vector<std::string> out{"clang",
+                               "-fsyntax-only",
+                               "-x",
+                               "c++",
+                               "-std=c++20",
+                               "-w",
+                               "-fno-caret-diagnostics",
+                               "-ffreestanding",
+                               "-nostdinc",
+                               "-I/svod"};
   out.insert(out.end(), flags.begin(), flags.end());
   out.push_back("/svod/source");
   return out;
@@ -135,7 +142,8 @@ std::vector<std::string> check_cpp(const std::string& text,
   for (const SourceFile& header : headers)
     memory->addFile("/svod/" + header.name, 0,
                     llvm::MemoryBuffer::getMemBuffer(header.text));
-  clang::FileManager files(clang::FileSystemOptions(), memory);
+  auto files =
+      llvm::makeIntrusiveRefCnt<clang::FileManager>(clang::FileSystemOptions(), memory);
 
   Findings findings;
   MatchFinder finder;
@@ -150,7 +158,7 @@ std::vector<std::string> check_cpp(const std::string& text,
   clang::TextDiagnosticPrinter printer(stream, options.get());
   clang::tooling::ToolInvocation tool(
       command_line(flags), std::make_unique<CheckAction>(finder, findings, headers),
-      &files);
+      files.get());
   tool.setDiagnosticConsumer(&printer);
   if (!tool.run()) findings.lines.push_back("does not compile: " + messages);
   return std::move(findings.lines);

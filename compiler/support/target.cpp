@@ -38,10 +38,9 @@ static std::vector<Level> levels_named(const std::string& names) {
 
 static std::vector<Target> all_targets() {
   return {
-#define TARGET(alias, triple, kind, pointer, threads, machine, eflags, emulation,        \
-               levels)                                                                   \
-  {alias,  triple,    TargetKind::kind,    pointer, threads, machine,                    \
-   eflags, emulation, levels_named(levels)},
+#define TARGET(alias, triple, kind, pointer, threads, machine, eflags, linker, levels)   \
+  {alias,  triple,        TargetKind::kind,    pointer, threads, machine,                \
+   eflags, words(linker), levels_named(levels)},
 #include "compiler/support/targets.def"
   };
 }

@@ -34,7 +34,7 @@ struct Target {
   int default_threads = 0; // upper bound compiled in; 0: taken at run time
   uint16_t elf_machine = 0;
   uint32_t elf_flags = 0;
-  std::string emulation;     // -m of the linker
+  std::vector<std::string> linker_flags;
   std::vector<Level> levels; // weakest first; all read the same packed weights
 
   bool is_x86() const { return triple.starts_with("x86_64"); }

@@ -109,25 +109,36 @@ invocation(std::vector<std::string> flags, Emit emit, clang::DiagnosticsEngine& 
   return out;
 }
 
-static bool run(const std::vector<std::string>& flags, Emit emit, const FileSystem& files,
-                llvm::raw_string_ostream& messages, llvm::SmallVectorImpl<char>& output) {
-  auto options = llvm::makeIntrusiveRefCnt<clang::DiagnosticOptions>();
-  clang::TextDiagnosticPrinter printer(messages, options.get());
-  auto engine =
-      clang::CompilerInstance::createDiagnostics(options.get(), &printer, false);
-  std::shared_ptr<clang::CompilerInvocation> work =
-      invocation(flags, emit, *engine, files);
-  if (!work) return false;
+// All that one compile lives in. It is on the heap because Clang registers clean-ups that
+// run after a crash, when the frames that crashed are gone.
+struct Work {
+  Work(llvm::raw_ostream& messages, const FileSystem& files)
+      : printer(messages, options.get()),
+        engine(
+            clang::CompilerInstance::createDiagnostics(options.get(), &printer, false)) {
+    compiler.setDiagnostics(engine.get());
+    compiler.setFileManager(new clang::FileManager(clang::FileSystemOptions(), files));
+    compiler.setVerboseOutputStream(messages);
+  }
+
+  llvm::IntrusiveRefCntPtr<clang::DiagnosticOptions> options =
+      llvm::makeIntrusiveRefCnt<clang::DiagnosticOptions>();
+  clang::TextDiagnosticPrinter printer;
+  llvm::IntrusiveRefCntPtr<clang::DiagnosticsEngine> engine;
   clang::CompilerInstance compiler;
-  compiler.setInvocation(work);
-  compiler.setDiagnostics(engine.get());
-  compiler.setFileManager(new clang::FileManager(clang::FileSystemOptions(), files));
-  compiler.setVerboseOutputStream(messages);
-  compiler.setOutputStream(std::make_unique<llvm::raw_svector_ostream>(output));
   clang::EmitObjAction object;
   clang::EmitAssemblyAction assembly;
-  if (emit == Emit::Object) return compiler.ExecuteAction(object);
-  return compiler.ExecuteAction(assembly);
+};
+
+static bool run(const std::vector<std::string>& flags, Emit emit, const FileSystem& files,
+                llvm::raw_ostream& messages, llvm::SmallVectorImpl<char>& output) {
+  Work work(messages, files);
+  auto invoked = invocation(flags, emit, *work.engine, files);
+  if (!invoked) return false;
+  work.compiler.setInvocation(invoked);
+  work.compiler.setOutputStream(std::make_unique<llvm::raw_svector_ostream>(output));
+  if (emit == Emit::Object) return work.compiler.ExecuteAction(work.object);
+  return work.compiler.ExecuteAction(work.assembly);
 }
 
 CompileResult Compiler::compile(const Target& target, const Level& level,

@@ -83,9 +83,11 @@ std::string broken_promise(const ProgramFacts& facts) {
   return "";
 }
 
-static bool is_named(const ELFSymbolRef& symbol) {
+// Not a section, a file, a mapping mark of ARM or a label inside a function of RISC-V.
+static bool is_named(const ELFSymbolRef& symbol, llvm::StringRef name) {
   const uint8_t type = symbol.getELFType();
-  return type != elf::STT_SECTION && type != elf::STT_FILE;
+  return !name.empty() && !name.starts_with("$") && !name.starts_with(".L") &&
+         type != elf::STT_SECTION && type != elf::STT_FILE;
 }
 
 std::vector<SymbolFact> symbols_of(std::span<const std::byte> object) {
@@ -104,7 +106,7 @@ std::vector<SymbolFact> symbols_of(std::span<const std::byte> object) {
       llvm::consumeError(flags.takeError());
       continue;
     }
-    if (name->empty() || name->starts_with("$") || !is_named(symbol)) continue;
+    if (!is_named(symbol, *name)) continue;
     const bool defined = !(*flags & BasicSymbolRef::SF_Undefined);
     out.push_back({name->str(), defined, symbol.getBinding() != elf::STB_LOCAL});
   }

@@ -6,21 +6,24 @@
 // A packed program is a static PIE that nobody relocates: its image holds offsets, not
 // pointers, and calls are relative. That is checked on the result, with the other
 // promises of inspect.h.
-//
-// Separate pages for code and data (-z separate-code) keep constants from being mapped as
-// code. They pad the small segments of a program to whole pages: 8 KB on x86-64.
 #include "compiler/toolchain/link.h"
 
+#include "compiler/support/check.h"
 #include "compiler/toolchain/archive.h"
 #include "compiler/toolchain/guarded.h"
 #include "compiler/toolchain/inspect.h"
 
 #include <lld/Common/Driver.h>
-#include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <cerrno>
+#include <cstring>
 #include <mutex>
 #include <optional>
+#include <thread>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 LLD_HAS_DRIVER(elf)
 
@@ -71,7 +74,8 @@ static InputPaths paths_of(const LinkInputs& inputs) {
 static LinkResult link(const Target& target, const LinkInputs& inputs,
                        std::vector<std::string> options, const std::string& output) {
   const InputPaths paths = paths_of(inputs);
-  std::vector<std::string> all{"-m", target.emulation, "-o", output, "--threads=1"};
+  std::vector<std::string> all = target.linker_flags;
+  all.insert(all.end(), {"-o", output, "--threads=1"});
   all.insert(all.end(), options.begin(), options.end());
   all.insert(all.end(), paths.arguments.begin(), paths.arguments.end());
   return run_lld(all);
@@ -85,8 +89,6 @@ static const std::vector<std::string> kHardened = {"-z",
                                                    "noexecstack",
                                                    "-z",
                                                    "text",
-                                                   "-z",
-                                                   "separate-code",
                                                    "--gc-sections",
                                                    "--build-id=none",
                                                    "--strip-all",
@@ -119,22 +121,46 @@ LinkResult link_shared(const Target& target, const LinkInputs& inputs,
   return link(target, inputs, options, output);
 }
 
-static std::vector<std::byte> contents_of(const MemoryFile& file) {
-  auto buffer = llvm::MemoryBuffer::getFile(file.path(), false, false);
-  if (!buffer) return {};
-  const auto bytes =
-      std::as_bytes(std::span((*buffer)->getBufferStart(), (*buffer)->getBufferSize()));
-  return {bytes.begin(), bytes.end()};
-}
+// LLD writes a file beside its output and renames it, which needs a folder; into a pipe
+// it writes at once. The other end must be read meanwhile: a pipe holds 64 KB.
+class OutputPipe {
+public:
+  OutputPipe() {
+    SVOD_CHECK(pipe2(ends_, O_CLOEXEC) == 0) << std::strerror(errno);
+    reader_ = std::thread([this] { read_all(); });
+  }
+  ~OutputPipe() {
+    if (reader_.joinable()) take();
+  }
+  std::string path() const { return "/proc/self/fd/" + std::to_string(ends_[1]); }
+
+  // What was written, when nobody writes any more.
+  std::vector<std::byte> take() {
+    close(ends_[1]);
+    reader_.join();
+    close(ends_[0]);
+    return std::move(bytes_);
+  }
+
+private:
+  void read_all() {
+    std::byte buffer[1 << 16];
+    for (ssize_t got; (got = read(ends_[0], buffer, sizeof buffer)) > 0;)
+      bytes_.insert(bytes_.end(), buffer, buffer + got);
+  }
+
+  int ends_[2] = {-1, -1};
+  std::vector<std::byte> bytes_;
+  std::thread reader_;
+};
 
 ObjectResult partial_link(const Target& target, const LinkInputs& inputs) {
   if (target.elf_machine == 0) return {false, {}, "only ELF objects can be joined\n"};
-  // A memfd has no folder for the temporary file that LLD would rename.
-  MemoryFile output("svod-joined");
-  LinkResult result =
-      link(target, inputs, {"-r", "--no-mmap-output-file"}, output.path());
-  if (!result.ok) return {false, {}, std::move(result.diagnostics)};
-  return {true, contents_of(output), std::move(result.diagnostics)};
+  OutputPipe output;
+  LinkResult result = link(target, inputs, {"-r"}, output.path());
+  std::vector<std::byte> object = output.take();
+  if (!result.ok) object.clear();
+  return {result.ok, std::move(object), std::move(result.diagnostics)};
 }
 
 } // namespace svod

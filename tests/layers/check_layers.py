@@ -34,7 +34,7 @@ SEES = {
 DOORS = {
     r"google/protobuf/|.*\.pb\.h$|onnx/": ["importer"],
     r"clang/": ["compiler/toolchain", "compiler/codegen/check_cpp.cpp"],
-    r"llvm/": ["compiler/toolchain", "compiler/codegen/check_cpp.cpp"],
+    r"llvm(-c)?/": ["compiler/toolchain", "compiler/codegen/check_cpp.cpp"],
     r"lld/": ["compiler/toolchain"],
     r"CLI/": ["packager/options.cpp"],
     r"zstd\.h$": ["packager/weights.cpp"],
