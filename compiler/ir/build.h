@@ -44,6 +44,7 @@ NodeId slice(Graph& g, NodeId x, Shape start, Shape step, Shape extent);
 NodeId slice_axis(Graph& g, NodeId x, int64_t axis, int64_t start, int64_t extent);
 // Non-negative amounts; outside elements are `value` (converted to x's dtype).
 NodeId pad(Graph& g, NodeId x, Shape low, Shape high, double value);
+NodeId pad_bits(Graph& g, NodeId x, Shape low, Shape high, uint64_t bits);
 // Adds a last axis k of extent `size`: y[.., o at axis, .., k] = x[.., o*stride +
 // k*dilation, ..] with o in [0, (n - (size-1)*dilation - 1) / stride + 1).
 NodeId window(Graph& g, NodeId x, int64_t axis, int64_t size, int64_t stride,
@@ -64,6 +65,9 @@ enum class Combiner : int64_t { Set, Add, Mul, Min, Max };
 NodeId scatter(Graph& g, NodeId data, NodeId index, NodeId update, int64_t axis,
                Combiner how);
 NodeId argsort(Graph& g, NodeId x, int64_t axis, bool descending);
+
+// Any node but an input, through the function above that makes its op.
+NodeId rebuild(Graph& g, const Node& node);
 
 // Compositions used in more than one place.
 // Matrix product with numpy batch rules over [.., M, K] x [.., K, N]: expand, mul, sum,

@@ -96,10 +96,14 @@ NodeId slice_axis(Graph& g, NodeId x, int64_t axis, int64_t start, int64_t exten
 }
 
 NodeId pad(Graph& g, NodeId x, Shape low, Shape high, double value) {
+  uint64_t bits = scalar_bits(g[x].dtype, value);
+  return pad_bits(g, x, std::move(low), std::move(high), bits);
+}
+
+NodeId pad_bits(Graph& g, NodeId x, Shape low, Shape high, uint64_t bits) {
   const Node node = g[x];
   size_t rank = node.shape.size();
   SVOD_CHECK(low.size() == rank && high.size() == rank) << "pad rank";
-  uint64_t bits = scalar_bits(node.dtype, value);
   auto is_zero = [](int64_t amount) { return amount == 0; };
   if (std::all_of(low.begin(), low.end(), is_zero) &&
       std::all_of(high.begin(), high.end(), is_zero))
@@ -114,7 +118,7 @@ NodeId pad(Graph& g, NodeId x, Shape low, Shape high, double value) {
       low[i] += node.payload[i];
       high[i] += node.payload[rank + i];
     }
-    return pad(g, node.inputs[0], std::move(low), std::move(high), value);
+    return pad_bits(g, node.inputs[0], std::move(low), std::move(high), bits);
   }
   Payload payload = std::move(low);
   payload.insert(payload.end(), high.begin(), high.end());

@@ -77,16 +77,19 @@ void Graph::add_output(std::string name, NodeId node) {
   outputs_.push_back({std::move(name), node});
 }
 
+uint32_t Graph::add_blob(const Blob& blob) {
+  auto [begin, end] = blob_index_.equal_range(blob.digest.prefix());
+  for (auto it = begin; it != end; ++it)
+    if (blobs_[it->second].digest == blob.digest) return it->second;
+  uint32_t id = static_cast<uint32_t>(blobs_.size());
+  blobs_.push_back(blob);
+  blob_index_.emplace(blob.digest.prefix(), id);
+  return id;
+}
+
 uint32_t Graph::add_blob(std::span<const std::byte> bytes,
                          std::shared_ptr<const void> owner) {
-  Digest digest = sha256(bytes);
-  auto [begin, end] = blob_index_.equal_range(digest.prefix());
-  for (auto it = begin; it != end; ++it)
-    if (blobs_[it->second].digest == digest) return it->second;
-  uint32_t id = static_cast<uint32_t>(blobs_.size());
-  blobs_.push_back({bytes, std::move(owner), digest});
-  blob_index_.emplace(digest.prefix(), id);
-  return id;
+  return add_blob(Blob{bytes, std::move(owner), sha256(bytes)});
 }
 
 uint32_t Graph::add_blob(std::vector<std::byte> bytes) {

@@ -103,6 +103,8 @@ public:
   // Equal bytes become one blob.
   uint32_t add_blob(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
   uint32_t add_blob(std::vector<std::byte> bytes);
+  // Of another graph: shares the bytes and trusts the digest.
+  uint32_t add_blob(const Blob& blob);
 
   const Node& operator[](NodeId id) const { return nodes_[id]; }
   size_t size() const { return nodes_.size(); }

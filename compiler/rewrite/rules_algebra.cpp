@@ -1,0 +1,274 @@
+// Rules on scalar functions. All but add_chain and mul_chain give the same bits as
+// before; these two change the order of operations on known values.
+#include "compiler/rewrite/rewriter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace svod {
+
+NodeId base_of(Graph& g, NodeId id) {
+  if (g[id].op == Op::Expand) return g[id].inputs[0];
+  if (auto bits = splat_bits(g, id))
+    return constant_bits(g, g[id].dtype, Shape(g[id].shape.size(), 1), *bits);
+  return id;
+}
+
+NodeId join_known(Graph& g, Op op, NodeId c, NodeId d) {
+  const Shape full = g[c].shape;
+  c = base_of(g, c), d = base_of(g, d);
+  Shape joined = g[c].shape;
+  for (size_t i = 0; i < joined.size(); ++i)
+    if (joined[i] == 1) joined[i] = g[d].shape[i];
+  int64_t larger = std::max(element_count(g[c].shape), element_count(g[d].shape));
+  if (element_count(joined) > larger) return kNoNode;
+  return expand(g, map(g, op, {expand(g, c, joined), expand(g, d, joined)}), full);
+}
+
+namespace {
+
+// A binary node's operands when exactly the second (or, where order does not matter to
+// the caller, one of them) is known.
+struct Known {
+  NodeId x = kNoNode, c = kNoNode;
+  explicit operator bool() const { return c != kNoNode; }
+};
+
+Known right_known(Rewriter& r, NodeId id) {
+  const std::vector<NodeId>& in = r.g[id].inputs;
+  if (in.size() != 2 || !r.known(in[1]) || r.known(in[0])) return {};
+  return {in[0], in[1]};
+}
+
+Known either_known(Rewriter& r, NodeId id) {
+  if (Known known = right_known(r, id)) return known;
+  const std::vector<NodeId>& in = r.g[id].inputs;
+  if (in.size() != 2 || !r.known(in[0]) || r.known(in[1])) return {};
+  return {in[1], in[0]};
+}
+
+bool is_splat(const Graph& g, NodeId id, double value) {
+  auto bits = splat_bits(g, id);
+  return bits && *bits == scalar_bits(g[id].dtype, value);
+}
+
+uint64_t all_ones(DType dtype) {
+  if (dtype == DType::Bool) return 1;
+  return scalar_bits_int(dtype, -1);
+}
+
+} // namespace
+
+namespace rules {
+
+NodeId sub_known(Rewriter& r, NodeId id) {
+  Known in = right_known(r, id);
+  if (!in || r.g[id].dtype == DType::Bool) return kNoNode;
+  return map(r.g, Op::Add, {in.x, map(r.g, Op::Neg, {in.c})});
+}
+
+NodeId add_negated(Rewriter& r, NodeId id) {
+  NodeId a = r.g[id].inputs[0], b = r.g[id].inputs[1];
+  if (r.g[b].op == Op::Neg) return map(r.g, Op::Sub, {a, r.g[b].inputs[0]});
+  // A known right side would come back as x + -c.
+  if (r.g[a].op == Op::Neg && !r.known(b))
+    return map(r.g, Op::Sub, {b, r.g[a].inputs[0]});
+  return kNoNode;
+}
+
+NodeId sub_negated(Rewriter& r, NodeId id) {
+  NodeId a = r.g[id].inputs[0], b = r.g[id].inputs[1];
+  if (r.g[b].op != Op::Neg) return kNoNode;
+  return map(r.g, Op::Add, {a, r.g[b].inputs[0]});
+}
+
+NodeId add_chain(Rewriter& r, NodeId id) {
+  Known outer = right_known(r, id);
+  if (!outer || r.g[outer.x].op != Op::Add) return kNoNode;
+  Known inner = right_known(r, outer.x);
+  if (!inner) return kNoNode;
+  NodeId sum = join_known(r.g, Op::Add, inner.c, outer.c);
+  if (sum == kNoNode) return kNoNode;
+  r.absorb(outer.x);
+  return map(r.g, Op::Add, {inner.x, sum});
+}
+
+NodeId sub_self(Rewriter& r, NodeId id) {
+  const Node& node = r.g[id];
+  if (node.inputs[0] != node.inputs[1] || !is_integer(node.dtype)) return kNoNode;
+  return constant_bits(r.g, node.dtype, node.shape, 0);
+}
+
+NodeId mul_chain(Rewriter& r, NodeId id) {
+  Known outer = right_known(r, id);
+  if (!outer || r.g[outer.x].op != Op::Mul) return kNoNode;
+  Known inner = right_known(r, outer.x);
+  if (!inner) return kNoNode;
+  NodeId product = join_known(r.g, Op::Mul, inner.c, outer.c);
+  if (product == kNoNode) return kNoNode;
+  if (is_float(r.g[id].dtype)) {
+    auto values = known_floats(r.g, base_of(r.g, product));
+    if (!values) return kNoNode;
+    for (double value : *values)
+      if (!std::isnormal(value)) return kNoNode;
+  }
+  r.absorb(outer.x);
+  return map(r.g, Op::Mul, {inner.x, product});
+}
+
+NodeId mul_negated(Rewriter& r, NodeId id) {
+  Known in = right_known(r, id);
+  if (!in || r.g[in.x].op != Op::Neg) return kNoNode;
+  return map(r.g, Op::Mul, {r.g[in.x].inputs[0], map(r.g, Op::Neg, {in.c})});
+}
+
+NodeId neg_mul(Rewriter& r, NodeId id) {
+  NodeId product = r.g[id].inputs[0];
+  if (r.g[product].op != Op::Mul || !r.used_once(product)) return kNoNode;
+  Known in = right_known(r, product);
+  if (!in) return kNoNode;
+  r.absorb(product);
+  return map(r.g, Op::Mul, {in.x, map(r.g, Op::Neg, {in.c})});
+}
+
+NodeId mul_zero(Rewriter& r, NodeId id) {
+  const Node& node = r.g[id];
+  if (is_float(node.dtype) || !is_splat(r.g, node.inputs[1], 0)) return kNoNode;
+  return constant_bits(r.g, node.dtype, node.shape, 0);
+}
+
+NodeId div_power_of_two(Rewriter& r, NodeId id) {
+  Known in = right_known(r, id);
+  DType dtype = r.g[id].dtype;
+  if (!in || !is_float(dtype)) return kNoNode;
+  NodeId base = base_of(r.g, in.c);
+  auto values = known_floats(r.g, base);
+  if (!values) return kNoNode;
+  for (double value : *values) {
+    int exponent = 0;
+    if (!std::isnormal(value) || std::fabs(std::frexp(value, &exponent)) != 0.5)
+      return kNoNode;
+    double inverse = 1 / value;
+    if (scalar_value(dtype, scalar_bits(dtype, inverse)) != inverse) return kNoNode;
+  }
+  NodeId inverse = expand(r.g, map(r.g, Op::Reciprocal, {base}), r.g[id].shape);
+  return map(r.g, Op::Mul, {in.x, inverse});
+}
+
+NodeId pow_known(Rewriter& r, NodeId id) {
+  NodeId x = r.g[id].inputs[0], c = r.g[id].inputs[1];
+  DType dtype = r.g[id].dtype;
+  auto bits = splat_bits(r.g, c);
+  if (!bits || !is_float(dtype)) return kNoNode;
+  double exponent = scalar_value(dtype, *bits);
+  Graph& g = r.g;
+  if (exponent == 0) return constant(g, dtype, g[x].shape, 1);
+  if (exponent == 1) return x;
+  if (exponent == 2) return map(g, Op::Mul, {x, x});
+  if (exponent == 3) return map(g, Op::Mul, {map(g, Op::Mul, {x, x}), x});
+  if (exponent == 0.5) return map(g, Op::Sqrt, {x});
+  if (exponent == -1) return map(g, Op::Reciprocal, {x});
+  if (exponent == -0.5) return map(g, Op::Reciprocal, {map(g, Op::Sqrt, {x})});
+  return kNoNode;
+}
+
+NodeId clamp_nothing(Rewriter& r, NodeId id) {
+  Known in = either_known(r, id);
+  if (!in) return kNoNode;
+  DType dtype = r.g[id].dtype;
+  double sign = r.g[id].op == Op::Min ? 1 : -1;
+  // Saturates to the largest or smallest integer.
+  return is_splat(r.g, in.c, sign * HUGE_VAL) && dtype != DType::Bool ? in.x : kNoNode;
+}
+
+NodeId clamp_chain(Rewriter& r, NodeId id) {
+  Op op = r.g[id].op;
+  Known outer = either_known(r, id);
+  if (!outer || r.g[outer.x].op != op) return kNoNode;
+  Known inner = either_known(r, outer.x);
+  if (!inner) return kNoNode;
+  NodeId limit = join_known(r.g, op, inner.c, outer.c);
+  if (limit == kNoNode) return kNoNode;
+  r.absorb(outer.x);
+  return map(r.g, op, {inner.x, limit});
+}
+
+NodeId abs_of_abs(Rewriter& r, NodeId id) {
+  NodeId x = r.g[id].inputs[0];
+  if (r.g[x].op == Op::Abs) return x;
+  return r.g[x].op == Op::Neg ? map(r.g, Op::Abs, {r.g[x].inputs[0]}) : kNoNode;
+}
+
+NodeId bits_known(Rewriter& r, NodeId id) {
+  const Node node = r.g[id];
+  auto bits = splat_bits(r.g, node.inputs[1]);
+  if (!bits) return kNoNode;
+  bool none = *bits == 0, all = *bits == all_ones(node.dtype);
+  if (none) return node.op == Op::And ? node.inputs[1] : node.inputs[0];
+  if (all && node.op == Op::And) return node.inputs[0];
+  if (all && node.op == Op::Or) return node.inputs[1];
+  return kNoNode;
+}
+
+NodeId select_not(Rewriter& r, NodeId id) {
+  const Node node = r.g[id];
+  if (r.g[node.inputs[0]].op != Op::Not) return kNoNode;
+  NodeId condition = r.g[node.inputs[0]].inputs[0];
+  return map(r.g, Op::Select, {condition, node.inputs[2], node.inputs[1]});
+}
+
+NodeId select_bool(Rewriter& r, NodeId id) {
+  const Node node = r.g[id];
+  if (node.dtype != DType::Bool) return kNoNode;
+  auto yes = splat_bits(r.g, node.inputs[1]), no = splat_bits(r.g, node.inputs[2]);
+  if (!yes || !no || *yes == *no) return kNoNode;
+  return *yes ? node.inputs[0] : map(r.g, Op::Not, {node.inputs[0]});
+}
+
+} // namespace rules
+
+// Bits of magnitude that every value of an integer dtype needs, and that a float dtype
+// holds.
+static int magnitude_bits(DType dtype) {
+  switch (dtype) {
+  case DType::F16:
+    return 11;
+  case DType::BF16:
+    return 8;
+  case DType::F32:
+    return 24;
+  case DType::F64:
+    return 53;
+  case DType::Bool:
+    return 1;
+  default:
+    return 8 * byte_size(dtype) - (info(dtype).kind == DTypeKind::Int);
+  }
+}
+
+// Whether every value of `from` is a value of `to`.
+static bool holds_all(DType to, DType from) {
+  if (from == to || from == DType::Bool) return true;
+  if (to == DType::Bool) return false;
+  if (is_float(from))
+    return to == DType::F64 ||
+           (to == DType::F32 && (from == DType::F16 || from == DType::BF16));
+  bool loses_sign = info(from).kind == DTypeKind::Int && info(to).kind == DTypeKind::Uint;
+  return !loses_sign && magnitude_bits(from) <= magnitude_bits(to);
+}
+
+NodeId rules::cast_of_cast(Rewriter& r, NodeId id) {
+  NodeId middle = r.g[id].inputs[0];
+  if (r.g[middle].op != Op::Cast) return kNoNode;
+  NodeId x = r.g[middle].inputs[0];
+  DType first = r.g[x].dtype, last = r.g[id].dtype;
+  if (!holds_all(r.g[middle].dtype, first)) return kNoNode;
+  // Integers wrap into integers, but a float in between saturates.
+  bool by_float = !is_float(first) && is_float(r.g[middle].dtype) && is_integer(last);
+  if (by_float && !holds_all(last, first)) return kNoNode;
+  r.absorb(middle);
+  return cast(r.g, x, last);
+}
+
+} // namespace svod

@@ -1,0 +1,141 @@
+// Rules on weights. A batch normalisation after a convolution is (x * w + c) * s + d with
+// c, s, d known, so s goes into the weights and the rest into one bias. Views of weights
+// are not folded: they cost a kernel nothing, since weights are packed in the order it
+// reads them.
+#include "compiler/ir/fold.h"
+#include "compiler/rewrite/rewriter.h"
+
+#include <set>
+
+namespace svod {
+
+namespace {
+
+// Elements that any step of folding may hold, so that folding a product of matrices
+// written as expands stays within memory.
+constexpr int64_t kFoldStep = int64_t{1} << 26;
+// What is computed from weights may be this much larger than they are: 8-bit weights to
+// floats.
+constexpr int64_t kFoldGrowth = 4;
+
+int64_t bytes_of(const Graph& g, NodeId id) {
+  return element_count(g[id].shape) * byte_size(g[id].dtype);
+}
+
+// A sum of products with a known factor, under views that only rename elements.
+struct Contraction {
+  std::vector<NodeId> views; // outermost first
+  NodeId sum = kNoNode, product = kNoNode, x = kNoNode, weights = kNoNode;
+};
+
+std::optional<Contraction> find_contraction(Rewriter& r, NodeId id) {
+  Contraction found;
+  const Graph& g = r.g;
+  while ((g[id].op == Op::Reshape || g[id].op == Op::Permute) && r.used_once(id)) {
+    found.views.push_back(id);
+    id = g[id].inputs[0];
+  }
+  if (g[id].op != Op::ReduceSum || !r.used_once(id)) return std::nullopt;
+  found.sum = id;
+  found.product = g[id].inputs[0];
+  const Node& product = g[found.product];
+  if (product.op != Op::Mul || !r.used_once(found.product)) return std::nullopt;
+  bool right = r.known(product.inputs[1]);
+  if (right == r.known(product.inputs[0])) return std::nullopt;
+  found.weights = product.inputs[right ? 1 : 0];
+  found.x = product.inputs[right ? 0 : 1];
+  return found;
+}
+
+// The scale as the sum sees it: taken back through the views. kNoNode where that needs a
+// copy.
+NodeId scale_below(Graph& g, NodeId scale, const std::vector<NodeId>& views) {
+  for (NodeId view : views) {
+    const Node node = g[view];
+    if (node.op == Op::Reshape) {
+      auto shape =
+          shape_through_reshape(g[scale].shape, node.shape, g[node.inputs[0]].shape);
+      if (!shape) return kNoNode;
+      scale = reshape(g, scale, *shape);
+      continue;
+    }
+    std::vector<int64_t> inverse(node.payload.size());
+    for (size_t i = 0; i < inverse.size(); ++i)
+      inverse[static_cast<size_t>(node.payload[i])] = static_cast<int64_t>(i);
+    scale = permute(g, scale, inverse);
+  }
+  return scale;
+}
+
+} // namespace
+
+NodeId rules::scale_of_sum(Rewriter& r, NodeId id) {
+  const Node node = r.g[id];
+  NodeId sum = node.inputs[0], scale = node.inputs[1];
+  if (!is_float(node.dtype) || !r.known(scale)) return kNoNode;
+  if (r.g[sum].op != Op::Add || !r.used_once(sum)) return kNoNode;
+  NodeId x = r.g[sum].inputs[0], bias = r.g[sum].inputs[1];
+  if (!r.known(bias) || !find_contraction(r, x)) return kNoNode;
+  NodeId scaled_bias = join_known(r.g, node.op, bias, scale);
+  if (scaled_bias == kNoNode) return kNoNode;
+  r.absorb(sum);
+  return map(r.g, Op::Add, {map(r.g, node.op, {x, scale}), scaled_bias});
+}
+
+NodeId rules::scale_into_weights(Rewriter& r, NodeId id) {
+  const Node node = r.g[id];
+  if (!is_float(node.dtype) || !r.known(node.inputs[1])) return kNoNode;
+  auto found = find_contraction(r, node.inputs[0]);
+  if (!found) return kNoNode;
+  Graph& g = r.g;
+  NodeId scale = scale_below(g, base_of(g, node.inputs[1]), found->views);
+  if (scale == kNoNode) return kNoNode;
+  NodeId weights = base_of(g, found->weights);
+  for (size_t i = 0; i < g[scale].shape.size(); ++i)
+    if (g[scale].shape[i] != 1 && g[scale].shape[i] != g[weights].shape[i])
+      return kNoNode;
+  if (bytes_of(g, weights) > r.fold_bytes) return kNoNode;
+
+  const Shape full = g[found->product].shape;
+  const Node sum = g[found->sum];
+  for (NodeId view : found->views) r.absorb(view);
+  r.absorb(found->sum);
+  r.absorb(found->product);
+  NodeId scaled = map(g, node.op, {weights, expand(g, scale, g[weights].shape)});
+  NodeId product = map(g, Op::Mul, {found->x, expand(g, scaled, full)});
+  NodeId result = reduce(g, Op::ReduceSum, product, sum.payload);
+  for (auto view = found->views.rbegin(); view != found->views.rend(); ++view) {
+    Node again = g[*view];
+    again.inputs = {result};
+    result = rebuild(g, again);
+  }
+  return result;
+}
+
+// Bytes of the distinct weights below a node.
+static int64_t weight_bytes(const Graph& g, NodeId id) {
+  std::set<NodeId> seen{id};
+  std::vector<NodeId> stack{id};
+  int64_t bytes = 0;
+  while (!stack.empty()) {
+    NodeId next = stack.back();
+    stack.pop_back();
+    if (g[next].op == Op::Weight) bytes += bytes_of(g, next);
+    for (NodeId input : g[next].inputs)
+      if (seen.insert(input).second) stack.push_back(input);
+  }
+  return bytes;
+}
+
+NodeId rules::fold_known(Rewriter& r, NodeId id) {
+  OpClass kind = info(r.g[id].op).op_class;
+  if (kind == OpClass::Source || kind == OpClass::View || !r.known(id)) return kNoNode;
+  int64_t bytes = bytes_of(r.g, id);
+  if (bytes > r.fold_bytes || bytes > kFoldGrowth * weight_bytes(r.g, id)) return kNoNode;
+  std::optional<Tensor> value = known_tensor(r.g, id, kFoldStep);
+  if (!value) return kNoNode;
+  r.fold_bytes -= bytes;
+  return tensor_node(r.g, std::move(*value));
+}
+
+} // namespace svod

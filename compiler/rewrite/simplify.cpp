@@ -1,0 +1,154 @@
+// Copies the graph node by node through the builder, inputs first, and looks at each new
+// node with the rules of its op until none fires. A copy may make room for rules on nodes
+// that came before (their users became fewer), so copies are made until one changes
+// nothing.
+#include "compiler/rewrite/simplify.h"
+
+#include "compiler/ir/digest.h"
+#include "compiler/rewrite/rewriter.h"
+#include "compiler/support/check.h"
+
+#include <utility>
+
+namespace svod {
+
+namespace {
+
+struct RuleRow {
+  std::string_view name;
+  int root; // Op, or -1: any
+  RewriteRule apply;
+};
+
+constexpr RuleRow kRules[] = {
+#define RULE(name, root, pattern, replacement, condition)                                \
+  {#name, static_cast<int>(Op::root), rules::name},
+#define RULE_ANY(name, pattern, replacement, condition) {#name, -1, rules::name},
+#include "compiler/rewrite/rules.def"
+};
+
+// Far above what any chain of rules on one node takes; reaching it means two rules undo
+// each other.
+constexpr int kMaxSteps = 1000;
+constexpr int kMaxRounds = 100;
+
+// One copy of the graph.
+class Copy {
+public:
+  Copy(const Graph& from, const SimplifyOptions& options, int64_t& fold_bytes)
+      : from_(from), options_(options), fold_bytes_(fold_bytes) {
+    rewriter_.fold_bytes = fold_bytes;
+  }
+
+  Graph run() {
+    Graph& g = rewriter_.g;
+    g.copy_source_names(from_);
+    new_id_.assign(from_.size(), kNoNode);
+    for (const GraphInput& input : from_.inputs()) {
+      const Node& node = from_[input.node];
+      new_id_[input.node] = g.add_input(input.name, node.dtype, node.shape);
+      g.credit(new_id_[input.node], from_.sources(input.node));
+    }
+    std::vector<NodeId> live = from_.live_nodes();
+    std::vector<int64_t> uses = count_uses(live);
+    for (NodeId id : live) {
+      if (new_id_[id] == kNoNode) new_id_[id] = copy_node(id);
+      rewriter_.add_uses(new_id_[id], uses[id]);
+    }
+    for (const GraphOutput& output : from_.outputs())
+      g.add_output(output.name, new_id_[output.node]);
+    fold_bytes_ = rewriter_.fold_bytes;
+    return std::move(g);
+  }
+
+private:
+  std::vector<int64_t> count_uses(const std::vector<NodeId>& live) const {
+    std::vector<int64_t> uses(from_.size());
+    for (NodeId id : live)
+      for (NodeId input : from_[id].inputs) ++uses[input];
+    for (const GraphOutput& output : from_.outputs()) ++uses[output.node];
+    return uses;
+  }
+
+  NodeId copy_node(NodeId id) {
+    Graph& g = rewriter_.g;
+    Node node = from_[id];
+    for (NodeId& input : node.inputs) input = new_id_[input];
+    if (node.op == Op::Weight)
+      node.payload[0] = g.add_blob(from_.blob(static_cast<uint32_t>(node.payload[0])));
+    size_t first_new = g.size();
+    std::vector<int32_t> sources = from_.sources(id);
+    NodeId result = rebuild(g, node);
+    for (int step = 0;; ++step) {
+      SVOD_CHECK(step < kMaxSteps) << "rules do not end at " << info(g[result].op).name;
+      NodeId better = apply_first(result);
+      for (NodeId absorbed : rewriter_.take_absorbed())
+        sources.insert(sources.end(), g.sources(absorbed).begin(),
+                       g.sources(absorbed).end());
+      if (better == kNoNode) break;
+      result = better;
+    }
+    for (size_t made = first_new; made < g.size(); ++made)
+      g.credit(static_cast<NodeId>(made), sources);
+    g.credit(result, sources);
+    return result;
+  }
+
+  NodeId apply_first(NodeId id) {
+    int op = static_cast<int>(rewriter_.g[id].op);
+    for (size_t row = 0; row < std::size(kRules); ++row) {
+      if (kRules[row].root != op && kRules[row].root != -1) continue;
+      NodeId better = kRules[row].apply(rewriter_, id);
+      if (better == kNoNode || better == id) continue;
+      if (options_.fired) ++options_.fired->at(row);
+      return better;
+    }
+    return kNoNode;
+  }
+
+  const Graph& from_;
+  const SimplifyOptions& options_;
+  int64_t& fold_bytes_;
+  Rewriter rewriter_;
+  std::vector<NodeId> new_id_;
+};
+
+} // namespace
+
+void Rewriter::add_uses(NodeId id, int64_t count) {
+  if (id >= uses_.size()) uses_.resize(id + 1);
+  uses_[id] += count;
+}
+
+bool Rewriter::known(NodeId id) {
+  // Ids only grow, so what was decided stays decided.
+  for (NodeId next = static_cast<NodeId>(known_.size()); next <= id; ++next) {
+    bool all = g[next].op != Op::Input;
+    for (NodeId input : g[next].inputs) all = all && known_[input];
+    known_.push_back(all);
+  }
+  return known_[id];
+}
+
+Graph simplify(const Graph& graph, const SimplifyOptions& options) {
+  if (options.fired) options.fired->resize(std::size(kRules));
+  int64_t fold_bytes = options.fold_bytes;
+  Graph current = Copy(graph, options, fold_bytes).run();
+  Digest digest = graph_digest(current);
+  for (int round = 1;; ++round) {
+    SVOD_CHECK(round < kMaxRounds) << "simplify does not end";
+    Graph next = Copy(current, options, fold_bytes).run();
+    Digest next_digest = graph_digest(next);
+    if (next_digest == digest) return next;
+    current = std::move(next);
+    digest = next_digest;
+  }
+}
+
+std::vector<std::string_view> rule_names() {
+  std::vector<std::string_view> names;
+  for (const RuleRow& row : kRules) names.push_back(row.name);
+  return names;
+}
+
+} // namespace svod
