@@ -9,6 +9,8 @@
 
 namespace svod {
 
+// Named apart from the kernels' svod::Expr, which is linked into the same program.
+inline namespace formulas {
 struct Expr {
   Graph* g;
   NodeId id;
@@ -16,6 +18,7 @@ struct Expr {
   const Shape& shape() const { return (*g)[id].shape; }
   int64_t rank() const { return static_cast<int64_t>(shape().size()); }
 };
+} // namespace formulas
 
 inline Expr like(Expr x, double value) {
   return {x.g, constant(*x.g, x.dtype(), x.shape(), value)};

@@ -13,9 +13,13 @@ def main():
         return 77
     files = subprocess.run(["git", "ls-files", "*.h", "*.cpp", "*.c"], check=True,
                            capture_output=True, text=True).stdout.split()
-    run = subprocess.run([TOOL, "--dry-run", "-Werror", "--ferror-limit=3", *files])
-    print(f"{len(files)} files; to repair: {TOOL} -i FILE")
-    return 1 if run.returncode else 0
+    run = subprocess.run([TOOL, "--dry-run", "-Werror", "--ferror-limit=1", *files],
+                         capture_output=True, text=True)
+    other = sorted({line.split(":")[0] for line in run.stderr.splitlines() if ": error: " in line})
+    for path in other:
+        print(f"to repair: {TOOL} -i {path}")
+    print(f"{len(files)} files, {len(other)} to repair")
+    return 1 if run.returncode or other else 0
 
 
 if __name__ == "__main__":
