@@ -71,6 +71,22 @@ Expr join(const std::vector<Expr>& parts, int64_t axis) {
   return with(parts[0], concat(*parts[0].g, std::move(ids), axis));
 }
 
+std::optional<std::vector<int64_t>> ints_if_known(const NodeImport& node, size_t i) {
+  if (!known_ints(node.g, node.input(i))) return std::nullopt;
+  return node.known_ints(i);
+}
+
+Shape declared_instead(const NodeImport& node, size_t i, size_t out, int64_t rank) {
+  std::optional<Shape> declared = node.declared_shape(out);
+  if (!declared || (rank >= 0 && static_cast<int64_t>(declared->size()) != rank))
+    node.unsupported(
+        "input " + std::to_string(i) +
+        " depends on the model's inputs, and the model declares no shape for "
+        "output " +
+        std::to_string(out));
+  return *declared;
+}
+
 Expr take(Expr x, int64_t axis, Expr index) {
   int64_t count = element_count(index.shape());
   Shape wide = x.shape();

@@ -67,6 +67,12 @@ inline Expr clamp(Expr x, double low, double high) {
   return minimum(maximum(x, low), high);
 }
 
+// The values of input i, or none when they depend on the model's inputs.
+std::optional<std::vector<int64_t>> ints_if_known(const NodeImport& node, size_t i);
+// The shape the model declares for output `out`, for a rule whose input i is not known:
+// unsupported() naming both when there is none. `rank` < 0: any.
+Shape declared_instead(const NodeImport& node, size_t i, size_t out, int64_t rank);
+
 // x with axis := positions, all within the axis.
 Expr take(Expr x, int64_t axis, const std::vector<int64_t>& positions);
 // x with axis := index[i] for a rank-1 index that may depend on the model's inputs.

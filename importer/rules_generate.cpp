@@ -38,7 +38,8 @@ void cosine_window(NodeImport& node, double a0, double a1, double a2) {
   DType dtype = DType::F32;
   if (node.get_int("output_datatype") != 1)
     dtype = dtype_attribute(node, "output_datatype", dtype);
-  int64_t size = known_int(node, 0);
+  bool known_size = ints_if_known(node, 0).has_value();
+  int64_t size = known_size ? known_int(node, 0) : declared_instead(node, 0, 0, 1)[0];
   if (size < 0) node.invalid("size is negative");
   double period = node.get_int("periodic") ? double(size) : double(size - 1);
   std::vector<float> window;
@@ -74,7 +75,8 @@ void import_constant(NodeImport& node) {
 }
 
 void import_constant_of_shape(NodeImport& node) {
-  Shape shape = node.known_ints(0);
+  auto wanted = ints_if_known(node, 0);
+  Shape shape = wanted ? *wanted : declared_instead(node, 0, 0, -1);
   for (int64_t extent : shape)
     if (extent < 0) node.invalid("the shape has a negative extent");
   Expr value = number(node.g, DType::F32, 0);
@@ -87,7 +89,12 @@ void import_constant_of_shape(NodeImport& node) {
 void import_range(NodeImport& node) {
   Expr start = reshape(operand(node, 0), {}), delta = reshape(operand(node, 2), {});
   int64_t count = 0;
-  if (is_float(start.dtype())) {
+  bool all_known = true;
+  for (size_t i = 0; i < 3; ++i)
+    all_known = all_known && known_floats(node.g, node.input(i));
+  if (!all_known) {
+    count = declared_instead(node, 0, 0, 1)[0];
+  } else if (is_float(start.dtype())) {
     double from = known_float(node, 0), to = known_float(node, 1),
            by = known_float(node, 2);
     if (by == 0) node.invalid("delta is 0");
@@ -122,11 +129,14 @@ void import_eye_like(NodeImport& node) {
 void import_one_hot(NodeImport& node) {
   Expr indices = operand(node, 0), values = operand(node, 2);
   int64_t axis = node.axis(node.get_int("axis"), indices.rank() + 1);
-  std::vector<double> depth = node.known_floats(1);
-  if (depth.size() != 1 || depth[0] < 0)
+  auto depth = known_floats(node.g, node.input(1));
+  if (!depth)
+    depth = {static_cast<double>(
+        declared_instead(node, 1, 0, indices.rank() + 1)[static_cast<size_t>(axis)])};
+  if (depth->size() != 1 || depth->front() < 0)
     node.invalid("depth must be one positive number");
   if (values.shape() != Shape{2}) node.invalid("values must have two elements");
-  auto count = static_cast<int64_t>(depth[0]);
+  auto count = static_cast<int64_t>(depth->front());
   Expr wide = convert(indices, DType::I64);
   wide = unsqueeze(select(less(wide, 0.0), wide + double(count), wide), axis);
   Expr classes =

@@ -72,6 +72,13 @@ void top_k(NodeImport& node, int64_t k, bool largest) {
   if (node.output_count() > 1) give(node, 1, order);
 }
 
+// The positions of the first `count` true elements of a rank-1 condition.
+Expr first_true(NodeImport& node, Expr condition, int64_t count) {
+  require(node, count <= extent(condition, 0), "the declared shape is too large");
+  Expr order{&node.g, argsort(node.g, convert(condition, DType::U8).id, 0, true)};
+  return cut(order, 0, 0, count);
+}
+
 } // namespace
 
 void import_gather(NodeImport& node) {
@@ -196,38 +203,60 @@ void import_tensor_scatter(NodeImport& node) {
 void import_top_k_attribute(NodeImport& node) { top_k(node, node.get_int("k"), true); }
 
 void import_top_k(NodeImport& node) {
-  std::vector<int64_t> k = node.known_ints(1);
-  if (k.size() != 1) node.invalid("K must be one number");
-  top_k(node, k[0], node.opset < 11 || node.get_int("largest") != 0);
+  auto k = ints_if_known(node, 1);
+  if (k && k->size() != 1) node.invalid("K must be one number");
+  int64_t axis = node.axis(node.get_int("axis"), node.rank(0));
+  size_t out = node.declared_shape(0) ? 0 : 1;
+  if (!k) k = {declared_instead(node, 1, out, node.rank(0))[static_cast<size_t>(axis)]};
+  top_k(node, k->front(), node.opset < 11 || node.get_int("largest") != 0);
 }
 
 void import_compress(NodeImport& node) {
-  Expr x = operand(node, 0);
-  std::vector<int64_t> keep = node.known_ints(1), positions;
+  Expr x = operand(node, 0), condition = operand(node, 1);
   int64_t axis = 0;
   if (node.has("axis"))
     axis = node.axis(node.get_int("axis"), x.rank());
   else
     x = reshape(x, {element_count(x.shape())});
-  require(node, static_cast<int64_t>(keep.size()) <= extent(x, axis),
+  require(node, condition.rank() == 1 && extent(condition, 0) <= extent(x, axis),
           "condition is longer than the axis");
+  if (!ints_if_known(node, 1)) {
+    Shape to = declared_instead(node, 1, 0, x.rank());
+    return give(
+        node, 0,
+        take(x, axis, first_true(node, condition, to[static_cast<size_t>(axis)])));
+  }
+  std::vector<int64_t> keep = node.known_ints(1), positions;
   for (size_t i = 0; i < keep.size(); ++i)
     if (keep[i]) positions.push_back(static_cast<int64_t>(i));
   give(node, 0, take(x, axis, positions));
 }
 
-// How many elements are not zero decides the result's shape, so the input must be known.
+// One row of coordinates per axis. How many elements are not zero must be known, or
+// declared.
 void import_non_zero(NodeImport& node) {
-  std::vector<double> values = node.known_floats(0);
-  const Shape& shape = node.shape(0);
-  Shape strides = row_major_strides(shape);
-  std::vector<int64_t> found, coordinates;
-  for (size_t i = 0; i < values.size(); ++i)
-    if (values[i] != 0) found.push_back(static_cast<int64_t>(i));
-  for (size_t axis = 0; axis < shape.size(); ++axis)
-    for (int64_t at : found) coordinates.push_back(at / strides[axis] % shape[axis]);
-  Shape to{node.rank(0), static_cast<int64_t>(found.size())};
-  node.output(0, tensor_i64(node.g, to, coordinates));
+  Expr x = operand(node, 0);
+  int64_t size = element_count(x.shape());
+  Expr found = reshape(x, {size});
+  Expr set = found.dtype() == DType::Bool ? found : apply(Op::Not, equal(found, 0.0));
+  if (auto values = known_ints(node.g, set.id)) {
+    std::vector<int64_t> positions;
+    for (int64_t i = 0; i < size; ++i)
+      if ((*values)[static_cast<size_t>(i)]) positions.push_back(i);
+    Shape count{static_cast<int64_t>(positions.size())};
+    found = {&node.g, tensor_i64(node.g, count, positions)};
+  } else {
+    found = first_true(node, set, declared_instead(node, 0, 0, 2)[1]);
+  }
+  Shape strides = row_major_strides(x.shape());
+  std::vector<Expr> rows;
+  for (int64_t axis = 0; axis < x.rank(); ++axis) {
+    Expr at = found / static_cast<double>(strides[static_cast<size_t>(axis)]);
+    at = apply(Op::Mod, at, like(at, static_cast<double>(extent(x, axis))));
+    rows.push_back(unsqueeze(at, 0));
+  }
+  if (rows.empty()) node.unsupported("NonZero of a scalar");
+  give(node, 0, join(rows, 0));
 }
 
 // Unique values of a known input, or its unique slices along an axis.

@@ -209,7 +209,14 @@ void import_split(NodeImport& node) {
   auto count = static_cast<int64_t>(node.output_count());
   if (node.opset >= 18 && node.has("num_outputs")) count = node.get_int("num_outputs");
   std::vector<int64_t> parts;
-  if (node.has_input(1)) parts = node.known_ints(1);
+  if (node.has_input(1)) {
+    auto wanted = ints_if_known(node, 1);
+    int64_t axis = node.axis(node.get_int("axis"), node.rank(0));
+    for (size_t i = 0; !wanted && i < node.output_count(); ++i)
+      parts.push_back(
+          declared_instead(node, 1, i, node.rank(0))[static_cast<size_t>(axis)]);
+    if (wanted) parts = *wanted;
+  }
   split_by(node, parts, count, node.get_int("axis"));
 }
 
@@ -230,8 +237,15 @@ void import_reverse_sequence(NodeImport& node) {
 // Crops or pads around the middle; of an odd difference the smaller half comes first.
 void import_center_crop_pad(NodeImport& node) {
   Expr x = operand(node, 0);
-  std::vector<int64_t> wanted = node.known_ints(1), axes = node.get_ints("axes");
+  std::vector<int64_t> wanted, axes = node.get_ints("axes");
   if (!node.has("axes")) axes = all_axes(x.rank());
+  if (auto shape = ints_if_known(node, 1)) {
+    wanted = *shape;
+  } else {
+    Shape declared = declared_instead(node, 1, 0, x.rank());
+    for (int64_t axis : axes)
+      wanted.push_back(declared[static_cast<size_t>(node.axis(axis, x.rank()))]);
+  }
   if (wanted.size() != axes.size()) node.invalid("shape must have one entry per axis");
   Shape low(x.shape().size(), 0), high = low;
   for (size_t i = 0; i < axes.size(); ++i) {

@@ -78,9 +78,10 @@ Expr running(Op op, Expr x, int64_t axis, double identity, bool exclusive, bool 
   if (reverse) x = reversed(x, axis);
   const int64_t count = extent(x, axis);
   if (exclusive && count > 0) {
-    Shape low(x.shape().size(), 0);
+    const Shape none(x.shape().size(), 0);
+    Shape low = none;
     low[axis] = 1;
-    x = pad(cut(x, axis, 0, count - 1), low, Shape(low.size(), 0), identity);
+    x = pad(cut(x, axis, 0, count - 1), low, none, identity);
   }
   x = with(x, scan(*x.g, op, x.id, axis));
   return reverse ? reversed(x, axis) : x;

@@ -41,6 +41,15 @@ Shape reshaped(NodeImport& node, const Shape& from, Shape to, bool zero_is_zero)
   return to;
 }
 
+// To the shape that the model declares, where the axes or extents depend on its inputs.
+void reshape_as_declared(NodeImport& node) {
+  Shape to = declared_instead(node, 1, 0, -1);
+  if (element_count(to) != element_count(node.shape(0)))
+    node.invalid("the declared shape " + shape_text(to) +
+                 " does not hold the elements of " + shape_text(node.shape(0)));
+  node.output(0, reshape(node.g, node.input(0), to));
+}
+
 void squeeze_to(NodeImport& node, std::vector<int64_t> axes) {
   const Shape& from = node.shape(0);
   std::vector<bool> drop(from.size(), false);
@@ -99,7 +108,9 @@ void import_reshape_attribute(NodeImport& node) {
 
 void import_reshape(NodeImport& node) {
   bool zero_is_zero = node.opset >= 14 && node.get_int("allowzero") != 0;
-  Shape to = reshaped(node, node.shape(0), node.known_ints(1), zero_is_zero);
+  auto wanted = ints_if_known(node, 1);
+  if (!wanted) return reshape_as_declared(node);
+  Shape to = reshaped(node, node.shape(0), *wanted, zero_is_zero);
   node.output(0, reshape(node.g, node.input(0), to));
 }
 
@@ -119,14 +130,19 @@ void import_squeeze_attribute(NodeImport& node) {
 }
 
 void import_squeeze(NodeImport& node) {
-  squeeze_to(node, node.has_input(1) ? node.known_ints(1) : std::vector<int64_t>{});
+  if (!node.has_input(1)) return squeeze_to(node, {});
+  auto axes = ints_if_known(node, 1);
+  axes ? squeeze_to(node, *axes) : reshape_as_declared(node);
 }
 
 void import_unsqueeze_attribute(NodeImport& node) {
   unsqueeze_to(node, node.get_ints("axes"));
 }
 
-void import_unsqueeze(NodeImport& node) { unsqueeze_to(node, node.known_ints(1)); }
+void import_unsqueeze(NodeImport& node) {
+  auto axes = ints_if_known(node, 1);
+  axes ? unsqueeze_to(node, *axes) : reshape_as_declared(node);
+}
 
 void import_transpose(NodeImport& node) {
   std::vector<int64_t> perm = node.get_ints("perm");
@@ -145,7 +161,8 @@ void import_transpose(NodeImport& node) {
 }
 
 void import_expand(NodeImport& node) {
-  Shape wanted = node.known_ints(1);
+  auto known_shape = ints_if_known(node, 1);
+  Shape wanted = known_shape ? *known_shape : declared_instead(node, 1, 0, -1);
   const Shape& from = node.shape(0);
   Shape to(std::max(wanted.size(), from.size()), 1);
   for (size_t i = 0; i < to.size(); ++i) {
@@ -168,7 +185,18 @@ void import_tile_one_axis(NodeImport& node) {
   tile_by(node, repeats);
 }
 
-void import_tile(NodeImport& node) { tile_by(node, node.known_ints(1)); }
+void import_tile(NodeImport& node) {
+  auto repeats = ints_if_known(node, 1);
+  if (repeats) return tile_by(node, *repeats);
+  Shape to = declared_instead(node, 1, 0, node.rank(0));
+  for (size_t i = 0; i < to.size(); ++i) {
+    int64_t have = node.shape(0)[i];
+    require(node, have > 0 && to[i] % have == 0,
+            "the declared shape is not a repetition");
+    to[i] /= have;
+  }
+  tile_by(node, to);
+}
 
 void import_shape(NodeImport& node) {
   const Shape& shape = node.shape(0);

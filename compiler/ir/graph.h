@@ -9,6 +9,7 @@
 #include "compiler/support/digest.h"
 
 #include <cstddef>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -130,7 +131,8 @@ public:
 
 private:
   uint64_t (*hash_)(const Node&);
-  std::vector<Node> nodes_;
+  // A deque: a reference to a node or its shape stays good while nodes are added.
+  std::deque<Node> nodes_;
   std::unordered_multimap<uint64_t, NodeId> interned_;
   std::vector<Blob> blobs_;
   std::unordered_multimap<uint64_t, uint32_t> blob_index_;
