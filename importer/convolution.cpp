@@ -142,6 +142,31 @@ Windows convolution_windows(NodeImport& node, const Shape& x, const Shape& w) {
   return read_windows(node, tail(x, 2), kernel);
 }
 
+// Checks that group divides the channels; returns it.
+int64_t read_groups(NodeImport& node, int64_t channels, int64_t outputs_or_inputs) {
+  const int64_t groups = node.get_int("group");
+  require(node, groups >= 1 && channels % groups == 0 && outputs_or_inputs % groups == 0,
+          "attribute 'group' does not divide the channels");
+  return groups;
+}
+
+static void require_room(NodeImport& node, const Shape& extents, const Windows& windows) {
+  for (size_t i = 0; i < windows.axes(); ++i)
+    if (extents[i] + windows.low[i] + windows.high[i] < windows.reach(i))
+      node.invalid("the kernel is larger than the padded input on spatial axis " +
+                   std::to_string(i));
+}
+
+Expr checked_convolution(NodeImport& node, Expr x, Expr w) {
+  const Shape input = x.shape(), weights = w.shape();
+  const Windows windows = convolution_windows(node, input, weights);
+  const int64_t groups = read_groups(node, input[1], weights[0]);
+  require(node, weights[1] * groups == input[1],
+          "the weights' channels do not fit the input's");
+  require_room(node, Shape(input.begin() + 2, input.end()), windows);
+  return convolve(x, w, windows, groups);
+}
+
 Expr convolve_transposed(Expr x, Expr w, const Windows& windows, int64_t groups,
                          const Placement& placement) {
   const int64_t spatial = static_cast<int64_t>(windows.axes());

@@ -16,6 +16,12 @@ Expr convolve(Expr x, Expr w, const Windows& windows, int64_t groups);
 // Checks x and w of a convolution and reads its windows; invalid() where they do not fit.
 Windows convolution_windows(NodeImport& node, const Shape& x, const Shape& w);
 
+// The attribute group, which divides the channels.
+int64_t read_groups(NodeImport& node, int64_t channels, int64_t outputs_or_inputs);
+
+// A convolution by the node's attributes; invalid() where the operands do not fit them.
+Expr checked_convolution(NodeImport& node, Expr x, Expr w);
+
 // Where a transposed convolution's result begins in the sum of all scaled kernels (which
 // may be before it), and the result's extents.
 struct Placement {

@@ -57,20 +57,4 @@ Expr requantize(Expr x, std::optional<Expr> zero_point, DType to) {
   return convert(clamp(rounded, low, low + span - 1), to);
 }
 
-Expr matmul_any_rank(NodeImport& node, Expr a, Expr b) {
-  require(node, a.rank() >= 1 && b.rank() >= 1, "a matrix product needs no scalars");
-  bool row = a.rank() == 1, column = b.rank() == 1;
-  if (row) a = unsqueeze(a, 0);
-  if (column) b = unsqueeze(b, 1);
-  require(node, extent(a, a.rank() - 1) == extent(b, b.rank() - 2),
-          "the inner extents of the matrices differ");
-  Shape outer_a(a.shape().begin(), a.shape().end() - 2);
-  Shape outer_b(b.shape().begin(), b.shape().end() - 2);
-  broadcast_shape(node, {outer_a, outer_b});
-  Expr y = matmul(a, b);
-  if (column) y = squeeze(y, y.rank() - 1);
-  if (row) y = squeeze(y, y.rank() - (column ? 1 : 2));
-  return y;
-}
-
 } // namespace svod

@@ -22,7 +22,4 @@ Expr requantize(Expr x, std::optional<Expr> zero_point, DType to);
 // x - zero_point in I32, the form in which integer products are taken.
 Expr centered(Expr x, std::optional<Expr> zero_point);
 
-// numpy's matmul: vectors are promoted to matrices and their axis dropped again.
-Expr matmul_any_rank(NodeImport& node, Expr a, Expr b);
-
 } // namespace svod

@@ -9,14 +9,6 @@ namespace svod {
 
 namespace {
 
-// Checks that group divides the channels; returns it.
-int64_t read_groups(NodeImport& node, int64_t channels, int64_t outputs_or_inputs) {
-  const int64_t groups = node.get_int("group");
-  require(node, groups >= 1 && channels % groups == 0 && outputs_or_inputs % groups == 0,
-          "attribute 'group' does not divide the channels");
-  return groups;
-}
-
 Expr add_bias(NodeImport& node, Expr y, size_t index) {
   if (!node.has_input(index)) return y;
   const Expr bias = wide(node, index);
@@ -25,24 +17,11 @@ Expr add_bias(NodeImport& node, Expr y, size_t index) {
   return y + per_channel(bias, y.rank());
 }
 
-void require_room(NodeImport& node, const Shape& extents, const Windows& windows) {
-  for (size_t i = 0; i < windows.axes(); ++i)
-    if (extents[i] + windows.low[i] + windows.high[i] < windows.reach(i))
-      node.invalid("the kernel is larger than the padded input on spatial axis " +
-                   std::to_string(i));
-}
-
 Expr convolution(NodeImport& node) {
   const Expr x = wide(node, 0), w = wide(node, 1);
   require(node, x.dtype() == w.dtype() && is_float(x.dtype()),
           "input and weights must have one floating point type");
-  const Shape input = x.shape(), weights = w.shape();
-  const Windows windows = convolution_windows(node, input, weights);
-  const int64_t groups = read_groups(node, input[1], weights[0]);
-  require(node, weights[1] * groups == input[1],
-          "the weights' channels do not fit the input's");
-  require_room(node, Shape(input.begin() + 2, input.end()), windows);
-  return add_bias(node, convolve(x, w, windows, groups), 2);
+  return add_bias(node, checked_convolution(node, x, w), 2);
 }
 
 // Extents and start of a transposed convolution: from output_shape, or from the pads.

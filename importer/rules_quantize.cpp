@@ -1,6 +1,8 @@
 // Quantised operators. Conversions are exact by the specification; integer products are
 // taken in int32 of the centred values, so their kernels see plain contractions. The
 // QLinear operators of com.microsoft are defined as dequantise, compute, quantise.
+#include "importer/convolution.h"
+#include "importer/formula.h"
 #include "importer/quantization.h"
 
 namespace svod {
@@ -66,13 +68,14 @@ Expr integer_product(NodeImport& node, Expr a, std::optional<Expr> a_zero, Expr 
                      std::optional<Expr> b_zero) {
   if (a_zero) a_zero = matrix_parameter(node, *a_zero, a, -2);
   if (b_zero) b_zero = matrix_parameter(node, *b_zero, b, -1);
-  return matmul_any_rank(node, centered(a, a_zero), centered(b, b_zero));
+  return checked_matmul(node, centered(a, a_zero), centered(b, b_zero));
 }
 
-Expr softmax_over(Expr x, int64_t first, int64_t last) {
-  std::vector<int64_t> axes = axes_from(first, last);
-  Expr e = exp(x - reduce(Op::ReduceMax, x, axes));
-  return e / sum(e, axes);
+// The scale and zero point of a convolution's weights: one number, or one per output
+// channel.
+std::optional<Expr> weight_parameter(NodeImport& node, size_t i, Expr w) {
+  if (!node.has_input(i)) return std::nullopt;
+  return quantization_parameter(node, operand(node, i), w.shape(), 0);
 }
 
 } // namespace
@@ -144,6 +147,35 @@ void import_qlinear_matmul(NodeImport& node) {
   give(node, 0, requantize(convert(y, DType::F32) * factor, y_zero, node.dtype(7)));
 }
 
+void import_conv_integer(NodeImport& node) {
+  Expr x = operand(node, 0), w = operand(node, 1);
+  std::optional<Expr> x_zero = zero_point_of(node, 2, x.shape(), {0, 0});
+  Expr y = checked_convolution(node, centered(x, x_zero),
+                               centered(w, weight_parameter(node, 3, w)));
+  give(node, 0, y);
+}
+
+// The bias is int32 in units of x_scale * w_scale, so it joins the integer sum.
+void import_qlinear_conv(NodeImport& node) {
+  Expr x = operand(node, 0), w = operand(node, 3);
+  Expr x_scale = quantization_parameter(node, operand(node, 1), x.shape(), 0);
+  std::optional<Expr> x_zero = zero_point_of(node, 2, x.shape(), {0, 0});
+  require(node, w.rank() >= 3, "the weights need spatial axes");
+  Expr y = checked_convolution(node, centered(x, x_zero),
+                               centered(w, weight_parameter(node, 5, w)));
+  if (node.has_input(8)) {
+    Expr bias = operand(node, 8);
+    require(node, bias.dtype() == DType::I32 && bias.shape() == Shape{extent(y, 1)},
+            "the bias must be one int32 per output channel");
+    y = y + along(bias, 1, y.rank());
+  }
+  Expr w_scale = quantization_parameter(node, operand(node, 4), y.shape(), 1);
+  Expr y_scale = quantization_parameter(node, operand(node, 6), y.shape(), 1);
+  std::optional<Expr> y_zero = zero_point_of(node, 7, y.shape(), {1, 0});
+  Expr factor = x_scale * w_scale / y_scale;
+  give(node, 0, requantize(convert(y, DType::F32) * factor, y_zero, node.dtype(7)));
+}
+
 void import_qlinear_add(NodeImport& node) {
   broadcast_shape(node, {node.shape(0), node.shape(3)});
   Expr y = dequantized_input(node, 0) + dequantized_input(node, 3);
@@ -179,7 +211,7 @@ void import_qlinear_softmax(NodeImport& node) {
   Expr x = dequantized_input(node, 0);
   int64_t axis = node.axis(node.get_int("axis"), x.rank());
   int64_t last = node.get_int("opset") < 13 ? x.rank() : axis + 1;
-  give_quantized(node, softmax_over(x, axis, last), 3, node.dtype(0));
+  give_quantized(node, softmax(x, axes_from(axis, last)), 3, node.dtype(0));
 }
 
 void import_qlinear_concat(NodeImport& node) {

@@ -2,7 +2,7 @@
 // gates of all steps is one matrix product ahead of the loop; a step then multiplies only
 // the state. A direction is a cell function applied along the steps, and a batch entry
 // that has ended keeps its state and gives zeros.
-#include "importer/movement.h"
+#include "importer/formula.h"
 
 #include <algorithm>
 #include <functional>
@@ -45,7 +45,7 @@ Expr activate(const Activation& how, Expr x) {
   if (name == "hardsigmoid") return clamp(x * how.alpha + how.beta, 0, 1);
   if (name == "elu") return select(less(x, zero), (exp(x) - 1.0) * how.alpha, x);
   if (name == "softsign") return x / (absolute(x) + 1.0);
-  return maximum(x, zero) + log1p(exp(-absolute(x))); // softplus
+  return softplus(x);
 }
 
 // The functions of all directions in order; those with parameters take the next ones
