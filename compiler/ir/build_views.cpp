@@ -145,7 +145,6 @@ NodeId window(Graph& g, NodeId x, int64_t axis, int64_t size, int64_t stride,
   }
   if (auto bits = splat_bits(g, x))
     return constant_bits(g, node.dtype, std::move(shape), *bits);
-  if (shape[axis] == 1) stride = 1; // one position: no stride is taken
   return make(g, {Op::Window, {}, {}, {axis, size, stride, dilation}, {x}});
 }
 

@@ -97,6 +97,19 @@ void evaluate_map(const Node& node, const Inputs& in, Tensor& out) {
   }
 }
 
+bool map_is_defined(Op op, DType dtype) {
+  return with_compute_type(dtype, [&]<class T>(T) {
+    switch (op) {
+#define MAP(name, text, arity, result, cell)                                             \
+  case Op::name:                                                                         \
+    return requires(T a) { cells::name::template valid<T, T>(a, a, a); };
+#include "compiler/ir/ops.def"
+    default:
+      return false;
+    }
+  });
+}
+
 void evaluate_cast(const Tensor& in, Tensor& out) {
   with_compute_type(in.dtype, [&]<class From>(From) {
     if (out.dtype == DType::Bool) return cast_to_bool<From>(in, out);

@@ -11,9 +11,6 @@
 
 namespace svod {
 
-// Up to so many elements an expand or a window of known values is stored.
-static constexpr int64_t kFoldRepeated = 64;
-
 static bool repeats_elements(Op op) { return op == Op::Expand || op == Op::Window; }
 
 static Tensor splat_tensor(DType dtype, const Shape& shape, uint64_t bits) {
@@ -97,8 +94,8 @@ static std::optional<uint64_t> splat_of_map(const Graph& g, const Node& node) {
 }
 
 static std::optional<Tensor> evaluate_known_inputs(const Graph& g, const Node& node) {
-  int64_t limit = repeats_elements(node.op) ? kFoldRepeated : kFoldElements;
-  if (element_count(node.shape) > limit) return std::nullopt;
+  if (repeats_elements(node.op)) return std::nullopt;
+  if (element_count(node.shape) > kFoldElements) return std::nullopt;
   std::vector<Tensor> values;
   Graph scratch; // so that a node that folds leaves nothing behind
   Node copy = node;

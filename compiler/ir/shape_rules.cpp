@@ -3,6 +3,8 @@
 // and the verifier all come here, so what they accept is the same.
 #include "compiler/ir/shape_rules.h"
 
+#include "compiler/ir/evaluate.h"
+
 #include <algorithm>
 
 namespace svod {
@@ -221,21 +223,6 @@ std::string argsort(Context& c) {
   return "";
 }
 
-bool is_bitwise(Op op) {
-  switch (op) {
-  case Op::Not:
-  case Op::BitNot:
-  case Op::And:
-  case Op::Or:
-  case Op::Xor:
-  case Op::ShiftLeft:
-  case Op::ShiftRight:
-    return true;
-  default:
-    return false;
-  }
-}
-
 // Maps: inputs of one shape and dtype; select's condition is bool.
 std::string map_inputs(Context& c) {
   size_t first = c.node.op == Op::Select ? 1 : 0;
@@ -246,7 +233,8 @@ std::string map_inputs(Context& c) {
     if (i > first && c.input(i).dtype != c.input(first).dtype)
       return "inputs differ in dtype";
   }
-  if (is_bitwise(c.node.op) && is_float(c.input(first).dtype)) return "bitwise on floats";
+  if (!map_is_defined(c.node.op, c.input(first).dtype))
+    return "not defined for " + std::string(info(c.input(first).dtype).text);
   c.node.dtype = c.input(first).dtype;
   c.node.shape = c.in();
   return "";

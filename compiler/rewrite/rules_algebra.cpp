@@ -197,7 +197,9 @@ NodeId clamp_chain(Rewriter& r, NodeId id) {
 NodeId abs_of_abs(Rewriter& r, NodeId id) {
   NodeId x = r.g[id].inputs[0];
   if (r.g[x].op == Op::Abs) return x;
-  return r.g[x].op == Op::Neg ? map(r.g, Op::Abs, {r.g[x].inputs[0]}) : kNoNode;
+  // Of unsigned integers, -x is another number.
+  if (r.g[x].op != Op::Neg || info(r.g[x].dtype).kind == DTypeKind::Uint) return kNoNode;
+  return map(r.g, Op::Abs, {r.g[x].inputs[0]});
 }
 
 NodeId bits_known(Rewriter& r, NodeId id) {

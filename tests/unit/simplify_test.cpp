@@ -1,0 +1,92 @@
+// Simplify on random graphs against the evaluator, and on hand-made ones for what each
+// rule does.
+#include "compiler/ir/digest.h"
+#include "compiler/ir/parse.h"
+#include "compiler/ir/print.h"
+#include "compiler/ir/verify.h"
+#include "compiler/rewrite/simplify.h"
+#include "tests/support/random_graph.h"
+
+#include <catch2/catch.hpp>
+
+using namespace svod;
+using namespace svod::test;
+
+namespace {
+
+// What is wrong with simplify on this graph, empty when nothing is.
+std::string simplify_fault(const RandomGraph& random, SimplifyOptions options = {}) {
+  Graph simple = simplify(random.graph, options);
+  for (const std::string& fault : verify(simple)) return "invalid: " + fault;
+  if (graph_digest(simplify(simple)) != graph_digest(simple))
+    return "a second run differs";
+  return compare_outputs(random, simple);
+}
+
+std::string simplified(const char* text) {
+  Diags diags;
+  auto graph = parse_graph(text, diags);
+  INFO(diags.text("graph"));
+  REQUIRE(graph);
+  return print_graph(simplify(*graph));
+}
+
+} // namespace
+
+TEST_CASE("simplify keeps the values of random graphs", "[rewrite][property]") {
+  std::vector<int64_t> fired;
+  for (uint64_t seed = 1; seed <= 3000; ++seed) {
+    RandomGraph random = random_graph(seed);
+    SimplifyOptions options;
+    options.fired = &fired;
+    std::string why = simplify_fault(random, options);
+    if (why.empty()) continue;
+    RandomGraph small =
+        shrink(random, [](const RandomGraph& g) { return !simplify_fault(g).empty(); });
+    FAIL("seed " << seed << ": " << why << "\nshrunk: " << simplify_fault(small) << '\n'
+                 << print_graph(small.graph) << "becomes\n"
+                 << print_graph(simplify(small.graph)));
+  }
+  // A rule that no graph reaches is a rule that nothing tests.
+  std::vector<std::string_view> names = rule_names();
+  for (size_t row = 0; row < names.size(); ++row) {
+    INFO(names[row] << " in row " << row);
+    CHECK(fired[row] > 0);
+  }
+}
+
+TEST_CASE("a batch normalisation becomes part of the weights", "[rewrite]") {
+  // (x w + c) s + d over the columns of a matrix product.
+  CHECK(simplified(R"(
+    %0 = input "x" : f32[2,3]
+    %1 = reshape %0 : f32[2,1,3]
+    %2 = expand %1 : f32[2,2,3]
+    %3 = weight #0 {1, 2, 3, 4, 5, 6} : f32[1,2,3]
+    %4 = expand %3 : f32[2,2,3]
+    %5 = mul %2 %4
+    %6 = sum %5 axes=[2]
+    %7 = reshape %6 : f32[2,2]
+    %8 = weight #1 {1, 2} : f32[1,2]
+    %9 = expand %8 : f32[2,2]
+    %10 = add %7 %9
+    %11 = weight #2 {2, 0.5} : f32[1,2]
+    %12 = expand %11 : f32[2,2]
+    %13 = mul %10 %12
+    %14 = weight #3 {10, 20} : f32[1,2]
+    %15 = expand %14 : f32[2,2]
+    %16 = add %13 %15
+    output "y" %16
+  )") == R"(%0 = input "x" : f32[2,3]
+%1 = reshape %0 : f32[2,1,3]
+%2 = expand %1 : f32[2,2,3]
+%3 = weight #0 {2, 4, 6, 2, 2.5, 3} : f32[1,2,3]
+%4 = expand %3 : f32[2,2,3]
+%5 = mul %2 %4 : f32[2,2,3]
+%6 = sum %5 axes=[2] : f32[2,2,1]
+%7 = reshape %6 : f32[2,2]
+%8 = weight #1 {12, 21} : f32[1,2]
+%9 = expand %8 : f32[2,2]
+%10 = add %7 %9 : f32[2,2]
+output "y" %10
+)");
+}
