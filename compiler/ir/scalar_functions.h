@@ -17,6 +17,11 @@
 #ifndef SVOD_SCALAR_FUNCTIONS
 #define SVOD_SCALAR_FUNCTIONS
 
+#ifdef __clang__
+// Vectors wider than the target's registers are passed, but only to what is inlined.
+#pragma clang diagnostic ignored "-Wpsabi"
+#endif
+
 namespace scalar {
 
 typedef __INT8_TYPE__ i8;
@@ -138,21 +143,30 @@ template <class M> SVOD_INLINE bool any_(M mask) {
     defined(__ARM_FEATURE_FMA) || defined(__riscv_f)
 #define SVOD_HAS_FMA 1
 #endif
-template <Floating T> SVOD_INLINE T ma_(T a, T b, T c) {
-#if !defined(SVOD_HAS_FMA)
-  return a * b + c;
-#elif defined(__clang__)
-  // A core with single precision only would call a function for the double one.
+// A core with single precision only would call a function for the double one.
 #if defined(__arm__) && !(__ARM_FP & 8)
-  if constexpr (kSame<Element<T>, double>) return a * b + c;
-#endif
-  return __builtin_elementwise_fma(a, b, c);
+#define SVOD_FMA_WIDTH 32
 #else
-  if constexpr (kSame<T, float>)
-    return __builtin_fmaf(a, b, c);
-  else
-    return __builtin_fma(a, b, c);
+#define SVOD_FMA_WIDTH 64
 #endif
+#ifdef SVOD_HAS_FMA
+template <class T> inline constexpr bool kHasFma = kWidth<T> <= SVOD_FMA_WIDTH;
+#else
+template <class T> inline constexpr bool kHasFma = false;
+#endif
+template <Floating T> SVOD_INLINE T ma_(T a, T b, T c) {
+  if constexpr (!kHasFma<T>) {
+    return a * b + c;
+  } else {
+#ifdef __clang__
+    return __builtin_elementwise_fma(a, b, c);
+#else
+    if constexpr (kSame<T, float>)
+      return __builtin_fmaf(a, b, c);
+    else
+      return __builtin_fma(a, b, c);
+#endif
+  }
 }
 
 // Facts about T's format: mantissa bits, exponent bias, the bits that are the sign.
@@ -273,27 +287,25 @@ template <class T> SVOD_INLINE T div_(T a, T b) {
 }
 
 // The remainder of two finite positive numbers, exactly: long division of the mantissas,
-// as many bits a step as fit into 64.
-template <Floating T> inline T long_remainder(T a, T b) {
+// as many bits a step as there is room for.
+template <Floating T> static inline T long_remainder(T a, T b) {
   using U = UintOf<T>;
-  const U mantissa_mask = (U(1) << kMantissa<T>)-1;
+  constexpr int kBits = kMantissa<T>, kRoom = kWidth<T> - 1 - kBits;
+  constexpr U kOne = U(1) << kBits;
   U ua = bits_<U>(a), ub = bits_<U>(b);
-  int ea = int(ua >> kMantissa<T>), eb = int(ub >> kMantissa<T>);
-  u64 ma = u64(ua & mantissa_mask) | (u64(ea != 0) << kMantissa<T>);
-  u64 mb = u64(ub & mantissa_mask) | (u64(eb != 0) << kMantissa<T>);
-  int steps = (ea ? ea : 1) - (eb ? eb : 1);
+  int ea = int(ua >> kBits), eb = int(ub >> kBits);
+  U ma = ea ? (ua & (kOne - 1)) | kOne : ua, mb = eb ? (ub & (kOne - 1)) | kOne : ub;
+  int exponent = eb ? eb : 1, steps = (ea ? ea : 1) - exponent;
   if (steps < 0) return a;
   ma %= mb;
-  while (steps > 0 && ma != 0) {
-    int shift = steps < 63 - kMantissa<T> ? steps : 63 - kMantissa<T>;
-    ma = (ma << shift) % mb;
-    steps -= shift;
+  for (int step; steps > 0 && ma != 0; steps -= step) {
+    step = steps < kRoom ? steps : kRoom;
+    ma = U(ma << step) % mb;
   }
-  // The result counts units of b's last bit; exact, as it is smaller than b.
-  int exponent = eb ? eb : 1;
-  while (ma != 0 && ma < (u64(1) << kMantissa<T>) && exponent > 1) ma <<= 1, exponent--;
-  if (ma < (u64(1) << kMantissa<T>)) return bits_<T>(U(ma));
-  return bits_<T>(U((U(exponent) << kMantissa<T>) | (U(ma) & mantissa_mask)));
+  // The result counts units of b's last place.
+  while (ma != 0 && ma < kOne && exponent > 1) ma <<= 1, exponent--;
+  if (ma < kOne) return bits_<T>(ma);
+  return bits_<T>(U((U(exponent) << kBits) | (ma & (kOne - 1))));
 }
 // The remainder with a's sign.
 template <class T> SVOD_INLINE T fmod_(T a, T b) {

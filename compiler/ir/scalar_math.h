@@ -1,4 +1,11 @@
-// The scalar functions of ops.def, mathematics. Needs scalar_functions.h before it.
+// The scalar functions of ops.def, mathematics but for the trigonometry (scalar_angle.h).
+// Needs scalar_functions.h before it.
+//
+// Each function is a reduction to a small interval, a polynomial there (minimax for the
+// relative error of the function, made with the Remez exchange), and a reconstruction.
+// All lanes go the same way; what differs is taken by choose(). float functions use no
+// double, as half of the firmware targets have none. Measured bounds in units in the last
+// place are in tests/unit/scalar_functions_test.cpp.
 #ifndef SVOD_SCALAR_MATH
 #define SVOD_SCALAR_MATH
 #ifndef SVOD_SCALAR_FUNCTIONS
@@ -7,43 +14,282 @@
 
 namespace scalar {
 
-#define SVOD_CALL(name, builtin)                                                         \
-  template <Floating T> SVOD_INLINE T name(T a) {                                        \
-    if constexpr (kIsFloat<T>)                                                           \
-      return __builtin_##builtin##f(a);                                                  \
-    else                                                                                 \
-      return __builtin_##builtin(a);                                                     \
+// c[0] + c[1] x + c[2] x^2 + ...
+template <Floating T, int kCount>
+SVOD_INLINE T poly_(T x, const Element<T> (&c)[kCount]) {
+  T sum = T(c[kCount - 1]);
+  for (int i = kCount - 2; i >= 0; i--) sum = ma_(sum, x, T(c[i]));
+  return sum;
+}
+
+// The square root, correctly rounded. Without an instruction for it: digit by digit.
+#if !defined(__clang__) || defined(__SSE2__) || defined(__aarch64__) ||                  \
+    defined(__wasm__) || defined(__riscv_d) || (defined(__ARM_FP) && (__ARM_FP & 8))
+#define SVOD_SQRT_WIDTH 64
+#elif defined(__riscv_f) || (defined(__ARM_FP) && (__ARM_FP & 4))
+#define SVOD_SQRT_WIDTH 32
+#else
+#define SVOD_SQRT_WIDTH 0
+#endif
+template <Floating T> SVOD_INLINE T digit_sqrt(T a) {
+  using U = UintOf<T>;
+  using W = Element<U>;
+  constexpr int kBits = kMantissa<T>, kLift = (kBits + 2) / 2;
+  constexpr W kLeast = W(1) << kBits;
+  // Subnormals are lifted by 4^kLift.
+  auto small = bits_<U>(a) < U(kLeast);
+  T lifted = T(a * T(Element<T>(u64(1) << (2 * kLift))));
+  U u = bits_<U>(choose(small, lifted, a));
+  U exponent = u >> W(kBits), rest = (u & U(W(kLeast - 1))) | U(kLeast);
+  rest = choose((exponent & U(W(1))) == U(W(0)), U(rest << W(2)), U(rest << W(1)));
+  U root = U(W(0)), sum = U(W(0)), bit = U(W(kLeast * 2));
+  for (int i = 0; i < kBits + 2; i++) {
+    U trial = sum + bit;
+    auto fits = trial <= rest;
+    sum = choose(fits, U(trial + bit), sum);
+    rest = choose(fits, U(rest - trial), rest) << W(1);
+    root = choose(fits, U(root + bit), root);
+    bit = bit >> W(1);
   }
-SVOD_CALL(sqrt_, sqrt)
-SVOD_CALL(exp_, exp)
-SVOD_CALL(log_, log) SVOD_CALL(log1p_, log1p) SVOD_CALL(sin_, sin) SVOD_CALL(cos_, cos)
-    SVOD_CALL(tan_, tan) SVOD_CALL(asin_, asin) SVOD_CALL(acos_, acos)
-        SVOD_CALL(atan_, atan) SVOD_CALL(sinh_, sinh) SVOD_CALL(cosh_, cosh)
-            SVOD_CALL(tanh_, tanh) SVOD_CALL(asinh_, asinh) SVOD_CALL(acosh_, acosh)
-                SVOD_CALL(atanh_, atanh) SVOD_CALL(erf_, erf) template <Floating T>
-                SVOD_INLINE T sigmoid_(T a) {
-  return T(1) / (T(1) + exp_(T(-a)));
+  // The last digit rounds. A root is never halfway between two numbers.
+  U rounded = (root >> W(1)) + (root & U(W(1)));
+  U half = ((exponent + U(W(kBias<T>))) >> W(1)) - U(W(1));
+  T y = bits_<T>(U(rounded + (half << W(kBits))));
+  y = choose(small, T(y * T(1 / Element<T>(u64(1) << kLift))), y);
+  return choose((a > T(0)) & (a < T(kInf<T>)), y, choose(a < T(0), T(kNan<T>), a));
 }
-template <Floating T> SVOD_INLINE T atan2_(T a, T b) {
-  if constexpr (kIsFloat<T>)
-    return __builtin_atan2f(a, b);
-  else
-    return __builtin_atan2(a, b);
-}
-template <class T> SVOD_INLINE T pow_(T a, T b) {
-  if constexpr (kSame<T, float>)
-    return __builtin_powf(a, b);
-  else if constexpr (kSame<T, double>)
-    return __builtin_pow(a, b);
-  else {
-    T result = T(1), base = a;
-    if constexpr (Signed<T>)
-      if (b < 0) return a == T(1) ? T(1) : a == T(-1) ? T(b & 1 ? -1 : 1) : T(0);
-    for (T n = b; n != 0; n = T(n >> 1), base = T(base * base))
-      if (n & 1) result = T(result * base);
-    return result;
+template <Floating T> SVOD_INLINE T sqrt_(T a) {
+  if constexpr (SVOD_SQRT_WIDTH < kWidth<T>) {
+    return digit_sqrt(a);
+  } else {
+#ifdef __clang__
+    return __builtin_elementwise_sqrt(a);
+#else
+    if constexpr (kIsFloat<T>)
+      return __builtin_sqrtf(a);
+    else
+      return __builtin_sqrt(a);
+#endif
   }
 }
 
+// Adding this and taking it away rounds to an integer, which is then in the low bits.
+template <Floating T>
+inline constexpr Element<T> kShifter = Element<T>(u64(3) << (kMantissa<T> - 1));
+template <Floating T>
+inline constexpr Element<T> kLog2E = Element<T>(0x1.71547652b82fep+0);
+// ln 2 in two parts. A product of the first with an exponent is exact.
+template <Floating T>
+inline constexpr Element<T> kLn2Hi = kIsFloat<T> ? 0x1.62e4p-1 : 0x1.62e42fefp-1;
+template <Floating T>
+inline constexpr Element<T> kLn2Lo = kIsFloat<T> ? 0x1.7f7d1cp-20 : 0x1.473de6af278edp-34;
+
+// e^x = 2^n (1 + q) with |q| < 0.42. For |x| below about 800 (float) or 1e5 (double).
+template <Floating T> struct ExpParts {
+  T q;
+  IntOf<T> n;
+};
+template <Floating T> SVOD_INLINE ExpParts<T> exp_parts(T x, T tail = T(0)) {
+  using I = IntOf<T>;
+  const T shifter = T(kShifter<T>);
+  T shifted = ma_(x, T(kLog2E<T>), shifter);
+  T n = shifted - shifter;
+  T r = ma_(-n, T(kLn2Lo<T>), ma_(-n, T(kLn2Hi<T>), x)) + tail;
+  T p;
+  if constexpr (kIsFloat<T>)
+    p = poly_<T>(r, {0x1.fffffcp-2f, 0x1.55549p-3f, 0x1.5558f4p-5f, 0x1.123a6cp-7f,
+                     0x1.6a2396p-10f});
+  else
+    p = poly_<T>(r, {0x1p-1, 0x1.555555555555bp-3, 0x1.5555555555502p-5,
+                     0x1.111111110ec1cp-7, 0x1.6c16c16c30862p-10, 0x1.a01a01b398516p-13,
+                     0x1.a01a0135bf448p-16, 0x1.71ddefddb9088p-19, 0x1.27e5b565d6c89p-22,
+                     0x1.af6c5fae3229bp-26, 0x1.1e3c3bc28f019p-29});
+  return {ma_(r * r, p, r), I(bits_<I>(shifted) - bits_<I>(shifter))};
+}
+// 2^n, for exponents of normal numbers.
+template <Floating T> SVOD_INLINE T power_of_two(IntOf<T> n) {
+  using I = IntOf<T>;
+  return bits_<T>(I((n + I(kBias<T>)) << Element<I>(kMantissa<T>)));
+}
+// x 2^n for x in [0.5, 2), down to zero through the subnormals. The result must not
+// overflow.
+template <Floating T> SVOD_INLINE T scale_(T x, IntOf<T> n) {
+  using I = IntOf<T>;
+  constexpr int kLift = kIsFloat<T> ? 64 : 128;
+  auto low = n < I(3 - kBias<T>);
+  n = n + choose(low, I(kLift), I(0));
+  T lifted = bits_<T>(I(bits_<I>(x) + (n << Element<I>(kMantissa<T>))));
+  return lifted * choose(low, power_of_two<T>(I(-kLift)), T(1));
+}
+
+// Where e^x rounds to 0, and the largest x where it is finite.
+template <Floating T> inline constexpr Element<T> kExpLow = kIsFloat<T> ? -104.0 : -746.0;
+template <Floating T>
+inline constexpr Element<T> kExpHigh = kIsFloat<T> ? 0x1.62e42ep+6 : 0x1.62e42fefa39efp+9;
+
+template <Floating T> SVOD_INLINE T exp_(T x) {
+  ExpParts<T> e = exp_parts<T>(choose(x > T(kExpLow<T>), x, T(kExpLow<T>)));
+  T y = scale_<T>(T(1) + e.q, e.n);
+  return choose(x <= T(kExpHigh<T>), y, T(x * T(kInf<T>)));
+}
+
+// From e^-|x|, so that neither tail loses digits.
+template <Floating T> SVOD_INLINE T sigmoid_(T x) {
+  T low = -abs_(x);
+  ExpParts<T> parts = exp_parts<T>(choose(low > T(kExpLow<T>), low, T(kExpLow<T>)));
+  T e = scale_<T>(T(1) + parts.q, parts.n);
+  T s = T(1) / (T(1) + e);
+  return choose(x == x, choose(x < T(0), T(e * s), s), x);
+}
+
+// e^x - 1 from the parts of e^x; loses nothing near 0, as q is kept apart.
+template <Floating T> SVOD_INLINE T expm1_parts(ExpParts<T> e) {
+  T scale = power_of_two<T>(e.n);
+  return ma_(e.q, scale, scale - T(1));
+}
+
+// With m = e^2|x| - 1: m / (m + 2). 1 from `cap` on.
+template <Floating T> SVOD_INLINE T tanh_(T x) {
+  const T cap = T(Element<T>(kIsFloat<T> ? 9.25 : 19.5));
+  T size = abs_(x);
+  size = choose(size < cap, size, cap);
+  T m = expm1_parts<T>(exp_parts<T>(size + size));
+  return choose(x == x, copysign_(T(m / (m + T(2))), x), x);
+}
+
+// erf x = 1 - e^(-x q(x)) with q(x) = -ln(1 - erf x) / x, which is smooth: one polynomial
+// serves the whole range, and no division is needed. 1 from `cap` on.
+template <Floating T> SVOD_INLINE T erf_(T x) {
+  const T cap = T(Element<T>(kIsFloat<T> ? 4.0 : 6.0));
+  T size = abs_(x);
+  size = choose(size < cap, size, cap);
+  T q;
+  if constexpr (kIsFloat<T>)
+    q = poly_<T>(size, {0x1.20dd76p+0f, 0x1.45f2fap-1f, 0x1.a4fa5ep-4f, -0x1.39cdc8p-6f,
+                        -0x1.505c1cp-13f, 0x1.b4ff98p-10f, -0x1.4bc8dcp-11f,
+                        0x1.ed695ap-14f, -0x1.36937ap-17f});
+  else
+    q = poly_<T>(size,
+                 {0x1.20dd750429b6dp+0,   0x1.45f306dc9c885p-1,   0x1.a4f4e2a1b466dp-4,
+                  -0x1.39668594d5496p-6,  -0x1.b6b684fa52d8bp-13, 0x1.bca67462fb2b6p-10,
+                  -0x1.3564fb294a1d2p-11, 0x1.b2017c7d44543p-16,  0x1.0e9eaee7fc209p-14,
+                  -0x1.f3c440bfa2301p-16, 0x1.d82c2a68de213p-19,  0x1.687061d67713fp-19,
+                  -0x1.a843e45492468p-20, 0x1.a794242c68bf8p-23,  0x1.f706770270683p-23,
+                  -0x1.a637f7fd2b15ep-23, 0x1.86339c6bd191cp-24,  -0x1.03eefe69d1e1dp-25,
+                  0x1.0ac255f6bffb5p-27,  -0x1.ada7f63b12781p-30, 0x1.0edb4091f872ap-32,
+                  -0x1.06b9bda064497p-35, 0x1.7b17b4e689d7ep-39,  -0x1.7f516f5e686bfp-43,
+                  0x1.e4a7b235b7c69p-48,  -0x1.203005d389301p-53});
+  T y = -expm1_parts<T>(exp_parts<T>(-(size * q)));
+  return choose(x == x, copysign_(y, x), x);
+}
+
+// x = 2^e (1 + f) with 1 + f in [sqrt 1/2, sqrt 2), for finite x > 0.
+template <Floating T> struct LogParts {
+  T f;
+  IntOf<T> e;
+};
+template <Floating T> SVOD_INLINE LogParts<T> log_parts(T x) {
+  using I = IntOf<T>;
+  using W = Element<I>;
+  constexpr int kBits = kMantissa<T>;
+  const T least = power_of_two<T>(I(1 - kBias<T>));
+  constexpr W kRoot = kIsFloat<T> ? W(0x3f3504f3) : W(0x3fe6a09e667f3bcd);
+  auto small = x < least;
+  T normal = choose(small, T(x * T(Element<T>(u64(1) << (kBits + 1)))), x);
+  I above = bits_<I>(normal) - I(kRoot);
+  I e = (above >> W(kBits)) - choose(small, I(W(kBits + 1)), I(0));
+  T m = bits_<T>(I((above & I((W(1) << kBits) - 1)) + I(kRoot)));
+  return {m - T(1), e};
+}
+// A small integer as a floating number; few targets convert 64-bit lanes themselves.
+template <Floating T> SVOD_INLINE T from_int(IntOf<T> i) {
+  using I = IntOf<T>;
+  return bits_<T>(I(i + bits_<I>(T(kShifter<T>)))) - T(kShifter<T>);
+}
+// ln(2^e (1 + f)).
+template <Floating T> SVOD_INLINE T log_of_parts(T f, IntOf<T> exponent) {
+  T e = from_int<T>(exponent), low = e * T(kLn2Lo<T>), high = e * T(kLn2Hi<T>);
+  T half_square = f * f * T(Element<T>(0.5));
+  if constexpr (kIsFloat<T>) {
+    T p = poly_<T>(f, {0x1.555554p-2f, -0x1.000226p-2f, 0x1.99a008p-3f, -0x1.547246p-3f,
+                       0x1.22da2cp-3f, -0x1.0d854p-3f, 0x1.055b26p-3f, -0x1.38b5p-4f});
+    return high + (f + (ma_(f * f * f, p, low) - half_square));
+  } else {
+    // A series in s = f / (2 + f) needs half the terms; worth a division here.
+    T s = f / (T(2) + f), z = s * s;
+    T p = poly_<T>(z, {0x1.5555555555555p-1, 0x1.9999999999e03p-2, 0x1.249249242ae9ep-2,
+                       0x1.c71c72596d669p-3, 0x1.745cde1002688p-3, 0x1.3b20b2695509fp-3,
+                       0x1.0f5c25d350551p-3, 0x1.0f6924ca64ecbp-3});
+    return high + (f - (half_square - (s * ma_(z, p, half_square) + low)));
+  }
+}
+// `y` for positive finite x, and the logarithm's value elsewhere; `zero` is x = 0 of log.
+template <Floating T> SVOD_INLINE T log_domain(T x, T y) {
+  T outside = choose(x == T(0), T(-kInf<T>), T(kNan<T>));
+  return choose(x > T(0), choose(x < T(kInf<T>), y, x), outside);
+}
+template <Floating T> SVOD_INLINE T log_(T x) {
+  LogParts<T> parts = log_parts(x);
+  return log_domain(x, log_of_parts<T>(parts.f, parts.e));
+}
+// u + c = 1 + x exactly; c joins the fraction of u.
+template <Floating T> SVOD_INLINE T log1p_(T x) {
+  using I = IntOf<T>;
+  T u = T(1) + x, back = u - T(1);
+  T c = (T(1) - (u - back)) + (x - back);
+  LogParts<T> parts = log_parts(u);
+  I e = choose(parts.e < I(64), parts.e, I(64));
+  T f = choose(u < T(0x1p60f), ma_(c, power_of_two<T>(-e), parts.f), parts.f);
+  return choose(x == T(0), x, log_domain(u, log_of_parts<T>(f, parts.e)));
+}
+
+// Half of e^x for x >= 0; finite longer than e^x.
+template <Floating T> SVOD_INLINE T half_exp(T x) {
+  const T high = T(Element<T>(kIsFloat<T> ? 0x1.65a9f8p+6 : 0x1.633ce8fb9f87dp+9));
+  ExpParts<T> parts = exp_parts<T>(choose(x < high, x, high));
+  T y = scale_<T>(T(1) + parts.q, parts.n - IntOf<T>(1));
+  return choose(x <= high, y, T(x * T(kInf<T>)));
+}
+template <Floating T> SVOD_INLINE T cosh_(T x) {
+  T half = half_exp(abs_(x));
+  return half + T(Element<T>(0.25)) / half;
+}
+template <Floating T> SVOD_INLINE T sinh_(T x) {
+  T size = abs_(x), half = half_exp(size), z = size * size;
+  T p;
+  if constexpr (kIsFloat<T>)
+    p = poly_<T>(z, {0x1.555556p-3f, 0x1.111136p-7f, 0x1.9ffe12p-13f, 0x1.7a2672p-19f});
+  else
+    p = poly_<T>(z, {0x1.5555555555555p-3, 0x1.1111111111111p-7, 0x1.a01a01a019fbep-13,
+                     0x1.71de3a55742f6p-19, 0x1.ae645673de2dp-26, 0x1.61246b1f4a854p-33,
+                     0x1.ae755757e9f79p-41, 0x1.9a7f276a5a1bdp-49});
+  T small = ma_(size * z, p, size);
+  return copysign_(choose(size < T(1), small, T(half - T(Element<T>(0.25)) / half)), x);
+}
+
+// Beyond `big`, 1 + x^2 is x^2, which may overflow: ln 2|x| instead.
+template <Floating T>
+inline constexpr Element<T> kBig = kIsFloat<T> ? Element<T>(0x1p60) : Element<T>(0x1p500);
+template <Floating T> SVOD_INLINE T asinh_(T x) {
+  T size = abs_(x), z = size * size;
+  auto big = size > T(kBig<T>);
+  T t = size + z / (T(1) + sqrt_(T(z + T(1))));
+  T y = log1p_(choose(big, size, t));
+  return copysign_(choose(big, T(y + T(Element<T>(0x1.62e42fefa39efp-1))), y), x);
+}
+template <Floating T> SVOD_INLINE T acosh_(T x) {
+  T t = x - T(1);
+  auto big = x > T(kBig<T>);
+  T y = log1p_(choose(big, x, T(t + sqrt_(T(t * (t + T(2)))))));
+  y = choose(big, T(y + T(Element<T>(0x1.62e42fefa39efp-1))), y);
+  return choose(x < T(1), T(kNan<T>), y);
+}
+template <Floating T> SVOD_INLINE T atanh_(T x) {
+  T size = abs_(x);
+  T y = T(Element<T>(0.5)) * log1p_(T((size + size) / (T(1) - size)));
+  return copysign_(y, x);
+}
+
 } // namespace scalar
+
 #endif
