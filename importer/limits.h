@@ -15,14 +15,15 @@ struct Limits {
   int64_t nodes = 1'000'000;        // after inlining of functions
   int64_t unrolled_nodes = 200'000; // made by unrolling loops
   int64_t loop_iterations = 4096;   // of one unrolled loop
-  int64_t nesting = 16;             // of graphs in attributes of nodes
+  int64_t nesting = 32;             // of graphs in attributes of nodes
   int64_t call_depth = 64;          // of functions
   int64_t functions = 10'000;
   int64_t attributes = 64;   // of one node
   int64_t name_bytes = 1024; // of one name
   int64_t rank = 16;
   int64_t dim = int64_t{1} << 31;
-  int64_t elements = int64_t{1} << 31; // of one tensor
+  int64_t elements = int64_t{1} << 31;     // of one tensor
+  int64_t folded_bytes = int64_t{1} << 28; // of values computed when packing
   bool allow_newer =
       false; // IR versions and opsets newer than the pinned `onnx` package's
 };

@@ -153,6 +153,7 @@ ModelGraph ModelReader::graph(std::string_view message) {
   reserve(graph.initializers, message, GraphProto::kInitializerFieldNumber);
   reserve(graph.inputs, message, GraphProto::kInputFieldNumber);
   reserve(graph.outputs, message, GraphProto::kOutputFieldNumber);
+  reserve(graph.values, message, GraphProto::kValueInfoFieldNumber);
   nodes_ += static_cast<int64_t>(graph.nodes.capacity());
   if (nodes_ > limits_.nodes)
     fail_read("the model has more nodes than the limit of " +
@@ -181,6 +182,9 @@ ModelGraph ModelReader::graph(std::string_view message) {
       break;
     case GraphProto::kOutputFieldNumber:
       graph.outputs.push_back(value(field->as_bytes()));
+      break;
+    case GraphProto::kValueInfoFieldNumber:
+      graph.values.push_back(value(field->as_bytes()));
       break;
     default:
       break;

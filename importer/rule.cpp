@@ -139,7 +139,8 @@ std::vector<std::string> NodeImport::get_strings(std::string_view name) const {
 }
 
 const ModelTensor& NodeImport::get_tensor(std::string_view name) const {
-  const ModelAttribute* attribute = find_or_default(row(name, AttributeType::Tensor));
+  // The reader made a sparse tensor dense.
+  const ModelAttribute* attribute = find(name);
   if (!attribute || !attribute->tensor)
     invalid("attribute '" + std::string(name) + "' holds no tensor");
   return *attribute->tensor;

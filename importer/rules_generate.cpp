@@ -55,7 +55,8 @@ void cosine_window(NodeImport& node, double a0, double a1, double a2) {
 
 void import_constant(NodeImport& node) {
   Graph& g = node.g;
-  if (node.has("value")) return node.output(0, node.tensor(node.get_tensor("value")));
+  for (const char* name : {"value", "sparse_value"})
+    if (node.has(name)) return node.output(0, node.tensor(node.get_tensor(name)));
   if (node.has("value_float"))
     return node.output(0, constant(g, DType::F32, {}, node.get_float("value_float")));
   if (node.has("value_int"))
@@ -70,7 +71,6 @@ void import_constant(NodeImport& node) {
   }
   if (node.has("value_string") || node.has("value_strings"))
     node.unsupported("a constant of strings");
-  if (node.has("sparse_value")) node.unsupported("a sparse constant");
   node.invalid("no value attribute is given");
 }
 

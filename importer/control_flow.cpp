@@ -1,0 +1,306 @@
+// If, Loop and Scan whose course is known when packing become straight code: the branch
+// that is taken, the iterations one after the other. An If on data computes both branches
+// and selects, where both have the same type and nothing in them can fail at run time.
+#include "importer/graph_import.h"
+
+#include <algorithm>
+
+namespace svod {
+
+namespace {
+
+const ModelAttribute* find_attribute(const ModelNode& node, std::string_view name,
+                                     AttributeType type) {
+  for (const ModelAttribute& attribute : node.attributes)
+    if (attribute.name == name && attribute.type == type) return &attribute;
+  return nullptr;
+}
+
+bool any_poisoned(const std::vector<NodeId>& values) {
+  return std::ranges::find(values, kPoisoned) != values.end();
+}
+
+// The value of a known scalar condition or count.
+std::optional<int64_t> known_scalar(const Graph& g, NodeId id) {
+  if (element_count(g[id].shape) != 1) return std::nullopt;
+  const auto values = known_ints(g, id);
+  if (!values) return std::nullopt;
+  return values->front();
+}
+
+// Gather and scatter check their indices at run time; in a branch that is not taken such
+// an error would be a false one.
+bool can_fail(const Graph& g, NodeId first, NodeId end) {
+  for (NodeId id = first; id < end; ++id)
+    if (g[id].op == Op::Gather || g[id].op == Op::Scatter) return true;
+  return false;
+}
+
+// One list per result of a body, over its iterations.
+using Columns = std::vector<std::vector<NodeId>>;
+
+// The items of all iterations along a new axis; kNoNode when their types differ.
+NodeId stack(Graph& g, const std::vector<NodeId>& items, int64_t axis) {
+  std::vector<NodeId> parts;
+  for (NodeId item : items) {
+    if (g[item].shape != g[items[0]].shape || g[item].dtype != g[items[0]].dtype)
+      return kNoNode;
+    parts.push_back(unsqueeze(g, item, axis));
+  }
+  return parts.size() == 1 ? parts[0] : concat(g, parts, axis);
+}
+
+// What a scan output of no iteration is: its declared type with a first extent of 0.
+NodeId empty_stack(Graph& g, const ModelValue& declared,
+                   const std::map<std::string, int64_t>& dimensions) {
+  const std::optional<DType> dtype = dtype_from_onnx(declared.onnx_type);
+  std::optional<Shape> shape = declared_shape(declared, dimensions);
+  if (!dtype || !shape) return kNoNode;
+  shape->insert(shape->begin(), 0);
+  return constant_int(g, *dtype, *shape, 0);
+}
+
+} // namespace
+
+GraphImport::Results GraphImport::import_control_flow(const ModelNode& node,
+                                                      const std::vector<NodeId>& inputs,
+                                                      const ModelPlace& place,
+                                                      const Scope& scope) {
+  if (depth_ >= limits_.call_depth + limits_.nesting) {
+    fail(Exit::InvalidModel, "functions and graphs are nested too deeply", place);
+    return {};
+  }
+  if (node.op_type == "If") return import_if(node, inputs, place, scope);
+  ++loop_depth_;
+  Results results = node.op_type == "Loop" ? import_loop(node, inputs, place, scope)
+                                           : import_scan(node, inputs, place, scope);
+  --loop_depth_;
+  return results;
+}
+
+// The results of one nested graph; empty when it failed.
+GraphImport::Results GraphImport::run_body(const ModelAttribute& body,
+                                           const Results& inputs, const ModelPlace& place,
+                                           const Scope& outer) {
+  const ModelGraph& graph = *body.graph;
+  if (!count_node(place)) return {};
+  if (graph.inputs.size() != inputs.size()) {
+    fail(Exit::InvalidModel,
+         "graph '" + body.name + "' has " + std::to_string(graph.inputs.size()) +
+             " inputs, the operator gives it " + std::to_string(inputs.size()),
+         place);
+    return {};
+  }
+  Scope scope;
+  scope.outer = &outer;
+  scope.frame = outer.frame;
+  scope.path = place_path(place) + "/" + body.name;
+  open_graph(graph, scope);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    scope.values[graph.inputs[i].name] = inputs[i];
+  ++depth_;
+  import_nodes(graph.nodes, needed_nodes(graph.nodes, output_names(graph)), scope);
+  --depth_;
+  Results results;
+  for (const ModelValue& output : graph.outputs)
+    results.push_back(look_up(scope, output.name, place));
+  if (stopped_ || any_poisoned(results)) return {};
+  if (std::ranges::find(results, kNoNode) == results.end()) return results;
+  fail(Exit::InvalidModel, "a result of graph '" + body.name + "' was left out", place);
+  return {};
+}
+
+GraphImport::Results GraphImport::import_if(const ModelNode& node,
+                                            const std::vector<NodeId>& inputs,
+                                            const ModelPlace& place, const Scope& scope) {
+  const ModelAttribute* yes = find_attribute(node, "then_branch", AttributeType::Graph);
+  const ModelAttribute* no = find_attribute(node, "else_branch", AttributeType::Graph);
+  if (!yes || !no || inputs.size() != 1 || graph_[inputs[0]].dtype != DType::Bool ||
+      element_count(graph_[inputs[0]].shape) != 1) {
+    fail(Exit::InvalidModel, "it needs one condition and two branches", place);
+    return {};
+  }
+  if (const auto known = known_scalar(graph_, inputs[0]))
+    return run_body(*known ? *yes : *no, {}, place, scope);
+
+  const auto first_new = static_cast<NodeId>(graph_.size());
+  const Results taken = run_body(*yes, {}, place, scope);
+  const Results other = run_body(*no, {}, place, scope);
+  if (taken.empty() || other.empty()) return {};
+  bool same = taken.size() == other.size();
+  for (size_t i = 0; same && i < taken.size(); ++i)
+    same = graph_[taken[i]].dtype == graph_[other[i]].dtype &&
+           graph_[taken[i]].shape == graph_[other[i]].shape;
+  if (!same || can_fail(graph_, first_new, static_cast<NodeId>(graph_.size()))) {
+    fail(
+        Exit::Unsupported,
+        same
+            ? "its condition is not known when packing, and a branch looks values up by "
+              "index"
+            : "its condition is not known when packing, and its branches give results of "
+              "different shapes",
+        place);
+    return {};
+  }
+  Results results;
+  for (size_t i = 0; i < taken.size(); ++i) {
+    const Shape& shape = graph_[taken[i]].shape;
+    const NodeId condition = broadcast_to(graph_, reshape(graph_, inputs[0], {}), shape);
+    results.push_back(map(graph_, Op::Select, {condition, taken[i], other[i]}));
+  }
+  return results;
+}
+
+GraphImport::Results GraphImport::import_loop(const ModelNode& node,
+                                              const std::vector<NodeId>& inputs,
+                                              const ModelPlace& place,
+                                              const Scope& scope) {
+  const ModelAttribute* body = find_attribute(node, "body", AttributeType::Graph);
+  const auto given = [&](size_t i) { return i < inputs.size() && inputs[i] != kNoNode; };
+  const size_t carried = inputs.size() < 2 ? 0 : inputs.size() - 2;
+  if (!body || body->graph->outputs.size() < carried + 1) {
+    fail(Exit::InvalidModel, "its body does not fit its inputs", place);
+    return {};
+  }
+  const auto unsupported = [&](const char* why) {
+    fail(Exit::Unsupported, why, place);
+    return Results{};
+  };
+  std::optional<int64_t> trips, going = 1;
+  if (given(0)) trips = known_scalar(graph_, inputs[0]);
+  if (given(0) && !trips) return unsupported("its trip count is not known when packing");
+  if (given(1)) going = known_scalar(graph_, inputs[1]);
+  if (!given(0) && !given(1))
+    return unsupported("it has neither a trip count nor a condition");
+
+  Results state(inputs.begin() + static_cast<std::ptrdiff_t>(inputs.size() - carried),
+                inputs.end());
+  Columns scans(body->graph->outputs.size() - carried - 1);
+  for (int64_t i = 0; !trips || i < *trips; ++i) {
+    if (!going) return unsupported("its condition is not known when packing");
+    if (*going == 0) break;
+    if (i == limits_.loop_iterations)
+      return unsupported("it runs more iterations than can be unrolled");
+    Results arguments{constant_int(graph_, DType::I64, {}, i),
+                      constant_int(graph_, DType::Bool, {}, 1)};
+    arguments.insert(arguments.end(), state.begin(), state.end());
+    const Results results = run_body(*body, arguments, place, scope);
+    if (results.empty()) return {};
+    // Without a condition the loop counts only, whatever the body says.
+    if (given(1)) going = known_scalar(graph_, results[0]);
+    std::copy_n(results.begin() + 1, carried, state.begin());
+    for (size_t k = 0; k < scans.size(); ++k)
+      scans[k].push_back(results[1 + carried + k]);
+  }
+  for (size_t k = 0; k < scans.size(); ++k) {
+    const ModelValue& declared = body->graph->outputs[1 + carried + k];
+    state.push_back(scans[k].empty() ? empty_stack(graph_, declared, dimensions_)
+                                     : stack(graph_, scans[k], 0));
+    if (state.back() == kNoNode)
+      return unsupported("the shape of a scan output changes or is unknown");
+  }
+  return state;
+}
+
+namespace {
+
+// The attributes of Scan (opset 9), one entry per scan input or output.
+struct ScanPlan {
+  std::vector<int64_t> input_axes, input_directions, output_axes, output_directions;
+  int64_t length = 0;
+};
+
+std::vector<int64_t> list_attribute(const ModelNode& node, std::string_view name,
+                                    size_t count) {
+  std::vector<int64_t> values(count);
+  if (const ModelAttribute* given = find_attribute(node, name, AttributeType::Ints))
+    values = given->ints;
+  return values;
+}
+
+// The plan, or nothing when attributes and inputs do not fit together.
+std::optional<ScanPlan> plan_scan(const Graph& g, const ModelNode& node,
+                                  const std::vector<NodeId>& scanned, size_t outputs) {
+  ScanPlan plan;
+  plan.input_axes = list_attribute(node, "scan_input_axes", scanned.size());
+  plan.input_directions = list_attribute(node, "scan_input_directions", scanned.size());
+  plan.output_axes = list_attribute(node, "scan_output_axes", outputs);
+  plan.output_directions = list_attribute(node, "scan_output_directions", outputs);
+  if (plan.input_axes.size() != scanned.size() ||
+      plan.input_directions.size() != scanned.size() ||
+      plan.output_axes.size() != outputs || plan.output_directions.size() != outputs)
+    return std::nullopt;
+  for (size_t k = 0; k < scanned.size(); ++k) {
+    const Shape& shape = g[scanned[k]].shape;
+    const auto rank = static_cast<int64_t>(shape.size());
+    int64_t& axis = plan.input_axes[k];
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank) return std::nullopt;
+    const int64_t length = shape[static_cast<size_t>(axis)];
+    if (k > 0 && length != plan.length) return std::nullopt;
+    plan.length = length;
+  }
+  return plan;
+}
+
+} // namespace
+
+GraphImport::Results GraphImport::import_scan(const ModelNode& node,
+                                              const std::vector<NodeId>& inputs,
+                                              const ModelPlace& place,
+                                              const Scope& scope) {
+  const auto invalid = [&](const char* why) {
+    fail(Exit::InvalidModel, why, place);
+    return Results{};
+  };
+  const ModelAttribute* body = find_attribute(node, "body", AttributeType::Graph);
+  const ModelAttribute* counted =
+      find_attribute(node, "num_scan_inputs", AttributeType::Int);
+  if (!body || !counted || counted->i < 1 ||
+      counted->i > static_cast<int64_t>(inputs.size()) ||
+      std::ranges::find(inputs, kNoNode) != inputs.end())
+    return invalid("its body or its count of scan inputs is wrong");
+  if (scope.frame->opsets->at("") < 9) {
+    fail(Exit::Unsupported, "Scan of opset 8 is not supported; later ones are", place);
+    return {};
+  }
+  const size_t carried = inputs.size() - static_cast<size_t>(counted->i);
+  const std::vector<NodeId> scanned(inputs.begin() + static_cast<std::ptrdiff_t>(carried),
+                                    inputs.end());
+  if (body->graph->outputs.size() < carried)
+    return invalid("its body has too few outputs");
+  Columns columns(body->graph->outputs.size() - carried);
+  const std::optional<ScanPlan> plan = plan_scan(graph_, node, scanned, columns.size());
+  if (!plan) return invalid("its scan axes do not fit its inputs");
+  if (plan->length == 0 || plan->length > limits_.loop_iterations) {
+    fail(Exit::Unsupported, "its sequence is empty or longer than can be unrolled",
+         place);
+    return {};
+  }
+  Results state(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(carried));
+  for (int64_t i = 0; i < plan->length; ++i) {
+    Results arguments = state;
+    for (size_t k = 0; k < scanned.size(); ++k) {
+      const int64_t axis = plan->input_axes[k];
+      const int64_t at = plan->input_directions[k] ? plan->length - 1 - i : i;
+      const NodeId item = slice_axis(graph_, scanned[k], axis, at, 1);
+      arguments.push_back(squeeze_axes(graph_, item, {axis}));
+    }
+    const Results results = run_body(*body, arguments, place, scope);
+    if (results.empty()) return {};
+    std::copy_n(results.begin(), carried, state.begin());
+    for (size_t k = 0; k < columns.size(); ++k)
+      columns[k].push_back(results[carried + k]);
+  }
+  for (size_t k = 0; k < columns.size(); ++k) {
+    if (plan->output_directions[k]) std::ranges::reverse(columns[k]);
+    const auto rank = static_cast<int64_t>(graph_[columns[k][0]].shape.size()) + 1;
+    const int64_t axis = plan->output_axes[k] + (plan->output_axes[k] < 0 ? rank : 0);
+    if (axis < 0 || axis >= rank) return invalid("a scan output axis is out of range");
+    state.push_back(stack(graph_, columns[k], axis));
+    if (state.back() == kNoNode) return invalid("the shape of a scan output changes");
+  }
+  return state;
+}
+
+} // namespace svod

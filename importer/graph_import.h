@@ -1,0 +1,129 @@
+// The state of one import, shared by the driver (import.cpp), the inlining of functions
+// (inline_function.cpp) and control flow (control_flow.cpp). Internal to this folder.
+#pragma once
+
+#include "importer/functions.h"
+#include "importer/import.h"
+#include "importer/input_shapes.h"
+#include "importer/rule.h"
+
+#include <unordered_map>
+#include <unordered_set>
+
+namespace svod {
+
+// The value of a name whose node failed: what depends on it is not reported again.
+inline constexpr NodeId kPoisoned = kNoNode - 1;
+
+// Inside a function: its attributes as the call gives them, and its opsets.
+struct Frame {
+  const std::map<std::string, int64_t>* opsets = nullptr;
+  std::map<std::string_view, const ModelAttribute*> attributes;
+  bool in_function = false;
+};
+
+// The names one graph sees. kNoNode: an input of a function that the call left out.
+struct Scope {
+  const Scope* outer = nullptr; // null in the main graph and in functions
+  const Frame* frame = nullptr;
+  std::string path; // of the graph, for messages and provenance
+  std::unordered_map<std::string_view, NodeId> values;
+  std::unordered_map<std::string_view, const ModelTensor*> initializers; // made when used
+  std::unordered_map<std::string_view, const ModelValue*> declared;
+};
+
+// Which nodes of a graph the wanted names need, and which names.
+struct Needed {
+  std::vector<bool> live;
+  std::unordered_set<std::string_view> names;
+};
+Needed needed_nodes(const std::vector<ModelNode>& nodes,
+                    const std::vector<std::string_view>& wanted);
+std::vector<std::string_view> output_names(const ModelGraph& graph);
+
+// The operators that this folder handles beside the table: If, Loop, Scan.
+bool is_control_flow(const ModelNode& node);
+
+struct OnnxOp;
+
+class GraphImport {
+public:
+  GraphImport(const Model& model, const ImportOptions& options, Diags& diags)
+      : model_(model), options_(options), limits_(options.limits), diags_(diags),
+        functions_(model) {}
+  std::optional<Graph> run();
+
+private:
+  // A node's results in the order of its outputs; empty when it failed.
+  using Results = std::vector<NodeId>;
+
+  // support.cpp: reports what can be seen before any node is imported.
+  void check_support(const std::vector<ModelNode>& nodes, const Needed& needed,
+                     const Frame& frame, const std::string& path);
+  void check_support(const ModelNode& node, const Frame& frame, const ModelPlace& place);
+  bool check_size();
+  int64_t expanded_nodes(const std::vector<ModelNode>& nodes, int64_t depth);
+  int64_t expanded_nodes(const ModelFunction& function, int64_t depth);
+
+  // import.cpp
+  void add_inputs(const InputShapes& shapes, Scope& scope);
+  void open_graph(const ModelGraph& graph, Scope& scope);
+  void import_nodes(const std::vector<ModelNode>& nodes, const Needed& needed,
+                    Scope& scope);
+  void import_node(const ModelNode& original, const ModelNode& node,
+                   const ModelPlace& place, Scope& scope);
+  Results run_rule(const OnnxOp& row, const ModelNode& node,
+                   const std::vector<NodeId>& inputs, const ModelPlace& place,
+                   const Scope& scope);
+  bool check_attributes(const ModelNode& node,
+                        std::span<const NodeImport::AttributeRow> rows,
+                        const ModelPlace& place);
+  bool check_results(const NodeImport& rule, NodeId first_new, const ModelPlace& place);
+  bool count_node(const ModelPlace& place);
+  NodeId look_up(const Scope& scope, std::string_view name, const ModelPlace& place);
+  NodeId make_tensor(const ModelTensor& tensor, const ModelPlace& place);
+  std::optional<ModelNode> resolved(const ModelNode& node, const Needed& needed,
+                                    const Scope& scope, const ModelPlace& place);
+  void poison(const ModelNode& node, Scope& scope);
+  void fail(Exit exit, const std::string& what, const ModelPlace& place);
+  void note_inputs(const ModelNode& node, const std::vector<NodeId>& inputs,
+                   const ModelPlace& place);
+
+  // inline_function.cpp
+  Results inline_function(const Callable& callable, const ModelNode& node,
+                          const std::vector<NodeId>& inputs, const ModelPlace& place);
+  bool bind_attributes(const ModelFunction& function, const ModelNode& node,
+                       const ModelPlace& place, Frame& frame);
+
+  // control_flow.cpp
+  Results import_control_flow(const ModelNode& node, const std::vector<NodeId>& inputs,
+                              const ModelPlace& place, const Scope& scope);
+  Results import_if(const ModelNode& node, const std::vector<NodeId>& inputs,
+                    const ModelPlace& place, const Scope& scope);
+  Results import_loop(const ModelNode& node, const std::vector<NodeId>& inputs,
+                      const ModelPlace& place, const Scope& scope);
+  Results import_scan(const ModelNode& node, const std::vector<NodeId>& inputs,
+                      const ModelPlace& place, const Scope& scope);
+  Results run_body(const ModelAttribute& body, const Results& inputs,
+                   const ModelPlace& place, const Scope& outer);
+
+  const Model& model_;
+  const ImportOptions& options_;
+  const Limits& limits_;
+  Diags& diags_;
+  FunctionTable functions_;
+  Graph graph_;
+  std::map<std::string, int64_t> dimensions_;    // named ones, as bound
+  std::map<const ModelTensor*, NodeId> tensors_; // initializers that were made
+  std::map<const ModelFunction*, int64_t>
+      expanded_; // nodes after inlining; -1: being counted
+  std::unordered_set<const ModelFunction*> checked_functions_;
+  int64_t depth_ = 0; // of function calls and nested graphs at this moment
+  int64_t loop_depth_ = 0;
+  int64_t imported_nodes_ = 0;
+  int64_t unrolled_nodes_ = 0;
+  int64_t folded_bytes_ = 0;
+  bool stopped_ = false; // a limit was met: the rest is not looked at
+};
+
+} // namespace svod

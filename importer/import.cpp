@@ -1,0 +1,373 @@
+// Walks a graph's nodes in order. Only nodes that the outputs need are looked at, so a
+// dead node of an unknown operator stops nothing. A node that fails is reported once; its
+// results are poisoned, and nodes that depend on them stay silent, so that every message
+// is a root cause.
+#include "importer/import.h"
+
+#include "compiler/support/check.h"
+#include "importer/graph_import.h"
+#include "importer/onnx_ops.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace svod {
+
+namespace {
+
+std::string quoted(std::string_view name) {
+  return "'" + escaped(std::string(name)) + "'";
+}
+
+std::string type_text(const Node& node) {
+  std::string text(info(node.dtype).text);
+  text += '[';
+  for (size_t i = 0; i < node.shape.size(); ++i)
+    text += (i ? "," : "") + std::to_string(node.shape[i]);
+  return text + "]";
+}
+
+// Names that the graphs inside a node's attributes take from around them. Names they make
+// themselves are in the list too, which is harmless: no name around them is equal.
+void add_captured(const ModelNode& node, std::unordered_set<std::string_view>& names) {
+  for (const ModelAttribute& attribute : node.attributes) {
+    if (!attribute.graph) continue;
+    for (const ModelNode& inner : attribute.graph->nodes) {
+      names.insert(inner.inputs.begin(), inner.inputs.end());
+      add_captured(inner, names);
+    }
+    for (const ModelValue& output : attribute.graph->outputs) names.insert(output.name);
+  }
+}
+
+// Attributes whose value enters every element of a result. NaN or infinity there is a
+// fault of the model; elsewhere, as in a constant or a clipping bound, it has a meaning.
+bool must_be_finite(std::string_view attribute) {
+  static constexpr std::string_view kNames[] = {"alpha",    "beta",  "epsilon",
+                                                "gamma",    "lambd", "ratio",
+                                                "momentum", "scale", "scales"};
+  return std::ranges::find(kNames, attribute) != std::end(kNames);
+}
+
+bool is_finite(const ModelAttribute& attribute) {
+  if (attribute.type == AttributeType::Float) return std::isfinite(attribute.f);
+  return std::ranges::all_of(attribute.floats, [](float f) { return std::isfinite(f); });
+}
+
+// The number of elements, or nothing when it is over `limit`.
+std::optional<int64_t> elements_within(const Shape& shape, int64_t limit) {
+  int64_t elements = 1;
+  for (int64_t extent : shape)
+    if (extent < 0 || __builtin_mul_overflow(elements, extent, &elements) ||
+        elements > limit)
+      return std::nullopt;
+  return elements;
+}
+
+} // namespace
+
+Needed needed_nodes(const std::vector<ModelNode>& nodes,
+                    const std::vector<std::string_view>& wanted) {
+  Needed needed;
+  needed.names.insert(wanted.begin(), wanted.end());
+  needed.live.resize(nodes.size());
+  for (size_t i = nodes.size(); i-- > 0;) {
+    needed.live[i] = std::ranges::any_of(nodes[i].outputs, [&](const std::string& name) {
+      return !name.empty() && needed.names.contains(name);
+    });
+    if (!needed.live[i]) continue;
+    needed.names.insert(nodes[i].inputs.begin(), nodes[i].inputs.end());
+    add_captured(nodes[i], needed.names);
+  }
+  return needed;
+}
+
+std::vector<std::string_view> output_names(const ModelGraph& graph) {
+  std::vector<std::string_view> names;
+  for (const ModelValue& output : graph.outputs) names.push_back(output.name);
+  return names;
+}
+
+void GraphImport::fail(Exit exit, const std::string& what, const ModelPlace& place) {
+  diags_.error(exit, what, place);
+}
+
+void GraphImport::poison(const ModelNode& node, Scope& scope) {
+  for (const std::string& name : node.outputs) scope.values[name] = kPoisoned;
+}
+
+void GraphImport::note_inputs(const ModelNode& node, const std::vector<NodeId>& inputs,
+                              const ModelPlace& place) {
+  std::string text;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i] != kNoNode)
+      text += (text.empty() ? "" : ", ") + type_text(graph_[inputs[i]]) + " " +
+              quoted(node.inputs[i]);
+  if (!text.empty()) diags_.note("its inputs are " + text, place);
+}
+
+// One more node or iteration; false when the model is over a limit, which ends the
+// import.
+bool GraphImport::count_node(const ModelPlace& place) {
+  if (stopped_) return false;
+  if (++imported_nodes_ > limits_.nodes) {
+    fail(Exit::InvalidModel,
+         "with its functions inlined the model has more nodes than the limit of " +
+             std::to_string(limits_.nodes),
+         place);
+    stopped_ = true;
+  } else if (loop_depth_ > 0 && ++unrolled_nodes_ > limits_.unrolled_nodes) {
+    fail(Exit::Unsupported,
+         "unrolled, the model's loops have more nodes than the limit of " +
+             std::to_string(limits_.unrolled_nodes),
+         place);
+    stopped_ = true;
+  }
+  return !stopped_;
+}
+
+NodeId GraphImport::make_tensor(const ModelTensor& tensor, const ModelPlace& place) {
+  const auto known = tensors_.find(&tensor);
+  if (known != tensors_.end()) return known->second;
+  NodeId id = kPoisoned;
+  if (const std::optional<DType> dtype = dtype_from_onnx(tensor.onnx_type))
+    id = weight(graph_, *dtype, tensor.dims, graph_.add_blob(tensor.bytes, tensor.owner));
+  else
+    fail(Exit::Unsupported,
+         "initializer " + quoted(tensor.name) + " has element type " +
+             onnx_type_name(tensor.onnx_type) + ", which is not supported",
+         place);
+  tensors_.emplace(&tensor, id);
+  return id;
+}
+
+NodeId GraphImport::look_up(const Scope& scope, std::string_view name,
+                            const ModelPlace& place) {
+  for (const Scope* at = &scope; at; at = at->outer) {
+    if (const auto found = at->values.find(name); found != at->values.end())
+      return found->second;
+    if (const auto found = at->initializers.find(name); found != at->initializers.end())
+      return make_tensor(*found->second, place);
+  }
+  SVOD_CHECK(false) << "no value " << quoted(name); // check_model saw to that
+  return kPoisoned;
+}
+
+// The node with attribute references replaced by what the call of the function gives, and
+// without the names of outputs that nobody needs.
+std::optional<ModelNode> GraphImport::resolved(const ModelNode& node,
+                                               const Needed& needed, const Scope& scope,
+                                               const ModelPlace& place) {
+  ModelNode copy = node;
+  for (std::string& name : copy.outputs)
+    if (!needed.names.contains(name)) name.clear();
+  while (!copy.outputs.empty() && copy.outputs.back().empty()) copy.outputs.pop_back();
+  std::vector<ModelAttribute> attributes;
+  for (ModelAttribute& attribute : copy.attributes) {
+    if (attribute.reference.empty()) {
+      attributes.push_back(std::move(attribute));
+      continue;
+    }
+    const auto given = scope.frame->attributes.find(attribute.reference);
+    if (given == scope.frame->attributes.end()) {
+      if (scope.frame->in_function) continue; // left out by the call: left out here
+      fail(Exit::InvalidModel,
+           "attribute " + quoted(attribute.name) +
+               " refers to an attribute of a function",
+           place);
+      return std::nullopt;
+    }
+    attributes.push_back(*given->second);
+    attributes.back().name = attribute.name;
+  }
+  copy.attributes = std::move(attributes);
+  return copy;
+}
+
+bool GraphImport::check_attributes(const ModelNode& node,
+                                   std::span<const NodeImport::AttributeRow> rows,
+                                   const ModelPlace& place) {
+  bool good = true;
+  for (const ModelAttribute& attribute : node.attributes) {
+    const auto row =
+        std::ranges::find(rows, attribute.name, &NodeImport::AttributeRow::name);
+    // Opset 1's hint that a result may overwrite an input says nothing about values.
+    if (row == rows.end() && attribute.name == "consumed_inputs") continue;
+    good = false;
+    if (row == rows.end())
+      fail(Exit::Unsupported,
+           "attribute " + quoted(attribute.name) + " is not known for this operator",
+           place);
+    else if (row->type != attribute.type)
+      fail(Exit::InvalidModel,
+           "attribute " + quoted(attribute.name) + " has the wrong type", place);
+    else if (must_be_finite(attribute.name) && !is_finite(attribute))
+      fail(Exit::InvalidModel, "attribute " + quoted(attribute.name) + " is not finite",
+           place);
+    else
+      good = true;
+    if (!good) break;
+  }
+  return good;
+}
+
+// What a rule made must be within the limits, and what folding made within its budget.
+bool GraphImport::check_results(const NodeImport& rule, NodeId first_new,
+                                const ModelPlace& place) {
+  const ModelNode& node = rule.model_node;
+  const auto over = [&](const char* what) {
+    fail(Exit::InvalidModel, std::string(what) + " is over the limit", place);
+    return false;
+  };
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i].empty()) continue;
+    const NodeId id = i < rule.results().size() ? rule.results()[i] : kNoNode;
+    if (id == kNoNode) {
+      fail(Exit::Unsupported, "its output " + std::to_string(i) + " is not supported",
+           place);
+      return false;
+    }
+    const Shape& shape = graph_[id].shape;
+    if (!elements_within(shape, limits_.elements) ||
+        static_cast<int64_t>(shape.size()) > limits_.rank)
+      return over("the shape of its result");
+  }
+  constexpr int64_t kMostElements = int64_t{1} << 58;
+  for (NodeId id = first_new; id < graph_.size(); ++id) {
+    const std::optional<int64_t> elements =
+        elements_within(graph_[id].shape, kMostElements);
+    if (!elements) return over("the work of this node");
+    if (graph_[id].op == Op::Weight && node.op_type != "Constant")
+      folded_bytes_ += *elements * byte_size(graph_[id].dtype);
+  }
+  if (folded_bytes_ > limits_.folded_bytes)
+    return over("the memory for values computed when packing");
+  return true;
+}
+
+GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& node,
+                                           const std::vector<NodeId>& inputs,
+                                           const ModelPlace& place, const Scope& scope) {
+  if (!check_attributes(node, row.attributes, place)) return {};
+  NodeImport rule(graph_, node, scope.frame->opsets->at(node.domain), inputs,
+                  row.attributes);
+  for (const std::string& name : node.outputs) {
+    const auto declared = scope.declared.find(name);
+    rule.declared_shapes.push_back(declared == scope.declared.end()
+                                       ? std::nullopt
+                                       : declared_shape(*declared->second, dimensions_));
+  }
+  const auto first_new = static_cast<NodeId>(graph_.size());
+  try {
+    graph_.open_source(place_path(place));
+    row.rule(rule);
+    graph_.close_source();
+  } catch (const RuleFailure&) {
+    graph_.close_source();
+    fail(rule.failure_is_unsupported ? Exit::Unsupported : Exit::InvalidModel,
+         rule.failure, place);
+    note_inputs(node, inputs, place);
+    return {};
+  }
+  if (!check_results(rule, first_new, place)) return {};
+  return rule.results();
+}
+
+// `original` holds the names that scopes refer to; `node` is its resolved copy.
+void GraphImport::import_node(const ModelNode& original, const ModelNode& node,
+                              const ModelPlace& place, Scope& scope) {
+  std::vector<NodeId> inputs;
+  bool poisoned = false;
+  for (const std::string& name : node.inputs) {
+    inputs.push_back(name.empty() ? kNoNode : look_up(scope, name, place));
+    poisoned |= inputs.back() == kPoisoned;
+  }
+  poison(original, scope);
+  if (poisoned) return;
+  while (!inputs.empty() && inputs.back() == kNoNode) inputs.pop_back();
+
+  const int64_t opset = scope.frame->opsets->at(node.domain);
+  Results results;
+  if (const Callable* function = functions_.find(node))
+    results = inline_function(*function, node, inputs, place);
+  else if (is_control_flow(node))
+    results = import_control_flow(node, inputs, place, scope);
+  else if (const OnnxOp* row = find_onnx_op(node.domain, node.op_type, opset))
+    results = run_rule(*row, node, inputs, place, scope);
+  else if (const Callable* body = find_standard_body(node.domain, node.op_type, opset))
+    results = inline_function(*body, node, inputs, place);
+  for (size_t i = 0; i < results.size() && i < node.outputs.size(); ++i)
+    if (!node.outputs[i].empty()) scope.values[original.outputs[i]] = results[i];
+}
+
+void GraphImport::import_nodes(const std::vector<ModelNode>& nodes, const Needed& needed,
+                               Scope& scope) {
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!needed.live[i]) continue;
+    const ModelPlace place{static_cast<int64_t>(i), scope.path, nodes[i].name,
+                           full_op_name(nodes[i])};
+    const std::optional<ModelNode> node =
+        count_node(place) ? resolved(nodes[i], needed, scope, place) : std::nullopt;
+    if (node)
+      import_node(nodes[i], *node, place, scope);
+    else
+      poison(nodes[i], scope);
+  }
+}
+
+void GraphImport::open_graph(const ModelGraph& graph, Scope& scope) {
+  for (const ModelTensor& tensor : graph.initializers)
+    scope.initializers.emplace(tensor.name, &tensor);
+  for (const auto* values : {&graph.values, &graph.outputs})
+    for (const ModelValue& value : *values) scope.declared.emplace(value.name, &value);
+}
+
+void GraphImport::add_inputs(const InputShapes& shapes, Scope& scope) {
+  for (const ModelValue& input : model_.graph.inputs) {
+    if (scope.initializers.contains(input.name)) continue;
+    const std::optional<DType> dtype = dtype_from_onnx(input.onnx_type);
+    if (input.kind == ModelValue::Kind::Tensor && dtype) {
+      scope.values[input.name] =
+          graph_.add_input(input.name, *dtype, shapes.inputs.at(input.name));
+      continue;
+    }
+    scope.values[input.name] = kPoisoned;
+    const std::string what = input.kind == ModelValue::Kind::Tensor
+                                 ? "has element type " + onnx_type_name(input.onnx_type)
+                                 : "is no tensor";
+    diags_.error(Exit::Unsupported,
+                 "input " + quoted(input.name) + " " + what + ", which is not supported");
+  }
+}
+
+std::optional<Graph> GraphImport::run() {
+  const ModelGraph& graph = model_.graph;
+  std::optional<InputShapes> shapes = bind_input_shapes(graph, options_, diags_);
+  const Needed needed = needed_nodes(graph.nodes, output_names(graph));
+  Frame frame;
+  frame.opsets = &model_.opsets;
+  if (!check_size()) return std::nullopt;
+  check_support(graph.nodes, needed, frame, "");
+  if (!shapes) return std::nullopt;
+
+  dimensions_ = shapes->dimensions;
+  Scope scope;
+  scope.frame = &frame;
+  open_graph(graph, scope);
+  add_inputs(*shapes, scope);
+  import_nodes(graph.nodes, needed, scope);
+  for (const ModelValue& output : graph.outputs) {
+    const NodeId id = look_up(scope, output.name, {});
+    if (id != kPoisoned) graph_.add_output(output.name, id);
+  }
+  if (diags_.failed()) return std::nullopt;
+  SVOD_CHECK(graph_.outputs().size() == graph.outputs.size()) << "an output was lost";
+  return std::move(graph_);
+}
+
+std::optional<Graph> import_model(const Model& model, const ImportOptions& options,
+                                  Diags& diags) {
+  return GraphImport(model, options, diags).run();
+}
+
+} // namespace svod

@@ -1,0 +1,22 @@
+// The shapes of a model's inputs, from the model and the user. An unknown leading
+// dimension becomes 1 with a note; every other unknown one is listed in `diags`, with the
+// option to use.
+#pragma once
+
+#include "importer/import.h"
+
+namespace svod {
+
+struct InputShapes {
+  std::map<std::string, Shape> inputs;       // by name; initializers are no inputs
+  std::map<std::string, int64_t> dimensions; // named dimensions
+};
+
+[[nodiscard]] std::optional<InputShapes>
+bind_input_shapes(const ModelGraph& graph, const ImportOptions& options, Diags& diags);
+
+// The shape that a declaration states under these bindings, when all of it is known.
+std::optional<Shape> declared_shape(const ModelValue& value,
+                                    const std::map<std::string, int64_t>& dimensions);
+
+} // namespace svod
