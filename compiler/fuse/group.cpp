@@ -238,6 +238,10 @@ Grouping Grouper::run() {
         start[axis] += g[part].shape[axis];
       }
     } else if (groups_.count(n) != 0 && groups_.at(n).target != kNoNode) {
+      // A scatter combines into a copy of its first input.
+      if (g[n].op == Op::Scatter && !out_.known[n])
+        out_.groups.push_back(
+            {g[n].inputs[0], n, Shape(g[n].shape.size(), 0), kNoNode, {}, {}});
       out_.groups.push_back(groups_.at(n));
     }
   }

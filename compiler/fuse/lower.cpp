@@ -76,10 +76,29 @@ Index Lowering::make_dim(Dim dim, int64_t extent) {
 }
 
 At Lowering::make_dims(NodeId node, const Shape& shape) {
-  At at;
-  for (size_t i = 0; i < shape.size(); ++i)
-    at.push_back(make_dim({node, static_cast<int64_t>(i)}, shape[i]));
+  At at(shape.size());
+  for (size_t i = 0; i < shape.size();) {
+    size_t end = i + 1;
+    int64_t extent = shape[i];
+    while (spec_.merged.count(static_cast<int64_t>(end - 1)) != 0) extent *= shape[end++];
+    Index rest = make_dim({node, static_cast<int64_t>(i)}, extent);
+    for (size_t j = end; --j > i;) {
+      out_.axes[{node, static_cast<int64_t>(j)}];
+      at[j] = pool().mod(rest, shape[j]);
+      rest = pool().div(rest, shape[j]);
+    }
+    at[i] = rest;
+    i = end;
+  }
   return at;
+}
+
+// 0 <= x / c < n  is  0 <= x < n * c: keeps conditions on merged axes affine.
+static Bound normal_bound(const IndexPool& pool, Bound b) {
+  if (b.low != 0 || b.index.constant != 0 || b.index.terms.size() != 1) return b;
+  const Term& t = pool.term(b.index.terms[0].first);
+  if (t.kind != Term::Kind::Div || b.index.terms[0].second != 1) return b;
+  return normal_bound(pool, {t.of, 0, b.high * t.divisor});
 }
 
 // Conditions for positions that lie in the shape: an axis split with a remainder runs over.
@@ -87,7 +106,8 @@ std::vector<Bound> Lowering::overflow(const At& at, const Shape& shape) const {
   std::vector<Bound> bounds;
   for (size_t i = 0; i < at.size(); ++i) {
     Range r = out_.kernel.indices.range(at[i]);
-    if (r.low < 0 || r.high >= shape[i]) bounds.push_back({at[i], 0, shape[i]});
+    if (r.low < 0 || r.high >= shape[i])
+      bounds.push_back(normal_bound(out_.kernel.indices, {at[i], 0, shape[i]}));
   }
   return bounds;
 }
@@ -128,7 +148,7 @@ ExprId Lowering::load_stored(NodeId n, const At& at) {
   for (size_t i = 0; i < at.size(); ++i) {
     Range there = physical_range(b.layout, b.shape, i), wanted = pool().range(at[i]);
     if (wanted.low < there.low || wanted.high > there.high)
-      bounds.push_back({at[i], 0, b.shape[i]});
+      bounds.push_back(normal_bound(pool(), {at[i], 0, b.shape[i]}));
   }
   uint32_t arg = argument(Argument::Kind::Buffer, id, b.dtype, false);
   return load(arg, b.dtype, layout_offset(pool(), b.layout, b.shape, at), bounds);
@@ -380,7 +400,8 @@ ExprId Lowering::reduce(NodeId n, const At& at) {
       for (AxisId a : out_.axes.at(dim)) inner.push_back(a);
       Range r = pool().range(input_at[axis]);
       if (r.high >= domain_shape[axis])
-        domain.push_back({input_at[axis], 0, domain_shape[axis]});
+        domain.push_back(
+            normal_bound(pool(), {input_at[axis], 0, domain_shape[axis]}));
       position = input_at[axis];
     }
     reduce_stage(n, input_at, std::move(inner), std::move(domain), std::move(position));
@@ -538,6 +559,46 @@ Kernel lower_border(BufferId id, const Buffer& buffer) {
   return kernel;
 }
 
+static std::vector<const Index*> all_indices(const Kernel& kernel) {
+  std::vector<const Index*> all;
+  for (const Expr& e : kernel.exprs) {
+    all.push_back(&e.index);
+    for (const Bound& b : e.bounds) all.push_back(&b.index);
+  }
+  for (const Stage& s : kernel.stages) {
+    all.push_back(&s.index);
+    all.push_back(&s.position);
+    for (const Bound& b : s.domain) all.push_back(&b.index);
+  }
+  return all;
+}
+
+std::set<int64_t> find_merges(const Group& group, const Lowered& lowered, const Shape& shape) {
+  const Kernel& kernel = lowered.kernel;
+  std::set<int64_t> merged;
+  auto is_row = [&](int64_t axis) {
+    return !group.rows.empty() && std::find(group.row_axes.begin(), group.row_axes.end(),
+                                            axis) != group.row_axes.end();
+  };
+  for (const Stage& s : kernel.stages)
+    if (s.kind != StageKind::Reduce && s.kind != StageKind::Store) return merged;
+  for (int64_t i = 0; i + 1 < static_cast<int64_t>(shape.size()); ++i) {
+    const auto& first = lowered.axes.at({group.root, i});
+    const auto& second = lowered.axes.at({group.root, i + 1});
+    if (first.size() != 1 || second.size() != 1 || is_row(i) != is_row(i + 1)) continue;
+    bool fits = true;
+    for (const Index* index : all_indices(kernel)) {
+      int64_t a = 0, b = 0;
+      fits &= kernel.indices.affine_in(*index, first[0], a) &&
+              kernel.indices.affine_in(*index, second[0], b);
+      bool trivial = shape[i] == 1 || shape[i + 1] == 1;
+      fits &= trivial || a == b * shape[i + 1];
+    }
+    if (fits) merged.insert(i);
+  }
+  return merged;
+}
+
 // Finds an axis whose quotient or remainder by a constant is used.
 static bool find_split(const IndexPool& pool, const Index& index, AxisId& axis,
                        int64_t& divisor) {
@@ -559,13 +620,7 @@ static bool find_split(const IndexPool& pool, const Index& index, AxisId& axis,
 
 bool refine_splits(const Lowered& lowered, LowerSpec& spec, int64_t block) {
   const Kernel& kernel = lowered.kernel;
-  std::vector<const Index*> all;
-  for (const Expr& e : kernel.exprs) {
-    all.push_back(&e.index);
-    for (const Bound& b : e.bounds) all.push_back(&b.index);
-  }
-  for (const Stage& s : kernel.stages) all.push_back(&s.index);
-  for (const Index* index : all) {
+  for (const Index* index : all_indices(kernel)) {
     AxisId axis = 0;
     int64_t divisor = 0;
     if (!find_split(kernel.indices, *index, axis, divisor)) continue;
