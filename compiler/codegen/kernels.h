@@ -22,7 +22,5 @@ struct Kernels {
 // `symbol` is also what the launch switch calls: int32_t symbol(void* const*, void*, uint32_t).
 Kernels emit(Schedule schedule, const Target& target);
 
-// Text that every kernel starts with: element types, loads and stores, scalar functions.
-std::string prelude();
 
 } // namespace svod

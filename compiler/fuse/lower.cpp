@@ -471,7 +471,14 @@ void Lowering::lower_special(NodeId root) {
     stage.domain.clear();
     k().arguments[stage.argument].read = true;
   } else {
-    stage.kind = node.op == Op::ArgSort ? StageKind::Sort : StageKind::Scan;
+    bool sort = node.op == Op::ArgSort;
+    stage.kind = sort ? StageKind::Sort : StageKind::Scan;
+    if (sort) {
+      stage.dtype = DType::I64;
+      // Keys of up to 8 bytes and two lists of 4-byte positions.
+      int64_t n = (node.shape[node.payload[0]] + 1) & ~int64_t(1);
+      k().scratch_bytes = (16 * n + 63) / 64 * 64 + 64;
+    }
     stage.flag = node.op == Op::ArgSort && node.payload[1] != 0;
     stage.inner = axis_of(node.payload[0]);
     stage.value = value(node.inputs[0], root_at_);
