@@ -1,5 +1,5 @@
-// Kernel text for every program and CPU level: the prelude's parts that the kernel needs, then
-// the kernel. Nothing of the model is in it; equal kernels have equal text.
+// Kernel text for every program and CPU level: the prelude's parts that the kernel needs,
+// then the kernel. Nothing of the model is in it; equal kernels have equal text.
 #include "compiler/codegen/kernel_emitter.h"
 #include "compiler/codegen/kernels.h"
 
@@ -14,9 +14,9 @@ extern const char kText_kernel_prelude[];
 
 // Functions of scalar_functions.h; a cell that calls another one needs scalar_math.h.
 static bool is_core_function(std::string_view name) {
-  static constexpr std::string_view core[] = {"abs_", "sign_", "floor_", "ceil_", "round_",
-                                              "trunc_", "div_", "mod_", "fmod_", "min_",
-                                              "max_", "shl_", "shr_"};
+  static constexpr std::string_view core[] = {
+      "abs_", "sign_", "floor_", "ceil_", "round_", "trunc_", "div_",
+      "mod_", "fmod_", "min_",   "max_",  "shl_",   "shr_"};
   return std::find(std::begin(core), std::end(core), name) != std::end(core);
 }
 
@@ -58,8 +58,8 @@ Kernels emit(Schedule schedule, const Target& target) {
       source.program = program;
       source.level = level.suffix;
       source.symbol = "k" + std::to_string(program) + "_" + level.suffix;
-      source.text = without_includes(prelude_for(k, level.lanes)) +
-                    KernelEmitter(k, level).text();
+      source.text =
+          without_includes(prelude_for(k, level.lanes)) + KernelEmitter(k, level).text();
       out.sources.push_back(std::move(source));
     }
   }

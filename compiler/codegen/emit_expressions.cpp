@@ -1,6 +1,6 @@
 // Expressions: each is evaluated into a named variable where it is first needed, once per
-// position of the register tile that it depends on. What does not depend on the lane axis is a
-// scalar; the rest are vectors.
+// position of the register tile that it depends on. What does not depend on the lane axis
+// is a scalar; the rest are vectors.
 #include "compiler/codegen/kernel_emitter.h"
 #include "compiler/ir/build.h"
 #include "compiler/support/check.h"
@@ -13,18 +13,25 @@ namespace svod {
 
 std::string store_type(DType dtype) {
   switch (dtype) {
-  case DType::F32: return "f32";
-  case DType::F64: return "f64";
-  case DType::Bool: return "u8";
+  case DType::F32:
+    return "f32";
+  case DType::F64:
+    return "f64";
+  case DType::Bool:
+    return "u8";
   case DType::F16:
-  case DType::BF16: return "u16";
-  default: return std::string(info(dtype).text);
+  case DType::BF16:
+    return "u16";
+  default:
+    return std::string(info(dtype).text);
   }
 }
 
 static bool is_half(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
 
-std::string compute_type(DType dtype) { return is_half(dtype) ? "f32" : store_type(dtype); }
+std::string compute_type(DType dtype) {
+  return is_half(dtype) ? "f32" : store_type(dtype);
+}
 
 std::string literal(DType dtype, uint64_t bits) {
   char text[64];
@@ -85,7 +92,8 @@ bool KernelEmitter::lane_dependent(const Index& index) const {
   if (k_.indices.depends_on(index, k_.lane_axis)) return true;
   std::vector<ExprId> dynamic;
   k_.indices.collect_dynamic(index, dynamic);
-  return std::any_of(dynamic.begin(), dynamic.end(), [&](ExprId d) { return on_lanes(d); });
+  return std::any_of(dynamic.begin(), dynamic.end(),
+                     [&](ExprId d) { return on_lanes(d); });
 }
 
 std::string KernelEmitter::term_text(const Term& t, const Point& p, bool lanewise) {
@@ -101,7 +109,8 @@ std::string KernelEmitter::term_text(const Term& t, const Point& p, bool lanewis
     return "iptr(" + v.name + (v.vector ? "[l]" : "") + ")";
   }
   case Term::Kind::Div:
-  case Term::Kind::Mod: break;
+  case Term::Kind::Mod:
+    break;
   }
   bool div = t.kind == Term::Kind::Div;
   std::string of = index_text(t.of, p, lanewise), by = std::to_string(t.divisor);
@@ -110,7 +119,8 @@ std::string KernelEmitter::term_text(const Term& t, const Point& p, bool lanewis
   return "iptr(uptr(" + of + ") " + (div ? "/ " : "% ") + by + ")";
 }
 
-// The index as text; the lane axis is the variable l in lanewise text and absent otherwise.
+// The index as text; the lane axis is the variable l in lanewise text and absent
+// otherwise.
 std::string KernelEmitter::index_text(const Index& index, const Point& p, bool lanewise) {
   int64_t constant = index.constant;
   std::string text;
@@ -209,7 +219,8 @@ KernelEmitter::Value KernelEmitter::make_load(const Expr& e, const Point& p) {
   std::string guard = condition(uniform, p, false);
   bool vector = lane_dependent(e.index) || !by_lane.empty();
   if (!vector) {
-    std::string element = from_store(e.dtype, base + "[" + index_text(e.index, p, false) + "]");
+    std::string element =
+        from_store(e.dtype, base + "[" + index_text(e.index, p, false) + "]");
     if (!guard.empty()) element = guard + " ? " + element + " : " + fill;
     return {declare(type(e.dtype, false), element), false};
   }
@@ -223,8 +234,8 @@ KernelEmitter::Value KernelEmitter::make_load(const Expr& e, const Point& p) {
   bool partial = neighbours && e.bits == 0 && first_lane_count(by_lane, p, count);
   if (neighbours && (by_lane.empty() || partial)) {
     std::string address = base + " + " + index_text(e.index, p, false);
-    std::string value = partial ? "load_part(" + address + ", " + count + ")"
-                                : "load(" + address + ")";
+    std::string value =
+        partial ? "load_part(" + address + ", " + count + ")" : "load(" + address + ")";
     value = from_store(e.dtype, value);
     if (!guard.empty()) value = guard + " ? " + value + " : " + vtype + "(" + fill + ")";
     return {declare(vtype, value), true};
@@ -232,7 +243,8 @@ KernelEmitter::Value KernelEmitter::make_load(const Expr& e, const Point& p) {
   for (ExprId d : dynamic) eval(d, p);
   std::string lane_guard = condition(by_lane, p, true);
   if (!guard.empty()) lane_guard += (lane_guard.empty() ? "" : " && ") + guard;
-  std::string element = from_store(e.dtype, base + "[" + index_text(e.index, p, true) + "]");
+  std::string element =
+      from_store(e.dtype, base + "[" + index_text(e.index, p, true) + "]");
   if (!lane_guard.empty()) element = lane_guard + " ? " + element + " : " + fill;
   std::string name = fresh("t");
   line(vtype + " " + name + ";");
@@ -241,15 +253,15 @@ KernelEmitter::Value KernelEmitter::make_load(const Expr& e, const Point& p) {
 }
 
 // A scalar function as a C++ function of its own: the cell of ops.def with its types.
-std::string KernelEmitter::function_of(Op op, DType result, const std::vector<DType>& inputs,
-                                       bool vector) {
+std::string KernelEmitter::function_of(Op op, DType result,
+                                       const std::vector<DType>& inputs, bool vector) {
   DType operand = op == Op::Select ? inputs[1] : inputs[0];
   std::string name = "op_" + std::string(info(op).text) + "_" + (vector ? "v" : "") +
                      std::string(info(operand).text);
   std::string parameters;
   for (size_t i = 0; i < inputs.size(); ++i)
-    parameters += (i != 0 ? ", " : "") + type(inputs[i], vector) + " " +
-                  static_cast<char>('a' + i);
+    parameters +=
+        (i != 0 ? ", " : "") + type(inputs[i], vector) + " " + static_cast<char>('a' + i);
   std::string cell(info(op).cell);
   std::string body = "T(" + cell + ")";
   if (result == DType::Bool && operand != DType::Bool) body = cell;
@@ -272,8 +284,8 @@ KernelEmitter::Value KernelEmitter::make_map(const Expr& e, const Point& p) {
   }
   std::string arguments;
   for (size_t i = 0; i < values.size(); ++i)
-    arguments += (i != 0 ? ", " : "") +
-                 (vector ? splat(values[i], dtypes[i]) : values[i].name);
+    arguments +=
+        (i != 0 ? ", " : "") + (vector ? splat(values[i], dtypes[i]) : values[i].name);
   std::string call = function_of(e.op, e.dtype, dtypes, vector) + "(" + arguments + ")";
   return {declare(type(e.dtype, vector), call), vector};
 }
@@ -316,7 +328,8 @@ KernelEmitter::Value KernelEmitter::make_position(const Expr& e, const Point& p)
 static std::string cast_text(DType from, DType to, const std::string& x) {
   if (to == DType::Bool) return "to_bool_(" + x + ")";
   if (!is_half(to)) return "convert_<" + compute_type(to) + ">(" + x + ")";
-  std::string narrow = from == DType::F64 ? "odd_float(" + x + ")" : "convert_<f32>(" + x + ")";
+  std::string narrow =
+      from == DType::F64 ? "odd_float(" + x + ")" : "convert_<f32>(" + x + ")";
   return (to == DType::F16 ? "round_f16(" : "round_bf16(") + narrow + ")";
 }
 
@@ -329,11 +342,16 @@ static std::string to_store(DType dtype, const std::string& value) {
 KernelEmitter::Value KernelEmitter::make(ExprId id, const Point& p) {
   const Expr& e = k_.exprs[id];
   switch (e.kind) {
-  case Expr::Kind::Load: return make_load(e, p);
-  case Expr::Kind::Constant: return {literal(e.dtype, e.bits), false};
-  case Expr::Kind::Position: return make_position(e, p);
-  case Expr::Kind::Map: return make_map(e, p);
-  case Expr::Kind::Guard: return make_guard(e, p);
+  case Expr::Kind::Load:
+    return make_load(e, p);
+  case Expr::Kind::Constant:
+    return {literal(e.dtype, e.bits), false};
+  case Expr::Kind::Position:
+    return make_position(e, p);
+  case Expr::Kind::Map:
+    return make_map(e, p);
+  case Expr::Kind::Guard:
+    return make_guard(e, p);
   case Expr::Kind::Local: {
     Point at = project(id, p);
     auto found = locals_.find({e.stage, at});
@@ -400,14 +418,16 @@ void KernelEmitter::find_dependence() {
 
 void KernelEmitter::emit_lane_writes(const Stage& s, const Value& value, const Point& p,
                                      const std::string& condition) {
-  std::string to = "a" + std::to_string(s.argument) + "[" + index_text(s.index, p, true) + "]";
+  std::string to =
+      "a" + std::to_string(s.argument) + "[" + index_text(s.index, p, true) + "]";
   std::string stored = value.vector ? fresh("t") : value.name;
   if (value.vector)
     line("const v" + store_type(s.dtype) + " " + stored + " = " +
          to_store(s.dtype, value.name) + ";");
   std::string element = value.vector ? stored + "[l]" : to_store(s.dtype, stored);
   line("for (iptr l = 0; l < kLanes; ++l)" +
-       (condition.empty() ? "" : " if (" + condition + ")") + " " + to + " = " + element + ";");
+       (condition.empty() ? "" : " if (" + condition + ")") + " " + to + " = " + element +
+       ";");
 }
 
 void KernelEmitter::emit_write(const Stage& s, const Value& value, const Point& p) {
@@ -421,11 +441,12 @@ void KernelEmitter::emit_write(const Stage& s, const Value& value, const Point& 
   std::string count;
   bool partial = !by_lane.empty() && first_lane_count(by_lane, p, count);
   if (!lanes) {
-    line(base + "[" + index_text(s.index, p, false) + "] = " + to_store(s.dtype, value.name) +
-         ";");
+    line(base + "[" + index_text(s.index, p, false) +
+         "] = " + to_store(s.dtype, value.name) + ";");
   } else if (k_.indices.affine_in(s.index, k_.lane_axis, step) && step == 1 &&
              (by_lane.empty() || partial)) {
-    std::string v = splat(value, s.dtype), address = base + " + " + index_text(s.index, p, false);
+    std::string v = splat(value, s.dtype),
+                address = base + " + " + index_text(s.index, p, false);
     if (partial && s.pad_lanes) {
       v = "first_lanes(" + v + ", " + type(s.dtype, true) + "(0), " + count + ")";
       partial = false;

@@ -41,17 +41,19 @@ std::vector<KernelEmitter::Point> KernelEmitter::points() const {
   return out;
 }
 
-// Whether the first (or last) position of an axis is the only one where a condition on lanes
-// can fail.
+// Whether the first (or last) position of an axis is the only one where a condition on
+// lanes can fail.
 bool KernelEmitter::needs_peel(AxisId axis, bool high) const {
-  if (!k_.has_lane_axis || axis == k_.lane_axis || k_.indices.extent(axis) < 2) return false;
+  if (!k_.has_lane_axis || axis == k_.lane_axis || k_.indices.extent(axis) < 2)
+    return false;
   std::vector<Range> rest = narrowed_;
   (high ? rest[axis].high : rest[axis].low) += high ? -1 : 1;
   auto helps = [&](const Bound& b) {
     if (!k_.indices.depends_on(b.index, axis) ||
         !k_.indices.depends_on(b.index, k_.lane_axis))
       return false;
-    Range all = k_.indices.range(b.index, narrowed_), cut = k_.indices.range(b.index, rest);
+    Range all = k_.indices.range(b.index, narrowed_),
+          cut = k_.indices.range(b.index, rest);
     return high ? all.high >= b.high && cut.high < b.high
                 : all.low < b.low && cut.low >= b.low;
   };
@@ -63,7 +65,8 @@ bool KernelEmitter::needs_peel(AxisId axis, bool high) const {
 }
 
 // One outer axis: from `low` to `high`, both C++ text.
-void KernelEmitter::emit_range(size_t depth, const std::string& low, const std::string& high) {
+void KernelEmitter::emit_range(size_t depth, const std::string& low,
+                               const std::string& high) {
   AxisId axis = k_.outer[depth];
   std::string i = "i" + std::to_string(axis);
   size_t slot = 0;
@@ -90,7 +93,8 @@ void KernelEmitter::emit_range(size_t depth, const std::string& low, const std::
   }
   // What a block, or the last block, leaves over.
   std::vector<int64_t> rests = {block % count, (extent % block) % count};
-  if (before.high != extent - 1) rests = {block % count, (before.high + 1) % block % count};
+  if (before.high != extent - 1)
+    rests = {block % count, (before.high + 1) % block % count};
   std::sort(rests.begin(), rests.end());
   rests.erase(std::unique(rests.begin(), rests.end()), rests.end());
   for (int64_t rest : rests) {
@@ -136,8 +140,9 @@ void KernelEmitter::emit_outer(size_t depth) {
     std::string from = low, to = high;
     if (first) from = chunked ? "(" + low + " == 0 ? 1 : " + low + ")" : "1";
     std::string end = std::to_string(extent), before_end = std::to_string(extent - 1);
-    if (last) to = chunked ? "(" + high + " == " + end + " ? " + before_end + " : " + high + ")"
-                           : before_end;
+    if (last)
+      to = chunked ? "(" + high + " == " + end + " ? " + before_end + " : " + high + ")"
+                   : before_end;
     open("for (iptr i" + a + " = " + from + "; i" + a + " < " + to + "; ++i" + a + ")");
     emit_outer(depth + 1);
     close();
@@ -153,7 +158,8 @@ void KernelEmitter::emit_outer(size_t depth) {
 }
 
 // Loops over a stage's own axes; the lane axis is no loop.
-void KernelEmitter::emit_inner(const Stage& s, size_t depth, const std::function<void()>& body) {
+void KernelEmitter::emit_inner(const Stage& s, size_t depth,
+                               const std::function<void()>& body) {
   while (depth < s.inner.size() && (k_.indices.extent(s.inner[depth]) == 1 ||
                                     (k_.has_lane_axis && s.inner[depth] == k_.lane_axis)))
     ++depth;
@@ -200,7 +206,8 @@ std::string KernelEmitter::text() {
   std::string parameters, arguments;
   for (size_t i = 0; i < k_.arguments.size(); ++i) {
     const Argument& a = k_.arguments[i];
-    std::string pointer = std::string(a.written ? "" : "const ") + store_type(a.dtype) + "*";
+    std::string pointer =
+        std::string(a.written ? "" : "const ") + store_type(a.dtype) + "*";
     std::string n = std::to_string(i);
     parameters += pointer + " __restrict a" + n + ", ";
     arguments += "static_cast<" + pointer + ">(buffers[" + n + "]), ";
@@ -212,9 +219,10 @@ std::string KernelEmitter::text() {
     int64_t extent = k_.indices.extent(c.axis), parts = (extent + c.block - 1) / c.block;
     std::string a = std::to_string(c.axis), end = std::to_string(extent);
     std::string part = i == 0 ? rest : "(" + rest + " % " + std::to_string(parts) + ")";
-    line("const iptr low" + a + " = iptr(" + part + ") * " + std::to_string(c.block) + ";");
-    line("const iptr high" + a + " = low" + a + " + " + std::to_string(c.block) + " < " + end +
-         " ? low" + a + " + " + std::to_string(c.block) + " : " + end + ";");
+    line("const iptr low" + a + " = iptr(" + part + ") * " + std::to_string(c.block) +
+         ";");
+    line("const iptr high" + a + " = low" + a + " + " + std::to_string(c.block) + " < " +
+         end + " ? low" + a + " + " + std::to_string(c.block) + " : " + end + ";");
     rest = "(" + rest + " / " + std::to_string(parts) + ")";
   }
   emit_outer(0);
@@ -222,7 +230,8 @@ std::string KernelEmitter::text() {
   std::string functions;
   for (const auto& [name, definition] : functions_) functions += definition;
   return functions + "static __attribute__((noinline)) i32 body(" + parameters +
-         "[[maybe_unused]] void* scratch, [[maybe_unused]] u32 chunk) {\n  i32 bad = 0;\n" +
+         "[[maybe_unused]] void* scratch, [[maybe_unused]] u32 chunk) {\n  i32 bad = "
+         "0;\n" +
          out_ + "  return bad;\n}\n} // namespace kernel\n\n" +
          "extern \"C\" __attribute__((visibility(\"hidden\"))) __INT32_TYPE__\n"
          "svod_kernel(void* const* buffers, void* scratch, __UINT32_TYPE__ chunk) {\n"

@@ -1,5 +1,5 @@
-// Stages: accumulators for every position of the register tile, the loops of the stage, then
-// what becomes of the result.
+// Stages: accumulators for every position of the register tile, the loops of the stage,
+// then what becomes of the result.
 #include "compiler/codegen/kernel_emitter.h"
 #include "compiler/ir/build.h"
 #include "compiler/support/check.h"
@@ -10,15 +10,16 @@
 namespace svod {
 
 namespace {
-// Per reduction: the struct of the prelude that combines, and how the identity is written.
+// Per reduction: the struct of the prelude that combines, and how the identity is
+// written.
 struct ReduceRow {
   Op op;
   const char* combine;
 };
 constexpr ReduceRow kReduceRows[] = {
-    {Op::ReduceSum, "SumOf"},     {Op::ScanSum, "SumOf"},   {Op::ReduceProd, "ProductOf"},
-    {Op::ScanProd, "ProductOf"},  {Op::ReduceMin, "MinOf"}, {Op::ScanMin, "MinOf"},
-    {Op::ReduceMax, "MaxOf"},     {Op::ScanMax, "MaxOf"},   {Op::ArgMin, "MinOf"},
+    {Op::ReduceSum, "SumOf"},    {Op::ScanSum, "SumOf"},   {Op::ReduceProd, "ProductOf"},
+    {Op::ScanProd, "ProductOf"}, {Op::ReduceMin, "MinOf"}, {Op::ScanMin, "MinOf"},
+    {Op::ReduceMax, "MaxOf"},    {Op::ScanMax, "MaxOf"},   {Op::ArgMin, "MinOf"},
     {Op::ArgMax, "MaxOf"},
 };
 } // namespace
@@ -59,7 +60,8 @@ void KernelEmitter::accumulate(const Stage& s, const std::string& acc, const Poi
                v.dtype != DType::F16 && v.dtype != DType::BF16;
   if (fused) {
     Value a = eval(v.inputs[0], p), b = eval(v.inputs[1], p);
-    std::string x = vector ? splat(a, v.dtype) : a.name, y = vector ? splat(b, v.dtype) : b.name;
+    std::string x = vector ? splat(a, v.dtype) : a.name,
+                y = vector ? splat(b, v.dtype) : b.name;
     line(acc + " = ma_(" + x + ", " + y + ", " + acc + ");");
   } else {
     Value value = eval(s.value, p);
@@ -70,20 +72,20 @@ void KernelEmitter::accumulate(const Stage& s, const std::string& acc, const Poi
     } else if (!by_lane.empty()) {
       std::string kept = fresh("t");
       line(type(s.dtype, true) + " " + kept + " = " + x + ";");
-      line("for (iptr l = 0; l < kLanes; ++l) if (!(" + condition(by_lane, p, true) + ")) " +
-           kept + "[l] = " + identity(s.op, s.dtype) + ";");
+      line("for (iptr l = 0; l < kLanes; ++l) if (!(" + condition(by_lane, p, true) +
+           ")) " + kept + "[l] = " + identity(s.op, s.dtype) + ";");
       x = kept;
     }
-    line(acc + " = " + combine_of(s.op) + "::of<" + type(s.dtype, vector) + ">(" + acc + ", " +
-         x + ");");
+    line(acc + " = " + combine_of(s.op) + "::of<" + type(s.dtype, vector) + ">(" + acc +
+         ", " + x + ");");
   }
   if (!guard.empty()) close();
 }
 
 void KernelEmitter::emit_reduce(uint32_t number) {
   const Stage& s = k_.stages[number];
-  bool lane_inside = k_.has_lane_axis &&
-                     std::find(s.inner.begin(), s.inner.end(), k_.lane_axis) != s.inner.end();
+  bool lane_inside = k_.has_lane_axis && std::find(s.inner.begin(), s.inner.end(),
+                                                   k_.lane_axis) != s.inner.end();
   bool vector = lane_inside || on_lanes(s.value);
   std::vector<Point> all = points();
   std::vector<std::string> names;
@@ -121,9 +123,9 @@ void KernelEmitter::emit_arg_reduce(uint32_t number) {
       if (!guard.empty()) open("if (" + guard + ")");
       Value value = eval(s.value, p);
       std::string wins = fresh("t");
-      line("const " + type(DType::Bool, vector) + " " + wins + " = beats(" + value.name + ", " +
-           best + ", " + (greater ? "true" : "false") + ", " + (s.flag ? "true" : "false") +
-           ");");
+      line("const " + type(DType::Bool, vector) + " " + wins + " = beats(" + value.name +
+           ", " + best + ", " + (greater ? "true" : "false") + ", " +
+           (s.flag ? "true" : "false") + ");");
       line(best + " = pick(" + wins + ", " + value.name + ", " + best + ");");
       line(at + " = pick(" + wins + ", " + type(DType::I64, vector) + "(i64(" +
            index_text(s.position, p, false) + ")), " + at + ");");
@@ -142,15 +144,15 @@ void KernelEmitter::emit_scan(uint32_t number) {
          identity(s.op, s.dtype) + ");");
     emit_inner(s, 0, [&] {
       Value value = eval(s.value, p);
-      line(acc + " = " + combine_of(s.op) + "::of<" + type(s.dtype, vector) + ">(" + acc + ", " +
-           value.name + ");");
+      line(acc + " = " + combine_of(s.op) + "::of<" + type(s.dtype, vector) + ">(" + acc +
+           ", " + value.name + ");");
       emit_write(s, {acc, vector}, p);
     });
   }
 }
 
-// Stable bottom-up merge sort of positions by value; NaN last. Scratch holds the values and
-// two lists of positions.
+// Stable bottom-up merge sort of positions by value; NaN last. Scratch holds the values
+// and two lists of positions.
 void KernelEmitter::emit_sort(uint32_t number) {
   const Stage& s = k_.stages[number];
   Point p(counts_.size(), 0);
@@ -195,14 +197,17 @@ void KernelEmitter::emit_stage(uint32_t number) {
   case StageKind::Reduce:
     if (s.op == Op::ArgMin || s.op == Op::ArgMax) return emit_arg_reduce(number);
     return emit_reduce(number);
-  case StageKind::Scan: return emit_scan(number);
-  case StageKind::Sort: return emit_sort(number);
+  case StageKind::Scan:
+    return emit_scan(number);
+  case StageKind::Sort:
+    return emit_sort(number);
   case StageKind::Store:
     emit_inner(s, 0, [&] {
       for (const Point& p : points()) emit_write(s, eval(s.value, p), p);
     });
     return;
-  case StageKind::Scatter: break;
+  case StageKind::Scatter:
+    break;
   }
   emit_inner(s, 0, [&] {
     Point p(counts_.size(), 0);
@@ -210,12 +215,13 @@ void KernelEmitter::emit_stage(uint32_t number) {
     static const char* combines[] = {"", "SumOf", "ProductOf", "MinOf", "MaxOf"};
     if (s.combiner != 0) {
       std::string t = type(s.dtype, false);
-      std::string at = "a" + std::to_string(s.argument) + "[" + index_text(s.index, p, false) + "]";
+      std::string at =
+          "a" + std::to_string(s.argument) + "[" + index_text(s.index, p, false) + "]";
       std::string old = s.dtype == DType::F16    ? "f16_to_float(" + at + ")"
                         : s.dtype == DType::BF16 ? "bf16_to_float(" + at + ")"
                                                  : at;
-      value.name = declare(t, std::string(combines[s.combiner]) + "::of<" + t + ">(" + old +
-                                  ", " + value.name + ")");
+      value.name = declare(t, std::string(combines[s.combiner]) + "::of<" + t + ">(" +
+                                  old + ", " + value.name + ")");
     }
     emit_write(s, value, p);
   });

@@ -53,19 +53,23 @@ private:
   Value make_guard(const Expr& e, const Point& p);
   Value make_position(const Expr& e, const Point& p);
   std::string splat(const Value& v, DType dtype) const;
-  std::string function_of(Op op, DType result, const std::vector<DType>& inputs, bool vector);
+  std::string function_of(Op op, DType result, const std::vector<DType>& inputs,
+                          bool vector);
   std::string index_text(const Index& index, const Point& p, bool lanewise);
   std::string term_text(const Term& t, const Point& p, bool lanewise);
   bool holds(const Bound& b, const Point& p) const;
   std::string condition(const std::vector<Bound>& bounds, const Point& p, bool lanewise);
   // When the bounds cut the vector after some first lanes: their number as text.
-  bool first_lane_count(const std::vector<Bound>& bounds, const Point& p, std::string& count);
+  bool first_lane_count(const std::vector<Bound>& bounds, const Point& p,
+                        std::string& count);
   void split_bounds(const std::vector<Bound>& bounds, const Point& p,
                     std::vector<Bound>& uniform, std::vector<Bound>& by_lane) const;
   std::vector<Range> ranges_at(const Point& p) const;
   Point project(ExprId id, const Point& p) const;
   bool depends(ExprId id, AxisId axis) const { return dependence_[id][axis]; }
-  bool on_lanes(ExprId id) const { return k_.has_lane_axis && dependence_[id][k_.lane_axis]; }
+  bool on_lanes(ExprId id) const {
+    return k_.has_lane_axis && dependence_[id][k_.lane_axis];
+  }
   bool lane_dependent(const Index& index) const;
   void find_dependence();
   std::string fresh(const char* prefix) { return prefix + std::to_string(next_++); }

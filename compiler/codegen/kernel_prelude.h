@@ -1,5 +1,6 @@
-// What emitted kernels start with, after the scalar functions: vectors of kLanes elements,
-// loads and stores, reductions across lanes. Text for Clang only; kLanes is defined before it.
+// What emitted kernels start with, after the scalar functions: vectors of kLanes
+// elements, loads and stores, reductions across lanes. Text for Clang only; kLanes is
+// defined before it.
 namespace kernel {
 using namespace scalar;
 typedef float f32;
@@ -56,7 +57,9 @@ SVOD_INLINE iptr floor_mod(iptr a, iptr b) {
   return rest < 0 ? rest + b : rest;
 }
 template <class F> SVOD_INLINE F round_f16(F x) { return f16_to_float(float_to_f16(x)); }
-template <class F> SVOD_INLINE F round_bf16(F x) { return bf16_to_float(float_to_bf16(x)); }
+template <class F> SVOD_INLINE F round_bf16(F x) {
+  return bf16_to_float(float_to_bf16(x));
+}
 
 // Lanes combined in a fixed tree: halves, quarters, ...
 struct SumOf {

@@ -50,7 +50,8 @@ namespace {
 
 class Assigner {
 public:
-  Assigner(const Graph& graph, const Grouping& grouping, const LayoutHints& hints, int lanes)
+  Assigner(const Graph& graph, const Grouping& grouping, const LayoutHints& hints,
+           int lanes)
       : g(graph), grouping_(grouping), hints_(hints), lanes_(lanes) {}
   std::map<NodeId, Layout> run();
 
@@ -79,7 +80,8 @@ bool Assigner::convolution_prefers(const Group& group) const {
     if (g[group.base].shape[i] > 1) last = static_cast<int64_t>(i);
   bool first_known = grouping_.known[g[product].inputs[0]];
   Factor weight = factor_of(g, product, first_known ? 0 : 1);
-  bool spatial = std::any_of(shape.begin() + 2, shape.end(), [](int64_t e) { return e > 1; });
+  bool spatial =
+      std::any_of(shape.begin() + 2, shape.end(), [](int64_t e) { return e > 1; });
   return spatial && !weight.varies_along(last);
 }
 
@@ -107,7 +109,8 @@ bool Assigner::follows_blocked(NodeId root) const {
 bool Assigner::prefers_blocked(const Group& group) const {
   const Shape& shape = g[group.root].shape;
   if (shape.size() < 3 || shape[1] * 2 < lanes_) return false;
-  if (group.base != kNoNode && group.base != group.target && is_contraction(g, group.base))
+  if (group.base != kNoNode && group.base != group.target &&
+      is_contraction(g, group.base))
     return convolution_prefers(group);
   OpClass c = info(g[group.root].op).op_class;
   if (c == OpClass::Scan || c == OpClass::Order || g[group.root].op == Op::Scatter)
@@ -127,14 +130,16 @@ bool Assigner::concat_prefers(NodeId n) const {
     bool prefers = own != group_of_.end() && !grouping_.stored[part]
                        ? prefers_blocked(*own->second)
                        : out_.count(part) != 0 && out_.at(part).block_axis == 1;
-    if (!grouping_.stored[part] && own == group_of_.end()) prefers = follows_blocked(part);
+    if (!grouping_.stored[part] && own == group_of_.end())
+      prefers = follows_blocked(part);
     total += element_count(g[part].shape);
     if (prefers) blocked += element_count(g[part].shape);
   }
   return blocked * 2 > total;
 }
 
-// A stored value that is read through a zero pad gets a border as wide as the widest of them.
+// A stored value that is read through a zero pad gets a border as wide as the widest of
+// them.
 void Assigner::add_borders() {
   std::set<NodeId> fixed;
   for (const GraphOutput& o : g.outputs()) fixed.insert(o.node);
@@ -175,8 +180,9 @@ std::map<NodeId, Layout> Assigner::run() {
     } else if (free) {
       auto group = group_of_.find(n);
       bool is_concat = g[n].op == Op::Concat;
-      bool wants = is_concat ? concat_prefers(n)
-                             : group != group_of_.end() && prefers_blocked(*group->second);
+      bool wants = is_concat
+                       ? concat_prefers(n)
+                       : group != group_of_.end() && prefers_blocked(*group->second);
       if (wants) layout = blocked(rank, 1, lanes_);
     }
     out_[n] = std::move(layout);

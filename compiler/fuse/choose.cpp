@@ -1,6 +1,6 @@
-// Choices by counting: each candidate is charged for the instructions it would execute. One
-// vector of lanes costs one load when its elements are neighbours (or one weight that packing
-// will make neighbours) and as many as it has lanes when they are not.
+// Choices by counting: each candidate is charged for the instructions it would execute.
+// One vector of lanes costs one load when its elements are neighbours (or one weight that
+// packing will make neighbours) and as many as it has lanes when they are not.
 #include "compiler/fuse/choose.h"
 
 #include <algorithm>
@@ -41,10 +41,11 @@ static bool contains(const std::vector<AxisId>& axes, AxisId axis) {
 }
 
 // Instructions for one vector of lanes along `axis`.
-static double vector_load_cost(const Kernel& k, const Expr& load, AxisId axis, int lanes) {
+static double vector_load_cost(const Kernel& k, const Expr& load, AxisId axis,
+                               int lanes) {
   int64_t stride = 0;
-  bool affine = k.indices.affine_in(load.index, axis, stride) &&
-                !k.indices.has_dynamic(load.index);
+  bool affine =
+      k.indices.affine_in(load.index, axis, stride) && !k.indices.has_dynamic(load.index);
   bool guarded = false;
   for (const Bound& b : load.bounds) guarded |= k.indices.depends_on(b.index, axis);
   bool weight = k.arguments[load.argument].kind == Argument::Kind::Packed;
@@ -114,7 +115,8 @@ std::optional<Dim> choose_lane(const Lowered& lowered, int lanes) {
 }
 
 // The axes a packed weight is stored along, outermost first.
-static std::vector<AxisId> packed_axes(const Kernel& k, const Stage& s, const Expr& load) {
+static std::vector<AxisId> packed_axes(const Kernel& k, const Stage& s,
+                                       const Expr& load) {
   std::vector<bool> used(k.indices.axis_count());
   k.indices.collect_axes(load.index, used);
   for (const Bound& b : load.bounds) k.indices.collect_axes(b.index, used);
@@ -142,8 +144,8 @@ static int64_t coefficient(const IndexPool& pool, const Index& index, AxisId axi
   return out;
 }
 
-// Drops a reduction's condition when the weight factor is zero there anyway: the other factor
-// reads padding lanes, which hold zeros.
+// Drops a reduction's condition when the weight factor is zero there anyway: the other
+// factor reads padding lanes, which hold zeros.
 static void drop_covered_domain(Kernel& k, Stage& s, ExprId weight,
                                 const std::vector<Bound>& bounds) {
   const Expr& v = k.exprs[s.value];
@@ -175,7 +177,8 @@ static void pack_load(Kernel& k, Stage& s, ExprId id, std::vector<PackedWeight>&
   if (element_count(p.extents) > 2 * dense.extents[0] + 64 * k.lanes) return;
   for (const Bound& b : load.bounds) {
     PackedWeight::Limit limit{b.index.constant, b.low, b.high, {}};
-    for (AxisId a : axes) limit.coefficients.push_back(coefficient(k.indices, b.index, a));
+    for (AxisId a : axes)
+      limit.coefficients.push_back(coefficient(k.indices, b.index, a));
     p.limits.push_back(std::move(limit));
   }
   auto found = std::find(packed.begin(), packed.end(), p);
@@ -222,8 +225,8 @@ void pack_weights(Kernel& k, std::vector<PackedWeight>& packed) {
   drop_unused_arguments(k);
 }
 
-// Inner axes run with the smallest activation stride innermost, so that neighbouring steps
-// read neighbouring memory.
+// Inner axes run with the smallest activation stride innermost, so that neighbouring
+// steps read neighbouring memory.
 static void order_inner(Kernel& k, Stage& s) {
   bool reorder = s.kind == StageKind::Reduce && s.op != Op::ArgMin && s.op != Op::ArgMax;
   if (!reorder || s.inner.size() < 2) return;
@@ -259,7 +262,9 @@ void order_loops(Kernel& k, const std::vector<PackedWeight>& packed) {
   }
   if (weight_bytes <= kResidentWeights) return;
   std::stable_sort(k.outer.begin(), k.outer.end(), [&](AxisId a, AxisId b) {
-    auto place = [&](AxisId axis) { return weight[axis] && data[axis] ? 0 : weight[axis] ? 1 : 2; };
+    auto place = [&](AxisId axis) {
+      return weight[axis] && data[axis] ? 0 : weight[axis] ? 1 : 2;
+    };
     return place(a) < place(b);
   });
 }
@@ -278,7 +283,8 @@ static void count_work(Kernel& k, const std::vector<PackedWeight>& packed,
   k.flops = static_cast<int64_t>(flops);
   k.bytes = 0;
   for (const Argument& a : k.arguments)
-    k.bytes += a.kind == Argument::Kind::Packed ? packed[a.id].bytes() : buffers[a.id].bytes();
+    k.bytes +=
+        a.kind == Argument::Kind::Packed ? packed[a.id].bytes() : buffers[a.id].bytes();
 }
 
 // About 30 us of work on one core; fewer chunks than this leave a core idle, more cost
@@ -303,7 +309,8 @@ void choose_chunks(Kernel& k, const std::vector<PackedWeight>& packed,
     if (s.kind == StageKind::Scatter) wanted = 1;
   for (AxisId axis : k.outer) {
     int64_t have = k.chunk_count(), extent = k.indices.extent(axis);
-    if (have >= wanted || (k.has_lane_axis && axis == k.lane_axis) || extent == 1) continue;
+    if (have >= wanted || (k.has_lane_axis && axis == k.lane_axis) || extent == 1)
+      continue;
     int64_t parts = std::min(extent, (wanted + have - 1) / have);
     k.chunks.push_back({axis, pick_block(extent, parts)});
   }

@@ -1,13 +1,13 @@
-// How a kernel is executed: which axis is the vector, in which order loops run, how the outer
-// loops are cut into parallel chunks, and in which order weights are laid out.
+// How a kernel is executed: which axis is the vector, in which order loops run, how the
+// outer loops are cut into parallel chunks, and in which order weights are laid out.
 #pragma once
 
 #include "compiler/fuse/lower.h"
 
 namespace svod {
 
-// The axis to vectorise by `lanes`, as the dimension whose innermost axis it is or becomes;
-// nothing when scalar code is as good.
+// The axis to vectorise by `lanes`, as the dimension whose innermost axis it is or
+// becomes; nothing when scalar code is as good.
 std::optional<Dim> choose_lane(const Lowered& lowered, int lanes);
 
 // Replaces dense weights by weights in the order the kernel reads them.
@@ -30,8 +30,8 @@ struct Tile {
   }
 };
 
-// The register tile of one CPU level: as many accumulators as its registers hold, shaped for
-// the fewest loads per multiply-add.
+// The register tile of one CPU level: as many accumulators as its registers hold, shaped
+// for the fewest loads per multiply-add.
 Tile choose_tile(const Kernel& kernel, const Level& level);
 
 // Loads below an expression, each once. Locals end the walk.

@@ -1,6 +1,7 @@
-// The register tile. Accumulators, the vectors they are fed with and one broadcast have to fit
-// the register file: MR*NV + NV + 1 <= 32 for AVX-512. Within that, the tile with the fewest
-// loads per multiply-add wins; below eight accumulators the FMA pipeline runs dry.
+// The register tile. Accumulators, the vectors they are fed with and one broadcast have
+// to fit the register file: MR*NV + NV + 1 <= 32 for AVX-512. Within that, the tile with
+// the fewest loads per multiply-add wins; below eight accumulators the FMA pipeline runs
+// dry.
 #include "compiler/fuse/choose.h"
 
 #include <algorithm>
@@ -59,12 +60,13 @@ static void search(const std::vector<Candidate>& candidates,
   }
   int points = 1;
   for (size_t i = 0; i < next; ++i) points *= counts[i];
-  int limit = used_axes >= 2 ? 1 : static_cast<int>(std::min<int64_t>(
-                                       16, candidates[next].extent));
+  int limit = used_axes >= 2
+                  ? 1
+                  : static_cast<int>(std::min<int64_t>(16, candidates[next].extent));
   for (int n = 1; n <= limit && n * points <= registers; ++n) {
     counts[next] = n;
-    search(candidates, loads, next + 1, used_axes + (n > 1), counts, registers, per_vector,
-           best, choice);
+    search(candidates, loads, next + 1, used_axes + (n > 1), counts, registers,
+           per_vector, best, choice);
   }
   counts[next] = 1;
 }
@@ -82,8 +84,7 @@ Tile choose_tile(const Kernel& k, const Level& level) {
   for (AxisId a : k.outer)
     if (k.indices.extent(a) > 1 && !(k.has_lane_axis && a == k.lane_axis))
       candidates.push_back({a, k.indices.extent(a)});
-  if (candidates.size() > 4)
-    candidates.erase(candidates.begin(), candidates.end() - 4);
+  if (candidates.size() > 4) candidates.erase(candidates.begin(), candidates.end() - 4);
   std::vector<LoadUse> loads;
   for (ExprId id : loads_below(k, s.value)) {
     const Expr& e = k.exprs[id];
@@ -94,8 +95,9 @@ Tile choose_tile(const Kernel& k, const Level& level) {
     for (const Candidate& c : candidates) use.axes.push_back(used[c.axis]);
     loads.push_back(std::move(use));
   }
-  int lane_bits = byte_size(s.dtype == DType::F16 || s.dtype == DType::BF16 ? DType::F32
-                                                                             : s.dtype) * 8;
+  int lane_bits =
+      byte_size(s.dtype == DType::F16 || s.dtype == DType::BF16 ? DType::F32 : s.dtype) *
+      8;
   int per_vector = std::max(1, k.lanes * lane_bits / level.register_bits);
   std::vector<int> counts(candidates.size(), 1), choice = counts;
   double best = 1e300;

@@ -1,7 +1,7 @@
-// The first fusion: one cut by rule, then a few rounds in which kernels that would read badly
-// ask for a value to be stored in a better order. Every decision is in the data of the result
-// (layouts, stages, splits, chunks), so a search can replace the rules without touching what
-// follows.
+// The first fusion: one cut by rule, then a few rounds in which kernels that would read
+// badly ask for a value to be stored in a better order. Every decision is in the data of
+// the result (layouts, stages, splits, chunks), so a search can replace the rules without
+// touching what follows.
 #include "compiler/fuse/fuse.h"
 
 #include "compiler/fuse/assign_layouts.h"
@@ -57,8 +57,8 @@ void Fuser::make_buffers() {
         static_cast<int32_t>(i));
 }
 
-// Cuts the innermost axis, of the given extent, into vectors. An inner axis is a whole number
-// of them (choose_lane sees to it); an only axis may run over its end.
+// Cuts the innermost axis, of the given extent, into vectors. An inner axis is a whole
+// number of them (choose_lane sees to it); an only axis may run over its end.
 static void split_lanes(std::vector<int64_t>& inner, int64_t extent, int64_t lanes) {
   if (extent == lanes && !inner.empty()) return;
   if (!inner.empty()) inner.back() = extent / lanes;
@@ -92,8 +92,8 @@ Kernel Fuser::make_kernel(const Group& group) {
   return std::move(lowered.kernel);
 }
 
-// A contraction that reads the model's input through a pad gets a padded copy: guards on every
-// broadcast would cost more than the copy.
+// A contraction that reads the model's input through a pad gets a padded copy: guards on
+// every broadcast would cost more than the copy.
 bool Fuser::wish_padded_inputs() {
   bool grew = false;
   std::set<NodeId> outputs;
@@ -114,7 +114,8 @@ bool Fuser::wish_padded_inputs() {
   return grew;
 }
 
-// An operand whose elements are far apart along the lanes is stored with that axis innermost.
+// An operand whose elements are far apart along the lanes is stored with that axis
+// innermost.
 bool Fuser::wish_for(const Group& group, const Kernel& k) {
   if (group.base == kNoNode || !is_contraction(g, group.base) || !k.has_lane_axis)
     return false;
@@ -125,7 +126,8 @@ bool Fuser::wish_for(const Group& group, const Kernel& k) {
       const Expr& load = k.exprs[id];
       if (k.arguments[load.argument].kind != Argument::Kind::Buffer) continue;
       int64_t stride = 0;
-      if (k.indices.affine_in(load.index, k.lane_axis, stride) && stride >= 0 && stride <= 1)
+      if (k.indices.affine_in(load.index, k.lane_axis, stride) && stride >= 0 &&
+          stride <= 1)
         continue;
       Factor f = factor_of(g, g[group.base].inputs[0], i);
       if (grouping_.known[f.node] || g[f.node].op == Op::Input) continue;
@@ -137,8 +139,9 @@ bool Fuser::wish_for(const Group& group, const Kernel& k) {
       Factor other = factor_of(g, g[group.base].inputs[0], 1 - i);
       for (size_t axis = 0; axis < f.domain_axis.size(); ++axis) {
         int64_t d = f.domain_axis[axis];
-        bool is_reduced = d >= 0 && std::find(reduce.payload.begin(), reduce.payload.end(),
-                                              d) != reduce.payload.end();
+        bool is_reduced =
+            d >= 0 && std::find(reduce.payload.begin(), reduce.payload.end(), d) !=
+                          reduce.payload.end();
         auto& list = is_reduced ? reduced : d < 0 || other.varies_along(d) ? batch : kept;
         list.push_back(static_cast<int64_t>(axis));
       }

@@ -1,5 +1,5 @@
-// Graph -> FusedGraph: which values share a kernel, how stored values lie in memory, and how
-// each kernel's loops run.
+// Graph -> FusedGraph: which values share a kernel, how stored values lie in memory, and
+// how each kernel's loops run.
 #pragma once
 
 #include "compiler/fuse/fused_graph.h"

@@ -1,7 +1,7 @@
-// Lowering walks from the root down with the index of the wanted element, one Index per axis.
-// A view rewrites the index; a map asks its inputs at the same index; a stored value becomes a
-// load. Conditions of pads on the way are kept with every load below them, so that memory
-// outside a tensor is never touched.
+// Lowering walks from the root down with the index of the wanted element, one Index per
+// axis. A view rewrites the index; a map asks its inputs at the same index; a stored
+// value becomes a load. Conditions of pads on the way are kept with every load below
+// them, so that memory outside a tensor is never touched.
 #include "compiler/fuse/lower.h"
 
 #include "compiler/ir/build.h"
@@ -61,7 +61,8 @@ private:
 
 Index Lowering::make_dim(Dim dim, int64_t extent) {
   std::vector<int64_t> inner;
-  if (auto found = spec_.splits.find(dim); found != spec_.splits.end()) inner = found->second;
+  if (auto found = spec_.splits.find(dim); found != spec_.splits.end())
+    inner = found->second;
   int64_t product = 1;
   for (int64_t f : inner) product *= f;
   std::vector<int64_t> extents = {(extent + product - 1) / product};
@@ -101,7 +102,8 @@ static Bound normal_bound(const IndexPool& pool, Bound b) {
   return normal_bound(pool, {t.of, 0, b.high * t.divisor});
 }
 
-// Conditions for positions that lie in the shape: an axis split with a remainder runs over.
+// Conditions for positions that lie in the shape: an axis split with a remainder runs
+// over.
 std::vector<Bound> Lowering::overflow(const At& at, const Shape& shape) const {
   std::vector<Bound> bounds;
   for (size_t i = 0; i < at.size(); ++i) {
@@ -175,7 +177,8 @@ void Lowering::note_node(NodeId n) {
 ExprId Lowering::value(NodeId n, const At& at) {
   auto key = std::make_tuple(n, at, conditions_);
   if (auto found = memo_.find(key); found != memo_.end()) return found->second;
-  ExprId id = s_.grouping.stored[n] && n != group_.root ? load_stored(n, at) : compute(n, at);
+  ExprId id =
+      s_.grouping.stored[n] && n != group_.root ? load_stored(n, at) : compute(n, at);
   memo_.emplace(std::move(key), id);
   return id;
 }
@@ -203,11 +206,18 @@ ExprId Lowering::compute(NodeId n, const At& at) {
     e.kind = Expr::Kind::Position;
     e.index = at[node.payload[0]];
     break;
-  case Op::Concat: return concat(n, at);
-  case Op::Gather: return gather(n, at);
-  case Op::Cast: e.kind = Expr::Kind::Cast; break;
-  case Op::Bitcast: e.kind = Expr::Kind::Bitcast; break;
-  default: SVOD_CHECK(is_map(node.op)) << "cannot inline " << info(node.op).text;
+  case Op::Concat:
+    return concat(n, at);
+  case Op::Gather:
+    return gather(n, at);
+  case Op::Cast:
+    e.kind = Expr::Kind::Cast;
+    break;
+  case Op::Bitcast:
+    e.kind = Expr::Kind::Bitcast;
+    break;
+  default:
+    SVOD_CHECK(is_map(node.op)) << "cannot inline " << info(node.op).text;
   }
   for (NodeId in : node.inputs) e.inputs.push_back(value(in, at));
   if (e.kind != Expr::Kind::Map) e.op = Op::Add;
@@ -222,7 +232,9 @@ ExprId Lowering::view(NodeId n, const At& at) {
   const Shape& shape = g[in].shape;
   At inner(shape.size());
   switch (node.op) {
-  case Op::Reshape: inner = reshape_at(pool(), at, node.shape, shape); break;
+  case Op::Reshape:
+    inner = reshape_at(pool(), at, node.shape, shape);
+    break;
   case Op::Permute:
     for (size_t i = 0; i < at.size(); ++i) inner[node.payload[i]] = at[i];
     break;
@@ -233,7 +245,8 @@ ExprId Lowering::view(NodeId n, const At& at) {
   case Op::Slice:
     for (size_t i = 0; i < at.size(); ++i) {
       Index start = IndexPool::constant(node.payload[i]);
-      inner[i] = IndexPool::add(start, IndexPool::scale(at[i], node.payload[at.size() + i]));
+      inner[i] =
+          IndexPool::add(start, IndexPool::scale(at[i], node.payload[at.size() + i]));
     }
     break;
   case Op::Window: {
@@ -243,14 +256,16 @@ ExprId Lowering::view(NodeId n, const At& at) {
                                  IndexPool::scale(at.back(), dilation));
     break;
   }
-  case Op::Pad: return pad(n, at);
-  default: SVOD_CHECK(false) << "no view: " << info(node.op).text;
+  case Op::Pad:
+    return pad(n, at);
+  default:
+    SVOD_CHECK(false) << "no view: " << info(node.op).text;
   }
   return value(in, inner);
 }
 
-// Position in `from` as position in `to`, group by group of axes with equal products, so that
-// axes that stay apart never meet in one quotient.
+// Position in `from` as position in `to`, group by group of axes with equal products, so
+// that axes that stay apart never meet in one quotient.
 static At reshape_at(IndexPool& pool, const At& at, const Shape& from, const Shape& to) {
   At out(to.size());
   if (element_count(from) == 0) return out;
@@ -381,8 +396,8 @@ void Lowering::reduce_stage(NodeId n, const At& input_at, std::vector<AxisId> in
 ExprId Lowering::reduce(NodeId n, const At& at) {
   const Node& node = g[n];
   bool arg = node.op == Op::ArgMin || node.op == Op::ArgMax;
-  std::vector<int64_t> axes(node.payload.begin(), arg ? node.payload.begin() + 1
-                                                      : node.payload.end());
+  std::vector<int64_t> axes(node.payload.begin(),
+                            arg ? node.payload.begin() + 1 : node.payload.end());
   auto key = std::make_pair(n, at);
   auto found = stage_of_.find(key);
   if (found == stage_of_.end()) {
@@ -400,8 +415,7 @@ ExprId Lowering::reduce(NodeId n, const At& at) {
       for (AxisId a : out_.axes.at(dim)) inner.push_back(a);
       Range r = pool().range(input_at[axis]);
       if (r.high >= domain_shape[axis])
-        domain.push_back(
-            normal_bound(pool(), {input_at[axis], 0, domain_shape[axis]}));
+        domain.push_back(normal_bound(pool(), {input_at[axis], 0, domain_shape[axis]}));
       position = input_at[axis];
     }
     reduce_stage(n, input_at, std::move(inner), std::move(domain), std::move(position));
@@ -490,8 +504,8 @@ void Lowering::lower_special(NodeId root) {
 Lowered Lowering::run() {
   NodeId root = group_.root;
   root_at_ = make_dims(root, g[root].shape);
-  bool special = info(g[root].op).op_class == OpClass::Scan || g[root].op == Op::ArgSort ||
-                 g[root].op == Op::Scatter;
+  bool special = info(g[root].op).op_class == OpClass::Scan ||
+                 g[root].op == Op::ArgSort || g[root].op == Op::Scatter;
   bool own = special && group_.target == root;
   std::set<int64_t> rows(group_.row_axes.begin(), group_.row_axes.end());
   if (group_.rows.empty()) rows.clear();
@@ -545,7 +559,9 @@ Kernel lower_border(BufferId id, const Buffer& buffer) {
         // Earlier axes' borders are already written: stay inside them.
         bool earlier = i < static_cast<int64_t>(axis);
         int64_t from = is_side ? start : earlier ? 0 : there.low;
-        int64_t count = is_side ? extent : earlier ? buffer.shape[i] : there.high - from + 1;
+        int64_t count = is_side   ? extent
+                        : earlier ? buffer.shape[i]
+                                  : there.high - from + 1;
         if (earlier && i == layout.block_axis) count = there.high + 1;
         AxisId a = kernel.indices.add_axis(i == layout.block_axis ? count / layout.block
                                                                   : count);
@@ -580,7 +596,8 @@ static std::vector<const Index*> all_indices(const Kernel& kernel) {
   return all;
 }
 
-std::set<int64_t> find_merges(const Group& group, const Lowered& lowered, const Shape& shape) {
+std::set<int64_t> find_merges(const Group& group, const Lowered& lowered,
+                              const Shape& shape) {
   const Kernel& kernel = lowered.kernel;
   std::set<int64_t> merged;
   auto is_row = [&](int64_t axis) {

@@ -1,5 +1,5 @@
-// From a group of graph nodes to a kernel: views become index arithmetic, maps expressions,
-// reductions stages.
+// From a group of graph nodes to a kernel: views become index arithmetic, maps
+// expressions, reductions stages.
 #pragma once
 
 #include "compiler/fuse/group.h"
@@ -20,7 +20,7 @@ struct Dim {
 struct LowerSpec {
   std::map<Dim, std::vector<int64_t>> splits;
   std::set<int64_t> merged; // root axes looped over together with the next one
-  std::optional<Dim> lane; // its innermost axis is the lane axis
+  std::optional<Dim> lane;  // its innermost axis is the lane axis
 };
 
 // What lowering sees of the rest of the fused graph.
@@ -43,12 +43,13 @@ Lowered lower(const Group& group, const LowerSpec& spec, Stored& stored);
 // Writes zeros to the border of a buffer.
 Kernel lower_border(BufferId id, const Buffer& buffer);
 
-// Adjacent root axes that every access crosses as one: looping over them together makes long
-// vectors of short rows.
-std::set<int64_t> find_merges(const Group& group, const Lowered& lowered, const Shape& shape);
+// Adjacent root axes that every access crosses as one: looping over them together makes
+// long vectors of short rows.
+std::set<int64_t> find_merges(const Group& group, const Lowered& lowered,
+                              const Shape& shape);
 
-// One more split that turns quotients and remainders of a single axis into plain axes; false
-// when there is none left.
+// One more split that turns quotients and remainders of a single axis into plain axes;
+// false when there is none left.
 bool refine_splits(const Lowered& lowered, LowerSpec& spec, int64_t block);
 
 } // namespace svod

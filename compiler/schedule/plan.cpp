@@ -1,5 +1,5 @@
-// Turns kernels into steps: equal kernels become one program, buffers become slots, temporaries
-// get their place in the arena from their first and last step.
+// Turns kernels into steps: equal kernels become one program, buffers become slots,
+// temporaries get their place in the arena from their first and last step.
 #include "compiler/schedule/plan_memory.h"
 #include "compiler/schedule/schedule.h"
 
@@ -25,7 +25,8 @@ private:
   void add_output_copies();
   void place_weights();
   void place_temporaries();
-  void insert_lifetimes(const std::vector<Lifetime>& lives, const std::vector<SlotId>& slots);
+  void insert_lifetimes(const std::vector<Lifetime>& lives,
+                        const std::vector<SlotId>& slots);
 
   FusedGraph f_;
   Schedule out_;
@@ -41,14 +42,15 @@ std::string normal_text(Kernel kernel) {
 }
 
 uint32_t Planner::program_of(const Kernel& kernel) {
-  auto [found, fresh] = programs_.emplace(normal_text(kernel),
-                                          static_cast<uint32_t>(out_.programs.size()));
+  auto [found, fresh] =
+      programs_.emplace(normal_text(kernel), static_cast<uint32_t>(out_.programs.size()));
   if (fresh) out_.programs.push_back(kernel);
   return found->second;
 }
 
 SlotId Planner::buffer_slot(BufferId id) {
-  if (auto found = buffer_slots_.find(id); found != buffer_slots_.end()) return found->second;
+  if (auto found = buffer_slots_.find(id); found != buffer_slots_.end())
+    return found->second;
   const Buffer& b = f_.buffers[id];
   Slot slot;
   slot.bytes = static_cast<uint64_t>(b.bytes());
@@ -62,7 +64,8 @@ SlotId Planner::buffer_slot(BufferId id) {
 }
 
 SlotId Planner::weight_slot(PackedId id) {
-  if (auto found = weight_slots_.find(id); found != weight_slots_.end()) return found->second;
+  if (auto found = weight_slots_.find(id); found != weight_slots_.end())
+    return found->second;
   Slot slot;
   slot.slot_class = SlotClass::Weight;
   slot.bytes = static_cast<uint64_t>(f_.packed[id].bytes());
@@ -85,11 +88,13 @@ void Planner::add_launch(const Kernel& kernel) {
   std::sort(step.sources.begin(), step.sources.end());
   step.sources.erase(std::unique(step.sources.begin(), step.sources.end()),
                      step.sources.end());
-  out_.scratch_bytes = std::max(out_.scratch_bytes, static_cast<uint64_t>(kernel.scratch_bytes));
+  out_.scratch_bytes =
+      std::max(out_.scratch_bytes, static_cast<uint64_t>(kernel.scratch_bytes));
   out_.steps.push_back(std::move(step));
 }
 
-// A value that leaves twice, or an input that is an output too, is copied to its other places.
+// A value that leaves twice, or an input that is an output too, is copied to its other
+// places.
 void Planner::add_output_copies() {
   for (BufferId id = 0; id < f_.buffers.size(); ++id) {
     const Buffer& b = f_.buffers[id];
@@ -153,7 +158,8 @@ void Planner::place_temporaries() {
     }
   }
   MemoryPlan memory = plan_memory(lives, kAlign);
-  for (size_t i = 0; i < lives.size(); ++i) out_.slots[slots[i]].offset = memory.offsets[i];
+  for (size_t i = 0; i < lives.size(); ++i)
+    out_.slots[slots[i]].offset = memory.offsets[i];
   out_.arena_bytes = memory.bytes;
   out_.arena_lower_bound = memory.lower_bound;
   for (uint32_t i : memory.at_peak) out_.peak.push_back(slots[i]);
@@ -196,13 +202,18 @@ std::string print(const Schedule& schedule) {
     out += "s" + std::to_string(i) + " = " + slot_text(schedule.slots[i]) + "\n";
   for (const Step& step : schedule.steps) {
     switch (step.kind) {
-    case StepKind::Allocate: out += "allocate s" + std::to_string(step.slot); break;
-    case StepKind::Deallocate: out += "deallocate s" + std::to_string(step.slot); break;
+    case StepKind::Allocate:
+      out += "allocate s" + std::to_string(step.slot);
+      break;
+    case StepKind::Deallocate:
+      out += "deallocate s" + std::to_string(step.slot);
+      break;
     case StepKind::CopyMemory:
       out += "copy s" + std::to_string(step.from) + " -> s" + std::to_string(step.to);
       break;
     case StepKind::LaunchProgram:
-      out += "launch k" + std::to_string(step.program) + " x" + std::to_string(step.chunks);
+      out +=
+          "launch k" + std::to_string(step.program) + " x" + std::to_string(step.chunks);
       for (SlotId id : step.arguments) out += " s" + std::to_string(id);
       break;
     }

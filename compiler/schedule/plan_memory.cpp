@@ -1,6 +1,7 @@
-// Plans one arena for all temporaries. Two may share bytes when no step needs both. Largest
-// first, each at the lowest free offset; then the same with other orders (by length of life, by
-// area, by birth), and the best of them: each finds the bound on models where the others do not.
+// Plans one arena for all temporaries. Two may share bytes when no step needs both.
+// Largest first, each at the lowest free offset; then the same with other orders (by
+// length of life, by area, by birth), and the best of them: each finds the bound on
+// models where the others do not.
 #include "compiler/schedule/plan_memory.h"
 
 #include <algorithm>
@@ -34,8 +35,8 @@ static uint64_t place_in_order(const std::vector<Lifetime>& lives,
   return end;
 }
 
-static void find_peak(const std::vector<Lifetime>& lives, const std::vector<uint64_t>& sizes,
-                      MemoryPlan& plan) {
+static void find_peak(const std::vector<Lifetime>& lives,
+                      const std::vector<uint64_t>& sizes, MemoryPlan& plan) {
   uint32_t steps = 0, peak_step = 0;
   for (const Lifetime& l : lives) steps = std::max(steps, l.last + 1);
   std::vector<uint64_t> alive(steps + 1);

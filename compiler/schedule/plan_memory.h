@@ -15,8 +15,8 @@ struct Lifetime {
 struct MemoryPlan {
   std::vector<uint64_t> offsets; // per lifetime
   uint64_t bytes = 0;
-  uint64_t lower_bound = 0;        // largest sum of bytes alive at one step
-  std::vector<uint32_t> at_peak;   // lifetimes alive there
+  uint64_t lower_bound = 0;      // largest sum of bytes alive at one step
+  std::vector<uint32_t> at_peak; // lifetimes alive there
 };
 
 // Sizes are rounded up to `align`, a power of two.
