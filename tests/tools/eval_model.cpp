@@ -6,6 +6,7 @@
 // there is to say.
 // --bind: inputs whose values must be known when packing become initializers with the
 // test data's values, which tests rules whose shapes depend on them.
+#include "compiler/ir/build.h"
 #include "compiler/ir/evaluate.h"
 #include "compiler/support/check.h"
 #include "importer/import.h"
@@ -21,7 +22,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
+#include <map>
 
 namespace fs = std::filesystem;
 using namespace svod;
