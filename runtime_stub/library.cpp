@@ -59,6 +59,8 @@ constexpr int kStatusCount = sizeof(kStatusText) / sizeof(kStatusText[0]) - 1;
 
 } // namespace
 
+#pragma GCC visibility push(default) // what a shared object exports
+
 extern "C" {
 
 int SVOD_API(run_sized)(void* arena, size_t arena_bytes, const void* const inputs[],
@@ -109,3 +111,5 @@ const char* SVOD_API(info)(void) {
 }
 
 } // extern "C"
+
+#pragma GCC visibility pop

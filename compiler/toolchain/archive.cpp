@@ -89,6 +89,9 @@ ObjectResult localize(std::span<const std::byte> object,
         config.Common.SymbolsToKeepGlobal.addMatcher(llvm::objcopy::NameOrPattern::create(
             name, llvm::objcopy::MatchStyle::Literal, pass)));
   for (const auto& [from, to] : rename) config.Common.SymbolsToRename[from] = to;
+  // Read by object_facts before; a device has no use for it.
+  llvm::cantFail(config.Common.ToRemove.addMatcher(llvm::objcopy::NameOrPattern::create(
+      ".stack_sizes", llvm::objcopy::MatchStyle::Literal, pass)));
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   if (llvm::Error error = copy_object(object, config, stream))

@@ -25,7 +25,7 @@ SEES = {
     "compiler/codegen": [SUPPORT, IR, "compiler/schedule"],
     "compiler/toolchain": [SUPPORT, "compiler/codegen"],
     "compiler": COMPILER,
-    "packager": COMPILER + ["importer", "runtime_stub/format.h"],
+    "packager": COMPILER + ["importer", "runtime_stub/format.h", "runtime_stub/checksum.h"],
     "runtime_stub": [],
     "tests": COMPILER + ["importer", "packager", "runtime_stub"],
 }

@@ -1,0 +1,90 @@
+// Two fields of TensorProto are read, dims (1) and name (8); elements are left alone.
+#include "importer/data_shapes.h"
+
+#include "importer/mapped_file.h"
+#include "importer/wire.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace svod {
+
+namespace {
+
+struct DataTensor {
+  std::string name;
+  Shape dims;
+};
+
+DataTensor read_tensor_shape(std::string_view message, const Limits& limits) {
+  DataTensor out;
+  WireReader reader(message);
+  while (auto field = reader.next()) {
+    if (field->number == 8) out.name = std::string(field->as_bytes());
+    if (field->number != 1) continue;
+    for_each_varint(*field,
+                    [&](uint64_t dim) { out.dims.push_back(static_cast<int64_t>(dim)); });
+    if (static_cast<int64_t>(out.dims.size()) > limits.rank)
+      fail_read("too many dimensions");
+  }
+  return out;
+}
+
+// Initializers may be listed among the inputs; data sets have files for the others only.
+std::vector<std::string> input_names(const Model& model) {
+  std::set<std::string> known;
+  for (const ModelTensor& tensor : model.graph.initializers) known.insert(tensor.name);
+  std::vector<std::string> names;
+  for (const ModelValue& input : model.graph.inputs) {
+    if (!known.contains(input.name)) names.push_back(input.name);
+  }
+  return names;
+}
+
+} // namespace
+
+namespace {
+
+// The file's bytes; none when it cannot be read.
+std::optional<MappedFile> map_path(const std::string& path) {
+  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat found{};
+  MappedFile out;
+  bool mapped = file && fstat(file.get(), &found) == 0 && S_ISREG(found.st_mode) &&
+                map_file(file.get(), static_cast<size_t>(found.st_size), out);
+  if (!mapped) return std::nullopt;
+  return out;
+}
+
+} // namespace
+
+std::optional<std::map<std::string, Shape>> read_data_shapes(const std::string& folder,
+                                                             const Model& model,
+                                                             const Limits& limits,
+                                                             Diags& diags) {
+  std::vector<std::string> names = input_names(model);
+  std::map<std::string, Shape> shapes;
+  for (size_t i = 0; i < names.size(); i++) {
+    std::string file = "input_" + std::to_string(i) + ".pb";
+    std::optional<MappedFile> mapped = map_path(folder + "/" + file);
+    if (!mapped && i > 0) break; // optional inputs may be left out
+    if (!mapped) {
+      diags.error(Exit::File, "--shape-from: cannot read " + folder + "/" + file);
+      return std::nullopt;
+    }
+    try {
+      DataTensor tensor = read_tensor_shape(mapped->bytes, limits);
+      bool named = std::ranges::find(names, tensor.name) != names.end();
+      shapes[named ? tensor.name : names[i]] = std::move(tensor.dims);
+    } catch (const ReadFailure& failure) {
+      diags.error(failure.exit, "--shape-from: " + file + ": " + failure.message);
+      return std::nullopt;
+    }
+  }
+  return shapes;
+}
+
+} // namespace svod

@@ -1,0 +1,90 @@
+// A translation without decisions: graph types become ONNX type numbers, slot classes and
+// step kinds the numbers of format.h.
+#include "packager/contents.h"
+
+#include "compiler/support/check.h"
+
+namespace svod {
+
+namespace {
+
+ImageTensor tensor_of(const Graph& graph, const std::string& name, NodeId node) {
+  const DTypeInfo& type = info(graph[node].dtype);
+  return {name, type.onnx, graph[node].shape, type.bytes};
+}
+
+uint32_t slot_class(SlotClass from) {
+  switch (from) {
+  case SlotClass::Input:
+    return SVOD_SLOT_INPUT;
+  case SlotClass::Output:
+    return SVOD_SLOT_OUTPUT;
+  case SlotClass::Weight:
+    return SVOD_SLOT_WEIGHT;
+  case SlotClass::State:
+    return SVOD_SLOT_STATE;
+  case SlotClass::Temporary:
+    return SVOD_SLOT_TEMPORARY;
+  }
+  __builtin_unreachable();
+}
+
+std::string source_text(const Schedule& schedule, const Step& step) {
+  std::string out;
+  for (int32_t source : step.sources) {
+    if (!out.empty()) out += ',';
+    out += schedule.graph.source_names()[static_cast<size_t>(source)];
+  }
+  return out;
+}
+
+ImageStep image_step(const Schedule& schedule, const Step& step) {
+  ImageStep out;
+  out.flops = static_cast<uint64_t>(step.flops);
+  out.bytes = static_cast<uint64_t>(step.bytes);
+  out.sources = source_text(schedule, step);
+  if (step.kind == StepKind::CopyMemory) {
+    out.kind = SVOD_STEP_COPY;
+    out.args = {step.from, step.to};
+  } else {
+    out.program = step.program;
+    out.args.assign(step.arguments.begin(), step.arguments.end());
+    out.chunks = step.chunks;
+  }
+  return out;
+}
+
+} // namespace
+
+ImageContents image_contents(const Schedule& schedule, const Digest& model,
+                             const Digest& key) {
+  ImageEntry entry;
+  entry.digest = key;
+  for (const GraphInput& input : schedule.graph.inputs()) {
+    entry.inputs.push_back(tensor_of(schedule.graph, input.name, input.node));
+  }
+  for (const GraphOutput& output : schedule.graph.outputs()) {
+    entry.outputs.push_back(tensor_of(schedule.graph, output.name, output.node));
+  }
+  for (const Slot& slot : schedule.slots) {
+    entry.slots.push_back(
+        {slot_class(slot.slot_class), slot.io, slot.offset, slot.bytes});
+  }
+  for (const Step& step : schedule.steps) {
+    bool runs = step.kind == StepKind::CopyMemory || step.kind == StepKind::LaunchProgram;
+    if (runs) entry.steps.push_back(image_step(schedule, step));
+  }
+  entry.arena_bytes = schedule.arena_bytes;
+  entry.scratch_bytes = schedule.scratch_bytes;
+  entry.arena_lower_bound = schedule.arena_lower_bound;
+  ImageContents contents;
+  contents.model = model;
+  contents.entries.push_back(std::move(entry));
+  contents.weight_bytes = schedule.weight_bytes;
+  for (size_t i = 0; i < schedule.programs.size(); i++) {
+    contents.programs.push_back("k" + std::to_string(i));
+  }
+  return contents;
+}
+
+} // namespace svod

@@ -1,0 +1,21 @@
+# Writes the stub's sources into one C++ file: cmake -DOUTPUT=... -DROOT=... -P embed_stub.cmake
+file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/runtime_stub/*.h ${ROOT}/runtime_stub/*.cpp
+     ${ROOT}/runtime_stub/*.def)
+list(SORT files)
+set(text "#include \"packager/stub_sources.h\"\n\nnamespace svod {\n\n")
+string(APPEND text "static constexpr StubFile kFiles[] = {\n")
+foreach(file IN LISTS files)
+  file(READ ${ROOT}/${file} content)
+  # A compiler may refuse one literal of more than 64 KB; neighbours are joined.
+  string(LENGTH "${content}" length)
+  string(APPEND text "{\"${file}\",\n")
+  set(at 0)
+  while(at LESS length)
+    string(SUBSTRING "${content}" ${at} 16000 part)
+    string(APPEND text "R\"stub_text(${part})stub_text\"\n")
+    math(EXPR at "${at} + 16000")
+  endwhile()
+  string(APPEND text "},\n")
+endforeach()
+string(APPEND text "};\n\nstd::span<const StubFile> stub_files() { return kFiles; }\n\n}\n")
+file(WRITE ${OUTPUT} "${text}")

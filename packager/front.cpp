@@ -1,0 +1,54 @@
+// Reads, imports, and names the result by its content.
+#include "packager/front.h"
+
+#include "compiler/ir/digest.h"
+#include "importer/data_shapes.h"
+#include "importer/read_model.h"
+#include "packager/objects.h"
+#include "packager/version.h"
+
+#include <chrono>
+
+namespace svod {
+
+std::optional<Front> read_front(const Options& options, Diags& diags) {
+  auto start = std::chrono::steady_clock::now();
+  ImportOptions import = options.import;
+  std::optional<Model> model = read_model(options.model, import.limits, diags);
+  if (!model) return std::nullopt;
+  if (!options.shape_from.empty()) {
+    auto shapes = read_data_shapes(options.shape_from, *model, import.limits, diags);
+    if (!shapes) return std::nullopt;
+    import.data_shapes = std::move(*shapes);
+  }
+  std::optional<Graph> graph = import_model(*model, import, diags);
+  if (!graph) return std::nullopt;
+  std::chrono::duration<double, std::milli> took =
+      std::chrono::steady_clock::now() - start;
+  return Front{std::move(*model), std::move(*graph), took.count()};
+}
+
+Digest plan_key(const Front& front, const Options& options) {
+  DigestWriter key;
+  key.text(kVersion);
+  key.text(package_compiler().identity());
+  key.digest(front.model.digest);
+  key.digest(graph_digest(front.graph));
+  for (const GraphInput& input : front.graph.inputs()) key.text(input.name);
+  for (const GraphOutput& output : front.graph.outputs()) key.text(output.name);
+  key.text(options.target.triple);
+  for (const Level& level : options.target.levels) {
+    key.text(level.name);
+    for (const std::string& flag : level.flags) key.text(flag);
+  }
+  key.number(static_cast<uint64_t>(options.level));
+  key.number(options.small);
+  key.number(options.exact);
+  key.number(static_cast<uint64_t>(options.threads));
+  key.number(static_cast<uint64_t>(options.emit));
+  key.number(static_cast<uint64_t>(options.weights));
+  key.text(options.name);
+  return key.finish();
+}
+
+} // namespace svod

@@ -1,0 +1,23 @@
+// From a file to a graph, and the key under which its plan is known.
+#pragma once
+
+#include "compiler/ir/graph.h"
+#include "importer/model.h"
+#include "packager/options.h"
+
+namespace svod {
+
+struct Front {
+  Model model;
+  Graph graph;
+  double import_ms = 0;
+};
+
+// None when `diags` has errors.
+std::optional<Front> read_front(const Options& options, Diags& diags);
+
+// Digest of all that decides what is packed: graph and weights, names of inputs and
+// outputs, target, options that change code, and the versions of us and of the compiler.
+Digest plan_key(const Front& front, const Options& options);
+
+} // namespace svod

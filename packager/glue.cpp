@@ -1,0 +1,91 @@
+// Addresses are made by code and names are arrays of bytes, so that the text holds no
+// pointer that would need relocation, and nothing of the model but counts.
+#include "packager/glue.h"
+
+#include "compiler/support/check.h"
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+namespace svod {
+
+namespace {
+
+// What a level needs of the CPU, as SvodCpuFeature of runtime_stub/cpu.h.
+struct FeatureRow {
+  const char* level;
+  const char* features;
+};
+constexpr FeatureRow kFeatures[] = {
+    {"x86-64-v2", "SVOD_CPU_X86_64_V2"},
+    {"x86-64-v3", "SVOD_CPU_X86_64_V2 | SVOD_CPU_X86_64_V3"},
+    {"x86-64-v4", "SVOD_CPU_X86_64_V2 | SVOD_CPU_X86_64_V3 | SVOD_CPU_X86_64_V4"},
+};
+
+const char* features_of(const Level& level) {
+  for (const FeatureRow& row : kFeatures) {
+    if (level.name == row.level) return row.features;
+  }
+  return "0";
+}
+
+void write_levels(std::ostream& out, const Target& target) {
+  out << "static constexpr SvodLevel kLevels[] = {\n";
+  for (const Level& level : target.levels) {
+    out << "  {\"" << level.suffix.substr(0, 23) << "\", " << features_of(level)
+        << "},\n";
+  }
+  out << "};\n\n";
+}
+
+void write_model(std::ostream& out, const Target& target, const GlueData& data) {
+  bool weights = !data.weights.empty();
+  out << "extern const uint8_t svod_image[];\n";
+  if (weights) out << "extern const uint8_t " << data.weights << "[];\n";
+  out << "void svod_get_model(SvodModel* model) {\n"
+      << "  model->image = svod_image;\n"
+      << "  model->image_bytes = " << data.image_bytes << "u;\n"
+      << "  model->weights = " << (weights ? data.weights : "nullptr") << ";\n"
+      << "  model->weight_bytes = " << (weights ? data.weight_bytes : 0) << "u;\n"
+      << "  model->launch = svod_launch;\n"
+      << "  model->levels = kLevels;\n"
+      << "  model->level_count = " << target.levels.size() << ";\n}\n";
+}
+
+void write_launch(std::ostream& out, const Target& target, const Kernels& kernels) {
+  std::map<std::string, size_t> level_number;
+  for (size_t i = 0; i < target.levels.size(); i++) {
+    level_number[target.levels[i].suffix] = i;
+  }
+  size_t programs = kernels.schedule.programs.size();
+  for (const KernelSource& kernel : kernels.sources) {
+    out << "int32_t " << kernel.symbol << "(void* const*, void*, uint32_t);\n";
+  }
+  out << "int32_t svod_launch(uint32_t level, uint32_t program, void* const* buffers,\n"
+      << "                    void* scratch, uint32_t chunk) {\n"
+      << "  switch (level * " << programs << "u + program) {\n";
+  for (const KernelSource& kernel : kernels.sources) {
+    auto level = level_number.find(kernel.level);
+    SVOD_CHECK(level != level_number.end()) << "kernel of unknown level " << kernel.level;
+    out << "  case " << level->second * programs + kernel.program << ": return "
+        << kernel.symbol << "(buffers, scratch, chunk);\n";
+  }
+  out << "  default: return SVOD_KERNEL_INDEX;\n  }\n}\n\n";
+}
+
+} // namespace
+
+std::string glue_text(const Target& target, const Kernels& kernels,
+                      const GlueData& data) {
+  std::ostringstream out;
+  out << "#include \"runtime_stub/cpu.h\"\n#include \"runtime_stub/replay.h\"\n\n";
+  write_levels(out, target);
+  out << "extern \"C\" {\n\n";
+  write_launch(out, target, kernels);
+  write_model(out, target, data);
+  out << "\n}\n";
+  return out.str();
+}
+
+} // namespace svod

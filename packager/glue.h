@@ -1,0 +1,19 @@
+// The one source that a package has beside the stub and its kernels: where image and
+// weights are, which CPU levels are packed, and the switch that calls a kernel by number.
+#pragma once
+
+#include "compiler/codegen/kernels.h"
+
+#include <string>
+
+namespace svod {
+
+struct GlueData {
+  uint64_t image_bytes = 0;
+  uint64_t weight_bytes = 0;
+  std::string weights; // symbol; empty: none are embedded
+};
+
+std::string glue_text(const Target& target, const Kernels& kernels, const GlueData& data);
+
+} // namespace svod

@@ -1,0 +1,166 @@
+// C99 that C++11 and later take as well. Tensor names are the only model text in it: they
+// are string literals in which every byte but letters, digits and a few marks is an octal
+// escape, so that no name can end the literal or a line.
+#include "packager/header_file.h"
+
+#include "compiler/ir/dtype.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <sstream>
+
+namespace svod {
+
+namespace {
+
+std::string upper(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+std::string c_literal(const std::string& text) {
+  std::string out = "\"";
+  for (char c : text) {
+    bool plain =
+        std::isalnum(static_cast<unsigned char>(c)) && static_cast<uint8_t>(c) < 128;
+    if (plain || c == '_' || c == '.' || c == '-' || c == '/' || c == ':') {
+      out += c;
+    } else {
+      char escape[8];
+      std::snprintf(escape, sizeof(escape), "\\%03o", static_cast<uint8_t>(c));
+      out += escape;
+    }
+  }
+  return out + "\"";
+}
+
+class Writer {
+public:
+  explicit Writer(const HeaderFacts& facts)
+      : facts_(facts), macro_(upper(facts.prefix)) {}
+  std::string write();
+
+private:
+  void define(const std::string& name, const std::string& value) {
+    out_ << "#define " << macro_ << "_" << name << " " << value << "\n";
+  }
+  void define(const std::string& name, uint64_t value) {
+    define(name, std::to_string(value) + "u");
+  }
+  void write_tensors(const std::string& kind, const std::vector<ImageTensor>& tensors);
+  void write_tensor(const std::string& prefix, const ImageTensor& tensor);
+  void write_statuses();
+  void write_functions();
+
+  const HeaderFacts& facts_;
+  std::string macro_;
+  std::ostringstream out_;
+};
+
+void Writer::write_tensor(const std::string& prefix, const ImageTensor& tensor) {
+  std::string dims = "{";
+  for (int64_t dim : tensor.dims) {
+    dims += (dims.size() > 1 ? ", " : "") + std::to_string(dim);
+  }
+  // An empty initializer is no C: a scalar has one dimension less to loop over, not a
+  // value.
+  if (tensor.dims.empty()) dims += "1";
+  std::optional<DType> dtype = dtype_from_onnx(tensor.onnx_type);
+  out_ << "\n";
+  define(prefix + "_NAME", c_literal(tensor.name));
+  define(prefix + "_DTYPE",
+         dtype ? "\"" + std::string(info(*dtype).text) + "\"" : "\"\"");
+  define(prefix + "_RANK", tensor.dims.size());
+  define(prefix + "_DIMS", dims + "}");
+  define(prefix + "_COUNT", tensor.elements());
+  define(prefix + "_BYTES", tensor.bytes());
+  define(prefix + "_ALIGN", static_cast<uint64_t>(tensor.element_bytes));
+}
+
+void Writer::write_tensors(const std::string& kind,
+                           const std::vector<ImageTensor>& tensors) {
+  define("NUM_" + kind + "S", tensors.size());
+  for (size_t i = 0; i < tensors.size(); i++) {
+    write_tensor(kind + "_" + std::to_string(i), tensors[i]);
+  }
+  out_ << "\n";
+}
+
+void Writer::write_statuses() {
+  struct Row {
+    const char* name;
+    int value;
+    const char* meaning;
+  };
+  constexpr Row kStatuses[] = {
+      {"OK", 0, "outputs are written"},
+      {"BAD_ARGUMENT", -1, "a pointer is null"},
+      {"MISALIGNED", -2, "a pointer is not aligned"},
+      {"ARENA_SMALL", -3, "the arena is too small"},
+      {"ABI", -4, "header and library do not match"},
+      {"INDEX", -5, "an index in the data is out of range"},
+      {"CPU", -6, "this CPU lacks what was packed"},
+      {"CORRUPT", -7, "the library is damaged"},
+  };
+  out_ << "/* What the functions below return. Numbers never change. */\n"
+       << "enum " << facts_.prefix << "_status {\n";
+  for (const Row& row : kStatuses) {
+    bool last = &row == std::end(kStatuses) - 1;
+    out_ << "  " << macro_ << "_" << row.name << " = " << row.value << (last ? "" : ",")
+         << " /* " << row.meaning << " */\n";
+  }
+  out_ << "};\n\n";
+}
+
+void Writer::write_functions() {
+  const std::string& p = facts_.prefix;
+  out_ << "/* Runs the model. `arena` is " << macro_
+       << "_ARENA_BYTES long and aligned to " << macro_ << "_ARENA_ALIGN;\n"
+       << "   a call owns it, and its content may be anything. inputs[i] and outputs[i] "
+          "are\n"
+       << "   " << macro_ << "_INPUT_i_BYTES and " << macro_
+       << "_OUTPUT_i_BYTES long. Calls "
+       << "with different arenas may run\n   at the same time. */\n"
+       << "int " << p << "_run(void* arena, const void* const inputs[], "
+       << "void* const outputs[]);\n\n"
+       << "/* The same, and " << macro_
+       << "_ARENA_SMALL when `arena_bytes` is not enough. */\n"
+       << "int " << p << "_run_sized(void* arena, size_t arena_bytes, "
+       << "const void* const inputs[],\n                    void* const outputs[]);\n\n"
+       << "size_t " << p << "_arena_bytes(void);\n"
+       << "const char* " << p << "_status_text(int status);\n"
+       << "/* What was packed, as JSON. */\n"
+       << "const char* " << p << "_info(void);\n";
+}
+
+std::string Writer::write() {
+  const ImageContents& contents = *facts_.contents;
+  const ImageEntry& entry = contents.entries.front();
+  out_ << "/* A packed model: " << facts_.prefix
+       << "_run computes it. No heap, no globals,\n"
+       << "   no library beneath. Made by svod-pack; the library beside it belongs to "
+          "it. */\n"
+       << "#ifndef " << macro_ << "_SVOD_H\n#define " << macro_ << "_SVOD_H\n\n"
+       << "#include <stddef.h>\n#include <stdint.h>\n\n"
+       << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";
+  define("ABI_VERSION", SVOD_FORMAT_VERSION);
+  define("MODEL_SHA256", "\"" + contents.model.hex() + "\"");
+  define("ARENA_BYTES", facts_.arena_bytes);
+  define("ARENA_ALIGN", SVOD_ALIGN);
+  define("STACK_BYTES", facts_.stack_bytes);
+  define("WEIGHT_BYTES", contents.weight_bytes);
+  out_ << "\n";
+  write_tensors("INPUT", entry.inputs);
+  write_tensors("OUTPUT", entry.outputs);
+  write_statuses();
+  write_functions();
+  out_ << "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
+  return out_.str();
+}
+
+} // namespace
+
+std::string header_text(const HeaderFacts& facts) { return Writer(facts).write(); }
+
+} // namespace svod

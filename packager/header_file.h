@@ -1,0 +1,23 @@
+// The C header of a packed library: INTERFACE's macros and functions under the user's
+// prefix.
+#pragma once
+
+#include "packager/image.h"
+
+#include <string>
+
+namespace svod {
+
+struct HeaderFacts {
+  std::string prefix; // "infer": checked, an identifier
+  const ImageContents* contents = nullptr;
+  uint64_t arena_bytes = 0; // all that infer_run needs
+  uint64_t stack_bytes = 0;
+};
+
+// Bytes a library keeps at the start of its arena (runtime_stub/library.cpp).
+inline constexpr uint64_t kLibraryArenaPrefix = SVOD_ALIGN;
+
+std::string header_text(const HeaderFacts& facts);
+
+} // namespace svod

@@ -1,0 +1,190 @@
+// Lays the tables of an image one after the other. A table is appended as it stands and
+// its place is noted in the header; strings go into one text table at the end, equal ones
+// once.
+#include "packager/image.h"
+
+#include "compiler/support/check.h"
+#include "runtime_stub/checksum.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+namespace svod {
+
+namespace {
+
+constexpr uint64_t kMostBytes = uint64_t{1} << 31; // offsets are 32 bits
+
+uint64_t round_up(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
+
+class Builder {
+public:
+  explicit Builder(const ImageContents& contents) : contents_(contents) {}
+  std::vector<std::byte> build();
+
+private:
+  void add_entry(const ImageEntry& entry);
+  void add_tensor(const ImageTensor& tensor);
+  void add_step(const ImageStep& step);
+  SvodText intern(const std::string& text);
+  template <class T> SvodTable append(const std::vector<T>& table);
+  void place_texts();
+
+  const ImageContents& contents_;
+  std::vector<SvodEntry> entries_;
+  std::vector<SvodTensor> tensors_;
+  std::vector<int64_t> dims_;
+  std::vector<SvodSlot> slots_;
+  std::vector<SvodStep> steps_;
+  std::vector<uint32_t> args_;
+  std::vector<SvodProgram> programs_;
+  std::string text_;
+  std::map<std::string, SvodText> interned_; // offsets count from the text table's start
+  uint32_t max_buffers_ = 0;
+  std::vector<std::byte> bytes_;
+};
+
+uint32_t count_of(size_t size) {
+  SVOD_CHECK(size < kMostBytes) << "an image table has " << size << " elements";
+  return static_cast<uint32_t>(size);
+}
+
+SvodText Builder::intern(const std::string& text) {
+  auto [found, inserted] = interned_.try_emplace(text);
+  if (inserted) {
+    found->second = {count_of(text_.size()), count_of(text.size())};
+    text_ += text;
+  }
+  return found->second;
+}
+
+void Builder::add_tensor(const ImageTensor& tensor) {
+  SvodTensor out{};
+  out.name = intern(tensor.name);
+  out.dtype = static_cast<uint32_t>(tensor.onnx_type);
+  out.rank = count_of(tensor.dims.size());
+  SVOD_CHECK(out.rank <= SVOD_MAX_RANK) << "tensor of rank " << out.rank;
+  out.first_dim = count_of(dims_.size());
+  out.alignment = static_cast<uint32_t>(tensor.element_bytes);
+  out.elements = tensor.elements();
+  out.bytes = tensor.bytes();
+  tensors_.push_back(out);
+  dims_.insert(dims_.end(), tensor.dims.begin(), tensor.dims.end());
+}
+
+void Builder::add_step(const ImageStep& step) {
+  SvodStep out{};
+  out.kind = step.kind;
+  out.program = step.program;
+  out.first_arg = count_of(args_.size());
+  out.arg_count = count_of(step.args.size());
+  out.chunks = step.chunks;
+  out.flops = step.flops;
+  out.bytes = step.bytes;
+  out.sources = intern(step.sources);
+  args_.insert(args_.end(), step.args.begin(), step.args.end());
+  max_buffers_ = std::max(max_buffers_, out.arg_count);
+  steps_.push_back(out);
+}
+
+void Builder::add_entry(const ImageEntry& entry) {
+  SvodEntry out{};
+  std::memcpy(out.digest, entry.digest.bytes.data(), sizeof(out.digest));
+  out.first_input = count_of(tensors_.size());
+  out.input_count = count_of(entry.inputs.size());
+  for (const ImageTensor& tensor : entry.inputs) add_tensor(tensor);
+  out.first_output = count_of(tensors_.size());
+  out.output_count = count_of(entry.outputs.size());
+  for (const ImageTensor& tensor : entry.outputs) add_tensor(tensor);
+  out.first_slot = count_of(slots_.size());
+  out.slot_count = count_of(entry.slots.size());
+  slots_.insert(slots_.end(), entry.slots.begin(), entry.slots.end());
+  out.first_step = count_of(steps_.size());
+  out.step_count = count_of(entry.steps.size());
+  for (const ImageStep& step : entry.steps) add_step(step);
+  out.arena_bytes = entry.arena_bytes;
+  out.scratch_bytes = round_up(entry.scratch_bytes, SVOD_ALIGN);
+  out.arena_lower_bound = entry.arena_lower_bound;
+  entries_.push_back(out);
+}
+
+template <class T> SvodTable Builder::append(const std::vector<T>& table) {
+  SvodTable place{count_of(bytes_.size()), count_of(table.size())};
+  const auto* data = reinterpret_cast<const std::byte*>(table.data());
+  bytes_.insert(bytes_.end(), data, data + table.size() * sizeof(T));
+  bytes_.resize(round_up(bytes_.size(), 8));
+  return place;
+}
+
+// Texts were counted from the start of their table; now it has a place.
+void Builder::place_texts() {
+  uint64_t tables = sizeof(SvodHeader);
+  tables += entries_.size() * sizeof(SvodEntry) + tensors_.size() * sizeof(SvodTensor) +
+            dims_.size() * sizeof(int64_t) + slots_.size() * sizeof(SvodSlot) +
+            steps_.size() * sizeof(SvodStep) + programs_.size() * sizeof(SvodProgram) +
+            round_up(args_.size() * sizeof(uint32_t), 8);
+  uint32_t start = count_of(tables);
+  for (SvodTensor& tensor : tensors_) tensor.name.offset += start;
+  for (SvodStep& step : steps_) step.sources.offset += start;
+  for (SvodProgram& program : programs_) program.name.offset += start;
+}
+
+std::vector<std::byte> Builder::build() {
+  for (const std::string& name : contents_.programs) programs_.push_back({intern(name)});
+  for (const ImageEntry& entry : contents_.entries) add_entry(entry);
+  place_texts();
+  SvodHeader header{};
+  std::memcpy(header.magic, "SVODIMG", 8);
+  header.version = SVOD_FORMAT_VERSION;
+  header.weight_bytes = contents_.weight_bytes;
+  header.weight_checksum = contents_.weight_checksum;
+  std::ranges::copy(contents_.model.bytes, header.model_sha256);
+  bytes_.resize(sizeof(header));
+  header.entries = append(entries_);
+  header.tensors = append(tensors_);
+  header.dims = append(dims_);
+  header.slots = append(slots_);
+  header.steps = append(steps_);
+  header.args = append(args_);
+  header.programs = append(programs_);
+  SvodTable text = append(std::vector<char>(text_.begin(), text_.end()));
+  header.text = {text.offset, text.count};
+  std::vector<char> manifest(contents_.manifest.begin(), contents_.manifest.end());
+  manifest.push_back(0);
+  SvodTable place = append(manifest);
+  header.manifest = {place.offset, place.count - 1};
+  header.max_buffers = max_buffers_;
+  header.threads = contents_.threads;
+  header.image_bytes = count_of(bytes_.size());
+  std::memcpy(bytes_.data(), &header, sizeof(header));
+  header.image_checksum = svod_checksum(bytes_.data(), bytes_.size());
+  std::memcpy(bytes_.data(), &header, sizeof(header));
+  return std::move(bytes_);
+}
+
+} // namespace
+
+uint64_t ImageTensor::elements() const {
+  uint64_t count = 1;
+  for (int64_t dim : dims) count *= static_cast<uint64_t>(dim);
+  return count;
+}
+
+std::vector<std::byte> build_image(const ImageContents& contents) {
+  return Builder(contents).build();
+}
+
+uint64_t arena_bytes(const ImageContents& contents, const ImageEntry& entry,
+                     uint32_t threads, int pointer_bytes) {
+  size_t buffers = 0;
+  for (const ImageEntry& each : contents.entries) {
+    for (const ImageStep& step : each.steps)
+      buffers = std::max(buffers, step.args.size());
+  }
+  return round_up(entry.arena_bytes, SVOD_ALIGN) +
+         round_up(entry.scratch_bytes, SVOD_ALIGN) * threads +
+         round_up(buffers * static_cast<uint64_t>(pointer_bytes), SVOD_ALIGN);
+}
+
+} // namespace svod

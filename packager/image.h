@@ -1,0 +1,56 @@
+// Builds the bytes of a packed image (runtime_stub/format.h) from a schedule told in
+// plain structs. Deterministic: the same contents give the same bytes.
+#pragma once
+
+#include "compiler/support/digest.h"
+#include "runtime_stub/format.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace svod {
+
+struct ImageTensor {
+  std::string name;
+  int onnx_type = 0;
+  std::vector<int64_t> dims;
+  int element_bytes = 0;
+  uint64_t elements() const;
+  uint64_t bytes() const { return elements() * static_cast<uint64_t>(element_bytes); }
+};
+
+struct ImageStep {
+  SvodStepKind kind = SVOD_STEP_LAUNCH;
+  uint32_t program = 0;
+  std::vector<uint32_t> args; // slots of the entry
+  uint32_t chunks = 1;
+  uint64_t flops = 0, bytes = 0;
+  std::string sources; // ONNX nodes, comma separated
+};
+
+struct ImageEntry {
+  Digest digest;
+  std::vector<ImageTensor> inputs, outputs;
+  std::vector<SvodSlot> slots;
+  std::vector<ImageStep> steps;
+  uint64_t arena_bytes = 0, scratch_bytes = 0, arena_lower_bound = 0;
+};
+
+struct ImageContents {
+  Digest model;
+  std::vector<ImageEntry> entries;
+  std::vector<std::string> programs; // names
+  std::string manifest;              // JSON
+  uint64_t weight_bytes = 0, weight_checksum = 0;
+  uint32_t threads = 0;
+};
+
+std::vector<std::byte> build_image(const ImageContents& contents);
+
+// What svod_arena_bytes of the stub says for an entry, with pointers of that size.
+uint64_t arena_bytes(const ImageContents& contents, const ImageEntry& entry,
+                     uint32_t threads, int pointer_bytes);
+
+} // namespace svod

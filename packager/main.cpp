@@ -1,0 +1,74 @@
+// svod-pack: reads the command line and runs one verb. The last line of defence is here:
+// a broken invariant of ours becomes exit 5 with a report, never a crash without a word.
+#include "compiler/support/check.h"
+#include "packager/output_file.h"
+#include "packager/pack.h"
+#include "packager/verbs.h"
+#include "packager/version.h"
+
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <new>
+
+#include <unistd.h>
+
+namespace svod {
+
+static Exit run_verb(const Options& options, const Console& console) {
+  switch (options.verb) {
+  case Verb::Pack:
+    return pack(options, console);
+  case Verb::Check:
+    return check_verb(options, console);
+  case Verb::Ops:
+    return ops_verb(options, console);
+  case Verb::Cache:
+    return cache_verb(options, console);
+  case Verb::Doctor:
+    return doctor_verb(options, console);
+  case Verb::Key:
+    return key_verb(options, console);
+  }
+  __builtin_unreachable();
+}
+
+// Where the report of a bug went, or an empty text.
+static std::string write_report(int argc, char** argv, const std::string& what) {
+  const char* folder = std::getenv("TMPDIR");
+  std::string path = std::string(folder && *folder ? folder : "/tmp") +
+                     "/svod-pack-report-" + std::to_string(getpid()) + ".txt";
+  std::ofstream report(path);
+  report << "svod-pack " << kVersion << "\n" << what << "\ncommand:";
+  for (int i = 0; i < argc; i++) report << " " << argv[i];
+  report << "\n";
+  report.close();
+  return report ? path : "";
+}
+
+static int run(int argc, char** argv) {
+  std::variant<Options, int> parsed = read_options(argc, argv);
+  if (const int* code = std::get_if<int>(&parsed)) return *code;
+  const Options& options = std::get<Options>(parsed);
+  Console console(options);
+  install_interrupt_handler();
+  std::signal(SIGPIPE, SIG_IGN);
+  std::string what;
+  try {
+    return static_cast<int>(run_verb(options, console));
+  } catch (const std::bad_alloc&) {
+    console.error("out of memory");
+    return static_cast<int>(Exit::File);
+  } catch (const std::exception& error) {
+    what = error.what();
+  }
+  console.error("this is a bug in svod-pack: " + what);
+  std::string report = write_report(argc, argv, what);
+  if (!report.empty()) console.error("a report was written to " + report);
+  return static_cast<int>(Exit::Bug);
+}
+
+} // namespace svod
+
+int main(int argc, char** argv) { return svod::run(argc, argv); }

@@ -1,0 +1,225 @@
+// Kernels and stub go through the object cache in one batch; image and weights become
+// data objects without passing a compiler. The image is built last, because its manifest
+// tells sizes of all the others, and of itself: so it is built again until its size
+// agrees.
+#include "packager/objects.h"
+
+#include "compiler/support/check.h"
+#include "compiler/toolchain/data_object.h"
+#include "compiler/toolchain/link.h"
+#include "compiler/toolchain/object_facts.h"
+#include "packager/glue.h"
+#include "packager/stub_sources.h"
+#include "packager/weights.h"
+#include "runtime_stub/checksum.h"
+
+#include <algorithm>
+
+namespace svod {
+
+namespace {
+
+// Which sources of runtime_stub/ a package takes. Firmware has no threads and no system
+// calls.
+struct StubRow {
+  std::string_view name;
+  bool program, library;
+};
+constexpr StubRow kStub[] = {
+    {"runtime_stub/check_image.cpp", true, true},
+    {"runtime_stub/cpu.cpp", true, true},
+    {"runtime_stub/library.cpp", false, true},
+    {"runtime_stub/memory.cpp", true, true},
+    {"runtime_stub/platform_linux.cpp", true, false},
+    {"runtime_stub/pool.cpp", true, false},
+    {"runtime_stub/replay.cpp", true, true},
+    {"runtime_stub/start_linux.cpp", true, false},
+};
+
+bool is_wanted(std::string_view name, StubKind kind) {
+  if (!name.ends_with(".cpp")) return false;
+  if (name.starts_with("runtime_stub/program/")) return kind == StubKind::Program;
+  auto row = std::ranges::find(kStub, name, &StubRow::name);
+  if (row == std::end(kStub)) return false;
+  return kind == StubKind::Program ? row->program : row->library;
+}
+
+class Builder {
+public:
+  Builder(const Target& target, const Kernels& kernels, const ObjectOptions& options,
+          ImageContents& contents)
+      : target_(target), kernels_(kernels), options_(options), contents_(contents) {}
+
+  bool compile_code(std::string& error);
+  void build_weights();
+  void build_image_object(const ManifestOf& manifest);
+  bool compile_glue(std::string& error);
+  Objects take() { return std::move(out_); }
+
+private:
+  void add_kernels();
+  void add_stub();
+  bool compile(std::string& error);
+  bool name_kernels(std::string& error);
+  std::vector<std::string> flags(std::vector<std::string> extra) const;
+  // Two libraries in one program each have theirs.
+  std::string weights_symbol() const { return options_.prefix + "_weights"; }
+  void measure();
+
+  const Target& target_;
+  const Kernels& kernels_;
+  const ObjectOptions& options_;
+  ImageContents& contents_;
+  Compiler compiler_ = package_compiler();
+  std::vector<CompileJob> jobs_;
+  Objects out_;
+};
+
+std::vector<std::string> Builder::flags(std::vector<std::string> extra) const {
+  std::vector<std::string> out = options_.flags;
+  out.push_back("-fstack-size-section");
+  out.insert(out.end(), extra.begin(), extra.end());
+  return out;
+}
+
+void Builder::add_kernels() {
+  for (const KernelSource& kernel : kernels_.sources) {
+    auto level = std::ranges::find(target_.levels, kernel.level, &Level::suffix);
+    SVOD_CHECK(level != target_.levels.end()) << "kernel of unknown level";
+    Source source;
+    source.text = kernel.text;
+    source.flags = flags({});
+    jobs_.push_back({&*level, std::move(source)});
+  }
+}
+
+void Builder::add_stub() {
+  for (const StubFile& file : stub_files()) {
+    if (!is_wanted(file.name, options_.stub)) continue;
+    Source source;
+    source.name = file.name;
+    source.text = file.text;
+    source.flags = flags({"-Os", "-DSVOD_PREFIX=" + options_.prefix});
+    jobs_.push_back({&target_.levels.front(), std::move(source)});
+  }
+}
+
+bool Builder::compile(std::string& error) {
+  CompileAllResult result = compile_all(compiler_, target_, jobs_, options_.cache);
+  out_.compiled += result.compiled;
+  out_.reused += result.reused;
+  if (!result.ok()) {
+    error = result.diagnostics();
+    return false;
+  }
+  for (CompileResult& one : result.results) out_.code.push_back(std::move(one.output));
+  return true;
+}
+
+// Every kernel is compiled as svod_kernel and named afterwards: so the cache has one
+// object for equal kernels of any two models, whatever their numbers.
+bool Builder::name_kernels(std::string& error) {
+  const std::string name = "svod_kernel";
+  for (size_t i = 0; i < kernels_.sources.size(); i++) {
+    ObjectResult named =
+        localize(out_.code[i], std::span(&name, 1), {{name, kernels_.sources[i].symbol}});
+    if (!named.ok) {
+      error = named.diagnostics;
+      return false;
+    }
+    out_.code[i] = std::move(named.object);
+  }
+  return true;
+}
+
+// Kernels come first, then the stub. A run is the stub's frames and one kernel's.
+void Builder::measure() {
+  uint64_t deepest = 0, stub_stack = 0;
+  for (size_t i = 0; i < out_.code.size(); i++) {
+    ObjectFacts facts = object_facts(out_.code[i]);
+    uint64_t bytes = facts.code_bytes + facts.constant_bytes;
+    if (i < kernels_.sources.size()) {
+      out_.sizes.code += bytes;
+      deepest = std::max(deepest, facts.stack_bytes);
+    } else {
+      out_.sizes.stub += bytes;
+      stub_stack += facts.stack_bytes;
+    }
+  }
+  out_.sizes.stack = (deepest + stub_stack + 15) / 16 * 16;
+}
+
+bool Builder::compile_code(std::string& error) {
+  add_kernels();
+  add_stub();
+  if (!compile(error)) return false;
+  measure();
+  return name_kernels(error);
+}
+
+void Builder::build_weights() {
+  SvodChecksum checksum;
+  auto produce = [&](const ByteSink& sink) {
+    produce_weights(kernels_.schedule, [&](std::span<const std::byte> bytes) {
+      checksum.add(bytes.data(), bytes.size());
+      sink(bytes);
+    });
+  };
+  if (contents_.weight_bytes != 0 && options_.weights_embedded) {
+    out_.weights = make_data_object(
+        target_, {".rodata.svod_weights", weights_symbol(), SVOD_ALIGN}, produce);
+  } else if (contents_.weight_bytes != 0) {
+    out_.weight_file.emplace("weights");
+    produce([&](std::span<const std::byte> bytes) { out_.weight_file->append(bytes); });
+  }
+  contents_.weight_checksum = checksum.finish();
+}
+
+void Builder::build_image_object(const ManifestOf& manifest) {
+  std::vector<std::byte> image;
+  // The size has only so many digits: this settles in two or three rounds.
+  for (int round = 0; image.empty() || image.size() != out_.sizes.image; round++) {
+    SVOD_CHECK(round < 10) << "the image's size does not settle";
+    out_.sizes.image = image.size();
+    contents_.manifest = manifest(out_.sizes);
+    image = build_image(contents_);
+  }
+  out_.image = make_data_object(target_, {".rodata.svod_image", "svod_image", SVOD_ALIGN},
+                                std::span<const std::byte>(image));
+}
+
+bool Builder::compile_glue(std::string& error) {
+  GlueData data{out_.sizes.image, contents_.weight_bytes,
+                out_.weights ? weights_symbol() : ""};
+  Source source;
+  source.name = "glue.cpp";
+  source.text = glue_text(target_, kernels_, data);
+  source.flags = flags({"-Os"});
+  jobs_ = {{&target_.levels.front(), std::move(source)}};
+  return compile(error);
+}
+
+} // namespace
+
+Compiler package_compiler() {
+  std::vector<SourceFile> headers;
+  for (const StubFile& file : stub_files()) {
+    if (file.name.ends_with(".cpp")) continue;
+    headers.push_back({std::string(file.name), std::string(file.text)});
+  }
+  return Compiler(std::move(headers));
+}
+
+std::optional<Objects> build_objects(const Target& target, const Kernels& kernels,
+                                     const ObjectOptions& options,
+                                     ImageContents& contents, const ManifestOf& manifest,
+                                     std::string& error) {
+  Builder builder(target, kernels, options, contents);
+  if (!builder.compile_code(error)) return std::nullopt;
+  builder.build_weights();
+  builder.build_image_object(manifest);
+  if (!builder.compile_glue(error)) return std::nullopt;
+  return builder.take();
+}
+
+} // namespace svod

@@ -1,0 +1,51 @@
+// From kernels to everything that is linked: the compiled kernels and stub, the image,
+// the weights, the glue between them.
+#pragma once
+
+#include "compiler/codegen/kernels.h"
+#include "compiler/toolchain/compile_all.h"
+#include "compiler/toolchain/memory_file.h"
+#include "packager/image.h"
+
+#include <functional>
+#include <optional>
+
+namespace svod {
+
+enum class StubKind : uint8_t { Program, Library };
+
+struct ObjectOptions {
+  StubKind stub = StubKind::Program;
+  std::string prefix = "infer";   // of a library
+  std::vector<std::string> flags; // of kernels and stub, after ours
+  bool weights_embedded = true;
+  const ObjectCache* cache = nullptr;
+};
+
+struct SizeFacts {
+  uint64_t image = 0, code = 0, stub = 0, stack = 0;
+};
+
+struct Objects {
+  std::vector<std::vector<std::byte>> code; // kernels, stub, glue
+  std::optional<MemoryFile> weights;        // object; none if there are no weights
+  std::optional<MemoryFile> weight_file;    // bytes, for weights beside the program
+  MemoryFile image{"image"};
+  SizeFacts sizes;
+  size_t compiled = 0, reused = 0;
+};
+
+// What the manifest says once sizes are known; asked again until it no longer changes.
+using ManifestOf = std::function<std::string(const SizeFacts&)>;
+
+// None when a compile failed; its diagnostics are in `error`. `contents` gets its weight
+// checksum and manifest.
+std::optional<Objects> build_objects(const Target& target, const Kernels& kernels,
+                                     const ObjectOptions& options,
+                                     ImageContents& contents, const ManifestOf& manifest,
+                                     std::string& error);
+
+// The compiler with the stub's headers, which kernels and glue include.
+Compiler package_compiler();
+
+} // namespace svod

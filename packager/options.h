@@ -1,0 +1,62 @@
+// The command line of svod-pack as a struct. Everything that can be wrong about it is
+// found here: exit 2 with one line on stderr, or --help and --version on stdout with exit
+// 0.
+#pragma once
+
+#include "compiler/support/target.h"
+#include "importer/import.h"
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace svod {
+
+enum class Verb : uint8_t { Pack, Check, Ops, Cache, Doctor, Key };
+enum class Output : uint8_t {
+  Executable,
+  Static,
+  Shared,
+  Object,
+  Graph,
+  Fused,
+  Schedule,
+  Cpp,
+  Assembly,
+};
+enum class WeightPlace : uint8_t { Embed, File };
+enum class Color : uint8_t { Auto, Always, Never };
+
+struct Options {
+  Verb verb = Verb::Pack;
+  std::string cache_action; // of the verb cache: stats, clear, gc
+  std::string model;
+  std::string output; // empty: text forms and JSON go to stdout
+  Output emit = Output::Executable;
+  Target target;
+  std::string name = "infer";
+  int threads = -1; // -1: the target's default
+  int level = 2;    // of -O
+  bool small = false;
+  bool exact = false;
+  ImportOptions import;
+  std::string shape_from;
+  std::string cache_folder; // empty: no cache
+  std::optional<uint64_t> max_ram, max_flash;
+  WeightPlace weights = WeightPlace::Embed;
+  std::optional<std::string> json; // "-": stdout
+  std::string verify;              // empty: the default
+  std::string deps;
+  std::string print_after;
+  bool quiet = false, verbose = false, dry_run = false;
+  Color color = Color::Auto;
+
+  bool is_text() const { return emit >= Output::Graph; }
+  std::string model_name() const; // for messages
+};
+
+// The options, or the exit code with which the program ends now.
+std::variant<Options, int> read_options(int argc, char** argv);
+
+} // namespace svod

@@ -1,0 +1,126 @@
+// Temporary files are registered in a fixed table that a signal handler can walk: it may
+// call unlink, kill and _exit, and nothing that allocates.
+#include "packager/output_file.h"
+
+#include "compiler/support/check.h"
+#include "compiler/support/diags.h"
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace svod {
+
+namespace {
+
+constexpr size_t kMostFiles = 8;
+constexpr size_t kMostPath = 4096;
+
+struct Registered {
+  std::atomic<bool> used;
+  char path[kMostPath];
+};
+Registered registered[kMostFiles];
+std::atomic<int> interrupt_child;
+
+void remember(const std::string& path) {
+  for (Registered& file : registered) {
+    if (file.used) continue;
+    std::memcpy(file.path, path.c_str(), path.size() + 1);
+    file.used = true;
+    return;
+  }
+  SVOD_CHECK(false) << "too many output files";
+}
+
+void forget(const std::string& path) {
+  for (Registered& file : registered) {
+    if (file.used && path == file.path) file.used = false;
+  }
+}
+
+void on_interrupt(int) {
+  for (Registered& file : registered) {
+    if (file.used) unlink(file.path);
+  }
+  if (int child = interrupt_child; child > 0) kill(child, SIGKILL);
+  _exit(static_cast<int>(Exit::Interrupted));
+}
+
+std::string reason() { return std::strerror(errno); }
+
+} // namespace
+
+void install_interrupt_handler() {
+  struct sigaction action{};
+  action.sa_handler = on_interrupt;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+void set_interrupt_child(int pid) { interrupt_child = pid; }
+
+std::optional<OutputFile> OutputFile::create(const std::string& path,
+                                             std::string& error) {
+  struct stat found{};
+  if (stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode)) {
+    error = S_ISDIR(found.st_mode) ? "is a folder" : "is not a regular file";
+    return std::nullopt;
+  }
+  size_t name = path.find_last_of('/') + 1;
+  std::string temporary = path.substr(0, name) + "." + path.substr(name) + "." +
+                          std::to_string(getpid()) + ".tmp";
+  if (temporary.size() >= kMostPath) {
+    error = "the name is too long";
+    return std::nullopt;
+  }
+  int file = open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  if (file < 0) {
+    error = reason();
+    return std::nullopt;
+  }
+  close(file);
+  remember(temporary);
+  return OutputFile(path, temporary);
+}
+
+OutputFile::OutputFile(OutputFile&& other) noexcept
+    : path_(std::move(other.path_)), temporary_(std::exchange(other.temporary_, {})) {}
+
+OutputFile::~OutputFile() {
+  if (temporary_.empty()) return;
+  unlink(temporary_.c_str());
+  forget(temporary_);
+}
+
+bool OutputFile::write(std::string_view text, std::string& error) {
+  int file = open(temporary_.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
+  while (file >= 0 && !text.empty()) {
+    ssize_t written = ::write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) break;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  bool done = file >= 0 && text.empty();
+  if (!done) error = reason();
+  if (file >= 0) close(file);
+  return done;
+}
+
+bool OutputFile::commit(std::string& error) {
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) {
+    error = reason();
+    return false;
+  }
+  forget(temporary_);
+  temporary_.clear();
+  return true;
+}
+
+} // namespace svod

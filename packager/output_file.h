@@ -1,0 +1,36 @@
+// A file that appears whole or not at all: it is written beside its final name and
+// renamed over it by commit(). Without commit, or when the user interrupts, nothing
+// remains and an older file is untouched.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace svod {
+
+class OutputFile {
+public:
+  // Why `path` cannot be written, in `error`, else a temporary file beside it.
+  static std::optional<OutputFile> create(const std::string& path, std::string& error);
+  ~OutputFile();
+  OutputFile(OutputFile&& other) noexcept;
+  OutputFile& operator=(OutputFile&&) = delete;
+
+  const std::string& temporary() const { return temporary_; }
+  [[nodiscard]] bool write(std::string_view text, std::string& error);
+  [[nodiscard]] bool commit(std::string& error);
+
+private:
+  OutputFile(std::string path, std::string temporary)
+      : path_(std::move(path)), temporary_(std::move(temporary)) {}
+  std::string path_;
+  std::string temporary_; // empty: nothing to remove
+};
+
+// On SIGINT and SIGTERM: removes all temporary files, ends the child, exits with 130.
+void install_interrupt_handler();
+// The child that an interrupt ends as well; 0: none.
+void set_interrupt_child(int pid);
+
+} // namespace svod

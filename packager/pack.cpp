@@ -1,0 +1,424 @@
+// The driver. Nothing is written under its final name before everything has gone well:
+// the output lives in a temporary file beside it, is verified there, and is renamed as
+// the last act.
+#include "packager/pack.h"
+
+#include "compiler/pipeline.h"
+#include "compiler/toolchain/link.h"
+#include "packager/contents.h"
+#include "packager/front.h"
+#include "packager/header_file.h"
+#include "packager/output_file.h"
+#include "packager/summary.h"
+#include "packager/verify.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+
+namespace svod {
+
+namespace {
+
+class Clock {
+public:
+  // Milliseconds since the last call.
+  double lap() {
+    auto now = std::chrono::steady_clock::now();
+    std::chrono::duration<double, std::milli> took = now - last_;
+    last_ = now;
+    return took.count();
+  }
+
+private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+// One pack: each method is a stage and may end the run with its exit code.
+class Packing {
+public:
+  Packing(const Options& options, const Console& console)
+      : options_(options), console_(console) {}
+  Exit run();
+
+private:
+  Exit open_outputs();
+  Exit read();
+  Exit compile_graph();
+  Exit write_text_form();
+  Exit build();
+  Exit check_budget();
+  Exit link();
+  Exit link_library(const std::string& output);
+  Exit link_program(const std::string& path, const Objects& objects);
+  Exit write_weight_file(const std::string& path);
+  Exit verify();
+  Exit commit();
+  Exit write_reports();
+
+  Exit file_error(const std::string& path, const std::string& reason) const;
+  Exit toolchain_error(const std::string& diagnostics) const;
+  Exit open(const std::string& path);
+  std::optional<Objects> build_for(StubKind stub, std::string& error);
+  uint64_t arena() const;
+  uint32_t threads() const;
+  Summary summary() const;
+  std::string text_form(std::string& error) const;
+  void note_time(const std::string& stage, double ms) { times_.emplace_back(stage, ms); }
+
+  const Options& options_;
+  const Console& console_;
+  Clock clock_, total_;
+  std::vector<OutputFile> files_; // the output first, then what lies beside it
+  std::vector<std::pair<std::string, double>> times_;
+  std::optional<Front> front_;
+  std::optional<ObjectCache> cache_;
+  std::optional<Kernels> kernels_;
+  std::map<std::string, std::string> stage_texts_;
+  Digest key_;
+  ImageContents contents_;
+  std::optional<Objects> objects_;
+};
+
+std::string beside(const std::string& output, const std::string& suffix) {
+  return std::filesystem::path(output).replace_extension(suffix).string();
+}
+
+Exit Packing::file_error(const std::string& path, const std::string& reason) const {
+  console_.error(path + ": " + reason);
+  return Exit::File;
+}
+
+Exit Packing::toolchain_error(const std::string& diagnostics) const {
+  console_.error("the compiler or linker failed\n" + diagnostics);
+  return Exit::Toolchain;
+}
+
+Exit Packing::open(const std::string& path) {
+  std::string error;
+  std::optional<OutputFile> file = OutputFile::create(path, error);
+  if (!file) return file_error(path, error);
+  files_.push_back(std::move(*file));
+  return Exit::Done;
+}
+
+// First of all, so that a wrong folder is known before the long work.
+Exit Packing::open_outputs() {
+  if (options_.output.empty() || (options_.dry_run && options_.is_text()))
+    return Exit::Done;
+  std::error_code error;
+  if (std::filesystem::equivalent(options_.output, options_.model, error)) {
+    return file_error(options_.output, "is the model itself");
+  }
+  Exit status = open(options_.output);
+  if (status != Exit::Done) return status;
+  if (options_.emit == Output::Static || options_.emit == Output::Shared ||
+      options_.emit == Output::Object) {
+    return open(beside(options_.output, ".h"));
+  }
+  if (options_.weights == WeightPlace::File) return open(options_.output + ".weights");
+  return Exit::Done;
+}
+
+Exit Packing::read() {
+  console_.progress("reading " + options_.model_name());
+  Diags diags;
+  front_ = read_front(options_, diags);
+  console_.print(diags, options_.model_name());
+  if (!front_) {
+    if (!diags.failed()) return Exit::Bug;
+    console_.note("nothing was written");
+    return diags.exit();
+  }
+  note_time("import", front_->import_ms);
+  return Exit::Done;
+}
+
+Exit Packing::compile_graph() {
+  console_.progress("compiling " + options_.model_name());
+  key_ = plan_key(*front_, options_);
+  Hooks hooks;
+  hooks.target = options_.target;
+  hooks.print_after = options_.is_text() ? "all" : options_.print_after;
+  hooks.print = [&](const std::string& stage, const std::string& text) {
+    if (!options_.print_after.empty()) std::cerr << "# after " << stage << "\n" << text;
+    stage_texts_[stage] = text;
+  };
+  kernels_ = compile(front_->graph, hooks);
+  for (const char* stage : {"simplify", "fuse", "plan", "emit"}) {
+    note_time(stage, hooks.time_ms[stage]);
+  }
+  contents_ = image_contents(kernels_->schedule, front_->model.digest, key_);
+  contents_.threads = threads();
+  return Exit::Done;
+}
+
+uint32_t Packing::threads() const {
+  int chosen = options_.threads >= 0 ? options_.threads : options_.target.default_threads;
+  return static_cast<uint32_t>(chosen);
+}
+
+// What one call needs; a program adds scratch for more threads when it runs.
+uint64_t Packing::arena() const {
+  uint64_t bytes = arena_bytes(contents_, contents_.entries.front(), 1,
+                               options_.target.pointer_bits / 8);
+  return options_.emit == Output::Executable ? bytes : bytes + kLibraryArenaPrefix;
+}
+
+Summary Packing::summary() const {
+  Summary out{*front_, options_, kernels_->schedule, contents_, key_, {}, 0, 0, 0, 0, {}};
+  out.arena = arena();
+  out.time_ms = times_;
+  if (objects_) {
+    out.sizes = objects_->sizes;
+    out.compiled = objects_->compiled;
+    out.reused = objects_->reused;
+  }
+  std::error_code error;
+  if (!options_.output.empty()) {
+    uint64_t bytes = std::filesystem::file_size(options_.output, error);
+    out.output = error ? 0 : bytes;
+  }
+  return out;
+}
+
+std::string Packing::text_form(std::string& error) const {
+  constexpr std::pair<Output, const char*> kStages[] = {
+      {Output::Graph, "simplify"}, {Output::Fused, "fuse"}, {Output::Schedule, "plan"}};
+  for (const auto& [form, stage] : kStages) {
+    if (options_.emit == form) return stage_texts_.at(stage);
+  }
+  std::string out;
+  Compiler compiler = package_compiler();
+  for (const KernelSource& kernel : kernels_->sources) {
+    out += "// " + kernel.symbol + "\n";
+    if (options_.emit == Output::Cpp) {
+      out += kernel.text + "\n";
+      continue;
+    }
+    auto level = std::ranges::find(options_.target.levels, kernel.level, &Level::suffix);
+    Source source;
+    source.text = kernel.text;
+    CompileResult result =
+        compiler.compile(options_.target, *level, source, Emit::Assembly);
+    if (!result.ok) error = result.diagnostics;
+    out += std::string(reinterpret_cast<const char*>(result.output.data()),
+                       result.output.size());
+  }
+  return out;
+}
+
+Exit Packing::write_text_form() {
+  std::string error;
+  std::string text = text_form(error);
+  if (!error.empty()) return toolchain_error(error);
+  if (files_.empty()) {
+    if (!options_.dry_run) std::cout << text << std::flush;
+    return std::cout ? Exit::Done : file_error("stdout", "cannot be written");
+  }
+  if (!files_[0].write(text, error) || !files_[0].commit(error)) {
+    return file_error(options_.output, error);
+  }
+  return Exit::Done;
+}
+
+std::optional<Objects> Packing::build_for(StubKind stub, std::string& error) {
+  if (!options_.cache_folder.empty()) cache_.emplace(options_.cache_folder);
+  ObjectOptions build;
+  build.stub = stub;
+  build.prefix = options_.name;
+  build.weights_embedded = options_.weights == WeightPlace::Embed;
+  build.cache = cache_ ? &*cache_ : nullptr;
+  if (options_.small) build.flags = {"-Os"};
+  if (!options_.small && options_.level < 2) {
+    build.flags = {"-O" + std::to_string(options_.level)};
+  }
+  auto manifest = [&](const SizeFacts& sizes) {
+    Summary facts = summary();
+    facts.sizes = sizes;
+    return manifest_json(facts);
+  };
+  return build_objects(options_.target, *kernels_, build, contents_, manifest, error);
+}
+
+Exit Packing::build() {
+  console_.progress("building kernels of " + options_.model_name());
+  clock_.lap();
+  std::string error;
+  objects_ = build_for(
+      options_.emit == Output::Executable ? StubKind::Program : StubKind::Library, error);
+  if (!objects_) return toolchain_error(error);
+  note_time("compile", clock_.lap());
+  return Exit::Done;
+}
+
+Exit Packing::check_budget() {
+  uint64_t ram = arena() + objects_->sizes.stack;
+  uint64_t flash = contents_.weight_bytes + objects_->sizes.image + objects_->sizes.code +
+                   objects_->sizes.stub;
+  Exit status = Exit::Done;
+  auto check = [&](const char* option, uint64_t needed, std::optional<uint64_t> limit) {
+    if (!limit || needed <= *limit) return;
+    console_.error(std::string(option) + ": " + std::to_string(needed) +
+                   " bytes are needed, " + std::to_string(*limit) + " are allowed");
+    status = Exit::Budget;
+  };
+  check("--max-ram", ram, options_.max_ram);
+  check("--max-flash", flash, options_.max_flash);
+  return status;
+}
+
+LinkInputs inputs_of(const Objects& objects, bool weights) {
+  LinkInputs inputs;
+  for (const std::vector<std::byte>& object : objects.code)
+    inputs.objects.push_back(object);
+  inputs.files.push_back(&objects.image);
+  if (weights && objects.weights) inputs.files.push_back(&*objects.weights);
+  return inputs;
+}
+
+Exit Packing::link_program(const std::string& path, const Objects& objects) {
+  LinkResult result = link_executable(options_.target, inputs_of(objects, true), path);
+  return result.ok ? Exit::Done : toolchain_error(result.diagnostics);
+}
+
+// Code and image become one object whose only global names are the API. In an archive the
+// weights stay a member of their own, since they may be large.
+Exit Packing::link_library(const std::string& output) {
+  if (options_.emit == Output::Shared) {
+    std::string soname = std::filesystem::path(options_.output).filename().string();
+    LinkResult result =
+        link_shared(options_.target, inputs_of(*objects_, true), soname, output);
+    return result.ok ? Exit::Done : toolchain_error(result.diagnostics);
+  }
+  bool archive = options_.emit == Output::Static;
+  std::vector<std::string> keep;
+  for (const char* name : {"run", "run_sized", "arena_bytes", "status_text", "info"}) {
+    keep.push_back(options_.name + "_" + name);
+  }
+  ObjectResult joined = partial_link(options_.target, inputs_of(*objects_, !archive));
+  if (!joined.ok) return toolchain_error(joined.diagnostics);
+  ObjectResult code = localize(joined.object, keep, {});
+  if (!code.ok) return toolchain_error(code.diagnostics);
+  if (!archive) {
+    std::string_view bytes(reinterpret_cast<const char*>(code.object.data()),
+                           code.object.size());
+    std::string error;
+    return files_[0].write(bytes, error) ? Exit::Done : file_error(output, error);
+  }
+  std::vector<ArchiveMember> members{{options_.name + ".o", code.object}};
+  if (objects_->weights) {
+    members.push_back({options_.name + "_weights.o", {}, &*objects_->weights});
+  }
+  LinkResult result = write_archive(output, members);
+  return result.ok ? Exit::Done : toolchain_error(result.diagnostics);
+}
+
+Exit Packing::link() {
+  clock_.lap();
+  std::string output = files_.empty() ? "" : files_[0].temporary();
+  if (output.empty()) return Exit::Done;
+  Exit status = options_.emit == Output::Executable ? link_program(output, *objects_)
+                                                    : link_library(output);
+  if (status != Exit::Done) return status;
+  std::string error;
+  if (options_.emit != Output::Executable) {
+    HeaderFacts facts{options_.name, &contents_, arena(), objects_->sizes.stack};
+    if (!files_[1].write(header_text(facts), error)) return file_error("header", error);
+  }
+  if (objects_->weight_file) status = write_weight_file(files_[1].temporary());
+  note_time("link", clock_.lap());
+  return status;
+}
+
+Exit Packing::write_weight_file(const std::string& path) {
+  std::error_code error;
+  std::filesystem::copy_file(objects_->weight_file->path(), path,
+                             std::filesystem::copy_options::overwrite_existing, error);
+  return error ? file_error(path, error.message()) : Exit::Done;
+}
+
+Exit Packing::verify() {
+  std::string choice = verify_choice(options_);
+  if (choice.empty()) return Exit::Done;
+  if (!runs_here(options_.target)) {
+    if (!options_.verify.empty()) {
+      console_.note("note: not verified, since " + options_.target.alias +
+                    " programs do not run here");
+    }
+    return Exit::Done;
+  }
+  console_.progress("verifying " + options_.model_name());
+  if (options_.emit == Output::Executable) {
+    return verify_program(files_[0].temporary(), choice, *front_, console_);
+  }
+  // A library cannot run by itself: a program of the same kernels does it in its place.
+  std::string error;
+  ImageContents library = contents_;
+  std::optional<Objects> objects = build_for(StubKind::Program, error);
+  contents_ = library;
+  if (!objects) return toolchain_error(error);
+  std::optional<OutputFile> program =
+      OutputFile::create(options_.output + ".verify", error);
+  if (!program) return file_error(options_.output + ".verify", error);
+  Exit status = link_program(program->temporary(), *objects);
+  if (status != Exit::Done) return status;
+  return verify_program(program->temporary(), choice, *front_, console_);
+}
+
+Exit Packing::commit() {
+  if (options_.dry_run) return Exit::Done;
+  std::string error;
+  for (size_t i = files_.size(); i-- > 0;) {
+    if (!files_[i].commit(error)) return file_error(options_.output, error);
+  }
+  return Exit::Done;
+}
+
+Exit Packing::write_reports() {
+  note_time("total", total_.lap());
+  Summary facts = summary();
+  std::string error;
+  auto write = [&](const std::string& path, const std::string& text) {
+    std::optional<OutputFile> file = OutputFile::create(path, error);
+    return file && file->write(text, error) && file->commit(error);
+  };
+  if (options_.json && *options_.json == "-") {
+    std::cout << summary_json(facts) << std::flush;
+  } else if (options_.json && !write(*options_.json, summary_json(facts))) {
+    return file_error(*options_.json, error);
+  }
+  if (!options_.deps.empty() &&
+      !write(options_.deps, options_.output + ": " + options_.model + "\n")) {
+    return file_error(options_.deps, error);
+  }
+  console_.note(summary_text(facts));
+  return Exit::Done;
+}
+
+Exit Packing::run() {
+  using Stage = Exit (Packing::*)();
+  std::vector<Stage> stages{&Packing::open_outputs, &Packing::read,
+                            &Packing::compile_graph};
+  if (options_.is_text()) {
+    stages.push_back(&Packing::write_text_form);
+  } else {
+    stages.insert(stages.end(),
+                  {&Packing::build, &Packing::check_budget, &Packing::link,
+                   &Packing::verify, &Packing::commit, &Packing::write_reports});
+  }
+  for (Stage stage : stages) {
+    Exit status = (this->*stage)();
+    if (status != Exit::Done) return status;
+  }
+  return Exit::Done;
+}
+
+} // namespace
+
+Exit pack(const Options& options, const Console& console) {
+  return Packing(options, console).run();
+}
+
+} // namespace svod

@@ -1,0 +1,10 @@
+// The whole way from a model file to the output file.
+#pragma once
+
+#include "packager/console.h"
+
+namespace svod {
+
+Exit pack(const Options& options, const Console& console);
+
+} // namespace svod

@@ -1,0 +1,151 @@
+// One writer for both JSON forms: the manifest stops where times and cache hits begin,
+// since two packs of one model must be equal byte for byte.
+#include "packager/summary.h"
+
+#include "compiler/ir/dtype.h"
+#include "packager/json.h"
+#include "packager/version.h"
+
+#include <cstdio>
+#include <sstream>
+
+namespace svod {
+
+namespace {
+
+void write_tensors(JsonWriter& json, const char* key,
+                   const std::vector<ImageTensor>& tensors) {
+  json.key(key).begin_list();
+  for (const ImageTensor& tensor : tensors) {
+    std::optional<DType> dtype = dtype_from_onnx(tensor.onnx_type);
+    json.begin_object().pair("name", tensor.name);
+    json.pair("dtype", dtype ? std::string(info(*dtype).text) : "unknown");
+    json.key("shape").begin_list();
+    for (int64_t dim : tensor.dims) json.value(dim);
+    json.end_list().end_object();
+  }
+  json.end_list();
+}
+
+uint64_t total_flops(const Summary& summary) {
+  uint64_t total = 0;
+  for (const ImageStep& step : summary.contents.entries.front().steps)
+    total += step.flops;
+  return total;
+}
+
+size_t launches(const Summary& summary) {
+  size_t count = 0;
+  for (const ImageStep& step : summary.contents.entries.front().steps) {
+    count += step.kind == SVOD_STEP_LAUNCH;
+  }
+  return count;
+}
+
+void write_model(JsonWriter& json, const Summary& summary) {
+  const Model& model = summary.front.model;
+  auto opset = model.opsets.find("");
+  json.key("model").begin_object();
+  json.pair("sha256", model.digest.hex());
+  json.pair("opset", opset == model.opsets.end() ? int64_t{0} : opset->second);
+  json.pair("nodes", uint64_t{model.graph.nodes.size()});
+  json.end_object();
+}
+
+void write_bytes(JsonWriter& json, const Summary& summary) {
+  json.key("bytes").begin_object();
+  json.pair("image", summary.sizes.image);
+  json.pair("weights", summary.contents.weight_bytes);
+  json.pair("code", summary.sizes.code);
+  json.pair("stub", summary.sizes.stub);
+  json.pair("arena", summary.arena);
+  json.pair("arena_lower_bound", summary.contents.entries.front().arena_lower_bound);
+  json.pair("stack", summary.sizes.stack);
+  json.end_object();
+}
+
+void write_plan(JsonWriter& json, const Summary& summary) {
+  const ImageEntry& entry = summary.contents.entries.front();
+  write_model(json, summary);
+  json.pair("target", summary.options.target.alias);
+  json.key("isa").begin_list();
+  for (const Level& level : summary.options.target.levels) json.value(level.name);
+  json.end_list();
+  json.key("entries").begin_list().begin_object();
+  write_tensors(json, "inputs", entry.inputs);
+  write_tensors(json, "outputs", entry.outputs);
+  json.end_object().end_list();
+  json.pair("kernels", uint64_t{launches(summary)});
+  json.pair("programs", uint64_t{summary.contents.programs.size()});
+  json.pair("steps", uint64_t{entry.steps.size()});
+  json.pair("macs", total_flops(summary) / 2);
+  write_bytes(json, summary);
+  json.pair("digest", summary.key.hex());
+  json.key("tools").begin_object();
+  json.pair("svod-pack", kVersion).end_object();
+}
+
+void write_run(JsonWriter& json, const Summary& summary) {
+  json.key("fusion").begin_object();
+  json.pair("nodes_before", uint64_t{summary.front.graph.live_nodes().size()});
+  json.pair("kernels_unfused", summary.schedule.unfused_kernels);
+  json.pair("stop_reason", "complete").pair("iterations", 1).end_object();
+  json.key("cache").begin_object();
+  json.pair("plan", "miss");
+  json.pair("kernels_compiled", uint64_t{summary.compiled});
+  json.pair("kernels_reused", uint64_t{summary.reused}).end_object();
+  json.key("time_ms").begin_object();
+  for (const auto& [stage, ms] : summary.time_ms) json.key(stage).milliseconds(ms);
+  json.end_object();
+}
+
+std::string size_text(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(kUnits); unit++) value /= 1024;
+  char text[32];
+  std::snprintf(text, sizeof(text), unit == 0 ? "%.0f %s" : "%.1f %s", value,
+                kUnits[unit]);
+  return text;
+}
+
+} // namespace
+
+std::string manifest_json(const Summary& summary) {
+  JsonWriter json;
+  json.begin_object();
+  write_plan(json, summary);
+  json.end_object();
+  return json.text();
+}
+
+std::string summary_json(const Summary& summary) {
+  JsonWriter json;
+  json.begin_object();
+  write_plan(json, summary);
+  write_run(json, summary);
+  json.end_object();
+  return json.text() + "\n";
+}
+
+std::string summary_text(const Summary& summary) {
+  const ImageEntry& entry = summary.contents.entries.front();
+  double total = summary.time_ms.empty() ? 0 : summary.time_ms.back().second;
+  char seconds[32];
+  std::snprintf(seconds, sizeof(seconds), "%.2f s", total / 1000);
+  std::ostringstream out;
+  out << summary.options.model_name() << ": " << summary.front.model.graph.nodes.size()
+      << " nodes -> " << launches(summary) << " kernels ("
+      << summary.contents.programs.size() << " programs, " << total_flops(summary) / 2
+      << " MACs)\n"
+      << summary.options.output << ": " << size_text(summary.output) << " (weights "
+      << size_text(summary.contents.weight_bytes) << ", code "
+      << size_text(summary.sizes.code + summary.sizes.stub) << "), arena "
+      << size_text(summary.arena) << " (lower bound "
+      << size_text(entry.arena_lower_bound) << "), " << summary.options.target.alias
+      << ", " << seconds;
+  return out.str();
+}
+
+} // namespace svod

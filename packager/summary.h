@@ -1,0 +1,31 @@
+// The pack summary: what --json writes, what a package carries as its manifest, and the
+// lines that a person reads.
+#pragma once
+
+#include "compiler/schedule/schedule.h"
+#include "packager/front.h"
+#include "packager/image.h"
+#include "packager/objects.h"
+
+namespace svod {
+
+struct Summary {
+  const Front& front;
+  const Options& options;
+  const Schedule& schedule;
+  const ImageContents& contents;
+  Digest key;
+  SizeFacts sizes;
+  uint64_t arena = 0;  // all that a run needs, with one thread
+  uint64_t output = 0; // bytes of the written file
+  size_t compiled = 0, reused = 0;
+  std::vector<std::pair<std::string, double>> time_ms; // in order
+};
+
+// The part that is the same for every pack of one plan; keys as in INTERFACE.
+std::string manifest_json(const Summary& summary);
+// All keys: the manifest's and what this run of the packager did.
+std::string summary_json(const Summary& summary);
+std::string summary_text(const Summary& summary);
+
+} // namespace svod

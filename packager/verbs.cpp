@@ -1,0 +1,151 @@
+// check, key, ops, cache and doctor. Each prints what it was asked for on stdout.
+#include "packager/verbs.h"
+
+#include "compiler/toolchain/object_cache.h"
+#include "importer/onnx_ops.h"
+#include "packager/front.h"
+#include "packager/json.h"
+#include "packager/objects.h"
+#include "packager/version.h"
+
+#include <iostream>
+#include <map>
+
+#include <unistd.h>
+
+namespace svod {
+
+namespace {
+
+// 4 GiB: some thousand models' kernels.
+constexpr uint64_t kKeptBytes = uint64_t{4} << 30;
+
+std::string shape_text(const Graph& graph, NodeId node) {
+  std::string out(info(graph[node].dtype).text);
+  out += '[';
+  for (size_t i = 0; i < graph[node].shape.size(); i++) {
+    out += (i ? "," : "") + std::to_string(graph[node].shape[i]);
+  }
+  return out + ']';
+}
+
+std::optional<Front> front_of(const Options& options, const Console& console,
+                              Exit& exit) {
+  Diags diags;
+  std::optional<Front> front = read_front(options, diags);
+  console.print(diags, options.model_name());
+  exit = front ? Exit::Done : diags.failed() ? diags.exit() : Exit::Bug;
+  return front;
+}
+
+// stdout may be a full disk or a closed pipe.
+Exit finish(const Console& console) {
+  std::cout << std::flush;
+  if (std::cout) return Exit::Done;
+  console.error("stdout cannot be written");
+  return Exit::File;
+}
+
+} // namespace
+
+Exit check_verb(const Options& options, const Console& console) {
+  Exit exit = Exit::Done;
+  std::optional<Front> front = front_of(options, console, exit);
+  if (!front) return exit;
+  std::cout << options.model_name() << ": can be packed, "
+            << front->model.graph.nodes.size() << " nodes\n";
+  for (const GraphInput& input : front->graph.inputs()) {
+    std::cout << "input " << escaped(input.name) << " "
+              << shape_text(front->graph, input.node) << "\n";
+  }
+  for (const GraphOutput& output : front->graph.outputs()) {
+    std::cout << "output " << escaped(output.name) << " "
+              << shape_text(front->graph, output.node) << "\n";
+  }
+  return finish(console);
+}
+
+Exit key_verb(const Options& options, const Console& console) {
+  Exit exit = Exit::Done;
+  std::optional<Front> front = front_of(options, console, exit);
+  if (!front) return exit;
+  std::cout << plan_key(*front, options).hex() << "\n";
+  return finish(console);
+}
+
+Exit ops_verb(const Options& options, const Console& console) {
+  if (options.json) {
+    JsonWriter json;
+    json.begin_list();
+    for (const OnnxOp& op : onnx_ops()) {
+      json.begin_object().pair("domain", op.domain).pair("op", op.name);
+      json.pair("first", op.first).pair("last", std::min(op.last, kNewestOpset));
+      json.end_object();
+    }
+    json.end_list();
+    std::cout << json.text() << "\n";
+    return finish(console);
+  }
+  std::map<std::pair<std::string_view, std::string_view>, std::string> ranges;
+  for (const OnnxOp& op : onnx_ops()) {
+    std::string& text = ranges[{op.domain, op.name}];
+    text += (text.empty() ? "" : ", ") + std::to_string(op.first);
+    if (op.last != op.first) {
+      text += "-" + (op.last >= kNewestOpset ? "" : std::to_string(op.last));
+    }
+  }
+  for (const auto& [name, text] : ranges) {
+    std::cout << name.first << (name.first.empty() ? "" : ".") << name.second << " "
+              << text << "\n";
+  }
+  return finish(console);
+}
+
+Exit cache_verb(const Options& options, const Console& console) {
+  if (options.cache_folder.empty()) {
+    console.error("there is no cache folder (--cache-dir, SVOD_CACHE_DIR or HOME)");
+    return Exit::File;
+  }
+  ObjectCache cache(options.cache_folder);
+  CacheStats stats;
+  const char* what = "in";
+  if (options.cache_action == "stats") {
+    stats = cache.stats();
+  } else {
+    stats = options.cache_action == "clear" ? cache.clear() : cache.collect(kKeptBytes);
+    what = "removed from";
+  }
+  std::cout << stats.entries << " entries, " << stats.bytes << " bytes " << what << " "
+            << options.cache_folder << "\n";
+  return finish(console);
+}
+
+Exit doctor_verb(const Options& options, const Console& console) {
+  std::cout << "svod-pack " << kVersion << "\n";
+  std::cout << "compiler: " << package_compiler().identity() << "\n";
+  std::cout << "this machine: " << default_target().triple << ", best level "
+            << find_target("native")->levels.back().name << "\n";
+  std::cout << "targets:";
+  for (const std::string& alias : target_aliases()) std::cout << " " << alias;
+  std::cout << "\ncache: ";
+  if (options.cache_folder.empty()) {
+    std::cout << "none\n";
+  } else {
+    CacheStats stats = ObjectCache(options.cache_folder).stats();
+    std::cout << options.cache_folder << ", " << stats.entries << " entries, "
+              << stats.bytes << " bytes\n";
+  }
+  // The shortest way through everything that packing needs of this machine.
+  Source source;
+  source.text = "extern \"C\" int f(int x) { return x + 1; }\n";
+  Target target = default_target();
+  CompileResult compiled = package_compiler().compile(target, target.levels[0], source);
+  std::cout << "compiling: " << (compiled.ok ? "works" : "fails") << "\n";
+  if (!compiled.ok) {
+    console.error(compiled.diagnostics);
+    return Exit::Toolchain;
+  }
+  return finish(console);
+}
+
+} // namespace svod

@@ -1,0 +1,111 @@
+// The program checks itself: `infer --verify DIR` compares its outputs with a test data
+// set and exits with 7. For --verify=random the set is made here: inputs from a fixed
+// sequence, outputs from the evaluator, which knows nothing of kernels.
+#include "packager/verify.h"
+
+#include "compiler/ir/evaluate.h"
+#include "packager/output_file.h"
+#include "packager/test_data.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char** environ;
+
+namespace svod {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Exit code of the program, or -1. What it prints goes to our stderr.
+int run(const std::vector<std::string>& words) {
+  std::vector<char*> argv;
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+  pid_t child = 0;
+  int failed = posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0) return -1;
+  set_interrupt_child(child);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  set_interrupt_child(0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// A folder that is removed with all it holds.
+class TemporaryFolder {
+public:
+  TemporaryFolder() {
+    std::error_code error;
+    std::string path = (fs::temp_directory_path(error) / "svod-verify-XXXXXX").string();
+    if (!error && mkdtemp(path.data()) != nullptr) path_ = path;
+  }
+  ~TemporaryFolder() {
+    std::error_code error;
+    if (!path_.empty()) fs::remove_all(path_, error);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+private:
+  std::string path_;
+};
+
+Exit run_verify(const std::string& program, const std::string& folder,
+                const Console& console) {
+  int code = run({program, "--verify", folder});
+  if (code == 0) return Exit::Done;
+  if (code == static_cast<int>(Exit::VerifyMismatch)) {
+    console.error("the packed program does not give the answers of " + folder);
+    return Exit::VerifyMismatch;
+  }
+  console.error("the packed program could not be verified with " + folder +
+                (code < 0 ? ": it did not end by itself"
+                          : ": it ended with code " + std::to_string(code)));
+  // A data set that cannot be read is the user's; a crash is ours.
+  return code < 0 ? Exit::Bug : Exit::VerifyMismatch;
+}
+
+} // namespace
+
+std::string verify_choice(const Options& options) {
+  if (options.verify == "off") return {};
+  if (!options.verify.empty()) return options.verify;
+  std::error_code error;
+  fs::path folder = fs::path(options.model).parent_path();
+  if (folder.empty()) folder = ".";
+  if (fs::is_directory(folder / "test_data_set_0", error)) return folder.string();
+  return {};
+}
+
+bool runs_here(const Target& target) {
+  return target.kind == TargetKind::Linux && target.triple == default_target().triple;
+}
+
+Exit verify_program(const std::string& program, const std::string& choice,
+                    const Front& front, const Console& console) {
+  if (choice != "random") return run_verify(program, choice, console);
+  TemporaryFolder folder;
+  std::string error = folder.path().empty() ? "cannot be made" : "";
+  if (error.empty()) error = write_random_data(front.graph, folder.path());
+  if (!error.empty()) {
+    console.error("--verify=random: " + error);
+    return Exit::File;
+  }
+  return run_verify(program, folder.path(), console);
+}
+
+} // namespace svod

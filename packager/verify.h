@@ -1,0 +1,23 @@
+// Right before fast: the packed program is run on data with known answers before it is
+// handed out.
+#pragma once
+
+#include "packager/console.h"
+#include "packager/front.h"
+
+#include <string>
+
+namespace svod {
+
+// The data set to use: what --verify says, else a test_data_set_* beside the model, else
+// none (empty). "random" stays as it is.
+std::string verify_choice(const Options& options);
+
+// Can a program for this target run on this machine?
+bool runs_here(const Target& target);
+
+// Runs `program --verify` on the choice. Done, VerifyMismatch, or what else went wrong.
+Exit verify_program(const std::string& program, const std::string& choice,
+                    const Front& front, const Console& console);
+
+} // namespace svod

@@ -1,0 +1,21 @@
+// The weight section: every packed weight at its slot's offset, in exactly the layout its
+// kernels read, produced one weight at a time.
+#pragma once
+
+#include "compiler/schedule/schedule.h"
+
+#include "compiler/ir/evaluate.h"
+
+#include <functional>
+
+namespace svod {
+
+using ByteSink = std::function<void(std::span<const std::byte>)>;
+
+// Hands schedule.weight_bytes bytes to `sink`, in order.
+void produce_weights(const Schedule& schedule, const ByteSink& sink);
+
+// The elements of one packed weight.
+std::vector<std::byte> pack_weight(const PackedWeight& weight, const Tensor& source);
+
+} // namespace svod
