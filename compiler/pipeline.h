@@ -17,6 +17,6 @@ struct Hooks {
   std::map<std::string, double> time_ms; // per stage, filled
 };
 
-Kernels compile(Graph graph, Hooks& hooks);
+Kernels compile(const Graph& graph, Hooks& hooks);
 
 } // namespace svod

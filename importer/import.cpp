@@ -161,7 +161,6 @@ std::optional<ModelNode> GraphImport::resolved(const ModelNode& node,
   ModelNode copy = node;
   for (std::string& name : copy.outputs)
     if (!needed.names.contains(name)) name.clear();
-  while (!copy.outputs.empty() && copy.outputs.back().empty()) copy.outputs.pop_back();
   std::vector<ModelAttribute> attributes;
   for (ModelAttribute& attribute : copy.attributes) {
     if (attribute.reference.empty()) {

@@ -8,27 +8,22 @@ namespace svod {
 
 namespace {
 
-// TensorProto.DataType, by number. Before opset 6 Cast names the type.
+// Before opset 6 Cast names the type: the numbers 1 and up of TensorProto.DataType.
 constexpr std::string_view kTypeNames[] = {
-    "UNDEFINED",      "FLOAT",    "UINT8",        "INT8",           "UINT16",
-    "INT16",          "INT32",    "INT64",        "STRING",         "BOOL",
-    "FLOAT16",        "DOUBLE",   "UINT32",       "UINT64",         "COMPLEX64",
-    "COMPLEX128",     "BFLOAT16", "FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2",
-    "FLOAT8E5M2FNUZ", "UINT4",    "INT4",         "FLOAT4E2M1",     "FLOAT8E8M0",
-    "UINT2",          "INT2"};
+    "FLOAT", "UINT8",   "INT8",   "UINT16", "INT16",  "INT32",     "INT64",     "STRING",
+    "BOOL",  "FLOAT16", "DOUBLE", "UINT32", "UINT64", "COMPLEX64", "COMPLEX128"};
 
 DType target_type(NodeImport& node) {
-  int64_t code;
+  int code;
   if (node.opset < 6) {
-    const std::string name = node.get_string("to");
-    code = std::ranges::find(kTypeNames, name) - std::begin(kTypeNames);
+    const auto at = std::ranges::find(kTypeNames, node.get_string("to"));
+    require(node, at != std::end(kTypeNames), "attribute 'to' names no element type");
+    code = static_cast<int>(at - std::begin(kTypeNames)) + 1;
   } else {
-    code = node.get_int("to");
+    code = static_cast<int>(node.get_int("to"));
   }
-  require(node, code > 0 && code < std::ssize(kTypeNames),
-          "attribute 'to' is no element type");
-  if (const auto dtype = dtype_from_onnx(static_cast<int>(code))) return *dtype;
-  node.unsupported("element type " + std::string(kTypeNames[code]) + " is not supported");
+  if (const auto dtype = dtype_from_onnx(code)) return *dtype;
+  node.unsupported("element type " + onnx_type_name(code) + " is not supported");
 }
 
 Expr ones(Graph& g, DType dtype, const Shape& shape) {

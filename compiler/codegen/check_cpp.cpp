@@ -24,7 +24,7 @@ using namespace clang::ast_matchers;
 
 // The library has no matcher for asm("...") between functions.
 static const internal::VariadicDynCastAllOfMatcher<clang::Decl, clang::FileScopeAsmDecl>
-    file_scope_asm;
+    kFileScopeAsm;
 
 class Findings : public MatchFinder::MatchCallback {
 public:
@@ -150,7 +150,7 @@ std::vector<std::string> check_cpp(const std::string& text,
   finder.addMatcher(callExpr().bind("call"), &findings);
   finder.addMatcher(varDecl(hasGlobalStorage()).bind("variable"), &findings);
   finder.addMatcher(asmStmt().bind("asm"), &findings);
-  finder.addMatcher(file_scope_asm().bind("file asm"), &findings);
+  finder.addMatcher(kFileScopeAsm().bind("file asm"), &findings);
 
   std::string messages;
   llvm::raw_string_ostream stream(messages);

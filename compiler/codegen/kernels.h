@@ -9,8 +9,8 @@ struct KernelSource {
   uint32_t program = 0;
   std::string level;  // suffix of the level, "v3"
   std::string symbol; // "k17_v3": the one function it defines with external linkage
-  // The function is always named svod_kernel in the text, so that equal kernels of different
-  // models have equal text; -Dsvod_kernel=<symbol> names it.
+  // The function is always named svod_kernel in the text, so that equal kernels of
+  // different models have equal text; -Dsvod_kernel=<symbol> names it.
   std::string text;
 };
 
@@ -19,10 +19,8 @@ struct Kernels {
   std::vector<KernelSource> sources; // by program, then level
 };
 
-// `symbol` is also what the launch switch calls: int32_t symbol(void* const*, void*, uint32_t).
+// `symbol` is also what the launch switch calls: int32_t symbol(void* const*, void*,
+// uint32_t).
 Kernels emit(Schedule schedule, const Target& target);
-
-// Text that every kernel starts with: element types, loads and stores, scalar functions.
-std::string prelude();
 
 } // namespace svod

@@ -1,5 +1,5 @@
-// The graph cut into kernels: what is stored, how it lies in memory, and which kernel writes it.
-// Beyond this point no node moves between kernels.
+// The graph cut into kernels: what is stored, how it lies in memory, and which kernel
+// writes it. Beyond this point no node moves between kernels.
 #pragma once
 
 #include "compiler/fuse/kernel.h"
@@ -22,8 +22,9 @@ struct Buffer {
   int64_t bytes() const { return physical_count(layout, shape) * byte_size(dtype); }
 };
 
-// Weights in the order a kernel reads them: element [p0 .. pn] (row-major over `extents`) is
-// element  offset + sum p_i * strides_i  of the source node, or zero where a bound fails.
+// Weights in the order a kernel reads them: element [p0 .. pn] (row-major over `extents`)
+// is element  offset + sum p_i * strides_i  of the source node, or zero where a bound
+// fails.
 struct PackedWeight {
   struct Limit { // low <= constant + sum p_i * coefficients_i < high
     int64_t constant, low, high;

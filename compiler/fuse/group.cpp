@@ -1,7 +1,8 @@
-// The cut, one pass over the nodes, readers before what they read. Each value not stored joins
-// the groups of its readers. Softmax keeps its two reductions with their reader (rows), a
-// convolution takes bias, activation and residual that follow it (base and epilogue), an
-// elementwise chain is one kernel. What decides is how often a value would be evaluated.
+// The cut, one pass over the nodes, readers before what they read. Each value not stored
+// joins the groups of its readers. Softmax keeps its two reductions with their reader
+// (rows), a convolution takes bias, activation and residual that follow it (base and
+// epilogue), an elementwise chain is one kernel. What decides is how often a value would
+// be evaluated.
 #include "compiler/fuse/group.h"
 
 #include <algorithm>
@@ -30,13 +31,34 @@ bool is_contraction(const Graph& g, NodeId reduce) {
 
 static bool is_costly(Op op) {
   switch (op) {
-  case Op::Exp: case Op::Log: case Op::Log1p: case Op::Sin: case Op::Cos: case Op::Tan:
-  case Op::Asin: case Op::Acos: case Op::Atan: case Op::Sinh: case Op::Cosh: case Op::Tanh:
-  case Op::Asinh: case Op::Acosh: case Op::Atanh: case Op::Erf: case Op::Sigmoid:
-  case Op::Pow: case Op::Atan2: case Op::Gather: case Op::Div: case Op::Mod: case Op::Fmod:
-  case Op::Sqrt: case Op::Reciprocal:
+  case Op::Exp:
+  case Op::Log:
+  case Op::Log1p:
+  case Op::Sin:
+  case Op::Cos:
+  case Op::Tan:
+  case Op::Asin:
+  case Op::Acos:
+  case Op::Atan:
+  case Op::Sinh:
+  case Op::Cosh:
+  case Op::Tanh:
+  case Op::Asinh:
+  case Op::Acosh:
+  case Op::Atanh:
+  case Op::Erf:
+  case Op::Sigmoid:
+  case Op::Pow:
+  case Op::Atan2:
+  case Op::Gather:
+  case Op::Div:
+  case Op::Mod:
+  case Op::Fmod:
+  case Op::Sqrt:
+  case Op::Reciprocal:
     return true;
-  default: return false;
+  default:
+    return false;
   }
 }
 
@@ -44,7 +66,8 @@ namespace {
 
 class Grouper {
 public:
-  Grouper(const Graph& graph, const std::set<NodeId>& forced) : g(graph), forced_(forced) {}
+  Grouper(const Graph& graph, const std::set<NodeId>& forced)
+      : g(graph), forced_(forced) {}
   Grouping run();
 
 private:
@@ -64,8 +87,9 @@ private:
   Grouping out_;
   std::vector<std::vector<NodeId>> users_; // live, unknown users
   std::vector<bool> is_output_;
-  // Of a node that is inlined (or a root): the roots whose kernels evaluate it, how often, and
-  // whether its index there is the root's own (aligned) or a rearrangement of it (bijective).
+  // Of a node that is inlined (or a root): the roots whose kernels evaluate it, how
+  // often, and whether its index there is the root's own (aligned) or a rearrangement of
+  // it (bijective).
   std::vector<std::vector<NodeId>> roots_;
   std::vector<int64_t> evaluations_;
   std::vector<bool> aligned_, bijective_, is_root_;
@@ -120,8 +144,8 @@ bool Grouper::joins_rows(NodeId n, Group& group) const {
   if (!group.rows.empty() && group.row_axes != reduce.payload) return false;
   for (NodeId user : users_[n]) {
     Op op = g[user].op;
-    bool keeps_index = is_map(op) || op == Op::Cast || op == Op::Expand ||
-                       group.rows.count(user) != 0;
+    bool keeps_index =
+        is_map(op) || op == Op::Cast || op == Op::Expand || group.rows.count(user) != 0;
     if (!aligned_[user] || !keeps_index) return false;
   }
   return true;
@@ -184,8 +208,8 @@ void Grouper::visit(NodeId n) {
     bool row = is_reduce(op) && !is_root_[user] && aligned_[user];
     bool keeps = is_map(op) || op == Op::Cast || op == Op::Expand;
     aligned = aligned && aligned_[user] && (keeps || row);
-    bool moves = is_map(op) || op == Op::Cast || op == Op::Bitcast ||
-                 op == Op::Reshape || op == Op::Permute;
+    bool moves = is_map(op) || op == Op::Cast || op == Op::Bitcast || op == Op::Reshape ||
+                 op == Op::Permute;
     bijective = bijective && bijective_[user] && moves;
   }
   roots_[n].assign(roots.begin(), roots.end());
@@ -196,9 +220,11 @@ void Grouper::visit(NodeId n) {
                       node.op == Op::ArgSort || info(node.op).op_class == OpClass::Scan;
   for (NodeId user : users_[n]) {
     Op op = g[user].op;
-    if (op == Op::Concat && !part_of_one_concat(n) && !is_view(node.op)) needed_whole = true;
+    if (op == Op::Concat && !part_of_one_concat(n) && !is_view(node.op))
+      needed_whole = true;
     if (op == Op::Scatter || op == Op::ArgSort) needed_whole = true;
-    if (op == Op::Gather && g[user].inputs[0] == n && !is_view(node.op)) needed_whole = true;
+    if (op == Op::Gather && g[user].inputs[0] == n && !is_view(node.op))
+      needed_whole = true;
   }
   if (needed_whole) store(n);
   if (!needed_whole && part_of_one_concat(n)) {
@@ -238,6 +264,10 @@ Grouping Grouper::run() {
         start[axis] += g[part].shape[axis];
       }
     } else if (groups_.count(n) != 0 && groups_.at(n).target != kNoNode) {
+      // A scatter combines into a copy of its first input.
+      if (g[n].op == Op::Scatter && !out_.known[n])
+        out_.groups.push_back(
+            {g[n].inputs[0], n, Shape(g[n].shape.size(), 0), kNoNode, {}, {}});
       out_.groups.push_back(groups_.at(n));
     }
   }

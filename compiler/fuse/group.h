@@ -11,10 +11,11 @@ namespace svod {
 // A kernel to be: it computes `root` over root's shape and writes it to `target`.
 struct Group {
   NodeId root = kNoNode;
-  NodeId target = kNoNode;     // stored node; differs from root when root is a part of a concat
-  Shape target_start;          // where root's element 0 lies in target
-  NodeId base = kNoNode;       // one reduction, evaluated once per element of root
-  std::set<NodeId> rows;       // reductions over row_axes of root's own domain
+  NodeId target =
+      kNoNode;           // stored node; differs from root when root is a part of a concat
+  Shape target_start;    // where root's element 0 lies in target
+  NodeId base = kNoNode; // one reduction, evaluated once per element of root
+  std::set<NodeId> rows; // reductions over row_axes of root's own domain
   std::vector<int64_t> row_axes;
 };
 
@@ -24,8 +25,9 @@ struct Grouping {
 };
 
 // Cuts the graph. `forced` nodes are stored in any case (a scheduling need found later).
-// The rule: a value is stored when it is an output, when recomputing it for each reader costs
-// more than a store and a load, or when it is a reduction that no reader can take in.
+// The rule: a value is stored when it is an output, when recomputing it for each reader
+// costs more than a store and a load, or when it is a reduction that no reader can take
+// in.
 Grouping group_nodes(const Graph& g, const std::set<NodeId>& forced);
 
 // A reduction over a product in which both factors are reused.

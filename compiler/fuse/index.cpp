@@ -1,5 +1,6 @@
-// Normalisation rules: with L = c*Q + R, where R collects the terms whose coefficient c does not
-// divide, and 0 <= R < c:  L / c = Q  and  L mod c = R. Everything else stays a term.
+// Normalisation rules: with L = c*Q + R, where R collects the terms whose coefficient c
+// does not divide, and 0 <= R < c:  L / c = Q  and  L mod c = R. Everything else stays a
+// term.
 #include "compiler/fuse/index.h"
 
 #include "compiler/support/check.h"
@@ -111,7 +112,8 @@ Index IndexPool::recombine(Index a) {
   return a;
 }
 
-// Splits a into divisor * quotient + rest; the constant is split so that rest's is in [0, c).
+// Splits a into divisor * quotient + rest; the constant is split so that rest's is in [0,
+// c).
 static void split_by(const Index& a, int64_t divisor, Index& quotient, Index& rest) {
   quotient.constant = floor_div(a.constant, divisor);
   rest.constant = a.constant - quotient.constant * divisor;
@@ -231,7 +233,8 @@ void IndexPool::collect_dynamic(const Index& a, std::vector<ExprId>& out) const 
   for (auto [id, coefficient] : a.terms) {
     const Term& t = terms_[id];
     if (t.kind == Term::Kind::Dynamic) out.push_back(t.id);
-    if (t.kind == Term::Kind::Div || t.kind == Term::Kind::Mod) collect_dynamic(t.of, out);
+    if (t.kind == Term::Kind::Div || t.kind == Term::Kind::Mod)
+      collect_dynamic(t.of, out);
   }
 }
 

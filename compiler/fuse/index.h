@@ -1,9 +1,10 @@
 // Index arithmetic of kernels: integer expressions over loop axes in a normal form.
 //
-// An Index is  constant + sum of coefficient * term.  A term is a loop axis, a quotient or
-// remainder of an Index by a constant, or a value read at run time (gather). Terms are interned
-// in an IndexPool, which also knows the extent of every axis; so ranges are exact enough for
-// (16 * a + b) / 16 to become a, which is how reshapes and blocked layouts cost nothing.
+// An Index is  constant + sum of coefficient * term.  A term is a loop axis, a quotient
+// or remainder of an Index by a constant, or a value read at run time (gather). Terms are
+// interned in an IndexPool, which also knows the extent of every axis; so ranges are
+// exact enough for (16 * a + b) / 16 to become a, which is how reshapes and blocked
+// layouts cost nothing.
 #pragma once
 
 #include <compare>
@@ -20,7 +21,8 @@ using ExprId = uint32_t;
 
 struct Index {
   int64_t constant = 0;
-  std::vector<std::pair<TermId, int64_t>> terms; // by ascending TermId, no zero coefficient
+  std::vector<std::pair<TermId, int64_t>>
+      terms; // by ascending TermId, no zero coefficient
 
   auto operator<=>(const Index&) const = default;
   bool is_constant() const { return terms.empty(); }
@@ -30,7 +32,7 @@ struct Term {
   enum class Kind : uint8_t { Axis, Div, Mod, Dynamic } kind;
   uint32_t id = 0; // Axis: the axis; Dynamic: the expression that yields it
   int64_t divisor = 0;
-  Index of; // Div, Mod
+  Index of;                  // Div, Mod
   int64_t low = 0, high = 0; // inclusive range
 
   bool operator==(const Term&) const = default;

@@ -1,4 +1,5 @@
-// The text form of kernels. Names depend on positions only, so equal kernels print equally.
+// The text form of kernels. Names depend on positions only, so equal kernels print
+// equally.
 #include "compiler/fuse/kernel.h"
 
 #include <algorithm>
@@ -24,10 +25,14 @@ static std::string term_text(const Kernel& k, const Term& t) {
                        ? print(k, t.of)
                        : std::to_string(t.id);
   switch (t.kind) {
-  case Term::Kind::Axis: return "i" + of;
-  case Term::Kind::Dynamic: return "e" + of;
-  case Term::Kind::Div: return "(" + of + ")/" + std::to_string(t.divisor);
-  case Term::Kind::Mod: return "(" + of + ")%" + std::to_string(t.divisor);
+  case Term::Kind::Axis:
+    return "i" + of;
+  case Term::Kind::Dynamic:
+    return "e" + of;
+  case Term::Kind::Div:
+    return "(" + of + ")/" + std::to_string(t.divisor);
+  case Term::Kind::Mod:
+    return "(" + of + ")%" + std::to_string(t.divisor);
   }
   return "";
 }
@@ -54,22 +59,29 @@ static std::string bounds_text(const Kernel& k, const std::vector<Bound>& bounds
 
 static std::string expr_text(const Kernel& k, const Expr& e) {
   std::string inputs;
-  for (ExprId in : e.inputs) inputs += (inputs.empty() ? " e" : ", e") + std::to_string(in);
+  for (ExprId in : e.inputs)
+    inputs += (inputs.empty() ? " e" : ", e") + std::to_string(in);
   std::string type(info(e.dtype).text);
   switch (e.kind) {
   case Expr::Kind::Load:
     return "load " + type + " a" + std::to_string(e.argument) + "[" + print(k, e.index) +
            "]" + bounds_text(k, e.bounds) +
            (e.bits != 0 ? " else " + std::to_string(e.bits) : "");
-  case Expr::Kind::Constant: return "constant " + type + " " + std::to_string(e.bits);
-  case Expr::Kind::Position: return "position " + type + " " + print(k, e.index);
-  case Expr::Kind::Map: return std::string(info(e.op).text) + " " + type + inputs;
-  case Expr::Kind::Cast: return "cast " + type + inputs;
-  case Expr::Kind::Bitcast: return "bitcast " + type + inputs;
+  case Expr::Kind::Constant:
+    return "constant " + type + " " + std::to_string(e.bits);
+  case Expr::Kind::Position:
+    return "position " + type + " " + print(k, e.index);
+  case Expr::Kind::Map:
+    return std::string(info(e.op).text) + " " + type + inputs;
+  case Expr::Kind::Cast:
+    return "cast " + type + inputs;
+  case Expr::Kind::Bitcast:
+    return "bitcast " + type + inputs;
   case Expr::Kind::Guard:
     return "guard " + type + inputs + bounds_text(k, e.bounds) + " else " +
            std::to_string(e.bits);
-  case Expr::Kind::Local: return "local " + type + " s" + std::to_string(e.stage);
+  case Expr::Kind::Local:
+    return "local " + type + " s" + std::to_string(e.stage);
   case Expr::Kind::Checked:
     return "checked " + type + inputs + " < " + std::to_string(e.limit);
   }

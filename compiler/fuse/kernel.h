@@ -6,9 +6,10 @@
 //     ...
 //     stage n: for its inner axes: store value(locals)
 //
-// Contractions, poolings, softmax, normalisations, elementwise chains and copies are all this.
-// Every extent is a constant. Values are scalar expressions over loads with index arithmetic;
-// one axis may be the lane axis: it has exactly `lanes` positions and is executed as one vector.
+// Contractions, poolings, softmax, normalisations, elementwise chains and copies are all
+// this. Every extent is a constant. Values are scalar expressions over loads with index
+// arithmetic; one axis may be the lane axis: it has exactly `lanes` positions and is
+// executed as one vector.
 #pragma once
 
 #include "compiler/fuse/index.h"
@@ -27,15 +28,15 @@ struct Bound {
 
 struct Expr {
   enum class Kind : uint8_t {
-    Load,     // argument[index]; where a bound fails: the element `bits`, memory untouched
+    Load, // argument[index]; where a bound fails: the element `bits`, memory untouched
     Constant, // bits
     Position, // index as a number
     Map,      // op over inputs
     Cast,     // input converted
     Bitcast,
-    Guard,    // input where all bounds hold, else `bits`
-    Local,    // result of stage `stage`
-    Checked,  // integer input, recorded as an error unless in [0, limit)
+    Guard,   // input where all bounds hold, else `bits`
+    Local,   // result of stage `stage`
+    Checked, // integer input, recorded as an error unless in [0, limit)
   } kind;
   DType dtype = DType::F32;
   Op op = Op::Add;
@@ -62,14 +63,16 @@ struct Stage {
   StageKind kind = StageKind::Store;
   std::vector<AxisId> inner;
   ExprId value = 0;
-  // Reduce, Scan: the reduction (ReduceSum ... ArgMax, ScanSum ...) and the accumulator's type.
+  // Reduce, Scan: the reduction (ReduceSum ... ArgMax, ScanSum ...) and the accumulator's
+  // type.
   Op op = Op::ReduceSum;
   DType dtype = DType::F32;
-  bool flag = false;         // ArgMin, ArgMax: the last of equals; Sort: descending
-  Index position;            // ArgMin, ArgMax: what is the result
-  std::vector<Bound> domain; // Reduce: positions outside do not count; Store: see pad_lanes
-  // Store, Scan, Scatter, Sort: where to. Outside `domain` nothing is written, or zero when
-  // pad_lanes says that the element exists physically.
+  bool flag = false; // ArgMin, ArgMax: the last of equals; Sort: descending
+  Index position;    // ArgMin, ArgMax: what is the result
+  std::vector<Bound>
+      domain; // Reduce: positions outside do not count; Store: see pad_lanes
+  // Store, Scan, Scatter, Sort: where to. Outside `domain` nothing is written, or zero
+  // when pad_lanes says that the element exists physically.
   uint32_t argument = 0;
   Index index;
   bool pad_lanes = false;
@@ -109,7 +112,8 @@ struct Kernel {
   ExprId add(Expr expr);
 };
 
-// The kernel as text: axes, expressions, stages. Deterministic; equal kernels print equally.
+// The kernel as text: axes, expressions, stages. Deterministic; equal kernels print
+// equally.
 std::string print(const Kernel& kernel);
 std::string print(const Kernel& kernel, const Index& index);
 

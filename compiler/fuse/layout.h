@@ -1,5 +1,5 @@
-// How a stored tensor lies in memory: the order of its axes, one axis in blocks, and a border of
-// zeros around spatial axes so that a padded window needs no guard.
+// How a stored tensor lies in memory: the order of its axes, one axis in blocks, and a
+// border of zeros around spatial axes so that a padded window needs no guard.
 //
 // Element [i0 .. in] of a blocked layout is at
 //   [.. i_block / block .. i_d + low_d ..][i_block % block], axes in `order`.

@@ -1,7 +1,7 @@
-// Lowering walks from the root down with the index of the wanted element, one Index per axis.
-// A view rewrites the index; a map asks its inputs at the same index; a stored value becomes a
-// load. Conditions of pads on the way are kept with every load below them, so that memory
-// outside a tensor is never touched.
+// Lowering walks from the root down with the index of the wanted element, one Index per
+// axis. A view rewrites the index; a map asks its inputs at the same index; a stored
+// value becomes a load. Conditions of pads on the way are kept with every load below
+// them, so that memory outside a tensor is never touched.
 #include "compiler/fuse/lower.h"
 
 #include "compiler/ir/build.h"
@@ -61,7 +61,8 @@ private:
 
 Index Lowering::make_dim(Dim dim, int64_t extent) {
   std::vector<int64_t> inner;
-  if (auto found = spec_.splits.find(dim); found != spec_.splits.end()) inner = found->second;
+  if (auto found = spec_.splits.find(dim); found != spec_.splits.end())
+    inner = found->second;
   int64_t product = 1;
   for (int64_t f : inner) product *= f;
   std::vector<int64_t> extents = {(extent + product - 1) / product};
@@ -76,18 +77,39 @@ Index Lowering::make_dim(Dim dim, int64_t extent) {
 }
 
 At Lowering::make_dims(NodeId node, const Shape& shape) {
-  At at;
-  for (size_t i = 0; i < shape.size(); ++i)
-    at.push_back(make_dim({node, static_cast<int64_t>(i)}, shape[i]));
+  At at(shape.size());
+  for (size_t i = 0; i < shape.size();) {
+    size_t end = i + 1;
+    int64_t extent = shape[i];
+    while (spec_.merged.count(static_cast<int64_t>(end - 1)) != 0) extent *= shape[end++];
+    Index rest = make_dim({node, static_cast<int64_t>(i)}, extent);
+    for (size_t j = end; --j > i;) {
+      out_.axes[{node, static_cast<int64_t>(j)}];
+      at[j] = pool().mod(rest, shape[j]);
+      rest = pool().div(rest, shape[j]);
+    }
+    at[i] = rest;
+    i = end;
+  }
   return at;
 }
 
-// Conditions for positions that lie in the shape: an axis split with a remainder runs over.
+// 0 <= x / c < n  is  0 <= x < n * c: keeps conditions on merged axes affine.
+static Bound normal_bound(const IndexPool& pool, Bound b) {
+  if (b.low != 0 || b.index.constant != 0 || b.index.terms.size() != 1) return b;
+  const Term& t = pool.term(b.index.terms[0].first);
+  if (t.kind != Term::Kind::Div || b.index.terms[0].second != 1) return b;
+  return normal_bound(pool, {t.of, 0, b.high * t.divisor});
+}
+
+// Conditions for positions that lie in the shape: an axis split with a remainder runs
+// over.
 std::vector<Bound> Lowering::overflow(const At& at, const Shape& shape) const {
   std::vector<Bound> bounds;
   for (size_t i = 0; i < at.size(); ++i) {
     Range r = out_.kernel.indices.range(at[i]);
-    if (r.low < 0 || r.high >= shape[i]) bounds.push_back({at[i], 0, shape[i]});
+    if (r.low < 0 || r.high >= shape[i])
+      bounds.push_back(normal_bound(out_.kernel.indices, {at[i], 0, shape[i]}));
   }
   return bounds;
 }
@@ -128,7 +150,7 @@ ExprId Lowering::load_stored(NodeId n, const At& at) {
   for (size_t i = 0; i < at.size(); ++i) {
     Range there = physical_range(b.layout, b.shape, i), wanted = pool().range(at[i]);
     if (wanted.low < there.low || wanted.high > there.high)
-      bounds.push_back({at[i], 0, b.shape[i]});
+      bounds.push_back(normal_bound(pool(), {at[i], 0, b.shape[i]}));
   }
   uint32_t arg = argument(Argument::Kind::Buffer, id, b.dtype, false);
   return load(arg, b.dtype, layout_offset(pool(), b.layout, b.shape, at), bounds);
@@ -155,7 +177,8 @@ void Lowering::note_node(NodeId n) {
 ExprId Lowering::value(NodeId n, const At& at) {
   auto key = std::make_tuple(n, at, conditions_);
   if (auto found = memo_.find(key); found != memo_.end()) return found->second;
-  ExprId id = s_.grouping.stored[n] && n != group_.root ? load_stored(n, at) : compute(n, at);
+  ExprId id =
+      s_.grouping.stored[n] && n != group_.root ? load_stored(n, at) : compute(n, at);
   memo_.emplace(std::move(key), id);
   return id;
 }
@@ -183,11 +206,18 @@ ExprId Lowering::compute(NodeId n, const At& at) {
     e.kind = Expr::Kind::Position;
     e.index = at[node.payload[0]];
     break;
-  case Op::Concat: return concat(n, at);
-  case Op::Gather: return gather(n, at);
-  case Op::Cast: e.kind = Expr::Kind::Cast; break;
-  case Op::Bitcast: e.kind = Expr::Kind::Bitcast; break;
-  default: SVOD_CHECK(is_map(node.op)) << "cannot inline " << info(node.op).text;
+  case Op::Concat:
+    return concat(n, at);
+  case Op::Gather:
+    return gather(n, at);
+  case Op::Cast:
+    e.kind = Expr::Kind::Cast;
+    break;
+  case Op::Bitcast:
+    e.kind = Expr::Kind::Bitcast;
+    break;
+  default:
+    SVOD_CHECK(is_map(node.op)) << "cannot inline " << info(node.op).text;
   }
   for (NodeId in : node.inputs) e.inputs.push_back(value(in, at));
   if (e.kind != Expr::Kind::Map) e.op = Op::Add;
@@ -202,7 +232,9 @@ ExprId Lowering::view(NodeId n, const At& at) {
   const Shape& shape = g[in].shape;
   At inner(shape.size());
   switch (node.op) {
-  case Op::Reshape: inner = reshape_at(pool(), at, node.shape, shape); break;
+  case Op::Reshape:
+    inner = reshape_at(pool(), at, node.shape, shape);
+    break;
   case Op::Permute:
     for (size_t i = 0; i < at.size(); ++i) inner[node.payload[i]] = at[i];
     break;
@@ -213,7 +245,8 @@ ExprId Lowering::view(NodeId n, const At& at) {
   case Op::Slice:
     for (size_t i = 0; i < at.size(); ++i) {
       Index start = IndexPool::constant(node.payload[i]);
-      inner[i] = IndexPool::add(start, IndexPool::scale(at[i], node.payload[at.size() + i]));
+      inner[i] =
+          IndexPool::add(start, IndexPool::scale(at[i], node.payload[at.size() + i]));
     }
     break;
   case Op::Window: {
@@ -223,14 +256,16 @@ ExprId Lowering::view(NodeId n, const At& at) {
                                  IndexPool::scale(at.back(), dilation));
     break;
   }
-  case Op::Pad: return pad(n, at);
-  default: SVOD_CHECK(false) << "no view: " << info(node.op).text;
+  case Op::Pad:
+    return pad(n, at);
+  default:
+    SVOD_CHECK(false) << "no view: " << info(node.op).text;
   }
   return value(in, inner);
 }
 
-// Position in `from` as position in `to`, group by group of axes with equal products, so that
-// axes that stay apart never meet in one quotient.
+// Position in `from` as position in `to`, group by group of axes with equal products, so
+// that axes that stay apart never meet in one quotient.
 static At reshape_at(IndexPool& pool, const At& at, const Shape& from, const Shape& to) {
   At out(to.size());
   if (element_count(from) == 0) return out;
@@ -361,8 +396,8 @@ void Lowering::reduce_stage(NodeId n, const At& input_at, std::vector<AxisId> in
 ExprId Lowering::reduce(NodeId n, const At& at) {
   const Node& node = g[n];
   bool arg = node.op == Op::ArgMin || node.op == Op::ArgMax;
-  std::vector<int64_t> axes(node.payload.begin(), arg ? node.payload.begin() + 1
-                                                      : node.payload.end());
+  std::vector<int64_t> axes(node.payload.begin(),
+                            arg ? node.payload.begin() + 1 : node.payload.end());
   auto key = std::make_pair(n, at);
   auto found = stage_of_.find(key);
   if (found == stage_of_.end()) {
@@ -380,7 +415,7 @@ ExprId Lowering::reduce(NodeId n, const At& at) {
       for (AxisId a : out_.axes.at(dim)) inner.push_back(a);
       Range r = pool().range(input_at[axis]);
       if (r.high >= domain_shape[axis])
-        domain.push_back({input_at[axis], 0, domain_shape[axis]});
+        domain.push_back(normal_bound(pool(), {input_at[axis], 0, domain_shape[axis]}));
       position = input_at[axis];
     }
     reduce_stage(n, input_at, std::move(inner), std::move(domain), std::move(position));
@@ -450,7 +485,14 @@ void Lowering::lower_special(NodeId root) {
     stage.domain.clear();
     k().arguments[stage.argument].read = true;
   } else {
-    stage.kind = node.op == Op::ArgSort ? StageKind::Sort : StageKind::Scan;
+    bool sort = node.op == Op::ArgSort;
+    stage.kind = sort ? StageKind::Sort : StageKind::Scan;
+    if (sort) {
+      stage.dtype = DType::I64;
+      // Keys of up to 8 bytes and two lists of 4-byte positions.
+      int64_t n = (node.shape[node.payload[0]] + 1) & ~int64_t(1);
+      k().scratch_bytes = (16 * n + 63) / 64 * 64 + 64;
+    }
     stage.flag = node.op == Op::ArgSort && node.payload[1] != 0;
     stage.inner = axis_of(node.payload[0]);
     stage.value = value(node.inputs[0], root_at_);
@@ -462,8 +504,8 @@ void Lowering::lower_special(NodeId root) {
 Lowered Lowering::run() {
   NodeId root = group_.root;
   root_at_ = make_dims(root, g[root].shape);
-  bool special = info(g[root].op).op_class == OpClass::Scan || g[root].op == Op::ArgSort ||
-                 g[root].op == Op::Scatter;
+  bool special = info(g[root].op).op_class == OpClass::Scan ||
+                 g[root].op == Op::ArgSort || g[root].op == Op::Scatter;
   bool own = special && group_.target == root;
   std::set<int64_t> rows(group_.row_axes.begin(), group_.row_axes.end());
   if (group_.rows.empty()) rows.clear();
@@ -517,7 +559,9 @@ Kernel lower_border(BufferId id, const Buffer& buffer) {
         // Earlier axes' borders are already written: stay inside them.
         bool earlier = i < static_cast<int64_t>(axis);
         int64_t from = is_side ? start : earlier ? 0 : there.low;
-        int64_t count = is_side ? extent : earlier ? buffer.shape[i] : there.high - from + 1;
+        int64_t count = is_side   ? extent
+                        : earlier ? buffer.shape[i]
+                                  : there.high - from + 1;
         if (earlier && i == layout.block_axis) count = there.high + 1;
         AxisId a = kernel.indices.add_axis(i == layout.block_axis ? count / layout.block
                                                                   : count);
@@ -536,6 +580,47 @@ Kernel lower_border(BufferId id, const Buffer& buffer) {
     }
   }
   return kernel;
+}
+
+static std::vector<const Index*> all_indices(const Kernel& kernel) {
+  std::vector<const Index*> all;
+  for (const Expr& e : kernel.exprs) {
+    all.push_back(&e.index);
+    for (const Bound& b : e.bounds) all.push_back(&b.index);
+  }
+  for (const Stage& s : kernel.stages) {
+    all.push_back(&s.index);
+    all.push_back(&s.position);
+    for (const Bound& b : s.domain) all.push_back(&b.index);
+  }
+  return all;
+}
+
+std::set<int64_t> find_merges(const Group& group, const Lowered& lowered,
+                              const Shape& shape) {
+  const Kernel& kernel = lowered.kernel;
+  std::set<int64_t> merged;
+  auto is_row = [&](int64_t axis) {
+    return !group.rows.empty() && std::find(group.row_axes.begin(), group.row_axes.end(),
+                                            axis) != group.row_axes.end();
+  };
+  for (const Stage& s : kernel.stages)
+    if (s.kind != StageKind::Reduce && s.kind != StageKind::Store) return merged;
+  for (int64_t i = 0; i + 1 < static_cast<int64_t>(shape.size()); ++i) {
+    const auto& first = lowered.axes.at({group.root, i});
+    const auto& second = lowered.axes.at({group.root, i + 1});
+    if (first.size() != 1 || second.size() != 1 || is_row(i) != is_row(i + 1)) continue;
+    bool fits = true;
+    for (const Index* index : all_indices(kernel)) {
+      int64_t a = 0, b = 0;
+      fits &= kernel.indices.affine_in(*index, first[0], a) &&
+              kernel.indices.affine_in(*index, second[0], b);
+      bool trivial = shape[i] == 1 || shape[i + 1] == 1;
+      fits &= trivial || a == b * shape[i + 1];
+    }
+    if (fits) merged.insert(i);
+  }
+  return merged;
 }
 
 // Finds an axis whose quotient or remainder by a constant is used.
@@ -559,13 +644,7 @@ static bool find_split(const IndexPool& pool, const Index& index, AxisId& axis,
 
 bool refine_splits(const Lowered& lowered, LowerSpec& spec, int64_t block) {
   const Kernel& kernel = lowered.kernel;
-  std::vector<const Index*> all;
-  for (const Expr& e : kernel.exprs) {
-    all.push_back(&e.index);
-    for (const Bound& b : e.bounds) all.push_back(&b.index);
-  }
-  for (const Stage& s : kernel.stages) all.push_back(&s.index);
-  for (const Index* index : all) {
+  for (const Index* index : all_indices(kernel)) {
     AxisId axis = 0;
     int64_t divisor = 0;
     if (!find_split(kernel.indices, *index, axis, divisor)) continue;

@@ -1,5 +1,5 @@
-// From a group of graph nodes to a kernel: views become index arithmetic, maps expressions,
-// reductions stages.
+// From a group of graph nodes to a kernel: views become index arithmetic, maps
+// expressions, reductions stages.
 #pragma once
 
 #include "compiler/fuse/group.h"
@@ -19,7 +19,8 @@ struct Dim {
 // How dimensions are cut into axes: extents of the inner axes, outermost of them first.
 struct LowerSpec {
   std::map<Dim, std::vector<int64_t>> splits;
-  std::optional<Dim> lane; // its innermost axis is the lane axis
+  std::set<int64_t> merged; // root axes looped over together with the next one
+  std::optional<Dim> lane;  // its innermost axis is the lane axis
 };
 
 // What lowering sees of the rest of the fused graph.
@@ -34,7 +35,7 @@ struct Stored {
 
 struct Lowered {
   Kernel kernel;
-  std::map<Dim, std::vector<AxisId>> axes;
+  std::map<Dim, std::vector<AxisId>> axes; // empty for a dimension merged into another
 };
 
 Lowered lower(const Group& group, const LowerSpec& spec, Stored& stored);
@@ -42,8 +43,13 @@ Lowered lower(const Group& group, const LowerSpec& spec, Stored& stored);
 // Writes zeros to the border of a buffer.
 Kernel lower_border(BufferId id, const Buffer& buffer);
 
-// Splits that would turn quotients and remainders of single axes into plain axes.
-// False when there is none left.
+// Adjacent root axes that every access crosses as one: looping over them together makes
+// long vectors of short rows.
+std::set<int64_t> find_merges(const Group& group, const Lowered& lowered,
+                              const Shape& shape);
+
+// One more split that turns quotients and remainders of a single axis into plain axes;
+// false when there is none left.
 bool refine_splits(const Lowered& lowered, LowerSpec& spec, int64_t block);
 
 } // namespace svod

@@ -1,5 +1,5 @@
-// The compiled graph: steps in dependency order over slots, and one arena with an offset for
-// every temporary. Beyond this point every buffer has its place; nothing allocates.
+// The compiled graph: steps in dependency order over slots, and one arena with an offset
+// for every temporary. Beyond this point every buffer has its place; nothing allocates.
 #pragma once
 
 #include "compiler/fuse/fused_graph.h"
@@ -22,13 +22,13 @@ enum class StepKind : uint8_t { Allocate, Deallocate, CopyMemory, LaunchProgram 
 
 struct Step {
   StepKind kind = StepKind::LaunchProgram;
-  SlotId slot = 0;                        // Allocate, Deallocate
-  SlotId from = 0, to = 0;                // CopyMemory
-  uint32_t program = 0;                   // LaunchProgram
-  std::vector<SlotId> arguments;          // LaunchProgram, in the kernel's order
+  SlotId slot = 0;               // Allocate, Deallocate
+  SlotId from = 0, to = 0;       // CopyMemory
+  uint32_t program = 0;          // LaunchProgram
+  std::vector<SlotId> arguments; // LaunchProgram, in the kernel's order
   uint32_t chunks = 1;
   int64_t flops = 0, bytes = 0;
-  std::vector<int32_t> sources;           // into graph.source_names()
+  std::vector<int32_t> sources; // into graph.source_names()
 };
 
 struct Schedule {

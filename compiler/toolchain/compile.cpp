@@ -44,11 +44,13 @@ Compiler::Compiler(std::vector<SourceFile> headers) : headers_(std::move(headers
 
 std::string Compiler::identity() const { return identity_; }
 
-// Code of a Linux program runs at any address; firmware and modules are placed by their
-// linker.
+// Code of a Linux program runs at any address; what it refers to in other objects is in
+// the same program, so no address goes through a table that somebody would have to fill
+// at start. Firmware and modules are placed by their linker.
 static std::vector<std::string> flags_of_kind(const Target& target) {
   if (target.kind == TargetKind::Linux)
-    return {"-fPIC", "-fvisibility=hidden", "-mno-outline-atomics"};
+    return {"-fPIC", "-fvisibility=hidden", "-Xclang",
+            "-fapply-global-visibility-to-externs"};
   // What arm-none-eabi-gcc uses; its linker warns of every object that differs.
   if (target.triple.starts_with("thumb"))
     return {"-fno-pic", "-fvisibility=hidden", "-fshort-enums"};
@@ -68,9 +70,7 @@ std::vector<std::string> Compiler::flags(const Target& target, const Level& leve
               "-fno-math-errno", "-fno-stack-protector", "-ffunction-sections",
               "-fdata-sections", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables",
               "-fno-ident", "-fomit-frame-pointer", "-w"});
-  for (const std::string& flag : flags_of_kind(target))
-    if (flag != "-mno-outline-atomics" || target.triple.starts_with("aarch64"))
-      out.push_back(flag);
+  for (const std::string& flag : flags_of_kind(target)) out.push_back(flag);
   out.insert(out.end(), level.flags.begin(), level.flags.end());
   out.insert(out.end(), source.flags.begin(), source.flags.end());
   return out;
@@ -86,7 +86,6 @@ static FileSystem file_system(const std::vector<SourceFile>& headers,
   };
   for (const SourceFile& header : headers) add("/svod/" + header.name, header.text);
   add(kMain, source.text);
-  files->setCurrentWorkingDirectory("/svod");
   return files;
 }
 

@@ -32,7 +32,7 @@ std::string run_guarded(const std::function<void()>& work) {
   if (fatal_text.empty()) fatal_text = "signal " + std::to_string(context->RetCode - 128);
   // Its destructor would run Clang's clean-ups on half-made objects; they are better
   // lost.
-  (void)context.release();
+  [[maybe_unused]] llvm::CrashRecoveryContext* lost = context.release();
   return "LLVM gave up: " + fatal_text;
 }
 

@@ -31,6 +31,9 @@ struct Value {
   int fraction = 0;  // bits after the point
   bool exact = true; // every order of operations gives the same bits
   bool ends = false; // may hold infinities or NaN: only views follow
+  bool plain =
+      false; // its zeros have the sign they were given; rewriting may change it of others
+  int precision = 53; // mantissa bits of the coarsest float on the way here
 };
 
 int mantissa_bits(DType dtype) {
@@ -47,7 +50,9 @@ int mantissa_bits(DType dtype) {
 }
 
 // Rounding of one operation, relative, with room for some dozens of them.
-double relative_error(DType dtype) { return 64 * std::ldexp(1.0, -mantissa_bits(dtype)); }
+double relative_error(const Value& value) {
+  return 64 * std::ldexp(1.0, -value.precision);
+}
 
 constexpr double kLargest = 4096;
 
@@ -79,7 +84,7 @@ public:
       const Value& value = values_[id];
       DType dtype = g()[id].dtype;
       if (!value.exact && is_float(dtype))
-        out_.tolerance[id] = relative_error(dtype) * std::max(1.0, value.bound);
+        out_.tolerance[id] = relative_error(value) * std::max(1.0, value.bound);
     }
     return std::move(out_);
   }
@@ -111,7 +116,7 @@ private:
   }
 
   Value scalar_value_info(DType dtype) {
-    return {is_float(dtype) ? 3.0 : 12.0, is_float(dtype) ? 2 : 0, true, false};
+    return {is_float(dtype) ? 3.0 : 12.0, is_float(dtype) ? 2 : 0, true, false, true};
   }
 
   Tensor random_tensor(DType dtype, const Shape& shape) {
@@ -223,6 +228,9 @@ private:
   bool finish(Node node, Value value) {
     if (!infer_type(g(), node).empty()) return false;
     if (element_count(node.shape) > options_.max_elements) return false;
+    value.precision = mantissa_bits(node.dtype);
+    for (NodeId input : node.inputs)
+      value.precision = std::min(value.precision, values_[input].precision);
     // Integers wrap; floats of any order agree only within bounds.
     if (is_float(node.dtype)) {
       if (value.bound > kLargest) return false;
@@ -239,9 +247,11 @@ private:
 
   bool draw_node() {
     Op op = kOps[random_.below(std::size(kOps))];
-    OpClass kind = info(op).op_class;
-    if (kind == OpClass::Source) return draw_source(op) != kNoNode;
+    if (info(op).op_class == OpClass::Source) return draw_source(op) != kNoNode;
     NodeId x = draw_value();
+    if (random_.chance(5)) op = g()[x].op; // twice the same, as in models
+    OpClass kind = info(op).op_class;
+    if (kind == OpClass::Source) return false;
     if (value(x).ends && kind != OpClass::View) return false;
     switch (kind) {
     case OpClass::Convert:
@@ -265,7 +275,7 @@ private:
   bool draw_convert(Op op, NodeId x) {
     DType from = g()[x].dtype, to = kTypes[random_.below(std::size(kTypes))];
     if (op == Op::Bitcast) { // any bits: only of exact values, and nothing follows
-      if (!value(x).exact || to == DType::Bool) return false;
+      if (!value(x).plain || to == DType::Bool) return false;
       return finish({op, to, {}, {}, {x}}, {1, 0, true, true});
     }
     Value v = value(x);
@@ -357,8 +367,29 @@ private:
     return finish(std::move(node), v);
   }
 
+  // x cut in two along an axis, and put together again in either order.
+  bool draw_cut_concat(NodeId x) {
+    Shape whole = shape(x);
+    size_t axis = static_cast<size_t>(draw_axis(x));
+    if (whole[axis] < 2) return false;
+    int64_t at = random_.between(1, whole[axis] - 1);
+    std::vector<NodeId> parts;
+    for (int part = 0; part < 2; ++part) {
+      Node node{Op::Slice, {}, whole, Payload(2 * whole.size(), 0), {x}};
+      std::fill(node.payload.begin() + std::ptrdiff_t(whole.size()), node.payload.end(),
+                1);
+      node.shape[axis] = part ? whole[axis] - at : at;
+      node.payload[axis] = part ? at : 0;
+      if (!finish(std::move(node), value(x))) return false;
+      parts.push_back(pool_.back());
+    }
+    if (random_.chance(50)) std::swap(parts[0], parts[1]);
+    return finish({Op::Concat, {}, {}, {int64_t(axis)}, parts}, value(x));
+  }
+
   bool draw_concat(NodeId x) {
     if (shape(x).empty()) return false;
+    if (random_.chance(25)) return draw_cut_concat(x);
     Node node{Op::Concat, {}, {}, {draw_axis(x)}, {x}};
     Value v = value(x);
     for (int64_t more = random_.between(1, 2); more > 0; --more) {
@@ -366,6 +397,7 @@ private:
       v.bound = std::max(v.bound, value(other).bound);
       v.fraction = std::max(v.fraction, value(other).fraction);
       v.exact = v.exact && value(other).exact;
+      v.plain = v.plain && value(other).plain;
       node.inputs.push_back(other);
     }
     return finish(std::move(node), v);
@@ -374,6 +406,7 @@ private:
   bool draw_reduce(Op op, NodeId x) {
     if (shape(x).empty() || g()[x].dtype == DType::Bool) return false;
     Value v = value(x);
+    v.plain = false;
     int64_t axis = draw_axis(x), count = shape(x)[axis];
     Node node{op, {}, {}, {axis}, {x}};
     if (op == Op::ArgMin || op == Op::ArgMax) {
@@ -410,6 +443,7 @@ private:
     if (g()[x].dtype == DType::Bool) return false;
     NodeId update = draw_matching(at, g()[x].dtype);
     Value u = value(update);
+    v.plain = false;
     int64_t how = random_.below(5);
     v.exact = v.exact && u.exact;
     v.fraction =
@@ -502,6 +536,7 @@ private:
     case Op::Neg:
     case Op::Abs:
       out = a;
+      out.plain = false;
       return true;
     case Op::Add:
     case Op::Sub:
@@ -544,9 +579,9 @@ private:
       out = {std::max(2.0, a.bound), 0, false, false};
       return a.bound <= 16;
     default:
-      // Poles, jumps or NaN: of exact values only, and only views follow.
+      // Poles, jumps or NaN: only views follow. At a pole the sign of a zero matters.
       out = {kLargest, 0, false, true};
-      return exact;
+      return exact && a.plain && b.plain;
     }
   }
 
@@ -570,7 +605,8 @@ private:
   // them.
   bool finish_idiom(size_t first, NodeId result, Value v) {
     double bits = std::log2(std::max(1.0, v.bound)) + v.fraction + 1;
-    if (bits > mantissa_bits(g()[result].dtype)) v.exact = false;
+    v.precision = mantissa_bits(g()[result].dtype);
+    if (bits > v.precision) v.exact = false;
     Value inner = v;
     inner.ends = true; // in the pool of none, but it has a value
     values_.resize(std::max<size_t>(values_.size(), g().size()));

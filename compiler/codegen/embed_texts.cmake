@@ -1,0 +1,18 @@
+# Writes OUT: for each of FILES, named by its stem, `const char kText_<stem>[]`.
+# Long texts are cut into pieces, as string literals have a length limit.
+set(out "// Generated from the files named below.\nnamespace svod {\n")
+foreach(path ${FILES})
+  get_filename_component(stem ${path} NAME_WE)
+  file(READ ${path} text)
+  string(LENGTH "${text}" length)
+  string(APPEND out "extern const char kText_${stem}[];\nconst char kText_${stem}[] =\n")
+  set(at 0)
+  while(at LESS length)
+    string(SUBSTRING "${text}" ${at} 8000 piece)
+    string(APPEND out "R\"~~~(${piece})~~~\"\n")
+    math(EXPR at "${at} + 8000")
+  endwhile()
+  string(APPEND out ";\n")
+endforeach()
+string(APPEND out "} // namespace svod\n")
+file(WRITE ${OUT} "${out}")

@@ -1,0 +1,463 @@
+// Expressions: each is evaluated into a named variable where it is first needed, once per
+// position of the register tile that it depends on. What does not depend on the lane axis
+// is a scalar; the rest are vectors.
+#include "compiler/codegen/kernel_emitter.h"
+#include "compiler/ir/build.h"
+#include "compiler/support/check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace svod {
+
+std::string store_type(DType dtype) {
+  switch (dtype) {
+  case DType::F32:
+    return "f32";
+  case DType::F64:
+    return "f64";
+  case DType::Bool:
+    return "u8";
+  case DType::F16:
+  case DType::BF16:
+    return "u16";
+  default:
+    return std::string(info(dtype).text);
+  }
+}
+
+static bool is_half(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
+
+std::string compute_type(DType dtype) {
+  return is_half(dtype) ? "f32" : store_type(dtype);
+}
+
+std::string literal(DType dtype, uint64_t bits) {
+  char text[64];
+  if (is_float(dtype)) {
+    double value = scalar_value(dtype, bits);
+    bool wide = dtype == DType::F64;
+    if (std::isnan(value)) return wide ? "kNan<f64>" : "kNan<f32>";
+    if (std::isinf(value))
+      return std::string(value < 0 ? "-" : "") + (wide ? "kInf<f64>" : "kInf<f32>");
+    std::snprintf(text, sizeof text, "%a%s", value, wide ? "" : "f");
+    return std::string("(") + text + ")";
+  }
+  int width = 8 * byte_size(dtype);
+  uint64_t kept = width == 64 ? bits : bits & ((uint64_t(1) << width) - 1);
+  std::snprintf(text, sizeof text, "%s(%lluu%s)", compute_type(dtype).c_str(),
+                static_cast<unsigned long long>(kept), width == 64 ? "ll" : "");
+  return text;
+}
+
+void KernelEmitter::line(const std::string& text) {
+  out_.append(static_cast<size_t>(2 * indent_), ' ');
+  out_ += text;
+  out_ += '\n';
+}
+
+std::string KernelEmitter::type(DType dtype, bool vector) const {
+  return (vector ? "v" : "") + compute_type(dtype);
+}
+
+std::string KernelEmitter::declare(const std::string& type, const std::string& init) {
+  std::string name = fresh("t");
+  line("const " + type + " " + name + " = " + init + ";");
+  return name;
+}
+
+int KernelEmitter::offset_of(AxisId axis, const Point& p) const {
+  for (size_t i = 0; i < tile_.counts.size(); ++i)
+    if (tile_.counts[i].first == axis) return p[i];
+  return 0;
+}
+
+std::vector<Range> KernelEmitter::ranges_at(const Point& p) const {
+  std::vector<Range> ranges = narrowed_;
+  for (size_t i = 0; i < tile_.counts.size(); ++i) {
+    Range& r = ranges[tile_.counts[i].first];
+    r.low += p[i], r.high += p[i];
+  }
+  return ranges;
+}
+
+bool KernelEmitter::holds(const Bound& b, const Point& p) const {
+  Range r = k_.indices.range(b.index, ranges_at(p));
+  return r.low >= b.low && r.high < b.high;
+}
+
+bool KernelEmitter::lane_dependent(const Index& index) const {
+  if (!k_.has_lane_axis) return false;
+  if (k_.indices.depends_on(index, k_.lane_axis)) return true;
+  std::vector<ExprId> dynamic;
+  k_.indices.collect_dynamic(index, dynamic);
+  return std::any_of(dynamic.begin(), dynamic.end(),
+                     [&](ExprId d) { return on_lanes(d); });
+}
+
+std::string KernelEmitter::term_text(const Term& t, const Point& p, bool lanewise) {
+  switch (t.kind) {
+  case Term::Kind::Axis: {
+    if (k_.has_lane_axis && t.id == k_.lane_axis) return "l";
+    int offset = offset_of(t.id, p);
+    std::string name = "i" + std::to_string(t.id);
+    return offset == 0 ? name : "(" + name + " + " + std::to_string(offset) + ")";
+  }
+  case Term::Kind::Dynamic: {
+    Value v = eval(t.id, p);
+    return "iptr(" + v.name + (v.vector ? "[l]" : "") + ")";
+  }
+  case Term::Kind::Div:
+  case Term::Kind::Mod:
+    break;
+  }
+  bool div = t.kind == Term::Kind::Div;
+  std::string of = index_text(t.of, p, lanewise), by = std::to_string(t.divisor);
+  if (k_.indices.range(t.of).low < 0)
+    return std::string(div ? "floor_div(" : "floor_mod(") + of + ", " + by + ")";
+  return "iptr(uptr(" + of + ") " + (div ? "/ " : "% ") + by + ")";
+}
+
+// The index as text; the lane axis is the variable l in lanewise text and absent
+// otherwise.
+std::string KernelEmitter::index_text(const Index& index, const Point& p, bool lanewise) {
+  int64_t constant = index.constant;
+  std::string text;
+  for (auto [id, coefficient] : index.terms) {
+    const Term& t = k_.indices.term(id);
+    bool lane = t.kind == Term::Kind::Axis && k_.has_lane_axis && t.id == k_.lane_axis;
+    if (lane && !lanewise) continue;
+    std::string term;
+    if (t.kind == Term::Kind::Axis && !lane) {
+      constant += coefficient * offset_of(t.id, p);
+      term = "i" + std::to_string(t.id);
+    } else {
+      term = term_text(t, p, lanewise);
+    }
+    if (coefficient != 1) term += " * " + std::to_string(coefficient);
+    text += (text.empty() ? "" : " + ") + term;
+  }
+  if (text.empty()) return std::to_string(constant);
+  if (constant != 0)
+    text += (constant < 0 ? " - " : " + ") + std::to_string(std::abs(constant));
+  return text;
+}
+
+// Bounds that do not hold for certain, as C++; empty when all do.
+std::string KernelEmitter::condition(const std::vector<Bound>& bounds, const Point& p,
+                                     bool lanewise) {
+  std::string text;
+  std::vector<Range> ranges = ranges_at(p);
+  for (const Bound& b : bounds) {
+    Range r = k_.indices.range(b.index, ranges);
+    std::string index = index_text(b.index, p, lanewise);
+    auto require = [&](const std::string& what) {
+      text += (text.empty() ? "" : " && ") + what;
+    };
+    if (r.low < b.low) require("(" + index + ") >= " + std::to_string(b.low));
+    if (r.high >= b.high) require("(" + index + ") < " + std::to_string(b.high));
+  }
+  return text;
+}
+
+void KernelEmitter::split_bounds(const std::vector<Bound>& bounds, const Point& p,
+                                 std::vector<Bound>& uniform,
+                                 std::vector<Bound>& by_lane) const {
+  for (const Bound& b : bounds)
+    if (!holds(b, p)) (lane_dependent(b.index) ? by_lane : uniform).push_back(b);
+}
+
+bool KernelEmitter::first_lane_count(const std::vector<Bound>& bounds, const Point& p,
+                                     std::string& count) {
+  if (bounds.size() != 1) return false;
+  const Bound& b = bounds[0];
+  int64_t step = 0;
+  if (!k_.indices.affine_in(b.index, k_.lane_axis, step) || step != 1) return false;
+  if (k_.indices.has_dynamic(b.index)) return false;
+  std::vector<Range> ranges = ranges_at(p);
+  if (k_.indices.range(b.index, ranges).low < b.low) return false;
+  ranges[k_.lane_axis] = {0, 0};
+  Range first = k_.indices.range(b.index, ranges);
+  count = first.low == first.high
+              ? std::to_string(b.high - first.low)
+              : std::to_string(b.high) + " - (" + index_text(b.index, p, false) + ")";
+  return true;
+}
+
+KernelEmitter::Point KernelEmitter::project(ExprId id, const Point& p) const {
+  Point out = p;
+  for (size_t i = 0; i < tile_.counts.size(); ++i)
+    if (!depends(id, tile_.counts[i].first)) out[i] = 0;
+  return out;
+}
+
+KernelEmitter::Value KernelEmitter::eval(ExprId id, const Point& p) {
+  Point at = project(id, p);
+  for (size_t i = frames_.size(); i-- > 0;)
+    if (auto found = frames_[i].find({id, at}); found != frames_[i].end())
+      return found->second;
+  Value v = make(id, at);
+  frames_.back()[{id, at}] = v;
+  return v;
+}
+
+std::string KernelEmitter::splat(const Value& v, DType dtype) const {
+  return v.vector ? v.name : type(dtype, true) + "(" + v.name + ")";
+}
+
+static std::string from_store(DType dtype, const std::string& value) {
+  if (dtype == DType::F16) return "f16_to_float(" + value + ")";
+  if (dtype == DType::BF16) return "bf16_to_float(" + value + ")";
+  return value;
+}
+
+KernelEmitter::Value KernelEmitter::make_load(const Expr& e, const Point& p) {
+  std::string base = "a" + std::to_string(e.argument), fill = literal(e.dtype, e.bits);
+  std::vector<Bound> uniform, by_lane;
+  split_bounds(e.bounds, p, uniform, by_lane);
+  std::string guard = condition(uniform, p, false);
+  bool vector = lane_dependent(e.index) || !by_lane.empty();
+  if (!vector) {
+    std::string element =
+        from_store(e.dtype, base + "[" + index_text(e.index, p, false) + "]");
+    if (!guard.empty()) element = guard + " ? " + element + " : " + fill;
+    return {declare(type(e.dtype, false), element), false};
+  }
+  std::string vtype = type(e.dtype, true);
+  int64_t step = 0;
+  bool neighbours = k_.indices.affine_in(e.index, k_.lane_axis, step) && step == 1;
+  std::vector<ExprId> dynamic;
+  k_.indices.collect_dynamic(e.index, dynamic);
+  for (ExprId d : dynamic) neighbours &= !on_lanes(d);
+  std::string count;
+  bool partial = neighbours && e.bits == 0 && first_lane_count(by_lane, p, count);
+  if (neighbours && (by_lane.empty() || partial)) {
+    std::string address = base + " + " + index_text(e.index, p, false);
+    std::string value =
+        partial ? "load_part(" + address + ", " + count + ")" : "load(" + address + ")";
+    value = from_store(e.dtype, value);
+    if (!guard.empty()) value = guard + " ? " + value + " : " + vtype + "(" + fill + ")";
+    return {declare(vtype, value), true};
+  }
+  for (ExprId d : dynamic) eval(d, p);
+  std::string lane_guard = condition(by_lane, p, true);
+  if (!guard.empty()) lane_guard += (lane_guard.empty() ? "" : " && ") + guard;
+  std::string element =
+      from_store(e.dtype, base + "[" + index_text(e.index, p, true) + "]");
+  if (!lane_guard.empty()) element = lane_guard + " ? " + element + " : " + fill;
+  std::string name = fresh("t");
+  line(vtype + " " + name + ";");
+  line("for (iptr l = 0; l < kLanes; ++l) " + name + "[l] = " + element + ";");
+  return {name, true};
+}
+
+// A scalar function as a C++ function of its own: the cell of ops.def with its types.
+std::string KernelEmitter::function_of(Op op, DType result,
+                                       const std::vector<DType>& inputs, bool vector) {
+  DType operand = op == Op::Select ? inputs[1] : inputs[0];
+  std::string name = "op_" + std::string(info(op).text) + "_" + (vector ? "v" : "") +
+                     std::string(info(operand).text);
+  std::string parameters;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    parameters +=
+        (i != 0 ? ", " : "") + type(inputs[i], vector) + " " + static_cast<char>('a' + i);
+  std::string cell(info(op).cell);
+  std::string body = "T(" + cell + ")";
+  if (result == DType::Bool && operand != DType::Bool) body = cell;
+  if (result == DType::F16) body = "round_f16(" + body + ")";
+  if (result == DType::BF16) body = "round_bf16(" + body + ")";
+  functions_[name] = "static SVOD_INLINE " + type(result, vector) + " " + name + "(" +
+                     parameters + ") {\n  typedef " + type(operand, vector) +
+                     " T;\n  return " + body + ";\n}\n";
+  return name;
+}
+
+KernelEmitter::Value KernelEmitter::make_map(const Expr& e, const Point& p) {
+  std::vector<Value> values;
+  std::vector<DType> dtypes;
+  bool vector = false;
+  for (ExprId in : e.inputs) {
+    values.push_back(eval(in, p));
+    dtypes.push_back(k_.exprs[in].dtype);
+    vector |= values.back().vector;
+  }
+  std::string arguments;
+  for (size_t i = 0; i < values.size(); ++i)
+    arguments +=
+        (i != 0 ? ", " : "") + (vector ? splat(values[i], dtypes[i]) : values[i].name);
+  std::string call = function_of(e.op, e.dtype, dtypes, vector) + "(" + arguments + ")";
+  return {declare(type(e.dtype, vector), call), vector};
+}
+
+KernelEmitter::Value KernelEmitter::make_guard(const Expr& e, const Point& p) {
+  Value child = eval(e.inputs[0], p);
+  std::vector<Bound> uniform, by_lane;
+  split_bounds(e.bounds, p, uniform, by_lane);
+  if (uniform.empty() && by_lane.empty()) return child;
+  std::string fill = literal(e.dtype, e.bits);
+  bool vector = child.vector || !by_lane.empty();
+  std::string guard = condition(uniform, p, false);
+  if (by_lane.empty()) {
+    std::string other = vector ? type(e.dtype, true) + "(" + fill + ")" : fill;
+    return {declare(type(e.dtype, vector), guard + " ? " + child.name + " : " + other),
+            vector};
+  }
+  std::string lane_guard = condition(by_lane, p, true);
+  if (!guard.empty()) lane_guard += " && " + guard;
+  std::string name = fresh("t");
+  line(type(e.dtype, true) + " " + name + ";");
+  line("for (iptr l = 0; l < kLanes; ++l) " + name + "[l] = " + lane_guard + " ? " +
+       child.name + (child.vector ? "[l]" : "") + " : " + fill + ";");
+  return {name, true};
+}
+
+KernelEmitter::Value KernelEmitter::make_position(const Expr& e, const Point& p) {
+  std::string element = compute_type(e.dtype);
+  if (!lane_dependent(e.index)) {
+    std::string at = element + "(" + index_text(e.index, p, false) + ")";
+    return {declare(type(e.dtype, false), at), false};
+  }
+  std::string name = fresh("t");
+  line(type(e.dtype, true) + " " + name + ";");
+  line("for (iptr l = 0; l < kLanes; ++l) " + name + "[l] = " + element + "(" +
+       index_text(e.index, p, true) + ");");
+  return {name, true};
+}
+
+static std::string cast_text(DType from, DType to, const std::string& x) {
+  if (to == DType::Bool) return "to_bool_(" + x + ")";
+  if (!is_half(to)) return "convert_<" + compute_type(to) + ">(" + x + ")";
+  std::string narrow =
+      from == DType::F64 ? "odd_float(" + x + ")" : "convert_<f32>(" + x + ")";
+  return (to == DType::F16 ? "round_f16(" : "round_bf16(") + narrow + ")";
+}
+
+static std::string to_store(DType dtype, const std::string& value) {
+  if (dtype == DType::F16) return "float_to_f16(" + value + ")";
+  if (dtype == DType::BF16) return "float_to_bf16(" + value + ")";
+  return value;
+}
+
+KernelEmitter::Value KernelEmitter::make(ExprId id, const Point& p) {
+  const Expr& e = k_.exprs[id];
+  switch (e.kind) {
+  case Expr::Kind::Load:
+    return make_load(e, p);
+  case Expr::Kind::Constant:
+    return {literal(e.dtype, e.bits), false};
+  case Expr::Kind::Position:
+    return make_position(e, p);
+  case Expr::Kind::Map:
+    return make_map(e, p);
+  case Expr::Kind::Guard:
+    return make_guard(e, p);
+  case Expr::Kind::Local: {
+    Point at = project(id, p);
+    auto found = locals_.find({e.stage, at});
+    SVOD_CHECK(found != locals_.end()) << "local of stage " << e.stage << " is not there";
+    return found->second;
+  }
+  case Expr::Kind::Cast: {
+    Value x = eval(e.inputs[0], p);
+    DType from = k_.exprs[e.inputs[0]].dtype;
+    return {declare(type(e.dtype, x.vector), cast_text(from, e.dtype, x.name)), x.vector};
+  }
+  case Expr::Kind::Bitcast: {
+    Value x = eval(e.inputs[0], p);
+    DType from = k_.exprs[e.inputs[0]].dtype;
+    std::string stored = (x.vector ? "v" : "") + store_type(e.dtype);
+    std::string value = "bits_<" + stored + ">(" + to_store(from, x.name) + ")";
+    return {declare(type(e.dtype, x.vector), from_store(e.dtype, value)), x.vector};
+  }
+  case Expr::Kind::Checked: {
+    Value x = eval(e.inputs[0], p);
+    std::string call = "checked(" + x.name + ", " + std::to_string(e.limit) + "u, bad)";
+    return {declare(type(e.dtype, x.vector), call), x.vector};
+  }
+  }
+  SVOD_CHECK(false) << "unknown expression";
+  return {};
+}
+
+void KernelEmitter::find_dependence() {
+  size_t axes = k_.indices.axis_count();
+  dependence_.assign(k_.exprs.size(), std::vector<bool>(axes));
+  std::vector<bool> done(k_.exprs.size());
+  std::function<void(ExprId)> visit = [&](ExprId id) {
+    if (done[id]) return;
+    done[id] = true;
+    const Expr& e = k_.exprs[id];
+    std::vector<bool>& mine = dependence_[id];
+    auto add = [&](const std::vector<bool>& other) {
+      for (size_t a = 0; a < axes; ++a)
+        if (other[a]) mine[a] = true;
+    };
+    std::vector<ExprId> below = e.inputs;
+    k_.indices.collect_axes(e.index, mine);
+    k_.indices.collect_dynamic(e.index, below);
+    for (const Bound& b : e.bounds) {
+      k_.indices.collect_axes(b.index, mine);
+      k_.indices.collect_dynamic(b.index, below);
+    }
+    if (e.kind == Expr::Kind::Local) {
+      const Stage& s = k_.stages[e.stage];
+      visit(s.value);
+      add(dependence_[s.value]);
+      k_.indices.collect_axes(s.position, mine);
+      for (const Bound& b : s.domain) k_.indices.collect_axes(b.index, mine);
+      for (AxisId a : s.inner) mine[a] = false;
+    }
+    for (ExprId in : below) {
+      visit(in);
+      add(dependence_[in]);
+    }
+  };
+  for (ExprId id = 0; id < k_.exprs.size(); ++id) visit(id);
+}
+
+void KernelEmitter::emit_lane_writes(const Stage& s, const Value& value, const Point& p,
+                                     const std::string& condition) {
+  std::string to =
+      "a" + std::to_string(s.argument) + "[" + index_text(s.index, p, true) + "]";
+  std::string stored = value.vector ? fresh("t") : value.name;
+  if (value.vector)
+    line("const v" + store_type(s.dtype) + " " + stored + " = " +
+         to_store(s.dtype, value.name) + ";");
+  std::string element = value.vector ? stored + "[l]" : to_store(s.dtype, stored);
+  line("for (iptr l = 0; l < kLanes; ++l)" +
+       (condition.empty() ? "" : " if (" + condition + ")") + " " + to + " = " + element +
+       ";");
+}
+
+void KernelEmitter::emit_write(const Stage& s, const Value& value, const Point& p) {
+  std::vector<Bound> uniform, by_lane;
+  split_bounds(s.domain, p, uniform, by_lane);
+  std::string guard = condition(uniform, p, false);
+  if (!guard.empty()) open("if (" + guard + ")");
+  std::string base = "a" + std::to_string(s.argument);
+  int64_t step = 0;
+  bool lanes = lane_dependent(s.index);
+  std::string count;
+  bool partial = !by_lane.empty() && first_lane_count(by_lane, p, count);
+  if (!lanes) {
+    line(base + "[" + index_text(s.index, p, false) +
+         "] = " + to_store(s.dtype, value.name) + ";");
+  } else if (k_.indices.affine_in(s.index, k_.lane_axis, step) && step == 1 &&
+             (by_lane.empty() || partial)) {
+    std::string v = splat(value, s.dtype),
+                address = base + " + " + index_text(s.index, p, false);
+    if (partial && s.pad_lanes) {
+      v = "first_lanes(" + v + ", " + type(s.dtype, true) + "(0), " + count + ")";
+      partial = false;
+    }
+    v = to_store(s.dtype, v);
+    line(partial ? "store_part(" + address + ", " + v + ", " + count + ");"
+                 : "store(" + address + ", " + v + ");");
+  } else {
+    emit_lane_writes(s, value, p, condition(by_lane, p, true));
+  }
+  if (!guard.empty()) close();
+}
+
+} // namespace svod

@@ -1,0 +1,242 @@
+// Loops: outer axes cut into register tiles with a remainder of their own, first and last
+// iterations apart where that makes conditions on lanes constant, and then the stages.
+#include "compiler/codegen/kernel_emitter.h"
+#include "compiler/support/check.h"
+
+#include <algorithm>
+
+namespace svod {
+
+KernelEmitter::KernelEmitter(const Kernel& kernel, const Level& level)
+    : k_(kernel), level_(level), tile_(choose_tile(kernel, level)) {
+  for (AxisId a = 0; a < k_.indices.axis_count(); ++a)
+    narrowed_.push_back({0, k_.indices.extent(a) - 1});
+  counts_.assign(tile_.counts.size(), 1);
+  find_dependence();
+}
+
+void KernelEmitter::open(const std::string& head) {
+  line(head + " {");
+  ++indent_;
+  frames_.emplace_back();
+}
+
+void KernelEmitter::close() {
+  frames_.pop_back();
+  --indent_;
+  line("}");
+}
+
+std::vector<KernelEmitter::Point> KernelEmitter::points() const {
+  std::vector<Point> out = {Point(counts_.size(), 0)};
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    std::vector<Point> next;
+    for (const Point& p : out)
+      for (int n = 0; n < counts_[i]; ++n) {
+        next.push_back(p);
+        next.back()[i] = n;
+      }
+    out = std::move(next);
+  }
+  return out;
+}
+
+// Whether the first (or last) position of an axis is the only one where a condition on
+// lanes can fail.
+bool KernelEmitter::needs_peel(AxisId axis, bool high) const {
+  if (!k_.has_lane_axis || axis == k_.lane_axis || k_.indices.extent(axis) < 2)
+    return false;
+  std::vector<Range> rest = narrowed_;
+  (high ? rest[axis].high : rest[axis].low) += high ? -1 : 1;
+  auto helps = [&](const Bound& b) {
+    if (!k_.indices.depends_on(b.index, axis) ||
+        !k_.indices.depends_on(b.index, k_.lane_axis))
+      return false;
+    Range all = k_.indices.range(b.index, narrowed_),
+          cut = k_.indices.range(b.index, rest);
+    return high ? all.high >= b.high && cut.high < b.high
+                : all.low < b.low && cut.low >= b.low;
+  };
+  for (const Expr& e : k_.exprs)
+    if (std::any_of(e.bounds.begin(), e.bounds.end(), helps)) return true;
+  for (const Stage& s : k_.stages)
+    if (std::any_of(s.domain.begin(), s.domain.end(), helps)) return true;
+  return false;
+}
+
+// One outer axis: from `low` to `high`, both C++ text.
+void KernelEmitter::emit_range(size_t depth, const std::string& low,
+                               const std::string& high) {
+  AxisId axis = k_.outer[depth];
+  std::string i = "i" + std::to_string(axis);
+  size_t slot = 0;
+  while (slot < tile_.counts.size() && tile_.counts[slot].first != axis) ++slot;
+  if (slot == tile_.counts.size()) {
+    open("for (iptr " + i + " = " + low + "; " + i + " < " + high + "; ++" + i + ")");
+    emit_outer(depth + 1);
+    close();
+    return;
+  }
+  int count = tile_.counts[slot].second;
+  int64_t extent = k_.indices.extent(axis), block = extent;
+  for (const ChunkAxis& c : k_.chunks)
+    if (c.axis == axis) block = c.block;
+  Range before = narrowed_[axis];
+  line("iptr " + i + " = " + low + ";");
+  if (extent >= count) {
+    narrowed_[axis].high = std::max(before.low, before.high - count + 1);
+    counts_[slot] = count;
+    open("for (; " + i + " + " + std::to_string(count) + " <= " + high + "; " + i +
+         " += " + std::to_string(count) + ")");
+    emit_outer(depth + 1);
+    close();
+  }
+  // What a block, or the last block, leaves over.
+  std::vector<int64_t> rests = {block % count, (extent % block) % count};
+  if (before.high != extent - 1)
+    rests = {block % count, (before.high + 1) % block % count};
+  std::sort(rests.begin(), rests.end());
+  rests.erase(std::unique(rests.begin(), rests.end()), rests.end());
+  for (int64_t rest : rests) {
+    if (rest == 0) continue;
+    narrowed_[axis] = {before.low, before.high - rest + 1};
+    counts_[slot] = static_cast<int>(rest);
+    open("if (" + high + " - " + i + " == " + std::to_string(rest) + ")");
+    emit_outer(depth + 1);
+    close();
+  }
+  counts_[slot] = 1;
+  narrowed_[axis] = before;
+}
+
+void KernelEmitter::emit_outer(size_t depth) {
+  if (depth == k_.outer.size()) return emit_tiles();
+  AxisId axis = k_.outer[depth];
+  if (k_.has_lane_axis && axis == k_.lane_axis) return emit_outer(depth + 1);
+  int64_t extent = k_.indices.extent(axis);
+  if (extent == 1) return emit_outer(depth + 1);
+  std::string a = std::to_string(axis);
+  bool chunked = std::any_of(k_.chunks.begin(), k_.chunks.end(),
+                             [&](const ChunkAxis& c) { return c.axis == axis; });
+  std::string low = chunked ? "low" + a : "0";
+  std::string high = chunked ? "high" + a : std::to_string(extent);
+  Range before = narrowed_[axis];
+  bool first = needs_peel(axis, false), last = needs_peel(axis, true);
+  if (!first && !last) {
+    open("");
+    emit_range(depth, low, high);
+    close();
+    return;
+  }
+  if (first) {
+    narrowed_[axis] = {0, 0};
+    open(chunked ? "if (" + low + " == 0)" : "");
+    line("const iptr i" + a + " = 0;");
+    emit_outer(depth + 1);
+    close();
+  }
+  narrowed_[axis] = {first ? 1 : 0, extent - 1 - (last ? 1 : 0)};
+  if (narrowed_[axis].low <= narrowed_[axis].high) {
+    std::string from = low, to = high;
+    if (first) from = chunked ? "(" + low + " == 0 ? 1 : " + low + ")" : "1";
+    std::string end = std::to_string(extent), before_end = std::to_string(extent - 1);
+    if (last)
+      to = chunked ? "(" + high + " == " + end + " ? " + before_end + " : " + high + ")"
+                   : before_end;
+    open("for (iptr i" + a + " = " + from + "; i" + a + " < " + to + "; ++i" + a + ")");
+    emit_outer(depth + 1);
+    close();
+  }
+  if (last) {
+    narrowed_[axis] = {extent - 1, extent - 1};
+    open(chunked ? "if (" + high + " == " + std::to_string(extent) + ")" : "");
+    line("const iptr i" + a + " = " + std::to_string(extent - 1) + ";");
+    emit_outer(depth + 1);
+    close();
+  }
+  narrowed_[axis] = before;
+}
+
+// Loops over a stage's own axes; the lane axis is no loop.
+void KernelEmitter::emit_inner(const Stage& s, size_t depth,
+                               const std::function<void()>& body) {
+  while (depth < s.inner.size() && (k_.indices.extent(s.inner[depth]) == 1 ||
+                                    (k_.has_lane_axis && s.inner[depth] == k_.lane_axis)))
+    ++depth;
+  if (depth == s.inner.size()) return body();
+  AxisId axis = s.inner[depth];
+  int64_t extent = k_.indices.extent(axis);
+  std::string i = "i" + std::to_string(axis);
+  bool last = needs_peel(axis, true);
+  Range before = narrowed_[axis];
+  bool innermost = true;
+  for (size_t d = depth + 1; d < s.inner.size(); ++d)
+    innermost &= k_.indices.extent(s.inner[d]) == 1 ||
+                 (k_.has_lane_axis && s.inner[d] == k_.lane_axis);
+  narrowed_[axis] = {0, extent - 1 - (last ? 1 : 0)};
+  if (s.kind == StageKind::Reduce && innermost) {
+    // Four steps hide the loop; all sixteen of a block would spill (measured 2 x slower).
+    bool small = points().size() <= 2 && extent <= 16;
+    if (!small)
+      line(extent % 4 == 0 ? "#pragma clang loop unroll_count(4) vectorize(disable)"
+                           : "#pragma clang loop unroll(disable) vectorize(disable)");
+  } else if (s.kind == StageKind::Reduce) {
+    line("#pragma clang loop unroll(disable)");
+  }
+  open("for (iptr " + i + " = 0; " + i + " < " + std::to_string(extent - (last ? 1 : 0)) +
+       "; ++" + i + ")");
+  emit_inner(s, depth + 1, body);
+  close();
+  if (last) {
+    narrowed_[axis] = {extent - 1, extent - 1};
+    open("");
+    line("const iptr " + i + " = " + std::to_string(extent - 1) + ";");
+    emit_inner(s, depth + 1, body);
+    close();
+  }
+  narrowed_[axis] = before;
+}
+
+void KernelEmitter::emit_tiles() {
+  locals_.clear();
+  for (uint32_t s = 0; s < k_.stages.size(); ++s) emit_stage(s);
+}
+
+std::string KernelEmitter::text() {
+  std::string parameters, arguments;
+  for (size_t i = 0; i < k_.arguments.size(); ++i) {
+    const Argument& a = k_.arguments[i];
+    std::string pointer =
+        std::string(a.written ? "" : "const ") + store_type(a.dtype) + "*";
+    std::string n = std::to_string(i);
+    parameters += pointer + " __restrict a" + n + ", ";
+    arguments += "static_cast<" + pointer + ">(buffers[" + n + "]), ";
+  }
+  frames_.emplace_back();
+  std::string rest = "chunk";
+  for (size_t i = k_.chunks.size(); i-- > 0;) {
+    const ChunkAxis& c = k_.chunks[i];
+    int64_t extent = k_.indices.extent(c.axis), parts = (extent + c.block - 1) / c.block;
+    std::string a = std::to_string(c.axis), end = std::to_string(extent);
+    std::string part = i == 0 ? rest : "(" + rest + " % " + std::to_string(parts) + ")";
+    line("const iptr low" + a + " = iptr(" + part + ") * " + std::to_string(c.block) +
+         ";");
+    line("const iptr high" + a + " = low" + a + " + " + std::to_string(c.block) + " < " +
+         end + " ? low" + a + " + " + std::to_string(c.block) + " : " + end + ";");
+    rest = "(" + rest + " / " + std::to_string(parts) + ")";
+  }
+  emit_outer(0);
+  frames_.pop_back();
+  std::string functions;
+  for (const auto& [name, definition] : functions_) functions += definition;
+  return functions + "static __attribute__((noinline)) i32 body(" + parameters +
+         "[[maybe_unused]] void* scratch, [[maybe_unused]] u32 chunk) {\n  i32 bad = "
+         "0;\n" +
+         out_ + "  return bad;\n}\n} // namespace kernel\n\n" +
+         "extern \"C\" __attribute__((visibility(\"hidden\"))) __INT32_TYPE__\n"
+         "svod_kernel(void* const* buffers, void* scratch, __UINT32_TYPE__ chunk) {\n"
+         "  using namespace kernel;\n  return body(" +
+         arguments + "scratch, chunk) ? -5 : 0;\n}\n";
+}
+
+} // namespace svod

@@ -1,0 +1,230 @@
+// Stages: accumulators for every position of the register tile, the loops of the stage,
+// then what becomes of the result.
+#include "compiler/codegen/kernel_emitter.h"
+#include "compiler/ir/build.h"
+#include "compiler/support/check.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace svod {
+
+namespace {
+// Per reduction: the struct of the prelude that combines, and how the identity is
+// written.
+struct ReduceRow {
+  Op op;
+  const char* combine;
+};
+constexpr ReduceRow kReduceRows[] = {
+    {Op::ReduceSum, "SumOf"},    {Op::ScanSum, "SumOf"},   {Op::ReduceProd, "ProductOf"},
+    {Op::ScanProd, "ProductOf"}, {Op::ReduceMin, "MinOf"}, {Op::ScanMin, "MinOf"},
+    {Op::ReduceMax, "MaxOf"},    {Op::ScanMax, "MaxOf"},   {Op::ArgMin, "MinOf"},
+    {Op::ArgMax, "MaxOf"},
+};
+} // namespace
+
+static std::string combine_of(Op op) {
+  for (const ReduceRow& row : kReduceRows)
+    if (row.op == op) return row.combine;
+  SVOD_CHECK(false) << "no reduction: " << info(op).text;
+  return "";
+}
+
+static std::string lowest(DType dtype, bool highest) {
+  if (is_float(dtype)) {
+    std::string inf = dtype == DType::F64 ? "kInf<f64>" : "kInf<f32>";
+    return highest ? inf : "-" + inf;
+  }
+  if (dtype == DType::Bool) return highest ? "u8(1)" : "u8(0)";
+  std::string t = compute_type(dtype);
+  return (highest ? "kHighest<" : "kLowest<") + t + ">";
+}
+
+static std::string identity(Op op, DType dtype) {
+  std::string combine = combine_of(op);
+  if (combine == "SumOf") return compute_type(dtype) + "(0)";
+  if (combine == "ProductOf") return compute_type(dtype) + "(1)";
+  return lowest(dtype, combine == "MinOf");
+}
+
+void KernelEmitter::accumulate(const Stage& s, const std::string& acc, const Point& p,
+                               bool vector) {
+  std::vector<Bound> uniform, by_lane;
+  split_bounds(s.domain, p, uniform, by_lane);
+  std::string guard = condition(uniform, p, false), count;
+  if (!guard.empty()) open("if (" + guard + ")");
+  const Expr& v = k_.exprs[s.value];
+  bool fused = s.op == Op::ReduceSum && v.kind == Expr::Kind::Map && v.op == Op::Mul &&
+               is_float(s.dtype) && s.dtype == v.dtype && by_lane.empty() &&
+               v.dtype != DType::F16 && v.dtype != DType::BF16;
+  if (fused) {
+    Value a = eval(v.inputs[0], p), b = eval(v.inputs[1], p);
+    std::string x = vector ? splat(a, v.dtype) : a.name,
+                y = vector ? splat(b, v.dtype) : b.name;
+    line(acc + " = ma_(" + x + ", " + y + ", " + acc + ");");
+  } else {
+    Value value = eval(s.value, p);
+    std::string x = vector ? splat(value, s.dtype) : value.name;
+    std::string none = type(s.dtype, true) + "(" + identity(s.op, s.dtype) + ")";
+    if (!by_lane.empty() && first_lane_count(by_lane, p, count)) {
+      x = "first_lanes(" + x + ", " + none + ", " + count + ")";
+    } else if (!by_lane.empty()) {
+      std::string kept = fresh("t");
+      line(type(s.dtype, true) + " " + kept + " = " + x + ";");
+      line("for (iptr l = 0; l < kLanes; ++l) if (!(" + condition(by_lane, p, true) +
+           ")) " + kept + "[l] = " + identity(s.op, s.dtype) + ";");
+      x = kept;
+    }
+    line(acc + " = " + combine_of(s.op) + "::of<" + type(s.dtype, vector) + ">(" + acc +
+         ", " + x + ");");
+  }
+  if (!guard.empty()) close();
+}
+
+void KernelEmitter::emit_reduce(uint32_t number) {
+  const Stage& s = k_.stages[number];
+  bool lane_inside = k_.has_lane_axis && std::find(s.inner.begin(), s.inner.end(),
+                                                   k_.lane_axis) != s.inner.end();
+  bool vector = lane_inside || on_lanes(s.value);
+  std::vector<Point> all = points();
+  std::vector<std::string> names;
+  for (size_t i = 0; i < all.size(); ++i) {
+    names.push_back(fresh("c"));
+    line(type(s.dtype, vector) + " " + names[i] + " = " + type(s.dtype, vector) + "(" +
+         identity(s.op, s.dtype) + ");");
+  }
+  emit_inner(s, 0, [&] {
+    for (size_t i = 0; i < all.size(); ++i) accumulate(s, names[i], all[i], vector);
+  });
+  for (size_t i = 0; i < all.size(); ++i) {
+    std::string result = names[i];
+    if (lane_inside) result = "across<" + combine_of(s.op) + ">(" + result + ")";
+    if (s.dtype == DType::F16) result = "round_f16(" + result + ")";
+    if (s.dtype == DType::BF16) result = "round_bf16(" + result + ")";
+    bool still_vector = vector && !lane_inside;
+    if (result != names[i]) result = declare(type(s.dtype, still_vector), result);
+    locals_[{number, all[i]}] = {result, still_vector};
+  }
+}
+
+void KernelEmitter::emit_arg_reduce(uint32_t number) {
+  const Stage& s = k_.stages[number];
+  bool vector = on_lanes(s.value);
+  bool greater = s.op == Op::ArgMax;
+  std::vector<Point> all = points();
+  for (const Point& p : all) {
+    std::string best = fresh("c"), at = fresh("c");
+    line(type(s.dtype, vector) + " " + best + " = " + type(s.dtype, vector) + "(" +
+         identity(s.op, s.dtype) + ");");
+    line(type(DType::I64, vector) + " " + at + " = " + type(DType::I64, vector) + "(0);");
+    emit_inner(s, 0, [&] {
+      std::string guard = condition(s.domain, p, false);
+      if (!guard.empty()) open("if (" + guard + ")");
+      Value value = eval(s.value, p);
+      std::string wins = fresh("t");
+      line("const " + type(DType::Bool, vector) + " " + wins + " = beats(" + value.name +
+           ", " + best + ", " + (greater ? "true" : "false") + ", " +
+           (s.flag ? "true" : "false") + ");");
+      line(best + " = pick(" + wins + ", " + value.name + ", " + best + ");");
+      line(at + " = pick(" + wins + ", " + type(DType::I64, vector) + "(i64(" +
+           index_text(s.position, p, false) + ")), " + at + ");");
+      if (!guard.empty()) close();
+    });
+    locals_[{number, p}] = {at, vector};
+  }
+}
+
+void KernelEmitter::emit_scan(uint32_t number) {
+  const Stage& s = k_.stages[number];
+  bool vector = on_lanes(s.value);
+  for (const Point& p : points()) {
+    std::string acc = fresh("c");
+    line(type(s.dtype, vector) + " " + acc + " = " + type(s.dtype, vector) + "(" +
+         identity(s.op, s.dtype) + ");");
+    emit_inner(s, 0, [&] {
+      Value value = eval(s.value, p);
+      line(acc + " = " + combine_of(s.op) + "::of<" + type(s.dtype, vector) + ">(" + acc +
+           ", " + value.name + ");");
+      emit_write(s, {acc, vector}, p);
+    });
+  }
+}
+
+// Stable bottom-up merge sort of positions by value; NaN last. Scratch holds the values
+// and two lists of positions.
+void KernelEmitter::emit_sort(uint32_t number) {
+  const Stage& s = k_.stages[number];
+  Point p(counts_.size(), 0);
+  int64_t n = 1;
+  for (AxisId a : s.inner) n *= k_.indices.extent(a);
+  std::string t = compute_type(k_.exprs[s.value].dtype), count = std::to_string(n);
+  open("");
+  line("i32* from = static_cast<i32*>(scratch);");
+  line("i32* to = from + " + count + ";");
+  line(t + "* keys = reinterpret_cast<" + t + "*>(static_cast<u8*>(scratch) + " +
+       std::to_string((n * 8 + 15) / 16 * 16) + ");");
+  line("iptr at = 0;");
+  emit_inner(s, 0, [&] {
+    Value value = eval(s.value, p);
+    line("keys[at] = " + value.name + ", from[at] = i32(at), ++at;");
+  });
+  open("for (iptr width = 1; width < " + count + "; width *= 2)");
+  open("for (iptr start = 0; start < " + count + "; start += 2 * width)");
+  line("iptr middle = start + width < " + count + " ? start + width : " + count + ";");
+  line("iptr end = middle + width < " + count + " ? middle + width : " + count + ";");
+  line("iptr i = start, j = middle;");
+  open("for (iptr k = start; k < end; ++k)");
+  line(std::string("bool right = i >= middle || (j < end && sorts_before(keys[from[j]], "
+                   "keys[from[i]], ") +
+       (s.flag ? "true" : "false") + "));");
+  line("to[k] = right ? from[j++] : from[i++];");
+  close();
+  close();
+  line("i32* swapped = from; from = to; to = swapped;");
+  close();
+  line("at = 0;");
+  emit_inner(s, 0, [&] {
+    emit_write(s, {"i64(from[at])", false}, p);
+    line("++at;");
+  });
+  close();
+}
+
+void KernelEmitter::emit_stage(uint32_t number) {
+  const Stage& s = k_.stages[number];
+  switch (s.kind) {
+  case StageKind::Reduce:
+    if (s.op == Op::ArgMin || s.op == Op::ArgMax) return emit_arg_reduce(number);
+    return emit_reduce(number);
+  case StageKind::Scan:
+    return emit_scan(number);
+  case StageKind::Sort:
+    return emit_sort(number);
+  case StageKind::Store:
+    emit_inner(s, 0, [&] {
+      for (const Point& p : points()) emit_write(s, eval(s.value, p), p);
+    });
+    return;
+  case StageKind::Scatter:
+    break;
+  }
+  emit_inner(s, 0, [&] {
+    Point p(counts_.size(), 0);
+    Value value = eval(s.value, p);
+    static const char* combines[] = {"", "SumOf", "ProductOf", "MinOf", "MaxOf"};
+    if (s.combiner != 0) {
+      std::string t = type(s.dtype, false);
+      std::string at =
+          "a" + std::to_string(s.argument) + "[" + index_text(s.index, p, false) + "]";
+      std::string old = s.dtype == DType::F16    ? "f16_to_float(" + at + ")"
+                        : s.dtype == DType::BF16 ? "bf16_to_float(" + at + ")"
+                                                 : at;
+      value.name = declare(t, std::string(combines[s.combiner]) + "::of<" + t + ">(" +
+                                  old + ", " + value.name + ")");
+    }
+    emit_write(s, value, p);
+  });
+}
+
+} // namespace svod

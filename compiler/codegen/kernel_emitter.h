@@ -1,0 +1,101 @@
+// One kernel of one CPU level as C++ text.
+#pragma once
+
+#include "compiler/fuse/choose.h"
+
+#include <functional>
+#include <map>
+#include <string>
+
+namespace svod {
+
+// text() is what follows the prelude: scalar functions used, the body, and svod_kernel.
+class KernelEmitter {
+public:
+  KernelEmitter(const Kernel& kernel, const Level& level);
+  std::string text();
+
+private:
+  // A position within the register tile: offset per tile axis.
+  using Point = std::vector<int>;
+  struct Value {
+    std::string name;
+    bool vector = false;
+  };
+  using Frame = std::map<std::pair<ExprId, Point>, Value>;
+
+  // Loops.
+  void emit_outer(size_t depth);
+  void emit_range(size_t depth, const std::string& low, const std::string& high);
+  void emit_tiles();
+  void emit_inner(const Stage& s, size_t depth, const std::function<void()>& body);
+  bool needs_peel(AxisId axis, bool high) const;
+  void narrow(AxisId axis, int64_t low, int64_t high);
+  void open(const std::string& head);
+  void close();
+
+  // Stages.
+  void emit_stage(uint32_t number);
+  void emit_reduce(uint32_t number);
+  void emit_arg_reduce(uint32_t number);
+  void emit_scan(uint32_t number);
+  void emit_sort(uint32_t number);
+  void accumulate(const Stage& s, const std::string& acc, const Point& p, bool vector);
+  void emit_write(const Stage& s, const Value& value, const Point& p);
+  void emit_lane_writes(const Stage& s, const Value& value, const Point& p,
+                        const std::string& condition);
+
+  // Expressions.
+  Value eval(ExprId id, const Point& p);
+  Value make(ExprId id, const Point& p);
+  Value make_load(const Expr& e, const Point& p);
+  Value make_map(const Expr& e, const Point& p);
+  Value make_guard(const Expr& e, const Point& p);
+  Value make_position(const Expr& e, const Point& p);
+  std::string splat(const Value& v, DType dtype) const;
+  std::string function_of(Op op, DType result, const std::vector<DType>& inputs,
+                          bool vector);
+  std::string index_text(const Index& index, const Point& p, bool lanewise);
+  std::string term_text(const Term& t, const Point& p, bool lanewise);
+  bool holds(const Bound& b, const Point& p) const;
+  std::string condition(const std::vector<Bound>& bounds, const Point& p, bool lanewise);
+  // When the bounds cut the vector after some first lanes: their number as text.
+  bool first_lane_count(const std::vector<Bound>& bounds, const Point& p,
+                        std::string& count);
+  void split_bounds(const std::vector<Bound>& bounds, const Point& p,
+                    std::vector<Bound>& uniform, std::vector<Bound>& by_lane) const;
+  std::vector<Range> ranges_at(const Point& p) const;
+  Point project(ExprId id, const Point& p) const;
+  bool depends(ExprId id, AxisId axis) const { return dependence_[id][axis]; }
+  bool on_lanes(ExprId id) const {
+    return k_.has_lane_axis && dependence_[id][k_.lane_axis];
+  }
+  bool lane_dependent(const Index& index) const;
+  void find_dependence();
+  std::string fresh(const char* prefix) { return prefix + std::to_string(next_++); }
+  std::string declare(const std::string& type, const std::string& init);
+  std::string type(DType dtype, bool vector) const;
+  void line(const std::string& text);
+  std::vector<Point> points() const;
+  int offset_of(AxisId axis, const Point& p) const;
+
+  const Kernel& k_;
+  const Level& level_;
+  Tile tile_;
+  std::vector<int> counts_; // active size per tile axis
+  std::vector<std::vector<bool>> dependence_;
+  std::vector<Range> narrowed_;
+  std::vector<Frame> frames_;
+  std::map<std::pair<uint32_t, Point>, Value> locals_;
+  std::map<std::string, std::string> functions_; // signature key -> definition
+  std::string out_;
+  int indent_ = 1;
+  int next_ = 0;
+};
+
+// Element type names in emitted text.
+std::string store_type(DType dtype);
+std::string compute_type(DType dtype);
+std::string literal(DType dtype, uint64_t bits);
+
+} // namespace svod

@@ -1,0 +1,112 @@
+// What emitted kernels start with, after the scalar functions: vectors of kLanes
+// elements, loads and stores, reductions across lanes. Text for Clang only; kLanes is
+// defined before it.
+namespace kernel {
+using namespace scalar;
+typedef float f32;
+typedef double f64;
+typedef __INTPTR_TYPE__ iptr;
+typedef __UINTPTR_TYPE__ uptr;
+template <class E> using Lanes = Vector<E, kLanes>;
+typedef Lanes<u8> vu8;
+typedef Lanes<u16> vu16;
+typedef Lanes<u32> vu32;
+typedef Lanes<u64> vu64;
+typedef Lanes<i8> vi8;
+typedef Lanes<i16> vi16;
+typedef Lanes<i32> vi32;
+typedef Lanes<i64> vi64;
+typedef Lanes<f32> vf32;
+typedef Lanes<f64> vf64;
+
+// Neighbouring elements, at any alignment.
+template <class E> SVOD_INLINE Lanes<E> load(const E* from) {
+  Lanes<E> out;
+  __builtin_memcpy(&out, from, sizeof out);
+  return out;
+}
+template <class E> SVOD_INLINE void store(E* to, Lanes<E> value) {
+  __builtin_memcpy(to, &value, sizeof value);
+}
+// The first `count` of them; the others are zero and memory there is not touched.
+template <class E> SVOD_INLINE Lanes<E> load_part(const E* from, iptr count) {
+  Lanes<E> out = E(0);
+  for (iptr i = 0; i < kLanes; ++i)
+    if (i < count) out[i] = from[i];
+  return out;
+}
+template <class E> SVOD_INLINE void store_part(E* to, Lanes<E> value, iptr count) {
+  for (iptr i = 0; i < kLanes; ++i)
+    if (i < count) to[i] = value[i];
+}
+// Lane numbers.
+template <class E> SVOD_INLINE Lanes<E> lane_numbers() {
+  Lanes<E> out;
+  for (int i = 0; i < kLanes; ++i) out[i] = E(i);
+  return out;
+}
+// value in the first `count` lanes, `other` beyond.
+template <class E>
+SVOD_INLINE Lanes<E> first_lanes(Lanes<E> value, Lanes<E> other, iptr count) {
+  return choose(lane_numbers<i32>() < i32(count), value, other);
+}
+// Rounding towards minus infinity; divisor > 0.
+SVOD_INLINE iptr floor_div(iptr a, iptr b) { return a / b - (a % b < 0); }
+SVOD_INLINE iptr floor_mod(iptr a, iptr b) {
+  iptr rest = a % b;
+  return rest < 0 ? rest + b : rest;
+}
+template <class F> SVOD_INLINE F round_f16(F x) { return f16_to_float(float_to_f16(x)); }
+template <class F> SVOD_INLINE F round_bf16(F x) {
+  return bf16_to_float(float_to_bf16(x));
+}
+
+// Lanes combined in a fixed tree: halves, quarters, ...
+struct SumOf {
+  template <class T> SVOD_INLINE static T of(T a, T b) { return a + b; }
+};
+struct ProductOf {
+  template <class T> SVOD_INLINE static T of(T a, T b) { return a * b; }
+};
+struct MinOf {
+  template <class T> SVOD_INLINE static T of(T a, T b) { return min_(a, b); }
+};
+struct MaxOf {
+  template <class T> SVOD_INLINE static T of(T a, T b) { return max_(a, b); }
+};
+template <class How, class T> SVOD_INLINE Element<T> across(T value) {
+  if constexpr (Traits<T>::kLanes == 2)
+    return How::template of<Element<T>>(value[0], value[1]);
+  else
+    return across<How>(How::of(Vector<Element<T>, Traits<T>::kLanes / 2>(value.lo),
+                               Vector<Element<T>, Traits<T>::kLanes / 2>(value.hi)));
+}
+// Whether a comes before b as a new extreme: NaN is the most extreme of all.
+template <class T> SVOD_INLINE auto beats(T a, T b, bool greater, bool or_equal) {
+  auto strict = greater ? a > b : a < b;
+  auto equal = (a == b) | ((a != a) & (b != b));
+  auto nan = (a != a) & (b == b);
+  auto comparable = b == b;
+  auto wins = (strict & comparable) | nan;
+  return test(or_equal ? (wins | equal) : wins);
+}
+// The order of sorts: NaN after everything.
+template <class T> SVOD_INLINE bool sorts_before(T a, T b, bool descending) {
+  if (b != b) return a == a;
+  return descending ? a > b : a < b;
+}
+// Records an index outside [0, limit) and replaces it by 0.
+template <class T> SVOD_INLINE T checked(T index, u64 limit, i32& bad) {
+  if constexpr (kVector<T>) {
+    for (int i = 0; i < kLanes; ++i)
+      if (u64(i64(index[i])) >= limit) {
+        bad = 1;
+        index[i] = 0;
+      }
+  } else if (u64(i64(index)) >= limit) {
+    bad = 1;
+    index = 0;
+  }
+  return index;
+}
+} // namespace kernel

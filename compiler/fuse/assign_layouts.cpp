@@ -1,0 +1,201 @@
+// NCHW16c for convolutions: a tile of neighbouring pixels is then one contiguous run, the
+// vector is channels, and there is no im2col. Values that stay row-major need no rule.
+#include "compiler/fuse/assign_layouts.h"
+
+#include <algorithm>
+
+namespace svod {
+
+bool Factor::varies_along(int64_t axis) const {
+  return std::find(domain_axis.begin(), domain_axis.end(), axis) != domain_axis.end();
+}
+
+Factor factor_of(const Graph& g, NodeId product, size_t which) {
+  Factor f{g[product].inputs[which], {}};
+  std::vector<int64_t> where(g[product].shape.size());
+  for (size_t i = 0; i < where.size(); ++i) where[i] = static_cast<int64_t>(i);
+  while (true) {
+    const Node& n = g[f.node];
+    const Shape& shape = n.shape;
+    if (n.op == Op::Expand) {
+      const Shape& from = g[n.inputs[0]].shape;
+      for (size_t i = 0; i < shape.size(); ++i)
+        if (from[i] == 1) where[i] = -1;
+      f.node = n.inputs[0];
+      continue;
+    }
+    if (n.op != Op::Reshape) break;
+    // Only unit axes are added: the others keep their order.
+    const Shape& from = g[n.inputs[0]].shape;
+    Shape a, b;
+    for (int64_t e : shape)
+      if (e != 1) a.push_back(e);
+    for (int64_t e : from)
+      if (e != 1) b.push_back(e);
+    if (a != b) break;
+    std::vector<int64_t> kept;
+    for (size_t i = 0; i < shape.size(); ++i)
+      if (shape[i] != 1) kept.push_back(where[i]);
+    where.assign(from.size(), -1);
+    size_t next = 0;
+    for (size_t i = 0; i < from.size(); ++i)
+      if (from[i] != 1) where[i] = kept[next++];
+    f.node = n.inputs[0];
+  }
+  f.domain_axis = std::move(where);
+  return f;
+}
+
+namespace {
+
+class Assigner {
+public:
+  Assigner(const Graph& graph, const Grouping& grouping, const LayoutHints& hints,
+           int lanes)
+      : g(graph), grouping_(grouping), hints_(hints), lanes_(lanes) {}
+  std::map<NodeId, Layout> run();
+
+private:
+  bool convolution_prefers(const Group& group) const;
+  bool follows_blocked(NodeId root) const;
+  bool prefers_blocked(const Group& group) const;
+  bool concat_prefers(NodeId n) const;
+  void add_borders();
+
+  const Graph& g;
+  const Grouping& grouping_;
+  const LayoutHints& hints_;
+  int lanes_;
+  std::map<NodeId, const Group*> group_of_; // by root
+  std::map<NodeId, Layout> out_;
+};
+
+bool Assigner::convolution_prefers(const Group& group) const {
+  const Shape& shape = g[group.root].shape;
+  if (shape.size() < 3 || shape[1] * 2 < lanes_) return false;
+  NodeId product = g[group.base].inputs[0];
+  const Shape& domain = g[product].shape;
+  int64_t last = -1;
+  for (size_t i = 0; i < domain.size(); ++i)
+    if (g[group.base].shape[i] > 1) last = static_cast<int64_t>(i);
+  bool first_known = grouping_.known[g[product].inputs[0]];
+  Factor weight = factor_of(g, product, first_known ? 0 : 1);
+  bool spatial =
+      std::any_of(shape.begin() + 2, shape.end(), [](int64_t e) { return e > 1; });
+  return spatial && !weight.varies_along(last);
+}
+
+// Whether the kernel of `root` reads a blocked value of root's own channels.
+bool Assigner::follows_blocked(NodeId root) const {
+  const Shape& shape = g[root].shape;
+  std::vector<NodeId> work = {root};
+  std::set<NodeId> seen;
+  while (!work.empty()) {
+    NodeId n = work.back();
+    work.pop_back();
+    if (!seen.insert(n).second || grouping_.known[n]) continue;
+    if (grouping_.stored[n] && n != root) {
+      auto found = out_.find(n);
+      bool same = found != out_.end() && found->second.block_axis == 1 &&
+                  g[n].shape.size() == shape.size() && g[n].shape[1] == shape[1];
+      if (same) return true;
+      continue;
+    }
+    for (NodeId in : g[n].inputs) work.push_back(in);
+  }
+  return false;
+}
+
+bool Assigner::prefers_blocked(const Group& group) const {
+  const Shape& shape = g[group.root].shape;
+  if (shape.size() < 3 || shape[1] * 2 < lanes_) return false;
+  if (group.base != kNoNode && group.base != group.target &&
+      is_contraction(g, group.base))
+    return convolution_prefers(group);
+  OpClass c = info(g[group.root].op).op_class;
+  if (c == OpClass::Scan || c == OpClass::Order || g[group.root].op == Op::Scatter)
+    return false;
+  return follows_blocked(group.root);
+}
+
+bool Assigner::concat_prefers(NodeId n) const {
+  const Node& node = g[n];
+  int64_t axis = node.payload[0];
+  if (node.shape.size() < 3 || node.shape[1] * 2 < lanes_) return false;
+  int64_t start = 0, blocked = 0, total = 0;
+  for (NodeId part : node.inputs) {
+    if (axis == 1 && start % lanes_ != 0) return false;
+    start += g[part].shape[axis];
+    auto own = group_of_.find(part);
+    bool prefers = own != group_of_.end() && !grouping_.stored[part]
+                       ? prefers_blocked(*own->second)
+                       : out_.count(part) != 0 && out_.at(part).block_axis == 1;
+    if (!grouping_.stored[part] && own == group_of_.end())
+      prefers = follows_blocked(part);
+    total += element_count(g[part].shape);
+    if (prefers) blocked += element_count(g[part].shape);
+  }
+  return blocked * 2 > total;
+}
+
+// A stored value that is read through a zero pad gets a border as wide as the widest of
+// them.
+void Assigner::add_borders() {
+  std::set<NodeId> fixed;
+  for (const GraphOutput& o : g.outputs()) fixed.insert(o.node);
+  for (NodeId n : g.live_nodes()) {
+    const Node& node = g[n];
+    if (node.op != Op::Pad || grouping_.known[n] || grouping_.stored[n]) continue;
+    NodeId in = node.inputs[0];
+    size_t rank = node.shape.size();
+    if (!grouping_.stored[in] || g[in].op == Op::Input || fixed.count(in) != 0) continue;
+    if (node.payload[2 * rank] != 0 || rank < 3) continue;
+    Layout& layout = out_.at(in);
+    bool fits = true;
+    for (size_t i = 0; i < rank; ++i) {
+      int64_t low = node.payload[i], high = node.payload[rank + i];
+      bool any = low > 0 || high > 0;
+      fits &= !any || (i >= 2 && layout.block_axis != static_cast<int64_t>(i));
+      fits &= low + high <= g[in].shape[i] + 2;
+    }
+    if (!fits) continue;
+    for (size_t i = 0; i < rank; ++i) {
+      layout.low[i] = std::max(layout.low[i], node.payload[i]);
+      layout.high[i] = std::max(layout.high[i], node.payload[rank + i]);
+    }
+  }
+}
+
+std::map<NodeId, Layout> Assigner::run() {
+  std::set<NodeId> fixed;
+  for (const GraphOutput& o : g.outputs()) fixed.insert(o.node);
+  for (const Group& group : grouping_.groups) group_of_[group.root] = &group;
+  for (NodeId n : g.live_nodes()) {
+    if (!grouping_.stored[n]) continue;
+    size_t rank = g[n].shape.size();
+    Layout layout = row_major(rank);
+    bool free = g[n].op != Op::Input && fixed.count(n) == 0 && !grouping_.known[n];
+    if (free && hints_.count(n) != 0) {
+      layout = hints_.at(n);
+    } else if (free) {
+      auto group = group_of_.find(n);
+      bool is_concat = g[n].op == Op::Concat;
+      bool wants = is_concat
+                       ? concat_prefers(n)
+                       : group != group_of_.end() && prefers_blocked(*group->second);
+      if (wants) layout = blocked(rank, 1, lanes_);
+    }
+    out_[n] = std::move(layout);
+  }
+  add_borders();
+  return std::move(out_);
+}
+
+} // namespace
+
+std::map<NodeId, Layout> assign_layouts(const Graph& g, const Grouping& grouping,
+                                        const LayoutHints& hints, int lanes) {
+  return Assigner(g, grouping, hints, lanes).run();
+}
+
+} // namespace svod

@@ -1,0 +1,319 @@
+// Choices by counting: each candidate is charged for the instructions it would execute.
+// One vector of lanes costs one load when its elements are neighbours (or one weight that
+// packing will make neighbours) and as many as it has lanes when they are not.
+#include "compiler/fuse/choose.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace svod {
+
+static void walk(const Kernel& k, ExprId id, std::vector<bool>& seen,
+                 std::vector<ExprId>& loads, int& operations) {
+  if (seen[id]) return;
+  seen[id] = true;
+  const Expr& e = k.exprs[id];
+  if (e.kind == Expr::Kind::Load) loads.push_back(id);
+  if (e.kind == Expr::Kind::Map || e.kind == Expr::Kind::Cast) ++operations;
+  std::vector<ExprId> dynamic;
+  k.indices.collect_dynamic(e.index, dynamic);
+  for (const Bound& b : e.bounds) k.indices.collect_dynamic(b.index, dynamic);
+  for (ExprId d : dynamic) walk(k, d, seen, loads, operations);
+  for (ExprId in : e.inputs) walk(k, in, seen, loads, operations);
+}
+
+std::vector<ExprId> loads_below(const Kernel& k, ExprId root) {
+  std::vector<bool> seen(k.exprs.size());
+  std::vector<ExprId> loads;
+  int operations = 0;
+  walk(k, root, seen, loads, operations);
+  return loads;
+}
+
+static double product(const IndexPool& pool, const std::vector<AxisId>& axes) {
+  double out = 1;
+  for (AxisId a : axes) out *= double(pool.extent(a));
+  return out;
+}
+
+static bool contains(const std::vector<AxisId>& axes, AxisId axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
+
+// Instructions for one vector of lanes along `axis`.
+static double vector_load_cost(const Kernel& k, const Expr& load, AxisId axis,
+                               int lanes) {
+  int64_t stride = 0;
+  bool affine =
+      k.indices.affine_in(load.index, axis, stride) && !k.indices.has_dynamic(load.index);
+  bool guarded = false;
+  for (const Bound& b : load.bounds) guarded |= k.indices.depends_on(b.index, axis);
+  bool weight = k.arguments[load.argument].kind == Argument::Kind::Packed;
+  if (affine && weight) return 1;
+  if (affine && stride == 0 && !guarded) return 1;
+  if (affine && stride == 1) return guarded ? 3 : 1;
+  return 1.5 * lanes;
+}
+
+static double stage_cost(const Kernel& k, const Stage& s, AxisId axis, int lanes) {
+  bool looped = contains(s.inner, axis) || contains(k.outer, axis);
+  double positions = product(k.indices, k.outer) * product(k.indices, s.inner);
+  // When the lane axis belongs to other stages this one runs once per position.
+  double extent = double(k.indices.extent(axis));
+  double vectors = looped ? positions / extent * std::ceil(extent / lanes) : positions;
+  std::vector<bool> seen(k.exprs.size());
+  std::vector<ExprId> loads;
+  int operations = 0;
+  walk(k, s.value, seen, loads, operations);
+  double cost = operations;
+  for (ExprId id : loads)
+    cost += looped ? vector_load_cost(k, k.exprs[id], axis, lanes) : 1.0;
+  if (s.kind != StageKind::Reduce) {
+    int64_t stride = 0;
+    bool neighbours = k.indices.affine_in(s.index, axis, stride) && stride == 1;
+    cost += neighbours || !looped ? 1.0 : 1.2 * lanes;
+  } else if (contains(s.inner, axis)) {
+    // Lanes are summed up at the end.
+    cost += 12.0 / std::max(1.0, product(k.indices, s.inner) / lanes);
+  }
+  return vectors * cost;
+}
+
+static bool can_vectorise(const Kernel& k, AxisId axis) {
+  for (const Stage& s : k.stages) {
+    if (s.kind == StageKind::Scatter || s.kind == StageKind::Sort) return false;
+    bool inner = contains(s.inner, axis);
+    if (s.kind == StageKind::Scan && inner) return false;
+    if ((s.op == Op::ArgMin || s.op == Op::ArgMax) && inner) return false;
+  }
+  return true;
+}
+
+std::optional<Dim> choose_lane(const Lowered& lowered, int lanes) {
+  const Kernel& k = lowered.kernel;
+  double best = 0;
+  for (const Stage& s : k.stages) {
+    std::vector<bool> seen(k.exprs.size());
+    std::vector<ExprId> loads;
+    int operations = 0;
+    walk(k, s.value, seen, loads, operations);
+    best += product(k.indices, k.outer) * product(k.indices, s.inner) *
+            (operations + loads.size() + 1.0) * 0.9;
+  }
+  std::optional<Dim> choice;
+  for (const auto& [dim, axes] : lowered.axes) {
+    if (axes.empty()) continue;
+    AxisId axis = axes.back();
+    int64_t extent = k.indices.extent(axis);
+    bool whole = axes.size() == 1 || extent % lanes == 0;
+    if (extent < 2 || !whole || !can_vectorise(k, axis)) continue;
+    double cost = 0;
+    for (const Stage& s : k.stages) cost += stage_cost(k, s, axis, lanes);
+    if (cost < best) best = cost, choice = dim;
+  }
+  return choice;
+}
+
+// The axes a packed weight is stored along, outermost first.
+static std::vector<AxisId> packed_axes(const Kernel& k, const Stage& s,
+                                       const Expr& load) {
+  std::vector<bool> used(k.indices.axis_count());
+  k.indices.collect_axes(load.index, used);
+  for (const Bound& b : load.bounds) k.indices.collect_axes(b.index, used);
+  std::vector<AxisId> order;
+  auto take = [&](const std::vector<AxisId>& axes) {
+    for (AxisId a : axes)
+      if (used[a] && !(k.has_lane_axis && a == k.lane_axis) && !contains(order, a))
+        order.push_back(a);
+  };
+  take(k.outer);
+  take(s.inner);
+  if (k.has_lane_axis && used[k.lane_axis]) order.push_back(k.lane_axis);
+  return order;
+}
+
+static bool is_affine(const IndexPool& pool, const Index& index) {
+  return std::all_of(index.terms.begin(), index.terms.end(), [&](const auto& t) {
+    return pool.term(t.first).kind == Term::Kind::Axis;
+  });
+}
+
+static int64_t coefficient(const IndexPool& pool, const Index& index, AxisId axis) {
+  int64_t out = 0;
+  pool.affine_in(index, axis, out);
+  return out;
+}
+
+// Drops a reduction's condition when the weight factor is zero there anyway: the other
+// factor reads padding lanes, which hold zeros.
+static void drop_covered_domain(Kernel& k, Stage& s, ExprId weight,
+                                const std::vector<Bound>& bounds) {
+  const Expr& v = k.exprs[s.value];
+  bool product = s.op == Op::ReduceSum && v.kind == Expr::Kind::Map && v.op == Op::Mul;
+  if (!product || s.kind != StageKind::Reduce) return;
+  ExprId other = v.inputs[0] == weight ? v.inputs[1] : v.inputs[0];
+  if (v.inputs[0] != weight && v.inputs[1] != weight) return;
+  if (k.exprs[other].kind != Expr::Kind::Load) return;
+  std::erase_if(s.domain, [&](const Bound& b) {
+    return std::find(bounds.begin(), bounds.end(), b) != bounds.end();
+  });
+}
+
+static void pack_load(Kernel& k, Stage& s, ExprId id, std::vector<PackedWeight>& packed) {
+  Expr& load = k.exprs[id];
+  const PackedWeight dense = packed[k.arguments[load.argument].id];
+  bool is_dense = dense.strides == std::vector<int64_t>{1} && dense.offset == 0 &&
+                  dense.limits.empty();
+  if (!is_dense || load.bits != 0) return;
+  bool affine = is_affine(k.indices, load.index);
+  for (const Bound& b : load.bounds) affine &= is_affine(k.indices, b.index);
+  if (!affine) return;
+  std::vector<AxisId> axes = packed_axes(k, s, load);
+  PackedWeight p{dense.source, dense.dtype, {}, {}, load.index.constant, {}, 0};
+  for (AxisId a : axes) {
+    p.extents.push_back(k.indices.extent(a));
+    p.strides.push_back(coefficient(k.indices, load.index, a));
+  }
+  if (element_count(p.extents) > 2 * dense.extents[0] + 64 * k.lanes) return;
+  for (const Bound& b : load.bounds) {
+    PackedWeight::Limit limit{b.index.constant, b.low, b.high, {}};
+    for (AxisId a : axes)
+      limit.coefficients.push_back(coefficient(k.indices, b.index, a));
+    p.limits.push_back(std::move(limit));
+  }
+  auto found = std::find(packed.begin(), packed.end(), p);
+  auto number = static_cast<uint32_t>(found - packed.begin());
+  if (found == packed.end()) packed.push_back(p);
+  k.arguments.push_back({Argument::Kind::Packed, number, p.dtype, false, true});
+  Index index;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    index = IndexPool::scale(index, p.extents[i]);
+    index = IndexPool::add(index, k.indices.axis(axes[i]));
+  }
+  std::vector<Bound> bounds = std::move(load.bounds);
+  load.bounds.clear();
+  load.index = std::move(index);
+  load.argument = static_cast<uint32_t>(k.arguments.size() - 1);
+  drop_covered_domain(k, s, id, bounds);
+}
+
+// Arguments that no expression mentions any more go; the rest keeps its order.
+static void drop_unused_arguments(Kernel& k) {
+  std::vector<bool> used(k.arguments.size());
+  for (const Expr& e : k.exprs)
+    if (e.kind == Expr::Kind::Load) used[e.argument] = true;
+  for (const Stage& s : k.stages)
+    if (s.kind != StageKind::Reduce) used[s.argument] = true;
+  std::vector<uint32_t> number(k.arguments.size());
+  std::vector<Argument> kept;
+  for (size_t i = 0; i < used.size(); ++i) {
+    number[i] = static_cast<uint32_t>(kept.size());
+    if (used[i]) kept.push_back(k.arguments[i]);
+  }
+  k.arguments = std::move(kept);
+  for (Expr& e : k.exprs)
+    if (e.kind == Expr::Kind::Load) e.argument = number[e.argument];
+  for (Stage& s : k.stages)
+    if (s.kind != StageKind::Reduce) s.argument = number[s.argument];
+}
+
+void pack_weights(Kernel& k, std::vector<PackedWeight>& packed) {
+  for (Stage& s : k.stages)
+    for (ExprId id : loads_below(k, s.value))
+      if (k.arguments[k.exprs[id].argument].kind == Argument::Kind::Packed)
+        pack_load(k, s, id, packed);
+  drop_unused_arguments(k);
+}
+
+// Inner axes run with the smallest activation stride innermost, so that neighbouring
+// steps read neighbouring memory.
+static void order_inner(Kernel& k, Stage& s) {
+  bool reorder = s.kind == StageKind::Reduce && s.op != Op::ArgMin && s.op != Op::ArgMax;
+  if (!reorder || s.inner.size() < 2) return;
+  const Expr* widest = nullptr;
+  for (ExprId id : loads_below(k, s.value)) {
+    const Expr& e = k.exprs[id];
+    if (k.arguments[e.argument].kind == Argument::Kind::Buffer && widest == nullptr)
+      widest = &e;
+  }
+  if (widest == nullptr) return;
+  std::stable_sort(s.inner.begin(), s.inner.end(), [&](AxisId a, AxisId b) {
+    return std::abs(coefficient(k.indices, widest->index, a)) >
+           std::abs(coefficient(k.indices, widest->index, b));
+  });
+}
+
+static constexpr int64_t kResidentWeights = 128 << 10;
+
+void order_loops(Kernel& k, const std::vector<PackedWeight>& packed) {
+  for (Stage& s : k.stages) order_inner(k, s);
+  if (k.stages[0].kind != StageKind::Reduce || k.stages[0].inner.empty()) return;
+  std::vector<bool> weight(k.indices.axis_count()), data(k.indices.axis_count());
+  int64_t weight_bytes = 0;
+  for (ExprId id : loads_below(k, k.stages[0].value)) {
+    const Expr& e = k.exprs[id];
+    const Argument& a = k.arguments[e.argument];
+    bool is_weight = a.kind == Argument::Kind::Packed;
+    if (is_weight) {
+      const PackedWeight& p = packed[a.id];
+      weight_bytes += element_count(p.extents) * byte_size(p.dtype);
+    }
+    k.indices.collect_axes(e.index, is_weight ? weight : data);
+  }
+  if (weight_bytes <= kResidentWeights) return;
+  std::stable_sort(k.outer.begin(), k.outer.end(), [&](AxisId a, AxisId b) {
+    auto place = [&](AxisId axis) {
+      return weight[axis] && data[axis] ? 0 : weight[axis] ? 1 : 2;
+    };
+    return place(a) < place(b);
+  });
+}
+
+static void count_work(Kernel& k, const std::vector<PackedWeight>& packed,
+                       const std::vector<Buffer>& buffers) {
+  double flops = 0;
+  for (const Stage& s : k.stages) {
+    std::vector<bool> seen(k.exprs.size());
+    std::vector<ExprId> loads;
+    int operations = 0;
+    walk(k, s.value, seen, loads, operations);
+    if (s.kind == StageKind::Reduce || s.kind == StageKind::Scan) ++operations;
+    flops += operations * product(k.indices, k.outer) * product(k.indices, s.inner);
+  }
+  k.flops = static_cast<int64_t>(flops);
+  k.bytes = 0;
+  for (const Argument& a : k.arguments)
+    k.bytes +=
+        a.kind == Argument::Kind::Packed ? packed[a.id].bytes() : buffers[a.id].bytes();
+}
+
+// About 30 us of work on one core; fewer chunks than this leave a core idle, more cost
+// hand-outs.
+static constexpr double kChunkWork = 400000;
+static constexpr int64_t kMaxChunks = 64;
+
+static int64_t pick_block(int64_t extent, int64_t parts) {
+  int64_t block = (extent + parts - 1) / parts;
+  if (extent >= 336) return (block + 41) / 42 * 42; // whole register tiles of 6 and 14
+  while (extent % block != 0) ++block;
+  return block;
+}
+
+void choose_chunks(Kernel& k, const std::vector<PackedWeight>& packed,
+                   const std::vector<Buffer>& buffers) {
+  count_work(k, packed, buffers);
+  k.chunks.clear();
+  double work = double(k.flops) + double(k.bytes);
+  auto wanted = std::min<int64_t>(kMaxChunks, static_cast<int64_t>(work / kChunkWork));
+  for (const Stage& s : k.stages)
+    if (s.kind == StageKind::Scatter) wanted = 1;
+  for (AxisId axis : k.outer) {
+    int64_t have = k.chunk_count(), extent = k.indices.extent(axis);
+    if (have >= wanted || (k.has_lane_axis && axis == k.lane_axis) || extent == 1)
+      continue;
+    int64_t parts = std::min(extent, (wanted + have - 1) / have);
+    k.chunks.push_back({axis, pick_block(extent, parts)});
+  }
+}
+
+} // namespace svod

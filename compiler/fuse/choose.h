@@ -1,0 +1,40 @@
+// How a kernel is executed: which axis is the vector, in which order loops run, how the
+// outer loops are cut into parallel chunks, and in which order weights are laid out.
+#pragma once
+
+#include "compiler/fuse/lower.h"
+
+namespace svod {
+
+// The axis to vectorise by `lanes`, as the dimension whose innermost axis it is or
+// becomes; nothing when scalar code is as good.
+std::optional<Dim> choose_lane(const Lowered& lowered, int lanes);
+
+// Replaces dense weights by weights in the order the kernel reads them.
+void pack_weights(Kernel& kernel, std::vector<PackedWeight>& packed);
+
+// Orders loops for reuse: weights that exceed a cache stay while activations stream past.
+void order_loops(Kernel& kernel, const std::vector<PackedWeight>& packed);
+
+// Cuts outer loops into chunks by the work in them; sets flops and bytes.
+void choose_chunks(Kernel& kernel, const std::vector<PackedWeight>& packed,
+                   const std::vector<Buffer>& buffers);
+
+// Unrolled positions per axis: the register tile.
+struct Tile {
+  std::vector<std::pair<AxisId, int>> counts;
+  int count(AxisId axis) const {
+    for (auto [a, n] : counts)
+      if (a == axis) return n;
+    return 1;
+  }
+};
+
+// The register tile of one CPU level: as many accumulators as its registers hold, shaped
+// for the fewest loads per multiply-add.
+Tile choose_tile(const Kernel& kernel, const Level& level);
+
+// Loads below an expression, each once. Locals end the walk.
+std::vector<ExprId> loads_below(const Kernel& kernel, ExprId root);
+
+} // namespace svod

@@ -1,0 +1,110 @@
+// The register tile. Accumulators, the vectors they are fed with and one broadcast have
+// to fit the register file: MR*NV + NV + 1 <= 32 for AVX-512. Within that, the tile with
+// the fewest loads per multiply-add wins; below eight accumulators the FMA pipeline runs
+// dry.
+#include "compiler/fuse/choose.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace svod {
+
+namespace {
+
+struct LoadUse {
+  bool vector;
+  std::vector<bool> axes; // by candidate
+};
+
+struct Candidate {
+  AxisId axis;
+  int64_t extent;
+};
+
+} // namespace
+
+static double tile_cost(const std::vector<Candidate>& candidates,
+                        const std::vector<LoadUse>& loads, const std::vector<int>& counts,
+                        int registers, int per_vector) {
+  int points = 1;
+  double waste = 1;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    points *= counts[i];
+    double tiles = std::ceil(double(candidates[i].extent) / counts[i]);
+    waste *= 1 + 0.7 * (tiles * counts[i] / double(candidates[i].extent) - 1);
+  }
+  int kept = 0;
+  double load_work = 0;
+  for (const LoadUse& load : loads) {
+    int distinct = 1;
+    for (size_t i = 0; i < candidates.size(); ++i)
+      if (load.axes[i]) distinct *= counts[i];
+    load_work += 0.5 * distinct * (load.vector ? per_vector : 1);
+    if (load.vector && distinct < points) kept += distinct * per_vector;
+  }
+  int needed = points * per_vector + kept + 1;
+  if (needed > registers && points > 1) return 1e30;
+  double work = points * per_vector;
+  double latency = std::max(0.0, 8.0 - work) * 0.5;
+  return (std::max(work, load_work) + 0.15 * load_work + latency) / points * waste;
+}
+
+static void search(const std::vector<Candidate>& candidates,
+                   const std::vector<LoadUse>& loads, size_t next, int used_axes,
+                   std::vector<int>& counts, int registers, int per_vector, double& best,
+                   std::vector<int>& choice) {
+  if (next == candidates.size()) {
+    double cost = tile_cost(candidates, loads, counts, registers, per_vector);
+    if (cost < best * 0.999) best = cost, choice = counts;
+    return;
+  }
+  int points = 1;
+  for (size_t i = 0; i < next; ++i) points *= counts[i];
+  int limit = used_axes >= 2
+                  ? 1
+                  : static_cast<int>(std::min<int64_t>(16, candidates[next].extent));
+  for (int n = 1; n <= limit && n * points <= registers; ++n) {
+    counts[next] = n;
+    search(candidates, loads, next + 1, used_axes + (n > 1), counts, registers,
+           per_vector, best, choice);
+  }
+  counts[next] = 1;
+}
+
+Tile choose_tile(const Kernel& k, const Level& level) {
+  Tile tile;
+  const Stage& s = k.stages[0];
+  bool arg = s.op == Op::ArgMin || s.op == Op::ArgMax;
+  if (s.kind != StageKind::Reduce || s.inner.empty() || arg) return tile;
+  // Several reductions per row keep their rows apart; one at a time is enough there.
+  if (std::count_if(k.stages.begin(), k.stages.end(),
+                    [](const Stage& x) { return x.kind == StageKind::Reduce; }) > 1)
+    return tile;
+  std::vector<Candidate> candidates;
+  for (AxisId a : k.outer)
+    if (k.indices.extent(a) > 1 && !(k.has_lane_axis && a == k.lane_axis))
+      candidates.push_back({a, k.indices.extent(a)});
+  if (candidates.size() > 4) candidates.erase(candidates.begin(), candidates.end() - 4);
+  std::vector<LoadUse> loads;
+  for (ExprId id : loads_below(k, s.value)) {
+    const Expr& e = k.exprs[id];
+    std::vector<bool> used(k.indices.axis_count());
+    k.indices.collect_axes(e.index, used);
+    for (const Bound& b : e.bounds) k.indices.collect_axes(b.index, used);
+    LoadUse use{k.has_lane_axis && used[k.lane_axis], {}};
+    for (const Candidate& c : candidates) use.axes.push_back(used[c.axis]);
+    loads.push_back(std::move(use));
+  }
+  int lane_bits =
+      byte_size(s.dtype == DType::F16 || s.dtype == DType::BF16 ? DType::F32 : s.dtype) *
+      8;
+  int per_vector = std::max(1, k.lanes * lane_bits / level.register_bits);
+  std::vector<int> counts(candidates.size(), 1), choice = counts;
+  double best = 1e300;
+  search(candidates, loads, 0, 0, counts, level.registers, per_vector, best, choice);
+  for (size_t i = 0; i < candidates.size(); ++i)
+    if (choice[i] > 1) tile.counts.emplace_back(candidates[i].axis, choice[i]);
+  return tile;
+}
+
+} // namespace svod

@@ -1,0 +1,247 @@
+// The first fusion: one cut by rule, then a few rounds in which kernels that would read
+// badly ask for a value to be stored in a better order. Every decision is in the data of
+// the result (layouts, stages, splits, chunks), so a search can replace the rules without
+// touching what follows.
+#include "compiler/fuse/fuse.h"
+
+#include "compiler/fuse/assign_layouts.h"
+#include "compiler/fuse/choose.h"
+#include "compiler/support/check.h"
+
+#include <algorithm>
+
+namespace svod {
+
+namespace {
+
+// What later kernels ask of the cut.
+struct Wishes {
+  std::set<NodeId> forced;
+  LayoutHints hints;
+};
+
+class Fuser {
+public:
+  Fuser(const Graph& graph, const Target& target, Wishes& wishes)
+      : g(graph), lanes_(target.levels[0].lanes), wishes_(wishes) {}
+  // False: the wishes grew, start again.
+  bool run(FusedGraph& out);
+
+private:
+  void make_buffers();
+  Kernel make_kernel(const Group& group);
+  bool wish_padded_inputs();
+  bool wish_for(const Group& group, const Kernel& kernel);
+  void add_border(NodeId target);
+
+  const Graph& g;
+  int lanes_;
+  Wishes& wishes_;
+  Grouping grouping_;
+  std::map<NodeId, BufferId> buffer_of_;
+  std::set<NodeId> bordered_;
+  FusedGraph* out_ = nullptr;
+};
+
+void Fuser::make_buffers() {
+  std::map<NodeId, Layout> layouts = assign_layouts(g, grouping_, wishes_.hints, lanes_);
+  for (const auto& [n, layout] : layouts) {
+    buffer_of_[n] = static_cast<BufferId>(out_->buffers.size());
+    out_->buffers.push_back({n, g[n].dtype, g[n].shape, layout, -1, {}});
+  }
+  for (size_t i = 0; i < g.inputs().size(); ++i)
+    if (auto found = buffer_of_.find(g.inputs()[i].node); found != buffer_of_.end())
+      out_->buffers[found->second].input = static_cast<int32_t>(i);
+  for (size_t i = 0; i < g.outputs().size(); ++i)
+    out_->buffers[buffer_of_.at(g.outputs()[i].node)].outputs.push_back(
+        static_cast<int32_t>(i));
+}
+
+// Cuts the innermost axis, of the given extent, into vectors. An inner axis is a whole
+// number of them (choose_lane sees to it); an only axis may run over its end.
+static void split_lanes(std::vector<int64_t>& inner, int64_t extent, int64_t lanes) {
+  if (extent == lanes && !inner.empty()) return;
+  if (!inner.empty()) inner.back() = extent / lanes;
+  inner.push_back(lanes);
+}
+
+Kernel Fuser::make_kernel(const Group& group) {
+  Stored stored{g, grouping_, out_->buffers, buffer_of_, out_->packed};
+  LowerSpec spec;
+  Lowered lowered = lower(group, spec, stored);
+  auto refine = [&] {
+    for (int i = 0; i < 16 && refine_splits(lowered, spec, lanes_); ++i)
+      lowered = lower(group, spec, stored);
+  };
+  refine();
+  bool scatter = g[group.root].op == Op::Scatter && group.target == group.root;
+  if (!scatter) spec.merged = find_merges(group, lowered, g[group.root].shape);
+  if (!spec.merged.empty()) {
+    lowered = lower(group, spec, stored);
+    refine();
+  }
+  if (std::optional<Dim> lane = choose_lane(lowered, lanes_)) {
+    int64_t extent = lowered.kernel.indices.extent(lowered.axes.at(*lane).back());
+    split_lanes(spec.splits[*lane], extent, lanes_);
+    spec.lane = lane;
+    lowered = lower(group, spec, stored);
+  }
+  pack_weights(lowered.kernel, out_->packed);
+  order_loops(lowered.kernel, out_->packed);
+  choose_chunks(lowered.kernel, out_->packed, out_->buffers);
+  return std::move(lowered.kernel);
+}
+
+// A contraction that reads the model's input through a pad gets a padded copy: guards on
+// every broadcast would cost more than the copy.
+bool Fuser::wish_padded_inputs() {
+  bool grew = false;
+  std::set<NodeId> outputs;
+  for (const GraphOutput& o : g.outputs()) outputs.insert(o.node);
+  for (const Group& group : grouping_.groups) {
+    if (group.base == kNoNode || group.base == group.target) continue;
+    if (!is_reduce(g[group.base].op) || !is_contraction(g, group.base)) continue;
+    for (size_t i = 0; i < 2; ++i) {
+      NodeId n = g[g[group.base].inputs[0]].inputs[i];
+      while (is_view(g[n].op) && g[n].op != Op::Pad) n = g[n].inputs[0];
+      if (g[n].op != Op::Pad || grouping_.known[n] || grouping_.stored[n]) continue;
+      NodeId in = g[n].inputs[0];
+      bool fixed = g[in].op == Op::Input || outputs.count(in) != 0 ||
+                   !grouping_.stored[in] || g[n].payload[2 * g[n].shape.size()] != 0;
+      if (fixed) grew |= wishes_.forced.insert(n).second;
+    }
+  }
+  return grew;
+}
+
+// An operand whose elements are far apart along the lanes is stored with that axis
+// innermost.
+bool Fuser::wish_for(const Group& group, const Kernel& k) {
+  if (group.base == kNoNode || !is_contraction(g, group.base) || !k.has_lane_axis)
+    return false;
+  const Expr& v = k.exprs[k.stages[0].value];
+  if (v.kind != Expr::Kind::Map || v.op != Op::Mul) return false;
+  for (size_t i = 0; i < 2; ++i) {
+    for (ExprId id : loads_below(k, v.inputs[i])) {
+      const Expr& load = k.exprs[id];
+      if (k.arguments[load.argument].kind != Argument::Kind::Buffer) continue;
+      int64_t stride = 0;
+      if (k.indices.affine_in(load.index, k.lane_axis, stride) && stride >= 0 &&
+          stride <= 1)
+        continue;
+      Factor f = factor_of(g, g[group.base].inputs[0], i);
+      if (grouping_.known[f.node] || g[f.node].op == Op::Input) continue;
+      if (!wishes_.forced.insert(f.node).second) continue;
+      // Kept axes last: the reduced ones step over whole vectors.
+      const Node& reduce = g[group.base];
+      Layout layout = row_major(g[f.node].shape.size());
+      std::vector<int64_t> batch, kept, reduced;
+      Factor other = factor_of(g, g[group.base].inputs[0], 1 - i);
+      for (size_t axis = 0; axis < f.domain_axis.size(); ++axis) {
+        int64_t d = f.domain_axis[axis];
+        bool is_reduced =
+            d >= 0 && std::find(reduce.payload.begin(), reduce.payload.end(), d) !=
+                          reduce.payload.end();
+        auto& list = is_reduced ? reduced : d < 0 || other.varies_along(d) ? batch : kept;
+        list.push_back(static_cast<int64_t>(axis));
+      }
+      layout.order = batch;
+      layout.order.insert(layout.order.end(), reduced.begin(), reduced.end());
+      layout.order.insert(layout.order.end(), kept.begin(), kept.end());
+      wishes_.hints[f.node] = layout;
+      return true;
+    }
+  }
+  return false;
+}
+
+void Fuser::add_border(NodeId target) {
+  BufferId id = buffer_of_.at(target);
+  const Buffer& b = out_->buffers[id];
+  if (!b.layout.has_border() || !bordered_.insert(target).second) return;
+  Kernel border = lower_border(id, b);
+  choose_chunks(border, out_->packed, out_->buffers);
+  out_->kernels.push_back(std::move(border));
+}
+
+bool Fuser::run(FusedGraph& out) {
+  out_ = &out;
+  grouping_ = group_nodes(g, wishes_.forced);
+  if (wish_padded_inputs()) return false;
+  make_buffers();
+  bool grew = false;
+  for (const Group& group : grouping_.groups) {
+    if (element_count(g[group.root].shape) == 0) continue;
+    add_border(group.target);
+    out.kernels.push_back(make_kernel(group));
+    bool base = group.base != kNoNode && is_reduce(g[group.base].op);
+    if (base && wish_for(group, out.kernels.back())) grew = true;
+  }
+  return !grew;
+}
+
+// Weights that no kernel reads any more go.
+void drop_unused_weights(FusedGraph& f) {
+  std::vector<PackedId> number(f.packed.size());
+  std::vector<PackedWeight> kept;
+  // In the order kernels meet them: the weight section is then read front to back.
+  std::vector<bool> placed(f.packed.size());
+  for (Kernel& k : f.kernels)
+    for (Argument& a : k.arguments) {
+      if (a.kind != Argument::Kind::Packed) continue;
+      if (!placed[a.id]) {
+        placed[a.id] = true;
+        number[a.id] = static_cast<PackedId>(kept.size());
+        kept.push_back(f.packed[a.id]);
+      }
+      a.id = number[a.id];
+    }
+  f.packed = std::move(kept);
+}
+
+} // namespace
+
+FusedGraph fuse(Graph graph, const Target& target) {
+  Wishes wishes;
+  FusedGraph out;
+  for (int round = 0; round < 4; ++round) {
+    out = FusedGraph();
+    if (Fuser(graph, target, wishes).run(out)) break;
+  }
+  drop_unused_weights(out);
+  for (NodeId n : graph.live_nodes()) {
+    OpClass c = info(graph[n].op).op_class;
+    if (c != OpClass::Source && c != OpClass::View) ++out.unfused_kernels;
+  }
+  out.graph = std::move(graph);
+  return out;
+}
+
+static std::string shape_text(const Shape& shape) {
+  std::string out;
+  for (int64_t e : shape) out += (out.empty() ? "" : ",") + std::to_string(e);
+  return "[" + out + "]";
+}
+
+std::string print(const FusedGraph& f) {
+  std::string out;
+  for (size_t i = 0; i < f.buffers.size(); ++i) {
+    const Buffer& b = f.buffers[i];
+    out += "b" + std::to_string(i) + " = %" + std::to_string(b.node) + " " +
+           std::string(info(b.dtype).text) + shape_text(b.shape) + " " + print(b.layout);
+    if (b.input >= 0) out += " input " + std::to_string(b.input);
+    for (int32_t o : b.outputs) out += " output " + std::to_string(o);
+    out += "\n";
+  }
+  for (size_t i = 0; i < f.packed.size(); ++i) {
+    const PackedWeight& p = f.packed[i];
+    out += "w" + std::to_string(i) + " = %" + std::to_string(p.source) + " " +
+           std::string(info(p.dtype).text) + shape_text(p.extents) + " strides " +
+           shape_text(p.strides) + " offset " + std::to_string(p.offset) + "\n";
+  }
+  for (size_t i = 0; i < f.kernels.size(); ++i)
+    out += "kernel " + std::to_string(i) + "\n" + print(f.kernels[i]);
+  return out;
+}
+
+} // namespace svod

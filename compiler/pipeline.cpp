@@ -1,0 +1,44 @@
+// Graph -> Kernels. `stage` is the one place that times and prints.
+#include "compiler/pipeline.h"
+
+#include "compiler/fuse/fuse.h"
+#include "compiler/ir/print.h"
+#include "compiler/rewrite/simplify.h"
+
+#include <chrono>
+
+namespace svod {
+
+static std::string text_of(const Graph& graph) { return print_graph(graph); }
+static std::string text_of(const FusedGraph& fused) { return print(fused); }
+static std::string text_of(const Schedule& schedule) { return print(schedule); }
+static std::string text_of(const Kernels& kernels) {
+  std::string out;
+  for (const KernelSource& source : kernels.sources)
+    out += "// " + source.symbol + "\n" + source.text + "\n";
+  return out;
+}
+
+template <class F> static auto stage(const std::string& name, Hooks& hooks, F&& work) {
+  auto start = std::chrono::steady_clock::now();
+  auto result = work();
+  std::chrono::duration<double, std::milli> spent =
+      std::chrono::steady_clock::now() - start;
+  hooks.time_ms[name] = spent.count();
+  if (hooks.print && (hooks.print_after == name || hooks.print_after == "all"))
+    hooks.print(name, text_of(result));
+  return result;
+}
+
+Kernels compile(const Graph& graph, Hooks& hooks) {
+  // Shapes and element types are final: nothing below asks about them again.
+  Graph simple = stage("simplify", hooks, [&] { return simplify(graph); });
+  FusedGraph fused =
+      stage("fuse", hooks, [&] { return fuse(std::move(simple), hooks.target); });
+  // Beyond this point no node moves between kernels.
+  Schedule schedule = stage("plan", hooks, [&] { return plan(std::move(fused)); });
+  // Beyond this point every buffer has its offset; nothing allocates.
+  return stage("emit", hooks, [&] { return emit(std::move(schedule), hooks.target); });
+}
+
+} // namespace svod

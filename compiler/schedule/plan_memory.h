@@ -1,0 +1,25 @@
+// Offsets in one arena.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace svod {
+
+// A block of memory needed from step `first` to step `last`, both included.
+struct Lifetime {
+  uint64_t bytes = 0;
+  uint32_t first = 0, last = 0;
+};
+
+struct MemoryPlan {
+  std::vector<uint64_t> offsets; // per lifetime
+  uint64_t bytes = 0;
+  uint64_t lower_bound = 0;      // largest sum of bytes alive at one step
+  std::vector<uint32_t> at_peak; // lifetimes alive there
+};
+
+// Sizes are rounded up to `align`, a power of two.
+MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes, uint64_t align);
+
+} // namespace svod

@@ -1,0 +1,334 @@
+// Corners of operator rules: what the specification says where implementations differ.
+// Expected values are worked out by hand.
+#include "compiler/ir/evaluate.h"
+#include "importer/onnx_ops.h"
+#include "importer/rule.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+using namespace svod;
+
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+ModelAttribute attribute(const std::string& name, int64_t value) {
+  ModelAttribute a;
+  a.name = name;
+  a.i = value;
+  return a;
+}
+ModelAttribute attribute(const std::string& name, std::vector<int64_t> values) {
+  ModelAttribute a;
+  a.name = name;
+  a.type = AttributeType::Ints;
+  a.ints = std::move(values);
+  return a;
+}
+ModelAttribute attribute(const std::string& name, double value) {
+  ModelAttribute a;
+  a.name = name;
+  a.type = AttributeType::Float;
+  a.f = static_cast<float>(value);
+  return a;
+}
+ModelAttribute attribute(const std::string& name, const char* value) {
+  ModelAttribute a;
+  a.name = name;
+  a.type = AttributeType::String;
+  a.s = value;
+  return a;
+}
+
+template <class T> Tensor tensor(DType dtype, Shape shape, const std::vector<T>& values) {
+  Tensor t{dtype, std::move(shape), {}};
+  t.bytes.resize(values.size() * sizeof(T));
+  std::memcpy(t.bytes.data(), values.data(), t.bytes.size());
+  return t;
+}
+Tensor f32(Shape shape, const std::vector<float>& values) {
+  return tensor(DType::F32, std::move(shape), values);
+}
+Tensor i64(Shape shape, const std::vector<int64_t>& values) {
+  return tensor(DType::I64, std::move(shape), values);
+}
+template <class T> std::vector<T> values(const Tensor& t) {
+  std::vector<T> result(t.bytes.size() / sizeof(T));
+  std::memcpy(result.data(), t.bytes.data(), t.bytes.size());
+  return result;
+}
+std::vector<float> counting(int64_t count) {
+  std::vector<float> result;
+  for (int64_t i = 0; i < count; ++i) result.push_back(static_cast<float>(i));
+  return result;
+}
+
+// One node of the given opset. The last `known` inputs are known when packing.
+struct Operator {
+  std::string name;
+  int64_t opset;
+  std::vector<ModelAttribute> attributes = {};
+  size_t known = 0;
+  size_t outputs = 1;
+
+  // The results, or what the rule says against the node.
+  std::vector<Tensor> results = {};
+  std::string failure = {};
+
+  Operator& run(const std::vector<Tensor>& inputs) {
+    ModelNode node;
+    node.op_type = name;
+    node.attributes = attributes;
+    Graph g;
+    std::vector<NodeId> ids;
+    std::vector<Tensor> fed;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      node.inputs.push_back("x" + std::to_string(i));
+      if (i + known >= inputs.size()) {
+        ids.push_back(
+            weight(g, inputs[i].dtype, inputs[i].shape, g.add_blob(inputs[i].bytes)));
+      } else {
+        ids.push_back(g.add_input(node.inputs.back(), inputs[i].dtype, inputs[i].shape));
+        fed.push_back(inputs[i]);
+      }
+    }
+    for (size_t i = 0; i < outputs; ++i) node.outputs.push_back("y" + std::to_string(i));
+    const OnnxOp* row = find_onnx_op("", name, opset);
+    REQUIRE(row);
+    NodeImport import(g, node, opset, ids, row->attributes);
+    try {
+      row->rule(import);
+    } catch (const RuleFailure&) {
+      failure = import.failure;
+      return *this;
+    }
+    for (NodeId id : import.results()) g.add_output("y", id);
+    results = evaluate(g, fed).outputs;
+    return *this;
+  }
+};
+
+std::vector<float> apply(Operator op, const std::vector<Tensor>& inputs) {
+  op.run(inputs);
+  INFO(op.failure);
+  REQUIRE(op.results.size() >= 1);
+  return values<float>(op.results[0]);
+}
+
+void check_close(const std::vector<float>& got, const std::vector<float>& want) {
+  REQUIRE(got.size() == want.size());
+  for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == Approx(want[i]).margin(1e-6));
+}
+
+} // namespace
+
+TEST_CASE("before opset 13 softmax takes all axes from `axis` on", "[importer][rules]") {
+  const Tensor x = f32({1, 2, 2}, {0, 0, 0, 0});
+  check_close(apply({"Softmax", 11}, {x}), {0.25f, 0.25f, 0.25f, 0.25f});
+  check_close(apply({"Softmax", 13}, {x}), {0.5f, 0.5f, 0.5f, 0.5f});
+}
+
+TEST_CASE("hardmax over several axes marks one element", "[importer][rules]") {
+  const Tensor x = f32({1, 2, 2}, {1, 3, 3, 2});
+  check_close(apply({"Hardmax", 11}, {x}), {0, 1, 0, 0});
+  check_close(apply({"Hardmax", 13}, {x}), {0, 1, 1, 0});
+}
+
+TEST_CASE("before opset 7 the second operand lies where `axis` says",
+          "[importer][rules]") {
+  const Tensor a = f32({2, 3}, counting(6)), b = f32({2}, {10, 20});
+  check_close(
+      apply(
+          {"Add", 6, {attribute("broadcast", int64_t{1}), attribute("axis", int64_t{0})}},
+          {a, b}),
+      {10, 11, 12, 23, 24, 25});
+  CHECK(Operator{"Add", 6}.run({a, b}).failure.find("broadcast") != std::string::npos);
+  CHECK(Operator{"Add", 7}.run({a, b}).failure.find("does not broadcast") !=
+        std::string::npos);
+}
+
+TEST_CASE("clip with crossed bounds gives the upper one", "[importer][rules]") {
+  check_close(apply({"Clip", 13}, {f32({3}, {-1, 1.5, 5}), f32({}, {2}), f32({}, {1})}),
+              {1, 1, 1});
+}
+
+TEST_CASE("log-sum-exp stays finite", "[importer][rules]") {
+  check_close(apply({"ReduceLogSumExp", 13}, {f32({2}, {1000, 1000})}),
+              {1000 + std::log(2.0f)});
+  CHECK(apply({"ReduceLogSumExp", 13}, {f32({2}, {-kInf, -kInf})})[0] == -kInf);
+  CHECK(apply({"ReduceLogSumExp", 13}, {f32({2}, {kInf, 0})})[0] == kInf);
+}
+
+TEST_CASE("reductions without axes", "[importer][rules]") {
+  const Tensor x = f32({2, 2}, {1, 2, 3, 4});
+  check_close(apply({"ReduceSum", 13}, {x}), {10});
+  check_close(
+      apply({"ReduceSumSquare", 18, {attribute("noop_with_empty_axes", int64_t{1})}},
+            {x}),
+      {1, 4, 9, 16});
+  Operator scalar{"ReduceMax", 18, {attribute("keepdims", int64_t{0})}};
+  CHECK(scalar.run({x}).results.at(0).shape.empty());
+}
+
+TEST_CASE("running sums", "[importer][rules]") {
+  const Tensor x = f32({3}, {1, 2, 3}), axis = i64({}, {0});
+  const auto flag = [](const char* name) { return attribute(name, int64_t{1}); };
+  check_close(apply({"CumSum", 14, {flag("exclusive")}, 1}, {x, axis}), {0, 1, 3});
+  check_close(apply({"CumSum", 14, {flag("exclusive"), flag("reverse")}, 1}, {x, axis}),
+              {5, 3, 0});
+  check_close(apply({"CumProd", 26, {flag("exclusive")}, 1}, {x, axis}), {1, 1, 2});
+}
+
+TEST_CASE("an odd total of padding goes to one side", "[importer][rules]") {
+  const Tensor x = f32({1, 1, 4}, {1, 2, 3, 4}), w = f32({1, 1, 2}, {1, 10});
+  check_close(apply({"Conv", 11, {attribute("auto_pad", "SAME_UPPER")}}, {x, w}),
+              {21, 32, 43, 4});
+  check_close(apply({"Conv", 11, {attribute("auto_pad", "SAME_LOWER")}}, {x, w}),
+              {10, 21, 32, 43});
+}
+
+TEST_CASE("grouped convolution keeps its groups apart", "[importer][rules]") {
+  const Tensor x = f32({1, 4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const Tensor w = f32({2, 2, 1}, {1, 10, 100, 1000});
+  check_close(apply({"Conv", 11, {attribute("group", int64_t{2})}}, {x, w}),
+              {31, 42, 7500, 8600});
+}
+
+TEST_CASE("transposed convolution is the sum of scaled kernels", "[importer][rules]") {
+  const Tensor x = f32({1, 1, 3}, {1, 2, 3}), w = f32({1, 1, 3}, {1, 10, 100});
+  const auto with = [&](std::vector<ModelAttribute> attributes) {
+    return apply({"ConvTranspose", 11, std::move(attributes)}, {x, w});
+  };
+  const ModelAttribute stride = attribute("strides", std::vector<int64_t>{2});
+  check_close(with({}), {1, 12, 123, 230, 300});
+  check_close(with({stride}), {1, 10, 102, 20, 203, 30, 300});
+  check_close(with({stride, attribute("pads", std::vector<int64_t>{1, 1})}),
+              {10, 102, 20, 203, 30});
+  check_close(with({stride, attribute("output_padding", std::vector<int64_t>{1})}),
+              {1, 10, 102, 20, 203, 30, 300, 0});
+  check_close(with({attribute("dilations", std::vector<int64_t>{2})}),
+              {1, 2, 13, 20, 130, 200, 300});
+  check_close(with({attribute("strides", std::vector<int64_t>{5})}),
+              {1, 10, 100, 0, 0, 2, 20, 200, 0, 0, 3, 30, 300});
+}
+
+TEST_CASE("transposed convolution in groups", "[importer][rules]") {
+  const Tensor x = f32({1, 2, 2}, {1, 2, 3, 4}), w = f32({2, 1, 2}, {1, 10, 100, 1000});
+  check_close(apply({"ConvTranspose", 11, {attribute("group", int64_t{2})}}, {x, w}),
+              {1, 12, 20, 300, 3400, 4000});
+}
+
+TEST_CASE("poolings at the border", "[importer][rules]") {
+  const Tensor x = f32({1, 1, 4}, {1, 2, 3, 4});
+  const auto ints = [](const char* name, std::vector<int64_t> v) {
+    return attribute(name, std::move(v));
+  };
+  const std::vector<ModelAttribute> three{ints("kernel_shape", {3}), ints("strides", {3}),
+                                          ints("pads", {1, 1})};
+  const auto plus = [&](ModelAttribute more) {
+    std::vector<ModelAttribute> all = three;
+    all.push_back(std::move(more));
+    return all;
+  };
+  check_close(apply({"AveragePool", 19, three}, {x}), {1.5f, 3.5f});
+  check_close(
+      apply({"AveragePool", 19, plus(attribute("count_include_pad", int64_t{1}))}, {x}),
+      {1, 7.0f / 3});
+  // The last window has one element; nothing behind the input counts.
+  check_close(apply({"AveragePool",
+                     19,
+                     {ints("kernel_shape", {3}), ints("strides", {3}),
+                      attribute("ceil_mode", int64_t{1})}},
+                    {x}),
+              {2, 4});
+  check_close(apply({"MaxPool", 12, three}, {f32({1, 1, 4}, {-1, -2, -3, -4})}),
+              {-1, -3});
+}
+
+TEST_CASE("max pool tells where the first maximum was", "[importer][rules]") {
+  const Tensor x = f32({1, 1, 2, 3}, {1, 5, 5, 2, 0, 7});
+  Operator pool{"MaxPool", 12, {attribute("kernel_shape", std::vector<int64_t>{2, 2})}};
+  pool.outputs = 2;
+  CHECK(values<int64_t>(pool.run({x}).results.at(1)) == std::vector<int64_t>{1, 5});
+  pool.attributes.push_back(attribute("storage_order", int64_t{1}));
+  CHECK(values<int64_t>(pool.run({x}).results.at(1)) == std::vector<int64_t>{2, 5});
+}
+
+TEST_CASE("einsum", "[importer][rules]") {
+  const Tensor a = f32({2, 2}, {1, 2, 3, 4}), b = f32({2, 2}, {5, 6, 7, 8});
+  const auto einsum = [](const char* equation, const std::vector<Tensor>& inputs) {
+    return apply({"Einsum", 12, {attribute("equation", equation)}}, inputs);
+  };
+  check_close(einsum("ij,jk", {a, b}), {19, 22, 43, 50});
+  check_close(einsum("ij, jk -> ki", {a, b}), {19, 43, 22, 50});
+  check_close(einsum("ii", {a}), {5});
+  check_close(einsum("ii->i", {a}), {1, 4});
+  check_close(einsum("ba", {a}), {1, 3, 2, 4});
+  check_close(einsum("i...->...", {a}), {4, 6});
+  check_close(einsum("...i,...i->...", {a, b}), {17, 53});
+  check_close(einsum("ij,ij,ij->", {a, b, a}), {5 + 24 + 63 + 128});
+}
+
+TEST_CASE("determinants", "[importer][rules]") {
+  check_close(apply({"Det", 11}, {f32({2, 2}, {0, 2, 3, 4})}), {-6});
+  check_close(apply({"Det", 11}, {f32({3, 3}, {2, 0, 1, 4, 1, 0, 0, 5, 3})}), {26});
+  check_close(apply({"Det", 11}, {f32({2, 2}, {1, 2, 2, 4})}), {0});
+}
+
+TEST_CASE("shifts of signed numbers", "[importer][rules]") {
+  const auto shift = [](const char* direction, std::vector<int8_t> x,
+                        std::vector<int8_t> by) {
+    const Shape shape{static_cast<int64_t>(x.size())};
+    Operator op{"BitShift", 28, {attribute("direction", direction)}};
+    op.run({tensor(DType::I8, shape, x), tensor(DType::I8, shape, by)});
+    return values<int8_t>(op.results.at(0));
+  };
+  CHECK(shift("RIGHT", {-8, -8, 64, -8}, {1, 9, 9, -1}) ==
+        std::vector<int8_t>{-4, -1, 0, -1});
+  CHECK(shift("LEFT", {-8, 64, 1, 1}, {1, 1, 9, -1}) ==
+        std::vector<int8_t>{-16, -128, 0, 0});
+}
+
+TEST_CASE("batch normalisation in training mode", "[importer][rules]") {
+  const Tensor x = f32({2, 1, 1}, {1, 3}), one = f32({1}, {1}), zero = f32({1}, {0});
+  Operator norm{"BatchNormalization",
+                15,
+                {attribute("training_mode", int64_t{1}), attribute("epsilon", 0.0),
+                 attribute("momentum", 0.5)}};
+  norm.outputs = 3;
+  norm.run({x, one, zero, zero, one});
+  INFO(norm.failure);
+  check_close(values<float>(norm.results.at(0)), {-1, 1});
+  check_close(values<float>(norm.results.at(1)), {1});
+  check_close(values<float>(norm.results.at(2)), {1});
+}
+
+TEST_CASE("losses ignore what they are told to", "[importer][rules]") {
+  const Tensor x = f32({3, 2}, {-1, -2, -3, -4, -5, -6});
+  const Tensor target = i64({3}, {0, 1, -100}), weight = f32({2}, {1, 3});
+  const ModelAttribute ignore = attribute("ignore_index", int64_t{-100});
+  check_close(apply({"NegativeLogLikelihoodLoss", 13, {ignore}}, {x, target}), {2.5f});
+  check_close(apply({"NegativeLogLikelihoodLoss", 13, {ignore}}, {x, target, weight}),
+              {13.0f / 4});
+  check_close(
+      apply({"NegativeLogLikelihoodLoss", 13, {ignore, attribute("reduction", "none")}},
+            {x, target, weight}),
+      {1, 12, 0});
+}
+
+TEST_CASE("what does not fit is said", "[importer][rules]") {
+  const auto failure = [](Operator op, const std::vector<Tensor>& inputs) {
+    return op.run(inputs).failure;
+  };
+  const Tensor x = f32({1, 2, 3}, counting(6));
+  CHECK(failure({"Conv", 11}, {x, f32({1, 3, 1}, counting(3))}) != "");
+  CHECK(failure({"Conv", 11}, {x, f32({1, 2, 9}, counting(18))}) != "");
+  CHECK(failure({"MaxPool", 12, {attribute("kernel_shape", std::vector<int64_t>{1, 1})}},
+                {x}) != "");
+  CHECK(failure({"MatMul", 13}, {x, x}) != "");
+  CHECK(failure({"Softmax", 13, {attribute("axis", int64_t{3})}}, {x}) != "");
+  CHECK(failure({"Dropout", 6}, {x}).find("random") != std::string::npos);
+}
