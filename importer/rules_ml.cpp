@@ -1,0 +1,176 @@
+// ai.onnx.ml: linear models and the operators that prepare their features. Labels are
+// numbers; strings, sequences and maps have no place in a graph of tensors.
+#include "importer/post_transform.h"
+
+#include <algorithm>
+
+namespace svod {
+namespace {
+
+// Integers are computed in float32, as the reference does.
+Expr features(NodeImport& node) {
+  Expr x = operand(node, 0);
+  return x.dtype() == DType::F64 ? x : convert(x, DType::F32);
+}
+
+// [rows, columns]; a vector is one row.
+Expr feature_matrix(NodeImport& node) {
+  Expr x = features(node);
+  if (x.rank() == 1) x = unsqueeze(x, 0);
+  require(node, x.rank() == 2, "the input must be a matrix");
+  return x;
+}
+
+Expr numbers(NodeImport& node, const std::vector<float>& values, Shape shape,
+             DType dtype) {
+  return convert({&node.g, tensor_f32(node.g, std::move(shape), values)}, dtype);
+}
+
+// One number for all features or one per feature, along the last axis.
+Expr per_feature(NodeImport& node, std::string_view name, Expr x) {
+  std::vector<float> values = node.get_floats(name);
+  auto count = static_cast<int64_t>(values.size());
+  require(node, count == 1 || (x.rank() > 0 && count == extent(x, x.rank() - 1)),
+          "offset or scale does not fit the features");
+  return numbers(node, values, {count}, x.dtype());
+}
+
+// x times coefficients [targets, features], plus intercepts.
+Expr linear(NodeImport& node, Expr x, int64_t targets) {
+  std::vector<float> coefficients = node.get_floats("coefficients");
+  int64_t width = extent(x, 1);
+  require(node,
+          targets > 0 && static_cast<int64_t>(coefficients.size()) == targets * width,
+          "the coefficients do not fit the features");
+  Expr w = numbers(node, coefficients, {targets, width}, x.dtype());
+  Expr y = matmul(x, permute(w, {1, 0}));
+  std::vector<float> intercepts = node.get_floats("intercepts");
+  if (intercepts.empty()) return y;
+  require(node, static_cast<int64_t>(intercepts.size()) == targets,
+          "there must be one intercept per target");
+  return y + numbers(node, intercepts, {targets}, x.dtype());
+}
+
+} // namespace
+
+void import_scaler(NodeImport& node) {
+  Expr x = features(node);
+  if (node.has("offset")) x = x - per_feature(node, "offset", x);
+  if (node.has("scale")) x = x * per_feature(node, "scale", x);
+  give(node, 0, convert(x, DType::F32));
+}
+
+void import_normalizer(NodeImport& node) {
+  Expr x = features(node);
+  require(node, x.rank() >= 1, "the input has no axis");
+  std::vector<int64_t> axes{x.rank() - 1};
+  std::string norm = node.get_string("norm");
+  Expr length = x;
+  if (norm == "MAX")
+    length = reduce(Op::ReduceMax, absolute(x), axes);
+  else if (norm == "L1")
+    length = sum(absolute(x), axes);
+  else if (norm == "L2")
+    length = sqrt(sum(x * x, axes));
+  else
+    node.invalid("norm '" + norm + "' is not one of MAX, L1, L2");
+  // A row of zeros stays one.
+  Expr y = x / select(equal(length, 0), like(length, 1), length);
+  give(node, 0, convert(y, DType::F32));
+}
+
+void import_binarizer(NodeImport& node) {
+  Expr x = operand(node, 0);
+  give(node, 0, convert(less(like(x, node.get_float("threshold")), x), x.dtype()));
+}
+
+void import_linear_regressor(NodeImport& node) {
+  Expr y = linear(node, feature_matrix(node), node.get_int("targets"));
+  give(node, 0,
+       convert(post_transform(node, y, node.get_string("post_transform")), DType::F32));
+}
+
+void import_linear_classifier(NodeImport& node) {
+  std::vector<int64_t> labels = node.get_ints("classlabels_ints");
+  if (labels.empty()) node.unsupported("class labels that are strings");
+  auto classes = static_cast<int64_t>(labels.size());
+  Expr x = feature_matrix(node);
+  if (classes < 2 ||
+      static_cast<int64_t>(node.get_floats("coefficients").size()) == extent(x, 1))
+    node.unsupported("one row of coefficients for two classes");
+  Expr scores = linear(node, x, classes);
+  Expr best{&node.g, arg_reduce(node.g, Op::ArgMax, scores.id, 1, false)};
+  Expr names{&node.g, tensor_i64(node.g, {classes}, labels)};
+  give(node, 0, take(names, 0, squeeze(best, 1)));
+  scores = post_transform(node, scores, node.get_string("post_transform"));
+  if (node.wants_output(1)) give(node, 1, convert(scores, DType::F32));
+}
+
+// Columns of the last axis; the result has at least two axes.
+void import_array_feature_extractor(NodeImport& node) {
+  Expr x = operand(node, 0), index = operand(node, 1);
+  require(node, x.rank() >= 1, "the input has no axis");
+  int64_t last = x.rank() - 1, count = element_count(index.shape());
+  index = wrap_index(node, reshape(index, {count}), extent(x, last));
+  std::optional<std::vector<int64_t>> positions = known_ints(node.g, index.id);
+  Expr y = positions ? take(x, last, *positions) : take(x, last, index);
+  give(node, 0, x.rank() == 1 ? reshape(y, {1, count}) : y);
+}
+
+// Inputs side by side, each cut or filled with zeros to its stated width.
+void import_feature_vectorizer(NodeImport& node) {
+  std::vector<int64_t> widths = node.get_ints("inputdimensions");
+  require(node, widths.size() == node.input_count() && !widths.empty(),
+          "inputdimensions must have one entry per input");
+  std::vector<Expr> parts;
+  for (size_t i = 0; i < widths.size(); ++i) {
+    Expr x = convert(operand(node, i), DType::F32);
+    if (x.rank() == 1) x = unsqueeze(x, 1);
+    require(node, x.rank() >= 2 && widths[i] >= 0, "inputs must be vectors or matrices");
+    int64_t rows = extent(x, 0);
+    if (x.rank() > 2 && rows > 0) x = reshape(x, {rows, element_count(x.shape()) / rows});
+    require(node, x.rank() == 2, "inputs must be vectors or matrices");
+    int64_t have = extent(x, 1);
+    if (have > widths[i]) x = cut(x, 1, 0, widths[i]);
+    if (have < widths[i]) x = pad(x, {0, 0}, {0, widths[i] - have}, 0);
+    require(node, extent(x, 0) == (parts.empty() ? extent(x, 0) : extent(parts[0], 0)),
+            "the inputs differ in rows");
+    parts.push_back(x);
+  }
+  give(node, 0, join(parts, 1));
+}
+
+// An unknown category is a row of zeros; with zeros = 0 it is an error of the data, for
+// which a packed program has no answer.
+void import_one_hot_encoder(NodeImport& node) {
+  std::vector<int64_t> categories = node.get_ints("cats_int64s");
+  if (categories.empty()) node.unsupported("categories that are strings");
+  if (!node.get_int("zeros"))
+    node.unsupported("unknown categories as errors (zeros = 0)");
+  auto count = static_cast<int64_t>(categories.size());
+  Expr x = convert(operand(node, 0), DType::I64);
+  Expr known{&node.g, tensor_i64(node.g, {count}, categories)};
+  give(node, 0, convert(equal(unsqueeze(x, x.rank()), known), DType::F32));
+}
+
+void import_imputer(NodeImport& node) {
+  Expr x = operand(node, 0);
+  require(node, x.rank() >= 1, "the input has no axis");
+  if (is_float(x.dtype())) {
+    Expr value = per_feature(node, "imputed_value_floats", x);
+    double missing = node.get_float("replaced_value_float");
+    Expr hit = missing != missing ? apply(Op::IsNan, x) : equal(x, missing);
+    return give(node, 0, select(hit, value, x));
+  }
+  std::vector<int64_t> values = node.get_ints("imputed_value_int64s");
+  auto count = static_cast<int64_t>(values.size());
+  require(node, count == 1 || count == extent(x, x.rank() - 1),
+          "imputed_value_int64s does not fit the features");
+  Expr value = convert({&node.g, tensor_i64(node.g, {count}, values)}, x.dtype());
+  Expr missing = convert({&node.g, constant_int(node.g, DType::I64, {},
+                                                node.get_int("replaced_value_int64"))},
+                         x.dtype());
+  give(node, 0, select(equal(x, missing), value, x));
+}
+
+} // namespace svod
