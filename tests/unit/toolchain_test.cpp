@@ -328,6 +328,25 @@ TEST_CASE("joined objects expose their API only", "[toolchain]") {
         localize(joined.object, keep, {}).object);
 }
 
+TEST_CASE("a data object joins the code of every ELF target", "[toolchain]") {
+  const std::string name =
+      GENERATE("x86-64", "aarch64", "armv7", "riscv64", "cortex-m0plus", "cortex-m4",
+               "cortex-m55", "rv32imac");
+  INFO(name);
+  const auto code = compiled(
+      name, std::string(kData) + "extern \"C\" int run() { return svod_weights[0]; }");
+  const std::vector<std::byte> bytes(300, std::byte{1});
+  const MemoryFile data =
+      make_data_object(target_of(name), {".rodata.w", "svod_weights"}, std::span(bytes));
+  ObjectResult joined = partial_link(target_of(name), {{code}, {&data}});
+  INFO(joined.diagnostics);
+  REQUIRE(joined.ok);
+  const std::vector<SymbolFact> symbols = symbols_of(joined.object);
+  CHECK(std::ranges::find(symbols, SymbolFact{"svod_weights", true, true}) !=
+        symbols.end());
+  CHECK(joined.diagnostics == "");
+}
+
 TEST_CASE("an archive links into a program of the system's compiler", "[toolchain]") {
   if (!default_target().is_x86() || !has_program("cc")) {
     WARN("not run: needs cc on x86-64");
