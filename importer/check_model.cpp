@@ -22,6 +22,8 @@ struct NameScope {
   const NameScope* outer = nullptr;
   std::unordered_set<std::string_view> names;
 
+  // Inputs and initializers of a nested graph may shadow a name around it, as ONNX's own
+  // checker has it; results of nodes may not.
   bool has(std::string_view name) const {
     for (const NameScope* scope = this; scope; scope = scope->outer)
       if (scope->names.contains(name)) return true;
@@ -45,7 +47,8 @@ private:
              const std::string& path);
   void node(const ModelNode& node, const NameScope& scope, const Opsets& opsets,
             const ModelPlace& place);
-  void define(NameScope& scope, const std::string& name, const ModelPlace& place);
+  void define(NameScope& scope, const std::string& name, bool is_result,
+              const ModelPlace& place);
   void invalid(const std::string& what, const ModelPlace& place = {}) {
     // A model with thousands of faults needs no line for each.
     constexpr size_t kEnough = 100;
@@ -79,9 +82,10 @@ void Checker::versions() {
   }
 }
 
-void Checker::define(NameScope& scope, const std::string& name, const ModelPlace& place) {
+void Checker::define(NameScope& scope, const std::string& name, bool is_result,
+                     const ModelPlace& place) {
   if (name.empty()) return;
-  if (scope.has(name))
+  if (is_result ? scope.has(name) : scope.names.contains(name))
     return invalid("the name " + quoted(name) + " is defined twice", place);
   scope.names.insert(name);
 }
@@ -93,7 +97,7 @@ void Checker::graph(const ModelGraph& graph, const NameScope* outer, const Opset
   place.graph = path;
   for (const ModelValue& input : graph.inputs) {
     if (input.name.empty()) invalid("an input of the graph has no name", place);
-    define(scope, input.name, place);
+    define(scope, input.name, false, place);
   }
   std::unordered_set<std::string_view> initializers;
   for (const ModelTensor& tensor : graph.initializers) {
@@ -102,7 +106,7 @@ void Checker::graph(const ModelGraph& graph, const NameScope* outer, const Opset
       invalid("two initializers are named " + quoted(tensor.name), place);
     // An initializer may give a value to an input of its own graph.
     else if (!scope.names.contains(tensor.name))
-      define(scope, tensor.name, place);
+      define(scope, tensor.name, false, place);
   }
   nodes(graph.nodes, scope, opsets, path);
   if (graph.outputs.empty()) invalid("the graph has no output", place);
@@ -127,7 +131,7 @@ void Checker::nodes(const std::vector<ModelNode>& nodes, NameScope& scope,
                            full_op_name(nodes[i])};
     node(nodes[i], scope, opsets, place);
     made_at_.swap(made_at);
-    for (const std::string& name : nodes[i].outputs) define(scope, name, place);
+    for (const std::string& name : nodes[i].outputs) define(scope, name, true, place);
   }
 }
 
@@ -159,7 +163,7 @@ void Checker::function(const ModelFunction& function) {
   NameScope scope;
   ModelPlace place;
   place.graph = "function " + function.name;
-  for (const std::string& input : function.inputs) define(scope, input, place);
+  for (const std::string& input : function.inputs) define(scope, input, false, place);
   // A function that does not import a domain means the model's version of it.
   Opsets opsets = function.opsets;
   opsets.insert(model_.opsets.begin(), model_.opsets.end());

@@ -75,8 +75,10 @@ Descriptor open_beneath(int folder, const std::string& location) {
   if (error == ELOOP)
     refuse(location, "is reached through a symbolic link; copy the file instead");
   if (error == EXDEV) refuse(location, "leads out of the model's folder");
-  throw ReadFailure{Exit::File, "cannot open external data file " + quoted(location) +
-                                    ": " + strerror(error)};
+  throw ReadFailure{Exit::File,
+                    "cannot open external data file " + quoted(location) + ": " +
+                        strerror(error),
+                    false};
 }
 
 } // namespace

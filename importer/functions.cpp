@@ -1,5 +1,5 @@
 // The bodies of standard operators are one ModelProto inside this program, written by
-// extract_function_bodies.py and read by the reader of users' models.
+// extract_onnx.py and read by the reader of users' models.
 #include "importer/functions.h"
 
 #include "compiler/support/check.h"
@@ -9,7 +9,7 @@
 
 namespace svod {
 
-// From the generated function_bodies.cpp.
+// From the generated onnx_package.cpp.
 extern const unsigned char kFunctionBodies[];
 extern const size_t kFunctionBodiesSize;
 

@@ -42,7 +42,7 @@ Needed needed_nodes(const std::vector<ModelNode>& nodes,
 std::vector<std::string_view> output_names(const ModelGraph& graph);
 
 // The operators that this folder handles beside the table: If, Loop, Scan.
-bool is_control_flow(const ModelNode& node);
+bool is_control_flow(std::string_view domain, std::string_view name);
 
 struct OnnxOp;
 
@@ -75,6 +75,8 @@ private:
   Results run_rule(const OnnxOp& row, const ModelNode& node,
                    const std::vector<NodeId>& inputs, const ModelPlace& place,
                    const Scope& scope);
+  bool check_arity(const ModelNode& node, size_t inputs, const Scope& scope,
+                   const ModelPlace& place);
   bool check_attributes(const ModelNode& node,
                         std::span<const NodeImport::AttributeRow> rows,
                         const ModelPlace& place);

@@ -5,6 +5,7 @@
 #include "importer/import.h"
 
 #include "compiler/support/check.h"
+#include "importer/arity.h"
 #include "importer/graph_import.h"
 #include "importer/onnx_ops.h"
 
@@ -183,6 +184,25 @@ std::optional<ModelNode> GraphImport::resolved(const ModelNode& node,
   return copy;
 }
 
+bool GraphImport::check_arity(const ModelNode& node, size_t inputs, const Scope& scope,
+                              const ModelPlace& place) {
+  const Arity* arity =
+      find_arity(node.domain, node.op_type, scope.frame->opsets->at(node.domain));
+  if (!arity) return true;
+  const auto outside = [&](size_t count, const char* what, int64_t least, int64_t most) {
+    const auto given = static_cast<int64_t>(count);
+    if (least <= given && given <= most) return false;
+    fail(Exit::InvalidModel,
+         "it has " + std::to_string(given) + " " + what + ", the operator " +
+             (given < least ? "needs " + std::to_string(least)
+                            : "takes " + std::to_string(most)),
+         place);
+    return true;
+  };
+  return !outside(inputs, "inputs", arity->least_inputs, arity->most_inputs) &&
+         !outside(node.outputs.size(), "outputs", 0, arity->most_outputs);
+}
+
 bool GraphImport::check_attributes(const ModelNode& node,
                                    std::span<const NodeImport::AttributeRow> rows,
                                    const ModelPlace& place) {
@@ -247,7 +267,9 @@ bool GraphImport::check_results(const NodeImport& rule, NodeId first_new,
 GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& node,
                                            const std::vector<NodeId>& inputs,
                                            const ModelPlace& place, const Scope& scope) {
-  if (!check_attributes(node, row.attributes, place)) return {};
+  if (!check_arity(node, inputs.size(), scope, place) ||
+      !check_attributes(node, row.attributes, place))
+    return {};
   NodeImport rule(graph_, node, scope.frame->opsets->at(node.domain), inputs,
                   row.attributes);
   for (const std::string& name : node.outputs) {
@@ -261,6 +283,10 @@ GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& n
     graph_.open_source(place_path(place));
     row.rule(rule);
     graph_.close_source();
+  } catch (const TooLarge&) {
+    graph_.close_source();
+    fail(Exit::InvalidModel, "the shape of its result is over the limit", place);
+    return {};
   } catch (const RuleFailure&) {
     graph_.close_source();
     fail(rule.failure_is_unsupported ? Exit::Unsupported : Exit::InvalidModel,
@@ -289,7 +315,7 @@ void GraphImport::import_node(const ModelNode& original, const ModelNode& node,
   Results results;
   if (const Callable* function = functions_.find(node))
     results = inline_function(*function, node, inputs, place);
-  else if (is_control_flow(node))
+  else if (is_control_flow(node.domain, node.op_type))
     results = import_control_flow(node, inputs, place, scope);
   else if (const OnnxOp* row = find_onnx_op(node.domain, node.op_type, opset))
     results = run_rule(*row, node, inputs, place, scope);

@@ -55,8 +55,8 @@ const Shape* Binder::given(const ModelValue& input) const {
 }
 
 std::optional<int64_t> Binder::extent(const ModelDim& dim) const {
-  // Exporters write 0 or -1 for "unknown" as well.
-  if (dim.value && *dim.value >= 0) return dim.value;
+  // Exporters write -1 for "unknown" as well.
+  if (dim.value && *dim.value != -1) return dim.value;
   const auto bound = result_.dimensions.find(dim.name);
   if (dim.name.empty() || bound == result_.dimensions.end()) return std::nullopt;
   return bound->second;
@@ -77,7 +77,7 @@ void Binder::bind_shape(const ModelValue& input, const Shape& shape) {
                  shape_text(shape));
   for (size_t i = 0; input.dims && i < shape.size(); ++i) {
     const ModelDim& dim = (*input.dims)[i];
-    if (dim.value && *dim.value > 0 && *dim.value != shape[i])
+    if (dim.value && *dim.value != -1 && *dim.value != shape[i])
       return usage("dimension " + std::to_string(i) + " of input " + quoted(input.name) +
                    " is " + std::to_string(*dim.value) + ", the shape given is " +
                    shape_text(shape));
@@ -118,9 +118,13 @@ void Binder::bind_batch() {
 void Binder::check_limits(const ModelValue& input, const Shape& shape) {
   int64_t elements = 1;
   for (int64_t dim : shape)
-    if (dim < 0 || dim > options_.limits.dim ||
-        __builtin_mul_overflow(elements, dim, &elements) ||
-        elements > options_.limits.elements)
+    if (dim < 0)
+      return diags_.error(Exit::InvalidModel, "input " + quoted(input.name) +
+                                                  " has the negative dimension " +
+                                                  std::to_string(dim));
+    else if (dim > options_.limits.dim ||
+             __builtin_mul_overflow(elements, dim, &elements) ||
+             elements > options_.limits.elements)
       return diags_.error(Exit::InvalidModel,
                           "input " + quoted(input.name) + " of shape " +
                               shape_text(shape) + " is over the limit of " +
@@ -160,7 +164,8 @@ std::optional<InputShapes> Binder::finish() {
         unknown |= !known && !leading;
         shape.push_back(known.value_or(1));
         const auto bound_by_user = options_.shapes.contains(dim.name);
-        if (leading && (!dim.value || *dim.value < 0) && shape[0] == 1 && !bound_by_user)
+        if (leading && (!dim.value || *dim.value == -1) && shape[0] == 1 &&
+            !bound_by_user)
           diags_.note("the leading dimension of input " + quoted(input->name) +
                       " is unknown and becomes 1");
       }

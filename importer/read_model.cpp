@@ -207,6 +207,8 @@ ModelNode ModelReader::node(std::string_view message, int64_t index) {
     while (auto field = reader.next()) node_field(*field, node);
     if (node.op_type.empty()) fail_read("it names no operator");
   } catch (ReadFailure& failure) {
+    if (failure.at_node) throw;
+    failure.at_node = true;
     failure.message = "node " + std::to_string(index) +
                       (node.name.empty() ? "" : " '" + escaped(node.name) + "'") + ": " +
                       failure.message;
@@ -273,6 +275,7 @@ ModelAttribute ModelReader::attribute(std::string_view message) {
     if (message_type && found.empty() && attribute.reference.empty())
       fail_read("it holds no value");
   } catch (ReadFailure& failure) {
+    if (failure.at_node) throw;
     failure.message = "attribute '" + escaped(attribute.name) + "': " + failure.message;
     throw;
   }

@@ -136,7 +136,8 @@ RawTensor read_fields(std::string_view message, const Limits& limits) {
           field->as_bytes().substr(0, static_cast<size_t>(limits.name_bytes) + 1);
       break;
     case TensorProto::kSegmentFieldNumber:
-      throw ReadFailure{Exit::Unsupported, "a tensor in segments is not supported"};
+      throw ReadFailure{Exit::Unsupported, "a tensor in segments is not supported",
+                        false};
     case TensorProto::kFloatDataFieldNumber:
     case TensorProto::kInt32DataFieldNumber:
     case TensorProto::kStringDataFieldNumber:
@@ -354,8 +355,10 @@ ModelTensor read_sparse_tensor(std::string_view message, TensorSource& source) {
   const int bits = storage(values->onnx_type).bits;
   constexpr int64_t kMostBytes = int64_t{1} << 28;
   if (bits % 8 != 0 || size > kMostBytes)
-    throw ReadFailure{Exit::Unsupported, "sparse tensor '" + escaped(values->name) +
-                                             "' is too large to be made dense"};
+    throw ReadFailure{Exit::Unsupported,
+                      "sparse tensor '" + escaped(values->name) +
+                          "' is too large to be made dense",
+                      false};
   if (values->dims.size() != 1) fail_read("sparse values must have rank 1");
   const auto count = static_cast<size_t>(values->dims[0]);
   const size_t width = static_cast<size_t>(bits) / 8;

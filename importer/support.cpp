@@ -46,7 +46,7 @@ bool body_is_imported(const Callable& body, std::string& missing) {
 
 bool is_imported(std::string_view domain, const std::string& name, int64_t opset,
                  std::string& missing) {
-  if (find_onnx_op(domain, name, opset)) return true;
+  if (find_onnx_op(domain, name, opset) || is_control_flow(domain, name)) return true;
   if (const Callable* body = find_standard_body(domain, name, opset))
     return body_is_imported(*body, missing);
   missing = name;
@@ -55,9 +55,8 @@ bool is_imported(std::string_view domain, const std::string& name, int64_t opset
 
 } // namespace
 
-bool is_control_flow(const ModelNode& node) {
-  return node.domain.empty() &&
-         (node.op_type == "If" || node.op_type == "Loop" || node.op_type == "Scan");
+bool is_control_flow(std::string_view domain, std::string_view name) {
+  return domain.empty() && (name == "If" || name == "Loop" || name == "Scan");
 }
 
 void GraphImport::check_support(const ModelNode& node, const Frame& frame,
@@ -77,7 +76,6 @@ void GraphImport::check_support(const ModelNode& node, const Frame& frame,
       check_support(attribute.graph->nodes,
                     needed_nodes(attribute.graph->nodes, output_names(*attribute.graph)),
                     frame, place_path(place) + "/" + attribute.name);
-  if (is_control_flow(node)) return;
   const int64_t opset = frame.opsets->at(node.domain);
   std::string missing;
   if (is_imported(node.domain, node.op_type, opset, missing)) return;

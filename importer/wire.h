@@ -18,10 +18,11 @@ namespace svod {
 struct ReadFailure {
   Exit exit;
   std::string message;
+  bool at_node = false; // the message names the innermost node
 };
 
 [[noreturn]] inline void fail_read(std::string message) {
-  throw ReadFailure{Exit::InvalidModel, std::move(message)};
+  throw ReadFailure{Exit::InvalidModel, std::move(message), false};
 }
 
 // Values of the wire type in a field's key; the two group types are not used by ONNX.

@@ -8,10 +8,18 @@
 #pragma once
 
 #include "compiler/ir/graph.h"
+#include "compiler/support/check.h"
 
 #include <optional>
 
 namespace svod {
+
+// Thrown where a result would have more elements than any tensor may (kMaxElements). A
+// model's numbers can ask for that anywhere, so it is found here, once; importer makes it
+// an error at the model's node.
+struct TooLarge : InternalError {
+  using InternalError::InternalError;
+};
 
 inline constexpr int64_t kFoldElements = 65536;
 

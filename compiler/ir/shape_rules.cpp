@@ -113,7 +113,7 @@ std::string pad(Context& c) {
   for (size_t i = 0; i < rank; ++i) {
     int64_t low = c.payload(i), high = c.payload(rank + i);
     if (low < 0 || high < 0 || low > kMaxElements || high > kMaxElements)
-      return "pad amount out of range";
+      return low < 0 || high < 0 ? "negative pad amount" : kTooLarge;
     shape[i] += low + high;
   }
   if (int width = byte_size(c.node.dtype) * 8; width < 64)
@@ -282,7 +282,7 @@ std::string check_shape(const Shape& shape) {
     // Zero extents count as one, so that no order of multiplication overflows.
     if (__builtin_mul_overflow(count, std::max<int64_t>(extent, 1), &count) ||
         count > kMaxElements)
-      return "too many elements";
+      return kTooLarge;
   }
   return "";
 }
