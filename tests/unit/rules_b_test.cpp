@@ -1,0 +1,257 @@
+// Corners of shape, index, resize, quantised, recurrent and attention operators. Expected
+// values are worked out by hand from the specification.
+#include "tests/support/run_rule.h"
+
+using namespace svod;
+using namespace svod::rule_test;
+
+namespace {
+
+ModelAttribute list(const std::string& name, std::vector<float> values) {
+  ModelAttribute a;
+  a.name = name;
+  a.type = AttributeType::Floats;
+  a.floats = std::move(values);
+  return a;
+}
+
+Tensor u8(Shape shape, const std::vector<uint8_t>& values) {
+  return tensor(DType::U8, std::move(shape), values);
+}
+Tensor i8(Shape shape, const std::vector<int8_t>& values) {
+  return tensor(DType::I8, std::move(shape), values);
+}
+Tensor i32(Shape shape, const std::vector<int32_t>& values) {
+  return tensor(DType::I32, std::move(shape), values);
+}
+
+Operator known(const std::string& name, int64_t opset, size_t count,
+               std::vector<ModelAttribute> attributes = {}) {
+  return {name, opset, std::move(attributes), count};
+}
+
+Tensor only(Operator op, const std::vector<Tensor>& inputs) {
+  op.run(inputs);
+  INFO(op.failure);
+  REQUIRE(op.results.size() == 1);
+  return op.results[0];
+}
+
+} // namespace
+
+TEST_CASE("reshape: 0 copies, -1 is inferred, allowzero keeps a zero",
+          "[importer][rules]") {
+  const Tensor x = f32({2, 3, 4}, counting(24)), none = f32({0, 3}, {});
+  CHECK(only(known("Reshape", 5, 1), {x, i64({3}, {0, -1, 2})}).shape == Shape{2, 6, 2});
+  CHECK(only(known("Reshape", 14, 1, {attribute("allowzero", int64_t{1})}),
+             {none, i64({2}, {3, 0})})
+            .shape == Shape{3, 0});
+  CHECK(known("Reshape", 14, 1).run({x, i64({2}, {5, -1})}).failure != "");
+  CHECK(known("Reshape", 14, 1).run({x, i64({2}, {-1, -1})}).failure != "");
+}
+
+TEST_CASE("reshape by a shape of run time follows the declared one",
+          "[importer][rules]") {
+  const Tensor x = f32({2, 3}, counting(6)), shape = i64({2}, {3, 2});
+  CHECK(Operator{"Reshape", 14}.run({x, shape}).failure.find("declares no shape") !=
+        std::string::npos);
+  Operator declared{"Reshape", 14};
+  declared.declared = {Shape{3, 2}};
+  CHECK(only(declared, {x, shape}).shape == Shape{3, 2});
+  declared.declared = {Shape{4, 2}};
+  CHECK(declared.run({x, shape}).failure != "");
+}
+
+TEST_CASE("slice clamps its bounds as Python does", "[importer][rules]") {
+  const Tensor x = f32({5}, counting(5)), axes = i64({1}, {-1});
+  auto cut = [&](int64_t start, int64_t end, int64_t step) {
+    return apply(known("Slice", 13, 4),
+                 {x, i64({1}, {start}), i64({1}, {end}), axes, i64({1}, {step})});
+  };
+  check_close(cut(-100, 2, 1), {0, 1});
+  check_close(cut(3, 100, 1), {3, 4});
+  check_close(cut(100, INT64_MIN, -1), {4, 3, 2, 1, 0});
+  check_close(cut(-1, 0, -2), {4, 2});
+  check_close(cut(1, INT64_MAX, 3), {1, 4});
+  check_close(cut(3, 1, 1), {});
+  check_close(cut(4, -6, INT64_MIN), {4});
+}
+
+TEST_CASE("pad repeats beyond the extent, and negative pads cut", "[importer][rules]") {
+  const Tensor x = f32({3}, {1, 2, 3});
+  auto padded = [&](const char* mode, std::vector<int64_t> pads) {
+    return apply(known("Pad", 19, 1, {attribute("mode", mode)}), {x, i64({2}, pads)});
+  };
+  check_close(padded("reflect", {3, 3}), {2, 3, 2, 1, 2, 3, 2, 1, 2});
+  check_close(padded("edge", {2, 1}), {1, 1, 1, 2, 3, 3});
+  check_close(padded("wrap", {4, 2}), {3, 1, 2, 3, 1, 2, 3, 1, 2});
+  check_close(padded("constant", {-1, 2}), {2, 3, 0, 0});
+  check_close(padded("reflect", {-1, 1}), {2, 3, 2});
+}
+
+TEST_CASE("split into unequal parts leaves the smaller one last", "[importer][rules]") {
+  Operator op{"Split", 18, {attribute("num_outputs", int64_t{3})}, 0, 3};
+  op.run({f32({7}, counting(7))});
+  REQUIRE(op.results.size() == 3);
+  CHECK(op.results[0].shape == Shape{3});
+  CHECK(op.results[2].shape == Shape{1});
+}
+
+TEST_CASE("known indices are checked when packing, others when run",
+          "[importer][rules]") {
+  const Tensor x = f32({3, 2}, counting(6));
+  check_close(apply(known("Gather", 13, 1), {x, i64({2}, {-1, 0})}), {4, 5, 0, 1});
+  CHECK(known("Gather", 13, 1).run({x, i64({1}, {3})}).failure.find("outside") !=
+        std::string::npos);
+  check_close(apply({"Gather", 13}, {x, i64({2}, {-3, 2})}), {0, 1, 4, 5});
+  CHECK(Operator{"Gather", 13}.run({x, i64({1}, {-4})}).results.empty());
+}
+
+TEST_CASE("a bad part of an index tuple is not hidden by flattening",
+          "[importer][rules]") {
+  const Tensor x = f32({2, 3}, counting(6));
+  check_close(apply({"GatherND", 13}, {x, i64({2, 2}, {0, -1, 1, 0})}), {2, 3});
+  CHECK(Operator{"GatherND", 13}.run({x, i64({1, 2}, {0, 4})}).results.empty());
+}
+
+TEST_CASE("scatter elements into a corner of the data", "[importer][rules]") {
+  const Tensor x = f32({2, 3}, {0, 0, 0, 0, 0, 0});
+  const Tensor index = i64({1, 2}, {1, 1}), update = f32({1, 2}, {5, 7});
+  check_close(apply({"ScatterElements",
+                     18,
+                     {attribute("axis", int64_t{0}), attribute("reduction", "add")}},
+                    {x, index, update}),
+              {0, 0, 0, 5, 7, 0});
+  check_close(apply({"ScatterElements",
+                     18,
+                     {attribute("axis", int64_t{1}), attribute("reduction", "max")}},
+                    {x, index, update}),
+              {0, 7, 0, 0, 0, 0});
+}
+
+TEST_CASE("top-k prefers the lower index among equals", "[importer][rules]") {
+  Operator op = known("TopK", 11, 1);
+  op.outputs = 2;
+  op.run({f32({4}, {1, 3, 3, 2}), i64({1}, {2})});
+  REQUIRE(op.results.size() == 2);
+  CHECK(values<int64_t>(op.results[1]) == std::vector<int64_t>{1, 2});
+}
+
+TEST_CASE("one-hot: negative indices wrap once, others give no hit",
+          "[importer][rules]") {
+  const Tensor index = i64({3}, {-1, 3, -4}), depth = i64({}, {3}),
+               ends = f32({2}, {9, 1});
+  check_close(apply(known("OneHot", 11, 2), {index, depth, ends}),
+              {9, 9, 1, 9, 9, 9, 9, 9, 9});
+}
+
+TEST_CASE("resize nearest: the four ways to round", "[importer][rules]") {
+  const Tensor x = f32({1, 1, 1, 2}, {1, 2}), no = f32({0}, {});
+  auto wide = [&](const char* nearest) {
+    return apply(known("Resize", 13, 1,
+                       {attribute("coordinate_transformation_mode", "asymmetric"),
+                        attribute("nearest_mode", nearest)}),
+                 {x, no, f32({4}, {1, 1, 1, 2})});
+  };
+  check_close(wide("floor"), {1, 1, 2, 2});
+  check_close(wide("ceil"), {1, 2, 2, 2});
+  check_close(wide("round_prefer_floor"), {1, 1, 2, 2});
+  check_close(wide("round_prefer_ceil"), {1, 2, 2, 2});
+}
+
+TEST_CASE("resize linear at half pixels keeps the border", "[importer][rules]") {
+  const Tensor x = f32({2}, {0, 4}), no = f32({0}, {});
+  check_close(apply(known("Resize", 13, 1, {attribute("mode", "linear")}),
+                    {x, no, f32({1}, {2})}),
+              {0, 1, 3, 4});
+}
+
+TEST_CASE("resizing integers rounds, nearest keeps them", "[importer][rules]") {
+  const Tensor no = f32({0}, {}), scales = f32({1}, {2});
+  const Tensor linear = only(known("Resize", 13, 1, {attribute("mode", "linear")}),
+                             {u8({2}, {0, 255}), no, scales});
+  CHECK(values<uint8_t>(linear) == std::vector<uint8_t>{0, 64, 191, 255});
+}
+
+TEST_CASE("quantise rounds ties to even before the zero point", "[importer][rules]") {
+  const Tensor x = f32({4}, {0.5f, 1.5f, 2.5f, 1000}), scale = f32({}, {1});
+  const Tensor y = only({"QuantizeLinear", 13}, {x, scale, u8({}, {3})});
+  CHECK(values<uint8_t>(y) == std::vector<uint8_t>{3, 5, 5, 255});
+  const Tensor z =
+      only({"QuantizeLinear", 13}, {f32({2}, {-1000, -0.5f}), scale, i8({}, {0})});
+  CHECK(values<int8_t>(z) == std::vector<int8_t>{-128, 0});
+}
+
+TEST_CASE("dequantise takes the difference before the scale", "[importer][rules]") {
+  const Tensor x = i32({1}, {16777217}), zero = i32({}, {16777216});
+  check_close(apply({"DequantizeLinear", 13}, {x, f32({}, {0.5f}), zero}), {0.5f});
+}
+
+TEST_CASE("blocked scales, the last block short", "[importer][rules]") {
+  const Tensor x = i8({5}, {1, 1, 1, 1, 1}), scale = f32({3}, {1, 2, 3});
+  check_close(
+      apply({"DequantizeLinear",
+             21,
+             {attribute("axis", int64_t{0}), attribute("block_size", int64_t{2})}},
+            {x, scale}),
+      {1, 1, 2, 2, 3});
+}
+
+TEST_CASE("an ended sequence keeps its state and gives zeros", "[importer][rules]") {
+  // One unit, identity weights, x = 1: h grows 1, 2, 3 with the affine activation.
+  ModelAttribute names = attribute("activations", "");
+  names.type = AttributeType::Strings;
+  names.strings = {"Affine"};
+  Operator op{"RNN",
+              14,
+              {names, attribute("hidden_size", int64_t{1}), list("activation_alpha", {1}),
+               list("activation_beta", {0})},
+              0,
+              2};
+  op.run({f32({3, 2, 1}, {1, 1, 1, 1, 1, 1}), f32({1, 1, 1}, {1}), f32({1, 1, 1}, {1}),
+          f32({1, 2}, {0, 0}), i32({2}, {3, 1})});
+  INFO(op.failure);
+  REQUIRE(op.results.size() == 2);
+  check_close(values<float>(op.results[0]), {1, 1, 2, 0, 3, 0});
+  check_close(values<float>(op.results[1]), {3, 1});
+}
+
+TEST_CASE("a reversed short sequence starts at its own end", "[importer][rules]") {
+  ModelAttribute names = attribute("activations", "");
+  names.type = AttributeType::Strings;
+  names.strings = {"Affine"};
+  Operator op{"RNN",
+              14,
+              {names, attribute("hidden_size", int64_t{1}),
+               attribute("direction", "reverse"), list("activation_alpha", {1}),
+               list("activation_beta", {0})},
+              0,
+              2};
+  op.run({f32({3, 1, 1}, {1, 10, 100}), f32({1, 1, 1}, {1}), f32({1, 1, 1}, {1}),
+          f32({1, 2}, {0, 0}), i32({1}, {2})});
+  REQUIRE(op.results.size() == 2);
+  check_close(values<float>(op.results[0]), {11, 10, 0});
+  check_close(values<float>(op.results[1]), {11});
+}
+
+TEST_CASE("a query without an allowed key attends to nothing", "[importer][rules]") {
+  const Tensor one = f32({1, 1, 2, 1}, {1, 1}), v = f32({1, 1, 2, 1}, {3, 5});
+  const Tensor mask = tensor<uint8_t>(DType::Bool, {2, 2}, {0, 0, 1, 1});
+  check_close(apply({"Attention", 23}, {one, one, v, mask}), {0, 4});
+  check_close(
+      apply({"Attention", 23, {attribute("is_causal", int64_t{1})}}, {one, one, v}),
+      {3, 4});
+}
+
+TEST_CASE("neighbouring query heads share a key head", "[importer][rules]") {
+  const Tensor q = f32({1, 4, 1, 1}, {1, 1, 1, 1}), k = f32({1, 2, 1, 1}, {1, 1});
+  check_close(apply({"Attention", 23}, {q, k, f32({1, 2, 1, 1}, {7, 8})}), {7, 7, 8, 8});
+}
+
+TEST_CASE("compress with a condition of run time takes the declared count",
+          "[importer][rules]") {
+  Operator op{"Compress", 11, {attribute("axis", int64_t{0})}};
+  op.declared = {Shape{2}};
+  const Tensor keep = tensor<uint8_t>(DType::Bool, {4}, {0, 1, 0, 1});
+  check_close(apply(op, {f32({4}, counting(4)), keep}), {1, 3});
+}
