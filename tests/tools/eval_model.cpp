@@ -62,9 +62,11 @@ std::optional<ModelTensor> load_tensor(const fs::path& path, const Limits& limit
   }
 }
 
-std::optional<Tensor> to_tensor(const ModelTensor& tensor) {
-  const auto dtype = dtype_from_onnx(tensor.onnx_type);
+// Early test data call bf16 elements uint16; `declared` is what the model says.
+std::optional<Tensor> to_tensor(const ModelTensor& tensor, DType declared) {
+  auto dtype = dtype_from_onnx(tensor.onnx_type);
   if (!dtype) return std::nullopt;
+  if (*dtype == DType::U16 && declared == DType::BF16) dtype = DType::BF16;
   return Tensor{*dtype, tensor.dims, {tensor.bytes.begin(), tensor.bytes.end()}};
 }
 
@@ -153,16 +155,16 @@ Verdict run_set(const Case& test, const fs::path& folder, bool bind) {
   for (const GraphInput& input : graph->inputs()) {
     const auto at = std::ranges::find(names, input.name) - names.begin();
     if (at >= std::ssize(given)) return {"refused", "no test data for an input"};
-    const auto tensor = to_tensor(given[at]);
+    const auto tensor = to_tensor(given[at], (*graph)[input.node].dtype);
     if (!tensor) return {"refused", "the test data have an element type we lack"};
     inputs.push_back(*tensor);
   }
   const Evaluated result = evaluate(*graph, inputs);
   if (result.failed != kNoNode) return {"wrong", "an index is out of range"};
   for (size_t i = 0; i < wanted.size(); ++i) {
-    const auto want = to_tensor(wanted[i]);
-    if (!want || i >= result.outputs.size())
-      return {"refused", "the expected output is no tensor of ours"};
+    if (i >= result.outputs.size()) return {"wrong", "an output is missing"};
+    const auto want = to_tensor(wanted[i], result.outputs[i].dtype);
+    if (!want) return {"refused", "the expected output is no tensor of ours"};
     const std::string text = difference(result.outputs[i], *want);
     if (!text.empty()) return {"wrong", "output " + std::to_string(i) + " " + text};
   }
