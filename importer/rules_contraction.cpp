@@ -151,6 +151,35 @@ void import_fused_matmul(NodeImport& node) {
   finish(node, scaled(node, checked_matmul(node, a, b), node.get_float("alpha")));
 }
 
+// A depthwise convolution along time over the input and what came before it; the last
+// elements are the state for the next call.
+void import_causal_conv_with_state(NodeImport& node) {
+  const Expr x = wide(node, 0), w = wide(node, 1);
+  require(node,
+          x.rank() == 3 && w.rank() == 3 && extent(w, 1) == 1 &&
+              extent(w, 0) == extent(x, 1),
+          "input must be [batch, channels, length], weights [channels, 1, k]");
+  const int64_t kept = extent(w, 2) - 1, channels = extent(x, 1);
+  require(node, kept >= 0, "the kernel is empty");
+  Expr all = pad(x, {0, 0, kept}, {0, 0, 0}, 0);
+  if (node.has_input(3)) {
+    const Expr past = wide(node, 3);
+    require(node, past.shape() == Shape{extent(x, 0), channels, kept},
+            "past_state must be [batch, channels, k - 1]");
+    all = join({past, x}, 2);
+  }
+  Expr y = all;
+  if (extent(x, 2) == 0)
+    y = x;
+  else
+    y = add_bias(node, convolve(all, w, {{kept + 1}, {1}, {1}, {0}, {0}}, channels), 2);
+  const std::string name = node.get_string("activation");
+  require(node, name == "none" || name == "silu" || name == "swish",
+          "activation must be 'none', 'silu' or 'swish'");
+  finish(node, name == "none" ? y : y * sigmoid(y));
+  if (node.wants_output(1)) finish(node, cut(all, 2, extent(all, 2) - kept, kept), 1);
+}
+
 // Gaussian elimination, written out: each step takes the row with the largest leading
 // element, and the determinant is the product of those elements, its sign turned by each
 // exchange.

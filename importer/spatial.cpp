@@ -59,7 +59,7 @@ Windows read_windows(NodeImport& node, const Shape& extents, const Shape& kernel
   check_range(node, windows.dilation, 1, "dilations");
   windows.low = windows.high = Shape(count, 0);
 
-  const std::string mode = node.get_string("auto_pad");
+  const std::string mode = node.has("auto_pad") ? node.get_string("auto_pad") : "";
   if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
     pad_to_same_size(windows, extents, mode == "SAME_UPPER");
   } else if (mode == "NOTSET" || mode.empty()) {
