@@ -52,7 +52,7 @@ static int run(int argc, char** argv) {
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const Options& options = std::get<Options>(parsed);
   Console console(options);
-  install_interrupt_handler();
+  install_signal_handlers();
   std::signal(SIGPIPE, SIG_IGN);
   std::string what;
   try {

@@ -28,8 +28,9 @@ private:
   std::string temporary_; // empty: nothing to remove
 };
 
-// On SIGINT and SIGTERM: removes all temporary files, ends the child, exits with 130.
-void install_interrupt_handler();
+// On SIGINT and SIGTERM: removes all temporary files, ends the child, exits with 130. On
+// a crash the same with exit 5.
+void install_signal_handlers();
 // The child that an interrupt ends as well; 0: none.
 void set_interrupt_child(int pid);
 
