@@ -123,7 +123,8 @@ TEST_CASE("JSON escapes what a name may hold", "[json]") {
 
 TEST_CASE("a header's names cannot leave their literal", "[header]") {
   ImageContents c = contents();
-  c.entries[0].inputs[0].name = "x\"\n*/ ??/ \\ \xff";
+  c.entries[0].inputs[0].name = "x\"\n*/ ?"
+                                "?/ \\ \xff";
   HeaderFacts facts{"net", &c, 192, 1024};
   std::string text = header_text(facts);
   CHECK(
