@@ -72,7 +72,8 @@ Expr join(const std::vector<Expr>& parts, int64_t axis) {
 }
 
 std::optional<std::vector<int64_t>> ints_if_known(const NodeImport& node, size_t i) {
-  if (!known_ints(node.g, node.input(i))) return std::nullopt;
+  const NodeId id = node.input(i);
+  if (element_count(node.g[id].shape) > 0 && !known_ints(node.g, id)) return std::nullopt;
   return node.known_ints(i);
 }
 

@@ -55,6 +55,7 @@ std::vector<int64_t> NodeImport::known_ints(size_t i) const {
   if (!is_integer(g[id].dtype) && g[id].dtype != DType::Bool)
     invalid("input " + std::to_string(i) + " (" + quoted(model_node.inputs[i]) +
             ") must hold integers, not " + std::string(info(g[id].dtype).text));
+  if (element_count(g[id].shape) == 0) return {}; // known whatever made it
   if (auto values = svod::known_ints(g, id)) return *values;
   unsupported("input " + std::to_string(i) + " (" + quoted(model_node.inputs[i]) +
               ") must be known when packing, but it depends on the model's inputs");

@@ -1,7 +1,7 @@
 // Operators that cut, join, pad or reorder along axes. All become views, concats, or a
 // gather by positions known when packing (importer/movement.h).
-#include "importer/movement.h"
 #include "importer/rule.h"
+#include "importer/run_time_movement.h"
 
 #include <algorithm>
 #include <numeric>
@@ -157,6 +157,8 @@ void import_slice_attributes(NodeImport& node) {
 }
 
 void import_slice(NodeImport& node) {
+  for (size_t i = 1; i < node.input_count(); ++i)
+    if (node.has_input(i) && !ints_if_known(node, i)) return slice_at_run_time(node);
   SliceSpec spec{node.known_ints(1), node.known_ints(2), {}, {}};
   if (node.has_input(3)) spec.axes = node.known_ints(3);
   if (node.has_input(4)) spec.steps = node.known_ints(4);
@@ -171,6 +173,8 @@ void import_pad_attributes(NodeImport& node) {
 }
 
 void import_pad(NodeImport& node) {
+  if (!ints_if_known(node, 1) || (node.has_input(3) && !ints_if_known(node, 3)))
+    return pad_at_run_time(node, node.get_string("mode"));
   PadSpec spec{all_axes(node.rank(0)), node.known_ints(1), node.get_string("mode"), {}};
   if (node.has_input(2)) {
     spec.fill = operand(node, 2);

@@ -4,11 +4,38 @@
 // through f64.
 #include "importer/formula.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace svod {
 
 namespace {
+
+// The axes that turn the input's shape into the declared one, where they depend on the
+// model's inputs. An axis of extent 1 may count either way: reducing it changes nothing.
+std::vector<int64_t> declared_axes(NodeImport& node) {
+  const Shape& from = node.shape(0);
+  const Shape to = declared_instead(node, 1, 0, -1);
+  std::vector<int64_t> axes;
+  size_t next = 0;
+  const bool keep = node.get_int("keepdims") != 0;
+  for (size_t i = 0; i < from.size(); ++i) {
+    const bool stays = next < to.size() && to[next] == from[i];
+    // Without keepdims equal neighbours leave open which of them went.
+    if (stays && !keep && to.size() < from.size() && i + 1 < from.size() &&
+        std::ranges::count(from, from[i]) > std::ranges::count(to, from[i]))
+      node.unsupported("the declared shape leaves open which axes input 1 names");
+    if (!stays || (keep && from[i] == 1)) axes.push_back(static_cast<int64_t>(i));
+    if (stays || keep) ++next;
+  }
+  Shape result;
+  for (size_t i = 0; i < from.size(); ++i) {
+    const bool gone = std::ranges::count(axes, static_cast<int64_t>(i)) > 0;
+    if (!gone || keep) result.push_back(gone ? 1 : from[i]);
+  }
+  require(node, result == to, "no choice of axes gives the declared shape");
+  return axes;
+}
 
 std::vector<int64_t> reduction_axes(NodeImport& node) {
   const int64_t rank = node.rank(0);
@@ -17,7 +44,9 @@ std::vector<int64_t> reduction_axes(NodeImport& node) {
   if (node.has("axes")) {
     axes = node.get_ints("axes");
   } else if (node.opset >= 13 && node.input_count() > 1) {
-    axes = node.known_ints(1);
+    const auto known_axes = ints_if_known(node, 1);
+    if (!known_axes) return declared_axes(node);
+    axes = *known_axes;
   }
   if (node.has("noop_with_empty_axes"))
     keep_all = node.get_int("noop_with_empty_axes") != 0;
@@ -87,12 +116,25 @@ Expr running(Op op, Expr x, int64_t axis, double identity, bool exclusive, bool 
   return reverse ? reversed(x, axis) : x;
 }
 
+// An axis of run time chooses among the results along every axis.
 void import_running(NodeImport& node, Op op, double identity) {
-  const std::vector<int64_t> axis = node.known_ints(1);
-  require(node, axis.size() == 1, "input 1 must be one axis");
+  require(node, element_count(node.shape(1)) == 1, "input 1 must be one axis");
   const Expr x = wide(node, 0);
-  finish(node, running(op, x, node.axis(axis[0], x.rank()), identity,
-                       node.get_int("exclusive") != 0, node.get_int("reverse") != 0));
+  require(node, x.rank() > 0, "the input has no axis");
+  const auto along_axis = [&](int64_t axis) {
+    return running(op, x, axis, identity, node.get_int("exclusive") != 0,
+                   node.get_int("reverse") != 0);
+  };
+  if (const auto axis = ints_if_known(node, 1))
+    return finish(node, along_axis(node.axis(axis->front(), x.rank())));
+  const Expr axis = reshape(operand(node, 1), {});
+  Expr y = along_axis(0);
+  for (int64_t i = 1; i < x.rank(); ++i) {
+    const Expr chosen = either(equal(axis, static_cast<double>(i)),
+                               equal(axis, static_cast<double>(i - x.rank())));
+    y = select(chosen, along_axis(i), y);
+  }
+  finish(node, y);
 }
 
 } // namespace
