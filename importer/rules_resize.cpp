@@ -62,7 +62,10 @@ Expr source_coordinates(NodeImport& node, const ResizeOptions& options,
                "' is not in the specification");
 }
 
-Expr nearest_position(NodeImport& node, const std::string& mode, Expr at) {
+Expr nearest_position(NodeImport& node, const std::string& mode, Expr at, Expr scale) {
+  // Before Resize 11: down to the next pixel, up from the one before.
+  if (mode == "simple")
+    return select(less(scale, 1.0), apply(Op::Ceil, at), apply(Op::Floor, at));
   if (mode == "floor") return apply(Op::Floor, at);
   if (mode == "ceil") return apply(Op::Ceil, at);
   if (mode == "round_prefer_floor") return apply(Op::Ceil, at - 0.5);
@@ -143,11 +146,11 @@ Expr resize_axis(NodeImport& node, const ResizeOptions& options, const AxisResiz
   double length = static_cast<double>(extent(x, resize.axis));
   if (length == 0) node.invalid("an empty axis cannot be resized");
   Expr at = source_coordinates(node, options, resize, length);
-  Expr y =
-      options.mode == "nearest"
-          ? take_at(x, resize.axis,
-                    clamp(nearest_position(node, options.nearest, at), 0, length - 1))
-          : interpolate(node, options, resize, x, at);
+  Expr y = options.mode == "nearest"
+               ? take_at(x, resize.axis,
+                         clamp(nearest_position(node, options.nearest, at, resize.scale),
+                               0, length - 1))
+               : interpolate(node, options, resize, x, at);
   if (options.coordinates != "tf_crop_and_resize") return y;
   Expr inside = both(less_equal(like(at, 0), at), less_equal(at, like(at, length - 1)));
   return select(along(inside, resize.axis, x.rank()), y, like(y, options.extrapolation));
@@ -261,15 +264,13 @@ void read_roi(NodeImport& node, std::vector<AxisResize>& resizes) {
   }
 }
 
-// Upsample and Resize 10: downsampling takes the next pixel, upsampling the one before.
+// Upsample and Resize 10.
 void resize_simple(NodeImport& node, Expr scales) {
   ResizeOptions options;
   options.mode = node.get_string("mode");
+  options.nearest = "simple";
   if (options.mode == "bilinear") options.mode = "linear";
-  std::vector<AxisResize> resizes = by_scales(node, scales, axes_from(0, node.rank(0)));
-  for (const AxisResize& resize : resizes)
-    if (known_scalar(resize.scale).value_or(1) < 1) options.nearest = "ceil";
-  resize_all(node, options, resizes);
+  resize_all(node, options, by_scales(node, scales, axes_from(0, node.rank(0))));
 }
 
 } // namespace
