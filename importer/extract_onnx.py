@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes what the importer takes from the schemas of the `onnx` package, as C++ data.
 
-Arities: how many inputs and outputs each operator takes.
+Signatures: how many inputs and outputs each operator takes, and of which element types. An input
+is a type variable, the same for inputs that must agree, and a set of types, one bit each.
 
 Function bodies: for some operators the package holds a body made of simpler operators. They are
 written as one ModelProto whose functions are those bodies, so that the reader of models reads
@@ -68,10 +69,34 @@ def function_bodies(schemas, last):
     return model.SerializeToString(deterministic=True)
 
 
-def arity_row(schema, last):
-    counts = [schema.min_input, schema.max_input, schema.max_output]
-    numbers = ", ".join(str(min(n, 2**31 - 1)) for n in [schema.since_version, last, *counts])
-    return f'    {{"{domain_of(schema)}", "{schema.name}", {numbers}}},\n'
+def type_bits(names):
+    """Types that are no tensors have no bit: the importer refuses them before."""
+    codes = onnx.TensorProto.DataType.items()
+    return sum(1 << code for name, code in codes if f"tensor({name.lower()})" in names)
+
+
+def formal_inputs(schema):
+    """One (variable, bits) per formal input, and whether the last one repeats and may mix."""
+    variables = {}
+    formals = [(variables.setdefault(i.type_str, len(variables)), type_bits(i.types))
+               for i in schema.inputs]
+    last = schema.inputs[-1] if schema.inputs else None
+    repeats = last is not None and last.option == defs.OpSchema.FormalParameterOption.Variadic
+    return formals, repeats, repeats and not last.is_homogeneous
+
+
+def signatures(schemas, last):
+    """The texts of the two arrays, and how many rows the second has."""
+    formals, rows = [], []
+    for schema in schemas:
+        inputs, repeats, mixed = formal_inputs(schema)
+        counts = [schema.since_version, last[key(schema)], schema.min_input, schema.max_input,
+                  schema.max_output, len(formals), len(inputs)]
+        numbers = ", ".join(str(min(n, 2**31 - 1)) for n in counts)
+        flags = f"{str(repeats).lower()}, {str(mixed).lower()}"
+        rows.append(f'    {{"{domain_of(schema)}", "{schema.name}", {numbers}, {flags}}},\n')
+        formals += [f"    {{{variable}, {bits}u}},\n" for variable, bits in inputs]
+    return "".join(formals), "".join(rows), len(rows)
 
 
 def main():
@@ -80,11 +105,13 @@ def main():
     bodies = function_bodies(schemas, last)
     with open(sys.argv[1], "w", encoding="ascii") as out:
         out.write("// Made by extract_onnx.py.\n")
-        out.write('#include "importer/arity.h"\n\n#include <cstddef>\n\nnamespace svod {\n\n')
-        out.write("extern const Arity kArities[];\nextern const size_t kArityCount;\n")
-        out.write("const Arity kArities[] = {\n")
-        out.writelines(arity_row(schema, last[key(schema)]) for schema in schemas)
-        out.write(f"}};\nconst size_t kArityCount = {len(schemas)};\n\n")
+        out.write('#include "importer/signature.h"\n\n#include <cstddef>\n\nnamespace svod {\n\n')
+        formals, rows, count = signatures(schemas, last)
+        out.write("extern const FormalInput kFormalInputs[];\nextern const Signature kSignatures[];\n")
+        out.write("extern const size_t kSignatureCount;\n")
+        out.write(f"const FormalInput kFormalInputs[] = {{\n{formals}}};\n")
+        out.write(f"const Signature kSignatures[] = {{\n{rows}}};\n")
+        out.write(f"const size_t kSignatureCount = {count};\n\n")
         out.write("extern const unsigned char kFunctionBodies[];\n")
         out.write("extern const size_t kFunctionBodiesSize;\n")
         out.write("const unsigned char kFunctionBodies[] = {")

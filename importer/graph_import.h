@@ -75,8 +75,8 @@ private:
   Results run_rule(const OnnxOp& row, const ModelNode& node,
                    const std::vector<NodeId>& inputs, const ModelPlace& place,
                    const Scope& scope);
-  bool check_arity(const ModelNode& node, size_t inputs, const Scope& scope,
-                   const ModelPlace& place);
+  bool check_signature(const ModelNode& node, const std::vector<NodeId>& inputs,
+                       int64_t opset, const ModelPlace& place);
   bool check_attributes(const ModelNode& node,
                         std::span<const NodeImport::AttributeRow> rows,
                         const ModelPlace& place);

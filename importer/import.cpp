@@ -5,9 +5,9 @@
 #include "importer/import.h"
 
 #include "compiler/support/check.h"
-#include "importer/arity.h"
 #include "importer/graph_import.h"
 #include "importer/onnx_ops.h"
+#include "importer/signature.h"
 
 #include <algorithm>
 #include <cmath>
@@ -184,23 +184,42 @@ std::optional<ModelNode> GraphImport::resolved(const ModelNode& node,
   return copy;
 }
 
-bool GraphImport::check_arity(const ModelNode& node, size_t inputs, const Scope& scope,
-                              const ModelPlace& place) {
-  const Arity* arity =
-      find_arity(node.domain, node.op_type, scope.frame->opsets->at(node.domain));
-  if (!arity) return true;
-  const auto outside = [&](size_t count, const char* what, int64_t least, int64_t most) {
-    const auto given = static_cast<int64_t>(count);
-    if (least <= given && given <= most) return false;
-    fail(Exit::InvalidModel,
-         "it has " + std::to_string(given) + " " + what + ", the operator " +
-             (given < least ? "needs " + std::to_string(least)
-                            : "takes " + std::to_string(most)),
-         place);
-    return true;
+// Whether counts and element types fit the operator's schema. `inputs` has no left-out
+// ones at its end.
+bool GraphImport::check_signature(const ModelNode& node,
+                                  const std::vector<NodeId>& inputs, int64_t opset,
+                                  const ModelPlace& place) {
+  const Signature* signature = find_signature(node.domain, node.op_type, opset);
+  if (!signature) return true;
+  const auto invalid = [&](const std::string& what) {
+    fail(Exit::InvalidModel, what, place);
+    note_inputs(node, inputs, place);
+    return false;
   };
-  return !outside(inputs, "inputs", arity->least_inputs, arity->most_inputs) &&
-         !outside(node.outputs.size(), "outputs", 0, arity->most_outputs);
+  const auto count = static_cast<int64_t>(inputs.size());
+  if (count < signature->least_inputs || count > signature->most_inputs)
+    return invalid("it has " + std::to_string(count) + " inputs, the operator takes " +
+                   std::to_string(signature->least_inputs) + " to " +
+                   std::to_string(signature->most_inputs));
+  if (static_cast<int64_t>(node.outputs.size()) > signature->most_outputs)
+    return invalid("it has more outputs than the operator");
+  std::map<int, DType> bound;
+  for (int64_t i = 0; i < count; ++i) {
+    if (inputs[static_cast<size_t>(i)] == kNoNode) continue;
+    const DType dtype = graph_[inputs[static_cast<size_t>(i)]].dtype;
+    const FormalInput formal = formal_input(*signature, i);
+    const std::string name = "input " + std::to_string(i);
+    if ((formal.types >> info(dtype).onnx & 1) == 0)
+      return invalid(name + " is " + std::string(info(dtype).text) +
+                     ", which the operator does not take in opset " +
+                     std::to_string(opset));
+    const auto [at, added] = bound.emplace(formal.variable, dtype);
+    if (!added && at->second != dtype)
+      return invalid(name + " is " + std::string(info(dtype).text) +
+                     ", an input before it is " + std::string(info(at->second).text) +
+                     ", and the operator wants one type");
+  }
+  return true;
 }
 
 bool GraphImport::check_attributes(const ModelNode& node,
@@ -267,9 +286,7 @@ bool GraphImport::check_results(const NodeImport& rule, NodeId first_new,
 GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& node,
                                            const std::vector<NodeId>& inputs,
                                            const ModelPlace& place, const Scope& scope) {
-  if (!check_arity(node, inputs.size(), scope, place) ||
-      !check_attributes(node, row.attributes, place))
-    return {};
+  if (!check_attributes(node, row.attributes, place)) return {};
   NodeImport rule(graph_, node, scope.frame->opsets->at(node.domain), inputs,
                   row.attributes);
   for (const std::string& name : node.outputs) {
@@ -315,6 +332,8 @@ void GraphImport::import_node(const ModelNode& original, const ModelNode& node,
   Results results;
   if (const Callable* function = functions_.find(node))
     results = inline_function(*function, node, inputs, place);
+  else if (!check_signature(node, inputs, opset, place))
+    return;
   else if (is_control_flow(node.domain, node.op_type))
     results = import_control_flow(node, inputs, place, scope);
   else if (const OnnxOp* row = find_onnx_op(node.domain, node.op_type, opset))
