@@ -178,20 +178,31 @@ inline constexpr Element<UintOf<T>> kSignBit = Element<UintOf<T>>(1) << (kWidth<
 template <Floating T> inline constexpr Element<T> kInf = Element<T>(__builtin_huge_val());
 template <Floating T> inline constexpr Element<T> kNan = Element<T>(__builtin_nan(""));
 
+// Signs by the compiler's own functions, which keep the lanes floating: as integer logic,
+// and under a choice, LLVM 19 can give AVX-512's three-way logic the wrong table
+// (llvm-project 157929).
 template <Floating T> SVOD_INLINE T copysign_(T size, T sign) {
+#ifdef __clang__
+  return __builtin_elementwise_copysign(size, sign);
+#else
   using U = UintOf<T>;
   return bits_<T>(
       U((bits_<U>(size) & U(~kSignBit<T>)) | (bits_<U>(sign) & U(kSignBit<T>))));
+#endif
 }
 
 template <class T> SVOD_INLINE T abs_(T a) {
-  using U = UintOf<T>;
-  if constexpr (Floating<T>)
-    return bits_<T>(U(bits_<U>(a) & U(~kSignBit<T>)));
-  else if constexpr (Signed<T>)
+  if constexpr (Floating<T>) {
+#ifdef __clang__
+    return __builtin_elementwise_abs(a);
+#else
+    return bits_<T>(UintOf<T>(bits_<UintOf<T>>(a) & UintOf<T>(~kSignBit<T>)));
+#endif
+  } else if constexpr (Signed<T>) {
     return choose(a < T(0), T(-a), a);
-  else
+  } else {
     return a;
+  }
 }
 template <class T> SVOD_INLINE T sign_(T a) {
   T positive = choose(a > T(0), T(1), Floating<T> ? T(a + a) : T(0));
