@@ -12,6 +12,12 @@ public:
   Graph g;
   int64_t fold_bytes = 0; // left of the budget
 
+  // Of the node the rules look at. Its rounding must stay: the user asked for it, or a
+  // rounding to integers follows, where the last bit decides between two of them.
+  bool keep_rounding = false;
+  // What is known is folded where it meets what is not, rather than at every step before.
+  bool meets_unknown = false;
+
   // At most one live user. A rule that moves work must not do it twice.
   bool used_once(NodeId id) const { return id >= uses_.size() || uses_[id] <= 1; }
   void add_uses(NodeId id, int64_t count);

@@ -53,6 +53,21 @@ bool is_splat(const Graph& g, NodeId id, double value) {
   return bits && *bits == scalar_bits(g[id].dtype, value);
 }
 
+bool rounding_stays(const Rewriter& r, NodeId id) {
+  return r.keep_rounding && is_float(r.g[id].dtype);
+}
+
+// Every value is finite, not zero, and not so small that it has fewer bits.
+bool all_normal(const Graph& g, NodeId id) {
+  auto values = known_floats(g, id);
+  double smallest = std::ldexp(1.0, g[id].dtype == DType::F16   ? -14
+                                    : g[id].dtype == DType::F64 ? -1022
+                                                                : -126);
+  return values && std::all_of(values->begin(), values->end(), [&](double value) {
+           return std::isfinite(value) && std::fabs(value) >= smallest;
+         });
+}
+
 uint64_t all_ones(DType dtype) {
   if (dtype == DType::Bool) return 1;
   return scalar_bits_int(dtype, -1);
@@ -85,7 +100,7 @@ NodeId sub_negated(Rewriter& r, NodeId id) {
 
 NodeId add_chain(Rewriter& r, NodeId id) {
   Known outer = right_known(r, id);
-  if (!outer || r.g[outer.x].op != Op::Add) return kNoNode;
+  if (!outer || r.g[outer.x].op != Op::Add || rounding_stays(r, id)) return kNoNode;
   Known inner = right_known(r, outer.x);
   if (!inner) return kNoNode;
   NodeId sum = join_known(r.g, Op::Add, inner.c, outer.c);
@@ -102,17 +117,12 @@ NodeId sub_self(Rewriter& r, NodeId id) {
 
 NodeId mul_chain(Rewriter& r, NodeId id) {
   Known outer = right_known(r, id);
-  if (!outer || r.g[outer.x].op != Op::Mul) return kNoNode;
+  if (!outer || r.g[outer.x].op != Op::Mul || rounding_stays(r, id)) return kNoNode;
   Known inner = right_known(r, outer.x);
   if (!inner) return kNoNode;
   NodeId product = join_known(r.g, Op::Mul, inner.c, outer.c);
   if (product == kNoNode) return kNoNode;
-  if (is_float(r.g[id].dtype)) {
-    auto values = known_floats(r.g, base_of(r.g, product));
-    if (!values) return kNoNode;
-    for (double value : *values)
-      if (!std::isnormal(value)) return kNoNode;
-  }
+  if (is_float(r.g[id].dtype) && !all_normal(r.g, base_of(r.g, product))) return kNoNode;
   r.absorb(outer.x);
   return map(r.g, Op::Mul, {inner.x, product});
 }
@@ -154,6 +164,33 @@ NodeId div_power_of_two(Rewriter& r, NodeId id) {
   }
   NodeId inverse = expand(r.g, map(r.g, Op::Reciprocal, {base}), r.g[id].shape);
   return map(r.g, Op::Mul, {in.x, inverse});
+}
+
+NodeId div_known(Rewriter& r, NodeId id) {
+  Known in = right_known(r, id);
+  if (!in || !is_float(r.g[id].dtype) || r.keep_rounding) return kNoNode;
+  NodeId inverse = map(r.g, Op::Reciprocal, {base_of(r.g, in.c)});
+  if (!is_known(r.g, inverse) || !all_normal(r.g, inverse)) return kNoNode;
+  return map(r.g, Op::Mul, {in.x, expand(r.g, inverse, r.g[id].shape)});
+}
+
+// The sum is at least 1, so its inverse is harmless; in general 1 / y may overflow where
+// x / y does not.
+NodeId div_softmax(Rewriter& r, NodeId id) {
+  Graph& g = r.g;
+  NodeId e = g[id].inputs[0], repeated = g[id].inputs[1];
+  if (r.keep_rounding || g[e].op != Op::Exp || g[repeated].op != Op::Expand)
+    return kNoNode;
+  NodeId sum = g[repeated].inputs[0], shifted = g[e].inputs[0];
+  if (g[sum].op != Op::ReduceSum || g[sum].inputs[0] != e) return kNoNode;
+  if (g[shifted].op != Op::Sub || g[g[shifted].inputs[1]].op != Op::Expand)
+    return kNoNode;
+  NodeId most = g[g[shifted].inputs[1]].inputs[0];
+  if (g[most].op != Op::ReduceMax || g[most].inputs[0] != g[shifted].inputs[0] ||
+      g[most].payload != g[sum].payload)
+    return kNoNode;
+  const Shape shape = g[id].shape;
+  return map(g, Op::Mul, {e, expand(g, map(g, Op::Reciprocal, {sum}), shape)});
 }
 
 NodeId pow_known(Rewriter& r, NodeId id) {

@@ -188,6 +188,8 @@ NodeId reduce_reduce(Rewriter& r, NodeId id) {
   NodeId middle = outer.inputs[0];
   const Node inner = r.g[middle];
   if (inner.op != outer.op || !r.used_once(middle)) return kNoNode;
+  bool rounds = outer.op == Op::ReduceSum || outer.op == Op::ReduceProd;
+  if (rounds && r.keep_rounding && is_float(outer.dtype)) return kNoNode;
   if (outer.op == Op::ReduceSum && r.g[inner.inputs[0]].op == Op::Mul) return kNoNode;
   r.absorb(middle);
   std::vector<int64_t> axes = inner.payload;

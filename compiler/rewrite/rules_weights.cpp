@@ -72,7 +72,7 @@ NodeId scale_below(Graph& g, NodeId scale, const std::vector<NodeId>& views) {
 NodeId rules::scale_of_sum(Rewriter& r, NodeId id) {
   const Node node = r.g[id];
   NodeId sum = node.inputs[0], scale = node.inputs[1];
-  if (!is_float(node.dtype) || !r.known(scale)) return kNoNode;
+  if (!is_float(node.dtype) || r.keep_rounding || !r.known(scale)) return kNoNode;
   if (r.g[sum].op != Op::Add || !r.used_once(sum)) return kNoNode;
   NodeId x = r.g[sum].inputs[0], bias = r.g[sum].inputs[1];
   if (!r.known(bias) || !find_contraction(r, x)) return kNoNode;
@@ -84,7 +84,8 @@ NodeId rules::scale_of_sum(Rewriter& r, NodeId id) {
 
 NodeId rules::scale_into_weights(Rewriter& r, NodeId id) {
   const Node node = r.g[id];
-  if (!is_float(node.dtype) || !r.known(node.inputs[1])) return kNoNode;
+  if (!is_float(node.dtype) || r.keep_rounding || !r.known(node.inputs[1]))
+    return kNoNode;
   auto found = find_contraction(r, node.inputs[0]);
   if (!found) return kNoNode;
   Graph& g = r.g;
@@ -129,7 +130,9 @@ static int64_t weight_bytes(const Graph& g, NodeId id) {
 
 NodeId rules::fold_known(Rewriter& r, NodeId id) {
   OpClass kind = info(r.g[id].op).op_class;
-  if (kind == OpClass::Source || kind == OpClass::View || !r.known(id)) return kNoNode;
+  if (kind == OpClass::Source || kind == OpClass::View || !r.meets_unknown)
+    return kNoNode;
+  if (!r.known(id)) return kNoNode;
   int64_t bytes = bytes_of(r.g, id);
   if (bytes > r.fold_bytes || bytes > kFoldGrowth * weight_bytes(r.g, id)) return kNoNode;
   std::optional<Tensor> value = known_tensor(r.g, id, kFoldStep);

@@ -32,6 +32,63 @@ constexpr RuleRow kRules[] = {
 constexpr int kMaxSteps = 1000;
 constexpr int kMaxRounds = 100;
 
+// Ops whose result jumps where an operand crosses an integer.
+bool rounds_to_integer(const Node& node) {
+  switch (node.op) {
+  case Op::Floor:
+  case Op::Ceil:
+  case Op::Round:
+  case Op::Trunc:
+  case Op::Mod:
+  case Op::Fmod:
+    return true;
+  case Op::Cast:
+    return is_integer(node.dtype);
+  default:
+    return false;
+  }
+}
+
+// Ops whose result has the rounding of their operands, element by element. Comparisons
+// are left out: leaky relu compares, and does not jump.
+bool passes_rounding(const Node& node) {
+  OpClass kind = info(node.op).op_class;
+  bool floats = is_float(node.dtype);
+  return floats && (kind == OpClass::Map || kind == OpClass::View ||
+                    kind == OpClass::Convert || kind == OpClass::Join);
+}
+
+// What the copy must know of a node's users, gathered from users to inputs.
+struct Users {
+  int64_t count = 0;
+  bool round = false;   // one rounds to integers, at once or later
+  bool unknown = false; // one depends on an input of the graph, seen through known views
+};
+
+std::vector<Users> find_users(const Graph& g, const std::vector<NodeId>& live) {
+  std::vector<Users> users(g.size());
+  std::vector<bool> known(g.size());
+  for (NodeId id : live) {
+    known[id] = g[id].op != Op::Input;
+    for (NodeId input : g[id].inputs) known[id] = known[id] && known[input];
+  }
+  for (const GraphOutput& output : g.outputs()) {
+    ++users[output.node].count;
+    users[output.node].unknown = true;
+  }
+  for (auto id = live.rbegin(); id != live.rend(); ++id) {
+    const Node& node = g[*id];
+    bool round = rounds_to_integer(node) || (passes_rounding(node) && users[*id].round);
+    bool unknown = !known[*id] || (is_view(node.op) && users[*id].unknown);
+    for (NodeId input : node.inputs) {
+      ++users[input].count;
+      users[input].round = users[input].round || round;
+      users[input].unknown = users[input].unknown || unknown;
+    }
+  }
+  return users;
+}
+
 // One copy of the graph.
 class Copy {
 public:
@@ -50,10 +107,12 @@ public:
       g.credit(new_id_[input.node], from_.sources(input.node));
     }
     std::vector<NodeId> live = from_.live_nodes();
-    std::vector<int64_t> uses = count_uses(live);
+    std::vector<Users> users = find_users(from_, live);
     for (NodeId id : live) {
+      rewriter_.keep_rounding = !options_.change_rounding || users[id].round;
+      rewriter_.meets_unknown = users[id].unknown;
       if (new_id_[id] == kNoNode) new_id_[id] = copy_node(id);
-      rewriter_.add_uses(new_id_[id], uses[id]);
+      rewriter_.add_uses(new_id_[id], users[id].count);
     }
     for (const GraphOutput& output : from_.outputs())
       g.add_output(output.name, new_id_[output.node]);
@@ -62,14 +121,6 @@ public:
   }
 
 private:
-  std::vector<int64_t> count_uses(const std::vector<NodeId>& live) const {
-    std::vector<int64_t> uses(from_.size());
-    for (NodeId id : live)
-      for (NodeId input : from_[id].inputs) ++uses[input];
-    for (const GraphOutput& output : from_.outputs()) ++uses[output.node];
-    return uses;
-  }
-
   NodeId copy_node(NodeId id) {
     Graph& g = rewriter_.g;
     Node node = from_[id];

@@ -11,6 +11,8 @@ namespace svod {
 struct SimplifyOptions {
   // Bytes of new weights that folding may make.
   int64_t fold_bytes = int64_t{256} << 20;
+  // Off: no rule may change a rounding.
+  bool change_rounding = true;
   // Counts how often each rule fired, by its row in rules.def.
   std::vector<int64_t>* fired = nullptr;
 };

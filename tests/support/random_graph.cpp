@@ -512,8 +512,10 @@ private:
         static constexpr double kPowers[] = {2, 3, 0.5, -0.5, -1, 1, 0};
         return add_constant(dtype, shape(x), kPowers[random_.below(7)], info);
       }
-      if (op == Op::Div && is_float(dtype))
-        return add_constant(dtype, shape(x), random_.chance(50) ? 4 : -0.5, info);
+      if (op == Op::Div && is_float(dtype)) {
+        static constexpr double kDivisors[] = {4, -0.5, 3, -7};
+        return add_constant(dtype, shape(x), kDivisors[random_.below(4)], info);
+      }
       if (op == Op::Min || op == Op::Max) {
         double limit = op == Op::Min ? HUGE_VAL : -HUGE_VAL;
         return add_constant(dtype, shape(x), limit, {0, 0, true, is_float(dtype)});
@@ -601,6 +603,18 @@ private:
 
   // ---- idioms: what models are made of, and what random nodes seldom meet
 
+  // Softmax along the last axis, as it is imported.
+  bool draw_softmax(NodeId x) {
+    int64_t last = static_cast<int64_t>(shape(x).size()) - 1;
+    if (last < 0 || !is_float(g()[x].dtype) || value(x).bound > 16) return false;
+    size_t first = g().size();
+    Shape full = shape(x);
+    NodeId most = reduce(g(), Op::ReduceMax, x, {last});
+    NodeId e = map(g(), Op::Exp, {map(g(), Op::Sub, {x, expand(g(), most, full)})});
+    NodeId sum = expand(g(), reduce(g(), Op::ReduceSum, e, {last}), full);
+    return finish_idiom(first, map(g(), Op::Div, {e, sum}), {16, 0, false, false});
+  }
+
   // Records nodes that the builder made since `first`; exactly as loose as the last of
   // them.
   bool finish_idiom(size_t first, NodeId result, Value v) {
@@ -617,6 +631,8 @@ private:
   }
 
   bool draw_idiom() {
+    if (NodeId x = draw_value(); random_.chance(30) && !value(x).ends)
+      return draw_softmax(x);
     DType dtype = random_.chance(70) ? DType::F32 : DType::F64;
     size_t first = g().size();
     bool convolution = random_.chance(50);
