@@ -24,6 +24,7 @@ public:
 
 private:
   At make_dims(NodeId node, const Shape& shape);
+  bool is_reduced(NodeId node, int64_t axis) const;
   Index make_dim(Dim dim, int64_t extent);
   std::vector<Bound> overflow(const At& at, const Shape& shape) const;
   ExprId value(NodeId n, const At& at);
@@ -76,11 +77,24 @@ Index Lowering::make_dim(Dim dim, int64_t extent) {
   return index;
 }
 
+bool Lowering::is_reduced(NodeId node, int64_t axis) const {
+  const Payload& axes = g[node].payload;
+  if (g[node].op == Op::ArgMin || g[node].op == Op::ArgMax) return axes[0] == axis;
+  return is_reduce(g[node].op) && std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
+
 At Lowering::make_dims(NodeId node, const Shape& shape) {
   At at(shape.size());
   for (size_t i = 0; i < shape.size();) {
     size_t end = i + 1;
     int64_t extent = shape[i];
+    // A reduced axis of a reduction that is its own root: the name {node, i} belongs to
+    // the positions that are summed, so the one position that stays has no axis.
+    if (extent == 1 && is_reduced(node, static_cast<int64_t>(i))) {
+      out_.axes[{node, static_cast<int64_t>(i)}];
+      at[i++] = IndexPool::constant(0);
+      continue;
+    }
     while (spec_.merged.count(static_cast<int64_t>(end - 1)) != 0) extent *= shape[end++];
     Index rest = make_dim({node, static_cast<int64_t>(i)}, extent);
     for (size_t j = end; --j > i;) {
