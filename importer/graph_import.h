@@ -80,7 +80,8 @@ private:
   bool check_attributes(const ModelNode& node,
                         std::span<const NodeImport::AttributeRow> rows,
                         const ModelPlace& place);
-  bool check_results(const NodeImport& rule, NodeId first_new, const ModelPlace& place);
+  bool check_results(const NodeImport& rule, NodeId first_new, size_t first_blob,
+                     const ModelPlace& place);
   bool count_node(const ModelPlace& place);
   NodeId look_up(const Scope& scope, std::string_view name, const ModelPlace& place);
   NodeId make_tensor(const ModelTensor& tensor, const ModelPlace& place);

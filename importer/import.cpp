@@ -251,7 +251,7 @@ bool GraphImport::check_attributes(const ModelNode& node,
 
 // What a rule made must be within the limits, and what folding made within its budget.
 bool GraphImport::check_results(const NodeImport& rule, NodeId first_new,
-                                const ModelPlace& place) {
+                                size_t first_blob, const ModelPlace& place) {
   const ModelNode& node = rule.model_node;
   const auto over = [&](const char* what) {
     fail(Exit::InvalidModel, std::string(what) + " is over the limit", place);
@@ -275,7 +275,9 @@ bool GraphImport::check_results(const NodeImport& rule, NodeId first_new,
     const std::optional<int64_t> elements =
         elements_within(graph_[id].shape, kMostElements);
     if (!elements) return over("the work of this node");
-    if (graph_[id].op == Op::Weight && node.op_type != "Constant")
+    // A reshaped weight has the blob it had.
+    if (graph_[id].op == Op::Weight && node.op_type != "Constant" &&
+        static_cast<size_t>(graph_[id].payload[0]) >= first_blob)
       folded_bytes_ += *elements * byte_size(graph_[id].dtype);
   }
   if (folded_bytes_ > limits_.folded_bytes)
@@ -296,6 +298,7 @@ GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& n
                                        : declared_shape(*declared->second, dimensions_));
   }
   const auto first_new = static_cast<NodeId>(graph_.size());
+  const size_t first_blob = graph_.blob_count();
   try {
     graph_.open_source(place_path(place));
     row.rule(rule);
@@ -311,7 +314,7 @@ GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& n
     note_inputs(node, inputs, place);
     return {};
   }
-  if (!check_results(rule, first_new, place)) return {};
+  if (!check_results(rule, first_new, first_blob, place)) return {};
   return rule.results();
 }
 
