@@ -1,13 +1,15 @@
 // Runs ONNX test cases through the importer and the evaluator, without a compiler:
-//     eval_model [--jobs N] [--seconds N] [--bind] CASE...
+//     eval_model [--jobs N] [--seconds N] [--bind] [--simplify] CASE...
 // A CASE is a folder with model.onnx and test_data_set_*, or MODEL=DATA where the test
 // data lie elsewhere. Each is one process, so that a crash or a hanging case costs only
 // itself, and prints one line: pass, wrong, refused, crash or slow, the name, and what
 // there is to say.
 // --bind: inputs whose values must be known when packing become initializers with the
 // test data's values, which tests rules whose shapes depend on them.
+// --simplify: evaluates what simplify makes of the graph.
 #include "compiler/ir/build.h"
 #include "compiler/ir/evaluate.h"
+#include "compiler/rewrite/simplify.h"
 #include "compiler/support/check.h"
 #include "importer/import.h"
 #include "importer/read_model.h"
@@ -37,7 +39,7 @@ struct Case {
 struct Options {
   int jobs = 2;
   unsigned seconds = 60;
-  bool bind = false;
+  bool bind = false, simplify = false;
   std::vector<Case> cases;
 };
 
@@ -137,7 +139,7 @@ std::string first_error(const Diags& diags) {
   return "no error was reported";
 }
 
-Verdict run_set(const Case& test, const fs::path& folder, bool bind) {
+Verdict run_set(const Case& test, const fs::path& folder, bool bind, bool simpler) {
   Diags diags;
   ImportOptions options;
   auto model = read_model(test.model, options.limits, diags);
@@ -149,8 +151,9 @@ Verdict run_set(const Case& test, const fs::path& folder, bool bind) {
   if (bind) bind_inputs(*model, given, names);
   for (size_t i = 0; i < given.size(); ++i) options.data_shapes[names[i]] = given[i].dims;
 
-  const auto graph = import_model(*model, options, diags);
+  auto graph = import_model(*model, options, diags);
   if (!graph) return {"refused", first_error(diags)};
+  if (simpler) graph = simplify(*graph);
   std::vector<Tensor> inputs;
   for (const GraphInput& input : graph->inputs()) {
     const auto at = std::ranges::find(names, input.name) - names.begin();
@@ -171,15 +174,15 @@ Verdict run_set(const Case& test, const fs::path& folder, bool bind) {
   return wanted.empty() ? Verdict{"refused", "no expected output"} : Verdict{"pass", ""};
 }
 
-Verdict run_case(const Case& test, bool bind) {
+Verdict run_case(const Case& test, const Options& options) {
   Verdict last{"refused", "no test data"};
   for (int i = 0;; ++i) {
     const fs::path folder = test.data / ("test_data_set_" + std::to_string(i));
     if (!fs::exists(folder)) return last;
-    last = run_set(test, folder, false);
-    if (bind && last.word == "refused" &&
+    last = run_set(test, folder, false, options.simplify);
+    if (options.bind && last.word == "refused" &&
         last.detail.find("must be known when packing") != std::string::npos)
-      last = run_set(test, folder, true);
+      last = run_set(test, folder, true, options.simplify);
     if (last.word != "pass") return last;
   }
 }
@@ -197,7 +200,7 @@ void say(const Verdict& verdict, const Case& test) {
   setrlimit(RLIMIT_AS, &memory);
   alarm(options.seconds);
   try {
-    say(run_case(test, options.bind), test);
+    say(run_case(test, options), test);
   } catch (const std::exception& error) {
     say({"crash", error.what()}, test);
   }
@@ -226,6 +229,8 @@ Options parse(int count, char** arguments) {
       options.seconds = static_cast<unsigned>(std::stoi(arguments[++i]));
     } else if (text == "--bind") {
       options.bind = true;
+    } else if (text == "--simplify") {
+      options.simplify = true;
     } else if (const size_t equals = text.find('='); equals != std::string::npos) {
       options.cases.push_back(
           {text.substr(0, equals), text.substr(0, equals), text.substr(equals + 1)});
