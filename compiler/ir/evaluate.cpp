@@ -68,37 +68,101 @@ std::set<NodeId> needed_nodes(const Graph& g, const std::vector<NodeId>& roots) 
   return needed;
 }
 
-// The values of `roots`, or the node that failed. `given` are the inputs' values.
-Evaluated evaluate_roots(const Graph& g, const std::vector<NodeId>& roots,
-                         const std::vector<Tensor>& given) {
-  std::set<NodeId> needed = needed_nodes(g, roots);
-  std::map<NodeId, size_t> uses;
-  for (NodeId id : needed)
-    for (NodeId input : g[id].inputs) uses[input]++;
-  for (NodeId root : roots) uses[root]++;
-  std::map<NodeId, Tensor> values;
-  for (NodeId id : needed) {
-    const Node& node = g[id];
+// Evaluates what some roots need. Values are views as long as nobody needs them laid out,
+// and a product that only a sum reads is never laid out at all: the products of a
+// convolution are hundreds of times its inputs and outputs.
+class Run {
+public:
+  Run(const Graph& g, std::vector<NodeId> roots, const std::vector<Tensor>& given)
+      : g_(g), roots_(std::move(roots)), given_(given), needed_(needed_nodes(g, roots_)) {
+    for (NodeId root : roots_) uses_[root]++;
+    for (NodeId id : needed_)
+      for (NodeId input : g[id].inputs) uses_[input]++;
+    for (NodeId id : needed_) {
+      if (g[id].op != Op::ReduceSum) continue;
+      const Node& product = g[g[id].inputs[0]];
+      bool wide = product.dtype != DType::F16 && product.dtype != DType::BF16;
+      if (product.op == Op::Mul && wide && uses_[g[id].inputs[0]] == 1)
+        streamed_.insert(g[id].inputs[0]);
+    }
+  }
+
+  // The roots' values, or the node that failed.
+  Evaluated run() {
+    for (NodeId id : needed_)
+      if (!step(id)) return {{}, id};
+    Evaluated result;
+    for (NodeId root : roots_) {
+      laid_out(root);
+      result.outputs.push_back(*values_.at(root).base);
+      release(root);
+    }
+    return result;
+  }
+
+private:
+  bool step(NodeId id) {
+    const Node& node = g_[id];
     if (node.op == Op::Input) {
-      const Tensor& value = given.at(size_t(node.payload[0]));
+      const Tensor& value = given_.at(size_t(node.payload[0]));
       SVOD_CHECK(value.dtype == node.dtype && value.shape == node.shape)
           << "input" << node.payload[0];
-      values[id] = value;
-      continue;
+      keep(id, value);
+      return true;
     }
-    Inputs in;
-    for (NodeId input : node.inputs) in.push_back(&values.at(input));
-    if (!evaluate_node(g, id, in, values[id])) return {{}, id};
-    for (NodeId input : node.inputs)
-      if (--uses[input] == 0) values.erase(input);
+    if (streamed_.count(id)) return true;
+    std::optional<Strided> view;
+    if (is_view(node.op)) view = seen_through(node, values_.at(node.inputs[0]));
+    if (view) {
+      values_[id] = *view;
+    } else if (node.op == Op::ReduceSum && streamed_.count(node.inputs[0])) {
+      sum_products(id);
+    } else {
+      Inputs in;
+      for (NodeId input : node.inputs) in.push_back(laid_out(input));
+      Tensor value;
+      if (!evaluate_node(g_, id, in, value)) return false;
+      keep(id, std::move(value));
+    }
+    for (NodeId input : node.inputs) release(input);
+    return true;
   }
-  Evaluated result;
-  for (NodeId root : roots) {
-    bool last = --uses[root] == 0;
-    result.outputs.push_back(last ? std::move(values.at(root)) : values.at(root));
+
+  void sum_products(NodeId sum) {
+    const Node& product = g_[g_[sum].inputs[0]];
+    Tensor value{g_[sum].dtype, g_[sum].shape, {}};
+    value.bytes.resize(size_t(element_count(value.shape)) * byte_size(value.dtype));
+    evaluate_sum_of_products(g_[sum], values_.at(product.inputs[0]),
+                             values_.at(product.inputs[1]), value);
+    keep(sum, std::move(value));
+    for (NodeId input : product.inputs) release(input);
   }
-  return result;
-}
+
+  void keep(NodeId id, Tensor value) {
+    values_[id] = whole(std::make_shared<const Tensor>(std::move(value)));
+  }
+  const Tensor* laid_out(NodeId id) {
+    Strided& value = values_.at(id);
+    if (!is_whole(value)) {
+      Tensor dense;
+      lay_out(value, dense);
+      keep(id, std::move(dense));
+    }
+    return value.base.get();
+  }
+  // One use is done; the last one frees the value.
+  void release(NodeId id) {
+    if (--uses_[id] == 0) values_.erase(id);
+  }
+
+  const Graph& g_;
+  std::vector<NodeId> roots_;
+  const std::vector<Tensor>& given_;
+  std::set<NodeId> needed_;
+  std::map<NodeId, size_t> uses_;
+  std::set<NodeId> streamed_; // products that only one sum reads
+  std::map<NodeId, Strided> values_;
+};
 
 } // namespace
 
@@ -150,11 +214,12 @@ bool evaluate_node(const Graph& g, NodeId id, const std::vector<const Tensor*>& 
 Evaluated evaluate(const Graph& g, const std::vector<Tensor>& inputs) {
   std::vector<NodeId> roots;
   for (const GraphOutput& output : g.outputs()) roots.push_back(output.node);
-  return evaluate_roots(g, roots, inputs);
+  return Run(g, std::move(roots), inputs).run();
 }
 
 Tensor evaluate_known(const Graph& g, NodeId id) {
-  Evaluated result = evaluate_roots(g, {id}, {});
+  const std::vector<Tensor> none;
+  Evaluated result = Run(g, {id}, none).run();
   SVOD_CHECK(result.failed == kNoNode) << "index out of range at node " << result.failed;
   return std::move(result.outputs[0]);
 }

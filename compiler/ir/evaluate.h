@@ -30,7 +30,8 @@ struct Evaluated {
 };
 Evaluated evaluate(const Graph& g, const std::vector<Tensor>& inputs);
 
-// Whether a map's cell is C++ on operands of this dtype (of a select: its second and third).
+// Whether a map's cell is C++ on operands of this dtype (of a select: its second and
+// third).
 bool map_is_defined(Op op, DType dtype);
 
 // The value of a node that depends on no input.

@@ -95,44 +95,6 @@ void copy_box(const std::vector<Axis>& axes, int element_bytes, std::byte* out,
   }
 }
 
-// The input's strides as the result's axes see them, and the element where the walk
-// starts.
-struct Source {
-  Shape strides;
-  int64_t start = 0;
-};
-
-Source source_of(const Node& node, const Tensor& in) {
-  Shape strides = row_major_strides(in.shape);
-  const Payload& payload = node.payload;
-  const size_t rank = in.shape.size();
-  Source source{strides};
-  switch (node.op) {
-  case Op::Permute:
-    for (size_t i = 0; i < rank; i++) source.strides[i] = strides[payload[i]];
-    break;
-  case Op::Expand:
-    for (size_t i = 0; i < rank; i++)
-      if (in.shape[i] == 1) source.strides[i] = 0;
-    break;
-  case Op::Slice:
-    for (size_t i = 0; i < rank; i++) {
-      source.start += payload[i] * strides[i];
-      source.strides[i] *= payload[rank + i];
-    }
-    break;
-  case Op::Window: {
-    int64_t axis = payload[0], stride = strides[axis];
-    source.strides[axis] = stride * payload[2];
-    source.strides.push_back(stride * payload[3]);
-    break;
-  }
-  default:
-    SVOD_CHECK(false) << "no strided view: " << info(node.op).text;
-  }
-  return source;
-}
-
 // Copies all of `in` into the part of `out` that starts at element `start`.
 void place(const Tensor& in, Tensor& out, int64_t start) {
   if (in.bytes.empty()) return;
@@ -144,7 +106,92 @@ void place(const Tensor& in, Tensor& out, int64_t start) {
   copy_box(axes, size, out.bytes.data() + start * size, in.bytes.data());
 }
 
+// The strides of `in` for another shape of as many elements (not 0), if there are any:
+// each run of axes that is one walk is cut anew.
+std::optional<Shape> reshaped(const Strided& in, const Shape& shape) {
+  struct Run {
+    int64_t extent, step; // of its last axis
+  };
+  std::vector<Run> runs;
+  for (size_t i = 0; i < in.shape.size(); i++) {
+    if (in.shape[i] == 1) continue;
+    bool joins = !runs.empty() && runs.back().step == in.shape[i] * in.strides[i];
+    if (joins)
+      runs.back() = {runs.back().extent * in.shape[i], in.strides[i]};
+    else
+      runs.push_back({in.shape[i], in.strides[i]});
+  }
+  Shape strides(shape.size(), 0);
+  size_t axis = 0;
+  for (const Run& run : runs)
+    for (int64_t left = run.extent; left > 1; axis++) {
+      if (left % shape[axis] != 0) return std::nullopt;
+      left /= shape[axis];
+      strides[axis] = left * run.step;
+    }
+  return strides;
+}
+
 } // namespace
+
+Strided whole(std::shared_ptr<const Tensor> dense) {
+  Shape shape = dense->shape;
+  return {std::move(dense), shape, row_major_strides(shape)};
+}
+
+bool is_whole(const Strided& view) {
+  Shape strides = row_major_strides(view.shape);
+  for (size_t i = 0; i < strides.size(); i++)
+    if (view.shape[i] != 1 && view.strides[i] != strides[i]) return false;
+  return view.start == 0 && view.shape == view.base->shape;
+}
+
+std::optional<Strided> seen_through(const Node& view, const Strided& in) {
+  const Payload& payload = view.payload;
+  const size_t rank = in.shape.size();
+  Strided result{in.base, view.shape, in.strides, in.start};
+  switch (view.op) {
+  case Op::Permute:
+    for (size_t i = 0; i < rank; i++) result.strides[i] = in.strides[payload[i]];
+    return result;
+  case Op::Expand:
+    for (size_t i = 0; i < rank; i++)
+      if (in.shape[i] == 1) result.strides[i] = 0;
+    return result;
+  case Op::Slice:
+    for (size_t i = 0; i < rank; i++) {
+      result.start += payload[i] * in.strides[i];
+      result.strides[i] *= payload[rank + i];
+    }
+    return result;
+  case Op::Window:
+    result.strides.push_back(in.strides[payload[0]] * payload[3]);
+    result.strides[payload[0]] *= payload[2];
+    return result;
+  case Op::Reshape:
+    if (element_count(view.shape) == 0) return std::nullopt;
+    if (std::optional<Shape> strides = reshaped(in, view.shape)) {
+      result.strides = *strides;
+      return result;
+    }
+    return std::nullopt;
+  default:
+    return std::nullopt;
+  }
+}
+
+void lay_out(const Strided& view, Tensor& out) {
+  out.dtype = view.base->dtype;
+  out.shape = view.shape;
+  const int size = byte_size(out.dtype);
+  out.bytes.assign(size_t(element_count(out.shape)) * size, {});
+  if (out.bytes.empty()) return;
+  Shape to = row_major_strides(out.shape);
+  std::vector<Axis> axes;
+  for (size_t i = 0; i < out.shape.size(); i++)
+    axes.push_back({out.shape[i], to[i], view.strides[i]});
+  copy_box(axes, size, out.bytes.data(), view.base->bytes.data() + view.start * size);
+}
 
 void evaluate_view(const Node& node, const Tensor& in, Tensor& out) {
   if (node.op == Op::Reshape) {
@@ -152,21 +199,19 @@ void evaluate_view(const Node& node, const Tensor& in, Tensor& out) {
     out.bytes = in.bytes;
     return;
   }
-  Shape to = row_major_strides(out.shape);
   if (node.op == Op::Pad) {
+    Shape to = row_major_strides(out.shape);
     const size_t rank = in.shape.size();
     fill_bits(out, uint64_t(node.payload[2 * rank]));
     int64_t start = 0;
     for (size_t i = 0; i < rank; i++) start += node.payload[i] * to[i];
     return place(in, out, start);
   }
-  if (out.bytes.empty()) return;
-  Source source = source_of(node, in);
-  std::vector<Axis> axes;
-  for (size_t i = 0; i < out.shape.size(); i++)
-    axes.push_back({out.shape[i], to[i], source.strides[i]});
-  const int size = byte_size(in.dtype);
-  copy_box(axes, size, out.bytes.data(), in.bytes.data() + source.start * size);
+  // The tensor is lent: it outlives the view of it.
+  std::shared_ptr<const Tensor> lent(std::shared_ptr<void>(), &in);
+  std::optional<Strided> view = seen_through(node, whole(lent));
+  SVOD_CHECK(view) << "no strided view: " << info(node.op).text;
+  lay_out(*view, out);
 }
 
 void evaluate_concat(const Node& node, const Inputs& in, Tensor& out) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 
 using namespace svod;
 
@@ -306,4 +307,101 @@ TEST_CASE("a graph's values are freed and outputs may repeat", "[evaluate]") {
   CHECK(values<float>(result.outputs[0]) == std::vector<float>{2, 4});
   CHECK(values<float>(result.outputs[1]) == std::vector<float>{2, 4});
   CHECK(values<float>(result.outputs[2]) == std::vector<float>{1, 2});
+}
+
+namespace {
+
+std::vector<float> waves(int64_t count) {
+  std::vector<float> result;
+  for (int64_t i = 0; i < count; i++) result.push_back(float((i * 37) % 101) / 16 - 3);
+  return result;
+}
+
+} // namespace
+
+TEST_CASE("a matrix product is summed from strides", "[evaluate]") {
+  const int m = 5, k = 7, n = 6, batch = 2;
+  std::vector<float> a = waves(batch * m * k), b = waves(k * n);
+  Tensor y = run({tensor<float>({batch, m, k}, a), tensor<float>({k, n}, b)},
+                 [](Graph& g, const Ids& x) { return matmul(g, x[0], x[1]); });
+  REQUIRE(y.shape == Shape{batch, m, n});
+  std::vector<float> got = values<float>(y);
+  for (int i = 0; i < batch * m; i++)
+    for (int j = 0; j < n; j++) {
+      double want = 0;
+      for (int l = 0; l < k; l++) want += double(a[i * k + l] * b[l * n + j]);
+      REQUIRE(got[i * n + j] == float(want));
+    }
+}
+
+TEST_CASE("a strided, padded convolution is summed from strides", "[evaluate]") {
+  const int channels = 3, size = 9, filters = 4, kernel = 3;
+  std::vector<float> x = waves(channels * size * size);
+  std::vector<float> w = waves(filters * channels * kernel * kernel);
+  Tensor y = run(
+      {tensor<float>({1, channels, size, size}, x),
+       tensor<float>({filters, channels, kernel, kernel}, w)},
+      [&](Graph& g, const Ids& in) {
+        NodeId p = pad(g, in[0], {0, 0, 1, 1}, {0, 0, 1, 1}, 0);
+        p = window(g, window(g, p, 2, kernel, 2, 1), 3, kernel, 2, 1);
+        const Shape shape{1, filters, channels, 5, 5, kernel, kernel};
+        p = broadcast_to(g, reshape(g, p, {1, 1, channels, 5, 5, kernel, kernel}), shape);
+        NodeId q = reshape(g, in[1], {1, filters, channels, 1, 1, kernel, kernel});
+        NodeId products = map(g, Op::Mul, {p, broadcast_to(g, q, shape)});
+        return reduce(g, Op::ReduceSum, products, {2, 5, 6});
+      });
+  std::vector<float> got = values<float>(y);
+  for (int f = 0; f < filters; f++)
+    for (int i = 0; i < 25; i++) {
+      double want = 0;
+      for (int c = 0; c < channels; c++)
+        for (int t = 0; t < kernel * kernel; t++) {
+          int row = i / 5 * 2 + t / 3 - 1, column = i % 5 * 2 + t % 3 - 1;
+          if (row < 0 || column < 0 || row >= size || column >= size) continue;
+          want += double(x[(c * size + row) * size + column] *
+                         w[(f * channels + c) * kernel * kernel + t]);
+        }
+      REQUIRE(got[f * 25 + i] == float(want));
+    }
+}
+
+TEST_CASE("views of views, with and without a reshape between, are the same values",
+          "[evaluate]") {
+  // Run one node at a time, each result laid out, against the whole graph at once.
+  auto build = [](Graph& g, NodeId x) {
+    NodeId a = permute(g, x, {2, 0, 1});             // 4 2 3
+    NodeId b = reshape(g, a, {4, 6});                // strides can not say this
+    NodeId c = slice(g, b, {3, 1}, {-1, 2}, {4, 2}); // 4 2
+    NodeId d = reshape(g, c, {2, 2, 1, 2});          // and this they can
+    NodeId e = expand(g, d, {2, 2, 3, 2});
+    return reshape(g, window(g, e, 0, 2, 1, 1), {12, 2}); // 1 2 3 2 2
+  };
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {2, 3, 4});
+  NodeId root = build(g, x);
+  g.add_output("y", root);
+  std::map<NodeId, Tensor> by_node{{x, range({2, 3, 4})}};
+  for (NodeId id : g.live_nodes()) {
+    if (id == x) continue;
+    REQUIRE(evaluate_node(g, id, {&by_node.at(g[id].inputs[0])}, by_node[id]));
+  }
+  Evaluated all = evaluate(g, {range({2, 3, 4})});
+  CHECK(values<float>(all.outputs[0]) == values<float>(by_node.at(root)));
+}
+
+TEST_CASE("a product with another reader than its sum", "[evaluate]") {
+  Tensor x = range({2, 3});
+  Graph g;
+  NodeId a = g.add_input("x", DType::F32, {2, 3});
+  NodeId product = map(g, Op::Mul, {a, a});
+  NodeId by_row = reduce(g, Op::ReduceSum, product, {1});
+  NodeId by_column = reduce(g, Op::ReduceSum, product, {0});
+  g.add_output("row", by_row);
+  g.add_output("column", by_column);
+  Evaluated both = evaluate(g, {x});
+  CHECK(values<float>(both.outputs[0]) == std::vector<float>{5, 50});
+  CHECK(values<float>(both.outputs[1]) == std::vector<float>{9, 17, 29});
+  g.add_output("product", product);
+  CHECK(values<float>(evaluate(g, {x}).outputs[2]) ==
+        std::vector<float>{0, 1, 4, 9, 16, 25});
 }

@@ -1,0 +1,92 @@
+// Sums of products, the heart of convolutions and matrix products, straight from the
+// strides of their operands. Each axis of the product steps through both operands and the
+// accumulators; the innermost is chosen so that its steps are short, the others keep
+// their order, kept axes outside of reduced ones. Products are rounded to the dtype like
+// those of a map, then added as evaluate_reduce.cpp does.
+#include "compiler/ir/evaluate_parts.h"
+
+namespace svod {
+namespace {
+
+// One axis: steps in elements of both operands and in accumulators (0: reduced).
+struct Axis {
+  int64_t extent, a, b, acc;
+};
+
+// Smaller is a better innermost axis: first those whose steps are all 0 or 1, then long
+// ones.
+auto inner_rank(const Axis& axis) {
+  int far = (axis.a > 1 || axis.a < 0) + (axis.b > 1 || axis.b < 0) + (axis.acc > 1);
+  return std::pair(far, -axis.extent);
+}
+
+std::vector<Axis> product_axes(const Node& sum, const Strided& a, const Strided& b) {
+  Shape strides = row_major_strides(sum.shape);
+  std::vector<Axis> axes;
+  for (size_t i = 0; i < a.shape.size(); i++) {
+    bool reduced = std::count(sum.payload.begin(), sum.payload.end(), int64_t(i)) != 0;
+    Axis axis{a.shape[i], a.strides[i], b.strides[i], reduced ? 0 : strides[i]};
+    if (axis.extent == 1) continue;
+    Axis* last = axes.empty() ? nullptr : &axes.back();
+    if (last && last->a == axis.a * axis.extent && last->b == axis.b * axis.extent &&
+        last->acc == axis.acc * axis.extent)
+      *last = {last->extent * axis.extent, axis.a, axis.b, axis.acc};
+    else
+      axes.push_back(axis);
+  }
+  if (axes.empty()) return {{1, 0, 0, 0}};
+  std::stable_partition(axes.begin(), axes.end(),
+                        [](const Axis& axis) { return axis.acc != 0; });
+  auto inner =
+      std::min_element(axes.begin(), axes.end(), [](const Axis& x, const Axis& y) {
+        return inner_rank(x) < inner_rank(y);
+      });
+  std::rotate(inner, inner + 1, axes.end());
+  return axes;
+}
+
+template <class T, class A>
+void add_row(const Axis& axis, const T* a, const T* b, A* acc) {
+  const int64_t n = axis.extent;
+  if (axis.acc == 0) {
+    A total = *acc;
+    for (int64_t i = 0; i < n; i++)
+      total = A(total + A(T(a[i * axis.a] * b[i * axis.b])));
+    *acc = total;
+  } else if (axis.acc == 1 && axis.a == 0 && axis.b == 1) {
+    for (int64_t i = 0; i < n; i++) acc[i] = A(acc[i] + A(T(*a * b[i])));
+  } else if (axis.acc == 1 && axis.a == 1 && axis.b == 0) {
+    for (int64_t i = 0; i < n; i++) acc[i] = A(acc[i] + A(T(a[i] * *b)));
+  } else {
+    for (int64_t i = 0; i < n; i++)
+      acc[i * axis.acc] = A(acc[i * axis.acc] + A(T(a[i * axis.a] * b[i * axis.b])));
+  }
+}
+
+template <class T, class A>
+void add_box(std::span<const Axis> axes, const T* a, const T* b, A* acc) {
+  const Axis& axis = axes[0];
+  if (axes.size() == 1) return add_row(axis, a, b, acc);
+  for (int64_t i = 0; i < axis.extent; i++)
+    add_box(axes.subspan(1), a + i * axis.a, b + i * axis.b, acc + i * axis.acc);
+}
+
+} // namespace
+
+void evaluate_sum_of_products(const Node& sum, const Strided& a, const Strided& b,
+                              Tensor& out) {
+  SVOD_CHECK(a.shape == b.shape && a.base->dtype == b.base->dtype) << "product";
+  std::vector<Axis> axes = product_axes(sum, a, b);
+  with_compute_type(out.dtype, [&]<class T>(T) {
+    using A = std::conditional_t<std::is_floating_point_v<T>, double, T>;
+    std::vector<A> acc(size_t(element_count(out.shape)));
+    if (element_count(a.shape) != 0)
+      add_box<T, A>(axes, reinterpret_cast<const T*>(a.base->bytes.data()) + a.start,
+                    reinterpret_cast<const T*>(b.base->bytes.data()) + b.start,
+                    acc.data());
+    T* to = reinterpret_cast<T*>(out.bytes.data());
+    for (size_t i = 0; i < acc.size(); i++) to[i] = T(acc[i]);
+  });
+}
+
+} // namespace svod
