@@ -1,0 +1,126 @@
+// Times whole runs: a first one, a warm-up, then as many as fit into the asked time.
+// Medians and percentiles come from the sorted samples; the JSON is laid out as Google
+// Benchmark's, so that scripts made for it can read it.
+#include "runtime_stub/platform.h"
+#include "runtime_stub/program/binding.h"
+#include "runtime_stub/program/modes.h"
+
+namespace packed {
+
+namespace {
+
+constexpr uint64_t kMostSamples = 1 << 20;
+
+// Heap sort: no recursion, no memory.
+void sift_down(uint64_t* heap, uint64_t at, uint64_t count) {
+  for (;;) {
+    uint64_t child = 2 * at + 1;
+    if (child >= count) return;
+    if (child + 1 < count && heap[child + 1] > heap[child]) child++;
+    if (heap[at] >= heap[child]) return;
+    uint64_t larger = heap[child];
+    heap[child] = heap[at];
+    heap[at] = larger;
+    at = child;
+  }
+}
+
+void sort(uint64_t* samples, uint64_t count) {
+  for (uint64_t i = count / 2; i-- > 0;) sift_down(samples, i, count);
+  for (uint64_t end = count; end-- > 1;) {
+    uint64_t largest = samples[0];
+    samples[0] = samples[end];
+    samples[end] = largest;
+    sift_down(samples, 0, end);
+  }
+}
+
+struct Row {
+  char name[12];      // run/min
+  char aggregate[12]; // min
+  double nanoseconds;
+};
+
+struct Results {
+  Row rows[5];
+  uint64_t runs;
+};
+
+Exit timed_run(Session& session, Printer& errors, uint64_t& nanoseconds) {
+  uint64_t start = svod_now();
+  Exit status = run(session, errors);
+  nanoseconds = svod_now() - start;
+  return status;
+}
+
+Results summarize(uint64_t* samples, uint64_t count, uint64_t first) {
+  double sum = 0;
+  for (uint64_t i = 0; i < count; i++) sum += static_cast<double>(samples[i]);
+  sort(samples, count);
+  auto at = [&](uint64_t i) { return static_cast<double>(samples[i]); };
+  return {{{"run/min", "min", at(0)},
+           {"run/median", "median", at(count / 2)},
+           {"run/p95", "p95", at(count * 95 / 100)},
+           {"run/mean", "mean", sum / static_cast<double>(count)},
+           {"first_run", "first", static_cast<double>(first)}},
+          count};
+}
+
+void print_text(Printer& out, const Session& session, const Results& results) {
+  for (const Row& row : results.rows) {
+    out << row.name;
+    out.column(14).fixed(row.nanoseconds / 1e3, 3) << " us\n";
+  }
+  out << results.runs << " runs, " << session.threads << " threads, level "
+      << session.model.levels[session.level].name << "\n";
+}
+
+void print_json(Printer& out, const Session& session, const Results& results) {
+  out << "{\"context\": {\"num_cpus\": " << svod_cpu_count()
+      << ", \"threads\": " << session.threads << ", \"isa\": \""
+      << session.model.levels[session.level].name
+      << "\", \"library_build_type\": \"release\"},\n\"benchmarks\": [\n";
+  for (const Row& row : results.rows) {
+    out << (&row == results.rows ? "" : ",\n") << "{\"name\": \"" << row.name
+        << "\", \"run_name\": \"run\", \"run_type\": \"aggregate\", \"aggregate_name\": "
+           "\""
+        << row.aggregate << "\", \"iterations\": " << results.runs << ", \"real_time\": ";
+    out.fixed(row.nanoseconds / 1e3, 3) << ", \"cpu_time\": ";
+    out.fixed(row.nanoseconds / 1e3, 3) << ", \"time_unit\": \"us\"}";
+  }
+  out << "\n]}\n";
+}
+
+} // namespace
+
+Exit bench(Session& session, const Options& options, Printer& errors) {
+  auto samples = static_cast<uint64_t*>(take_memory(kMostSamples * sizeof(uint64_t)));
+  if (samples == nullptr) {
+    print_error(errors, "there is not enough memory");
+    return EXIT_FILE;
+  }
+  uint64_t first = 0, count = 0, sample = 0;
+  Exit status = timed_run(session, errors, first);
+  // A fifth of the measured time warms up caches and clock.
+  auto measure = static_cast<uint64_t>(options.min_time * 1e9);
+  uint64_t start = svod_now();
+  while (status == EXIT_DONE && svod_now() - start < measure / 5) {
+    status = timed_run(session, errors, sample);
+  }
+  start = svod_now();
+  while (status == EXIT_DONE && count < kMostSamples &&
+         (count == 0 || svod_now() - start < measure)) {
+    status = timed_run(session, errors, samples[count++]);
+  }
+  if (status != EXIT_DONE) return status;
+  Results results = summarize(samples, count, first);
+  Printer out(1);
+  if (options.json) {
+    print_json(out, session, results);
+  } else {
+    print_text(out, session, results);
+  }
+  return EXIT_DONE;
+}
+
+} // namespace packed

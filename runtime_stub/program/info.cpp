@@ -1,0 +1,58 @@
+// What was packed, from the image: the manifest as it stands, or the same for people.
+#include "runtime_stub/program/modes.h"
+
+namespace packed {
+
+static void print_tensor(Printer& out, const char* kind, uint32_t i,
+                         const Tensor& tensor) {
+  out << kind << " " << i << "  ";
+  out.name(tensor.name) << " ";
+  print_type(out, tensor.element, tensor.rank, tensor.dims);
+  out << "\n";
+}
+
+static void print_steps(Printer& out, const Session& session) {
+  for (uint32_t s = 0; s < session.entry->step_count; s++) {
+    const SvodStep* step = svod_step(session.model.image, session.entry, s);
+    Text program =
+        text_of(session, svod_program(session.model.image, step->program)->name);
+    out << "kernel   " << (step->kind == SVOD_STEP_COPY ? Text("copy") : program);
+    out.column(16) << step->chunks << " parts, " << step->flops << " flops: ";
+    out.name(text_of(session, step->sources)) << "\n";
+  }
+}
+
+void print_info(const Session& session, bool json) {
+  Printer out(1);
+  const SvodHeader* header = svod_header(session.model.image);
+  if (json) {
+    out << text_of(session, header->manifest) << "\n";
+    return;
+  }
+  out << "model    sha256 ";
+  for (uint8_t byte : header->model_sha256) {
+    out << Text(&"0123456789abcdef"[byte >> 4], 1)
+        << Text(&"0123456789abcdef"[byte & 15], 1);
+  }
+  out << "\n";
+  for (uint32_t i = 0; i < session.entry->input_count; i++) {
+    print_tensor(out, "input", i, input_type(session, i));
+  }
+  for (uint32_t i = 0; i < session.entry->output_count; i++) {
+    print_tensor(out, "output", i, output_type(session, i));
+  }
+  out << "arena    " << session.entry->arena_bytes << " bytes, lower bound "
+      << session.entry->arena_lower_bound << "; scratch " << session.entry->scratch_bytes
+      << " bytes per thread\n"
+      << "weights  " << header->weight_bytes << " bytes\n"
+      << "image    " << header->image_bytes << " bytes\n"
+      << "levels  ";
+  for (uint32_t i = 0; i < session.model.level_count; i++) {
+    out << " " << session.model.levels[i].name
+        << (svod_level_runs(&session.model, i) ? "" : " (not on this CPU)");
+  }
+  out << "\n";
+  print_steps(out, session);
+}
+
+} // namespace packed

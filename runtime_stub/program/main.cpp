@@ -1,0 +1,71 @@
+// A packed program: reads its words, then does one thing. Everything it says goes to
+// standard output, everything that is wrong to standard error.
+#include "runtime_stub/platform.h"
+#include "runtime_stub/program/binding.h"
+#include "runtime_stub/program/modes.h"
+
+namespace packed {
+
+namespace {
+
+Exit self_check(const Session& session, Printer& errors) {
+  if (svod_check_bytes(&session.model) != SVOD_OK) {
+    print_error(errors, "checksums of image or weights are wrong");
+    return EXIT_DAMAGED;
+  }
+  Printer(1) << "image and weights are as they were packed\n";
+  return EXIT_DONE;
+}
+
+Exit run_once(Session& session, const Options& options, Printer& errors) {
+  Exit status = run(session, errors);
+  return status == EXIT_DONE ? write_outputs(session, options, errors) : status;
+}
+
+Exit run_mode(Session& session, const Options& options, Printer& errors) {
+  if (options.mode == Mode::SelfCheck) return self_check(session, errors);
+  if (options.mode == Mode::Info) return print_info(session, options.json), EXIT_DONE;
+  Exit status = prepare(session, options.session, errors);
+  if (status != EXIT_DONE) return status;
+  if (options.mode == Mode::Verify) return verify(session, options, errors);
+  // Times hardly depend on values, so measuring needs no data.
+  status = bind_inputs(session, options, options.mode != Mode::Run, errors);
+  if (status != EXIT_DONE) return status;
+  if (options.mode == Mode::Bench) return bench(session, options, errors);
+  if (options.mode == Mode::Profile) return profile(session, options, errors);
+  return run_once(session, options, errors);
+}
+
+Text last_part(Text path) {
+  for (uint64_t i = path.size; i > 0; i--) {
+    if (path.data[i - 1] == '/') return path.from(i);
+  }
+  return path;
+}
+
+Exit start(int32_t argc, char** argv) {
+  Printer errors(2);
+  Text program = argc > 0 ? Text(argv[0]) : Text("infer");
+  Options options;
+  Exit status = read_options(argc, argv, options, errors);
+  if (status != EXIT_DONE) return status;
+  if (options.mode == Mode::Help) {
+    Printer out(1);
+    print_help(out, last_part(program));
+    return EXIT_DONE;
+  }
+  Session session;
+  status = open_model(session, program.data, errors);
+  if (status != EXIT_DONE) return status;
+  if (options.mode == Mode::Version) {
+    Printer(1) << "packed by svod-pack, image version " << SVOD_FORMAT_VERSION << "\n";
+    return EXIT_DONE;
+  }
+  return run_mode(session, options, errors);
+}
+
+} // namespace
+
+} // namespace packed
+
+int32_t svod_main(int32_t argc, char** argv, char**) { return packed::start(argc, argv); }

@@ -1,0 +1,17 @@
+// What a packed program can do besides a plain run.
+#ifndef SVOD_PROGRAM_MODES_H
+#define SVOD_PROGRAM_MODES_H
+
+#include "runtime_stub/program/options.h"
+
+namespace packed {
+
+// Compares with a test data set, or with every test_data_set_N of a folder.
+Exit verify(Session& session, const Options& options, Printer& errors);
+Exit bench(Session& session, const Options& options, Printer& errors);
+Exit profile(Session& session, const Options& options, Printer& errors);
+void print_info(const Session& session, bool json);
+
+} // namespace packed
+
+#endif

@@ -1,0 +1,147 @@
+// Options by name; a value follows after = or as the next word.
+#include "runtime_stub/program/options.h"
+
+namespace packed {
+
+namespace {
+
+constexpr char kHelp[] =
+    "Runs the model it was packed from.\n\n"
+    "  --input [NAME=]@FILE   .npy, .pb, .raw or .bin; - is standard input; repeatable\n"
+    "  FILE                   the same, in the model's order\n"
+    "  --input NAME=random[:SEED], NAME=zeros, NAME=1x3xf32=[1 2 3]\n"
+    "  --output [NAME=]@FILE  without it outputs are printed, at most 1024 elements "
+    "each\n"
+    "  --info, --info=json    what was packed\n"
+    "  --verify DIR           compare with a test_data_set_N, or with all in DIR\n"
+    "  --rtol X, --atol X     tolerances of --verify (1e-3, 1e-5)\n"
+    "  --bench, --bench=json  time of a run\n"
+    "  --min-time S           seconds to measure (1)\n"
+    "  --profile              time of each kernel\n"
+    "  --threads N            at most N threads\n"
+    "  --isa NAME             use this packed CPU level\n"
+    "  --self-check           checksums of image and weights\n"
+    "  --help, --version\n";
+
+// The words of a command line, one after the other.
+class Words {
+public:
+  Words(int32_t count, char** words) : count_(count), words_(words) {}
+  bool next();
+  Text name() const { return name_; }
+  const char* whole() const { return words_[at_]; }
+  bool has_value() const { return value_ != nullptr; }
+  // The part after =, else the next word; null when there is none.
+  const char* value();
+  const char* attached() const { return value_; }
+
+private:
+  int32_t count_, at_ = 0;
+  char** words_;
+  Text name_;
+  const char* value_ = nullptr;
+};
+
+bool Words::next() {
+  if (++at_ >= count_) return false;
+  name_ = Text(words_[at_]);
+  value_ = nullptr;
+  uint64_t equals = name_.find('=');
+  if (name_.starts_with("--") && equals < name_.size) {
+    value_ = words_[at_] + equals + 1;
+    name_ = name_.first(equals);
+  }
+  return true;
+}
+
+const char* Words::value() {
+  if (value_ == nullptr && at_ + 1 < count_) value_ = words_[++at_];
+  return value_;
+}
+
+bool add(const char** list, uint32_t& count, const char* word) {
+  if (word == nullptr || count == kMostWords) return false;
+  list[count++] = word;
+  return true;
+}
+
+bool read_number(const char* text, double& out) {
+  return text != nullptr && read_float(Text(text), &out) && out >= 0;
+}
+
+struct ModeRow {
+  char name[16];
+  Mode mode;
+};
+constexpr ModeRow kModes[] = {
+    {"--info", Mode::Info},       {"--bench", Mode::Bench},
+    {"--profile", Mode::Profile}, {"--self-check", Mode::SelfCheck},
+    {"--help", Mode::Help},       {"-h", Mode::Help},
+    {"--version", Mode::Version},
+};
+
+// An option that says what to do; false when it is none or has a wrong value.
+bool read_mode(Words& words, Options& options) {
+  for (const ModeRow& row : kModes) {
+    if (!(words.name() == Text(row.name))) continue;
+    options.mode = row.mode;
+    if (!words.has_value()) return true;
+    options.json = Text(words.attached()) == Text("json") &&
+                   (row.mode == Mode::Info || row.mode == Mode::Bench);
+    return options.json;
+  }
+  return false;
+}
+
+// An option with a value; false when it is none or the value is wrong.
+bool read_value(Words& words, Options& options) {
+  Text name = words.name();
+  if (name == Text("--input") || name == Text("-i")) {
+    return add(options.inputs, options.input_count, words.value());
+  }
+  if (name == Text("--output") || name == Text("-o")) {
+    return add(options.outputs, options.output_count, words.value());
+  }
+  if (name == Text("--verify")) {
+    options.mode = Mode::Verify;
+    options.verify = words.value();
+    return options.verify != nullptr;
+  }
+  if (name == Text("--rtol")) return read_number(words.value(), options.rtol);
+  if (name == Text("--atol")) return read_number(words.value(), options.atol);
+  if (name == Text("--min-time")) return read_number(words.value(), options.min_time);
+  if (name == Text("--threads")) {
+    const char* value = words.value();
+    return value != nullptr && read_unsigned(Text(value), &options.session.threads) &&
+           options.session.threads > 0;
+  }
+  if (name == Text("--isa")) {
+    const char* value = words.value();
+    if (value != nullptr) options.session.isa = Text(value);
+    return options.session.isa.size > 0;
+  }
+  return false;
+}
+
+} // namespace
+
+void print_help(Printer& out, Text program) {
+  out << "usage: " << program << " [options] [FILE ...]\n" << kHelp;
+}
+
+Exit read_options(int32_t argc, char** argv, Options& options, Printer& errors) {
+  Words words(argc, argv);
+  while (words.next()) {
+    Text name = words.name();
+    bool positional = name == Text("-") || !name.starts_with("-");
+    bool good = positional ? add(options.inputs, options.input_count, words.whole())
+                           : read_mode(words, options) || read_value(words, options);
+    if (good) continue;
+    errors << "error: " << name << " is not known, or its value is missing or wrong\n"
+           << "--help lists the options\n";
+    return EXIT_USAGE;
+  }
+  return EXIT_DONE;
+}
+
+} // namespace packed

@@ -1,0 +1,189 @@
+// TensorProto in protobuf's wire format: fields of (number, wire type, value). Elements
+// are in raw_data, or one by one in the field of their type; that must be exactly one of
+// them. A sequence or an optional holds its tensor as field 3 and a type number as
+// field 2.
+#include "runtime_stub/platform.h"
+#include "runtime_stub/program/tensor_file.h"
+
+namespace packed {
+
+namespace {
+
+struct Field {
+  uint64_t number = 0, wire = 0;
+  uint64_t value = 0; // of varint and fixed types
+  Text bytes;         // of wire type 2
+};
+
+class Reader {
+public:
+  explicit Reader(Text message) : rest_(message) {}
+  bool done() const { return rest_.size == 0; }
+  bool varint(uint64_t& out);
+  bool next(Field& field);
+  bool fixed(uint64_t bytes, uint64_t& out);
+
+private:
+  Text rest_;
+};
+
+bool Reader::varint(uint64_t& out) {
+  out = 0;
+  for (uint32_t shift = 0; shift < 64 && rest_.size > 0; shift += 7) {
+    auto byte = static_cast<uint8_t>(rest_.data[0]);
+    rest_ = rest_.from(1);
+    out |= uint64_t{byte & 0x7fu} << shift;
+    if (byte < 0x80) return true;
+  }
+  return false;
+}
+
+bool Reader::fixed(uint64_t bytes, uint64_t& out) {
+  if (rest_.size < bytes) return false;
+  out = 0;
+  memcpy(&out, rest_.data, static_cast<size_t>(bytes));
+  rest_ = rest_.from(bytes);
+  return true;
+}
+
+bool Reader::next(Field& field) {
+  uint64_t key = 0, size = 0;
+  if (!varint(key)) return false;
+  field.number = key >> 3;
+  field.wire = key & 7;
+  if (field.wire == 0) return varint(field.value);
+  if (field.wire == 1) return fixed(8, field.value);
+  if (field.wire == 5) return fixed(4, field.value);
+  if (field.wire != 2 || !varint(size) || size > rest_.size) return false;
+  field.bytes = rest_.first(size);
+  rest_ = rest_.from(size);
+  return true;
+}
+
+enum FieldNumber : uint64_t {
+  DIMS = 1,
+  DATA_TYPE = 2,
+  SEGMENT_OR_TENSOR = 3,
+  FLOATS = 4,
+  INT32S = 5,
+  INT64S = 7,
+  NAME = 8,
+  RAW = 9,
+  DOUBLES = 10,
+  UINT64S = 11,
+};
+
+// Which field holds elements of a type when raw_data does not.
+uint64_t field_of(const Element& element) {
+  if (element.kind == ElementKind::Float) return element.bytes == 4 ? FLOATS : DOUBLES;
+  if (element.kind == ElementKind::Uint && element.bytes >= 4) return UINT64S;
+  return element.kind == ElementKind::Int && element.bytes == 8 ? INT64S : INT32S;
+}
+
+uint64_t fixed_bytes(uint64_t field) {
+  return field == FLOATS ? 4 : field == DOUBLES ? 8 : 0;
+}
+
+struct Scan {
+  Tensor& out;
+  int64_t dims[SVOD_MAX_RANK];
+  uint32_t rank = 0;
+  Text raw, wrapped;
+  bool has_raw = false, has_wrapped = false;
+  uint32_t wrapped_count = 0;
+};
+
+bool add_dim(Scan& scan, uint64_t dim) {
+  if (scan.rank == SVOD_MAX_RANK) return false;
+  scan.dims[scan.rank++] = static_cast<int64_t>(dim);
+  return true;
+}
+
+bool scan_field(const Field& field, Scan& scan) {
+  if (field.number == DIMS && field.wire == 0) return add_dim(scan, field.value);
+  if (field.number == DIMS && field.wire == 2) {
+    Reader packed(field.bytes);
+    uint64_t dim = 0;
+    while (!packed.done()) {
+      // The name of a sequence has this number, too; it is no list of dimensions then.
+      if (!packed.varint(dim) || !add_dim(scan, dim)) break;
+    }
+  }
+  if (field.number == DATA_TYPE && field.wire == 0) {
+    scan.out.element = find_element(static_cast<uint32_t>(field.value));
+  }
+  if (field.number == NAME && field.wire == 2) scan.out.name = field.bytes;
+  if (field.number == RAW && field.wire == 2) {
+    scan.raw = field.bytes;
+    scan.has_raw = true;
+  }
+  if (field.number == SEGMENT_OR_TENSOR && field.wire == 2) {
+    scan.wrapped = field.bytes;
+    scan.has_wrapped = true;
+    scan.wrapped_count++;
+  }
+  return true;
+}
+
+void store_bits(const Element& element, void* data, uint64_t i, uint64_t bits) {
+  if (element.kind == ElementKind::Bool) bits = bits != 0;
+  memcpy(static_cast<uint8_t*>(data) + i * element.bytes, &bits, element.bytes);
+}
+
+// Elements of the field that fits the type, packed or one by one.
+const char* read_elements(Text content, Tensor& out) {
+  uint64_t wanted = field_of(*out.element), fixed = fixed_bytes(wanted);
+  uint64_t count = 0, elements = out.elements(), value = 0;
+  auto data = static_cast<uint8_t*>(take_memory(out.bytes()));
+  if (data == nullptr) return "there is no memory for it";
+  Reader reader(content);
+  for (Field field; !reader.done() && reader.next(field);) {
+    if (field.number != wanted) continue;
+    if (field.wire != 2) {
+      if (count < elements) store_bits(*out.element, data, count, field.value);
+      count++;
+      continue;
+    }
+    for (Reader packed(field.bytes); !packed.done(); count++) {
+      if (!(fixed != 0 ? packed.fixed(fixed, value) : packed.varint(value))) {
+        return "it is malformed";
+      }
+      if (count < elements) store_bits(*out.element, data, count, value);
+    }
+  }
+  out.data = data;
+  return count == elements ? nullptr : "its number of elements does not fit its dims";
+}
+
+// `wraps`: the message may be a sequence or an optional around a tensor.
+const char* read_message(Text content, bool wraps, Tensor& out) {
+  out = {};
+  Scan scan{out, {}, 0, {}, {}, false, false, 0};
+  Reader reader(content);
+  for (Field field; !reader.done();) {
+    if (!reader.next(field)) return "it is malformed";
+    if (!scan_field(field, scan)) return "it has too many dimensions";
+  }
+  if (scan.wrapped_count > 1) return "it is a sequence of more than one tensor";
+  if (scan.has_wrapped && !scan.has_raw && wraps) {
+    return read_message(scan.wrapped, false, out);
+  }
+  if (out.element == nullptr) return "its element type is not known";
+  if (!set_dims(out, scan.dims, scan.rank)) return "its dims are too large";
+  if (!scan.has_raw) return read_elements(content, out);
+  if (scan.raw.size != out.bytes()) return "its raw data does not fit its dims";
+  // Inside a file the bytes lie anywhere; kernels want whole elements aligned.
+  auto data = static_cast<uint8_t*>(take_memory(out.bytes()));
+  if (data == nullptr) return "there is no memory for it";
+  memcpy(data, scan.raw.data, static_cast<size_t>(scan.raw.size));
+  out.data = data;
+  return nullptr;
+}
+
+} // namespace
+
+const char* read_proto(Text content, Tensor& out) {
+  return read_message(content, true, out);
+}
+
+} // namespace packed

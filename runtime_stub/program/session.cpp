@@ -1,0 +1,178 @@
+// Memory is taken here, once: a run that follows makes no system call but those of
+// sleeping threads.
+#include "runtime_stub/program/session.h"
+
+#include "runtime_stub/platform.h"
+
+namespace packed {
+
+namespace {
+
+// Weights that were packed with --weights=file lie beside the program.
+Exit map_weights(Session& session, const char* program, Printer& errors) {
+  uint64_t bytes = svod_header(session.model.image)->weight_bytes;
+  if (session.model.weights != nullptr || bytes == 0) return EXIT_DONE;
+  char path[4096];
+  Text name(program);
+  constexpr char kSuffix[] = ".weights";
+  if (name.size + sizeof(kSuffix) > sizeof(path)) return EXIT_FILE;
+  memcpy(path, name.data, static_cast<size_t>(name.size));
+  memcpy(path + name.size, kSuffix, sizeof(kSuffix));
+  int32_t file = svod_open(path, SVOD_OPEN_READ);
+  SvodFileInfo info = {};
+  bool fits = file >= 0 && svod_stat(file, &info) == 0 && info.bytes == bytes;
+  if (fits) session.model.weights = svod_map_file(file, bytes);
+  session.model.weight_bytes = bytes;
+  if (file >= 0) svod_close(file);
+  if (session.model.weights != nullptr) return EXIT_DONE;
+  errors << "error: " << path << ": "
+         << (file < 0 ? "cannot be read" : "is not the model's") << "\n";
+  return EXIT_FILE;
+}
+
+Exit choose_level(Session& session, Text isa, Printer& errors) {
+  int32_t level = svod_choose_level(&session.model);
+  for (uint32_t i = 0; isa.size > 0 && i < session.model.level_count; i++) {
+    level = -1;
+    if (!(isa == Text(session.model.levels[i].name))) continue;
+    if (svod_level_runs(&session.model, i)) level = static_cast<int32_t>(i);
+    if (level >= 0) break;
+    errors << "error: this CPU cannot run level " << isa << "\n";
+    return EXIT_CPU;
+  }
+  if (level < 0) {
+    errors << (isa.size > 0 ? "error: --isa: packed are"
+                            : "error: this CPU lacks what was packed:");
+    for (uint32_t i = 0; i < session.model.level_count; i++) {
+      errors << " " << session.model.levels[i].name;
+    }
+    errors << "\n";
+    return isa.size > 0 ? EXIT_USAGE : EXIT_CPU;
+  }
+  session.level = static_cast<uint32_t>(level);
+  return EXIT_DONE;
+}
+
+// No more threads than the widest step has chunks.
+uint32_t useful_threads(const Session& session) {
+  uint32_t most = 1;
+  for (uint32_t i = 0; i < session.entry->step_count; i++) {
+    uint32_t chunks = svod_step(session.model.image, session.entry, i)->chunks;
+    if (chunks > most) most = chunks;
+  }
+  return most;
+}
+
+uint32_t choose_threads(const Session& session, uint64_t asked) {
+  uint32_t bound = svod_header(session.model.image)->threads;
+  uint64_t threads = asked != 0 ? asked : svod_cpu_count();
+  if (bound != 0 && threads > bound) threads = bound;
+  uint32_t useful = useful_threads(session);
+  if (threads > useful) threads = useful;
+  return threads > 256 ? 256 : static_cast<uint32_t>(threads);
+}
+
+} // namespace
+
+void print_error(Printer& errors, Text what) { errors << "error: " << what << "\n"; }
+
+Text text_of(const Session& session, SvodText text) {
+  return {svod_text(session.model.image, text), text.size};
+}
+
+Exit open_model(Session& session, const char* program, Printer& errors) {
+  svod_get_model(&session.model);
+  if (svod_check_image(&session.model) != SVOD_OK) {
+    print_error(errors, "the image in this program is damaged");
+    return EXIT_DAMAGED;
+  }
+  const void* image = session.model.image;
+  session.entry = svod_entry(image, 0);
+  bool fits = svod_header(image)->entries.count > 0 &&
+              session.entry->input_count <= kMostTensors &&
+              session.entry->output_count <= kMostTensors;
+  for (uint32_t i = 0; fits && i < svod_header(image)->tensors.count; i++) {
+    const SvodTensor* tensor = svod_at<SvodTensor>(image, svod_header(image)->tensors, i);
+    const Element* element = find_element(tensor->dtype);
+    fits = element != nullptr && tensor->bytes == tensor->elements * element->bytes;
+  }
+  if (!fits) {
+    print_error(errors, "the image in this program is of another kind");
+    return EXIT_DAMAGED;
+  }
+  return map_weights(session, program, errors);
+}
+
+static Tensor type_of(const Session& session, const SvodTensor* tensor) {
+  Tensor out;
+  out.name = text_of(session, tensor->name);
+  out.element = find_element(tensor->dtype);
+  out.rank = tensor->rank;
+  const int64_t* dims = svod_dims(session.model.image, tensor);
+  for (uint32_t i = 0; i < tensor->rank; i++) out.dims[i] = dims[i];
+  return out;
+}
+
+Tensor input_type(const Session& session, uint32_t i) {
+  return type_of(session, svod_input(session.model.image, session.entry, i));
+}
+
+Tensor output_type(const Session& session, uint32_t i) {
+  Tensor out = type_of(session, svod_output(session.model.image, session.entry, i));
+  out.data = session.outputs[i];
+  return out;
+}
+
+Exit prepare(Session& session, const SessionOptions& options, Printer& errors) {
+  Exit status = choose_level(session, options.isa, errors);
+  if (status != EXIT_DONE) return status;
+  session.threads = choose_threads(session, options.threads);
+  session.arena_bytes =
+      svod_arena_bytes(session.model.image, session.entry, session.threads);
+  session.arena = take_memory(session.arena_bytes);
+  bool all = session.arena != nullptr;
+  if (session.threads > 1) {
+    void* memory = take_memory(svod_pool_bytes(session.threads));
+    all = all && memory != nullptr;
+    if (all) session.pool = svod_pool_make(memory, session.threads);
+  }
+  for (uint32_t i = 0; i < session.entry->output_count; i++) {
+    session.outputs[i] =
+        take_memory(svod_output(session.model.image, session.entry, i)->bytes);
+    all = all && session.outputs[i] != nullptr;
+  }
+  if (all) return EXIT_DONE;
+  print_error(errors, "there is not enough memory");
+  return EXIT_FILE;
+}
+
+Exit run(Session& session, Printer& errors) {
+  SvodRun run = {};
+  run.model = &session.model;
+  run.entry = session.entry;
+  run.level = session.level;
+  run.threads = session.threads;
+  run.arena = session.arena;
+  run.arena_bytes = session.arena_bytes;
+  run.inputs = session.inputs;
+  run.outputs = session.outputs;
+  run.parallel = session.pool != nullptr ? svod_pool_run : nullptr;
+  run.pool = session.pool;
+  run.step_done = session.step_done;
+  run.listener = session.listener;
+  int32_t status = svod_replay(&run);
+  if (status == SVOD_OK) return EXIT_DONE;
+  if (status != SVOD_INDEX) {
+    errors << "error: the run failed with status " << status << "\n";
+    return EXIT_DAMAGED;
+  }
+  const SvodStep* step = svod_step(session.model.image, session.entry, run.failed_step);
+  errors << "error: an index in the data is out of range, in kernel "
+         << text_of(session, svod_program(session.model.image, step->program)->name)
+         << " of node ";
+  errors.name(text_of(session, step->sources));
+  errors << "\n";
+  return EXIT_INDEX;
+}
+
+} // namespace packed

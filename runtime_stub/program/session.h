@@ -1,0 +1,60 @@
+// One packed model, ready to run: image checked, CPU level chosen, arena and pool made.
+#ifndef SVOD_PROGRAM_SESSION_H
+#define SVOD_PROGRAM_SESSION_H
+
+#include "runtime_stub/cpu.h"
+#include "runtime_stub/pool.h"
+#include "runtime_stub/program/tensor.h"
+
+namespace packed {
+
+// What the program ends with; numbers are INTERFACE's.
+enum Exit : int32_t {
+  EXIT_DONE = 0,
+  EXIT_BAD_DATA = 1,
+  EXIT_USAGE = 2,
+  EXIT_FILE = 4,
+  EXIT_MISMATCH = 7,
+  EXIT_CPU = 9,
+  EXIT_DAMAGED = 10,
+  EXIT_INDEX = 11,
+};
+
+constexpr uint32_t kMostTensors = 1024; // inputs, and outputs
+
+struct SessionOptions {
+  Text isa;             // empty: the best that runs
+  uint64_t threads = 0; // 0: what the package or the machine says
+};
+
+struct Session {
+  SvodModel model;
+  const SvodEntry* entry = nullptr;
+  uint32_t level = 0;
+  uint32_t threads = 1;
+  void* arena = nullptr;
+  uint64_t arena_bytes = 0;
+  SvodPool* pool = nullptr;
+  const void* inputs[kMostTensors];
+  void* outputs[kMostTensors];
+  SvodStepDone step_done = nullptr; // for profiles
+  void* listener = nullptr;
+  uint32_t failed_step = 0;
+};
+
+// Prints the reason on `errors` when the result is not EXIT_DONE, as all of these.
+// The model, checked; nothing else of the session is used before.
+Exit open_model(Session& session, const char* program, Printer& errors);
+// Level, threads, arena, pool, and memory for the outputs. `entry` is set.
+Exit prepare(Session& session, const SessionOptions& options, Printer& errors);
+// Inputs and outputs are set.
+Exit run(Session& session, Printer& errors);
+
+Tensor input_type(const Session& session, uint32_t i);  // name and type, no data
+Tensor output_type(const Session& session, uint32_t i); // with data, once prepared
+Text text_of(const Session& session, SvodText text);
+void print_error(Printer& errors, Text what);
+
+} // namespace packed
+
+#endif

@@ -1,0 +1,120 @@
+// Which form a file has, whole files in memory, and writing. Reading npy and protobuf,
+// the two forms that can be malformed, is in read_npy.cpp and read_proto.cpp.
+#include "runtime_stub/program/tensor_file.h"
+
+#include "runtime_stub/platform.h"
+
+namespace packed {
+
+namespace {
+
+// Data that arrives through a pipe has no size beforehand.
+int32_t read_stream(int32_t file, Text& content) {
+  uint64_t size = 0, room = 1 << 20;
+  auto data = static_cast<char*>(take_memory(room));
+  while (data != nullptr) {
+    int64_t got = svod_read(file, data + size, room - size);
+    if (got < 0) return static_cast<int32_t>(got);
+    size += static_cast<uint64_t>(got);
+    if (size < room) {
+      content = {data, size};
+      return 0;
+    }
+    auto larger = static_cast<char*>(take_memory(room * 2));
+    if (larger == nullptr) break;
+    memcpy(larger, data, static_cast<size_t>(size));
+    svod_unmap(data, room);
+    data = larger;
+    room *= 2;
+  }
+  return -12; // ENOMEM
+}
+
+void put_varint(Printer& out, uint64_t value) {
+  for (; value >= 0x80; value >>= 7) {
+    char byte = static_cast<char>(value | 0x80);
+    out << Text(&byte, 1);
+  }
+  char byte = static_cast<char>(value);
+  out << Text(&byte, 1);
+}
+
+void put_bytes(Printer& out, uint64_t field, Text bytes) {
+  put_varint(out, field << 3 | 2);
+  put_varint(out, bytes.size);
+  out << bytes;
+}
+
+Text bytes_of(const Tensor& tensor) {
+  return {static_cast<const char*>(tensor.data), tensor.bytes()};
+}
+
+void write_proto(Printer& out, const Tensor& tensor) {
+  for (uint32_t i = 0; i < tensor.rank; i++) {
+    put_varint(out, 1 << 3);
+    put_varint(out, static_cast<uint64_t>(tensor.dims[i]));
+  }
+  put_varint(out, 2 << 3);
+  put_varint(out, tensor.element->onnx);
+  put_bytes(out, 8, tensor.name);
+  put_bytes(out, 9, bytes_of(tensor));
+}
+
+void write_npy(Printer& out, const Tensor& tensor) {
+  // A dictionary in a fixed field, so that its length is known beforehand.
+  constexpr uint32_t kHeader = 502;
+  out << Text("\x93NUMPY\x01\x00\xf6\x01", 10) << "{'descr': '";
+  out << (tensor.element->bytes == 1 ? "|" : "<") << tensor.element->npy;
+  out << "', 'fortran_order': False, 'shape': (";
+  for (uint32_t i = 0; i < tensor.rank; i++) out << tensor.dims[i] << ", ";
+  out << "), }";
+  // The ten bytes above stand in the same line; its last byte is the new line.
+  out.column(10 + kHeader - 1);
+  out << "\n" << bytes_of(tensor);
+}
+
+} // namespace
+
+FileForm form_of(Text path, Text content) {
+  if (path.ends_with(".npy")) return FileForm::Npy;
+  if (path.ends_with(".pb")) return FileForm::Proto;
+  bool npy = content.starts_with(Text("\x93NUMPY", 6));
+  return npy ? FileForm::Npy : FileForm::Raw;
+}
+
+const char* read_tensor(FileForm form, Text content, const Tensor& wanted, Tensor& out) {
+  if (form == FileForm::Npy) return read_npy(content, wanted, out);
+  if (form == FileForm::Proto) return read_proto(content, out);
+  out = wanted;
+  out.data = content.data;
+  return content.size == wanted.bytes() ? nullptr : "its size is not the input's";
+}
+
+bool write_tensor(int32_t file, FileForm form, const Tensor& tensor) {
+  Printer out(file);
+  if (form == FileForm::Npy) write_npy(out, tensor);
+  if (form == FileForm::Proto) write_proto(out, tensor);
+  if (form == FileForm::Raw) out << bytes_of(tensor);
+  out.flush();
+  return !out.failed();
+}
+
+int32_t read_file(const char* path, Text& content) {
+  if (Text(path) == Text("-")) return read_stream(0, content);
+  int32_t file = svod_open(path, SVOD_OPEN_READ);
+  if (file < 0) return file;
+  SvodFileInfo info = {};
+  int32_t status = svod_stat(file, &info);
+  if (status == 0 && info.is_directory) status = -SVOD_EISDIR;
+  if (status == 0 && info.is_regular && info.bytes > 0) {
+    auto data = static_cast<const char*>(svod_map_file(file, info.bytes));
+    content = {data, info.bytes};
+    if (data == nullptr) status = -12;
+  } else if (status == 0) {
+    status = read_stream(file, content);
+  }
+  svod_close(file);
+  return status;
+}
+
+} // namespace packed

@@ -1,0 +1,64 @@
+// Text in and out without a library: a buffered printer, numbers to decimal and back.
+#ifndef SVOD_PROGRAM_TEXT_H
+#define SVOD_PROGRAM_TEXT_H
+
+#include "runtime_stub/types.h"
+
+namespace packed {
+
+// A piece of text that somebody else owns; not terminated.
+struct Text {
+  const char* data = nullptr;
+  uint64_t size = 0;
+
+  Text() = default;
+  Text(const char* start, uint64_t bytes) : data(start), size(bytes) {}
+  Text(const char* terminated);
+  bool operator==(Text other) const;
+  bool starts_with(Text prefix) const;
+  bool ends_with(Text suffix) const;
+  Text from(uint64_t at) const { return {data + at, size - at}; }
+  Text first(uint64_t bytes) const { return {data, bytes}; }
+  // Position of the first c, or size.
+  uint64_t find(char c) const;
+};
+
+// Whole text as a number; false when it is none or does not fit.
+bool read_unsigned(Text text, uint64_t* out);
+bool read_signed(Text text, int64_t* out);
+// Decimal with fraction and exponent, nan, inf. Within one unit of the last place of a
+// double.
+bool read_float(Text text, double* out);
+
+class Printer {
+public:
+  explicit Printer(int32_t file) : file_(file) {}
+  ~Printer() { flush(); }
+  Printer& operator<<(Text text);
+  Printer& operator<<(const char* text) { return *this << Text(text); }
+  Printer& operator<<(uint64_t number);
+  Printer& operator<<(int64_t number);
+  Printer& operator<<(uint32_t number) { return *this << uint64_t{number}; }
+  Printer& operator<<(int32_t number) { return *this << int64_t{number}; }
+  Printer& number(double value, uint32_t digits); // significant ones
+  Printer& fixed(double value, uint32_t decimals);
+  // A model's string: control bytes as \xNN, cut at 80.
+  Printer& name(Text text);
+  Printer& json(Text text); // quoted
+  // Spaces up to that column, counted from the last new line.
+  Printer& column(uint32_t at);
+  void flush();
+  bool failed() const { return failed_; }
+
+private:
+  void put(char c);
+  int32_t file_;
+  bool failed_ = false;
+  uint32_t column_ = 0;
+  uint64_t used_ = 0;
+  char buffer_[4096];
+};
+
+} // namespace packed
+
+#endif

@@ -1,0 +1,238 @@
+// Runs the inputs of an ONNX test data set and compares outputs element by element. A
+// float is right when |got - expected| <= atol + rtol * |expected|, a NaN where a NaN is
+// expected, and an integer when it is equal.
+#include "runtime_stub/platform.h"
+#include "runtime_stub/program/binding.h"
+#include "runtime_stub/program/modes.h"
+#include "runtime_stub/program/tensor_file.h"
+
+namespace packed {
+
+namespace {
+
+struct Path {
+  char text[4096];
+  uint64_t size = 0;
+  bool add(Text part) {
+    if (part.size >= sizeof(text) - size) return false;
+    memcpy(text + size, part.data, static_cast<size_t>(part.size));
+    size += part.size;
+    text[size] = 0;
+    return true;
+  }
+  bool add(uint64_t number) {
+    char digits[20];
+    uint64_t at = sizeof(digits);
+    do {
+      digits[--at] = static_cast<char>('0' + number % 10);
+      number /= 10;
+    } while (number != 0);
+    return add(Text(digits + at, sizeof(digits) - at));
+  }
+};
+
+// FOLDER/input_3.pb
+bool data_path(Path& path, Text folder, Text kind, uint64_t number, Text suffix) {
+  return path.add(folder) && path.add(Text("/")) && path.add(kind) && path.add(number) &&
+         path.add(suffix);
+}
+
+struct Difference {
+  double max_abs = 0, max_rel = 0, cosine = 1;
+  uint64_t max_ulp = 0, wrong = 0, first_wrong = 0;
+};
+
+double square_root(double x) {
+  if (!(x > 0)) return 0;
+  double root = x > 1 ? x : 1;
+  for (int i = 0; i < 1100; i++) { // Newton, from above
+    double next = (root + x / root) / 2;
+    if (!(next < root)) break;
+    root = next;
+  }
+  return root;
+}
+
+double magnitude(double x) { return x < 0 ? -x : x; }
+
+bool is_right(const Element& element, double got, double expected, double abs,
+              const Options& options) {
+  if (got == expected || (got != got && expected != expected)) return true;
+  if (!is_float(element)) return false;
+  return abs <= options.atol + options.rtol * magnitude(expected) && abs - abs == 0;
+}
+
+Difference compare(const Tensor& got, const Tensor& expected, const Options& options) {
+  Difference out;
+  double dot = 0, got_square = 0, expected_square = 0;
+  const Element& element = *got.element;
+  uint64_t count = got.elements();
+  for (uint64_t i = 0; i < count; i++) {
+    double a = load(element, got.data, i), b = load(element, expected.data, i);
+    int64_t x = load_ordered(element, got.data, i);
+    int64_t y = load_ordered(element, expected.data, i);
+    bool equal = a == b || (a != a && b != b);
+    double abs = equal ? 0 : magnitude(a - b);
+    bool right = is_right(element, a, b, abs, options) && (is_float(element) || x == y);
+    if (!right && out.wrong++ == 0) out.first_wrong = i;
+    if (!equal && !(abs <= out.max_abs)) out.max_abs = abs;
+    if (!equal && b != 0 && abs / magnitude(b) > out.max_rel) {
+      out.max_rel = abs / magnitude(b);
+    }
+    uint64_t ulp = x > y ? static_cast<uint64_t>(x) - static_cast<uint64_t>(y)
+                         : static_cast<uint64_t>(y) - static_cast<uint64_t>(x);
+    if (!equal && ulp > out.max_ulp) out.max_ulp = ulp;
+    dot += a * b;
+    got_square += a * a;
+    expected_square += b * b;
+  }
+  double scale = square_root(got_square) * square_root(expected_square);
+  if (scale > 0) out.cosine = dot / scale;
+  return out;
+}
+
+void print_difference(Printer& out, const Tensor& got, const Tensor& expected,
+                      const Difference& difference) {
+  out << "  ";
+  out.name(got.name) << " ";
+  print_type(out, got.element, got.rank, got.dims);
+  out << ": max abs ";
+  out.number(difference.max_abs, 4) << ", max rel ";
+  out.number(difference.max_rel, 4) << ", max ULP " << difference.max_ulp << ", cosine ";
+  out.number(difference.cosine, 8);
+  if (difference.wrong > 0) {
+    uint64_t i = difference.first_wrong;
+    out << ", " << difference.wrong << " of " << got.elements() << " wrong, first at "
+        << i << ": ";
+    print_element(out, *got.element, got.data, i);
+    out << " for ";
+    print_element(out, *got.element, expected.data, i);
+  }
+  out << "\n";
+}
+
+// 1: read, 0: there is no such file, negative: an error was printed.
+int32_t read_data(const Path& path, const Tensor& wanted, Tensor& tensor,
+                  Printer& errors) {
+  Text content;
+  int32_t status = read_file(path.text, content);
+  if (status == -SVOD_ENOENT) return 0;
+  const char* error = "cannot be read";
+  if (status == 0) error = read_tensor(FileForm::Proto, content, wanted, tensor);
+  if (error == nullptr) return 1;
+  errors << "error: " << path.text << ": " << error << "\n";
+  return -1;
+}
+
+uint32_t find_tensor(const Session& session, Text name, uint32_t number, uint32_t count,
+                     Tensor (*type)(const Session&, uint32_t)) {
+  for (uint32_t i = 0; i < count; i++) {
+    if (name.size > 0 && type(session, i).name == name) return i;
+  }
+  return number;
+}
+
+Exit bind_set(Session& session, Text folder, Printer& errors) {
+  uint32_t count = session.entry->input_count;
+  for (uint32_t i = 0; i < count; i++) session.inputs[i] = nullptr;
+  for (uint32_t k = 0; k < count; k++) {
+    Path path;
+    Tensor tensor;
+    if (!data_path(path, folder, Text("input_"), k, Text(".pb"))) return EXIT_FILE;
+    int32_t status = read_data(path, input_type(session, k), tensor, errors);
+    if (status < 0) return EXIT_BAD_DATA;
+    if (status == 0) continue;
+    uint32_t i = find_tensor(session, tensor.name, k, count, input_type);
+    Exit bound = bind_input(session, i, tensor, Text(path.text), errors);
+    if (bound != EXIT_DONE) return bound;
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    if (session.inputs[i] != nullptr) continue;
+    errors << "error: " << folder << " has no file for input '";
+    errors.name(input_type(session, i).name);
+    errors << "'\n";
+    return EXIT_FILE;
+  }
+  return EXIT_DONE;
+}
+
+Exit compare_outputs(const Session& session, Text folder, const Options& options,
+                     Printer& out, Printer& errors) {
+  Exit result = EXIT_DONE;
+  uint32_t compared = 0, count = session.entry->output_count;
+  for (uint32_t k = 0; k < count; k++) {
+    Path path;
+    Tensor expected;
+    if (!data_path(path, folder, Text("output_"), k, Text(".pb"))) return EXIT_FILE;
+    int32_t status = read_data(path, output_type(session, k), expected, errors);
+    if (status < 0) return EXIT_BAD_DATA;
+    if (status == 0) continue;
+    compared++;
+    Tensor got =
+        output_type(session, find_tensor(session, expected.name, k, count, output_type));
+    if (!same_type(got, expected)) {
+      out << "  ";
+      out.name(got.name) << ": is ";
+      print_type(out, got.element, got.rank, got.dims);
+      out << ", expected is ";
+      print_type(out, expected.element, expected.rank, expected.dims);
+      out << "\n";
+      result = EXIT_MISMATCH;
+      continue;
+    }
+    Difference difference = compare(got, expected, options);
+    print_difference(out, got, expected, difference);
+    if (difference.wrong > 0) result = EXIT_MISMATCH;
+  }
+  if (compared > 0 || count == 0) return result;
+  errors << "error: " << folder << " has no outputs to compare with\n";
+  return EXIT_FILE;
+}
+
+Exit verify_set(Session& session, Text folder, const Options& options, Printer& out,
+                Printer& errors) {
+  Exit status = bind_set(session, folder, errors);
+  if (status == EXIT_DONE) status = run(session, errors);
+  if (status != EXIT_DONE) return status;
+  out << folder << "\n";
+  status = compare_outputs(session, folder, options, out, errors);
+  if (status == EXIT_MISMATCH) out << "  mismatch\n";
+  return status;
+}
+
+bool is_folder(const char* path) {
+  SvodFileInfo info = {};
+  return svod_stat_path(path, &info) == 0 && info.is_directory;
+}
+
+bool is_file(const char* path) {
+  SvodFileInfo info = {};
+  return svod_stat_path(path, &info) == 0 && !info.is_directory;
+}
+
+} // namespace
+
+Exit verify(Session& session, const Options& options, Printer& errors) {
+  Printer out(1);
+  Text folder(options.verify);
+  while (folder.size > 1 && folder.ends_with("/")) folder = folder.first(folder.size - 1);
+  Path first;
+  if (!data_path(first, folder, Text("output_"), 0, Text(".pb"))) return EXIT_FILE;
+  if (is_file(first.text)) return verify_set(session, folder, options, out, errors);
+  Exit result = EXIT_DONE;
+  uint64_t sets = 0;
+  for (;; sets++) {
+    Path path;
+    if (!data_path(path, folder, Text("test_data_set_"), sets, Text("")))
+      return EXIT_FILE;
+    if (!is_folder(path.text)) break;
+    Exit status = verify_set(session, Text(path.text, path.size), options, out, errors);
+    if (status != EXIT_DONE && status != EXIT_MISMATCH) return status;
+    if (status == EXIT_MISMATCH) result = status;
+  }
+  if (sets > 0) return result;
+  errors << "error: " << folder << ": neither a test data set nor a folder of some\n";
+  return EXIT_FILE;
+}
+
+} // namespace packed
