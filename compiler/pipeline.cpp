@@ -1,9 +1,11 @@
-// Graph -> Kernels. `stage` is the one place that times and prints.
+// Graph -> Kernels. `stage` is the one place that times, verifies and prints.
 #include "compiler/pipeline.h"
 
 #include "compiler/fuse/fuse.h"
 #include "compiler/ir/print.h"
+#include "compiler/ir/verify.h"
 #include "compiler/rewrite/simplify.h"
+#include "compiler/support/check.h"
 
 #include <chrono>
 
@@ -19,12 +21,20 @@ static std::string text_of(const Kernels& kernels) {
   return out;
 }
 
+// Faults of the stage's result: bugs of ours.
+static void check(const std::string& stage, const Graph& graph) {
+  std::vector<std::string> faults = verify(graph);
+  SVOD_CHECK(faults.empty()) << "after " << stage << ": " << faults[0];
+}
+template <class T> static void check(const std::string&, const T&) {}
+
 template <class F> static auto stage(const std::string& name, Hooks& hooks, F&& work) {
   auto start = std::chrono::steady_clock::now();
   auto result = work();
   std::chrono::duration<double, std::milli> spent =
       std::chrono::steady_clock::now() - start;
   hooks.time_ms[name] = spent.count();
+  check(name, result);
   if (hooks.print && (hooks.print_after == name || hooks.print_after == "all"))
     hooks.print(name, text_of(result));
   return result;
@@ -32,7 +42,10 @@ template <class F> static auto stage(const std::string& name, Hooks& hooks, F&& 
 
 Kernels compile(const Graph& graph, Hooks& hooks) {
   // Shapes and element types are final: nothing below asks about them again.
-  Graph simple = stage("simplify", hooks, [&] { return simplify(graph); });
+  check("import", graph);
+  SimplifyOptions options;
+  options.change_rounding = !hooks.exact;
+  Graph simple = stage("simplify", hooks, [&] { return simplify(graph, options); });
   FusedGraph fused =
       stage("fuse", hooks, [&] { return fuse(std::move(simple), hooks.target); });
   // Beyond this point no node moves between kernels.

@@ -140,6 +140,7 @@ Exit Packing::compile_graph() {
   key_ = plan_key(*front_, options_);
   Hooks hooks;
   hooks.target = options_.target;
+  hooks.exact = options_.exact;
   hooks.print_after = options_.is_text() ? "all" : options_.print_after;
   hooks.print = [&](const std::string& stage, const std::string& text) {
     if (!options_.print_after.empty()) std::cerr << "# after " << stage << "\n" << text;
