@@ -70,12 +70,18 @@ GraphImport::Results GraphImport::import_control_flow(const ModelNode& node,
     fail(Exit::InvalidModel, "functions and graphs are nested too deeply", place);
     return {};
   }
-  if (node.op_type == "If") return import_if(node, inputs, place, scope);
-  ++loop_depth_;
-  Results results = node.op_type == "Loop" ? import_loop(node, inputs, place, scope)
-                                           : import_scan(node, inputs, place, scope);
-  --loop_depth_;
-  return results;
+  Results results;
+  if (node.op_type == "If") {
+    results = import_if(node, inputs, place, scope);
+  } else {
+    ++loop_depth_;
+    results = node.op_type == "Loop" ? import_loop(node, inputs, place, scope)
+                                     : import_scan(node, inputs, place, scope);
+    --loop_depth_;
+  }
+  if (results.empty() || results.size() >= node.outputs.size()) return results;
+  fail(Exit::InvalidModel, "it has more outputs than its graph gives", place);
+  return {};
 }
 
 // The results of one nested graph; empty when it failed.

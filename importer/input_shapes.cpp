@@ -149,6 +149,8 @@ std::string Binder::option(const ModelValue& input) const {
 std::optional<InputShapes> Binder::finish() {
   for (const ModelValue* input : inputs_) {
     Shape shape;
+    // What is no tensor has no shape; add_inputs reports it.
+    if (input->kind != ModelValue::Kind::Tensor) continue;
     if (const Shape* known = given(*input)) {
       shape = *known;
     } else if (!input->dims) {

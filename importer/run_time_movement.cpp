@@ -12,6 +12,8 @@ Expr entry_for(NodeImport& node, Expr values, std::optional<Expr> axes, int64_t 
                double otherwise) {
   const int64_t rank = node.rank(0), count = element_count(values.shape());
   values = convert(reshape(values, {count}), DType::I64);
+  require(node, !axes || axes->shape() == Shape{count},
+          "axes must have one entry for each entry of the list that goes with it");
   Expr found = number(node.g, DType::I64, otherwise);
   for (int64_t i = 0; i < count; ++i) {
     const Expr entry = reshape(cut(values, 0, i, 1), {});

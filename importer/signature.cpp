@@ -19,8 +19,7 @@ const Signature* find_signature(std::string_view domain, std::string_view name,
   const Signature* row = std::partition_point(kSignatures, end, [&](const Signature& at) {
     return std::make_tuple(at.domain, at.name, at.last) < key;
   });
-  const bool found = row != end && row->domain == domain && row->name == name;
-  return found && row->first <= opset ? row : nullptr;
+  return row != end && row->domain == domain && row->name == name ? row : nullptr;
 }
 
 FormalInput formal_input(const Signature& signature, int64_t i) {

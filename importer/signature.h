@@ -22,7 +22,8 @@ struct Signature {
   bool mixed_last;                     // which may differ in type
 };
 
-// Null for an operator that the package does not know.
+// Null for an operator that the package does not know. For a version before its first
+// one, in which exporters used it as an experiment, the first one's.
 const Signature* find_signature(std::string_view domain, std::string_view name,
                                 int64_t opset);
 

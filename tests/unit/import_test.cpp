@@ -1,0 +1,579 @@
+// The import driver: shapes of inputs, functions, control flow, and how faults are
+// reported. Expected values are worked out by hand.
+#include "compiler/ir/evaluate.h"
+#include "importer/functions.h"
+#include "importer/import.h"
+#include "importer/onnx_ops.h"
+#include "importer/read_model.h"
+#include "importer/signature.h"
+#include "tests/support/onnx_bytes.h"
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+using namespace svod;
+using namespace svod::onnx_bytes;
+
+namespace {
+
+const std::vector<std::string> kX = {value("x", {4})}, kY = {value("y", {4})};
+
+struct Imported {
+  std::optional<Graph> graph;
+  Diags diags;
+  std::string text() const { return diags.text("m"); }
+};
+
+Imported import(const std::string& bytes, const ImportOptions& options = {}) {
+  Imported result;
+  const std::optional<Model> model =
+      read_model_bytes(bytes, options.limits, result.diags);
+  if (model) result.graph = import_model(*model, options, result.diags);
+  CHECK(result.graph.has_value() != result.diags.failed());
+  return result;
+}
+
+void refused(const std::string& bytes, Exit exit, const std::string& why,
+             const ImportOptions& options = {}) {
+  const Imported result = import(bytes, options);
+  INFO(result.text());
+  CHECK_FALSE(result.graph);
+  CHECK(result.diags.exit() == exit);
+  CHECK(result.text().find(why) != std::string::npos);
+}
+
+Tensor f32(Shape shape, const std::vector<float>& values) {
+  Tensor tensor{DType::F32, std::move(shape), {}};
+  const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
+  tensor.bytes.assign(bytes, bytes + values.size() * sizeof(float));
+  return tensor;
+}
+
+std::vector<float> floats_of(const Tensor& tensor) {
+  REQUIRE(tensor.dtype == DType::F32);
+  std::vector<float> values(tensor.bytes.size() / sizeof(float));
+  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  return values;
+}
+
+// The first output of a model of one input.
+std::vector<float> run(const std::string& bytes,
+                       const std::vector<float>& x = {1, -2, 3, -4}) {
+  const Imported result = import(bytes);
+  INFO(result.text());
+  REQUIRE(result.graph);
+  const Graph& g = *result.graph;
+  std::vector<Tensor> inputs;
+  if (!g.inputs().empty()) inputs.push_back(f32(g[g.inputs()[0].node].shape, x));
+  return floats_of(evaluate(g, inputs).outputs.at(0));
+}
+
+std::string with_functions(const GraphParts& parts, const std::string& functions) {
+  return model(parts, 17, opset("f", 1) + functions);
+}
+
+std::string call(const std::string& name, const std::vector<std::string>& inputs,
+                 const std::vector<std::string>& outputs,
+                 const std::vector<std::string>& attributes = {}) {
+  return node(name, inputs, outputs, attributes, "f");
+}
+
+} // namespace
+
+TEST_CASE("a model runs", "[import]") {
+  CHECK(run(model({{node("Relu", {"x"}, {"t"}), node("Add", {"t", "w"}, {"y"})},
+                   kX,
+                   kY,
+                   {floats("w", {4}, {10, 20, 30, 40})}})) ==
+        std::vector<float>{11, 20, 33, 40});
+}
+
+TEST_CASE("an initializer that is an input too is a constant", "[import]") {
+  const Imported result = import(model({{node("Add", {"x", "w"}, {"y"})},
+                                        {kX[0], value("w", {4})},
+                                        kY,
+                                        {floats("w", {4}, {1, 1, 1, 1})}}));
+  REQUIRE(result.graph);
+  CHECK(result.graph->inputs().size() == 1);
+}
+
+TEST_CASE("outputs may be inputs and constants", "[import]") {
+  const Imported result = import(
+      model({{}, kX, {value("x", {4}), value("w", {1})}, {floats("w", {1}, {5})}}));
+  REQUIRE(result.graph);
+  CHECK(result.graph->outputs().size() == 2);
+}
+
+TEST_CASE("dead nodes stop nothing", "[import]") {
+  CHECK(
+      import(model({{node("NoSuchOperator", {"x"}, {"dead"}), node("Relu", {"x"}, {"y"})},
+                    kX,
+                    kY,
+                    {}}))
+          .graph);
+}
+
+TEST_CASE("unknown dimensions", "[import]") {
+  const auto with_input = [](const std::vector<Dim>& dims) {
+    return model(
+        {{node("Relu", {"x"}, {"y"})}, {value("x", dims)}, {value("y", {1})}, {}});
+  };
+  const auto shape_of = [](const Imported& result) {
+    INFO(result.text());
+    REQUIRE(result.graph);
+    return (*result.graph)[result.graph->outputs()[0].node].shape;
+  };
+  const Imported batch = import(with_input({"batch", 3}));
+  CHECK(shape_of(batch) == Shape{1, 3});
+  CHECK(batch.text().find("leading dimension of input 'x' is unknown and becomes 1") !=
+        std::string::npos);
+  CHECK(shape_of(import(with_input({"", 3}))) == Shape{1, 3});
+  CHECK(shape_of(import(with_input({-1, 3}))) == Shape{1, 3});
+  refused(with_input({"n", "c", "h"}), Exit::Unsupported, "use --shape c=N --shape h=N");
+  refused(with_input({"n", "", 7}), Exit::Unsupported, "use --shape x=1xNx7");
+  refused(with_input({-2, 3}), Exit::InvalidModel, "negative dimension -2");
+
+  ImportOptions options;
+  options.shapes = {{"x", {2, 5}}};
+  CHECK(shape_of(import(with_input({"n", "c"}), options)) == Shape{2, 5});
+  CHECK(shape_of(
+            import(model({{node("Relu", {"x"}, {"y"})},
+                          {data(1, "x") + data(2, data(1, number(1, kF32)))}, // no rank
+                          {value("y", {1})},
+                          {}}),
+                   options)) == Shape{2, 5});
+  options.shapes = {{"c", {6}}};
+  CHECK(shape_of(import(with_input({"n", "c"}), options)) == Shape{1, 6});
+  // One name is one number, wherever it is.
+  const std::string two = model({{node("Add", {"x", "z"}, {"y"})},
+                                 {value("x", {"n", "c"}), value("z", {1, "c"})},
+                                 {value("y", {1})},
+                                 {}});
+  options.shapes = {{"x", {3, 8}}};
+  CHECK(shape_of(import(two, options)) == Shape{3, 8});
+  options.shapes = {{"x", {3, 8}}, {"c", {9}}};
+  refused(two, Exit::Usage, "dimension 'c' is given as", options);
+  options.shapes = {{"nosuch", {1}}};
+  refused(with_input({3}), Exit::Usage, "no input and no dimension 'nosuch'", options);
+  options.shapes = {{"x", {4}}};
+  refused(with_input({3}), Exit::Usage, "the shape given is 4", options);
+  options.shapes = {{"x", {1, 3}}};
+  refused(with_input({3}), Exit::Usage, "has rank 1", options);
+}
+
+TEST_CASE("shapes of data give way to --shape", "[import]") {
+  const std::string bytes = model(
+      {{node("Relu", {"x"}, {"y"})}, {value("x", {"n", "c"})}, {value("y", {1})}, {}});
+  ImportOptions options;
+  options.data_shapes = {{"x", {7, 2}}};
+  CHECK((*import(bytes, options).graph)[0].shape == Shape{7, 2});
+  options.shapes = {{"x", {5, 5}}};
+  CHECK((*import(bytes, options).graph)[0].shape == Shape{5, 5});
+}
+
+TEST_CASE("all unsupported nodes are reported, and each root cause once", "[import]") {
+  const Imported result = import(
+      model({{node("NoSuch", {"x"}, {"a"}, {}, "", "first"), node("Relu", {"a"}, {"b"}),
+              node("Other", {"b"}, {"c"}, {}, "", "second"),
+              node("Relu", {"x"}, {"d"}, {attribute("nosuch", int64_t{1})}, "", "third"),
+              node("Add", {"c", "d"}, {"y"})},
+             kX,
+             kY,
+             {}}));
+  INFO(result.text());
+  CHECK(result.diags.exit() == Exit::Unsupported);
+  CHECK(result.diags.error_count() == 3);
+  for (const char* part :
+       {"node 0 'first' (NoSuch)", "node 2 'second' (Other)",
+        "node 3 'third' (Relu): error: attribute 'nosuch' is not known"})
+    CHECK(result.text().find(part) != std::string::npos);
+}
+
+TEST_CASE("messages say what the node was given", "[import]") {
+  const Imported result =
+      import(model({{node("MatMul", {"x", "w"}, {"y"}, {}, "", "head")},
+                    kX,
+                    kY,
+                    {floats("w", {3, 1}, {1, 2, 3})}}));
+  CHECK(result.text().find("its inputs are f32[4] 'x', f32[3,1] 'w'") !=
+        std::string::npos);
+  refused(model({{node("Relu", {"x"}, {"y"}, {}, "com.example")}, kX, kY, {}}, 17,
+                opset("com.example", 1)),
+          Exit::Unsupported, "com.example.Relu is no standard operator");
+}
+
+TEST_CASE("counts and types of inputs are those of the schema", "[import]") {
+  const auto one = [](const std::string& n, int version = 17) {
+    return model({{n}, kX, kY, {ints("i", {4}, {1, 2, 3, 4})}}, version);
+  };
+  refused(one(node("Relu", {"x", "x"}, {"y"})), Exit::InvalidModel, "takes 1 to 1");
+  refused(one(node("Add", {"x"}, {"y"})), Exit::InvalidModel, "it has 1 inputs");
+  refused(one(node("Relu", {"x"}, {"y", "z"})), Exit::InvalidModel, "more outputs");
+  refused(one(node("Add", {"x", "i"}, {"y"})), Exit::InvalidModel,
+          "input 1 is i64, an input before it is f32");
+  refused(one(node("And", {"x", "x"}, {"y"})), Exit::InvalidModel, "does not take");
+  refused(model({{node("Relu", {"x"}, {"y"}, {attribute("alpha", 1.f)})}, kX, kY, {}}),
+          Exit::Unsupported, "attribute 'alpha' is not known");
+  refused(model({{node("LeakyRelu", {"x"}, {"y"}, {attribute("alpha", int64_t{1})})},
+                 kX,
+                 kY,
+                 {}}),
+          Exit::InvalidModel, "wrong type");
+  refused(model({{node("LeakyRelu", {"x"}, {"y"},
+                       {attribute("alpha", std::numeric_limits<float>::infinity())})},
+                 kX,
+                 kY,
+                 {}}),
+          Exit::InvalidModel, "not finite");
+}
+
+TEST_CASE("signatures follow the versions of an operator", "[import]") {
+  REQUIRE(find_signature("", "Clip", 6));
+  CHECK(find_signature("", "Clip", 6)->most_inputs == 1);
+  CHECK(find_signature("", "Clip", 11)->most_inputs == 3);
+  CHECK(find_signature("", "Clip", 28)->most_inputs == 3);
+  CHECK(find_signature("", "Relu", 1)->first == 1);
+  CHECK(find_signature("", "LayerNormalization", 16)->first == 17);
+  CHECK_FALSE(find_signature("", "NoSuch", 17));
+  CHECK_FALSE(find_signature("com.example", "Relu", 17));
+}
+
+TEST_CASE("functions are inlined with their attributes", "[import]") {
+  // f(a; slope) = LeakyRelu(a; alpha = slope) + a, called by another function.
+  const std::string inner =
+      function("inner", {"a"}, {"b"},
+               {node("LeakyRelu", {"a"}, {"t"}, {reference("alpha", "slope", 1)}),
+                node("Add", {"t", "a"}, {"b"})},
+               {"slope"});
+  const std::string outer =
+      function("outer", {"a"}, {"b"},
+               {call("inner", {"a"}, {"b"}, {reference("slope", "s", 1)})}, {"s"});
+  const GraphParts parts{
+      {call("outer", {"x"}, {"y"}, {attribute("s", 0.5f)})}, kX, kY, {}};
+  CHECK(run(with_functions(parts, inner + outer)) == std::vector<float>{2, -3, 6, -6});
+  // Left out by the call, an attribute has the default of the operator that it goes to:
+  // 0.01.
+  const GraphParts bare{{call("outer", {"x"}, {"y"})}, kX, kY, {}};
+  const std::vector<float> result = run(with_functions(bare, inner + outer));
+  CHECK(result[1] == Approx(-2.02));
+  const GraphParts wrong{
+      {call("outer", {"x"}, {"y"}, {attribute("q", 0.5f)})}, kX, kY, {}};
+  refused(with_functions(wrong, inner + outer), Exit::InvalidModel, "no attribute 'q'");
+}
+
+TEST_CASE("a function sees nothing of the graph around it", "[import]") {
+  refused(with_functions(
+              {{call("f", {"x"}, {"y"})}, kX, kY, {floats("w", {4}, {1, 1, 1, 1})}},
+              function("f", {"a"}, {"b"}, {node("Add", {"a", "w"}, {"b"})})),
+          Exit::InvalidModel, "nothing makes its input 'w'");
+}
+
+TEST_CASE("inputs that a call leaves out are left out in the body", "[import]") {
+  const std::string f = function("f", {"a", "low", "high"}, {"b"},
+                                 {node("Clip", {"a", "low", "high"}, {"b"})});
+  CHECK(run(with_functions(
+            {{call("f", {"x", "", "w"}, {"y"})}, kX, kY, {floats("w", {}, {2})}}, f)) ==
+        std::vector<float>{1, -2, 2, -4});
+}
+
+TEST_CASE("functions without an end are refused at once", "[import]") {
+  refused(with_functions({{call("f", {"x"}, {"y"})}, kX, kY, {}},
+                         function("f", {"a"}, {"b"}, {call("f", {"a"}, {"b"})})),
+          Exit::InvalidModel, "calls itself");
+  std::string doubling;
+  for (int i = 0; i < 40; ++i) {
+    const std::string next = "f" + std::to_string(i + 1);
+    doubling += function("f" + std::to_string(i), {"a"}, {"b"},
+                         {call(next, {"a"}, {"t"}), call(next, {"t"}, {"b"})});
+  }
+  doubling += function("f40", {"a"}, {"b"}, {node("Relu", {"a"}, {"b"})});
+  const auto start = std::chrono::steady_clock::now();
+  refused(with_functions({{call("f0", {"x"}, {"y"})}, kX, kY, {}}, doubling),
+          Exit::InvalidModel, "more nodes than the limit");
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(1));
+  std::string chain;
+  for (int i = 0; i < 100; ++i)
+    chain += function("g" + std::to_string(i), {"a"}, {"b"},
+                      {call("g" + std::to_string(i + 1), {"a"}, {"b"})});
+  chain += function("g100", {"a"}, {"b"}, {node("Relu", {"a"}, {"b"})});
+  refused(with_functions({{call("g0", {"x"}, {"y"})}, kX, kY, {}}, chain),
+          Exit::InvalidModel, "called through too many others");
+}
+
+TEST_CASE("If takes the branch that is known", "[import]") {
+  const auto branch = [](const std::string& op) {
+    return graph(
+        {{node(op, {"x"}, {op + "_result"})}, {}, {value(op + "_result", {4})}, {}});
+  };
+  const auto with_condition = [&](const std::vector<std::string>& inputs,
+                                  const std::vector<std::string>& initializers) {
+    return model({{node("If", {"c"}, {"y"},
+                        {graph_attribute("then_branch", branch("Relu")),
+                         graph_attribute("else_branch", branch("Neg"))})},
+                  inputs,
+                  kY,
+                  initializers});
+  };
+  const auto known = [&](bool c) {
+    return with_condition(kX, {tensor("c", kBool, {}, data(9, std::string(1, c)))});
+  };
+  CHECK(run(known(true)) == std::vector<float>{1, 0, 3, 0});
+  CHECK(run(known(false)) == std::vector<float>{-1, 2, -3, 4});
+  // A condition on data selects.
+  const Imported selected = import(with_condition({kX[0], value("c", {}, kBool)}, {}));
+  REQUIRE(selected.graph);
+  for (int c : {0, 1}) {
+    const Tensor condition{DType::Bool, {}, {std::byte(c)}};
+    const Evaluated result =
+        evaluate(*selected.graph, {f32({4}, {1, -2, 3, -4}), condition});
+    CHECK(floats_of(result.outputs.at(0)) ==
+          (c ? std::vector<float>{1, 0, 3, 0} : std::vector<float>{-1, 2, -3, 4}));
+  }
+}
+
+namespace {
+
+// acc = acc + acc, and each acc as a scan output; goes on while `going` says so.
+std::string loop(const std::string& trips, const std::string& condition, bool going,
+                 const std::string& output) {
+  const std::string body =
+      graph({{node("Add", {"acc", "acc"}, {"next"}), node("Identity", {"next"}, {"scan"}),
+              node("Constant", {}, {"on"},
+                   {data(1, "value") +
+                    data(5, tensor("", kBool, {}, data(9, std::string(1, going)))) +
+                    number(20, 4)})},
+             {value("i", {}, kI64), value("on_in", {}, kBool), value("acc", {4})},
+             {value("on", {}, kBool), value("next", {4}), value("scan", {4})},
+             {}});
+  return model({{node("Loop", {trips, condition, "x"}, {"last", "all"},
+                      {graph_attribute("body", body)})},
+                kX,
+                {value(output, {4})},
+                {ints("trips", {}, {3}), ints("none", {}, {0}), ints("many", {}, {5000}),
+                 tensor("yes", kBool, {}, data(9, std::string(1, 1)))}});
+}
+
+} // namespace
+
+TEST_CASE("Loop is unrolled", "[import]") {
+  CHECK(run(loop("trips", "", true, "last")) == std::vector<float>{8, -16, 24, -32});
+  CHECK(run(loop("trips", "", true, "all")) ==
+        std::vector<float>{2, -4, 6, -8, 4, -8, 12, -16, 8, -16, 24, -32});
+  // The body ends it after the first iteration.
+  CHECK(run(loop("trips", "yes", false, "last")) == std::vector<float>{2, -4, 6, -8});
+  // Without a condition the loop counts, whatever the body says.
+  CHECK(run(loop("trips", "", false, "last")) == std::vector<float>{8, -16, 24, -32});
+  CHECK(run(loop("none", "", true, "last")) == std::vector<float>{1, -2, 3, -4});
+  const Imported empty = import(loop("none", "", true, "all"));
+  REQUIRE(empty.graph);
+  CHECK((*empty.graph)[empty.graph->outputs()[0].node].shape == Shape{0, 4});
+  refused(loop("many", "", true, "last"), Exit::Unsupported, "more iterations");
+  refused(loop("", "yes", true, "last"), Exit::Unsupported, "more iterations");
+}
+
+TEST_CASE("loops in loops end at the budget", "[import]") {
+  std::string body =
+      graph({{node("Identity", {"a"}, {"b"})},
+             {value("i", {}, kI64), value("c", {}, kBool), value("a", {4})},
+             {value("c", {}, kBool), value("b", {4})},
+             {}});
+  for (int depth = 0; depth < 8; ++depth)
+    body = graph({{node("Loop", {"n", "", "a"}, {"b"}, {graph_attribute("body", body)})},
+                  {value("i", {}, kI64), value("c", {}, kBool), value("a", {4})},
+                  {value("c", {}, kBool), value("b", {4})},
+                  {}});
+  const std::string bytes =
+      model({{node("Loop", {"n", "", "x"}, {"y"}, {graph_attribute("body", body)})},
+             kX,
+             kY,
+             {ints("n", {}, {4000})}});
+  ImportOptions options;
+  options.limits.unrolled_nodes = 20000;
+  refused(bytes, Exit::Unsupported, "unrolled", options);
+}
+
+TEST_CASE("Scan is unrolled", "[import]") {
+  // Running sums over axis 0, forwards and backwards.
+  const std::string body = graph(
+      {{node("Add", {"sum", "item"}, {"next"}), node("Identity", {"next"}, {"out"})},
+       {value("sum", {}), value("item", {})},
+       {value("next", {}), value("out", {})},
+       {}});
+  const auto scan = [&](int64_t backwards) {
+    const std::string directions =
+        data(1, "scan_input_directions") + number(8, backwards) + number(20, 7);
+    return model({{node("Scan", {"zero", "x"}, {"total", "y"},
+                        {graph_attribute("body", body),
+                         attribute("num_scan_inputs", int64_t{1}), directions})},
+                  kX,
+                  kY,
+                  {floats("zero", {}, {0})}});
+  };
+  CHECK(run(scan(0)) == std::vector<float>{1, -1, 2, -2});
+  CHECK(run(scan(1)) == std::vector<float>{-4, -1, -3, -2});
+}
+
+TEST_CASE("a nested graph with fewer results than its node is refused", "[import]") {
+  const std::string body =
+      graph({{node("Neg", {"a"}, {"b"})},
+             {value("i", {}, kI64), value("c", {}, kBool), value("a", {4})},
+             {value("c", {}, kBool), value("b", {4})},
+             {}});
+  refused(
+      model({{node("Loop", {"n", "", "x"}, {"z", "y"}, {graph_attribute("body", body)})},
+             kX,
+             kY,
+             {ints("n", {}, {3})}}),
+      Exit::InvalidModel, "more outputs");
+}
+
+TEST_CASE("a nested graph may shadow a name by its inputs", "[import]") {
+  const std::string body =
+      graph({{node("Neg", {"x"}, {"next"})},
+             {value("i", {}, kI64), value("c", {}, kBool), value("x", {4})},
+             {value("c", {}, kBool), value("next", {4})},
+             {}});
+  CHECK(run(model({{node("Loop", {"n", "", "x"}, {"y"}, {graph_attribute("body", body)})},
+                   kX,
+                   kY,
+                   {ints("n", {}, {3})}})) == std::vector<float>{-1, 2, -3, 4});
+}
+
+TEST_CASE("a standard operator without a row is its function body", "[import]") {
+  REQUIRE_FALSE(find_onnx_op("", "SwiGLU", 28));
+  const auto swiglu = [](const std::vector<std::string>& attributes) {
+    return run(model({{node("SwiGLU", {"x", "w"}, {"y"}, attributes)},
+                      kX,
+                      kY,
+                      {floats("w", {4}, {1, 2, 3, 4})}},
+                     28));
+  };
+  // x * sigmoid(alpha * x) * w; alpha is 1 by the operator's default.
+  const std::vector<float> x = {1, -2, 3, -4};
+  for (const float alpha : {1.f, 2.f}) {
+    const std::vector<float> y = swiglu(
+        alpha == 1 ? std::vector<std::string>{} : std::vector{attribute("alpha", alpha)});
+    for (int i = 0; i < 4; ++i)
+      CHECK(y[i] == Approx(x[i] / (1 + std::exp(-alpha * x[i])) * float(i + 1)));
+  }
+  refused(
+      model({{node("SwiGLU", {"x", "x"}, {"y"}, {attribute("beta", 1.f)})}, kX, kY, {}},
+            28),
+      Exit::InvalidModel, "no attribute 'beta'");
+  CHECK_FALSE(find_standard_body("", "SwiGLU", 27));
+  CHECK_FALSE(find_standard_body("", "Celu", 12)); // made for each node: not in the table
+  CHECK(find_standard_body("", "Celu", 28));
+}
+
+TEST_CASE("rows agree with the function bodies of the specification", "[import]") {
+  // The body is called as a function of the model, the row as the operator.
+  struct Case {
+    const char* op;
+    int64_t opset;
+  };
+  const Case cases[] = {{"Elu", 22},
+                        {"HardSigmoid", 22},
+                        {"HardSwish", 22},
+                        {"LeakyRelu", 16},
+                        {"Mish", 22},
+                        {"Selu", 22},
+                        {"Shrink", 9},
+                        {"Softplus", 22},
+                        {"Softsign", 22},
+                        {"Swish", 24},
+                        {"ThresholdedRelu", 22},
+                        {"Relu", 14},
+                        {"Celu", 28},
+                        {"ReduceL1", 18},
+                        {"ReduceL2", 18},
+                        {"ReduceLogSumExp", 18},
+                        {"ReduceSumSquare", 18}};
+  for (const Case& c : cases) {
+    INFO(c.op);
+    const std::vector<float> x = {0.3f, -2, 3, -0.4f};
+    const std::vector<float> by_row =
+        run(model({{node(c.op, {"x"}, {"y"})}, kX, kY, {}}, c.opset), x);
+    Diags diags;
+    std::optional<Model> caller = read_model_bytes(
+        with_functions({{call(c.op, {"x"}, {"y"})}, kX, kY, {}}, ""), {}, diags);
+    const Callable* body = find_standard_body("", c.op, c.opset);
+    REQUIRE(body);
+    REQUIRE(caller);
+    caller->functions.push_back(*body->function);
+    caller->functions[0].domain = "f";
+    caller->functions[0].overload.clear();
+    const std::optional<Graph> graph = import_model(*caller, {}, diags);
+    INFO(diags.text("body"));
+    REQUIRE(graph);
+    const std::vector<float> by_body =
+        floats_of(evaluate(*graph, {f32({4}, x)}).outputs.at(0));
+    REQUIRE(by_row.size() == by_body.size());
+    for (size_t i = 0; i < by_row.size(); ++i)
+      CHECK(by_row[i] == Approx(by_body[i]).epsilon(1e-6).margin(1e-6));
+  }
+}
+
+TEST_CASE("views of a large weight are no folded memory", "[import]") {
+  ImportOptions options;
+  options.limits.folded_bytes = 1000;
+  const std::string bytes = model(
+      {{node("Reshape", {"w", "s"}, {"y"})},
+       kX,
+       {value("y", {1})},
+       {floats("w", {1000}, std::vector<float>(1000, 1)), ints("s", {2}, {10, 100})}});
+  CHECK(import(bytes, options).graph);
+}
+
+TEST_CASE("shapes that are too large are the model's fault", "[import]") {
+  constexpr int64_t kHuge = int64_t{1} << 60;
+  const auto shaped = [](const std::string& op, const std::vector<int64_t>& shape) {
+    return model({{node(op,
+                        op == "ConstantOfShape" ? std::vector<std::string>{"s"}
+                                                : std::vector<std::string>{"x", "s"},
+                        {"y"})},
+                  kX,
+                  kY,
+                  {ints("s", {static_cast<int64_t>(shape.size())}, shape)}});
+  };
+  for (const char* op : {"ConstantOfShape", "Expand", "Tile"}) {
+    INFO(op);
+    refused(shaped(op, op == std::string("Expand") ? std::vector{kHuge, int64_t{4}}
+                                                   : std::vector{kHuge}),
+            Exit::InvalidModel, "over the limit");
+  }
+  std::vector<std::string> nodes{node("Identity", {"x"}, {"t0"})};
+  for (int i = 0; i < 70; ++i) {
+    const std::string t = "t" + std::to_string(i);
+    nodes.push_back(node("Concat", {t, t}, {"t" + std::to_string(i + 1)},
+                         {attribute("axis", int64_t{0})}));
+  }
+  refused(model({nodes, kX, {value("t70", {4})}, {}}), Exit::InvalidModel,
+          "over the limit");
+}
+
+TEST_CASE("types that are no tensors of ours are refused by name", "[import]") {
+  refused(model({{node("Relu", {"x"}, {"y"})}, {value("x", {4}, kString)}, kY, {}}),
+          Exit::Unsupported, "input 'x' has element type string");
+  const std::string sequence =
+      data(1, "x") + data(2, data(4, data(1, data(1, number(1, kF32)))));
+  refused(model({{node("Relu", {"x"}, {"y"})}, {sequence}, kY, {}}), Exit::Unsupported,
+          "input 'x' is no tensor");
+  refused(model({{node("Cast", {"w"}, {"y"}, {attribute("to", int64_t{1})})},
+                 kX,
+                 kY,
+                 {tensor("w", 22, {2}, data(9, "a"))}}),
+          Exit::Unsupported, "int4");
+}
+
+TEST_CASE("provenance names the node, through functions", "[import]") {
+  const Imported result = import(with_functions(
+      {{node("f", {"x"}, {"y"}, {}, "f", "outer")}, kX, kY, {}},
+      function("f", {"a"}, {"b"}, {node("Relu", {"a"}, {"b"}, {}, "", "inner")})));
+  REQUIRE(result.graph);
+  const Graph& g = *result.graph;
+  const std::vector<int32_t>& sources = g.sources(g.outputs()[0].node);
+  REQUIRE(sources.size() == 1);
+  CHECK(g.source_names()[static_cast<size_t>(sources[0])] == "outer/inner");
+}
