@@ -88,6 +88,20 @@ Shape declared_instead(const NodeImport& node, size_t i, size_t out, int64_t ran
   return *declared;
 }
 
+Expr if_kept(Expr promise, Expr index) {
+  constexpr double kOutside = 1LL << 52;
+  return select(promise, index, like(index, kOutside));
+}
+
+// A stable descending sort brings the true elements to the front in their order.
+Expr true_positions(NodeImport& node, Expr condition, int64_t count) {
+  require(node, condition.rank() == 1 && count <= extent(condition, 0),
+          "the declared shape is too large");
+  const Expr order{&node.g, argsort(node.g, convert(condition, DType::U8).id, 0, true)};
+  const Expr found = sum(convert(condition, DType::I64), {0});
+  return if_kept(equal(found, static_cast<double>(count)), cut(order, 0, 0, count));
+}
+
 Expr take(Expr x, int64_t axis, Expr index) {
   int64_t count = element_count(index.shape());
   Shape wide = x.shape();

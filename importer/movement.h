@@ -73,6 +73,12 @@ std::optional<std::vector<int64_t>> ints_if_known(const NodeImport& node, size_t
 // unsupported() naming both when there is none. `rank` < 0: any.
 Shape declared_instead(const NodeImport& node, size_t i, size_t out, int64_t rank);
 
+// `index` where the model keeps its promise about a shape, else a position outside every
+// axis: the gather that reads it then stops the run.
+Expr if_kept(Expr promise, Expr index);
+// The positions of the true elements of a rank-1 condition, promised to be `count` many.
+Expr true_positions(NodeImport& node, Expr condition, int64_t count);
+
 // x with axis := positions, all within the axis.
 Expr take(Expr x, int64_t axis, const std::vector<int64_t>& positions);
 // x with axis := index[i] for a rank-1 index that may depend on the model's inputs.

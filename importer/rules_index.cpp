@@ -72,13 +72,6 @@ void top_k(NodeImport& node, int64_t k, bool largest) {
   if (node.output_count() > 1) give(node, 1, order);
 }
 
-// The positions of the first `count` true elements of a rank-1 condition.
-Expr first_true(NodeImport& node, Expr condition, int64_t count) {
-  require(node, count <= extent(condition, 0), "the declared shape is too large");
-  Expr order{&node.g, argsort(node.g, convert(condition, DType::U8).id, 0, true)};
-  return cut(order, 0, 0, count);
-}
-
 } // namespace
 
 void import_gather(NodeImport& node) {
@@ -224,7 +217,7 @@ void import_compress(NodeImport& node) {
     Shape to = declared_instead(node, 1, 0, x.rank());
     return give(
         node, 0,
-        take(x, axis, first_true(node, condition, to[static_cast<size_t>(axis)])));
+        take(x, axis, true_positions(node, condition, to[static_cast<size_t>(axis)])));
   }
   std::vector<int64_t> keep = node.known_ints(1), positions;
   for (size_t i = 0; i < keep.size(); ++i)
@@ -246,7 +239,7 @@ void import_non_zero(NodeImport& node) {
     Shape count{static_cast<int64_t>(positions.size())};
     found = {&node.g, tensor_i64(node.g, count, positions)};
   } else {
-    found = first_true(node, set, declared_instead(node, 0, 0, 2)[1]);
+    found = true_positions(node, set, declared_instead(node, 0, 0, 2)[1]);
   }
   Shape strides = row_major_strides(x.shape());
   std::vector<Expr> rows;

@@ -42,9 +42,37 @@ Expr source_position(NodeImport& node, const std::string& mode, Expr at, int64_t
   return select(less(turn, n), turn, period - turn);
 }
 
-Expr take_at(Expr x, int64_t axis, Expr at) {
-  const auto positions = known_ints(*x.g, at.id);
-  return positions ? take(x, axis, *positions) : take(x, axis, at);
+Expr take_at(NodeImport& node, Expr x, int64_t axis, Expr at) {
+  const auto positions = known_ints(node.g, at.id);
+  if (!positions) return take(x, axis, at);
+  for (int64_t position : *positions)
+    require(node, position >= 0 && position < extent(x, axis),
+            "the declared shape does not fit the input");
+  return take(x, axis, *positions);
+}
+
+// Start, step and number of the elements that a slice takes from an axis of extent n.
+struct Stretch {
+  Expr start, step, count;
+};
+
+Stretch stretch_of(NodeImport& node, std::optional<Expr> axes, int64_t axis,
+                   int64_t extent) {
+  const double n = static_cast<double>(extent);
+  const Expr zero = number(node.g, DType::I64, 0);
+  Expr step = like(zero, 1);
+  if (node.has_input(4)) step = entry_for(node, operand(node, 4), axes, axis, 1);
+  const Expr back = less(step, zero);
+  const auto bound = [&](size_t input, double otherwise) {
+    const Expr given = entry_for(node, operand(node, input), axes, axis, otherwise);
+    const Expr at = select(less(given, zero), given + n, given);
+    const Expr low = select(back, like(zero, -1), zero);
+    return minimum(maximum(at, low), select(back, like(zero, n - 1), like(zero, n)));
+  };
+  const Expr start = bound(1, 0), end = bound(2, n);
+  // Rounded up towards the end: integer division truncates.
+  const Expr toward = select(back, like(step, 1), like(step, -1));
+  return {start, step, maximum((end - start + step + toward) / step, 0)};
 }
 
 } // namespace
@@ -55,15 +83,12 @@ void slice_at_run_time(NodeImport& node) {
   std::optional<Expr> axes;
   if (node.has_input(3)) axes = operand(node, 3);
   for (int64_t axis = 0; axis < x.rank(); ++axis) {
-    const double n = static_cast<double>(extent(x, axis));
-    Expr start = entry_for(node, operand(node, 1), axes, axis, 0);
-    Expr step = number(node.g, DType::I64, 1);
-    if (node.has_input(4)) step = entry_for(node, operand(node, 4), axes, axis, 1);
-    start = select(less(start, 0), start + n, start);
-    const Expr last = select(less(step, 0), like(start, n - 1), like(start, n));
-    start = minimum(maximum(start, 0), last);
     const int64_t count = to[static_cast<size_t>(axis)];
-    x = take_at(x, axis, start + count_along(node.g, DType::I64, count, 0, 1) * step);
+    const Stretch taken = stretch_of(node, axes, axis, extent(x, axis));
+    const Expr at =
+        taken.start + count_along(node.g, DType::I64, count, 0, 1) * taken.step;
+    const Expr kept = equal(taken.count, static_cast<double>(count));
+    x = take_at(node, x, axis, if_kept(kept, at));
   }
   give(node, 0, x);
 }
@@ -79,19 +104,22 @@ void pad_at_run_time(NodeImport& node, const std::string& mode) {
   }
   require(node, element_count(node.shape(1)) == 2 * count,
           "pads must have two entries per axis");
-  const Expr before = cut(reshape(operand(node, 1), {2 * count}), 0, 0, count);
+  const Expr amounts = reshape(operand(node, 1), {2 * count});
+  const Expr before = cut(amounts, 0, 0, count), after = cut(amounts, 0, count, count);
   Expr fill = number(node.g, x.dtype(), 0);
   if (node.has_input(2)) fill = reshape(operand(node, 2), {});
   std::vector<Expr> inside;
   for (int64_t axis = 0; axis < x.rank(); ++axis) {
     const int64_t n = extent(x, axis), size = to[static_cast<size_t>(axis)];
     require(node, n > 0 && size > 0, "padding of an empty axis by amounts of run time");
-    const Expr at = count_along(node.g, DType::I64, size, 0, 1) -
-                    entry_for(node, before, axes, axis, 0);
-    x = take_at(x, axis, source_position(node, mode, at, n));
-    const Expr high = like(at, static_cast<double>(n));
+    const Expr low = entry_for(node, before, axes, axis, 0);
+    const Expr high = entry_for(node, after, axes, axis, 0);
+    const Expr at = count_along(node.g, DType::I64, size, 0, 1) - low;
+    const Expr kept = equal(low + high, static_cast<double>(size - n));
+    x = take_at(node, x, axis, if_kept(kept, source_position(node, mode, at, n)));
+    const Expr end = like(at, static_cast<double>(n));
     inside.push_back(
-        along(both(less_equal(like(at, 0), at), less(at, high)), axis, x.rank()));
+        along(both(less_equal(like(at, 0), at), less(at, end)), axis, x.rank()));
   }
   if (mode == "constant")
     for (Expr mask : inside) x = select(mask, x, fill);

@@ -255,3 +255,17 @@ TEST_CASE("compress with a condition of run time takes the declared count",
   const Tensor keep = tensor<uint8_t>(DType::Bool, {4}, {0, 1, 0, 1});
   check_close(apply(op, {f32({4}, counting(4)), keep}), {1, 3});
 }
+
+TEST_CASE("a declared count that the data breaks stops the run", "[importer][rules]") {
+  Operator op{"Compress", 11, {attribute("axis", int64_t{0})}};
+  op.declared = {Shape{2}};
+  const Tensor three = tensor<uint8_t>(DType::Bool, {4}, {0, 1, 1, 1});
+  CHECK(op.run({f32({4}, counting(4)), three}).results.empty());
+  Operator slice{"Slice", 13};
+  slice.declared = {Shape{2}};
+  const Tensor x = f32({4}, counting(4));
+  check_close(
+      apply(slice, {x, i64({1}, {-1}), i64({1}, {-9}), i64({1}, {0}), i64({1}, {-2})}),
+      {3, 1});
+  CHECK(slice.run({x, i64({1}, {0}), i64({1}, {3})}).results.empty());
+}
