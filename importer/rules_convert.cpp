@@ -62,8 +62,11 @@ void import_dropout_attributes(NodeImport& node) {
 }
 
 void import_dropout(NodeImport& node) {
-  const bool training = node.has_input(2) && node.known_ints(2).at(0) != 0;
-  const double ratio = node.has_input(1) && training ? node.known_floats(1).at(0) : 0.5;
+  for (size_t i : {1, 2})
+    if (node.has_input(i))
+      require(node, element_count(node.shape(i)) == 1, "inputs 1 and 2 must be scalars");
+  const bool training = node.has_input(2) && node.known_ints(2)[0] != 0;
+  const double ratio = node.has_input(1) && training ? node.known_floats(1)[0] : 0.5;
   if (training && ratio != 0) node.unsupported("Dropout in training mode is random");
   node.output(0, node.input(0));
   if (node.wants_output(1))

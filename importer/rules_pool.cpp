@@ -82,6 +82,12 @@ double lowest(DType dtype) {
   return -static_cast<double>(uint64_t{1} << (8 * byte_size(dtype) - 1));
 }
 
+// How many elements of a window lie less than `room` behind its first.
+int64_t taps_below(int64_t room, const Windows& windows, size_t i) {
+  const int64_t dilation = windows.dilation[i];
+  return std::clamp<int64_t>((room + dilation - 1) / dilation, 0, windows.kernel[i]);
+}
+
 // The elements of each window that count, as a tensor [o1..ok] or one number.
 Expr divisors(Expr x, const Pooling& pooling, bool with_padding) {
   const Windows& windows = pooling.windows;
@@ -92,12 +98,9 @@ Expr divisors(Expr x, const Pooling& pooling, bool with_padding) {
     std::vector<float> longer;
     for (float outer : counts)
       for (int64_t o = 0; o < pooling.counts[i]; ++o) {
-        int64_t inside = 0;
-        for (int64_t k = 0; k < windows.kernel[i]; ++k) {
-          const int64_t at =
-              o * windows.stride[i] - windows.low[i] + k * windows.dilation[i];
-          inside += at >= first && at < last;
-        }
+        const int64_t start = o * windows.stride[i] - windows.low[i];
+        const int64_t inside =
+            taps_below(last - start, windows, i) - taps_below(first - start, windows, i);
         longer.push_back(outer * static_cast<float>(inside));
       }
     counts = std::move(longer);
