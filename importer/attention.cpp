@@ -19,6 +19,7 @@ Expr grouped_matmul(NodeImport& node, Expr q, Expr k) {
   require(node, groups > 0 && heads % groups == 0 && extent(k, 0) == batch,
           "heads or batches of queries and keys do not fit");
   require(node, extent(q, 3) == extent(k, 2), "head sizes do not fit");
+  require(node, q.dtype() == k.dtype(), "queries, keys and values differ in type");
   if (heads == groups) return matmul(q, k);
   Expr wide = reshape(q, {batch, groups, heads / groups, extent(q, 2), extent(q, 3)});
   Expr y = matmul(wide, unsqueeze(k, 2));

@@ -40,7 +40,7 @@ void cosine_window(NodeImport& node, double a0, double a1, double a2) {
     dtype = dtype_attribute(node, "output_datatype", dtype);
   bool known_size = ints_if_known(node, 0).has_value();
   int64_t size = known_size ? known_int(node, 0) : declared_instead(node, 0, 0, 1)[0];
-  if (size < 0) node.invalid("size is negative");
+  if (size < 0 || size > 1 << 24) node.invalid("size is out of range");
   double period = node.get_int("periodic") ? double(size) : double(size - 1);
   std::vector<float> window;
   for (int64_t n = 0; n < size; ++n) {
@@ -87,6 +87,9 @@ void import_constant_of_shape(NodeImport& node) {
 
 // start + i * delta while that is before limit. The count needs known arguments.
 void import_range(NodeImport& node) {
+  for (size_t i = 0; i < 3; ++i)
+    if (element_count(node.shape(i)) != 1)
+      node.invalid("start, limit and delta must be one number each");
   Expr start = reshape(operand(node, 0), {}), delta = reshape(operand(node, 2), {});
   int64_t count = 0;
   bool all_known = true;

@@ -78,6 +78,9 @@ Expr pad_with(Expr x, const Shape& low, const Shape& high, Expr fill) {
   return select(mask, wide, reshape(fill, {}));
 }
 
+// More padding than this on one side is an attack, not a model.
+constexpr int64_t kMaxPadding = 1 << 24;
+
 struct PadSpec {
   std::vector<int64_t> axes, amounts; // amounts: before each axis, then after each
   std::string mode;
@@ -89,6 +92,9 @@ void pad_by(NodeImport& node, PadSpec spec) {
   size_t count = spec.axes.size();
   if (spec.amounts.size() != 2 * count)
     node.invalid("pads must have two entries per axis");
+  for (int64_t amount : spec.amounts)
+    if (amount < -kMaxPadding || amount > kMaxPadding)
+      node.invalid("pads are out of range");
   Shape low(x.shape().size(), 0), high = low;
   for (size_t i = 0; i < count; ++i) {
     auto axis = static_cast<size_t>(node.axis(spec.axes[i], x.rank()));
@@ -127,7 +133,8 @@ void split_by(NodeImport& node, std::vector<int64_t> parts, int64_t count, int64
   axis = node.axis(axis, node.rank(0));
   int64_t extent = node.shape(0)[static_cast<size_t>(axis)];
   if (parts.empty()) {
-    if (count <= 0) node.invalid("the number of outputs must be positive");
+    if (count != static_cast<int64_t>(node.output_count()))
+      node.invalid("num_outputs differs from the number of outputs");
     int64_t size = (extent + count - 1) / count;
     for (int64_t i = 0, left = extent; i < count; ++i) {
       parts.push_back(std::min(size, left));
@@ -268,6 +275,8 @@ void import_trilu(NodeImport& node) {
   Expr x = operand(node, 0);
   int64_t rank = x.rank();
   if (rank < 2) node.invalid("the input needs two axes");
+  if (node.has_input(1) && element_count(node.shape(1)) != 1)
+    node.invalid("k must be one number");
   Expr row = count_along(node.g, DType::I64, extent(x, rank - 2), 0, 2);
   Expr column = count_along(node.g, DType::I64, extent(x, rank - 1), 1, 2);
   Expr diagonal =

@@ -154,9 +154,10 @@ void import_transpose(NodeImport& node) {
   for (int64_t& axis : perm) axis = node.axis(axis, node.rank(0));
   std::vector<int64_t> sorted = perm;
   std::sort(sorted.begin(), sorted.end());
+  bool valid = sorted.size() == rank;
   for (size_t i = 0; i < sorted.size(); ++i)
-    if (sorted.size() != rank || sorted[i] != static_cast<int64_t>(i))
-      node.invalid("perm is not a permutation of the input's axes");
+    valid = valid && sorted[i] == static_cast<int64_t>(i);
+  if (!valid) node.invalid("perm is not a permutation of the input's axes");
   node.output(0, permute(node.g, node.input(0), perm));
 }
 
@@ -226,7 +227,7 @@ void import_depth_to_space(NodeImport& node) {
   if (x.rank() != 4) node.invalid("the input must have rank 4");
   int64_t block = node.get_int("blocksize");
   int64_t n = extent(x, 0), c = extent(x, 1), h = extent(x, 2), w = extent(x, 3);
-  if (block <= 0 || c % (block * block) != 0)
+  if (block <= 0 || block > c || c % (block * block) != 0)
     node.invalid("channels must be a multiple of blocksize squared");
   std::string mode = node.opset >= 11 ? node.get_string("mode") : "DCR";
   int64_t rest = c / (block * block);
@@ -244,7 +245,7 @@ void import_space_to_depth(NodeImport& node) {
   if (x.rank() != 4) node.invalid("the input must have rank 4");
   int64_t block = node.get_int("blocksize");
   int64_t n = extent(x, 0), c = extent(x, 1), h = extent(x, 2), w = extent(x, 3);
-  if (block <= 0 || h % block != 0 || w % block != 0)
+  if (block <= 0 || block > 65536 || h % block != 0 || w % block != 0)
     node.invalid("height and width must be multiples of blocksize");
   std::string mode = node.opset >= 28 ? node.get_string("mode") : "DCR";
   x = reshape(x, {n, c, h / block, block, w / block, block});
