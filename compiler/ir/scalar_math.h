@@ -86,12 +86,11 @@ inline constexpr Element<T> kLn2Lo = kIsFloat<T> ? 0x1.7f7d1cp-20 : 0x1.473de6af
 
 // e^x = 2^n (1 + q) with |q| < 0.42. For |x| below about 800 (float) or 1e5 (double).
 template <Floating T> struct ExpParts {
-  T q;
-  IntOf<T> n;
+  T q, n;
+  IntOf<T> biased; // n + 2 * bias in its low bits, zeros in the next
 };
 template <Floating T> SVOD_INLINE ExpParts<T> exp_parts(T x, T tail = T(0)) {
-  using I = IntOf<T>;
-  const T shifter = T(kShifter<T>);
+  const T shifter = T(kShifter<T> + 2 * kBias<T>);
   T shifted = ma_(x, T(kLog2E<T>), shifter);
   T n = shifted - shifter;
   T r = ma_(-n, T(kLn2Lo<T>), ma_(-n, T(kLn2Hi<T>), x)) + tail;
@@ -104,65 +103,75 @@ template <Floating T> SVOD_INLINE ExpParts<T> exp_parts(T x, T tail = T(0)) {
                      0x1.111111110ec1cp-7, 0x1.6c16c16c30862p-10, 0x1.a01a01b398516p-13,
                      0x1.a01a0135bf448p-16, 0x1.71ddefddb9088p-19, 0x1.27e5b565d6c89p-22,
                      0x1.af6c5fae3229bp-26, 0x1.1e3c3bc28f019p-29});
-  return {ma_(r * r, p, r), I(bits_<I>(shifted) - bits_<I>(shifter))};
+  return {ma_(r * r, p, r), n, bits_<IntOf<T>>(shifted)};
 }
 // 2^n, for exponents of normal numbers.
 template <Floating T> SVOD_INLINE T power_of_two(IntOf<T> n) {
   using I = IntOf<T>;
   return bits_<T>(I((n + I(kBias<T>)) << Element<I>(kMantissa<T>)));
 }
-// x 2^n for x in [0.5, 2), down to zero through the subnormals. The result must not
-// overflow.
-template <Floating T> SVOD_INLINE T scale_(T x, IntOf<T> n) {
+// (1 + q) 2^n times `factor`, a power of two near 1. n is halved and multiplied in two
+// steps, so that results beyond either end become subnormal, 0 and infinity by
+// themselves.
+template <Floating T>
+SVOD_INLINE T exp_of_parts(ExpParts<T> e, Element<T> factor = Element<T>(1)) {
   using I = IntOf<T>;
-  constexpr int kLift = kIsFloat<T> ? 64 : 128;
-  auto low = n < I(3 - kBias<T>);
-  n = n + choose(low, I(kLift), I(0));
-  T lifted = bits_<T>(I(bits_<I>(x) + (n << Element<I>(kMantissa<T>))));
-  return lifted * choose(low, power_of_two<T>(I(-kLift)), T(1));
+  using W = Element<I>;
+#ifdef __AVX512F__
+  // One instruction with the same result.
+  using Native = float __attribute__((vector_size(64)));
+  if constexpr (kIsFloat<T> && Traits<T>::kLanes == 16)
+    return bits_<T>(__builtin_ia32_scalefps512_mask(
+        bits_<Native>(T((T(1) + e.q) * factor)), bits_<Native>(e.n), Native{}, u16(-1),
+        4 /* as the mode says */));
+#endif
+  I half = e.biased >> W(1), rest = e.biased - half;
+  T low = bits_<T>(I(half << W(kMantissa<T>)));
+  T high = bits_<T>(I(rest << W(kMantissa<T>)));
+  return (T(1) + e.q) * low * (high * T(factor));
 }
 
-// Where e^x rounds to 0, and the largest x where it is finite.
+// Where e^x has long rounded to 0, and where it is infinite.
 template <Floating T> inline constexpr Element<T> kExpLow = kIsFloat<T> ? -104.0 : -746.0;
-template <Floating T>
-inline constexpr Element<T> kExpHigh = kIsFloat<T> ? 0x1.62e42ep+6 : 0x1.62e42fefa39efp+9;
+template <Floating T> inline constexpr Element<T> kExpHigh = kIsFloat<T> ? 90.0 : 711.0;
+
+// x, or the bound it passes; NaN stays.
+template <Floating T> SVOD_INLINE T at_most(T x, Element<T> bound) {
+  return choose(x > T(bound), T(bound), x);
+}
+template <Floating T> SVOD_INLINE T at_least(T x, Element<T> bound) {
+  return choose(x < T(bound), T(bound), x);
+}
 
 template <Floating T> SVOD_INLINE T exp_(T x) {
-  ExpParts<T> e = exp_parts<T>(choose(x > T(kExpLow<T>), x, T(kExpLow<T>)));
-  T y = scale_<T>(T(1) + e.q, e.n);
-  return choose(x <= T(kExpHigh<T>), y, T(x * T(kInf<T>)));
+  return exp_of_parts(exp_parts<T>(at_most(at_least(x, kExpLow<T>), kExpHigh<T>)));
 }
 
 // From e^-|x|, so that neither tail loses digits.
 template <Floating T> SVOD_INLINE T sigmoid_(T x) {
-  T low = -abs_(x);
-  ExpParts<T> parts = exp_parts<T>(choose(low > T(kExpLow<T>), low, T(kExpLow<T>)));
-  T e = scale_<T>(T(1) + parts.q, parts.n);
+  T e = exp_of_parts(exp_parts<T>(at_least(T(-abs_(x)), kExpLow<T>)));
   T s = T(1) / (T(1) + e);
-  return choose(x == x, choose(x < T(0), T(e * s), s), x);
+  return choose(x < T(0), T(e * s), s);
 }
 
 // e^x - 1 from the parts of e^x; loses nothing near 0, as q is kept apart.
 template <Floating T> SVOD_INLINE T expm1_parts(ExpParts<T> e) {
-  T scale = power_of_two<T>(e.n);
+  using I = IntOf<T>;
+  T scale = bits_<T>(I((e.biased - I(kBias<T>)) << Element<I>(kMantissa<T>)));
   return ma_(e.q, scale, scale - T(1));
 }
 
-// With m = e^2|x| - 1: m / (m + 2). 1 from `cap` on.
+// With m = e^2|x| - 1: m / (m + 2). 1 from the bound on.
 template <Floating T> SVOD_INLINE T tanh_(T x) {
-  const T cap = T(Element<T>(kIsFloat<T> ? 9.25 : 19.5));
-  T size = abs_(x);
-  size = choose(size < cap, size, cap);
+  T size = at_most(abs_(x), Element<T>(kIsFloat<T> ? 9.25 : 19.5));
   T m = expm1_parts<T>(exp_parts<T>(size + size));
-  return choose(x == x, copysign_(T(m / (m + T(2))), x), x);
+  return copysign_(T(m / (m + T(2))), x);
 }
 
 // erf x = 1 - e^(-x q(x)) with q(x) = -ln(1 - erf x) / x, which is smooth: one polynomial
-// serves the whole range, and no division is needed. 1 from `cap` on.
+// serves the whole range, and no division is needed. 1 from the bound on.
 template <Floating T> SVOD_INLINE T erf_(T x) {
-  const T cap = T(Element<T>(kIsFloat<T> ? 4.0 : 6.0));
-  T size = abs_(x);
-  size = choose(size < cap, size, cap);
+  T size = at_most(abs_(x), Element<T>(kIsFloat<T> ? 4.0 : 6.0));
   T q;
   if constexpr (kIsFloat<T>)
     q = poly_<T>(size, {0x1.20dd76p+0f, 0x1.45f2fap-1f, 0x1.a4fa5ep-4f, -0x1.39cdc8p-6f,
@@ -179,8 +188,7 @@ template <Floating T> SVOD_INLINE T erf_(T x) {
                   0x1.0ac255f6bffb5p-27,  -0x1.ada7f63b12781p-30, 0x1.0edb4091f872ap-32,
                   -0x1.06b9bda064497p-35, 0x1.7b17b4e689d7ep-39,  -0x1.7f516f5e686bfp-43,
                   0x1.e4a7b235b7c69p-48,  -0x1.203005d389301p-53});
-  T y = -expm1_parts<T>(exp_parts<T>(-(size * q)));
-  return choose(x == x, copysign_(y, x), x);
+  return copysign_(T(-expm1_parts<T>(exp_parts<T>(-(size * q)))), x);
 }
 
 // x = 2^e (1 + f) with 1 + f in [sqrt 1/2, sqrt 2), for finite x > 0.
@@ -245,10 +253,7 @@ template <Floating T> SVOD_INLINE T log1p_(T x) {
 
 // Half of e^x for x >= 0; finite longer than e^x.
 template <Floating T> SVOD_INLINE T half_exp(T x) {
-  const T high = T(Element<T>(kIsFloat<T> ? 0x1.65a9f8p+6 : 0x1.633ce8fb9f87dp+9));
-  ExpParts<T> parts = exp_parts<T>(choose(x < high, x, high));
-  T y = scale_<T>(T(1) + parts.q, parts.n - IntOf<T>(1));
-  return choose(x <= high, y, T(x * T(kInf<T>)));
+  return exp_of_parts(exp_parts<T>(at_most(x, kExpHigh<T>)), Element<T>(0.5));
 }
 template <Floating T> SVOD_INLINE T cosh_(T x) {
   T half = half_exp(abs_(x));

@@ -70,20 +70,13 @@ template <Floating T> SVOD_INLINE Two<T> log_two(T x) {
 
 // x^y for finite x > 0.
 template <Floating T> SVOD_INLINE T pow_positive(T x, T y) {
-  using I = IntOf<T>;
   // A larger exponent changes no result (x = 1 gives 1), but the product could overflow.
   const T most = T(Element<T>(kIsFloat<T> ? 0x1p40 : 0x1p80));
   y = choose(y < most, choose(y > -most, y, T(-most)), most);
   Two<T> l = log_two(x), p = exact_product(y, l.hi);
   T tail = ma_(y, l.lo, p.lo);
-  const T least = T(kExpLow<T>), greatest = T(kExpHigh<T> + 1);
-  auto low = p.hi < least;
-  auto high = p.hi > greatest;
-  T head = choose(low, least, choose(high, greatest, p.hi));
-  ExpParts<T> parts = exp_parts<T>(head, choose(low | high, T(0), tail));
-  // In two steps, so that results beyond either end become 0 and infinity by themselves.
-  I half = parts.n >> Element<I>(1);
-  return (T(1) + parts.q) * power_of_two<T>(half) * power_of_two<T>(parts.n - half);
+  T head = at_most(at_least(p.hi, kExpLow<T>), kExpHigh<T>);
+  return exp_of_parts(exp_parts<T>(head, choose(head == p.hi, tail, T(0))));
 }
 template <Floating T> SVOD_INLINE T pow_(T x, T y) {
   T size = abs_(x), half = y * T(Element<T>(0.5));
