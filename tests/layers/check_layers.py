@@ -22,7 +22,8 @@ SEES = {
     "compiler/rewrite": [SUPPORT, IR],
     "compiler/fuse": [SUPPORT, IR, "compiler/rewrite"],
     "compiler/schedule": [SUPPORT, IR, "compiler/fuse"],
-    "compiler/codegen": [SUPPORT, IR, "compiler/schedule"],
+    # A schedule holds kernels as fuse made them; what an emitter asks of one is in choose.h.
+    "compiler/codegen": [SUPPORT, IR, "compiler/schedule", "compiler/fuse/choose.h"],
     "compiler/toolchain": [SUPPORT, "compiler/codegen"],
     "compiler": COMPILER,
     "packager": COMPILER + ["importer", "runtime_stub/format.h", "runtime_stub/checksum.h"],
