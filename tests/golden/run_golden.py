@@ -15,7 +15,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
-from onnx_writer import INT64, model, node, random_tensor, tensor, value
+from onnx_writer import INT64, data, model, node, number, random_tensor, tensor, value
 from packing import PACKER, work_folder
 
 STAGES = ["graph", "fused", "schedule", "cpp"]
@@ -93,7 +93,8 @@ MODELS = {
 ERRORS = {
     "unsupported_operators": lambda: model(  # all of them at once
         [node("Frobnicate", ["x"], ["a"], "head/frob"), node("Relu", ["a"], ["b"]),
-         node("Twist", ["b"], ["y"], "tail/twist", domain="com.example")], X4, Y4),
+         node("Twist", ["b"], ["y"], "tail/twist", domain="com.example")], X4, Y4) +
+        data(8, data(1, "com.example") + number(2, 1)),
     "unknown_dimensions": lambda: model(
         [node("Relu", ["x"], ["y"])], [value("x", ["batch", 3, "height", "width"])], any_output(4)),
     "unknown_attribute": lambda: model([node("Relu", ["x"], ["y"], "r", frobnicate=1)], X4, Y4),
@@ -112,6 +113,19 @@ ERRORS = {
 }
 
 
+def bodies(text):
+    """The kernels without the scalar functions that stand before each: `// k0_v3`, then the loops."""
+    out, keep = [], False
+    for line in text.splitlines(keepends=True):
+        if line.startswith("// k") and line.strip().removeprefix("// ").replace("_", "").isalnum():
+            keep = False
+            out.append(line)
+        keep = keep or " body(" in line
+        if keep:
+            out.append(line)
+    return "".join(out)
+
+
 def stage_texts(folder, name):
     """Golden file -> text of one model."""
     path = folder / f"{name}.onnx"
@@ -123,6 +137,7 @@ def stage_texts(folder, name):
         text = done.stderr.decode(errors="replace")
         if done.returncode == 0:
             text = (folder / f"{name}.{stage}").read_text()
+            text = bodies(text) if stage == "cpp" else text
         out[f"stages/{name}.{stage}.txt"] = f"exit {done.returncode}\n{text}"
     return out
 
