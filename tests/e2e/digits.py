@@ -43,7 +43,7 @@ def main():
     check(True, "--verify accepts the true outputs and notices a changed one")
 
     run(program, "--input", f"image=@{folder / 'absent.npy'}", expect=4)
-    run(program, "--input", f"image=@{SOURCE / 'README.md'}", expect=1)
+    run(program, "--input", f"image=@{SOURCE / 'LICENSE'}", expect=1)
     run(program, "--input", f"nosuch=@{sample('digit_1.npy')}", expect=2)
     run(program, "--nosuch", expect=2)
     check(True, "exit codes of the packed program")

@@ -46,7 +46,7 @@ void reset(void) {
   for (uint32_t *to = &data_start, *from = &data_load; to < &data_end;) *to++ = *from++;
   for (uint32_t* to = &bss_start; to < &bss_end;) *to++ = 0;
   for (int k = 0; k < SAMPLE_COUNT; ++k) {
-    for (int i = 0; i < DIGITS_INPUT_0_COUNT; ++i) image[i] = samples[k][i];
+    for (unsigned i = 0; i < DIGITS_INPUT_0_COUNT; ++i) image[i] = samples[k][i];
     const void* const inputs[] = {image};
     void* const outputs[] = {scores};
     int status = digits_run(arena, inputs, outputs);
@@ -54,7 +54,7 @@ void reset(void) {
       print(digits_status_text(status));
       leave(1);
     }
-    for (int i = 0; i < DIGITS_OUTPUT_0_COUNT; ++i) print_bits(scores[i]);
+    for (unsigned i = 0; i < DIGITS_OUTPUT_0_COUNT; ++i) print_bits(scores[i]);
     print("\n");
   }
   leave(0);
