@@ -51,3 +51,32 @@ SVOD_MEMORY(memcmp) int memcmp(const void* a, const void* b, size_t bytes) {
   }
   return 0;
 }
+
+#if defined(__arm__)
+// The names of the same functions in the ABI of 32-bit ARM; 4 and 8 promise an alignment.
+// __aeabi_memset has its arguments in another order.
+#define SVOD_ALIAS(name, target)                                                         \
+  extern "C" void* name(void*, const void*, size_t) __attribute__((alias(target)))
+
+SVOD_ALIAS(__aeabi_memcpy, "memcpy");
+SVOD_ALIAS(__aeabi_memcpy4, "memcpy");
+SVOD_ALIAS(__aeabi_memcpy8, "memcpy");
+SVOD_ALIAS(__aeabi_memmove, "memmove");
+SVOD_ALIAS(__aeabi_memmove4, "memmove");
+SVOD_ALIAS(__aeabi_memmove8, "memmove");
+
+SVOD_MEMORY(memset) void __aeabi_memset(void* to, size_t bytes, int value) {
+  uint8_t* out = static_cast<uint8_t*>(to);
+  for (size_t i = 0; i < bytes; i++) out[i] = static_cast<uint8_t>(value);
+}
+
+SVOD_MEMORY(memset) void __aeabi_memclr(void* to, size_t bytes) {
+  uint8_t* out = static_cast<uint8_t*>(to);
+  for (size_t i = 0; i < bytes; i++) out[i] = 0;
+}
+
+SVOD_ALIAS(__aeabi_memset4, "__aeabi_memset");
+SVOD_ALIAS(__aeabi_memset8, "__aeabi_memset");
+SVOD_ALIAS(__aeabi_memclr4, "__aeabi_memclr");
+SVOD_ALIAS(__aeabi_memclr8, "__aeabi_memclr");
+#endif
