@@ -71,6 +71,20 @@ Expr join(const std::vector<Expr>& parts, int64_t axis) {
   return with(parts[0], concat(*parts[0].g, std::move(ids), axis));
 }
 
+int64_t known_int(const NodeImport& node, size_t i) {
+  const std::vector<int64_t> values = node.known_ints(i);
+  if (values.size() != 1)
+    node.invalid("input " + std::to_string(i) + " must be one number");
+  return values[0];
+}
+
+double known_float(const NodeImport& node, size_t i) {
+  const std::vector<double> values = node.known_floats(i);
+  if (values.size() != 1)
+    node.invalid("input " + std::to_string(i) + " must be one number");
+  return values[0];
+}
+
 std::optional<std::vector<int64_t>> ints_if_known(const NodeImport& node, size_t i) {
   const NodeId id = node.input(i);
   if (element_count(node.g[id].shape) > 0 && !known_ints(node.g, id)) return std::nullopt;

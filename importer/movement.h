@@ -67,6 +67,9 @@ inline Expr clamp(Expr x, double low, double high) {
   return minimum(maximum(x, low), high);
 }
 
+// The one number of input i, known when packing.
+int64_t known_int(const NodeImport& node, size_t i);
+double known_float(const NodeImport& node, size_t i);
 // The values of input i, or none when they depend on the model's inputs.
 std::optional<std::vector<int64_t>> ints_if_known(const NodeImport& node, size_t i);
 // The shape the model declares for output `out`, for a rule whose input i is not known:

@@ -19,20 +19,6 @@ DType dtype_attribute(NodeImport& node, std::string_view name, DType otherwise) 
   return *dtype;
 }
 
-int64_t known_int(NodeImport& node, size_t i) {
-  std::vector<int64_t> values = node.known_ints(i);
-  if (values.size() != 1)
-    node.invalid("input " + std::to_string(i) + " must be one number");
-  return values[0];
-}
-
-double known_float(NodeImport& node, size_t i) {
-  std::vector<double> values = node.known_floats(i);
-  if (values.size() != 1)
-    node.invalid("input " + std::to_string(i) + " must be one number");
-  return values[0];
-}
-
 // a0 - a1 cos(2 pi n / N) + a2 cos(4 pi n / N), the family of cosine windows.
 void cosine_window(NodeImport& node, double a0, double a1, double a2) {
   DType dtype = DType::F32;

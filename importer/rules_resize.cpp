@@ -118,10 +118,11 @@ Expr interpolate(NodeImport& node, const ResizeOptions& options, const AxisResiz
   double last = static_cast<double>(extent(x, resize.axis)) - 1;
   Expr right = apply(Op::Ceil, at);
   std::vector<Expr> weights = tap_weights(node, options, at - right + 1.0, resize.scale);
-  auto taps = static_cast<int64_t>(weights.size());
+  const auto taps = static_cast<int64_t>(weights.size());
+  const int64_t first = -(taps / 2);
   std::vector<Expr> positions;
   for (int64_t t = 0; t < taps; ++t)
-    positions.push_back(right + static_cast<double>(t - taps / 2));
+    positions.push_back(right + static_cast<double>(first + t));
   if (options.exclude_outside)
     for (size_t t = 0; t < weights.size(); ++t) {
       Expr p = positions[t];
@@ -238,7 +239,7 @@ std::vector<AxisResize> by_sizes(NodeImport& node, Expr sizes,
     else if (policy == "stretch")
       extent = (*known_sizes)[i];
     else
-      extent = static_cast<int64_t>(*known_scalar(scale) * have[i] + 0.5);
+      extent = static_cast<int64_t>(std::floor(*known_scalar(scale) * have[i] + 0.5));
     resizes.push_back({axes[i], extent, scale, {}, {}});
   }
   return resizes;

@@ -32,10 +32,10 @@ struct Tap {
 
 // Keys' cubic convolution with a = -0.75 at the distance of each of the four neighbours.
 std::vector<Tap> cubic_taps(Expr x) {
-  constexpr double a = -0.75;
+  constexpr double kA = -0.75;
   Expr left = apply(Op::Floor, x), f = x - left, g = 1 - f;
-  auto far = [](Expr d) { return ((d * a - 5 * a) * d + 8 * a) * d - 4 * a; };
-  auto near = [](Expr d) { return (d * (a + 2) - (a + 3)) * d * d + 1; };
+  auto far = [](Expr d) { return ((d * kA - 5 * kA) * d + 8 * kA) * d - 4 * kA; };
+  auto near = [](Expr d) { return (d * (kA + 2) - (kA + 3)) * d * d + 1; };
   return {{left - 1, far(f + 1)},
           {left, near(f)},
           {left + 1, near(g)},

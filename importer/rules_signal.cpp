@@ -64,18 +64,11 @@ Expr transform(NodeImport& node, Expr x, const Transform& t) {
   return reshape(y, outer);
 }
 
-int64_t one_known_int(NodeImport& node, size_t i) {
-  std::vector<int64_t> values = node.known_ints(i);
-  if (values.size() != 1)
-    node.invalid("input " + std::to_string(i) + " must be one number");
-  return values[0];
-}
-
 // dft_length where it is known, or as the declared shape of a whole transform shows it.
 int64_t dft_length(NodeImport& node, int64_t axis, bool onesided, bool inverse) {
   int64_t have = node.shape(0)[static_cast<size_t>(axis)];
   if (!node.has_input(1)) return onesided && inverse ? 2 * (have - 1) : have;
-  if (ints_if_known(node, 1) || (onesided && !inverse)) return one_known_int(node, 1);
+  if (ints_if_known(node, 1) || (onesided && !inverse)) return known_int(node, 1);
   return declared_instead(node, 1, 0, node.rank(0))[static_cast<size_t>(axis)];
 }
 
@@ -87,7 +80,7 @@ void import_dft(NodeImport& node) {
   require(node, rank >= 2 && is_float(x.dtype()),
           "the input needs a signal and a parts axis");
   int64_t given = node.opset < 20 ? node.get_int("axis") : -2;
-  if (node.opset >= 20 && node.has_input(2)) given = one_known_int(node, 2);
+  if (node.opset >= 20 && node.has_input(2)) given = known_int(node, 2);
   int64_t axis = node.axis(given, rank);
   require(node, axis != rank - 1,
           "axis must not be the axis of real and imaginary parts");
@@ -114,10 +107,10 @@ void import_stft(NodeImport& node) {
   Expr x = wide(node, 0);
   if (x.rank() == 2) x = unsqueeze(x, 2);
   require(node, x.rank() == 3 && is_float(x.dtype()), "the signal must have 2 or 3 axes");
-  int64_t step = one_known_int(node, 1);
+  int64_t step = known_int(node, 1);
   bool has_window = node.has_input(2);
   int64_t length = has_window ? element_count(node.shape(2)) : extent(x, 1);
-  if (node.has_input(3)) length = one_known_int(node, 3);
+  if (node.has_input(3)) length = known_int(node, 3);
   require(node, step > 0 && length > 0 && length <= extent(x, 1),
           "frame_step or frame_length does not fit the signal");
   Transform t{length, length, node.get_int("onesided") ? length / 2 + 1 : length};
