@@ -298,3 +298,22 @@ TEST_CASE("provenance follows the open source", "[ir]") {
   CHECK(g.sources(x).empty());
   CHECK(g.source_names() == std::vector<std::string>{"conv", "relu"});
 }
+
+TEST_CASE("shrinking keeps what fails and little else", "[ir]") {
+  auto has_erf = [](const RandomGraph& random) {
+    for (NodeId id : random.graph.live_nodes())
+      if (random.graph[id].op == Op::Erf) return true;
+    return false;
+  };
+  int found = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    RandomGraph random = random_graph(seed);
+    if (!has_erf(random)) continue;
+    ++found;
+    RandomGraph small = shrink(random, has_erf);
+    CHECK(has_erf(small));
+    CHECK(small.graph.live_nodes().size() == 2); // an input, and the function
+    CHECK(joined(verify(small.graph)) == "");
+  }
+  CHECK(found > 0);
+}
