@@ -63,12 +63,14 @@ template <class Cell, class E, class B> void run_cell(void* to, const void* from
   CAST(u8, from)                                                                         \
   CAST(i16, from)                                                                        \
   CAST(u16, from)                                                                        \
-  CAST(i32, from) CAST(u32, from) CAST(i64, from) CAST(u64, from) CAST(float, from)      \
-      CAST(double, from)
+  CAST(i32, from)                                                                        \
+  CAST(u32, from) CAST(i64, from) CAST(u64, from) CAST(float, from) CAST(double, from)
 CASTS(i8)
 CASTS(u32)
 CASTS(i64)
-CASTS(u64) CASTS(float) CASTS(double)
+CASTS(u64)
+CASTS(float)
+CASTS(double)
 
     extern "C" void halves(Wide<float>* f, Wide<u16>* h) {
   f[0] = f16_to_float(h[0]);
