@@ -10,32 +10,36 @@ namespace svod {
 extern const char kText_scalar_functions[];
 extern const char kText_scalar_convert[];
 extern const char kText_scalar_math[];
+extern const char kText_scalar_angle[];
+extern const char kText_scalar_power[];
 extern const char kText_kernel_prelude[];
 
-// Functions of scalar_functions.h; a cell that calls another one needs scalar_math.h.
-static bool is_core_function(std::string_view name) {
-  static constexpr std::string_view core[] = {
-      "abs_", "sign_", "floor_", "ceil_", "round_", "trunc_", "div_",
-      "mod_", "fmod_", "min_",   "max_",  "shl_",   "shr_"};
-  return std::find(std::begin(core), std::end(core), name) != std::end(core);
-}
-
-static bool needs_math(Op op) {
-  std::string_view cell = info(op).cell;
+// Whether the cell calls a function that this text defines.
+static bool defines_call(std::string_view text, std::string_view cell) {
   size_t call = cell.find("_(");
   if (call == std::string_view::npos) return false;
   size_t start = call;
   auto is_name = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
   while (start > 0 && is_name(cell[start - 1])) --start;
-  return !is_core_function(cell.substr(start, call + 1 - start));
+  std::string name(cell.substr(start, call + 2 - start));
+  return text.find(" T " + name) != std::string_view::npos;
 }
 
+// The parts of the scalar functions that the kernel's maps call. Angles and powers need
+// the rest of the mathematics before them.
 static std::string prelude_for(const Kernel& k, int lanes) {
-  bool math = false;
-  for (const Expr& e : k.exprs) math |= e.kind == Expr::Kind::Map && needs_math(e.op);
+  bool math = false, angle = false, power = false;
+  for (const Expr& e : k.exprs) {
+    if (e.kind != Expr::Kind::Map) continue;
+    math |= defines_call(kText_scalar_math, info(e.op).cell);
+    angle |= defines_call(kText_scalar_angle, info(e.op).cell);
+    power |= defines_call(kText_scalar_power, info(e.op).cell);
+  }
   std::string out = kText_scalar_functions;
   out += kText_scalar_convert;
-  if (math) out += kText_scalar_math;
+  if (math || angle || power) out += kText_scalar_math;
+  if (angle) out += kText_scalar_angle;
+  if (power) out += kText_scalar_power;
   out += "enum { kLanes = " + std::to_string(lanes) + " };\n";
   out += kText_kernel_prelude;
   out += "namespace kernel {\n";
