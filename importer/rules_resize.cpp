@@ -89,6 +89,8 @@ std::vector<Expr> tap_weights(NodeImport& node, const ResizeOptions& options,
   if (options.antialias) {
     std::optional<double> known_scale = known_scalar(scale);
     if (!known_scale) node.unsupported("antialias with scales only known at run time");
+    if (!(*known_scale >= 1.0 / 1024))
+      node.unsupported("antialias below a scale of 1/1024");
     shrink = std::min(1.0, *known_scale);
   }
   auto first = static_cast<int64_t>(std::floor(-reach / shrink)) + 1;

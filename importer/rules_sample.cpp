@@ -155,6 +155,7 @@ void import_grid_sample(NodeImport& node) {
           spatial >= 1 && grid.rank() == x.rank() && extent(grid, 0) == extent(x, 0) &&
               extent(grid, grid.rank() - 1) == spatial,
           "the grid does not fit the input");
+  require(node, extent(x, 0) > 0 && extent(x, 1) > 0, "the input is empty");
   if (!is_float(x.dtype())) node.unsupported("images of integers");
   bool corners = node.get_int("align_corners") != 0;
   std::string mode = node.get_string("mode");
@@ -242,6 +243,7 @@ void import_affine_grid(NodeImport& node) {
     Shape declared = declared_instead(node, 1, 0, spatial + 2);
     to.assign(declared.begin() + 1, declared.end() - 1);
   }
+  for (int64_t n : to) require(node, n >= 0 && n <= 1 << 24, "size is out of range");
   bool corners = node.get_int("align_corners") != 0;
   std::vector<Expr> columns;
   Shape whole = to;
