@@ -17,6 +17,7 @@ public:
   void verbose(const std::string& message) const; // with -v only
   // A line that the next one overwrites, on a terminal only.
   void progress(const std::string& message) const;
+  bool quiet() const { return quiet_; }
 
 private:
   std::string painted(const std::string& text) const;

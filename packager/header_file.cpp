@@ -46,7 +46,7 @@ private:
     out_ << "#define " << macro_ << "_" << name << " " << value << "\n";
   }
   void define(const std::string& name, uint64_t value) {
-    define(name, std::to_string(value) + "u");
+    define(name, std::to_string(value)); // of type int where it fits, as loops expect
   }
   void write_tensors(const std::string& kind, const std::vector<ImageTensor>& tensors);
   void write_tensor(const std::string& prefix, const ImageTensor& tensor);

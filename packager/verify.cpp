@@ -24,14 +24,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Exit code of the program, or -1. What it prints goes to our stderr.
-int run(const std::vector<std::string>& words) {
+// Exit code of the program, or -1. What it prints goes to our stderr, or nowhere.
+int run(const std::vector<std::string>& words, bool quiet) {
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+  if (quiet) {
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  } else {
+    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+  }
   pid_t child = 0;
   int failed = posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
@@ -66,8 +70,10 @@ private:
 
 Exit run_verify(const std::string& program, const std::string& folder,
                 const Console& console) {
-  int code = run({program, "--verify", folder});
+  std::vector<std::string> words{program, "--verify", folder};
+  int code = run(words, console.quiet());
   if (code == 0) return Exit::Done;
+  if (console.quiet()) run(words, false); // what is wrong is said all the same
   if (code == static_cast<int>(Exit::VerifyMismatch)) {
     console.error("the packed program does not give the answers of " + folder);
     return Exit::VerifyMismatch;

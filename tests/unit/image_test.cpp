@@ -132,7 +132,7 @@ TEST_CASE("a header's names cannot leave their literal", "[header]") {
           R"(#define NET_INPUT_0_NAME "x\042\012\052/\040\077\077/\040\134\040\377")") !=
       std::string::npos);
   CHECK(text.find("#define NET_INPUT_0_DIMS {2, 3}") != std::string::npos);
-  CHECK(text.find("#define NET_INPUT_0_COUNT 6u") != std::string::npos);
+  CHECK(text.find("#define NET_INPUT_0_COUNT 6\n") != std::string::npos);
   CHECK(text.find("int net_run(void* arena, const void* const inputs[], void* const "
                   "outputs[]);") != std::string::npos);
   for (char ch : text) REQUIRE((ch == '\n' || (ch >= 0x20 && ch < 0x7f)));
