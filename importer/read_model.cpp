@@ -4,6 +4,7 @@
 
 #include "importer/mapped_file.h"
 #include "importer/model_reader.h"
+#include "importer/sort_nodes.h"
 
 #include <cerrno>
 #include <fcntl.h>
@@ -23,6 +24,9 @@ std::optional<Model> read(std::string_view bytes, std::string folder,
     // Before IR version 3 a model that imports no opset means the first.
     if (model.opsets.empty() && model.ir_version < 3) model.opsets[""] = 1;
     model.digest = sha256(bytes);
+    if (sort_nodes(model.graph))
+      diags.warning("nodes stand before others whose results they use; they were put in "
+                    "order, and numbers of nodes below are of that order");
     check_model(model, limits, diags);
     if (diags.failed()) return std::nullopt;
     return model;

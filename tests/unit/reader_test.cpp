@@ -193,8 +193,25 @@ TEST_CASE("messages that show two faces are refused", "[reader]") {
   CHECK(errors(with_attribute(data(1, "axis") + number(3, 1))).empty());
 }
 
+TEST_CASE("nodes out of order are put in order, with a warning", "[reader]") {
+  Diags diags;
+  const std::string bytes = model(
+      {{node("Relu", {"t"}, {"y"}), node("Neg", {"s"}, {"t"}), node("Abs", {"x"}, {"s"})},
+       kX,
+       kY,
+       {}});
+  const std::optional<Model> read = read_model_bytes(bytes, {}, diags);
+  REQUIRE(read);
+  REQUIRE(read->graph.nodes.size() == 3);
+  CHECK(read->graph.nodes[0].op_type == "Abs");
+  CHECK(read->graph.nodes[1].op_type == "Neg");
+  CHECK(read->graph.nodes[2].op_type == "Relu");
+  REQUIRE(diags.all().size() == 1);
+  CHECK(diags.all()[0].severity == Severity::Warning);
+}
+
 TEST_CASE("names are defined once and before use", "[reader]") {
-  refused(model({{node("Relu", {"t"}, {"y"}), node("Relu", {"x"}, {"t"})}, kX, kY, {}}),
+  refused(model({{node("Relu", {"t"}, {"y"}), node("Relu", {"y"}, {"t"})}, kX, kY, {}}),
           "is made later, by node 1");
   refused(model({{node("Relu", {"y"}, {"y"})}, kX, kY, {}}), "a cycle");
   refused(model({{kRelu, kRelu}, kX, kY, {}}), "'y' is defined twice");
