@@ -210,12 +210,6 @@ GraphImport::Results GraphImport::import_loop(const ModelNode& node,
 
 namespace {
 
-// The attributes of Scan (opset 9), one entry per scan input or output.
-struct ScanPlan {
-  std::vector<int64_t> input_axes, input_directions, output_axes, output_directions;
-  int64_t length = 0;
-};
-
 std::vector<int64_t> list_attribute(const ModelNode& node, std::string_view name,
                                     size_t count) {
   std::vector<int64_t> values(count);
@@ -251,6 +245,89 @@ std::optional<ScanPlan> plan_scan(const Graph& g, const ModelNode& node,
 
 } // namespace
 
+// Runs the body over the planned sequence: the states after it, then the stacked scan
+// outputs. Null when the body failed; kNoNode where a stack's shapes differ or its axis
+// is wrong.
+GraphImport::Results GraphImport::run_scan(const ModelAttribute& body,
+                                           const ScanPlan& plan, Results state,
+                                           const Results& scanned,
+                                           const ModelPlace& place, const Scope& scope) {
+  const size_t carried = state.size();
+  Columns columns(body.graph->outputs.size() - carried);
+  for (int64_t i = 0; i < plan.length; ++i) {
+    Results arguments = state;
+    for (size_t k = 0; k < scanned.size(); ++k) {
+      const int64_t axis = plan.input_axes[k];
+      const int64_t at = plan.input_directions[k] ? plan.length - 1 - i : i;
+      const NodeId item = slice_axis(graph_, scanned[k], axis, at, 1);
+      arguments.push_back(squeeze_axes(graph_, item, {axis}));
+    }
+    const Results results = run_body(body, arguments, place, scope);
+    if (results.empty()) return {};
+    std::copy_n(results.begin(), carried, state.begin());
+    for (size_t k = 0; k < columns.size(); ++k)
+      columns[k].push_back(results[carried + k]);
+  }
+  for (size_t k = 0; k < columns.size(); ++k) {
+    if (plan.output_directions[k]) std::ranges::reverse(columns[k]);
+    const auto rank = static_cast<int64_t>(graph_[columns[k][0]].shape.size()) + 1;
+    const int64_t axis = plan.output_axes[k] + (plan.output_axes[k] < 0 ? rank : 0);
+    state.push_back(axis < 0 || axis >= rank ? kNoNode : stack(graph_, columns[k], axis));
+  }
+  if (std::ranges::find(state, kNoNode) == state.end()) return state;
+  fail(Exit::InvalidModel, "a scan output changes its shape, or its axis is out of range",
+       place);
+  return {};
+}
+
+// In opset 8 every input has a leading batch axis, and each entry of the batch is a scan
+// of its own; inputs[0] are the lengths of the sequences.
+GraphImport::Results
+GraphImport::import_scan_of_batch(const ModelNode& node, const ModelAttribute& body,
+                                  const Results& inputs, size_t carried,
+                                  const ModelPlace& place, const Scope& scope) {
+  const auto refuse = [&](Exit exit, const char* why) {
+    fail(exit, why, place);
+    return Results{};
+  };
+  if (inputs[0] != kNoNode)
+    return refuse(Exit::Unsupported, "sequences of different lengths are not supported");
+  int64_t batch = -1;
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    const Shape& shape = graph_[inputs[i]].shape;
+    if (shape.empty() || (batch >= 0 && shape[0] != batch))
+      return refuse(Exit::InvalidModel, "its inputs do not share a batch axis");
+    batch = shape[0];
+  }
+  Columns columns;
+  for (int64_t b = 0; b < batch; ++b) {
+    Results parts;
+    for (size_t i = 1; i < inputs.size(); ++i)
+      parts.push_back(squeeze_axes(graph_, slice_axis(graph_, inputs[i], 0, b, 1), {0}));
+    const auto middle = parts.begin() + static_cast<std::ptrdiff_t>(carried);
+    const Results scanned(middle, parts.end());
+    std::optional<ScanPlan> plan =
+        plan_scan(graph_, node, scanned, body.graph->outputs.size() - carried);
+    if (!plan || plan->length == 0 || plan->length > limits_.loop_iterations)
+      return refuse(Exit::Unsupported,
+                    "its sequence is empty or longer than can be unrolled");
+    plan->input_directions = list_attribute(node, "directions", scanned.size());
+    if (plan->input_directions.size() != scanned.size())
+      return refuse(Exit::InvalidModel, "its directions do not fit its inputs");
+    const Results results =
+        run_scan(body, *plan, Results(parts.begin(), middle), scanned, place, scope);
+    if (results.empty()) return {};
+    columns.resize(results.size());
+    for (size_t k = 0; k < results.size(); ++k) columns[k].push_back(results[k]);
+  }
+  if (columns.empty()) return refuse(Exit::Unsupported, "its batch is empty");
+  Results stacked;
+  for (const std::vector<NodeId>& column : columns)
+    stacked.push_back(stack(graph_, column, 0));
+  if (std::ranges::find(stacked, kNoNode) == stacked.end()) return stacked;
+  return refuse(Exit::InvalidModel, "its results differ in shape over the batch");
+}
+
 GraphImport::Results GraphImport::import_scan(const ModelNode& node,
                                               const std::vector<NodeId>& inputs,
                                               const ModelPlace& place,
@@ -262,51 +339,27 @@ GraphImport::Results GraphImport::import_scan(const ModelNode& node,
   const ModelAttribute* body = find_attribute(node, "body", AttributeType::Graph);
   const ModelAttribute* counted =
       find_attribute(node, "num_scan_inputs", AttributeType::Int);
-  if (!body || !counted || counted->i < 1 ||
-      counted->i > static_cast<int64_t>(inputs.size()) ||
-      std::ranges::find(inputs, kNoNode) != inputs.end())
+  const bool batched = scope.frame->opsets->at("") < 9;
+  const auto given = static_cast<int64_t>(inputs.size()) - (batched ? 1 : 0);
+  const auto first = inputs.begin() + (batched && !inputs.empty() ? 1 : 0);
+  if (!body || !counted || counted->i < 1 || counted->i > given ||
+      std::find(first, inputs.end(), kNoNode) != inputs.end())
     return invalid("its body or its count of scan inputs is wrong");
-  if (scope.frame->opsets->at("") < 9) {
-    fail(Exit::Unsupported, "Scan of opset 8 is not supported; later ones are", place);
-    return {};
-  }
-  const size_t carried = inputs.size() - static_cast<size_t>(counted->i);
-  const std::vector<NodeId> scanned(inputs.begin() + static_cast<std::ptrdiff_t>(carried),
-                                    inputs.end());
+  const auto carried = static_cast<size_t>(given - counted->i);
   if (body->graph->outputs.size() < carried)
     return invalid("its body has too few outputs");
-  Columns columns(body->graph->outputs.size() - carried);
-  const std::optional<ScanPlan> plan = plan_scan(graph_, node, scanned, columns.size());
+  if (batched) return import_scan_of_batch(node, *body, inputs, carried, place, scope);
+  const auto middle = inputs.begin() + static_cast<std::ptrdiff_t>(carried);
+  const Results scanned(middle, inputs.end());
+  const std::optional<ScanPlan> plan =
+      plan_scan(graph_, node, scanned, body->graph->outputs.size() - carried);
   if (!plan) return invalid("its scan axes do not fit its inputs");
   if (plan->length == 0 || plan->length > limits_.loop_iterations) {
     fail(Exit::Unsupported, "its sequence is empty or longer than can be unrolled",
          place);
     return {};
   }
-  Results state(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(carried));
-  for (int64_t i = 0; i < plan->length; ++i) {
-    Results arguments = state;
-    for (size_t k = 0; k < scanned.size(); ++k) {
-      const int64_t axis = plan->input_axes[k];
-      const int64_t at = plan->input_directions[k] ? plan->length - 1 - i : i;
-      const NodeId item = slice_axis(graph_, scanned[k], axis, at, 1);
-      arguments.push_back(squeeze_axes(graph_, item, {axis}));
-    }
-    const Results results = run_body(*body, arguments, place, scope);
-    if (results.empty()) return {};
-    std::copy_n(results.begin(), carried, state.begin());
-    for (size_t k = 0; k < columns.size(); ++k)
-      columns[k].push_back(results[carried + k]);
-  }
-  for (size_t k = 0; k < columns.size(); ++k) {
-    if (plan->output_directions[k]) std::ranges::reverse(columns[k]);
-    const auto rank = static_cast<int64_t>(graph_[columns[k][0]].shape.size()) + 1;
-    const int64_t axis = plan->output_axes[k] + (plan->output_axes[k] < 0 ? rank : 0);
-    if (axis < 0 || axis >= rank) return invalid("a scan output axis is out of range");
-    state.push_back(stack(graph_, columns[k], axis));
-    if (state.back() == kNoNode) return invalid("the shape of a scan output changes");
-  }
-  return state;
+  return run_scan(*body, *plan, Results(inputs.begin(), middle), scanned, place, scope);
 }
 
 } // namespace svod

@@ -44,6 +44,12 @@ std::vector<std::string_view> output_names(const ModelGraph& graph);
 // The operators that this folder handles beside the table: If, Loop, Scan.
 bool is_control_flow(std::string_view domain, std::string_view name);
 
+// The attributes of Scan, one entry per scan input or output.
+struct ScanPlan {
+  std::vector<int64_t> input_axes, input_directions, output_axes, output_directions;
+  int64_t length = 0;
+};
+
 struct OnnxOp;
 
 class GraphImport {
@@ -107,6 +113,11 @@ private:
                       const ModelPlace& place, const Scope& scope);
   Results import_scan(const ModelNode& node, const std::vector<NodeId>& inputs,
                       const ModelPlace& place, const Scope& scope);
+  Results import_scan_of_batch(const ModelNode& node, const ModelAttribute& body,
+                               const Results& inputs, size_t carried,
+                               const ModelPlace& place, const Scope& scope);
+  Results run_scan(const ModelAttribute& body, const ScanPlan& plan, Results state,
+                   const Results& scanned, const ModelPlace& place, const Scope& scope);
   Results run_body(const ModelAttribute& body, const Results& inputs,
                    const ModelPlace& place, const Scope& outer);
 
@@ -126,7 +137,8 @@ private:
   int64_t imported_nodes_ = 0;
   int64_t unrolled_nodes_ = 0;
   int64_t folded_bytes_ = 0;
-  bool stopped_ = false; // a limit was met: the rest is not looked at
+  size_t more_errors_ = 0; // beyond those that are listed
+  bool stopped_ = false;   // a limit was met: the rest is not looked at
 };
 
 } // namespace svod

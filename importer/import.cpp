@@ -90,7 +90,12 @@ std::vector<std::string_view> output_names(const ModelGraph& graph) {
 }
 
 void GraphImport::fail(Exit exit, const std::string& what, const ModelPlace& place) {
-  diags_.error(exit, what, place);
+  // Thousands of lines help nobody; the rest is counted.
+  constexpr size_t kMostErrors = 1000;
+  if (diags_.error_count() < kMostErrors)
+    diags_.error(exit, what, place);
+  else
+    ++more_errors_;
 }
 
 void GraphImport::poison(const ModelNode& node, Scope& scope) {
@@ -104,7 +109,7 @@ void GraphImport::note_inputs(const ModelNode& node, const std::vector<NodeId>& 
     if (inputs[i] != kNoNode)
       text += (text.empty() ? "" : ", ") + type_text(graph_[inputs[i]]) + " " +
               quoted(node.inputs[i]);
-  if (!text.empty()) diags_.note("its inputs are " + text, place);
+  if (!text.empty() && more_errors_ == 0) diags_.note("its inputs are " + text, place);
 }
 
 // One more node or iteration; false when the model is over a limit, which ends the
@@ -407,6 +412,8 @@ std::optional<Graph> GraphImport::run() {
     const NodeId id = look_up(scope, output.name, {});
     if (id != kPoisoned) graph_.add_output(output.name, id);
   }
+  if (more_errors_ > 0)
+    diags_.note("there are " + std::to_string(more_errors_) + " more errors");
   if (diags_.failed()) return std::nullopt;
   SVOD_CHECK(graph_.outputs().size() == graph.outputs.size()) << "an output was lost";
   return std::move(graph_);

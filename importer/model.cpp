@@ -24,7 +24,11 @@ std::string full_op_name(const ModelNode& node) {
 std::string place_path(const ModelPlace& place) {
   const std::string own =
       place.name.empty() ? place.op + "#" + std::to_string(place.node) : place.name;
-  return place.graph.empty() ? own : place.graph + "/" + own;
+  if (place.graph.empty()) return own;
+  // Hostile names nested deeply would make a path of megabytes: its end says enough.
+  constexpr size_t kMost = 256;
+  const size_t cut = place.graph.size() > kMost ? place.graph.size() - kMost : 0;
+  return (cut ? "..." : "") + place.graph.substr(cut) + "/" + own;
 }
 
 } // namespace svod

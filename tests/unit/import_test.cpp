@@ -415,6 +415,36 @@ TEST_CASE("Scan is unrolled", "[import]") {
   CHECK(run(scan(1)) == std::vector<float>{-4, -1, -3, -2});
 }
 
+TEST_CASE("Scan of opset 8 scans each entry of a batch", "[import]") {
+  const std::string body = graph(
+      {{node("Add", {"sum", "item"}, {"next"}), node("Identity", {"next"}, {"out"})},
+       {value("sum", {}), value("item", {})},
+       {value("next", {}), value("out", {})},
+       {}});
+  const auto scan = [&](const std::string& lengths, const std::string& output) {
+    return model({{node("Scan", {lengths, "start", "x"}, {"total", "y"},
+                        {graph_attribute("body", body),
+                         attribute("num_scan_inputs", int64_t{1})})},
+                  {value("x", {2, 2})},
+                  {value(output, {2, 2})},
+                  {floats("start", {2}, {0, 10}), ints("lengths", {2}, {1, 2})}},
+                 8);
+  };
+  CHECK(run(scan("", "y")) == std::vector<float>{1, -1, 13, 9});
+  CHECK(run(scan("", "total")) == std::vector<float>{-1, 9});
+  refused(scan("lengths", "y"), Exit::Unsupported, "different lengths");
+}
+
+TEST_CASE("a hundred thousand faults are a short list", "[import]") {
+  std::vector<std::string> nodes(100000, node("NoSuch", {"x"}, {""}));
+  for (size_t i = 0; i < nodes.size(); ++i)
+    nodes[i] = node("NoSuch", {i ? "t" + std::to_string(i) : "x"},
+                    {"t" + std::to_string(i + 1)});
+  const Imported result = import(model({nodes, kX, {value("t100000", {4})}, {}}));
+  CHECK(result.diags.error_count() == 1000);
+  CHECK(result.text().find("there are 99000 more errors") != std::string::npos);
+}
+
 TEST_CASE("a nested graph with fewer results than its node is refused", "[import]") {
   const std::string body =
       graph({{node("Neg", {"a"}, {"b"})},
