@@ -104,7 +104,8 @@ def overflowing_shapes():
 def broken_graphs():
     case("cycle", model([node("Relu", ["b"], ["a"]), node("Relu", ["a"], ["b"])], X, [value("b", [1, 4])]))
     case("node reads itself", model([node("Relu", ["y"], ["y"])], X, Y))
-    case("use before definition", model([node("Relu", ["t"], ["y"]), node("Relu", ["x"], ["t"])], X, Y))
+    case("cycle of three", model([node("Relu", ["c"], ["a"]), node("Relu", ["a"], ["b"]), node("Add", ["b", "x"], ["c"])],
+                                 X, [value("c", [1, 4])]))
     case("two nodes define one name", model([node("Relu", ["x"], ["y"]), node("Abs", ["x"], ["y"])], X, Y))
     case("two weights of one name", model([node("Add", ["x", "w"], ["y"])], X, Y,
                                           [random_tensor("w", [1, 4], 1)] * 2))
