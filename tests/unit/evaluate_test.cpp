@@ -28,12 +28,12 @@ template <class T> constexpr DType dtype_of() {
 template <class T> Tensor tensor(Shape shape, const std::vector<T>& values) {
   Tensor t{dtype_of<T>(), std::move(shape), {}};
   t.bytes.resize(values.size() * sizeof(T));
-  std::memcpy(t.bytes.data(), values.data(), t.bytes.size());
+  if (!values.empty()) std::memcpy(t.bytes.data(), values.data(), t.bytes.size());
   return t;
 }
 template <class T> std::vector<T> values(const Tensor& t) {
   std::vector<T> result(t.bytes.size() / sizeof(T));
-  std::memcpy(result.data(), t.bytes.data(), t.bytes.size());
+  if (!result.empty()) std::memcpy(result.data(), t.bytes.data(), t.bytes.size());
   return result;
 }
 Tensor as(DType dtype, Tensor t) {
