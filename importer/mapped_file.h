@@ -15,6 +15,10 @@ struct MappedFile {
 // Maps an open regular file of `size` bytes. False: errno says why.
 [[nodiscard]] bool map_file(int descriptor, size_t size, MappedFile& out);
 
+// Gives back the memory of the whole pages within `bytes` when `owner` is a mapped
+// file's; they are read from the file again when used again.
+void release_pages(std::string_view bytes, const std::shared_ptr<const void>& owner);
+
 // Closes a descriptor when the scope ends.
 class Descriptor {
 public:

@@ -128,7 +128,6 @@ Exit Packing::read() {
   console_.print(diags, options_.model_name());
   if (!front_) {
     if (!diags.failed()) return Exit::Bug;
-    console_.note("nothing was written");
     return diags.exit();
   }
   note_time("import", front_->import_ms);

@@ -5,6 +5,7 @@
 #include "packager/weights.h"
 
 #include "compiler/support/check.h"
+#include "importer/mapped_file.h"
 
 #include <algorithm>
 #include <cstring>
@@ -83,6 +84,14 @@ std::vector<std::byte> pack_weight(const PackedWeight& weight, const Tensor& sou
   return out;
 }
 
+// The model's file was mapped to read the weight; packed, it is not needed again soon.
+static void release_source(const Graph& graph, NodeId id) {
+  if (graph[id].op != Op::Weight) return;
+  const Blob& blob = graph.blob(static_cast<uint32_t>(graph[id].payload[0]));
+  release_pages({reinterpret_cast<const char*>(blob.bytes.data()), blob.bytes.size()},
+                blob.owner);
+}
+
 void produce_weights(const Schedule& schedule, const ByteSink& sink) {
   // Slots that share an offset hold the same packed weight.
   std::map<uint64_t, const Slot*> slots;
@@ -107,6 +116,7 @@ void produce_weights(const Schedule& schedule, const ByteSink& sink) {
     fill_to(offset);
     sink(bytes);
     done += bytes.size();
+    release_source(schedule.graph, weight.source);
   }
   fill_to(schedule.weight_bytes);
 }
