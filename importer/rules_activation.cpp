@@ -29,9 +29,9 @@ constexpr NamedOp kUnary[] = {
 
 // The number 1 when the attribute is left out; of a length-one tensor, its element.
 Expr bound(NodeImport& node, size_t i) {
-  const Expr value = operand(node, i);
+  const Expr value = wide(node, i);
   require(node, element_count(value.shape()) == 1, "a bound of Clip must be a scalar");
-  require(node, value.dtype() == node.dtype(0), "the bounds of Clip have another type");
+  require(node, node.dtype(i) == node.dtype(0), "the bounds of Clip have another type");
   return reshape(value, {});
 }
 
@@ -53,7 +53,12 @@ void import_unary(NodeImport& node) {
     require(node, dtype != DType::Bool, "input 0 must hold numbers");
   else
     require_float(node);
-  give(node, 0, apply(row->op, operand(node, 0)));
+  // What jumps sees values as they are stored.
+  constexpr Op kJumps[] = {Op::IsNan, Op::Floor, Op::Ceil, Op::Round, Op::Sign};
+  if (std::ranges::find(kJumps, row->op) != std::end(kJumps))
+    give(node, 0, apply(row->op, operand(node, 0)));
+  else
+    finish(node, apply(row->op, wide(node, 0)));
 }
 
 // Erf is defined on integers too, where the result is truncated.
@@ -72,7 +77,7 @@ void import_is_inf(NodeImport& node) {
   give(node, 0, found);
 }
 
-void import_relu(NodeImport& node) { give(node, 0, maximum(operand(node, 0), 0)); }
+void import_relu(NodeImport& node) { finish(node, maximum(wide(node, 0), 0)); }
 
 void import_leaky_relu(NodeImport& node) {
   const Expr x = wide(node, 0);
@@ -162,10 +167,10 @@ void import_clip_attributes(NodeImport& node) {
 }
 
 void import_clip(NodeImport& node) {
-  Expr x = operand(node, 0);
+  Expr x = wide(node, 0);
   if (node.has_input(1)) x = maximum(x, bound(node, 1));
   if (node.has_input(2)) x = minimum(x, bound(node, 2));
-  give(node, 0, x);
+  finish(node, x);
 }
 
 } // namespace svod

@@ -55,9 +55,9 @@ Expr place_in(NodeImport& node, Expr b, const Shape& a) {
   return reshape(b, shape);
 }
 
-Pair operands(NodeImport& node) {
-  const Expr a = operand(node, 0);
-  Expr b = operand(node, 1);
+Pair operands(NodeImport& node, bool widened) {
+  const Expr a = widened ? wide(node, 0) : operand(node, 0);
+  Expr b = widened ? wide(node, 1) : operand(node, 1);
   if (node.opset < 7 && node.model_node.domain.empty())
     b = place_in(node, b, Shape(a.shape()));
   broadcast_shape(node, {a.shape(), b.shape()});
@@ -70,13 +70,13 @@ void require_same_type(NodeImport& node) {
 }
 
 // Operands of one type for Min, Max, Sum and Mean, which take any number of them.
-std::vector<Expr> all_operands(NodeImport& node, bool widened) {
+std::vector<Expr> all_operands(NodeImport& node) {
   require(node, node.input_count() > 0, "an operator of no inputs");
   require_same_type(node);
   std::vector<Expr> values;
   std::vector<Shape> shapes;
   for (size_t i = 0; i < node.input_count(); ++i) {
-    values.push_back(widened ? wide(node, i) : operand(node, i));
+    values.push_back(wide(node, i));
     shapes.push_back(values.back().shape());
   }
   broadcast_shape(node, shapes);
@@ -100,7 +100,10 @@ void import_binary(NodeImport& node) {
   const auto row = std::ranges::find(kBinary, name, &BinaryRow::name);
   SVOD_CHECK(row != std::end(kBinary)) << name;
   require_same_type(node);
-  auto [a, b] = operands(node);
+  // Comparisons see values as they are stored.
+  const bool compares =
+      row->op == Op::Equal || row->op == Op::Less || row->op == Op::LessEqual;
+  auto [a, b] = operands(node, !compares);
   const DType dtype = a.dtype();
   if (row->operands == BinaryRow::Integers)
     require(node, is_integer(dtype), "the operands must hold integers");
@@ -109,18 +112,19 @@ void import_binary(NodeImport& node) {
   if (row->operands == BinaryRow::Numbers)
     require(node, dtype != DType::Bool, "the operands must hold numbers");
   if (name.starts_with("Greater")) std::swap(a, b);
-  give(node, 0, apply(row->op, a, b));
+  const Expr y = apply(row->op, a, b);
+  compares ? give(node, 0, y) : finish(node, y);
 }
 
 // The result has the type of the base. Types that differ meet in the wider one. Small
 // whole exponents, as in x^2 of a variance, are products.
 void import_pow(NodeImport& node) {
-  auto [a, b] = operands(node);
+  auto [a, b] = operands(node, true);
   if (const auto bits = splat_bits(node.g, b.id); bits && is_float(a.dtype())) {
     const double exponent = scalar_value(b.dtype(), *bits);
     const Shape shape = broadcast_shape(node, {a.shape(), b.shape()});
     if (is_whole_power(exponent)) {
-      const Expr x = widen(broadcast(a, shape));
+      const Expr x = broadcast(a, shape);
       finish(node, exponent == 1 ? x : exponent == 2 ? x * x : x * x * x);
       return;
     }
@@ -137,7 +141,7 @@ void import_pow(NodeImport& node) {
 
 void import_mod(NodeImport& node) {
   require_same_type(node);
-  const auto [a, b] = operands(node);
+  const auto [a, b] = operands(node, false);
   give(node, 0, apply(node.get_int("fmod") ? Op::Fmod : Op::Mod, a, b));
 }
 
@@ -145,7 +149,7 @@ void import_mod(NodeImport& node) {
 // shifted right fills with its sign.
 void import_bit_shift(NodeImport& node) {
   require_same_type(node);
-  const auto [a, b] = operands(node);
+  const auto [a, b] = operands(node, false);
   const std::string direction = node.get_string("direction");
   require(node, direction == "LEFT" || direction == "RIGHT",
           "direction must be LEFT or RIGHT");
@@ -171,19 +175,13 @@ void import_bit_shift(NodeImport& node) {
   }
 }
 
-void import_sum(NodeImport& node) {
-  finish(node, fold(Op::Add, all_operands(node, true)));
-}
+void import_sum(NodeImport& node) { finish(node, fold(Op::Add, all_operands(node))); }
 void import_mean(NodeImport& node) {
-  const std::vector<Expr> values = all_operands(node, true);
+  const std::vector<Expr> values = all_operands(node);
   finish(node, fold(Op::Add, values) / static_cast<double>(values.size()));
 }
-void import_min(NodeImport& node) {
-  finish(node, fold(Op::Min, all_operands(node, false)));
-}
-void import_max(NodeImport& node) {
-  finish(node, fold(Op::Max, all_operands(node, false)));
-}
+void import_min(NodeImport& node) { finish(node, fold(Op::Min, all_operands(node))); }
+void import_max(NodeImport& node) { finish(node, fold(Op::Max, all_operands(node))); }
 
 void import_where(NodeImport& node) {
   require(node, node.dtype(0) == DType::Bool, "the condition must be boolean");

@@ -57,7 +57,7 @@ Placement read_placement(NodeImport& node, const Shape& extents, const Windows& 
 // Opset < 7 broadcasts C only when told to.
 Expr gemm_addend(NodeImport& node, const Shape& product) {
   const Expr c = wide(node, 2);
-  if (node.opset < 7 && !node.get_int("broadcast"))
+  if (node.opset < 7 && node.model_node.domain.empty() && !node.get_int("broadcast"))
     require(node, c.shape() == product, "C has another shape than the product");
   require_broadcast(node, c.shape(), product);
   return c;

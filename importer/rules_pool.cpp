@@ -171,9 +171,9 @@ std::vector<int64_t> spatial_axes(NodeImport& node) {
 
 void import_max_pool(NodeImport& node) {
   const Pooling pooling = read_pooling(node);
-  const Expr x = operand(node, 0);
+  const Expr x = wide(node, 0);
   const Expr values = windows_of(x, pooling, lowest(x.dtype()));
-  give(node, 0, pooled(Op::ReduceMax, values, pooling));
+  finish(node, pooled(Op::ReduceMax, values, pooling));
   if (node.wants_output(1)) give(node, 1, flat_indices(node, values, pooling));
 }
 
@@ -200,7 +200,7 @@ void import_global_average_pool(NodeImport& node) {
 
 void import_global_max_pool(NodeImport& node) {
   const std::vector<int64_t> axes = spatial_axes(node);
-  give(node, 0, reduce(Op::ReduceMax, operand(node, 0), axes));
+  finish(node, reduce(Op::ReduceMax, wide(node, 0), axes));
 }
 
 void import_global_lp_pool(NodeImport& node) {

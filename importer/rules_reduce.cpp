@@ -161,7 +161,7 @@ void import_reduce(NodeImport& node) {
 void import_reduce_extreme(NodeImport& node) {
   const Op op = node.model_node.op_type == "ReduceMax" ? Op::ReduceMax : Op::ReduceMin;
   const std::vector<int64_t> axes = reduction_axes(node);
-  Expr x = operand(node, 0);
+  Expr x = wide(node, 0);
   if (x.dtype() == DType::Bool) x = convert(x, DType::U8);
   finish_reduction(node, reduce(op, x, axes), axes);
 }
