@@ -1,0 +1,140 @@
+#include "tests/support/run_kernels.h"
+
+#include "compiler/toolchain/compile_all.h"
+#include "compiler/toolchain/link.h"
+#include "packager/weights.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <memory>
+#include <unistd.h>
+
+namespace svod::test {
+
+using KernelFunction = int32_t (*)(void* const*, void*, uint32_t);
+
+namespace {
+
+// 64-byte aligned memory.
+struct Block {
+  explicit Block(size_t bytes)
+      : data(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64))) {
+    // What a kernel does not write must not look like a result.
+    std::memset(data, 0xdb, (bytes + 127) / 64 * 64);
+  }
+  Block(Block&& other) : data(std::exchange(other.data, nullptr)) {}
+  ~Block() { std::free(data); }
+  std::byte* data;
+};
+
+class Loaded {
+public:
+  Loaded(const Kernels& kernels, const Target& target);
+  ~Loaded() {
+    if (handle_ != nullptr) dlclose(handle_);
+  }
+  KernelFunction function(uint32_t program) const { return functions_.at(program); }
+  std::string error;
+
+private:
+  void* handle_ = nullptr;
+  std::vector<KernelFunction> functions_;
+};
+
+Loaded::Loaded(const Kernels& kernels, const Target& target) {
+  static const Compiler compiler;
+  std::vector<CompileJob> jobs;
+  std::string table;
+  const Level& level = target.levels.back();
+  for (const KernelSource& source : kernels.sources) {
+    if (source.level != level.suffix) continue;
+    jobs.push_back({&level, {source.symbol + ".cpp", source.text,
+                             {"-Dsvod_kernel=" + source.symbol}}});
+    table += "extern \"C\" int " + source.symbol + "(void* const*, void*, unsigned);\n" +
+             "extern \"C\" __attribute__((visibility(\"default\"))) void* get_" +
+             std::to_string(source.program) + "() { return (void*)&" + source.symbol +
+             "; }\n";
+  }
+  jobs.push_back({&level, {"table.cpp", table, {}}});
+  CompileAllResult compiled = compile_all(compiler, target, jobs);
+  if (!compiled.ok()) {
+    error = compiled.diagnostics();
+    return;
+  }
+  LinkInputs inputs;
+  for (const CompileResult& r : compiled.results) inputs.objects.emplace_back(r.output);
+  char path[] = "/tmp/svod-kernels-XXXXXX";
+  close(mkstemp(path));
+  LinkResult linked = link_shared(target, inputs, "kernels", path);
+  error = linked.diagnostics;
+  if (linked.ok) handle_ = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  unlink(path);
+  if (handle_ == nullptr) {
+    if (error.empty()) error = dlerror();
+    return;
+  }
+  for (uint32_t p = 0; p < kernels.schedule.programs.size(); ++p) {
+    void* get = dlsym(handle_, ("get_" + std::to_string(p)).c_str());
+    functions_.push_back(
+        reinterpret_cast<KernelFunction>(reinterpret_cast<void* (*)()>(get)()));
+  }
+}
+
+} // namespace
+
+KernelRun run_kernels(const Kernels& kernels, const Target& target,
+                      const std::vector<Tensor>& inputs) {
+  KernelRun run;
+  Loaded loaded(kernels, target);
+  if (!loaded.error.empty()) {
+    run.error = loaded.error;
+    return run;
+  }
+  const Schedule& s = kernels.schedule;
+  Block arena(s.arena_bytes), scratch(s.scratch_bytes), weights(s.weight_bytes);
+  size_t filled = 0;
+  produce_weights(s, [&](std::span<const std::byte> bytes) {
+    std::memcpy(weights.data + filled, bytes.data(), bytes.size());
+    filled += bytes.size();
+  });
+  std::vector<Block> in, out;
+  for (const Tensor& t : inputs) {
+    in.emplace_back(t.bytes.size());
+    std::memcpy(in.back().data, t.bytes.data(), t.bytes.size());
+  }
+  auto bytes_of = [&](NodeId n) {
+    return static_cast<size_t>(element_count(s.graph[n].shape)) *
+           byte_size(s.graph[n].dtype);
+  };
+  for (const GraphOutput& o : s.graph.outputs()) out.emplace_back(bytes_of(o.node));
+  auto address = [&](SlotId id) -> void* {
+    const Slot& slot = s.slots[id];
+    switch (slot.slot_class) {
+    case SlotClass::Input: return in[slot.io].data;
+    case SlotClass::Output: return out[slot.io].data;
+    case SlotClass::Weight: return weights.data + slot.offset;
+    default: return arena.data + slot.offset;
+    }
+  };
+  for (const Step& step : s.steps) {
+    if (step.kind == StepKind::CopyMemory)
+      std::memcpy(address(step.to), address(step.from), s.slots[step.to].bytes);
+    if (step.kind != StepKind::LaunchProgram) continue;
+    std::vector<void*> buffers;
+    for (SlotId id : step.arguments) buffers.push_back(address(id));
+    for (uint32_t chunk = 0; chunk < step.chunks; ++chunk) {
+      int status = loaded.function(step.program)(buffers.data(), scratch.data, chunk);
+      if (status != 0 && run.status == 0) run.status = status;
+    }
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    const Node& n = s.graph[s.graph.outputs()[i].node];
+    Tensor t{n.dtype, n.shape, std::vector<std::byte>(bytes_of(s.graph.outputs()[i].node))};
+    std::memcpy(t.bytes.data(), out[i].data, t.bytes.size());
+    run.outputs.push_back(std::move(t));
+  }
+  return run;
+}
+
+} // namespace svod::test

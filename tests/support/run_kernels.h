@@ -1,0 +1,19 @@
+// Runs compiled kernels in this process: compiled and linked to a shared object, loaded, and
+// called step by step as the stub would.
+#pragma once
+
+#include "compiler/codegen/kernels.h"
+#include "compiler/ir/evaluate.h"
+
+namespace svod::test {
+
+struct KernelRun {
+  std::vector<Tensor> outputs;
+  int status = 0;    // of the first kernel that failed
+  std::string error; // of compiler or linker
+};
+
+KernelRun run_kernels(const Kernels& kernels, const Target& target,
+                      const std::vector<Tensor>& inputs);
+
+} // namespace svod::test
