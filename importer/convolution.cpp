@@ -108,11 +108,13 @@ Expr convolve(Expr x, Expr w, const Windows& windows, int64_t groups) {
   const bool grouped = groups > 1;
   // Axis of C, then of the first spatial axis.
   const int64_t channel = grouped ? 2 : 1, first = channel + 1;
-  if (grouped) x = reshape(x, joined({batch, groups, depth}, tail(input, 2)));
+  // The pad comes before the groups are told apart: it is then a pad of a stored value,
+  // which can have its zeros in memory.
   x = pad_spatial(x, windows);
   for (int64_t i = 0; i < spatial; ++i)
-    x = with(x, window(*x.g, x.id, first + i, windows.kernel[i], windows.stride[i],
+    x = with(x, window(*x.g, x.id, 2 + i, windows.kernel[i], windows.stride[i],
                        windows.dilation[i]));
+  if (grouped) x = reshape(x, joined({batch, groups, depth}, tail(x.shape(), 2)));
   // [.., C, o.., k..] -> [.., 1, o.., C, k..]
   std::vector<int64_t> order = axes_from(0, x.rank());
   std::rotate(order.begin() + channel, order.begin() + first,

@@ -99,7 +99,7 @@ bool Fuser::wish_padded_inputs() {
   std::set<NodeId> outputs;
   for (const GraphOutput& o : g.outputs()) outputs.insert(o.node);
   for (const Group& group : grouping_.groups) {
-    if (group.base == kNoNode || group.base == group.target) continue;
+    if (group.base == kNoNode) continue;
     if (!is_reduce(g[group.base].op) || !is_contraction(g, group.base)) continue;
     for (size_t i = 0; i < 2; ++i) {
       NodeId n = g[g[group.base].inputs[0]].inputs[i];
@@ -109,6 +109,8 @@ bool Fuser::wish_padded_inputs() {
       bool fixed = g[in].op == Op::Input || outputs.count(in) != 0 ||
                    !grouping_.stored[in] || g[n].payload[2 * g[n].shape.size()] != 0;
       if (fixed) grew |= wishes_.forced.insert(n).second;
+      // What is padded keeps its own kernel, with all that can follow a reduction.
+      if (fixed && g[in].op != Op::Input && !is_view(g[in].op)) wishes_.forced.insert(in);
     }
   }
   return grew;

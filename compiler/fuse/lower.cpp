@@ -97,12 +97,14 @@ At Lowering::make_dims(NodeId node, const Shape& shape) {
     }
     while (spec_.merged.count(static_cast<int64_t>(end - 1)) != 0) extent *= shape[end++];
     Index rest = make_dim({node, static_cast<int64_t>(i)}, extent);
-    for (size_t j = end; --j > i;) {
-      out_.axes[{node, static_cast<int64_t>(j)}];
-      at[j] = pool().mod(rest, shape[j]);
-      rest = pool().div(rest, shape[j]);
+    size_t outermost = i;
+    while (outermost + 1 < end && shape[outermost] == 1) ++outermost;
+    for (size_t j = end; j-- > i;) {
+      if (j != i) out_.axes[{node, static_cast<int64_t>(j)}];
+      if (j < outermost) continue;
+      at[j] = j == outermost ? rest : pool().mod(rest, shape[j]);
+      if (j != outermost) rest = pool().div(rest, shape[j]);
     }
-    at[i] = rest;
     i = end;
   }
   return at;
