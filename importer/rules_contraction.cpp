@@ -25,6 +25,8 @@ Expr convolution(NodeImport& node) {
 }
 
 // Extents and start of a transposed convolution: from output_shape, or from the pads.
+// Which side has the odd element of padding is as opset 11 says it; the text of opset 1
+// has the sides exchanged, against its own description of auto_pad.
 Placement read_placement(NodeImport& node, const Shape& extents, const Windows& windows) {
   const size_t count = extents.size();
   const Shape more = ints_or(node, "output_padding", count, 0);

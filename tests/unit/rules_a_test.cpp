@@ -212,3 +212,14 @@ TEST_CASE("what does not fit is said", "[importer][rules]") {
   CHECK(failure({"Softmax", 13, {attribute("axis", int64_t{3})}}, {x}) != "");
   CHECK(failure({"Dropout", 6}, {x}).find("random") != std::string::npos);
 }
+
+TEST_CASE("half precision is not rounded between two formulas", "[importer][rules]") {
+  Graph g;
+  const Expr x{&g, g.add_input("x", DType::F32, {2, 3})};
+  const Expr rounded = convert(x, DType::F16);
+  CHECK(widen(rounded).id == x.id);
+  CHECK(widen(reshape(permute(rounded, {1, 0}), {6})).id ==
+        reshape(permute(x, {1, 0}), {6}).id);
+  const Expr stored{&g, g.add_input("y", DType::F16, {2})};
+  CHECK(widen(stored).id == convert(stored, DType::F32).id);
+}
