@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
 """The bundled model, packed and run as a user would: right digits, right file, right exit codes."""
+import json
 import pathlib
 import shutil
+import statistics
+import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from packing import DIGITS, SOURCE, check, digits_on, labels_right, need, pack, run, sample, work_folder
@@ -23,6 +27,30 @@ def hardened(program):
     check("NEEDED" not in run("readelf", "-dW", program).stdout.decode(), "needs no library")
 
 
+def small(program):
+    info = json.loads(run(program, "--info=json").stdout)
+    weights, levels = info["bytes"]["weights"], 3
+    rest = (program.stat().st_size - weights) / levels
+    check(rest <= 120 * 1024, f"{rest / 1024:.1f} KiB per CPU level beside {weights} bytes of weights")
+
+
+def starts_fast(folder, program):
+    """Exec to exit against a static program that does nothing, in turns."""
+    empty = folder / "empty"
+    (folder / "empty.c").write_text("int main(void) { return 0; }\n")
+    run("gcc", "-O2", "-static", "-o", empty, folder / "empty.c")
+    commands = [[str(empty)], [str(program), str(sample("digit_1.npy")), "--output",
+                               f"scores=@{folder / 'scores.raw'}"]]
+    times = [[], []]
+    for _ in range(60):
+        for k, command in enumerate(commands):
+            start = time.perf_counter()
+            subprocess.run(command, check=True)
+            times[k].append(1000 * (time.perf_counter() - start))
+    more = statistics.median(times[1]) - statistics.median(times[0])
+    check(more <= 1.0, f"a whole run takes {more:.2f} ms more than an empty static program")
+
+
 def main():
     folder = work_folder("digits")
     program = folder / "digits"
@@ -31,6 +59,8 @@ def main():
     check(labels_right(scores) == 10, "all ten samples are read right")
     check(all(abs(sum(s) - 1) < 1e-5 for s in scores), "scores are probabilities")
     hardened(program)
+    small(program)
+    starts_fast(folder, program)
 
     data = SOURCE / "models" / "test_data_set_0"
     run(program, "--verify", data)
