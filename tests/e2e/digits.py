@@ -3,7 +3,6 @@
 import json
 import pathlib
 import shutil
-import statistics
 import subprocess
 import sys
 import time
@@ -35,7 +34,8 @@ def small(program):
 
 
 def starts_fast(folder, program):
-    """Exec to exit against a static program that does nothing, in turns."""
+    """Exec to exit against a static program that does nothing, in turns; the fastest of each, since a busy
+    machine only adds."""
     empty = folder / "empty"
     (folder / "empty.c").write_text("int main(void) { return 0; }\n")
     run("gcc", "-O2", "-static", "-o", empty, folder / "empty.c")
@@ -47,7 +47,7 @@ def starts_fast(folder, program):
             start = time.perf_counter()
             subprocess.run(command, check=True)
             times[k].append(1000 * (time.perf_counter() - start))
-    more = statistics.median(times[1]) - statistics.median(times[0])
+    more = min(times[1]) - min(times[0])
     check(more <= 1.0, f"a whole run takes {more:.2f} ms more than an empty static program")
 
 
