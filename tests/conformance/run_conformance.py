@@ -6,11 +6,13 @@
 A case is a model with test_data_set_N folders of inputs and expected outputs (ONNX's own node tests, PyTorch
 exports, real models with vectors from ONNX Runtime). Each is packed for this machine with the shapes of its
 first data set, then the packed program checks itself against the data (--verify: rtol 1e-3, atol 1e-5,
-integers exact). One of six results:
+integers exact). One of seven results:
 
     pass      all outputs agree
     rounding  listed in rounding_SET.txt with a reason: values of 8 or 16 bits, where one different rounding
               step moves an output by more than the tolerance; the cosine must stay above 0.999
+    faulty    listed in faulty_SET.txt with a reason: the case contradicts itself or the specification, so no
+              program can pass it; it must end with an error or a mismatch, not a crash
     wrong     it ran and an output differs                    (never acceptable)
     failed    crash, time-out, or an exit code that blames a valid model   (never acceptable)
     refused   exit 3: valid, not supported, with the reasons
@@ -36,7 +38,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("SVOD_BUILD", HERE.parent.parent / "build")).resolve()
 WORK = BUILD / "conformance"
 PACK_SECONDS, RUN_SECONDS = 240, 120
-RESULTS = ["pass", "rounding", "wrong", "failed", "refused", "no data"]
+RESULTS = ["pass", "rounding", "faulty", "wrong", "failed", "refused", "no data"]
 
 # Set -> archive under SVOD_CORPUS, folder pattern of a case inside it, share of the time limit.
 SETS = {
@@ -85,9 +87,9 @@ def data_sets(folder):
     return [d for d in found if any(d.glob("output_*.pb"))]
 
 
-def rounding_cases(name):
-    """Names in rounding_SET.txt; the rest of each line is the reason."""
-    path = HERE / f"rounding_{name}.txt"
+def listed(kind, name):
+    """Names in KIND_SET.txt; the rest of each line is the reason."""
+    path = HERE / f"{kind}_{name}.txt"
     return {line.split()[0] for line in path.read_text().splitlines()} if path.exists() else set()
 
 
@@ -178,13 +180,16 @@ def reasons(outcomes):
     return count.most_common(12)
 
 
-def mark_rounding(name, outcomes):
-    listed = rounding_cases(name)
+def mark_listed(name, outcomes):
+    """Turns what is listed with a reason into its own result, where it ends as such a case may end."""
+    rounding, faulty = listed("rounding", name), listed("faulty", name)
     for outcome in outcomes:
-        if outcome.result == "wrong" and outcome.name in listed and only_rounding(outcome.detail):
+        if outcome.name in rounding and outcome.result == "wrong" and only_rounding(outcome.detail):
             outcome.result = "rounding"
-        elif outcome.result == "pass" and outcome.name in listed:
-            print(f"{outcome.name} passes: take it out of rounding_{name}.txt")
+        elif outcome.name in faulty and re.match(r"(pack exit [13]|run exit [17]):", outcome.detail):
+            outcome.result = "faulty"
+        elif outcome.name in rounding | faulty and outcome.result == "pass":
+            print(f"{outcome.name} passes: take it off its list")
 
 
 def report(name, total, outcomes, passing, options):
@@ -227,11 +232,10 @@ def main():
         return 77
     corpus, good = pathlib.Path(os.environ["SVOD_CORPUS"]).resolve(), True
     for name in options.sets or SETS:
-        listed = HERE / f"passing_{name}.txt"
-        passing = set(listed.read_text().splitlines()) if listed.exists() else set()
+        passing = listed("passing", name)
         cases = [c for c in cases_of(name, corpus) if re.search(options.filter, c.name)]
         outcomes = run_set(name, cases, passing, options)
-        mark_rounding(name, outcomes)
+        mark_listed(name, outcomes)
         details = [dataclasses.asdict(o) for o in sorted(outcomes, key=lambda o: o.name)]
         (WORK / f"{name}.json").write_text(json.dumps(details, indent=1))
         good = report(name, len(cases), outcomes, passing, options) and good
