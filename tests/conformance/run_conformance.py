@@ -186,7 +186,7 @@ def mark_listed(name, outcomes):
     for outcome in outcomes:
         if outcome.name in rounding and outcome.result == "wrong" and only_rounding(outcome.detail):
             outcome.result = "rounding"
-        elif outcome.name in faulty and re.match(r"(pack exit [13]|run exit [17]):", outcome.detail):
+        elif outcome.name in faulty and re.match(r"(pack exit [123]|run exit [17]):", outcome.detail):
             outcome.result = "faulty"
         elif outcome.name in rounding | faulty and outcome.result == "pass":
             print(f"{outcome.name} passes: take it off its list")
