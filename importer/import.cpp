@@ -128,6 +128,12 @@ bool GraphImport::count_node(const ModelPlace& place) {
              std::to_string(limits_.unrolled_nodes),
          place);
     stopped_ = true;
+  } else if (static_cast<int64_t>(graph_.size()) > limits_.graph_nodes) {
+    fail(Exit::InvalidModel,
+         "the model needs more operations than the limit of " +
+             std::to_string(limits_.graph_nodes),
+         place);
+    stopped_ = true;
   }
   return !stopped_;
 }

@@ -8,8 +8,15 @@ namespace svod {
 
 bool GraphImport::bind_attributes(const ModelFunction& function, const ModelNode& node,
                                   const ModelPlace& place, Frame& frame) {
-  for (const ModelAttribute& attribute : function.attribute_defaults)
+  for (const ModelAttribute& attribute : function.attribute_defaults) {
+    if (attribute.graph || !attribute.reference.empty()) {
+      fail(Exit::InvalidModel,
+           "the default of attribute '" + escaped(attribute.name) + "' is no value",
+           place);
+      return false;
+    }
     frame.attributes[attribute.name] = &attribute;
+  }
   for (const ModelAttribute& attribute : node.attributes) {
     const bool known = frame.attributes.contains(attribute.name) ||
                        std::ranges::find(function.attributes, attribute.name) !=
@@ -17,6 +24,12 @@ bool GraphImport::bind_attributes(const ModelFunction& function, const ModelNode
     if (!known) {
       fail(Exit::InvalidModel,
            "the function has no attribute '" + escaped(attribute.name) + "'", place);
+      return false;
+    }
+    // It would see the names around the call, which the body does not have.
+    if (attribute.graph) {
+      fail(Exit::Unsupported, "a graph as attribute of a function is not supported",
+           place);
       return false;
     }
     frame.attributes[attribute.name] = &attribute;

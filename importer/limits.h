@@ -13,6 +13,7 @@ struct Limits {
   int64_t structure_bytes = int64_t{1}
                             << 28;  // of our structs for nodes, names, attributes
   int64_t nodes = 1'000'000;        // after inlining of functions
+  int64_t graph_nodes = 1'000'000;  // that the rules make of them
   int64_t unrolled_nodes = 200'000; // made by unrolling loops
   int64_t loop_iterations = 4096;   // of one unrolled loop
   int64_t nesting = 32;             // of graphs in attributes of nodes

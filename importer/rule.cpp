@@ -41,6 +41,11 @@ template <class T> std::vector<T> numbers_from(std::string_view text) {
   return values;
 }
 
+std::string why_not_listed(const Graph& g, NodeId id) {
+  if (is_known(g, id)) return "has more elements than a list of values may";
+  return "must be known when packing, but it depends on the model's inputs";
+}
+
 std::string quoted(const std::string& name) { return "'" + escaped(name) + "'"; }
 
 } // namespace
@@ -57,14 +62,14 @@ std::vector<int64_t> NodeImport::known_ints(size_t i) const {
             ") must hold integers, not " + std::string(info(g[id].dtype).text));
   if (element_count(g[id].shape) == 0) return {}; // known whatever made it
   if (auto values = svod::known_ints(g, id)) return *values;
-  unsupported("input " + std::to_string(i) + " (" + quoted(model_node.inputs[i]) +
-              ") must be known when packing, but it depends on the model's inputs");
+  unsupported("input " + std::to_string(i) + " (" + quoted(model_node.inputs[i]) + ") " +
+              why_not_listed(g, input(i)));
 }
 
 std::vector<double> NodeImport::known_floats(size_t i) const {
   if (auto values = svod::known_floats(g, input(i))) return *values;
-  unsupported("input " + std::to_string(i) + " (" + quoted(model_node.inputs[i]) +
-              ") must be known when packing, but it depends on the model's inputs");
+  unsupported("input " + std::to_string(i) + " (" + quoted(model_node.inputs[i]) + ") " +
+              why_not_listed(g, input(i)));
 }
 
 const NodeImport::AttributeRow& NodeImport::row(std::string_view name,

@@ -22,6 +22,9 @@ struct TooLarge : InternalError {
 };
 
 inline constexpr int64_t kFoldElements = 65536;
+// Of more elements no list of values is made: a constant of 2^31 equal elements costs
+// nothing, its list would cost 16 GiB.
+inline constexpr int64_t kKnownElements = int64_t{1} << 22;
 
 // Sources.
 NodeId constant(Graph& g, DType dtype, Shape shape, double value);
@@ -85,7 +88,7 @@ NodeId permute_last_two(Graph& g, NodeId x);
 NodeId unsqueeze(Graph& g, NodeId x, int64_t axis);
 NodeId squeeze_axes(Graph& g, NodeId x, std::vector<int64_t> axes);
 
-// The values of a node when they are known at pack time.
+// The values of a node when they are known at pack time and at most kKnownElements.
 std::optional<std::vector<int64_t>> known_ints(const Graph& g,
                                                NodeId id); // any integer dtype, bool
 std::optional<std::vector<double>> known_floats(const Graph& g, NodeId id); // any dtype

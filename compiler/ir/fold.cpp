@@ -139,8 +139,7 @@ template <class T> static T element(const Tensor& tensor, size_t i) {
 std::optional<std::vector<int64_t>> known_ints(const Graph& g, NodeId id) {
   DType dtype = g[id].dtype;
   if (is_float(dtype)) return std::nullopt;
-  auto tensor =
-      known_tensor(g, id, is_known(g, id) ? element_count(g[id].shape) : kFoldElements);
+  auto tensor = known_tensor(g, id, is_known(g, id) ? kKnownElements : kFoldElements);
   if (!tensor) return std::nullopt;
   std::vector<int64_t> out(static_cast<size_t>(element_count(tensor->shape)));
   with_compute_type(dtype, [&](auto zero) {
@@ -152,8 +151,7 @@ std::optional<std::vector<int64_t>> known_ints(const Graph& g, NodeId id) {
 
 std::optional<std::vector<double>> known_floats(const Graph& g, NodeId id) {
   DType dtype = g[id].dtype;
-  auto tensor =
-      known_tensor(g, id, is_known(g, id) ? element_count(g[id].shape) : kFoldElements);
+  auto tensor = known_tensor(g, id, is_known(g, id) ? kKnownElements : kFoldElements);
   if (!tensor) return std::nullopt;
   size_t size = static_cast<size_t>(byte_size(dtype));
   std::vector<double> out(static_cast<size_t>(element_count(tensor->shape)));

@@ -270,6 +270,41 @@ TEST_CASE("a function sees nothing of the graph around it", "[import]") {
           Exit::InvalidModel, "nothing makes its input 'w'");
 }
 
+TEST_CASE("graphs and references do not enter a function", "[import]") {
+  const std::string branch =
+      graph({{node("Add", {"x", "w"}, {"z"})}, {}, {value("z", {4})}, {}});
+  const std::string f = function(
+      "f", {"a", "c"}, {"b"},
+      {node("If", {"c"}, {"b"},
+            {reference("then_branch", "g", 5), reference("else_branch", "g", 5)})},
+      {"g"});
+  refused(with_functions(
+              {{call("f", {"x", "c"}, {"y"}, {graph_attribute("g", branch)})},
+               kX,
+               kY,
+               {floats("w", {4}, {1, 1, 1, 1}), tensor("c", kBool, {}, data(9, "\1"))}},
+              f),
+          Exit::Unsupported, "a graph as attribute of a function");
+  const std::string loose = data(
+      25, data(1, "f") + data(4, "a") + data(5, "b") +
+              data(11, reference("alpha", "beta", 1)) +
+              data(7, node("LeakyRelu", {"a"}, {"b"}, {reference("alpha", "alpha", 1)})) +
+              data(9, number(2, 17)) + data(10, "f"));
+  refused(with_functions({{call("f", {"x"}, {"y"})}, kX, kY, {}}, loose),
+          Exit::InvalidModel, "the default of attribute 'alpha' is no value");
+}
+
+TEST_CASE("what the rules make is limited", "[import]") {
+  ImportOptions options;
+  options.limits.graph_nodes = 3;
+  std::vector<std::string> nodes;
+  for (int i = 0; i < 5; ++i)
+    nodes.push_back(node(i % 2 ? "Neg" : "Exp", {i ? "t" + std::to_string(i) : "x"},
+                         {"t" + std::to_string(i + 1)}));
+  refused(model({nodes, kX, {value("t5", {4})}, {}}), Exit::InvalidModel,
+          "more operations than the limit of 3", options);
+}
+
 TEST_CASE("inputs that a call leaves out are left out in the body", "[import]") {
   const std::string f = function("f", {"a", "low", "high"}, {"b"},
                                  {node("Clip", {"a", "low", "high"}, {"b"})});
@@ -573,6 +608,15 @@ TEST_CASE("shapes that are too large are the model's fault", "[import]") {
                                                    : std::vector{kHuge}),
             Exit::InvalidModel, "over the limit");
   }
+  // Two thousand million equal axes are one node, and never a list.
+  const std::string many =
+      node("ConstantOfShape", {"s"}, {"many"},
+           {data(1, "value") + data(5, ints("", {1}, {1})) + number(20, 4)});
+  refused(model({{many, node("Reshape", {"x", "many"}, {"y"})},
+                 kX,
+                 kY,
+                 {ints("s", {1}, {(int64_t{1} << 31) - 1})}}),
+          Exit::Unsupported, "more elements than a list");
   std::vector<std::string> nodes{node("Identity", {"x"}, {"t0"})};
   for (int i = 0; i < 70; ++i) {
     const std::string t = "t" + std::to_string(i);
