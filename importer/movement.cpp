@@ -87,7 +87,10 @@ double known_float(const NodeImport& node, size_t i) {
 
 std::optional<std::vector<int64_t>> ints_if_known(const NodeImport& node, size_t i) {
   const NodeId id = node.input(i);
-  if (element_count(node.g[id].shape) > 0 && !known_ints(node.g, id)) return std::nullopt;
+  // A constant goes to known_ints() even where it is too long: it is refused there.
+  if (element_count(node.g[id].shape) > 0 && !is_known(node.g, id) &&
+      !known_ints(node.g, id))
+    return std::nullopt;
   return node.known_ints(i);
 }
 

@@ -612,7 +612,7 @@ TEST_CASE("shapes that are too large are the model's fault", "[import]") {
   const std::string many =
       node("ConstantOfShape", {"s"}, {"many"},
            {data(1, "value") + data(5, ints("", {1}, {1})) + number(20, 4)});
-  refused(model({{many, node("Reshape", {"x", "many"}, {"y"})},
+  refused(model({{many, node("Unsqueeze", {"x", "many"}, {"y"})},
                  kX,
                  kY,
                  {ints("s", {1}, {(int64_t{1} << 31) - 1})}}),
