@@ -71,6 +71,12 @@ Expr join(const std::vector<Expr>& parts, int64_t axis) {
   return with(parts[0], concat(*parts[0].g, std::move(ids), axis));
 }
 
+int64_t within_reach(const NodeImport& node, int64_t value, const char* what) {
+  if (value < 0 || value >= (int64_t{1} << 31))
+    node.invalid(std::string(what) + " is negative or too large");
+  return value;
+}
+
 int64_t known_int(const NodeImport& node, size_t i) {
   const std::vector<int64_t> values = node.known_ints(i);
   if (values.size() != 1)

@@ -67,6 +67,10 @@ inline Expr clamp(Expr x, double low, double high) {
   return minimum(maximum(x, low), high);
 }
 
+// invalid() unless 0 <= value < 2^31: what counts or places elements must be within
+// reach, so that sums and products of such numbers do not overflow.
+int64_t within_reach(const NodeImport& node, int64_t value, const char* what);
+
 // The one number of input i, known when packing.
 int64_t known_int(const NodeImport& node, size_t i);
 double known_float(const NodeImport& node, size_t i);

@@ -11,6 +11,8 @@
 namespace svod {
 namespace {
 
+constexpr int64_t kMostValues = int64_t{1} << 24; // computed when packing
+
 DType dtype_attribute(NodeImport& node, std::string_view name, DType otherwise) {
   if (!node.has(name)) return otherwise;
   std::optional<DType> dtype = dtype_from_onnx(static_cast<int>(node.get_int(name)));
@@ -93,8 +95,12 @@ void import_range(NodeImport& node) {
   } else {
     int64_t from = known_int(node, 0), to = known_int(node, 1), by = known_int(node, 2);
     if (by == 0) node.invalid("delta is 0");
-    if (by > 0 ? to > from : to < from)
-      count = (to - from + (by > 0 ? by - 1 : by + 1)) / by;
+    if (by > 0 ? to > from : to < from) {
+      __int128 span = static_cast<__int128>(to) - from;
+      __int128 steps = (span + by + (by > 0 ? -1 : 1)) / by;
+      if (steps > 1'000'000'000) node.invalid("the range is not of a reasonable length");
+      count = static_cast<int64_t>(steps);
+    }
   }
   // Half precision counts in the stash type, float before opset 27 named it.
   DType dtype = start.dtype(), stash = DType::F32;
@@ -122,7 +128,7 @@ void import_one_hot(NodeImport& node) {
   if (!depth)
     depth = {static_cast<double>(
         declared_instead(node, 1, 0, indices.rank() + 1)[static_cast<size_t>(axis)])};
-  if (depth->size() != 1 || depth->front() < 0)
+  if (depth->size() != 1 || !(depth->front() >= 0 && depth->front() < 2e9))
     node.invalid("depth must be one positive number");
   if (values.shape() != Shape{2}) node.invalid("values must have two elements");
   auto count = static_cast<int64_t>(depth->front());
@@ -148,6 +154,8 @@ void import_mel_weight_matrix(NodeImport& node) {
           rate = known_int(node, 2);
   double low = known_float(node, 3), high = known_float(node, 4);
   if (bands <= 0 || length <= 0 || rate <= 0) node.invalid("sizes must be positive");
+  if (bands > 65536 || length > kMostValues || bands * length > kMostValues)
+    node.unsupported("a matrix of this size");
   DType dtype = DType::F32;
   if (node.get_int("output_datatype") != 1)
     dtype = dtype_attribute(node, "output_datatype", dtype);

@@ -71,6 +71,8 @@ Expr rotary_rows(NodeImport& node, size_t i, Expr positions) {
 // Queries, keys and values, split into heads; one packed tensor holds them side by side.
 AttentionParts grouped_operands(NodeImport& node, int64_t heads, int64_t key_heads) {
   Expr q = wide(node, 0);
+  within_reach(node, heads, "num_heads");
+  within_reach(node, key_heads, "kv_num_heads");
   require(node, q.rank() == 3 && heads > 0 && key_heads > 0, "query must have 3 axes");
   if (node.has_input(1))
     return {split_heads(node, q, heads), split_heads(node, wide(node, 1), key_heads),

@@ -39,6 +39,7 @@ Expr per_feature(NodeImport& node, std::string_view name, Expr x) {
 Expr linear(NodeImport& node, Expr x, int64_t targets) {
   std::vector<float> coefficients = node.get_floats("coefficients");
   int64_t width = extent(x, 1);
+  within_reach(node, targets, "targets");
   require(node,
           targets > 0 && static_cast<int64_t>(coefficients.size()) == targets * width,
           "the coefficients do not fit the features");

@@ -296,6 +296,7 @@ void import_col2im(NodeImport& node) {
     std::vector<int64_t> ints = node.get_ints(name);
     if (ints.empty()) ints.assign(count, value);
     if (ints.size() != count) node.invalid(std::string(name) + " has a wrong length");
+    for (int64_t entry : ints) within_reach(node, entry, "an attribute's entry");
     return ints;
   };
   std::vector<int64_t> dilations = ints_or("dilations", n, 1),
@@ -303,13 +304,17 @@ void import_col2im(NodeImport& node) {
                        strides = ints_or("strides", n, 1);
   if (x.rank() != 3 || block.size() != n || n == 0)
     node.invalid("input ranks do not fit");
+  for (size_t i = 0; i < n; ++i) {
+    within_reach(node, image[i], "an extent of image_shape");
+    within_reach(node, block[i], "an extent of block_shape");
+  }
   Expr index = reshape(number(node.g, DType::I64, 0), Shape(2 * n, 1));
   Shape padded;
   int64_t blocks = 1, positions = 1;
   for (size_t i = 0; i < n; ++i) {
     int64_t extent = image[i] + pads[i] + pads[n + i];
     int64_t span = dilations[i] * (block[i] - 1) + 1;
-    if (strides[i] <= 0 || dilations[i] <= 0 || block[i] <= 0 || extent < span)
+    if (strides[i] == 0 || dilations[i] == 0 || block[i] == 0 || extent < span)
       node.invalid("the blocks do not fit into the image");
     int64_t count = (extent - span) / strides[i] + 1;
     auto rank = static_cast<int64_t>(2 * n), at = static_cast<int64_t>(i);

@@ -31,6 +31,8 @@ Expr unpacked(Expr bytes, const Packing& packing) {
 Packing packing_of(NodeImport& node) {
   Packing packing{node.get_int("bits"), node.get_int("block_size"), node.get_int("N"),
                   node.get_int("K")};
+  for (int64_t size : {packing.block, packing.rows, packing.columns})
+    within_reach(node, size, "block_size, N or K");
   if (packing.bits != 2 && packing.bits != 4 && packing.bits != 8)
     node.unsupported("weights of " + std::to_string(packing.bits) + " bits");
   require(node,

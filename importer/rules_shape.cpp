@@ -14,7 +14,7 @@ namespace {
 // inferred.
 Shape reshaped(NodeImport& node, const Shape& from, Shape to, bool zero_is_zero) {
   std::optional<size_t> inferred;
-  int64_t rest = 1;
+  Shape others;
   for (size_t i = 0; i < to.size(); ++i) {
     if (to[i] == 0 && !zero_is_zero) {
       if (i >= from.size())
@@ -26,10 +26,10 @@ Shape reshaped(NodeImport& node, const Shape& from, Shape to, bool zero_is_zero)
       if (inferred) node.invalid("shape has more than one -1");
       inferred = i;
     } else {
-      rest *= to[i];
+      others.push_back(to[i]);
     }
   }
-  int64_t count = element_count(from);
+  int64_t count = element_count(from), rest = element_count(others);
   if (inferred) {
     if (rest == 0 || count % rest != 0)
       node.invalid("the extent of -1 cannot be inferred");
@@ -90,7 +90,7 @@ void tile_by(NodeImport& node, const std::vector<int64_t>& repeats) {
   if (repeats.size() != from.size()) node.invalid("repeats must have one entry per axis");
   Shape split, wide, to;
   for (size_t i = 0; i < from.size(); ++i) {
-    if (repeats[i] < 0) node.invalid("repeats must not be negative");
+    within_reach(node, repeats[i], "an entry of repeats");
     split.insert(split.end(), {1, from[i]});
     wide.insert(wide.end(), {repeats[i], from[i]});
     to.push_back(repeats[i] * from[i]);

@@ -91,7 +91,8 @@ void import_dft(NodeImport& node) {
   require(node, t.in_parts == 1 || t.in_parts == 2,
           "the last axis must have extent 1 or 2");
   t.length = dft_length(node, axis, onesided, t.inverse);
-  require(node, t.length > 0, "the length must be positive");
+  require(node, within_reach(node, t.length, "the length") > 0,
+          "the length must be positive");
   int64_t half = t.length / 2 + 1;
   t.in_count = onesided && t.inverse ? half : t.length;
   t.out_count = onesided && !t.inverse ? half : t.length;

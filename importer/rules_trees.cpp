@@ -241,7 +241,8 @@ void import_tree_ensemble_regressor(NodeImport& node) {
   Ensemble ensemble;
   std::map<Key, int64_t> index = read_nodes(node, ensemble);
   int64_t targets = node.get_int("n_targets");
-  require(node, targets > 0, "n_targets must be positive");
+  require(node, targets > 0 && targets <= 65536,
+          "n_targets must be positive and not huge");
   read_weights(node, ensemble, index, "target", targets);
   Expr y = aggregate(node, ensemble, rows_of_features(node),
                      node.get_string("aggregate_function"));

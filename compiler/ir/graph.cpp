@@ -10,8 +10,13 @@
 namespace svod {
 
 int64_t element_count(const Shape& shape) {
+  // Saturates, so that no shape passes for a small one; an empty axis wins over a huge
+  // one.
   int64_t count = 1;
-  for (int64_t extent : shape) count *= extent;
+  for (int64_t extent : shape)
+    if (extent == 0) return 0;
+  for (int64_t extent : shape)
+    if (__builtin_mul_overflow(count, extent, &count)) return INT64_MAX;
   return count;
 }
 
