@@ -134,4 +134,10 @@ MappedFile ExternalData::bytes(const ExternalEntry& entry, int64_t size) {
       whole.owner};
 }
 
+std::vector<std::string> ExternalData::locations() const {
+  std::vector<std::string> out;
+  for (const auto& [location, file] : files_) out.push_back(location);
+  return out;
+}
+
 } // namespace svod

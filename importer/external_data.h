@@ -30,6 +30,8 @@ public:
       : folder_(std::move(folder)), limits_(limits) {}
   // `size` bytes of the file; the tensor's type and shape say how many they are.
   MappedFile bytes(const ExternalEntry& entry, int64_t size);
+  // Of all files that were opened, sorted.
+  std::vector<std::string> locations() const;
 
 private:
   const MappedFile& file(const std::string& location);

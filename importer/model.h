@@ -105,7 +105,8 @@ struct Model {
   std::string producer, producer_version, graph_doc;
   ModelGraph graph;
   std::vector<ModelFunction> functions;
-  Digest digest; // SHA-256 of the file
+  std::vector<std::string> external_files; // that hold weights, beside the model
+  Digest digest;                           // SHA-256 of the file
 };
 
 // The path of graphs nested in a node's attributes: graph, then the node's name or

@@ -92,6 +92,7 @@ Model ModelReader::model(std::string_view message) {
     }
   }
   if (!has_graph) fail_read("the file is no ONNX model: it holds no graph");
+  model.external_files = external_.locations();
   return model;
 }
 

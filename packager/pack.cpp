@@ -85,6 +85,25 @@ std::string beside(const std::string& output, const std::string& suffix) {
   return std::filesystem::path(output).replace_extension(suffix).string();
 }
 
+// A rule for Make and Ninja: what the output is made of.
+std::string make_rule(const Options& options, const Front& front) {
+  auto escape = [](const std::string& path) {
+    std::string out;
+    for (char c : path) {
+      if (c == ' ' || c == '#') out += '\\';
+      if (c == '$') out += '$';
+      out += c;
+    }
+    return out;
+  };
+  std::string out = escape(options.output) + ": " + escape(options.model);
+  std::filesystem::path folder = std::filesystem::path(options.model).parent_path();
+  for (const std::string& file : front.model.external_files) {
+    out += " \\\n  " + escape((folder / file).string());
+  }
+  return out + "\n";
+}
+
 Exit Packing::file_error(const std::string& path, const std::string& reason) const {
   console_.error(path + ": " + reason);
   return Exit::File;
@@ -389,8 +408,7 @@ Exit Packing::write_reports() {
   } else if (options_.json && !write(*options_.json, summary_json(facts))) {
     return file_error(*options_.json, error);
   }
-  if (!options_.deps.empty() &&
-      !write(options_.deps, options_.output + ": " + options_.model + "\n")) {
+  if (!options_.deps.empty() && !write(options_.deps, make_rule(options_, *front_))) {
     return file_error(options_.deps, error);
   }
   console_.note(summary_text(facts));
