@@ -5,7 +5,7 @@
 // products are exact in any order ("exact"), and only exact values go into functions with
 // jumps. What exp and the like make is not exact; from then on only smooth functions
 // follow, and the tolerance grows with the bound.
-#include "tests/support/random_graph.h"
+#include "tests/support/random_contraction.h"
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/shape_rules.h"
@@ -98,10 +98,12 @@ private:
   // ---- sources
 
   Shape random_shape() {
-    static constexpr int64_t kExtents[] = {1, 1, 2, 3, 4, 5, 7};
+    static constexpr int64_t kSmall[] = {1, 1, 2, 3, 4, 5, 7};
+    static constexpr int64_t kLarge[] = {1, 3, 8, 13, 16, 17, 33};
+    const auto& extents = options_.large ? kLarge : kSmall;
     Shape shape;
     for (int64_t rank = random_.between(0, 4); rank > 0; --rank) {
-      int64_t extent = kExtents[random_.below(std::size(kExtents))];
+      int64_t extent = extents[random_.below(7)];
       if (element_count(shape) * extent <= options_.max_elements) shape.push_back(extent);
     }
     return shape;
@@ -390,7 +392,9 @@ private:
   bool draw_concat(NodeId x) {
     if (shape(x).empty()) return false;
     if (random_.chance(25)) return draw_cut_concat(x);
-    Node node{Op::Concat, {}, {}, {draw_axis(x)}, {x}};
+    // Mostly along the axis of the one before.
+    bool again = g()[x].op == Op::Concat && random_.chance(80);
+    Node node{Op::Concat, {}, {}, {again ? g()[x].payload[0] : draw_axis(x)}, {x}};
     Value v = value(x);
     for (int64_t more = random_.between(1, 2); more > 0; --more) {
       NodeId other = draw_matching(x, g()[x].dtype);
@@ -595,6 +599,9 @@ private:
       x = add_constant(DType::Bool, shape(x), yes, {1, 0, true, false});
       other = add_constant(DType::Bool, shape(x), !yes, {1, 0, true, false});
     }
+    if (random_.chance(20) &&
+        finish({Op::Not, {}, {}, {}, {condition}}, value(condition)))
+      condition = pool_.back();
     Value a = value(x), b = value(other);
     return finish({Op::Select, {}, {}, {}, {condition, x, other}},
                   {std::max(a.bound, b.bound), std::max(a.fraction, b.fraction),
@@ -624,7 +631,8 @@ private:
     Value inner = v;
     inner.ends = true; // in the pool of none, but it has a value
     values_.resize(std::max<size_t>(values_.size(), g().size()));
-    for (size_t id = first; id < g().size(); ++id) values_[id] = inner;
+    for (size_t id = first; id < g().size(); ++id)
+      if (g()[id].op != Op::Input) values_[id] = inner;
     if (result < first) return false;
     record(result, v);
     return true;
@@ -633,49 +641,13 @@ private:
   bool draw_idiom() {
     if (NodeId x = draw_value(); random_.chance(30) && !value(x).ends)
       return draw_softmax(x);
-    DType dtype = random_.chance(70) ? DType::F32 : DType::F64;
+    DType dtype = random_.chance(80) ? DType::F32 : DType::F64;
     size_t first = g().size();
-    bool convolution = random_.chance(50);
-    NodeId x = add_input_tensor(
-        random_tensor(dtype,
-                      convolution ? Shape{random_.between(1, 2), 3, 5} : Shape{2, 3, 5}),
-        scalar_value_info(dtype));
-    int64_t channels = random_.between(2, 4), depth = convolution ? 3 : 5;
-    NodeId sum =
-        convolution ? convolve(x, channels) : matmul(g(), x, known({5, channels}, dtype));
-    double bound = 9.0 * static_cast<double>(depth) * 2;
-    Value v{bound, 4, true, false};
-    Shape scale = shape(sum);
-    for (size_t i = 0; i < scale.size(); ++i)
-      if (i != (convolution ? 1 : scale.size() - 1)) scale[i] = 1;
-    auto vector = [&] { return broadcast_to(g(), known(scale, dtype), shape(sum)); };
-    if (random_.chance(70)) {
-      sum = g().intern({Op::Add, dtype, shape(sum), {}, {sum, vector()}});
-      v.bound += 3;
-    }
-    if (random_.chance(80)) {
-      bool divide = random_.chance(30);
-      NodeId by = divide ? constant(g(), dtype, shape(sum), 3) : vector();
-      sum = g().intern({divide ? Op::Div : Op::Mul, dtype, shape(sum), {}, {sum, by}});
-      v = {v.bound * 3, v.fraction + 2, !divide, false};
-    }
-    return finish_idiom(first, sum, v);
-  }
-
-  NodeId known(const Shape& shape, DType dtype) {
-    Tensor tensor = random_tensor(dtype, shape);
-    uint32_t blob = g().add_blob(std::move(tensor.bytes));
-    return g().intern({Op::Weight, dtype, shape, {blob}, {}});
-  }
-
-  // [N, 3, L] with weights [channels, 3, 2], as a convolution is imported.
-  NodeId convolve(NodeId x, int64_t channels) {
-    DType dtype = g()[x].dtype;
-    NodeId seen = window(g(), pad(g(), x, {0, 0, 1}, {0, 0, 0}, 0), 2, 2, 1, 1);
-    seen = unsqueeze(g(), permute(g(), seen, {0, 2, 1, 3}), 1); // [N, 1, O, 3, 2]
-    NodeId weights = reshape(g(), known({channels, 3, 2}, dtype), {1, channels, 1, 3, 2});
-    NodeId product = broadcast_map(g(), Op::Mul, {seen, weights});
-    return squeeze_axes(g(), reduce(g(), Op::ReduceSum, product, {3, 4}), {3, 4});
+    auto input = [&](const Shape& shape) {
+      return add_input_tensor(random_tensor(dtype, shape), scalar_value_info(dtype));
+    };
+    Contracted y = random_contraction({g(), random_, options_.large, dtype, input});
+    return finish_idiom(first, y.node, {y.bound, y.fraction, y.exact, false});
   }
 
   // ---- outputs

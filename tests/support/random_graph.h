@@ -36,6 +36,8 @@ struct RandomGraph {
 struct RandomGraphOptions {
   int nodes = 24; // drawn ones; idioms add some
   int64_t max_elements = 400;
+  // Extents around the sizes of vectors and tiles, and contractions of real size.
+  bool large = false;
 };
 RandomGraph random_graph(uint64_t seed, const RandomGraphOptions& options = {});
 
