@@ -130,8 +130,10 @@ GraphImport::Results GraphImport::import_if(const ModelNode& node,
     return run_body(*known ? *yes : *no, {}, place, scope);
 
   const auto first_new = static_cast<NodeId>(graph_.size());
+  ++open_choices_;
   const Results taken = run_body(*yes, {}, place, scope);
   const Results other = run_body(*no, {}, place, scope);
+  --open_choices_;
   if (taken.empty() || other.empty()) return {};
   bool same = taken.size() == other.size();
   for (size_t i = 0; same && i < taken.size(); ++i)

@@ -134,6 +134,7 @@ private:
   std::unordered_set<const ModelFunction*> checked_functions_;
   int64_t depth_ = 0; // of function calls and nested graphs at this moment
   int64_t loop_depth_ = 0;
+  int64_t open_choices_ = 0; // branches around the node whose condition is data
   int64_t imported_nodes_ = 0;
   int64_t unrolled_nodes_ = 0;
   int64_t folded_bytes_ = 0;
