@@ -90,7 +90,8 @@ std::vector<std::string_view> output_names(const ModelGraph& graph) {
 }
 
 void GraphImport::fail(Exit exit, const std::string& what, const ModelPlace& place) {
-  // A branch that the data may never choose need not fit these shapes: the model is valid.
+  // A branch that the data may never choose need not fit these shapes: the model is
+  // valid.
   if (exit == Exit::InvalidModel && open_choices_ > 0) exit = Exit::Unsupported;
   // Thousands of lines help nobody; the rest is counted.
   constexpr size_t kMostErrors = 1000;

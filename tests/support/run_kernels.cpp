@@ -49,8 +49,9 @@ Loaded::Loaded(const Kernels& kernels, const Target& target) {
   const Level& level = target.levels.back();
   for (const KernelSource& source : kernels.sources) {
     if (source.level != level.suffix) continue;
-    jobs.push_back({&level, {source.symbol + ".cpp", source.text,
-                             {"-Dsvod_kernel=" + source.symbol}}});
+    jobs.push_back(
+        {&level,
+         {source.symbol + ".cpp", source.text, {"-Dsvod_kernel=" + source.symbol}}});
     table += "extern \"C\" int " + source.symbol + "(void* const*, void*, unsigned);\n" +
              "extern \"C\" __attribute__((visibility(\"default\"))) void* get_" +
              std::to_string(source.program) + "() { return (void*)&" + source.symbol +
@@ -111,10 +112,14 @@ KernelRun run_kernels(const Kernels& kernels, const Target& target,
   auto address = [&](SlotId id) -> void* {
     const Slot& slot = s.slots[id];
     switch (slot.slot_class) {
-    case SlotClass::Input: return in[slot.io].data;
-    case SlotClass::Output: return out[slot.io].data;
-    case SlotClass::Weight: return weights.data + slot.offset;
-    default: return arena.data + slot.offset;
+    case SlotClass::Input:
+      return in[slot.io].data;
+    case SlotClass::Output:
+      return out[slot.io].data;
+    case SlotClass::Weight:
+      return weights.data + slot.offset;
+    default:
+      return arena.data + slot.offset;
     }
   };
   for (const Step& step : s.steps) {
@@ -130,7 +135,8 @@ KernelRun run_kernels(const Kernels& kernels, const Target& target,
   }
   for (size_t i = 0; i < out.size(); ++i) {
     const Node& n = s.graph[s.graph.outputs()[i].node];
-    Tensor t{n.dtype, n.shape, std::vector<std::byte>(bytes_of(s.graph.outputs()[i].node))};
+    Tensor t{n.dtype, n.shape,
+             std::vector<std::byte>(bytes_of(s.graph.outputs()[i].node))};
     std::memcpy(t.bytes.data(), out[i].data, t.bytes.size());
     run.outputs.push_back(std::move(t));
   }

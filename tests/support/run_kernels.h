@@ -1,5 +1,5 @@
-// Runs compiled kernels in this process: compiled and linked to a shared object, loaded, and
-// called step by step as the stub would.
+// Runs compiled kernels in this process: compiled and linked to a shared object, loaded,
+// and called step by step as the stub would.
 #pragma once
 
 #include "compiler/codegen/kernels.h"

@@ -72,7 +72,7 @@ CASTS(u64)
 CASTS(float)
 CASTS(double)
 
-    extern "C" void halves(Wide<float>* f, Wide<u16>* h) {
+extern "C" void halves(Wide<float>* f, Wide<u16>* h) {
   f[0] = f16_to_float(h[0]);
   f[1] = bf16_to_float(h[0]);
   h[1] = float_to_f16(f[2]);
