@@ -52,7 +52,7 @@ std::string literal(DType dtype, uint64_t bits) {
 }
 
 void KernelEmitter::line(const std::string& text) {
-  out_.append(static_cast<size_t>(2 * indent_), ' ');
+  out_.append(2 * static_cast<size_t>(indent_), ' ');
   out_ += text;
   out_ += '\n';
 }

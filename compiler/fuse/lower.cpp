@@ -492,7 +492,7 @@ void Lowering::lower_special(NodeId root) {
     checked.limit = node.shape[node.payload[0]];
     stage.value = value(node.inputs[2], at);
     At to = at;
-    to[node.payload[0]] = pool().dynamic(k().add(std::move(checked)), checked.limit);
+    to[node.payload[0]] = pool().dynamic(k().add(checked), checked.limit);
     stage.kind = StageKind::Scatter;
     stage.combiner = node.payload[1];
     for (size_t i = 0; i < at.size(); ++i)
