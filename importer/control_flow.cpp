@@ -1,6 +1,8 @@
 // If, Loop and Scan whose course is known when packing become straight code: the branch
 // that is taken, the iterations one after the other. An If on data computes both branches
-// and selects, where both have the same type and nothing in them can fail at run time.
+// and selects, where both have the same type and nothing in them can fail at run time. A
+// branch that does not fit the shapes of this pack cannot be computed at all: the other
+// one is, and a run whose data chooses the misfit stops.
 #include "importer/graph_import.h"
 
 #include <algorithm>
@@ -34,6 +36,17 @@ bool can_fail(const Graph& g, NodeId first, NodeId end) {
   for (NodeId id = first; id < end; ++id)
     if (g[id].op == Op::Gather || g[id].op == Op::Scatter) return true;
   return false;
+}
+
+// `x`, unless `chosen` is false at run time: then the run stops at an index out of range.
+NodeId if_chosen(Graph& g, NodeId x, NodeId chosen) {
+  const Shape shape = g[x].shape;
+  const int64_t count = element_count(shape);
+  if (count == 0) return x;
+  const NodeId outside = constant_int(g, DType::I64, {count}, count);
+  const NodeId index = broadcast_map(
+      g, Op::Select, {reshape(g, chosen, {1}), iota(g, DType::I64, {count}, 0), outside});
+  return reshape(g, gather(g, reshape(g, x, {count}), index, 0), shape);
 }
 
 // One list per result of a body, over its iterations.
@@ -116,6 +129,28 @@ GraphImport::Results GraphImport::run_body(const ModelAttribute& body,
   return {};
 }
 
+// `misfits`: the branch failed, and only because it does not fit the shapes it gets.
+GraphImport::Results GraphImport::run_branch(const ModelAttribute& body,
+                                             const ModelPlace& place, const Scope& scope,
+                                             bool& misfits) {
+  const int64_t lacks_before = lacks_;
+  Results results = run_body(body, {}, place, scope);
+  misfits = results.empty() && lacks_ == lacks_before && !stopped_;
+  return results;
+}
+
+// The results of an If whose branch `misfit` cannot run with these shapes.
+GraphImport::Results GraphImport::only_branch(const ModelAttribute& misfit,
+                                              const Results& results, NodeId chosen,
+                                              const ModelPlace& place) {
+  diags_.warning("its " + misfit.name +
+                     " does not fit the shapes of this pack; a run that chooses it stops",
+                 place);
+  Results guarded;
+  for (NodeId result : results) guarded.push_back(if_chosen(graph_, result, chosen));
+  return guarded;
+}
+
 GraphImport::Results GraphImport::import_if(const ModelNode& node,
                                             const std::vector<NodeId>& inputs,
                                             const ModelPlace& place, const Scope& scope) {
@@ -131,9 +166,20 @@ GraphImport::Results GraphImport::import_if(const ModelNode& node,
 
   const auto first_new = static_cast<NodeId>(graph_.size());
   ++open_choices_;
-  const Results taken = run_body(*yes, {}, place, scope);
-  const Results other = run_body(*no, {}, place, scope);
+  const Diags before = diags_;
+  bool yes_misfits = false, no_misfits = false;
+  const Results taken = run_branch(*yes, place, scope, yes_misfits);
+  const Diags of_yes = diags_;
+  if (yes_misfits) diags_ = before;
+  const Results other = run_branch(*no, place, scope, no_misfits);
   --open_choices_;
+  if (yes_misfits && !other.empty())
+    return only_branch(*yes, other, map(graph_, Op::Not, {inputs[0]}), place);
+  if (no_misfits && !taken.empty()) {
+    diags_ = of_yes;
+    return only_branch(*no, taken, inputs[0], place);
+  }
+  if (yes_misfits) diags_ = of_yes; // what the other branch lacks is found another time
   if (taken.empty() || other.empty()) return {};
   bool same = taken.size() == other.size();
   for (size_t i = 0; same && i < taken.size(); ++i)

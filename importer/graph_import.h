@@ -109,6 +109,10 @@ private:
                               const ModelPlace& place, const Scope& scope);
   Results import_if(const ModelNode& node, const std::vector<NodeId>& inputs,
                     const ModelPlace& place, const Scope& scope);
+  Results run_branch(const ModelAttribute& body, const ModelPlace& place,
+                     const Scope& scope, bool& misfits);
+  Results only_branch(const ModelAttribute& misfit, const Results& results, NodeId chosen,
+                      const ModelPlace& place);
   Results import_loop(const ModelNode& node, const std::vector<NodeId>& inputs,
                       const ModelPlace& place, const Scope& scope);
   Results import_scan(const ModelNode& node, const std::vector<NodeId>& inputs,
@@ -135,6 +139,7 @@ private:
   int64_t depth_ = 0; // of function calls and nested graphs at this moment
   int64_t loop_depth_ = 0;
   int64_t open_choices_ = 0; // branches around the node whose condition is data
+  int64_t lacks_ = 0;        // faults other than shapes that do not fit such a branch
   int64_t imported_nodes_ = 0;
   int64_t unrolled_nodes_ = 0;
   int64_t folded_bytes_ = 0;

@@ -92,7 +92,10 @@ std::vector<std::string_view> output_names(const ModelGraph& graph) {
 void GraphImport::fail(Exit exit, const std::string& what, const ModelPlace& place) {
   // A branch that the data may never choose need not fit these shapes: the model is
   // valid.
-  if (exit == Exit::InvalidModel && open_choices_ > 0) exit = Exit::Unsupported;
+  if (exit == Exit::InvalidModel && open_choices_ > 0)
+    exit = Exit::Unsupported;
+  else
+    ++lacks_;
   // Thousands of lines help nobody; the rest is counted.
   constexpr size_t kMostErrors = 1000;
   if (diags_.error_count() < kMostErrors)

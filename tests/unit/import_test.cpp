@@ -368,6 +368,38 @@ TEST_CASE("If takes the branch that is known", "[import]") {
   }
 }
 
+TEST_CASE("a branch that does not fit these shapes stops the run that chooses it",
+          "[import]") {
+  const std::string fits =
+      graph({{node("Neg", {"x"}, {"a"})}, {}, {value("a", {4})}, {}});
+  const std::string misfits =
+      graph({{node("Flatten", {"x"}, {"b"}, {attribute("axis", int64_t{9})})},
+             {},
+             {value("b", {4})},
+             {}});
+  for (bool misfit_first : {false, true}) {
+    const Imported result = import(
+        model({{node("If", {"c"}, {"y"},
+                     {graph_attribute("then_branch", misfit_first ? misfits : fits),
+                      graph_attribute("else_branch", misfit_first ? fits : misfits)})},
+               {kX[0], value("c", {}, kBool)},
+               kY,
+               {}}));
+    INFO(result.text());
+    REQUIRE(result.graph);
+    CHECK(result.text().find("does not fit") != std::string::npos);
+    for (bool c : {false, true}) {
+      const Tensor condition{DType::Bool, {}, {std::byte(c)}};
+      const Evaluated run =
+          evaluate(*result.graph, {f32({4}, {1, -2, 3, -4}), condition});
+      if (c == misfit_first)
+        CHECK(run.outputs.empty());
+      else
+        CHECK(floats_of(run.outputs.at(0)) == std::vector<float>{-1, 2, -3, 4});
+    }
+  }
+}
+
 namespace {
 
 // acc = acc + acc, and each acc as a scan output; goes on while `going` says so.
