@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 
 namespace svod {
@@ -352,10 +353,11 @@ Exit Packing::link() {
 }
 
 Exit Packing::write_weight_file(const std::string& path) {
-  std::error_code error;
-  std::filesystem::copy_file(objects_->weight_file->path(), path,
-                             std::filesystem::copy_options::overwrite_existing, error);
-  return error ? file_error(path, error.message()) : Exit::Done;
+  std::ifstream from(objects_->weight_file->path(), std::ios::binary);
+  std::ofstream to(path, std::ios::binary);
+  to << from.rdbuf();
+  to.close();
+  return from && to ? Exit::Done : file_error(path, "cannot be written");
 }
 
 Exit Packing::verify() {
@@ -370,7 +372,11 @@ Exit Packing::verify() {
   }
   console_.progress("verifying " + options_.model_name());
   if (options_.emit == Output::Executable) {
-    return verify_program(files_[0].temporary(), choice, *front_, console_);
+    std::vector<std::string> program{files_[0].temporary()};
+    if (options_.weights == WeightPlace::File) {
+      program.insert(program.end(), {"--weights", files_[1].temporary()});
+    }
+    return verify_program(program, choice, *front_, console_);
   }
   // A library cannot run by itself: a program of the same kernels does it in its place.
   std::string error;
@@ -383,7 +389,7 @@ Exit Packing::verify() {
   if (!program) return file_error(options_.output + ".verify", error);
   Exit status = link_program(program->temporary(), *objects);
   if (status != Exit::Done) return status;
-  return verify_program(program->temporary(), choice, *front_, console_);
+  return verify_program({program->temporary()}, choice, *front_, console_);
 }
 
 Exit Packing::commit() {

@@ -68,9 +68,10 @@ private:
   std::string path_;
 };
 
-Exit run_verify(const std::string& program, const std::string& folder,
+Exit run_verify(const std::vector<std::string>& program, const std::string& folder,
                 const Console& console) {
-  std::vector<std::string> words{program, "--verify", folder};
+  std::vector<std::string> words = program;
+  words.insert(words.end(), {"--verify", folder});
   int code = run(words, console.quiet());
   if (code == 0) return Exit::Done;
   if (console.quiet()) run(words, false); // what is wrong is said all the same
@@ -101,7 +102,7 @@ bool runs_here(const Target& target) {
   return target.kind == TargetKind::Linux && target.triple == default_target().triple;
 }
 
-Exit verify_program(const std::string& program, const std::string& choice,
+Exit verify_program(const std::vector<std::string>& program, const std::string& choice,
                     const Front& front, const Console& console) {
   if (choice != "random") return run_verify(program, choice, console);
   TemporaryFolder folder;

@@ -16,8 +16,9 @@ std::string verify_choice(const Options& options);
 // Can a program for this target run on this machine?
 bool runs_here(const Target& target);
 
-// Runs `program --verify` on the choice. Done, VerifyMismatch, or what else went wrong.
-Exit verify_program(const std::string& program, const std::string& choice,
+// Runs `program` (a path, and options) with --verify on the choice. Done, VerifyMismatch,
+// or what else went wrong.
+Exit verify_program(const std::vector<std::string>& program, const std::string& choice,
                     const Front& front, const Console& console);
 
 } // namespace svod

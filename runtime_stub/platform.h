@@ -8,7 +8,7 @@
 //   files    svod_open, svod_read, svod_write, svod_close, svod_stat, svod_stat_path,
 //            svod_map_file, svod_unmap
 //   memory   svod_allocate (whole pages, zeroed); memcpy, memmove, memset, memcmp
-//   process  svod_main (yours), svod_exit
+//   process  svod_main (yours), svod_exit, svod_program_path
 //   time     svod_now (monotonic nanoseconds)
 //   threads  svod_cpu_count, svod_thread_start, svod_thread_join, svod_futex_wait,
 //            svod_futex_wake; see pool.h
@@ -45,6 +45,8 @@ extern "C" {
 int32_t svod_main(int32_t argc, char** argv, char** envp);
 
 [[noreturn]] void svod_exit(int32_t code); // ends all threads
+// The file that runs, terminated. Its length, or a negative errno.
+int64_t svod_program_path(char* path, uint64_t room);
 
 // A descriptor. 0, 1, 2 are standard input, output and error.
 int32_t svod_open(const char* path, uint32_t how);

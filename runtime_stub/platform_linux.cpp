@@ -66,6 +66,17 @@ void svod_exit(int32_t code) {
   for (;;) svod_syscall(SVOD_CALL_EXIT_GROUP, static_cast<uintptr_t>(code));
 }
 
+int64_t svod_program_path(char* path, uint64_t room) {
+  intptr_t size =
+      svod_syscall(SVOD_CALL_READLINKAT, static_cast<uintptr_t>(kHere),
+                   number("/proc/self/exe"), number(path), static_cast<uintptr_t>(room));
+  if (size < 0) return size;
+  constexpr intptr_t kNameTooLong = 36;
+  if (static_cast<uint64_t>(size) >= room) return -kNameTooLong;
+  path[size] = 0;
+  return size;
+}
+
 int32_t svod_open(const char* path, uint32_t how) {
   uintptr_t flags = kCloseOnExec | (how == SVOD_OPEN_WRITE ? kWriteCreateTruncate : 0);
   intptr_t file;

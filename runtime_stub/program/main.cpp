@@ -55,7 +55,7 @@ Exit start(int32_t argc, char** argv) {
     return EXIT_DONE;
   }
   Session session;
-  status = open_model(session, program.data, errors);
+  status = open_model(session, options.weights, errors);
   if (status != EXIT_DONE) return status;
   if (options.mode == Mode::Version) {
     Printer(1) << "packed by svod-pack, image version " << SVOD_FORMAT_VERSION << "\n";

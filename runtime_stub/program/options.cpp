@@ -20,6 +20,7 @@ constexpr char kHelp[] =
     "  --profile              time of each kernel\n"
     "  --threads N            at most N threads\n"
     "  --isa NAME             use this packed CPU level\n"
+    "  --weights FILE         weights of a program packed with --weights=file\n"
     "  --self-check           checksums of image and weights\n"
     "  --help, --version\n";
 
@@ -106,6 +107,10 @@ bool read_value(Words& words, Options& options) {
     options.mode = Mode::Verify;
     options.verify = words.value();
     return options.verify != nullptr;
+  }
+  if (name == Text("--weights")) {
+    options.weights = words.value();
+    return options.weights != nullptr;
   }
   if (name == Text("--rtol")) return read_number(words.value(), options.rtol);
   if (name == Text("--atol")) return read_number(words.value(), options.atol);

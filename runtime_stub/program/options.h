@@ -15,6 +15,7 @@ struct Options {
   bool json = false; // --info=json, --bench=json
   SessionOptions session;
   const char* verify = nullptr;
+  const char* weights = nullptr;
   double rtol = 1e-3, atol = 1e-5, min_time = 1;
   const char* inputs[kMostWords]; // with positional ones among them
   uint32_t input_count = 0;

@@ -8,25 +8,30 @@ namespace packed {
 
 namespace {
 
-// Weights that were packed with --weights=file lie beside the program.
-Exit map_weights(Session& session, const char* program, Printer& errors) {
+// Weights that were packed with --weights=file lie beside the program: its own name and
+// ".weights".
+bool weights_beside(char* path, uint64_t room) {
+  constexpr char kSuffix[] = ".weights";
+  int64_t size = svod_program_path(path, room - sizeof(kSuffix));
+  if (size < 0) return false;
+  memcpy(path + size, kSuffix, sizeof(kSuffix));
+  return true;
+}
+
+Exit map_weights(Session& session, const char* weights, Printer& errors) {
   uint64_t bytes = svod_header(session.model.image)->weight_bytes;
   if (session.model.weights != nullptr || bytes == 0) return EXIT_DONE;
-  char path[4096];
-  Text name(program);
-  constexpr char kSuffix[] = ".weights";
-  if (name.size + sizeof(kSuffix) > sizeof(path)) return EXIT_FILE;
-  memcpy(path, name.data, static_cast<size_t>(name.size));
-  memcpy(path + name.size, kSuffix, sizeof(kSuffix));
-  int32_t file = svod_open(path, SVOD_OPEN_READ);
+  char beside[4096];
+  if (weights == nullptr && weights_beside(beside, sizeof(beside))) weights = beside;
+  int32_t file = weights == nullptr ? -1 : svod_open(weights, SVOD_OPEN_READ);
   SvodFileInfo info = {};
   bool fits = file >= 0 && svod_stat(file, &info) == 0 && info.bytes == bytes;
   if (fits) session.model.weights = svod_map_file(file, bytes);
   session.model.weight_bytes = bytes;
   if (file >= 0) svod_close(file);
   if (session.model.weights != nullptr) return EXIT_DONE;
-  errors << "error: " << path << ": "
-         << (file < 0 ? "cannot be read" : "is not the model's") << "\n";
+  errors << "error: weights " << (weights == nullptr ? "" : weights)
+         << (file < 0 ? ": cannot be read" : ": are not the model's") << "\n";
   return EXIT_FILE;
 }
 
@@ -80,7 +85,7 @@ Text text_of(const Session& session, SvodText text) {
   return {svod_text(session.model.image, text), text.size};
 }
 
-Exit open_model(Session& session, const char* program, Printer& errors) {
+Exit open_model(Session& session, const char* weights, Printer& errors) {
   svod_get_model(&session.model);
   if (svod_check_image(&session.model) != SVOD_OK) {
     print_error(errors, "the image in this program is damaged");
@@ -100,7 +105,7 @@ Exit open_model(Session& session, const char* program, Printer& errors) {
     print_error(errors, "the image in this program is of another kind");
     return EXIT_DAMAGED;
   }
-  return map_weights(session, program, errors);
+  return map_weights(session, weights, errors);
 }
 
 static Tensor type_of(const Session& session, const SvodTensor* tensor) {

@@ -43,8 +43,9 @@ struct Session {
 };
 
 // Prints the reason on `errors` when the result is not EXIT_DONE, as all of these.
-// The model, checked; nothing else of the session is used before.
-Exit open_model(Session& session, const char* program, Printer& errors);
+// The model, checked; nothing else of the session is used before. `weights`: the file of
+// weights that are not in the program, null: the one beside it.
+Exit open_model(Session& session, const char* weights, Printer& errors);
 // Level, threads, arena, pool, and memory for the outputs. `entry` is set.
 Exit prepare(Session& session, const SessionOptions& options, Printer& errors);
 // Inputs and outputs are set.
