@@ -73,7 +73,7 @@ Expr join(const std::vector<Expr>& parts, int64_t axis) {
 
 int64_t within_reach(const NodeImport& node, int64_t value, const char* what) {
   if (value < 0 || value >= (int64_t{1} << 31))
-    node.invalid(std::string(what) + " is negative or too large");
+    node.invalid(std::string(what) + " is negative or over the limit");
   return value;
 }
 
