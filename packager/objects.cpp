@@ -63,6 +63,7 @@ private:
   bool compile(std::string& error, bool counted);
   bool name_kernels(std::string& error);
   std::vector<std::string> flags(std::vector<std::string> extra) const;
+  std::vector<std::string> stub_flags(std::vector<std::string> extra) const;
   // Two libraries in one program each have theirs.
   std::string weights_symbol() const { return options_.prefix + "_weights"; }
   void measure();
@@ -83,6 +84,13 @@ std::vector<std::string> Builder::flags(std::vector<std::string> extra) const {
   return out;
 }
 
+// The stub asks the CPU what it can do, so it must run on any.
+std::vector<std::string> Builder::stub_flags(std::vector<std::string> extra) const {
+  extra.push_back("-Os");
+  if (target_.is_x86()) extra.push_back("-march=x86-64");
+  return flags(std::move(extra));
+}
+
 void Builder::add_kernels() {
   for (const KernelSource& kernel : kernels_.sources) {
     auto level = std::ranges::find(target_.levels, kernel.level, &Level::suffix);
@@ -100,7 +108,7 @@ void Builder::add_stub() {
     Source source;
     source.name = file.name;
     source.text = file.text;
-    source.flags = flags({"-Os", "-DSVOD_PREFIX=" + options_.prefix});
+    source.flags = stub_flags({"-DSVOD_PREFIX=" + options_.prefix});
     jobs_.push_back({&target_.levels.front(), std::move(source)});
   }
 }
@@ -199,7 +207,7 @@ bool Builder::compile_glue(std::string& error) {
   Source source;
   source.name = "glue.cpp";
   source.text = glue_text(target_, kernels_, data);
-  source.flags = flags({"-Os"});
+  source.flags = stub_flags({});
   jobs_ = {{&target_.levels.front(), std::move(source)}};
   return compile(error, false);
 }

@@ -28,46 +28,62 @@ uint32_t saved_state() {
 
 enum Register : uint8_t { EAX, EBX, ECX, EDX };
 
+// What is asked, each once: under a hypervisor an answer takes microseconds.
+enum Leaf : uint8_t { LEAF_1, LEAF_7_0, LEAF_7_1, LEAF_EXTENDED_1, LEAF_COUNT };
+
 struct Need {
   uint8_t feature; // of SvodCpuFeature
-  uint32_t leaf;
-  uint8_t part;
+  Leaf leaf;
   Register where;
   uint8_t bit;
 };
 
 constexpr Need kNeeds[] = {
-    {SVOD_CPU_X86_64_V2, 1, 0, ECX, 0},          // SSE3
-    {SVOD_CPU_X86_64_V2, 1, 0, ECX, 9},          // SSSE3
-    {SVOD_CPU_X86_64_V2, 1, 0, ECX, 13},         // CMPXCHG16B
-    {SVOD_CPU_X86_64_V2, 1, 0, ECX, 19},         // SSE4.1
-    {SVOD_CPU_X86_64_V2, 1, 0, ECX, 20},         // SSE4.2
-    {SVOD_CPU_X86_64_V2, 1, 0, ECX, 23},         // POPCNT
-    {SVOD_CPU_X86_64_V2, 0x80000001, 0, ECX, 0}, // LAHF
-    {SVOD_CPU_X86_64_V3, 1, 0, ECX, 12},         // FMA
-    {SVOD_CPU_X86_64_V3, 1, 0, ECX, 22},         // MOVBE
-    {SVOD_CPU_X86_64_V3, 1, 0, ECX, 27},         // OSXSAVE
-    {SVOD_CPU_X86_64_V3, 1, 0, ECX, 28},         // AVX
-    {SVOD_CPU_X86_64_V3, 1, 0, ECX, 29},         // F16C
-    {SVOD_CPU_X86_64_V3, 7, 0, EBX, 3},          // BMI1
-    {SVOD_CPU_X86_64_V3, 7, 0, EBX, 5},          // AVX2
-    {SVOD_CPU_X86_64_V3, 7, 0, EBX, 8},          // BMI2
-    {SVOD_CPU_X86_64_V3, 0x80000001, 0, ECX, 5}, // LZCNT
-    {SVOD_CPU_X86_64_V4, 7, 0, EBX, 16},         // AVX512F
-    {SVOD_CPU_X86_64_V4, 7, 0, EBX, 17},         // AVX512DQ
-    {SVOD_CPU_X86_64_V4, 7, 0, EBX, 28},         // AVX512CD
-    {SVOD_CPU_X86_64_V4, 7, 0, EBX, 30},         // AVX512BW
-    {SVOD_CPU_X86_64_V4, 7, 0, EBX, 31},         // AVX512VL
-    {SVOD_CPU_AVX512_VNNI, 7, 0, ECX, 11},       {SVOD_CPU_AVX_VNNI, 7, 1, EAX, 4},
+    {SVOD_CPU_X86_64_V2, LEAF_1, ECX, 0},          // SSE3
+    {SVOD_CPU_X86_64_V2, LEAF_1, ECX, 9},          // SSSE3
+    {SVOD_CPU_X86_64_V2, LEAF_1, ECX, 13},         // CMPXCHG16B
+    {SVOD_CPU_X86_64_V2, LEAF_1, ECX, 19},         // SSE4.1
+    {SVOD_CPU_X86_64_V2, LEAF_1, ECX, 20},         // SSE4.2
+    {SVOD_CPU_X86_64_V2, LEAF_1, ECX, 23},         // POPCNT
+    {SVOD_CPU_X86_64_V2, LEAF_EXTENDED_1, ECX, 0}, // LAHF
+    {SVOD_CPU_X86_64_V3, LEAF_1, ECX, 12},         // FMA
+    {SVOD_CPU_X86_64_V3, LEAF_1, ECX, 22},         // MOVBE
+    {SVOD_CPU_X86_64_V3, LEAF_1, ECX, 27},         // OSXSAVE
+    {SVOD_CPU_X86_64_V3, LEAF_1, ECX, 28},         // AVX
+    {SVOD_CPU_X86_64_V3, LEAF_1, ECX, 29},         // F16C
+    {SVOD_CPU_X86_64_V3, LEAF_7_0, EBX, 3},        // BMI1
+    {SVOD_CPU_X86_64_V3, LEAF_7_0, EBX, 5},        // AVX2
+    {SVOD_CPU_X86_64_V3, LEAF_7_0, EBX, 8},        // BMI2
+    {SVOD_CPU_X86_64_V3, LEAF_EXTENDED_1, ECX, 5}, // LZCNT
+    {SVOD_CPU_X86_64_V4, LEAF_7_0, EBX, 16},       // AVX512F
+    {SVOD_CPU_X86_64_V4, LEAF_7_0, EBX, 17},       // AVX512DQ
+    {SVOD_CPU_X86_64_V4, LEAF_7_0, EBX, 28},       // AVX512CD
+    {SVOD_CPU_X86_64_V4, LEAF_7_0, EBX, 30},       // AVX512BW
+    {SVOD_CPU_X86_64_V4, LEAF_7_0, EBX, 31},       // AVX512VL
+    {SVOD_CPU_AVX512_VNNI, LEAF_7_0, ECX, 11},     {SVOD_CPU_AVX_VNNI, LEAF_7_1, EAX, 4},
 };
 
 // What stands on what: without the lower level, or its saved registers, a bit means
 // nothing.
 constexpr uint32_t kAvxState = 0x6, kAvx512State = 0xe6;
 
-bool has(const Need& need) {
-  if (cpuid(need.leaf & 0x80000000, 0).value[EAX] < need.leaf) return false;
-  return cpuid(need.leaf, need.part).value[need.where] >> need.bit & 1;
+struct Answers {
+  Registers leaves[LEAF_COUNT];
+};
+
+// A leaf beyond the highest answers with zeros.
+Answers ask() {
+  Answers out = {};
+  uint32_t highest = cpuid(0, 0).value[EAX];
+  if (highest >= 1) out.leaves[LEAF_1] = cpuid(1, 0);
+  if (highest >= 7) {
+    out.leaves[LEAF_7_0] = cpuid(7, 0);
+    if (out.leaves[LEAF_7_0].value[EAX] >= 1) out.leaves[LEAF_7_1] = cpuid(7, 1);
+  }
+  if (cpuid(0x80000000, 0).value[EAX] > 0x80000000) {
+    out.leaves[LEAF_EXTENDED_1] = cpuid(0x80000001, 0);
+  }
+  return out;
 }
 
 } // namespace
@@ -75,8 +91,10 @@ bool has(const Need& need) {
 uint32_t svod_cpu_features(void) {
   uint32_t features = SVOD_CPU_X86_64_V2 | SVOD_CPU_X86_64_V3 | SVOD_CPU_X86_64_V4 |
                       SVOD_CPU_AVX512_VNNI | SVOD_CPU_AVX_VNNI;
+  Answers answers = ask();
   for (const Need& need : kNeeds) {
-    if (!has(need)) features &= ~uint32_t{need.feature};
+    uint32_t bits = answers.leaves[need.leaf].value[need.where];
+    if (!(bits >> need.bit & 1)) features &= ~uint32_t{need.feature};
   }
   uint32_t state = features & SVOD_CPU_X86_64_V3 ? saved_state() : 0;
   if (!(features & SVOD_CPU_X86_64_V2) || (state & kAvxState) != kAvxState) {
@@ -96,12 +114,14 @@ uint32_t svod_cpu_features(void) { return 0; }
 
 int32_t svod_level_runs(const SvodModel* model, uint32_t level) {
   uint32_t needed = model->levels[level].features;
-  return (svod_cpu_features() & needed) == needed;
+  return needed == 0 || (svod_cpu_features() & needed) == needed;
 }
 
 int32_t svod_choose_level(const SvodModel* model) {
+  uint32_t features = svod_cpu_features();
   for (uint32_t level = model->level_count; level-- > 0;) {
-    if (svod_level_runs(model, level)) return static_cast<int32_t>(level);
+    uint32_t needed = model->levels[level].features;
+    if ((features & needed) == needed) return static_cast<int32_t>(level);
   }
   return -1;
 }
