@@ -641,7 +641,9 @@ private:
   bool draw_idiom() {
     if (NodeId x = draw_value(); random_.chance(30) && !value(x).ends)
       return draw_softmax(x);
-    DType dtype = random_.chance(80) ? DType::F32 : DType::F64;
+    static constexpr DType kFloats[] = {DType::F32, DType::F32, DType::F32, DType::F32,
+                                        DType::F64, DType::F16, DType::BF16};
+    DType dtype = kFloats[random_.below(7)];
     size_t first = g().size();
     auto input = [&](const Shape& shape) {
       return add_input_tensor(random_tensor(dtype, shape), scalar_value_info(dtype));
