@@ -102,7 +102,7 @@ std::optional<Dim> choose_lane(const Lowered& lowered, int lanes) {
   }
   std::optional<Dim> choice;
   for (const auto& [dim, axes] : lowered.axes) {
-    if (axes.empty()) continue;
+    if (axes.empty() || lowered.unrolled.count(axes.back()) != 0) continue;
     AxisId axis = axes.back();
     int64_t extent = k.indices.extent(axis);
     bool whole = axes.size() == 1 || extent % lanes == 0;

@@ -4,6 +4,7 @@
 // touching what follows.
 #include "compiler/fuse/fuse.h"
 
+#include "compiler/fuse/algorithms.h"
 #include "compiler/fuse/assign_layouts.h"
 #include "compiler/fuse/choose.h"
 #include "compiler/support/check.h"
@@ -22,8 +23,9 @@ struct Wishes {
 
 class Fuser {
 public:
-  Fuser(const Graph& graph, const Target& target, Wishes& wishes)
-      : g(graph), lanes_(target.levels[0].lanes), wishes_(wishes) {}
+  Fuser(const Algorithms& algorithms, const Target& target, Wishes& wishes)
+      : g(algorithms.graph), unrolled_(algorithms.unrolled),
+        lanes_(target.levels[0].lanes), wishes_(wishes) {}
   // False: the wishes grew, start again.
   bool run(FusedGraph& out);
 
@@ -35,6 +37,7 @@ private:
   void add_border(NodeId target);
 
   const Graph& g;
+  const std::set<NodeId>& unrolled_;
   int lanes_;
   Wishes& wishes_;
   Grouping grouping_;
@@ -70,12 +73,20 @@ Kernel Fuser::make_kernel(const Group& group) {
   LowerSpec spec;
   Lowered lowered = lower(group, spec, stored);
   auto refine = [&] {
-    for (int i = 0; i < 16 && refine_splits(lowered, spec, lanes_); ++i)
+    for (int i = 0; i < 16 && refine_splits(lowered, spec); ++i)
       lowered = lower(group, spec, stored);
   };
   refine();
+  for (int i = 0; i < 4 && !lowered.to_unroll.empty(); ++i) {
+    for (const auto& [dim, axes] : lowered.axes)
+      for (size_t a = 0; a < axes.size(); ++a)
+        if (lowered.to_unroll.count(axes[a]) != 0) spec.unrolled.insert({dim, a});
+    lowered = lower(group, spec, stored);
+    refine();
+  }
   bool scatter = g[group.root].op == Op::Scatter && group.target == group.root;
-  if (!scatter) spec.merged = find_merges(group, lowered, g[group.root].shape);
+  if (!scatter && spec.unrolled.empty())
+    spec.merged = find_merges(group, lowered, g[group.root].shape);
   if (!spec.merged.empty()) {
     lowered = lower(group, spec, stored);
     refine();
@@ -103,7 +114,8 @@ bool Fuser::wish_padded_inputs() {
     if (!is_reduce(g[group.base].op) || !is_contraction(g, group.base)) continue;
     for (size_t i = 0; i < 2; ++i) {
       NodeId n = g[g[group.base].inputs[0]].inputs[i];
-      while (is_view(g[n].op) && g[n].op != Op::Pad) n = g[n].inputs[0];
+      while (is_view(g[n].op) && g[n].op != Op::Pad && !grouping_.stored[n])
+        n = g[n].inputs[0];
       if (g[n].op != Op::Pad || grouping_.known[n] || grouping_.stored[n]) continue;
       NodeId in = g[n].inputs[0];
       bool fixed = g[in].op == Op::Input || outputs.count(in) != 0 ||
@@ -168,7 +180,7 @@ void Fuser::add_border(NodeId target) {
 
 bool Fuser::run(FusedGraph& out) {
   out_ = &out;
-  grouping_ = group_nodes(g, wishes_.forced);
+  grouping_ = group_nodes(g, wishes_.forced, unrolled_);
   if (wish_padded_inputs()) return false;
   make_buffers();
   bool grew = false;
@@ -203,19 +215,20 @@ void drop_unused_weights(FusedGraph& f) {
 
 } // namespace
 
-FusedGraph fuse(Graph graph, const Target& target) {
-  Wishes wishes;
+FusedGraph fuse(const Graph& graph, const Target& target, bool exact) {
+  Algorithms algorithms = choose_algorithms(graph, target, exact);
+  Wishes wishes{algorithms.stored, algorithms.layouts};
   FusedGraph out;
   for (int round = 0; round < 4; ++round) {
     out = FusedGraph();
-    if (Fuser(graph, target, wishes).run(out)) break;
+    if (Fuser(algorithms, target, wishes).run(out)) break;
   }
   drop_unused_weights(out);
   for (NodeId n : graph.live_nodes()) {
     OpClass c = info(graph[n].op).op_class;
     if (c != OpClass::Source && c != OpClass::View) ++out.unfused_kernels;
   }
-  out.graph = std::move(graph);
+  out.graph = std::move(algorithms.graph);
   return out;
 }
 

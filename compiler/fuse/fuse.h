@@ -6,6 +6,7 @@
 
 namespace svod {
 
-FusedGraph fuse(Graph graph, const Target& target);
+// `exact`: no algorithm that changes rounding beyond the order of sums.
+FusedGraph fuse(const Graph& graph, const Target& target, bool exact = false);
 
 } // namespace svod

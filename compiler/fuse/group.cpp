@@ -66,8 +66,13 @@ namespace {
 
 class Grouper {
 public:
-  Grouper(const Graph& graph, const std::set<NodeId>& forced)
-      : g(graph), forced_(forced) {}
+  Grouper(const Graph& graph, const std::set<NodeId>& forced,
+          const std::set<NodeId>& unrolled)
+      : g(graph), forced_(forced) {
+    out_.unrolled = unrolled;
+    for (NodeId n : unrolled) in_place_.insert(g[n].inputs[0]);
+    in_place_.insert(unrolled.begin(), unrolled.end());
+  }
   Grouping run();
 
 private:
@@ -84,6 +89,7 @@ private:
 
   const Graph& g;
   const std::set<NodeId>& forced_;
+  std::set<NodeId> in_place_; // unrolled reductions and their products
   Grouping out_;
   std::vector<std::vector<NodeId>> users_; // live, unknown users
   std::vector<bool> is_output_;
@@ -234,6 +240,11 @@ void Grouper::visit(NodeId n) {
     aligned_[n] = bijective_[n] = true;
     groups_[n] = Group{n, kNoNode, {}, kNoNode, {}, {}};
   }
+  if (in_place_.count(n) != 0) {
+    aligned_[n] = bijective_[n] = false;
+    if (!is_root_[n] && roots_[n].size() != 1) store(n);
+    return;
+  }
   if (is_reduce(node.op)) return visit_reduce(n);
   if (is_root_[n] || is_view(node.op)) return;
   if (!worth_inlining(n)) return store(n);
@@ -276,8 +287,9 @@ Grouping Grouper::run() {
 
 } // namespace
 
-Grouping group_nodes(const Graph& g, const std::set<NodeId>& forced) {
-  return Grouper(g, forced).run();
+Grouping group_nodes(const Graph& g, const std::set<NodeId>& forced,
+                     const std::set<NodeId>& unrolled) {
+  return Grouper(g, forced, unrolled).run();
 }
 
 } // namespace svod

@@ -21,14 +21,17 @@ struct Group {
 
 struct Grouping {
   std::vector<bool> live, known, stored; // by node; known: depends on no input
-  std::vector<Group> groups;             // in dependency order
+  std::set<NodeId> unrolled; // reductions over known numbers, computed in place
+  std::vector<Group> groups; // in dependency order
 };
 
 // Cuts the graph. `forced` nodes are stored in any case (a scheduling need found later).
 // The rule: a value is stored when it is an output, when recomputing it for each reader
 // costs more than a store and a load, or when it is a reduction that no reader can take
 // in.
-Grouping group_nodes(const Graph& g, const std::set<NodeId>& forced);
+// `unrolled` reductions are inlined as if they were maps.
+Grouping group_nodes(const Graph& g, const std::set<NodeId>& forced,
+                     const std::set<NodeId>& unrolled);
 
 // A reduction over a product in which both factors are reused.
 bool is_contraction(const Graph& g, NodeId reduce);

@@ -4,10 +4,13 @@
 // them, so that memory outside a tensor is never touched.
 #include "compiler/fuse/lower.h"
 
+#include "compiler/fuse/assign_layouts.h"
 #include "compiler/ir/build.h"
+#include "compiler/ir/evaluate.h"
 #include "compiler/support/check.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 namespace svod {
@@ -34,6 +37,8 @@ private:
   ExprId concat(NodeId n, const At& at);
   ExprId gather(NodeId n, const At& at);
   ExprId reduce(NodeId n, const At& at);
+  ExprId unrolled_sum(NodeId n, const At& at);
+  bool next_unrolled();
   ExprId load_stored(NodeId n, const At& at);
   ExprId load_weight(NodeId n, const At& at);
   ExprId load(uint32_t argument, DType dtype, Index index, std::vector<Bound> bounds);
@@ -58,6 +63,8 @@ private:
   std::vector<Bound> conditions_; // of the pads above
   std::map<std::tuple<NodeId, At, std::vector<Bound>>, ExprId> memo_;
   std::map<std::pair<NodeId, At>, uint32_t> stage_of_;
+  std::map<AxisId, int64_t> unrolled_at_;
+  std::map<NodeId, Tensor> matrices_; // known factors of unrolled reductions
 };
 
 Index Lowering::make_dim(Dim dim, int64_t extent) {
@@ -68,11 +75,16 @@ Index Lowering::make_dim(Dim dim, int64_t extent) {
   for (int64_t f : inner) product *= f;
   std::vector<int64_t> extents = {(extent + product - 1) / product};
   extents.insert(extents.end(), inner.begin(), inner.end());
+  std::vector<AxisId>& axes = out_.axes[dim];
+  bool fresh = axes.empty();
   Index index;
-  for (int64_t e : extents) {
-    AxisId axis = pool().add_axis(e);
-    out_.axes[dim].push_back(axis);
-    index = IndexPool::add(IndexPool::scale(index, e), pool().axis(axis));
+  for (size_t i = 0; i < extents.size(); ++i) {
+    if (fresh) axes.push_back(pool().add_axis(extents[i]));
+    bool unroll = spec_.unrolled.count({dim, i}) != 0;
+    if (unroll) out_.unrolled.insert(axes[i]);
+    Index term =
+        unroll ? IndexPool::constant(unrolled_at_[axes[i]]) : pool().axis(axes[i]);
+    index = IndexPool::add(IndexPool::scale(index, extents[i]), term);
   }
   return index;
 }
@@ -409,7 +421,66 @@ void Lowering::reduce_stage(NodeId n, const At& input_at, std::vector<AxisId> in
   k().stages.push_back(std::move(stage));
 }
 
+// A sum over a few known numbers, term by term: zeros vanish, ones cost nothing. While an
+// index into the numbers is no constant, that axis is noted and the product's other
+// factor stands in.
+ExprId Lowering::unrolled_sum(NodeId n, const At& at) {
+  NodeId product = g[n].inputs[0];
+  int64_t axis = g[n].payload[0], extent = g[product].shape[axis];
+  size_t which = s_.grouping.known[g[product].inputs[0]] ? 0 : 1;
+  NodeId other = g[product].inputs[1 - which];
+  Factor matrix = factor_of(g, product, which);
+  Shape strides = row_major_strides(g[matrix.node].shape);
+  int64_t offset = 0, step = 0;
+  std::vector<bool> used;
+  for (size_t i = 0; i < strides.size(); ++i) {
+    int64_t d = matrix.domain_axis[i];
+    if (d == axis) step = strides[i];
+    if (d < 0 || d == axis) continue;
+    offset += at[d].constant * strides[i];
+    pool().collect_axes(at[d], used);
+  }
+  At there = at;
+  if (std::find(used.begin(), used.end(), true) != used.end()) {
+    for (AxisId a = 0; a < used.size(); ++a)
+      if (used[a]) out_.to_unroll.insert(a);
+    there[axis] = make_dim({n, axis}, extent);
+    return value(other, there);
+  }
+  auto [found, fresh] = matrices_.try_emplace(matrix.node);
+  if (fresh) found->second = evaluate_known(g, matrix.node);
+  ExprId sum = 0;
+  bool empty = true;
+  for (int64_t i = 0; i < extent; ++i) {
+    float number = 0;
+    std::memcpy(&number, found->second.bytes.data() + 4 * (offset + i * step), 4);
+    if (number == 0) continue;
+    there[axis] = IndexPool::constant(i);
+    ExprId term = value(other, there);
+    bool negative = number == -1 && !empty;
+    if (number != 1 && !negative) {
+      Expr factor{Expr::Kind::Constant, DType::F32};
+      factor.bits = scalar_bits(DType::F32, number);
+      Expr scaled{Expr::Kind::Map, DType::F32, Op::Mul};
+      scaled.inputs = {k().add(std::move(factor)), term};
+      term = k().add(std::move(scaled));
+    }
+    if (!empty) {
+      Expr more{Expr::Kind::Map, DType::F32, negative ? Op::Sub : Op::Add};
+      more.inputs = {sum, term};
+      term = k().add(std::move(more));
+    }
+    sum = term, empty = false;
+  }
+  SVOD_CHECK(!empty) << "a row of zeros in an unrolled reduction";
+  return sum;
+}
+
 ExprId Lowering::reduce(NodeId n, const At& at) {
+  if (s_.grouping.unrolled.count(n) != 0) {
+    note_node(n);
+    return unrolled_sum(n, at);
+  }
   const Node& node = g[n];
   bool arg = node.op == Op::ArgMin || node.op == Op::ArgMax;
   std::vector<int64_t> axes(node.payload.begin(),
@@ -517,6 +588,15 @@ void Lowering::lower_special(NodeId root) {
   k().stages.push_back(std::move(stage));
 }
 
+// The next position of the unrolled axes; false after the last.
+bool Lowering::next_unrolled() {
+  for (auto axis = out_.unrolled.rbegin(); axis != out_.unrolled.rend(); ++axis) {
+    if (++unrolled_at_[*axis] < pool().extent(*axis)) return true;
+    unrolled_at_[*axis] = 0;
+  }
+  return false;
+}
+
 Lowered Lowering::run() {
   NodeId root = group_.root;
   root_at_ = make_dims(root, g[root].shape);
@@ -530,15 +610,19 @@ Lowered Lowering::run() {
   for (size_t i = 0; i < root_at_.size(); ++i) {
     auto axis = static_cast<int64_t>(i);
     std::vector<AxisId>& to = rows.count(axis) != 0 ? inner : k().outer;
-    for (AxisId a : out_.axes[{root, axis}]) to.push_back(a);
+    for (AxisId a : out_.axes[{root, axis}])
+      if (out_.unrolled.count(a) == 0) to.push_back(a);
   }
   if (own) {
     lower_special(root);
   } else {
     // A part that is stored anyway is copied into the concat.
     bool copy = group_.target != root && s_.grouping.stored[root];
-    ExprId v = copy ? load_stored(root, root_at_) : compute(root, root_at_);
-    store_stage(StageKind::Store, v, inner, root_at_);
+    do {
+      root_at_ = make_dims(root, g[root].shape);
+      ExprId v = copy ? load_stored(root, root_at_) : compute(root, root_at_);
+      store_stage(StageKind::Store, v, inner, root_at_);
+    } while (next_unrolled());
   }
   if (spec_.lane) {
     k().has_lane_axis = true;
@@ -658,7 +742,7 @@ static bool find_split(const IndexPool& pool, const Index& index, AxisId& axis,
   return false;
 }
 
-bool refine_splits(const Lowered& lowered, LowerSpec& spec, int64_t block) {
+bool refine_splits(const Lowered& lowered, LowerSpec& spec) {
   const Kernel& kernel = lowered.kernel;
   for (const Index* index : all_indices(kernel)) {
     AxisId axis = 0;
@@ -669,7 +753,7 @@ bool refine_splits(const Lowered& lowered, LowerSpec& spec, int64_t block) {
       if (at == axes.end()) continue;
       int64_t extent = kernel.indices.extent(axis);
       bool whole = extent % divisor == 0;
-      if (!whole && (divisor != block || axes.size() != 1)) break;
+      if (!whole && axes.size() != 1) break;
       std::vector<int64_t>& inner = spec.splits[dim];
       size_t position = at - axes.begin();
       if (position == 0) {

@@ -20,7 +20,9 @@ struct Dim {
 struct LowerSpec {
   std::map<Dim, std::vector<int64_t>> splits;
   std::set<int64_t> merged; // root axes looped over together with the next one
-  std::optional<Dim> lane;  // its innermost axis is the lane axis
+  // Axes (by their place in a dimension) that are written out instead of looped over.
+  std::set<std::pair<Dim, size_t>> unrolled;
+  std::optional<Dim> lane; // its innermost axis is the lane axis
 };
 
 // What lowering sees of the rest of the fused graph.
@@ -36,6 +38,8 @@ struct Stored {
 struct Lowered {
   Kernel kernel;
   std::map<Dim, std::vector<AxisId>> axes; // empty for a dimension merged into another
+  std::set<AxisId> unrolled;               // of these, the ones written out
+  std::set<AxisId> to_unroll; // that known numbers of an unrolled reduction depend on
 };
 
 Lowered lower(const Group& group, const LowerSpec& spec, Stored& stored);
@@ -50,6 +54,6 @@ std::set<int64_t> find_merges(const Group& group, const Lowered& lowered,
 
 // One more split that turns quotients and remainders of a single axis into plain axes;
 // false when there is none left.
-bool refine_splits(const Lowered& lowered, LowerSpec& spec, int64_t block);
+bool refine_splits(const Lowered& lowered, LowerSpec& spec);
 
 } // namespace svod

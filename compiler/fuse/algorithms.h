@@ -1,0 +1,22 @@
+// Which algorithm computes a contraction: as written, or an equal composition with fewer
+// multiplications. The composition is graph nodes like any other, so the evaluator checks
+// it.
+#pragma once
+
+#include "compiler/fuse/assign_layouts.h"
+#include "compiler/support/target.h"
+
+namespace svod {
+
+struct Algorithms {
+  Graph graph;
+  std::set<NodeId> unrolled; // reductions over a few known numbers, computed in place
+  std::set<NodeId> stored;   // values that are stored in any case
+  LayoutHints layouts;       // and how
+  int64_t winograd = 0;      // convolutions that were replaced
+};
+
+// `exact`: nothing that changes rounding beyond the order of sums.
+Algorithms choose_algorithms(const Graph& graph, const Target& target, bool exact);
+
+} // namespace svod
