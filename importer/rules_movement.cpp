@@ -19,7 +19,7 @@ struct SliceSpec {
   std::vector<int64_t> starts, ends, axes, steps;
 };
 
-// Python's rule: negative bounds count from the end, then both are clamped into the axis.
+// Negative bounds count from the end, then both are clamped into the axis.
 void slice_by(NodeImport& node, SliceSpec spec) {
   Shape start(node.shape(0).size(), 0), step(node.shape(0).size(), 1);
   Shape extent = node.shape(0);
@@ -37,9 +37,12 @@ void slice_by(NodeImport& node, SliceSpec spec) {
     int64_t n = node.shape(0)[axis], by = spec.steps[i];
     if (by == 0) node.invalid("a step is 0");
     if (by == INT64_MIN) by = -INT64_MAX;
-    int64_t low = by > 0 ? 0 : -1, high = by > 0 ? n : n - 1;
-    auto bound = [&](int64_t at) { return std::clamp(at < 0 ? at + n : at, low, high); };
-    int64_t from = bound(spec.starts[i]), to = bound(spec.ends[i]);
+    // The specification's bounds; numpy would take nothing from a start before the axis.
+    int64_t high = by > 0 ? n : n - 1;
+    auto bound = [&](int64_t at, int64_t low) {
+      return std::clamp(at < 0 ? at + n : at, std::min(low, high), high);
+    };
+    int64_t from = bound(spec.starts[i], 0), to = bound(spec.ends[i], by > 0 ? 0 : -1);
     int64_t length = by > 0 ? to - from : from - to;
     uint64_t pace = by > 0 ? uint64_t(by) : uint64_t(-by);
     extent[axis] = length <= 0 ? 0 : int64_t((uint64_t(length) - 1) / pace) + 1;

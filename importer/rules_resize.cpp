@@ -39,23 +39,23 @@ Expr source_coordinates(NodeImport& node, const ResizeOptions& options,
                         const AxisResize& resize, double length) {
   const std::string& mode = options.coordinates;
   Expr at = count_along(node.g, DType::F64, resize.extent, 0, 1);
-  Expr width = resize.scale * length; // not rounded
-  Expr single = equal(width, 1.0);
+  const double resized = static_cast<double>(resize.extent);
   if (mode == "asymmetric") return at / resize.scale;
   if (mode == "half_pixel") return (at + 0.5) / resize.scale - 0.5;
   if (mode == "pytorch_half_pixel")
-    return select(single, f64(node.g, -0.5), (at + 0.5) / resize.scale - 0.5);
+    return resize.extent == 1 ? at : (at + 0.5) / resize.scale - 0.5;
   if (mode == "tf_half_pixel_for_nn") return (at + 0.5) / resize.scale;
+  const Expr width = resize.scale * length; // not rounded
   if (mode == "align_corners")
-    return select(single, f64(node.g, 0), at * (length - 1) / (width - 1.0));
+    return select(equal(width, 1.0), like(at, 0), at * (length - 1) / (width - 1.0));
   if (mode == "half_pixel_symmetric") {
-    Expr adjustment = f64(node.g, static_cast<double>(resize.extent)) / width;
+    Expr adjustment = f64(node.g, resized) / width;
     Expr offset = (-adjustment + 1.0) * (length / 2);
     return offset + (at + 0.5) / resize.scale - 0.5;
   }
   if (mode == "tf_crop_and_resize") {
     Expr span = (*resize.roi_end - *resize.roi_start) * (length - 1);
-    Expr inner = select(single, span / 2.0, at * span / (width - 1.0));
+    Expr inner = resize.extent == 1 ? span / 2.0 : at * span / (resized - 1);
     return inner + *resize.roi_start * (length - 1);
   }
   node.invalid("coordinate_transformation_mode '" + mode +

@@ -63,13 +63,13 @@ Stretch stretch_of(NodeImport& node, std::optional<Expr> axes, int64_t axis,
   Expr step = like(zero, 1);
   if (node.has_input(4)) step = entry_for(node, operand(node, 4), axes, axis, 1);
   const Expr back = less(step, zero);
-  const auto bound = [&](size_t input, double otherwise) {
+  const auto bound = [&](size_t input, double otherwise, Expr low) {
     const Expr given = entry_for(node, operand(node, input), axes, axis, otherwise);
     const Expr at = select(less(given, zero), given + n, given);
-    const Expr low = select(back, like(zero, -1), zero);
     return minimum(maximum(at, low), select(back, like(zero, n - 1), like(zero, n)));
   };
-  const Expr start = bound(1, 0), end = bound(2, n);
+  const Expr start = bound(1, 0, zero);
+  const Expr end = bound(2, n, select(back, like(zero, -1), zero));
   // Rounded up towards the end: integer division truncates.
   const Expr toward = select(back, like(step, 1), like(step, -1));
   return {start, step, maximum((end - start + step + toward) / step, 0)};
