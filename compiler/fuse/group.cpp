@@ -82,6 +82,7 @@ private:
   bool joins_rows(NodeId n, Group& group) const;
   bool joins_base(NodeId n, const Group& group) const;
   bool worth_inlining(NodeId n) const;
+  bool can_unroll(NodeId n) const;
   bool part_of_one_concat(NodeId n) const;
   void store(NodeId n);
   Group& group_at(NodeId root) { return groups_.at(root); }
@@ -93,6 +94,8 @@ private:
   Grouping out_;
   std::vector<std::vector<NodeId>> users_; // live, unknown users
   std::vector<bool> is_output_;
+  std::vector<bool>
+      over_unrolled_; // computed from an unrolled reduction by maps and views
   // Of a node that is inlined (or a root): the roots whose kernels evaluate it, how
   // often, and whether its index there is the root's own (aligned) or a rearrangement of
   // it (bijective).
@@ -107,11 +110,16 @@ void Grouper::find_users() {
   size_t n = g.size();
   users_.resize(n), roots_.resize(n), evaluations_.assign(n, 0);
   aligned_.assign(n, false), bijective_.assign(n, false), is_root_.assign(n, false);
-  is_output_.assign(n, false);
+  is_output_.assign(n, false), over_unrolled_.assign(n, false);
   out_.live.assign(n, false), out_.known.assign(n, false), out_.stored.assign(n, false);
   for (NodeId id : g.live_nodes()) {
     const Node& node = g[id];
     out_.live[id] = true;
+    bool passes = is_map(node.op) || is_view(node.op) || node.op == Op::Cast;
+    over_unrolled_[id] = in_place_.count(id) != 0;
+    for (NodeId in : node.inputs)
+      if (passes && forced_.count(id) == 0 && over_unrolled_[in])
+        over_unrolled_[id] = true;
     bool from_inputs = node.op == Op::Input;
     for (NodeId in : node.inputs) from_inputs |= !out_.known[in];
     out_.known[id] = !from_inputs;
@@ -129,7 +137,7 @@ void Grouper::store(NodeId n) {
   evaluations_[n] = count(n);
   aligned_[n] = bijective_[n] = true;
   if (g[n].op == Op::Input) return;
-  Group group{n, n, Shape(g[n].shape.size(), 0), kNoNode, {}, {}};
+  Group group{n, n, Shape(g[n].shape.size(), 0), kNoNode, {}, {}, false};
   // A concat is written by its parts' kernels; none of its own takes a reduction in.
   if (g[n].op == Op::Concat) group.target = kNoNode, group.base = n;
   groups_[n] = std::move(group);
@@ -144,7 +152,7 @@ bool Grouper::part_of_one_concat(NodeId n) const {
 
 bool Grouper::joins_rows(NodeId n, Group& group) const {
   const Node& reduce = g[n];
-  if (group.base != kNoNode || is_contraction(g, n)) return false;
+  if (group.base != kNoNode || group.unrolled || is_contraction(g, n)) return false;
   if (reduce.op == Op::ArgMin || reduce.op == Op::ArgMax) return false;
   if (g[reduce.inputs[0]].shape != g[group.root].shape) return false;
   if (!group.rows.empty() && group.row_axes != reduce.payload) return false;
@@ -158,7 +166,7 @@ bool Grouper::joins_rows(NodeId n, Group& group) const {
 }
 
 bool Grouper::joins_base(NodeId n, const Group& group) const {
-  if (group.base != kNoNode || !group.rows.empty()) return false;
+  if (group.base != kNoNode || group.unrolled || !group.rows.empty()) return false;
   if (count(n) != count(group.root)) return false;
   for (NodeId user : users_[n]) {
     Op op = g[user].op;
@@ -185,6 +193,13 @@ void Grouper::visit_reduce(NodeId n) {
   }
   if (!is_root_[n]) store(n);
   group_at(n).base = n;
+}
+
+// Written-out loops are over positions of the result: a reduction has none of its own.
+bool Grouper::can_unroll(NodeId n) const {
+  if (roots_[n].size() != 1) return false;
+  const Group& group = groups_.at(roots_[n][0]);
+  return group.base == kNoNode && group.rows.empty();
 }
 
 // An inlined value is evaluated again for every position that reads it.
@@ -238,16 +253,17 @@ void Grouper::visit(NodeId n) {
     roots_[n] = {n};
     evaluations_[n] = count(n);
     aligned_[n] = bijective_[n] = true;
-    groups_[n] = Group{n, kNoNode, {}, kNoNode, {}, {}};
+    groups_[n] = Group{n, kNoNode, {}, kNoNode, {}, {}, false};
   }
   if (in_place_.count(n) != 0) {
     aligned_[n] = bijective_[n] = false;
-    if (!is_root_[n] && roots_[n].size() != 1) store(n);
+    if (!is_root_[n] && !can_unroll(n)) store(n);
+    if (!is_root_[n]) group_at(roots_[n][0]).unrolled = true;
     return;
   }
   if (is_reduce(node.op)) return visit_reduce(n);
   if (is_root_[n] || is_view(node.op)) return;
-  if (!worth_inlining(n)) return store(n);
+  if (!worth_inlining(n) || (over_unrolled_[n] && !can_unroll(n))) return store(n);
   for (NodeId root : roots_[n]) ++sizes_[root];
 }
 
@@ -264,7 +280,7 @@ Grouping Grouper::run() {
       Shape start(g[n].shape.size(), 0);
       int64_t axis = g[n].payload[0];
       for (NodeId part : g[n].inputs) {
-        Group group{part, n, start, kNoNode, {}, {}};
+        Group group{part, n, start, kNoNode, {}, {}, false};
         auto own = groups_.find(part);
         if (own != groups_.end() && !out_.stored[part]) {
           group.base = own->second.base;
@@ -278,7 +294,7 @@ Grouping Grouper::run() {
       // A scatter combines into a copy of its first input.
       if (g[n].op == Op::Scatter && !out_.known[n])
         out_.groups.push_back(
-            {g[n].inputs[0], n, Shape(g[n].shape.size(), 0), kNoNode, {}, {}});
+            {g[n].inputs[0], n, Shape(g[n].shape.size(), 0), kNoNode, {}, {}, false});
       out_.groups.push_back(groups_.at(n));
     }
   }

@@ -17,6 +17,7 @@ struct Group {
   NodeId base = kNoNode; // one reduction, evaluated once per element of root
   std::set<NodeId> rows; // reductions over row_axes of root's own domain
   std::vector<int64_t> row_axes;
+  bool unrolled = false; // some of its loops are written out
 };
 
 struct Grouping {

@@ -2,7 +2,9 @@
 #include "compiler/fuse/winograd.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/verify.h"
+#include "compiler/pipeline.h"
 #include "tests/support/random_graph.h"
+#include "tests/support/run_kernels.h"
 
 #include <catch2/catch.hpp>
 
@@ -50,6 +52,23 @@ TEST_CASE("winograd's form computes the same convolution", "[winograd]") {
     CHECK(compare_tensors(got, want, 1e-4, 1e-4) == "");
     CHECK(choose_algorithms(direct, *find_target("x86-64-v4"), true).winograd == 0);
   }
+}
+
+// The pool's reduction cannot take in what is written out over positions of the result.
+TEST_CASE("winograd under a pooling", "[winograd]") {
+  Random random(8);
+  Tensor weights = random_tensor(random, {32, 32, 3, 3});
+  Graph g = convolution(weights, 16, 16, 1);
+  NodeId y = g.outputs()[0].node;
+  y = map(g, Op::Max, {y, constant(g, DType::F32, g[y].shape, 0)});
+  y = window(g, window(g, y, 2, 2, 2, 1), 3, 2, 2, 1);
+  g.set_output(0, reduce(g, Op::ReduceMax, y, {4, 5}));
+  Hooks hooks;
+  hooks.target = *find_target("native");
+  Tensor x = random_tensor(random, {2, 32, 16, 16});
+  KernelRun run = run_kernels(compile(g, hooks), hooks.target, {x});
+  REQUIRE(run.error == "");
+  CHECK(compare_tensors(run.outputs[0], evaluate(g, {x}).outputs[0], 1e-4, 1e-4) == "");
 }
 
 TEST_CASE("winograd's sampled error is small, and its matrices are a correlation",
