@@ -19,6 +19,7 @@ struct Limits {
   int64_t nesting = 32;             // of graphs in attributes of nodes
   int64_t call_depth = 64;          // of functions
   int64_t functions = 10'000;
+  int64_t operands = 16384;  // inputs or outputs of one node
   int64_t attributes = 64;   // of one node
   int64_t name_bytes = 1024; // of one name
   int64_t rank = 16;

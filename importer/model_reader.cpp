@@ -151,6 +151,10 @@ ModelNode ModelReader::node(std::string_view message, int64_t index) {
   try {
     reserve(node.inputs, message, NodeProto::kInputFieldNumber);
     reserve(node.outputs, message, NodeProto::kOutputFieldNumber);
+    if (static_cast<int64_t>(std::max(node.inputs.capacity(), node.outputs.capacity())) >
+        limits_.operands)
+      fail_read("there are more inputs or outputs than the limit of " +
+                std::to_string(limits_.operands));
     reserve(node.attributes, message, NodeProto::kAttributeFieldNumber);
     if (static_cast<int64_t>(node.attributes.capacity()) > limits_.attributes)
       fail_read("there are more attributes than the limit of " +

@@ -8,6 +8,8 @@
 #include "compiler/support/check.h"
 
 #include <cstring>
+#include <map>
+#include <set>
 
 namespace svod {
 
@@ -22,27 +24,46 @@ static Tensor splat_tensor(DType dtype, const Shape& shape, uint64_t bits) {
   return out;
 }
 
-std::optional<Tensor> known_tensor(const Graph& g, NodeId id, int64_t limit) {
-  const Node& node = g[id];
-  if (element_count(node.shape) > limit || node.op == Op::Input) return std::nullopt;
+static Tensor leaf_tensor(const Graph& g, const Node& node) {
   if (node.op == Op::Constant)
     return splat_tensor(node.dtype, node.shape, static_cast<uint64_t>(node.payload[0]));
-  if (node.op == Op::Weight) {
-    auto bytes = g.blob(static_cast<uint32_t>(node.payload[0])).bytes;
-    return Tensor{node.dtype, node.shape, {bytes.begin(), bytes.end()}};
+  auto bytes = g.blob(static_cast<uint32_t>(node.payload[0])).bytes;
+  return {node.dtype, node.shape, {bytes.begin(), bytes.end()}};
+}
+
+// Everything a known node is computed from, itself included; empty when that is too much:
+// a long chain over a large weight would be walked again for each of its nodes.
+static std::set<NodeId> computed_from(const Graph& g, NodeId id, int64_t limit) {
+  constexpr size_t kMostNodes = 256;
+  std::set<NodeId> needed{id};
+  std::vector<NodeId> open{id};
+  while (!open.empty()) {
+    const Node& node = g[open.back()];
+    open.pop_back();
+    if (element_count(node.shape) > limit || needed.size() > kMostNodes) return {};
+    for (NodeId input : node.inputs)
+      if (needed.insert(input).second) open.push_back(input);
   }
-  std::vector<Tensor> values;
-  for (NodeId input : node.inputs) {
-    std::optional<Tensor> value = known_tensor(g, input, limit);
-    if (!value) return std::nullopt;
-    values.push_back(std::move(*value));
+  return needed;
+}
+
+std::optional<Tensor> known_tensor(const Graph& g, NodeId id, int64_t limit) {
+  if (g.depends_on_input(id) || element_count(g[id].shape) > limit) return std::nullopt;
+  if (is_known(g, id)) return leaf_tensor(g, g[id]);
+  std::map<NodeId, Tensor> values;
+  // Ascending ids: inputs come before what uses them, and each is computed once.
+  for (NodeId needed : computed_from(g, id, limit)) {
+    if (is_known(g, needed)) {
+      values.emplace(needed, leaf_tensor(g, g[needed]));
+      continue;
+    }
+    std::vector<const Tensor*> inputs;
+    for (NodeId input : g[needed].inputs) inputs.push_back(&values.at(input));
+    if (!evaluate_node(g, needed, inputs, values[needed]))
+      return std::nullopt; // fails when run, as it must
   }
-  std::vector<const Tensor*> inputs;
-  for (const Tensor& value : values) inputs.push_back(&value);
-  Tensor out;
-  if (!evaluate_node(g, id, inputs, out))
-    return std::nullopt; // fails when run, as it must
-  return out;
+  if (values.empty()) return std::nullopt;
+  return std::move(values.at(id));
 }
 
 // The bits every element shares, if they do. Looks at each byte at most once.

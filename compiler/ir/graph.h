@@ -109,6 +109,8 @@ public:
 
   const Node& operator[](NodeId id) const { return nodes_[id]; }
   size_t size() const { return nodes_.size(); }
+  // Whether the value is only known when the program runs.
+  bool depends_on_input(NodeId id) const { return unknown_[id]; }
   const Blob& blob(uint32_t id) const { return blobs_[id]; }
   size_t blob_count() const { return blobs_.size(); }
   const std::vector<GraphInput>& inputs() const { return inputs_; }
@@ -138,6 +140,7 @@ private:
   std::unordered_multimap<uint64_t, uint32_t> blob_index_;
   std::vector<GraphInput> inputs_;
   std::vector<GraphOutput> outputs_;
+  std::vector<bool> unknown_; // computed from an input
   std::vector<std::vector<int32_t>> sources_;
   std::vector<std::string> source_names_;
   int32_t open_source_ = -1;

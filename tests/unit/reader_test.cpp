@@ -266,6 +266,11 @@ TEST_CASE("every limit holds at its value and refuses one more", "[reader]") {
       "longer than the limit of 9 bytes");
 
   at = below = {};
+  at.operands = 2, below.operands = 1;
+  both_sides(at, below, model({{node("Add", {"x", "x"}, {"y"})}, kX, kY, {}}),
+             "more inputs or outputs than the limit");
+
+  at = below = {};
   at.attributes = 2, below.attributes = 1;
   both_sides(
       at, below,
