@@ -263,7 +263,12 @@ void Grouper::visit(NodeId n) {
   }
   if (is_reduce(node.op)) return visit_reduce(n);
   if (is_root_[n] || is_view(node.op)) return;
-  if (!worth_inlining(n) || (over_unrolled_[n] && !can_unroll(n))) return store(n);
+  // The product of a contraction stays with its sum; its factors are asked in their turn.
+  bool product = std::any_of(users_[n].begin(), users_[n].end(), [&](NodeId user) {
+    return is_reduce(g[user].op) && is_contraction(g, user);
+  });
+  bool written_out = over_unrolled_[n] && !product && !can_unroll(n);
+  if (!worth_inlining(n) || written_out) return store(n);
   for (NodeId root : roots_[n]) ++sizes_[root];
 }
 
