@@ -157,6 +157,51 @@ void KernelEmitter::emit_outer(size_t depth) {
   narrowed_[axis] = before;
 }
 
+// With this much work below a branch costs nothing.
+static constexpr int64_t kSkipSteps = 12;
+
+// How far the positions of the register tile lie before and after its first one; false
+// for an index that is not affine in the loops.
+bool KernelEmitter::tile_span(const Index& index, int64_t& least, int64_t& most) const {
+  for (auto [id, coefficient] : index.terms) {
+    const Term& t = k_.indices.term(id);
+    if (t.kind != Term::Kind::Axis || (k_.has_lane_axis && t.id == k_.lane_axis))
+      return false;
+    for (size_t i = 0; i < tile_.counts.size(); ++i)
+      if (tile_.counts[i].first == t.id)
+        (coefficient < 0 ? least : most) += coefficient * (counts_[i] - 1);
+  }
+  return true;
+}
+
+// Inside the loop at `depth`: whether some position of the register tile is useful, as
+// far as this loop decides it; empty when one always is.
+std::string KernelEmitter::useful_tile(const Stage& s, size_t depth) {
+  int64_t steps = 1;
+  for (size_t d = depth + 1; d < s.inner.size(); ++d)
+    if (!(k_.has_lane_axis && s.inner[d] == k_.lane_axis))
+      steps *= k_.indices.extent(s.inner[d]);
+  if (steps < kSkipSteps) return "";
+  std::string text;
+  for (const Bound& b : s.useful) {
+    bool decided = k_.indices.depends_on(b.index, s.inner[depth]);
+    for (size_t d = depth + 1; d < s.inner.size(); ++d)
+      decided &= k_.indices.extent(s.inner[d]) == 1 ||
+                 !k_.indices.depends_on(b.index, s.inner[d]);
+    int64_t least = 0, most = 0;
+    if (!decided || !tile_span(b.index, least, most)) continue;
+    Range first = k_.indices.range(b.index, narrowed_);
+    std::string index = index_text(b.index, Point(counts_.size(), 0), false);
+    auto require = [&](const std::string& what) {
+      text += (text.empty() ? "" : " && ") + what;
+    };
+    if (first.low + most < b.low) require(index + " >= " + std::to_string(b.low - most));
+    if (first.high + least >= b.high)
+      require(index + " < " + std::to_string(b.high - least));
+  }
+  return text;
+}
+
 // Loops over a stage's own axes; the lane axis is no loop.
 void KernelEmitter::emit_inner(const Stage& s, size_t depth,
                                const std::function<void()>& body) {
@@ -183,15 +228,21 @@ void KernelEmitter::emit_inner(const Stage& s, size_t depth,
   } else if (s.kind == StageKind::Reduce) {
     line("#pragma clang loop unroll(disable)");
   }
+  auto emit_below = [&] {
+    std::string useful = useful_tile(s, depth);
+    if (!useful.empty()) open("if (" + useful + ")");
+    emit_inner(s, depth + 1, body);
+    if (!useful.empty()) close();
+  };
   open("for (iptr " + i + " = 0; " + i + " < " + std::to_string(extent - (last ? 1 : 0)) +
        "; ++" + i + ")");
-  emit_inner(s, depth + 1, body);
+  emit_below();
   close();
   if (last) {
     narrowed_[axis] = {extent - 1, extent - 1};
     open("");
     line("const iptr " + i + " = " + std::to_string(extent - 1) + ";");
-    emit_inner(s, depth + 1, body);
+    emit_below();
     close();
   }
   narrowed_[axis] = before;

@@ -29,6 +29,8 @@ private:
   void emit_range(size_t depth, const std::string& low, const std::string& high);
   void emit_tiles();
   void emit_inner(const Stage& s, size_t depth, const std::function<void()>& body);
+  bool tile_span(const Index& index, int64_t& least, int64_t& most) const;
+  std::string useful_tile(const Stage& s, size_t depth);
   bool needs_peel(AxisId axis, bool high) const;
   void narrow(AxisId axis, int64_t low, int64_t high);
   void open(const std::string& head);

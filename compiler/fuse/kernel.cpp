@@ -106,6 +106,7 @@ static std::string stage_text(const Kernel& k, const Stage& s) {
   if (s.kind == StageKind::Reduce && !s.position.is_constant())
     out += " at " + print(k, s.position);
   out += bounds_text(k, s.domain);
+  if (!s.useful.empty()) out += " useful" + bounds_text(k, s.useful);
   if (s.pad_lanes && !s.domain.empty()) out += " else 0";
   if (s.flag) out += " flag";
   if (s.combiner != 0) out += " combiner " + std::to_string(s.combiner);

@@ -71,6 +71,9 @@ struct Stage {
   Index position;    // ArgMin, ArgMax: what is the result
   std::vector<Bound>
       domain; // Reduce: positions outside do not count; Store: see pad_lanes
+  // ReduceSum of a product: outside one of these a factor is zero, as in the border of a
+  // padded tensor. Whole tiles of such positions may be skipped.
+  std::vector<Bound> useful;
   // Store, Scan, Scatter, Sort: where to. Outside `domain` nothing is written, or zero
   // when pad_lanes says that the element exists physically.
   uint32_t argument = 0;

@@ -47,6 +47,7 @@ private:
   void reduce_stage(NodeId n, const At& input_at, std::vector<AxisId> inner,
                     std::vector<Bound> domain, Index position);
   void store_stage(StageKind kind, ExprId value, std::vector<AxisId> inner, const At& at);
+  std::vector<Bound> useful_bounds(ExprId product) const;
   void write_to(Stage& stage, const At& at);
   void lower_special(NodeId root);
   void note_node(NodeId n);
@@ -65,6 +66,7 @@ private:
   std::map<std::pair<NodeId, At>, uint32_t> stage_of_;
   std::map<AxisId, int64_t> unrolled_at_;
   std::map<NodeId, Tensor> matrices_; // known factors of unrolled reductions
+  std::map<ExprId, std::vector<Bound>> zero_outside_; // loads that reach into a border
 };
 
 Index Lowering::make_dim(Dim dim, int64_t extent) {
@@ -337,7 +339,11 @@ ExprId Lowering::pad(NodeId n, const At& at) {
     Range there = physical_range(b.layout, b.shape, i), wanted = pool().range(inner[i]);
     in_border = wanted.low >= there.low && wanted.high <= there.high;
   }
-  if (in_border) return value(in, inner);
+  if (in_border) {
+    ExprId child = value(in, inner);
+    zero_outside_[child] = std::move(conditions);
+    return child;
+  }
   size_t before = conditions_.size();
   conditions_.insert(conditions_.end(), conditions.begin(), conditions.end());
   ExprId child = value(in, inner);
@@ -403,6 +409,22 @@ static StageKind stage_kind(Op op) {
   return c == OpClass::Scan ? StageKind::Scan : StageKind::Reduce;
 }
 
+// Where a factor of the product is a load that is zero outside some bounds.
+std::vector<Bound> Lowering::useful_bounds(ExprId product) const {
+  std::vector<Bound> useful;
+  const std::vector<Expr>& exprs = out_.kernel.exprs;
+  for (ExprId factor : exprs[product].inputs) {
+    while (exprs[factor].kind == Expr::Kind::Cast) factor = exprs[factor].inputs[0];
+    const Expr& load = exprs[factor];
+    if (load.kind != Expr::Kind::Load) continue;
+    if (load.bits == 0)
+      useful.insert(useful.end(), load.bounds.begin(), load.bounds.end());
+    if (auto found = zero_outside_.find(factor); found != zero_outside_.end())
+      useful.insert(useful.end(), found->second.begin(), found->second.end());
+  }
+  return useful;
+}
+
 void Lowering::reduce_stage(NodeId n, const At& input_at, std::vector<AxisId> inner,
                             std::vector<Bound> domain, Index position) {
   const Node& node = g[n];
@@ -416,6 +438,9 @@ void Lowering::reduce_stage(NodeId n, const At& input_at, std::vector<AxisId> in
   stage.inner = std::move(inner);
   stage.dtype = g[node.inputs[0]].dtype;
   stage.domain = std::move(domain);
+  const Expr& v = k().exprs[stage.value];
+  if (stage.op == Op::ReduceSum && v.kind == Expr::Kind::Map && v.op == Op::Mul)
+    stage.useful = useful_bounds(stage.value);
   stage.position = std::move(position);
   if (node.op == Op::ArgMin || node.op == Op::ArgMax) stage.flag = node.payload[1] != 0;
   k().stages.push_back(std::move(stage));
