@@ -92,9 +92,12 @@ void import_non_max_suppression(NodeImport& node) {
         "how many boxes are selected depends on the data, and the model declares "
         "no shape for the output");
   int64_t count = declared->at(0), rounds = std::min(count, boxes);
-  if (node.has_input(2))
+  if (node.has_input(2)) {
+    require(node, element_count(node.shape(2)) == 1,
+            "max_output_boxes_per_class must be one number");
     if (auto most = ints_if_known(node, 2))
-      rounds = std::clamp<int64_t>(most->at(0), 0, rounds);
+      rounds = std::clamp<int64_t>(most->front(), 0, rounds);
+  }
   if (rounds > kMostRounds)
     node.unsupported("a selection of " + std::to_string(rounds) + " boxes");
   require(node, count <= batches * classes * rounds, "the declared shape is too large");

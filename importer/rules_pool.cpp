@@ -10,6 +10,8 @@ namespace svod {
 
 namespace {
 
+constexpr int64_t kMostCounts = int64_t{1} << 24; // of windows, listed one by one
+
 struct Pooling {
   Windows windows;
   Shape extents; // of the input's spatial axes
@@ -89,8 +91,10 @@ int64_t taps_below(int64_t room, const Windows& windows, size_t i) {
 }
 
 // The elements of each window that count, as a tensor [o1..ok] or one number.
-Expr divisors(Expr x, const Pooling& pooling, bool with_padding) {
+Expr divisors(NodeImport& node, Expr x, const Pooling& pooling, bool with_padding) {
   const Windows& windows = pooling.windows;
+  if (element_count(pooling.counts) > kMostCounts)
+    node.unsupported("averages of more windows than can be counted when packing");
   std::vector<float> counts{1};
   for (size_t i = 0; i < windows.axes(); ++i) {
     const int64_t first = with_padding ? -windows.low[i] : 0;
@@ -183,7 +187,7 @@ void import_average_pool(NodeImport& node) {
       node.has("count_include_pad") && node.get_int("count_include_pad") != 0;
   const Expr x = wide(node, 0);
   const Expr total = pooled(Op::ReduceSum, windows_of(x, pooling, 0), pooling);
-  finish(node, total / divisors(x, pooling, with_padding));
+  finish(node, total / divisors(node, x, pooling, with_padding));
 }
 
 void import_lp_pool(NodeImport& node) {

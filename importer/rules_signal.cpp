@@ -3,6 +3,7 @@
 // parts] does it all.
 #include "importer/formula.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numbers>
@@ -118,7 +119,9 @@ void import_stft(NodeImport& node) {
   t.in_parts = extent(x, 2);
   require(node, t.in_parts == 1 || t.in_parts == 2,
           "the last axis must have extent 1 or 2");
-  Expr frames = permute(with(x, window(node.g, x.id, 1, length, step, 1)), {0, 1, 3, 2});
+  Expr frames =
+      permute(with(x, window(node.g, x.id, 1, length, std::min(step, extent(x, 1)), 1)),
+              {0, 1, 3, 2});
   if (has_window) {
     Expr shape = wide(node, 2);
     require(node, shape.shape() == Shape{length},
