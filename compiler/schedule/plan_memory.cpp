@@ -55,7 +55,7 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lives, uint64_t align) {
   std::vector<uint64_t> sizes;
   for (const Lifetime& l : lives) sizes.push_back((l.bytes + align - 1) / align * align);
   find_peak(lives, sizes, plan);
-  auto length = [&](uint32_t i) { return uint64_t(lives[i].last - lives[i].first + 1); };
+  auto length = [&](uint32_t i) { return uint64_t{lives[i].last} - lives[i].first + 1; };
   std::function<uint64_t(uint32_t)> keys[] = {
       [&](uint32_t i) { return sizes[i]; },
       [&](uint32_t i) { return sizes[i] * length(i); },
