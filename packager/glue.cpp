@@ -3,6 +3,7 @@
 #include "packager/glue.h"
 
 #include "compiler/support/check.h"
+#include "compiler/toolchain/cpu.h"
 
 #include <algorithm>
 #include <map>
@@ -12,28 +13,42 @@ namespace svod {
 
 namespace {
 
-// What a level needs of the CPU, as SvodCpuFeature of runtime_stub/cpu.h.
+// Features of x86 by LLVM's names, which a program asks its CPU for: SvodCpuFeature of
+// runtime_stub/cpu.h. The level of a row stands for all features up to it.
 struct FeatureRow {
-  const char* level;
-  const char* features;
+  const char* feature;
+  const char* name;
 };
 constexpr FeatureRow kFeatures[] = {
-    {"x86-64-v2", "SVOD_CPU_X86_64_V2"},
-    {"x86-64-v3", "SVOD_CPU_X86_64_V2 | SVOD_CPU_X86_64_V3"},
-    {"x86-64-v4", "SVOD_CPU_X86_64_V2 | SVOD_CPU_X86_64_V3 | SVOD_CPU_X86_64_V4"},
+    {"sse4.2", "SVOD_CPU_X86_64_V2"},
+    {"avx2", "SVOD_CPU_X86_64_V3"},
+    {"avx512vl", "SVOD_CPU_X86_64_V4"},
+    {"avx512vnni", "SVOD_CPU_AVX512_VNNI"},
+    {"avxvnni", "SVOD_CPU_AVX_VNNI"},
+    {"avx512vbmi", "SVOD_CPU_AVX512_VBMI"},
+    {"avx512vbmi2", "SVOD_CPU_AVX512_VBMI2"},
+    {"avx512ifma", "SVOD_CPU_AVX512_IFMA"},
+    {"avx512bitalg", "SVOD_CPU_AVX512_BITALG"},
+    {"avx512vpopcntdq", "SVOD_CPU_AVX512_VPOPCNTDQ"},
+    {"avx512bf16", "SVOD_CPU_AVX512_BF16"},
+    {"avx512fp16", "SVOD_CPU_AVX512_FP16"},
+    {"gfni", "SVOD_CPU_GFNI"},
 };
 
-const char* features_of(const Level& level) {
+// A level is named as a CPU: x86-64-v3 is one to LLVM, too.
+std::string features_of(const Target& target, const Level& level) {
+  std::string out = "0";
   for (const FeatureRow& row : kFeatures) {
-    if (level.name == row.level) return row.features;
+    if (!target.is_x86() || !cpu_has(target, level.name, row.feature)) continue;
+    out += std::string(" | ") + row.name;
   }
-  return "0";
+  return out;
 }
 
 void write_levels(std::ostream& out, const Target& target) {
   out << "static constexpr SvodLevel kLevels[] = {\n";
   for (const Level& level : target.levels) {
-    out << "  {\"" << level.suffix.substr(0, 23) << "\", " << features_of(level)
+    out << "  {\"" << level.suffix.substr(0, 23) << "\", " << features_of(target, level)
         << "},\n";
   }
   out << "};\n\n";

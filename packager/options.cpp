@@ -2,6 +2,7 @@
 // second look checks what belongs together. CLI11's own exit codes are replaced by ours.
 #include "packager/options.h"
 
+#include "compiler/toolchain/cpu.h"
 #include "compiler/toolchain/object_cache.h"
 #include "packager/version.h"
 
@@ -221,8 +222,11 @@ void read_target(const RawOptions& raw, Options& options) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
            c == '+' || c == '_';
   });
-  if (!plain) throw UsageError{"--cpu: '" + raw.cpu + "' is no CPU name"};
-  if (!raw.cpu.empty()) options.target = with_cpu(options.target, raw.cpu);
+  if (raw.cpu.empty()) return;
+  if (!plain || !is_known_cpu(options.target, raw.cpu)) {
+    throw UsageError{"--cpu: '" + raw.cpu + "' is no CPU of " + options.target.triple};
+  }
+  options.target = with_cpu(options.target, raw.cpu);
 }
 
 void read_emit(const RawOptions& raw, Options& options) {

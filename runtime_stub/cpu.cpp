@@ -32,7 +32,7 @@ enum Register : uint8_t { EAX, EBX, ECX, EDX };
 enum Leaf : uint8_t { LEAF_1, LEAF_7_0, LEAF_7_1, LEAF_EXTENDED_1, LEAF_COUNT };
 
 struct Need {
-  uint8_t feature; // of SvodCpuFeature
+  uint32_t feature; // of SvodCpuFeature
   Leaf leaf;
   Register where;
   uint8_t bit;
@@ -60,7 +60,16 @@ constexpr Need kNeeds[] = {
     {SVOD_CPU_X86_64_V4, LEAF_7_0, EBX, 28},       // AVX512CD
     {SVOD_CPU_X86_64_V4, LEAF_7_0, EBX, 30},       // AVX512BW
     {SVOD_CPU_X86_64_V4, LEAF_7_0, EBX, 31},       // AVX512VL
-    {SVOD_CPU_AVX512_VNNI, LEAF_7_0, ECX, 11},     {SVOD_CPU_AVX_VNNI, LEAF_7_1, EAX, 4},
+    {SVOD_CPU_AVX512_VNNI, LEAF_7_0, ECX, 11},
+    {SVOD_CPU_AVX_VNNI, LEAF_7_1, EAX, 4},
+    {SVOD_CPU_AVX512_VBMI, LEAF_7_0, ECX, 1},
+    {SVOD_CPU_AVX512_VBMI2, LEAF_7_0, ECX, 6},
+    {SVOD_CPU_AVX512_IFMA, LEAF_7_0, EBX, 21},
+    {SVOD_CPU_AVX512_BITALG, LEAF_7_0, ECX, 12},
+    {SVOD_CPU_AVX512_VPOPCNTDQ, LEAF_7_0, ECX, 14},
+    {SVOD_CPU_AVX512_BF16, LEAF_7_1, EAX, 5},
+    {SVOD_CPU_AVX512_FP16, LEAF_7_0, EDX, 23},
+    {SVOD_CPU_GFNI, LEAF_7_0, ECX, 8},
 };
 
 // What stands on what: without the lower level, or its saved registers, a bit means
@@ -89,19 +98,20 @@ Answers ask() {
 } // namespace
 
 uint32_t svod_cpu_features(void) {
-  uint32_t features = SVOD_CPU_X86_64_V2 | SVOD_CPU_X86_64_V3 | SVOD_CPU_X86_64_V4 |
-                      SVOD_CPU_AVX512_VNNI | SVOD_CPU_AVX_VNNI;
+  uint32_t features = 0;
+  for (const Need& need : kNeeds) features |= need.feature;
   Answers answers = ask();
   for (const Need& need : kNeeds) {
     uint32_t bits = answers.leaves[need.leaf].value[need.where];
-    if (!(bits >> need.bit & 1)) features &= ~uint32_t{need.feature};
+    if (!(bits >> need.bit & 1)) features &= ~need.feature;
   }
   uint32_t state = features & SVOD_CPU_X86_64_V3 ? saved_state() : 0;
   if (!(features & SVOD_CPU_X86_64_V2) || (state & kAvxState) != kAvxState) {
     return features & SVOD_CPU_X86_64_V2;
   }
   if (!(features & SVOD_CPU_X86_64_V4) || (state & kAvx512State) != kAvx512State) {
-    features &= ~uint32_t{SVOD_CPU_X86_64_V4 | SVOD_CPU_AVX512_VNNI};
+    features &=
+        SVOD_CPU_X86_64_V2 | SVOD_CPU_X86_64_V3 | SVOD_CPU_AVX_VNNI | SVOD_CPU_GFNI;
   }
   return features;
 }
