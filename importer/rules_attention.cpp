@@ -85,6 +85,8 @@ Expr cache_rows(NodeImport& node, Expr cache, std::optional<Expr> positions) {
   if (!positions) return cache.rank() == 2 ? unsqueeze(cache, 0) : cache;
   require(node, cache.rank() == 2 && positions->rank() == 2,
           "position_ids or the caches have a wrong rank");
+  require(node, is_integer(positions->dtype()), "position_ids must hold integers");
+  positions = convert(*positions, DType::I64);
   Shape to = positions->shape();
   to.push_back(extent(cache, 1));
   Expr index = wrap_index(node, *positions, extent(cache, 0));
@@ -220,7 +222,8 @@ void import_multi_head_attention(NodeImport& node) {
   int64_t heads = node.get_int("num_heads");
   Expr q = wide(node, 0), k = wide(node, 1), v = wide(node, 2);
   bool projected = k.rank() == 3;
-  require(node, q.rank() == 3, "query must have 3 axes");
+  require(node, q.rank() == 3 && (projected || k.rank() == 4) && v.rank() == k.rank(),
+          "query must have 3 axes, key and value both 3 or both 4");
   if (node.has_input(3)) {
     Expr bias = wide(node, 3);
     int64_t q_size = extent(q, 2), k_size = projected ? extent(k, 2) : q_size;

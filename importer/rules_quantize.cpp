@@ -51,7 +51,9 @@ Expr dequantized_input(NodeImport& node, size_t i) {
 void give_quantized(NodeImport& node, Expr y, size_t i, DType to) {
   Expr scale = quantization_parameter(node, operand(node, i), y.shape(), 0);
   if (node.has_input(i + 1)) to = node.dtype(i + 1);
-  give(node, 0, requantize(y / scale, zero_point_of(node, i + 1, y.shape(), {0, 0}), to));
+  give(node, 0,
+       requantize(y / convert(scale, DType::F32),
+                  zero_point_of(node, i + 1, y.shape(), {0, 0}), to));
 }
 
 // A zero point or scale of a matrix: one number, one per row (axis -2) or per column
@@ -172,7 +174,8 @@ void import_qlinear_conv(NodeImport& node) {
   Expr w_scale = quantization_parameter(node, operand(node, 4), y.shape(), 1);
   Expr y_scale = quantization_parameter(node, operand(node, 6), y.shape(), 1);
   std::optional<Expr> y_zero = zero_point_of(node, 7, y.shape(), {1, 0});
-  Expr factor = x_scale * w_scale / y_scale;
+  Expr factor = convert(x_scale, DType::F32) * convert(w_scale, DType::F32) /
+                convert(y_scale, DType::F32);
   give(node, 0, requantize(convert(y, DType::F32) * factor, y_zero, node.dtype(7)));
 }
 
