@@ -292,27 +292,30 @@ static void count_work(Kernel& k, const std::vector<PackedWeight>& packed,
 static constexpr double kChunkWork = 400000;
 static constexpr int64_t kMaxChunks = 64;
 
-static int64_t pick_block(int64_t extent, int64_t parts) {
-  int64_t block = (extent + parts - 1) / parts;
-  if (extent >= 336) return (block + 41) / 42 * 42; // whole register tiles of 6 and 14
-  while (extent % block != 0) ++block;
-  return block;
+// Blocks are whole register tiles: a block below the tile would leave it no work.
+static int64_t pick_block(int64_t extent, int64_t parts, int tile) {
+  int64_t unit = extent >= 336 && 42 % tile == 0 ? 42 : tile; // 42: tiles of 6 and 14
+  int64_t units = (extent + unit - 1) / unit;
+  int64_t block = (units + parts - 1) / parts;
+  while (unit < 42 && units % block != 0) ++block;
+  return std::min(block * unit, extent);
 }
 
 void choose_chunks(Kernel& k, const std::vector<PackedWeight>& packed,
-                   const std::vector<Buffer>& buffers) {
+                   const std::vector<Buffer>& buffers, const Level& level) {
   count_work(k, packed, buffers);
   k.chunks.clear();
   double work = double(k.flops) + double(k.bytes);
   auto wanted = std::min<int64_t>(kMaxChunks, static_cast<int64_t>(work / kChunkWork));
   for (const Stage& s : k.stages)
     if (s.kind == StageKind::Scatter) wanted = 1;
+  Tile tile = choose_tile(k, level);
   for (AxisId axis : k.outer) {
     int64_t have = k.chunk_count(), extent = k.indices.extent(axis);
-    if (have >= wanted || (k.has_lane_axis && axis == k.lane_axis) || extent == 1)
+    if (2 * have > wanted || (k.has_lane_axis && axis == k.lane_axis) || extent == 1)
       continue;
     int64_t parts = std::min(extent, (wanted + have - 1) / have);
-    k.chunks.push_back({axis, pick_block(extent, parts)});
+    k.chunks.push_back({axis, pick_block(extent, parts, tile.count(axis))});
   }
 }
 

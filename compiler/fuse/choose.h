@@ -16,9 +16,10 @@ void pack_weights(Kernel& kernel, std::vector<PackedWeight>& packed);
 // Orders loops for reuse: weights that exceed a cache stay while activations stream past.
 void order_loops(Kernel& kernel, const std::vector<PackedWeight>& packed);
 
-// Cuts outer loops into chunks by the work in them; sets flops and bytes.
+// Cuts outer loops into chunks by the work in them, in whole register tiles of `level`;
+// sets flops and bytes.
 void choose_chunks(Kernel& kernel, const std::vector<PackedWeight>& packed,
-                   const std::vector<Buffer>& buffers);
+                   const std::vector<Buffer>& buffers, const Level& level);
 
 // Unrolled positions per axis: the register tile.
 struct Tile {

@@ -13,6 +13,7 @@ namespace {
 
 struct LoadUse {
   bool vector;
+  double cost;            // of one vector or broadcast, in multiply-adds
   std::vector<bool> axes; // by candidate
 };
 
@@ -39,7 +40,7 @@ static double tile_cost(const std::vector<Candidate>& candidates,
     int distinct = 1;
     for (size_t i = 0; i < candidates.size(); ++i)
       if (load.axes[i]) distinct *= counts[i];
-    load_work += 0.5 * distinct * (load.vector ? per_vector : 1);
+    load_work += load.cost * distinct * (load.vector ? per_vector : 1);
     if (load.vector && distinct < points) kept += distinct * per_vector;
   }
   int needed = points * per_vector + kept + 1;
@@ -71,6 +72,18 @@ static void search(const std::vector<Candidate>& candidates,
   counts[next] = 1;
 }
 
+// What one vector of accumulators reads of an operand.
+static int64_t panel_bytes(const Kernel& k, const Stage& s,
+                           const std::vector<bool>& used) {
+  int64_t bytes = int64_t(k.lanes) * byte_size(s.dtype);
+  for (AxisId a : s.inner)
+    if (used[a]) bytes *= k.indices.extent(a);
+  return bytes;
+}
+
+// Weights beyond this come from the second cache for every tile.
+static constexpr int64_t kFirstCache = 16 << 10;
+
 Tile choose_tile(const Kernel& k, const Level& level) {
   Tile tile;
   const Stage& s = k.stages[0];
@@ -91,7 +104,9 @@ Tile choose_tile(const Kernel& k, const Level& level) {
     std::vector<bool> used(k.indices.axis_count());
     k.indices.collect_axes(e.index, used);
     for (const Bound& b : e.bounds) k.indices.collect_axes(b.index, used);
-    LoadUse use{k.has_lane_axis && used[k.lane_axis], {}};
+    LoadUse use{k.has_lane_axis && used[k.lane_axis], 0.5, {}};
+    bool weight = k.arguments[e.argument].kind == Argument::Kind::Packed;
+    if (weight && use.vector && panel_bytes(k, s, used) > kFirstCache) use.cost = 1.0;
     for (const Candidate& c : candidates) use.axes.push_back(used[c.axis]);
     loads.push_back(std::move(use));
   }
@@ -102,8 +117,16 @@ Tile choose_tile(const Kernel& k, const Level& level) {
   std::vector<int> counts(candidates.size(), 1), choice = counts;
   double best = 1e300;
   search(candidates, loads, 0, 0, counts, level.registers, per_vector, best, choice);
-  for (size_t i = 0; i < candidates.size(); ++i)
-    if (choice[i] > 1) tile.counts.emplace_back(candidates[i].axis, choice[i]);
+  // Positions that share a broadcast follow each other: the vectors stay in registers and
+  // one broadcast at a time is alive (the other way round spilled: 2 x slower).
+  auto on_vectors = [&](size_t i) {
+    return std::any_of(loads.begin(), loads.end(),
+                       [&](const LoadUse& l) { return l.vector && l.axes[i]; });
+  };
+  for (bool vectors : {false, true})
+    for (size_t i = 0; i < candidates.size(); ++i)
+      if (choice[i] > 1 && on_vectors(i) == vectors)
+        tile.counts.emplace_back(candidates[i].axis, choice[i]);
   return tile;
 }
 

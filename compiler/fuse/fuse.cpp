@@ -25,7 +25,7 @@ class Fuser {
 public:
   Fuser(const Algorithms& algorithms, const Target& target, Wishes& wishes)
       : g(algorithms.graph), unrolled_(algorithms.unrolled),
-        lanes_(target.levels[0].lanes), wishes_(wishes) {}
+        lanes_(target.levels[0].lanes), level_(target.levels.back()), wishes_(wishes) {}
   // False: the wishes grew, start again.
   bool run(FusedGraph& out);
 
@@ -39,6 +39,7 @@ private:
   const Graph& g;
   const std::set<NodeId>& unrolled_;
   int lanes_;
+  const Level& level_; // chunks fit the tiles of the strongest
   Wishes& wishes_;
   Grouping grouping_;
   std::map<NodeId, BufferId> buffer_of_;
@@ -99,7 +100,7 @@ Kernel Fuser::make_kernel(const Group& group) {
   }
   pack_weights(lowered.kernel, out_->packed);
   order_loops(lowered.kernel, out_->packed);
-  choose_chunks(lowered.kernel, out_->packed, out_->buffers);
+  choose_chunks(lowered.kernel, out_->packed, out_->buffers, level_);
   return std::move(lowered.kernel);
 }
 
@@ -174,7 +175,7 @@ void Fuser::add_border(NodeId target) {
   const Buffer& b = out_->buffers[id];
   if (!b.layout.has_border() || !bordered_.insert(target).second) return;
   Kernel border = lower_border(id, b);
-  choose_chunks(border, out_->packed, out_->buffers);
+  choose_chunks(border, out_->packed, out_->buffers, level_);
   out_->kernels.push_back(std::move(border));
 }
 
