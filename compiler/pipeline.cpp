@@ -46,8 +46,9 @@ Kernels compile(const Graph& graph, Hooks& hooks) {
   SimplifyOptions options;
   options.change_rounding = !hooks.exact;
   Graph simple = stage("simplify", hooks, [&] { return simplify(graph, options); });
-  FusedGraph fused =
-      stage("fuse", hooks, [&] { return fuse(simple, hooks.target, hooks.exact); });
+  FusedGraph fused = stage("fuse", hooks, [&] {
+    return fuse(simple, hooks.target, hooks.exact || hooks.small);
+  });
   // Beyond this point no node moves between kernels.
   Schedule schedule = stage("plan", hooks, [&] { return plan(std::move(fused)); });
   // Beyond this point every buffer has its offset; nothing allocates.

@@ -11,6 +11,7 @@ namespace svod {
 
 struct Hooks {
   Target target;
+  bool small = false; // -Os: bytes before speed
   bool exact = false; // --accuracy exact: no rounding changes beyond the order of sums
   // Called after each stage with its name and its result's text form, when set.
   std::string print_after; // stage name, "all", or empty

@@ -160,6 +160,7 @@ Exit Packing::compile_graph() {
   Hooks hooks;
   hooks.target = options_.target;
   hooks.exact = options_.exact;
+  hooks.small = options_.small;
   hooks.print_after = options_.is_text() ? "all" : options_.print_after;
   hooks.print = [&](const std::string& stage, const std::string& text) {
     if (!options_.print_after.empty()) std::cerr << "# after " << stage << "\n" << text;

@@ -16,7 +16,8 @@ struct Algorithms {
   int64_t winograd = 0;      // convolutions that were replaced
 };
 
-// `exact`: nothing that changes rounding beyond the order of sums.
-Algorithms choose_algorithms(const Graph& graph, const Target& target, bool exact);
+// `direct_only`: nothing is replaced. Other algorithms change rounding beyond the order
+// of sums and make weights larger.
+Algorithms choose_algorithms(const Graph& graph, const Target& target, bool direct_only);
 
 } // namespace svod

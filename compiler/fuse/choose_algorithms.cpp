@@ -25,7 +25,7 @@ static bool pays(const Convolution& c, int64_t lanes) {
   return tiles >= 8 && transformed < 0.85 * direct;
 }
 
-Algorithms choose_algorithms(const Graph& graph, const Target& target, bool exact) {
+Algorithms choose_algorithms(const Graph& graph, const Target& target, bool direct_only) {
   Algorithms out;
   int64_t lanes = target.levels[0].lanes;
   bool vectors = target.levels[0].register_bits > 32 && target.kind == TargetKind::Linux;
@@ -42,7 +42,7 @@ Algorithms choose_algorithms(const Graph& graph, const Target& target, bool exac
     for (NodeId in : node.inputs) known[n] = known[n] && known[in];
     if (node.op == Op::Input) continue;
     std::optional<Convolution> conv;
-    if (vectors && !exact) conv = match_convolution(graph, n, known);
+    if (vectors && !direct_only) conv = match_convolution(graph, n, known);
     if (conv && pays(*conv, lanes) && winograd_error(graph, *conv) <= kErrorBound) {
       size_t first = out.graph.size();
       now[n] = winograd(out, *conv, now[conv->input], now[conv->weight], lanes);

@@ -216,8 +216,8 @@ void drop_unused_weights(FusedGraph& f) {
 
 } // namespace
 
-FusedGraph fuse(const Graph& graph, const Target& target, bool exact) {
-  Algorithms algorithms = choose_algorithms(graph, target, exact);
+FusedGraph fuse(const Graph& graph, const Target& target, bool direct_only) {
+  Algorithms algorithms = choose_algorithms(graph, target, direct_only);
   Wishes wishes{algorithms.stored, algorithms.layouts};
   FusedGraph out;
   for (int round = 0; round < 4; ++round) {

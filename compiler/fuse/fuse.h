@@ -6,7 +6,8 @@
 
 namespace svod {
 
-// `exact`: no algorithm that changes rounding beyond the order of sums.
-FusedGraph fuse(const Graph& graph, const Target& target, bool exact = false);
+// `direct_only`: contractions are computed as written, which keeps rounding and weights
+// as they are.
+FusedGraph fuse(const Graph& graph, const Target& target, bool direct_only = false);
 
 } // namespace svod
