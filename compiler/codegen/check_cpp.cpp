@@ -63,6 +63,9 @@ private:
         callee->getIdentifier() ? callee->getName() : llvm::StringRef("operator");
     if (callee->getBuiltinID() != 0 && name.starts_with("__")) return;
     if (callee->isTrivial() || callee->isDefined()) return;
+    // Named in a template that nothing instantiates; its own template is here.
+    const clang::FunctionDecl* pattern = callee->getTemplateInstantiationPattern();
+    if (pattern != nullptr && pattern->isDefined()) return;
     add(call.getBeginLoc(), sources,
         "call of '" + callee->getQualifiedNameAsString() +
             "', which is not defined here");

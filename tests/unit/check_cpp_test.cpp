@@ -16,6 +16,8 @@ TEST_CASE("check_cpp accepts code that only computes", "[check_cpp]") {
       "int t(int i) { return table[i & 1]; }",
       "struct P { int x; P operator+(P o) const { return {x + o.x}; } };\n"
       "P add(P a, P b) { return a + b; }",
+      "template <class T> T one() { return T(1); }\n"
+      "template <class T> T uninstantiated(T x) { return x + one<int>(); }",
       "void copy(char* a, const char* b) { __builtin_memcpy(a, b, 16); }",
       "int r(int x); int r(int x) { return x; } int q() { return r(1); }",
       "#include <stdint.h>\nint32_t f() { return 0; }");

@@ -1,0 +1,21 @@
+// The property every kernel has to have: what it computes is what the evaluator computes.
+#pragma once
+
+#include "compiler/support/target.h"
+#include "tests/support/random_graph.h"
+
+namespace svod::test {
+
+// A target of this machine with one level: of x86-64's levels, or with vectors of other
+// lengths, as other targets have them.
+struct LevelChoice {
+  const char* name; // "native", "x86-64-v2"
+  int lanes = 0;    // 0: the level's own
+};
+// Nothing where this machine cannot run it.
+std::optional<Target> target_for(const LevelChoice& choice);
+
+// What goes wrong between the graph and the values of its kernels; empty when nothing.
+std::string check_kernels(const RandomGraph& random, const Target& target);
+
+} // namespace svod::test
