@@ -1,8 +1,8 @@
 // Plans one arena for all temporaries. Two may share bytes when no step needs both.
-// Largest first, each at the lowest free offset; then the same with other orders (by length
-// of life, by area, by birth). Where the best of them misses the lower bound, single blocks
-// move forward in its order as long as that does not cost: resnet50 comes down from 1.25
-// times the bound to the bound.
+// Largest first, each at the lowest free offset; then the same with other orders (by
+// length of life, by area, by birth). Where the best of them misses the lower bound,
+// single blocks move forward in its order as long as that does not cost: resnet50 comes
+// down from 1.25 times the bound to the bound.
 #include "compiler/schedule/plan_memory.h"
 
 #include <algorithm>
