@@ -97,7 +97,7 @@ bool Assigner::follows_blocked(NodeId root) const {
     if (grouping_.stored[n] && n != root) {
       auto found = out_.find(n);
       bool same = found != out_.end() && found->second.block_axis == 1 &&
-                  g[n].shape.size() == shape.size() && g[n].shape[1] == shape[1];
+                  g[n].shape[0] == shape[0] && g[n].shape[1] == shape[1];
       if (same) return true;
       continue;
     }
@@ -109,8 +109,7 @@ bool Assigner::follows_blocked(NodeId root) const {
 bool Assigner::prefers_blocked(const Group& group) const {
   const Shape& shape = g[group.root].shape;
   if (shape.size() < 3 || shape[1] * 2 < lanes_) return false;
-  if (group.base != kNoNode && group.base != group.target &&
-      is_contraction(g, group.base))
+  if (group.base != kNoNode && is_contraction(g, group.base))
     return convolution_prefers(group);
   OpClass c = info(g[group.root].op).op_class;
   if (c == OpClass::Scan || c == OpClass::Order || g[group.root].op == Op::Scatter)

@@ -89,7 +89,7 @@ static bool can_vectorise(const Kernel& k, AxisId axis) {
   return true;
 }
 
-std::optional<Dim> choose_lane(const Lowered& lowered, int lanes) {
+std::optional<std::pair<Dim, size_t>> choose_lane(const Lowered& lowered, int lanes) {
   const Kernel& k = lowered.kernel;
   double best = 0;
   for (const Stage& s : k.stages) {
@@ -100,17 +100,19 @@ std::optional<Dim> choose_lane(const Lowered& lowered, int lanes) {
     best += product(k.indices, k.outer) * product(k.indices, s.inner) *
             (operations + loads.size() + 1.0) * 0.9;
   }
-  std::optional<Dim> choice;
-  for (const auto& [dim, axes] : lowered.axes) {
-    if (axes.empty() || lowered.unrolled.count(axes.back()) != 0) continue;
-    AxisId axis = axes.back();
-    int64_t extent = k.indices.extent(axis);
-    bool whole = axes.size() == 1 || extent % lanes == 0;
-    if (extent < 2 || !whole || !can_vectorise(k, axis)) continue;
-    double cost = 0;
-    for (const Stage& s : k.stages) cost += stage_cost(k, s, axis, lanes);
-    if (cost < best) best = cost, choice = dim;
-  }
+  std::optional<std::pair<Dim, size_t>> choice;
+  for (const auto& [dim, axes] : lowered.axes)
+    for (size_t place = axes.size(); place-- > 0;) {
+      AxisId axis = axes[place];
+      int64_t extent = k.indices.extent(axis);
+      // Only the outermost axis of a dimension may run over its end.
+      bool whole = place == 0 || extent % lanes == 0;
+      bool looped = lowered.unrolled.count(axis) == 0 && extent >= 2;
+      if (!looped || !whole || !can_vectorise(k, axis)) continue;
+      double cost = 0;
+      for (const Stage& s : k.stages) cost += stage_cost(k, s, axis, lanes);
+      if (cost < best) best = cost, choice = {dim, place};
+    }
   return choice;
 }
 

@@ -6,9 +6,9 @@
 
 namespace svod {
 
-// The axis to vectorise by `lanes`, as the dimension whose innermost axis it is or
-// becomes; nothing when scalar code is as good.
-std::optional<Dim> choose_lane(const Lowered& lowered, int lanes);
+// The axis to vectorise by `lanes`, as its dimension and its place there; it may have to
+// be cut (split_lanes). Nothing when scalar code is as good.
+std::optional<std::pair<Dim, size_t>> choose_lane(const Lowered& lowered, int lanes);
 
 // Replaces dense weights by weights in the order the kernel reads them.
 void pack_weights(Kernel& kernel, std::vector<PackedWeight>& packed);

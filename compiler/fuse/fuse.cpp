@@ -61,12 +61,15 @@ void Fuser::make_buffers() {
         static_cast<int32_t>(i));
 }
 
-// Cuts the innermost axis, of the given extent, into vectors. An inner axis is a whole
-// number of them (choose_lane sees to it); an only axis may run over its end.
-static void split_lanes(std::vector<int64_t>& inner, int64_t extent, int64_t lanes) {
-  if (extent == lanes && !inner.empty()) return;
-  if (!inner.empty()) inner.back() = extent / lanes;
-  inner.push_back(lanes);
+// Cuts the axis at `place` of a dimension, of the given extent, into vectors; its inner
+// part then is the lane axis. Below the outermost an axis is a whole number of them.
+static void split_lanes(LowerSpec& spec, Dim dim, size_t place, int64_t extent,
+                        int64_t lanes) {
+  std::vector<int64_t>& inner = spec.splits[dim];
+  bool cut = extent != lanes || place == 0;
+  if (cut && place > 0) inner[place - 1] = extent / lanes;
+  if (cut) inner.insert(inner.begin() + static_cast<int64_t>(place), lanes);
+  spec.lane = {dim, cut ? place + 1 : place};
 }
 
 Kernel Fuser::make_kernel(const Group& group) {
@@ -92,10 +95,10 @@ Kernel Fuser::make_kernel(const Group& group) {
     lowered = lower(group, spec, stored);
     refine();
   }
-  if (std::optional<Dim> lane = choose_lane(lowered, lanes_)) {
-    int64_t extent = lowered.kernel.indices.extent(lowered.axes.at(*lane).back());
-    split_lanes(spec.splits[*lane], extent, lanes_);
-    spec.lane = lane;
+  if (auto lane = choose_lane(lowered, lanes_)) {
+    auto [dim, place] = *lane;
+    int64_t extent = lowered.kernel.indices.extent(lowered.axes.at(dim)[place]);
+    split_lanes(spec, dim, place, extent, lanes_);
     lowered = lower(group, spec, stored);
   }
   pack_weights(lowered.kernel, out_->packed);

@@ -651,7 +651,7 @@ Lowered Lowering::run() {
   }
   if (spec_.lane) {
     k().has_lane_axis = true;
-    k().lane_axis = out_.axes.at(*spec_.lane).back();
+    k().lane_axis = out_.axes.at(spec_.lane->first)[spec_.lane->second];
     k().lanes = static_cast<int>(pool().extent(k().lane_axis));
   }
   return std::move(out_);

@@ -22,7 +22,8 @@ struct LowerSpec {
   std::set<int64_t> merged; // root axes looped over together with the next one
   // Axes (by their place in a dimension) that are written out instead of looped over.
   std::set<std::pair<Dim, size_t>> unrolled;
-  std::optional<Dim> lane; // its innermost axis is the lane axis
+  std::optional<std::pair<Dim, size_t>>
+      lane; // the lane axis, by its place in a dimension
 };
 
 // What lowering sees of the rest of the fused graph.
