@@ -1,0 +1,95 @@
+// What a lowered kernel says about better axes: where a quotient asks for a split, and
+// which neighbours are crossed as one.
+#include "compiler/fuse/lower.h"
+
+#include <algorithm>
+
+namespace svod {
+
+static std::vector<const Index*> all_indices(const Kernel& kernel) {
+  std::vector<const Index*> all;
+  for (const Expr& e : kernel.exprs) {
+    all.push_back(&e.index);
+    for (const Bound& b : e.bounds) all.push_back(&b.index);
+  }
+  for (const Stage& s : kernel.stages) {
+    all.push_back(&s.index);
+    all.push_back(&s.position);
+    for (const Bound& b : s.domain) all.push_back(&b.index);
+  }
+  return all;
+}
+
+std::set<int64_t> find_merges(const Group& group, const Lowered& lowered,
+                              const Shape& shape) {
+  const Kernel& kernel = lowered.kernel;
+  std::set<int64_t> merged;
+  auto is_row = [&](int64_t axis) {
+    return !group.rows.empty() && std::find(group.row_axes.begin(), group.row_axes.end(),
+                                            axis) != group.row_axes.end();
+  };
+  for (const Stage& s : kernel.stages)
+    if (s.kind != StageKind::Reduce && s.kind != StageKind::Store) return merged;
+  for (int64_t i = 0; i + 1 < static_cast<int64_t>(shape.size()); ++i) {
+    const auto& first = lowered.axes.at({group.root, i});
+    const auto& second = lowered.axes.at({group.root, i + 1});
+    if (first.size() != 1 || second.size() != 1 || is_row(i) != is_row(i + 1)) continue;
+    bool fits = true;
+    for (const Index* index : all_indices(kernel)) {
+      int64_t a = 0, b = 0;
+      fits &= kernel.indices.affine_in(*index, first[0], a) &&
+              kernel.indices.affine_in(*index, second[0], b);
+      bool trivial = shape[i] == 1 || shape[i + 1] == 1;
+      fits &= trivial || a == b * shape[i + 1];
+    }
+    if (fits) merged.insert(i);
+  }
+  return merged;
+}
+
+// Finds an axis whose quotient or remainder by a constant is used.
+static bool find_split(const IndexPool& pool, const Index& index, AxisId& axis,
+                       int64_t& divisor) {
+  for (auto [id, coefficient] : index.terms) {
+    const Term& t = pool.term(id);
+    if (t.kind != Term::Kind::Div && t.kind != Term::Kind::Mod) continue;
+    if (find_split(pool, t.of, axis, divisor)) return true;
+    for (auto [inner, factor] : t.of.terms) {
+      const Term& a = pool.term(inner);
+      if (a.kind != Term::Kind::Axis || t.divisor % factor != 0 || factor <= 0) continue;
+      int64_t split = t.divisor / factor;
+      if (split <= 1 || split >= pool.extent(a.id)) continue;
+      axis = a.id, divisor = split;
+      return true;
+    }
+  }
+  return false;
+}
+
+bool refine_splits(const Lowered& lowered, LowerSpec& spec) {
+  const Kernel& kernel = lowered.kernel;
+  for (const Index* index : all_indices(kernel)) {
+    AxisId axis = 0;
+    int64_t divisor = 0;
+    if (!find_split(kernel.indices, *index, axis, divisor)) continue;
+    for (const auto& [dim, axes] : lowered.axes) {
+      auto at = std::find(axes.begin(), axes.end(), axis);
+      if (at == axes.end()) continue;
+      int64_t extent = kernel.indices.extent(axis);
+      bool whole = extent % divisor == 0;
+      if (!whole && axes.size() != 1) break;
+      std::vector<int64_t>& inner = spec.splits[dim];
+      size_t position = at - axes.begin();
+      if (position == 0) {
+        inner.insert(inner.begin(), divisor);
+      } else {
+        inner[position - 1] = extent / divisor;
+        inner.insert(inner.begin() + position, divisor);
+      }
+      return true;
+    }
+  }
+  return false;
+}
+
+} // namespace svod
