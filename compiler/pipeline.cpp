@@ -2,9 +2,11 @@
 #include "compiler/pipeline.h"
 
 #include "compiler/fuse/fuse.h"
+#include "compiler/fuse/verify.h"
 #include "compiler/ir/print.h"
 #include "compiler/ir/verify.h"
 #include "compiler/rewrite/simplify.h"
+#include "compiler/schedule/verify.h"
 #include "compiler/support/check.h"
 
 #include <chrono>
@@ -26,7 +28,10 @@ static void check(const std::string& stage, const Graph& graph) {
   std::vector<std::string> faults = verify(graph);
   SVOD_CHECK(faults.empty()) << "after " << stage << ": " << faults[0];
 }
-template <class T> static void check(const std::string&, const T&) {}
+static void check(const std::string&, const FusedGraph& fused) { verify(fused); }
+static void check(const std::string&, const Schedule& schedule) { verify(schedule); }
+// Read by check_cpp when they are compiled.
+static void check(const std::string&, const Kernels&) {}
 
 template <class F> static auto stage(const std::string& name, Hooks& hooks, F&& work) {
   auto start = std::chrono::steady_clock::now();

@@ -98,7 +98,7 @@ void Builder::add_kernels() {
     Source source;
     source.text = kernel.text;
     source.flags = flags({});
-    jobs_.push_back({&*level, std::move(source)});
+    jobs_.push_back({&*level, std::move(source), true});
   }
 }
 

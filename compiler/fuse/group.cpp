@@ -81,6 +81,7 @@ private:
   void visit_reduce(NodeId n);
   bool joins_rows(NodeId n, Group& group) const;
   bool joins_base(NodeId n, const Group& group) const;
+  bool finishes_row(NodeId n, const Group& group) const;
   bool worth_inlining(NodeId n) const;
   bool can_unroll(NodeId n) const;
   bool part_of_one_concat(NodeId n) const;
@@ -202,6 +203,19 @@ bool Grouper::can_unroll(NodeId n) const {
   return group.base == kNoNode && group.rows.empty();
 }
 
+// Whether a row's reduction, which is visited after n, ends in n: 1 / sum of a softmax.
+// It depends on no inner axis, so the compiler keeps it outside the inner loop.
+bool Grouper::finishes_row(NodeId n, const Group& group) const {
+  for (NodeId in : g[n].inputs) {
+    if (out_.known[in] || g[in].shape != g[n].shape) continue;
+    bool row = is_reduce(g[in].op) && !is_contraction(g, in) &&
+               g[g[in].inputs[0]].shape == g[group.root].shape;
+    if (row || ((is_map(g[in].op) || g[in].op == Op::Cast) && finishes_row(in, group)))
+      return true;
+  }
+  return false;
+}
+
 // An inlined value is evaluated again for every position that reads it.
 bool Grouper::worth_inlining(NodeId n) const {
   if (roots_[n].size() == 1 && sizes_.count(roots_[n][0]) != 0 &&
@@ -209,7 +223,8 @@ bool Grouper::worth_inlining(NodeId n) const {
     return false;
   double repeats = double(evaluations_[n]) / double(std::max<int64_t>(count(n), 1));
   const Group* group = roots_[n].size() == 1 ? &groups_.at(roots_[n][0]) : nullptr;
-  bool per_row = group != nullptr && !group->rows.empty() && aligned_[n];
+  bool per_row = group != nullptr && aligned_[n] && group->base == kNoNode &&
+                 (!group->rows.empty() || finishes_row(n, *group));
   if (per_row) return true; // evaluated once per row, outside the inner loop
   if (roots_[n].size() > 1) return !is_costly(g[n].op) && repeats * roots_[n].size() <= 2;
   if (repeats <= 1.01) return true;

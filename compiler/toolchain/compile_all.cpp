@@ -3,6 +3,7 @@
 // compiled.
 #include "compiler/toolchain/compile_all.h"
 
+#include "compiler/codegen/check_cpp.h"
 #include "compiler/support/check.h"
 
 #include <algorithm>
@@ -39,7 +40,12 @@ static void compile_one(const Compiler& compiler, const Target& target,
       return;
     }
   }
-  result = compiler.compile(target, *job.level, job.source);
+  std::vector<std::string> faults;
+  if (job.only_computes) faults = check_cpp(job.source.text);
+  if (faults.empty())
+    result = compiler.compile(target, *job.level, job.source);
+  else
+    result = {false, {}, "more than a computation: " + faults[0] + "\n"};
   ++compiled;
   if (!result.ok)
     result.diagnostics =

@@ -9,6 +9,8 @@ namespace svod {
 struct CompileJob {
   const Level* level = nullptr; // of the target given beside it
   Source source;
+  // Emitted text, which may compute and nothing else: what check_cpp finds is an error.
+  bool only_computes = false;
 };
 
 struct CompileAllResult {

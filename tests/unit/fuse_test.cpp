@@ -1,0 +1,152 @@
+// Index arithmetic against counting, and how many kernels known graphs become.
+#include "compiler/fuse/fuse.h"
+#include "compiler/fuse/index.h"
+#include "compiler/ir/build.h"
+#include "compiler/rewrite/simplify.h"
+#include "tests/support/random_graph.h"
+
+#include <catch2/catch.hpp>
+
+using namespace svod;
+using namespace svod::test;
+
+static int64_t floor_quotient(int64_t a, int64_t b) {
+  return a / b - (a % b < 0 ? 1 : 0);
+}
+
+static int64_t value_of(const IndexPool& pool, const Index& index,
+                        const std::vector<int64_t>& at) {
+  int64_t sum = index.constant;
+  for (auto [id, factor] : index.terms) {
+    const Term& t = pool.term(id);
+    int64_t of = t.kind == Term::Kind::Axis ? at[t.id] : value_of(pool, t.of, at);
+    int64_t quotient = t.kind == Term::Kind::Axis ? 0 : floor_quotient(of, t.divisor);
+    if (t.kind == Term::Kind::Div) of = quotient;
+    if (t.kind == Term::Kind::Mod) of -= quotient * t.divisor;
+    sum += factor * of;
+  }
+  return sum;
+}
+
+TEST_CASE("quotients and remainders keep their values", "[fuse][property]") {
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    Random random(seed);
+    IndexPool pool;
+    std::vector<int64_t> extents;
+    for (int i = 0; i < 3; ++i) {
+      extents.push_back(random.between(1, 6));
+      pool.add_axis(extents.back());
+    }
+    // Each index with what it must be at every position.
+    struct Known {
+      Index index;
+      std::function<int64_t(const std::vector<int64_t>&)> value;
+    };
+    std::vector<Known> known;
+    for (AxisId a = 0; a < 3; ++a)
+      known.push_back({pool.axis(a), [a](const auto& at) { return at[a]; }});
+    for (int i = 0; i < 8; ++i) {
+      Known x = known[random.below(static_cast<int64_t>(known.size()))];
+      Known y = known[random.below(static_cast<int64_t>(known.size()))];
+      int64_t n = random.between(1, 8), c = random.between(-4, 4);
+      auto f = x.value, h = y.value;
+      switch (random.below(3)) {
+      case 0:
+        known.push_back(
+            {pool.div(x.index, n), [=](auto& at) { return floor_quotient(f(at), n); }});
+        break;
+      case 1:
+        known.push_back({pool.mod(x.index, n),
+                         [=](auto& at) { return f(at) - n * floor_quotient(f(at), n); }});
+        break;
+      default:
+        Index sum = IndexPool::add(IndexPool::scale(x.index, n), y.index);
+        known.push_back({pool.recombine(IndexPool::add(sum, IndexPool::constant(c))),
+                         [=](auto& at) { return n * f(at) + h(at) + c; }});
+      }
+    }
+    INFO("seed " << seed);
+    std::vector<int64_t> at(3);
+    for (at[0] = 0; at[0] < extents[0]; ++at[0])
+      for (at[1] = 0; at[1] < extents[1]; ++at[1])
+        for (at[2] = 0; at[2] < extents[2]; ++at[2])
+          for (const Known& k : known) {
+            int64_t got = value_of(pool, k.index, at);
+            Range r = pool.range(k.index);
+            REQUIRE(got == k.value(at));
+            REQUIRE(got >= r.low);
+            REQUIRE(got <= r.high);
+          }
+  }
+}
+
+static size_t kernels_of(Graph& g, NodeId result) {
+  g.add_output("y", result);
+  FusedGraph fused = fuse(simplify(g), *find_target("native"));
+  UNSCOPED_INFO(print(fused));
+  return fused.kernels.size();
+}
+
+static NodeId known(Graph& g, Shape shape) {
+  // All different: equal numbers would be one constant.
+  std::vector<double> values(static_cast<size_t>(element_count(shape)));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i) / 64;
+  Tensor t = make_tensor(DType::F32, shape, values);
+  return weight(g, DType::F32, shape, g.add_blob(std::move(t.bytes)));
+}
+
+static NodeId softmax(Graph& g, NodeId x) {
+  Shape shape = g[x].shape;
+  auto last = static_cast<int64_t>(shape.size()) - 1;
+  NodeId most = expand(g, reduce(g, Op::ReduceMax, x, {last}), shape);
+  NodeId e = map(g, Op::Exp, {map(g, Op::Sub, {x, most})});
+  NodeId sum = expand(g, reduce(g, Op::ReduceSum, e, {last}), shape);
+  return map(g, Op::Div, {e, sum});
+}
+
+TEST_CASE("softmax is one kernel", "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {8, 50});
+  CHECK(kernels_of(g, softmax(g, x)) == 1);
+}
+
+TEST_CASE("a layer normalisation is one kernel", "[fuse]") {
+  Graph g;
+  Shape shape{8, 48};
+  NodeId x = g.add_input("x", DType::F32, shape);
+  auto mean = [&](NodeId of) {
+    NodeId sum = reduce(g, Op::ReduceSum, of, {1});
+    NodeId count = constant(g, DType::F32, {8, 1}, 1.0 / 48);
+    return map(g, Op::Mul, {sum, count});
+  };
+  NodeId centred = map(g, Op::Sub, {x, expand(g, mean(x), shape)});
+  NodeId variance = mean(map(g, Op::Mul, {centred, centred}));
+  NodeId small = constant(g, DType::F32, {8, 1}, 1e-5);
+  NodeId deviation = map(g, Op::Sqrt, {map(g, Op::Add, {variance, small})});
+  NodeId y = map(g, Op::Div, {centred, expand(g, deviation, shape)});
+  y = broadcast_map(g, Op::Mul, {y, known(g, {48})});
+  CHECK(kernels_of(g, broadcast_map(g, Op::Add, {y, known(g, {48})})) == 1);
+}
+
+TEST_CASE("a convolution takes its bias and activation in", "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 8, 20});
+  NodeId seen = unsqueeze(g, permute(g, window(g, x, 2, 3, 1, 1), {0, 2, 1, 3}), 1);
+  NodeId weights = known(g, {1, 16, 1, 8, 3});
+  NodeId product = broadcast_map(g, Op::Mul, {seen, weights});
+  NodeId sum = squeeze_axes(g, reduce(g, Op::ReduceSum, product, {3, 4}), {3, 4});
+  NodeId biased = broadcast_map(g, Op::Add, {sum, known(g, {16, 1})});
+  NodeId zero = constant(g, DType::F32, g[biased].shape, 0);
+  CHECK(kernels_of(g, map(g, Op::Max, {biased, zero})) == 1);
+}
+
+TEST_CASE("attention is at most four kernels", "[fuse]") {
+  Graph g;
+  NodeId q = g.add_input("q", DType::F32, {2, 4, 16, 8});
+  NodeId k = g.add_input("k", DType::F32, {2, 4, 16, 8});
+  NodeId v = g.add_input("v", DType::F32, {2, 4, 16, 8});
+  NodeId scores = matmul(g, q, permute_last_two(g, k));
+  NodeId scaled =
+      map(g, Op::Mul, {scores, constant(g, DType::F32, g[scores].shape, 0.25)});
+  CHECK(kernels_of(g, matmul(g, softmax(g, scaled), v)) <= 4);
+}
