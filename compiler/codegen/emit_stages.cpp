@@ -203,7 +203,14 @@ void KernelEmitter::emit_stage(uint32_t number) {
     return emit_sort(number);
   case StageKind::Store:
     emit_inner(s, 0, [&] {
-      for (const Point& p : points()) emit_write(s, eval(s.value, p), p);
+      std::vector<Point> all = points();
+      std::vector<Bound> uniform, by_lane;
+      split_bounds(s.domain, all[0], uniform, by_lane);
+      // What is not written is not computed either; tiles share values and look later.
+      std::string guard = all.size() == 1 ? condition(uniform, all[0], false) : "";
+      if (!guard.empty()) open("if (" + guard + ")");
+      for (const Point& p : all) emit_write(s, eval(s.value, p), p);
+      if (!guard.empty()) close();
     });
     return;
   case StageKind::Scatter:
