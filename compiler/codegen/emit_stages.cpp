@@ -97,9 +97,22 @@ void KernelEmitter::emit_reduce(uint32_t number) {
   emit_inner(s, 0, [&] {
     for (size_t i = 0; i < all.size(); ++i) accumulate(s, names[i], all[i], vector);
   });
+  auto lanes = static_cast<size_t>(k_.lanes);
+  size_t together = lane_inside && lanes >= 4 ? all.size() / lanes * lanes : 0;
+  std::vector<std::string> results = names;
+  for (size_t i = 0; i < together; i += lanes) {
+    std::string group = fresh("t"), list;
+    for (size_t j = 0; j < lanes; ++j) {
+      list += (j != 0 ? ", " : "") + names[i + j];
+      results[i + j] = group + "[0][" + std::to_string(j) + "]";
+    }
+    line(type(s.dtype, true) + " " + group + "[kLanes] = {" + list + "};");
+    line("across_each<" + combine_of(s.op) + ", kLanes>(" + group + ");");
+  }
   for (size_t i = 0; i < all.size(); ++i) {
-    std::string result = names[i];
-    if (lane_inside) result = "across<" + combine_of(s.op) + ">(" + result + ")";
+    std::string result = results[i];
+    if (lane_inside && i >= together)
+      result = "across<" + combine_of(s.op) + ">(" + result + ")";
     if (s.dtype == DType::F16) result = "round_f16(" + result + ")";
     if (s.dtype == DType::BF16) result = "round_bf16(" + result + ")";
     bool still_vector = vector && !lane_inside;

@@ -81,6 +81,21 @@ template <class How, class T> SVOD_INLINE Element<T> across(T value) {
     return across<How>(How::of(Vector<Element<T>, Traits<T>::kLanes / 2>(value.lo),
                                Vector<Element<T>, Traits<T>::kLanes / 2>(value.hi)));
 }
+// The same for kLanes vectors at once, result j in lane j of v[0]. v holds W vectors with
+// kLanes / W partial results of W lanes each; neighbours meet in one vector of halves.
+template <class I, I... kNumbers> struct Numbers {};
+template <class How, int W, class T, int... kLane>
+SVOD_INLINE T halves(T a, T b, Numbers<int, kLane...>) {
+  return How::of(
+      __builtin_shufflevector(a, b, (kLane / (W / 2) * W + kLane % (W / 2))...),
+      __builtin_shufflevector(a, b, (kLane / (W / 2) * W + kLane % (W / 2) + W / 2)...));
+}
+template <class How, int W, class T> SVOD_INLINE void across_each(T* v) {
+  for (int i = 0; i < W / 2; ++i)
+    v[i] = halves<How, W>(v[2 * i], v[2 * i + 1],
+                          __make_integer_seq<Numbers, int, kLanes>());
+  if constexpr (W > 2) across_each<How, W / 2>(v);
+}
 // Whether a comes before b as a new extreme: NaN is the most extreme of all.
 template <class T> SVOD_INLINE auto beats(T a, T b, bool greater, bool or_equal) {
   auto strict = greater ? a > b : a < b;

@@ -24,9 +24,21 @@ struct Candidate {
 
 } // namespace
 
+// What the ends of a reduction along the lanes cost: sums across, `lanes` of them at
+// once where there are as many.
+struct Across {
+  int lanes = 1;
+  double steps = 0; // of the reduction; 0: not along the lanes
+  double cost(int points) const {
+    if (steps == 0) return 0;
+    int rest = points % lanes;
+    return (3.0 * (points - rest) + 8.0 * rest) / steps;
+  }
+};
+
 static double tile_cost(const std::vector<Candidate>& candidates,
                         const std::vector<LoadUse>& loads, const std::vector<int>& counts,
-                        int registers, int per_vector) {
+                        const Across& across, int registers, int per_vector) {
   int points = 1;
   double waste = 1;
   for (size_t i = 0; i < candidates.size(); ++i) {
@@ -47,15 +59,17 @@ static double tile_cost(const std::vector<Candidate>& candidates,
   if (needed > registers && points > 1) return 1e30;
   double work = points * per_vector;
   double latency = std::max(0.0, 8.0 - work) * 0.5;
-  return (std::max(work, load_work) + 0.15 * load_work + latency) / points * waste;
+  return (std::max(work, load_work) + 0.15 * load_work + latency +
+          across.cost(points) * per_vector) /
+         points * waste;
 }
 
 static void search(const std::vector<Candidate>& candidates,
                    const std::vector<LoadUse>& loads, size_t next, int used_axes,
-                   std::vector<int>& counts, int registers, int per_vector, double& best,
-                   std::vector<int>& choice) {
+                   std::vector<int>& counts, const Across& across, int registers,
+                   int per_vector, double& best, std::vector<int>& choice) {
   if (next == candidates.size()) {
-    double cost = tile_cost(candidates, loads, counts, registers, per_vector);
+    double cost = tile_cost(candidates, loads, counts, across, registers, per_vector);
     if (cost < best * 0.999) best = cost, choice = counts;
     return;
   }
@@ -66,7 +80,7 @@ static void search(const std::vector<Candidate>& candidates,
                   : static_cast<int>(std::min<int64_t>(16, candidates[next].extent));
   for (int n = 1; n <= limit && n * points <= registers; ++n) {
     counts[next] = n;
-    search(candidates, loads, next + 1, used_axes + (n > 1), counts, registers,
+    search(candidates, loads, next + 1, used_axes + (n > 1), counts, across, registers,
            per_vector, best, choice);
   }
   counts[next] = 1;
@@ -116,7 +130,14 @@ Tile choose_tile(const Kernel& k, const Level& level) {
   int per_vector = std::max(1, k.lanes * lane_bits / level.register_bits);
   std::vector<int> counts(candidates.size(), 1), choice = counts;
   double best = 1e300;
-  search(candidates, loads, 0, 0, counts, level.registers, per_vector, best, choice);
+  Across across;
+  if (k.has_lane_axis &&
+      std::find(s.inner.begin(), s.inner.end(), k.lane_axis) != s.inner.end()) {
+    across = {k.lanes, 1.0 / k.lanes};
+    for (AxisId a : s.inner) across.steps *= double(k.indices.extent(a));
+  }
+  search(candidates, loads, 0, 0, counts, across, level.registers, per_vector, best,
+         choice);
   // Positions that share a broadcast follow each other: the vectors stay in registers and
   // one broadcast at a time is alive (the other way round spilled: 2 x slower).
   auto on_vectors = [&](size_t i) {
