@@ -14,7 +14,8 @@ static constexpr double kFlopsPerNs = 100, kWeightBytesPerNs = 20, kTileBytesPer
 
 static bool pays(const Convolution& c, int64_t lanes) {
   if (c.inputs % lanes != 0 || c.outputs % lanes != 0) return false;
-  double tiles = double(c.batch * ((c.height + 3) / 4) * ((c.width + 3) / 4));
+  int64_t rows = (c.height + 3) / 4, columns = (c.width + 3) / 4;
+  double tiles = double(c.batch * rows * columns);
   double pixels = double(c.batch * c.height * c.width);
   double products = double(c.inputs) * double(c.outputs);
   double direct = 2 * 9 * products * pixels / kFlopsPerNs;

@@ -99,8 +99,9 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lives, uint64_t align) {
   for (const auto& key : keys) {
     std::vector<uint32_t> order(lives.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](uint32_t a, uint32_t b) { return key(a) > key(b); });
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+      return key(a) != key(b) ? key(a) > key(b) : a < b;
+    });
     std::vector<uint64_t> offsets(lives.size());
     uint64_t bytes = place_in_order(lives, sizes, order, offsets);
     if (bytes < plan.bytes)
