@@ -227,6 +227,16 @@ void pack_weights(Kernel& k, std::vector<PackedWeight>& packed) {
   drop_unused_arguments(k);
 }
 
+// By ascending key; equal ones stay as they were.
+template <class Key> static void sort_axes(std::vector<AxisId>& axes, Key key) {
+  std::vector<std::pair<int64_t, size_t>> order;
+  for (size_t i = 0; i < axes.size(); ++i) order.emplace_back(key(axes[i]), i);
+  std::sort(order.begin(), order.end());
+  std::vector<AxisId> sorted;
+  for (auto [unused, i] : order) sorted.push_back(axes[i]);
+  axes = std::move(sorted);
+}
+
 // Inner axes run with the smallest activation stride innermost, so that neighbouring
 // steps read neighbouring memory.
 static void order_inner(Kernel& k, Stage& s) {
@@ -239,9 +249,8 @@ static void order_inner(Kernel& k, Stage& s) {
       widest = &e;
   }
   if (widest == nullptr) return;
-  std::stable_sort(s.inner.begin(), s.inner.end(), [&](AxisId a, AxisId b) {
-    return std::abs(coefficient(k.indices, widest->index, a)) >
-           std::abs(coefficient(k.indices, widest->index, b));
+  sort_axes(s.inner, [&](AxisId a) {
+    return -std::abs(coefficient(k.indices, widest->index, a));
   });
 }
 
@@ -263,11 +272,8 @@ void order_loops(Kernel& k, const std::vector<PackedWeight>& packed) {
     k.indices.collect_axes(e.index, is_weight ? weight : data);
   }
   if (weight_bytes <= kResidentWeights) return;
-  std::stable_sort(k.outer.begin(), k.outer.end(), [&](AxisId a, AxisId b) {
-    auto place = [&](AxisId axis) {
-      return weight[axis] && data[axis] ? 0 : weight[axis] ? 1 : 2;
-    };
-    return place(a) < place(b);
+  sort_axes(k.outer, [&](AxisId a) {
+    return int64_t(weight[a] && data[a] ? 0 : weight[a] ? 1 : 2);
   });
 }
 
