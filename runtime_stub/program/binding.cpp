@@ -29,7 +29,8 @@ bool read_literal_type(Text text, Tensor& out) {
       out.element = find_element_named(part);
       return out.element != nullptr && set_dims(out, dims, rank);
     }
-    if (rank == SVOD_MAX_RANK || !read_signed(part, &dims[rank++])) return false;
+    if (rank == SVOD_MAX_RANK || !read_signed(part, &dims[rank])) return false;
+    rank++;
     text = text.from(end + 1);
   }
 }
