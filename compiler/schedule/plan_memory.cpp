@@ -59,16 +59,23 @@ static uint64_t next_random(uint64_t& state) {
 }
 
 // Moves to try: fewer where placing all blocks once takes longer.
-static constexpr uint64_t kPlacements = 100000000;
+static constexpr uint64_t kPlacements = 200000000;
 
 static void improve(const std::vector<Lifetime>& lives,
                     const std::vector<uint64_t>& sizes, std::vector<uint32_t> order,
                     MemoryPlan& plan) {
   uint64_t n = order.size(), state = 1;
-  uint64_t tries = std::min<uint64_t>(4000, kPlacements / (n * n + 1));
+  uint64_t tries = std::min<uint64_t>(8000, kPlacements / (n * n + 1));
   std::vector<uint64_t> offsets(n);
   for (uint64_t i = 0; i < tries && plan.bytes > plan.lower_bound; ++i) {
+    // Blocks that end at the arena's end are what has to move; others make room now and
+    // then.
     uint64_t from = next_random(state) % n, to = next_random(state) % (from + 1);
+    if (i % 2 != 0) {
+      for (uint64_t j = 0; j < n; ++j)
+        if (plan.offsets[order[j]] + sizes[order[j]] == plan.bytes) from = j;
+      to = next_random(state) % (from + 1);
+    }
     auto first = order.begin() + static_cast<int64_t>(to);
     auto moved = order.begin() + static_cast<int64_t>(from);
     std::rotate(first, moved, moved + 1);
