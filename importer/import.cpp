@@ -308,6 +308,8 @@ GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& n
   if (!check_attributes(node, row.attributes, place)) return {};
   NodeImport rule(graph_, node, scope.frame->opsets->at(node.domain), inputs,
                   row.attributes);
+  rule.position = imported_nodes_;
+  rule.in_loop = loop_depth_ > 0;
   for (const std::string& name : node.outputs) {
     const auto declared = scope.declared.find(name);
     rule.declared_shapes.push_back(declared == scope.declared.end()

@@ -102,6 +102,14 @@ const ModelAttribute* NodeImport::find_or_default(const AttributeRow& row) const
 
 bool NodeImport::has(std::string_view name) const { return find(name) != nullptr; }
 
+AttributeType NodeImport::type_of(std::string_view name) const {
+  for (const AttributeRow& row : rows_)
+    if (row.name == name) return row.type;
+  SVOD_CHECK(false) << "attribute " << name << " has no place in the row of "
+                    << model_node.op_type;
+  __builtin_unreachable();
+}
+
 int64_t NodeImport::get_int(std::string_view name) const {
   const AttributeRow& known = row(name, AttributeType::Int);
   const ModelAttribute* attribute = find_or_default(known);

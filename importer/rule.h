@@ -41,6 +41,7 @@ public:
   // Attributes, with the default of the row when absent. Types are checked against the
   // row.
   bool has(std::string_view name) const;
+  AttributeType type_of(std::string_view name) const; // of one that the row lists
   int64_t get_int(std::string_view name) const;
   double get_float(std::string_view name) const;
   std::string get_string(std::string_view name) const;
@@ -82,6 +83,10 @@ public:
         rows_(rows) {}
   const std::vector<NodeId>& results() const { return results_; }
   std::vector<std::optional<Shape>> declared_shapes; // one per output, empty: none
+  // How many nodes were imported before this one, and whether a loop around it imports it
+  // again: what random numbers of their own hang on.
+  int64_t position = 0;
+  bool in_loop = false;
   // Set when a rule stopped.
   mutable std::string failure;
   mutable bool failure_is_unsupported = false;

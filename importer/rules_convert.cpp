@@ -26,10 +26,6 @@ DType target_type(NodeImport& node) {
   node.unsupported("element type " + onnx_type_name(code) + " is not supported");
 }
 
-Expr ones(Graph& g, DType dtype, const Shape& shape) {
-  return {&g, constant(g, dtype, shape, 1)};
-}
-
 } // namespace
 
 void import_identity(NodeImport& node) { node.output(0, node.input(0)); }
@@ -47,30 +43,6 @@ void import_bit_cast(NodeImport& node) {
   require(node, byte_size(to) == byte_size(node.dtype(0)),
           "BitCast between types of different sizes");
   node.output(0, bitcast(node.g, node.input(0), to));
-}
-
-// Dropout before opset 12 is the identity when inferring: the mask keeps everything. Up
-// to opset 6 an attribute says whether the model infers.
-void import_dropout_attributes(NodeImport& node) {
-  if (node.opset < 7 && node.get_int("is_test") == 0 && node.get_float("ratio") != 0)
-    node.unsupported("Dropout in training mode (is_test = 0) is random");
-  node.output(0, node.input(0));
-  if (node.wants_output(1))
-    give(node, 1,
-         ones(node.g, node.opset < 10 ? node.dtype(0) : DType::Bool,
-              Shape(node.shape(0))));
-}
-
-void import_dropout(NodeImport& node) {
-  for (size_t i : {1, 2})
-    if (node.has_input(i))
-      require(node, element_count(node.shape(i)) == 1, "inputs 1 and 2 must be scalars");
-  const bool training = node.has_input(2) && node.known_ints(2)[0] != 0;
-  const double ratio = node.has_input(1) && training ? node.known_floats(1)[0] : 0.5;
-  if (training && ratio != 0) node.unsupported("Dropout in training mode is random");
-  node.output(0, node.input(0));
-  if (node.wants_output(1))
-    give(node, 1, ones(node.g, DType::Bool, Shape(node.shape(0))));
 }
 
 } // namespace svod

@@ -6,13 +6,15 @@
 A case is a model with test_data_set_N folders of inputs and expected outputs (ONNX's own node tests, PyTorch
 exports, real models with vectors from ONNX Runtime). Each is packed for this machine with the shapes of its
 first data set, then the packed program checks itself against the data (--verify: rtol 1e-3, atol 1e-5,
-integers exact). One of seven results:
+integers exact). One of eight results:
 
     pass      all outputs agree
     rounding  listed in rounding_SET.txt with a reason: values of 8 or 16 bits, where one different rounding
               step moves an output by more than the tolerance; the cosine must stay above 0.999
     faulty    listed in faulty_SET.txt with a reason: the case contradicts itself or the specification, so no
               program can pass it; it must end with an error or a mismatch, not a crash
+    random    listed in random_SET.txt: the expected outputs are another generator's numbers; what the
+              specification fixes of them holds (random_cases.py)
     wrong     it ran and an output differs                    (never acceptable)
     failed    crash, time-out, or an exit code that blames a valid model   (never acceptable)
     refused   exit 3: valid, not supported, with the reasons
@@ -34,11 +36,13 @@ import subprocess
 import sys
 import time
 
+import random_cases
+
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("SVOD_BUILD", HERE.parent.parent / "build")).resolve()
 WORK = BUILD / "conformance"
 PACK_SECONDS, RUN_SECONDS = 240, 120
-RESULTS = ["pass", "rounding", "faulty", "wrong", "failed", "refused", "no data"]
+RESULTS = ["pass", "rounding", "random", "faulty", "wrong", "failed", "refused", "no data"]
 
 # Set -> archive under SVOD_CORPUS, folder pattern of a case inside it, share of the time limit.
 SETS = {
@@ -93,6 +97,12 @@ def listed(kind, name):
     return {line.split()[0] for line in path.read_text().splitlines()} if path.exists() else set()
 
 
+def listed_checks(name):
+    """Case -> name of its check, of random_SET.txt."""
+    path = HERE / f"random_{name}.txt"
+    return dict(line.split() for line in path.read_text().splitlines()) if path.exists() else {}
+
+
 def only_rounding(text):
     cosines = [float(c) for c in re.findall(r"cosine ([-\d.e]+)", text)]
     return bool(cosines) and min(cosines) > 0.999
@@ -125,7 +135,15 @@ def run(command, seconds, environment=None):
         return None, f"no end after {seconds} s", time.monotonic() - start
 
 
-def check(case, keep):
+def verify(program, folder, random_check):
+    """Runs the packed program on one data set: (exit code, text, seconds)."""
+    if not random_check:
+        return run([str(program), "--verify", str(folder)], RUN_SECONDS)
+    what, seconds = random_cases.check(random_check, run, program, folder, RUN_SECONDS)
+    return 7 if what else 0, what, seconds
+
+
+def check(case, keep, random_check=None):
     """Packs and runs one case."""
     program = WORK / "packed" / case.name.replace("/", "__")
     program.parent.mkdir(parents=True, exist_ok=True)
@@ -141,9 +159,9 @@ def check(case, keep):
             out.result = "refused" if code == 3 else "failed"
             out.detail = f"pack exit {code}: {text[-2000:]}"
             return out
-        out.result = "pass" if case.data else "no data"
+        out.result = "random" if random_check else "pass" if case.data else "no data"
         for folder in case.data:
-            code, text, seconds = run([str(program), "--verify", str(folder)], RUN_SECONDS)
+            code, text, seconds = verify(program, folder, random_check)
             out.run_s += seconds
             if code != 0:
                 out.result = "wrong" if code == 7 else "failed"
@@ -160,11 +178,12 @@ def run_set(name, cases, passing, options):
     share = SETS[name][2]
     deadline = time.monotonic() + options.seconds * share if options.seconds else None
     cases = sorted(cases, key=lambda c: (c.name not in passing, c.name))
+    random_checks = listed_checks(name)
 
     def one(case):
         if deadline and time.monotonic() > deadline:
             return None
-        return check(case, options.keep)
+        return check(case, options.keep, random_checks.get(case.name))
 
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         return [o for o in pool.map(one, cases) if o]

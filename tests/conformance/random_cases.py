@@ -1,0 +1,113 @@
+"""Checks of cases whose expected outputs are some other generator's random numbers.
+
+No program can give those numbers: ONNX leaves the generator open. What the specification fixes is checked
+instead, and such a case is counted apart from the passing ones. random_SET.txt names the check of each case.
+
+    bernoulli  the shape and type of the expected output; every element is 0 or 1
+    dropout    the shape and type of the expected outputs; an element is 0, or the input's over 1 - ratio, as
+               the mask says when there is one; the share of zeros is within five deviations of the ratio
+"""
+import ast
+import math
+import pathlib
+import struct
+
+# TensorProto.DataType -> (code of struct, numpy's name in .npy)
+TYPES = {1: ("f", "<f4"), 7: ("q", "<i8"), 9: ("B", "|b1"), 10: ("e", "<f2"), 11: ("d", "<f8")}
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return value, at
+
+
+def fields(data):
+    """(number, value) of each field of a protobuf message."""
+    at = 0
+    while at < len(data):
+        tag, at = varint(data, at)
+        if tag & 7 == 0:
+            value, at = varint(data, at)
+        elif tag & 7 == 2:
+            size, at = varint(data, at)
+            value, at = data[at:at + size], at + size
+        else:
+            size = 8 if tag & 7 == 1 else 4
+            value, at = data[at:at + size], at + size
+        yield tag >> 3, value
+
+
+def read_pb(path):
+    """(npy type name, shape, values) of a TensorProto with raw data."""
+    shape, kind, raw = [], 0, b""
+    for number, value in fields(path.read_bytes()):
+        if number == 1:
+            if isinstance(value, int):
+                shape.append(value)
+            else:
+                at = 0
+                while at < len(value):
+                    extent, at = varint(value, at)
+                    shape.append(extent)
+        elif number == 2:
+            kind = value
+        elif number == 9:
+            raw = value
+    code, name = TYPES[kind]
+    return name, tuple(shape), [v for v, in struct.iter_unpack("<" + code, raw)]
+
+
+def read_npy(path):
+    data = path.read_bytes()
+    assert data[:7] == b"\x93NUMPY\x01", path
+    size, = struct.unpack("<H", data[8:10])
+    header = ast.literal_eval(data[10:10 + size].decode())
+    code = {name: code for code, name in TYPES.values()}[header["descr"]]
+    return header["descr"], header["shape"], [v for v, in struct.iter_unpack("<" + code, data[10 + size:])]
+
+
+def check_bernoulli(_, outputs):
+    return "" if all(v in (0, 1) for v in outputs[0][2]) else "an element is neither 0 nor 1"
+
+
+def check_dropout(inputs, outputs):
+    x, y = inputs[0][2], outputs[0][2]
+    ratio = inputs[1][2][0] if len(inputs) > 1 and inputs[1][0] != "|b1" else 0.5
+    mask = outputs[1][2] if len(outputs) > 1 else [v != 0 for v in y]
+    for given, got, kept in zip(x, y, mask):
+        if not math.isclose(got, given / (1 - ratio) if kept else 0, rel_tol=1e-5):
+            return f"{given} became {got}, kept {kept}, ratio {ratio}"
+    deviation = math.sqrt(ratio * (1 - ratio) * len(x))
+    dropped = sum(not kept for kept in mask)
+    if abs(dropped - ratio * len(x)) > 5 * deviation + 1e-9:
+        return f"{dropped} of {len(x)} dropped by a ratio of {ratio}"
+    return ""
+
+
+CHECKS = {"bernoulli": check_bernoulli, "dropout": check_dropout}
+
+
+def check(name, run, program, data, seconds):
+    """(what is wrong, or ""; seconds): runs the program on one data set. `run` is the harness's."""
+    given = sorted(data.glob("input_*.pb"), key=lambda p: int(p.stem.split("_")[1]))
+    expected = sorted(data.glob("output_*.pb"), key=lambda p: int(p.stem.split("_")[1]))
+    files = [program.with_name(f"{program.name}.{i}.npy") for i in range(len(expected))]
+    try:
+        code, text, took = run([str(program), *(f"--input=@{p}" for p in given),
+                                *(f"--output=@{p}" for p in files)], seconds)
+        if code != 0:
+            return f"run exit {code}: {text[-2000:]}", took
+        outputs = [read_npy(p) for p in files]
+        for got, want in zip(outputs, map(read_pb, expected)):
+            if got[:2] != want[:2]:
+                return f"run exit 7: {got[0]}{list(got[1])} where {want[0]}{list(want[1])} is due", took
+        what = CHECKS[name]([read_pb(p) for p in given], outputs)
+        return what and f"run exit 7: {what}", took
+    finally:
+        for path in files:
+            path.unlink(missing_ok=True)
