@@ -44,9 +44,12 @@ AttentionResult attend(NodeImport& node, const AttentionParts& parts) {
   if (parts.bias) scores = scores + *parts.bias;
   if (parts.allowed) scores = select(*parts.allowed, scores, like(scores, -kInfinity));
   result.biased = scores;
-  Expr weights = softmax(convert(scores, parts.softmax_type), {3});
+  Expr logits = convert(scores, parts.softmax_type);
+  if (parts.change_scores) logits = parts.change_scores(logits);
+  Expr weights = softmax(logits, {3});
   if (parts.row_may_be_empty && (parts.bias || parts.allowed))
     weights = select(empty_rows(parts), like(weights, 0), weights);
+  if (parts.change_weights) weights = parts.change_weights(weights);
   result.weights = convert(weights, scores.dtype());
   result.y = grouped_matmul(node, result.weights, parts.v);
   return result;

@@ -5,6 +5,8 @@
 
 #include "importer/formula.h"
 
+#include <functional>
+
 namespace svod {
 
 struct AttentionParts {
@@ -15,6 +17,8 @@ struct AttentionParts {
   std::optional<Expr> bias = {};    // added to the scores
   bool row_may_be_empty = false; // a query may have no allowed key: its result is then 0
   DType softmax_type = DType::F32;
+  // What happens to the scores before the softmax and to the weights after it.
+  std::function<Expr(Expr)> change_scores = {}, change_weights = {};
 };
 
 struct AttentionResult {

@@ -129,6 +129,18 @@ GraphImport::Results GraphImport::run_body(const ModelAttribute& body,
   return {};
 }
 
+// For rules whose operator has a graph as attribute; `run_body` with the limit of
+// nesting.
+GraphImport::Results GraphImport::run_graph_attribute(const ModelAttribute& body,
+                                                      const Results& inputs,
+                                                      const ModelPlace& place,
+                                                      const Scope& outer) {
+  if (depth_ < limits_.call_depth + limits_.nesting)
+    return run_body(body, inputs, place, outer);
+  fail(Exit::InvalidModel, "functions and graphs are nested too deeply", place);
+  return {};
+}
+
 // `misfits`: the branch failed, and only because it does not fit the shapes it gets.
 GraphImport::Results GraphImport::run_branch(const ModelAttribute& body,
                                              const ModelPlace& place, const Scope& scope,

@@ -122,6 +122,8 @@ private:
                                const ModelPlace& place, const Scope& scope);
   Results run_scan(const ModelAttribute& body, const ScanPlan& plan, Results state,
                    const Results& scanned, const ModelPlace& place, const Scope& scope);
+  Results run_graph_attribute(const ModelAttribute& body, const Results& inputs,
+                              const ModelPlace& place, const Scope& outer);
   Results run_body(const ModelAttribute& body, const Results& inputs,
                    const ModelPlace& place, const Scope& outer);
 

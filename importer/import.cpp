@@ -316,6 +316,11 @@ GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& n
                                        ? std::nullopt
                                        : declared_shape(*declared->second, dimensions_));
   }
+  rule.graph_runner = [&](const ModelAttribute& body, const Results& given) {
+    Results results = run_graph_attribute(body, given, place, scope);
+    graph_.open_source(place_path(place)); // again: the body's nodes had their own
+    return results;
+  };
   const auto first_new = static_cast<NodeId>(graph_.size());
   const size_t first_blob = graph_.blob_count();
   try {
@@ -328,6 +333,7 @@ GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& n
     return {};
   } catch (const RuleFailure&) {
     graph_.close_source();
+    if (rule.failure.empty()) return {};
     fail(rule.failure_is_unsupported ? Exit::Unsupported : Exit::InvalidModel,
          rule.failure, place);
     note_inputs(node, inputs, place);

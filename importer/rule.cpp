@@ -160,6 +160,17 @@ const ModelTensor& NodeImport::get_tensor(std::string_view name) const {
   return *attribute->tensor;
 }
 
+std::vector<NodeId> NodeImport::run_graph(std::string_view name,
+                                          const std::vector<NodeId>& inputs) const {
+  row(name, AttributeType::Graph);
+  const ModelAttribute* attribute = find(name);
+  SVOD_CHECK(attribute && graph_runner) << "attribute " << name << " cannot be run";
+  const std::vector<NodeId> results = graph_runner(*attribute, inputs);
+  if (!results.empty()) return results;
+  failure.clear();
+  throw RuleFailure{};
+}
+
 bool NodeImport::wants_output(size_t i) const {
   return i < model_node.outputs.size() && !model_node.outputs[i].empty();
 }

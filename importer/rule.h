@@ -49,6 +49,10 @@ public:
   std::vector<float> get_floats(std::string_view name) const;
   std::vector<std::string> get_strings(std::string_view name) const;
   const ModelTensor& get_tensor(std::string_view name) const;
+  // The results of a graph attribute for these inputs. Does not return when it fails,
+  // which is then reported already.
+  std::vector<NodeId> run_graph(std::string_view name,
+                                const std::vector<NodeId>& inputs) const;
 
   // The shape that the model itself states for an output (its value_info), when complete.
   // A rule may rely on it where the result's shape depends on data of the run: the
@@ -87,7 +91,10 @@ public:
   // again: what random numbers of their own hang on.
   int64_t position = 0;
   bool in_loop = false;
-  // Set when a rule stopped.
+  // Imports a graph attribute; empty results: it failed.
+  std::function<std::vector<NodeId>(const ModelAttribute&, const std::vector<NodeId>&)>
+      graph_runner;
+  // Set when a rule stopped; empty when the reason is reported already.
   mutable std::string failure;
   mutable bool failure_is_unsupported = false;
 

@@ -155,7 +155,41 @@ double scale_or_default(NodeImport& node, Expr q) {
   return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(extent(q, 3)));
 }
 
+// A graph of the model that maps a tensor to one of the same type and shape.
+std::function<Expr(Expr)> changed_by(NodeImport& node, const char* attribute) {
+  if (!node.has(attribute)) return {};
+  return [&node, attribute](Expr x) {
+    const std::vector<NodeId> results = node.run_graph(attribute, {x.id});
+    const Expr y = with(x, results[0]);
+    if (results.size() != 1 || y.shape() != x.shape() || y.dtype() != x.dtype())
+      node.invalid(std::string(attribute) +
+                   " must give one tensor of the type and shape that it takes");
+    return y;
+  };
+}
+
 } // namespace
+
+// Attention whose scores and weights go through graphs of the model.
+void import_flex_attention(NodeImport& node) {
+  for (size_t i : {0, 1, 2})
+    require(node, node.rank(i) == 4, "queries, keys and values must have 4 axes");
+  AttentionParts parts{wide(node, 0), wide(node, 1), wide(node, 2)};
+  require(node, extent(parts.k, 2) == extent(parts.v, 2) && extent(parts.q, 3) > 0,
+          "keys and values differ in length");
+  parts.scale = node.has("scale") ? node.get_float("scale")
+                                  : 1 / std::sqrt(double(extent(parts.q, 3)));
+  parts.softmax_type = parts.q.dtype();
+  if (node.has("softmax_precision")) {
+    auto dtype = dtype_from_onnx(static_cast<int>(node.get_int("softmax_precision")));
+    require(node, dtype && is_float(*dtype),
+            "softmax_precision must be a floating point type");
+    parts.softmax_type = *dtype;
+  }
+  parts.change_scores = changed_by(node, "score_mod");
+  parts.change_weights = changed_by(node, "prob_mod");
+  finish(node, attend(node, parts).y);
+}
 
 void import_attention(NodeImport& node) {
   bool flat = node.rank(0) == 3;
