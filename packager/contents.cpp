@@ -8,9 +8,13 @@ namespace svod {
 
 namespace {
 
-ImageTensor tensor_of(const Graph& graph, const std::string& name, NodeId node) {
-  const DTypeInfo& type = info(graph[node].dtype);
-  return {name, type.onnx, graph[node].shape, type.bytes};
+// Of a graph's input or output: the caller sees one type, the node has the bytes.
+template <class Port> ImageTensor tensor_of(const Graph& graph, const Port& port) {
+  const Node& node = graph[port.node];
+  const auto element = static_cast<uint64_t>(byte_size(node.dtype));
+  const auto count = static_cast<uint64_t>(element_count(node.shape));
+  return {port.name, port.seen.onnx_type, port.seen.shape, static_cast<uint32_t>(element),
+          count * element};
 }
 
 uint32_t slot_class(SlotClass from) {
@@ -61,10 +65,10 @@ ImageContents image_contents(const Schedule& schedule, const Digest& model,
   ImageEntry entry;
   entry.digest = key;
   for (const GraphInput& input : schedule.graph.inputs()) {
-    entry.inputs.push_back(tensor_of(schedule.graph, input.name, input.node));
+    entry.inputs.push_back(tensor_of(schedule.graph, input));
   }
   for (const GraphOutput& output : schedule.graph.outputs()) {
-    entry.outputs.push_back(tensor_of(schedule.graph, output.name, output.node));
+    entry.outputs.push_back(tensor_of(schedule.graph, output));
   }
   for (const Slot& slot : schedule.slots) {
     entry.slots.push_back(

@@ -66,16 +66,14 @@ void Writer::write_tensor(const std::string& prefix, const ImageTensor& tensor) 
   // An empty initializer is no C: a scalar has one dimension less to loop over, not a
   // value.
   if (tensor.dims.empty()) dims += "1";
-  std::optional<DType> dtype = dtype_from_onnx(tensor.onnx_type);
   out_ << "\n";
   define(prefix + "_NAME", c_literal(tensor.name));
-  define(prefix + "_DTYPE",
-         dtype ? "\"" + std::string(info(*dtype).text) + "\"" : "\"\"");
+  define(prefix + "_DTYPE", "\"" + onnx_type_text(tensor.onnx_type) + "\"");
   define(prefix + "_RANK", tensor.dims.size());
   define(prefix + "_DIMS", dims + "}");
   define(prefix + "_COUNT", tensor.elements());
-  define(prefix + "_BYTES", tensor.bytes());
-  define(prefix + "_ALIGN", static_cast<uint64_t>(tensor.element_bytes));
+  define(prefix + "_BYTES", tensor.bytes);
+  define(prefix + "_ALIGN", uint64_t{tensor.alignment});
 }
 
 void Writer::write_tensors(const std::string& kind,

@@ -66,9 +66,9 @@ void Builder::add_tensor(const ImageTensor& tensor) {
   out.rank = count_of(tensor.dims.size());
   SVOD_CHECK(out.rank <= SVOD_MAX_RANK) << "tensor of rank " << out.rank;
   out.first_dim = count_of(dims_.size());
-  out.alignment = static_cast<uint32_t>(tensor.element_bytes);
+  out.alignment = tensor.alignment;
   out.elements = tensor.elements();
-  out.bytes = tensor.bytes();
+  out.bytes = tensor.bytes;
   tensors_.push_back(out);
   dims_.insert(dims_.end(), tensor.dims.begin(), tensor.dims.end());
 }

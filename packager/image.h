@@ -16,9 +16,9 @@ struct ImageTensor {
   std::string name;
   int onnx_type = 0;
   std::vector<int64_t> dims;
-  int element_bytes = 0;
+  uint32_t alignment = 1; // of the caller's pointer
+  uint64_t bytes = 0;
   uint64_t elements() const;
-  uint64_t bytes() const { return elements() * static_cast<uint64_t>(element_bytes); }
 };
 
 struct ImageStep {

@@ -17,9 +17,8 @@ void write_tensors(JsonWriter& json, const char* key,
                    const std::vector<ImageTensor>& tensors) {
   json.key(key).begin_list();
   for (const ImageTensor& tensor : tensors) {
-    std::optional<DType> dtype = dtype_from_onnx(tensor.onnx_type);
     json.begin_object().pair("name", tensor.name);
-    json.pair("dtype", dtype ? std::string(info(*dtype).text) : "unknown");
+    json.pair("dtype", onnx_type_text(tensor.onnx_type));
     json.key("shape").begin_list();
     for (int64_t dim : tensor.dims) json.value(dim);
     json.end_list().end_object();

@@ -55,14 +55,15 @@ void put_bytes(std::string& out, int field, std::string_view bytes) {
   out += bytes;
 }
 
-std::string tensor_proto(const std::string& name, const Tensor& tensor) {
+std::string tensor_proto(const std::string& name, const Interface& seen,
+                         const Tensor& tensor) {
   std::string out;
-  for (int64_t dim : tensor.shape) {
+  for (int64_t dim : seen.shape) {
     put_varint(out, 1 << 3);
     put_varint(out, static_cast<uint64_t>(dim));
   }
   put_varint(out, 2 << 3);
-  put_varint(out, static_cast<uint64_t>(info(tensor.dtype).onnx));
+  put_varint(out, static_cast<uint64_t>(seen.onnx_type));
   put_bytes(out, 8, name);
   put_bytes(out, 9,
             {reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size()});
@@ -90,12 +91,14 @@ std::string write_random_data(const Graph& graph, const std::string& folder) {
   }
   std::string error;
   for (size_t i = 0; i < inputs.size() && error.empty(); i++) {
-    error = write_file(folder + "/input_" + std::to_string(i) + ".pb",
-                       tensor_proto(graph.inputs()[i].name, inputs[i]));
+    error = write_file(
+        folder + "/input_" + std::to_string(i) + ".pb",
+        tensor_proto(graph.inputs()[i].name, graph.inputs()[i].seen, inputs[i]));
   }
   for (size_t i = 0; i < result.outputs.size() && error.empty(); i++) {
     error = write_file(folder + "/output_" + std::to_string(i) + ".pb",
-                       tensor_proto(graph.outputs()[i].name, result.outputs[i]));
+                       tensor_proto(graph.outputs()[i].name, graph.outputs()[i].seen,
+                                    result.outputs[i]));
   }
   return error;
 }

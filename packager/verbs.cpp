@@ -20,11 +20,10 @@ namespace {
 // 4 GiB: some thousand models' kernels.
 constexpr uint64_t kKeptBytes = uint64_t{4} << 30;
 
-std::string shape_text(const Graph& graph, NodeId node) {
-  std::string out(info(graph[node].dtype).text);
-  out += '[';
-  for (size_t i = 0; i < graph[node].shape.size(); i++) {
-    out += (i ? "," : "") + std::to_string(graph[node].shape[i]);
+std::string type_text(const Interface& seen) {
+  std::string out = onnx_type_text(seen.onnx_type) + '[';
+  for (size_t i = 0; i < seen.shape.size(); i++) {
+    out += (i ? "," : "") + std::to_string(seen.shape[i]);
   }
   return out + ']';
 }
@@ -55,12 +54,11 @@ Exit check_verb(const Options& options, const Console& console) {
   std::cout << options.model_name() << ": can be packed, "
             << front->model.graph.nodes.size() << " nodes\n";
   for (const GraphInput& input : front->graph.inputs()) {
-    std::cout << "input " << escaped(input.name) << " "
-              << shape_text(front->graph, input.node) << "\n";
+    std::cout << "input " << escaped(input.name) << " " << type_text(input.seen) << "\n";
   }
   for (const GraphOutput& output : front->graph.outputs()) {
-    std::cout << "output " << escaped(output.name) << " "
-              << shape_text(front->graph, output.node) << "\n";
+    std::cout << "output " << escaped(output.name) << " " << type_text(output.seen)
+              << "\n";
   }
   return finish(console);
 }

@@ -34,7 +34,7 @@ Algorithms choose_algorithms(const Graph& graph, const Target& target, bool dire
   std::vector<NodeId> now(graph.size(), kNoNode);
   for (const GraphInput& in : graph.inputs())
     now[in.node] =
-        out.graph.add_input(in.name, graph[in.node].dtype, graph[in.node].shape);
+        out.graph.add_input(in.name, graph[in.node].dtype, graph[in.node].shape, in.seen);
   out.graph.copy_source_names(graph);
   for (uint32_t b = 0; b < graph.blob_count(); ++b) out.graph.add_blob(graph.blob(b));
   for (NodeId n : graph.live_nodes()) {
@@ -56,7 +56,8 @@ Algorithms choose_algorithms(const Graph& graph, const Target& target, bool dire
     now[n] = out.graph.intern(std::move(copy));
     out.graph.credit(now[n], graph.sources(n));
   }
-  for (const GraphOutput& o : graph.outputs()) out.graph.add_output(o.name, now[o.node]);
+  for (const GraphOutput& o : graph.outputs())
+    out.graph.add_output(o.name, now[o.node], o.seen);
   return out;
 }
 

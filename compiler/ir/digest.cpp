@@ -42,11 +42,19 @@ static void write_type(DigestWriter& out, const Node& node) {
   out.numbers(node.shape);
 }
 
+static void write_interface(DigestWriter& out, const Interface& seen) {
+  out.text(onnx_type_text(seen.onnx_type));
+  out.numbers(seen.shape);
+}
+
 Digest graph_digest(const Graph& g, const GraphDigestOptions& options) {
   DigestWriter out;
-  out.text("svod graph 1");
+  out.text("svod graph 2");
   out.number(g.inputs().size());
-  for (const GraphInput& input : g.inputs()) write_type(out, g[input.node]);
+  for (const GraphInput& input : g.inputs()) {
+    write_type(out, g[input.node]);
+    write_interface(out, input.seen);
+  }
 
   std::vector<NodeId> order = walk_order(g);
   std::vector<uint64_t> number(g.size());
@@ -68,7 +76,10 @@ Digest graph_digest(const Graph& g, const GraphDigestOptions& options) {
     for (NodeId input : node.inputs) out.number(number[input]);
   }
   out.number(g.outputs().size());
-  for (const GraphOutput& output : g.outputs()) out.number(number[output.node]);
+  for (const GraphOutput& output : g.outputs()) {
+    out.number(number[output.node]);
+    write_interface(out, output.seen);
+  }
   return out.finish();
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace svod {
@@ -26,6 +27,10 @@ struct DTypeInfo {
 const DTypeInfo& info(DType dtype);
 std::optional<DType> dtype_from_text(std::string_view text);
 std::optional<DType> dtype_from_onnx(int code);
+// Element types of interfaces: those of dtypes.def and "string"; any other is "onnx" and
+// its number.
+std::string onnx_type_text(int code);
+std::optional<int> onnx_type_from_text(std::string_view text);
 
 inline int byte_size(DType dtype) { return info(dtype).bytes; }
 inline bool is_float(DType dtype) { return info(dtype).kind == DTypeKind::Float; }

@@ -73,16 +73,19 @@ NodeId Graph::intern(Node node) {
   return id;
 }
 
-NodeId Graph::add_input(std::string name, DType dtype, Shape shape) {
+NodeId Graph::add_input(std::string name, DType dtype, Shape shape,
+                        std::optional<Interface> seen) {
   int64_t index = static_cast<int64_t>(inputs_.size());
   NodeId id = intern({Op::Input, dtype, std::move(shape), {index}, {}});
-  inputs_.push_back({std::move(name), id});
+  if (!seen) seen = interface_of(id);
+  inputs_.push_back({std::move(name), id, std::move(*seen)});
   return id;
 }
 
-void Graph::add_output(std::string name, NodeId node) {
+void Graph::add_output(std::string name, NodeId node, std::optional<Interface> seen) {
   SVOD_CHECK(node < nodes_.size()) << "output '" << name << "' is no node";
-  outputs_.push_back({std::move(name), node});
+  if (!seen) seen = interface_of(node);
+  outputs_.push_back({std::move(name), node, std::move(*seen)});
 }
 
 uint32_t Graph::add_blob(const Blob& blob) {

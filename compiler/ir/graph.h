@@ -75,13 +75,25 @@ struct Blob {
   Digest digest; // of the bytes
 };
 
+// What the caller of a graph sees of an input or output: element type and shape. They are
+// the node's own, but where the caller's elements do not lie one by one in memory: two
+// int4 elements share a byte of a u8 node. The caller's bytes are always the node's.
+struct Interface {
+  int onnx_type = 0; // TensorProto.DataType
+  Shape shape;
+
+  bool operator==(const Interface&) const = default;
+};
+
 struct GraphInput {
   std::string name;
   NodeId node;
+  Interface seen;
 };
 struct GraphOutput {
   std::string name;
   NodeId node;
+  Interface seen;
 };
 
 int64_t element_count(const Shape& shape);
@@ -99,8 +111,11 @@ public:
   // build.h computes them, verify() checks them.
   NodeId intern(Node node);
   // Adds an input; inputs are distinct nodes even when equal in type.
-  NodeId add_input(std::string name, DType dtype, Shape shape);
-  void add_output(std::string name, NodeId node);
+  // Without `seen` the caller sees the node's type.
+  NodeId add_input(std::string name, DType dtype, Shape shape,
+                   std::optional<Interface> seen = std::nullopt);
+  void add_output(std::string name, NodeId node,
+                  std::optional<Interface> seen = std::nullopt);
   // Equal bytes become one blob.
   uint32_t add_blob(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
   uint32_t add_blob(std::vector<std::byte> bytes);
@@ -115,9 +130,15 @@ public:
   size_t blob_count() const { return blobs_.size(); }
   const std::vector<GraphInput>& inputs() const { return inputs_; }
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
-  // Points every output at `map[node]` where that is set; used by passes that rebuild a
-  // graph.
-  void set_output(size_t index, NodeId node) { outputs_[index].node = node; }
+  // The element type and shape of a node as an interface.
+  Interface interface_of(NodeId id) const {
+    return {info(nodes_[id].dtype).onnx, nodes_[id].shape};
+  }
+  // Another value for an output, seen as the node's type.
+  void set_output(size_t index, NodeId node) {
+    outputs_[index].node = node;
+    outputs_[index].seen = interface_of(node);
+  }
 
   // Provenance: indices into source_names() of the ONNX nodes that asked for `id`. While
   // a source is open, every node interned is credited to it.

@@ -174,8 +174,27 @@ private:
   void parse_output(Cursor& cursor) {
     std::string name;
     if (cursor.peek().starts_with('"')) name = text_of(cursor.take());
-    g_.add_output(name, find(cursor.take()));
-    if (!cursor.done()) fail("something follows the output");
+    NodeId node = find(cursor.take());
+    Parts parts = parse_parts(cursor);
+    if (!parts.inputs.empty() || parts.dtype || parts.values || !parts.name.empty() ||
+        !parts.blob.empty())
+      fail("something follows the output");
+    std::optional<Interface> seen = interface_of(parts);
+    if (!parts.arguments.empty()) fail("something follows the output");
+    g_.add_output(name, node, std::move(seen));
+  }
+
+  // What "seen=i4 dims=[3,5]" says, if it is there.
+  static std::optional<Interface> interface_of(Parts& parts) {
+    auto type = parts.arguments.extract("seen"), dims = parts.arguments.extract("dims");
+    if (!type && !dims) return std::nullopt;
+    if (!type || !dims || type.mapped().size() != 1)
+      fail("'seen' and 'dims' say together what the caller sees");
+    auto code = onnx_type_from_text(type.mapped()[0]);
+    if (!code) fail("no element type '" + escaped(std::string(type.mapped()[0])) + "'");
+    Interface seen{*code, {}};
+    for (std::string_view word : dims.mapped()) seen.shape.push_back(integer(word));
+    return seen;
   }
 
   std::string text_of(std::string_view word) const {
@@ -200,7 +219,8 @@ private:
     if (parts.shape && (*parts.shape != node.shape || *parts.dtype != node.dtype))
       fail("the type is " + type_text(node.dtype, node.shape));
     if (op == Op::Input)
-      return g_.add_input(text_of(parts.name), node.dtype, std::move(node.shape));
+      return g_.add_input(text_of(parts.name), node.dtype, std::move(node.shape),
+                          interface_of(parts));
     return g_.intern(std::move(node));
   }
 

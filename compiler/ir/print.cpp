@@ -23,12 +23,22 @@ public:
     order.erase(std::unique(order.begin(), order.end()), order.end());
     for (NodeId id : order) print_node(id);
     for (const GraphOutput& output : g_.outputs())
-      out_ += "output " + quoted(output.name) + ' ' + number(output.node) + '\n';
+      out_ += "output " + quoted(output.name) + ' ' + number(output.node) +
+              interface_text(output.node, output.seen) + '\n';
     return std::move(out_);
   }
 
 private:
   std::string number(NodeId id) const { return '%' + std::to_string(numbers_.at(id)); }
+
+  // Empty where the caller sees the node's own type.
+  std::string interface_text(NodeId node, const Interface& seen) const {
+    if (seen == g_.interface_of(node)) return "";
+    std::string out = " seen=" + onnx_type_text(seen.onnx_type) + " dims=[";
+    for (size_t i = 0; i < seen.shape.size(); ++i)
+      out += (i ? "," : "") + std::to_string(seen.shape[i]);
+    return out + ']';
+  }
 
   void print_node(NodeId id) {
     const Node& node = g_[id];
@@ -61,13 +71,17 @@ private:
 
   void print_single(const Node& node, std::string_view name, int64_t value) {
     if (node.op == Op::Input)
-      out_ += ' ' + quoted(g_.inputs().at(static_cast<size_t>(value)).name);
+      print_input(g_.inputs().at(static_cast<size_t>(value)));
     else if (node.op == Op::Weight)
       print_blob(node, static_cast<uint32_t>(value));
     else if (name == "bits")
       out_ += " value=" + scalar_text(node.dtype, static_cast<uint64_t>(value));
     else
       out_ += ' ' + std::string(name) + '=' + std::to_string(value);
+  }
+
+  void print_input(const GraphInput& input) {
+    out_ += ' ' + quoted(input.name) + interface_text(input.node, input.seen);
   }
 
   void print_blob(const Node& node, uint32_t blob) {

@@ -5,6 +5,10 @@
 //   %2 = pad %0 low=[0,1] high=[0,1] value=0 : f32[4,6]
 //   output "y" %2
 //
+// An input or output whose caller sees another type than its node's says so:
+//
+//   %0 = input "w" seen=i4 dims=[3,5] : u8[8]
+//
 // Live nodes and all inputs are printed, renumbered from 0; payloads by the names in
 // ops.def. Weights of more than kPrintedWeight elements print the digest of their blob
 // instead of values.

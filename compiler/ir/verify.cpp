@@ -26,6 +26,20 @@ static std::string node_fault(const Graph& g, NodeId id) {
   return "";
 }
 
+// The caller's bytes are the node's: a type of the graph may be seen as another of the
+// same size, elements of other types have no size that is known here.
+static std::string interface_fault(const Graph& g, NodeId id, const Interface& seen) {
+  for (int64_t extent : seen.shape)
+    if (extent < 0) return "its interface has a negative extent";
+  std::optional<DType> dtype = dtype_from_onnx(seen.onnx_type);
+  if (!dtype) return "";
+  int64_t have = element_count(g[id].shape) * byte_size(g[id].dtype);
+  int64_t want = element_count(seen.shape) * byte_size(*dtype);
+  if (have == want) return "";
+  return "its interface has " + std::to_string(want) + " bytes, its node has " +
+         std::to_string(have);
+}
+
 std::vector<std::string> verify(const Graph& g) {
   std::vector<std::string> faults;
   std::unordered_multimap<uint64_t, NodeId> seen;
@@ -44,12 +58,19 @@ std::vector<std::string> verify(const Graph& g) {
   for (size_t i = 0; i < g.inputs().size(); ++i) {
     NodeId node = g.inputs()[i].node;
     if (node >= g.size() || g[node].op != Op::Input ||
-        g[node].payload != Payload{static_cast<int64_t>(i)})
+        g[node].payload != Payload{static_cast<int64_t>(i)}) {
       faults.push_back("input " + std::to_string(i) + ": is not its node");
+      continue;
+    }
+    std::string why = interface_fault(g, node, g.inputs()[i].seen);
+    if (!why.empty()) faults.push_back("input " + std::to_string(i) + ": " + why);
   }
-  for (size_t i = 0; i < g.outputs().size(); ++i)
-    if (g.outputs()[i].node >= g.size())
-      faults.push_back("output " + std::to_string(i) + ": does not exist");
+  for (size_t i = 0; i < g.outputs().size(); ++i) {
+    NodeId node = g.outputs()[i].node;
+    std::string why = node < g.size() ? interface_fault(g, node, g.outputs()[i].seen)
+                                      : "does not exist";
+    if (!why.empty()) faults.push_back("output " + std::to_string(i) + ": " + why);
+  }
   return faults;
 }
 

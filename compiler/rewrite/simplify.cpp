@@ -103,7 +103,7 @@ public:
     new_id_.assign(from_.size(), kNoNode);
     for (const GraphInput& input : from_.inputs()) {
       const Node& node = from_[input.node];
-      new_id_[input.node] = g.add_input(input.name, node.dtype, node.shape);
+      new_id_[input.node] = g.add_input(input.name, node.dtype, node.shape, input.seen);
       g.credit(new_id_[input.node], from_.sources(input.node));
     }
     std::vector<NodeId> live = from_.live_nodes();
@@ -115,7 +115,7 @@ public:
       rewriter_.add_uses(new_id_[id], users[id].count);
     }
     for (const GraphOutput& output : from_.outputs())
-      g.add_output(output.name, new_id_[output.node]);
+      g.add_output(output.name, new_id_[output.node], output.seen);
     fold_bytes_ = rewriter_.fold_bytes;
     return std::move(g);
   }

@@ -19,8 +19,8 @@ namespace {
 ImageContents contents() {
   ImageContents out;
   ImageEntry entry;
-  entry.inputs = {{"x", 1, {2, 3}, 4}};
-  entry.outputs = {{"y", 1, {2, 3}, 4}};
+  entry.inputs = {{"x", 1, {2, 3}, 4, 24}};
+  entry.outputs = {{"y", 1, {2, 3}, 4, 24}};
   entry.slots = {{SVOD_SLOT_INPUT, 0, 0, 24},
                  {SVOD_SLOT_WEIGHT, 0, 64, 24},
                  {SVOD_SLOT_TEMPORARY, 0, 0, 24},

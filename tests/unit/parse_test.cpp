@@ -5,6 +5,7 @@
 #include "compiler/ir/print.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
+#include "compiler/rewrite/simplify.h"
 #include "tests/support/random_graph.h"
 
 #include <catch2/catch.hpp>
@@ -83,6 +84,40 @@ TEST_CASE("large weights are found by digest", "[ir][parse]") {
   CHECK(fault(text) ==
         "line 1: the weight's values are not in the text, and no blob with its "
         "digest is at hand");
+}
+
+TEST_CASE("inputs and outputs may be seen as another type", "[ir][parse]") {
+  const std::string text = "%0 = input \"x\" seen=string dims=[2] : u8[2,7]\n"
+                           "%1 = input \"n\" seen=i32 dims=[] : u8[4]\n"
+                           "%2 = neg %0 : u8[2,7]\n"
+                           "output \"y\" %2 seen=string dims=[1,2]\n"
+                           "output \"n\" %1\n";
+  Diags diags;
+  auto graph = parse_graph(text, diags);
+  INFO(diags.text("text"));
+  REQUIRE(graph);
+  CHECK(verify(*graph).empty());
+  CHECK(print_graph(*graph) == text);
+  CHECK(graph->inputs()[0].seen == Interface{8, {2}});
+  CHECK(graph->inputs()[1].seen == Interface{6, {}});
+  CHECK(graph->outputs()[0].seen == Interface{8, {1, 2}});
+  CHECK(graph->outputs()[1].seen == Interface{2, {4}});
+  // Passes keep it, and it is part of what the digest tells apart.
+  CHECK(print_graph(simplify(*graph)) == text);
+  auto other =
+      parse_graph(text.substr(0, text.find("[1,2]")) + "[2,1]\noutput \"n\" %1\n", diags);
+  REQUIRE(other);
+  CHECK(graph_digest(*other) != graph_digest(*graph));
+
+  const std::string x = "%0 = input \"x\" : f32[2,3]\n";
+  CHECK(fault(x + "output %0 seen=i32") ==
+        "line 2: 'seen' and 'dims' say together what the caller sees");
+  CHECK(fault(x + "output %0 seen=i7 dims=[]") == "line 2: no element type 'i7'");
+  CHECK(fault(x + "output %0 axes=[]") == "line 2: something follows the output");
+  auto small = parse_graph(x + "output \"y\" %0 seen=f32 dims=[2,2]\n", diags);
+  REQUIRE(small);
+  CHECK(verify(*small) == std::vector<std::string>{
+                              "output 0: its interface has 16 bytes, its node has 24"});
 }
 
 TEST_CASE("types, comments and output names may be left out", "[ir][parse]") {

@@ -82,8 +82,8 @@ void svod_get_model(struct SvodModel* model) {
 ImageContents doubling() {
   ImageContents out;
   ImageEntry entry;
-  entry.inputs = {{"x", 1, {4}, 4}};
-  entry.outputs = {{"y", 1, {4}, 4}};
+  entry.inputs = {{"x", 1, {4}, 4, 16}};
+  entry.outputs = {{"y", 1, {4}, 4, 16}};
   entry.slots = {{SVOD_SLOT_INPUT, 0, 0, 16}, {SVOD_SLOT_OUTPUT, 0, 0, 16}};
   ImageStep step;
   step.args = {0, 1};
