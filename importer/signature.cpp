@@ -12,6 +12,8 @@ extern const FormalInput kFormalInputs[];
 extern const Signature kSignatures[];
 extern const size_t kSignatureCount;
 
+std::span<const Signature> signatures() { return {kSignatures, kSignatureCount}; }
+
 const Signature* find_signature(std::string_view domain, std::string_view name,
                                 int64_t opset) {
   const auto key = std::make_tuple(domain, name, opset);

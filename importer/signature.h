@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace svod {
@@ -21,6 +22,9 @@ struct Signature {
   bool repeats_last;                   // the last formal input stands for any number
   bool mixed_last;                     // which may differ in type
 };
+
+// All of them, by domain, name and version.
+std::span<const Signature> signatures();
 
 // Null for an operator that the package does not know. For a version before its first
 // one, in which exporters used it as an experiment, the first one's.

@@ -5,6 +5,7 @@
 #include "importer/graph_import.h"
 
 #include "importer/onnx_ops.h"
+#include "importer/operators.h"
 
 #include <algorithm>
 
@@ -34,25 +35,6 @@ std::string why_unsupported(const ModelNode& node, int64_t opset) {
   return "operator " + op + " (opset " + std::to_string(opset) + ") is not supported";
 }
 
-bool is_imported(std::string_view domain, const std::string& name, int64_t opset,
-                 std::string& missing);
-
-// Whether all operators of a standard body are imported; `missing` names one that is not.
-bool body_is_imported(const Callable& body, std::string& missing) {
-  return std::ranges::all_of(body.function->nodes, [&](const ModelNode& node) {
-    return is_imported(node.domain, node.op_type, body.opsets.at(node.domain), missing);
-  });
-}
-
-bool is_imported(std::string_view domain, const std::string& name, int64_t opset,
-                 std::string& missing) {
-  if (find_onnx_op(domain, name, opset) || is_control_flow(domain, name)) return true;
-  if (const Callable* body = find_standard_body(domain, name, opset))
-    return body_is_imported(*body, missing);
-  missing = name;
-  return false;
-}
-
 } // namespace
 
 bool is_control_flow(std::string_view domain, std::string_view name) {
@@ -78,7 +60,8 @@ void GraphImport::check_support(const ModelNode& node, const Frame& frame,
                     frame, place_path(place) + "/" + attribute.name);
   const int64_t opset = frame.opsets->at(node.domain);
   std::string missing;
-  if (is_imported(node.domain, node.op_type, opset, missing)) return;
+  if (imported_by(node.domain, node.op_type, opset, missing) != ImportedBy::Nothing)
+    return;
   std::string why = why_unsupported(node, opset);
   if (missing != node.op_type) why += ": it is made of " + missing + ", which is not";
   fail(Exit::Unsupported, why, place);

@@ -43,6 +43,9 @@ constexpr Word<WeightPlace> kWeightPlaces[] = {{"embed", WeightPlace::Embed},
                                                {"file", WeightPlace::File}};
 constexpr Word<Color> kColors[] = {
     {"auto", Color::Auto}, {"always", Color::Always}, {"never", Color::Never}};
+constexpr Word<ListFormat> kFormats[] = {{"text", ListFormat::Text},
+                                         {"markdown", ListFormat::Markdown},
+                                         {"json", ListFormat::Json}};
 constexpr Word<bool> kAccuracies[] = {{"exact", true}, {"fast", false}};
 
 // Limits of what a model may ask for, each with an option of its own.
@@ -85,7 +88,8 @@ T look_up(const Word<T> (&table)[N], const std::string& option, const std::strin
 struct RawOptions {
   std::vector<std::string> words, shapes;
   std::string emit, target, cpu, optimize = "2", accuracy = "fast", weights = "embed";
-  std::string color = "auto", max_ram, max_flash, cache_dir, cache_remote, json;
+  std::string color = "auto", format = "text", max_ram, max_flash, cache_dir,
+              cache_remote, json;
   bool no_cache = false;
 };
 
@@ -166,6 +170,7 @@ void declare(CLI::App& app, RawOptions& raw, Options& options) {
   app.add_option("--weights", raw.weights,
                  "embed, or file for weights beside the output");
   app.add_option("--json", raw.json, "Write the summary to FILE (--json=FILE) or stdout");
+  app.add_option("--format", raw.format, "Of the verb ops: " + words_of(kFormats));
   app.add_option("--verify", options.verify,
                  "Run on DIR (a test_data_set or several), on random inputs, or off");
   app.add_option("--deps", options.deps, "Write a Make dependency file");
@@ -282,6 +287,8 @@ void understand(const RawOptions& raw, Options& options) {
   if (!raw.max_flash.empty())
     options.max_flash = read_bytes("--max-flash", raw.max_flash);
   if (!raw.json.empty()) options.json = raw.json;
+  options.format = look_up(kFormats, "--format", raw.format);
+  if (options.json) options.format = ListFormat::Json;
   options.cache_folder = raw.cache_dir;
   if (options.cache_folder.empty()) {
     options.cache_folder = ObjectCache::default_folder().string();

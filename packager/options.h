@@ -26,6 +26,8 @@ enum class Output : uint8_t {
   Assembly,
 };
 enum class WeightPlace : uint8_t { Embed, File };
+// Of the verb ops.
+enum class ListFormat : uint8_t { Text, Markdown, Json };
 enum class Color : uint8_t { Auto, Always, Never };
 
 struct Options {
@@ -50,6 +52,7 @@ struct Options {
   std::string deps;
   std::string print_after;
   bool quiet = false, verbose = false, dry_run = false;
+  ListFormat format = ListFormat::Text;
   Color color = Color::Auto;
 
   bool is_text() const { return emit >= Output::Graph; }

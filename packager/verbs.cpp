@@ -2,14 +2,11 @@
 #include "packager/verbs.h"
 
 #include "compiler/toolchain/object_cache.h"
-#include "importer/onnx_ops.h"
 #include "packager/front.h"
-#include "packager/json.h"
 #include "packager/objects.h"
 #include "packager/version.h"
 
 #include <iostream>
-#include <map>
 
 #include <unistd.h>
 
@@ -68,34 +65,6 @@ Exit key_verb(const Options& options, const Console& console) {
   std::optional<Front> front = front_of(options, console, exit);
   if (!front) return exit;
   std::cout << plan_key(*front, options).hex() << "\n";
-  return finish(console);
-}
-
-Exit ops_verb(const Options& options, const Console& console) {
-  if (options.json) {
-    JsonWriter json;
-    json.begin_list();
-    for (const OnnxOp& op : onnx_ops()) {
-      json.begin_object().pair("domain", op.domain).pair("op", op.name);
-      json.pair("first", op.first).pair("last", std::min(op.last, kNewestOpset));
-      json.end_object();
-    }
-    json.end_list();
-    std::cout << json.text() << "\n";
-    return finish(console);
-  }
-  std::map<std::pair<std::string_view, std::string_view>, std::string> ranges;
-  for (const OnnxOp& op : onnx_ops()) {
-    std::string& text = ranges[{op.domain, op.name}];
-    text += (text.empty() ? "" : ", ") + std::to_string(op.first);
-    if (op.last != op.first) {
-      text += "-" + (op.last >= kNewestOpset ? "" : std::to_string(op.last));
-    }
-  }
-  for (const auto& [name, text] : ranges) {
-    std::cout << name.first << (name.first.empty() ? "" : ".") << name.second << " "
-              << text << "\n";
-  }
   return finish(console);
 }
 

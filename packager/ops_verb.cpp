@@ -1,0 +1,147 @@
+// svod-pack ops: the list of operators as text, as JSON, or as the page
+// docs/operators.md. A test holds the committed page against this output.
+#include "importer/operators.h"
+#include "packager/json.h"
+#include "packager/verbs.h"
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+
+namespace svod {
+
+namespace {
+
+constexpr const char* kByWords[] = {"nothing", "rule", "control flow", "function body"};
+
+std::string full_domain(const std::string& domain) {
+  return domain.empty() ? "ai.onnx" : domain;
+}
+
+// "1-12, 13-": an open end is the newest version of the domain.
+std::string versions_text(const OperatorSummary& op, bool with_bodies) {
+  std::string out;
+  for (const OperatorRange& range : op.ranges) {
+    out += (out.empty() ? "" : ", ") + std::to_string(range.first);
+    if (range.last >= newest_version(op.domain))
+      out += range.first == range.last ? "" : "-";
+    else if (range.last != range.first)
+      out += "-" + std::to_string(range.last);
+    if (with_bodies && range.by == ImportedBy::Body) out += " (body)";
+  }
+  return out;
+}
+
+std::string joined(const std::vector<std::string>& words, const char* between) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : between) + word;
+  return out;
+}
+
+std::string as_text(const std::vector<OperatorSummary>& all) {
+  std::string out;
+  for (const OperatorSummary& op : all)
+    if (!op.ranges.empty())
+      out += op.domain + (op.domain.empty() ? "" : ".") + op.name + " " +
+             versions_text(op, false) + "\n";
+  return out;
+}
+
+void write_names(JsonWriter& json, const char* key,
+                 const std::vector<std::string>& names) {
+  json.key(key).begin_list();
+  for (const std::string& name : names) json.value(name);
+  json.end_list();
+}
+
+// One object per range of versions, so that `first` and `last` are numbers.
+std::string as_json(const std::vector<OperatorSummary>& all) {
+  JsonWriter json;
+  json.begin_list();
+  for (const OperatorSummary& op : all)
+    for (const OperatorRange& range : op.ranges) {
+      json.begin_object().pair("domain", op.domain).pair("op", op.name);
+      json.pair("first", range.first).pair("last", range.last);
+      json.pair("by", kByWords[static_cast<size_t>(range.by)]);
+      write_names(json, "types", op.types);
+      write_names(json, "missing_types", op.missing_types);
+      write_names(json, "limits", op.limits);
+      json.end_object();
+    }
+  json.end_list();
+  return json.text() + "\n";
+}
+
+std::string limits_text(const OperatorSummary& op) {
+  std::vector<std::string> limits = op.limits;
+  if (!op.missing_types.empty())
+    limits.push_back("not of " + joined(op.missing_types, ", "));
+  return joined(limits, "; ");
+}
+
+std::string domain_page(const std::string& domain,
+                        const std::vector<OperatorSummary>& all) {
+  std::string rows, lacking;
+  int held = 0, count = 0;
+  for (const OperatorSummary& op : all) {
+    if (op.domain != domain) continue;
+    ++count;
+    if (op.ranges.empty()) {
+      lacking += (lacking.empty() ? "" : ", ") + op.name;
+      continue;
+    }
+    ++held;
+    rows += "| " + op.name + " | " + versions_text(op, true) + " | " +
+            joined(op.types, " ") + " | " + limits_text(op) + " |\n";
+  }
+  std::string out = "\n## " + full_domain(domain) + ", versions up to " +
+                    std::to_string(newest_version(domain)) + ": " + std::to_string(held) +
+                    " of " + std::to_string(count) + " operators\n\n";
+  out += "| operator | versions | element types | limits |\n| --- | --- | --- | --- |\n";
+  out += rows;
+  if (!lacking.empty()) out += "\nNot supported: " + lacking + ".\n";
+  return out;
+}
+
+std::string as_markdown(const std::vector<OperatorSummary>& all) {
+  std::string out =
+      "# Operators\n\n"
+      "Written by `svod-pack ops --format=markdown > docs/operators.md` from "
+      "`importer/onnx_ops.def`, `importer/onnx_limits.def` and\nthe schemas of the "
+      "pinned "
+      "`onnx` package. Do not edit.\n\n"
+      "Versions are those of the operator's domain; `13-` is 13 and later, (body): by "
+      "the "
+      "specification's function body.\nElement types are those of the operator's tensors "
+      "that the specification allows and that can be held. What a model asks\nfor beyond "
+      "this ends the pack with exit 3, and the message names the node.\n";
+  std::vector<std::string> domains;
+  for (const OperatorSummary& op : all)
+    if (std::ranges::find(domains, op.domain) == domains.end())
+      domains.push_back(op.domain);
+  for (const std::string& domain : domains) out += domain_page(domain, all);
+  return out;
+}
+
+} // namespace
+
+Exit ops_verb(const Options& options, const Console& console) {
+  const std::vector<OperatorSummary> all = all_operators();
+  switch (options.format) {
+  case ListFormat::Text:
+    std::cout << as_text(all);
+    break;
+  case ListFormat::Markdown:
+    std::cout << as_markdown(all);
+    break;
+  case ListFormat::Json:
+    std::cout << as_json(all);
+    break;
+  }
+  std::cout << std::flush;
+  if (std::cout) return Exit::Done;
+  console.error("stdout cannot be written");
+  return Exit::File;
+}
+
+} // namespace svod

@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""docs/operators.md is what `svod-pack ops` prints, and the forms of that list agree."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("SVOD_BUILD", SOURCE / "build")).resolve()
+
+
+def ops(form):
+    return subprocess.run([BUILD / "svod-pack", "ops", f"--format={form}"], check=True,
+                          capture_output=True, text=True).stdout
+
+
+def main():
+    page, good = ops("markdown"), True
+    if (SOURCE / "docs" / "operators.md").read_text() != page:
+        print("docs/operators.md is stale; in the checkout's folder, run\n"
+              "    build/svod-pack ops --format=markdown > docs/operators.md")
+        good = False
+    rows = json.loads(ops("json"))
+    for key in ("domain", "op", "first", "last", "by", "types", "limits"):
+        assert all(key in row for row in rows), key
+    names = {(row["domain"] + "." if row["domain"] else "") + row["op"] for row in rows}
+    assert names == {line.split()[0] for line in ops("text").splitlines()}
+    listed = {line.split()[1] for line in page.splitlines() if line.startswith("| ")} - {"operator", "---"}
+    assert listed == {row["op"] for row in rows}
+    assert {"Conv", "If", "HannWindow"} <= listed and "Frobnicate" not in listed
+    # A limit of an operator that is not there would never be seen.
+    limits = (SOURCE / "importer" / "onnx_limits.def").read_text()
+    limited = {line.split(",")[1].strip() for line in limits.splitlines() if line.startswith("LIMIT(")}
+    assert limited <= {row["op"] for row in rows if row["limits"]}, limited
+    print(f"{len(names)} operators")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
