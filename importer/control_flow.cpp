@@ -24,7 +24,7 @@ bool any_poisoned(const std::vector<NodeId>& values) {
 
 // The value of a known scalar condition or count.
 std::optional<int64_t> known_scalar(const Graph& g, NodeId id) {
-  if (element_count(g[id].shape) != 1) return std::nullopt;
+  if (is_compound(id) || element_count(g[id].shape) != 1) return std::nullopt;
   const auto values = known_ints(g, id);
   if (!values) return std::nullopt;
   return values->front();
@@ -38,17 +38,6 @@ bool can_fail(const Graph& g, NodeId first, NodeId end) {
   return false;
 }
 
-// `x`, unless `chosen` is false at run time: then the run stops at an index out of range.
-NodeId if_chosen(Graph& g, NodeId x, NodeId chosen) {
-  const Shape shape = g[x].shape;
-  const int64_t count = element_count(shape);
-  if (count == 0) return x;
-  const NodeId outside = constant_int(g, DType::I64, {count}, count);
-  const NodeId index = broadcast_map(
-      g, Op::Select, {reshape(g, chosen, {1}), iota(g, DType::I64, {count}, 0), outside});
-  return reshape(g, gather(g, reshape(g, x, {count}), index, 0), shape);
-}
-
 // One list per result of a body, over its iterations.
 using Columns = std::vector<std::vector<NodeId>>;
 
@@ -56,6 +45,7 @@ using Columns = std::vector<std::vector<NodeId>>;
 NodeId stack(Graph& g, const std::vector<NodeId>& items, int64_t axis) {
   std::vector<NodeId> parts;
   for (NodeId item : items) {
+    if (is_compound(item) || is_compound(items[0])) return kNoNode;
     if (g[item].shape != g[items[0]].shape || g[item].dtype != g[items[0]].dtype)
       return kNoNode;
     parts.push_back(unsqueeze(g, item, axis));
@@ -75,6 +65,22 @@ NodeId empty_stack(Graph& g, const ModelValue& declared,
 
 } // namespace
 
+// What an operator computes with must be tensors; what it only passes on may be a
+// sequence or an optional.
+bool GraphImport::are_tensors(const ModelNode& node, const std::vector<NodeId>& inputs,
+                              const ModelPlace& place) {
+  const size_t tensors = node.op_type == "Loop" ? 2 : inputs.size();
+  for (size_t i = 0; i < std::min(tensors, inputs.size()); ++i) {
+    if (!is_compound(inputs[i])) continue;
+    fail(Exit::InvalidModel,
+         "input " + std::to_string(i) + " is " + kind_text(compounds_[inputs[i]]) +
+             ", which the operator does not take there",
+         place);
+    return false;
+  }
+  return true;
+}
+
 GraphImport::Results GraphImport::import_control_flow(const ModelNode& node,
                                                       const std::vector<NodeId>& inputs,
                                                       const ModelPlace& place,
@@ -84,6 +90,7 @@ GraphImport::Results GraphImport::import_control_flow(const ModelNode& node,
     return {};
   }
   Results results;
+  if (!are_tensors(node, inputs, place)) return {};
   if (node.op_type == "If") {
     results = import_if(node, inputs, place, scope);
   } else {
@@ -159,7 +166,8 @@ GraphImport::Results GraphImport::only_branch(const ModelAttribute& misfit,
                      " does not fit the shapes of this pack; a run that chooses it stops",
                  place);
   Results guarded;
-  for (NodeId result : results) guarded.push_back(if_chosen(graph_, result, chosen));
+  for (NodeId result : results)
+    guarded.push_back(compounds_.guarded(graph_, result, chosen));
   return guarded;
 }
 
@@ -193,28 +201,21 @@ GraphImport::Results GraphImport::import_if(const ModelNode& node,
   }
   if (yes_misfits) diags_ = of_yes; // what the other branch lacks is found another time
   if (taken.empty() || other.empty()) return {};
+  const bool fails = can_fail(graph_, first_new, static_cast<NodeId>(graph_.size()));
+  Results results;
   bool same = taken.size() == other.size();
-  for (size_t i = 0; same && i < taken.size(); ++i)
-    same = graph_[taken[i]].dtype == graph_[other[i]].dtype &&
-           graph_[taken[i]].shape == graph_[other[i]].shape;
-  if (!same || can_fail(graph_, first_new, static_cast<NodeId>(graph_.size()))) {
-    fail(
-        Exit::Unsupported,
-        same
-            ? "its condition is not known when packing, and a branch looks values up by "
+  for (size_t i = 0; same && i < taken.size(); ++i) {
+    results.push_back(compounds_.select(graph_, inputs[0], taken[i], other[i]));
+    same = results.back() != kNoNode;
+  }
+  if (same && !fails) return results;
+  fail(Exit::Unsupported,
+       same ? "its condition is not known when packing, and a branch looks values up by "
               "index"
             : "its condition is not known when packing, and its branches give results of "
               "different shapes",
-        place);
-    return {};
-  }
-  Results results;
-  for (size_t i = 0; i < taken.size(); ++i) {
-    const Shape& shape = graph_[taken[i]].shape;
-    const NodeId condition = broadcast_to(graph_, reshape(graph_, inputs[0], {}), shape);
-    results.push_back(map(graph_, Op::Select, {condition, taken[i], other[i]}));
-  }
-  return results;
+       place);
+  return {};
 }
 
 GraphImport::Results GraphImport::import_loop(const ModelNode& node,
@@ -330,6 +331,10 @@ GraphImport::Results GraphImport::run_scan(const ModelAttribute& body,
   }
   for (size_t k = 0; k < columns.size(); ++k) {
     if (plan.output_directions[k]) std::ranges::reverse(columns[k]);
+    if (is_compound(columns[k][0])) {
+      state.push_back(kNoNode);
+      continue;
+    }
     const auto rank = static_cast<int64_t>(graph_[columns[k][0]].shape.size()) + 1;
     const int64_t axis = plan.output_axes[k] + (plan.output_axes[k] < 0 ? rank : 0);
     state.push_back(axis < 0 || axis >= rank ? kNoNode : stack(graph_, columns[k], axis));

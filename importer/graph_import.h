@@ -2,6 +2,7 @@
 // (inline_function.cpp) and control flow (control_flow.cpp). Internal to this folder.
 #pragma once
 
+#include "importer/compound.h"
 #include "importer/functions.h"
 #include "importer/import.h"
 #include "importer/input_shapes.h"
@@ -107,6 +108,8 @@ private:
   // control_flow.cpp
   Results import_control_flow(const ModelNode& node, const std::vector<NodeId>& inputs,
                               const ModelPlace& place, const Scope& scope);
+  bool are_tensors(const ModelNode& node, const std::vector<NodeId>& inputs,
+                   const ModelPlace& place);
   Results import_if(const ModelNode& node, const std::vector<NodeId>& inputs,
                     const ModelPlace& place, const Scope& scope);
   Results run_branch(const ModelAttribute& body, const ModelPlace& place,
@@ -133,6 +136,7 @@ private:
   Diags& diags_;
   FunctionTable functions_;
   Graph graph_;
+  CompoundTable compounds_;
   std::map<std::string, int64_t> dimensions_;    // named ones, as bound
   std::map<const ModelTensor*, NodeId> tensors_; // initializers that were made
   std::map<const ModelFunction*, int64_t>

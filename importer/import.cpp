@@ -113,8 +113,10 @@ void GraphImport::note_inputs(const ModelNode& node, const std::vector<NodeId>& 
   std::string text;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i] != kNoNode)
-      text += (text.empty() ? "" : ", ") + type_text(graph_[inputs[i]]) + " " +
-              quoted(node.inputs[i]);
+      text += (text.empty() ? "" : ", ") +
+              (is_compound(inputs[i]) ? kind_text(compounds_[inputs[i]])
+                                      : type_text(graph_[inputs[i]])) +
+              " " + quoted(node.inputs[i]);
   if (!text.empty() && more_errors_ == 0) diags_.note("its inputs are " + text, place);
 }
 
@@ -222,8 +224,9 @@ bool GraphImport::check_signature(const ModelNode& node,
     return invalid("it has more outputs than the operator");
   std::map<int, DType> bound;
   for (int64_t i = 0; i < count; ++i) {
-    if (inputs[static_cast<size_t>(i)] == kNoNode) continue;
-    const DType dtype = graph_[inputs[static_cast<size_t>(i)]].dtype;
+    const NodeId id = inputs[static_cast<size_t>(i)];
+    if (id == kNoNode || is_compound(id)) continue; // rules say what kinds they take
+    const DType dtype = graph_[id].dtype;
     const FormalInput formal = formal_input(*signature, i);
     const std::string name = "input " + std::to_string(i);
     if ((formal.types >> info(dtype).onnx & 1) == 0)
@@ -282,6 +285,7 @@ bool GraphImport::check_results(const NodeImport& rule, NodeId first_new,
            place);
       return false;
     }
+    if (is_compound(id)) continue;
     const Shape& shape = graph_[id].shape;
     if (!elements_within(shape, limits_.elements) ||
         static_cast<int64_t>(shape.size()) > limits_.rank)
@@ -310,6 +314,7 @@ GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& n
                   row.attributes);
   rule.position = imported_nodes_;
   rule.in_loop = loop_depth_ > 0;
+  rule.compounds = &compounds_;
   for (const std::string& name : node.outputs) {
     const auto declared = scope.declared.find(name);
     rule.declared_shapes.push_back(declared == scope.declared.end()
@@ -368,6 +373,11 @@ void GraphImport::import_node(const ModelNode& original, const ModelNode& node,
     results = run_rule(*row, node, inputs, place, scope);
   else if (const Callable* body = find_standard_body(node.domain, node.op_type, opset))
     results = inline_function(*body, node, inputs, place);
+  if (compounds_.items() > limits_.sequence_items && !stopped_) {
+    fail(Exit::InvalidModel, "the model's sequences are over the limit", place);
+    stopped_ = true;
+    return;
+  }
   for (size_t i = 0; i < results.size() && i < node.outputs.size(); ++i)
     if (!node.outputs[i].empty()) scope.values[original.outputs[i]] = results[i];
 }
@@ -430,7 +440,12 @@ std::optional<Graph> GraphImport::run() {
   import_nodes(graph.nodes, needed, scope);
   for (const ModelValue& output : graph.outputs) {
     const NodeId id = look_up(scope, output.name, {});
-    if (id != kPoisoned) graph_.add_output(output.name, id);
+    if (is_compound(id))
+      diags_.error(Exit::Unsupported, "output " + quoted(output.name) + " is " +
+                                          kind_text(compounds_[id]) +
+                                          ", which is not supported");
+    else if (id != kPoisoned)
+      graph_.add_output(output.name, id);
   }
   if (more_errors_ > 0)
     diags_.note("there are " + std::to_string(more_errors_) + " more errors");

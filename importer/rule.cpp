@@ -50,8 +50,19 @@ std::string quoted(const std::string& name) { return "'" + escaped(name) + "'"; 
 
 } // namespace
 
-NodeId NodeImport::input(size_t i) const {
+NodeId NodeImport::value(size_t i) const {
   if (!has_input(i)) invalid("input " + std::to_string(i) + " is missing");
+  return inputs_[i];
+}
+
+const Compound* NodeImport::compound(size_t i) const {
+  return is_compound(value(i)) ? &(*compounds)[inputs_[i]] : nullptr;
+}
+
+NodeId NodeImport::input(size_t i) const {
+  if (const Compound* other = compound(i))
+    invalid("input " + std::to_string(i) + " is " + kind_text(*other) +
+            ", the operator takes a tensor");
   return inputs_[i];
 }
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "compiler/ir/build.h"
+#include "importer/compound.h"
 #include "importer/model.h"
 
 #include <functional>
@@ -38,6 +39,11 @@ public:
   std::vector<int64_t> known_ints(size_t i) const;
   std::vector<double> known_floats(size_t i) const;
 
+  // An input that may be a sequence, an optional or a map: its id, and what it is, null
+  // for a tensor. `input` of such a one is invalid().
+  NodeId value(size_t i) const;
+  const Compound* compound(size_t i) const;
+
   // Attributes, with the default of the row when absent. Types are checked against the
   // row.
   bool has(std::string_view name) const;
@@ -50,7 +56,7 @@ public:
   std::vector<std::string> get_strings(std::string_view name) const;
   const ModelTensor& get_tensor(std::string_view name) const;
   // The results of a graph attribute for these inputs. Does not return when it fails,
-  // which is then reported already.
+  // which is then reported already. They may be compound values.
   std::vector<NodeId> run_graph(std::string_view name,
                                 const std::vector<NodeId>& inputs) const;
 
@@ -65,6 +71,7 @@ public:
   size_t output_count() const { return model_node.outputs.size(); }
   bool wants_output(size_t i) const;
   void output(size_t i, NodeId value);
+  void output(size_t i, Compound value) { output(i, compounds->add(std::move(value))); }
 
   [[noreturn]] void unsupported(const std::string& why) const;
   [[noreturn]] void invalid(const std::string& why) const;
@@ -94,6 +101,7 @@ public:
   // Imports a graph attribute; empty results: it failed.
   std::function<std::vector<NodeId>(const ModelAttribute&, const std::vector<NodeId>&)>
       graph_runner;
+  CompoundTable* compounds = nullptr;
   // Set when a rule stopped; empty when the reason is reported already.
   mutable std::string failure;
   mutable bool failure_is_unsupported = false;

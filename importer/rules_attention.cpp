@@ -161,7 +161,8 @@ std::function<Expr(Expr)> changed_by(NodeImport& node, const char* attribute) {
   return [&node, attribute](Expr x) {
     const std::vector<NodeId> results = node.run_graph(attribute, {x.id});
     const Expr y = with(x, results[0]);
-    if (results.size() != 1 || y.shape() != x.shape() || y.dtype() != x.dtype())
+    if (results.size() != 1 || is_compound(y.id) || y.shape() != x.shape() ||
+        y.dtype() != x.dtype())
       node.invalid(std::string(attribute) +
                    " must give one tensor of the type and shape that it takes");
     return y;

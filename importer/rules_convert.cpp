@@ -28,7 +28,7 @@ DType target_type(NodeImport& node) {
 
 } // namespace
 
-void import_identity(NodeImport& node) { node.output(0, node.input(0)); }
+void import_identity(NodeImport& node) { node.output(0, node.value(0)); }
 
 void import_cast(NodeImport& node) {
   give(node, 0, convert(operand(node, 0), target_type(node)));
