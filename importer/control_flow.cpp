@@ -209,6 +209,7 @@ GraphImport::Results GraphImport::import_if(const ModelNode& node,
     same = results.back() != kNoNode;
   }
   if (same && !fails) return results;
+  missed_.push_back(inputs[0]);
   fail(Exit::Unsupported,
        same ? "its condition is not known when packing, and a branch looks values up by "
               "index"
@@ -233,9 +234,14 @@ GraphImport::Results GraphImport::import_loop(const ModelNode& node,
     fail(Exit::Unsupported, why, place);
     return Results{};
   };
+  const auto unknown = [&](NodeId id, const char* why) {
+    missed_.push_back(id);
+    return unsupported(why);
+  };
   std::optional<int64_t> trips, going = 1;
   if (given(0)) trips = known_scalar(graph_, inputs[0]);
-  if (given(0) && !trips) return unsupported("its trip count is not known when packing");
+  if (given(0) && !trips)
+    return unknown(inputs[0], "its trip count is not known when packing");
   if (given(1)) going = known_scalar(graph_, inputs[1]);
   if (!given(0) && !given(1))
     return unsupported("it has neither a trip count nor a condition");
@@ -243,8 +249,9 @@ GraphImport::Results GraphImport::import_loop(const ModelNode& node,
   Results state(inputs.begin() + static_cast<std::ptrdiff_t>(inputs.size() - carried),
                 inputs.end());
   Columns scans(body->graph->outputs.size() - carried - 1);
+  NodeId condition = given(1) ? inputs[1] : kNoNode;
   for (int64_t i = 0; !trips || i < *trips; ++i) {
-    if (!going) return unsupported("its condition is not known when packing");
+    if (!going) return unknown(condition, "its condition is not known when packing");
     if (*going == 0) break;
     if (i == limits_.loop_iterations)
       return unsupported("it runs more iterations than can be unrolled");
@@ -254,7 +261,8 @@ GraphImport::Results GraphImport::import_loop(const ModelNode& node,
     const Results results = run_body(*body, arguments, place, scope);
     if (results.empty()) return {};
     // Without a condition the loop counts only, whatever the body says.
-    if (given(1)) going = known_scalar(graph_, results[0]);
+    condition = results[0];
+    if (given(1)) going = known_scalar(graph_, condition);
     std::copy_n(results.begin() + 1, carried, state.begin());
     for (size_t k = 0; k < scans.size(); ++k)
       scans[k].push_back(results[1 + carried + k]);

@@ -1,7 +1,10 @@
-// Two fields of TensorProto are read, dims (1) and name (8); elements are left alone.
+// Two fields of TensorProto are read, dims (1) and name (8); elements are left alone where
+// there are many.
 #include "importer/data_shapes.h"
 
+#include "importer/fixed_inputs.h"
 #include "importer/mapped_file.h"
+#include "importer/read_tensor.h"
 #include "importer/wire.h"
 
 #include <algorithm>
@@ -34,14 +37,14 @@ DataTensor read_tensor_shape(std::string_view message, const Limits& limits) {
 }
 
 // Initializers may be listed among the inputs; data sets have files for the others only.
-std::vector<std::string> input_names(const Model& model) {
+std::vector<const ModelValue*> inputs_of(const Model& model) {
   std::set<std::string> known;
   for (const ModelTensor& tensor : model.graph.initializers) known.insert(tensor.name);
-  std::vector<std::string> names;
+  std::vector<const ModelValue*> inputs;
   for (const ModelValue& input : model.graph.inputs) {
-    if (!known.contains(input.name)) names.push_back(input.name);
+    if (!known.contains(input.name)) inputs.push_back(&input);
   }
-  return names;
+  return inputs;
 }
 
 } // namespace
@@ -61,13 +64,11 @@ std::optional<MappedFile> map_path(const std::string& path) {
 
 } // namespace
 
-std::optional<std::map<std::string, Shape>> read_data_shapes(const std::string& folder,
-                                                             const Model& model,
-                                                             const Limits& limits,
-                                                             Diags& diags) {
-  std::vector<std::string> names = input_names(model);
-  std::map<std::string, Shape> shapes;
-  for (size_t i = 0; i < names.size(); i++) {
+std::optional<DataSet> read_data_set(const std::string& folder, const Model& model,
+                                     const Limits& limits, Diags& diags) {
+  std::vector<const ModelValue*> inputs = inputs_of(model);
+  DataSet set;
+  for (size_t i = 0; i < inputs.size(); i++) {
     std::string file = "input_" + std::to_string(i) + ".pb";
     std::optional<MappedFile> mapped = map_path(folder + "/" + file);
     if (!mapped && i > 0) break; // optional inputs may be left out
@@ -77,14 +78,22 @@ std::optional<std::map<std::string, Shape>> read_data_shapes(const std::string& 
     }
     try {
       DataTensor tensor = read_tensor_shape(mapped->bytes, limits);
-      bool named = std::ranges::find(names, tensor.name) != names.end();
-      shapes[named ? tensor.name : names[i]] = std::move(tensor.dims);
+      auto named = std::ranges::find(inputs, tensor.name, &ModelValue::name);
+      const ModelValue& input = named != inputs.end() ? **named : *inputs[i];
+      const std::string& name = input.name;
+      if (input.kind == ModelValue::Kind::Tensor &&
+          element_count(tensor.dims) <= kMostFixedElements) {
+        ExternalData none("", limits);
+        TensorSource source{limits, none, mapped->owner};
+        set.values[name] = read_tensor(mapped->bytes, source);
+      }
+      set.shapes[name] = std::move(tensor.dims);
     } catch (const ReadFailure& failure) {
       diags.error(failure.exit, "--shape-from: " + file + ": " + failure.message);
       return std::nullopt;
     }
   }
-  return shapes;
+  return set;
 }
 
 } // namespace svod

@@ -8,6 +8,7 @@
 #include "importer/input_shapes.h"
 #include "importer/rule.h"
 
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -55,10 +56,17 @@ struct OnnxOp;
 
 class GraphImport {
 public:
-  GraphImport(const Model& model, const ImportOptions& options, Diags& diags)
-      : model_(model), options_(options), limits_(options.limits), diags_(diags),
-        functions_(model) {}
+  // `fix`: the inputs that have one value in all runs.
+  GraphImport(const Model& model, const ImportOptions& options,
+              const std::set<std::string>& fix, Diags& diags)
+      : model_(model), options_(options), limits_(options.limits), fix_(fix),
+        diags_(diags), functions_(model) {}
   std::optional<Graph> run();
+
+  // fixed_inputs.cpp. Of a run that failed: inputs whose values would have helped.
+  std::set<std::string> missed_inputs() const;
+  void hint_values();
+  const ModelInterface& interface() const { return interface_; }
 
 private:
   // A node's results in the order of its outputs; empty when it failed.
@@ -71,6 +79,10 @@ private:
   bool check_size();
   int64_t expanded_nodes(const std::vector<ModelNode>& nodes, int64_t depth);
   int64_t expanded_nodes(const ModelFunction& function, int64_t depth);
+
+  // fixed_inputs.cpp
+  std::optional<std::vector<std::byte>> fixed_value(const std::string& name, DType dtype,
+                                                    const Shape& shape);
 
   // import.cpp
   void add_inputs(const InputShapes& shapes, Scope& scope);
@@ -133,10 +145,13 @@ private:
   const Model& model_;
   const ImportOptions& options_;
   const Limits& limits_;
+  const std::set<std::string>& fix_;
   Diags& diags_;
   FunctionTable functions_;
   Graph graph_;
   CompoundTable compounds_;
+  ModelInterface interface_;
+  std::vector<NodeId> missed_; // values that a node would have needed when packing
   std::map<std::string, int64_t> dimensions_;    // named ones, as bound
   std::map<const ModelTensor*, NodeId> tensors_; // initializers that were made
   std::map<const ModelFunction*, int64_t>

@@ -342,6 +342,7 @@ GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& n
     fail(rule.failure_is_unsupported ? Exit::Unsupported : Exit::InvalidModel,
          rule.failure, place);
     note_inputs(node, inputs, place);
+    missed_.insert(missed_.end(), rule.unknown.begin(), rule.unknown.end());
     return {};
   }
   if (!check_results(rule, first_new, first_blob, place)) return {};
@@ -409,8 +410,14 @@ void GraphImport::add_inputs(const InputShapes& shapes, Scope& scope) {
     if (scope.initializers.contains(input.name)) continue;
     const std::optional<DType> dtype = dtype_from_onnx(input.onnx_type);
     if (input.kind == ModelValue::Kind::Tensor && dtype) {
-      scope.values[input.name] =
-          graph_.add_input(input.name, *dtype, shapes.inputs.at(input.name));
+      const Shape& shape = shapes.inputs.at(input.name);
+      scope.values[input.name] = graph_.add_input(input.name, *dtype, shape);
+      if (!fix_.contains(input.name)) continue;
+      if (auto bytes = fixed_value(input.name, *dtype, shape)) {
+        interface_.fixed[input.name] = *bytes;
+        scope.values[input.name] =
+            weight(graph_, *dtype, shape, graph_.add_blob(std::move(*bytes)));
+      }
       continue;
     }
     scope.values[input.name] = kPoisoned;
@@ -452,11 +459,6 @@ std::optional<Graph> GraphImport::run() {
   if (diags_.failed()) return std::nullopt;
   SVOD_CHECK(graph_.outputs().size() == graph.outputs.size()) << "an output was lost";
   return std::move(graph_);
-}
-
-std::optional<Graph> import_model(const Model& model, const ImportOptions& options,
-                                  Diags& diags) {
-  return GraphImport(model, options, diags).run();
 }
 
 } // namespace svod

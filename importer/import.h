@@ -17,10 +17,22 @@ struct ImportOptions {
   std::map<std::string, Shape> shapes;
   // Shapes of inputs taken from data; --shape wins over them (--shape-from).
   std::map<std::string, Shape> data_shapes;
+  // By the name of an input: the one value it has in every run, as text "1,2" (--value).
+  std::map<std::string, std::string> values;
+  // Small inputs of the data; used only for an input whose value the import needs.
+  std::map<std::string, ModelTensor> data_values;
   Limits limits;
 };
 
-[[nodiscard]] std::optional<Graph>
-import_model(const Model& model, const ImportOptions& options, Diags& diags);
+// What a graph does not say of the inputs and outputs of its program.
+struct ModelInterface {
+  // Inputs packed for one value, by name: its bytes.
+  std::map<std::string, std::vector<std::byte>> fixed;
+};
+
+[[nodiscard]] std::optional<Graph> import_model(const Model& model,
+                                                const ImportOptions& options,
+                                                Diags& diags,
+                                                ModelInterface* interface = nullptr);
 
 } // namespace svod

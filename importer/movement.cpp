@@ -103,11 +103,11 @@ std::optional<std::vector<int64_t>> ints_if_known(const NodeImport& node, size_t
 Shape declared_instead(const NodeImport& node, size_t i, size_t out, int64_t rank) {
   std::optional<Shape> declared = node.declared_shape(out);
   if (!declared || (rank >= 0 && static_cast<int64_t>(declared->size()) != rank))
-    node.unsupported(
-        "input " + std::to_string(i) +
-        " depends on the model's inputs, and the model declares no shape for "
-        "output " +
-        std::to_string(out));
+    node.needs_value(
+        i, "input " + std::to_string(i) +
+               " depends on the model's inputs, and the model declares no shape for "
+               "output " +
+               std::to_string(out));
   return *declared;
 }
 

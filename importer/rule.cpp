@@ -73,14 +73,14 @@ std::vector<int64_t> NodeImport::known_ints(size_t i) const {
             ") must hold integers, not " + std::string(info(g[id].dtype).text));
   if (element_count(g[id].shape) == 0) return {}; // known whatever made it
   if (auto values = svod::known_ints(g, id)) return *values;
-  unsupported("input " + std::to_string(i) + " (" + quoted(model_node.inputs[i]) + ") " +
-              why_not_listed(g, input(i)));
+  needs_value(i, "input " + std::to_string(i) + " (" + quoted(model_node.inputs[i]) +
+                     ") " + why_not_listed(g, input(i)));
 }
 
 std::vector<double> NodeImport::known_floats(size_t i) const {
   if (auto values = svod::known_floats(g, input(i))) return *values;
-  unsupported("input " + std::to_string(i) + " (" + quoted(model_node.inputs[i]) + ") " +
-              why_not_listed(g, input(i)));
+  needs_value(i, "input " + std::to_string(i) + " (" + quoted(model_node.inputs[i]) +
+                     ") " + why_not_listed(g, input(i)));
 }
 
 const NodeImport::AttributeRow& NodeImport::row(std::string_view name,
@@ -195,6 +195,11 @@ void NodeImport::unsupported(const std::string& why) const {
   failure = why;
   failure_is_unsupported = true;
   throw RuleFailure{};
+}
+
+void NodeImport::needs_value_of(NodeId value, const std::string& why) const {
+  unknown.push_back(value);
+  unsupported(why);
 }
 
 void NodeImport::invalid(const std::string& why) const {

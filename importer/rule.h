@@ -74,6 +74,12 @@ public:
   void output(size_t i, Compound value) { output(i, compounds->add(std::move(value))); }
 
   [[noreturn]] void unsupported(const std::string& why) const;
+  // The same, because the value of input i is not known when packing. Where that value is
+  // an input of the model, the driver fixes the input, or says how to.
+  [[noreturn]] void needs_value(size_t i, const std::string& why) const {
+    needs_value_of(input(i), why);
+  }
+  [[noreturn]] void needs_value_of(NodeId value, const std::string& why) const;
   [[noreturn]] void invalid(const std::string& why) const;
   // Axis attribute or value in [-rank, rank) as [0, rank); invalid() outside.
   int64_t axis(int64_t value, int64_t rank) const;
@@ -105,6 +111,8 @@ public:
   // Set when a rule stopped; empty when the reason is reported already.
   mutable std::string failure;
   mutable bool failure_is_unsupported = false;
+  // The inputs whose values it would have needed.
+  mutable std::vector<NodeId> unknown;
 
 private:
   const AttributeRow& row(std::string_view name, AttributeType type) const;

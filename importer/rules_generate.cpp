@@ -84,6 +84,7 @@ void import_range(NodeImport& node) {
   for (size_t i = 0; i < 3; ++i)
     all_known = all_known && known_floats(node.g, node.input(i));
   if (!all_known) {
+    for (size_t i = 0; i < 3; ++i) node.unknown.push_back(node.input(i));
     count = declared_instead(node, 0, 0, 1)[0];
   } else if (is_float(start.dtype())) {
     double from = known_float(node, 0), to = known_float(node, 1),

@@ -24,7 +24,7 @@ std::vector<int64_t> declared_axes(NodeImport& node) {
     // Without keepdims equal neighbours leave open which of them went.
     if (stays && !keep && to.size() < from.size() && i + 1 < from.size() &&
         std::ranges::count(from, from[i]) > std::ranges::count(to, from[i]))
-      node.unsupported("the declared shape leaves open which axes input 1 names");
+      node.needs_value(1, "the declared shape leaves open which axes input 1 names");
     if (!stays || (keep && from[i] == 1)) axes.push_back(static_cast<int64_t>(i));
     if (stays || keep) ++next;
   }

@@ -88,7 +88,8 @@ std::vector<Expr> tap_weights(NodeImport& node, const ResizeOptions& options,
   double reach = cubic ? 2 : 1, shrink = 1;
   if (options.antialias) {
     std::optional<double> known_scale = known_scalar(scale);
-    if (!known_scale) node.unsupported("antialias with scales only known at run time");
+    if (!known_scale)
+      node.needs_value_of(scale.id, "antialias with scales only known at run time");
     if (!(*known_scale >= 1.0 / 1024))
       node.unsupported("antialias below a scale of 1/1024");
     shrink = std::min(1.0, *known_scale);
@@ -178,19 +179,19 @@ void resize_all(NodeImport& node, const ResizeOptions& options,
 }
 
 // The extent that the model declares, for scales or sizes only known at run time.
-int64_t declared_extent(NodeImport& node, int64_t axis) {
+int64_t declared_extent(NodeImport& node, int64_t axis, Expr unknown) {
   std::optional<Shape> declared = node.declared_shape(0);
   if (!declared || declared->size() != node.shape(0).size())
-    node.unsupported(
-        "the new size depends on the model's inputs and the model declares no "
-        "shape for the output");
+    node.needs_value_of(unknown.id,
+                        "the new size depends on the model's inputs and the model "
+                        "declares no shape for the output");
   return (*declared)[static_cast<size_t>(axis)];
 }
 
 // Extents from scales, rounded down in float as shape inference does.
 int64_t scaled_extent(NodeImport& node, int64_t axis, Expr scale) {
   std::optional<double> value = known_scalar(scale);
-  if (!value) return declared_extent(node, axis);
+  if (!value) return declared_extent(node, axis, scale);
   if (!(*value > 0) || *value > 1e6) node.invalid("scales must be positive");
   auto have = static_cast<float>(extent(operand(node, 0), axis));
   return static_cast<int64_t>(std::floor(have * static_cast<float>(*value)));
@@ -237,7 +238,7 @@ std::vector<AxisResize> by_sizes(NodeImport& node, Expr sizes,
     Expr scale = policy == "stretch" ? scales[i] : policy == "not_larger" ? low : high;
     int64_t extent = 0;
     if (!known_sizes)
-      extent = declared_extent(node, axes[i]);
+      extent = declared_extent(node, axes[i], sizes);
     else if (policy == "stretch")
       extent = (*known_sizes)[i];
     else

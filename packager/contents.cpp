@@ -60,12 +60,15 @@ ImageStep image_step(const Schedule& schedule, const Step& step) {
 
 } // namespace
 
-ImageContents image_contents(const Schedule& schedule, const Digest& model,
-                             const Digest& key) {
+ImageContents image_contents(const Schedule& schedule, const ModelInterface& interface,
+                             const Digest& model, const Digest& key) {
   ImageEntry entry;
   entry.digest = key;
   for (const GraphInput& input : schedule.graph.inputs()) {
     entry.inputs.push_back(tensor_of(schedule.graph, input));
+    if (const auto at = interface.fixed.find(input.name); at != interface.fixed.end())
+      entry.inputs.back().fixed.assign(reinterpret_cast<const char*>(at->second.data()),
+                                       at->second.size());
   }
   for (const GraphOutput& output : schedule.graph.outputs()) {
     entry.outputs.push_back(tensor_of(schedule.graph, output));

@@ -3,12 +3,13 @@
 #pragma once
 
 #include "compiler/schedule/schedule.h"
+#include "importer/import.h"
 #include "packager/image.h"
 
 namespace svod {
 
 // `key` is the plan key. Manifest, weight checksum and threads are left to the caller.
-ImageContents image_contents(const Schedule& schedule, const Digest& model,
-                             const Digest& key);
+ImageContents image_contents(const Schedule& schedule, const ModelInterface& interface,
+                             const Digest& model, const Digest& key);
 
 } // namespace svod

@@ -17,15 +17,17 @@ std::optional<Front> read_front(const Options& options, Diags& diags) {
   std::optional<Model> model = read_model(options.model, import.limits, diags);
   if (!model) return std::nullopt;
   if (!options.shape_from.empty()) {
-    auto shapes = read_data_shapes(options.shape_from, *model, import.limits, diags);
-    if (!shapes) return std::nullopt;
-    import.data_shapes = std::move(*shapes);
+    auto set = read_data_set(options.shape_from, *model, import.limits, diags);
+    if (!set) return std::nullopt;
+    import.data_shapes = std::move(set->shapes);
+    import.data_values = std::move(set->values);
   }
-  std::optional<Graph> graph = import_model(*model, import, diags);
+  ModelInterface interface;
+  std::optional<Graph> graph = import_model(*model, import, diags, &interface);
   if (!graph) return std::nullopt;
   std::chrono::duration<double, std::milli> took =
       std::chrono::steady_clock::now() - start;
-  return Front{std::move(*model), std::move(*graph), took.count()};
+  return Front{std::move(*model), std::move(*graph), std::move(interface), took.count()};
 }
 
 Digest plan_key(const Front& front, const Options& options) {
@@ -36,6 +38,11 @@ Digest plan_key(const Front& front, const Options& options) {
   key.digest(graph_digest(front.graph));
   for (const GraphInput& input : front.graph.inputs()) key.text(input.name);
   for (const GraphOutput& output : front.graph.outputs()) key.text(output.name);
+  key.number(front.interface.fixed.size());
+  for (const auto& [name, bytes] : front.interface.fixed) {
+    key.text(name);
+    key.digest(sha256(bytes));
+  }
   key.text(options.target.triple);
   for (const Level& level : options.target.levels) {
     key.text(level.name);

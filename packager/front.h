@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/ir/graph.h"
+#include "importer/import.h"
 #include "importer/model.h"
 #include "packager/options.h"
 
@@ -10,6 +11,7 @@ namespace svod {
 struct Front {
   Model model;
   Graph graph;
+  ModelInterface interface;
   double import_ms = 0;
 };
 

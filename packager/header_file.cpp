@@ -50,6 +50,7 @@ private:
   }
   void write_tensors(const std::string& kind, const std::vector<ImageTensor>& tensors);
   void write_tensor(const std::string& prefix, const ImageTensor& tensor);
+  void write_fixed(const std::string& prefix, const ImageTensor& tensor);
   void write_statuses();
   void write_functions();
 
@@ -74,6 +75,23 @@ void Writer::write_tensor(const std::string& prefix, const ImageTensor& tensor) 
   define(prefix + "_COUNT", tensor.elements());
   define(prefix + "_BYTES", tensor.bytes);
   define(prefix + "_ALIGN", uint64_t{tensor.alignment});
+  write_fixed(prefix, tensor);
+  if (tensor.shape_output != 0) {
+    out_ << "/* Bounds: outputs[i] holds elements as for _DIMS, of which the extents in\n"
+         << "   outputs[" << tensor.shape_output - 1 << "] are the result. */\n";
+    define(prefix + "_SHAPE_OUTPUT", uint64_t{tensor.shape_output} - 1);
+  }
+}
+
+// An input of one value: its bytes as a list of numbers, so that a caller can pass them.
+void Writer::write_fixed(const std::string& prefix, const ImageTensor& tensor) {
+  if (tensor.fixed.empty()) return;
+  std::string bytes = "{";
+  for (char c : tensor.fixed)
+    bytes += (bytes.size() > 1 ? ", " : "") + std::to_string(static_cast<uint8_t>(c));
+  out_ << "/* Packed for this value, in bytes; any other is " << macro_
+       << "_BAD_ARGUMENT. */\n";
+  define(prefix + "_FIXED_BYTES", bytes + "}");
 }
 
 void Writer::write_tensors(const std::string& kind,
@@ -93,7 +111,7 @@ void Writer::write_statuses() {
   };
   constexpr Row kStatuses[] = {
       {"OK", 0, "outputs are written"},
-      {"BAD_ARGUMENT", -1, "a pointer is null"},
+      {"BAD_ARGUMENT", -1, "a pointer is null, or an input is not what was packed"},
       {"MISALIGNED", -2, "a pointer is not aligned"},
       {"ARENA_SMALL", -3, "the arena is too small"},
       {"ABI", -4, "header and library do not match"},

@@ -69,6 +69,9 @@ void Builder::add_tensor(const ImageTensor& tensor) {
   out.alignment = tensor.alignment;
   out.elements = tensor.elements();
   out.bytes = tensor.bytes;
+  if (!tensor.fixed.empty()) out.fixed = intern(tensor.fixed);
+  out.shape_output = tensor.shape_output;
+  out.role = tensor.role;
   tensors_.push_back(out);
   dims_.insert(dims_.end(), tensor.dims.begin(), tensor.dims.end());
 }
@@ -125,7 +128,10 @@ void Builder::place_texts() {
             steps_.size() * sizeof(SvodStep) + programs_.size() * sizeof(SvodProgram) +
             round_up(args_.size() * sizeof(uint32_t), 8);
   uint32_t start = count_of(tables);
-  for (SvodTensor& tensor : tensors_) tensor.name.offset += start;
+  for (SvodTensor& tensor : tensors_) {
+    tensor.name.offset += start;
+    if (tensor.fixed.size > 0) tensor.fixed.offset += start;
+  }
   for (SvodStep& step : steps_) step.sources.offset += start;
   for (SvodProgram& program : programs_) program.name.offset += start;
 }

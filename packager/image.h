@@ -18,6 +18,9 @@ struct ImageTensor {
   std::vector<int64_t> dims;
   uint32_t alignment = 1; // of the caller's pointer
   uint64_t bytes = 0;
+  std::string fixed = {};    // bytes of an input's only value; empty: any
+  uint32_t shape_output = 0; // as in SvodTensor
+  SvodTensorRole role = SVOD_ROLE_MODEL;
   uint64_t elements() const;
 };
 

@@ -86,7 +86,7 @@ T look_up(const Word<T> (&table)[N], const std::string& option, const std::strin
 
 // What CLI11 fills in before it is understood.
 struct RawOptions {
-  std::vector<std::string> words, shapes;
+  std::vector<std::string> words, shapes, values;
   std::string emit, target, cpu, optimize = "2", accuracy = "fast", weights = "embed";
   std::string color = "auto", format = "text", max_ram, max_flash, cache_dir,
               cache_remote, json;
@@ -136,6 +136,17 @@ void read_shape(const std::string& text, ImportOptions& import) {
   }
 }
 
+// NAME=1,2; what the values mean is known when the input's type is.
+void read_value(const std::string& text, ImportOptions& import) {
+  size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw UsageError{"--value: '" + text + "' is not NAME=A,B,C"};
+  }
+  if (!import.values.emplace(text.substr(0, equals), text.substr(equals + 1)).second) {
+    throw UsageError{"--value: '" + text.substr(0, equals) + "' is given twice"};
+  }
+}
+
 bool is_identifier(const std::string& name) {
   auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   auto other = [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '_'; };
@@ -153,8 +164,11 @@ void declare(CLI::App& app, RawOptions& raw, Options& options) {
   app.add_option("--shape", raw.shapes,
                  "NAME=AxBxC fixes an input, NAME=N a named dimension; repeatable")
       ->take_all();
+  app.add_option("--value", raw.values,
+                 "NAME=A,B,C packs for this one value of an input; repeatable")
+      ->take_all();
   app.add_option("--shape-from", options.shape_from,
-                 "Take all input shapes from DIR/input_*.pb");
+                 "Take all input shapes from DIR/input_*.pb, and values that shapes need");
   app.add_option("--target", raw.target,
                  "Triple or alias; 'svod-pack doctor' lists them");
   app.add_option("--cpu", raw.cpu, "CPU name, as in -mcpu");
@@ -273,6 +287,7 @@ void understand(const RawOptions& raw, Options& options) {
   read_emit(raw, options);
   read_optimize(raw.optimize, options);
   for (const std::string& shape : raw.shapes) read_shape(shape, options.import);
+  for (const std::string& value : raw.values) read_value(value, options.import);
   if (!is_identifier(options.name)) {
     throw UsageError{"--name: '" + options.name +
                      "' is not a letter followed by up to 31 letters, digits or _"};

@@ -3,6 +3,7 @@
 #include "packager/summary.h"
 
 #include "compiler/ir/dtype.h"
+#include "importer/fixed_inputs.h"
 #include "packager/json.h"
 #include "packager/version.h"
 
@@ -13,6 +14,13 @@ namespace svod {
 
 namespace {
 
+// "[1, 2]", the value an input was packed for.
+std::string fixed_text(const ImageTensor& tensor) {
+  const std::optional<DType> dtype = dtype_from_onnx(tensor.onnx_type);
+  const auto* bytes = reinterpret_cast<const std::byte*>(tensor.fixed.data());
+  return dtype ? value_text(*dtype, {bytes, bytes + tensor.fixed.size()}) : "";
+}
+
 void write_tensors(JsonWriter& json, const char* key,
                    const std::vector<ImageTensor>& tensors) {
   json.key(key).begin_list();
@@ -21,7 +29,10 @@ void write_tensors(JsonWriter& json, const char* key,
     json.pair("dtype", onnx_type_text(tensor.onnx_type));
     json.key("shape").begin_list();
     for (int64_t dim : tensor.dims) json.value(dim);
-    json.end_list().end_object();
+    json.end_list();
+    if (!tensor.fixed.empty()) json.pair("fixed", fixed_text(tensor));
+    if (tensor.shape_output != 0) json.pair("shape_output", uint64_t{tensor.shape_output} - 1);
+    json.end_object();
   }
   json.end_list();
 }

@@ -79,11 +79,14 @@ std::string write_file(const std::string& path, const std::string& bytes) {
 
 } // namespace
 
-std::string write_random_data(const Graph& graph, const std::string& folder) {
+std::string write_random_data(const Graph& graph, const ModelInterface& interface,
+                              const std::string& folder) {
   Random random;
   std::vector<Tensor> inputs;
   for (const GraphInput& input : graph.inputs()) {
     inputs.push_back(random_tensor(graph[input.node], random));
+    if (const auto at = interface.fixed.find(input.name); at != interface.fixed.end())
+      inputs.back().bytes = at->second;
   }
   Evaluated result = evaluate(graph, inputs);
   if (result.failed != kNoNode) {

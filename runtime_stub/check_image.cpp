@@ -36,7 +36,9 @@ bool tables_fit(const SvodHeader& header) {
 }
 
 bool tensor_holds(const SvodHeader& header, const SvodTensor& tensor) {
-  if (!text_fits(header, tensor.name) || tensor.rank > SVOD_MAX_RANK ||
+  if (!text_fits(header, tensor.name) || !text_fits(header, tensor.fixed) ||
+      (tensor.fixed.size != 0 && tensor.fixed.size != tensor.bytes) ||
+      tensor.rank > SVOD_MAX_RANK ||
       !within(tensor.first_dim, tensor.rank, header.dims.count) ||
       tensor.bytes > kMostBytes || tensor.alignment == 0 ||
       (tensor.alignment & (tensor.alignment - 1)) != 0) {
@@ -91,6 +93,16 @@ bool step_holds(const SvodHeader& header, const SvodEntry& entry, const SvodStep
          (to.slot_class == SVOD_SLOT_OUTPUT || to.slot_class == SVOD_SLOT_TEMPORARY);
 }
 
+// The output with the extents of another one has an int64 for each axis.
+bool extents_hold(const SvodHeader& header, const SvodEntry& entry,
+                  const SvodTensor& output) {
+  if (output.shape_output == 0) return true;
+  if (output.shape_output > entry.output_count) return false;
+  const SvodTensor* extents = svod_output(&header, &entry, output.shape_output - 1);
+  return extents->elements == output.rank &&
+         extents->bytes == uint64_t{output.rank} * sizeof(int64_t);
+}
+
 bool entry_holds(const SvodHeader& header, const SvodEntry& entry) {
   if (!within(entry.first_input, entry.input_count, header.tensors.count) ||
       !within(entry.first_output, entry.output_count, header.tensors.count) ||
@@ -99,6 +111,9 @@ bool entry_holds(const SvodHeader& header, const SvodEntry& entry) {
       entry.arena_bytes > kMostBytes || entry.scratch_bytes > kMostBytes ||
       entry.scratch_bytes % SVOD_ALIGN != 0) {
     return false;
+  }
+  for (uint32_t i = 0; i < entry.output_count; i++) {
+    if (!extents_hold(header, entry, *svod_output(&header, &entry, i))) return false;
   }
   for (uint32_t i = 0; i < entry.slot_count; i++) {
     const SvodSlot* slot = svod_at<SvodSlot>(&header, header.slots, entry.first_slot);

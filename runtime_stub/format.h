@@ -4,12 +4,13 @@
 // of this file.
 //
 // History:  1  first layout
+//           2  SvodTensor: fixed, shape_output, role
 #ifndef SVOD_FORMAT_H
 #define SVOD_FORMAT_H
 
 #include "runtime_stub/types.h"
 
-#define SVOD_FORMAT_VERSION 1u
+#define SVOD_FORMAT_VERSION 2u
 #define SVOD_ALIGN 64u // of image, weights, arena and every slot in them
 #define SVOD_MAX_RANK 16u
 
@@ -67,6 +68,18 @@ struct SvodTensor {
   uint32_t alignment; // of the caller's pointer, a power of two: the element's size
   uint64_t elements;
   uint64_t bytes;
+  // Of an input packed for one value: its bytes, so as many as `bytes`. Size 0: any value.
+  struct SvodText fixed;
+  // Of an output whose extents depend on the data: 1 + the number of the output that holds
+  // the extents, int64 per axis; dims are then their upper bounds, and elements lie as in
+  // a tensor of these. 0: dims are the extents.
+  uint32_t shape_output;
+  uint32_t role; // SvodTensorRole
+};
+
+enum SvodTensorRole {
+  SVOD_ROLE_MODEL = 0, // an input or output of the model
+  SVOD_ROLE_SHAPE = 1, // the extents of another output
 };
 
 enum SvodSlotClass {
@@ -109,7 +122,7 @@ struct SvodProgram {
 #ifdef __cplusplus
 static_assert(sizeof(SvodHeader) == 152, "layout change: new version, history line");
 static_assert(sizeof(SvodEntry) == 72, "layout change: new version, history line");
-static_assert(sizeof(SvodTensor) == 40, "layout change: new version, history line");
+static_assert(sizeof(SvodTensor) == 56, "layout change: new version, history line");
 static_assert(sizeof(SvodSlot) == 24, "layout change: new version, history line");
 static_assert(sizeof(SvodStep) == 48, "layout change: new version, history line");
 static_assert(sizeof(SvodProgram) == 8, "layout change: new version, history line");

@@ -46,7 +46,7 @@ uint64_t bytes_needed(const void* image) {
 // A line per status, 0 first. An array of arrays: pointers would need relocation.
 constexpr char kStatusText[][32] = {
     "ok",
-    "a pointer is null",
+    "null, or not the packed value",
     "a pointer is not aligned",
     "the arena is too small",
     "header and library do not match",

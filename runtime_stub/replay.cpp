@@ -64,6 +64,9 @@ int32_t check_tensors(const SvodRun& run) {
     if (!aligned(run.inputs[i], svod_input(image, run.entry, i)->alignment)) {
       return SVOD_MISALIGNED;
     }
+    if (!svod_has_packed_value(image, svod_input(image, run.entry, i), run.inputs[i])) {
+      return SVOD_BAD_ARGUMENT;
+    }
   }
   for (uint32_t i = 0; i < run.entry->output_count; i++) {
     if (run.outputs == nullptr || run.outputs[i] == nullptr) return SVOD_BAD_ARGUMENT;
@@ -97,6 +100,14 @@ bool same_shape(const void* image, const SvodTensor& tensor, const SvodShape& sh
 }
 
 } // namespace
+
+bool svod_has_packed_value(const void* image, const SvodTensor* input, const void* data) {
+  const char* fixed = svod_text(image, input->fixed);
+  for (uint32_t i = 0; i < input->fixed.size; i++) {
+    if (static_cast<const char*>(data)[i] != fixed[i]) return false;
+  }
+  return true;
+}
 
 const SvodEntry* svod_find_entry(const void* image, const SvodShape* inputs,
                                  uint32_t count) {

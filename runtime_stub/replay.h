@@ -140,6 +140,9 @@ inline const SvodProgram* svod_program(const void* image, uint32_t i) {
   return svod_at<SvodProgram>(image, svod_header(image)->programs, i);
 }
 
+// Whether `data` is what an input was packed for; true for an input of any value.
+bool svod_has_packed_value(const void* image, const SvodTensor* input, const void* data);
+
 // First byte of a text; it is `text.size` long and not terminated.
 inline const char* svod_text(const void* image, SvodText text) {
   return static_cast<const char*>(image) + text.offset;

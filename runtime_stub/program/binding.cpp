@@ -196,6 +196,17 @@ uint32_t find_named(Text word, uint32_t count, const Session& session,
   return count;
 }
 
+void print_packed_value(Printer& out, const Session& session, uint32_t i) {
+  Tensor packed = packed_value(session, i);
+  uint64_t count = packed.elements();
+  out.name(packed.name) << " = [";
+  for (uint64_t at = 0; at < count; at++) {
+    out << (at > 0 ? ", " : "");
+    print_element(out, *packed.element, packed.data, at);
+  }
+  out << "]";
+}
+
 bool fill_random(const Tensor& type, uint64_t seed, Tensor& out) {
   out = type;
   void* data = take_memory(type.bytes());
@@ -229,6 +240,18 @@ Exit bind_input(Session& session, uint32_t i, const Tensor& tensor, Text origin,
     errors << "\n";
     return EXIT_BAD_DATA;
   }
+  if (!svod_has_packed_value(session.model.image,
+                             svod_input(session.model.image, session.entry, i),
+                             tensor.data)) {
+    errors << "error: ";
+    errors.name(origin);
+    errors << ": input '";
+    errors.name(wanted.name);
+    errors << "' has another value; packed for ";
+    print_packed_value(errors, session, i);
+    errors << "\n";
+    return EXIT_BAD_DATA;
+  }
   session.inputs[i] = tensor.data;
   if (reinterpret_cast<uintptr_t>(tensor.data) % SVOD_ALIGN == 0 && tensor.data)
     return EXIT_DONE;
@@ -252,6 +275,11 @@ Exit bind_inputs(Session& session, const Options& options, bool fill, Printer& e
   }
   for (uint32_t i = first_free(session); i < count; i = first_free(session)) {
     Tensor wanted = input_type(session, i);
+    if (Tensor packed = packed_value(session, i); packed.data != nullptr) {
+      Exit status = bind_input(session, i, packed, packed.name, errors);
+      if (status != EXIT_DONE) return status;
+      continue;
+    }
     if (!fill) {
       errors << "error: input '";
       errors.name(wanted.name);
@@ -268,7 +296,7 @@ Exit bind_inputs(Session& session, const Options& options, bool fill, Printer& e
 
 Exit write_outputs(const Session& session, const Options& options, Printer& errors) {
   constexpr uint64_t kMostPrinted = 1024;
-  uint32_t count = session.entry->output_count;
+  uint32_t count = model_outputs(session);
   for (uint32_t w = 0; w < options.output_count; w++) {
     Text word(options.outputs[w]), value;
     uint32_t i = find_named(word, count, session, output_type, value);

@@ -18,6 +18,9 @@ Exit bind_input(Session& session, uint32_t i, const Tensor& tensor, Text origin,
 // Writes or prints the outputs.
 Exit write_outputs(const Session& session, const Options& options, Printer& errors);
 
+// axes = [1, 2], of an input that was packed for one value.
+void print_packed_value(Printer& out, const Session& session, uint32_t i);
+
 // Uniform in [-1, 1) for floats; all values of one-byte integers, 0 and 1 of wider ones.
 bool fill_random(const Tensor& type, uint64_t seed, Tensor& out);
 

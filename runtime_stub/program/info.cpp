@@ -1,4 +1,5 @@
 // What was packed, from the image: the manifest as it stands, or the same for people.
+#include "runtime_stub/program/binding.h"
 #include "runtime_stub/program/modes.h"
 
 namespace packed {
@@ -8,7 +9,6 @@ static void print_tensor(Printer& out, const char* kind, uint32_t i,
   out << kind << " " << i << "  ";
   out.name(tensor.name) << " ";
   print_type(out, tensor.element, tensor.rank, tensor.dims);
-  out << "\n";
 }
 
 static void print_steps(Printer& out, const Session& session) {
@@ -37,9 +37,18 @@ void print_info(const Session& session, bool json) {
   out << "\n";
   for (uint32_t i = 0; i < session.entry->input_count; i++) {
     print_tensor(out, "input", i, input_type(session, i));
+    if (packed_value(session, i).data != nullptr) {
+      out << ", packed for ";
+      print_packed_value(out, session, i);
+    }
+    out << "\n";
   }
   for (uint32_t i = 0; i < session.entry->output_count; i++) {
     print_tensor(out, "output", i, output_type(session, i));
+    uint32_t extents =
+        svod_output(session.model.image, session.entry, i)->shape_output;
+    if (extents != 0) out << ", at most; extents are output " << extents - 1;
+    out << "\n";
   }
   out << "arena    " << session.entry->arena_bytes << " bytes, lower bound "
       << session.entry->arena_lower_bound << "; scratch " << session.entry->scratch_bytes

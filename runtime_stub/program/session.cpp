@@ -122,10 +122,78 @@ Tensor input_type(const Session& session, uint32_t i) {
   return type_of(session, svod_input(session.model.image, session.entry, i));
 }
 
+// The extents of a run, for an output that has its own; null without.
+static const int64_t* extents_of(const Session& session, const SvodTensor* tensor) {
+  if (tensor->shape_output == 0) return nullptr;
+  return static_cast<const int64_t*>(session.outputs[tensor->shape_output - 1]);
+}
+
 Tensor output_type(const Session& session, uint32_t i) {
-  Tensor out = type_of(session, svod_output(session.model.image, session.entry, i));
+  const SvodTensor* tensor = svod_output(session.model.image, session.entry, i);
+  Tensor out = type_of(session, tensor);
   out.data = session.outputs[i];
+  const int64_t* extents = session.settled ? extents_of(session, tensor) : nullptr;
+  for (uint32_t axis = 0; extents != nullptr && axis < out.rank; axis++) {
+    out.dims[axis] = extents[axis];
+  }
   return out;
+}
+
+uint32_t model_outputs(const Session& session) {
+  uint32_t count = 0;
+  while (count < session.entry->output_count &&
+         svod_output(session.model.image, session.entry, count)->role == SVOD_ROLE_MODEL)
+    count++;
+  return count;
+}
+
+Tensor packed_value(const Session& session, uint32_t i) {
+  const SvodTensor* tensor = svod_input(session.model.image, session.entry, i);
+  Tensor out = type_of(session, tensor);
+  if (tensor->fixed.size > 0) out.data = svod_text(session.model.image, tensor->fixed);
+  return out;
+}
+
+// Moves the elements together that lie within the extents. Their places only go down, so
+// front to back none is overwritten before it has moved.
+static void pack_elements(uint8_t* data, uint64_t element_bytes, const Tensor& bounds,
+                          const int64_t* extents) {
+  uint64_t count = 1;
+  for (uint32_t axis = 0; axis < bounds.rank; axis++) {
+    count *= static_cast<uint64_t>(extents[axis]);
+  }
+  int64_t at[SVOD_MAX_RANK] = {};
+  for (uint64_t i = 0; i < count; i++) {
+    uint64_t from = 0;
+    for (uint32_t axis = 0; axis < bounds.rank; axis++) {
+      from = from * static_cast<uint64_t>(bounds.dims[axis]) +
+             static_cast<uint64_t>(at[axis]);
+    }
+    if (from != i) {
+      memcpy(data + i * element_bytes, data + from * element_bytes,
+             static_cast<size_t>(element_bytes));
+    }
+    uint32_t axis = bounds.rank;
+    while (axis > 0 && ++at[axis - 1] == extents[axis - 1]) at[--axis] = 0;
+  }
+}
+
+// False when a run gave extents beyond their bounds.
+static bool settle(Session& session) {
+  session.settled = false;
+  for (uint32_t i = 0; i < session.entry->output_count; i++) {
+    const SvodTensor* tensor = svod_output(session.model.image, session.entry, i);
+    const int64_t* extents = extents_of(session, tensor);
+    if (extents == nullptr) continue;
+    Tensor bounds = type_of(session, tensor);
+    for (uint32_t axis = 0; axis < bounds.rank; axis++) {
+      if (extents[axis] < 0 || extents[axis] > bounds.dims[axis]) return false;
+    }
+    pack_elements(static_cast<uint8_t*>(session.outputs[i]), bounds.element->bytes,
+                  bounds, extents);
+  }
+  session.settled = true;
+  return true;
 }
 
 Exit prepare(Session& session, const SessionOptions& options, Printer& errors) {
@@ -166,7 +234,11 @@ Exit run(Session& session, Printer& errors) {
   run.step_done = session.step_done;
   run.listener = session.listener;
   int32_t status = svod_replay(&run);
-  if (status == SVOD_OK) return EXIT_DONE;
+  if (status == SVOD_OK && settle(session)) return EXIT_DONE;
+  if (status == SVOD_OK) {
+    print_error(errors, "a result is larger than its bound");
+    return EXIT_INDEX;
+  }
   if (status != SVOD_INDEX) {
     errors << "error: the run failed with status " << status << "\n";
     return EXIT_DAMAGED;

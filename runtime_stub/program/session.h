@@ -40,6 +40,7 @@ struct Session {
   SvodStepDone step_done = nullptr; // for profiles
   void* listener = nullptr;
   uint32_t failed_step = 0;
+  bool settled = false; // outputs have the extents of a run that has ended
 };
 
 // Prints the reason on `errors` when the result is not EXIT_DONE, as all of these.
@@ -51,8 +52,14 @@ Exit prepare(Session& session, const SessionOptions& options, Printer& errors);
 // Inputs and outputs are set.
 Exit run(Session& session, Printer& errors);
 
-Tensor input_type(const Session& session, uint32_t i);  // name and type, no data
-Tensor output_type(const Session& session, uint32_t i); // with data, once prepared
+Tensor input_type(const Session& session, uint32_t i); // name and type, no data
+// With data, once prepared. Before a run, extents that depend on the data are their
+// bounds.
+Tensor output_type(const Session& session, uint32_t i);
+// The model's outputs come first, then those that hold extents.
+uint32_t model_outputs(const Session& session);
+// What an input was packed for, with data; no data: any value.
+Tensor packed_value(const Session& session, uint32_t i);
 Text text_of(const Session& session, SvodText text);
 void print_error(Printer& errors, Text what);
 

@@ -148,6 +148,11 @@ Exit bind_set(Session& session, Text folder, Printer& errors) {
   }
   for (uint32_t i = 0; i < count; i++) {
     if (session.inputs[i] != nullptr) continue;
+    if (Tensor packed = packed_value(session, i); packed.data != nullptr) {
+      Exit bound = bind_input(session, i, packed, packed.name, errors);
+      if (bound != EXIT_DONE) return bound;
+      continue;
+    }
     errors << "error: " << folder << " has no file for input '";
     errors.name(input_type(session, i).name);
     errors << "'\n";
@@ -159,7 +164,7 @@ Exit bind_set(Session& session, Text folder, Printer& errors) {
 Exit compare_outputs(const Session& session, Text folder, const Options& options,
                      Printer& out, Printer& errors) {
   Exit result = EXIT_DONE;
-  uint32_t compared = 0, count = session.entry->output_count;
+  uint32_t compared = 0, count = model_outputs(session);
   for (uint32_t k = 0; k < count; k++) {
     Path path;
     Tensor expected;
