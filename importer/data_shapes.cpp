@@ -1,5 +1,5 @@
-// Two fields of TensorProto are read, dims (1) and name (8); elements are left alone where
-// there are many.
+// Two fields of TensorProto are read, dims (1) and name (8); elements are left alone
+// where there are many.
 #include "importer/data_shapes.h"
 
 #include "importer/fixed_inputs.h"

@@ -1,7 +1,7 @@
 // The import is tried without any value first. A rule that gives up because it does not
-// know a value leaves the value's node behind; where only small inputs of the model decide
-// it, these are fixed to what the user or the data set gives, and the model is imported
-// again. Each round fixes at least one more input, so it ends.
+// know a value leaves the value's node behind; where only small inputs of the model
+// decide it, these are fixed to what the user or the data set gives, and the model is
+// imported again. Each round fixes at least one more input, so it ends.
 #include "importer/fixed_inputs.h"
 
 #include "compiler/ir/build.h"
@@ -52,8 +52,8 @@ bool take_lengths(const ModelGraph& graph, ImportOptions& options, Diags& diags)
 }
 
 void note_fixed(const std::string& name, const std::string& value, Diags& diags) {
-  diags.note("the value of input " + in_quotes(name) +
-             " decides a shape; packed for " + escaped(name) + " = " + value);
+  diags.note("the value of input " + in_quotes(name) + " decides a shape; packed for " +
+             escaped(name) + " = " + value);
 }
 
 } // namespace
@@ -75,9 +75,8 @@ std::set<std::string> deciding_inputs(const Graph& g, NodeId id) {
   return names;
 }
 
-std::optional<std::vector<std::byte>> value_from_text(const std::string& text,
-                                                      DType dtype, int64_t count,
-                                                      std::string& error) {
+std::optional<std::vector<std::byte>>
+value_from_text(const std::string& text, DType dtype, int64_t count, std::string& error) {
   const std::vector<std::string_view> words = split(text);
   const auto size = static_cast<size_t>(byte_size(dtype));
   if (static_cast<int64_t>(words.size()) != count || count > kMostFixedElements) {
@@ -92,8 +91,8 @@ std::optional<std::vector<std::byte>> value_from_text(const std::string& text,
     if (dtype == DType::Bool && word == "false") word = "0";
     const std::optional<uint64_t> bits = scalar_from_text(dtype, word);
     if (!bits) {
-      error = "'" + escaped(std::string(word)) + "' is no " +
-              std::string(info(dtype).text);
+      error =
+          "'" + escaped(std::string(word)) + "' is no " + std::string(info(dtype).text);
       return std::nullopt;
     }
     std::memcpy(bytes.data() + i * size, &*bits, size);
@@ -128,15 +127,14 @@ std::set<std::string> GraphImport::missed_inputs() const {
 void GraphImport::hint_values() {
   for (const GraphInput& input : graph_.inputs())
     if (missed_inputs().contains(input.name))
-      diags_.note(
-          "with a value of input " + in_quotes(input.name) + " it could be packed; use " +
-          value_option(input.name, element_count(graph_[input.node].shape)));
+      diags_.note("with a value of input " + in_quotes(input.name) +
+                  " it could be packed; use " +
+                  value_option(input.name, element_count(graph_[input.node].shape)));
 }
 
 // The value that is given for an input that is to be fixed.
-std::optional<std::vector<std::byte>> GraphImport::fixed_value(const std::string& name,
-                                                               DType dtype,
-                                                               const Shape& shape) {
+std::optional<std::vector<std::byte>>
+GraphImport::fixed_value(const std::string& name, DType dtype, const Shape& shape) {
   std::string error = "the data set has another type or shape";
   std::optional<std::vector<std::byte>> bytes;
   const auto text = options_.values.find(name);

@@ -19,9 +19,8 @@ std::set<std::string> deciding_inputs(const Graph& g, NodeId id);
 
 // The value of an input from text: "1,2", "0.5", "true". None, and why in `error`, when
 // the text does not fit the type or the number of elements.
-std::optional<std::vector<std::byte>> value_from_text(const std::string& text,
-                                                      DType dtype, int64_t count,
-                                                      std::string& error);
+std::optional<std::vector<std::byte>>
+value_from_text(const std::string& text, DType dtype, int64_t count, std::string& error);
 
 // "[1, 2]"
 std::string value_text(DType dtype, const std::vector<std::byte>& bytes);

@@ -167,8 +167,9 @@ void declare(CLI::App& app, RawOptions& raw, Options& options) {
   app.add_option("--value", raw.values,
                  "NAME=A,B,C packs for this one value of an input; repeatable")
       ->take_all();
-  app.add_option("--shape-from", options.shape_from,
-                 "Take all input shapes from DIR/input_*.pb, and values that shapes need");
+  app.add_option(
+      "--shape-from", options.shape_from,
+      "Take all input shapes from DIR/input_*.pb, and values that shapes need");
   app.add_option("--target", raw.target,
                  "Triple or alias; 'svod-pack doctor' lists them");
   app.add_option("--cpu", raw.cpu, "CPU name, as in -mcpu");

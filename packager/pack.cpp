@@ -170,7 +170,8 @@ Exit Packing::compile_graph() {
   for (const char* stage : {"simplify", "fuse", "plan", "emit"}) {
     note_time(stage, hooks.time_ms[stage]);
   }
-  contents_ = image_contents(kernels_->schedule, front_->interface, front_->model.digest, key_);
+  contents_ =
+      image_contents(kernels_->schedule, front_->interface, front_->model.digest, key_);
   contents_.threads = threads();
   return Exit::Done;
 }

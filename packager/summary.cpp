@@ -31,7 +31,8 @@ void write_tensors(JsonWriter& json, const char* key,
     for (int64_t dim : tensor.dims) json.value(dim);
     json.end_list();
     if (!tensor.fixed.empty()) json.pair("fixed", fixed_text(tensor));
-    if (tensor.shape_output != 0) json.pair("shape_output", uint64_t{tensor.shape_output} - 1);
+    if (tensor.shape_output != 0)
+      json.pair("shape_output", uint64_t{tensor.shape_output} - 1);
     json.end_object();
   }
   json.end_list();

@@ -107,7 +107,8 @@ Exit verify_program(const std::vector<std::string>& program, const std::string& 
   if (choice != "random") return run_verify(program, choice, console);
   TemporaryFolder folder;
   std::string error = folder.path().empty() ? "cannot be made" : "";
-  if (error.empty()) error = write_random_data(front.graph, front.interface, folder.path());
+  if (error.empty())
+    error = write_random_data(front.graph, front.interface, folder.path());
   if (!error.empty()) {
     console.error("--verify=random: " + error);
     return Exit::File;

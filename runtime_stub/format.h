@@ -68,11 +68,12 @@ struct SvodTensor {
   uint32_t alignment; // of the caller's pointer, a power of two: the element's size
   uint64_t elements;
   uint64_t bytes;
-  // Of an input packed for one value: its bytes, so as many as `bytes`. Size 0: any value.
+  // Of an input packed for one value: its bytes, so as many as `bytes`. Size 0: any
+  // value.
   struct SvodText fixed;
-  // Of an output whose extents depend on the data: 1 + the number of the output that holds
-  // the extents, int64 per axis; dims are then their upper bounds, and elements lie as in
-  // a tensor of these. 0: dims are the extents.
+  // Of an output whose extents depend on the data: 1 + the number of the output that
+  // holds the extents, int64 per axis; dims are then their upper bounds, and elements lie
+  // as in a tensor of these. 0: dims are the extents.
   uint32_t shape_output;
   uint32_t role; // SvodTensorRole
 };

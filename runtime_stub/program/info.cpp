@@ -45,8 +45,7 @@ void print_info(const Session& session, bool json) {
   }
   for (uint32_t i = 0; i < session.entry->output_count; i++) {
     print_tensor(out, "output", i, output_type(session, i));
-    uint32_t extents =
-        svod_output(session.model.image, session.entry, i)->shape_output;
+    uint32_t extents = svod_output(session.model.image, session.entry, i)->shape_output;
     if (extents != 0) out << ", at most; extents are output " << extents - 1;
     out << "\n";
   }

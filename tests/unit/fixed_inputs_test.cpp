@@ -16,17 +16,22 @@ namespace {
 
 // Sums over axes that are an input; `side` is a small input no shape depends on.
 std::string sum_over_input() {
-  return model({{node("ReduceSum", {"x", "axes"}, {"s"}, {attribute("keepdims", 0)}),
-                 node("Add", {"s", "side"}, {"y"})},
-                {value("x", {2, 2, 2}), value("axes", {""}, kI64), value("side", {1})},
-                {value("y", {"", ""})},
-                {}});
+  return model(
+      {{node("ReduceSum", {"x", "axes"}, {"s"}, {attribute("keepdims", int64_t{0})}),
+        node("Add", {"s", "side"}, {"y"})},
+       {value("x", {2, 2, 2}), value("axes", {""}, kI64), value("side", {1})},
+       {value("y", {"", ""})},
+       {}});
 }
 
 ModelTensor small_ints(const std::string& name, const std::vector<int64_t>& values) {
   const auto bytes = std::make_shared<std::vector<int64_t>>(values);
-  return {name,  kI64, {static_cast<int64_t>(values.size())},
-          std::as_bytes(std::span(*bytes)), bytes, {}};
+  return {name,
+          kI64,
+          {static_cast<int64_t>(values.size())},
+          std::as_bytes(std::span(*bytes)),
+          bytes,
+          {}};
 }
 
 Imported import_fixed(const std::string& bytes, const ImportOptions& options,
@@ -44,7 +49,7 @@ TEST_CASE("without a value the error names the input and the option", "[fixed]")
   refused(sum_over_input(), Exit::Unsupported, "use --value axes=N");
 }
 
-TEST_CASE("--value fixes an input and its length", "[fixed]") {
+TEST_CASE("a value given fixes an input and its length", "[fixed]") {
   ImportOptions options;
   options.values["axes"] = "0,-1";
   ModelInterface interface;
@@ -76,10 +81,10 @@ TEST_CASE("a data set fixes what a shape needs and nothing else", "[fixed]") {
 TEST_CASE("a value that depends on data fixes nothing", "[fixed]") {
   // The axis is computed from x, which is no small input.
   const std::string bytes =
-      model({{node("ReduceMax", {"x"}, {"m"}, {attribute("keepdims", 0)}),
+      model({{node("ReduceMax", {"x"}, {"m"}, {attribute("keepdims", int64_t{0})}),
               node("Cast", {"m"}, {"i"}, {attribute("to", int64_t{kI64})}),
               node("Add", {"i", "axes"}, {"a"}),
-              node("ReduceSum", {"x", "a"}, {"y"}, {attribute("keepdims", 0)})},
+              node("ReduceSum", {"x", "a"}, {"y"}, {attribute("keepdims", int64_t{0})})},
              {value("x", {8, 16}), value("axes", {1}, kI64)},
              {value("y", {""})},
              {}},
