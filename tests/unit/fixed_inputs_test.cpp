@@ -118,7 +118,7 @@ int32_t no_kernel(uint32_t, uint32_t, void* const*, void*, uint32_t) { return 0;
 ImageContents one_input() {
   ImageContents contents;
   ImageEntry entry;
-  entry.inputs = {{"n", kI32, {2}, 4}};
+  entry.inputs = {{"n", kI32, {2}, 4, 8}};
   const int32_t packed[2] = {3, 4};
   entry.inputs[0].fixed.assign(reinterpret_cast<const char*>(packed), sizeof(packed));
   contents.entries = {entry};
@@ -155,7 +155,7 @@ TEST_CASE("a run with another value than the packed one is refused", "[fixed]") 
 TEST_CASE("an image whose extents are no int64 per axis is refused", "[fixed]") {
   ImageContents contents;
   ImageEntry entry;
-  entry.outputs = {{"y", kF32, {4, 2}, 4}, {"y.shape", kI64, {2}, 8}};
+  entry.outputs = {{"y", kF32, {4, 2}, 4, 32}, {"y.shape", kI64, {2}, 8, 16}};
   entry.outputs[0].shape_output = 2;
   entry.outputs[1].role = SVOD_ROLE_SHAPE;
   contents.entries = {entry};
