@@ -5,6 +5,7 @@
 #include "compiler/fuse/verify.h"
 #include "compiler/ir/print.h"
 #include "compiler/ir/verify.h"
+#include "compiler/rewrite/integer_contractions.h"
 #include "compiler/rewrite/simplify.h"
 #include "compiler/schedule/verify.h"
 #include "compiler/support/check.h"
@@ -50,7 +51,9 @@ Kernels compile(const Graph& graph, Hooks& hooks) {
   check("import", graph);
   SimplifyOptions options;
   options.change_rounding = !hooks.exact;
-  Graph simple = stage("simplify", hooks, [&] { return simplify(graph, options); });
+  Graph simple = stage("simplify", hooks, [&] {
+    return simplify(integer_contractions(graph, {!hooks.exact}), options);
+  });
   FusedGraph fused = stage("fuse", hooks, [&] {
     return fuse(simple, hooks.target, hooks.exact || hooks.small);
   });

@@ -128,6 +128,7 @@ std::string KernelEmitter::index_text(const Index& index, const Point& p, bool l
     const Term& t = k_.indices.term(id);
     bool lane = t.kind == Term::Kind::Axis && k_.has_lane_axis && t.id == k_.lane_axis;
     if (lane && !lanewise) continue;
+    if (t.kind == Term::Kind::Axis && k_.is_dot(t.id)) continue; // starts at 0
     std::string term;
     if (t.kind == Term::Kind::Axis && !lane) {
       constant += coefficient * offset_of(t.id, p);
@@ -212,7 +213,20 @@ static std::string from_store(DType dtype, const std::string& value) {
   return value;
 }
 
+// All positions of the dot axis at once: four bytes of each lane, or of all lanes.
+KernelEmitter::Value KernelEmitter::make_dot_load(const Expr& e, const Point& p) {
+  bool vector = lane_dependent(e.index);
+  std::string address =
+      "a" + std::to_string(e.argument) + " + " + index_text(e.index, p, false);
+  std::string value = (vector ? "load_dots(" : "load_dot(") + address + ")";
+  std::string guard = condition(e.bounds, p, false);
+  if (!guard.empty()) value = guard + " ? " + value + " : i32(0)";
+  return {declare(type(DType::I32, vector), value), vector};
+}
+
 KernelEmitter::Value KernelEmitter::make_load(const Expr& e, const Point& p) {
+  if (k_.has_dot_axis && k_.indices.depends_on(e.index, k_.dot_axis))
+    return make_dot_load(e, p);
   std::string base = "a" + std::to_string(e.argument), fill = literal(e.dtype, e.bits);
   std::vector<Bound> uniform, by_lane;
   split_bounds(e.bounds, p, uniform, by_lane);

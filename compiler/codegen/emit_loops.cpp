@@ -179,8 +179,7 @@ bool KernelEmitter::tile_span(const Index& index, int64_t& least, int64_t& most)
 std::string KernelEmitter::useful_tile(const Stage& s, size_t depth) {
   int64_t steps = 1;
   for (size_t d = depth + 1; d < s.inner.size(); ++d)
-    if (!(k_.has_lane_axis && s.inner[d] == k_.lane_axis))
-      steps *= k_.indices.extent(s.inner[d]);
+    if (is_loop(s.inner[d])) steps *= k_.indices.extent(s.inner[d]);
   if (steps < kSkipSteps) return "";
   std::string text;
   for (const Bound& b : s.useful) {
@@ -202,12 +201,32 @@ std::string KernelEmitter::useful_tile(const Stage& s, size_t depth) {
   return text;
 }
 
-// Loops over a stage's own axes; the lane axis is no loop.
+// The lane axis and the dot axis are no loops.
+bool KernelEmitter::is_loop(AxisId axis) const {
+  return k_.indices.extent(axis) != 1 && !k_.is_lane(axis) && !k_.is_dot(axis);
+}
+
+// How far the compiler may unroll a reduction's loop. A short nest is written out, so
+// that neighbouring positions of the tile share what they load. Else four steps hide the
+// loop; all sixteen of a block would spill (measured 2 x slower).
+void KernelEmitter::unroll_hint(const Stage& s, int64_t extent, bool innermost) {
+  constexpr int64_t kShortNest = 128;
+  auto tile = static_cast<int64_t>(points().size());
+  int64_t steps = tile;
+  for (AxisId a : s.inner)
+    if (is_loop(a) && steps <= kShortNest) steps *= k_.indices.extent(a);
+  if (tile > 2 && steps <= kShortNest)
+    return line("#pragma clang loop unroll(full) vectorize(disable)");
+  if (!innermost) return line("#pragma clang loop unroll(disable)");
+  if (tile <= 2 && extent <= 16) return;
+  line(extent % 4 == 0 ? "#pragma clang loop unroll_count(4) vectorize(disable)"
+                       : "#pragma clang loop unroll(disable) vectorize(disable)");
+}
+
+// Loops over a stage's own axes.
 void KernelEmitter::emit_inner(const Stage& s, size_t depth,
                                const std::function<void()>& body) {
-  while (depth < s.inner.size() && (k_.indices.extent(s.inner[depth]) == 1 ||
-                                    (k_.has_lane_axis && s.inner[depth] == k_.lane_axis)))
-    ++depth;
+  while (depth < s.inner.size() && !is_loop(s.inner[depth])) ++depth;
   if (depth == s.inner.size()) return body();
   AxisId axis = s.inner[depth];
   int64_t extent = k_.indices.extent(axis);
@@ -216,18 +235,9 @@ void KernelEmitter::emit_inner(const Stage& s, size_t depth,
   Range before = narrowed_[axis];
   bool innermost = true;
   for (size_t d = depth + 1; d < s.inner.size(); ++d)
-    innermost &= k_.indices.extent(s.inner[d]) == 1 ||
-                 (k_.has_lane_axis && s.inner[d] == k_.lane_axis);
+    innermost &= !is_loop(s.inner[d]);
   narrowed_[axis] = {0, extent - 1 - (last ? 1 : 0)};
-  if (s.kind == StageKind::Reduce && innermost) {
-    // Four steps hide the loop; all sixteen of a block would spill (measured 2 x slower).
-    bool small = points().size() <= 2 && extent <= 16;
-    if (!small)
-      line(extent % 4 == 0 ? "#pragma clang loop unroll_count(4) vectorize(disable)"
-                           : "#pragma clang loop unroll(disable) vectorize(disable)");
-  } else if (s.kind == StageKind::Reduce) {
-    line("#pragma clang loop unroll(disable)");
-  }
+  if (s.kind == StageKind::Reduce) unroll_hint(s, extent, innermost);
   auto emit_below = [&] {
     std::string useful = useful_tile(s, depth);
     if (!useful.empty()) open("if (" + useful + ")");

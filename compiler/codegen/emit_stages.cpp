@@ -58,7 +58,14 @@ void KernelEmitter::accumulate(const Stage& s, const std::string& acc, const Poi
   bool fused = s.op == Op::ReduceSum && v.kind == Expr::Kind::Map && v.op == Op::Mul &&
                is_float(s.dtype) && s.dtype == v.dtype && by_lane.empty() &&
                v.dtype != DType::F16 && v.dtype != DType::BF16;
-  if (fused) {
+  bool dots = k_.has_dot_axis &&
+              std::find(s.inner.begin(), s.inner.end(), k_.dot_axis) != s.inner.end();
+  if (dots) {
+    Value a = eval(below_casts(k_, v.inputs[0]), p),
+          b = eval(below_casts(k_, v.inputs[1]), p);
+    const Value &x = b.vector ? a : b, &w = b.vector ? b : a;
+    line(acc + " = dot_(" + acc + ", " + splat(x, DType::I32) + ", " + w.name + ");");
+  } else if (fused) {
     Value a = eval(v.inputs[0], p), b = eval(v.inputs[1], p);
     std::string x = vector ? splat(a, v.dtype) : a.name,
                 y = vector ? splat(b, v.dtype) : b.name;

@@ -31,6 +31,8 @@ private:
   void emit_inner(const Stage& s, size_t depth, const std::function<void()>& body);
   bool tile_span(const Index& index, int64_t& least, int64_t& most) const;
   std::string useful_tile(const Stage& s, size_t depth);
+  bool is_loop(AxisId axis) const;
+  void unroll_hint(const Stage& s, int64_t extent, bool innermost);
   bool needs_peel(AxisId axis, bool high) const;
   void narrow(AxisId axis, int64_t low, int64_t high);
   void open(const std::string& head);
@@ -51,6 +53,7 @@ private:
   Value eval(ExprId id, const Point& p);
   Value make(ExprId id, const Point& p);
   Value make_load(const Expr& e, const Point& p);
+  Value make_dot_load(const Expr& e, const Point& p);
   Value make_map(const Expr& e, const Point& p);
   Value make_guard(const Expr& e, const Point& p);
   Value make_position(const Expr& e, const Point& p);

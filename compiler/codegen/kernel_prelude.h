@@ -28,6 +28,61 @@ template <class E> SVOD_INLINE Lanes<E> load(const E* from) {
 template <class E> SVOD_INLINE void store(E* to, Lanes<E> value) {
   __builtin_memcpy(to, &value, sizeof value);
 }
+// Four bytes, and four bytes per lane.
+SVOD_INLINE i32 load_dot(const u8* from) {
+  i32 out;
+  __builtin_memcpy(&out, from, sizeof out);
+  return out;
+}
+SVOD_INLINE vi32 load_dots(const i8* from) {
+  vi32 out;
+  __builtin_memcpy(&out, from, sizeof out);
+  return out;
+}
+// sum + the products of the four unsigned bytes of x and the four signed ones of w, lane
+// by lane. Without an instruction for it: pairs of 16 bits, even and odd bytes apart.
+// The one that adds pairs of bytes first would saturate.
+template <class T> SVOD_INLINE T dot_(T sum, T x, T w) {
+  constexpr int kCount = Traits<T>::kLanes;
+  typedef Vector<i16, 2 * kCount> Pairs;
+#if defined(__AVX512VNNI__)
+  if constexpr (kCount == 16)
+    return T(__builtin_ia32_vpdpbusd512(sum, x, w));
+#endif
+#if defined(__AVX2__)
+  constexpr int kWhole = 8;
+#elif defined(__SSE2__)
+  constexpr int kWhole = 4;
+#else
+  constexpr int kWhole = 0;
+#endif
+  if constexpr (kWhole != 0 && kCount > kWhole) {
+    T out;
+    out.lo = dot_(Vector<i32, kCount / 2>(sum.lo), Vector<i32, kCount / 2>(x.lo),
+                  Vector<i32, kCount / 2>(w.lo));
+    out.hi = dot_(Vector<i32, kCount / 2>(sum.hi), Vector<i32, kCount / 2>(x.hi),
+                  Vector<i32, kCount / 2>(w.hi));
+    return out;
+  } else {
+    Pairs even_x = Pairs(x & 0x00ff00ff), odd_x = Pairs((x >> 8) & 0x00ff00ff);
+    Pairs odd_w = Pairs(w) >> 8, even_w = (Pairs(w) << 8) >> 8;
+#if defined(__AVX2__)
+    if constexpr (kCount == 8)
+      return sum + T(__builtin_ia32_pmaddwd256(even_x, even_w)) +
+             T(__builtin_ia32_pmaddwd256(odd_x, odd_w));
+#endif
+#if defined(__SSE2__)
+    if constexpr (kCount == 4)
+      return sum + T(__builtin_ia32_pmaddwd128(even_x, even_w)) +
+             T(__builtin_ia32_pmaddwd128(odd_x, odd_w));
+#endif
+    for (int i = 0; i < kCount; ++i)
+      sum[i] += i32(even_x[2 * i]) * even_w[2 * i] + i32(odd_x[2 * i]) * odd_w[2 * i] +
+                i32(even_x[2 * i + 1]) * even_w[2 * i + 1] +
+                i32(odd_x[2 * i + 1]) * odd_w[2 * i + 1];
+    return sum;
+  }
+}
 // The first `count` of them; the others are zero and memory there is not touched.
 template <class E> SVOD_INLINE Lanes<E> load_part(const E* from, iptr count) {
   Lanes<E> out = E(0);

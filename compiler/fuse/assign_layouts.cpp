@@ -24,6 +24,10 @@ Factor factor_of(const Graph& g, NodeId product, size_t which) {
       f.node = n.inputs[0];
       continue;
     }
+    if (widens_bytes(g, f.node)) {
+      f.node = n.inputs[0];
+      continue;
+    }
     if (n.op != Op::Reshape) break;
     // Only unit axes are added: the others keep their order.
     const Shape& from = g[n.inputs[0]].shape;
@@ -148,9 +152,11 @@ void Assigner::add_borders() {
     NodeId in = node.inputs[0];
     size_t rank = node.shape.size();
     if (!grouping_.stored[in] || g[in].op == Op::Input || fixed.count(in) != 0) continue;
-    if (node.payload[2 * rank] != 0 || rank < 3) continue;
+    // Bytes are padded with their zero point, the same for all who read them.
+    auto fill = static_cast<uint64_t>(node.payload[2 * rank]);
+    if ((fill != 0 && byte_size(node.dtype) != 1) || rank < 3) continue;
     Layout& layout = out_.at(in);
-    bool fits = true;
+    bool fits = !layout.has_border() || layout.fill == fill;
     for (size_t i = 0; i < rank; ++i) {
       int64_t low = node.payload[i], high = node.payload[rank + i];
       bool any = low > 0 || high > 0;
@@ -158,6 +164,7 @@ void Assigner::add_borders() {
       fits &= low + high <= g[in].shape[i] + 2;
     }
     if (!fits) continue;
+    layout.fill = fill;
     for (size_t i = 0; i < rank; ++i) {
       layout.low[i] = std::max(layout.low[i], node.payload[i]);
       layout.high[i] = std::max(layout.high[i], node.payload[rank + i]);

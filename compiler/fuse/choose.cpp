@@ -14,7 +14,10 @@ static void walk(const Kernel& k, ExprId id, std::vector<bool>& seen,
   seen[id] = true;
   const Expr& e = k.exprs[id];
   if (e.kind == Expr::Kind::Load) loads.push_back(id);
-  if (e.kind == Expr::Kind::Map || e.kind == Expr::Kind::Cast) ++operations;
+  // Bytes are widened by what loads or multiplies them.
+  bool widens = e.kind == Expr::Kind::Cast && e.dtype == DType::I32 &&
+                k.exprs[e.inputs[0]].kind == Expr::Kind::Load;
+  if (e.kind == Expr::Kind::Map || (e.kind == Expr::Kind::Cast && !widens)) ++operations;
   std::vector<ExprId> dynamic;
   k.indices.collect_dynamic(e.index, dynamic);
   for (const Bound& b : e.bounds) k.indices.collect_dynamic(b.index, dynamic);
@@ -28,6 +31,11 @@ std::vector<ExprId> loads_below(const Kernel& k, ExprId root) {
   int operations = 0;
   walk(k, root, seen, loads, operations);
   return loads;
+}
+
+ExprId below_casts(const Kernel& k, ExprId id) {
+  while (k.exprs[id].kind == Expr::Kind::Cast) id = k.exprs[id].inputs[0];
+  return id;
 }
 
 static double product(const IndexPool& pool, const std::vector<AxisId>& axes) {
@@ -125,12 +133,13 @@ static std::vector<AxisId> packed_axes(const Kernel& k, const Stage& s,
   std::vector<AxisId> order;
   auto take = [&](const std::vector<AxisId>& axes) {
     for (AxisId a : axes)
-      if (used[a] && !(k.has_lane_axis && a == k.lane_axis) && !contains(order, a))
+      if (used[a] && !k.is_lane(a) && !k.is_dot(a) && !contains(order, a))
         order.push_back(a);
   };
   take(k.outer);
   take(s.inner);
   if (k.has_lane_axis && used[k.lane_axis]) order.push_back(k.lane_axis);
+  if (k.has_dot_axis && used[k.dot_axis]) order.push_back(k.dot_axis);
   return order;
 }
 
@@ -153,8 +162,9 @@ static void drop_covered_domain(Kernel& k, Stage& s, ExprId weight,
   const Expr& v = k.exprs[s.value];
   bool product = s.op == Op::ReduceSum && v.kind == Expr::Kind::Map && v.op == Op::Mul;
   if (!product || s.kind != StageKind::Reduce) return;
-  ExprId other = v.inputs[0] == weight ? v.inputs[1] : v.inputs[0];
-  if (v.inputs[0] != weight && v.inputs[1] != weight) return;
+  ExprId first = below_casts(k, v.inputs[0]), second = below_casts(k, v.inputs[1]);
+  if (first != weight && second != weight) return;
+  ExprId other = first == weight ? second : first;
   if (k.exprs[other].kind != Expr::Kind::Load) return;
   std::erase_if(s.domain, [&](const Bound& b) {
     return std::find(bounds.begin(), bounds.end(), b) != bounds.end();

@@ -35,6 +35,15 @@ struct Tile {
 // for the fewest loads per multiply-add.
 Tile choose_tile(const Kernel& kernel, const Level& level);
 
+// The axis whose bytes can be multiplied four at a time, by its place in a dimension; it
+// may have to be cut. Nothing where the operands do not lie for it.
+std::optional<std::pair<Dim, size_t>> choose_dot(const Lowered& lowered);
+// Whether the dot axis of a lowered kernel can be executed as one.
+bool dot_works(const Kernel& kernel);
+
+// What casts are applied to.
+ExprId below_casts(const Kernel& kernel, ExprId id);
+
 // Loads below an expression, each once. Locals end the walk.
 std::vector<ExprId> loads_below(const Kernel& kernel, ExprId root);
 

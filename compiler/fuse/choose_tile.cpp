@@ -91,7 +91,7 @@ static int64_t panel_bytes(const Kernel& k, const Stage& s,
                            const std::vector<bool>& used) {
   int64_t bytes = int64_t(k.lanes) * byte_size(s.dtype);
   for (AxisId a : s.inner)
-    if (used[a]) bytes *= k.indices.extent(a);
+    if (used[a] && !k.is_dot(a)) bytes *= k.indices.extent(a);
   return bytes;
 }
 

@@ -33,6 +33,7 @@ private:
   void make_buffers();
   Kernel make_kernel(const Group& group);
   bool wish_padded_inputs();
+  bool wish_narrow_results();
   bool wish_for(const Group& group, const Kernel& kernel);
   void add_border(NodeId target);
 
@@ -61,15 +62,26 @@ void Fuser::make_buffers() {
         static_cast<int32_t>(i));
 }
 
-// Cuts the axis at `place` of a dimension, of the given extent, into vectors; its inner
-// part then is the lane axis. Below the outermost an axis is a whole number of them.
-static void split_lanes(LowerSpec& spec, Dim dim, size_t place, int64_t extent,
-                        int64_t lanes) {
+// Cuts the axis at `place` of a dimension, of the given extent, into pieces of `size`;
+// returns the place of the piece. Below the outermost an axis is a whole number of them.
+static size_t split_axis(LowerSpec& spec, Dim dim, size_t place, int64_t extent,
+                         int64_t size) {
   std::vector<int64_t>& inner = spec.splits[dim];
-  bool cut = extent != lanes || place == 0;
-  if (cut && place > 0) inner[place - 1] = extent / lanes;
-  if (cut) inner.insert(inner.begin() + static_cast<int64_t>(place), lanes);
-  spec.lane = {dim, cut ? place + 1 : place};
+  bool cut = extent != size || place == 0;
+  if (cut && place > 0) inner[place - 1] = extent / size;
+  if (cut) inner.insert(inner.begin() + static_cast<int64_t>(place), size);
+  return cut ? place + 1 : place;
+}
+
+// The kernel with the axis cut that is to be the dot axis, if one can be.
+static Lowered with_dot_axis(const Group& group, LowerSpec spec, const Lowered& lowered,
+                             Stored& stored) {
+  auto dot = choose_dot(lowered);
+  if (!dot) return lowered;
+  auto [dim, place] = *dot;
+  int64_t extent = lowered.kernel.indices.extent(lowered.axes.at(dim)[place]);
+  spec.dot = {dim, split_axis(spec, dim, place, extent, kDot)};
+  return lower(group, spec, stored);
 }
 
 Kernel Fuser::make_kernel(const Group& group) {
@@ -98,10 +110,16 @@ Kernel Fuser::make_kernel(const Group& group) {
   if (auto lane = choose_lane(lowered, lanes_)) {
     auto [dim, place] = *lane;
     int64_t extent = lowered.kernel.indices.extent(lowered.axes.at(dim)[place]);
-    split_lanes(spec, dim, place, extent, lanes_);
+    spec.lane = {dim, split_axis(spec, dim, place, extent, lanes_)};
     lowered = lower(group, spec, stored);
   }
-  pack_weights(lowered.kernel, out_->packed);
+  Lowered dot = level_.dots ? with_dot_axis(group, spec, lowered, stored) : lowered;
+  pack_weights(dot.kernel, out_->packed);
+  if (dot.kernel.has_dot_axis && dot_works(dot.kernel)) {
+    lowered = std::move(dot);
+  } else {
+    pack_weights(lowered.kernel, out_->packed);
+  }
   order_loops(lowered.kernel, out_->packed);
   choose_chunks(lowered.kernel, out_->packed, out_->buffers, level_);
   return std::move(lowered.kernel);
@@ -118,16 +136,40 @@ bool Fuser::wish_padded_inputs() {
     if (!is_reduce(g[group.base].op) || !is_contraction(g, group.base)) continue;
     for (size_t i = 0; i < 2; ++i) {
       NodeId n = g[g[group.base].inputs[0]].inputs[i];
-      while (is_view(g[n].op) && g[n].op != Op::Pad && !grouping_.stored[n])
+      while (!grouping_.stored[n] &&
+             ((is_view(g[n].op) && g[n].op != Op::Pad) || widens_bytes(g, n)))
         n = g[n].inputs[0];
       if (g[n].op != Op::Pad || grouping_.known[n] || grouping_.stored[n]) continue;
       NodeId in = g[n].inputs[0];
       bool fixed = g[in].op == Op::Input || outputs.count(in) != 0 ||
-                   !grouping_.stored[in] || g[n].payload[2 * g[n].shape.size()] != 0;
+                   !grouping_.stored[in] ||
+                   (g[n].payload.back() != 0 && byte_size(g[n].dtype) != 1);
       if (fixed) grew |= wishes_.forced.insert(n).second;
       // What is padded keeps its own kernel, with all that can follow a reduction.
       if (fixed && g[in].op != Op::Input && !is_view(g[in].op)) wishes_.forced.insert(in);
     }
+  }
+  return grew;
+}
+
+// A sum that no kernel can take in is stored; where bytes are made of it, they are stored
+// in its place.
+bool Fuser::wish_narrow_results() {
+  std::map<NodeId, std::vector<NodeId>> users;
+  for (NodeId n : g.live_nodes())
+    for (NodeId in : g[n].inputs) users[in].push_back(n);
+  bool grew = false;
+  for (const Group& group : grouping_.groups) {
+    NodeId n = group.root;
+    if (group.base != n || group.target != n || byte_size(g[n].dtype) < 4) continue;
+    while (users[n].size() == 1 && byte_size(g[n].dtype) != 1) {
+      NodeId user = users[n][0];
+      bool maps = is_map(g[user].op) || g[user].op == Op::Cast ||
+                  g[user].op == Op::Reshape || g[user].op == Op::Permute;
+      if (!maps) break;
+      n = user;
+    }
+    if (byte_size(g[n].dtype) == 1) grew |= wishes_.forced.insert(n).second;
   }
   return grew;
 }
@@ -185,7 +227,7 @@ void Fuser::add_border(NodeId target) {
 bool Fuser::run(FusedGraph& out) {
   out_ = &out;
   grouping_ = group_nodes(g, wishes_.forced, unrolled_);
-  if (wish_padded_inputs()) return false;
+  if (wish_padded_inputs() || wish_narrow_results()) return false;
   make_buffers();
   bool grew = false;
   for (const Group& group : grouping_.groups) {
@@ -223,7 +265,7 @@ FusedGraph fuse(const Graph& graph, const Target& target, bool direct_only) {
   Algorithms algorithms = choose_algorithms(graph, target, direct_only);
   Wishes wishes{algorithms.stored, algorithms.layouts};
   FusedGraph out;
-  for (int round = 0; round < 4; ++round) {
+  for (int round = 0; round < 5; ++round) {
     out = FusedGraph();
     if (Fuser(algorithms, target, wishes).run(out)) break;
   }

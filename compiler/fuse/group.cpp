@@ -13,6 +13,12 @@ namespace svod {
 // More inlined nodes than this would make kernels that compile slowly and spill.
 static constexpr int kMaxGroupNodes = 64;
 
+bool widens_bytes(const Graph& g, NodeId n) {
+  if (g[n].op != Op::Cast || g[n].dtype != DType::I32) return false;
+  DType from = g[g[n].inputs[0]].dtype;
+  return from == DType::U8 || from == DType::I8;
+}
+
 bool is_contraction(const Graph& g, NodeId reduce) {
   const Node& r = g[reduce];
   if (r.op != Op::ReduceSum) return false;
@@ -20,7 +26,7 @@ bool is_contraction(const Graph& g, NodeId reduce) {
   if (product.op != Op::Mul) return false;
   auto reused = [&](NodeId factor) {
     int64_t count = element_count(g[factor].shape);
-    while (is_view(g[factor].op)) {
+    while (is_view(g[factor].op) || widens_bytes(g, factor)) {
       factor = g[factor].inputs[0];
       if (element_count(g[factor].shape) < count) return true;
     }
@@ -277,7 +283,7 @@ void Grouper::visit(NodeId n) {
     return;
   }
   if (is_reduce(node.op)) return visit_reduce(n);
-  if (is_root_[n] || is_view(node.op)) return;
+  if (is_root_[n] || is_view(node.op) || widens_bytes(g, n)) return;
   // The product of a contraction stays with its sum; its factors are asked in their turn.
   bool product = std::any_of(users_[n].begin(), users_[n].end(), [&](NodeId user) {
     return is_reduce(g[user].op) && is_contraction(g, user);

@@ -34,6 +34,9 @@ struct Grouping {
 Grouping group_nodes(const Graph& g, const std::set<NodeId>& forced,
                      const std::set<NodeId>& unrolled);
 
+// A cast of bytes to 32 bits: whoever reads them widens them as it loads.
+bool widens_bytes(const Graph& g, NodeId n);
+
 // A reduction over a product in which both factors are reused.
 bool is_contraction(const Graph& g, NodeId reduce);
 

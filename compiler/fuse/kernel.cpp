@@ -118,6 +118,7 @@ std::string print(const Kernel& k) {
   for (AxisId a = 0; a < k.indices.axis_count(); ++a)
     out += " i" + std::to_string(a) + ":" + std::to_string(k.indices.extent(a));
   if (k.has_lane_axis) out += " lanes i" + std::to_string(k.lane_axis);
+  if (k.has_dot_axis) out += " dot i" + std::to_string(k.dot_axis);
   out += "\n  outer" + axes_text(k.outer) + "\n";
   for (const ChunkAxis& c : k.chunks)
     out += "  chunk i" + std::to_string(c.axis) + " by " + std::to_string(c.block) + "\n";

@@ -9,7 +9,8 @@
 // Contractions, poolings, softmax, normalisations, elementwise chains and copies are all
 // this. Every extent is a constant. Values are scalar expressions over loads with index
 // arithmetic; one axis may be the lane axis: it has exactly `lanes` positions and is
-// executed as one vector.
+// executed as one vector. A sum of products of bytes may have a dot axis: kDot of its
+// positions are multiplied and added by one instruction per vector.
 #pragma once
 
 #include "compiler/fuse/index.h"
@@ -97,6 +98,9 @@ struct ChunkAxis {
   int64_t block;
 };
 
+// Products that one step of a dot axis adds up: four bytes fill the 32 bits of a lane.
+inline constexpr int kDot = 4;
+
 struct Kernel {
   IndexPool indices;
   std::vector<Expr> exprs;
@@ -106,11 +110,15 @@ struct Kernel {
   bool has_lane_axis = false;
   AxisId lane_axis = 0;
   int lanes = 1;
+  bool has_dot_axis = false;
+  AxisId dot_axis = 0;
   std::vector<ChunkAxis> chunks;
   int64_t scratch_bytes = 0; // per thread
   std::vector<NodeId> nodes; // what it computes, for provenance
   int64_t flops = 0, bytes = 0;
 
+  bool is_lane(AxisId a) const { return has_lane_axis && a == lane_axis; }
+  bool is_dot(AxisId a) const { return has_dot_axis && a == dot_axis; }
   int64_t chunk_count() const;
   ExprId add(Expr expr);
 };

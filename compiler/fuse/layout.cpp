@@ -73,6 +73,7 @@ std::string print(const Layout& layout) {
       out += "(" + std::to_string(layout.low[axis]) + "," +
              std::to_string(layout.high[axis]) + ")";
   }
+  if (layout.fill != 0) out += " fill " + std::to_string(layout.fill);
   return out + "]";
 }
 

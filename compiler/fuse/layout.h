@@ -1,5 +1,5 @@
 // How a stored tensor lies in memory: the order of its axes, one axis in blocks, and a
-// border of zeros around spatial axes so that a padded window needs no guard.
+// border around spatial axes so that a padded window needs no guard.
 //
 // Element [i0 .. in] of a blocked layout is at
 //   [.. i_block / block .. i_d + low_d ..][i_block % block], axes in `order`.
@@ -17,7 +17,8 @@ struct Layout {
   std::vector<int64_t> order; // axes, outermost first
   int64_t block_axis = -1;
   int64_t block = 1;
-  Shape low, high; // border per axis
+  Shape low, high;   // border per axis
+  uint64_t fill = 0; // bits of the border's elements
 
   bool operator==(const Layout&) const = default;
   bool has_border() const;

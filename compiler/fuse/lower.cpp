@@ -156,7 +156,7 @@ ExprId Lowering::value(NodeId n, const At& at) {
 // Weights, and views of them: anything else known is evaluated when packing.
 bool Lowering::known_through_views(NodeId n) const {
   return s_.grouping.known[n] && !is_view(g[n].op) && g[n].op != Op::Iota &&
-         g[n].op != Op::Constant;
+         g[n].op != Op::Constant && !widens_bytes(g, n);
 }
 
 ExprId Lowering::compute(NodeId n, const At& at) {
@@ -308,6 +308,10 @@ Lowered Lowering::run() {
     k().has_lane_axis = true;
     k().lane_axis = out_.axes.at(spec_.lane->first)[spec_.lane->second];
     k().lanes = static_cast<int>(pool().extent(k().lane_axis));
+  }
+  if (spec_.dot) {
+    k().has_dot_axis = true;
+    k().dot_axis = out_.axes.at(spec_.dot->first)[spec_.dot->second];
   }
   return std::move(out_);
 }

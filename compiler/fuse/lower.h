@@ -24,6 +24,7 @@ struct LowerSpec {
   std::set<std::pair<Dim, size_t>> unrolled;
   std::optional<std::pair<Dim, size_t>>
       lane; // the lane axis, by its place in a dimension
+  std::optional<std::pair<Dim, size_t>> dot; // the dot axis, likewise
 };
 
 // What lowering sees of the rest of the fused graph.
@@ -45,7 +46,7 @@ struct Lowered {
 
 Lowered lower(const Group& group, const LowerSpec& spec, Stored& stored);
 
-// Writes zeros to the border of a buffer.
+// Writes the border of a buffer.
 Kernel lower_border(BufferId id, const Buffer& buffer);
 
 // Adjacent root axes that every access crosses as one: looping over them together makes

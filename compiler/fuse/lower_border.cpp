@@ -1,4 +1,4 @@
-// The zeros around a buffer: slabs before and after each axis that has a border.
+// The border of a buffer, zeros or the zero point of bytes: slabs before and after each axis that has a border.
 #include "compiler/fuse/lowering.h"
 
 namespace svod {
@@ -8,14 +8,16 @@ Kernel lower_border(BufferId id, const Buffer& buffer) {
   const Layout& layout = buffer.layout;
   kernel.arguments.push_back({Argument::Kind::Buffer, id, buffer.dtype, true, false});
   kernel.nodes = {buffer.node};
-  ExprId zero = kernel.add(Expr{Expr::Kind::Constant, buffer.dtype});
+  Expr fill{Expr::Kind::Constant, buffer.dtype};
+  fill.bits = layout.fill;
+  ExprId border = kernel.add(std::move(fill));
   for (size_t axis = 0; axis < buffer.shape.size(); ++axis) {
     int64_t sides[2][2] = {{-layout.low[axis], layout.low[axis]},
                            {buffer.shape[axis], layout.high[axis]}};
     for (auto [start, extent] : sides) {
       if (extent == 0) continue;
       Stage stage;
-      stage.value = zero;
+      stage.value = border;
       stage.dtype = buffer.dtype;
       At at(buffer.shape.size());
       for (int64_t i : layout.order) {

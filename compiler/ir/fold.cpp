@@ -7,6 +7,7 @@
 #include "compiler/ir/shape_rules.h"
 #include "compiler/support/check.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <set>
@@ -14,6 +15,26 @@
 namespace svod {
 
 static bool repeats_elements(Op op) { return op == Op::Expand || op == Op::Window; }
+
+// 8-bit weights made wider. Kernels do that as they load.
+static bool widens_weights(const Graph& g, const Node& node) {
+  constexpr int64_t kFew = 16; // shapes, zero points
+  if (node.op != Op::Cast || element_count(node.shape) <= kFew) return false;
+  const Node& from = g[node.inputs[0]];
+  return is_integer(from.dtype) && byte_size(from.dtype) == 1 && byte_size(node.dtype) > 1;
+}
+
+bool stays_narrow(const Graph& g, NodeId id) { return widens_weights(g, g[id]); }
+
+// scale * (weights - zero) and views of it: later passes look for the bytes in it, so it is folded last.
+static bool dequantizes(const Graph& g, const Node& node) {
+  if (widens_weights(g, node)) return true;
+  bool step = node.op == Op::Sub || node.op == Op::Cast || node.op == Op::Mul ||
+              is_view(node.op);
+  return step && std::any_of(node.inputs.begin(), node.inputs.end(), [&](NodeId in) {
+           return !is_known(g, in) && dequantizes(g, g[in]);
+         });
+}
 
 static Tensor splat_tensor(DType dtype, const Shape& shape, uint64_t bits) {
   size_t size = static_cast<size_t>(byte_size(dtype));
@@ -146,6 +167,7 @@ NodeId make(Graph& g, Node node) {
   if (kind == OpClass::Map || kind == OpClass::Convert)
     if (auto bits = splat_of_map(g, node))
       return constant_bits(g, node.dtype, std::move(node.shape), *bits);
+  if (dequantizes(g, node)) return g.intern(std::move(node));
   if (std::optional<Tensor> value = evaluate_known_inputs(g, node))
     return tensor_node(g, std::move(*value));
   return g.intern(std::move(node));

@@ -12,6 +12,9 @@ namespace svod {
 std::optional<Tensor> known_tensor(const Graph& g, NodeId id,
                                    int64_t limit = kFoldElements);
 
+// Whether a known node is left to the kernels that read it: 8-bit weights made wider.
+bool stays_narrow(const Graph& g, NodeId id);
+
 // The tensor as a node: a constant when all its elements have equal bits, else a weight.
 NodeId tensor_node(Graph& g, Tensor tensor);
 

@@ -31,14 +31,16 @@ inline constexpr F kBeyond = F(u64(1) << (kWidth<E> - 1)) * (Signed<E> ? F(1) : 
 template <class E, Floating T> SVOD_INLINE Like<T, E> saturate_(T x) {
   using F = Element<T>;
   using To = Like<T, E>;
-  T number = choose(x == x, x, T(0));
   if constexpr (kWidth<E> < kMantissa<T>) {
     // Both limits are exact in F: clamp, then convert through a lane of F's own width.
+    // NaN is above nothing, which makes it the lowest: 0 where there are no negatives.
     T high = T(F(kHighest<E>)), low = T(F(kLowest<E>));
-    number = choose(number < high, number, high);
+    T number = Signed<E> ? choose(x == x, x, T(0)) : x;
     number = choose(number > low, number, low);
+    number = choose(number < high, number, high);
     return lanes_<E>(lanes_<typename Lane<F>::Int>(number));
   } else {
+    T number = choose(x == x, x, T(0));
     T high = T(kBeyond<E, F>), low = T(F(kLowest<E>));
     auto above = number >= high, below = number < low;
     To inside = lanes_<E>(choose(above | below, T(0), number));

@@ -310,4 +310,26 @@ NodeId rules::cast_of_cast(Rewriter& r, NodeId id) {
   return cast(r.g, x, last);
 }
 
+// A cast saturates by itself.
+NodeId rules::cast_of_clamp(Rewriter& r, NodeId id) {
+  NodeId clamp = r.g[id].inputs[0];
+  DType dtype = r.g[id].dtype;
+  Op op = r.g[clamp].op;
+  bool small = is_integer(dtype) && byte_size(dtype) <= 2;
+  if (!small || r.g[clamp].dtype != DType::F32 || (op != Op::Min && op != Op::Max))
+    return kNoNode;
+  Known in = either_known(r, clamp);
+  if (!in) return kNoNode;
+  auto limit = splat_bits(r.g, base_of(r.g, in.c));
+  if (!limit) return kNoNode;
+  bool is_signed = info(dtype).kind == DTypeKind::Int;
+  double span = std::ldexp(1.0, 8 * byte_size(dtype));
+  double low = is_signed ? -span / 2 : 0, high = low + span - 1;
+  double value = scalar_value(DType::F32, *limit);
+  bool beyond = op == Op::Min ? value >= high : value <= low;
+  if (!beyond) return kNoNode;
+  r.absorb(clamp);
+  return cast(r.g, in.x, dtype);
+}
+
 } // namespace svod

@@ -132,7 +132,7 @@ NodeId rules::fold_known(Rewriter& r, NodeId id) {
   OpClass kind = info(r.g[id].op).op_class;
   if (kind == OpClass::Source || kind == OpClass::View || !r.meets_unknown)
     return kNoNode;
-  if (!r.known(id)) return kNoNode;
+  if (!r.known(id) || stays_narrow(r.g, id)) return kNoNode;
   int64_t bytes = bytes_of(r.g, id);
   if (bytes > r.fold_bytes || bytes > kFoldGrowth * weight_bytes(r.g, id)) return kNoNode;
   std::optional<Tensor> value = known_tensor(r.g, id, kFoldStep);

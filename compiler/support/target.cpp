@@ -19,8 +19,8 @@ static std::vector<std::string> words(const std::string& text) {
 
 static std::vector<Level> all_levels() {
   return {
-#define LEVEL(name, suffix, flags, lanes, registers, bits, fma)                          \
-  {name, suffix, words(flags), lanes, registers, bits, fma},
+#define LEVEL(name, suffix, flags, lanes, registers, bits, fma, dots)                    \
+  {name, suffix, words(flags), lanes, registers, bits, fma, dots},
 #include "compiler/support/targets.def"
   };
 }
@@ -48,6 +48,8 @@ static std::vector<Target> all_targets() {
 static bool host_runs([[maybe_unused]] const Level& level) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
+  if (level.name == "cascadelake")
+    return __builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512vnni");
   if (level.name == "x86-64-v4") return __builtin_cpu_supports("x86-64-v4");
   if (level.name == "x86-64-v3") return __builtin_cpu_supports("x86-64-v3");
 #endif

@@ -18,6 +18,7 @@ struct Level {
   int registers = 8;              // floating-point registers
   int register_bits = 32;         // of each; 32: no vectors
   bool fma = false;               // fused multiply-add is one instruction
+  bool dots = false;              // products of bytes are taken four at a time
 };
 
 enum class TargetKind : uint8_t {

@@ -1,0 +1,314 @@
+#include "compiler/rewrite/integer_contractions.h"
+
+#include "compiler/ir/fold.h"
+#include "compiler/rewrite/rewriter.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace svod {
+
+namespace {
+
+// Longer sums of 255 * 128 could leave 32 bits.
+constexpr int64_t kLongestSum = 65536;
+// Elements of weights that are looked at.
+constexpr int64_t kLargestWeights = int64_t{1} << 28;
+
+// A factor of a product as it was found: views over scale * (bytes - zero).
+struct Factor {
+  std::vector<NodeId> views; // outermost first
+  NodeId bytes = kNoNode;    // of U8 or I8
+  NodeId zero = kNoNode;     // of I32 and the shape of `bytes`; none: 0
+  NodeId scale = kNoNode;    // of F32 and the shape of `bytes`; none: an integer factor
+};
+
+bool is_byte(DType dtype) { return dtype == DType::U8 || dtype == DType::I8; }
+
+class Pass {
+public:
+  Pass(const Graph& from, const IntegerOptions& options)
+      : from_(from), options_(options) {}
+  Graph run();
+
+private:
+  NodeId convert(NodeId id);
+  std::optional<Factor> factor(NodeId id) const;
+  bool centered(NodeId id, Factor& out) const;
+  NodeId contraction(const Node& sum);
+  NodeId integer_sum(const Node& sum, const Factor& x, const Factor& w);
+  NodeId unsigned_bytes(const Factor& x, NodeId& zero);
+  NodeId signed_weights(const Factor& w);
+  NodeId scale_of(const Factor& w, const Node& sum);
+  NodeId through(const std::vector<NodeId>& views, NodeId bytes, uint64_t fill);
+  NodeId weight_sum(NodeId weights, const Node& sum);
+  NodeId over_result(NodeId scalar, const Shape& shape);
+  NodeId one_element(NodeId id);
+  NodeId merged(NodeId value, NodeId divisor, int depth);
+  NodeId merge_scales(NodeId round);
+
+  const Graph& from_;
+  const IntegerOptions& options_;
+  Graph g;
+};
+
+// bytes - zero in 32 bits.
+bool Pass::centered(NodeId id, Factor& out) const {
+  if (g[id].dtype != DType::I32) return false;
+  if (g[id].op == Op::Sub) {
+    out.zero = g[id].inputs[1];
+    id = g[id].inputs[0];
+  }
+  if (g[id].op != Op::Cast || !is_byte(g[g[id].inputs[0]].dtype)) return false;
+  out.bytes = g[id].inputs[0];
+  return true;
+}
+
+std::optional<Factor> Pass::factor(NodeId id) const {
+  Factor out;
+  while (is_view(g[id].op)) {
+    out.views.push_back(id);
+    id = g[id].inputs[0];
+  }
+  if (g[id].dtype == DType::I32) {
+    if (!centered(id, out)) return std::nullopt;
+    return out;
+  }
+  if (g[id].op != Op::Mul || g[id].dtype != DType::F32) return std::nullopt;
+  for (size_t i = 0; i < 2; ++i) {
+    NodeId cast = g[id].inputs[i];
+    if (g[cast].op != Op::Cast || !centered(g[cast].inputs[0], out)) continue;
+    out.scale = g[id].inputs[1 - i];
+    return out;
+  }
+  return std::nullopt;
+}
+
+// The one value that all elements of a node share, as a node of shape []; kNoNode where
+// they may differ.
+NodeId Pass::one_element(NodeId id) {
+  NodeId base = base_of(g, id);
+  if (element_count(g[base].shape) != 1) return kNoNode;
+  return reshape(g, base, {});
+}
+
+// The views again, over other bytes. Pads are filled with `fill`.
+NodeId Pass::through(const std::vector<NodeId>& views, NodeId bytes, uint64_t fill) {
+  for (auto view = views.rbegin(); view != views.rend(); ++view) {
+    Node again = g[*view];
+    again.dtype = g[bytes].dtype;
+    again.inputs = {bytes};
+    if (again.op == Op::Pad) again.payload.back() = static_cast<int64_t>(fill);
+    bytes = rebuild(g, again);
+  }
+  return bytes;
+}
+
+// Activations as U8, their zero point as I32 of shape [].
+NodeId Pass::unsigned_bytes(const Factor& x, NodeId& zero) {
+  zero = x.zero == kNoNode ? constant_int(g, DType::I32, {}, 0) : one_element(x.zero);
+  if (zero == kNoNode) return kNoNode;
+  NodeId bytes = x.bytes;
+  if (g[bytes].dtype == DType::I8) {
+    bytes = bitcast(g, bytes, DType::U8);
+    bytes = map(g, Op::Xor, {bytes, constant_int(g, DType::U8, g[bytes].shape, 128)});
+    zero = map(g, Op::Add, {zero, constant_int(g, DType::I32, {}, 128)});
+  }
+  std::optional<uint64_t> known = splat_bits(g, zero);
+  bool padded = std::any_of(x.views.begin(), x.views.end(),
+                            [&](NodeId view) { return g[view].op == Op::Pad; });
+  for (NodeId view : x.views)
+    if (g[view].op == Op::Pad && g[view].payload.back() != 0) return kNoNode;
+  if (padded && (!known || *known > 255)) return kNoNode;
+  return through(x.views, bytes, known.value_or(0));
+}
+
+// w - zw as I8, where that fits.
+NodeId Pass::signed_weights(const Factor& w) {
+  for (NodeId view : w.views) {
+    Op op = g[view].op;
+    if (op != Op::Reshape && op != Op::Permute && op != Op::Expand) return kNoNode;
+  }
+  if (w.zero == kNoNode && g[w.bytes].dtype == DType::I8)
+    return through(w.views, w.bytes, 0);
+  NodeId wide = cast(g, w.bytes, DType::I32);
+  if (w.zero != kNoNode) wide = map(g, Op::Sub, {wide, w.zero});
+  std::optional<Tensor> values = known_tensor(g, wide, kLargestWeights);
+  if (!values) return kNoNode;
+  Tensor narrow{DType::I8, values->shape, {}};
+  narrow.bytes.resize(values->bytes.size() / 4);
+  for (size_t i = 0; i < narrow.bytes.size(); ++i) {
+    int32_t value = 0;
+    std::memcpy(&value, values->bytes.data() + 4 * i, 4);
+    if (value < -128 || value > 127) return kNoNode;
+    narrow.bytes[i] = static_cast<std::byte>(value);
+  }
+  return through(w.views, tensor_node(g, std::move(narrow)), 0);
+}
+
+// The weights' scale with the axes of the sum's result; kNoNode where it varies along what
+// is summed.
+NodeId Pass::scale_of(const Factor& w, const Node& sum) {
+  NodeId scale = base_of(g, w.scale);
+  Shape full = g[w.scale].shape;
+  for (auto view = w.views.rbegin(); view != w.views.rend(); ++view) {
+    const Node& node = g[*view];
+    Shape to = node.shape;
+    if (node.op == Op::Reshape) {
+      auto small = shape_through_reshape(g[scale].shape, full, to);
+      if (!small) return kNoNode;
+      scale = reshape(g, scale, *small);
+    } else if (node.op == Op::Permute) {
+      scale = permute(g, scale, node.payload);
+    }
+    full = std::move(to);
+  }
+  for (int64_t axis : sum.payload)
+    if (g[scale].shape[static_cast<size_t>(axis)] != 1) return kNoNode;
+  return expand(g, scale, sum.shape);
+}
+
+// The sum of the weights at every position of the result; every position that the sum
+// repeats counts.
+NodeId Pass::weight_sum(NodeId weights, const Node& sum) {
+  const Shape full = g[weights].shape;
+  NodeId base = base_of(g, weights);
+  int64_t repeats = 1;
+  for (int64_t axis : sum.payload) {
+    auto at = static_cast<size_t>(axis);
+    if (g[base].shape[at] != full[at]) repeats *= full[at];
+  }
+  NodeId total = reduce(g, Op::ReduceSum, cast(g, base, DType::I32), sum.payload);
+  NodeId factor = constant_int(g, DType::I32, g[total].shape, repeats);
+  return map(g, Op::Mul, {total, factor});
+}
+
+NodeId Pass::over_result(NodeId scalar, const Shape& shape) {
+  return expand(g, reshape(g, scalar, Shape(shape.size(), 1)), shape);
+}
+
+NodeId Pass::integer_sum(const Node& sum, const Factor& x, const Factor& w) {
+  NodeId zero = kNoNode;
+  NodeId bytes = unsigned_bytes(x, zero), weights = kNoNode;
+  if (bytes != kNoNode) weights = signed_weights(w);
+  if (weights == kNoNode) return kNoNode;
+  NodeId product =
+      map(g, Op::Mul, {cast(g, bytes, DType::I32), cast(g, weights, DType::I32)});
+  NodeId result = reduce(g, Op::ReduceSum, product, sum.payload);
+  if (splat_bits(g, zero) == uint64_t{0}) return result;
+  NodeId of_weights = weight_sum(weights, sum);
+  NodeId rest =
+      map(g, Op::Mul, {of_weights, over_result(zero, g[of_weights].shape)});
+  return map(g, Op::Sub, {result, expand(g, rest, sum.shape)});
+}
+
+NodeId Pass::contraction(const Node& sum) {
+  const Node product = g[sum.inputs[0]];
+  bool type = sum.dtype == DType::F32 || sum.dtype == DType::I32;
+  if (!type || product.op != Op::Mul) return kNoNode;
+  int64_t length = 1;
+  for (int64_t axis : sum.payload) length *= product.shape[static_cast<size_t>(axis)];
+  if (length > kLongestSum) return kNoNode;
+  bool second = !g.depends_on_input(product.inputs[1]);
+  if (second != g.depends_on_input(product.inputs[0])) return kNoNode;
+  auto x = factor(product.inputs[second ? 0 : 1]);
+  auto w = factor(product.inputs[second ? 1 : 0]);
+  if (!x || !w) return kNoNode;
+  if (sum.dtype == DType::I32) return integer_sum(sum, *x, *w);
+  NodeId x_scale = one_element(x->scale), w_scale = scale_of(*w, sum);
+  if (x_scale == kNoNode || w_scale == kNoNode) return kNoNode;
+  NodeId result = integer_sum(sum, *x, *w);
+  if (result == kNoNode) return kNoNode;
+  NodeId scale = map(g, Op::Mul, {over_result(x_scale, g[w_scale].shape), w_scale});
+  return map(g, Op::Mul, {cast(g, result, DType::F32), scale});
+}
+
+// value / divisor with the division moved to what is known: scales and biases. kNoNode
+// where there is none.
+NodeId Pass::merged(NodeId value, NodeId divisor, int depth) {
+  const Node node = g[value];
+  if (depth > 8 || node.dtype != DType::F32) return kNoNode;
+  if (!g.depends_on_input(value)) {
+    NodeId base = base_of(g, value);
+    NodeId quotient = map(g, Op::Div, {base, over_result(divisor, g[base].shape)});
+    return expand(g, quotient, node.shape);
+  }
+  switch (node.op) {
+  case Op::Mul: {
+    size_t known = g.depends_on_input(node.inputs[1]) ? 0 : 1;
+    if (g.depends_on_input(node.inputs[known])) return kNoNode;
+    NodeId factor = merged(node.inputs[known], divisor, depth + 1);
+    return map(g, Op::Mul, {node.inputs[1 - known], factor});
+  }
+  case Op::Add:
+  case Op::Sub:
+  case Op::Min:
+  case Op::Max: {
+    NodeId a = merged(node.inputs[0], divisor, depth + 1);
+    NodeId b = a == kNoNode ? a : merged(node.inputs[1], divisor, depth + 1);
+    return b == kNoNode ? b : map(g, node.op, {a, b});
+  }
+  case Op::Reshape:
+  case Op::Permute: {
+    Node again = node;
+    again.inputs = {merged(node.inputs[0], divisor, depth + 1)};
+    return again.inputs[0] == kNoNode ? kNoNode : rebuild(g, again);
+  }
+  default:
+    return kNoNode;
+  }
+}
+
+// round(value / scale), the scale one positive number.
+NodeId Pass::merge_scales(NodeId round) {
+  const Node quotient = g[g[round].inputs[0]];
+  if (!options_.merge_scales || quotient.op != Op::Div) return kNoNode;
+  if (quotient.dtype != DType::F32) return kNoNode;
+  NodeId divisor = one_element(quotient.inputs[1]);
+  if (divisor == kNoNode || g.depends_on_input(divisor)) return kNoNode;
+  std::optional<std::vector<double>> scale = known_floats(g, divisor);
+  // Quotients by anything smaller could leave the range of floats.
+  if (!scale || !(scale->at(0) > 1e-30 && scale->at(0) < 1e30)) return kNoNode;
+  NodeId value = merged(quotient.inputs[0], divisor, 0);
+  return value == kNoNode ? kNoNode : map(g, Op::Round, {value});
+}
+
+NodeId Pass::convert(NodeId id) {
+  NodeId better = kNoNode;
+  const Node node = g[id];
+  if (node.op == Op::ReduceSum) better = contraction(node);
+  if (node.op == Op::Round) better = merge_scales(id);
+  return better == kNoNode ? id : better;
+}
+
+Graph Pass::run() {
+  g.copy_source_names(from_);
+  std::vector<NodeId> now(from_.size(), kNoNode);
+  for (const GraphInput& in : from_.inputs()) {
+    const Node& node = from_[in.node];
+    now[in.node] = g.add_input(in.name, node.dtype, node.shape);
+    g.credit(now[in.node], from_.sources(in.node));
+  }
+  for (NodeId id : from_.live_nodes()) {
+    if (now[id] != kNoNode) continue;
+    Node node = from_[id];
+    for (NodeId& in : node.inputs) in = now[in];
+    if (node.op == Op::Weight)
+      node.payload[0] = g.add_blob(from_.blob(static_cast<uint32_t>(node.payload[0])));
+    size_t first = g.size();
+    now[id] = convert(rebuild(g, node));
+    for (size_t made = first; made < g.size(); ++made)
+      g.credit(static_cast<NodeId>(made), from_.sources(id));
+    g.credit(now[id], from_.sources(id));
+  }
+  for (const GraphOutput& out : from_.outputs()) g.add_output(out.name, now[out.node]);
+  return std::move(g);
+}
+
+} // namespace
+
+Graph integer_contractions(const Graph& graph, const IntegerOptions& options) {
+  return Pass(graph, options).run();
+}
+
+} // namespace svod

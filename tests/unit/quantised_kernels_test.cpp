@@ -1,0 +1,220 @@
+// Quantised networks through the whole compiler. All scales are powers of two and all
+// sums stay below 2^24, so every way of computing gives the same bits: the float form
+// that the evaluator runs and the integer form that kernels run must agree exactly.
+#include "compiler/ir/build.h"
+#include "compiler/rewrite/integer_contractions.h"
+#include "importer/onnx_ops.h"
+#include "importer/rule.h"
+#include "tests/support/check_kernels.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+using namespace svod;
+using namespace svod::test;
+
+namespace {
+
+class Quantised {
+public:
+  explicit Quantised(uint64_t seed) : random_(seed) {}
+
+  // Up to three convolutions, each quantised again, and a product of matrices.
+  RandomGraph run() {
+    Shape shape{random_.between(1, 2), channels(), random_.between(4, 14),
+                random_.between(4, 20)};
+    Value x = input(shape);
+    for (int64_t i = random_.between(0, 3); i > 0; --i) x = convolution(x);
+    if (random_.chance(60)) x = matrix_product(x);
+    g().add_output("y", x.node);
+    out_.tolerance.assign(g().size(), 0.0);
+    return std::move(out_);
+  }
+  int contractions() const { return contractions_; }
+
+private:
+  struct Value { // (node - zero) * 2^exponent
+    NodeId node;
+    int64_t zero, exponent;
+  };
+
+  Graph& g() { return out_.graph; }
+  Shape shape(NodeId id) { return g()[id].shape; }
+  int64_t channels() {
+    static constexpr int64_t kChannels[] = {3, 4, 6, 8, 16, 17, 24, 32};
+    return kChannels[random_.below(std::size(kChannels))];
+  }
+
+  NodeId apply(const std::string& op, std::vector<NodeId> inputs,
+               std::vector<ModelAttribute> attributes = {}) {
+    ModelNode node;
+    node.op_type = op;
+    node.attributes = std::move(attributes);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      node.inputs.push_back("x" + std::to_string(i));
+    node.outputs = {"y"};
+    const OnnxOp* row = find_onnx_op("", op, 19);
+    NodeImport import(g(), node, 19, inputs, row->attributes);
+    try {
+      row->rule(import);
+    } catch (const RuleFailure&) {
+      FAIL(op << ": " << import.failure);
+    }
+    return import.results().at(0);
+  }
+
+  Tensor bytes(DType dtype, const Shape& shape, int64_t low, int64_t high) {
+    std::vector<double> values(static_cast<size_t>(element_count(shape)));
+    for (double& v : values) v = static_cast<double>(random_.between(low, high));
+    return make_tensor(dtype, shape, values);
+  }
+  NodeId known(Tensor t) {
+    return weight(g(), t.dtype, t.shape, g().add_blob(std::move(t.bytes)));
+  }
+  NodeId scale(int64_t exponent) {
+    return constant(g(), DType::F32, {}, std::ldexp(1.0, static_cast<int>(exponent)));
+  }
+  NodeId zero_point(DType dtype, int64_t zero) {
+    return constant_int(g(), dtype, {}, zero);
+  }
+
+  Value input(const Shape& shape) {
+    bool is_signed = random_.chance(30);
+    DType dtype = is_signed ? DType::I8 : DType::U8;
+    NodeId id = g().add_input("x", dtype, shape);
+    out_.inputs.push_back(is_signed ? bytes(dtype, shape, -128, 127)
+                                    : bytes(dtype, shape, 0, 255));
+    return {id, is_signed ? random_.between(-128, 127) : random_.between(0, 255), -5};
+  }
+
+  NodeId dequantised(const Value& x) {
+    DType dtype = g()[x.node].dtype;
+    return apply("DequantizeLinear",
+                 {x.node, scale(x.exponent), zero_point(dtype, x.zero)});
+  }
+
+  // Weights of small numbers, one scale per output or one for all.
+  NodeId weights(const Shape& shape, int64_t& exponent) {
+    exponent = -6;
+    if (random_.chance(30)) {
+      NodeId w = known(bytes(DType::U8, shape, 118, 140));
+      return apply("DequantizeLinear", {w, scale(exponent), zero_point(DType::U8, 128)});
+    }
+    NodeId w = known(bytes(DType::I8, shape, -12, 12));
+    std::vector<float> scales;
+    for (int64_t i = 0; i < shape[0]; ++i)
+      scales.push_back(std::ldexp(1.0F, static_cast<int>(random_.between(-7, -6))));
+    ModelAttribute axis;
+    axis.name = "axis";
+    axis.i = 0;
+    std::vector<int64_t> zeros(static_cast<size_t>(shape[0]));
+    NodeId zero = cast(g(), tensor_i64(g(), {shape[0]}, zeros), DType::I8);
+    return apply("DequantizeLinear", {w, tensor_f32(g(), {shape[0]}, scales), zero},
+                 {axis});
+  }
+
+  static ModelAttribute ints(const std::string& name, std::vector<int64_t> values) {
+    ModelAttribute a;
+    a.name = name;
+    a.type = AttributeType::Ints;
+    a.ints = std::move(values);
+    return a;
+  }
+
+  Value convolution(const Value& x) {
+    Shape in = shape(x.node);
+    bool depthwise = random_.chance(25);
+    int64_t kernel = 2 * random_.below(2) + 1, stride = random_.between(1, 2);
+    int64_t outputs = depthwise ? in[1] : channels(), exponent = 0;
+    NodeId w = weights({outputs, depthwise ? 1 : in[1], kernel, kernel}, exponent);
+    ModelAttribute group;
+    group.name = "group";
+    group.i = depthwise ? in[1] : 1;
+    int64_t pad = random_.chance(70) ? kernel / 2 : 0;
+    NodeId y = apply("Conv", {dequantised(x), w},
+                     {group, ints("strides", {stride, stride}),
+                      ints("pads", {pad, pad, pad, pad})});
+    ++contractions_;
+    if (random_.chance(50)) y = apply("Relu", {y});
+    if (random_.chance(30) && shape(y) == in) y = apply("Add", {y, dequantised(x)});
+    bool is_signed = random_.chance(30);
+    DType dtype = is_signed ? DType::I8 : DType::U8;
+    Value out{y, random_.between(is_signed ? -20 : 0, 100), random_.between(-5, -2)};
+    out.node = apply("QuantizeLinear",
+                     {y, scale(out.exponent), zero_point(dtype, out.zero)});
+    return out;
+  }
+
+  Value matrix_product(const Value& x) {
+    Shape in = shape(x.node);
+    int64_t rows = in[0] * in[1] * in[2], k = in[3], n = random_.between(1, 40);
+    NodeId a = reshape(g(), x.node, {rows, k});
+    bool per_column = random_.chance(40);
+    NodeId b = known(bytes(DType::I8, {k, n}, -50, 50));
+    NodeId b_zero = per_column ? known(bytes(DType::I8, {n}, -30, 30))
+                               : zero_point(DType::I8, random_.between(-30, 30));
+    ++contractions_;
+    DType dtype = g()[x.node].dtype;
+    return {apply("MatMulInteger", {a, b, zero_point(dtype, x.zero), b_zero}), 0, 0};
+  }
+
+  Random random_;
+  RandomGraph out_;
+  int contractions_ = 0;
+};
+
+int byte_sums(const Graph& g) {
+  int count = 0;
+  for (NodeId n : g.live_nodes()) {
+    if (g[n].op != Op::ReduceSum || g[n].dtype != DType::I32) continue;
+    if (g[g[n].inputs[0]].op != Op::Mul) continue;
+    count += g.depends_on_input(n);
+  }
+  return count;
+}
+
+int failures(uint64_t first, uint64_t last, const Target& target) {
+  int count = 0;
+  for (uint64_t seed = first; seed <= last; ++seed) {
+    std::string what = check_kernels(Quantised(seed).run(), target);
+    if (what.empty()) continue;
+    UNSCOPED_INFO("seed " << seed << " at " << target.levels[0].name << ": " << what);
+    ++count;
+  }
+  return count;
+}
+
+constexpr LevelChoice kLevels[] = {
+    {"native"}, {"x86-64-v2"}, {"x86-64-v3"}, {"x86-64-v4"}, {"x86-64-v3", 4}};
+
+} // namespace
+
+TEST_CASE("contractions of bytes are taken on integers", "[rewrite][quantised]") {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Quantised quantised(seed);
+    RandomGraph random = quantised.run();
+    INFO("seed " << seed);
+    Graph better = integer_contractions(random.graph);
+    CHECK(byte_sums(better) == quantised.contractions());
+    CHECK(compare_outputs(random, better).empty());
+  }
+}
+
+TEST_CASE("quantised kernels give the bits of the float form",
+          "[kernels][property][quantised]") {
+  int count = 0;
+  for (size_t i = 0; i < std::size(kLevels); ++i)
+    if (auto target = target_for(kLevels[i])) count += failures(8 * i + 1, 8 * i + 8, *target);
+  CHECK(count == 0);
+}
+
+TEST_CASE("many quantised kernels give the bits of the float form",
+          "[kernels][property][quantised][long]") {
+  int count = 0;
+  for (size_t i = 0; i < std::size(kLevels); ++i)
+    if (auto target = target_for(kLevels[i]))
+      count += failures(100 * i + 100, 100 * i + 180, *target);
+  CHECK(count == 0);
+}
