@@ -4,6 +4,7 @@
 #include "packager/pack.h"
 
 #include "compiler/pipeline.h"
+#include "compiler/rewrite/integer_contractions.h"
 #include "compiler/toolchain/link.h"
 #include "packager/contents.h"
 #include "packager/front.h"
@@ -68,7 +69,7 @@ private:
   std::string text_form(std::string& error) const;
   void note_time(const std::string& stage, double ms) { times_.emplace_back(stage, ms); }
 
-  const Options& options_;
+  Options options_; // the target loses levels that the model has no use for
   const Console& console_;
   Clock clock_, total_;
   std::vector<OutputFile> files_; // the output first, then what lies beside it
@@ -156,6 +157,8 @@ Exit Packing::read() {
 
 Exit Packing::compile_graph() {
   console_.progress("compiling " + options_.model_name());
+  if (!multiplies_bytes(front_->graph))
+    options_.target = without_dot_levels(std::move(options_.target));
   key_ = plan_key(*front_, options_);
   Hooks hooks;
   hooks.target = options_.target;

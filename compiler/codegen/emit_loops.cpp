@@ -234,8 +234,7 @@ void KernelEmitter::emit_inner(const Stage& s, size_t depth,
   bool last = needs_peel(axis, true);
   Range before = narrowed_[axis];
   bool innermost = true;
-  for (size_t d = depth + 1; d < s.inner.size(); ++d)
-    innermost &= !is_loop(s.inner[d]);
+  for (size_t d = depth + 1; d < s.inner.size(); ++d) innermost &= !is_loop(s.inner[d]);
   narrowed_[axis] = {0, extent - 1 - (last ? 1 : 0)};
   if (s.kind == StageKind::Reduce) unroll_hint(s, extent, innermost);
   auto emit_below = [&] {

@@ -46,8 +46,7 @@ template <class T> SVOD_INLINE T dot_(T sum, T x, T w) {
   constexpr int kCount = Traits<T>::kLanes;
   typedef Vector<i16, 2 * kCount> Pairs;
 #if defined(__AVX512VNNI__)
-  if constexpr (kCount == 16)
-    return T(__builtin_ia32_vpdpbusd512(sum, x, w));
+  if constexpr (kCount == 16) return T(__builtin_ia32_vpdpbusd512(sum, x, w));
 #endif
 #if defined(__AVX2__)
   constexpr int kWhole = 8;

@@ -113,7 +113,7 @@ Kernel Fuser::make_kernel(const Group& group) {
     spec.lane = {dim, split_axis(spec, dim, place, extent, lanes_)};
     lowered = lower(group, spec, stored);
   }
-  Lowered dot = level_.dots ? with_dot_axis(group, spec, lowered, stored) : lowered;
+  Lowered dot = level_.dots != 0 ? with_dot_axis(group, spec, lowered, stored) : lowered;
   pack_weights(dot.kernel, out_->packed);
   if (dot.kernel.has_dot_axis && dot_works(dot.kernel)) {
     lowered = std::move(dot);

@@ -23,7 +23,7 @@ struct LowerSpec {
   // Axes (by their place in a dimension) that are written out instead of looped over.
   std::set<std::pair<Dim, size_t>> unrolled;
   std::optional<std::pair<Dim, size_t>>
-      lane; // the lane axis, by its place in a dimension
+      lane;                                  // the lane axis, by its place in a dimension
   std::optional<std::pair<Dim, size_t>> dot; // the dot axis, likewise
 };
 

@@ -1,4 +1,5 @@
-// The border of a buffer, zeros or the zero point of bytes: slabs before and after each axis that has a border.
+// The border of a buffer, zeros or the zero point of bytes: slabs before and after each
+// axis that has a border.
 #include "compiler/fuse/lowering.h"
 
 namespace svod {

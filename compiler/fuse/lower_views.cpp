@@ -79,8 +79,8 @@ ExprId Lowering::pad(NodeId n, const At& at) {
   uint64_t bits = static_cast<uint64_t>(node.payload[2 * rank]);
   At inner(rank);
   std::vector<Bound> conditions;
-  bool in_border = s_.grouping.stored[in] &&
-                   s_.buffers[s_.buffer_of.at(in)].layout.fill == bits;
+  bool in_border =
+      s_.grouping.stored[in] && s_.buffers[s_.buffer_of.at(in)].layout.fill == bits;
   for (size_t i = 0; i < rank; ++i) {
     int64_t low = node.payload[i], high = node.payload[rank + i];
     inner[i] = IndexPool::add(at[i], IndexPool::constant(-low));

@@ -21,16 +21,18 @@ static bool widens_weights(const Graph& g, const Node& node) {
   constexpr int64_t kFew = 16; // shapes, zero points
   if (node.op != Op::Cast || element_count(node.shape) <= kFew) return false;
   const Node& from = g[node.inputs[0]];
-  return is_integer(from.dtype) && byte_size(from.dtype) == 1 && byte_size(node.dtype) > 1;
+  return is_integer(from.dtype) && byte_size(from.dtype) == 1 &&
+         byte_size(node.dtype) > 1;
 }
 
 bool stays_narrow(const Graph& g, NodeId id) { return widens_weights(g, g[id]); }
 
-// scale * (weights - zero) and views of it: later passes look for the bytes in it, so it is folded last.
+// scale * (weights - zero) and views of it: later passes look for the bytes in it, so it
+// is folded last.
 static bool dequantizes(const Graph& g, const Node& node) {
   if (widens_weights(g, node)) return true;
-  bool step = node.op == Op::Sub || node.op == Op::Cast || node.op == Op::Mul ||
-              is_view(node.op);
+  bool step =
+      node.op == Op::Sub || node.op == Op::Cast || node.op == Op::Mul || is_view(node.op);
   return step && std::any_of(node.inputs.begin(), node.inputs.end(), [&](NodeId in) {
            return !is_known(g, in) && dequantizes(g, g[in]);
          });

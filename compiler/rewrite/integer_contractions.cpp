@@ -146,8 +146,8 @@ NodeId Pass::signed_weights(const Factor& w) {
   return through(w.views, tensor_node(g, std::move(narrow)), 0);
 }
 
-// The weights' scale with the axes of the sum's result; kNoNode where it varies along what
-// is summed.
+// The weights' scale with the axes of the sum's result; kNoNode where it varies along
+// what is summed.
 NodeId Pass::scale_of(const Factor& w, const Node& sum) {
   NodeId scale = base_of(g, w.scale);
   Shape full = g[w.scale].shape;
@@ -197,8 +197,7 @@ NodeId Pass::integer_sum(const Node& sum, const Factor& x, const Factor& w) {
   NodeId result = reduce(g, Op::ReduceSum, product, sum.payload);
   if (splat_bits(g, zero) == uint64_t{0}) return result;
   NodeId of_weights = weight_sum(weights, sum);
-  NodeId rest =
-      map(g, Op::Mul, {of_weights, over_result(zero, g[of_weights].shape)});
+  NodeId rest = map(g, Op::Mul, {of_weights, over_result(zero, g[of_weights].shape)});
   return map(g, Op::Sub, {result, expand(g, rest, sum.shape)});
 }
 
@@ -306,6 +305,13 @@ Graph Pass::run() {
 }
 
 } // namespace
+
+bool multiplies_bytes(const Graph& graph) {
+  auto live = graph.live_nodes();
+  return std::any_of(live.begin(), live.end(), [&](NodeId n) {
+    return is_byte(graph[n].dtype) && !graph.depends_on_input(n);
+  });
+}
 
 Graph integer_contractions(const Graph& graph, const IntegerOptions& options) {
   return Pass(graph, options).run();

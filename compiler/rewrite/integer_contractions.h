@@ -2,11 +2,12 @@
 //
 //   sum_k (sx (x - zx)) (sw[n] (w - zw[n]))  =  sx sw[n] (sum_k x w' - zx sum_k w'),
 //
-// with w' = w - zw, which fits 8 bits again. The sum of products of 8-bit numbers is exact
-// in 32 bits, a quarter of the bytes, and one instruction on CPUs with dot products. So
-// x is brought to unsigned and w' to signed bytes, which is what those instructions take;
-// the second sum is known when packing, and the scales join the epilogue. MatMulInteger,
-// ConvInteger and the QLinear operators are the same sum without scales.
+// with w' = w - zw, which fits 8 bits again. The sum of products of 8-bit numbers is
+// exact in 32 bits, a quarter of the bytes, and one instruction on CPUs with dot
+// products. So x is brought to unsigned and w' to signed bytes, which is what those
+// instructions take; the second sum is known when packing, and the scales join the
+// epilogue. MatMulInteger, ConvInteger and the QLinear operators are the same sum without
+// scales.
 #pragma once
 
 #include "compiler/ir/graph.h"
@@ -23,5 +24,8 @@ struct IntegerOptions {
 // The graph with every contraction of 8-bit tensors, one of them known when packing,
 // taken on integers. Other nodes stay as they are.
 Graph integer_contractions(const Graph& graph, const IntegerOptions& options = {});
+
+// Whether the graph has bytes that a contraction may take.
+bool multiplies_bytes(const Graph& graph);
 
 } // namespace svod

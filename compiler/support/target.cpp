@@ -105,6 +105,12 @@ Target with_cpu(Target target, const std::string& cpu) {
   return target;
 }
 
+Target without_dot_levels(Target target) {
+  auto dot = [](const Level& level) { return level.dots == 2; };
+  if (!std::ranges::all_of(target.levels, dot)) std::erase_if(target.levels, dot);
+  return target;
+}
+
 std::vector<std::string> target_aliases() {
   std::vector<std::string> out{"native"};
   for (const Target& target : all_targets()) out.push_back(target.alias);

@@ -18,7 +18,7 @@ struct Level {
   int registers = 8;              // floating-point registers
   int register_bits = 32;         // of each; 32: no vectors
   bool fma = false;               // fused multiply-add is one instruction
-  bool dots = false;              // products of bytes are taken four at a time
+  int dots = 0;                   // products of bytes, as in targets.def
 };
 
 enum class TargetKind : uint8_t {
@@ -50,6 +50,9 @@ Target default_target();
 
 // `target` with one level, compiled for `cpu` as -mcpu names it.
 Target with_cpu(Target target, const std::string& cpu);
+
+// `target` without levels that are there for products of bytes, when others remain.
+Target without_dot_levels(Target target);
 
 // All aliases in table order, for messages.
 std::vector<std::string> target_aliases();
