@@ -12,20 +12,19 @@ struct Packing {
   int64_t per_byte() const { return 8 / bits; }
 };
 
-// bytes [.., n] -> values [.., n * per_byte], U8.
+// bytes [.., n] -> values [.., n * per_byte], I32. In 32 bits, where vectors have shifts.
 Expr unpacked(Expr bytes, const Packing& packing) {
-  if (packing.bits == 8) return bytes;
-  std::vector<Expr> parts;
+  Expr words = convert(bytes, DType::I32);
+  if (packing.bits == 8) return words;
   int64_t last = bytes.rank();
-  double mask = static_cast<double>((1 << packing.bits) - 1);
-  for (int64_t i = 0; i < packing.per_byte(); ++i) {
-    Expr moved =
-        apply(Op::ShiftRight, bytes, like(bytes, static_cast<double>(i * packing.bits)));
-    parts.push_back(unsqueeze(apply(Op::And, moved, like(moved, mask)), last));
-  }
-  Shape to = bytes.shape();
+  Shape apart = bytes.shape(), to = apart;
+  apart.push_back(packing.per_byte());
   to.back() *= packing.per_byte();
-  return reshape(join(parts, last), to);
+  words = broadcast(unsqueeze(words, last), apart);
+  Expr place = with(words, iota(*words.g, DType::I32, apart, last));
+  Expr moved = apply(Op::ShiftRight, words, place * static_cast<double>(packing.bits));
+  double mask = static_cast<double>((1 << packing.bits) - 1);
+  return reshape(apply(Op::And, moved, like(moved, mask)), to);
 }
 
 Packing packing_of(NodeImport& node) {

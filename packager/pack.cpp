@@ -157,9 +157,9 @@ Exit Packing::read() {
 
 Exit Packing::compile_graph() {
   console_.progress("compiling " + options_.model_name());
+  key_ = plan_key(*front_, options_);
   if (!multiplies_bytes(front_->graph))
     options_.target = without_dot_levels(std::move(options_.target));
-  key_ = plan_key(*front_, options_);
   Hooks hooks;
   hooks.target = options_.target;
   hooks.exact = options_.exact;

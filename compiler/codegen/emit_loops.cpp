@@ -219,6 +219,7 @@ void KernelEmitter::unroll_hint(const Stage& s, int64_t extent, bool innermost) 
     return line("#pragma clang loop unroll(full) vectorize(disable)");
   if (!innermost) return line("#pragma clang loop unroll(disable)");
   if (tile <= 2 && extent <= 16) return;
+  if (extent < 4) return line("#pragma clang loop unroll(full) vectorize(disable)");
   line(extent % 4 == 0 ? "#pragma clang loop unroll_count(4) vectorize(disable)"
                        : "#pragma clang loop unroll(disable) vectorize(disable)");
 }

@@ -153,10 +153,40 @@ ExprId Lowering::value(NodeId n, const At& at) {
   return id;
 }
 
+// What unpacking weights is made of: a few cheap instructions each.
+static bool unpacks(Op op) {
+  constexpr Op kUnpacking[] = {Op::Cast,       Op::And,      Op::Or,    Op::ShiftLeft,
+                               Op::ShiftRight, Op::Add,      Op::Sub,   Op::Mul,
+                               Op::Iota,       Op::Constant, Op::Weight};
+  return is_view(op) || std::ranges::find(kUnpacking, op) != std::end(kUnpacking);
+}
+
+// Bytes of the distinct weights that a known node is unpacked from; false when more than
+// unpacking is done to them.
+static bool packed_bytes(const Graph& g, NodeId n, std::set<NodeId>& seen,
+                         int64_t& bytes) {
+  if (!seen.insert(n).second) return true;
+  if (!unpacks(g[n].op)) return false;
+  if (g[n].op == Op::Weight) bytes += element_count(g[n].shape) * byte_size(g[n].dtype);
+  return std::ranges::all_of(g[n].inputs,
+                             [&](NodeId in) { return packed_bytes(g, in, seen, bytes); });
+}
+
+// Weights of few bits are kept as they are and decoded where they are used: a kernel that
+// waits for memory has time for it, and the package is a fraction of the size.
+bool Lowering::decodes(NodeId n) const {
+  constexpr int64_t kGrowth = 4, kSmall = 4096; // bytes that are not worth it
+  if (!is_map(g[n].op) && g[n].op != Op::Cast) return false;
+  int64_t bytes = element_count(g[n].shape) * byte_size(g[n].dtype), packed = 0;
+  std::set<NodeId> seen;
+  return bytes >= kSmall && packed_bytes(g, n, seen, packed) && packed > 0 &&
+         bytes >= kGrowth * packed;
+}
+
 // Weights, and views of them: anything else known is evaluated when packing.
 bool Lowering::known_through_views(NodeId n) const {
   return s_.grouping.known[n] && !is_view(g[n].op) && g[n].op != Op::Iota &&
-         g[n].op != Op::Constant && !widens_bytes(g, n);
+         g[n].op != Op::Constant && !widens_bytes(g, n) && !decodes(n);
 }
 
 ExprId Lowering::compute(NodeId n, const At& at) {

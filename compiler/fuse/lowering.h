@@ -36,6 +36,7 @@ private:
   ExprId load_weight(NodeId n, const At& at);
   ExprId load(uint32_t argument, DType dtype, Index index, std::vector<Bound> bounds);
   uint32_t argument(Argument::Kind kind, uint32_t id, DType dtype, bool written);
+  bool decodes(NodeId n) const;
   bool known_through_views(NodeId n) const;
   void reduce_stage(NodeId n, const At& input_at, std::vector<AxisId> inner,
                     std::vector<Bound> domain, Index position);

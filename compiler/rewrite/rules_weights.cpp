@@ -134,7 +134,8 @@ NodeId rules::fold_known(Rewriter& r, NodeId id) {
     return kNoNode;
   if (!r.known(id) || stays_narrow(r.g, id)) return kNoNode;
   int64_t bytes = bytes_of(r.g, id);
-  if (bytes > r.fold_bytes || bytes > kFoldGrowth * weight_bytes(r.g, id)) return kNoNode;
+  if (bytes > r.fold_bytes || bytes >= kFoldGrowth * weight_bytes(r.g, id))
+    return kNoNode;
   std::optional<Tensor> value = known_tensor(r.g, id, kFoldStep);
   if (!value) return kNoNode;
   r.fold_bytes -= bytes;
