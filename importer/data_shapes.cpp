@@ -2,6 +2,7 @@
 // where there are many.
 #include "importer/data_shapes.h"
 
+#include "importer/data_ports.h"
 #include "importer/fixed_inputs.h"
 #include "importer/mapped_file.h"
 #include "importer/read_tensor.h"
@@ -16,25 +17,6 @@
 namespace svod {
 
 namespace {
-
-struct DataTensor {
-  std::string name;
-  Shape dims;
-};
-
-DataTensor read_tensor_shape(std::string_view message, const Limits& limits) {
-  DataTensor out;
-  WireReader reader(message);
-  while (auto field = reader.next()) {
-    if (field->number == 8) out.name = std::string(field->as_bytes());
-    if (field->number != 1) continue;
-    for_each_varint(*field,
-                    [&](uint64_t dim) { out.dims.push_back(static_cast<int64_t>(dim)); });
-    if (static_cast<int64_t>(out.dims.size()) > limits.rank)
-      fail_read("too many dimensions");
-  }
-  return out;
-}
 
 // Initializers may be listed among the inputs; data sets have files for the others only.
 std::vector<const ModelValue*> inputs_of(const Model& model) {
@@ -77,6 +59,10 @@ std::optional<DataSet> read_data_set(const std::string& folder, const Model& mod
       return std::nullopt;
     }
     try {
+      if (inputs[i]->kind != ModelValue::Kind::Tensor) {
+        read_data_port(mapped->bytes, *inputs[i], limits, set);
+        continue;
+      }
       DataTensor tensor = read_tensor_shape(mapped->bytes, limits);
       auto named = std::ranges::find(inputs, tensor.name, &ModelValue::name);
       const ModelValue& input = named != inputs.end() ? **named : *inputs[i];

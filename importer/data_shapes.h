@@ -3,13 +3,14 @@
 #pragma once
 
 #include "compiler/support/diags.h"
-#include "importer/limits.h"
+#include "importer/import.h"
 #include "importer/model.h"
 
 namespace svod {
 
 struct DataSet {
   std::map<std::string, Shape> shapes;
+  std::map<std::string, DataPort> ports;     // of what is no tensor
   std::map<std::string, ModelTensor> values; // of at most kMostFixedElements elements
 };
 

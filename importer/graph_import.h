@@ -84,8 +84,14 @@ private:
   std::optional<std::vector<std::byte>> fixed_value(const std::string& name, DType dtype,
                                                     const Shape& shape);
 
-  // import.cpp
+  // ports.cpp: inputs and outputs of the model
   void add_inputs(const InputShapes& shapes, Scope& scope);
+  NodeId add_input(const ModelValue& tensor, const Shape& shape);
+  void add_output(const std::string& name, NodeId id);
+  bool add_elements(ModelPort& port, const Compound& value);
+  void add_outputs(const Scope& scope);
+
+  // import.cpp
   void open_graph(const ModelGraph& graph, Scope& scope);
   void import_nodes(const std::vector<ModelNode>& nodes, const Needed& needed,
                     Scope& scope);

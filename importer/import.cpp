@@ -405,30 +405,6 @@ void GraphImport::open_graph(const ModelGraph& graph, Scope& scope) {
     for (const ModelValue& value : *values) scope.declared.emplace(value.name, &value);
 }
 
-void GraphImport::add_inputs(const InputShapes& shapes, Scope& scope) {
-  for (const ModelValue& input : model_.graph.inputs) {
-    if (scope.initializers.contains(input.name)) continue;
-    const std::optional<DType> dtype = dtype_from_onnx(input.onnx_type);
-    if (input.kind == ModelValue::Kind::Tensor && dtype) {
-      const Shape& shape = shapes.inputs.at(input.name);
-      scope.values[input.name] = graph_.add_input(input.name, *dtype, shape);
-      if (!fix_.contains(input.name)) continue;
-      if (auto bytes = fixed_value(input.name, *dtype, shape)) {
-        interface_.fixed[input.name] = *bytes;
-        scope.values[input.name] =
-            weight(graph_, *dtype, shape, graph_.add_blob(std::move(*bytes)));
-      }
-      continue;
-    }
-    scope.values[input.name] = kPoisoned;
-    const std::string what = input.kind == ModelValue::Kind::Tensor
-                                 ? "has element type " + onnx_type_name(input.onnx_type)
-                                 : "is no tensor";
-    diags_.error(Exit::Unsupported,
-                 "input " + quoted(input.name) + " " + what + ", which is not supported");
-  }
-}
-
 std::optional<Graph> GraphImport::run() {
   const ModelGraph& graph = model_.graph;
   std::optional<InputShapes> shapes = bind_input_shapes(graph, options_, diags_);
@@ -445,19 +421,11 @@ std::optional<Graph> GraphImport::run() {
   open_graph(graph, scope);
   add_inputs(*shapes, scope);
   import_nodes(graph.nodes, needed, scope);
-  for (const ModelValue& output : graph.outputs) {
-    const NodeId id = look_up(scope, output.name, {});
-    if (is_compound(id))
-      diags_.error(Exit::Unsupported, "output " + quoted(output.name) + " is " +
-                                          kind_text(compounds_[id]) +
-                                          ", which is not supported");
-    else if (id != kPoisoned)
-      graph_.add_output(output.name, id);
-  }
+  add_outputs(scope);
   if (more_errors_ > 0)
     diags_.note("there are " + std::to_string(more_errors_) + " more errors");
   if (diags_.failed()) return std::nullopt;
-  SVOD_CHECK(graph_.outputs().size() == graph.outputs.size()) << "an output was lost";
+  SVOD_CHECK(interface_.outputs.size() == graph.outputs.size()) << "an output was lost";
   return std::move(graph_);
 }
 

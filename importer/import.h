@@ -7,10 +7,20 @@
 #pragma once
 
 #include "compiler/ir/graph.h"
+#include "importer/compound.h"
 #include "importer/limits.h"
 #include "importer/model.h"
 
+#include <set>
+
 namespace svod {
+
+// What a data set says of an input that is no tensor.
+struct DataPort {
+  bool present = true;
+  int64_t length = 0; // of a sequence; shapes of its elements: data_shapes of "x[i]"
+  MapKeys keys;
+};
 
 struct ImportOptions {
   // By the name of an input, or with one value by the name of a dimension (--shape).
@@ -21,13 +31,41 @@ struct ImportOptions {
   std::map<std::string, std::string> values;
   // Small inputs of the data; used only for an input whose value the import needs.
   std::map<std::string, ModelTensor> data_values;
+  // Sequences, optionals and maps of the data.
+  std::map<std::string, DataPort> data_ports;
+  // Optional inputs that are left out (--shape x=none).
+  std::set<std::string> absent;
   Limits limits;
+};
+
+// What the model calls one input or output, over the inputs or outputs of the graph.
+struct ModelPort {
+  enum class Kind : uint8_t {
+    Tensor,
+    Sequence, // one tensor per element
+    Map,      // one tensor of the values in the order of the keys
+    Maps,     // a sequence of maps of the same keys: one tensor [maps, keys]
+  };
+  std::string name;
+  Kind kind = Kind::Tensor;
+  bool optional = false, present = true;
+  uint32_t first = 0, count = 1; // among the graph's inputs or outputs
+  MapKeys keys;
+  bool any_keys = false; // a map of a run may lack keys and have others
+  int onnx_type = 0;     // of its tensors, 0: not known
+  // Of an optional output that only the data decides: the output that says whether it is
+  // there.
+  std::optional<uint32_t> presence;
+
+  bool is_tensor() const { return kind == Kind::Tensor && !optional; }
 };
 
 // What a graph does not say of the inputs and outputs of its program.
 struct ModelInterface {
   // Inputs packed for one value, by name: its bytes.
   std::map<std::string, std::vector<std::byte>> fixed;
+  // In the model's order.
+  std::vector<ModelPort> inputs, outputs;
 };
 
 [[nodiscard]] std::optional<Graph> import_model(const Model& model,

@@ -23,10 +23,9 @@ class Binder {
 public:
   Binder(const ModelGraph& graph, const ImportOptions& options, Diags& diags)
       : options_(options), diags_(diags) {
-    std::set<std::string_view> constants;
-    for (const ModelTensor& tensor : graph.initializers) constants.insert(tensor.name);
-    for (const ModelValue& value : graph.inputs)
-      if (!constants.contains(value.name)) inputs_.push_back(&value);
+    result_.values = input_values(graph, options, diags);
+    for (const InputValue& value : result_.values)
+      for (const ModelValue& tensor : value.tensors) inputs_.push_back(&tensor);
   }
   void bind_user();
   void bind_batch();
@@ -87,12 +86,18 @@ void Binder::bind_shape(const ModelValue& input, const Shape& shape) {
 
 void Binder::bind_user() {
   std::set<std::string> names, dimensions;
+  for (const InputValue& value : result_.values) names.insert(value.port.name);
   for (const ModelValue* input : inputs_) {
     names.insert(input->name);
     if (!input->dims) continue;
     for (const ModelDim& dim : *input->dims)
       if (!dim.value) dimensions.insert(dim.name);
   }
+  for (const std::string& name : options_.absent)
+    if (std::ranges::none_of(result_.values, [&](const InputValue& value) {
+          return value.port.optional && value.port.name == name;
+        }))
+      usage("the model has no optional input " + quoted(name));
   for (const auto& [name, shape] : options_.shapes) {
     if (names.contains(name)) continue;
     if (!dimensions.contains(name) || name.empty())
@@ -149,8 +154,6 @@ std::string Binder::option(const ModelValue& input) const {
 std::optional<InputShapes> Binder::finish() {
   for (const ModelValue* input : inputs_) {
     Shape shape;
-    // What is no tensor has no shape; add_inputs reports it.
-    if (input->kind != ModelValue::Kind::Tensor) continue;
     if (const Shape* known = given(*input)) {
       shape = *known;
     } else if (!input->dims) {

@@ -3,12 +3,13 @@
 // option to use.
 #pragma once
 
-#include "importer/import.h"
+#include "importer/input_values.h"
 
 namespace svod {
 
 struct InputShapes {
-  std::map<std::string, Shape> inputs;       // by name; initializers are no inputs
+  std::deque<InputValue> values;             // initializers are no inputs
+  std::map<std::string, Shape> inputs;       // of their tensors, by name
   std::map<std::string, int64_t> dimensions; // named dimensions
 };
 

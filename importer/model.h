@@ -79,7 +79,11 @@ struct ModelDim {
 struct ModelValue {
   std::string name;
   enum class Kind { None, Tensor, Sequence, Optional, Map, Sparse } kind = Kind::None;
-  int onnx_type = 0;                         // element type of a tensor
+  // Of what is no tensor: the kinds inside it, outermost first, down to the tensor whose
+  // type and dims these are. A sequence of maps: {Map, Tensor}.
+  std::vector<Kind> inner;
+  int key_type = 0;                          // of a map
+  int onnx_type = 0;                         // element type of the tensor
   std::optional<std::vector<ModelDim>> dims; // unset: rank unknown
 };
 

@@ -23,6 +23,7 @@ private:
                        std::vector<AttributeType>& found);
   ModelValue value(std::string_view message);
   void type(std::string_view message, ModelValue& value);
+  void inner_type(std::string_view message, ModelValue& value);
   void tensor_type(std::string_view message, ModelValue& value);
   std::vector<ModelDim> dims(std::string_view message);
   ModelFunction function(std::string_view message);

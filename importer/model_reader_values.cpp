@@ -184,7 +184,34 @@ void ModelReader::type(std::string_view message, ModelValue& value) {
       fail_read("value '" + escaped(value.name) + "' has two types");
     value.kind = kind;
     if (kind == Kind::Tensor) tensor_type(field->as_bytes(), value);
+    if (kind == Kind::Sequence || kind == Kind::Optional || kind == Kind::Map)
+      inner_type(field->as_bytes(), value);
   }
+}
+
+// Of a sequence, an optional or a map: its element, of which TypeProto is the type again.
+void ModelReader::inner_type(std::string_view message, ModelValue& value) {
+  using onnx::TypeProto;
+  static_assert(TypeProto::Sequence::kElemTypeFieldNumber == 1 &&
+                TypeProto::Optional::kElemTypeFieldNumber == 1 &&
+                TypeProto::Map::kKeyTypeFieldNumber == 1 &&
+                TypeProto::Map::kValueTypeFieldNumber == 2);
+  const bool map = value.kind == ModelValue::Kind::Map;
+  ModelValue element;
+  element.name = value.name;
+  if (++depth_ > limits_.nesting)
+    fail_read("the type of value '" + escaped(value.name) + "' is nested too deeply");
+  WireReader reader(message);
+  while (auto field = reader.next()) {
+    if (map && field->number == 1) value.key_type = static_cast<int>(field->as_int());
+    if (field->number == (map ? 2 : 1)) type(field->as_bytes(), element);
+  }
+  --depth_;
+  element.inner.insert(element.inner.begin(), element.kind);
+  value.inner = std::move(element.inner);
+  value.onnx_type = element.onnx_type;
+  value.dims = std::move(element.dims);
+  if (!map) value.key_type = element.key_type;
 }
 
 void ModelReader::tensor_type(std::string_view message, ModelValue& value) {

@@ -45,14 +45,15 @@ std::optional<int64_t> known_position(NodeImport& node, Expr at, int64_t count) 
   return value < 0 ? value + count : value;
 }
 
-// The elements along a new first axis.
-Expr stacked(NodeImport& node, const std::vector<NodeId>& items) {
+// The elements along a new first axis, for the position `at` that is data of the run.
+Expr stacked(NodeImport& node, const std::vector<NodeId>& items, Expr at) {
   std::vector<Expr> rows;
   for (NodeId item : items) {
     if (is_compound(item) || node.g[item].dtype != node.g[items[0]].dtype ||
         node.g[item].shape != node.g[items[0]].shape)
-      node.unsupported("the position in the sequence is only known at run time, and its "
-                       "elements differ in shape; make the position a constant");
+      node.needs_value_of(at.id,
+                          "the position in the sequence is only known at run time, and "
+                          "its elements differ in shape; make the position a constant");
     rows.push_back(unsqueeze(Expr{&node.g, item}, 0));
   }
   return join(rows, 0);
@@ -98,7 +99,7 @@ void import_sequence_at(NodeImport& node) {
   if (const auto known = known_position(node, at, count))
     return node.output(0, items[static_cast<size_t>(*known)]);
   require(node, count > 0, "the sequence is empty");
-  node.output(0, row(stacked(node, items), checked(at, count, count)));
+  node.output(0, row(stacked(node, items, at), checked(at, count, count)));
 }
 
 void import_sequence_insert(NodeImport& node) {
@@ -124,7 +125,7 @@ void import_sequence_insert(NodeImport& node) {
     return give_sequence(node, items, type);
   }
   items.push_back(added);
-  const Expr stack = stacked(node, items);
+  const Expr stack = stacked(node, items, at);
   const Expr front = select(less(at, 0), at + static_cast<double>(count), at);
   const Expr wrong = either(less(front, 0), less(static_cast<double>(count), front));
   for (int64_t i = 0; i <= count; ++i) {
@@ -148,7 +149,7 @@ void import_sequence_erase(NodeImport& node) {
     items.erase(items.begin() + *known);
     return give_sequence(node, items, from.onnx_type);
   }
-  const Expr stack = stacked(node, items);
+  const Expr stack = stacked(node, items, at);
   const Expr gone = checked(at, count, count);
   const Expr wrong = equal(gone, static_cast<double>(count));
   items.pop_back();

@@ -4,6 +4,8 @@
 
 #include "compiler/support/check.h"
 
+#include <algorithm>
+
 namespace svod {
 
 namespace {
@@ -58,6 +60,42 @@ ImageStep image_step(const Schedule& schedule, const Step& step) {
   return out;
 }
 
+ImageValue value_of(const ModelPort& port) {
+  ImageValue out;
+  out.name = port.name;
+  out.kind = static_cast<uint32_t>(port.kind);
+  if (port.optional) out.flags |= SVOD_VALUE_OPTIONAL;
+  if (!port.present) out.flags |= SVOD_VALUE_ABSENT;
+  if (port.any_keys) out.flags |= SVOD_VALUE_ANY_KEYS;
+  if (!port.keys.texts.empty()) out.flags |= SVOD_VALUE_TEXT_KEYS;
+  out.first = port.first;
+  out.count = port.count;
+  for (int64_t number : port.keys.numbers) out.keys.push_back({number, {}});
+  for (const std::string& text : port.keys.texts) out.keys.push_back({0, text});
+  out.onnx_type = port.onnx_type;
+  out.presence = port.presence ? *port.presence + 1 : 0;
+  return out;
+}
+
+static_assert(static_cast<int>(ModelPort::Kind::Tensor) == SVOD_VALUE_TENSOR &&
+              static_cast<int>(ModelPort::Kind::Sequence) == SVOD_VALUE_SEQUENCE &&
+              static_cast<int>(ModelPort::Kind::Map) == SVOD_VALUE_MAP &&
+              static_cast<int>(ModelPort::Kind::Maps) == SVOD_VALUE_MAPS);
+
+// Without sequences, optionals and maps the image needs no table of values.
+void add_values(const ModelInterface& interface, ImageEntry& entry) {
+  const auto tensors = [](const std::vector<ModelPort>& ports) {
+    return std::ranges::all_of(ports, &ModelPort::is_tensor);
+  };
+  if (tensors(interface.inputs) && tensors(interface.outputs)) return;
+  for (const ModelPort& port : interface.inputs)
+    entry.input_values.push_back(value_of(port));
+  for (const ModelPort& port : interface.outputs) {
+    entry.output_values.push_back(value_of(port));
+    if (port.presence) entry.outputs[*port.presence].role = SVOD_ROLE_PRESENCE;
+  }
+}
+
 } // namespace
 
 ImageContents image_contents(const Schedule& schedule, const ModelInterface& interface,
@@ -73,6 +111,7 @@ ImageContents image_contents(const Schedule& schedule, const ModelInterface& int
   for (const GraphOutput& output : schedule.graph.outputs()) {
     entry.outputs.push_back(tensor_of(schedule.graph, output));
   }
+  add_values(interface, entry);
   for (const Slot& slot : schedule.slots) {
     entry.slots.push_back(
         {slot_class(slot.slot_class), slot.io, slot.offset, slot.bytes});

@@ -21,6 +21,7 @@ std::optional<Front> read_front(const Options& options, Diags& diags) {
     if (!set) return std::nullopt;
     import.data_shapes = std::move(set->shapes);
     import.data_values = std::move(set->values);
+    import.data_ports = std::move(set->ports);
   }
   ModelInterface interface;
   std::optional<Graph> graph = import_model(*model, import, diags, &interface);
@@ -28,6 +29,19 @@ std::optional<Front> read_front(const Options& options, Diags& diags) {
   std::chrono::duration<double, std::milli> took =
       std::chrono::steady_clock::now() - start;
   return Front{std::move(*model), std::move(*graph), std::move(interface), took.count()};
+}
+
+static void key_of(const ModelPort& port, DigestWriter& key) {
+  key.text(port.name);
+  key.number(static_cast<uint64_t>(port.kind));
+  key.number(port.optional);
+  key.number(port.present);
+  key.number(port.count);
+  key.number(port.any_keys);
+  key.number(port.keys.numbers.size());
+  for (int64_t number : port.keys.numbers) key.number(static_cast<uint64_t>(number));
+  key.number(port.keys.texts.size());
+  for (const std::string& text : port.keys.texts) key.text(text);
 }
 
 Digest plan_key(const Front& front, const Options& options) {
@@ -43,6 +57,8 @@ Digest plan_key(const Front& front, const Options& options) {
     key.text(name);
     key.digest(sha256(bytes));
   }
+  for (const auto* ports : {&front.interface.inputs, &front.interface.outputs})
+    for (const ModelPort& port : *ports) key_of(port, key);
   key.text(options.target.triple);
   for (const Level& level : options.target.levels) {
     key.text(level.name);

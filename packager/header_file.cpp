@@ -35,6 +35,12 @@ std::string c_literal(const std::string& text) {
   return out + "\"";
 }
 
+// The least number has no literal of its own in C.
+std::string c_integer(int64_t value) {
+  if (value == INT64_MIN) return "INT64_MIN";
+  return "INT64_C(" + std::to_string(value) + ")";
+}
+
 class Writer {
 public:
   explicit Writer(const HeaderFacts& facts)
@@ -51,6 +57,7 @@ private:
   void write_tensors(const std::string& kind, const std::vector<ImageTensor>& tensors);
   void write_tensor(const std::string& prefix, const ImageTensor& tensor);
   void write_fixed(const std::string& prefix, const ImageTensor& tensor);
+  void write_values(const std::string& kind, const std::vector<ImageValue>& values);
   void write_statuses();
   void write_functions();
 
@@ -101,6 +108,30 @@ void Writer::write_tensors(const std::string& kind,
     write_tensor(kind + "_" + std::to_string(i), tensors[i]);
   }
   out_ << "\n";
+}
+
+// Which tensors are one sequence, optional or map of the model. Elements of a sequence
+// have names of their own; what a map's tensor is lacks its keys.
+void Writer::write_values(const std::string& kind,
+                          const std::vector<ImageValue>& values) {
+  for (size_t i = 0; i < values.size(); i++) {
+    const ImageValue& value = values[i];
+    if (value.kind == SVOD_VALUE_TENSOR && value.flags == 0) continue;
+    const std::string prefix = kind + "_VALUE_" + std::to_string(i);
+    define(prefix + "_NAME", c_literal(value.name));
+    define(prefix + "_FIRST", uint64_t{value.first});
+    define(prefix + "_COUNT", uint64_t{value.count});
+    if (value.presence != 0)
+      define(prefix + "_PRESENCE_OUTPUT", uint64_t{value.presence} - 1);
+    if (value.keys.empty()) continue;
+    const bool texts = (value.flags & SVOD_VALUE_TEXT_KEYS) != 0;
+    std::string keys = "{";
+    for (const ImageKey& key : value.keys)
+      keys += (keys.size() > 1 ? ", " : "") +
+              (texts ? c_literal(key.text) : c_integer(key.number));
+    define(prefix + "_KEY_COUNT", uint64_t{value.keys.size()});
+    define(prefix + "_KEYS", keys + "}");
+  }
 }
 
 void Writer::write_statuses() {
@@ -169,6 +200,8 @@ std::string Writer::write() {
   out_ << "\n";
   write_tensors("INPUT", entry.inputs);
   write_tensors("OUTPUT", entry.outputs);
+  write_values("INPUT", entry.input_values);
+  write_values("OUTPUT", entry.output_values);
   write_statuses();
   write_functions();
   out_ << "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";

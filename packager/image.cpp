@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <numeric>
+#include <tuple>
 
 namespace svod {
 
@@ -26,6 +28,7 @@ public:
 private:
   void add_entry(const ImageEntry& entry);
   void add_tensor(const ImageTensor& tensor);
+  void add_value(const ImageValue& value);
   void add_step(const ImageStep& step);
   SvodText intern(const std::string& text);
   template <class T> SvodTable append(const std::vector<T>& table);
@@ -35,6 +38,8 @@ private:
   std::vector<SvodEntry> entries_;
   std::vector<SvodTensor> tensors_;
   std::vector<int64_t> dims_;
+  std::vector<SvodValue> values_;
+  std::vector<SvodKey> keys_;
   std::vector<SvodSlot> slots_;
   std::vector<SvodStep> steps_;
   std::vector<uint32_t> args_;
@@ -76,6 +81,29 @@ void Builder::add_tensor(const ImageTensor& tensor) {
   dims_.insert(dims_.end(), tensor.dims.begin(), tensor.dims.end());
 }
 
+void Builder::add_value(const ImageValue& value) {
+  SvodValue out{};
+  out.name = intern(value.name);
+  out.kind = value.kind;
+  out.flags = value.flags;
+  out.first = value.first;
+  out.count = value.count;
+  out.first_key = count_of(keys_.size());
+  out.key_count = count_of(value.keys.size());
+  out.dtype = static_cast<uint32_t>(value.onnx_type);
+  out.presence = value.presence;
+  std::vector<uint32_t> order(value.keys.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [&](uint32_t place) {
+    return std::tie(value.keys[place].number, value.keys[place].text);
+  });
+  for (uint32_t place : order) {
+    const ImageKey& key = value.keys[place];
+    keys_.push_back({key.number, intern(key.text), place, 0});
+  }
+  values_.push_back(out);
+}
+
 void Builder::add_step(const ImageStep& step) {
   SvodStep out{};
   out.kind = step.kind;
@@ -100,6 +128,12 @@ void Builder::add_entry(const ImageEntry& entry) {
   out.first_output = count_of(tensors_.size());
   out.output_count = count_of(entry.outputs.size());
   for (const ImageTensor& tensor : entry.outputs) add_tensor(tensor);
+  out.first_input_value = count_of(values_.size());
+  out.input_values = count_of(entry.input_values.size());
+  for (const ImageValue& value : entry.input_values) add_value(value);
+  out.first_output_value = count_of(values_.size());
+  out.output_values = count_of(entry.output_values.size());
+  for (const ImageValue& value : entry.output_values) add_value(value);
   out.first_slot = count_of(slots_.size());
   out.slot_count = count_of(entry.slots.size());
   slots_.insert(slots_.end(), entry.slots.begin(), entry.slots.end());
@@ -125,13 +159,16 @@ void Builder::place_texts() {
   uint64_t tables = sizeof(SvodHeader);
   tables += entries_.size() * sizeof(SvodEntry) + tensors_.size() * sizeof(SvodTensor) +
             dims_.size() * sizeof(int64_t) + slots_.size() * sizeof(SvodSlot) +
-            steps_.size() * sizeof(SvodStep) + programs_.size() * sizeof(SvodProgram) +
+            steps_.size() * sizeof(SvodStep) + values_.size() * sizeof(SvodValue) +
+            keys_.size() * sizeof(SvodKey) + programs_.size() * sizeof(SvodProgram) +
             round_up(args_.size() * sizeof(uint32_t), 8);
   uint32_t start = count_of(tables);
   for (SvodTensor& tensor : tensors_) {
     tensor.name.offset += start;
     if (tensor.fixed.size > 0) tensor.fixed.offset += start;
   }
+  for (SvodValue& value : values_) value.name.offset += start;
+  for (SvodKey& key : keys_) key.text.offset += start;
   for (SvodStep& step : steps_) step.sources.offset += start;
   for (SvodProgram& program : programs_) program.name.offset += start;
 }
@@ -154,6 +191,8 @@ std::vector<std::byte> Builder::build() {
   header.steps = append(steps_);
   header.args = append(args_);
   header.programs = append(programs_);
+  header.values = append(values_);
+  header.keys = append(keys_);
   SvodTable text = append(std::vector<char>(text_.begin(), text_.end()));
   header.text = {text.offset, text.count};
   std::vector<char> manifest(contents_.manifest.begin(), contents_.manifest.end());

@@ -33,9 +33,23 @@ struct ImageStep {
   std::string sources; // ONNX nodes, comma separated
 };
 
+// What the model calls one input or output; numbers as in SvodValue.
+struct ImageKey {
+  int64_t number = 0;
+  std::string text;
+};
+struct ImageValue {
+  std::string name;
+  uint32_t kind = SVOD_VALUE_TENSOR, flags = 0, first = 0, count = 1;
+  std::vector<ImageKey> keys; // in the order of the values
+  int onnx_type = 0;
+  uint32_t presence = 0;
+};
+
 struct ImageEntry {
   Digest digest;
   std::vector<ImageTensor> inputs, outputs;
+  std::vector<ImageValue> input_values, output_values; // none: all are tensors
   std::vector<SvodSlot> slots;
   std::vector<ImageStep> steps;
   uint64_t arena_bytes = 0, scratch_bytes = 0, arena_lower_bound = 0;

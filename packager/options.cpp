@@ -118,11 +118,15 @@ uint64_t read_bytes(const std::string& option, std::string text) {
   return static_cast<uint64_t>(value) << shift;
 }
 
-// NAME=AxBxC; the last = counts, since names may hold one.
+// NAME=AxBxC, NAME=none; the last = counts, since names may hold one.
 void read_shape(const std::string& text, ImportOptions& import) {
   size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0) {
     throw UsageError{"--shape: '" + text + "' is not NAME=AxBxC"};
+  }
+  if (text.substr(equals + 1) == "none") {
+    import.absent.insert(text.substr(0, equals));
+    return;
   }
   Shape shape;
   for (size_t at = equals + 1; at <= text.size();) {

@@ -38,6 +38,32 @@ void write_tensors(JsonWriter& json, const char* key,
   json.end_list();
 }
 
+constexpr const char* kKinds[] = {"tensor", "sequence", "map", "maps"};
+
+// What the model calls its inputs and outputs, where they are not all tensors.
+void write_values(JsonWriter& json, const char* key,
+                  const std::vector<ImageValue>& values) {
+  if (values.empty()) return;
+  json.key(key).begin_list();
+  for (const ImageValue& value : values) {
+    json.begin_object().pair("name", value.name).pair("kind", kKinds[value.kind]);
+    json.pair("optional", (value.flags & SVOD_VALUE_OPTIONAL) != 0);
+    json.pair("given", (value.flags & SVOD_VALUE_ABSENT) == 0);
+    json.pair("first", uint64_t{value.first}).pair("count", uint64_t{value.count});
+    if (value.presence != 0) json.pair("presence", uint64_t{value.presence} - 1);
+    json.key("keys").begin_list();
+    for (const ImageKey& key_of : value.keys) {
+      if ((value.flags & SVOD_VALUE_TEXT_KEYS) != 0) {
+        json.value(key_of.text);
+      } else {
+        json.value(key_of.number);
+      }
+    }
+    json.end_list().end_object();
+  }
+  json.end_list();
+}
+
 uint64_t total_flops(const Summary& summary) {
   uint64_t total = 0;
   for (const ImageStep& step : summary.contents.entries.front().steps)
@@ -85,6 +111,8 @@ void write_plan(JsonWriter& json, const Summary& summary) {
   json.key("entries").begin_list().begin_object();
   write_tensors(json, "inputs", entry.inputs);
   write_tensors(json, "outputs", entry.outputs);
+  write_values(json, "input_values", entry.input_values);
+  write_values(json, "output_values", entry.output_values);
   json.end_object().end_list();
   json.pair("kernels", uint64_t{launches(summary)});
   json.pair("programs", uint64_t{summary.contents.programs.size()});

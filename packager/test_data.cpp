@@ -70,6 +70,67 @@ std::string tensor_proto(const std::string& name, const Interface& seen,
   return out;
 }
 
+// Writes a graph's tensors as the messages that the packed program reads.
+class PortWriter {
+public:
+  PortWriter(const std::vector<Tensor>& tensors, std::vector<std::string> names,
+             std::vector<Interface> seen)
+      : tensors_(tensors), names_(std::move(names)), seen_(std::move(seen)) {}
+  std::string message(const ModelPort& port) const;
+
+private:
+  std::string tensor(size_t i) const {
+    return tensor_proto(names_[i], seen_[i], tensors_[i]);
+  }
+  std::string inner(const ModelPort& port) const;
+  std::string map(const ModelPort& port, size_t row) const;
+  const std::vector<Tensor>& tensors_;
+  std::vector<std::string> names_;
+  std::vector<Interface> seen_;
+};
+
+std::string PortWriter::map(const ModelPort& port, size_t row) const {
+  const Tensor& all = tensors_[port.first];
+  const auto size = static_cast<size_t>(byte_size(all.dtype));
+  std::string out, values;
+  for (int64_t key : port.keys.numbers) {
+    put_varint(out, 3 << 3);
+    put_varint(out, static_cast<uint64_t>(key));
+  }
+  for (const std::string& key : port.keys.texts) put_bytes(out, 4, key);
+  for (size_t i = 0; i < port.keys.size(); i++) {
+    const auto* at = all.bytes.data() + (row * port.keys.size() + i) * size;
+    put_bytes(values, 3,
+              tensor_proto("", {seen_[port.first].onnx_type, {}},
+                           {all.dtype, {}, {at, at + size}}));
+  }
+  put_bytes(out, 5, values);
+  return out;
+}
+
+std::string PortWriter::inner(const ModelPort& port) const {
+  using Kind = ModelPort::Kind;
+  if (port.kind == Kind::Tensor) return tensor(port.first);
+  if (port.kind == Kind::Map) return map(port, 0);
+  std::string out;
+  for (size_t i = 0; port.kind == Kind::Sequence && i < port.count; i++)
+    put_bytes(out, 3, tensor(port.first + i));
+  const int64_t rows = port.kind == Kind::Maps ? tensors_[port.first].shape[0] : 0;
+  for (int64_t row = 0; row < rows; row++)
+    put_bytes(out, 6, map(port, static_cast<size_t>(row)));
+  return out;
+}
+
+std::string PortWriter::message(const ModelPort& port) const {
+  const bool there = port.present && (!port.presence ||
+                                      tensors_[*port.presence].bytes[0] != std::byte{0});
+  if (!port.optional) return inner(port);
+  std::string out;
+  put_bytes(out, 1, port.name);
+  if (there) put_bytes(out, port.kind == ModelPort::Kind::Tensor ? 3 : 5, inner(port));
+  return out;
+}
+
 std::string write_file(const std::string& path, const std::string& bytes) {
   std::ofstream file(path, std::ios::binary);
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
@@ -93,16 +154,21 @@ std::string write_random_data(const Graph& graph, const ModelInterface& interfac
     return "random inputs lead to an index out of range; give a data set";
   }
   std::string error;
-  for (size_t i = 0; i < inputs.size() && error.empty(); i++) {
-    error = write_file(
-        folder + "/input_" + std::to_string(i) + ".pb",
-        tensor_proto(graph.inputs()[i].name, graph.inputs()[i].seen, inputs[i]));
-  }
-  for (size_t i = 0; i < result.outputs.size() && error.empty(); i++) {
-    error = write_file(folder + "/output_" + std::to_string(i) + ".pb",
-                       tensor_proto(graph.outputs()[i].name, graph.outputs()[i].seen,
-                                    result.outputs[i]));
-  }
+  const auto write = [&](const char* kind, const std::vector<ModelPort>& ports,
+                         const auto& of_graph, const std::vector<Tensor>& tensors) {
+    std::vector<std::string> names;
+    std::vector<Interface> seen;
+    for (const auto& port : of_graph) {
+      names.push_back(port.name);
+      seen.push_back(port.seen);
+    }
+    const PortWriter writer(tensors, names, seen);
+    for (size_t i = 0; i < ports.size() && error.empty(); i++)
+      error = write_file(folder + "/" + kind + "_" + std::to_string(i) + ".pb",
+                         writer.message(ports[i]));
+  };
+  write("input", interface.inputs, graph.inputs(), inputs);
+  write("output", interface.outputs, graph.outputs(), result.outputs);
   return error;
 }
 

@@ -5,12 +5,13 @@
 //
 // History:  1  first layout
 //           2  SvodTensor: fixed, shape_output, role
+//           3  SvodValue, SvodKey: sequences, optionals and maps over inputs and outputs
 #ifndef SVOD_FORMAT_H
 #define SVOD_FORMAT_H
 
 #include "runtime_stub/types.h"
 
-#define SVOD_FORMAT_VERSION 2u
+#define SVOD_FORMAT_VERSION 3u
 #define SVOD_ALIGN 64u // of image, weights, arena and every slot in them
 #define SVOD_MAX_RANK 16u
 
@@ -42,6 +43,8 @@ struct SvodHeader {
   struct SvodTable steps;    // SvodStep
   struct SvodTable args;     // uint32_t, slot numbers within the entry
   struct SvodTable programs; // SvodProgram
+  struct SvodTable values;   // SvodValue
+  struct SvodTable keys;     // SvodKey
   struct SvodText text;      // all strings, back to back
   struct SvodText manifest;  // JSON, printed by --info=json; a zero byte follows it
   uint32_t max_buffers;      // largest arg_count of any step
@@ -55,6 +58,8 @@ struct SvodEntry {
   uint32_t first_output, output_count; // in tensors
   uint32_t first_slot, slot_count;
   uint32_t first_step, step_count;
+  uint32_t first_input_value, input_values;   // in values; none: every input or output
+  uint32_t first_output_value, output_values; // is a value of its own, a tensor
   uint64_t arena_bytes;   // temporaries; scratch of each thread follows
   uint64_t scratch_bytes; // per thread, a multiple of SVOD_ALIGN
   uint64_t arena_lower_bound;
@@ -79,8 +84,42 @@ struct SvodTensor {
 };
 
 enum SvodTensorRole {
-  SVOD_ROLE_MODEL = 0, // an input or output of the model
-  SVOD_ROLE_SHAPE = 1, // the extents of another output
+  SVOD_ROLE_MODEL = 0,    // an input or output of the model
+  SVOD_ROLE_SHAPE = 1,    // the extents of another output
+  SVOD_ROLE_PRESENCE = 2, // whether an optional output is there
+};
+
+enum SvodValueKind {
+  SVOD_VALUE_TENSOR = 0,
+  SVOD_VALUE_SEQUENCE = 1, // one tensor per element
+  SVOD_VALUE_MAP = 2,      // one tensor, an element per key
+  SVOD_VALUE_MAPS = 3,     // a sequence of maps of the same keys: a tensor [maps, keys]
+};
+
+enum SvodValueFlag {
+  SVOD_VALUE_OPTIONAL = 1, // the model says that it may be left out
+  SVOD_VALUE_ABSENT = 2,   // it is left out, in every run
+  SVOD_VALUE_ANY_KEYS = 4, // a map may lack keys, which then are 0, and have others
+  SVOD_VALUE_TEXT_KEYS = 8,
+};
+
+// What the model calls one input or output.
+struct SvodValue {
+  struct SvodText name;
+  uint32_t kind, flags;
+  uint32_t first, count; // tensors, numbers among the entry's inputs or outputs
+  uint32_t first_key, key_count;
+  uint32_t dtype;    // of its tensors, also where it has none
+  uint32_t presence; // an optional output: 1 + the number of the output, a bool, that
+                     // says whether it is there; 0: known
+};
+
+// Keys of a map are sorted.
+struct SvodKey {
+  int64_t number;
+  struct SvodText text;
+  uint32_t place; // of its value
+  uint32_t reserved;
 };
 
 enum SvodSlotClass {
@@ -121,9 +160,11 @@ struct SvodProgram {
 };
 
 #ifdef __cplusplus
-static_assert(sizeof(SvodHeader) == 152, "layout change: new version, history line");
-static_assert(sizeof(SvodEntry) == 72, "layout change: new version, history line");
+static_assert(sizeof(SvodHeader) == 168, "layout change: new version, history line");
+static_assert(sizeof(SvodEntry) == 88, "layout change: new version, history line");
 static_assert(sizeof(SvodTensor) == 56, "layout change: new version, history line");
+static_assert(sizeof(SvodValue) == 40, "layout change: new version, history line");
+static_assert(sizeof(SvodKey) == 24, "layout change: new version, history line");
 static_assert(sizeof(SvodSlot) == 24, "layout change: new version, history line");
 static_assert(sizeof(SvodStep) == 48, "layout change: new version, history line");
 static_assert(sizeof(SvodProgram) == 8, "layout change: new version, history line");

@@ -136,6 +136,18 @@ inline const SvodStep* svod_step(const void* image, const SvodEntry* entry, uint
                            uint64_t{entry->first_step} + i);
 }
 
+inline const SvodValue* svod_input_value(const void* image, const SvodEntry* entry,
+                                         uint32_t i) {
+  return svod_at<SvodValue>(image, svod_header(image)->values,
+                            uint64_t{entry->first_input_value} + i);
+}
+
+inline const SvodValue* svod_output_value(const void* image, const SvodEntry* entry,
+                                          uint32_t i) {
+  return svod_at<SvodValue>(image, svod_header(image)->values,
+                            uint64_t{entry->first_output_value} + i);
+}
+
 inline const SvodProgram* svod_program(const void* image, uint32_t i) {
   return svod_at<SvodProgram>(image, svod_header(image)->programs, i);
 }

@@ -4,6 +4,7 @@
 
 #include "runtime_stub/platform.h"
 #include "runtime_stub/program/tensor_file.h"
+#include "runtime_stub/program/value.h"
 
 namespace packed {
 
@@ -102,6 +103,44 @@ Exit bind_file(Session& session, uint32_t i, const char* path, Printer& errors) 
   return EXIT_BAD_DATA;
 }
 
+// A whole sequence, optional or map.
+Exit bind_value_file(Session& session, const Value& value, const char* path,
+                     Printer& errors) {
+  Text content;
+  ValueData data;
+  int32_t status = read_file(path, content);
+  if (status < 0) {
+    errors << "error: " << path << ": cannot be read (error " << -status << ")\n";
+    return EXIT_FILE;
+  }
+  const char* error = read_value(session, Side::Input, value, content, data);
+  if (error == nullptr) return bind_tensors(session, value, data, Text(path), errors);
+  errors << "error: " << path << ": " << error << ", for input '";
+  errors.name(value.name);
+  errors << "', ";
+  print_value_kind(errors, session, value);
+  errors << "\n";
+  return EXIT_BAD_DATA;
+}
+
+// The path of a word NAME=@FILE.pb that names a sequence, an optional or a map; null for
+// any other word. Their tensors have names of their own.
+const char* value_path(const Session& session, Side side, const char* word,
+                       Value& value) {
+  Text whole(word);
+  if (!whole.ends_with(".pb")) return nullptr;
+  for (uint32_t v = 0; v < value_count(session, side); v++) {
+    value = value_at(session, side, v);
+    Text name = value.name;
+    if (value.is_tensor() || !whole.starts_with(name) || name.size >= whole.size ||
+        word[name.size] != '=') {
+      continue;
+    }
+    return word + name.size + 1 + (word[name.size + 1] == '@');
+  }
+  return nullptr;
+}
+
 // `value` ends where its word ends, with a zero byte.
 Exit bind_value(Session& session, uint32_t i, Text value, Printer& errors) {
   Tensor wanted = input_type(session, i), tensor;
@@ -137,6 +176,10 @@ uint32_t first_free(const Session& session) {
 
 Exit bind_word(Session& session, const char* word, Printer& errors) {
   Text value;
+  Value whole;
+  if (const char* path = value_path(session, Side::Input, word, whole)) {
+    return bind_value_file(session, whole, path, errors);
+  }
   uint32_t count = session.entry->input_count;
   uint32_t i = find_named(Text(word), count, session, input_type, value);
   bool named = i < count;
@@ -152,12 +195,32 @@ Exit bind_word(Session& session, const char* word, Printer& errors) {
     errors << "error: --input " << word << ": this input is given twice\n";
     return EXIT_USAGE;
   }
+  whole = value_of(session, Side::Input, i);
+  if (!named && !whole.is_tensor() && whole.first == i && value.ends_with(".pb")) {
+    return bind_value_file(session, whole, word + (*word == '@'), errors);
+  }
   // A word without a name that is none of the other forms is a file.
   bool special = value.starts_with("@") || value.starts_with("random") ||
                  value == Text("zeros") || value == Text("-") ||
                  value.find('=') < value.size;
   if (!named && !special) return bind_file(session, i, word, errors);
   return bind_value(session, i, value, errors);
+}
+
+Exit write_value_file(const Session& session, const Value& value, const char* path,
+                      Printer& errors) {
+  int32_t file = svod_open(path, SVOD_OPEN_WRITE);
+  bool written = file >= 0;
+  if (written) {
+    Printer out(file);
+    write_value(out, session, value);
+    out.flush();
+    written = !out.failed();
+  }
+  if (file >= 0) written = svod_close(file) == 0 && written;
+  if (written) return EXIT_DONE;
+  errors << "error: " << path << ": cannot be written\n";
+  return EXIT_FILE;
 }
 
 Exit write_output(const Session& session, uint32_t i, Text value, Printer& errors) {
@@ -299,6 +362,12 @@ Exit write_outputs(const Session& session, const Options& options, Printer& erro
   uint32_t count = model_outputs(session);
   for (uint32_t w = 0; w < options.output_count; w++) {
     Text word(options.outputs[w]), value;
+    Value whole;
+    if (const char* path = value_path(session, Side::Output, options.outputs[w], whole)) {
+      Exit status = write_value_file(session, whole, path, errors);
+      if (status != EXIT_DONE) return status;
+      continue;
+    }
     uint32_t i = find_named(word, count, session, output_type, value);
     if (i == count) {
       i = w;
@@ -314,11 +383,20 @@ Exit write_outputs(const Session& session, const Options& options, Printer& erro
   }
   if (options.output_count > 0) return EXIT_DONE;
   Printer out(1);
-  for (uint32_t i = 0; i < count; i++) {
-    Tensor tensor = output_type(session, i);
-    out.name(tensor.name);
-    out << ": ";
-    print_value(out, tensor, kMostPrinted);
+  for (uint32_t v = 0; v < value_count(session, Side::Output); v++) {
+    Value value = value_at(session, Side::Output, v);
+    bool present = is_present(session, value);
+    if (!present || value.count == 0) {
+      out.name(value.name);
+      out << (present ? ": an empty sequence\n" : ": left out\n");
+      continue;
+    }
+    for (uint32_t i = 0; i < value.count; i++) {
+      Tensor tensor = output_type(session, value.first + i);
+      out.name(tensor.name);
+      out << ": ";
+      print_value(out, tensor, kMostPrinted);
+    }
   }
   out.flush();
   return out.failed() ? EXIT_FILE : EXIT_DONE;

@@ -1,6 +1,7 @@
 // What was packed, from the image: the manifest as it stands, or the same for people.
 #include "runtime_stub/program/binding.h"
 #include "runtime_stub/program/modes.h"
+#include "runtime_stub/program/value.h"
 
 namespace packed {
 
@@ -9,6 +10,22 @@ static void print_tensor(Printer& out, const char* kind, uint32_t i,
   out << kind << " " << i << "  ";
   out.name(tensor.name) << " ";
   print_type(out, tensor.element, tensor.rank, tensor.dims);
+}
+
+// Sequences, optionals and maps, and which tensors they are.
+static void print_values(Printer& out, const char* kind, const Session& session,
+                         Side side) {
+  for (uint32_t v = 0; v < value_count(session, side); v++) {
+    Value value = value_at(session, side, v);
+    if (value.is_tensor()) continue;
+    out << "value    ";
+    out.name(value.name) << ", " << kind << ": ";
+    print_value_kind(out, session, value);
+    if (value.count > 0) out << "; " << kind << " " << value.first;
+    if (value.count > 1) out << " to " << value.first + value.count - 1;
+    if (value.presence != 0) out << ", there when output " << value.presence - 1;
+    out << "\n";
+  }
 }
 
 static void print_steps(Printer& out, const Session& session) {
@@ -49,6 +66,8 @@ void print_info(const Session& session, bool json) {
     if (extents != 0) out << ", at most; extents are output " << extents - 1;
     out << "\n";
   }
+  print_values(out, "input", session, Side::Input);
+  print_values(out, "output", session, Side::Output);
   out << "arena    " << session.entry->arena_bytes << " bytes, lower bound "
       << session.entry->arena_lower_bound << "; scratch " << session.entry->scratch_bytes
       << " bytes per thread\n"

@@ -3,6 +3,7 @@
 #include "runtime_stub/program/session.h"
 
 #include "runtime_stub/platform.h"
+#include "runtime_stub/program/value.h"
 
 namespace packed {
 
@@ -95,7 +96,7 @@ Exit open_model(Session& session, const char* weights, Printer& errors) {
   session.entry = svod_entry(image, 0);
   bool fits = svod_header(image)->entries.count > 0 &&
               session.entry->input_count <= kMostTensors &&
-              session.entry->output_count <= kMostTensors;
+              session.entry->output_count <= kMostTensors && values_hold(session);
   for (uint32_t i = 0; fits && i < svod_header(image)->tensors.count; i++) {
     const SvodTensor* tensor = svod_at<SvodTensor>(image, svod_header(image)->tensors, i);
     const Element* element = find_element(tensor->dtype);

@@ -3,6 +3,7 @@
 #include "runtime_stub/program/tensor_file.h"
 
 #include "runtime_stub/platform.h"
+#include "runtime_stub/program/wire.h"
 
 namespace packed {
 
@@ -30,34 +31,8 @@ int32_t read_stream(int32_t file, Text& content) {
   return -12; // ENOMEM
 }
 
-void put_varint(Printer& out, uint64_t value) {
-  for (; value >= 0x80; value >>= 7) {
-    char byte = static_cast<char>(value | 0x80);
-    out << Text(&byte, 1);
-  }
-  char byte = static_cast<char>(value);
-  out << Text(&byte, 1);
-}
-
-void put_bytes(Printer& out, uint64_t field, Text bytes) {
-  put_varint(out, field << 3 | 2);
-  put_varint(out, bytes.size);
-  out << bytes;
-}
-
 Text bytes_of(const Tensor& tensor) {
   return {static_cast<const char*>(tensor.data), tensor.bytes()};
-}
-
-void write_proto(Printer& out, const Tensor& tensor) {
-  for (uint32_t i = 0; i < tensor.rank; i++) {
-    put_varint(out, 1 << 3);
-    put_varint(out, static_cast<uint64_t>(tensor.dims[i]));
-  }
-  put_varint(out, 2 << 3);
-  put_varint(out, tensor.element->onnx);
-  put_bytes(out, 8, tensor.name);
-  put_bytes(out, 9, bytes_of(tensor));
 }
 
 void write_npy(Printer& out, const Tensor& tensor) {
@@ -74,6 +49,15 @@ void write_npy(Printer& out, const Tensor& tensor) {
 }
 
 } // namespace
+
+void write_proto(Printer& out, const Tensor& tensor) {
+  for (uint32_t i = 0; i < tensor.rank; i++) {
+    put_number(out, 1, static_cast<uint64_t>(tensor.dims[i]));
+  }
+  put_number(out, 2, tensor.element->onnx);
+  put_bytes(out, 8, tensor.name);
+  put_bytes(out, 9, bytes_of(tensor));
+}
 
 FileForm form_of(Text path, Text content) {
   if (path.ends_with(".npy")) return FileForm::Npy;

@@ -18,6 +18,9 @@ const char* read_tensor(FileForm form, Text content, const Tensor& wanted, Tenso
 const char* read_npy(Text content, const Tensor& wanted, Tensor& out);
 const char* read_proto(Text content, Tensor& out);
 
+// A TensorProto.
+void write_proto(Printer& out, const Tensor& tensor);
+
 // False when it could not be written.
 bool write_tensor(int32_t file, FileForm form, const Tensor& tensor);
 

@@ -135,13 +135,19 @@ void Printer::put(char c) {
 }
 
 void Printer::flush() {
-  if (used_ != 0 && svod_write(file_, buffer_, used_) != static_cast<int64_t>(used_)) {
+  if (used_ != 0 && file_ != kNowhere &&
+      svod_write(file_, buffer_, used_) != static_cast<int64_t>(used_)) {
     failed_ = true;
   }
+  flushed_ += used_;
   used_ = 0;
 }
 
 Printer& Printer::operator<<(Text text) {
+  if (file_ == kNowhere) {
+    flushed_ += text.size;
+    return *this;
+  }
   for (uint64_t i = 0; i < text.size; i++) put(text.data[i]);
   return *this;
 }

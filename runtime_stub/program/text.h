@@ -32,6 +32,8 @@ bool read_float(Text text, double* out);
 
 class Printer {
 public:
+  // Counts what is written and drops it.
+  static constexpr int32_t kNowhere = -1;
   explicit Printer(int32_t file) : file_(file) {}
   ~Printer() { flush(); }
   Printer& operator<<(Text text);
@@ -49,13 +51,14 @@ public:
   Printer& column(uint32_t at);
   void flush();
   bool failed() const { return failed_; }
+  uint64_t written() const { return flushed_ + used_; } // bytes so far
 
 private:
   void put(char c);
   int32_t file_;
   bool failed_ = false;
   uint32_t column_ = 0;
-  uint64_t used_ = 0;
+  uint64_t used_ = 0, flushed_ = 0;
   char buffer_[4096];
 };
 

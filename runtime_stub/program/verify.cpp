@@ -5,6 +5,7 @@
 #include "runtime_stub/program/binding.h"
 #include "runtime_stub/program/modes.h"
 #include "runtime_stub/program/tensor_file.h"
+#include "runtime_stub/program/value.h"
 
 namespace packed {
 
@@ -112,38 +113,41 @@ void print_difference(Printer& out, const Tensor& got, const Tensor& expected,
 }
 
 // 1: read, 0: there is no such file, negative: an error was printed.
-int32_t read_data(const Path& path, const Tensor& wanted, Tensor& tensor,
-                  Printer& errors) {
+int32_t read_data(const Path& path, const Session& session, Side side, const Value& value,
+                  ValueData& data, Printer& errors) {
   Text content;
   int32_t status = read_file(path.text, content);
   if (status == -SVOD_ENOENT) return 0;
   const char* error = "cannot be read";
-  if (status == 0) error = read_tensor(FileForm::Proto, content, wanted, tensor);
+  if (status == 0) error = read_value(session, side, value, content, data);
   if (error == nullptr) return 1;
   errors << "error: " << path.text << ": " << error << "\n";
   return -1;
 }
 
-uint32_t find_tensor(const Session& session, Text name, uint32_t number, uint32_t count,
-                     Tensor (*type)(const Session&, uint32_t)) {
-  for (uint32_t i = 0; i < count; i++) {
-    if (name.size > 0 && type(session, i).name == name) return i;
+// The value of kind `like` that a file names, else the one of its number.
+Value find_named_value(const Session& session, Side side, Text name, const Value& like) {
+  for (uint32_t i = 0; i < value_count(session, side); i++) {
+    Value value = value_at(session, side, i);
+    bool named = name.size > 0 && value.name == name;
+    if (named && value.kind == like.kind && value.flags == like.flags) return value;
   }
-  return number;
+  return like;
 }
 
 Exit bind_set(Session& session, Text folder, Printer& errors) {
   uint32_t count = session.entry->input_count;
   for (uint32_t i = 0; i < count; i++) session.inputs[i] = nullptr;
-  for (uint32_t k = 0; k < count; k++) {
+  for (uint32_t k = 0; k < value_count(session, Side::Input); k++) {
     Path path;
-    Tensor tensor;
+    ValueData data;
     if (!data_path(path, folder, Text("input_"), k, Text(".pb"))) return EXIT_FILE;
-    int32_t status = read_data(path, input_type(session, k), tensor, errors);
+    Value value = value_at(session, Side::Input, k);
+    int32_t status = read_data(path, session, Side::Input, value, data, errors);
     if (status < 0) return EXIT_BAD_DATA;
     if (status == 0) continue;
-    uint32_t i = find_tensor(session, tensor.name, k, count, input_type);
-    Exit bound = bind_input(session, i, tensor, Text(path.text), errors);
+    value = find_named_value(session, Side::Input, data.name, value);
+    Exit bound = bind_tensors(session, value, data, Text(path.text), errors);
     if (bound != EXIT_DONE) return bound;
   }
   for (uint32_t i = 0; i < count; i++) {
@@ -161,33 +165,62 @@ Exit bind_set(Session& session, Text folder, Printer& errors) {
   return EXIT_DONE;
 }
 
+// False when they differ.
+bool compare_tensor(const Tensor& got, const Tensor& expected, const Options& options,
+                    Printer& out) {
+  if (!same_type(got, expected)) {
+    out << "  ";
+    out.name(got.name) << ": is ";
+    print_type(out, got.element, got.rank, got.dims);
+    out << ", expected is ";
+    print_type(out, expected.element, expected.rank, expected.dims);
+    out << "\n";
+    return false;
+  }
+  Difference difference = compare(got, expected, options);
+  print_difference(out, got, expected, difference);
+  return difference.wrong == 0;
+}
+
+bool compare_value(const Session& session, const Value& value, const ValueData& expected,
+                   const Options& options, Printer& out) {
+  bool present = is_present(session, value);
+  if (present != expected.present || (present && value.count != expected.count)) {
+    out << "  ";
+    out.name(value.name) << ": is ";
+    print_value_kind(out, session, value);
+    if (!present) out << ", left out";
+    out << ", expected is ";
+    if (expected.present) {
+      out << "one of " << expected.count << "\n";
+    } else {
+      out << "one that is left out\n";
+    }
+    return false;
+  }
+  bool right = true;
+  for (uint32_t i = 0; present && i < value.count; i++) {
+    Tensor got = output_type(session, value.first + i);
+    right = compare_tensor(got, expected.tensors[i], options, out) && right;
+  }
+  return right;
+}
+
 Exit compare_outputs(const Session& session, Text folder, const Options& options,
                      Printer& out, Printer& errors) {
   Exit result = EXIT_DONE;
-  uint32_t compared = 0, count = model_outputs(session);
+  uint32_t compared = 0, count = value_count(session, Side::Output);
   for (uint32_t k = 0; k < count; k++) {
     Path path;
-    Tensor expected;
+    ValueData expected;
     if (!data_path(path, folder, Text("output_"), k, Text(".pb"))) return EXIT_FILE;
-    int32_t status = read_data(path, output_type(session, k), expected, errors);
+    Value value = value_at(session, Side::Output, k);
+    int32_t status = read_data(path, session, Side::Output, value, expected, errors);
     if (status < 0) return EXIT_BAD_DATA;
     if (status == 0) continue;
     compared++;
-    Tensor got =
-        output_type(session, find_tensor(session, expected.name, k, count, output_type));
-    if (!same_type(got, expected)) {
-      out << "  ";
-      out.name(got.name) << ": is ";
-      print_type(out, got.element, got.rank, got.dims);
-      out << ", expected is ";
-      print_type(out, expected.element, expected.rank, expected.dims);
-      out << "\n";
-      result = EXIT_MISMATCH;
-      continue;
-    }
-    Difference difference = compare(got, expected, options);
-    print_difference(out, got, expected, difference);
-    if (difference.wrong > 0) result = EXIT_MISMATCH;
+    value = find_named_value(session, Side::Output, expected.name, value);
+    if (!compare_value(session, value, expected, options, out)) result = EXIT_MISMATCH;
   }
   if (compared > 0 || count == 0) return result;
   errors << "error: " << folder << " has no outputs to compare with\n";

@@ -274,7 +274,7 @@ TEST_CASE("types that are no tensors of ours are refused by name", "[import]") {
   const std::string sequence =
       data(1, "x") + data(2, data(4, data(1, data(1, number(1, kF32)))));
   refused(model({{node("Relu", {"x"}, {"y"})}, {sequence}, kY, {}}), Exit::Unsupported,
-          "input 'x' is no tensor");
+          "input 'x' is a sequence of unknown length; use --shape x=N");
   refused(model({{node("Cast", {"w"}, {"y"}, {attribute("to", int64_t{1})})},
                  kX,
                  kY,

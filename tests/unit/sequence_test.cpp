@@ -46,6 +46,69 @@ std::string one(const std::string& name, int64_t number) {
 
 } // namespace
 
+TEST_CASE("a sequence as input is an input per element", "[sequence]") {
+  const std::string sequence =
+      data(1, "x") +
+      data(2,
+           data(4, data(1, data(1, number(1, kF32) + data(2, data(1, data(2, "n")))))));
+  const std::string model_bytes =
+      model({{node("SequenceAt", {"x", "i"}, {"y"})}, {sequence}, kY, {one("i", -1)}});
+  ImportOptions options;
+  options.shapes["x[0]"] = {3};
+  options.shapes["x[1]"] = {4};
+  const Imported given = import(model_bytes, options);
+  INFO(given.text());
+  REQUIRE(given.graph);
+  REQUIRE(given.graph->inputs().size() == 2);
+  CHECK(given.graph->inputs()[1].name == "x[1]");
+  CHECK(evaluate(*given.graph, {f32({3}, {1, 2, 3}), f32({4}, {4, 5, 6, 7})})
+            .outputs.at(0)
+            .shape == Shape{4});
+  refused(model_bytes, Exit::Unsupported, "use --shape x=N");
+  options.shapes.erase("x[0]");
+  refused(model_bytes, Exit::Usage, "is a sequence of unknown length", options);
+  options.shapes = {{"x", {0}}};
+  refused(model_bytes, Exit::InvalidModel, "position -1 is outside a sequence of 0",
+          options);
+  options.shapes = {{"x", {1}}};
+  options.absent = {"x"};
+  refused(model_bytes, Exit::Usage, "no optional input 'x'", options);
+}
+
+TEST_CASE("a sequence as output is an output per element", "[sequence]") {
+  const Imported made = import(
+      model({with(kThree, {node("Identity", {"s"}, {"y"})}), kX, {data(1, "y")}, {}}));
+  REQUIRE(made.graph);
+  REQUIRE(made.graph->outputs().size() == 3);
+  CHECK(made.graph->outputs()[2].name == "y[2]");
+  CHECK(evaluate(*made.graph, {f32({4}, {1, 2, 3, 4})}).outputs.at(1).bytes ==
+        f32({4}, {2, 4, 6, 8}).bytes);
+}
+
+TEST_CASE("a map as input is the vector of the values that are looked up", "[sequence]") {
+  const std::string map =
+      data(1, "x") +
+      data(2, data(5, number(1, kI64) + data(2, data(1, number(1, kF32)))));
+  const auto vocabulary = [](const std::vector<int64_t>& keys) {
+    std::string out = data(1, "int64_vocabulary") + number(20, 7);
+    for (int64_t key : keys) out += number(8, key);
+    return out;
+  };
+  const std::string both =
+      model({{node("DictVectorizer", {"x"}, {"a"}, {vocabulary({7, 5})}, "ai.onnx.ml"),
+              node("DictVectorizer", {"x"}, {"b"}, {vocabulary({5, 9})}, "ai.onnx.ml"),
+              node("Concat", {"a", "b"}, {"y"}, {attribute("axis", int64_t{1})})},
+             {map},
+             kY,
+             {}},
+            17, opset("ai.onnx.ml", 1));
+  const Imported imported = import(both);
+  INFO(imported.text());
+  REQUIRE(imported.graph); // keys 5 7 9
+  CHECK(floats_of(evaluate(*imported.graph, {f32({3}, {50, 70, 90})}).outputs.at(0)) ==
+        std::vector<float>{70, 50, 50, 90});
+}
+
 TEST_CASE("a sequence is a list of values when importing", "[sequence]") {
   CHECK(run_nodes(with(kThree, {node("SequenceAt", {"s", "i"}, {"y"})}),
                   {one("i", -1)}) == std::vector<float>{-1, 2, -3, 4});

@@ -1,0 +1,141 @@
+// The model's inputs become inputs of the graph, each element of a sequence one of its
+// own, and the model's outputs outputs; the interface keeps what belongs together.
+#include "importer/graph_import.h"
+
+#include <algorithm>
+
+namespace svod {
+
+namespace {
+
+// As many as the packed program binds.
+constexpr size_t kMostTensors = 1024;
+
+std::string quoted(std::string_view name) {
+  return "'" + escaped(std::string(name)) + "'";
+}
+
+// The value that names inside the model stand for, from the graph's inputs.
+NodeId value_of(const InputValue& input, std::vector<NodeId> items,
+                CompoundTable& compounds) {
+  using Kind = ModelPort::Kind;
+  NodeId value = kNoNode;
+  if (input.port.kind == Kind::Tensor && !items.empty()) value = items[0];
+  if (input.port.kind == Kind::Sequence)
+    value =
+        compounds.add({Compound::Kind::Sequence, std::move(items), input.port.onnx_type});
+  if (input.port.kind == Kind::Map)
+    value = compounds.add({Compound::Kind::Map, std::move(items), input.port.onnx_type,
+                           kNoNode, input.port.keys});
+  if (!input.port.optional) return value;
+  Compound optional{Compound::Kind::Optional};
+  if (input.port.present) optional.items = {value};
+  return compounds.add(std::move(optional));
+}
+
+} // namespace
+
+// A tensor of the caller's; kPoisoned when its type is not supported.
+NodeId GraphImport::add_input(const ModelValue& tensor, const Shape& shape) {
+  const std::optional<DType> dtype = dtype_from_onnx(tensor.onnx_type);
+  if (!dtype) {
+    diags_.error(Exit::Unsupported,
+                 "input " + quoted(tensor.name) + " has element type " +
+                     onnx_type_name(tensor.onnx_type) + ", which is not supported");
+    return kPoisoned;
+  }
+  const NodeId input = graph_.add_input(tensor.name, *dtype, shape);
+  if (!fix_.contains(tensor.name)) return input;
+  std::optional<std::vector<std::byte>> bytes = fixed_value(tensor.name, *dtype, shape);
+  if (!bytes) return input;
+  interface_.fixed[tensor.name] = *bytes;
+  return weight(graph_, *dtype, shape, graph_.add_blob(std::move(*bytes)));
+}
+
+void GraphImport::add_inputs(const InputShapes& shapes, Scope& scope) {
+  for (const InputValue& input : shapes.values) {
+    ModelPort port = input.port;
+    port.first = static_cast<uint32_t>(graph_.inputs().size());
+    std::vector<NodeId> items;
+    bool good = true;
+    for (const ModelValue& tensor : input.tensors) {
+      items.push_back(add_input(tensor, shapes.inputs.at(tensor.name)));
+      good = good && items.back() != kPoisoned;
+    }
+    scope.values[input.declared->name] =
+        good ? value_of(input, std::move(items), compounds_) : kPoisoned;
+    interface_.inputs.push_back(std::move(port));
+  }
+}
+
+void GraphImport::add_output(const std::string& name, NodeId id) {
+  graph_.add_output(name, id);
+}
+
+// False when it is nested deeper than a port can say.
+bool GraphImport::add_elements(ModelPort& port, const Compound& value) {
+  using Kind = Compound::Kind;
+  if (value.kind == Kind::Optional) {
+    if (port.optional) return false;
+    port.optional = true;
+    port.present = !value.items.empty();
+    port.count = 0;
+    if (value.items.empty()) return true;
+    if (is_compound(value.items[0]))
+      return add_elements(port, compounds_[value.items[0]]);
+    port.count = 1;
+    port.onnx_type = info(graph_[value.items[0]].dtype).onnx;
+    add_output(port.name, value.items[0]);
+    return true;
+  }
+  for (NodeId item : value.items)
+    if (is_compound(item)) return false;
+  const bool sequence = value.kind == Kind::Sequence;
+  port.kind = sequence                  ? ModelPort::Kind::Sequence
+              : value.kind == Kind::Map ? ModelPort::Kind::Map
+                                        : ModelPort::Kind::Maps;
+  port.count = static_cast<uint32_t>(value.items.size());
+  port.keys = value.keys;
+  port.onnx_type =
+      value.items.empty() ? value.onnx_type : info(graph_[value.items[0]].dtype).onnx;
+  for (size_t i = 0; i < value.items.size(); ++i)
+    add_output(sequence ? element_name(port.name, i) : port.name, value.items[i]);
+  return true;
+}
+
+// What the model gives comes first, then what says whether optionals are there.
+void GraphImport::add_outputs(const Scope& scope) {
+  std::vector<std::pair<size_t, NodeId>> presences;
+  for (const ModelValue& output : model_.graph.outputs) {
+    const NodeId id = look_up(scope, output.name, {});
+    if (id == kPoisoned) continue;
+    ModelPort port;
+    port.name = output.name;
+    port.first = static_cast<uint32_t>(graph_.outputs().size());
+    if (!is_compound(id)) {
+      port.onnx_type = info(graph_[id].dtype).onnx;
+      add_output(output.name, id);
+    } else if (!add_elements(port, compounds_[id])) {
+      diags_.error(Exit::Unsupported,
+                   "output " + quoted(output.name) + " is " + kind_text(compounds_[id]) +
+                       " of a type that is not supported: tensors, sequences of "
+                       "tensors, optionals of both, and maps are");
+    }
+    if (is_compound(id) && compounds_[id].present != kNoNode)
+      presences.emplace_back(interface_.outputs.size(), compounds_[id].present);
+    interface_.outputs.push_back(std::move(port));
+  }
+  for (const auto& [port, id] : presences) {
+    interface_.outputs[port].presence = static_cast<uint32_t>(graph_.outputs().size());
+    add_output(interface_.outputs[port].name + ".present", id);
+  }
+  const size_t most = std::max(graph_.inputs().size(), graph_.outputs().size());
+  if (most > kMostTensors && most > model_.graph.inputs.size() &&
+      most > model_.graph.outputs.size())
+    diags_.error(Exit::Unsupported,
+                 "with each element of a sequence counted, the model has " +
+                     std::to_string(most) + " inputs or outputs; at most " +
+                     std::to_string(kMostTensors) + " are supported");
+}
+
+} // namespace svod
