@@ -165,9 +165,13 @@ void Assigner::add_borders() {
     }
     if (!fits) continue;
     layout.fill = fill;
+    // A dot product over a row's last bytes may read past them, times zero.
+    bool row = layout.block_axis < 0 && byte_size(node.dtype) == 1;
+    int64_t beyond = row && node.payload[2 * rank - 1] > 0 ? kDot - 1 : 0;
     for (size_t i = 0; i < rank; ++i) {
       layout.low[i] = std::max(layout.low[i], node.payload[i]);
-      layout.high[i] = std::max(layout.high[i], node.payload[rank + i]);
+      layout.high[i] =
+          std::max(layout.high[i], node.payload[rank + i] + (i + 1 == rank ? beyond : 0));
     }
   }
 }

@@ -63,9 +63,24 @@ static double vector_load_cost(const Kernel& k, const Expr& load, AxisId axis,
   return 1.5 * lanes;
 }
 
-static double stage_cost(const Kernel& k, const Stage& s, AxisId axis, int lanes) {
+// Whether with this axis as lanes the stage multiplies bytes four at a time.
+static bool allows_dots(const Kernel& k, const Stage& s, AxisId axis) {
+  ByteOperands operands = byte_operands(k, s);
+  if (operands.x == nullptr || contains(s.inner, axis)) return false;
+  return !k.indices.depends_on(operands.x->index, axis) &&
+         k.indices.depends_on(operands.w->index, axis) &&
+         std::any_of(s.inner.begin(), s.inner.end(), [&](AxisId a) {
+           int64_t stride = 0;
+           return k.indices.extent(a) > 2 &&
+                  k.indices.affine_in(operands.x->index, a, stride) && stride == 1;
+         });
+}
+
+static double stage_cost(const Kernel& k, const Stage& s, AxisId axis, int lanes,
+                         bool dots) {
   bool looped = contains(s.inner, axis) || contains(k.outer, axis);
   double positions = product(k.indices, k.outer) * product(k.indices, s.inner);
+  if (dots && allows_dots(k, s, axis)) positions /= kDot;
   // When the lane axis belongs to other stages this one runs once per position.
   double extent = double(k.indices.extent(axis));
   double vectors = looped ? positions / extent * std::ceil(extent / lanes) : positions;
@@ -97,7 +112,8 @@ static bool can_vectorise(const Kernel& k, AxisId axis) {
   return true;
 }
 
-std::optional<std::pair<Dim, size_t>> choose_lane(const Lowered& lowered, int lanes) {
+std::optional<std::pair<Dim, size_t>> choose_lane(const Lowered& lowered, int lanes,
+                                                  bool dots) {
   const Kernel& k = lowered.kernel;
   double best = 0;
   for (const Stage& s : k.stages) {
@@ -118,7 +134,7 @@ std::optional<std::pair<Dim, size_t>> choose_lane(const Lowered& lowered, int la
       bool looped = lowered.unrolled.count(axis) == 0 && extent >= 2;
       if (!looped || !whole || !can_vectorise(k, axis)) continue;
       double cost = 0;
-      for (const Stage& s : k.stages) cost += stage_cost(k, s, axis, lanes);
+      for (const Stage& s : k.stages) cost += stage_cost(k, s, axis, lanes, dots);
       if (cost < best) best = cost, choice = {dim, place};
     }
   return choice;

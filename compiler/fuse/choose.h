@@ -7,8 +7,17 @@
 namespace svod {
 
 // The axis to vectorise by `lanes`, as its dimension and its place there; it may have to
-// be cut (split_lanes). Nothing when scalar code is as good.
-std::optional<std::pair<Dim, size_t>> choose_lane(const Lowered& lowered, int lanes);
+// be cut. Nothing when scalar code is as good. `dots`: bytes are multiplied four at a
+// time.
+std::optional<std::pair<Dim, size_t>> choose_lane(const Lowered& lowered, int lanes,
+                                                  bool dots);
+
+// The factors of a sum of products of bytes; null where the stage is something else.
+struct ByteOperands {
+  const Expr* x = nullptr; // U8 in a buffer
+  const Expr* w = nullptr; // I8 known when packing
+};
+ByteOperands byte_operands(const Kernel& kernel, const Stage& stage);
 
 // Replaces dense weights by weights in the order the kernel reads them.
 void pack_weights(Kernel& kernel, std::vector<PackedWeight>& packed);

@@ -7,22 +7,12 @@
 
 namespace svod {
 
-namespace {
-
-struct Operands {
-  const Expr* x = nullptr; // U8 in a buffer
-  const Expr* w = nullptr; // I8 known when packing
-};
-
-} // namespace
-
-static Operands byte_operands(const Kernel& k) {
-  const Stage& s = k.stages[0];
+ByteOperands byte_operands(const Kernel& k, const Stage& s) {
   const Expr& v = k.exprs[s.value];
   bool sum = s.kind == StageKind::Reduce && s.op == Op::ReduceSum &&
              s.dtype == DType::I32 && v.kind == Expr::Kind::Map && v.op == Op::Mul;
-  if (!sum || !k.has_lane_axis) return {};
-  Operands out;
+  if (!sum) return {};
+  ByteOperands out;
   for (ExprId factor : v.inputs) {
     const Expr& load = k.exprs[below_casts(k, factor)];
     if (load.kind != Expr::Kind::Load) return {};
@@ -30,16 +20,22 @@ static Operands byte_operands(const Kernel& k) {
     if (weight && load.dtype == DType::I8) out.w = &load;
     if (!weight && load.dtype == DType::U8) out.x = &load;
   }
-  if (out.x == nullptr || out.w == nullptr) return {};
+  return out.x == nullptr || out.w == nullptr ? ByteOperands{} : out;
+}
+
+// One x for all lanes, a w for each.
+static ByteOperands dot_operands(const Kernel& k) {
+  ByteOperands out = byte_operands(k, k.stages[0]);
+  if (out.x == nullptr || !k.has_lane_axis) return {};
   int64_t stride = 0;
   bool broadcast = !k.indices.depends_on(out.x->index, k.lane_axis);
   bool vector = k.indices.affine_in(out.w->index, k.lane_axis, stride) && stride != 0;
-  return broadcast && vector ? out : Operands{};
+  return broadcast && vector ? out : ByteOperands{};
 }
 
 std::optional<std::pair<Dim, size_t>> choose_dot(const Lowered& lowered) {
   const Kernel& k = lowered.kernel;
-  Operands operands = byte_operands(k);
+  ByteOperands operands = dot_operands(k);
   if (operands.x == nullptr) return std::nullopt;
   const std::vector<AxisId>& inner = k.stages[0].inner;
   for (const auto& [dim, axes] : lowered.axes)
@@ -57,7 +53,7 @@ std::optional<std::pair<Dim, size_t>> choose_dot(const Lowered& lowered) {
 }
 
 bool dot_works(const Kernel& k) {
-  Operands operands = byte_operands(k);
+  ByteOperands operands = dot_operands(k);
   if (operands.x == nullptr || k.indices.extent(k.dot_axis) != kDot) return false;
   int64_t x = 0, w = 0;
   bool affine = k.indices.affine_in(operands.x->index, k.dot_axis, x) && x == 1 &&

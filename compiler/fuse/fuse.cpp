@@ -107,7 +107,7 @@ Kernel Fuser::make_kernel(const Group& group) {
     lowered = lower(group, spec, stored);
     refine();
   }
-  if (auto lane = choose_lane(lowered, lanes_)) {
+  if (auto lane = choose_lane(lowered, lanes_, level_.dots != 0)) {
     auto [dim, place] = *lane;
     int64_t extent = lowered.kernel.indices.extent(lowered.axes.at(dim)[place]);
     spec.lane = {dim, split_axis(spec, dim, place, extent, lanes_)};

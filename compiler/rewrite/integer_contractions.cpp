@@ -42,6 +42,8 @@ private:
   NodeId scale_of(const Factor& w, const Node& sum);
   NodeId through(const std::vector<NodeId>& views, NodeId bytes, uint64_t fill);
   NodeId weight_sum(NodeId weights, const Node& sum);
+  NodeId inner_weight_sum(NodeId weights, const Factor& x, const Node& sum);
+  bool is_padded(const Factor& x) const;
   NodeId over_result(NodeId scalar, const Shape& shape);
   NodeId one_element(NodeId id);
   NodeId merged(NodeId value, NodeId divisor, int depth);
@@ -104,6 +106,25 @@ NodeId Pass::through(const std::vector<NodeId>& views, NodeId bytes, uint64_t fi
   return bytes;
 }
 
+bool Pass::is_padded(const Factor& x) const {
+  return std::any_of(x.views.begin(), x.views.end(),
+                     [&](NodeId view) { return g[view].op == Op::Pad; });
+}
+
+// The sum of the weights that meet no pad: at the edges fewer do. For a zero point that
+// is not known when packing, as it cannot fill the border then. kNoNode: too large.
+NodeId Pass::inner_weight_sum(NodeId weights, const Factor& x, const Node& sum) {
+  constexpr int64_t kMost = int64_t{1} << 26;
+  if (element_count(g[weights].shape) > kMost) return kNoNode;
+  NodeId ones = constant_int(g, DType::U8, g[x.bytes].shape, 1);
+  NodeId product =
+      map(g, Op::Mul,
+          {cast(g, through(x.views, ones, 0), DType::I32), cast(g, weights, DType::I32)});
+  NodeId total = reduce(g, Op::ReduceSum, product, sum.payload);
+  std::optional<Tensor> values = known_tensor(g, total, kMost);
+  return values ? tensor_node(g, std::move(*values)) : kNoNode;
+}
+
 // Activations as U8, their zero point as I32 of shape [].
 NodeId Pass::unsigned_bytes(const Factor& x, NodeId& zero) {
   zero = x.zero == kNoNode ? constant_int(g, DType::I32, {}, 0) : one_element(x.zero);
@@ -115,11 +136,9 @@ NodeId Pass::unsigned_bytes(const Factor& x, NodeId& zero) {
     zero = map(g, Op::Add, {zero, constant_int(g, DType::I32, {}, 128)});
   }
   std::optional<uint64_t> known = splat_bits(g, zero);
-  bool padded = std::any_of(x.views.begin(), x.views.end(),
-                            [&](NodeId view) { return g[view].op == Op::Pad; });
   for (NodeId view : x.views)
     if (g[view].op == Op::Pad && g[view].payload.back() != 0) return kNoNode;
-  if (padded && (!known || *known > 255)) return kNoNode;
+  if (is_padded(x) && known && *known > 255) return kNoNode;
   return through(x.views, bytes, known.value_or(0));
 }
 
@@ -196,7 +215,10 @@ NodeId Pass::integer_sum(const Node& sum, const Factor& x, const Factor& w) {
       map(g, Op::Mul, {cast(g, bytes, DType::I32), cast(g, weights, DType::I32)});
   NodeId result = reduce(g, Op::ReduceSum, product, sum.payload);
   if (splat_bits(g, zero) == uint64_t{0}) return result;
-  NodeId of_weights = weight_sum(weights, sum);
+  bool uneven = is_padded(x) && !splat_bits(g, zero);
+  NodeId of_weights =
+      uneven ? inner_weight_sum(weights, x, sum) : weight_sum(weights, sum);
+  if (of_weights == kNoNode) return kNoNode;
   NodeId rest = map(g, Op::Mul, {of_weights, over_result(zero, g[of_weights].shape)});
   return map(g, Op::Sub, {result, expand(g, rest, sum.shape)});
 }

@@ -27,7 +27,11 @@ public:
                 random_.between(4, 20)};
     Value x = input(shape);
     for (int64_t i = random_.between(0, 3); i > 0; --i) x = convolution(x);
-    if (random_.chance(60)) x = matrix_product(x);
+    if (random_.chance(30)) {
+      x = integer_convolution(x);
+    } else if (random_.chance(60)) {
+      x = matrix_product(x);
+    }
     g().add_output("y", x.node);
     out_.tolerance.assign(g().size(), 0.0);
     return std::move(out_);
@@ -148,6 +152,17 @@ private:
     out.node =
         apply("QuantizeLinear", {y, scale(out.exponent), zero_point(dtype, out.zero)});
     return out;
+  }
+
+  // Its zero point is an input: no border can be filled with it.
+  Value integer_convolution(const Value& x) {
+    DType dtype = g()[x.node].dtype;
+    NodeId zero = g().add_input("zero", dtype, {});
+    out_.inputs.push_back(bytes(dtype, {}, 0, 100));
+    int64_t inputs = shape(x.node)[1];
+    NodeId w = known(bytes(DType::I8, {channels(), inputs, 3, 3}, -12, 12));
+    ++contractions_;
+    return {apply("ConvInteger", {x.node, w, zero}, {ints("pads", {1, 1, 1, 1})}), 0, 0};
   }
 
   Value matrix_product(const Value& x) {
