@@ -5,6 +5,8 @@
 #include "compiler/ir/build.h"
 #include "compiler/support/check.h"
 
+#include <algorithm>
+
 namespace svod {
 
 const char* kind_text(const Compound& value) {
@@ -50,6 +52,7 @@ NodeId presence(Graph& g, const Compound& optional) {
 } // namespace
 
 NodeId CompoundTable::guarded(Graph& g, NodeId value, NodeId chosen) {
+  if (std::ranges::find(assumed_, chosen) != assumed_.end()) return value;
   if (!is_compound(value)) return guarded_tensor(g, value, chosen);
   Compound copy = (*this)[value];
   for (NodeId& item : copy.items) item = guarded(g, item, chosen);

@@ -51,6 +51,19 @@ class CompoundTable {
 public:
   NodeId add(Compound value);
   const Compound& operator[](NodeId id) const { return values_[id - kFirstCompound]; }
+  // While it lives, `condition` is true: a branch is imported that only runs then.
+  class Assumption {
+  public:
+    Assumption(CompoundTable& table, NodeId condition) : table_(table) {
+      table_.assumed_.push_back(condition);
+    }
+    ~Assumption() { table_.assumed_.pop_back(); }
+    Assumption(const Assumption&) = delete;
+    Assumption& operator=(const Assumption&) = delete;
+
+  private:
+    CompoundTable& table_;
+  };
   // The value, of which the run stops when `chosen` is false.
   NodeId guarded(Graph& g, NodeId value, NodeId chosen);
   // `yes` or `no` by a condition of the run, a bool of one element. kNoNode: the two
@@ -64,6 +77,7 @@ private:
                       const Compound& no);
   NodeId select_optional(Graph& g, NodeId condition, const Compound& yes,
                          const Compound& no);
+  std::vector<NodeId> assumed_;
   std::deque<Compound> values_; // a deque: references stay good while values are added
   int64_t items_ = 0;
 };

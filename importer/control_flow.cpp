@@ -148,10 +148,12 @@ GraphImport::Results GraphImport::run_graph_attribute(const ModelAttribute& body
   return {};
 }
 
-// `misfits`: the branch failed, and only because it does not fit the shapes it gets.
-GraphImport::Results GraphImport::run_branch(const ModelAttribute& body,
+// The branch that runs when `condition` is true. `misfits`: it failed, and only because
+// it does not fit the shapes it gets.
+GraphImport::Results GraphImport::run_branch(const ModelAttribute& body, NodeId condition,
                                              const ModelPlace& place, const Scope& scope,
                                              bool& misfits) {
+  const CompoundTable::Assumption assumption(compounds_, condition);
   const int64_t lacks_before = lacks_;
   Results results = run_body(body, {}, place, scope);
   misfits = results.empty() && lacks_ == lacks_before && !stopped_;
@@ -188,13 +190,13 @@ GraphImport::Results GraphImport::import_if(const ModelNode& node,
   ++open_choices_;
   const Diags before = diags_;
   bool yes_misfits = false, no_misfits = false;
-  const Results taken = run_branch(*yes, place, scope, yes_misfits);
+  const NodeId otherwise = map(graph_, Op::Not, {inputs[0]});
+  const Results taken = run_branch(*yes, inputs[0], place, scope, yes_misfits);
   const Diags of_yes = diags_;
   if (yes_misfits) diags_ = before;
-  const Results other = run_branch(*no, place, scope, no_misfits);
+  const Results other = run_branch(*no, otherwise, place, scope, no_misfits);
   --open_choices_;
-  if (yes_misfits && !other.empty())
-    return only_branch(*yes, other, map(graph_, Op::Not, {inputs[0]}), place);
+  if (yes_misfits && !other.empty()) return only_branch(*yes, other, otherwise, place);
   if (no_misfits && !taken.empty()) {
     diags_ = of_yes;
     return only_branch(*no, taken, inputs[0], place);

@@ -130,8 +130,8 @@ private:
                    const ModelPlace& place);
   Results import_if(const ModelNode& node, const std::vector<NodeId>& inputs,
                     const ModelPlace& place, const Scope& scope);
-  Results run_branch(const ModelAttribute& body, const ModelPlace& place,
-                     const Scope& scope, bool& misfits);
+  Results run_branch(const ModelAttribute& body, NodeId condition,
+                     const ModelPlace& place, const Scope& scope, bool& misfits);
   Results only_branch(const ModelAttribute& misfit, const Results& results, NodeId chosen,
                       const ModelPlace& place);
   Results import_loop(const ModelNode& node, const std::vector<NodeId>& inputs,

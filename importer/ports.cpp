@@ -18,15 +18,21 @@ std::string quoted(std::string_view name) {
 // The value that names inside the model stand for, from the graph's inputs.
 NodeId value_of(const InputValue& input, std::vector<NodeId> items,
                 CompoundTable& compounds) {
-  using Kind = ModelPort::Kind;
   NodeId value = kNoNode;
-  if (input.port.kind == Kind::Tensor && !items.empty()) value = items[0];
-  if (input.port.kind == Kind::Sequence)
+  switch (input.port.kind) {
+  case ModelPort::Kind::Tensor:
+    if (!items.empty()) value = items[0];
+    break;
+  case ModelPort::Kind::Sequence:
     value =
         compounds.add({Compound::Kind::Sequence, std::move(items), input.port.onnx_type});
-  if (input.port.kind == Kind::Map)
+    break;
+  case ModelPort::Kind::Map:
+  case ModelPort::Kind::Maps:
     value = compounds.add({Compound::Kind::Map, std::move(items), input.port.onnx_type,
                            kNoNode, input.port.keys});
+    break;
+  }
   if (!input.port.optional) return value;
   Compound optional{Compound::Kind::Optional};
   if (input.port.present) optional.items = {value};

@@ -256,6 +256,16 @@ TEST_CASE("a condition of the run chooses between sequences and optionals",
   const auto get = with(choose(some, none), {node("OptionalGetElement", {"r"}, {"y"})});
   CHECK(run_at(get, -1) == std::vector<float>{1, 2, 3, 4});
   CHECK_FALSE(run_at(get, 1)); // it is not there: the run stops
+  // Asked first, the optional needs no check: x where it is there, else its negative.
+  const std::string found = branch({node("OptionalGetElement", {"r"}, {"f1"})}, "f1");
+  const std::string missing = branch({node("Neg", {"x"}, {"f2"})}, "f2");
+  const auto ask =
+      with(choose(some, none), {node("OptionalHasElement", {"r"}, {"h"}),
+                                node("If", {"h"}, {"y"},
+                                     {graph_attribute("then_branch", found),
+                                      graph_attribute("else_branch", missing)})});
+  CHECK(run_at(ask, -1) == std::vector<float>{1, 2, 3, 4});
+  CHECK(run_at(ask, 1) == std::vector<float>{-1, -2, -3, -4});
   const std::string longer =
       branch({node("SequenceConstruct", {"x", "x", "x"}, {"s3"})}, "s3");
   refused(model({with(choose(ax, longer), {node("SequenceAt", {"r", "zero"}, {"y"})}),
