@@ -96,12 +96,13 @@ bool KernelEmitter::lane_dependent(const Index& index) const {
                      [&](ExprId d) { return on_lanes(d); });
 }
 
+// Axes are x0, x1, ..: i8 and i32 are types.
 std::string KernelEmitter::term_text(const Term& t, const Point& p, bool lanewise) {
   switch (t.kind) {
   case Term::Kind::Axis: {
     if (k_.has_lane_axis && t.id == k_.lane_axis) return "l";
     int offset = offset_of(t.id, p);
-    std::string name = "i" + std::to_string(t.id);
+    std::string name = "x" + std::to_string(t.id);
     return offset == 0 ? name : "(" + name + " + " + std::to_string(offset) + ")";
   }
   case Term::Kind::Dynamic: {
@@ -132,7 +133,7 @@ std::string KernelEmitter::index_text(const Index& index, const Point& p, bool l
     std::string term;
     if (t.kind == Term::Kind::Axis && !lane) {
       constant += coefficient * offset_of(t.id, p);
-      term = "i" + std::to_string(t.id);
+      term = "x" + std::to_string(t.id);
     } else {
       term = term_text(t, p, lanewise);
     }

@@ -68,7 +68,7 @@ bool KernelEmitter::needs_peel(AxisId axis, bool high) const {
 void KernelEmitter::emit_range(size_t depth, const std::string& low,
                                const std::string& high) {
   AxisId axis = k_.outer[depth];
-  std::string i = "i" + std::to_string(axis);
+  std::string i = "x" + std::to_string(axis);
   size_t slot = 0;
   while (slot < tile_.counts.size() && tile_.counts[slot].first != axis) ++slot;
   if (slot == tile_.counts.size()) {
@@ -131,7 +131,7 @@ void KernelEmitter::emit_outer(size_t depth) {
   if (first) {
     narrowed_[axis] = {0, 0};
     open(chunked ? "if (" + low + " == 0)" : "");
-    line("const iptr i" + a + " = 0;");
+    line("const iptr x" + a + " = 0;");
     emit_outer(depth + 1);
     close();
   }
@@ -143,14 +143,14 @@ void KernelEmitter::emit_outer(size_t depth) {
     if (last)
       to = chunked ? "(" + high + " == " + end + " ? " + before_end + " : " + high + ")"
                    : before_end;
-    open("for (iptr i" + a + " = " + from + "; i" + a + " < " + to + "; ++i" + a + ")");
+    open("for (iptr x" + a + " = " + from + "; x" + a + " < " + to + "; ++x" + a + ")");
     emit_outer(depth + 1);
     close();
   }
   if (last) {
     narrowed_[axis] = {extent - 1, extent - 1};
     open(chunked ? "if (" + high + " == " + std::to_string(extent) + ")" : "");
-    line("const iptr i" + a + " = " + std::to_string(extent - 1) + ";");
+    line("const iptr x" + a + " = " + std::to_string(extent - 1) + ";");
     emit_outer(depth + 1);
     close();
   }
@@ -231,7 +231,7 @@ void KernelEmitter::emit_inner(const Stage& s, size_t depth,
   if (depth == s.inner.size()) return body();
   AxisId axis = s.inner[depth];
   int64_t extent = k_.indices.extent(axis);
-  std::string i = "i" + std::to_string(axis);
+  std::string i = "x" + std::to_string(axis);
   bool last = needs_peel(axis, true);
   Range before = narrowed_[axis];
   bool innermost = true;

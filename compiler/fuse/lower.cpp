@@ -238,7 +238,10 @@ void Lowering::write_to(Stage& stage, const At& at) {
     Range there = physical_range(b.layout, b.shape, i), wanted = pool().range(to[i]);
     int64_t end = group_.target_start[i] + g[group_.root].shape[i];
     // Lanes beyond the part are zeros of the buffer only where the buffer itself ends.
-    if (wanted.high > there.high || (wanted.high >= end && end != b.shape[i]))
+    bool in_border = b.layout.fill != 0 && wanted.high >= b.shape[i] &&
+                     static_cast<int64_t>(i) != b.layout.block_axis;
+    if (wanted.high > there.high || (wanted.high >= end && end != b.shape[i]) ||
+        in_border)
       stage.pad_lanes = false;
   }
 }

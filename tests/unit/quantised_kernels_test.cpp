@@ -198,7 +198,8 @@ int failures(uint64_t first, uint64_t last, const Target& target) {
   for (uint64_t seed = first; seed <= last; ++seed) {
     std::string what = check_kernels(Quantised(seed).run(), target);
     if (what.empty()) continue;
-    UNSCOPED_INFO("seed " << seed << " at " << target.levels[0].name << ": " << what);
+    UNSCOPED_INFO("seed " << seed << " at " << target.levels[0].name << ", "
+                          << target.levels[0].lanes << " lanes: " << what);
     ++count;
   }
   return count;
