@@ -1,55 +1,46 @@
-// Tree ensembles. All trees of all rows walk down at once: the state is one node index
-// per row and tree, a step gathers the node's feature, threshold and children, and leaves
-// point at themselves. After as many steps as the deepest tree has levels, the leaves'
-// weights are gathered and summed.
+// Tree ensembles: the three operators read into one form (tree_ensemble.h).
+#include "importer/tree_ensemble.h"
+
 #include "importer/post_transform.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 namespace svod {
 namespace {
 
-enum class Mode { Leaf, LessEqual, Less, GreaterEqual, Greater, Equal, NotEqual };
+constexpr int64_t kMostTargets = 65536;
 
-struct TreeNode {
-  Mode mode = Mode::Leaf;
-  int64_t feature = 0, yes = 0, no = 0; // children as indices into the ensemble
-  double value = 0;
-  bool missing_is_yes = false;
-  std::vector<std::pair<int64_t, double>> weights; // of a leaf: target, weight
-};
-
-struct Ensemble {
-  std::vector<TreeNode> nodes;
-  std::vector<int64_t> roots;
-  int64_t targets = 0;
-};
-
-std::optional<Mode> mode_from(const std::string& text) {
-  static const std::map<std::string, Mode> modes{
-      {"LEAF", Mode::Leaf},           {"BRANCH_LEQ", Mode::LessEqual},
-      {"BRANCH_LT", Mode::Less},      {"BRANCH_GTE", Mode::GreaterEqual},
-      {"BRANCH_GT", Mode::Greater},   {"BRANCH_EQ", Mode::Equal},
-      {"BRANCH_NEQ", Mode::NotEqual},
-  };
+std::optional<TreeMode> mode_from(const std::string& text) {
+  static const std::map<std::string, TreeMode> modes{
+      {"LEAF", TreeMode::Leaf},          {"BRANCH_LEQ", TreeMode::LessEqual},
+      {"BRANCH_LT", TreeMode::Less},     {"BRANCH_GTE", TreeMode::GreaterEqual},
+      {"BRANCH_GT", TreeMode::Greater},  {"BRANCH_EQ", TreeMode::Equal},
+      {"BRANCH_NEQ", TreeMode::NotEqual}};
   auto found = modes.find(text);
   return found == modes.end() ? std::nullopt : std::optional(found->second);
 }
 
 // An attribute as floats, or as a tensor under the name with "_as_tensor".
-std::vector<double> values_of(NodeImport& node, const std::string& name) {
+std::vector<double> values_of(NodeImport& node, const std::string& name,
+                              bool* wide = nullptr) {
   std::string tensor_name = name + "_as_tensor";
-  if (node.has(tensor_name))
-    return *known_floats(node.g, node.tensor(node.get_tensor(tensor_name)));
+  if (node.opset >= 3 && node.has(tensor_name)) {
+    NodeId tensor = node.tensor(node.get_tensor(tensor_name));
+    if (wide != nullptr) *wide |= node.g[tensor].dtype == DType::F64;
+    std::optional<std::vector<double>> values = known_floats(node.g, tensor);
+    require(node, values.has_value(), "an attribute has too many numbers");
+    return *values;
+  }
   std::vector<float> values = node.get_floats(name);
   return {values.begin(), values.end()};
 }
 
 using Key = std::pair<int64_t, int64_t>; // tree, node
 
-// The nodes_* attributes, shared by classifier and regressor up to opset 4 of the domain.
-std::map<Key, int64_t> read_nodes(NodeImport& node, Ensemble& ensemble) {
+// The nodes_* attributes that classifier and regressor share.
+std::map<Key, int64_t> read_nodes(NodeImport& node, TreeEnsemble& ensemble) {
   std::vector<int64_t> trees = node.get_ints("nodes_treeids"),
                        ids = node.get_ints("nodes_nodeids"),
                        feature = node.get_ints("nodes_featureids"),
@@ -57,7 +48,7 @@ std::map<Key, int64_t> read_nodes(NodeImport& node, Ensemble& ensemble) {
                        no = node.get_ints("nodes_falsenodeids"),
                        missing = node.get_ints("nodes_missing_value_tracks_true");
   std::vector<std::string> modes = node.get_strings("nodes_modes");
-  std::vector<double> values = values_of(node, "nodes_values");
+  std::vector<double> values = values_of(node, "nodes_values", &ensemble.wide);
   size_t count = trees.size();
   for (size_t size :
        {ids.size(), feature.size(), yes.size(), no.size(), modes.size(), values.size()})
@@ -70,32 +61,29 @@ std::map<Key, int64_t> read_nodes(NodeImport& node, Ensemble& ensemble) {
       ensemble.roots.push_back(static_cast<int64_t>(i));
   }
   for (size_t i = 0; i < count; ++i) {
-    std::optional<Mode> mode = mode_from(modes[i]);
+    std::optional<TreeMode> mode = mode_from(modes[i]);
     if (!mode) node.invalid("nodes_modes has the unknown mode '" + modes[i] + "'");
-    auto self = static_cast<int64_t>(i);
-    TreeNode tree_node{*mode, 0, self, self, 0, i < missing.size() && missing[i] != 0,
-                       {}};
-    if (*mode != Mode::Leaf) {
+    TreeNode n{*mode, 0, 0, 0, values[i], i < missing.size() && missing[i] != 0, {}, {}};
+    if (*mode != TreeMode::Leaf) {
       auto to_yes = index.find({trees[i], yes[i]}), to_no = index.find({trees[i], no[i]});
       require(node, to_yes != index.end() && to_no != index.end() && feature[i] >= 0,
               "a node's child or feature does not exist");
-      tree_node.feature = feature[i];
-      tree_node.value = values[i];
-      tree_node.yes = to_yes->second;
-      tree_node.no = to_no->second;
+      n.feature = feature[i];
+      n.yes = to_yes->second;
+      n.no = to_no->second;
     }
-    ensemble.nodes.push_back(tree_node);
+    ensemble.nodes.push_back(std::move(n));
   }
   return index;
 }
 
-void read_weights(NodeImport& node, Ensemble& ensemble,
+void read_weights(NodeImport& node, TreeEnsemble& ensemble,
                   const std::map<Key, int64_t>& index, const std::string& prefix,
                   int64_t targets) {
   std::vector<int64_t> trees = node.get_ints(prefix + "_treeids"),
                        ids = node.get_ints(prefix + "_nodeids"),
                        target = node.get_ints(prefix + "_ids");
-  std::vector<double> weights = values_of(node, prefix + "_weights");
+  std::vector<double> weights = values_of(node, prefix + "_weights", &ensemble.wide);
   require(node,
           trees.size() == ids.size() && ids.size() == target.size() &&
               target.size() == weights.size(),
@@ -110,121 +98,31 @@ void read_weights(NodeImport& node, Ensemble& ensemble,
   }
 }
 
-// Levels below the roots; invalid() for a cycle.
-int64_t depth_of(NodeImport& node, const Ensemble& ensemble) {
-  std::vector<int64_t> level = ensemble.roots;
-  int64_t depth = 0;
-  while (true) {
-    std::vector<int64_t> next;
-    for (int64_t at : level) {
-      const TreeNode& n = ensemble.nodes[static_cast<size_t>(at)];
-      if (n.mode != Mode::Leaf) next.insert(next.end(), {n.yes, n.no});
-    }
-    if (next.empty()) return depth;
-    if (next.size() > 2 * ensemble.nodes.size() || ++depth > 1000)
-      node.invalid("the trees have a cycle");
-    level = std::move(next);
-  }
+Aggregate aggregate_from(NodeImport& node, const std::string& name) {
+  if (name == "SUM") return Aggregate::Sum;
+  if (name == "AVERAGE") return Aggregate::Average;
+  if (name == "MIN") return Aggregate::Min;
+  if (name != "MAX")
+    node.invalid("aggregate_function '" + name + "' is not in the specification");
+  return Aggregate::Max;
 }
 
-template <class F> std::vector<int64_t> each_node(const Ensemble& ensemble, F&& f) {
-  std::vector<int64_t> values;
-  for (const TreeNode& n : ensemble.nodes) values.push_back(static_cast<int64_t>(f(n)));
-  return values;
+Expr constants(Expr like_dtype, const std::vector<double>& values) {
+  Graph& g = *like_dtype.g;
+  std::vector<float> narrow(values.begin(), values.end());
+  std::vector<Expr> parts;
+  if (like_dtype.dtype() != DType::F64)
+    return {&g, tensor_f32(g, {static_cast<int64_t>(values.size())}, narrow)};
+  for (double v : values) parts.push_back({&g, constant(g, DType::F64, {1}, v)});
+  return join(parts, 0);
 }
 
-Expr table(NodeImport& node, const std::vector<int64_t>& values) {
-  return {&node.g, tensor_i64(node.g, {static_cast<int64_t>(values.size())}, values)};
-}
-
-Expr compare(Mode mode, Expr x, Expr value) {
-  switch (mode) {
-  case Mode::Less:
-    return less(x, value);
-  case Mode::GreaterEqual:
-    return less_equal(value, x);
-  case Mode::Greater:
-    return less(value, x);
-  case Mode::Equal:
-    return equal(x, value);
-  case Mode::NotEqual:
-    return apply(Op::Not, equal(x, value));
-  default:
-    return less_equal(x, value);
-  }
-}
-
-// Node index of the leaf of every row and tree, [rows * trees].
-Expr leaves(NodeImport& node, const Ensemble& ensemble, Expr x) {
-  int64_t rows = extent(x, 0), trees = static_cast<int64_t>(ensemble.roots.size());
-  int64_t widest = 0;
-  std::vector<Mode> modes;
-  bool missing = false;
-  std::vector<float> thresholds;
-  for (const TreeNode& n : ensemble.nodes) {
-    widest = std::max(widest, n.feature);
-    missing = missing || (n.missing_is_yes && n.mode != Mode::Leaf);
-    if (n.mode != Mode::Leaf &&
-        std::find(modes.begin(), modes.end(), n.mode) == modes.end())
-      modes.push_back(n.mode);
-    thresholds.push_back(static_cast<float>(n.value));
-  }
-  require(node, widest < extent(x, 1), "a tree asks for a feature beyond the input");
-  Expr feature = table(node, each_node(ensemble, [](auto& n) { return n.feature; }));
-  Expr yes = table(node, each_node(ensemble, [](auto& n) { return n.yes; }));
-  Expr no = table(node, each_node(ensemble, [](auto& n) { return n.no; }));
-  Expr mode = table(node, each_node(ensemble, [](auto& n) { return n.mode; }));
-  Expr track = table(node, each_node(ensemble, [](auto& n) { return n.missing_is_yes; }));
-  Shape all{static_cast<int64_t>(thresholds.size())};
-  Expr threshold = convert({&node.g, tensor_f32(node.g, all, thresholds)}, x.dtype());
-  Expr at = reshape(broadcast(unsqueeze(table(node, ensemble.roots), 0), {rows, trees}),
-                    {rows * trees});
-  for (int64_t level = depth_of(node, ensemble); level > 0; --level) {
-    Expr column = reshape(take(feature, 0, at), {rows, trees});
-    Expr value = reshape(gather(x, column, 1), {rows * trees});
-    Expr limit = take(threshold, 0, at);
-    Expr goes = compare(modes[0], value, limit);
-    for (size_t m = 1; m < modes.size(); ++m)
-      goes = select(equal(take(mode, 0, at), static_cast<double>(modes[m])),
-                    compare(modes[m], value, limit), goes);
-    if (missing)
-      goes = select(apply(Op::IsNan, value), equal(take(track, 0, at), 1), goes);
-    at = select(goes, take(yes, 0, at), take(no, 0, at));
-  }
-  return at;
-}
-
-// The leaves' weights over all trees, [rows, targets].
-Expr aggregate(NodeImport& node, const Ensemble& ensemble, Expr x,
-               const std::string& how) {
-  bool least = how == "MIN", most = how == "MAX";
-  if (!least && !most && how != "SUM" && how != "AVERAGE")
-    node.invalid("aggregate_function '" + how + "' is not in the specification");
-  auto width = static_cast<size_t>(ensemble.targets);
-  if ((least || most) && width > 1) node.unsupported("MIN or MAX over several targets");
-  std::vector<float> weights(ensemble.nodes.size() * width, 0);
-  for (size_t i = 0; i < ensemble.nodes.size(); ++i)
-    for (auto [target, weight] : ensemble.nodes[i].weights)
-      weights[i * width + static_cast<size_t>(target)] += static_cast<float>(weight);
-  Expr at = leaves(node, ensemble, x);
-  int64_t rows = extent(x, 0), trees = static_cast<int64_t>(ensemble.roots.size());
-  Shape shape{static_cast<int64_t>(ensemble.nodes.size()), ensemble.targets};
-  Expr table_of_weights{&node.g, tensor_f32(node.g, shape, weights)};
-  Expr chosen = reshape(take(table_of_weights, 0, at), {rows, trees, ensemble.targets});
-  Op op = least ? Op::ReduceMin : most ? Op::ReduceMax : Op::ReduceSum;
-  Expr y = squeeze(reduce(op, chosen, {1}), 1);
-  return how == "AVERAGE" ? y / static_cast<double>(trees) : y;
-}
-
-Expr add_base_values(NodeImport& node, Expr scores) {
-  std::vector<double> base = values_of(node, "base_values");
+Expr add_base_values(NodeImport& node, Expr scores, const std::vector<double>& base) {
   if (base.empty()) return scores;
   require(node,
           base.size() == 1 || static_cast<int64_t>(base.size()) == extent(scores, 1),
           "base_values do not fit the targets");
-  std::vector<float> values(base.begin(), base.end());
-  Shape shape{static_cast<int64_t>(values.size())};
-  return scores + Expr{&node.g, tensor_f32(node.g, shape, values)};
+  return scores + constants(scores, base);
 }
 
 Expr rows_of_features(NodeImport& node) {
@@ -235,41 +133,207 @@ Expr rows_of_features(NodeImport& node) {
   return x;
 }
 
+// The one class that every leaf scores for; -1 when there are several.
+int64_t only_class(const std::vector<int64_t>& ids) {
+  return std::ranges::count(ids, ids[0]) == std::ssize(ids) ? ids[0] : -1;
+}
+
+// Two classes and the scores s of one. The specification is silent; this is what
+// converters rely on and ONNX Runtime does: weights that are all positive make a
+// probability, so 1/2 parts the classes and the other has 1 - s; others a margin, which 0
+// parts, and the other class has -s.
+void give_two_classes(NodeImport& node, Expr s, int64_t scored, bool positive,
+                      const std::vector<int64_t>& labels) {
+  std::string transform = node.get_string("post_transform");
+  Expr second = less(like(s, positive ? 0.5 : 0), s);
+  Expr names{&node.g, tensor_i64(node.g, {2}, labels)};
+  give(node, 0, squeeze(select(second, cut(names, 0, 1, 1), cut(names, 0, 0, 1)), 1));
+  if (!node.wants_output(1)) return;
+  // Of the second class alone: the first one has no score, 0.
+  Expr both = svod::join({like(s, 0), s}, 1);
+  if (scored != 1) {
+    if (transform == "PROBIT") node.unsupported("PROBIT of one score for two classes");
+    bool logistic = transform == "LOGISTIC";
+    Expr other = positive && !logistic ? 1.0 - s : -s;
+    both = svod::join({other, s}, 1);
+    if (!logistic) transform = "NONE";
+  }
+  give(node, 1, convert(post_transform(node, both, transform), DType::F32));
+}
+
 } // namespace
 
 void import_tree_ensemble_regressor(NodeImport& node) {
-  Ensemble ensemble;
+  TreeEnsemble ensemble;
   std::map<Key, int64_t> index = read_nodes(node, ensemble);
   int64_t targets = node.get_int("n_targets");
-  require(node, targets > 0 && targets <= 65536,
+  require(node, targets > 0 && targets <= kMostTargets,
           "n_targets must be positive and not huge");
   read_weights(node, ensemble, index, "target", targets);
-  Expr y = aggregate(node, ensemble, rows_of_features(node),
-                     node.get_string("aggregate_function"));
-  y = post_transform(node, add_base_values(node, y), node.get_string("post_transform"));
-  give(node, 0, y);
+  Aggregate how = aggregate_from(node, node.get_string("aggregate_function"));
+  Expr y = tree_scores(node, ensemble, rows_of_features(node), how);
+  y = add_base_values(node, y, values_of(node, "base_values"));
+  y = post_transform(node, y, node.get_string("post_transform"));
+  give(node, 0, convert(y, DType::F32));
 }
 
-// Scores of several classes; two classes with one weight per leaf are refused, since
-// there the specification leaves open how one score becomes two.
 void import_tree_ensemble_classifier(NodeImport& node) {
   std::vector<int64_t> labels = node.get_ints("classlabels_int64s");
   if (labels.empty()) node.unsupported("class labels that are strings");
   std::vector<int64_t> ids = node.get_ints("class_ids");
   require(node, !ids.empty(), "class_ids is missing");
   auto classes = static_cast<int64_t>(labels.size());
-  if (classes < 2 || *std::min_element(ids.begin(), ids.end()) ==
-                         *std::max_element(ids.begin(), ids.end()))
-    node.unsupported("two classes with the weights of only one");
-  Ensemble ensemble;
+  if (classes < 2) node.unsupported("a classifier of one class");
+  require(node, classes <= kMostTargets, "there are too many classes");
+  TreeEnsemble ensemble;
   std::map<Key, int64_t> index = read_nodes(node, ensemble);
   read_weights(node, ensemble, index, "class", classes);
-  Expr scores = aggregate(node, ensemble, rows_of_features(node), "SUM");
-  scores = add_base_values(node, scores);
-  Expr best{&node.g, arg_reduce(node.g, Op::ArgMax, scores.id, 1, false)};
-  give(node, 0, take(table(node, labels), 0, squeeze(best, 1)));
-  if (node.wants_output(1))
-    give(node, 1, post_transform(node, scores, node.get_string("post_transform")));
+  std::vector<double> base = values_of(node, "base_values");
+  int64_t scored = classes == 2 ? only_class(ids) : -1;
+  if (scored >= 0) {
+    bool positive = true;
+    for (TreeNode& n : ensemble.nodes)
+      for (auto& [target, weight] : n.weights) positive &= weight >= 0, target = 0;
+    if (base.size() > 1 || (scored == 1 && !base.empty()))
+      node.unsupported("base_values for two classes of which leaves score only one");
+    ensemble.targets = 1;
+    Expr s = tree_scores(node, ensemble, rows_of_features(node), Aggregate::Sum);
+    return give_two_classes(node, add_base_values(node, s, base), scored, positive,
+                            labels);
+  }
+  Expr scores = tree_scores(node, ensemble, rows_of_features(node), Aggregate::Sum);
+  scores = add_base_values(node, scores, base);
+  // A class that no leaf scores for, and no base value, wins over none that has a score.
+  std::vector<double> handicap(labels.size(), base.empty() ? -HUGE_VAL : 0);
+  for (int64_t id : ids) handicap[static_cast<size_t>(id)] = 0;
+  Expr rivals = std::ranges::count(handicap, 0) == classes
+                    ? scores
+                    : scores + constants(scores, handicap);
+  Expr best{&node.g, arg_reduce(node.g, Op::ArgMax, rivals.id, 1, false)};
+  Expr names{&node.g, tensor_i64(node.g, {classes}, labels)};
+  give(node, 0, take(names, 0, squeeze(best, 1)));
+  if (!node.wants_output(1)) return;
+  scores = post_transform(node, scores, node.get_string("post_transform"));
+  give(node, 1, convert(scores, DType::F32));
+}
+
+namespace {
+
+// Opset 5: nodes and leaves are numbered apart.
+class EnsembleReader {
+public:
+  explicit EnsembleReader(NodeImport& node) : node_(node) {}
+  TreeEnsemble run();
+
+private:
+  std::vector<int64_t> ints(const char* name, size_t count) const {
+    std::vector<int64_t> values = node_.get_ints(name);
+    require(node_, values.size() == count, "the nodes_ attributes differ in length");
+    return values;
+  }
+  std::vector<double> tensor(const char* name) {
+    NodeId tensor = node_.tensor(node_.get_tensor(name));
+    out_.wide |= node_.g[tensor].dtype == DType::F64;
+    std::optional<std::vector<double>> values = known_floats(node_.g, tensor);
+    require(node_, values.has_value(), "an attribute has too many numbers");
+    return *values;
+  }
+  void read_leaves();
+  void read_members();
+
+  NodeImport& node_;
+  TreeEnsemble out_;
+  size_t inner_ = 0; // nodes that are no leaves; leaves follow them
+};
+
+void EnsembleReader::read_leaves() {
+  std::vector<int64_t> target = node_.get_ints("leaf_targetids");
+  std::vector<double> weights = tensor("leaf_weights");
+  require(node_, target.size() == weights.size() && !target.empty(),
+          "leaf_targetids and leaf_weights differ in length");
+  for (size_t i = 0; i < target.size(); ++i) {
+    require(node_, target[i] >= 0 && target[i] < out_.targets,
+            "a leaf's weight belongs to no target");
+    TreeNode leaf;
+    leaf.weights = {{target[i], weights[i]}};
+    out_.nodes.push_back(std::move(leaf));
+  }
+}
+
+// One list of numbers for each BRANCH_MEMBER in turn, ended by NaN.
+void EnsembleReader::read_members() {
+  std::vector<double> values;
+  if (node_.has("membership_values")) values = tensor("membership_values");
+  size_t at = 0;
+  for (TreeNode& n : out_.nodes) {
+    if (n.mode != TreeMode::Member) continue;
+    while (at < values.size() && !std::isnan(values[at]))
+      n.members.push_back(values[at++]);
+    require(node_, at++ < values.size(),
+            "membership_values has no list for a BRANCH_MEMBER");
+  }
+  require(node_, at == values.size(),
+          "membership_values has more lists than there are BRANCH_MEMBER");
+}
+
+TreeEnsemble EnsembleReader::run() {
+  out_.targets = node_.get_int("n_targets");
+  require(node_, out_.targets > 0 && out_.targets <= kMostTargets,
+          "n_targets must be positive and not huge");
+  std::vector<int64_t> feature = node_.get_ints("nodes_featureids");
+  inner_ = feature.size();
+  std::vector<int64_t> yes = ints("nodes_truenodeids", inner_),
+                       no = ints("nodes_falsenodeids", inner_),
+                       yes_leaf = ints("nodes_trueleafs", inner_),
+                       no_leaf = ints("nodes_falseleafs", inner_),
+                       missing = node_.get_ints("nodes_missing_value_tracks_true");
+  std::vector<double> splits = tensor("nodes_splits"), modes = tensor("nodes_modes");
+  require(node_,
+          splits.size() == inner_ && modes.size() == inner_ &&
+              (missing.empty() || missing.size() == inner_),
+          "the nodes_ attributes differ in length");
+  size_t leaves = node_.get_ints("leaf_targetids").size();
+  auto child = [&](int64_t at, bool leaf) {
+    require(node_, at >= 0 && static_cast<size_t>(at) < (leaf ? leaves : inner_),
+            "a node's child does not exist");
+    return at + (leaf ? static_cast<int64_t>(inner_) : 0);
+  };
+  for (size_t i = 0; i < inner_; ++i) {
+    require(node_, modes[i] >= 0 && modes[i] <= 6, "nodes_modes has an unknown mode");
+    require(node_, feature[i] >= 0, "a node's feature does not exist");
+    out_.nodes.push_back({static_cast<TreeMode>(modes[i]),
+                          feature[i],
+                          child(yes[i], yes_leaf[i] != 0),
+                          child(no[i], no_leaf[i] != 0),
+                          splits[i],
+                          !missing.empty() && missing[i] != 0,
+                          {},
+                          {}});
+  }
+  read_leaves();
+  read_members();
+  out_.roots = node_.get_ints("tree_roots");
+  require(node_, !out_.roots.empty(), "tree_roots is missing");
+  for (int64_t root : out_.roots) child(root, false);
+  return std::move(out_);
+}
+
+} // namespace
+
+void import_tree_ensemble(NodeImport& node) {
+  static constexpr Aggregate kAggregates[] = {Aggregate::Average, Aggregate::Sum,
+                                              Aggregate::Min, Aggregate::Max};
+  static const char* kTransforms[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO",
+                                      "PROBIT"};
+  int64_t how = node.get_int("aggregate_function"),
+          transform = node.get_int("post_transform");
+  require(node, how >= 0 && how < 4, "aggregate_function is not in the specification");
+  require(node, transform >= 0 && transform < 5,
+          "post_transform is not in the specification");
+  TreeEnsemble ensemble = EnsembleReader(node).run();
+  DType dtype = node.dtype(0);
+  Expr y = tree_scores(node, ensemble, rows_of_features(node), kAggregates[how]);
+  give(node, 0, convert(post_transform(node, y, kTransforms[transform]), dtype));
 }
 
 } // namespace svod

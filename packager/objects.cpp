@@ -97,7 +97,7 @@ void Builder::add_kernels() {
     SVOD_CHECK(level != target_.levels.end()) << "kernel of unknown level";
     Source source;
     source.text = kernel.text;
-    source.flags = flags({});
+    source.flags = flags(kernel.flags);
     jobs_.push_back({&*level, std::move(source), true});
   }
 }

@@ -225,6 +225,7 @@ std::string Packing::text_form(std::string& error) const {
     auto level = std::ranges::find(options_.target.levels, kernel.level, &Level::suffix);
     Source source;
     source.text = kernel.text;
+    source.flags = kernel.flags;
     CompileResult result =
         compiler.compile(options_.target, *level, source, Emit::Assembly);
     if (!result.ok) error = result.diagnostics;

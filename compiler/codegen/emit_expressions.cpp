@@ -385,6 +385,8 @@ KernelEmitter::Value KernelEmitter::make(ExprId id, const Point& p) {
     std::string value = "bits_<" + stored + ">(" + to_store(from, x.name) + ")";
     return {declare(type(e.dtype, x.vector), from_store(e.dtype, value)), x.vector};
   }
+  case Expr::Kind::Descend:
+    return make_descend(id, p);
   case Expr::Kind::Checked: {
     Value x = eval(e.inputs[0], p);
     std::string call = "checked(" + x.name + ", " + std::to_string(e.limit) + "u, bad)";

@@ -55,6 +55,9 @@ private:
   Value make_load(const Expr& e, const Point& p);
   Value make_dot_load(const Expr& e, const Point& p);
   Value make_map(const Expr& e, const Point& p);
+  Value make_descend(ExprId id, const Point& p);
+  std::string descend_text(const Expr& e, const Point& p, const std::string& root,
+                           bool lanewise);
   Value make_guard(const Expr& e, const Point& p);
   Value make_position(const Expr& e, const Point& p);
   std::string splat(const Value& v, DType dtype) const;

@@ -164,6 +164,35 @@ template <class T> SVOD_INLINE bool sorts_before(T a, T b, bool descending) {
   if (b != b) return a == a;
   return descending ? a > b : a < b;
 }
+// kWalks walks down decision trees side by side, `at` from roots to the nodes reached;
+// see Op::Descend. A node that is reached for good has distance 0: deep trees look now
+// and then whether all walks are there.
+template <int kSteps, int kWalks, class K>
+SVOD_INLINE void descend(const K* const* keys, iptr stride, const K* nodes, iptr* at) {
+  typedef UintOf<K> U;
+  constexpr int kHalf = 4 * sizeof(K), kLook = 4;
+  U moved = 0;
+#pragma clang loop unroll(disable)
+  for (int step = 0; step < kSteps; ++step) {
+    if (kSteps > 2 * kLook && step > kLook && step % kLook == 0) {
+      if (moved == 0) break;
+      moved = 0;
+    }
+#pragma clang loop unroll(full)
+    for (int i = 0; i < kWalks; ++i) {
+      const U link = U(nodes[2 * at[i] + 1]);
+      const U column = U(link << kHalf) >> kHalf, distance = link >> kHalf;
+      const bool further = keys[i][iptr(column) * stride] > nodes[2 * at[i]];
+      at[i] += iptr(distance) + further;
+      moved |= distance;
+    }
+  }
+}
+template <int kSteps, class K>
+SVOD_INLINE K descend_one(const K* keys, iptr stride, const K* nodes, iptr at) {
+  descend<kSteps, 1>(&keys, stride, nodes, &at);
+  return nodes[2 * at];
+}
 // Records an index outside [0, limit) and replaces it by 0.
 template <class T> SVOD_INLINE T checked(T index, u64 limit, i32& bad) {
   if constexpr (kVector<T>) {

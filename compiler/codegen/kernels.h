@@ -12,6 +12,7 @@ struct KernelSource {
   // The function is always named svod_kernel in the text, so that equal kernels of
   // different models have equal text; -Dsvod_kernel=<symbol> names it.
   std::string text;
+  std::vector<std::string> flags; // that it has to be compiled with
 };
 
 struct Kernels {

@@ -8,6 +8,9 @@
 
 namespace svod {
 
+// Instructions of one step down a tree.
+static constexpr int64_t kStepWork = 6;
+
 static void walk(const Kernel& k, ExprId id, std::vector<bool>& seen,
                  std::vector<ExprId>& loads, int& operations) {
   if (seen[id]) return;
@@ -18,6 +21,7 @@ static void walk(const Kernel& k, ExprId id, std::vector<bool>& seen,
   bool widens = e.kind == Expr::Kind::Cast && e.dtype == DType::I32 &&
                 k.exprs[e.inputs[0]].kind == Expr::Kind::Load;
   if (e.kind == Expr::Kind::Map || (e.kind == Expr::Kind::Cast && !widens)) ++operations;
+  if (e.kind == Expr::Kind::Descend) operations += static_cast<int>(kStepWork * e.limit);
   std::vector<ExprId> dynamic;
   k.indices.collect_dynamic(e.index, dynamic);
   for (const Bound& b : e.bounds) k.indices.collect_dynamic(b.index, dynamic);
@@ -38,14 +42,27 @@ ExprId below_casts(const Kernel& k, ExprId id) {
   return id;
 }
 
+static bool contains(const std::vector<AxisId>& axes, AxisId axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
+
+std::vector<ExprId> descents_below(const Kernel& k, ExprId root) {
+  std::vector<ExprId> out, open{root};
+  while (!open.empty()) {
+    ExprId id = open.back();
+    open.pop_back();
+    const Expr& e = k.exprs[id];
+    if (e.kind == Expr::Kind::Descend && !contains(out, id)) out.push_back(id);
+    open.insert(open.end(), e.inputs.begin(), e.inputs.end());
+    k.indices.collect_dynamic(e.index, open);
+  }
+  return out;
+}
+
 static double product(const IndexPool& pool, const std::vector<AxisId>& axes) {
   double out = 1;
   for (AxisId a : axes) out *= double(pool.extent(a));
   return out;
-}
-
-static bool contains(const std::vector<AxisId>& axes, AxisId axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
 }
 
 // Instructions for one vector of lanes along `axis`.
@@ -61,6 +78,20 @@ static double vector_load_cost(const Kernel& k, const Expr& load, AxisId axis,
   if (affine && stride == 0 && !guarded) return 1;
   if (affine && stride == 1) return guarded ? 3 : 1;
   return 1.5 * lanes;
+}
+
+// Trees are walked one lane after the other: what that costs beyond one walk.
+static double lanewise_cost(const Kernel& k, ExprId value, AxisId axis, int lanes) {
+  double cost = 0;
+  for (ExprId id : descents_below(k, value)) {
+    const Expr& e = k.exprs[id];
+    std::vector<bool> used(k.indices.axis_count());
+    k.indices.collect_axes(e.index, used);
+    for (ExprId load : loads_below(k, id))
+      k.indices.collect_axes(k.exprs[load].index, used);
+    if (used[axis]) cost += double(kStepWork * e.limit + 2) * lanes;
+  }
+  return cost;
 }
 
 // Whether with this axis as lanes the stage multiplies bytes four at a time.
@@ -88,7 +119,7 @@ static double stage_cost(const Kernel& k, const Stage& s, AxisId axis, int lanes
   std::vector<ExprId> loads;
   int operations = 0;
   walk(k, s.value, seen, loads, operations);
-  double cost = operations;
+  double cost = operations + lanewise_cost(k, s.value, axis, lanes);
   for (ExprId id : loads)
     cost += looped ? vector_load_cost(k, k.exprs[id], axis, lanes) : 1.0;
   if (s.kind != StageKind::Reduce) {
@@ -228,8 +259,11 @@ static void pack_load(Kernel& k, Stage& s, ExprId id, std::vector<PackedWeight>&
 // Arguments that no expression mentions any more go; the rest keeps its order.
 static void drop_unused_arguments(Kernel& k) {
   std::vector<bool> used(k.arguments.size());
-  for (const Expr& e : k.exprs)
-    if (e.kind == Expr::Kind::Load) used[e.argument] = true;
+  for (const Expr& e : k.exprs) {
+    bool descends = e.kind == Expr::Kind::Descend;
+    if (e.kind == Expr::Kind::Load || descends) used[e.argument] = true;
+    if (descends) used[e.table] = true;
+  }
   for (const Stage& s : k.stages)
     if (s.kind != StageKind::Reduce) used[s.argument] = true;
   std::vector<uint32_t> number(k.arguments.size());
@@ -239,8 +273,11 @@ static void drop_unused_arguments(Kernel& k) {
     if (used[i]) kept.push_back(k.arguments[i]);
   }
   k.arguments = std::move(kept);
-  for (Expr& e : k.exprs)
-    if (e.kind == Expr::Kind::Load) e.argument = number[e.argument];
+  for (Expr& e : k.exprs) {
+    bool descends = e.kind == Expr::Kind::Descend;
+    if (e.kind == Expr::Kind::Load || descends) e.argument = number[e.argument];
+    if (descends) e.table = number[e.table];
+  }
   for (Stage& s : k.stages)
     if (s.kind != StageKind::Reduce) s.argument = number[s.argument];
 }
@@ -296,6 +333,11 @@ void order_loops(Kernel& k, const std::vector<PackedWeight>& packed) {
       weight_bytes += element_count(p.extents) * byte_size(p.dtype);
     }
     k.indices.collect_axes(e.index, is_weight ? weight : data);
+  }
+  for (ExprId id : descents_below(k, k.stages[0].value)) {
+    const PackedWeight& nodes = packed[k.arguments[k.exprs[id].table].id];
+    weight_bytes += element_count(nodes.extents) * byte_size(nodes.dtype);
+    k.indices.collect_axes(k.exprs[id].index, data);
   }
   if (weight_bytes <= kResidentWeights) return;
   sort_axes(k.outer, [&](AxisId a) {

@@ -55,5 +55,7 @@ ExprId below_casts(const Kernel& kernel, ExprId id);
 
 // Loads below an expression, each once. Locals end the walk.
 std::vector<ExprId> loads_below(const Kernel& kernel, ExprId root);
+// Walks down trees below an expression, each once.
+std::vector<ExprId> descents_below(const Kernel& kernel, ExprId root);
 
 } // namespace svod

@@ -26,6 +26,24 @@ static bool pays(const Convolution& c, int64_t lanes) {
   return tiles >= 8 && transformed < 0.85 * direct;
 }
 
+// What walks down trees reach is reduced block by block: the trees of a block stay in the
+// first cache while rows pass, which one loop over all trees would not allow.
+static bool in_two_steps(const Graph& g, const Node& node) {
+  bool plain = is_reduce(node.op) && node.op != Op::ArgMin && node.op != Op::ArgMax;
+  if (!plain || node.payload.size() < 2) return false;
+  NodeId n = node.inputs[0];
+  while (g[n].op == Op::Reshape || g[n].op == Op::Bitcast) n = g[n].inputs[0];
+  return g[n].op == Op::Descend;
+}
+
+static NodeId reduce_in_two_steps(Algorithms& out, const Node& node, NodeId x) {
+  Payload axes = node.payload;
+  NodeId blocks = reduce(out.graph, node.op, x, {axes.back()});
+  out.stored.insert(blocks);
+  axes.pop_back();
+  return reduce(out.graph, node.op, blocks, axes);
+}
+
 Algorithms choose_algorithms(const Graph& graph, const Target& target, bool direct_only) {
   Algorithms out;
   int64_t lanes = target.levels[0].lanes;
@@ -51,8 +69,18 @@ Algorithms choose_algorithms(const Graph& graph, const Target& target, bool dire
         out.graph.credit(static_cast<NodeId>(made), graph.sources(n));
       continue;
     }
+    if (in_two_steps(graph, node)) {
+      now[n] = reduce_in_two_steps(out, node, now[node.inputs[0]]);
+      out.graph.credit(now[n], graph.sources(n));
+      continue;
+    }
     Node copy = node;
     for (NodeId& in : copy.inputs) in = now[in];
+    // Columns of the keys are found at run time: they lie at one distance.
+    if (node.op == Op::Descend) {
+      out.stored.insert(copy.inputs[0]);
+      out.layouts[copy.inputs[0]] = row_major(2);
+    }
     now[n] = out.graph.intern(std::move(copy));
     out.graph.credit(now[n], graph.sources(n));
   }

@@ -98,9 +98,31 @@ static int64_t panel_bytes(const Kernel& k, const Stage& s,
 // Weights beyond this come from the second cache for every tile.
 static constexpr int64_t kFirstCache = 16 << 10;
 
+// Walks down trees that go on side by side: a step waits for two loads and a comparison
+// (about ten cycles), in which others take theirs.
+static constexpr int64_t kWalks = 8;
+
+static Tile descent_tile(const Kernel& k, ExprId descent) {
+  std::vector<bool> used(k.indices.axis_count());
+  k.indices.collect_axes(k.exprs[descent].index, used);
+  for (ExprId load : loads_below(k, descent))
+    k.indices.collect_axes(k.exprs[load].index, used);
+  Tile tile;
+  int64_t most = 1;
+  for (AxisId a : k.outer) {
+    int64_t walks = std::min(kWalks, k.indices.extent(a));
+    if (!used[a] || walks <= most || (k.has_lane_axis && a == k.lane_axis)) continue;
+    most = walks;
+    tile.counts = {{a, static_cast<int>(walks)}};
+  }
+  return tile;
+}
+
 Tile choose_tile(const Kernel& k, const Level& level) {
   Tile tile;
   const Stage& s = k.stages[0];
+  std::vector<ExprId> descents = descents_below(k, s.value);
+  if (!descents.empty()) return descent_tile(k, descents[0]);
   bool arg = s.op == Op::ArgMin || s.op == Op::ArgMax;
   if (s.kind != StageKind::Reduce || s.inner.empty() || arg) return tile;
   // Several reductions per row keep their rows apart; one at a time is enough there.

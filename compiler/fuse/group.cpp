@@ -57,6 +57,7 @@ static bool is_costly(Op op) {
   case Op::Pow:
   case Op::Atan2:
   case Op::Gather:
+  case Op::Descend:
   case Op::Div:
   case Op::Mod:
   case Op::Fmod:
@@ -264,7 +265,7 @@ void Grouper::visit(NodeId n) {
     Op op = g[user].op;
     if (op == Op::Concat && !part_of_one_concat(n) && !is_view(node.op))
       needed_whole = true;
-    if (op == Op::Scatter || op == Op::ArgSort) needed_whole = true;
+    if (op == Op::Scatter || op == Op::ArgSort || op == Op::Descend) needed_whole = true;
     if (op == Op::Gather && g[user].inputs[0] == n && !is_view(node.op))
       needed_whole = true;
   }

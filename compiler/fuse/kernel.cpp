@@ -82,6 +82,10 @@ static std::string expr_text(const Kernel& k, const Expr& e) {
            std::to_string(e.bits);
   case Expr::Kind::Local:
     return "local " + type + " s" + std::to_string(e.stage);
+  case Expr::Kind::Descend:
+    return "descend " + type + inputs + " by a" + std::to_string(e.table) + ", a" +
+           std::to_string(e.argument) + "[" + print(k, e.index) + " + " +
+           std::to_string(e.stride) + "*column], " + std::to_string(e.limit) + " steps";
   case Expr::Kind::Checked:
     return "checked " + type + inputs + " < " + std::to_string(e.limit);
   }

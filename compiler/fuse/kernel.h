@@ -38,12 +38,17 @@ struct Expr {
     Guard,   // input where all bounds hold, else `bits`
     Local,   // result of stage `stage`
     Checked, // integer input, recorded as an error unless in [0, limit)
+    // Value of the node reached in `limit` steps from the one whose number is the input,
+    // by nodes in argument `table` and keys in argument[index + column * stride].
+    Descend,
   } kind;
   DType dtype = DType::F32;
   Op op = Op::Add;
-  uint32_t argument = 0; // Load
+  uint32_t argument = 0; // Load, Descend
+  uint32_t table = 0;    // Descend
+  int64_t stride = 0;    // Descend
   uint32_t stage = 0;    // Local
-  int64_t limit = 0;     // Checked
+  int64_t limit = 0;     // Checked, Descend
   uint64_t bits = 0;
   Index index{};
   std::vector<Bound> bounds{};

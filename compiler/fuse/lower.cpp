@@ -126,13 +126,18 @@ ExprId Lowering::load_stored(NodeId n, const At& at) {
   return load(arg, b.dtype, layout_offset(pool(), b.layout, b.shape, at), bounds);
 }
 
-ExprId Lowering::load_weight(NodeId n, const At& at) {
+uint32_t Lowering::dense_weight(NodeId n) {
   const Node& node = g[n];
   PackedWeight dense{n, node.dtype, {element_count(node.shape)}, {1}, 0, {}, 0};
   uint32_t id = 0;
   while (id < s_.packed.size() && !(s_.packed[id] == dense)) ++id;
   if (id == s_.packed.size()) s_.packed.push_back(dense);
-  uint32_t arg = argument(Argument::Kind::Packed, id, node.dtype, false);
+  return argument(Argument::Kind::Packed, id, node.dtype, false);
+}
+
+ExprId Lowering::load_weight(NodeId n, const At& at) {
+  const Node& node = g[n];
+  uint32_t arg = dense_weight(n);
   Layout layout = row_major(node.shape.size());
   return load(arg, node.dtype, layout_offset(pool(), layout, node.shape, at),
               overflow(at, node.shape));
@@ -210,6 +215,8 @@ ExprId Lowering::compute(NodeId n, const At& at) {
     return concat(n, at);
   case Op::Gather:
     return gather(n, at);
+  case Op::Descend:
+    return descend(n, at);
   case Op::Cast:
     e.kind = Expr::Kind::Cast;
     break;

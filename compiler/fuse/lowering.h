@@ -29,12 +29,14 @@ private:
   ExprId pad(NodeId n, const At& at);
   ExprId concat(NodeId n, const At& at);
   ExprId gather(NodeId n, const At& at);
+  ExprId descend(NodeId n, const At& at);
   ExprId reduce(NodeId n, const At& at);
   ExprId unrolled_sum(NodeId n, const At& at);
   bool next_unrolled();
   ExprId load_stored(NodeId n, const At& at);
   ExprId load_weight(NodeId n, const At& at);
   ExprId load(uint32_t argument, DType dtype, Index index, std::vector<Bound> bounds);
+  uint32_t dense_weight(NodeId n);
   uint32_t argument(Argument::Kind kind, uint32_t id, DType dtype, bool written);
   bool decodes(NodeId n) const;
   bool known_through_views(NodeId n) const;

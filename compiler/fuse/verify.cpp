@@ -67,7 +67,10 @@ void KernelCheck::check_expression(const Expr& e) const {
                k_.stages[e.stage].kind == StageKind::Reduce;
   SVOD_CHECK(!is_local || known)
       << "kernel " << number_ << " has no local of stage " << e.stage;
-  if (e.kind != Expr::Kind::Load) return;
+  bool descends = e.kind == Expr::Kind::Descend;
+  SVOD_CHECK(!descends || e.table < k_.arguments.size())
+      << "kernel " << number_ << " has no nodes a" << e.table;
+  if (e.kind != Expr::Kind::Load && !descends) return;
   SVOD_CHECK(e.argument < k_.arguments.size() &&
              e.dtype == k_.arguments[e.argument].dtype)
       << "kernel " << number_ << " loads what argument " << e.argument << " is not";
@@ -78,6 +81,10 @@ void KernelCheck::check_stage(const Stage& s) const {
   for (ExprId id : loads_below(k_, s.value)) {
     const Expr& load = k_.exprs[id];
     if (load.bounds.empty()) check_inside(load.index, k_.arguments[load.argument]);
+  }
+  for (ExprId id : descents_below(k_, s.value)) {
+    const Expr& e = k_.exprs[id];
+    if (e.bounds.empty()) check_inside(e.index, k_.arguments[e.argument]);
   }
   if (s.kind == StageKind::Reduce) return;
   SVOD_CHECK(s.argument < k_.arguments.size() && k_.arguments[s.argument].written &&

@@ -118,6 +118,10 @@ NodeId scatter(Graph& g, NodeId data, NodeId index, NodeId update, int64_t axis,
       g, {Op::Scatter, {}, {}, {axis, static_cast<int64_t>(how)}, {data, index, update}});
 }
 
+NodeId descend(Graph& g, NodeId key, NodeId node, NodeId root, int64_t steps) {
+  return make(g, {Op::Descend, {}, {}, {steps}, {key, node, root}});
+}
+
 NodeId argsort(Graph& g, NodeId x, int64_t axis, bool descending) {
   SVOD_CHECK(axis >= 0 && axis < static_cast<int64_t>(g[x].shape.size())) << "axis";
   if (g[x].shape[axis] == 1) return constant_int(g, DType::I64, g[x].shape, 0);

@@ -77,6 +77,14 @@ NodeId scatter(Graph& g, NodeId data, NodeId index, NodeId update, int64_t axis,
                Combiner how);
 NodeId argsort(Graph& g, NodeId x, int64_t axis, bool descending);
 
+// Down decision trees: y[r, t] is the value of the node that row r of `key` reaches in
+// `steps` steps from node root[t]. A node is a pair {value, link}, a link two unsigned
+// halves: the low one is a column of `key`, the high one a distance. A step goes on by
+// the distance, and one further when key[r, column] > value; so the two nodes below one
+// lie side by side behind it, and one with distance 0 keeps those whose key is no larger.
+// Comparisons of integers only: keys are made so that they order as their numbers do.
+NodeId descend(Graph& g, NodeId key, NodeId node, NodeId root, int64_t steps);
+
 // Any node but an input, through the function above that makes its op.
 NodeId rebuild(Graph& g, const Node& node);
 

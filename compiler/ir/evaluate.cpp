@@ -199,6 +199,7 @@ bool evaluate_node(const Graph& g, NodeId id, const std::vector<const Tensor*>& 
     evaluate_scan(node, *in[0], out);
     return true;
   case OpClass::Index:
+    if (node.op == Op::Descend) return evaluate_descend(node, in, out);
     return node.op == Op::Gather ? evaluate_gather(in, node.payload[0], out)
                                  : evaluate_scatter(node, in, out);
   case OpClass::Order:

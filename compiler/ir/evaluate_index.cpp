@@ -1,9 +1,10 @@
 // Gather and scatter: each position of the index tensor names one element of the data, at
 // the same place but for the coordinate along the axis. Indices are checked before they
-// are used.
+// are used; so are those on the way down a decision tree.
 #include "compiler/ir/evaluate_parts.h"
 
 #include <cstring>
+#include <span>
 
 namespace svod {
 namespace {
@@ -110,7 +111,48 @@ template <class F> void with_element(DType dtype, F&& f) {
   }
 }
 
+// The value of the node that is reached from `root`; none when the walk leaves the
+// tables.
+template <class K>
+std::optional<K> descend(std::span<const K> keys, std::span<const K> nodes, int64_t root,
+                         int64_t steps) {
+  constexpr int kHalf = 4 * sizeof(K);
+  uint64_t at = uint64_t(root);
+  for (int64_t step = 0;; step++) {
+    if (at >= nodes.size() / 2) return std::nullopt;
+    if (step == steps) return nodes[2 * at];
+    uint64_t link = std::make_unsigned_t<K>(nodes[2 * at + 1]);
+    uint64_t feature = link & ((uint64_t(1) << kHalf) - 1);
+    if (feature >= keys.size()) return std::nullopt;
+    at += (link >> kHalf) + (keys[feature] > nodes[2 * at] ? 1 : 0);
+  }
+}
+
+template <class K> std::span<const K> elements(const Tensor& t) {
+  return {reinterpret_cast<const K*>(t.bytes.data()), size_t(element_count(t.shape))};
+}
+
+template <class K> bool descend_all(int64_t steps, const Inputs& in, Tensor& out) {
+  std::span<const K> keys = elements<K>(*in[0]), nodes = elements<K>(*in[1]);
+  std::span<const int64_t> roots = elements<int64_t>(*in[2]);
+  const size_t width = size_t(in[0]->shape[1]);
+  K* to = reinterpret_cast<K*>(out.bytes.data());
+  for (int64_t row = 0; row < in[0]->shape[0]; row++)
+    for (int64_t root : roots) {
+      std::optional<K> value =
+          descend<K>(keys.subspan(size_t(row) * width, width), nodes, root, steps);
+      if (!value) return false;
+      *to++ = *value;
+    }
+  return true;
+}
+
 } // namespace
+
+bool evaluate_descend(const Node& node, const Inputs& in, Tensor& out) {
+  return out.dtype == DType::I64 ? descend_all<int64_t>(node.payload[0], in, out)
+                                 : descend_all<int32_t>(node.payload[0], in, out);
+}
 
 bool evaluate_gather(const Inputs& in, int64_t axis, Tensor& out) {
   std::vector<int64_t> index = load_index(*in[1]);

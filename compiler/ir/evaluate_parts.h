@@ -44,6 +44,7 @@ void evaluate_argsort(const Node& node, const Tensor& in, Tensor& out);
 // False: an index was out of range.
 [[nodiscard]] bool evaluate_gather(const Inputs& in, int64_t axis, Tensor& out);
 [[nodiscard]] bool evaluate_scatter(const Node& node, const Inputs& in, Tensor& out);
+[[nodiscard]] bool evaluate_descend(const Node& node, const Inputs& in, Tensor& out);
 
 // Every element of `out` becomes the one with these bits.
 void fill_bits(Tensor& out, uint64_t bits);

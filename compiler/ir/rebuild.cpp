@@ -55,6 +55,8 @@ static NodeId rebuild_view(Graph& g, const Node& node) {
 static NodeId rebuild_index(Graph& g, const Node& node) {
   const Payload& p = node.payload;
   if (node.op == Op::Gather) return gather(g, node.inputs[0], node.inputs[1], p.at(0));
+  if (node.op == Op::Descend)
+    return descend(g, node.inputs[0], node.inputs[1], node.inputs[2], p.at(0));
   return scatter(g, node.inputs[0], node.inputs[1], node.inputs[2], p.at(0),
                  static_cast<Combiner>(p.at(1)));
 }

@@ -198,6 +198,19 @@ std::string gather(Context& c) {
   return "";
 }
 
+std::string descend(Context& c) {
+  if (!c.payload_is(1)) return kBadPayload;
+  const Node &node = c.input(1), &root = c.input(2);
+  if (c.payload(0) < 0) return "steps are not negative";
+  if (!is_index(c.input().dtype) || node.dtype != c.input().dtype)
+    return "keys and nodes are not both i32 or i64";
+  if (root.dtype != DType::I64) return "roots are not i64";
+  if (c.in().size() != 2 || root.shape.size() != 1) return "keys or roots differ in rank";
+  if (node.shape.size() != 2 || node.shape[1] != 2) return "a node is not two numbers";
+  c.node.shape = {c.in()[0], root.shape[0]};
+  return "";
+}
+
 std::string check_scatter(const Context& c) {
   if (!c.payload_is(2)) return kBadPayload;
   int64_t axis = c.payload(0);

@@ -61,6 +61,8 @@ constexpr Op kOps[] = {
 #define MAP(name, text, arity, result, cell) Op::name,
 #include "compiler/ir/ops.def"
 };
+// Drawn where a gather could be, of which it is a rare kind.
+constexpr bool is_drawn(Op op) { return op != Op::Descend; }
 
 constexpr DType kTypes[] = {DType::F32, DType::F32,  DType::F32,  DType::F32,
                             DType::I64, DType::I32,  DType::Bool, DType::F64,
@@ -248,10 +250,13 @@ private:
   }
 
   bool draw_node() {
-    Op op = kOps[random_.below(std::size(kOps))];
+    static_assert(std::ranges::count_if(kOps, is_drawn) + 1 == std::size(kOps));
+    Op op = kOps[random_.below(std::size(kOps) - 1)];
+    if (op >= Op::Descend) op = static_cast<Op>(static_cast<int>(op) + 1);
     if (info(op).op_class == OpClass::Source) return draw_source(op) != kNoNode;
     NodeId x = draw_value();
     if (random_.chance(5)) op = g()[x].op; // twice the same, as in models
+    if (op == Op::Descend) op = Op::Gather;
     OpClass kind = info(op).op_class;
     if (kind == OpClass::Source) return false;
     if (value(x).ends && kind != OpClass::View) return false;
@@ -435,9 +440,35 @@ private:
     return finish(std::move(node), v);
   }
 
+  // Every step leads on, and none beyond the last node, whose value nothing exceeds.
+  bool draw_descend(NodeId x) {
+    int64_t nodes = random_.between(2, 12), columns = shape(x)[1];
+    bool wide = g()[x].dtype == DType::I64;
+    double high = wide ? 4294967296.0 : 65536.0;
+    std::vector<double> table, roots;
+    for (int64_t i = 0; i + 1 < nodes; ++i) {
+      table.push_back(static_cast<double>(random_.between(-4, 4)));
+      int64_t distance = random_.below(std::min<int64_t>(3, nodes - 1 - i));
+      table.push_back(static_cast<double>(distance) * high +
+                      static_cast<double>(random_.below(columns)));
+    }
+    table.insert(table.end(), {wide ? 9223372036854775807.0 : 2147483647.0, 0.0});
+    for (int64_t t = random_.between(1, 5); t > 0; --t)
+      roots.push_back(static_cast<double>(random_.below(nodes)));
+    Value any{9e18, 0, true, false};
+    NodeId node = add_known(make_tensor(g()[x].dtype, {nodes, 2}, table), any);
+    Shape trees{static_cast<int64_t>(roots.size())};
+    NodeId root = add_known(make_tensor(DType::I64, trees, roots), any);
+    return finish({Op::Descend, {}, {}, {random_.below(14)}, {x, node, root}}, any);
+  }
+
   bool draw_indexed(Op op, NodeId x) {
     if (shape(x).empty()) return false;
     int64_t axis = draw_axis(x), extent = shape(x)[axis];
+    DType dtype = g()[x].dtype;
+    bool keys = (dtype == DType::I32 || dtype == DType::I64) && shape(x).size() == 2;
+    if (op == Op::Gather && keys && axis == 0 && g().depends_on_input(x))
+      return draw_descend(x);
     Shape index = shape(x);
     index[axis] = random_.between(1, 4);
     if (element_count(index) > options_.max_elements) return false;

@@ -1,0 +1,252 @@
+// Scores of a tree ensemble as graph nodes: keys of the features, one walk per row and
+// tree, and the sum (least, most) of what the walks reach. Where every tree adds to one
+// target, a leaf's number is its score and trees stand in lists by target; otherwise it
+// is the number of a row of scores.
+#include "importer/tree_ensemble.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+
+namespace svod {
+namespace {
+
+// A block of trees stays in the first cache while rows pass; with few rows, walks of
+// several lists of trees go on side by side.
+constexpr int64_t kCachedNodes = 4096, kManyRows = 64, kLists = 8;
+
+class Scores {
+public:
+  Scores(NodeImport& node, const TreeEnsemble& ensemble, Aggregate how)
+      : node_(node), e_(ensemble), g_(node.g), how_(how) {}
+  Expr run(Expr x);
+
+private:
+  bool one_target_each();
+  std::vector<double> leaf_scores(const TreeNode& n) const;
+  Expr keys(Expr x) const;
+  Expr numbers(const std::vector<double>& values, Shape shape) const;
+  Expr reached(Expr keys, const std::vector<int64_t>& roots) const;
+  Expr from_lists(Expr keys);
+  Expr from_rows(Expr keys);
+  Op reduction() const {
+    return how_ == Aggregate::Min   ? Op::ReduceMin
+           : how_ == Aggregate::Max ? Op::ReduceMax
+                                    : Op::ReduceSum;
+  }
+  bool is_sum() const { return how_ == Aggregate::Sum || how_ == Aggregate::Average; }
+  // What changes no sum, no least, no most.
+  double nothing() const {
+    if (is_sum()) return 0;
+    double inf = std::numeric_limits<double>::infinity();
+    return how_ == Aggregate::Min ? inf : -inf;
+  }
+  double join(double a, double b) const {
+    if (is_sum()) return a + b;
+    return how_ == Aggregate::Min ? std::min(a, b) : std::max(a, b);
+  }
+  DType score_type() const { return wide_ ? DType::F64 : DType::F32; }
+  DType key_type() const { return wide_ ? DType::I64 : DType::I32; }
+  int64_t score_bits(double score) const {
+    if (wide_) return std::bit_cast<int64_t>(score);
+    return std::bit_cast<int32_t>(static_cast<float>(score));
+  }
+  bool lay_out(bool wide);
+
+  NodeImport& node_;
+  const TreeEnsemble& e_;
+  Graph& g_;
+  Aggregate how_;
+  bool wide_ = false;              // keys and scores have 64 bits
+  bool lists_ = false;             // of trees by target
+  std::vector<int64_t> target_of_; // of each tree, when lists_
+  std::vector<double> rows_;       // of scores, otherwise
+  TreeTables t_;
+};
+
+// Whether all leaves of a tree score for one target.
+bool Scores::one_target_each() {
+  target_of_.assign(e_.roots.size(), -1);
+  std::vector<bool> seen(e_.nodes.size());
+  for (size_t t = 0; t < e_.roots.size(); ++t) {
+    std::vector<int64_t> open{e_.roots[t]};
+    while (!open.empty()) {
+      auto at = static_cast<size_t>(open.back());
+      open.pop_back();
+      const TreeNode& n = e_.nodes[at];
+      if (seen[at] && n.mode != TreeMode::Leaf)
+        node_.invalid("the trees have a cycle or share a node");
+      seen[at] = true;
+      if (n.mode != TreeMode::Leaf) open.insert(open.end(), {n.no, n.yes});
+      for (auto [target, weight] : n.weights) {
+        if (target_of_[t] >= 0 && target_of_[t] != target) return false;
+        target_of_[t] = target;
+      }
+    }
+    target_of_[t] = std::max<int64_t>(target_of_[t], 0);
+  }
+  std::vector<int64_t> count(static_cast<size_t>(e_.targets));
+  for (int64_t target : target_of_) ++count[static_cast<size_t>(target)];
+  int64_t longest = *std::max_element(count.begin(), count.end());
+  return longest * e_.targets <= 2 * static_cast<int64_t>(target_of_.size());
+}
+
+std::vector<double> Scores::leaf_scores(const TreeNode& n) const {
+  std::vector<double> scores(static_cast<size_t>(e_.targets), nothing());
+  for (auto [target, weight] : n.weights) {
+    double& score = scores[static_cast<size_t>(target)];
+    score = join(score, weight);
+  }
+  return scores;
+}
+
+bool Scores::lay_out(bool wide) {
+  wide_ = wide;
+  rows_.clear();
+  std::vector<int64_t> result(e_.nodes.size());
+  std::map<std::vector<double>, int64_t> numbers;
+  for (size_t i = 0; i < e_.nodes.size(); ++i) {
+    const TreeNode& n = e_.nodes[i];
+    if (n.mode != TreeMode::Leaf) continue;
+    if (lists_) {
+      double score = nothing();
+      for (auto [target, weight] : n.weights) score = join(score, weight);
+      result[i] = score_bits(score);
+      continue;
+    }
+    std::vector<double> scores = leaf_scores(n);
+    auto [at, fresh] = numbers.emplace(scores, static_cast<int64_t>(numbers.size()));
+    if (fresh) rows_.insert(rows_.end(), scores.begin(), scores.end());
+    result[i] = at->second;
+  }
+  t_ = lay_out_trees(node_, e_, wide, result);
+  if (wide) return true;
+  int64_t furthest = 0;
+  for (int64_t d : t_.distance) furthest = std::max(furthest, d);
+  return furthest < 65536 && t_.columns() <= 65536;
+}
+
+// Integers in the order of the features; see TreeTables.
+Expr Scores::keys(Expr x) const {
+  const std::vector<int64_t>& f = t_.features;
+  int64_t rows = extent(x, 0), width = static_cast<int64_t>(f.size());
+  require(node_, f.empty() || f.back() < extent(x, 1),
+          "a tree asks for a feature beyond the input");
+  if (width < extent(x, 1)) x = take(x, 1, f);
+  bool doubles = x.dtype() == DType::F64;
+  DType narrow = doubles ? DType::I64 : DType::I32;
+  auto whole = [&](int64_t value) {
+    return Expr{&g_, constant_int(g_, narrow, x.shape(), value)};
+  };
+  int64_t highest =
+      doubles ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int32_t>::max();
+  // -0 is 0; a negative number's bits order the other way round.
+  Expr bits{&g_, bitcast(g_, select(equal(x, 0), like(x, 0), x).id, narrow)};
+  Expr key = select(less(bits, whole(0)), apply(Op::Xor, bits, whole(highest)), bits);
+  Expr nan = apply(Op::IsNan, x);
+  std::vector<Expr> parts;
+  if (t_.high) parts.push_back(select(nan, whole(highest), key));
+  if (t_.low) parts.push_back(select(nan, whole(~highest), key));
+  for (Expr& part : parts) part = convert(part, key_type());
+  int64_t lowest =
+      wide_ ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int32_t>::min();
+  parts.push_back({&g_, constant_int(g_, key_type(), {rows, 1}, lowest)});
+  return svod::join(parts, 1);
+}
+
+Expr Scores::numbers(const std::vector<double>& values, Shape shape) const {
+  std::vector<std::byte> bytes(values.size() * (wide_ ? 8 : 4));
+  for (size_t i = 0; i < values.size(); ++i) {
+    int64_t bits = score_bits(values[i]);
+    std::memcpy(bytes.data() + i * (wide_ ? 8 : 4), &bits, wide_ ? 8 : 4);
+  }
+  return {&g_, weight(g_, score_type(), std::move(shape), g_.add_blob(std::move(bytes)))};
+}
+
+// The value that each row reaches from each root; -1 stands for a tree of nothing.
+Expr Scores::reached(Expr keys, const std::vector<int64_t>& trees) const {
+  int64_t column = t_.columns() - 1, steps = 0;
+  auto count = static_cast<int64_t>(t_.value.size());
+  std::vector<std::byte> bytes;
+  auto put = [&](int64_t value, int64_t low, int64_t high) {
+    int64_t pair[2] = {value, static_cast<int64_t>(uint64_t(high) << 32 | uint64_t(low))};
+    size_t size = wide_ ? 8 : 4;
+    if (!wide_) pair[1] = static_cast<int64_t>(uint64_t(high) << 16 | uint64_t(low));
+    for (int64_t word : pair) {
+      bytes.resize(bytes.size() + size);
+      std::memcpy(bytes.data() + bytes.size() - size, &word, size);
+    }
+  };
+  for (size_t i = 0; i < t_.value.size(); ++i)
+    put(t_.value[i], t_.column[i], t_.distance[i]);
+  put(score_bits(nothing()), column, 0);
+  // Whoever stands before the last node has one behind it.
+  put(wide_ ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int32_t>::max(),
+      column, 0);
+  NodeId table = weight(g_, key_type(), {count + 2, 2}, g_.add_blob(std::move(bytes)));
+  std::vector<int64_t> roots;
+  for (int64_t tree : trees) {
+    roots.push_back(tree < 0 ? count : t_.root[static_cast<size_t>(tree)]);
+    if (tree >= 0) steps = std::max(steps, t_.steps[static_cast<size_t>(tree)]);
+  }
+  NodeId starts = tensor_i64(g_, {static_cast<int64_t>(roots.size())}, roots);
+  return {&g_, descend(g_, keys.id, table, starts, steps)};
+}
+
+Expr Scores::from_lists(Expr keys) {
+  std::vector<std::vector<int64_t>> of(static_cast<size_t>(e_.targets));
+  for (size_t t = 0; t < target_of_.size(); ++t)
+    of[static_cast<size_t>(target_of_[t])].push_back(static_cast<int64_t>(t));
+  int64_t longest = 0, rows = extent(keys, 0);
+  for (const auto& list : of)
+    longest = std::max(longest, static_cast<int64_t>(list.size()));
+  int64_t blocks = 1;
+  if (rows >= kManyRows)
+    blocks = static_cast<int64_t>(t_.value.size()) / kCachedNodes + 1;
+  else if (rows < kLists && longest >= 4 * kLists)
+    blocks = kLists;
+  int64_t length = (longest + blocks - 1) / blocks;
+  blocks = (longest + length - 1) / length;
+  std::vector<int64_t> trees;
+  for (const auto& list : of) {
+    trees.insert(trees.end(), list.begin(), list.end());
+    trees.insert(trees.end(), static_cast<size_t>(blocks * length) - list.size(), -1);
+  }
+  Expr bits = reshape(reached(keys, trees), {rows, e_.targets, blocks, length});
+  Expr y = reduce(reduction(), {&g_, bitcast(g_, bits.id, score_type())}, {3});
+  return reshape(reduce(reduction(), y, {2}), {rows, e_.targets});
+}
+
+Expr Scores::from_rows(Expr keys) {
+  auto trees = static_cast<int64_t>(e_.roots.size());
+  std::vector<int64_t> all;
+  for (int64_t t = 0; t < trees; ++t) all.push_back(t);
+  int64_t rows = extent(keys, 0), lists = static_cast<int64_t>(rows_.size()) / e_.targets;
+  Expr at = reshape(reached(keys, all), {rows * trees});
+  Expr chosen = take(numbers(rows_, {lists, e_.targets}), 0, at);
+  Expr y = reduce(reduction(), reshape(chosen, {rows, trees, e_.targets}), {1});
+  return reshape(y, {rows, e_.targets});
+}
+
+Expr Scores::run(Expr x) {
+  lists_ = one_target_each();
+  if (!lay_out(e_.wide || x.dtype() == DType::F64)) lay_out(true);
+  if (e_.wide) x = convert(x, DType::F64);
+  Expr key = keys(x);
+  Expr y = lists_ ? from_lists(key) : from_rows(key);
+  // A target that no leaf has scored for is 0.
+  if (!is_sum()) y = select(equal(absolute(y), like(y, HUGE_VAL)), like(y, 0), y);
+  if (how_ == Aggregate::Average) y = y / static_cast<double>(e_.roots.size());
+  return y;
+}
+
+} // namespace
+
+Expr tree_scores(NodeImport& node, const TreeEnsemble& ensemble, Expr x, Aggregate how) {
+  return Scores(node, ensemble, how).run(x);
+}
+
+} // namespace svod
