@@ -96,14 +96,29 @@ void import_linear_classifier(NodeImport& node) {
   if (labels.empty()) node.unsupported("class labels that are strings");
   auto classes = static_cast<int64_t>(labels.size());
   Expr x = feature_matrix(node);
-  if (classes < 2 ||
-      static_cast<int64_t>(node.get_floats("coefficients").size()) == extent(x, 1))
-    node.unsupported("one row of coefficients for two classes");
-  Expr scores = linear(node, x, classes);
+  if (classes < 2) node.unsupported("a classifier of one class");
+  std::string transform = node.get_string("post_transform");
+  bool one_row =
+      static_cast<int64_t>(node.get_floats("coefficients").size()) == extent(x, 1);
+  Expr scores = linear(node, x, one_row ? 1 : classes);
+  if (one_row) {
+    // The margin of the second class; 0 parts the two. What the first one's score is the
+    // specification does not say: this is ONNX Runtime's.
+    require(node, classes == 2, "the coefficients do not fit the classes");
+    if (transform == "PROBIT") node.unsupported("PROBIT of one score for two classes");
+    bool logistic = transform == "LOGISTIC";
+    Expr second = less(0, scores);
+    Expr names{&node.g, tensor_i64(node.g, {2}, labels)};
+    give(node, 0, squeeze(select(second, cut(names, 0, 1, 1), cut(names, 0, 0, 1)), 1));
+    scores = join({logistic ? -scores : 1.0 - scores, scores}, 1);
+    if (logistic) scores = sigmoid(scores);
+    if (node.wants_output(1)) give(node, 1, convert(scores, DType::F32));
+    return;
+  }
   Expr best{&node.g, arg_reduce(node.g, Op::ArgMax, scores.id, 1, false)};
   Expr names{&node.g, tensor_i64(node.g, {classes}, labels)};
   give(node, 0, take(names, 0, squeeze(best, 1)));
-  scores = post_transform(node, scores, node.get_string("post_transform"));
+  scores = post_transform(node, scores, transform);
   if (node.wants_output(1)) give(node, 1, convert(scores, DType::F32));
 }
 

@@ -42,12 +42,13 @@ enum class Aggregate : uint8_t { Average, Sum, Min, Max };
 Expr tree_scores(NodeImport& node, const TreeEnsemble& ensemble, Expr x, Aggregate how);
 
 // The tables of Op::Descend. A tree is laid out level by level, so that the two nodes
-// below one are neighbours. Every comparison becomes "key > number": keys are integers
-// that order as the features do, and <= and < differ by one in them.
+// below one are neighbours. Every comparison becomes "key > number": keys are
+// unsigned integers that order as the features do, and <= and < differ by one in them.
 struct TreeTables {
-  std::vector<int64_t> value, column, distance; // per node
-  std::vector<int64_t> root, steps;             // per tree
-  std::vector<int64_t> features;                // those that are compared, ascending
+  std::vector<uint64_t> value; // per node
+  std::vector<int64_t> column, distance;
+  std::vector<int64_t> root, steps; // per tree
+  std::vector<int64_t> features;    // those that are compared, ascending
   // Keys: `features` with NaN above all numbers when `high`, then with NaN below all when
   // `low`, then one column below everything, which leaves compare with.
   bool high = false, low = false;
@@ -57,6 +58,6 @@ struct TreeTables {
 };
 // `result` per node of the ensemble: what a leaf's value is to be.
 TreeTables lay_out_trees(NodeImport& node, const TreeEnsemble& ensemble, bool wide,
-                         const std::vector<int64_t>& result);
+                         const std::vector<uint64_t>& result);
 
 } // namespace svod

@@ -22,20 +22,20 @@ struct Part {
 };
 
 // A number's place in the order of all numbers of its type; -0 is 0.
-int64_t key_of(double value, bool wide) {
+uint64_t key_of(double value, bool wide) {
   value += 0.0;
   if (wide) {
-    auto bits = std::bit_cast<int64_t>(value);
-    return bits ^ ((bits >> 63) & std::numeric_limits<int64_t>::max());
+    auto bits = std::bit_cast<uint64_t>(value);
+    return bits >> 63 != 0 ? ~bits : bits | uint64_t(1) << 63;
   }
-  auto bits = std::bit_cast<int32_t>(static_cast<float>(value));
-  return bits ^ ((bits >> 31) & std::numeric_limits<int32_t>::max());
+  auto bits = std::bit_cast<uint32_t>(static_cast<float>(value));
+  return bits >> 31 != 0 ? ~bits : bits | uint32_t(1) << 31;
 }
 
 class Layout {
 public:
   Layout(NodeImport& node, const TreeEnsemble& ensemble, bool wide,
-         const std::vector<int64_t>& result)
+         const std::vector<uint64_t>& result)
       : node_(node), ensemble_(ensemble), wide_(wide), result_(result) {}
   TreeTables run();
 
@@ -46,20 +46,14 @@ private:
 
   void expand(size_t i);
   void expand_set(size_t i);
-  std::vector<int64_t> thresholds(const TreeNode& n) const;
+  std::vector<uint64_t> thresholds(const TreeNode& n) const;
   void number_tree(size_t root);
   void find_columns();
-
-  int64_t lowest() const {
-    return wide_ ? std::numeric_limits<int64_t>::min()
-                 : std::numeric_limits<int32_t>::min();
-  }
-  int64_t highest() const { return ~lowest(); }
 
   NodeImport& node_;
   const TreeEnsemble& ensemble_;
   bool wide_;
-  const std::vector<int64_t>& result_;
+  const std::vector<uint64_t>& result_;
   std::vector<Part> parts_;              // those of the ensemble's nodes first
   std::vector<size_t> order_;            // the part at each place of the tables
   std::vector<size_t> place_;            // and the last place of each part
@@ -69,16 +63,16 @@ private:
 };
 
 // Where a value starts, and where it ends, to belong to the set: an even number of them.
-std::vector<int64_t> Layout::thresholds(const TreeNode& n) const {
-  std::vector<int64_t> keys;
+std::vector<uint64_t> Layout::thresholds(const TreeNode& n) const {
+  std::vector<uint64_t> keys;
   std::vector<double> members = n.members;
   if (n.mode != TreeMode::Member) members = {n.value};
   for (double m : members)
     if (!std::isnan(m)) keys.push_back(key_of(m, wide_));
   std::sort(keys.begin(), keys.end());
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
-  std::vector<int64_t> out;
-  for (int64_t key : keys) {
+  std::vector<uint64_t> out;
+  for (uint64_t key : keys) {
     if (!out.empty() && out.back() == key - 1)
       out.back() = key;
     else
@@ -90,7 +84,7 @@ std::vector<int64_t> Layout::thresholds(const TreeNode& n) const {
 // A binary search: after an odd number of thresholds lies the set.
 void Layout::expand_set(size_t i) {
   const TreeNode& n = ensemble_.nodes[i];
-  std::vector<int64_t> bounds = thresholds(n);
+  std::vector<uint64_t> bounds = thresholds(n);
   bool other = n.mode == TreeMode::NotEqual;
   size_t inside = static_cast<size_t>(other ? n.no : n.yes);
   size_t outside = static_cast<size_t>(other ? n.yes : n.no);
@@ -132,7 +126,7 @@ void Layout::expand_set(size_t i) {
 void Layout::expand(size_t i) {
   const TreeNode& n = ensemble_.nodes[i];
   auto yes = static_cast<size_t>(n.yes), no = static_cast<size_t>(n.no);
-  int64_t key = std::isnan(n.value) ? lowest() : key_of(n.value, wide_);
+  uint64_t key = std::isnan(n.value) ? 0 : key_of(n.value, wide_);
   // Nothing is beyond NaN, or below, or equal: the comparison fails for every number.
   bool never = std::isnan(n.value);
   switch (n.mode) {
@@ -228,7 +222,7 @@ TreeTables Layout::run() {
 } // namespace
 
 TreeTables lay_out_trees(NodeImport& node, const TreeEnsemble& ensemble, bool wide,
-                         const std::vector<int64_t>& result) {
+                         const std::vector<uint64_t>& result) {
   return Layout(node, ensemble, wide, result).run();
 }
 

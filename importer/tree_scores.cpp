@@ -49,10 +49,10 @@ private:
     return how_ == Aggregate::Min ? std::min(a, b) : std::max(a, b);
   }
   DType score_type() const { return wide_ ? DType::F64 : DType::F32; }
-  DType key_type() const { return wide_ ? DType::I64 : DType::I32; }
-  int64_t score_bits(double score) const {
-    if (wide_) return std::bit_cast<int64_t>(score);
-    return std::bit_cast<int32_t>(static_cast<float>(score));
+  DType key_type() const { return wide_ ? DType::U64 : DType::U32; }
+  uint64_t score_bits(double score) const {
+    if (wide_) return std::bit_cast<uint64_t>(score);
+    return std::bit_cast<uint32_t>(static_cast<float>(score));
   }
   bool lay_out(bool wide);
 
@@ -106,8 +106,8 @@ std::vector<double> Scores::leaf_scores(const TreeNode& n) const {
 bool Scores::lay_out(bool wide) {
   wide_ = wide;
   rows_.clear();
-  std::vector<int64_t> result(e_.nodes.size());
-  std::map<std::vector<double>, int64_t> numbers;
+  std::vector<uint64_t> result(e_.nodes.size());
+  std::map<std::vector<double>, uint64_t> numbers;
   for (size_t i = 0; i < e_.nodes.size(); ++i) {
     const TreeNode& n = e_.nodes[i];
     if (n.mode != TreeMode::Leaf) continue;
@@ -118,7 +118,7 @@ bool Scores::lay_out(bool wide) {
       continue;
     }
     std::vector<double> scores = leaf_scores(n);
-    auto [at, fresh] = numbers.emplace(scores, static_cast<int64_t>(numbers.size()));
+    auto [at, fresh] = numbers.emplace(scores, numbers.size());
     if (fresh) rows_.insert(rows_.end(), scores.begin(), scores.end());
     result[i] = at->second;
   }
@@ -136,31 +136,25 @@ Expr Scores::keys(Expr x) const {
   require(node_, f.empty() || f.back() < extent(x, 1),
           "a tree asks for a feature beyond the input");
   if (width < extent(x, 1)) x = take(x, 1, f);
-  bool doubles = x.dtype() == DType::F64;
-  DType narrow = doubles ? DType::I64 : DType::I32;
-  auto whole = [&](int64_t value) {
-    return Expr{&g_, constant_int(g_, narrow, x.shape(), value)};
+  auto whole = [&](uint64_t bits) {
+    return Expr{&g_, constant_bits(g_, key_type(), x.shape(), bits)};
   };
-  int64_t highest =
-      doubles ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int32_t>::max();
-  // -0 is 0; a negative number's bits order the other way round.
-  Expr bits{&g_, bitcast(g_, select(equal(x, 0), like(x, 0), x).id, narrow)};
-  Expr key = select(less(bits, whole(0)), apply(Op::Xor, bits, whole(highest)), bits);
+  uint64_t highest = wide_ ? ~uint64_t(0) : ~uint32_t(0), sign = highest ^ highest >> 1;
+  // -0 is 0; a negative number's bits order the other way round, below all others.
+  Expr bits{&g_, bitcast(g_, select(equal(x, 0), like(x, 0), x).id, key_type())};
+  Expr key = apply(Op::Xor, bits, select(less(x, 0), whole(highest), whole(sign)));
   Expr nan = apply(Op::IsNan, x);
   std::vector<Expr> parts;
   if (t_.high) parts.push_back(select(nan, whole(highest), key));
-  if (t_.low) parts.push_back(select(nan, whole(~highest), key));
-  for (Expr& part : parts) part = convert(part, key_type());
-  int64_t lowest =
-      wide_ ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int32_t>::min();
-  parts.push_back({&g_, constant_int(g_, key_type(), {rows, 1}, lowest)});
+  if (t_.low) parts.push_back(select(nan, whole(0), key));
+  parts.push_back({&g_, constant_bits(g_, key_type(), {rows, 1}, 0)});
   return svod::join(parts, 1);
 }
 
 Expr Scores::numbers(const std::vector<double>& values, Shape shape) const {
   std::vector<std::byte> bytes(values.size() * (wide_ ? 8 : 4));
   for (size_t i = 0; i < values.size(); ++i) {
-    int64_t bits = score_bits(values[i]);
+    uint64_t bits = score_bits(values[i]);
     std::memcpy(bytes.data() + i * (wide_ ? 8 : 4), &bits, wide_ ? 8 : 4);
   }
   return {&g_, weight(g_, score_type(), std::move(shape), g_.add_blob(std::move(bytes)))};
@@ -171,11 +165,10 @@ Expr Scores::reached(Expr keys, const std::vector<int64_t>& trees) const {
   int64_t column = t_.columns() - 1, steps = 0;
   auto count = static_cast<int64_t>(t_.value.size());
   std::vector<std::byte> bytes;
-  auto put = [&](int64_t value, int64_t low, int64_t high) {
-    int64_t pair[2] = {value, static_cast<int64_t>(uint64_t(high) << 32 | uint64_t(low))};
-    size_t size = wide_ ? 8 : 4;
-    if (!wide_) pair[1] = static_cast<int64_t>(uint64_t(high) << 16 | uint64_t(low));
-    for (int64_t word : pair) {
+  size_t size = wide_ ? 8 : 4;
+  auto put = [&](uint64_t value, int64_t low, int64_t high) {
+    uint64_t link = uint64_t(high) << 4 * size | uint64_t(low);
+    for (uint64_t word : {value, link}) {
       bytes.resize(bytes.size() + size);
       std::memcpy(bytes.data() + bytes.size() - size, &word, size);
     }
@@ -184,8 +177,7 @@ Expr Scores::reached(Expr keys, const std::vector<int64_t>& trees) const {
     put(t_.value[i], t_.column[i], t_.distance[i]);
   put(score_bits(nothing()), column, 0);
   // Whoever stands before the last node has one behind it.
-  put(wide_ ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int32_t>::max(),
-      column, 0);
+  put(~uint64_t(0), column, 0);
   NodeId table = weight(g_, key_type(), {count + 2, 2}, g_.add_blob(std::move(bytes)));
   std::vector<int64_t> roots;
   for (int64_t tree : trees) {
@@ -225,7 +217,8 @@ Expr Scores::from_rows(Expr keys) {
   std::vector<int64_t> all;
   for (int64_t t = 0; t < trees; ++t) all.push_back(t);
   int64_t rows = extent(keys, 0), lists = static_cast<int64_t>(rows_.size()) / e_.targets;
-  Expr at = reshape(reached(keys, all), {rows * trees});
+  Expr number{&g_, bitcast(g_, reached(keys, all).id, wide_ ? DType::I64 : DType::I32)};
+  Expr at = reshape(number, {rows * trees});
   Expr chosen = take(numbers(rows_, {lists, e_.targets}), 0, at);
   Expr y = reduce(reduction(), reshape(chosen, {rows, trees, e_.targets}), {1});
   return reshape(y, {rows, e_.targets});
@@ -234,7 +227,7 @@ Expr Scores::from_rows(Expr keys) {
 Expr Scores::run(Expr x) {
   lists_ = one_target_each();
   if (!lay_out(e_.wide || x.dtype() == DType::F64)) lay_out(true);
-  if (e_.wide) x = convert(x, DType::F64);
+  if (wide_) x = convert(x, DType::F64);
   Expr key = keys(x);
   Expr y = lists_ ? from_lists(key) : from_rows(key);
   // A target that no leaf has scored for is 0.

@@ -167,11 +167,11 @@ template <class T> SVOD_INLINE bool sorts_before(T a, T b, bool descending) {
 // kWalks walks down decision trees side by side, `at` from roots to the nodes reached;
 // see Op::Descend. A node that is reached for good has distance 0: deep trees look now
 // and then whether all walks are there.
+// The sum is written so that a comparison of unsigned numbers becomes its carry.
 template <int kSteps, int kWalks, class K>
 SVOD_INLINE void descend(const K* const* keys, iptr stride, const K* nodes, iptr* at) {
-  typedef UintOf<K> U;
   constexpr int kHalf = 4 * sizeof(K), kLook = 4;
-  U moved = 0;
+  K moved = 0;
 #pragma clang loop unroll(disable)
   for (int step = 0; step < kSteps; ++step) {
     if (kSteps > 2 * kLook && step > kLook && step % kLook == 0) {
@@ -180,10 +180,10 @@ SVOD_INLINE void descend(const K* const* keys, iptr stride, const K* nodes, iptr
     }
 #pragma clang loop unroll(full)
     for (int i = 0; i < kWalks; ++i) {
-      const U link = U(nodes[2 * at[i] + 1]);
-      const U column = U(link << kHalf) >> kHalf, distance = link >> kHalf;
+      const K link = nodes[2 * at[i] + 1];
+      const K column = K(link << kHalf) >> kHalf, distance = link >> kHalf;
       const bool further = keys[i][iptr(column) * stride] > nodes[2 * at[i]];
-      at[i] += iptr(distance) + further;
+      at[i] = iptr(uptr(at[i]) + uptr(distance) + further);
       moved |= distance;
     }
   }

@@ -17,7 +17,7 @@ static bool is_closed(const Tensor& nodes, const Tensor& roots, int64_t columns)
   for (uint64_t i = 0; i < count; ++i) {
     K pair[2];
     std::memcpy(pair, nodes.bytes.data() + i * sizeof pair, sizeof pair);
-    uint64_t link = static_cast<std::make_unsigned_t<K>>(pair[1]);
+    uint64_t link = pair[1];
     uint64_t column = link & ((uint64_t(1) << kHalf) - 1), next = i + (link >> kHalf);
     bool stays = pair[0] == std::numeric_limits<K>::max();
     if (column >= static_cast<uint64_t>(columns)) return false;
@@ -38,9 +38,9 @@ ExprId Lowering::descend(NodeId n, const At& at) {
   SVOD_CHECK(grouping.stored[key] && grouping.known[nodes] && grouping.known[roots])
       << "node " << n << " walks down trees that are not known";
   Tensor table = evaluate_known(g, nodes), starts = evaluate_known(g, roots);
-  bool closed = node.dtype == DType::I64
-                    ? is_closed<int64_t>(table, starts, g[key].shape[1])
-                    : is_closed<int32_t>(table, starts, g[key].shape[1]);
+  bool closed = node.dtype == DType::U64
+                    ? is_closed<uint64_t>(table, starts, g[key].shape[1])
+                    : is_closed<uint32_t>(table, starts, g[key].shape[1]);
   SVOD_CHECK(closed) << "node " << n << " walks out of its trees";
   BufferId id = s_.buffer_of.at(key);
   const Buffer b = s_.buffers[id];

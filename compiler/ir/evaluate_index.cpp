@@ -121,7 +121,7 @@ std::optional<K> descend(std::span<const K> keys, std::span<const K> nodes, int6
   for (int64_t step = 0;; step++) {
     if (at >= nodes.size() / 2) return std::nullopt;
     if (step == steps) return nodes[2 * at];
-    uint64_t link = std::make_unsigned_t<K>(nodes[2 * at + 1]);
+    uint64_t link = nodes[2 * at + 1];
     uint64_t feature = link & ((uint64_t(1) << kHalf) - 1);
     if (feature >= keys.size()) return std::nullopt;
     at += (link >> kHalf) + (keys[feature] > nodes[2 * at] ? 1 : 0);
@@ -150,8 +150,8 @@ template <class K> bool descend_all(int64_t steps, const Inputs& in, Tensor& out
 } // namespace
 
 bool evaluate_descend(const Node& node, const Inputs& in, Tensor& out) {
-  return out.dtype == DType::I64 ? descend_all<int64_t>(node.payload[0], in, out)
-                                 : descend_all<int32_t>(node.payload[0], in, out);
+  return out.dtype == DType::U64 ? descend_all<uint64_t>(node.payload[0], in, out)
+                                 : descend_all<uint32_t>(node.payload[0], in, out);
 }
 
 bool evaluate_gather(const Inputs& in, int64_t axis, Tensor& out) {

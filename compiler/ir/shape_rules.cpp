@@ -202,8 +202,9 @@ std::string descend(Context& c) {
   if (!c.payload_is(1)) return kBadPayload;
   const Node &node = c.input(1), &root = c.input(2);
   if (c.payload(0) < 0) return "steps are not negative";
-  if (!is_index(c.input().dtype) || node.dtype != c.input().dtype)
-    return "keys and nodes are not both i32 or i64";
+  DType key = c.input().dtype;
+  if ((key != DType::U32 && key != DType::U64) || node.dtype != key)
+    return "keys and nodes are not both u32 or u64";
   if (root.dtype != DType::I64) return "roots are not i64";
   if (c.in().size() != 2 || root.shape.size() != 1) return "keys or roots differ in rank";
   if (node.shape.size() != 2 || node.shape[1] != 2) return "a node is not two numbers";

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Packed programs against ONNX Runtime, in turns in one run.
 
-    ./bootstrap bench [NAME...] [--all | --bench-models] [--threads 1] [--rounds 5] [--seconds 0.6]
+    ./bootstrap bench [NAME...] [--all | --bench-models | --trees] [--threads 1] [--rounds 5] [--seconds 0.6]
 
 For each model: pack it, check that both give the same outputs, then measure the packed program and an ONNX
 Runtime process of its own alternately for some rounds (so that a drifting clock or a busy neighbour hits both),
 with a multiply-add probe before and after. Medians of the rounds' medians, and beside them the least time of each,
 which a busy machine disturbs less. The ratio is ONNX Runtime's time over ours: above 1 we are faster.
-Models come from SVOD_BENCH_MODELS (default: ../shared/bench-models). Prints a Markdown table; --output FILE
+Models come from SVOD_BENCH_MODELS (default: ../shared/bench-models); --trees makes ensembles of decision trees instead
+and takes those of SVOD_CORPUS, each with batches of 1 and 1000. Prints a Markdown table; --output FILE
 writes it too. A wrong output or a model that does not pack makes the exit code 1.
 """
 import argparse
@@ -130,8 +131,9 @@ def compare(name, program, inputs, peer, expected, outputs, threads):
 
 
 def bench_model(name, source, options):
-    subprocess.run([sys.executable, str(HERE / "models.py"), str(source), str(WORK / "models"), name],
-                   check=True)
+    if not options.trees:
+        subprocess.run([sys.executable, str(HERE / "models.py"), str(source), str(WORK / "models"), name],
+                       check=True)
     folder = WORK / "models" / name
     program, seconds, peak, summary = pack(name, folder, options)
     inputs, expected = inputs_of(folder), WORK / "expected" / name
@@ -176,6 +178,7 @@ def arguments():
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--all", action="store_true", help="every model of SUITE.tsv")
     parser.add_argument("--bench-models", action="store_true", help="the models with filled weights")
+    parser.add_argument("--trees", action="store_true", help="ensembles of decision trees, made here")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.6, help="per peer and round")
@@ -189,13 +192,16 @@ def main():
     options = arguments()
     source = pathlib.Path(os.environ.get("SVOD_BENCH_MODELS") or
                           HERE.parent.parent.parent / "shared" / "bench-models").resolve()
-    if not (source / "SUITE.tsv").exists():
+    if not options.trees and not (source / "SUITE.tsv").exists():
         print(f"no models: SVOD_BENCH_MODELS names {source}, which has no SUITE.tsv", file=sys.stderr)
         return 2
     WORK.mkdir(parents=True, exist_ok=True)
     which = "all" if options.all else "bench" if options.bench_models else "default"
-    listing = subprocess.run([sys.executable, str(HERE / "models.py"), str(source), str(WORK),
-                              "--list", which], check=True, capture_output=True, text=True)
+    maker = [str(HERE / "models.py"), str(source), str(WORK), "--list", which]
+    if options.trees:
+        corpus = os.environ.get("SVOD_CORPUS")
+        maker = [str(HERE / "trees.py"), str(WORK / "models"), *([corpus] if corpus else [])]
+    listing = subprocess.run([sys.executable, *maker], check=True, capture_output=True, text=True)
     rows, lines, failures = [], [HEADER], []
     print(HEADER, flush=True)
     for name in options.names or listing.stdout.split():

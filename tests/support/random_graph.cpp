@@ -443,19 +443,19 @@ private:
   // Every step leads on, and none beyond the last node, whose value nothing exceeds.
   bool draw_descend(NodeId x) {
     int64_t nodes = random_.between(2, 12), columns = shape(x)[1];
-    bool wide = g()[x].dtype == DType::I64;
+    bool wide = g()[x].dtype == DType::U64;
     double high = wide ? 4294967296.0 : 65536.0;
     std::vector<double> table, roots;
     for (int64_t i = 0; i + 1 < nodes; ++i) {
-      table.push_back(static_cast<double>(random_.between(-4, 4)));
+      table.push_back(static_cast<double>(random_.between(0, 6)));
       int64_t distance = random_.below(std::min<int64_t>(3, nodes - 1 - i));
       table.push_back(static_cast<double>(distance) * high +
                       static_cast<double>(random_.below(columns)));
     }
-    table.insert(table.end(), {wide ? 9223372036854775807.0 : 2147483647.0, 0.0});
+    table.insert(table.end(), {wide ? 18446744073709551615.0 : 4294967295.0, 0.0});
     for (int64_t t = random_.between(1, 5); t > 0; --t)
       roots.push_back(static_cast<double>(random_.below(nodes)));
-    Value any{9e18, 0, true, false};
+    Value any{1.9e19, 0, true, false};
     NodeId node = add_known(make_tensor(g()[x].dtype, {nodes, 2}, table), any);
     Shape trees{static_cast<int64_t>(roots.size())};
     NodeId root = add_known(make_tensor(DType::I64, trees, roots), any);
@@ -466,7 +466,7 @@ private:
     if (shape(x).empty()) return false;
     int64_t axis = draw_axis(x), extent = shape(x)[axis];
     DType dtype = g()[x].dtype;
-    bool keys = (dtype == DType::I32 || dtype == DType::I64) && shape(x).size() == 2;
+    bool keys = (dtype == DType::U32 || dtype == DType::U64) && shape(x).size() == 2;
     if (op == Op::Gather && keys && axis == 0 && g().depends_on_input(x))
       return draw_descend(x);
     Shape index = shape(x);
