@@ -323,8 +323,8 @@ TreeEnsemble EnsembleReader::run() {
 void import_tree_ensemble(NodeImport& node) {
   static constexpr Aggregate kAggregates[] = {Aggregate::Average, Aggregate::Sum,
                                               Aggregate::Min, Aggregate::Max};
-  static const char* kTransforms[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO",
-                                      "PROBIT"};
+  static constexpr const char* kTransforms[] = {"NONE", "SOFTMAX", "LOGISTIC",
+                                                "SOFTMAX_ZERO", "PROBIT"};
   int64_t how = node.get_int("aggregate_function"),
           transform = node.get_int("post_transform");
   require(node, how >= 0 && how < 4, "aggregate_function is not in the specification");

@@ -16,7 +16,8 @@ constexpr size_t kNone = ~size_t(0);
 
 struct Part {
   enum class Kind : uint8_t { Test, Forward, Leaf } kind = Kind::Leaf;
-  int64_t feature = 0, key = 0;         // Test; Leaf: key is its value
+  int64_t feature = 0;                  // Test
+  uint64_t key = 0;                     // Test; of a Leaf its value
   bool nan_second = false;              // Test
   size_t first = kNone, second = kNone; // Test; Forward: first
 };
