@@ -2,6 +2,7 @@
 // (inline_function.cpp) and control flow (control_flow.cpp). Internal to this folder.
 #pragma once
 
+#include "importer/bounded.h"
 #include "importer/compound.h"
 #include "importer/functions.h"
 #include "importer/import.h"
@@ -100,6 +101,12 @@ private:
   Results run_rule(const OnnxOp& row, const ModelNode& node,
                    const std::vector<NodeId>& inputs, const ModelPlace& place,
                    const Scope& scope);
+  Results without_bounds(const Results& inputs) const;
+  std::vector<Counts> counts_of(const Results& inputs) const;
+  static void refuse_sizes(const NodeImport& rule);
+  const Callable* sizes_want_body(const ModelNode& node, const Results& inputs,
+                                  int64_t opset) const;
+  void add_extents();
   bool check_signature(const ModelNode& node, const std::vector<NodeId>& inputs,
                        int64_t opset, const ModelPlace& place);
   bool check_attributes(const ModelNode& node,
@@ -156,6 +163,8 @@ private:
   FunctionTable functions_;
   Graph graph_;
   CompoundTable compounds_;
+  BoundTable bounds_;
+  std::vector<std::pair<size_t, NodeId>> sized_outputs_;
   ModelInterface interface_;
   std::vector<NodeId> missed_; // values that a node would have needed when packing
   std::map<std::string, int64_t> dimensions_;    // named ones, as bound

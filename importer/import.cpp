@@ -310,8 +310,11 @@ GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& n
                                            const std::vector<NodeId>& inputs,
                                            const ModelPlace& place, const Scope& scope) {
   if (!check_attributes(node, row.attributes, place)) return {};
-  NodeImport rule(graph_, node, scope.frame->opsets->at(node.domain), inputs,
-                  row.attributes);
+  NodeImport rule(graph_, node, scope.frame->opsets->at(node.domain),
+                  without_bounds(inputs), row.attributes);
+  rule.input_counts = counts_of(inputs);
+  const BoundedRule bounded =
+      rule.input_counts.empty() ? nullptr : find_bounded_rule(node.domain, node.op_type);
   rule.position = imported_nodes_;
   rule.in_loop = loop_depth_ > 0;
   rule.compounds = &compounds_;
@@ -330,7 +333,8 @@ GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& n
   const size_t first_blob = graph_.blob_count();
   try {
     graph_.open_source(place_path(place));
-    row.rule(rule);
+    if (!rule.input_counts.empty() && !bounded) refuse_sizes(rule);
+    bounded ? bounded(rule, row.rule) : row.rule(rule);
     graph_.close_source();
   } catch (const TooLarge&) {
     graph_.close_source();
@@ -346,7 +350,47 @@ GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& n
     return {};
   }
   if (!check_results(rule, first_new, first_blob, place)) return {};
-  return rule.results();
+  Results results = rule.results();
+  for (size_t i = 0; i < rule.output_counts.size() && i < results.size(); ++i)
+    if (!rule.output_counts[i].empty() && results[i] != kNoNode)
+      results[i] = bounds_.add(graph_, results[i], rule.output_counts[i]);
+  return results;
+}
+
+// The body of an operator whose own rule takes no bounded inputs: its parts may.
+const Callable* GraphImport::sizes_want_body(const ModelNode& node, const Results& inputs,
+                                             int64_t opset) const {
+  if (counts_of(inputs).empty() || find_bounded_rule(node.domain, node.op_type))
+    return nullptr;
+  return find_standard_body(node.domain, node.op_type, opset);
+}
+
+// Inputs as rules see them: a bounded tensor itself, not the node that stands for it.
+GraphImport::Results GraphImport::without_bounds(const Results& inputs) const {
+  Results out = inputs;
+  for (NodeId& id : out)
+    if (const Bounded* bounded = bounds_.find(id)) id = bounded->tensor;
+  return out;
+}
+
+// Empty when no input is bounded.
+std::vector<Counts> GraphImport::counts_of(const Results& inputs) const {
+  std::vector<Counts> out(inputs.size());
+  bool any = false;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (const Bounded* bounded = bounds_.find(inputs[i])) {
+      out[i] = bounded->counts;
+      any = true;
+    }
+  return any ? out : std::vector<Counts>{};
+}
+
+// An operator without a row in bounded_ops.def.
+void GraphImport::refuse_sizes(const NodeImport& rule) {
+  for (size_t i = 0; i < rule.input_counts.size(); ++i)
+    for (size_t axis = 0; axis < rule.input_counts[i].size(); ++axis)
+      if (rule.input_counts[i][axis] != kNoNode)
+        refuse_bounded(rule, i, static_cast<int64_t>(axis));
 }
 
 // `original` holds the names that scopes refer to; `node` is its resolved copy.
@@ -370,6 +414,8 @@ void GraphImport::import_node(const ModelNode& original, const ModelNode& node,
     return;
   else if (is_control_flow(node.domain, node.op_type))
     results = import_control_flow(node, inputs, place, scope);
+  else if (const Callable* body = sizes_want_body(node, inputs, opset))
+    results = inline_function(*body, node, inputs, place);
   else if (const OnnxOp* row = find_onnx_op(node.domain, node.op_type, opset))
     results = run_rule(*row, node, inputs, place, scope);
   else if (const Callable* body = find_standard_body(node.domain, node.op_type, opset))

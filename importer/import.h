@@ -66,6 +66,9 @@ struct ModelInterface {
   std::map<std::string, std::vector<std::byte>> fixed;
   // In the model's order.
   std::vector<ModelPort> inputs, outputs;
+  // Outputs whose sizes depend on data: their number, and the number of the output that
+  // holds these sizes. Such outputs follow those of the model.
+  std::map<size_t, size_t> extents;
 };
 
 [[nodiscard]] std::optional<Graph> import_model(const Model& model,

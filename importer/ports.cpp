@@ -75,7 +75,27 @@ void GraphImport::add_inputs(const InputShapes& shapes, Scope& scope) {
 }
 
 void GraphImport::add_output(const std::string& name, NodeId id) {
-  graph_.add_output(name, id);
+  const Bounded* bounded = bounds_.find(id);
+  if (bounded) sized_outputs_.emplace_back(graph_.outputs().size(), id);
+  graph_.add_output(name, bounded ? bounded->tensor : id);
+}
+
+// The sizes of outputs that depend on data become outputs as well, behind all others.
+void GraphImport::add_extents() {
+  for (const auto& [output, id] : sized_outputs_) {
+    const Bounded& bounded = *bounds_.find(id);
+    const Shape& shape = graph_[bounded.tensor].shape;
+    std::vector<NodeId> sizes;
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      const NodeId count = bounded.counts[axis];
+      sizes.push_back(count != kNoNode
+                          ? reshape(graph_, count, {1})
+                          : constant_int(graph_, DType::I64, {1}, shape[axis]));
+    }
+    interface_.extents[output] = graph_.outputs().size();
+    graph_.add_output(graph_.outputs()[output].name + ".shape",
+                      concat(graph_, sizes, 0));
+  }
 }
 
 // False when it is nested deeper than a port can say.
@@ -135,6 +155,7 @@ void GraphImport::add_outputs(const Scope& scope) {
     interface_.outputs[port].presence = static_cast<uint32_t>(graph_.outputs().size());
     add_output(interface_.outputs[port].name + ".present", id);
   }
+  add_extents();
   const size_t most = std::max(graph_.inputs().size(), graph_.outputs().size());
   if (most > kMostTensors && most > model_.graph.inputs.size() &&
       most > model_.graph.outputs.size())

@@ -197,6 +197,16 @@ void NodeImport::unsupported(const std::string& why) const {
   throw RuleFailure{};
 }
 
+void NodeImport::set_counts(size_t out, Counts counts) {
+  if (output_counts.size() <= out) output_counts.resize(out + 1);
+  output_counts[out] = std::move(counts);
+}
+
+void NodeImport::replace_input(size_t i, NodeId id) {
+  inputs_[i] = id;
+  if (i < input_counts.size()) input_counts[i].clear();
+}
+
 void NodeImport::needs_value_of(NodeId value, const std::string& why) const {
   unknown.push_back(value);
   unsupported(why);

@@ -19,6 +19,10 @@ namespace svod {
 
 struct RuleFailure {};
 
+// Of a tensor whose sizes depend on data (importer/bounded.h): per axis a scalar of the
+// run, kNoNode where the extent is the node's. Empty: all are the node's.
+using Counts = std::vector<NodeId>;
+
 class NodeImport {
 public:
   Graph& g;
@@ -67,6 +71,15 @@ public:
     return i < declared_shapes.size() ? declared_shapes[i] : std::nullopt;
   }
 
+  // Sizes of inputs and outputs that depend on data.
+  const Counts& counts(size_t i) const {
+    static const Counts kNone;
+    return i < input_counts.size() ? input_counts[i] : kNone;
+  }
+  void set_counts(size_t out, Counts counts);
+  // Another tensor in place of input i, whose sizes are its node's.
+  void replace_input(size_t i, NodeId id);
+
   // Results. output_count() is how many the node names; wants_output(i): it is used.
   size_t output_count() const { return model_node.outputs.size(); }
   bool wants_output(size_t i) const;
@@ -100,6 +113,7 @@ public:
         rows_(rows) {}
   const std::vector<NodeId>& results() const { return results_; }
   std::vector<std::optional<Shape>> declared_shapes; // one per output, empty: none
+  std::vector<Counts> input_counts, output_counts;
   // How many nodes were imported before this one, and whether a loop around it imports it
   // again: what random numbers of their own hang on.
   int64_t position = 0;

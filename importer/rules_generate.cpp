@@ -1,6 +1,7 @@
 // Operators that make values from nothing but numbers: constants, ranges, identity
 // matrices, one-hot codes, window functions. With known arguments the builder folds them
 // away.
+#include "importer/bounded.h"
 #include "importer/movement.h"
 #include "importer/rule.h"
 
@@ -62,8 +63,56 @@ void import_constant(NodeImport& node) {
   node.invalid("no value attribute is given");
 }
 
+namespace {
+
+// A shape of the run: each size has a bound.
+void constant_of_sizes(NodeImport& node) {
+  Expr value = number(node.g, DType::F32, 0);
+  if (node.has("value")) value = {&node.g, node.tensor(node.get_tensor("value"))};
+  if (element_count(value.shape()) != 1) node.invalid("value must have one element");
+  const Expr list = operand(node, 0);
+  if (list.rank() != 1) node.invalid("the shape must have one axis");
+  std::vector<Size> sizes;
+  Shape bounds;
+  for (int64_t i = 0; i < extent(list, 0); ++i) {
+    const Expr entry = reshape(cut(list, 0, i, 1), {});
+    const auto known_entry = known_ints(node.g, entry.id);
+    sizes.push_back(known_entry ? known_size(node.g, known_entry->front())
+                                : Size{entry, upper_bound(node, entry)});
+    if (sizes.back().bound < 0) node.invalid("the shape has a negative extent");
+    bounds.push_back(sizes.back().bound);
+  }
+  give_bounded(node, 0, broadcast(reshape(value, {}), bounds), sizes);
+}
+
+// The elements of a range that ends at run time, at most as many as its numbers allow.
+Size range_size(NodeImport& node) {
+  const auto one = [&](size_t i) {
+    return convert(reshape(operand(node, i), {}), DType::F64);
+  };
+  const auto integer = [&](size_t i) {
+    return convert(reshape(operand(node, i), {}), DType::I64);
+  };
+  const auto by = known_floats(node.g, node.input(2));
+  if (!by) node.needs_value(2, "delta must be known when packing");
+  if (by->front() == 0) node.invalid("delta is 0");
+  Expr count = number(node.g, DType::I64, 0);
+  if (is_float(node.dtype(0))) {
+    count = convert(apply(Op::Ceil, (one(1) - one(0)) / by->front()), DType::I64);
+  } else {
+    const double pace = std::abs(by->front());
+    const Expr span = by->front() > 0 ? integer(1) - integer(0) : integer(0) - integer(1);
+    count = (span + (pace - 1)) / pace;
+  }
+  const Expr size = maximum(count, 0);
+  return {size, upper_bound(node, size)};
+}
+
+} // namespace
+
 void import_constant_of_shape(NodeImport& node) {
   auto wanted = ints_if_known(node, 0);
+  if (!wanted && !node.declared_shape(0)) return constant_of_sizes(node);
   Shape shape = wanted ? *wanted : declared_instead(node, 0, 0, -1);
   for (int64_t extent : shape)
     if (extent < 0) node.invalid("the shape has a negative extent");
@@ -85,7 +134,13 @@ void import_range(NodeImport& node) {
     all_known = all_known && known_floats(node.g, node.input(i));
   if (!all_known) {
     for (size_t i = 0; i < 3; ++i) node.unknown.push_back(node.input(i));
-    count = declared_instead(node, 0, 0, 1)[0];
+    if (!node.declared_shape(0)) {
+      const Size size = range_size(node);
+      count = size.bound;
+      node.set_counts(0, {size.size.id});
+    } else {
+      count = declared_instead(node, 0, 0, 1)[0];
+    }
   } else if (is_float(start.dtype())) {
     double from = known_float(node, 0), to = known_float(node, 1),
            by = known_float(node, 2);

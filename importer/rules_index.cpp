@@ -1,10 +1,10 @@
 // Gathers, scatters and orderings. The graph has one gather and one scatter, along an
 // axis; the N-dimensional forms flatten the indexed axes into one and turn index tuples
 // into positions.
+#include "importer/bounded_parts.h"
 #include "importer/movement.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 namespace svod {
@@ -199,6 +199,8 @@ void import_top_k(NodeImport& node) {
   auto k = ints_if_known(node, 1);
   if (k && k->size() != 1) node.invalid("K must be one number");
   int64_t axis = node.axis(node.get_int("axis"), node.rank(0));
+  if (!k && !node.declared_shape(0) && !node.declared_shape(1))
+    return bounded_top_k(node, nullptr);
   size_t out = node.declared_shape(0) ? 0 : 1;
   if (!k) k = {declared_instead(node, 1, out, node.rank(0))[static_cast<size_t>(axis)]};
   top_k(node, k->front(), node.opset < 11 || node.get_int("largest") != 0);
@@ -214,6 +216,7 @@ void import_compress(NodeImport& node) {
   require(node, condition.rank() == 1 && extent(condition, 0) <= extent(x, axis),
           "condition is longer than the axis");
   if (!ints_if_known(node, 1)) {
+    if (!node.declared_shape(0)) return bounded_compress(node, nullptr);
     Shape to = declared_instead(node, 1, 0, x.rank());
     return give(
         node, 0,
@@ -225,8 +228,8 @@ void import_compress(NodeImport& node) {
   give(node, 0, take(x, axis, positions));
 }
 
-// One row of coordinates per axis. How many elements are not zero must be known, or
-// declared.
+// One row of coordinates per axis. How many elements are not zero is known, declared, or
+// found by the run.
 void import_non_zero(NodeImport& node) {
   Expr x = operand(node, 0);
   int64_t size = element_count(x.shape());
@@ -239,6 +242,7 @@ void import_non_zero(NodeImport& node) {
     Shape count{static_cast<int64_t>(positions.size())};
     found = {&node.g, tensor_i64(node.g, count, positions)};
   } else {
+    if (!node.declared_shape(0)) return bounded_non_zero(node, nullptr);
     found = true_positions(node, set, declared_instead(node, 0, 0, 2)[1]);
   }
   Shape strides = row_major_strides(x.shape());
@@ -250,39 +254,6 @@ void import_non_zero(NodeImport& node) {
   }
   if (rows.empty()) node.unsupported("NonZero of a scalar");
   give(node, 0, join(rows, 0));
-}
-
-// Unique values of a known input, or its unique slices along an axis.
-void import_unique(NodeImport& node) {
-  Expr x = operand(node, 0);
-  std::vector<double> values = node.known_floats(0);
-  bool flat = !node.has("axis");
-  int64_t axis = flat ? 0 : node.axis(node.get_int("axis"), x.rank());
-  if (flat) x = reshape(x, {element_count(x.shape())});
-  int64_t outer = product(x.shape(), 0, axis), n = extent(x, axis);
-  int64_t inner = product(x.shape(), axis + 1, x.rank());
-  std::map<std::vector<double>, std::vector<int64_t>> places; // in ascending order
-  for (int64_t i = 0; i < n; ++i) {
-    std::vector<double> key;
-    for (int64_t o = 0; o < outer; ++o)
-      for (int64_t k = 0; k < inner; ++k)
-        key.push_back(values[static_cast<size_t>((o * n + i) * inner + k)]);
-    places[key].push_back(i);
-  }
-  std::vector<std::vector<int64_t>> groups;
-  for (const auto& [key, where] : places) groups.push_back(where);
-  if (!node.get_int("sorted")) std::sort(groups.begin(), groups.end());
-  std::vector<int64_t> first, counts, inverse(static_cast<size_t>(n));
-  for (size_t group = 0; group < groups.size(); ++group) {
-    first.push_back(groups[group][0]);
-    counts.push_back(static_cast<int64_t>(groups[group].size()));
-    for (int64_t i : groups[group]) inverse[static_cast<size_t>(i)] = int64_t(group);
-  }
-  auto count = static_cast<int64_t>(groups.size());
-  give(node, 0, take(x, axis, first));
-  if (node.output_count() > 1) node.output(1, tensor_i64(node.g, {count}, first));
-  if (node.output_count() > 2) node.output(2, tensor_i64(node.g, {n}, inverse));
-  if (node.output_count() > 3) node.output(3, tensor_i64(node.g, {count}, counts));
 }
 
 } // namespace svod

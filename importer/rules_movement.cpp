@@ -1,5 +1,6 @@
 // Operators that cut, join, pad or reorder along axes. All become views, concats, or a
 // gather by positions known when packing (importer/movement.h).
+#include "importer/bounded_parts.h"
 #include "importer/rule.h"
 #include "importer/run_time_movement.h"
 
@@ -168,7 +169,9 @@ void import_slice_attributes(NodeImport& node) {
 
 void import_slice(NodeImport& node) {
   for (size_t i = 1; i < node.input_count(); ++i)
-    if (node.has_input(i) && !ints_if_known(node, i)) return slice_at_run_time(node);
+    if (node.has_input(i) && !ints_if_known(node, i))
+      return node.declared_shape(0) ? slice_at_run_time(node)
+                                    : bounded_slice(node, nullptr);
   SliceSpec spec{node.known_ints(1), node.known_ints(2), {}, {}};
   if (node.has_input(3)) spec.axes = node.known_ints(3);
   if (node.has_input(4)) spec.steps = node.known_ints(4);

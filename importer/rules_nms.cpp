@@ -1,7 +1,9 @@
 // NonMaxSuppression, for all batches and classes at once: as often as boxes may be
 // selected, the best box left is taken and the boxes that overlap it too much are struck
-// out. How many are selected in all depends on the data; the model must declare it.
+// out. How many are selected in all depends on the data, unless the model declares it.
+#include "importer/bounded_parts.h"
 #include "importer/formula.h"
+#include "importer/value_range.h"
 
 #include <algorithm>
 #include <limits>
@@ -78,40 +80,64 @@ Selection select_boxes(NodeImport& node, Expr scores, int64_t rounds) {
 
 } // namespace
 
+namespace {
+
+// How many boxes of a class may be selected.
+int64_t selection_rounds(NodeImport& node, int64_t boxes,
+                         std::optional<int64_t> declared) {
+  int64_t rounds = declared ? std::min(*declared, boxes) : boxes;
+  if (!node.has_input(2)) return declared ? rounds : 0;
+  require(node, element_count(node.shape(2)) == 1,
+          "max_output_boxes_per_class must be one number");
+  if (const auto most = range_of(node.g, node.input(2));
+      most && most->high < double(rounds))
+    rounds = static_cast<int64_t>(std::max(most->high, 0.0));
+  if (rounds > kMostRounds && !ints_if_known(node, 2))
+    node.needs_value(2, "a selection of as many boxes as there are, " +
+                            std::to_string(rounds) + ", is too large");
+  if (rounds > kMostRounds)
+    node.unsupported("a selection of " + std::to_string(rounds) + " boxes");
+  return rounds;
+}
+
+} // namespace
+
 void import_non_max_suppression(NodeImport& node) {
   Expr scores = wide(node, 1);
   require(node,
           scores.rank() == 3 && node.rank(0) == 3 &&
               node.shape(0) == Shape{extent(scores, 0), extent(scores, 2), 4},
           "boxes and scores do not fit");
-  int64_t batches = extent(scores, 0), classes = extent(scores, 1),
-          boxes = extent(scores, 2);
-  std::optional<Shape> declared = node.declared_shape(0);
-  if (!declared || declared->size() != 2)
-    node.unsupported(
-        "how many boxes are selected depends on the data, and the model declares "
-        "no shape for the output");
-  int64_t count = declared->at(0), rounds = std::min(count, boxes);
-  if (node.has_input(2)) {
-    require(node, element_count(node.shape(2)) == 1,
-            "max_output_boxes_per_class must be one number");
-    if (auto most = ints_if_known(node, 2))
-      rounds = std::clamp<int64_t>(most->front(), 0, rounds);
-  }
-  if (rounds > kMostRounds)
-    node.unsupported("a selection of " + std::to_string(rounds) + " boxes");
-  require(node, count <= batches * classes * rounds, "the declared shape is too large");
-  if (count == 0) return node.output(0, tensor_i64(node.g, {0, 3}, {}));
-  Selection chosen = select_boxes(node, scores, rounds);
-  Shape all{batches, classes, rounds};
-  Expr batch = broadcast(count_along(node.g, DType::I64, batches, 0, 3), all);
-  Expr category = broadcast(count_along(node.g, DType::I64, classes, 1, 3), all);
-  int64_t size = element_count(all);
-  Expr kept = true_positions(node, reshape(chosen.valid, {size}), count);
-  Expr rows = join({reshape(batch, {size, 1}), reshape(category, {size, 1}),
-                    reshape(chosen.index, {size, 1})},
-                   1);
-  give(node, 0, take(rows, 0, kept));
+  // Boxes that are not meant are struck out from the start.
+  scores = masked(scores, node.counts(1), kStruck);
+  const int64_t batches = extent(scores, 0), classes = extent(scores, 1);
+  std::optional<int64_t> count;
+  if (const auto declared = node.declared_shape(0); declared && declared->size() == 2)
+    count = declared->front();
+  const int64_t rounds = selection_rounds(node, extent(scores, 2), count);
+  const int64_t size = batches * classes * rounds;
+  require(node, !count || *count <= size, "the declared shape is too large");
+  if (size == 0 || count == 0) return node.output(0, tensor_i64(node.g, {0, 3}, {}));
+  const Selection chosen = select_boxes(node, scores, rounds);
+  const Shape all{batches, classes, rounds};
+  const Expr batch = broadcast(count_along(node.g, DType::I64, batches, 0, 3), all);
+  const Expr category = broadcast(count_along(node.g, DType::I64, classes, 1, 3), all);
+  const Expr rows = join({reshape(batch, {size, 1}), reshape(category, {size, 1}),
+                          reshape(chosen.index, {size, 1})},
+                         1);
+  const Expr valid = reshape(chosen.valid, {size});
+  if (count) return give(node, 0, take(rows, 0, true_positions(node, valid, *count)));
+  const Places found = true_places(valid);
+  give_bounded(node, 0, take(rows, 0, found.places),
+               {{found.count, size}, known_size(node.g, 3)});
+}
+
+void bounded_nms(NodeImport& node, Rule rule) {
+  for (size_t i : {0, 1})
+    for (int64_t axis = 0; axis < node.rank(i); ++axis)
+      if (count_along(node, i, axis) != kNoNode && axis != (i == 0 ? 1 : 2))
+        refuse_bounded(node, i, axis);
+  rule(node);
 }
 
 } // namespace svod

@@ -3,6 +3,7 @@
 // means all axes. Integers keep their type through sums; roots and logarithms of them go
 // through f64.
 #include "importer/formula.h"
+#include "importer/reduction.h"
 
 #include <algorithm>
 #include <limits>
@@ -37,6 +38,8 @@ std::vector<int64_t> declared_axes(NodeImport& node) {
   return axes;
 }
 
+} // namespace
+
 std::vector<int64_t> reduction_axes(NodeImport& node) {
   const int64_t rank = node.rank(0);
   std::vector<int64_t> axes;
@@ -54,6 +57,8 @@ std::vector<int64_t> reduction_axes(NodeImport& node) {
   for (int64_t& axis : axes) axis = node.axis(axis, rank);
   return axes;
 }
+
+namespace {
 
 // Drops the reduced axes unless they are to be kept, and converts to the input's type.
 void finish_reduction(NodeImport& node, Expr result, const std::vector<int64_t>& axes) {

@@ -1,6 +1,7 @@
 // Operators that only rename or repeat elements: reshapes, transposes, broadcasts, and
 // those that answer a question about a shape. Shapes are static, so the answers are known
 // values and the usual chain Shape -> Gather -> Concat -> Reshape leaves no node behind.
+#include "importer/bounded_parts.h"
 #include "importer/movement.h"
 #include "importer/rule.h"
 
@@ -109,6 +110,7 @@ void import_reshape_attribute(NodeImport& node) {
 void import_reshape(NodeImport& node) {
   bool zero_is_zero = node.opset >= 14 && node.get_int("allowzero") != 0;
   auto wanted = ints_if_known(node, 1);
+  if (!wanted && !node.declared_shape(0)) return bounded_reshape(node, nullptr);
   if (!wanted) return reshape_as_declared(node);
   Shape to = reshaped(node, node.shape(0), *wanted, zero_is_zero);
   node.output(0, reshape(node.g, node.input(0), to));
@@ -163,6 +165,7 @@ void import_transpose(NodeImport& node) {
 
 void import_expand(NodeImport& node) {
   auto known_shape = ints_if_known(node, 1);
+  if (!known_shape && !node.declared_shape(0)) return bounded_expand(node, nullptr);
   Shape wanted = known_shape ? *known_shape : declared_instead(node, 1, 0, -1);
   const Shape& from = node.shape(0);
   Shape to(std::max(wanted.size(), from.size()), 1);

@@ -112,6 +112,10 @@ ImageContents image_contents(const Schedule& schedule, const ModelInterface& int
     entry.outputs.push_back(tensor_of(schedule.graph, output));
   }
   add_values(interface, entry);
+  for (const auto& [output, extents] : interface.extents) {
+    entry.outputs[output].shape_output = static_cast<uint32_t>(extents) + 1;
+    entry.outputs[extents].role = SVOD_ROLE_SHAPE;
+  }
   for (const Slot& slot : schedule.slots) {
     entry.slots.push_back(
         {slot_class(slot.slot_class), slot.io, slot.offset, slot.bytes});

@@ -1,0 +1,80 @@
+// Sizes that depend on data. How many elements a NonZero finds is known when the program
+// runs, but it has a bound: the tensor is made as large as that, and a scalar of the run,
+// its count, says how many elements along the axis are meant. What lies beyond is
+// unspecified, but can be computed with.
+//
+// Names refer to a bounded tensor by a node of its own, a select of it with itself by the
+// mask of what is meant: no other value is that node, and whoever does not know about
+// bounds computes with the whole tensor. A rule sees the tensor itself and its counts.
+// Only operators with a row in bounded_ops.def take one; every other is refused.
+#pragma once
+
+#include "importer/movement.h"
+
+#include <map>
+
+namespace svod {
+
+struct Bounded {
+  NodeId tensor;
+  Counts counts; // one per axis, kNoNode: the extent is the tensor's
+};
+
+class BoundTable {
+public:
+  // The node by which names refer to `x`; x itself without counts.
+  NodeId add(Graph& g, NodeId x, const Counts& counts);
+  const Bounded* find(NodeId id) const {
+    const auto at = bounded_.find(id);
+    return at == bounded_.end() ? nullptr : &at->second;
+  }
+
+private:
+  std::map<NodeId, Bounded> bounded_;
+};
+
+// What an operator does with bounded inputs: it prepares them, calls the operator's rule
+// or does the work itself, and tells the counts of the results.
+using BoundedRule = void (*)(NodeImport& node, Rule rule);
+BoundedRule find_bounded_rule(std::string_view domain, std::string_view name);
+
+// For bounded rules. How many elements are meant, an i64 of no axes.
+inline NodeId count_along(const NodeImport& node, size_t input, int64_t axis) {
+  const Counts& counts = node.counts(input);
+  return counts.empty() ? kNoNode : counts[static_cast<size_t>(axis)];
+}
+Expr size_along(NodeImport& node, size_t input, int64_t axis);
+// Which of `extent` places are meant.
+Expr meant(Expr count, int64_t extent);
+// x with `fill` in place of what is not meant, along the axes of `counts` that `axes`
+// names.
+Expr masked(Expr x, const Counts& counts, const std::vector<int64_t>& axes, Expr fill);
+Expr masked(Expr x, const Counts& counts, double fill);
+// What a reduction leaves as it is.
+Expr neutral(Graph& g, Op reduction, DType dtype);
+// `count`; the run stops where the condition does not hold.
+Expr checked(Expr count, Expr condition);
+[[noreturn]] void refuse_bounded(const NodeImport& node, size_t input, int64_t axis);
+// The counts, or none when all are kNoNode.
+Counts tidy(Counts counts);
+
+// How large a run-time number can get; needs_value_of() where nothing is known.
+int64_t upper_bound(NodeImport& node, Expr number);
+
+// The true places of a condition [n] in their order and how many they are; the rest of
+// `places` is 0.
+struct Places {
+  Expr places, count;
+};
+Places true_places(Expr condition);
+
+// x reshaped to sizes of the run. `sizes` have no axes; a size that is not known has the
+// bound given for it.
+struct Size {
+  Expr size;     // i64, no axes
+  int64_t bound; // = size where that is known
+};
+Size known_size(Graph& g, int64_t extent);
+void give_bounded(NodeImport& node, size_t out, Expr x, const std::vector<Size>& sizes);
+
+} // namespace svod

@@ -1,0 +1,159 @@
+// Operators that combine elements along a bounded axis: what is not meant becomes what
+// the combination leaves as it is.
+#include "importer/bounded_parts.h"
+#include "importer/formula.h"
+#include "importer/reduction.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace svod {
+
+namespace {
+
+Op combination(const std::string& name) {
+  if (name == "ReduceMax" || name == "ArgMax" || name == "ReduceLogSumExp")
+    return Op::ReduceMax; // of exponents: exp(-inf) adds nothing
+  if (name == "ReduceMin" || name == "ArgMin") return Op::ReduceMin;
+  return name == "ReduceProd" ? Op::ReduceProd : Op::ReduceSum;
+}
+
+// Booleans have no identity of their own: 0 and 1 are those of maximum and minimum.
+Expr fill_for(NodeImport& node, Op how) {
+  const DType dtype = node.dtype(0);
+  if (dtype == DType::Bool) return number(node.g, dtype, how == Op::ReduceMin ? 1 : 0);
+  return neutral(node.g, how, dtype);
+}
+
+Counts after_reduction(const Counts& counts, const std::vector<int64_t>& axes,
+                       bool keep) {
+  Counts out;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const bool gone = std::ranges::count(axes, static_cast<int64_t>(i)) > 0;
+    if (!gone || keep) out.push_back(gone ? kNoNode : counts[i]);
+  }
+  return tidy(std::move(out));
+}
+
+void mask_input(NodeImport& node, size_t i, const std::vector<int64_t>& axes, Expr fill) {
+  const Counts counts = node.counts(i);
+  node.replace_input(i, masked(operand(node, i), counts, axes, fill).id);
+}
+
+} // namespace
+
+void bounded_reduce(NodeImport& node, Rule rule) {
+  const std::string& name = node.model_node.op_type;
+  const std::vector<int64_t> axes = reduction_axes(node);
+  const Counts counts = node.counts(0);
+  const Shape shape = node.shape(0);
+  mask_input(node, 0, axes, fill_for(node, combination(name)));
+  rule(node);
+  if (name == "ReduceMean") { // which divided by the bounds
+    Expr most = number(node.g, DType::F64, 1), there = most;
+    for (int64_t axis : axes) {
+      const NodeId count = counts[static_cast<size_t>(axis)];
+      if (count == kNoNode) continue;
+      most = most * static_cast<double>(shape[static_cast<size_t>(axis)]);
+      there = there * convert(Expr{&node.g, count}, DType::F64);
+    }
+    const Expr y{&node.g, node.results()[0]};
+    if (!is_float(y.dtype())) refuse_bounded(node, 0, axes.empty() ? 0 : axes[0]);
+    give(node, 0, convert(convert(y, DType::F64) * (most / there), y.dtype()));
+  }
+  node.set_counts(0, after_reduction(counts, axes, node.get_int("keepdims") != 0));
+}
+
+void bounded_arg(NodeImport& node, Rule rule) {
+  const int64_t axis = node.axis(node.get_int("axis"), node.rank(0));
+  const Counts counts = node.counts(0);
+  mask_input(node, 0, {axis}, fill_for(node, combination(node.model_node.op_type)));
+  rule(node);
+  node.set_counts(0, after_reduction(counts, {axis}, node.get_int("keepdims") != 0));
+}
+
+// Zeros behind what is meant change no sum, whichever way it runs.
+void bounded_cum_sum(NodeImport& node, Rule rule) {
+  const Counts counts = node.counts(0);
+  mask_input(node, 0, axes_from(0, node.rank(0)), number(node.g, node.dtype(0), 0));
+  rule(node);
+  node.set_counts(0, counts);
+}
+
+void bounded_softmax(NodeImport& node, Rule rule) {
+  const Counts counts = node.counts(0);
+  const int64_t axis = node.axis(node.get_int("axis"), node.rank(0));
+  std::vector<int64_t> axes{axis};
+  if (node.opset < 13) axes = axes_from(axis, node.rank(0));
+  // The lowest number, not infinity: a row without any element then is no NaN.
+  const double lowest = node.dtype(0) == DType::F16 ? -65504 : -3e38;
+  mask_input(node, 0, axes, number(node.g, node.dtype(0), lowest));
+  rule(node);
+  node.set_counts(0, counts);
+}
+
+namespace {
+
+// What is not meant along the summed axis counts nothing: 0 on both sides.
+void mask_product(NodeImport& node, int64_t of_a, int64_t of_b) {
+  for (const auto& [input, axis] : {std::pair{size_t{0}, of_a}, {size_t{1}, of_b}}) {
+    const Counts counts = node.counts(input);
+    if (counts.empty() || counts[static_cast<size_t>(axis)] == kNoNode) continue;
+    node.replace_input(input, masked(operand(node, input), counts, {axis},
+                                     number(node.g, node.dtype(input), 0))
+                                  .id);
+    node.input_counts[input] = counts;
+  }
+  const int64_t a = node.shape(0)[static_cast<size_t>(of_a)],
+                b = node.shape(1)[static_cast<size_t>(of_b)];
+  if (a != b || count_along(node, 0, of_a) != count_along(node, 1, of_b))
+    refuse_bounded(node, count_along(node, 0, of_a) != kNoNode ? 0 : 1,
+                   count_along(node, 0, of_a) != kNoNode ? of_a : of_b);
+}
+
+} // namespace
+
+void bounded_matmul(NodeImport& node, Rule rule) {
+  const int64_t a = node.rank(0), b = node.rank(1);
+  if (a < 2 || b < 2) refuse_bounded(node, node.counts(0).empty() ? 1 : 0, 0);
+  mask_product(node, a - 1, b - 2);
+  const int64_t rank = std::max(a, b);
+  Counts counts(static_cast<size_t>(rank), kNoNode);
+  counts[static_cast<size_t>(rank - 2)] = count_along(node, 0, a - 2);
+  counts[static_cast<size_t>(rank - 1)] = count_along(node, 1, b - 1);
+  for (int64_t back = 3; back <= rank; ++back) {
+    const NodeId of_a = back <= a ? count_along(node, 0, a - back) : kNoNode;
+    const NodeId of_b = back <= b ? count_along(node, 1, b - back) : kNoNode;
+    const bool other_is_one =
+        of_b == kNoNode &&
+        (back > b || node.shape(1)[static_cast<size_t>(b - back)] == 1);
+    const bool mine_is_one =
+        of_a == kNoNode &&
+        (back > a || node.shape(0)[static_cast<size_t>(a - back)] == 1);
+    if (of_a != of_b && !other_is_one && !mine_is_one)
+      refuse_bounded(node, of_a != kNoNode ? 0 : 1, (of_a != kNoNode ? a : b) - back);
+    counts[static_cast<size_t>(rank - back)] = of_a != kNoNode ? of_a : of_b;
+  }
+  rule(node);
+  node.set_counts(0, tidy(counts));
+}
+
+void bounded_gemm(NodeImport& node, Rule rule) {
+  const int64_t a = node.get_int("transA") ? 0 : 1, b = node.get_int("transB") ? 1 : 0;
+  require(node, node.rank(0) == 2 && node.rank(1) == 2, "A and B must be matrices");
+  mask_product(node, a, b);
+  const Counts counts{count_along(node, 0, 1 - a), count_along(node, 1, 1 - b)};
+  // C has one row, or the rows of the result.
+  if (node.has_input(2))
+    for (int64_t axis = 0; axis < node.rank(2); ++axis) {
+      const int64_t of_result = axis + 2 - node.rank(2);
+      const NodeId count =
+          of_result < 0 ? kNoNode : counts[static_cast<size_t>(of_result)];
+      const bool one = node.shape(2)[static_cast<size_t>(axis)] == 1;
+      if (count_along(node, 2, axis) != count && !one) refuse_bounded(node, 0, 0);
+    }
+  rule(node);
+  node.set_counts(0, tidy(counts));
+}
+
+} // namespace svod

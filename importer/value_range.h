@@ -1,0 +1,16 @@
+// Bounds of numbers that are only known when the program runs. A buffer for a size that
+// depends on data must be as large as that size can get.
+#pragma once
+
+#include "compiler/ir/graph.h"
+
+namespace svod {
+
+struct ValueRange {
+  double low = 0, high = 0;
+};
+
+// The range of one element (row-major number) of a node; none when nothing is known.
+std::optional<ValueRange> range_of(const Graph& g, NodeId id, int64_t element = 0);
+
+} // namespace svod
