@@ -289,8 +289,7 @@ Expr reordered(NodeImport& node, Expr x, const std::vector<Size>& from,
 
 // Where everything before the one bounded axis stays, its elements and those after it lie
 // together in every row: the extents change, nothing moves. kNoNode: not so.
-NodeId unmoved(NodeImport& node, Expr x, const std::vector<Size>& from,
-               const std::vector<Size>& to) {
+NodeId unmoved(Expr x, const std::vector<Size>& from, const std::vector<Size>& to) {
   const auto open = [](const std::vector<Size>& sizes) {
     return std::ranges::find_if(sizes, [](const Size& s) { return !known(s.size); }) -
            sizes.begin();
@@ -331,7 +330,7 @@ void give_reshaped(NodeImport& node, const std::vector<Size>& to) {
     const Expr places = if_kept(kept, count_along(node.g, DType::I64, count, 0, 1));
     return give(node, 0, reshape(take(all, 0, places), bounds_of(to)));
   }
-  const NodeId same = unmoved(node, x, from, to);
+  const NodeId same = unmoved(x, from, to);
   give_bounded(node, 0, same != kNoNode ? with(x, same) : reordered(node, x, from, to),
                to);
 }

@@ -65,6 +65,13 @@ NodeId empty_stack(Graph& g, const ModelValue& declared,
 
 } // namespace
 
+// The items of all iterations; kNoNode where sizes may differ from one to the next.
+NodeId GraphImport::stack_of(const Results& items, int64_t axis) {
+  const bool bounded = std::ranges::any_of(
+      items, [&](NodeId item) { return bounds_.find(item) != nullptr; });
+  return bounded ? kNoNode : stack(graph_, items, axis);
+}
+
 // What an operator computes with must be tensors; what it only passes on may be a
 // sequence or an optional.
 bool GraphImport::are_tensors(const ModelNode& node, const std::vector<NodeId>& inputs,
@@ -207,7 +214,10 @@ GraphImport::Results GraphImport::import_if(const ModelNode& node,
   Results results;
   bool same = taken.size() == other.size();
   for (size_t i = 0; same && i < taken.size(); ++i) {
-    results.push_back(compounds_.select(graph_, inputs[0], taken[i], other[i]));
+    // Of sizes that differ by branch there is no one mask.
+    const bool bounded = bounds_.find(taken[i]) || bounds_.find(other[i]);
+    results.push_back(bounded ? kNoNode
+                              : compounds_.select(graph_, inputs[0], taken[i], other[i]));
     same = results.back() != kNoNode;
   }
   if (same && !fails) return results;
@@ -272,7 +282,7 @@ GraphImport::Results GraphImport::import_loop(const ModelNode& node,
   for (size_t k = 0; k < scans.size(); ++k) {
     const ModelValue& declared = body->graph->outputs[1 + carried + k];
     state.push_back(scans[k].empty() ? empty_stack(graph_, declared, dimensions_)
-                                     : stack(graph_, scans[k], 0));
+                                     : stack_of(scans[k], 0));
     if (state.back() == kNoNode)
       return unsupported("the shape of a scan output changes or is unknown");
   }
@@ -347,7 +357,7 @@ GraphImport::Results GraphImport::run_scan(const ModelAttribute& body,
     }
     const auto rank = static_cast<int64_t>(graph_[columns[k][0]].shape.size()) + 1;
     const int64_t axis = plan.output_axes[k] + (plan.output_axes[k] < 0 ? rank : 0);
-    state.push_back(axis < 0 || axis >= rank ? kNoNode : stack(graph_, columns[k], axis));
+    state.push_back(axis < 0 || axis >= rank ? kNoNode : stack_of(columns[k], axis));
   }
   if (std::ranges::find(state, kNoNode) == state.end()) return state;
   fail(Exit::InvalidModel, "a scan output changes its shape, or its axis is out of range",
@@ -398,7 +408,7 @@ GraphImport::import_scan_of_batch(const ModelNode& node, const ModelAttribute& b
   if (columns.empty()) return refuse(Exit::Unsupported, "its batch is empty");
   Results stacked;
   for (const std::vector<NodeId>& column : columns)
-    stacked.push_back(stack(graph_, column, 0));
+    stacked.push_back(stack_of(column, 0));
   if (std::ranges::find(stacked, kNoNode) == stacked.end()) return stacked;
   return refuse(Exit::InvalidModel, "its results differ in shape over the batch");
 }
@@ -423,6 +433,13 @@ GraphImport::Results GraphImport::import_scan(const ModelNode& node,
   const auto carried = static_cast<size_t>(given - counted->i);
   if (body->graph->outputs.size() < carried)
     return invalid("its body has too few outputs");
+  for (NodeId input : inputs)
+    if (const Bounded* bounded = bounds_.find(input)) {
+      missed_.insert(missed_.end(), bounded->counts.begin(), bounded->counts.end());
+      std::erase(missed_, kNoNode);
+      fail(Exit::Unsupported, "the size of one of its inputs depends on data", place);
+      return {};
+    }
   if (batched) return import_scan_of_batch(node, *body, inputs, carried, place, scope);
   const auto middle = inputs.begin() + static_cast<std::ptrdiff_t>(carried);
   const Results scanned(middle, inputs.end());

@@ -152,6 +152,7 @@ private:
                    const Results& scanned, const ModelPlace& place, const Scope& scope);
   Results run_graph_attribute(const ModelAttribute& body, const Results& inputs,
                               const ModelPlace& place, const Scope& outer);
+  NodeId stack_of(const Results& items, int64_t axis);
   Results run_body(const ModelAttribute& body, const Results& inputs,
                    const ModelPlace& place, const Scope& outer);
 

@@ -1,0 +1,165 @@
+// Sizes that depend on data: bounds of numbers, what propagates, what is refused, and the
+// values, computed by the evaluator and cut to the extents that the graph gives.
+#include "importer/bounded.h"
+#include "importer/value_range.h"
+#include "tests/support/import_model.h"
+
+#include <catch2/catch.hpp>
+
+using namespace svod;
+using namespace svod::import_test;
+
+namespace {
+
+struct Sized {
+  Tensor tensor;
+  std::vector<int64_t> extents;
+};
+
+std::vector<int64_t> ints_of(const Tensor& tensor) {
+  REQUIRE(tensor.dtype == DType::I64);
+  std::vector<int64_t> values(tensor.bytes.size() / sizeof(int64_t));
+  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  return values;
+}
+
+// The first output and its extents, of a model of the input x.
+Sized run_sized(const std::string& bytes, const std::vector<float>& x) {
+  Diags diags;
+  const std::optional<Model> read = read_model_bytes(bytes, {}, diags);
+  REQUIRE(read);
+  ModelInterface interface;
+  const std::optional<Graph> graph = import_model(*read, {}, diags, &interface);
+  INFO(diags.text("m"));
+  REQUIRE(graph);
+  const Shape shape = (*graph)[graph->inputs()[0].node].shape;
+  const Evaluated result = evaluate(*graph, {f32(shape, x)});
+  REQUIRE(result.failed == kNoNode);
+  REQUIRE(interface.extents.contains(0));
+  return {result.outputs[0], ints_of(result.outputs[interface.extents.at(0)])};
+}
+
+const std::string kPositive = node("Greater", {"x", "zero"}, {"c"});
+const std::string kKept = node("Compress", {"x", "c"}, {"v"});
+const std::vector<std::string> kZero = {floats("zero", {}, {0})};
+
+// Of x [6], the positive ones go through `nodes` to y.
+std::string over_kept(const std::vector<std::string>& nodes,
+                      std::vector<std::string> constants = {}) {
+  std::vector<std::string> all{kPositive, kKept};
+  all.insert(all.end(), nodes.begin(), nodes.end());
+  constants.push_back(kZero[0]);
+  return model({all, {value("x", {6})}, {value("y", {""})}, constants}, 13);
+}
+
+const std::vector<float> kMixed = {1, -1, 2, 0, -3, 4};
+
+} // namespace
+
+TEST_CASE("elements that a condition keeps lie at the front", "[bounded]") {
+  const Sized y = run_sized(over_kept({node("Neg", {"v"}, {"y"})}), kMixed);
+  CHECK(y.extents == std::vector<int64_t>{3});
+  const std::vector<float> values = floats_of(y.tensor);
+  REQUIRE(values.size() == 6); // the bound
+  CHECK(std::vector<float>(values.begin(), values.begin() + 3) ==
+        std::vector<float>{-1, -2, -4});
+  CHECK(run_sized(over_kept({node("Neg", {"v"}, {"y"})}), {-1, -1, -1, -1, -1, -1})
+            .extents == std::vector<int64_t>{0});
+}
+
+TEST_CASE("reductions see only what is meant", "[bounded]") {
+  const auto reduced = [](const char* op) {
+    const Imported result =
+        import(over_kept({node(op, {"v"}, {"y"}, {attribute("keepdims", int64_t{0})})}));
+    INFO(result.text());
+    REQUIRE(result.graph);
+    return floats_of(evaluate(*result.graph, {f32({6}, kMixed)}).outputs.at(0)).at(0);
+  };
+  CHECK(reduced("ReduceMin") == 1); // not 0 or -3
+  CHECK(reduced("ReduceProd") == 8);
+  CHECK(reduced("ReduceMean") == Approx(7.0 / 3));
+  CHECK(reduced("ReduceSum") == 7);
+  CHECK(reduced("ReduceLogSumExp") ==
+        Approx(std::log(std::exp(1.0) + std::exp(2.0) + std::exp(4.0))));
+}
+
+TEST_CASE("pieces of unknown length are joined without a gap", "[bounded]") {
+  const Sized y = run_sized(
+      over_kept({node("Concat", {"v", "v"}, {"y"}, {attribute("axis", int64_t{0})})}),
+      kMixed);
+  CHECK(y.extents == std::vector<int64_t>{6});
+  CHECK(floats_of(y.tensor) == std::vector<float>{1, 2, 4, 1, 2, 4, 1, 1, 1, 1, 1, 1});
+}
+
+TEST_CASE("Unique keeps the first of each and counts", "[bounded]") {
+  const auto unique = [](int64_t sorted) {
+    return model({{node("Unique", {"x"}, {"y"}, {attribute("sorted", sorted)})},
+                  {value("x", {6})},
+                  {value("y", {""})},
+                  {}});
+  };
+  const std::vector<float> x = {3, 1, 3, 2, 1, 1};
+  const Sized sorted = run_sized(unique(1), x), found = run_sized(unique(0), x);
+  CHECK(sorted.extents == std::vector<int64_t>{3});
+  const auto first_three = [](const Sized& y) {
+    const std::vector<float> all = floats_of(y.tensor);
+    return std::vector<float>(all.begin(), all.begin() + 3);
+  };
+  CHECK(first_three(sorted) == std::vector<float>{1, 2, 3});
+  CHECK(first_three(found) == std::vector<float>{3, 1, 2});
+}
+
+TEST_CASE("an operator without a row names itself and where the size is found",
+          "[bounded]") {
+  const std::string hidden =
+      over_kept({node("Hardmax", {"v"}, {"y"}, {attribute("axis", int64_t{0})})});
+  refused(hidden, Exit::Unsupported, "the size of input 0 along axis 0, as 'node 1");
+}
+
+TEST_CASE("sizes that differ in the run stop it", "[bounded]") {
+  // Positive elements of x and non-negative ones: as many only where none is 0.
+  const std::string bytes =
+      model({{kPositive, kKept, node("GreaterOrEqual", {"x", "zero"}, {"d"}),
+              node("Compress", {"x", "d"}, {"w"}), node("Add", {"v", "w"}, {"y"})},
+             {value("x", {6})},
+             {value("y", {""})},
+             kZero},
+            13);
+  const Imported result = import(bytes);
+  INFO(result.text());
+  REQUIRE(result.graph);
+  CHECK(evaluate(*result.graph, {f32({6}, {1, -1, 2, -1, -3, 4})}).failed == kNoNode);
+  CHECK(evaluate(*result.graph, {f32({6}, kMixed)}).failed != kNoNode);
+}
+
+TEST_CASE("a count's bound passes through the arithmetic of sizes", "[bounded]") {
+  Graph g;
+  const Expr x{&g, g.add_input("x", DType::Bool, {10})};
+  const Expr count = sum(convert(x, DType::I64), {0});
+  const auto high = [&](Expr e) {
+    const auto range = range_of(g, e.id);
+    return range ? range->high : -1;
+  };
+  CHECK(high(count) == 10);
+  CHECK(high(minimum(count, 4)) == 4);
+  CHECK(high(count * 3 - 1.0) == 29);
+  CHECK(high(count / 4.0) == 2.5); // of integers, truncated later
+  const Expr list =
+      join({reshape(count, {1}), reshape(number(g, DType::I64, 7), {1})}, 0);
+  CHECK(range_of(g, list.id, 1)->high == 7);
+  CHECK(range_of(g, list.id, 0)->low == 0);
+  const Expr free{&g, g.add_input("n", DType::I64, {})};
+  CHECK_FALSE(range_of(g, free.id));
+  // Narrow integers wrap around: nothing is known.
+  CHECK_FALSE(range_of(g, (convert(count, DType::U8) * 100).id));
+}
+
+TEST_CASE("a value keeps no bounds when it is also used as it is", "[bounded]") {
+  // Zeros of the bounded size and zeros of the whole size are one constant in the graph.
+  const std::string bytes =
+      over_kept({node("Shape", {"v"}, {"n"}), node("ConstantOfShape", {"n"}, {"some"}),
+                 node("ConstantOfShape", {"six"}, {"all"}),
+                 node("Concat", {"some", "all"}, {"y"}, {attribute("axis", int64_t{0})})},
+                {ints("six", {1}, {6})});
+  CHECK(run_sized(bytes, kMixed).extents == std::vector<int64_t>{9});
+}
