@@ -1,6 +1,7 @@
 // The table of bounded tensors, and what rules need to work with them.
 #include "importer/bounded.h"
 
+#include "importer/fixed_inputs.h"
 #include "importer/value_range.h"
 
 #include <algorithm>
@@ -67,6 +68,17 @@ Expr checked(Expr count, Expr condition) {
   return reshape(gather(reshape(count, {1}), reshape(place, {1}), 0), {});
 }
 
+// Whether a size comes from bounds and counts that are inputs, not from what a mask or a
+// comparison found in data.
+static bool decided_by_numbers(const Graph& g, NodeId count) {
+  const std::set<std::string> names = deciding_inputs(g, count);
+  for (const GraphInput& input : g.inputs())
+    if (names.contains(input.name) &&
+        (!is_integer(g[input.node].dtype) || g[input.node].shape.size() > 1))
+      return false;
+  return !names.empty();
+}
+
 void refuse_bounded(const NodeImport& node, size_t input, int64_t axis) {
   const NodeId count = count_along(node, input, axis);
   std::string maker;
@@ -76,11 +88,11 @@ void refuse_bounded(const NodeImport& node, size_t input, int64_t axis) {
         escaped(
             node.g.source_names()[static_cast<size_t>(node.g.sources(count).front())]) +
         "' finds it,";
-  node.needs_value_of(
-      count == kNoNode ? node.input(input) : count,
-      "the size of input " + std::to_string(input) + " along axis " +
-          std::to_string(axis) + maker +
-          " depends on data, which is not supported for this operator and axis");
+  if (count != kNoNode && decided_by_numbers(node.g, count))
+    node.unknown.push_back(count);
+  node.unsupported("the size of input " + std::to_string(input) + " along axis " +
+                   std::to_string(axis) + maker +
+                   " depends on data, which is not supported for this operator and axis");
 }
 
 int64_t upper_bound(NodeImport& node, Expr number) {
