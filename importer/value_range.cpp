@@ -144,7 +144,8 @@ Range Asker::reduced(const Node& node, int64_t) {
   if (!each) return std::nullopt;
   if (node.op == Op::ReduceMin || node.op == Op::ReduceMax) return each;
   const int64_t made = std::max<int64_t>(element_count(node.shape), 1);
-  const auto count = static_cast<double>(element_count(g_[x].shape) / made);
+  const int64_t each_count = element_count(g_[x].shape) / made;
+  const auto count = static_cast<double>(each_count);
   if (node.op == Op::ReduceSum)
     return finite({std::min(each->low * count, 0.0), std::max(each->high * count, 0.0)});
   if (node.op != Op::ReduceProd || each->low < 0 || count > kMostElements)
