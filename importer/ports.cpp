@@ -93,8 +93,7 @@ void GraphImport::add_extents() {
                           : constant_int(graph_, DType::I64, {1}, shape[axis]));
     }
     interface_.extents[output] = graph_.outputs().size();
-    graph_.add_output(graph_.outputs()[output].name + ".shape",
-                      concat(graph_, sizes, 0));
+    graph_.add_output(graph_.outputs()[output].name + ".shape", concat(graph_, sizes, 0));
   }
 }
 
