@@ -131,6 +131,23 @@ std::string PortWriter::message(const ModelPort& port) const {
   return out;
 }
 
+// The part of a tensor that lies within the extents of a run.
+Tensor within(const Tensor& tensor, const Tensor& extents) {
+  Tensor out{tensor.dtype, tensor.shape, {}};
+  std::memcpy(out.shape.data(), extents.bytes.data(), extents.bytes.size());
+  const auto size = static_cast<size_t>(byte_size(tensor.dtype));
+  const Shape strides = row_major_strides(tensor.shape);
+  const Shape own = row_major_strides(out.shape);
+  for (int64_t i = 0; i < element_count(out.shape); ++i) {
+    int64_t from = 0;
+    for (size_t axis = 0; axis < strides.size(); ++axis)
+      from += i / own[axis] % out.shape[axis] * strides[axis];
+    const auto at = tensor.bytes.begin() + from * static_cast<int64_t>(size);
+    out.bytes.insert(out.bytes.end(), at, at + static_cast<int64_t>(size));
+  }
+  return out;
+}
+
 std::string write_file(const std::string& path, const std::string& bytes) {
   std::ofstream file(path, std::ios::binary);
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
@@ -153,6 +170,8 @@ std::string write_random_data(const Graph& graph, const ModelInterface& interfac
   if (result.failed != kNoNode) {
     return "random inputs lead to an index out of range; give a data set";
   }
+  for (const auto& [output, extents] : interface.extents)
+    result.outputs[output] = within(result.outputs[output], result.outputs[extents]);
   std::string error;
   const auto write = [&](const char* kind, const std::vector<ModelPort>& ports,
                          const auto& of_graph, const std::vector<Tensor>& tensors) {
@@ -161,6 +180,9 @@ std::string write_random_data(const Graph& graph, const ModelInterface& interfac
     for (const auto& port : of_graph) {
       names.push_back(port.name);
       seen.push_back(port.seen);
+      // A size that depends on data is the run's.
+      if (port.seen.shape == graph[port.node].shape)
+        seen.back().shape = tensors[seen.size() - 1].shape;
     }
     const PortWriter writer(tensors, names, seen);
     for (size_t i = 0; i < ports.size() && error.empty(); i++)
