@@ -44,8 +44,14 @@ Needed needed_nodes(const std::vector<ModelNode>& nodes,
                     const std::vector<std::string_view>& wanted);
 std::vector<std::string_view> output_names(const ModelGraph& graph);
 
-// The operators that this folder handles beside the table: If, Loop, Scan.
+// The operators that this folder handles beside the table, since they see the names
+// around them: If, Loop, Scan, Gradient.
 bool is_control_flow(std::string_view domain, std::string_view name);
+
+// Gradient of ai.onnx.preview.training, and the names that its attributes hold.
+bool is_gradient(std::string_view domain, std::string_view name);
+void add_gradient_names(const ModelNode& node,
+                        std::unordered_set<std::string_view>& names);
 
 // The attributes of Scan, one entry per scan input or output.
 struct ScanPlan {
@@ -129,6 +135,10 @@ private:
                           const std::vector<NodeId>& inputs, const ModelPlace& place);
   bool bind_attributes(const ModelFunction& function, const ModelNode& node,
                        const ModelPlace& place, Frame& frame);
+
+  // import_gradient.cpp
+  Results import_gradient(const ModelNode& node, const std::vector<NodeId>& inputs,
+                          const ModelPlace& place, const Scope& scope);
 
   // control_flow.cpp
   Results import_control_flow(const ModelNode& node, const std::vector<NodeId>& inputs,

@@ -31,6 +31,7 @@ std::string type_text(const Node& node) {
 // Names that the graphs inside a node's attributes take from around them. Names they make
 // themselves are in the list too, which is harmless: no name around them is equal.
 void add_captured(const ModelNode& node, std::unordered_set<std::string_view>& names) {
+  add_gradient_names(node, names);
   for (const ModelAttribute& attribute : node.attributes) {
     if (!attribute.graph) continue;
     for (const ModelNode& inner : attribute.graph->nodes) {
@@ -412,6 +413,8 @@ void GraphImport::import_node(const ModelNode& original, const ModelNode& node,
     results = inline_function(*function, node, inputs, place);
   else if (!check_signature(node, inputs, opset, place))
     return;
+  else if (is_gradient(node.domain, node.op_type))
+    results = import_gradient(node, inputs, place, scope);
   else if (is_control_flow(node.domain, node.op_type))
     results = import_control_flow(node, inputs, place, scope);
   else if (const Callable* body = sizes_want_body(node, inputs, opset))

@@ -37,8 +37,13 @@ std::string why_unsupported(const ModelNode& node, int64_t opset) {
 
 } // namespace
 
+bool is_gradient(std::string_view domain, std::string_view name) {
+  return domain == "ai.onnx.preview.training" && name == "Gradient";
+}
+
 bool is_control_flow(std::string_view domain, std::string_view name) {
-  return domain.empty() && (name == "If" || name == "Loop" || name == "Scan");
+  return is_gradient(domain, name) ||
+         (domain.empty() && (name == "If" || name == "Loop" || name == "Scan"));
 }
 
 void GraphImport::check_support(const ModelNode& node, const Frame& frame,
