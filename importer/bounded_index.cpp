@@ -279,6 +279,7 @@ void bounded_top_k(NodeImport& node, Rule) {
   if (const auto range = range_of(node.g, k.id); range && range->high < double(bound))
     bound = static_cast<int64_t>(std::max(range->high, 0.0));
   const bool is_known = known(k);
+  require(node, !is_known || known_ints(node.g, k.id)->front() >= 0, "K is negative");
   Expr order = with(x, argsort(node.g, x.id, axis, largest));
   order = cut(order, axis, 0, bound);
   if (is_known && known(size)) {
@@ -372,6 +373,7 @@ void bounded_expand(NodeImport& node, Rule) {
     if (of_list >= 0) {
       const Expr entry = reshape(cut(list, 0, of_list, 1), {});
       const auto value = known_ints(node.g, entry.id);
+      require(node, !value || value->front() >= 0, "the shape has a negative extent");
       const bool same = mine && entry.id == mine->size.id;
       asked = value  ? known_size(node.g, value->front())
               : same ? *mine
@@ -385,6 +387,15 @@ void bounded_expand(NodeImport& node, Rule) {
     } else if (!mine || is_one(*mine)) {
       sizes.push_back(*asked);
     } else { // neither is 1: they must be equal in the run
+      require(node,
+              !known(mine->size) || !known(asked->size) || mine->bound == asked->bound,
+              "the input cannot be expanded to the shape");
+      if (known(mine->size) && !known(asked->size)) {
+        const auto whole = static_cast<double>(mine->bound);
+        const Expr fits = either(equal(asked->size, 1.0), equal(asked->size, whole));
+        x = take(x, of_x,
+                 if_kept(fits, count_along(node.g, DType::I64, mine->bound, 0, 1)));
+      }
       Expr size = mine->size;
       if (size.id != asked->size.id) size = checked(size, equal(size, asked->size));
       sizes.push_back(known(mine->size) ? *mine : Size{size, mine->bound});

@@ -166,3 +166,15 @@ TEST_CASE("a value keeps no bounds when it is also used as it is", "[bounded]") 
                 {ints("six", {1}, {6})});
   CHECK(run_sized(bytes, kMixed).extents == std::vector<int64_t>{9});
 }
+
+TEST_CASE("an input is expanded only to a size that it fits", "[bounded]") {
+  // Of three elements, to as many as are positive.
+  const std::string bytes =
+      over_kept({node("Shape", {"v"}, {"n"}), node("Expand", {"three", "n"}, {"y"})},
+                {floats("three", {3}, {7, 8, 9})});
+  const Imported result = import(bytes);
+  INFO(result.text());
+  REQUIRE(result.graph);
+  CHECK(evaluate(*result.graph, {f32({6}, kMixed)}).failed == kNoNode);
+  CHECK(evaluate(*result.graph, {f32({6}, {1, 1, 1, 1, 1, 1})}).failed != kNoNode);
+}
