@@ -31,6 +31,7 @@ private:
   Expr numbers(const std::vector<double>& values, Shape shape) const;
   Expr reached(Expr keys, const std::vector<int64_t>& roots) const;
   Expr from_lists(Expr keys);
+  Expr from_walks(Expr keys, const std::vector<std::vector<int64_t>>& of) const;
   Expr from_rows(Expr keys);
   Op reduction() const {
     return how_ == Aggregate::Min   ? Op::ReduceMin
@@ -188,14 +189,34 @@ Expr Scores::reached(Expr keys, const std::vector<int64_t>& trees) const {
   return {&g_, descend(g_, keys.id, table, starts, steps)};
 }
 
+// Trees by target, those of one leaf apart: their scores need no walk.
 Expr Scores::from_lists(Expr keys) {
-  std::vector<std::vector<int64_t>> of(static_cast<size_t>(e_.targets));
-  for (size_t t = 0; t < target_of_.size(); ++t)
-    of[static_cast<size_t>(target_of_[t])].push_back(static_cast<int64_t>(t));
-  int64_t longest = 0, rows = extent(keys, 0);
+  auto targets = static_cast<size_t>(e_.targets);
+  std::vector<std::vector<int64_t>> lists(targets);
+  std::vector<double> still(targets, nothing());
+  bool any = false;
+  for (size_t t = 0; t < target_of_.size(); ++t) {
+    auto target = static_cast<size_t>(target_of_[t]);
+    if (t_.steps[t] == 0) {
+      const TreeNode& leaf = e_.nodes[static_cast<size_t>(e_.roots[t])];
+      for (auto [unused, weight] : leaf.weights)
+        still[target] = join(still[target], weight);
+      continue;
+    }
+    lists[target].push_back(static_cast<int64_t>(t));
+    any = true;
+  }
+  Expr y = broadcast(numbers(still, {1, e_.targets}), {extent(keys, 0), e_.targets});
+  if (!any) return y;
+  Expr more = from_walks(keys, lists);
+  if (how_ == Aggregate::Min) return minimum(more, y);
+  return is_sum() ? more + y : maximum(more, y);
+}
+
+Expr Scores::from_walks(Expr keys, const std::vector<std::vector<int64_t>>& of) const {
+  int64_t longest = 0, rows = extent(keys, 0), blocks = 1;
   for (const auto& list : of)
     longest = std::max(longest, static_cast<int64_t>(list.size()));
-  int64_t blocks = 1;
   if (rows >= kManyRows)
     blocks = static_cast<int64_t>(t_.value.size()) / kCachedNodes + 1;
   else if (rows < kLists && longest >= 4 * kLists)

@@ -110,6 +110,32 @@ TEST_CASE("tree nodes compare as their mode says, and NaN as the node says",
   CHECK(where("BRANCH_LEQ", kInf) == std::vector<float>{1, 1, 1, 1, 1, 1, 2});
 }
 
+TEST_CASE("a tree of one leaf adds its score to every row", "[importer][rules][trees]") {
+  Operator op = stump("BRANCH_LEQ", 0, 0);
+  op.attributes = {attribute("nodes_treeids", Ints{0, 0, 0, 1}),
+                   attribute("nodes_nodeids", Ints{0, 1, 2, 0}),
+                   attribute("nodes_featureids", Ints{0, 0, 0, 0}),
+                   attribute("nodes_truenodeids", Ints{1, 0, 0, 0}),
+                   attribute("nodes_falsenodeids", Ints{2, 0, 0, 0}),
+                   floats("nodes_values", {0, 0, 0, 0}),
+                   strings("nodes_modes", {"BRANCH_LEQ", "LEAF", "LEAF", "LEAF"}),
+                   attribute("target_treeids", Ints{0, 0, 1}),
+                   attribute("target_nodeids", Ints{1, 2, 0}),
+                   attribute("target_ids", Ints{0, 0, 0}),
+                   floats("target_weights", {1, 2, 1.5f}),
+                   attribute("n_targets", int64_t{1})};
+  const Tensor x = f32({2, 1}, {-1, 1});
+  auto joined = [&](const char* how) {
+    Operator copy = op;
+    copy.attributes.push_back(attribute("aggregate_function", how));
+    return apply(copy, {x});
+  };
+  check_close(joined("SUM"), {2.5f, 3.5f});
+  check_close(joined("AVERAGE"), {1.25f, 1.75f});
+  check_close(joined("MIN"), {1, 1.5f});
+  check_close(joined("MAX"), {1.5f, 2});
+}
+
 TEST_CASE("trees that share nodes or lack features are refused",
           "[importer][rules][trees]") {
   Operator loop = stump("BRANCH_LEQ", 0, 0);
