@@ -104,15 +104,20 @@ private:
                     Scope& scope);
   void import_node(const ModelNode& original, const ModelNode& node,
                    const ModelPlace& place, Scope& scope);
-  Results run_rule(const OnnxOp& row, const ModelNode& node,
-                   const std::vector<NodeId>& inputs, const ModelPlace& place,
-                   const Scope& scope);
+  Results run_rule(const OnnxOp& row, const ModelNode& original, const ModelNode& node,
+                   const Results& inputs, const ModelPlace& place, const Scope& scope);
+  Results run_import(const std::function<void(NodeImport&)>& import_rule,
+                     std::span<const NodeImport::AttributeRow> attributes,
+                     const ModelNode& original, const ModelNode& node,
+                     const Results& inputs, const ModelPlace& place, const Scope& scope);
   Results without_bounds(const Results& inputs) const;
   std::vector<Counts> counts_of(const Results& inputs) const;
   static void refuse_sizes(const NodeImport& rule);
   const Callable* sizes_want_body(const ModelNode& node, const Results& inputs,
                                   int64_t opset) const;
   void add_extents();
+  void note_declaration(const ModelNode& node, const std::vector<NodeId>& inputs,
+                        const ModelPlace& place, const Scope& scope);
   bool check_signature(const ModelNode& node, const std::vector<NodeId>& inputs,
                        int64_t opset, const ModelPlace& place);
   bool check_attributes(const ModelNode& node,

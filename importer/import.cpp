@@ -5,6 +5,7 @@
 #include "importer/import.h"
 
 #include "compiler/support/check.h"
+#include "importer/custom_call.h"
 #include "importer/graph_import.h"
 #include "importer/onnx_ops.h"
 #include "importer/signature.h"
@@ -307,19 +308,32 @@ bool GraphImport::check_results(const NodeImport& rule, NodeId first_new,
   return true;
 }
 
-GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& node,
-                                           const std::vector<NodeId>& inputs,
+GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& original,
+                                           const ModelNode& node, const Results& inputs,
                                            const ModelPlace& place, const Scope& scope) {
   if (!check_attributes(node, row.attributes, place)) return {};
-  NodeImport rule(graph_, node, scope.frame->opsets->at(node.domain),
-                  without_bounds(inputs), row.attributes);
-  rule.input_counts = counts_of(inputs);
   const BoundedRule bounded =
-      rule.input_counts.empty() ? nullptr : find_bounded_rule(node.domain, node.op_type);
+      counts_of(inputs).empty() ? nullptr : find_bounded_rule(node.domain, node.op_type);
+  const auto import_rule = [&](NodeImport& rule) {
+    if (!rule.input_counts.empty() && !bounded) refuse_sizes(rule);
+    bounded ? bounded(rule, row.rule) : row.rule(rule);
+  };
+  return run_import(import_rule, row.attributes, original, node, inputs, place, scope);
+}
+
+GraphImport::Results
+GraphImport::run_import(const std::function<void(NodeImport&)>& import_rule,
+                        std::span<const NodeImport::AttributeRow> attributes,
+                        const ModelNode& original, const ModelNode& node,
+                        const Results& inputs, const ModelPlace& place,
+                        const Scope& scope) {
+  NodeImport rule(graph_, node, scope.frame->opsets->at(node.domain),
+                  without_bounds(inputs), attributes);
+  rule.input_counts = counts_of(inputs);
   rule.position = imported_nodes_;
   rule.in_loop = loop_depth_ > 0;
   rule.compounds = &compounds_;
-  for (const std::string& name : node.outputs) {
+  for (const std::string& name : original.outputs) {
     const auto declared = scope.declared.find(name);
     rule.declared_shapes.push_back(declared == scope.declared.end()
                                        ? std::nullopt
@@ -334,8 +348,7 @@ GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& n
   const size_t first_blob = graph_.blob_count();
   try {
     graph_.open_source(place_path(place));
-    if (!rule.input_counts.empty() && !bounded) refuse_sizes(rule);
-    bounded ? bounded(rule, row.rule) : row.rule(rule);
+    import_rule(rule);
     graph_.close_source();
   } catch (const TooLarge&) {
     graph_.close_source();
@@ -394,6 +407,23 @@ void GraphImport::refuse_sizes(const NodeImport& rule) {
         refuse_bounded(rule, i, static_cast<int64_t>(axis));
 }
 
+// Nobody imports this node, which is reported already: what the user could write.
+void GraphImport::note_declaration(const ModelNode& node,
+                                   const std::vector<NodeId>& inputs,
+                                   const ModelPlace& place, const Scope& scope) {
+  std::vector<DeclaredOutput> outputs(node.outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto declared = scope.declared.find(node.outputs[i]);
+    if (declared == scope.declared.end()) continue;
+    outputs[i].dtype = dtype_from_onnx(declared->second->onnx_type);
+    outputs[i].shape = declared_shape(*declared->second, dimensions_);
+  }
+  if (more_errors_ == 0)
+    diags_.note("with --custom-op FILE.cpp it may be your own function: " +
+                    custom_declaration(graph_, node, inputs, outputs),
+                place);
+}
+
 // `original` holds the names that scopes refer to; `node` is its resolved copy.
 void GraphImport::import_node(const ModelNode& original, const ModelNode& node,
                               const ModelPlace& place, Scope& scope) {
@@ -409,7 +439,15 @@ void GraphImport::import_node(const ModelNode& original, const ModelNode& node,
 
   const int64_t opset = scope.frame->opsets->at(node.domain);
   Results results;
-  if (const Callable* function = functions_.find(node))
+  const auto custom = find_custom_ops(options_.custom_ops, node);
+  if (!custom.empty())
+    results = run_import(
+        [&](NodeImport& call) {
+          if (!call.input_counts.empty()) refuse_sizes(call);
+          import_custom_call(call, custom);
+        },
+        {}, original, node, inputs, place, scope);
+  else if (const Callable* function = functions_.find(node))
     results = inline_function(*function, node, inputs, place);
   else if (!check_signature(node, inputs, opset, place))
     return;
@@ -420,9 +458,11 @@ void GraphImport::import_node(const ModelNode& original, const ModelNode& node,
   else if (const Callable* body = sizes_want_body(node, inputs, opset))
     results = inline_function(*body, node, inputs, place);
   else if (const OnnxOp* row = find_onnx_op(node.domain, node.op_type, opset))
-    results = run_rule(*row, node, inputs, place, scope);
+    results = run_rule(*row, original, node, inputs, place, scope);
   else if (const Callable* body = find_standard_body(node.domain, node.op_type, opset))
     results = inline_function(*body, node, inputs, place);
+  else
+    note_declaration(node, inputs, place, scope);
   if (compounds_.items() > limits_.sequence_items && !stopped_) {
     fail(Exit::InvalidModel, "the model's sequences are over the limit", place);
     stopped_ = true;

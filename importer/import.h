@@ -6,6 +6,7 @@
 // a type or a shape is not supported).
 #pragma once
 
+#include "compiler/ir/custom_op.h"
 #include "compiler/ir/graph.h"
 #include "importer/compound.h"
 #include "importer/limits.h"
@@ -35,6 +36,8 @@ struct ImportOptions {
   std::map<std::string, DataPort> data_ports;
   // Optional inputs that are left out (--shape x=none).
   std::set<std::string> absent;
+  // Operators of the user's own; they come before all others.
+  std::vector<CustomOp> custom_ops;
   Limits limits;
 };
 

@@ -2,6 +2,7 @@
 // at its node, also where an earlier failure would hide it; and functions that call
 // themselves or grow past the limit when inlined (a chain of n functions that call twice
 // makes 2^n nodes).
+#include "importer/custom_call.h"
 #include "importer/graph_import.h"
 
 #include "importer/onnx_ops.h"
@@ -48,6 +49,7 @@ bool is_control_flow(std::string_view domain, std::string_view name) {
 
 void GraphImport::check_support(const ModelNode& node, const Frame& frame,
                                 const ModelPlace& place) {
+  if (!find_custom_ops(options_.custom_ops, node).empty()) return;
   if (const Callable* called = functions_.find(node)) {
     if (!checked_functions_.insert(called->function).second) return;
     const ModelFunction& function = *called->function;

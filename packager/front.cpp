@@ -1,6 +1,7 @@
 // Reads, imports, and names the result by its content.
 #include "packager/front.h"
 
+#include "compiler/codegen/read_custom_ops.h"
 #include "compiler/ir/digest.h"
 #include "importer/data_shapes.h"
 #include "importer/read_model.h"
@@ -8,12 +9,41 @@
 #include "packager/version.h"
 
 #include <chrono>
+#include <fstream>
+#include <sstream>
 
 namespace svod {
+
+static std::optional<std::string> read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file || !text) return std::nullopt;
+  return text.str();
+}
+
+// The user's own operators, of all files in their order.
+static std::vector<CustomOp> read_custom_files(const Options& options, Diags& diags) {
+  std::vector<CustomOp> ops;
+  for (const std::string& path : options.custom_ops) {
+    const std::optional<std::string> text = read_text(path);
+    if (!text) {
+      diags.error(Exit::File, escaped(path) + " cannot be read");
+      continue;
+    }
+    std::vector<std::string> faults;
+    for (CustomOp& op : read_custom_ops(path, *text, faults))
+      ops.push_back(std::move(op));
+    for (const std::string& fault : faults) diags.error(Exit::Toolchain, fault);
+  }
+  return ops;
+}
 
 std::optional<Front> read_front(const Options& options, Diags& diags) {
   auto start = std::chrono::steady_clock::now();
   ImportOptions import = options.import;
+  import.custom_ops = read_custom_files(options, diags);
+  if (diags.failed()) return std::nullopt;
   std::optional<Model> model = read_model(options.model, import.limits, diags);
   if (!model) return std::nullopt;
   if (!options.shape_from.empty()) {

@@ -174,6 +174,9 @@ void declare(CLI::App& app, RawOptions& raw, Options& options) {
   app.add_option(
       "--shape-from", options.shape_from,
       "Take all input shapes from DIR/input_*.pb, and values that shapes need");
+  app.add_option("--custom-op", options.custom_ops,
+                 "C++ file with operators of your own; repeatable")
+      ->take_all();
   app.add_option("--target", raw.target,
                  "Triple or alias; 'svod-pack doctor' lists them");
   app.add_option("--cpu", raw.cpu, "CPU name, as in -mcpu");

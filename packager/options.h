@@ -44,7 +44,8 @@ struct Options {
   bool exact = false;
   ImportOptions import;
   std::string shape_from;
-  std::string cache_folder; // empty: no cache
+  std::vector<std::string> custom_ops; // C++ files
+  std::string cache_folder;            // empty: no cache
   std::optional<uint64_t> max_ram, max_flash;
   WeightPlace weights = WeightPlace::Embed;
   std::optional<std::string> json; // "-": stdout

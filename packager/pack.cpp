@@ -103,6 +103,7 @@ std::string make_rule(const Options& options, const Front& front) {
   for (const std::string& file : front.model.external_files) {
     out += " \\\n  " + escape((folder / file).string());
   }
+  for (const std::string& file : options.custom_ops) out += " \\\n  " + escape(file);
   return out + "\n";
 }
 

@@ -105,6 +105,12 @@ bool runs_here(const Target& target) {
 Exit verify_program(const std::vector<std::string>& program, const std::string& choice,
                     const Front& front, const Console& console) {
   if (choice != "random") return run_verify(program, choice, console);
+  for (NodeId id : front.graph.live_nodes())
+    if (front.graph[id].op == Op::Call) {
+      console.error("--verify=random: the evaluator cannot run custom operators; verify "
+                    "with a folder of test data");
+      return Exit::Usage;
+    }
   TemporaryFolder folder;
   std::string error = folder.path().empty() ? "cannot be made" : "";
   if (error.empty())

@@ -61,6 +61,25 @@ static std::vector<std::string> flags_of(const Kernel& k) {
   return {};
 }
 
+// The user's text, then a kernel that hands its function what it takes. The text ends
+// with a function svod_call(void* const* tensors), which the importer wrote.
+static std::string call_kernel(const CallStep& call, const Graph& graph) {
+  const Blob& blob = graph.blob(call.function);
+  std::string out(reinterpret_cast<const char*>(blob.bytes.data()), blob.bytes.size());
+  out += "extern \"C\" __attribute__((visibility(\"hidden\"))) __INT32_TYPE__\n"
+         "svod_kernel(void* const* buffers, void* scratch, __UINT32_TYPE__) {\n"
+         "  void* const tensors[] = {";
+  for (size_t i = 0; i < call.tensors.size(); ++i) {
+    const int64_t tensor = call.tensors[i];
+    out += i == 0 ? "" : ", ";
+    if (tensor >= 0)
+      out += "buffers[" + std::to_string(tensor) + "]";
+    else
+      out += "static_cast<char*>(scratch) + " + std::to_string(-1 - tensor);
+  }
+  return out + "};\n  svod_call(tensors);\n  return 0;\n}\n";
+}
+
 Kernels emit(Schedule schedule, const Target& target) {
   Kernels out;
   for (uint32_t program = 0; program < schedule.programs.size(); ++program) {
@@ -70,8 +89,9 @@ Kernels emit(Schedule schedule, const Target& target) {
       source.program = program;
       source.level = level.suffix;
       source.symbol = "k" + std::to_string(program) + "_" + level.suffix;
-      source.text =
-          without_includes(prelude_for(k, level.lanes)) + KernelEmitter(k, level).text();
+      source.text = k.call ? call_kernel(*k.call, schedule.graph)
+                           : without_includes(prelude_for(k, level.lanes)) +
+                                 KernelEmitter(k, level).text();
       source.flags = flags_of(k);
       out.sources.push_back(std::move(source));
     }

@@ -64,7 +64,8 @@ private:
   bool follows_blocked(NodeId root) const;
   bool prefers_blocked(const Group& group) const;
   bool concat_prefers(NodeId n) const;
-  void add_borders();
+  std::set<NodeId> row_major_values() const;
+  void add_borders(const std::set<NodeId>& fixed);
 
   const Graph& g;
   const Grouping& grouping_;
@@ -141,11 +142,22 @@ bool Assigner::concat_prefers(NodeId n) const {
   return blocked * 2 > total;
 }
 
-// A stored value that is read through a zero pad gets a border as wide as the widest of
-// them.
-void Assigner::add_borders() {
+// Values whose memory somebody outside the kernels sees: outputs, and what the user's own
+// functions read and write.
+std::set<NodeId> Assigner::row_major_values() const {
   std::set<NodeId> fixed;
   for (const GraphOutput& o : g.outputs()) fixed.insert(o.node);
+  for (NodeId n : g.live_nodes()) {
+    if (g[n].op != Op::Call) continue;
+    fixed.insert(n);
+    fixed.insert(g[n].inputs.begin(), g[n].inputs.end());
+  }
+  return fixed;
+}
+
+// A stored value that is read through a zero pad gets a border as wide as the widest of
+// them.
+void Assigner::add_borders(const std::set<NodeId>& fixed) {
   for (NodeId n : g.live_nodes()) {
     const Node& node = g[n];
     if (node.op != Op::Pad || grouping_.known[n] || grouping_.stored[n]) continue;
@@ -177,8 +189,7 @@ void Assigner::add_borders() {
 }
 
 std::map<NodeId, Layout> Assigner::run() {
-  std::set<NodeId> fixed;
-  for (const GraphOutput& o : g.outputs()) fixed.insert(o.node);
+  const std::set<NodeId> fixed = row_major_values();
   for (const Group& group : grouping_.groups) group_of_[group.root] = &group;
   for (NodeId n : g.live_nodes()) {
     if (!grouping_.stored[n]) continue;
@@ -197,7 +208,7 @@ std::map<NodeId, Layout> Assigner::run() {
     }
     out_[n] = std::move(layout);
   }
-  add_borders();
+  add_borders(fixed);
   return std::move(out_);
 }
 

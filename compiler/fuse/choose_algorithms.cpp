@@ -57,7 +57,7 @@ Algorithms choose_algorithms(const Graph& graph, const Target& target, bool dire
   for (uint32_t b = 0; b < graph.blob_count(); ++b) out.graph.add_blob(graph.blob(b));
   for (NodeId n : graph.live_nodes()) {
     const Node& node = graph[n];
-    known[n] = node.op != Op::Input;
+    known[n] = !is_opaque(node.op);
     for (NodeId in : node.inputs) known[n] = known[n] && known[in];
     if (node.op == Op::Input) continue;
     std::optional<Convolution> conv;

@@ -36,6 +36,7 @@ private:
   bool wish_narrow_results();
   bool wish_for(const Group& group, const Kernel& kernel);
   void add_border(NodeId target);
+  void add_call(NodeId call);
 
   const Graph& g;
   const std::set<NodeId>& unrolled_;
@@ -141,12 +142,12 @@ bool Fuser::wish_padded_inputs() {
         n = g[n].inputs[0];
       if (g[n].op != Op::Pad || grouping_.known[n] || grouping_.stored[n]) continue;
       NodeId in = g[n].inputs[0];
-      bool fixed = g[in].op == Op::Input || outputs.count(in) != 0 ||
+      bool fixed = is_opaque(g[in].op) || outputs.count(in) != 0 ||
                    !grouping_.stored[in] ||
                    (g[n].payload.back() != 0 && byte_size(g[n].dtype) != 1);
       if (fixed) grew |= wishes_.forced.insert(n).second;
       // What is padded keeps its own kernel, with all that can follow a reduction.
-      if (fixed && g[in].op != Op::Input && !is_view(g[in].op)) wishes_.forced.insert(in);
+      if (fixed && !is_opaque(g[in].op) && !is_view(g[in].op)) wishes_.forced.insert(in);
     }
   }
   return grew;
@@ -224,6 +225,14 @@ void Fuser::add_border(NodeId target) {
   out_->kernels.push_back(std::move(border));
 }
 
+// The first output that is met makes the kernel of all.
+void Fuser::add_call(NodeId call) {
+  for (const Kernel& k : out_->kernels)
+    if (k.call && std::ranges::find(k.nodes, call) != k.nodes.end()) return;
+  Stored stored{g, grouping_, out_->buffers, buffer_of_, out_->packed};
+  out_->kernels.push_back(lower_call(call, stored));
+}
+
 bool Fuser::run(FusedGraph& out) {
   out_ = &out;
   grouping_ = group_nodes(g, wishes_.forced, unrolled_);
@@ -232,6 +241,10 @@ bool Fuser::run(FusedGraph& out) {
   bool grew = false;
   for (const Group& group : grouping_.groups) {
     if (element_count(g[group.root].shape) == 0) continue;
+    if (g[group.root].op == Op::Call && group.target == group.root) {
+      add_call(group.root);
+      continue;
+    }
     add_border(group.target);
     out.kernels.push_back(make_kernel(group));
     bool base = group.base != kNoNode && is_reduce(g[group.base].op);

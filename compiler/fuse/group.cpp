@@ -128,7 +128,7 @@ void Grouper::find_users() {
     for (NodeId in : node.inputs)
       if (passes && forced_.count(id) == 0 && over_unrolled_[in])
         over_unrolled_[id] = true;
-    bool from_inputs = node.op == Op::Input;
+    bool from_inputs = is_opaque(node.op);
     for (NodeId in : node.inputs) from_inputs |= !out_.known[in];
     out_.known[id] = !from_inputs;
     if (from_inputs)
@@ -258,14 +258,15 @@ void Grouper::visit(NodeId n) {
   roots_[n].assign(roots.begin(), roots.end());
   aligned_[n] = aligned, bijective_[n] = bijective;
 
-  bool needed_whole = is_output_[n] || forced_.count(n) != 0 || node.op == Op::Input ||
+  bool needed_whole = is_output_[n] || forced_.count(n) != 0 || is_opaque(node.op) ||
                       node.op == Op::Concat || node.op == Op::Scatter ||
                       node.op == Op::ArgSort || info(node.op).op_class == OpClass::Scan;
   for (NodeId user : users_[n]) {
     Op op = g[user].op;
     if (op == Op::Concat && !part_of_one_concat(n) && !is_view(node.op))
       needed_whole = true;
-    if (op == Op::Scatter || op == Op::ArgSort || op == Op::Descend) needed_whole = true;
+    if (op == Op::Scatter || op == Op::ArgSort || op == Op::Descend || op == Op::Call)
+      needed_whole = true;
     if (op == Op::Gather && g[user].inputs[0] == n && !is_view(node.op))
       needed_whole = true;
   }

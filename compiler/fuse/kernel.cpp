@@ -117,6 +117,14 @@ static std::string stage_text(const Kernel& k, const Stage& s) {
   return out;
 }
 
+static std::string call_text(const CallStep& call) {
+  std::string out = "  call " + call.digest.hex();
+  for (int64_t tensor : call.tensors)
+    out += tensor >= 0 ? " a" + std::to_string(tensor)
+                       : " scratch+" + std::to_string(-1 - tensor);
+  return out + "\n";
+}
+
 std::string print(const Kernel& k) {
   std::string out = "  axes";
   for (AxisId a = 0; a < k.indices.axis_count(); ++a)
@@ -133,6 +141,7 @@ std::string print(const Kernel& k) {
            std::to_string(a.id) + " " + std::string(info(a.dtype).text) +
            (a.read ? " read" : "") + (a.written ? " write" : "") + "\n";
   }
+  if (k.call) out += call_text(*k.call);
   for (size_t i = 0; i < k.exprs.size(); ++i)
     out += "  e" + std::to_string(i) + " = " + expr_text(k, k.exprs[i]) + "\n";
   for (size_t i = 0; i < k.stages.size(); ++i)

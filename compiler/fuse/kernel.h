@@ -16,6 +16,7 @@
 #include "compiler/fuse/index.h"
 #include "compiler/ir/graph.h"
 
+#include <optional>
 #include <string>
 
 namespace svod {
@@ -106,6 +107,16 @@ struct ChunkAxis {
 // Products that one step of a dot axis adds up: four bytes fill the 32 bits of a lane.
 inline constexpr int kDot = 4;
 
+// A call of a function in the user's own C++: the whole of its kernel, which has no
+// stages.
+struct CallStep {
+  uint32_t function = 0; // blob of the graph, its text
+  Digest digest;         // of the text
+  // The tensors that the function takes, in its order: the number of an argument, or, for
+  // a result that nobody reads, -1 - its offset in the scratch memory.
+  std::vector<int64_t> tensors;
+};
+
 struct Kernel {
   IndexPool indices;
   std::vector<Expr> exprs;
@@ -118,6 +129,7 @@ struct Kernel {
   bool has_dot_axis = false;
   AxisId dot_axis = 0;
   std::vector<ChunkAxis> chunks;
+  std::optional<CallStep> call;
   int64_t scratch_bytes = 0; // per thread
   std::vector<NodeId> nodes; // what it computes, for provenance
   int64_t flops = 0, bytes = 0;

@@ -49,6 +49,13 @@ Lowered lower(const Group& group, const LowerSpec& spec, Stored& stored);
 // Writes the border of a buffer.
 Kernel lower_border(BufferId id, const Buffer& buffer);
 
+// Calls the function of a call node. `call` is any of its outputs that are used: one
+// kernel gives them all.
+Kernel lower_call(NodeId call, Stored& stored);
+// The nodes of the same call, by output number, `call` among them.
+std::vector<NodeId> outputs_of_call(const Graph& g, const Grouping& grouping,
+                                    NodeId call);
+
 // Adjacent root axes that every access crosses as one: looping over them together makes
 // long vectors of short rows.
 std::set<int64_t> find_merges(const Group& group, const Lowered& lowered,

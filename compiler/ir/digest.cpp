@@ -65,13 +65,14 @@ Digest graph_digest(const Graph& g, const GraphDigestOptions& options) {
     number[order[i]] = i;
     out.text(info(node.op).text);
     write_type(out, node);
-    if (node.op != Op::Weight) {
-      out.numbers(node.payload);
-    } else {
-      auto blob = static_cast<uint32_t>(node.payload[0]);
+    std::span<const int64_t> payload = node.payload;
+    if (has_blob(node.op)) {
+      auto blob = static_cast<uint32_t>(payload[0]);
+      payload = payload.subspan(1);
       out.number(blobs.emplace(blob, blobs.size()).first->second);
-      if (options.weight_values) out.digest(g.blob(blob).digest);
+      if (options.weight_values || node.op == Op::Call) out.digest(g.blob(blob).digest);
     }
+    if (node.op != Op::Weight) out.numbers(payload);
     out.number(node.inputs.size());
     for (NodeId input : node.inputs) out.number(number[input]);
   }

@@ -205,6 +205,8 @@ bool evaluate_node(const Graph& g, NodeId id, const std::vector<const Tensor*>& 
   case OpClass::Order:
     evaluate_argsort(node, *in[0], out);
     return true;
+  case OpClass::Call:
+    return false; // C++ of the user's: it runs in the program only
   case OpClass::Map:
     evaluate_map(node, in, out);
     return true;

@@ -19,7 +19,7 @@ struct EvaluateError {
 };
 
 // One node's value from its inputs' values (in input order). Weight and Constant take
-// none; Input is not allowed. False: an index was out of range.
+// none; Input is not allowed. False: an index was out of range, or it is a call.
 [[nodiscard]] bool evaluate_node(const Graph& g, NodeId id,
                                  const std::vector<const Tensor*>& inputs, Tensor& out);
 

@@ -63,7 +63,7 @@ NodeId Graph::intern(Node node) {
     SVOD_CHECK(nodes_.size() < kNoNode) << "too many nodes";
     id = static_cast<NodeId>(nodes_.size());
     unknown_.push_back(
-        node.op == Op::Input ||
+        is_opaque(node.op) ||
         std::ranges::any_of(node.inputs, [&](NodeId input) { return unknown_[input]; }));
     nodes_.push_back(std::move(node));
     sources_.emplace_back();

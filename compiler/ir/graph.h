@@ -40,6 +40,7 @@ enum class OpClass : uint8_t {
   Scan,
   Index,
   Order,
+  Call,
   Map
 };
 
@@ -55,6 +56,10 @@ const OpInfo& info(Op op);
 std::optional<Op> op_from_text(std::string_view text);
 inline bool is_map(Op op) { return info(op).op_class == OpClass::Map; }
 inline bool is_reduce(Op op) { return info(op).op_class == OpClass::Reduce; }
+// Ops whose result no pass may compute: it exists only when the program runs.
+inline bool is_opaque(Op op) { return op == Op::Input || op == Op::Call; }
+// Ops whose payload begins with the number of a blob.
+inline bool has_blob(Op op) { return op == Op::Weight || op == Op::Call; }
 inline bool is_view(Op op) { return info(op).op_class == OpClass::View; }
 
 struct Node {

@@ -209,7 +209,7 @@ private:
     for (std::string_view word : parts.inputs) node.inputs.push_back(find(word));
     bool source = info(op).op_class == OpClass::Source;
     bool given = source || info(op).op_class == OpClass::Convert || op == Op::Reshape ||
-                 op == Op::Expand || op == Op::Slice;
+                 op == Op::Expand || op == Op::Slice || op == Op::Call;
     if (given && !parts.shape) fail("the type of this op must be written");
     if (!source && node.inputs.empty()) fail("wrong number of inputs");
     if (op == Op::Pad) node.dtype = g_[node.inputs[0]].dtype; // its value is read with it
@@ -229,6 +229,10 @@ private:
     if (node.op == Op::Weight) return {blob(node, parts)};
     Payload out;
     for (const PayloadField& field : payload_fields(node.op)) {
+      if (field.name == "function") {
+        out.push_back(blob(node, parts));
+        continue;
+      }
       std::string_view name = field.name == "bits" ? "value" : field.name;
       auto argument = parts.arguments.extract(name);
       if (!argument) fail("'" + std::string(name) + "' is missing");

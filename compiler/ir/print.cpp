@@ -72,6 +72,8 @@ private:
   void print_single(const Node& node, std::string_view name, int64_t value) {
     if (node.op == Op::Input)
       print_input(g_.inputs().at(static_cast<size_t>(value)));
+    else if (node.op == Op::Call && name == "function")
+      print_digest(static_cast<uint32_t>(value));
     else if (node.op == Op::Weight)
       print_blob(node, static_cast<uint32_t>(value));
     else if (name == "bits")
@@ -84,13 +86,19 @@ private:
     out_ += ' ' + quoted(input.name) + interface_text(input.node, input.seen);
   }
 
-  void print_blob(const Node& node, uint32_t blob) {
+  void print_number(uint32_t blob) {
     auto number = blobs_.emplace(blob, blobs_.size()).first->second;
     out_ += " #" + std::to_string(number);
-    if (element_count(node.shape) > kPrintedWeight) {
-      out_ += " sha256=" + g_.blob(blob).digest.hex();
-      return;
-    }
+  }
+
+  void print_digest(uint32_t blob) {
+    print_number(blob);
+    out_ += " sha256=" + g_.blob(blob).digest.hex();
+  }
+
+  void print_blob(const Node& node, uint32_t blob) {
+    if (element_count(node.shape) > kPrintedWeight) return print_digest(blob);
+    print_number(blob);
     size_t size = static_cast<size_t>(byte_size(node.dtype));
     std::span<const std::byte> bytes = g_.blob(blob).bytes;
     out_ += " {";

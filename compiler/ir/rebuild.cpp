@@ -87,6 +87,8 @@ NodeId rebuild(Graph& g, const Node& node) {
     return rebuild_index(g, node);
   case OpClass::Order:
     return argsort(g, node.inputs[0], node.payload.at(0), node.payload.at(1) != 0);
+  case OpClass::Call:
+    return make(g, node);
   case OpClass::Map:
     return map(g, node.op, node.inputs);
   }

@@ -54,6 +54,18 @@ std::string check_source(Context& c) {
   return "";
 }
 
+std::string call(Context& c) {
+  if (c.node.payload.size() < 3) return kBadPayload;
+  if (c.payload(0) < 0 || c.payload(0) >= static_cast<int64_t>(c.g.blob_count()))
+    return "no such blob";
+  const auto outputs = static_cast<int64_t>(c.node.payload.size()) - 2;
+  if (c.payload(1) < 0 || c.payload(1) >= outputs) return "no such output";
+  int64_t bytes = element_count(c.node.shape) * byte_size(c.node.dtype);
+  if (bytes != c.payload(2 + static_cast<size_t>(c.payload(1))))
+    return "the output has another size than its function says";
+  return "";
+}
+
 std::string check_slice(Context& c) {
   size_t rank = c.in().size();
   if (!c.payload_is(2 * rank)) return kBadPayload;
@@ -308,11 +320,12 @@ std::string infer_type(const Graph& g, Node& node) {
   size_t count = node.inputs.size();
   if (row.arity < 0 ? count < 1 : count != static_cast<size_t>(row.arity))
     return "wrong number of inputs";
-  if (row.op_class != OpClass::Source && row.op_class != OpClass::Convert)
+  if (row.op_class != OpClass::Source && row.op_class != OpClass::Convert &&
+      row.op_class != OpClass::Call)
     node.dtype = g[node.inputs[0]].dtype;
   Context context{g, node};
-  if (row.op_class == OpClass::Source || node.op == Op::Reshape ||
-      node.op == Op::Expand || node.op == Op::Slice)
+  if (row.op_class == OpClass::Source || row.op_class == OpClass::Call ||
+      node.op == Op::Reshape || node.op == Op::Expand || node.op == Op::Slice)
     if (std::string why = check_shape(node.shape); !why.empty()) return why;
   std::string why = kRules[static_cast<int>(node.op)](context);
   if (why.empty()) why = check_convert_scan_scatter(context);

@@ -69,7 +69,7 @@ std::vector<Users> find_users(const Graph& g, const std::vector<NodeId>& live) {
   std::vector<Users> users(g.size());
   std::vector<bool> known(g.size());
   for (NodeId id : live) {
-    known[id] = g[id].op != Op::Input;
+    known[id] = !is_opaque(g[id].op);
     for (NodeId input : g[id].inputs) known[id] = known[id] && known[input];
   }
   for (const GraphOutput& output : g.outputs()) {
@@ -125,7 +125,7 @@ private:
     Graph& g = rewriter_.g;
     Node node = from_[id];
     for (NodeId& input : node.inputs) input = new_id_[input];
-    if (node.op == Op::Weight)
+    if (has_blob(node.op))
       node.payload[0] = g.add_blob(from_.blob(static_cast<uint32_t>(node.payload[0])));
     size_t first_new = g.size();
     std::vector<int32_t> sources = from_.sources(id);
@@ -174,7 +174,7 @@ void Rewriter::add_uses(NodeId id, int64_t count) {
 bool Rewriter::known(NodeId id) {
   // Ids only grow, so what was decided stays decided.
   for (NodeId next = static_cast<NodeId>(known_.size()); next <= id; ++next) {
-    bool all = g[next].op != Op::Input;
+    bool all = !is_opaque(g[next].op);
     for (NodeId input : g[next].inputs) all = all && known_[input];
     known_.push_back(all);
   }

@@ -34,8 +34,10 @@ SEES = {
 # Header pattern -> files or folders that may include it.
 DOORS = {
     r"google/protobuf/|.*\.pb\.h$|onnx/": ["importer"],
-    r"clang/": ["compiler/toolchain", "compiler/codegen/check_cpp.cpp"],
-    r"llvm(-c)?/": ["compiler/toolchain", "compiler/codegen/check_cpp.cpp"],
+    r"clang/": ["compiler/toolchain", "compiler/codegen/check_cpp.cpp",
+                "compiler/codegen/read_custom_ops.cpp"],
+    r"llvm(-c)?/": ["compiler/toolchain", "compiler/codegen/check_cpp.cpp",
+                    "compiler/codegen/read_custom_ops.cpp"],
     r"lld/": ["compiler/toolchain"],
     r"CLI/": ["packager/options.cpp"],
     r"zstd\.h$": ["packager/weights.cpp"],

@@ -63,10 +63,12 @@ def value(name, dims, dtype=FLOAT):
     return data(1, name) + data(2, data(1, number(1, dtype) + data(2, shape)))
 
 
-def model(nodes, inputs, outputs, initializers=(), opset=17, graph_name="g", producer="test"):
+def model(nodes, inputs, outputs, initializers=(), opset=17, graph_name="g", producer="test",
+          values=()):
     graph = (b"".join(data(1, n) for n in nodes) + data(2, graph_name) +
              b"".join(data(5, t) for t in initializers) +
-             b"".join(data(11, i) for i in inputs) + b"".join(data(12, o) for o in outputs))
+             b"".join(data(11, i) for i in inputs) + b"".join(data(12, o) for o in outputs) +
+             b"".join(data(13, v) for v in values))
     return number(1, 8) + data(2, producer) + data(7, graph) + data(8, number(2, opset))
 
 

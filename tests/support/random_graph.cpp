@@ -258,7 +258,7 @@ private:
     if (random_.chance(5)) op = g()[x].op; // twice the same, as in models
     if (op == Op::Descend) op = Op::Gather;
     OpClass kind = info(op).op_class;
-    if (kind == OpClass::Source) return false;
+    if (kind == OpClass::Source || kind == OpClass::Call) return false;
     if (value(x).ends && kind != OpClass::View) return false;
     switch (kind) {
     case OpClass::Convert:
