@@ -341,7 +341,8 @@ std::string custom_declaration(const Graph& g, const ModelNode& node,
   }
   for (const ModelAttribute& attribute : node.attributes)
     add(attribute_parameter(attribute));
-  return "[[clang::annotate(\"svod::op\", " + quoted_text(node.domain) + ", " +
+  return "[[clang::annotate(\"svod::op\", " +
+         quoted_text(node.domain.empty() ? "ai.onnx" : node.domain) + ", " +
          quoted_text(node.op_type) + shapes + ")]] void " + identifier(node.op_type) +
          "(" + parameters + ")";
 }

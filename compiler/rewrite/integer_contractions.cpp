@@ -307,14 +307,14 @@ Graph Pass::run() {
   std::vector<NodeId> now(from_.size(), kNoNode);
   for (const GraphInput& in : from_.inputs()) {
     const Node& node = from_[in.node];
-    now[in.node] = g.add_input(in.name, node.dtype, node.shape);
+    now[in.node] = g.add_input(in.name, node.dtype, node.shape, in.seen);
     g.credit(now[in.node], from_.sources(in.node));
   }
   for (NodeId id : from_.live_nodes()) {
     if (now[id] != kNoNode) continue;
     Node node = from_[id];
     for (NodeId& in : node.inputs) in = now[in];
-    if (node.op == Op::Weight)
+    if (has_blob(node.op))
       node.payload[0] = g.add_blob(from_.blob(static_cast<uint32_t>(node.payload[0])));
     size_t first = g.size();
     now[id] = convert(rebuild(g, node));
@@ -322,7 +322,8 @@ Graph Pass::run() {
       g.credit(static_cast<NodeId>(made), from_.sources(id));
     g.credit(now[id], from_.sources(id));
   }
-  for (const GraphOutput& out : from_.outputs()) g.add_output(out.name, now[out.node]);
+  for (const GraphOutput& out : from_.outputs())
+    g.add_output(out.name, now[out.node], out.seen);
   return std::move(g);
 }
 

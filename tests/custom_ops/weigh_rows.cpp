@@ -5,10 +5,10 @@
 namespace rows {
 
 [[clang::annotate("svod::op", "my.domain", "WeighRows", "same(0)", "declared")]]
-void weigh(const float* x, const int64_t* x_dims, int64_t x_rank, const float* scale, float* weighed,
-           int64_t* sums, int64_t sums_size,
-           [[clang::annotate("svod::attribute")]] const int64_t* weights, int64_t weights_size,
-           int64_t first = 0) {
+void weigh(const float* x, const int64_t* x_dims, int64_t x_rank, const float* scale,
+           float* weighed, int64_t* sums, int64_t sums_size,
+           [[clang::annotate("svod::attribute")]] const int64_t* weights,
+           int64_t weights_size, int64_t first = 0) {
   int64_t columns = x_dims[x_rank - 1];
   for (int64_t row = 0; row < sums_size; ++row) {
     float sum = 0;

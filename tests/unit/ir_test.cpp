@@ -119,6 +119,7 @@ TEST_CASE("random graphs are valid and reach every op", "[ir][property]") {
       seen[static_cast<size_t>(random.graph[id].op)] = true;
   }
   for (size_t op = 0; op <= static_cast<size_t>(Op::Select); ++op) {
+    if (static_cast<Op>(op) == Op::Call) continue; // the evaluator cannot run it
     INFO(info(static_cast<Op>(op)).text);
     CHECK(seen[op]);
   }
