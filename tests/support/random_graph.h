@@ -1,6 +1,6 @@
-// Random valid graphs for property tests: every op of ops.def but call, several dtypes, small
-// shapes with extents of 1 and odd ones, and values that keep comparisons meaningful
-// (below).
+// Random valid graphs for property tests: every op of ops.def but call, several dtypes,
+// small shapes with extents of 1 and odd ones, and values that keep comparisons
+// meaningful (below).
 #pragma once
 
 #include "tests/support/compare.h"
