@@ -1,0 +1,153 @@
+// Models that break the letter of the specification in ways that leave one reading, the
+// one ONNX Runtime has:
+//   - a domain that nodes use and nobody imports: its newest version, if we know the
+//   domain
+//     or the model defines functions in it;
+//   - an operator of com.microsoft that stands in ai.onnx, which has none of that name
+//   (or
+//     had none yet in the model's opset): that operator;
+//   - several constants of one name: an initializer goes before a Constant node, and the
+//     last of a kind counts.
+#include "importer/repair_model.h"
+
+#include "importer/onnx_ops.h"
+#include "importer/signature.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <unordered_map>
+
+namespace svod {
+
+namespace {
+
+constexpr std::string_view kVendor = "com.microsoft";
+
+std::string quoted(const std::string& name) { return "'" + escaped(name) + "'"; }
+
+using Visit = std::function<void(ModelNode&)>;
+
+void visit_nodes(std::vector<ModelNode>& nodes, const Visit& visit) {
+  for (ModelNode& node : nodes) {
+    visit(node);
+    for (ModelAttribute& attribute : node.attributes)
+      if (attribute.graph) visit_nodes(attribute.graph->nodes, visit);
+  }
+}
+
+// The newest version of a domain that has rows; 0 for a domain that we do not know.
+int64_t newest_version(const std::string& domain) {
+  int64_t newest = 0;
+  for (const OnnxOp& row : onnx_ops())
+    if (row.domain == domain) newest = std::max(newest, row.last);
+  return newest;
+}
+
+// Each imported domain of `opsets` and each missing one that `nodes` use.
+void complete_opsets(std::vector<ModelNode>& nodes, const Model& model,
+                     std::map<std::string, int64_t>& opsets,
+                     std::set<std::string>& reported, Diags& diags) {
+  visit_nodes(nodes, [&](ModelNode& node) {
+    if (opsets.contains(node.domain)) return;
+    int64_t version = newest_version(node.domain);
+    if (version == 0 &&
+        std::ranges::find(model.functions, node.domain, &ModelFunction::domain) !=
+            model.functions.end())
+      version = 1;
+    if (version == 0) return;
+    opsets[node.domain] = version;
+    if (reported.insert(node.domain).second)
+      diags.warning("the model imports no opset of domain " +
+                    quoted(node.domain.empty() ? "ai.onnx" : node.domain) +
+                    ", which its nodes use; version " + std::to_string(version) +
+                    " is taken");
+  });
+}
+
+bool standard_has(const std::string& name, int64_t opset) {
+  if (find_onnx_op("", name, opset)) return true;
+  const Signature* signature = find_signature("", name, opset);
+  return signature && signature->first <= opset;
+}
+
+void find_vendor_ops(std::vector<ModelNode>& nodes, const Model& model,
+                     const std::map<std::string, int64_t>& opsets,
+                     std::set<std::string>& reported, Diags& diags) {
+  const auto at = opsets.find("");
+  if (at == opsets.end()) return;
+  const auto is_function = [&](const ModelNode& node) {
+    return std::ranges::any_of(model.functions, [&](const ModelFunction& function) {
+      return function.domain.empty() && function.name == node.op_type;
+    });
+  };
+  visit_nodes(nodes, [&](ModelNode& node) {
+    if (!node.domain.empty() || standard_has(node.op_type, at->second) ||
+        !find_onnx_op(kVendor, node.op_type, 1) || is_function(node))
+      return;
+    node.domain = kVendor;
+    if (reported.insert(node.op_type).second)
+      diags.warning("opset " + std::to_string(at->second) +
+                    " of ai.onnx has no operator " + quoted(node.op_type) + "; that of " +
+                    std::string(kVendor) + " is taken");
+  });
+}
+
+// Keeps the last of several initializers or Constant nodes of one name.
+void drop_overridden(ModelGraph& graph, Diags& diags) {
+  for (ModelNode& node : graph.nodes)
+    for (ModelAttribute& attribute : node.attributes)
+      if (attribute.graph) drop_overridden(*attribute.graph, diags);
+  // The last definition of a name: initializers by their place, nodes from -1 downwards.
+  std::unordered_map<std::string, int64_t> last;
+  const auto is_constant = [](const ModelNode& node) {
+    return node.domain.empty() && node.op_type == "Constant" && node.outputs.size() == 1;
+  };
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (is_constant(graph.nodes[i]))
+      last[graph.nodes[i].outputs[0]] = -1 - static_cast<int64_t>(i);
+  for (size_t i = 0; i < graph.initializers.size(); ++i)
+    last[graph.initializers[i].name] = static_cast<int64_t>(i);
+  const auto overridden = [&](const std::string& name, int64_t place) {
+    if (name.empty() || last.at(name) == place) return false;
+    diags.warning("the constant " + quoted(name) +
+                  " is defined more than once; the last one counts");
+    return true;
+  };
+  std::vector<ModelNode> nodes;
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (!is_constant(graph.nodes[i]) ||
+        !overridden(graph.nodes[i].outputs[0], -1 - static_cast<int64_t>(i)))
+      nodes.push_back(std::move(graph.nodes[i]));
+  graph.nodes = std::move(nodes);
+  std::vector<ModelTensor> initializers;
+  for (size_t i = 0; i < graph.initializers.size(); ++i)
+    if (!overridden(graph.initializers[i].name, static_cast<int64_t>(i)))
+      initializers.push_back(std::move(graph.initializers[i]));
+  graph.initializers = std::move(initializers);
+}
+
+} // namespace
+
+void repair_model(Model& model, Diags& diags) {
+  std::set<std::string> domains, names;
+  // An empty list of opsets is a fault of its own, reported by check_model().
+  if (!model.opsets.empty())
+    complete_opsets(model.graph.nodes, model, model.opsets, domains, diags);
+  find_vendor_ops(model.graph.nodes, model, model.opsets, names, diags);
+  for (ModelFunction& function : model.functions) {
+    std::map<std::string, int64_t> opsets = function.opsets;
+    opsets.insert(model.opsets.begin(), model.opsets.end());
+    complete_opsets(function.nodes, model, opsets, domains, diags);
+    find_vendor_ops(function.nodes, model, opsets, names, diags);
+    function.opsets = std::move(opsets);
+  }
+  // Those taken over from ai.onnx.
+  if (!names.empty()) {
+    model.opsets.emplace(kVendor, 1);
+    for (ModelFunction& function : model.functions) function.opsets.emplace(kVendor, 1);
+  }
+  drop_overridden(model.graph, diags);
+}
+
+} // namespace svod

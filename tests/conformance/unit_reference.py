@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+"""Makes inputs for a model and records what ONNX Runtime answers; a helper of run_units.py.
+
+A model of a unit pack comes without data, often with free dimensions. Which sizes and integer values make
+sense only the model knows (an index, a length, an axis), so a few are tried in a fixed order until ONNX
+Runtime runs. The folder then holds test_data_set_0 and reference.json. To be called in a process of its own:
+a model may crash ONNX Runtime, which must not end the run.
+"""
+import ctypes
+import json
+import re
+import time
+import zlib
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto, numpy_helper
+
+SIZES = [4, 8, 16, 1, 2, 3, 32, 64, 5, 12, 128, 224]
+RANKS = [[2, 4], [1, 3, 8, 8], [4], [], [2, 3, 4]]
+INTEGERS = ["small", "ones", "zeros", "sizes"]
+SECONDS = 40
+WORDS = ["the", "cat", "42", "Sat on", "", "a b"]
+RANDOM_OPS = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike",
+              "Multinomial", "Bernoulli", "Sampling"}
+
+
+def random_ops(graph):
+    """Whether anything in the graph draws random numbers, so that two runs may differ."""
+    for node in graph.node:
+        if node.op_type in RANDOM_OPS:
+            return True
+        if any(random_ops(a.g) for a in node.attribute if a.type == onnx.AttributeProto.GRAPH):
+            return True
+    return False
+
+
+def narrowest(model):
+    """The element type with the fewest bits among values and casts: it bounds what two orders of rounding share."""
+    kinds = {v.type.tensor_type.elem_type for v in [*model.graph.input, *model.graph.output]}
+    kinds |= {t.data_type for t in model.graph.initializer}
+    kinds |= {a.i for n in model.graph.node for a in n.attribute if n.op_type == "Cast" and a.name == "to"}
+    return next((name for name in ("BFLOAT16", "FLOAT16") if TensorProto.DataType.Value(name) in kinds), "")
+
+
+def size_of(name, size, leading):
+    """The size for a dimension's name; sums and products of names are computed."""
+    parts = re.split(r"\s*\+\s*", name)
+    if len(parts) > 1:
+        return sum(int(p) if p.isdigit() else size_of(p, size, leading) for p in parts)
+    if name in leading or re.search(r"batch", name, re.I):
+        return 1
+    return 2 * size if re.match(r"total", name) else size
+
+
+def shapes_for(inputs, size, rank):
+    """One shape per tensor input: leading free dimensions are 1, the others `size`."""
+    leading = set()
+    for value in inputs:
+        dims = value.type.tensor_type.shape.dim
+        if dims and not dims[0].HasField("dim_value") and dims[0].dim_param:
+            leading.add(dims[0].dim_param)
+    shapes = {}
+    for value in inputs:
+        tensor = value.type.tensor_type
+        if not tensor.HasField("shape"):
+            shapes[value.name] = list(rank)
+            continue
+        shape = []
+        for i, dim in enumerate(tensor.shape.dim):
+            if dim.HasField("dim_value") and dim.dim_value >= 0:
+                shape.append(dim.dim_value)
+            elif dim.dim_param:
+                shape.append(size_of(dim.dim_param, size, leading))
+            else:
+                shape.append(1 if i == 0 else size)
+        shapes[value.name] = shape
+    return shapes
+
+
+def tensor_for(value, shape, integers, size, rng):
+    kind = value.type.tensor_type.elem_type
+    if kind == TensorProto.STRING:
+        flat = np.array([WORDS[i % len(WORDS)] for i in range(int(np.prod(shape)))], dtype=object)
+        return onnx.helper.make_tensor(value.name, kind, shape, [w.encode() for w in flat])
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)
+    wide = {TensorProto.INT8: (-100, 100), TensorProto.UINT8: (0, 256)}
+    if kind == TensorProto.BOOL:
+        array = rng.integers(0, 2, shape).astype(bool)
+    elif np.issubdtype(dtype, np.integer):
+        if kind in wide and integers == "small":
+            array = rng.integers(*wide[kind], shape)
+        else:
+            array = {"small": rng.integers(0, 2, shape), "ones": np.ones(shape),
+                     "zeros": np.zeros(shape), "sizes": np.full(shape, size)}[integers]
+    else:
+        array = rng.standard_normal(shape)
+        if np.issubdtype(dtype, np.complexfloating):
+            array = array + 1j * rng.standard_normal(shape)
+    return numpy_helper.from_array(np.asarray(array).astype(dtype), value.name)
+
+
+def attempts(inputs):
+    """(shapes, how integers are made, size), the likeliest first."""
+    free = any(not d.HasField("dim_value") or d.dim_value < 0
+               for v in inputs for d in v.type.tensor_type.shape.dim)
+    unranked = any(not v.type.tensor_type.HasField("shape") for v in inputs)
+    for rank in RANKS if unranked else RANKS[:1]:
+        for size in SIZES if free else SIZES[:1]:
+            for integers in INTEGERS:
+                yield shapes_for(inputs, size, rank), integers, size
+
+
+def to_runtime(tensor):
+    if tensor.data_type == TensorProto.STRING:
+        return np.array([s.decode() for s in tensor.string_data],
+                        dtype=object).reshape(tuple(tensor.dims))
+    array = numpy_helper.to_array(tensor)
+    if tensor.data_type in (TensorProto.BFLOAT16, *range(TensorProto.FLOAT8E4M3FN,
+                                                         TensorProto.FLOAT8E5M2FNUZ + 1)):
+        raw = array.view(np.uint16 if array.dtype.itemsize == 2 else np.uint8)
+        return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(raw, tensor.data_type)
+    return array
+
+
+def from_runtime(value):
+    """numpy has no bfloat16 or float8, so ONNX Runtime gives no array of these: their bytes are read."""
+    try:
+        return np.array(value.numpy())  # a copy: an output may be an input's memory
+    except RuntimeError:
+        kind = onnx.helper.tensor_dtype_to_np_dtype(value.element_type())
+        shape = value.shape()
+        size = int(np.prod(shape)) * kind.itemsize
+        return np.frombuffer(ctypes.string_at(value.data_ptr(), size), kind).reshape(shape)
+
+
+def run_session(session, tensors):
+    names = [o.name for o in session.get_outputs()]
+    feeds = {t.name: to_runtime(t) for t in tensors}
+    if any(not o.type.startswith("tensor") for o in session.get_outputs()):
+        return names, session.run(None, feeds)
+    values = {n: v if isinstance(v, ort.OrtValue) else ort.OrtValue.ortvalue_from_numpy(v)
+              for n, v in feeds.items()}
+    return names, [from_runtime(v) for v in session.run_with_ort_values(None, values)]
+
+
+def open_session(model):
+    """(session, error): without graph optimisation, else as ONNX Runtime would by itself."""
+    error = ""
+    for level in ("ORT_DISABLE_ALL", "ORT_ENABLE_ALL"):
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = 1
+        options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
+        try:
+            return ort.InferenceSession(str(model), options,
+                                        providers=["CPUExecutionProvider"]), ""
+        except Exception as caught:  # whatever it throws is its reason
+            error = error or str(caught)
+    return None, error
+
+
+def write(folder, kind, tensors):
+    for i, tensor in enumerate(tensors):
+        (folder / f"{kind}_{i}.pb").write_bytes(tensor.SerializeToString())
+
+
+def as_proto(name, value):
+    """An output of ONNX Runtime as a message, or None for what has none."""
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        flat = [str(s).encode() for s in value.reshape(-1)]
+        return onnx.helper.make_tensor(name, TensorProto.STRING, value.shape, flat)
+    if isinstance(value, np.ndarray):
+        return numpy_helper.from_array(value, name)
+    if isinstance(value, list) and value and all(isinstance(v, np.ndarray) for v in value):
+        return numpy_helper.from_list(value, name)
+    return None
+
+
+def try_all(path, inputs, folder):
+    """Runs attempt after attempt; leaves the data of the one that ran, else of the first."""
+    start, result, session = time.monotonic(), {}, None
+    for number, (shapes, integers, size) in enumerate(attempts(inputs)):
+        rng = np.random.default_rng(zlib.crc32(path.name.encode()))
+        tensors = [tensor_for(v, shapes[v.name], integers, size, rng) for v in inputs]
+        if number == 0:
+            write(folder, "input", tensors)
+            session, error = open_session(path)
+            result["ort"] = error[:300]
+        if session is None or time.monotonic() - start > SECONDS:
+            break
+        try:
+            names, answers = run_session(session, tensors)
+        except Exception as caught:  # whatever it throws is its reason
+            result["ort"] = result["ort"] or str(caught)[:300]
+            continue
+        write(folder, "input", tensors)
+        protos = [as_proto(n, a) for n, a in zip(names, answers)]
+        result = {"ort": "ran", "outputs": len(protos)}
+        if any(p is None for p in protos):
+            result["ort"] = "an output that is no tensor"
+        else:
+            write(folder, "output", protos)
+        break
+    return result
+
+
+def make_reference(path, folder):
+    """Fills `folder`: test_data_set_0 and reference.json, whose `ort` is "ran" or the reason why not."""
+    data = folder / "test_data_set_0"
+    data.mkdir(parents=True, exist_ok=True)
+    # What is left behind when the process is ended from outside.
+    result = {"ort": "it crashed or did not end"}
+    (folder / "reference.json").write_text(json.dumps(result))
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+        given = {t.name for t in model.graph.initializer}
+        given |= {t.values.name for t in model.graph.sparse_initializer}
+        inputs = [v for v in model.graph.input if v.name not in given]
+        if any(v.type.WhichOneof("value") != "tensor_type" for v in inputs):
+            result = {"ort": "an input that is no tensor"}
+        else:
+            result = try_all(path, inputs, data)
+        result["random"] = random_ops(model.graph)
+        result["narrow"] = narrowest(model)
+        result["ops"] = sorted({n.op_type for n in model.graph.node})
+    except Exception as caught:  # a file that is no model
+        result = {"ort": f"not read: {caught}"[:300]}
+    (folder / "reference.json").write_text(json.dumps(result))

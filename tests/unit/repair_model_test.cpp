@@ -1,0 +1,65 @@
+// What is taken for granted in a model that breaks the letter of the specification, and
+// that a warning says so.
+#include "tests/support/import_model.h"
+
+using namespace svod;
+using namespace svod::import_test;
+
+namespace {
+
+bool warns(const std::string& bytes, const std::string& what) {
+  const Imported result = import(bytes);
+  INFO(result.text());
+  CHECK(result.graph);
+  return result.text().find("warning: " + what) != std::string::npos;
+}
+
+} // namespace
+
+TEST_CASE("a known domain that nobody imports is its newest version",
+          "[import][repair]") {
+  const std::string vendor =
+      model({{node("Gelu", {"x"}, {"y"}, {}, "com.microsoft")}, kX, kY, {}});
+  CHECK(warns(vendor, "the model imports no opset of domain 'com.microsoft'"));
+  const std::string standard =
+      number(1, 8) + data(7, graph({{node("Relu", {"x"}, {"y"})}, kX, kY, {}})) +
+      opset("com.microsoft", 1);
+  CHECK(warns(standard, "the model imports no opset of domain 'ai.onnx'"));
+  refused(model({{node("Gelu", {"x"}, {"y"}, {}, "who.knows")}, kX, kY, {}}),
+          Exit::InvalidModel, "imports no opset of domain 'who.knows'");
+}
+
+TEST_CASE("a domain of the model's own functions needs no import", "[import][repair]") {
+  const std::string own =
+      function("Twice", {"a"}, {"b"}, {node("Add", {"a", "a"}, {"b"})});
+  const std::string bytes =
+      model({{node("Twice", {"x"}, {"y"}, {}, "f")}, kX, kY, {}}, 17, own);
+  CHECK(warns(bytes, "the model imports no opset of domain 'f'"));
+  CHECK(run(bytes) == std::vector<float>{2, -4, 6, -8});
+}
+
+TEST_CASE("com.microsoft's operators without their domain", "[import][repair]") {
+  CHECK(warns(model({{node("QuickGelu", {"x"}, {"y"})}, kX, kY, {}}),
+              "opset 17 of ai.onnx has no operator 'QuickGelu'"));
+  // A newer ai.onnx has a Gelu of its own.
+  CHECK(warns(model({{node("Gelu", {"x"}, {"y"})}, kX, kY, {}}, 17),
+              "opset 17 of ai.onnx has no operator 'Gelu'"));
+  CHECK_FALSE(warns(model({{node("Gelu", {"x"}, {"y"})}, kX, kY, {}}, 20), "opset 20"));
+}
+
+TEST_CASE("the last of several constants counts", "[import][repair]") {
+  const auto constant = [](float value) {
+    return node("Constant", {}, {"w"},
+                {data(1, "value") + data(5, floats("", {1}, {value})) + number(20, 4)});
+  };
+  const std::string add = node("Add", {"x", "w"}, {"y"});
+  const auto sum_with = [&](const std::vector<std::string>& nodes,
+                            const std::vector<std::string>& initializers) {
+    const std::string bytes = model({nodes, kX, kY, initializers});
+    CHECK(warns(bytes, "the constant 'w' is defined more than once"));
+    return run(bytes, {0, 0, 0, 0})[0];
+  };
+  CHECK(sum_with({constant(1), add, constant(2)}, {}) == 2);
+  CHECK(sum_with({add}, {floats("w", {1}, {3}), floats("w", {1}, {4})}) == 4);
+  CHECK(sum_with({constant(1), add}, {floats("w", {1}, {5})}) == 5);
+}
