@@ -57,6 +57,20 @@ bool is_finite(const ModelAttribute& attribute) {
   return std::ranges::all_of(attribute.floats, [](float f) { return std::isfinite(f); });
 }
 
+// Operators outside the standard, and those of the standard in the opsets before, when
+// they were com.microsoft's with other types.
+bool has_published_types(const ModelNode& node, int64_t opset) {
+  const Signature* signature = find_signature(node.domain, node.op_type, opset);
+  return signature && signature->first <= opset;
+}
+
+// com.microsoft's schemas of these allow attributes that they do not name, and exporters
+// misspell some.
+bool allows_any_attribute(const ModelNode& node, int64_t opset) {
+  return node.op_type.ends_with("LayerNormalization") &&
+         !has_published_types(node, opset);
+}
+
 // The number of elements, or nothing when it is over `limit`.
 std::optional<int64_t> elements_within(const Shape& shape, int64_t limit) {
   int64_t elements = 1;
@@ -227,7 +241,8 @@ bool GraphImport::check_signature(const ModelNode& node,
   std::map<int, DType> bound;
   for (int64_t i = 0; i < count; ++i) {
     const NodeId id = inputs[static_cast<size_t>(i)];
-    if (id == kNoNode || is_compound(id)) continue; // rules say what kinds they take
+    // Rules say what kinds they take.
+    if (id == kNoNode || is_compound(id) || signature->first > opset) continue;
     const DType dtype = graph_[id].dtype;
     const FormalInput formal = formal_input(*signature, i);
     const std::string name = "input " + std::to_string(i);
@@ -244,7 +259,7 @@ bool GraphImport::check_signature(const ModelNode& node,
   return true;
 }
 
-bool GraphImport::check_attributes(const ModelNode& node,
+bool GraphImport::check_attributes(const ModelNode& node, int64_t opset,
                                    std::span<const NodeImport::AttributeRow> rows,
                                    const ModelPlace& place) {
   bool good = true;
@@ -253,6 +268,12 @@ bool GraphImport::check_attributes(const ModelNode& node,
         std::ranges::find(rows, attribute.name, &NodeImport::AttributeRow::name);
     // Opset 1's hint that a result may overwrite an input says nothing about values.
     if (row == rows.end() && attribute.name == "consumed_inputs") continue;
+    if (row == rows.end() && allows_any_attribute(node, opset)) {
+      diags_.warning("attribute " + quoted(attribute.name) +
+                         " has no meaning and is ignored",
+                     place);
+      continue;
+    }
     good = false;
     if (row == rows.end())
       fail(Exit::Unsupported,
@@ -311,7 +332,8 @@ bool GraphImport::check_results(const NodeImport& rule, NodeId first_new,
 GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& original,
                                            const ModelNode& node, const Results& inputs,
                                            const ModelPlace& place, const Scope& scope) {
-  if (!check_attributes(node, row.attributes, place)) return {};
+  const int64_t opset = scope.frame->opsets->at(node.domain);
+  if (!check_attributes(node, opset, row.attributes, place)) return {};
   const BoundedRule bounded =
       counts_of(inputs).empty() ? nullptr : find_bounded_rule(node.domain, node.op_type);
   const auto import_rule = [&](NodeImport& rule) {
@@ -327,8 +349,8 @@ GraphImport::run_import(const std::function<void(NodeImport&)>& import_rule,
                         const ModelNode& original, const ModelNode& node,
                         const Results& inputs, const ModelPlace& place,
                         const Scope& scope) {
-  NodeImport rule(graph_, node, scope.frame->opsets->at(node.domain),
-                  without_bounds(inputs), attributes);
+  const int64_t opset = scope.frame->opsets->at(node.domain);
+  NodeImport rule(graph_, node, opset, without_bounds(inputs), attributes);
   rule.input_counts = counts_of(inputs);
   rule.position = imported_nodes_;
   rule.in_loop = loop_depth_ > 0;
@@ -353,6 +375,12 @@ GraphImport::run_import(const std::function<void(NodeImport&)>& import_rule,
   } catch (const TooLarge&) {
     graph_.close_source();
     fail(Exit::InvalidModel, "the shape of its result is over the limit", place);
+    return {};
+  } catch (const WrongType&) {
+    graph_.close_source();
+    SVOD_CHECK(!has_published_types(node, opset)) << "types that its schema allows";
+    fail(Exit::InvalidModel, "the element types of its inputs do not go together", place);
+    note_inputs(node, inputs, place);
     return {};
   } catch (const RuleFailure&) {
     graph_.close_source();

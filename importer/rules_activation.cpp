@@ -152,8 +152,10 @@ void import_swish(NodeImport& node) {
   finish(node, x * sigmoid(node.get_float("alpha") * x));
 }
 
+// The attributes are floats for integers too; the result loses its fraction.
 void import_shrink(NodeImport& node) {
-  const Expr x = wide(node, 0);
+  Expr x = wide(node, 0);
+  if (!is_float(x.dtype())) x = convert(x, DType::F64);
   const double lambd = node.get_float("lambd"), bias = node.get_float("bias");
   const Expr below = less(x, like(x, -lambd)), above = less(like(x, lambd), x);
   finish(node, select(below, x + bias, select(above, x - bias, like(x, 0))));

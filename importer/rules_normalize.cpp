@@ -59,8 +59,10 @@ void import_batch_norm_training(NodeImport& node, Expr x) {
   give_running(2, 4, variance);
 }
 
-// The type of a stage by its stash_type attribute; computing in a wider one is allowed.
+// The type of a stage by its stash_type attribute, 0 being the input's own; computing in
+// a wider one is allowed.
 DType stash_dtype(NodeImport& node) {
+  if (node.get_int("stash_type") == 0) return node.dtype(0);
   const auto dtype = dtype_from_onnx(static_cast<int>(node.get_int("stash_type")));
   require(node, dtype && is_float(*dtype), "stash_type must be a floating point type");
   return *dtype;
@@ -100,7 +102,8 @@ void import_layer_norm(NodeImport& node) {
       standardize(x, axes_from(axis, x.rank()), node.get_float("epsilon"));
   Expr y = parts.value * trailing_parameter(node, 1, x);
   if (node.has_input(2)) y = y + trailing_parameter(node, 2, x);
-  finish(node, y);
+  // com.microsoft's, before the standard had it, gives the type of the scale.
+  give(node, 0, convert(y, node.dtype(node.opset < 17 ? 1 : 0)));
   if (node.wants_output(1)) give(node, 1, convert(parts.mean, stash));
   if (node.wants_output(2)) give(node, 2, convert(parts.inverse_deviation, stash));
 }

@@ -21,6 +21,12 @@ struct TooLarge : InternalError {
   using InternalError::InternalError;
 };
 
+// Thrown where an op is not defined for its operands' element types. An operator with a
+// published signature never gets there; of one without, the types are the model's fault.
+struct WrongType : InternalError {
+  using InternalError::InternalError;
+};
+
 inline constexpr int64_t kFoldElements = 65536;
 // Of more elements no list of values is made: a constant of 2^31 equal elements costs
 // nothing, its list would cost 16 GiB.

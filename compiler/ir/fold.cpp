@@ -111,7 +111,9 @@ NodeId tensor_node(Graph& g, Tensor tensor) {
 NodeId weight(Graph& g, DType dtype, Shape shape, uint32_t blob) {
   Node node{Op::Weight, dtype, std::move(shape), {blob}, {}};
   std::string why = infer_type(g, node);
-  if (why == kTooLarge) throw TooLarge(std::string(info(node.op).name) + ": " + why);
+  const std::string at = std::string(info(node.op).name) + ": ";
+  if (why == kTooLarge) throw TooLarge(at + why);
+  if (why == kDtypesDiffer || why.starts_with(kNotDefined)) throw WrongType(at + why);
   SVOD_CHECK(why.empty()) << "weight: " << why;
   if (auto bits = equal_bits(dtype, g.blob(blob).bytes))
     return constant_bits(g, dtype, std::move(node.shape), *bits);
@@ -160,8 +162,10 @@ static std::optional<Tensor> evaluate_known_inputs(const Graph& g, const Node& n
 
 NodeId make(Graph& g, Node node) {
   std::string why = infer_type(g, node);
-  if (why == kTooLarge) throw TooLarge(std::string(info(node.op).name) + ": " + why);
-  SVOD_CHECK(why.empty()) << info(node.op).name << ": " << why;
+  const std::string at = std::string(info(node.op).name) + ": ";
+  if (why == kTooLarge) throw TooLarge(at + why);
+  if (why == kDtypesDiffer || why.starts_with(kNotDefined)) throw WrongType(at + why);
+  SVOD_CHECK(why.empty()) << at << why;
   OpClass kind = info(node.op).op_class;
   if (kind == OpClass::Source) return g.intern(std::move(node));
   if (element_count(node.shape) == 0)

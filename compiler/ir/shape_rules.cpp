@@ -160,7 +160,7 @@ std::string concat(Context& c) {
   for (size_t i = 1; i < c.node.inputs.size(); ++i) {
     Shape other = c.input(i).shape;
     if (other.size() != shape.size()) return "inputs differ in rank";
-    if (c.input(i).dtype != c.node.dtype) return "inputs differ in dtype";
+    if (c.input(i).dtype != c.node.dtype) return kDtypesDiffer;
     shape[axis] += other[axis];
     other[axis] = shape[axis];
     if (other != shape) return "inputs differ outside the axis";
@@ -257,10 +257,10 @@ std::string map_inputs(Context& c) {
   for (size_t i = 1; i < c.node.inputs.size(); ++i) {
     if (c.input(i).shape != c.in()) return "inputs differ in shape";
     if (i > first && c.input(i).dtype != c.input(first).dtype)
-      return "inputs differ in dtype";
+      return kDtypesDiffer;
   }
   if (!map_is_defined(c.node.op, c.input(first).dtype))
-    return "not defined for " + std::string(info(c.input(first).dtype).text);
+    return kNotDefined + std::string(info(c.input(first).dtype).text);
   c.node.dtype = c.input(first).dtype;
   c.node.shape = c.in();
   return "";

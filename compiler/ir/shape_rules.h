@@ -9,6 +9,8 @@ namespace svod {
 // Elements one tensor may have at most, so that byte counts never overflow.
 inline constexpr int64_t kMaxElements = int64_t{1} << 48;
 inline constexpr char kTooLarge[] = "too many elements";
+inline constexpr char kDtypesDiffer[] = "inputs differ in dtype";
+inline constexpr char kNotDefined[] = "not defined for "; // an element type
 
 // Sets node.dtype and node.shape to what follows from the rest, and checks arity, dtypes
 // and payload. Where the row says `given` (and for the dtype of sources, cast and

@@ -63,3 +63,19 @@ TEST_CASE("the last of several constants counts", "[import][repair]") {
   CHECK(sum_with({add}, {floats("w", {1}, {3}), floats("w", {1}, {4})}) == 4);
   CHECK(sum_with({constant(1), add}, {floats("w", {1}, {5})}) == 5);
 }
+
+TEST_CASE("operators without a published signature check their types", "[import]") {
+  refused(model({{node("Gelu", {"x"}, {"y"}, {}, "com.microsoft")},
+                 {value("x", {4}, kI32)},
+                 {value("y", {4}, kI32)},
+                 {}}),
+          Exit::InvalidModel, "the element types of its inputs do not go together");
+}
+
+TEST_CASE("LayerNormalization before the standard had it", "[import]") {
+  const std::string attributes =
+      node("LayerNormalization", {"x", "s"}, {"y"}, {attribute("epsion", 1.0F)});
+  const GraphParts parts{{attributes}, kX, kY, {floats("s", {4}, {1, 1, 1, 1})}};
+  CHECK(warns(model(parts, 16), ""));
+  refused(model(parts, 17), Exit::Unsupported, "attribute 'epsion' is not known");
+}
