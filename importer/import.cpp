@@ -332,7 +332,7 @@ bool GraphImport::check_results(const NodeImport& rule, NodeId first_new,
 GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& original,
                                            const ModelNode& node, const Results& inputs,
                                            const ModelPlace& place, const Scope& scope) {
-  const int64_t opset = scope.frame->opsets->at(node.domain);
+  const int64_t opset = version_of(node, *scope.frame->opsets);
   if (!check_attributes(node, opset, row.attributes, place)) return {};
   const BoundedRule bounded =
       counts_of(inputs).empty() ? nullptr : find_bounded_rule(node.domain, node.op_type);
@@ -465,7 +465,7 @@ void GraphImport::import_node(const ModelNode& original, const ModelNode& node,
   if (poisoned) return;
   while (!inputs.empty() && inputs.back() == kNoNode) inputs.pop_back();
 
-  const int64_t opset = scope.frame->opsets->at(node.domain);
+  const int64_t opset = version_of(node, *scope.frame->opsets);
   Results results;
   const auto custom = find_custom_ops(options_.custom_ops, node);
   if (!custom.empty())

@@ -17,6 +17,10 @@ std::string onnx_type_name(int onnx_type) {
   return kNames[onnx_type];
 }
 
+int64_t version_of(const ModelNode& node, const std::map<std::string, int64_t>& opsets) {
+  return node.version != 0 ? node.version : opsets.at(node.domain);
+}
+
 std::string full_op_name(const ModelNode& node) {
   return node.domain.empty() ? node.op_type : node.domain + "." + node.op_type;
 }

@@ -65,7 +65,11 @@ struct ModelNode {
   std::string name, op_type, domain, overload; // domain "ai.onnx" is stored as ""
   std::vector<std::string> inputs, outputs;    // "" : left out
   std::vector<ModelAttribute> attributes;
+  int64_t version = 0; // of the operator, when it is not the one the graph imports
 };
+
+// The version of a node's operator, by what its graph imports.
+int64_t version_of(const ModelNode& node, const std::map<std::string, int64_t>& opsets);
 
 // "Relu", "ai.onnx.ml.Scaler": how messages name a node's operator.
 std::string full_op_name(const ModelNode& node);

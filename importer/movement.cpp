@@ -165,4 +165,18 @@ Expr wrap_index(NodeImport& node, Expr index, int64_t extent) {
   return with(index, tensor_i64(*index.g, index.shape(), *values));
 }
 
+Expr channels_second(const NodeImport& node, Expr x) {
+  require(node, x.rank() >= 3, "the input must have a batch, channels and positions");
+  std::vector<int64_t> order{0, x.rank() - 1};
+  for (int64_t axis = 1; axis + 1 < x.rank(); ++axis) order.push_back(axis);
+  return permute(x, order);
+}
+
+Expr channels_last(Expr x) {
+  std::vector<int64_t> order{0};
+  for (int64_t axis = 2; axis < x.rank(); ++axis) order.push_back(axis);
+  order.push_back(1);
+  return permute(x, order);
+}
+
 } // namespace svod

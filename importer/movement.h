@@ -67,6 +67,10 @@ inline Expr clamp(Expr x, double low, double high) {
   return minimum(maximum(x, low), high);
 }
 
+// Channels from the last axis to the second, and back; invalid() below rank 3.
+Expr channels_second(const NodeImport& node, Expr x);
+Expr channels_last(Expr x);
+
 // invalid() unless 0 <= value < 2^31: what counts or places elements must be within
 // reach, so that sums and products of such numbers do not overflow.
 int64_t within_reach(const NodeImport& node, int64_t value, const char* what);

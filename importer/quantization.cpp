@@ -57,4 +57,28 @@ Expr requantize(Expr x, std::optional<Expr> zero_point, DType to) {
   return convert(clamp(rounded, low, low + span - 1), to);
 }
 
+namespace {
+
+std::optional<Expr> single_zero_point(NodeImport& node, size_t i, const Shape& shape) {
+  if (!node.has_input(i)) return std::nullopt;
+  return quantization_parameter(node, operand(node, i), shape, 0);
+}
+
+} // namespace
+
+Expr dequantized_input(NodeImport& node, size_t i) {
+  Expr x = operand(node, i);
+  Expr scale = quantization_parameter(node, operand(node, i + 1), x.shape(), 0);
+  return dequantize(x, scale, single_zero_point(node, i + 2, x.shape()));
+}
+
+void give_quantized(NodeImport& node, Expr y, size_t i, DType to) {
+  Expr scale = quantization_parameter(node, operand(node, i), y.shape(), 0);
+  if (node.has_input(i + 1)) to = node.dtype(i + 1);
+  require(node, is_integer(to), "a zero point must be an integer");
+  give(node, 0,
+       requantize(y / convert(scale, DType::F32),
+                  single_zero_point(node, i + 1, y.shape()), to));
+}
+
 } // namespace svod

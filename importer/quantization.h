@@ -19,6 +19,12 @@ Expr dequantize(Expr x, Expr scale, std::optional<Expr> zero_point);
 // `to`.
 Expr requantize(Expr x, std::optional<Expr> zero_point, DType to);
 
+// Inputs i, i + 1, i + 2: a quantised tensor with one scale and zero point, as F32.
+Expr dequantized_input(NodeImport& node, size_t i);
+// The result is y / scale, quantised by the scale and zero point that are inputs i and
+// i + 1; without a zero point it is of type `to`.
+void give_quantized(NodeImport& node, Expr y, size_t i, DType to);
+
 // x - zero_point in I32, the form in which integer products are taken.
 Expr centered(Expr x, std::optional<Expr> zero_point);
 

@@ -10,6 +10,7 @@
 //     last of a kind counts.
 #include "importer/repair_model.h"
 
+#include "importer/fit_version.h"
 #include "importer/onnx_ops.h"
 #include "importer/signature.h"
 
@@ -65,32 +66,50 @@ void complete_opsets(std::vector<ModelNode>& nodes, const Model& model,
   });
 }
 
-bool standard_has(const std::string& name, int64_t opset) {
-  if (find_onnx_op("", name, opset)) return true;
-  const Signature* signature = find_signature("", name, opset);
-  return signature && signature->first <= opset;
+struct Finder {
+  const Model& model;
+  Diags& diags;
+  std::set<std::string> reported = {}; // one warning per operator
+  bool took_vendor = false;
+
+  void warn(const ModelNode& node, const std::string& text) {
+    if (reported.insert(node.op_type).second) diags.warning(text);
+  }
+  bool is_function(const ModelNode& node) const {
+    return std::ranges::any_of(model.functions, [&](const ModelFunction& function) {
+      return function.domain == node.domain && function.name == node.op_type;
+    });
+  }
+  void find(ModelNode& node, int64_t opset);
+};
+
+// The version or the domain that an operator of ai.onnx was written for.
+void Finder::find(ModelNode& node, int64_t opset) {
+  if (!node.domain.empty() || fitting_version(node, "", opset) == opset ||
+      is_function(node))
+    return;
+  const Signature* signature = find_signature("", node.op_type, opset);
+  const bool has_row = find_onnx_op("", node.op_type, opset) != nullptr;
+  const std::string lacks = "opset " + std::to_string(opset) +
+                            " of ai.onnx has no operator " + quoted(node.op_type) +
+                            (has_row ? " of this form" : "") + "; that of ";
+  if (const int64_t version = fitting_version(node, "", opset); version != 0) {
+    node.version = version;
+    return warn(node, lacks + "opset " + std::to_string(version) + " is taken");
+  }
+  // A body of the standard's, or a fault that the rule explains best.
+  if (has_row || (signature && signature->first <= opset)) return;
+  if (!find_onnx_op(kVendor, node.op_type, 1)) return;
+  node.domain = kVendor;
+  took_vendor = true;
+  warn(node, lacks + std::string(kVendor) + " is taken");
 }
 
-void find_vendor_ops(std::vector<ModelNode>& nodes, const Model& model,
-                     const std::map<std::string, int64_t>& opsets,
-                     std::set<std::string>& reported, Diags& diags) {
+void find_versions(std::vector<ModelNode>& nodes,
+                   const std::map<std::string, int64_t>& opsets, Finder& finder) {
   const auto at = opsets.find("");
-  if (at == opsets.end()) return;
-  const auto is_function = [&](const ModelNode& node) {
-    return std::ranges::any_of(model.functions, [&](const ModelFunction& function) {
-      return function.domain.empty() && function.name == node.op_type;
-    });
-  };
-  visit_nodes(nodes, [&](ModelNode& node) {
-    if (!node.domain.empty() || standard_has(node.op_type, at->second) ||
-        !find_onnx_op(kVendor, node.op_type, 1) || is_function(node))
-      return;
-    node.domain = kVendor;
-    if (reported.insert(node.op_type).second)
-      diags.warning("opset " + std::to_string(at->second) +
-                    " of ai.onnx has no operator " + quoted(node.op_type) + "; that of " +
-                    std::string(kVendor) + " is taken");
-  });
+  if (at != opsets.end())
+    visit_nodes(nodes, [&](ModelNode& node) { finder.find(node, at->second); });
 }
 
 // Keeps the last of several initializers or Constant nodes of one name.
@@ -130,20 +149,21 @@ void drop_overridden(ModelGraph& graph, Diags& diags) {
 } // namespace
 
 void repair_model(Model& model, Diags& diags) {
-  std::set<std::string> domains, names;
+  std::set<std::string> domains;
+  Finder finder{model, diags};
   // An empty list of opsets is a fault of its own, reported by check_model().
   if (!model.opsets.empty())
     complete_opsets(model.graph.nodes, model, model.opsets, domains, diags);
-  find_vendor_ops(model.graph.nodes, model, model.opsets, names, diags);
+  find_versions(model.graph.nodes, model.opsets, finder);
   for (ModelFunction& function : model.functions) {
     std::map<std::string, int64_t> opsets = function.opsets;
     opsets.insert(model.opsets.begin(), model.opsets.end());
     complete_opsets(function.nodes, model, opsets, domains, diags);
-    find_vendor_ops(function.nodes, model, opsets, names, diags);
+    find_versions(function.nodes, opsets, finder);
     function.opsets = std::move(opsets);
   }
   // Those taken over from ai.onnx.
-  if (!names.empty()) {
+  if (finder.took_vendor) {
     model.opsets.emplace(kVendor, 1);
     for (ModelFunction& function : model.functions) function.opsets.emplace(kVendor, 1);
   }

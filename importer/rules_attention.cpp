@@ -1,5 +1,6 @@
 // Attention and RotaryEmbedding of the standard, and their relatives of com.microsoft.
 #include "importer/attention.h"
+#include "importer/quantization.h"
 
 #include <cmath>
 #include <limits>
@@ -122,7 +123,17 @@ void add_key_mask(NodeImport& node, AttentionParts& parts, size_t i) {
   Expr allowed = mask;
   if (mask.shape() == Shape{batch})
     allowed = less(key, reshape(mask, {batch, 1, 1, 1}));
-  else if (mask.shape() == Shape{batch, keys})
+  else if (mask.shape() ==
+           Shape{2 * batch}) { // where the keys end, then where they start
+    const Expr end = reshape(cut(mask, 0, 0, batch), {batch, 1, 1, 1});
+    const Expr start = reshape(cut(mask, 0, batch, batch), {batch, 1, 1, 1});
+    allowed = both(less(key, end), less_equal(start, key));
+  } else if (mask.rank() == 4 && extent(mask, 0) == batch && extent(mask, 1) == 1 &&
+             extent(mask, 2) >= keys && extent(mask, 3) >= keys) {
+    // Of all positions: this run's queries are the last of its keys.
+    const Expr rows = cut(mask, 2, keys - queries, queries);
+    allowed = less(0.0, cut(rows, 3, 0, keys));
+  } else if (mask.shape() == Shape{batch, keys})
     allowed = less(0.0, reshape(mask, {batch, 1, 1, keys}));
   else if (mask.shape() == Shape{batch, queries, keys})
     allowed = less(0.0, reshape(mask, {batch, 1, queries, keys}));
@@ -285,22 +296,22 @@ void import_multi_head_attention(NodeImport& node) {
   if (node.wants_output(2)) finish(node, parts.v, 2);
 }
 
-// Projects with one weight for queries, keys and values, then attends.
-void import_attention_vendor(NodeImport& node) {
-  if (node.get_int("do_rotary")) node.unsupported("do_rotary");
-  if (node.has_input(6)) node.unsupported("past_sequence_length");
-  Expr x = wide(node, 0), w = wide(node, 1);
-  int64_t heads = node.get_int("num_heads");
-  require(node, x.rank() == 3 && w.rank() == 2 && extent(x, 2) == extent(w, 0),
-          "weights do not fit the input");
-  Expr all = matmul(x, w);
-  int64_t width = extent(w, 1);
-  if (node.has_input(2)) {
-    Expr bias = wide(node, 2);
-    require(node, bias.shape() == Shape{width}, "the bias does not fit the weights");
-    all = all + bias;
-  }
-  std::vector<int64_t> sizes = node.get_ints("qkv_hidden_sizes");
+namespace {
+
+// The input times its weight, and the bias: queries, keys and values side by side.
+Expr projected(NodeImport& node, Expr product, size_t bias) {
+  require(node, product.rank() == 3, "weights do not fit the input");
+  if (!node.has_input(bias)) return product;
+  const Expr b = wide(node, bias);
+  require(node, b.shape() == Shape{extent(product, 2)},
+          "the bias does not fit the weights");
+  return product + convert(b, product.dtype());
+}
+
+// Attends over what is projected; the inputs of mask, past and bias by number.
+void attend_projected(NodeImport& node, Expr all, std::vector<int64_t> sizes, size_t mask,
+                      size_t past_input, std::optional<size_t> bias) {
+  const int64_t heads = node.get_int("num_heads"), width = extent(all, 2);
   if (sizes.empty()) sizes.assign(3, width / 3);
   require(node,
           sizes.size() == 3 && sizes[0] >= 0 && sizes[1] >= 0 && sizes[2] >= 0 &&
@@ -310,19 +321,64 @@ void import_attention_vendor(NodeImport& node) {
       split_heads(node, cut(all, 2, 0, sizes[0]), heads),
       split_heads(node, cut(all, 2, sizes[0], sizes[1]), heads),
       split_heads(node, cut(all, 2, sizes[0] + sizes[1], sizes[2]), heads)};
-  if (node.has_input(4)) {
-    Expr past = wide(node, 4);
+  if (node.has_input(past_input)) {
+    Expr past = wide(node, past_input);
     require(node, past.rank() == 5 && extent(past, 0) == 2, "past has a wrong shape");
-    parts.k = join({squeeze(cut(past, 0, 0, 1), 0), parts.k}, 2);
-    parts.v = join({squeeze(cut(past, 0, 1, 1), 0), parts.v}, 2);
+    for (auto [kind, x] : {std::pair(0, &parts.k), std::pair(1, &parts.v)}) {
+      const Expr before = squeeze(cut(past, 0, kind, 1), 0);
+      Shape expected = x->shape();
+      expected[2] = extent(before, 2);
+      require(node, before.shape() == expected, "past does not fit the new keys");
+      *x = join({before, *x}, 2);
+    }
   }
   parts.scale = scale_or_default(node, parts.q);
-  add_key_mask(node, parts, 3);
-  add_vendor_bias(node, parts, 5);
+  add_key_mask(node, parts, mask);
+  if (bias) add_vendor_bias(node, parts, *bias);
   add_unidirectional(node, parts);
-  finish(node, join_heads(attend(node, parts).y));
+  give(node, 0, join_heads(attend(node, parts).y));
   if (node.wants_output(1))
-    finish(node, join({unsqueeze(parts.k, 0), unsqueeze(parts.v, 0)}, 0), 1);
+    give(node, 1, join({unsqueeze(parts.k, 0), unsqueeze(parts.v, 0)}, 0));
+}
+
+// Results in the type of the model's floats.
+void round_results(NodeImport& node, DType to) {
+  for (size_t i = 0; i < node.results().size(); ++i)
+    node.output(i, cast(node.g, node.results()[i], to));
+}
+
+} // namespace
+
+// Projects with one weight for queries, keys and values, then attends.
+void import_attention_vendor(NodeImport& node) {
+  if (node.get_int("do_rotary")) node.unsupported("do_rotary");
+  if (node.has_input(6)) node.unsupported("past_sequence_length");
+  Expr x = wide(node, 0), w = wide(node, 1);
+  require(node, x.rank() == 3 && w.rank() == 2 && extent(x, 2) == extent(w, 0),
+          "weights do not fit the input");
+  attend_projected(node, projected(node, matmul(x, w), 2),
+                   node.get_ints("qkv_hidden_sizes"), 3, 4, 5);
+  round_results(node, node.dtype(0));
+}
+
+// The same from 8-bit input and weights: input, weight, bias, their scales, mask, their
+// zero points, past.
+void import_qattention(NodeImport& node) {
+  if (node.get_int("do_rotary")) node.unsupported("do_rotary");
+  const Expr x = operand(node, 0), w = operand(node, 1);
+  require(node, x.rank() == 3 && w.rank() == 2, "weights do not fit the input");
+  const auto parameter = [&](size_t i, const Shape& shape) -> std::optional<Expr> {
+    if (!node.has_input(i)) return std::nullopt;
+    return quantization_parameter(node, operand(node, i), shape, -1);
+  };
+  const Expr product = checked_matmul(node, centered(x, parameter(6, x.shape())),
+                                      centered(w, parameter(7, w.shape())));
+  node.input(3), node.input(4);
+  const Expr scale = *parameter(3, x.shape()) * *parameter(4, product.shape());
+  require_broadcast(node, scale.shape(), product.shape());
+  const Expr real = convert(product, DType::F32) * widen(scale);
+  attend_projected(node, projected(node, real, 2), {}, 5, 8, {});
+  round_results(node, node.dtype(3));
 }
 
 } // namespace svod

@@ -138,7 +138,7 @@ void import_fused_gemm(NodeImport& node) {
 void import_fused_matmul(NodeImport& node) {
   const auto prepared = [&](size_t i, const char* transpose, const char* batch) {
     Expr x = wide(node, i);
-    if (node.get_int(batch)) {
+    if (node.has(batch) && node.get_int(batch)) {
       require(node, x.rank() >= 3, "transBatch wants a batch axis");
       std::vector<int64_t> order = axes_from(0, x.rank());
       std::rotate(order.begin(), order.begin() + 1, order.end() - 1);

@@ -1,6 +1,7 @@
 // Poolings: pad, window, and a reduction of the window's axes. With ceil_mode a last
 // window may reach beyond the padding; what lies there counts in no average.
 #include "importer/formula.h"
+#include "importer/quantization.h"
 #include "importer/spatial.h"
 
 #include <algorithm>
@@ -34,8 +35,7 @@ int64_t window_count(NodeImport& node, const Windows& windows, const Shape& exte
   return count;
 }
 
-Pooling read_pooling(NodeImport& node) {
-  const Shape shape = node.shape(0);
+Pooling read_pooling(NodeImport& node, const Shape& shape) {
   require(node, shape.size() >= 3,
           "input 0 must have a batch, a channel and spatial axes");
   Pooling result;
@@ -174,7 +174,7 @@ std::vector<int64_t> spatial_axes(NodeImport& node) {
 } // namespace
 
 void import_max_pool(NodeImport& node) {
-  const Pooling pooling = read_pooling(node);
+  const Pooling pooling = read_pooling(node, node.shape(0));
   const Expr x = wide(node, 0);
   const Expr values = windows_of(x, pooling, lowest(x.dtype()));
   finish(node, pooled(Op::ReduceMax, values, pooling));
@@ -182,7 +182,7 @@ void import_max_pool(NodeImport& node) {
 }
 
 void import_average_pool(NodeImport& node) {
-  const Pooling pooling = read_pooling(node);
+  const Pooling pooling = read_pooling(node, node.shape(0));
   const bool with_padding =
       node.has("count_include_pad") && node.get_int("count_include_pad") != 0;
   const Expr x = wide(node, 0);
@@ -190,9 +190,38 @@ void import_average_pool(NodeImport& node) {
   finish(node, total / divisors(node, x, pooling, with_padding));
 }
 
+// com.microsoft: dequantise, pool, quantise.
+void import_qlinear_average_pool(NodeImport& node) {
+  const bool last = node.get_int("channels_last") != 0;
+  Expr x = dequantized_input(node, 0);
+  if (last) x = channels_second(node, x);
+  const Pooling pooling = read_pooling(node, x.shape());
+  const Expr total = pooled(Op::ReduceSum, windows_of(x, pooling, 0), pooling);
+  const bool with_padding = node.get_int("count_include_pad") != 0;
+  const Expr y = total / divisors(node, x, pooling, with_padding);
+  give_quantized(node, last ? channels_last(y) : y, 3, node.dtype(0));
+}
+
+void import_nhwc_max_pool(NodeImport& node) {
+  const Expr x = channels_second(node, wide(node, 0));
+  const Pooling pooling = read_pooling(node, x.shape());
+  const Expr values = windows_of(x, pooling, lowest(x.dtype()));
+  finish(node, channels_last(pooled(Op::ReduceMax, values, pooling)));
+}
+
+// com.microsoft: a window ends at the mask's first zero, which hides what lies behind it.
+void import_max_pool_with_mask(NodeImport& node) {
+  const Expr x = wide(node, 0), mask = operand(node, 1);
+  require_broadcast(node, mask.shape(), x.shape());
+  const Pooling pooling = read_pooling(node, x.shape());
+  const double hidden = lowest(x.dtype());
+  const Expr seen = select(equal(mask, 0), like(x, hidden), x);
+  finish(node, pooled(Op::ReduceMax, windows_of(seen, pooling, hidden), pooling));
+}
+
 void import_lp_pool(NodeImport& node) {
   const double p = norm_order(node);
-  const Pooling pooling = read_pooling(node);
+  const Pooling pooling = read_pooling(node, node.shape(0));
   const Expr values = windows_of(to_power(wide(node, 0), p), pooling, 0);
   finish(node, to_root(pooled(Op::ReduceSum, values, pooling), p));
 }

@@ -40,22 +40,6 @@ std::optional<Expr> zero_point_of(NodeImport& node, size_t i, const Shape& shape
   return quantization_parameter(node, *zero, shape, layout.axis, layout.block);
 }
 
-// Inputs i, i + 1, i + 2: a quantised tensor with one scale and zero point, as F32.
-Expr dequantized_input(NodeImport& node, size_t i) {
-  Expr x = operand(node, i);
-  Expr scale = quantization_parameter(node, operand(node, i + 1), x.shape(), 0);
-  return dequantize(x, scale, zero_point_of(node, i + 2, x.shape(), {0, 0}));
-}
-
-// y / scale, quantised by the scale and zero point that are inputs i and i + 1.
-void give_quantized(NodeImport& node, Expr y, size_t i, DType to) {
-  Expr scale = quantization_parameter(node, operand(node, i), y.shape(), 0);
-  if (node.has_input(i + 1)) to = node.dtype(i + 1);
-  give(node, 0,
-       requantize(y / convert(scale, DType::F32),
-                  zero_point_of(node, i + 1, y.shape(), {0, 0}), to));
-}
-
 // A zero point or scale of a matrix: one number, one per row (axis -2) or per column
 // (-1).
 Expr matrix_parameter(NodeImport& node, Expr parameter, Expr matrix, int64_t axis) {
@@ -158,8 +142,11 @@ void import_conv_integer(NodeImport& node) {
 }
 
 // The bias is int32 in units of x_scale * w_scale, so it joins the integer sum.
+// com.microsoft's may have the channels last.
 void import_qlinear_conv(NodeImport& node) {
   Expr x = operand(node, 0), w = operand(node, 3);
+  bool last = !node.model_node.domain.empty() && node.get_int("channels_last") != 0;
+  if (last) x = channels_second(node, x);
   Expr x_scale = quantization_parameter(node, operand(node, 1), x.shape(), 0);
   std::optional<Expr> x_zero = zero_point_of(node, 2, x.shape(), {0, 0});
   require(node, w.rank() >= 3, "the weights need spatial axes");
@@ -176,7 +163,8 @@ void import_qlinear_conv(NodeImport& node) {
   std::optional<Expr> y_zero = zero_point_of(node, 7, y.shape(), {1, 0});
   Expr factor = convert(x_scale, DType::F32) * convert(w_scale, DType::F32) /
                 convert(y_scale, DType::F32);
-  give(node, 0, requantize(convert(y, DType::F32) * factor, y_zero, node.dtype(7)));
+  Expr result = requantize(convert(y, DType::F32) * factor, y_zero, node.dtype(7));
+  give(node, 0, last ? channels_last(result) : result);
 }
 
 void import_qlinear_add(NodeImport& node) {

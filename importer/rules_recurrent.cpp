@@ -3,6 +3,7 @@
 // the state. A direction is a cell function applied along the steps, and a batch entry
 // that has ended keeps its state and gives zeros.
 #include "importer/formula.h"
+#include "importer/quantization.h"
 
 #include <algorithm>
 #include <functional>
@@ -110,10 +111,30 @@ int64_t direction_count(NodeImport& node) {
   node.invalid("direction '" + direction + "' is not in the specification");
 }
 
+// W or R [directions, gates * hidden, in]. DynamicQuantizeLSTM of com.microsoft has them
+// transposed, in 8 bits with a scale and a zero point per direction or per column; it may
+// round its activations to 8 bits too, which this is more exact than.
+Expr recurrent_weights(NodeImport& node, size_t i) {
+  if (node.model_node.op_type != "DynamicQuantizeLSTM") return wide(node, i);
+  const Expr w = operand(node, i);
+  require(node, w.rank() == 3, "X, W and R need rank 3");
+  const auto parameter = [&](size_t at) {
+    const Expr p = operand(node, at);
+    Shape shape = p.shape();
+    shape.insert(shape.begin() + std::min<size_t>(1, shape.size()), 1);
+    shape.resize(3, 1);
+    require_broadcast(node, shape, w.shape());
+    return reshape(p, shape);
+  };
+  const size_t scale = i == 1 ? 8 : 10;
+  return permute(dequantize(w, parameter(scale), parameter(scale + 1)), {0, 2, 1});
+}
+
 Recurrent read_recurrent(NodeImport& node, int64_t gates,
                          const std::vector<std::string>& default_activations) {
   bool batch_major = node.opset >= 14 && node.get_int("layout") != 0;
-  Expr x = wide(node, 0), w = wide(node, 1), r = wide(node, 2);
+  Expr x = wide(node, 0);
+  Expr w = recurrent_weights(node, 1), r = recurrent_weights(node, 2);
   require(node, x.rank() == 3 && w.rank() == 3 && r.rank() == 3,
           "X, W and R need rank 3");
   if (batch_major) x = permute(x, {1, 0, 2});

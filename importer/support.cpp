@@ -65,7 +65,7 @@ void GraphImport::check_support(const ModelNode& node, const Frame& frame,
       check_support(attribute.graph->nodes,
                     needed_nodes(attribute.graph->nodes, output_names(*attribute.graph)),
                     frame, place_path(place) + "/" + attribute.name);
-  const int64_t opset = frame.opsets->at(node.domain);
+  const int64_t opset = version_of(node, *frame.opsets);
   std::string missing;
   if (imported_by(node.domain, node.op_type, opset, missing) != ImportedBy::Nothing)
     return;

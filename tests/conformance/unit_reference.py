@@ -31,6 +31,9 @@ def random_ops(graph):
     for node in graph.node:
         if node.op_type in RANDOM_OPS:
             return True
+        # With a third input, training_mode, dropout draws; in early opsets unless is_test says otherwise.
+        if "Dropout" in node.op_type and any(node.input[2:]):
+            return True
         if any(random_ops(a.g) for a in node.attribute if a.type == onnx.AttributeProto.GRAPH):
             return True
     return False

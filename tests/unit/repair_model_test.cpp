@@ -41,10 +41,26 @@ TEST_CASE("a domain of the model's own functions needs no import", "[import][rep
 TEST_CASE("com.microsoft's operators without their domain", "[import][repair]") {
   CHECK(warns(model({{node("QuickGelu", {"x"}, {"y"})}, kX, kY, {}}),
               "opset 17 of ai.onnx has no operator 'QuickGelu'"));
-  // A newer ai.onnx has a Gelu of its own.
-  CHECK(warns(model({{node("Gelu", {"x"}, {"y"})}, kX, kY, {}}, 17),
-              "opset 17 of ai.onnx has no operator 'Gelu'"));
-  CHECK_FALSE(warns(model({{node("Gelu", {"x"}, {"y"})}, kX, kY, {}}, 20), "opset 20"));
+}
+
+TEST_CASE("a node in the form of another opset", "[import][repair]") {
+  const std::string gelu = node("Gelu", {"x"}, {"y"});
+  CHECK(warns(model({{gelu}, kX, kY, {}}, 17),
+              "opset 17 of ai.onnx has no operator 'Gelu'; that of opset 20 is taken"));
+  CHECK_FALSE(warns(model({{gelu}, kX, kY, {}}, 20), "opset 20"));
+  const std::string add =
+      model({{node("Add", {"x", "w"}, {"y"},
+                   {attribute("axis", int64_t{0}), attribute("broadcast", int64_t{1})})},
+             kX,
+             kY,
+             {floats("w", {4}, {1, 2, 3, 4})}});
+  CHECK(warns(add,
+              "opset 17 of ai.onnx has no operator 'Add' of this form; that of opset 6"));
+  CHECK(run(add, {0, 0, 0, 0}) == std::vector<float>{1, 2, 3, 4});
+  refused(
+      model(
+          {{node("Relu", {"x"}, {"y"}, {attribute("strange", int64_t{1})})}, kX, kY, {}}),
+      Exit::Unsupported, "attribute 'strange' is not known");
 }
 
 TEST_CASE("the last of several constants counts", "[import][repair]") {

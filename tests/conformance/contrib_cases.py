@@ -1,0 +1,305 @@
+#!/usr/bin/env python3
+"""Operators of com.microsoft against ONNX Runtime: one small model per case, made here.
+
+    contrib_cases.py [--filter REGEX] [--jobs 2] [--keep]
+
+A case is an operator, its inputs, its attributes and the number of its outputs. The model is run by ONNX
+Runtime's CPU provider and by the program packed from it, and the outputs are compared as run_units.py does. A
+case that ONNX Runtime cannot run is compared with an `expect`ed array, worked out from the published contract.
+Needs numpy, onnx and onnxruntime; says so and is skipped otherwise.
+"""
+import argparse
+import concurrent.futures
+import dataclasses
+import pathlib
+import re
+import sys
+
+import run_units as units
+
+base, np, onnx = units.base, units.np, getattr(units, "onnx", None)
+
+WORK = base.WORK / "contrib"
+CASES = []
+RNG = np.random.default_rng(7) if units.onnxruntime else None
+
+
+@dataclasses.dataclass
+class Contrib:
+    name: str
+    op: str
+    inputs: list  # arrays; None: left out; Const(array): an initializer
+    attributes: dict
+    outputs: int = 1
+    domain: str = "com.microsoft"
+    version: int = 17  # of ai.onnx
+    expect: list = None
+
+
+@dataclasses.dataclass
+class Const:
+    array: object
+
+
+def case(op, inputs, outputs=1, label="", expect=None, domain="com.microsoft", version=17, **attributes):
+    name = f"{op}{'_' + label if label else ''}"
+    CASES.append(Contrib(name, op, inputs, attributes, outputs, domain, version, expect))
+
+
+def f32(*shape):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def f16(*shape):
+    return RNG.standard_normal(shape).astype(np.float16)
+
+
+def u8(*shape, low=0, high=256):
+    return RNG.integers(low, high, shape).astype(np.uint8)
+
+
+def i8(*shape):
+    return RNG.integers(-128, 128, shape).astype(np.int8)
+
+
+def i32(*values):
+    return np.array(values, np.int32)
+
+
+def i64(*values):
+    return np.array(values, np.int64)
+
+
+def scalar(value, dtype=np.float32):
+    return np.array(value, dtype)
+
+
+def erf(x):
+    import math
+    return np.vectorize(math.erf)(x).astype(np.float32)
+
+
+def gelu(x):
+    return (x * 0.5 * (1 + erf(x / np.sqrt(2)))).astype(np.float32)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def group_norm(x, gamma, beta, groups, epsilon=1e-5):
+    """Channels last."""
+    n, c = x.shape[0], x.shape[-1]
+    g = x.reshape(n, -1, groups, c // groups)
+    g = (g - g.mean((1, 3), keepdims=True)) / np.sqrt(g.var((1, 3), keepdims=True) + epsilon)
+    return (g.reshape(x.shape) * gamma + beta).astype(np.float32)
+
+
+def elementwise():
+    x, bias = f32(2, 3, 8), f32(8)
+    case("Gelu", [x])
+    case("BiasGelu", [x, bias])
+    case("FastGelu", [x, bias])
+    case("QuickGelu", [x], alpha=1.5)
+    y = x + bias
+    case("BiasSplitGelu", [x, bias], expect=[y[..., :4] * gelu(y[..., 4:])])
+    skip = f32(2, 3, 8)
+    case("BiasAdd", [x, bias, skip], expect=[y + skip])
+    case("BiasDropout", [x, bias, skip], outputs=2, expect=[y + skip, np.ones(y.shape, bool)])
+    case("BitmaskDropout", [x], outputs=2, expect=[x, np.full(2, 2**32 - 1, np.uint32)])
+    case("ScaledSiLU", [x], alpha=0.7)
+    case("ScaledSiLU", [x, scalar(1.3)], label="input")
+    case("GatedAdd", [x, f32(2, 3, 8), f32(2, 3, 1)])
+    case("GatedRMSNorm", [x, f32(4), f32(2, 3, 8)], epsilon=1e-5)
+    case("GatedRMSNorm", [x, f32(8), f32(2, 3, 8)], label="sigmoid", activation="sigmoid")
+    case("BranchwiseRMSNorm", [x, f32(8)], num_branches=2)
+    case("BranchwiseRMSNorm", [f32(2, 4, 8), f32(4, 8)], label="grouped")
+    case("LinearAttentionGate", [f32(1, 3, 4), f32(4), f32(4), f32(1, 3, 4)], outputs=2)
+    case("SampleOp", [x])
+    case("ExpandDims", [x, Const(scalar(-2, np.int32))])
+    case("CDist", [f32(4, 5), f32(3, 5)], metric="euclidean")
+    case("CDist", [f32(4, 5), f32(3, 5)], label="square")
+    case("UnfoldTensor", [f32(2, 7)], dim=1, size=3, step=2)
+    case("Trilu", [f32(2, 4, 4), Const(scalar(1, np.int64))], upper=0)
+    case("Pad", [f32(2, 3), Const(i64(0, 1, 2, 0)), Const(scalar([0.5]))])
+    case("GatherND", [f32(2, 3, 4), Const(np.array([[0, 1], [1, 2]], np.int64))])
+    case("Range", [Const(scalar(1.)), Const(scalar(7.)), Const(scalar(2.))])
+    case("GridSample", [f32(1, 2, 4, 5), f32(1, 3, 3, 2)])
+
+
+def norms():
+    x, gamma, beta = f32(2, 3, 4, 8), f32(8), f32(8)
+    case("GroupNorm", [x, gamma, beta], groups=4, activation=0, expect=[group_norm(x, gamma, beta, 4)])
+    y = group_norm(x, gamma, beta, 2)
+    case("GroupNorm", [x, gamma, beta], label="silu", groups=2, activation=1, expect=[y * sigmoid(y)])
+    skip, bias = f32(2, 3, 4, 8), f32(8)
+    s = x + skip + bias
+    case("SkipGroupNorm", [x, gamma, beta, skip, bias], outputs=2, groups=4, activation=0,
+         expect=[group_norm(s, gamma, beta, 4), s])
+    x = f32(2, 3, 8)
+    case("SkipLayerNormalization", [x, f32(2, 3, 8), f32(8), f32(8), f32(8)], outputs=4)
+    case("SkipLayerNormalization", [x, f32(3, 8), f32(8)], label="broadcast")
+    case("SkipSimplifiedLayerNormalization", [x, f32(2, 3, 8), f32(8), f32(8)])
+    ids = RNG.integers(0, 5, (2, 4)).astype(np.int32)
+    case("EmbedLayerNormalization",
+         [ids, ids % 2, f32(5, 8), f32(6, 8), f32(2, 8), f32(8), f32(8), np.ones((2, 4), np.int32)], outputs=2)
+
+
+def products():
+    case("FusedMatMul", [f32(2, 3, 4), f32(2, 5, 4)], transB=1, alpha=0.5)
+    case("FusedMatMul", [f32(2, 4, 3), f32(2, 4, 5)], label="transA", transA=1)
+    case("TransposeMatMul", [f32(4, 3), f32(4, 5)], transA=1)
+    case("FusedGemm", [f32(3, 4), f32(4, 5), f32(5)], activation="Relu")
+    case("FusedConv", [f32(1, 2, 5, 5), f32(3, 2, 3, 3), f32(3)], activation="Relu")
+    a, b = u8(3, 8), u8(8, 5)
+    case("MatMulIntegerToFloat", [a, b, scalar(0.05), scalar(0.1), scalar(120, np.uint8), scalar(130, np.uint8), f32(5)])
+    case("MatMulIntegerToFloat", [a, i8(8, 5), scalar(0.05), Const(np.abs(f32(5))), scalar(120, np.uint8),
+                                  Const(i8(5)), f32(5)], label="columns")
+    case("DynamicQuantizeMatMul", [f32(3, 8), Const(i8(8, 5)), Const(np.abs(f32(5))), Const(np.zeros(5, np.int8)), f32(5)])
+    case("MatMulInteger16", [RNG.integers(-500, 500, (3, 4)).astype(np.int16),
+                             RNG.integers(-500, 500, (4, 5)).astype(np.int16)])
+    zero = scalar(128, np.uint8)
+    case("QGemm", [a, scalar(0.05), zero, b, scalar(0.1), zero, RNG.integers(-900, 900, 5).astype(np.int32),
+                   scalar(0.4), zero])
+    case("QGemm", [a, scalar(0.05), zero, Const(b.T.copy()), scalar(0.1), zero], label="float", transB=1, alpha=0.5)
+
+
+def quantised():
+    x, s, z = u8(1, 2, 6, 6), scalar(0.04), scalar(120, np.uint8)
+    t, w = scalar(0.05), scalar(110, np.uint8)
+    for op in ("QLinearAdd", "QLinearMul"):
+        case(op, [x, s, z, u8(1, 2, 6, 6), scalar(0.03), w, t, w])
+    case("QLinearSigmoid", [x, s, z, scalar(1 / 256), scalar(0, np.uint8)])
+    case("QLinearLeakyRelu", [x, s, z, t, w], alpha=0.2)
+    case("QLinearAveragePool", [x, s, z, t, w], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    case("QLinearAveragePool", [u8(1, 6, 6, 2), s, z, t, w], label="last", kernel_shape=[2, 2], channels_last=1)
+    case("QLinearGlobalAveragePool", [x, s, z, t, w])
+    case("QLinearConcat", [t, w, x, s, z, u8(1, 2, 6, 6), scalar(0.02), w], axis=1)
+    case("QLinearSoftmax", [u8(2, 8), s, z, scalar(1 / 256), scalar(0, np.uint8)], opset=13)
+    case("QLinearWhere", [RNG.integers(0, 2, (2, 3)).astype(bool), u8(2, 3), s, z, u8(2, 3), t, w, scalar(0.06), z])
+    real = (x.astype(np.float32) - 120) * np.float32(0.04)
+    mean = np.clip(np.round(real.mean((2, 3)) / np.float32(0.05)) + 110, 0, 255).astype(np.uint8)
+    case("QLinearReduceMean", [x, s, z, t, w], axes=[2, 3], keepdims=0, expect=[mean])
+    case("QuantizeLinear", [f32(2, 3), s, z], axis=0)
+    case("DequantizeLinear", [u8(2, 3), s, z], axis=0)
+    case("NhwcMaxPool", [u8(1, 5, 5, 3)], kernel_shape=[2, 2], strides=[2, 2])
+    case("MaxpoolWithMask", [f32(1, 2, 6), np.ones((1, 1, 6), np.int32)], kernel_shape=[2], strides=[2])
+    case("QLinearConv", [u8(1, 6, 6, 2), s, z, Const(u8(3, 2, 3, 3)), Const(scalar(0.02)), Const(w), scalar(0.2), z],
+         channels_last=1, label="last")
+    hidden, width = 4, 3
+    case("DynamicQuantizeLSTM",
+         [f32(3, 2, width), Const(i8(1, width, 4 * hidden)), Const(i8(1, hidden, 4 * hidden)), f32(1, 8 * hidden), None,
+          None, None, None, Const(np.full((1,), 0.01, np.float32)), Const(np.zeros((1,), np.int8)),
+          Const(np.full((1,), 0.01, np.float32)), Const(np.zeros((1,), np.int8))], outputs=3, hidden_size=hidden)
+
+
+def attentions():
+    x, w, b = f32(2, 4, 8), f32(8, 24), f32(24)
+    case("Attention", [x, w, b], num_heads=2)
+    case("Attention", [x, w, b, i32(3, 4)], label="lengths", num_heads=2)
+    case("Attention", [x, w, b, i32(3, 4, 1, 0)], label="ends_starts", num_heads=2)
+    mask = np.array([[1, 1, 0, 1], [1, 1, 1, 0]], np.int32)
+    case("Attention", [x, w, b, mask], label="mask", num_heads=2, mask_filter_value=-5000.)
+    case("Attention", [x, w, b], label="causal", num_heads=2, unidirectional=1)
+    case("Attention", [x, w, b, None, f32(2, 2, 2, 3, 4)], label="past", num_heads=2, outputs=2)
+    case("Attention", [x, f32(8, 20), f32(20)], label="sizes", num_heads=2, qkv_hidden_sizes=[8, 8, 4])
+    case("QAttention", [u8(2, 4, 8), Const(i8(8, 24)), b, scalar(0.02), Const(scalar(0.01)), None, scalar(128, np.uint8),
+                        Const(scalar(0, np.int8))], num_heads=2)
+    case("QAttention", [u8(2, 4, 8), Const(i8(8, 24)), b, scalar(0.02), Const(np.abs(f32(24)) * 0.01), i32(3, 4),
+                        scalar(128, np.uint8), Const(np.zeros(24, np.int8))], label="columns", num_heads=2)
+    case("MultiHeadAttention", [f32(2, 3, 8), f32(2, 5, 8), f32(2, 5, 8), f32(24)], num_heads=2)
+    case("MultiHeadAttention", [f32(2, 3, 8), f32(2, 5, 8), f32(2, 5, 8), None, i32(4, 5)], label="lengths",
+         num_heads=2)
+    case("MultiHeadAttention", [f32(2, 3, 8), f32(2, 3, 8), f32(2, 3, 8), None, None, f32(1, 2, 3, 3)], label="bias",
+         num_heads=2)
+    case("MultiHeadAttention", [f32(2, 3, 8), f32(2, 3, 8), f32(2, 3, 8), None, None, None, f32(2, 2, 4, 4),
+                                f32(2, 2, 4, 4)], label="past", num_heads=2, outputs=3)
+    case("RotaryEmbedding", [f32(2, 3, 8), np.array([[0, 1, 2], [1, 2, 3]], np.int64), f32(6, 2), f32(6, 2)],
+         num_heads=2)
+
+
+def model_of(contrib):
+    helper = onnx.helper
+    inputs, constants, names, feeds = [], [], [], []
+    for i, given in enumerate(contrib.inputs):
+        names.append("" if given is None else f"x{i}")
+        if given is None:
+            continue
+        array = given.array if isinstance(given, Const) else given
+        tensor = units.numpy_helper.from_array(np.asarray(array), f"x{i}")
+        if isinstance(given, Const):
+            constants.append(tensor)
+        else:
+            feeds.append(tensor)
+            inputs.append(helper.make_tensor_value_info(f"x{i}", tensor.data_type, tensor.dims))
+    outputs = [helper.make_empty_tensor_value_info(f"y{i}") for i in range(contrib.outputs)]
+    node = helper.make_node(contrib.op, names, [o.name for o in outputs], domain=contrib.domain,
+                            **contrib.attributes)
+    graph = helper.make_graph([node], "case", inputs, outputs, constants)
+    imports = [helper.make_opsetid("", contrib.version)]
+    if contrib.domain:
+        imports.append(helper.make_opsetid(contrib.domain, 1))
+    return helper.make_model(graph, opset_imports=imports, ir_version=10), feeds
+
+
+def reference(model, feeds, contrib, data):
+    """Writes the data set; returns why there is no reference, if so."""
+    units.unit_reference.write(data, "input", feeds)
+    names = [f"y{i}" for i in range(contrib.outputs)]
+    answers = contrib.expect
+    if answers is None:
+        session, error = units.unit_reference.open_session(data.parent / "model.onnx")
+        if session is None:
+            return error
+        try:
+            names, answers = units.unit_reference.run_session(session, feeds)
+        except Exception as caught:  # whatever it throws is its reason
+            return str(caught)
+    units.unit_reference.write(data, "output", [units.numpy_helper.from_array(np.asarray(a), n)
+                                                for n, a in zip(names, answers)])
+    return ""
+
+
+def check(contrib):
+    """(case, what is wrong or nothing)."""
+    folder = WORK / re.sub(r"\W", "_", contrib.name)
+    data = folder / "test_data_set_0"
+    data.mkdir(parents=True, exist_ok=True)
+    model, feeds = model_of(contrib)
+    onnx.save(model, str(folder / "model.onnx"))
+    if why := reference(model, feeds, contrib, data):
+        return contrib, f"no reference: {why}"
+    code, text, _ = base.run([str(base.BUILD / "svod-pack"), str(folder / "model.onnx"), "-o", str(folder / "program"),
+                              "--target", "native", "--verify", "off", "-q", "--cache-dir", str(base.WORK / "cache")],
+                             units.SECONDS)
+    if code != 0:
+        return contrib, f"pack exit {code}: {text}"
+    outcome = base.Outcome(contrib.name, "failed")
+    known = {"ort": "ran", "outputs": contrib.outputs, "ops": [contrib.op],
+             "narrow": units.unit_reference.narrowest(model)}
+    units.run_program(folder / "program", folder, known, outcome)
+    return contrib, "" if outcome.result == "agree" else outcome.detail
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--filter", default="", help="only cases whose name matches")
+    parser.add_argument("--jobs", "-j", type=int, default=2)
+    options = parser.parse_args()
+    if units.onnxruntime is None:
+        print("skipped: this python has no onnxruntime, onnx and numpy")
+        return 77
+    for group in (elementwise, norms, products, quantised, attentions):
+        group()
+    cases = [c for c in CASES if re.search(options.filter, c.name)]
+    assert len({c.name for c in CASES}) == len(CASES), "two cases have one name"
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        wrong = [(c, why) for c, why in pool.map(check, cases) if why]
+    for contrib, why in wrong:
+        print(f"{contrib.name}: {why[:400]}")
+    print(f"{len(cases) - len(wrong)} of {len(cases)} cases agree")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
