@@ -218,6 +218,85 @@ def attentions():
          num_heads=2)
 
 
+def low_bits():
+    n, k, block = 6, 32, 16
+    packed, scales = u8(n, k // block, block // 2), np.abs(f32(n * (k // block)))
+    case("MatMulNBits", [f32(3, k), Const(packed), Const(scales)], N=n, K=k, block_size=block, bits=4)
+    zero = u8(n * ((k // block + 1) // 2))
+    case("MatMulNBits", [f32(3, k), Const(packed), Const(scales), Const(zero)], label="zeros", N=n, K=k,
+         block_size=block, bits=4)
+    groups = RNG.integers(0, k // block, k).astype(np.int32)
+    case("MatMulNBits", [f32(3, k), Const(packed), Const(scales), Const(zero), Const(groups)], label="groups", N=n,
+         K=k, block_size=block, bits=4)
+    case("MatMulNBits", [f32(3, k), Const(u8(n, k // block, block)), Const(scales)], label="bytes", N=n, K=k,
+         block_size=block, bits=8)
+    for kind, name in ((0, "fp4"), (1, "nf4")):
+        case("MatMulBnb4", [f32(3, k), Const(u8(n * k // 2)), Const(np.abs(f32(n * k // block)))], label=name, N=n, K=k,
+             block_size=block, quant_type=kind)
+    table, index = u8(5, 16), np.array([[0, 4], [2, 2]], np.int64)
+    case("GatherBlockQuantized", [Const(table), index, Const(np.abs(f32(5, 2))), Const(u8(5, 1))], label="zeros",
+         block_size=16, bits=4)
+    case("GatherBlockQuantized", [Const(table), index, Const(np.abs(f32(5, 2)))], block_size=16, bits=4)
+    case("GatherBlockQuantized", [Const(u8(5, 32)), index, Const(np.abs(f32(5, 2)))], label="bytes", block_size=16,
+         bits=8)
+
+
+def lookups():
+    case("Inverse", [f32(2, 4, 4) + 3 * np.eye(4, dtype=np.float32)])
+    case("Inverse", [np.array([[0, 1], [1, 0]], np.float32)], label="exchange")
+    case("MurmurHash3", [RNG.integers(-9, 9, (2, 3)).astype(np.int32)], seed=42)
+    case("MurmurHash3", [f32(2, 3)], label="float", positive=0)
+    case("MurmurHash3", [RNG.integers(-9, 9, 4).astype(np.int64)], label="long")
+    case("NGramRepeatBlock", [np.array([[1, 2, 3, 1, 2], [4, 4, 4, 4, 4]], np.int64), f32(2, 6)], ngram_size=3)
+    case("NGramRepeatBlock", [np.array([[1, 2, 3]], np.int64), f32(1, 6)], label="words", ngram_size=1)
+    words = np.array([[1, 2, 3, 0, 0], [4, 0, 0, 0, 0], [0, 0, 0, 0, 0], [1, 1, 2, 3, 4]], np.int32)
+    case("WordConvEmbedding", [words, f32(6, 1, 3, 2), f32(6), f32(5, 2)])
+    boxes = np.array([[0.1, 0.2, 0.8, 0.9], [-0.2, 0, 0.5, 1.3]], np.float32)
+    case("CropAndResize", [f32(2, 3, 7, 6), boxes, i32(1, 0), Const(i32(4, 3))], extrapolation_value=0.5)
+    case("CropAndResize", [f32(2, 3, 7, 6), boxes, i32(1, 0), Const(i32(1, 5))], label="nearest", mode="nearest")
+    case("MoE", [f32(5, 8), f32(5, 4), f32(4, 6, 8), f32(4, 6), f32(4, 8, 6), f32(4, 8)], k=2,
+         normalize_routing_weights=1, activation_type="gelu")
+    case("MoE", [f32(2, 3, 8), f32(6, 4), f32(4, 12, 8), f32(4, 12), f32(4, 8, 6)], label="swiglu", k=1,
+         activation_type="swiglu", swiglu_fusion=1, activation_alpha=1.702, activation_beta=1.0)
+
+
+def quant_aware():
+    """The definitions of the QONNX project, in numpy."""
+    domain = "qonnx.custom_op.general"
+    x, scale, zero, bits = f32(3, 4) * 4, np.array(0.5, np.float32), np.array(0, np.float32), np.array(3, np.float32)
+    low = {(1, 0): -4, (1, 1): -3, (0, 0): 0, (0, 1): 0}
+    high = {(1, 0): 3, (1, 1): 3, (0, 0): 7, (0, 1): 6}
+    for signed, narrow in low:
+        units_ = np.clip(x / scale, low[signed, narrow], high[signed, narrow])
+        case("Quant", [x, Const(scale), Const(zero), Const(bits)], label=f"{signed}{narrow}", domain=domain,
+             signed=signed, narrow=narrow, rounding_mode="ROUND", expect=[np.round(units_) * scale])
+    modes = {"CEIL": np.ceil, "FLOOR": np.floor, "UP": lambda v: np.sign(v) * np.ceil(np.abs(v)),
+             "DOWN": np.trunc, "HALF_UP": lambda v: np.sign(v) * np.floor(np.abs(v) + 0.5),
+             "HALF_DOWN": lambda v: np.sign(v) * np.ceil(np.abs(v) - 0.5)}
+    for mode, how in modes.items():
+        case("Quant", [x, Const(scale), Const(zero), Const(bits)], label=mode, domain=domain, signed=1, narrow=0,
+             rounding_mode=mode, expect=[(how(np.clip(x / scale, -4, 3)) * scale).astype(np.float32)])
+    case("Quant", [x, Const(scale), Const(zero), Const(np.array(1, np.float32))], label="bipolar", domain=domain,
+         signed=1, narrow=0, expect=[np.where(x >= 0, scale, -scale).astype(np.float32)])
+    case("BipolarQuant", [x, Const(scale)], domain=domain, expect=[np.where(x >= 0, scale, -scale).astype(np.float32)])
+    whole = np.round(x * 8).astype(np.float32) * scale
+    case("Trunc", [whole, Const(scale), Const(zero), Const(np.array(8, np.float32)), Const(np.array(6, np.float32))],
+         domain=domain, rounding_mode="FLOOR", expect=[(np.floor(whole / scale / 4) * scale).astype(np.float32)])
+    thresholds = np.sort(f32(4, 7), axis=1)
+    counts = (x[:, :, None] >= thresholds).sum(-1)
+    case("MultiThreshold", [x, Const(thresholds)], domain=domain, out_scale=2.0, out_bias=-1.0, out_dtype="INT4",
+         expect=[(2.0 * counts - 1.0).astype(np.float32)])
+    image = f32(2, 4, 3, 3)
+    counts = (image[..., None] >= thresholds[None, :, None, None, :]).sum(-1)
+    case("MultiThreshold", [image, Const(thresholds)], label="image", domain=domain, out_dtype="UINT4",
+         expect=[counts.astype(np.float32)])
+    y = x / scale
+    step = np.exp2(np.maximum(np.floor(np.log2(np.abs(y))) - 2, 1 - 3 - 2))
+    narrow = np.clip(step * np.round(y / step), -7.5, 7.5) * scale
+    case("FloatQuant", [x, Const(scale), *(Const(np.array(v, np.float32)) for v in (3, 2, 3, 7.5))], domain=domain,
+         has_inf=0, has_nan=0, has_subnormal=1, saturation=1, expect=[narrow.astype(np.float32)])
+
+
 def model_of(contrib):
     helper = onnx.helper
     inputs, constants, names, feeds = [], [], [], []
@@ -289,7 +368,7 @@ def main():
     if units.onnxruntime is None:
         print("skipped: this python has no onnxruntime, onnx and numpy")
         return 77
-    for group in (elementwise, norms, products, quantised, attentions):
+    for group in (elementwise, norms, products, quantised, attentions, low_bits, lookups, quant_aware):
         group()
     cases = [c for c in CASES if re.search(options.filter, c.name)]
     assert len({c.name for c in CASES}) == len(CASES), "two cases have one name"
