@@ -34,6 +34,16 @@ Expr empty_rows(const AttentionParts& parts) {
   return equal(reduce(Op::ReduceMax, reach, {reach.rank() - 1}), -kInfinity);
 }
 
+// Softmax over the keys, with the sink's score beside them.
+Expr weights_of(Expr scores, std::optional<Expr> sink) {
+  if (!sink) return softmax(scores, {3});
+  Expr other = convert(*sink, scores.dtype());
+  if (other.rank() == 1) other = reshape(other, {1, extent(other, 0), 1, 1});
+  Expr highest = maximum(reduce(Op::ReduceMax, scores, {3}), other);
+  Expr shares = exp(scores - highest);
+  return shares / (sum(shares, {3}) + exp(other - highest));
+}
+
 } // namespace
 
 AttentionResult attend(NodeImport& node, const AttentionParts& parts) {
@@ -46,13 +56,28 @@ AttentionResult attend(NodeImport& node, const AttentionParts& parts) {
   result.biased = scores;
   Expr logits = convert(scores, parts.softmax_type);
   if (parts.change_scores) logits = parts.change_scores(logits);
-  Expr weights = softmax(logits, {3});
+  Expr weights = weights_of(logits, parts.sink);
   if (parts.row_may_be_empty && (parts.bias || parts.allowed))
     weights = select(empty_rows(parts), like(weights, 0), weights);
   if (parts.change_weights) weights = parts.change_weights(weights);
   result.weights = convert(weights, scores.dtype());
   result.y = grouped_matmul(node, result.weights, parts.v);
   return result;
+}
+
+Expr with_past(NodeImport& node, size_t i, Expr x) {
+  if (!node.has_input(i)) return x;
+  Expr past = wide(node, i);
+  Shape expected = x.shape();
+  require(node, past.rank() == 4, "a cache must have 4 axes");
+  expected[2] = extent(past, 2);
+  require(node, past.shape() == expected, "a cache does not fit the new keys or values");
+  return join({past, x}, 2);
+}
+
+Expr written_at(Expr cache, Expr fresh, Expr offset) {
+  Expr at = offset + count_along(*fresh.g, DType::I64, extent(fresh, 2), 2, 4);
+  return scatter(cache, broadcast(at, fresh.shape()), fresh, 2, Combiner::Set);
 }
 
 Expr split_heads(NodeImport& node, Expr x, int64_t heads) {

@@ -15,6 +15,7 @@ struct AttentionParts {
   double scale = 1, softcap = 0;
   std::optional<Expr> allowed = {}; // boolean; a key that is not allowed has weight 0
   std::optional<Expr> bias = {};    // added to the scores
+  std::optional<Expr> sink = {};    // [heads] or []: a score more that takes weight
   bool row_may_be_empty = false; // a query may have no allowed key: its result is then 0
   DType softmax_type = DType::F32;
   // What happens to the scores before the softmax and to the weights after it.
@@ -28,6 +29,11 @@ struct AttentionResult {
 
 // Query heads may be a multiple of key heads, which are then shared by neighbours.
 AttentionResult attend(NodeImport& node, const AttentionParts& parts);
+
+// x behind the cache [batch, heads, past, head] that is input i, where there is one.
+Expr with_past(NodeImport& node, size_t i, Expr x);
+// A cache [batch, heads, room, head] with `fresh` written at `offset` + 0, 1, ..
+Expr written_at(Expr cache, Expr fresh, Expr offset);
 
 // [batch, sequence, heads * head] as [batch, heads, sequence, head], and back.
 Expr split_heads(NodeImport& node, Expr x, int64_t heads);

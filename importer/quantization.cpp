@@ -81,4 +81,18 @@ void give_quantized(NodeImport& node, Expr y, size_t i, DType to) {
                   single_zero_point(node, i + 1, y.shape()), to));
 }
 
+Expr unpacked_bits(Expr bytes, int64_t bits) {
+  Expr words = convert(bytes, DType::I32);
+  if (bits == 8) return words;
+  const int64_t last = bytes.rank();
+  Shape apart = bytes.shape(), to = apart;
+  apart.push_back(8 / bits);
+  to.back() *= 8 / bits;
+  words = broadcast(unsqueeze(words, last), apart);
+  Expr place = counter(*words.g, DType::I32, apart, last);
+  Expr moved = apply(Op::ShiftRight, words, place * static_cast<double>(bits));
+  const auto mask = static_cast<double>((1 << bits) - 1);
+  return reshape(apply(Op::And, moved, like(moved, mask)), to);
+}
+
 } // namespace svod

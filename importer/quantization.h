@@ -25,6 +25,10 @@ Expr dequantized_input(NodeImport& node, size_t i);
 // i + 1; without a zero point it is of type `to`.
 void give_quantized(NodeImport& node, Expr y, size_t i, DType to);
 
+// Bytes [.., n] of 8 / bits numbers each, low bits first -> [.., n * 8 / bits], I32: in
+// 32 bits vectors have shifts.
+Expr unpacked_bits(Expr bytes, int64_t bits);
+
 // x - zero_point in I32, the form in which integer products are taken.
 Expr centered(Expr x, std::optional<Expr> zero_point);
 

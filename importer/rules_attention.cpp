@@ -1,6 +1,5 @@
-// Attention and RotaryEmbedding of the standard, and their relatives of com.microsoft.
+// Attention and RotaryEmbedding of the standard, and com.microsoft's RotaryEmbedding.
 #include "importer/attention.h"
-#include "importer/quantization.h"
 
 #include <cmath>
 #include <limits>
@@ -33,17 +32,6 @@ void add_mask(NodeImport& node, AttentionParts& parts, Expr mask, const Shape& s
   else
     parts.bias = convert(mask, parts.q.dtype());
   parts.row_may_be_empty = true;
-}
-
-// Appends to a cache [batch, heads, past, head] where there is one.
-Expr with_past(NodeImport& node, size_t i, Expr x) {
-  if (!node.has_input(i)) return x;
-  Expr past = wide(node, i);
-  Shape expected = x.shape();
-  require(node, past.rank() == 4, "a cache must have 4 axes");
-  expected[2] = extent(past, 2);
-  require(node, past.shape() == expected, "a cache does not fit the new keys or values");
-  return join({past, x}, 2);
 }
 
 // 4-D operands are used as they are, 3-D ones are split into the heads of the attribute.
@@ -111,59 +99,6 @@ void rotary_embedding(NodeImport& node, const Rotary& parts) {
                   cache_rows(node, parts.sin, parts.positions), width,
                   node.get_int("interleaved") != 0);
   finish(node, flat ? join_heads(y) : y);
-}
-
-// com.microsoft: [batch, keys] with 1 for keys that count, or [batch] with their number.
-void add_key_mask(NodeImport& node, AttentionParts& parts, size_t i) {
-  if (!node.has_input(i)) return;
-  Expr mask = convert(operand(node, i), DType::I64);
-  int64_t batch = extent(parts.q, 0), keys = extent(parts.k, 2),
-          queries = extent(parts.q, 2);
-  Expr key = count_along(node.g, DType::I64, keys, 3, 4);
-  Expr allowed = mask;
-  if (mask.shape() == Shape{batch})
-    allowed = less(key, reshape(mask, {batch, 1, 1, 1}));
-  else if (mask.shape() ==
-           Shape{2 * batch}) { // where the keys end, then where they start
-    const Expr end = reshape(cut(mask, 0, 0, batch), {batch, 1, 1, 1});
-    const Expr start = reshape(cut(mask, 0, batch, batch), {batch, 1, 1, 1});
-    allowed = both(less(key, end), less_equal(start, key));
-  } else if (mask.rank() == 4 && extent(mask, 0) == batch && extent(mask, 1) == 1 &&
-             extent(mask, 2) >= keys && extent(mask, 3) >= keys) {
-    // Of all positions: this run's queries are the last of its keys.
-    const Expr rows = cut(mask, 2, keys - queries, queries);
-    allowed = less(0.0, cut(rows, 3, 0, keys));
-  } else if (mask.shape() == Shape{batch, keys})
-    allowed = less(0.0, reshape(mask, {batch, 1, 1, keys}));
-  else if (mask.shape() == Shape{batch, queries, keys})
-    allowed = less(0.0, reshape(mask, {batch, 1, queries, keys}));
-  else
-    node.unsupported("a key mask of shape " + shape_text(mask.shape()));
-  Expr zero = number(node.g, parts.q.dtype(), 0);
-  Expr bias = select(allowed, zero, like(zero, node.get_float("mask_filter_value")));
-  parts.bias = parts.bias ? *parts.bias + bias : bias;
-}
-
-void add_vendor_bias(NodeImport& node, AttentionParts& parts, size_t i) {
-  if (!node.has_input(i)) return;
-  Expr bias = wide(node, i);
-  require_broadcast(
-      node, bias.shape(),
-      {extent(parts.q, 0), extent(parts.q, 1), extent(parts.q, 2), extent(parts.k, 2)});
-  parts.bias = parts.bias ? *parts.bias + bias : bias;
-}
-
-void add_unidirectional(NodeImport& node, AttentionParts& parts) {
-  if (!node.get_int("unidirectional")) return;
-  int64_t queries = extent(parts.q, 2), keys = extent(parts.k, 2);
-  Visibility view{queries, keys, true};
-  parts.allowed =
-      visible_keys(view, number(node.g, DType::I64, static_cast<double>(keys - queries)));
-}
-
-double scale_or_default(NodeImport& node, Expr q) {
-  double scale = node.has("scale") ? node.get_float("scale") : 0;
-  return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(extent(q, 3)));
 }
 
 // A graph of the model that maps a tensor to one of the same type and shape.
@@ -247,7 +182,6 @@ void import_rotary_embedding(NodeImport& node) {
 // Positions come second; one number is the position of the first element of every batch.
 void import_rotary_embedding_vendor(NodeImport& node) {
   Rotary parts{wide(node, 0), wide(node, 2), wide(node, 3), operand(node, 1)};
-  if (node.get_int("is_packed_batching")) node.unsupported("packed batching");
   if (node.get_float("scale") != 1) node.unsupported("a scale other than 1");
   Expr x = parts.x;
   int64_t sequence = extent(x, x.rank() == 4 ? 2 : 1);
@@ -257,128 +191,6 @@ void import_rotary_embedding_vendor(NodeImport& node) {
         broadcast(steps + reshape(*parts.positions, {1, 1}), {extent(x, 0), sequence});
   }
   rotary_embedding(node, parts);
-}
-
-// Projected queries, keys and values, or keys and values already split into heads.
-void import_multi_head_attention(NodeImport& node) {
-  if (!node.has_input(1) || !node.has_input(2))
-    node.unsupported("packed keys and values");
-  if (node.has_input(8) || node.has_input(9))
-    node.unsupported("past_sequence_length and cache_indirection");
-  int64_t heads = node.get_int("num_heads");
-  Expr q = wide(node, 0), k = wide(node, 1), v = wide(node, 2);
-  bool projected = k.rank() == 3;
-  require(node, q.rank() == 3 && (projected || k.rank() == 4) && v.rank() == k.rank(),
-          "query must have 3 axes, key and value both 3 or both 4");
-  if (node.has_input(3)) {
-    Expr bias = wide(node, 3);
-    int64_t q_size = extent(q, 2), k_size = projected ? extent(k, 2) : q_size;
-    int64_t v_size = projected ? extent(v, 2) : extent(bias, 0) - 2 * q_size;
-    require(node, bias.shape() == Shape{q_size + k_size + v_size},
-            "the bias does not fit queries, keys and values");
-    q = q + cut(bias, 0, 0, q_size);
-    if (projected) {
-      k = k + cut(bias, 0, q_size, k_size);
-      v = v + cut(bias, 0, q_size + k_size, v_size);
-    }
-  }
-  AttentionParts parts{split_heads(node, q, heads),
-                       projected ? split_heads(node, k, heads) : k,
-                       projected ? split_heads(node, v, heads) : v};
-  parts.k = with_past(node, 6, parts.k);
-  parts.v = with_past(node, 7, parts.v);
-  parts.scale = scale_or_default(node, parts.q);
-  add_key_mask(node, parts, 4);
-  add_vendor_bias(node, parts, 5);
-  add_unidirectional(node, parts);
-  finish(node, join_heads(attend(node, parts).y));
-  if (node.wants_output(1)) finish(node, parts.k, 1);
-  if (node.wants_output(2)) finish(node, parts.v, 2);
-}
-
-namespace {
-
-// The input times its weight, and the bias: queries, keys and values side by side.
-Expr projected(NodeImport& node, Expr product, size_t bias) {
-  require(node, product.rank() == 3, "weights do not fit the input");
-  if (!node.has_input(bias)) return product;
-  const Expr b = wide(node, bias);
-  require(node, b.shape() == Shape{extent(product, 2)},
-          "the bias does not fit the weights");
-  return product + convert(b, product.dtype());
-}
-
-// Attends over what is projected; the inputs of mask, past and bias by number.
-void attend_projected(NodeImport& node, Expr all, std::vector<int64_t> sizes, size_t mask,
-                      size_t past_input, std::optional<size_t> bias) {
-  const int64_t heads = node.get_int("num_heads"), width = extent(all, 2);
-  if (sizes.empty()) sizes.assign(3, width / 3);
-  require(node,
-          sizes.size() == 3 && sizes[0] >= 0 && sizes[1] >= 0 && sizes[2] >= 0 &&
-              sizes[0] + sizes[1] + sizes[2] == width,
-          "qkv_hidden_sizes do not fit the weights");
-  AttentionParts parts{
-      split_heads(node, cut(all, 2, 0, sizes[0]), heads),
-      split_heads(node, cut(all, 2, sizes[0], sizes[1]), heads),
-      split_heads(node, cut(all, 2, sizes[0] + sizes[1], sizes[2]), heads)};
-  if (node.has_input(past_input)) {
-    Expr past = wide(node, past_input);
-    require(node, past.rank() == 5 && extent(past, 0) == 2, "past has a wrong shape");
-    for (auto [kind, x] : {std::pair(0, &parts.k), std::pair(1, &parts.v)}) {
-      const Expr before = squeeze(cut(past, 0, kind, 1), 0);
-      Shape expected = x->shape();
-      expected[2] = extent(before, 2);
-      require(node, before.shape() == expected, "past does not fit the new keys");
-      *x = join({before, *x}, 2);
-    }
-  }
-  parts.scale = scale_or_default(node, parts.q);
-  add_key_mask(node, parts, mask);
-  if (bias) add_vendor_bias(node, parts, *bias);
-  add_unidirectional(node, parts);
-  give(node, 0, join_heads(attend(node, parts).y));
-  if (node.wants_output(1))
-    give(node, 1, join({unsqueeze(parts.k, 0), unsqueeze(parts.v, 0)}, 0));
-}
-
-// Results in the type of the model's floats.
-void round_results(NodeImport& node, DType to) {
-  for (size_t i = 0; i < node.results().size(); ++i)
-    node.output(i, cast(node.g, node.results()[i], to));
-}
-
-} // namespace
-
-// Projects with one weight for queries, keys and values, then attends.
-void import_attention_vendor(NodeImport& node) {
-  if (node.get_int("do_rotary")) node.unsupported("do_rotary");
-  if (node.has_input(6)) node.unsupported("past_sequence_length");
-  Expr x = wide(node, 0), w = wide(node, 1);
-  require(node, x.rank() == 3 && w.rank() == 2 && extent(x, 2) == extent(w, 0),
-          "weights do not fit the input");
-  attend_projected(node, projected(node, matmul(x, w), 2),
-                   node.get_ints("qkv_hidden_sizes"), 3, 4, 5);
-  round_results(node, node.dtype(0));
-}
-
-// The same from 8-bit input and weights: input, weight, bias, their scales, mask, their
-// zero points, past.
-void import_qattention(NodeImport& node) {
-  if (node.get_int("do_rotary")) node.unsupported("do_rotary");
-  const Expr x = operand(node, 0), w = operand(node, 1);
-  require(node, x.rank() == 3 && w.rank() == 2, "weights do not fit the input");
-  const auto parameter = [&](size_t i, const Shape& shape) -> std::optional<Expr> {
-    if (!node.has_input(i)) return std::nullopt;
-    return quantization_parameter(node, operand(node, i), shape, -1);
-  };
-  const Expr product = checked_matmul(node, centered(x, parameter(6, x.shape())),
-                                      centered(w, parameter(7, w.shape())));
-  node.input(3), node.input(4);
-  const Expr scale = *parameter(3, x.shape()) * *parameter(4, product.shape());
-  require_broadcast(node, scale.shape(), product.shape());
-  const Expr real = convert(product, DType::F32) * widen(scale);
-  attend_projected(node, projected(node, real, 2), {}, 5, 8, {});
-  round_results(node, node.dtype(3));
 }
 
 } // namespace svod

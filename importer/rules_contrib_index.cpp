@@ -153,8 +153,8 @@ void import_ngram_repeat_block(NodeImport& node) {
   const Expr penalty =
       select(banned, like(none, -std::numeric_limits<double>::infinity()), none);
   const Expr zero = like(scores, 0);
-  finish(node, scores + scatter(zero, next, penalty, 1, Combiner::Min), 0);
-  node.output(0, cast(node.g, node.results()[0], node.dtype(1)));
+  const Expr y = scores + scatter(zero, next, penalty, 1, Combiner::Min);
+  give(node, 0, convert(y, node.dtype(1)));
 }
 
 // Characters' embeddings convolved along each word, the largest of tanh of it. A word

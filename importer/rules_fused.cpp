@@ -142,4 +142,24 @@ void import_crop(NodeImport& node) {
   give(node, 0, cut(cut(x, 2, border[1], height), 3, border[0], width));
 }
 
+// Caffe2's: the shape is an attribute, the input's own, or with input_as_shape the
+// input's values, and extra_shape follows it.
+void import_constant_fill(NodeImport& node) {
+  Shape shape = node.get_ints("shape");
+  if (node.input_count() > 0 && !node.has("shape"))
+    shape = node.get_int("input_as_shape") != 0 ? node.known_ints(0) : node.shape(0);
+  for (int64_t extra : node.get_ints("extra_shape")) shape.push_back(extra);
+  for (int64_t size : shape) within_reach(node, size, "an extent of the shape");
+  const auto dtype = dtype_from_onnx(static_cast<int>(node.get_int("dtype")));
+  if (!dtype) node.unsupported("this element type");
+  node.output(0, constant(node.g, *dtype, shape, node.get_float("value")));
+}
+
+// The negative and the positive part.
+void import_neg_pos(NodeImport& node) {
+  const Expr x = wide(node, 0);
+  finish(node, minimum(x, 0));
+  if (node.wants_output(1)) finish(node, maximum(x, 0), 1);
+}
+
 } // namespace svod

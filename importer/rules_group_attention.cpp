@@ -55,8 +55,7 @@ Expr updated_cache(NodeImport& node, size_t i, Expr fresh, const CachePlace& pla
     return join({cut(cache, 2, 0, place.start), fresh,
                  cut(cache, 2, place.start + count, place.total - place.start - count)},
                 2);
-  Expr at = *place.offset + count_along(node.g, DType::I64, count, 2, 4);
-  return scatter(cache, broadcast(at, fresh.shape()), fresh, 2, Combiner::Set);
+  return written_at(cache, fresh, *place.offset);
 }
 
 Expr rotary_rows(NodeImport& node, size_t i, Expr positions) {
@@ -86,11 +85,32 @@ AttentionParts grouped_operands(NodeImport& node, int64_t heads, int64_t key_hea
                       key_heads)};
 }
 
+// A bias of the scores, and what takes weight beside the keys: a learnt score per head,
+// or 0 where smooth_softmax asks for it.
+void add_bias_and_sink(NodeImport& node, AttentionParts& parts) {
+  if (node.has_input(10)) {
+    parts.bias = wide(node, 10);
+    require_broadcast(
+        node, parts.bias->shape(),
+        {extent(parts.q, 0), extent(parts.q, 1), extent(parts.q, 2), extent(parts.k, 2)});
+  }
+  if (node.has_input(11)) {
+    parts.sink = wide(node, 11);
+    require(node, parts.sink->shape() == Shape{extent(parts.q, 1)},
+            "head_sink must have one score per head");
+  } else if (node.get_int("smooth_softmax") > 0) {
+    parts.sink = number(node.g, parts.q.dtype(), 0);
+  }
+}
+
 } // namespace
 
 void import_group_query_attention(NodeImport& node) {
-  if (node.get_int("smooth_softmax")) node.unsupported("smooth_softmax");
-  for (size_t i = 10; i < node.input_count(); ++i)
+  if (node.get_string("k_quant_type") != "NONE" ||
+      node.get_string("v_quant_type") != "NONE")
+    node.unsupported("a quantised cache");
+  if (node.get_int("sliding_window_cache") != 0) node.unsupported("a cache that slides");
+  for (size_t i = 12; i < node.input_count(); ++i)
     if (node.has_input(i)) node.unsupported("input " + std::to_string(i));
   AttentionParts parts =
       grouped_operands(node, node.get_int("num_heads"), node.get_int("kv_num_heads"));
@@ -116,10 +136,11 @@ void import_group_query_attention(NodeImport& node) {
   parts.scale =
       scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(extent(parts.q, 3)));
   parts.softcap = node.get_float("softcap");
-  Visibility view{fresh, place.total, true};
+  Visibility view{fresh, place.total, node.get_int("causal") != 0};
   // The window counts the query itself.
   if (int64_t local = node.get_int("local_window_size"); local > 0) view.left = local - 1;
   parts.allowed = visible_keys(view, offset);
+  add_bias_and_sink(node, parts);
   finish(node, join_heads(attend(node, parts).y));
   if (node.wants_output(1)) finish(node, parts.k, 1);
   if (node.wants_output(2)) finish(node, parts.v, 2);

@@ -3,6 +3,7 @@
 // 0 for all but k experts, choose. It is exact, and costs experts / k times the work of a
 // sparse mixture.
 #include "importer/formula.h"
+#include "importer/quantization.h"
 
 #include <limits>
 
@@ -52,7 +53,7 @@ Expr swiglu(NodeImport& node, Expr x) {
 Expr activated(NodeImport& node, Expr x) {
   const std::string how = node.get_string("activation_type");
   if (how == "relu") return maximum(x, 0);
-  if (how == "gelu") return gelu(x);
+  if (how == "gelu") return gelu_tanh(x);
   if (how == "silu") return x * sigmoid(x);
   if (how == "identity") return x;
   if (how == "swiglu") return swiglu(node, x);
@@ -61,22 +62,64 @@ Expr activated(NodeImport& node, Expr x) {
 
 // x [experts or 1, tokens, in] by weights [experts, out, in], and the bias [experts,
 // out].
-Expr layer(NodeImport& node, Expr x, size_t weights, size_t bias) {
-  const Expr w = wide(node, weights);
+Expr layer(NodeImport& node, Expr x, Expr w, size_t bias) {
   require(node, w.rank() == 3 && extent(w, 2) == extent(x, 2),
           "an expert's weights do not fit its input");
   const Expr y = matmul(x, permute(convert(w, x.dtype()), {0, 2, 1}));
   if (!node.has_input(bias)) return y;
   const Expr b = wide(node, bias);
-  require(node, b.shape() == Shape{extent(w, 0), extent(w, 1)},
+  require(node, b.shape() == (Shape{extent(w, 0), extent(w, 1)}),
           "an expert's bias does not fit its weights");
   return y + unsqueeze(convert(b, y.dtype()), 1);
 }
 
-} // namespace
+// What a layer needs, by number of its input; weights of few bits have a scale per row,
+// or per block of `block` columns, and zero points packed like the weights.
+struct Layer {
+  size_t weights, bias;
+  std::optional<size_t> scales = {}, zeros = {};
+  int64_t bits = 8, block = 0;
+};
 
-// input, router, then weights and bias of three layers; the third gates the first.
-void import_moe(NodeImport& node) {
+// A scale or zero point [experts, rows] or [experts, rows, blocks] for every weight.
+Expr spread(NodeImport& node, Expr parameter, int64_t columns, int64_t block) {
+  if (block <= 0) return unsqueeze(parameter, 2);
+  const int64_t blocks = extent(parameter, 2);
+  require(node, blocks * block >= columns, "the scales do not fit the weights");
+  Shape wide = parameter.shape(), flat = wide;
+  wide.push_back(block);
+  flat[2] *= block;
+  return cut(reshape(broadcast(unsqueeze(parameter, 3), wide), flat), 2, 0, columns);
+}
+
+Expr weights_of(NodeImport& node, const Layer& at) {
+  if (!at.scales) return wide(node, at.weights);
+  const Expr packed = operand(node, at.weights), scales = wide(node, *at.scales);
+  const bool blocked = at.block > 0;
+  require(node,
+          packed.dtype() == DType::U8 && packed.rank() == 3 &&
+              scales.rank() == (blocked ? 3 : 2) &&
+              extent(scales, 0) == extent(packed, 0) &&
+              extent(scales, 1) == extent(packed, 1),
+          "an expert's weights or scales have a wrong shape");
+  const Expr values = convert(unpacked_bits(packed, at.bits), DType::F32);
+  const int64_t columns = extent(values, 2);
+  Expr zero = number(node.g, DType::F32, static_cast<double>(1 << (at.bits - 1)));
+  if (at.zeros && node.has_input(*at.zeros)) {
+    const Expr bytes = unpacked_bits(operand(node, *at.zeros), at.bits);
+    const int64_t last = bytes.rank() - 1, count = extent(scales, scales.rank() - 1);
+    require(node, bytes.rank() == scales.rank() && extent(bytes, last) >= count,
+            "an expert's zero points have a wrong shape");
+    const Expr zeros = cut(bytes, last, 0, count);
+    require(node, zeros.shape() == scales.shape(),
+            "an expert's zero points have a wrong shape");
+    zero = spread(node, convert(zeros, DType::F32), columns, at.block);
+  }
+  return (values - zero) * spread(node, convert(scales, DType::F32), columns, at.block);
+}
+
+// The mixture of three layers; the third, where there is one, gates the first.
+void mix(NodeImport& node, const Layer& first, const Layer& second, const Layer& third) {
   if (node.get_int("use_sparse_mixer") != 0) node.unsupported("the sparse mixer");
   const Expr input = wide(node, 0), logits = wide(node, 1);
   require(node, input.rank() == 2 || input.rank() == 3,
@@ -86,21 +129,52 @@ void import_moe(NodeImport& node) {
   const int64_t tokens = element_count(input.shape()) / hidden;
   const int64_t experts = extent(logits, 1);
   require(node,
-          extent(logits, 0) == tokens && node.rank(2) == 3 && node.shape(2)[0] == experts,
+          extent(logits, 0) == tokens && node.rank(first.weights) == 3 &&
+              node.shape(first.weights)[0] == experts,
           "router, tokens and experts do not fit");
   const Expr x = reshape(input, {1, tokens, hidden});
-  Expr inner = activated(node, layer(node, x, 2, 3));
-  if (node.has_input(6)) {
-    const Expr gate = layer(node, x, 6, 7);
+  Expr inner = activated(node, layer(node, x, weights_of(node, first), first.bias));
+  if (node.has_input(third.weights)) {
+    const Expr gate = layer(node, x, weights_of(node, third), third.bias);
     require(node, gate.shape() == inner.shape(), "fc3 does not fit fc1");
     inner = inner * gate;
   }
-  const Expr y = layer(node, inner, 4, 5);
+  const Expr y = layer(node, inner, weights_of(node, second), second.bias);
   require(node, y.shape() == (Shape{experts, tokens, hidden}),
           "fc2 does not lead back to the hidden size");
-  const Expr share =
-      unsqueeze(permute(routing(node, convert(logits, y.dtype())), {1, 0}), 2);
+  const Expr weights = routing(node, convert(logits, y.dtype()));
+  const Expr share = unsqueeze(permute(weights, {1, 0}), 2);
   finish(node, reshape(sum(y * share, {0}), Shape(input.shape())));
+}
+
+} // namespace
+
+// input, router, then weights and bias of each layer.
+void import_moe(NodeImport& node) { mix(node, {2, 3}, {4, 5}, {6, 7}); }
+
+// input, router, then weights, scales and bias of each layer, then their zero points.
+void import_qmoe(NodeImport& node) {
+  if (node.get_string("quant_type") != "int")
+    node.unsupported("weights of quant_type " + node.get_string("quant_type"));
+  if (node.get_int("weights_prepacked") > 0)
+    node.unsupported("weights packed for one kernel of another runtime");
+  for (size_t i = 14; i < node.input_count(); ++i)
+    if (node.has_input(i)) node.unsupported("input " + std::to_string(i));
+  const int64_t block = node.has("block_size") ? node.get_int("block_size") : 0;
+  const auto at = [&](size_t weights, size_t zeros, const char* bits_of) {
+    Layer layer{weights,
+                weights + 2,
+                weights + 1,
+                zeros,
+                node.has(bits_of) ? node.get_int(bits_of)
+                                  : node.get_int("expert_weight_bits"),
+                block};
+    if (layer.bits != 2 && layer.bits != 4 && layer.bits != 8)
+      node.unsupported("weights of " + std::to_string(layer.bits) + " bits");
+    return layer;
+  };
+  mix(node, at(2, 11, "fc1_expert_weight_bits"), at(5, 12, "fc2_expert_weight_bits"),
+      at(8, 13, "fc3_expert_weight_bits"));
 }
 
 } // namespace svod

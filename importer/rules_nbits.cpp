@@ -3,6 +3,7 @@
 // each; MatMulBnb4 packs indices of a table of 16 floats, high bits first. Unpacking is
 // plain arithmetic on the packed bytes, so what a kernel reads stays small.
 #include "importer/formula.h"
+#include "importer/quantization.h"
 
 namespace svod {
 namespace {
@@ -13,19 +14,8 @@ struct Packing {
   int64_t per_byte() const { return 8 / bits; }
 };
 
-// bytes [.., n] -> values [.., n * per_byte], I32. In 32 bits, where vectors have shifts.
 Expr unpacked(Expr bytes, const Packing& packing) {
-  Expr words = convert(bytes, DType::I32);
-  if (packing.bits == 8) return words;
-  int64_t last = bytes.rank();
-  Shape apart = bytes.shape(), to = apart;
-  apart.push_back(packing.per_byte());
-  to.back() *= packing.per_byte();
-  words = broadcast(unsqueeze(words, last), apart);
-  Expr place = with(words, iota(*words.g, DType::I32, apart, last));
-  Expr moved = apply(Op::ShiftRight, words, place * static_cast<double>(packing.bits));
-  double mask = static_cast<double>((1 << packing.bits) - 1);
-  return reshape(apply(Op::And, moved, like(moved, mask)), to);
+  return unpacked_bits(bytes, packing.bits);
 }
 
 Packing packing_of(NodeImport& node) {
@@ -206,7 +196,7 @@ void import_gather_block_quantized(NodeImport& node) {
     if (along != rank - 1)
       node.unsupported("packed bytes along another axis than the last");
     const Expr values = unpacked(table, packing);
-    return cut(values, along, 0, count);
+    return cut(values, values.rank() - 1, 0, count);
   };
   const int64_t width = is_packed ? plain * packing.per_byte() : plain;
   const int64_t blocks = (width + packing.block - 1) / packing.block;

@@ -256,8 +256,7 @@ std::string map_inputs(Context& c) {
   if (first == 1 && c.input(0).dtype != DType::Bool) return "condition is not bool";
   for (size_t i = 1; i < c.node.inputs.size(); ++i) {
     if (c.input(i).shape != c.in()) return "inputs differ in shape";
-    if (i > first && c.input(i).dtype != c.input(first).dtype)
-      return kDtypesDiffer;
+    if (i > first && c.input(i).dtype != c.input(first).dtype) return kDtypesDiffer;
   }
   if (!map_is_defined(c.node.op, c.input(first).dtype))
     return kNotDefined + std::string(info(c.input(first).dtype).text);

@@ -3,7 +3,7 @@
 
 A model of a unit pack comes without data, often with free dimensions. Which sizes and integer values make
 sense only the model knows (an index, a length, an axis), so a few are tried in a fixed order until ONNX
-Runtime runs. The folder then holds test_data_set_0 and reference.json. To be called in a process of its own:
+Runtime runs and its answers have the shapes that the model declares. The folder then holds test_data_set_0 and reference.json. To be called in a process of its own:
 a model may crash ONNX Runtime, which must not end the run.
 """
 import ctypes
@@ -19,7 +19,7 @@ from onnx import TensorProto, numpy_helper
 
 SIZES = [4, 8, 16, 1, 2, 3, 32, 64, 5, 12, 128, 224]
 RANKS = [[2, 4], [1, 3, 8, 8], [4], [], [2, 3, 4]]
-INTEGERS = ["small", "ones", "zeros", "sizes"]
+INTEGERS = ["small", "declared", "ones", "zeros", "sizes"]
 SECONDS = 40
 WORDS = ["the", "cat", "42", "Sat on", "", "a b"]
 RANDOM_OPS = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike",
@@ -28,11 +28,16 @@ RANDOM_OPS = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUnifor
 
 def random_ops(graph):
     """Whether anything in the graph draws random numbers, so that two runs may differ."""
+    false = {t.name for t in graph.initializer if t.data_type == TensorProto.BOOL and not numpy_helper.to_array(t).any()}
     for node in graph.node:
         if node.op_type in RANDOM_OPS:
             return True
-        # With a third input, training_mode, dropout draws; in early opsets unless is_test says otherwise.
-        if "Dropout" in node.op_type and any(node.input[2:]):
+        if node.op_type == "Constant" and node.attribute[0].HasField("t"):
+            value = node.attribute[0].t
+            if value.data_type == TensorProto.BOOL and not numpy_helper.to_array(value).any():
+                false.add(node.output[0])
+        # With a third input, training_mode, dropout draws, unless that is known to be false.
+        if "Dropout" in node.op_type and any(n and n not in false for n in node.input[2:3]):
             return True
         if any(random_ops(a.g) for a in node.attribute if a.type == onnx.AttributeProto.GRAPH):
             return True
@@ -82,7 +87,16 @@ def shapes_for(inputs, size, rank):
     return shapes
 
 
-def tensor_for(value, shape, integers, size, rng):
+def declared_sizes(count, outputs):
+    """The shape of `count` axes that an output declares: what an input that is a shape should hold."""
+    for output in outputs:
+        dims = output.type.tensor_type.shape.dim
+        if len(dims) == count and all(d.HasField("dim_value") for d in dims):
+            return [d.dim_value for d in dims]
+    return None
+
+
+def tensor_for(value, shape, integers, size, rng, outputs):
     kind = value.type.tensor_type.elem_type
     if kind == TensorProto.STRING:
         flat = np.array([WORDS[i % len(WORDS)] for i in range(int(np.prod(shape)))], dtype=object)
@@ -92,11 +106,14 @@ def tensor_for(value, shape, integers, size, rng):
     if kind == TensorProto.BOOL:
         array = rng.integers(0, 2, shape).astype(bool)
     elif np.issubdtype(dtype, np.integer):
-        if kind in wide and integers == "small":
+        sizes = declared_sizes(shape[0], outputs) if integers == "declared" and len(shape) == 1 else None
+        if sizes:
+            array = np.array(sizes)
+        elif kind in wide and integers == "small":
             array = rng.integers(*wide[kind], shape)
         else:
             array = {"small": rng.integers(0, 2, shape), "ones": np.ones(shape),
-                     "zeros": np.zeros(shape), "sizes": np.full(shape, size)}[integers]
+                     "declared": rng.integers(0, 2, shape), "zeros": np.zeros(shape), "sizes": np.full(shape, size)}[integers]
     else:
         array = rng.standard_normal(shape)
         if np.issubdtype(dtype, np.complexfloating):
@@ -181,12 +198,27 @@ def as_proto(name, value):
     return None
 
 
-def try_all(path, inputs, folder):
+def fits_declared(outputs, answers):
+    """Whether the answers have the shapes that the model declares, as far as it does."""
+    for output, answer in zip(outputs, answers):
+        tensor = output.type.tensor_type
+        if not tensor.HasField("shape") or not isinstance(answer, np.ndarray):
+            continue
+        dims = tensor.shape.dim
+        if len(dims) != answer.ndim:
+            return False
+        if any(d.HasField("dim_value") and d.dim_value >= 0 and d.dim_value != n
+               for d, n in zip(dims, answer.shape)):
+            return False
+    return True
+
+
+def try_all(path, inputs, outputs, folder):
     """Runs attempt after attempt; leaves the data of the one that ran, else of the first."""
     start, result, session = time.monotonic(), {}, None
     for number, (shapes, integers, size) in enumerate(attempts(inputs)):
         rng = np.random.default_rng(zlib.crc32(path.name.encode()))
-        tensors = [tensor_for(v, shapes[v.name], integers, size, rng) for v in inputs]
+        tensors = [tensor_for(v, shapes[v.name], integers, size, rng, outputs) for v in inputs]
         if number == 0:
             write(folder, "input", tensors)
             session, error = open_session(path)
@@ -197,6 +229,9 @@ def try_all(path, inputs, folder):
             names, answers = run_session(session, tensors)
         except Exception as caught:  # whatever it throws is its reason
             result["ort"] = result["ort"] or str(caught)[:300]
+            continue
+        if not fits_declared(outputs, answers):
+            result["ort"] = "its answer has another shape than the model declares"
             continue
         write(folder, "input", tensors)
         protos = [as_proto(n, a) for n, a in zip(names, answers)]
@@ -224,7 +259,7 @@ def make_reference(path, folder):
         if any(v.type.WhichOneof("value") != "tensor_type" for v in inputs):
             result = {"ort": "an input that is no tensor"}
         else:
-            result = try_all(path, inputs, data)
+            result = try_all(path, inputs, model.graph.output, data)
         result["random"] = random_ops(model.graph)
         result["narrow"] = narrowest(model)
         result["ops"] = sorted({n.op_type for n in model.graph.node})
