@@ -99,11 +99,14 @@ void Checker::graph(const ModelGraph& graph, const NameScope* outer, const Opset
     if (input.name.empty()) invalid("an input of the graph has no name", place);
     define(scope, input.name, false, place);
   }
-  // One per name: repair_model() saw to that.
+  std::unordered_set<std::string_view> initializers;
   for (const ModelTensor& tensor : graph.initializers) {
     if (tensor.name.empty()) invalid("an initializer has no name", place);
+    if (!initializers.insert(tensor.name).second)
+      invalid("two initializers are named " + quoted(tensor.name), place);
     // An initializer may give a value to an input of its own graph.
-    if (!scope.names.contains(tensor.name)) define(scope, tensor.name, false, place);
+    else if (!scope.names.contains(tensor.name))
+      define(scope, tensor.name, false, place);
   }
   nodes(graph.nodes, scope, opsets, path);
   if (graph.outputs.empty()) invalid("the graph has no output", place);

@@ -231,6 +231,13 @@ GraphImport::Results GraphImport::import_if(const ModelNode& node,
   return {};
 }
 
+// A body may declare its counter or its condition as [1] where the operator has a scalar.
+static Shape declared_single(const ModelAttribute& body, size_t i) {
+  if (i >= body.graph->inputs.size()) return {}; // run_body() reports it
+  const auto& dims = body.graph->inputs[i].dims;
+  return dims && dims->size() == 1 ? Shape{1} : Shape{};
+}
+
 GraphImport::Results GraphImport::import_loop(const ModelNode& node,
                                               const std::vector<NodeId>& inputs,
                                               const ModelPlace& place,
@@ -267,8 +274,8 @@ GraphImport::Results GraphImport::import_loop(const ModelNode& node,
     if (*going == 0) break;
     if (i == limits_.loop_iterations)
       return unsupported("it runs more iterations than can be unrolled");
-    Results arguments{constant_int(graph_, DType::I64, {}, i),
-                      constant_int(graph_, DType::Bool, {}, 1)};
+    Results arguments{constant_int(graph_, DType::I64, declared_single(*body, 0), i),
+                      constant_int(graph_, DType::Bool, declared_single(*body, 1), 1)};
     arguments.insert(arguments.end(), state.begin(), state.end());
     const Results results = run_body(*body, arguments, place, scope);
     if (results.empty()) return {};

@@ -25,7 +25,7 @@ std::optional<Model> read(std::string_view bytes, std::string folder,
     // Before IR version 3 a model that imports no opset means the first.
     if (model.opsets.empty() && model.ir_version < 3) model.opsets[""] = 1;
     model.digest = sha256(bytes);
-    repair_model(model, diags);
+    repair_model(model, limits, diags);
     if (sort_nodes(model.graph))
       diags.warning("nodes stand before others whose results they use; they were put in "
                     "order, and numbers of nodes below are of that order");

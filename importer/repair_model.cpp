@@ -6,8 +6,8 @@
 //   - an operator of com.microsoft that stands in ai.onnx, which has none of that name
 //   (or
 //     had none yet in the model's opset): that operator;
-//   - several constants of one name: an initializer goes before a Constant node, and the
-//     last of a kind counts.
+//   - Constant nodes that make a name which an initializer or a later Constant node makes
+//     too: those go first.
 #include "importer/repair_model.h"
 
 #include "importer/fit_version.h"
@@ -16,8 +16,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <ranges>
 #include <set>
-#include <unordered_map>
+#include <unordered_set>
 
 namespace svod {
 
@@ -68,6 +69,7 @@ void complete_opsets(std::vector<ModelNode>& nodes, const Model& model,
 
 struct Finder {
   const Model& model;
+  const Limits& limits;
   Diags& diags;
   std::set<std::string> reported = {}; // one warning per operator
   bool took_vendor = false;
@@ -85,6 +87,8 @@ struct Finder {
 
 // The version or the domain that an operator of ai.onnx was written for.
 void Finder::find(ModelNode& node, int64_t opset) {
+  // Of an opset that we do not know check_model() says so, once.
+  if (opset > kNewestOpset && !limits.allow_newer) return;
   if (!node.domain.empty() || fitting_version(node, "", opset) == opset ||
       is_function(node))
     return;
@@ -112,45 +116,35 @@ void find_versions(std::vector<ModelNode>& nodes,
     visit_nodes(nodes, [&](ModelNode& node) { finder.find(node, at->second); });
 }
 
-// Keeps the last of several initializers or Constant nodes of one name.
+// Drops Constant nodes whose name an initializer or a later Constant node gives.
 void drop_overridden(ModelGraph& graph, Diags& diags) {
   for (ModelNode& node : graph.nodes)
     for (ModelAttribute& attribute : node.attributes)
       if (attribute.graph) drop_overridden(*attribute.graph, diags);
-  // The last definition of a name: initializers by their place, nodes from -1 downwards.
-  std::unordered_map<std::string, int64_t> last;
-  const auto is_constant = [](const ModelNode& node) {
-    return node.domain.empty() && node.op_type == "Constant" && node.outputs.size() == 1;
+  std::unordered_set<std::string> given;
+  for (const ModelTensor& tensor : graph.initializers) given.insert(tensor.name);
+  const auto is_overridden = [&](const ModelNode& node) {
+    return node.domain.empty() && node.op_type == "Constant" &&
+           node.outputs.size() == 1 && !node.outputs[0].empty() &&
+           !given.insert(node.outputs[0]).second;
   };
-  for (size_t i = 0; i < graph.nodes.size(); ++i)
-    if (is_constant(graph.nodes[i]))
-      last[graph.nodes[i].outputs[0]] = -1 - static_cast<int64_t>(i);
-  for (size_t i = 0; i < graph.initializers.size(); ++i)
-    last[graph.initializers[i].name] = static_cast<int64_t>(i);
-  const auto overridden = [&](const std::string& name, int64_t place) {
-    if (name.empty() || last.at(name) == place) return false;
-    diags.warning("the constant " + quoted(name) +
-                  " is defined more than once; the last one counts");
-    return true;
-  };
+  // From the end, so that the last of several stays.
   std::vector<ModelNode> nodes;
-  for (size_t i = 0; i < graph.nodes.size(); ++i)
-    if (!is_constant(graph.nodes[i]) ||
-        !overridden(graph.nodes[i].outputs[0], -1 - static_cast<int64_t>(i)))
-      nodes.push_back(std::move(graph.nodes[i]));
+  for (ModelNode& node : std::views::reverse(graph.nodes))
+    if (!is_overridden(node))
+      nodes.push_back(std::move(node));
+    else
+      diags.warning("the constant " + quoted(node.outputs[0]) +
+                    " is defined more than once; the last one counts");
+  std::ranges::reverse(nodes);
   graph.nodes = std::move(nodes);
-  std::vector<ModelTensor> initializers;
-  for (size_t i = 0; i < graph.initializers.size(); ++i)
-    if (!overridden(graph.initializers[i].name, static_cast<int64_t>(i)))
-      initializers.push_back(std::move(graph.initializers[i]));
-  graph.initializers = std::move(initializers);
 }
 
 } // namespace
 
-void repair_model(Model& model, Diags& diags) {
+void repair_model(Model& model, const Limits& limits, Diags& diags) {
   std::set<std::string> domains;
-  Finder finder{model, diags};
+  Finder finder{model, limits, diags};
   // An empty list of opsets is a fault of its own, reported by check_model().
   if (!model.opsets.empty())
     complete_opsets(model.graph.nodes, model, model.opsets, domains, diags);

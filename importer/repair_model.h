@@ -1,6 +1,7 @@
 // What exporters leave unsaid and ONNX Runtime reads one way only.
 #pragma once
 
+#include "importer/limits.h"
 #include "importer/model.h"
 
 namespace svod {
@@ -9,6 +10,6 @@ namespace svod {
 // domains used but not imported, operators of com.microsoft written without their domain,
 // constants that are defined several times. Everything else that is wrong stays, for
 // check_model() to report.
-void repair_model(Model& model, Diags& diags);
+void repair_model(Model& model, const Limits& limits, Diags& diags);
 
 } // namespace svod

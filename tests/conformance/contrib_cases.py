@@ -218,6 +218,107 @@ def attentions():
          num_heads=2)
 
 
+def caches():
+    """Keys and values with a past, packed or in a buffer with room."""
+    q = f32(2, 3, 8)
+    case("MultiHeadAttention", [q, f32(2, 2, 5, 4), f32(2, 2, 5, 4)], label="cross", num_heads=2)
+    past = f32(2, 2, 6, 4), f32(2, 2, 6, 4)
+    case("MultiHeadAttention", [f32(2, 1, 8), f32(2, 1, 8), f32(2, 1, 8), None, None, None, *past, Const(i32(3))],
+         label="room", num_heads=2, outputs=3)
+    case("DecoderMaskedMultiHeadAttention", [f32(2, 1, 8), f32(2, 1, 8), f32(2, 1, 8), None, None, *past,
+                                             Const(i32(3))], num_heads=2, outputs=3, past_present_share_buffer=1)
+    packed = f32(2, 3, 2, 3, 4)
+    parts = [packed[:, :, :, i].transpose(0, 2, 1, 3) for i in range(3)]
+    expect = [attention(*parts)]
+    case("MultiHeadAttention", [packed], label="packed", num_heads=2, expect=expect)
+    keys = np.stack([parts[1].transpose(0, 2, 1, 3), parts[2].transpose(0, 2, 1, 3)], 3)
+    query = parts[0].transpose(0, 2, 1, 3).reshape(2, 3, 8)
+    case("MultiHeadAttention", [query, keys], label="packed_keys", num_heads=2, expect=expect)
+    total, lengths = Const(scalar(4, np.int32)), i32(3, 3)
+    cache = f32(2, 1, 0, 8)
+    for label, sink in (("plain", None), ("sink", f32(2))):
+        case("GroupQueryAttention", [f32(2, 4, 16), f32(2, 4, 8), f32(2, 4, 8), cache, cache, Const(lengths), total,
+                                     None, None, None, None, *([sink] if sink is not None else [])], label=label,
+             num_heads=2, kv_num_heads=1, outputs=3)
+    case("GroupQueryAttention", [f32(2, 4, 16), f32(2, 4, 8), f32(2, 4, 8), cache, cache, Const(lengths), total, None,
+                                 None, None, f32(1, 2, 4, 4)], label="bias", num_heads=2, kv_num_heads=1, outputs=3)
+    case("GroupQueryAttention", [f32(2, 4, 16), f32(2, 4, 8), f32(2, 4, 8), cache, cache, Const(lengths), total],
+         label="smooth", num_heads=2, kv_num_heads=1, outputs=3, smooth_softmax=1)
+
+
+def attention(q, k, v):
+    """[batch, heads, length, head] each; the result with its heads joined."""
+    scores = q @ k.transpose(0, 1, 3, 2) / np.sqrt(q.shape[-1])
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    y = weights / weights.sum(-1, keepdims=True) @ v
+    return y.transpose(0, 2, 1, 3).reshape(q.shape[0], q.shape[2], -1).astype(np.float32)
+
+
+def gradient(f, x, dy):
+    """Of sum(f(x) * dy) by differences."""
+    x, dx, h = x.astype(np.float64), np.zeros(x.shape), 1e-5
+    for i in np.ndindex(*x.shape):
+        step = np.zeros(x.shape)
+        step[i] = h
+        dx[i] = ((f(x + step) - f(x - step)) * dy).sum() / (2 * h)
+    return dx.astype(np.float32)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def gradients():
+    """ONNX Runtime's inference package has no training kernels: differences of the forward function instead."""
+    import math
+    exact = np.vectorize(lambda v: 0.5 * v * (1 + math.erf(v / math.sqrt(2))))
+
+    def fast(v):
+        return 0.5 * v * (1 + np.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3)))
+
+    x, dy, bias = f32(3, 4), f32(3, 4), f32(4)
+    f = np.float32
+    case("SoftmaxGrad_13", [dy, softmax(x).astype(f)], axis=-1, expect=[gradient(softmax, x, dy)])
+    log = lambda v: np.log(softmax(v))
+    case("LogSoftmaxGrad_13", [dy, log(x).astype(f)], axis=-1, expect=[gradient(log, x, dy)])
+    case("ReluGrad", [dy, x], expect=[np.where(x > 0, dy, 0).astype(f)])
+    case("SigmoidGrad", [dy, sigmoid(x).astype(f)], expect=[gradient(sigmoid, x, dy)])
+    case("TanhGrad", [dy, np.tanh(x)], expect=[gradient(np.tanh, x, dy)])
+    case("GeluGrad", [dy, x], expect=[gradient(exact, x, dy)])
+    case("FastGeluGrad", [dy, x], expect=[gradient(fast, x, dy)])
+    case("BiasGeluGrad_dX", [dy, x, bias], expect=[gradient(lambda v: exact(v + bias), x, dy)])
+    case("BiasFastGeluGrad_dX", [dy, x, bias], expect=[gradient(lambda v: fast(v + bias), x, dy)])
+
+    def normal(v):
+        return (v - v.mean(-1, keepdims=True)) / np.sqrt(v.var(-1, keepdims=True) + 1e-5)
+    mean, inverse = x.mean(-1, keepdims=True), 1 / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    case("LayerNormalizationGrad", [dy, x, bias, mean, inverse.astype(f)], outputs=3,
+         expect=[gradient(lambda v: normal(v) * bias, x, dy),
+                 gradient(lambda s: normal(x) * s, bias, dy), dy.sum(0)])
+    mask = RNG.integers(0, 2, (3, 4)).astype(bool)
+    case("DropoutGrad", [dy, mask, Const(scalar(0.25)), Const(np.array(True))],
+         expect=[np.where(mask, dy / 0.75, 0).astype(f)])
+    case("ConcatTraining", [f32(2, 3), f32(2, 1)], outputs=2, axis=1, expect=None)
+    joined = CASES[-1]
+    joined.expect = [np.concatenate(joined.inputs, 1), i64(3, 1)]
+    case("BroadcastGradientArgs", [Const(i64(2, 1, 4)), Const(i64(3, 1))], outputs=2, expect=[i64(1), i64(2, 0)])
+    part = f32(2, 2)
+    whole = np.zeros((3, 5), f)
+    whole[1:3, 4:0:-2] = part
+    case("SliceGrad", [part, *(Const(i64(*v)) for v in ((3, 5), (1, 4), (3, 0), (0, 1), (1, -2)))], expect=[whole])
+    index, rows = np.array([1, 0, 1], np.int64), f32(3, 4)
+    table = np.zeros((3, 4), f)
+    np.add.at(table, index, rows)
+    case("GatherGrad", [Const(i64(3, 4)), index, rows], expect=[table])
+    case("ATen", [f32(3, 4), index, Const(scalar(-1, np.int64)), Const(np.array(False)), Const(np.array(False))],
+         domain="org.pytorch.aten", operator="embedding", expect=[])
+    CASES[-1].expect = [CASES[-1].inputs[0][index]]
+    case("ATen", [rows, index, f32(3, 4), Const(scalar(0, np.int64)), Const(np.array(False)), Const(np.array(False))],
+         label="backward", domain="org.pytorch.aten", operator="embedding_backward",
+         expect=[np.where(np.arange(3)[:, None] == 0, 0, table).astype(f)])
+
+
 def low_bits():
     n, k, block = 6, 32, 16
     packed, scales = u8(n, k // block, block // 2), np.abs(f32(n * (k // block)))
@@ -264,6 +365,9 @@ def lookups():
          normalize_routing_weights=1, activation_type="gelu")
     case("MoE", [f32(2, 3, 8), f32(6, 4), f32(4, 12, 8), f32(4, 12), f32(4, 8, 6)], label="swiglu", k=1,
          activation_type="swiglu", swiglu_fusion=1, activation_alpha=1.702, activation_beta=1.0)
+    packed = u8(4, 6, 4), np.abs(f32(4, 6)) / 8, f32(4, 6), u8(4, 8, 3), np.abs(f32(4, 8)) / 8, f32(4, 8)
+    case("QMoE", [f32(5, 8), f32(5, 4), *(Const(p) for p in packed)], k=2, normalize_routing_weights=1,
+         activation_type="silu", expert_weight_bits=4)
 
 
 def quant_aware():
@@ -374,7 +478,8 @@ def main():
     if units.onnxruntime is None:
         print("skipped: this python has no onnxruntime, onnx and numpy")
         return 77
-    for group in (elementwise, norms, products, quantised, attentions, low_bits, lookups, quant_aware):
+    for group in (elementwise, norms, products, quantised, attentions, caches, low_bits, lookups, quant_aware,
+                  gradients):
         group()
     cases = [c for c in CASES if re.search(options.filter, c.name)]
     assert len({c.name for c in CASES}) == len(CASES), "two cases have one name"

@@ -220,6 +220,8 @@ TEST_CASE("names are defined once and before use", "[reader]") {
   refused(model({{node("Relu", {"x"}, {"t"})}, kX, kY, {}}),
           "nothing makes the graph's output");
   refused(model({{kRelu}, {kX[0], kX[0]}, kY, {}}), "'x' is defined twice");
+  refused(model({{kRelu}, kX, kY, {floats("w", {1}, {1}), floats("w", {1}, {1})}}),
+          "two initializers are named 'w'");
   // An initializer may give an input its value.
   CHECK(errors(model({{kRelu}, kX, kY, {floats("x", {1, 4}, {1, 2, 3, 4})}})).empty());
   // All faults are reported at once.
