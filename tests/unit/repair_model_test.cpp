@@ -94,3 +94,13 @@ TEST_CASE("LayerNormalization before the standard had it", "[import]") {
   CHECK(warns(model(parts, 16), ""));
   refused(model(parts, 17), Exit::Unsupported, "attribute 'epsion' is not known");
 }
+
+TEST_CASE("operators that no program can run say what to do", "[import]") {
+  const std::string decode =
+      node("DecodeImage", {"x"}, {"y"}, {}, "com.microsoft.extensions");
+  refused(model({{decode}, kX, kY, {}}, 17, opset("com.microsoft.extensions", 1)),
+          Exit::Unsupported, "decode them in front of the program");
+  const std::string blocked = node("Conv", {"x"}, {"y"}, {}, "com.microsoft.nchwc");
+  refused(model({{blocked}, kX, kY, {}}, 17, opset("com.microsoft.nchwc", 1)),
+          Exit::Unsupported, "ORT_ENABLE_EXTENDED");
+}
