@@ -349,7 +349,7 @@ GraphImport::run_import(const std::function<void(NodeImport&)>& import_rule,
                         const ModelNode& original, const ModelNode& node,
                         const Results& inputs, const ModelPlace& place,
                         const Scope& scope) {
-  const int64_t opset = scope.frame->opsets->at(node.domain);
+  const int64_t opset = version_of(node, *scope.frame->opsets);
   NodeImport rule(graph_, node, opset, without_bounds(inputs), attributes);
   rule.input_counts = counts_of(inputs);
   rule.position = imported_nodes_;
