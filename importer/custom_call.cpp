@@ -246,7 +246,12 @@ std::string why_not(const NodeImport& node, const CustomOp& op) {
 }
 
 std::string cpp_type(DType dtype) {
+  // What C++ has no type for is given as its bits.
+  if (byte_size(dtype) == 1 && is_float(dtype))
+    return std::string(info(dtype).store_type);
   switch (info(dtype).kind) {
+  case DTypeKind::Complex:
+    return std::string(info(dtype).store_type);
   case DTypeKind::Bool:
     return "bool";
   case DTypeKind::Float:

@@ -38,7 +38,7 @@ static std::optional<Expr> before_rounding(Expr a) {
 // as exact as computing all of the model in f32, where rounding each of 26 layers of a
 // network cost 2e-3 of its answer.
 Expr widen(Expr a) {
-  if (a.dtype() != DType::F16 && a.dtype() != DType::BF16) return a;
+  if (!is_narrow_float(a.dtype())) return a;
   const std::optional<Expr> wide = before_rounding(a);
   return wide ? *wide : convert(a, DType::F32);
 }

@@ -139,7 +139,9 @@ GraphImport::fixed_value(const std::string& name, DType dtype, const Shape& shap
   std::optional<std::vector<std::byte>> bytes;
   const auto text = options_.values.find(name);
   const auto tensor = options_.data_values.find(name);
-  if (text != options_.values.end())
+  if (is_packed(dtype))
+    error = "elements of less than a byte decide no shape";
+  else if (text != options_.values.end())
     bytes = value_from_text(text->second, dtype, element_count(shape), error);
   else if (tensor != options_.data_values.end() && tensor->second.dims == shape &&
            tensor->second.onnx_type == info(dtype).onnx)

@@ -8,6 +8,7 @@
 #include "importer/custom_call.h"
 #include "importer/graph_import.h"
 #include "importer/onnx_ops.h"
+#include "importer/packing.h"
 #include "importer/signature.h"
 
 #include <algorithm>
@@ -167,7 +168,7 @@ NodeId GraphImport::make_tensor(const ModelTensor& tensor, const ModelPlace& pla
   if (known != tensors_.end()) return known->second;
   NodeId id = kPoisoned;
   if (const std::optional<DType> dtype = dtype_from_onnx(tensor.onnx_type))
-    id = weight(graph_, *dtype, tensor.dims, graph_.add_blob(tensor.bytes, tensor.owner));
+    id = weight_of(graph_, tensor, *dtype);
   else
     fail(Exit::Unsupported,
          "initializer " + quoted(tensor.name) + " has element type " +

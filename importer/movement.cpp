@@ -152,6 +152,16 @@ Expr take(Expr x, int64_t axis, const std::vector<int64_t>& positions) {
   return take(x, axis, with(x, tensor_i64(*x.g, shape, positions)));
 }
 
+Expr take_shaped(Expr x, int64_t axis, Expr index) {
+  Shape to(x.shape().begin(), x.shape().begin() + axis);
+  to.insert(to.end(), index.shape().begin(), index.shape().end());
+  to.insert(to.end(), x.shape().begin() + axis + 1, x.shape().end());
+  std::optional<std::vector<int64_t>> positions = known_ints(*x.g, index.id);
+  Expr y = positions ? take(x, axis, *positions)
+                     : take(x, axis, reshape(index, {element_count(index.shape())}));
+  return reshape(y, to);
+}
+
 Expr wrap_index(NodeImport& node, Expr index, int64_t extent) {
   std::optional<std::vector<int64_t>> values = known_ints(*index.g, index.id);
   if (!values)

@@ -94,6 +94,8 @@ Expr true_positions(NodeImport& node, Expr condition, int64_t count);
 Expr take(Expr x, int64_t axis, const std::vector<int64_t>& positions);
 // x with axis := index[i] for a rank-1 index that may depend on the model's inputs.
 Expr take(Expr x, int64_t axis, Expr index);
+// x with axis replaced by the axes of an index of any rank, known or not: ONNX's Gather.
+Expr take_shaped(Expr x, int64_t axis, Expr index);
 
 // Indices as ONNX means them: a negative one counts from the end. Known ones are checked
 // here (invalid() outside the axis), others when the gather or scatter runs.

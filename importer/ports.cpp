@@ -1,6 +1,7 @@
 // The model's inputs become inputs of the graph, each element of a sequence one of its
 // own, and the model's outputs outputs; the interface keeps what belongs together.
 #include "importer/graph_import.h"
+#include "importer/packing.h"
 
 #include <algorithm>
 
@@ -50,7 +51,7 @@ NodeId GraphImport::add_input(const ModelValue& tensor, const Shape& shape) {
                      onnx_type_name(tensor.onnx_type) + ", which is not supported");
     return kPoisoned;
   }
-  const NodeId input = graph_.add_input(tensor.name, *dtype, shape);
+  const NodeId input = add_tensor_input(graph_, tensor.name, *dtype, shape);
   if (!fix_.contains(tensor.name)) return input;
   std::optional<std::vector<std::byte>> bytes = fixed_value(tensor.name, *dtype, shape);
   if (!bytes) return input;
@@ -77,7 +78,7 @@ void GraphImport::add_inputs(const InputShapes& shapes, Scope& scope) {
 void GraphImport::add_output(const std::string& name, NodeId id) {
   const Bounded* bounded = bounds_.find(id);
   if (bounded) sized_outputs_.emplace_back(graph_.outputs().size(), id);
-  graph_.add_output(name, bounded ? bounded->tensor : id);
+  add_tensor_output(graph_, name, bounded ? bounded->tensor : id);
 }
 
 // The sizes of outputs that depend on data become outputs as well, behind all others.

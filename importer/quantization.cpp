@@ -3,6 +3,8 @@
 // bounds are exact.
 #include "importer/quantization.h"
 
+#include "importer/narrow_cast.h"
+
 namespace svod {
 namespace {
 
@@ -44,14 +46,21 @@ Expr centered(Expr x, std::optional<Expr> zero_point) {
 }
 
 Expr dequantize(Expr x, Expr scale, std::optional<Expr> zero_point) {
-  Expr difference = zero_point || !is_float(x.dtype()) ? centered(x, zero_point) : x;
+  Expr difference =
+      is_float(x.dtype()) ? convert(x, DType::F32) : centered(x, zero_point);
+  if (is_float(x.dtype()) && zero_point)
+    difference = difference - convert(*zero_point, DType::F32);
   return convert(difference, DType::F32) * convert(scale, DType::F32);
 }
 
-Expr requantize(Expr x, std::optional<Expr> zero_point, DType to) {
+Expr requantize(Expr x, std::optional<Expr> zero_point, DType to, bool saturate) {
+  if (is_float(to)) {
+    if (zero_point) x = convert(x, DType::F32) + convert(*zero_point, DType::F32);
+    return narrow_cast(x, to, {saturate, RoundMode::Up});
+  }
   Expr rounded = apply(Op::Round, convert(x, DType::F32));
   if (zero_point) rounded = rounded + convert(*zero_point, DType::F32);
-  double span = static_cast<double>(1 << (8 * byte_size(to)));
+  double span = static_cast<double>(1 << info(to).bits);
   bool is_signed = info(to).kind == DTypeKind::Int;
   double low = is_signed ? -span / 2 : 0;
   return convert(clamp(rounded, low, low + span - 1), to);
@@ -79,20 +88,6 @@ void give_quantized(NodeImport& node, Expr y, size_t i, DType to) {
   give(node, 0,
        requantize(y / convert(scale, DType::F32),
                   single_zero_point(node, i + 1, y.shape()), to));
-}
-
-Expr unpacked_bits(Expr bytes, int64_t bits) {
-  Expr words = convert(bytes, DType::I32);
-  if (bits == 8) return words;
-  const int64_t last = bytes.rank();
-  Shape apart = bytes.shape(), to = apart;
-  apart.push_back(8 / bits);
-  to.back() *= 8 / bits;
-  words = broadcast(unsqueeze(words, last), apart);
-  Expr place = counter(*words.g, DType::I32, apart, last);
-  Expr moved = apply(Op::ShiftRight, words, place * static_cast<double>(bits));
-  const auto mask = static_cast<double>((1 << bits) - 1);
-  return reshape(apply(Op::And, moved, like(moved, mask)), to);
 }
 
 } // namespace svod

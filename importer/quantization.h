@@ -16,18 +16,15 @@ Expr quantization_parameter(NodeImport& node, Expr parameter, const Shape& shape
 Expr dequantize(Expr x, Expr scale, std::optional<Expr> zero_point);
 
 // saturate(round(x) + zero_point), ties to even; x is in units of the scale. Result:
-// `to`.
-Expr requantize(Expr x, std::optional<Expr> zero_point, DType to);
+// `to`, an integer of at most 16 bits or a float of at most 8; only floats may not
+// saturate.
+Expr requantize(Expr x, std::optional<Expr> zero_point, DType to, bool saturate = true);
 
 // Inputs i, i + 1, i + 2: a quantised tensor with one scale and zero point, as F32.
 Expr dequantized_input(NodeImport& node, size_t i);
 // The result is y / scale, quantised by the scale and zero point that are inputs i and
 // i + 1; without a zero point it is of type `to`.
 void give_quantized(NodeImport& node, Expr y, size_t i, DType to);
-
-// Bytes [.., n] of 8 / bits numbers each, low bits first -> [.., n * 8 / bits], I32: in
-// 32 bits vectors have shifts.
-Expr unpacked_bits(Expr bytes, int64_t bits);
 
 // x - zero_point in I32, the form in which integer products are taken.
 Expr centered(Expr x, std::optional<Expr> zero_point);

@@ -4,6 +4,7 @@
 
 #include "compiler/support/check.h"
 #include "compiler/support/diags.h"
+#include "importer/packing.h"
 
 #include <algorithm>
 #include <charconv>
@@ -230,7 +231,7 @@ NodeId NodeImport::tensor(const ModelTensor& tensor) const {
   if (!dtype)
     unsupported("tensor " + quoted(tensor.name) + " has element type " +
                 onnx_type_name(tensor.onnx_type) + ", which is not supported");
-  return weight(g, *dtype, tensor.dims, g.add_blob(tensor.bytes, tensor.owner));
+  return weight_of(g, tensor, *dtype);
 }
 
 } // namespace svod

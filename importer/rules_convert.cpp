@@ -1,6 +1,7 @@
 // Operators that keep the values: changes of element type, and what is the identity when
 // a model only infers.
 #include "importer/formula.h"
+#include "importer/narrow_cast.h"
 
 #include <algorithm>
 
@@ -30,19 +31,40 @@ DType target_type(NodeImport& node) {
 
 void import_identity(NodeImport& node) { node.output(0, node.value(0)); }
 
-void import_cast(NodeImport& node) {
-  give(node, 0, convert(operand(node, 0), target_type(node)));
+static void give_cast(NodeImport& node, DType to) {
+  const CastRules rules = cast_rules(node, node.opset >= 19, node.opset >= 24);
+  Expr x = operand(node, 0);
+  for (DType dtype : {x.dtype(), to})
+    if (info(dtype).kind == DTypeKind::Complex && x.dtype() != to)
+      node.unsupported("a cast of complex numbers");
+  // What is out of range is left open; the tests of the versions before 24 have the
+  // nearest value, later ones the low bits.
+  if (node.opset < 24 && is_packed(to) && is_integer(to) && is_float(x.dtype())) {
+    const double span = 1 << info(to).bits;
+    const double low = info(to).kind == DTypeKind::Int ? -span / 2 : 0;
+    x = minimum(maximum(convert(x, DType::F32), low), low + span - 1);
+  }
+  give(node, 0, narrow_cast(x, to, rules));
 }
 
-void import_cast_like(NodeImport& node) {
-  give(node, 0, convert(operand(node, 0), node.dtype(1)));
-}
+void import_cast(NodeImport& node) { give_cast(node, target_type(node)); }
+
+void import_cast_like(NodeImport& node) { give_cast(node, node.dtype(1)); }
 
 void import_bit_cast(NodeImport& node) {
   const DType to = target_type(node);
-  require(node, byte_size(to) == byte_size(node.dtype(0)),
+  const DType from = node.dtype(0);
+  require(node, info(to).bits == info(from).bits,
           "BitCast between types of different sizes");
-  node.output(0, bitcast(node.g, node.input(0), to));
+  Expr x = operand(node, 0);
+  if (is_packed(to)) {
+    // A byte may hold the element with its sign or without: by way of its bits alone.
+    Expr byte = with(x, bitcast(*x.g, x.id, DType::U8));
+    const bool is_float_type = is_float(to);
+    byte = convert(byte, is_float_type ? DType::U4 : to);
+    return node.output(0, bitcast(node.g, byte.id, to));
+  }
+  node.output(0, bitcast(node.g, x.id, to));
 }
 
 } // namespace svod

@@ -78,14 +78,7 @@ void import_gather(NodeImport& node) {
   Expr x = operand(node, 0), index = operand(node, 1);
   check_index_type(node, index);
   int64_t axis = node.axis(node.get_int("axis"), x.rank());
-  index = wrap_index(node, index, extent(x, axis));
-  Shape to(x.shape().begin(), x.shape().begin() + axis);
-  to.insert(to.end(), index.shape().begin(), index.shape().end());
-  to.insert(to.end(), x.shape().begin() + axis + 1, x.shape().end());
-  std::optional<std::vector<int64_t>> positions = known_ints(node.g, index.id);
-  Expr y = positions ? take(x, axis, *positions)
-                     : take(x, axis, reshape(index, {element_count(index.shape())}));
-  give(node, 0, reshape(y, to));
+  give(node, 0, take_shaped(x, axis, wrap_index(node, index, extent(x, axis))));
 }
 
 void import_gather_elements(NodeImport& node) {

@@ -3,6 +3,7 @@
 // 0 for all but k experts, choose. It is exact, and costs experts / k times the work of a
 // sparse mixture.
 #include "importer/formula.h"
+#include "importer/packing.h"
 #include "importer/quantization.h"
 
 #include <limits>

@@ -3,6 +3,7 @@
 // each; MatMulBnb4 packs indices of a table of 16 floats, high bits first. Unpacking is
 // plain arithmetic on the packed bytes, so what a kernel reads stays small.
 #include "importer/formula.h"
+#include "importer/packing.h"
 #include "importer/quantization.h"
 
 namespace svod {

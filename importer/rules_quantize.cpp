@@ -15,7 +15,10 @@ std::optional<Expr> optional_operand(NodeImport& node, size_t i) {
 
 DType quantized_type(NodeImport& node, int64_t onnx_type) {
   std::optional<DType> dtype = dtype_from_onnx(static_cast<int>(onnx_type));
-  if (!dtype || !is_integer(*dtype) || byte_size(*dtype) > 2)
+  const bool fits =
+      dtype && (is_integer(*dtype) ? info(*dtype).bits <= 16
+                                   : is_float(*dtype) && byte_size(*dtype) == 1);
+  if (!fits || *dtype == DType::F8E8M0)
     node.unsupported("quantisation to " + onnx_type_name(static_cast<int>(onnx_type)));
   return *dtype;
 }
@@ -81,10 +84,13 @@ void import_quantize_linear(NodeImport& node) {
   }
   if (node.has_input(2)) to = quantized_type(node, info(node.dtype(2)).onnx);
   require(node, vendor || is_float(precision), "y_scale must be a float");
+  if (byte_size(precision) == 1) precision = DType::F32; // a power of two as scale
   Expr divisor =
       quantization_parameter(node, scale, x.shape(), layout.axis, layout.block);
   Expr quotient = convert(x, precision) / convert(divisor, precision);
-  give(node, 0, requantize(quotient, zero_point_of(node, 2, x.shape(), layout), to));
+  const bool saturate = !node.has("saturate") || node.get_int("saturate") != 0;
+  give(node, 0,
+       requantize(quotient, zero_point_of(node, 2, x.shape(), layout), to, saturate));
 }
 
 void import_dequantize_linear(NodeImport& node) {
@@ -125,6 +131,8 @@ void import_qlinear_matmul(NodeImport& node) {
   Expr a_scale = matrix_parameter(node, operand(node, 1), a, -2);
   Expr b_scale = matrix_parameter(node, operand(node, 4), b, -1);
   require(node, a.rank() >= 2 && b.rank() >= 2, "a and b must be matrices");
+  if (is_float(a.dtype()) || is_float(b.dtype()))
+    node.unsupported("a product of floats of eight bits");
   Expr y = integer_product(node, a, operand(node, 2), b, operand(node, 5));
   Expr y_scale = matrix_parameter(node, operand(node, 6), y, -2);
   Expr y_zero = matrix_parameter(node, operand(node, 7), y, -2);

@@ -11,26 +11,27 @@
 
 namespace svod {
 
-std::string store_type(DType dtype) {
-  switch (dtype) {
-  case DType::F32:
-    return "f32";
-  case DType::F64:
-    return "f64";
-  case DType::Bool:
-    return "u8";
-  case DType::F16:
-  case DType::BF16:
-    return "u16";
-  default:
-    return std::string(info(dtype).text);
-  }
+// The name that kernels have for a C++ type of dtypes.def: u8 for uint8_t.
+static std::string kernel_type(std::string_view type) {
+  if (type == "float") return "f32";
+  if (type == "double") return "f64";
+  std::string out = type.front() == 'u' ? "u" : "i";
+  for (char c : type)
+    if (c >= '0' && c <= '9') out += c;
+  return out;
 }
 
-static bool is_half(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
+std::string store_type(DType dtype) { return kernel_type(info(dtype).store_type); }
+std::string compute_type(DType dtype) { return kernel_type(info(dtype).compute_type); }
 
-std::string compute_type(DType dtype) {
-  return is_half(dtype) ? "f32" : store_type(dtype);
+std::string rounded(DType dtype, const std::string& value) {
+  if (!is_narrow_float(dtype)) return value;
+  return "round_" + std::string(info(dtype).codec) + "(" + value + ")";
+}
+
+std::string from_store(DType dtype, const std::string& value) {
+  if (!is_narrow_float(dtype)) return value;
+  return std::string(info(dtype).codec) + "_to_float(" + value + ")";
 }
 
 std::string literal(DType dtype, uint64_t bits) {
@@ -208,12 +209,6 @@ std::string KernelEmitter::splat(const Value& v, DType dtype) const {
   return v.vector ? v.name : type(dtype, true) + "(" + v.name + ")";
 }
 
-static std::string from_store(DType dtype, const std::string& value) {
-  if (dtype == DType::F16) return "f16_to_float(" + value + ")";
-  if (dtype == DType::BF16) return "bf16_to_float(" + value + ")";
-  return value;
-}
-
 // All positions of the dot axis at once: four bytes of each lane, or of all lanes.
 KernelEmitter::Value KernelEmitter::make_dot_load(const Expr& e, const Point& p) {
   bool vector = lane_dependent(e.index);
@@ -280,8 +275,7 @@ std::string KernelEmitter::function_of(Op op, DType result,
   std::string cell(info(op).cell);
   std::string body = "T(" + cell + ")";
   if (result == DType::Bool && operand != DType::Bool) body = cell;
-  if (result == DType::F16) body = "round_f16(" + body + ")";
-  if (result == DType::BF16) body = "round_bf16(" + body + ")";
+  body = rounded(result, body);
   functions_[name] = "static SVOD_INLINE " + type(result, vector) + " " + name + "(" +
                      parameters + ") {\n  typedef " + type(operand, vector) +
                      " T;\n  return " + body + ";\n}\n";
@@ -342,16 +336,15 @@ KernelEmitter::Value KernelEmitter::make_position(const Expr& e, const Point& p)
 
 static std::string cast_text(DType from, DType to, const std::string& x) {
   if (to == DType::Bool) return "to_bool_(" + x + ")";
-  if (!is_half(to)) return "convert_<" + compute_type(to) + ">(" + x + ")";
+  if (!is_narrow_float(to)) return "convert_<" + compute_type(to) + ">(" + x + ")";
   std::string narrow =
       from == DType::F64 ? "odd_float(" + x + ")" : "convert_<f32>(" + x + ")";
-  return (to == DType::F16 ? "round_f16(" : "round_bf16(") + narrow + ")";
+  return rounded(to, narrow);
 }
 
 static std::string to_store(DType dtype, const std::string& value) {
-  if (dtype == DType::F16) return "float_to_f16(" + value + ")";
-  if (dtype == DType::BF16) return "float_to_bf16(" + value + ")";
-  return value;
+  if (!is_narrow_float(dtype)) return value;
+  return "float_to_" + std::string(info(dtype).codec) + "(" + value + ")";
 }
 
 KernelEmitter::Value KernelEmitter::make(ExprId id, const Point& p) {

@@ -57,7 +57,7 @@ void KernelEmitter::accumulate(const Stage& s, const std::string& acc, const Poi
   const Expr& v = k_.exprs[s.value];
   bool fused = s.op == Op::ReduceSum && v.kind == Expr::Kind::Map && v.op == Op::Mul &&
                is_float(s.dtype) && s.dtype == v.dtype && by_lane.empty() &&
-               v.dtype != DType::F16 && v.dtype != DType::BF16;
+               !is_narrow_float(v.dtype);
   bool dots = k_.has_dot_axis &&
               std::find(s.inner.begin(), s.inner.end(), k_.dot_axis) != s.inner.end();
   if (dots) {
@@ -120,8 +120,7 @@ void KernelEmitter::emit_reduce(uint32_t number) {
     std::string result = results[i];
     if (lane_inside && i >= together)
       result = "across<" + combine_of(s.op) + ">(" + result + ")";
-    if (s.dtype == DType::F16) result = "round_f16(" + result + ")";
-    if (s.dtype == DType::BF16) result = "round_bf16(" + result + ")";
+    result = rounded(s.dtype, result);
     bool still_vector = vector && !lane_inside;
     if (result != names[i]) result = declare(type(s.dtype, still_vector), result);
     locals_[{number, all[i]}] = {result, still_vector};
@@ -244,11 +243,8 @@ void KernelEmitter::emit_stage(uint32_t number) {
       std::string t = type(s.dtype, false);
       std::string at =
           "a" + std::to_string(s.argument) + "[" + index_text(s.index, p, false) + "]";
-      std::string old = s.dtype == DType::F16    ? "f16_to_float(" + at + ")"
-                        : s.dtype == DType::BF16 ? "bf16_to_float(" + at + ")"
-                                                 : at;
       value.name = declare(t, std::string(combines[s.combiner]) + "::of<" + t + ">(" +
-                                  old + ", " + value.name + ")");
+                                  from_store(s.dtype, at) + ", " + value.name + ")");
     }
     emit_write(s, value, p);
   });

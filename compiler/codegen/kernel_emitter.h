@@ -104,6 +104,10 @@ private:
 // Element type names in emitted text.
 std::string store_type(DType dtype);
 std::string compute_type(DType dtype);
+// A value of the compute type rounded to the dtype, and a stored element in the compute
+// type.
+std::string rounded(DType dtype, const std::string& value);
+std::string from_store(DType dtype, const std::string& value);
 std::string literal(DType dtype, uint64_t bits);
 
 } // namespace svod

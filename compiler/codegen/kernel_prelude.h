@@ -110,9 +110,28 @@ SVOD_INLINE iptr floor_mod(iptr a, iptr b) {
   iptr rest = a % b;
   return rest < 0 ? rest + b : rest;
 }
+// A float rounded to each of the formats that are computed in float.
 template <class F> SVOD_INLINE F round_f16(F x) { return f16_to_float(float_to_f16(x)); }
 template <class F> SVOD_INLINE F round_bf16(F x) {
   return bf16_to_float(float_to_bf16(x));
+}
+template <class F> SVOD_INLINE F round_f4e2m1(F x) {
+  return f4e2m1_to_float(float_to_f4e2m1(x));
+}
+template <class F> SVOD_INLINE F round_f8e4m3fn(F x) {
+  return f8e4m3fn_to_float(float_to_f8e4m3fn(x));
+}
+template <class F> SVOD_INLINE F round_f8e4m3fnuz(F x) {
+  return f8e4m3fnuz_to_float(float_to_f8e4m3fnuz(x));
+}
+template <class F> SVOD_INLINE F round_f8e5m2(F x) {
+  return f8e5m2_to_float(float_to_f8e5m2(x));
+}
+template <class F> SVOD_INLINE F round_f8e5m2fnuz(F x) {
+  return f8e5m2fnuz_to_float(float_to_f8e5m2fnuz(x));
+}
+template <class F> SVOD_INLINE F round_f8e8m0(F x) {
+  return f8e8m0_to_float(float_to_f8e8m0(x));
 }
 
 // Lanes combined in a fixed tree: halves, quarters, ...

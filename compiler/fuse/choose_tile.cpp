@@ -146,9 +146,7 @@ Tile choose_tile(const Kernel& k, const Level& level) {
     for (const Candidate& c : candidates) use.axes.push_back(used[c.axis]);
     loads.push_back(std::move(use));
   }
-  int lane_bits =
-      byte_size(s.dtype == DType::F16 || s.dtype == DType::BF16 ? DType::F32 : s.dtype) *
-      8;
+  int lane_bits = byte_size(is_narrow_float(s.dtype) ? DType::F32 : s.dtype) * 8;
   int per_vector = std::max(1, k.lanes * lane_bits / level.register_bits);
   std::vector<int> counts(candidates.size(), 1), choice = counts;
   double best = 1e300;

@@ -160,9 +160,9 @@ ExprId Lowering::value(NodeId n, const At& at) {
 
 // What unpacking weights is made of: a few cheap instructions each.
 static bool unpacks(Op op) {
-  constexpr Op kUnpacking[] = {Op::Cast,       Op::And,      Op::Or,    Op::ShiftLeft,
-                               Op::ShiftRight, Op::Add,      Op::Sub,   Op::Mul,
-                               Op::Iota,       Op::Constant, Op::Weight};
+  constexpr Op kUnpacking[] = {Op::Cast,      Op::Bitcast,    Op::And,      Op::Or,
+                               Op::ShiftLeft, Op::ShiftRight, Op::Add,      Op::Sub,
+                               Op::Mul,       Op::Iota,       Op::Constant, Op::Weight};
   return is_view(op) || std::ranges::find(kUnpacking, op) != std::end(kUnpacking);
 }
 

@@ -6,8 +6,8 @@
 namespace svod {
 
 static constexpr DTypeInfo kTypes[] = {
-#define DTYPE(name, text, bytes, onnx, kind, store, compute)                             \
-  {DType::name, text, bytes, onnx, DTypeKind::kind, #store, #compute},
+#define DTYPE(name, text, bytes, bits, onnx, kind, store, compute, codec)                \
+  {DType::name, text, bytes, bits, onnx, DTypeKind::kind, #store, #compute, #codec},
 #include "compiler/ir/dtypes.def"
 };
 

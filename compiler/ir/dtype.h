@@ -9,19 +9,21 @@
 namespace svod {
 
 enum class DType : uint8_t {
-#define DTYPE(name, text, bytes, onnx, kind, store, compute) name,
+#define DTYPE(name, text, bytes, bits, onnx, kind, store, compute, codec) name,
 #include "compiler/ir/dtypes.def"
 };
 
-enum class DTypeKind : uint8_t { Bool, Int, Uint, Float };
+enum class DTypeKind : uint8_t { Bool, Int, Uint, Float, Complex };
 
 struct DTypeInfo {
   DType dtype;
   std::string_view text;
-  int bytes;
-  int onnx; // TensorProto.DataType
+  int bytes; // of a stored element
+  int bits;  // of an element as callers and files have it
+  int onnx;  // TensorProto.DataType
   DTypeKind kind;
   std::string_view store_type, compute_type;
+  std::string_view codec; // "none" unless computed in float
 };
 
 const DTypeInfo& info(DType dtype);
@@ -34,6 +36,10 @@ std::optional<int> onnx_type_from_text(std::string_view text);
 
 inline int byte_size(DType dtype) { return info(dtype).bytes; }
 inline bool is_float(DType dtype) { return info(dtype).kind == DTypeKind::Float; }
+// A float that is computed in float and rounded to its own type.
+inline bool is_narrow_float(DType dtype) { return info(dtype).codec != "none"; }
+// Two, four or eight elements of it share a byte of the caller's.
+inline bool is_packed(DType dtype) { return info(dtype).bits < 8; }
 inline bool is_integer(DType dtype) {
   return info(dtype).kind == DTypeKind::Int || info(dtype).kind == DTypeKind::Uint;
 }
@@ -41,7 +47,7 @@ inline bool is_integer(DType dtype) {
 // Calls `f` with a value-initialised element of the dtype's compute type.
 template <class F> decltype(auto) with_compute_type(DType dtype, F&& f) {
   switch (dtype) {
-#define DTYPE(name, text, bytes, onnx, kind, store, compute)                             \
+#define DTYPE(name, text, bytes, bits, onnx, kind, store, compute, codec)                \
   case DType::name:                                                                      \
     return f(compute{});
 #include "compiler/ir/dtypes.def"

@@ -81,7 +81,7 @@ public:
     for (NodeId id : needed_) {
       if (g[id].op != Op::ReduceSum) continue;
       const Node& product = g[g[id].inputs[0]];
-      bool wide = product.dtype != DType::F16 && product.dtype != DType::BF16;
+      bool wide = !is_narrow_float(product.dtype);
       if (product.op == Op::Mul && wide && uses_[g[id].inputs[0]] == 1)
         streamed_.insert(g[id].inputs[0]);
     }

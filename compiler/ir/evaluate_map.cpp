@@ -66,7 +66,7 @@ template <class To, class From> void cast_elements(const Tensor& in, Tensor& out
   for_pieces(element_count(out.shape), [&](int64_t at, int64_t count) {
     const From* from = load_piece<From>(in, at, count, room_in.data());
     To* to = piece_room<To>(out, at, room_out.data());
-    // To f16 and bf16 the float between must not round a second time.
+    // To a narrow float the float between must not round a second time.
     bool twice = std::is_same_v<From, double> && to == room_out.data();
     for (int64_t i = 0; i < count; i++) to[i] = scalar::convert_<To>(from[i]);
     if constexpr (std::is_same_v<From, double> && std::is_same_v<To, float>)
@@ -110,6 +110,32 @@ bool map_is_defined(Op op, DType dtype) {
       return false;
     }
   });
+}
+
+void widen(DType dtype, const std::byte* from, int64_t count, float* to) {
+  [[maybe_unused]] auto none_to_float = [](auto) { return 0.0f; };
+  using namespace scalar;
+  switch (dtype) {
+#define DTYPE(name, text, bytes, bits, onnx, kind, store, compute, codec)                \
+  case DType::name:                                                                      \
+    for (int64_t i = 0; i < count; i++)                                                  \
+      to[i] = codec##_to_float(reinterpret_cast<const store*>(from)[i]);                 \
+    return;
+#include "compiler/ir/dtypes.def"
+  }
+}
+
+void narrow(DType dtype, const float* from, int64_t count, std::byte* to) {
+  [[maybe_unused]] auto float_to_none = [](float) { return 0; };
+  using namespace scalar;
+  switch (dtype) {
+#define DTYPE(name, text, bytes, bits, onnx, kind, store, compute, codec)                \
+  case DType::name:                                                                      \
+    for (int64_t i = 0; i < count; i++)                                                  \
+      reinterpret_cast<store*>(to)[i] = store(float_to_##codec(from[i]));                \
+    return;
+#include "compiler/ir/dtypes.def"
+  }
 }
 
 void evaluate_cast(const Tensor& in, Tensor& out) {

@@ -55,39 +55,35 @@ struct AxisView {
 };
 AxisView axis_view(const Shape& shape, int64_t axis);
 
-// Elements in their compute type. 16-bit floats are converted in pieces of at most
+// `count` elements of a narrow float's type, to float and rounded back.
+void widen(DType dtype, const std::byte* from, int64_t count, float* to);
+void narrow(DType dtype, const float* from, int64_t count, std::byte* to);
+
+// Elements in their compute type. Narrow floats are converted in pieces of at most
 // kPiece; all others are used where they lie.
 inline constexpr int64_t kPiece = 512;
 
 template <class T>
 const T* load_piece(const Tensor& t, int64_t at, int64_t count, T* room) {
-  if constexpr (std::is_same_v<T, float>) {
-    if (t.dtype == DType::F16 || t.dtype == DType::BF16) {
-      const uint16_t* from = reinterpret_cast<const uint16_t*>(t.bytes.data()) + at;
-      if (t.dtype == DType::F16)
-        for (int64_t i = 0; i < count; i++) room[i] = scalar::f16_to_float(from[i]);
-      else
-        for (int64_t i = 0; i < count; i++) room[i] = scalar::bf16_to_float(from[i]);
+  const std::byte* from = t.bytes.data() + at * byte_size(t.dtype);
+  if constexpr (std::is_same_v<T, float>)
+    if (is_narrow_float(t.dtype)) {
+      widen(t.dtype, from, count, room);
       return room;
     }
-  }
-  return reinterpret_cast<const T*>(t.bytes.data()) + at;
+  return reinterpret_cast<const T*>(from);
 }
 
 // Where to write a piece; store_piece then brings it into `t`.
 template <class T> T* piece_room(Tensor& t, int64_t at, T* room) {
   if constexpr (std::is_same_v<T, float>)
-    if (t.dtype == DType::F16 || t.dtype == DType::BF16) return room;
+    if (is_narrow_float(t.dtype)) return room;
   return reinterpret_cast<T*>(t.bytes.data()) + at;
 }
 template <class T> void store_piece(Tensor& t, int64_t at, int64_t count, const T* room) {
-  if constexpr (std::is_same_v<T, float>) {
-    uint16_t* to = reinterpret_cast<uint16_t*>(t.bytes.data()) + at;
-    if (t.dtype == DType::F16)
-      for (int64_t i = 0; i < count; i++) to[i] = scalar::float_to_f16(room[i]);
-    else if (t.dtype == DType::BF16)
-      for (int64_t i = 0; i < count; i++) to[i] = scalar::float_to_bf16(room[i]);
-  }
+  if constexpr (std::is_same_v<T, float>)
+    if (is_narrow_float(t.dtype))
+      narrow(t.dtype, room, count, t.bytes.data() + at * byte_size(t.dtype));
 }
 
 // Calls f(at, count) for pieces that cover [0, total).
@@ -97,8 +93,7 @@ template <class F> void for_pieces(int64_t total, F&& f) {
 
 // A whole tensor in compute type T, converted if need be into `room`.
 template <class T> const T* load_all(const Tensor& t, std::vector<T>& room) {
-  if (t.dtype == DType::F16 || t.dtype == DType::BF16)
-    room.resize(element_count(t.shape));
+  if (is_narrow_float(t.dtype)) room.resize(element_count(t.shape));
   return load_piece<T>(t, 0, element_count(t.shape), room.data());
 }
 

@@ -30,6 +30,13 @@ Shape row_major_strides(const Shape& shape) {
   return strides;
 }
 
+std::optional<int64_t> byte_size(const Interface& seen) {
+  std::optional<DType> dtype = dtype_from_onnx(seen.onnx_type);
+  if (!dtype) return std::nullopt;
+  int64_t elements = element_count(seen.shape), bits = info(*dtype).bits;
+  return bits >= 8 ? elements * (bits / 8) : (elements + 8 / bits - 1) / (8 / bits);
+}
+
 // One step of the mixing function (the finaliser of MurmurHash3's 64-bit form).
 static uint64_t mix(uint64_t state, uint64_t value) {
   state ^= value + 0x9e3779b97f4a7c15u + (state << 6) + (state >> 2);

@@ -90,6 +90,9 @@ struct Interface {
   bool operator==(const Interface&) const = default;
 };
 
+// Bytes of the caller's tensor; none for elements of a type that has no size here.
+std::optional<int64_t> byte_size(const Interface& seen);
+
 struct GraphInput {
   std::string name;
   NodeId node;

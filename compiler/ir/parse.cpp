@@ -182,6 +182,7 @@ private:
     std::optional<Interface> seen = interface_of(parts);
     if (!parts.arguments.empty()) fail("something follows the output");
     g_.add_output(name, node, std::move(seen));
+    check_interface(node, g_.outputs().back().seen);
   }
 
   // What "seen=i4 dims=[3,5]" says, if it is there.
@@ -195,6 +196,11 @@ private:
     Interface seen{*code, {}};
     for (std::string_view word : dims.mapped()) seen.shape.push_back(integer(word));
     return seen;
+  }
+
+  void check_interface(NodeId node, const Interface& seen) const {
+    std::string why = interface_fault(g_, node, seen);
+    if (!why.empty()) fail(why);
   }
 
   std::string text_of(std::string_view word) const {
@@ -218,9 +224,12 @@ private:
     if (!why.empty()) fail(why);
     if (parts.shape && (*parts.shape != node.shape || *parts.dtype != node.dtype))
       fail("the type is " + type_text(node.dtype, node.shape));
-    if (op == Op::Input)
-      return g_.add_input(text_of(parts.name), node.dtype, std::move(node.shape),
-                          interface_of(parts));
+    if (op == Op::Input) {
+      NodeId id = g_.add_input(text_of(parts.name), node.dtype, std::move(node.shape),
+                               interface_of(parts));
+      check_interface(id, g_.inputs().back().seen);
+      return id;
+    }
     return g_.intern(std::move(node));
   }
 

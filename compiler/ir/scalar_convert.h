@@ -1,4 +1,5 @@
-// Casts between lane types, and the 16-bit floats. Needs scalar_functions.h before it.
+// Casts between lane types, and the floats of 16 bits and less. Needs scalar_functions.h
+// before it.
 //
 //   convert_<E>(x)      x's lanes as E: float to integer truncates and saturates, NaN
 //   gives 0;
@@ -6,11 +7,14 @@
 //   to_bool_(x)         0 or 1
 //   f16_to_float, bf16_to_float     u16 lanes -> float lanes
 //   float_to_f16, float_to_bf16     rounded to nearest even
-//   odd_float(x)        double -> float for a cast to f16 or bf16: rounded to odd, so
-//   that the
-//                       second rounding gives what one rounding would
+//   f8e4m3fn_to_float, float_to_f8e4m3fn, ...   the same for the codecs of dtypes.def in
+//                       u8 lanes. Too large a value becomes infinity where the format has
+//                       it, else NaN, else the largest value (f4e2m1): a cast that
+//                       saturates clamps beforehand.
+//   odd_float(x)        double -> float for a cast to a float computed in float: rounded
+//                       to odd, so that the second rounding gives what one rounding would
 //
-// The 16-bit conversions are integer code: few targets have instructions for all of them,
+// These conversions are integer code: few targets have instructions for all of them,
 // and compilers call library functions where they are missing.
 #ifndef SVOD_SCALAR_CONVERT
 #define SVOD_SCALAR_CONVERT
@@ -97,6 +101,119 @@ template <class F> SVOD_INLINE Like<F, u16> float_to_f16(F x) {
   U half = choose(size < U(0x38800000), subnormal, normal);
   half = choose(size >= U(0x477ff000), special, half);
   return lanes_<u16>(U(half | sign));
+}
+
+// Sign, exponent and mantissa in the low bits of a byte. What the exponent of all ones
+// means differs:
+//   Ieee     infinity and NaN
+//   TopNan   numbers; all ones in the mantissa, too, is NaN
+//   ZeroNan  numbers; the code of -0 is NaN, and there is one zero
+//   None     numbers
+enum class Special { Ieee, TopNan, ZeroNan, None };
+template <int kExponent, int kMantissa, int kBias, Special kSpecial> struct SmallFloat {
+  static constexpr u32 kSign = 1u << (kExponent + kMantissa), kSize = kSign - 1;
+  static constexpr u32 kInfinity = ((1u << kExponent) - 1) << kMantissa;
+  static constexpr bool kIeee = kSpecial == Special::Ieee;
+  static constexpr bool kOneZero = kSpecial == Special::ZeroNan;
+  // Without NaN in the format, NaN becomes 0.
+  static constexpr u32 kNan = kIeee ? kInfinity + (kInfinity & -kInfinity) / 2
+                              : kSpecial == Special::TopNan ? kSize
+                              : kOneZero                    ? kSign
+                                                            : 0;
+  // What follows the largest number.
+  static constexpr u32 kBeyond = kIeee ? kInfinity : kOneZero ? kSign : kSize;
+  static constexpr u32 kShift = 23 - kMantissa, kRebias = u32(127 - kBias) << 23;
+  static constexpr u32 kLeastNormal = u32(128 - kBias) << 23; // as bits of a float
+  // The float whose last place is that of the format's subnormals, as bits.
+  static constexpr u32 kMagic = u32(127 + 24 - kBias - kMantissa) << 23;
+  static constexpr u32 kUnit = u32(128 - kBias - kMantissa) << 23; // last place, as bits
+
+  template <class H> SVOD_INLINE static Like<H, float> to_float(H code) {
+    using U = Like<H, u32>;
+    using F = Like<H, float>;
+    U all = lanes_<u32>(code), size = all & U(kSize);
+    U number = (size << kShift) + U(kRebias);
+    F small = F(lanes_<float>(bits_<Like<H, i32>>(size)) * bits_<float>(kUnit));
+    number = choose(size < U(1u << kMantissa), bits_<U>(small), number);
+    if constexpr (kIeee)
+      number = choose(size >= U(kInfinity), U((size << kShift) | U(0x7f800000)), number);
+    if constexpr (kSpecial == Special::TopNan)
+      number = choose(size == U(kSize), U(0x7fc00000), number);
+    if constexpr (kOneZero) number = choose(all == U(kSign), U(0x7fc00000), number);
+    return bits_<F>(U(number | ((all & U(kSign)) << (31 - kExponent - kMantissa))));
+  }
+
+  // As float_to_f16.
+  template <class F> SVOD_INLINE static Like<F, u8> from_float(F x) {
+    using U = Like<F, u32>;
+    U u = bits_<U>(x);
+    U sign = (u >> (31 - kExponent - kMantissa)) & U(kSign), size = u & 0x7fffffff;
+    U odd = (size >> kShift) & 1;
+    U normal = (size - U(kRebias) + U((1u << (kShift - 1)) - 1) + odd) >> kShift;
+    F small = bits_<F>(choose(size < U(kLeastNormal), size, U(0)));
+    U subnormal = bits_<U>(F(small + F(bits_<float>(kMagic)))) - U(kMagic);
+    U code = choose(size < U(kLeastNormal), subnormal, normal);
+    code = choose(code > U(kBeyond), U(kBeyond), code);
+    code = choose(size > U(0x7f800000), U(kNan), code);
+    if constexpr (kOneZero)
+      sign = choose((code == U(0)) | (code == U(kSign)), U(0), sign);
+    return lanes_<u8>(U(code | sign));
+  }
+};
+using F4E2M1 = SmallFloat<2, 1, 1, Special::None>;
+using F8E4M3FN = SmallFloat<4, 3, 7, Special::TopNan>;
+using F8E4M3FNUZ = SmallFloat<4, 3, 8, Special::ZeroNan>;
+using F8E5M2 = SmallFloat<5, 2, 15, Special::Ieee>;
+using F8E5M2FNUZ = SmallFloat<5, 2, 16, Special::ZeroNan>;
+
+template <class H> SVOD_INLINE Like<H, float> f4e2m1_to_float(H code) {
+  return F4E2M1::to_float(code);
+}
+template <class F> SVOD_INLINE Like<F, u8> float_to_f4e2m1(F x) {
+  return F4E2M1::from_float(x);
+}
+template <class H> SVOD_INLINE Like<H, float> f8e4m3fn_to_float(H code) {
+  return F8E4M3FN::to_float(code);
+}
+template <class F> SVOD_INLINE Like<F, u8> float_to_f8e4m3fn(F x) {
+  return F8E4M3FN::from_float(x);
+}
+template <class H> SVOD_INLINE Like<H, float> f8e4m3fnuz_to_float(H code) {
+  return F8E4M3FNUZ::to_float(code);
+}
+template <class F> SVOD_INLINE Like<F, u8> float_to_f8e4m3fnuz(F x) {
+  return F8E4M3FNUZ::from_float(x);
+}
+template <class H> SVOD_INLINE Like<H, float> f8e5m2_to_float(H code) {
+  return F8E5M2::to_float(code);
+}
+template <class F> SVOD_INLINE Like<F, u8> float_to_f8e5m2(F x) {
+  return F8E5M2::from_float(x);
+}
+template <class H> SVOD_INLINE Like<H, float> f8e5m2fnuz_to_float(H code) {
+  return F8E5M2FNUZ::to_float(code);
+}
+template <class F> SVOD_INLINE Like<F, u8> float_to_f8e5m2fnuz(F x) {
+  return F8E5M2FNUZ::from_float(x);
+}
+
+// A power of two by its exponent alone; code 255 is NaN. Its smallest, 2^-127, is a
+// subnormal float.
+template <class H> SVOD_INLINE Like<H, float> f8e8m0_to_float(H code) {
+  using U = Like<H, u32>;
+  U exponent = lanes_<u32>(code);
+  U number = choose(exponent == U(0), U(0x400000), U(exponent << 23));
+  number = choose(exponent == U(255), U(0x7fc00000), number);
+  return bits_<Like<H, float>>(number);
+}
+// The nearest, the larger one of two; NaN for what has no sign and no place there.
+template <class F> SVOD_INLINE Like<F, u8> float_to_f8e8m0(F x) {
+  using U = Like<F, u32>;
+  U u = bits_<U>(x);
+  U code = (u + U(0x400000)) >> 23;
+  code = choose(u < U(0x600000), U(0), code);
+  code = choose((u < U(0x400000)) | (code > U(255)), U(255), code);
+  return lanes_<u8>(code);
 }
 
 // Rounded toward zero with the last bit set when anything was cut off. Below the normal

@@ -47,7 +47,8 @@ std::string check_source(Context& c) {
       return "blob has another size than the shape";
   } else if (c.node.op == Op::Iota) {
     if (value < 0 || value >= static_cast<int64_t>(c.node.shape.size())) return kBadAxis;
-    if (c.node.dtype == DType::Bool) return "iota has no bool";
+    if (c.node.dtype == DType::Bool || is_packed(c.node.dtype))
+      return "iota has no " + std::string(info(c.node.dtype).text);
   } else if (int width = byte_size(c.node.dtype) * 8; width < 64) {
     if (static_cast<uint64_t>(value) >> width) return "bits exceed the dtype";
   }
@@ -279,6 +280,16 @@ constexpr Rule kRules[] = {
 #include "compiler/ir/ops.def"
 };
 
+// A cast to an integer of less than a byte is written over its byte (build_maps.cpp).
+std::string check_cast(DType from, DType to) {
+  bool is_complex =
+      info(from).kind == DTypeKind::Complex || info(to).kind == DTypeKind::Complex;
+  if (is_complex || (is_packed(to) && !is_float(to)))
+    return "no cast from " + std::string(info(from).text) + " to " +
+           std::string(info(to).text);
+  return "";
+}
+
 // What rows with shape `same` or `given` demand beyond their shape.
 std::string check_convert_scan_scatter(const Context& c) {
   switch (info(c.node.op).op_class) {
@@ -286,6 +297,7 @@ std::string check_convert_scan_scatter(const Context& c) {
     if (!c.node.payload.empty()) return kBadPayload;
     if (c.node.op == Op::Bitcast && byte_size(c.node.dtype) != byte_size(c.input().dtype))
       return "bitcast changes the element size";
+    if (c.node.op == Op::Cast) return check_cast(c.input().dtype, c.node.dtype);
     return "";
   case OpClass::Scan:
     if (!c.payload_is(1)) return kBadPayload;
@@ -330,6 +342,16 @@ std::string infer_type(const Graph& g, Node& node) {
   if (why.empty()) why = check_convert_scan_scatter(context);
   if (why.empty()) why = check_shape(node.shape);
   return why;
+}
+
+std::string interface_fault(const Graph& g, NodeId id, const Interface& seen) {
+  if (std::string why = check_shape(seen.shape); !why.empty())
+    return "its interface: " + why;
+  std::optional<int64_t> want = byte_size(seen);
+  int64_t have = element_count(g[id].shape) * byte_size(g[id].dtype);
+  if (!want || have == *want) return "";
+  return "its interface has " + std::to_string(*want) + " bytes, its node has " +
+         std::to_string(have);
 }
 
 } // namespace svod

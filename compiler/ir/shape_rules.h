@@ -18,4 +18,8 @@ inline constexpr char kNotDefined[] = "not defined for "; // an element type
 // when it is right.
 [[nodiscard]] std::string infer_type(const Graph& g, Node& node);
 
+// What keeps a node's bytes from being those of a caller's tensor; empty when nothing.
+// Elements of types that are not in dtypes.def have no size that is known here.
+std::string interface_fault(const Graph& g, NodeId id, const Interface& seen);
+
 } // namespace svod

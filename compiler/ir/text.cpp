@@ -50,7 +50,9 @@ template <class T> static std::optional<T> whole(std::string_view text, auto... 
 }
 
 static bool fits(DType dtype, uint64_t bits) {
-  int width = 8 * byte_size(dtype);
+  // A signed element of less than a byte fills its byte with its sign.
+  int width =
+      info(dtype).kind == DTypeKind::Int ? 8 * byte_size(dtype) : info(dtype).bits;
   return width == 64 || bits >> width == 0;
 }
 

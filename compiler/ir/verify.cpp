@@ -26,20 +26,6 @@ static std::string node_fault(const Graph& g, NodeId id) {
   return "";
 }
 
-// The caller's bytes are the node's: a type of the graph may be seen as another of the
-// same size, elements of other types have no size that is known here.
-static std::string interface_fault(const Graph& g, NodeId id, const Interface& seen) {
-  for (int64_t extent : seen.shape)
-    if (extent < 0) return "its interface has a negative extent";
-  std::optional<DType> dtype = dtype_from_onnx(seen.onnx_type);
-  if (!dtype) return "";
-  int64_t have = element_count(g[id].shape) * byte_size(g[id].dtype);
-  int64_t want = element_count(seen.shape) * byte_size(*dtype);
-  if (have == want) return "";
-  return "its interface has " + std::to_string(want) + " bytes, its node has " +
-         std::to_string(have);
-}
-
 std::vector<std::string> verify(const Graph& g) {
   std::vector<std::string> faults;
   std::unordered_multimap<uint64_t, NodeId> seen;

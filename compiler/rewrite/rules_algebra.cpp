@@ -59,6 +59,7 @@ bool rounding_stays(const Rewriter& r, NodeId id) {
 
 // Every value is finite, not zero, and not so small that it has fewer bits.
 bool all_normal(const Graph& g, NodeId id) {
+  if (byte_size(g[id].dtype) == 1) return false;
   auto values = known_floats(g, id);
   double smallest = std::ldexp(1.0, g[id].dtype == DType::F16   ? -14
                                     : g[id].dtype == DType::F64 ? -1022
@@ -275,6 +276,16 @@ static int magnitude_bits(DType dtype) {
     return 11;
   case DType::BF16:
     return 8;
+  case DType::F4E2M1:
+    return 2;
+  case DType::F8E4M3FN:
+  case DType::F8E4M3FNUZ:
+    return 4;
+  case DType::F8E5M2:
+  case DType::F8E5M2FNUZ:
+    return 3;
+  case DType::F8E8M0:
+    return 0;
   case DType::F32:
     return 24;
   case DType::F64:
@@ -282,17 +293,16 @@ static int magnitude_bits(DType dtype) {
   case DType::Bool:
     return 1;
   default:
-    return 8 * byte_size(dtype) - (info(dtype).kind == DTypeKind::Int);
+    return info(dtype).bits - (info(dtype).kind == DTypeKind::Int);
   }
 }
 
 // Whether every value of `from` is a value of `to`.
 static bool holds_all(DType to, DType from) {
-  if (from == to || from == DType::Bool) return true;
+  if (from == to || (from == DType::Bool && to != DType::F8E8M0)) return true;
   if (to == DType::Bool) return false;
   if (is_float(from))
-    return to == DType::F64 ||
-           (to == DType::F32 && (from == DType::F16 || from == DType::BF16));
+    return to == DType::F64 || (to == DType::F32 && is_narrow_float(from));
   bool loses_sign = info(from).kind == DTypeKind::Int && info(to).kind == DTypeKind::Uint;
   return !loses_sign && magnitude_bits(from) <= magnitude_bits(to);
 }

@@ -40,6 +40,7 @@ bool store_word(const Element& element, void* data, uint64_t i, Text word) {
   double value = 0;
   int64_t integer = 0;
   uint64_t large = 0;
+  if (element.kind == ElementKind::Complex) return false;
   if (word == Text("true")) word = Text("1");
   if (word == Text("false")) word = Text("0");
   if (!is_float(element) && read_signed(word, &integer)) {
@@ -77,9 +78,9 @@ const char* read_literal(Text text, Tensor& out) {
     }
     at = end + 1;
   }
+  uint64_t bits = count == 1 ? load_bits(*out.element, data, 0) : 0;
   for (uint64_t i = 1; count == 1 && i < elements; i++) {
-    memcpy(static_cast<uint8_t*>(data) + i * out.element->bytes, data,
-           out.element->bytes);
+    store_bits(*out.element, data, i, bits);
   }
   out.data = data;
   return count == elements || count == 1 ? nullptr : "it has too few values";
@@ -274,14 +275,15 @@ bool fill_random(const Tensor& type, uint64_t seed, Tensor& out) {
   out = type;
   void* data = take_memory(type.bytes());
   if (data == nullptr) return false;
-  uint64_t state = seed, count = type.elements();
+  const Element& element = part_of(*type.element);
+  uint64_t state = seed, count = type.elements() * (&element == type.element ? 1 : 2);
+  bool byte = element.bits <= 8 && element.kind != ElementKind::Bool;
   for (uint64_t i = 0; i < count; i++) {
     auto value = static_cast<int64_t>(next_random(state) >> 11);
-    if (is_float(*type.element)) {
-      store(*type.element, data, i, static_cast<double>(value) * 0x1p-52 - 1);
+    if (is_float(element)) {
+      store(element, data, i, static_cast<double>(value) * 0x1p-52 - 1);
     } else {
-      bool byte = type.element->bytes == 1 && type.element->kind != ElementKind::Bool;
-      store_integer(*type.element, data, i, value & (byte ? 255 : 1));
+      store_integer(element, data, i, value & (byte ? 255 : 1));
     }
   }
   out.data = data;

@@ -21,7 +21,8 @@ Exit write_outputs(const Session& session, const Options& options, Printer& erro
 // axes = [1, 2], of an input that was packed for one value.
 void print_packed_value(Printer& out, const Session& session, uint32_t i);
 
-// Uniform in [-1, 1) for floats; all values of one-byte integers, 0 and 1 of wider ones.
+// Uniform in [-1, 1) for floats; all values of integers of a byte and less, 0 and 1 of
+// wider ones.
 bool fill_random(const Tensor& type, uint64_t seed, Tensor& out);
 
 // Number of the tensor that `word` starts with the name or number of, followed by =;

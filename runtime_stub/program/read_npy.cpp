@@ -42,6 +42,14 @@ const char* read_shape(Text value, Tensor& out) {
   return set_dims(out, dims, rank) ? nullptr : "its npy shape is too large";
 }
 
+// NumPy has neither bfloat16 and the small floats nor integers of less than a byte: such
+// arrays are stored as voids or as integers of the same size.
+bool stands_for(Text descr, const Element& element) {
+  bool foreign = element.packed() || element.kind >= ElementKind::BrainHalf;
+  return foreign && descr.size == 2 && Text("Vui").find(descr.data[0]) < 3 &&
+         static_cast<uint64_t>(descr.data[1] - '0') == element.bytes(1);
+}
+
 const char* read_descr(Text value, const Tensor& wanted, Tensor& out) {
   if (value.size < 2 || (value.data[0] != '\'' && value.data[0] != '"')) {
     return "its npy header has no descr";
@@ -53,18 +61,18 @@ const char* read_descr(Text value, const Tensor& wanted, Tensor& out) {
     descr = descr.from(1);
   }
   out.element = find_element_npy(descr);
-  // NumPy has no bfloat16: such arrays are stored as two-byte voids or as integers.
-  bool brain_half = wanted.element != nullptr &&
-                    wanted.element->kind == ElementKind::BrainHalf && descr == Text("u2");
-  if (brain_half) out.element = wanted.element;
+  if (wanted.element != nullptr && stands_for(descr, *wanted.element)) {
+    out.element = wanted.element;
+  }
   return out.element != nullptr ? nullptr : "its npy element type is not known";
 }
 
 // Element (i0 .. in) of Fortran order is at i0 + d0 * (i1 + d1 * ...).
 const char* to_rows(Tensor& tensor) {
-  auto rows = static_cast<uint8_t*>(take_memory(tensor.bytes()));
+  auto rows =
+      static_cast<uint8_t*>(take_memory(tensor.elements() * tensor.element->bytes(1)));
   if (rows == nullptr) return "there is no memory for it";
-  uint64_t size = tensor.element->bytes;
+  uint64_t size = tensor.element->bytes(1);
   uint64_t count = tensor.elements();
   int64_t at[SVOD_MAX_RANK] = {};
   for (uint64_t i = 0; i < count; i++) {
@@ -80,6 +88,18 @@ const char* to_rows(Tensor& tensor) {
     }
   }
   tensor.data = rows;
+  return nullptr;
+}
+
+// From one element per byte.
+const char* to_packed(Tensor& tensor) {
+  auto to = take_memory(tensor.bytes());
+  if (to == nullptr) return "there is no memory for it";
+  uint64_t count = tensor.elements();
+  for (uint64_t i = 0; i < count; i++) {
+    store_bits(*tensor.element, to, i, static_cast<const uint8_t*>(tensor.data)[i]);
+  }
+  tensor.data = to;
   return nullptr;
 }
 
@@ -100,10 +120,13 @@ const char* read_npy(Text content, const Tensor& wanted, Tensor& out) {
   if (error == nullptr) error = read_shape(value_of(header, "'shape'"), out);
   if (error != nullptr) return error;
   Text data = content.from(start + length);
-  if (data.size != out.bytes()) return "its size does not fit its npy shape";
+  if (data.size != out.elements() * out.element->bytes(1)) {
+    return "its size does not fit its npy shape";
+  }
   out.data = data.data;
   bool columns = value_of(header, "'fortran_order'").starts_with("True");
-  return columns && out.rank > 1 && out.elements() > 0 ? to_rows(out) : nullptr;
+  if (columns && out.rank > 1 && out.elements() > 0) error = to_rows(out);
+  return error == nullptr && out.element->packed() ? to_packed(out) : error;
 }
 
 } // namespace packed

@@ -25,9 +25,9 @@ enum FieldNumber : uint64_t {
 
 // Which field holds elements of a type when raw_data does not.
 uint64_t field_of(const Element& element) {
-  if (element.kind == ElementKind::Float) return element.bytes == 4 ? FLOATS : DOUBLES;
-  if (element.kind == ElementKind::Uint && element.bytes >= 4) return UINT64S;
-  return element.kind == ElementKind::Int && element.bytes == 8 ? INT64S : INT32S;
+  if (element.kind == ElementKind::Float) return element.bits == 32 ? FLOATS : DOUBLES;
+  if (element.kind == ElementKind::Uint && element.bits >= 32) return UINT64S;
+  return element.kind == ElementKind::Int && element.bits == 64 ? INT64S : INT32S;
 }
 
 uint64_t fixed_bytes(uint64_t field) {
@@ -75,22 +75,29 @@ bool scan_field(const Field& field, Scan& scan) {
   return true;
 }
 
-void store_bits(const Element& element, void* data, uint64_t i, uint64_t bits) {
+// Elements as their field has them: the halves of complex numbers one by one, several
+// elements of less than a byte as one number.
+const Element& listed_as(const Element& element) {
+  return element.packed() ? *find_element(2) : part_of(element);
+}
+
+void store_number(const Element& element, void* data, uint64_t i, uint64_t bits) {
   if (element.kind == ElementKind::Bool) bits = bits != 0;
-  memcpy(static_cast<uint8_t*>(data) + i * element.bytes, &bits, element.bytes);
+  store_bits(element, data, i, bits);
 }
 
 // Elements of the field that fits the type, packed or one by one.
 const char* read_elements(Text content, Tensor& out) {
-  uint64_t wanted = field_of(*out.element), fixed = fixed_bytes(wanted);
-  uint64_t count = 0, elements = out.elements(), value = 0;
+  const Element& element = listed_as(*out.element);
+  uint64_t wanted = field_of(element), fixed = fixed_bytes(wanted);
+  uint64_t count = 0, elements = out.bytes() / element.bytes(1), value = 0;
   auto data = static_cast<uint8_t*>(take_memory(out.bytes()));
   if (data == nullptr) return "there is no memory for it";
   Reader reader(content);
   for (Field field; !reader.done() && reader.next(field);) {
     if (field.number != wanted) continue;
     if (field.wire != 2) {
-      if (count < elements) store_bits(*out.element, data, count, field.value);
+      if (count < elements) store_number(element, data, count, field.value);
       count++;
       continue;
     }
@@ -98,7 +105,7 @@ const char* read_elements(Text content, Tensor& out) {
       if (!(fixed != 0 ? packed.fixed(fixed, value) : packed.varint(value))) {
         return "it is malformed";
       }
-      if (count < elements) store_bits(*out.element, data, count, value);
+      if (count < elements) store_number(element, data, count, value);
     }
   }
   out.data = data;

@@ -100,7 +100,7 @@ Exit open_model(Session& session, const char* weights, Printer& errors) {
   for (uint32_t i = 0; fits && i < svod_header(image)->tensors.count; i++) {
     const SvodTensor* tensor = svod_at<SvodTensor>(image, svod_header(image)->tensors, i);
     const Element* element = find_element(tensor->dtype);
-    fits = element != nullptr && tensor->bytes == tensor->elements * element->bytes;
+    fits = element != nullptr && tensor->bytes == element->bytes(tensor->elements);
   }
   if (!fits) {
     print_error(errors, "the image in this program is of another kind");
@@ -157,9 +157,8 @@ Tensor packed_value(const Session& session, uint32_t i) {
 
 // Moves the elements together that lie within the extents. Their places only go down, so
 // front to back none is overwritten before it has moved.
-static void pack_elements(uint8_t* data, uint64_t element_bytes, const Tensor& bounds,
-                          const int64_t* extents) {
-  uint64_t count = 1;
+static void pack_elements(uint8_t* data, const Tensor& bounds, const int64_t* extents) {
+  uint64_t count = 1, bytes = bounds.element->bytes(1);
   for (uint32_t axis = 0; axis < bounds.rank; axis++) {
     count *= static_cast<uint64_t>(extents[axis]);
   }
@@ -170,9 +169,10 @@ static void pack_elements(uint8_t* data, uint64_t element_bytes, const Tensor& b
       from = from * static_cast<uint64_t>(bounds.dims[axis]) +
              static_cast<uint64_t>(at[axis]);
     }
-    if (from != i) {
-      memcpy(data + i * element_bytes, data + from * element_bytes,
-             static_cast<size_t>(element_bytes));
+    if (from != i && bounds.element->packed()) {
+      store_bits(*bounds.element, data, i, load_bits(*bounds.element, data, from));
+    } else if (from != i) {
+      memcpy(data + i * bytes, data + from * bytes, static_cast<size_t>(bytes));
     }
     uint32_t axis = bounds.rank;
     while (axis > 0 && ++at[axis - 1] == extents[axis - 1]) at[--axis] = 0;
@@ -190,8 +190,7 @@ static bool settle(Session& session) {
     for (uint32_t axis = 0; axis < bounds.rank; axis++) {
       if (extents[axis] < 0 || extents[axis] > bounds.dims[axis]) return false;
     }
-    pack_elements(static_cast<uint8_t*>(session.outputs[i]), bounds.element->bytes,
-                  bounds, extents);
+    pack_elements(static_cast<uint8_t*>(session.outputs[i]), bounds, extents);
   }
   session.settled = true;
   return true;

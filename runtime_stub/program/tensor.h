@@ -15,7 +15,7 @@ struct Tensor {
   const void* data = nullptr; // row-major, little endian, aligned to 64
 
   uint64_t elements() const;
-  uint64_t bytes() const { return elements() * element->bytes; }
+  uint64_t bytes() const { return element->bytes(elements()); }
 };
 
 // f32[1,64,56,56]

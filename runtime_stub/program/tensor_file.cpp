@@ -35,17 +35,29 @@ Text bytes_of(const Tensor& tensor) {
   return {static_cast<const char*>(tensor.data), tensor.bytes()};
 }
 
+// npy has no elements of less than a byte: each gets one of its own.
+void write_unpacked(Printer& out, const Tensor& tensor) {
+  const Element& element = *tensor.element;
+  uint64_t count = tensor.elements();
+  for (uint64_t i = 0; i < count; i++) {
+    auto byte = static_cast<char>(load_bits(element, tensor.data, i));
+    out << Text(&byte, 1);
+  }
+}
+
 void write_npy(Printer& out, const Tensor& tensor) {
   // A dictionary in a fixed field, so that its length is known beforehand.
   constexpr uint32_t kHeader = 502;
   out << Text("\x93NUMPY\x01\x00\xf6\x01", 10) << "{'descr': '";
-  out << (tensor.element->bytes == 1 ? "|" : "<") << tensor.element->npy;
+  out << (tensor.element->bits <= 8 ? "|" : "<") << tensor.element->npy;
   out << "', 'fortran_order': False, 'shape': (";
   for (uint32_t i = 0; i < tensor.rank; i++) out << tensor.dims[i] << ", ";
   out << "), }";
   // The ten bytes above stand in the same line; its last byte is the new line.
   out.column(10 + kHeader - 1);
-  out << "\n" << bytes_of(tensor);
+  out << "\n";
+  if (tensor.element->packed()) return write_unpacked(out, tensor);
+  out << bytes_of(tensor);
 }
 
 } // namespace

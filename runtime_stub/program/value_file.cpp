@@ -133,7 +133,7 @@ const char* MapReader::put(const Key& key, Text message) {
     return value_.has(SVOD_VALUE_ANY_KEYS) ? nullptr : "it has a key that is not packed";
   }
   if (seen_[at->place]++ != 0) return "it has a key twice";
-  uint64_t bytes = value_.element->bytes;
+  uint64_t bytes = value_.element->bytes(1);
   memcpy(row_ + at->place * bytes, tensor.data, static_cast<size_t>(bytes));
   svod_unmap(tensor.data, bytes); // a map may have many
   found_++;
@@ -220,7 +220,7 @@ const char* read_maps(const Session& session, Side side, const Value& value, Tex
   if (error == nullptr) error = take_rows(session, side, value, rows, out);
   if (error != nullptr) return error;
   auto row = static_cast<uint8_t*>(const_cast<void*>(out.tensors[0].data));
-  uint64_t bytes = uint64_t{value.key_count} * value.element->bytes;
+  uint64_t bytes = uint64_t{value.key_count} * value.element->bytes(1);
   each_message(message, NAME, [&](Text name) -> const char* {
     out.name = name;
     return nullptr;
@@ -245,7 +245,7 @@ const char* read_inner(const Session& session, Side side, const Value& value,
 }
 
 void write_scalar(Printer& out, const Tensor& tensor, uint64_t i) {
-  uint64_t bytes = tensor.element->bytes;
+  uint64_t bytes = tensor.element->bytes(1);
   put_number(out, 2, tensor.element->onnx);
   put_bytes(out, 9, {static_cast<const char*>(tensor.data) + i * bytes, bytes});
 }

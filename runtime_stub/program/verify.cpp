@@ -66,8 +66,8 @@ bool is_right(const Element& element, double got, double expected, double abs,
 Difference compare(const Tensor& got, const Tensor& expected, const Options& options) {
   Difference out;
   double dot = 0, got_square = 0, expected_square = 0;
-  const Element& element = *got.element;
-  uint64_t count = got.elements();
+  const Element& element = part_of(*got.element);
+  uint64_t count = got.elements() * (&element == got.element ? 1 : 2);
   for (uint64_t i = 0; i < count; i++) {
     double a = load(element, got.data, i), b = load(element, expected.data, i);
     int64_t x = load_ordered(element, got.data, i);
@@ -105,9 +105,9 @@ void print_difference(Printer& out, const Tensor& got, const Tensor& expected,
     uint64_t i = difference.first_wrong;
     out << ", " << difference.wrong << " of " << got.elements() << " wrong, first at "
         << i << ": ";
-    print_element(out, *got.element, got.data, i);
+    print_element(out, part_of(*got.element), got.data, i);
     out << " for ";
-    print_element(out, *got.element, expected.data, i);
+    print_element(out, part_of(*got.element), expected.data, i);
   }
   out << "\n";
 }

@@ -64,12 +64,17 @@ std::optional<ModelTensor> load_tensor(const fs::path& path, const Limits& limit
   }
 }
 
-// Early test data call bf16 elements uint16; `declared` is what the model says.
-std::optional<Tensor> to_tensor(const ModelTensor& tensor, DType declared) {
+// As the node has it whose caller sees `seen`: its bytes are the caller's. Early test
+// data call bf16 elements uint16.
+std::optional<Tensor> to_tensor(const ModelTensor& tensor, const Interface& seen,
+                                const Node& node) {
   auto dtype = dtype_from_onnx(tensor.onnx_type);
   if (!dtype) return std::nullopt;
-  if (*dtype == DType::U16 && declared == DType::BF16) dtype = DType::BF16;
-  return Tensor{*dtype, tensor.dims, {tensor.bytes.begin(), tensor.bytes.end()}};
+  if (*dtype == DType::U16 && node.dtype == DType::BF16) dtype = DType::BF16;
+  Tensor out{*dtype, tensor.dims, {tensor.bytes.begin(), tensor.bytes.end()}};
+  if (info(*dtype).onnx == seen.onnx_type && tensor.dims == seen.shape)
+    out.dtype = node.dtype, out.shape = node.shape;
+  return out;
 }
 
 std::vector<ModelTensor> load_all(const fs::path& folder, const std::string& kind,
@@ -158,7 +163,7 @@ Verdict run_set(const Case& test, const fs::path& folder, bool bind, bool simple
   for (const GraphInput& input : graph->inputs()) {
     const auto at = std::ranges::find(names, input.name) - names.begin();
     if (at >= std::ssize(given)) return {"refused", "no test data for an input"};
-    const auto tensor = to_tensor(given[at], (*graph)[input.node].dtype);
+    const auto tensor = to_tensor(given[at], input.seen, (*graph)[input.node]);
     if (!tensor) return {"refused", "the test data have an element type we lack"};
     inputs.push_back(*tensor);
   }
@@ -166,7 +171,8 @@ Verdict run_set(const Case& test, const fs::path& folder, bool bind, bool simple
   if (result.failed != kNoNode) return {"wrong", "an index is out of range"};
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (i >= result.outputs.size()) return {"wrong", "an output is missing"};
-    const auto want = to_tensor(wanted[i], result.outputs[i].dtype);
+    const GraphOutput& output = graph->outputs()[i];
+    const auto want = to_tensor(wanted[i], output.seen, (*graph)[output.node]);
     if (!want) return {"refused", "the expected output is no tensor of ours"};
     const std::string text = difference(result.outputs[i], *want);
     if (!text.empty()) return {"wrong", "output " + std::to_string(i) + " " + text};

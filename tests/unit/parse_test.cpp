@@ -114,10 +114,15 @@ TEST_CASE("inputs and outputs may be seen as another type", "[ir][parse]") {
         "line 2: 'seen' and 'dims' say together what the caller sees");
   CHECK(fault(x + "output %0 seen=i7 dims=[]") == "line 2: no element type 'i7'");
   CHECK(fault(x + "output %0 axes=[]") == "line 2: something follows the output");
-  auto small = parse_graph(x + "output \"y\" %0 seen=f32 dims=[2,2]\n", diags);
-  REQUIRE(small);
-  CHECK(verify(*small) == std::vector<std::string>{
-                              "output 0: its interface has 16 bytes, its node has 24"});
+  CHECK(fault(x + "output %0 seen=f32 dims=[2,2]") ==
+        "line 2: its interface has 16 bytes, its node has 24");
+  CHECK(fault(x + "output %0 seen=f32 dims=[-2,-3]") ==
+        "line 2: its interface: negative extent");
+  CHECK(fault("%0 = input \"x\" seen=i4 dims=[3,5] : u8[8]\noutput %0") == "");
+  CHECK(fault("%0 = input \"x\" : i4[3]") ==
+        "line 1: its interface has 2 bytes, its node has 3");
+  CHECK(fault("%0 = input \"x\" seen=u2 dims=[3,5] : u8[8]\noutput %0") ==
+        "line 1: its interface has 4 bytes, its node has 8");
 }
 
 TEST_CASE("types, comments and output names may be left out", "[ir][parse]") {

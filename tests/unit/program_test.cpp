@@ -1,5 +1,6 @@
 // The parts of a packed program that read and print: numbers, npy and protobuf files,
 // literals of every element type. They run here as they run there.
+#include "compiler/ir/build.h"
 #include "runtime_stub/program/tensor_file.h"
 
 #include <catch2/catch.hpp>
@@ -143,6 +144,96 @@ TEST_CASE("elements of every type load and store", "[program]") {
   CHECK(load_ordered(f32, around, 1) - load_ordered(f32, around, 0) == 2);
 }
 
+TEST_CASE("the program knows the element types of the packager", "[program][types]") {
+  for (uint32_t code = 0; code < 64; code++) {
+    std::optional<svod::DType> dtype = svod::dtype_from_onnx(static_cast<int>(code));
+    const Element* element = find_element(code);
+    CHECK(dtype.has_value() == (element != nullptr));
+    if (!dtype || element == nullptr) continue;
+    INFO(svod::info(*dtype).text);
+    CHECK(std::string(element->name) == svod::info(*dtype).text);
+    CHECK(static_cast<int>(element->bits) == svod::info(*dtype).bits);
+    CHECK(is_float(*element) == svod::is_float(*dtype));
+    if (element->bits > 16 || element->kind == ElementKind::Bool) continue;
+    // Every code has the packager's value, and every number that is one comes back.
+    uint64_t memory = 0;
+    int wrong = 0;
+    for (uint64_t bits = 0; bits < uint64_t{1} << element->bits; bits++) {
+      bool is_signed = element->kind == ElementKind::Int;
+      uint64_t shift = 64 - element->bits;
+      uint64_t wide =
+          !is_signed
+              ? bits
+              : static_cast<uint64_t>(static_cast<int64_t>(bits << shift) >> shift);
+      double expected = svod::scalar_value(*dtype, wide);
+      store_bits(*element, &memory, 1, bits);
+      double value = load(*element, &memory, 1);
+      bool nan = std::isnan(value) && std::isnan(expected);
+      wrong += !nan && value != expected;
+      store(*element, &memory, 2, expected);
+      bool lossless = std::isfinite(expected);
+      wrong += lossless && load(*element, &memory, 2) != expected;
+    }
+    CHECK(wrong == 0);
+  }
+  // Nearest, the even one of two, saturating.
+  uint64_t memory = 0;
+  const Element& small = *find_element_named(Text("f8e4m3fn"));
+  for (auto [value, stored] : {std::pair{1.0625, 1.0},
+                               {1.1875, 1.25},
+                               {1e9, 448.0},
+                               {-449.0, -448.0},
+                               {0x1p-10, 0.0},
+                               {0x1.8p-10, 0x1p-9}}) {
+    store(small, &memory, 0, value);
+    CHECK(load(small, &memory, 0) == stored);
+  }
+  const Element& exponent = *find_element_named(Text("f8e8m0"));
+  for (auto [value, stored] :
+       {std::pair{1.4, 1.0}, {1.5, 2.0}, {0.0, 0x1p-127}, {1e300, 0x1p127}}) {
+    store(exponent, &memory, 0, value);
+    CHECK(load(exponent, &memory, 0) == stored);
+  }
+}
+
+TEST_CASE("elements of less than a byte in files", "[program][types]") {
+  Tensor wanted = type("i4", {3}), out;
+  CHECK(wanted.bytes() == 2);
+  const auto read = [&](const Tensor& tensor) {
+    std::vector<double> values;
+    for (uint64_t i = 0; i < tensor.elements(); i++)
+      values.push_back(load(*tensor.element, tensor.data, i));
+    return values;
+  };
+  // npy: one per byte, whatever one byte is called there.
+  for (const char* descr : {"|i1", "|u1", "|V1"}) {
+    std::string content = npy(descr, "(3,)", false, std::string("\x07\x08\xff", 3));
+    REQUIRE(read_npy(text(content), wanted, out) == nullptr);
+    CHECK(same_type(out, wanted));
+    CHECK(read(out) == std::vector<double>{7, -8, -1});
+  }
+  // By columns, in two rows.
+  wanted = type("u2", {2, 2});
+  std::string columns = npy("|u1", "(2, 2)", true, std::string("\x00\x01\x02\x03", 4));
+  REQUIRE(read_npy(text(columns), wanted, out) == nullptr);
+  CHECK(read(out) == std::vector<double>{0, 2, 1, 3});
+  // TensorProto: raw, and two at a time in int32_data.
+  std::string raw("\x08\x03\x10\x16\x4a\x02\x87\x0f", 8);
+  REQUIRE(read_proto(text(raw), out) == nullptr);
+  CHECK(read(out) == std::vector<double>{7, -8, -1});
+  std::string listed("\x08\x03\x10\x16\x2a\x03\x87\x01\x0f", 9);
+  REQUIRE(read_proto(text(listed), out) == nullptr);
+  CHECK(read(out) == std::vector<double>{7, -8, -1});
+  CHECK(printed([&](Printer& printer) { print_value(printer, out, 9); }) ==
+        "3xi4=[7 -8 -1]\n");
+  // A complex number is two floats.
+  std::string complex("\x08\x01\x10\x0e\x22\x08", 6);
+  complex += bytes_of<float>({1.5f, -2});
+  REQUIRE(read_proto(text(complex), out) == nullptr);
+  CHECK(printed([&](Printer& printer) { print_value(printer, out, 9); }) ==
+        "1xc64=[1.5,-2]\n");
+}
+
 TEST_CASE("npy files are read, by rows and by columns", "[program]") {
   std::string data = bytes_of<float>({1, 2, 3, 4, 5, 6});
   Tensor wanted = type("f32", {2, 3}), out;
@@ -167,7 +258,7 @@ TEST_CASE("malformed npy files are refused", "[program]") {
     CHECK(read_npy(text(cut), wanted, out) != nullptr);
   }
   for (const std::string& bad : {npy(">f4", "(2,)", false, bytes_of<float>({1, 2})),
-                                 npy("<c8", "(1,)", false, bytes_of<float>({1, 2})),
+                                 npy("<O8", "(1,)", false, bytes_of<float>({1, 2})),
                                  npy("<f4", "(4294967296, 4294967296)", false, ""),
                                  npy("<f4", "(99999999999999999999,)", false, ""),
                                  npy("<f4", "2", false, bytes_of<float>({1, 2})),
@@ -223,5 +314,29 @@ TEST_CASE("what is written reads back", "[program]") {
     CHECK(same_type(back, tensor));
     CHECK(values_of<float>(back) == std::vector<float>(data, data + 6));
     unlink(path);
+  }
+}
+
+TEST_CASE("what is written of less than a byte reads back", "[program][types]") {
+  for (const char* name : {"i4", "u4", "i2", "u2", "f4e2m1", "f8e5m2", "f8e8m0"}) {
+    INFO(name);
+    Tensor tensor = type(name, {5});
+    uint8_t data[5] = {0x87, 0x1f, 0x0c, 0x35, 0x7b};
+    tensor.data = data;
+    for (uint64_t i = tensor.elements(); i < 8 && tensor.element->packed(); i++)
+      store_bits(*tensor.element, data, i, 0);
+    for (FileForm form : {FileForm::Npy, FileForm::Proto, FileForm::Raw}) {
+      char path[] = "/tmp/svod-tensor-XXXXXX";
+      int file = mkstemp(path);
+      REQUIRE(write_tensor(file, form, tensor));
+      close(file);
+      Text content;
+      REQUIRE(read_file(path, content) == 0);
+      Tensor back;
+      CHECK(read_tensor(form, content, tensor, back) == nullptr);
+      CHECK(same_type(back, tensor));
+      CHECK(std::memcmp(back.data, data, tensor.bytes()) == 0);
+      unlink(path);
+    }
   }
 }
