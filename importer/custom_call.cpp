@@ -263,6 +263,8 @@ std::string cpp_type(DType dtype) {
     return "int" + std::to_string(8 * byte_size(dtype)) + "_t";
   case DTypeKind::Uint:
     return "uint" + std::to_string(8 * byte_size(dtype)) + "_t";
+  case DTypeKind::Handle:
+    break; // takes_strings() refuses them before
   }
   return "float";
 }

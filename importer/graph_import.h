@@ -94,6 +94,7 @@ private:
   // ports.cpp: inputs and outputs of the model
   void add_inputs(const InputShapes& shapes, Scope& scope);
   NodeId add_input(const ModelValue& tensor, const Shape& shape);
+  NodeId add_string_input(const std::string& name, const Shape& shape);
   void add_output(const std::string& name, NodeId id);
   bool add_elements(ModelPort& port, const Compound& value);
   void add_outputs(const Scope& scope);
@@ -183,6 +184,7 @@ private:
   std::vector<std::pair<size_t, NodeId>> sized_outputs_;
   ModelInterface interface_;
   std::vector<NodeId> missed_; // values that a node would have needed when packing
+  StringTable strings_;
   std::map<std::string, int64_t> dimensions_;    // named ones, as bound
   std::map<const ModelTensor*, NodeId> tensors_; // initializers that were made
   std::map<const ModelFunction*, int64_t>

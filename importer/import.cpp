@@ -82,6 +82,57 @@ std::optional<int64_t> elements_within(const Shape& shape, int64_t limit) {
   return elements;
 }
 
+// Operators whose rules know strings: those that compute with them, and those that only
+// move elements. Any other rule would take handles for numbers.
+bool takes_strings(const ModelNode& node) {
+  static constexpr std::string_view kNames[] = {"ArrayFeatureExtractor",
+                                                "Cast",
+                                                "CastLike",
+                                                "CategoryMapper",
+                                                "Compress",
+                                                "Concat",
+                                                "ConcatFromSequence",
+                                                "DepthToSpace",
+                                                "Equal",
+                                                "Expand",
+                                                "Flatten",
+                                                "Gather",
+                                                "GatherElements",
+                                                "GatherND",
+                                                "Identity",
+                                                "If",
+                                                "LabelEncoder",
+                                                "Loop",
+                                                "OneHotEncoder",
+                                                "Optional",
+                                                "OptionalGetElement",
+                                                "OptionalHasElement",
+                                                "RegexFullMatch",
+                                                "Reshape",
+                                                "ReverseSequence",
+                                                "Scan",
+                                                "SequenceConstruct",
+                                                "SequenceInsert",
+                                                "SequenceMap",
+                                                "Shape",
+                                                "Size",
+                                                "Slice",
+                                                "SpaceToDepth",
+                                                "Split",
+                                                "SplitToSequence",
+                                                "Squeeze",
+                                                "StringConcat",
+                                                "StringNormalizer",
+                                                "StringSplit",
+                                                "TfIdfVectorizer",
+                                                "Tile",
+                                                "Transpose",
+                                                "Unsqueeze",
+                                                "Where"};
+  return (node.domain.empty() || node.domain == "ai.onnx.ml") &&
+         std::ranges::find(kNames, node.op_type) != std::end(kNames);
+}
+
 } // namespace
 
 Needed needed_nodes(const std::vector<ModelNode>& nodes,
@@ -167,7 +218,10 @@ NodeId GraphImport::make_tensor(const ModelTensor& tensor, const ModelPlace& pla
   const auto known = tensors_.find(&tensor);
   if (known != tensors_.end()) return known->second;
   NodeId id = kPoisoned;
-  if (const std::optional<DType> dtype = dtype_from_onnx(tensor.onnx_type))
+  const std::optional<DType> dtype = dtype_from_onnx(tensor.onnx_type);
+  if (dtype == DType::String)
+    id = strings_.tensor(graph_, tensor.dims, tensor.strings);
+  else if (dtype)
     id = weight_of(graph_, tensor, *dtype);
   else
     fail(Exit::Unsupported,
@@ -335,6 +389,13 @@ GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& o
                                            const ModelPlace& place, const Scope& scope) {
   const int64_t opset = version_of(node, *scope.frame->opsets);
   if (!check_attributes(node, opset, row.attributes, place)) return {};
+  const bool strings = std::ranges::any_of(inputs, [&](NodeId id) {
+    return id < graph_.size() && graph_[id].dtype == DType::String;
+  });
+  if (strings && !takes_strings(node)) {
+    fail(Exit::Unsupported, "strings as inputs of " + full_op_name(node), place);
+    return {};
+  }
   const BoundedRule bounded =
       counts_of(inputs).empty() ? nullptr : find_bounded_rule(node.domain, node.op_type);
   const auto import_rule = [&](NodeImport& rule) {
@@ -356,6 +417,7 @@ GraphImport::run_import(const std::function<void(NodeImport&)>& import_rule,
   rule.position = imported_nodes_;
   rule.in_loop = loop_depth_ > 0;
   rule.compounds = &compounds_;
+  rule.strings = &strings_;
   for (const std::string& name : original.outputs) {
     const auto declared = scope.declared.find(name);
     rule.declared_shapes.push_back(declared == scope.declared.end()

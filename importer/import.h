@@ -23,6 +23,8 @@ struct DataPort {
   MapKeys keys;
 };
 
+inline constexpr int64_t kMostStringBytes = 4096;
+
 struct ImportOptions {
   // By the name of an input, or with one value by the name of a dimension (--shape).
   std::map<std::string, Shape> shapes;
@@ -38,6 +40,8 @@ struct ImportOptions {
   std::set<std::string> absent;
   // Operators of the user's own; they come before all others.
   std::vector<CustomOp> custom_ops;
+  // Bytes of a string of an input: more are bad input data when the program runs.
+  int64_t string_bytes = 64;
   Limits limits;
 };
 

@@ -51,6 +51,7 @@ NodeId GraphImport::add_input(const ModelValue& tensor, const Shape& shape) {
                      onnx_type_name(tensor.onnx_type) + ", which is not supported");
     return kPoisoned;
   }
+  if (dtype == DType::String) return add_string_input(tensor.name, shape);
   const NodeId input = add_tensor_input(graph_, tensor.name, *dtype, shape);
   if (!fix_.contains(tensor.name)) return input;
   std::optional<std::vector<std::byte>> bytes = fixed_value(tensor.name, *dtype, shape);
@@ -75,10 +76,32 @@ void GraphImport::add_inputs(const InputShapes& shapes, Scope& scope) {
   }
 }
 
+// The caller of the program sees strings, the node has their bytes.
+NodeId GraphImport::add_string_input(const std::string& name, const Shape& shape) {
+  Shape bytes = shape;
+  bytes.push_back(options_.string_bytes);
+  const NodeId input = graph_.add_input(name, DType::U8, bytes,
+                                        Interface{info(DType::String).onnx, shape});
+  const int64_t count = element_count(shape);
+  if (count == 0) return strings_.tensor(graph_, shape, {});
+  const NodeId rows = reshape(graph_, input, {count, options_.string_bytes});
+  return reshape(graph_, strings_.add_rows(graph_, rows), shape);
+}
+
 void GraphImport::add_output(const std::string& name, NodeId id) {
   const Bounded* bounded = bounds_.find(id);
   if (bounded) sized_outputs_.emplace_back(graph_.outputs().size(), id);
-  add_tensor_output(graph_, name, bounded ? bounded->tensor : id);
+  if (bounded) id = bounded->tensor;
+  if (graph_[id].dtype != DType::String) return add_tensor_output(graph_, name, id);
+  std::string failure;
+  const NodeId rows = strings_.rows_of(graph_, id, failure);
+  if (rows == kNoNode)
+    return fail(Exit::Unsupported, "output " + quoted(name) + " holds " + failure, {});
+  const Shape shape = graph_[id].shape;
+  Shape bytes = shape;
+  bytes.push_back(graph_[rows].shape[1]);
+  graph_.add_output(name, reshape(graph_, rows, bytes),
+                    Interface{info(DType::String).onnx, shape});
 }
 
 // The sizes of outputs that depend on data become outputs as well, behind all others.

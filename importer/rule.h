@@ -12,6 +12,7 @@
 #include "compiler/ir/build.h"
 #include "importer/compound.h"
 #include "importer/model.h"
+#include "importer/string_table.h"
 
 #include <functional>
 
@@ -122,6 +123,7 @@ public:
   std::function<std::vector<NodeId>(const ModelAttribute&, const std::vector<NodeId>&)>
       graph_runner;
   CompoundTable* compounds = nullptr;
+  StringTable* strings = nullptr; // what tensors of strings refer to
   // Set when a rule stopped; empty when the reason is reported already.
   mutable std::string failure;
   mutable bool failure_is_unsupported = false;

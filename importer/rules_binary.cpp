@@ -3,6 +3,7 @@
 // the first.
 #include "compiler/support/check.h"
 #include "importer/formula.h"
+#include "importer/strings.h"
 
 #include <algorithm>
 
@@ -100,6 +101,8 @@ void import_binary(NodeImport& node) {
   const auto row = std::ranges::find(kBinary, name, &BinaryRow::name);
   SVOD_CHECK(row != std::end(kBinary)) << name;
   require_same_type(node);
+  if (row->op == Op::Equal && node.dtype(0) == DType::String)
+    return give(node, 0, same_strings(node, operand(node, 0), operand(node, 1)));
   // Comparisons see values as they are stored.
   const bool compares =
       row->op == Op::Equal || row->op == Op::Less || row->op == Op::LessEqual;

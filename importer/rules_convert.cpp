@@ -2,6 +2,7 @@
 // a model only infers.
 #include "importer/formula.h"
 #include "importer/narrow_cast.h"
+#include "importer/string_numbers.h"
 
 #include <algorithm>
 
@@ -27,6 +28,14 @@ DType target_type(NodeImport& node) {
   node.unsupported("element type " + onnx_type_name(code) + " is not supported");
 }
 
+// Between strings and numbers; none: no strings are in it.
+std::optional<Expr> text_cast(NodeImport& node, Expr x, DType to) {
+  const bool from_text = x.dtype() == DType::String;
+  if (!from_text && to != DType::String) return std::nullopt;
+  if (from_text && to == DType::String) return x;
+  return from_text ? numbers_of_strings(node, x, to) : number_strings(node, x);
+}
+
 } // namespace
 
 void import_identity(NodeImport& node) { node.output(0, node.value(0)); }
@@ -34,6 +43,8 @@ void import_identity(NodeImport& node) { node.output(0, node.value(0)); }
 static void give_cast(NodeImport& node, DType to) {
   const CastRules rules = cast_rules(node, node.opset >= 19, node.opset >= 24);
   Expr x = operand(node, 0);
+  if (const std::optional<Expr> text = text_cast(node, x, to))
+    return give(node, 0, *text);
   for (DType dtype : {x.dtype(), to})
     if (info(dtype).kind == DTypeKind::Complex && x.dtype() != to)
       node.unsupported("a cast of complex numbers");
@@ -54,6 +65,7 @@ void import_cast_like(NodeImport& node) { give_cast(node, node.dtype(1)); }
 void import_bit_cast(NodeImport& node) {
   const DType to = target_type(node);
   const DType from = node.dtype(0);
+  require(node, to != DType::String && from != DType::String, "BitCast of strings");
   require(node, info(to).bits == info(from).bits,
           "BitCast between types of different sizes");
   Expr x = operand(node, 0);

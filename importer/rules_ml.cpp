@@ -1,8 +1,10 @@
 // ai.onnx.ml: linear models and the operators that prepare their features. Labels are
-// numbers; strings, sequences and maps have no place in a graph of tensors.
+// numbers or strings.
 #include "importer/post_transform.h"
+#include "importer/strings.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace svod {
 namespace {
@@ -92,8 +94,7 @@ void import_linear_regressor(NodeImport& node) {
 }
 
 void import_linear_classifier(NodeImport& node) {
-  std::vector<int64_t> labels = node.get_ints("classlabels_ints");
-  if (labels.empty()) node.unsupported("class labels that are strings");
+  std::vector<int64_t> labels = class_labels(node, "classlabels_ints");
   auto classes = static_cast<int64_t>(labels.size());
   Expr x = feature_matrix(node);
   if (classes < 2) node.unsupported("a classifier of one class");
@@ -109,7 +110,8 @@ void import_linear_classifier(NodeImport& node) {
     bool logistic = transform == "LOGISTIC";
     Expr second = less(0, scores);
     Expr names{&node.g, tensor_i64(node.g, {2}, labels)};
-    give(node, 0, squeeze(select(second, cut(names, 0, 1, 1), cut(names, 0, 0, 1)), 1));
+    give_label(node,
+               squeeze(select(second, cut(names, 0, 1, 1), cut(names, 0, 0, 1)), 1));
     scores = join({logistic ? -scores : 1.0 - scores, scores}, 1);
     if (logistic) scores = sigmoid(scores);
     if (node.wants_output(1)) give(node, 1, convert(scores, DType::F32));
@@ -117,7 +119,7 @@ void import_linear_classifier(NodeImport& node) {
   }
   Expr best{&node.g, arg_reduce(node.g, Op::ArgMax, scores.id, 1, false)};
   Expr names{&node.g, tensor_i64(node.g, {classes}, labels)};
-  give(node, 0, take(names, 0, squeeze(best, 1)));
+  give_label(node, take(names, 0, squeeze(best, 1)));
   scores = post_transform(node, scores, transform);
   if (node.wants_output(1)) give(node, 1, convert(scores, DType::F32));
 }
@@ -156,17 +158,28 @@ void import_feature_vectorizer(NodeImport& node) {
   give(node, 0, join(parts, 1));
 }
 
-// An unknown category is a row of zeros; with zeros = 0 it is an error of the data, for
-// which a packed program has no answer.
+// An unknown category is a row of zeros; with zeros = 0 it stops the run.
 void import_one_hot_encoder(NodeImport& node) {
   std::vector<int64_t> categories = node.get_ints("cats_int64s");
-  if (categories.empty()) node.unsupported("categories that are strings");
-  if (!node.get_int("zeros"))
-    node.unsupported("unknown categories as errors (zeros = 0)");
+  Expr x = operand(node, 0);
+  if (x.dtype() == DType::String) {
+    const std::vector<std::string> texts = node.get_strings("cats_strings");
+    x = find_strings(node, x, texts);
+    categories.resize(texts.size());
+    std::iota(categories.begin(), categories.end(), 0);
+  }
+  require(node, !categories.empty(), "it has no categories of its input's type");
+  x = convert(x, DType::I64);
   auto count = static_cast<int64_t>(categories.size());
-  Expr x = convert(operand(node, 0), DType::I64);
   Expr known{&node.g, tensor_i64(node.g, {count}, categories)};
-  give(node, 0, convert(equal(unsqueeze(x, x.rank()), known), DType::F32));
+  Expr hit = equal(unsqueeze(x, x.rank()), known);
+  Expr y = convert(hit, DType::F32);
+  if (!node.get_int("zeros")) {
+    Expr any = reduce(Op::ReduceMax, convert(hit, DType::U8), {x.rank()});
+    Expr at = counter(node.g, DType::I64, Shape(y.shape()), x.rank());
+    y = gather(y, if_kept(equal(any, 1), at), x.rank());
+  }
+  give(node, 0, y);
 }
 
 void import_imputer(NodeImport& node) {

@@ -2,6 +2,7 @@
 // with known coefficients. Two classes are parted by the sign of one product per pair of
 // classes; who wins most pairs is the answer.
 #include "importer/post_transform.h"
+#include "importer/strings.h"
 
 #include <algorithm>
 
@@ -165,17 +166,16 @@ Expr linear_scores(NodeImport& node, const Machine& m, Expr x) {
   return matmul(x, permute(w, {1, 0})) + double(m.rho[0]);
 }
 
-void give_label(NodeImport& node, Expr scores, const std::vector<int64_t>& labels) {
+void give_winner(NodeImport& node, Expr scores, const std::vector<int64_t>& labels) {
   Expr best{&node.g, arg_reduce(node.g, Op::ArgMax, scores.id, 1, false)};
   Expr names{&node.g, tensor_i64(node.g, {static_cast<int64_t>(labels.size())}, labels)};
-  give(node, 0, take(names, 0, squeeze(best, 1)));
+  give_label(node, take(names, 0, squeeze(best, 1)));
 }
 
 } // namespace
 
 void import_svm_classifier(NodeImport& node) {
-  std::vector<int64_t> labels = node.get_ints("classlabels_ints");
-  if (labels.empty()) node.unsupported("class labels that are strings");
+  std::vector<int64_t> labels = class_labels(node, "classlabels_ints");
   auto classes = static_cast<int64_t>(labels.size());
   if (classes < 2) node.unsupported("a classifier of one class");
   if (classes > kMostClasses) node.unsupported("more than 64 classes");
@@ -184,12 +184,12 @@ void import_svm_classifier(NodeImport& node) {
   std::string transform = node.get_string("post_transform");
   Expr scores = m.vectors == 0 ? linear_scores(node, m, x) : Expr{nullptr, kNoNode};
   if (m.vectors == 0) {
-    give_label(node, scores, labels);
+    give_winner(node, scores, labels);
   } else {
     require(node, m.count.size() == labels.size(),
             "vectors_per_class needs one entry per class");
     scores = pair_scores(node, m, x);
-    give_label(node, votes(m, scores), labels);
+    give_winner(node, votes(m, scores), labels);
     if (node.has("prob_a")) {
       scores = coupled(pairwise(node, m, scores), classes);
     } else if (classes == 2) {

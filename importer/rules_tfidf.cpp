@@ -2,8 +2,10 @@
 // of n-gram and distance between its items, all windows of the input are compared with
 // the whole pool.
 #include "importer/formula.h"
+#include "importer/strings.h"
 
 #include <algorithm>
+#include <map>
 
 namespace svod {
 namespace {
@@ -17,8 +19,20 @@ struct Grams {
   int64_t count() const { return static_cast<int64_t>(targets.size()); }
 };
 
-std::vector<Grams> read_pool(NodeImport& node) {
-  const std::vector<int64_t> pool = node.get_ints("pool_int64s");
+// A pool of strings as numbers: the position of each among `words`.
+std::vector<int64_t> number_words(const std::vector<std::string>& pool,
+                                  std::vector<std::string>& words) {
+  std::map<std::string, int64_t> places;
+  std::vector<int64_t> numbers;
+  for (const std::string& word : pool) {
+    const auto [at, added] = places.emplace(word, words.size());
+    if (added) words.push_back(word);
+    numbers.push_back(at->second);
+  }
+  return numbers;
+}
+
+std::vector<Grams> read_pool(NodeImport& node, const std::vector<int64_t>& pool) {
   const std::vector<int64_t> starts = node.get_ints("ngram_counts");
   const std::vector<int64_t> targets = node.get_ints("ngram_indexes");
   const auto size = static_cast<int64_t>(pool.size());
@@ -85,8 +99,14 @@ Expr weighted(NodeImport& node, Expr counts) {
 } // namespace
 
 void import_tf_idf_vectorizer(NodeImport& node) {
-  if (!node.get_strings("pool_strings").empty()) node.unsupported("a pool of strings");
-  Expr x = convert(operand(node, 0), DType::I64);
+  std::vector<int64_t> pool = node.get_ints("pool_int64s");
+  Expr x = operand(node, 0);
+  if (x.dtype() == DType::String) {
+    std::vector<std::string> words;
+    pool = number_words(node.get_strings("pool_strings"), words);
+    x = find_strings(node, x, words);
+  }
+  x = convert(x, DType::I64);
   const bool one_row = x.rank() == 1;
   if (one_row) x = unsqueeze(x, 0);
   require(node, x.rank() == 2, "the input must be a vector or a matrix");
@@ -96,7 +116,7 @@ void import_tf_idf_vectorizer(NodeImport& node) {
       within_reach(node, node.get_int("max_skip_count"), "max_skip_count");
   std::vector<Expr> parts;
   std::vector<int64_t> targets;
-  for (const Grams& grams : read_pool(node)) {
+  for (const Grams& grams : read_pool(node, pool)) {
     if (grams.count() == 0) continue;
     Expr counts{&node.g, constant(node.g, DType::F32, {extent(x, 0), grams.count()}, 0)};
     // Single items have no distance; beyond the input's length nothing can match.

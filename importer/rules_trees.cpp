@@ -2,6 +2,7 @@
 #include "importer/tree_ensemble.h"
 
 #include "importer/post_transform.h"
+#include "importer/strings.h"
 
 #include <algorithm>
 #include <cmath>
@@ -147,7 +148,7 @@ void give_two_classes(NodeImport& node, Expr s, int64_t scored, bool positive,
   std::string transform = node.get_string("post_transform");
   Expr second = less(like(s, positive ? 0.5 : 0), s);
   Expr names{&node.g, tensor_i64(node.g, {2}, labels)};
-  give(node, 0, squeeze(select(second, cut(names, 0, 1, 1), cut(names, 0, 0, 1)), 1));
+  give_label(node, squeeze(select(second, cut(names, 0, 1, 1), cut(names, 0, 0, 1)), 1));
   if (!node.wants_output(1)) return;
   // Of the second class alone: the first one has no score, 0.
   Expr both = svod::join({like(s, 0), s}, 1);
@@ -178,8 +179,7 @@ void import_tree_ensemble_regressor(NodeImport& node) {
 }
 
 void import_tree_ensemble_classifier(NodeImport& node) {
-  std::vector<int64_t> labels = node.get_ints("classlabels_int64s");
-  if (labels.empty()) node.unsupported("class labels that are strings");
+  std::vector<int64_t> labels = class_labels(node, "classlabels_int64s");
   std::vector<int64_t> ids = node.get_ints("class_ids");
   require(node, !ids.empty(), "class_ids is missing");
   auto classes = static_cast<int64_t>(labels.size());
@@ -211,7 +211,7 @@ void import_tree_ensemble_classifier(NodeImport& node) {
                     : scores + constants(scores, handicap);
   Expr best{&node.g, arg_reduce(node.g, Op::ArgMax, rivals.id, 1, false)};
   Expr names{&node.g, tensor_i64(node.g, {classes}, labels)};
-  give(node, 0, take(names, 0, squeeze(best, 1)));
+  give_label(node, take(names, 0, squeeze(best, 1)));
   if (!node.wants_output(1)) return;
   scores = post_transform(node, scores, node.get_string("post_transform"));
   give(node, 1, convert(scores, DType::F32));

@@ -81,6 +81,10 @@ void Writer::write_tensor(const std::string& prefix, const ImageTensor& tensor) 
   define(prefix + "_DIMS", dims + "}");
   define(prefix + "_COUNT", tensor.elements());
   define(prefix + "_BYTES", tensor.bytes);
+  // One row per string, zeros after its end.
+  if (tensor.onnx_type == info(DType::String).onnx)
+    define(prefix + "_STRING_BYTES",
+           tensor.elements() == 0 ? 0 : tensor.bytes / tensor.elements());
   define(prefix + "_ALIGN", uint64_t{tensor.alignment});
   write_fixed(prefix, tensor);
   if (tensor.shape_output != 0) {

@@ -88,6 +88,7 @@ T look_up(const Word<T> (&table)[N], const std::string& option, const std::strin
 struct RawOptions {
   std::vector<std::string> words, shapes, values;
   std::string emit, target, cpu, optimize = "2", accuracy = "fast", weights = "embed";
+  std::string string_bytes = "64";
   std::string color = "auto", format = "text", max_ram, max_flash, cache_dir,
               cache_remote, json;
   bool no_cache = false;
@@ -177,6 +178,8 @@ void declare(CLI::App& app, RawOptions& raw, Options& options) {
   app.add_option("--custom-op", options.custom_ops,
                  "C++ file with operators of your own; repeatable")
       ->take_all();
+  app.add_option("--string-bytes", raw.string_bytes,
+                 "Most bytes of one string of an input (64)");
   app.add_option("--target", raw.target,
                  "Triple or alias; 'svod-pack doctor' lists them");
   app.add_option("--cpu", raw.cpu, "CPU name, as in -mcpu");
@@ -296,6 +299,9 @@ void understand(const RawOptions& raw, Options& options) {
   read_optimize(raw.optimize, options);
   for (const std::string& shape : raw.shapes) read_shape(shape, options.import);
   for (const std::string& value : raw.values) read_value(value, options.import);
+  options.import.string_bytes = read_number("--string-bytes", raw.string_bytes);
+  if (options.import.string_bytes < 1 || options.import.string_bytes > kMostStringBytes)
+    throw UsageError{"--string-bytes: must be 1 to " + std::to_string(kMostStringBytes)};
   if (!is_identifier(options.name)) {
     throw UsageError{"--name: '" + options.name +
                      "' is not a letter followed by up to 31 letters, digits or _"};

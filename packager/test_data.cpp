@@ -32,11 +32,25 @@ uint64_t random_bits(DType dtype, Random& random) {
   return byte ? random.next() & 0xff : random.next() & 1;
 }
 
-Tensor random_tensor(const Node& node, Random& random) {
+// Words of lower case letters, zeros after them.
+void fill_words(Tensor& out, Random& random) {
+  const auto width = static_cast<size_t>(out.shape.back());
+  for (size_t row = 0; row < out.bytes.size(); row += width) {
+    const size_t size = random.next() % 8;
+    for (size_t k = 0; k < std::min(size, width); k++)
+      out.bytes[row + k] = static_cast<std::byte>('a' + random.next() % 26);
+  }
+}
+
+Tensor random_tensor(const Node& node, const Interface& seen, Random& random) {
   Tensor out{node.dtype, node.shape, {}};
   auto bytes = static_cast<size_t>(byte_size(node.dtype));
   auto count = static_cast<size_t>(element_count(node.shape));
   out.bytes.resize(count * bytes);
+  if (seen.onnx_type == info(DType::String).onnx) {
+    fill_words(out, random);
+    return out;
+  }
   for (size_t i = 0; i < count; i++) {
     uint64_t bits = random_bits(node.dtype, random);
     std::memcpy(out.bytes.data() + i * bytes, &bits, bytes);
@@ -65,8 +79,17 @@ std::string tensor_proto(const std::string& name, const Interface& seen,
   put_varint(out, 2 << 3);
   put_varint(out, static_cast<uint64_t>(seen.onnx_type));
   put_bytes(out, 8, name);
-  put_bytes(out, 9,
-            {reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size()});
+  const std::string_view bytes{reinterpret_cast<const char*>(tensor.bytes.data()),
+                               tensor.bytes.size()};
+  if (seen.onnx_type != info(DType::String).onnx) {
+    put_bytes(out, 9, bytes);
+    return out;
+  }
+  const auto width = static_cast<size_t>(tensor.shape.back());
+  for (size_t row = 0; row < bytes.size(); row += width) {
+    const std::string_view string = bytes.substr(row, width);
+    put_bytes(out, 6, string.substr(0, string.find('\0')));
+  }
   return out;
 }
 
@@ -162,7 +185,7 @@ std::string write_random_data(const Graph& graph, const ModelInterface& interfac
   Random random;
   std::vector<Tensor> inputs;
   for (const GraphInput& input : graph.inputs()) {
-    inputs.push_back(random_tensor(graph[input.node], random));
+    inputs.push_back(random_tensor(graph[input.node], input.seen, random));
     if (const auto at = interface.fixed.find(input.name); at != interface.fixed.end())
       inputs.back().bytes = at->second;
   }

@@ -213,12 +213,19 @@ bool Grouper::can_unroll(NodeId n) const {
 // Whether a row's reduction, which is visited after n, ends in n: 1 / sum of a softmax.
 // It depends on no inner axis, so the compiler keeps it outside the inner loop.
 bool Grouper::finishes_row(NodeId n, const Group& group) const {
-  for (NodeId in : g[n].inputs) {
-    if (out_.known[in] || g[in].shape != g[n].shape) continue;
-    bool row = is_reduce(g[in].op) && !is_contraction(g, in) &&
-               g[g[in].inputs[0]].shape == g[group.root].shape;
-    if (row || ((is_map(g[in].op) || g[in].op == Op::Cast) && finishes_row(in, group)))
-      return true;
+  std::set<NodeId> seen; // values meet again behind several paths
+  std::vector<NodeId> open{n};
+  while (!open.empty()) {
+    const NodeId at = open.back();
+    open.pop_back();
+    for (NodeId in : g[at].inputs) {
+      if (out_.known[in] || g[in].shape != g[at].shape || !seen.insert(in).second)
+        continue;
+      if (is_reduce(g[in].op) && !is_contraction(g, in) &&
+          g[g[in].inputs[0]].shape == g[group.root].shape)
+        return true;
+      if (is_map(g[in].op) || g[in].op == Op::Cast) open.push_back(in);
+    }
   }
   return false;
 }

@@ -143,12 +143,28 @@ ExprId Lowering::concat(NodeId n, const At& at) {
   return result;
 }
 
+// Lanes beyond an axis and the side of a join or a pad that is not chosen compute an
+// index from nothing: it is 0 there, so that it is not taken for one out of range.
+ExprId Lowering::index_where_needed(NodeId index, const At& at) {
+  Expr guard{Expr::Kind::Guard, g[index].dtype};
+  guard.bounds = overflow(at, g[index].shape);
+  for (const Bound& b : conditions_) {
+    Range r = pool().range(b.index);
+    if (r.low < b.low || r.high >= b.high) guard.bounds.push_back(b);
+  }
+  ExprId child = value(index, at);
+  // A load has these bounds itself.
+  if (guard.bounds.empty() || k().exprs[child].kind == Expr::Kind::Load) return child;
+  guard.inputs = {child};
+  return k().add(std::move(guard));
+}
+
 ExprId Lowering::gather(NodeId n, const At& at) {
   const Node& node = g[n];
   int64_t axis = node.payload[0];
   int64_t extent = g[node.inputs[0]].shape[axis];
   Expr checked{Expr::Kind::Checked, g[node.inputs[1]].dtype};
-  checked.inputs = {value(node.inputs[1], at)};
+  checked.inputs = {index_where_needed(node.inputs[1], at)};
   checked.limit = extent;
   At inner = at;
   inner[axis] = pool().dynamic(k().add(std::move(checked)), extent);

@@ -30,6 +30,7 @@ private:
   ExprId concat(NodeId n, const At& at);
   ExprId gather(NodeId n, const At& at);
   ExprId descend(NodeId n, const At& at);
+  ExprId index_where_needed(NodeId index, const At& at);
   ExprId reduce(NodeId n, const At& at);
   ExprId unrolled_sum(NodeId n, const At& at);
   bool next_unrolled();

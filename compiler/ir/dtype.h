@@ -13,7 +13,7 @@ enum class DType : uint8_t {
 #include "compiler/ir/dtypes.def"
 };
 
-enum class DTypeKind : uint8_t { Bool, Int, Uint, Float, Complex };
+enum class DTypeKind : uint8_t { Bool, Int, Uint, Float, Complex, Handle };
 
 struct DTypeInfo {
   DType dtype;

@@ -32,7 +32,8 @@ Shape row_major_strides(const Shape& shape) {
 
 std::optional<int64_t> byte_size(const Interface& seen) {
   std::optional<DType> dtype = dtype_from_onnx(seen.onnx_type);
-  if (!dtype) return std::nullopt;
+  // Each tensor of strings has a width of its own.
+  if (!dtype || *dtype == DType::String) return std::nullopt;
   int64_t elements = element_count(seen.shape), bits = info(*dtype).bits;
   return bits >= 8 ? elements * (bits / 8) : (elements + 8 / bits - 1) / (8 / bits);
 }

@@ -3,6 +3,7 @@
 #include "runtime_stub/program/binding.h"
 
 #include "runtime_stub/platform.h"
+#include "runtime_stub/program/strings.h"
 #include "runtime_stub/program/tensor_file.h"
 #include "runtime_stub/program/value.h"
 
@@ -56,6 +57,30 @@ bool store_word(const Element& element, void* data, uint64_t i, Text word) {
   return true;
 }
 
+// "a" "b c" d
+const char* read_string_values(Text values, Tensor& out) {
+  auto buffer = static_cast<char*>(take_memory(values.size));
+  if (buffer == nullptr) return "there is no memory for it";
+  StringRows rows;
+  uint64_t elements = out.elements();
+  for (int32_t pass = 0; pass < 2; pass++) {
+    bool counting = pass == 0;
+    Text rest = values, string;
+    for (;;) {
+      while (rest.size > 0 && is_space(rest.data[0])) rest = rest.from(1);
+      if (rest.size == 0) break;
+      if (!read_quoted(rest, buffer, string)) return "a string is malformed";
+      counting ? rows.count(string) : rows.put(string);
+    }
+    if (!counting) break;
+    if (rows.size() > elements) return "it has too many values";
+    if (rows.size() < elements) return "it has too few values";
+    if (rows.has_zero()) return "a string has a zero byte in it";
+    if (!rows.begin(out)) return "there is no memory for it";
+  }
+  return nullptr;
+}
+
 // 1x3xf32=[1 2 3]; one value stands for all.
 const char* read_literal(Text text, Tensor& out) {
   uint64_t equals = text.find('=');
@@ -65,6 +90,7 @@ const char* read_literal(Text text, Tensor& out) {
   Text values = text.from(equals + 1);
   if (values.starts_with("[")) values = values.from(1);
   if (values.ends_with("]")) values = values.first(values.size - 1);
+  if (is_text(*out.element)) return read_string_values(values, out);
   void* data = take_memory(out.bytes());
   if (data == nullptr) return "there is no memory for it";
   uint64_t count = 0, elements = out.elements();
@@ -278,7 +304,9 @@ bool fill_random(const Tensor& type, uint64_t seed, Tensor& out) {
   const Element& element = part_of(*type.element);
   uint64_t state = seed, count = type.elements() * (&element == type.element ? 1 : 2);
   bool byte = element.bits <= 8 && element.kind != ElementKind::Bool;
-  for (uint64_t i = 0; i < count; i++) {
+  if (is_text(*type.element))
+    fill_words(out, next_random, state, static_cast<uint8_t*>(data));
+  for (uint64_t i = 0; i < count && !is_text(*type.element); i++) {
     auto value = static_cast<int64_t>(next_random(state) >> 11);
     if (is_float(element)) {
       store(element, data, i, static_cast<double>(value) * 0x1p-52 - 1);
@@ -288,6 +316,22 @@ bool fill_random(const Tensor& type, uint64_t seed, Tensor& out) {
   }
   out.data = data;
   return true;
+}
+
+static Exit bind_strings(Session& session, uint32_t i, Tensor tensor, Text origin,
+                         Printer& errors) {
+  Tensor wanted = input_type(session, i);
+  uint64_t where = 0;
+  const char* error = fit_strings(tensor, wanted.width, where);
+  session.inputs[i] = tensor.data;
+  if (error == nullptr) return EXIT_DONE;
+  errors << "error: ";
+  errors.name(origin);
+  errors << ": input '";
+  errors.name(wanted.name);
+  errors << "', string " << where << ": " << error << "; at most " << wanted.width
+         << " bytes were packed for one (--string-bytes)\n";
+  return EXIT_BAD_DATA;
 }
 
 Exit bind_input(Session& session, uint32_t i, const Tensor& tensor, Text origin,
@@ -305,6 +349,7 @@ Exit bind_input(Session& session, uint32_t i, const Tensor& tensor, Text origin,
     errors << "\n";
     return EXIT_BAD_DATA;
   }
+  if (is_text(*wanted.element)) return bind_strings(session, i, tensor, origin, errors);
   if (!svod_has_packed_value(session.model.image,
                              svod_input(session.model.image, session.entry, i),
                              tensor.data)) {

@@ -17,6 +17,7 @@ constexpr Element kElements[] = {
     {5, 16, ElementKind::Int, "i16", "i2"},
     {6, 32, ElementKind::Int, "i32", "i4"},
     {7, 64, ElementKind::Int, "i64", "i8"},
+    {8, 8, ElementKind::Text, "string", "S"},
     {9, 8, ElementKind::Bool, "bool", "b1"},
     {10, 16, ElementKind::Half, "f16", "f2"},
     {11, 64, ElementKind::Float, "f64", "f8"},
@@ -207,6 +208,7 @@ double load(const Element& element, const void* data, uint64_t i) {
   switch (element.kind) {
   case ElementKind::Bool:
   case ElementKind::Uint:
+  case ElementKind::Text:
     return static_cast<double>(bits);
   case ElementKind::Int:
     return static_cast<double>(sign_extended(element, bits));

@@ -7,11 +7,13 @@
 
 namespace packed {
 
-// Exponent: a power of two by its exponent alone. Complex: two Floats.
+// Strings are no numbers: strings.h reads and prints them. Exponent: a power of two by
+// its exponent alone. Complex: two Floats.
 enum class ElementKind : uint8_t {
   Bool,
   Int,
   Uint,
+  Text,
   Complex,
   Float,
   Half,
@@ -35,7 +37,8 @@ struct SmallFormat {
 
 struct Element {
   uint32_t onnx; // TensorProto.DataType
-  uint32_t bits; // less than 8: elements share a byte, the first in the lowest bits
+  uint32_t bits; // of a string: each tensor has its own; less than 8: elements share a
+                 // byte, the first in the lowest bits
   ElementKind kind;
   char name[12]; // f32
   char npy[4];   // descr without byte order: f4; one element per byte at least
@@ -53,6 +56,7 @@ const Element* find_element_npy(Text descr);
 // What the two halves of a complex element are; any other element is its own part.
 const Element& part_of(const Element& element);
 
+inline bool is_text(const Element& element) { return element.kind == ElementKind::Text; }
 inline bool is_float(const Element& element) {
   return element.kind >= ElementKind::Float;
 }

@@ -2,6 +2,7 @@
 // then the elements. The dictionary is searched for its keys; anything else about it is
 // left alone. Data of Fortran order is turned into rows.
 #include "runtime_stub/platform.h"
+#include "runtime_stub/program/strings.h"
 #include "runtime_stub/program/tensor_file.h"
 
 namespace packed {
@@ -50,6 +51,17 @@ bool stands_for(Text descr, const Element& element) {
          static_cast<uint64_t>(descr.data[1] - '0') == element.bytes(1);
 }
 
+// S12: 12 bytes, U12: 12 characters of 4 bytes.
+const char* read_string_descr(Text descr, Tensor& out) {
+  uint64_t length = 0;
+  constexpr uint64_t kMost = 1 << 24;
+  if (!read_unsigned(descr.from(1), &length) || length > kMost)
+    return "its npy element type is not known";
+  out.element = find_element_named(Text("string"));
+  out.width = descr.data[0] == 'U' ? 4 * length : length;
+  return nullptr;
+}
+
 const char* read_descr(Text value, const Tensor& wanted, Tensor& out) {
   if (value.size < 2 || (value.data[0] != '\'' && value.data[0] != '"')) {
     return "its npy header has no descr";
@@ -60,6 +72,8 @@ const char* read_descr(Text value, const Tensor& wanted, Tensor& out) {
   if (descr.starts_with("<") || descr.starts_with("|") || descr.starts_with("=")) {
     descr = descr.from(1);
   }
+  if (descr.starts_with("S") || descr.starts_with("U"))
+    return read_string_descr(descr, out);
   out.element = find_element_npy(descr);
   if (wanted.element != nullptr && stands_for(descr, *wanted.element)) {
     out.element = wanted.element;
@@ -70,9 +84,9 @@ const char* read_descr(Text value, const Tensor& wanted, Tensor& out) {
 // Element (i0 .. in) of Fortran order is at i0 + d0 * (i1 + d1 * ...).
 const char* to_rows(Tensor& tensor) {
   auto rows =
-      static_cast<uint8_t*>(take_memory(tensor.elements() * tensor.element->bytes(1)));
+      static_cast<uint8_t*>(take_memory(tensor.elements() * tensor.element_bytes()));
   if (rows == nullptr) return "there is no memory for it";
-  uint64_t size = tensor.element->bytes(1);
+  uint64_t size = tensor.element_bytes();
   uint64_t count = tensor.elements();
   int64_t at[SVOD_MAX_RANK] = {};
   for (uint64_t i = 0; i < count; i++) {
@@ -120,13 +134,16 @@ const char* read_npy(Text content, const Tensor& wanted, Tensor& out) {
   if (error == nullptr) error = read_shape(value_of(header, "'shape'"), out);
   if (error != nullptr) return error;
   Text data = content.from(start + length);
-  if (data.size != out.elements() * out.element->bytes(1)) {
+  if (data.size != out.elements() * out.element_bytes()) {
     return "its size does not fit its npy shape";
   }
   out.data = data.data;
   bool columns = value_of(header, "'fortran_order'").starts_with("True");
   if (columns && out.rank > 1 && out.elements() > 0) error = to_rows(out);
-  return error == nullptr && out.element->packed() ? to_packed(out) : error;
+  if (error == nullptr && out.element->packed()) error = to_packed(out);
+  Text descr = value_of(header, "'descr'");
+  bool wide = is_text(*out.element) && descr.first(4).find('U') < 4;
+  return error == nullptr && wide ? from_wide_characters(out) : error;
 }
 
 } // namespace packed

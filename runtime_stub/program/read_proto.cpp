@@ -3,6 +3,7 @@
 // them. A sequence or an optional holds its tensor as field 3 and a type number as
 // field 2.
 #include "runtime_stub/platform.h"
+#include "runtime_stub/program/strings.h"
 #include "runtime_stub/program/tensor_file.h"
 #include "runtime_stub/program/wire.h"
 
@@ -16,6 +17,7 @@ enum FieldNumber : uint64_t {
   SEGMENT_OR_TENSOR = 3,
   FLOATS = 4,
   INT32S = 5,
+  STRINGS = 6,
   INT64S = 7,
   NAME = 8,
   RAW = 9,
@@ -112,6 +114,24 @@ const char* read_elements(Text content, Tensor& out) {
   return count == elements ? nullptr : "its number of elements does not fit its dims";
 }
 
+const char* read_strings(Text content, Tensor& out) {
+  StringRows rows;
+  for (int32_t pass = 0; pass < 2; pass++) {
+    bool counting = pass == 0;
+    Reader reader(content);
+    for (Field field; !reader.done() && reader.next(field);) {
+      if (field.number != STRINGS || field.wire != 2) continue;
+      counting ? rows.count(field.bytes) : rows.put(field.bytes);
+    }
+    if (!counting) break;
+    if (rows.size() != out.elements())
+      return "its number of elements does not fit its dims";
+    if (rows.has_zero()) return "a string has a zero byte in it";
+    if (!rows.begin(out)) return "there is no memory for it";
+  }
+  return nullptr;
+}
+
 // `wraps`: the message may be a sequence or an optional around a tensor.
 const char* read_message(Text content, bool wraps, Tensor& out) {
   out = {};
@@ -127,6 +147,7 @@ const char* read_message(Text content, bool wraps, Tensor& out) {
   }
   if (out.element == nullptr) return "its element type is not known";
   if (!set_dims(out, scan.dims, scan.rank)) return "its dims are too large";
+  if (is_text(*out.element)) return read_strings(content, out);
   if (!scan.has_raw) return read_elements(content, out);
   if (scan.raw.size != out.bytes()) return "its raw data does not fit its dims";
   // Inside a file the bytes lie anywhere; kernels want whole elements aligned.

@@ -80,6 +80,11 @@ uint32_t choose_threads(const Session& session, uint64_t asked) {
 
 } // namespace
 
+// Of one string; 32 bits, so that no product wraps.
+static uint64_t width_of(const SvodTensor* tensor) {
+  return tensor->elements == 0 ? 0 : (tensor->bytes / tensor->elements) & 0xffffffff;
+}
+
 void print_error(Printer& errors, Text what) { errors << "error: " << what << "\n"; }
 
 Text text_of(const Session& session, SvodText text) {
@@ -100,7 +105,10 @@ Exit open_model(Session& session, const char* weights, Printer& errors) {
   for (uint32_t i = 0; fits && i < svod_header(image)->tensors.count; i++) {
     const SvodTensor* tensor = svod_at<SvodTensor>(image, svod_header(image)->tensors, i);
     const Element* element = find_element(tensor->dtype);
-    fits = element != nullptr && tensor->bytes == element->bytes(tensor->elements);
+    uint64_t bytes = element == nullptr ? 0 : element->bytes(tensor->elements);
+    if (element != nullptr && is_text(*element))
+      bytes = tensor->elements * width_of(tensor);
+    fits = element != nullptr && tensor->bytes == bytes;
   }
   if (!fits) {
     print_error(errors, "the image in this program is of another kind");
@@ -113,6 +121,7 @@ static Tensor type_of(const Session& session, const SvodTensor* tensor) {
   Tensor out;
   out.name = text_of(session, tensor->name);
   out.element = find_element(tensor->dtype);
+  if (is_text(*out.element)) out.width = width_of(tensor);
   out.rank = tensor->rank;
   const int64_t* dims = svod_dims(session.model.image, tensor);
   for (uint32_t i = 0; i < tensor->rank; i++) out.dims[i] = dims[i];
@@ -158,7 +167,7 @@ Tensor packed_value(const Session& session, uint32_t i) {
 // Moves the elements together that lie within the extents. Their places only go down, so
 // front to back none is overwritten before it has moved.
 static void pack_elements(uint8_t* data, const Tensor& bounds, const int64_t* extents) {
-  uint64_t count = 1, bytes = bounds.element->bytes(1);
+  uint64_t count = 1, bytes = bounds.element_bytes();
   for (uint32_t axis = 0; axis < bounds.rank; axis++) {
     count *= static_cast<uint64_t>(extents[axis]);
   }

@@ -2,6 +2,7 @@
 #include "runtime_stub/program/tensor.h"
 
 #include "runtime_stub/platform.h"
+#include "runtime_stub/program/strings.h"
 
 namespace packed {
 
@@ -29,7 +30,11 @@ void print_value(Printer& out, const Tensor& tensor, uint64_t most) {
   uint64_t count = tensor.elements();
   for (uint64_t i = 0; i < count && i < most; i++) {
     if (i > 0) out << " ";
-    print_element(out, *tensor.element, tensor.data, i);
+    if (is_text(*tensor.element)) {
+      print_quoted(out, string_at(tensor, i));
+    } else {
+      print_element(out, *tensor.element, tensor.data, i);
+    }
   }
   if (count > most) out << " ...";
   out << "]\n";

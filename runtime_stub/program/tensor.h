@@ -12,10 +12,14 @@ struct Tensor {
   const Element* element = nullptr;
   uint32_t rank = 0;
   int64_t dims[SVOD_MAX_RANK] = {};
+  uint64_t width = 0;         // bytes of one string, zeros after its end
   const void* data = nullptr; // row-major, little endian, aligned to 64
 
   uint64_t elements() const;
-  uint64_t bytes() const { return element->bytes(elements()); }
+  uint64_t element_bytes() const { return is_text(*element) ? width : element->bytes(1); }
+  uint64_t bytes() const {
+    return is_text(*element) ? elements() * width : element->bytes(elements());
+  }
 };
 
 // f32[1,64,56,56]

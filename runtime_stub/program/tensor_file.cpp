@@ -3,6 +3,7 @@
 #include "runtime_stub/program/tensor_file.h"
 
 #include "runtime_stub/platform.h"
+#include "runtime_stub/program/strings.h"
 #include "runtime_stub/program/wire.h"
 
 namespace packed {
@@ -50,6 +51,7 @@ void write_npy(Printer& out, const Tensor& tensor) {
   constexpr uint32_t kHeader = 502;
   out << Text("\x93NUMPY\x01\x00\xf6\x01", 10) << "{'descr': '";
   out << (tensor.element->bits <= 8 ? "|" : "<") << tensor.element->npy;
+  if (is_text(*tensor.element)) out << tensor.width;
   out << "', 'fortran_order': False, 'shape': (";
   for (uint32_t i = 0; i < tensor.rank; i++) out << tensor.dims[i] << ", ";
   out << "), }";
@@ -68,7 +70,9 @@ void write_proto(Printer& out, const Tensor& tensor) {
   }
   put_number(out, 2, tensor.element->onnx);
   put_bytes(out, 8, tensor.name);
-  put_bytes(out, 9, bytes_of(tensor));
+  if (!is_text(*tensor.element)) return put_bytes(out, 9, bytes_of(tensor));
+  for (uint64_t i = 0; i < tensor.elements(); i++)
+    put_bytes(out, 6, string_at(tensor, i));
 }
 
 FileForm form_of(Text path, Text content) {

@@ -4,6 +4,7 @@
 #include "runtime_stub/platform.h"
 #include "runtime_stub/program/binding.h"
 #include "runtime_stub/program/modes.h"
+#include "runtime_stub/program/strings.h"
 #include "runtime_stub/program/tensor_file.h"
 #include "runtime_stub/program/value.h"
 
@@ -92,6 +93,31 @@ Difference compare(const Tensor& got, const Tensor& expected, const Options& opt
   return out;
 }
 
+// Strings are equal or wrong.
+void print_strings_difference(Printer& out, const Tensor& got, const Tensor& expected,
+                              const Difference& difference) {
+  out << "  ";
+  out.name(got.name) << " ";
+  print_type(out, got.element, got.rank, got.dims);
+  out << ": " << difference.wrong << " of " << got.elements() << " wrong";
+  if (difference.wrong > 0) {
+    out << ", first at " << difference.first_wrong << ": ";
+    print_quoted(out, string_at(got, difference.first_wrong));
+    out << " for ";
+    print_quoted(out, string_at(expected, difference.first_wrong));
+  }
+  out << "\n";
+}
+
+Difference compare_strings(const Tensor& got, const Tensor& expected) {
+  Difference out;
+  for (uint64_t i = 0; i < got.elements(); i++) {
+    if (string_at(got, i) == string_at(expected, i)) continue;
+    if (out.wrong++ == 0) out.first_wrong = i;
+  }
+  return out;
+}
+
 void print_difference(Printer& out, const Tensor& got, const Tensor& expected,
                       const Difference& difference) {
   out << "  ";
@@ -177,8 +203,11 @@ bool compare_tensor(const Tensor& got, const Tensor& expected, const Options& op
     out << "\n";
     return false;
   }
-  Difference difference = compare(got, expected, options);
-  print_difference(out, got, expected, difference);
+  bool text = is_text(*got.element);
+  Difference difference =
+      text ? compare_strings(got, expected) : compare(got, expected, options);
+  text ? print_strings_difference(out, got, expected, difference)
+       : print_difference(out, got, expected, difference);
   return difference.wrong == 0;
 }
 

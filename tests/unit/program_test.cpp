@@ -152,6 +152,7 @@ TEST_CASE("the program knows the element types of the packager", "[program][type
     if (!dtype || element == nullptr) continue;
     INFO(svod::info(*dtype).text);
     CHECK(std::string(element->name) == svod::info(*dtype).text);
+    if (is_text(*element)) continue; // as wide as its tensor says
     CHECK(static_cast<int>(element->bits) == svod::info(*dtype).bits);
     CHECK(is_float(*element) == svod::is_float(*dtype));
     if (element->bits > 16 || element->kind == ElementKind::Bool) continue;
