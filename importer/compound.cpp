@@ -37,10 +37,10 @@ NodeId guarded_tensor(Graph& g, NodeId x, NodeId chosen) {
   const Shape shape = g[x].shape;
   const int64_t count = element_count(shape);
   if (count == 0) return x;
-  const NodeId outside = constant_int(g, DType::I64, {count}, count);
-  const NodeId index = broadcast_map(
-      g, Op::Select, {reshape(g, chosen, {1}), iota(g, DType::I64, {count}, 0), outside});
-  return reshape(g, gather(g, reshape(g, x, {count}), index, 0), shape);
+  // Row 0 of one row, or row 1, which is not there: one check for all elements.
+  const NodeId row = cast(g, map(g, Op::Not, {reshape(g, chosen, {1, 1})}), DType::I64);
+  const NodeId index = expand(g, row, {1, count});
+  return reshape(g, gather(g, reshape(g, x, {1, count}), index, 0), shape);
 }
 
 // When the optional has its element, as a node of the graph.

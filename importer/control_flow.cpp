@@ -34,8 +34,28 @@ std::optional<int64_t> known_scalar(const Graph& g, NodeId id) {
 // an error would be a false one.
 bool can_fail(const Graph& g, NodeId first, NodeId end) {
   for (NodeId id = first; id < end; ++id)
-    if (g[id].op == Op::Gather || g[id].op == Op::Scatter) return true;
+    if (g[id].op == Op::Gather || g[id].op == Op::Scatter || has_body(g[id].op))
+      return true;
   return false;
+}
+
+// A loop that makes more nodes than this is a region, when it can be.
+constexpr int64_t kUnrolledNodes = 2000;
+// Elements that both branches of an If may compute to spare the run a choice.
+constexpr int64_t kSelectedWork = 1 << 16;
+
+// How many elements some nodes compute, views and sources apart.
+int64_t work_of(const Graph& g, NodeId first, NodeId end) {
+  int64_t work = 0;
+  for (NodeId id = first; id < end; ++id) {
+    const OpClass kind = info(g[id].op).op_class;
+    if (kind == OpClass::Source || kind == OpClass::View || !g.depends_on_input(id))
+      continue;
+    const NodeId counted = is_reduce(g[id].op) ? g[id].inputs[0] : id;
+    if (__builtin_add_overflow(work, element_count(g[counted].shape), &work))
+      return INT64_MAX;
+  }
+  return work;
 }
 
 // One list per result of a body, over its iterations.
@@ -220,6 +240,11 @@ GraphImport::Results GraphImport::import_if(const ModelNode& node,
                               : compounds_.select(graph_, inputs[0], taken[i], other[i]));
     same = results.back() != kNoNode;
   }
+  // Computing both is right where nothing can fail, and cheap where they are small.
+  const auto end = static_cast<NodeId>(graph_.size());
+  if (same && !fails && work_of(graph_, first_new, end) <= kSelectedWork) return results;
+  const Results region = if_region(*yes, *no, inputs[0], place, scope);
+  if (!region.empty()) return region;
   if (same && !fails) return results;
   missed_.push_back(inputs[0]);
   fail(Exit::Unsupported,
@@ -232,53 +257,49 @@ GraphImport::Results GraphImport::import_if(const ModelNode& node,
 }
 
 // A body may declare its counter or its condition as [1] where the operator has a scalar.
-static Shape declared_single(const ModelAttribute& body, size_t i) {
+Shape GraphImport::declared_single(const ModelAttribute& body, size_t i) {
   if (i >= body.graph->inputs.size()) return {}; // run_body() reports it
   const auto& dims = body.graph->inputs[i].dims;
   return dims && dims->size() == 1 ? Shape{1} : Shape{};
 }
 
-GraphImport::Results GraphImport::import_loop(const ModelNode& node,
-                                              const std::vector<NodeId>& inputs,
-                                              const ModelPlace& place,
+// Writes a loop out, iteration by iteration. `course` says why there is no result: it
+// failed, the data of a run decides (`missed_` gets what was not known), or it makes more
+// than `budget` nodes.
+GraphImport::Results GraphImport::unroll_loop(const ModelAttribute& body,
+                                              const Results& inputs, int64_t budget,
+                                              Course& course, const ModelPlace& place,
                                               const Scope& scope) {
-  const ModelAttribute* body = find_attribute(node, "body", AttributeType::Graph);
   const auto given = [&](size_t i) { return i < inputs.size() && inputs[i] != kNoNode; };
-  const size_t carried = inputs.size() < 2 ? 0 : inputs.size() - 2;
-  if (!body || body->graph->outputs.size() < carried + 1) {
-    fail(Exit::InvalidModel, "its body does not fit its inputs", place);
-    return {};
-  }
-  const auto unsupported = [&](const char* why) {
-    fail(Exit::Unsupported, why, place);
+  const auto stop = [&](Course why) {
+    course = why;
     return Results{};
   };
-  const auto unknown = [&](NodeId id, const char* why) {
-    missed_.push_back(id);
-    return unsupported(why);
-  };
+  const size_t carried = inputs.size() < 2 ? 0 : inputs.size() - 2;
   std::optional<int64_t> trips, going = 1;
   if (given(0)) trips = known_scalar(graph_, inputs[0]);
-  if (given(0) && !trips)
-    return unknown(inputs[0], "its trip count is not known when packing");
+  if (given(0) && !trips) return missed_.push_back(inputs[0]), stop(Course::Unknown);
   if (given(1)) going = known_scalar(graph_, inputs[1]);
-  if (!given(0) && !given(1))
-    return unsupported("it has neither a trip count nor a condition");
+  if (!given(0) && !given(1)) return stop(Course::Unknown);
 
   Results state(inputs.begin() + static_cast<std::ptrdiff_t>(inputs.size() - carried),
                 inputs.end());
-  Columns scans(body->graph->outputs.size() - carried - 1);
+  Columns scans(body.graph->outputs.size() - carried - 1);
   NodeId condition = given(1) ? inputs[1] : kNoNode;
+  const auto first = static_cast<int64_t>(graph_.size());
   for (int64_t i = 0; !trips || i < *trips; ++i) {
-    if (!going) return unknown(condition, "its condition is not known when packing");
+    if (!going) return missed_.push_back(condition), stop(Course::Unknown);
     if (*going == 0) break;
-    if (i == limits_.loop_iterations)
-      return unsupported("it runs more iterations than can be unrolled");
-    Results arguments{constant_int(graph_, DType::I64, declared_single(*body, 0), i),
-                      constant_int(graph_, DType::Bool, declared_single(*body, 1), 1)};
+    const int64_t made = static_cast<int64_t>(graph_.size()) - first;
+    // After two iterations it is seen how many nodes the others will make.
+    const bool grows =
+        i == 2 && trips && made / 2 > budget / std::max<int64_t>(*trips, 1);
+    if (i == limits_.loop_iterations || made > budget || grows) return stop(Course::Long);
+    Results arguments{constant_int(graph_, DType::I64, declared_single(body, 0), i),
+                      constant_int(graph_, DType::Bool, declared_single(body, 1), 1)};
     arguments.insert(arguments.end(), state.begin(), state.end());
-    const Results results = run_body(*body, arguments, place, scope);
-    if (results.empty()) return {};
+    const Results results = run_body(body, arguments, place, scope);
+    if (results.empty()) return stop(Course::Failed);
     // Without a condition the loop counts only, whatever the body says.
     condition = results[0];
     if (given(1)) going = known_scalar(graph_, condition);
@@ -286,14 +307,53 @@ GraphImport::Results GraphImport::import_loop(const ModelNode& node,
     for (size_t k = 0; k < scans.size(); ++k)
       scans[k].push_back(results[1 + carried + k]);
   }
+  course = Course::Whole;
   for (size_t k = 0; k < scans.size(); ++k) {
-    const ModelValue& declared = body->graph->outputs[1 + carried + k];
+    const ModelValue& declared = body.graph->outputs[1 + carried + k];
     state.push_back(scans[k].empty() ? empty_stack(graph_, declared, dimensions_)
                                      : stack_of(scans[k], 0));
-    if (state.back() == kNoNode)
-      return unsupported("the shape of a scan output changes or is unknown");
+    if (state.back() != kNoNode) continue;
+    fail(Exit::Unsupported, "the shape of a scan output changes or is unknown", place);
+    return {};
   }
   return state;
+}
+
+// Short loops are written out, since what is computed across iterations then shares
+// kernels; the others are regions.
+GraphImport::Results GraphImport::import_loop(const ModelNode& node,
+                                              const std::vector<NodeId>& inputs,
+                                              const ModelPlace& place,
+                                              const Scope& scope) {
+  const ModelAttribute* body = find_attribute(node, "body", AttributeType::Graph);
+  const size_t carried = inputs.size() < 2 ? 0 : inputs.size() - 2;
+  if (!body || body->graph->outputs.size() < carried + 1) {
+    fail(Exit::InvalidModel, "its body does not fit its inputs", place);
+    return {};
+  }
+  const Checkpoint before = checkpoint();
+  Course course = Course::Whole;
+  Results results = unroll_loop(*body, inputs, kUnrolledNodes, course, place, scope);
+  if (course == Course::Whole || course == Course::Failed) return results;
+  // A sequence or a size of the run that the loop carries has no place in a region.
+  const bool tensors = std::ranges::none_of(
+      inputs, [&](NodeId id) { return is_compound(id) || bounds_.find(id); });
+  if (tensors) results = loop_region(node, *body, inputs, place, scope);
+  if (!results.empty() || course == Course::Unknown) {
+    if (results.empty() && !tensors)
+      fail(Exit::Unsupported,
+           "its count or condition is not known when packing, and it carries a sequence "
+           "or a tensor whose size depends on data",
+           place);
+    if (!results.empty()) missed_.resize(before.missed);
+    return results;
+  }
+  if (stopped_) return {};
+  restore(before);
+  results = unroll_loop(*body, inputs, INT64_MAX, course, place, scope);
+  if (course == Course::Long)
+    fail(Exit::Unsupported, "it runs more iterations than can be unrolled", place);
+  return results;
 }
 
 namespace {
@@ -341,8 +401,19 @@ GraphImport::Results GraphImport::run_scan(const ModelAttribute& body,
                                            const Results& scanned,
                                            const ModelPlace& place, const Scope& scope) {
   const size_t carried = state.size();
+  const Results initial = state;
+  if (plan.length == 0) return scan_region(body, plan, initial, scanned, place, scope);
   Columns columns(body.graph->outputs.size() - carried);
+  const auto first = static_cast<int64_t>(graph_.size());
   for (int64_t i = 0; i < plan.length; ++i) {
+    const int64_t made = static_cast<int64_t>(graph_.size()) - first;
+    if (i == 2 && made / 2 * plan.length > kUnrolledNodes) {
+      const Checkpoint before = checkpoint();
+      Results region = scan_region(body, plan, initial, scanned, place, scope);
+      if (!region.empty() || stopped_ || plan.length > limits_.loop_iterations)
+        return region;
+      restore(before);
+    }
     Results arguments = state;
     for (size_t k = 0; k < scanned.size(); ++k) {
       const int64_t axis = plan.input_axes[k];
@@ -400,9 +471,7 @@ GraphImport::import_scan_of_batch(const ModelNode& node, const ModelAttribute& b
     const Results scanned(middle, parts.end());
     std::optional<ScanPlan> plan =
         plan_scan(graph_, node, scanned, body.graph->outputs.size() - carried);
-    if (!plan || plan->length == 0 || plan->length > limits_.loop_iterations)
-      return refuse(Exit::Unsupported,
-                    "its sequence is empty or longer than can be unrolled");
+    if (!plan) return refuse(Exit::InvalidModel, "its scan axes do not fit its inputs");
     plan->input_directions = list_attribute(node, "directions", scanned.size());
     if (plan->input_directions.size() != scanned.size())
       return refuse(Exit::InvalidModel, "its directions do not fit its inputs");
@@ -453,11 +522,6 @@ GraphImport::Results GraphImport::import_scan(const ModelNode& node,
   const std::optional<ScanPlan> plan =
       plan_scan(graph_, node, scanned, body->graph->outputs.size() - carried);
   if (!plan) return invalid("its scan axes do not fit its inputs");
-  if (plan->length == 0 || plan->length > limits_.loop_iterations) {
-    fail(Exit::Unsupported, "its sequence is empty or longer than can be unrolled",
-         place);
-    return {};
-  }
   return run_scan(*body, *plan, Results(inputs.begin(), middle), scanned, place, scope);
 }
 

@@ -7,6 +7,7 @@
 #include "importer/functions.h"
 #include "importer/import.h"
 #include "importer/input_shapes.h"
+#include "importer/region_import.h"
 #include "importer/rule.h"
 
 #include <set>
@@ -30,6 +31,7 @@ struct Scope {
   const Scope* outer = nullptr; // null in the main graph and in functions
   const Frame* frame = nullptr;
   std::string path; // of the graph, for messages and provenance
+  size_t level = 0; // bodies of regions that its values are in
   std::unordered_map<std::string_view, NodeId> values;
   std::unordered_map<std::string_view, const ModelTensor*> initializers; // made when used
   std::unordered_map<std::string_view, const ModelValue*> declared;
@@ -166,11 +168,44 @@ private:
                                const ModelPlace& place, const Scope& scope);
   Results run_scan(const ModelAttribute& body, const ScanPlan& plan, Results state,
                    const Results& scanned, const ModelPlace& place, const Scope& scope);
+  static Shape declared_single(const ModelAttribute& body, size_t i);
+  // How far a loop can be written out.
+  enum class Course : uint8_t { Whole, Failed, Unknown, Long };
+  Results unroll_loop(const ModelAttribute& body, const Results& inputs, int64_t budget,
+                      Course& course, const ModelPlace& place, const Scope& scope);
   Results run_graph_attribute(const ModelAttribute& body, const Results& inputs,
                               const ModelPlace& place, const Scope& outer);
   NodeId stack_of(const Results& items, int64_t axis);
   Results run_body(const ModelAttribute& body, const Results& inputs,
                    const ModelPlace& place, const Scope& outer);
+
+  // region_import.cpp
+  struct Checkpoint { // what an attempt that is given up leaves as it was
+    Diags diags;
+    size_t missed;
+    int64_t lacks;
+    size_t more_errors;
+  };
+  Checkpoint checkpoint() const;
+  void restore(const Checkpoint& to);
+  bool open_body(OpenBody& body, const ModelPlace& place);
+  Graph close_body(OpenBody& body);
+  NodeId capture_into(size_t level, NodeId id);
+  NodeId capture(NodeId id, size_t level, const ModelPlace& place);
+  bool in_loop_region() const;
+  Results body_arguments(const LoopCall& call, const Graph& outer);
+  bool check_carried(const LoopCall& call, const Graph& outer, const Results& results,
+                     const ModelPlace& place);
+  Results run_region(const LoopCall& call, const ModelPlace& place, const Scope& scope);
+  std::optional<int64_t> declared_length(const ModelNode& node, size_t first,
+                                         const Scope& scope);
+  Results loop_region(const ModelNode& node, const ModelAttribute& body,
+                      const Results& inputs, const ModelPlace& place, const Scope& scope);
+  Results scan_region(const ModelAttribute& body, const ScanPlan& plan,
+                      const Results& state, const Results& scanned,
+                      const ModelPlace& place, const Scope& scope);
+  Results if_region(const ModelAttribute& yes, const ModelAttribute& no, NodeId condition,
+                    const ModelPlace& place, const Scope& scope);
 
   const Model& model_;
   const ImportOptions& options_;
@@ -179,6 +214,7 @@ private:
   Diags& diags_;
   FunctionTable functions_;
   Graph graph_;
+  std::vector<OpenBody*> open_bodies_; // graph_ is the innermost one's
   CompoundTable compounds_;
   BoundTable bounds_;
   std::vector<std::pair<size_t, NodeId>> sized_outputs_;

@@ -236,7 +236,7 @@ NodeId GraphImport::look_up(const Scope& scope, std::string_view name,
                             const ModelPlace& place) {
   for (const Scope* at = &scope; at; at = at->outer) {
     if (const auto found = at->values.find(name); found != at->values.end())
-      return found->second;
+      return capture(found->second, at->level, place);
     if (const auto found = at->initializers.find(name); found != at->initializers.end())
       return make_tensor(*found->second, place);
   }
@@ -416,6 +416,7 @@ GraphImport::run_import(const std::function<void(NodeImport&)>& import_rule,
   rule.input_counts = counts_of(inputs);
   rule.position = imported_nodes_;
   rule.in_loop = loop_depth_ > 0;
+  rule.in_region = in_loop_region();
   rule.compounds = &compounds_;
   rule.strings = &strings_;
   for (const std::string& name : original.outputs) {
@@ -579,6 +580,7 @@ void GraphImport::import_nodes(const std::vector<ModelNode>& nodes, const Needed
 }
 
 void GraphImport::open_graph(const ModelGraph& graph, Scope& scope) {
+  scope.level = open_bodies_.size();
   for (const ModelTensor& tensor : graph.initializers)
     scope.initializers.emplace(tensor.name, &tensor);
   for (const auto* values : {&graph.values, &graph.outputs})

@@ -57,6 +57,7 @@ GraphImport::Results GraphImport::inline_function(const Callable& callable,
   frame.in_function = true;
   if (!bind_attributes(function, node, place, frame)) return {};
   Scope scope;
+  scope.level = open_bodies_.size();
   scope.frame = &frame;
   scope.path = place_path(place);
   for (size_t i = 0; i < function.inputs.size(); ++i)

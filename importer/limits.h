@@ -17,8 +17,10 @@ struct Limits {
   int64_t unrolled_nodes = 200'000; // made by unrolling loops
   int64_t sequence_items = int64_t{1} << 24; // of all sequences made when packing
   int64_t loop_iterations = 4096;            // of one unrolled loop
-  int64_t nesting = 32;                      // of graphs in attributes of nodes
-  int64_t call_depth = 64;                   // of functions
+  // Of a loop whose count is data of the run: more stop the run, so none hangs.
+  int64_t region_iterations = int64_t{1} << 24;
+  int64_t nesting = 32;    // of graphs in attributes of nodes
+  int64_t call_depth = 64; // of functions
   int64_t functions = 10'000;
   int64_t operands = 16384;  // inputs or outputs of one node
   int64_t attributes = 64;   // of one node

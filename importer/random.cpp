@@ -41,6 +41,7 @@ Expr fraction(Expr word) {
 } // namespace
 
 RandomStream stream_of(const NodeImport& node) {
+  if (node.in_region) node.unsupported("random numbers in a loop that is not unrolled");
   const auto position = static_cast<uint32_t>(node.position);
   if (!node.has("seed")) return {kNoSeed, position};
   const uint32_t number = node.in_loop ? position : 0;

@@ -1,17 +1,20 @@
-// RNN, GRU and LSTM, unrolled over their known sequence length. The input's share of all
-// gates of all steps is one matrix product ahead of the loop; a step then multiplies only
-// the state. A direction is a cell function applied along the steps, and a batch entry
-// that has ended keeps its state and gives zeros.
+// RNN, GRU and LSTM over their known sequence length. The input's share of all gates of
+// all steps is one matrix product ahead of the loop; a step then multiplies only the
+// state. A direction is a cell function applied along the steps, written out where they
+// are few and as the body of a loop where they are many. A batch entry that has ended
+// keeps its state and gives zeros.
+#include "compiler/ir/region.h"
 #include "importer/formula.h"
 #include "importer/quantization.h"
 
 #include <algorithm>
 #include <functional>
+#include <map>
 
 namespace svod {
 namespace {
 
-constexpr int64_t kMostSteps = 512; // unrolled code grows with every step
+constexpr int64_t kMostWrittenOut = 512; // steps; code grows with each
 
 struct Activation {
   std::string name; // lower case
@@ -149,9 +152,7 @@ Recurrent read_recurrent(NodeImport& node, int64_t gates,
   Expr bias = node.has_input(3) ? wide(node, 3) : zeros(x, bias_shape);
   require(node, bias.shape() == bias_shape, "B has a wrong shape");
   int64_t steps = extent(x, 0), batch = extent(x, 1);
-  if (steps > kMostSteps)
-    node.unsupported("a sequence of " + std::to_string(steps) + " steps; at most " +
-                     std::to_string(kMostSteps) + " are unrolled");
+  require(node, steps <= kMostIterations, "the sequence is over the limit");
   require(node, steps > 0, "the sequence is empty");
   std::optional<Expr> lengths;
   if (node.has_input(4)) {
@@ -205,44 +206,122 @@ Direction direction_of(const Recurrent& rnn, int64_t d, size_t activations_each,
 }
 
 using State = std::vector<Expr>; // state[0] is what the cell gives out
-using Cell = std::function<State(Expr inputs, const State& state)>;
+// A value around the steps as a step sees it: in the body of a loop, an input of it.
+using Capture = std::function<Expr(Expr)>;
+using Cell = std::function<State(Expr inputs, const State& state, const Capture& outer)>;
 
-struct Unrolled {
+struct Steps {
   Expr outputs; // [steps, 1, batch, hidden]
   State last;
 };
 
-Unrolled unroll(const Recurrent& rnn, Expr inputs, State state, bool reverse,
+// One step at `time`, a scalar of the type of the lengths.
+State advance(const Recurrent& rnn, Expr inputs, const State& state,
+              const std::optional<Expr>& time, const Capture& outer, const Cell& cell,
+              Expr& out) {
+  State next = cell(inputs, state, outer);
+  out = next[0];
+  if (rnn.lengths) {
+    const Expr active = reshape(less(*time, outer(*rnn.lengths)), {rnn.batch, 1});
+    for (size_t s = 0; s < next.size(); ++s) next[s] = select(active, next[s], state[s]);
+    out = select(active, out, like(out, 0));
+  }
+  out = reshape(out, {1, rnn.batch, rnn.hidden});
+  return next;
+}
+
+Steps write_out(const Recurrent& rnn, Expr inputs, State state, bool reverse,
                 const Cell& cell) {
   std::vector<Expr> outputs(static_cast<size_t>(rnn.steps), inputs);
   for (int64_t i = 0; i < rnn.steps; ++i) {
-    int64_t t = reverse ? rnn.steps - 1 - i : i;
-    State next = cell(row(inputs, t), state);
-    Expr out = next[0];
-    if (rnn.lengths) {
-      Expr active = less(like(*rnn.lengths, static_cast<double>(t)), *rnn.lengths);
-      active = reshape(active, {rnn.batch, 1});
-      for (size_t s = 0; s < next.size(); ++s)
-        next[s] = select(active, next[s], state[s]);
-      out = select(active, out, like(out, 0));
-    }
-    state = next;
-    outputs[static_cast<size_t>(t)] = reshape(out, {1, 1, rnn.batch, rnn.hidden});
+    const int64_t t = reverse ? rnn.steps - 1 - i : i;
+    std::optional<Expr> time;
+    if (rnn.lengths)
+      time = with(inputs, constant_int(*inputs.g, rnn.lengths->dtype(), {1}, t));
+    Expr out = inputs;
+    state =
+        advance(rnn, row(inputs, t), state, time, [](Expr x) { return x; }, cell, out);
+    outputs[static_cast<size_t>(t)] = unsqueeze(out, 0);
   }
   return {join(outputs, 0), state};
 }
 
+// The graph of one step, and what the loop gives it beside count and condition.
+struct Body {
+  Graph graph;
+  std::vector<NodeId> operands;
+};
+
+Body body_of(const Recurrent& rnn, Expr inputs, const State& state, bool reverse,
+             const Cell& cell) {
+  Graph& g = *inputs.g;
+  Body body;
+  if (!g.source_names().empty()) body.graph.open_source(g.source_names().back());
+  Expr time{&body.graph, body.graph.add_input("", DType::I64, {})};
+  const auto add = [&](NodeId given, Shape shape) {
+    body.operands.push_back(given);
+    return Expr{&body.graph, body.graph.add_input("", g[given].dtype, std::move(shape))};
+  };
+  State carried;
+  for (const Expr& s : state) carried.push_back(add(s.id, s.shape()));
+  const Expr step = add(inputs.id, {inputs.shape().begin() + 1, inputs.shape().end()});
+  std::map<NodeId, Expr> captured;
+  const Capture outer = [&](Expr x) {
+    if (const auto known = captured.find(x.id); known != captured.end())
+      return known->second;
+    const Expr inside = g.depends_on_input(x.id)
+                            ? add(x.id, x.shape())
+                            : Expr{&body.graph, GraphCopy(body.graph, g).copy(x.id)};
+    captured.emplace(x.id, inside);
+    return inside;
+  };
+  if (reverse) time = static_cast<double>(rnn.steps - 1) - time;
+  std::optional<Expr> position;
+  if (rnn.lengths) position = reshape(convert(time, rnn.lengths->dtype()), {1});
+  Expr out = step;
+  for (const Expr& s : advance(rnn, step, carried, position, outer, cell, out))
+    body.graph.add_output("", s.id);
+  body.graph.add_output("", out.id);
+  body.graph.close_source();
+  return body;
+}
+
+Steps as_loop(const Recurrent& rnn, Expr inputs, const State& state, bool reverse,
+              const Cell& cell) {
+  Graph& g = *inputs.g;
+  Body body = body_of(rnn, inputs, state, reverse, cell);
+  LoopSpec spec;
+  spec.body = g.add_body(std::make_shared<const Graph>(std::move(body.graph)));
+  spec.carried = static_cast<int64_t>(state.size());
+  spec.sliced = 1;
+  spec.limit = rnn.steps;
+  spec.reversed = {reverse, reverse};
+  body.operands.insert(body.operands.begin(), {constant_int(g, DType::I64, {}, rnn.steps),
+                                               constant_int(g, DType::Bool, {}, 1)});
+  const NodeId region = loop(g, spec, std::move(body.operands));
+  Steps made{with(inputs, result(g, region, spec.carried)), {}};
+  for (int64_t s = 0; s < spec.carried; ++s)
+    made.last.push_back(with(inputs, result(g, region, s)));
+  return made;
+}
+
+Steps run_steps(const Recurrent& rnn, Expr inputs, const State& state, bool reverse,
+                const Cell& cell) {
+  return rnn.steps <= kMostWrittenOut ? write_out(rnn, inputs, state, reverse, cell)
+                                      : as_loop(rnn, inputs, state, reverse, cell);
+}
+
 // Outputs Y, Y_h (and Y_c) in the node's layout.
 void give_recurrent(NodeImport& node, const Recurrent& rnn,
-                    const std::vector<Unrolled>& runs) {
+                    const std::vector<Steps>& runs) {
   std::vector<Expr> outputs;
-  for (const Unrolled& run : runs) outputs.push_back(run.outputs);
+  for (const Steps& run : runs) outputs.push_back(run.outputs);
   Expr y = join(outputs, 1);
   if (rnn.batch_major) y = permute(y, {2, 0, 1, 3});
   if (node.wants_output(0)) finish(node, y, 0);
   for (size_t s = 0; s < runs[0].last.size(); ++s) {
     std::vector<Expr> states;
-    for (const Unrolled& run : runs) states.push_back(unsqueeze(run.last[s], 0));
+    for (const Steps& run : runs) states.push_back(unsqueeze(run.last[s], 0));
     Expr state = join(states, 0);
     if (rnn.batch_major) state = permute(state, {1, 0, 2});
     if (node.wants_output(s + 1)) finish(node, state, s + 1);
@@ -264,14 +343,14 @@ void import_rnn(NodeImport& node) {
   Recurrent rnn = read_recurrent(node, 1, {"Tanh"});
   Expr h0 = initial_state(node, rnn, 5);
   auto clip = clipper(node);
-  std::vector<Unrolled> runs;
+  std::vector<Steps> runs;
   for (int64_t d = 0; d < rnn.directions; ++d) {
     Direction dir = direction_of(rnn, d, 1, true);
-    Cell cell = [&](Expr inputs, const State& state) {
-      Expr gate = inputs + matmul(state[0], dir.recurrent);
+    Cell cell = [&](Expr inputs, const State& state, const Capture& outer) {
+      Expr gate = inputs + matmul(state[0], outer(dir.recurrent));
       return State{activate(dir.activations[0], clip(gate))};
     };
-    runs.push_back(unroll(rnn, dir.inputs, {row(h0, d)}, reversed(rnn, d), cell));
+    runs.push_back(run_steps(rnn, dir.inputs, {row(h0, d)}, reversed(rnn, d), cell));
   }
   give_recurrent(node, rnn, runs);
 }
@@ -283,24 +362,25 @@ void import_gru(NodeImport& node) {
   Expr h0 = initial_state(node, rnn, 5);
   int64_t n = rnn.hidden;
   auto clip = clipper(node);
-  std::vector<Unrolled> runs;
+  std::vector<Steps> runs;
   for (int64_t d = 0; d < rnn.directions; ++d) {
     Direction dir = direction_of(rnn, d, 2, false);
     Expr both_gates = cut(dir.recurrent, 1, 0, 2 * n),
          last = gate_of(dir.recurrent, 2, n);
     Expr both_bias = cut(dir.state_bias, 0, 0, 2 * n),
          last_bias = gate_of(dir.state_bias, 2, n);
-    Cell cell = [&](Expr inputs, const State& state) {
+    Cell cell = [&](Expr inputs, const State& state, const Capture& outer) {
       Expr h = state[0];
-      Expr zr = cut(inputs, 1, 0, 2 * n) + matmul(h, both_gates) + both_bias;
+      Expr zr =
+          cut(inputs, 1, 0, 2 * n) + matmul(h, outer(both_gates)) + outer(both_bias);
       zr = activate(dir.activations[0], clip(zr));
       Expr z = gate_of(zr, 0, n), r = gate_of(zr, 1, n);
-      Expr from_state = linear_first ? r * (matmul(h, last) + last_bias)
-                                     : matmul(r * h, last) + last_bias;
+      Expr from_state = linear_first ? r * (matmul(h, outer(last)) + outer(last_bias))
+                                     : matmul(r * h, outer(last)) + outer(last_bias);
       Expr fresh = activate(dir.activations[1], clip(gate_of(inputs, 2, n) + from_state));
       return State{(like(z, 1) - z) * fresh + z * h};
     };
-    runs.push_back(unroll(rnn, dir.inputs, {row(h0, d)}, reversed(rnn, d), cell));
+    runs.push_back(run_steps(rnn, dir.inputs, {row(h0, d)}, reversed(rnn, d), cell));
   }
   give_recurrent(node, rnn, runs);
 }
@@ -317,15 +397,15 @@ void import_lstm(NodeImport& node) {
     require(node, peepholes->shape() == Shape{rnn.directions, 3 * n},
             "P has a wrong shape");
   auto clip = clipper(node);
-  std::vector<Unrolled> runs;
+  std::vector<Steps> runs;
   for (int64_t d = 0; d < rnn.directions; ++d) {
     Direction dir = direction_of(rnn, d, 3, true);
     const Activation *f = dir.activations, *g = f + 1, *h = f + 2;
-    auto peep = [&](int64_t gate, Expr x, Expr c) {
-      return peepholes ? x + gate_of(row(*peepholes, d), gate, n) * c : x;
-    };
-    Cell cell = [&](Expr inputs, const State& state) {
-      Expr gates = inputs + matmul(state[0], dir.recurrent);
+    Cell cell = [&](Expr inputs, const State& state, const Capture& outer) {
+      auto peep = [&](int64_t gate, Expr x, Expr c) {
+        return peepholes ? x + outer(gate_of(row(*peepholes, d), gate, n)) * c : x;
+      };
+      Expr gates = inputs + matmul(state[0], outer(dir.recurrent));
       Expr c = state[1];
       Expr in = activate(*f, clip(peep(0, gate_of(gates, 0, n), c)));
       Expr forget = coupled ? like(in, 1) - in
@@ -336,7 +416,7 @@ void import_lstm(NodeImport& node) {
       return State{out * activate(*h, clip(next)), next};
     };
     State start{row(h0, d), row(c0, d)};
-    runs.push_back(unroll(rnn, dir.inputs, start, reversed(rnn, d), cell));
+    runs.push_back(run_steps(rnn, dir.inputs, start, reversed(rnn, d), cell));
   }
   give_recurrent(node, rnn, runs);
 }

@@ -31,6 +31,8 @@ uint32_t slot_class(SlotClass from) {
     return SVOD_SLOT_STATE;
   case SlotClass::Temporary:
     return SVOD_SLOT_TEMPORARY;
+  case SlotClass::Slice:
+    return SVOD_SLOT_SLICE;
   }
   __builtin_unreachable();
 }
@@ -48,10 +50,15 @@ ImageStep image_step(const Schedule& schedule, const Step& step) {
   ImageStep out;
   out.flops = static_cast<uint64_t>(step.flops);
   out.bytes = static_cast<uint64_t>(step.bytes);
+  out.repeats = static_cast<uint64_t>(step.repeats);
   out.sources = source_text(schedule, step);
   if (step.kind == StepKind::CopyMemory) {
     out.kind = SVOD_STEP_COPY;
     out.args = {step.from, step.to};
+  } else if (step.kind == StepKind::Loop || step.kind == StepKind::If) {
+    const RegionSlots& r = step.region;
+    out.kind = step.kind == StepKind::Loop ? SVOD_STEP_LOOP : SVOD_STEP_IF;
+    out.region = {0, 0, r.count, r.start, r.again, r.iteration, r.done, r.limit};
   } else {
     out.program = step.program;
     out.args.assign(step.arguments.begin(), step.arguments.end());
@@ -96,6 +103,43 @@ void add_values(const ModelInterface& interface, ImageEntry& entry) {
   }
 }
 
+// Markers become counts of the steps between them.
+void add_steps(const Schedule& schedule, ImageEntry& entry) {
+  struct Open {
+    size_t step, begin;
+    bool other;
+  };
+  std::vector<Open> open;
+  for (const Step& step : schedule.steps) {
+    if (step.kind == StepKind::Allocate || step.kind == StepKind::Deallocate) continue;
+    const size_t here = entry.steps.size();
+    if (step.kind == StepKind::Else || step.kind == StepKind::End) {
+      Open& top = open.back();
+      SvodRegion& region = entry.steps[top.step].region;
+      (top.other ? region.else_steps : region.steps) =
+          static_cast<uint32_t>(here - top.begin);
+      top = {top.step, here, true};
+      if (step.kind == StepKind::End) open.pop_back();
+      continue;
+    }
+    entry.steps.push_back(image_step(schedule, step));
+    if (step.kind == StepKind::Loop || step.kind == StepKind::If)
+      open.push_back({here, here + 1, false});
+  }
+}
+
+void add_slots(const Schedule& schedule, ImageEntry& entry) {
+  for (const Slot& slot : schedule.slots) {
+    uint32_t io = slot.io;
+    if (slot.slot_class == SlotClass::Slice) {
+      io = static_cast<uint32_t>(entry.slices.size());
+      entry.slices.push_back(
+          {slot.parent, slot.depth, slot.alternates ? 1 : ~0u, 0, slot.stride});
+    }
+    entry.slots.push_back({slot_class(slot.slot_class), io, slot.offset, slot.bytes});
+  }
+}
+
 } // namespace
 
 ImageContents image_contents(const Schedule& schedule, const ModelInterface& interface,
@@ -116,14 +160,8 @@ ImageContents image_contents(const Schedule& schedule, const ModelInterface& int
     entry.outputs[output].shape_output = static_cast<uint32_t>(extents) + 1;
     entry.outputs[extents].role = SVOD_ROLE_SHAPE;
   }
-  for (const Slot& slot : schedule.slots) {
-    entry.slots.push_back(
-        {slot_class(slot.slot_class), slot.io, slot.offset, slot.bytes});
-  }
-  for (const Step& step : schedule.steps) {
-    bool runs = step.kind == StepKind::CopyMemory || step.kind == StepKind::LaunchProgram;
-    if (runs) entry.steps.push_back(image_step(schedule, step));
-  }
+  add_slots(schedule, entry);
+  add_steps(schedule, entry);
   entry.arena_bytes = schedule.arena_bytes;
   entry.scratch_bytes = schedule.scratch_bytes;
   entry.arena_lower_bound = schedule.arena_lower_bound;

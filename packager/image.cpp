@@ -41,6 +41,8 @@ private:
   std::vector<SvodValue> values_;
   std::vector<SvodKey> keys_;
   std::vector<SvodSlot> slots_;
+  std::vector<SvodSlice> slices_;
+  std::vector<SvodRegion> regions_;
   std::vector<SvodStep> steps_;
   std::vector<uint32_t> args_;
   std::vector<SvodProgram> programs_;
@@ -114,6 +116,10 @@ void Builder::add_step(const ImageStep& step) {
   out.flops = step.flops;
   out.bytes = step.bytes;
   out.sources = intern(step.sources);
+  if (step.kind == SVOD_STEP_LOOP || step.kind == SVOD_STEP_IF) {
+    out.program = count_of(regions_.size());
+    regions_.push_back(step.region);
+  }
   args_.insert(args_.end(), step.args.begin(), step.args.end());
   max_buffers_ = std::max(max_buffers_, out.arg_count);
   steps_.push_back(out);
@@ -136,7 +142,11 @@ void Builder::add_entry(const ImageEntry& entry) {
   for (const ImageValue& value : entry.output_values) add_value(value);
   out.first_slot = count_of(slots_.size());
   out.slot_count = count_of(entry.slots.size());
-  slots_.insert(slots_.end(), entry.slots.begin(), entry.slots.end());
+  for (SvodSlot slot : entry.slots) {
+    if (slot.slot_class == SVOD_SLOT_SLICE) slot.io += count_of(slices_.size());
+    slots_.push_back(slot);
+  }
+  slices_.insert(slices_.end(), entry.slices.begin(), entry.slices.end());
   out.first_step = count_of(steps_.size());
   out.step_count = count_of(entry.steps.size());
   for (const ImageStep& step : entry.steps) add_step(step);
@@ -161,6 +171,7 @@ void Builder::place_texts() {
             dims_.size() * sizeof(int64_t) + slots_.size() * sizeof(SvodSlot) +
             steps_.size() * sizeof(SvodStep) + values_.size() * sizeof(SvodValue) +
             keys_.size() * sizeof(SvodKey) + programs_.size() * sizeof(SvodProgram) +
+            slices_.size() * sizeof(SvodSlice) + regions_.size() * sizeof(SvodRegion) +
             round_up(args_.size() * sizeof(uint32_t), 8);
   uint32_t start = count_of(tables);
   for (SvodTensor& tensor : tensors_) {
@@ -193,6 +204,8 @@ std::vector<std::byte> Builder::build() {
   header.programs = append(programs_);
   header.values = append(values_);
   header.keys = append(keys_);
+  header.slices = append(slices_);
+  header.regions = append(regions_);
   SvodTable text = append(std::vector<char>(text_.begin(), text_.end()));
   header.text = {text.offset, text.count};
   std::vector<char> manifest(contents_.manifest.begin(), contents_.manifest.end());

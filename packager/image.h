@@ -30,7 +30,9 @@ struct ImageStep {
   std::vector<uint32_t> args; // slots of the entry
   uint32_t chunks = 1;
   uint64_t flops = 0, bytes = 0;
-  std::string sources; // ONNX nodes, comma separated
+  uint64_t repeats = 1; // known iterations of the loops around it; not in the image
+  SvodRegion region{};  // of a loop or an if
+  std::string sources;  // ONNX nodes, comma separated
 };
 
 // What the model calls one input or output; numbers as in SvodValue.
@@ -50,7 +52,8 @@ struct ImageEntry {
   Digest digest;
   std::vector<ImageTensor> inputs, outputs;
   std::vector<ImageValue> input_values, output_values; // none: all are tensors
-  std::vector<SvodSlot> slots;
+  std::vector<SvodSlot> slots; // `io` of a slice counts within the entry
+  std::vector<SvodSlice> slices;
   std::vector<ImageStep> steps;
   uint64_t arena_bytes = 0, scratch_bytes = 0, arena_lower_bound = 0;
 };

@@ -67,7 +67,7 @@ void write_values(JsonWriter& json, const char* key,
 uint64_t total_flops(const Summary& summary) {
   uint64_t total = 0;
   for (const ImageStep& step : summary.contents.entries.front().steps)
-    total += step.flops;
+    total += step.flops * step.repeats;
   return total;
 }
 

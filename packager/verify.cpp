@@ -7,6 +7,7 @@
 #include "packager/output_file.h"
 #include "packager/test_data.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -102,15 +103,24 @@ bool runs_here(const Target& target) {
   return target.kind == TargetKind::Linux && target.triple == default_target().triple;
 }
 
+static bool calls_custom_ops(const Graph& graph) {
+  return std::ranges::any_of(graph.live_nodes(), [&](NodeId id) {
+    const Node& node = graph[id];
+    bool calls = node.op == Op::Call;
+    for (size_t b = 0; b < body_count(node.op); ++b)
+      calls |= calls_custom_ops(*graph.body(static_cast<uint32_t>(node.payload[b])));
+    return calls;
+  });
+}
+
 Exit verify_program(const std::vector<std::string>& program, const std::string& choice,
                     const Front& front, const Console& console) {
   if (choice != "random") return run_verify(program, choice, console);
-  for (NodeId id : front.graph.live_nodes())
-    if (front.graph[id].op == Op::Call) {
-      console.error("--verify=random: the evaluator cannot run custom operators; verify "
-                    "with a folder of test data");
-      return Exit::Usage;
-    }
+  if (calls_custom_ops(front.graph)) {
+    console.error("--verify=random: the evaluator cannot run custom operators; verify "
+                  "with a folder of test data");
+    return Exit::Usage;
+  }
   TemporaryFolder folder;
   std::string error = folder.path().empty() ? "cannot be made" : "";
   if (error.empty())

@@ -32,6 +32,8 @@ bool tables_fit(const SvodHeader& header) {
          table_fits(header, header.steps, sizeof(SvodStep)) &&
          table_fits(header, header.args, sizeof(uint32_t)) &&
          table_fits(header, header.programs, sizeof(SvodProgram)) &&
+         table_fits(header, header.slices, sizeof(SvodSlice)) &&
+         table_fits(header, header.regions, sizeof(SvodRegion)) &&
          text_fits(header, header.text) && text_fits(header, header.manifest);
 }
 
@@ -58,7 +60,28 @@ bool tensor_holds(const SvodHeader& header, const SvodTensor& tensor) {
   return elements == tensor.elements;
 }
 
-bool slot_holds(const SvodHeader& header, const SvodEntry& entry, const SvodSlot& slot) {
+// Offsets of a slice in its parent stay below 2^62: no sum wraps.
+constexpr int64_t kMostStride = int64_t{1} << 32;
+
+bool slice_holds(const SvodHeader& header, const SvodEntry& entry, uint32_t number) {
+  const SvodSlot* slots = svod_at<SvodSlot>(&header, header.slots, entry.first_slot);
+  const SvodSlot& slot = slots[number];
+  if (slot.io >= header.slices.count) return false;
+  const SvodSlice& slice = *svod_at<SvodSlice>(&header, header.slices, slot.io);
+  if (slice.parent >= number || slice.depth >= SVOD_MAX_NESTING ||
+      slice.stride > kMostStride || slice.stride < -kMostStride) {
+    return false;
+  }
+  const uint64_t room = slots[slice.parent].bytes;
+  if (!within(slot.offset, slot.bytes, room)) return false;
+  if (slice.mask == ~0u) return true; // see slot_stays
+  const uint64_t other = slot.offset + static_cast<uint64_t>(slice.stride);
+  return slice.mask == 1 && within(other, slot.bytes, room);
+}
+
+bool slot_holds(const SvodHeader& header, const SvodEntry& entry, uint32_t number) {
+  const SvodSlot& slot =
+      svod_at<SvodSlot>(&header, header.slots, entry.first_slot)[number];
   switch (slot.slot_class) {
   case SVOD_SLOT_INPUT:
     return slot.io < entry.input_count &&
@@ -70,27 +93,120 @@ bool slot_holds(const SvodHeader& header, const SvodEntry& entry, const SvodSlot
     return within(slot.offset, slot.bytes, header.weight_bytes);
   case SVOD_SLOT_TEMPORARY:
     return within(slot.offset, slot.bytes, entry.arena_bytes);
+  case SVOD_SLOT_SLICE:
+    return slice_holds(header, entry, number);
   default:
     return false;
   }
 }
 
-bool step_holds(const SvodHeader& header, const SvodEntry& entry, const SvodStep& step) {
+// The regions around a step, as a run would have them open: where each ends, and the
+// limit of each loop.
+struct Nesting {
+  const SvodHeader& header;
+  const SvodEntry& entry;
+  uint32_t open = 0, loops = 0;
+  uint64_t ends[SVOD_MAX_NESTING] = {};
+  bool is_loop[SVOD_MAX_NESTING] = {};
+  uint32_t limits[SVOD_MAX_NESTING] = {}; // by loop, the outermost first
+
+  const SvodSlot& slot(uint32_t number) const {
+    return svod_at<SvodSlot>(&header, header.slots, entry.first_slot)[number];
+  }
+};
+
+// Whether a slot lies inside what it is a part of in every iteration of the loops around;
+// each loop that moves it is one of them.
+bool slot_stays(const Nesting& nesting, uint32_t number) {
+  if (number >= nesting.entry.slot_count) return false;
+  while (nesting.slot(number).slot_class == SVOD_SLOT_SLICE) {
+    const SvodSlot& slot = nesting.slot(number);
+    const SvodSlice& slice =
+        *svod_at<SvodSlice>(&nesting.header, nesting.header.slices, slot.io);
+    number = slice.parent;
+    if (slice.mask != ~0u || slice.stride == 0) continue;
+    if (slice.depth >= nesting.loops) return false;
+    const uint32_t limit = nesting.limits[slice.depth];
+    if (limit == 0) continue;
+    const uint64_t last = slot.offset + static_cast<uint64_t>(slice.stride) * (limit - 1);
+    if (!within(last, slot.bytes, nesting.slot(number).bytes)) return false;
+  }
+  return true;
+}
+
+// A slot that the replay itself reads (or writes) `bytes` of.
+bool operand_holds(const Nesting& nesting, uint32_t number, uint64_t bytes,
+                   bool written) {
+  if (!slot_stays(nesting, number) || nesting.slot(number).bytes < bytes) return false;
+  while (nesting.slot(number).slot_class == SVOD_SLOT_SLICE) {
+    number = svod_at<SvodSlice>(&nesting.header, nesting.header.slices,
+                                nesting.slot(number).io)
+                 ->parent;
+  }
+  const uint32_t kind = nesting.slot(number).slot_class;
+  return !written || kind == SVOD_SLOT_OUTPUT || kind == SVOD_SLOT_TEMPORARY;
+}
+
+bool maybe_operand(const Nesting& nesting, uint32_t number, uint64_t bytes,
+                   bool written) {
+  return number == SVOD_NO_SLOT || operand_holds(nesting, number, bytes, written);
+}
+
+// The region of step number `at`, which is open from then on.
+bool region_holds(Nesting& nesting, const SvodStep& step, uint32_t at) {
+  if (step.program >= nesting.header.regions.count || nesting.open == SVOD_MAX_NESTING) {
+    return false;
+  }
+  const SvodRegion& region = *svod_region(&nesting.header, &step);
+  const bool loop = step.kind == SVOD_STEP_LOOP;
+  const uint64_t outer = nesting.open > 0 ? nesting.ends[nesting.open - 1]
+                                          : uint64_t{nesting.entry.step_count};
+  const uint64_t end = uint64_t{at} + 1 + region.steps + region.else_steps;
+  if (end > outer || (loop && region.else_steps != 0) ||
+      !operand_holds(nesting, region.start, 1, false)) {
+    return false;
+  }
+  if (loop && (region.limit > SVOD_MAX_ITERATIONS ||
+               !operand_holds(nesting, region.count, 8, false) ||
+               !maybe_operand(nesting, region.again, 1, false) ||
+               !maybe_operand(nesting, region.iteration, 8, true) ||
+               !maybe_operand(nesting, region.done, 8, true))) {
+    return false;
+  }
+  // Nothing straddles the place where the second branch begins.
+  const uint64_t middle = uint64_t{at} + 1 + region.steps;
+  nesting.ends[nesting.open] = end;
+  nesting.is_loop[nesting.open++] = loop;
+  if (loop) nesting.limits[nesting.loops++] = region.limit;
+  if (loop) return true;
+  if (nesting.open == SVOD_MAX_NESTING) return false;
+  nesting.ends[nesting.open] = middle;
+  nesting.is_loop[nesting.open++] = false;
+  return true;
+}
+
+bool step_holds(Nesting& nesting, uint32_t at) {
+  const SvodHeader& header = nesting.header;
+  while (nesting.open > 0 && nesting.ends[nesting.open - 1] == at) {
+    if (nesting.is_loop[--nesting.open]) nesting.loops--;
+  }
+  const SvodStep& step = *svod_step(&header, &nesting.entry, at);
   if (!text_fits(header, step.sources) || step.arg_count > header.max_buffers ||
       !within(step.first_arg, step.arg_count, header.args.count)) {
     return false;
   }
   const uint32_t* args = svod_at<uint32_t>(&header, header.args, step.first_arg);
   for (uint32_t i = 0; i < step.arg_count; i++) {
-    if (args[i] >= entry.slot_count) return false;
+    if (!slot_stays(nesting, args[i])) return false;
   }
   if (step.kind == SVOD_STEP_LAUNCH) return step.program < header.programs.count;
+  if (step.kind == SVOD_STEP_LOOP || step.kind == SVOD_STEP_IF) {
+    return region_holds(nesting, step, at);
+  }
   if (step.kind != SVOD_STEP_COPY || step.arg_count != 2) return false;
-  const SvodSlot* slots = svod_at<SvodSlot>(&header, header.slots, entry.first_slot);
-  const SvodSlot& from = slots[args[0]];
-  const SvodSlot& to = slots[args[1]];
-  return from.bytes >= to.bytes &&
-         (to.slot_class == SVOD_SLOT_OUTPUT || to.slot_class == SVOD_SLOT_TEMPORARY);
+  const uint64_t bytes = nesting.slot(args[1]).bytes;
+  return nesting.slot(args[0]).bytes >= bytes &&
+         operand_holds(nesting, args[1], bytes, true);
 }
 
 // The output with the extents of another one has an int64 for each axis.
@@ -116,11 +232,11 @@ bool entry_holds(const SvodHeader& header, const SvodEntry& entry) {
     if (!extents_hold(header, entry, *svod_output(&header, &entry, i))) return false;
   }
   for (uint32_t i = 0; i < entry.slot_count; i++) {
-    const SvodSlot* slot = svod_at<SvodSlot>(&header, header.slots, entry.first_slot);
-    if (!slot_holds(header, entry, slot[i])) return false;
+    if (!slot_holds(header, entry, i)) return false;
   }
+  Nesting nesting{header, entry};
   for (uint32_t i = 0; i < entry.step_count; i++) {
-    if (!step_holds(header, entry, *svod_step(&header, &entry, i))) return false;
+    if (!step_holds(nesting, i)) return false;
   }
   return true;
 }

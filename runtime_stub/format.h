@@ -6,14 +6,18 @@
 // History:  1  first layout
 //           2  SvodTensor: fixed, shape_output, role
 //           3  SvodValue, SvodKey: sequences, optionals and maps over inputs and outputs
+//           4  regions and slices: steps that run others, slots that move with them
 #ifndef SVOD_FORMAT_H
 #define SVOD_FORMAT_H
 
 #include "runtime_stub/types.h"
 
-#define SVOD_FORMAT_VERSION 3u
+#define SVOD_FORMAT_VERSION 4u
 #define SVOD_ALIGN 64u // of image, weights, arena and every slot in them
 #define SVOD_MAX_RANK 16u
+#define SVOD_MAX_NESTING 16u           // of regions; an if counts twice
+#define SVOD_MAX_ITERATIONS (1u << 30) // of a loop
+#define SVOD_NO_SLOT 0xffffffffu
 
 // A table in the image: `count` elements of one struct type, `offset` bytes from the
 // header.
@@ -45,6 +49,8 @@ struct SvodHeader {
   struct SvodTable programs; // SvodProgram
   struct SvodTable values;   // SvodValue
   struct SvodTable keys;     // SvodKey
+  struct SvodTable slices;   // SvodSlice
+  struct SvodTable regions;  // SvodRegion
   struct SvodText text;      // all strings, back to back
   struct SvodText manifest;  // JSON, printed by --info=json; a zero byte follows it
   uint32_t max_buffers;      // largest arg_count of any step
@@ -128,6 +134,7 @@ enum SvodSlotClass {
   SVOD_SLOT_WEIGHT = 2,    // offset: into the weight section
   SVOD_SLOT_STATE = 3,     // reserved
   SVOD_SLOT_TEMPORARY = 4, // offset: into the arena
+  SVOD_SLOT_SLICE = 5,     // offset: into the parent of slice number `io`
 };
 
 struct SvodSlot {
@@ -137,11 +144,33 @@ struct SvodSlot {
   uint64_t bytes;
 };
 
+// A part of another slot that moves with a loop: `stride` bytes further per iteration.
+struct SvodSlice {
+  uint32_t parent; // a slot of the entry before this one
+  uint32_t depth;  // of the loop: how many are around it
+  uint32_t mask;   // of the iteration: 1 where two places take turns, else all ones
+  uint32_t reserved;
+  int64_t stride;
+};
+
 // Allocate and Deallocate of the compiled graph are resolved into slot offsets when
 // packing.
 enum SvodStepKind {
   SVOD_STEP_COPY = 1,   // args: source, destination; bytes of the destination slot
   SVOD_STEP_LAUNCH = 2, // program over args, `chunks` independent parts
+  SVOD_STEP_LOOP = 3, // region number `program`: the `steps` that follow, again and again
+  SVOD_STEP_IF = 4,   // likewise: the `steps` that follow, or the `else_steps` after them
+};
+
+// Slots are of the entry, SVOD_NO_SLOT where there is none.
+struct SvodRegion {
+  uint32_t steps, else_steps;
+  uint32_t count;     // loop: int64_t, iterations wanted
+  uint32_t start;     // a byte: the condition, of a loop before its first iteration
+  uint32_t again;     // loop: a byte, the condition after an iteration
+  uint32_t iteration; // loop: int64_t, written before each
+  uint32_t done;      // loop: int64_t, written at the end
+  uint32_t limit;     // loop: to want more iterations is an error
 };
 
 struct SvodStep {
@@ -160,13 +189,15 @@ struct SvodProgram {
 };
 
 #ifdef __cplusplus
-static_assert(sizeof(SvodHeader) == 168, "layout change: new version, history line");
+static_assert(sizeof(SvodHeader) == 184, "layout change: new version, history line");
 static_assert(sizeof(SvodEntry) == 88, "layout change: new version, history line");
 static_assert(sizeof(SvodTensor) == 56, "layout change: new version, history line");
 static_assert(sizeof(SvodValue) == 40, "layout change: new version, history line");
 static_assert(sizeof(SvodKey) == 24, "layout change: new version, history line");
 static_assert(sizeof(SvodSlot) == 24, "layout change: new version, history line");
 static_assert(sizeof(SvodStep) == 48, "layout change: new version, history line");
+static_assert(sizeof(SvodSlice) == 24, "layout change: new version, history line");
+static_assert(sizeof(SvodRegion) == 32, "layout change: new version, history line");
 static_assert(sizeof(SvodProgram) == 8, "layout change: new version, history line");
 #endif
 

@@ -1,13 +1,32 @@
 // Does the steps of an entry. Everything was decided when packing: a slot is a class and
 // an offset, so its address is one addition, and a step is a copy or a kernel over such
 // addresses. The addresses of a step's buffers are written into the end of the arena,
-// because their number is the model's and the stack is small.
+// because their number is the model's and the stack is small. Loops and conditions are
+// ranges of steps; the open ones are a short list, so nothing here calls itself.
 //
 //   arena:  temporaries | scratch of thread 0 | scratch of thread 1 | ... | buffer
 //   addresses
 #include "runtime_stub/replay.h"
 
 namespace {
+
+// An open range of steps: [begin, end) runs, then the steps at `after`.
+struct Frame {
+  uint32_t begin, end, after;
+  const SvodRegion* loop; // null: a branch
+  uint64_t count;
+};
+
+// The state of a run beside the arena.
+struct Replay {
+  SvodRun* run;
+  const SvodSlot* slots;
+  uint32_t step = 0;
+  uint32_t nesting = 0;
+  uint32_t loops = 0;                         // among the open ranges
+  uint32_t iterations[SVOD_MAX_NESTING] = {}; // per loop, the outermost first
+  Frame open[SVOD_MAX_NESTING];
+};
 
 uint64_t round_up(uint64_t bytes) {
   return (bytes + SVOD_ALIGN - 1) & ~uint64_t{SVOD_ALIGN - 1};
@@ -46,15 +65,95 @@ int32_t run_chunks(Launch& launch, uint32_t chunks) {
   return launch.status;
 }
 
-void* address(const SvodRun& run, const SvodSlot& slot) {
+void* address(const Replay& replay, uint32_t number) {
+  const SvodRun& run = *replay.run;
+  const SvodSlot* slot = &replay.slots[number];
+  size_t offset = static_cast<size_t>(slot->offset);
+  while (slot->slot_class == SVOD_SLOT_SLICE) {
+    const SvodHeader* header = svod_header(run.model->image);
+    const SvodSlice* slice = svod_at<SvodSlice>(header, header->slices, slot->io);
+    if (slice->stride != 0) {
+      offset += static_cast<size_t>(slice->stride) *
+                (replay.iterations[slice->depth] & slice->mask);
+    }
+    slot = &replay.slots[slice->parent];
+    offset += static_cast<size_t>(slot->offset);
+  }
   const void* base = run.arena;
-  if (slot.slot_class == SVOD_SLOT_INPUT) base = run.inputs[slot.io];
-  if (slot.slot_class == SVOD_SLOT_OUTPUT) base = run.outputs[slot.io];
-  if (slot.slot_class == SVOD_SLOT_WEIGHT) base = run.model->weights;
+  if (slot->slot_class == SVOD_SLOT_INPUT) base = run.inputs[slot->io];
+  if (slot->slot_class == SVOD_SLOT_OUTPUT) base = run.outputs[slot->io];
+  if (slot->slot_class == SVOD_SLOT_WEIGHT) base = run.model->weights;
   // Kernels read inputs and weights through the same kind of pointer they write
   // temporaries by.
-  return const_cast<uint8_t*>(static_cast<const uint8_t*>(base) +
-                              static_cast<size_t>(slot.offset));
+  return const_cast<uint8_t*>(static_cast<const uint8_t*>(base) + offset);
+}
+
+void write_number(const Replay& replay, uint32_t slot, uint64_t value) {
+  if (slot != SVOD_NO_SLOT) __builtin_memcpy(address(replay, slot), &value, 8);
+}
+
+bool read_truth(const Replay& replay, uint32_t slot) {
+  return *static_cast<const uint8_t*>(address(replay, slot)) != 0;
+}
+
+void close_loop(Replay& replay, const SvodRegion& loop) {
+  replay.loops--;
+  replay.nesting--;
+  write_number(replay, loop.done, replay.iterations[replay.loops]);
+}
+
+// Enters a loop or the branch of an if that is taken.
+int32_t open_region(Replay& replay, const SvodStep& step) {
+  const SvodRegion& region = *svod_region(replay.run->model->image, &step);
+  const uint32_t first = replay.step + 1;
+  Frame& frame = replay.open[replay.nesting++];
+  const bool holds = read_truth(replay, region.start);
+  if (step.kind == SVOD_STEP_IF) {
+    const uint32_t middle = first + region.steps;
+    frame = {holds ? first : middle, middle, middle + region.else_steps, nullptr, 0};
+    if (!holds) frame.end = frame.after;
+    replay.step = frame.begin;
+    return SVOD_OK;
+  }
+  int64_t count = 0;
+  __builtin_memcpy(&count, address(replay, region.count), 8);
+  if (!holds || count < 0) count = 0;
+  const uint32_t end = first + region.steps;
+  frame = {first, end, end, &region, static_cast<uint64_t>(count)};
+  replay.iterations[replay.loops++] = 0;
+  if (count == 0) {
+    close_loop(replay, region);
+    replay.step = frame.after;
+    return SVOD_OK;
+  }
+  if (region.limit == 0) return SVOD_LIMIT;
+  write_number(replay, region.iteration, 0);
+  replay.step = first;
+  return SVOD_OK;
+}
+
+// Where the innermost range has come to its end: once more, or on.
+int32_t end_range(Replay& replay) {
+  const Frame& frame = replay.open[replay.nesting - 1];
+  replay.step = frame.after;
+  if (frame.loop == nullptr) {
+    replay.nesting--;
+    return SVOD_OK;
+  }
+  const SvodRegion& loop = *frame.loop;
+  const uint32_t done = ++replay.iterations[replay.loops - 1];
+  const bool again = loop.again == SVOD_NO_SLOT || read_truth(replay, loop.again);
+  if (!again || done >= frame.count) {
+    close_loop(replay, loop);
+    return SVOD_OK;
+  }
+  if (done >= loop.limit) {
+    replay.step = frame.begin - 1; // the loop's own
+    return SVOD_LIMIT;
+  }
+  write_number(replay, loop.iteration, done);
+  replay.step = frame.begin;
+  return SVOD_OK;
 }
 
 int32_t check_tensors(const SvodRun& run) {
@@ -128,34 +227,50 @@ uint64_t svod_arena_bytes(const void* image, const SvodEntry* entry, uint32_t th
          round_up(addresses);
 }
 
+static int32_t do_step(const Replay& replay, const SvodStep& step, uint8_t* scratch,
+                       void** buffers) {
+  const SvodRun& run = *replay.run;
+  const uint32_t* args = svod_at<uint32_t>(
+      run.model->image, svod_header(run.model->image)->args, step.first_arg);
+  for (uint32_t i = 0; i < step.arg_count; i++) buffers[i] = address(replay, args[i]);
+  if (step.kind == SVOD_STEP_COPY) {
+    __builtin_memmove(buffers[1], buffers[0],
+                      static_cast<size_t>(replay.slots[args[1]].bytes));
+    return SVOD_OK;
+  }
+  Launch launch{&run, step.program, buffers, scratch, run.entry->scratch_bytes, 0};
+  return run_chunks(launch, step.chunks) == 0 ? SVOD_OK : SVOD_INDEX;
+}
+
 int32_t svod_replay(SvodRun* run) {
   int32_t status = check_run(*run);
   if (status != SVOD_OK) return status;
   const void* image = run->model->image;
   const SvodEntry& entry = *run->entry;
-  const SvodSlot* slots =
-      svod_at<SvodSlot>(image, svod_header(image)->slots, entry.first_slot);
   uint8_t* scratch = static_cast<uint8_t*>(run->arena) +
                      static_cast<size_t>(round_up(entry.arena_bytes));
   void** buffers = reinterpret_cast<void**>(
       scratch + static_cast<size_t>(entry.scratch_bytes * run->threads));
-  for (uint32_t s = 0; s < entry.step_count; s++) {
-    const SvodStep& step = *svod_step(image, &entry, s);
-    const uint32_t* args =
-        svod_at<uint32_t>(image, svod_header(image)->args, step.first_arg);
-    for (uint32_t i = 0; i < step.arg_count; i++)
-      buffers[i] = address(*run, slots[args[i]]);
-    if (step.kind == SVOD_STEP_COPY) {
-      __builtin_memmove(buffers[1], buffers[0],
-                        static_cast<size_t>(slots[args[1]].bytes));
-    } else {
-      Launch launch{run, step.program, buffers, scratch, entry.scratch_bytes, 0};
-      if (run_chunks(launch, step.chunks) != 0) {
-        run->failed_step = s;
-        return SVOD_INDEX;
-      }
+  Replay replay;
+  replay.run = run;
+  replay.slots = svod_at<SvodSlot>(image, svod_header(image)->slots, entry.first_slot);
+  for (;;) {
+    while (status == SVOD_OK && replay.nesting > 0 &&
+           replay.step == replay.open[replay.nesting - 1].end) {
+      status = end_range(replay);
     }
-    if (run->step_done != nullptr) run->step_done(run->listener, s);
+    if (status != SVOD_OK || replay.step >= entry.step_count) break;
+    const uint32_t number = replay.step;
+    const SvodStep& step = *svod_step(image, &entry, number);
+    if (step.kind == SVOD_STEP_LOOP || step.kind == SVOD_STEP_IF) {
+      status = open_region(replay, step);
+    } else {
+      status = do_step(replay, step, scratch, buffers);
+      if (status == SVOD_OK) replay.step++;
+    }
+    if (status != SVOD_OK) break;
+    if (run->step_done != nullptr) run->step_done(run->listener, number);
   }
-  return SVOD_OK;
+  if (status != SVOD_OK) run->failed_step = replay.step;
+  return status;
 }

@@ -19,6 +19,7 @@ enum SvodStatus {
   SVOD_INDEX = -5,   // a data-dependent index is out of range, as SVOD_KERNEL_INDEX
   SVOD_CPU = -6,     // this CPU lacks what was packed
   SVOD_CORRUPT = -7, // a magic, bound or checksum is wrong
+  SVOD_LIMIT = -8,   // a loop wants more iterations than were packed
 };
 
 // A CPU level that is packed; `features` are the bits of runtime_stub/cpu.h it needs.
@@ -43,7 +44,8 @@ typedef void (*SvodTask)(void* context, uint32_t chunk, uint32_t thread);
 // Calls task(context, 0..chunks-1, thread), each chunk once, in any order, and returns
 // when all are done. svod_pool_run of pool.h is one.
 typedef void (*SvodParallel)(void* pool, uint32_t chunks, SvodTask task, void* context);
-// Called after each step of the entry, for profiles.
+// Called after each step of the entry, for profiles. A step in a loop is told as often as
+// it runs, a loop or an if itself when its steps begin.
 typedef void (*SvodStepDone)(void* context, uint32_t step);
 
 struct SvodRun {
@@ -59,8 +61,8 @@ struct SvodRun {
   void* pool;
   SvodStepDone step_done; // null: nobody listens
   void* listener;
-  uint32_t
-      failed_step; // written when svod_replay returns SVOD_INDEX: step within the entry
+  // Written when svod_replay returns SVOD_INDEX or SVOD_LIMIT: step within the entry.
+  uint32_t failed_step;
 };
 
 struct SvodShape {
@@ -93,8 +95,8 @@ const struct SvodEntry* svod_find_entry(const void* image, const struct SvodShap
 uint64_t svod_arena_bytes(const void* image, const struct SvodEntry* entry,
                           uint32_t threads);
 
-// SVOD_OK, SVOD_BAD_ARGUMENT, SVOD_MISALIGNED, SVOD_ARENA_SMALL or SVOD_INDEX. Outputs
-// are unspecified, and nothing else is touched, unless SVOD_OK.
+// SVOD_OK, SVOD_BAD_ARGUMENT, SVOD_MISALIGNED, SVOD_ARENA_SMALL, SVOD_INDEX or
+// SVOD_LIMIT. Outputs are unspecified, and nothing else is touched, unless SVOD_OK.
 int32_t svod_replay(struct SvodRun* run);
 
 #ifdef __cplusplus
@@ -146,6 +148,10 @@ inline const SvodValue* svod_output_value(const void* image, const SvodEntry* en
                                           uint32_t i) {
   return svod_at<SvodValue>(image, svod_header(image)->values,
                             uint64_t{entry->first_output_value} + i);
+}
+
+inline const SvodRegion* svod_region(const void* image, const SvodStep* step) {
+  return svod_at<SvodRegion>(image, svod_header(image)->regions, step->program);
 }
 
 inline const SvodProgram* svod_program(const void* image, uint32_t i) {

@@ -64,8 +64,7 @@ private:
   bool follows_blocked(NodeId root) const;
   bool prefers_blocked(const Group& group) const;
   bool concat_prefers(NodeId n) const;
-  std::set<NodeId> row_major_values() const;
-  void add_borders(const std::set<NodeId>& fixed);
+  void add_borders();
 
   const Graph& g;
   const Grouping& grouping_;
@@ -142,28 +141,16 @@ bool Assigner::concat_prefers(NodeId n) const {
   return blocked * 2 > total;
 }
 
-// Values whose memory somebody outside the kernels sees: outputs, and what the user's own
-// functions read and write.
-std::set<NodeId> Assigner::row_major_values() const {
-  std::set<NodeId> fixed;
-  for (const GraphOutput& o : g.outputs()) fixed.insert(o.node);
-  for (NodeId n : g.live_nodes()) {
-    if (g[n].op != Op::Call) continue;
-    fixed.insert(n);
-    fixed.insert(g[n].inputs.begin(), g[n].inputs.end());
-  }
-  return fixed;
-}
-
 // A stored value that is read through a zero pad gets a border as wide as the widest of
 // them.
-void Assigner::add_borders(const std::set<NodeId>& fixed) {
+void Assigner::add_borders() {
+  const std::set<NodeId> fixed = fixed_layouts(g);
   for (NodeId n : g.live_nodes()) {
     const Node& node = g[n];
     if (node.op != Op::Pad || grouping_.known[n] || grouping_.stored[n]) continue;
     NodeId in = node.inputs[0];
     size_t rank = node.shape.size();
-    if (!grouping_.stored[in] || g[in].op == Op::Input || fixed.count(in) != 0) continue;
+    if (!grouping_.stored[in] || fixed.count(in) != 0) continue;
     // Bytes are padded with their zero point, the same for all who read them.
     auto fill = static_cast<uint64_t>(node.payload[2 * rank]);
     if ((fill != 0 && byte_size(node.dtype) != 1) || rank < 3) continue;
@@ -189,13 +176,13 @@ void Assigner::add_borders(const std::set<NodeId>& fixed) {
 }
 
 std::map<NodeId, Layout> Assigner::run() {
-  const std::set<NodeId> fixed = row_major_values();
+  const std::set<NodeId> fixed = fixed_layouts(g);
   for (const Group& group : grouping_.groups) group_of_[group.root] = &group;
   for (NodeId n : g.live_nodes()) {
     if (!grouping_.stored[n]) continue;
     size_t rank = g[n].shape.size();
     Layout layout = row_major(rank);
-    bool free = g[n].op != Op::Input && fixed.count(n) == 0 && !grouping_.known[n];
+    bool free = fixed.count(n) == 0 && !grouping_.known[n];
     if (free && hints_.count(n) != 0) {
       layout = hints_.at(n);
     } else if (free) {
@@ -208,7 +195,7 @@ std::map<NodeId, Layout> Assigner::run() {
     }
     out_[n] = std::move(layout);
   }
-  add_borders(fixed);
+  add_borders();
   return std::move(out_);
 }
 

@@ -55,6 +55,7 @@ Algorithms choose_algorithms(const Graph& graph, const Target& target, bool dire
         out.graph.add_input(in.name, graph[in.node].dtype, graph[in.node].shape, in.seen);
   out.graph.copy_source_names(graph);
   for (uint32_t b = 0; b < graph.blob_count(); ++b) out.graph.add_blob(graph.blob(b));
+  for (uint32_t b = 0; b < graph.body_count(); ++b) out.graph.add_body(graph.body(b));
   for (NodeId n : graph.live_nodes()) {
     const Node& node = graph[n];
     known[n] = !is_opaque(node.op);

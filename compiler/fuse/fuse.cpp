@@ -25,13 +25,16 @@ class Fuser {
 public:
   Fuser(const Algorithms& algorithms, const Target& target, Wishes& wishes)
       : g(algorithms.graph), unrolled_(algorithms.unrolled),
-        lanes_(target.levels[0].lanes), level_(target.levels.back()), wishes_(wishes) {}
+        lanes_(target.levels[0].lanes), level_(target.levels.back()), wishes_(wishes),
+        fixed_(fixed_layouts(g)) {}
   // False: the wishes grew, start again.
   bool run(FusedGraph& out);
 
 private:
   void make_buffers();
   Kernel make_kernel(const Group& group);
+  void add_region(NodeId node);
+  Argument region_input(NodeId node);
   bool wish_padded_inputs();
   bool wish_narrow_results();
   bool wish_for(const Group& group, const Kernel& kernel);
@@ -43,6 +46,7 @@ private:
   int lanes_;
   const Level& level_; // chunks fit the tiles of the strongest
   Wishes& wishes_;
+  std::set<NodeId> fixed_; // no wish changes how these lie in memory
   Grouping grouping_;
   std::map<NodeId, BufferId> buffer_of_;
   std::set<NodeId> bordered_;
@@ -130,8 +134,6 @@ Kernel Fuser::make_kernel(const Group& group) {
 // every broadcast would cost more than the copy.
 bool Fuser::wish_padded_inputs() {
   bool grew = false;
-  std::set<NodeId> outputs;
-  for (const GraphOutput& o : g.outputs()) outputs.insert(o.node);
   for (const Group& group : grouping_.groups) {
     if (group.base == kNoNode) continue;
     if (!is_reduce(g[group.base].op) || !is_contraction(g, group.base)) continue;
@@ -142,12 +144,12 @@ bool Fuser::wish_padded_inputs() {
         n = g[n].inputs[0];
       if (g[n].op != Op::Pad || grouping_.known[n] || grouping_.stored[n]) continue;
       NodeId in = g[n].inputs[0];
-      bool fixed = is_opaque(g[in].op) || outputs.count(in) != 0 ||
-                   !grouping_.stored[in] ||
+      bool fixed = fixed_.count(in) != 0 || !grouping_.stored[in] ||
                    (g[n].payload.back() != 0 && byte_size(g[n].dtype) != 1);
       if (fixed) grew |= wishes_.forced.insert(n).second;
       // What is padded keeps its own kernel, with all that can follow a reduction.
-      if (fixed && !is_opaque(g[in].op) && !is_view(g[in].op)) wishes_.forced.insert(in);
+      bool given = is_opaque(g[in].op) || g[in].op == Op::Result;
+      if (fixed && !given && !is_view(g[in].op)) wishes_.forced.insert(in);
     }
   }
   return grew;
@@ -191,7 +193,7 @@ bool Fuser::wish_for(const Group& group, const Kernel& k) {
           stride <= 1)
         continue;
       Factor f = factor_of(g, g[group.base].inputs[0], i);
-      if (grouping_.known[f.node] || g[f.node].op == Op::Input) continue;
+      if (grouping_.known[f.node] || fixed_.count(f.node) != 0) continue;
       if (!wishes_.forced.insert(f.node).second) continue;
       // Kept axes last: the reduced ones step over whole vectors.
       const Node& reduce = g[group.base];
@@ -233,6 +235,33 @@ void Fuser::add_call(NodeId call) {
   out_->kernels.push_back(lower_call(call, stored));
 }
 
+Argument Fuser::region_input(NodeId node) {
+  const DType dtype = g[node].dtype;
+  if (!grouping_.known[node])
+    return {Argument::Kind::Buffer, buffer_of_.at(node), dtype, false, true};
+  PackedWeight dense{node, dtype, {element_count(g[node].shape)}, {1}, 0, {}, 0};
+  auto found = std::find(out_->packed.begin(), out_->packed.end(), dense);
+  auto id = static_cast<PackedId>(found - out_->packed.begin());
+  if (found == out_->packed.end()) out_->packed.push_back(std::move(dense));
+  return {Argument::Kind::Packed, id, dtype, false, true};
+}
+
+// Its bodies are fused when the cut around it is settled.
+void Fuser::add_region(NodeId node) {
+  FusedRegion region;
+  region.node = node;
+  region.kernels_before = out_->kernels.size();
+  for (NodeId input : g[node].inputs) region.inputs.push_back(region_input(input));
+  const auto body = static_cast<uint32_t>(g[node].payload[0]);
+  region.results.assign(g.body(body)->outputs().size(), kNoBuffer);
+  for (const auto& [n, buffer] : buffer_of_) {
+    if (n == node) region.value = buffer;
+    if (g[n].op == Op::Result && g[n].inputs[0] == node)
+      region.results[static_cast<size_t>(g[n].payload[0])] = buffer;
+  }
+  out_->regions.push_back(std::move(region));
+}
+
 bool Fuser::run(FusedGraph& out) {
   out_ = &out;
   grouping_ = group_nodes(g, wishes_.forced, unrolled_);
@@ -240,6 +269,10 @@ bool Fuser::run(FusedGraph& out) {
   make_buffers();
   bool grew = false;
   for (const Group& group : grouping_.groups) {
+    if (has_body(g[group.root].op)) {
+      add_region(group.root);
+      continue;
+    }
     if (element_count(g[group.root].shape) == 0) continue;
     if (g[group.root].op == Op::Call && group.target == group.root) {
       add_call(group.root);
@@ -259,16 +292,19 @@ void drop_unused_weights(FusedGraph& f) {
   std::vector<PackedWeight> kept;
   // In the order kernels meet them: the weight section is then read front to back.
   std::vector<bool> placed(f.packed.size());
-  for (Kernel& k : f.kernels)
-    for (Argument& a : k.arguments) {
-      if (a.kind != Argument::Kind::Packed) continue;
-      if (!placed[a.id]) {
-        placed[a.id] = true;
-        number[a.id] = static_cast<PackedId>(kept.size());
-        kept.push_back(f.packed[a.id]);
-      }
-      a.id = number[a.id];
+  auto place = [&](Argument& a) {
+    if (a.kind != Argument::Kind::Packed) return;
+    if (!placed[a.id]) {
+      placed[a.id] = true;
+      number[a.id] = static_cast<PackedId>(kept.size());
+      kept.push_back(f.packed[a.id]);
     }
+    a.id = number[a.id];
+  };
+  for (Kernel& k : f.kernels)
+    for (Argument& a : k.arguments) place(a);
+  for (FusedRegion& region : f.regions)
+    for (Argument& a : region.inputs) place(a);
   f.packed = std::move(kept);
 }
 
@@ -285,9 +321,18 @@ FusedGraph fuse(const Graph& graph, const Target& target, bool direct_only) {
   drop_unused_weights(out);
   for (NodeId n : graph.live_nodes()) {
     OpClass c = info(graph[n].op).op_class;
-    if (c != OpClass::Source && c != OpClass::View) ++out.unfused_kernels;
+    bool is_kernel = c != OpClass::Source && c != OpClass::View && c != OpClass::Region;
+    if (is_kernel) ++out.unfused_kernels;
   }
   out.graph = std::move(algorithms.graph);
+  for (FusedRegion& region : out.regions) {
+    const Node& node = out.graph[region.node];
+    for (size_t b = 0; b < body_count(node.op); ++b) {
+      const Graph& body = *out.graph.body(static_cast<uint32_t>(node.payload[b]));
+      region.bodies.push_back(fuse(body, target, direct_only));
+      out.unfused_kernels += region.bodies.back().unfused_kernels;
+    }
+  }
   return out;
 }
 
@@ -295,6 +340,20 @@ static std::string shape_text(const Shape& shape) {
   std::string out;
   for (int64_t e : shape) out += (out.empty() ? "" : ",") + std::to_string(e);
   return "[" + out + "]";
+}
+
+static std::string print(const FusedGraph& f, const FusedRegion& region) {
+  std::string out(info(f.graph[region.node].op).text);
+  out += " %" + std::to_string(region.node);
+  for (const Argument& a : region.inputs)
+    out += (a.kind == Argument::Kind::Buffer ? " b" : " w") + std::to_string(a.id);
+  out += " ->";
+  for (BufferId id : region.results)
+    out += id == kNoBuffer ? " -" : " b" + std::to_string(id);
+  if (region.value != kNoBuffer) out += " value b" + std::to_string(region.value);
+  out += "\n";
+  for (const FusedGraph& body : region.bodies) out += "body\n" + print(body) + "end\n";
+  return out;
 }
 
 std::string print(const FusedGraph& f) {
@@ -313,8 +372,13 @@ std::string print(const FusedGraph& f) {
            std::string(info(p.dtype).text) + shape_text(p.extents) + " strides " +
            shape_text(p.strides) + " offset " + std::to_string(p.offset) + "\n";
   }
-  for (size_t i = 0; i < f.kernels.size(); ++i)
-    out += "kernel " + std::to_string(i) + "\n" + print(f.kernels[i]);
+  size_t next = 0;
+  for (size_t i = 0; i <= f.kernels.size(); ++i) {
+    for (; next < f.regions.size() && f.regions[next].kernels_before == i; ++next)
+      out += print(f, f.regions[next]);
+    if (i < f.kernels.size())
+      out += "kernel " + std::to_string(i) + "\n" + print(f.kernels[i]);
+  }
   return out;
 }
 

@@ -10,6 +10,7 @@ namespace svod {
 
 using BufferId = uint32_t;
 using PackedId = uint32_t;
+inline constexpr BufferId kNoBuffer = ~0u;
 
 // A stored tensor. Several kernels may each write a part of it (concat).
 struct Buffer {
@@ -42,12 +43,26 @@ struct PackedWeight {
   int64_t bytes() const { return element_count(extents) * byte_size(dtype); }
 };
 
+struct FusedGraph;
+
+// A loop or an if between kernels. Its bodies are fused on their own; their buffers of
+// inputs and outputs are where the region's operands lie.
+struct FusedRegion {
+  NodeId node = kNoNode;
+  size_t kernels_before = 0;      // in FusedGraph::kernels
+  std::vector<Argument> inputs;   // the node's, in order
+  std::vector<BufferId> results;  // by number; kNoBuffer where nobody reads it
+  BufferId value = kNoBuffer;     // of the node itself, when somebody reads it
+  std::vector<FusedGraph> bodies; // of an if: where true, where false
+};
+
 struct FusedGraph {
   Graph graph;
   std::vector<Buffer> buffers;
   std::vector<PackedWeight> packed;
-  std::vector<Kernel> kernels; // in dependency order
-  int64_t unfused_kernels = 0; // one per op that is no view or source
+  std::vector<Kernel> kernels;      // in dependency order
+  std::vector<FusedRegion> regions; // likewise
+  int64_t unfused_kernels = 0;      // one per op that is no view or source
 };
 
 std::string print(const FusedGraph& fused);

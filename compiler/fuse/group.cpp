@@ -35,6 +35,18 @@ bool is_contraction(const Graph& g, NodeId reduce) {
   return reused(product.inputs[0]) || reused(product.inputs[1]);
 }
 
+std::set<NodeId> fixed_layouts(const Graph& g) {
+  std::set<NodeId> fixed;
+  for (const GraphInput& input : g.inputs()) fixed.insert(input.node);
+  for (const GraphOutput& output : g.outputs()) fixed.insert(output.node);
+  for (NodeId n : g.live_nodes()) {
+    if (!is_opaque(g[n].op) && g[n].op != Op::Result) continue;
+    fixed.insert(n);
+    if (g[n].op != Op::Result) fixed.insert(g[n].inputs.begin(), g[n].inputs.end());
+  }
+  return fixed;
+}
+
 static bool is_costly(Op op) {
   switch (op) {
   case Op::Exp:
@@ -85,6 +97,7 @@ public:
 private:
   void find_users();
   void visit(NodeId n);
+  void visit_region(NodeId n);
   void visit_reduce(NodeId n);
   bool joins_rows(NodeId n, Group& group) const;
   bool joins_base(NodeId n, const Group& group) const;
@@ -245,8 +258,20 @@ bool Grouper::worth_inlining(NodeId n) const {
   return !is_costly(g[n].op) && repeats <= 2;
 }
 
+// Results of a region are written by it. Of the node itself only a loop's count is read.
+void Grouper::visit_region(NodeId n) {
+  store(n);
+  groups_.erase(n);
+  if (!has_body(g[n].op)) return;
+  groups_[n] = Group{n, kNoNode, {}, kNoNode, {}, {}, false};
+  out_.stored[n] = is_output_[n] || std::ranges::any_of(users_[n], [&](NodeId user) {
+                     return g[user].op != Op::Result;
+                   });
+}
+
 void Grouper::visit(NodeId n) {
   const Node& node = g[n];
+  if (info(node.op).op_class == OpClass::Region) return visit_region(n);
   std::set<NodeId> roots;
   bool aligned = true, bijective = true;
   for (NodeId user : users_[n]) {
@@ -272,8 +297,8 @@ void Grouper::visit(NodeId n) {
     Op op = g[user].op;
     if (op == Op::Concat && !part_of_one_concat(n) && !is_view(node.op))
       needed_whole = true;
-    if (op == Op::Scatter || op == Op::ArgSort || op == Op::Descend || op == Op::Call)
-      needed_whole = true;
+    bool takes_whole = op == Op::Scatter || op == Op::ArgSort || op == Op::Descend;
+    if (takes_whole || op == Op::Call || has_body(op)) needed_whole = true;
     if (op == Op::Gather && g[user].inputs[0] == n && !is_view(node.op))
       needed_whole = true;
   }
@@ -325,6 +350,8 @@ Grouping Grouper::run() {
         out_.groups.push_back(std::move(group));
         start[axis] += g[part].shape[axis];
       }
+    } else if (has_body(g[n].op)) {
+      out_.groups.push_back(groups_.at(n));
     } else if (groups_.count(n) != 0 && groups_.at(n).target != kNoNode) {
       // A scatter combines into a copy of its first input.
       if (g[n].op == Op::Scatter && !out_.known[n])

@@ -8,7 +8,8 @@
 
 namespace svod {
 
-// A kernel to be: it computes `root` over root's shape and writes it to `target`.
+// A kernel to be, or a region (which is its root alone): it computes `root` over root's
+// shape and writes it to `target`.
 struct Group {
   NodeId root = kNoNode;
   NodeId target =
@@ -36,6 +37,11 @@ Grouping group_nodes(const Graph& g, const std::set<NodeId>& forced,
 
 // A cast of bytes to 32 bits: whoever reads them widens them as it loads.
 bool widens_bytes(const Graph& g, NodeId n);
+
+// Values that lie row-major because others than kernels of ours read or write them:
+// inputs and outputs of the graph, operands and results of regions and of the user's
+// functions.
+std::set<NodeId> fixed_layouts(const Graph& g);
 
 // A reduction over a product in which both factors are reused.
 bool is_contraction(const Graph& g, NodeId reduce);

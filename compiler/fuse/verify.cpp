@@ -107,6 +107,17 @@ void KernelCheck::run() const {
 
 void verify(const FusedGraph& fused) {
   for (size_t i = 0; i < fused.kernels.size(); ++i) KernelCheck(fused, i).run();
+  size_t before = 0;
+  for (const FusedRegion& region : fused.regions) {
+    SVOD_CHECK(region.kernels_before >= before &&
+               region.kernels_before <= fused.kernels.size())
+        << "a region stands between no kernels";
+    before = region.kernels_before;
+    SVOD_CHECK(region.inputs.size() == fused.graph[region.node].inputs.size() &&
+               region.bodies.size() == body_count(fused.graph[region.node].op))
+        << "region %" << region.node << " lacks an operand or a body";
+    for (const FusedGraph& body : region.bodies) verify(body);
+  }
 }
 
 } // namespace svod

@@ -66,6 +66,10 @@ Digest graph_digest(const Graph& g, const GraphDigestOptions& options) {
     out.text(info(node.op).text);
     write_type(out, node);
     std::span<const int64_t> payload = node.payload;
+    for (size_t b = 0; b < body_count(node.op); ++b) {
+      out.digest(graph_digest(*g.body(static_cast<uint32_t>(payload[0])), options));
+      payload = payload.subspan(1);
+    }
     if (has_blob(node.op)) {
       auto blob = static_cast<uint32_t>(payload[0]);
       payload = payload.subspan(1);

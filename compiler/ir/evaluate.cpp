@@ -5,6 +5,7 @@
 #include "compiler/ir/evaluate.h"
 
 #include "compiler/ir/evaluate_parts.h"
+#include "compiler/ir/region.h"
 
 #include <cstring>
 #include <map>
@@ -111,6 +112,19 @@ private:
       return true;
     }
     if (streamed_.count(id)) return true;
+    if (has_body(node.op)) {
+      if (!run_region(id)) return false;
+    } else if (node.op == Op::Result) {
+      keep(id, results_.at(node.inputs[0]).at(size_t(node.payload[0])));
+    } else if (!compute(id)) {
+      return false;
+    }
+    for (NodeId input : node.inputs) release(input);
+    return true;
+  }
+
+  bool compute(NodeId id) {
+    const Node& node = g_[id];
     std::optional<Strided> view;
     if (is_view(node.op)) view = seen_through(node, values_.at(node.inputs[0]));
     if (view) {
@@ -124,7 +138,15 @@ private:
       if (!evaluate_node(g_, id, in, value)) return false;
       keep(id, std::move(value));
     }
-    for (NodeId input : node.inputs) release(input);
+    return true;
+  }
+
+  bool run_region(NodeId id) {
+    Inputs in;
+    for (NodeId input : g_[id].inputs) in.push_back(laid_out(input));
+    Tensor own;
+    if (!evaluate_region(g_, g_[id], in, own, results_[id])) return false;
+    keep(id, std::move(own));
     return true;
   }
 
@@ -152,7 +174,9 @@ private:
   }
   // One use is done; the last one frees the value.
   void release(NodeId id) {
-    if (--uses_[id] == 0) values_.erase(id);
+    if (--uses_[id] != 0) return;
+    values_.erase(id);
+    results_.erase(id);
   }
 
   const Graph& g_;
@@ -162,6 +186,7 @@ private:
   std::map<NodeId, size_t> uses_;
   std::set<NodeId> streamed_; // products that only one sum reads
   std::map<NodeId, Strided> values_;
+  std::map<NodeId, std::vector<Tensor>> results_; // of regions
 };
 
 } // namespace
@@ -207,6 +232,9 @@ bool evaluate_node(const Graph& g, NodeId id, const std::vector<const Tensor*>& 
     return true;
   case OpClass::Call:
     return false; // C++ of the user's: it runs in the program only
+  case OpClass::Region:
+    SVOD_CHECK(false) << "a region has more than one value, evaluate() runs it";
+    return false;
   case OpClass::Map:
     evaluate_map(node, in, out);
     return true;

@@ -170,7 +170,7 @@ NodeId make(Graph& g, Node node) {
   if (kind == OpClass::Source) return g.intern(std::move(node));
   if (element_count(node.shape) == 0)
     return constant_bits(g, node.dtype, std::move(node.shape), 0);
-  if (kind == OpClass::Call) return g.intern(std::move(node));
+  if (kind == OpClass::Call || kind == OpClass::Region) return g.intern(std::move(node));
   if (kind == OpClass::Map || kind == OpClass::Convert)
     if (auto bits = splat_of_map(g, node))
       return constant_bits(g, node.dtype, std::move(node.shape), *bits);

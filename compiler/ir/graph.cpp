@@ -3,6 +3,7 @@
 // values. Ids grow from inputs to users, so ascending id order is a topological order.
 #include "compiler/ir/graph.h"
 
+#include "compiler/ir/digest.h"
 #include "compiler/support/check.h"
 
 #include <algorithm>
@@ -115,6 +116,15 @@ uint32_t Graph::add_blob(std::vector<std::byte> bytes) {
   auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
   std::span<const std::byte> view = *owner;
   return add_blob(view, std::move(owner));
+}
+
+uint32_t Graph::add_body(std::shared_ptr<const Graph> body) {
+  const Digest digest = graph_digest(*body);
+  for (uint32_t id = 0; id < bodies_.size(); ++id)
+    if (body_digests_[id] == digest) return id;
+  bodies_.push_back(std::move(body));
+  body_digests_.push_back(digest);
+  return static_cast<uint32_t>(bodies_.size() - 1);
 }
 
 void Graph::open_source(std::string name) {

@@ -41,6 +41,7 @@ enum class OpClass : uint8_t {
   Index,
   Order,
   Call,
+  Region,
   Map
 };
 
@@ -56,11 +57,15 @@ const OpInfo& info(Op op);
 std::optional<Op> op_from_text(std::string_view text);
 inline bool is_map(Op op) { return info(op).op_class == OpClass::Map; }
 inline bool is_reduce(Op op) { return info(op).op_class == OpClass::Reduce; }
-// Ops whose result no pass may compute: it exists only when the program runs.
-inline bool is_opaque(Op op) { return op == Op::Input || op == Op::Call; }
 // Ops whose payload begins with the number of a blob.
 inline bool has_blob(Op op) { return op == Op::Weight || op == Op::Call; }
 inline bool is_view(Op op) { return info(op).op_class == OpClass::View; }
+inline bool has_body(Op op) { return op == Op::Loop || op == Op::If; }
+// Bodies of a region; the first entries of its payload.
+inline size_t body_count(Op op) { return op == Op::If ? 2 : op == Op::Loop ? 1 : 0; }
+// Its value is only known when the program runs, whatever its inputs are; no pass may
+// compute it. A loop is no constant even where all it reads is: it may run for ever.
+inline bool is_opaque(Op op) { return op == Op::Input || op == Op::Call || has_body(op); }
 
 struct Node {
   Op op;
@@ -129,6 +134,8 @@ public:
   uint32_t add_blob(std::vector<std::byte> bytes);
   // Of another graph: shares the bytes and trusts the digest.
   uint32_t add_blob(const Blob& blob);
+  // The graph a region runs. Bodies that compute the same are one.
+  uint32_t add_body(std::shared_ptr<const Graph> body);
 
   const Node& operator[](NodeId id) const { return nodes_[id]; }
   size_t size() const { return nodes_.size(); }
@@ -136,6 +143,8 @@ public:
   bool depends_on_input(NodeId id) const { return unknown_[id]; }
   const Blob& blob(uint32_t id) const { return blobs_[id]; }
   size_t blob_count() const { return blobs_.size(); }
+  const std::shared_ptr<const Graph>& body(uint32_t id) const { return bodies_[id]; }
+  size_t body_count() const { return bodies_.size(); }
   const std::vector<GraphInput>& inputs() const { return inputs_; }
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
   // The element type and shape of a node as an interface.
@@ -167,9 +176,11 @@ private:
   std::unordered_multimap<uint64_t, NodeId> interned_;
   std::vector<Blob> blobs_;
   std::unordered_multimap<uint64_t, uint32_t> blob_index_;
+  std::vector<std::shared_ptr<const Graph>> bodies_;
+  std::vector<Digest> body_digests_;
   std::vector<GraphInput> inputs_;
   std::vector<GraphOutput> outputs_;
-  std::vector<bool> unknown_; // computed from an input
+  std::vector<bool> unknown_; // computed from an input or by a region
   std::vector<std::vector<int32_t>> sources_;
   std::vector<std::string> source_names_;
   int32_t open_source_ = -1;

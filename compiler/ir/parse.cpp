@@ -163,6 +163,11 @@ public:
 
   Graph finish() { return std::move(g_); }
 
+  void add_body(int64_t number, std::shared_ptr<const Graph> body) {
+    if (!bodies_.emplace(number, g_.add_body(std::move(body))).second)
+      fail("a body is defined twice");
+  }
+
 private:
   NodeId find(std::string_view word) const {
     if (word.empty() || word.front() != '%') fail("expected a node");
@@ -253,7 +258,8 @@ private:
         fail("'" + std::string(name) + "' is one number per axis");
       for (std::string_view word : words)
         out.push_back(field.name == "bits" ? static_cast<int64_t>(bits(node.dtype, word))
-                                           : integer(word));
+                      : field.name == "body" || field.name == "other" ? body(word)
+                                                                      : integer(word));
     }
     if (!parts.arguments.empty())
       fail("'" + escaped(std::string(parts.arguments.begin()->first)) +
@@ -266,6 +272,12 @@ private:
     if (!value)
       fail("'" + escaped(std::string(word)) + "' is no " + std::string(info(dtype).text));
     return *value;
+  }
+
+  int64_t body(std::string_view word) const {
+    auto it = bodies_.find(integer(word));
+    if (it == bodies_.end()) fail("there is no body " + escaped(std::string(word)));
+    return it->second;
   }
 
   int64_t blob(const Node& node, Parts& parts) {
@@ -291,26 +303,69 @@ private:
   const Graph* blobs_;
   Graph g_;
   std::map<int64_t, NodeId> nodes_;
+  std::map<int64_t, uint32_t> bodies_;
+};
+
+// The parsers of a text: the graph's, and on top of it those of the bodies that are open.
+class Nest {
+public:
+  explicit Nest(const Graph* blobs) : blobs_(blobs) { open_.emplace_back(blobs, 0); }
+
+  void line(std::string_view text) {
+    const size_t first = text.find_first_not_of(" \t\r");
+    if (first == std::string_view::npos || (text[first] != 'b' && text[first] != 'e'))
+      return open_.back().first.line(text);
+    Words words = split_words(text);
+    if (words[0] == "body") return open(words);
+    if (words[0] != "end" || words.size() != 1 || open_.size() == 1)
+      fail("no body ends here");
+    auto body = std::make_shared<const Graph>(open_.back().first.finish());
+    const int64_t number = open_.back().second;
+    open_.pop_back();
+    open_.back().first.add_body(number, std::move(body));
+  }
+
+  Graph finish() {
+    if (open_.size() != 1) fail("a body has no end");
+    return open_.back().first.finish();
+  }
+
+private:
+  void open(const Words& words) {
+    constexpr size_t kMostNested = 64;
+    if (words.size() != 2 || open_.size() > kMostNested) fail("a body has a number");
+    open_.emplace_back(blobs_, integer(words[1]));
+  }
+  const Graph* blobs_;
+  std::vector<std::pair<Parser, int64_t>> open_;
 };
 
 } // namespace
 
 std::optional<Graph> parse_graph(std::string_view text, Diags& diags,
                                  const Graph* blobs) {
-  Parser parser(blobs);
+  Nest parser(blobs);
   size_t errors = diags.error_count();
-  for (int64_t number = 1; !text.empty(); ++number) {
+  const auto report = [&](int64_t number, const LineError& error) {
+    diags.error(Exit::InvalidModel, "line " + std::to_string(number) + ": " + error.why);
+  };
+  int64_t number = 1;
+  for (; !text.empty(); ++number) {
     size_t end = std::min(text.find('\n'), text.size());
     try {
       parser.line(text.substr(0, end));
     } catch (const LineError& error) {
-      diags.error(Exit::InvalidModel,
-                  "line " + std::to_string(number) + ": " + error.why);
+      report(number, error);
     }
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   if (diags.error_count() != errors) return std::nullopt;
-  return parser.finish();
+  try {
+    return parser.finish();
+  } catch (const LineError& error) {
+    report(number, error);
+    return std::nullopt;
+  }
 }
 
 } // namespace svod

@@ -21,7 +21,10 @@ public:
     for (const GraphInput& input : g_.inputs()) order.push_back(input.node);
     std::sort(order.begin(), order.end());
     order.erase(std::unique(order.begin(), order.end()), order.end());
-    for (NodeId id : order) print_node(id);
+    for (NodeId id : order) {
+      print_bodies(g_[id]);
+      print_node(id);
+    }
     for (const GraphOutput& output : g_.outputs())
       out_ += "output " + quoted(output.name) + ' ' + number(output.node) +
               interface_text(output.node, output.seen) + '\n';
@@ -38,6 +41,18 @@ private:
     for (size_t i = 0; i < seen.shape.size(); ++i)
       out += (i ? "," : "") + std::to_string(seen.shape[i]);
     return out + ']';
+  }
+
+  // Bodies stand before the first region that runs them.
+  void print_bodies(const Node& node) {
+    for (size_t b = 0; b < body_count(node.op); ++b) {
+      const auto id = static_cast<uint32_t>(node.payload[b]);
+      const auto [place, fresh] = bodies_.emplace(id, bodies_.size());
+      if (!fresh) continue;
+      out_ += "body " + std::to_string(place->second) + "\n";
+      out_ += Printer(*g_.body(id), options_).print();
+      out_ += "end\n";
+    }
   }
 
   void print_node(NodeId id) {
@@ -76,6 +91,9 @@ private:
       print_digest(static_cast<uint32_t>(value));
     else if (node.op == Op::Weight)
       print_blob(node, static_cast<uint32_t>(value));
+    else if (has_body(node.op) && (name == "body" || name == "other"))
+      out_ += ' ' + std::string(name) + '=' +
+              std::to_string(bodies_.at(static_cast<uint32_t>(value)));
     else if (name == "bits")
       out_ += " value=" + scalar_text(node.dtype, static_cast<uint64_t>(value));
     else
@@ -119,7 +137,7 @@ private:
   const Graph& g_;
   const PrintOptions& options_;
   std::map<NodeId, size_t> numbers_;
-  std::map<uint32_t, size_t> blobs_;
+  std::map<uint32_t, size_t> blobs_, bodies_;
   std::string out_;
 };
 

@@ -10,7 +10,8 @@
 //   %0 = input "w" seen=i4 dims=[3,5] : u8[8]
 //
 // Live nodes and all inputs are printed, renumbered from 0; payloads by the names in
-// ops.def. Weights of more than kPrintedWeight elements print the digest of their blob
+// ops.def. The body of a region stands between "body 0" and "end" before its first use.
+// Weights of more than kPrintedWeight elements print the digest of their blob
 // instead of values.
 #pragma once
 

@@ -1,6 +1,7 @@
 // Makes a node through its builder function, so that a pass that copies a graph folds and
 // normalises what its replacements made possible.
 #include "compiler/ir/fold.h"
+#include "compiler/ir/region.h"
 #include "compiler/support/check.h"
 
 namespace svod {
@@ -68,6 +69,13 @@ static NodeId rebuild_reduce(Graph& g, const Node& node) {
   return reduce(g, node.op, node.inputs[0], p);
 }
 
+static NodeId rebuild_region(Graph& g, const Node& node) {
+  if (node.op == Op::Loop) return loop(g, loop_spec(node), node.inputs);
+  if (node.op == Op::Result) return result(g, node.inputs[0], node.payload.at(0));
+  return branch(g, static_cast<uint32_t>(node.payload.at(0)),
+                static_cast<uint32_t>(node.payload.at(1)), node.inputs);
+}
+
 NodeId rebuild(Graph& g, const Node& node) {
   switch (info(node.op).op_class) {
   case OpClass::Source:
@@ -89,6 +97,8 @@ NodeId rebuild(Graph& g, const Node& node) {
     return argsort(g, node.inputs[0], node.payload.at(0), node.payload.at(1) != 0);
   case OpClass::Call:
     return make(g, node);
+  case OpClass::Region:
+    return rebuild_region(g, node);
   case OpClass::Map:
     return map(g, node.op, node.inputs);
   }

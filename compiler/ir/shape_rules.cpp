@@ -4,6 +4,7 @@
 #include "compiler/ir/shape_rules.h"
 
 #include "compiler/ir/evaluate.h"
+#include "compiler/ir/region.h"
 
 #include <algorithm>
 
@@ -274,6 +275,17 @@ std::string map_boolean(Context& c) {
   return why;
 }
 
+std::string loop(Context& c) { return loop_type(c.g, c.node); }
+std::string branches(Context& c) { return if_type(c.g, c.node); }
+std::string result(Context& c) { return result_type(c.g, c.node); }
+
+// The value of a condition is no value of its own: only the if's results are used.
+std::string check_operands(const Graph& g, const Node& node) {
+  for (NodeId input : node.inputs)
+    if (g[input].op == Op::If && node.op != Op::Result) return "an if is used as a value";
+  return "";
+}
+
 constexpr Rule kRules[] = {
 #define OP(name, text, class, arity, shape, payload) shape,
 #define MAP(name, text, arity, result, cell) map_##result,
@@ -338,7 +350,8 @@ std::string infer_type(const Graph& g, Node& node) {
   if (row.op_class == OpClass::Source || row.op_class == OpClass::Call ||
       node.op == Op::Reshape || node.op == Op::Expand || node.op == Op::Slice)
     if (std::string why = check_shape(node.shape); !why.empty()) return why;
-  std::string why = kRules[static_cast<int>(node.op)](context);
+  std::string why = check_operands(g, node);
+  if (why.empty()) why = kRules[static_cast<int>(node.op)](context);
   if (why.empty()) why = check_convert_scan_scatter(context);
   if (why.empty()) why = check_shape(node.shape);
   return why;

@@ -41,6 +41,9 @@ std::vector<std::string> verify(const Graph& g) {
         faults.push_back(where + ": equals %" + std::to_string(it->second));
     seen.emplace(hash, id);
   }
+  for (uint32_t id = 0; id < g.body_count(); ++id)
+    for (const std::string& why : verify(*g.body(id)))
+      faults.push_back("body " + std::to_string(id) + ": " + why);
   for (size_t i = 0; i < g.inputs().size(); ++i) {
     NodeId node = g.inputs()[i].node;
     if (node >= g.size() || g[node].op != Op::Input ||

@@ -316,6 +316,11 @@ Graph Pass::run() {
     for (NodeId& in : node.inputs) in = now[in];
     if (has_blob(node.op))
       node.payload[0] = g.add_blob(from_.blob(static_cast<uint32_t>(node.payload[0])));
+    for (size_t b = 0; b < body_count(node.op); ++b) {
+      const Graph& body = *from_.body(static_cast<uint32_t>(node.payload[b]));
+      node.payload[b] =
+          g.add_body(std::make_shared<const Graph>(Pass(body, options_).run()));
+    }
     size_t first = g.size();
     now[id] = convert(rebuild(g, node));
     for (size_t made = first; made < g.size(); ++made)

@@ -6,8 +6,10 @@
 
 #include "compiler/ir/digest.h"
 #include "compiler/rewrite/rewriter.h"
+#include "compiler/rewrite/tidy_region.h"
 #include "compiler/support/check.h"
 
+#include <map>
 #include <utility>
 
 namespace svod {
@@ -44,6 +46,9 @@ bool rounds_to_integer(const Node& node) {
     return true;
   case Op::Cast:
     return is_integer(node.dtype);
+  case Op::Loop:
+  case Op::If:
+    return true; // its bodies may
   default:
     return false;
   }
@@ -111,7 +116,13 @@ public:
     for (NodeId id : live) {
       rewriter_.keep_rounding = !options_.change_rounding || users[id].round;
       rewriter_.meets_unknown = users[id].unknown;
-      if (new_id_[id] == kNoNode) new_id_[id] = copy_node(id);
+      if (has_body(from_[id].op))
+        new_id_[id] = copy_region(id, live);
+      else if (from_[id].op == Op::Result)
+        new_id_[id] = results_.at(from_[id].inputs[0]).at(number_of(id));
+      else if (new_id_[id] == kNoNode)
+        new_id_[id] = copy_node(id);
+      if (new_id_[id] == kNoNode) continue; // an if whose branch is known
       rewriter_.add_uses(new_id_[id], users[id].count);
     }
     for (const GraphOutput& output : from_.outputs())
@@ -121,6 +132,35 @@ public:
   }
 
 private:
+  size_t number_of(NodeId result) const {
+    return static_cast<size_t>(from_[result].payload[0]);
+  }
+
+  NodeId copy_region(NodeId id, const std::vector<NodeId>& live) {
+    Graph& g = rewriter_.g;
+    Node node = from_[id];
+    for (NodeId& input : node.inputs) input = new_id_[input];
+    std::vector<std::shared_ptr<const Graph>> bodies;
+    for (size_t b = 0; b < body_count(node.op); ++b)
+      bodies.push_back(from_.body(static_cast<uint32_t>(node.payload[b])));
+    size_t count = bodies[0]->outputs().size();
+    if (node.op == Op::Loop && loop_spec(node).again) --count;
+    std::vector<bool> wanted(count);
+    for (NodeId user : live)
+      if (from_[user].op == Op::Result && from_[user].inputs[0] == id)
+        wanted[number_of(user)] = true;
+    SimplifyOptions options = options_;
+    options.fold_bytes = fold_bytes_;
+    const size_t first_new = g.size();
+    TidyRegion tidy = tidy_region(g, node, bodies, wanted, [&](const Graph& body) {
+      return simplify(body, options);
+    });
+    for (size_t made = first_new; made < g.size(); ++made)
+      g.credit(static_cast<NodeId>(made), from_.sources(id));
+    results_[id] = std::move(tidy.results);
+    return tidy.region;
+  }
+
   NodeId copy_node(NodeId id) {
     Graph& g = rewriter_.g;
     Node node = from_[id];
@@ -162,6 +202,7 @@ private:
   int64_t& fold_bytes_;
   Rewriter rewriter_;
   std::vector<NodeId> new_id_;
+  std::map<NodeId, std::vector<NodeId>> results_; // of the regions in from_
 };
 
 } // namespace

@@ -1,57 +1,43 @@
 // Turns kernels into steps: equal kernels become one program, buffers become slots,
-// temporaries get their place in the arena from their first and last step.
+// temporaries get their place in the arena from their first and last step. The bodies of
+// regions are planned into the same list of steps, between markers, and the same arena:
+// what only a body touches lives inside it, what it shares with the outside lives as long
+// as the loop.
+#include "compiler/schedule/planner.h"
+
 #include "compiler/schedule/plan_memory.h"
-#include "compiler/schedule/schedule.h"
 
 #include <algorithm>
-#include <map>
 
 namespace svod {
 
-static constexpr uint64_t kAlign = 64;
-
-namespace {
-
-class Planner {
-public:
-  explicit Planner(FusedGraph fused) : f_(std::move(fused)) {}
-  Schedule run();
-
-private:
-  uint32_t program_of(const Kernel& kernel);
-  SlotId buffer_slot(BufferId id);
-  SlotId weight_slot(PackedId id);
-  void add_launch(const Kernel& kernel);
-  void add_output_copies();
-  void place_weights();
-  void place_temporaries();
-  void insert_lifetimes(const std::vector<Lifetime>& lives,
-                        const std::vector<SlotId>& slots);
-
-  FusedGraph f_;
-  Schedule out_;
-  std::map<std::string, uint32_t> programs_;
-  std::map<BufferId, SlotId> buffer_slots_;
-  std::map<PackedId, SlotId> weight_slots_;
-};
-
 // A program's text form names its arguments by position, so equal work prints equally.
-std::string normal_text(Kernel kernel) {
+static std::string normal_text(Kernel kernel) {
   for (Argument& a : kernel.arguments) a.id = 0;
   return print(kernel);
 }
 
-uint32_t Planner::program_of(const Kernel& kernel) {
+uint32_t Planner::program_of(const Frame& frame, const Kernel& kernel) {
   auto [found, fresh] =
       programs_.emplace(normal_text(kernel), static_cast<uint32_t>(out_.programs.size()));
-  if (fresh) out_.programs.push_back(kernel);
+  if (!fresh) return found->second;
+  out_.programs.push_back(kernel);
+  // The text of a function that a body calls is read from the main graph too.
+  if (frame.is_body && kernel.call)
+    out_.programs.back().call->function =
+        f_.graph.add_blob(frame.f.graph.blob(kernel.call->function));
   return found->second;
 }
 
-SlotId Planner::buffer_slot(BufferId id) {
-  if (auto found = buffer_slots_.find(id); found != buffer_slots_.end())
+SlotId Planner::add_slot(Slot slot) {
+  out_.slots.push_back(slot);
+  return static_cast<SlotId>(out_.slots.size() - 1);
+}
+
+SlotId Planner::buffer_slot(Frame& frame, BufferId id) {
+  if (auto found = frame.buffers.find(id); found != frame.buffers.end())
     return found->second;
-  const Buffer& b = f_.buffers[id];
+  const Buffer& b = frame.f.buffers[id];
   Slot slot;
   slot.bytes = static_cast<uint64_t>(b.bytes());
   slot.source = id;
@@ -59,57 +45,105 @@ SlotId Planner::buffer_slot(BufferId id) {
     slot.slot_class = SlotClass::Input, slot.io = static_cast<uint32_t>(b.input);
   else if (!b.outputs.empty())
     slot.slot_class = SlotClass::Output, slot.io = static_cast<uint32_t>(b.outputs[0]);
-  out_.slots.push_back(slot);
-  return buffer_slots_[id] = static_cast<SlotId>(out_.slots.size() - 1);
+  SlotId& place = frame.buffers[id];
+  if (frame.is_body && slot.slot_class == SlotClass::Input)
+    return place = frame.inputs[slot.io];
+  if (frame.is_body && slot.slot_class == SlotClass::Output)
+    return place = frame.outputs[slot.io];
+  return place = add_slot(slot);
 }
 
-SlotId Planner::weight_slot(PackedId id) {
-  if (auto found = weight_slots_.find(id); found != weight_slots_.end())
+SlotId Planner::weight_slot(Frame& frame, PackedId id) {
+  if (auto found = frame.weights.find(id); found != frame.weights.end())
     return found->second;
-  Slot slot;
-  slot.slot_class = SlotClass::Weight;
-  slot.bytes = static_cast<uint64_t>(f_.packed[id].bytes());
-  slot.source = id;
-  out_.slots.push_back(slot);
-  return weight_slots_[id] = static_cast<SlotId>(out_.slots.size() - 1);
+  // What a body knows is evaluated from the main graph too.
+  PackedWeight weight = frame.f.packed[id];
+  if (frame.is_body) weight.source = frame.copy.copy(weight.source);
+  auto known = std::find(packed_.begin(), packed_.end(), weight);
+  if (known == packed_.end()) {
+    Slot slot;
+    slot.slot_class = SlotClass::Weight;
+    slot.bytes = static_cast<uint64_t>(weight.bytes());
+    slot.source = static_cast<uint32_t>(packed_.size());
+    packed_.push_back(std::move(weight));
+    packed_slots_.push_back(add_slot(slot));
+    known = packed_.end() - 1;
+  }
+  return frame.weights[id] = packed_slots_[static_cast<size_t>(known - packed_.begin())];
 }
 
-void Planner::add_launch(const Kernel& kernel) {
+SlotId Planner::argument_slot(Frame& frame, const Argument& a) {
+  return a.kind == Argument::Kind::Buffer ? buffer_slot(frame, a.id)
+                                          : weight_slot(frame, a.id);
+}
+
+void Planner::add_sources(const Frame& frame, NodeId node, std::vector<int32_t>& list) {
+  for (int32_t source : frame.f.graph.sources(node)) {
+    const std::string& name = frame.f.graph.source_names()[static_cast<size_t>(source)];
+    auto [found, fresh] = source_numbers_.emplace(
+        name, static_cast<int32_t>(f_.graph.source_names().size()));
+    if (fresh) {
+      f_.graph.open_source(name);
+      f_.graph.close_source();
+    }
+    list.push_back(found->second);
+  }
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+}
+
+void Planner::add_launch(Frame& frame, const Kernel& kernel) {
   Step step;
-  step.program = program_of(kernel);
+  step.program = program_of(frame, kernel);
   for (const Argument& a : kernel.arguments)
-    step.arguments.push_back(a.kind == Argument::Kind::Buffer ? buffer_slot(a.id)
-                                                              : weight_slot(a.id));
+    step.arguments.push_back(argument_slot(frame, a));
   step.chunks = static_cast<uint32_t>(kernel.chunk_count());
   step.flops = kernel.flops;
   step.bytes = kernel.bytes;
-  for (NodeId n : kernel.nodes)
-    for (int32_t source : f_.graph.sources(n)) step.sources.push_back(source);
-  std::sort(step.sources.begin(), step.sources.end());
-  step.sources.erase(std::unique(step.sources.begin(), step.sources.end()),
-                     step.sources.end());
+  step.repeats = frame.repeats;
+  for (NodeId n : kernel.nodes) add_sources(frame, n, step.sources);
   out_.scratch_bytes =
       std::max(out_.scratch_bytes, static_cast<uint64_t>(kernel.scratch_bytes));
   out_.steps.push_back(std::move(step));
 }
 
+void Planner::add_copy(const Frame& frame, SlotId from, SlotId to) {
+  Step step;
+  step.kind = StepKind::CopyMemory;
+  step.from = from;
+  step.to = to;
+  step.bytes = 2 * static_cast<int64_t>(out_.slots[to].bytes);
+  step.repeats = frame.repeats;
+  if (step.bytes != 0) out_.steps.push_back(std::move(step));
+}
+
 // A value that leaves twice, or an input that is an output too, is copied to its other
 // places.
-void Planner::add_output_copies() {
-  for (BufferId id = 0; id < f_.buffers.size(); ++id) {
-    const Buffer& b = f_.buffers[id];
+void Planner::add_output_copies(Frame& frame) {
+  for (BufferId id = 0; id < frame.f.buffers.size(); ++id) {
+    const Buffer& b = frame.f.buffers[id];
     for (size_t i = b.input >= 0 ? 0 : 1; i < b.outputs.size(); ++i) {
-      Step step;
-      step.kind = StepKind::CopyMemory;
-      step.from = buffer_slot(id);
-      Slot to{SlotClass::Output, static_cast<uint32_t>(b.outputs[i]), 0,
-              static_cast<uint64_t>(b.bytes()), id};
-      out_.slots.push_back(to);
-      step.to = static_cast<SlotId>(out_.slots.size() - 1);
-      step.bytes = 2 * b.bytes();
-      out_.steps.push_back(std::move(step));
+      const auto io = static_cast<uint32_t>(b.outputs[i]);
+      Slot to;
+      to.slot_class = SlotClass::Output;
+      to.io = io;
+      to.bytes = static_cast<uint64_t>(b.bytes());
+      to.source = id;
+      const SlotId from = buffer_slot(frame, id);
+      add_copy(frame, from, frame.is_body ? frame.outputs[io] : add_slot(to));
     }
   }
+}
+
+void Planner::add_steps(Frame& frame) {
+  size_t next = 0;
+  for (size_t i = 0; i <= frame.f.kernels.size(); ++i) {
+    for (; next < frame.f.regions.size() && frame.f.regions[next].kernels_before == i;
+         ++next)
+      add_region(frame, frame.f.regions[next]);
+    if (i < frame.f.kernels.size()) add_launch(frame, frame.f.kernels[i]);
+  }
+  add_output_copies(frame);
 }
 
 // In the order of first use, so that a run reads the section front to back.
@@ -117,8 +151,8 @@ void Planner::place_weights() {
   for (Slot& slot : out_.slots) {
     if (slot.slot_class != SlotClass::Weight) continue;
     slot.offset = out_.weight_bytes;
-    out_.weight_bytes += (slot.bytes + kAlign - 1) / kAlign * kAlign;
-    out_.packed.push_back(f_.packed[slot.source]);
+    out_.weight_bytes += (slot.bytes + kSlotAlign - 1) / kSlotAlign * kSlotAlign;
+    out_.packed.push_back(packed_[slot.source]);
     slot.source = static_cast<uint32_t>(out_.packed.size() - 1);
   }
 }
@@ -142,22 +176,58 @@ void Planner::insert_lifetimes(const std::vector<Lifetime>& lives,
   out_.steps = std::move(steps);
 }
 
+std::vector<SlotId> touched_slots(const Step& step) {
+  const RegionSlots& r = step.region;
+  std::vector<SlotId> all = step.arguments;
+  if (step.kind == StepKind::CopyMemory) all = {step.from, step.to};
+  if (step.kind == StepKind::If) all = {r.start};
+  if (step.kind == StepKind::Loop) all = {r.count, r.start, r.iteration, r.again, r.done};
+  if (step.kind == StepKind::End) all = {r.again, r.iteration, r.done};
+  std::erase(all, kNoSlot);
+  return all;
+}
+
+SlotId root_slot(const Schedule& schedule, SlotId id) {
+  while (schedule.slots[id].slot_class == SlotClass::Slice)
+    id = schedule.slots[id].parent;
+  return id;
+}
+
+// What a loop shares with the steps around it must keep its place through all iterations.
+static void stretch_over_loops(const std::vector<Step>& steps,
+                               std::vector<Lifetime>& lives) {
+  std::vector<uint32_t> open;
+  for (uint32_t end = 0; end < steps.size(); ++end) {
+    const StepKind kind = steps[end].kind;
+    if (kind == StepKind::Loop || kind == StepKind::If) open.push_back(end);
+    if (kind != StepKind::End) continue;
+    const uint32_t begin = open.back();
+    open.pop_back();
+    if (steps[begin].kind != StepKind::Loop) continue;
+    for (Lifetime& life : lives) {
+      const bool enters = life.first < begin && life.last >= begin;
+      const bool leaves = life.first < end && life.first > begin && life.last > end;
+      if (enters) life.last = std::max(life.last, end);
+      if (leaves) life.first = begin;
+    }
+  }
+}
+
 void Planner::place_temporaries() {
   std::vector<Lifetime> lives;
   std::vector<SlotId> slots;
   std::map<SlotId, size_t> index;
   for (uint32_t s = 0; s < out_.steps.size(); ++s) {
-    const Step& step = out_.steps[s];
-    std::vector<SlotId> touched = step.arguments;
-    if (step.kind == StepKind::CopyMemory) touched = {step.from, step.to};
-    for (SlotId id : touched) {
+    for (SlotId touched : touched_slots(out_.steps[s])) {
+      const SlotId id = root_slot(out_, touched);
       if (out_.slots[id].slot_class != SlotClass::Temporary) continue;
       auto [found, fresh] = index.emplace(id, lives.size());
       if (fresh) lives.push_back({out_.slots[id].bytes, s, s}), slots.push_back(id);
       lives[found->second].last = s;
     }
   }
-  MemoryPlan memory = plan_memory(lives, kAlign);
+  stretch_over_loops(out_.steps, lives);
+  MemoryPlan memory = plan_memory(lives, kSlotAlign);
   for (size_t i = 0; i < lives.size(); ++i)
     out_.slots[slots[i]].offset = memory.offsets[i];
   out_.arena_bytes = memory.bytes;
@@ -167,61 +237,19 @@ void Planner::place_temporaries() {
 }
 
 Schedule Planner::run() {
-  for (const Kernel& kernel : f_.kernels) add_launch(kernel);
-  add_output_copies();
+  const std::vector<std::string>& names = f_.graph.source_names();
+  for (size_t i = 0; i < names.size(); ++i)
+    source_numbers_.emplace(names[i], static_cast<int32_t>(i));
+  Frame main(f_, f_.graph);
+  add_steps(main);
   place_weights();
   place_temporaries();
-  out_.scratch_bytes = (out_.scratch_bytes + kAlign - 1) / kAlign * kAlign;
+  out_.scratch_bytes = (out_.scratch_bytes + kSlotAlign - 1) / kSlotAlign * kSlotAlign;
   out_.unfused_kernels = f_.unfused_kernels;
   out_.graph = std::move(f_.graph);
   return std::move(out_);
 }
 
-} // namespace
-
 Schedule plan(FusedGraph fused) { return Planner(std::move(fused)).run(); }
-
-static std::string slot_text(const Slot& slot) {
-  static const char* names[] = {"input", "output", "weight", "state", "temporary"};
-  std::string out = names[static_cast<int>(slot.slot_class)];
-  if (slot.slot_class == SlotClass::Input || slot.slot_class == SlotClass::Output)
-    out += " " + std::to_string(slot.io);
-  else
-    out += " at " + std::to_string(slot.offset);
-  return out + ", " + std::to_string(slot.bytes) + " bytes";
-}
-
-std::string print(const Schedule& schedule) {
-  std::string out = "arena " + std::to_string(schedule.arena_bytes) + " (lower bound " +
-                    std::to_string(schedule.arena_lower_bound) + "), weights " +
-                    std::to_string(schedule.weight_bytes) + ", scratch " +
-                    std::to_string(schedule.scratch_bytes) + "\npeak";
-  for (SlotId id : schedule.peak) out += " s" + std::to_string(id);
-  out += "\n";
-  for (size_t i = 0; i < schedule.slots.size(); ++i)
-    out += "s" + std::to_string(i) + " = " + slot_text(schedule.slots[i]) + "\n";
-  for (const Step& step : schedule.steps) {
-    switch (step.kind) {
-    case StepKind::Allocate:
-      out += "allocate s" + std::to_string(step.slot);
-      break;
-    case StepKind::Deallocate:
-      out += "deallocate s" + std::to_string(step.slot);
-      break;
-    case StepKind::CopyMemory:
-      out += "copy s" + std::to_string(step.from) + " -> s" + std::to_string(step.to);
-      break;
-    case StepKind::LaunchProgram:
-      out +=
-          "launch k" + std::to_string(step.program) + " x" + std::to_string(step.chunks);
-      for (SlotId id : step.arguments) out += " s" + std::to_string(id);
-      break;
-    }
-    out += "\n";
-  }
-  for (size_t i = 0; i < schedule.programs.size(); ++i)
-    out += "program k" + std::to_string(i) + "\n" + print(schedule.programs[i]);
-  return out;
-}
 
 } // namespace svod

@@ -8,17 +8,47 @@ namespace svod {
 
 using SlotId = uint32_t;
 
-enum class SlotClass : uint8_t { Input, Output, Weight, State, Temporary };
+enum class SlotClass : uint8_t { Input, Output, Weight, State, Temporary, Slice };
+inline constexpr SlotId kNoSlot = ~0u;
 
 struct Slot {
   SlotClass slot_class = SlotClass::Temporary;
-  uint32_t io = 0;     // input or output number
-  uint64_t offset = 0; // in the arena (Temporary) or the weight section (Weight)
+  uint32_t io = 0; // input or output number
+  uint64_t offset =
+      0; // in the arena (Temporary), the weight section (Weight), the parent
   uint64_t bytes = 0;
   uint32_t source = 0; // Weight: PackedId; else BufferId
+  // Slice: a part of the slot `parent`, `stride` bytes further with each iteration of the
+  // loop that has `depth` loops around it. Alternating: in every other iteration.
+  SlotId parent = kNoSlot;
+  int64_t stride = 0;
+  uint32_t depth = 0;
+  bool alternates = false;
 };
 
-enum class StepKind : uint8_t { Allocate, Deallocate, CopyMemory, LaunchProgram };
+// Loop and If open a range of steps that End closes; Else parts the range of an If.
+enum class StepKind : uint8_t {
+  Allocate,
+  Deallocate,
+  CopyMemory,
+  LaunchProgram,
+  Loop,
+  If,
+  Else,
+  End
+};
+
+// What a Loop or an If reads and writes; kNoSlot where there is none. The Else and the
+// End that belong to it have the same.
+struct RegionSlots {
+  SlotId count = kNoSlot; // Loop: i64, iterations wanted
+  SlotId start = kNoSlot; // bool, the condition; of a loop: before its first iteration
+  SlotId again = kNoSlot; // Loop: bool, the condition after an iteration
+  SlotId iteration = kNoSlot; // Loop: i64, written before each
+  SlotId done = kNoSlot;      // Loop: i64, written at the end
+  uint32_t limit = 0;         // Loop: one iteration more stops the run
+  uint32_t depth = 0;         // Loop: loops around it
+};
 
 struct Step {
   StepKind kind = StepKind::LaunchProgram;
@@ -28,6 +58,8 @@ struct Step {
   std::vector<SlotId> arguments; // LaunchProgram, in the kernel's order
   uint32_t chunks = 1;
   int64_t flops = 0, bytes = 0;
+  int64_t repeats = 1;          // known iterations of the loops around it; unknown: one
+  RegionSlots region;           // Loop, If, Else, End
   std::vector<int32_t> sources; // into graph.source_names()
 };
 

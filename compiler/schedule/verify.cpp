@@ -1,14 +1,30 @@
 // Walks the steps as a run would, keeping the set of temporaries alive.
 #include "compiler/schedule/verify.h"
 
+#include "compiler/schedule/planner.h"
+
 #include "compiler/support/check.h"
 
 #include <set>
 
 namespace svod {
 
+// A slice stays inside its parent in its first iteration, in the one beside it where two
+// places take turns, and in the last of a loop (which is checked where it is used).
+static void check_slice(const Schedule& s, SlotId id) {
+  const Slot& slot = s.slots[id];
+  SVOD_CHECK(slot.parent < id) << "slot " << id << " is a part of a later one";
+  const auto room = static_cast<int64_t>(s.slots[slot.parent].bytes);
+  const auto first = static_cast<int64_t>(slot.offset);
+  const auto bytes = static_cast<int64_t>(slot.bytes);
+  const int64_t other = slot.alternates ? first + slot.stride : first;
+  SVOD_CHECK(first >= 0 && other >= 0 && first + bytes <= room && other + bytes <= room)
+      << "slot " << id << " ends outside slot " << slot.parent;
+}
+
 static void check_slot(const Schedule& s, SlotId id) {
   const Slot& slot = s.slots[id];
+  if (slot.slot_class == SlotClass::Slice) return check_slice(s, id);
   bool temporary = slot.slot_class == SlotClass::Temporary;
   if (!temporary && slot.slot_class != SlotClass::Weight) return;
   uint64_t section = temporary ? s.arena_bytes : s.weight_bytes;
@@ -16,9 +32,38 @@ static void check_slot(const Schedule& s, SlotId id) {
       << "slot " << id << " ends outside its section";
 }
 
-static void check_use(const Schedule& s, const std::set<SlotId>& alive, SlotId id) {
+// Where a walk through the steps is: what is alive, and the regions around it.
+struct Place {
+  std::set<SlotId> alive;
+  std::vector<const Step*> open;
+  std::vector<std::set<SlotId>> before; // alive where each open region began
+};
+
+// A slice moves with a loop around it and stays inside its parent to the last iteration.
+static void check_strides(const Schedule& s, const Place& place, SlotId id) {
+  for (; s.slots[id].slot_class == SlotClass::Slice; id = s.slots[id].parent) {
+    const Slot& slot = s.slots[id];
+    if (slot.alternates || slot.stride == 0) continue;
+    const RegionSlots* around = nullptr;
+    for (const Step* step : place.open)
+      if (step->kind == StepKind::Loop && step->region.depth == slot.depth)
+        around = &step->region;
+    SVOD_CHECK(around != nullptr) << "slot " << id << " moves with no loop";
+    const int64_t last =
+        static_cast<int64_t>(slot.offset) + slot.stride * (int64_t{around->limit} - 1);
+    const auto room = static_cast<int64_t>(s.slots[slot.parent].bytes);
+    SVOD_CHECK(around->limit == 0 ||
+               (last >= 0 && last + static_cast<int64_t>(slot.bytes) <= room))
+        << "slot " << id << " leaves slot " << slot.parent;
+  }
+}
+
+static void check_use(const Schedule& s, const Place& place, SlotId id) {
   SVOD_CHECK(id < s.slots.size()) << "no slot " << id;
-  SVOD_CHECK(s.slots[id].slot_class != SlotClass::Temporary || alive.count(id) != 0)
+  check_strides(s, place, id);
+  const SlotId root = root_slot(s, id);
+  SVOD_CHECK(s.slots[root].slot_class != SlotClass::Temporary ||
+             place.alive.count(root) != 0)
       << "slot " << id << " is used outside its life";
 }
 
@@ -33,37 +78,57 @@ static void allocate(const Schedule& s, std::set<SlotId>& alive, SlotId id) {
   SVOD_CHECK(alive.insert(id).second) << "slot " << id << " is allocated twice";
 }
 
-static void check_launch(const Schedule& s, const std::set<SlotId>& alive,
-                         const Step& step) {
+static void check_launch(const Schedule& s, const Step& step) {
   SVOD_CHECK(step.program < s.programs.size()) << "no program " << step.program;
   const Kernel& kernel = s.programs[step.program];
   SVOD_CHECK(step.arguments.size() == kernel.arguments.size() &&
              step.chunks == kernel.chunk_count())
       << "a launch of program " << step.program << " is none of its";
-  for (SlotId id : step.arguments) check_use(s, alive, id);
+}
+
+// What lives when a branch or an iteration ends is what lived before it.
+static void check_marker(Place& place, const Step& step) {
+  if (step.kind == StepKind::Loop || step.kind == StepKind::If) {
+    place.open.push_back(&step);
+    place.before.push_back(place.alive);
+    return;
+  }
+  SVOD_CHECK(!place.open.empty() &&
+             (step.kind == StepKind::End || place.open.back()->kind == StepKind::If))
+      << "a region ends that did not begin";
+  const bool loop = place.open.back()->kind == StepKind::Loop;
+  SVOD_CHECK(!loop || place.alive == place.before.back())
+      << "a temporary outlives the iteration";
+  if (step.kind == StepKind::Else) return;
+  place.open.pop_back();
+  place.before.pop_back();
 }
 
 void verify(const Schedule& s) {
   for (SlotId id = 0; id < s.slots.size(); ++id) check_slot(s, id);
-  std::set<SlotId> alive;
+  Place place;
   for (const Step& step : s.steps) {
+    if (step.kind != StepKind::Allocate && step.kind != StepKind::Deallocate)
+      for (SlotId id : touched_slots(step)) check_use(s, place, id);
     switch (step.kind) {
     case StepKind::Allocate:
-      allocate(s, alive, step.slot);
+      allocate(s, place.alive, step.slot);
       break;
     case StepKind::Deallocate:
-      SVOD_CHECK(alive.erase(step.slot) == 1) << "slot " << step.slot << " is not alive";
+      SVOD_CHECK(place.alive.erase(step.slot) == 1)
+          << "slot " << step.slot << " is not alive";
       break;
     case StepKind::CopyMemory:
-      check_use(s, alive, step.from);
-      check_use(s, alive, step.to);
       break;
     case StepKind::LaunchProgram:
-      check_launch(s, alive, step);
+      check_launch(s, step);
       break;
+    default:
+      check_marker(place, step);
     }
   }
-  SVOD_CHECK(alive.empty()) << "a temporary outlives the last step";
+  SVOD_CHECK(place.alive.empty()) << "a temporary outlives the last step";
+  SVOD_CHECK(place.open.empty()) << "a region has no end";
 }
 
 } // namespace svod

@@ -31,9 +31,7 @@ static void print_values(Printer& out, const char* kind, const Session& session,
 static void print_steps(Printer& out, const Session& session) {
   for (uint32_t s = 0; s < session.entry->step_count; s++) {
     const SvodStep* step = svod_step(session.model.image, session.entry, s);
-    Text program =
-        text_of(session, svod_program(session.model.image, step->program)->name);
-    out << "kernel   " << (step->kind == SVOD_STEP_COPY ? Text("copy") : program);
+    out << "kernel   " << step_name(session, *step);
     out.column(16) << step->chunks << " parts, " << step->flops << " flops: ";
     out.name(text_of(session, step->sources)) << "\n";
   }

@@ -91,6 +91,13 @@ Text text_of(const Session& session, SvodText text) {
   return {svod_text(session.model.image, text), text.size};
 }
 
+Text step_name(const Session& session, const SvodStep& step) {
+  if (step.kind == SVOD_STEP_COPY) return "copy";
+  if (step.kind == SVOD_STEP_LOOP) return "loop";
+  if (step.kind == SVOD_STEP_IF) return "if";
+  return text_of(session, svod_program(session.model.image, step.program)->name);
+}
+
 Exit open_model(Session& session, const char* weights, Printer& errors) {
   svod_get_model(&session.model);
   if (svod_check_image(&session.model) != SVOD_OK) {
@@ -248,14 +255,20 @@ Exit run(Session& session, Printer& errors) {
     print_error(errors, "a result is larger than its bound");
     return EXIT_INDEX;
   }
-  if (status != SVOD_INDEX) {
+  if (status != SVOD_INDEX && status != SVOD_LIMIT) {
     errors << "error: the run failed with status " << status << "\n";
     return EXIT_DAMAGED;
   }
   const SvodStep* step = svod_step(session.model.image, session.entry, run.failed_step);
-  errors << "error: an index in the data is out of range, in kernel "
-         << text_of(session, svod_program(session.model.image, step->program)->name)
-         << " of node ";
+  if (status == SVOD_LIMIT) {
+    errors << "error: the data asks for more than the "
+           << svod_region(session.model.image, step)->limit
+           << " iterations that were packed, in the loop of node ";
+  } else {
+    errors << "error: an index in the data is out of range, in kernel "
+           << text_of(session, svod_program(session.model.image, step->program)->name)
+           << " of node ";
+  }
   errors.name(text_of(session, step->sources));
   errors << "\n";
   return EXIT_INDEX;

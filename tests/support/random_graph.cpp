@@ -57,19 +57,18 @@ double relative_error(const Value& value) {
 
 constexpr double kLargest = 4096;
 
-// All but the call, which the evaluator cannot run, and the descent, drawn where a gather
-// could be, of which it is a rare kind.
-constexpr bool is_drawn(Op op) { return op != Op::Descend && op != Op::Call; }
-constexpr auto kOps = [] {
-  constexpr Op kAll[] = {
-#define OP(name, text, class, arity, shape, payload) Op::name,
-#define MAP(name, text, arity, result, cell) Op::name,
+// All but regions, which random_region.h draws, the call, which the evaluator cannot run,
+// and the descent, drawn where a gather could be, of which it is a rare kind.
+std::vector<Op> drawn_ops() {
+  std::vector<Op> ops;
+#define OP(name, text, class, arity, shape, payload)                                     \
+  if (OpClass::class != OpClass::Region && Op::name != Op::Call &&                       \
+      Op::name != Op::Descend)                                                           \
+    ops.push_back(Op::name);
+#define MAP(name, text, arity, result, cell) ops.push_back(Op::name);
 #include "compiler/ir/ops.def"
-  };
-  std::array<Op, std::size(kAll) - 2> ops{};
-  std::ranges::copy_if(kAll, ops.begin(), is_drawn);
   return ops;
-}();
+}
 
 constexpr DType kTypes[] = {DType::F32, DType::F32,  DType::F32,  DType::F32,
                             DType::I64, DType::I32,  DType::Bool, DType::F64,
@@ -257,7 +256,8 @@ private:
   }
 
   bool draw_node() {
-    Op op = kOps[random_.below(std::size(kOps))];
+    static const std::vector<Op> kOps = drawn_ops();
+    Op op = kOps[random_.below(std::ssize(kOps))];
     if (info(op).op_class == OpClass::Source) return draw_source(op) != kNoNode;
     NodeId x = draw_value();
     if (random_.chance(5)) op = g()[x].op; // twice the same, as in models

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <functional>
 #include <memory>
 #include <unistd.h>
 
@@ -82,6 +83,54 @@ Loaded::Loaded(const Kernels& kernels, const Target& target) {
   }
 }
 
+using Address = std::function<std::byte*(SlotId)>;
+
+// Runs the steps from `at` to `end`. Written apart from the stub's replay, and unlike it
+// with recursion, so that the two do not share a mistake.
+void run_range(const Schedule& s, size_t at, size_t end, const Address& address,
+               const std::function<void(const Step&)>& do_step,
+               std::vector<int64_t>& iterations, int& status) {
+  auto close = [&](size_t begin) { // the Else or the End that belongs to step `begin`
+    int depth = 0;
+    for (size_t i = begin + 1;; ++i) {
+      StepKind kind = s.steps[i].kind;
+      if (depth == 0 && (kind == StepKind::Else || kind == StepKind::End)) return i;
+      depth += kind == StepKind::Loop || kind == StepKind::If ? 1 : 0;
+      depth -= kind == StepKind::End ? 1 : 0;
+    }
+  };
+  auto run = [&](size_t from, size_t to) {
+    run_range(s, from, to, address, do_step, iterations, status);
+  };
+  auto holds = [&](SlotId id) { return *address(id) != std::byte(0); };
+  for (; at < end; ++at) {
+    const Step& step = s.steps[at];
+    const RegionSlots& r = step.region;
+    if (step.kind == StepKind::If) {
+      size_t middle = close(at), last = close(middle);
+      holds(r.start) ? run(at + 1, middle) : run(middle + 1, last);
+      at = last;
+    } else if (step.kind == StepKind::Loop) {
+      size_t last = close(at);
+      int64_t count = 0, i = 0;
+      std::memcpy(&count, address(r.count), sizeof count);
+      for (bool go = holds(r.start); go && i < count; ++i) {
+        if (i == r.limit) status = -8;
+        if (status != 0) break;
+        std::memcpy(address(r.iteration), &i, sizeof i);
+        iterations[r.depth] = i;
+        run(at + 1, last);
+        go = r.again == kNoSlot || holds(r.again);
+      }
+      iterations[r.depth] = i;
+      if (r.done != kNoSlot) std::memcpy(address(r.done), &i, sizeof i);
+      at = last;
+    } else {
+      do_step(step);
+    }
+  }
+}
+
 } // namespace
 
 KernelRun run_kernels(const Kernels& kernels, const Target& target,
@@ -109,7 +158,8 @@ KernelRun run_kernels(const Kernels& kernels, const Target& target,
            byte_size(s.graph[n].dtype);
   };
   for (const GraphOutput& o : s.graph.outputs()) out.emplace_back(bytes_of(o.node));
-  auto address = [&](SlotId id) -> void* {
+  std::vector<int64_t> iterations(64);
+  std::function<std::byte*(SlotId)> address = [&](SlotId id) -> std::byte* {
     const Slot& slot = s.slots[id];
     switch (slot.slot_class) {
     case SlotClass::Input:
@@ -118,21 +168,27 @@ KernelRun run_kernels(const Kernels& kernels, const Target& target,
       return out[slot.io].data;
     case SlotClass::Weight:
       return weights.data + slot.offset;
+    case SlotClass::Slice: {
+      int64_t i = iterations[slot.depth];
+      return address(slot.parent) + slot.offset +
+             (slot.alternates ? i & 1 : i) * slot.stride;
+    }
     default:
       return arena.data + slot.offset;
     }
   };
-  for (const Step& step : s.steps) {
+  auto do_step = [&](const Step& step) {
     if (step.kind == StepKind::CopyMemory)
       std::memcpy(address(step.to), address(step.from), s.slots[step.to].bytes);
-    if (step.kind != StepKind::LaunchProgram) continue;
+    if (step.kind != StepKind::LaunchProgram) return;
     std::vector<void*> buffers;
     for (SlotId id : step.arguments) buffers.push_back(address(id));
     for (uint32_t chunk = 0; chunk < step.chunks; ++chunk) {
       int status = loaded.function(step.program)(buffers.data(), scratch.data, chunk);
       if (status != 0 && run.status == 0) run.status = status;
     }
-  }
+  };
+  run_range(s, 0, s.steps.size(), address, do_step, iterations, run.status);
   for (size_t i = 0; i < out.size(); ++i) {
     const Node& n = s.graph[s.graph.outputs()[i].node];
     Tensor t{n.dtype, n.shape,

@@ -1,5 +1,6 @@
 // What is read of a user's C++ file, and the call as a node: its text form, its digest,
 // and that no pass takes it for a value it could compute.
+#include "compiler/codegen/kernels.h"
 #include "compiler/codegen/read_custom_ops.h"
 #include "compiler/fuse/fuse.h"
 #include "compiler/ir/build.h"
@@ -7,8 +8,11 @@
 #include "compiler/ir/evaluate.h"
 #include "compiler/ir/parse.h"
 #include "compiler/ir/print.h"
+#include "compiler/ir/region.h"
 #include "compiler/ir/verify.h"
 #include "compiler/rewrite/simplify.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/schedule/verify.h"
 
 #include <catch2/catch.hpp>
 
@@ -16,6 +20,12 @@ using namespace svod;
 using Kind = CustomParameter::Kind;
 
 namespace {
+
+NodeId call_of(Graph& g, const std::string& text, NodeId x) {
+  const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
+  const auto blob = g.add_blob(std::vector<std::byte>(bytes.begin(), bytes.end()));
+  return rebuild(g, {Op::Call, DType::F32, {4}, {blob, 0, 16}, {x}});
+}
 
 // Two outputs of a call on a known tensor: f32[4] and u8[2].
 Graph call_graph(const std::string& text, bool both) {
@@ -124,4 +134,30 @@ TEST_CASE("no pass computes a call", "[custom_op]") {
   REQUIRE(single.kernels.size() == 1);
   CHECK(single.kernels[0].call->tensors == std::vector<int64_t>{0, -1, 1});
   CHECK(single.kernels[0].scratch_bytes == 64);
+}
+
+TEST_CASE("a loop's body calls its own function", "[custom_op][region]") {
+  Graph body;
+  body.add_input("i", DType::I64, {});
+  body.add_output("y",
+                  call_of(body, "void inner();", body.add_input("x", DType::F32, {4})));
+  Graph g;
+  const NodeId count = g.add_input("count", DType::I64, {});
+  const NodeId x = call_of(g, "void outer();", g.add_input("x", DType::F32, {4}));
+  LoopSpec spec;
+  spec.body = g.add_body(std::make_shared<const Graph>(std::move(body)));
+  spec.carried = 1, spec.limit = 9;
+  const NodeId start = constant_int(g, DType::Bool, {}, 1);
+  g.add_output("y", result(g, loop(g, spec, {count, start, x}), 0));
+  REQUIRE(verify(g).empty());
+  const Target target = *find_target("native");
+  const Schedule schedule = plan(fuse(simplify(g, {}), target, false));
+  verify(schedule);
+  const Kernels kernels = emit(schedule, target);
+  REQUIRE(schedule.programs.size() == 2);
+  for (const KernelSource& source : kernels.sources) {
+    INFO(source.text);
+    CHECK(
+        source.text.starts_with(source.program == 0 ? "void outer();" : "void inner();"));
+  }
 }

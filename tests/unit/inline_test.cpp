@@ -163,8 +163,89 @@ TEST_CASE("Loop is unrolled", "[import]") {
   const Imported empty = import(loop("none", "", true, "all"));
   REQUIRE(empty.graph);
   CHECK((*empty.graph)[empty.graph->outputs()[0].node].shape == Shape{0, 4});
-  refused(loop("many", "", true, "last"), Exit::Unsupported, "more iterations");
-  refused(loop("", "yes", true, "last"), Exit::Unsupported, "more iterations");
+}
+
+TEST_CASE("a long Loop is a region", "[import][region]") {
+  CHECK(run(loop("many", "", true, "last"), {1, 0, -1, 0})[0] == INFINITY);
+  CHECK(run(loop("many", "", true, "all"), {1, 0, -1, 0}).size() == 4 * 5000);
+  // One that does not end is stopped by its limit when it runs.
+  ImportOptions options;
+  options.limits.region_iterations = 100;
+  const Imported endless = import(loop("", "yes", true, "last"), options);
+  REQUIRE(endless.graph);
+  CHECK(evaluate(*endless.graph, {f32({4}, {1, 2, 3, 4})}).failed != kNoNode);
+}
+
+TEST_CASE("a Loop whose count is data is a region", "[import][region]") {
+  const auto counted = [](const std::string& output, const std::vector<Dim>& dims) {
+    const std::string body = graph(
+        {{node("Add", {"acc", "w"}, {"next"}), node("Identity", {"next"}, {"scan"})},
+         {value("i", {}, kI64), value("on_in", {}, kBool), value("acc", {4})},
+         {value("on_in", {}, kBool), value("next", {4}), value("scan", {4})},
+         {}});
+    return model(
+        {{node("Loop", {"n", "", "x"}, {"last", "all"}, {graph_attribute("body", body)})},
+         {kX[0], value("n", {}, kI64)},
+         {value(output, dims)},
+         {floats("w", {4}, {1, 2, 3, 4})}});
+  };
+  const auto run_with = [](const std::string& bytes, int64_t n) {
+    const Imported made = import(bytes);
+    INFO(made.text());
+    REQUIRE(made.graph);
+    Tensor count{DType::I64, {}, std::vector<std::byte>(8)};
+    std::memcpy(count.bytes.data(), &n, 8);
+    return evaluate(*made.graph, {f32({4}, {0, 0, 0, 0}), count});
+  };
+  CHECK(floats_of(run_with(counted("last", {4}), 3).outputs.at(0)) ==
+        std::vector<float>{3, 6, 9, 12});
+  CHECK(floats_of(run_with(counted("last", {4}), 0).outputs.at(0)) ==
+        std::vector<float>{0, 0, 0, 0});
+  // Scan outputs are as long as the model declares, or the run stops.
+  CHECK(floats_of(run_with(counted("all", {2, 4}), 2).outputs.at(0)) ==
+        std::vector<float>{1, 2, 3, 4, 2, 4, 6, 8});
+  CHECK(run_with(counted("all", {2, 4}), 1).failed != kNoNode);
+  CHECK(run_with(counted("all", {2, 4}), 3).failed != kNoNode);
+}
+
+TEST_CASE("what a region cannot carry is said", "[import][region]") {
+  const std::string body =
+      graph({{node("Concat", {"acc", "acc"}, {"next"}, {attribute("axis", int64_t{0})})},
+             {value("i", {}, kI64), value("c", {}, kBool), value("acc", {4})},
+             {value("c", {}, kBool), value("next", {8})},
+             {}});
+  refused(model({{node("Loop", {"n", "", "x"}, {"y"}, {graph_attribute("body", body)})},
+                 {kX[0], value("n", {}, kI64)},
+                 {value("y", {8})},
+                 {}}),
+          Exit::Unsupported, "carried value 0 changes from f32[4] to f32[8]");
+}
+
+TEST_CASE("an If whose branch may fail is a region", "[import][region]") {
+  const std::string yes =
+      graph({{node("Gather", {"x", "at"}, {"t"})}, {}, {value("t", {})}, {}});
+  const std::string no =
+      graph({{node("ReduceSum", {"x"}, {"e"}, {attribute("keepdims", int64_t{0})})},
+             {},
+             {value("e", {})},
+             {}});
+  const Imported made = import(model(
+      {{node("If", {"c"}, {"y"},
+             {graph_attribute("then_branch", yes), graph_attribute("else_branch", no)})},
+       {kX[0], value("c", {}, kBool), value("at", {}, kI64)},
+       {value("y", {})},
+       {}}));
+  INFO(made.text());
+  REQUIRE(made.graph);
+  const auto run_with = [&](bool c, int64_t at) {
+    Tensor index{DType::I64, {}, std::vector<std::byte>(8)};
+    std::memcpy(index.bytes.data(), &at, 8);
+    const Tensor condition{DType::Bool, {}, {std::byte(c)}};
+    return evaluate(*made.graph, {f32({4}, {1, 2, 3, 4}), condition, index});
+  };
+  CHECK(floats_of(run_with(true, 2).outputs.at(0)) == std::vector<float>{3});
+  CHECK(floats_of(run_with(false, 99).outputs.at(0)) == std::vector<float>{10});
+  CHECK(run_with(true, 99).failed != kNoNode);
 }
 
 TEST_CASE("loops in loops end at the budget", "[import]") {

@@ -235,6 +235,32 @@ TEST_CASE("a reversed short sequence starts at its own end", "[importer][rules]"
   check_close(values<float>(op.results[1]), {11});
 }
 
+TEST_CASE("a sequence too long to be written out is a loop",
+          "[importer][rules][region]") {
+  // As above, h counts the steps; the second entry ends after two.
+  constexpr int64_t kSteps = 520;
+  ModelAttribute names = attribute("activations", "");
+  names.type = AttributeType::Strings;
+  names.strings = {"Affine", "Affine"};
+  Operator op{"RNN",
+              14,
+              {names, attribute("hidden_size", int64_t{1}),
+               attribute("direction", "bidirectional"), list("activation_alpha", {1, 1}),
+               list("activation_beta", {0, 0})},
+              0,
+              2};
+  op.run({f32({kSteps, 2, 1}, std::vector<float>(2 * kSteps, 1)), f32({2, 1, 1}, {1, 1}),
+          f32({2, 1, 1}, {1, 1}), f32({2, 2}, {0, 0, 0, 0}), i32({2}, {kSteps, 2})});
+  INFO(op.failure);
+  REQUIRE(op.results.size() == 2);
+  std::vector<float> expected;
+  for (int64_t t = 0; t < kSteps; ++t)
+    for (const int64_t h : {t + 1, t < 2 ? t + 1 : 0, kSteps - t, t < 2 ? 2 - t : 0})
+      expected.push_back(static_cast<float>(h));
+  check_close(values<float>(op.results[0]), expected);
+  check_close(values<float>(op.results[1]), {kSteps, 2, kSteps, 2});
+}
+
 TEST_CASE("a query without an allowed key attends to nothing", "[importer][rules]") {
   const Tensor one = f32({1, 1, 2, 1}, {1, 1}), v = f32({1, 1, 2, 1}, {3, 5});
   const Tensor mask = tensor<uint8_t>(DType::Bool, {2, 2}, {0, 0, 1, 1});

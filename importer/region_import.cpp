@@ -1,0 +1,356 @@
+// Loops and branches whose course is data of the run, and loops too long to be written
+// out, become regions: the body is imported once, into a graph of its own. What it reads
+// from around it is captured when it is looked up: a value known when packing is copied
+// into the body, any other becomes an input of it.
+#include "importer/graph_import.h"
+
+#include "compiler/ir/text.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace svod {
+
+namespace {
+
+// Regions in one another. The image holds 16, and an if counts twice.
+constexpr size_t kMostOpen = 7;
+
+std::string type_of(const Graph& g, NodeId id) {
+  return type_text(g[id].dtype, g[id].shape);
+}
+
+} // namespace
+
+bool GraphImport::open_body(OpenBody& body, const ModelPlace& place) {
+  if (open_bodies_.size() == kMostOpen) {
+    fail(Exit::Unsupported,
+         "more than " + std::to_string(kMostOpen) +
+             " loops and branches that only a run decides are nested",
+         place);
+    return false;
+  }
+  body.outer = std::move(graph_);
+  body.tensors = std::exchange(tensors_, {});
+  body.bounds = std::exchange(bounds_, {});
+  graph_ = Graph();
+  open_bodies_.push_back(&body);
+  return true;
+}
+
+Graph GraphImport::close_body(OpenBody& body) {
+  Graph done = std::move(graph_);
+  graph_ = std::move(body.outer);
+  tensors_ = std::move(body.tensors);
+  bounds_ = std::move(body.bounds);
+  open_bodies_.pop_back();
+  return done;
+}
+
+// A node of the graph at `level` as a node of the body that is open in it.
+NodeId GraphImport::capture_into(size_t level, NodeId id) {
+  OpenBody& body = *open_bodies_[level];
+  const bool innermost = level + 1 == open_bodies_.size();
+  Graph& inner = innermost ? graph_ : open_bodies_[level + 1]->outer;
+  const auto [place, fresh] = body.captured.emplace(id, kNoNode);
+  if (!fresh) return place->second;
+  if (!body.outer.depends_on_input(id))
+    return place->second = GraphCopy(inner, body.outer).copy(id);
+  const Node& node = body.outer[id];
+  body.order.push_back(id);
+  return place->second = inner.add_input("", node.dtype, node.shape);
+}
+
+// A value found in a scope with `level` open bodies around it, seen from the innermost.
+NodeId GraphImport::capture(NodeId id, size_t level, const ModelPlace& place) {
+  if (level == open_bodies_.size() || id == kPoisoned || id == kNoNode) return id;
+  if (is_compound(id)) {
+    fail(Exit::Unsupported,
+         "it takes " + std::string(kind_text(compounds_[id])) +
+             " into a loop or branch that only a run decides",
+         place);
+    return kPoisoned;
+  }
+  if (open_bodies_[level]->bounds.find(id)) {
+    fail(Exit::Unsupported,
+         "it takes a tensor whose size depends on data into a loop or branch that only a "
+         "run decides",
+         place);
+    return kPoisoned;
+  }
+  for (; level < open_bodies_.size(); ++level) id = capture_into(level, id);
+  return id;
+}
+
+bool GraphImport::in_loop_region() const {
+  return std::ranges::any_of(open_bodies_, [](const OpenBody* b) { return b->loops; });
+}
+
+// What the body is called with: inputs of its graph.
+GraphImport::Results GraphImport::body_arguments(const LoopCall& call,
+                                                 const Graph& outer) {
+  const NodeId iteration = graph_.add_input("", DType::I64, {});
+  Results arguments;
+  if (!call.is_scan)
+    arguments = {reshape(graph_, iteration, declared_single(*call.body, 0)),
+                 constant_int(graph_, DType::Bool, declared_single(*call.body, 1), 1)};
+  for (NodeId id : call.carried)
+    arguments.push_back(graph_.add_input("", outer[id].dtype, outer[id].shape));
+  for (NodeId id : call.sliced) {
+    const Shape& shape = outer[id].shape;
+    arguments.push_back(
+        graph_.add_input("", outer[id].dtype, {shape.begin() + 1, shape.end()}));
+  }
+  return arguments;
+}
+
+// Whether what a body gives can go into its next iteration.
+bool GraphImport::check_carried(const LoopCall& call, const Graph& outer,
+                                const Results& results, const ModelPlace& place) {
+  const size_t first = call.is_scan ? 0 : 1;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const bool compound = is_compound(results[i]);
+    if (!compound && !bounds_.find(results[i])) continue;
+    fail(Exit::Unsupported,
+         "its body gives " +
+             std::string(compound ? kind_text(compounds_[results[i]])
+                                  : "a tensor whose size depends on data") +
+             " in a loop that is not unrolled",
+         place);
+    return false;
+  }
+  if (call.conditional && (graph_[results[0]].dtype != DType::Bool ||
+                           element_count(graph_[results[0]].shape) != 1)) {
+    fail(Exit::InvalidModel, "its condition is no boolean", place);
+    return false;
+  }
+  for (size_t k = 0; k < call.carried.size(); ++k) {
+    const std::string before = type_of(outer, call.carried[k]);
+    const std::string after = type_of(graph_, results[first + k]);
+    if (before == after) continue;
+    fail(Exit::Unsupported,
+         "carried value " + std::to_string(k) + " changes from " + before + " to " +
+             after + " in an iteration, and the loop cannot be unrolled",
+         place);
+    return false;
+  }
+  return true;
+}
+
+// The loop's own value, the carried values after it, then the scan outputs with an axis
+// of `limit` in front. Empty when the body failed.
+GraphImport::Results GraphImport::run_region(const LoopCall& call,
+                                             const ModelPlace& place,
+                                             const Scope& scope) {
+  OpenBody open;
+  open.loops = true;
+  if (!open_body(open, place)) return {};
+  const Results results =
+      run_body(*call.body, body_arguments(call, open.outer), place, scope);
+  const bool fits = !results.empty() && check_carried(call, open.outer, results, place);
+  const size_t first = call.is_scan ? 0 : 1;
+  if (fits && call.conditional) graph_.add_output("", reshape(graph_, results[0], {}));
+  for (size_t i = first; fits && i < results.size(); ++i)
+    graph_.add_output("", results[i]);
+  Graph body = close_body(open);
+  if (!fits) return {};
+  LoopSpec spec;
+  spec.carried = static_cast<int64_t>(call.carried.size());
+  spec.sliced = static_cast<int64_t>(call.sliced.size());
+  spec.again = call.conditional;
+  spec.limit = call.limit;
+  spec.reversed = call.reversed;
+  std::vector<NodeId> inputs{call.count, call.start};
+  for (const Results* part : {&call.carried, &call.sliced, &std::as_const(open.order)})
+    inputs.insert(inputs.end(), part->begin(), part->end());
+  graph_.open_source(place_path(place));
+  Results made;
+  try {
+    spec.body = graph_.add_body(std::make_shared<const Graph>(std::move(body)));
+    made.push_back(loop(graph_, spec, std::move(inputs)));
+    for (size_t i = first; i < results.size(); ++i)
+      made.push_back(result(graph_, made[0], static_cast<int64_t>(i - first)));
+  } catch (const TooLarge&) {
+    made.clear();
+    fail(Exit::InvalidModel, "the shape of its result is over the limit", place);
+  }
+  graph_.close_source();
+  return made;
+}
+
+// A bound for the length of scan outputs that is not known when packing: the model's own
+// declaration. Nothing when there is none, or when two disagree.
+std::optional<int64_t> GraphImport::declared_length(const ModelNode& node, size_t first,
+                                                    const Scope& scope) {
+  std::optional<int64_t> length;
+  for (size_t i = first; i < node.outputs.size(); ++i) {
+    if (node.outputs[i].empty()) continue;
+    const auto declared = scope.declared.find(node.outputs[i]);
+    if (declared == scope.declared.end()) return std::nullopt;
+    const auto shape = declared_shape(*declared->second, dimensions_);
+    if (!shape || shape->empty() || (length && *length != (*shape)[0]))
+      return std::nullopt;
+    length = (*shape)[0];
+  }
+  return length;
+}
+
+// A Loop as a region. `known_trips`: where count and condition are known.
+GraphImport::Results GraphImport::loop_region(const ModelNode& node,
+                                              const ModelAttribute& body,
+                                              const Results& inputs,
+                                              const ModelPlace& place,
+                                              const Scope& scope) {
+  const auto given = [&](size_t i) { return i < inputs.size() && inputs[i] != kNoNode; };
+  LoopCall call;
+  call.body = &body;
+  call.conditional = given(1);
+  call.count = given(0) ? reshape(graph_, inputs[0], {})
+                        : constant_int(graph_, DType::I64, {}, INT64_MAX);
+  call.start = given(1) ? reshape(graph_, inputs[1], {})
+                        : constant_int(graph_, DType::Bool, {}, 1);
+  if (inputs.size() > 2) call.carried.assign(inputs.begin() + 2, inputs.end());
+  const size_t scans = body.graph->outputs.size() - call.carried.size() - 1;
+  call.reversed.assign(scans, 0);
+  const bool stacks = std::any_of(
+      node.outputs.begin() +
+          static_cast<std::ptrdiff_t>(std::min(call.carried.size(), node.outputs.size())),
+      node.outputs.end(), [](const std::string& name) { return !name.empty(); });
+
+  const auto trips = known_ints(graph_, call.count);
+  const bool fixed = trips && !call.conditional;
+  call.limit = limits_.region_iterations;
+  if (trips && (*trips)[0] <= kMostIterations)
+    call.limit = std::max<int64_t>((*trips)[0], 0);
+  const auto declared = declared_length(node, call.carried.size(), scope);
+  const bool bounded = stacks && !fixed && !declared;
+  if (bounded && (!trips || (*trips)[0] > kMostIterations)) {
+    fail(Exit::Unsupported,
+         "how long its scan outputs are is only known when it runs, and neither a count "
+         "nor "
+         "the declaration of their shapes bounds it",
+         place);
+    return {};
+  }
+  if (stacks && !fixed && declared) call.limit = std::min(*declared, kMostIterations);
+  // An output that nobody reads holds one item.
+  if (!stacks && scans > 0) call.limit = std::min(call.limit, limits_.region_iterations);
+  Results made = run_region(call, place, scope);
+  if (made.empty()) return {};
+  const NodeId done = made[0];
+  made.erase(made.begin());
+  if (!stacks || fixed) return made;
+  for (size_t k = call.carried.size(); bounded && k < made.size(); ++k) {
+    Counts counts(graph_[made[k]].shape.size(), kNoNode);
+    counts[0] = done;
+    made[k] = bounds_.add(graph_, made[k], counts);
+  }
+  if (bounded) return made;
+  // The declaration is the model's promise: a run that breaks it stops.
+  const NodeId kept =
+      map(graph_, Op::Equal, {done, constant_int(graph_, DType::I64, {}, call.limit)});
+  for (size_t k = call.carried.size(); k < made.size(); ++k)
+    if (k < node.outputs.size() && !node.outputs[k].empty())
+      made[k] = compounds_.guarded(graph_, made[k], kept);
+  return made;
+}
+
+// A Scan as a region: its states after it, then its outputs.
+GraphImport::Results GraphImport::scan_region(const ModelAttribute& body,
+                                              const ScanPlan& plan, const Results& state,
+                                              const Results& scanned,
+                                              const ModelPlace& place,
+                                              const Scope& scope) {
+  LoopCall call;
+  call.body = &body;
+  call.is_scan = true;
+  call.count = constant_int(graph_, DType::I64, {}, plan.length);
+  call.start = constant_int(graph_, DType::Bool, {}, 1);
+  call.limit = plan.length;
+  call.carried = state;
+  for (size_t k = 0; k < scanned.size(); ++k) {
+    std::vector<int64_t> perm{plan.input_axes[k]};
+    for (int64_t axis = 0; axis < std::ssize(graph_[scanned[k]].shape); ++axis)
+      if (axis != plan.input_axes[k]) perm.push_back(axis);
+    call.sliced.push_back(permute(graph_, scanned[k], perm));
+    call.reversed.push_back(plan.input_directions[k] != 0);
+  }
+  for (int64_t direction : plan.output_directions)
+    call.reversed.push_back(direction != 0);
+  Results made = run_region(call, place, scope);
+  if (made.empty()) return {};
+  made.erase(made.begin());
+  for (size_t k = state.size(); k < made.size(); ++k) {
+    const int64_t rank = std::ssize(graph_[made[k]].shape);
+    int64_t axis = plan.output_axes[k - state.size()];
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank) {
+      fail(Exit::InvalidModel, "the axis of a scan output is out of range", place);
+      return {};
+    }
+    std::vector<int64_t> perm;
+    for (int64_t i = 1; i < rank; ++i) perm.push_back(i);
+    perm.insert(perm.begin() + axis, 0);
+    made[k] = permute(graph_, made[k], perm);
+  }
+  return made;
+}
+
+// An If as a region; empty, without a word, where its branches do not fit one.
+GraphImport::Results GraphImport::if_region(const ModelAttribute& yes,
+                                            const ModelAttribute& no, NodeId condition,
+                                            const ModelPlace& place, const Scope& scope) {
+  const Checkpoint before = checkpoint();
+  Graph bodies[2];
+  std::vector<NodeId> inputs{reshape(graph_, condition, {})};
+  size_t count = 0;
+  for (size_t b = 0; b < 2; ++b) {
+    OpenBody open;
+    if (!open_body(open, place)) {
+      restore(before);
+      return {};
+    }
+    // Both branches take all that either captures.
+    for (size_t i = 1; i < inputs.size(); ++i)
+      capture_into(open_bodies_.size() - 1, inputs[i]);
+    const Results results = run_body(b == 0 ? yes : no, {}, place, scope);
+    for (NodeId id : results)
+      if (!is_compound(id) && !bounds_.find(id)) graph_.add_output("", id);
+    const bool fits = !results.empty() && graph_.outputs().size() == results.size();
+    bodies[b] = close_body(open);
+    inputs.resize(1);
+    inputs.insert(inputs.end(), open.order.begin(), open.order.end());
+    if (b == 1)
+      for (size_t i = bodies[0].inputs().size() + 1; i < inputs.size(); ++i)
+        bodies[0].add_input("", graph_[inputs[i]].dtype, graph_[inputs[i]].shape);
+    count = results.size();
+    if (!fits) {
+      if (!stopped_) restore(before);
+      return {};
+    }
+  }
+  graph_.open_source(place_path(place));
+  const uint32_t first =
+      graph_.add_body(std::make_shared<const Graph>(std::move(bodies[0])));
+  const uint32_t second =
+      graph_.add_body(std::make_shared<const Graph>(std::move(bodies[1])));
+  const NodeId region = branch(graph_, first, second, std::move(inputs));
+  Results made;
+  for (size_t i = 0; i < count; ++i)
+    made.push_back(result(graph_, region, static_cast<int64_t>(i)));
+  graph_.close_source();
+  return made;
+}
+
+GraphImport::Checkpoint GraphImport::checkpoint() const {
+  return {diags_, missed_.size(), lacks_, more_errors_};
+}
+
+void GraphImport::restore(const Checkpoint& to) {
+  diags_ = to.diags;
+  missed_.resize(to.missed);
+  lacks_ = to.lacks;
+  more_errors_ = to.more_errors;
+}
+
+} // namespace svod

@@ -1,0 +1,34 @@
+// What the import of a loop or a branch as a region needs beside the import itself.
+#pragma once
+
+#include "compiler/ir/region.h"
+#include "importer/bounded.h"
+
+#include <map>
+
+namespace svod {
+
+// A body being imported. The graph around it waits here while the import's own graph is
+// the body's; values of it that the body reads become inputs of the body.
+struct OpenBody {
+  Graph outer;
+  std::map<const ModelTensor*, NodeId> tensors; // of the outer graph
+  BoundTable bounds;                            // likewise
+  std::map<NodeId, NodeId> captured;            // outer node -> node of the body
+  std::vector<NodeId> order;                    // outer nodes that became inputs
+  bool loops = false;
+};
+
+// A Loop or a Scan that is not unrolled. Sliced inputs are sliced along axis 0.
+struct LoopCall {
+  const ModelAttribute* body = nullptr;
+  bool is_scan = false;     // the body takes neither iteration nor condition
+  NodeId count = kNoNode;   // i64[]
+  NodeId start = kNoNode;   // bool[]
+  bool conditional = false; // the body's condition counts
+  int64_t limit = 0;
+  std::vector<NodeId> carried, sliced;
+  std::vector<int64_t> reversed; // per sliced input, then per scan output
+};
+
+} // namespace svod
