@@ -33,6 +33,7 @@ bool GraphImport::open_body(OpenBody& body, const ModelPlace& place) {
   body.outer = std::move(graph_);
   body.tensors = std::exchange(tensors_, {});
   body.bounds = std::exchange(bounds_, {});
+  body.strings = std::exchange(strings_, StringTable());
   graph_ = Graph();
   open_bodies_.push_back(&body);
   return true;
@@ -43,6 +44,7 @@ Graph GraphImport::close_body(OpenBody& body) {
   graph_ = std::move(body.outer);
   tensors_ = std::move(body.tensors);
   bounds_ = std::move(body.bounds);
+  strings_ = std::move(body.strings);
   open_bodies_.pop_back();
   return done;
 }
@@ -78,6 +80,11 @@ NodeId GraphImport::capture(NodeId id, size_t level, const ModelPlace& place) {
          place);
     return kPoisoned;
   }
+  if (open_bodies_[level]->outer[id].dtype == DType::String) {
+    fail(Exit::Unsupported,
+         "it takes strings into a loop or branch that only a run decides", place);
+    return kPoisoned;
+  }
   for (; level < open_bodies_.size(); ++level) id = capture_into(level, id);
   return id;
 }
@@ -110,11 +117,13 @@ bool GraphImport::check_carried(const LoopCall& call, const Graph& outer,
   const size_t first = call.is_scan ? 0 : 1;
   for (size_t i = 0; i < results.size(); ++i) {
     const bool compound = is_compound(results[i]);
-    if (!compound && !bounds_.find(results[i])) continue;
+    const bool strings = !compound && graph_[results[i]].dtype == DType::String;
+    if (!compound && !strings && !bounds_.find(results[i])) continue;
     fail(Exit::Unsupported,
          "its body gives " +
-             std::string(compound ? kind_text(compounds_[results[i]])
-                                  : "a tensor whose size depends on data") +
+             std::string(compound  ? kind_text(compounds_[results[i]])
+                         : strings ? "strings"
+                                   : "a tensor whose size depends on data") +
              " in a loop that is not unrolled",
          place);
     return false;
@@ -142,6 +151,12 @@ bool GraphImport::check_carried(const LoopCall& call, const Graph& outer,
 GraphImport::Results GraphImport::run_region(const LoopCall& call,
                                              const ModelPlace& place,
                                              const Scope& scope) {
+  for (const Results* part : {&call.carried, &call.sliced})
+    for (NodeId id : *part)
+      if (graph_[id].dtype == DType::String) {
+        fail(Exit::Unsupported, "it carries strings and cannot be unrolled", place);
+        return {};
+      }
   OpenBody open;
   open.loops = true;
   if (!open_body(open, place)) return {};
@@ -315,7 +330,8 @@ GraphImport::Results GraphImport::if_region(const ModelAttribute& yes,
       capture_into(open_bodies_.size() - 1, inputs[i]);
     const Results results = run_body(b == 0 ? yes : no, {}, place, scope);
     for (NodeId id : results)
-      if (!is_compound(id) && !bounds_.find(id)) graph_.add_output("", id);
+      if (!is_compound(id) && !bounds_.find(id) && graph_[id].dtype != DType::String)
+        graph_.add_output("", id);
     const bool fits = !results.empty() && graph_.outputs().size() == results.size();
     bodies[b] = close_body(open);
     inputs.resize(1);

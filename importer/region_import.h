@@ -3,6 +3,7 @@
 
 #include "compiler/ir/region.h"
 #include "importer/bounded.h"
+#include "importer/string_table.h"
 
 #include <map>
 
@@ -14,6 +15,7 @@ struct OpenBody {
   Graph outer;
   std::map<const ModelTensor*, NodeId> tensors; // of the outer graph
   BoundTable bounds;                            // likewise
+  StringTable strings;                          // likewise: its pools are nodes
   std::map<NodeId, NodeId> captured;            // outer node -> node of the body
   std::vector<NodeId> order;                    // outer nodes that became inputs
   bool loops = false;

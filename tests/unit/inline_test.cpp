@@ -221,6 +221,21 @@ TEST_CASE("what a region cannot carry is said", "[import][region]") {
           Exit::Unsupported, "carried value 0 changes from f32[4] to f32[8]");
 }
 
+TEST_CASE("no string of a run goes into a region", "[import][region]") {
+  constexpr int kString = 8;
+  const std::string body =
+      graph({{node("Equal", {"s", "s"}, {"same"}),
+              node("Where", {"same", "acc", "x"}, {"next"})},
+             {value("i", {}, kI64), value("c", {}, kBool), value("acc", {4})},
+             {value("c", {}, kBool), value("next", {4})},
+             {}});
+  refused(model({{node("Loop", {"n", "", "x"}, {"y"}, {graph_attribute("body", body)})},
+                 {kX[0], value("n", {}, kI64), value("s", {4}, kString)},
+                 {value("y", {4})},
+                 {}}),
+          Exit::Unsupported, "it takes strings into a loop");
+}
+
 TEST_CASE("an If whose branch may fail is a region", "[import][region]") {
   const std::string yes =
       graph({{node("Gather", {"x", "at"}, {"t"})}, {}, {value("t", {})}, {}});
