@@ -6,11 +6,13 @@
 A case is a model with test_data_set_N folders of inputs and expected outputs (ONNX's own node tests, PyTorch
 exports, real models with vectors from ONNX Runtime). Each is packed for this machine with the shapes of its
 first data set, then the packed program checks itself against the data (--verify: rtol 1e-3, atol 1e-5,
-integers exact). One of eight results:
+integers exact). One of nine results:
 
     pass      all outputs agree
     rounding  listed in rounding_SET.txt with a reason: values of 8 or 16 bits, where one different rounding
               step moves an output by more than the tolerance; the cosine must stay above 0.999
+    differs   listed in differs_SET.txt with a reason: an output is not that of the reference, and why the
+              reference is no judge here is measured; never counted as right
     faulty    listed in faulty_SET.txt with a reason: the case contradicts itself or the specification, so no
               program can pass it; it must end with an error or a mismatch, not a crash
     random    listed in random_SET.txt: the expected outputs are another generator's numbers; what the
@@ -42,7 +44,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("SVOD_BUILD", HERE.parent.parent / "build")).resolve()
 WORK = BUILD / "conformance"
 PACK_SECONDS, RUN_SECONDS = 240, 120
-RESULTS = ["pass", "rounding", "random", "faulty", "wrong", "failed", "refused", "no data"]
+RESULTS = ["pass", "rounding", "differs", "random", "faulty", "wrong", "failed", "refused", "no data"]
 
 # Set -> archive under SVOD_CORPUS, folder pattern of a case inside it, share of the time limit.
 SETS = {
@@ -202,12 +204,15 @@ def reasons(outcomes):
 def mark_listed(name, outcomes):
     """Turns what is listed with a reason into its own result, where it ends as such a case may end."""
     rounding, faulty = listed("rounding", name), listed("faulty", name)
+    differs = listed("differs", name)
     for outcome in outcomes:
         if outcome.name in rounding and outcome.result == "wrong" and only_rounding(outcome.detail):
             outcome.result = "rounding"
+        elif outcome.name in differs and outcome.result == "wrong":
+            outcome.result = "differs"
         elif outcome.name in faulty and re.match(r"(pack exit [123]|run exit [17]):", outcome.detail):
             outcome.result = "faulty"
-        elif outcome.name in rounding | faulty and outcome.result == "pass":
+        elif outcome.name in rounding | faulty | differs and outcome.result == "pass":
             print(f"{outcome.name} passes: take it off its list")
 
 
