@@ -345,6 +345,18 @@ GraphImport::Results GraphImport::if_region(const ModelAttribute& yes,
       return {};
     }
   }
+  const auto type_of = [](const Graph& body, size_t i) -> const Node& {
+    return body[body.outputs()[i].node];
+  };
+  bool same = bodies[0].outputs().size() == bodies[1].outputs().size();
+  for (size_t i = 0; same && i < count; ++i) {
+    const Node &a = type_of(bodies[0], i), &b = type_of(bodies[1], i);
+    same = a.dtype == b.dtype && a.shape == b.shape;
+  }
+  if (!same) {
+    restore(before);
+    return {};
+  }
   graph_.open_source(place_path(place));
   const uint32_t first =
       graph_.add_body(std::make_shared<const Graph>(std::move(bodies[0])));
