@@ -184,8 +184,7 @@ bool Lowering::decodes(NodeId n) const {
   if (!is_map(g[n].op) && g[n].op != Op::Cast) return false;
   int64_t bytes = element_count(g[n].shape) * byte_size(g[n].dtype), packed = 0;
   std::set<NodeId> seen;
-  return bytes >= kSmall && packed_bytes(g, n, seen, packed) && packed > 0 &&
-         bytes >= kGrowth * packed;
+  return bytes >= kSmall && packed_bytes(g, n, seen, packed) && bytes >= kGrowth * packed;
 }
 
 // Weights, and views of them: anything else known is evaluated when packing.
