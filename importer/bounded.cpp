@@ -124,6 +124,14 @@ Size known_size(Graph& g, int64_t extent) {
   return {number(g, DType::I64, static_cast<double>(extent)), extent};
 }
 
+std::vector<Size> sizes_of(NodeImport& node, size_t input) {
+  std::vector<Size> sizes;
+  for (int64_t axis = 0; axis < node.rank(input); ++axis)
+    sizes.push_back(
+        {size_along(node, input, axis), node.shape(input)[static_cast<size_t>(axis)]});
+  return sizes;
+}
+
 void give_bounded(NodeImport& node, size_t out, Expr x, const std::vector<Size>& sizes) {
   Counts counts;
   for (const Size& size : sizes)

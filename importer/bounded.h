@@ -75,6 +75,7 @@ struct Size {
   int64_t bound; // = size where that is known
 };
 Size known_size(Graph& g, int64_t extent);
+std::vector<Size> sizes_of(NodeImport& node, size_t input); // along every axis
 void give_bounded(NodeImport& node, size_t out, Expr x, const std::vector<Size>& sizes);
 
 } // namespace svod

@@ -12,14 +12,6 @@ namespace {
 
 constexpr double kOutside = 1LL << 52; // no place of any axis: the run stops there
 
-std::vector<Size> sizes_of(NodeImport& node, size_t input) {
-  std::vector<Size> sizes;
-  for (int64_t axis = 0; axis < node.rank(input); ++axis)
-    sizes.push_back(
-        {size_along(node, input, axis), node.shape(input)[static_cast<size_t>(axis)]});
-  return sizes;
-}
-
 // Indices that count from the end or lie outside what is meant, where the axis is
 // bounded; those that are not meant themselves read place 0.
 Expr index_into(NodeImport& node, size_t data, int64_t axis, size_t index) {

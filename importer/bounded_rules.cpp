@@ -192,14 +192,6 @@ std::optional<std::vector<int64_t>> axes_of(NodeImport& node) {
   return node.get_ints("axes");
 }
 
-std::vector<Size> sizes_of(NodeImport& node, size_t input) {
-  std::vector<Size> sizes;
-  for (int64_t axis = 0; axis < node.rank(input); ++axis)
-    sizes.push_back(
-        {size_along(node, input, axis), node.shape(input)[static_cast<size_t>(axis)]});
-  return sizes;
-}
-
 Shape bounds_of(const std::vector<Size>& sizes) {
   Shape shape;
   for (const Size& size : sizes) shape.push_back(size.bound);

@@ -325,10 +325,10 @@ std::optional<CharacterSet> Parser::class_escape() {
     std::string_view text, name;
     bool negated;
   };
-  static constexpr Row rows[] = {
+  static constexpr Row kRows[] = {
       {"\\d", "digit", false}, {"\\D", "digit", true},       {"\\w", "word", false},
       {"\\W", "word", true},   {"\\s", "perl space", false}, {"\\S", "perl space", true}};
-  for (const Row& row : rows)
+  for (const Row& row : kRows)
     if (eat(row.text))
       return row.negated ? complement(*named_class(row.name)) : *named_class(row.name);
   if (at("\\p") || at("\\P") || at("\\C"))
@@ -359,11 +359,11 @@ uint32_t Parser::hexadecimal() {
 uint32_t Parser::character_escape() {
   rest_.remove_prefix(1);
   if (rest_.empty()) malformed("a '\\' at its end");
-  static constexpr std::string_view from = "nrtfva", to = "\n\r\t\f\v\a";
+  static constexpr std::string_view kFrom = "nrtfva", kTo = "\n\r\t\f\v\a";
   const char c = rest_[0];
-  if (const size_t i = from.find(c); i != std::string_view::npos) {
+  if (const size_t i = kFrom.find(c); i != std::string_view::npos) {
     rest_.remove_prefix(1);
-    return static_cast<uint8_t>(to[i]);
+    return static_cast<uint8_t>(kTo[i]);
   }
   if (eat("x")) return hexadecimal();
   if (c >= '0' && c <= '7') {
@@ -481,11 +481,11 @@ uint32_t Writer::encoded(uint32_t low, uint32_t high, uint32_t next) {
 }
 
 uint32_t Writer::characters(const CharacterSet& set, uint32_t next) {
-  static constexpr uint32_t ends[] = {0x7f, 0x7ff, 0xffff, kLastCharacter};
+  static constexpr uint32_t kEnds[] = {0x7f, 0x7ff, 0xffff, kLastCharacter};
   uint32_t at = kNone;
   for (const Range& range : set) {
     uint32_t low = range.low;
-    for (uint32_t end : ends) {
+    for (uint32_t end : kEnds) {
       const uint32_t high = std::min(end, range.high);
       if (low > high) continue;
       at = either(at, encoded(low, high, next));

@@ -1,5 +1,6 @@
 // ai.onnx.ml: linear models and the operators that prepare their features. Labels are
 // numbers or strings.
+#include "importer/features.h"
 #include "importer/post_transform.h"
 #include "importer/strings.h"
 
@@ -8,20 +9,6 @@
 
 namespace svod {
 namespace {
-
-// Integers are computed in float32, as the reference does.
-Expr features(NodeImport& node) {
-  Expr x = operand(node, 0);
-  return x.dtype() == DType::F64 ? x : convert(x, DType::F32);
-}
-
-// [rows, columns]; a vector is one row.
-Expr feature_matrix(NodeImport& node) {
-  Expr x = features(node);
-  if (x.rank() == 1) x = unsqueeze(x, 0);
-  require(node, x.rank() == 2, "the input must be a matrix");
-  return x;
-}
 
 Expr numbers(NodeImport& node, const std::vector<float>& values, Shape shape,
              DType dtype) {

@@ -1,6 +1,7 @@
 // Support vector machines: a kernel of every row with every support vector, then products
 // with known coefficients. Two classes are parted by the sign of one product per pair of
 // classes; who wins most pairs is the answer.
+#include "importer/features.h"
 #include "importer/post_transform.h"
 #include "importer/strings.h"
 
@@ -13,14 +14,6 @@ namespace {
 // (0.005 per class); further ones change nothing.
 constexpr int kRounds = 6;
 constexpr int64_t kMostClasses = 64;
-
-Expr machine_rows(NodeImport& node) {
-  Expr x = operand(node, 0);
-  if (x.dtype() != DType::F64) x = convert(x, DType::F32);
-  if (x.rank() == 1) x = unsqueeze(x, 0);
-  require(node, x.rank() == 2, "the input must be a matrix");
-  return x;
-}
 
 Expr known_numbers(Expr x, const std::vector<float>& values, Shape shape) {
   return convert({x.g, tensor_f32(*x.g, std::move(shape), values)}, x.dtype());
@@ -180,7 +173,7 @@ void import_svm_classifier(NodeImport& node) {
   if (classes < 2) node.unsupported("a classifier of one class");
   if (classes > kMostClasses) node.unsupported("more than 64 classes");
   Machine m = read_machine(node, classes);
-  Expr x = machine_rows(node);
+  Expr x = feature_matrix(node);
   std::string transform = node.get_string("post_transform");
   Expr scores = m.vectors == 0 ? linear_scores(node, m, x) : Expr{nullptr, kNoNode};
   if (m.vectors == 0) {
@@ -205,7 +198,7 @@ void import_svm_classifier(NodeImport& node) {
 }
 
 void import_svm_regressor(NodeImport& node) {
-  Expr x = machine_rows(node);
+  Expr x = feature_matrix(node);
   std::vector<float> coefficients = node.get_floats("coefficients"),
                      rho = node.get_floats("rho");
   int64_t vectors = within_reach(node, node.get_int("n_supports"), "support vectors");

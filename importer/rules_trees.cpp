@@ -1,6 +1,7 @@
 // Tree ensembles: the three operators read into one form (tree_ensemble.h).
 #include "importer/tree_ensemble.h"
 
+#include "importer/features.h"
 #include "importer/post_transform.h"
 #include "importer/strings.h"
 
@@ -126,14 +127,6 @@ Expr add_base_values(NodeImport& node, Expr scores, const std::vector<double>& b
   return scores + constants(scores, base);
 }
 
-Expr rows_of_features(NodeImport& node) {
-  Expr x = operand(node, 0);
-  if (x.dtype() != DType::F64) x = convert(x, DType::F32);
-  if (x.rank() == 1) x = unsqueeze(x, 0);
-  require(node, x.rank() == 2, "the input must be a matrix");
-  return x;
-}
-
 // The one class that every leaf scores for; -1 when there are several.
 int64_t only_class(const std::vector<int64_t>& ids) {
   return std::ranges::count(ids, ids[0]) == std::ssize(ids) ? ids[0] : -1;
@@ -172,7 +165,7 @@ void import_tree_ensemble_regressor(NodeImport& node) {
           "n_targets must be positive and not huge");
   read_weights(node, ensemble, index, "target", targets);
   Aggregate how = aggregate_from(node, node.get_string("aggregate_function"));
-  Expr y = tree_scores(node, ensemble, rows_of_features(node), how);
+  Expr y = tree_scores(node, ensemble, feature_matrix(node), how);
   y = add_base_values(node, y, values_of(node, "base_values"));
   y = post_transform(node, y, node.get_string("post_transform"));
   give(node, 0, convert(y, DType::F32));
@@ -197,11 +190,11 @@ void import_tree_ensemble_classifier(NodeImport& node) {
     if (base.size() > 1 || (scored == 1 && !base.empty()))
       node.unsupported("base_values for two classes of which leaves score only one");
     ensemble.targets = 1;
-    Expr s = tree_scores(node, ensemble, rows_of_features(node), Aggregate::Sum);
+    Expr s = tree_scores(node, ensemble, feature_matrix(node), Aggregate::Sum);
     return give_two_classes(node, add_base_values(node, s, base), scored, positive,
                             labels);
   }
-  Expr scores = tree_scores(node, ensemble, rows_of_features(node), Aggregate::Sum);
+  Expr scores = tree_scores(node, ensemble, feature_matrix(node), Aggregate::Sum);
   scores = add_base_values(node, scores, base);
   // A class that no leaf scores for, and no base value, wins over none that has a score.
   std::vector<double> handicap(labels.size(), base.empty() ? -HUGE_VAL : 0);
@@ -332,7 +325,7 @@ void import_tree_ensemble(NodeImport& node) {
           "post_transform is not in the specification");
   TreeEnsemble ensemble = EnsembleReader(node).run();
   DType dtype = node.dtype(0);
-  Expr y = tree_scores(node, ensemble, rows_of_features(node), kAggregates[how]);
+  Expr y = tree_scores(node, ensemble, feature_matrix(node), kAggregates[how]);
   give(node, 0, convert(post_transform(node, y, kTransforms[transform]), dtype));
 }
 

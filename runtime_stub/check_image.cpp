@@ -2,27 +2,16 @@
 // then every number that is used as an index. The idea: each check needs only what the
 // ones before it have passed, so a truncated or bit-flipped image is never read outside
 // its bytes, and a run that follows touches only the arena, the weights and the caller's
-// tensors. All sums are taken in 64 bits over 32-bit fields, or as `a <= limit && b <=
-// limit - a`, so none can wrap.
+// tensors. No sum can wrap (image_bounds.h).
 #include "runtime_stub/checksum.h"
+#include "runtime_stub/image_bounds.h"
 #include "runtime_stub/replay.h"
+
+using namespace svod_image;
 
 namespace {
 
 constexpr uint64_t kMostBytes = uint64_t{1} << 46; // of an arena, a scratch, a tensor
-
-bool within(uint64_t first, uint64_t count, uint64_t limit) {
-  return first <= limit && count <= limit - first;
-}
-
-bool table_fits(const SvodHeader& header, SvodTable table, uint64_t element_bytes) {
-  return table.offset % 8 == 0 &&
-         within(table.offset, table.count * element_bytes, header.image_bytes);
-}
-
-bool text_fits(const SvodHeader& header, SvodText text) {
-  return within(text.offset, text.size, header.image_bytes);
-}
 
 bool tables_fit(const SvodHeader& header) {
   return table_fits(header, header.entries, sizeof(SvodEntry)) &&

@@ -79,10 +79,10 @@ static size_t split_axis(LowerSpec& spec, Dim dim, size_t place, int64_t extent,
 }
 
 // The kernel with the axis cut that is to be the dot axis, if one can be.
-static Lowered with_dot_axis(const Group& group, LowerSpec spec, const Lowered& lowered,
-                             Stored& stored) {
+static std::optional<Lowered> with_dot_axis(const Group& group, LowerSpec spec,
+                                            const Lowered& lowered, Stored& stored) {
   auto dot = choose_dot(lowered);
-  if (!dot) return lowered;
+  if (!dot) return std::nullopt;
   auto [dim, place] = *dot;
   int64_t extent = lowered.kernel.indices.extent(lowered.axes.at(dim)[place]);
   spec.dot = {dim, split_axis(spec, dim, place, extent, kDot)};
@@ -118,10 +118,11 @@ Kernel Fuser::make_kernel(const Group& group) {
     spec.lane = {dim, split_axis(spec, dim, place, extent, lanes_)};
     lowered = lower(group, spec, stored);
   }
-  Lowered dot = level_.dots != 0 ? with_dot_axis(group, spec, lowered, stored) : lowered;
-  pack_weights(dot.kernel, out_->packed);
-  if (dot.kernel.has_dot_axis && dot_works(dot.kernel)) {
-    lowered = std::move(dot);
+  std::optional<Lowered> dot;
+  if (level_.dots != 0) dot = with_dot_axis(group, spec, lowered, stored);
+  if (dot) pack_weights(dot->kernel, out_->packed);
+  if (dot && dot_works(dot->kernel)) {
+    lowered = std::move(*dot);
   } else {
     pack_weights(lowered.kernel, out_->packed);
   }

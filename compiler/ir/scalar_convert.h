@@ -38,10 +38,12 @@ template <class E, Floating T> SVOD_INLINE Like<T, E> saturate_(T x) {
   if constexpr (kWidth<E> < kMantissa<T>) {
     // Both limits are exact in F: clamp, then convert through a lane of F's own width.
     // NaN is above nothing, which makes it the lowest: 0 where there are no negatives.
+    // The lower limit comes last: a compiler may take the choice for maxNum, which makes
+    // a signalling NaN quiet (AArch64), and that must not meet the upper limit.
     T high = T(F(kHighest<E>)), low = T(F(kLowest<E>));
     T number = Signed<E> ? choose(x == x, x, T(0)) : x;
+    number = choose(number >= high, high, number);
     number = choose(number > low, number, low);
-    number = choose(number < high, number, high);
     return lanes_<E>(lanes_<typename Lane<F>::Int>(number));
   } else {
     T number = choose(x == x, x, T(0));

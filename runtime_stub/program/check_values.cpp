@@ -1,23 +1,13 @@
 // The part of an image that only a program reads is checked by the program, so that a
 // library does not carry the code: every number of a value that is used as an index.
+#include "runtime_stub/image_bounds.h"
 #include "runtime_stub/program/value.h"
 
 namespace packed {
 
+using namespace svod_image;
+
 namespace {
-
-bool within(uint64_t first, uint64_t count, uint64_t limit) {
-  return first <= limit && count <= limit - first;
-}
-
-bool table_fits(const SvodHeader& header, SvodTable table, uint64_t element_bytes) {
-  return table.offset % 8 == 0 &&
-         within(table.offset, table.count * element_bytes, header.image_bytes);
-}
-
-bool text_fits(const SvodHeader& header, SvodText text) {
-  return within(text.offset, text.size, header.image_bytes);
-}
 
 // A map has one tensor with an element per key, several maps one with a row per map.
 bool map_holds(const SvodHeader& header, const SvodTensor& tensor,

@@ -17,11 +17,14 @@ import sys
 
 import run_units as units
 
-base, np, onnx = units.base, units.np, getattr(units, "onnx", None)
+if units.onnxruntime is None:
+    print("skipped: this python has no onnxruntime, onnx and numpy")
+    sys.exit(77)
+base, np, onnx = units.base, units.np, units.onnx
 
 WORK = base.WORK / "contrib"
 CASES = []
-RNG = np.random.default_rng(7) if units.onnxruntime else None
+RNG = np.random.default_rng(7)
 
 
 @dataclasses.dataclass
@@ -475,9 +478,6 @@ def main():
     parser.add_argument("--filter", default="", help="only cases whose name matches")
     parser.add_argument("--jobs", "-j", type=int, default=2)
     options = parser.parse_args()
-    if units.onnxruntime is None:
-        print("skipped: this python has no onnxruntime, onnx and numpy")
-        return 77
     for group in (elementwise, norms, products, quantised, attentions, caches, low_bits, lookups, quant_aware,
                   gradients):
         group()

@@ -240,16 +240,20 @@ def report(name, total, outcomes, passing, options):
     return not (lost or by["wrong"] or by["failed"])
 
 
+def add_run_options(parser):
+    parser.add_argument("--jobs", "-j", type=int, default=min(2, os.cpu_count()))
+    parser.add_argument("--seconds", type=float,
+                        default=float(os.environ.get("SVOD_CORPUS_SECONDS") or 0),
+                        help="time limit over all; 0: none")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("sets", nargs="*", metavar="SET", help=", ".join(SETS))
     parser.add_argument("--filter", default="", help="only cases whose name matches")
     parser.add_argument("--rebase", action="store_true", help="add new passes to the lists")
     parser.add_argument("--keep", action="store_true", help="keep the packed programs")
-    parser.add_argument("--jobs", "-j", type=int, default=min(2, os.cpu_count()))
-    parser.add_argument("--seconds", type=float,
-                        default=float(os.environ.get("SVOD_CORPUS_SECONDS") or 0),
-                        help="time limit over all sets; 0: none")
+    add_run_options(parser)
     options = parser.parse_args()
     if not os.environ.get("SVOD_CORPUS"):
         print("skipped: SVOD_CORPUS does not name a corpus")

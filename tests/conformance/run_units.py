@@ -251,10 +251,7 @@ def main():
     parser.add_argument("packs", nargs="*", metavar="PACK")
     parser.add_argument("--filter", default="", help="only models whose name matches")
     parser.add_argument("--rebase", action="store_true", help="add what agrees now to the list")
-    parser.add_argument("--jobs", "-j", type=int, default=min(2, os.cpu_count()))
-    parser.add_argument("--seconds", type=float,
-                        default=float(os.environ.get("SVOD_CORPUS_SECONDS") or 0),
-                        help="time limit over all; 0: none")
+    base.add_run_options(parser)
     options = parser.parse_args()
     if not os.environ.get("SVOD_CORPUS"):
         print("skipped: SVOD_CORPUS does not name a corpus")

@@ -298,23 +298,28 @@ TEST_CASE("TensorProto in each of its forms", "[program]") {
   }
 }
 
+static Tensor written_and_read(FileForm form, const Tensor& tensor) {
+  char path[] = "/tmp/svod-tensor-XXXXXX";
+  int file = mkstemp(path);
+  REQUIRE(write_tensor(file, form, tensor));
+  close(file);
+  Text content;
+  REQUIRE(read_file(path, content) == 0);
+  unlink(path);
+  Tensor back;
+  CHECK(read_tensor(form, content, tensor, back) == nullptr);
+  CHECK(same_type(back, tensor));
+  return back;
+}
+
 TEST_CASE("what is written reads back", "[program]") {
   float data[6] = {1, 2, 3, 4, 5, 6};
   Tensor tensor = type("f32", {3, 2});
   tensor.data = data;
   tensor.name = Text("scores");
   for (FileForm form : {FileForm::Npy, FileForm::Proto, FileForm::Raw}) {
-    char path[] = "/tmp/svod-tensor-XXXXXX";
-    int file = mkstemp(path);
-    REQUIRE(write_tensor(file, form, tensor));
-    close(file);
-    Text content;
-    REQUIRE(read_file(path, content) == 0);
-    Tensor back;
-    CHECK(read_tensor(form, content, tensor, back) == nullptr);
-    CHECK(same_type(back, tensor));
+    Tensor back = written_and_read(form, tensor);
     CHECK(values_of<float>(back) == std::vector<float>(data, data + 6));
-    unlink(path);
   }
 }
 
@@ -327,17 +332,8 @@ TEST_CASE("what is written of less than a byte reads back", "[program][types]") 
     for (uint64_t i = tensor.elements(); i < 8 && tensor.element->packed(); i++)
       store_bits(*tensor.element, data, i, 0);
     for (FileForm form : {FileForm::Npy, FileForm::Proto, FileForm::Raw}) {
-      char path[] = "/tmp/svod-tensor-XXXXXX";
-      int file = mkstemp(path);
-      REQUIRE(write_tensor(file, form, tensor));
-      close(file);
-      Text content;
-      REQUIRE(read_file(path, content) == 0);
-      Tensor back;
-      CHECK(read_tensor(form, content, tensor, back) == nullptr);
-      CHECK(same_type(back, tensor));
+      Tensor back = written_and_read(form, tensor);
       CHECK(std::memcmp(back.data, data, tensor.bytes()) == 0);
-      unlink(path);
     }
   }
 }
