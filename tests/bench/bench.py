@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Packed programs against ONNX Runtime, in turns in one run.
+"""Packed programs against other runtimes, in turns in one run.
 
-    ./bootstrap bench [NAME...] [--all | --bench-models | --trees] [--threads 1] [--rounds 5] [--seconds 0.6]
+    ./bootstrap bench [NAME...] [--all | --bench-models | --trees] [--peers ort,openvino,ncnn] [--threads 1]
+                      [--rounds 5] [--seconds 0.6]
 
-For each model: pack it, check that both give the same outputs, then measure the packed program and an ONNX
-Runtime process of its own alternately for some rounds (so that a drifting clock or a busy neighbour hits both),
-with a multiply-add probe before and after. Medians of the rounds' medians, and beside them the least time of each,
-which a busy machine disturbs less. The ratio is ONNX Runtime's time over ours: above 1 we are faster.
+For each model: pack it, check that its outputs are ONNX Runtime's, then measure the packed program and a process
+of each peer alternately for some rounds (so that a drifting clock or a busy neighbour hits all of them), with a
+multiply-add probe before and after. Least times, which a busy machine disturbs least, and the medians of the
+rounds' medians in the JSON. The ratio is the best peer's time over ours: above 1 we are faster. A peer whose outputs
+are not ONNX Runtime's is marked ! and not the best one; one that does not run the model has no time.
 Models come from SVOD_BENCH_MODELS (default: ../shared/bench-models); --trees makes ensembles of decision trees instead
 and takes those of SVOD_CORPUS, each with batches of 1 and 1000. Prints a Markdown table; --output FILE
 writes it too. A wrong output or a model that does not pack makes the exit code 1.
@@ -65,18 +67,22 @@ def pack(name, folder, options):
 
 
 class Peer:
-    """The ONNX Runtime process of one model."""
+    """The process of one peer with one model."""
 
-    def __init__(self, folder, threads, outputs):
+    def __init__(self, kind, folder, threads, outputs):
         outputs.mkdir(parents=True, exist_ok=True)
+        self.outputs = outputs
         self.child = subprocess.Popen(
-            [sys.executable, str(HERE / "ort_worker.py"), str(folder / "model.onnx"),
+            [sys.executable, str(HERE / "peer_worker.py"), kind, str(folder / "model.onnx"),
              str(folder / "test_data_set_0"), str(threads), str(outputs)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        answer = self.child.stdout.readline()
-        if not answer.startswith("ready"):
-            raise Failure("ONNX Runtime does not run this model")
-        self.names = json.loads(answer.removeprefix("ready"))
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.names = json.loads(self.first_answer().removeprefix("ready"))
+
+    def first_answer(self):
+        for line in self.child.stdout:
+            if line.startswith("ready"):
+                return line
+        raise Failure(f"the peer does not run this model: {self.child.communicate()[1].strip()[-200:]}")
 
     def measure(self, seconds):
         self.child.stdin.write(f"run {seconds}\n")
@@ -104,18 +110,11 @@ def measure_ours(program, inputs, threads, seconds):
     return rows["run/median"], rows["run/min"]
 
 
-def compare(name, program, inputs, peer, expected, outputs, threads):
+def error_between(name, found, expected, names):
     """The largest error over all outputs, relative to each one's largest value; raises when too large."""
-    outputs.mkdir(parents=True, exist_ok=True)
-    command = [str(program), *inputs, "--threads", str(threads)]
-    for k, output in enumerate(peer.names):
-        command += ["--output", f"{output}=@{outputs}/{k}.npy"]
-    run = subprocess.run(command, capture_output=True)
-    if run.returncode != 0:
-        raise Failure(f"the packed program exits {run.returncode}: {run.stderr.decode()[-300:]}")
     worst = 0.0
-    for k, output in enumerate(peer.names):
-        ours, theirs = np.load(outputs / f"{k}.npy"), np.load(expected / f"{k}.npy")
+    for k, output in enumerate(names):
+        ours, theirs = np.load(found / f"{k}.npy"), np.load(expected / f"{k}.npy")
         if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
             raise Failure(f"output {output}: {ours.dtype}{ours.shape} != {theirs.dtype}{theirs.shape}")
         ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
@@ -130,47 +129,93 @@ def compare(name, program, inputs, peer, expected, outputs, threads):
     return worst
 
 
+def run_ours(program, inputs, names, outputs, threads):
+    """Runs the packed program once; its outputs as outputs/K.npy."""
+    outputs.mkdir(parents=True, exist_ok=True)
+    command = [str(program), *inputs, "--threads", str(threads)]
+    for k, output in enumerate(names):
+        command += ["--output", f"{output}=@{outputs}/{k}.npy"]
+    run = subprocess.run(command, capture_output=True)
+    if run.returncode != 0:
+        raise Failure(f"the packed program exits {run.returncode}: {run.stderr.decode()[-300:]}")
+
+
+def start_peers(name, folder, options):
+    """Peers by kind, ONNX Runtime first; and which of them do not agree with it."""
+    peers, differ = {}, set()
+    for kind in ["ort", *(k for k in options.peers.split(",") if k != "ort")]:
+        try:
+            peers[kind] = Peer(kind, folder, options.threads, WORK / kind / name)
+            error_between(name, WORK / kind / name, WORK / "ort" / name, peers["ort"].names)
+        except (Failure, OSError, ValueError) as failure:
+            if kind == "ort":
+                raise
+            print(f"{name}: {kind}: {failure}", file=sys.stderr)
+            differ.add(kind)
+    return peers, differ
+
+
+def take_turns(program, inputs, peers, options):
+    """{who: [(median, least) per round]}, with "ours" beside the peers."""
+    times = {who: [] for who in ["ours", *peers]}
+    for peer in peers.values():
+        peer.measure(options.seconds / 2)
+    for _ in range(options.rounds):
+        for kind, peer in peers.items():
+            times[kind].append(peer.measure(options.seconds))
+        times["ours"].append(measure_ours(program, inputs, options.threads, options.seconds))
+    return times
+
+
 def bench_model(name, source, options):
     if not options.trees:
         subprocess.run([sys.executable, str(HERE / "models.py"), str(source), str(WORK / "models"), name],
                        check=True)
     folder = WORK / "models" / name
     program, seconds, peak, summary = pack(name, folder, options)
-    inputs, expected = inputs_of(folder), WORK / "expected" / name
-    peer = Peer(folder, options.threads, expected)
+    inputs = inputs_of(folder)
+    peers, differ = start_peers(name, folder, options)
     try:
-        error = compare(name, program, inputs, peer, expected, WORK / "ours" / name, options.threads)
-        before, ours, theirs = probe_gflops(), [], []
-        peer.measure(options.seconds / 2)
-        for _ in range(options.rounds):
-            theirs.append(peer.measure(options.seconds))
-            ours.append(measure_ours(program, inputs, options.threads, options.seconds))
+        run_ours(program, inputs, peers["ort"].names, WORK / "ours" / name, options.threads)
+        error = error_between(name, WORK / "ours" / name, WORK / "ort" / name, peers["ort"].names)
+        before = probe_gflops()
+        times = take_turns(program, inputs, peers, options)
         after = probe_gflops()
     finally:
-        peer.close()
+        for peer in peers.values():
+            peer.close()
     size = summary["bytes"]
-    return {"name": name, "ours": statistics.median(m for m, _ in ours),
-            "ort": statistics.median(m for m, _ in theirs),
-            "ours_best": min(b for _, b in ours), "ort_best": min(b for _, b in theirs),
+    least = {who: min(b for _, b in rounds) for who, rounds in times.items()}
+    best = min((kind for kind in peers if kind not in differ), key=least.get)
+    return {"name": name, "least": least, "best": best, "differ": sorted(differ),
+            "median": {who: statistics.median(m for m, _ in rounds) for who, rounds in times.items()},
             "error": error, "probe": (before, after), "pack_s": seconds, "pack_mb": peak,
             "kernels": summary["kernels"], "programs": summary["programs"], "macs": summary["macs"],
             "arena": size["arena"], "arena_bound": size["arena_lower_bound"],
             "weights": size["weights"], "code": size["code"]}
 
 
-HEADER = ("| model | ONNX Runtime ms | ours ms | ratio | best ms, both | ratio of best | % of probe | relative error | probe GFLOP/s "
-          "| pack s | pack MB | kernels | arena / bound |\n"
-          "|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+def header(options):
+    kinds = ["ort", *(k for k in options.peers.split(",") if k != "ort")]
+    columns = ["model", *(f"{kind} ms" for kind in kinds), "ours ms", "best peer / ours", "of medians",
+               "% of probe", "relative error", "probe GFLOP/s", "pack s", "pack MB", "kernels", "arena / bound"]
+    return kinds, f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}"
 
 
-def row_text(r, threads):
+def row_text(r, kinds, threads):
     peak = max(r["probe"]) * threads
-    share = 100 * 2 * r["macs"] / (r["ours_best"] * 1e-3) / (peak * 1e9)
+    share = 100 * 2 * r["macs"] / (r["least"]["ours"] * 1e-3) / (peak * 1e9)
     bound = r["arena"] / r["arena_bound"] if r["arena_bound"] else 1
-    return (f"| {r['name']} | {r['ort']:.4g} | {r['ours']:.4g} | **{r['ort'] / r['ours']:.2f}** "
-            f"| {r['ort_best']:.4g}, {r['ours_best']:.4g} | **{r['ort_best'] / r['ours_best']:.2f}** "
-            f"| {share:.0f} | {r['error']:.1e} | {r['probe'][0]:.0f}, {r['probe'][1]:.0f} "
+    theirs = [f"{r['least'][k]:.4g}{'!' if k in r['differ'] else ''}" if k in r["least"] else "-"
+              for k in kinds]
+    return (f"| {r['name']} | {' | '.join(theirs)} | {r['least']['ours']:.4g} | **{ratio(r, 'least'):.2f}** "
+            f"{r['best']} | {ratio(r, 'median'):.2f} | {share:.0f} | {r['error']:.1e} "
+            f"| {r['probe'][0]:.0f}, {r['probe'][1]:.0f} "
             f"| {r['pack_s']:.1f} | {r['pack_mb']:.0f} | {r['kernels']} | {bound:.3f} |")
+
+
+def ratio(r, which):
+    return r[which][r["best"]] / r[which]["ours"]
 
 
 def arguments():
@@ -179,6 +224,7 @@ def arguments():
     parser.add_argument("--all", action="store_true", help="every model of SUITE.tsv")
     parser.add_argument("--bench-models", action="store_true", help="the models with filled weights")
     parser.add_argument("--trees", action="store_true", help="ensembles of decision trees, made here")
+    parser.add_argument("--peers", default="ort", help="of ort, openvino, ncnn; ort is always there")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.6, help="per peer and round")
@@ -202,18 +248,19 @@ def main():
         corpus = os.environ.get("SVOD_CORPUS")
         maker = [str(HERE / "trees.py"), str(WORK / "models"), *([corpus] if corpus else [])]
     listing = subprocess.run([sys.executable, *maker], check=True, capture_output=True, text=True)
-    rows, lines, failures = [], [HEADER], []
-    print(HEADER, flush=True)
+    kinds, first = header(options)
+    rows, lines, failures = [], [first], []
+    print(first, flush=True)
     for name in options.names or listing.stdout.split():
         try:
             rows.append(bench_model(name, source, options))
-            lines.append(row_text(rows[-1], options.threads))
+            lines.append(row_text(rows[-1], kinds, options.threads))
         except Failure as failure:
             failures.append(name)
             lines.append(f"| {name} | {failure} |")
         print(lines[-1], flush=True)
     if rows:
-        mean = math.exp(statistics.mean(math.log(r["ort_best"] / r["ours_best"]) for r in rows))
+        mean = math.exp(statistics.mean(math.log(ratio(r, "least")) for r in rows))
         lines.append(f"\n{len(rows)} models, {options.threads} thread(s): geometric mean of the "
                      f"ratios of best {mean:.3f}; {len(failures)} without a result")
         print(lines[-1])
