@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Packed programs against other runtimes, in turns in one run.
 
-    ./bootstrap bench [NAME...] [--all | --bench-models | --trees] [--peers ort,openvino,ncnn] [--threads 1]
-                      [--rounds 5] [--seconds 0.6]
+    ./bootstrap bench [NAME...] [--all | --bench-models | --trees | --families] [--peers ort,openvino,ncnn]
+                      [--threads 1] [--rounds 5] [--seconds 0.6]
 
 For each model: pack it, check that its outputs are ONNX Runtime's, then measure the packed program and a process
 of each peer alternately for some rounds (so that a drifting clock or a busy neighbour hits all of them), with a
@@ -10,8 +10,9 @@ multiply-add probe before and after. Least times, which a busy machine disturbs 
 rounds' medians in the JSON. The ratio is the best peer's time over ours: above 1 we are faster. A peer whose outputs
 are not ONNX Runtime's is marked ! and not the best one; one that does not run the model has no time.
 Models come from SVOD_BENCH_MODELS (default: ../shared/bench-models); --trees makes ensembles of decision trees instead
-and takes those of SVOD_CORPUS, each with batches of 1 and 1000. Prints a Markdown table; --output FILE
-writes it too. A wrong output or a model that does not pack makes the exit code 1.
+and takes those of SVOD_CORPUS, each with batches of 1 and 1000; --families makes one small model per operator
+family. Prints a Markdown table; --output FILE writes it too. A wrong output or a model that does not pack makes the
+exit code 1.
 """
 import argparse
 import json
@@ -114,19 +115,38 @@ def error_between(name, found, expected, names):
     """The largest error over all outputs, relative to each one's largest value; raises when too large."""
     worst = 0.0
     for k, output in enumerate(names):
-        ours, theirs = np.load(found / f"{k}.npy"), np.load(expected / f"{k}.npy")
-        if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        ours, theirs = load(found / f"{k}.npy"), load(expected / f"{k}.npy")
+        text = ours.dtype.kind == theirs.dtype.kind == "U"
+        if ours.shape != theirs.shape or not (text or ours.dtype == theirs.dtype):
             raise Failure(f"output {output}: {ours.dtype}{ours.shape} != {theirs.dtype}{theirs.shape}")
-        ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
-        error = np.abs(ours - theirs)
-        if any(mark in name for mark in LOW_PRECISION):
-            value, limit = error.mean() / max(theirs.std(), 1e-6), 0.1
-        else:
-            value, limit = error.max() / max(np.abs(theirs).max(), 1e-2), 1e-3
+        value, limit = error_of(name, ours, theirs)
         if not value <= limit:
             raise Failure(f"output {output} differs: relative error {value:.2g} > {limit}")
         worst = max(worst, value)
     return worst
+
+
+def load(path):
+    """An array; texts, which may be UTF-8 bytes or objects, as str."""
+    value = np.load(path, allow_pickle=True)
+    if value.dtype.kind == "S":
+        value = np.char.decode(value, "utf-8")
+    return value.astype(str) if value.dtype.kind == "O" else value
+
+
+def error_of(name, ours, theirs):
+    """How far ours is from theirs, and how far it may be."""
+    if ours.dtype.kind == "U":
+        return np.mean(ours != theirs), 0
+    ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
+    if (WORK / "models" / name / "random").exists():
+        # Other random numbers of the same distribution.
+        error = max(abs(ours.mean() - theirs.mean()), abs(ours.std() - theirs.std()))
+        return error / theirs.std(), 0.05
+    error = np.abs(ours - theirs)
+    if any(mark in name for mark in LOW_PRECISION):
+        return error.mean() / max(theirs.std(), 1e-6), 0.1
+    return error.max(initial=0) / max(np.abs(theirs).max(initial=0), 1e-2), 1e-3
 
 
 def run_ours(program, inputs, names, outputs, threads):
@@ -168,7 +188,7 @@ def take_turns(program, inputs, peers, options):
 
 
 def bench_model(name, source, options):
-    if not options.trees:
+    if not (options.trees or options.families):
         subprocess.run([sys.executable, str(HERE / "models.py"), str(source), str(WORK / "models"), name],
                        check=True)
     folder = WORK / "models" / name
@@ -202,13 +222,28 @@ def header(options):
     return kinds, f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}"
 
 
+# Families are compared by least times only: their models are too small for the other columns to tell anything.
+def family_header(options):
+    kinds = ["ort", *(k for k in options.peers.split(",") if k != "ort")]
+    columns = ["family", *(f"{kind} us" for kind in kinds), "ours us", "best peer / ours", "relative error"]
+    return kinds, f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}"
+
+
+def family_text(r, kinds, _):
+    return (f"| {r['name'].removeprefix('family_')} | {' | '.join(peer_times(r, kinds, 1000))} "
+            f"| {1000 * r['least']['ours']:.4g} | **{ratio(r, 'least'):.2f}** | {r['error']:.1e} |")
+
+
+def peer_times(r, kinds, factor):
+    return [f"{factor * r['least'][k]:.4g}{'!' if k in r['differ'] else ''}" if k in r["least"] else "-"
+            for k in kinds]
+
+
 def row_text(r, kinds, threads):
     peak = max(r["probe"]) * threads
     share = 100 * 2 * r["macs"] / (r["least"]["ours"] * 1e-3) / (peak * 1e9)
     bound = r["arena"] / r["arena_bound"] if r["arena_bound"] else 1
-    theirs = [f"{r['least'][k]:.4g}{'!' if k in r['differ'] else ''}" if k in r["least"] else "-"
-              for k in kinds]
-    return (f"| {r['name']} | {' | '.join(theirs)} | {r['least']['ours']:.4g} | **{ratio(r, 'least'):.2f}** "
+    return (f"| {r['name']} | {' | '.join(peer_times(r, kinds, 1))} | {r['least']['ours']:.4g} | **{ratio(r, 'least'):.2f}** "
             f"{r['best']} | {ratio(r, 'median'):.2f} | {share:.0f} | {r['error']:.1e} "
             f"| {r['probe'][0]:.0f}, {r['probe'][1]:.0f} "
             f"| {r['pack_s']:.1f} | {r['pack_mb']:.0f} | {r['kernels']} | {bound:.3f} |")
@@ -225,6 +260,7 @@ def arguments():
     parser.add_argument("--bench-models", action="store_true", help="the models with filled weights")
     parser.add_argument("--trees", action="store_true", help="ensembles of decision trees, made here")
     parser.add_argument("--peers", default="ort", help="of ort, openvino, ncnn; ort is always there")
+    parser.add_argument("--families", action="store_true", help="one small model per operator family, made here")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.6, help="per peer and round")
@@ -238,23 +274,25 @@ def main():
     options = arguments()
     source = pathlib.Path(os.environ.get("SVOD_BENCH_MODELS") or
                           HERE.parent.parent.parent / "shared" / "bench-models").resolve()
-    if not options.trees and not (source / "SUITE.tsv").exists():
+    made = "trees" if options.trees else "families" if options.families else None
+    if not made and not (source / "SUITE.tsv").exists():
         print(f"no models: SVOD_BENCH_MODELS names {source}, which has no SUITE.tsv", file=sys.stderr)
         return 2
     WORK.mkdir(parents=True, exist_ok=True)
     which = "all" if options.all else "bench" if options.bench_models else "default"
     maker = [str(HERE / "models.py"), str(source), str(WORK), "--list", which]
-    if options.trees:
+    if made:
         corpus = os.environ.get("SVOD_CORPUS")
-        maker = [str(HERE / "trees.py"), str(WORK / "models"), *([corpus] if corpus else [])]
+        maker = [str(HERE / f"{made}.py"), str(WORK / "models"), *([corpus] if corpus and options.trees else [])]
     listing = subprocess.run([sys.executable, *maker], check=True, capture_output=True, text=True)
-    kinds, first = header(options)
+    kinds, first = (family_header if options.families else header)(options)
     rows, lines, failures = [], [first], []
     print(first, flush=True)
+    write_row = family_text if options.families else row_text
     for name in options.names or listing.stdout.split():
         try:
             rows.append(bench_model(name, source, options))
-            lines.append(row_text(rows[-1], kinds, options.threads))
+            lines.append(write_row(rows[-1], kinds, options.threads))
         except Failure as failure:
             failures.append(name)
             lines.append(f"| {name} | {failure} |")
