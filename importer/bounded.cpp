@@ -95,13 +95,23 @@ void refuse_bounded(const NodeImport& node, size_t input, int64_t axis) {
                    " depends on data, which is not supported for this operator and axis");
 }
 
-int64_t upper_bound(NodeImport& node, Expr number) {
-  const std::optional<ValueRange> range = range_of(node.g, number.id);
+// The arithmetic of a range does not round as the run's floats do.
+static int64_t with_rounding(double high) {
+  return static_cast<int64_t>(std::floor(high + 1e-5 * std::max(1.0, std::fabs(high))));
+}
+
+Size bounded_size(NodeImport& node, Expr size) {
   constexpr double kMostExtent = 1 << 24;
+  const auto exact = range_of(node.g, size.id);
+  if (exact && exact->low >= 0 && exact->high <= kMostExtent)
+    return {size, static_cast<int64_t>(exact->high)};
+  const auto range = range_of(node.g, size.id, 0, Trust::Floats);
   if (!range || range->high > kMostExtent)
-    node.needs_value_of(number.id,
-                        "a size depends on the model's inputs and has no bound");
-  return static_cast<int64_t>(std::max(std::floor(range->high), 0.0));
+    node.needs_value_of(size.id, "a size depends on the model's inputs and has no bound");
+  const int64_t bound = std::max<int64_t>(with_rounding(range->high), 0);
+  const Expr most = like(size, static_cast<double>(bound));
+  return {checked(size, both(less_equal(like(size, 0), size), less_equal(size, most))),
+          bound};
 }
 
 // The place of the i-th true element is where the running sum reaches i + 1: every true
@@ -122,6 +132,68 @@ Places true_places(Expr condition) {
 
 Size known_size(Graph& g, int64_t extent) {
   return {number(g, DType::I64, static_cast<double>(extent)), extent};
+}
+
+namespace {
+
+struct Element {
+  NodeId node;
+  int64_t at; // row-major
+};
+
+std::vector<int64_t> coordinates(const Shape& shape, int64_t at) {
+  std::vector<int64_t> out(shape.size());
+  for (size_t axis = shape.size(); axis-- > 0; at /= shape[axis])
+    out[axis] = at % shape[axis];
+  return out;
+}
+
+int64_t position(const Shape& shape, const std::vector<int64_t>& place) {
+  int64_t at = 0;
+  for (size_t axis = 0; axis < shape.size(); ++axis) at = at * shape[axis] + place[axis];
+  return at;
+}
+
+// Where a joined or cut list has an element from; none at any other node.
+std::optional<Element> source_of(const Graph& g, Element element) {
+  const Node& node = g[element.node];
+  if (node.op == Op::Reshape) return Element{node.inputs[0], element.at};
+  std::vector<int64_t> place = coordinates(node.shape, element.at);
+  if (node.op == Op::Slice) {
+    const size_t rank = place.size();
+    for (size_t i = 0; i < rank; ++i)
+      place[i] = node.payload[i] + place[i] * node.payload[rank + i];
+    return Element{node.inputs[0], position(g[node.inputs[0]].shape, place)};
+  }
+  if (node.op == Op::Cast && is_integer(node.dtype) &&
+      is_integer(g[node.inputs[0]].dtype)) {
+    const auto range = range_of(g, node.inputs[0], element.at);
+    constexpr double kNarrow = 1 << 24; // every type of sizes holds these
+    if (!range || range->low < 0 || range->high > kNarrow || byte_size(node.dtype) < 4)
+      return std::nullopt;
+    return Element{node.inputs[0], element.at};
+  }
+  if (node.op != Op::Concat) return std::nullopt;
+  const auto axis = static_cast<size_t>(node.payload[0]);
+  for (NodeId part : node.inputs) {
+    const Shape& shape = g[part].shape;
+    if (place[axis] < shape[axis]) return Element{part, position(shape, place)};
+    place[axis] -= shape[axis];
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+Expr entry_of(Expr list, int64_t i) {
+  Graph& g = *list.g;
+  Element element{list.id, i};
+  while (const auto source = source_of(g, element)) element = *source;
+  const Expr all{&g, element.node};
+  const Expr flat = reshape(all, {element_count(all.shape())});
+  const Expr entry = convert(reshape(cut(flat, 0, element.at, 1), {}), DType::I64);
+  const auto value = known_ints(g, entry.id);
+  return value ? number(g, DType::I64, static_cast<double>(value->front())) : entry;
 }
 
 std::vector<Size> sizes_of(NodeImport& node, size_t input) {

@@ -58,9 +58,6 @@ Expr checked(Expr count, Expr condition);
 // The counts, or none when all are kNoNode.
 Counts tidy(Counts counts);
 
-// How large a run-time number can get; needs_value_of() where nothing is known.
-int64_t upper_bound(NodeImport& node, Expr number);
-
 // The true places of a condition [n] in their order and how many they are; the rest of
 // `places` is 0.
 struct Places {
@@ -75,6 +72,11 @@ struct Size {
   int64_t bound; // = size where that is known
 };
 Size known_size(Graph& g, int64_t extent);
+// A size that only the run knows, within its bound: where arithmetic alone does not keep
+// it there, the run stops beyond. needs_value_of() where it has none.
+Size bounded_size(NodeImport& node, Expr size);
+// Entry i of a list of sizes: the number itself, as it was put into the list, an i64.
+Expr entry_of(Expr list, int64_t i);
 std::vector<Size> sizes_of(NodeImport& node, size_t input); // along every axis
 void give_bounded(NodeImport& node, size_t out, Expr x, const std::vector<Size>& sizes);
 

@@ -174,13 +174,12 @@ void bounded_concat(NodeImport& node, Rule rule) {
 namespace {
 
 // The entry of a list for one axis, by the axes that the list names.
-std::optional<Expr> entry_of(NodeImport& node, size_t input,
-                             const std::vector<int64_t>& axes, int64_t axis) {
+std::optional<Expr> entry_for(NodeImport& node, size_t input,
+                              const std::vector<int64_t>& axes, int64_t axis) {
   if (!node.has_input(input)) return std::nullopt;
   const int64_t count = element_count(node.shape(input));
-  const Expr list = convert(reshape(operand(node, input), {count}), DType::I64);
   for (size_t i = 0; i < axes.size() && static_cast<int64_t>(i) < count; ++i)
-    if (axes[i] == axis) return reshape(cut(list, 0, static_cast<int64_t>(i), 1), {});
+    if (axes[i] == axis) return entry_of(operand(node, input), static_cast<int64_t>(i));
   return std::nullopt;
 }
 
@@ -245,8 +244,8 @@ void bounded_slice(NodeImport& node, Rule) {
             "a step is 0 or out of range");
     std::optional<Expr> first, last;
     if (by_input) {
-      first = entry_of(node, 1, axes, axis);
-      last = entry_of(node, 2, axes, axis);
+      first = entry_for(node, 1, axes, axis);
+      last = entry_for(node, 2, axes, axis);
     } else {
       first = number(node.g, DType::I64, static_cast<double>(starts[i]));
       last = number(node.g, DType::I64, static_cast<double>(ends[i]));
@@ -354,7 +353,6 @@ void bounded_roi_align(NodeImport& node, Rule rule) {
 void bounded_expand(NodeImport& node, Rule) {
   const std::vector<Size> from = sizes_of(node, 0);
   const int64_t named = element_count(node.shape(1)), have = std::ssize(from);
-  const Expr list = reshape(convert(operand(node, 1), DType::I64), {named});
   const int64_t rank = std::max(named, have);
   std::vector<Size> sizes;
   Expr x = operand(node, 0);
@@ -363,13 +361,13 @@ void bounded_expand(NodeImport& node, Rule) {
     std::optional<Size> mine, asked;
     if (of_x >= 0) mine = from[static_cast<size_t>(of_x)];
     if (of_list >= 0) {
-      const Expr entry = reshape(cut(list, 0, of_list, 1), {});
+      const Expr entry = entry_of(operand(node, 1), of_list);
       const auto value = known_ints(node.g, entry.id);
       require(node, !value || value->front() >= 0, "the shape has a negative extent");
       const bool same = mine && entry.id == mine->size.id;
       asked = value  ? known_size(node.g, value->front())
               : same ? *mine
-                     : Size{entry, upper_bound(node, entry)};
+                     : bounded_size(node, entry);
     }
     const auto is_one = [](const Size& size) {
       return known(size.size) && size.bound == 1;

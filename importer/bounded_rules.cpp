@@ -348,14 +348,13 @@ void bounded_reshape(NodeImport& node, Rule) {
   const bool zero_is_zero = node.opset >= 14 && node.get_int("allowzero") != 0;
   const std::vector<Size> from = sizes_of(node, 0);
   const int64_t rank = element_count(node.shape(1));
-  const Expr wanted = reshape(convert(operand(node, 1), DType::I64), {rank});
   std::vector<Size> to;
   std::optional<size_t> open;
   for (int64_t i = 0; i < rank; ++i) {
-    const Expr entry = reshape(cut(wanted, 0, i, 1), {});
+    const Expr entry = entry_of(operand(node, 1), i);
     const auto value = known_ints(node.g, entry.id);
     if (!value) {
-      to.push_back({entry, upper_bound(node, entry)});
+      to.push_back(bounded_size(node, entry));
     } else if (value->front() == 0 && !zero_is_zero) {
       require(node, static_cast<size_t>(i) < from.size(),
               "shape copies an axis that the input does not have");

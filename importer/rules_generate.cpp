@@ -75,10 +75,10 @@ void constant_of_sizes(NodeImport& node) {
   std::vector<Size> sizes;
   Shape bounds;
   for (int64_t i = 0; i < extent(list, 0); ++i) {
-    const Expr entry = reshape(cut(list, 0, i, 1), {});
+    const Expr entry = entry_of(list, i);
     const auto known_entry = known_ints(node.g, entry.id);
     sizes.push_back(known_entry ? known_size(node.g, known_entry->front())
-                                : Size{entry, upper_bound(node, entry)});
+                                : bounded_size(node, entry));
     if (sizes.back().bound < 0) node.invalid("the shape has a negative extent");
     bounds.push_back(sizes.back().bound);
   }
@@ -105,7 +105,7 @@ Size range_size(NodeImport& node) {
     count = (span + (pace - 1)) / pace;
   }
   const Expr size = maximum(count, 0);
-  return {size, upper_bound(node, size)};
+  return bounded_size(node, size);
 }
 
 } // namespace

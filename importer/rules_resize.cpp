@@ -1,12 +1,13 @@
 // Resize and Upsample. Interpolation is separable, so each axis is resized on its own:
 // output position -> source coordinate -> a few neighbours and their weights. All of that
-// is arithmetic on the scale; known scales fold it into known positions and weights,
-// unknown ones (with a shape that the model declares) compute it at run time.
+// is arithmetic on the scale and the two sizes; known ones fold it into known positions
+// and weights, others compute it at run time, within bounds (importer/bounded.h) or a
+// shape that the model declares.
 //
 // The neighbours of coordinate x for n taps are ceil(x) - n/2 + t, t < n, and the
 // fraction is taken in (0, 1]: a coordinate on a pixel leans on the pixel as its right
 // neighbour.
-#include "importer/movement.h"
+#include "importer/bounded.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,9 +21,10 @@ struct ResizeOptions {
   bool exclude_outside = false, antialias = false;
 };
 
-// One axis: scale, and for tf_crop_and_resize the window, as F64 scalars.
+// One axis: sizes, scale, and for tf_crop_and_resize the window; these as F64 scalars.
 struct AxisResize {
-  int64_t axis, extent;
+  int64_t axis;
+  Size from, to;
   Expr scale;
   std::optional<Expr> roi_start, roi_end;
 };
@@ -34,29 +36,43 @@ std::optional<double> known_scalar(Expr x) {
   return values ? std::optional(values->at(0)) : std::nullopt;
 }
 
+Expr length_of(const Size& size) { return convert(size.size, DType::F64); }
+
+// The last place of the input's axis; 0 where a run has none.
+Expr last_of(const AxisResize& resize) {
+  return maximum(length_of(resize.from) - 1.0, 0);
+}
+
+Expr choose(Expr test, Expr yes, Expr no) {
+  const auto value = known_ints(*test.g, test.id);
+  if (value) return value->front() != 0 ? yes : no;
+  return select(test, yes, no);
+}
+
 // The coordinate in the input of every output position, rank 1.
 Expr source_coordinates(NodeImport& node, const ResizeOptions& options,
-                        const AxisResize& resize, double length) {
+                        const AxisResize& resize) {
   const std::string& mode = options.coordinates;
-  Expr at = count_along(node.g, DType::F64, resize.extent, 0, 1);
-  const double resized = static_cast<double>(resize.extent);
+  const Expr at = count_along(node.g, DType::F64, resize.to.bound, 0, 1);
+  const Expr length = length_of(resize.from), resized = length_of(resize.to);
+  const Expr one = equal(resized, 1.0);
   if (mode == "asymmetric") return at / resize.scale;
   if (mode == "half_pixel") return (at + 0.5) / resize.scale - 0.5;
   if (mode == "pytorch_half_pixel")
-    return resize.extent == 1 ? at : (at + 0.5) / resize.scale - 0.5;
+    return choose(one, at, (at + 0.5) / resize.scale - 0.5);
   if (mode == "tf_half_pixel_for_nn") return (at + 0.5) / resize.scale;
   const Expr width = resize.scale * length; // not rounded
   if (mode == "align_corners")
-    return select(equal(width, 1.0), like(at, 0), at * (length - 1) / (width - 1.0));
+    return select(equal(width, 1.0), like(at, 0), at * (length - 1.0) / (width - 1.0));
   if (mode == "half_pixel_symmetric") {
-    Expr adjustment = f64(node.g, resized) / width;
-    Expr offset = (-adjustment + 1.0) * (length / 2);
+    const Expr adjustment = resized / width;
+    const Expr offset = (-adjustment + 1.0) * (length / 2.0);
     return offset + (at + 0.5) / resize.scale - 0.5;
   }
   if (mode == "tf_crop_and_resize") {
-    Expr span = (*resize.roi_end - *resize.roi_start) * (length - 1);
-    Expr inner = resize.extent == 1 ? span / 2.0 : at * span / (resized - 1);
-    return inner + *resize.roi_start * (length - 1);
+    const Expr span = (*resize.roi_end - *resize.roi_start) * (length - 1.0);
+    const Expr inner = choose(one, span / 2.0, at * span / (resized - 1.0));
+    return inner + *resize.roi_start * (length - 1.0);
   }
   node.invalid("coordinate_transformation_mode '" + mode +
                "' is not in the specification");
@@ -104,6 +120,8 @@ std::vector<Expr> tap_weights(NodeImport& node, const ResizeOptions& options,
   return weights;
 }
 
+Expr within(Expr position, Expr last) { return minimum(maximum(position, 0), last); }
+
 Expr total(const std::vector<Expr>& parts) {
   Expr sum = parts[0];
   for (size_t i = 1; i < parts.size(); ++i) sum = sum + parts[i];
@@ -118,7 +136,7 @@ Expr take_at(Expr x, int64_t axis, Expr position) {
 
 Expr interpolate(NodeImport& node, const ResizeOptions& options, const AxisResize& resize,
                  Expr x, Expr at) {
-  double last = static_cast<double>(extent(x, resize.axis)) - 1;
+  const Expr last = last_of(resize);
   Expr right = apply(Op::Ceil, at);
   std::vector<Expr> weights = tap_weights(node, options, at - right + 1.0, resize.scale);
   const auto taps = static_cast<int64_t>(weights.size());
@@ -129,7 +147,7 @@ Expr interpolate(NodeImport& node, const ResizeOptions& options, const AxisResiz
   if (options.exclude_outside)
     for (size_t t = 0; t < weights.size(); ++t) {
       Expr p = positions[t];
-      Expr inside = both(less_equal(like(p, 0), p), less_equal(p, like(p, last)));
+      Expr inside = both(less_equal(like(p, 0), p), less_equal(p, last));
       weights[t] = select(inside, weights[t], like(weights[t], 0));
     }
   if (options.exclude_outside || options.antialias) {
@@ -140,24 +158,33 @@ Expr interpolate(NodeImport& node, const ResizeOptions& options, const AxisResiz
   std::vector<Expr> parts;
   for (size_t t = 0; t < weights.size(); ++t) {
     Expr weight = along(convert(weights[t], x.dtype()), resize.axis, x.rank());
-    parts.push_back(take_at(x, resize.axis, clamp(positions[t], 0, last)) * weight);
+    parts.push_back(take_at(x, resize.axis, within(positions[t], last)) * weight);
   }
   return total(parts);
 }
 
 Expr resize_axis(NodeImport& node, const ResizeOptions& options, const AxisResize& resize,
                  Expr x) {
-  double length = static_cast<double>(extent(x, resize.axis));
-  if (length == 0) node.invalid("an empty axis cannot be resized");
-  Expr at = source_coordinates(node, options, resize, length);
+  if (known(resize.from.size) && resize.from.bound == 0)
+    node.invalid("an empty axis cannot be resized");
+  const Expr at = source_coordinates(node, options, resize), last = last_of(resize);
   Expr y = options.mode == "nearest"
                ? take_at(x, resize.axis,
-                         clamp(nearest_position(node, options.nearest, at, resize.scale),
-                               0, length - 1))
+                         within(nearest_position(node, options.nearest, at, resize.scale),
+                                last))
                : interpolate(node, options, resize, x, at);
   if (options.coordinates != "tf_crop_and_resize") return y;
-  Expr inside = both(less_equal(like(at, 0), at), less_equal(at, like(at, length - 1)));
+  const Expr inside = both(less_equal(like(at, 0), at), less_equal(at, last));
   return select(along(inside, resize.axis, x.rank()), y, like(y, options.extrapolation));
+}
+
+// Whether nothing changes along the axis.
+bool is_same(const ResizeOptions& options, const AxisResize& resize) {
+  if (known_scalar(resize.scale) != 1.0 || resize.from.size.id != resize.to.size.id ||
+      resize.from.bound != resize.to.bound)
+    return false;
+  return options.coordinates != "tf_crop_and_resize" ||
+         (known_scalar(*resize.roi_start) == 0.0 && known_scalar(*resize.roi_end) == 1.0);
 }
 
 void resize_all(NodeImport& node, const ResizeOptions& options,
@@ -168,45 +195,54 @@ void resize_all(NodeImport& node, const ResizeOptions& options,
   if (!blends && options.mode != "nearest")
     node.invalid("mode '" + options.mode + "' is not in the specification");
   if (blends && dtype != DType::F64) x = convert(x, DType::F32);
+  std::vector<Size> sizes = sizes_of(node, 0);
   for (const AxisResize& resize : resizes) {
-    std::optional<double> scale = known_scalar(resize.scale);
-    bool same = scale == 1.0 && resize.extent == extent(x, resize.axis);
-    if (!same || options.coordinates == "tf_crop_and_resize")
-      x = resize_axis(node, options, resize, x);
+    sizes[static_cast<size_t>(resize.axis)] = resize.to;
+    if (!is_same(options, resize)) x = resize_axis(node, options, resize, x);
   }
   if (blends && is_integer(dtype)) x = apply(Op::Round, x); // converting saturates
-  give(node, 0, convert(x, dtype));
+  give_bounded(node, 0, convert(x, dtype), sizes);
 }
 
-// The extent that the model declares, for scales or sizes only known at run time.
-int64_t declared_extent(NodeImport& node, int64_t axis, Expr unknown) {
-  std::optional<Shape> declared = node.declared_shape(0);
-  if (!declared || declared->size() != node.shape(0).size())
-    node.needs_value_of(unknown.id,
-                        "the new size depends on the model's inputs and the model "
-                        "declares no shape for the output");
-  return (*declared)[static_cast<size_t>(axis)];
+// A new size that only the run knows: the extent that the model declares, else bounded.
+Size size_of_run(NodeImport& node, int64_t axis, Expr size) {
+  const std::optional<Shape> declared = node.declared_shape(0);
+  if (declared && std::ssize(*declared) == node.rank(0))
+    return known_size(node.g, (*declared)[static_cast<size_t>(axis)]);
+  return bounded_size(node, size);
 }
 
-// Extents from scales, rounded down in float as shape inference does.
-int64_t scaled_extent(NodeImport& node, int64_t axis, Expr scale) {
-  std::optional<double> value = known_scalar(scale);
-  if (!value) return declared_extent(node, axis, scale);
-  if (!(*value > 0) || *value > 1e6) node.invalid("scales must be positive");
-  auto have = static_cast<float>(extent(operand(node, 0), axis));
-  return static_cast<int64_t>(std::floor(have * static_cast<float>(*value)));
+// What a run may divide by, whatever its data: all of an empty axis is not meant.
+Expr positive(Expr number) {
+  return known(number) ? number : select(less(0, number), number, like(number, 1));
+}
+
+// From scales, rounded down in float as shape inference does.
+Size scaled_size(NodeImport& node, int64_t axis, const Size& from, Expr scale) {
+  const std::optional<double> value = known_scalar(scale);
+  if (value && (!(*value > 0) || *value > 1e6)) node.invalid("scales must be positive");
+  if (value == 1.0) return from;
+  if (value && known(from.size))
+    return known_size(node.g,
+                      static_cast<int64_t>(std::floor(static_cast<float>(from.bound) *
+                                                      static_cast<float>(*value))));
+  const Expr wide = convert(from.size, DType::F32) * convert(scale, DType::F32);
+  return size_of_run(node, axis, convert(apply(Op::Floor, wide), DType::I64));
 }
 
 std::vector<AxisResize> by_scales(NodeImport& node, Expr scales,
                                   const std::vector<int64_t>& axes) {
   if (element_count(scales.shape()) != static_cast<int64_t>(axes.size()))
     node.invalid("scales must have one entry per axis");
+  const std::vector<Size> from = sizes_of(node, 0);
   std::vector<AxisResize> resizes;
   for (size_t i = 0; i < axes.size(); ++i) {
     Expr scale = cut(reshape(scales, {static_cast<int64_t>(axes.size())}), 0,
                      static_cast<int64_t>(i), 1);
     scale = reshape(convert(scale, DType::F64), {});
-    resizes.push_back({axes[i], scaled_extent(node, axes[i], scale), scale, {}, {}});
+    const Size& have = from[static_cast<size_t>(axes[i])];
+    const Size to = scaled_size(node, axes[i], have, scale);
+    resizes.push_back({axes[i], have, to, positive(scale), {}, {}});
   }
   return resizes;
 }
@@ -216,34 +252,41 @@ std::vector<AxisResize> by_scales(NodeImport& node, Expr scales,
 std::vector<AxisResize> by_sizes(NodeImport& node, Expr sizes,
                                  const std::vector<int64_t>& axes,
                                  const std::string& policy) {
-  auto count = static_cast<int64_t>(axes.size());
+  const auto count = static_cast<int64_t>(axes.size());
   if (element_count(sizes.shape()) != count)
     node.invalid("sizes must have one entry per axis");
   if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller")
     node.invalid("keep_aspect_ratio_policy '" + policy + "' is not in the specification");
-  std::optional<std::vector<int64_t>> known_sizes = known_ints(node.g, sizes.id);
-  std::vector<Expr> scales;
-  std::vector<double> have;
+  const std::vector<Size> all = sizes_of(node, 0);
+  std::vector<Expr> wanted, scales;
+  std::vector<Size> from;
   for (int64_t i = 0; i < count; ++i) {
-    have.push_back(static_cast<double>(extent(operand(node, 0), axes[i])));
-    if (have.back() == 0 || (known_sizes && (*known_sizes)[i] < 0))
+    from.push_back(all[static_cast<size_t>(axes[static_cast<size_t>(i)])]);
+    const Expr size = entry_of(sizes, i);
+    const auto value = known_ints(node.g, size.id);
+    if (from.back().bound == 0 || (value && value->front() < 0))
       node.invalid("sizes do not fit the input");
-    Expr size = reshape(cut(reshape(sizes, {count}), 0, i, 1), {});
-    scales.push_back(convert(size, DType::F64) / have.back());
+    wanted.push_back(size);
+    scales.push_back(size.id == from.back().size.id
+                         ? f64(node.g, 1)
+                         : convert(size, DType::F64) /
+                               maximum(length_of(from.back()), 1));
   }
   Expr low = scales[0], high = scales[0];
   for (Expr scale : scales) low = minimum(low, scale), high = maximum(high, scale);
   std::vector<AxisResize> resizes;
-  for (int64_t i = 0; i < count; ++i) {
-    Expr scale = policy == "stretch" ? scales[i] : policy == "not_larger" ? low : high;
-    int64_t extent = 0;
-    if (!known_sizes)
-      extent = declared_extent(node, axes[i], sizes);
-    else if (policy == "stretch")
-      extent = (*known_sizes)[i];
-    else
-      extent = static_cast<int64_t>(std::floor(*known_scalar(scale) * have[i] + 0.5));
-    resizes.push_back({axes[i], extent, scale, {}, {}});
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const bool stretch = policy == "stretch";
+    const Expr scale = stretch ? scales[i] : policy == "not_larger" ? low : high;
+    Expr size = wanted[i];
+    if (!stretch)
+      size = convert(apply(Op::Floor, scale * length_of(from[i]) + 0.5), DType::I64);
+    if (policy == "not_larger") size = minimum(size, wanted[i]); // which bounds it
+    const auto value = known_ints(node.g, size.id);
+    const Size to = value                        ? known_size(node.g, value->front())
+                    : size.id == from[i].size.id ? from[i]
+                                                 : size_of_run(node, axes[i], size);
+    resizes.push_back({axes[i], from[i], to, positive(scale), {}, {}});
   }
   return resizes;
 }
@@ -317,6 +360,13 @@ void import_resize(NodeImport& node) {
     resizes = by_sizes(node, operand(node, 3), axes, policy);
   if (options.coordinates == "tf_crop_and_resize") read_roi(node, resizes);
   resize_all(node, options, resizes);
+}
+
+// The rule itself knows about sizes of the run; those of scales and sizes are known.
+void bounded_resize(NodeImport& node, Rule rule) {
+  for (size_t i = 1; i < node.input_count(); ++i)
+    if (!node.counts(i).empty()) refuse_bounded(node, i, 0);
+  rule(node);
 }
 
 } // namespace svod

@@ -1,31 +1,37 @@
 // Interval arithmetic over the few ops that sizes are computed with. A count of elements
 // is the sum of booleans, so its range is known; minima, products and quotients of counts
-// keep it. Views lead to the element of their input that they show.
+// keep it, and one side of a minimum bounds it whatever the other is. Views lead to the
+// element of their input that they show; of a large tensor all elements are one range.
 #include "importer/value_range.h"
 
 #include "compiler/ir/build.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace svod {
 
 namespace {
 
-constexpr int kMostSteps = 4096; // of one question
+constexpr int kMostSteps = 1 << 15; // of one question
 constexpr int kMostDepth = 256;
 constexpr int64_t kMostElements = 64; // that are looked at one by one
+constexpr int64_t kAll = -1;          // in place of an element: any of them
 
 using Range = std::optional<ValueRange>;
 
 class Asker {
 public:
-  explicit Asker(const Graph& g) : g_(g) {}
+  Asker(const Graph& g, Trust trust) : g_(g), trust_(trust) {}
   Range element(NodeId id, int64_t at);
 
 private:
   Range all(NodeId id);
   Range known(NodeId id, int64_t at) const;
+  Range each(NodeId id);
+  Range parts(std::span<const NodeId> ids);
+  ValueRange whole(NodeId id) const;
   Range view(const Node& node, int64_t at);
   Range joined(const Node& node, int64_t at);
   Range reduced(const Node& node, int64_t at);
@@ -35,6 +41,7 @@ private:
   Range answer(NodeId id, int64_t at);
 
   const Graph& g_;
+  Trust trust_;
   int steps_ = 0, depth_ = 0;
 };
 
@@ -57,11 +64,14 @@ ValueRange hull(ValueRange a, ValueRange b) {
   return {std::min(a.low, b.low), std::max(a.high, b.high)};
 }
 
+// What arithmetic made. Beyond 2^53 integers may have wrapped around.
 Range finite(ValueRange range) {
   constexpr double kMost = 0x1p53;
   if (!(range.low >= -kMost && range.high <= kMost)) return std::nullopt;
   return range;
 }
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Integers wrap around; then nothing is known.
 bool fits_type(DType dtype, ValueRange range) {
@@ -77,23 +87,51 @@ Range Asker::known(NodeId id, int64_t at) const {
   constexpr int64_t kMostListed = 4096;
   if (element_count(g_[id].shape) > kMostListed) return std::nullopt;
   const auto values = known_floats(g_, id);
-  if (!values) return std::nullopt;
-  const double value = (*values)[static_cast<size_t>(at)];
-  return finite({value, value});
+  if (!values || values->empty()) return std::nullopt;
+  if (at != kAll) {
+    const double value = (*values)[static_cast<size_t>(at)];
+    return finite({value, value});
+  }
+  if (std::ranges::any_of(*values, [](double v) { return std::isnan(v); }))
+    return std::nullopt;
+  const auto [low, high] = std::ranges::minmax(*values);
+  return finite({low, high});
 }
 
-// All elements at once.
+// What the type alone says.
+ValueRange Asker::whole(NodeId id) const {
+  const DType dtype = g_[id].dtype;
+  if (dtype == DType::Bool) return {0, 1};
+  if (!is_integer(dtype) || byte_size(dtype) == 8)
+    return {dtype == DType::U64 ? 0 : -kInfinity, kInfinity};
+  const double span = std::ldexp(1, 8 * static_cast<int>(byte_size(dtype)));
+  const bool is_signed = info(dtype).kind == DTypeKind::Int;
+  return {is_signed ? -span / 2 : 0, is_signed ? span / 2 - 1 : span - 1};
+}
+
+// All elements at once: one by one where they are few, else as the node makes them.
 Range Asker::all(NodeId id) {
-  const Node& node = g_[id];
-  if (node.dtype == DType::Bool) return ValueRange{0, 1};
-  if (node.op == Op::Cast || node.op == Op::Reshape || node.op == Op::Expand ||
-      node.op == Op::Slice || node.op == Op::Permute)
-    if (is_integer(node.dtype)) return all(node.inputs[0]);
-  const int64_t count = element_count(node.shape);
-  if (count == 0 || count > kMostElements) return std::nullopt;
+  const int64_t count = element_count(g_[id].shape);
+  if (count == 0) return std::nullopt;
+  const Range by_one = count <= kMostElements ? each(id) : std::nullopt;
+  return by_one ? by_one : element(id, kAll);
+}
+
+Range Asker::each(NodeId id) {
   Range out;
-  for (int64_t i = 0; i < count; ++i) {
+  for (int64_t i = 0; i < element_count(g_[id].shape); ++i) {
     const Range one = element(id, i);
+    if (!one) return std::nullopt;
+    out = out ? hull(*out, *one) : *one;
+  }
+  return out;
+}
+
+Range Asker::parts(std::span<const NodeId> ids) {
+  Range out;
+  for (NodeId id : ids) {
+    if (element_count(g_[id].shape) == 0) continue;
+    const Range one = element(id, kAll);
     if (!one) return std::nullopt;
     out = out ? hull(*out, *one) : *one;
   }
@@ -103,7 +141,8 @@ Range Asker::all(NodeId id) {
 Range Asker::view(const Node& node, int64_t at) {
   const NodeId x = node.inputs[0];
   const Shape& from = g_[x].shape;
-  if (node.op == Op::Reshape) return element(x, at);
+  if (node.op == Op::Pad || node.op == Op::Window) return std::nullopt;
+  if (node.op == Op::Reshape || at == kAll) return element(x, at);
   std::vector<int64_t> place = coordinates(node.shape, at);
   const size_t rank = from.size();
   if (node.op == Op::Permute) {
@@ -124,6 +163,7 @@ Range Asker::view(const Node& node, int64_t at) {
 }
 
 Range Asker::joined(const Node& node, int64_t at) {
+  if (at == kAll) return parts(node.inputs);
   std::vector<int64_t> place = coordinates(node.shape, at);
   const auto axis = static_cast<size_t>(node.payload[0]);
   for (NodeId part : node.inputs) {
@@ -141,7 +181,8 @@ Range Asker::reduced(const Node& node, int64_t) {
     return ValueRange{0, static_cast<double>(std::max<int64_t>(extent - 1, 0))};
   }
   const Range each = all(x);
-  if (!each) return std::nullopt;
+  const bool has_any = element_count(g_[x].shape) > 0;
+  if (!each || (!has_any && node.op != Op::ReduceSum)) return std::nullopt;
   if (node.op == Op::ReduceMin || node.op == Op::ReduceMax) return each;
   const int64_t made = std::max<int64_t>(element_count(node.shape), 1);
   const int64_t each_count = element_count(g_[x].shape) / made;
@@ -163,12 +204,12 @@ Range Asker::reduced(const Node& node, int64_t) {
 Range Asker::unary(Op op, ValueRange a) const {
   switch (op) {
   case Op::Neg:
-    return ValueRange{-a.high, -a.low};
+    return finite({-a.high, -a.low});
   case Op::Abs:
-    return ValueRange{a.low > 0    ? a.low
-                      : a.high < 0 ? -a.high
-                                   : 0,
-                      std::max(std::fabs(a.low), std::fabs(a.high))};
+    return finite({a.low > 0    ? a.low
+                   : a.high < 0 ? -a.high
+                                : 0,
+                   std::max(std::fabs(a.low), std::fabs(a.high))});
   case Op::Floor:
     return ValueRange{std::floor(a.low), std::floor(a.high)};
   case Op::Ceil:
@@ -187,6 +228,7 @@ Range Asker::unary(Op op, ValueRange a) const {
 }
 
 Range Asker::binary(Op op, ValueRange a, ValueRange b) const {
+  if (op != Op::Min && op != Op::Max && (!finite(a) || !finite(b))) return std::nullopt;
   switch (op) {
   case Op::Add:
     return finite({a.low + b.low, a.high + b.high});
@@ -222,10 +264,13 @@ Range Asker::mapped(const Node& node, int64_t at) {
     if (!yes || !no) return std::nullopt;
     return hull(*yes, *no);
   }
-  const Range a = element(node.inputs[0], at);
+  Range a = element(node.inputs[0], at);
   if (node.inputs.size() == 1) return a ? unary(node.op, *a) : std::nullopt;
-  const Range b = element(node.inputs[1], at);
-  // One side bounds a minimum from above, whatever the other is.
+  Range b = element(node.inputs[1], at);
+  if (node.op == Op::Min || node.op == Op::Max) { // one side is enough
+    if (!a && !b) return std::nullopt;
+    a = a.value_or(whole(node.inputs[0])), b = b.value_or(whole(node.inputs[1]));
+  }
   if (a && b) return binary(node.op, *a, *b);
   return std::nullopt;
 }
@@ -239,13 +284,16 @@ Range Asker::answer(NodeId id, int64_t at) {
   if (is_map(node.op)) return mapped(node, at);
   switch (node.op) {
   case Op::Iota: {
-    const auto place = static_cast<double>(
-        coordinates(node.shape, at)[static_cast<size_t>(node.payload[0])]);
+    const auto axis = static_cast<size_t>(node.payload[0]);
+    if (at == kAll) return ValueRange{0, static_cast<double>(node.shape[axis] - 1)};
+    const auto place = static_cast<double>(coordinates(node.shape, at)[axis]);
     return ValueRange{place, place};
   }
   case Op::Cast: {
+    const bool rounds = is_float(g_[node.inputs[0]].dtype) && is_integer(node.dtype);
+    if (rounds && trust_ == Trust::Integers) return std::nullopt;
     const Range from = element(node.inputs[0], at);
-    if (!from || !is_integer(node.dtype)) return from;
+    if (!from || !rounds) return from;
     return ValueRange{std::trunc(from->low), std::trunc(from->high)};
   }
   case Op::Concat:
@@ -271,9 +319,10 @@ Range Asker::element(NodeId id, int64_t at) {
 
 } // namespace
 
-std::optional<ValueRange> range_of(const Graph& g, NodeId id, int64_t element) {
+std::optional<ValueRange> range_of(const Graph& g, NodeId id, int64_t element,
+                                   Trust trust) {
   if (element < 0 || element >= element_count(g[id].shape)) return std::nullopt;
-  return Asker(g).element(id, element);
+  return Asker(g, trust).element(id, element);
 }
 
 } // namespace svod

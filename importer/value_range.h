@@ -7,10 +7,15 @@
 namespace svod {
 
 struct ValueRange {
-  double low = 0, high = 0;
+  double low = 0, high = 0; // one of them may be infinite
 };
 
+// What a range rests on. A float may be NaN, or rounded: of an integer that comes from
+// one the arithmetic proves nothing, and a run must look whether it lies within.
+enum class Trust : uint8_t { Integers, Floats };
+
 // The range of one element (row-major number) of a node; none when nothing is known.
-std::optional<ValueRange> range_of(const Graph& g, NodeId id, int64_t element = 0);
+std::optional<ValueRange> range_of(const Graph& g, NodeId id, int64_t element = 0,
+                                   Trust trust = Trust::Integers);
 
 } // namespace svod

@@ -72,6 +72,13 @@ inline std::string attribute(const std::string& name, float value) {
   return data(1, name) + varint(2 << 3 | 5) + raw(std::vector<float>{value}) +
          number(20, 1);
 }
+inline std::string text_attribute(const std::string& name, const std::string& text) {
+  return data(1, name) + data(4, text) + number(20, 3);
+}
+inline std::string ints_attribute(const std::string& name,
+                                  const std::vector<int64_t>& values) {
+  return data(1, name) + packed(8, values) + number(20, 7);
+}
 inline std::string graph_attribute(const std::string& name, const std::string& graph) {
   return data(1, name) + data(6, graph) + number(20, 5);
 }

@@ -17,14 +17,8 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-std::string text_attribute(const std::string& name, const std::string& value) {
-  return data(1, name) + data(4, value) + number(20, 3);
-}
 std::string texts_attribute(const std::string& name, const Strings& values) {
   return data(1, name) + list(9, values) + number(20, 8);
-}
-std::string ints_attribute(const std::string& name, const std::vector<int64_t>& values) {
-  return data(1, name) + packed(8, values) + number(20, 7);
 }
 
 Tensor bytes_of(const Strings& strings, const Shape& shape) {
