@@ -94,19 +94,21 @@ Range IndexPool::range(const Index& a, const std::vector<Range>& narrowed) const
 }
 
 Index IndexPool::recombine(Index a) {
-  for (size_t i = 0; i < a.terms.size(); ++i) {
-    const Term div = terms_[a.terms[i].first];
-    if (div.kind != Term::Kind::Div) continue;
-    for (size_t j = 0; j < a.terms.size(); ++j) {
-      const Term& mod = terms_[a.terms[j].first];
-      if (mod.kind != Term::Kind::Mod || mod.divisor != div.divisor || mod.of != div.of)
-        continue;
-      int64_t factor = a.terms[j].second;
-      if (a.terms[i].second != factor * div.divisor) continue;
+  for (size_t j = 0; j < a.terms.size(); ++j) {
+    const Term mod = terms_[a.terms[j].first];
+    if (mod.kind != Term::Kind::Mod) continue;
+    // Written by div, as the quotient was: (x / 8) / 8 is x / 64.
+    const Index quotient = div(mod.of, mod.divisor);
+    if (quotient.constant != 0 || quotient.terms.size() != 1) continue;
+    auto [term, once] = quotient.terms[0];
+    int64_t factor = a.terms[j].second;
+    for (size_t i = 0; i < a.terms.size(); ++i) {
+      if (i == j || a.terms[i].first != term) continue;
+      if (a.terms[i].second != once * factor * mod.divisor) continue;
       Index rest{a.constant, {}};
       for (size_t k = 0; k < a.terms.size(); ++k)
         if (k != i && k != j) rest.terms.push_back(a.terms[k]);
-      return recombine(add(rest, scale(div.of, factor)));
+      return recombine(add(rest, scale(mod.of, factor)));
     }
   }
   return a;

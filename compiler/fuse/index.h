@@ -59,7 +59,8 @@ public:
   Index div(const Index& a, int64_t divisor);
   Index mod(const Index& a, int64_t divisor);
 
-  // Merges  k*c * (x / c) + k * (x mod c)  into  k * x, as often as it occurs.
+  // Merges  k*c * (x / c) + k * (x mod c)  into  k * x, as often as it occurs; x may be a
+  // quotient itself.
   Index recombine(Index a);
 
   Range range(const Index& a) const;

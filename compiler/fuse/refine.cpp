@@ -30,8 +30,10 @@ std::set<int64_t> find_merges(const Group& group, const Lowered& lowered,
   };
   for (const Stage& s : kernel.stages)
     if (s.kind != StageKind::Reduce && s.kind != StageKind::Store) return merged;
+  int64_t run = 0; // the axis nearest to the left that is longer than 1
   for (int64_t i = 0; i + 1 < static_cast<int64_t>(shape.size()); ++i) {
-    const auto& first = lowered.axes.at({group.root, i});
+    if (shape[i] != 1 || merged.count(i - 1) == 0) run = i;
+    const auto& first = lowered.axes.at({group.root, run});
     const auto& second = lowered.axes.at({group.root, i + 1});
     if (first.size() != 1 || second.size() != 1 || is_row(i) != is_row(i + 1)) continue;
     bool fits = true;
@@ -39,7 +41,7 @@ std::set<int64_t> find_merges(const Group& group, const Lowered& lowered,
       int64_t a = 0, b = 0;
       fits &= kernel.indices.affine_in(*index, first[0], a) &&
               kernel.indices.affine_in(*index, second[0], b);
-      bool trivial = shape[i] == 1 || shape[i + 1] == 1;
+      bool trivial = shape[run] == 1 || shape[i + 1] == 1;
       fits &= trivial || a == b * shape[i + 1];
     }
     if (fits) merged.insert(i);

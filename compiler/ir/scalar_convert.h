@@ -15,7 +15,8 @@
 //                       to odd, so that the second rounding gives what one rounding would
 //
 // These conversions are integer code: few targets have instructions for all of them,
-// and compilers call library functions where they are missing.
+// and compilers call library functions where they are missing. Kernels for x86 with F16C
+// use its instructions for f16, which give the same bits.
 #ifndef SVOD_SCALAR_CONVERT
 #define SVOD_SCALAR_CONVERT
 #ifndef SVOD_SCALAR_FUNCTIONS
@@ -75,16 +76,31 @@ template <class F> SVOD_INLINE Like<F, u16> float_to_bf16(F x) {
   return lanes_<u16>(choose(x == x, rounded, U((u >> 16) | 0x40)));
 }
 
+#if defined(__clang__) && defined(__F16C__)
+template <class H> SVOD_INLINE Like<H, float> f16_to_float(H half) {
+  if constexpr (kVector<H>)
+    return __builtin_convertvector(bits_<Like<H, _Float16>>(half), Like<H, float>);
+  else
+    return float(bits_<_Float16>(half));
+}
+template <class F> SVOD_INLINE Like<F, u16> float_to_f16(F x) {
+  if constexpr (kVector<F>)
+    return bits_<Like<F, u16>>(__builtin_convertvector(x, Like<F, _Float16>));
+  else
+    return bits_<u16>(_Float16(x));
+}
+#else
 // Half to float: a shift puts the fields in place, an addition corrects the bias (twice
-// for infinity and NaN). Subnormals are integers times 2^-24; no subnormal float is met
-// on the way, as some targets take those for zero.
+// for infinity and NaN, which becomes quiet). Subnormals are integers times 2^-24; no
+// subnormal float is met on the way, as some targets take those for zero.
 template <class H> SVOD_INLINE Like<H, float> f16_to_float(H half) {
   using U = Like<H, u32>;
   using F = Like<H, float>;
   U h = lanes_<u32>(half);
   U exponent = h & U(0x7c00), bias = U(112u << 23);
   U number = ((h & U(0x7fff)) << 13) + bias;
-  number = choose(exponent == U(0x7c00), U(number + bias), number);
+  U nan = choose((h & U(0x3ff)) == U(0), U(0), U(0x400000));
+  number = choose(exponent == U(0x7c00), U((number + bias) | nan), number);
   F small = F(lanes_<float>(bits_<Like<H, i32>>(U(h & U(0x3ff)))) * F(0x1p-24f));
   number = choose(exponent == U(0), bits_<U>(small), number);
   return bits_<F>(U(number | ((h & U(0x8000)) << 16)));
@@ -104,6 +120,7 @@ template <class F> SVOD_INLINE Like<F, u16> float_to_f16(F x) {
   half = choose(size >= U(0x477ff000), special, half);
   return lanes_<u16>(U(half | sign));
 }
+#endif
 
 // Sign, exponent and mantissa in the low bits of a byte. What the exponent of all ones
 // means differs:

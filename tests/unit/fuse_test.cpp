@@ -80,6 +80,28 @@ TEST_CASE("quotients and remainders keep their values", "[fuse][property]") {
   }
 }
 
+// x / d mod e and so on, as views write the offset of a position in merged axes.
+static Index offset_in(IndexPool& pool, const Shape& shape, const Index& x) {
+  Index offset, rest = x;
+  int64_t stride = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    Index at = i == 0 ? rest : pool.mod(rest, shape[i]);
+    offset = IndexPool::add(offset, IndexPool::scale(at, stride));
+    stride *= shape[i];
+    rest = pool.div(rest, shape[i]);
+  }
+  return pool.recombine(offset);
+}
+
+TEST_CASE("merged axes recombine, however many", "[fuse]") {
+  const std::vector<Shape> shapes{{6, 7}, {64, 56, 56}, {3, 5, 5, 5}, {2, 4, 4, 8}};
+  for (const Shape& shape : shapes) {
+    IndexPool pool;
+    AxisId axis = pool.add_axis(element_count(shape));
+    CHECK(offset_in(pool, shape, pool.axis(axis)) == pool.axis(axis));
+  }
+}
+
 static size_t kernels_of(Graph& g, NodeId result) {
   g.add_output("y", result);
   FusedGraph fused = fuse(simplify(g), *find_target("native"));
@@ -149,4 +171,31 @@ TEST_CASE("attention is at most four kernels", "[fuse]") {
   NodeId scaled =
       map(g, Op::Mul, {scores, constant(g, DType::F32, g[scores].shape, 0.25)});
   CHECK(kernels_of(g, matmul(g, softmax(g, scaled), v)) <= 4);
+}
+
+// The only kernel of a graph.
+static Kernel kernel_of(Graph& g, NodeId result) {
+  g.add_output("y", result);
+  FusedGraph fused = fuse(simplify(g), *find_target("native"));
+  UNSCOPED_INFO(print(fused));
+  REQUIRE(fused.kernels.size() == 1);
+  return fused.kernels[0];
+}
+
+TEST_CASE("an elementwise map crosses its axes as one", "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 6, 10, 10});
+  Kernel k = kernel_of(g, map(g, Op::Exp, {x}));
+  CHECK(k.outer.size() == 2);
+  CHECK(k.has_lane_axis);
+}
+
+TEST_CASE("an axis of one element does not join its neighbours", "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {6, 20, 56});
+  Kernel k = kernel_of(g, reduce(g, Op::ReduceMax, x, {1}));
+  REQUIRE(k.has_lane_axis);
+  int64_t stride = 0;
+  CHECK(k.indices.affine_in(k.stages.back().index, k.lane_axis, stride));
+  CHECK(stride == 1);
 }

@@ -5,6 +5,8 @@
 #include "tests/support/run_kernels.h"
 #include "tests/support/run_rule.h"
 
+#include <bit>
+#include <numeric>
 #include <random>
 
 using namespace svod;
@@ -246,4 +248,36 @@ TEST_CASE("kernels convert small floats as the evaluator does", "[types][kernels
     CHECK(compare_tensors(run.outputs[0], want.outputs[0], 0, 0) == "");
     CHECK(compare_tensors(run.outputs[1], want.outputs[1], 0, 0) == "");
   }
+}
+
+TEST_CASE("kernels convert half precision to the bits of the evaluator",
+          "[types][kernels]") {
+  Hooks hooks;
+  hooks.target = *find_target("native");
+  std::vector<float> values;
+  // Every normal half with the middle to the next one and its neighbours; any bits.
+  for (uint32_t half = 0; half < 0x7c00; half += 3)
+    for (uint32_t rest : {0u, 0xfffu, 0x1000u, 0x1001u})
+      values.push_back(std::bit_cast<float>(0x38000000 + (half << 13) + rest));
+  std::mt19937 random(6);
+  for (int i = 0; i < 20000; ++i)
+    values.push_back(std::bit_cast<float>(uint32_t(random())));
+  for (uint32_t bits : {0x7f800000u, 0xff800000u, 0x7f800001u, 0x7fa00000u, 0xffc12345u,
+                        0x477fefffu, 0x477ff000u, 0x33000000u, 0x33000001u, 0x1u})
+    values.push_back(std::bit_cast<float>(bits));
+  std::vector<uint16_t> codes(65536);
+  std::iota(codes.begin(), codes.end(), uint16_t{0});
+  const Tensor in = f32({int64_t(values.size())}, values);
+  const Tensor every = tensor(DType::U16, {65536}, codes);
+  Graph g;
+  NodeId a = g.add_input("a", DType::F32, in.shape);
+  NodeId b = g.add_input("b", DType::U16, every.shape);
+  g.add_output("c", bitcast(g, cast(g, a, DType::F16), DType::U16));
+  g.add_output("d",
+               bitcast(g, cast(g, bitcast(g, b, DType::F16), DType::F32), DType::U32));
+  const Evaluated want = evaluate(g, {in, every});
+  KernelRun run = run_kernels(compile(std::move(g), hooks), hooks.target, {in, every});
+  REQUIRE(run.error == "");
+  CHECK(run.outputs[0].bytes == want.outputs[0].bytes);
+  CHECK(run.outputs[1].bytes == want.outputs[1].bytes);
 }
