@@ -55,9 +55,9 @@ public:
     for (size_t i = 0; i < op_.parameters.size(); ++i)
       arguments += (i ? ",\n      " : "\n      ") + argument(i);
     const std::string text = *op_.text + "#line 1 \"svod\"\n" +
-                             "static void svod_call(void* const* tensors) {\n" +
+                             "static __INT32_TYPE__ svod_call(void* const* tensors) {\n" +
                              constants_ + "  " + op_.function + "(" + arguments +
-                             ");\n}\n";
+                             ");\n  return 0;\n}\n";
     give_outputs(text);
   }
 

@@ -417,6 +417,7 @@ GraphImport::run_import(const std::function<void(NodeImport&)>& import_rule,
   rule.position = imported_nodes_;
   rule.in_loop = loop_depth_ > 0;
   rule.in_region = in_loop_region();
+  rule.image_height = limits_.image_height, rule.image_width = limits_.image_width;
   rule.compounds = &compounds_;
   rule.strings = &strings_;
   for (const std::string& name : original.outputs) {

@@ -119,6 +119,7 @@ public:
   // again: what random numbers of their own hang on.
   int64_t position = 0;
   bool in_loop = false;
+  int64_t image_height = 0, image_width = 0; // of the largest picture to decode
   bool in_region = false; // a loop around it runs it again without importing it again
   // Imports a graph attribute; empty results: it failed.
   std::function<std::vector<NodeId>(const ModelAttribute&, const std::vector<NodeId>&)>

@@ -153,7 +153,7 @@ void Writer::write_statuses() {
       {"INDEX", -5, "an index in the data is out of range"},
       {"CPU", -6, "this CPU lacks what was packed"},
       {"CORRUPT", -7, "the library is damaged"},
-      {"LIMIT", -8, "a loop wants more iterations than were packed"},
+      {"LIMIT", -8, "a loop or a picture is larger than was packed"},
   };
   out_ << "/* What the functions below return. Numbers never change. */\n"
        << "enum " << facts_.prefix << "_status {\n";

@@ -89,7 +89,7 @@ T look_up(const Word<T> (&table)[N], const std::string& option, const std::strin
 struct RawOptions {
   std::vector<std::string> words, shapes, values;
   std::string emit, target, cpu, optimize = "2", accuracy = "fast", weights = "embed";
-  std::string string_bytes = "64";
+  std::string string_bytes = "64", limit_image;
   std::string color = "auto", format = "text", max_ram, max_flash, cache_dir,
               cache_remote, json;
   bool no_cache = false;
@@ -140,6 +140,20 @@ void read_shape(const std::string& text, ImportOptions& import) {
   if (!import.shapes.emplace(name, shape).second) {
     throw UsageError{"--shape: '" + name + "' is given twice"};
   }
+}
+
+// HxW
+void read_image_limit(const std::string& text, Limits& limits) {
+  const size_t cross = text.find('x');
+  if (cross == std::string::npos)
+    throw UsageError{"--limit-image: '" + text + "' is not HxW"};
+  limits.image_height = read_number("--limit-image", text.substr(0, cross));
+  limits.image_width = read_number("--limit-image", text.substr(cross + 1));
+  constexpr int64_t kMost = 65535;
+  for (int64_t extent : {limits.image_height, limits.image_width})
+    if (extent < 1 || extent > kMost)
+      throw UsageError{"--limit-image: height and width must be 1 to " +
+                       std::to_string(kMost)};
 }
 
 // NAME=1,2; what the values mean is known when the input's type is.
@@ -211,6 +225,9 @@ void declare(CLI::App& app, RawOptions& raw, Options& options) {
     app.add_option(row.option, options.import.limits.*row.limit, row.meaning)
         ->group("Limits");
   }
+  app.add_option("--limit-image", raw.limit_image,
+                 "HxW, the largest picture to decode at run time (512x512)")
+      ->group("Limits");
 }
 
 void read_words(const RawOptions& raw, Options& options) {
@@ -303,6 +320,7 @@ void understand(const RawOptions& raw, Options& options) {
   options.import.string_bytes = read_number("--string-bytes", raw.string_bytes);
   if (options.import.string_bytes < 1 || options.import.string_bytes > kMostStringBytes)
     throw UsageError{"--string-bytes: must be 1 to " + std::to_string(kMostStringBytes)};
+  if (!raw.limit_image.empty()) read_image_limit(raw.limit_image, options.import.limits);
   if (!is_identifier(options.name)) {
     throw UsageError{"--name: '" + options.name +
                      "' is not a letter followed by up to 31 letters, digits or _"};

@@ -53,7 +53,7 @@ constexpr char kStatusText[][32] = {
     "an index is out of range",
     "this CPU lacks what was packed",
     "the library is damaged",
-    "a loop exceeds its limit",
+    "the data exceeds a limit",
     "unknown status",
 };
 constexpr int kStatusCount = sizeof(kStatusText) / sizeof(kStatusText[0]) - 1;

@@ -239,7 +239,14 @@ static int32_t do_step(const Replay& replay, const SvodStep& step, uint8_t* scra
     return SVOD_OK;
   }
   Launch launch{&run, step.program, buffers, scratch, run.entry->scratch_bytes, 0};
-  return run_chunks(launch, step.chunks) == 0 ? SVOD_OK : SVOD_INDEX;
+  switch (run_chunks(launch, step.chunks)) {
+  case 0:
+    return SVOD_OK;
+  case SVOD_KERNEL_LIMIT:
+    return SVOD_LIMIT;
+  default:
+    return SVOD_INDEX;
+  }
 }
 
 int32_t svod_replay(SvodRun* run) {

@@ -19,7 +19,7 @@ enum SvodStatus {
   SVOD_INDEX = -5,   // a data-dependent index is out of range, as SVOD_KERNEL_INDEX
   SVOD_CPU = -6,     // this CPU lacks what was packed
   SVOD_CORRUPT = -7, // a magic, bound or checksum is wrong
-  SVOD_LIMIT = -8,   // a loop wants more iterations than were packed
+  SVOD_LIMIT = -8,   // the data asks for more than was packed, as SVOD_KERNEL_LIMIT
 };
 
 // A CPU level that is packed; `features` are the bits of runtime_stub/cpu.h it needs.

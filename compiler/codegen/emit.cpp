@@ -62,7 +62,8 @@ static std::vector<std::string> flags_of(const Kernel& k) {
 }
 
 // The user's text, then a kernel that hands its function what it takes. The text ends
-// with a function svod_call(void* const* tensors), which the importer wrote.
+// with a function svod_call(void* const* tensors), which the importer wrote; it returns
+// what a kernel returns.
 static std::string call_kernel(const CallStep& call, const Graph& graph) {
   const Blob& blob = graph.blob(call.function);
   std::string out(reinterpret_cast<const char*>(blob.bytes.data()), blob.bytes.size());
@@ -77,7 +78,7 @@ static std::string call_kernel(const CallStep& call, const Graph& graph) {
     else
       out += "static_cast<char*>(scratch) + " + std::to_string(-1 - tensor);
   }
-  return out + "};\n  svod_call(tensors);\n  return 0;\n}\n";
+  return out + "};\n  return svod_call(tensors);\n}\n";
 }
 
 Kernels emit(Schedule schedule, const Target& target) {

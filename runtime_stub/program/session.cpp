@@ -260,7 +260,12 @@ Exit run(Session& session, Printer& errors) {
     return EXIT_DAMAGED;
   }
   const SvodStep* step = svod_step(session.model.image, session.entry, run.failed_step);
-  if (status == SVOD_LIMIT) {
+  const bool is_loop = step->kind == SVOD_STEP_LOOP;
+  if (status == SVOD_LIMIT && !is_loop) {
+    errors
+        << "error: a picture in the data is larger than was packed (pack with a larger "
+           "--limit-image), in node ";
+  } else if (status == SVOD_LIMIT) {
     errors << "error: the data asks for more than the "
            << svod_region(session.model.image, step)->limit
            << " iterations that were packed, in the loop of node ";

@@ -6,7 +6,7 @@ its message; text may be given as str or, for hostile names, as raw bytes.
 import random
 import struct
 
-FLOAT, INT64 = 1, 7  # TensorProto.DataType
+FLOAT, UINT8, INT64 = 1, 2, 7  # TensorProto.DataType
 
 
 def varint(value):
@@ -42,7 +42,9 @@ def random_tensor(name, dims, seed, scale=1.0):
 
 
 def attribute(name, value):
-    """Integers, floats and lists of integers."""
+    """Integers, floats, texts and lists of integers."""
+    if isinstance(value, str):
+        return data(1, name) + data(4, value) + number(20, 3)
     if isinstance(value, list):
         return data(1, name) + b"".join(number(8, v) for v in value) + number(20, 7)
     if isinstance(value, float):

@@ -1,0 +1,129 @@
+// Our image decoders on the pictures of this folder: each must give what Pillow gave, bit
+// by bit (make_images.py). Then the same streams damaged, thousands of times: built with
+// the sanitizers, this finds any read or write outside the bounds, and a decoder that
+// does not end would run into the test's time limit.
+//   check_images FOLDER ROUNDS
+#include "importer/image/decode.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+using namespace svod::image;
+
+namespace {
+
+constexpr int32_t kMostHeight = 48, kMostWidth = 40; // above all pictures of the folder
+
+struct Decoded {
+  bool fits = false;
+  std::vector<uint8_t> pixels; // of the picture alone
+  int64_t height = 0, width = 0;
+};
+
+std::vector<uint8_t> bytes_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Memory of exactly the sizes that are promised, so that a sanitizer sees what is beyond.
+Decoded decode(const std::vector<uint8_t>& stream, PixelFormat format) {
+  const size_t channels = format == PixelFormat::Gray ? 1 : 3;
+  const auto scratch_size = static_cast<size_t>(scratch_bytes(kMostHeight, kMostWidth));
+  static std::vector<uint8_t> scratch(scratch_size);
+  std::vector<uint8_t> pixels(size_t{kMostHeight} * kMostWidth * channels);
+  int64_t extents[2] = {-1, -1};
+  Decoded out;
+  out.fits = decode_image(stream.data(), stream.size(), scratch.data(), scratch_size,
+                          format, kMostHeight, kMostWidth, pixels.data(), extents);
+  out.height = extents[0], out.width = extents[1];
+  if (out.height < 0 || out.height > kMostHeight || out.width < 0 ||
+      out.width > kMostWidth) {
+    std::printf("NOT TRUE: a size within the bound\n");
+    std::exit(1);
+  }
+  const auto row = out.width * static_cast<int64_t>(channels);
+  for (int64_t y = 0; y < out.height; ++y) {
+    const auto from = pixels.begin() + y * kMostWidth * static_cast<int64_t>(channels);
+    out.pixels.insert(out.pixels.end(), from, from + row);
+  }
+  return out;
+}
+
+bool equal(const Decoded& a, const Decoded& b) {
+  return a.fits && b.fits && a.height == b.height && a.width == b.width &&
+         a.pixels == b.pixels;
+}
+
+// The same decoder, by the picture's formats of pixels.
+bool formats_agree(const std::vector<uint8_t>& stream, const Decoded& rgb) {
+  const Decoded bgr = decode(stream, PixelFormat::Bgr);
+  const Decoded gray = decode(stream, PixelFormat::Gray);
+  for (size_t i = 0; i < gray.pixels.size(); ++i) {
+    const uint8_t* from = &rgb.pixels[3 * i];
+    if (bgr.pixels[3 * i] != from[2] || bgr.pixels[3 * i + 2] != from[0]) return false;
+    const double weighed = 0.299 * from[0] + 0.587 * from[1] + 0.114 * from[2];
+    if (std::abs(weighed - gray.pixels[i]) > 0.6) return false;
+  }
+  return 3 * gray.pixels.size() == rgb.pixels.size() &&
+         bgr.pixels.size() == rgb.pixels.size();
+}
+
+uint32_t random_number(uint32_t& state) {
+  state = state * 1664525 + 1013904223;
+  return state >> 8;
+}
+
+void damage(std::vector<uint8_t> stream, uint32_t& state) {
+  switch (random_number(state) % 4) {
+  case 0:
+    stream.resize(random_number(state) % stream.size());
+    break;
+  case 1:
+    for (uint32_t i = 0; i < 4; ++i)
+      stream[random_number(state) % stream.size()] =
+          static_cast<uint8_t>(random_number(state));
+    break;
+  case 2: // headers are where a few bytes decide most
+    stream[random_number(state) % std::min<size_t>(stream.size(), 96)] =
+        static_cast<uint8_t>(random_number(state));
+    break;
+  default:
+    stream[random_number(state) % stream.size()] ^= 1u << random_number(state) % 8;
+  }
+  stream.shrink_to_fit();
+  decode(stream, PixelFormat::Rgb);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(argv[1])) {
+    auto expected = entry.path();
+    if (entry.path().extension() != ".ppm" &&
+        std::filesystem::exists(expected.replace_extension(".ppm")))
+      paths.push_back(entry.path());
+  }
+  std::ranges::sort(paths);
+  int wrong = paths.empty();
+  uint32_t state = 1;
+  for (std::filesystem::path path : paths) {
+    const std::string name = path.filename();
+    const std::vector<uint8_t> stream = bytes_of(path);
+    const Decoded have = decode(stream, PixelFormat::Rgb);
+    const Decoded want =
+        decode(bytes_of(path.replace_extension(".ppm")), PixelFormat::Rgb);
+    const bool good = equal(have, want) && want.height > 0 && formats_agree(stream, have);
+    if (!good) ++wrong;
+    std::printf("%s: %s\n", good ? "ok" : "NOT TRUE", name.c_str());
+    for (int round = std::atoi(argv[2]); round > 0; --round) damage(stream, state);
+  }
+  return wrong == 0 ? 0 : 1;
+}

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Writes the pictures of this folder, and beside each what Pillow decodes it to (name.ppm, RGB).
+
+Run by hand where a format or a case is added; needs the packages pillow and numpy. check_images.cpp decodes the
+pictures with our decoders and compares all bytes.
+"""
+import pathlib
+
+import numpy
+from PIL import Image
+
+HERE = pathlib.Path(__file__).resolve().parent
+HEIGHT, WIDTH = 19, 27
+
+
+def picture():
+    """Edges, a slope and some noise."""
+    noise = numpy.random.default_rng(7).integers(0, 24, (HEIGHT, WIDTH, 3))
+    y, x = numpy.mgrid[0:HEIGHT, 0:WIDTH]
+    waves = 110 + 80 * numpy.sin(x / 5 + y / 9)
+    planes = numpy.stack([waves, (x // 6 * 61 + y // 5 * 37) % 230, 9 * y + 2 * x], 2)
+    return Image.fromarray(numpy.clip(planes + noise, 0, 255).astype(numpy.uint8))
+
+
+def forms():
+    color = picture()
+    gray = color.convert("L")
+    with_alpha = color.copy()
+    with_alpha.putalpha(gray)
+    wide = Image.fromarray(numpy.array(gray).astype(numpy.uint16) * 257)
+    return {"rgb": color, "gray": gray, "palette": color.quantize(40), "few": color.quantize(4),
+            "bits": color.convert("1"), "alpha": with_alpha, "inks": color.convert("CMYK"), "wide": wide}
+
+
+# form, suffix, what Pillow's writer is told
+CASES = [
+    ("rgb", "bmp", {}), ("gray", "bmp", {}), ("palette", "bmp", {}), ("bits", "bmp", {}), ("alpha", "bmp", {}),
+    ("rgb", "pnm", {}), ("gray", "pnm", {}), ("bits", "pnm", {}),
+    ("rgb", "png", {}), ("gray", "png", {"compress_level": 0}), ("palette", "png", {}), ("few", "png", {}),
+    ("bits", "png", {}), ("alpha", "png", {"optimize": True}), ("wide", "png", {}),
+    ("rgb", "tiff", {}), ("gray", "tiff", {"compression": "tiff_lzw"}),
+    ("rgb", "tiff", {"compression": "tiff_lzw", "tiffinfo": {317: 2, 278: 5}}),
+    ("palette", "tiff", {"compression": "packbits"}), ("bits", "tiff", {}),
+    ("inks", "tiff", {"compression": "tiff_adobe_deflate"}),
+]
+
+
+def as_rgb(image):
+    if image.mode.startswith("I;16"):  # the high bytes; Pillow would clip
+        image = Image.fromarray((numpy.array(image) >> 8).astype(numpy.uint8))
+    return image.convert("RGB")
+
+
+def main():
+    for old in HERE.glob("*_*.*"):
+        if old.suffix not in (".py", ".cpp"):
+            old.unlink()
+    images = forms()
+    for number, (form, suffix, options) in enumerate(CASES):
+        path = HERE / f"{suffix}_{number:02}_{form}.{suffix}"
+        kind = {"pnm": "PPM", "jp2": "JPEG2000", "jpg": "JPEG"}.get(suffix, suffix.upper())
+        images[form].save(path, format=kind, **options)
+        as_rgb(Image.open(path)).save(path.with_suffix(".ppm"), format="PPM")
+
+
+if __name__ == "__main__":
+    main()
