@@ -17,7 +17,7 @@ import sys
 
 import run_units as units
 
-if units.onnxruntime is None:
+if not units.oracle.available():
     print("skipped: this python has no onnxruntime, onnx and numpy")
     sys.exit(77)
 base, np, onnx = units.base, units.np, units.onnx

@@ -27,51 +27,25 @@ import argparse
 import collections
 import concurrent.futures
 import json
-import multiprocessing
 import os
 import pathlib
 import re
 import sys
 import time
 
+import oracle
 import run_conformance as base
 
-VENV = pathlib.Path(os.environ.get("SVOD_ORACLE_PYTHON", base.BUILD / "venv/bin/python"))
-try:
+if oracle.enter(base.BUILD):
     import numpy as np
     import onnx
-    import onnxruntime
     from onnx import numpy_helper
     import unit_reference
-except ImportError:
-    if VENV.exists() and pathlib.Path(sys.executable) != VENV:
-        os.execv(VENV, [str(VENV), *sys.argv])
-    onnxruntime = None
 
 SECONDS = 60
 WORK = base.WORK / "unit"
 RESULTS = ["agree", "disagree", "unchecked", "refused", "invalid", "blamed", "failed"]
 QUANTISED = re.compile(r"Quant|QLinear|Integer|NBits|QAttention|QGemm|Bnb4|QMoE")
-
-
-def reference_of(case):
-    """What ONNX Runtime answers, made once per state of model, maker and ONNX Runtime."""
-    folder = WORK / "reference" / case.name
-    maker = pathlib.Path(unit_reference.__file__).stat()
-    model = case.model.stat()
-    state = f"{model.st_size} {maker.st_mtime_ns} {onnxruntime.__version__}"
-    mark = folder / "state"
-    if not mark.exists() or mark.read_text() != state:
-        # Forked, so that the imports are there already.
-        process = multiprocessing.get_context("fork").Process(
-            target=unit_reference.make_reference, args=(case.model, folder), daemon=True)
-        process.start()
-        process.join(SECONDS)
-        if process.is_alive():
-            process.kill()
-            process.join()
-        mark.write_text(state)
-    return folder, json.loads((folder / "reference.json").read_text())
 
 
 def read_value(path):
@@ -156,7 +130,7 @@ def run_program(program, folder, reference, outcome):
 
 
 def check(case):
-    folder, reference = reference_of(case)
+    folder, reference = oracle.reference_of(case.model, WORK / "reference" / case.name)
     program = WORK / "packed" / re.sub(r"\W", "_", case.name)
     program.parent.mkdir(parents=True, exist_ok=True)
     environment = dict(os.environ, SVOD_CACHE_DIR=str(base.WORK / "cache"))
@@ -256,7 +230,7 @@ def main():
     if not os.environ.get("SVOD_CORPUS"):
         print("skipped: SVOD_CORPUS does not name a corpus")
         return 77
-    if onnxruntime is None:
+    if not oracle.available():
         print("skipped: this python has no onnxruntime, onnx and numpy")
         return 77
     corpus = pathlib.Path(os.environ["SVOD_CORPUS"]).resolve()

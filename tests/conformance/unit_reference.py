@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Makes inputs for a model and records what ONNX Runtime answers; a helper of run_units.py.
+"""Makes inputs for a model without data and records what ONNX Runtime answers; called by oracle.py.
 
-A model of a unit pack comes without data, often with free dimensions. Which sizes and integer values make
-sense only the model knows (an index, a length, an axis), so a few are tried in a fixed order until ONNX
-Runtime runs and its answers have the shapes that the model declares. The folder then holds test_data_set_0 and reference.json. To be called in a process of its own:
-a model may crash ONNX Runtime, which must not end the run.
+Such a model often has free dimensions. Which sizes and integer values make sense only the model knows (an
+index, a length, an axis), so a few are tried in a fixed order until ONNX Runtime runs and its answers have the
+shapes that the model declares; values recorded beside the model come first. The folder then holds
+test_data_set_N and reference.json. To be called in a process of its own: a model may crash ONNX Runtime, which
+must not end the run.
 """
 import ctypes
 import json
@@ -14,8 +15,11 @@ import zlib
 
 import numpy as np
 import onnx
+import onnx.version_converter
 import onnxruntime as ort
 from onnx import TensorProto, numpy_helper
+
+import recorded_data
 
 SIZES = [4, 8, 16, 1, 2, 3, 32, 64, 5, 12, 128, 224]
 RANKS = [[2, 4], [1, 3, 8, 8], [4], [], [2, 3, 4]]
@@ -30,12 +34,13 @@ def random_ops(graph):
     """Whether anything in the graph draws random numbers, so that two runs may differ."""
     false = {t.name for t in graph.initializer if t.data_type == TensorProto.BOOL and not numpy_helper.to_array(t).any()}
     for node in graph.node:
-        if node.op_type in RANDOM_OPS:
-            return True
         if node.op_type == "Constant" and node.attribute[0].HasField("t"):
             value = node.attribute[0].t
             if value.data_type == TensorProto.BOOL and not numpy_helper.to_array(value).any():
                 false.add(node.output[0])
+    for node in graph.node:
+        if node.op_type in RANDOM_OPS:
+            return True
         # With a third input, training_mode, dropout draws, unless that is known to be false.
         if "Dropout" in node.op_type and any(n and n not in false for n in node.input[2:3]):
             return True
@@ -52,18 +57,18 @@ def narrowest(model):
     return next((name for name in ("BFLOAT16", "FLOAT16") if TensorProto.DataType.Value(name) in kinds), "")
 
 
-def size_of(name, size, leading):
+def size_of(name, size, leading, first):
     """The size for a dimension's name; sums and products of names are computed."""
     parts = re.split(r"\s*\+\s*", name)
     if len(parts) > 1:
-        return sum(int(p) if p.isdigit() else size_of(p, size, leading) for p in parts)
+        return sum(int(p) if p.isdigit() else size_of(p, size, leading, first) for p in parts)
     if name in leading or re.search(r"batch", name, re.I):
-        return 1
+        return first
     return 2 * size if re.match(r"total", name) else size
 
 
-def shapes_for(inputs, size, rank):
-    """One shape per tensor input: leading free dimensions are 1, the others `size`."""
+def shapes_for(inputs, size, rank, first):
+    """One shape per tensor input: leading free dimensions are `first`, the others `size`."""
     leading = set()
     for value in inputs:
         dims = value.type.tensor_type.shape.dim
@@ -80,9 +85,9 @@ def shapes_for(inputs, size, rank):
             if dim.HasField("dim_value") and dim.dim_value >= 0:
                 shape.append(dim.dim_value)
             elif dim.dim_param:
-                shape.append(size_of(dim.dim_param, size, leading))
+                shape.append(size_of(dim.dim_param, size, leading, first))
             else:
-                shape.append(1 if i == 0 else size)
+                shape.append(first if i == 0 else size)
         shapes[value.name] = shape
     return shapes
 
@@ -121,18 +126,34 @@ def tensor_for(value, shape, integers, size, rng, outputs):
     return numpy_helper.from_array(np.asarray(array).astype(dtype), value.name)
 
 
-def attempts(inputs):
-    """(shapes, how integers are made, size), the likeliest first."""
-    free = any(not d.HasField("dim_value") or d.dim_value < 0
+def has_free(inputs):
+    return any(not d.HasField("dim_value") or d.dim_value < 0
                for v in inputs for d in v.type.tensor_type.shape.dim)
-    unranked = any(not v.type.tensor_type.HasField("shape") for v in inputs)
-    for rank in RANKS if unranked else RANKS[:1]:
-        for size in SIZES if free else SIZES[:1]:
-            for integers in INTEGERS:
-                yield shapes_for(inputs, size, rank), integers, size
+
+
+def map_for(value, graph, rng):
+    """A map: values for the keys that the operator behind it looks up."""
+    lists = [a for n in graph.node for a in n.attribute if value.name in n.input and a.name.endswith("_vocabulary")]
+    keys = [k if isinstance(k, int) else k.decode() for a in lists for k in onnx.helper.get_attribute_value(a)]
+    kind = onnx.helper.tensor_dtype_to_np_dtype(value.type.map_type.value_type.tensor_type.elem_type)
+    return numpy_helper.from_dict({k: np.asarray(rng.standard_normal(), dtype=kind) for k in keys}, value.name)
+
+
+def attempts(inputs):
+    """(shapes, how integers are made, size), the likeliest first: a free leading dimension is a batch of 1."""
+    free = has_free(inputs)
+    unranked = any(v.type.HasField("tensor_type") and not v.type.tensor_type.HasField("shape") for v in inputs)
+    for leading_free in (False, True) if free else (False,):
+        for rank in RANKS if unranked else RANKS[:1]:
+            for size in SIZES if free else SIZES[:1]:
+                for integers in INTEGERS:
+                    first = size if leading_free else 1
+                    yield shapes_for(inputs, size, rank, first), integers, size
 
 
 def to_runtime(tensor):
+    if isinstance(tensor, onnx.MapProto):
+        return {k: v.item() for k, v in numpy_helper.to_dict(tensor).items()}
     if tensor.data_type == TensorProto.STRING:
         return np.array([s.decode() for s in tensor.string_data],
                         dtype=object).reshape(tuple(tensor.dims))
@@ -158,23 +179,33 @@ def from_runtime(value):
 def run_session(session, tensors):
     names = [o.name for o in session.get_outputs()]
     feeds = {t.name: to_runtime(t) for t in tensors}
-    if any(not o.type.startswith("tensor") for o in session.get_outputs()):
+    if any(not v.type.startswith("tensor") for v in [*session.get_inputs(), *session.get_outputs()]):
         return names, session.run(None, feeds)
     values = {n: v if isinstance(v, ort.OrtValue) else ort.OrtValue.ortvalue_from_numpy(v)
               for n, v in feeds.items()}
     return names, [from_runtime(v) for v in session.run_with_ort_values(None, values)]
 
 
-def open_session(model):
-    """(session, error): without graph optimisation, else as ONNX Runtime would by itself."""
+def newer(path):
+    """The model in an opset that ONNX Runtime implements: it lacks the operators of the oldest ones."""
+    try:
+        return onnx.version_converter.convert_version(onnx.load(str(path)), 8).SerializeToString()
+    except Exception:  # whatever it throws, there is no such form
+        return str(path)
+
+
+def open_session(path):
+    """(session, error): without graph optimisation, else as ONNX Runtime would by itself, else in a newer opset."""
     error = ""
-    for level in ("ORT_DISABLE_ALL", "ORT_ENABLE_ALL"):
+    for level in ("ORT_DISABLE_ALL", "ORT_ENABLE_ALL", "newer"):
+        model = newer(path) if level == "newer" else str(path)
+        level = "ORT_DISABLE_ALL" if level == "newer" else level
         options = ort.SessionOptions()
         options.log_severity_level = 4
         options.intra_op_num_threads = 1
         options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
         try:
-            return ort.InferenceSession(str(model), options,
+            return ort.InferenceSession(model, options,
                                         providers=["CPUExecutionProvider"]), ""
         except Exception as caught:  # whatever it throws is its reason
             error = error or str(caught)
@@ -205,64 +236,107 @@ def fits_declared(outputs, answers):
         if not tensor.HasField("shape") or not isinstance(answer, np.ndarray):
             continue
         dims = tensor.shape.dim
-        if len(dims) != answer.ndim:
-            return False
-        if any(d.HasField("dim_value") and d.dim_value >= 0 and d.dim_value != n
-               for d, n in zip(dims, answer.shape)):
+        if not dims:  # graph tools write no dimensions where they know none
+            continue
+        known = [d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None for d in dims]
+        same = len(known) == answer.ndim and all(d in (None, n) for d, n in zip(known, answer.shape))
+        # Old exporters write [1] for a scalar.
+        if not same and (None in known or np.prod(known) != answer.size):
             return False
     return True
 
 
-def try_all(path, inputs, outputs, folder):
-    """Runs attempt after attempt; leaves the data of the one that ran, else of the first."""
-    start, result, session = time.monotonic(), {}, None
-    for number, (shapes, integers, size) in enumerate(attempts(inputs)):
+def sizes_are_tried(inputs):
+    """Whether sizes of outputs may hang on the attempt: free dimensions, or integers that may be sizes."""
+    kinds = {v.type.tensor_type.elem_type for v in inputs}
+    return has_free(inputs) or bool(kinds & {TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL})
+
+
+def run_once(session, declared, tensors):
+    """(the outputs as messages, "") or (nothing, why there are none)."""
+    try:
+        names, answers = run_session(session, tensors)
+    except Exception as caught:  # whatever it throws is its reason
+        return None, str(caught)[:300]
+    if not fits_declared(declared, answers):
+        return None, "its answer has another shape than the model declares"
+    return [as_proto(n, a) for n, a in zip(names, answers)], ""
+
+
+def candidates(path, inputs, graph):
+    """Input values to try: those recorded beside the model, then seeded ones."""
+    yield from recorded_data.inputs_of(path, inputs)
+    for shapes, integers, size in attempts(inputs):
         rng = np.random.default_rng(zlib.crc32(path.name.encode()))
-        tensors = [tensor_for(v, shapes[v.name], integers, size, rng, outputs) for v in inputs]
-        if number == 0:
-            write(folder, "input", tensors)
-            session, error = open_session(path)
-            result["ort"] = error[:300]
+        yield [map_for(v, graph, rng) if v.type.HasField("map_type") else
+               tensor_for(v, shapes[v.name], integers, size, rng, graph.output) for v in inputs]
+
+
+def try_all(path, inputs, graph, folder):
+    """Runs attempt after attempt; leaves the data of the one that ran, else of the first."""
+    start, first = time.monotonic(), None
+    session, error = open_session(path)
+    why = error[:300]
+    declared = graph.output if sizes_are_tried(inputs) else []
+    for tensors in candidates(path, inputs, graph):
+        first = first or tensors
         if session is None or time.monotonic() - start > SECONDS:
             break
-        try:
-            names, answers = run_session(session, tensors)
-        except Exception as caught:  # whatever it throws is its reason
-            result["ort"] = result["ort"] or str(caught)[:300]
-            continue
-        if not fits_declared(outputs, answers):
-            result["ort"] = "its answer has another shape than the model declares"
+        answers, failure = run_once(session, declared, tensors)
+        why = why or failure
+        if answers is None:
             continue
         write(folder, "input", tensors)
-        protos = [as_proto(n, a) for n, a in zip(names, answers)]
-        result = {"ort": "ran", "outputs": len(protos)}
-        if any(p is None for p in protos):
-            result["ort"] = "an output that is no tensor"
-        else:
-            write(folder, "output", protos)
-        break
+        if any(a is None for a in answers):
+            return {"ort": "an output that is no tensor", "outputs": len(answers)}
+        write(folder, "output", answers)
+        return {"ort": "ran", "outputs": len(answers)}
+    write(folder, "input", first)
+    return {"ort": why}
+
+
+def try_others(path, inputs, graph, folder):
+    """Data sets of a model that ONNX Runtime does not execute: outputs recorded beside it, or qonnx's."""
+    expected = recorded_data.outputs_of(path, graph.output)
+    given = recorded_data.inputs_of(path, inputs)
+    if not expected or len(expected) != len(given):
+        given = [next(candidates(path, inputs, graph))]
+        expected = [recorded_data.run_qonnx(path, given[0], graph.output)]
+    for i, (tensors, answers) in enumerate(zip(given, expected)):
+        if answers is None:
+            break
+        data = folder / f"test_data_set_{i}"
+        data.mkdir(exist_ok=True)
+        write(data, "input", tensors)
+        write(data, "output", answers)
+
+
+def reference(path, folder):
+    """Fills the data sets in `folder` and says how that went."""
+    model = onnx.load(str(path), load_external_data=False)
+    given = {t.name for t in model.graph.initializer}
+    given |= {t.values.name for t in model.graph.sparse_initializer}
+    inputs = [v for v in model.graph.input if v.name not in given]
+    if any(v.type.WhichOneof("value") not in ("tensor_type", "map_type") for v in inputs):
+        result = {"ort": "an input that is no tensor"}
+    else:
+        result = try_all(path, inputs, model.graph, folder / "test_data_set_0")
+        if any(n.domain.startswith(recorded_data.QONNX_DOMAINS) for n in model.graph.node):
+            try_others(path, inputs, model.graph, folder)
+    result["random"] = random_ops(model.graph)
+    result["narrow"] = narrowest(model)
+    result["ops"] = sorted({n.op_type for n in model.graph.node})
     return result
 
 
 def make_reference(path, folder):
-    """Fills `folder`: test_data_set_0 and reference.json, whose `ort` is "ran" or the reason why not."""
-    data = folder / "test_data_set_0"
-    data.mkdir(parents=True, exist_ok=True)
+    """Fills `folder`: test_data_set_N and reference.json, whose `ort` is "ran" or the reason why not."""
+    (folder / "test_data_set_0").mkdir(parents=True, exist_ok=True)
     # What is left behind when the process is ended from outside.
     result = {"ort": "it crashed or did not end"}
     (folder / "reference.json").write_text(json.dumps(result))
     try:
-        model = onnx.load(str(path), load_external_data=False)
-        given = {t.name for t in model.graph.initializer}
-        given |= {t.values.name for t in model.graph.sparse_initializer}
-        inputs = [v for v in model.graph.input if v.name not in given]
-        if any(v.type.WhichOneof("value") != "tensor_type" for v in inputs):
-            result = {"ort": "an input that is no tensor"}
-        else:
-            result = try_all(path, inputs, model.graph.output, data)
-        result["random"] = random_ops(model.graph)
-        result["narrow"] = narrowest(model)
-        result["ops"] = sorted({n.op_type for n in model.graph.node})
+        result = reference(path, folder)
     except Exception as caught:  # a file that is no model
         result = {"ort": f"not read: {caught}"[:300]}
     (folder / "reference.json").write_text(json.dumps(result))

@@ -1,0 +1,54 @@
+"""What judges a model that comes without expected outputs: ONNX Runtime, asked once per model.
+
+The harness runs with a bare python3. Where that lacks numpy, onnx and onnxruntime, `enter` starts the script again
+with a python that has them: build/venv, or the one that SVOD_ORACLE_PYTHON names. Without one, nothing is judged.
+"""
+import importlib.util
+import json
+import multiprocessing
+import os
+import pathlib
+import shutil
+import sys
+
+SECONDS = 60
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def available():
+    return all(importlib.util.find_spec(m) for m in ("numpy", "onnx", "onnxruntime"))
+
+
+def enter(build):
+    """Whether this python can judge; does not return where another one can."""
+    if available():
+        return True
+    other = pathlib.Path(os.environ.get("SVOD_ORACLE_PYTHON", build / "venv/bin/python"))
+    if other.exists() and pathlib.Path(sys.executable) != other:
+        os.execv(other, [str(other), *sys.argv])
+    return False
+
+
+def reference_of(model, folder):
+    """(`folder`, its reference.json) as unit_reference makes them, anew when model, maker or judge changed."""
+    import onnxruntime
+
+    import unit_reference
+
+    makers = [f"{pathlib.Path(m).stat().st_mtime_ns}" for m in (unit_reference.__file__, HERE / "recorded_data.py")]
+    qonnx = "qonnx" if importlib.util.find_spec("qonnx") else ""
+    state = f"{model.stat().st_size} {' '.join(makers)} {onnxruntime.__version__} {qonnx}"
+    mark = folder / "state"
+    if not mark.exists() or mark.read_text() != state:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        # Forked, so that the imports are there already; a process, since a model may crash ONNX Runtime.
+        process = multiprocessing.get_context("fork").Process(
+            target=unit_reference.make_reference, args=(model, folder), daemon=True)
+        process.start()
+        process.join(SECONDS)
+        if process.is_alive():
+            process.kill()
+            process.join()
+        mark.write_text(state)
+    return folder, json.loads((folder / "reference.json").read_text())
