@@ -3,6 +3,7 @@
 #pragma once
 
 #include "importer/image/bmp.h"
+#include "importer/image/jpeg.h"
 #include "importer/image/picture.h"
 #include "importer/image/png.h"
 #include "importer/image/pnm.h"
@@ -28,6 +29,7 @@ inline bool decode(Job& job) {
     return decode_pnm(job);
   if (in.starts_with("\x89PNG\r\n\x1a\n", 8)) return decode_png(job);
   if (in.starts_with("II*\0", 4) || in.starts_with("MM\0*", 4)) return decode_tiff(job);
+  if (in.starts_with("\xff\xd8\xff", 3)) return decode_jpeg(job);
   return false;
 }
 

@@ -42,6 +42,10 @@ CASES = [
     ("rgb", "tiff", {"compression": "tiff_lzw", "tiffinfo": {317: 2, 278: 5}}),
     ("palette", "tiff", {"compression": "packbits"}), ("bits", "tiff", {}),
     ("inks", "tiff", {"compression": "tiff_adobe_deflate"}),
+    ("rgb", "jpg", {}), ("rgb", "jpg", {"quality": 98, "subsampling": "4:4:4"}),
+    ("rgb", "jpg", {"quality": 40, "subsampling": "4:2:2"}), ("rgb", "jpg", {"progressive": True}),
+    ("gray", "jpg", {"progressive": True}), ("inks", "jpg", {}), ("rgb", "jpg", {"restart_marker_blocks": 2}),
+    ("rgb", "jpg", {"keep_rgb": True}),
 ]
 
 
