@@ -52,6 +52,12 @@ std::string literal(DType dtype, uint64_t bits) {
   return text;
 }
 
+// The element as it lies in memory.
+static std::string stored_literal(DType dtype, uint64_t bits) {
+  if (!is_narrow_float(dtype)) return literal(dtype, bits);
+  return store_type(dtype) + "(" + std::to_string(bits) + ")";
+}
+
 void KernelEmitter::line(const std::string& text) {
   out_.append(2 * static_cast<size_t>(indent_), ' ');
   out_ += text;
@@ -188,6 +194,34 @@ bool KernelEmitter::first_lane_count(const std::vector<Bound>& bounds, const Poi
   return true;
 }
 
+bool KernelEmitter::lane_range(const std::vector<Bound>& bounds, const Point& p,
+                               std::string& low, std::string& high) {
+  low = "0", high = "kLanes";
+  std::vector<Range> ranges = ranges_at(p);
+  for (const Bound& b : bounds) {
+    int64_t step = 0;
+    if (!k_.indices.affine_in(b.index, k_.lane_axis, step) || step <= 0) return false;
+    if (k_.indices.has_dynamic(b.index)) return false;
+    Range r = k_.indices.range(b.index, ranges);
+    std::string first = index_text(b.index, p, false);
+    // The first lane whose index is not below the limit.
+    auto lane_at = [&](int64_t limit) {
+      std::string distance = std::to_string(limit) + " - (" + first + ")";
+      return step == 1 ? distance
+                       : "ceil_div(" + distance + ", " + std::to_string(step) + ")";
+    };
+    if (r.low < b.low) {
+      if (low != "0") return false;
+      low = lane_at(b.low);
+    }
+    if (r.high >= b.high) {
+      if (high != "kLanes") return false;
+      high = lane_at(b.high);
+    }
+  }
+  return true;
+}
+
 KernelEmitter::Point KernelEmitter::project(ExprId id, const Point& p) const {
   Point out = p;
   for (size_t i = 0; i < tile_.counts.size(); ++i)
@@ -220,6 +254,31 @@ KernelEmitter::Value KernelEmitter::make_dot_load(const Expr& e, const Point& p)
   return {declare(type(DType::I32, vector), value), vector};
 }
 
+// Lanes a few elements apart, or neighbours of which some lanes in the middle are wanted:
+// whole vectors and shuffles. No name when the lanes lie otherwise.
+KernelEmitter::Value KernelEmitter::make_near_load(const Expr& e, const Point& p,
+                                                   int64_t step, const std::string& guard,
+                                                   const std::vector<Bound>& by_lane) {
+  std::vector<ExprId> dynamic;
+  k_.indices.collect_dynamic(e.index, dynamic);
+  std::string low, high, name = "load";
+  bool near = step >= 1 && step <= kNearLanes && lane_range(by_lane, p, low, high) &&
+              std::ranges::none_of(dynamic, [&](ExprId d) { return on_lanes(d); });
+  if (!near) return {};
+  if (step != 1) name += "_strided";
+  if (!by_lane.empty()) name += "_between";
+  if (step != 1) name += "<" + std::to_string(step) + ">";
+  std::string arguments =
+      "a" + std::to_string(e.argument) + " + " + index_text(e.index, p, false);
+  if (!by_lane.empty())
+    arguments += ", " + low + ", " + high + ", " + stored_literal(e.dtype, e.bits);
+  std::string value = from_store(e.dtype, name + "(" + arguments + ")"),
+              vtype = type(e.dtype, true);
+  if (!guard.empty())
+    value = guard + " ? " + value + " : " + vtype + "(" + literal(e.dtype, e.bits) + ")";
+  return {declare(vtype, value), true};
+}
+
 KernelEmitter::Value KernelEmitter::make_load(const Expr& e, const Point& p) {
   if (k_.has_dot_axis && k_.indices.depends_on(e.index, k_.dot_axis))
     return make_dot_load(e, p);
@@ -236,7 +295,8 @@ KernelEmitter::Value KernelEmitter::make_load(const Expr& e, const Point& p) {
   }
   std::string vtype = type(e.dtype, true);
   int64_t step = 0;
-  bool neighbours = k_.indices.affine_in(e.index, k_.lane_axis, step) && step == 1;
+  if (!k_.indices.affine_in(e.index, k_.lane_axis, step)) step = 0;
+  bool neighbours = step == 1;
   std::vector<ExprId> dynamic;
   k_.indices.collect_dynamic(e.index, dynamic);
   for (ExprId d : dynamic) neighbours &= !on_lanes(d);
@@ -250,6 +310,8 @@ KernelEmitter::Value KernelEmitter::make_load(const Expr& e, const Point& p) {
     if (!guard.empty()) value = guard + " ? " + value + " : " + vtype + "(" + fill + ")";
     return {declare(vtype, value), true};
   }
+  if (Value near = make_near_load(e, p, step, guard, by_lane); !near.name.empty())
+    return near;
   for (ExprId d : dynamic) eval(d, p);
   std::string lane_guard = condition(by_lane, p, true);
   if (!guard.empty()) lane_guard += (lane_guard.empty() ? "" : " && ") + guard;

@@ -210,12 +210,12 @@ bool KernelEmitter::is_loop(AxisId axis) const {
 // that neighbouring positions of the tile share what they load. Else four steps hide the
 // loop; all sixteen of a block would spill (measured 2 x slower).
 void KernelEmitter::unroll_hint(const Stage& s, int64_t extent, bool innermost) {
-  constexpr int64_t kShortNest = 128;
+  constexpr int64_t kShortNest = 128, kShortest = 32;
   auto tile = static_cast<int64_t>(points().size());
   int64_t steps = tile;
   for (AxisId a : s.inner)
     if (is_loop(a) && steps <= kShortNest) steps *= k_.indices.extent(a);
-  if (tile > 2 && steps <= kShortNest)
+  if (steps <= (tile > 2 ? kShortNest : kShortest))
     return line("#pragma clang loop unroll(full) vectorize(disable)");
   if (!innermost) return line("#pragma clang loop unroll(disable)");
   if (tile <= 2 && extent <= 16) return;

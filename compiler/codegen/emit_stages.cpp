@@ -154,6 +154,48 @@ void KernelEmitter::emit_arg_reduce(uint32_t number) {
   }
 }
 
+// As emit_arg_reduce, with the lane axis among the reduced ones: every lane has a best
+// position of its own, kept without the lane's share, until the end.
+void KernelEmitter::emit_arg_reduce_lanes(uint32_t number) {
+  const Stage& s = k_.stages[number];
+  std::string which = std::string(s.op == Op::ArgMax ? "true" : "false") + ", " +
+                      (s.flag ? "true" : "false");
+  int64_t step = 0;
+  k_.indices.affine_in(s.position, k_.lane_axis, step);
+  std::string vtype = type(s.dtype, true), positions = type(DType::I32, true);
+  for (const Point& p : points()) {
+    std::string best = fresh("c"), at = fresh("c");
+    line(vtype + " " + best + " = " + vtype + "(" + identity(s.op, s.dtype) + ");");
+    // A lane that meets no element must not be the last of equals.
+    line(positions + " " + at + " = " + positions + "(" +
+         (s.flag ? "kLowest<i32> / 2" : "0") + ");");
+    emit_inner(s, 0, [&] {
+      std::vector<Bound> uniform, by_lane;
+      split_bounds(s.domain, p, uniform, by_lane);
+      std::string guard = condition(uniform, p, false), count, wins = fresh("t");
+      if (!guard.empty()) open("if (" + guard + ")");
+      std::string value = splat(eval(s.value, p), s.dtype);
+      line(type(DType::Bool, true) + " " + wins + " = beats(" + value + ", " + best +
+           ", " + which + ");");
+      if (!by_lane.empty() && first_lane_count(by_lane, p, count))
+        line(wins + " = first_lanes(" + wins + ", " + type(DType::Bool, true) + "(0), " +
+             count + ");");
+      else if (!by_lane.empty())
+        line("for (iptr l = 0; l < kLanes; ++l) if (!(" + condition(by_lane, p, true) +
+             ")) " + wins + "[l] = 0;");
+      line(best + " = pick(" + wins + ", " + value + ", " + best + ");");
+      line(at + " = pick(" + wins + ", " + positions + "(i32(" +
+           index_text(s.position, p, false) + ")), " + at + ");");
+      if (!guard.empty()) close();
+    });
+    std::string all = at + " + lane_numbers<i32>() * " + std::to_string(step);
+    locals_[{number, p}] = {
+        declare(type(DType::I64, false),
+                "i64(best_lane(" + best + ", " + all + ", " + which + "))"),
+        false};
+  }
+}
+
 void KernelEmitter::emit_scan(uint32_t number) {
   const Stage& s = k_.stages[number];
   bool vector = on_lanes(s.value);
@@ -214,7 +256,10 @@ void KernelEmitter::emit_stage(uint32_t number) {
   const Stage& s = k_.stages[number];
   switch (s.kind) {
   case StageKind::Reduce:
-    if (s.op == Op::ArgMin || s.op == Op::ArgMax) return emit_arg_reduce(number);
+    if (s.op == Op::ArgMin || s.op == Op::ArgMax)
+      return k_.has_lane_axis && std::ranges::find(s.inner, k_.lane_axis) != s.inner.end()
+                 ? emit_arg_reduce_lanes(number)
+                 : emit_arg_reduce(number);
     return emit_reduce(number);
   case StageKind::Scan:
     return emit_scan(number);

@@ -42,6 +42,7 @@ private:
   void emit_stage(uint32_t number);
   void emit_reduce(uint32_t number);
   void emit_arg_reduce(uint32_t number);
+  void emit_arg_reduce_lanes(uint32_t number);
   void emit_scan(uint32_t number);
   void emit_sort(uint32_t number);
   void accumulate(const Stage& s, const std::string& acc, const Point& p, bool vector);
@@ -53,6 +54,8 @@ private:
   Value eval(ExprId id, const Point& p);
   Value make(ExprId id, const Point& p);
   Value make_load(const Expr& e, const Point& p);
+  Value make_near_load(const Expr& e, const Point& p, int64_t step,
+                       const std::string& guard, const std::vector<Bound>& by_lane);
   Value make_dot_load(const Expr& e, const Point& p);
   Value make_map(const Expr& e, const Point& p);
   Value make_descend(ExprId id, const Point& p);
@@ -70,6 +73,9 @@ private:
   // When the bounds cut the vector after some first lanes: their number as text.
   bool first_lane_count(const std::vector<Bound>& bounds, const Point& p,
                         std::string& count);
+  // When they leave the lanes from `low` to before `high`: these as text.
+  bool lane_range(const std::vector<Bound>& bounds, const Point& p, std::string& low,
+                  std::string& high);
   void split_bounds(const std::vector<Bound>& bounds, const Point& p,
                     std::vector<Bound>& uniform, std::vector<Bound>& by_lane) const;
   std::vector<Range> ranges_at(const Point& p) const;

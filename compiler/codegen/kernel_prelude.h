@@ -89,6 +89,48 @@ template <class E> SVOD_INLINE Lanes<E> load_part(const E* from, iptr count) {
     if (i < count) out[i] = from[i];
   return out;
 }
+// The lanes from `low` to before `high`; the others are `fill` and memory there is not
+// touched.
+template <class E>
+SVOD_INLINE Lanes<E> load_between(const E* from, iptr low, iptr high, E fill) {
+  Lanes<E> out = fill;
+  for (iptr i = 0; i < kLanes; ++i)
+    if (i >= low && i < high) out[i] = from[i];
+  return out;
+}
+template <class I, I... kNumbers> struct Numbers {};
+// Elements kStep apart: kStep vectors, each beginning with the last element of the one
+// before, so that nothing beyond the last wanted element is touched.
+template <int kStep> SVOD_INLINE constexpr int piece_of(int lane) {
+  int piece = kLanes == 1 ? 0 : kStep * lane / (kLanes - 1);
+  return piece < kStep ? piece : kStep - 1;
+}
+template <int kStep, int kPiece, class T, int... kLane>
+SVOD_INLINE T take_piece(T taken, T piece, Numbers<int, kLane...>) {
+  return __builtin_shufflevector(
+      taken, piece,
+      (piece_of<kStep>(kLane) == kPiece ? kLanes + kStep * kLane - kPiece * (kLanes - 1)
+       : kPiece == 1 && piece_of<kStep>(kLane) == 0 ? kStep * kLane
+                                                    : kLane)...);
+}
+template <int kStep, int kPiece = 1, class T, class F>
+SVOD_INLINE T take_pieces(T taken, F load_piece) {
+  taken = take_piece<kStep, kPiece>(taken, load_piece(kPiece * (kLanes - 1)),
+                                    __make_integer_seq<Numbers, int, kLanes>());
+  if constexpr (kPiece + 1 < kStep)
+    return take_pieces<kStep, kPiece + 1>(taken, load_piece);
+  return taken;
+}
+template <int kStep, class E> SVOD_INLINE Lanes<E> load_strided(const E* from) {
+  return take_pieces<kStep>(load(from), [&](iptr at) { return load(from + at); });
+}
+template <int kStep, class E>
+SVOD_INLINE Lanes<E> load_strided_between(const E* from, iptr low, iptr high, E fill) {
+  auto piece = [&](iptr at) {
+    return load_between(from + at, kStep * low - at, kStep * (high - 1) + 1 - at, fill);
+  };
+  return take_pieces<kStep>(piece(0), piece);
+}
 template <class E> SVOD_INLINE void store_part(E* to, Lanes<E> value, iptr count) {
   for (iptr i = 0; i < kLanes; ++i)
     if (i < count) to[i] = value[i];
@@ -106,6 +148,7 @@ SVOD_INLINE Lanes<E> first_lanes(Lanes<E> value, Lanes<E> other, iptr count) {
 }
 // Rounding towards minus infinity; divisor > 0.
 SVOD_INLINE iptr floor_div(iptr a, iptr b) { return a / b - (a % b < 0); }
+SVOD_INLINE iptr ceil_div(iptr a, iptr b) { return -floor_div(-a, b); }
 SVOD_INLINE iptr floor_mod(iptr a, iptr b) {
   iptr rest = a % b;
   return rest < 0 ? rest + b : rest;
@@ -156,7 +199,6 @@ template <class How, class T> SVOD_INLINE Element<T> across(T value) {
 }
 // The same for kLanes vectors at once, result j in lane j of v[0]. v holds W vectors with
 // kLanes / W partial results of W lanes each; neighbours meet in one vector of halves.
-template <class I, I... kNumbers> struct Numbers {};
 template <class How, int W, class T, int... kLane>
 SVOD_INLINE T halves(T a, T b, Numbers<int, kLane...>) {
   return How::of(
@@ -177,6 +219,19 @@ template <class T> SVOD_INLINE auto beats(T a, T b, bool greater, bool or_equal)
   auto comparable = b == b;
   auto wins = (strict & comparable) | nan;
   return test(or_equal ? (wins | equal) : wins);
+}
+// The position of the most extreme of the lanes' best; of equals the first, or the last.
+template <class T>
+SVOD_INLINE i32 best_lane(T best, Like<T, i32> at, bool greater, bool last) {
+  Element<T> most = best[0];
+  i32 where = at[0];
+  for (int l = 1; l < Traits<T>::kLanes; ++l) {
+    bool better = beats(Element<T>(best[l]), most, greater, false);
+    bool equal = !better && beats(Element<T>(best[l]), most, greater, true);
+    if (better || (equal && (last ? at[l] > where : at[l] < where)))
+      most = best[l], where = at[l];
+  }
+  return where;
 }
 // The order of sorts: NaN after everything.
 template <class T> SVOD_INLINE bool sorts_before(T a, T b, bool descending) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 namespace svod {
 
@@ -77,6 +78,9 @@ static double vector_load_cost(const Kernel& k, const Expr& load, AxisId axis,
   if (affine && weight) return 1;
   if (affine && stride == 0 && !guarded) return 1;
   if (affine && stride == 1) return guarded ? 3 : 1;
+  // A vector and a shuffle for each, less one shuffle.
+  if (affine && stride > 1 && stride <= kNearLanes)
+    return double(guarded ? 4 * stride : 2 * stride - 1);
   return 1.5 * lanes;
 }
 
@@ -107,6 +111,10 @@ static bool allows_dots(const Kernel& k, const Stage& s, AxisId axis) {
          });
 }
 
+static bool is_arg_reduce(const Stage& s) {
+  return s.kind == StageKind::Reduce && (s.op == Op::ArgMin || s.op == Op::ArgMax);
+}
+
 static double stage_cost(const Kernel& k, const Stage& s, AxisId axis, int lanes,
                          bool dots) {
   bool looped = contains(s.inner, axis) || contains(k.outer, axis);
@@ -127,8 +135,9 @@ static double stage_cost(const Kernel& k, const Stage& s, AxisId axis, int lanes
     bool neighbours = k.indices.affine_in(s.index, axis, stride) && stride == 1;
     cost += neighbours || !looped ? 1.0 : 1.2 * lanes;
   } else if (contains(s.inner, axis)) {
-    // Lanes are summed up at the end.
-    cost += 12.0 / std::max(1.0, product(k.indices, s.inner) / lanes);
+    // Lanes are summed up at the end; of positions the best one is picked lane by lane.
+    double end = is_arg_reduce(s) ? 4.0 * lanes : 12.0;
+    cost += end / std::max(1.0, product(k.indices, s.inner) / lanes);
   }
   return vectors * cost;
 }
@@ -138,7 +147,11 @@ static bool can_vectorise(const Kernel& k, AxisId axis) {
     if (s.kind == StageKind::Scatter || s.kind == StageKind::Sort) return false;
     bool inner = contains(s.inner, axis);
     if (s.kind == StageKind::Scan && inner) return false;
-    if ((s.op == Op::ArgMin || s.op == Op::ArgMax) && inner) return false;
+    // Each lane keeps the number of its best position.
+    int64_t step = 0;
+    bool countable = k.indices.affine_in(s.position, axis, step) &&
+                     k.indices.range(s.position).high <= INT32_MAX;
+    if (is_arg_reduce(s) && inner && !countable) return false;
   }
   return true;
 }
@@ -303,7 +316,7 @@ template <class Key> static void sort_axes(std::vector<AxisId>& axes, Key key) {
 // Inner axes run with the smallest activation stride innermost, so that neighbouring
 // steps read neighbouring memory.
 static void order_inner(Kernel& k, Stage& s) {
-  bool reorder = s.kind == StageKind::Reduce && s.op != Op::ArgMin && s.op != Op::ArgMax;
+  bool reorder = s.kind == StageKind::Reduce && !is_arg_reduce(s);
   if (!reorder || s.inner.size() < 2) return;
   const Expr* widest = nullptr;
   for (ExprId id : loads_below(k, s.value)) {

@@ -12,6 +12,9 @@ namespace svod {
 std::optional<std::pair<Dim, size_t>> choose_lane(const Lowered& lowered, int lanes,
                                                   bool dots);
 
+// Lanes so many elements apart are read as whole vectors and shuffled.
+inline constexpr int64_t kNearLanes = 4;
+
 // The factors of a sum of products of bytes; null where the stage is something else.
 struct ByteOperands {
   const Expr* x = nullptr; // U8 in a buffer

@@ -190,10 +190,15 @@ bool Fuser::wish_for(const Group& group, const Kernel& k) {
       const Expr& load = k.exprs[id];
       if (k.arguments[load.argument].kind != Argument::Kind::Buffer) continue;
       int64_t stride = 0;
-      if (k.indices.affine_in(load.index, k.lane_axis, stride) && stride >= 0 &&
-          stride <= 1)
-        continue;
+      bool affine = k.indices.affine_in(load.index, k.lane_axis, stride) && stride >= 0;
+      if (affine && stride <= 1) continue;
       Factor f = factor_of(g, g[group.base].inputs[0], i);
+      // Used once or twice each, as in a depthwise convolution: shuffled where it is
+      // read.
+      int64_t products = element_count(g[g[group.base].inputs[0]].shape);
+      if (affine && stride <= kNearLanes &&
+          products <= 2 * element_count(g[f.node].shape))
+        continue;
       if (grouping_.known[f.node] || fixed_.count(f.node) != 0) continue;
       if (!wishes_.forced.insert(f.node).second) continue;
       // Kept axes last: the reduced ones step over whole vectors.
