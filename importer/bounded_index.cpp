@@ -189,13 +189,21 @@ Expr sliced(NodeImport& node, Expr x, int64_t axis, Expr size, Size& result,
   const Expr zero = number(node.g, DType::I64, 0), low = like(zero, step > 0 ? 0 : -1);
   const Expr high = step > 0 ? size : size - 1.0;
   const auto place = [&](Expr at, Expr least) {
+    const auto within = known(size) ? range_of(node.g, at.id) : std::nullopt;
+    if (within && within->low >= 0 &&
+        within->high <= static_cast<double>(known_ints(node.g, high.id)->front()))
+      return at;
     return minimum(maximum(select(less(at, 0.0), at + size, at), least), high);
   };
   const Expr start = first ? place(*first, zero) : step > 0 ? zero : high;
   const Expr end = last ? place(*last, low) : step > 0 ? size : low;
   const Expr span = step > 0 ? end - start : start - end;
   const auto pace = static_cast<double>(step > 0 ? step : -step);
-  const Expr count = maximum((span + (pace - 1)) / pace, 0);
+  const auto apart = step > 0 ? difference(node.g, end.id, start.id)
+                              : difference(node.g, start.id, end.id);
+  const Expr length =
+      apart ? number(node.g, DType::I64, static_cast<double>(*apart)) : span;
+  const Expr count = maximum((length + (pace - 1)) / pace, 0);
   const int64_t all = (extent(x, axis) + int64_t(pace) - 1) / int64_t(pace);
   const auto exact = known_ints(node.g, count.id);
   int64_t bound = all;

@@ -94,8 +94,26 @@ void bounded_softmax(NodeImport& node, Rule rule) {
 
 namespace {
 
+// Two sizes of the run that a sum runs over: where they are not known to be equal the run
+// says so, and the bound of both is the smaller one.
+void agree_on_sum(NodeImport& node, int64_t of_a, int64_t of_b) {
+  const NodeId a = count_along(node, 0, of_a), b = count_along(node, 1, of_b);
+  if (a == kNoNode || b == kNoNode) return;
+  Expr count{&node.g, a};
+  if (a != b) count = checked(count, equal(count, Expr{&node.g, b}));
+  const int64_t least = std::min(node.shape(0)[static_cast<size_t>(of_a)],
+                                 node.shape(1)[static_cast<size_t>(of_b)]);
+  for (const auto& [input, axis] : {std::pair{size_t{0}, of_a}, {size_t{1}, of_b}}) {
+    Counts counts = node.counts(input);
+    counts[static_cast<size_t>(axis)] = count.id;
+    node.replace_input(input, cut(operand(node, input), axis, 0, least).id);
+    node.input_counts[input] = std::move(counts);
+  }
+}
+
 // What is not meant along the summed axis counts nothing: 0 on both sides.
 void mask_product(NodeImport& node, int64_t of_a, int64_t of_b) {
+  agree_on_sum(node, of_a, of_b);
   for (const auto& [input, axis] : {std::pair{size_t{0}, of_a}, {size_t{1}, of_b}}) {
     const Counts counts = node.counts(input);
     if (counts.empty() || counts[static_cast<size_t>(axis)] == kNoNode) continue;

@@ -197,6 +197,8 @@ private:
   bool check_carried(const LoopCall& call, const Graph& outer, const Results& results,
                      const ModelPlace& place);
   Results run_region(const LoopCall& call, const ModelPlace& place, const Scope& scope);
+  std::optional<Results> rule_region(const RuleLoop& loop, const NodeImport& rule,
+                                     const ModelPlace& place, const Scope& scope);
   std::optional<int64_t> declared_length(const ModelNode& node, size_t first,
                                          const Scope& scope);
   Results loop_region(const ModelNode& node, const ModelAttribute& body,

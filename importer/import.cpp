@@ -418,7 +418,13 @@ GraphImport::run_import(const std::function<void(NodeImport&)>& import_rule,
   rule.in_loop = loop_depth_ > 0;
   rule.in_region = in_loop_region();
   rule.image_height = limits_.image_height, rule.image_width = limits_.image_width;
+  rule.loop_runner = [&](const RuleLoop& loop) {
+    auto results = rule_region(loop, rule, place, scope);
+    graph_.open_source(place_path(place));
+    return results;
+  };
   rule.compounds = &compounds_;
+  rule.bounds = &bounds_;
   rule.strings = &strings_;
   for (const std::string& name : original.outputs) {
     const auto declared = scope.declared.find(name);

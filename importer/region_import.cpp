@@ -98,7 +98,9 @@ GraphImport::Results GraphImport::body_arguments(const LoopCall& call,
                                                  const Graph& outer) {
   const NodeId iteration = graph_.add_input("", DType::I64, {});
   Results arguments;
-  if (!call.is_scan)
+  if (call.rule)
+    arguments = {iteration};
+  else if (!call.is_scan)
     arguments = {reshape(graph_, iteration, declared_single(*call.body, 0)),
                  constant_int(graph_, DType::Bool, declared_single(*call.body, 1), 1)};
   for (NodeId id : call.carried)
@@ -160,8 +162,16 @@ GraphImport::Results GraphImport::run_region(const LoopCall& call,
   OpenBody open;
   open.loops = true;
   if (!open_body(open, place)) return {};
-  const Results results =
-      run_body(*call.body, body_arguments(call, open.outer), place, scope);
+  Results results;
+  try {
+    const Results arguments = body_arguments(call, open.outer);
+    results = call.rule ? call.rule->body(arguments[0],
+                                          {arguments.begin() + 1, arguments.end()})
+                        : run_body(*call.body, arguments, place, scope);
+  } catch (...) {
+    close_body(open);
+    throw;
+  }
   const bool fits = !results.empty() && check_carried(call, open.outer, results, place);
   const size_t first = call.is_scan ? 0 : 1;
   if (fits && call.conditional) graph_.add_output("", reshape(graph_, results[0], {}));
@@ -191,6 +201,53 @@ GraphImport::Results GraphImport::run_region(const LoopCall& call,
   }
   graph_.close_source();
   return made;
+}
+
+// A rule's loop; nothing, without a word, where its body does not fit a region.
+std::optional<GraphImport::Results> GraphImport::rule_region(const RuleLoop& loop,
+                                                             const NodeImport& rule,
+                                                             const ModelPlace& place,
+                                                             const Scope& scope) {
+  LoopCall call;
+  call.rule = &loop;
+  call.count = constant_int(graph_, DType::I64, {}, loop.limit);
+  call.start = loop.start;
+  call.conditional = true;
+  call.limit = loop.limit;
+  call.carried = loop.carried;
+  call.reversed.assign(static_cast<size_t>(loop.stacked), 0);
+  const Checkpoint before = checkpoint();
+  const size_t level = open_bodies_.size();
+  rule.importer = [&, level](NodeId value) {
+    const NodeId inside = capture(value, level, place);
+    if (inside == kPoisoned) throw RuleFailure{};
+    return inside;
+  };
+  const auto leave = [&] {
+    --loop_depth_;
+    rule.importer = nullptr;
+  };
+  Results made;
+  ++loop_depth_;
+  try {
+    made = run_region(call, place, scope);
+  } catch (const RuleFailure&) {
+    made.clear();
+  } catch (...) {
+    leave();
+    throw;
+  }
+  leave();
+  if (!made.empty()) return made;
+  if (stopped_) throw RuleFailure{};
+  rule.no_loop = rule.failure;
+  if (diags_.all().size() > before.diags.all().size()) {
+    const Diagnostic& found = diags_.all()[before.diags.all().size()];
+    rule.no_loop =
+        found.place.op + " '" + escaped(found.place.name) + "': " + found.message;
+  }
+  restore(before);
+  return std::nullopt;
 }
 
 // A bound for the length of scan outputs that is not known when packing: the model's own

@@ -21,13 +21,15 @@ struct OpenBody {
   bool loops = false;
 };
 
-// A Loop or a Scan that is not unrolled. Sliced inputs are sliced along axis 0.
+// A Loop, a Scan or a rule's loop that is not unrolled. Sliced inputs are sliced along
+// axis 0.
 struct LoopCall {
   const ModelAttribute* body = nullptr;
-  bool is_scan = false;     // the body takes neither iteration nor condition
-  NodeId count = kNoNode;   // i64[]
-  NodeId start = kNoNode;   // bool[]
-  bool conditional = false; // the body's condition counts
+  const RuleLoop* rule = nullptr; // instead of `body`
+  bool is_scan = false;           // the body takes neither iteration nor condition
+  NodeId count = kNoNode;         // i64[]
+  NodeId start = kNoNode;         // bool[]
+  bool conditional = false;       // the body's condition counts
   int64_t limit = 0;
   std::vector<NodeId> carried, sliced;
   std::vector<int64_t> reversed; // per sliced input, then per scan output

@@ -183,6 +183,16 @@ std::vector<NodeId> NodeImport::run_graph(std::string_view name,
   throw RuleFailure{};
 }
 
+std::optional<std::vector<NodeId>> NodeImport::try_loop(const RuleLoop& loop) const {
+  SVOD_CHECK(loop_runner) << "a loop cannot be made here";
+  std::optional<std::vector<NodeId>> results = loop_runner(loop);
+  if (!results) {
+    failure.clear();
+    unknown.clear();
+  }
+  return results;
+}
+
 bool NodeImport::wants_output(size_t i) const {
   return i < model_node.outputs.size() && !model_node.outputs[i].empty();
 }

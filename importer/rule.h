@@ -19,6 +19,19 @@
 namespace svod {
 
 struct RuleFailure {};
+class BoundTable; // importer/bounded.h
+
+// A loop that a rule makes as a region (compiler/ir/region.h).
+struct RuleLoop {
+  int64_t limit;               // iterations
+  NodeId start;                // bool[]: whether there is a first one
+  std::vector<NodeId> carried; // into the first iteration
+  int64_t stacked = 0;         // results of the body that are kept of every iteration
+  // Called once, while the rule's graph is the body's. Takes the iteration, i64[], and
+  // what is carried; gives whether to go on, bool[], what is carried on and what is
+  // stacked. Values from around the loop must go through NodeImport::here().
+  std::function<std::vector<NodeId>(NodeId, const std::vector<NodeId>&)> body;
+};
 
 // Of a tensor whose sizes depend on data (importer/bounded.h): per axis a scalar of the
 // run, kNoNode where the extent is the node's. Empty: all are the node's.
@@ -64,6 +77,12 @@ public:
   // which is then reported already. They may be compound values.
   std::vector<NodeId> run_graph(std::string_view name,
                                 const std::vector<NodeId>& inputs) const;
+  // The loop's own value, what is carried after it, and what is stacked, each with an
+  // axis of `limit` in front. Nothing where the body does not fit into a region; what was
+  // reported about it is forgotten.
+  std::optional<std::vector<NodeId>> try_loop(const RuleLoop& loop) const;
+  // A value of the rule's graph, seen from the body of the loop that is being made.
+  NodeId here(NodeId value) const { return importer ? importer(value) : value; }
 
   // The shape that the model itself states for an output (its value_info), when complete.
   // A rule may rely on it where the result's shape depends on data of the run: the
@@ -124,7 +143,11 @@ public:
   // Imports a graph attribute; empty results: it failed.
   std::function<std::vector<NodeId>(const ModelAttribute&, const std::vector<NodeId>&)>
       graph_runner;
+  std::function<std::optional<std::vector<NodeId>>(const RuleLoop&)> loop_runner;
+  mutable std::function<NodeId(NodeId)> importer; // set while a loop's body is made
+  mutable std::string no_loop; // why the last loop that was tried is none
   CompoundTable* compounds = nullptr;
+  BoundTable* bounds = nullptr;
   StringTable* strings = nullptr; // what tensors of strings refer to
   // Set when a rule stopped; empty when the reason is reported already.
   mutable std::string failure;

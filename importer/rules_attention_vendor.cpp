@@ -2,6 +2,7 @@
 // values, over what one weight projects, in floats or in 8 bits. Masks are lengths, flags
 // or a bias; a hidden key gets a large negative score.
 #include "importer/attention.h"
+#include "importer/bounded_parts.h"
 #include "importer/quantization.h"
 
 #include <cmath>
@@ -190,6 +191,60 @@ Expr projected(NodeImport& node, Expr product, size_t bias) {
   return product + convert(b, product.dtype());
 }
 
+// Keys or values behind the past [batch, heads, past, head], of which the run says how
+// many places count: the new ones are written there, if need be into more room.
+Expr behind_past(NodeImport& node, Expr before, Expr fresh, Expr used) {
+  const int64_t most = bounded_size(node, used).bound + extent(fresh, 2);
+  const int64_t more = std::max<int64_t>(most - extent(before, 2), 0);
+  const Expr room = pad(before, {0, 0, 0, 0}, {0, 0, more, 0}, 0);
+  return written_at(room, fresh, reshape(used, {1, 1, 1, 1}));
+}
+
+// Joins the new keys and values with the past [2, batch, heads, past, head]. What the run
+// leaves of the room is not seen.
+void join_past(NodeImport& node, size_t input, AttentionParts& parts) {
+  if (!node.has_input(input)) return;
+  const Expr past = wide(node, input);
+  require(node, past.rank() == 5 && extent(past, 0) == 2, "past has a wrong shape");
+  const NodeId count = count_along(node, input, 3);
+  const int64_t fresh = extent(parts.k, 2);
+  for (auto [kind, x] : {std::pair(0, &parts.k), std::pair(1, &parts.v)}) {
+    const Expr before = squeeze(cut(past, 0, kind, 1), 0);
+    Shape expected = x->shape();
+    expected[2] = extent(before, 2);
+    require(node, before.shape() == expected, "past does not fit the new keys");
+    *x = count == kNoNode ? join({before, *x}, 2)
+                          : behind_past(node, before, *x, {&node.g, count});
+  }
+  if (count == kNoNode) return;
+  const Expr used{&node.g, count};
+  const bool causal = node.get_int("unidirectional") != 0;
+  const Expr key = count_along(node.g, DType::I64, extent(parts.k, 2), 3, 4);
+  parts.allowed = causal ? visible_keys({fresh, extent(parts.k, 2), true}, used)
+                         : less(key, used + static_cast<double>(fresh));
+  if (!node.wants_output(1)) return;
+  Counts counts(5, kNoNode);
+  counts[3] = (used + static_cast<double>(fresh)).id;
+  node.set_counts(1, counts);
+}
+
+// A mask [batch, keys] whose length is of the run, for as many keys as there is room for.
+void fit_mask(NodeImport& node, size_t mask, size_t past, const AttentionParts& parts) {
+  const NodeId count = node.has_input(mask) ? count_along(node, mask, 1) : kNoNode;
+  if (count == kNoNode) return;
+  const int64_t keys = extent(parts.k, 2), fresh = extent(parts.q, 2);
+  Expr x = operand(node, mask);
+  const Expr wanted =
+      Expr{&node.g, count_along(node, past, 3)} + static_cast<double>(fresh);
+  if (wanted.id != count) {
+    const Expr places = count_along(node.g, DType::I64, extent(x, 1), 0, 1);
+    x = take(x, 1, if_kept(equal(wanted, Expr{&node.g, count}), places));
+  }
+  const int64_t have = extent(x, 1);
+  if (have < keys) x = pad(x, {0, 0}, {0, keys - have}, 0);
+  node.replace_input(mask, cut(x, 1, 0, keys).id);
+}
+
 // Attends over what is projected; the inputs of mask, past and bias by number.
 void attend_projected(NodeImport& node, Expr all, std::vector<int64_t> sizes, size_t mask,
                       size_t past_input, std::optional<size_t> bias) {
@@ -203,21 +258,13 @@ void attend_projected(NodeImport& node, Expr all, std::vector<int64_t> sizes, si
       split_heads(node, cut(all, 2, 0, sizes[0]), heads),
       split_heads(node, cut(all, 2, sizes[0], sizes[1]), heads),
       split_heads(node, cut(all, 2, sizes[0] + sizes[1], sizes[2]), heads)};
-  if (node.has_input(past_input)) {
-    Expr past = wide(node, past_input);
-    require(node, past.rank() == 5 && extent(past, 0) == 2, "past has a wrong shape");
-    for (auto [kind, x] : {std::pair(0, &parts.k), std::pair(1, &parts.v)}) {
-      const Expr before = squeeze(cut(past, 0, kind, 1), 0);
-      Shape expected = x->shape();
-      expected[2] = extent(before, 2);
-      require(node, before.shape() == expected, "past does not fit the new keys");
-      *x = join({before, *x}, 2);
-    }
-  }
+  join_past(node, past_input, parts);
+  fit_mask(node, mask, past_input, parts);
   parts.scale = scale_or_default(node, parts.q);
   add_key_mask(node, parts, mask);
   if (bias) add_vendor_bias(node, parts, *bias);
-  add_unidirectional(node, parts);
+  if (!node.has_input(past_input) || count_along(node, past_input, 3) == kNoNode)
+    add_unidirectional(node, parts);
   give(node, 0, join_heads(attend(node, parts).y));
   if (node.wants_output(1))
     give(node, 1, join({unsqueeze(parts.k, 0), unsqueeze(parts.v, 0)}, 0));
@@ -230,6 +277,17 @@ void round_results(NodeImport& node, DType to) {
 }
 
 } // namespace
+
+// With a past and a mask whose lengths are of the run, as a generation has them.
+void bounded_attention(NodeImport& node, Rule rule) {
+  for (size_t i = 0; i < node.input_count(); ++i)
+    for (int64_t axis = 0; node.has_input(i) && axis < node.rank(i); ++axis)
+      if (count_along(node, i, axis) != kNoNode && !(i == 4 && axis == 3) &&
+          !(i == 3 && axis == 1))
+        refuse_bounded(node, i, axis);
+  if (node.counts(4).empty()) refuse_bounded(node, 3, 1);
+  rule(node);
+}
 
 // Projects with one weight for queries, keys and values, then attends.
 void import_attention_vendor(NodeImport& node) {

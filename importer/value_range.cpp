@@ -325,4 +325,42 @@ std::optional<ValueRange> range_of(const Graph& g, NodeId id, int64_t element,
   return Asker(g, trust).element(id, element);
 }
 
+namespace {
+
+// A number as another and what is added to it.
+struct Offset {
+  NodeId base;
+  int64_t more;
+};
+
+Offset offset_of(const Graph& g, NodeId id) {
+  Offset out{id, 0};
+  for (int step = 0; step < kMostDepth; ++step) {
+    const Node& node = g[out.base];
+    if (node.op == Op::Reshape) {
+      out.base = node.inputs[0];
+      continue;
+    }
+    if (node.op != Op::Add && node.op != Op::Sub) break;
+    const bool swapped = node.op == Op::Add && is_known(g, node.inputs[0]);
+    const auto added = known_ints(g, node.inputs[swapped ? 0 : 1]);
+    if (!added || std::abs(added->front()) > int64_t{1} << 40) break;
+    out.more += node.op == Op::Add ? added->front() : -added->front();
+    out.base = node.inputs[swapped ? 1 : 0];
+  }
+  return out;
+}
+
+} // namespace
+
+std::optional<int64_t> difference(const Graph& g, NodeId a, NodeId b) {
+  for (NodeId id : {a, b})
+    if (!is_integer(g[id].dtype) || byte_size(g[id].dtype) != 8 ||
+        element_count(g[id].shape) != 1)
+      return std::nullopt;
+  const Offset first = offset_of(g, a), second = offset_of(g, b);
+  if (first.base != second.base) return std::nullopt;
+  return first.more - second.more;
+}
+
 } // namespace svod

@@ -18,4 +18,7 @@ enum class Trust : uint8_t { Integers, Floats };
 std::optional<ValueRange> range_of(const Graph& g, NodeId id, int64_t element = 0,
                                    Trust trust = Trust::Integers);
 
+// a - b of two integers of one element, where their arithmetic shows it.
+std::optional<int64_t> difference(const Graph& g, NodeId a, NodeId b);
+
 } // namespace svod

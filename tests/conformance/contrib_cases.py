@@ -15,6 +15,7 @@ import pathlib
 import re
 import sys
 
+import generation_cases as generation
 import run_units as units
 
 if not units.oracle.available():
@@ -479,7 +480,7 @@ def main():
     parser.add_argument("--jobs", "-j", type=int, default=2)
     options = parser.parse_args()
     for group in (elementwise, norms, products, quantised, attentions, caches, low_bits, lookups, quant_aware,
-                  gradients):
+                  gradients, lambda: generation.add_cases(case, Const)):
         group()
     cases = [c for c in CASES if re.search(options.filter, c.name)]
     assert len({c.name for c in CASES}) == len(CASES), "two cases have one name"

@@ -1,0 +1,158 @@
+// The graphs that the generating operators hold: a decoder like GPT-2's, which takes the
+// prompt itself, or an encoder and a decoder like T5's. Their inputs and outputs have
+// fixed places; caches are what follows.
+#include "importer/generation.h"
+
+#include "importer/bounded.h"
+
+#include <algorithm>
+#include <memory>
+
+namespace svod {
+namespace {
+
+const ModelGraph& graph_of(const NodeImport& node, std::string_view name) {
+  for (const ModelAttribute& attribute : node.model_node.attributes)
+    if (attribute.name == name && attribute.graph) return *attribute.graph;
+  node.invalid("it has no graph '" + std::string(name) + "'");
+}
+
+// x in the type that the graph declares for an input.
+NodeId as_declared(const ModelValue& input, Expr x) {
+  const std::optional<DType> dtype = dtype_from_onnx(input.onnx_type);
+  return dtype ? convert(x, *dtype).id : x.id;
+}
+
+// A cache of no positions, by the extents that the graph declares.
+Expr empty_cache(const NodeImport& node, const ModelValue& input, int64_t rows,
+                 int64_t row_axis) {
+  const std::optional<DType> dtype = dtype_from_onnx(input.onnx_type);
+  const auto rank = static_cast<size_t>(row_axis + 4);
+  if (!dtype || !input.dims || input.dims->size() != rank)
+    node.invalid("the graph declares no type for its cache '" + input.name + "'");
+  Shape shape;
+  for (const ModelDim& dim : *input.dims) shape.push_back(dim.value.value_or(-1));
+  shape[static_cast<size_t>(row_axis)] = rows;
+  shape[static_cast<size_t>(row_axis) + 2] = 0;
+  if (std::ranges::any_of(shape, [](int64_t n) { return n < 0 || n > 1 << 24; }))
+    node.unsupported("the graph does not declare the heads of its cache '" + input.name +
+                     "'");
+  return {&node.g, constant(node.g, *dtype, shape, 0)};
+}
+
+// x whose first `count` places along an axis are meant; all of them are there when that
+// is known.
+NodeId shortened(const NodeImport& node, Expr x, int64_t axis, Expr count) {
+  if (const auto places = known_ints(node.g, count.id))
+    return cut(x, axis, 0, places->front()).id;
+  Counts counts(x.shape().size(), kNoNode);
+  counts[static_cast<size_t>(axis)] = count.id;
+  return node.bounds->add(node.g, x.id, counts);
+}
+
+// The scores of the last position, [rows, length, vocabulary], in f32.
+Expr last_scores(const NodeImport& node, NodeId logits) {
+  require(node,
+          !is_compound(logits) && !node.bounds->find(logits) &&
+              node.g[logits].shape.size() == 3 && node.g[logits].shape[1] > 0,
+          "the scores of its graph must be [batch, length, vocabulary]");
+  Expr x{&node.g, logits};
+  x = squeeze(cut(x, 1, extent(x, 1) - 1, 1), 1);
+  const int64_t size = node.get_int("vocab_size");
+  if (size > 0 && size < extent(x, 1)) x = cut(x, 1, 0, size);
+  return convert(x, DType::F32);
+}
+
+// What a decoder gives as its caches, in the form they came in.
+std::vector<Expr> grown_caches(const NodeImport& node, const std::vector<NodeId>& results,
+                               size_t first, const std::vector<Expr>& before,
+                               int64_t axis) {
+  if (results.size() < first + before.size())
+    node.invalid("its decoder gives fewer caches than it takes");
+  std::vector<Expr> caches;
+  for (size_t i = 0; i < before.size(); ++i) {
+    const NodeId id = results[first + i];
+    const Bounded* bounded = is_compound(id) ? nullptr : node.bounds->find(id);
+    if (!bounded) {
+      caches.push_back({&node.g, id});
+      continue;
+    }
+    const Expr whole{&node.g, bounded->tensor};
+    if (whole.rank() != before[i].rank() || extent(whole, axis) < extent(before[i], axis))
+      node.unsupported("its decoder does not keep its cache");
+    caches.push_back(cut(whole, axis, 0, extent(before[i], axis)));
+  }
+  return caches;
+}
+
+class GptDecoder : public Decoder {
+public:
+  GptDecoder(NodeImport& node, const GenerationPlan& plan, size_t mask_input)
+      : Decoder(node, plan), graph_(graph_of(node, "decoder")),
+        counts_(convert(
+            apply(Op::Not, equal(operand(node, 0), static_cast<double>(plan.pad))),
+            DType::I32)),
+        mask_(node.has_input(mask_input) ? convert(operand(node, mask_input), DType::I32)
+                                         : counts_) {
+    require(node, mask_.shape() == node.shape(0), "the mask does not fit the ids");
+    if (graph_.inputs.size() < 4 || graph_.outputs.size() + 2 != graph_.inputs.size())
+      node.unsupported("a decoder whose inputs are not ids, positions, mask and one "
+                       "cache per cache that it gives");
+  }
+  int64_t row_axis() const override { return 1; }
+  Expr first_tokens() override { return convert(operand(node, 0), DType::I32); }
+
+  Output prompt() override {
+    const Expr running{&node.g, scan(node.g, Op::ScanSum, counts_.id, 1)};
+    const Expr positions = select(less(0.0, counts_), running - 1.0, like(counts_, 0));
+    std::vector<NodeId> inputs = token_inputs(first_tokens(), positions, mask_.id);
+    std::vector<Expr> caches;
+    for (size_t i = 3; i < graph_.inputs.size(); ++i) {
+      caches.push_back(empty_cache(node, graph_.inputs[i], plan.batch, row_axis()));
+      inputs.push_back(caches.back().id);
+    }
+    const bool apart = node.has("init_decoder");
+    return output(node.run_graph(apart ? "init_decoder" : "decoder", inputs), caches);
+  }
+
+  Output next(const Sequences& at, Expr past) override {
+    // Behind the prompt every position counts.
+    const Expr mask = row_per_beam(plan, here(node, mask_), 0);
+    const Expr all = pad(mask, {0, 0}, {0, room() - plan.prompt}, 1);
+    const Expr counted = row_per_beam(plan, sum(here(node, counts_), {1}), 0);
+    const Expr position =
+        counted + convert(past - static_cast<double>(plan.prompt), DType::I32);
+    std::vector<NodeId> inputs = token_inputs(unsqueeze(at.last, 1), position,
+                                              shortened(node, all, 1, past + 1.0));
+    for (Expr cache : at.caches)
+      inputs.push_back(shortened(node, cache, length_axis(), past));
+    return output(node.run_graph("decoder", inputs), at.caches);
+  }
+
+private:
+  std::vector<NodeId> token_inputs(Expr tokens, Expr positions, NodeId mask) const {
+    const std::vector<ModelValue>& to = graph_.inputs;
+    return {as_declared(to[0], tokens), as_declared(to[1], positions), mask};
+  }
+
+  Output output(const std::vector<NodeId>& results, const std::vector<Expr>& before) {
+    return {last_scores(node, results[0]),
+            grown_caches(node, results, 1, before, length_axis())};
+  }
+
+  const ModelGraph& graph_;
+  // i32 [batch, prompt]: what is no padding and has a position of its own, and what the
+  // decoder may look at.
+  Expr counts_, mask_;
+};
+
+} // namespace
+
+std::unique_ptr<Decoder> make_decoder(NodeImport& node, const GenerationPlan& plan,
+                                      size_t mask_input) {
+  const int64_t type = node.get_int("model_type");
+  if (type != 0) node.unsupported("model_type " + std::to_string(type));
+  return std::make_unique<GptDecoder>(node, plan, mask_input);
+}
+
+} // namespace svod

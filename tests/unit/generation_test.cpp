@@ -1,0 +1,158 @@
+// GreedySearch, BeamSearch and Sampling over decoders small enough to follow by hand: a
+// table gives the scores of the next token by the last one, and what was seen before
+// moves them.
+#include "tests/support/import_model.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+using namespace svod;
+using namespace svod::import_test;
+
+namespace {
+
+constexpr int kVocabulary = 5;
+
+// logits [rows, length, 5] = table[id] + seen * ramp + position * slope, where `seen` is
+// the sum of all ids that the cache has after this call.
+std::string decoder() {
+  const std::vector<std::string> nodes = {
+      node("Gather", {"table", "input_ids"}, {"looked"}),
+      node("Cast", {"input_ids"}, {"words"}, {attribute("to", int64_t{kF32})}),
+      node("Unsqueeze", {"words", "axes"}, {"wide"}),
+      node("Concat", {"wide", "wide"}, {"both"}, {attribute("axis", int64_t{0})}),
+      node("Concat", {"past_0", "both"}, {"present_0"}, {attribute("axis", int64_t{3})}),
+      node("Split", {"present_0"}, {"keys", "values"}, {attribute("axis", int64_t{0})}),
+      node("ReduceSum", {"keys", "summed"}, {"seen"},
+           {attribute("keepdims", int64_t{0})}),
+      node("Unsqueeze", {"seen", "last"}, {"column"}),
+      node("Mul", {"column", "ramp"}, {"moved"}),
+      node("Cast", {"position_ids"}, {"at"}, {attribute("to", int64_t{kF32})}),
+      node("Unsqueeze", {"at", "last"}, {"at1"}),
+      node("Mul", {"at1", "slope"}, {"sloped"}),
+      node("Add", {"looked", "moved"}, {"sum"}),
+      node("Add", {"sum", "sloped"}, {"logits"})};
+  std::vector<float> table;
+  for (int i = 0; i < kVocabulary * kVocabulary; ++i)
+    table.push_back(static_cast<float>(i * 7 % 11));
+  return graph(
+      {nodes,
+       {value("input_ids", {"b", "s"}, kI32), value("position_ids", {"b", "s"}, kI32),
+        value("attention_mask", {"b", "t"}, kI32), value("past_0", {2, "b", 1, "p", 1})},
+       {value("logits", {"b", "s", kVocabulary}),
+        value("present_0", {2, "b", 1, "t", 1})},
+       {floats("table", {kVocabulary, kVocabulary}, table),
+        floats("ramp", {kVocabulary}, {0, 0.25F, -0.25F, 0.5F, 0}),
+        floats("slope", {kVocabulary}, {0.125F, 0, 1, 0, 0.5F}),
+        ints("axes", {3}, {0, 2, 4}), ints("summed", {4}, {0, 2, 3, 4}),
+        ints("last", {1}, {-1})}});
+}
+
+// The same by hand.
+std::vector<float> scores_after(const std::vector<int>& tokens) {
+  static constexpr float kRamp[] = {0, 0.25F, -0.25F, 0.5F, 0};
+  static constexpr float kSlope[] = {0.125F, 0, 1, 0, 0.5F};
+  int seen = 0;
+  for (int token : tokens) seen += token;
+  std::vector<float> scores;
+  for (int v = 0; v < kVocabulary; ++v)
+    scores.push_back(static_cast<float>((tokens.back() * kVocabulary + v) * 7 % 11) +
+                     static_cast<float>(seen) * kRamp[v] +
+                     static_cast<float>(tokens.size() - 1) * kSlope[v]);
+  return scores;
+}
+
+std::string int_tensor(const std::string& name, const std::vector<int32_t>& values) {
+  return tensor(name, kI32, {static_cast<int64_t>(values.size())}, data(9, raw(values)));
+}
+
+std::vector<int> tokens_of(const Tensor& tensor) {
+  REQUIRE(tensor.dtype == DType::I32);
+  std::vector<int32_t> values(tensor.bytes.size() / sizeof(int32_t));
+  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  return {values.begin(), values.end()};
+}
+
+struct Greedy {
+  std::vector<int32_t> prompt;
+  int most = 8, eos = 4, pad = 0, least = 0, ngram = 0;
+};
+
+std::string greedy_model(const Greedy& search) {
+  const std::string chosen =
+      node("GreedySearch", {"ids", "most", "least"}, {"y"},
+           {attribute("eos_token_id", int64_t{search.eos}),
+            attribute("pad_token_id", int64_t{search.pad}),
+            attribute("no_repeat_ngram_size", int64_t{search.ngram}),
+            graph_attribute("decoder", decoder())},
+           "com.microsoft");
+  const auto length = static_cast<int64_t>(search.prompt.size());
+  return model({{chosen},
+                {value("ids", {1, length}, kI32)},
+                {value("y", {1, search.most}, kI32)},
+                {int_tensor("most", {search.most}), int_tensor("least", {search.least})}},
+               17, opset("com.microsoft", 1));
+}
+
+// The tokens, of a graph whose steps are one loop.
+std::vector<int> run_greedy(const Greedy& search) {
+  const std::string bytes = greedy_model(search); // which weights are views of
+  const Imported result = import(bytes);
+  INFO(result.text());
+  REQUIRE(result.graph);
+  int loops = 0;
+  for (NodeId id = 0; id < result.graph->size(); ++id)
+    loops += (*result.graph)[id].op == Op::Loop;
+  CHECK(loops == 1);
+  Tensor ids{DType::I32, {1, static_cast<int64_t>(search.prompt.size())}, {}};
+  const auto* first = reinterpret_cast<const std::byte*>(search.prompt.data());
+  ids.bytes.assign(first, first + search.prompt.size() * sizeof(int32_t));
+  const Evaluated done = evaluate(*result.graph, {ids});
+  REQUIRE(done.failed == kNoNode);
+  return tokens_of(done.outputs.at(0));
+}
+
+bool comes_twice(const std::vector<int>& tokens, int last) {
+  for (size_t i = 0; i + 1 < tokens.size(); ++i)
+    if (tokens[i] == tokens.back() && tokens[i + 1] == last) return true;
+  return false;
+}
+
+std::vector<int> expected(const Greedy& search) {
+  std::vector<int> tokens(search.prompt.begin(), search.prompt.end());
+  bool ended = false;
+  while (static_cast<int>(tokens.size()) < search.most) {
+    std::vector<float> scores = scores_after(tokens);
+    if (static_cast<int>(tokens.size()) < search.least)
+      scores[static_cast<size_t>(search.eos)] = -1e30F;
+    for (int v = 0; v < kVocabulary && search.ngram == 2; ++v)
+      if (comes_twice(tokens, v)) scores[static_cast<size_t>(v)] = -1e30F;
+    const auto best = std::max_element(scores.begin(), scores.end()) - scores.begin();
+    ended |= best == search.eos;
+    tokens.push_back(ended ? search.pad : static_cast<int>(best));
+  }
+  return tokens;
+}
+
+} // namespace
+
+TEST_CASE("a greedy search takes the best token until the end", "[generation]") {
+  // Each with other tokens at the end, and some that end early.
+  std::vector<std::vector<int>> seen;
+  for (const Greedy& search : std::vector<Greedy>{{{1, 2}},
+                                                  {{3}},
+                                                  {{1, 2}, 8, 3},
+                                                  {{1, 2}, 8, 3, 0, 6},
+                                                  {{2, 1, 1}, 9, 4, 0, 0, 2}}) {
+    seen.push_back(run_greedy(search));
+    CHECK(seen.back() == expected(search));
+  }
+  CHECK(seen[2] != seen[0]);
+  CHECK(seen[3] != seen[2]);
+}
+
+TEST_CASE("a search needs room and its longest length", "[generation]") {
+  Greedy search{{1, 2}};
+  search.most = 2;
+  refused(greedy_model(search), Exit::InvalidModel, "max_length must be larger");
+}
