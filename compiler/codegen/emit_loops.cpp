@@ -224,6 +224,37 @@ void KernelEmitter::unroll_hint(const Stage& s, int64_t extent, bool innermost) 
                        : "#pragma clang loop unroll(disable) vectorize(disable)");
 }
 
+// Sums one after the other, n numbers of like size lose about log2(n) bits: of the mean
+// of an 800 x 800 picture half the digits. So a long sum is made of blocks, each with its
+// own accumulators. A convolution or a matrix product is rarely that long and stays as it
+// is.
+bool KernelEmitter::find_blocks(const Stage& s) {
+  constexpr int64_t kLong = 8192, kBlock = 256;
+  blocks_.reset();
+  if (s.op != Op::ReduceSum || !is_float(s.dtype)) return false;
+  int64_t steps = 1;
+  for (size_t d = s.inner.size(); d-- > 0;) {
+    if (!is_loop(s.inner[d])) continue;
+    const int64_t below = steps;
+    steps *= k_.indices.extent(s.inner[d]);
+    if (!blocks_ && steps > kBlock)
+      blocks_ = Blocks{d, std::max<int64_t>(1, kBlock / below), "", {}, {}};
+  }
+  if (steps <= kLong) blocks_.reset();
+  return blocks_.has_value();
+}
+
+void KernelEmitter::open_block() {
+  for (const std::string& part : blocks_->parts)
+    line(blocks_->type + " " + part + " = " + blocks_->type + "(0);");
+}
+
+void KernelEmitter::close_block() {
+  for (size_t i = 0; i < blocks_->parts.size(); ++i)
+    line(blocks_->totals[i] + " = " + blocks_->totals[i] + " + " + blocks_->parts[i] +
+         ";");
+}
+
 // Loops over a stage's own axes.
 void KernelEmitter::emit_inner(const Stage& s, size_t depth,
                                const std::function<void()>& body) {
@@ -237,6 +268,16 @@ void KernelEmitter::emit_inner(const Stage& s, size_t depth,
   bool innermost = true;
   for (size_t d = depth + 1; d < s.inner.size(); ++d) innermost &= !is_loop(s.inner[d]);
   narrowed_[axis] = {0, extent - 1 - (last ? 1 : 0)};
+  const bool blocks = blocks_ && blocks_->depth == depth;
+  std::string from = "0", to = std::to_string(extent - (last ? 1 : 0));
+  if (blocks) {
+    const std::string b = fresh("b"), size = std::to_string(blocks_->size), end = to;
+    open("for (iptr " + b + " = 0; " + b + " < " + end + "; " + b + " += " + size + ")");
+    from = b, to = fresh("b");
+    line("const iptr " + to + " = " + b + " + " + size + " < " + end + " ? " + b + " + " +
+         size + " : " + end + ";");
+    open_block();
+  }
   if (s.kind == StageKind::Reduce) unroll_hint(s, extent, innermost);
   auto emit_below = [&] {
     std::string useful = useful_tile(s, depth);
@@ -244,15 +285,20 @@ void KernelEmitter::emit_inner(const Stage& s, size_t depth,
     emit_inner(s, depth + 1, body);
     if (!useful.empty()) close();
   };
-  open("for (iptr " + i + " = 0; " + i + " < " + std::to_string(extent - (last ? 1 : 0)) +
-       "; ++" + i + ")");
+  open("for (iptr " + i + " = " + from + "; " + i + " < " + to + "; ++" + i + ")");
   emit_below();
   close();
+  if (blocks) {
+    close_block();
+    close();
+  }
   if (last) {
     narrowed_[axis] = {extent - 1, extent - 1};
     open("");
+    if (blocks) open_block();
     line("const iptr " + i + " = " + std::to_string(extent - 1) + ";");
     emit_below();
+    if (blocks) close_block();
     close();
   }
   narrowed_[axis] = before;

@@ -101,9 +101,15 @@ void KernelEmitter::emit_reduce(uint32_t number) {
     line(type(s.dtype, vector) + " " + names[i] + " = " + type(s.dtype, vector) + "(" +
          identity(s.op, s.dtype) + ");");
   }
+  std::vector<std::string> sums = names;
+  if (find_blocks(s)) {
+    for (std::string& name : sums) name = fresh("c");
+    blocks_->type = type(s.dtype, vector), blocks_->totals = names, blocks_->parts = sums;
+  }
   emit_inner(s, 0, [&] {
-    for (size_t i = 0; i < all.size(); ++i) accumulate(s, names[i], all[i], vector);
+    for (size_t i = 0; i < all.size(); ++i) accumulate(s, sums[i], all[i], vector);
   });
+  blocks_.reset();
   auto lanes = static_cast<size_t>(k_.lanes);
   size_t together = lane_inside && lanes >= 4 ? all.size() / lanes * lanes : 0;
   std::vector<std::string> results = names;

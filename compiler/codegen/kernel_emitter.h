@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace svod {
@@ -23,12 +24,22 @@ private:
     bool vector = false;
   };
   using Frame = std::map<std::pair<ExprId, Point>, Value>;
+  // A long sum: every `size` steps of the loop at `depth` are summed on their own.
+  struct Blocks {
+    size_t depth = 0;
+    int64_t size = 0;
+    std::string type;
+    std::vector<std::string> totals, parts;
+  };
 
   // Loops.
   void emit_outer(size_t depth);
   void emit_range(size_t depth, const std::string& low, const std::string& high);
   void emit_tiles();
   void emit_inner(const Stage& s, size_t depth, const std::function<void()>& body);
+  bool find_blocks(const Stage& s);
+  void open_block();
+  void close_block();
   bool tile_span(const Index& index, int64_t& least, int64_t& most) const;
   std::string useful_tile(const Stage& s, size_t depth);
   bool is_loop(AxisId axis) const;
@@ -101,6 +112,7 @@ private:
   std::vector<Range> narrowed_;
   std::vector<Frame> frames_;
   std::map<std::pair<uint32_t, Point>, Value> locals_;
+  std::optional<Blocks> blocks_;                 // of the stage being emitted
   std::map<std::string, std::string> functions_; // signature key -> definition
   std::string out_;
   int indent_ = 1;

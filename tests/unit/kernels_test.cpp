@@ -1,11 +1,17 @@
 // Kernels against the evaluator: random graphs through fusion, planning, emission and the
 // compiler, with every level this machine has.
+#include "compiler/ir/build.h"
 #include "compiler/ir/print.h"
+#include "compiler/pipeline.h"
 #include "tests/support/check_kernels.h"
 #include "tests/support/model_graph.h"
+#include "tests/support/run_kernels.h"
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <functional>
 
 using namespace svod;
@@ -57,7 +63,39 @@ int failures_by_level(uint64_t first, uint64_t last, const MakeGraph& make) {
   return count;
 }
 
+// The largest relative error of sums of 0.1f along `axes`.
+double error_of_long_sum(const Shape& shape, const std::vector<int64_t>& axes) {
+  Hooks hooks;
+  hooks.target = *find_target("native");
+  Graph g;
+  g.add_output("y", reduce(g, Op::ReduceSum, g.add_input("x", DType::F32, shape), axes));
+  int64_t count = 1, all = 1;
+  for (int64_t axis : axes) count *= shape[static_cast<size_t>(axis)];
+  for (int64_t n : shape) all *= n;
+  const std::vector<float> ones(static_cast<size_t>(all), 0.1F);
+  Tensor x{DType::F32, shape, {}};
+  x.bytes.resize(ones.size() * sizeof(float));
+  std::memcpy(x.bytes.data(), ones.data(), x.bytes.size());
+  KernelRun run = run_kernels(compile(g, hooks), hooks.target, {x});
+  REQUIRE(run.error.empty());
+  std::vector<float> sums(run.outputs[0].bytes.size() / sizeof(float));
+  std::memcpy(sums.data(), run.outputs[0].bytes.data(), run.outputs[0].bytes.size());
+  double worst = 0;
+  for (float sum : sums)
+    worst = std::max(worst, std::abs(sum / (double(0.1F) * double(count)) - 1));
+  return worst;
+}
+
 } // namespace
+
+// Added one after the other, these sums are off by 1e-4 and more.
+TEST_CASE("long sums keep their digits", "[kernels]") {
+  CHECK(error_of_long_sum({1, 3, 800, 801}, {2, 3}) < 3e-5);
+  CHECK(error_of_long_sum({16, 801, 800}, {1, 2}) < 3e-5);
+  CHECK(error_of_long_sum({3, 1000003}, {1}) < 3e-5);
+  CHECK(error_of_long_sum({500009, 5}, {0}) < 3e-5);
+  CHECK(error_of_long_sum({20000, 17, 9}, {0, 2}) < 3e-5);
+}
 
 TEST_CASE("kernels compute what the evaluator computes", "[kernels][property]") {
   CHECK(failures(1, 12, *find_target("native")) == 0);
