@@ -8,6 +8,7 @@
 #include "importer/image/png.h"
 #include "importer/image/pnm.h"
 #include "importer/image/tiff.h"
+#include "importer/image/webp.h"
 
 namespace svod::image {
 
@@ -30,6 +31,7 @@ inline bool decode(Job& job) {
   if (in.starts_with("\x89PNG\r\n\x1a\n", 8)) return decode_png(job);
   if (in.starts_with("II*\0", 4) || in.starts_with("MM\0*", 4)) return decode_tiff(job);
   if (in.starts_with("\xff\xd8\xff", 3)) return decode_jpeg(job);
+  if (is_webp(in)) return decode_webp(job);
   return false;
 }
 

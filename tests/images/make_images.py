@@ -46,6 +46,9 @@ CASES = [
     ("rgb", "jpg", {"quality": 40, "subsampling": "4:2:2"}), ("rgb", "jpg", {"progressive": True}),
     ("gray", "jpg", {"progressive": True}), ("inks", "jpg", {}), ("rgb", "jpg", {"restart_marker_blocks": 2}),
     ("rgb", "jpg", {"keep_rgb": True}),
+    ("rgb", "webp", {}), ("rgb", "webp", {"quality": 20, "method": 6}), ("alpha", "webp", {"quality": 95}),
+    ("rgb", "webp", {"lossless": True}), ("alpha", "webp", {"lossless": True, "method": 6, "quality": 100}),
+    ("palette", "webp", {"lossless": True}), ("few", "webp", {"lossless": True}),
 ]
 
 
