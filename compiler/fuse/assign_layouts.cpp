@@ -64,6 +64,7 @@ private:
   bool follows_blocked(NodeId root) const;
   bool prefers_blocked(const Group& group) const;
   bool concat_prefers(NodeId n) const;
+  void find_lane_reads();
   void add_borders();
 
   const Graph& g;
@@ -71,6 +72,7 @@ private:
   const LayoutHints& hints_;
   int lanes_;
   std::map<NodeId, const Group*> group_of_; // by root
+  std::set<NodeId> lane_reads_;
   std::map<NodeId, Layout> out_;
 };
 
@@ -141,6 +143,27 @@ bool Assigner::concat_prefers(NodeId n) const {
   return blocked * 2 > total;
 }
 
+// Depthwise convolutions multiply channel by channel: where theirs are lanes, those of
+// what they read are, too.
+void Assigner::find_lane_reads() {
+  for (const Group& group : grouping_.groups) {
+    if (group.base == kNoNode || !is_contraction(g, group.base)) continue;
+    if (!prefers_blocked(group)) continue;
+    NodeId product = g[group.base].inputs[0];
+    int64_t channels = g[group.root].shape[1];
+    if (g[product].shape[1] != channels) continue;
+    Factor factors[] = {factor_of(g, product, 0), factor_of(g, product, 1)};
+    if (!factors[0].varies_along(1) || !factors[1].varies_along(1)) continue;
+    for (const Factor& f : factors) {
+      NodeId n = f.node;
+      while (!grouping_.stored[n] && is_view(g[n].op)) n = g[n].inputs[0];
+      const Shape& shape = g[n].shape;
+      if (!grouping_.known[n] && shape.size() >= 3 && shape[1] == channels)
+        lane_reads_.insert(n);
+    }
+  }
+}
+
 // A stored value that is read through a zero pad gets a border as wide as the widest of
 // them.
 void Assigner::add_borders() {
@@ -178,6 +201,7 @@ void Assigner::add_borders() {
 std::map<NodeId, Layout> Assigner::run() {
   const std::set<NodeId> fixed = fixed_layouts(g);
   for (const Group& group : grouping_.groups) group_of_[group.root] = &group;
+  find_lane_reads();
   for (NodeId n : g.live_nodes()) {
     if (!grouping_.stored[n]) continue;
     size_t rank = g[n].shape.size();
@@ -190,7 +214,8 @@ std::map<NodeId, Layout> Assigner::run() {
       bool is_concat = g[n].op == Op::Concat;
       bool wants = is_concat
                        ? concat_prefers(n)
-                       : group != group_of_.end() && prefers_blocked(*group->second);
+                       : lane_reads_.count(n) != 0 ||
+                             (group != group_of_.end() && prefers_blocked(*group->second));
       if (wants) layout = blocked(rank, 1, lanes_);
     }
     out_[n] = std::move(layout);
