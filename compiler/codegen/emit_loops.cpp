@@ -4,6 +4,7 @@
 #include "compiler/support/check.h"
 
 #include <algorithm>
+#include <set>
 
 namespace svod {
 
@@ -41,32 +42,30 @@ std::vector<KernelEmitter::Point> KernelEmitter::points() const {
   return out;
 }
 
-// Whether the first (or last) position of an axis is the only one where a condition on
-// lanes can fail.
 bool KernelEmitter::needs_peel(AxisId axis, bool high) const {
-  if (!k_.has_lane_axis || axis == k_.lane_axis || k_.indices.extent(axis) < 2)
-    return false;
-  std::vector<Range> rest = narrowed_;
-  (high ? rest[axis].high : rest[axis].low) += high ? -1 : 1;
-  auto helps = [&](const Bound& b) {
-    if (!k_.indices.depends_on(b.index, axis) ||
-        !k_.indices.depends_on(b.index, k_.lane_axis))
-      return false;
-    Range all = k_.indices.range(b.index, narrowed_),
-          cut = k_.indices.range(b.index, rest);
-    return high ? all.high >= b.high && cut.high < b.high
-                : all.low < b.low && cut.low >= b.low;
-  };
-  for (const Expr& e : k_.exprs)
-    if (std::any_of(e.bounds.begin(), e.bounds.end(), helps)) return true;
-  for (const Stage& s : k_.stages)
-    if (std::any_of(s.domain.begin(), s.domain.end(), helps)) return true;
-  return false;
+  return lanes_end_at(k_, axis, high, narrowed_);
 }
 
-// One outer axis: from `low` to `high`, both C++ text.
+// How many positions of an outer axis the loop over its middle may meet, `apart` of the
+// first and last ones being emitted for themselves.
+std::vector<int64_t> KernelEmitter::range_lengths(AxisId axis, bool first_apart,
+                                                  bool last_apart) const {
+  int64_t extent = k_.indices.extent(axis), block = extent;
+  for (const ChunkAxis& c : k_.chunks)
+    if (c.axis == axis) block = c.block;
+  int64_t parts = (extent + block - 1) / block, last = extent - (parts - 1) * block;
+  std::vector<int64_t> lengths;
+  if (parts == 1) return {extent - first_apart - last_apart};
+  lengths = {block - first_apart, last - last_apart};
+  if (parts > 2) lengths.push_back(block);
+  return lengths;
+}
+
+// One outer axis: from `low` to `high`, both C++ text, which are so far apart as one of
+// `lengths`.
 void KernelEmitter::emit_range(size_t depth, const std::string& low,
-                               const std::string& high) {
+                               const std::string& high,
+                               const std::vector<int64_t>& lengths) {
   AxisId axis = k_.outer[depth];
   std::string i = "x" + std::to_string(axis);
   size_t slot = 0;
@@ -78,12 +77,9 @@ void KernelEmitter::emit_range(size_t depth, const std::string& low,
     return;
   }
   int count = tile_.counts[slot].second;
-  int64_t extent = k_.indices.extent(axis), block = extent;
-  for (const ChunkAxis& c : k_.chunks)
-    if (c.axis == axis) block = c.block;
   Range before = narrowed_[axis];
   line("iptr " + i + " = " + low + ";");
-  if (extent >= count) {
+  if (std::ranges::max(lengths) >= count) {
     narrowed_[axis].high = std::max(before.low, before.high - count + 1);
     counts_[slot] = count;
     open("for (; " + i + " + " + std::to_string(count) + " <= " + high + "; " + i +
@@ -91,12 +87,8 @@ void KernelEmitter::emit_range(size_t depth, const std::string& low,
     emit_outer(depth + 1);
     close();
   }
-  // What a block, or the last block, leaves over.
-  std::vector<int64_t> rests = {block % count, (extent % block) % count};
-  if (before.high != extent - 1)
-    rests = {block % count, (before.high + 1) % block % count};
-  std::sort(rests.begin(), rests.end());
-  rests.erase(std::unique(rests.begin(), rests.end()), rests.end());
+  std::set<int64_t> rests;
+  for (int64_t length : lengths) rests.insert(length % count);
   for (int64_t rest : rests) {
     if (rest == 0) continue;
     narrowed_[axis] = {before.low, before.high - rest + 1};
@@ -124,7 +116,7 @@ void KernelEmitter::emit_outer(size_t depth) {
   bool first = needs_peel(axis, false), last = needs_peel(axis, true);
   if (!first && !last) {
     open("");
-    emit_range(depth, low, high);
+    emit_range(depth, low, high, range_lengths(axis, false, false));
     close();
     return;
   }
@@ -143,8 +135,8 @@ void KernelEmitter::emit_outer(size_t depth) {
     if (last)
       to = chunked ? "(" + high + " == " + end + " ? " + before_end + " : " + high + ")"
                    : before_end;
-    open("for (iptr x" + a + " = " + from + "; x" + a + " < " + to + "; ++x" + a + ")");
-    emit_outer(depth + 1);
+    open("");
+    emit_range(depth, from, to, range_lengths(axis, first, last));
     close();
   }
   if (last) {

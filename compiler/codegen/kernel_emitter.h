@@ -34,7 +34,10 @@ private:
 
   // Loops.
   void emit_outer(size_t depth);
-  void emit_range(size_t depth, const std::string& low, const std::string& high);
+  std::vector<int64_t> range_lengths(AxisId axis, bool first_apart,
+                                     bool last_apart) const;
+  void emit_range(size_t depth, const std::string& low, const std::string& high,
+                  const std::vector<int64_t>& lengths);
   void emit_tiles();
   void emit_inner(const Stage& s, size_t depth, const std::function<void()>& body);
   bool find_blocks(const Stage& s);

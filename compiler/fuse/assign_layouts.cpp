@@ -3,6 +3,7 @@
 #include "compiler/fuse/assign_layouts.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace svod {
 
@@ -60,6 +61,7 @@ public:
   std::map<NodeId, Layout> run();
 
 private:
+  bool permutes_base(const Group& group) const;
   bool convolution_prefers(const Group& group) const;
   bool follows_blocked(NodeId root) const;
   bool prefers_blocked(const Group& group) const;
@@ -76,9 +78,27 @@ private:
   std::map<NodeId, Layout> out_;
 };
 
+// Whether axes change places between the group's reduction and its root: the root's
+// axis 1 is not the channel then.
+bool Assigner::permutes_base(const Group& group) const {
+  std::map<NodeId, bool> leads; // to the base
+  bool permutes = false;
+  std::function<bool(NodeId)> visit = [&](NodeId n) {
+    if (n == group.base) return true;
+    if (auto found = leads.find(n); found != leads.end()) return found->second;
+    bool any = false;
+    if (n == group.root || !grouping_.stored[n])
+      for (NodeId in : g[n].inputs) any |= visit(in);
+    permutes |= any && g[n].op == Op::Permute;
+    return leads[n] = any;
+  };
+  visit(group.root);
+  return permutes;
+}
+
 bool Assigner::convolution_prefers(const Group& group) const {
   const Shape& shape = g[group.root].shape;
-  if (shape.size() < 3 || shape[1] * 2 < lanes_) return false;
+  if (shape.size() < 3 || shape[1] * 2 < lanes_ || permutes_base(group)) return false;
   NodeId product = g[group.base].inputs[0];
   const Shape& domain = g[product].shape;
   int64_t last = -1;
@@ -212,10 +232,10 @@ std::map<NodeId, Layout> Assigner::run() {
     } else if (free) {
       auto group = group_of_.find(n);
       bool is_concat = g[n].op == Op::Concat;
-      bool wants = is_concat
-                       ? concat_prefers(n)
-                       : lane_reads_.count(n) != 0 ||
-                             (group != group_of_.end() && prefers_blocked(*group->second));
+      bool wants =
+          is_concat ? concat_prefers(n)
+                    : lane_reads_.count(n) != 0 ||
+                          (group != group_of_.end() && prefers_blocked(*group->second));
       if (wants) layout = blocked(rank, 1, lanes_);
     }
     out_[n] = std::move(layout);

@@ -43,6 +43,11 @@ struct Tile {
   }
 };
 
+// Whether the first (or, `high`, the last) position of an axis is the only one where a
+// condition on lanes can fail, within `ranges` of all axes. Loops emit it apart.
+bool lanes_end_at(const Kernel& kernel, AxisId axis, bool high,
+                  const std::vector<Range>& ranges);
+
 // The register tile of one CPU level: as many accumulators as its registers hold, shaped
 // for the fewest loads per multiply-add.
 Tile choose_tile(const Kernel& kernel, const Level& level);

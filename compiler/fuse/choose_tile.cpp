@@ -20,6 +20,7 @@ struct LoadUse {
 struct Candidate {
   AxisId axis;
   int64_t extent;
+  int apart; // positions of it that no tile takes in
 };
 
 } // namespace
@@ -43,8 +44,9 @@ static double tile_cost(const std::vector<Candidate>& candidates,
   double waste = 1;
   for (size_t i = 0; i < candidates.size(); ++i) {
     points *= counts[i];
-    double tiles = std::ceil(double(candidates[i].extent) / counts[i]);
-    waste *= 1 + 0.7 * (tiles * counts[i] / double(candidates[i].extent) - 1);
+    auto extent = double(candidates[i].extent), apart = double(candidates[i].apart);
+    double tiles = std::ceil((extent - apart) / counts[i]) + apart;
+    waste *= 1 + 0.7 * (tiles * counts[i] / extent - 1);
   }
   int kept = 0;
   double load_work = 0;
@@ -118,6 +120,40 @@ static Tile descent_tile(const Kernel& k, ExprId descent) {
   return tile;
 }
 
+bool lanes_end_at(const Kernel& k, AxisId axis, bool high,
+                  const std::vector<Range>& ranges) {
+  if (!k.has_lane_axis || axis == k.lane_axis || k.indices.extent(axis) < 2) return false;
+  std::vector<Range> rest = ranges;
+  (high ? rest[axis].high : rest[axis].low) += high ? -1 : 1;
+  auto helps = [&](const Bound& b) {
+    if (!k.indices.depends_on(b.index, axis) ||
+        !k.indices.depends_on(b.index, k.lane_axis))
+      return false;
+    Range all = k.indices.range(b.index, ranges), cut = k.indices.range(b.index, rest);
+    return high ? all.high >= b.high && cut.high < b.high
+                : all.low < b.low && cut.low >= b.low;
+  };
+  for (const Expr& e : k.exprs)
+    if (std::ranges::any_of(e.bounds, helps)) return true;
+  for (const Stage& s : k.stages)
+    if (std::ranges::any_of(s.domain, helps)) return true;
+  return false;
+}
+
+static std::vector<Candidate> tile_candidates(const Kernel& k) {
+  std::vector<Range> ranges;
+  for (AxisId a = 0; a < k.indices.axis_count(); ++a)
+    ranges.push_back({0, k.indices.extent(a) - 1});
+  std::vector<Candidate> candidates;
+  for (AxisId a : k.outer)
+    if (k.indices.extent(a) > 1 && !k.is_lane(a))
+      candidates.push_back(
+          {a, k.indices.extent(a),
+           lanes_end_at(k, a, false, ranges) + lanes_end_at(k, a, true, ranges)});
+  if (candidates.size() > 4) candidates.erase(candidates.begin(), candidates.end() - 4);
+  return candidates;
+}
+
 Tile choose_tile(const Kernel& k, const Level& level) {
   Tile tile;
   const Stage& s = k.stages[0];
@@ -129,11 +165,7 @@ Tile choose_tile(const Kernel& k, const Level& level) {
   if (std::count_if(k.stages.begin(), k.stages.end(),
                     [](const Stage& x) { return x.kind == StageKind::Reduce; }) > 1)
     return tile;
-  std::vector<Candidate> candidates;
-  for (AxisId a : k.outer)
-    if (k.indices.extent(a) > 1 && !(k.has_lane_axis && a == k.lane_axis))
-      candidates.push_back({a, k.indices.extent(a)});
-  if (candidates.size() > 4) candidates.erase(candidates.begin(), candidates.end() - 4);
+  const std::vector<Candidate> candidates = tile_candidates(k);
   std::vector<LoadUse> loads;
   for (ExprId id : loads_below(k, s.value)) {
     const Expr& e = k.exprs[id];

@@ -38,6 +38,8 @@ private:
   bool wish_padded_inputs();
   bool wish_narrow_results();
   bool wish_for(const Group& group, const Kernel& kernel);
+  void pad_lanes(Layout& layout, const Shape& shape) const;
+  bool wish_whole_vectors(BufferId id);
   void add_border(NodeId target);
   void add_call(NodeId call);
 
@@ -178,6 +180,22 @@ bool Fuser::wish_narrow_results() {
   return grew;
 }
 
+// Rows that are no whole vectors are followed by zeros: reading them takes no masks, and
+// all start at the same place in a cache line.
+void Fuser::pad_lanes(Layout& layout, const Shape& shape) const {
+  auto last = static_cast<size_t>(layout.order.back());
+  if (shape[last] > lanes_) layout.high[last] = -shape[last] & (lanes_ - 1);
+}
+
+bool Fuser::wish_whole_vectors(BufferId id) {
+  const Buffer& b = out_->buffers[id];
+  if (fixed_.count(b.node) != 0 || wishes_.hints.count(b.node) != 0) return false;
+  if (b.layout.has_border() || b.layout.block_axis >= 0) return false;
+  Layout layout = b.layout;
+  pad_lanes(layout, b.shape);
+  return layout.has_border() && wishes_.hints.emplace(b.node, std::move(layout)).second;
+}
+
 // An operand whose elements are far apart along the lanes is stored with that axis
 // innermost.
 bool Fuser::wish_for(const Group& group, const Kernel& k) {
@@ -191,7 +209,12 @@ bool Fuser::wish_for(const Group& group, const Kernel& k) {
       if (k.arguments[load.argument].kind != Argument::Kind::Buffer) continue;
       int64_t stride = 0;
       bool affine = k.indices.affine_in(load.index, k.lane_axis, stride) && stride >= 0;
-      if (affine && stride <= 1) continue;
+      if (affine && stride == 0) continue;
+      if (affine && stride == 1) {
+        bool masked = !load.bounds.empty();
+        if (masked && wish_whole_vectors(k.arguments[load.argument].id)) return true;
+        continue;
+      }
       Factor f = factor_of(g, g[group.base].inputs[0], i);
       // Used once or twice each, as in a depthwise convolution: shuffled where it is
       // read.
@@ -217,6 +240,7 @@ bool Fuser::wish_for(const Group& group, const Kernel& k) {
       layout.order = batch;
       layout.order.insert(layout.order.end(), reduced.begin(), reduced.end());
       layout.order.insert(layout.order.end(), kept.begin(), kept.end());
+      pad_lanes(layout, g[f.node].shape);
       wishes_.hints[f.node] = layout;
       return true;
     }
