@@ -65,8 +65,10 @@ private:
   bool convolution_prefers(const Group& group) const;
   bool follows_blocked(NodeId root) const;
   bool prefers_blocked(const Group& group) const;
+  bool pools_channels(const Group& group) const;
   bool concat_prefers(NodeId n) const;
   void find_lane_reads();
+  void read_by_lanes(NodeId n, int64_t channels);
   void add_borders();
 
   const Graph& g;
@@ -137,6 +139,7 @@ bool Assigner::prefers_blocked(const Group& group) const {
   if (shape.size() < 3 || shape[1] * 2 < lanes_) return false;
   if (group.base != kNoNode && is_contraction(g, group.base))
     return convolution_prefers(group);
+  if (pools_channels(group)) return true;
   OpClass c = info(g[group.root].op).op_class;
   if (c == OpClass::Scan || c == OpClass::Order || g[group.root].op == Op::Scatter)
     return false;
@@ -163,24 +166,43 @@ bool Assigner::concat_prefers(NodeId n) const {
   return blocked * 2 > total;
 }
 
-// Depthwise convolutions multiply channel by channel: where theirs are lanes, those of
-// what they read are, too.
+// A pooling: a reduction over windows along axes that are not the channels.
+bool Assigner::pools_channels(const Group& group) const {
+  if (group.base == kNoNode || !is_reduce(g[group.base].op) || permutes_base(group))
+    return false;
+  const Node& base = g[group.base];
+  if (base.shape.size() < 4 || base.shape[1] != g[group.root].shape[1]) return false;
+  bool windows = false;
+  NodeId n = base.inputs[0];
+  for (; !grouping_.stored[n] && is_view(g[n].op); n = g[n].inputs[0]) {
+    if (g[n].op == Op::Window && g[n].payload[0] == 1) return false;
+    windows |= g[n].op == Op::Window;
+    if (g[n].op == Op::Permute || g[n].op == Op::Expand) return false;
+  }
+  return windows && g[n].shape.size() >= 3 && g[n].shape[1] == base.shape[1];
+}
+
+void Assigner::read_by_lanes(NodeId n, int64_t channels) {
+  while (!grouping_.stored[n] && is_view(g[n].op)) n = g[n].inputs[0];
+  const Shape& shape = g[n].shape;
+  if (!grouping_.known[n] && shape.size() >= 3 && shape[1] == channels)
+    lane_reads_.insert(n);
+}
+
+// Depthwise convolutions and poolings work channel by channel: where theirs are lanes,
+// those of what they read are, too.
 void Assigner::find_lane_reads() {
   for (const Group& group : grouping_.groups) {
-    if (group.base == kNoNode || !is_contraction(g, group.base)) continue;
-    if (!prefers_blocked(group)) continue;
+    if (group.base == kNoNode || !prefers_blocked(group)) continue;
+    if (pools_channels(group))
+      read_by_lanes(g[group.base].inputs[0], g[group.root].shape[1]);
+    if (!is_contraction(g, group.base)) continue;
     NodeId product = g[group.base].inputs[0];
     int64_t channels = g[group.root].shape[1];
     if (g[product].shape[1] != channels) continue;
     Factor factors[] = {factor_of(g, product, 0), factor_of(g, product, 1)};
     if (!factors[0].varies_along(1) || !factors[1].varies_along(1)) continue;
-    for (const Factor& f : factors) {
-      NodeId n = f.node;
-      while (!grouping_.stored[n] && is_view(g[n].op)) n = g[n].inputs[0];
-      const Shape& shape = g[n].shape;
-      if (!grouping_.known[n] && shape.size() >= 3 && shape[1] == channels)
-        lane_reads_.insert(n);
-    }
+    for (const Factor& f : factors) read_by_lanes(f.node, channels);
   }
 }
 

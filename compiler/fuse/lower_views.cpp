@@ -25,6 +25,8 @@ static At reshape_at(IndexPool& pool, const At& at, const Shape& from, const Sha
     for (size_t x = i0; x < i; ++x)
       linear = IndexPool::add(IndexPool::scale(linear, from[x]), at[x]);
     linear = pool.recombine(std::move(linear));
+    // Axes of one position ahead stay at it, also for lanes beyond the last element.
+    while (j0 + 1 < j && to[j0] == 1) ++j0;
     for (size_t x = j; x-- > j0;) {
       out[x] = x == j0 ? linear : pool.mod(linear, to[x]);
       if (x != j0) linear = pool.div(linear, to[x]);

@@ -203,15 +203,18 @@ NodeId reduce_expand(Rewriter& r, NodeId id) {
   if (r.g[big].op != Op::Expand) return kNoNode;
   NodeId x = r.g[big].inputs[0];
   Shape shape = r.g[big].shape;
+  bool picks = node.op == Op::ReduceMin || node.op == Op::ReduceMax;
   std::vector<int64_t> axes;
-  for (int64_t axis : node.payload) {
-    if (r.g[x].shape[axis] == shape[axis])
-      axes.push_back(axis);
-    else
-      shape[axis] = 1; // equal elements along the axis: any of them is the result
+  for (size_t i = 0; i < shape.size(); ++i) {
+    bool reduced = std::ranges::find(node.payload, i) != node.payload.end();
+    bool repeats = r.g[x].shape[i] != shape[i];
+    // Equal elements along a reduced axis: any of them is the least. A kept axis
+    // repeats what is computed once.
+    if (repeats && (picks || !reduced)) shape[i] = 1;
+    if (reduced && !(repeats && picks)) axes.push_back(static_cast<int64_t>(i));
   }
-  if (axes.size() == node.payload.size()) return kNoNode;
-  return reduce(r.g, node.op, expand(r.g, x, shape), axes);
+  if (shape == r.g[big].shape) return kNoNode;
+  return expand(r.g, reduce(r.g, node.op, expand(r.g, x, shape), axes), node.shape);
 }
 
 } // namespace rules
