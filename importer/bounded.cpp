@@ -130,6 +130,73 @@ Places true_places(Expr condition) {
   return {cut(places, 0, 0, n), count};
 }
 
+namespace {
+
+// One of the axes, with its extent and count.
+struct Aligned {
+  size_t input;
+  int64_t axis, extent;
+  NodeId count;
+};
+
+// Cuts an input to other elements along an axis; its other counts stay.
+void cut_input(NodeImport& node, const Aligned& at, Expr x, NodeId count) {
+  Counts counts = node.counts(at.input);
+  counts[static_cast<size_t>(at.axis)] = count;
+  node.replace_input(at.input, x.id);
+  node.input_counts[at.input] = tidy(std::move(counts));
+}
+
+// All to one known extent.
+void cut_to(NodeImport& node, const std::vector<Aligned>& bounded, int64_t extent) {
+  for (const Aligned& at : bounded) {
+    const Expr kept = equal(Expr{&node.g, at.count}, static_cast<double>(extent));
+    const Expr places = if_kept(kept, count_along(node.g, DType::I64, extent, 0, 1));
+    cut_input(node, at, take(operand(node, at.input), at.axis, places), kNoNode);
+  }
+}
+
+} // namespace
+
+NodeId agreed_count(NodeImport& node, const std::vector<InputAxis>& axes,
+                    bool broadcasts) {
+  std::vector<Aligned> bounded;
+  std::optional<int64_t> fixed;
+  int64_t least = INT64_MAX, most = 0;
+  for (const auto& [input, axis] : axes) {
+    const int64_t extent = node.shape(input)[static_cast<size_t>(axis)];
+    const NodeId count = count_along(node, input, axis);
+    if (count == kNoNode) {
+      if (!broadcasts || extent != 1) fixed = extent;
+      continue;
+    }
+    bounded.push_back({input, axis, extent, count});
+    least = std::min(least, extent);
+    most = std::max(most, extent);
+  }
+  if (bounded.empty()) return kNoNode;
+  if ((fixed && least < *fixed) || (broadcasts && least == 1 && most != 1))
+    refuse_bounded(node, bounded[0].input, bounded[0].axis);
+  if (fixed) { // which says how many
+    cut_to(node, bounded, *fixed);
+    return kNoNode;
+  }
+  Expr count{&node.g, bounded[0].count};
+  for (const Aligned& at : bounded)
+    if (at.count != bounded[0].count)
+      count = checked(count, equal(count, Expr{&node.g, at.count}));
+  // From here on the inputs have the count that was looked at: what masks them looks too.
+  for (const Aligned& at : bounded)
+    cut_input(node, at, cut(operand(node, at.input), at.axis, 0, least), count.id);
+  return count.id;
+}
+
+Shape bounds_of(const std::vector<Size>& sizes) {
+  Shape shape;
+  for (const Size& size : sizes) shape.push_back(size.bound);
+  return shape;
+}
+
 Size known_size(Graph& g, int64_t extent) {
   return {number(g, DType::I64, static_cast<double>(extent)), extent};
 }

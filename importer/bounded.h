@@ -54,6 +54,15 @@ Expr masked(Expr x, const Counts& counts, double fill);
 Expr neutral(Graph& g, Op reduction, DType dtype);
 // `count`; the run stops where the condition does not hold.
 Expr checked(Expr count, Expr condition);
+// Axes of inputs that must be equal in the run, which stops where they are not: the
+// inputs are cut to one bound, and their count is given, kNoNode where it is known. With
+// `broadcasts`, a known extent of 1 fits all.
+struct InputAxis {
+  size_t input;
+  int64_t axis;
+};
+NodeId agreed_count(NodeImport& node, const std::vector<InputAxis>& axes,
+                    bool broadcasts);
 [[noreturn]] void refuse_bounded(const NodeImport& node, size_t input, int64_t axis);
 // The counts, or none when all are kNoNode.
 Counts tidy(Counts counts);
@@ -72,6 +81,7 @@ struct Size {
   int64_t bound; // = size where that is known
 };
 Size known_size(Graph& g, int64_t extent);
+Shape bounds_of(const std::vector<Size>& sizes);
 // A size that only the run knows, within its bound: where arithmetic alone does not keep
 // it there, the run stops beyond. needs_value_of() where it has none.
 Size bounded_size(NodeImport& node, Expr size);

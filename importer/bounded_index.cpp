@@ -34,11 +34,10 @@ void bounded_gather(NodeImport& node, Rule) {
   std::vector<Size> sizes(of_x.begin(), of_x.begin() + axis);
   sizes.insert(sizes.end(), of_index.begin(), of_index.end());
   sizes.insert(sizes.end(), of_x.begin() + axis + 1, of_x.end());
-  Shape to;
-  for (const Size& size : sizes) to.push_back(size.bound);
   const int64_t count = element_count(index.shape());
   if (extent(x, axis) == 0 && count > 0) refuse_bounded(node, 1, 0);
-  give_bounded(node, 0, reshape(take(x, axis, reshape(index, {count})), to), sizes);
+  give_bounded(node, 0, reshape(take(x, axis, reshape(index, {count})), bounds_of(sizes)),
+               sizes);
 }
 
 void bounded_gather_elements(NodeImport& node, Rule rule) {
@@ -97,11 +96,9 @@ void bounded_gather_nd(NodeImport& node, Rule) {
   sizes.pop_back();
   const std::vector<Size> of_x = sizes_of(node, 0);
   sizes.insert(sizes.end(), of_x.begin() + width, of_x.end());
-  Shape to;
-  for (const Size& size : sizes) to.push_back(size.bound);
   if (space == 0 && count > 0) refuse_bounded(node, 1, 0);
   const Expr y = take(reshape(x, {space, rest}), 0, reshape(place, {count}));
-  give_bounded(node, 0, reshape(y, to), sizes);
+  give_bounded(node, 0, reshape(y, bounds_of(sizes)), sizes);
 }
 
 // Updates that are not meant go to one more place, which is cut off.
@@ -131,44 +128,28 @@ void bounded_scatter_nd(NodeImport& node, Rule) {
   node.set_counts(0, node.counts(0));
 }
 
-// Pieces lie one after the other at the places their counts give; one gather over the
-// pieces as they are. A bounded last piece needs none.
-void bounded_concat(NodeImport& node, Rule rule) {
-  const int64_t axis = node.axis(
-      node.opset < 4 && !node.has("axis") ? 1 : node.get_int("axis"), node.rank(0));
-  Counts counts(static_cast<size_t>(node.rank(0)), kNoNode);
-  for (size_t i = 0; i < node.input_count(); ++i)
-    for (int64_t other = 0; other < node.rank(i) && node.rank(i) == node.rank(0);
-         ++other) {
-      NodeId& count = counts[static_cast<size_t>(other)];
-      const NodeId here = count_along(node, i, other);
-      if (other == axis) continue;
-      if (here != (i == 0 ? here : count)) refuse_bounded(node, i, other);
-      count = here;
-    }
-  Expr total = number(node.g, DType::I64, 0), places = total;
-  int64_t bound = 0;
-  for (size_t i = 0; i < node.input_count(); ++i)
-    bound += node.shape(i)[static_cast<size_t>(axis)];
-  const Expr at = count_along(node.g, DType::I64, bound, 0, 1);
-  places = like(at, 0);
-  int64_t start = 0;
-  bool moved = false;
-  for (size_t i = 0; i < node.input_count(); ++i) {
-    moved |= i + 1 < node.input_count() && count_along(node, i, axis) != kNoNode;
-    // From the last place that was reached on, until the next piece takes over.
-    places = select(less(at, total), places, at - total + static_cast<double>(start));
-    total = total + size_along(node, i, axis);
-    start += node.shape(i)[static_cast<size_t>(axis)];
-  }
+// Elements that are not meant go to one more place along the axis, which is cut off.
+void bounded_scatter_elements(NodeImport& node, Rule rule) {
+  const int64_t rank = node.rank(0), axis = node.axis(node.get_int("axis"), rank);
+  require(node, rank == node.rank(1) && rank == node.rank(2),
+          "data, indices and updates must have equal ranks");
+  Counts counts;
+  for (int64_t i = 0; i < rank; ++i)
+    counts.push_back(agreed_count(node, {{1, i}, {2, i}}, false));
+  const Expr x = operand(node, 0), size = size_along(node, 0, axis);
+  const int64_t bound = extent(x, axis);
+  Expr at = convert(operand(node, 1), DType::I64);
+  at = select(less(at, 0.0), at + size, at);
+  at = select(both(less_equal(like(at, 0), at), less(at, size)), at, like(at, kOutside));
+  at = masked(at, tidy(counts), static_cast<double>(bound));
+  Shape none(static_cast<size_t>(rank), 0), more = none;
+  more[static_cast<size_t>(axis)] = 1;
+  const Counts of_x = node.counts(0);
+  node.replace_input(0, pad(x, none, more, 0).id);
+  node.replace_input(1, at.id);
   rule(node);
-  if (moved && bound > 0) {
-    const Expr joined{&node.g, node.results()[0]};
-    const Expr safe = select(less(at, total), places, like(places, 0));
-    give(node, 0, take(joined, axis, safe));
-  }
-  counts[static_cast<size_t>(axis)] = known(total) ? kNoNode : total.id;
-  node.set_counts(0, tidy(counts));
+  give(node, 0, cut({&node.g, node.results()[0]}, axis, 0, bound));
+  node.set_counts(0, of_x);
 }
 
 namespace {
@@ -348,9 +329,11 @@ void bounded_one_hot(NodeImport& node, Rule rule) {
 }
 
 void bounded_roi_align(NodeImport& node, Rule rule) {
-  const NodeId count = count_along(node, 1, 0);
-  if (!node.counts(0).empty() || count == kNoNode || count != count_along(node, 2, 0))
-    refuse_bounded(node, node.counts(0).empty() ? 1 : 0, 0);
+  for (int64_t axis = 0; axis < node.rank(0); ++axis)
+    if (count_along(node, 0, axis) != kNoNode) refuse_bounded(node, 0, axis);
+  require(node, node.rank(1) == 2 && node.rank(2) == 1,
+          "rois must have two axes, batch_indices one");
+  const NodeId count = agreed_count(node, {{1, 0}, {2, 0}}, false);
   node.replace_input(1, masked(operand(node, 1), node.counts(1), 0).id);
   node.replace_input(2, masked(operand(node, 2), node.counts(2), 0).id);
   rule(node);
@@ -399,9 +382,7 @@ void bounded_expand(NodeImport& node, Rule) {
       sizes.push_back(known(mine->size) ? *mine : Size{size, mine->bound});
     }
   }
-  Shape to;
-  for (const Size& size : sizes) to.push_back(size.bound);
-  give_bounded(node, 0, broadcast(x, to), sizes);
+  give_bounded(node, 0, broadcast(x, bounds_of(sizes)), sizes);
 }
 
 } // namespace svod

@@ -94,39 +94,16 @@ void bounded_softmax(NodeImport& node, Rule rule) {
 
 namespace {
 
-// Two sizes of the run that a sum runs over: where they are not known to be equal the run
-// says so, and the bound of both is the smaller one.
-void agree_on_sum(NodeImport& node, int64_t of_a, int64_t of_b) {
-  const NodeId a = count_along(node, 0, of_a), b = count_along(node, 1, of_b);
-  if (a == kNoNode || b == kNoNode) return;
-  Expr count{&node.g, a};
-  if (a != b) count = checked(count, equal(count, Expr{&node.g, b}));
-  const int64_t least = std::min(node.shape(0)[static_cast<size_t>(of_a)],
-                                 node.shape(1)[static_cast<size_t>(of_b)]);
-  for (const auto& [input, axis] : {std::pair{size_t{0}, of_a}, {size_t{1}, of_b}}) {
-    Counts counts = node.counts(input);
-    counts[static_cast<size_t>(axis)] = count.id;
-    node.replace_input(input, cut(operand(node, input), axis, 0, least).id);
-    node.input_counts[input] = std::move(counts);
-  }
-}
-
 // What is not meant along the summed axis counts nothing: 0 on both sides.
 void mask_product(NodeImport& node, int64_t of_a, int64_t of_b) {
-  agree_on_sum(node, of_a, of_b);
+  agreed_count(node, {{0, of_a}, {1, of_b}}, false);
   for (const auto& [input, axis] : {std::pair{size_t{0}, of_a}, {size_t{1}, of_b}}) {
     const Counts counts = node.counts(input);
     if (counts.empty() || counts[static_cast<size_t>(axis)] == kNoNode) continue;
-    node.replace_input(input, masked(operand(node, input), counts, {axis},
-                                     number(node.g, node.dtype(input), 0))
-                                  .id);
+    const Expr zero = number(node.g, node.dtype(input), 0);
+    node.replace_input(input, masked(operand(node, input), counts, {axis}, zero).id);
     node.input_counts[input] = counts;
   }
-  const int64_t a = node.shape(0)[static_cast<size_t>(of_a)],
-                b = node.shape(1)[static_cast<size_t>(of_b)];
-  if (a != b || count_along(node, 0, of_a) != count_along(node, 1, of_b))
-    refuse_bounded(node, count_along(node, 0, of_a) != kNoNode ? 0 : 1,
-                   count_along(node, 0, of_a) != kNoNode ? of_a : of_b);
 }
 
 } // namespace
@@ -140,17 +117,10 @@ void bounded_matmul(NodeImport& node, Rule rule) {
   counts[static_cast<size_t>(rank - 2)] = count_along(node, 0, a - 2);
   counts[static_cast<size_t>(rank - 1)] = count_along(node, 1, b - 1);
   for (int64_t back = 3; back <= rank; ++back) {
-    const NodeId of_a = back <= a ? count_along(node, 0, a - back) : kNoNode;
-    const NodeId of_b = back <= b ? count_along(node, 1, b - back) : kNoNode;
-    const bool other_is_one =
-        of_b == kNoNode &&
-        (back > b || node.shape(1)[static_cast<size_t>(b - back)] == 1);
-    const bool mine_is_one =
-        of_a == kNoNode &&
-        (back > a || node.shape(0)[static_cast<size_t>(a - back)] == 1);
-    if (of_a != of_b && !other_is_one && !mine_is_one)
-      refuse_bounded(node, of_a != kNoNode ? 0 : 1, (of_a != kNoNode ? a : b) - back);
-    counts[static_cast<size_t>(rank - back)] = of_a != kNoNode ? of_a : of_b;
+    std::vector<InputAxis> batch;
+    if (back <= a) batch.push_back({0, a - back});
+    if (back <= b) batch.push_back({1, b - back});
+    counts[static_cast<size_t>(rank - back)] = agreed_count(node, batch, true);
   }
   rule(node);
   node.set_counts(0, tidy(counts));
@@ -160,16 +130,15 @@ void bounded_gemm(NodeImport& node, Rule rule) {
   const int64_t a = node.get_int("transA") ? 0 : 1, b = node.get_int("transB") ? 1 : 0;
   require(node, node.rank(0) == 2 && node.rank(1) == 2, "A and B must be matrices");
   mask_product(node, a, b);
-  const Counts counts{count_along(node, 0, 1 - a), count_along(node, 1, 1 - b)};
+  Counts counts{count_along(node, 0, 1 - a), count_along(node, 1, 1 - b)};
   // C has one row, or the rows of the result.
-  if (node.has_input(2))
-    for (int64_t axis = 0; axis < node.rank(2); ++axis) {
-      const int64_t of_result = axis + 2 - node.rank(2);
-      const NodeId count =
-          of_result < 0 ? kNoNode : counts[static_cast<size_t>(of_result)];
-      const bool one = node.shape(2)[static_cast<size_t>(axis)] == 1;
-      if (count_along(node, 2, axis) != count && !one) refuse_bounded(node, 0, 0);
-    }
+  for (int64_t axis = 0; node.has_input(2) && axis < node.rank(2); ++axis) {
+    const int64_t of_result = axis + 2 - node.rank(2);
+    const auto side = static_cast<size_t>(of_result);
+    if (of_result >= 0)
+      counts[side] =
+          agreed_count(node, {{side, side == 0 ? 1 - a : 1 - b}, {2, axis}}, true);
+  }
   rule(node);
   node.set_counts(0, tidy(counts));
 }

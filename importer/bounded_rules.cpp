@@ -19,71 +19,6 @@ constexpr BoundedOp kBoundedOps[] = {
 #include "importer/bounded_ops.def"
 };
 
-// One axis of the result of an elementwise operator, counted from the last.
-struct Aligned {
-  size_t input;
-  int64_t axis, extent;
-  NodeId count;
-};
-
-std::vector<Aligned> aligned(const NodeImport& node, int64_t back) {
-  std::vector<Aligned> out;
-  for (size_t i = 0; i < node.input_count(); ++i) {
-    if (!node.has_input(i) || node.rank(i) < back) continue;
-    const int64_t axis = node.rank(i) - back;
-    out.push_back(
-        {i, axis, node.shape(i)[static_cast<size_t>(axis)], count_along(node, i, axis)});
-  }
-  return out;
-}
-
-// Cuts input i to `extent` places along an axis; the other counts stay.
-void cut_input(NodeImport& node, size_t i, int64_t axis, Expr x, NodeId count) {
-  Counts counts = node.counts(i);
-  counts[static_cast<size_t>(axis)] = count;
-  node.replace_input(i, x.id);
-  node.input_counts[i] = tidy(std::move(counts));
-}
-
-// The count of the result along one axis, after the inputs were made to fit each other.
-// Sizes that only the run knows must be equal there: the run stops otherwise.
-NodeId agree(NodeImport& node, int64_t back) {
-  const std::vector<Aligned> all = aligned(node, back);
-  std::vector<Aligned> bounded;
-  int64_t fixed = 1;
-  for (const Aligned& at : all) {
-    if (at.count != kNoNode) bounded.push_back(at);
-    if (at.count == kNoNode && at.extent != 1) fixed = at.extent;
-  }
-  if (bounded.empty()) return kNoNode;
-  int64_t least = bounded[0].extent, most = least;
-  for (const Aligned& at : bounded) {
-    least = std::min(least, at.extent);
-    most = std::max(most, at.extent);
-  }
-  if (fixed != 1 && least < fixed)
-    refuse_bounded(node, bounded[0].input, bounded[0].axis);
-  if (least == 1 && most != 1) refuse_bounded(node, bounded[0].input, bounded[0].axis);
-  if (fixed != 1) { // the others say how many
-    for (const Aligned& at : bounded) {
-      const Expr kept = equal(Expr{&node.g, at.count}, static_cast<double>(fixed));
-      const Expr places = if_kept(kept, count_along(node.g, DType::I64, fixed, 0, 1));
-      cut_input(node, at.input, at.axis, take(operand(node, at.input), at.axis, places),
-                kNoNode);
-    }
-    return kNoNode;
-  }
-  Expr count{&node.g, bounded[0].count};
-  for (const Aligned& at : bounded) {
-    if (at.count != bounded[0].count)
-      count = checked(count, equal(count, Expr{&node.g, at.count}));
-    if (at.extent != least)
-      cut_input(node, at.input, at.axis, cut(operand(node, at.input), at.axis, 0, least),
-                at.count);
-  }
-  return count.id;
-}
-
 } // namespace
 
 BoundedRule find_bounded_rule(std::string_view domain, std::string_view name) {
@@ -97,8 +32,13 @@ void bounded_elementwise(NodeImport& node, Rule rule) {
   for (size_t i = 0; i < node.input_count(); ++i)
     if (node.has_input(i)) rank = std::max(rank, node.rank(i));
   Counts counts(static_cast<size_t>(rank), kNoNode);
-  for (int64_t back = 1; back <= rank; ++back)
-    counts[static_cast<size_t>(rank - back)] = agree(node, back);
+  for (int64_t back = 1; back <= rank; ++back) {
+    std::vector<InputAxis> aligned; // counted from the last
+    for (size_t i = 0; i < node.input_count(); ++i)
+      if (node.has_input(i) && node.rank(i) >= back)
+        aligned.push_back({i, node.rank(i) - back});
+    counts[static_cast<size_t>(rank - back)] = agreed_count(node, aligned, true);
+  }
   rule(node);
   counts = tidy(std::move(counts));
   if (!counts.empty()) node.set_counts(0, counts);
@@ -115,7 +55,8 @@ void bounded_same_sizes(NodeImport& node, Rule rule) {
     for (int64_t axis = 0; node.has_input(i) && axis < node.rank(i); ++axis)
       if (count_along(node, i, axis) != kNoNode) refuse_bounded(node, i, axis);
   rule(node);
-  node.set_counts(0, node.counts(0));
+  for (size_t out = 0; out < node.results().size(); ++out)
+    if (node.results()[out] != kNoNode) node.set_counts(out, node.counts(0));
 }
 
 // As a batch: every entry of the first axis is worked on alone.
@@ -190,12 +131,6 @@ std::optional<std::vector<int64_t>> axes_of(NodeImport& node) {
     return node.has_input(1) ? std::optional(node.known_ints(1)) : std::nullopt;
   if (!node.has("axes")) return std::nullopt;
   return node.get_ints("axes");
-}
-
-Shape bounds_of(const std::vector<Size>& sizes) {
-  Shape shape;
-  for (const Size& size : sizes) shape.push_back(size.bound);
-  return shape;
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 // labels of their own. Two operands at a time are brought to the axes [kept.., summed..],
 // multiplied and summed over the trailing axes: the form in which the optimiser knows a
 // contraction. A label is summed as soon as no later term and not the result asks for it.
+#include "importer/bounded_parts.h"
 #include "importer/formula.h"
 
 #include <algorithm>
@@ -215,6 +216,39 @@ void import_einsum(NodeImport& node) {
     left = product(left, terms[i], still_needed(labels, result, terms, i + 1));
   }
   finish(node, arranged(left, result));
+}
+
+// Axes of one label have one size; where it is summed, what is not meant is 0.
+void bounded_einsum(NodeImport& node, Rule rule) {
+  const Equation equation = split_equation(node);
+  std::map<int, std::vector<InputAxis>> axes;
+  std::vector<Term> terms;
+  for (size_t i = 0; i < equation.terms.size() && i < node.input_count(); ++i) {
+    if (equation.terms[i].find("...") != std::string::npos)
+      refuse_bounded(node, node.counts(0).empty() ? 1 : 0, 0);
+    ellipsis_axes(node, equation.terms[i], node.rank(i));
+    terms.push_back({operand(node, i), labels_of(node, equation.terms[i], 0)});
+    for (size_t axis = 0; axis < terms[i].labels.size(); ++axis)
+      axes[terms[i].labels[axis]].push_back({i, static_cast<int64_t>(axis)});
+  }
+  const Labels result = equation.has_result ? labels_of(node, equation.result, 0)
+                                            : implicit_result(terms, 0);
+  std::map<int, NodeId> counts;
+  for (const auto& [label, places] : axes)
+    counts[label] = agreed_count(node, places, true);
+  for (const auto& [label, places] : axes)
+    for (const auto& [input, axis] : places) {
+      const Counts kept = node.counts(input);
+      if (contains(result, label) || kept.empty()) continue;
+      const Expr zero = number(node.g, node.dtype(input), 0);
+      node.replace_input(input, masked(operand(node, input), kept, {axis}, zero).id);
+      node.input_counts[input] = kept;
+    }
+  rule(node);
+  Counts of_result;
+  for (int label : result)
+    of_result.push_back(counts.contains(label) ? counts[label] : kNoNode);
+  node.set_counts(0, tidy(of_result));
 }
 
 } // namespace svod

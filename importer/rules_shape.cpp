@@ -192,6 +192,7 @@ void import_tile_one_axis(NodeImport& node) {
 void import_tile(NodeImport& node) {
   auto repeats = ints_if_known(node, 1);
   if (repeats) return tile_by(node, *repeats);
+  if (!node.declared_shape(0)) return bounded_tile(node, nullptr);
   Shape to = declared_instead(node, 1, 0, node.rank(0));
   for (size_t i = 0; i < to.size(); ++i) {
     int64_t have = node.shape(0)[i];

@@ -1,6 +1,6 @@
-// The declared shape fixes how many elements there are; which ones is arithmetic on
-// positions. An axis that nothing moves has known positions, which fold back into the
-// whole axis.
+// The declared shape, or a bound, fixes how many elements there are; which ones is
+// arithmetic on positions. An axis that nothing moves has known positions, which fold
+// back into the whole axis.
 #include "importer/run_time_movement.h"
 
 namespace svod {
@@ -11,12 +11,11 @@ namespace {
 Expr entry_for(NodeImport& node, Expr values, std::optional<Expr> axes, int64_t axis,
                double otherwise) {
   const int64_t rank = node.rank(0), count = element_count(values.shape());
-  values = convert(reshape(values, {count}), DType::I64);
   require(node, !axes || axes->shape() == Shape{count},
           "axes must have one entry for each entry of the list that goes with it");
   Expr found = number(node.g, DType::I64, otherwise);
   for (int64_t i = 0; i < count; ++i) {
-    const Expr entry = reshape(cut(values, 0, i, 1), {});
+    const Expr entry = entry_of(values, i);
     if (!axes) {
       if (i == axis) found = entry;
       continue;
@@ -29,26 +28,17 @@ Expr entry_for(NodeImport& node, Expr values, std::optional<Expr> axes, int64_t 
   return found;
 }
 
-// Where every padded position comes from. Constant padding reads anywhere inside; the
-// mask of what lies inside is a separate matter.
-Expr source_position(NodeImport& node, const std::string& mode, Expr at, int64_t extent) {
-  const double n = static_cast<double>(extent);
-  if (mode == "constant" || mode == "edge") return clamp(at, 0, n - 1);
-  if (mode == "wrap") return apply(Op::Mod, at, like(at, n));
+// Where every padded position comes from, in an axis of `size` elements. Constant padding
+// reads anywhere inside; the mask of what lies inside is a separate matter.
+Expr source_position(NodeImport& node, const std::string& mode, Expr at, Expr size) {
+  const Expr some = maximum(size, 1), last = some - 1.0;
+  if (mode == "constant" || mode == "edge") return minimum(maximum(at, 0), last);
+  if (mode == "wrap") return apply(Op::Mod, at, some);
   if (mode != "reflect")
     node.invalid("mode '" + mode + "' is not one of constant, reflect, edge, wrap");
-  const double period = extent == 1 ? 1 : 2 * (n - 1);
-  const Expr turn = apply(Op::Mod, at, like(at, period));
-  return select(less(turn, n), turn, period - turn);
-}
-
-Expr take_at(NodeImport& node, Expr x, int64_t axis, Expr at) {
-  const auto positions = known_ints(node.g, at.id);
-  if (!positions) return take(x, axis, at);
-  for (int64_t position : *positions)
-    require(node, position >= 0 && position < extent(x, axis),
-            "the declared shape does not fit the input");
-  return take(x, axis, *positions);
+  const Expr period = maximum(last * 2.0, 1);
+  const Expr turn = apply(Op::Mod, at, period);
+  return select(less(turn, some), turn, period - turn);
 }
 
 // Start, step and number of the elements that a slice takes from an axis of extent n.
@@ -93,37 +83,102 @@ void slice_at_run_time(NodeImport& node) {
   give(node, 0, x);
 }
 
-void pad_at_run_time(NodeImport& node, const std::string& mode) {
-  Expr x = operand(node, 0);
-  const Shape to = declared_instead(node, 1, 0, x.rank());
+namespace {
+
+// What a Pad adds before and after each axis.
+struct Padding {
+  Expr amounts;
   std::optional<Expr> axes;
-  int64_t count = x.rank();
+  Expr fill;
+
+  int64_t count() const { return element_count(amounts.shape()) / 2; }
+  Expr before(NodeImport& node, int64_t axis) const {
+    return entry_for(node, cut(amounts, 0, 0, count()), axes, axis, 0);
+  }
+  Expr after(NodeImport& node, int64_t axis) const {
+    return entry_for(node, cut(amounts, 0, count(), count()), axes, axis, 0);
+  }
+};
+
+Padding padding_of(NodeImport& node) {
+  Padding out{operand(node, 1), {}, number(node.g, node.dtype(0), 0)};
+  int64_t count = node.rank(0);
   if (node.has_input(3)) {
-    axes = operand(node, 3);
-    count = element_count(axes->shape());
+    out.axes = operand(node, 3);
+    count = element_count(out.axes->shape());
   }
   require(node, element_count(node.shape(1)) == 2 * count,
           "pads must have two entries per axis");
-  const Expr amounts = reshape(operand(node, 1), {2 * count});
-  const Expr before = cut(amounts, 0, 0, count), after = cut(amounts, 0, count, count);
-  Expr fill = number(node.g, x.dtype(), 0);
-  if (node.has_input(2)) fill = reshape(operand(node, 2), {});
-  std::vector<Expr> inside;
+  out.amounts = reshape(out.amounts, {2 * count});
+  if (!node.has_input(2)) return out;
+  require(node, element_count(node.shape(2)) == 1,
+          "constant_value must have one element");
+  out.fill = reshape(operand(node, 2), {});
+  return out;
+}
+
+// x with one axis padded to `size`, which is promised to be what the amounts give.
+Expr pad_axis(NodeImport& node, const std::string& mode, Expr x, int64_t axis,
+              const Padding& padding, Size from, int64_t size, Expr promise) {
+  require(node, extent(x, axis) > 0, "padding of an empty axis by amounts of run time");
+  const Expr at =
+      count_along(node.g, DType::I64, size, 0, 1) - padding.before(node, axis);
+  x = take_at(node, x, axis,
+              if_kept(promise, source_position(node, mode, at, from.size)));
+  if (mode != "constant") return x;
+  const Expr inside = both(less_equal(like(at, 0), at), less(at, from.size));
+  return select(along(inside, axis, x.rank()), x, padding.fill);
+}
+
+bool is_zero(Expr x) {
+  const auto value = known_ints(*x.g, x.id);
+  return value && value->front() == 0;
+}
+
+} // namespace
+
+Expr take_at(NodeImport& node, Expr x, int64_t axis, Expr at) {
+  const auto positions = known_ints(node.g, at.id);
+  if (!positions) return take(x, axis, at);
+  for (int64_t position : *positions)
+    require(node, position >= 0 && position < extent(x, axis),
+            "the declared shape does not fit the input");
+  return take(x, axis, *positions);
+}
+
+void pad_at_run_time(NodeImport& node, const std::string& mode) {
+  if (!node.declared_shape(0)) return pad_within_bounds(node, mode);
+  Expr x = operand(node, 0);
+  const Shape to = declared_instead(node, 1, 0, x.rank());
+  const Padding padding = padding_of(node);
+  const std::vector<Size> from = sizes_of(node, 0);
   for (int64_t axis = 0; axis < x.rank(); ++axis) {
-    const int64_t n = extent(x, axis), size = to[static_cast<size_t>(axis)];
-    require(node, n > 0 && size > 0, "padding of an empty axis by amounts of run time");
-    const Expr low = entry_for(node, before, axes, axis, 0);
-    const Expr high = entry_for(node, after, axes, axis, 0);
-    const Expr at = count_along(node.g, DType::I64, size, 0, 1) - low;
-    const Expr kept = equal(low + high, static_cast<double>(size - n));
-    x = take_at(node, x, axis, if_kept(kept, source_position(node, mode, at, n)));
-    const Expr end = like(at, static_cast<double>(n));
-    inside.push_back(
-        along(both(less_equal(like(at, 0), at), less(at, end)), axis, x.rank()));
+    const int64_t size = to[static_cast<size_t>(axis)], n = extent(x, axis);
+    require(node, size > 0, "padding to an empty axis by amounts of run time");
+    const Expr added = padding.before(node, axis) + padding.after(node, axis);
+    x = pad_axis(node, mode, x, axis, padding, from[static_cast<size_t>(axis)], size,
+                 equal(added, static_cast<double>(size - n)));
   }
-  if (mode == "constant")
-    for (Expr mask : inside) x = select(mask, x, fill);
   give(node, 0, x);
+}
+
+void pad_within_bounds(NodeImport& node, const std::string& mode,
+                       std::optional<Expr> amounts, std::optional<Expr> fill) {
+  Expr x = operand(node, 0);
+  const Padding padding = amounts ? Padding{*amounts, {}, *fill} : padding_of(node);
+  std::vector<Size> sizes = sizes_of(node, 0);
+  for (int64_t axis = 0; axis < x.rank(); ++axis) {
+    const Expr low = padding.before(node, axis), high = padding.after(node, axis);
+    if (is_zero(low) && is_zero(high)) continue;
+    Size& size = sizes[static_cast<size_t>(axis)];
+    const Size from = size;
+    const Expr all = maximum(from.size + low + high, 0);
+    const auto value = known_ints(node.g, all.id);
+    size = value ? known_size(node.g, value->front()) : bounded_size(node, all);
+    x = pad_axis(node, mode, x, axis, padding, from, size.bound,
+                 number(node.g, DType::Bool, 1));
+  }
+  give_bounded(node, 0, x, sizes);
 }
 
 } // namespace svod
