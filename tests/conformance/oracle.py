@@ -29,8 +29,9 @@ def enter(build):
     return False
 
 
-def reference_of(model, folder):
-    """(`folder`, its reference.json) as unit_reference makes them, anew when model, maker or judge changed."""
+def reference_of(model, folder, given=None):
+    """(`folder`, its reference.json) as unit_reference makes them, anew when model, maker or judge changed. `given`: a
+    data set whose inputs are taken."""
     import onnxruntime
 
     import unit_reference
@@ -44,7 +45,7 @@ def reference_of(model, folder):
         folder.mkdir(parents=True)
         # Forked, so that the imports are there already; a process, since a model may crash ONNX Runtime.
         process = multiprocessing.get_context("fork").Process(
-            target=unit_reference.make_reference, args=(model, folder), daemon=True)
+            target=unit_reference.make_reference, args=(model, folder, given), daemon=True)
         process.start()
         process.join(SECONDS)
         if process.is_alive():

@@ -6,13 +6,15 @@
 A case is a model with test_data_set_N folders of inputs and expected outputs (ONNX's own node tests, PyTorch
 exports, real models with vectors from ONNX Runtime). Each is packed for this machine with the shapes of its
 first data set, then the packed program checks itself against the data (--verify: rtol 1e-3, atol 1e-5,
-integers exact). One of nine results:
+integers exact). One of ten results:
 
     pass      all outputs agree
     rounding  listed in rounding_SET.txt with a reason: values of 8 or 16 bits, where one different rounding
               step moves an output by more than the tolerance; the cosine must stay above 0.999
     differs   listed in differs_SET.txt with a reason: an output is not that of the reference, and why the
               reference is no judge here is measured; never counted as right
+    second    listed there too, and where ONNX Runtime is at hand it answers the same inputs, without its graph
+              optimisations or with all of them, as we do (or within a cosine of 0.999, with 8-bit steps)
     faulty    listed in faulty_SET.txt with a reason: the case contradicts itself or the specification, so no
               program can pass it; it must end with an error or a mismatch, not a crash
     random    listed in random_SET.txt: the expected outputs are another generator's numbers; what the
@@ -47,7 +49,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("SVOD_BUILD", HERE.parent.parent / "build")).resolve()
 WORK = BUILD / "conformance"
 PACK_SECONDS, RUN_SECONDS = 240, 120
-RESULTS = ["pass", "rounding", "differs", "random", "faulty", "wrong", "failed", "refused", "no data"]
+RESULTS = ["pass", "rounding", "second", "differs", "random", "faulty", "wrong", "failed", "refused", "no data"]
 
 # Set -> archive under SVOD_CORPUS, folder pattern of a case inside it, share of the time limit.
 SETS = {
@@ -156,8 +158,21 @@ def judged_data(case):
     return [] if reference.get("random") else data_sets(folder)
 
 
-def check(case, keep, random_check=None):
+def second_opinion(case, program):
+    """Whether ONNX Runtime, asked here, answers the inputs of the first data set as the program does."""
+    if not oracle.available():
+        return ""
+    folder, _ = oracle.reference_of(case.model, WORK / "second" / case.name, case.data[0])
+    for data in data_sets(folder):
+        code, text, _ = verify(program, data, None)
+        if code == 0 or (code == 7 and only_rounding(text)):
+            return text or "every output"
+    return ""
+
+
+def check(case, keep, random_check=None, differs=False):
     """Packs and runs one case."""
+    differs = differs and case.data  # else ONNX Runtime was asked already
     case = dataclasses.replace(case, data=judged_data(case))
     program = WORK / "packed" / case.name.replace("/", "__")
     program.parent.mkdir(parents=True, exist_ok=True)
@@ -180,6 +195,8 @@ def check(case, keep, random_check=None):
             if code != 0:
                 out.result = "wrong" if code == 7 else "failed"
                 out.detail = f"run exit {code}: {text[-2000:]}"
+                if differs and (agreed := second_opinion(case, program)):
+                    out.result, out.detail = "second", f"ONNX Runtime here: {agreed[-2000:]}"
                 break
         return out
     finally:
@@ -192,12 +209,12 @@ def run_set(name, cases, passing, options):
     share = SETS[name][2]
     deadline = time.monotonic() + options.seconds * share if options.seconds else None
     cases = sorted(cases, key=lambda c: (c.name not in passing, c.name))
-    random_checks = listed_checks(name)
+    random_checks, differs = listed_checks(name), listed("differs", name)
 
     def one(case):
         if deadline and time.monotonic() > deadline:
             return None
-        return check(case, options.keep, random_checks.get(case.name))
+        return check(case, options.keep, random_checks.get(case.name), case.name in differs)
 
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         return [o for o in pool.map(one, cases) if o]
