@@ -50,14 +50,23 @@ NodeId shortened(const NodeImport& node, Expr x, int64_t axis, Expr count) {
   return node.bounds->add(node.g, x.id, counts);
 }
 
-// The scores of the last position, [rows, length, vocabulary], in f32.
+// The scores of the last position, of [rows, length, vocabulary], in f32.
 Expr last_scores(const NodeImport& node, NodeId logits) {
-  require(node,
-          !is_compound(logits) && !node.bounds->find(logits) &&
-              node.g[logits].shape.size() == 3 && node.g[logits].shape[1] > 0,
-          "the scores of its graph must be [batch, length, vocabulary]");
-  Expr x{&node.g, logits};
-  x = squeeze(cut(x, 1, extent(x, 1) - 1, 1), 1);
+  constexpr const char* kOtherwise =
+      "the scores of its graph must be [batch, length, vocabulary]";
+  require(node, !is_compound(logits), kOtherwise);
+  const Bounded* bounded = node.bounds->find(logits);
+  Expr x{&node.g, bounded ? bounded->tensor : logits};
+  require(node, x.rank() == 3 && extent(x, 1) > 0, kOtherwise);
+  if (bounded) {
+    const NodeId count = bounded->counts[1];
+    if (count == kNoNode) node.unsupported("the sizes of its scores depend on data");
+    const Expr last = maximum(Expr{&node.g, count} - 1.0, 0.0);
+    x = take(x, 1, reshape(last, {1}));
+  } else {
+    x = cut(x, 1, extent(x, 1) - 1, 1);
+  }
+  x = squeeze(x, 1);
   const int64_t size = node.get_int("vocab_size");
   if (size > 0 && size < extent(x, 1)) x = cut(x, 1, 0, size);
   return convert(x, DType::F32);
@@ -146,13 +155,121 @@ private:
   Expr counts_, mask_;
 };
 
+// An encoder that makes the caches of cross attention, once, and a decoder. An encoder of
+// the older form takes the first token too, and gives its scores and caches.
+class EncodedDecoder : public Decoder {
+public:
+  EncodedDecoder(NodeImport& node, const GenerationPlan& plan, size_t mask_input)
+      : Decoder(node, plan), encoder_(graph_of(node, "encoder")),
+        decoder_(graph_of(node, "decoder")), mask_(encoder_mask(mask_input)) {
+    const std::vector<ModelValue>& inputs = decoder_.inputs;
+    takes_hidden_ = inputs.size() > 2 && inputs[2].name == "encoder_hidden_states";
+    const size_t fixed = first_cache();
+    caches_ = inputs.size() < fixed ? 0 : (inputs.size() - fixed) / 2;
+    starts_ = encoder_.inputs.size() == 3;
+    if (caches_ == 0 || inputs.size() != fixed + 2 * caches_ ||
+        decoder_.outputs.size() != 1 + caches_ || (!starts_ && takes_hidden_) ||
+        encoder_.outputs.size() != (starts_ ? 2 + 2 * caches_ : caches_) ||
+        (!starts_ && encoder_.inputs.size() != 2))
+      node.unsupported("an encoder and a decoder whose inputs and outputs are not those "
+                       "of T5's");
+  }
+  int64_t row_axis() const override { return 0; }
+
+  Expr first_tokens() override {
+    const int64_t token = node.get_int("decoder_start_token_id");
+    require(node, token >= 0, "decoder_start_token_id is missing");
+    return {&node.g, constant_int(node.g, DType::I32, {plan.batch, 1}, token)};
+  }
+
+  Output prompt() override {
+    std::vector<NodeId> inputs{as_declared(encoder_.inputs[0], operand(node, 0)),
+                               as_declared(encoder_.inputs[1], mask_)};
+    if (starts_) inputs.push_back(as_declared(encoder_.inputs[2], first_tokens()));
+    const std::vector<NodeId> results = node.run_graph("encoder", inputs);
+    const auto list = [&](size_t first) {
+      std::vector<Expr> part;
+      for (size_t i = first; i < first + caches_; ++i)
+        part.push_back({&node.g, results[i]});
+      return part;
+    };
+    if (starts_) {
+      if (takes_hidden_) hidden_ = Expr{&node.g, results[1]};
+      cross_ = list(2 + caches_);
+      return {last_scores(node, results[0]), list(2)};
+    }
+    cross_ = list(0);
+    std::vector<Expr> none;
+    for (size_t i = 0; i < caches_; ++i)
+      none.push_back(
+          empty_cache(node, decoder_.inputs[first_cache() + i], plan.batch, 0));
+    std::vector<NodeId> caches;
+    for (Expr cache : none) caches.push_back(cache.id);
+    return run(as_declared(decoder_.inputs[0], first_tokens()), caches, none, 1);
+  }
+
+  Output next(const Sequences& at, Expr past) override {
+    Expr tokens = unsqueeze(at.last, 1);
+    const auto& dims = decoder_.inputs[0].dims;
+    // A decoder of any length gets all tokens.
+    const bool all = !dims || dims->size() != 2 || (*dims)[1].value != 1;
+    if (all) tokens = cut(at.tokens, 1, 0, room());
+    tokens = {&node.g, as_declared(decoder_.inputs[0], tokens)};
+    const NodeId given = all ? shortened(node, tokens, 1, past + 1.0) : tokens.id;
+    std::vector<NodeId> caches;
+    for (Expr cache : at.caches)
+      caches.push_back(shortened(node, cache, length_axis(), past));
+    return run(given, caches, at.caches, plan.beams);
+  }
+
+private:
+  size_t first_cache() const { return takes_hidden_ ? 3 : 2; }
+
+  // Of the encoder's ids, all but padding in front, unless an input says it.
+  Expr encoder_mask(size_t input) const {
+    const Expr ids = operand(node, 0);
+    if (node.has_input(input)) {
+      require(node, node.shape(input) == ids.shape(), "the mask does not fit the ids");
+      return convert(operand(node, input), DType::I32);
+    }
+    const Expr counts =
+        convert(apply(Op::Not, equal(ids, static_cast<double>(plan.pad))), DType::I32);
+    const Expr running{&node.g, scan(node.g, Op::ScanSum, counts.id, 1)};
+    return convert(less(0.0, running), DType::I32);
+  }
+
+  Output run(NodeId tokens, const std::vector<NodeId>& caches,
+             const std::vector<Expr>& before, int64_t beams) {
+    GenerationPlan rows = plan;
+    rows.beams = beams;
+    const auto of_encoder = [&](Expr x) { return row_per_beam(rows, here(node, x), 0); };
+    std::vector<NodeId> inputs{tokens,
+                               as_declared(decoder_.inputs[1], of_encoder(mask_))};
+    if (hidden_) inputs.push_back(of_encoder(*hidden_).id);
+    inputs.insert(inputs.end(), caches.begin(), caches.end());
+    for (Expr cache : cross_) inputs.push_back(of_encoder(cache).id);
+    const std::vector<NodeId> results = node.run_graph("decoder", inputs);
+    return {last_scores(node, results[0]),
+            grown_caches(node, results, 1, before, length_axis())};
+  }
+
+  const ModelGraph &encoder_, &decoder_;
+  Expr mask_;           // i32 [batch, encoded]
+  size_t caches_ = 0;   // of self attention; as many are of cross attention
+  bool starts_ = false; // the encoder takes the first token
+  bool takes_hidden_ = false;
+  std::optional<Expr> hidden_;
+  std::vector<Expr> cross_;
+};
+
 } // namespace
 
 std::unique_ptr<Decoder> make_decoder(NodeImport& node, const GenerationPlan& plan,
                                       size_t mask_input) {
   const int64_t type = node.get_int("model_type");
-  if (type != 0) node.unsupported("model_type " + std::to_string(type));
-  return std::make_unique<GptDecoder>(node, plan, mask_input);
+  if (type == 0) return std::make_unique<GptDecoder>(node, plan, mask_input);
+  if (type == 1) return std::make_unique<EncodedDecoder>(node, plan, mask_input);
+  node.unsupported("model_type " + std::to_string(type));
 }
 
 } // namespace svod

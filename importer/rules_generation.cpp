@@ -48,4 +48,12 @@ void import_greedy_search(NodeImport& node) {
   generate(node, plan, *decoder, search);
 }
 
+void import_beam_search(NodeImport& node) {
+  for (size_t i : {size_t{10}, size_t{11}})
+    if (node.has_input(i)) node.unsupported("input " + std::to_string(i));
+  const GenerationPlan plan = read_plan(node, known_int(node, 3));
+  const std::unique_ptr<Decoder> decoder = make_decoder(node, plan, 9);
+  generate(node, plan, *decoder, *make_beam_search(node, plan));
+}
+
 } // namespace svod

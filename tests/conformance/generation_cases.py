@@ -91,6 +91,76 @@ def gpt(vocabulary=17, width=8, heads=2, layers=1, fused=True):
     return helper.make_graph(nodes, "decoder", inputs, outputs, weights)
 
 
+def _t5_step(nodes, width, past):
+    """The decoder of T5's form for the tokens `ids` [batch, 1]: itself and the encoder, with biases by position."""
+    add = lambda op, inputs, output, **more: nodes.append(helper.make_node(op, inputs, output, **more))
+    add("Gather", ["words", "ids"], ["x"])
+    for part in "qkv":
+        add("MatMul", ["x", f"w{part}"], [part])
+        _heads(nodes, part, width, 2, f"{part}h")
+    for part in "kv":
+        name = {"k": "present_key_self_0", "v": "present_value_self_0"}[part]
+        pieces = ([f"past_{part}"] if past else []) + [f"{part}h"]
+        add("Concat", pieces, [name], axis=2)
+    add("Transpose", ["present_key_self_0"], ["kt"], perm=[0, 1, 3, 2])
+    add("MatMul", ["qh", "kt"], ["s"])
+    add("Shape", ["present_key_self_0"], ["length"], start=2, end=3)
+    add("Slice", ["places", "axis0", "length", "axis3"], ["at"])
+    add("Add", ["s", "at"], ["sb"])
+    add("Softmax", ["sb"], ["p"], axis=-1)
+    add("MatMul", ["p", "present_value_self_0"], ["o"])
+    add("Transpose", ["cross_k"], ["ct"], perm=[0, 1, 3, 2])
+    add("MatMul", ["qh", "ct"], ["c"])
+    add("Cast", ["encoder_attention_mask"], ["m"], to=TensorProto.FLOAT)
+    add("Sub", ["m", "one"], ["mi"])
+    add("Mul", ["mi", "large"], ["ml"])
+    add("Unsqueeze", ["ml", "axes12"], ["mu"])
+    add("Add", ["c", "mu"], ["cb"])
+    add("Softmax", ["cb"], ["cp"], axis=-1)
+    add("MatMul", ["cp", "cross_v"], ["co"])
+    add("Add", ["o", "co"], ["both"])
+    add("Transpose", ["both"], ["back"], perm=[0, 2, 1, 3])
+    add("Reshape", ["back", "joined"], ["flat"])
+    add("Add", ["x", "flat"], ["y"])
+    add("MatMul", ["y", "out"], ["logits"])
+
+
+def t5(vocabulary=13, width=8, starts=True):
+    """Encoder and decoder. `starts`: the encoder takes the first token, as the older form does."""
+    head, kind = width // 2, TensorProto.FLOAT
+    weights = [_weight("words", vocabulary, width, scale=2), _weight("out", width, vocabulary, scale=0.4),
+               _weight("places", 1, 2, 1, LAST), _ints("split", 0, 0, 2, head), _ints("joined", 0, 0, width),
+               _ints("axis0", 0), _ints("axis3", 3), _ints("axes12", 1, 2),
+               numpy_helper.from_array(np.array(1, np.float32), "one"),
+               numpy_helper.from_array(np.array(10000, np.float32), "large")]
+    weights += [_weight(f"w{part}", width, width, scale=0.5) for part in ("q", "k", "v", "ck", "cv")]
+    encode = [helper.make_node("Gather", ["words", "encoder_input_ids"], ["e"])]
+    for part, name in (("k", "present_key_cross_0"), ("v", "present_value_cross_0")):
+        encode.append(helper.make_node("MatMul", ["e", f"wc{part}"], [f"e{part}"]))
+        _heads(encode, f"e{part}", width, 2, name)
+    decode = []
+    _t5_step(decode, width, past=True)
+    ids, mask = TensorProto.INT32, _value("encoder_attention_mask", TensorProto.INT32, ["b", "e"])
+    inputs = [_value("encoder_input_ids", ids, ["b", "e"]), mask]
+    cross = [_value(f"present_{part}_cross_0", kind, ["b", 2, "e", head]) for part in ("key", "value")]
+    own = [_value(f"present_{part}_self_0", kind, ["b", 2, "t", head]) for part in ("key", "value")]
+    logits = _value("logits", kind, ["b", 1, vocabulary])
+    if starts:
+        encode += [helper.make_node("Identity", [f"present_{part}_cross_0"], [f"cross_{part[0]}"])
+                   for part in ("key", "value")]
+        encode.append(helper.make_node("Identity", ["decoder_input_ids"], ["ids"]))
+        _t5_step(encode, width, past=False)
+        encode.append(helper.make_node("Identity", ["e"], ["encoder_hidden_states"]))
+        inputs.append(_value("decoder_input_ids", ids, ["b", 1]))
+        cross = [logits, _value("encoder_hidden_states", kind, ["b", "e", width]), *own, *cross]
+    encoder = helper.make_graph(encode, "encoder", inputs, cross, weights)
+    decode.insert(0, helper.make_node("Identity", ["input_ids"], ["ids"]))
+    given = [_value("input_ids", ids, ["b", 1]), mask]
+    given += [_value(f"past_{part}", kind, ["b", 2, "p", head]) for part in "kv"]
+    given += [_value(f"cross_{part}", kind, ["b", 2, "e", head]) for part in "kv"]
+    return encoder, helper.make_graph(decode, "decoder", given, [logits, *own], weights)
+
+
 def add_cases(case, const):
     """Searches whose sequences do not all end early: what ONNX Runtime leaves behind such an end is not defined."""
     i32 = lambda *values: const(np.array(values, np.int32))
@@ -99,7 +169,17 @@ def add_cases(case, const):
     allowed = const((np.arange(17) % 5 != 1).astype(np.int32))
     first = const(np.array([[1] * 8 + [0] * 9, [0] * 10 + [1] * 7], np.int32))
     penalty = const(np.array([1.7], np.float32))
+    beams, f32 = [i32(3), i32(2)], lambda value: const(np.array([value], np.float32))
     for label, decoder in (("fused", gpt()), ("parts", gpt(layers=2, fused=False))):
         case("GreedySearch", [prompt, most], label=label, version=18, decoder=decoder, **ends)
         case("GreedySearch", [prompt, most, i32(7), penalty, allowed, first], label=f"{label}_penalties", version=18,
              decoder=decoder, no_repeat_ngram_size=2, **ends)
+        case("BeamSearch", [prompt, most, i32(1), *beams, f32(1.0)], outputs=3, label=label, version=18,
+             decoder=decoder, **ends)
+        case("BeamSearch", [prompt, most, i32(6), *beams, f32(0.6), penalty, allowed, first], outputs=2,
+             label=f"{label}_penalties", version=18, decoder=decoder, no_repeat_ngram_size=2, early_stopping=1, **ends)
+    ids = np.array([[3, 5, 7, 1], [0, 0, 9, 2]], np.int32)
+    for label, starts in (("t5_first", True), ("t5", False)):
+        encoder, decoder = t5(starts=starts)
+        case("BeamSearch", [ids, most, i32(3), *beams, f32(0.8)], outputs=2, label=label, version=18, encoder=encoder,
+             decoder=decoder, decoder_start_token_id=0, eos_token_id=4, pad_token_id=0, model_type=1)

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 
 using namespace svod;
 using namespace svod::import_test;
@@ -25,7 +26,7 @@ std::string decoder() {
       node("Split", {"present_0"}, {"keys", "values"}, {attribute("axis", int64_t{0})}),
       node("ReduceSum", {"keys", "summed"}, {"seen"},
            {attribute("keepdims", int64_t{0})}),
-      node("Unsqueeze", {"seen", "last"}, {"column"}),
+      node("Unsqueeze", {"seen", "tail"}, {"column"}),
       node("Mul", {"column", "ramp"}, {"moved"}),
       node("Cast", {"position_ids"}, {"at"}, {attribute("to", int64_t{kF32})}),
       node("Unsqueeze", {"at", "last"}, {"at1"}),
@@ -45,7 +46,7 @@ std::string decoder() {
         floats("ramp", {kVocabulary}, {0, 0.25F, -0.25F, 0.5F, 0}),
         floats("slope", {kVocabulary}, {0.125F, 0, 1, 0, 0.5F}),
         ints("axes", {3}, {0, 2, 4}), ints("summed", {4}, {0, 2, 3, 4}),
-        ints("last", {1}, {-1})}});
+        ints("last", {1}, {-1}), ints("tail", {2}, {1, 2})}});
 }
 
 // The same by hand.
@@ -149,6 +150,95 @@ TEST_CASE("a greedy search takes the best token until the end", "[generation]") 
   }
   CHECK(seen[2] != seen[0]);
   CHECK(seen[3] != seen[2]);
+}
+
+namespace {
+
+std::vector<double> log_probabilities(const std::vector<int>& tokens) {
+  const std::vector<float> scores = scores_after(tokens);
+  double all = 0;
+  for (float score : scores) all += std::exp(static_cast<double>(score));
+  std::vector<double> logs;
+  for (float score : scores) logs.push_back(static_cast<double>(score) - std::log(all));
+  return logs;
+}
+
+struct Rated {
+  double score;
+  std::vector<int> tokens;
+};
+
+// Every way to go on with `more` tokens, best first.
+std::vector<Rated> all_continuations(const std::vector<int>& prompt, int more) {
+  std::vector<Rated> all{{0, prompt}};
+  for (int i = 0; i < more; ++i) {
+    std::vector<Rated> longer;
+    for (const Rated& one : all) {
+      const std::vector<double> logs = log_probabilities(one.tokens);
+      for (int v = 0; v < kVocabulary; ++v) {
+        longer.push_back({one.score + logs[static_cast<size_t>(v)], one.tokens});
+        longer.back().tokens.push_back(v);
+      }
+    }
+    all = std::move(longer);
+  }
+  std::ranges::sort(all,
+                    [](const Rated& a, const Rated& b) { return a.score > b.score; });
+  return all;
+}
+
+struct Beams {
+  std::vector<int> tokens;
+  std::vector<float> scores;
+};
+
+Beams run_beams(int eos, int most, float penalty) {
+  const std::string chosen =
+      node("BeamSearch", {"ids", "most", "", "beams", "returned", "penalty"}, {"y", "s"},
+           {attribute("eos_token_id", int64_t{eos}),
+            attribute("pad_token_id", int64_t{0}), graph_attribute("decoder", decoder())},
+           "com.microsoft");
+  const std::string bytes =
+      model({{chosen},
+             {value("ids", {1, 2}, kI32)},
+             {value("y", {1, 2, most}, kI32), value("s", {1, 2})},
+             {int_tensor("most", {most}), int_tensor("beams", {kVocabulary}),
+              int_tensor("returned", {2}), floats("penalty", {1}, {penalty})}},
+            17, opset("com.microsoft", 1));
+  const Imported result = import(bytes);
+  INFO(result.text());
+  REQUIRE(result.graph);
+  Tensor ids{DType::I32, {1, 2}, {}};
+  const std::vector<int32_t> prompt{1, 2};
+  const auto* first = reinterpret_cast<const std::byte*>(prompt.data());
+  ids.bytes.assign(first, first + 2 * sizeof(int32_t));
+  const Evaluated done = evaluate(*result.graph, {ids});
+  REQUIRE(done.failed == kNoNode);
+  return {tokens_of(done.outputs.at(0)), floats_of(done.outputs.at(1))};
+}
+
+} // namespace
+
+TEST_CASE("as many beams as there are tokens find the best of all", "[generation]") {
+  // Two steps: after the first every token has a beam.
+  const std::vector<Rated> all = all_continuations({1, 2}, 2);
+  const Beams found = run_beams(-1, 4, 2);
+  for (size_t i = 0; i < 2; ++i) {
+    CHECK(std::vector<int>(found.tokens.begin() + static_cast<std::ptrdiff_t>(4 * i),
+                           found.tokens.begin() +
+                               static_cast<std::ptrdiff_t>(4 * i + 4)) == all[i].tokens);
+    CHECK(found.scores[i] == Approx(all[i].score / 16));
+  }
+}
+
+TEST_CASE("a beam that ends is kept without its end", "[generation]") {
+  const std::vector<double> first = log_probabilities({1, 2});
+  const auto end = static_cast<int>(std::ranges::max_element(first) - first.begin());
+  // Per token, and there are two: the others get longer and worse.
+  const Beams found = run_beams(end, 6, 0);
+  CHECK(std::vector<int>(found.tokens.begin(), found.tokens.begin() + 6) ==
+        std::vector<int>{1, 2, 0, 0, 0, 0});
+  CHECK(found.scores[0] == Approx(first[static_cast<size_t>(end)]));
 }
 
 TEST_CASE("a search needs room and its longest length", "[generation]") {
