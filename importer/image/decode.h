@@ -3,6 +3,7 @@
 #pragma once
 
 #include "importer/image/bmp.h"
+#include "importer/image/jp2.h"
 #include "importer/image/jpeg.h"
 #include "importer/image/picture.h"
 #include "importer/image/png.h"
@@ -32,6 +33,7 @@ inline bool decode(Job& job) {
   if (in.starts_with("II*\0", 4) || in.starts_with("MM\0*", 4)) return decode_tiff(job);
   if (in.starts_with("\xff\xd8\xff", 3)) return decode_jpeg(job);
   if (is_webp(in)) return decode_webp(job);
+  if (is_jp2(in)) return decode_jp2(job);
   return false;
 }
 

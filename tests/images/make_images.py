@@ -49,6 +49,13 @@ CASES = [
     ("rgb", "webp", {}), ("rgb", "webp", {"quality": 20, "method": 6}), ("alpha", "webp", {"quality": 95}),
     ("rgb", "webp", {"lossless": True}), ("alpha", "webp", {"lossless": True, "method": 6, "quality": 100}),
     ("palette", "webp", {"lossless": True}), ("few", "webp", {"lossless": True}),
+    ("rgb", "jp2", {}), ("gray", "jp2", {}), ("alpha", "jp2", {"irreversible": True}),
+    ("rgb", "jp2", {"quality_mode": "rates", "quality_layers": [12, 6, 3], "progression": "RLCP"}),
+    ("rgb", "jp2", {"tile_size": [16, 12], "progression": "PCRL", "num_resolutions": 3}),
+    ("rgb", "jp2", {"irreversible": True, "precinct_size": [16, 16], "codeblock_size": [4, 4],
+                    "num_resolutions": 3, "progression": "RPCL", "quality_mode": "dB", "quality_layers": [28, 40]}),
+    ("rgb", "jp2", {"precinct_size": [16, 16], "codeblock_size": [8, 8], "num_resolutions": 2,
+                    "progression": "CPRL", "mct": 0, "no_jp2": True}),
 ]
 
 
