@@ -52,6 +52,7 @@ Search::Choice begin(const GenerationPlan& plan, Decoder& decoder, Search& searc
   const Expr length = number(*tokens.g, DType::I64, static_cast<double>(plan.prompt));
   Search::Choice choice =
       search.choose(at, row_per_beam(plan, out.logits, 0), {length, true});
+  decoder.note_lengths(out.caches);
   at.caches.clear();
   for (Expr cache : out.caches)
     at.caches.push_back(row_per_beam(plan, cache, decoder.row_axis()));
@@ -78,10 +79,11 @@ std::optional<Outcome> as_loop(NodeImport& node, const GenerationPlan& plan,
                                int64_t steps) {
   Graph& g = node.g;
   Sequences roomy = start;
-  for (Expr& cache : roomy.caches) {
+  for (size_t i = 0; i < roomy.caches.size(); ++i) {
+    Expr& cache = roomy.caches[i];
     Shape none(cache.shape().size(), 0), more = none;
     const int64_t axis = decoder.length_axis();
-    more[static_cast<size_t>(axis)] = decoder.room() - extent(cache, axis);
+    more[static_cast<size_t>(axis)] = decoder.room_of(i) - extent(cache, axis);
     cache = pad(cache, none, more, 0);
   }
   RuleLoop loop;
@@ -153,10 +155,17 @@ Expr with_token(Expr tokens, Expr token, Expr length) {
 
 GenerationPlan read_plan(NodeImport& node, int64_t beams) {
   GenerationPlan plan;
-  require(node, node.rank(0) == 2, "the ids must be [batch, sequence]");
+  const int64_t type = node.get_int("model_type");
+  require(node, type == 2 ? node.rank(0) > 0 : node.rank(0) == 2,
+          "the ids must be [batch, sequence]");
   plan.batch = node.shape(0)[0];
   plan.beams = within_reach(node, beams, "the number of beams");
-  plan.prompt = node.get_int("model_type") == 0 ? node.shape(0)[1] : 1;
+  plan.prompt = type == 0 ? node.shape(0)[1] : 1;
+  if (type == 2 && node.has_input(10)) {
+    require(node, node.rank(10) == 2 && node.shape(10)[0] == plan.batch,
+            "decoder_input_ids do not fit the batch");
+    plan.prompt = node.shape(10)[1];
+  }
   plan.most = within_reach(node, known_int(node, 1), "max_length");
   plan.pad = node.get_int("pad_token_id");
   plan.eos = node.get_int("eos_token_id");

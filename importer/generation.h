@@ -76,12 +76,21 @@ public:
   int64_t length_axis() const { return row_axis() + 2; }
   // Tokens that a decoder ever sees, with the one it gets.
   int64_t room() const { return plan.most - 1; }
+  // The same of one cache. Most are as long as the sequence; how long they are after the
+  // prompt says what they have more or less.
+  int64_t room_of(size_t cache) const { return room() + more_[cache]; }
+  void note_lengths(const std::vector<Expr>& caches);
   // What sequences start with: i32 [batch, prompt].
   virtual Expr first_tokens() = 0;
 
 protected:
+  // What a graph gets of caches, behind `past` tokens.
+  std::vector<NodeId> past_caches(const std::vector<Expr>& caches, Expr past) const;
   NodeImport& node;
   const GenerationPlan& plan;
+
+private:
+  std::vector<int64_t> more_; // positions of each cache beyond those of the sequence
 };
 std::unique_ptr<Decoder> make_decoder(NodeImport& node, const GenerationPlan& plan,
                                       size_t mask_input);

@@ -70,7 +70,7 @@ public:
     const Expr done_before = state.done;
     finish_candidates(state, all, at.tokens, step.length);
     Choice choice = go_on(state, all, done_before, at, step.length);
-    choice.shown.push_back(scores);
+    if (node.wants_output(2)) choice.shown.push_back(scores);
     at.search = state.list();
     return choice;
   }
@@ -80,7 +80,7 @@ public:
     return reshape(reduce(Op::ReduceMax, open, {0, 1}), {});
   }
 
-  int64_t shown() const override { return 1; }
+  int64_t shown() const override { return node.wants_output(2) ? 1 : 0; }
 
   void finish(const Sequences& at, const std::vector<Expr>& shown) override {
     const State state(at.search);

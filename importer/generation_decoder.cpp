@@ -133,8 +133,7 @@ public:
         counted + convert(past - static_cast<double>(plan.prompt), DType::I32);
     std::vector<NodeId> inputs = token_inputs(unsqueeze(at.last, 1), position,
                                               shortened(node, all, 1, past + 1.0));
-    for (Expr cache : at.caches)
-      inputs.push_back(shortened(node, cache, length_axis(), past));
+    for (NodeId cache : past_caches(at.caches, past)) inputs.push_back(cache);
     return output(node.run_graph("decoder", inputs), at.caches);
   }
 
@@ -156,36 +155,47 @@ private:
 };
 
 // An encoder that makes the caches of cross attention, once, and a decoder. An encoder of
-// the older form takes the first token too, and gives its scores and caches.
+// the older form takes the first tokens too, and gives their scores and caches. What else
+// the two take of the prompt and of the encoder is told by its name.
 class EncodedDecoder : public Decoder {
 public:
   EncodedDecoder(NodeImport& node, const GenerationPlan& plan, size_t mask_input)
       : Decoder(node, plan), encoder_(graph_of(node, "encoder")),
-        decoder_(graph_of(node, "decoder")), mask_(encoder_mask(mask_input)) {
-    const std::vector<ModelValue>& inputs = decoder_.inputs;
-    takes_hidden_ = inputs.size() > 2 && inputs[2].name == "encoder_hidden_states";
-    const size_t fixed = first_cache();
-    caches_ = inputs.size() < fixed ? 0 : (inputs.size() - fixed) / 2;
-    starts_ = encoder_.inputs.size() == 3;
-    if (caches_ == 0 || inputs.size() != fixed + 2 * caches_ ||
-        decoder_.outputs.size() != 1 + caches_ || (!starts_ && takes_hidden_) ||
-        encoder_.outputs.size() != (starts_ ? 2 + 2 * caches_ : caches_) ||
-        (!starts_ && encoder_.inputs.size() != 2))
+        decoder_(graph_of(node, "decoder")), mask_input_(mask_input) {
+    const auto named = [](const ModelGraph& graph, size_t i) -> std::string_view {
+      return i < graph.inputs.size() ? graph.inputs[i].name : std::string_view();
+    };
+    bool takes_hidden = false;
+    for (; extra_of(named(decoder_, first_cache_)); ++first_cache_)
+      takes_hidden |= extra_of(named(decoder_, first_cache_)) == Extra::Hidden;
+    caches_ =
+        (decoder_.inputs.size() - std::min(first_cache_, decoder_.inputs.size())) / 2;
+    const size_t last = encoder_.inputs.size() - 1;
+    starts_ = named(encoder_, last) == "decoder_input_ids";
+    const bool known = last < 4 && (last == (starts_ ? 1 : 0) ||
+                                    extra_of(named(encoder_, 1)) == Extra::Mask);
+    if (caches_ == 0 || decoder_.inputs.size() != first_cache_ + 2 * caches_ ||
+        decoder_.outputs.size() != 1 + caches_ || (!starts_ && takes_hidden) || !known ||
+        encoder_.outputs.size() != (starts_ ? 2 + 2 * caches_ : caches_))
       node.unsupported("an encoder and a decoder whose inputs and outputs are not those "
-                       "of T5's");
+                       "of T5's or Whisper's");
   }
   int64_t row_axis() const override { return 0; }
 
   Expr first_tokens() override {
+    if (node.has_input(10)) return convert(operand(node, 10), DType::I32);
     const int64_t token = node.get_int("decoder_start_token_id");
     require(node, token >= 0, "decoder_start_token_id is missing");
     return {&node.g, constant_int(node.g, DType::I32, {plan.batch, 1}, token)};
   }
 
   Output prompt() override {
-    std::vector<NodeId> inputs{as_declared(encoder_.inputs[0], operand(node, 0)),
-                               as_declared(encoder_.inputs[1], mask_)};
-    if (starts_) inputs.push_back(as_declared(encoder_.inputs[2], first_tokens()));
+    std::vector<NodeId> inputs{as_declared(encoder_.inputs[0], operand(node, 0))};
+    for (size_t i = 1; i < encoder_.inputs.size(); ++i) {
+      const bool tokens = starts_ && i + 1 == encoder_.inputs.size();
+      inputs.push_back(
+          as_declared(encoder_.inputs[i], tokens ? first_tokens() : encoder_mask()));
+    }
     const std::vector<NodeId> results = node.run_graph("encoder", inputs);
     const auto list = [&](size_t first) {
       std::vector<Expr> part;
@@ -193,18 +203,20 @@ public:
         part.push_back({&node.g, results[i]});
       return part;
     };
+    if (starts_) hidden_ = Expr{&node.g, results[1]};
+    for (size_t i = 1; i < first_cache_; ++i)
+      extras_.push_back(extra(*extra_of(decoder_.inputs[i].name)));
     if (starts_) {
-      if (takes_hidden_) hidden_ = Expr{&node.g, results[1]};
       cross_ = list(2 + caches_);
       return {last_scores(node, results[0]), list(2)};
     }
     cross_ = list(0);
     std::vector<Expr> none;
-    for (size_t i = 0; i < caches_; ++i)
-      none.push_back(
-          empty_cache(node, decoder_.inputs[first_cache() + i], plan.batch, 0));
     std::vector<NodeId> caches;
-    for (Expr cache : none) caches.push_back(cache.id);
+    for (size_t i = 0; i < caches_; ++i) {
+      none.push_back(empty_cache(node, decoder_.inputs[first_cache_ + i], plan.batch, 0));
+      caches.push_back(none.back().id);
+    }
     return run(as_declared(decoder_.inputs[0], first_tokens()), caches, none, 1);
   }
 
@@ -216,22 +228,28 @@ public:
     if (all) tokens = cut(at.tokens, 1, 0, room());
     tokens = {&node.g, as_declared(decoder_.inputs[0], tokens)};
     const NodeId given = all ? shortened(node, tokens, 1, past + 1.0) : tokens.id;
-    std::vector<NodeId> caches;
-    for (Expr cache : at.caches)
-      caches.push_back(shortened(node, cache, length_axis(), past));
-    return run(given, caches, at.caches, plan.beams);
+    return run(given, past_caches(at.caches, past), at.caches, plan.beams);
   }
 
 private:
-  size_t first_cache() const { return takes_hidden_ ? 3 : 2; }
+  enum class Extra { Ids, Mask, Hidden };
+  static std::optional<Extra> extra_of(std::string_view name) {
+    if (name == "encoder_input_ids") return Extra::Ids;
+    if (name == "encoder_attention_mask") return Extra::Mask;
+    if (name == "encoder_hidden_states") return Extra::Hidden;
+    return std::nullopt;
+  }
+  Expr extra(Extra what) {
+    if (what == Extra::Ids) return operand(node, 0);
+    return what == Extra::Mask ? encoder_mask() : *hidden_;
+  }
 
   // Of the encoder's ids, all but padding in front, unless an input says it.
-  Expr encoder_mask(size_t input) const {
+  Expr encoder_mask() const {
     const Expr ids = operand(node, 0);
-    if (node.has_input(input)) {
-      require(node, node.shape(input) == ids.shape(), "the mask does not fit the ids");
-      return convert(operand(node, input), DType::I32);
-    }
+    if (node.has_input(mask_input_))
+      return convert(operand(node, mask_input_), DType::I32);
+    require(node, ids.rank() == 2, "the encoder's attention mask is missing");
     const Expr counts =
         convert(apply(Op::Not, equal(ids, static_cast<double>(plan.pad))), DType::I32);
     const Expr running{&node.g, scan(node.g, Op::ScanSum, counts.id, 1)};
@@ -243,9 +261,9 @@ private:
     GenerationPlan rows = plan;
     rows.beams = beams;
     const auto of_encoder = [&](Expr x) { return row_per_beam(rows, here(node, x), 0); };
-    std::vector<NodeId> inputs{tokens,
-                               as_declared(decoder_.inputs[1], of_encoder(mask_))};
-    if (hidden_) inputs.push_back(of_encoder(*hidden_).id);
+    std::vector<NodeId> inputs{tokens};
+    for (size_t i = 0; i < extras_.size(); ++i)
+      inputs.push_back(as_declared(decoder_.inputs[1 + i], of_encoder(extras_[i])));
     inputs.insert(inputs.end(), caches.begin(), caches.end());
     for (Expr cache : cross_) inputs.push_back(of_encoder(cache).id);
     const std::vector<NodeId> results = node.run_graph("decoder", inputs);
@@ -254,21 +272,36 @@ private:
   }
 
   const ModelGraph &encoder_, &decoder_;
-  Expr mask_;           // i32 [batch, encoded]
+  size_t mask_input_;
+  size_t first_cache_ = 1;
   size_t caches_ = 0;   // of self attention; as many are of cross attention
-  bool starts_ = false; // the encoder takes the first token
-  bool takes_hidden_ = false;
+  bool starts_ = false; // the encoder takes the first tokens
   std::optional<Expr> hidden_;
-  std::vector<Expr> cross_;
+  std::vector<Expr> extras_, cross_; // that the decoder gets, one row per entry
 };
 
 } // namespace
+
+void Decoder::note_lengths(const std::vector<Expr>& caches) {
+  for (Expr cache : caches) more_.push_back(extent(cache, length_axis()) - plan.prompt);
+}
+
+std::vector<NodeId> Decoder::past_caches(const std::vector<Expr>& caches,
+                                         Expr past) const {
+  std::vector<NodeId> given;
+  for (size_t i = 0; i < caches.size(); ++i) {
+    const Expr length = more_[i] == 0 ? past : past + static_cast<double>(more_[i]);
+    given.push_back(shortened(node, caches[i], length_axis(), length));
+  }
+  return given;
+}
 
 std::unique_ptr<Decoder> make_decoder(NodeImport& node, const GenerationPlan& plan,
                                       size_t mask_input) {
   const int64_t type = node.get_int("model_type");
   if (type == 0) return std::make_unique<GptDecoder>(node, plan, mask_input);
-  if (type == 1) return std::make_unique<EncodedDecoder>(node, plan, mask_input);
+  if (type == 1 || type == 2)
+    return std::make_unique<EncodedDecoder>(node, plan, mask_input);
   node.unsupported("model_type " + std::to_string(type));
 }
 

@@ -174,6 +174,8 @@ def add_cases(case, const):
         case("GreedySearch", [prompt, most], label=label, version=18, decoder=decoder, **ends)
         case("GreedySearch", [prompt, most, i32(7), penalty, allowed, first], label=f"{label}_penalties", version=18,
              decoder=decoder, no_repeat_ngram_size=2, **ends)
+        case("Sampling", [prompt, most, i32(1), f32(1.2)], label=label, version=18, decoder=decoder, temperature=0.7,
+             top_p=0.001, custom=1, **ends)  # one token is left
         case("BeamSearch", [prompt, most, i32(1), *beams, f32(1.0)], outputs=3, label=label, version=18,
              decoder=decoder, **ends)
         case("BeamSearch", [prompt, most, i32(6), *beams, f32(0.6), penalty, allowed, first], outputs=2,

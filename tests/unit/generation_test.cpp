@@ -241,6 +241,80 @@ TEST_CASE("a beam that ends is kept without its end", "[generation]") {
   CHECK(found.scores[0] == Approx(first[static_cast<size_t>(end)]));
 }
 
+namespace {
+
+constexpr int kRows = 512;
+
+// As many sequences of the same prompt, drawn with other numbers each.
+std::vector<int> run_sampling(int most, const std::vector<std::string>& attributes) {
+  std::vector<std::string> all{attribute("eos_token_id", int64_t{-1}),
+                               attribute("pad_token_id", int64_t{0}),
+                               graph_attribute("decoder", decoder())};
+  all.insert(all.end(), attributes.begin(), attributes.end());
+  const std::string bytes =
+      model({{node("Sampling", {"ids", "most"}, {"y"}, all, "com.microsoft")},
+             {value("ids", {kRows, 2}, kI32)},
+             {value("y", {kRows, most}, kI32)},
+             {int_tensor("most", {most})}},
+            17, opset("com.microsoft", 1));
+  const Imported result = import(bytes);
+  INFO(result.text());
+  REQUIRE(result.graph);
+  Tensor ids{DType::I32, {kRows, 2}, {}};
+  std::vector<int32_t> prompts;
+  for (int row = 0; row < kRows; ++row) prompts.insert(prompts.end(), {1, 2});
+  const auto* first = reinterpret_cast<const std::byte*>(prompts.data());
+  ids.bytes.assign(first, first + prompts.size() * sizeof(int32_t));
+  const Evaluated done = evaluate(*result.graph, {ids});
+  REQUIRE(done.failed == kNoNode);
+  return tokens_of(done.outputs.at(0));
+}
+
+// How often each token comes at a place.
+std::vector<int> counted(const std::vector<int>& tokens, int most, int place) {
+  std::vector<int> counts(kVocabulary, 0);
+  for (int row = 0; row < kRows; ++row)
+    ++counts.at(static_cast<size_t>(tokens[static_cast<size_t>(row * most + place)]));
+  return counts;
+}
+
+} // namespace
+
+TEST_CASE("a token is drawn by its probability, of those that are likely enough",
+          "[generation]") {
+  // Hot enough that no token is rare.
+  const auto hot = attribute("temperature", 6.0F);
+  const auto whole =
+      run_sampling(3, {hot, attribute("custom", int64_t{1}), attribute("top_p", 2.0F)});
+  std::vector<double> shares;
+  double sum = 0;
+  for (float score : scores_after({1, 2})) {
+    shares.push_back(std::exp(static_cast<double>(score) / 6));
+    sum += shares.back();
+  }
+  const std::vector<int> counts = counted(whole, 3, 2);
+  for (size_t v = 0; v < shares.size(); ++v) {
+    const double p = shares[v] / sum, deviation = std::sqrt(kRows * p * (1 - p));
+    CHECK(counts[v] == Approx(kRows * p).margin(4 * deviation));
+  }
+  // Of one token only the best is left: the search is a greedy one.
+  const auto best =
+      run_sampling(5, {hot, attribute("custom", int64_t{1}), attribute("top_p", 0.001F)});
+  Greedy greedy{{1, 2}};
+  greedy.most = 5;
+  greedy.eos = -1;
+  for (int row : {0, 100, kRows - 1})
+    CHECK(std::vector<int>(best.begin() + row * 5, best.begin() + row * 5 + 5) ==
+          expected(greedy));
+  // Two: those whose sum from the least up is no more than 1 - top_p are out, but for
+  // the last two.
+  const auto two = run_sampling(
+      3, {hot, attribute("min_tokens_to_keep", int64_t{2}), attribute("top_p", 0.001F)});
+  const std::vector<int> kept = counted(two, 3, 2);
+  CHECK(std::ranges::count(kept, 0) == 3);
+  CHECK(std::ranges::count_if(kept, [](int n) { return n > kRows / 8; }) == 2);
+}
+
 TEST_CASE("a search needs room and its longest length", "[generation]") {
   Greedy search{{1, 2}};
   search.most = 2;
