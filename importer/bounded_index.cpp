@@ -260,8 +260,7 @@ void bounded_top_k(NodeImport& node, Rule) {
     bound = static_cast<int64_t>(std::max(range->high, 0.0));
   const bool is_known = known(k);
   require(node, !is_known || known_ints(node.g, k.id)->front() >= 0, "K is negative");
-  Expr order = with(x, argsort(node.g, x.id, axis, largest));
-  order = cut(order, axis, 0, bound);
+  Expr order = with(x, argsort(node.g, x.id, axis, largest, bound));
   if (is_known && known(size)) {
     require(node, known_ints(node.g, k.id)->front() <= extent(x, axis),
             "k is larger than the axis");

@@ -67,7 +67,7 @@ void top_k(NodeImport& node, int64_t k, bool largest) {
   int64_t axis = node.axis(node.get_int("axis"), x.rank());
   if (k < 0 || k > extent(x, axis)) node.invalid("k is larger than the axis");
   // A sorted result is allowed where the order is left open.
-  Expr order = cut(with(x, argsort(node.g, x.id, axis, largest)), axis, 0, k);
+  Expr order = with(x, argsort(node.g, x.id, axis, largest, k));
   if (node.wants_output(0)) give(node, 0, gather(x, order, axis));
   if (node.output_count() > 1) give(node, 1, order);
 }

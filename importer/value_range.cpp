@@ -299,7 +299,8 @@ Range Asker::answer(NodeId id, int64_t at) {
   case Op::Concat:
     return joined(node, at);
   case Op::ArgSort: {
-    const int64_t extent = node.shape[static_cast<size_t>(node.payload[0])];
+    const Shape& sorted = g_[node.inputs[0]].shape;
+    const int64_t extent = sorted[static_cast<size_t>(node.payload[0])];
     return ValueRange{0, static_cast<double>(std::max<int64_t>(extent - 1, 0))};
   }
   case Op::Gather:

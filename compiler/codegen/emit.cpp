@@ -13,6 +13,7 @@ extern const char kText_scalar_math[];
 extern const char kText_scalar_angle[];
 extern const char kText_scalar_power[];
 extern const char kText_kernel_prelude[];
+extern const char kText_sort_prelude[];
 
 // Whether the cell calls a function that this text defines.
 static bool defines_call(std::string_view text, std::string_view cell) {
@@ -42,6 +43,9 @@ static std::string prelude_for(const Kernel& k, int lanes) {
   if (power) out += kText_scalar_power;
   out += "enum { kLanes = " + std::to_string(lanes) + " };\n";
   out += kText_kernel_prelude;
+  if (std::ranges::any_of(k.stages,
+                          [](const Stage& s) { return s.kind == StageKind::Sort; }))
+    out += kText_sort_prelude;
   out += "namespace kernel {\n";
   return out;
 }

@@ -218,46 +218,6 @@ void KernelEmitter::emit_scan(uint32_t number) {
   }
 }
 
-// Stable bottom-up merge sort of positions by value; NaN last. Scratch holds the values
-// and two lists of positions.
-void KernelEmitter::emit_sort(uint32_t number) {
-  const Stage& s = k_.stages[number];
-  Point p(counts_.size(), 0);
-  int64_t n = 1;
-  for (AxisId a : s.inner) n *= k_.indices.extent(a);
-  std::string t = compute_type(k_.exprs[s.value].dtype), count = std::to_string(n);
-  open("");
-  line("i32* from = static_cast<i32*>(scratch);");
-  line("i32* to = from + " + count + ";");
-  line(t + "* keys = reinterpret_cast<" + t + "*>(static_cast<u8*>(scratch) + " +
-       std::to_string((n * 8 + 15) / 16 * 16) + ");");
-  line("iptr at = 0;");
-  emit_inner(s, 0, [&] {
-    Value value = eval(s.value, p);
-    line("keys[at] = " + value.name + ", from[at] = i32(at), ++at;");
-  });
-  open("for (iptr width = 1; width < " + count + "; width *= 2)");
-  open("for (iptr start = 0; start < " + count + "; start += 2 * width)");
-  line("iptr middle = start + width < " + count + " ? start + width : " + count + ";");
-  line("iptr end = middle + width < " + count + " ? middle + width : " + count + ";");
-  line("iptr i = start, j = middle;");
-  open("for (iptr k = start; k < end; ++k)");
-  line(std::string("bool right = i >= middle || (j < end && sorts_before(keys[from[j]], "
-                   "keys[from[i]], ") +
-       (s.flag ? "true" : "false") + "));");
-  line("to[k] = right ? from[j++] : from[i++];");
-  close();
-  close();
-  line("i32* swapped = from; from = to; to = swapped;");
-  close();
-  line("at = 0;");
-  emit_inner(s, 0, [&] {
-    emit_write(s, {"i64(from[at])", false}, p);
-    line("++at;");
-  });
-  close();
-}
-
 void KernelEmitter::emit_stage(uint32_t number) {
   const Stage& s = k_.stages[number];
   switch (s.kind) {

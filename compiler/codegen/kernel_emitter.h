@@ -59,6 +59,7 @@ private:
   void emit_arg_reduce_lanes(uint32_t number);
   void emit_scan(uint32_t number);
   void emit_sort(uint32_t number);
+  void emit_positions(const Stage& s);
   void accumulate(const Stage& s, const std::string& acc, const Point& p, bool vector);
   void emit_write(const Stage& s, const Value& value, const Point& p);
   void emit_lane_writes(const Stage& s, const Value& value, const Point& p,

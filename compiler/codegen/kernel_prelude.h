@@ -233,11 +233,6 @@ SVOD_INLINE i32 best_lane(T best, Like<T, i32> at, bool greater, bool last) {
   }
   return where;
 }
-// The order of sorts: NaN after everything.
-template <class T> SVOD_INLINE bool sorts_before(T a, T b, bool descending) {
-  if (b != b) return a == a;
-  return descending ? a > b : a < b;
-}
 // kWalks walks down decision trees side by side, `at` from roots to the nodes reached;
 // see Op::Descend. A node that is reached for good has distance 0: deep trees look now
 // and then whether all walks are there.

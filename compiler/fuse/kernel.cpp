@@ -57,6 +57,17 @@ static std::string bounds_text(const Kernel& k, const std::vector<Bound>& bounds
   return out;
 }
 
+SortRoom::SortRoom(int64_t elements, int64_t wanted, DType dtype) {
+  // Twice the wanted, and some, for the number of sorts to stay small.
+  const int64_t key_bytes = byte_size(dtype) == 8 ? 8 : 4, word_bytes = 2 * key_bytes;
+  const int64_t kept = 2 * wanted + 8;
+  selects = kept < elements;
+  words = selects ? kept : elements;
+  first = selects ? (elements * key_bytes + 15) / 16 * 16 : 0;
+  second = first + words * word_bytes;
+  end = (second + words * word_bytes + 63) / 64 * 64;
+}
+
 static std::string expr_text(const Kernel& k, const Expr& e) {
   std::string inputs;
   for (ExprId in : e.inputs)
@@ -113,6 +124,7 @@ static std::string stage_text(const Kernel& k, const Stage& s) {
   if (!s.useful.empty()) out += " useful" + bounds_text(k, s.useful);
   if (s.pad_lanes && !s.domain.empty()) out += " else 0";
   if (s.flag) out += " flag";
+  if (s.kind == StageKind::Sort) out += " first " + std::to_string(s.count);
   if (s.combiner != 0) out += " combiner " + std::to_string(s.combiner);
   return out;
 }

@@ -63,7 +63,8 @@ enum class StageKind : uint8_t {
   Store,   // writes value
   Scan,    // one inner axis, ascending: accumulates and writes every step
   Scatter, // in axis order: combines value into the element at a dynamic index
-  Sort,    // one inner axis: writes the stable order of value along it (ArgSort)
+  Sort,    // one inner axis: writes the stable order of value along it (ArgSort), the
+           // first `count` positions
 };
 
 struct Stage {
@@ -87,6 +88,17 @@ struct Stage {
   Index index;
   bool pad_lanes = false;
   int64_t combiner = 0; // Scatter, as in ops.def
+  int64_t count = 0;    // Sort
+};
+
+// The scratch memory of a sort, in bytes from its start. Words are keys with positions;
+// two lists of them take turns. Where few of many are wanted, the keys have a list of
+// their own and the words are those of the best so far.
+struct SortRoom {
+  SortRoom(int64_t elements, int64_t wanted, DType dtype);
+  bool selects;
+  int64_t words; // in each list
+  int64_t first, second, end;
 };
 
 // What a kernel is called with, in order.

@@ -295,11 +295,12 @@ void Lowering::lower_special(NodeId root) {
     stage.kind = sort ? StageKind::Sort : StageKind::Scan;
     if (sort) {
       stage.dtype = DType::I64;
-      // Keys of up to 8 bytes and two lists of 4-byte positions.
-      int64_t n = (node.shape[node.payload[0]] + 1) & ~int64_t(1);
-      k().scratch_bytes = (16 * n + 63) / 64 * 64 + 64;
+      stage.flag = node.payload[1] != 0;
+      stage.count = node.payload[2];
+      const Node& keys = g[node.inputs[0]];
+      k().scratch_bytes =
+          SortRoom(keys.shape[node.payload[0]], stage.count, keys.dtype).end;
     }
-    stage.flag = node.op == Op::ArgSort && node.payload[1] != 0;
     stage.inner = axis_of(node.payload[0]);
     stage.value = value(node.inputs[0], root_at_);
     write_to(stage, root_at_);
@@ -318,10 +319,12 @@ bool Lowering::next_unrolled() {
 
 Lowered Lowering::run() {
   NodeId root = group_.root;
-  root_at_ = make_dims(root, g[root].shape);
   bool special = info(g[root].op).op_class == OpClass::Scan ||
                  g[root].op == Op::ArgSort || g[root].op == Op::Scatter;
   bool own = special && group_.target == root;
+  // A sort runs over what it sorts; writing ends earlier.
+  NodeId shaped = own && g[root].op == Op::ArgSort ? g[root].inputs[0] : root;
+  root_at_ = make_dims(root, g[shaped].shape);
   std::set<int64_t> rows(group_.row_axes.begin(), group_.row_axes.end());
   if (group_.rows.empty()) rows.clear();
   if (own && g[root].op != Op::Scatter) rows.insert(g[root].payload[0]);

@@ -122,10 +122,13 @@ NodeId descend(Graph& g, NodeId key, NodeId node, NodeId root, int64_t steps) {
   return make(g, {Op::Descend, {}, {}, {steps}, {key, node, root}});
 }
 
-NodeId argsort(Graph& g, NodeId x, int64_t axis, bool descending) {
+NodeId argsort(Graph& g, NodeId x, int64_t axis, bool descending,
+               std::optional<int64_t> count) {
   SVOD_CHECK(axis >= 0 && axis < static_cast<int64_t>(g[x].shape.size())) << "axis";
-  if (g[x].shape[axis] == 1) return constant_int(g, DType::I64, g[x].shape, 0);
-  return make(g, {Op::ArgSort, {}, {}, {axis, descending}, {x}});
+  Shape shape = g[x].shape;
+  shape[axis] = count.value_or(shape[axis]);
+  if (g[x].shape[axis] == 1) return constant_int(g, DType::I64, shape, 0);
+  return make(g, {Op::ArgSort, {}, {}, {axis, descending, shape[axis]}, {x}});
 }
 
 } // namespace svod

@@ -81,7 +81,10 @@ NodeId gather(Graph& g, NodeId data, NodeId index, int64_t axis);
 enum class Combiner : int64_t { Set, Add, Mul, Min, Max };
 NodeId scatter(Graph& g, NodeId data, NodeId index, NodeId update, int64_t axis,
                Combiner how);
-NodeId argsort(Graph& g, NodeId x, int64_t axis, bool descending);
+// Positions along the axis in the order of their values, the first `count` of them (all
+// by default): stable, NaN last.
+NodeId argsort(Graph& g, NodeId x, int64_t axis, bool descending,
+               std::optional<int64_t> count = {});
 
 // Down decision trees: y[r, t] is the value of the node that row r of `key` reaches in
 // `steps` steps from node root[t]. A node is a pair {value, link}, a link two unsigned

@@ -194,6 +194,7 @@ void evaluate_arg_reduce(const Node& node, const Tensor& in, Tensor& out) {
 void evaluate_argsort(const Node& node, const Tensor& in, Tensor& out) {
   AxisView view = axis_view(in.shape, node.payload[0]);
   const bool descending = node.payload[1] != 0;
+  const int64_t count = node.payload[2];
   int64_t* to = reinterpret_cast<int64_t*>(out.bytes.data());
   std::vector<int64_t> order(size_t(view.extent));
   with_compute_type(in.dtype, [&]<class T>(T) {
@@ -201,9 +202,10 @@ void evaluate_argsort(const Node& node, const Tensor& in, Tensor& out) {
     const T* from = load_all<T>(in, room);
     for (int64_t o = 0; o < view.outer; o++)
       for (int64_t i = 0; i < view.inner; i++) {
-        const int64_t base = o * view.extent * view.inner + i;
-        sort_row(from + base, view.inner, descending, order);
-        for (int64_t k = 0; k < view.extent; k++) to[base + k * view.inner] = order[k];
+        const int64_t base = o * view.inner;
+        sort_row(from + base * view.extent + i, view.inner, descending, order);
+        for (int64_t k = 0; k < count; k++)
+          to[base * count + k * view.inner + i] = order[size_t(k)];
       }
   });
 }

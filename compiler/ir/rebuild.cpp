@@ -94,7 +94,8 @@ NodeId rebuild(Graph& g, const Node& node) {
   case OpClass::Index:
     return rebuild_index(g, node);
   case OpClass::Order:
-    return argsort(g, node.inputs[0], node.payload.at(0), node.payload.at(1) != 0);
+    return argsort(g, node.inputs[0], node.payload.at(0), node.payload.at(1) != 0,
+                   node.payload.at(2));
   case OpClass::Call:
     return make(g, node);
   case OpClass::Region:

@@ -243,10 +243,13 @@ std::string check_scatter(const Context& c) {
 }
 
 std::string argsort(Context& c) {
-  if (!c.payload_is(2)) return kBadPayload;
+  if (!c.payload_is(3)) return kBadPayload;
   if (!c.is_axis(c.payload(0))) return kBadAxis;
   if (c.payload(1) != 0 && c.payload(1) != 1) return "descending is 0 or 1";
   c.node.shape = c.in();
+  int64_t& extent = c.node.shape[c.payload(0)];
+  if (c.payload(2) < 0 || c.payload(2) > extent) return "count exceeds the axis";
+  extent = c.payload(2);
   c.node.dtype = DType::I64;
   return "";
 }

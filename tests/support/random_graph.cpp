@@ -497,7 +497,9 @@ private:
 
   bool draw_argsort(NodeId x) {
     if (shape(x).empty() || !value(x).exact) return false;
-    return finish({Op::ArgSort, {}, {}, {draw_axis(x), random_.below(2)}, {x}},
+    const int64_t axis = draw_axis(x), extent = shape(x)[size_t(axis)];
+    const int64_t count = random_.below(2) ? extent : random_.between(1, extent);
+    return finish({Op::ArgSort, {}, {}, {axis, random_.below(2), count}, {x}},
                   {8, 0, true, false});
   }
 

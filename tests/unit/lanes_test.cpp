@@ -1,0 +1,129 @@
+// How lanes meet memory: neighbours, a few elements apart, past a border; and positions
+// of extremes found lane by lane; sorts, which pass over keys a vector at a time. Kernels
+// against the evaluator, for several levels and lane counts.
+#include "compiler/ir/build.h"
+#include "compiler/pipeline.h"
+#include "tests/support/check_kernels.h"
+#include "tests/support/compare.h"
+#include "tests/support/run_kernels.h"
+
+#include <catch2/catch.hpp>
+
+#include <functional>
+
+using namespace svod;
+using namespace svod::test;
+
+namespace {
+
+constexpr LevelChoice kLevels[] = {{"x86-64-v4"}, {"x86-64-v3", 8}, {"x86-64-v2", 4}};
+
+// What the kernels of a graph over one input make of it differs from the evaluator's; the
+// empty text for nothing.
+std::string difference(const Tensor& x, const Target& target,
+                       const std::function<void(Graph&, NodeId)>& build) {
+  Graph g;
+  build(g, g.add_input("x", x.dtype, x.shape));
+  const Evaluated want = evaluate(g, {x});
+  Hooks hooks;
+  hooks.target = target;
+  const KernelRun run = run_kernels(compile(std::move(g), hooks), target, {x});
+  std::string out = run.error;
+  for (size_t i = 0; out.empty() && i < want.outputs.size(); ++i)
+    out = compare_tensors(run.outputs[i], want.outputs[i], 0, 0);
+  return out;
+}
+
+// Numbers in no order, some of them equal.
+Tensor numbers(DType dtype, const Shape& shape) {
+  std::vector<double> values(static_cast<size_t>(element_count(shape)));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<double>((i * 7919) % 101);
+  return make_tensor(dtype, shape, values);
+}
+
+} // namespace
+
+TEST_CASE("lanes a few elements apart, with borders", "[lanes]") {
+  for (const LevelChoice& level : kLevels) {
+    const auto target = target_for(level);
+    if (!target) continue;
+    for (DType dtype : {DType::F32, DType::U8, DType::F16, DType::I64}) {
+      const Tensor x = numbers(dtype, {2, 5, 43});
+      const std::string what = difference(x, *target, [](Graph& g, NodeId in) {
+        int number = 0;
+        auto give = [&](NodeId y) { g.add_output("y" + std::to_string(number++), y); };
+        for (int64_t step = 2; step <= 5; ++step) {
+          const int64_t extent = 42 / step;
+          give(slice(g, in, {0, 0, 1}, {1, 1, step}, {2, 5, extent}));
+          // A pooling over a border whose value is not 0.
+          NodeId wide = pad(g, in, {0, 0, 2}, {0, 0, 3}, 33);
+          give(reduce(g, Op::ReduceMax, window(g, wide, 2, 3, step, 1), {3}));
+        }
+      });
+      CAPTURE(info(dtype).text, level.name);
+      CHECK(what == "");
+    }
+  }
+}
+
+TEST_CASE("the position of an extreme among lanes", "[lanes]") {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  for (const LevelChoice& level : kLevels) {
+    const auto target = target_for(level);
+    if (!target) continue;
+    for (DType dtype : {DType::F32, DType::F16, DType::I32, DType::I64})
+      for (int64_t width : {16, 21, 50, 200}) {
+        std::vector<double> values(static_cast<size_t>(8 * width));
+        for (size_t i = 0; i < values.size(); ++i)
+          values[i] = static_cast<double>((i * 31) % 17);
+        for (int64_t i = 0; i < width; ++i) // rows of equals, of which one has an end
+          values[size_t(i)] = values[size_t(width + i)] = 3;
+        values[size_t(2 * width - 1)] = 4;
+        if (is_float(dtype)) {
+          for (int64_t i = 0; i < width; ++i)
+            values[size_t(2 * width + i)] = -inf, values[size_t(3 * width + i)] = inf;
+          values[size_t(4 * width + width / 2)] = values[size_t(5 * width - 1)] = nan;
+        }
+        const Tensor x = make_tensor(dtype, {8, width}, values);
+        const std::string what = difference(x, *target, [](Graph& g, NodeId in) {
+          for (bool last : {false, true}) {
+            const std::string name = last ? "last" : "first";
+            g.add_output("most " + name, arg_reduce(g, Op::ArgMax, in, 1, last));
+            g.add_output("least " + name, arg_reduce(g, Op::ArgMin, in, 1, last));
+          }
+        });
+        CAPTURE(info(dtype).text, level.name, width);
+        CHECK(what == "");
+      }
+  }
+}
+
+TEST_CASE("the first few of many in order", "[lanes]") {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  for (const LevelChoice& level : kLevels) {
+    const auto target = target_for(level);
+    if (!target) continue;
+    for (DType dtype : {DType::F32, DType::F64, DType::F16, DType::U8, DType::I64}) {
+      constexpr int64_t kWidth = 150;
+      std::vector<double> values(4 * kWidth);
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<double>((i * 7919) % 101);
+      for (size_t i = 0; i < kWidth; ++i) values[i] = double(i); // each beats the last
+      if (is_float(dtype)) {
+        for (size_t i = 2 * kWidth; i + 4 < values.size(); i += 9)
+          values[i] = nan, values[i + 1] = -inf, values[i + 2] = inf,
+          values[i + 3] = -0.0, values[i + 4] = 0;
+      }
+      const Tensor x = make_tensor(dtype, {4, kWidth}, values);
+      const std::string what = difference(x, *target, [](Graph& g, NodeId in) {
+        for (bool descending : {false, true})
+          for (int64_t count : {1, 5, 60, 80, 150})
+            g.add_output((descending ? "down " : "up ") + std::to_string(count),
+                         argsort(g, in, 1, descending, count));
+      });
+      CAPTURE(info(dtype).text, level.name);
+      CHECK(what == "");
+    }
+  }
+}
