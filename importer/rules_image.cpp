@@ -3,6 +3,7 @@
 // models with the operator carry them. A picture's size depends on its bytes: the output
 // is as large as the model declares, or is bounded (--limit-image) and followed by its
 // size. A stream that is known when packing is decoded here, by the same code.
+#include "compiler/ir/custom_op.h"
 #include "importer/bounded_parts.h"
 #include "importer/image/decode.h"
 
@@ -53,7 +54,8 @@ Frame read_frame(NodeImport& node) {
 // The decoders as one text without #include of each other. Nothing in it has a name
 // outside: kernels of several CPU levels are linked together.
 std::string decoders_text() {
-  std::string out = "#include <stddef.h>\n#include <stdint.h>\nnamespace {\n";
+  std::string out(kScalarText);
+  out += "#include <stddef.h>\n#include <stdint.h>\nnamespace {\n";
   for (size_t i = 0; i < kImageDecoderCount; ++i) {
     std::string_view text = kImageDecoders[i];
     while (!text.empty()) {

@@ -83,8 +83,11 @@ void write_launch(std::ostream& out, const Target& target, const Kernels& kernel
   for (const KernelSource& kernel : kernels.sources) {
     auto level = level_number.find(kernel.level);
     SVOD_CHECK(level != level_number.end()) << "kernel of unknown level " << kernel.level;
-    out << "  case " << level->second * programs + kernel.program << ": return "
-        << kernel.symbol << "(buffers, scratch, chunk);\n";
+    const size_t last = kernel.serves_all ? target.levels.size() - 1 : level->second;
+    for (size_t i = level->second; i <= last; i++) {
+      out << "  case " << i * programs + kernel.program << ":\n";
+    }
+    out << "    return " << kernel.symbol << "(buffers, scratch, chunk);\n";
   }
   out << "  default: return SVOD_KERNEL_INDEX;\n  }\n}\n\n";
 }

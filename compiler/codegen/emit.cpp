@@ -2,6 +2,7 @@
 // then the kernel. Nothing of the model is in it; equal kernels have equal text.
 #include "compiler/codegen/kernel_emitter.h"
 #include "compiler/codegen/kernels.h"
+#include "compiler/ir/custom_op.h"
 
 #include <algorithm>
 
@@ -85,10 +86,19 @@ static std::string call_kernel(const CallStep& call, const Graph& graph) {
   return out + "};\n  return svod_call(tensors);\n}\n";
 }
 
+static bool is_scalar(const Kernel& k, const Graph& graph) {
+  if (!k.call) return false;
+  const Blob& blob = graph.blob(k.call->function);
+  const std::string_view text(reinterpret_cast<const char*>(blob.bytes.data()),
+                              blob.bytes.size());
+  return text.starts_with(kScalarText);
+}
+
 Kernels emit(Schedule schedule, const Target& target) {
   Kernels out;
   for (uint32_t program = 0; program < schedule.programs.size(); ++program) {
     const Kernel& k = schedule.programs[program];
+    const bool serves_all = is_scalar(k, schedule.graph);
     for (const Level& level : target.levels) {
       KernelSource source;
       source.program = program;
@@ -98,7 +108,12 @@ Kernels emit(Schedule schedule, const Target& target) {
                            : without_includes(prelude_for(k, level.lanes)) +
                                  KernelEmitter(k, level).text();
       source.flags = flags_of(k);
+      if (serves_all)
+        source.flags = {"-O2", "-fno-vectorize", "-fno-slp-vectorize",
+                        "-fno-unroll-loops"};
+      source.serves_all = serves_all;
       out.sources.push_back(std::move(source));
+      if (serves_all) break;
     }
   }
   out.schedule = std::move(schedule);

@@ -13,11 +13,12 @@ struct KernelSource {
   // different models have equal text; -Dsvod_kernel=<symbol> names it.
   std::string text;
   std::vector<std::string> flags; // that it has to be compiled with
+  bool serves_all = false;        // it is the kernel of all levels, in code of the first
 };
 
 struct Kernels {
   Schedule schedule;
-  std::vector<KernelSource> sources; // by program, then level
+  std::vector<KernelSource> sources; // by program, then level unless one serves all
 };
 
 // `symbol` is also what the launch switch calls: int32_t symbol(void* const*, void*,

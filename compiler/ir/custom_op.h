@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace svod {
@@ -28,6 +29,10 @@ struct CustomParameter {
   size_t of = 0;                  // Size, Rank, Dims: the parameter they measure
   std::optional<double> fallback; // Number: its default argument
 };
+
+// The first line of a call's text that gains nothing from vectors: it is compiled once
+// for all CPU levels, and without the search for them. (A user's text starts otherwise.)
+inline constexpr std::string_view kScalarText = "// scalar\n";
 
 struct CustomOp {
   std::string file; // without its folder

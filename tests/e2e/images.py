@@ -38,6 +38,12 @@ def main():
         pack(path, program)
         check(decode(color).stdout == b"y: " + want + b"\n", pixel_format)
 
+    # A stream that is known when packing is decoded then.
+    decoder(path, ["h", "w", "c"])
+    pack(path, program, "--value", "x=" + ",".join(str(byte) for byte in color.ljust(STREAM, b"\0")))
+    check(run(program).stdout == b"y: 1x2x3xu8=[1 2 3 4 5 6]\n", "decoded by the packer")
+    check(program.stat().st_size < 120000, "no decoder is packed for it")
+
     # The model's own word about the size holds, and is checked.
     decoder(path, [1, 2, 3])
     pack(path, program)

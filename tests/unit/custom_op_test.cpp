@@ -4,6 +4,7 @@
 #include "compiler/codegen/read_custom_ops.h"
 #include "compiler/fuse/fuse.h"
 #include "compiler/ir/build.h"
+#include "compiler/ir/custom_op.h"
 #include "compiler/ir/digest.h"
 #include "compiler/ir/evaluate.h"
 #include "compiler/ir/parse.h"
@@ -13,6 +14,7 @@
 #include "compiler/rewrite/simplify.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/verify.h"
+#include "packager/glue.h"
 
 #include <catch2/catch.hpp>
 
@@ -134,6 +136,30 @@ TEST_CASE("no pass computes a call", "[custom_op]") {
   REQUIRE(single.kernels.size() == 1);
   CHECK(single.kernels[0].call->tensors == std::vector<int64_t>{0, -1, 1});
   CHECK(single.kernels[0].scratch_bytes == 64);
+}
+
+TEST_CASE("a call without use for vectors has one kernel for all levels", "[custom_op]") {
+  const Target target = *find_target("x86-64");
+  REQUIRE(target.levels.size() > 1);
+  const auto emitted = [&](const std::string& text) {
+    const Graph g = call_graph(text, true);
+    return emit(plan(fuse(g, target, false)), target);
+  };
+  for (const bool is_scalar : {false, true}) {
+    const Kernels kernels =
+        emitted(std::string(is_scalar ? kScalarText : "") + "void f();");
+    const auto calls = std::ranges::count_if(kernels.sources, [](const KernelSource& s) {
+      return s.text.find("svod_call") != std::string::npos;
+    });
+    CHECK(static_cast<size_t>(calls) == (is_scalar ? 1 : target.levels.size()));
+    CHECK(std::ranges::count(kernels.sources, true, &KernelSource::serves_all) ==
+          (is_scalar ? 1 : 0));
+    const std::string glue = glue_text(target, kernels, {});
+    for (size_t level = 0; level < target.levels.size(); ++level) {
+      const size_t number = level * kernels.schedule.programs.size();
+      CHECK(glue.find("case " + std::to_string(number) + ":") != std::string::npos);
+    }
+  }
 }
 
 TEST_CASE("a loop's body calls its own function", "[custom_op][region]") {
