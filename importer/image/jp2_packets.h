@@ -92,6 +92,8 @@ public:
   }
 
 private:
+  static constexpr uint32_t kFar = 1u << 30; // beyond all coordinates
+
   int32_t most_levels() const {
     int32_t levels = 0;
     for (uint32_t c = 0; c < jp2_.component_count; ++c)
@@ -127,48 +129,52 @@ private:
 
   // Precincts in the order of their corners, and all layers of each.
   bool by_position(uint32_t first, uint32_t last, int32_t low, int32_t high) {
-    const int64_t step_y = least_step(first, last, low, high, false);
-    const int64_t step_x = least_step(first, last, low, high, true);
+    const uint32_t step_y = least_step(first, last, low, high, false);
+    const uint32_t step_x = least_step(first, last, low, high, true);
     const Jp2Area& area = state_.area;
-    for (int64_t y = area.y0; y < area.y1; y = y - y % step_y + step_y)
-      for (int64_t x = area.x0; x < area.x1; x = x - x % step_x + step_x)
+    const auto x0 = static_cast<uint32_t>(area.x0), y0 = static_cast<uint32_t>(area.y0);
+    const auto x1 = static_cast<uint32_t>(area.x1), y1 = static_cast<uint32_t>(area.y1);
+    for (uint32_t y = y0; y < y1; y = y - y % step_y + step_y)
+      for (uint32_t x = x0; x < x1; x = x - x % step_x + step_x)
         for (uint32_t c = first; c < last; ++c)
           for (int32_t r = low; r <= high; ++r)
             if (finished_ || !read_corner(c, r, y, x)) return finished_;
     return true;
   }
   // How far precincts are apart, at least, in the grid of reference.
-  int64_t least_step(uint32_t first, uint32_t last, int32_t low, int32_t high,
-                     bool is_x) const {
-    int64_t step = int64_t{1} << 31;
+  uint32_t least_step(uint32_t first, uint32_t last, int32_t low, int32_t high,
+                      bool is_x) const {
+    uint32_t step = kFar;
     for (uint32_t c = first; c < last; ++c) {
       const Jp2TileComponent& of = state_.components[c];
       for (int32_t r = low; r <= least(high, of.coding->levels); ++r) {
-        const int64_t own = span(c, r, is_x);
+        const uint32_t own = span(c, r, is_x);
         if (own < step) step = own;
       }
     }
     return step;
   }
-  int64_t span(uint32_t component, int32_t number, bool is_x) const {
+  uint32_t span(uint32_t component, int32_t number, bool is_x) const {
     const Jp2TileComponent& of = state_.components[component];
     const Jp2Component& named = jp2_.components[component];
     const Jp2Resolution& r = of.resolutions[number];
     const int32_t bits =
         (is_x ? r.precinct_x : r.precinct_y) + of.coding->levels - number;
-    return static_cast<int64_t>(is_x ? named.step_x : named.step_y) << bits;
+    const uint64_t all = static_cast<uint64_t>(is_x ? named.step_x : named.step_y)
+                         << bits;
+    return all < kFar ? static_cast<uint32_t>(all) : kFar;
   }
 
   // The precinct whose corner is there, if one is.
-  bool read_corner(uint32_t component, int32_t number, int64_t y, int64_t x) {
+  bool read_corner(uint32_t component, int32_t number, uint32_t y, uint32_t x) {
     Jp2Resolution* const r = resolution(component, number);
     if (r == nullptr || r->across * r->down == 0) return true;
     const int32_t shift = state_.components[component].coding->levels - number;
-    const auto starts = [&](int64_t at, int32_t first, int64_t size, int32_t r0,
+    // The first one may begin before the tile.
+    const auto starts = [&](uint32_t at, int32_t first, uint32_t size, int32_t r0,
                             int32_t bits) {
       const bool is_cut =
-          at == first &&
-          (static_cast<int64_t>(r0) << shift) % (int64_t{1} << (bits + shift)) != 0;
+          at == static_cast<uint32_t>(first) && (r0 & ((1 << bits) - 1)) != 0;
       return at % size == 0 || is_cut;
     };
     if (!starts(y, state_.area.y0, span(component, number, false), r->area.y0,
@@ -176,9 +182,8 @@ private:
         !starts(x, state_.area.x0, span(component, number, true), r->area.x0,
                 r->precinct_x))
       return true;
-    const auto index = [&](int64_t at, uint32_t step, int32_t r0, int32_t bits) {
-      const int64_t sample = (at + step - 1) / step;
-      return (jp2_shrunk(sample, shift) >> bits) - (r0 >> bits);
+    const auto index = [&](uint32_t at, uint32_t step, int32_t r0, int32_t bits) {
+      return (jp2_shrunk(divided_up(at, step), shift) >> bits) - (r0 >> bits);
     };
     const int32_t px =
         index(x, jp2_.components[component].step_x, r->area.x0, r->precinct_x);
