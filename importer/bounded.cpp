@@ -102,10 +102,10 @@ static int64_t with_rounding(double high) {
 
 Size bounded_size(NodeImport& node, Expr size) {
   constexpr double kMostExtent = 1 << 24;
-  const auto exact = range_of(node.g, size.id);
+  const auto exact = range_of(node, size);
   if (exact && exact->low >= 0 && exact->high <= kMostExtent)
     return {size, static_cast<int64_t>(exact->high)};
-  const auto range = range_of(node.g, size.id, 0, Trust::Floats);
+  const auto range = range_of(node, size, Trust::Floats);
   if (!range || range->high > kMostExtent)
     node.needs_value_of(size.id, "a size depends on the model's inputs and has no bound");
   const int64_t bound = std::max<int64_t>(with_rounding(range->high), 0);

@@ -82,6 +82,11 @@ struct Size {
 };
 Size known_size(Graph& g, int64_t extent);
 Shape bounds_of(const std::vector<Size>& sizes);
+// The range of a number of the run.
+inline std::optional<ValueRange> range_of(const NodeImport& node, Expr number,
+                                          Trust trust = Trust::Integers) {
+  return range_of(node.g, number.id, 0, trust, node.ranges);
+}
 // A size that only the run knows, within its bound: where arithmetic alone does not keep
 // it there, the run stops beyond. needs_value_of() where it has none.
 Size bounded_size(NodeImport& node, Expr size);

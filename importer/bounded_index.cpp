@@ -190,8 +190,7 @@ Expr sliced(NodeImport& node, Expr x, int64_t axis, Expr size, Size& result,
   int64_t bound = all;
   if (exact)
     bound = exact->front();
-  else if (const auto range = range_of(node.g, count.id);
-           range && range->high < double(all))
+  else if (const auto range = range_of(node, count); range && range->high < double(all))
     bound = static_cast<int64_t>(std::max(range->high, 0.0));
   result = exact ? known_size(node.g, bound) : Size{count, bound};
   const auto from = known_ints(node.g, start.id);
@@ -256,7 +255,7 @@ void bounded_top_k(NodeImport& node, Rule) {
   const Expr size = size_along(node, 0, axis);
   Expr k = reshape(convert(operand(node, 1), DType::I64), {});
   int64_t bound = extent(x, axis);
-  if (const auto range = range_of(node.g, k.id); range && range->high < double(bound))
+  if (const auto range = range_of(node, k); range && range->high < double(bound))
     bound = static_cast<int64_t>(std::max(range->high, 0.0));
   const bool is_known = known(k);
   require(node, !is_known || known_ints(node.g, k.id)->front() >= 0, "K is negative");

@@ -195,8 +195,13 @@ GraphImport::Results GraphImport::only_branch(const ModelAttribute& misfit,
                      " does not fit the shapes of this pack; a run that chooses it stops",
                  place);
   Results guarded;
-  for (NodeId result : results)
-    guarded.push_back(compounds_.guarded(graph_, result, chosen));
+  for (NodeId result : results) {
+    const Bounded* bounded = bounds_.find(result);
+    const NodeId value = bounded ? bounded->tensor : result;
+    guarded.push_back(compounds_.guarded(graph_, value, chosen));
+    if (bounded)
+      guarded.back() = bounds_.add(graph_, guarded.back(), Counts(bounded->counts));
+  }
   return guarded;
 }
 

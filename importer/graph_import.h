@@ -191,12 +191,14 @@ private:
   bool open_body(OpenBody& body, const ModelPlace& place);
   Graph close_body(OpenBody& body);
   NodeId capture_into(size_t level, NodeId id);
+  NodeId capture_bounded(const Bounded& bounded, size_t level);
   NodeId capture(NodeId id, size_t level, const ModelPlace& place);
   bool in_loop_region() const;
   Results body_arguments(const LoopCall& call, const Graph& outer);
   bool check_carried(const LoopCall& call, const Graph& outer, const Results& results,
                      const ModelPlace& place);
-  Results run_region(const LoopCall& call, const ModelPlace& place, const Scope& scope);
+  Results run_region(LoopCall& call, const ModelPlace& place, const Scope& scope);
+  NodeId grown(const LoopCall& call, size_t k, NodeId items, NodeId done);
   std::optional<Results> rule_region(const RuleLoop& loop, const NodeImport& rule,
                                      const ModelPlace& place, const Scope& scope);
   std::optional<int64_t> declared_length(const ModelNode& node, size_t first,
@@ -206,6 +208,8 @@ private:
   Results scan_region(const ModelAttribute& body, const ScanPlan& plan,
                       const Results& state, const Results& scanned,
                       const ModelPlace& place, const Scope& scope);
+  std::optional<BranchResults> branch_results(const Results& results) const;
+  Results joint_results(NodeId region, const std::vector<std::vector<bool>>& sized);
   Results if_region(const ModelAttribute& yes, const ModelAttribute& no, NodeId condition,
                     const ModelPlace& place, const Scope& scope);
 
@@ -219,6 +223,7 @@ private:
   std::vector<OpenBody*> open_bodies_; // graph_ is the innermost one's
   CompoundTable compounds_;
   BoundTable bounds_;
+  RangeTable ranges_; // of the graph that is open
   std::vector<std::pair<size_t, NodeId>> sized_outputs_;
   ModelInterface interface_;
   std::vector<NodeId> missed_; // values that a node would have needed when packing

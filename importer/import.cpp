@@ -425,6 +425,7 @@ GraphImport::run_import(const std::function<void(NodeImport&)>& import_rule,
   };
   rule.compounds = &compounds_;
   rule.bounds = &bounds_;
+  rule.ranges = &ranges_;
   rule.strings = &strings_;
   for (const std::string& name : original.outputs) {
     const auto declared = scope.declared.find(name);

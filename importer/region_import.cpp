@@ -16,6 +16,25 @@ namespace {
 // Regions in one another. The image holds 16, and an if counts twice.
 constexpr size_t kMostOpen = 7;
 
+// What is known of numbers around a body, for the body.
+void keep_ranges(const Graph& outer, const RangeTable& known, NodeId id,
+                 RangeTable& inside, NodeId input) {
+  const int64_t count = element_count(outer[id].shape);
+  if (count == 0 || outer[id].dtype == DType::Bool) return;
+  for (const Trust trust : {Trust::Integers, Trust::Floats}) {
+    std::vector<std::optional<ValueRange>> ranges;
+    for (int64_t i = 0; i < count && count <= RangeTable::kMostElements; ++i)
+      ranges.push_back(range_of(outer, id, i, trust, &known));
+    if (ranges.empty()) ranges = {range_of(outer, id, kAnyElement, trust, &known)};
+    inside.add(input, trust, std::move(ranges));
+  }
+}
+
+bool is_true(const Graph& g, NodeId id) {
+  const auto value = known_ints(g, id);
+  return value && value->front() != 0;
+}
+
 std::string type_of(const Graph& g, NodeId id) {
   return type_text(g[id].dtype, g[id].shape);
 }
@@ -33,6 +52,7 @@ bool GraphImport::open_body(OpenBody& body, const ModelPlace& place) {
   body.outer = std::move(graph_);
   body.tensors = std::exchange(tensors_, {});
   body.bounds = std::exchange(bounds_, {});
+  body.ranges = std::exchange(ranges_, {});
   body.strings = std::exchange(strings_, StringTable());
   graph_ = Graph();
   open_bodies_.push_back(&body);
@@ -44,6 +64,7 @@ Graph GraphImport::close_body(OpenBody& body) {
   graph_ = std::move(body.outer);
   tensors_ = std::move(body.tensors);
   bounds_ = std::move(body.bounds);
+  ranges_ = std::move(body.ranges);
   strings_ = std::move(body.strings);
   open_bodies_.pop_back();
   return done;
@@ -60,7 +81,22 @@ NodeId GraphImport::capture_into(size_t level, NodeId id) {
     return place->second = GraphCopy(inner, body.outer).copy(id);
   const Node& node = body.outer[id];
   body.order.push_back(id);
-  return place->second = inner.add_input("", node.dtype, node.shape);
+  const NodeId inside = inner.add_input("", node.dtype, node.shape);
+  RangeTable& ranges = innermost ? ranges_ : open_bodies_[level + 1]->ranges;
+  keep_ranges(body.outer, body.ranges, id, ranges, inside);
+  return place->second = inside;
+}
+
+// A bounded tensor goes in with its counts.
+NodeId GraphImport::capture_bounded(const Bounded& bounded, size_t level) {
+  Counts counts = bounded.counts;
+  NodeId tensor = bounded.tensor;
+  for (; level < open_bodies_.size(); ++level) {
+    tensor = capture_into(level, tensor);
+    for (NodeId& count : counts)
+      if (count != kNoNode) count = capture_into(level, count);
+  }
+  return bounds_.add(graph_, tensor, counts);
 }
 
 // A value found in a scope with `level` open bodies around it, seen from the innermost.
@@ -73,13 +109,8 @@ NodeId GraphImport::capture(NodeId id, size_t level, const ModelPlace& place) {
          place);
     return kPoisoned;
   }
-  if (open_bodies_[level]->bounds.find(id)) {
-    fail(Exit::Unsupported,
-         "it takes a tensor whose size depends on data into a loop or branch that only a "
-         "run decides",
-         place);
-    return kPoisoned;
-  }
+  if (const Bounded* bounded = open_bodies_[level]->bounds.find(id))
+    return capture_bounded(*bounded, level);
   if (open_bodies_[level]->outer[id].dtype == DType::String) {
     fail(Exit::Unsupported,
          "it takes strings into a loop or branch that only a run decides", place);
@@ -97,14 +128,22 @@ bool GraphImport::in_loop_region() const {
 GraphImport::Results GraphImport::body_arguments(const LoopCall& call,
                                                  const Graph& outer) {
   const NodeId iteration = graph_.add_input("", DType::I64, {});
+  ranges_.add(iteration, Trust::Integers,
+              {ValueRange{0, static_cast<double>(call.limit)}});
   Results arguments;
   if (call.rule)
     arguments = {iteration};
   else if (!call.is_scan)
     arguments = {reshape(graph_, iteration, declared_single(*call.body, 0)),
                  constant_int(graph_, DType::Bool, declared_single(*call.body, 1), 1)};
-  for (NodeId id : call.carried)
-    arguments.push_back(graph_.add_input("", outer[id].dtype, outer[id].shape));
+  for (size_t k = 0; k < call.carried.size(); ++k) {
+    const Node& node = outer[call.carried[k]];
+    Shape shape = node.shape;
+    if (call.grows_along(k) >= 0) shape[static_cast<size_t>(call.grows_along(k))] = 0;
+    arguments.push_back(call.grows_along(k) >= 0
+                            ? constant_int(graph_, node.dtype, shape, 0)
+                            : graph_.add_input("", node.dtype, shape));
+  }
   for (NodeId id : call.sliced) {
     const Shape& shape = outer[id].shape;
     arguments.push_back(
@@ -138,7 +177,7 @@ bool GraphImport::check_carried(const LoopCall& call, const Graph& outer,
   for (size_t k = 0; k < call.carried.size(); ++k) {
     const std::string before = type_of(outer, call.carried[k]);
     const std::string after = type_of(graph_, results[first + k]);
-    if (before == after) continue;
+    if (before == after || grows_by(call, outer, k, graph_, results[first + k])) continue;
     fail(Exit::Unsupported,
          "carried value " + std::to_string(k) + " changes from " + before + " to " +
              after + " in an iteration, and the loop cannot be unrolled",
@@ -150,8 +189,7 @@ bool GraphImport::check_carried(const LoopCall& call, const Graph& outer,
 
 // The loop's own value, the carried values after it, then the scan outputs with an axis
 // of `limit` in front. Empty when the body failed.
-GraphImport::Results GraphImport::run_region(const LoopCall& call,
-                                             const ModelPlace& place,
+GraphImport::Results GraphImport::run_region(LoopCall& call, const ModelPlace& place,
                                              const Scope& scope) {
   for (const Results* part : {&call.carried, &call.sliced})
     for (NodeId id : *part)
@@ -173,28 +211,41 @@ GraphImport::Results GraphImport::run_region(const LoopCall& call,
     throw;
   }
   const bool fits = !results.empty() && check_carried(call, open.outer, results, place);
+  // Exporters pass a constant condition through.
+  if (fits && call.conditional && is_true(graph_, results[0]) &&
+      is_true(open.outer, call.start))
+    call.conditional = false;
   const size_t first = call.is_scan ? 0 : 1;
+  const std::vector<size_t> order = output_order(call, fits ? results.size() - first : 0);
   if (fits && call.conditional) graph_.add_output("", reshape(graph_, results[0], {}));
-  for (size_t i = first; fits && i < results.size(); ++i)
-    graph_.add_output("", results[i]);
+  for (size_t i = 0; fits && i < order.size(); ++i)
+    graph_.add_output("", results[first + order[i]]);
   Graph body = close_body(open);
   if (!fits) return {};
   LoopSpec spec;
-  spec.carried = static_cast<int64_t>(call.carried.size());
   spec.sliced = static_cast<int64_t>(call.sliced.size());
   spec.again = call.conditional;
   spec.limit = call.limit;
   spec.reversed = call.reversed;
   std::vector<NodeId> inputs{call.count, call.start};
-  for (const Results* part : {&call.carried, &call.sliced, &std::as_const(open.order)})
+  for (size_t k = 0; k < call.carried.size(); ++k) {
+    if (call.grows_along(k) < 0)
+      inputs.push_back(call.carried[k]), ++spec.carried;
+    else
+      spec.reversed.push_back(0);
+  }
+  for (const Results* part : {&std::as_const(call.sliced), &std::as_const(open.order)})
     inputs.insert(inputs.end(), part->begin(), part->end());
   graph_.open_source(place_path(place));
   Results made;
   try {
     spec.body = graph_.add_body(std::make_shared<const Graph>(std::move(body)));
-    made.push_back(loop(graph_, spec, std::move(inputs)));
-    for (size_t i = first; i < results.size(); ++i)
-      made.push_back(result(graph_, made[0], static_cast<int64_t>(i - first)));
+    made.assign(order.size() + 1, kNoNode);
+    made[0] = loop(graph_, spec, std::move(inputs));
+    for (size_t i = 0; i < order.size(); ++i)
+      made[1 + order[i]] = result(graph_, made[0], static_cast<int64_t>(i));
+    for (size_t k = 0; k < call.carried.size(); ++k)
+      if (call.grows_along(k) >= 0) made[1 + k] = grown(call, k, made[1 + k], made[0]);
   } catch (const TooLarge&) {
     made.clear();
     fail(Exit::InvalidModel, "the shape of its result is over the limit", place);
@@ -291,16 +342,19 @@ GraphImport::Results GraphImport::loop_region(const ModelNode& node,
 
   const auto trips = known_ints(graph_, call.count);
   const bool fixed = trips && !call.conditional;
+  const auto range = range_of(graph_, call.count, 0, Trust::Integers, &ranges_);
+  const bool counted = range && range->high <= static_cast<double>(kMostIterations);
   call.limit = limits_.region_iterations;
-  if (trips && (*trips)[0] <= kMostIterations)
-    call.limit = std::max<int64_t>((*trips)[0], 0);
+  if (counted) call.limit = std::max<int64_t>(static_cast<int64_t>(range->high), 0);
+  for (size_t k = 0; counted && k < call.carried.size(); ++k)
+    call.grows.push_back(
+        growing_axis(*body.graph, k, std::ssize(graph_[call.carried[k]].shape)));
   const auto declared = declared_length(node, call.carried.size(), scope);
   const bool bounded = stacks && !fixed && !declared;
-  if (bounded && (!trips || (*trips)[0] > kMostIterations)) {
+  if (bounded && !counted) {
     fail(Exit::Unsupported,
          "how long its scan outputs are is only known when it runs, and neither a count "
-         "nor "
-         "the declaration of their shapes bounds it",
+         "nor the declaration of their shapes bounds it",
          place);
     return {};
   }
@@ -311,7 +365,8 @@ GraphImport::Results GraphImport::loop_region(const ModelNode& node,
   if (made.empty()) return {};
   const NodeId done = made[0];
   made.erase(made.begin());
-  if (!stacks || fixed) return made;
+  const bool whole = trips && !call.conditional && call.limit == (*trips)[0];
+  if (!stacks || fixed || whole) return made;
   for (size_t k = call.carried.size(); bounded && k < made.size(); ++k) {
     Counts counts(graph_[made[k]].shape.size(), kNoNode);
     counts[0] = done;
@@ -365,65 +420,6 @@ GraphImport::Results GraphImport::scan_region(const ModelAttribute& body,
     perm.insert(perm.begin() + axis, 0);
     made[k] = permute(graph_, made[k], perm);
   }
-  return made;
-}
-
-// An If as a region; empty, without a word, where its branches do not fit one.
-GraphImport::Results GraphImport::if_region(const ModelAttribute& yes,
-                                            const ModelAttribute& no, NodeId condition,
-                                            const ModelPlace& place, const Scope& scope) {
-  const Checkpoint before = checkpoint();
-  Graph bodies[2];
-  std::vector<NodeId> inputs{reshape(graph_, condition, {})};
-  size_t count = 0;
-  for (size_t b = 0; b < 2; ++b) {
-    OpenBody open;
-    if (!open_body(open, place)) {
-      restore(before);
-      return {};
-    }
-    // Both branches take all that either captures.
-    for (size_t i = 1; i < inputs.size(); ++i)
-      capture_into(open_bodies_.size() - 1, inputs[i]);
-    const Results results = run_body(b == 0 ? yes : no, {}, place, scope);
-    for (NodeId id : results)
-      if (!is_compound(id) && !bounds_.find(id) && graph_[id].dtype != DType::String)
-        graph_.add_output("", id);
-    const bool fits = !results.empty() && graph_.outputs().size() == results.size();
-    bodies[b] = close_body(open);
-    inputs.resize(1);
-    inputs.insert(inputs.end(), open.order.begin(), open.order.end());
-    if (b == 1)
-      for (size_t i = bodies[0].inputs().size() + 1; i < inputs.size(); ++i)
-        bodies[0].add_input("", graph_[inputs[i]].dtype, graph_[inputs[i]].shape);
-    count = results.size();
-    if (!fits) {
-      if (!stopped_) restore(before);
-      return {};
-    }
-  }
-  const auto type_of = [](const Graph& body, size_t i) -> const Node& {
-    return body[body.outputs()[i].node];
-  };
-  bool same = bodies[0].outputs().size() == bodies[1].outputs().size();
-  for (size_t i = 0; same && i < count; ++i) {
-    const Node &a = type_of(bodies[0], i), &b = type_of(bodies[1], i);
-    same = a.dtype == b.dtype && a.shape == b.shape;
-  }
-  if (!same) {
-    restore(before);
-    return {};
-  }
-  graph_.open_source(place_path(place));
-  const uint32_t first =
-      graph_.add_body(std::make_shared<const Graph>(std::move(bodies[0])));
-  const uint32_t second =
-      graph_.add_body(std::make_shared<const Graph>(std::move(bodies[1])));
-  const NodeId region = branch(graph_, first, second, std::move(inputs));
-  Results made;
-  for (size_t i = 0; i < count; ++i)
-    made.push_back(result(graph_, region, static_cast<int64_t>(i)));
-  graph_.close_source();
   return made;
 }
 

@@ -15,6 +15,7 @@ struct OpenBody {
   Graph outer;
   std::map<const ModelTensor*, NodeId> tensors; // of the outer graph
   BoundTable bounds;                            // likewise
+  RangeTable ranges;                            // likewise
   StringTable strings;                          // likewise: its pools are nodes
   std::map<NodeId, NodeId> captured;            // outer node -> node of the body
   std::vector<NodeId> order;                    // outer nodes that became inputs
@@ -32,7 +33,29 @@ struct LoopCall {
   bool conditional = false;       // the body's condition counts
   int64_t limit = 0;
   std::vector<NodeId> carried, sliced;
+  // Per carried value: every iteration only joins elements behind it, along this axis. It
+  // is carried empty, and what is joined becomes a scan output. -1: not so.
+  std::vector<int64_t> grows;
+  int64_t grows_along(size_t k) const { return k < grows.size() ? grows[k] : -1; }
   std::vector<int64_t> reversed; // per sliced input, then per scan output
 };
+
+// What a branch gives, in its own graph: tensors, and their counts where they are
+// bounded.
+struct BranchResults {
+  std::vector<NodeId> tensors;
+  std::vector<Counts> counts;
+};
+
+// What growing_values.cpp knows of loops whose values grow.
+// The axis along which every iteration of a Loop only puts elements behind carried value
+// k, -1 otherwise.
+int64_t growing_axis(const ModelGraph& body, size_t k, int64_t rank);
+// Whether the item that a body gives for carried value k fits behind it.
+bool grows_by(const LoopCall& call, const Graph& outer, size_t k, const Graph& body,
+              NodeId item);
+// A region's outputs, as numbers of what its body gives: carried values, then items,
+// those of the values that grow last.
+std::vector<size_t> output_order(const LoopCall& call, size_t count);
 
 } // namespace svod

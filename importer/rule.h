@@ -13,6 +13,7 @@
 #include "importer/compound.h"
 #include "importer/model.h"
 #include "importer/string_table.h"
+#include "importer/value_range.h"
 
 #include <functional>
 
@@ -148,6 +149,7 @@ public:
   mutable std::string no_loop; // why the last loop that was tried is none
   CompoundTable* compounds = nullptr;
   BoundTable* bounds = nullptr;
+  const RangeTable* ranges = nullptr;
   StringTable* strings = nullptr; // what tensors of strings refer to
   // Set when a rule stopped; empty when the reason is reported already.
   mutable std::string failure;

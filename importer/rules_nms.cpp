@@ -89,7 +89,7 @@ int64_t selection_rounds(NodeImport& node, int64_t boxes,
   if (!node.has_input(2)) return declared ? rounds : 0;
   require(node, element_count(node.shape(2)) == 1,
           "max_output_boxes_per_class must be one number");
-  if (const auto most = range_of(node.g, node.input(2));
+  if (const auto most = range_of(node, operand(node, 2));
       most && most->high < double(rounds))
     rounds = static_cast<int64_t>(std::max(most->high, 0.0));
   if (rounds > kMostRounds && !ints_if_known(node, 2))

@@ -5,6 +5,7 @@
 #include "importer/value_range.h"
 
 #include "compiler/ir/build.h"
+#include "compiler/ir/region.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,13 +18,14 @@ namespace {
 constexpr int kMostSteps = 1 << 15; // of one question
 constexpr int kMostDepth = 256;
 constexpr int64_t kMostElements = 64; // that are looked at one by one
-constexpr int64_t kAll = -1;          // in place of an element: any of them
+constexpr int64_t kAll = kAnyElement; // in place of an element: any of them
 
 using Range = std::optional<ValueRange>;
 
 class Asker {
 public:
-  Asker(const Graph& g, Trust trust) : g_(g), trust_(trust) {}
+  Asker(const Graph& g, Trust trust, const RangeTable* table)
+      : g_(g), trust_(trust), table_(table) {}
   Range element(NodeId id, int64_t at);
 
 private:
@@ -42,6 +44,7 @@ private:
 
   const Graph& g_;
   Trust trust_;
+  const RangeTable* table_;
   int steps_ = 0, depth_ = 0;
 };
 
@@ -278,6 +281,8 @@ Range Asker::mapped(const Node& node, int64_t at) {
 Range Asker::answer(NodeId id, int64_t at) {
   const Node& node = g_[id];
   if (node.dtype == DType::Bool) return ValueRange{0, 1};
+  if (table_)
+    if (const Range told = table_->find(id, trust_, at)) return told;
   if (is_known(g_, id)) return known(id, at);
   if (is_view(node.op)) return view(node, at);
   if (is_reduce(node.op)) return reduced(node, at);
@@ -305,6 +310,8 @@ Range Asker::answer(NodeId id, int64_t at) {
   }
   case Op::Gather:
     return all(node.inputs[0]);
+  case Op::Loop: // how often it runs
+    return ValueRange{0, static_cast<double>(loop_spec(node).limit)};
   default:
     return std::nullopt;
   }
@@ -320,10 +327,26 @@ Range Asker::element(NodeId id, int64_t at) {
 
 } // namespace
 
+std::optional<ValueRange> RangeTable::find(NodeId id, Trust trust,
+                                           int64_t element) const {
+  const auto at = ranges_.find({id, trust});
+  if (at == ranges_.end() || at->second.empty()) return std::nullopt;
+  const auto& ranges = at->second;
+  if (ranges.size() == 1) return ranges[0];
+  if (element != kAnyElement) return ranges[static_cast<size_t>(element)];
+  Range out = ranges[0];
+  for (const Range& one : ranges) {
+    if (!one || !out) return std::nullopt;
+    out = hull(*out, *one);
+  }
+  return out;
+}
+
 std::optional<ValueRange> range_of(const Graph& g, NodeId id, int64_t element,
-                                   Trust trust) {
-  if (element < 0 || element >= element_count(g[id].shape)) return std::nullopt;
-  return Asker(g, trust).element(id, element);
+                                   Trust trust, const RangeTable* table) {
+  const int64_t count = element_count(g[id].shape);
+  if (count == 0 || element >= count) return std::nullopt;
+  return Asker(g, trust, table).element(id, element);
 }
 
 namespace {

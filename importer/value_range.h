@@ -4,6 +4,8 @@
 
 #include "compiler/ir/graph.h"
 
+#include <map>
+
 namespace svod {
 
 struct ValueRange {
@@ -14,9 +16,26 @@ struct ValueRange {
 // one the arithmetic proves nothing, and a run must look whether it lies within.
 enum class Trust : uint8_t { Integers, Floats };
 
+// What is known of nodes whose graph does not show it: inputs of a body, results of a
+// region.
+class RangeTable {
+public:
+  static constexpr int64_t kMostElements = 16; // that have ranges of their own
+  // One range, or one per element.
+  void add(NodeId id, Trust trust, std::vector<std::optional<ValueRange>> ranges) {
+    ranges_[{id, trust}] = std::move(ranges);
+  }
+  std::optional<ValueRange> find(NodeId id, Trust trust, int64_t element) const;
+
+private:
+  std::map<std::pair<NodeId, Trust>, std::vector<std::optional<ValueRange>>> ranges_;
+};
+
 // The range of one element (row-major number) of a node; none when nothing is known.
+inline constexpr int64_t kAnyElement = -1;
 std::optional<ValueRange> range_of(const Graph& g, NodeId id, int64_t element = 0,
-                                   Trust trust = Trust::Integers);
+                                   Trust trust = Trust::Integers,
+                                   const RangeTable* table = nullptr);
 
 // a - b of two integers of one element, where their arithmetic shows it.
 std::optional<int64_t> difference(const Graph& g, NodeId a, NodeId b);
