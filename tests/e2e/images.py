@@ -4,7 +4,7 @@ import sys
 import pathlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from onnx_writer import UINT8, model, node, value
+from onnx_writer import INT64, UINT8, model, node, tensor, value
 from packing import PACKER, check, pack, run, work_folder
 
 STREAM = 64  # bytes of the input: a shorter picture is followed by zeros
@@ -37,6 +37,16 @@ def main():
         decoder(path, ["h", "w", "c"], pixel_format=pixel_format)
         pack(path, program)
         check(decode(color).stdout == b"y: " + want + b"\n", pixel_format)
+
+    # The length of the stream may be data as well.
+    nodes = [node("Slice", ["x", "zero", "length"], ["cut"]), node("ImageDecoder", ["cut"], ["y"])]
+    path.write_bytes(model(nodes, [value("x", [STREAM], UINT8), value("length", [1], INT64)],
+                           [value("y", ["h", "w", "c"], UINT8)], [tensor("zero", [1], [0], INT64)], opset=20))
+    pack(path, program)
+    stream.write_bytes(color.ljust(STREAM, b"\0"))
+    for length, want in ((17, b"1x2x3xu8=[1 2 3 4 5 6]"), (16, b"0x0x3xu8=[]")):
+        shown = run(program, "--input", f"x=@{stream}", "--input", f"length=1xi64=[{length}]").stdout
+        check(shown == b"y: " + want + b"\n", f"{length} of its bytes: {shown}")
 
     # A stream that is known when packing is decoded then.
     decoder(path, ["h", "w", "c"])
