@@ -13,8 +13,8 @@
 namespace svod {
 
 // One after the other in an order in which each needs only those before.
-extern const std::string_view kImageDecoders[];
-extern const size_t kImageDecoderCount;
+extern const char* const kImageDecoders[];
+extern const unsigned kImageDecodersCount;
 
 namespace {
 
@@ -44,7 +44,7 @@ Frame read_frame(NodeImport& node) {
             "the declared shape is no picture of this pixel_format");
     frame.height = declared->at(0), frame.width = declared->at(1), frame.exact = true;
   }
-  constexpr int64_t kMostPixels = int64_t{1} << 28;
+  constexpr int64_t kMostPixels = int64_t{1} << 26;
   if (frame.height < 1 || frame.width < 1 || frame.height > kMostPixels / frame.width)
     node.unsupported("pictures of " + std::to_string(frame.height) + " x " +
                      std::to_string(frame.width) + " pixels");
@@ -56,7 +56,7 @@ Frame read_frame(NodeImport& node) {
 std::string decoders_text() {
   std::string out(kScalarText);
   out += "#include <stddef.h>\n#include <stdint.h>\nnamespace {\n";
-  for (size_t i = 0; i < kImageDecoderCount; ++i) {
+  for (unsigned i = 0; i < kImageDecodersCount; ++i) {
     std::string_view text = kImageDecoders[i];
     while (!text.empty()) {
       const std::string_view line = text.substr(0, text.find('\n'));

@@ -1,4 +1,5 @@
 # Writes OUT: for each of FILES, named by its stem, `const char kText_<stem>[]`.
+# With LIST: also `const char* const LIST[]`, in the order of FILES, and `LIST`Count.
 # Long texts are cut into pieces, as string literals have a length limit.
 set(out "// Generated from the files named below.\nnamespace svod {\n")
 foreach(path ${FILES})
@@ -14,5 +15,15 @@ foreach(path ${FILES})
   endwhile()
   string(APPEND out ";\n")
 endforeach()
+if(LIST)
+  list(LENGTH FILES count)
+  string(APPEND out "extern const char* const ${LIST}[];\nextern const unsigned ${LIST}Count;\n")
+  string(APPEND out "const char* const ${LIST}[] = {\n")
+  foreach(path ${FILES})
+    get_filename_component(stem ${path} NAME_WE)
+    string(APPEND out "kText_${stem},\n")
+  endforeach()
+  string(APPEND out "};\nconst unsigned ${LIST}Count = ${count};\n")
+endif()
 string(APPEND out "} // namespace svod\n")
 file(WRITE ${OUT} "${out}")
