@@ -126,11 +126,15 @@ void import_matmul_integer(NodeImport& node) {
                        operand(node, 1), optional_operand(node, 3)));
 }
 
+// Vectors count as matrices of one row or column, as in numpy's product.
 void import_qlinear_matmul(NodeImport& node) {
   Expr a = operand(node, 0), b = operand(node, 3);
+  require(node, a.rank() > 0 && b.rank() > 0, "a and b must have an axis");
+  const bool row = a.rank() == 1, column = b.rank() == 1;
+  if (row) a = unsqueeze(a, 0);
+  if (column) b = unsqueeze(b, 1);
   Expr a_scale = matrix_parameter(node, operand(node, 1), a, -2);
   Expr b_scale = matrix_parameter(node, operand(node, 4), b, -1);
-  require(node, a.rank() >= 2 && b.rank() >= 2, "a and b must be matrices");
   if (is_float(a.dtype()) || is_float(b.dtype()))
     node.unsupported("a product of floats of eight bits");
   Expr y = integer_product(node, a, operand(node, 2), b, operand(node, 5));
@@ -138,7 +142,10 @@ void import_qlinear_matmul(NodeImport& node) {
   Expr y_zero = matrix_parameter(node, operand(node, 7), y, -2);
   Expr factor = convert(a_scale, DType::F32) * convert(b_scale, DType::F32) /
                 convert(y_scale, DType::F32);
-  give(node, 0, requantize(convert(y, DType::F32) * factor, y_zero, node.dtype(7)));
+  y = requantize(convert(y, DType::F32) * factor, y_zero, node.dtype(7));
+  if (column) y = squeeze(y, y.rank() - 1);
+  if (row) y = squeeze(y, y.rank() - (column ? 1 : 2));
+  give(node, 0, y);
 }
 
 void import_conv_integer(NodeImport& node) {

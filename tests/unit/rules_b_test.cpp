@@ -188,6 +188,19 @@ TEST_CASE("dequantise takes the difference before the scale", "[importer][rules]
   check_close(apply({"DequantizeLinear", 13}, {x, f32({}, {0.5f}), zero}), {0.5f});
 }
 
+TEST_CASE("quantised products take vectors as numpy does", "[importer][rules]") {
+  const Tensor a_scale = f32({}, {0.5F}), b_scale = f32({}, {0.25F});
+  const auto product = [&](const Tensor& a, const Tensor& b) {
+    return only({"QLinearMatMul", 10},
+                {a, a_scale, u8({}, {1}), b, b_scale, u8({}, {2}), b_scale, u8({}, {3})});
+  };
+  // (0, 0.5, 1) times ((0, 0.5), (1, 1.5), (2, 2.5)) is (2.5, 3.25).
+  const Tensor y = product(u8({3}, {1, 2, 3}), u8({3, 2}, {2, 4, 6, 8, 10, 12}));
+  CHECK(y.shape == Shape{2});
+  CHECK(values<uint8_t>(y) == std::vector<uint8_t>{13, 16});
+  CHECK(product(u8({3}, {1, 2, 3}), u8({3}, {2, 6, 10})).shape == Shape{});
+}
+
 TEST_CASE("blocked scales, the last block short", "[importer][rules]") {
   const Tensor x = i8({5}, {1, 1, 1, 1, 1}), scale = f32({3}, {1, 2, 3});
   check_close(
