@@ -61,7 +61,7 @@ std::string decoders_text() {
     while (!text.empty()) {
       const std::string_view line = text.substr(0, text.find('\n'));
       text.remove_prefix(std::min(line.size() + 1, text.size()));
-      if (line.starts_with('#')) continue;
+      if (line.starts_with("#include") || line.starts_with("#pragma")) continue;
       out.append(line).append("\n");
     }
   }

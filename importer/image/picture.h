@@ -13,6 +13,11 @@
 
 namespace svod::image {
 
+#ifdef SVOD_WATCH_MEMORY
+// A test sees what is handed out, and lets nothing else be touched.
+void watch_memory(const uint8_t* from, size_t bytes);
+#endif
+
 enum class PixelFormat : int32_t { Rgb, Bgr, Gray };
 
 inline int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
@@ -101,19 +106,22 @@ struct Job {
     return true;
   }
 
-  // Memory for `count` elements, all zero; null where too little is left.
+  // Memory for `count` elements, all zero; null where too little is left. At least a byte
+  // lies between two pieces.
   template <class T> T* take(size_t count) {
     constexpr size_t kAlign = 8;
-    const size_t limit = scratch_left / sizeof(T);
-    const size_t bytes_taken = (count * sizeof(T) + kAlign - 1) / kAlign * kAlign;
-    if (count > limit || bytes_taken > scratch_left) {
+    const size_t used = count * sizeof(T), taken = used / kAlign * kAlign + kAlign;
+    if (count > scratch_left / sizeof(T) || taken > scratch_left) {
       too_large = true;
       return nullptr;
     }
     uint8_t* const out = scratch;
-    scratch += bytes_taken;
-    scratch_left -= bytes_taken;
-    for (size_t i = 0; i < bytes_taken; ++i) out[i] = 0;
+    scratch += taken;
+    scratch_left -= taken;
+#ifdef SVOD_WATCH_MEMORY
+    watch_memory(out, used);
+#endif
+    for (size_t i = 0; i < used; ++i) out[i] = 0;
     return reinterpret_cast<T*>(out);
   }
 

@@ -5,6 +5,8 @@
 //   check_images FOLDER ROUNDS
 #include "importer/image/decode.h"
 
+#include <sanitizer/asan_interface.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +17,10 @@
 #include <vector>
 
 using namespace svod::image;
+
+void svod::image::watch_memory(const uint8_t* from, size_t bytes) {
+  ASAN_UNPOISON_MEMORY_REGION(from, bytes);
+}
 
 namespace {
 
@@ -36,11 +42,13 @@ Decoded decode(const std::vector<uint8_t>& stream, PixelFormat format) {
   const size_t channels = format == PixelFormat::Gray ? 1 : 3;
   const auto scratch_size = static_cast<size_t>(scratch_bytes(kMostHeight, kMostWidth));
   static std::vector<uint8_t> scratch(scratch_size);
+  ASAN_POISON_MEMORY_REGION(scratch.data(), scratch_size);
   std::vector<uint8_t> pixels(size_t{kMostHeight} * kMostWidth * channels);
   int64_t extents[2] = {-1, -1};
   Decoded out;
   out.fits = decode_image(stream.data(), stream.size(), scratch.data(), scratch_size,
                           format, kMostHeight, kMostWidth, pixels.data(), extents);
+  ASAN_UNPOISON_MEMORY_REGION(scratch.data(), scratch_size);
   out.height = extents[0], out.width = extents[1];
   if (out.height < 0 || out.height > kMostHeight || out.width < 0 ||
       out.width > kMostWidth) {
