@@ -224,27 +224,111 @@ bool KernelEmitter::find_blocks(const Stage& s) {
   constexpr int64_t kLong = 8192, kBlock = 256;
   blocks_.reset();
   if (s.op != Op::ReduceSum || !is_float(s.dtype)) return false;
+  if (find_held_factors(s)) return true;
   int64_t steps = 1;
   for (size_t d = s.inner.size(); d-- > 0;) {
     if (!is_loop(s.inner[d])) continue;
     const int64_t below = steps;
     steps *= k_.indices.extent(s.inner[d]);
-    if (!blocks_ && steps > kBlock)
-      blocks_ = Blocks{d, std::max<int64_t>(1, kBlock / below), "", {}, {}};
+    if (blocks_ || steps <= kBlock) continue;
+    blocks_.emplace();
+    blocks_->depth = d;
+    blocks_->size = std::max<int64_t>(1, kBlock / below);
   }
   if (steps <= kLong) blocks_.reset();
   return blocks_.has_value();
 }
 
+// A factor that is the same for many steps, as the scale of a block of weights is, is
+// multiplied with their sum: sum(x (y - z) s) = s (sum(x y) - z sum(x)) where z is such a
+// number, too.
+bool KernelEmitter::find_held_factors(const Stage& s) {
+  constexpr int64_t kManySteps = 8;
+  if (is_narrow_float(s.dtype) || k_.has_dot_axis || !s.domain.empty()) return false;
+  std::vector<ExprId> factors = {s.value};
+  for (size_t i = 0; i < factors.size();) {
+    const Expr& e = k_.exprs[factors[i]];
+    if (e.kind != Expr::Kind::Map || e.op != Op::Mul || e.dtype != s.dtype) {
+      ++i;
+      continue;
+    }
+    factors[i] = e.inputs[0];
+    factors.push_back(e.inputs[1]);
+  }
+  int64_t steps = 1;
+  std::vector<AxisId> below;
+  std::optional<Blocks> found;
+  for (size_t d = s.inner.size(); d-- > 0; below.push_back(s.inner[d])) {
+    if (!is_loop(s.inner[d])) continue;
+    if (steps >= kManySteps) {
+      Blocks b;
+      b.depth = d;
+      auto held = [&](ExprId f) {
+        return on_lanes(f) &&
+               std::ranges::none_of(below, [&](AxisId a) { return dependence_[f][a]; });
+      };
+      for (ExprId f : factors) (held(f) ? b.held : b.summed).push_back(f);
+      for (ExprId& f : b.summed) {
+        const Expr& e = k_.exprs[f];
+        if (b.offset || b.summed.size() < 2 || e.kind != Expr::Kind::Map ||
+            e.op != Op::Sub || !held(e.inputs[1]))
+          continue;
+        b.offset = e.inputs[1];
+        std::swap(f = e.inputs[0], b.summed.back());
+      }
+      if (!b.held.empty() && !b.summed.empty()) found = std::move(b);
+    }
+    steps *= k_.indices.extent(s.inner[d]);
+  }
+  blocks_ = std::move(found);
+  return blocks_.has_value();
+}
+
+// The factors' product as text.
+std::string KernelEmitter::product(const std::vector<ExprId>& factors, const Point& p,
+                                   bool vector) {
+  std::string text;
+  for (ExprId f : factors) {
+    Value v = eval(f, p);
+    text += (text.empty() ? "" : " * ") + (vector ? splat(v, k_.exprs[f].dtype) : v.name);
+  }
+  return text;
+}
+
+// Positions of the tile at which the factors beside y are the same share one sum(x).
+std::string& KernelEmitter::sum_beside(Point p) {
+  for (size_t i = 0; i < p.size(); ++i) {
+    bool varies = false;
+    for (size_t f = 0; f + 1 < blocks_->summed.size(); ++f)
+      varies |= dependence_[blocks_->summed[f]][tile_.counts[i].first];
+    if (!varies) p[i] = 0;
+  }
+  return blocks_->beside[p];
+}
+
 void KernelEmitter::open_block() {
-  for (const std::string& part : blocks_->parts)
-    line(blocks_->type + " " + part + " = " + blocks_->type + "(0);");
+  std::vector<std::string> names = blocks_->parts;
+  if (blocks_->offset) {
+    for (const Point& p : points()) sum_beside(p) = "";
+    for (auto& [p, name] : blocks_->beside) names.push_back(name = fresh("c"));
+  }
+  for (const std::string& name : names)
+    line(blocks_->type + " " + name + " = " + blocks_->type + "(0);");
 }
 
 void KernelEmitter::close_block() {
-  for (size_t i = 0; i < blocks_->parts.size(); ++i)
-    line(blocks_->totals[i] + " = " + blocks_->totals[i] + " + " + blocks_->parts[i] +
-         ";");
+  const std::vector<Point> all = points();
+  for (size_t i = 0; i < blocks_->parts.size(); ++i) {
+    const std::string &total = blocks_->totals[i], &part = blocks_->parts[i];
+    if (blocks_->offset)
+      line(part + " = ma_(-" + product({*blocks_->offset}, all[i], true) + ", " +
+           sum_beside(all[i]) + ", " + part + ");");
+    if (blocks_->held.empty())
+      line(total + " = " + total + " + " + part + ";");
+    else
+      line(total + " = ma_(" + product(blocks_->held, all[i], true) + ", " + part + ", " +
+           total + ");");
+  }
 }
 
 // Loops over a stage's own axes.
@@ -260,7 +344,8 @@ void KernelEmitter::emit_inner(const Stage& s, size_t depth,
   bool innermost = true;
   for (size_t d = depth + 1; d < s.inner.size(); ++d) innermost &= !is_loop(s.inner[d]);
   narrowed_[axis] = {0, extent - 1 - (last ? 1 : 0)};
-  const bool blocks = blocks_ && blocks_->depth == depth;
+  const bool here = blocks_ && blocks_->depth == depth;
+  const bool blocks = here && blocks_->held.empty(), held = here && !blocks;
   std::string from = "0", to = std::to_string(extent - (last ? 1 : 0));
   if (blocks) {
     const std::string b = fresh("b"), size = std::to_string(blocks_->size), end = to;
@@ -274,7 +359,9 @@ void KernelEmitter::emit_inner(const Stage& s, size_t depth,
   auto emit_below = [&] {
     std::string useful = useful_tile(s, depth);
     if (!useful.empty()) open("if (" + useful + ")");
+    if (held) open_block();
     emit_inner(s, depth + 1, body);
+    if (held) close_block();
     if (!useful.empty()) close();
   };
   open("for (iptr " + i + " = " + from + "; " + i + " < " + to + "; ++" + i + ")");

@@ -65,6 +65,15 @@ void KernelEmitter::accumulate(const Stage& s, const std::string& acc, const Poi
           b = eval(below_casts(k_, v.inputs[1]), p);
     const Value &x = b.vector ? a : b, &w = b.vector ? b : a;
     line(acc + " = dot_(" + acc + ", " + splat(x, DType::I32) + ", " + w.name + ");");
+  } else if (blocks_ && !blocks_->held.empty()) {
+    std::vector<ExprId> beside = blocks_->summed;
+    const ExprId last = beside.back();
+    beside.pop_back();
+    const std::string x = product(beside, p, vector), y = product({last}, p, vector);
+    if (blocks_->offset && blocks_->summed_at.insert(sum_beside(p)).second)
+      line(sum_beside(p) + " = " + sum_beside(p) + " + " + x + ";");
+    line(acc + " = " +
+         (x.empty() ? acc + " + " + y : "ma_(" + x + ", " + y + ", " + acc + ")") + ";");
   } else if (fused) {
     Value a = eval(v.inputs[0], p), b = eval(v.inputs[1], p);
     std::string x = vector ? splat(a, v.dtype) : a.name,
@@ -72,6 +81,7 @@ void KernelEmitter::accumulate(const Stage& s, const std::string& acc, const Poi
     line(acc + " = ma_(" + x + ", " + y + ", " + acc + ");");
   } else {
     Value value = eval(s.value, p);
+    if (s.keeps) emit_write(s, value, p);
     std::string x = vector ? splat(value, s.dtype) : value.name;
     std::string none = type(s.dtype, true) + "(" + identity(s.op, s.dtype) + ")";
     if (!by_lane.empty() && first_lane_count(by_lane, p, count)) {
@@ -107,6 +117,7 @@ void KernelEmitter::emit_reduce(uint32_t number) {
     blocks_->type = type(s.dtype, vector), blocks_->totals = names, blocks_->parts = sums;
   }
   emit_inner(s, 0, [&] {
+    if (blocks_) blocks_->summed_at.clear();
     for (size_t i = 0; i < all.size(); ++i) accumulate(s, sums[i], all[i], vector);
   });
   blocks_.reset();

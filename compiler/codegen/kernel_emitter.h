@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace svod {
@@ -24,12 +25,18 @@ private:
     bool vector = false;
   };
   using Frame = std::map<std::pair<ExprId, Point>, Value>;
-  // A long sum: every `size` steps of the loop at `depth` are summed on their own.
+  // A sum made of sums: every `size` steps of the loop at `depth` are summed on their
+  // own; or, with `held` factors, what is below one step of it, and then multiplied by
+  // them. `summed` are the other factors.
   struct Blocks {
     size_t depth = 0;
     int64_t size = 0;
+    std::vector<ExprId> held, summed;
+    std::optional<ExprId> offset; // is subtracted from the last one of `summed`
     std::string type;
     std::vector<std::string> totals, parts;
+    std::map<Point, std::string> beside; // sums of the others, for the offset
+    std::set<std::string> summed_at;     // those that have their term of this step
   };
 
   // Loops.
@@ -41,6 +48,9 @@ private:
   void emit_tiles();
   void emit_inner(const Stage& s, size_t depth, const std::function<void()>& body);
   bool find_blocks(const Stage& s);
+  bool find_held_factors(const Stage& s);
+  std::string product(const std::vector<ExprId>& factors, const Point& p, bool vector);
+  std::string& sum_beside(Point p);
   void open_block();
   void close_block();
   bool tile_span(const Index& index, int64_t& least, int64_t& most) const;

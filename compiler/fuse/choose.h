@@ -33,6 +33,9 @@ void order_loops(Kernel& kernel, const std::vector<PackedWeight>& packed);
 void choose_chunks(Kernel& kernel, const std::vector<PackedWeight>& packed,
                    const std::vector<Buffer>& buffers, const Level& level);
 
+// Costly values that both a reduction and the store need are computed once.
+void keep_costly_values(Kernel& kernel);
+
 // Unrolled positions per axis: the register tile.
 struct Tile {
   std::vector<std::pair<AxisId, int>> counts;

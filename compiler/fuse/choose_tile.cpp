@@ -13,7 +13,8 @@ namespace {
 
 struct LoadUse {
   bool vector;
-  double cost;            // of one vector or broadcast, in multiply-adds
+  bool held;   // a vector for many steps of the reduction, as a scale of its block is
+  double cost; // of one vector or broadcast, in multiply-adds
   std::vector<bool> axes; // by candidate
 };
 
@@ -54,8 +55,10 @@ static double tile_cost(const std::vector<Candidate>& candidates,
     int distinct = 1;
     for (size_t i = 0; i < candidates.size(); ++i)
       if (load.axes[i]) distinct *= counts[i];
-    load_work += load.cost * distinct * (load.vector ? per_vector : 1);
-    if (load.vector && distinct < points) kept += distinct * per_vector;
+    if (!load.held) load_work += load.cost * distinct * (load.vector ? per_vector : 1);
+    // Two registers: what is made of it takes one, too.
+    if (load.held) kept += 2 * distinct * per_vector;
+    if (!load.held && load.vector && distinct < points) kept += distinct * per_vector;
   }
   int needed = points * per_vector + kept + 1;
   if (needed > registers && points > 1) return 1e30;
@@ -166,13 +169,17 @@ Tile choose_tile(const Kernel& k, const Level& level) {
                     [](const Stage& x) { return x.kind == StageKind::Reduce; }) > 1)
     return tile;
   const std::vector<Candidate> candidates = tile_candidates(k);
+  auto step = std::find_if(s.inner.rbegin(), s.inner.rend(), [&](AxisId a) {
+    return !k.is_lane(a) && !k.is_dot(a) && k.indices.extent(a) > 1;
+  });
   std::vector<LoadUse> loads;
   for (ExprId id : loads_below(k, s.value)) {
     const Expr& e = k.exprs[id];
     std::vector<bool> used(k.indices.axis_count());
     k.indices.collect_axes(e.index, used);
     for (const Bound& b : e.bounds) k.indices.collect_axes(b.index, used);
-    LoadUse use{k.has_lane_axis && used[k.lane_axis], 0.5, {}};
+    bool vector = k.has_lane_axis && used[k.lane_axis];
+    LoadUse use{vector, vector && step != s.inner.rend() && !used[*step], 0.5, {}};
     bool weight = k.arguments[e.argument].kind == Argument::Kind::Packed;
     if (weight && use.vector && panel_bytes(k, s, used) > kFirstCache) use.cost = 1.0;
     for (const Candidate& c : candidates) use.axes.push_back(used[c.axis]);

@@ -128,6 +128,7 @@ Kernel Fuser::make_kernel(const Group& group) {
   } else {
     pack_weights(lowered.kernel, out_->packed);
   }
+  keep_costly_values(lowered.kernel);
   order_loops(lowered.kernel, out_->packed);
   choose_chunks(lowered.kernel, out_->packed, out_->buffers, level_);
   return std::move(lowered.kernel);

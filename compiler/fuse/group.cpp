@@ -47,7 +47,7 @@ std::set<NodeId> fixed_layouts(const Graph& g) {
   return fixed;
 }
 
-static bool is_costly(Op op) {
+bool is_costly(Op op) {
   switch (op) {
   case Op::Exp:
   case Op::Log:

@@ -116,7 +116,7 @@ static std::string stage_text(const Kernel& k, const Stage& s) {
     out += " " + std::string(info(s.op).text);
   out += " " + std::string(info(s.dtype).text) + " over" + axes_text(s.inner);
   out += ": e" + std::to_string(s.value);
-  if (s.kind != StageKind::Reduce)
+  if (s.kind != StageKind::Reduce || s.keeps)
     out += " -> a" + std::to_string(s.argument) + "[" + print(k, s.index) + "]";
   if (s.kind == StageKind::Reduce && !s.position.is_constant())
     out += " at " + print(k, s.position);

@@ -86,7 +86,7 @@ void KernelCheck::check_stage(const Stage& s) const {
     const Expr& e = k_.exprs[id];
     if (e.bounds.empty()) check_inside(e.index, k_.arguments[e.argument]);
   }
-  if (s.kind == StageKind::Reduce) return;
+  if (s.kind == StageKind::Reduce && !s.keeps) return;
   SVOD_CHECK(s.argument < k_.arguments.size() && k_.arguments[s.argument].written &&
              k_.arguments[s.argument].dtype == s.dtype)
       << "kernel " << number_ << " writes what argument " << s.argument << " is not";
