@@ -273,8 +273,13 @@ std::vector<Size> sizes_of(NodeImport& node, size_t input) {
 
 void give_bounded(NodeImport& node, size_t out, Expr x, const std::vector<Size>& sizes) {
   Counts counts;
-  for (const Size& size : sizes)
-    counts.push_back(known(size.size) ? kNoNode : size.size.id);
+  for (size_t axis = 0; axis < sizes.size(); ++axis) {
+    const auto size = known_ints(node.g, sizes[axis].size.id);
+    counts.push_back(size ? kNoNode : sizes[axis].size.id);
+    // Counted in constants: what lies beyond is not part of it.
+    const auto at = static_cast<int64_t>(axis);
+    if (size && size->front() < extent(x, at)) x = cut(x, at, 0, size->front());
+  }
   give(node, out, x);
   node.set_counts(out, tidy(counts));
 }

@@ -90,10 +90,6 @@ Expr fold(Op op, const std::vector<Expr>& values) {
   return result;
 }
 
-bool is_whole_power(double exponent) {
-  return exponent == 1 || exponent == 2 || exponent == 3;
-}
-
 } // namespace
 
 void import_binary(NodeImport& node) {
@@ -119,18 +115,15 @@ void import_binary(NodeImport& node) {
   compares ? give(node, 0, y) : finish(node, y);
 }
 
-// The result has the type of the base. Types that differ meet in the wider one. Small
-// whole exponents, as in x^2 of a variance, are products.
+// The result has the type of the base. Types that differ meet in the wider one. A small
+// exponent that is known, as in x^2 of a variance, makes products and roots.
 void import_pow(NodeImport& node) {
   auto [a, b] = operands(node, true);
   if (const auto bits = splat_bits(node.g, b.id); bits && is_float(a.dtype())) {
     const double exponent = scalar_value(b.dtype(), *bits);
     const Shape shape = broadcast_shape(node, {a.shape(), b.shape()});
-    if (is_whole_power(exponent)) {
-      const Expr x = broadcast(a, shape);
-      finish(node, exponent == 1 ? x : exponent == 2 ? x * x : x * x * x);
-      return;
-    }
+    const NodeId power = simple_power(node.g, broadcast(a, shape).id, exponent);
+    if (power != kNoNode) return finish(node, {&node.g, power});
   }
   DType dtype = a.dtype();
   if (dtype != b.dtype()) {

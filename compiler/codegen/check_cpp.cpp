@@ -6,6 +6,7 @@
 
 #include <clang/ASTMatchers/ASTMatchFinder.h>
 #include <clang/ASTMatchers/ASTMatchers.h>
+#include <clang/Basic/Builtins.h>
 #include <clang/Basic/FileManager.h>
 #include <clang/Frontend/CompilerInstance.h>
 #include <clang/Frontend/FrontendActions.h>
@@ -17,6 +18,7 @@
 #include <llvm/Support/raw_ostream.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace svod {
 
@@ -25,6 +27,32 @@ using namespace clang::ast_matchers;
 // The library has no matcher for asm("...") between functions.
 static const internal::VariadicDynCastAllOfMatcher<clang::Decl, clang::FileScopeAsmDecl>
     kFileScopeAsm;
+
+// Builtins of the C library, and those for each lane of a vector, that are instructions
+// or constants where the target has floats at all, or functions that every program
+// brings along; names as after __builtin_ or __builtin_elementwise_. All others are calls
+// of a library that is not there.
+static constexpr std::string_view kInstructions[] = {
+    "abs",     "add_sat",   "bitreverse", "canonicalize", "ceil",      "copysign",
+    "fabs",    "floor",     "fma",        "fmax",         "fmin",      "huge_val",
+    "inf",     "labs",      "llabs",      "max",          "maximum",   "memcmp",
+    "memcpy",  "memmove",   "memset",     "min",          "minimum",   "nan",
+    "nans",    "nearbyint", "popcount",   "rint",         "roundeven", "sqrt",
+    "sub_sat", "trunc"};
+
+static bool needs_library(const clang::FunctionDecl& builtin, llvm::StringRef name) {
+  const bool each_lane = name.consume_front("__builtin_elementwise_");
+  const clang::Builtin::Context& builtins = builtin.getASTContext().BuiltinInfo;
+  if (!each_lane && !builtins.isLibFunction(builtin.getBuiltinID())) return false;
+  name.consume_front("__builtin_");
+  const auto instruction = [](llvm::StringRef text) {
+    return std::ranges::find(kInstructions, std::string_view(text)) !=
+           std::end(kInstructions);
+  };
+  // sqrt, sqrtf and sqrtl are one.
+  return !instruction(name) &&
+         !((name.ends_with("f") || name.ends_with("l")) && instruction(name.drop_back()));
+}
 
 class Findings : public MatchFinder::MatchCallback {
 public:
@@ -57,11 +85,19 @@ private:
       return; // seen once instantiated
     const clang::FunctionDecl* callee = call.getDirectCallee();
     if (!callee) return add(call.getBeginLoc(), sources, "call through a pointer");
-    // A builtin spelt as such becomes instructions; a library name such as memcpy is a
-    // call.
+    // A builtin spelt as such mostly becomes instructions; a library name such as memcpy
+    // is a call.
     const llvm::StringRef name =
         callee->getIdentifier() ? callee->getName() : llvm::StringRef("operator");
-    if (callee->getBuiltinID() != 0 && name.starts_with("__")) return;
+    if (callee->getBuiltinID() != 0 && name.starts_with("__")) {
+      if (needs_library(*callee, name))
+        add(call.getBeginLoc(), sources,
+            "call of '" + name.str() +
+                "', which is a function of the C library, and there is none; write it "
+                "out in arithmetic, or leave it to an operator of the model around this "
+                "one");
+      return;
+    }
     if (callee->isTrivial() || callee->isDefined()) return;
     // Named in a template that nothing instantiates; its own template is here.
     const clang::FunctionDecl* pattern = callee->getTemplateInstantiationPattern();

@@ -101,6 +101,8 @@ NodeId rebuild(Graph& g, const Node& node);
 // Matrix product with numpy batch rules over [.., M, K] x [.., K, N]: expand, mul, sum,
 // reshape.
 NodeId matmul(Graph& g, NodeId a, NodeId b);
+// x to a power that is 0, or products, a root and an inverse of x; kNoNode for any other.
+NodeId simple_power(Graph& g, NodeId x, double exponent);
 NodeId permute_last_two(Graph& g, NodeId x);
 NodeId unsqueeze(Graph& g, NodeId x, int64_t axis);
 NodeId squeeze_axes(Graph& g, NodeId x, std::vector<int64_t> axes);

@@ -155,6 +155,18 @@ NodeId bitcast(Graph& g, NodeId x, DType dtype) {
   return convert(g, Op::Bitcast, x, dtype);
 }
 
+NodeId simple_power(Graph& g, NodeId x, double exponent) {
+  const auto inverse = [&](NodeId y) { return map(g, Op::Reciprocal, {y}); };
+  if (exponent == 0) return constant(g, g[x].dtype, g[x].shape, 1);
+  if (exponent == 1) return x;
+  if (exponent == 2) return map(g, Op::Mul, {x, x});
+  if (exponent == 3) return map(g, Op::Mul, {map(g, Op::Mul, {x, x}), x});
+  if (exponent == 0.5) return map(g, Op::Sqrt, {x});
+  if (exponent == -1) return inverse(x);
+  if (exponent == -0.5) return inverse(map(g, Op::Sqrt, {x}));
+  return kNoNode;
+}
+
 NodeId matmul(Graph& g, NodeId a, NodeId b) {
   bool row = g[a].shape.size() == 1, column = g[b].shape.size() == 1;
   if (row) a = unsqueeze(g, a, 0);

@@ -1,5 +1,4 @@
-// Rules on scalar functions. All but add_chain and mul_chain give the same bits as
-// before; these two change the order of operations on known values.
+// Rules on scalar functions. Which may change the last bits of a float says rules.def.
 #include "compiler/rewrite/rewriter.h"
 
 #include <algorithm>
@@ -169,7 +168,10 @@ NodeId div_power_of_two(Rewriter& r, NodeId id) {
 
 NodeId div_known(Rewriter& r, NodeId id) {
   Known in = right_known(r, id);
-  if (!in || !is_float(r.g[id].dtype) || r.keep_rounding) return kNoNode;
+  const DType dtype = r.g[id].dtype;
+  // 1 / c of so few bits would cost one of them, and the kernel computes in f32 anyway.
+  const bool narrow = is_float(dtype) && byte_size(dtype) < 4;
+  if (!in || !is_float(dtype) || narrow || r.keep_rounding) return kNoNode;
   NodeId inverse = map(r.g, Op::Reciprocal, {base_of(r.g, in.c)});
   if (!is_known(r.g, inverse) || !all_normal(r.g, inverse)) return kNoNode;
   return map(r.g, Op::Mul, {in.x, expand(r.g, inverse, r.g[id].shape)});
@@ -199,16 +201,10 @@ NodeId pow_known(Rewriter& r, NodeId id) {
   DType dtype = r.g[id].dtype;
   auto bits = splat_bits(r.g, c);
   if (!bits || !is_float(dtype)) return kNoNode;
-  double exponent = scalar_value(dtype, *bits);
-  Graph& g = r.g;
-  if (exponent == 0) return constant(g, dtype, g[x].shape, 1);
-  if (exponent == 1) return x;
-  if (exponent == 2) return map(g, Op::Mul, {x, x});
-  if (exponent == 3) return map(g, Op::Mul, {map(g, Op::Mul, {x, x}), x});
-  if (exponent == 0.5) return map(g, Op::Sqrt, {x});
-  if (exponent == -1) return map(g, Op::Reciprocal, {x});
-  if (exponent == -0.5) return map(g, Op::Reciprocal, {map(g, Op::Sqrt, {x})});
-  return kNoNode;
+  const double exponent = scalar_value(dtype, *bits);
+  // Our pow is not rounded correctly, so the others may differ from it in the last bit.
+  if (exponent != 0 && exponent != 1 && r.keep_rounding) return kNoNode;
+  return simple_power(r.g, x, exponent);
 }
 
 NodeId clamp_nothing(Rewriter& r, NodeId id) {

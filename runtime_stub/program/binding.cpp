@@ -404,28 +404,42 @@ Exit bind_inputs(Session& session, const Options& options, bool fill, Printer& e
   return EXIT_DONE;
 }
 
+// A word --output [NAME=]@FILE; without a name it is for output `next`, or for the whole
+// value that begins there. Moves `next` behind what is written.
+static Exit write_word(const Session& session, const char* word, uint32_t& next,
+                       Printer& errors) {
+  Value whole;
+  if (const char* path = value_path(session, Side::Output, word, whole)) {
+    next += whole.count;
+    return write_value_file(session, whole, path, errors);
+  }
+  uint32_t count = model_outputs(session);
+  Text value;
+  uint32_t i = find_named(Text(word), count, session, output_type, value);
+  bool named = i < count;
+  if (!named) {
+    i = next;
+    value = Text(word);
+  }
+  if (i >= count) {
+    errors << "error: --output " << word << ": the model has only " << count
+           << " outputs\n";
+    return EXIT_USAGE;
+  }
+  whole = value_of(session, Side::Output, i);
+  if (!named && !whole.is_tensor() && whole.first == i && value.ends_with(".pb")) {
+    next += whole.count;
+    return write_value_file(session, whole, word + (*word == '@'), errors);
+  }
+  next++;
+  return write_output(session, i, value, errors);
+}
+
 Exit write_outputs(const Session& session, const Options& options, Printer& errors) {
   constexpr uint64_t kMostPrinted = 1024;
-  uint32_t count = model_outputs(session);
+  uint32_t next = 0; // output of the next word if it has no name
   for (uint32_t w = 0; w < options.output_count; w++) {
-    Text word(options.outputs[w]), value;
-    Value whole;
-    if (const char* path = value_path(session, Side::Output, options.outputs[w], whole)) {
-      Exit status = write_value_file(session, whole, path, errors);
-      if (status != EXIT_DONE) return status;
-      continue;
-    }
-    uint32_t i = find_named(word, count, session, output_type, value);
-    if (i == count) {
-      i = w;
-      value = word;
-    }
-    if (i >= count) {
-      errors << "error: --output " << word << ": the model has only " << count
-             << " outputs\n";
-      return EXIT_USAGE;
-    }
-    Exit status = write_output(session, i, value, errors);
+    Exit status = write_word(session, options.outputs[w], next, errors);
     if (status != EXIT_DONE) return status;
   }
   if (options.output_count > 0) return EXIT_DONE;

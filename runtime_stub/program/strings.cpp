@@ -32,8 +32,14 @@ uint64_t printable(Text text) {
   for (uint64_t i = 1; i < size; i++) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
   }
-  // U+0080 to U+009F steer a terminal.
-  return byte(0) == 0xc2 && byte(1) < 0xa0 ? 0 : size;
+  // The second byte tells longer forms of what has a shorter one (e0, f0), surrogates
+  // (ed), what is beyond the last character (f4), and U+0080 to U+009F, which steer a
+  // terminal.
+  uint8_t second = byte(1);
+  bool bad = (byte(0) == 0xe0 && second < 0xa0) || (byte(0) == 0xf0 && second < 0x90) ||
+             (byte(0) == 0xed && second >= 0xa0) || (byte(0) == 0xf4 && second >= 0x90) ||
+             (byte(0) == 0xc2 && second < 0xa0);
+  return bad ? 0 : size;
 }
 
 uint64_t encode(uint32_t c, uint8_t* out) {
@@ -159,10 +165,13 @@ const char* from_wide_characters(Tensor& tensor) {
   memset(rows, 0, static_cast<size_t>(count * tensor.width));
   for (uint64_t i = 0; i < count; i++) {
     uint8_t* row = rows + i * tensor.width;
+    bool ended = false;
     for (uint64_t k = 0; k < tensor.width; k += 4) {
       uint32_t c = 0;
       memcpy(&c, from + i * tensor.width + k, 4);
-      if (c > 0x10ffff) return "a character is beyond Unicode";
+      if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) return "a character is no Unicode";
+      if (c != 0 && ended) return kZeroByte;
+      ended = c == 0;
       if (c != 0) row += encode(c, row);
     }
   }

@@ -3,13 +3,15 @@
 
 Such a model often has free dimensions. Which sizes and integer values make sense only the model knows (an
 index, a length, an axis), so a few are tried in a fixed order until ONNX Runtime runs and its answers have the
-shapes that the model declares; values recorded beside the model come first. The folder then holds
-test_data_set_N and reference.json. To be called in a process of its own: a model may crash ONNX Runtime, which
-must not end the run.
+shapes that the model declares; where none has, the first that ran counts, since hand-made models declare shapes
+that no input gives. Values recorded beside the model come first. The folder then holds test_data_set_N and
+reference.json. To be called in a process of its own: a model may crash ONNX Runtime or want more memory than there
+is, which must not end the run.
 """
 import ctypes
 import json
 import re
+import resource
 import time
 import zlib
 
@@ -25,6 +27,7 @@ SIZES = [4, 8, 16, 1, 2, 3, 32, 64, 5, 12, 128, 224]
 RANKS = [[2, 4], [1, 3, 8, 8], [4], [], [2, 3, 4]]
 INTEGERS = ["small", "declared", "ones", "zeros", "sizes"]
 SECONDS = 40
+MEMORY = 8 << 30  # bytes of address space: a wrong guess of a size may ask for any amount
 WORDS = ["the", "cat", "42", "Sat on", "", "a b"]
 LEVELS = [ort.GraphOptimizationLevel.ORT_DISABLE_ALL, ort.GraphOptimizationLevel.ORT_ENABLE_ALL]
 RANDOM_OPS = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike",
@@ -255,15 +258,12 @@ def sizes_are_tried(inputs):
     return has_free(inputs) or bool(kinds & {TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL})
 
 
-def run_once(session, declared, tensors):
-    """(the outputs as messages, "") or (nothing, why there are none)."""
+def run_once(session, tensors):
+    """(the outputs, "") or (nothing, why there are none)."""
     try:
-        names, answers = run_session(session, tensors)
+        return run_session(session, tensors), ""
     except Exception as caught:  # whatever it throws is its reason
         return None, str(caught)[:300]
-    if not fits_declared(declared, answers):
-        return None, "its answer has another shape than the model declares"
-    return [as_proto(n, a) for n, a in zip(names, answers)], ""
 
 
 def search_values(graph, size):
@@ -290,26 +290,33 @@ def candidates(path, inputs, graph):
 
 
 def try_all(path, inputs, graph, folder):
-    """Runs attempt after attempt; leaves the data of the one that ran, else of the first."""
-    start, first = time.monotonic(), None
+    """Runs attempt after attempt; leaves the data of the one that ran as declared, else of one that ran, else of the first."""
+    start, result = time.monotonic(), {}
     session, error = open_session(path)
     why = error[:300]
     declared = graph.output if sizes_are_tried(inputs) else []
-    for tensors in candidates(path, inputs, graph):
-        first = first or tensors
+    for number, tensors in enumerate(candidates(path, inputs, graph)):
+        if number == 0:
+            write(folder, "input", tensors)
         if session is None or time.monotonic() - start > SECONDS:
             break
-        answers, failure = run_once(session, declared, tensors)
+        ran, failure = run_once(session, tensors)
         why = why or failure
-        if answers is None:
+        if ran is None:
             continue
+        fits = fits_declared(declared, ran[1])
+        if result and not fits:
+            continue
+        answers = [as_proto(n, a) for n, a in zip(*ran)]
+        result = {"ort": "ran", "outputs": len(answers), "as_declared": fits}
         write(folder, "input", tensors)
         if any(a is None for a in answers):
-            return {"ort": "an output that is no tensor", "outputs": len(answers)}
-        write(folder, "output", answers)
-        return {"ort": "ran", "outputs": len(answers)}
-    write(folder, "input", first)
-    return {"ort": why}
+            result["ort"] = "an output that is no tensor"
+        else:
+            write(folder, "output", answers)
+        if fits:
+            break
+    return result or {"ort": why}
 
 
 def try_others(path, inputs, graph, folder):
@@ -335,7 +342,7 @@ def reference(path, folder):
     given |= {t.values.name for t in model.graph.sparse_initializer}
     inputs = [v for v in model.graph.input if v.name not in given]
     if any(v.type.WhichOneof("value") not in ("tensor_type", "map_type") for v in inputs):
-        result = {"ort": "an input that is no tensor"}
+        result = {"ort": "an input that is no tensor", "no_data": True}
     else:
         (folder / "test_data_set_0").mkdir(exist_ok=True)
         result = try_all(path, inputs, model.graph, folder / "test_data_set_0")
@@ -364,6 +371,7 @@ def answer_again(path, folder, data):
 def make_reference(path, folder, given):
     """Fills `folder`: test_data_set_N and reference.json, whose `ort` is "ran" or the reason why not. With a data
     set `given`, only its inputs count."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     folder.mkdir(parents=True, exist_ok=True)
     # What is left behind when the process is ended from outside.
     result = {"ort": "it crashed or did not end"}

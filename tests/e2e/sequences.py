@@ -80,6 +80,8 @@ put("o.pb", o)
 run(program, "--input", f"x=@{folder}/x.pb", f"o=@{folder}/o.pb", "--output", f"y=@{folder}/y.pb")
 written = (folder / "y.pb").read_bytes()
 check(written.count(struct.pack("<2f", 11, 22)) == 1 and written.startswith(data(1, "y")), "outputs go into one file")
+run(program, folder / "x.pb", folder / "o.pb", "--output", f"@{folder}/again.pb")
+check((folder / "again.pb").read_bytes() == written, "also where the words name none")
 run(program, "--input", "x[0]=2xf32=[1 2]", "x[1]=2xf32=[3 4]", "o=2xf32=[5 6]")
 check(b"y[1]: 2xf32=[4 6]" in run(program, "--input", "x[0]=2xf32=[1 2]", "--input", "x[1]=2xf32=[3 4]",
                                   "--input", "o=2xf32=[5 6]").stdout, "elements have names of their own")

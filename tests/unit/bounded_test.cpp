@@ -109,6 +109,18 @@ TEST_CASE("Unique keeps the first of each and counts", "[bounded]") {
   CHECK(first_three(found) == std::vector<float>{3, 1, 2});
 }
 
+TEST_CASE("what is counted in constants has its size when packing", "[bounded]") {
+  const Imported result = import(model({{node("Unique", {"c"}, {"y"})},
+                                        {},
+                                        {value("y", {""})},
+                                        {floats("c", {6}, {3, 1, 3, 2, 1, 1})}}));
+  INFO(result.text());
+  REQUIRE(result.graph);
+  REQUIRE(result.graph->outputs().size() == 1);
+  CHECK(floats_of(evaluate(*result.graph, {}).outputs.at(0)) ==
+        std::vector<float>{1, 2, 3});
+}
+
 TEST_CASE("an operator without a row names itself and where the size is found",
           "[bounded]") {
   const std::string hidden =

@@ -19,6 +19,10 @@ TEST_CASE("check_cpp accepts code that only computes", "[check_cpp]") {
       "template <class T> T one() { return T(1); }\n"
       "template <class T> T uninstantiated(T x) { return x + one<int>(); }",
       "void copy(char* a, const char* b) { __builtin_memcpy(a, b, 16); }",
+      "typedef float V __attribute__((ext_vector_type(4)));\n"
+      "float q(float x) { return __builtin_sqrtf(__builtin_fabsf(x)) + __builtin_inff(); "
+      "}\n"
+      "V q(V x) { return __builtin_elementwise_floor(__builtin_elementwise_sqrt(x)); }",
       "int r(int x); int r(int x) { return x; } int q() { return r(1); }",
       "#include <stdint.h>\nint32_t f() { return 0; }");
   INFO(text);
@@ -49,6 +53,19 @@ TEST_CASE("check_cpp refuses what does more", "[check_cpp]") {
            "2:19: call of 'memcpy', which is not defined here"});
   INFO(c.text);
   CHECK(check_cpp(c.text) == std::vector<std::string>{c.finding});
+}
+
+TEST_CASE("check_cpp refuses builtins that are calls of the C library", "[check_cpp]") {
+  const char* call =
+      GENERATE("__builtin_expf(x)", "__builtin_pow(x, x)", "__builtin_elementwise_exp(x)",
+               "__builtin_tanh(x)", "__builtin_malloc(4) ? x : 0", "__builtin_roundf(x)");
+  const std::vector<std::string> found =
+      check_cpp("float f(float x) { return " + std::string(call) + "; }");
+  INFO(call);
+  REQUIRE(found.size() == 1);
+  const std::string name = std::string(call).substr(0, std::string(call).find('('));
+  CHECK(found[0].find("call of '" + name + "', which is a function of the C library") !=
+        std::string::npos);
 }
 
 TEST_CASE("check_cpp refuses text that does not compile and foreign headers",
