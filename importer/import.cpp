@@ -129,8 +129,13 @@ bool takes_strings(const ModelNode& node) {
                                                 "Transpose",
                                                 "Unsqueeze",
                                                 "Where"};
-  return (node.domain.empty() || node.domain == "ai.onnx.ml") &&
-         std::ranges::find(kNames, node.op_type) != std::end(kNames);
+  // Of other domains.
+  static constexpr std::string_view kForeign[] = {
+      "StringConcat",  "StringEqual",    "StringJoin",  "StringLength", "StringLower",
+      "StringMapping", "StringToVector", "StringUpper", "Tokenizer"};
+  const bool standard = node.domain.empty() || node.domain == "ai.onnx.ml";
+  return standard ? std::ranges::find(kNames, node.op_type) != std::end(kNames)
+                  : std::ranges::find(kForeign, node.op_type) != std::end(kForeign);
 }
 
 } // namespace

@@ -124,6 +124,7 @@ bool Construction::close(const State& state, Side after, std::vector<uint32_t>& 
 }
 
 Automaton Construction::run() {
+  result_.looks_around = asserts_;
   find_classes();
   number({Side::End, {0}});
   for (size_t s = 0; s < states_.size(); ++s) {

@@ -27,6 +27,7 @@ struct Automaton {
   std::vector<uint8_t> classes; // 256
   std::vector<uint32_t> next;
   std::vector<bool> accepts; // when the text ends in this state
+  bool looks_around = false; // has assertions: what matches depends on the bytes around
 };
 
 // The automaton of whole texts that match; `failure` says why there is none, and

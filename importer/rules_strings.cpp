@@ -1,6 +1,6 @@
 // Operators on strings. Where the strings that an input may hold are known when packing,
 // the result is a table; else it is computed from bytes.
-#include "importer/regex.h"
+#include "importer/regex_walk.h"
 #include "importer/string_case.h"
 #include "importer/string_split.h"
 
@@ -28,17 +28,6 @@ Expr map_strings(NodeImport& node, Expr x,
   }
   const Shape shape = x.shape();
   return strings_from(node, rows(rows_of(node, x)), shape);
-}
-
-// Row by row, b behind a.
-Expr concatenate(Expr a, Expr b) {
-  const int64_t width = extent(a, 1) + extent(b, 1);
-  const Expr column = columns(*a.g, width);
-  const Expr length = reshape(row_lengths(a), {extent(a, 0), 1});
-  const Expr from = column - length; // in b
-  const Expr index = clamp(from, 0, static_cast<double>(width - 1));
-  const Expr tail = gather(widen_rows(b, width), index, 1);
-  return select(less(column, length), widen_rows(a, width), tail);
 }
 
 Expr in_letter_case(NodeImport& node, Expr x, LetterCase to) {
@@ -110,52 +99,15 @@ void import_string_concat(NodeImport& node) {
       joined.push_back((*known_a)[i] + (*known_b)[i]);
     return give(node, 0, constant_strings(node, joined, shape));
   }
-  give(node, 0,
-       strings_from(node, concatenate(rows_of(node, a), rows_of(node, b)), shape));
+  give(node, 0, strings_from(node, join_rows(rows_of(node, a), rows_of(node, b)), shape));
 }
 
-// The automaton walks all strings at once, one byte per step; behind a string's end it
-// stays where it is.
 void import_regex_full_match(NodeImport& node) {
-  constexpr int64_t kMostSteps = 1024;
   const Expr x = text_operand(node, 0);
   require(node, node.has("pattern"), "attribute 'pattern' is missing");
-  const CompiledRegex regex = compile_regex(node.get_string("pattern"));
-  const std::string what = "the pattern cannot be used: " + regex.failure;
-  if (!regex.failure.empty())
-    regex.malformed ? node.invalid(what) : node.unsupported(what);
+  const Automaton automaton = automaton_of(node, node.get_string("pattern"));
   const Shape shape = x.shape();
-  const Expr rows = rows_of(node, x);
-  if (extent(rows, 1) > kMostSteps)
-    node.unsupported("strings of more than " + std::to_string(kMostSteps) + " bytes");
-  // One class more: the zeros behind a string.
-  const Automaton& automaton = regex.automaton;
-  const int64_t classes = automaton.class_count + 1,
-                states = static_cast<int64_t>(automaton.accepts.size());
-  std::vector<int64_t> class_of(automaton.classes.begin(), automaton.classes.end());
-  class_of[0] = classes - 1;
-  std::vector<int64_t> next, accepts;
-  for (int64_t s = 0; s < states; ++s) {
-    for (int64_t c = 0; c + 1 < classes; ++c)
-      next.push_back(classes *
-                     automaton.next[static_cast<size_t>(s * (classes - 1) + c)]);
-    next.push_back(classes * s);
-    accepts.push_back(automaton.accepts[static_cast<size_t>(s)]);
-  }
-  const auto table = [&](const std::vector<int64_t>& values) {
-    const Shape all{static_cast<int64_t>(values.size())};
-    return convert({&node.g, tensor_i64(node.g, all, values)}, DType::I32);
-  };
-  const int64_t n = extent(rows, 0), width = extent(rows, 1);
-  const Expr index = reshape(convert(rows, DType::I32), {n * width});
-  const Expr of_class = reshape(gather(table(class_of), index, 0), {n, width});
-  const Expr next_state = table(next);
-  // The state, times the number of classes.
-  Expr state = with(index, constant_int(node.g, DType::I32, {n}, 0));
-  for (int64_t j = 0; j < width; ++j)
-    state = gather(next_state, state + squeeze(cut(of_class, 1, j, 1), 1), 0);
-  const Expr end = gather(table(accepts), state / static_cast<double>(classes), 0);
-  give(node, 0, reshape(equal(end, 1), shape));
+  give(node, 0, reshape(whole_matches(node, rows_of(node, x), automaton), shape));
 }
 
 void import_string_normalizer(NodeImport& node) {

@@ -1,10 +1,12 @@
 // TfIdfVectorizer over numbers: how often each n-gram of a known pool occurs. Per length
 // of n-gram and distance between its items, all windows of the input are compared with
 // the whole pool.
+#include "importer/bounded.h"
 #include "importer/formula.h"
 #include "importer/strings.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 namespace svod {
@@ -131,6 +133,30 @@ void import_tf_idf_vectorizer(NodeImport& node) {
   const Expr counts = weighted(node, join(parts, 1));
   const Expr y = in_result_order(node, counts, targets);
   give(node, 0, one_row ? squeeze(y, 0) : y);
+}
+
+// Beyond what is meant stands an item that no n-gram has.
+void bounded_tf_idf_vectorizer(NodeImport& node, Rule rule) {
+  const Counts counts = node.counts(0);
+  const Expr x = operand(node, 0);
+  std::optional<Expr> stranger;
+  if (x.dtype() == DType::String) {
+    std::string text(1, '\1');
+    for (const std::string& word : node.get_strings("pool_strings"))
+      if (word.size() >= text.size()) text.resize(word.size() + 1, '\1');
+    stranger = constant_strings(node, {text}, {});
+  } else {
+    int64_t largest = 0;
+    for (int64_t item : node.get_ints("pool_int64s")) largest = std::max(largest, item);
+    if (largest == std::numeric_limits<int64_t>::max() ||
+        (x.dtype() == DType::I32 && largest >= std::numeric_limits<int32_t>::max()))
+      refuse_bounded(node, 0, x.rank() - 1);
+    stranger = Expr{&node.g, constant_int(node.g, x.dtype(), {}, largest + 1)};
+  }
+  const int64_t last = x.rank() - 1;
+  node.replace_input(0, masked(x, counts, {last}, *stranger).id);
+  rule(node);
+  if (last == 1) node.set_counts(0, tidy({counts[0], kNoNode}));
 }
 
 } // namespace svod

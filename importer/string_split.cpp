@@ -120,6 +120,12 @@ SplitRows split_at_space(Expr rows, int64_t most, int64_t parts) {
   return {send(rows, part, start, kept, parts), squeeze(sum(begins, {1}), 1)};
 }
 
+Expr parts_of(Expr rows, Expr begins, Expr inside, int64_t parts) {
+  const Expr part = running(Op::ScanSum, begins) - 1.0;
+  const Expr column = broadcast(columns(*rows.g, extent(rows, 1)), begins.shape());
+  return send(rows, part, running(Op::ScanMax, begins * column), inside, parts);
+}
+
 std::vector<std::string> split_text(const std::string& text, const std::string& separator,
                                     int64_t most) {
   std::vector<std::string> parts;

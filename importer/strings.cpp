@@ -117,6 +117,21 @@ Expr row_lengths(Expr rows) {
   return squeeze(sum(convert(some, DType::I32), {1}), 1);
 }
 
+Expr join_rows(Expr a, Expr b) {
+  const int64_t width = extent(a, 1) + extent(b, 1);
+  const Expr column = columns(*a.g, width);
+  const Expr length = reshape(row_lengths(a), {extent(a, 0), 1});
+  const Expr from = column - length; // in b
+  const Expr index = clamp(from, 0, static_cast<double>(width - 1));
+  const Expr tail = gather(widen_rows(b, width), index, 1);
+  return select(less(column, length), widen_rows(a, width), tail);
+}
+
+Expr begins_character(Expr rows) {
+  const Expr high_bits = apply(Op::And, rows, like(rows, 0xc0));
+  return both(apply(Op::Not, equal(rows, 0)), apply(Op::Not, equal(high_bits, 0x80)));
+}
+
 Expr columns(Graph& g, int64_t width) { return count_along(g, DType::I32, width, 1, 2); }
 
 std::optional<Choice> choice_of(const NodeImport& node, Expr strings) {

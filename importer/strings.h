@@ -17,6 +17,10 @@ Expr constant_rows(const NodeImport& node, const std::vector<std::string>& strin
 Expr widen_rows(Expr rows, int64_t width);
 // The bytes in each row, i32[n].
 Expr row_lengths(Expr rows);
+// Row by row, b behind a.
+Expr join_rows(Expr a, Expr b);
+// Whether each byte of UTF-8 is the first one of a character.
+Expr begins_character(Expr rows);
 // 0 .. width-1 along the second of two axes, i32[1, width].
 Expr columns(Graph& g, int64_t width);
 

@@ -411,6 +411,42 @@ def quant_aware():
          has_inf=0, has_nan=0, has_subnormal=1, saturation=1, expect=[narrow.astype(np.float32)])
 
 
+def texts(values):
+    return np.array(values, dtype=object)
+
+
+def tokens():
+    """What ONNX Runtime's Tokenizer gives, and what its extensions were seen to give."""
+    lines = texts(["the cat, sat", "a", "", "x1 y2  z3"])
+    common = {"mark": 0, "mincharnum": 1, "pad_value": "#"}
+    case("Tokenizer", [lines], **common, tokenexp="[a-zA-Z0-9_]+")
+    case("Tokenizer", [lines.reshape(2, 2)], label="marks", **{**common, "mark": 1}, tokenexp="[a-z]+[0-9]?")
+    case("Tokenizer", [lines], label="long", **{**common, "mincharnum": 2}, tokenexp="[a-zA-Z0-9_]+")
+    case("Tokenizer", [texts(["aab abc", "abcabcb"])], label="longest", **common, tokenexp="a|ab|abc|(abc)+b")
+    case("Tokenizer", [lines], label="separators", **common, separators=[" ", ","])
+    case("Tokenizer", [texts(["aXXbXYXc", "XX"])], label="order", **common, separators=["XY", "X+"])
+    case("Tokenizer", [texts(["abc", "d é"])], label="characters", **{**common, "mark": 1}, separators=[""])
+    case("Tokenizer", [texts(["", " "])], label="nothing", **{**common, "mark": 1}, tokenexp="[a-z]+")
+    extension = {"domain": "ai.onnx.contrib"}
+    words = texts(["aBc Éé", "", "b"])
+    case("StringUpper", [words], **extension, expect=[texts(["ABC Éé", "", "B"])])
+    case("StringLower", [words], **extension, expect=[texts(["abc éé", "", "b"])])
+    case("StringLength", [words], **extension, expect=[i64(6, 0, 1)])
+    case("StringConcat", [words, words], **extension, expect=[words + words])
+    case("StringEqual", [words, texts(["aBc Éé", "b", "b"])], **extension, expect=[np.array([True, False, True])])
+    matrix = texts([["a", "b", "c"], ["d", "", "f"]])
+    case("StringJoin", [matrix, Const(texts(["; "])), Const(i64(1))], **extension, expect=[texts(["a; b; c", "d; ; f"])])
+    case("StringJoin", [matrix, Const(texts(["-"])), Const(i64(0))], label="first", **extension,
+         expect=[texts(["a-d", "b-", "c-f"])])
+    case("StringMapping", [words], map="b\tnew\nx y\tz", **extension, expect=[texts(["aBc Éé", "", "new"])])
+    case("StringToVector", [words], map="b\t1 2\nx\t3 4", unk="-1 -1", **extension,
+         expect=[np.array([[-1, -1], [-1, -1], [1, 2]], np.int64)])
+    case("VectorToString", [np.array([[0, 1], [3, 0], [1, 1]], np.int64)], map="a\t0 1\nb\t3 0", unk="?", **extension,
+         expect=[texts(["a", "b", "?"])])
+    case("VectorToString", [i64(2, 0, 5)], label="numbers", map="a\t0\nb\t2", unk="?", **extension,
+         expect=[texts(["b", "a", "?"])])
+
+
 def model_of(contrib):
     helper = onnx.helper
     inputs, constants, names, feeds = [], [], [], []
@@ -480,7 +516,7 @@ def main():
     parser.add_argument("--jobs", "-j", type=int, default=2)
     options = parser.parse_args()
     for group in (elementwise, norms, products, quantised, attentions, caches, low_bits, lookups, quant_aware,
-                  gradients, lambda: generation.add_cases(case, Const)):
+                  gradients, tokens, lambda: generation.add_cases(case, Const)):
         group()
     cases = [c for c in CASES if re.search(options.filter, c.name)]
     assert len({c.name for c in CASES}) == len(CASES), "two cases have one name"

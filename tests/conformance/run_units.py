@@ -149,7 +149,7 @@ def check(case):
         program.unlink()
     else:
         outcome.detail = f"pack exit {code}: {text[-2000:]}"
-        blamed = "blamed" if reference["ort"] == "ran" and reference["as_declared"] else "invalid"
+        blamed = "blamed" if reference["ort"] == "ran" and reference.get("as_declared", True) else "invalid"
         outcome.result = {1: blamed, 2: blamed, 3: "refused", 4: blamed}.get(code, "failed")
     outcome.ort = reference["ort"]
     return outcome

@@ -26,8 +26,11 @@ import recorded_data
 SIZES = [4, 8, 16, 1, 2, 3, 32, 64, 5, 12, 128, 224]
 RANKS = [[2, 4], [1, 3, 8, 8], [4], [], [2, 3, 4]]
 INTEGERS = ["small", "declared", "ones", "zeros", "sizes"]
+WHOLE = {TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16, TensorProto.INT32,
+         TensorProto.UINT32, TensorProto.INT64, TensorProto.UINT64}
+ELEMENTS = 1 << 24  # of all inputs together, where sizes are guessed
 SECONDS = 40
-MEMORY = 8 << 30  # bytes of address space: a wrong guess of a size may ask for any amount
+MEMORY = 12 << 30  # bytes of address space: a wrong guess of a size may ask for any amount
 WORDS = ["the", "cat", "42", "Sat on", "", "a b"]
 LEVELS = [ort.GraphOptimizationLevel.ORT_DISABLE_ALL, ort.GraphOptimizationLevel.ORT_ENABLE_ALL]
 RANDOM_OPS = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike",
@@ -147,12 +150,16 @@ def attempts(inputs):
     """(shapes, how integers are made, size), the likeliest first: a free leading dimension is a batch of 1."""
     free = has_free(inputs)
     unranked = any(v.type.HasField("tensor_type") and not v.type.tensor_type.HasField("shape") for v in inputs)
+    whole = any(v.type.tensor_type.elem_type in WHOLE for v in inputs)
     for leading_free in (False, True) if free else (False,):
         for rank in RANKS if unranked else RANKS[:1]:
             for size in SIZES if free else SIZES[:1]:
-                for integers in INTEGERS:
-                    first = size if leading_free else 1
-                    yield shapes_for(inputs, size, rank, first), integers, size
+                shapes = shapes_for(inputs, size, rank, size if leading_free else 1)
+                # Of what is large only the form with sizes of 1 is tried.
+                if free and size > 1 and sum(np.prod(s, dtype=float) for s in shapes.values()) > ELEMENTS:
+                    continue
+                for integers in INTEGERS if whole else INTEGERS[:1]:
+                    yield shapes, integers, size
 
 
 def to_runtime(tensor):
@@ -183,7 +190,9 @@ def from_runtime(value):
 def run_session(session, tensors):
     names = [o.name for o in session.get_outputs()]
     feeds = {t.name: to_runtime(t) for t in tensors}
-    if any(not v.type.startswith("tensor") for v in [*session.get_inputs(), *session.get_outputs()]):
+    # Of sequences, maps and strings there are no OrtValues.
+    if any(not v.type.startswith("tensor") or v.type == "tensor(string)"
+           for v in [*session.get_inputs(), *session.get_outputs()]):
         return names, session.run(None, feeds)
     values = {n: v if isinstance(v, ort.OrtValue) else ort.OrtValue.ortvalue_from_numpy(v)
               for n, v in feeds.items()}
@@ -290,7 +299,7 @@ def candidates(path, inputs, graph):
 
 
 def try_all(path, inputs, graph, folder):
-    """Runs attempt after attempt; leaves the data of the one that ran as declared, else of one that ran, else of the first."""
+    """Runs attempt after attempt; leaves the data of the one that ran as declared, else one that ran, else the first."""
     start, result = time.monotonic(), {}
     session, error = open_session(path)
     why = error[:300]
@@ -308,7 +317,7 @@ def try_all(path, inputs, graph, folder):
         if result and not fits:
             continue
         answers = [as_proto(n, a) for n, a in zip(*ran)]
-        result = {"ort": "ran", "outputs": len(answers), "as_declared": fits}
+        result = {"ort": "ran", "outputs": len(answers), "as_declared": fits_declared(graph.output, ran[1])}
         write(folder, "input", tensors)
         if any(a is None for a in answers):
             result["ort"] = "an output that is no tensor"
@@ -383,5 +392,5 @@ def make_reference(path, folder, given):
         else:
             result = reference(path, folder)
     except Exception as caught:  # a file that is no model
-        result = {"ort": f"not read: {caught}"[:300]}
+        result = {"ort": f"not read: {caught}"[:300], "no_data": True}
     (folder / "reference.json").write_text(json.dumps(result))

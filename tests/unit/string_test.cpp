@@ -63,7 +63,8 @@ Evaluated run_node(const std::string& op, const std::vector<Strings>& inputs, in
   parts.outputs = {value("y", declared, type)};
   ImportOptions options;
   options.string_bytes = string_bytes;
-  const Imported result = import(model(parts, 21, opset("ai.onnx.ml", 4)), options);
+  const Imported result = import(
+      model(parts, 21, opset("ai.onnx.ml", 4) + opset("com.microsoft", 1)), options);
   INFO(result.text());
   REQUIRE(result.graph);
   std::vector<Tensor> fed;
@@ -306,4 +307,68 @@ TEST_CASE("strings move like numbers", "[strings]") {
       evaluate(*result.graph, {t, bytes_of({"input", "unused"}, {2, 64})});
   CHECK(strings_of(run.outputs[0]) == Strings{"input", "no", "yes", "no"});
   CHECK(result.graph->outputs()[0].seen == Interface{8, {4}});
+}
+
+// The longest matches of a pattern, from left to right.
+static Strings matches_in(const std::string& text, const std::regex& pattern) {
+  Strings out;
+  for (size_t at = 0; at < text.size();) {
+    std::smatch match;
+    const bool found =
+        std::regex_search(text.begin() + static_cast<ptrdiff_t>(at), text.end(), match,
+                          pattern, std::regex_constants::match_continuous);
+    const size_t length = found ? static_cast<size_t>(match.length()) : 0;
+    if (length > 0) out.push_back(match.str());
+    at += std::max<size_t>(length, 1);
+  }
+  return out;
+}
+
+TEST_CASE("tokens are the longest matches of a pattern", "[strings]") {
+  std::mt19937 random(11);
+  const std::string letters = "aab1, ";
+  for (const char* pattern :
+       {"[ab]+", "[ab1]", "ab|a|aba", "(ab)+1?", "b*a", "1|a(b,)*"}) {
+    Strings texts;
+    for (int i = 0; i < 8; ++i) {
+      std::string text(random() % 17, ' ');
+      for (char& c : text) c = letters[random() % letters.size()];
+      texts.push_back(text);
+    }
+    std::vector<Strings> want;
+    size_t most = 0;
+    for (const std::string& text : texts) {
+      want.push_back(matches_in(text, std::regex(pattern, std::regex::extended)));
+      most = std::max(most, want.back().size());
+    }
+    const Evaluated run =
+        run_node("Tokenizer", {texts}, kString,
+                 {text_attribute("tokenexp", pattern), text_attribute("pad_value", "#")},
+                 "com.microsoft", {"", ""}, 16);
+    REQUIRE(run.failed == kNoNode);
+    const Strings got = strings_of(run.outputs[0]);
+    const size_t room = got.size() / texts.size();
+    REQUIRE(room >= most);
+    for (size_t i = 0; i < texts.size(); ++i) {
+      INFO(pattern << " in '" << texts[i] << "'");
+      want[i].resize(most, "#");
+      const auto first = got.begin() + static_cast<ptrdiff_t>(i * room);
+      CHECK(Strings(first, first + static_cast<ptrdiff_t>(most)) == want[i]);
+    }
+    CHECK(values_of<int64_t>(run.outputs[1]) ==
+          std::vector<int64_t>{8, static_cast<int64_t>(most)});
+  }
+}
+
+TEST_CASE("a pattern that looks around finds no tokens", "[strings]") {
+  const Strings attributes{text_attribute("tokenexp", "\\bab\\b"),
+                           text_attribute("pad_value", "#")};
+  const Imported result =
+      import(model({{node("Tokenizer", {"x"}, {"y"}, attributes, "com.microsoft")},
+                    {value("x", {2}, kString)},
+                    {value("y", {"", ""}, kString)},
+                    {}},
+                   21, opset("com.microsoft", 1)));
+  CHECK(result.text().find("a pattern with ^, $ or \\b inside longer strings") !=
+        std::string::npos);
 }
