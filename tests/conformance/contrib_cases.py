@@ -420,7 +420,7 @@ def tokens():
     lines = texts(["the cat, sat", "a", "", "x1 y2  z3"])
     common = {"mark": 0, "mincharnum": 1, "pad_value": "#"}
     case("Tokenizer", [lines], **common, tokenexp="[a-zA-Z0-9_]+")
-    case("Tokenizer", [lines.reshape(2, 2)], label="marks", **{**common, "mark": 1}, tokenexp="[a-z]+[0-9]?")
+    case("Tokenizer", [lines.reshape(2, 2)], label="marks", **{**common, "mark": 1}, tokenexp="[a-z0-9]+")
     case("Tokenizer", [lines], label="long", **{**common, "mincharnum": 2}, tokenexp="[a-zA-Z0-9_]+")
     case("Tokenizer", [texts(["aab abc", "abcabcb"])], label="longest", **common, tokenexp="a|ab|abc|(abc)+b")
     case("Tokenizer", [lines], label="separators", **common, separators=[" ", ","])
