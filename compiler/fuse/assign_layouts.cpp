@@ -70,6 +70,7 @@ private:
   void find_lane_reads();
   void read_by_lanes(NodeId n, int64_t channels);
   void add_borders();
+  void extend_rows(NodeId pad);
 
   const Graph& g;
   const Grouping& grouping_;
@@ -206,13 +207,30 @@ void Assigner::find_lane_reads() {
   }
 }
 
+// A padded copy of bytes: a dot product over a row's last bytes may read past them, times
+// zero.
+void Assigner::extend_rows(NodeId pad) {
+  const Node& node = g[pad];
+  size_t rank = node.shape.size();
+  Layout& layout = out_.at(pad);
+  bool row = byte_size(node.dtype) == 1 && rank >= 3 && layout.block_axis < 0 &&
+             layout.order == row_major(rank).order && node.payload[2 * rank - 1] > 0;
+  if (!row || layout.has_border() || fixed_layouts(g).count(pad) != 0) return;
+  layout.fill = static_cast<uint64_t>(node.payload[2 * rank]);
+  layout.high[rank - 1] = kDot - 1;
+}
+
 // A stored value that is read through a zero pad gets a border as wide as the widest of
 // them.
 void Assigner::add_borders() {
   const std::set<NodeId> fixed = fixed_layouts(g);
   for (NodeId n : g.live_nodes()) {
     const Node& node = g[n];
-    if (node.op != Op::Pad || grouping_.known[n] || grouping_.stored[n]) continue;
+    if (node.op != Op::Pad || grouping_.known[n]) continue;
+    if (grouping_.stored[n]) {
+      extend_rows(n);
+      continue;
+    }
     NodeId in = node.inputs[0];
     size_t rank = node.shape.size();
     if (!grouping_.stored[in] || fixed.count(in) != 0) continue;
