@@ -404,7 +404,7 @@ static std::string cast_text(DType from, DType to, const std::string& x) {
   return rounded(to, narrow);
 }
 
-static std::string to_store(DType dtype, const std::string& value) {
+std::string to_store(DType dtype, const std::string& value) {
   if (!is_narrow_float(dtype)) return value;
   return "float_to_" + std::string(info(dtype).codec) + "(" + value + ")";
 }
@@ -486,50 +486,6 @@ void KernelEmitter::find_dependence() {
     }
   };
   for (ExprId id = 0; id < k_.exprs.size(); ++id) visit(id);
-}
-
-void KernelEmitter::emit_lane_writes(const Stage& s, const Value& value, const Point& p,
-                                     const std::string& condition) {
-  std::string to =
-      "a" + std::to_string(s.argument) + "[" + index_text(s.index, p, true) + "]";
-  std::string stored = value.vector ? fresh("t") : value.name;
-  if (value.vector)
-    line("const v" + store_type(s.dtype) + " " + stored + " = " +
-         to_store(s.dtype, value.name) + ";");
-  std::string element = value.vector ? stored + "[l]" : to_store(s.dtype, stored);
-  line("for (iptr l = 0; l < kLanes; ++l)" +
-       (condition.empty() ? "" : " if (" + condition + ")") + " " + to + " = " + element +
-       ";");
-}
-
-void KernelEmitter::emit_write(const Stage& s, const Value& value, const Point& p) {
-  std::vector<Bound> uniform, by_lane;
-  split_bounds(s.domain, p, uniform, by_lane);
-  std::string guard = condition(uniform, p, false);
-  if (!guard.empty()) open("if (" + guard + ")");
-  std::string base = "a" + std::to_string(s.argument);
-  int64_t step = 0;
-  bool lanes = lane_dependent(s.index);
-  std::string count;
-  bool partial = !by_lane.empty() && first_lane_count(by_lane, p, count);
-  if (!lanes) {
-    line(base + "[" + index_text(s.index, p, false) +
-         "] = " + to_store(s.dtype, value.name) + ";");
-  } else if (k_.indices.affine_in(s.index, k_.lane_axis, step) && step == 1 &&
-             (by_lane.empty() || partial)) {
-    std::string v = splat(value, s.dtype),
-                address = base + " + " + index_text(s.index, p, false);
-    if (partial && s.pad_lanes) {
-      v = "first_lanes(" + v + ", " + type(s.dtype, true) + "(0), " + count + ")";
-      partial = false;
-    }
-    v = to_store(s.dtype, v);
-    line(partial ? "store_part(" + address + ", " + v + ", " + count + ");"
-                 : "store(" + address + ", " + v + ");");
-  } else {
-    emit_lane_writes(s, value, p, condition(by_lane, p, true));
-  }
-  if (!guard.empty()) close();
 }
 
 } // namespace svod

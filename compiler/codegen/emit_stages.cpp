@@ -250,7 +250,10 @@ void KernelEmitter::emit_stage(uint32_t number) {
       // What is not written is not computed either; tiles share values and look later.
       std::string guard = all.size() == 1 ? condition(uniform, all[0], false) : "";
       if (!guard.empty()) open("if (" + guard + ")");
-      for (const Point& p : all) emit_write(s, eval(s.value, p), p);
+      if (writes_columns(s, all))
+        emit_columns(s, all);
+      else
+        for (const Point& p : all) emit_write(s, eval(s.value, p), p);
       if (!guard.empty()) close();
     });
     return;

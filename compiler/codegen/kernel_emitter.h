@@ -72,6 +72,8 @@ private:
   void emit_positions(const Stage& s);
   void accumulate(const Stage& s, const std::string& acc, const Point& p, bool vector);
   void emit_write(const Stage& s, const Value& value, const Point& p);
+  bool writes_columns(const Stage& s, const std::vector<Point>& all) const;
+  void emit_columns(const Stage& s, const std::vector<Point>& all);
   void emit_lane_writes(const Stage& s, const Value& value, const Point& p,
                         const std::string& condition);
 
@@ -140,6 +142,7 @@ std::string compute_type(DType dtype);
 // type.
 std::string rounded(DType dtype, const std::string& value);
 std::string from_store(DType dtype, const std::string& value);
+std::string to_store(DType dtype, const std::string& value);
 std::string literal(DType dtype, uint64_t bits);
 
 } // namespace svod

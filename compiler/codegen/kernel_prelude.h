@@ -211,6 +211,25 @@ template <class How, int W, class T> SVOD_INLINE void across_each(T* v) {
                           __make_integer_seq<Numbers, int, kLanes>());
   if constexpr (W > 2) across_each<How, W / 2>(v);
 }
+// kLanes vectors as a square: element l of v[i] and element i of v[l] change places.
+// Squares of 2 W by 2 W swap two of their quarters.
+template <int W, bool kUpper, class T, int... kLane>
+SVOD_INLINE T quarters(T a, T b, Numbers<int, kLane...>) {
+  return __builtin_shufflevector(
+      a, b,
+      (kUpper ? ((kLane & W) == 0 ? kLane + W : kLanes + kLane)
+              : ((kLane & W) == 0 ? kLane : kLanes + kLane - W))...);
+}
+template <int W = 1, class T> SVOD_INLINE void transpose_lanes(T* v) {
+  constexpr auto kAll = __make_integer_seq<Numbers, int, kLanes>();
+  for (int i = 0; i < kLanes; ++i) {
+    if ((i & W) != 0) continue;
+    const T a = v[i], b = v[i + W];
+    v[i] = quarters<W, false>(a, b, kAll);
+    v[i + W] = quarters<W, true>(a, b, kAll);
+  }
+  if constexpr (2 * W < kLanes) transpose_lanes<2 * W>(v);
+}
 // Whether a comes before b as a new extreme: NaN is the most extreme of all.
 template <class T> SVOD_INLINE auto beats(T a, T b, bool greater, bool or_equal) {
   auto strict = greater ? a > b : a < b;

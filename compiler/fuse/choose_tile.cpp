@@ -157,11 +157,30 @@ static std::vector<Candidate> tile_candidates(const Kernel& k) {
   return candidates;
 }
 
+// A store whose lanes lie apart takes as many neighbours along the axis that is
+// contiguous as a vector has lanes, and swaps rows with columns in registers.
+static Tile transpose_tile(const Kernel& k) {
+  const Stage& s = k.stages.back();
+  Tile tile;
+  int64_t apart = 0;
+  bool lanes = k.stages.size() == 1 && s.kind == StageKind::Store && s.inner.empty() &&
+               k.has_lane_axis && k.indices.affine_in(s.index, k.lane_axis, apart);
+  if (!lanes || apart <= 1) return tile;
+  for (AxisId a : k.outer) {
+    int64_t step = 0, extent = k.indices.extent(a);
+    bool next = a != k.lane_axis && extent >= 4 &&
+                k.indices.affine_in(s.index, a, step) && step == 1;
+    if (next) tile.counts = {{a, static_cast<int>(std::min<int64_t>(k.lanes, extent))}};
+  }
+  return tile;
+}
+
 Tile choose_tile(const Kernel& k, const Level& level) {
   Tile tile;
   const Stage& s = k.stages[0];
   std::vector<ExprId> descents = descents_below(k, s.value);
   if (!descents.empty()) return descent_tile(k, descents[0]);
+  if (s.kind == StageKind::Store) return transpose_tile(k);
   bool arg = s.op == Op::ArgMin || s.op == Op::ArgMax;
   if (s.kind != StageKind::Reduce || s.inner.empty() || arg) return tile;
   // Several reductions per row keep their rows apart; one at a time is enough there.

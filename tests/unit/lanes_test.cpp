@@ -67,6 +67,27 @@ TEST_CASE("lanes a few elements apart, with borders", "[lanes]") {
   }
 }
 
+TEST_CASE("rows and columns change places", "[lanes]") {
+  for (const LevelChoice& level : kLevels) {
+    const auto target = target_for(level);
+    if (!target) continue;
+    for (DType dtype : {DType::F32, DType::U8, DType::F16, DType::I64, DType::Bool}) {
+      const Tensor x = numbers(dtype, {3, 37, 50});
+      const std::string what = difference(x, *target, [](Graph& g, NodeId in) {
+        int number = 0;
+        auto give = [&](NodeId y) { g.add_output("y" + std::to_string(number++), y); };
+        give(permute(g, in, {0, 2, 1}));
+        give(permute(g, in, {2, 0, 1}));
+        give(permute(g, in, {2, 1, 0}));
+        give(permute(g, slice(g, in, {0, 0, 3}, {1, 1, 1}, {3, 32, 17}), {0, 2, 1}));
+        give(permute(g, pad(g, in, {0, 1, 0}, {0, 2, 5}, 7), {1, 2, 0}));
+      });
+      CAPTURE(info(dtype).text, level.name);
+      CHECK(what == "");
+    }
+  }
+}
+
 TEST_CASE("the position of an extreme among lanes", "[lanes]") {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
   for (const LevelChoice& level : kLevels) {
