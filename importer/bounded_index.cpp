@@ -174,6 +174,13 @@ Expr sliced(NodeImport& node, Expr x, int64_t axis, Expr size, Size& result,
     if (within && within->low >= 0 &&
         within->high <= static_cast<double>(known_ints(node.g, high.id)->front()))
       return at;
+    // A known place before the end, or beyond it, of an axis known to be long enough.
+    const auto exact = known_ints(node.g, at.id);
+    const auto sizes = exact ? range_of(node.g, size.id) : std::nullopt;
+    if (sizes && step > 0 && static_cast<double>(exact->front()) >= sizes->high)
+      return size;
+    if (sizes && exact->front() < 0 && static_cast<double>(-exact->front()) <= sizes->low)
+      return size + static_cast<double>(exact->front());
     return minimum(maximum(select(less(at, 0.0), at + size, at), least), high);
   };
   const Expr start = first ? place(*first, zero) : step > 0 ? zero : high;

@@ -5,6 +5,7 @@
 #include "importer/bounded_parts.h"
 #include "importer/quantization.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace svod {
@@ -136,12 +137,76 @@ void write_into_past(NodeImport& node, size_t past, size_t length,
   parts.allowed = parts.allowed ? both(*parts.allowed, seen) : seen;
 }
 
+// Keys or values behind the past [batch, heads, past, head], of which the run says how
+// many places count: the new ones are written there, if need be into more room.
+Expr behind_past(NodeImport& node, Expr before, Expr fresh, Expr used) {
+  const int64_t most = bounded_size(node, used).bound + extent(fresh, 2);
+  const int64_t more = std::max<int64_t>(most - extent(before, 2), 0);
+  const Expr room = pad(before, {0, 0, 0, 0}, {0, 0, more, 0}, 0);
+  return written_at(room, fresh, reshape(used, {1, 1, 1, 1}));
+}
+
+// An input with one place per key, of which the run says how many there are: as many
+// places as there is room for keys.
+void fit_keys(NodeImport& node, size_t input, Expr wanted, int64_t keys) {
+  if (!node.has_input(input)) return;
+  Expr x = operand(node, input);
+  const int64_t axis = x.rank() - 1;
+  const NodeId count = count_along(node, input, axis);
+  if (count == kNoNode) return;
+  const int64_t have = extent(x, axis);
+  if (wanted.id != count) {
+    const Expr places = count_along(node.g, DType::I64, have, 0, 1);
+    x = take(x, axis, if_kept(equal(wanted, Expr{&node.g, count}), places));
+  }
+  Shape none(x.shape().size(), 0), more = none;
+  more.back() = std::max<int64_t>(keys - have, 0);
+  node.replace_input(input, cut(pad(x, none, more, 0), axis, 0, keys).id);
+}
+
+// Hides what the run leaves of the room for keys behind a past of `count` places, and
+// gives the outputs of keys and values their sizes, along `axis`.
+void hide_room(NodeImport& node, AttentionParts& parts, NodeId count, bool causal,
+               const std::vector<size_t>& outputs, size_t axis) {
+  const Expr used{&node.g, count};
+  const int64_t fresh = extent(parts.q, 2), keys = extent(parts.k, 2);
+  const Expr key = count_along(node.g, DType::I64, keys, 3, 4);
+  const Expr all = used + static_cast<double>(fresh);
+  parts.allowed = causal ? visible_keys({fresh, keys, true}, used) : less(key, all);
+  for (size_t out : outputs) {
+    if (!node.wants_output(out)) continue;
+    Counts counts(axis + 2, kNoNode);
+    counts[axis] = all.id;
+    node.set_counts(out, counts);
+  }
+}
+
 // The inputs of an attention over projected operands, by number.
 struct AttentionInputs {
   size_t mask, bias, past, past_length, projection_bias;
 };
 
+// A past whose length the run says: both parts of it, and what has a place per key.
+void join_sized_past(NodeImport& node, const AttentionInputs& at, AttentionParts& parts) {
+  const NodeId count = count_along(node, at.past, 2);
+  for (auto [i, x] : {std::pair(at.past, &parts.k), std::pair(at.past + 1, &parts.v)}) {
+    const Expr before = wide(node, i);
+    Shape expected = x->shape();
+    require(node, before.rank() == 4, "a cache must have 4 axes");
+    expected[2] = extent(before, 2);
+    require(node, before.shape() == expected,
+            "a cache does not fit the new keys or values");
+    if (count_along(node, i, 2) != count) refuse_bounded(node, i, 2);
+    *x = behind_past(node, before, *x, {&node.g, count});
+  }
+  const bool causal = node.has("unidirectional") && node.get_int("unidirectional") != 0;
+  hide_room(node, parts, count, causal, {1, 2}, 2);
+  const Expr all = Expr{&node.g, count} + static_cast<double>(extent(parts.q, 2));
+  for (size_t i : {at.mask, at.bias}) fit_keys(node, i, all, extent(parts.k, 2));
+}
+
 void attend_operands(NodeImport& node, const AttentionInputs& at) {
+  const bool sized = node.has_input(at.past) && count_along(node, at.past, 2) != kNoNode;
   const int64_t heads = node.get_int("num_heads");
   const bool keys_are_biased = node.has_input(1) && node.rank(1) == 4;
   Operands x = read_operands(node, heads);
@@ -149,6 +214,8 @@ void attend_operands(NodeImport& node, const AttentionInputs& at) {
   AttentionParts parts{x.q, x.k, x.v};
   if (node.has_input(at.past_length) && node.has_input(at.past)) {
     write_into_past(node, at.past, at.past_length, parts);
+  } else if (sized) {
+    join_sized_past(node, at, parts);
   } else {
     parts.k = with_past(node, at.past, parts.k);
     parts.v = with_past(node, at.past + 1, parts.v);
@@ -156,7 +223,7 @@ void attend_operands(NodeImport& node, const AttentionInputs& at) {
   parts.scale = scale_or_default(node, parts.q);
   add_key_mask(node, parts, at.mask);
   add_vendor_bias(node, parts, at.bias);
-  if (node.has("unidirectional")) add_unidirectional(node, parts);
+  if (node.has("unidirectional") && !sized) add_unidirectional(node, parts);
   const AttentionResult result = attend(node, parts);
   finish(node, join_heads(result.y));
   if (node.wants_output(1)) finish(node, parts.k, 1);
@@ -191,15 +258,6 @@ Expr projected(NodeImport& node, Expr product, size_t bias) {
   return product + convert(b, product.dtype());
 }
 
-// Keys or values behind the past [batch, heads, past, head], of which the run says how
-// many places count: the new ones are written there, if need be into more room.
-Expr behind_past(NodeImport& node, Expr before, Expr fresh, Expr used) {
-  const int64_t most = bounded_size(node, used).bound + extent(fresh, 2);
-  const int64_t more = std::max<int64_t>(most - extent(before, 2), 0);
-  const Expr room = pad(before, {0, 0, 0, 0}, {0, 0, more, 0}, 0);
-  return written_at(room, fresh, reshape(used, {1, 1, 1, 1}));
-}
-
 // Joins the new keys and values with the past [2, batch, heads, past, head]. What the run
 // leaves of the room is not seen.
 void join_past(NodeImport& node, size_t input, AttentionParts& parts) {
@@ -207,7 +265,6 @@ void join_past(NodeImport& node, size_t input, AttentionParts& parts) {
   const Expr past = wide(node, input);
   require(node, past.rank() == 5 && extent(past, 0) == 2, "past has a wrong shape");
   const NodeId count = count_along(node, input, 3);
-  const int64_t fresh = extent(parts.k, 2);
   for (auto [kind, x] : {std::pair(0, &parts.k), std::pair(1, &parts.v)}) {
     const Expr before = squeeze(cut(past, 0, kind, 1), 0);
     Shape expected = x->shape();
@@ -217,32 +274,7 @@ void join_past(NodeImport& node, size_t input, AttentionParts& parts) {
                           : behind_past(node, before, *x, {&node.g, count});
   }
   if (count == kNoNode) return;
-  const Expr used{&node.g, count};
-  const bool causal = node.get_int("unidirectional") != 0;
-  const Expr key = count_along(node.g, DType::I64, extent(parts.k, 2), 3, 4);
-  parts.allowed = causal ? visible_keys({fresh, extent(parts.k, 2), true}, used)
-                         : less(key, used + static_cast<double>(fresh));
-  if (!node.wants_output(1)) return;
-  Counts counts(5, kNoNode);
-  counts[3] = (used + static_cast<double>(fresh)).id;
-  node.set_counts(1, counts);
-}
-
-// A mask [batch, keys] whose length is of the run, for as many keys as there is room for.
-void fit_mask(NodeImport& node, size_t mask, size_t past, const AttentionParts& parts) {
-  const NodeId count = node.has_input(mask) ? count_along(node, mask, 1) : kNoNode;
-  if (count == kNoNode) return;
-  const int64_t keys = extent(parts.k, 2), fresh = extent(parts.q, 2);
-  Expr x = operand(node, mask);
-  const Expr wanted =
-      Expr{&node.g, count_along(node, past, 3)} + static_cast<double>(fresh);
-  if (wanted.id != count) {
-    const Expr places = count_along(node.g, DType::I64, extent(x, 1), 0, 1);
-    x = take(x, 1, if_kept(equal(wanted, Expr{&node.g, count}), places));
-  }
-  const int64_t have = extent(x, 1);
-  if (have < keys) x = pad(x, {0, 0}, {0, keys - have}, 0);
-  node.replace_input(mask, cut(x, 1, 0, keys).id);
+  hide_room(node, parts, count, node.get_int("unidirectional") != 0, {1}, 3);
 }
 
 // Attends over what is projected; the inputs of mask, past and bias by number.
@@ -259,12 +291,15 @@ void attend_projected(NodeImport& node, Expr all, std::vector<int64_t> sizes, si
       split_heads(node, cut(all, 2, sizes[0], sizes[1]), heads),
       split_heads(node, cut(all, 2, sizes[0] + sizes[1], sizes[2]), heads)};
   join_past(node, past_input, parts);
-  fit_mask(node, mask, past_input, parts);
+  const NodeId used =
+      node.has_input(past_input) ? count_along(node, past_input, 3) : kNoNode;
+  if (used != kNoNode)
+    fit_keys(node, mask, Expr{&node.g, used} + static_cast<double>(extent(parts.q, 2)),
+             extent(parts.k, 2));
   parts.scale = scale_or_default(node, parts.q);
   add_key_mask(node, parts, mask);
   if (bias) add_vendor_bias(node, parts, *bias);
-  if (!node.has_input(past_input) || count_along(node, past_input, 3) == kNoNode)
-    add_unidirectional(node, parts);
+  if (used == kNoNode) add_unidirectional(node, parts);
   give(node, 0, join_heads(attend(node, parts).y));
   if (node.wants_output(1))
     give(node, 1, join({unsqueeze(parts.k, 0), unsqueeze(parts.v, 0)}, 0));
@@ -278,14 +313,32 @@ void round_results(NodeImport& node, DType to) {
 
 } // namespace
 
-// With a past and a mask whose lengths are of the run, as a generation has them.
-void bounded_attention(NodeImport& node, Rule rule) {
-  for (size_t i = 0; i < node.input_count(); ++i)
+namespace {
+
+// Sizes of the run may be that of the past, `past_axis` of the inputs from `past` to
+// `last`, and where it is, the last axis of what has a place per key.
+void check_sizes(const NodeImport& node, size_t past, size_t last, int64_t past_axis,
+                 const std::vector<size_t>& per_key) {
+  for (size_t i = 0; i < node.input_count(); ++i) {
+    const bool keyed = std::ranges::find(per_key, i) != per_key.end();
     for (int64_t axis = 0; node.has_input(i) && axis < node.rank(i); ++axis)
-      if (count_along(node, i, axis) != kNoNode && !(i == 4 && axis == 3) &&
-          !(i == 3 && axis == 1))
+      if (count_along(node, i, axis) != kNoNode &&
+          !(i >= past && i <= last && axis == past_axis) &&
+          !(keyed && axis + 1 == node.rank(i) && !node.counts(past).empty()))
         refuse_bounded(node, i, axis);
-  if (node.counts(4).empty()) refuse_bounded(node, 3, 1);
+  }
+}
+
+} // namespace
+
+// With a past whose length is of the run, as a generation has it.
+void bounded_attention(NodeImport& node, Rule rule) {
+  check_sizes(node, 4, 4, 3, {3});
+  rule(node);
+}
+
+void bounded_multi_head_attention(NodeImport& node, Rule rule) {
+  check_sizes(node, 6, 7, 2, {4, 5});
   rule(node);
 }
 

@@ -1,5 +1,6 @@
 // Operators of com.microsoft that place, look up or hash: inverse matrices, crops of
 // images, embeddings of characters, banned n-grams, buckets of relative positions.
+#include "importer/bounded.h"
 #include "importer/formula.h"
 
 #include <algorithm>
@@ -239,8 +240,14 @@ void import_crop_and_resize(NodeImport& node) {
 void import_relative_position_bias(NodeImport& node) {
   const Expr table = wide(node, 0);
   require(node, table.rank() == 2, "the table must be [buckets, heads]");
-  const int64_t queries = within_reach(node, known_int(node, 1), "query_length");
-  const int64_t keys = within_reach(node, known_int(node, 2), "key_length");
+  // Lengths of the run have a bound: the places up to it are found when packing.
+  const auto length = [&](size_t i, const char* name) {
+    if (ints_if_known(node, i))
+      return known_size(node.g, within_reach(node, known_int(node, i), name));
+    return bounded_size(node, reshape(convert(operand(node, i), DType::I64), {}));
+  };
+  const Size of_queries = length(1, "query_length"), of_keys = length(2, "key_length");
+  const int64_t queries = of_queries.bound, keys = of_keys.bound;
   const int64_t furthest =
       within_reach(node, node.get_int("max_distance"), "max_distance");
   const bool both_ways = node.get_int("is_bidirectional") != 0;
@@ -264,7 +271,10 @@ void import_relative_position_bias(NodeImport& node) {
       index.push_back(bucket + std::min(distance, buckets - 1));
     }
   const Expr at{&node.g, tensor_i64(node.g, {queries, keys}, index)};
-  finish(node, unsqueeze(permute(rows_at(table, at), {2, 0, 1}), 0));
+  const Expr bias = unsqueeze(permute(rows_at(table, at), {2, 0, 1}), 0);
+  give_bounded(
+      node, 0, convert(bias, node.dtype(0)),
+      {known_size(node.g, 1), known_size(node.g, extent(bias, 1)), of_queries, of_keys});
 }
 
 } // namespace svod

@@ -91,24 +91,47 @@ def gpt(vocabulary=17, width=8, heads=2, layers=1, fused=True):
     return helper.make_graph(nodes, "decoder", inputs, outputs, weights)
 
 
-def _t5_step(nodes, width, past):
-    """The decoder of T5's form for the tokens `ids` [batch, 1]: itself and the encoder, with biases by position."""
+def _t5_self(nodes, width, past):
+    """Attention of `q` to all tokens so far, in parts: o [batch, 1, width]."""
     add = lambda op, inputs, output, **more: nodes.append(helper.make_node(op, inputs, output, **more))
-    add("Gather", ["words", "ids"], ["x"])
-    for part in "qkv":
-        add("MatMul", ["x", f"w{part}"], [part])
-        _heads(nodes, part, width, 2, f"{part}h")
     for part in "kv":
+        _heads(nodes, part, width, 2, f"{part}h")
         name = {"k": "present_key_self_0", "v": "present_value_self_0"}[part]
-        pieces = ([f"past_{part}"] if past else []) + [f"{part}h"]
-        add("Concat", pieces, [name], axis=2)
+        add("Concat", ([f"past_{part}"] if past else []) + [f"{part}h"], [name], axis=2)
     add("Transpose", ["present_key_self_0"], ["kt"], perm=[0, 1, 3, 2])
     add("MatMul", ["qh", "kt"], ["s"])
     add("Shape", ["present_key_self_0"], ["length"], start=2, end=3)
     add("Slice", ["places", "axis0", "length", "axis3"], ["at"])
     add("Add", ["s", "at"], ["sb"])
     add("Softmax", ["sb"], ["p"], axis=-1)
-    add("MatMul", ["p", "present_value_self_0"], ["o"])
+    add("MatMul", ["p", "present_value_self_0"], ["oh"])
+    add("Transpose", ["oh"], ["ot"], perm=[0, 2, 1, 3])
+    add("Reshape", ["ot", "joined"], ["o"])
+
+
+def _t5_fused(nodes, past):
+    """The same as an operator of com.microsoft; the bias is that of the last of all positions."""
+    add = lambda op, inputs, output, **more: nodes.append(helper.make_node(op, inputs, output, **more))
+    if past:
+        add("Shape", ["past_k"], ["before"], start=2, end=3)
+        add("Add", ["before", "single"], ["length"])
+    else:
+        add("Identity", ["single"], ["length"])
+    add("Slice", ["places", "axis0", "length", "axis3"], ["to"])
+    add("Concat", ["to", "to"], ["rows"], axis=2)
+    add("Slice", ["rows", "minus1", "end", "axis2"], ["at"])
+    add("MultiHeadAttention", ["q", "k", "v", "", "", "at"] + (["past_k", "past_v"] if past else []),
+        ["o", "present_key_self_0", "present_value_self_0"], domain="com.microsoft", num_heads=2)
+
+
+def _t5_step(nodes, width, past, fused):
+    """The decoder of T5's form for the tokens `ids` [batch, 1]: itself and the encoder, with biases by position."""
+    add = lambda op, inputs, output, **more: nodes.append(helper.make_node(op, inputs, output, **more))
+    add("Gather", ["words", "ids"], ["x"])
+    for part in "qkv":
+        add("MatMul", ["x", f"w{part}"], [part])
+    _heads(nodes, "q", width, 2, "qh")
+    _t5_fused(nodes, past) if fused else _t5_self(nodes, width, past)
     add("Transpose", ["cross_k"], ["ct"], perm=[0, 1, 3, 2])
     add("MatMul", ["qh", "ct"], ["c"])
     add("Cast", ["encoder_attention_mask"], ["m"], to=TensorProto.FLOAT)
@@ -118,14 +141,14 @@ def _t5_step(nodes, width, past):
     add("Add", ["c", "mu"], ["cb"])
     add("Softmax", ["cb"], ["cp"], axis=-1)
     add("MatMul", ["cp", "cross_v"], ["co"])
-    add("Add", ["o", "co"], ["both"])
-    add("Transpose", ["both"], ["back"], perm=[0, 2, 1, 3])
+    add("Transpose", ["co"], ["back"], perm=[0, 2, 1, 3])
     add("Reshape", ["back", "joined"], ["flat"])
-    add("Add", ["x", "flat"], ["y"])
+    add("Add", ["o", "flat"], ["both"])
+    add("Add", ["x", "both"], ["y"])
     add("MatMul", ["y", "out"], ["logits"])
 
 
-def t5(vocabulary=13, width=8, starts=True):
+def t5(vocabulary=13, width=8, starts=True, fused=False):
     """Encoder and decoder. `starts`: the encoder takes the first token, as the older form does."""
     head, kind = width // 2, TensorProto.FLOAT
     weights = [_weight("words", vocabulary, width, scale=2), _weight("out", width, vocabulary, scale=0.4),
@@ -133,13 +156,14 @@ def t5(vocabulary=13, width=8, starts=True):
                _ints("axis0", 0), _ints("axis3", 3), _ints("axes12", 1, 2),
                numpy_helper.from_array(np.array(1, np.float32), "one"),
                numpy_helper.from_array(np.array(10000, np.float32), "large")]
+    weights += [_ints("single", 1), _ints("minus1", -1), _ints("end", 2 ** 31), _ints("axis2", 2)]
     weights += [_weight(f"w{part}", width, width, scale=0.5) for part in ("q", "k", "v", "ck", "cv")]
     encode = [helper.make_node("Gather", ["words", "encoder_input_ids"], ["e"])]
     for part, name in (("k", "present_key_cross_0"), ("v", "present_value_cross_0")):
         encode.append(helper.make_node("MatMul", ["e", f"wc{part}"], [f"e{part}"]))
         _heads(encode, f"e{part}", width, 2, name)
     decode = []
-    _t5_step(decode, width, past=True)
+    _t5_step(decode, width, True, fused)
     ids, mask = TensorProto.INT32, _value("encoder_attention_mask", TensorProto.INT32, ["b", "e"])
     inputs = [_value("encoder_input_ids", ids, ["b", "e"]), mask]
     cross = [_value(f"present_{part}_cross_0", kind, ["b", 2, "e", head]) for part in ("key", "value")]
@@ -149,7 +173,7 @@ def t5(vocabulary=13, width=8, starts=True):
         encode += [helper.make_node("Identity", [f"present_{part}_cross_0"], [f"cross_{part[0]}"])
                    for part in ("key", "value")]
         encode.append(helper.make_node("Identity", ["decoder_input_ids"], ["ids"]))
-        _t5_step(encode, width, past=False)
+        _t5_step(encode, width, False, fused)
         encode.append(helper.make_node("Identity", ["e"], ["encoder_hidden_states"]))
         inputs.append(_value("decoder_input_ids", ids, ["b", 1]))
         cross = [logits, _value("encoder_hidden_states", kind, ["b", "e", width]), *own, *cross]
@@ -181,7 +205,7 @@ def add_cases(case, const):
         case("BeamSearch", [prompt, most, i32(6), *beams, f32(0.6), penalty, allowed, first], outputs=2,
              label=f"{label}_penalties", version=18, decoder=decoder, no_repeat_ngram_size=2, early_stopping=1, **ends)
     ids = np.array([[3, 5, 7, 1], [0, 0, 9, 2]], np.int32)
-    for label, starts in (("t5_first", True), ("t5", False)):
-        encoder, decoder = t5(starts=starts)
+    for label, starts, fused in (("t5_first", True, False), ("t5", False, False), ("t5_fused", True, True)):
+        encoder, decoder = t5(starts=starts, fused=fused)
         case("BeamSearch", [ids, most, i32(3), *beams, f32(0.8)], outputs=2, label=label, version=18, encoder=encoder,
              decoder=decoder, decoder_start_token_id=0, eos_token_id=4, pad_token_id=0, model_type=1)

@@ -190,3 +190,25 @@ TEST_CASE("an input is expanded only to a size that it fits", "[bounded]") {
   CHECK(evaluate(*result.graph, {f32({6}, kMixed)}).failed == kNoNode);
   CHECK(evaluate(*result.graph, {f32({6}, {1, 1, 1, 1, 1, 1})}).failed != kNoNode);
 }
+
+TEST_CASE("positions have a bias as far as the run goes", "[bounded]") {
+  const std::string bytes =
+      model({{kPositive, kKept, node("Shape", {"v"}, {"n"}),
+              node("RelativePositionBias", {"table", "n", "n"}, {"all"},
+                   {attribute("max_distance", int64_t{4})}, "com.microsoft"),
+              node("Slice", {"all", "minus", "many", "two"}, {"y"})},
+             {value("x", {6})},
+             {value("y", {1, 1, "r", "c"})},
+             {kZero[0], floats("table", {4, 1}, {7, 5, 3, 1}), ints("minus", {1}, {-2}),
+              ints("many", {1}, {int64_t{1} << 40}), ints("two", {1}, {2})}},
+            17, opset("com.microsoft", 1));
+  // Three are kept: of the rows [7 7 7], [5 7 7], [3 5 7] the last two.
+  const Sized y = run_sized(bytes, kMixed);
+  CHECK(y.extents == std::vector<int64_t>{1, 1, 2, 3});
+  const auto all = floats_of(y.tensor);
+  const auto width = static_cast<size_t>(y.tensor.shape[3]);
+  const std::vector<float> rows[] = {{5, 7, 7}, {3, 5, 7}};
+  for (size_t row = 0; row < 2; ++row)
+    for (size_t column = 0; column < 3; ++column)
+      CHECK(all[row * width + column] == rows[row][column]);
+}
