@@ -216,17 +216,21 @@ void KernelEmitter::emit_arg_reduce_lanes(uint32_t number) {
 void KernelEmitter::emit_scan(uint32_t number) {
   const Stage& s = k_.stages[number];
   bool vector = on_lanes(s.value);
-  for (const Point& p : points()) {
-    std::string acc = fresh("c");
-    line(type(s.dtype, vector) + " " + acc + " = " + type(s.dtype, vector) + "(" +
+  const std::vector<Point> all = points();
+  std::vector<std::string> names;
+  for (size_t i = 0; i < all.size(); ++i) {
+    names.push_back(fresh("c"));
+    line(type(s.dtype, vector) + " " + names[i] + " = " + type(s.dtype, vector) + "(" +
          identity(s.op, s.dtype) + ");");
-    emit_inner(s, 0, [&] {
-      Value value = eval(s.value, p);
-      line(acc + " = " + combine_of(s.op) + "::of<" + type(s.dtype, vector) + ">(" + acc +
-           ", " + value.name + ");");
-      emit_write(s, {acc, vector}, p);
-    });
   }
+  emit_inner(s, 0, [&] {
+    for (size_t i = 0; i < all.size(); ++i) {
+      Value value = eval(s.value, all[i]);
+      line(names[i] + " = " + combine_of(s.op) + "::of<" + type(s.dtype, vector) + ">(" +
+           names[i] + ", " + value.name + ");");
+      emit_write(s, {names[i], vector}, all[i]);
+    }
+  });
 }
 
 void KernelEmitter::emit_stage(uint32_t number) {

@@ -175,12 +175,27 @@ static Tile transpose_tile(const Kernel& k) {
   return tile;
 }
 
+// Running reductions of neighbouring vectors go along together: each step then reads and
+// writes a few cache lines in a row.
+static Tile scan_tile(const Kernel& k) {
+  const Stage& s = k.stages[0];
+  Tile tile;
+  for (AxisId a : k.outer) {
+    int64_t step = 0, extent = k.indices.extent(a);
+    bool next = k.has_lane_axis && a != k.lane_axis && extent > 1 &&
+                k.indices.affine_in(s.index, a, step) && step == k.lanes;
+    if (next) tile.counts = {{a, static_cast<int>(std::min<int64_t>(4, extent))}};
+  }
+  return tile;
+}
+
 Tile choose_tile(const Kernel& k, const Level& level) {
   Tile tile;
   const Stage& s = k.stages[0];
   std::vector<ExprId> descents = descents_below(k, s.value);
   if (!descents.empty()) return descent_tile(k, descents[0]);
   if (s.kind == StageKind::Store) return transpose_tile(k);
+  if (s.kind == StageKind::Scan && k.stages.size() == 1) return scan_tile(k);
   bool arg = s.op == Op::ArgMin || s.op == Op::ArgMax;
   if (s.kind != StageKind::Reduce || s.inner.empty() || arg) return tile;
   // Several reductions per row keep their rows apart; one at a time is enough there.

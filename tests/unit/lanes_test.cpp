@@ -88,6 +88,20 @@ TEST_CASE("rows and columns change places", "[lanes]") {
   }
 }
 
+TEST_CASE("running sums of neighbouring vectors", "[lanes]") {
+  for (const LevelChoice& level : kLevels) {
+    const auto target = target_for(level);
+    if (!target) continue;
+    const Tensor x = numbers(DType::F32, {3, 20, 112});
+    const std::string what = difference(x, *target, [](Graph& g, NodeId in) {
+      for (int64_t axis : {0, 1, 2})
+        g.add_output("y" + std::to_string(axis), scan(g, Op::ScanSum, in, axis));
+    });
+    CAPTURE(level.name);
+    CHECK(what == "");
+  }
+}
+
 TEST_CASE("the position of an extreme among lanes", "[lanes]") {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
   for (const LevelChoice& level : kLevels) {
