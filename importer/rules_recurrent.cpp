@@ -14,7 +14,7 @@
 namespace svod {
 namespace {
 
-constexpr int64_t kMostWrittenOut = 512; // steps; code grows with each
+constexpr int64_t kMostWrittenOut = 32; // steps; code grows with each
 
 struct Activation {
   std::string name; // lower case

@@ -1,4 +1,5 @@
 // Index arithmetic against counting, and how many kernels known graphs become.
+#include "compiler/fuse/choose.h"
 #include "compiler/fuse/fuse.h"
 #include "compiler/fuse/index.h"
 #include "compiler/ir/build.h"
@@ -188,6 +189,19 @@ TEST_CASE("an elementwise map crosses its axes as one", "[fuse]") {
   Kernel k = kernel_of(g, map(g, Op::Exp, {x}));
   CHECK(k.outer.size() == 2);
   CHECK(k.has_lane_axis);
+}
+
+TEST_CASE("a row times a matrix reads few panels side by side", "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 256});
+  Kernel k = kernel_of(g, matmul(g, x, known(g, {256, 1024})));
+  const Target target = *find_target("native");
+  for (const Level& level : target.levels) {
+    int streams = 1;
+    for (const auto& [axis, count] : choose_tile(k, level).counts) streams *= count;
+    CHECK(streams > 1);
+    CHECK(streams <= 4);
+  }
 }
 
 TEST_CASE("an axis of one element does not join its neighbours", "[fuse]") {

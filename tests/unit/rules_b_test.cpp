@@ -251,7 +251,7 @@ TEST_CASE("a reversed short sequence starts at its own end", "[importer][rules]"
 TEST_CASE("a sequence too long to be written out is a loop",
           "[importer][rules][region]") {
   // As above, h counts the steps; the second entry ends after two.
-  constexpr int64_t kSteps = 520;
+  constexpr int64_t kSteps = 40;
   ModelAttribute names = attribute("activations", "");
   names.type = AttributeType::Strings;
   names.strings = {"Affine", "Affine"};
