@@ -205,6 +205,9 @@ void KernelEmitter::unroll_hint(const Stage& s, int64_t extent, bool innermost) 
   constexpr int64_t kShortNest = 128, kShortest = 32;
   auto tile = static_cast<int64_t>(points().size());
   int64_t steps = tile;
+  // What is gathered is written out lane by lane already.
+  if (gathers_below(k_, s.value) > 0)
+    return line("#pragma clang loop unroll(disable) vectorize(disable)");
   for (AxisId a : s.inner)
     if (is_loop(a) && steps <= kShortNest) steps *= k_.indices.extent(a);
   if (steps <= (tile > 2 ? kShortNest : kShortest))

@@ -73,10 +73,14 @@ bool KernelEmitter::writes_columns(const Stage& s, const std::vector<Point>& all
 }
 
 void KernelEmitter::emit_columns(const Stage& s, const std::vector<Point>& all) {
-  std::string list, rows = fresh("t");
-  for (const Point& p : all)
-    list +=
-        (list.empty() ? "" : ", ") + to_store(s.dtype, splat(eval(s.value, p), s.dtype));
+  // Rows of the square that nobody takes: any value will do. Zeros, which an initializer
+  // without them leaves to the compiler, became a call of memset.
+  std::string list, rows = fresh("t"), column;
+  for (const Point& p : all) {
+    column = to_store(s.dtype, splat(eval(s.value, p), s.dtype));
+    list += (list.empty() ? "" : ", ") + column;
+  }
+  for (size_t i = all.size(); i < size_t(k_.lanes); ++i) list += ", " + column;
   line("v" + store_type(s.dtype) + " " + rows + "[kLanes] = {" + list + "};");
   line("transpose_lanes(" + rows + ");");
   std::vector<Bound> uniform, by_lane;

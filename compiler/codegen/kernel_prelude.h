@@ -284,11 +284,10 @@ SVOD_INLINE K descend_one(const K* keys, iptr stride, const K* nodes, iptr at) {
 // Records an index outside [0, limit) and replaces it by 0.
 template <class T> SVOD_INLINE T checked(T index, u64 limit, i32& bad) {
   if constexpr (kVector<T>) {
-    for (int i = 0; i < kLanes; ++i)
-      if (u64(i64(index[i])) >= limit) {
-        bad = 1;
-        index[i] = 0;
-      }
+    auto outside = index < T(0);
+    if (limit <= u64(kHighest<Element<T>>)) outside |= index >= T(Element<T>(limit));
+    for (int i = 0; i < kLanes; ++i) bad |= outside[i] != 0;
+    index = choose(outside, T(0), index);
   } else if (u64(i64(index)) >= limit) {
     bad = 1;
     index = 0;

@@ -33,6 +33,9 @@ void order_loops(Kernel& kernel, const std::vector<PackedWeight>& packed);
 void choose_chunks(Kernel& kernel, const std::vector<PackedWeight>& packed,
                    const std::vector<Buffer>& buffers, const Level& level);
 
+// Loads below an expression that take each lane from where data says.
+int gathers_below(const Kernel& kernel, ExprId root);
+
 // Costly values that both a reduction and the store need are computed once.
 void keep_costly_values(Kernel& kernel);
 

@@ -153,6 +153,24 @@ bool lanes_end_at(const Kernel& k, AxisId axis, bool high,
   return false;
 }
 
+int gathers_below(const Kernel& k, ExprId root) {
+  auto on_lanes = [&](ExprId d) {
+    std::vector<bool> used(k.indices.axis_count());
+    k.indices.collect_axes(k.exprs[d].index, used);
+    for (ExprId load : loads_below(k, d))
+      k.indices.collect_axes(k.exprs[load].index, used);
+    return used[k.lane_axis];
+  };
+  if (!k.has_lane_axis) return 0;
+  int count = 0;
+  for (ExprId load : loads_below(k, root)) {
+    std::vector<ExprId> dynamic;
+    k.indices.collect_dynamic(k.exprs[load].index, dynamic);
+    count += std::ranges::any_of(dynamic, on_lanes);
+  }
+  return count;
+}
+
 static std::vector<Candidate> tile_candidates(const Kernel& k) {
   std::vector<Range> ranges;
   for (AxisId a = 0; a < k.indices.axis_count(); ++a)
@@ -212,6 +230,10 @@ Tile choose_tile(const Kernel& k, const Level& level) {
   if (std::count_if(k.stages.begin(), k.stages.end(),
                     [](const Stage& x) { return x.kind == StageKind::Reduce; }) > 1)
     return tile;
+  // Many gathers are long as they are: five positions of a RoiAlign compiled for a
+  // minute.
+  constexpr int kManyGathers = 2;
+  if (gathers_below(k, s.value) > kManyGathers) return tile;
   const std::vector<Candidate> candidates = tile_candidates(k);
   auto step = std::find_if(s.inner.rbegin(), s.inner.rend(), [&](AxisId a) {
     return !k.is_lane(a) && !k.is_dot(a) && k.indices.extent(a) > 1;
