@@ -61,7 +61,7 @@ public:
   std::map<NodeId, Layout> run();
 
 private:
-  bool permutes_base(const Group& group) const;
+  int64_t channel_axis(const Group& group) const;
   bool convolution_prefers(const Group& group) const;
   bool follows_blocked(NodeId root) const;
   bool prefers_blocked(const Group& group) const;
@@ -81,27 +81,48 @@ private:
   std::map<NodeId, Layout> out_;
 };
 
-// Whether axes change places between the group's reduction and its root: the root's
-// axis 1 is not the channel then.
-bool Assigner::permutes_base(const Group& group) const {
+// Where the axis of x that stays whole in its reshaped form y lies in x; -1 when it does
+// not.
+static int64_t axis_before_reshape(const Shape& x, const Shape& y, int64_t axis) {
+  int64_t before = 1;
+  for (int64_t i = 0; i < axis; ++i) before *= y[i];
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (before == 1 && x[i] == y[axis]) return static_cast<int64_t>(i);
+    if (x[i] == 0 || before % x[i] != 0) return -1;
+    before /= x[i];
+  }
+  return -1;
+}
+
+// The axis of the group's reduction that becomes axis 1 of its root, or -1 when it is a
+// part of one or several.
+int64_t Assigner::channel_axis(const Group& group) const {
   std::map<NodeId, bool> leads; // to the base
-  bool permutes = false;
   std::function<bool(NodeId)> visit = [&](NodeId n) {
     if (n == group.base) return true;
     if (auto found = leads.find(n); found != leads.end()) return found->second;
     bool any = false;
     if (n == group.root || !grouping_.stored[n])
       for (NodeId in : g[n].inputs) any |= visit(in);
-    permutes |= any && g[n].op == Op::Permute;
     return leads[n] = any;
   };
   visit(group.root);
-  return permutes;
+  int64_t axis = 1;
+  for (NodeId n = group.root; n != group.base && axis >= 0;) {
+    const Node& node = g[n];
+    auto next = std::ranges::find_if(node.inputs, visit);
+    if (next == node.inputs.end()) return -1;
+    if (node.op == Op::Permute) axis = node.payload[axis];
+    if (node.op == Op::Reshape)
+      axis = axis_before_reshape(g[*next].shape, node.shape, axis);
+    n = *next;
+  }
+  return axis;
 }
 
 bool Assigner::convolution_prefers(const Group& group) const {
   const Shape& shape = g[group.root].shape;
-  if (shape.size() < 3 || shape[1] * 2 < lanes_ || permutes_base(group)) return false;
+  if (shape.size() < 3 || shape[1] * 2 < lanes_) return false;
   NodeId product = g[group.base].inputs[0];
   const Shape& domain = g[product].shape;
   int64_t last = -1;
@@ -111,7 +132,10 @@ bool Assigner::convolution_prefers(const Group& group) const {
   Factor weight = factor_of(g, product, first_known ? 0 : 1);
   bool spatial =
       std::any_of(shape.begin() + 2, shape.end(), [](int64_t e) { return e > 1; });
-  return spatial && !weight.varies_along(last);
+  // Axis 1 of a transposed result is no channel.
+  int64_t channel = channel_axis(group);
+  return spatial && !weight.varies_along(last) &&
+         (channel < 0 || weight.varies_along(channel));
 }
 
 // Whether the kernel of `root` reads a blocked value of root's own channels.
@@ -169,8 +193,8 @@ bool Assigner::concat_prefers(NodeId n) const {
 
 // A pooling: a reduction over windows along axes that are not the channels.
 bool Assigner::pools_channels(const Group& group) const {
-  if (group.base == kNoNode || !is_reduce(g[group.base].op) || permutes_base(group))
-    return false;
+  if (group.base == kNoNode || !is_reduce(g[group.base].op)) return false;
+  if (int64_t channel = channel_axis(group); channel >= 0 && channel != 1) return false;
   const Node& base = g[group.base];
   if (base.shape.size() < 4 || base.shape[1] != g[group.root].shape[1]) return false;
   bool windows = false;
