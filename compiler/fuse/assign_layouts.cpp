@@ -61,7 +61,7 @@ public:
   std::map<NodeId, Layout> run();
 
 private:
-  int64_t channel_axis(const Group& group) const;
+  std::set<int64_t> channel_axes(const Group& group) const;
   bool convolution_prefers(const Group& group) const;
   bool follows_blocked(NodeId root) const;
   bool prefers_blocked(const Group& group) const;
@@ -81,22 +81,24 @@ private:
   std::map<NodeId, Layout> out_;
 };
 
-// Where the axis of x that stays whole in its reshaped form y lies in x; -1 when it does
-// not.
-static int64_t axis_before_reshape(const Shape& x, const Shape& y, int64_t axis) {
-  int64_t before = 1;
+// The axes of x that are this axis of its reshaped form y; none when it is a part of one.
+static std::set<int64_t> axes_before_reshape(const Shape& x, const Shape& y,
+                                             int64_t axis) {
+  int64_t before = 1, size = y[axis];
   for (int64_t i = 0; i < axis; ++i) before *= y[i];
-  for (size_t i = 0; i < x.size(); ++i) {
-    if (before == 1 && x[i] == y[axis]) return static_cast<int64_t>(i);
-    if (x[i] == 0 || before % x[i] != 0) return -1;
-    before /= x[i];
+  std::set<int64_t> axes;
+  for (size_t i = 0; i < x.size() && size > 1; ++i) {
+    int64_t& left = before > 1 ? before : size;
+    if (x[i] == 0 || left % x[i] != 0) return {};
+    if (before == 1 && x[i] > 1) axes.insert(static_cast<int64_t>(i));
+    left /= x[i];
   }
-  return -1;
+  return axes;
 }
 
-// The axis of the group's reduction that becomes axis 1 of its root, or -1 when it is a
-// part of one or several.
-int64_t Assigner::channel_axis(const Group& group) const {
+// The axes of the group's reduction that become axis 1 of its root; none when that is not
+// clear.
+std::set<int64_t> Assigner::channel_axes(const Group& group) const {
   std::map<NodeId, bool> leads; // to the base
   std::function<bool(NodeId)> visit = [&](NodeId n) {
     if (n == group.base) return true;
@@ -107,17 +109,24 @@ int64_t Assigner::channel_axis(const Group& group) const {
     return leads[n] = any;
   };
   visit(group.root);
-  int64_t axis = 1;
-  for (NodeId n = group.root; n != group.base && axis >= 0;) {
+  std::set<int64_t> axes = {1};
+  for (NodeId n = group.root; n != group.base;) {
     const Node& node = g[n];
     auto next = std::ranges::find_if(node.inputs, visit);
-    if (next == node.inputs.end()) return -1;
-    if (node.op == Op::Permute) axis = node.payload[axis];
-    if (node.op == Op::Reshape)
-      axis = axis_before_reshape(g[*next].shape, node.shape, axis);
+    if (next == node.inputs.end()) return {};
+    std::set<int64_t> before;
+    for (int64_t axis : axes) {
+      if (node.op == Op::Permute)
+        before.insert(node.payload[axis]);
+      else if (node.op == Op::Reshape)
+        before.merge(axes_before_reshape(g[*next].shape, node.shape, axis));
+      else
+        before.insert(axis);
+    }
+    axes = std::move(before);
     n = *next;
   }
-  return axis;
+  return axes;
 }
 
 bool Assigner::convolution_prefers(const Group& group) const {
@@ -133,9 +142,11 @@ bool Assigner::convolution_prefers(const Group& group) const {
   bool spatial =
       std::any_of(shape.begin() + 2, shape.end(), [](int64_t e) { return e > 1; });
   // Axis 1 of a transposed result is no channel.
-  int64_t channel = channel_axis(group);
+  const std::set<int64_t> channel = channel_axes(group);
   return spatial && !weight.varies_along(last) &&
-         (channel < 0 || weight.varies_along(channel));
+         (channel.empty() || std::ranges::any_of(channel, [&](int64_t a) {
+            return weight.varies_along(a);
+          }));
 }
 
 // Whether the kernel of `root` reads a blocked value of root's own channels.
@@ -194,7 +205,8 @@ bool Assigner::concat_prefers(NodeId n) const {
 // A pooling: a reduction over windows along axes that are not the channels.
 bool Assigner::pools_channels(const Group& group) const {
   if (group.base == kNoNode || !is_reduce(g[group.base].op)) return false;
-  if (int64_t channel = channel_axis(group); channel >= 0 && channel != 1) return false;
+  const std::set<int64_t> channel = channel_axes(group);
+  if (!channel.empty() && channel.count(1) == 0) return false;
   const Node& base = g[group.base];
   if (base.shape.size() < 4 || base.shape[1] != g[group.root].shape[1]) return false;
   bool windows = false;

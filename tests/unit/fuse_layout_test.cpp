@@ -1,0 +1,118 @@
+// How stored values lie in memory, and what a kernel computes once.
+#include "compiler/fuse/choose.h"
+#include "compiler/fuse/fuse.h"
+#include "compiler/ir/build.h"
+#include "compiler/rewrite/simplify.h"
+
+#include "tests/support/compare.h"
+#include <catch2/catch.hpp>
+
+using namespace svod;
+using namespace svod::test;
+
+static NodeId known(Graph& g, Shape shape) {
+  std::vector<double> values(static_cast<size_t>(element_count(shape)));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i) / 64;
+  Tensor t = make_tensor(DType::F32, shape, values);
+  return weight(g, DType::F32, shape, g.add_blob(std::move(t.bytes)));
+}
+
+static FusedGraph fused(Graph& g, NodeId result, bool direct_only = false) {
+  g.add_output("y", result);
+  FusedGraph f = fuse(simplify(g), *find_target("native"), direct_only);
+  UNSCOPED_INFO(print(f));
+  return f;
+}
+
+// The only buffer of this shape.
+static Layout layout_of(const FusedGraph& f, const Shape& shape) {
+  std::vector<Layout> found;
+  for (const Buffer& b : f.buffers)
+    if (b.shape == shape) found.push_back(b.layout);
+  REQUIRE(found.size() == 1);
+  return found[0];
+}
+
+// Windows of 3 x 3 over the last two axes of [1,C,H,W].
+static NodeId windows(Graph& g, NodeId x) {
+  return window(g, window(g, x, 2, 3, 1, 1), 3, 3, 1, 1);
+}
+
+// [1,C,H,W] -> [1,M,H-2,W-2]
+static NodeId convolution(Graph& g, NodeId x, int64_t results) {
+  NodeId seen = unsqueeze(g, permute(g, windows(g, x), {0, 2, 3, 1, 4, 5}), 1);
+  const Shape shape = g[seen].shape;
+  NodeId weights = known(g, {1, results, 1, 1, shape[4], 3, 3});
+  NodeId product = broadcast_map(g, Op::Mul, {seen, weights});
+  return squeeze_axes(g, reduce(g, Op::ReduceSum, product, {4, 5, 6}), {4, 5, 6});
+}
+
+TEST_CASE("what a depthwise convolution reads has its channels in lanes", "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 12, 13, 64});
+  NodeId other = g.add_input("other", DType::F32, {1, 64, 12, 13});
+  NodeId mixed = permute(g, matmul(g, x, known(g, {64, 64})), {0, 3, 1, 2});
+  NodeId sum = map(g, Op::Add, {mixed, other});
+  NodeId product =
+      broadcast_map(g, Op::Mul, {windows(g, sum), known(g, {1, 64, 1, 1, 3, 3})});
+  NodeId y = squeeze_axes(g, reduce(g, Op::ReduceSum, product, {4, 5}), {4, 5});
+  const FusedGraph f = fused(g, y);
+  const Kernel& k = f.kernels.back();
+  REQUIRE(k.has_lane_axis);
+  for (ExprId load : loads_below(k, k.stages[0].value)) {
+    int64_t stride = 0;
+    CHECK(k.indices.affine_in(k.exprs[load].index, k.lane_axis, stride));
+    CHECK(stride <= 1);
+  }
+}
+
+TEST_CASE("what a pooling reads has its channels in lanes", "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 1, 12, 13});
+  NodeId y = broadcast_map(g, Op::Exp,
+                           {broadcast_map(g, Op::Add, {x, known(g, {1, 64, 1, 1})})});
+  NodeId most = reduce(g, Op::ReduceMax, windows(g, y), {4, 5});
+  CHECK(layout_of(fused(g, most), {1, 64, 12, 13}).block_axis == 1);
+}
+
+TEST_CASE("axis 1 of a transposed convolution result is no channel", "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 32, 20, 21});
+  NodeId rows = reshape(g, permute(g, convolution(g, x, 48), {0, 2, 3, 1}), {1, 342, 48});
+  NodeId moved = broadcast_map(g, Op::Add, {rows, known(g, {342, 48})});
+  NodeId y = matmul(g, moved, known(g, {48, 48}));
+  const FusedGraph f = fused(g, y, true);
+  INFO(print(f));
+  for (const Buffer& b : f.buffers) CHECK(b.layout.block_axis == -1);
+}
+
+TEST_CASE("a convolution's result is blocked by its channels", "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 32, 20, 21});
+  NodeId y = convolution(g, convolution(g, x, 48), 16);
+  const FusedGraph f = fused(g, y);
+  CHECK(std::ranges::any_of(f.buffers, [](const Buffer& b) {
+    return b.layout.block_axis == 1 && b.shape[1] == 48;
+  }));
+}
+
+TEST_CASE("softmax takes each exponential once", "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {8, 50});
+  NodeId most = expand(g, reduce(g, Op::ReduceMax, x, {1}), {8, 50});
+  NodeId e = map(g, Op::Exp, {map(g, Op::Sub, {x, most})});
+  NodeId sum = expand(g, reduce(g, Op::ReduceSum, e, {1}), {8, 50});
+  const FusedGraph f = fused(g, map(g, Op::Div, {e, sum}));
+  REQUIRE(f.kernels.size() == 1);
+  CHECK(std::ranges::count_if(f.kernels[0].stages, &Stage::keeps) == 1);
+}
+
+TEST_CASE("a sum of what repeats is taken once", "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 6, 40});
+  NodeId y = reduce(g, Op::ReduceSum, expand(g, x, {32, 6, 40}), {2});
+  g.add_output("y", y);
+  const Graph simple = simplify(g);
+  for (NodeId n : simple.live_nodes())
+    if (simple[n].op == Op::ReduceSum) CHECK(simple[n].shape == Shape{1, 6, 1});
+}
