@@ -247,7 +247,8 @@ bool KernelEmitter::find_blocks(const Stage& s) {
 // number, too.
 bool KernelEmitter::find_held_factors(const Stage& s) {
   constexpr int64_t kManySteps = 8;
-  if (is_narrow_float(s.dtype) || k_.has_dot_axis || !s.domain.empty()) return false;
+  if (is_narrow_float(s.dtype) || k_.has_dot_axis || s.keeps || !s.domain.empty())
+    return false;
   std::vector<ExprId> factors = {s.value};
   for (size_t i = 0; i < factors.size();) {
     const Expr& e = k_.exprs[factors[i]];

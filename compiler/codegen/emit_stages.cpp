@@ -55,9 +55,9 @@ void KernelEmitter::accumulate(const Stage& s, const std::string& acc, const Poi
   std::string guard = condition(uniform, p, false), count;
   if (!guard.empty()) open("if (" + guard + ")");
   const Expr& v = k_.exprs[s.value];
-  bool fused = s.op == Op::ReduceSum && v.kind == Expr::Kind::Map && v.op == Op::Mul &&
-               is_float(s.dtype) && s.dtype == v.dtype && by_lane.empty() &&
-               !is_narrow_float(v.dtype);
+  bool fused = !s.keeps && s.op == Op::ReduceSum && v.kind == Expr::Kind::Map &&
+               v.op == Op::Mul && is_float(s.dtype) && s.dtype == v.dtype &&
+               by_lane.empty() && !is_narrow_float(v.dtype);
   bool dots = k_.has_dot_axis &&
               std::find(s.inner.begin(), s.inner.end(), k_.dot_axis) != s.inner.end();
   if (dots) {

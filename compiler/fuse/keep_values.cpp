@@ -43,17 +43,24 @@ void keep_costly_values(Kernel& k) {
     load.index = store.index;
     load.bounds = store.domain;
     const ExprId kept = k.add(std::move(load));
-    const ExprId value = replaced(k, store.value, s.value, kept);
-    // Whatever else the store reads might lie where the result does.
-    const bool alone = std::ranges::all_of(loads_below(k, value), [&](ExprId id) {
-      return id == kept ||
-             k.arguments[k.exprs[id].argument].kind == Argument::Kind::Packed;
-    });
-    if (value == store.value || !alone) continue;
+    std::vector<Stage> later(k.stages.begin() + static_cast<int64_t>(i) + 1,
+                             k.stages.end());
+    bool found = false, alone = true;
+    for (Stage& user : later) {
+      const ExprId before = user.value;
+      if (user.inner == store.inner && user.domain == store.domain)
+        user.value = replaced(k, before, s.value, kept);
+      found |= user.value != before;
+      // The result may lie where something read before does: nothing else is read now.
+      for (ExprId id : loads_below(k, user.value))
+        alone &= id == kept ||
+                 k.arguments[k.exprs[id].argument].kind == Argument::Kind::Packed;
+    }
+    if (!found || !alone) continue;
     s.keeps = true;
     s.argument = store.argument;
     s.index = store.index;
-    k.stages.back().value = value;
+    std::ranges::move(later, k.stages.begin() + static_cast<int64_t>(i) + 1);
     return;
   }
 }

@@ -15,12 +15,13 @@ import pathlib
 import re
 import sys
 
-import generation_cases as generation
 import run_units as units
 
 if not units.oracle.available():
     print("skipped: this python has no onnxruntime, onnx and numpy")
     sys.exit(77)
+import generation_cases as generation  # needs numpy
+
 base, np, onnx = units.base, units.np, units.onnx
 
 WORK = base.WORK / "contrib"
