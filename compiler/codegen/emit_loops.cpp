@@ -234,9 +234,10 @@ bool KernelEmitter::find_blocks(const Stage& s) {
     const int64_t below = steps;
     steps *= k_.indices.extent(s.inner[d]);
     if (blocks_ || steps <= kBlock) continue;
-    blocks_.emplace();
-    blocks_->depth = d;
-    blocks_->size = std::max<int64_t>(1, kBlock / below);
+    Blocks b;
+    b.depth = d;
+    b.size = std::max<int64_t>(1, kBlock / below);
+    blocks_ = std::move(b);
   }
   if (steps <= kLong) blocks_.reset();
   return blocks_.has_value();
