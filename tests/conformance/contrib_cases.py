@@ -501,7 +501,7 @@ def check(contrib):
         return contrib, f"no reference: {why}"
     code, text, _ = base.run([str(base.BUILD / "svod-pack"), str(folder / "model.onnx"), "-o", str(folder / "program"),
                               "--target", "native", "--verify", "off", "-q", "--cache-dir", str(base.WORK / "cache")],
-                             units.SECONDS)
+                             base.PACK_SECONDS)
     if code != 0:
         return contrib, f"pack exit {code}: {text}"
     outcome = base.Outcome(contrib.name, "failed")

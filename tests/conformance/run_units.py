@@ -231,6 +231,9 @@ def main():
     parser.add_argument("--rebase", action="store_true", help="add what agrees now to the list")
     base.add_run_options(parser)
     options = parser.parse_args()
+    if os.environ.get("SVOD_UNIT_PACKS") == "off":
+        print("skipped: SVOD_UNIT_PACKS is off")
+        return 77
     if not os.environ.get("SVOD_CORPUS"):
         print("skipped: SVOD_CORPUS does not name a corpus")
         return 77
