@@ -16,6 +16,7 @@ inline const std::vector<std::string> kX = {value("x", {4})}, kY = {value("y", {
 
 struct Imported {
   std::optional<Graph> graph;
+  ModelInterface interface;
   Diags diags;
   std::string text() const { return diags.text("m"); }
 };
@@ -24,8 +25,17 @@ inline Imported import(const std::string& bytes, const ImportOptions& options = 
   Imported result;
   const std::optional<Model> model =
       read_model_bytes(bytes, options.limits, result.diags);
-  if (model) result.graph = import_model(*model, options, result.diags);
+  if (model)
+    result.graph = import_model(*model, options, result.diags, &result.interface);
   CHECK(result.graph.has_value() != result.diags.failed());
+  return result;
+}
+
+// A model that must be read.
+inline Imported imported(const std::string& bytes) {
+  Imported result = import(bytes);
+  INFO(result.text());
+  REQUIRE(result.graph);
   return result;
 }
 
@@ -55,9 +65,7 @@ inline std::vector<float> floats_of(const Tensor& tensor) {
 // The first output of a model of one input.
 inline std::vector<float> run(const std::string& bytes,
                               const std::vector<float>& x = {1, -2, 3, -4}) {
-  const Imported result = import(bytes);
-  INFO(result.text());
-  REQUIRE(result.graph);
+  const Imported result = imported(bytes);
   const Graph& g = *result.graph;
   std::vector<Tensor> inputs;
   if (!g.inputs().empty()) inputs.push_back(f32(g[g.inputs()[0].node].shape, x));

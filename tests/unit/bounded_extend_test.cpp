@@ -25,18 +25,12 @@ std::string over_kept(const std::vector<std::string>& nodes,
 // The meant elements of an output y of one axis; nothing where the run stops.
 std::optional<std::vector<float>> kept(const std::string& bytes,
                                        const std::vector<float>& x = kMixed) {
-  Diags diags;
-  const std::optional<Model> read = read_model_bytes(bytes, {}, diags);
-  REQUIRE(read);
-  ModelInterface interface;
-  const std::optional<Graph> graph = import_model(*read, {}, diags, &interface);
-  INFO(diags.text("m"));
-  REQUIRE(graph);
-  const Evaluated run = evaluate(*graph, {f32({6}, x)});
+  const Imported model = imported(bytes);
+  const Evaluated run = evaluate(*model.graph, {f32({6}, x)});
   if (run.failed != kNoNode) return std::nullopt;
   std::vector<float> all = floats_of(run.outputs.at(0));
-  if (!interface.extents.contains(0)) return all;
-  const Tensor& extents = run.outputs[interface.extents.at(0)];
+  if (!model.interface.extents.contains(0)) return all;
+  const Tensor& extents = run.outputs[model.interface.extents.at(0)];
   REQUIRE(extents.shape == Shape{1});
   int64_t count = 0;
   std::memcpy(&count, extents.bytes.data(), sizeof count);

@@ -32,21 +32,15 @@ struct Run {
 };
 
 Run run_sized(const std::string& bytes, const Values& x) {
-  Diags diags;
-  const std::optional<Model> read = read_model_bytes(bytes, {}, diags);
-  REQUIRE(read);
-  ModelInterface interface;
-  const std::optional<Graph> graph = import_model(*read, {}, diags, &interface);
-  INFO(diags.text("m"));
-  REQUIRE(graph);
-  const Evaluated run = evaluate(*graph, {f32({6}, x)});
+  const Imported model = imported(bytes);
+  const Evaluated run = evaluate(*model.graph, {f32({6}, x)});
   Run out;
   out.failed = run.failed != kNoNode;
   if (out.failed) return out;
   const Tensor& y = run.outputs.at(0);
   out.values = floats_of(y);
-  if (!interface.extents.contains(0)) return out;
-  std::memcpy(&out.count, run.outputs[interface.extents.at(0)].bytes.data(),
+  if (!model.interface.extents.contains(0)) return out;
+  std::memcpy(&out.count, run.outputs[model.interface.extents.at(0)].bytes.data(),
               sizeof out.count);
   const int64_t each = y.shape[0] == 0 ? 0 : element_count(y.shape) / y.shape[0];
   REQUIRE(out.count <= y.shape[0]);

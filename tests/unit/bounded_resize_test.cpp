@@ -80,15 +80,8 @@ std::vector<int64_t> ints_of(const Tensor& tensor) {
 }
 
 void check_sizes_of_run(const Attributes& attributes, const std::string& inputs) {
-  Diags diags;
-  const std::string bytes = resizing(attributes, inputs, std::nullopt);
-  const std::optional<Model> read = read_model_bytes(bytes, {}, diags);
-  REQUIRE(read);
-  ModelInterface interface;
-  const std::optional<Graph> open = import_model(*read, {}, diags, &interface);
-  INFO(diags.text("m"));
-  REQUIRE(open);
-  REQUIRE(interface.extents.contains(0));
+  const Imported open = imported(resizing(attributes, inputs, std::nullopt));
+  REQUIRE(open.interface.extents.contains(0));
   const std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>> cases = {
       {{8, 9}, {12, 12}},
       {{5, 4}, {7, 3}},
@@ -98,14 +91,13 @@ void check_sizes_of_run(const Attributes& attributes, const std::string& inputs)
   for (const auto& sizes : cases) {
     INFO("crop " << sizes.first[0] << "," << sizes.first[1] << " to " << sizes.second[0]
                  << "," << sizes.second[1]);
-    const std::string known = resizing(attributes, inputs, sizes);
-    const Imported fixed = import(known);
-    REQUIRE(fixed.graph);
+    const Imported fixed = imported(resizing(attributes, inputs, sizes));
     const Tensor x = f32({1, 2, 8, 9}, picture());
     const Tensor want = evaluate(*fixed.graph, {x}).outputs.at(0);
-    const Evaluated got = evaluate(*open, {x, i64(sizes.first), i64(sizes.second)});
+    const Evaluated got = evaluate(*open.graph, {x, i64(sizes.first), i64(sizes.second)});
     REQUIRE(got.failed == kNoNode);
-    const std::vector<int64_t> extents = ints_of(got.outputs[interface.extents.at(0)]);
+    const std::vector<int64_t> extents =
+        ints_of(got.outputs[open.interface.extents.at(0)]);
     REQUIRE(extents == want.shape);
     const std::vector<float> have = cut_out(got.outputs[0], extents),
                              wanted = floats_of(want);

@@ -25,18 +25,12 @@ std::vector<int64_t> ints_of(const Tensor& tensor) {
 
 // The first output and its extents, of a model of the input x.
 Sized run_sized(const std::string& bytes, const std::vector<float>& x) {
-  Diags diags;
-  const std::optional<Model> read = read_model_bytes(bytes, {}, diags);
-  REQUIRE(read);
-  ModelInterface interface;
-  const std::optional<Graph> graph = import_model(*read, {}, diags, &interface);
-  INFO(diags.text("m"));
-  REQUIRE(graph);
-  const Shape shape = (*graph)[graph->inputs()[0].node].shape;
-  const Evaluated result = evaluate(*graph, {f32(shape, x)});
+  const Imported model = imported(bytes);
+  const Shape shape = (*model.graph)[model.graph->inputs()[0].node].shape;
+  const Evaluated result = evaluate(*model.graph, {f32(shape, x)});
   REQUIRE(result.failed == kNoNode);
-  REQUIRE(interface.extents.contains(0));
-  return {result.outputs[0], ints_of(result.outputs[interface.extents.at(0)])};
+  REQUIRE(model.interface.extents.contains(0));
+  return {result.outputs[0], ints_of(result.outputs[model.interface.extents.at(0)])};
 }
 
 const std::string kPositive = node("Greater", {"x", "zero"}, {"c"});
