@@ -2,7 +2,7 @@
 """Packed programs against other runtimes, in turns in one run.
 
     ./bootstrap bench [NAME...] [--all | --bench-models | --trees | --families] [--peers ort,openvino,ncnn]
-                      [--threads 1] [--rounds 5] [--seconds 0.6]
+                      [--kernels] [--threads 1] [--rounds 5] [--seconds 0.6]
 
 For each model: pack it, check that its outputs are ONNX Runtime's, then measure the packed program and a process
 of each peer alternately for some rounds (so that a drifting clock or a busy neighbour hits all of them), with a
@@ -13,6 +13,9 @@ Models come from SVOD_BENCH_MODELS (default: ../shared/bench-models); --trees ma
 and takes those of SVOD_CORPUS, each with batches of 1 and 1000; --families makes one small model per operator
 family. Prints a Markdown table; --output FILE writes it too. A wrong output or a model that does not pack makes the
 exit code 1.
+
+--kernels measures no peer: it prints each kernel of a model beside the roofs that the probes find, and how much of
+the peak the contractions of each class reach (kernels.py).
 """
 import argparse
 import json
@@ -26,6 +29,8 @@ import time
 
 import numpy as np
 
+import kernels
+
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("SVOD_BUILD", HERE.parent.parent / "build")).resolve()
 WORK = BUILD / "bench"
@@ -38,9 +43,8 @@ class Failure(Exception):
     pass
 
 
-def probe_gflops():
-    program = WORK / "fma_probe"
-    source = HERE / "fma_probe.cpp"
+def probe(name):
+    program, source = WORK / name, HERE / f"{name}.cpp"
     if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
         subprocess.run(["g++", "-O3", "-march=native", "-o", str(program), str(source)], check=True)
     return float(subprocess.run([str(program)], check=True, capture_output=True).stdout)
@@ -187,20 +191,32 @@ def take_turns(program, inputs, peers, options):
     return times
 
 
-def bench_model(name, source, options):
+def find_model(name, source, options):
     if not (options.trees or options.families):
         subprocess.run([sys.executable, str(HERE / "models.py"), str(source), str(WORK / "models"), name],
                        check=True)
-    folder = WORK / "models" / name
+    return WORK / "models" / name
+
+
+def bench_kernels(name, source, options):
+    """The lines of --kernels for one model, and its classes."""
+    folder = find_model(name, source, options)
+    program = pack(name, folder, options)[0]
+    return kernels.report(name, program, inputs_of(folder), folder / "model.onnx", options,
+                          lambda: (probe("fma_probe"), probe("stream_probe")))
+
+
+def bench_model(name, source, options):
+    folder = find_model(name, source, options)
     program, seconds, peak, summary = pack(name, folder, options)
     inputs = inputs_of(folder)
     peers, differ = start_peers(name, folder, options)
     try:
         run_ours(program, inputs, peers["ort"].names, WORK / "ours" / name, options.threads)
         error = error_between(name, WORK / "ours" / name, WORK / "ort" / name, peers["ort"].names)
-        before = probe_gflops()
+        before = probe("fma_probe")
         times = take_turns(program, inputs, peers, options)
-        after = probe_gflops()
+        after = probe("fma_probe")
     finally:
         for peer in peers.values():
             peer.close()
@@ -261,6 +277,7 @@ def arguments():
     parser.add_argument("--trees", action="store_true", help="ensembles of decision trees, made here")
     parser.add_argument("--peers", default="ort", help="of ort, openvino, ncnn; ort is always there")
     parser.add_argument("--families", action="store_true", help="one small model per operator family, made here")
+    parser.add_argument("--kernels", action="store_true", help="every kernel beside the machine's roofs, no peers")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.6, help="per peer and round")
@@ -285,6 +302,8 @@ def main():
         corpus = os.environ.get("SVOD_CORPUS")
         maker = [str(HERE / f"{made}.py"), str(WORK / "models"), *([corpus] if corpus and options.trees else [])]
     listing = subprocess.run([sys.executable, *maker], check=True, capture_output=True, text=True)
+    if options.kernels:
+        return main_kernels(options.names or listing.stdout.split(), source, options)
     kinds, first = (family_header if options.families else header)(options)
     rows, lines, failures = [], [first], []
     print(first, flush=True)
@@ -302,10 +321,27 @@ def main():
         lines.append(f"\n{len(rows)} models, {options.threads} thread(s): geometric mean of the "
                      f"ratios of best {mean:.3f}; {len(failures)} without a result")
         print(lines[-1])
+    write_output(options, lines, rows)
+    return 1 if failures else 0
+
+
+def write_output(options, lines, rows):
     if options.output:
         options.output.write_text("\n".join(lines) + "\n")
         options.output.with_suffix(".json").write_text(json.dumps(rows, indent=1))
-    return 1 if failures else 0
+
+
+def main_kernels(names, source, options):
+    lines, classes = [], {}
+    for name in names:
+        text, classes[name] = bench_kernels(name, source, options)
+        lines += text
+        print("\n".join(text), flush=True)
+    last = kernels.summary(classes)
+    print("\n".join(last))
+    lines += last
+    write_output(options, lines, classes)
+    return 0
 
 
 if __name__ == "__main__":
