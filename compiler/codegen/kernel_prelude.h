@@ -82,21 +82,74 @@ template <class T> SVOD_INLINE T dot_(T sum, T x, T w) {
     return sum;
   }
 }
-// The first `count` of them; the others are zero and memory there is not touched.
-template <class E> SVOD_INLINE Lanes<E> load_part(const E* from, iptr count) {
-  Lanes<E> out = E(0);
-  for (iptr i = 0; i < kLanes; ++i)
-    if (i < count) out[i] = from[i];
-  return out;
+// Where the processor takes some lanes of a vector for itself, a bit for each, that is
+// one instruction for 64 bytes.
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+typedef char Bytes __attribute__((vector_size(16)));
+typedef short Shorts __attribute__((vector_size(32)));
+typedef int Words __attribute__((vector_size(64)));
+typedef long long Longs __attribute__((vector_size(64)));
+inline constexpr bool kSomeLanes = kLanes == 16;
+SVOD_INLINE u32 lane_bits(iptr low, iptr high) {
+  auto below = [](iptr n) { return n <= 0 ? 0u : n >= 16 ? 0xffffu : (1u << n) - 1; };
+  return below(high) & ~below(low);
 }
+template <class T> SVOD_INLINE T load_lanes(const Element<T>* from, T other, u32 bits) {
+  if constexpr (sizeof(T) == 128) {
+    T out;
+    out.lo = load_lanes(from, Vector<Element<T>, 8>(other.lo), bits & 0xff);
+    out.hi = load_lanes(from + 8, Vector<Element<T>, 8>(other.hi), bits >> 8);
+    return out;
+  } else if constexpr (sizeof(Element<T>) == 8)
+    return bits_<T>(__builtin_ia32_loaddqudi512_mask((const long long*)from,
+                                                     bits_<Longs>(other), u8(bits)));
+  else if constexpr (sizeof(Element<T>) == 4)
+    return bits_<T>(__builtin_ia32_loaddqusi512_mask((const int*)from,
+                                                     bits_<Words>(other), u16(bits)));
+  else if constexpr (sizeof(Element<T>) == 2)
+    return bits_<T>(__builtin_ia32_loaddquhi256_mask((const Shorts*)from,
+                                                     bits_<Shorts>(other), u16(bits)));
+  else
+    return bits_<T>(__builtin_ia32_loaddquqi128_mask((const Bytes*)from,
+                                                     bits_<Bytes>(other), u16(bits)));
+}
+template <class T> SVOD_INLINE void store_lanes(Element<T>* to, T value, u32 bits) {
+  if constexpr (sizeof(T) == 128) {
+    store_lanes(to, Vector<Element<T>, 8>(value.lo), bits & 0xff);
+    store_lanes(to + 8, Vector<Element<T>, 8>(value.hi), bits >> 8);
+  } else if constexpr (sizeof(Element<T>) == 8)
+    __builtin_ia32_storedqudi512_mask((long long*)to, bits_<Longs>(value), u8(bits));
+  else if constexpr (sizeof(Element<T>) == 4)
+    __builtin_ia32_storedqusi512_mask((int*)to, bits_<Words>(value), u16(bits));
+  else if constexpr (sizeof(Element<T>) == 2)
+    __builtin_ia32_storedquhi256_mask((Shorts*)to, bits_<Shorts>(value), u16(bits));
+  else
+    __builtin_ia32_storedquqi128_mask((Bytes*)to, bits_<Bytes>(value), u16(bits));
+}
+#else
+inline constexpr bool kSomeLanes = false;
+SVOD_INLINE u32 lane_bits(iptr, iptr) { return 0; }
+template <class T> SVOD_INLINE T load_lanes(const Element<T>*, T other, u32) {
+  return other;
+}
+template <class T> SVOD_INLINE void store_lanes(Element<T>*, T, u32) {}
+#endif
 // The lanes from `low` to before `high`; the others are `fill` and memory there is not
 // touched.
 template <class E>
 SVOD_INLINE Lanes<E> load_between(const E* from, iptr low, iptr high, E fill) {
   Lanes<E> out = fill;
-  for (iptr i = 0; i < kLanes; ++i)
-    if (i >= low && i < high) out[i] = from[i];
+  if constexpr (kSomeLanes) {
+    out = load_lanes(from, out, lane_bits(low, high));
+  } else {
+    for (iptr i = 0; i < kLanes; ++i)
+      if (i >= low && i < high) out[i] = from[i];
+  }
   return out;
+}
+// The first `count` of them; the others are zero.
+template <class E> SVOD_INLINE Lanes<E> load_part(const E* from, iptr count) {
+  return load_between(from, 0, count, E(0));
 }
 template <class I, I... kNumbers> struct Numbers {};
 // Elements kStep apart: kStep vectors, each beginning with the last element of the one
@@ -132,8 +185,12 @@ SVOD_INLINE Lanes<E> load_strided_between(const E* from, iptr low, iptr high, E 
   return take_pieces<kStep>(piece(0), piece);
 }
 template <class E> SVOD_INLINE void store_part(E* to, Lanes<E> value, iptr count) {
-  for (iptr i = 0; i < kLanes; ++i)
-    if (i < count) to[i] = value[i];
+  if constexpr (kSomeLanes) {
+    store_lanes(to, value, lane_bits(0, count));
+  } else {
+    for (iptr i = 0; i < kLanes; ++i)
+      if (i < count) to[i] = value[i];
+  }
 }
 // Lane numbers.
 template <class E> SVOD_INLINE Lanes<E> lane_numbers() {

@@ -7,6 +7,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <regex>
 
@@ -246,6 +247,40 @@ TEST_CASE("a label leads to its value, another one to the default", "[strings]")
        attribute("default_int64", int64_t{-7})},
       "ai.onnx.ml");
   CHECK(values_of<int64_t>(run.outputs[0]) == std::vector<int64_t>{0, 499, -7, -7, 250});
+}
+
+TEST_CASE("numbers that lie close together lead by a table, others by a search",
+          "[strings]") {
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(),
+                    kMost = std::numeric_limits<int64_t>::max();
+  const std::vector<int64_t> close{-3, 9, 4000}, wide{kLeast, 9, kMost},
+      top{kMost - 2, kMost, 9 - kMost},
+      x{kLeast, -4, -3, 9, 4000, 4001, kMost - 2, kMost};
+  for (const std::vector<int64_t>& keys : {close, wide, top}) {
+    std::vector<int64_t> want;
+    for (int64_t label : x) {
+      const auto at = std::ranges::find(keys, label);
+      want.push_back(at == keys.end() ? -7 : 10 * (at - keys.begin()));
+    }
+    const auto n = static_cast<int64_t>(x.size());
+    const Imported result =
+        import(model({{node("LabelEncoder", {"x"}, {"y"},
+                            {ints_attribute("keys_int64s", keys),
+                             ints_attribute("values_int64s", {0, 10, 20}),
+                             attribute("default_int64", int64_t{-7})},
+                            "ai.onnx.ml")},
+                      {value("x", {n}, kI64)},
+                      {value("y", {n}, kI64)},
+                      {}},
+                     21, opset("ai.onnx.ml", 4)));
+    INFO(result.text());
+    REQUIRE(result.graph);
+    Tensor in{DType::I64, {n}, {}};
+    in.bytes.resize(x.size() * sizeof x[0]);
+    std::memcpy(in.bytes.data(), x.data(), in.bytes.size());
+    const Evaluated run = evaluate(*result.graph, {in});
+    CHECK(values_of<int64_t>(run.outputs[0]) == want);
+  }
 }
 
 TEST_CASE("letters change their case with their length", "[strings]") {
