@@ -103,6 +103,7 @@ private:
   bool joins_base(NodeId n, const Group& group) const;
   bool finishes_row(NodeId n, const Group& group) const;
   bool worth_inlining(NodeId n) const;
+  bool is_costly_chain(NodeId n) const;
   bool can_unroll(NodeId n) const;
   bool part_of_one_concat(NodeId n) const;
   void store(NodeId n);
@@ -243,6 +244,23 @@ bool Grouper::finishes_row(NodeId n, const Group& group) const {
   return false;
 }
 
+// Whether evaluating n takes a costly function, of its own or of a map below it. Of
+// x * sigmoid(x) with two readers the product is stored, in the kernel that makes x: x
+// and its sigmoid, stored each, would take a kernel and two passes more.
+bool Grouper::is_costly_chain(NodeId n) const {
+  constexpr int kMostNodes = 16;
+  std::vector<NodeId> open{n};
+  for (int looked = 0; !open.empty() && looked < kMostNodes; ++looked) {
+    const Node& node = g[open.back()];
+    open.pop_back();
+    if (is_costly(node.op)) return true;
+    if (!is_map(node.op) && node.op != Op::Cast) continue;
+    for (NodeId in : node.inputs)
+      if (!out_.known[in] && !out_.stored[in]) open.push_back(in);
+  }
+  return false;
+}
+
 // An inlined value is evaluated again for every position that reads it.
 bool Grouper::worth_inlining(NodeId n) const {
   if (roots_[n].size() == 1 && sizes_.count(roots_[n][0]) != 0 &&
@@ -253,7 +271,7 @@ bool Grouper::worth_inlining(NodeId n) const {
   bool per_row = group != nullptr && aligned_[n] && group->base == kNoNode &&
                  (!group->rows.empty() || finishes_row(n, *group));
   if (per_row) return true; // evaluated once per row, outside the inner loop
-  if (roots_[n].size() > 1) return !is_costly(g[n].op) && repeats * roots_[n].size() <= 2;
+  if (roots_[n].size() > 1) return !is_costly_chain(n) && repeats * roots_[n].size() <= 2;
   if (repeats <= 1.01) return true;
   return !is_costly(g[n].op) && repeats <= 2;
 }

@@ -84,16 +84,18 @@ inline constexpr Element<T> kLn2Hi = kIsFloat<T> ? 0x1.62e4p-1 : 0x1.62e42fefp-1
 template <Floating T>
 inline constexpr Element<T> kLn2Lo = kIsFloat<T> ? 0x1.7f7d1cp-20 : 0x1.473de6af278edp-34;
 
-// e^x = 2^n (1 + q) with |q| < 0.42. For |x| below about 800 (float) or 1e5 (double).
+// e^x = 2^n (1 + r + r^2 p), where |r + r^2 p| < 0.42. For |x| below about 800 (float) or
+// 1e5 (double). A tail is added to x where x has one.
 template <Floating T> struct ExpParts {
-  T q, n;
+  T r, p, n;
   IntOf<T> biased; // n + 2 * bias in its low bits, zeros in the next
 };
-template <Floating T> SVOD_INLINE ExpParts<T> exp_parts(T x, T tail = T(0)) {
+template <Floating T, class... Tail>
+SVOD_INLINE ExpParts<T> exp_parts(T x, Tail... tail) {
   const T shifter = T(kShifter<T> + 2 * kBias<T>);
   T shifted = ma_(x, T(kLog2E<T>), shifter);
   T n = shifted - shifter;
-  T r = ma_(-n, T(kLn2Lo<T>), ma_(-n, T(kLn2Hi<T>), x)) + tail;
+  T r = (ma_(-n, T(kLn2Lo<T>), ma_(-n, T(kLn2Hi<T>), x)) + ... + tail);
   T p;
   if constexpr (kIsFloat<T>)
     p = poly_<T>(r, {0x1.fffffcp-2f, 0x1.55549p-3f, 0x1.5558f4p-5f, 0x1.123a6cp-7f,
@@ -103,43 +105,57 @@ template <Floating T> SVOD_INLINE ExpParts<T> exp_parts(T x, T tail = T(0)) {
                      0x1.111111110ec1cp-7, 0x1.6c16c16c30862p-10, 0x1.a01a01b398516p-13,
                      0x1.a01a0135bf448p-16, 0x1.71ddefddb9088p-19, 0x1.27e5b565d6c89p-22,
                      0x1.af6c5fae3229bp-26, 0x1.1e3c3bc28f019p-29});
-  return {ma_(r * r, p, r), n, bits_<IntOf<T>>(shifted)};
+  return {r, p, n, bits_<IntOf<T>>(shifted)};
 }
 // 2^n, for exponents of normal numbers.
 template <Floating T> SVOD_INLINE T power_of_two(IntOf<T> n) {
   using I = IntOf<T>;
   return bits_<T>(I((n + I(kBias<T>)) << Element<I>(kMantissa<T>)));
 }
-// (1 + q) 2^n times `factor`, a power of two near 1. n is halved and multiplied in two
-// steps, so that results beyond either end become subnormal, 0 and infinity by
-// themselves.
+// The parts put together, times `factor`, a power of two near 1. n is halved and
+// multiplied in two steps, so that results beyond either end become subnormal, 0 and
+// infinity by themselves.
 template <Floating T>
 SVOD_INLINE T exp_of_parts(ExpParts<T> e, Element<T> factor = Element<T>(1)) {
   using I = IntOf<T>;
   using W = Element<I>;
+  T one_to_two = ma_(ma_(e.p, e.r, T(1)), e.r, T(1));
 #ifdef __AVX512F__
   // One instruction with the same result.
   using Native = float __attribute__((vector_size(64)));
   if constexpr (kIsFloat<T> && Traits<T>::kLanes == 16)
-    return bits_<T>(__builtin_ia32_scalefps512_mask(
-        bits_<Native>(T((T(1) + e.q) * factor)), bits_<Native>(e.n), Native{}, u16(-1),
-        4 /* as the mode says */));
+    return bits_<T>(__builtin_ia32_scalefps512_mask(bits_<Native>(T(one_to_two * factor)),
+                                                    bits_<Native>(e.n), Native{}, u16(-1),
+                                                    4 /* as the mode says */));
 #endif
   I half = e.biased >> W(1), rest = e.biased - half;
   T low = bits_<T>(I(half << W(kMantissa<T>)));
   T high = bits_<T>(I(rest << W(kMantissa<T>)));
-  return (T(1) + e.q) * low * (high * T(factor));
+  return one_to_two * low * (high * T(factor));
 }
 
 // Where e^x has long rounded to 0, and where it is infinite.
 template <Floating T> inline constexpr Element<T> kExpLow = kIsFloat<T> ? -104.0 : -746.0;
 template <Floating T> inline constexpr Element<T> kExpHigh = kIsFloat<T> ? 90.0 : 711.0;
 
-// x, or the bound it passes; NaN stays.
+// x, or the bound it passes; NaN stays. One instruction of AVX-512, which gives its
+// second operand where one is NaN; LLVM makes a comparison and a choice.
 template <Floating T> SVOD_INLINE T at_most(T x, Element<T> bound) {
+#ifdef __AVX512F__
+  using Native = float __attribute__((vector_size(64)));
+  if constexpr (kIsFloat<T> && Traits<T>::kLanes == 16)
+    return bits_<T>(__builtin_ia32_minps512(bits_<Native>(T(bound)), bits_<Native>(x),
+                                            4 /* as the mode says */));
+#endif
   return choose(x > T(bound), T(bound), x);
 }
 template <Floating T> SVOD_INLINE T at_least(T x, Element<T> bound) {
+#ifdef __AVX512F__
+  using Native = float __attribute__((vector_size(64)));
+  if constexpr (kIsFloat<T> && Traits<T>::kLanes == 16)
+    return bits_<T>(__builtin_ia32_maxps512(bits_<Native>(T(bound)), bits_<Native>(x),
+                                            4 /* as the mode says */));
+#endif
   return choose(x < T(bound), T(bound), x);
 }
 
@@ -149,16 +165,15 @@ template <Floating T> SVOD_INLINE T exp_(T x) {
 
 // From e^-|x|, so that neither tail loses digits.
 template <Floating T> SVOD_INLINE T sigmoid_(T x) {
-  T e = exp_of_parts(exp_parts<T>(at_least(T(-abs_(x)), kExpLow<T>)));
-  T s = T(1) / (T(1) + e);
-  return choose(x < T(0), T(e * s), s);
+  T e = exp_of_parts(exp_parts<T>(-at_most(abs_(x), -kExpLow<T>)));
+  return choose(x < T(0), e, T(1)) / (T(1) + e);
 }
 
-// e^x - 1 from the parts of e^x; loses nothing near 0, as q is kept apart.
+// e^x - 1 from the parts of e^x; loses nothing near 0, as the 1 is kept apart.
 template <Floating T> SVOD_INLINE T expm1_parts(ExpParts<T> e) {
   using I = IntOf<T>;
   T scale = bits_<T>(I((e.biased - I(kBias<T>)) << Element<I>(kMantissa<T>)));
-  return ma_(e.q, scale, scale - T(1));
+  return ma_(ma_(e.r * e.r, e.p, e.r), scale, scale - T(1));
 }
 
 // With m = e^2|x| - 1: m / (m + 2). 1 from the bound on.

@@ -116,3 +116,44 @@ TEST_CASE("a sum of what repeats is taken once", "[fuse]") {
   for (NodeId n : simple.live_nodes())
     if (simple[n].op == Op::ReduceSum) CHECK(simple[n].shape == Shape{1, 6, 1});
 }
+
+// A padded 3 x 3 convolution over every channel alone.
+static NodeId depthwise(Graph& g, NodeId x) {
+  NodeId product = broadcast_map(g, Op::Mul,
+                                 {windows(g, pad(g, x, {0, 0, 1, 1}, {0, 0, 1, 1}, 0)),
+                                  known(g, {1, g[x].shape[1], 1, 1, 3, 3})});
+  return squeeze_axes(g, reduce(g, Op::ReduceSum, product, {4, 5}), {4, 5});
+}
+
+TEST_CASE("a border is written in whole vectors, block by block", "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 32, 12, 13});
+  const FusedGraph f =
+      fused(g, depthwise(g, map(g, Op::Abs, {convolution(g, x, 64)})), true);
+  auto border = std::ranges::find_if(f.kernels, [](const Kernel& k) {
+    return k.stages.size() == 4 && k.exprs.size() == 1;
+  });
+  REQUIRE(border != f.kernels.end());
+  REQUIRE(border->has_lane_axis);
+  int64_t blocks = 1;
+  for (AxisId a : border->outer)
+    if (a != border->lane_axis) blocks *= border->indices.extent(a);
+  CHECK(blocks * border->lanes == 64);
+}
+
+TEST_CASE("x sigmoid(x) with two readers is stored where x is made", "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 32, 12, 13});
+  NodeId made = convolution(g, x, 64);
+  NodeId gated = map(g, Op::Mul, {made, map(g, Op::Sigmoid, {made})});
+  NodeId mean = expand(g, reduce(g, Op::ReduceSum, gated, {2, 3}), g[gated].shape);
+  const FusedGraph f = fused(g, map(g, Op::Mul, {gated, mean}), true);
+  int sigmoids = 0;
+  for (const Kernel& k : f.kernels)
+    for (const Expr& e : k.exprs)
+      if (e.kind == Expr::Kind::Map && e.op == Op::Sigmoid) {
+        ++sigmoids;
+        CHECK(k.stages[0].kind == StageKind::Reduce); // the convolution
+      }
+  CHECK(sigmoids == 1);
+}
