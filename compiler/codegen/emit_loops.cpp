@@ -312,7 +312,8 @@ std::string& KernelEmitter::sum_beside(Point p) {
 }
 
 void KernelEmitter::open_block() {
-  std::vector<std::string> names = blocks_->parts;
+  std::vector<std::string> names;
+  for (const auto& way : ways_) names.insert(names.end(), way.begin(), way.end());
   if (blocks_->offset) {
     for (const Point& p : points()) sum_beside(p) = "";
     for (auto& [p, name] : blocks_->beside) names.push_back(name = fresh("c"));
@@ -323,8 +324,9 @@ void KernelEmitter::open_block() {
 
 void KernelEmitter::close_block() {
   const std::vector<Point> all = points();
-  for (size_t i = 0; i < blocks_->parts.size(); ++i) {
-    const std::string &total = blocks_->totals[i], &part = blocks_->parts[i];
+  join_ways("SumOf::of<" + blocks_->type + ">");
+  for (size_t i = 0; i < all.size(); ++i) {
+    const std::string &total = blocks_->totals[i], &part = ways_[0][i];
     if (blocks_->offset)
       line(part + " = ma_(-" + product({*blocks_->offset}, all[i], true) + ", " +
            sum_beside(all[i]) + ", " + part + ");");
@@ -334,6 +336,30 @@ void KernelEmitter::close_block() {
       line(total + " = ma_(" + product(blocks_->held, all[i], true) + ", " + part + ", " +
            total + ");");
   }
+}
+
+// A loop whose neighbouring steps add to accumulators of their own, and what is left of
+// it.
+void KernelEmitter::emit_ways(AxisId axis, const std::string& from, const std::string& to,
+                              const std::function<void()>& body) {
+  const std::string i = "x" + std::to_string(axis), first = fresh("b"),
+                    ways = std::to_string(ways_.size());
+  line("iptr " + first + " = " + from + ";");
+  line("#pragma clang loop unroll(disable) vectorize(disable)");
+  open("for (; " + first + " + " + ways + " <= " + to + "; " + first + " += " + ways +
+       ")");
+  for (way_ = 0; way_ < ways_.size(); ++way_) {
+    open("");
+    line("const iptr " + i + " = " + first + " + " + std::to_string(way_) + ";");
+    body();
+    close();
+  }
+  way_ = 0;
+  close();
+  line("#pragma clang loop unroll(disable) vectorize(disable)");
+  open("for (iptr " + i + " = " + first + "; " + i + " < " + to + "; ++" + i + ")");
+  body();
+  close();
 }
 
 // Loops over a stage's own axes.
@@ -360,7 +386,8 @@ void KernelEmitter::emit_inner(const Stage& s, size_t depth,
          size + " : " + end + ";");
     open_block();
   }
-  if (s.kind == StageKind::Reduce) unroll_hint(s, extent, innermost);
+  const bool several = innermost && s.kind == StageKind::Reduce && ways_.size() > 1;
+  if (s.kind == StageKind::Reduce && !several) unroll_hint(s, extent, innermost);
   auto emit_below = [&] {
     std::string useful = useful_tile(s, depth);
     if (!useful.empty()) open("if (" + useful + ")");
@@ -369,9 +396,13 @@ void KernelEmitter::emit_inner(const Stage& s, size_t depth,
     if (held) close_block();
     if (!useful.empty()) close();
   };
-  open("for (iptr " + i + " = " + from + "; " + i + " < " + to + "; ++" + i + ")");
-  emit_below();
-  close();
+  if (several) {
+    emit_ways(axis, from, to, emit_below);
+  } else {
+    open("for (iptr " + i + " = " + from + "; " + i + " < " + to + "; ++" + i + ")");
+    emit_below();
+    close();
+  }
   if (blocks) {
     close_block();
     close();

@@ -34,7 +34,7 @@ private:
     std::vector<ExprId> held, summed;
     std::optional<ExprId> offset; // is subtracted from the last one of `summed`
     std::string type;
-    std::vector<std::string> totals, parts;
+    std::vector<std::string> totals;
     std::map<Point, std::string> beside; // sums of the others, for the offset
     std::set<std::string> summed_at;     // those that have their term of this step
   };
@@ -57,6 +57,8 @@ private:
   std::string useful_tile(const Stage& s, size_t depth);
   bool is_loop(AxisId axis) const;
   void unroll_hint(const Stage& s, int64_t extent, bool innermost);
+  void emit_ways(AxisId axis, const std::string& from, const std::string& to,
+                 const std::function<void()>& body);
   bool needs_peel(AxisId axis, bool high) const;
   void narrow(AxisId axis, int64_t low, int64_t high);
   void open(const std::string& head);
@@ -65,6 +67,8 @@ private:
   // Stages.
   void emit_stage(uint32_t number);
   void emit_reduce(uint32_t number);
+  size_t count_ways(const Stage& s, bool vector) const;
+  void join_ways(const std::string& combine);
   void emit_arg_reduce(uint32_t number);
   void emit_arg_reduce_lanes(uint32_t number);
   void emit_scan(uint32_t number);
@@ -128,7 +132,10 @@ private:
   std::vector<Range> narrowed_;
   std::vector<Frame> frames_;
   std::map<std::pair<uint32_t, Point>, Value> locals_;
-  std::optional<Blocks> blocks_;                 // of the stage being emitted
+  std::optional<Blocks> blocks_; // of the stage being emitted
+  // Accumulators of neighbouring steps, [way][point], and the way being emitted.
+  std::vector<std::vector<std::string>> ways_;
+  size_t way_ = 0;
   std::map<std::string, std::string> functions_; // signature key -> definition
   std::string out_;
   int indent_ = 1;

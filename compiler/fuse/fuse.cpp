@@ -108,9 +108,11 @@ Kernel Fuser::make_kernel(const Group& group) {
     refine();
   }
   bool scatter = g[group.root].op == Op::Scatter && group.target == group.root;
-  if (!scatter && spec.unrolled.empty())
+  if (!scatter && spec.unrolled.empty()) {
     spec.merged = find_merges(group, lowered, g[group.root].shape);
-  if (!spec.merged.empty()) {
+    spec.merged_inner = find_inner_merges(g, group, lowered);
+  }
+  if (!spec.merged.empty() || !spec.merged_inner.empty()) {
     lowered = lower(group, spec, stored);
     refine();
   }

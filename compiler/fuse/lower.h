@@ -19,7 +19,9 @@ struct Dim {
 // How dimensions are cut into axes: extents of the inner axes, outermost of them first.
 struct LowerSpec {
   std::map<Dim, std::vector<int64_t>> splits;
-  std::set<int64_t> merged; // root axes looped over together with the next one
+  // Axes looped over together with the next one: of the root, and reduced ones of the
+  // base.
+  std::set<int64_t> merged, merged_inner;
   // Axes (by their place in a dimension) that are written out instead of looped over.
   std::set<std::pair<Dim, size_t>> unrolled;
   std::optional<std::pair<Dim, size_t>>
@@ -60,6 +62,9 @@ std::vector<NodeId> outputs_of_call(const Graph& g, const Grouping& grouping,
 // long vectors of short rows.
 std::set<int64_t> find_merges(const Group& group, const Lowered& lowered,
                               const Shape& shape);
+// The same among the axes that the base reduces.
+std::set<int64_t> find_inner_merges(const Graph& g, const Group& group,
+                                    const Lowered& lowered);
 
 // One more split that turns quotients and remainders of a single axis into plain axes;
 // false when there is none left.

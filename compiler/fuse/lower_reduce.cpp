@@ -106,6 +106,25 @@ ExprId Lowering::unrolled_sum(NodeId n, const At& at) {
   return sum;
 }
 
+// The loops over what a reduction takes in; merged axes are one.
+void Lowering::make_inner_dims(NodeId n, const std::vector<int64_t>& axes,
+                               const Shape& shape, At& at) {
+  for (size_t i = 0; i < axes.size();) {
+    size_t end = i + 1;
+    int64_t extent = shape[axes[i]];
+    while (end < axes.size() && spec_.merged_inner.count(axes[end - 1]) != 0)
+      extent *= shape[axes[end++]];
+    Index rest = make_dim({n, axes[i]}, extent);
+    for (size_t j = end; j-- > i + 1;) {
+      out_.axes[{n, axes[j]}];
+      at[axes[j]] = pool().mod(rest, shape[axes[j]]);
+      rest = pool().div(rest, shape[axes[j]]);
+    }
+    at[axes[i]] = rest;
+    i = end;
+  }
+}
+
 ExprId Lowering::reduce(NodeId n, const At& at) {
   if (s_.grouping.unrolled.count(n) != 0) {
     note_node(n);
@@ -126,14 +145,14 @@ ExprId Lowering::reduce(NodeId n, const At& at) {
     std::vector<AxisId> inner;
     std::vector<Bound> domain;
     Index position;
+    if (!row) make_inner_dims(n, axes, domain_shape, input_at);
     for (int64_t axis : axes) {
-      Dim dim{row ? group_.root : n, axis};
-      input_at[axis] = row ? root_at_[axis] : make_dim(dim, domain_shape[axis]);
-      for (AxisId a : out_.axes.at(dim)) inner.push_back(a);
+      if (row) input_at[axis] = root_at_[axis];
+      for (AxisId a : out_.axes.at({row ? group_.root : n, axis})) inner.push_back(a);
       Range r = pool().range(input_at[axis]);
       if (r.high >= domain_shape[axis])
         domain.push_back(normal_bound(pool(), {input_at[axis], 0, domain_shape[axis]}));
-      position = input_at[axis];
+      if (arg) position = input_at[axis];
     }
     reduce_stage(n, input_at, std::move(inner), std::move(domain), std::move(position));
     auto stage = static_cast<uint32_t>(k().stages.size() - 1);

@@ -32,6 +32,8 @@ private:
   ExprId descend(NodeId n, const At& at);
   ExprId index_where_needed(NodeId index, const At& at);
   ExprId reduce(NodeId n, const At& at);
+  void make_inner_dims(NodeId n, const std::vector<int64_t>& axes, const Shape& shape,
+                       At& at);
   ExprId unrolled_sum(NodeId n, const At& at);
   bool next_unrolled();
   ExprId load_stored(NodeId n, const At& at);

@@ -20,6 +20,18 @@ static std::vector<const Index*> all_indices(const Kernel& kernel) {
   return all;
 }
 
+// Whether a step along the first axis leads where a walk along all of the second ends.
+// Where one of them has a single position, any index that is affine in both will do.
+static bool crossed_as_one(const Kernel& kernel, AxisId first, AxisId second,
+                           bool trivial) {
+  return std::ranges::all_of(all_indices(kernel), [&](const Index* index) {
+    int64_t a = 0, b = 0;
+    return kernel.indices.affine_in(*index, first, a) &&
+           kernel.indices.affine_in(*index, second, b) &&
+           (trivial || a == b * kernel.indices.extent(second));
+  });
+}
+
 std::set<int64_t> find_merges(const Group& group, const Lowered& lowered,
                               const Shape& shape) {
   const Kernel& kernel = lowered.kernel;
@@ -36,15 +48,25 @@ std::set<int64_t> find_merges(const Group& group, const Lowered& lowered,
     const auto& first = lowered.axes.at({group.root, run});
     const auto& second = lowered.axes.at({group.root, i + 1});
     if (first.size() != 1 || second.size() != 1 || is_row(i) != is_row(i + 1)) continue;
-    bool fits = true;
-    for (const Index* index : all_indices(kernel)) {
-      int64_t a = 0, b = 0;
-      fits &= kernel.indices.affine_in(*index, first[0], a) &&
-              kernel.indices.affine_in(*index, second[0], b);
-      bool trivial = shape[run] == 1 || shape[i + 1] == 1;
-      fits &= trivial || a == b * shape[i + 1];
-    }
-    if (fits) merged.insert(i);
+    const bool trivial = shape[run] == 1 || shape[i + 1] == 1;
+    if (crossed_as_one(kernel, first[0], second[0], trivial)) merged.insert(i);
+  }
+  return merged;
+}
+
+std::set<int64_t> find_inner_merges(const Graph& g, const Group& group,
+                                    const Lowered& lowered) {
+  std::set<int64_t> merged;
+  if (group.base == kNoNode || !is_reduce(g[group.base].op)) return merged;
+  const Op op = g[group.base].op;
+  if (op == Op::ArgMin || op == Op::ArgMax) return merged;
+  const Payload& axes = g[group.base].payload;
+  for (size_t i = 0; i + 1 < axes.size(); ++i) {
+    const auto& first = lowered.axes.at({group.base, axes[i]});
+    const auto& second = lowered.axes.at({group.base, axes[i + 1]});
+    if (first.size() == 1 && second.size() == 1 &&
+        crossed_as_one(lowered.kernel, first[0], second[0], false))
+      merged.insert(axes[i]);
   }
   return merged;
 }

@@ -191,6 +191,20 @@ TEST_CASE("an elementwise map crosses its axes as one", "[fuse]") {
   CHECK(k.has_lane_axis);
 }
 
+TEST_CASE("a reduction crosses neighbouring axes as one", "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {2, 6, 10, 12});
+  Kernel whole = kernel_of(g, reduce(g, Op::ReduceMax, x, {2, 3}));
+  // Over 120 elements: vectors, of which the last is no whole one.
+  REQUIRE(whole.stages[0].inner.size() == 2);
+  CHECK(whole.indices.extent(whole.stages[0].inner[0]) == 8);
+  // Axes with another one between them stay apart.
+  Graph h;
+  NodeId y = h.add_input("y", DType::F32, {2, 6, 10, 12});
+  Kernel apart = kernel_of(h, reduce(h, Op::ReduceMax, y, {1, 3}));
+  CHECK(apart.stages[0].inner.size() == 3);
+}
+
 TEST_CASE("a row times a matrix reads few panels side by side", "[fuse]") {
   Graph g;
   NodeId x = g.add_input("x", DType::F32, {1, 256});

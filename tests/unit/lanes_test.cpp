@@ -103,6 +103,30 @@ TEST_CASE("running sums of neighbouring vectors", "[lanes]") {
   }
 }
 
+// Long enough for several accumulators, with and without steps left over, and sums of
+// blocks.
+TEST_CASE("long reductions, one axis and several that lie in a row", "[lanes]") {
+  for (const LevelChoice& level : kLevels) {
+    const auto target = target_for(level);
+    if (!target) continue;
+    for (DType dtype : {DType::F32, DType::F16, DType::I32, DType::U8})
+      for (const Shape& shape :
+           {Shape{3, 7, 1000}, Shape{2, 13, 331}, Shape{1, 90, 112}}) {
+        const Tensor x = numbers(dtype, shape);
+        const double tolerance = is_float(dtype) ? 1e-3 : 0;
+        const auto build = [](Graph& g, NodeId in) {
+          int number = 0;
+          for (Op op : {Op::ReduceSum, Op::ReduceMin, Op::ReduceMax})
+            for (const std::vector<int64_t>& axes :
+                 {std::vector<int64_t>{2}, {1, 2}, {0, 1, 2}, {0, 2}})
+              g.add_output("y" + std::to_string(number++), reduce(g, op, in, axes));
+        };
+        CAPTURE(level.name, info(dtype).text);
+        CHECK(difference(x, *target, build, tolerance) == "");
+      }
+  }
+}
+
 TEST_CASE("the position of an extreme among lanes", "[lanes]") {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
   for (const LevelChoice& level : kLevels) {
