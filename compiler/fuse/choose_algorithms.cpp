@@ -3,27 +3,76 @@
 #include "compiler/fuse/winograd.h"
 #include "compiler/ir/build.h"
 
+#include <algorithm>
+
 namespace svod {
 
 // Error of a Winograd layer that --accuracy fast accepts, relative to its outputs' size.
-static constexpr double kErrorBound = 1e-4;
+static constexpr double kErrorBound = 5e-5;
 
-// What one core does in a nanosecond: multiply-adds count two. Weights come from memory
-// once, transformed tiles travel through the caches.
-static constexpr double kFlopsPerNs = 100, kWeightBytesPerNs = 20, kTileBytesPerNs = 25;
+// What one core does in a nanosecond, fitted to layers of many shapes: products (a
+// multiply-add counts two), weights from memory, of which most hides behind products.
+static constexpr double kFlopsPerNs = 110, kWeightBytesPerNs = 29, kSeenOfHidden = 0.3;
 
-static bool pays(const Convolution& c, int64_t lanes) {
-  if (c.inputs % lanes != 0 || c.outputs % lanes != 0) return false;
-  int64_t rows = (c.height + 3) / 4, columns = (c.width + 3) / 4;
-  double tiles = double(c.batch * rows * columns);
-  double pixels = double(c.batch * c.height * c.width);
-  double products = double(c.inputs) * double(c.outputs);
-  double direct = 2 * 9 * products * pixels / kFlopsPerNs;
-  direct += 4 * 9 * products / kWeightBytesPerNs;
-  double transformed = 2 * 36 * products * tiles / kFlopsPerNs;
-  transformed += 4 * 36 * products / kWeightBytesPerNs;
-  transformed += 2 * 4 * 36 * tiles * double(c.inputs + c.outputs) / kTileBytesPerNs;
-  return tiles >= 8 && transformed < 0.85 * direct;
+static double contraction_cost(double weights, double positions) {
+  const double compute = 2 * weights * positions / kFlopsPerNs;
+  const double memory = 4 * weights / kWeightBytesPerNs;
+  return std::max(compute, memory) + kSeenOfHidden * std::min(compute, memory);
+}
+
+// Nanoseconds for a transformed value, in and out together: a tile of up to six by six
+// stays in registers. Where the values of a layer leave the caches, that is what counts,
+// and the more of their streams are read at once the worse.
+static constexpr double kSmallTile = 0.06, kRegisterTile = 0.11, kLargeTile = 0.22,
+                        kFar = 0.4, kFarBytes = 8 << 20;
+
+static double transform_cost(const Convolution& c, const WinogradForm& form,
+                             double values) {
+  const int64_t rows = form.inputs(c, 0), n = std::max(rows, form.inputs(c, 1));
+  double each = n < 6 ? kSmallTile : n == 6 ? kRegisterTile : kLargeTile;
+  if (4 * values > kFarBytes) each += rows > 6 ? 2 * kFar : kFar;
+  return values * each;
+}
+
+static double direct_cost(const Convolution& c) {
+  return contraction_cost(double(c.inputs * c.outputs * c.taps[0] * c.taps[1]),
+                          double(c.batch * c.size[0] * c.size[1]));
+}
+
+static double cost(const Convolution& c, const WinogradForm& form) {
+  double tiles = double(c.batch), positions = 1, taps = 1;
+  for (int axis = 0; axis < 2; ++axis) {
+    tiles *= double(form.tiles(c, axis));
+    positions *= double(form.inputs(c, axis));
+    if (form.outputs[axis] == 1) taps *= double(c.taps[axis]);
+  }
+  const double values = positions * tiles * double(c.inputs + c.outputs);
+  return contraction_cost(taps * positions * double(c.inputs * c.outputs), tiles) +
+         transform_cost(c, form, values);
+}
+
+// The cheapest form whose error is within bounds, where one is cheaper than the sum as it
+// is written by more than the counts are wrong.
+static std::optional<WinogradForm> choose_form(const Graph& g, const Convolution& c,
+                                               int64_t lanes) {
+  if (c.inputs % lanes != 0 || c.outputs % lanes != 0) return std::nullopt;
+  std::vector<std::pair<double, WinogradForm>> forms;
+  const double most = 0.92 * direct_cost(c);
+  for (int64_t rows : {1, 2, 3, 4, 6})
+    for (int64_t columns : {1, 2, 3, 4, 6}) {
+      WinogradForm form{{rows, columns}};
+      if (rows * columns == 1) continue;
+      bool fits = true;
+      for (int a = 0; a < 2; ++a)
+        fits &= form.outputs[a] == 1 ||
+                (c.taps[a] > 1 && form.inputs(c, a) <= kMostWinogradInputs);
+      if (fits && cost(c, form) < most) forms.push_back({cost(c, form), form});
+    }
+  std::ranges::sort(forms, {},
+                    [](const auto& f) { return std::pair(f.first, f.second.outputs); });
+  for (const auto& [ns, form] : forms)
+    if (winograd_error(g, c, form) <= kErrorBound) return form;
+  return std::nullopt;
 }
 
 // What walks down trees reach is reduced block by block: the trees of a block stay in the
@@ -62,10 +111,12 @@ Algorithms choose_algorithms(const Graph& graph, const Target& target, bool dire
     for (NodeId in : node.inputs) known[n] = known[n] && known[in];
     if (node.op == Op::Input) continue;
     std::optional<Convolution> conv;
+    std::optional<WinogradForm> form;
     if (vectors && !direct_only) conv = match_convolution(graph, n, known);
-    if (conv && pays(*conv, lanes) && winograd_error(graph, *conv) <= kErrorBound) {
+    if (conv) form = choose_form(graph, *conv, lanes);
+    if (form) {
       size_t first = out.graph.size();
-      now[n] = winograd(out, *conv, now[conv->input], now[conv->weight], lanes);
+      now[n] = winograd(out, *conv, *form, now[conv->input], now[conv->weight], lanes);
       for (size_t made = first; made < out.graph.size(); ++made)
         out.graph.credit(static_cast<NodeId>(made), graph.sources(n));
       continue;

@@ -1,125 +1,139 @@
-// F(4 x 4, 3 x 3): 36 multiplications where the direct form takes 144, so a layer's
-// product shrinks to a quarter, batched over the 36 positions of a tile. The transforms
-// are sums over six known numbers each; kernels compute them in registers, with the
-// numbers in the code.
+// F(m, r): m + r - 1 multiplications where the direct form takes m r, so a layer of 3 x 3
+// taps in tiles of 4 x 4 takes a quarter of the products, batched over the positions of a
+// tile. The transforms are sums over a few known numbers each; kernels compute them in
+// registers, with the numbers in the code.
 #include "compiler/fuse/winograd.h"
 
 #include "compiler/ir/build.h"
-#include "compiler/ir/evaluate.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 namespace svod {
 
-static constexpr std::array<double, 5> kPoints = {0, 1, -1, 0.5, -2};
+// Small ones and their reciprocals with either sign: sums of like size lose the least.
+static constexpr std::array<double, kMostWinogradInputs - 1> kPoints = {
+    0, 1, -1, 0.5, -2, 2, -0.5, 0.25, -4};
 
-// Coefficients of the product of (x - p) over the points but `without`.
-static std::array<double, 6> polynomial(int without) {
-  std::array<double, 6> c = {1};
-  int degree = 0;
-  for (int j = 0; j < 5; ++j) {
+// Coefficients of the product of (x - p) over the first `points` points but `without`.
+static std::vector<double> polynomial(int64_t points, int64_t without) {
+  std::vector<double> c(static_cast<size_t>(points) + 1);
+  c[0] = 1;
+  for (int64_t j = 0, degree = 0; j < points; ++j) {
     if (j == without) continue;
     ++degree;
-    for (int i = degree; i >= 0; --i) c[i] = (i > 0 ? c[i - 1] : 0) - kPoints[j] * c[i];
+    for (int64_t i = degree; i >= 0; --i)
+      c[i] = (i > 0 ? c[i - 1] : 0) - kPoints[j] * c[i];
   }
   return c;
 }
 
-const WinogradMatrices& winograd_matrices() {
-  static const WinogradMatrices matrices = [] {
-    WinogradMatrices m{};
-    for (int j = 0; j < 5; ++j) {
-      double norm = 1;
-      for (int l = 0; l < 5; ++l)
-        if (l != j) norm *= kPoints[j] - kPoints[l];
-      m.input[j] = polynomial(j);
-      for (int k = 0; k < 3; ++k) m.weight[j][k] = std::pow(kPoints[j], k) / norm;
-      for (int i = 0; i < 4; ++i) m.output[i][j] = std::pow(kPoints[j], i);
-    }
-    m.input[5] = polynomial(-1);
-    m.weight[5] = {0, 0, 1};
-    m.output[3][5] = 1;
-    return m;
-  }();
-  return matrices;
+static Matrix zeros(int64_t rows, int64_t columns) {
+  return {rows, columns, std::vector<double>(static_cast<size_t>(rows * columns))};
+}
+
+WinogradMatrices winograd_matrices(int64_t outputs, int64_t taps) {
+  const int64_t n = outputs + taps - 1, points = n - 1;
+  SVOD_CHECK(n >= 2 && n <= kMostWinogradInputs);
+  WinogradMatrices m{zeros(n, n), zeros(n, taps), zeros(outputs, n)};
+  for (int64_t j = 0; j < n; ++j) {
+    const bool infinity = j == points;
+    const std::vector<double> row = polynomial(points, infinity ? -1 : j);
+    for (int64_t k = 0; k < n; ++k) m.input.at(j, k) = row[k];
+    double norm = 1;
+    for (int64_t l = 0; l < points && !infinity; ++l)
+      if (l != j) norm *= kPoints[j] - kPoints[l];
+    for (int64_t k = 0; k < taps; ++k)
+      m.weight.at(j, k) = infinity ? k == taps - 1 : std::pow(kPoints[j], k) / norm;
+    for (int64_t i = 0; i < outputs; ++i)
+      m.output.at(i, j) = infinity ? i == outputs - 1 : std::pow(kPoints[j], i);
+  }
+  return m;
 }
 
 static NodeId without_expand(const Graph& g, NodeId n) {
   return g[n].op == Op::Expand ? g[n].inputs[0] : n;
 }
 
-static bool is_window(const Node& n, int64_t axis) {
-  return n.op == Op::Window && n.payload == Payload{axis, 3, 1, 1};
+// The tensor [N, C, H, W] below the windows of `conv`; kNoNode when they are others.
+static NodeId below_windows(const Graph& g, NodeId n, const Convolution& conv) {
+  Convolution::Pair taps = {1, 1};
+  while (g[n].op == Op::Window || g[n].op == Op::Reshape) {
+    const Node& node = g[n];
+    if (node.op == Op::Window) {
+      const int64_t axis = node.payload[0] - 2;
+      if (axis < 0 || axis > 1 || taps[axis] != 1 ||
+          node.payload != Payload{axis + 2, conv.taps[axis], 1, 1})
+        return kNoNode;
+      taps[axis] = conv.taps[axis];
+    } else if (node.shape.size() <= 4 || node.shape.back() != 1) {
+      break; // adds no axis for a window of one
+    }
+    n = node.inputs[0];
+  }
+  const Shape shape = {conv.batch, conv.inputs, conv.size[0] + conv.taps[0] - 1,
+                       conv.size[1] + conv.taps[1] - 1};
+  return taps == conv.taps && g[n].shape == shape ? n : kNoNode;
 }
 
 std::optional<Convolution> match_convolution(const Graph& g, NodeId reduce,
                                              const std::vector<bool>& known) {
   const Node& r = g[reduce];
-  if (r.op != Op::ReduceSum || r.dtype != DType::F32 || r.payload != Payload{4, 5, 6})
-    return std::nullopt;
+  if (r.op != Op::ReduceSum || r.dtype != DType::F32) return std::nullopt;
   const Node& product = g[r.inputs[0]];
   if (product.op != Op::Mul || product.shape.size() != 7) return std::nullopt;
-  if (product.shape[5] != 3 || product.shape[6] != 3) return std::nullopt;
+  const Shape& p = product.shape;
+  if (r.shape != Shape{p[0], p[1], p[2], p[3], 1, 1, 1}) return std::nullopt;
   for (size_t i = 0; i < 2; ++i) {
-    NodeId weight = without_expand(g, product.inputs[i]);
+    Convolution conv;
+    conv.weight = without_expand(g, product.inputs[i]);
+    conv.batch = p[0], conv.outputs = p[1], conv.inputs = p[4];
+    conv.size = {p[2], p[3]}, conv.taps = {p[5], p[6]};
     NodeId n = without_expand(g, product.inputs[1 - i]);
-    Shape weight_shape = {1, product.shape[1], 1, 1, product.shape[4], 3, 3};
-    if (!known[weight] || known[n] || g[weight].shape != weight_shape) continue;
+    Shape weight_shape = {1, p[1], 1, 1, p[4], p[5], p[6]};
+    if (!known[conv.weight] || known[n] || g[conv.weight].shape != weight_shape) continue;
     if (g[n].op != Op::Reshape) continue;
     n = g[n].inputs[0];
     if (g[n].op != Op::Permute || g[n].payload != Payload{0, 2, 3, 1, 4, 5}) continue;
-    n = g[n].inputs[0];
-    if (!is_window(g[n], 3) || !is_window(g[g[n].inputs[0]], 2)) continue;
-    Convolution conv{g[g[n].inputs[0]].inputs[0],
-                     weight,
-                     r.shape[0],
-                     product.shape[4],
-                     r.shape[1],
-                     r.shape[2],
-                     r.shape[3]};
-    if (g[conv.input].shape.size() == 4) return conv;
+    conv.input = below_windows(g, g[n].inputs[0], conv);
+    if (conv.input != kNoNode) return conv;
   }
   return std::nullopt;
 }
 
-template <size_t R, size_t C>
-static NodeId matrix_node(Graph& g, const std::array<std::array<double, C>, R>& rows) {
-  std::vector<float> values;
-  for (const auto& row : rows)
-    for (double v : row) values.push_back(static_cast<float>(v));
-  return tensor_f32(g, {static_cast<int64_t>(R), static_cast<int64_t>(C)}, values);
-}
-
-// [.., p] -> [.., r]: sum over p of matrix[r, p] * x[.., p], as a reduction over the last
-// axis.
-static NodeId transform_last(Algorithms& out, NodeId matrix, NodeId x, bool unroll) {
+// [.., p at axis, ..] -> [.., r at axis, ..]: sum over p of matrix[r, p] * x[.., p, ..].
+static NodeId transform(Algorithms& out, const Matrix& matrix, NodeId x, size_t axis,
+                        bool unroll) {
   Graph& g = out.graph;
-  Shape shape = g[x].shape;
-  int64_t rows = g[matrix].shape[0], columns = g[matrix].shape[1];
-  size_t rank = shape.size();
-  Shape full = shape, unit(rank + 1, 1), result = shape;
-  full.insert(full.end() - 1, rows);
-  unit[rank - 1] = rows, unit[rank] = columns;
-  result[rank - 1] = rows;
-  NodeId a = expand(g, unsqueeze(g, x, static_cast<int64_t>(rank) - 1), full);
-  NodeId m = expand(g, reshape(g, matrix, unit), full);
-  NodeId sum =
-      reduce(g, Op::ReduceSum, map(g, Op::Mul, {a, m}), {static_cast<int64_t>(rank)});
+  std::vector<float> values(matrix.values.begin(), matrix.values.end());
+  const Shape shape = g[x].shape;
+  const auto at = static_cast<std::ptrdiff_t>(axis);
+  Shape full = shape, unit(shape.size() + 1, 1), result = shape;
+  full.insert(full.begin() + at, matrix.rows);
+  unit[axis] = matrix.rows, unit[axis + 1] = matrix.columns;
+  result[axis] = matrix.rows;
+  NodeId a = expand(g, unsqueeze(g, x, at), full);
+  NodeId m = expand(g, tensor_f32(g, unit, values), full);
+  NodeId sum = reduce(g, Op::ReduceSum, map(g, Op::Mul, {a, m}), {at + 1});
   if (unroll) out.unrolled.insert(sum);
   return reshape(g, sum, result);
 }
 
-// Both of the last two axes: (matrix * x * matrix transposed), transposed. Tiles, weights
-// and products stay transposed until the output's transform turns them back.
-static NodeId transform_both(Algorithms& out, NodeId matrix, NodeId x, bool unroll) {
-  NodeId rows = transform_last(out, matrix, x, unroll);
-  return transform_last(out, matrix, permute_last_two(out.graph, rows), unroll);
+// One of the three transforms along those of the axes at `first` and after it that are
+// cut into tiles.
+static NodeId transform_tiles(Algorithms& out, const Convolution& conv,
+                              const WinogradForm& form,
+                              const Matrix WinogradMatrices::* matrix, NodeId x,
+                              size_t first, bool unroll) {
+  for (size_t axis = 2; axis-- > 0;)
+    if (form.outputs[axis] != 1)
+      x = transform(out, winograd_matrices(form.outputs[axis], conv.taps[axis]).*matrix,
+                    x, first + axis, unroll);
+  return x;
 }
 
-// Room after the last row and column, so that tiles of four cover the result; a pad that
-// is there already grows.
+// Room after the last row and column, so that tiles cover the result; a pad that is there
+// already grows.
 static NodeId pad_to_tiles(Graph& g, NodeId x, int64_t rows, int64_t columns) {
   if (rows == 0 && columns == 0) return x;
   Shape low(4, 0), high = {0, 0, rows, columns};
@@ -131,114 +145,79 @@ static NodeId pad_to_tiles(Graph& g, NodeId x, int64_t rows, int64_t columns) {
   return pad(g, x, low, high, 0);
 }
 
-NodeId winograd(Algorithms& out, const Convolution& conv, NodeId input, NodeId weight,
-                int64_t lanes) {
+// Adds an axis at the end: windows along an axis that is cut into tiles, or one position.
+static NodeId tiles_of(Graph& g, const Convolution& conv, const WinogradForm& form,
+                       NodeId x, int axis) {
+  if (form.outputs[axis] != 1)
+    return window(g, x, axis + 2, form.inputs(conv, axis), form.outputs[axis], 1);
+  return unsqueeze(g, x, static_cast<int64_t>(g[x].shape.size()));
+}
+
+static Layout by_position(size_t rank, int64_t lanes) {
+  Layout layout = blocked(rank, 1, lanes);
+  layout.order = {4, 5, 0, 1, 2, 3};
+  for (size_t i = 6; i < rank; ++i) layout.order.push_back(static_cast<int64_t>(i));
+  return layout;
+}
+
+// The products of all positions: [N, OC, rows, columns, n, n]. `v` is the transformed
+// input, [N, C, rows, columns, n, n]; `u` the weights, [OC, C, n or taps, n or taps].
+static NodeId products(Algorithms& out, const Convolution& conv, const WinogradForm& form,
+                       NodeId v, NodeId u, int64_t lanes) {
   Graph& g = out.graph;
-  const WinogradMatrices& m = winograd_matrices();
-  int64_t rows = (conv.height + 3) / 4, columns = (conv.width + 3) / 4;
-  NodeId x = pad_to_tiles(g, input, 4 * rows - conv.height, 4 * columns - conv.width);
-  x = window(g, window(g, x, 2, 6, 4, 1), 3, 6, 4, 1); // [N, C, rows, columns, 6, 6]
-  NodeId v = transform_both(out, matrix_node(g, m.input), x, true);
-  Layout by_position = blocked(6, 1, lanes);
-  by_position.order = {4, 5, 0, 1, 2, 3};
-  out.stored.insert(v);
-  out.layouts[v] = by_position;
-
-  NodeId w = reshape(g, weight, {conv.outputs, conv.inputs, 3, 3});
-  NodeId u = transform_both(out, matrix_node(g, m.weight), w, false); // [OC, C, 6, 6]
-  u = reshape(g, permute(g, u, {0, 2, 3, 1}), {1, conv.outputs, 1, 1, 6, 6, conv.inputs});
-  Shape full = {conv.batch, conv.outputs, rows, columns, 6, 6, conv.inputs};
-  v = reshape(g, permute(g, v, {0, 2, 3, 4, 5, 1}),
-              {conv.batch, 1, rows, columns, 6, 6, conv.inputs});
-  NodeId product = map(g, Op::Mul, {expand(g, v, full), expand(g, u, full)});
-  NodeId sums = reduce(g, Op::ReduceSum, product, {6});
-  Layout of_sums = blocked(7, 1, lanes);
-  of_sums.order = {4, 5, 0, 1, 2, 3, 6};
-  out.stored.insert(sums);
-  out.layouts[sums] = of_sums;
-
-  NodeId y = reshape(g, sums, {conv.batch, conv.outputs, rows, columns, 6, 6});
-  y = transform_both(out, matrix_node(g, m.output), y, true);
-  y = permute(g, y, {0, 1, 2, 4, 3, 5});
-  y = reshape(g, y, {conv.batch, conv.outputs, 4 * rows, 4 * columns});
-  y = slice(g, y, {0, 0, 0, 0}, {1, 1, 1, 1},
-            {conv.batch, conv.outputs, conv.height, conv.width});
-  ++out.winograd;
-  return reshape(g, y, {conv.batch, conv.outputs, conv.height, conv.width, 1, 1, 1});
-}
-
-namespace {
-
-// A stated generator (splitmix64), so that the choice is the same on every machine.
-class Samples {
-public:
-  float next() {
-    state_ += 0x9e3779b97f4a7c15ull;
-    uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    z ^= z >> 31;
-    // Like activations after a rectifier: half are zero.
-    float value = static_cast<float>(static_cast<int64_t>(z) >> 11) * 0x1p-52f;
-    return value < 0 ? 0 : value;
-  }
-
-private:
-  uint64_t state_ = 1;
-};
-
-using Tile = std::array<std::array<float, 6>, 6>;
-
-template <size_t R, size_t K>
-std::array<std::array<float, 6>, R>
-both_sides(const std::array<std::array<double, K>, R>& m, const float (&x)[K][K]) {
-  float half[R][K] = {};
-  std::array<std::array<float, 6>, R> out{};
-  for (size_t i = 0; i < R; ++i)
-    for (size_t q = 0; q < K; ++q)
-      for (size_t p = 0; p < K; ++p) half[i][q] += float(m[i][p]) * x[p][q];
-  for (size_t i = 0; i < R; ++i)
-    for (size_t j = 0; j < R; ++j)
-      for (size_t q = 0; q < K; ++q) out[i][j] += float(m[j][q]) * half[i][q];
-  return out;
-}
-
-} // namespace
-
-double winograd_error(const Graph& g, const Convolution& conv) {
-  Tensor weights = evaluate_known(g, conv.weight);
-  const WinogradMatrices& m = winograd_matrices();
-  Samples samples;
-  double worst = 0, squares = 0;
-  int64_t counted = 0, step = std::max<int64_t>(1, conv.outputs / 6);
-  for (int64_t oc = 0; oc < conv.outputs; oc += step) {
-    float sums[6][6] = {};
-    double direct[4][4] = {};
-    for (int64_t c = 0; c < conv.inputs; ++c) {
-      float tile[6][6], w[3][3];
-      for (auto& row : tile)
-        for (float& value : row) value = samples.next();
-      std::memcpy(w, weights.bytes.data() + (oc * conv.inputs + c) * sizeof w, sizeof w);
-      auto v = both_sides(m.input, tile);
-      auto u = both_sides(m.weight, w);
-      for (int i = 0; i < 6; ++i)
-        for (int j = 0; j < 6; ++j) sums[i][j] += v[i][j] * u[i][j];
-      for (int i = 0; i < 4; ++i)
-        for (int j = 0; j < 4; ++j)
-          for (int p = 0; p < 3; ++p)
-            for (int q = 0; q < 3; ++q)
-              direct[i][j] += double(tile[i + p][j + q]) * double(w[p][q]);
+  Shape full = {conv.batch,          conv.outputs,         form.tiles(conv, 0),
+                form.tiles(conv, 1), form.inputs(conv, 0), form.inputs(conv, 1),
+                conv.inputs};
+  Shape of_weights = {1, conv.outputs, 1, 1, full[4], full[5], full[6]};
+  std::vector<int64_t> of_u = {0}, of_v = {0, 2, 3, 4, 5, 1}, taps, summed = {6};
+  for (int axis = 0; axis < 2; ++axis) {
+    if (form.outputs[axis] != 1) {
+      of_u.push_back(axis + 2);
+      continue;
     }
-    auto y = both_sides(m.output, sums);
-    for (int i = 0; i < 4; ++i)
-      for (int j = 0; j < 4; ++j) {
-        worst = std::max(worst, std::fabs(double(y[i][j]) - direct[i][j]));
-        squares += direct[i][j] * direct[i][j];
-        ++counted;
-      }
+    v = conv.taps[axis] == 1 ? v : window(g, v, axis + 2, conv.taps[axis], 1, 1);
+    taps.push_back(axis + 2);
+    if (conv.taps[axis] == 1) continue;
+    of_v.push_back(static_cast<int64_t>(of_v.size()));
+    summed.push_back(static_cast<int64_t>(full.size()));
+    full.push_back(conv.taps[axis]);
+    of_weights.push_back(conv.taps[axis]);
   }
-  double mean = std::sqrt(squares / double(std::max<int64_t>(counted, 1)));
-  return mean > 0 ? worst / mean : 0;
+  of_u.push_back(1);
+  of_u.insert(of_u.end(), taps.begin(), taps.end());
+  u = reshape(g, permute(g, u, of_u), of_weights);
+  Shape of_tiles = full;
+  of_tiles[1] = 1;
+  v = reshape(g, permute(g, v, of_v), of_tiles);
+  NodeId product = map(g, Op::Mul, {expand(g, v, full), expand(g, u, full)});
+  NodeId sums = reduce(g, Op::ReduceSum, product, summed);
+  out.stored.insert(sums);
+  out.layouts[sums] = by_position(full.size(), lanes);
+  return reshape(g, sums, Shape(full.begin(), full.begin() + 6));
+}
+
+NodeId winograd(Algorithms& out, const Convolution& conv, const WinogradForm& form,
+                NodeId input, NodeId weight, int64_t lanes) {
+  Graph& g = out.graph;
+  const Convolution::Pair m = form.outputs;
+  const Convolution::Pair covered = {m[0] * form.tiles(conv, 0),
+                                     m[1] * form.tiles(conv, 1)};
+  NodeId x = pad_to_tiles(g, input, covered[0] - conv.size[0], covered[1] - conv.size[1]);
+  x = tiles_of(g, conv, form, tiles_of(g, conv, form, x, 0), 1);
+  NodeId v = transform_tiles(out, conv, form, &WinogradMatrices::input, x, 4, true);
+  out.stored.insert(v);
+  out.layouts[v] = by_position(6, lanes);
+
+  NodeId w = reshape(g, weight, {conv.outputs, conv.inputs, conv.taps[0], conv.taps[1]});
+  NodeId u = transform_tiles(out, conv, form, &WinogradMatrices::weight, w, 2, false);
+  NodeId y = products(out, conv, form, v, u, lanes);
+  y = transform_tiles(out, conv, form, &WinogradMatrices::output, y, 4, true);
+  y = permute(g, y, {0, 1, 2, 4, 3, 5});
+  y = reshape(g, y, {conv.batch, conv.outputs, covered[0], covered[1]});
+  y = slice(g, y, {0, 0, 0, 0}, {1, 1, 1, 1},
+            {conv.batch, conv.outputs, conv.size[0], conv.size[1]});
+  ++out.winograd;
+  return reshape(g, y, {conv.batch, conv.outputs, conv.size[0], conv.size[1], 1, 1, 1});
 }
 
 } // namespace svod

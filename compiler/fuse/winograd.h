@@ -1,7 +1,8 @@
-// Winograd's minimal filtering F(m x m, 3 x 3) as graph nodes.
+// Winograd's minimal filtering F(m, r) along one or both spatial axes, as graph nodes.
 //
 // Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2015); the
-// matrices are those of Toom and Cook for the points 0, 1, -1, 1/2, -2 and infinity.
+// matrices are those of Toom and Cook for the points 0, 1, -1, 1/2, -2, 2, -1/2, 1/4, -4
+// (as many as are wanted) and infinity.
 #pragma once
 
 #include "compiler/fuse/algorithms.h"
@@ -10,31 +11,52 @@
 
 namespace svod {
 
-inline constexpr int64_t kWinogradOutput = 4;                     // m
-inline constexpr int64_t kWinogradTile = kWinogradOutput + 3 - 1; // of input, per axis
-
-struct WinogradMatrices {
-  std::array<std::array<double, 6>, 6> input;  // transforms a tile of input
-  std::array<std::array<double, 3>, 6> weight; // transforms the 3 weights
-  std::array<std::array<double, 6>, 4> output; // transforms the products back
+struct Matrix {
+  int64_t rows = 0, columns = 0;
+  std::vector<double> values; // row-major
+  double at(int64_t row, int64_t column) const { return values[row * columns + column]; }
+  double& at(int64_t row, int64_t column) { return values[row * columns + column]; }
 };
-const WinogradMatrices& winograd_matrices();
 
-// A 3 x 3 convolution of stride 1 with known weights, as the importer writes it.
+// output * ((weight * w) (input * x)) are the m results of r taps w over m + r - 1 inputs
+// x.
+struct WinogradMatrices {
+  Matrix input;  // [n, n], n = m + r - 1
+  Matrix weight; // [n, r]
+  Matrix output; // [m, n]
+};
+inline constexpr int64_t kMostWinogradInputs = 10; // n
+WinogradMatrices winograd_matrices(int64_t outputs, int64_t taps);
+
+// A convolution of stride 1 with known weights, as the importer writes it. Pairs are rows
+// and columns.
 struct Convolution {
-  NodeId input = kNoNode;  // [N, C, H + 2, W + 2], pads applied
-  NodeId weight = kNoNode; // [1, OC, 1, 1, C, 3, 3]
-  int64_t batch = 0, inputs = 0, outputs = 0, height = 0, width = 0; // of the result
+  using Pair = std::array<int64_t, 2>;
+  NodeId input = kNoNode;  // [N, C, H + taps - 1, W + taps - 1], pads applied
+  NodeId weight = kNoNode; // [1, OC, 1, 1, C, taps, taps]
+  int64_t batch = 0, inputs = 0, outputs = 0;
+  Pair size = {}, taps = {}; // of the result, of the window
 };
 std::optional<Convolution> match_convolution(const Graph& g, NodeId reduce,
                                              const std::vector<bool>& known);
 
+// Results of a tile, along rows and columns; 1: this axis stays as it is written.
+struct WinogradForm {
+  Convolution::Pair outputs = {1, 1};
+  int64_t inputs(const Convolution& conv, int axis) const { // n, 1 where as written
+    return outputs[axis] == 1 ? 1 : outputs[axis] + conv.taps[axis] - 1;
+  }
+  int64_t tiles(const Convolution& conv, int axis) const {
+    return (conv.size[axis] + outputs[axis] - 1) / outputs[axis];
+  }
+};
+
 // Adds the composition to out.graph; the result has the shape [N, OC, H, W, 1, 1, 1].
 // `input` and `weight` are nodes of out.graph.
-NodeId winograd(Algorithms& out, const Convolution& conv, NodeId input, NodeId weight,
-                int64_t lanes);
+NodeId winograd(Algorithms& out, const Convolution& conv, const WinogradForm& form,
+                NodeId input, NodeId weight, int64_t lanes);
 
 // Largest error on sampled inputs in float, relative to the outputs' root mean square.
-double winograd_error(const Graph& g, const Convolution& conv);
+double winograd_error(const Graph& g, const Convolution& conv, const WinogradForm& form);
 
 } // namespace svod

@@ -18,19 +18,22 @@ static Tensor random_tensor(Random& random, Shape shape) {
   return make_tensor(DType::F32, std::move(shape), values);
 }
 
-// As the importer writes it: pad, two windows, product, sum.
+// As the importer writes it: pad, windows, product, sum.
 static Graph convolution(const Tensor& weights, int64_t height, int64_t width,
                          int64_t low) {
   Graph g;
   int64_t outputs = weights.shape[0], inputs = weights.shape[1];
+  int64_t rows = weights.shape[2], columns = weights.shape[3];
   NodeId x = g.add_input("x", DType::F32, {2, inputs, height, width});
-  x = pad(g, x, {0, 0, low, low}, {0, 0, 1, 1}, 0);
-  x = window(g, window(g, x, 2, 3, 1, 1), 3, 3, 1, 1);
+  x = pad(g, x, {0, 0, rows > 1 ? low : 0, columns > 1 ? low : 0},
+          {0, 0, rows > 1, columns > 1}, 0);
+  x = window(g, window(g, x, 2, rows, 1, 1), 3, columns, 1, 1);
   Shape p = g[x].shape;
-  Shape full = {2, outputs, p[2], p[3], inputs, 3, 3};
-  x = reshape(g, permute(g, x, {0, 2, 3, 1, 4, 5}), {2, 1, p[2], p[3], inputs, 3, 3});
-  NodeId w =
-      weight(g, DType::F32, {1, outputs, 1, 1, inputs, 3, 3}, g.add_blob(weights.bytes));
+  Shape full = {2, outputs, p[2], p[3], inputs, rows, columns};
+  Shape of_x = full, of_w = {1, outputs, 1, 1, inputs, rows, columns};
+  of_x[1] = 1;
+  x = reshape(g, permute(g, x, {0, 2, 3, 1, 4, 5}), of_x);
+  NodeId w = weight(g, DType::F32, of_w, g.add_blob(weights.bytes));
   NodeId product = map(g, Op::Mul, {expand(g, x, full), expand(g, w, full)});
   NodeId sum = reduce(g, Op::ReduceSum, product, {4, 5, 6});
   g.add_output("y", reshape(g, sum, {2, outputs, p[2], p[3]}));
@@ -71,19 +74,62 @@ TEST_CASE("winograd under a pooling", "[winograd]") {
   CHECK(compare_tensors(run.outputs[0], evaluate(g, {x}).outputs[0], 1e-4, 1e-4) == "");
 }
 
-TEST_CASE("winograd's sampled error is small, and its matrices are a correlation",
-          "[winograd]") {
-  const WinogradMatrices& m = winograd_matrices();
-  // One row: outputs of a 3-tap correlation from 6 inputs, exactly.
-  double x[6] = {3, -1, 4, 1, -5, 9}, w[3] = {2, -7, 1};
-  for (int i = 0; i < 4; ++i) {
-    double got = 0;
-    for (int j = 0; j < 6; ++j) {
-      double v = 0, u = 0;
-      for (int k = 0; k < 6; ++k) v += m.input[j][k] * x[k];
-      for (int k = 0; k < 3; ++k) u += m.weight[j][k] * w[k];
-      got += m.output[i][j] * v * u;
+TEST_CASE("every form of winograd computes the same convolution", "[winograd]") {
+  Random random(9);
+  struct Case {
+    Shape taps;
+    Convolution::Pair outputs;
+  };
+  for (const Case& c : {Case{{3, 3}, {2, 2}}, Case{{3, 3}, {6, 4}}, Case{{3, 3}, {1, 4}},
+                        Case{{5, 5}, {4, 2}}, Case{{1, 7}, {1, 3}}, Case{{5, 1}, {6, 1}},
+                        Case{{3, 9}, {4, 1}}}) {
+    Tensor weights = random_tensor(random, {16, 16, c.taps[0], c.taps[1]});
+    Graph direct = convolution(weights, 17, 14, 1);
+    std::vector<bool> known(direct.size());
+    for (NodeId n : direct.live_nodes()) known[n] = direct[n].op == Op::Weight;
+    for (NodeId n : direct.live_nodes())
+      if (direct[n].op == Op::Expand) known[n] = known[direct[n].inputs[0]];
+    std::optional<Convolution> conv;
+    NodeId sum = kNoNode;
+    for (NodeId n : direct.live_nodes())
+      if (auto found = match_convolution(direct, n, known)) conv = found, sum = n;
+    REQUIRE(conv);
+    WinogradForm form{c.outputs};
+    CHECK(winograd_error(direct, *conv, form) < 1e-4);
+
+    Algorithms out;
+    Graph& g = out.graph;
+    Shape shape = direct[direct.inputs()[0].node].shape;
+    NodeId x = g.add_input("x", DType::F32, shape);
+    x = pad(g, x, {0, 0, c.taps[0] > 1, c.taps[1] > 1},
+            {0, 0, c.taps[0] > 1, c.taps[1] > 1}, 0);
+    NodeId w =
+        weight(g, DType::F32, direct[conv->weight].shape, g.add_blob(weights.bytes));
+    NodeId y = winograd(out, *conv, form, x, w, 16);
+    REQUIRE(g[y].shape == direct[sum].shape);
+    g.add_output("y", reshape(g, y, Shape(g[y].shape.begin(), g[y].shape.begin() + 4)));
+    REQUIRE(verify(g).empty());
+    Tensor input = random_tensor(random, shape);
+    CHECK(compare_tensors(evaluate(g, {input}).outputs[0],
+                          evaluate(direct, {input}).outputs[0], 1e-3, 1e-3) == "");
+  }
+}
+
+TEST_CASE("winograd's matrices are a correlation", "[winograd]") {
+  const double x[10] = {3, -1, 4, 1, -5, 9, 2, -6, 5, 3}, w[5] = {2, -7, 1, 8, -2};
+  for (auto [outputs, taps] : {std::array<int64_t, 2>{2, 3}, {4, 3}, {6, 3}, {6, 5}}) {
+    const WinogradMatrices m = winograd_matrices(outputs, taps);
+    const int64_t n = outputs + taps - 1;
+    for (int64_t i = 0; i < outputs; ++i) {
+      double got = 0, want = 0;
+      for (int64_t j = 0; j < n; ++j) {
+        double v = 0, u = 0;
+        for (int64_t k = 0; k < n; ++k) v += m.input.at(j, k) * x[k];
+        for (int64_t k = 0; k < taps; ++k) u += m.weight.at(j, k) * w[k];
+        got += m.output.at(i, j) * v * u;
+      }
+      for (int64_t k = 0; k < taps; ++k) want += x[i + k] * w[k];
+      CHECK(got == Approx(want));
     }
-    CHECK(got == Approx(x[i] * w[0] + x[i + 1] * w[1] + x[i + 2] * w[2]));
   }
 }

@@ -1,0 +1,101 @@
+// How far a Winograd form is from the direct sum, measured with the layer's own weights
+// on sampled inputs: bounds from norms are worse than what happens by orders of
+// magnitude.
+#include "compiler/fuse/winograd.h"
+#include "compiler/ir/evaluate.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace svod {
+
+namespace {
+
+// A stated generator (splitmix64), so that the choice is the same on every machine.
+class Samples {
+public:
+  float next() {
+    state_ += 0x9e3779b97f4a7c15ull;
+    uint64_t z = state_;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    z ^= z >> 31;
+    // Like activations after a rectifier: half are zero.
+    float value = static_cast<float>(static_cast<int64_t>(z) >> 11) * 0x1p-52f;
+    return value < 0 ? 0 : value;
+  }
+
+private:
+  uint64_t state_ = 1;
+};
+
+template <class T> struct Grid {
+  Grid(int64_t rows, int64_t columns)
+      : columns(columns), values(static_cast<size_t>(rows * columns)) {}
+  T& at(int64_t row, int64_t column) { return values[row * columns + column]; }
+  int64_t columns;
+  std::vector<T> values;
+};
+
+// An axis that stays as it is written: r products, one sum.
+WinogradMatrices as_written(int64_t taps) {
+  Matrix same{taps, taps, std::vector<double>(static_cast<size_t>(taps * taps))};
+  for (int64_t i = 0; i < taps; ++i) same.at(i, i) = 1;
+  return {same, same, {1, taps, std::vector<double>(static_cast<size_t>(taps), 1)}};
+}
+
+// rows * x * columns transposed, rounded as kernels round.
+Grid<float> both_sides(const Matrix& rows, const Matrix& columns, Grid<float>& x) {
+  Grid<float> half(rows.columns, columns.rows), out(rows.rows, columns.rows);
+  for (int64_t i = 0; i < rows.columns; ++i)
+    for (int64_t j = 0; j < columns.rows; ++j)
+      for (int64_t q = 0; q < columns.columns; ++q)
+        half.at(i, j) += float(columns.at(j, q)) * x.at(i, q);
+  for (int64_t i = 0; i < rows.rows; ++i)
+    for (int64_t j = 0; j < columns.rows; ++j)
+      for (int64_t p = 0; p < rows.columns; ++p)
+        out.at(i, j) += float(rows.at(i, p)) * half.at(p, j);
+  return out;
+}
+
+} // namespace
+
+double winograd_error(const Graph& g, const Convolution& conv, const WinogradForm& form) {
+  const Tensor weights = evaluate_known(g, conv.weight);
+  const Convolution::Pair m = form.outputs, r = conv.taps;
+  std::array<WinogradMatrices, 2> axes;
+  for (int a = 0; a < 2; ++a)
+    axes[a] = m[a] == 1 ? as_written(r[a]) : winograd_matrices(m[a], r[a]);
+  const int64_t rows = axes[0].input.rows, columns = axes[1].input.rows;
+  Samples samples;
+  double worst = 0, squares = 0;
+  int64_t counted = 0, step = std::max<int64_t>(1, conv.outputs / 6);
+  for (int64_t oc = 0; oc < conv.outputs; oc += step) {
+    Grid<float> sums(rows, columns), tile(rows, columns), w(r[0], r[1]);
+    Grid<double> direct(m[0], m[1]);
+    for (int64_t c = 0; c < conv.inputs; ++c) {
+      for (float& value : tile.values) value = samples.next();
+      const int64_t first = (oc * conv.inputs + c) * r[0] * r[1];
+      std::memcpy(w.values.data(), weights.bytes.data() + first * 4, w.values.size() * 4);
+      Grid<float> v = both_sides(axes[0].input, axes[1].input, tile);
+      Grid<float> u = both_sides(axes[0].weight, axes[1].weight, w);
+      for (size_t i = 0; i < sums.values.size(); ++i)
+        sums.values[i] += v.values[i] * u.values[i];
+      for (int64_t i = 0; i < m[0]; ++i)
+        for (int64_t j = 0; j < m[1]; ++j)
+          for (int64_t p = 0; p < r[0]; ++p)
+            for (int64_t q = 0; q < r[1]; ++q)
+              direct.at(i, j) += double(tile.at(i + p, j + q)) * double(w.at(p, q));
+    }
+    Grid<float> y = both_sides(axes[0].output, axes[1].output, sums);
+    for (size_t i = 0; i < y.values.size(); ++i) {
+      worst = std::max(worst, std::fabs(double(y.values[i]) - direct.values[i]));
+      squares += direct.values[i] * direct.values[i];
+      ++counted;
+    }
+  }
+  const double mean = std::sqrt(squares / double(std::max<int64_t>(counted, 1)));
+  return mean > 0 ? worst / mean : 0;
+}
+
+} // namespace svod
