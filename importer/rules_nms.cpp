@@ -1,135 +1,120 @@
-// NonMaxSuppression, for all batches and classes at once: as often as boxes may be
-// selected, the best box left is taken and the boxes that overlap it too much are struck
-// out. How many are selected in all depends on the data, unless the model declares it.
+// NonMaxSuppression. Which box is compared with which depends on data from one box to the
+// next, so no composition of our ops does it without looking at all boxes again for each
+// that is selected: it is a call (importer/select_boxes.h), as image decoders are. How
+// many boxes are selected in all depends on the data, unless the model declares it.
 #include "importer/bounded_parts.h"
 #include "importer/formula.h"
+#include "importer/select_boxes.h"
 #include "importer/value_range.h"
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 namespace svod {
+
+extern const char kText_select_boxes[];
+
 namespace {
 
 constexpr double kStruck = -std::numeric_limits<double>::infinity();
-constexpr int64_t kMostRounds = 256; // the selection is unrolled
+constexpr int64_t kMostRows = int64_t{1} << 22; // of the result
 
-struct Boxes {
-  Expr top, left, bottom, right, area; // [batch, 1, boxes]
-};
-
-Boxes read_boxes(NodeImport& node) {
-  Expr all = wide(node, 0);
-  auto side = [&](int64_t i) { return unsqueeze(squeeze(cut(all, 2, i, 1), 2), 1); };
-  Expr a = side(0), b = side(1), c = side(2), d = side(3);
-  Boxes boxes{a, b, c, d, a};
-  if (node.get_int("center_point_box")) { // x, y, width, height
-    boxes = {b - d / 2.0, a - c / 2.0, b + d / 2.0, a + c / 2.0, a};
-  } else { // any two opposite corners
-    boxes = {minimum(a, c), minimum(b, d), maximum(a, c), maximum(b, d), a};
-  }
-  boxes.area = (boxes.bottom - boxes.top) * (boxes.right - boxes.left);
-  return boxes;
-}
-
-// The shares that the box at `index` [batch, classes, 1] has in common with all boxes.
-Expr overlap(const Boxes& boxes, Expr index) {
-  const Shape wide{extent(index, 0), extent(index, 1), extent(boxes.area, 2)};
-  auto of = [&](Expr side) { return gather(broadcast(side, wide), index, 2); };
-  Expr height =
-      minimum(of(boxes.bottom), boxes.bottom) - maximum(of(boxes.top), boxes.top);
-  Expr width =
-      minimum(of(boxes.right), boxes.right) - maximum(of(boxes.left), boxes.left);
-  Expr common = maximum(height, 0) * maximum(width, 0);
-  Expr joint = of(boxes.area) + boxes.area - common;
-  return select(less(like(joint, 0), joint), common / joint, like(joint, 0));
-}
-
-// A threshold input, or 0.
-Expr threshold(NodeImport& node, size_t i, DType dtype) {
-  if (!node.has_input(i)) return number(node.g, dtype, 0);
+// A threshold input as [1].
+Expr threshold(NodeImport& node, size_t i, double otherwise) {
+  if (!node.has_input(i)) return {&node.g, constant(node.g, DType::F32, {1}, otherwise)};
   require(node, element_count(node.shape(i)) == 1, "a threshold must be one number");
-  return reshape(convert(operand(node, i), dtype), {});
+  return reshape(convert(operand(node, i), DType::F32), {1});
 }
-
-struct Selection {
-  Expr index, valid; // [batch, classes, rounds]
-};
-
-Selection select_boxes(NodeImport& node, Expr scores, int64_t rounds) {
-  Boxes boxes = read_boxes(node);
-  Expr limit = number(node.g, DType::I64, 0);
-  if (node.has_input(2)) limit = reshape(convert(operand(node, 2), DType::I64), {});
-  Expr most = threshold(node, 3, scores.dtype());
-  if (node.has_input(4))
-    scores = select(less(threshold(node, 4, scores.dtype()), scores), scores,
-                    like(scores, kStruck));
-  std::vector<Expr> index, valid;
-  for (int64_t round = 0; round < rounds; ++round) {
-    Expr best{&node.g, arg_reduce(node.g, Op::ArgMax, scores.id, 2, false)};
-    Expr score = gather(scores, best, 2);
-    Expr turn = number(node.g, DType::I64, static_cast<double>(round));
-    index.push_back(best);
-    valid.push_back(both(less(like(score, kStruck), score), less(turn, limit)));
-    Expr boxes_at = count_along(node.g, DType::I64, extent(scores, 2), 2, 3);
-    Expr struck = either(less(most, overlap(boxes, best)), equal(boxes_at, best));
-    scores = select(struck, like(scores, kStruck), scores);
-  }
-  return {join(index, 2), join(valid, 2)};
-}
-
-} // namespace
-
-namespace {
 
 // How many boxes of a class may be selected.
-int64_t selection_rounds(NodeImport& node, int64_t boxes,
-                         std::optional<int64_t> declared) {
-  int64_t rounds = declared ? std::min(*declared, boxes) : boxes;
-  if (!node.has_input(2)) return declared ? rounds : 0;
+int64_t most_selected(NodeImport& node, int64_t boxes, std::optional<int64_t> declared) {
+  int64_t most = declared ? std::min(*declared, boxes) : boxes;
+  if (!node.has_input(2)) return declared ? most : 0;
   require(node, element_count(node.shape(2)) == 1,
           "max_output_boxes_per_class must be one number");
-  if (const auto most = range_of(node, operand(node, 2));
-      most && most->high < double(rounds))
-    rounds = static_cast<int64_t>(std::max(most->high, 0.0));
-  if (rounds > kMostRounds && !ints_if_known(node, 2))
-    node.needs_value(2, "a selection of as many boxes as there are, " +
-                            std::to_string(rounds) + ", is too large");
-  if (rounds > kMostRounds)
-    node.unsupported("a selection of " + std::to_string(rounds) + " boxes");
-  return rounds;
+  if (const auto range = range_of(node, operand(node, 2));
+      range && range->high < double(most))
+    most = static_cast<int64_t>(std::max(range->high, 0.0));
+  return most;
+}
+
+// Tensors are boxes, scores, how many are wanted, the two thresholds; then the rows,
+// their number, and the memory to work in. `exact`: as many rows as the result has.
+std::string call_text(const boxes::Sizes& sizes, bool exact) {
+  const auto tensor = [](size_t i, const std::string& type) {
+    return "static_cast<" + type + "*>(tensors[" + std::to_string(i) + "])";
+  };
+  std::string numbers;
+  for (int64_t n : {sizes.batches, sizes.classes, sizes.count, sizes.most, sizes.rows})
+    numbers += std::to_string(n) + ", ";
+  std::string out = "#include <stddef.h>\n#include <stdint.h>\nnamespace {\n";
+  std::string_view text = kText_select_boxes;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (!line.starts_with("#")) out.append(line).append("\n");
+  }
+  return out + "}\nstatic __INT32_TYPE__ svod_call(void* const* tensors) {\n" +
+         "  const int64_t found = svod::boxes::select_boxes({" + numbers +
+         (sizes.center ? "true" : "false") + "}, " + tensor(0, "const float") + ", " +
+         tensor(1, "const float") + ", *" + tensor(2, "const int64_t") + ", *" +
+         tensor(3, "const float") + ", *" + tensor(4, "const float") + ", " +
+         tensor(5, "int64_t") + ", tensors[7]);\n  *" + tensor(6, "int64_t") +
+         " = found;\n  return " +
+         (exact ? "found == " + std::to_string(sizes.rows) + " ? 0 : -5" : "0") +
+         ";\n}\n";
 }
 
 } // namespace
 
 void import_non_max_suppression(NodeImport& node) {
-  Expr scores = wide(node, 1);
+  Graph& g = node.g;
+  Expr scores = convert(operand(node, 1), DType::F32);
   require(node,
           scores.rank() == 3 && node.rank(0) == 3 &&
               node.shape(0) == Shape{extent(scores, 0), extent(scores, 2), 4},
           "boxes and scores do not fit");
-  // Boxes that are not meant are struck out from the start.
+  // Boxes that are not meant are below every threshold.
   scores = masked(scores, node.counts(1), kStruck);
-  const int64_t batches = extent(scores, 0), classes = extent(scores, 1);
+  boxes::Sizes sizes{extent(scores, 0),
+                     extent(scores, 1),
+                     extent(scores, 2),
+                     0,
+                     0,
+                     node.get_int("center_point_box") != 0};
   std::optional<int64_t> count;
   if (const auto declared = node.declared_shape(0); declared && declared->size() == 2)
     count = declared->front();
-  const int64_t rounds = selection_rounds(node, extent(scores, 2), count);
-  const int64_t size = batches * classes * rounds;
-  require(node, !count || *count <= size, "the declared shape is too large");
-  if (size == 0 || count == 0) return node.output(0, tensor_i64(node.g, {0, 3}, {}));
-  const Selection chosen = select_boxes(node, scores, rounds);
-  const Shape all{batches, classes, rounds};
-  const Expr batch = broadcast(count_along(node.g, DType::I64, batches, 0, 3), all);
-  const Expr category = broadcast(count_along(node.g, DType::I64, classes, 1, 3), all);
-  const Expr rows = join({reshape(batch, {size, 1}), reshape(category, {size, 1}),
-                          reshape(chosen.index, {size, 1})},
-                         1);
-  const Expr valid = reshape(chosen.valid, {size});
-  if (count) return give(node, 0, take(rows, 0, true_positions(node, valid, *count)));
-  const Places found = true_places(valid);
-  give_bounded(node, 0, take(rows, 0, found.places),
-               {{found.count, size}, known_size(node.g, 3)});
+  sizes.most = most_selected(node, sizes.count, count);
+  const int64_t all = sizes.batches * sizes.classes * sizes.most;
+  require(node, !count || *count <= all, "the declared shape is too large");
+  if (all == 0 || count == 0) return node.output(0, tensor_i64(g, {0, 3}, {}));
+  sizes.rows = count.value_or(all);
+  if (sizes.rows > kMostRows || sizes.count > INT32_MAX - boxes::kBlock)
+    node.unsupported("a selection of up to " + std::to_string(all) +
+                     " boxes; make max_output_boxes_per_class a constant, or smaller");
+  const std::string text = call_text(sizes, count.has_value());
+  const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
+  const int64_t function = g.add_blob(std::vector<std::byte>(bytes.begin(), bytes.end()));
+  Expr wanted{&g, constant_int(g, DType::I64, {1}, sizes.most)};
+  if (node.has_input(2)) wanted = reshape(convert(operand(node, 2), DType::I64), {1});
+  const std::vector<NodeId> inputs{convert(operand(node, 0), DType::F32).id, scores.id,
+                                   wanted.id, threshold(node, 3, 0).id,
+                                   threshold(node, 4, kStruck).id};
+  const auto output = [&](int64_t i, const Shape& shape) {
+    return Expr{&g, rebuild(g, {Op::Call,
+                                DType::I64,
+                                shape,
+                                {function, i, 24 * sizes.rows, 8, work_bytes(sizes)},
+                                inputs})};
+  };
+  const Expr rows = output(0, {sizes.rows, 3});
+  if (count) return give(node, 0, rows);
+  const Expr found = reshape(output(1, {1}), {});
+  give_bounded(
+      node, 0, rows,
+      {{clamp(found, 0, static_cast<double>(sizes.rows)), sizes.rows}, known_size(g, 3)});
 }
 
 void bounded_nms(NodeImport& node, Rule rule) {
