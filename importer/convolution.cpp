@@ -174,17 +174,27 @@ Expr convolve_transposed(Expr x, Expr w, const Windows& windows, int64_t groups,
   const int64_t spatial = static_cast<int64_t>(windows.axes());
   const int64_t channels = w.shape()[1] * groups;
   Windows plain{{}, Shape(spatial, 1), Shape(spatial, 1), {}, {}};
+  Shape start = placement.start;
   for (int64_t i = 0; i < spatial; ++i) {
-    w = dilate(w, 2 + i, windows.dilation[i]);
-    plain.kernel.push_back((extent(w, 2 + i) + windows.stride[i] - 1) /
-                           windows.stride[i]);
-    plain.low.push_back(plain.kernel[i] - 1);
+    const int64_t stride = windows.stride[i];
+    if (stride == 1)
+      plain.dilation[i] = windows.dilation[i];
+    else
+      w = dilate(w, 2 + i, windows.dilation[i]);
+    plain.kernel.push_back((extent(w, 2 + i) + stride - 1) / stride);
+    // What is cut off the result is not computed, as far as less padding spares it.
+    const int64_t border = plain.reach(i) - 1;
+    const int64_t all = extent(x, 2 + i) + border; // positions of a phase
+    const int64_t end = (start[i] + placement.extent[i] + stride - 1) / stride;
+    const int64_t before = std::clamp<int64_t>(start[i] / stride, 0, border);
+    plain.low.push_back(border - before);
+    plain.high.push_back(border - std::clamp<int64_t>(all - end, 0, border));
+    start[i] -= before * stride;
   }
-  plain.high = plain.low;
   w = phase_weights(w, windows.stride, plain.kernel, groups);
   Expr y = interleave(convolve(x, w, plain, groups), windows.stride, channels);
   for (int64_t i = 0; i < spatial; ++i)
-    y = cut_or_pad(y, 2 + i, placement.start[i], placement.extent[i]);
+    y = cut_or_pad(y, 2 + i, start[i], placement.extent[i]);
   return y;
 }
 

@@ -27,16 +27,20 @@ static bool defines_call(std::string_view text, std::string_view cell) {
   return text.find(" T " + name) != std::string_view::npos;
 }
 
-// The parts of the scalar functions that the kernel's maps call. Angles and powers need
-// the rest of the mathematics before them.
+// The parts of the scalar functions that the kernel's maps call, or its parts'. Angles
+// and powers need the rest of the mathematics before them.
 static std::string prelude_for(const Kernel& k, int lanes) {
   bool math = false, angle = false, power = false;
-  for (const Expr& e : k.exprs) {
-    if (e.kind != Expr::Kind::Map) continue;
-    math |= defines_call(kText_scalar_math, info(e.op).cell);
-    angle |= defines_call(kText_scalar_angle, info(e.op).cell);
-    power |= defines_call(kText_scalar_power, info(e.op).cell);
-  }
+  auto look_at = [&](const std::vector<Expr>& exprs) {
+    for (const Expr& e : exprs) {
+      if (e.kind != Expr::Kind::Map) continue;
+      math |= defines_call(kText_scalar_math, info(e.op).cell);
+      angle |= defines_call(kText_scalar_angle, info(e.op).cell);
+      power |= defines_call(kText_scalar_power, info(e.op).cell);
+    }
+  };
+  look_at(k.exprs);
+  for (const Kernel& part : k.parts) look_at(part.exprs);
   std::string out = kText_scalar_functions;
   out += kText_scalar_convert;
   if (math || angle || power) out += kText_scalar_math;
@@ -94,6 +98,12 @@ static bool is_scalar(const Kernel& k, const Graph& graph) {
   return text.starts_with(kScalarText);
 }
 
+static std::string text_of(const Kernel& k, const Graph& graph, const Level& level) {
+  if (k.call) return call_kernel(*k.call, graph);
+  return without_includes(prelude_for(k, level.lanes)) +
+         (k.sequence.empty() ? KernelEmitter(k, level).text() : sequence_text(k, level));
+}
+
 Kernels emit(Schedule schedule, const Target& target) {
   Kernels out;
   for (uint32_t program = 0; program < schedule.programs.size(); ++program) {
@@ -104,9 +114,7 @@ Kernels emit(Schedule schedule, const Target& target) {
       source.program = program;
       source.level = level.suffix;
       source.symbol = "k" + std::to_string(program) + "_" + level.suffix;
-      source.text = k.call ? call_kernel(*k.call, schedule.graph)
-                           : without_includes(prelude_for(k, level.lanes)) +
-                                 KernelEmitter(k, level).text();
+      source.text = text_of(k, schedule.graph, level);
       source.flags = flags_of(k);
       if (serves_all)
         source.flags = {"-O2", "-fno-vectorize", "-fno-slp-vectorize",

@@ -424,16 +424,15 @@ void KernelEmitter::emit_tiles() {
   for (uint32_t s = 0; s < k_.stages.size(); ++s) emit_stage(s);
 }
 
-std::string KernelEmitter::text() {
-  std::string parameters, arguments;
-  for (size_t i = 0; i < k_.arguments.size(); ++i) {
-    const Argument& a = k_.arguments[i];
-    std::string pointer =
-        std::string(a.written ? "" : "const ") + store_type(a.dtype) + "*";
-    std::string n = std::to_string(i);
-    parameters += pointer + " __restrict a" + n + ", ";
-    arguments += "static_cast<" + pointer + ">(buffers[" + n + "]), ";
-  }
+std::string pointer_type(const Argument& argument) {
+  return (argument.written ? "" : "const ") + store_type(argument.dtype) + "*";
+}
+
+std::string KernelEmitter::definitions() {
+  std::string parameters;
+  for (size_t i = 0; i < k_.arguments.size(); ++i)
+    parameters +=
+        pointer_type(k_.arguments[i]) + " __restrict a" + std::to_string(i) + ", ";
   frames_.emplace_back();
   std::string rest = "chunk";
   for (size_t i = k_.chunks.size(); i-- > 0;) {
@@ -454,7 +453,15 @@ std::string KernelEmitter::text() {
   return functions + "static __attribute__((noinline)) i32 body(" + parameters +
          "[[maybe_unused]] void* scratch, [[maybe_unused]] u32 chunk) {\n  i32 bad = "
          "0;\n" +
-         out_ + "  return bad;\n}\n} // namespace kernel\n\n" +
+         out_ + "  return bad;\n}\n";
+}
+
+std::string KernelEmitter::text() {
+  std::string arguments;
+  for (size_t i = 0; i < k_.arguments.size(); ++i)
+    arguments += "static_cast<" + pointer_type(k_.arguments[i]) + ">(buffers[" +
+                 std::to_string(i) + "]), ";
+  return definitions() + "} // namespace kernel\n\n" +
          "extern \"C\" __attribute__((visibility(\"hidden\"))) __INT32_TYPE__\n"
          "svod_kernel(void* const* buffers, void* scratch, __UINT32_TYPE__ chunk) {\n"
          "  using namespace kernel;\n  return body(" +

@@ -11,10 +11,12 @@
 
 namespace svod {
 
-// text() is what follows the prelude: scalar functions used, the body, and svod_kernel.
+// text() is what follows the prelude: scalar functions used, the body, and svod_kernel;
+// definitions() all of it but svod_kernel. One of them is asked for, once.
 class KernelEmitter {
 public:
   KernelEmitter(const Kernel& kernel, const Level& level);
+  std::string definitions();
   std::string text();
 
 private:
@@ -142,6 +144,11 @@ private:
   int next_ = 0;
 };
 
+// The same as KernelEmitter::text() of a kernel that is a sequence.
+std::string sequence_text(const Kernel& kernel, const Level& level);
+
+// Of a parameter of a kernel's body.
+std::string pointer_type(const Argument& argument);
 // Element type names in emitted text.
 std::string store_type(DType dtype);
 std::string compute_type(DType dtype);

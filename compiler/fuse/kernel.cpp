@@ -137,6 +137,39 @@ static std::string call_text(const CallStep& call) {
   return out + "\n";
 }
 
+static std::string place_text(const SequenceStep::Place& place) {
+  std::string out =
+      " a" + std::to_string(place.argument) + "+" + std::to_string(place.offset);
+  for (const SequenceStep::Move& m : place.moves)
+    out += (m.alternates ? "~" : "+") + std::to_string(m.stride) + "*n" +
+           std::to_string(m.depth);
+  return out;
+}
+
+static std::string sequence_text(const Kernel& k) {
+  std::string out;
+  for (const SequenceStep& step : k.sequence) {
+    switch (step.kind) {
+    case SequenceStep::Kind::Launch:
+      out += "  launch part " + std::to_string(step.part);
+      break;
+    case SequenceStep::Kind::Copy:
+      out += "  copy " + std::to_string(step.count);
+      break;
+    case SequenceStep::Kind::Loop:
+      out += "  loop n" + std::to_string(step.depth) + " < " + std::to_string(step.count);
+      break;
+    case SequenceStep::Kind::End:
+      out += "  end n" + std::to_string(step.depth);
+    }
+    for (const SequenceStep::Place& place : step.places) out += place_text(place);
+    out += "\n";
+  }
+  for (size_t i = 0; i < k.parts.size(); ++i)
+    out += "  part " + std::to_string(i) + "\n" + print(k.parts[i]);
+  return out;
+}
+
 std::string print(const Kernel& k) {
   std::string out = "  axes";
   for (AxisId a = 0; a < k.indices.axis_count(); ++a)
@@ -154,6 +187,7 @@ std::string print(const Kernel& k) {
            (a.read ? " read" : "") + (a.written ? " write" : "") + "\n";
   }
   if (k.call) out += call_text(*k.call);
+  out += sequence_text(k);
   for (size_t i = 0; i < k.exprs.size(); ++i)
     out += "  e" + std::to_string(i) + " = " + expr_text(k, k.exprs[i]) + "\n";
   for (size_t i = 0; i < k.stages.size(); ++i)

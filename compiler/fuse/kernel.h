@@ -130,6 +130,28 @@ struct CallStep {
   std::vector<int64_t> tensors;
 };
 
+// A step of a sequence: one of its kernels, a copy, or a border of a loop of known
+// length. Where its loop has ended, an iteration number is the count.
+struct SequenceStep {
+  enum class Kind : uint8_t { Launch, Copy, Loop, End } kind = Kind::Launch;
+  uint32_t part = 0;  // Launch: of Kernel::parts
+  int64_t count = 0;  // Copy: bytes; Loop: iterations
+  uint32_t depth = 0; // Loop, End: loops around it
+  // `stride` bytes further with each iteration of the loop at `depth`, or there in every
+  // other one.
+  struct Move {
+    uint32_t depth = 0;
+    int64_t stride = 0;
+    bool alternates = false;
+  };
+  struct Place {
+    uint32_t argument = 0; // of the sequence
+    int64_t offset = 0;    // bytes
+    std::vector<Move> moves;
+  };
+  std::vector<Place> places; // Launch: of the part's arguments; Copy: from, to
+};
+
 struct Kernel {
   IndexPool indices;
   std::vector<Expr> exprs;
@@ -143,6 +165,9 @@ struct Kernel {
   AxisId dot_axis = 0;
   std::vector<ChunkAxis> chunks;
   std::optional<CallStep> call;
+  // What is too short to be launched by itself: the whole of a kernel without stages.
+  std::vector<Kernel> parts;
+  std::vector<SequenceStep> sequence;
   int64_t scratch_bytes = 0; // per thread
   std::vector<NodeId> nodes; // what it computes, for provenance
   int64_t flops = 0, bytes = 0;

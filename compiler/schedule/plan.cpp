@@ -5,15 +5,17 @@
 // as the loop.
 #include "compiler/schedule/planner.h"
 
+#include "compiler/schedule/join_steps.h"
 #include "compiler/schedule/plan_memory.h"
 
 #include <algorithm>
 
 namespace svod {
 
-// A program's text form names its arguments by position, so equal work prints equally.
-static std::string normal_text(Kernel kernel) {
+std::string normal_text(Kernel kernel) {
   for (Argument& a : kernel.arguments) a.id = 0;
+  for (Kernel& part : kernel.parts)
+    for (Argument& a : part.arguments) a.id = 0;
   return print(kernel);
 }
 
@@ -244,6 +246,7 @@ Schedule Planner::run() {
   add_steps(main);
   place_weights();
   place_temporaries();
+  join_steps(out_);
   out_.scratch_bytes = (out_.scratch_bytes + kSlotAlign - 1) / kSlotAlign * kSlotAlign;
   out_.unfused_kernels = f_.unfused_kernels;
   out_.graph = std::move(f_.graph);

@@ -105,6 +105,9 @@ void Planner::add_loop(Frame& frame, const FusedRegion& region) {
   slots.iteration = temporary(8);
   slots.limit = static_cast<uint32_t>(spec.limit);
   slots.depth = depth;
+  const auto starts = known_ints(frame.f.graph, node.inputs[1]);
+  if (count && starts && (*starts)[0] != 0 && !spec.again && (*count)[0] <= spec.limit)
+    slots.known = std::max<int64_t>((*count)[0], 0);
   if (region.value != kNoBuffer) slots.done = buffer_slot(frame, region.value);
   if (spec.again) body.outputs.push_back(slots.again = temporary(1));
 

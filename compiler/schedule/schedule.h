@@ -48,6 +48,7 @@ struct RegionSlots {
   SlotId done = kNoSlot;      // Loop: i64, written at the end
   uint32_t limit = 0;         // Loop: one iteration more stops the run
   uint32_t depth = 0;         // Loop: loops around it
+  int64_t known = 0;          // Loop: iterations that every run does; 0: not known
 };
 
 struct Step {
@@ -61,6 +62,9 @@ struct Step {
   int64_t repeats = 1;          // known iterations of the loops around it; unknown: one
   RegionSlots region;           // Loop, If, Else, End
   std::vector<int32_t> sources; // into graph.source_names()
+  // LaunchProgram of a sequence: the steps that became it, in the order of its own; their
+  // programs are its parts.
+  std::vector<Step> joined;
 };
 
 struct Schedule {

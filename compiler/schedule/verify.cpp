@@ -78,9 +78,9 @@ static void allocate(const Schedule& s, std::set<SlotId>& alive, SlotId id) {
   SVOD_CHECK(alive.insert(id).second) << "slot " << id << " is allocated twice";
 }
 
-static void check_launch(const Schedule& s, const Step& step) {
-  SVOD_CHECK(step.program < s.programs.size()) << "no program " << step.program;
-  const Kernel& kernel = s.programs[step.program];
+static void check_launch(const std::vector<Kernel>& programs, const Step& step) {
+  SVOD_CHECK(step.program < programs.size()) << "no program " << step.program;
+  const Kernel& kernel = programs[step.program];
   SVOD_CHECK(step.arguments.size() == kernel.arguments.size() &&
              step.chunks == kernel.chunk_count())
       << "a launch of program " << step.program << " is none of its";
@@ -104,29 +104,69 @@ static void check_marker(Place& place, const Step& step) {
   place.before.pop_back();
 }
 
+static void check_step(const Schedule& s, const std::vector<Kernel>& programs,
+                       Place& place, const Step& step);
+
+// What a sequence does to an argument stays inside its slot in every iteration.
+static void check_reach(const Schedule& s, const Step& joined, const Kernel& sequence) {
+  std::map<uint32_t, int64_t> count; // of the loops, by depth
+  size_t at = 0;
+  for (const SequenceStep& step : sequence.sequence) {
+    while (joined.joined[at].kind == StepKind::Allocate ||
+           joined.joined[at].kind == StepKind::Deallocate)
+      ++at;
+    const Step& from = joined.joined[at++];
+    if (step.kind == SequenceStep::Kind::Loop) count[step.depth] = step.count;
+    std::vector<SlotId> slots = from.arguments;
+    if (step.kind == SequenceStep::Kind::Copy) slots = {from.from, from.to};
+    SVOD_CHECK(slots.size() == step.places.size()) << "a sequence is none of its steps";
+    for (size_t i = 0; i < slots.size(); ++i) {
+      const SequenceStep::Place& place = step.places[i];
+      int64_t low = place.offset, high = place.offset;
+      for (const SequenceStep::Move& m : place.moves) {
+        const int64_t most = m.alternates ? 1 : count.at(m.depth) - 1;
+        (m.stride < 0 ? low : high) += m.stride * most;
+      }
+      const Slot& slot = s.slots[joined.arguments[place.argument]];
+      SVOD_CHECK(low >= 0 && high + static_cast<int64_t>(s.slots[slots[i]].bytes) <=
+                                 static_cast<int64_t>(slot.bytes))
+          << "a sequence leaves slot " << joined.arguments[place.argument];
+    }
+  }
+}
+
+static void check_joined(const Schedule& s, Place& place, const Step& step) {
+  check_launch(s.programs, step);
+  const Kernel& sequence = s.programs[step.program];
+  check_reach(s, step, sequence);
+  for (const Step& part : step.joined) check_step(s, sequence.parts, place, part);
+}
+
+static void check_step(const Schedule& s, const std::vector<Kernel>& programs,
+                       Place& place, const Step& step) {
+  if (!step.joined.empty()) return check_joined(s, place, step);
+  if (step.kind != StepKind::Allocate && step.kind != StepKind::Deallocate)
+    for (SlotId id : touched_slots(step)) check_use(s, place, id);
+  switch (step.kind) {
+  case StepKind::Allocate:
+    return allocate(s, place.alive, step.slot);
+  case StepKind::Deallocate:
+    SVOD_CHECK(place.alive.erase(step.slot) == 1)
+        << "slot " << step.slot << " is not alive";
+    return;
+  case StepKind::CopyMemory:
+    return;
+  case StepKind::LaunchProgram:
+    return check_launch(programs, step);
+  default:
+    check_marker(place, step);
+  }
+}
+
 void verify(const Schedule& s) {
   for (SlotId id = 0; id < s.slots.size(); ++id) check_slot(s, id);
   Place place;
-  for (const Step& step : s.steps) {
-    if (step.kind != StepKind::Allocate && step.kind != StepKind::Deallocate)
-      for (SlotId id : touched_slots(step)) check_use(s, place, id);
-    switch (step.kind) {
-    case StepKind::Allocate:
-      allocate(s, place.alive, step.slot);
-      break;
-    case StepKind::Deallocate:
-      SVOD_CHECK(place.alive.erase(step.slot) == 1)
-          << "slot " << step.slot << " is not alive";
-      break;
-    case StepKind::CopyMemory:
-      break;
-    case StepKind::LaunchProgram:
-      check_launch(s, step);
-      break;
-    default:
-      check_marker(place, step);
-    }
-  }
+  for (const Step& step : s.steps) check_step(s, s.programs, place, step);
   SVOD_CHECK(place.alive.empty()) << "a temporary outlives the last step";
   SVOD_CHECK(place.open.empty()) << "a region has no end";
 }
