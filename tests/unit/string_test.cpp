@@ -284,16 +284,19 @@ TEST_CASE("numbers that lie close together lead by a table, others by a search",
 }
 
 TEST_CASE("letters change their case with their length", "[strings]") {
-  const Strings words{"Monday", "ÄÖÜß", "Ⱥ", "ⱥ", "ΣΊΣΥΦΟΣ", "İI", "\xff\xc3", "😀a", ""};
-  for (LetterCase to : {LetterCase::Lower, LetterCase::Upper}) {
-    Strings want;
-    for (const std::string& word : words) want.push_back(in_case(word, to));
-    const Evaluated run =
-        run_node("StringNormalizer", {words}, kString,
-                 {text_attribute("case_change_action",
-                                 to == LetterCase::Lower ? "LOWER" : "UPPER")});
-    CHECK(strings_of(run.outputs[0]) == want);
-  }
+  const Strings words{"Monday", "ÄÖÜß", "Ⱥ", "ⱥ", "ΣΊΣΥΦΟΣ", "İI", "\xff\xc3", "😀a", ""},
+      ascii{"Monday", "@AMZ[`amz{", "", "0-9~\x7f", std::string(64, 'q')};
+  for (LetterCase to : {LetterCase::Lower, LetterCase::Upper})
+    for (const Strings& texts : {words, ascii}) {
+      Strings want;
+      for (const std::string& word : texts) want.push_back(in_case(word, to));
+      const Evaluated run =
+          run_node("StringNormalizer", {texts}, kString,
+                   {text_attribute("case_change_action",
+                                   to == LetterCase::Lower ? "LOWER" : "UPPER")});
+      CHECK(strings_of(run.outputs[0]) == want);
+    }
+  CHECK(in_case("@AMZ[`amz{", LetterCase::Lower) == "@amz[`amz{");
   CHECK(in_case("ÄÖÜß", LetterCase::Lower) == "äöüß");
   CHECK(in_case("Ⱥx", LetterCase::Lower) == "ⱥx");
   CHECK(in_case("ıſ", LetterCase::Upper) == "IS");
