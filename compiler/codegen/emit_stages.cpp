@@ -145,13 +145,17 @@ void KernelEmitter::emit_reduce(uint32_t number) {
   ways_ = {blocks ? names_of(false) : names};
   while (ways_.size() < ways) ways_.push_back(names_of(!blocks));
   if (blocks) blocks_->type = type(s.dtype, vector), blocks_->totals = names;
+  ahead_ = find_ahead(s);
+  if (ahead_) open_ahead();
   emit_inner(s, 0, [&] {
+    if (ahead_) fetch_ahead();
     if (blocks_) blocks_->summed_at.clear();
     for (size_t i = 0; i < all.size(); ++i) accumulate(s, ways_[way_][i], all[i], vector);
   });
   if (!blocks) join_ways(combine_of(s.op) + "::of<" + type(s.dtype, vector) + ">");
   blocks_.reset();
   ways_.clear();
+  ahead_.reset();
   auto lanes = static_cast<size_t>(k_.lanes);
   size_t together = lane_inside && lanes >= 4 ? all.size() / lanes * lanes : 0;
   std::vector<std::string> results = names;

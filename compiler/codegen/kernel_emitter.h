@@ -40,6 +40,18 @@ private:
     std::map<Point, std::string> beside; // sums of the others, for the offset
     std::set<std::string> summed_at;     // those that have their term of this step
   };
+  // The weight panels after those of the tile.
+  struct Ahead {
+    uint32_t argument = 0;
+    Index index;        // of the load
+    int64_t panel = 0;  // elements
+    int64_t panels = 1; // of the tile
+    AxisId axis = 0;    // whose positions are panels
+    AxisId sweep_axis = 0;
+    int64_t sweeps = 1;      // tiles of data that read the panels
+    int64_t each = 1;        // panels fetched in a sweep
+    std::string offset = ""; // of the first of them
+  };
 
   // Loops.
   void emit_outer(size_t depth);
@@ -82,6 +94,12 @@ private:
   void emit_columns(const Stage& s, const std::vector<Point>& all);
   void emit_lane_writes(const Stage& s, const Value& value, const Point& p,
                         const std::string& condition);
+
+  // Weights on their way.
+  int64_t tile_trips(AxisId axis) const;
+  std::optional<Ahead> find_ahead(const Stage& s) const;
+  void open_ahead();
+  void fetch_ahead();
 
   // Expressions.
   Value eval(ExprId id, const Point& p);
@@ -135,6 +153,7 @@ private:
   std::vector<Frame> frames_;
   std::map<std::pair<uint32_t, Point>, Value> locals_;
   std::optional<Blocks> blocks_; // of the stage being emitted
+  std::optional<Ahead> ahead_;   // likewise
   // Accumulators of neighbouring steps, [way][point], and the way being emitted.
   std::vector<std::vector<std::string>> ways_;
   size_t way_ = 0;

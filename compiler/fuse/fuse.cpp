@@ -124,14 +124,18 @@ Kernel Fuser::make_kernel(const Group& group) {
   }
   std::optional<Lowered> dot;
   if (level_.dots != 0) dot = with_dot_axis(group, spec, lowered, stored);
-  if (dot) pack_weights(dot->kernel, out_->packed);
+  // Loops first: weights lie in the order in which they are met.
+  if (dot) {
+    order_loops(dot->kernel, out_->packed);
+    pack_weights(dot->kernel, out_->packed);
+  }
   if (dot && dot_works(dot->kernel)) {
     lowered = std::move(*dot);
   } else {
+    order_loops(lowered.kernel, out_->packed);
     pack_weights(lowered.kernel, out_->packed);
   }
   keep_costly_values(lowered.kernel);
-  order_loops(lowered.kernel, out_->packed);
   choose_chunks(lowered.kernel, out_->packed, out_->buffers, level_);
   return std::move(lowered.kernel);
 }

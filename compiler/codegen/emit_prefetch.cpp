@@ -1,0 +1,93 @@
+// Weights are met once per run: in a model larger than the caches each panel comes from
+// memory, and what the processor fetches by itself ends with a page or a panel. A tile of
+// panels is read again for every tile of data. During the first of those sweeps the
+// panels after them, which lie behind them in memory, are fetched into the second cache:
+// one line for each step of the reduction, which costs nothing beside a tile's
+// multiplications. resnet18's products of 16 rows: 87 to 108 GFLOP/s.
+#include "compiler/codegen/kernel_emitter.h"
+
+#include <algorithm>
+
+namespace svod {
+
+// Weights below this stay in the second cache from run to run.
+static constexpr int64_t kResident = 128 << 10;
+// More than this would push out of the second cache what is in use.
+static constexpr int64_t kMostAhead = 256 << 10;
+
+// The last loop that takes the load to another panel; those before it in memory and time.
+static size_t panel_loop(const Kernel& k, const Expr& load) {
+  size_t place = k.outer.size();
+  for (size_t i = 0; i < k.outer.size(); ++i)
+    if (!k.is_lane(k.outer[i]) && k.indices.extent(k.outer[i]) > 1 &&
+        k.indices.depends_on(load.index, k.outer[i]))
+      place = i;
+  return place;
+}
+
+int64_t KernelEmitter::tile_trips(AxisId axis) const {
+  const std::vector<int64_t> lengths = range_lengths(axis, false, false);
+  const int64_t count = tile_.count(axis);
+  return (std::ranges::max(lengths) + count - 1) / count;
+}
+
+std::optional<KernelEmitter::Ahead> KernelEmitter::find_ahead(const Stage& s) const {
+  if (s.op != Op::ReduceSum || s.keeps || level_.register_bits <= 32) return std::nullopt;
+  for (ExprId id : loads_below(k_, s.value)) {
+    const Expr& e = k_.exprs[id];
+    int64_t lane = 0, panel = 0, elements = k_.lanes;
+    if (k_.arguments[e.argument].kind != Argument::Kind::Packed || !e.bounds.empty() ||
+        !k_.has_lane_axis || k_.has_dot_axis ||
+        !k_.indices.affine_in(e.index, k_.lane_axis, lane) || lane != 1)
+      continue;
+    if (k_.indices.range(e.index).high * byte_size(e.dtype) < kResident) continue;
+    const size_t place = panel_loop(k_, e);
+    if (place == k_.outer.size()) continue;
+    const AxisId axis = k_.outer[place];
+    for (AxisId a : s.inner)
+      if (k_.indices.depends_on(e.index, a)) elements *= k_.indices.extent(a);
+    if (!k_.indices.affine_in(e.index, axis, panel) || panel != elements) continue;
+    Ahead ahead{e.argument, e.index, panel, 1, axis, axis, 1};
+    for (size_t i = 0; i < tile_.counts.size(); ++i)
+      if (tile_.counts[i].first == axis) ahead.panels = counts_[i];
+    if (ahead.panels * panel * byte_size(e.dtype) > kMostAhead) continue;
+    for (size_t i = place + 1; i < k_.outer.size(); ++i) {
+      const AxisId a = k_.outer[i];
+      if (k_.is_lane(a) || k_.indices.extent(a) == 1) continue;
+      if (const int64_t trips = tile_trips(a); trips > ahead.sweeps)
+        ahead.sweeps = trips, ahead.sweep_axis = a;
+    }
+    if (ahead.sweeps > 1) return ahead;
+  }
+  return std::nullopt;
+}
+
+// Before the stage's loops: how far ahead this sweep fetches; nothing, in its own panel,
+// once the next ones are there.
+void KernelEmitter::open_ahead() {
+  const int64_t each = (ahead_->panels + ahead_->sweeps - 1) / ahead_->sweeps;
+  const int64_t needed = (ahead_->panels + each - 1) / each;
+  const std::string a = std::to_string(ahead_->sweep_axis);
+  const bool chunked = std::ranges::any_of(
+      k_.chunks, [&](const ChunkAxis& c) { return c.axis == ahead_->sweep_axis; });
+  const std::string sweep = "(x" + a + (chunked ? " - low" + a : "") + ") / " +
+                            std::to_string(tile_.count(ahead_->sweep_axis));
+  const std::string number = fresh("n");
+  line("const iptr " + number + " = " + sweep + ";");
+  ahead_->each = each;
+  ahead_->offset = fresh("n");
+  line("const iptr " + ahead_->offset + " = " + number + " < " + std::to_string(needed) +
+       " ? (" + std::to_string(ahead_->panels) + " + " + number + " * " +
+       std::to_string(each) + ") * " + std::to_string(ahead_->panel) + " : 0;");
+}
+
+// In a step of the reduction.
+void KernelEmitter::fetch_ahead() {
+  const std::string at = index_text(ahead_->index, Point(counts_.size(), 0), false);
+  for (int64_t i = 0; i < ahead_->each; ++i)
+    line("fetch(a" + std::to_string(ahead_->argument) + ", " + at + " + " +
+         ahead_->offset + (i > 0 ? " + " + std::to_string(i * ahead_->panel) : "") +
+         ");");
+}
+
+} // namespace svod
