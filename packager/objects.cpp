@@ -153,6 +153,8 @@ void Builder::measure() {
     uint64_t bytes = facts.code_bytes + facts.constant_bytes;
     if (i < kernels_.sources.size()) {
       out_.sizes.code += bytes;
+      const SpillFacts spills = spill_facts(target_, out_.code[i]);
+      if (spills.loops > 0) out_.spills.emplace_back(kernels_.sources[i].symbol, spills);
       deepest = std::max(deepest, facts.stack_bytes);
     } else {
       out_.sizes.stub += bytes;

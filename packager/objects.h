@@ -5,6 +5,7 @@
 #include "compiler/codegen/kernels.h"
 #include "compiler/toolchain/compile_all.h"
 #include "compiler/toolchain/memory_file.h"
+#include "compiler/toolchain/spills.h"
 #include "packager/image.h"
 
 #include <functional>
@@ -26,12 +27,16 @@ struct SizeFacts {
   uint64_t image = 0, code = 0, stub = 0, stack = 0;
 };
 
+// Of each kernel that multiplies vectors in a loop, by its symbol.
+using KernelSpills = std::vector<std::pair<std::string, SpillFacts>>;
+
 struct Objects {
   std::vector<std::vector<std::byte>> code; // kernels, stub, glue
   std::optional<MemoryFile> weights;        // object; none if there are no weights
   std::optional<MemoryFile> weight_file;    // bytes, for weights beside the program
   MemoryFile image{"image"};
   SizeFacts sizes;
+  KernelSpills spills;
   size_t compiled = 0, reused = 0;
 };
 

@@ -193,13 +193,15 @@ uint64_t Packing::arena() const {
 }
 
 Summary Packing::summary() const {
-  Summary out{*front_, options_, kernels_->schedule, contents_, key_, {}, 0, 0, 0, 0, {}};
+  Summary out{*front_, options_, kernels_->schedule, contents_, key_, {}, 0, 0, 0, 0,
+              {},      {}};
   out.arena = arena();
   out.time_ms = times_;
   if (objects_) {
     out.sizes = objects_->sizes;
     out.compiled = objects_->compiled;
     out.reused = objects_->reused;
+    out.spills = objects_->spills;
   }
   std::error_code error;
   if (!options_.output.empty()) {

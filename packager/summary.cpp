@@ -124,11 +124,32 @@ void write_plan(JsonWriter& json, const Summary& summary) {
   json.pair("svod-pack", kVersion).end_object();
 }
 
+// Loops of kernels that multiply vectors, and those among them whose vectors are not all
+// in registers.
+void write_spills(JsonWriter& json, const KernelSpills& kernels) {
+  SpillFacts all;
+  for (const auto& [symbol, facts] : kernels) {
+    all.loops += facts.loops;
+    all.spilling += facts.spilling;
+  }
+  json.key("spills").begin_object();
+  json.pair("loops", all.loops).pair("spilling", all.spilling);
+  json.key("kernels").begin_list();
+  for (const auto& [symbol, facts] : kernels) {
+    if (facts.spilling == 0) continue;
+    json.begin_object().pair("name", symbol).pair("loops", facts.loops);
+    json.pair("spilling", facts.spilling).pair("accesses", facts.accesses);
+    json.pair("products", facts.products).end_object();
+  }
+  json.end_list().end_object();
+}
+
 void write_run(JsonWriter& json, const Summary& summary) {
   json.key("fusion").begin_object();
   json.pair("nodes_before", uint64_t{summary.front.graph.live_nodes().size()});
   json.pair("kernels_unfused", summary.schedule.unfused_kernels);
   json.pair("stop_reason", "complete").pair("iterations", 1).end_object();
+  write_spills(json, summary.spills);
   json.key("cache").begin_object();
   json.pair("plan", "miss");
   json.pair("kernels_compiled", uint64_t{summary.compiled});

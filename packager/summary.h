@@ -19,6 +19,7 @@ struct Summary {
   uint64_t arena = 0;  // all that a run needs, with one thread
   uint64_t output = 0; // bytes of the written file
   size_t compiled = 0, reused = 0;
+  KernelSpills spills;
   std::vector<std::pair<std::string, double>> time_ms; // in order
 };
 

@@ -47,6 +47,7 @@ void initialize_llvm() {
   static std::once_flag once;
   std::call_once(once, [] {
     SVOD_LLVM_TARGET(X86)
+    LLVMInitializeX86Disassembler(); // spills.cpp reads its code
     SVOD_LLVM_TARGET(AArch64)
     SVOD_LLVM_TARGET(ARM)
     SVOD_LLVM_TARGET(RISCV)
