@@ -418,6 +418,7 @@ GraphImport::run_import(const std::function<void(NodeImport&)>& import_rule,
                         const Scope& scope) {
   const int64_t opset = version_of(node, *scope.frame->opsets);
   NodeImport rule(graph_, node, opset, without_bounds(inputs), attributes);
+  rule.exact = options_.exact;
   rule.input_counts = counts_of(inputs);
   rule.position = imported_nodes_;
   rule.in_loop = loop_depth_ > 0;

@@ -42,6 +42,8 @@ struct ImportOptions {
   std::vector<CustomOp> custom_ops;
   // Bytes of a string of an input: more are bad input data when the program runs.
   int64_t string_bytes = 64;
+  // --accuracy exact: what an attribute allows to be computed less exactly is not.
+  bool exact = false;
   Limits limits;
 };
 

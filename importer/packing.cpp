@@ -18,24 +18,38 @@ Expr steps(Graph& g, int64_t count, int64_t first, int64_t step) {
 
 } // namespace
 
+// Each word as often as it holds elements, along a last axis of its own, and where each
+// of them begins.
+static std::pair<Expr, Expr> repeated(Expr words, int64_t bits) {
+  const int64_t last = words.rank();
+  Shape apart = words.shape();
+  apart.push_back(8 / bits);
+  return {broadcast(unsqueeze(words, last), apart),
+          counter(*words.g, words.dtype(), apart, last) * static_cast<double>(bits)};
+}
+
+static Expr low_bits(Expr words, Expr place, int64_t bits) {
+  words = apply(Op::ShiftRight, words, place);
+  return apply(Op::And, words, like(words, static_cast<double>((1 << bits) - 1)));
+}
+
 Expr unpacked_bits(Expr bytes, int64_t bits, bool is_signed) {
-  const int64_t each = 8 / bits, last = bytes.rank();
-  Expr words = convert(bytes, DType::I32);
-  if (each == 1 && !is_signed) return words;
-  Shape apart = bytes.shape(), to = apart;
-  apart.push_back(each);
+  const int64_t each = 8 / bits;
+  Shape to = bytes.shape();
   to.back() *= each;
-  words = broadcast(unsqueeze(words, last), apart);
-  Expr place = counter(*words.g, DType::I32, apart, last) * static_cast<double>(bits);
-  if (is_signed) {
-    const auto unused = static_cast<double>(32 - bits);
-    words = apply(Op::ShiftLeft, words, unused - place);
-    words = apply(Op::ShiftRight, words, like(words, unused));
-  } else {
-    words = apply(Op::ShiftRight, words, place);
-    words = apply(Op::And, words, like(words, static_cast<double>((1 << bits) - 1)));
-  }
-  return reshape(words, to);
+  Expr bare = convert(bytes, DType::I32);
+  if (each == 1 && !is_signed) return bare;
+  auto [words, place] = repeated(bare, bits);
+  if (!is_signed) return reshape(low_bits(words, place, bits), to);
+  const auto unused = static_cast<double>(32 - bits);
+  words = apply(Op::ShiftLeft, words, unused - place);
+  return reshape(apply(Op::ShiftRight, words, like(words, unused)), to);
+}
+
+Expr unpacked_bytes(Expr bytes, int64_t bits) {
+  if (bits == 8) return unsqueeze(bytes, bytes.rank());
+  auto [words, place] = repeated(bytes, bits);
+  return low_bits(words, place, bits);
 }
 
 Stored stored_as(DType dtype, const Shape& shape) {

@@ -10,6 +10,8 @@ namespace svod {
 
 // [.., n] of U8 -> [.., n * 8 / bits] of I32, each element by itself.
 Expr unpacked_bits(Expr bytes, int64_t bits, bool is_signed = false);
+// [.., n] of U8 -> [.., n, 8 / bits] of U8.
+Expr unpacked_bytes(Expr bytes, int64_t bits);
 
 // A tensor of the model, as the bytes that files and callers have, as a value of `dtype`;
 // and back. Both return types of a byte and more as they are.

@@ -138,6 +138,7 @@ public:
   // How many nodes were imported before this one, and whether a loop around it imports it
   // again: what random numbers of their own hang on.
   int64_t position = 0;
+  bool exact = false; // ImportOptions::exact
   bool in_loop = false;
   int64_t image_height = 0, image_width = 0; // of the largest picture to decode
   bool in_region = false; // a loop around it runs it again without importing it again

@@ -34,6 +34,45 @@ Packing packing_of(NodeImport& node) {
   return packing;
 }
 
+// The longest block whose sum of products of a byte and a byte fits 32 bits, twice.
+constexpr int64_t kLongestBlock = 1 << 14;
+
+// accuracy_level 4: the other factor may be rounded to 8 bits, with a scale per block.
+bool takes_bytes(NodeImport& node, const Packing& packing) {
+  const bool plain = !node.has_input(3) || node.dtype(3) == DType::U8;
+  return node.get_int("accuracy_level") == 4 && !node.exact && !node.has_input(4) &&
+         plain && packing.block % 4 == 0 && packing.block <= kLongestBlock;
+}
+
+// a [.., columns] times the packed weights, both as integers: with a = s q in a block and
+// w = t (u - z), the sum over blocks of s t (sum(u q) - z sum(q)). The factors of a block
+// stand in the order of the packed bytes, so that neighbouring bytes meet neighbours.
+Expr byte_product(Expr a, Expr packed, Expr scales, Expr zero, const Packing& packing) {
+  constexpr double kLargest = 127, kLeast = 1e-30; // a block of zeros has a scale, too
+  const int64_t blocks = packing.blocks(), each = packing.per_byte(),
+                bytes = packing.block / each, n = packing.rows;
+  Shape to = a.shape();
+  const int64_t m = element_count(a.shape()) / packing.columns;
+  to.back() = n;
+  a = pad(reshape(a, {m, packing.columns}), {0, 0},
+          {0, blocks * packing.block - packing.columns}, 0);
+  a = permute(reshape(a, {m, blocks, bytes, each}), {0, 1, 3, 2});
+  const Expr largest = maximum(reduce(Op::ReduceMax, absolute(a), {2, 3}), kLeast);
+  const Expr q =
+      convert(apply(Op::Round, a * (like(largest, kLargest) / largest)), DType::I8);
+  const Expr total = sum(convert(q, DType::I32), {2, 3});
+  const Expr u = permute(
+      unpacked_bytes(reshape(packed, {n, blocks, bytes}), packing.bits), {0, 1, 3, 2});
+  const Expr product = convert(reshape(q, {m, 1, blocks, each, bytes}), DType::I32) *
+                       convert(reshape(u, {1, n, blocks, each, bytes}), DType::I32);
+  Expr y = sum(product, {3, 4});
+  const Expr each_zero = zero.rank() == 0 ? zero : reshape(zero, {1, n, blocks, 1, 1});
+  y = convert(y - reshape(total, {m, 1, blocks, 1, 1}) * each_zero, DType::F32);
+  y = y * (reshape(largest, {m, 1, blocks, 1, 1}) * (1 / kLargest)) *
+      reshape(scales, {1, n, blocks, 1, 1});
+  return reshape(sum(y, {2}), to);
+}
+
 // [rows, blocks]: packed like the weights with every row padded to whole bytes, or plain.
 Expr zero_points(NodeImport& node, const Packing& packing, DType dtype) {
   if (!node.has_input(3))
@@ -120,13 +159,19 @@ void import_matmul_nbits(NodeImport& node) {
           "scales has a wrong size");
   require(node, a.rank() >= 1 && extent(a, a.rank() - 1) == packing.columns,
           "the input's last axis is not K");
-  Expr w = convert(unpacked(reshape(packed, {packing.rows, blocks, bytes}), packing),
-                   a.dtype());
+  const bool integers = takes_bytes(node, packing);
+  const Expr zero = zero_points(node, packing, integers ? DType::I32 : a.dtype());
   scales = convert(reshape(scales, {packing.rows, blocks}), a.dtype());
-  w = (w - per_weight(zero_points(node, packing, a.dtype()), packing, group)) *
-      per_weight(scales, packing, group);
-  w = cut(reshape(w, {packing.rows, blocks * packing.block}), 1, 0, packing.columns);
-  Expr y = checked_matmul(node, a, permute(w, {1, 0}));
+  Expr y = a;
+  if (integers) {
+    y = byte_product(a, packed, scales, zero, packing);
+  } else {
+    Expr w = convert(unpacked(reshape(packed, {packing.rows, blocks, bytes}), packing),
+                     a.dtype());
+    w = (w - per_weight(zero, packing, group)) * per_weight(scales, packing, group);
+    w = cut(reshape(w, {packing.rows, blocks * packing.block}), 1, 0, packing.columns);
+    y = checked_matmul(node, a, permute(w, {1, 0}));
+  }
   if (node.has_input(5)) {
     Expr bias = wide(node, 5);
     require(node, bias.shape() == Shape{packing.rows}, "the bias must have N elements");

@@ -42,6 +42,7 @@ static std::vector<CustomOp> read_custom_files(const Options& options, Diags& di
 std::optional<Front> read_front(const Options& options, Diags& diags) {
   auto start = std::chrono::steady_clock::now();
   ImportOptions import = options.import;
+  import.exact = options.exact;
   import.custom_ops = read_custom_files(options, diags);
   if (diags.failed()) return std::nullopt;
   std::optional<Model> model = read_model(options.model, import.limits, diags);

@@ -254,6 +254,19 @@ KernelEmitter::Value KernelEmitter::make_dot_load(const Expr& e, const Point& p)
   return {declare(type(DType::I32, vector), value), vector};
 }
 
+// The same for what is made of such bytes: a function of kDot bytes per lane.
+KernelEmitter::Value KernelEmitter::make_dot_map(const Expr& e, const Point& p) {
+  const Value bytes = eval(e.inputs[0], p), other = eval(e.inputs[1], p);
+  const std::string type = "Bytes<" + compute_type(e.dtype) + ">";
+  const std::string name = "op_" + std::string(info(e.op).text) + "_bytes";
+  functions_[name] = "static SVOD_INLINE " + type + " " + name + "(" + type + " a, " +
+                     type + " b) {\n  typedef " + type + " T;\n  return T(" +
+                     std::string(info(e.op).cell) + ");\n}\n";
+  return {declare("vi32", "vi32(" + name + "(" + type + "(" + bytes.name + "), " + type +
+                              "(" + other.name + ")))"),
+          true};
+}
+
 // Lanes a few elements apart, or neighbours of which some lanes in the middle are wanted:
 // whole vectors and shuffles. No name when the lanes lie otherwise.
 KernelEmitter::Value KernelEmitter::make_near_load(const Expr& e, const Point& p,
@@ -419,6 +432,8 @@ KernelEmitter::Value KernelEmitter::make(ExprId id, const Point& p) {
   case Expr::Kind::Position:
     return make_position(e, p);
   case Expr::Kind::Map:
+    if (k_.has_dot_axis && depends(id, k_.dot_axis) && byte_size(e.dtype) == 1)
+      return make_dot_map(e, p);
     return make_map(e, p);
   case Expr::Kind::Guard:
     return make_guard(e, p);

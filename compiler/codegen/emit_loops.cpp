@@ -421,7 +421,8 @@ void KernelEmitter::emit_inner(const Stage& s, size_t depth,
 
 void KernelEmitter::emit_tiles() {
   locals_.clear();
-  for (uint32_t s = 0; s < k_.stages.size(); ++s) emit_stage(s);
+  for (uint32_t s = 0; s < k_.stages.size(); ++s)
+    if (!k_.stages[s].nested) emit_stage(s);
 }
 
 std::string pointer_type(const Argument& argument) {

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
+#include <utility>
 
 namespace svod {
 
@@ -61,10 +63,10 @@ void KernelEmitter::accumulate(const Stage& s, const std::string& acc, const Poi
   bool dots = k_.has_dot_axis &&
               std::find(s.inner.begin(), s.inner.end(), k_.dot_axis) != s.inner.end();
   if (dots) {
-    Value a = eval(below_casts(k_, v.inputs[0]), p),
-          b = eval(below_casts(k_, v.inputs[1]), p);
-    const Value &x = b.vector ? a : b, &w = b.vector ? b : a;
-    line(acc + " = dot_(" + acc + ", " + splat(x, DType::I32) + ", " + w.name + ");");
+    ExprId plain = below_casts(k_, v.inputs[0]), with_sign = below_casts(k_, v.inputs[1]);
+    if (k_.exprs[plain].dtype == DType::I8) std::swap(plain, with_sign);
+    line(acc + " = dot_(" + acc + ", " + splat(eval(plain, p), DType::I32) + ", " +
+         splat(eval(with_sign, p), DType::I32) + ");");
   } else if (blocks_ && !blocks_->held.empty()) {
     std::vector<ExprId> beside = blocks_->summed;
     const ExprId last = beside.back();
@@ -150,6 +152,11 @@ void KernelEmitter::emit_reduce(uint32_t number) {
   emit_inner(s, 0, [&] {
     if (ahead_) fetch_ahead();
     if (blocks_) blocks_->summed_at.clear();
+    if (number > 0 && k_.stages[number - 1].nested) {
+      const auto around = std::tuple(blocks_, ways_, way_, ahead_);
+      emit_stage(number - 1);
+      std::tie(blocks_, ways_, way_, ahead_) = around;
+    }
     for (size_t i = 0; i < all.size(); ++i) accumulate(s, ways_[way_][i], all[i], vector);
   });
   if (!blocks) join_ways(combine_of(s.op) + "::of<" + type(s.dtype, vector) + ">");

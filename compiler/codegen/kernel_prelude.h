@@ -34,12 +34,13 @@ template <class E> SVOD_INLINE void fetch(const E* from, iptr at) {
                      2);
 }
 // Four bytes, and four bytes per lane.
-SVOD_INLINE i32 load_dot(const u8* from) {
+template <class E> using Bytes = Vector<E, 4 * kLanes>;
+SVOD_INLINE i32 load_dot(const void* from) {
   i32 out;
   __builtin_memcpy(&out, from, sizeof out);
   return out;
 }
-SVOD_INLINE vi32 load_dots(const i8* from) {
+SVOD_INLINE vi32 load_dots(const void* from) {
   vi32 out;
   __builtin_memcpy(&out, from, sizeof out);
   return out;

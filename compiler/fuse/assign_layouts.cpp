@@ -132,6 +132,7 @@ std::set<int64_t> Assigner::channel_axes(const Group& group) const {
 bool Assigner::convolution_prefers(const Group& group) const {
   const Shape& shape = g[group.root].shape;
   if (shape.size() < 3 || shape[1] * 2 < lanes_) return false;
+  if (group.nested != kNoNode) return false;
   NodeId product = g[group.base].inputs[0];
   const Shape& domain = g[product].shape;
   int64_t last = -1;

@@ -66,6 +66,15 @@ static double product(const IndexPool& pool, const std::vector<AxisId>& axes) {
   return out;
 }
 
+// The loops that a stage of `k` runs in, outermost first.
+static std::vector<AxisId> loops_of(const Kernel& k, const Stage& s) {
+  std::vector<AxisId> loops = k.outer;
+  const Stage* around = &s + 1;
+  if (s.nested) loops.insert(loops.end(), around->inner.begin(), around->inner.end());
+  loops.insert(loops.end(), s.inner.begin(), s.inner.end());
+  return loops;
+}
+
 // Instructions for one vector of lanes along `axis`.
 static double vector_load_cost(const Kernel& k, const Expr& load, AxisId axis,
                                int lanes) {
@@ -117,8 +126,9 @@ static bool is_arg_reduce(const Stage& s) {
 
 static double stage_cost(const Kernel& k, const Stage& s, AxisId axis, int lanes,
                          bool dots) {
-  bool looped = contains(s.inner, axis) || contains(k.outer, axis);
-  double positions = product(k.indices, k.outer) * product(k.indices, s.inner);
+  const std::vector<AxisId> loops = loops_of(k, s);
+  bool looped = contains(loops, axis);
+  double positions = product(k.indices, loops);
   if (dots && allows_dots(k, s, axis)) positions /= kDot;
   // When the lane axis belongs to other stages this one runs once per position.
   double extent = double(k.indices.extent(axis));
@@ -165,8 +175,7 @@ std::optional<std::pair<Dim, size_t>> choose_lane(const Lowered& lowered, int la
     std::vector<ExprId> loads;
     int operations = 0;
     walk(k, s.value, seen, loads, operations);
-    best += product(k.indices, k.outer) * product(k.indices, s.inner) *
-            (operations + loads.size() + 1.0) * 0.9;
+    best += product(k.indices, loops_of(k, s)) * (operations + loads.size() + 1.0) * 0.9;
   }
   std::optional<std::pair<Dim, size_t>> choice;
   for (const auto& [dim, axes] : lowered.axes)
@@ -196,8 +205,7 @@ static std::vector<AxisId> packed_axes(const Kernel& k, const Stage& s,
       if (used[a] && !k.is_lane(a) && !k.is_dot(a) && !contains(order, a))
         order.push_back(a);
   };
-  take(k.outer);
-  take(s.inner);
+  take(loops_of(k, s));
   if (k.has_lane_axis && used[k.lane_axis]) order.push_back(k.lane_axis);
   if (k.has_dot_axis && used[k.dot_axis]) order.push_back(k.dot_axis);
   return order;
@@ -367,7 +375,7 @@ static void count_work(Kernel& k, const std::vector<PackedWeight>& packed,
     int operations = 0;
     walk(k, s.value, seen, loads, operations);
     if (s.kind == StageKind::Reduce || s.kind == StageKind::Scan) ++operations;
-    flops += operations * product(k.indices, k.outer) * product(k.indices, s.inner);
+    flops += operations * product(k.indices, loops_of(k, s));
   }
   k.flops = static_cast<int64_t>(flops);
   k.bytes = 0;

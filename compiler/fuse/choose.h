@@ -15,10 +15,12 @@ std::optional<std::pair<Dim, size_t>> choose_lane(const Lowered& lowered, int la
 // Lanes so many elements apart are read as whole vectors and shuffled.
 inline constexpr int64_t kNearLanes = 4;
 
-// The factors of a sum of products of bytes; null where the stage is something else.
+// The factors of a sum of products of bytes, one U8 and one I8; null where the stage is
+// something else.
 struct ByteOperands {
-  const Expr* x = nullptr; // U8 in a buffer
-  const Expr* w = nullptr; // I8 known when packing
+  const Expr* x = nullptr;       // in a buffer
+  const Expr* w = nullptr;       // known when packing
+  std::optional<ExprId> decoded; // what is made of w: bytes of fewer bits
 };
 ByteOperands byte_operands(const Kernel& kernel, const Stage& stage);
 

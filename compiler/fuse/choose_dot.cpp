@@ -1,11 +1,25 @@
 // Sums of products of bytes, four at a time. The instruction multiplies four neighbouring
-// unsigned bytes of x, the same for all lanes, with four signed bytes per lane; so the
-// axis that is summed must step over neighbours in x. Weights are packed to fit.
+// bytes of x, the same for all lanes, with four bytes per lane, unsigned ones with signed
+// ones; so the axis that is summed must step over neighbours in x. Weights are packed to
+// fit, and those of few bits are taken apart in vectors of bytes.
 #include "compiler/fuse/choose.h"
 
 #include <algorithm>
 
 namespace svod {
+
+// The load that bytes of weights are made from, each by itself; null where they are made
+// of more.
+static const Expr* packed_load(const Kernel& k, ExprId id) {
+  const Expr& e = k.exprs[id];
+  if (e.kind == Expr::Kind::Load)
+    return k.arguments[e.argument].kind == Argument::Kind::Packed ? &e : nullptr;
+  const bool unpacks =
+      e.kind == Expr::Kind::Map && (e.op == Op::And || e.op == Op::ShiftRight);
+  // The other operand is the same for all bytes.
+  if (!unpacks || !loads_below(k, e.inputs[1]).empty()) return nullptr;
+  return packed_load(k, e.inputs[0]);
+}
 
 ByteOperands byte_operands(const Kernel& k, const Stage& s) {
   const Expr& v = k.exprs[s.value];
@@ -13,14 +27,21 @@ ByteOperands byte_operands(const Kernel& k, const Stage& s) {
              s.dtype == DType::I32 && v.kind == Expr::Kind::Map && v.op == Op::Mul;
   if (!sum) return {};
   ByteOperands out;
+  int unsigned_ones = 0;
   for (ExprId factor : v.inputs) {
-    const Expr& load = k.exprs[below_casts(k, factor)];
-    if (load.kind != Expr::Kind::Load) return {};
-    bool weight = k.arguments[load.argument].kind == Argument::Kind::Packed;
-    if (weight && load.dtype == DType::I8) out.w = &load;
-    if (!weight && load.dtype == DType::U8) out.x = &load;
+    const ExprId id = below_casts(k, factor);
+    const Expr& bytes = k.exprs[id];
+    if (bytes.dtype != DType::U8 && bytes.dtype != DType::I8) return {};
+    unsigned_ones += bytes.dtype == DType::U8;
+    if (const Expr* load = packed_load(k, id)) {
+      out.w = load;
+      out.decoded = bytes.kind == Expr::Kind::Load ? std::nullopt : std::optional(id);
+    } else if (bytes.kind == Expr::Kind::Load) {
+      out.x = &bytes;
+    }
   }
-  return out.x == nullptr || out.w == nullptr ? ByteOperands{} : out;
+  bool complete = out.x != nullptr && out.w != nullptr && unsigned_ones == 1;
+  return complete ? out : ByteOperands{};
 }
 
 // One x for all lanes, a w for each.
@@ -52,6 +73,21 @@ std::optional<std::pair<Dim, size_t>> choose_dot(const Lowered& lowered) {
   return std::nullopt;
 }
 
+// What bytes of weights are taken apart with.
+static bool same_for_dots(const Kernel& k, ExprId id) {
+  std::vector<ExprId> open{id};
+  while (!open.empty()) {
+    const Expr& e = k.exprs[open.back()];
+    open.pop_back();
+    if (e.kind == Expr::Kind::Load) continue;
+    if (k.indices.depends_on(e.index, k.dot_axis) ||
+        k.indices.depends_on(e.index, k.lane_axis))
+      return false;
+    open.insert(open.end(), e.inputs.begin(), e.inputs.end());
+  }
+  return true;
+}
+
 bool dot_works(const Kernel& k) {
   ByteOperands operands = dot_operands(k);
   if (operands.x == nullptr || k.indices.extent(k.dot_axis) != kDot) return false;
@@ -64,7 +100,8 @@ bool dot_works(const Kernel& k) {
     });
   };
   return affine && operands.x->bits == 0 && operands.w->bounds.empty() &&
-         untouched(operands.x->bounds) && untouched(k.stages[0].domain);
+         untouched(operands.x->bounds) && untouched(k.stages[0].domain) &&
+         (!operands.decoded || same_for_dots(k, *operands.decoded));
 }
 
 } // namespace svod

@@ -5,6 +5,7 @@
 #include "compiler/fuse/choose.h"
 
 #include <algorithm>
+#include <climits>
 #include <cmath>
 
 namespace svod {
@@ -14,7 +15,7 @@ namespace {
 struct LoadUse {
   bool vector;
   bool held;   // a vector for many steps of the reduction, as a scale of its block is
-  bool panel;  // of a weight, whole lines: every position is a stream of its own
+  int streams; // of a weight, whole lines, one per position: so many are read at once
   double cost; // of one vector or broadcast, in multiply-adds
   std::vector<bool> axes; // by candidate
 };
@@ -43,6 +44,10 @@ struct Across {
 // them compete for one set of the first cache: read side by side, 16 panels of 256
 // vectors came at 22 GB/s from the second cache, 4 at 100.
 static constexpr int kMostStreams = 4;
+// Memory is read fastest in one stream: 4-bit weights came at 33 GB/s, in four at 20. The
+// sums of blocks wait for nothing, so that one is enough for them; a single sum as long
+// as a row pays only where no cache holds the weights.
+static constexpr int64_t kLastCache = 32 << 20;
 
 static double tile_cost(const std::vector<Candidate>& candidates,
                         const std::vector<LoadUse>& loads, const std::vector<int>& counts,
@@ -61,7 +66,7 @@ static double tile_cost(const std::vector<Candidate>& candidates,
     int distinct = 1;
     for (size_t i = 0; i < candidates.size(); ++i)
       if (load.axes[i]) distinct *= counts[i];
-    if (load.panel && distinct > kMostStreams) return 1e30;
+    if (distinct > load.streams) return 1e30;
     if (!load.held) load_work += load.cost * distinct * (load.vector ? per_vector : 1);
     // Two registers: what is made of it takes one, too.
     if (load.held) kept += 2 * distinct * per_vector;
@@ -104,7 +109,20 @@ static int64_t panel_bytes(const Kernel& k, const Stage& s,
   int64_t bytes = int64_t(k.lanes) * byte_size(s.dtype);
   for (AxisId a : s.inner)
     if (used[a] && !k.is_dot(a)) bytes *= k.indices.extent(a);
+  if (s.nested)
+    for (AxisId a : (&s + 1)->inner)
+      if (used[a]) bytes *= k.indices.extent(a);
   return bytes;
+}
+
+// Of all elements of a weight that a load meets.
+static int64_t weight_bytes(const Kernel& k, const Expr& load) {
+  std::vector<bool> used(k.indices.axis_count());
+  k.indices.collect_axes(load.index, used);
+  double bytes = byte_size(load.dtype);
+  for (AxisId a = 0; a < used.size(); ++a)
+    if (used[a]) bytes *= double(k.indices.extent(a));
+  return static_cast<int64_t>(bytes);
 }
 
 // Weights beyond this come from the second cache for every tile.
@@ -227,8 +245,9 @@ Tile choose_tile(const Kernel& k, const Level& level) {
   bool arg = s.op == Op::ArgMin || s.op == Op::ArgMax;
   if (s.kind != StageKind::Reduce || s.inner.empty() || arg) return tile;
   // Several reductions per row keep their rows apart; one at a time is enough there.
-  if (std::count_if(k.stages.begin(), k.stages.end(),
-                    [](const Stage& x) { return x.kind == StageKind::Reduce; }) > 1)
+  if (std::ranges::count_if(k.stages, [](const Stage& x) {
+        return x.kind == StageKind::Reduce && !x.nested;
+      }) > 1)
     return tile;
   // Many gathers are long as they are: five positions of a RoiAlign compiled for a
   // minute.
@@ -245,10 +264,14 @@ Tile choose_tile(const Kernel& k, const Level& level) {
     k.indices.collect_axes(e.index, used);
     for (const Bound& b : e.bounds) k.indices.collect_axes(b.index, used);
     bool vector = k.has_lane_axis && used[k.lane_axis];
-    LoadUse use{vector, vector && step != s.inner.rend() && !used[*step], false, 0.5, {}};
+    LoadUse use{
+        vector, vector && step != s.inner.rend() && !used[*step], INT_MAX, 0.5, {}};
     bool weight = k.arguments[e.argument].kind == Argument::Kind::Packed;
     const int64_t bytes = weight && use.vector ? panel_bytes(k, s, used) : 0;
-    use.panel = bytes >= kPanel && !use.held && k.lanes * byte_size(e.dtype) >= kLine;
+    const bool dots = k.has_dot_axis && used[k.dot_axis];
+    const int64_t line = int64_t(k.lanes) * byte_size(e.dtype) * (dots ? kDot : 1);
+    if (bytes >= kPanel && !use.held && line >= kLine)
+      use.streams = s.nested || weight_bytes(k, e) > kLastCache ? 1 : kMostStreams;
     if (bytes > kFirstCache) use.cost = 1.0;
     for (const Candidate& c : candidates) use.axes.push_back(used[c.axis]);
     loads.push_back(std::move(use));

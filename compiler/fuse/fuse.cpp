@@ -206,8 +206,8 @@ bool Fuser::wish_whole_vectors(BufferId id) {
 // An operand whose elements are far apart along the lanes is stored with that axis
 // innermost.
 bool Fuser::wish_for(const Group& group, const Kernel& k) {
-  if (group.base == kNoNode || !is_contraction(g, group.base) || !k.has_lane_axis)
-    return false;
+  const NodeId base = group.innermost();
+  if (base == kNoNode || !is_contraction(g, base) || !k.has_lane_axis) return false;
   const Expr& v = k.exprs[k.stages[0].value];
   if (v.kind != Expr::Kind::Map || v.op != Op::Mul) return false;
   for (size_t i = 0; i < 2; ++i) {
@@ -222,20 +222,20 @@ bool Fuser::wish_for(const Group& group, const Kernel& k) {
         if (masked && wish_whole_vectors(k.arguments[load.argument].id)) return true;
         continue;
       }
-      Factor f = factor_of(g, g[group.base].inputs[0], i);
+      Factor f = factor_of(g, g[base].inputs[0], i);
       // Used once or twice each, as in a depthwise convolution: shuffled where it is
       // read.
-      int64_t products = element_count(g[g[group.base].inputs[0]].shape);
+      int64_t products = element_count(g[g[base].inputs[0]].shape);
       if (affine && stride <= kNearLanes &&
           products <= 2 * element_count(g[f.node].shape))
         continue;
       if (grouping_.known[f.node] || fixed_.count(f.node) != 0) continue;
       if (!wishes_.forced.insert(f.node).second) continue;
       // Kept axes last: the reduced ones step over whole vectors.
-      const Node& reduce = g[group.base];
+      const Node& reduce = g[base];
       Layout layout = row_major(g[f.node].shape.size());
       std::vector<int64_t> batch, kept, reduced;
-      Factor other = factor_of(g, g[group.base].inputs[0], 1 - i);
+      Factor other = factor_of(g, g[base].inputs[0], 1 - i);
       for (size_t axis = 0; axis < f.domain_axis.size(); ++axis) {
         int64_t d = f.domain_axis[axis];
         bool is_reduced =

@@ -5,6 +5,8 @@
 // be evaluated.
 #include "compiler/fuse/group.h"
 
+#include "compiler/fuse/assign_layouts.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -101,6 +103,7 @@ private:
   void visit_reduce(NodeId n);
   bool joins_rows(NodeId n, Group& group) const;
   bool joins_base(NodeId n, const Group& group) const;
+  bool nests(NodeId n, const Group& group) const;
   bool finishes_row(NodeId n, const Group& group) const;
   bool worth_inlining(NodeId n) const;
   bool is_costly_chain(NodeId n) const;
@@ -159,7 +162,7 @@ void Grouper::store(NodeId n) {
   evaluations_[n] = count(n);
   aligned_[n] = bijective_[n] = true;
   if (g[n].op == Op::Input) return;
-  Group group{n, n, Shape(g[n].shape.size(), 0), kNoNode, {}, {}, false};
+  Group group{n, n, Shape(g[n].shape.size(), 0), kNoNode, kNoNode, {}, {}, false};
   // A concat is written by its parts' kernels; none of its own takes a reduction in.
   if (g[n].op == Op::Concat) group.target = kNoNode, group.base = n;
   groups_[n] = std::move(group);
@@ -199,6 +202,25 @@ bool Grouper::joins_base(NodeId n, const Group& group) const {
   return true;
 }
 
+// Whether n is summed on by the group's reduction, block by block: weights that differ
+// from block to block, and nothing between the two sums but maps.
+bool Grouper::nests(NodeId n, const Group& group) const {
+  if (group.base == kNoNode || group.nested != kNoNode || group.unrolled) return false;
+  if (g[group.base].op != Op::ReduceSum || g[n].dtype != DType::I32 ||
+      !is_contraction(g, n) || evaluations_[n] != count(n))
+    return false;
+  const NodeId product = g[n].inputs[0];
+  const Factor weights = factor_of(g, product, out_.known[g[product].inputs[0]] ? 0 : 1);
+  if (!out_.known[weights.node] || byte_size(g[weights.node].dtype) != 1) return false;
+  for (int64_t axis : g[group.base].payload)
+    if (!weights.varies_along(axis)) return false;
+  for (NodeId at = n; at != group.base; at = users_[at][0]) {
+    bool maps = is_map(g[at].op) || g[at].op == Op::Cast || at == n;
+    if (!maps || users_[at].size() != 1 || is_output_[at]) return false;
+  }
+  return true;
+}
+
 void Grouper::visit_reduce(NodeId n) {
   if (roots_[n].size() == 1 && !is_root_[n]) {
     Group& group = group_at(roots_[n][0]);
@@ -210,6 +232,10 @@ void Grouper::visit_reduce(NodeId n) {
     }
     if (joins_base(n, group)) {
       group.base = n;
+      return;
+    }
+    if (nests(n, group)) {
+      group.nested = n;
       return;
     }
   }
@@ -281,7 +307,7 @@ void Grouper::visit_region(NodeId n) {
   store(n);
   groups_.erase(n);
   if (!has_body(g[n].op)) return;
-  groups_[n] = Group{n, kNoNode, {}, kNoNode, {}, {}, false};
+  groups_[n] = Group{n, kNoNode, {}, kNoNode, kNoNode, {}, {}, false};
   out_.stored[n] = is_output_[n] || std::ranges::any_of(users_[n], [&](NodeId user) {
                      return g[user].op != Op::Result;
                    });
@@ -326,7 +352,7 @@ void Grouper::visit(NodeId n) {
     roots_[n] = {n};
     evaluations_[n] = count(n);
     aligned_[n] = bijective_[n] = true;
-    groups_[n] = Group{n, kNoNode, {}, kNoNode, {}, {}, false};
+    groups_[n] = Group{n, kNoNode, {}, kNoNode, kNoNode, {}, {}, false};
   }
   if (in_place_.count(n) != 0) {
     aligned_[n] = bijective_[n] = false;
@@ -358,10 +384,11 @@ Grouping Grouper::run() {
       Shape start(g[n].shape.size(), 0);
       int64_t axis = g[n].payload[0];
       for (NodeId part : g[n].inputs) {
-        Group group{part, n, start, kNoNode, {}, {}, false};
+        Group group{part, n, start, kNoNode, kNoNode, {}, {}, false};
         auto own = groups_.find(part);
         if (own != groups_.end() && !out_.stored[part]) {
           group.base = own->second.base;
+          group.nested = own->second.nested;
           group.rows = own->second.rows;
           group.row_axes = own->second.row_axes;
         }
@@ -373,8 +400,14 @@ Grouping Grouper::run() {
     } else if (groups_.count(n) != 0 && groups_.at(n).target != kNoNode) {
       // A scatter combines into a copy of its first input.
       if (g[n].op == Op::Scatter && !out_.known[n])
-        out_.groups.push_back(
-            {g[n].inputs[0], n, Shape(g[n].shape.size(), 0), kNoNode, {}, {}, false});
+        out_.groups.push_back({g[n].inputs[0],
+                               n,
+                               Shape(g[n].shape.size(), 0),
+                               kNoNode,
+                               kNoNode,
+                               {},
+                               {},
+                               false});
       out_.groups.push_back(groups_.at(n));
     }
   }

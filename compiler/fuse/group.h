@@ -16,9 +16,15 @@ struct Group {
       kNoNode;           // stored node; differs from root when root is a part of a concat
   Shape target_start;    // where root's element 0 lies in target
   NodeId base = kNoNode; // one reduction, evaluated once per element of root
+  // A sum of products of bytes that `base` sums on, each once: the blocks of a sum whose
+  // weights have a scale per block.
+  NodeId nested = kNoNode;
   std::set<NodeId> rows; // reductions over row_axes of root's own domain
   std::vector<int64_t> row_axes;
   bool unrolled = false; // some of its loops are written out
+
+  // The reduction that reads the operands.
+  NodeId innermost() const { return nested != kNoNode ? nested : base; }
 };
 
 struct Grouping {

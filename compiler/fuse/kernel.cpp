@@ -123,6 +123,7 @@ static std::string stage_text(const Kernel& k, const Stage& s) {
   out += bounds_text(k, s.domain);
   if (!s.useful.empty()) out += " useful" + bounds_text(k, s.useful);
   if (s.pad_lanes && !s.domain.empty()) out += " else 0";
+  if (s.nested) out += " nested";
   if (s.flag) out += " flag";
   if (s.kind == StageKind::Sort) out += " first " + std::to_string(s.count);
   if (s.combiner != 0) out += " combiner " + std::to_string(s.combiner);

@@ -82,6 +82,8 @@ struct Stage {
   // ReduceSum of a product: outside one of these a factor is zero, as in the border of a
   // padded tensor. Whole tiles of such positions may be skipped.
   std::vector<Bound> useful;
+  // Reduce: computed at every step of the loops of the next stage, which reads it.
+  bool nested = false;
   bool keeps = false; // Reduce: every value is written, too, for the store to read
   // Store, Scan, Scatter, Sort: where to. Outside `domain` nothing is written, or zero
   // when pad_lanes says that the element exists physically.

@@ -180,11 +180,13 @@ static bool packed_bytes(const Graph& g, NodeId n, std::set<NodeId>& seen,
 // Weights of few bits are kept as they are and decoded where they are used: a kernel that
 // waits for memory has time for it, and the package is a fraction of the size.
 bool Lowering::decodes(NodeId n) const {
-  constexpr int64_t kGrowth = 4, kSmall = 4096; // bytes that are not worth it
+  constexpr int64_t kSmall = 4096; // bytes that are not worth it
+  // Bytes are unpacked many at once.
+  const int64_t growth = byte_size(g[n].dtype) == 1 ? 2 : 4;
   if (!is_map(g[n].op) && g[n].op != Op::Cast) return false;
   int64_t bytes = element_count(g[n].shape) * byte_size(g[n].dtype), packed = 0;
   std::set<NodeId> seen;
-  return bytes >= kSmall && packed_bytes(g, n, seen, packed) && bytes >= kGrowth * packed;
+  return bytes >= kSmall && packed_bytes(g, n, seen, packed) && bytes >= growth * packed;
 }
 
 // Weights, and views of them: anything else known is evaluated when packing.

@@ -46,6 +46,7 @@ void Lowering::reduce_stage(NodeId n, const At& input_at, std::vector<AxisId> in
   const Expr& v = k().exprs[stage.value];
   if (stage.op == Op::ReduceSum && v.kind == Expr::Kind::Map && v.op == Op::Mul)
     stage.useful = useful_bounds(stage.value);
+  stage.nested = n == group_.nested;
   stage.position = std::move(position);
   if (node.op == Op::ArgMin || node.op == Op::ArgMax) stage.flag = node.payload[1] != 0;
   k().stages.push_back(std::move(stage));
@@ -139,7 +140,8 @@ ExprId Lowering::reduce(NodeId n, const At& at) {
   if (found == stage_of_.end()) {
     note_node(n);
     bool row = group_.rows.count(n) != 0;
-    SVOD_CHECK(row || n == group_.base) << "reduction " << n << " has no stage";
+    SVOD_CHECK(row || n == group_.base || n == group_.nested)
+        << "reduction " << n << " has no stage";
     const Shape& domain_shape = g[node.inputs[0]].shape;
     At input_at = at;
     std::vector<AxisId> inner;

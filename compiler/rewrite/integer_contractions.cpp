@@ -235,6 +235,10 @@ NodeId Pass::contraction(const Node& sum) {
   auto x = factor(product.inputs[second ? 0 : 1]);
   auto w = factor(product.inputs[second ? 1 : 0]);
   if (!x || !w) return kNoNode;
+  // Already what dot products take, the other way round.
+  if (w->scale == kNoNode && w->zero == kNoNode && x->zero == kNoNode &&
+      g[w->bytes].dtype == DType::U8 && g[x->bytes].dtype == DType::I8)
+    return kNoNode;
   if (sum.dtype == DType::I32) return integer_sum(sum, *x, *w);
   NodeId x_scale = one_element(x->scale), w_scale = scale_of(*w, sum);
   if (x_scale == kNoNode || w_scale == kNoNode) return kNoNode;

@@ -342,6 +342,12 @@ def low_bits():
          block_size=block, bits=4, expect=[a @ weights.T])
     case("MatMulNBits", [f32(3, k), Const(u8(n, k // block, block)), Const(scales)], label="bytes", N=n, K=k,
          block_size=block, bits=8)
+    for bits, label in ((4, "level4"), (8, "bytes_level4")):
+        weights = u8(n, k // block, block * bits // 8)
+        case("MatMulNBits", [f32(3, k), Const(weights), Const(scales)], label=label, N=n, K=k, block_size=block,
+             bits=bits, accuracy_level=4)
+    case("MatMulNBits", [f32(1, k), Const(packed), Const(scales), Const(zero)], label="zeros_level4", N=n, K=k,
+         block_size=block, bits=4, accuracy_level=4)
     for kind, name in ((0, "fp4"), (1, "nf4")):
         case("MatMulBnb4", [f32(3, k), Const(u8(n * k // 2)), Const(np.abs(f32(n * k // block)))], label=name, N=n, K=k,
              block_size=block, quant_type=kind)
