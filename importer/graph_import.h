@@ -228,7 +228,8 @@ private:
   ModelInterface interface_;
   std::vector<NodeId> missed_; // values that a node would have needed when packing
   StringTable strings_;
-  std::map<std::string, int64_t> dimensions_;    // named ones, as bound
+  std::map<std::string, int64_t> dimensions_; // named ones, as bound
+  bool declarations_stale_ = false; // the user replaced a size that the model states
   std::map<const ModelTensor*, NodeId> tensors_; // initializers that were made
   std::map<const ModelFunction*, int64_t>
       expanded_; // nodes after inlining; -1: being counted

@@ -7,6 +7,7 @@
 #include "compiler/support/check.h"
 #include "importer/custom_call.h"
 #include "importer/graph_import.h"
+#include "importer/movement.h"
 #include "importer/onnx_ops.h"
 #include "importer/packing.h"
 #include "importer/signature.h"
@@ -449,6 +450,7 @@ GraphImport::run_import(const std::function<void(NodeImport&)>& import_rule,
   try {
     graph_.open_source(place_path(place));
     import_rule(rule);
+    keep_promises(rule);
     graph_.close_source();
   } catch (const TooLarge&) {
     graph_.close_source();
@@ -597,6 +599,7 @@ void GraphImport::open_graph(const ModelGraph& graph, Scope& scope) {
   scope.level = open_bodies_.size();
   for (const ModelTensor& tensor : graph.initializers)
     scope.initializers.emplace(tensor.name, &tensor);
+  if (declarations_stale_) return;
   for (const auto* values : {&graph.values, &graph.outputs})
     for (const ModelValue& value : *values) scope.declared.emplace(value.name, &value);
 }
@@ -612,6 +615,7 @@ std::optional<Graph> GraphImport::run() {
   if (!shapes) return std::nullopt;
 
   dimensions_ = shapes->dimensions;
+  declarations_stale_ = shapes->replaced;
   Scope scope;
   scope.frame = &frame;
   open_graph(graph, scope);

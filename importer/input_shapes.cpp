@@ -19,6 +19,18 @@ std::string shape_text(const Shape& shape) {
   return text.empty() ? "scalar" : text;
 }
 
+std::string declared_text(const std::vector<ModelDim>& dims) {
+  std::string text;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const bool known = dims[i].value.value_or(-1) != -1;
+    text += i ? "x" : "";
+    text += known                  ? std::to_string(*dims[i].value)
+            : dims[i].name.empty() ? "?"
+                                   : escaped(dims[i].name);
+  }
+  return text.empty() ? "scalar" : text;
+}
+
 class Binder {
 public:
   Binder(const ModelGraph& graph, const ImportOptions& options, Diags& diags)
@@ -33,6 +45,7 @@ public:
 
 private:
   void bind_dimension(const std::string& name, int64_t value);
+  static bool fits(const ModelValue& input, const Shape& shape);
   void bind_shape(const ModelValue& input, const Shape& shape);
   const Shape* given(const ModelValue& input) const;
   std::optional<int64_t> extent(const ModelDim& dim) const;
@@ -69,19 +82,26 @@ void Binder::bind_dimension(const std::string& name, int64_t value) {
           " and " + std::to_string(value));
 }
 
+// Exported for a batch of 1 and wanted for 8: most models compute their sizes from their
+// inputs, and those that do not fail at the node that holds the other size.
+bool Binder::fits(const ModelValue& input, const Shape& shape) {
+  return !input.dims ||
+         std::ranges::equal(*input.dims, shape, [](const ModelDim& dim, int64_t extent) {
+           return dim.value.value_or(-1) == -1 || *dim.value == extent;
+         });
+}
+
 void Binder::bind_shape(const ModelValue& input, const Shape& shape) {
-  if (input.dims && input.dims->size() != shape.size())
-    return usage("input " + quoted(input.name) + " has rank " +
-                 std::to_string(input.dims->size()) + ", the shape given is " +
-                 shape_text(shape));
-  for (size_t i = 0; input.dims && i < shape.size(); ++i) {
-    const ModelDim& dim = (*input.dims)[i];
-    if (dim.value && *dim.value != -1 && *dim.value != shape[i])
-      return usage("dimension " + std::to_string(i) + " of input " + quoted(input.name) +
-                   " is " + std::to_string(*dim.value) + ", the shape given is " +
-                   shape_text(shape));
-    if (!dim.value) bind_dimension(dim.name, shape[i]);
+  if (!fits(input, shape)) {
+    result_.replaced = true;
+    diags_.warning("input " + quoted(input.name) + " is " + declared_text(*input.dims) +
+                   " in the model and becomes " + shape_text(shape) +
+                   ", as given; what the model declares of other shapes is ignored");
   }
+  if (!input.dims || input.dims->size() != shape.size()) return;
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (const ModelDim& dim = (*input.dims)[i]; !dim.value)
+      bind_dimension(dim.name, shape[i]);
 }
 
 void Binder::bind_user() {

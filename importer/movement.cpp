@@ -116,13 +116,47 @@ Expr if_kept(Expr promise, Expr index) {
   return select(promise, index, like(index, kOutside));
 }
 
+Expr all_true(Expr condition) {
+  const int64_t count = element_count(condition.shape());
+  const Expr found = sum(reshape(convert(condition, DType::I64), {count}), {0});
+  return reshape(equal(found, static_cast<double>(count)), {});
+}
+
+void promise(NodeImport& node, Expr promise) { node.promises.push_back(promise.id); }
+
+void promise_values(NodeImport& node, size_t i, const Shape& values) {
+  const int64_t count = element_count(node.shape(i));
+  require(node, count == static_cast<int64_t>(values.size()),
+          "the declared shape has another rank than the run's");
+  if (count == 0) return;
+  const Expr given = reshape(convert(operand(node, i), DType::I64), {count});
+  promise(node, all_true(equal(given, {&node.g, tensor_i64(node.g, {count}, values)})));
+}
+
+void keep_promises(NodeImport& node) {
+  if (node.promises.empty()) return;
+  Expr all{&node.g, node.promises[0]};
+  for (const NodeId promise : node.promises)
+    all = apply(Op::And, all, {&node.g, promise});
+  const Expr at = reshape(if_kept(all, number(node.g, DType::I64, 0)), {1});
+  for (size_t i = 0; i < node.results().size(); ++i) {
+    const NodeId id = node.results()[i];
+    if (id == kNoNode || is_compound(id)) continue;
+    Shape wide = node.g[id].shape;
+    wide.insert(wide.begin(), 1);
+    const Expr whole = reshape({&node.g, id}, wide);
+    give(node, i, reshape(take(whole, 0, at), node.g[id].shape));
+  }
+}
+
 // A stable descending sort brings the true elements to the front in their order.
 Expr true_positions(NodeImport& node, Expr condition, int64_t count) {
   require(node, condition.rank() == 1 && count <= extent(condition, 0),
           "the declared shape is too large");
   const Expr order{&node.g, argsort(node.g, convert(condition, DType::U8).id, 0, true)};
   const Expr found = sum(convert(condition, DType::I64), {0});
-  return if_kept(equal(found, static_cast<double>(count)), cut(order, 0, 0, count));
+  promise(node, reshape(equal(found, static_cast<double>(count)), {}));
+  return cut(order, 0, 0, count);
 }
 
 Expr take(Expr x, int64_t axis, Expr index) {

@@ -87,6 +87,16 @@ Shape declared_instead(const NodeImport& node, size_t i, size_t out, int64_t ran
 // `index` where the model keeps its promise about a shape, else a position outside every
 // axis: the gather that reads it then stops the run.
 Expr if_kept(Expr promise, Expr index);
+// Lets the run end where `promise`, bool[], does not hold; what the rule gives is read
+// only where it does.
+void promise(NodeImport& node, Expr promise);
+// ... where the entries of input i are not these.
+void promise_values(NodeImport& node, size_t i, const Shape& values);
+// After the rule: its results are read through an index that is outside its axis where a
+// promise is broken.
+void keep_promises(NodeImport& node);
+// Whether all elements of a condition are true, bool[].
+Expr all_true(Expr condition);
 // The positions of the true elements of a rank-1 condition, promised to be `count` many.
 Expr true_positions(NodeImport& node, Expr condition, int64_t count);
 

@@ -152,6 +152,9 @@ public:
   BoundTable* bounds = nullptr;
   const RangeTable* ranges = nullptr;
   StringTable* strings = nullptr; // what tensors of strings refer to
+  // bool[]: what the model promises by declaring a shape that only the run shows. A run
+  // in which one is false ends.
+  std::vector<NodeId> promises;
   // Set when a rule stopped; empty when the reason is reported already.
   mutable std::string failure;
   mutable bool failure_is_unsupported = false;

@@ -29,6 +29,7 @@ void cosine_window(NodeImport& node, double a0, double a1, double a2) {
     dtype = dtype_attribute(node, "output_datatype", dtype);
   bool known_size = ints_if_known(node, 0).has_value();
   int64_t size = known_size ? known_int(node, 0) : declared_instead(node, 0, 0, 1)[0];
+  if (!known_size) promise_values(node, 0, {size});
   if (size < 0 || size > 1 << 24) node.invalid("size is out of range");
   double period = node.get_int("periodic") ? double(size) : double(size - 1);
   std::vector<float> window;
@@ -114,6 +115,7 @@ void import_constant_of_shape(NodeImport& node) {
   auto wanted = ints_if_known(node, 0);
   if (!wanted && !node.declared_shape(0)) return constant_of_sizes(node);
   Shape shape = wanted ? *wanted : declared_instead(node, 0, 0, -1);
+  if (!wanted) promise_values(node, 0, shape);
   for (int64_t extent : shape)
     if (extent < 0) node.invalid("the shape has a negative extent");
   Expr value = number(node.g, DType::F32, 0);
@@ -121,6 +123,22 @@ void import_constant_of_shape(NodeImport& node) {
   if (element_count(value.shape()) != 1) node.invalid("value must have one element");
   give(node, 0, broadcast(reshape(value, {}), shape));
 }
+
+namespace {
+
+// The count-th number is before the limit, and the next one is not.
+void promise_last(NodeImport& node, int64_t count) {
+  const Expr from = reshape(operand(node, 0), {}), to = reshape(operand(node, 1), {}),
+             by = reshape(operand(node, 2), {});
+  const auto before = [&](int64_t i) {
+    const Expr at = from + by * static_cast<double>(i);
+    return select(less(0, by), less(at, to), less(to, at));
+  };
+  const Expr ends = apply(Op::Not, before(count));
+  promise(node, count == 0 ? ends : apply(Op::And, before(count - 1), ends));
+}
+
+} // namespace
 
 // start + i * delta while that is before limit. The count needs known arguments.
 void import_range(NodeImport& node) {
@@ -140,6 +158,7 @@ void import_range(NodeImport& node) {
       node.set_counts(0, {size.size.id});
     } else {
       count = declared_instead(node, 0, 0, 1)[0];
+      promise_last(node, count);
     }
   } else if (is_float(start.dtype())) {
     double from = known_float(node, 0), to = known_float(node, 1),
@@ -181,9 +200,11 @@ void import_one_hot(NodeImport& node) {
   Expr indices = operand(node, 0), values = operand(node, 2);
   int64_t axis = node.axis(node.get_int("axis"), indices.rank() + 1);
   auto depth = known_floats(node.g, node.input(1));
-  if (!depth)
-    depth = {static_cast<double>(
-        declared_instead(node, 1, 0, indices.rank() + 1)[static_cast<size_t>(axis)])};
+  if (!depth) {
+    const Shape to = declared_instead(node, 1, 0, indices.rank() + 1);
+    promise_values(node, 1, {to[static_cast<size_t>(axis)]});
+    depth = {static_cast<double>(to[static_cast<size_t>(axis)])};
+  }
   if (depth->size() != 1 || !(depth->front() >= 0 && depth->front() < 2e9))
     node.invalid("depth must be one positive number");
   if (values.shape() != Shape{2}) node.invalid("values must have two elements");

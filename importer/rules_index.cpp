@@ -195,7 +195,10 @@ void import_top_k(NodeImport& node) {
   if (!k && !node.declared_shape(0) && !node.declared_shape(1))
     return bounded_top_k(node, nullptr);
   size_t out = node.declared_shape(0) ? 0 : 1;
-  if (!k) k = {declared_instead(node, 1, out, node.rank(0))[static_cast<size_t>(axis)]};
+  if (!k) {
+    k = {declared_instead(node, 1, out, node.rank(0))[static_cast<size_t>(axis)]};
+    promise_values(node, 1, *k);
+  }
   top_k(node, k->front(), node.opset < 11 || node.get_int("largest") != 0);
 }
 

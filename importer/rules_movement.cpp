@@ -232,7 +232,7 @@ void import_split(NodeImport& node) {
     for (size_t i = 0; !wanted && i < node.output_count(); ++i)
       parts.push_back(
           declared_instead(node, 1, i, node.rank(0))[static_cast<size_t>(axis)]);
-    if (wanted) parts = *wanted;
+    wanted ? void(parts = *wanted) : promise_values(node, 1, parts);
   }
   split_by(node, parts, count, node.get_int("axis"));
 }

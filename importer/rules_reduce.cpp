@@ -12,6 +12,20 @@ namespace svod {
 
 namespace {
 
+// That the entries of input 1 are `axes`; one of extent 1 that stays may be among them.
+void promise_axes(NodeImport& node, const std::vector<int64_t>& axes, bool keep) {
+  const Shape& from = node.shape(0);
+  const Expr given = convert(operand(node, 1), DType::I64);
+  for (int64_t axis = 0; axis < node.rank(0); ++axis) {
+    const bool gone = std::ranges::count(axes, axis) > 0;
+    if (gone && keep && from[static_cast<size_t>(axis)] == 1) continue;
+    const Expr named = either(equal(given, static_cast<double>(axis)),
+                              equal(given, static_cast<double>(axis - node.rank(0))));
+    const Expr kept = all_true(apply(Op::Not, named));
+    promise(node, gone ? apply(Op::Not, kept) : kept);
+  }
+}
+
 // The axes that turn the input's shape into the declared one, where they depend on the
 // model's inputs. An axis of extent 1 may count either way: reducing it changes nothing.
 std::vector<int64_t> declared_axes(NodeImport& node) {
@@ -35,6 +49,7 @@ std::vector<int64_t> declared_axes(NodeImport& node) {
     if (!gone || keep) result.push_back(gone ? 1 : from[i]);
   }
   require(node, result == to, "no choice of axes gives the declared shape");
+  promise_axes(node, axes, keep);
   return axes;
 }
 

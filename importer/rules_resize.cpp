@@ -207,8 +207,11 @@ void resize_all(NodeImport& node, const ResizeOptions& options,
 // A new size that only the run knows: the extent that the model declares, else bounded.
 Size size_of_run(NodeImport& node, int64_t axis, Expr size) {
   const std::optional<Shape> declared = node.declared_shape(0);
-  if (declared && std::ssize(*declared) == node.rank(0))
-    return known_size(node.g, (*declared)[static_cast<size_t>(axis)]);
+  if (declared && std::ssize(*declared) == node.rank(0)) {
+    const int64_t extent = (*declared)[static_cast<size_t>(axis)];
+    promise(node, reshape(equal(size, static_cast<double>(extent)), {}));
+    return known_size(node.g, extent);
+  }
   return bounded_size(node, size);
 }
 

@@ -1,4 +1,4 @@
-// GridSample and RoiAlign: reading an image at fractional coordinates that are data.
+// GridSample: reading an image at fractional coordinates that are data.
 // Spatial axes are flattened into one, so that every neighbour of a sample is one gather
 // by a computed position; the neighbours' weights are products of a weight per axis.
 #include "importer/formula.h"
@@ -121,31 +121,6 @@ Expr sample(Expr x, const std::vector<std::vector<Read>>& reads,
   }
 }
 
-// A box's samples along one axis, [rois, bins * samples], as RoiAlign places them.
-struct BoxSamples {
-  Expr low, high;               // neighbours, I64
-  Expr low_weight, high_weight; // 0 outside the image
-};
-
-BoxSamples box_samples(Expr start, Expr size, int64_t bins, int64_t samples,
-                       int64_t extent) {
-  Graph& g = *start.g;
-  DType dtype = start.dtype();
-  double n = static_cast<double>(extent);
-  Expr bin = count_along(g, dtype, bins, 1, 3),
-       step = count_along(g, dtype, samples, 2, 3);
-  Expr bin_size =
-      reshape(size / static_cast<double>(bins), {svod::extent(start, 0), 1, 1});
-  Expr at = reshape(start, {svod::extent(start, 0), 1, 1}) + bin * bin_size +
-            (step + 0.5) * bin_size / static_cast<double>(samples);
-  at = reshape(at, {svod::extent(start, 0), bins * samples});
-  Expr inside = both(less_equal(like(at, -1), at), less_equal(at, like(at, n)));
-  at = clamp(at, 0, n - 1);
-  Expr low = apply(Op::Floor, at), part = at - low, zero = like(at, 0);
-  return {convert(low, DType::I64), convert(minimum(low + 1, n - 1), DType::I64),
-          select(inside, 1 - part, zero), select(inside, part, zero)};
-}
-
 } // namespace
 
 void import_grid_sample(NodeImport& node) {
@@ -180,52 +155,6 @@ void import_grid_sample(NodeImport& node) {
   int64_t pixels = element_count(x.shape()) / (extent(x, 0) * extent(x, 1));
   Expr flat = reshape(x, {extent(x, 0), extent(x, 1), pixels});
   finish(node, reshape(sample(flat, reads, axes), to));
-}
-
-void import_roi_align(NodeImport& node) {
-  Expr x = wide(node, 0), rois = wide(node, 1),
-       batch = convert(operand(node, 2), DType::I64);
-  require(node,
-          x.rank() == 4 && rois.rank() == 2 && extent(rois, 1) == 4 &&
-              batch.shape() == Shape{extent(rois, 0)},
-          "X, rois or batch_indices have a wrong shape");
-  int64_t samples = node.get_int("sampling_ratio"), count = extent(rois, 0);
-  int64_t rows = node.get_int("output_height"), columns = node.get_int("output_width");
-  if (samples <= 0)
-    node.unsupported("a sampling_ratio that depends on the size of a box");
-  require(node, rows > 0 && columns > 0, "the output size must be positive");
-  std::string mode = node.get_string("mode");
-  require(node, mode == "avg" || mode == "max", "mode is not avg or max");
-  bool half = node.opset >= 16 &&
-              node.get_string("coordinate_transformation_mode") == "half_pixel";
-  Expr corners =
-      convert(rois, x.dtype()) * node.get_float("spatial_scale") - (half ? 0.5 : 0.0);
-  auto side = [&](int64_t i) { return squeeze(cut(corners, 1, i, 1), 1); };
-  Expr width = side(2) - side(0), height = side(3) - side(1);
-  if (!half) width = maximum(width, 1), height = maximum(height, 1);
-  int64_t h = extent(x, 2), w = extent(x, 3), channels = extent(x, 1);
-  BoxSamples down = box_samples(side(1), height, rows, samples, h);
-  BoxSamples across = box_samples(side(0), width, columns, samples, w);
-  Expr image = wrap_index(node, batch, extent(x, 0)) * static_cast<double>(h * w);
-  Expr flat = reshape(permute(x, {1, 0, 2, 3}), {channels, extent(x, 0) * h * w});
-  int64_t down_count = rows * samples, across_count = columns * samples;
-  auto corner = [&](Expr y, Expr y_weight, Expr at, Expr at_weight) {
-    Expr position = reshape(image, {count, 1, 1}) +
-                    unsqueeze(y, 2) * static_cast<double>(w) + unsqueeze(at, 1);
-    Expr pixels = take(flat, 1, reshape(position, {element_count(position.shape())}));
-    pixels = reshape(pixels, {channels, count, down_count, across_count});
-    return pixels * (unsqueeze(y_weight, 2) * unsqueeze(at_weight, 1));
-  };
-  Expr a = corner(down.low, down.low_weight, across.low, across.low_weight);
-  Expr b = corner(down.low, down.low_weight, across.high, across.high_weight);
-  Expr c = corner(down.high, down.high_weight, across.low, across.low_weight);
-  Expr d = corner(down.high, down.high_weight, across.high, across.high_weight);
-  Expr value = mode == "avg" ? a + b + c + d : maximum(maximum(a, b), maximum(c, d));
-  value = reshape(value, {channels, count, rows, samples, columns, samples});
-  Op op = mode == "avg" ? Op::ReduceSum : Op::ReduceMax;
-  Expr y = reshape(reduce(op, value, {3, 5}), {channels, count, rows, columns});
-  if (mode == "avg") y = y / static_cast<double>(samples * samples);
-  finish(node, permute(y, {1, 0, 2, 3}));
 }
 
 // The grid of normalised output positions, each times the matrix of its batch entry.

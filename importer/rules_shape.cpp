@@ -51,6 +51,24 @@ void reshape_as_declared(NodeImport& node) {
   node.output(0, reshape(node.g, node.input(0), to));
 }
 
+// Whether each entry of the run's shape is the declared extent, or stands for it: -1 for
+// what is left, 0 for the input's.
+void promise_shape(NodeImport& node, const Shape& to, bool zero_is_zero) {
+  const auto count = static_cast<int64_t>(to.size());
+  require(node, element_count(node.shape(1)) == count,
+          "the declared shape has another rank than the run's");
+  if (count == 0) return;
+  const Shape& from = node.shape(0);
+  std::vector<int64_t> zeros = to; // what stands for the extent, besides the extent
+  for (size_t i = 0; i < to.size() && !zero_is_zero; ++i)
+    if (i < from.size() && from[i] == to[i]) zeros[i] = 0;
+  const Expr given = reshape(convert(operand(node, 1), DType::I64), {count});
+  const Expr wanted{&node.g, tensor_i64(node.g, {count}, to)};
+  const Expr zero{&node.g, tensor_i64(node.g, {count}, zeros)};
+  const Expr stands = either(equal(given, zero), equal(given, -1));
+  promise(node, all_true(either(equal(given, wanted), stands)));
+}
+
 void squeeze_to(NodeImport& node, std::vector<int64_t> axes) {
   const Shape& from = node.shape(0);
   std::vector<bool> drop(from.size(), false);
@@ -111,7 +129,10 @@ void import_reshape(NodeImport& node) {
   bool zero_is_zero = node.opset >= 14 && node.get_int("allowzero") != 0;
   auto wanted = ints_if_known(node, 1);
   if (!wanted && !node.declared_shape(0)) return bounded_reshape(node, nullptr);
-  if (!wanted) return reshape_as_declared(node);
+  if (!wanted) {
+    promise_shape(node, declared_instead(node, 1, 0, -1), zero_is_zero);
+    return reshape_as_declared(node);
+  }
   Shape to = reshaped(node, node.shape(0), *wanted, zero_is_zero);
   node.output(0, reshape(node.g, node.input(0), to));
 }
@@ -163,6 +184,27 @@ void import_transpose(NodeImport& node) {
   node.output(0, permute(node.g, node.input(0), perm));
 }
 
+namespace {
+
+// Entry i of the run's shape is the extent, or 1 where the input has the extent already.
+void promise_expansion(NodeImport& node, const Shape& to) {
+  const int64_t count = element_count(node.shape(1));
+  require(node, count <= static_cast<int64_t>(to.size()),
+          "the declared shape has another rank than the run's");
+  const Shape& from = node.shape(0);
+  Shape last(to.end() - count, to.end()), ones = last;
+  for (size_t back = 1; back <= last.size(); ++back)
+    if (back <= from.size() && from[from.size() - back] == last[last.size() - back])
+      ones[last.size() - back] = 1;
+  if (count == 0) return;
+  const Expr given = reshape(convert(operand(node, 1), DType::I64), {count});
+  promise(node,
+          all_true(either(equal(given, {&node.g, tensor_i64(node.g, {count}, last)}),
+                          equal(given, {&node.g, tensor_i64(node.g, {count}, ones)}))));
+}
+
+} // namespace
+
 void import_expand(NodeImport& node) {
   auto known_shape = ints_if_known(node, 1);
   if (!known_shape && !node.declared_shape(0)) return bounded_expand(node, nullptr);
@@ -177,6 +219,7 @@ void import_expand(NodeImport& node) {
       node.invalid("cannot expand " + shape_text(from) + " to " + shape_text(wanted));
     to[i] = have == 1 ? want : have;
   }
+  if (!known_shape) promise_expansion(node, to);
   node.output(0, broadcast_to(node.g, node.input(0), to));
 }
 
@@ -200,6 +243,7 @@ void import_tile(NodeImport& node) {
             "the declared shape is not a repetition");
     to[i] /= have;
   }
+  promise_values(node, 1, to);
   tile_by(node, to);
 }
 

@@ -158,10 +158,21 @@ const char* read_message(Text content, bool wraps, Tensor& out) {
   return nullptr;
 }
 
+// NumPy knows neither bfloat16 nor the small floats: ONNX before 1.19 wrote arrays of
+// them as unsigned integers of the same size, bit for bit.
+bool bits_of_foreign(const Element& given, const Element& wanted) {
+  return given.kind == ElementKind::Uint && wanted.kind >= ElementKind::BrainHalf &&
+         given.bits == wanted.bits;
+}
+
 } // namespace
 
-const char* read_proto(Text content, Tensor& out) {
-  return read_message(content, true, out);
+const char* read_proto(Text content, const Element* wanted, Tensor& out) {
+  const char* error = read_message(content, true, out);
+  if (error == nullptr && wanted != nullptr && bits_of_foreign(*out.element, *wanted)) {
+    out.element = wanted;
+  }
+  return error;
 }
 
 } // namespace packed

@@ -84,7 +84,7 @@ FileForm form_of(Text path, Text content) {
 
 const char* read_tensor(FileForm form, Text content, const Tensor& wanted, Tensor& out) {
   if (form == FileForm::Npy) return read_npy(content, wanted, out);
-  if (form == FileForm::Proto) return read_proto(content, out);
+  if (form == FileForm::Proto) return read_proto(content, wanted.element, out);
   out = wanted;
   out.data = content.data;
   return content.size == wanted.bytes() ? nullptr : "its size is not the input's";

@@ -13,10 +13,10 @@ enum class FileForm : uint8_t { Npy, Proto, Raw };
 FileForm form_of(Text path, Text content);
 
 // Why a file cannot be used, or null. `wanted` says what raw bytes are and which element
-// type a two-byte void of npy stands for.
+// type a void of npy or an integer stands for (null: itself).
 const char* read_tensor(FileForm form, Text content, const Tensor& wanted, Tensor& out);
 const char* read_npy(Text content, const Tensor& wanted, Tensor& out);
-const char* read_proto(Text content, Tensor& out);
+const char* read_proto(Text content, const Element* wanted, Tensor& out);
 
 // A TensorProto.
 void write_proto(Printer& out, const Tensor& tensor);

@@ -46,16 +46,16 @@ Tensor* take_tensors(uint64_t count) {
   return static_cast<Tensor*>(take_memory(count * sizeof(Tensor)));
 }
 
-const char* read_one(Text message, ValueData& out) {
+const char* read_one(Text message, const Value& value, ValueData& out) {
   out.tensors = take_tensors(1);
   if (out.tensors == nullptr) return "there is no memory for it";
   out.count = 1;
-  const char* error = read_proto(message, out.tensors[0]);
+  const char* error = read_proto(message, value.element, out.tensors[0]);
   out.name = out.tensors[0].name;
   return error;
 }
 
-const char* read_sequence(Text message, ValueData& out) {
+const char* read_sequence(Text message, const Value& value, ValueData& out) {
   uint64_t count = 0;
   const char* error = each_field(message, [&](const Field& field) -> const char* {
     if (field.number == NAME && field.wire == 2) out.name = field.bytes;
@@ -68,7 +68,7 @@ const char* read_sequence(Text message, ValueData& out) {
   out.tensors = take_tensors(count);
   if (out.tensors == nullptr) return "there is no memory for it";
   return each_message(message, TENSOR, [&](Text tensor) {
-    return read_proto(tensor, out.tensors[out.count++]);
+    return read_proto(tensor, value.element, out.tensors[out.count++]);
   });
 }
 
@@ -124,7 +124,7 @@ private:
 
 const char* MapReader::put(const Key& key, Text message) {
   Tensor tensor;
-  if (const char* error = read_proto(message, tensor)) return error;
+  if (const char* error = read_proto(message, value_.element, tensor)) return error;
   if (tensor.element != value_.element || tensor.elements() != 1) {
     return "a value of the map is not of the packed type";
   }
@@ -235,8 +235,8 @@ const char* read_maps(const Session& session, Side side, const Value& value, Tex
 
 const char* read_inner(const Session& session, Side side, const Value& value,
                        Text message, ValueData& out) {
-  if (value.kind == SVOD_VALUE_TENSOR) return read_one(message, out);
-  if (value.kind == SVOD_VALUE_SEQUENCE) return read_sequence(message, out);
+  if (value.kind == SVOD_VALUE_TENSOR) return read_one(message, value, out);
+  if (value.kind == SVOD_VALUE_SEQUENCE) return read_sequence(message, value, out);
   if (value.count == 0) return "its type is not packed";
   if (value.kind == SVOD_VALUE_MAPS) return read_maps(session, side, value, message, out);
   if (const char* error = take_rows(session, side, value, 1, out)) return error;

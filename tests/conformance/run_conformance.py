@@ -17,8 +17,8 @@ integers exact). One of ten results:
               optimisations or with all of them, as we do (or within a cosine of 0.999, with 8-bit steps)
     faulty    listed in faulty_SET.txt with a reason: the case contradicts itself or the specification, so no
               program can pass it; it must end with an error or a mismatch, not a crash
-    random    listed in random_SET.txt: the expected outputs are another generator's numbers; what the
-              specification fixes of them holds (random_cases.py)
+    random    listed in random_SET.txt: the expected outputs are another generator's numbers; ours are right by
+              distribution, and in all else that the specification fixes (random_cases.py)
     wrong     it ran and an output differs                    (never acceptable)
     failed    crash, time-out, or an exit code that blames a valid model   (never acceptable)
     refused   exit 3: valid, not supported, with the reasons

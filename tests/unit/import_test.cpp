@@ -84,10 +84,32 @@ TEST_CASE("unknown dimensions", "[import]") {
   refused(two, Exit::Usage, "dimension 'c' is given as", options);
   options.shapes = {{"nosuch", {1}}};
   refused(with_input({3}), Exit::Usage, "no input and no dimension 'nosuch'", options);
-  options.shapes = {{"x", {4}}};
-  refused(with_input({3}), Exit::Usage, "the shape given is 4", options);
+}
+
+TEST_CASE("a shape given wins over the declared one, and over what follows from it",
+          "[import]") {
+  const std::string bytes =
+      model({{node("Relu", {"x"}, {"a"}), node("Neg", {"a"}, {"y"})},
+             {value("x", {1, 3}), value("z", {"n"})},
+             {value("y", {1, 3})},
+             {}});
+  ImportOptions options;
+  options.shapes = {{"x", {4, 3}}};
+  const Imported replaced = import(bytes, options);
+  CHECK((*replaced.graph)[0].shape == Shape{4, 3});
+  CHECK(replaced.text().find("input 'x' is 1x3 in the model and becomes 4x3") !=
+        std::string::npos);
+  options.shapes = {{"x", {7}}};
+  CHECK((*import(bytes, options).graph)[0].shape == Shape{7});
   options.shapes = {{"x", {1, 3}}};
-  refused(with_input({3}), Exit::Usage, "has rank 1", options);
+  CHECK(import(bytes, options).text().find("becomes 1x3") == std::string::npos);
+  // A size inside that stays as it was is the node's error.
+  options.shapes = {{"x", {4, 3}}};
+  refused(model({{node("Add", {"x", "w"}, {"y"})},
+                 {value("x", {3, 3})},
+                 {value("y", {3, 3})},
+                 {floats("w", {3, 3}, std::vector<float>(9, 1))}}),
+          Exit::InvalidModel, "(Add)", options);
 }
 
 TEST_CASE("shapes of data give way to --shape", "[import]") {

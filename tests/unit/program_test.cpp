@@ -220,17 +220,25 @@ TEST_CASE("elements of less than a byte in files", "[program][types]") {
   CHECK(read(out) == std::vector<double>{0, 2, 1, 3});
   // TensorProto: raw, and two at a time in int32_data.
   std::string raw("\x08\x03\x10\x16\x4a\x02\x87\x0f", 8);
-  REQUIRE(read_proto(text(raw), out) == nullptr);
+  REQUIRE(read_proto(text(raw), nullptr, out) == nullptr);
   CHECK(read(out) == std::vector<double>{7, -8, -1});
   std::string listed("\x08\x03\x10\x16\x2a\x03\x87\x01\x0f", 9);
-  REQUIRE(read_proto(text(listed), out) == nullptr);
+  REQUIRE(read_proto(text(listed), nullptr, out) == nullptr);
   CHECK(read(out) == std::vector<double>{7, -8, -1});
   CHECK(printed([&](Printer& printer) { print_value(printer, out, 9); }) ==
         "3xi4=[7 -8 -1]\n");
+  // Integers of the same size are the bits of a type that numpy lacks, and of no other.
+  std::string bits("\x08\x02\x10\x04\x4a\x04\xc0\x3f\x00\xc0", 10);
+  REQUIRE(read_proto(text(bits), type("bf16", {2}).element, out) == nullptr);
+  CHECK(read(out) == std::vector<double>{1.5, -2});
+  REQUIRE(read_proto(text(bits), type("f16", {2}).element, out) == nullptr);
+  CHECK(same_type(out, type("u16", {2})));
+  REQUIRE(read_proto(text(bits), type("f8e5m2", {2}).element, out) == nullptr);
+  CHECK(same_type(out, type("u16", {2})));
   // A complex number is two floats.
   std::string complex("\x08\x01\x10\x0e\x22\x08", 6);
   complex += bytes_of<float>({1.5f, -2});
-  REQUIRE(read_proto(text(complex), out) == nullptr);
+  REQUIRE(read_proto(text(complex), nullptr, out) == nullptr);
   CHECK(printed([&](Printer& printer) { print_value(printer, out, 9); }) ==
         "1xc64=[1.5,-2]\n");
 }
@@ -274,27 +282,27 @@ TEST_CASE("TensorProto in each of its forms", "[program]") {
   // dims 2 (packed), float, name "x", raw_data.
   std::string raw("\x0a\x01\x02\x10\x01\x42\x01x\x4a\x08", 10);
   raw += bytes_of<float>({1.5f, -2});
-  REQUIRE(read_proto(text(raw), out) == nullptr);
+  REQUIRE(read_proto(text(raw), nullptr, out) == nullptr);
   CHECK(values_of<float>(out) == std::vector<float>{1.5f, -2});
   CHECK(out.name == Text("x"));
   // dims one by one, int64 in int64_data, -1 as ten bytes.
   std::string ints("\x08\x02\x10\x07\x3a\x0b\x05\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
                    17);
-  REQUIRE(read_proto(text(ints), out) == nullptr);
+  REQUIRE(read_proto(text(ints), nullptr, out) == nullptr);
   CHECK(values_of<int64_t>(out) == std::vector<int64_t>{5, -1});
   // A scalar in an optional: elem_type 1, tensor_value.
   std::string inner("\x10\x09\x2a\x01\x01", 5);
   std::string wrapped = std::string("\x10\x01\x1a\x05", 4) + inner;
-  REQUIRE(read_proto(text(wrapped), out) == nullptr);
+  REQUIRE(read_proto(text(wrapped), nullptr, out) == nullptr);
   CHECK(values_of<uint8_t>(out) == std::vector<uint8_t>{1});
   // Wrapped twice, in two, or with less data than dims say.
   std::string twice = std::string("\x10\x01\x1a\x09", 4) + wrapped;
-  CHECK(read_proto(text(twice), out) != nullptr);
+  CHECK(read_proto(text(twice), nullptr, out) != nullptr);
   std::string two = wrapped + std::string("\x1a\x05", 2) + inner;
-  CHECK(read_proto(text(two), out) != nullptr);
+  CHECK(read_proto(text(two), nullptr, out) != nullptr);
   for (size_t size = 1; size < raw.size(); size++) {
     std::string cut = raw.substr(0, size);
-    CHECK(read_proto(text(cut), out) != nullptr);
+    CHECK(read_proto(text(cut), nullptr, out) != nullptr);
   }
 }
 
