@@ -7,7 +7,6 @@
 #include "compiler/support/check.h"
 #include "importer/custom_call.h"
 #include "importer/graph_import.h"
-#include "importer/movement.h"
 #include "importer/onnx_ops.h"
 #include "importer/packing.h"
 #include "importer/signature.h"
@@ -616,6 +615,7 @@ std::optional<Graph> GraphImport::run() {
 
   dimensions_ = shapes->dimensions;
   declarations_stale_ = shapes->replaced;
+  interface_.sizes_replaced = shapes->replaced;
   Scope scope;
   scope.frame = &frame;
   open_graph(graph, scope);

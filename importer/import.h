@@ -78,6 +78,7 @@ struct ModelInterface {
   // Outputs whose sizes depend on data: their number, and the number of the output that
   // holds these sizes. Such outputs follow those of the model.
   std::map<size_t, size_t> extents;
+  bool sizes_replaced = false; // an input has another shape than the model states
 };
 
 [[nodiscard]] std::optional<Graph> import_model(const Model& model,

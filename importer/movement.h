@@ -92,9 +92,6 @@ Expr if_kept(Expr promise, Expr index);
 void promise(NodeImport& node, Expr promise);
 // ... where the entries of input i are not these.
 void promise_values(NodeImport& node, size_t i, const Shape& values);
-// After the rule: its results are read through an index that is outside its axis where a
-// promise is broken.
-void keep_promises(NodeImport& node);
 // Whether all elements of a condition are true, bool[].
 Expr all_true(Expr condition);
 // The positions of the true elements of a rank-1 condition, promised to be `count` many.

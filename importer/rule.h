@@ -172,4 +172,8 @@ private:
 
 using Rule = void (*)(NodeImport&);
 
+// After the rule: its results are read through an index that is outside its axis where a
+// promise is broken (movement.cpp).
+void keep_promises(NodeImport& node);
+
 } // namespace svod

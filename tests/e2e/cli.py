@@ -42,7 +42,7 @@ def failures(folder):
     cases = [
         (2, []), (2, [DIGITS]), (2, [DIGITS, "-o", "out", "--no-such"]), (2, [DIGITS, "-o", "out", "--target", "vax"]),
         (2, [DIGITS, "-o", "out", "--name", "0x"]), (2, [DIGITS, "-o", "out", "--shape", "image"]),
-        (2, [DIGITS, "-o", "out", "--shape", "image=2x1x8x8"]), (2, [DIGITS, "-o", "out", "--max-ram", "4X"]),
+        (2, [DIGITS, "-o", "out", "--shape", "picture=2x1x8x8"]), (2, [DIGITS, "-o", "out", "--max-ram", "4X"]),
         (2, [DIGITS, "-o", "out", "-O7"]), (2, [DIGITS, "-o", "out", "--cpu", "zx81"]), (2, ["cache", "burn"]), (2, [DIGITS, DIGITS, "-o", "out"]),
         (4, ["no such model.onnx", "-o", "out"]), (4, [DIGITS, "-o", "no/such/folder/out"]), (4, [DIGITS, "-o", "."]),
         (4, [DIGITS, "-o", "/dev/null"]), (4, [DIGITS, "-o", "out", "--shape-from", "."]),
@@ -71,6 +71,11 @@ def mismatch(folder):
 
 
 def summary(folder):
+    done = packer(folder, DIGITS, "-o", "two", "--shape", "image=2x1x8x8", "--json")
+    shapes = [t["shape"] for e in json.loads(done.stdout)["entries"] for t in e["inputs"] + e["outputs"]]
+    check(shapes == [[2, 1, 8, 8], [2, 10]], f"--shape replaces a size that the model states: {shapes}")
+    told = done.stderr.decode()
+    check("becomes 2x1x8x8" in told and "not verified" in told, "a warning and a note say so")
     done = packer(folder, DIGITS, "-o", "infer", "--verify", "off", "--json")
     report = json.loads(done.stdout)
     check(KEYS <= report.keys(), "--json has the keys of INTERFACE")

@@ -104,6 +104,7 @@ struct Operator {
     import.declared_shapes = declared;
     try {
       row->rule(import);
+      keep_promises(import);
     } catch (const RuleFailure&) {
       failure = import.failure;
       return *this;
