@@ -257,7 +257,7 @@ KernelEmitter::Value KernelEmitter::make_dot_load(const Expr& e, const Point& p)
 // The same for what is made of such bytes: a function of kDot bytes per lane.
 KernelEmitter::Value KernelEmitter::make_dot_map(const Expr& e, const Point& p) {
   const Value bytes = eval(e.inputs[0], p), other = eval(e.inputs[1], p);
-  const std::string type = "Bytes<" + compute_type(e.dtype) + ">";
+  const std::string type = "DotBytes<" + compute_type(e.dtype) + ">";
   const std::string name = "op_" + std::string(info(e.op).text) + "_bytes";
   functions_[name] = "static SVOD_INLINE " + type + " " + name + "(" + type + " a, " +
                      type + " b) {\n  typedef " + type + " T;\n  return T(" +

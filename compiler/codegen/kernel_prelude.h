@@ -34,7 +34,7 @@ template <class E> SVOD_INLINE void fetch(const E* from, iptr at) {
                      2);
 }
 // Four bytes, and four bytes per lane.
-template <class E> using Bytes = Vector<E, 4 * kLanes>;
+template <class E> using DotBytes = Vector<E, 4 * kLanes>;
 SVOD_INLINE i32 load_dot(const void* from) {
   i32 out;
   __builtin_memcpy(&out, from, sizeof out);
