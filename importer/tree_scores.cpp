@@ -18,7 +18,7 @@ namespace {
 // several lists of trees go on side by side.
 constexpr int64_t kCachedNodes = 4096, kManyRows = 64, kLists = 8;
 // With many rows so few nodes are written out, and vectors of rows compared with each.
-constexpr int64_t kChosenNodes = 512;
+constexpr int64_t kChosenNodes = 2048;
 
 class Scores {
 public:
@@ -29,15 +29,16 @@ public:
 private:
   bool one_target_each();
   std::vector<double> leaf_scores(const TreeNode& n) const;
-  Expr keys(Expr x) const;
+  Expr keys(Expr x, int64_t axis) const;
   Expr numbers(const std::vector<double>& values, Shape shape) const;
   Expr reached(Expr keys, const std::vector<int64_t>& roots) const;
-  Expr from_lists(Expr keys);
+  Expr from_lists(Expr x);
   Expr from_walks(Expr keys, const std::vector<std::vector<int64_t>>& of) const;
   bool choices_pay(int64_t rows) const;
-  Expr from_choices(Expr keys, const std::vector<std::vector<int64_t>>& of) const;
-  Expr chosen(Expr columns, int64_t node, std::map<int64_t, Expr>& done) const;
-  Expr from_rows(Expr keys);
+  Expr from_choices(Expr x, const std::vector<std::vector<int64_t>>& of) const;
+  Expr chosen(Expr columns, int64_t node, int64_t target,
+              std::map<int64_t, Expr>& done) const;
+  Expr from_rows(Expr x);
   Op reduction() const {
     return how_ == Aggregate::Min   ? Op::ReduceMin
            : how_ == Aggregate::Max ? Op::ReduceMax
@@ -135,13 +136,13 @@ bool Scores::lay_out(bool wide) {
   return furthest < 65536 && t_.columns() <= 65536;
 }
 
-// Integers in the order of the features; see TreeTables.
-Expr Scores::keys(Expr x) const {
+// Integers in the order of the features along `axis` of x; see TreeTables.
+Expr Scores::keys(Expr x, int64_t axis) const {
   const std::vector<int64_t>& f = t_.features;
-  int64_t rows = extent(x, 0), width = static_cast<int64_t>(f.size());
-  require(node_, f.empty() || f.back() < extent(x, 1),
+  const auto width = static_cast<int64_t>(f.size());
+  require(node_, f.empty() || f.back() < extent(x, axis),
           "a tree asks for a feature beyond the input");
-  if (width < extent(x, 1)) x = take(x, 1, f);
+  if (width < extent(x, axis)) x = take(x, axis, f);
   auto whole = [&](uint64_t bits) {
     return Expr{&g_, constant_bits(g_, key_type(), x.shape(), bits)};
   };
@@ -153,8 +154,10 @@ Expr Scores::keys(Expr x) const {
   std::vector<Expr> parts;
   if (t_.high) parts.push_back(select(nan, whole(highest), key));
   if (t_.low) parts.push_back(select(nan, whole(0), key));
-  parts.push_back({&g_, constant_bits(g_, key_type(), {rows, 1}, 0)});
-  return svod::join(parts, 1);
+  Shape below = x.shape();
+  below[static_cast<size_t>(axis)] = 1;
+  parts.push_back({&g_, constant_bits(g_, key_type(), std::move(below), 0)});
+  return svod::join(parts, axis);
 }
 
 Expr Scores::numbers(const std::vector<double>& values, Shape shape) const {
@@ -195,7 +198,7 @@ Expr Scores::reached(Expr keys, const std::vector<int64_t>& trees) const {
 }
 
 // Trees by target, those of one leaf apart: their scores need no walk.
-Expr Scores::from_lists(Expr keys) {
+Expr Scores::from_lists(Expr x) {
   auto targets = static_cast<size_t>(e_.targets);
   std::vector<std::vector<int64_t>> lists(targets);
   std::vector<double> still(targets, nothing());
@@ -211,10 +214,11 @@ Expr Scores::from_lists(Expr keys) {
     lists[target].push_back(static_cast<int64_t>(t));
     any = true;
   }
-  Expr y = broadcast(numbers(still, {1, e_.targets}), {extent(keys, 0), e_.targets});
+  const int64_t rows = extent(x, 0);
+  Expr y = broadcast(numbers(still, {1, e_.targets}), {rows, e_.targets});
   if (!any) return y;
   const Expr more =
-      choices_pay(extent(keys, 0)) ? from_choices(keys, lists) : from_walks(keys, lists);
+      choices_pay(rows) ? from_choices(x, lists) : from_walks(keys(x, 1), lists);
   if (how_ == Aggregate::Min) return minimum(more, y);
   return is_sum() ? more + y : maximum(more, y);
 }
@@ -239,48 +243,58 @@ Expr Scores::from_walks(Expr keys, const std::vector<std::vector<int64_t>>& of) 
   return reshape(reduce(reduction(), y, {2}), {rows, e_.targets});
 }
 
-// All nodes cost less than one path where trees are shallow: 0.12 ns a node against 0.55
-// ns a step, and all trees walk as many steps as the deepest.
+// All nodes cost less than one path where trees are shallow: a node 0.05 ns, of which
+// half is the choice, which each target has for itself, against 0.6 ns a step; and all
+// trees walk as many steps as the deepest.
 bool Scores::choices_pay(int64_t rows) const {
-  constexpr int64_t kNodesOfAStep = 4;
+  constexpr int64_t kNodesOfAStep = 10;
   const auto trees = static_cast<int64_t>(t_.root.size());
   const auto leaves = std::ranges::count(t_.distance, 0);
-  const int64_t nodes = std::ssize(t_.value), inner = nodes - leaves;
+  const int64_t nodes = std::ssize(t_.value), inner = nodes - leaves,
+                choices = lists_ ? 1 : e_.targets;
   const int64_t steps = *std::ranges::max_element(t_.steps);
-  return rows >= kManyRows && nodes <= kChosenNodes &&
-         inner <= kNodesOfAStep * steps * trees;
+  return rows >= kManyRows && nodes <= kChosenNodes / choices &&
+         inner * (1 + choices) <= 2 * kNodesOfAStep * steps * trees;
 }
 
-// The score below a node, [rows]: the nodes as comparisons, each of which chooses between
-// what lies below it. Several nodes may lead to one, after a search in a set.
-Expr Scores::chosen(Expr columns, int64_t node, std::map<int64_t, Expr>& done) const {
+// The score for a target of what is below a node, [rows]: the nodes as comparisons, each
+// of which chooses between what lies below it. Several nodes may lead to one, after a
+// search in a set.
+Expr Scores::chosen(Expr columns, int64_t node, int64_t target,
+                    std::map<int64_t, Expr>& done) const {
   if (const auto known = done.find(node); known != done.end()) return known->second;
   const auto at = static_cast<size_t>(node);
   const Shape rows{extent(columns, 1)};
   const int64_t below = node + t_.distance[at];
-  Expr y{&g_, constant_bits(g_, score_type(), rows, t_.value[at])}; // of a leaf
+  uint64_t bits = t_.value[at]; // of a leaf
+  if (below == node && !lists_)
+    bits = score_bits(
+        rows_[bits * static_cast<uint64_t>(e_.targets) + static_cast<uint64_t>(target)]);
+  Expr y{&g_, constant_bits(g_, score_type(), rows, bits)};
   if (below > node) {
-    y = chosen(columns, below, done);
+    y = chosen(columns, below, target, done);
     if (t_.column[at] != t_.columns() - 1) { // that one's key is above no number
       const Expr value{&g_, constant_bits(g_, key_type(), rows, t_.value[at])};
       const Expr key = squeeze(cut(columns, 0, t_.column[at], 1), 0);
-      y = select(less(value, key), chosen(columns, below + 1, done), y);
+      y = select(less(value, key), chosen(columns, below + 1, target, done), y);
     }
   }
   done.emplace(node, y);
   return y;
 }
 
-Expr Scores::from_choices(Expr keys, const std::vector<std::vector<int64_t>>& of) const {
-  const Expr columns = permute(keys, {1, 0});
+// `of`: the trees of each target. The keys of a feature are neighbours, as vectors of
+// rows need them.
+Expr Scores::from_choices(Expr x, const std::vector<std::vector<int64_t>>& of) const {
+  const Expr columns = keys(permute(x, {1, 0}), 0);
   std::vector<Expr> targets;
-  std::map<int64_t, Expr> done;
   for (const std::vector<int64_t>& list : of) {
-    Expr y{&g_,
-           constant_bits(g_, score_type(), {extent(keys, 0)}, score_bits(nothing()))};
+    std::map<int64_t, Expr> done;
+    Expr y{&g_, constant_bits(g_, score_type(), {extent(x, 0)}, score_bits(nothing()))};
     bool first = true;
     for (int64_t tree : list) {
-      const Expr score = chosen(columns, t_.root[static_cast<size_t>(tree)], done);
+      const Expr score = chosen(columns, t_.root[static_cast<size_t>(tree)],
+                                static_cast<int64_t>(targets.size()), done);
       y = first                    ? score
           : is_sum()               ? y + score
           : how_ == Aggregate::Min ? minimum(y, score)
@@ -292,10 +306,13 @@ Expr Scores::from_choices(Expr keys, const std::vector<std::vector<int64_t>>& of
   return svod::join(targets, 1);
 }
 
-Expr Scores::from_rows(Expr keys) {
+Expr Scores::from_rows(Expr x) {
   auto trees = static_cast<int64_t>(e_.roots.size());
   std::vector<int64_t> all;
   for (int64_t t = 0; t < trees; ++t) all.push_back(t);
+  if (choices_pay(extent(x, 0)))
+    return from_choices(x, {static_cast<size_t>(e_.targets), all});
+  const Expr keys = this->keys(x, 1);
   int64_t rows = extent(keys, 0), lists = static_cast<int64_t>(rows_.size()) / e_.targets;
   Expr number{&g_, bitcast(g_, reached(keys, all).id, wide_ ? DType::I64 : DType::I32)};
   Expr at = reshape(number, {rows * trees});
@@ -308,8 +325,7 @@ Expr Scores::run(Expr x) {
   lists_ = one_target_each();
   if (!lay_out(e_.wide || x.dtype() == DType::F64)) lay_out(true);
   if (wide_) x = convert(x, DType::F64);
-  Expr key = keys(x);
-  Expr y = lists_ ? from_lists(key) : from_rows(key);
+  Expr y = lists_ ? from_lists(x) : from_rows(x);
   // A target that no leaf has scored for is 0.
   if (!is_sum()) y = select(equal(absolute(y), like(y, HUGE_VAL)), like(y, 0), y);
   if (how_ == Aggregate::Average) y = y / static_cast<double>(e_.roots.size());

@@ -373,8 +373,9 @@ Exit Packing::verify() {
   std::string choice = verify_choice(options_);
   if (choice.empty()) return Exit::Done;
   if (options_.verify.empty() && front_->interface.sizes_replaced) {
-    console_.note("note: not verified, since the test data beside the model has the sizes "
-                  "that it states");
+    console_.note(
+        "note: not verified, since the test data beside the model has the sizes "
+        "that it states");
     return Exit::Done;
   }
   if (!runs_here(options_.target)) {

@@ -124,6 +124,23 @@ static bool is_arg_reduce(const Stage& s) {
   return s.kind == StageKind::Reduce && (s.op == Op::ArgMin || s.op == Op::ArgMax);
 }
 
+// Shuffles and the store of a vector that is written as a column, with as many others as
+// it has lanes; see transpose_tile().
+static constexpr double kSwapWork = 6.0;
+
+// Whether lanes that lie apart are written so.
+static bool swaps_columns(const Kernel& k, const Stage& s, AxisId axis, int lanes) {
+  int64_t apart = 0;
+  if (k.stages.size() != 1 || s.kind != StageKind::Store || !s.inner.empty() ||
+      !k.indices.affine_in(s.index, axis, apart) || apart <= 1)
+    return false;
+  return std::ranges::any_of(k.outer, [&](AxisId a) {
+    int64_t step = 0;
+    return a != axis && k.indices.extent(a) >= lanes &&
+           k.indices.affine_in(s.index, a, step) && step == 1;
+  });
+}
+
 static double stage_cost(const Kernel& k, const Stage& s, AxisId axis, int lanes,
                          bool dots) {
   const std::vector<AxisId> loops = loops_of(k, s);
@@ -143,7 +160,8 @@ static double stage_cost(const Kernel& k, const Stage& s, AxisId axis, int lanes
   if (s.kind != StageKind::Reduce) {
     int64_t stride = 0;
     bool neighbours = k.indices.affine_in(s.index, axis, stride) && stride == 1;
-    cost += neighbours || !looped ? 1.0 : 1.2 * lanes;
+    const bool swaps = !neighbours && swaps_columns(k, s, axis, lanes);
+    cost += neighbours || !looped ? 1.0 : swaps ? kSwapWork : 1.2 * lanes;
   } else if (contains(s.inner, axis)) {
     // Lanes are summed up at the end; of positions the best one is picked lane by lane.
     double end = is_arg_reduce(s) ? 4.0 * lanes : 12.0;

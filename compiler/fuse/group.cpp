@@ -106,6 +106,7 @@ private:
   bool nests(NodeId n, const Group& group) const;
   bool finishes_row(NodeId n, const Group& group) const;
   bool worth_inlining(NodeId n) const;
+  double slices_of(NodeId n) const;
   bool is_costly_chain(NodeId n) const;
   bool can_unroll(NodeId n) const;
   bool part_of_one_concat(NodeId n) const;
@@ -287,6 +288,15 @@ bool Grouper::is_costly_chain(NodeId n) const {
   return false;
 }
 
+// How often all slices of n together would evaluate it: each kernel that reads one does.
+double Grouper::slices_of(NodeId n) const {
+  double evaluations = 0;
+  for (NodeId user : users_[n])
+    if (g[user].op == Op::Slice)
+      evaluations += double(evaluations_[user]) * double(roots_[user].size());
+  return evaluations / double(std::max<int64_t>(count(n), 1));
+}
+
 // An inlined value is evaluated again for every position that reads it.
 bool Grouper::worth_inlining(NodeId n) const {
   if (roots_[n].size() == 1 && sizes_.count(roots_[n][0]) != 0 &&
@@ -297,7 +307,9 @@ bool Grouper::worth_inlining(NodeId n) const {
   bool per_row = group != nullptr && aligned_[n] && group->base == kNoNode &&
                  (!group->rows.empty() || finishes_row(n, *group));
   if (per_row) return true; // evaluated once per row, outside the inner loop
-  if (roots_[n].size() > 1) return !is_costly_chain(n) && repeats * roots_[n].size() <= 2;
+  if (roots_[n].size() > 1)
+    return !is_costly_chain(n) &&
+           std::max(repeats * double(roots_[n].size()), slices_of(n)) <= 2;
   if (repeats <= 1.01) return true;
   return !is_costly(g[n].op) && repeats <= 2;
 }

@@ -4,7 +4,8 @@
     trees.py OUT [CORPUS]       prepares OUT/NAME (model.onnx, test_data_set_0) and prints the names
 
 Trees are grown on random samples: each node splits its samples at a random feature near their median, so that
-inputs of the same kind reach every leaf. With CORPUS, the models in its real/tabular that have trees follow.
+inputs of the same kind reach every leaf. With CORPUS, the ensembles of the models in its real/tabular follow, each by
+itself: without the maps that some of these models take or give.
 """
 import heapq
 import pathlib
@@ -16,8 +17,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 FEATURES = 20
 #         name            trees depth leaves
-SHAPES = [("trees_10x3", 10, 3, None), ("trees_100x6", 100, 6, None), ("trees_500x8", 500, 8, None),
-          ("trees_20_leaves_1000", 20, None, 1000)]
+SHAPES = [("trees_8x5", 8, 5, None), ("trees_10x3", 10, 3, None), ("trees_100x6", 100, 6, None),
+          ("trees_500x8", 500, 8, None), ("trees_20_leaves_1000", 20, None, 1000)]
 ROWS = (1, 1000)
 
 
@@ -77,13 +78,26 @@ def write(out, name, model, rows):
 
 
 def with_trees(corpus):
-    """Models of the corpus with a tree ensemble, one float matrix in and tensors out."""
+    """The tree ensembles of the corpus' models, each as a model of a float matrix."""
     for path in sorted(corpus.glob("real/tabular/*/model.onnx")):
         model = onnx.load(str(path))
-        trees = any(n.op_type.startswith("TreeEnsemble") for n in model.graph.node)
-        tensors = all(v.type.HasField("tensor_type") for v in [*model.graph.input, *model.graph.output])
-        if trees and tensors and len(model.graph.input) == 1:
-            yield path.parent.name, model
+        for node in model.graph.node:
+            if node.op_type in ("TreeEnsembleRegressor", "TreeEnsembleClassifier"):
+                yield path.parent.name, alone(model, node)
+
+
+def alone(model, node):
+    attributes = {a.name: a for a in node.attribute}
+    width = max(attributes["nodes_featureids"].ints) + 1
+    score = helper.make_tensor_value_info(node.output[-1], TensorProto.FLOAT, None)
+    outputs = [score]
+    if node.op_type == "TreeEnsembleClassifier":
+        texts = attributes.get("classlabels_strings")
+        kind = TensorProto.STRING if texts and texts.strings else TensorProto.INT64
+        outputs = [helper.make_tensor_value_info(node.output[0], kind, None), score]
+    matrix = helper.make_tensor_value_info(node.input[0], TensorProto.FLOAT, ["rows", width])
+    graph = helper.make_graph([node], "trees", [matrix], outputs)
+    return helper.make_model(graph, ir_version=model.ir_version, opset_imports=model.opset_import)
 
 
 def main():

@@ -151,6 +151,26 @@ TEST_CASE("a tree of one leaf adds its score to every row", "[importer][rules][t
   check_close(joined("MAX"), {1.5f, 2});
 }
 
+TEST_CASE("leaves score several targets, in few rows and in many",
+          "[importer][rules][trees]") {
+  Operator op = stump("BRANCH_LT", 0, 0);
+  op.attributes = {
+      attribute("nodes_treeids", Ints{0, 0, 0, 1, 1, 1}),
+      attribute("nodes_nodeids", Ints{0, 1, 2, 0, 1, 2}),
+      attribute("nodes_featureids", Ints{0, 0, 0, 1, 0, 0}),
+      attribute("nodes_truenodeids", Ints{1, 0, 0, 1, 0, 0}),
+      attribute("nodes_falsenodeids", Ints{2, 0, 0, 2, 0, 0}),
+      floats("nodes_values", {0, 0, 0, 2, 0, 0}),
+      strings("nodes_modes", {"BRANCH_LT", "LEAF", "LEAF", "BRANCH_LT", "LEAF", "LEAF"}),
+      attribute("target_treeids", Ints{0, 0, 0, 1, 1}),
+      attribute("target_nodeids", Ints{1, 1, 2, 1, 2}),
+      attribute("target_ids", Ints{0, 2, 1, 1, 0}),
+      floats("target_weights", {1, 2, 3, 10, 20}),
+      attribute("n_targets", int64_t{3})};
+  check_close(scores(op, f32({3, 2}, {-1, 1, -1, 5, 1, 1})),
+              {1, 10, 2, 21, 0, 2, 0, 13, 0});
+}
+
 TEST_CASE("trees that share nodes or lack features are refused",
           "[importer][rules][trees]") {
   Operator loop = stump("BRANCH_LEQ", 0, 0);
