@@ -257,23 +257,25 @@ void Assigner::extend_rows(NodeId pad) {
   layout.high[rank - 1] = kDot - 1;
 }
 
-// A stored value that is read through a zero pad gets a border as wide as the widest of
-// them.
+// A stored value that is read through a pad gets a border as wide as the widest of them
+// that have one value: zero before that of a pooling.
 void Assigner::add_borders() {
-  const std::set<NodeId> fixed = fixed_layouts(g);
+  std::vector<NodeId> pads, others;
   for (NodeId n : g.live_nodes()) {
-    const Node& node = g[n];
-    if (node.op != Op::Pad || grouping_.known[n]) continue;
-    if (grouping_.stored[n]) {
+    if (g[n].op != Op::Pad || grouping_.known[n]) continue;
+    if (grouping_.stored[n])
       extend_rows(n);
-      continue;
-    }
+    else
+      (g[n].payload.back() == 0 ? pads : others).push_back(n);
+  }
+  pads.insert(pads.end(), others.begin(), others.end());
+  const std::set<NodeId> fixed = fixed_layouts(g);
+  for (NodeId n : pads) {
+    const Node& node = g[n];
     NodeId in = node.inputs[0];
     size_t rank = node.shape.size();
-    if (!grouping_.stored[in] || fixed.count(in) != 0) continue;
-    // Bytes are padded with their zero point, the same for all who read them.
+    if (!grouping_.stored[in] || fixed.count(in) != 0 || rank < 3) continue;
     auto fill = static_cast<uint64_t>(node.payload[2 * rank]);
-    if ((fill != 0 && byte_size(node.dtype) != 1) || rank < 3) continue;
     Layout& layout = out_.at(in);
     bool fits = !layout.has_border() || layout.fill == fill;
     for (size_t i = 0; i < rank; ++i) {

@@ -75,12 +75,28 @@ static std::vector<AxisId> loops_of(const Kernel& k, const Stage& s) {
   return loops;
 }
 
+// Whether where data says differs from position to position of the axis.
+static bool gathers_along(const Kernel& k, const Index& index, AxisId axis) {
+  std::vector<ExprId> open;
+  k.indices.collect_dynamic(index, open);
+  std::vector<bool> used(k.indices.axis_count());
+  while (!open.empty()) {
+    const Expr& e = k.exprs[open.back()];
+    open.pop_back();
+    k.indices.collect_axes(e.index, used);
+    for (const Bound& b : e.bounds) k.indices.collect_axes(b.index, used);
+    k.indices.collect_dynamic(e.index, open);
+    open.insert(open.end(), e.inputs.begin(), e.inputs.end());
+  }
+  return used[axis];
+}
+
 // Instructions for one vector of lanes along `axis`.
 static double vector_load_cost(const Kernel& k, const Expr& load, AxisId axis,
                                int lanes) {
   int64_t stride = 0;
-  bool affine =
-      k.indices.affine_in(load.index, axis, stride) && !k.indices.has_dynamic(load.index);
+  bool affine = k.indices.affine_in(load.index, axis, stride) &&
+                !gathers_along(k, load.index, axis);
   bool guarded = false;
   for (const Bound& b : load.bounds) guarded |= k.indices.depends_on(b.index, axis);
   bool weight = k.arguments[load.argument].kind == Argument::Kind::Packed;

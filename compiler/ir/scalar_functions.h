@@ -268,14 +268,36 @@ template <class T> SVOD_INLINE T trunc_(T a) {
   }
 }
 
-// NaN if either is NaN.
+// NaN if either is NaN. AVX-512's own give the second operand where one is NaN: two
+// instructions instead of four.
+#if defined(__clang__) && defined(__AVX512F__)
+#define SVOD_HAS_512 1
+typedef float Native512 __attribute__((vector_size(64)));
+template <class T>
+inline constexpr bool kIsNative512 = kSame<Element<T>, float> && Traits<T>::kLanes == 16;
+constexpr int kModeAsItIs = 4;
+template <class T> SVOD_INLINE T min512(T a, T b) {
+  return bits_<T>(
+      __builtin_ia32_minps512(bits_<Native512>(a), bits_<Native512>(b), kModeAsItIs));
+}
+template <class T> SVOD_INLINE T max512(T a, T b) {
+  return bits_<T>(
+      __builtin_ia32_maxps512(bits_<Native512>(a), bits_<Native512>(b), kModeAsItIs));
+}
+#endif
 template <class T> SVOD_INLINE T min_(T a, T b) {
+#ifdef SVOD_HAS_512
+  if constexpr (kIsNative512<T>) return choose(a == a, min512(a, b), a);
+#endif
   if constexpr (Floating<T>)
     return choose((a < b) | (a != a), a, b);
   else
     return choose(a < b, a, b);
 }
 template <class T> SVOD_INLINE T max_(T a, T b) {
+#ifdef SVOD_HAS_512
+  if constexpr (kIsNative512<T>) return choose(a == a, max512(a, b), a);
+#endif
   if constexpr (Floating<T>)
     return choose((a > b) | (a != a), a, b);
   else

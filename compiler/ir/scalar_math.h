@@ -120,13 +120,12 @@ SVOD_INLINE T exp_of_parts(ExpParts<T> e, Element<T> factor = Element<T>(1)) {
   using I = IntOf<T>;
   using W = Element<I>;
   T one_to_two = ma_(ma_(e.p, e.r, T(1)), e.r, T(1));
-#ifdef __AVX512F__
+#ifdef SVOD_HAS_512
   // One instruction with the same result.
-  using Native = float __attribute__((vector_size(64)));
-  if constexpr (kIsFloat<T> && Traits<T>::kLanes == 16)
-    return bits_<T>(__builtin_ia32_scalefps512_mask(bits_<Native>(T(one_to_two * factor)),
-                                                    bits_<Native>(e.n), Native{}, u16(-1),
-                                                    4 /* as the mode says */));
+  if constexpr (kIsNative512<T>)
+    return bits_<T>(__builtin_ia32_scalefps512_mask(
+        bits_<Native512>(T(one_to_two * factor)), bits_<Native512>(e.n), Native512{},
+        u16(-1), kModeAsItIs));
 #endif
   I half = e.biased >> W(1), rest = e.biased - half;
   T low = bits_<T>(I(half << W(kMantissa<T>)));
@@ -141,20 +140,14 @@ template <Floating T> inline constexpr Element<T> kExpHigh = kIsFloat<T> ? 90.0 
 // x, or the bound it passes; NaN stays. One instruction of AVX-512, which gives its
 // second operand where one is NaN; LLVM makes a comparison and a choice.
 template <Floating T> SVOD_INLINE T at_most(T x, Element<T> bound) {
-#ifdef __AVX512F__
-  using Native = float __attribute__((vector_size(64)));
-  if constexpr (kIsFloat<T> && Traits<T>::kLanes == 16)
-    return bits_<T>(__builtin_ia32_minps512(bits_<Native>(T(bound)), bits_<Native>(x),
-                                            4 /* as the mode says */));
+#ifdef SVOD_HAS_512
+  if constexpr (kIsNative512<T>) return min512(T(bound), x);
 #endif
   return choose(x > T(bound), T(bound), x);
 }
 template <Floating T> SVOD_INLINE T at_least(T x, Element<T> bound) {
-#ifdef __AVX512F__
-  using Native = float __attribute__((vector_size(64)));
-  if constexpr (kIsFloat<T> && Traits<T>::kLanes == 16)
-    return bits_<T>(__builtin_ia32_maxps512(bits_<Native>(T(bound)), bits_<Native>(x),
-                                            4 /* as the mode says */));
+#ifdef SVOD_HAS_512
+  if constexpr (kIsNative512<T>) return max512(T(bound), x);
 #endif
   return choose(x < T(bound), T(bound), x);
 }

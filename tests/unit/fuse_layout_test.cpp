@@ -6,6 +6,7 @@
 
 #include "tests/support/compare.h"
 #include <catch2/catch.hpp>
+#include <cmath>
 
 using namespace svod;
 using namespace svod::test;
@@ -156,4 +157,40 @@ TEST_CASE("x sigmoid(x) with two readers is stored where x is made", "[fuse]") {
         CHECK(k.stages[0].kind == StageKind::Reduce); // the convolution
       }
   CHECK(sigmoids == 1);
+}
+
+TEST_CASE("what a pooling reads past the edge is a border with its own value", "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 32, 12, 13});
+  NodeId made = map(g, Op::Abs, {convolution(g, x, 64)});
+  NodeId wide = pad(g, made, {0, 0, 1, 1}, {0, 0, 1, 1}, -INFINITY);
+  const FusedGraph f = fused(g, reduce(g, Op::ReduceMax, windows(g, wide), {4, 5}), true);
+  const Layout layout = layout_of(f, {1, 64, 10, 11});
+  CHECK(layout.low == Shape{0, 0, 1, 1});
+  CHECK(layout.fill == 0xff800000);
+  for (const Kernel& k : f.kernels)
+    for (ExprId load : loads_below(k, k.stages[0].value))
+      CHECK(k.exprs[load].bounds.empty());
+}
+
+TEST_CASE("rows picked from a blocked value keep its channels in lanes", "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 32, 12, 13});
+  NodeId made = map(g, Op::Abs, {convolution(g, x, 64)});
+  std::vector<double> where;
+  for (int i = 0; i < 64; ++i) where.push_back(i * 11 / 64 * (i % 3 != 0));
+  Tensor t = make_tensor(DType::I64, {64}, where);
+  NodeId index =
+      expand(g,
+             reshape(g, weight(g, DType::I64, {64}, g.add_blob(std::move(t.bytes))),
+                     {1, 1, 1, 64}),
+             {1, 64, 10, 64});
+  const FusedGraph f = fused(g, gather(g, made, index, 3), true);
+  const Kernel& k = f.kernels.back();
+  REQUIRE(k.has_lane_axis);
+  for (ExprId load : loads_below(k, k.stages[0].value)) {
+    int64_t stride = 0;
+    CHECK(k.indices.affine_in(k.exprs[load].index, k.lane_axis, stride));
+    CHECK(stride <= 1);
+  }
 }
