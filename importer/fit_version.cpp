@@ -21,7 +21,6 @@ int64_t given_inputs(const ModelNode& node) {
 
 bool attributes_fit(const ModelNode& node, const OnnxOp& row) {
   return std::ranges::all_of(node.attributes, [&](const ModelAttribute& attribute) {
-    if (attribute.name == "consumed_inputs") return true;
     const auto known = std::ranges::find(row.attributes, attribute.name,
                                          &NodeImport::AttributeRow::name);
     return known != row.attributes.end() && known->type == attribute.type;
@@ -37,7 +36,10 @@ bool inputs_fit(const ModelNode& node, const OnnxOp& row, int64_t version) {
 
 // The version of the row nearest to `opset` in which the node fits; 0: none.
 int64_t version_in(const ModelNode& node, const OnnxOp& row, int64_t opset) {
-  if (!attributes_fit(node, row)) return 0;
+  // What takes any attribute shows nothing about another version.
+  const bool own = row.first <= opset && opset <= row.last;
+  if (!attributes_fit(node, row) && !(own && takes_any_attribute(row.attributes)))
+    return 0;
   int64_t best = 0;
   for (int64_t version = row.first; version <= row.last; ++version)
     if (inputs_fit(node, row, version) &&

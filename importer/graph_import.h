@@ -123,7 +123,7 @@ private:
                         const ModelPlace& place, const Scope& scope);
   bool check_signature(const ModelNode& node, const std::vector<NodeId>& inputs,
                        int64_t opset, const ModelPlace& place);
-  bool check_attributes(const ModelNode& node, int64_t opset,
+  bool check_attributes(const ModelNode& node,
                         std::span<const NodeImport::AttributeRow> rows,
                         const ModelPlace& place);
   bool check_results(const NodeImport& rule, NodeId first_new, size_t first_blob,

@@ -65,13 +65,6 @@ bool has_published_types(const ModelNode& node, int64_t opset) {
   return signature && signature->first <= opset;
 }
 
-// com.microsoft's schemas of these allow attributes that they do not name, and exporters
-// misspell some.
-bool allows_any_attribute(const ModelNode& node, int64_t opset) {
-  return node.op_type.ends_with("LayerNormalization") &&
-         !has_published_types(node, opset);
-}
-
 // The number of elements, or nothing when it is over `limit`.
 std::optional<int64_t> elements_within(const Shape& shape, int64_t limit) {
   int64_t elements = 1;
@@ -319,18 +312,17 @@ bool GraphImport::check_signature(const ModelNode& node,
   return true;
 }
 
-bool GraphImport::check_attributes(const ModelNode& node, int64_t opset,
+bool GraphImport::check_attributes(const ModelNode& node,
                                    std::span<const NodeImport::AttributeRow> rows,
                                    const ModelPlace& place) {
   bool good = true;
   for (const ModelAttribute& attribute : node.attributes) {
     const auto row =
         std::ranges::find(rows, attribute.name, &NodeImport::AttributeRow::name);
-    // Opset 1's hint that a result may overwrite an input says nothing about values.
-    if (row == rows.end() && attribute.name == "consumed_inputs") continue;
-    if (row == rows.end() && allows_any_attribute(node, opset)) {
+    if (row == rows.end() && takes_any_attribute(rows)) {
       diags_.warning("attribute " + quoted(attribute.name) +
-                         " has no meaning and is ignored",
+                         " is none of the operator's; it is ignored, as the operator's "
+                         "schema has it",
                      place);
       continue;
     }
@@ -392,8 +384,7 @@ bool GraphImport::check_results(const NodeImport& rule, NodeId first_new,
 GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& original,
                                            const ModelNode& node, const Results& inputs,
                                            const ModelPlace& place, const Scope& scope) {
-  const int64_t opset = version_of(node, *scope.frame->opsets);
-  if (!check_attributes(node, opset, row.attributes, place)) return {};
+  if (!check_attributes(node, row.attributes, place)) return {};
   const bool strings = std::ranges::any_of(inputs, [&](NodeId id) {
     return id < graph_.size() && graph_[id].dtype == DType::String;
   });

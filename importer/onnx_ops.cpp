@@ -2,6 +2,7 @@
 // whose rule nobody wrote is a link error that names it.
 #include "importer/onnx_ops.h"
 
+#include <algorithm>
 #include <map>
 
 namespace svod {
@@ -11,15 +12,19 @@ namespace svod {
 
 namespace {
 
+constexpr std::string_view kAny = "*"; // no name of an attribute
+
 std::vector<OnnxOp> make_rows() {
   using Row = NodeImport::AttributeRow;
   std::vector<OnnxOp> rows;
+#define ANY Row{kAny, AttributeType::Int, ""}
 #define A(attribute, type, fallback)                                                     \
   Row { #attribute, AttributeType::type, fallback }
 #define ONNX_OP(domain, name, first, last, rule, ...)                                    \
   rows.push_back({domain, #name, first, last, rule, std::vector<Row>{__VA_ARGS__}});
 #include "importer/onnx_ops.def"
 #undef A
+#undef ANY
   return rows;
 }
 
@@ -33,6 +38,11 @@ RowsByName index_rows() {
 }
 
 } // namespace
+
+bool takes_any_attribute(std::span<const NodeImport::AttributeRow> attributes) {
+  return std::ranges::find(attributes, kAny, &NodeImport::AttributeRow::name) !=
+         attributes.end();
+}
 
 const std::vector<OnnxOp>& onnx_ops() {
   static const std::vector<OnnxOp> rows = make_rows();

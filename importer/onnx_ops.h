@@ -16,6 +16,9 @@ struct OnnxOp {
 // The newest opset of ai.onnx that the rows and the pinned `onnx` package know.
 inline constexpr int64_t kNewestOpset = 28;
 
+// Whether the operator's schema allows attributes that it does not name.
+bool takes_any_attribute(std::span<const NodeImport::AttributeRow> attributes);
+
 // All rows, in the order of the table.
 const std::vector<OnnxOp>& onnx_ops();
 

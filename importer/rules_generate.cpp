@@ -4,6 +4,7 @@
 #include "importer/bounded.h"
 #include "importer/movement.h"
 #include "importer/rule.h"
+#include "importer/strings.h"
 
 #include <algorithm>
 #include <cmath>
@@ -59,8 +60,12 @@ void import_constant(NodeImport& node) {
     std::vector<int64_t> values = node.get_ints("value_ints");
     return node.output(0, tensor_i64(g, {int64_t(values.size())}, values));
   }
-  if (node.has("value_string") || node.has("value_strings"))
-    node.unsupported("a constant of strings");
+  if (node.has("value_string"))
+    return give(node, 0, constant_strings(node, {node.get_string("value_string")}, {}));
+  if (node.has("value_strings")) {
+    const std::vector<std::string> values = node.get_strings("value_strings");
+    return give(node, 0, constant_strings(node, values, {std::ssize(values)}));
+  }
   node.invalid("no value attribute is given");
 }
 

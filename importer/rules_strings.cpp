@@ -117,6 +117,10 @@ void import_string_normalizer(NodeImport& node) {
           "the input must have the shape [C] or [1, C]");
   if (matrix) x = squeeze(x, 0);
   const std::optional<LetterCase> to = case_attribute(node);
+  // Turkish, Azeri and Lithuanian have other pairs of letters.
+  const std::string locale = node.get_string("locale").substr(0, 2);
+  if (to && (locale == "tr" || locale == "az" || locale == "lt"))
+    node.unsupported("letters in the case of locale '" + escaped(locale) + "'");
   Expr y = to ? in_letter_case(node, x, *to) : x;
   if (!node.get_strings("stopwords").empty())
     y = kept_strings(node, y, not_stopped(node, x));

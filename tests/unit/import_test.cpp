@@ -112,6 +112,41 @@ TEST_CASE("a shape given wins over the declared one, and over what follows from 
           Exit::InvalidModel, "(Add)", options);
 }
 
+TEST_CASE("an attribute that is none of the operator's is an error", "[import]") {
+  const auto with = [](const std::string& op, const std::string& name, int64_t opset,
+                       std::vector<std::string> inputs = {"x"}) {
+    return model({{node(op, inputs, {"y"}, {attribute(name, 0.5f)})},
+                  {value("x", {2, 4})},
+                  {value("y", {2, 4})},
+                  {floats("w", {4}, {1, 1, 1, 1})}},
+                 opset);
+  };
+  refused(with("LayerNormalization", "epsion", 17, {"x", "w"}), Exit::Unsupported,
+          "attribute 'epsion' is not known");
+  refused(with("Relu", "slope", 17), Exit::Unsupported, "attribute 'slope'");
+  // Before it was standard it was ONNX Runtime's, whose schema leaves them unchecked.
+  const Imported vendor = import(with("LayerNormalization", "epsion", 11, {"x", "w"}));
+  CHECK(vendor.graph);
+  CHECK(vendor.text().find("'epsion' is none of the operator's") != std::string::npos);
+}
+
+TEST_CASE("constants of strings", "[import]") {
+  for (const std::string& constant :
+       {text_attribute("value_string", "b"),
+        data(1, "value_strings") + data(9, "b") + data(9, "b") + number(20, 8)}) {
+    const Imported result = imported(model(
+        {{node("Constant", {}, {"k"}, {constant}),
+          node("Constant", {}, {"m"}, {constant}), node("Equal", {"k", "m"}, {"y"})},
+         {},
+         {value("y", {""}, kBool)},
+         {}},
+        19));
+    const Evaluated run = evaluate(*result.graph, {});
+    REQUIRE(run.failed == kNoNode);
+    for (std::byte equal : run.outputs.at(0).bytes) CHECK(equal == std::byte{1});
+  }
+}
+
 TEST_CASE("shapes of data give way to --shape", "[import]") {
   const std::string bytes = model(
       {{node("Relu", {"x"}, {"y"})}, {value("x", {"n", "c"})}, {value("y", {1})}, {}});
