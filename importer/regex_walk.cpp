@@ -1,11 +1,13 @@
 // A whole match is one walk, a byte per step. Matches inside a string are longest ones
 // from every place: as many walks side by side, each of which remembers where it last
 // accepted; then a pass from left to right takes those that do not begin inside the one
-// before. Most patterns of words and separators are bytes of a set, [a-z0-9_]+ or [ ,]:
-// there a look at the byte before does.
+// before. Both are loops of the run: 64 steps written out took 16 s to compile. Most
+// patterns of words and separators are bytes of a set, [a-z0-9_]+ or [ ,]: there a look
+// at the byte before does.
 #include "importer/regex_walk.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 namespace svod {
@@ -77,20 +79,68 @@ Matches find_bytes(Expr rows, const ByteSet& set) {
   return {begins, equal(inside, 1)};
 }
 
+using Exprs = std::vector<Expr>;
+
+// Steps that change what is carried. Each also shows something of one shape.
+struct Steps {
+  int64_t count;
+  Exprs carried;
+  int64_t shown;
+  // Of a step's number, i64[], and what is carried: what is carried on, then what is
+  // shown.
+  std::function<Exprs(Expr, const Exprs&)> step;
+};
+
+// What is carried at the end, then per shown value all of them, [count, ...]. A loop of
+// the run, whose body is compiled once; written out where all is known when packing, and
+// inside another loop.
+Exprs walk(const NodeImport& node, const Steps& steps, bool is_known) {
+  Graph& g = node.g;
+  RuleLoop loop;
+  loop.limit = steps.count;
+  loop.start = constant_int(g, DType::Bool, {}, 1);
+  for (Expr value : steps.carried) loop.carried.push_back(value.id);
+  loop.stacked = steps.shown;
+  loop.body = [&](NodeId at_step, const std::vector<NodeId>& carried) {
+    Exprs at;
+    for (NodeId id : carried) at.push_back({&g, id});
+    std::vector<NodeId> ids{constant_int(g, DType::Bool, {}, 1)};
+    for (Expr value : steps.step({&g, at_step}, at)) ids.push_back(value.id);
+    return ids;
+  };
+  if (const auto made = is_known ? std::nullopt : node.try_loop(loop)) {
+    Exprs out;
+    for (size_t i = 1; i < made->size(); ++i) out.push_back({&g, (*made)[i]});
+    return out;
+  }
+  Exprs carried = steps.carried;
+  std::vector<Exprs> shown(static_cast<size_t>(steps.shown));
+  for (int64_t k = 0; k < steps.count; ++k) {
+    const Exprs made = steps.step(number(g, DType::I64, static_cast<double>(k)), carried);
+    std::copy_n(made.begin(), carried.size(), carried.begin());
+    for (size_t i = 0; i < shown.size(); ++i)
+      shown[i].push_back(unsqueeze(made[carried.size() + i], 0));
+  }
+  for (const Exprs& all : shown) carried.push_back(join(all, 0));
+  return carried;
+}
+
 // The length of the longest match that begins at each byte, 0: none; i32[n, width].
-Expr longest_from(Expr rows, const WalkTables& tables) {
+Expr longest_from(const NodeImport& node, Expr rows, const WalkTables& tables) {
   const int64_t width = extent(rows, 1);
   const Expr of_class = tables.classes_of(rows);
-  const Expr behind = tables.classes_of(like(cut(rows, 1, 0, 1), 0)); // of a zero
-  Expr state = like(of_class, 0), longest = state;
-  for (int64_t k = 0; k < width; ++k) {
-    const Expr front = cut(of_class, 1, k, width - k);
-    const Expr tail = broadcast(behind, {extent(rows, 0), k});
-    state = tables.step(state, k == 0 ? front : join({front, tail}, 1));
-    longest = select(tables.accepted(state), like(longest, static_cast<double>(k + 1)),
-                     longest);
-  }
-  return longest;
+  const Expr behind = tables.classes_of(like(rows, 0));
+  const Expr padded = join({of_class, behind}, 1), none = like(of_class, 0);
+  const auto step = [&](Expr k, const Exprs& at) {
+    const auto here = [&](Expr x) { return Expr{x.g, node.here(x.id)}; };
+    const WalkTables own{here(tables.class_of), here(tables.next), here(tables.accepts),
+                         tables.classes};
+    const Expr places = count_along(*k.g, DType::I64, width, 0, 1) + k;
+    const Expr state = own.step(at[0], take(here(padded), 1, places));
+    const Expr length = convert(k + 1.0, DType::I32);
+    return Exprs{state, select(own.accepted(state), length, at[1])};
+  };
+  return walk(node, {width, {none, none}, 0, step}, known(rows))[1];
 }
 
 } // namespace
@@ -150,18 +200,21 @@ Matches find_matches(const NodeImport& node, Expr rows, const Automaton& automat
   if (const auto set = as_byte_set(automaton)) return find_bytes(rows, *set);
   const int64_t n = extent(rows, 0), width = extent(rows, 1);
   check_width(node, width, kMostWalks);
-  const Expr longest = longest_from(rows, walk_tables(*rows.g, automaton, Zeros::End));
-  std::vector<Expr> begins, inside;
-  Expr free_from = with(rows, constant_int(*rows.g, DType::I32, {n, 1}, 0));
-  for (int64_t j = 0; j < width; ++j) {
-    const Expr here = like(free_from, static_cast<double>(j));
-    const Expr length = cut(longest, 1, j, 1);
+  const Expr longest =
+      longest_from(node, rows, walk_tables(*rows.g, automaton, Zeros::End));
+  const auto step = [&](Expr k, const Exprs& at) {
+    const Expr all{k.g, node.here(longest.id)}, free_from = at[0];
+    const Expr length = take(all, 1, reshape(k, {1})), here = convert(k, DType::I32);
     const Expr taken = both(less(like(length, 0), length), less_equal(free_from, here));
-    free_from = select(taken, length + static_cast<double>(j), free_from);
-    begins.push_back(convert(taken, DType::I32));
-    inside.push_back(less(here, free_from));
-  }
-  return {join(begins, 1), join(inside, 1)};
+    const Expr next = select(taken, length + here, free_from);
+    return Exprs{next, convert(taken, DType::I32), convert(less(here, next), DType::I32)};
+  };
+  const Expr start = with(rows, constant_int(*rows.g, DType::I32, {n, 1}, 0));
+  const Exprs walked = walk(node, {width, {start}, 2, step}, known(rows));
+  const auto by_string = [&](Expr shown) { // of [width, n, 1]
+    return permute(reshape(shown, {width, n}), {1, 0});
+  };
+  return {by_string(walked[1]), equal(by_string(walked[2]), 1)};
 }
 
 } // namespace svod
