@@ -13,6 +13,7 @@ struct Algorithms {
   std::set<NodeId> unrolled; // reductions over a few known numbers, computed in place
   std::set<NodeId> stored;   // values that are stored in any case
   LayoutHints layouts;       // and how
+  std::set<NodeId> results;  // of Winograd's forms: stored where what follows asks for it
   int64_t winograd = 0;      // convolutions that were replaced
 };
 

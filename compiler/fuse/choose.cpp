@@ -394,9 +394,13 @@ void order_loops(Kernel& k, const std::vector<PackedWeight>& packed) {
     weight_bytes += element_count(nodes.extents) * byte_size(nodes.dtype);
     k.indices.collect_axes(k.exprs[id].index, data);
   }
-  if (weight_bytes <= kResidentWeights) return;
+  // Products apart from each other, as those of groups or of Winograd's positions, come
+  // one after the other.
+  const bool resident = weight_bytes <= kResidentWeights;
+  auto apart = [&](AxisId a) { return weight[a] && data[a]; };
   sort_axes(k.outer, [&](AxisId a) {
-    return int64_t(weight[a] && data[a] ? 0 : weight[a] ? 1 : 2);
+    if (resident) return int64_t(apart(a) || k.indices.extent(a) == 1 ? 0 : 1);
+    return int64_t(apart(a) ? 0 : weight[a] ? 1 : 2);
   });
 }
 

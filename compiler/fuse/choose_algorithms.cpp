@@ -4,6 +4,7 @@
 #include "compiler/ir/build.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace svod {
 
@@ -34,42 +35,66 @@ static double transform_cost(const Convolution& c, const WinogradForm& form,
   return values * each;
 }
 
-static double direct_cost(const Convolution& c) {
-  return contraction_cost(double(c.inputs * c.outputs * c.taps[0] * c.taps[1]),
-                          double(c.batch * c.size[0] * c.size[1]));
+static int64_t in_vectors(int64_t count, int64_t lanes) {
+  return (count + lanes - 1) / lanes * lanes;
 }
 
-static double cost(const Convolution& c, const WinogradForm& form) {
-  double tiles = double(c.batch), positions = 1, taps = 1;
+static double direct_cost(const Convolution& c, int64_t lanes) {
+  const bool channels = channel_lanes(c, lanes);
+  const int64_t outputs = channels ? in_vectors(c.outputs, lanes) : c.outputs;
+  const int64_t columns = channels ? c.size[1] : in_vectors(c.size[1], lanes);
+  return contraction_cost(double(c.inputs * outputs * c.taps[0] * c.taps[1]),
+                          double(c.batch * c.size[0] * columns));
+}
+
+static double cost(const Convolution& c, const WinogradForm& form, int64_t lanes) {
+  const bool channels = channel_lanes(c, lanes);
+  const int64_t inputs = channels ? in_vectors(c.inputs, lanes) : c.inputs;
+  const int64_t outputs = channels ? in_vectors(c.outputs, lanes) : c.outputs;
+  double positions = 1, windows = 1;
   for (int axis = 0; axis < 2; ++axis) {
-    tiles *= double(form.tiles(c, axis));
     positions *= double(form.inputs(c, axis));
-    if (form.outputs[axis] == 1) taps *= double(c.taps[axis]);
+    windows *= double(form.windows(c, axis));
   }
-  const double values = positions * tiles * double(c.inputs + c.outputs);
-  return contraction_cost(taps * positions * double(c.inputs * c.outputs), tiles) +
-         transform_cost(c, form, values);
+  const int64_t columns = form.tiles(c, 1);
+  const auto tiles = double(c.batch * form.tiles(c, 0) *
+                            (channels ? columns : in_vectors(columns, lanes)));
+  const double values = positions * tiles * double(inputs + outputs);
+  // Between pixels and vectors of tiles elements are shuffled.
+  const double shuffles = channels ? 1 : 2;
+  return contraction_cost(windows * positions * double(inputs * outputs), tiles) +
+         shuffles * transform_cost(c, form, values);
+}
+
+// Along one axis: as it is written, or tiles with all taps at once or cut into parts.
+static std::vector<std::pair<int64_t, int64_t>> axis_forms(int64_t taps) {
+  std::vector<std::pair<int64_t, int64_t>> out = {{1, 1}};
+  for (int64_t outputs : {2, 3, 4, 6}) {
+    if (taps > 1 && outputs + taps - 1 <= kMostWinogradInputs)
+      out.push_back({outputs, 1});
+    if (taps > outputs && 2 * outputs - 1 <= kMostWinogradInputs)
+      out.push_back({outputs, (taps + outputs - 1) / outputs});
+  }
+  return out;
 }
 
 // The cheapest form whose error is within bounds, where one is cheaper than the sum as it
 // is written by more than the counts are wrong.
 static std::optional<WinogradForm> choose_form(const Graph& g, const Convolution& c,
                                                int64_t lanes) {
-  if (c.inputs % lanes != 0 || c.outputs % lanes != 0) return std::nullopt;
+  if (!channel_lanes(c, lanes) && c.size[1] < 4 * lanes) return std::nullopt;
   std::vector<std::pair<double, WinogradForm>> forms;
-  const double most = 0.92 * direct_cost(c);
-  for (int64_t rows : {1, 2, 3, 4, 6})
-    for (int64_t columns : {1, 2, 3, 4, 6}) {
-      WinogradForm form{{rows, columns}};
+  const double most = 0.92 * direct_cost(c, lanes);
+  for (auto [rows, row_parts] : axis_forms(c.taps[0]))
+    for (auto [columns, column_parts] : axis_forms(c.taps[1])) {
+      const WinogradForm form{{rows, columns}, {row_parts, column_parts}};
       if (rows * columns == 1) continue;
-      bool fits = true;
-      for (int a = 0; a < 2; ++a)
-        fits &= form.outputs[a] == 1 ||
-                (c.taps[a] > 1 && form.inputs(c, a) <= kMostWinogradInputs);
-      if (fits && cost(c, form) < most) forms.push_back({cost(c, form), form});
+      const double ns = cost(c, form, lanes);
+      if (ns < most) forms.push_back({ns, form});
     }
-  std::ranges::sort(forms, {},
-                    [](const auto& f) { return std::pair(f.first, f.second.outputs); });
+  std::ranges::sort(forms, {}, [](const auto& f) {
+    return std::tuple(f.first, f.second.outputs, f.second.parts);
+  });
   for (const auto& [ns, form] : forms)
     if (winograd_error(g, c, form) <= kErrorBound) return form;
   return std::nullopt;

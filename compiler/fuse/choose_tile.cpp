@@ -189,6 +189,12 @@ int gathers_below(const Kernel& k, ExprId root) {
   return count;
 }
 
+static bool shared_by_none(const Kernel& k, AxisId axis) {
+  return std::ranges::all_of(loads_below(k, k.stages[0].value), [&](ExprId load) {
+    return k.indices.depends_on(k.exprs[load].index, axis);
+  });
+}
+
 static std::vector<Candidate> tile_candidates(const Kernel& k) {
   std::vector<Range> ranges;
   for (AxisId a = 0; a < k.indices.axis_count(); ++a)
@@ -199,6 +205,12 @@ static std::vector<Candidate> tile_candidates(const Kernel& k) {
       candidates.push_back(
           {a, k.indices.extent(a),
            lanes_end_at(k, a, false, ranges) + lanes_end_at(k, a, true, ranges)});
+  // What every load depends on spares none.
+  for (size_t i = 0; i < candidates.size() && candidates.size() > 4;)
+    if (shared_by_none(k, candidates[i].axis))
+      candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(i));
+    else
+      ++i;
   if (candidates.size() > 4) candidates.erase(candidates.begin(), candidates.end() - 4);
   return candidates;
 }

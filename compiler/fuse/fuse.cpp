@@ -24,7 +24,7 @@ struct Wishes {
 class Fuser {
 public:
   Fuser(const Algorithms& algorithms, const Target& target, Wishes& wishes)
-      : g(algorithms.graph), unrolled_(algorithms.unrolled),
+      : g(algorithms.graph), unrolled_(algorithms.unrolled), results_(algorithms.results),
         lanes_(target.levels[0].lanes), level_(target.levels.back()), wishes_(wishes),
         fixed_(fixed_layouts(g)) {}
   // False: the wishes grew, start again.
@@ -37,6 +37,7 @@ private:
   Argument region_input(NodeId node);
   bool wish_padded_inputs();
   bool wish_narrow_results();
+  bool wish_results(NodeId below);
   bool wish_for(const Group& group, const Kernel& kernel);
   void pad_lanes(Layout& layout, const Shape& shape) const;
   bool wish_whole_vectors(BufferId id);
@@ -45,6 +46,8 @@ private:
 
   const Graph& g;
   const std::set<NodeId>& unrolled_;
+  const std::set<NodeId>& results_;
+  bool written_out_ = true; // in the last kernel: all that is to be
   int lanes_;
   const Level& level_; // chunks fit the tiles of the strongest
   Wishes& wishes_;
@@ -76,8 +79,12 @@ static size_t split_axis(LowerSpec& spec, Dim dim, size_t place, int64_t extent,
   std::vector<int64_t>& inner = spec.splits[dim];
   bool cut = extent != size || place == 0;
   if (cut && place > 0) inner[place - 1] = extent / size;
-  if (cut) inner.insert(inner.begin() + static_cast<int64_t>(place), size);
-  return cut ? place + 1 : place;
+  if (!cut) return place;
+  inner.insert(inner.begin() + static_cast<int64_t>(place), size);
+  std::set<std::pair<Dim, size_t>> unrolled;
+  for (auto [d, at] : spec.unrolled) unrolled.insert({d, at + (d == dim && at > place)});
+  spec.unrolled = std::move(unrolled);
+  return place + 1;
 }
 
 // The kernel with the axis cut that is to be the dot axis, if one can be.
@@ -135,6 +142,7 @@ Kernel Fuser::make_kernel(const Group& group) {
     order_loops(lowered.kernel, out_->packed);
     pack_weights(lowered.kernel, out_->packed);
   }
+  written_out_ = lowered.to_unroll.empty();
   keep_costly_values(lowered.kernel);
   choose_chunks(lowered.kernel, out_->packed, out_->buffers, level_);
   return std::move(lowered.kernel);
@@ -183,6 +191,22 @@ bool Fuser::wish_narrow_results() {
       n = user;
     }
     if (byte_size(g[n].dtype) == 1) grew |= wishes_.forced.insert(n).second;
+  }
+  return grew;
+}
+
+// Views that cut the positions of a tile otherwise than the tile is written out start
+// from a stored result.
+bool Fuser::wish_results(NodeId below) {
+  bool grew = false;
+  std::vector<NodeId> open = {below};
+  std::set<NodeId> seen;
+  while (!open.empty()) {
+    const NodeId n = open.back();
+    open.pop_back();
+    if (!seen.insert(n).second || (grouping_.stored[n] && n != below)) continue;
+    if (results_.count(n) != 0) grew |= wishes_.forced.insert(n).second;
+    open.insert(open.end(), g[n].inputs.begin(), g[n].inputs.end());
   }
   return grew;
 }
@@ -317,6 +341,7 @@ bool Fuser::run(FusedGraph& out) {
     }
     add_border(group.target);
     out.kernels.push_back(make_kernel(group));
+    if (!written_out_ && wish_results(group.root)) grew = true;
     bool base = group.base != kNoNode && is_reduce(g[group.base].op);
     if (base && wish_for(group, out.kernels.back())) grew = true;
   }

@@ -119,16 +119,17 @@ static NodeId transform(Algorithms& out, const Matrix& matrix, NodeId x, size_t 
   return reshape(g, sum, result);
 }
 
-// One of the three transforms along those of the axes at `first` and after it that are
-// cut into tiles.
+// One of the three transforms along those of `axes` that are cut into tiles.
 static NodeId transform_tiles(Algorithms& out, const Convolution& conv,
                               const WinogradForm& form,
                               const Matrix WinogradMatrices::* matrix, NodeId x,
-                              size_t first, bool unroll) {
-  for (size_t axis = 2; axis-- > 0;)
-    if (form.outputs[axis] != 1)
-      x = transform(out, winograd_matrices(form.outputs[axis], conv.taps[axis]).*matrix,
-                    x, first + axis, unroll);
+                              std::array<size_t, 2> axes, bool unroll) {
+  for (int axis : {1, 0}) {
+    if (form.outputs[axis] == 1) continue;
+    const WinogradMatrices matrices =
+        winograd_matrices(form.outputs[axis], form.window(conv, axis));
+    x = transform(out, matrices.*matrix, x, axes[axis], unroll);
+  }
   return x;
 }
 
@@ -153,46 +154,70 @@ static NodeId tiles_of(Graph& g, const Convolution& conv, const WinogradForm& fo
   return unsqueeze(g, x, static_cast<int64_t>(g[x].shape.size()));
 }
 
-static Layout by_position(size_t rank, int64_t lanes) {
-  Layout layout = blocked(rank, 1, lanes);
+bool channel_lanes(const Convolution& conv, int64_t lanes) {
+  auto fills = [&](int64_t channels) {
+    return 3 * ((channels + lanes - 1) / lanes * lanes) <= 4 * channels;
+  };
+  return fills(conv.inputs) && fills(conv.outputs);
+}
+
+// Position by position; rows of tiles are whole vectors where these run over them.
+static Layout by_position(const Convolution& conv, size_t rank, int64_t columns,
+                          int64_t lanes) {
+  const bool channels = channel_lanes(conv, lanes);
+  Layout layout = channels ? blocked(rank, 1, lanes) : row_major(rank);
   layout.order = {4, 5, 0, 1, 2, 3};
   for (size_t i = 6; i < rank; ++i) layout.order.push_back(static_cast<int64_t>(i));
+  if (!channels) layout.high[3] = -columns & (lanes - 1);
   return layout;
 }
 
+// [OC, C, taps, taps] -> [1, OC, 1, 1, n, n, C, and the windows of each axis that has
+// more than one].
+static NodeId transformed_weights(Algorithms& out, const Convolution& conv,
+                                  const WinogradForm& form, NodeId weight) {
+  Graph& g = out.graph;
+  Shape all(4, 0), cut = {conv.outputs, conv.inputs};
+  for (int axis : {0, 1}) {
+    const int64_t windows = form.windows(conv, axis), window = form.window(conv, axis);
+    all[axis + 2] = windows * window - conv.taps[axis];
+    cut.insert(cut.end(), {windows, window});
+  }
+  NodeId w = reshape(g, weight, {conv.outputs, conv.inputs, conv.taps[0], conv.taps[1]});
+  if (all[2] + all[3] != 0) w = pad(g, w, Shape(4, 0), all, 0);
+  NodeId u = transform_tiles(out, conv, form, &WinogradMatrices::weight,
+                             reshape(g, w, cut), {3, 5}, false);
+  Shape shape = {
+      1, conv.outputs, 1, 1, form.inputs(conv, 0), form.inputs(conv, 1), conv.inputs};
+  for (int axis : {0, 1})
+    if (form.windows(conv, axis) != 1) shape.push_back(form.windows(conv, axis));
+  return reshape(g, permute(g, u, {0, 3, 5, 1, 2, 4}), shape);
+}
+
 // The products of all positions: [N, OC, rows, columns, n, n]. `v` is the transformed
-// input, [N, C, rows, columns, n, n]; `u` the weights, [OC, C, n or taps, n or taps].
+// input, [N, C, rows, columns, n, n]; `u` the transformed weights.
 static NodeId products(Algorithms& out, const Convolution& conv, const WinogradForm& form,
                        NodeId v, NodeId u, int64_t lanes) {
   Graph& g = out.graph;
   Shape full = {conv.batch,          conv.outputs,         form.tiles(conv, 0),
                 form.tiles(conv, 1), form.inputs(conv, 0), form.inputs(conv, 1),
                 conv.inputs};
-  Shape of_weights = {1, conv.outputs, 1, 1, full[4], full[5], full[6]};
-  std::vector<int64_t> of_u = {0}, of_v = {0, 2, 3, 4, 5, 1}, taps, summed = {6};
-  for (int axis = 0; axis < 2; ++axis) {
-    if (form.outputs[axis] != 1) {
-      of_u.push_back(axis + 2);
-      continue;
-    }
-    v = conv.taps[axis] == 1 ? v : window(g, v, axis + 2, conv.taps[axis], 1, 1);
-    taps.push_back(axis + 2);
-    if (conv.taps[axis] == 1) continue;
+  std::vector<int64_t> of_v = {0, 2, 3, 4, 5, 1}, summed = {6};
+  for (int axis : {0, 1}) {
+    const int64_t windows = form.windows(conv, axis);
+    if (windows == 1) continue;
+    v = window(g, v, axis + 2, windows, 1, 1);
     of_v.push_back(static_cast<int64_t>(of_v.size()));
     summed.push_back(static_cast<int64_t>(full.size()));
-    full.push_back(conv.taps[axis]);
-    of_weights.push_back(conv.taps[axis]);
+    full.push_back(windows);
   }
-  of_u.push_back(1);
-  of_u.insert(of_u.end(), taps.begin(), taps.end());
-  u = reshape(g, permute(g, u, of_u), of_weights);
   Shape of_tiles = full;
   of_tiles[1] = 1;
   v = reshape(g, permute(g, v, of_v), of_tiles);
   NodeId product = map(g, Op::Mul, {expand(g, v, full), expand(g, u, full)});
   NodeId sums = reduce(g, Op::ReduceSum, product, summed);
   out.stored.insert(sums);
-  out.layouts[sums] = by_position(full.size(), lanes);
+  out.layouts[sums] = by_position(conv, full.size(), full[3], lanes);
   return reshape(g, sums, Shape(full.begin(), full.begin() + 6));
 }
 
@@ -200,18 +225,26 @@ NodeId winograd(Algorithms& out, const Convolution& conv, const WinogradForm& fo
                 NodeId input, NodeId weight, int64_t lanes) {
   Graph& g = out.graph;
   const Convolution::Pair m = form.outputs;
-  const Convolution::Pair covered = {m[0] * form.tiles(conv, 0),
-                                     m[1] * form.tiles(conv, 1)};
-  NodeId x = pad_to_tiles(g, input, covered[0] - conv.size[0], covered[1] - conv.size[1]);
+  Convolution::Pair covered = {}, beyond = {};
+  for (int axis : {0, 1}) {
+    covered[axis] = m[axis] * form.tiles(conv, axis);
+    beyond[axis] = covered[axis] - conv.size[axis] +
+                   form.windows(conv, axis) * form.window(conv, axis) - conv.taps[axis];
+  }
+  NodeId x = pad_to_tiles(g, input, beyond[0], beyond[1]);
+  // Whole rows, so that vectors of tiles are read without conditions.
+  if (!channel_lanes(conv, lanes)) {
+    out.stored.insert(x);
+    out.layouts[x] = row_major(4);
+  }
   x = tiles_of(g, conv, form, tiles_of(g, conv, form, x, 0), 1);
-  NodeId v = transform_tiles(out, conv, form, &WinogradMatrices::input, x, 4, true);
+  NodeId v = transform_tiles(out, conv, form, &WinogradMatrices::input, x, {4, 5}, true);
   out.stored.insert(v);
-  out.layouts[v] = by_position(6, lanes);
-
-  NodeId w = reshape(g, weight, {conv.outputs, conv.inputs, conv.taps[0], conv.taps[1]});
-  NodeId u = transform_tiles(out, conv, form, &WinogradMatrices::weight, w, 2, false);
+  out.layouts[v] = by_position(conv, 6, g[v].shape[3], lanes);
+  NodeId u = transformed_weights(out, conv, form, weight);
   NodeId y = products(out, conv, form, v, u, lanes);
-  y = transform_tiles(out, conv, form, &WinogradMatrices::output, y, 4, true);
+  y = transform_tiles(out, conv, form, &WinogradMatrices::output, y, {4, 5}, true);
+  out.results.insert(y);
   y = permute(g, y, {0, 1, 2, 4, 3, 5});
   y = reshape(g, y, {conv.batch, conv.outputs, covered[0], covered[1]});
   y = slice(g, y, {0, 0, 0, 0}, {1, 1, 1, 1},

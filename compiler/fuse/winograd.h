@@ -40,11 +40,23 @@ struct Convolution {
 std::optional<Convolution> match_convolution(const Graph& g, NodeId reduce,
                                              const std::vector<bool>& known);
 
-// Results of a tile, along rows and columns; 1: this axis stays as it is written.
+// Results of a tile, along rows and columns; 1: this axis stays as it is written. Many
+// taps are cut into parts of as many as a tile has results: a part then meets the tiles
+// of a shifted grid, which are those of the others.
 struct WinogradForm {
   Convolution::Pair outputs = {1, 1};
+  Convolution::Pair parts = {1, 1}; // above 1: of outputs[axis] taps each
+  // Taps that are transformed together.
+  int64_t window(const Convolution& conv, int axis) const {
+    if (outputs[axis] == 1) return 1;
+    return parts[axis] == 1 ? conv.taps[axis] : outputs[axis];
+  }
   int64_t inputs(const Convolution& conv, int axis) const { // n, 1 where as written
-    return outputs[axis] == 1 ? 1 : outputs[axis] + conv.taps[axis] - 1;
+    return outputs[axis] + window(conv, axis) - 1;
+  }
+  // Windows whose products are summed up.
+  int64_t windows(const Convolution& conv, int axis) const {
+    return outputs[axis] == 1 ? conv.taps[axis] : parts[axis];
   }
   int64_t tiles(const Convolution& conv, int axis) const {
     return (conv.size[axis] + outputs[axis] - 1) / outputs[axis];
@@ -52,7 +64,9 @@ struct WinogradForm {
 };
 
 // Adds the composition to out.graph; the result has the shape [N, OC, H, W, 1, 1, 1].
-// `input` and `weight` are nodes of out.graph.
+// `input` and `weight` are nodes of out.graph. Vectors run over channels where
+// channel_lanes() is true, else over tiles of a row.
+bool channel_lanes(const Convolution& conv, int64_t lanes);
 NodeId winograd(Algorithms& out, const Convolution& conv, const WinogradForm& form,
                 NodeId input, NodeId weight, int64_t lanes);
 

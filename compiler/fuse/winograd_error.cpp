@@ -58,14 +58,27 @@ Grid<float> both_sides(const Matrix& rows, const Matrix& columns, Grid<float>& x
   return out;
 }
 
+// A part may reach beyond the last tap.
+float weight_at(const Tensor& weights, const Convolution& conv, int64_t channels,
+                int64_t row, int64_t column) {
+  if (row >= conv.taps[0] || column >= conv.taps[1]) return 0;
+  float value = 0;
+  const int64_t at = (channels * conv.taps[0] + row) * conv.taps[1] + column;
+  std::memcpy(&value, weights.bytes.data() + at * 4, sizeof value);
+  return value;
+}
+
 } // namespace
 
 double winograd_error(const Graph& g, const Convolution& conv, const WinogradForm& form) {
   const Tensor weights = evaluate_known(g, conv.weight);
-  const Convolution::Pair m = form.outputs, r = conv.taps;
+  const Convolution::Pair m = form.outputs;
+  Convolution::Pair r = conv.taps; // together
   std::array<WinogradMatrices, 2> axes;
-  for (int a = 0; a < 2; ++a)
+  for (int a = 0; a < 2; ++a) {
+    if (m[a] != 1) r[a] = form.window(conv, a);
     axes[a] = m[a] == 1 ? as_written(r[a]) : winograd_matrices(m[a], r[a]);
+  }
   const int64_t rows = axes[0].input.rows, columns = axes[1].input.rows;
   Samples samples;
   double worst = 0, squares = 0;
@@ -73,10 +86,15 @@ double winograd_error(const Graph& g, const Convolution& conv, const WinogradFor
   for (int64_t oc = 0; oc < conv.outputs; oc += step) {
     Grid<float> sums(rows, columns), tile(rows, columns), w(r[0], r[1]);
     Grid<double> direct(m[0], m[1]);
-    for (int64_t c = 0; c < conv.inputs; ++c) {
+    const int64_t parts = form.parts[0] * form.parts[1];
+    for (int64_t c = 0; c < conv.inputs * parts; ++c) {
       for (float& value : tile.values) value = samples.next();
-      const int64_t first = (oc * conv.inputs + c) * r[0] * r[1];
-      std::memcpy(w.values.data(), weights.bytes.data() + first * 4, w.values.size() * 4);
+      const int64_t row = c % parts / form.parts[1] * r[0];
+      const int64_t column = c % form.parts[1] * r[1];
+      for (int64_t p = 0; p < r[0]; ++p)
+        for (int64_t q = 0; q < r[1]; ++q)
+          w.at(p, q) =
+              weight_at(weights, conv, oc * conv.inputs + c / parts, row + p, column + q);
       Grid<float> v = both_sides(axes[0].input, axes[1].input, tile);
       Grid<float> u = both_sides(axes[0].weight, axes[1].weight, w);
       for (size_t i = 0; i < sums.values.size(); ++i)

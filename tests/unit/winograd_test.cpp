@@ -57,6 +57,36 @@ TEST_CASE("winograd's form computes the same convolution", "[winograd]") {
   }
 }
 
+// Few channels: vectors run over the tiles of a row. Channels that fill most of a vector
+// leave the rest empty. Transposed and flattened, a result is stored first.
+TEST_CASE("winograd with few channels, with many taps, and flattened", "[winograd]") {
+  Random random(10);
+  struct Case {
+    Shape weights;
+    int64_t height, width;
+    bool flat;
+  };
+  for (const Case& c :
+       {Case{{8, 8, 3, 27}, 12, 100, false}, Case{{13, 16, 5, 5}, 14, 14, false},
+        Case{{12, 64, 3, 3}, 8, 9, true}}) {
+    Tensor weights = random_tensor(random, c.weights);
+    Graph g = convolution(weights, c.height, c.width, c.weights[3] > 9 ? 13 : 1);
+    if (c.flat) {
+      NodeId y = permute(g, g.outputs()[0].node, {0, 2, 3, 1});
+      Shape s = g[y].shape;
+      g.set_output(0, reshape(g, y, {s[0], s[1] * s[2] * 3, s[3] / 3}));
+    }
+    Hooks hooks;
+    hooks.target = *find_target("native");
+    Algorithms chosen = choose_algorithms(g, hooks.target, false);
+    if (hooks.target.levels[0].lanes == 16) CHECK(chosen.winograd == 1);
+    Tensor x = random_tensor(random, g[g.inputs()[0].node].shape);
+    KernelRun run = run_kernels(compile(g, hooks), hooks.target, {x});
+    REQUIRE(run.error == "");
+    CHECK(compare_tensors(run.outputs[0], evaluate(g, {x}).outputs[0], 1e-3, 1e-3) == "");
+  }
+}
+
 // The pool's reduction cannot take in what is written out over positions of the result.
 TEST_CASE("winograd under a pooling", "[winograd]") {
   Random random(8);
@@ -79,10 +109,12 @@ TEST_CASE("every form of winograd computes the same convolution", "[winograd]") 
   struct Case {
     Shape taps;
     Convolution::Pair outputs;
+    Convolution::Pair parts = {1, 1};
   };
   for (const Case& c : {Case{{3, 3}, {2, 2}}, Case{{3, 3}, {6, 4}}, Case{{3, 3}, {1, 4}},
                         Case{{5, 5}, {4, 2}}, Case{{1, 7}, {1, 3}}, Case{{5, 1}, {6, 1}},
-                        Case{{3, 9}, {4, 1}}}) {
+                        Case{{3, 9}, {4, 1}}, Case{{3, 9}, {4, 3}, {1, 3}},
+                        Case{{5, 8}, {2, 3}, {3, 3}}, Case{{7, 1}, {4, 1}, {2, 1}}}) {
     Tensor weights = random_tensor(random, {16, 16, c.taps[0], c.taps[1]});
     Graph direct = convolution(weights, 17, 14, 1);
     std::vector<bool> known(direct.size());
@@ -94,7 +126,7 @@ TEST_CASE("every form of winograd computes the same convolution", "[winograd]") 
     for (NodeId n : direct.live_nodes())
       if (auto found = match_convolution(direct, n, known)) conv = found, sum = n;
     REQUIRE(conv);
-    WinogradForm form{c.outputs};
+    WinogradForm form{c.outputs, c.parts};
     CHECK(winograd_error(direct, *conv, form) < 1e-4);
 
     Algorithms out;
