@@ -189,9 +189,17 @@ void import_qlinear_add(NodeImport& node) {
 }
 
 void import_qlinear_mul(NodeImport& node) {
+  // As its contract has it: the integers' product is exact, the scales are one factor.
   broadcast_shape(node, {node.shape(0), node.shape(3)});
-  Expr y = dequantized_input(node, 0) * dequantized_input(node, 3);
-  give_quantized(node, y, 6, node.dtype(0));
+  auto scale = [&](size_t i) {
+    require(node, element_count(node.shape(i)) == 1, "a scale must be one number");
+    return reshape(convert(operand(node, i), DType::F32), {});
+  };
+  auto whole = [&](size_t i) {
+    return centered(operand(node, i), zero_point_of(node, i + 2, node.shape(i), {0, 0}));
+  };
+  Expr y = convert(whole(0) * whole(3), DType::F32) * (scale(1) * scale(4) / scale(6));
+  give(node, 0, requantize(y, zero_point_of(node, 7, y.shape(), {0, 0}), node.dtype(0)));
 }
 
 void import_qlinear_leaky_relu(NodeImport& node) {

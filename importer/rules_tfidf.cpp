@@ -1,13 +1,17 @@
 // TfIdfVectorizer over numbers: how often each n-gram of a known pool occurs. Per length
-// of n-gram and distance between its items, all windows of the input are compared with
-// the whole pool.
+// of n-gram and distance between its items, the items of each window lead down a tree of
+// the pool's n-grams: a node and the next item are one number, and that is looked up.
+// Each window that comes to an end adds 1 there. (4000 items, 100 n-grams: 75 us by
+// comparing all windows with all n-grams.)
 #include "importer/bounded.h"
+#include "importer/find_numbers.h"
 #include "importer/formula.h"
 #include "importer/strings.h"
 
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 
 namespace svod {
 namespace {
@@ -59,17 +63,81 @@ std::vector<Grams> read_pool(NodeImport& node, const std::vector<int64_t>& pool)
   return grams;
 }
 
-// Occurrences of each gram in the rows of x, [rows, grams]; items stand `distance` apart.
-Expr occurrences(NodeImport& node, Expr x, const Grams& grams, int64_t distance) {
-  const int64_t rows = extent(x, 0), reach = (grams.length - 1) * distance + 1;
-  if (extent(x, 1) < reach)
-    return {&node.g, constant(node.g, DType::F32, {rows, grams.count()}, 0)};
-  const Expr windows = with(x, window(node.g, x.id, 1, grams.length, 1, distance));
-  Expr pool{&node.g, tensor_i64(node.g, {grams.count(), grams.length}, grams.items)};
-  const Expr same =
-      equal(unsqueeze(windows, 2), reshape(pool, {1, 1, grams.count(), grams.length}));
-  const Expr whole = reduce(Op::ReduceMin, convert(same, DType::F32), {3});
-  return reshape(sum(whole, {1}), {rows, grams.count()});
+// The items of the pool, as numbers from 0.
+class Items {
+public:
+  Items(Expr x, const std::vector<int64_t>& pool) : distinct_(pool), x_(x) {
+    std::ranges::sort(distinct_);
+    distinct_.erase(std::ranges::unique(distinct_).begin(), distinct_.end());
+    std::vector<int64_t> numbers(distinct_.size());
+    std::iota(numbers.begin(), numbers.end(), 0);
+    x_ = follow(x, distinct_, numbers, count());
+  }
+  int64_t count() const { return std::ssize(distinct_); }
+  int64_t number(int64_t item) const {
+    return std::ranges::lower_bound(distinct_, item) - distinct_.begin();
+  }
+  // Of each item of the input, [rows, items]; count() where the pool has none like it.
+  Expr numbers() const { return x_; }
+  // What each key leads to, `none` where it is not among the keys.
+  static Expr follow(Expr x, const std::vector<int64_t>& keys,
+                     const std::vector<int64_t>& values, int64_t none) {
+    const Found found = find_whole(x, keys, values, none);
+    const Expr table = with(
+        x, tensor_i64(*x.g, {static_cast<int64_t>(found.table.size())}, found.table));
+    return look_up(convert(table, DType::I64), found.place);
+  }
+
+private:
+  std::vector<int64_t> distinct_;
+  Expr x_;
+};
+
+// The gram that begins at each place, [rows, places], grams.count() for none; its items
+// stand `distance` apart.
+Expr grams_at(NodeImport& node, const Items& items, const Grams& grams,
+              int64_t distance) {
+  const Expr x = items.numbers();
+  const int64_t places = extent(x, 1) - (grams.length - 1) * distance,
+                width = items.count() + 1;
+  const Shape shape{extent(x, 0), std::max<int64_t>(places, 0)};
+  Expr at = with(x, constant_int(node.g, DType::I32, shape, 0));
+  if (places <= 0) return at;
+  const bool narrow = grams.count() < std::numeric_limits<int32_t>::max() / width;
+  const DType key = narrow ? DType::I32 : DType::I64;
+  std::vector<int64_t> nodes(static_cast<size_t>(grams.count())); // that each is at
+  for (int64_t i = 0; i < grams.length; ++i) {
+    const bool last = i + 1 == grams.length;
+    std::map<int64_t, int64_t> next; // by node and item
+    for (int64_t gram = 0; gram < grams.count(); ++gram) {
+      int64_t& here = nodes[static_cast<size_t>(gram)];
+      const int64_t item = grams.items[static_cast<size_t>(gram * grams.length + i)];
+      const auto [place, fresh] =
+          next.emplace(here * width + items.number(item), last ? gram : std::ssize(next));
+      require(node, fresh || !last, "an n-gram stands twice in the pool");
+      here = place->second;
+    }
+    std::vector<int64_t> keys, values;
+    for (const auto& [key, value] : next) {
+      keys.push_back(key);
+      values.push_back(value);
+    }
+    const int64_t none = last ? grams.count() : std::ssize(next);
+    const Expr here = convert(at, key) * static_cast<double>(width),
+               item = convert(cut(x, 1, i * distance, places), key);
+    at = Items::follow(here + item, keys, values, none);
+  }
+  return at;
+}
+
+// How often each of `count` numbers stands in the rows of x; `count` itself is passed
+// over.
+Expr occurrences(Expr x, int64_t count) {
+  Graph& g = *x.g;
+  const Expr zero = with(x, constant(g, DType::F32, {extent(x, 0), count + 1}, 0)),
+             one = with(x, constant(g, DType::F32, x.shape(), 1));
+  if (extent(x, 1) == 0) return cut(zero, 1, 0, count);
+  return cut(scatter(zero, x, one, 1, Combiner::Add), 1, 0, count);
 }
 
 // Counts in pool order to the order of the result; what no gram counts is 0.
@@ -116,18 +184,20 @@ void import_tf_idf_vectorizer(NodeImport& node) {
   const int64_t longest = node.get_int("max_gram_length");
   const int64_t skips =
       within_reach(node, node.get_int("max_skip_count"), "max_skip_count");
+  const Items items(x, pool);
   std::vector<Expr> parts;
   std::vector<int64_t> targets;
   for (const Grams& grams : read_pool(node, pool)) {
     if (grams.count() == 0) continue;
-    Expr counts{&node.g, constant(node.g, DType::F32, {extent(x, 0), grams.count()}, 0)};
+    std::vector<Expr> found;
     // Single items have no distance; beyond the input's length nothing can match.
     const int64_t most = grams.length == 1 ? 1 : std::min(skips + 1, extent(x, 1));
     if (most > kMostDistances) node.unsupported("skips of this length");
     if (shortest <= grams.length && grams.length <= longest)
       for (int64_t distance = 1; distance <= most; ++distance)
-        counts = counts + occurrences(node, x, grams, distance);
-    parts.push_back(counts);
+        found.push_back(grams_at(node, items, grams, distance));
+    const Expr none = cut(items.numbers(), 1, 0, 0);
+    parts.push_back(occurrences(found.empty() ? none : join(found, 1), grams.count()));
     targets.insert(targets.end(), grams.targets.begin(), grams.targets.end());
   }
   const Expr counts = weighted(node, join(parts, 1));

@@ -26,7 +26,7 @@ class Model:
 
     def __init__(self, opset=21, random=False):
         self.opset, self.random = opset, random
-        self.nodes, self.feeds, self.constants, self.outputs = [], {}, [], []
+        self.nodes, self.feeds, self.constants, self.outputs, self.shape = [], {}, [], [], None
 
     def const(self, value):
         name = f"c{len(self.constants)}"
@@ -59,6 +59,8 @@ class Model:
             (data / f"input_{k}.pb").write_bytes(tensor.SerializeToString())
             values.append(helper.make_tensor_value_info(name, tensor.data_type, value.shape))
         results = [helper.make_tensor_value_info(n, t, None) for n, t in self.outputs]
+        if self.shape:
+            results[0] = helper.make_tensor_value_info(*self.outputs[0], self.shape)
         domains = sorted({n.domain for n in self.nodes} - {""})
         versions = {"ai.onnx.ml": 3, "com.microsoft": 1}
         graph = helper.make_graph(self.nodes, "family", values, results, self.constants)
@@ -81,10 +83,12 @@ def integers(low, high, *shape, dtype=np.int64):
     return RNG.integers(low, high, size=shape).astype(dtype)
 
 
-def node(kind, *operands, types=(), results=1, opset=21, random=False, **attributes):
-    """A model of one node; a tuple (array,) among the operands is a constant."""
+def node(kind, *operands, types=(), results=1, opset=21, random=False, declared=None, **attributes):
+    """A model of one node; a tuple (array,) among the operands is a constant. `declared`: the shape of result 0, where the model
+    has to declare it."""
     def make():
         m = Model(opset, random)
+        m.shape = declared
         given = [m.const(o[0]) if isinstance(o, tuple) else o for o in operands]
         return m.result(m.add(kind, *given, results=results, **attributes), *types)
     return make
@@ -347,8 +351,134 @@ def others():
     yield "random_uniform_like", node("RandomUniformLike", normal(512, 512), random=True)
 
 
+def more_elementwise():
+    yield "and", node("And", normal(*IMAGE) > 0, normal(*IMAGE) > 0, types=(BOOL,))
+    yield "not", node("Not", normal(*IMAGE) > 0, types=(BOOL,))
+    yield "equal_int64", node("Equal", integers(0, 9, 200000), integers(0, 9, 200000), types=(BOOL,))
+    yield "bitwise_and", node("BitwiseAnd", integers(0, 99, 200000), integers(0, 99, 200000), types=(I64,))
+    yield "sum_of_4", node("Sum", *(normal(*IMAGE) for _ in range(4)))
+    yield "mean_of_4", node("Mean", *(normal(*IMAGE) for _ in range(4)))
+    yield "is_nan", node("IsNaN", normal(*IMAGE), types=(BOOL,))
+    yield "is_inf", node("IsInf", normal(*IMAGE), types=(BOOL,))
+    for kind in ("Neg", "Sign", "Ceil", "Cos", "Tan", "Atan", "Sinh", "Asinh", "Celu", "Shrink"):
+        yield kind.lower(), node(kind, normal(*IMAGE))
+    for kind in ("Acos", "Atanh"):
+        yield kind.lower(), node(kind, RNG.uniform(-0.9, 0.9, size=IMAGE).astype(np.float32))
+    yield "hardmax", node("Hardmax", normal(128, 1000), axis=-1)
+    yield "div_int64", node("Div", integers(-1000, 1000, 200000), integers(1, 99, 200000), types=(I64,))
+    yield "pow_2", node("Pow", normal(*IMAGE), (np.float32(2),))
+
+
+def more_shapes():
+    yield "global_max_pool", node("GlobalMaxPool", normal(1, 512, 14, 14))
+    yield "max_unpool", node("MaxUnpool", normal(1, 64, 28, 28), np.arange(0, 64 * 56 * 56, 4).reshape(1, 64, 28, 28),
+                             kernel_shape=[2, 2], strides=[2, 2])
+    yield "eye_like", node("EyeLike", normal(512, 512))
+    yield "range", node("Range", np.int64(0), np.int64(100000), np.int64(1), types=(I64,))
+    yield "center_crop_pad", node("CenterCropPad", normal(3, 256, 256), (np.array([224, 224]),), axes=[1, 2])
+    yield "affine_grid", node("AffineGrid", normal(4, 2, 3), (np.array([4, 3, 56, 56]),))
+    yield "scatter_nd_add", node("ScatterND", normal(1000, 256), integers(0, 1000, 200, 1), normal(200, 256),
+                                 reduction="add")
+    yield "scatter_nd_points", node("ScatterND", normal(512, 512), integers(0, 512, 4000, 2), normal(4000))
+    yield "max_roi_pool", node("MaxRoiPool", normal(1, 64, 56, 56), np.concatenate(
+        [np.zeros((32, 1)), np.sort(RNG.uniform(0, 55, (32, 2, 2)), axis=1).reshape(32, 4)], 1).astype(np.float32),
+        pooled_shape=[7, 7])
+    yield "cross_entropy", node("SoftmaxCrossEntropyLoss", normal(128, 1000), integers(0, 1000, 128))
+    yield "negative_log", node("NegativeLogLikelihoodLoss", normal(128, 1000), integers(0, 1000, 128))
+    yield "hann_window", node("HannWindow", np.int64(16000))
+    yield "rotary", node("RotaryEmbedding", normal(1, 12, 128, 64), normal(1, 128, 32), normal(1, 128, 32), opset=23)
+    yield "conv_integer", node("ConvInteger", integers(0, 255, *IMAGE, dtype=np.uint8),
+                               (integers(-90, 90, 64, 64, 3, 3, dtype=np.int8),), types=(I32,), pads=[1, 1, 1, 1])
+    yield "qlinear_matmul", node("QLinearMatMul", integers(0, 255, 128, 768, dtype=np.uint8), (np.float32(0.02),),
+                                 (np.uint8(128),), (integers(-90, 90, 768, 768, dtype=np.int8),), (np.float32(0.01),),
+                                 (np.int8(0),), (np.float32(0.5),), (np.uint8(128),), types=(U8,))
+
+
+def more_texts():
+    words = np.array([f"Word {k} OF text" for k in RNG.integers(0, 500, 1000)], object)
+    yield "string_concat", node("StringConcat", words, words, types=(STRING,))
+    yield "string_split", node("StringSplit", words, results=2, types=(STRING, I64), declared=[1000, 4])
+    yield "regex_match", node("RegexFullMatch", words, types=(BOOL,), pattern="Word [0-9]+ .*text")
+    yield "tfidf", node("TfIdfVectorizer", integers(0, 100, 20, 200), mode="TF", min_gram_length=1, max_gram_length=2,
+                        max_skip_count=0, ngram_counts=[0, 50], ngram_indexes=list(range(100)),
+                        pool_int64s=[*range(50), *(int(k) for k in integers(0, 100, 100))])
+
+
+def learning():
+    ml = {"domain": "ai.onnx.ml"}
+    yield "binarizer", node("Binarizer", normal(1000, 50), threshold=0.5, **ml)
+    yield "normalizer", node("Normalizer", normal(1000, 50), norm="L2", **ml)
+    yield "imputer", node("Imputer", normal(1000, 50), imputed_value_floats=[0.5], replaced_value_float=float("nan"),
+                          **ml)
+    yield "one_hot_encoder", node("OneHotEncoder", integers(0, 50, 1000), cats_int64s=list(range(50)), **ml)
+    yield "array_feature", node("ArrayFeatureExtractor", normal(1000, 50), integers(0, 50, 10), **ml)
+    yield "feature_vectorizer", node("FeatureVectorizer", normal(1000, 20), normal(1000, 30), inputdimensions=[20, 30],
+                                     **ml)
+    yield "linear_regressor", node("LinearRegressor", normal(1000, 50), coefficients=[float(c) for c in normal(50)],
+                                   intercepts=[0.5], **ml)
+    yield "svm_classifier", node(
+        "SVMClassifier", normal(200, 20), results=2, types=(I64, F32), kernel_type="RBF",
+        kernel_params=[0.05, 0.0, 3.0], vectors_per_class=[100, 100, 100],
+        support_vectors=[float(c) for c in normal(6000)], coefficients=[float(c) for c in normal(600)],
+        rho=[0.1, 0.2, 0.3], classlabels_ints=[0, 1, 2], **ml)
+
+
+def vendor():
+    ms = {"domain": "com.microsoft"}
+    row, wide = (normal(768),), (normal(3072),)
+    heads = [normal(1, 128, 768) for _ in range(3)]
+
+    def bits(kind, x):
+        packed = (integers(0, 255, 768, 24, 16, dtype=np.uint8),)
+        return node(kind, x, packed, (positive(768 * 24) / 50,), K=768, N=768, bits=4, block_size=32, **ms)
+    yield "fused_matmul", node("FusedMatMul", normal(128, 512), (normal(256, 512),), transB=1, alpha=0.5, **ms)
+    yield "fused_conv", node("FusedConv", normal(*IMAGE), (normal(128, 64, 1, 1),), (normal(128),), activation="Relu",
+                             **ms)
+    yield "skip_layer_norm", node("SkipLayerNormalization", normal(*TOKENS), normal(*TOKENS), row, row, row,
+                                  epsilon=1e-5, **ms)
+    yield "skip_rms_norm", node("SkipSimplifiedLayerNormalization", normal(*TOKENS), normal(*TOKENS), row,
+                                epsilon=1e-5, **ms)
+    yield "bias_gelu", node("BiasGelu", normal(128, 3072), wide, **ms)
+    yield "fast_gelu", node("FastGelu", normal(128, 3072), wide, **ms)
+    yield "quick_gelu", node("QuickGelu", normal(128, 3072), **ms)
+    yield "attention_ms", node("Attention", normal(*TOKENS), (normal(768, 2304) * 0.05,), (normal(2304),), num_heads=12,
+                               **ms)
+    yield "multi_head", node("MultiHeadAttention", *heads, num_heads=12, **ms)
+    yield "group_query", node("GroupQueryAttention", normal(1, 128, 768), normal(1, 128, 256), normal(1, 128, 256),
+                              None, None, np.array([127], np.int32), (np.array(128, np.int32),), num_heads=12,
+                              kv_num_heads=4, results=3, types=(F32, F32, F32), **ms)
+    yield "rotary_ms", node("RotaryEmbedding", normal(1, 128, 768), (np.arange(128)[None],), (normal(128, 32),),
+                            (normal(128, 32),), num_heads=12, **ms)
+    yield "matmul_nbits_row", bits("MatMulNBits", normal(1, 768))
+    yield "matmul_nbits", bits("MatMulNBits", normal(128, 768))
+    quantised = [integers(0, 255, *IMAGE, dtype=np.uint8), (np.float32(0.02),), (np.uint8(128),)]
+    again = [integers(0, 255, *IMAGE, dtype=np.uint8), (np.float32(0.03),), (np.uint8(120),)]
+    out = [(np.float32(0.05),), (np.uint8(127),)]
+    yield "qlinear_add", node("QLinearAdd", *quantised, *again, *out, types=(U8,), **ms)
+    yield "qlinear_mul_int8", node("QLinearMul", *quantised, *again, *out, types=(U8,), **ms)
+    yield "qlinear_sigmoid", node("QLinearSigmoid", *quantised, *out, types=(U8,), **ms)
+    yield "qlinear_leaky_relu", node("QLinearLeakyRelu", *quantised, *out, types=(U8,), **ms)
+    yield "qlinear_pool", node("QLinearGlobalAveragePool", *quantised, *out, types=(U8,), **ms)
+    yield "qlinear_concat", node("QLinearConcat", *out, *quantised, *again, axis=1, types=(U8,), **ms)
+    yield "qgemm", node("QGemm", integers(0, 255, 128, 768, dtype=np.uint8), (np.float32(0.02),), (np.uint8(128),),
+                        (integers(-90, 90, 768, 768, dtype=np.int8),), (np.float32(0.01),), (np.int8(0),), None,
+                        (np.float32(0.5),), (np.uint8(128),), types=(U8,), **ms)
+    yield "matmul_integer_float", node("MatMulIntegerToFloat", integers(0, 255, 128, 768, dtype=np.uint8),
+                                       (integers(-90, 90, 768, 768, dtype=np.int8),), (np.float32(0.02),),
+                                       (np.float32(0.01),), (np.uint8(128),), (np.int8(0),), **ms)
+    yield "dynamic_matmul_ms", node("DynamicQuantizeMatMul", normal(128, 768),
+                                    (integers(-90, 90, 768, 768, dtype=np.int8),), (np.float32(0.01),),
+                                    (np.int8(0),), **ms)
+    yield "gather_bits", node("GatherBlockQuantized", (integers(0, 255, 3000, 384, dtype=np.uint8),),
+                              integers(0, 3000, 128), (positive(3000, 24),), bits=4, block_size=32, gather_axis=0,
+                              quantize_axis=1, **ms)
+    yield "cdist", node("CDist", normal(256, 64), normal(256, 64), metric="euclidean", **ms)
+    yield "inverse", node("Inverse", normal(256, 4, 4) + 4 * np.eye(4, dtype=np.float32), **ms)
+    yield "ngram_block", node("NGramRepeatBlock", integers(0, 50, 4, 64), normal(4, 5000), ngram_size=3, **ms)
+
+
 FAMILIES = (elementwise, activations, reductions, normalisations, convolutions, pools, products, quantised, recurrent,
-            movement, indexing, casts, signals, others)
+            movement, indexing, casts, signals, others, more_elementwise, more_shapes, more_texts, learning, vendor)
 
 
 def main():
