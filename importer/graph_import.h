@@ -245,4 +245,8 @@ private:
   bool stopped_ = false;   // a limit was met: the rest is not looked at
 };
 
+// Whether the operator's rule knows strings: it computes with them, or only moves
+// elements.
+bool takes_strings(const ModelNode& node);
+
 } // namespace svod

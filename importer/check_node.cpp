@@ -1,0 +1,229 @@
+// What a node may have, before its rule runs and after: as many inputs as its operator
+// takes, of types that go together; attributes that somebody reads; strings only where
+// the rule knows of them; results within the limits.
+#include "importer/graph_import.h"
+#include "importer/onnx_ops.h"
+#include "importer/signature.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace svod {
+
+namespace {
+
+std::string quoted(std::string_view name) {
+  return "'" + escaped(std::string(name)) + "'";
+}
+
+std::string type_text(const Node& node) {
+  std::string text(info(node.dtype).text);
+  text += '[';
+  for (size_t i = 0; i < node.shape.size(); ++i)
+    text += (i ? "," : "") + std::to_string(node.shape[i]);
+  return text + "]";
+}
+
+// Attributes whose value enters every element of a result. NaN or infinity there is a
+// fault of the model; elsewhere, as in a constant or a clipping bound, it has a meaning.
+bool must_be_finite(std::string_view attribute) {
+  static constexpr std::string_view kNames[] = {"alpha",    "beta",  "epsilon",
+                                                "gamma",    "lambd", "ratio",
+                                                "momentum", "scale", "scales"};
+  return std::ranges::find(kNames, attribute) != std::end(kNames);
+}
+
+bool is_finite(const ModelAttribute& attribute) {
+  if (attribute.type == AttributeType::Float) return std::isfinite(attribute.f);
+  return std::ranges::all_of(attribute.floats, [](float f) { return std::isfinite(f); });
+}
+
+// The number of elements, or nothing when it is over `limit`.
+std::optional<int64_t> elements_within(const Shape& shape, int64_t limit) {
+  int64_t elements = 1;
+  for (int64_t extent : shape)
+    if (extent < 0 || __builtin_mul_overflow(elements, extent, &elements) ||
+        elements > limit)
+      return std::nullopt;
+  return elements;
+}
+
+} // namespace
+
+// Any other rule would take handles for numbers.
+bool takes_strings(const ModelNode& node) {
+  static constexpr std::string_view kNames[] = {"ArrayFeatureExtractor",
+                                                "Cast",
+                                                "CastLike",
+                                                "CategoryMapper",
+                                                "Compress",
+                                                "Concat",
+                                                "ConcatFromSequence",
+                                                "DepthToSpace",
+                                                "Equal",
+                                                "Expand",
+                                                "Flatten",
+                                                "Gather",
+                                                "GatherElements",
+                                                "GatherND",
+                                                "Identity",
+                                                "If",
+                                                "LabelEncoder",
+                                                "Loop",
+                                                "OneHotEncoder",
+                                                "Optional",
+                                                "OptionalGetElement",
+                                                "OptionalHasElement",
+                                                "RegexFullMatch",
+                                                "Reshape",
+                                                "ReverseSequence",
+                                                "Scan",
+                                                "SequenceConstruct",
+                                                "SequenceInsert",
+                                                "SequenceMap",
+                                                "Shape",
+                                                "Size",
+                                                "Slice",
+                                                "SpaceToDepth",
+                                                "Split",
+                                                "SplitToSequence",
+                                                "Squeeze",
+                                                "StringConcat",
+                                                "StringNormalizer",
+                                                "StringSplit",
+                                                "TfIdfVectorizer",
+                                                "Tile",
+                                                "Transpose",
+                                                "Unsqueeze",
+                                                "Where"};
+  // Of other domains.
+  static constexpr std::string_view kForeign[] = {
+      "StringConcat",  "StringEqual",    "StringJoin",  "StringLength", "StringLower",
+      "StringMapping", "StringToVector", "StringUpper", "Tokenizer"};
+  const bool standard = node.domain.empty() || node.domain == "ai.onnx.ml";
+  return standard ? std::ranges::find(kNames, node.op_type) != std::end(kNames)
+                  : std::ranges::find(kForeign, node.op_type) != std::end(kForeign);
+}
+
+void GraphImport::note_inputs(const ModelNode& node, const std::vector<NodeId>& inputs,
+                              const ModelPlace& place) {
+  std::string text;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i] != kNoNode)
+      text += (text.empty() ? "" : ", ") +
+              (is_compound(inputs[i]) ? kind_text(compounds_[inputs[i]])
+                                      : type_text(graph_[inputs[i]])) +
+              " " + quoted(node.inputs[i]);
+  if (!text.empty() && more_errors_ == 0) diags_.note("its inputs are " + text, place);
+}
+
+// Whether counts and element types fit the operator's schema. `inputs` has no left-out
+// ones at its end.
+bool GraphImport::check_signature(const ModelNode& node,
+                                  const std::vector<NodeId>& inputs, int64_t opset,
+                                  const ModelPlace& place) {
+  const Signature* signature = find_signature(node.domain, node.op_type, opset);
+  if (!signature) return true;
+  const auto invalid = [&](const std::string& what) {
+    fail(Exit::InvalidModel, what, place);
+    note_inputs(node, inputs, place);
+    return false;
+  };
+  const auto count = static_cast<int64_t>(inputs.size());
+  if (count < signature->least_inputs || count > signature->most_inputs)
+    return invalid("it has " + std::to_string(count) + " inputs, the operator takes " +
+                   std::to_string(signature->least_inputs) + " to " +
+                   std::to_string(signature->most_inputs));
+  if (static_cast<int64_t>(node.outputs.size()) > signature->most_outputs)
+    return invalid("it has more outputs than the operator");
+  std::map<int, DType> bound;
+  for (int64_t i = 0; i < count; ++i) {
+    const NodeId id = inputs[static_cast<size_t>(i)];
+    // Rules say what kinds they take.
+    if (id == kNoNode || is_compound(id) || signature->first > opset) continue;
+    const DType dtype = graph_[id].dtype;
+    const FormalInput formal = formal_input(*signature, i);
+    const std::string name = "input " + std::to_string(i);
+    if ((formal.types >> info(dtype).onnx & 1) == 0)
+      return invalid(name + " is " + std::string(info(dtype).text) +
+                     ", which the operator does not take in opset " +
+                     std::to_string(opset));
+    const auto [at, added] = bound.emplace(formal.variable, dtype);
+    if (!added && at->second != dtype)
+      return invalid(name + " is " + std::string(info(dtype).text) +
+                     ", an input before it is " + std::string(info(at->second).text) +
+                     ", and the operator wants one type");
+  }
+  return true;
+}
+
+bool GraphImport::check_attributes(const ModelNode& node,
+                                   std::span<const NodeImport::AttributeRow> rows,
+                                   const ModelPlace& place) {
+  bool good = true;
+  for (const ModelAttribute& attribute : node.attributes) {
+    const auto row =
+        std::ranges::find(rows, attribute.name, &NodeImport::AttributeRow::name);
+    if (row == rows.end() && takes_any_attribute(rows)) {
+      diags_.warning("attribute " + quoted(attribute.name) +
+                         " is none of the operator's; it is ignored, as the operator's "
+                         "schema has it",
+                     place);
+      continue;
+    }
+    good = false;
+    if (row == rows.end())
+      fail(Exit::Unsupported,
+           "attribute " + quoted(attribute.name) + " is not known for this operator",
+           place);
+    else if (row->type != attribute.type)
+      fail(Exit::InvalidModel,
+           "attribute " + quoted(attribute.name) + " has the wrong type", place);
+    else if (must_be_finite(attribute.name) && !is_finite(attribute))
+      fail(Exit::InvalidModel, "attribute " + quoted(attribute.name) + " is not finite",
+           place);
+    else
+      good = true;
+    if (!good) break;
+  }
+  return good;
+}
+
+// What a rule made must be within the limits, and what folding made within its budget.
+bool GraphImport::check_results(const NodeImport& rule, NodeId first_new,
+                                size_t first_blob, const ModelPlace& place) {
+  const ModelNode& node = rule.model_node;
+  const auto over = [&](const char* what) {
+    fail(Exit::InvalidModel, std::string(what) + " is over the limit", place);
+    return false;
+  };
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i].empty()) continue;
+    const NodeId id = i < rule.results().size() ? rule.results()[i] : kNoNode;
+    if (id == kNoNode) {
+      fail(Exit::Unsupported, "its output " + std::to_string(i) + " is not supported",
+           place);
+      return false;
+    }
+    if (is_compound(id)) continue;
+    const Shape& shape = graph_[id].shape;
+    if (!elements_within(shape, limits_.elements) ||
+        static_cast<int64_t>(shape.size()) > limits_.rank)
+      return over("the shape of its result");
+  }
+  constexpr int64_t kMostElements = int64_t{1} << 58;
+  for (NodeId id = first_new; id < graph_.size(); ++id) {
+    const std::optional<int64_t> elements =
+        elements_within(graph_[id].shape, kMostElements);
+    if (!elements) return over("the work of this node");
+    // A reshaped weight has the blob it had.
+    if (graph_[id].op == Op::Weight && node.op_type != "Constant" &&
+        static_cast<size_t>(graph_[id].payload[0]) >= first_blob)
+      folded_bytes_ += *elements * byte_size(graph_[id].dtype);
+  }
+  if (folded_bytes_ > limits_.folded_bytes)
+    return over("the memory for values computed when packing");
+  return true;
+}
+
+} // namespace svod
