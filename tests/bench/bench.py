@@ -2,7 +2,7 @@
 """Packed programs against other runtimes, in turns in one run.
 
     ./bootstrap bench [NAME...] [--all | --bench-models | --trees | --families] [--peers ort,openvino,ncnn]
-                      [--kernels] [--threads 1] [--rounds 5] [--seconds 0.6]
+                      [--kernels | --proof] [--threads 1] [--rounds 5] [--seconds 0.6]
 
 For each model: pack it, check that its outputs are ONNX Runtime's, then measure the packed program and a process
 of each peer alternately for some rounds (so that a drifting clock or a busy neighbour hits all of them), with a
@@ -15,7 +15,8 @@ family. Prints a Markdown table; --output FILE writes it too. A wrong output or 
 exit code 1.
 
 --kernels measures no peer: it prints each kernel of a model beside the roofs that the probes find, and how much of
-the peak the contractions of each class reach (kernels.py).
+the peak the contractions of each class reach (kernels.py). --proof measures start, memory, size, the scaling on two
+threads and what a parallel region costs (proof.py).
 """
 import argparse
 import json
@@ -30,6 +31,7 @@ import time
 import numpy as np
 
 import kernels
+import proof
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("SVOD_BUILD", HERE.parent.parent / "build")).resolve()
@@ -206,6 +208,21 @@ def bench_kernels(name, source, options):
                           lambda: (probe("fma_probe"), probe("stream_probe")))
 
 
+def main_proof(names, source, options):
+    """The table of --proof."""
+    print(proof.HEADER)
+    for name in names:
+        folder = find_model(name, source, options)
+        program = pack(name, folder, options)[0]
+        inputs = inputs_of(folder)
+
+        def measure(threads, program=program, inputs=inputs):
+            return measure_ours(program, inputs, threads, options.seconds)[1]
+        print(proof.prove(name, folder, program, inputs, measure), flush=True)
+    print(f"\nA parallel region of two threads costs {proof.region_cost(WORK, 2)} ns beside its chunks.")
+    return 0
+
+
 def bench_model(name, source, options):
     folder = find_model(name, source, options)
     program, seconds, peak, summary = pack(name, folder, options)
@@ -278,6 +295,7 @@ def arguments():
     parser.add_argument("--peers", default="ort", help="of ort, openvino, ncnn; ort is always there")
     parser.add_argument("--families", action="store_true", help="one small model per operator family, made here")
     parser.add_argument("--kernels", action="store_true", help="every kernel beside the machine's roofs, no peers")
+    parser.add_argument("--proof", action="store_true", help="start, memory, size, scaling; what a region costs")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.6, help="per peer and round")
@@ -304,6 +322,8 @@ def main():
     listing = subprocess.run([sys.executable, *maker], check=True, capture_output=True, text=True)
     if options.kernels:
         return main_kernels(options.names or listing.stdout.split(), source, options)
+    if options.proof:
+        return main_proof(options.names or listing.stdout.split(), source, options)
     kinds, first = (family_header if options.families else header)(options)
     rows, lines, failures = [], [first], []
     print(first, flush=True)
