@@ -248,7 +248,11 @@ KernelEmitter::Value KernelEmitter::make_dot_load(const Expr& e, const Point& p)
   bool vector = lane_dependent(e.index);
   std::string address =
       "a" + std::to_string(e.argument) + " + " + index_text(e.index, p, false);
-  std::string value = (vector ? "load_dots(" : "load_dot(") + address + ")";
+  const bool lies_packed = k_.arguments[e.argument].kind == Argument::Kind::Packed;
+  std::string value = (!vector       ? "load_dot("
+                       : lies_packed ? "load_dots("
+                                     : "interleave_dots(") +
+                      address + ")";
   std::string guard = condition(e.bounds, p, false);
   if (!guard.empty()) value = guard + " ? " + value + " : i32(0)";
   return {declare(type(DType::I32, vector), value), vector};

@@ -37,8 +37,8 @@ std::optional<KernelEmitter::Ahead> KernelEmitter::find_ahead(const Stage& s) co
     const Expr& e = k_.exprs[id];
     int64_t lane = 0, panel = 0, elements = k_.lanes;
     if (k_.arguments[e.argument].kind != Argument::Kind::Packed || !e.bounds.empty() ||
-        !k_.has_lane_axis || k_.has_dot_axis ||
-        !k_.indices.affine_in(e.index, k_.lane_axis, lane) || lane != 1)
+        !k_.has_lane_axis || !k_.indices.affine_in(e.index, k_.lane_axis, lane) ||
+        lane != (k_.has_dot_axis ? kDot : 1))
       continue;
     if (k_.indices.range(e.index).high * byte_size(e.dtype) < kResident) continue;
     const size_t place = panel_loop(k_, e);

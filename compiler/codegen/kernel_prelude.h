@@ -158,6 +158,23 @@ template <class E> SVOD_INLINE Lanes<E> load_part(const E* from, iptr count) {
   return load_between(from, 0, count, E(0));
 }
 template <class I, I... kNumbers> struct Numbers {};
+// Four vectors of bytes that follow each other, as four bytes per lane: groups of four
+// lanes come together first, then bytes change places within them.
+template <class T, int... kWord>
+SVOD_INLINE T gather_groups(T words, Numbers<int, kWord...>) {
+  return __builtin_shufflevector(words, words, (kWord % 4 * (kLanes / 4) + kWord / 4)...);
+}
+template <class T, int... kByte>
+SVOD_INLINE T swap_in_groups(T bytes, Numbers<int, kByte...>) {
+  return __builtin_shufflevector(bytes, bytes,
+                                 (kByte / 16 * 16 + kByte % 4 * 4 + kByte % 16 / 4)...);
+}
+template <class E> SVOD_INLINE vi32 interleave_dots(const E* from) {
+  const vi32 words =
+      gather_groups(load_dots(from), __make_integer_seq<Numbers, int, kLanes>());
+  return vi32(swap_in_groups(DotBytes<u8>(words),
+                             __make_integer_seq<Numbers, int, 4 * kLanes>()));
+}
 // Elements kStep apart: kStep vectors, each beginning with the last element of the one
 // before, so that nothing beyond the last wanted element is touched.
 template <int kStep> SVOD_INLINE constexpr int piece_of(int lane) {

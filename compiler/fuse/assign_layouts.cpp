@@ -286,9 +286,14 @@ void Assigner::add_borders() {
     }
     if (!fits) continue;
     layout.fill = fill;
-    // A dot product over a row's last bytes may read past them, times zero.
-    bool row = layout.block_axis < 0 && byte_size(node.dtype) == 1;
-    int64_t beyond = row && node.payload[2 * rank - 1] > 0 ? kDot - 1 : 0;
+    // A dot product over a row's last bytes may read past them, times zero: neighbours
+    // in a row, or, channel by channel, those of a window as wide as its pads ask.
+    int64_t beyond = 0;
+    if (byte_size(node.dtype) == 1 && node.payload[2 * rank - 1] > 0) {
+      const int64_t window = node.payload[rank - 1] + node.payload[2 * rank - 1] + 1;
+      if (layout.block_axis < 0) beyond = kDot - 1;
+      if (lane_reads_.count(in) != 0) beyond = -window & (kDot - 1);
+    }
     for (size_t i = 0; i < rank; ++i) {
       layout.low[i] = std::max(layout.low[i], node.payload[i]);
       layout.high[i] =

@@ -44,14 +44,22 @@ ByteOperands byte_operands(const Kernel& k, const Stage& s) {
   return complete ? out : ByteOperands{};
 }
 
-// One x for all lanes, a w for each.
+// A w for each lane and one x for all, or vectors of x whose lanes are neighbours.
 static ByteOperands dot_operands(const Kernel& k) {
   ByteOperands out = byte_operands(k, k.stages[0]);
   if (out.x == nullptr || !k.has_lane_axis) return {};
-  int64_t stride = 0;
-  bool broadcast = !k.indices.depends_on(out.x->index, k.lane_axis);
-  bool vector = k.indices.affine_in(out.w->index, k.lane_axis, stride) && stride != 0;
-  return broadcast && vector ? out : ByteOperands{};
+  int64_t x = 0, w = 0;
+  bool near = k.indices.affine_in(out.x->index, k.lane_axis, x) && (x == 0 || x == 1);
+  bool vector = k.indices.affine_in(out.w->index, k.lane_axis, w) && w != 0;
+  for (const Bound& b : out.x->bounds)
+    near = near && (x == 0 || !k.indices.depends_on(b.index, k.lane_axis));
+  return near && vector ? out : ByteOperands{};
+}
+
+// How far the four bytes of x lie apart: next to each other, or, where lanes are
+// neighbours, in vectors that follow each other and are interleaved when loaded.
+static int64_t dot_stride(const Kernel& k, const Expr& x) {
+  return k.indices.depends_on(x.index, k.lane_axis) ? k.lanes : 1;
 }
 
 std::optional<std::pair<Dim, size_t>> choose_dot(const Lowered& lowered) {
@@ -64,8 +72,8 @@ std::optional<std::pair<Dim, size_t>> choose_dot(const Lowered& lowered) {
       AxisId axis = axes[place];
       if (std::find(inner.begin(), inner.end(), axis) == inner.end()) continue;
       int64_t stride = 0, extent = k.indices.extent(axis);
-      bool neighbours =
-          k.indices.affine_in(operands.x->index, axis, stride) && stride == 1;
+      bool neighbours = k.indices.affine_in(operands.x->index, axis, stride) &&
+                        stride == dot_stride(k, *operands.x);
       // Only the outermost axis of a dimension may run over its end.
       bool whole = extent % kDot == 0 || (place == 0 && extent > 2);
       if (neighbours && whole && !k.is_lane(axis)) return {{dim, place}};
@@ -92,7 +100,8 @@ bool dot_works(const Kernel& k) {
   ByteOperands operands = dot_operands(k);
   if (operands.x == nullptr || k.indices.extent(k.dot_axis) != kDot) return false;
   int64_t x = 0, w = 0;
-  bool affine = k.indices.affine_in(operands.x->index, k.dot_axis, x) && x == 1 &&
+  bool affine = k.indices.affine_in(operands.x->index, k.dot_axis, x) &&
+                x == dot_stride(k, *operands.x) &&
                 k.indices.affine_in(operands.w->index, k.dot_axis, w) && w == 1;
   auto untouched = [&](const std::vector<Bound>& bounds) {
     return std::none_of(bounds.begin(), bounds.end(), [&](const Bound& b) {

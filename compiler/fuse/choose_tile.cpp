@@ -16,8 +16,11 @@ struct LoadUse {
   bool vector;
   bool held;   // a vector for many steps of the reduction, as a scale of its block is
   int streams; // of a weight, whole lines, one per position: so many are read at once
-  double cost; // of one vector or broadcast, in multiply-adds
+  bool interleaved;       // vectors of bytes, which rows of a window that overlap share
+  double cost;            // of one vector or broadcast, in multiply-adds
   std::vector<bool> axes; // by candidate
+  // Of interleaved ones, by candidate: the positions of a window that slides along it.
+  std::vector<int64_t> windows = {};
 };
 
 struct Candidate {
@@ -67,10 +70,15 @@ static double tile_cost(const std::vector<Candidate>& candidates,
     for (size_t i = 0; i < candidates.size(); ++i)
       if (load.axes[i]) distinct *= counts[i];
     if (distinct > load.streams) return 1e30;
-    if (!load.held) load_work += load.cost * distinct * (load.vector ? per_vector : 1);
+    double loaded = distinct;
+    for (size_t i = 0; i < load.windows.size(); ++i)
+      loaded *=
+          double(counts[i] + load.windows[i] - 1) / double(counts[i] * load.windows[i]);
+    if (!load.held) load_work += load.cost * loaded * (load.vector ? per_vector : 1);
     // Two registers: what is made of it takes one, too.
     if (load.held) kept += 2 * distinct * per_vector;
-    if (!load.held && load.vector && distinct < points) kept += distinct * per_vector;
+    const bool stays = distinct < points || load.interleaved;
+    if (!load.held && load.vector && stays) kept += distinct * per_vector;
   }
   int needed = points * per_vector + kept + 1;
   if (needed > registers && points > 1) return 1e30;
@@ -123,6 +131,17 @@ static int64_t weight_bytes(const Kernel& k, const Expr& load) {
   for (AxisId a = 0; a < used.size(); ++a)
     if (used[a]) bytes *= double(k.indices.extent(a));
   return static_cast<int64_t>(bytes);
+}
+
+// How many positions of a window slide over the same elements along an outer axis.
+static int64_t window_along(const Kernel& k, const Stage& s, const Expr& load,
+                            AxisId axis) {
+  int64_t step = 0, inner = 0;
+  if (!k.indices.affine_in(load.index, axis, step) || step == 0) return 1;
+  for (AxisId a : s.inner)
+    if (!k.is_dot(a) && k.indices.affine_in(load.index, a, inner) && inner == step)
+      return k.indices.extent(a);
+  return 1;
 }
 
 // Weights beyond this come from the second cache for every tile.
@@ -276,8 +295,9 @@ Tile choose_tile(const Kernel& k, const Level& level) {
     k.indices.collect_axes(e.index, used);
     for (const Bound& b : e.bounds) k.indices.collect_axes(b.index, used);
     bool vector = k.has_lane_axis && used[k.lane_axis];
-    LoadUse use{
-        vector, vector && step != s.inner.rend() && !used[*step], INT_MAX, 0.5, {}};
+    LoadUse use{vector,  vector && step != s.inner.rend() && !used[*step],
+                INT_MAX, false,
+                0.5,     {}};
     bool weight = k.arguments[e.argument].kind == Argument::Kind::Packed;
     const int64_t bytes = weight && use.vector ? panel_bytes(k, s, used) : 0;
     const bool dots = k.has_dot_axis && used[k.dot_axis];
@@ -285,7 +305,12 @@ Tile choose_tile(const Kernel& k, const Level& level) {
     if (bytes >= kPanel && !use.held && line >= kLine)
       use.streams = s.nested || weight_bytes(k, e) > kLastCache ? 1 : kMostStreams;
     if (bytes > kFirstCache) use.cost = 1.0;
-    for (const Candidate& c : candidates) use.axes.push_back(used[c.axis]);
+    use.interleaved = dots && vector && !weight;
+    if (use.interleaved) use.cost = 2.0; // and two shuffles
+    for (const Candidate& c : candidates) {
+      use.axes.push_back(used[c.axis]);
+      if (use.interleaved) use.windows.push_back(window_along(k, s, e, c.axis));
+    }
     loads.push_back(std::move(use));
   }
   int lane_bits = byte_size(is_narrow_float(s.dtype) ? DType::F32 : s.dtype) * 8;
