@@ -302,6 +302,7 @@ SVOD_INLINE T quarters(T a, T b, Numbers<int, kLane...>) {
 }
 template <int W = 1, class T> SVOD_INLINE void transpose_lanes(T* v) {
   constexpr auto kAll = __make_integer_seq<Numbers, int, kLanes>();
+#pragma clang loop unroll(full)
   for (int i = 0; i < kLanes; ++i) {
     if ((i & W) != 0) continue;
     const T a = v[i], b = v[i + W];

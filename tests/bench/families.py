@@ -380,9 +380,6 @@ def more_shapes():
     yield "scatter_nd_add", node("ScatterND", normal(1000, 256), integers(0, 1000, 200, 1), normal(200, 256),
                                  reduction="add")
     yield "scatter_nd_points", node("ScatterND", normal(512, 512), integers(0, 512, 4000, 2), normal(4000))
-    yield "max_roi_pool", node("MaxRoiPool", normal(1, 64, 56, 56), np.concatenate(
-        [np.zeros((32, 1)), np.sort(RNG.uniform(0, 55, (32, 2, 2)), axis=1).reshape(32, 4)], 1).astype(np.float32),
-        pooled_shape=[7, 7])
     yield "cross_entropy", node("SoftmaxCrossEntropyLoss", normal(128, 1000), integers(0, 1000, 128))
     yield "negative_log", node("NegativeLogLikelihoodLoss", normal(128, 1000), integers(0, 1000, 128))
     yield "hann_window", node("HannWindow", np.int64(16000))
