@@ -202,15 +202,15 @@ bool KernelEmitter::is_loop(AxisId axis) const {
 // that neighbouring positions of the tile share what they load. Else four steps hide the
 // loop; all sixteen of a block would spill (measured 2 x slower).
 void KernelEmitter::unroll_hint(const Stage& s, int64_t extent, bool innermost) {
-  constexpr int64_t kShortNest = 128, kShortest = 32;
+  constexpr int64_t kShortest = 32;
   auto tile = static_cast<int64_t>(points().size());
   int64_t steps = tile;
   // What is gathered is written out lane by lane already.
   if (gathers_below(k_, s.value) > 0)
     return line("#pragma clang loop unroll(disable) vectorize(disable)");
   for (AxisId a : s.inner)
-    if (is_loop(a) && steps <= kShortNest) steps *= k_.indices.extent(a);
-  if (steps <= (tile > 2 ? kShortNest : kShortest))
+    if (is_loop(a) && steps <= kWrittenOut) steps *= k_.indices.extent(a);
+  if (steps <= (tile > 2 ? kWrittenOut : kShortest))
     return line("#pragma clang loop unroll(full) vectorize(disable)");
   if (!innermost) return line("#pragma clang loop unroll(disable)");
   if (tile <= 2 && extent <= 16) return;

@@ -14,6 +14,8 @@ namespace svod {
 static constexpr int64_t kResident = 128 << 10;
 // More than this would push out of the second cache what is in use.
 static constexpr int64_t kMostAhead = 256 << 10;
+// Longer panels that are swept once are streams, which the processor follows by itself.
+static constexpr int64_t kMostAtOnce = 64 << 10;
 
 // The last loop that takes the load to another panel; those before it in memory and time.
 static size_t panel_loop(const Kernel& k, const Expr& load) {
@@ -32,7 +34,8 @@ int64_t KernelEmitter::tile_trips(AxisId axis) const {
 }
 
 std::optional<KernelEmitter::Ahead> KernelEmitter::find_ahead(const Stage& s) const {
-  if (s.op != Op::ReduceSum || s.keeps || level_.register_bits <= 32) return std::nullopt;
+  if (s.op != Op::ReduceSum || s.keeps || s.nested || level_.register_bits <= 32)
+    return std::nullopt;
   for (ExprId id : loads_below(k_, s.value)) {
     const Expr& e = k_.exprs[id];
     int64_t lane = 0, panel = 0, elements = k_.lanes;
@@ -50,14 +53,15 @@ std::optional<KernelEmitter::Ahead> KernelEmitter::find_ahead(const Stage& s) co
     Ahead ahead{e.argument, e.index, panel, 1, axis, axis, 1};
     for (size_t i = 0; i < tile_.counts.size(); ++i)
       if (tile_.counts[i].first == axis) ahead.panels = counts_[i];
-    if (ahead.panels * panel * byte_size(e.dtype) > kMostAhead) continue;
+    const int64_t bytes = ahead.panels * panel * byte_size(e.dtype);
+    if (bytes > kMostAhead) continue;
     for (size_t i = place + 1; i < k_.outer.size(); ++i) {
       const AxisId a = k_.outer[i];
       if (k_.is_lane(a) || k_.indices.extent(a) == 1) continue;
       if (const int64_t trips = tile_trips(a); trips > ahead.sweeps)
         ahead.sweeps = trips, ahead.sweep_axis = a;
     }
-    if (ahead.sweeps > 1) return ahead;
+    if (ahead.sweeps > 1 || bytes <= kMostAtOnce) return ahead;
   }
   return std::nullopt;
 }
@@ -70,8 +74,9 @@ void KernelEmitter::open_ahead() {
   const std::string a = std::to_string(ahead_->sweep_axis);
   const bool chunked = std::ranges::any_of(
       k_.chunks, [&](const ChunkAxis& c) { return c.axis == ahead_->sweep_axis; });
-  const std::string sweep = "(x" + a + (chunked ? " - low" + a : "") + ") / " +
-                            std::to_string(tile_.count(ahead_->sweep_axis));
+  std::string sweep = "(x" + a + (chunked ? " - low" + a : "") + ") / " +
+                      std::to_string(tile_.count(ahead_->sweep_axis));
+  if (ahead_->sweeps == 1) sweep = "0";
   const std::string number = fresh("n");
   line("const iptr " + number + " = " + sweep + ";");
   ahead_->each = each;

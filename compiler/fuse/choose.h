@@ -56,6 +56,10 @@ struct Tile {
 bool lanes_end_at(const Kernel& kernel, AxisId axis, bool high,
                   const std::vector<Range>& ranges);
 
+// Positions of a tile times steps of a loop that are written out together, so that
+// neighbouring positions share what they load.
+inline constexpr int64_t kWrittenOut = 128;
+
 // The register tile of one CPU level: as many accumulators as its registers hold, shaped
 // for the fewest loads per multiply-add.
 Tile choose_tile(const Kernel& kernel, const Level& level);

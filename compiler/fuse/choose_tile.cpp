@@ -16,9 +16,11 @@ struct LoadUse {
   bool vector;
   bool held;   // a vector for many steps of the reduction, as a scale of its block is
   int streams; // of a weight, whole lines, one per position: so many are read at once
-  bool interleaved;       // vectors of bytes, which rows of a window that overlap share
-  double cost;            // of one vector or broadcast, in multiply-adds
-  std::vector<bool> axes; // by candidate
+  bool interleaved;        // vectors of bytes, which rows of a window that overlap share
+  int64_t bytes;           // of a panel: what one vector of accumulators reads of it
+  double steps;            // that are written out together and read neighbours
+  std::vector<bool> axes;  // by candidate
+  std::vector<int> beyond; // of a tile, what those steps read, by candidate
   // Of interleaved ones, by candidate: the positions of a window that slides along it.
   std::vector<int64_t> windows = {};
 };
@@ -46,55 +48,130 @@ struct Across {
 // Panels lie a power of two apart where a layer's width is one, so that lines of all of
 // them compete for one set of the first cache: read side by side, 16 panels of 256
 // vectors came at 22 GB/s from the second cache, 4 at 100.
-static constexpr int kMostStreams = 4;
+// Beyond two each costs a little: 6 x 64 reached 99 to 111 GFLOP/s where 14 x 32 reached
+// 111 to 115.
+static constexpr int kMostStreams = 4, kFewStreams = 2;
 // Memory is read fastest in one stream: 4-bit weights came at 33 GB/s, in four at 20. The
 // sums of blocks wait for nothing, so that one is enough for them; a single sum as long
 // as a row pays only where no cache holds the weights.
 static constexpr int64_t kLastCache = 32 << 20;
+static constexpr int64_t kLine = 64; // bytes of the first cache's lines
+// Panels of a tile beyond this come from the second cache for every tile of rows.
+static constexpr int64_t kFirstCache = 16 << 10;
+
+namespace {
+
+// What a level offers, how long the reduction is, and what a tile's last sums take.
+struct Means {
+  int registers = 0, per_vector = 1;
+  double register_bytes = 0, steps = 1;
+  Across across;
+};
+
+// What a register tile of these counts keeps and loads in one step.
+struct Step {
+  int points = 1, kept = 0;
+  double loads = 0;
+  bool fits = true;
+};
+
+} // namespace
+
+static Step step_of(const std::vector<LoadUse>& loads, const std::vector<int>& counts,
+                    const Means& means) {
+  Step step;
+  for (int count : counts) step.points *= count;
+  for (const LoadUse& load : loads) {
+    int distinct = 1, window = 1;
+    for (size_t i = 0; i < counts.size(); ++i) {
+      if (!load.axes[i]) continue;
+      distinct *= counts[i];
+      window *= counts[i] + (counts[i] > 1 ? load.beyond[i] : 0);
+    }
+    step.fits &= distinct <= load.streams;
+    const int registers = load.vector ? means.per_vector : 1;
+    // Two registers: what is made of it takes one, too.
+    if (load.held) {
+      step.kept += 2 * distinct * means.per_vector;
+      continue;
+    }
+    if (load.interleaved) { // a load and two shuffles each
+      double loaded = 2.0 * distinct;
+      for (size_t i = 0; i < counts.size(); ++i)
+        loaded *=
+            double(counts[i] + load.windows[i] - 1) / double(counts[i] * load.windows[i]);
+      step.loads += loaded * registers;
+      step.kept += distinct * means.per_vector;
+      continue;
+    }
+    // Steps that are written out share what they load, and keep it as long.
+    const bool shared =
+        load.vector && window > distinct && step.points * load.steps <= kWrittenOut;
+    const bool near = distinct * load.bytes <= kFirstCache;
+    const double each = !load.vector ? 0.5 : near ? 1 : 1.5;
+    step.loads += each * registers * (shared ? window / load.steps : distinct);
+    const int crowd = load.bytes > 0 ? std::max(0, distinct - kFewStreams) : 0;
+    step.loads += 0.25 * crowd * crowd;
+    if (shared)
+      step.kept += window * means.per_vector;
+    else if (load.vector && distinct < step.points)
+      step.kept += distinct * means.per_vector;
+  }
+  step.fits &= step.points == 1 ||
+               step.points * means.per_vector + step.kept + 1 <= means.registers;
+  return step;
+}
+
+// So many lines are on their way to memory beside the multiplications of the next tile;
+// more of them wait: products of 16 steps reached 114 GFLOP/s by 4 x 64, 106 by 14 x 32.
+static constexpr double kStores = 16, kStoreWait = 4;
+
+static double step_cost(const Step& step, const Means& means) {
+  const double work = step.points * means.per_vector;
+  const double latency = std::max(0.0, 8.0 - work) * 0.5;
+  const double lines = work * means.register_bytes / kLine;
+  return std::max(work, step.loads) + 0.15 * step.loads + latency +
+         means.across.cost(step.points) * means.per_vector +
+         kStoreWait * std::max(0.0, lines - kStores) / means.steps;
+}
+
+// The cost of all positions from the candidate `next` on, by position: whole tiles, the
+// rest of an axis as a tile of its own, and what lies apart.
+static double tiles_cost(const std::vector<Candidate>& candidates,
+                         const std::vector<LoadUse>& loads, const std::vector<int>& whole,
+                         const Means& means, size_t next, std::vector<int>& counts) {
+  if (next == candidates.size()) return step_cost(step_of(loads, counts, means), means);
+  const int count = whole[next];
+  const int64_t extent = candidates[next].extent, apart = candidates[next].apart;
+  const auto rest = static_cast<int>((extent - apart) % count);
+  const int64_t tiles = (extent - apart) / count;
+  double cost = 0;
+  auto add = [&](int size, int64_t times) {
+    if (size == 0 || times == 0) return;
+    counts[next] = size;
+    cost += double(times) * tiles_cost(candidates, loads, whole, means, next + 1, counts);
+  };
+  add(count, tiles + (count == 1 ? apart : 0));
+  add(rest, 1);
+  if (count != 1) add(1, apart);
+  counts[next] = count;
+  return cost / double(extent);
+}
 
 static double tile_cost(const std::vector<Candidate>& candidates,
                         const std::vector<LoadUse>& loads, const std::vector<int>& counts,
-                        const Across& across, int registers, int per_vector) {
-  int points = 1;
-  double waste = 1;
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    points *= counts[i];
-    auto extent = double(candidates[i].extent), apart = double(candidates[i].apart);
-    double tiles = std::ceil((extent - apart) / counts[i]) + apart;
-    waste *= 1 + 0.7 * (tiles * counts[i] / extent - 1);
-  }
-  int kept = 0;
-  double load_work = 0;
-  for (const LoadUse& load : loads) {
-    int distinct = 1;
-    for (size_t i = 0; i < candidates.size(); ++i)
-      if (load.axes[i]) distinct *= counts[i];
-    if (distinct > load.streams) return 1e30;
-    double loaded = distinct;
-    for (size_t i = 0; i < load.windows.size(); ++i)
-      loaded *=
-          double(counts[i] + load.windows[i] - 1) / double(counts[i] * load.windows[i]);
-    if (!load.held) load_work += load.cost * loaded * (load.vector ? per_vector : 1);
-    // Two registers: what is made of it takes one, too.
-    if (load.held) kept += 2 * distinct * per_vector;
-    const bool stays = distinct < points || load.interleaved;
-    if (!load.held && load.vector && stays) kept += distinct * per_vector;
-  }
-  int needed = points * per_vector + kept + 1;
-  if (needed > registers && points > 1) return 1e30;
-  double work = points * per_vector;
-  double latency = std::max(0.0, 8.0 - work) * 0.5;
-  return (std::max(work, load_work) + 0.15 * load_work + latency +
-          across.cost(points) * per_vector) /
-         points * waste;
+                        const Means& means) {
+  if (!step_of(loads, counts, means).fits) return 1e30;
+  std::vector<int> part = counts;
+  return tiles_cost(candidates, loads, counts, means, 0, part);
 }
 
 static void search(const std::vector<Candidate>& candidates,
                    const std::vector<LoadUse>& loads, size_t next, int used_axes,
-                   std::vector<int>& counts, const Across& across, int registers,
-                   int per_vector, double& best, std::vector<int>& choice) {
+                   std::vector<int>& counts, const Means& means, double& best,
+                   std::vector<int>& choice) {
   if (next == candidates.size()) {
-    double cost = tile_cost(candidates, loads, counts, across, registers, per_vector);
+    double cost = tile_cost(candidates, loads, counts, means);
     if (cost < best * 0.999) best = cost, choice = counts;
     return;
   }
@@ -103,10 +180,9 @@ static void search(const std::vector<Candidate>& candidates,
   int limit = used_axes >= 2
                   ? 1
                   : static_cast<int>(std::min<int64_t>(16, candidates[next].extent));
-  for (int n = 1; n <= limit && n * points <= registers; ++n) {
+  for (int n = 1; n <= limit && n * points <= means.registers; ++n) {
     counts[next] = n;
-    search(candidates, loads, next + 1, used_axes + (n > 1), counts, across, registers,
-           per_vector, best, choice);
+    search(candidates, loads, next + 1, used_axes + (n > 1), counts, means, best, choice);
   }
   counts[next] = 1;
 }
@@ -144,11 +220,8 @@ static int64_t window_along(const Kernel& k, const Stage& s, const Expr& load,
   return 1;
 }
 
-// Weights beyond this come from the second cache for every tile.
-static constexpr int64_t kFirstCache = 16 << 10;
 // Panels shorter than this fill the first cache's sets evenly enough.
 static constexpr int64_t kPanel = 4 << 10;
-static constexpr int64_t kLine = 64; // bytes of the first cache's lines
 
 // Walks down trees that go on side by side: a step waits for two loads and a comparison
 // (about ten cycles), in which others take theirs.
@@ -266,6 +339,19 @@ static Tile scan_tile(const Kernel& k) {
   return tile;
 }
 
+// A step of the innermost loop reads what the next position of `axis` reads: how many
+// positions all steps read beyond those of the tile.
+static int steps_beyond(const Kernel& k, const Expr& load, AxisId axis,
+                        std::vector<AxisId>::const_reverse_iterator step,
+                        const Stage& s) {
+  int64_t along = 0, of_step = 0;
+  if (step == s.inner.rend() || k.indices.extent(*step) > kWrittenOut / 2) return 0;
+  const bool shares = k.indices.affine_in(load.index, axis, along) &&
+                      k.indices.affine_in(load.index, *step, of_step) && along != 0 &&
+                      along == of_step;
+  return shares ? static_cast<int>(k.indices.extent(*step)) - 1 : 0;
+}
+
 Tile choose_tile(const Kernel& k, const Level& level) {
   Tile tile;
   const Stage& s = k.stages[0];
@@ -297,19 +383,20 @@ Tile choose_tile(const Kernel& k, const Level& level) {
     bool vector = k.has_lane_axis && used[k.lane_axis];
     LoadUse use{vector,  vector && step != s.inner.rend() && !used[*step],
                 INT_MAX, false,
-                0.5,     {}};
+                0,       1,
+                {},      {}};
     bool weight = k.arguments[e.argument].kind == Argument::Kind::Packed;
-    const int64_t bytes = weight && use.vector ? panel_bytes(k, s, used) : 0;
+    if (weight && use.vector) use.bytes = panel_bytes(k, s, used);
     const bool dots = k.has_dot_axis && used[k.dot_axis];
     const int64_t line = int64_t(k.lanes) * byte_size(e.dtype) * (dots ? kDot : 1);
-    if (bytes >= kPanel && !use.held && line >= kLine)
+    if (use.bytes >= kPanel && !use.held && line >= kLine)
       use.streams = s.nested || weight_bytes(k, e) > kLastCache ? 1 : kMostStreams;
-    if (bytes > kFirstCache) use.cost = 1.0;
     use.interleaved = dots && vector && !weight;
-    if (use.interleaved) use.cost = 2.0; // and two shuffles
+    if (vector && step != s.inner.rend()) use.steps = double(k.indices.extent(*step));
     for (const Candidate& c : candidates) {
       use.axes.push_back(used[c.axis]);
       if (use.interleaved) use.windows.push_back(window_along(k, s, e, c.axis));
+      use.beyond.push_back(steps_beyond(k, e, c.axis, step, s));
     }
     loads.push_back(std::move(use));
   }
@@ -317,14 +404,15 @@ Tile choose_tile(const Kernel& k, const Level& level) {
   int per_vector = std::max(1, k.lanes * lane_bits / level.register_bits);
   std::vector<int> counts(candidates.size(), 1), choice = counts;
   double best = 1e300;
-  Across across;
+  Means means{level.registers, per_vector, level.register_bits / 8.0, 1, {}};
+  for (AxisId a : s.inner)
+    if (!k.is_lane(a) && !k.is_dot(a)) means.steps *= double(k.indices.extent(a));
   if (k.has_lane_axis &&
       std::find(s.inner.begin(), s.inner.end(), k.lane_axis) != s.inner.end()) {
-    across = {k.lanes, 1.0 / k.lanes};
-    for (AxisId a : s.inner) across.steps *= double(k.indices.extent(a));
+    means.across = {k.lanes, 1.0 / k.lanes};
+    for (AxisId a : s.inner) means.across.steps *= double(k.indices.extent(a));
   }
-  search(candidates, loads, 0, 0, counts, across, level.registers, per_vector, best,
-         choice);
+  search(candidates, loads, 0, 0, counts, means, best, choice);
   // Positions that share a broadcast follow each other: the vectors stay in registers and
   // one broadcast at a time is alive (the other way round spilled: 2 x slower).
   auto on_vectors = [&](size_t i) {
