@@ -33,6 +33,8 @@ uint32_t slot_class(SlotClass from) {
     return SVOD_SLOT_TEMPORARY;
   case SlotClass::Slice:
     return SVOD_SLOT_SLICE;
+  case SlotClass::Part:
+    return SVOD_SLOT_PART;
   }
   __builtin_unreachable();
 }
@@ -63,6 +65,7 @@ ImageStep image_step(const Schedule& schedule, const Step& step) {
     out.program = step.program;
     out.args.assign(step.arguments.begin(), step.arguments.end());
     out.chunks = step.chunks;
+    out.followers = step.followers;
   }
   return out;
 }

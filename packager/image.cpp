@@ -113,6 +113,7 @@ void Builder::add_step(const ImageStep& step) {
   out.first_arg = count_of(args_.size());
   out.arg_count = count_of(step.args.size());
   out.chunks = step.chunks;
+  out.followers = step.followers;
   out.flops = step.flops;
   out.bytes = step.bytes;
   out.sources = intern(step.sources);
@@ -241,8 +242,9 @@ uint64_t arena_bytes(const ImageContents& contents, const ImageEntry& entry,
       buffers = std::max(buffers, step.args.size());
   }
   return round_up(entry.arena_bytes, SVOD_ALIGN) +
-         round_up(entry.scratch_bytes, SVOD_ALIGN) * threads +
-         round_up(buffers * static_cast<uint64_t>(pointer_bytes), SVOD_ALIGN);
+         (round_up(entry.scratch_bytes, SVOD_ALIGN) +
+          round_up(buffers * static_cast<uint64_t>(pointer_bytes), SVOD_ALIGN)) *
+             threads;
 }
 
 } // namespace svod

@@ -28,7 +28,7 @@ struct ImageStep {
   SvodStepKind kind = SVOD_STEP_LAUNCH;
   uint32_t program = 0;
   std::vector<uint32_t> args; // slots of the entry
-  uint32_t chunks = 1;
+  uint32_t chunks = 1, followers = 0;
   uint64_t flops = 0, bytes = 0;
   uint64_t repeats = 1; // known iterations of the loops around it; not in the image
   SvodRegion region{};  // of a loop or an if

@@ -57,8 +57,9 @@ bool slice_holds(const SvodHeader& header, const SvodEntry& entry, uint32_t numb
   const SvodSlot& slot = slots[number];
   if (slot.io >= header.slices.count) return false;
   const SvodSlice& slice = *svod_at<SvodSlice>(&header, header.slices, slot.io);
-  if (slice.parent >= number || slice.depth >= SVOD_MAX_NESTING ||
-      slice.stride > kMostStride || slice.stride < -kMostStride) {
+  if (slice.parent >= number || slots[slice.parent].slot_class == SVOD_SLOT_PART ||
+      slice.depth >= SVOD_MAX_NESTING || slice.stride > kMostStride ||
+      slice.stride < -kMostStride) {
     return false;
   }
   const uint64_t room = slots[slice.parent].bytes;
@@ -82,6 +83,8 @@ bool slot_holds(const SvodHeader& header, const SvodEntry& entry, uint32_t numbe
     return within(slot.offset, slot.bytes, header.weight_bytes);
   case SVOD_SLOT_TEMPORARY:
     return within(slot.offset, slot.bytes, entry.arena_bytes);
+  case SVOD_SLOT_PART:
+    return within(slot.offset, slot.bytes, entry.scratch_bytes);
   case SVOD_SLOT_SLICE:
     return slice_holds(header, entry, number);
   default:
@@ -95,6 +98,7 @@ struct Nesting {
   const SvodHeader& header;
   const SvodEntry& entry;
   uint32_t open = 0, loops = 0;
+  uint64_t chain_end = 0; // the step after the last chain
   uint64_t ends[SVOD_MAX_NESTING] = {};
   bool is_loop[SVOD_MAX_NESTING] = {};
   uint32_t limits[SVOD_MAX_NESTING] = {}; // by loop, the outermost first
@@ -133,6 +137,7 @@ bool operand_holds(const Nesting& nesting, uint32_t number, uint64_t bytes,
                  ->parent;
   }
   const uint32_t kind = nesting.slot(number).slot_class;
+  if (kind == SVOD_SLOT_PART) return false;
   return !written || kind == SVOD_SLOT_OUTPUT || kind == SVOD_SLOT_TEMPORARY;
 }
 
@@ -174,6 +179,29 @@ bool region_holds(Nesting& nesting, const SvodStep& step, uint32_t at) {
   return true;
 }
 
+// The followers of a launch are launches of as many chunks in the same range of steps.
+bool chain_holds(const Nesting& nesting, const SvodStep& step, uint32_t at) {
+  const uint64_t end = nesting.open > 0 ? nesting.ends[nesting.open - 1]
+                                        : uint64_t{nesting.entry.step_count};
+  if (uint64_t{at} + step.followers >= end) return false;
+  for (uint32_t i = 1; i <= step.followers; i++) {
+    const SvodStep& next = *svod_step(&nesting.header, &nesting.entry, at + i);
+    if (next.kind != SVOD_STEP_LAUNCH || next.followers != 0 ||
+        next.chunks != step.chunks) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Parts are there only while a chain runs.
+bool takes_part(const Nesting& nesting, const uint32_t* args, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    if (nesting.slot(args[i]).slot_class == SVOD_SLOT_PART) return true;
+  }
+  return false;
+}
+
 bool step_holds(Nesting& nesting, uint32_t at) {
   const SvodHeader& header = nesting.header;
   while (nesting.open > 0 && nesting.ends[nesting.open - 1] == at) {
@@ -188,7 +216,14 @@ bool step_holds(Nesting& nesting, uint32_t at) {
   for (uint32_t i = 0; i < step.arg_count; i++) {
     if (!slot_stays(nesting, args[i])) return false;
   }
-  if (step.kind == SVOD_STEP_LAUNCH) return step.program < header.programs.count;
+  if (step.kind == SVOD_STEP_LAUNCH && step.followers != 0) {
+    nesting.chain_end = uint64_t{at} + step.followers + 1;
+  }
+  if (takes_part(nesting, args, step.arg_count) && at >= nesting.chain_end) return false;
+  if (step.kind == SVOD_STEP_LAUNCH) {
+    return step.program < header.programs.count && chain_holds(nesting, step, at);
+  }
+  if (step.followers != 0) return false;
   if (step.kind == SVOD_STEP_LOOP || step.kind == SVOD_STEP_IF) {
     return region_holds(nesting, step, at);
   }

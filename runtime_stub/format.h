@@ -7,12 +7,13 @@
 //           2  SvodTensor: fixed, shape_output, role
 //           3  SvodValue, SvodKey: sequences, optionals and maps over inputs and outputs
 //           4  regions and slices: steps that run others, slots that move with them
+//           5  chains: steps that run part by part, slots of one part
 #ifndef SVOD_FORMAT_H
 #define SVOD_FORMAT_H
 
 #include "runtime_stub/types.h"
 
-#define SVOD_FORMAT_VERSION 4u
+#define SVOD_FORMAT_VERSION 5u
 #define SVOD_ALIGN 64u // of image, weights, arena and every slot in them
 #define SVOD_MAX_RANK 16u
 #define SVOD_MAX_NESTING 16u           // of regions; an if counts twice
@@ -135,6 +136,7 @@ enum SvodSlotClass {
   SVOD_SLOT_STATE = 3,     // reserved
   SVOD_SLOT_TEMPORARY = 4, // offset: into the arena
   SVOD_SLOT_SLICE = 5,     // offset: into the parent of slice number `io`
+  SVOD_SLOT_PART = 6,      // offset: into the scratch of the thread, less chunk * bytes
 };
 
 struct SvodSlot {
@@ -178,9 +180,10 @@ struct SvodStep {
   uint32_t program;
   uint32_t first_arg, arg_count;
   uint32_t chunks;
-  uint32_t reserved;
-  uint64_t flops;          // multiply and add count one each
-  uint64_t bytes;          // read and written once
+  uint32_t followers; // launch: so many steps after it, launches of as many chunks, run
+                      // with it: chunk c of each in order, before another chunk of any
+  uint64_t flops;     // multiply and add count one each
+  uint64_t bytes;     // read and written once
   struct SvodText sources; // ONNX nodes it came from, comma separated
 };
 

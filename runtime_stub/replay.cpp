@@ -4,8 +4,11 @@
 // because their number is the model's and the stack is small. Loops and conditions are
 // ranges of steps; the open ones are a short list, so nothing here calls itself.
 //
+// In a chain, several launches run chunk by chunk. What they pass on is one chunk large
+// and lies in the thread's scratch, so every thread has addresses of its own.
+//
 //   arena:  temporaries | scratch of thread 0 | scratch of thread 1 | ... | buffer
-//   addresses
+//   addresses of thread 0 | of thread 1 | ...
 #include "runtime_stub/replay.h"
 
 namespace {
@@ -36,35 +39,6 @@ bool aligned(const void* pointer, uint32_t alignment) {
   return (reinterpret_cast<uintptr_t>(pointer) & (alignment - 1)) == 0;
 }
 
-// A launch as the pool's threads see it. Any of them may write `status`, a whole word;
-// the end of the region orders that before the read. (Small cores have no atomics, nor
-// threads.)
-struct Launch {
-  const SvodRun* run;
-  uint32_t program;
-  void* const* buffers;
-  uint8_t* scratch;
-  uint64_t scratch_bytes;
-  volatile int32_t status;
-};
-
-void run_chunk(void* context, uint32_t chunk, uint32_t thread) {
-  Launch& launch = *static_cast<Launch*>(context);
-  void* scratch = launch.scratch + static_cast<size_t>(thread * launch.scratch_bytes);
-  int32_t status = launch.run->model->launch(launch.run->level, launch.program,
-                                             launch.buffers, scratch, chunk);
-  if (status != 0) launch.status = status;
-}
-
-int32_t run_chunks(Launch& launch, uint32_t chunks) {
-  if (launch.run->parallel != nullptr && launch.run->threads > 1 && chunks > 1) {
-    launch.run->parallel(launch.run->pool, chunks, run_chunk, &launch);
-  } else {
-    for (uint32_t chunk = 0; chunk < chunks; chunk++) run_chunk(&launch, chunk, 0);
-  }
-  return launch.status;
-}
-
 void* address(const Replay& replay, uint32_t number) {
   const SvodRun& run = *replay.run;
   const SvodSlot* slot = &replay.slots[number];
@@ -86,6 +60,59 @@ void* address(const Replay& replay, uint32_t number) {
   // Kernels read inputs and weights through the same kind of pointer they write
   // temporaries by.
   return const_cast<uint8_t*>(static_cast<const uint8_t*>(base) + offset);
+}
+
+// A chain of `count` launches, mostly of one, as the pool's threads see it. Any of them
+// may write `status`, a whole word; the end of the region orders that before the read.
+// (Small cores have no atomics, nor threads.)
+struct Chain {
+  const Replay* replay;
+  uint32_t first, count; // steps
+  uint8_t* scratch;
+  void** buffers; // room for the addresses of each thread
+  volatile int32_t status;
+  volatile uint32_t failed; // step
+};
+
+const uint32_t* args_of(const SvodRun& run, const SvodStep& step) {
+  return svod_at<uint32_t>(run.model->image, svod_header(run.model->image)->args,
+                           step.first_arg);
+}
+
+void run_chunk(void* context, uint32_t chunk, uint32_t thread) {
+  Chain& chain = *static_cast<Chain*>(context);
+  const Replay& replay = *chain.replay;
+  const SvodRun& run = *replay.run;
+  const void* image = run.model->image;
+  uint8_t* scratch =
+      chain.scratch + static_cast<size_t>(thread * run.entry->scratch_bytes);
+  void** buffers =
+      chain.buffers + static_cast<size_t>(thread) * svod_header(image)->max_buffers;
+  for (uint32_t s = chain.first; s < chain.first + chain.count; s++) {
+    const SvodStep& step = *svod_step(image, run.entry, s);
+    const uint32_t* args = args_of(run, step);
+    for (uint32_t i = 0; i < step.arg_count; i++) {
+      const SvodSlot& slot = replay.slots[args[i]];
+      // The kernel counts from the beginning of a whole buffer, of which only this
+      // chunk's part is there.
+      buffers[i] =
+          slot.slot_class == SVOD_SLOT_PART
+              ? reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(scratch) +
+                                        static_cast<uintptr_t>(slot.offset) -
+                                        static_cast<uintptr_t>(slot.bytes) * chunk)
+              : address(replay, args[i]);
+    }
+    const int32_t status =
+        run.model->launch(run.level, step.program, buffers, scratch, chunk);
+    if (status != 0) {
+      chain.status = status;
+      chain.failed = s;
+      return;
+    }
+    if (chain.count != 1 && run.step_done != nullptr && run.threads == 1) {
+      run.step_done(run.listener, s);
+    }
+  }
 }
 
 void write_number(const Replay& replay, uint32_t slot, uint64_t value) {
@@ -223,30 +250,30 @@ const SvodEntry* svod_find_entry(const void* image, const SvodShape* inputs,
 
 uint64_t svod_arena_bytes(const void* image, const SvodEntry* entry, uint32_t threads) {
   uint64_t addresses = uint64_t{svod_header(image)->max_buffers} * sizeof(void*);
-  return round_up(entry->arena_bytes) + entry->scratch_bytes * threads +
-         round_up(addresses);
+  return round_up(entry->arena_bytes) +
+         (entry->scratch_bytes + round_up(addresses)) * threads;
 }
 
-static int32_t do_step(const Replay& replay, const SvodStep& step, uint8_t* scratch,
+// A copy, or a launch with those that follow it in a chain. On failure replay.step is the
+// step that failed.
+static int32_t do_step(Replay& replay, const SvodStep& step, uint8_t* scratch,
                        void** buffers) {
   const SvodRun& run = *replay.run;
-  const uint32_t* args = svod_at<uint32_t>(
-      run.model->image, svod_header(run.model->image)->args, step.first_arg);
-  for (uint32_t i = 0; i < step.arg_count; i++) buffers[i] = address(replay, args[i]);
   if (step.kind == SVOD_STEP_COPY) {
-    __builtin_memmove(buffers[1], buffers[0],
+    const uint32_t* args = args_of(run, step);
+    __builtin_memmove(address(replay, args[1]), address(replay, args[0]),
                       static_cast<size_t>(replay.slots[args[1]].bytes));
     return SVOD_OK;
   }
-  Launch launch{&run, step.program, buffers, scratch, run.entry->scratch_bytes, 0};
-  switch (run_chunks(launch, step.chunks)) {
-  case 0:
-    return SVOD_OK;
-  case SVOD_KERNEL_LIMIT:
-    return SVOD_LIMIT;
-  default:
-    return SVOD_INDEX;
+  Chain chain{&replay, replay.step, step.followers + 1, scratch, buffers, 0, 0};
+  if (run.parallel != nullptr && run.threads > 1 && step.chunks > 1) {
+    run.parallel(run.pool, step.chunks, run_chunk, &chain);
+  } else {
+    for (uint32_t chunk = 0; chunk < step.chunks; chunk++) run_chunk(&chain, chunk, 0);
   }
+  if (chain.status == 0) return SVOD_OK;
+  replay.step = chain.failed;
+  return chain.status == SVOD_KERNEL_LIMIT ? SVOD_LIMIT : SVOD_INDEX;
 }
 
 int32_t svod_replay(SvodRun* run) {
@@ -273,10 +300,11 @@ int32_t svod_replay(SvodRun* run) {
       status = open_region(replay, step);
     } else {
       status = do_step(replay, step, scratch, buffers);
-      if (status == SVOD_OK) replay.step++;
+      if (status == SVOD_OK) replay.step += 1 + step.followers;
     }
     if (status != SVOD_OK) break;
-    if (run->step_done != nullptr) run->step_done(run->listener, number);
+    const bool told = step.followers != 0 && run->threads == 1;
+    if (run->step_done != nullptr && !told) run->step_done(run->listener, number);
   }
   if (status != SVOD_OK) run->failed_step = replay.step;
   return status;

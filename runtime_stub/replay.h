@@ -45,7 +45,8 @@ typedef void (*SvodTask)(void* context, uint32_t chunk, uint32_t thread);
 // when all are done. svod_pool_run of pool.h is one.
 typedef void (*SvodParallel)(void* pool, uint32_t chunks, SvodTask task, void* context);
 // Called after each step of the entry, for profiles. A step in a loop is told as often as
-// it runs, a loop or an if itself when its steps begin.
+// it runs, a loop or an if itself when its steps begin. A step of a chain is told after
+// each chunk; where several threads run the chain, only its first step is, at the end.
 typedef void (*SvodStepDone)(void* context, uint32_t step);
 
 struct SvodRun {

@@ -25,13 +25,26 @@ static double contraction_cost(double weights, double positions) {
 // stays in registers. Where the values of a layer leave the caches, that is what counts,
 // and the more of their streams are read at once the worse.
 static constexpr double kSmallTile = 0.06, kRegisterTile = 0.11, kLargeTile = 0.22,
-                        kFar = 0.4, kFarBytes = 8 << 20;
+                        kFar = 0.2, kCut = 0.2, kFarBytes = 8 << 20;
+
+// A row of as many tiles fills the register tile of its product.
+static constexpr int64_t kRowOfTiles = 12;
+
+static double values_of(const Convolution& c, const WinogradForm& form) {
+  double values = double(c.batch * (c.inputs + c.outputs));
+  for (int axis = 0; axis < 2; ++axis)
+    values *= double(form.tiles(c, axis) * form.inputs(c, axis));
+  return values;
+}
 
 static double transform_cost(const Convolution& c, const WinogradForm& form,
                              double values) {
   const int64_t rows = form.inputs(c, 0), n = std::max(rows, form.inputs(c, 1));
   double each = n < 6 ? kSmallTile : n == 6 ? kRegisterTile : kLargeTile;
-  if (4 * values > kFarBytes) each += rows > 6 ? 2 * kFar : kFar;
+  const bool far = 4 * values > kFarBytes;
+  if (far) each += rows > 6 ? 2 * kFar : kFar;
+  for (int axis = 0; axis < 2; ++axis)
+    if (far && c.size[axis] % form.outputs[axis] != 0) each += kCut;
   return values * each;
 }
 
@@ -95,8 +108,12 @@ static std::optional<WinogradForm> choose_form(const Graph& g, const Convolution
   std::ranges::sort(forms, {}, [](const auto& f) {
     return std::tuple(f.first, f.second.outputs, f.second.parts);
   });
-  for (const auto& [ns, form] : forms)
-    if (winograd_error(g, c, form) <= kErrorBound) return form;
+  for (auto& [ns, form] : forms) {
+    if (winograd_error(g, c, form) > kErrorBound) continue;
+    form.by_rows = channel_lanes(c, lanes) && 4 * values_of(c, form) > kFarBytes &&
+                   form.tiles(c, 1) >= kRowOfTiles;
+    return form;
+  }
   return std::nullopt;
 }
 

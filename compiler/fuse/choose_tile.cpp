@@ -287,15 +287,23 @@ static bool shared_by_none(const Kernel& k, AxisId axis) {
   });
 }
 
+// Positions that follow each other: of a part of a chain, no more than it has.
+static int64_t run_of(const Kernel& k, AxisId axis) {
+  int64_t extent = k.indices.extent(axis);
+  for (const ChunkAxis& c : k.chunks)
+    if (k.in_parts && c.axis == axis) extent = std::min(extent, c.block);
+  return extent;
+}
+
 static std::vector<Candidate> tile_candidates(const Kernel& k) {
   std::vector<Range> ranges;
   for (AxisId a = 0; a < k.indices.axis_count(); ++a)
     ranges.push_back({0, k.indices.extent(a) - 1});
   std::vector<Candidate> candidates;
   for (AxisId a : k.outer)
-    if (k.indices.extent(a) > 1 && !k.is_lane(a))
+    if (run_of(k, a) > 1 && !k.is_lane(a))
       candidates.push_back(
-          {a, k.indices.extent(a),
+          {a, run_of(k, a),
            lanes_end_at(k, a, false, ranges) + lanes_end_at(k, a, true, ranges)});
   // What every load depends on spares none.
   for (size_t i = 0; i < candidates.size() && candidates.size() > 4;)

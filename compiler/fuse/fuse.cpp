@@ -6,6 +6,7 @@
 
 #include "compiler/fuse/algorithms.h"
 #include "compiler/fuse/assign_layouts.h"
+#include "compiler/fuse/chain.h"
 #include "compiler/fuse/choose.h"
 #include "compiler/support/check.h"
 
@@ -38,6 +39,8 @@ private:
   bool wish_padded_inputs();
   bool wish_narrow_results();
   bool wish_results(NodeId below);
+  bool wish_kept_innermost(NodeId contraction, const Factor& f, const Factor& other);
+  bool wish_no_sums_across(const Group& group, const Kernel& k);
   bool wish_for(const Group& group, const Kernel& kernel);
   void pad_lanes(Layout& layout, const Shape& shape) const;
   bool wish_whole_vectors(BufferId id);
@@ -227,6 +230,57 @@ bool Fuser::wish_whole_vectors(BufferId id) {
   return layout.has_border() && wishes_.hints.emplace(b.node, std::move(layout)).second;
 }
 
+// Stores an operand of the contraction with what only it has innermost: the reduced axes
+// then step over whole vectors.
+bool Fuser::wish_kept_innermost(NodeId contraction, const Factor& f,
+                                const Factor& other) {
+  if (grouping_.known[f.node] || fixed_.count(f.node) != 0) return false;
+  if (!wishes_.forced.insert(f.node).second) return false;
+  const Payload& axes = g[contraction].payload;
+  Layout layout = row_major(g[f.node].shape.size());
+  std::vector<int64_t> batch, kept, reduced;
+  for (size_t axis = 0; axis < f.domain_axis.size(); ++axis) {
+    int64_t d = f.domain_axis[axis];
+    bool is_reduced = d >= 0 && std::ranges::count(axes, d) != 0;
+    auto& list = is_reduced ? reduced : d < 0 || other.varies_along(d) ? batch : kept;
+    list.push_back(static_cast<int64_t>(axis));
+  }
+  layout.order = batch;
+  layout.order.insert(layout.order.end(), reduced.begin(), reduced.end());
+  layout.order.insert(layout.order.end(), kept.begin(), kept.end());
+  pad_lanes(layout, g[f.node].shape);
+  wishes_.hints[f.node] = layout;
+  return true;
+}
+
+// A short sum along the lanes ends with sums across them, again and again. The operand
+// that has the result's innermost axis is turned around, if it is used often enough.
+bool Fuser::wish_no_sums_across(const Group& group, const Kernel& k) {
+  constexpr int64_t kShort = 512, kOften = 32;
+  if (std::ranges::count(k.stages[0].inner, k.lane_axis) == 0) return false;
+  const NodeId base = group.innermost();
+  const Node& sum = g[base];
+  const Shape& domain = g[sum.inputs[0]].shape;
+  int64_t steps = 1, last = -1;
+  for (int64_t axis = 0; axis < static_cast<int64_t>(domain.size()); ++axis) {
+    if (std::ranges::count(sum.payload, axis) != 0)
+      steps *= domain[axis];
+    else if (domain[axis] > 1)
+      last = axis;
+  }
+  if (steps > kShort || last < 0 || domain[last] < 2 * lanes_) return false;
+  for (size_t i = 0; i < 2; ++i) {
+    const Factor f = factor_of(g, sum.inputs[0], i);
+    const Factor other = factor_of(g, sum.inputs[0], 1 - i);
+    const int64_t uses = element_count(domain) / element_count(g[f.node].shape);
+    if (grouping_.known[other.node] || !f.varies_along(last) ||
+        other.varies_along(last) || uses < kOften)
+      continue;
+    return wish_kept_innermost(base, f, other);
+  }
+  return false;
+}
+
 // An operand whose elements are far apart along the lanes is stored with that axis
 // innermost.
 bool Fuser::wish_for(const Group& group, const Kernel& k) {
@@ -234,6 +288,7 @@ bool Fuser::wish_for(const Group& group, const Kernel& k) {
   if (base == kNoNode || !is_contraction(g, base) || !k.has_lane_axis) return false;
   const Expr& v = k.exprs[k.stages[0].value];
   if (v.kind != Expr::Kind::Map || v.op != Op::Mul) return false;
+  if (wish_no_sums_across(group, k)) return true;
   for (size_t i = 0; i < 2; ++i) {
     for (ExprId id : loads_below(k, v.inputs[i])) {
       const Expr& load = k.exprs[id];
@@ -253,27 +308,8 @@ bool Fuser::wish_for(const Group& group, const Kernel& k) {
       if (affine && stride <= kNearLanes &&
           products <= 2 * element_count(g[f.node].shape))
         continue;
-      if (grouping_.known[f.node] || fixed_.count(f.node) != 0) continue;
-      if (!wishes_.forced.insert(f.node).second) continue;
-      // Kept axes last: the reduced ones step over whole vectors.
-      const Node& reduce = g[base];
-      Layout layout = row_major(g[f.node].shape.size());
-      std::vector<int64_t> batch, kept, reduced;
       Factor other = factor_of(g, g[base].inputs[0], 1 - i);
-      for (size_t axis = 0; axis < f.domain_axis.size(); ++axis) {
-        int64_t d = f.domain_axis[axis];
-        bool is_reduced =
-            d >= 0 && std::find(reduce.payload.begin(), reduce.payload.end(), d) !=
-                          reduce.payload.end();
-        auto& list = is_reduced ? reduced : d < 0 || other.varies_along(d) ? batch : kept;
-        list.push_back(static_cast<int64_t>(axis));
-      }
-      layout.order = batch;
-      layout.order.insert(layout.order.end(), reduced.begin(), reduced.end());
-      layout.order.insert(layout.order.end(), kept.begin(), kept.end());
-      pad_lanes(layout, g[f.node].shape);
-      wishes_.hints[f.node] = layout;
-      return true;
+      if (wish_kept_innermost(base, f, other)) return true;
     }
   }
   return false;
@@ -380,6 +416,7 @@ FusedGraph fuse(const Graph& graph, const Target& target, bool direct_only) {
     out = FusedGraph();
     if (Fuser(algorithms, target, wishes).run(out)) break;
   }
+  find_chains(out);
   drop_unused_weights(out);
   for (NodeId n : graph.live_nodes()) {
     OpClass c = info(graph[n].op).op_class;
@@ -440,6 +477,13 @@ std::string print(const FusedGraph& f) {
       out += print(f, f.regions[next]);
     if (i < f.kernels.size())
       out += "kernel " + std::to_string(i) + "\n" + print(f.kernels[i]);
+  }
+  for (const Chain& chain : f.chains) {
+    out += "chain " + std::to_string(chain.first) + " to " +
+           std::to_string(chain.first + chain.count - 1);
+    for (const Chain::Passed& p : chain.buffers)
+      out += " b" + std::to_string(p.buffer) + ":" + std::to_string(p.bytes);
+    out += "\n";
   }
   return out;
 }

@@ -56,12 +56,24 @@ struct FusedRegion {
   std::vector<FusedGraph> bodies; // of an if: where true, where false
 };
 
+// Kernels that follow each other and run part by part: a part of each, in order, before
+// the next part of any. Of what they pass on, only one part is ever there.
+struct Chain {
+  struct Passed {
+    BufferId buffer = kNoBuffer;
+    int64_t bytes = 0; // of a part; part p is [p * bytes, (p + 1) * bytes) of the buffer
+  };
+  size_t first = 0, count = 0; // in FusedGraph::kernels
+  std::vector<Passed> buffers;
+};
+
 struct FusedGraph {
   Graph graph;
   std::vector<Buffer> buffers;
   std::vector<PackedWeight> packed;
   std::vector<Kernel> kernels;      // in dependency order
   std::vector<FusedRegion> regions; // likewise
+  std::vector<Chain> chains;        // likewise
   int64_t unfused_kernels = 0;      // one per op that is no view or source
 };
 

@@ -179,7 +179,8 @@ std::string print(const Kernel& k) {
   if (k.has_dot_axis) out += " dot i" + std::to_string(k.dot_axis);
   out += "\n  outer" + axes_text(k.outer) + "\n";
   for (const ChunkAxis& c : k.chunks)
-    out += "  chunk i" + std::to_string(c.axis) + " by " + std::to_string(c.block) + "\n";
+    out += "  chunk i" + std::to_string(c.axis) + " by " + std::to_string(c.block) +
+           (k.in_parts ? " in parts\n" : "\n");
   for (size_t i = 0; i < k.arguments.size(); ++i) {
     const Argument& a = k.arguments[i];
     out += "  a" + std::to_string(i) + " = " +

@@ -166,6 +166,7 @@ struct Kernel {
   bool has_dot_axis = false;
   AxisId dot_axis = 0;
   std::vector<ChunkAxis> chunks;
+  bool in_parts = false; // its chunks are the parts of a chain
   std::optional<CallStep> call;
   // What is too short to be launched by itself: the whole of a kernel without stages.
   std::vector<Kernel> parts;

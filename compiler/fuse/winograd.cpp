@@ -11,9 +11,10 @@
 
 namespace svod {
 
-// Small ones and their reciprocals with either sign: sums of like size lose the least.
+// Small ones and their reciprocals: sums of like size lose the least. Pairs stand
+// together.
 static constexpr std::array<double, kMostWinogradInputs - 1> kPoints = {
-    0, 1, -1, 0.5, -2, 2, -0.5, 0.25, -4};
+    0, 1, -1, 2, -2, 0.5, -0.5, 0.25, -0.25};
 
 // Coefficients of the product of (x - p) over the first `points` points but `without`.
 static std::vector<double> polynomial(int64_t points, int64_t without) {
@@ -32,23 +33,51 @@ static Matrix zeros(int64_t rows, int64_t columns) {
   return {rows, columns, std::vector<double>(static_cast<size_t>(rows * columns))};
 }
 
+static Matrix product(const Matrix& a, const Matrix& b) {
+  Matrix out = zeros(a.rows, b.columns);
+  for (int64_t i = 0; i < a.rows; ++i)
+    for (int64_t j = 0; j < b.columns; ++j)
+      for (int64_t k = 0; k < a.columns; ++k) out.at(i, j) += a.at(i, k) * b.at(k, j);
+  return out;
+}
+
+// Sum and difference of each pair of points; everything else stays.
+static Matrix butterflies(int64_t points) {
+  Matrix out = zeros(points + 1, points + 1);
+  for (int64_t i = 0; i <= points; ++i) out.at(i, i) = 1;
+  for (int64_t i = 1; i + 1 < points; i += 2)
+    out.at(i, i + 1) = out.at(i + 1, i) = 1, out.at(i + 1, i + 1) = -1;
+  return out;
+}
+
+// Its inverse.
+static Matrix halved(Matrix butterflies) {
+  for (int64_t i = 1; i + 1 < butterflies.rows; i += 2)
+    if (butterflies.at(i, i + 1) != 0)
+      for (int64_t k = 0; k < 4; ++k) butterflies.at(i + k / 2, i + k % 2) /= 2;
+  return butterflies;
+}
+
 WinogradMatrices winograd_matrices(int64_t outputs, int64_t taps) {
   const int64_t n = outputs + taps - 1, points = n - 1;
   SVOD_CHECK(n >= 2 && n <= kMostWinogradInputs);
-  WinogradMatrices m{zeros(n, n), zeros(n, taps), zeros(outputs, n)};
+  Matrix input = zeros(n, n), weight = zeros(n, taps), output = zeros(outputs, n);
   for (int64_t j = 0; j < n; ++j) {
     const bool infinity = j == points;
     const std::vector<double> row = polynomial(points, infinity ? -1 : j);
-    for (int64_t k = 0; k < n; ++k) m.input.at(j, k) = row[k];
+    for (int64_t k = 0; k < n; ++k) input.at(j, k) = row[k];
     double norm = 1;
     for (int64_t l = 0; l < points && !infinity; ++l)
       if (l != j) norm *= kPoints[j] - kPoints[l];
     for (int64_t k = 0; k < taps; ++k)
-      m.weight.at(j, k) = infinity ? k == taps - 1 : std::pow(kPoints[j], k) / norm;
+      weight.at(j, k) = infinity ? k == taps - 1 : std::pow(kPoints[j], k) / norm;
     for (int64_t i = 0; i < outputs; ++i)
-      m.output.at(i, j) = infinity ? i == outputs - 1 : std::pow(kPoints[j], i);
+      output.at(i, j) = infinity ? i == outputs - 1 : std::pow(kPoints[j], i);
   }
-  return m;
+  const Matrix pairs = butterflies(points);
+  return {{product(halved(pairs), input), pairs},
+          {weight},
+          {pairs, product(output, halved(pairs))}};
 }
 
 static NodeId without_expand(const Graph& g, NodeId n) {
@@ -122,13 +151,13 @@ static NodeId transform(Algorithms& out, const Matrix& matrix, NodeId x, size_t 
 // One of the three transforms along those of `axes` that are cut into tiles.
 static NodeId transform_tiles(Algorithms& out, const Convolution& conv,
                               const WinogradForm& form,
-                              const Matrix WinogradMatrices::* matrix, NodeId x,
+                              const Steps WinogradMatrices::* steps, NodeId x,
                               std::array<size_t, 2> axes, bool unroll) {
   for (int axis : {1, 0}) {
     if (form.outputs[axis] == 1) continue;
     const WinogradMatrices matrices =
         winograd_matrices(form.outputs[axis], form.window(conv, axis));
-    x = transform(out, matrices.*matrix, x, axes[axis], unroll);
+    for (const Matrix& m : matrices.*steps) x = transform(out, m, x, axes[axis], unroll);
   }
   return x;
 }
@@ -162,11 +191,12 @@ bool channel_lanes(const Convolution& conv, int64_t lanes) {
 }
 
 // Position by position; rows of tiles are whole vectors where these run over them.
-static Layout by_position(const Convolution& conv, size_t rank, int64_t columns,
-                          int64_t lanes) {
+static Layout by_position(const Convolution& conv, const WinogradForm& form, size_t rank,
+                          int64_t columns, int64_t lanes) {
   const bool channels = channel_lanes(conv, lanes);
   Layout layout = channels ? blocked(rank, 1, lanes) : row_major(rank);
   layout.order = {4, 5, 0, 1, 2, 3};
+  if (form.by_rows) layout.order = {2, 4, 5, 0, 1, 3};
   for (size_t i = 6; i < rank; ++i) layout.order.push_back(static_cast<int64_t>(i));
   if (!channels) layout.high[3] = -columns & (lanes - 1);
   return layout;
@@ -217,7 +247,7 @@ static NodeId products(Algorithms& out, const Convolution& conv, const WinogradF
   NodeId product = map(g, Op::Mul, {expand(g, v, full), expand(g, u, full)});
   NodeId sums = reduce(g, Op::ReduceSum, product, summed);
   out.stored.insert(sums);
-  out.layouts[sums] = by_position(conv, full.size(), full[3], lanes);
+  out.layouts[sums] = by_position(conv, form, full.size(), full[3], lanes);
   return reshape(g, sums, Shape(full.begin(), full.begin() + 6));
 }
 
@@ -240,7 +270,7 @@ NodeId winograd(Algorithms& out, const Convolution& conv, const WinogradForm& fo
   x = tiles_of(g, conv, form, tiles_of(g, conv, form, x, 0), 1);
   NodeId v = transform_tiles(out, conv, form, &WinogradMatrices::input, x, {4, 5}, true);
   out.stored.insert(v);
-  out.layouts[v] = by_position(conv, 6, g[v].shape[3], lanes);
+  out.layouts[v] = by_position(conv, form, 6, g[v].shape[3], lanes);
   NodeId u = transformed_weights(out, conv, form, weight);
   NodeId y = products(out, conv, form, v, u, lanes);
   y = transform_tiles(out, conv, form, &WinogradMatrices::output, y, {4, 5}, true);

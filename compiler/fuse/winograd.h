@@ -1,8 +1,10 @@
 // Winograd's minimal filtering F(m, r) along one or both spatial axes, as graph nodes.
 //
 // Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2015); the
-// matrices are those of Toom and Cook for the points 0, 1, -1, 1/2, -2, 2, -1/2, 1/4, -4
-// (as many as are wanted) and infinity.
+// matrices are those of Toom and Cook for the points 0, 1, -1, 2, -2, 1/2, -1/2, 1/4,
+// -1/4 (as many as are wanted) and infinity. What belongs to a point and its negative is
+// an even and an odd part, their sum and their difference: two sparse steps take half of
+// the operations of one.
 #pragma once
 
 #include "compiler/fuse/algorithms.h"
@@ -18,12 +20,15 @@ struct Matrix {
   double& at(int64_t row, int64_t column) { return values[row * columns + column]; }
 };
 
+// One after the other; the first is applied first.
+using Steps = std::vector<Matrix>;
+
 // output * ((weight * w) (input * x)) are the m results of r taps w over m + r - 1 inputs
 // x.
 struct WinogradMatrices {
-  Matrix input;  // [n, n], n = m + r - 1
-  Matrix weight; // [n, r]
-  Matrix output; // [m, n]
+  Steps input;  // [n, n], n = m + r - 1
+  Steps weight; // [n, r]
+  Steps output; // [m, n]
 };
 inline constexpr int64_t kMostWinogradInputs = 10; // n
 WinogradMatrices winograd_matrices(int64_t outputs, int64_t taps);
@@ -46,6 +51,7 @@ std::optional<Convolution> match_convolution(const Graph& g, NodeId reduce,
 struct WinogradForm {
   Convolution::Pair outputs = {1, 1};
   Convolution::Pair parts = {1, 1}; // above 1: of outputs[axis] taps each
+  bool by_rows = false; // values of a row of tiles lie together, all positions of it
   // Taps that are transformed together.
   int64_t window(const Convolution& conv, int axis) const {
     if (outputs[axis] == 1) return 1;

@@ -41,21 +41,29 @@ template <class T> struct Grid {
 WinogradMatrices as_written(int64_t taps) {
   Matrix same{taps, taps, std::vector<double>(static_cast<size_t>(taps * taps))};
   for (int64_t i = 0; i < taps; ++i) same.at(i, i) = 1;
-  return {same, same, {1, taps, std::vector<double>(static_cast<size_t>(taps), 1)}};
+  return {{same}, {same}, {{1, taps, std::vector<double>(static_cast<size_t>(taps), 1)}}};
 }
 
 // rows * x * columns transposed, rounded as kernels round.
-Grid<float> both_sides(const Matrix& rows, const Matrix& columns, Grid<float>& x) {
-  Grid<float> half(rows.columns, columns.rows), out(rows.rows, columns.rows);
-  for (int64_t i = 0; i < rows.columns; ++i)
-    for (int64_t j = 0; j < columns.rows; ++j)
-      for (int64_t q = 0; q < columns.columns; ++q)
-        half.at(i, j) += float(columns.at(j, q)) * x.at(i, q);
-  for (int64_t i = 0; i < rows.rows; ++i)
-    for (int64_t j = 0; j < columns.rows; ++j)
-      for (int64_t p = 0; p < rows.columns; ++p)
-        out.at(i, j) += float(rows.at(i, p)) * half.at(p, j);
-  return out;
+Grid<float> both_sides(const Steps& rows, const Steps& columns, Grid<float> x) {
+  for (const Matrix& m : columns) {
+    const auto height = static_cast<int64_t>(x.values.size()) / x.columns;
+    Grid<float> out(height, m.rows);
+    for (int64_t i = 0; i < height; ++i)
+      for (int64_t j = 0; j < m.rows; ++j)
+        for (int64_t q = 0; q < m.columns; ++q)
+          out.at(i, j) += float(m.at(j, q)) * x.at(i, q);
+    x = std::move(out);
+  }
+  for (const Matrix& m : rows) {
+    Grid<float> out(m.rows, x.columns);
+    for (int64_t i = 0; i < m.rows; ++i)
+      for (int64_t j = 0; j < x.columns; ++j)
+        for (int64_t p = 0; p < m.columns; ++p)
+          out.at(i, j) += float(m.at(i, p)) * x.at(p, j);
+    x = std::move(out);
+  }
+  return x;
 }
 
 // A part may reach beyond the last tap.
@@ -79,7 +87,7 @@ double winograd_error(const Graph& g, const Convolution& conv, const WinogradFor
     if (m[a] != 1) r[a] = form.window(conv, a);
     axes[a] = m[a] == 1 ? as_written(r[a]) : winograd_matrices(m[a], r[a]);
   }
-  const int64_t rows = axes[0].input.rows, columns = axes[1].input.rows;
+  const int64_t rows = axes[0].input[0].columns, columns = axes[1].input[0].columns;
   Samples samples;
   double worst = 0, squares = 0;
   int64_t counted = 0, step = std::max<int64_t>(1, conv.outputs / 6);

@@ -43,7 +43,11 @@ SlotId Planner::buffer_slot(Frame& frame, BufferId id) {
   Slot slot;
   slot.bytes = static_cast<uint64_t>(b.bytes());
   slot.source = id;
-  if (b.input >= 0)
+  if (auto part = frame.parts.find(id); part != frame.parts.end()) {
+    slot.slot_class = SlotClass::Part;
+    slot.offset = part->second.first;
+    slot.bytes = part->second.second;
+  } else if (b.input >= 0)
     slot.slot_class = SlotClass::Input, slot.io = static_cast<uint32_t>(b.input);
   else if (!b.outputs.empty())
     slot.slot_class = SlotClass::Output, slot.io = static_cast<uint32_t>(b.outputs[0]);
@@ -137,13 +141,32 @@ void Planner::add_output_copies(Frame& frame) {
   }
 }
 
+// The kernels of a chain use no scratch memory of their own.
+void Planner::add_chains(Frame& frame) {
+  for (const Chain& chain : frame.f.chains) {
+    uint64_t offset = 0;
+    for (const Chain::Passed& p : chain.buffers) {
+      const auto bytes = static_cast<uint64_t>(p.bytes);
+      frame.parts[p.buffer] = {offset, bytes};
+      offset += (bytes + kSlotAlign - 1) / kSlotAlign * kSlotAlign;
+    }
+    out_.scratch_bytes = std::max(out_.scratch_bytes, offset);
+  }
+}
+
 void Planner::add_steps(Frame& frame) {
-  size_t next = 0;
+  add_chains(frame);
+  size_t next = 0, chain = 0;
   for (size_t i = 0; i <= frame.f.kernels.size(); ++i) {
     for (; next < frame.f.regions.size() && frame.f.regions[next].kernels_before == i;
          ++next)
       add_region(frame, frame.f.regions[next]);
-    if (i < frame.f.kernels.size()) add_launch(frame, frame.f.kernels[i]);
+    if (i == frame.f.kernels.size()) break;
+    add_launch(frame, frame.f.kernels[i]);
+    if (chain == frame.f.chains.size()) continue;
+    const Chain& c = frame.f.chains[chain];
+    if (i == c.first) out_.steps.back().followers = static_cast<uint32_t>(c.count - 1);
+    if (i + 1 == c.first + c.count) ++chain;
   }
   add_output_copies(frame);
 }
@@ -219,13 +242,17 @@ void Planner::place_temporaries() {
   std::vector<Lifetime> lives;
   std::vector<SlotId> slots;
   std::map<SlotId, size_t> index;
+  // What a chain touches lives from its first step to its last.
+  uint32_t first = 0, last = 0;
   for (uint32_t s = 0; s < out_.steps.size(); ++s) {
+    if (s == 0 || s > last) first = s, last = s + out_.steps[s].followers;
     for (SlotId touched : touched_slots(out_.steps[s])) {
       const SlotId id = root_slot(out_, touched);
       if (out_.slots[id].slot_class != SlotClass::Temporary) continue;
       auto [found, fresh] = index.emplace(id, lives.size());
-      if (fresh) lives.push_back({out_.slots[id].bytes, s, s}), slots.push_back(id);
-      lives[found->second].last = s;
+      if (fresh)
+        lives.push_back({out_.slots[id].bytes, first, first}), slots.push_back(id);
+      lives[found->second].last = last;
     }
   }
   stretch_over_loops(out_.steps, lives);

@@ -28,6 +28,8 @@ private:
     GraphCopy copy; // of known nodes into the main graph
     std::map<BufferId, SlotId> buffers;
     std::map<PackedId, SlotId> weights;
+    // What chains pass on: offset in the scratch memory, bytes of a part.
+    std::map<BufferId, std::pair<uint64_t, uint64_t>> parts;
   };
 
   // plan.cpp
@@ -38,6 +40,7 @@ private:
   SlotId argument_slot(Frame& frame, const Argument& a);
   void add_sources(const Frame& frame, NodeId node, std::vector<int32_t>& list);
   void add_launch(Frame& frame, const Kernel& kernel);
+  void add_chains(Frame& frame);
   void add_copy(const Frame& frame, SlotId from, SlotId to);
   void add_output_copies(Frame& frame);
   void add_steps(Frame& frame);

@@ -9,7 +9,8 @@ static std::string slot_text(const Slot& slot) {
            (slot.alternates ? " alternating " : " + ") + std::to_string(slot.stride) +
            " per iteration of loop " + std::to_string(slot.depth) + ", " +
            std::to_string(slot.bytes) + " bytes";
-  static const char* names[] = {"input", "output", "weight", "state", "temporary"};
+  static const char* names[] = {"input",     "output", "weight", "state",
+                                "temporary", "slice",  "part"};
   std::string out = names[static_cast<int>(slot.slot_class)];
   if (slot.slot_class == SlotClass::Input || slot.slot_class == SlotClass::Output)
     out += " " + std::to_string(slot.io);
@@ -40,6 +41,7 @@ static std::string step_text(const Step& step) {
   case StepKind::LaunchProgram:
     out = "launch k" + std::to_string(step.program) + " x" + std::to_string(step.chunks);
     for (SlotId id : step.arguments) out += name_of(id);
+    if (step.followers != 0) out += " with the next " + std::to_string(step.followers);
     return out;
   case StepKind::Loop:
     return loop_text(step.region);

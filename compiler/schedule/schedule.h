@@ -8,14 +8,16 @@ namespace svod {
 
 using SlotId = uint32_t;
 
-enum class SlotClass : uint8_t { Input, Output, Weight, State, Temporary, Slice };
+enum class SlotClass : uint8_t { Input, Output, Weight, State, Temporary, Slice, Part };
 inline constexpr SlotId kNoSlot = ~0u;
 
 struct Slot {
   SlotClass slot_class = SlotClass::Temporary;
   uint32_t io = 0; // input or output number
-  uint64_t offset =
-      0; // in the arena (Temporary), the weight section (Weight), the parent
+  // In the arena (Temporary), the weight section (Weight), the parent (Slice), the
+  // scratch memory of the thread (Part: what a kernel of a chain takes for the part that
+  // it runs; its addresses go on from part to part, the memory stays).
+  uint64_t offset = 0;
   uint64_t bytes = 0;
   uint32_t source = 0; // Weight: PackedId; else BufferId
   // Slice: a part of the slot `parent`, `stride` bytes further with each iteration of the
@@ -58,6 +60,7 @@ struct Step {
   uint32_t program = 0;          // LaunchProgram
   std::vector<SlotId> arguments; // LaunchProgram, in the kernel's order
   uint32_t chunks = 1;
+  uint32_t followers = 0; // LaunchProgram: the next steps of its chain
   int64_t flops = 0, bytes = 0;
   int64_t repeats = 1;          // known iterations of the loops around it; unknown: one
   RegionSlots region;           // Loop, If, Else, End

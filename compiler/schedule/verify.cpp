@@ -25,15 +25,23 @@ static void check_slice(const Schedule& s, SlotId id) {
 static void check_slot(const Schedule& s, SlotId id) {
   const Slot& slot = s.slots[id];
   if (slot.slot_class == SlotClass::Slice) return check_slice(s, id);
-  bool temporary = slot.slot_class == SlotClass::Temporary;
-  if (!temporary && slot.slot_class != SlotClass::Weight) return;
-  uint64_t section = temporary ? s.arena_bytes : s.weight_bytes;
+  uint64_t section = 0;
+  if (slot.slot_class == SlotClass::Temporary)
+    section = s.arena_bytes;
+  else if (slot.slot_class == SlotClass::Weight)
+    section = s.weight_bytes;
+  else if (slot.slot_class == SlotClass::Part)
+    section = s.scratch_bytes;
+  else
+    return;
   SVOD_CHECK(slot.offset <= section && slot.bytes <= section - slot.offset)
       << "slot " << id << " ends outside its section";
 }
 
 // Where a walk through the steps is: what is alive, and the regions around it.
 struct Place {
+  const Step* chain = nullptr; // the first step of the one that is run
+  uint32_t followers = 0;      // of it that are to come
   std::set<SlotId> alive;
   std::vector<const Step*> open;
   std::vector<std::set<SlotId>> before; // alive where each open region began
@@ -84,6 +92,25 @@ static void check_launch(const std::vector<Kernel>& programs, const Step& step) 
   SVOD_CHECK(step.arguments.size() == kernel.arguments.size() &&
              step.chunks == kernel.chunk_count())
       << "a launch of program " << step.program << " is none of its";
+}
+
+// Only launches with as many parts follow each other in a chain, and only they take
+// parts.
+static void check_chain(const Schedule& s, Place& place, const Step& step) {
+  const bool launch = step.kind == StepKind::LaunchProgram;
+  if (place.followers != 0) {
+    SVOD_CHECK(launch && step.followers == 0 && step.chunks == place.chain->chunks)
+        << "a chain is broken";
+    --place.followers;
+  } else {
+    place.chain = launch && step.followers != 0 ? &step : nullptr;
+    place.followers = step.followers;
+    SVOD_CHECK(launch || step.followers == 0) << "a chain begins with no launch";
+  }
+  for (SlotId id : touched_slots(step))
+    SVOD_CHECK(place.chain != nullptr || s.slots[id].slot_class != SlotClass::Part)
+        << "slot " << id << " is used outside its chain";
+  if (place.followers == 0) place.chain = nullptr;
 }
 
 // What lives when a branch or an iteration ends is what lived before it.
@@ -145,8 +172,10 @@ static void check_joined(const Schedule& s, Place& place, const Step& step) {
 static void check_step(const Schedule& s, const std::vector<Kernel>& programs,
                        Place& place, const Step& step) {
   if (!step.joined.empty()) return check_joined(s, place, step);
-  if (step.kind != StepKind::Allocate && step.kind != StepKind::Deallocate)
+  if (step.kind != StepKind::Allocate && step.kind != StepKind::Deallocate) {
     for (SlotId id : touched_slots(step)) check_use(s, place, id);
+    check_chain(s, place, step);
+  }
   switch (step.kind) {
   case StepKind::Allocate:
     return allocate(s, place.alive, step.slot);

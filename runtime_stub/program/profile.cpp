@@ -25,9 +25,10 @@ void on_step(void* context, uint32_t step) {
 }
 
 void print_step(Printer& out, const Session& session, const Listener& listener,
-                uint32_t number, uint64_t total) {
+                uint32_t number, bool in_chain, uint64_t total) {
   const SvodStep& step = *svod_step(session.model.image, session.entry, number);
   uint64_t took = listener.fastest[number], times = listener.times[number];
+  if (in_chain) times /= step.chunks; // told after each
   double nanoseconds = static_cast<double>(took == 0 ? 1 : took);
   uint64_t flops = step.flops * times, bytes = step.bytes * times;
   out << step_name(session, step);
@@ -79,7 +80,13 @@ Exit profile(Session& session, const Options& options, Printer& errors) {
   Printer out(1);
   out << "kernel      us          share % flops         GFLOP/s  bytes        GB/s     "
          "nodes\n";
-  for (uint32_t s = 0; s < steps; s++) print_step(out, session, listener, s, total);
+  uint64_t chain_end = 0;
+  for (uint32_t s = 0; s < steps; s++) {
+    const uint32_t followers =
+        svod_step(session.model.image, session.entry, s)->followers;
+    if (followers != 0) chain_end = uint64_t{s} + followers + 1;
+    print_step(out, session, listener, s, s < chain_end && session.threads == 1, total);
+  }
   out << "total";
   out.column(12).fixed(static_cast<double>(total) / 1e3, 2)
       << " us, best of " << runs << " runs\n";

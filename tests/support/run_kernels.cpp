@@ -88,7 +88,7 @@ using Address = std::function<std::byte*(SlotId)>;
 // Runs the steps from `at` to `end`. Written apart from the stub's replay, and unlike it
 // with recursion, so that the two do not share a mistake.
 void run_range(const Schedule& s, size_t at, size_t end, const Address& address,
-               const std::function<void(const Step&)>& do_step,
+               const std::function<void(size_t)>& do_step,
                std::vector<int64_t>& iterations, int& status) {
   auto close = [&](size_t begin) { // the Else or the End that belongs to step `begin`
     int depth = 0;
@@ -126,7 +126,8 @@ void run_range(const Schedule& s, size_t at, size_t end, const Address& address,
       if (r.done != kNoSlot) std::memcpy(address(r.done), &i, sizeof i);
       at = last;
     } else {
-      do_step(step);
+      do_step(at);
+      at += step.followers;
     }
   }
 }
@@ -177,15 +178,26 @@ KernelRun run_kernels(const Kernels& kernels, const Target& target,
       return arena.data + slot.offset;
     }
   };
-  auto do_step = [&](const Step& step) {
+  // What a chain passes on has room for one chunk, filled anew for each.
+  auto launch = [&](const Step& step, uint32_t chunk) {
+    std::vector<void*> buffers;
+    for (SlotId id : step.arguments) {
+      const Slot& slot = s.slots[id];
+      buffers.push_back(slot.slot_class == SlotClass::Part
+                            ? scratch.data + slot.offset - chunk * slot.bytes
+                            : address(id));
+    }
+    int status = loaded.function(step.program)(buffers.data(), scratch.data, chunk);
+    if (status != 0 && run.status == 0) run.status = status;
+  };
+  auto do_step = [&](size_t at) {
+    const Step& step = s.steps[at];
     if (step.kind == StepKind::CopyMemory)
       std::memcpy(address(step.to), address(step.from), s.slots[step.to].bytes);
     if (step.kind != StepKind::LaunchProgram) return;
-    std::vector<void*> buffers;
-    for (SlotId id : step.arguments) buffers.push_back(address(id));
     for (uint32_t chunk = 0; chunk < step.chunks; ++chunk) {
-      int status = loaded.function(step.program)(buffers.data(), scratch.data, chunk);
-      if (status != 0 && run.status == 0) run.status = status;
+      if (step.followers != 0) std::memset(scratch.data, 0xdb, s.scratch_bytes);
+      for (size_t i = at; i <= at + step.followers; ++i) launch(s.steps[i], chunk);
     }
   };
   run_range(s, 0, s.steps.size(), address, do_step, iterations, run.status);

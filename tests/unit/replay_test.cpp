@@ -142,6 +142,58 @@ TEST_CASE("an image runs", "[stub]") {
   CHECK(steps == std::vector<uint32_t>{0, 1, 2});
 }
 
+// y = (x + w) + w in a chain of two: x + w is one number, in the scratch memory.
+static std::unique_ptr<Image> make_chain() {
+  auto owner = make_image();
+  Image& i = *owner;
+  i.entry.step_count = 2;
+  i.slots[3] = {SVOD_SLOT_PART, 0, 16, 4};
+  i.steps[0].followers = 1;
+  i.steps[1] = {SVOD_STEP_LAUNCH, 0, 3, 3, 4, 0, 4, 48, {}};
+  const uint32_t args[] = {0, 1, 3, 3, 1, 2};
+  std::copy(std::begin(args), std::end(args), i.args);
+  seal(i);
+  return owner;
+}
+
+TEST_CASE("a chain runs chunk by chunk", "[stub]") {
+  auto image = make_chain();
+  SvodModel model = model_of(image.get(), sizeof(Image));
+  REQUIRE(svod_check_image(&model) == SVOD_OK);
+  Runner runner(model);
+  std::vector<uint32_t> steps;
+  runner.run.listener = &steps;
+  runner.run.step_done = [](void* listener, uint32_t step) {
+    static_cast<std::vector<uint32_t>*>(listener)->push_back(step);
+  };
+  REQUIRE(svod_replay(&runner.run) == SVOD_OK);
+  CHECK(std::vector<float>(runner.y, runner.y + 4) == std::vector<float>{12, 24, 36, 48});
+  CHECK(steps == std::vector<uint32_t>{0, 1, 0, 1, 0, 1, 0, 1});
+  runner.x[2] = -1000;
+  CHECK(svod_replay(&runner.run) == SVOD_INDEX);
+  CHECK(runner.run.failed_step == 0);
+}
+
+TEST_CASE("a chain on the pool gives the same bits", "[stub]") {
+  auto image = make_chain();
+  SvodModel model = model_of(image.get(), sizeof(Image));
+  for (uint32_t threads : {2u, 5u}) {
+    std::vector<std::byte> memory(svod_pool_bytes(threads) + 64);
+    uintptr_t address = reinterpret_cast<uintptr_t>(memory.data());
+    SvodPool* pool = svod_pool_make(memory.data() + (64 - address % 64) % 64, threads);
+    Runner runner(model, threads);
+    runner.run.parallel = svod_pool_run;
+    runner.run.pool = pool;
+    for (int i = 0; i < 200; i++) {
+      std::memset(runner.y, 0, sizeof(runner.y));
+      REQUIRE(svod_replay(&runner.run) == SVOD_OK);
+      REQUIRE((runner.y[0] == 12 && runner.y[1] == 24 && runner.y[2] == 36 &&
+               runner.y[3] == 48));
+    }
+    svod_pool_end(pool);
+  }
+}
+
 TEST_CASE("a run on the pool gives the same bits", "[stub]") {
   auto image = make_image();
   SvodModel model = model_of(image.get(), sizeof(Image));
@@ -310,4 +362,22 @@ TEST_CASE("numbers that do not fit are refused", "[stub]") {
   CHECK(refuses([](Image& i) { i.tensors[0].rank = 17; }));
   CHECK(refuses([](Image& i) { i.tensors[0].elements = 5; }));
   CHECK(refuses([](Image& i) { i.tensors[1].alignment = 3; }));
+}
+
+TEST_CASE("chains that do not fit are refused", "[stub]") {
+  auto refuses = [](auto&& damage) {
+    auto image = make_chain();
+    damage(*image);
+    seal(*image);
+    SvodModel model = model_of(image.get(), sizeof(Image));
+    return svod_check_image(&model) == SVOD_CORRUPT;
+  };
+  CHECK_FALSE(refuses([](Image&) {}));
+  CHECK(refuses([](Image& i) { i.steps[0].followers = 2; }));
+  CHECK(refuses([](Image& i) { i.steps[0].followers = 0; })); // parts without a chain
+  CHECK(refuses([](Image& i) { i.steps[0].followers = ~0u; }));
+  CHECK(refuses([](Image& i) { i.steps[1].followers = 1; }));
+  CHECK(refuses([](Image& i) { i.steps[1].chunks = 3; }));
+  CHECK(refuses([](Image& i) { i.steps[1].kind = SVOD_STEP_COPY; }));
+  CHECK(refuses([](Image& i) { i.slots[3].offset = 61; }));
 }

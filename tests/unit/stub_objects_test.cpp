@@ -124,7 +124,7 @@ TEST_CASE("a library's stub is small and writes no global", "[stub]") {
     CHECK(facts.writable_bytes == 0);
     code += facts.code_bytes + facts.constant_bytes;
   }
-  CHECK(code <= 7400);
+  CHECK(code <= 8000);
 }
 
 TEST_CASE("the stub links alone and runs a hand-made image", "[stub]") {

@@ -152,16 +152,25 @@ TEST_CASE("winograd's matrices are a correlation", "[winograd]") {
   for (auto [outputs, taps] : {std::array<int64_t, 2>{2, 3}, {4, 3}, {6, 3}, {6, 5}}) {
     const WinogradMatrices m = winograd_matrices(outputs, taps);
     const int64_t n = outputs + taps - 1;
-    for (int64_t i = 0; i < outputs; ++i) {
-      double got = 0, want = 0;
-      for (int64_t j = 0; j < n; ++j) {
-        double v = 0, u = 0;
-        for (int64_t k = 0; k < n; ++k) v += m.input.at(j, k) * x[k];
-        for (int64_t k = 0; k < taps; ++k) u += m.weight.at(j, k) * w[k];
-        got += m.output.at(i, j) * v * u;
+    auto apply = [](const Steps& steps, std::vector<double> values) {
+      for (const Matrix& matrix : steps) {
+        std::vector<double> next(static_cast<size_t>(matrix.rows));
+        for (int64_t i = 0; i < matrix.rows; ++i)
+          for (int64_t j = 0; j < matrix.columns; ++j)
+            next[i] += matrix.at(i, j) * values[j];
+        values = next;
       }
+      return values;
+    };
+    std::vector<double> v = apply(m.input, {x, x + n}),
+                        u = apply(m.weight, {w, w + taps});
+    for (int64_t j = 0; j < n; ++j) v[j] *= u[j];
+    const std::vector<double> y = apply(m.output, v);
+    REQUIRE(y.size() == static_cast<size_t>(outputs));
+    for (int64_t i = 0; i < outputs; ++i) {
+      double want = 0;
       for (int64_t k = 0; k < taps; ++k) want += x[i + k] * w[k];
-      CHECK(got == Approx(want));
+      CHECK(y[i] == Approx(want));
     }
   }
 }

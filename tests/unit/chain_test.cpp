@@ -1,0 +1,104 @@
+// Kernels that run part by part: found where parts belong together, and only there.
+#include "compiler/ir/build.h"
+#include "compiler/pipeline.h"
+#include "tests/support/random_graph.h"
+#include "tests/support/run_kernels.h"
+
+#include <catch2/catch.hpp>
+
+using namespace svod;
+using namespace svod::test;
+
+static Tensor random_tensor(Random& random, Shape shape) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < element_count(shape); ++i)
+    values.push_back(double(random.between(-1000, 1000)) / 1000);
+  return make_tensor(DType::F32, std::move(shape), values);
+}
+
+// softmax(q k^T) v of `heads` heads.
+static Graph attention(int64_t heads, int64_t rows, bool scores_leave) {
+  Graph g;
+  const Shape shape = {heads, rows, 16};
+  NodeId q = g.add_input("q", DType::F32, shape);
+  NodeId k = g.add_input("k", DType::F32, shape);
+  NodeId v = g.add_input("v", DType::F32, shape);
+  NodeId scores = matmul(g, q, permute_last_two(g, k));
+  const Shape full = g[scores].shape;
+  NodeId most = expand(g, reduce(g, Op::ReduceMax, scores, {2}), full);
+  NodeId e = map(g, Op::Exp, {map(g, Op::Sub, {scores, most})});
+  NodeId sum = expand(g, reduce(g, Op::ReduceSum, e, {2}), full);
+  g.add_output("y", matmul(g, map(g, Op::Div, {e, sum}), v));
+  if (scores_leave) g.add_output("scores", scores);
+  return g;
+}
+
+static uint32_t chained_steps(const Kernels& kernels) {
+  uint32_t count = 0;
+  for (const Step& step : kernels.schedule.steps)
+    if (step.followers != 0) count += 1 + step.followers;
+  return count;
+}
+
+static KernelRun check_attention(const Graph& g, Shape shape, const Kernels& kernels) {
+  Random random(3);
+  std::vector<Tensor> inputs;
+  for (int i = 0; i < 3; ++i) inputs.push_back(random_tensor(random, shape));
+  KernelRun run = run_kernels(kernels, *find_target("native"), inputs);
+  REQUIRE(run.error == "");
+  const std::vector<Tensor> want = evaluate(g, inputs).outputs;
+  REQUIRE(run.outputs.size() == want.size());
+  for (size_t i = 0; i < want.size(); ++i)
+    CHECK(compare_tensors(run.outputs[i], want[i], 1e-4, 1e-4) == "");
+  return run;
+}
+
+TEST_CASE("the scores of an attention are one part large", "[chain]") {
+  for (auto [heads, rows] : {std::array<int64_t, 2>{12, 100}, {2, 360}}) {
+    const Graph g = attention(heads, rows, false);
+    Hooks hooks;
+    hooks.target = *find_target("native");
+    const Kernels kernels = compile(g, hooks);
+    CHECK(chained_steps(kernels) == 3);
+    const auto whole = static_cast<uint64_t>(heads * rows * rows * 4);
+    CHECK(kernels.schedule.arena_bytes + kernels.schedule.scratch_bytes < 2 * whole);
+    check_attention(g, {heads, rows, 16}, kernels);
+  }
+}
+
+TEST_CASE("what is read elsewhere, or is small, is stored whole", "[chain]") {
+  for (auto [rows, leave] : {std::pair<int64_t, bool>{100, true}, {20, false}}) {
+    const Graph g = attention(12, rows, leave);
+    Hooks hooks;
+    hooks.target = *find_target("native");
+    const Kernels kernels = compile(g, hooks);
+    for (const Step& step : kernels.schedule.steps)
+      for (SlotId id : step.arguments)
+        if (leave && kernels.schedule.slots[id].slot_class == SlotClass::Part)
+          CHECK(kernels.schedule.slots[id].bytes <
+                static_cast<uint64_t>(rows * rows * 48));
+    if (!leave) CHECK(chained_steps(kernels) == 0);
+    check_attention(g, {12, rows, 16}, kernels);
+  }
+}
+
+// A window reads rows of the parts beside it.
+TEST_CASE("parts that overlap make no chain", "[chain]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 600, 512});
+  NodeId rows = expand(g, reduce(g, Op::ReduceMax, x, {2}), {1, 600, 512});
+  NodeId e = map(g, Op::Exp, {map(g, Op::Sub, {x, rows})});
+  NodeId sum = expand(g, reduce(g, Op::ReduceSum, e, {2}), {1, 600, 512});
+  NodeId y = window(g, map(g, Op::Div, {e, sum}), 1, 3, 1, 1);
+  g.add_output("y", reduce(g, Op::ReduceSum, y, {3}));
+  Hooks hooks;
+  hooks.target = *find_target("native");
+  const Kernels kernels = compile(g, hooks);
+  CHECK(chained_steps(kernels) == 0);
+  Random random(4);
+  Tensor input = random_tensor(random, {1, 600, 512});
+  KernelRun run = run_kernels(kernels, hooks.target, {input});
+  REQUIRE(run.error == "");
+  CHECK(compare_tensors(run.outputs[0], evaluate(g, {input}).outputs[0], 1e-4, 1e-4) ==
+        "");
+}
