@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 namespace svod {
 
@@ -339,7 +340,9 @@ std::optional<Finder::Candidate> Finder::choose_parts(const Members& members) co
 
 // A kernel belongs to one chain: the one that passes on the most bytes goes first.
 void Finder::take(std::vector<Candidate> candidates) {
-  std::ranges::stable_sort(candidates, std::greater<>(), &Candidate::bytes);
+  std::ranges::sort(candidates, {}, [](const Candidate& c) {
+    return std::tuple(-c.bytes, c.members.front(), c.members.size());
+  });
   std::vector<bool> taken(f_.kernels.size());
   for (const Candidate& c : candidates) {
     const auto first = static_cast<std::ptrdiff_t>(c.members.front());
@@ -354,8 +357,14 @@ void Finder::take(std::vector<Candidate> candidates) {
       f_.kernels[i].in_parts = true;
     }
     // Those between come first.
-    std::stable_partition(f_.kernels.begin() + first, f_.kernels.begin() + end,
-                          [](const Kernel& k) { return !k.in_parts; });
+    std::vector<Kernel> chained;
+    auto next = f_.kernels.begin() + first;
+    for (auto i = next; i != f_.kernels.begin() + end; ++i)
+      if (i->in_parts)
+        chained.push_back(std::move(*i));
+      else if (next++ != i)
+        *std::prev(next) = std::move(*i);
+    std::ranges::move(chained, next);
     const size_t count = c.members.size();
     Chain chain{static_cast<size_t>(end) - count, count, {}};
     for (BufferId id : c.passed) chain.buffers.push_back({id, part_bytes(id, c.parts)});
