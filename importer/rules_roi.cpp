@@ -4,10 +4,16 @@
 // bin is a weighted sum over the image: the weights of rows and of columns are computed
 // apart, and the image is multiplied by both. However large a box is, only the samples
 // inside the image count, and they are no closer than half a pixel, or a bin's only one.
+//
+// MaxRoiPool (Girshick, "Fast R-CNN", 2015): the largest pixel of each bin of a box whose
+// corners are rounded to pixels. A bin's columns are covered by two runs of a power of
+// two, whose largest pixels are computed once for the image (a sparse table, Bender and
+// Farach-Colton, 2000); of the rows those outside the bin are left out.
 #include "importer/formula.h"
 #include "importer/movement.h"
 
 #include <cmath>
+#include <limits>
 
 namespace svod {
 namespace {
@@ -84,7 +90,101 @@ Expr weighted(NodeImport& node, Expr x, Expr batch, Expr down, Expr across) {
                 narrow);
 }
 
+// The pixels [low, high) of each bin along one axis, [boxes, bins] each; may be none. A
+// corner is rounded to the nearest pixel, halves away from zero.
+struct BinPixels {
+  Expr low, high;
+};
+
+BinPixels pixels_of_bins(Expr first, Expr last, int64_t bins, int64_t extent) {
+  Graph& g = *first.g;
+  auto rounded = [&](Expr x) {
+    const Expr up = apply(Op::Floor, absolute(x) + 0.5);
+    return unsqueeze(select(less(x, 0), -up, up), 1);
+  };
+  const Expr start = rounded(first);
+  const Expr bin = maximum(rounded(last) - start + 1, 1) / static_cast<double>(bins);
+  const Expr number = count_along(g, first.dtype(), bins, 1, 2);
+  auto inside = [&](Expr at) {
+    return clamp(at + start, 0, static_cast<double>(extent));
+  };
+  return {inside(apply(Op::Floor, number * bin)),
+          inside(apply(Op::Ceil, (number + 1) * bin))};
+}
+
+// [images, extent, ..] -> [images * levels * extent, ..]: level k holds the largest of
+// 2^k neighbours along axis 1.
+Expr largest_of_runs(Expr x, int64_t levels, double least) {
+  Graph& g = *x.g;
+  Shape shape = x.shape();
+  std::vector<NodeId> table = {x.id};
+  for (int64_t k = 0; k + 1 < levels; ++k) {
+    const int64_t step = int64_t{1} << k;
+    Shape none(shape.size(), 0), high = none;
+    high[1] = step;
+    const NodeId shifted =
+        slice_axis(g, pad(g, table.back(), none, high, least), 1, step, shape[1]);
+    table.push_back(map(g, Op::Max, {table.back(), shifted}));
+  }
+  const NodeId all = concat(g, table, 1);
+  shape[0] *= levels * shape[1];
+  shape.erase(shape.begin() + 1);
+  return {&g, reshape(g, all, shape)};
+}
+
 } // namespace
+
+void import_max_roi_pool(NodeImport& node) {
+  const Expr x = wide(node, 0), rois = convert(wide(node, 1), x.dtype());
+  require(node, x.rank() == 4 && rois.rank() == 2 && extent(rois, 1) == 5,
+          "X or rois has a wrong shape");
+  const std::vector<int64_t> bins = node.get_ints("pooled_shape");
+  require(node, bins.size() == 2 && bins[0] > 0 && bins[1] > 0,
+          "pooled_shape must be two positive numbers");
+  const int64_t boxes = extent(rois, 0), channels = extent(x, 1), h = extent(x, 2),
+                w = extent(x, 3);
+  auto column = [&](int64_t i) { return squeeze(cut(rois, 1, i, 1), 1); };
+  const double scale = node.get_float("spatial_scale");
+  auto corner = [&](int64_t i) { return column(i) * scale; };
+  const BinPixels rows = pixels_of_bins(corner(2), corner(4), bins[0], h);
+  const BinPixels columns = pixels_of_bins(corner(1), corner(3), bins[1], w);
+  const Expr image = wrap_index(node, convert(column(0), DType::I64), extent(x, 0));
+  const double least = -std::numeric_limits<double>::infinity();
+
+  int64_t levels = 1;
+  Expr level = like(columns.low, 0), run = like(columns.low, 1);
+  for (int64_t length = 2; length <= w; length *= 2, ++levels) {
+    const Expr fits = less_equal(like(columns.low, static_cast<double>(length)),
+                                 columns.high - columns.low);
+    level = select(fits, level + 1, level);
+    run = select(fits, run + run, run);
+  }
+  const Expr table = largest_of_runs(permute(x, {0, 3, 2, 1}), levels, least);
+  auto runs = [&](Expr first) { // [boxes, bins, rows, channels]
+    Expr at = convert(level * static_cast<double>(w) + clamp(first, 0, double(w - 1)),
+                      DType::I64);
+    at = at + unsqueeze(image, 1) * static_cast<double>(levels * w);
+    return reshape(take(table, 0, reshape(at, {boxes * bins[1]})),
+                   {boxes, 1, bins[1], h, channels});
+  };
+  const Expr most = maximum(runs(columns.low), runs(columns.high - run));
+  const Expr place = count_along(*x.g, x.dtype(), h, 3, 5);
+  auto of_rows = [&](Expr e) { return reshape(e, {boxes, bins[0], 1, 1, 1}); };
+  auto of_columns = [&](Expr e) { return reshape(e, {boxes, 1, bins[1], 1, 1}); };
+  const Expr inside =
+      both(both(less_equal(of_rows(rows.low), place), less(place, of_rows(rows.high))),
+           less(of_columns(columns.low), of_columns(columns.high)));
+  const Shape pixels = {boxes, bins[0], bins[1], h, channels};
+  const Expr value =
+      reduce(Op::ReduceMax,
+             select(broadcast(inside, pixels), broadcast(most, pixels),
+                    broadcast(like(reshape(place, {1, 1, 1, h, 1}), least), pixels)),
+             {3});
+  // A bin outside the image has no pixels.
+  const Expr found = select(equal(value, least), like(value, 0), value);
+  finish(node,
+         permute(reshape(found, {boxes, bins[0], bins[1], channels}), {0, 3, 1, 2}));
+}
 
 void import_roi_align(NodeImport& node) {
   Expr x = wide(node, 0), rois = wide(node, 1),

@@ -291,6 +291,8 @@ def indexing():
     yield "grid_sample", node("GridSample", normal(1, 64, 56, 56), grid)
     yield "roi_align", node("RoiAlign", normal(1, 64, 56, 56), boxes, integers(0, 1, 64), output_height=7,
                             output_width=7, sampling_ratio=2)
+    yield "max_roi_pool", node("MaxRoiPool", normal(1, 64, 56, 56), np.insert(boxes, 0, 0, axis=1),
+                               pooled_shape=[7, 7])
     yield "nms", node("NonMaxSuppression", corners, positive(1, 4, 1000) / 2, (np.array([50]),), (np.float32([0.5]),),
                       (np.float32([0.3]),), types=(I64,))
     scales = (np.array([1, 1, 2, 2], np.float32),)

@@ -192,6 +192,15 @@ def dyn_conv_weight_input():
 
 
 @case
+def max_roi_pool_any_box():
+    m = parsed(HEAD % 13 + """
+        g (float[2,3,9,11] x, float[5,5] r) => (float[5,3,2,3] y) {
+        y=MaxRoiPool<pooled_shape=[2,3],spatial_scale=0.5>(x,r) }""")
+    boxes = [[0, 0, 0, 15, 17], [1, -9, 3, 4, 9], [0, 18, 14, 40, 30], [1, 60, 60, 70, 70], [0, 9, 9, 3, 3]]
+    return m, {"x": f32(2, 3, 9, 11), "r": np.array(boxes, np.float32)}, []
+
+
+@case
 def roialign_maxroi():
     m = parsed(HEAD % 16 + """
         g (float[1,2,8,8] x, float[3,4] r, int64[3] b) => (float[3,2,2,2] y) {
