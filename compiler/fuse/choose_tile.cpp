@@ -23,6 +23,8 @@ struct LoadUse {
   std::vector<int> beyond; // of a tile, what those steps read, by candidate
   // Of interleaved ones, by candidate: the positions of a window that slides along it.
   std::vector<int64_t> windows = {};
+  // By candidate: its positions compete for one set of the first cache.
+  std::vector<bool> same_set = {};
 };
 
 struct Candidate {
@@ -56,6 +58,11 @@ static constexpr int kMostStreams = 4, kFewStreams = 2;
 // as a row pays only where no cache holds the weights.
 static constexpr int64_t kLastCache = 32 << 20;
 static constexpr int64_t kLine = 64; // bytes of the first cache's lines
+// Rows that lie a multiple of so many bytes apart compete for one set of the first cache,
+// which holds so many of their lines: in 13 rows of 3072 numbers every line was lost
+// before its next number was read (98 GFLOP/s where 8 rows reached 112).
+static constexpr int64_t kSetBytes = 4096;
+static constexpr int kWays = 8;
 // Panels of a tile beyond this come from the second cache for every tile of rows.
 static constexpr int64_t kFirstCache = 16 << 10;
 
@@ -108,7 +115,11 @@ static Step step_of(const std::vector<LoadUse>& loads, const std::vector<int>& c
     const bool shared =
         load.vector && window > distinct && step.points * load.steps <= kWrittenOut;
     const bool near = distinct * load.bytes <= kFirstCache;
-    const double each = !load.vector ? 0.5 : near ? 1 : 1.5;
+    int rivals = 1;
+    for (size_t i = 0; i < counts.size(); ++i)
+      if (load.axes[i] && load.same_set[i]) rivals *= counts[i];
+    const double broadcast = rivals > kWays ? 1 : 0.5;
+    const double each = !load.vector ? broadcast : near ? 1 : 1.5;
     step.loads += each * registers * (shared ? window / load.steps : distinct);
     const int crowd = load.bytes > 0 ? std::max(0, distinct - kFewStreams) : 0;
     step.loads += 0.25 * crowd * crowd;
@@ -403,6 +414,9 @@ Tile choose_tile(const Kernel& k, const Level& level) {
     if (vector && step != s.inner.rend()) use.steps = double(k.indices.extent(*step));
     for (const Candidate& c : candidates) {
       use.axes.push_back(used[c.axis]);
+      int64_t apart = 0;
+      use.same_set.push_back(!weight && k.indices.affine_in(e.index, c.axis, apart) &&
+                             apart != 0 && apart * byte_size(e.dtype) % kSetBytes == 0);
       if (use.interleaved) use.windows.push_back(window_along(k, s, e, c.axis));
       use.beyond.push_back(steps_beyond(k, e, c.axis, step, s));
     }
