@@ -57,11 +57,14 @@ void write_levels(std::ostream& out, const Target& target) {
 void write_model(std::ostream& out, const Target& target, const GlueData& data) {
   bool weights = !data.weights.empty();
   out << "extern const uint8_t svod_image[];\n";
-  if (weights) out << "extern const uint8_t " << data.weights << "[];\n";
+  const std::string symbol = data.weights + (data.far ? "_end" : "");
+  if (weights) out << "extern const uint8_t " << symbol << "[];\n";
+  const std::string begin =
+      symbol + (data.far ? " - " + std::to_string(data.weight_bytes) + "u" : "");
   out << "void svod_get_model(SvodModel* model) {\n"
       << "  model->image = svod_image;\n"
       << "  model->image_bytes = " << data.image_bytes << "u;\n"
-      << "  model->weights = " << (weights ? data.weights : "nullptr") << ";\n"
+      << "  model->weights = " << (weights ? begin : "nullptr") << ";\n"
       << "  model->weight_bytes = " << (weights ? data.weight_bytes : 0) << "u;\n"
       << "  model->launch = svod_launch;\n"
       << "  model->levels = kLevels;\n"

@@ -12,6 +12,7 @@ struct GlueData {
   uint64_t image_bytes = 0;
   uint64_t weight_bytes = 0;
   std::string weights; // symbol; empty: none are embedded
+  bool far = false;    // only the weights' end lies near the code
 };
 
 std::string glue_text(const Target& target, const Kernels& kernels, const GlueData& data);

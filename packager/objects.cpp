@@ -65,6 +65,10 @@ private:
   std::vector<std::string> flags(std::vector<std::string> extra) const;
   std::vector<std::string> stub_flags(std::vector<std::string> extra) const;
   // Two libraries in one program each have theirs.
+  // Code reaches 2 GiB in either direction; what is not weights is far below 1 GiB.
+  bool weights_are_far() const {
+    return target_.is_x86() && contents_.weight_bytes > uint64_t{1} << 30;
+  }
   std::string weights_symbol() const { return options_.prefix + "_weights"; }
   void measure();
 
@@ -181,8 +185,10 @@ void Builder::build_weights() {
     });
   };
   if (contents_.weight_bytes != 0 && options_.weights_embedded) {
+    const char* section =
+        weights_are_far() ? ".lrodata.svod_weights" : ".rodata.svod_weights";
     out_.weights = make_data_object(
-        target_, {".rodata.svod_weights", weights_symbol(), SVOD_ALIGN}, produce);
+        target_, {section, weights_symbol(), SVOD_ALIGN, weights_are_far()}, produce);
   } else if (contents_.weight_bytes != 0) {
     out_.weight_file.emplace("weights");
     produce([&](std::span<const std::byte> bytes) { out_.weight_file->append(bytes); });
@@ -205,7 +211,7 @@ void Builder::build_image_object(const ManifestOf& manifest) {
 
 bool Builder::compile_glue(std::string& error) {
   GlueData data{out_.sizes.image, contents_.weight_bytes,
-                out_.weights ? weights_symbol() : ""};
+                out_.weights ? weights_symbol() : "", weights_are_far()};
   Source source;
   source.name = "glue.cpp";
   source.text = glue_text(target_, kernels_, data);

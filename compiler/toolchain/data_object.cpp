@@ -31,6 +31,9 @@ struct Elf32 {
   static constexpr unsigned char kClass = ELFCLASS32;
 };
 
+// SHF_X86_64_LARGE of the x86-64 psABI, which elf.h lacks.
+static constexpr uint32_t kLarge = 0x10000000;
+
 enum SectionIndex { kNone, kData, kSymbols, kSymbolNames, kNames, kNote, kSectionCount };
 
 template <class T> static std::span<const std::byte> bytes_of(const T& value) {
@@ -82,7 +85,7 @@ public:
     file_.append(bytes_of(header_));
     pad_to(file_, data_.align);
     Section& data = begin(kData, data_.section, SHT_PROGBITS, data_.align);
-    data.sh_flags = SHF_ALLOC;
+    data.sh_flags = SHF_ALLOC | (data_.large ? kLarge : 0);
     produce([&](std::span<const std::byte> piece) { file_.append(piece); });
     end(data);
     write_symbols(data.sh_size);
@@ -114,12 +117,15 @@ private:
 
   void write_symbols(uint64_t data_size) {
     std::string names(1, '\0');
-    std::array<typename Elf::Symbol, 2> symbols{};
-    symbols[1].st_name = add_name(names, data_.symbol);
-    symbols[1].st_info = ELF32_ST_INFO(STB_GLOBAL, STT_OBJECT);
-    symbols[1].st_other = STV_HIDDEN;
-    symbols[1].st_shndx = kData;
+    std::array<typename Elf::Symbol, 3> symbols{};
+    for (size_t i : {1, 2}) {
+      symbols[i].st_name = add_name(names, data_.symbol + (i == 2 ? "_end" : ""));
+      symbols[i].st_info = ELF32_ST_INFO(STB_GLOBAL, STT_OBJECT);
+      symbols[i].st_other = STV_HIDDEN;
+      symbols[i].st_shndx = kData;
+    }
     symbols[1].st_size = data_size;
+    symbols[2].st_value = data_size;
     Section& table = begin(kSymbols, ".symtab", SHT_SYMTAB, 8);
     table.sh_link = kSymbolNames;
     table.sh_info = 1; // the first that is not local

@@ -1,6 +1,6 @@
 // Makes an object file that holds bytes (weights, an image) in one read-only section with
-// one hidden symbol at its start. The bytes are streamed: they are never all in our own
-// memory.
+// one hidden symbol at its start, NAME, and one at its end, NAME_end. The bytes are
+// streamed: they are never all in our own memory.
 #pragma once
 
 #include "compiler/support/target.h"
@@ -14,6 +14,9 @@ struct DataObject {
   std::string section; // ".rodata.svod_weights"
   std::string symbol;  // "svod_weights", hidden
   uint64_t align = 64; // of the section
+  // x86-64: linkers lay the section in front of all others, so that these stay within
+  // 2 GiB of each other, and of its end.
+  bool large = false;
 };
 
 using ByteSink = std::function<void(std::span<const std::byte>)>;

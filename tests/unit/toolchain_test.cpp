@@ -370,6 +370,32 @@ TEST_CASE("an archive links into a program of the system's compiler", "[toolchai
   CHECK(run_program({folder / "main"}) == 23);
 }
 
+// Beyond 2 GiB only the end of the weights is near the code (tried with 2.3 GiB by hand).
+TEST_CASE("large data is reached from its end", "[toolchain]") {
+  if (!default_target().is_x86() || !has_program("cc")) {
+    WARN("not run: needs cc on x86-64");
+    return;
+  }
+  Folder folder;
+  const auto object = compiled("x86-64", "extern \"C\" const unsigned char w_end[];\n"
+                                         "extern \"C\" int run() {\n"
+                                         "  return (w_end - 3000)[1] + w_end[-1]; }");
+  std::vector<std::byte> bytes(3000, std::byte{0});
+  bytes[1] = std::byte{20}, bytes[2999] = std::byte{3};
+  const MemoryFile data = make_data_object(
+      target_of("x86-64"), {".lrodata.w", "w", 64, true}, std::span(bytes));
+  const ArchiveMember members[] = {{"code.o", object}, {"weights.o", {}, &data}};
+  REQUIRE(write_archive(folder / "libx.a", members).ok);
+  std::ofstream(folder / "main.c") << "int run(void); int main(void) { return run(); }\n";
+  REQUIRE(run_program({"cc", "-Wall", "-Werror", "-Wl,--fatal-warnings",
+                       folder / "main.c", folder / "libx.a", "-o", folder / "main"}) ==
+          0);
+  CHECK(run_program({folder / "main"}) == 23);
+  CHECK(run_program(
+            {"sh", "-c",
+             "readelf -SW " + (folder / "main") + " | grep -q ' AMl .*\\| Al '"}) == 0);
+}
+
 TEST_CASE("a data object streams without a copy", "[toolchain]") {
   const Target target = target_of("x86-64");
   const std::vector<std::byte> piece(1 << 20, std::byte{5});
