@@ -119,7 +119,12 @@ template <Floating T>
 SVOD_INLINE T exp_of_parts(ExpParts<T> e, Element<T> factor = Element<T>(1)) {
   using I = IntOf<T>;
   using W = Element<I>;
-  T one_to_two = ma_(ma_(e.p, e.r, T(1)), e.r, T(1));
+  // Fused, the shorter form loses no more; else its inner sum with 1 would be rounded.
+  T one_to_two;
+  if constexpr (kHasFma<T>)
+    one_to_two = ma_(ma_(e.p, e.r, T(1)), e.r, T(1));
+  else
+    one_to_two = T(1) + ma_(e.r * e.r, e.p, e.r);
 #ifdef SVOD_HAS_512
   // One instruction with the same result.
   if constexpr (kIsNative512<T>)
