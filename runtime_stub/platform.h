@@ -7,7 +7,8 @@
 // Everything here exists:
 //   files    svod_open, svod_read, svod_write, svod_close, svod_stat, svod_stat_path,
 //            svod_map_file, svod_unmap
-//   memory   svod_allocate (whole pages, zeroed); memcpy, memmove, memset, memcmp
+//   memory   svod_allocate (whole pages, zeroed), svod_want_large_pages; memcpy,
+//            memmove, memset, memcmp
 //   process  svod_main (yours), svod_exit, svod_program_path
 //   time     svod_now (monotonic nanoseconds)
 //   threads  svod_cpu_count, svod_thread_start, svod_thread_join, svod_futex_wait,
@@ -63,6 +64,8 @@ const void* svod_map_file(int32_t file, uint64_t bytes);
 // Zeroed memory of whole pages, aligned to a page. Null when there is none.
 void* svod_allocate(uint64_t bytes);
 void svod_unmap(const void* data, uint64_t bytes);
+// Memory from svod_allocate that will all be used: pages as large as there are.
+void svod_want_large_pages(void* data, uint64_t bytes);
 
 uint64_t svod_now(void); // nanoseconds since some moment, never going back
 

@@ -123,6 +123,13 @@ void svod_unmap(const void* data, uint64_t bytes) {
   svod_syscall(SVOD_CALL_MUNMAP, number(data), static_cast<uintptr_t>(bytes));
 }
 
+void svod_want_large_pages(void* data, uint64_t bytes) {
+  constexpr uint64_t kLargePage = 2 << 20;
+  constexpr uintptr_t kHugePage = 14; // MADV_HUGEPAGE; a wish, so no error
+  if (bytes < kLargePage) return;
+  svod_syscall(SVOD_CALL_MADVISE, number(data), static_cast<uintptr_t>(bytes), kHugePage);
+}
+
 uint64_t svod_now(void) {
   constexpr uintptr_t kMonotonic = 1;
   struct {

@@ -6,6 +6,11 @@
 // A packed program is a static PIE that nobody relocates: its image holds offsets, not
 // pointers, and calls are relative. That is checked on the result, with the other
 // promises of inspect.h.
+//
+// A start should not wait for its weights to be mapped. 176 MB in pages of 4 KB cost 17
+// of resnet50's 80 ms, in pages of 2 MB one. Linux maps those where the page cache holds
+// the file in pieces as large, so it is written by one call and not through a mapping,
+// and where address and offset agree modulo 2 MB, which the first segment asks for.
 #include "compiler/toolchain/link.h"
 
 #include "compiler/support/check.h"
@@ -14,6 +19,7 @@
 #include "compiler/toolchain/inspect.h"
 
 #include <lld/Common/Driver.h>
+#include <llvm/Object/ELFTypes.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <cerrno>
@@ -23,6 +29,7 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 LLD_HAS_DRIVER(elf)
@@ -94,6 +101,52 @@ static const std::vector<std::string> kHardened = {"-z",
                                                    "--strip-all",
                                                    "--hash-style=gnu"};
 
+static constexpr uint64_t kLargePage = uint64_t{2} << 20;
+
+// In front of it there are only headers, so the segment's offset is 0 as its address is.
+static bool complete_large_program(const std::string& program) {
+  using Headers = llvm::object::ELF64LE;
+  const int file = open(program.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return false;
+  Headers::Ehdr header;
+  bool done = pread(file, &header, sizeof header, 0) == sizeof header &&
+              header.e_ident[llvm::ELF::EI_CLASS] == llvm::ELF::ELFCLASS64;
+  for (size_t i = 0; done && i < header.e_phnum; ++i) {
+    Headers::Phdr segment;
+    const auto at = static_cast<off_t>(header.e_phoff + i * sizeof segment);
+    done = pread(file, &segment, sizeof segment, at) == sizeof segment;
+    if (!done || segment.p_type != llvm::ELF::PT_LOAD) continue;
+    if (segment.p_offset != 0 || segment.p_vaddr != 0) break;
+    segment.p_align = kLargePage;
+    done = pwrite(file, &segment, sizeof segment, at) == sizeof segment;
+    break;
+  }
+  // Written like this it has no permission to run yet: who may read it may do so.
+  struct stat found{};
+  done = done && fstat(file, &found) == 0 &&
+         fchmod(file, found.st_mode | (found.st_mode & 0444) >> 2) == 0;
+  close(file);
+  return done;
+}
+
+static uint64_t bytes_of(const LinkInputs& inputs) {
+  uint64_t bytes = 0;
+  for (std::span<const std::byte> object : inputs.objects) bytes += object.size();
+  for (const MemoryFile* file : inputs.files) bytes += file->size();
+  return bytes;
+}
+
+// What is mapped as it lies in the file.
+static LinkResult link_segments(const Target& target, const LinkInputs& inputs,
+                                std::vector<std::string> options,
+                                const std::string& output) {
+  const bool large = target.pointer_bits == 64 && bytes_of(inputs) > 2 * kLargePage;
+  if (large) options.emplace_back("--no-mmap-output-file");
+  LinkResult result = link(target, inputs, std::move(options), output);
+  if (!result.ok || !large || complete_large_program(output)) return result;
+  return {false, output + ": " + std::strerror(errno) + '\n'};
+}
+
 static LinkResult refuse(const Target& target, const char* what) {
   return {false, std::string(what) + " cannot be made for " + target.alias + '\n'};
 }
@@ -104,7 +157,7 @@ LinkResult link_executable(const Target& target, const LinkInputs& inputs,
   std::vector<std::string> options = kHardened;
   options.insert(options.end(),
                  {"-static", "-pie", "--no-dynamic-linker", "-e", "_start"});
-  LinkResult result = link(target, inputs, options, output);
+  LinkResult result = link_segments(target, inputs, options, output);
   if (!result.ok) return result;
   const std::optional<ProgramFacts> facts = inspect_program(output);
   const std::string broken = facts ? broken_promise(*facts) : "it is not an ELF program";
@@ -118,7 +171,7 @@ LinkResult link_shared(const Target& target, const LinkInputs& inputs,
   std::vector<std::string> options = kHardened;
   options.insert(options.end(),
                  {"-shared", "-soname", soname, "-z", "defs", "-Bsymbolic"});
-  return link(target, inputs, options, output);
+  return link_segments(target, inputs, options, output);
 }
 
 // LLD writes a file beside its output and renames it, which needs a folder; into a pipe

@@ -4,6 +4,7 @@
 #include "runtime_stub/platform.h"
 #include "runtime_stub/program/binding.h"
 #include "runtime_stub/program/modes.h"
+#include "runtime_stub/program/stopwatch.h"
 
 namespace packed {
 
@@ -46,10 +47,11 @@ struct Results {
   uint64_t runs;
 };
 
-Exit timed_run(Session& session, Printer& errors, uint64_t& nanoseconds) {
-  uint64_t start = svod_now();
+Exit timed_run(Session& session, Stopwatch& watch, Printer& errors,
+               uint64_t& nanoseconds) {
+  watch.start();
   Exit status = run(session, errors);
-  nanoseconds = svod_now() - start;
+  nanoseconds = watch.lap();
   return status;
 }
 
@@ -99,18 +101,19 @@ Exit bench(Session& session, const Options& options, Printer& errors) {
     print_error(errors, "there is not enough memory");
     return EXIT_FILE;
   }
+  Stopwatch watch;
   uint64_t first = 0, count = 0, sample = 0;
-  Exit status = timed_run(session, errors, first);
+  Exit status = timed_run(session, watch, errors, first);
   // A fifth of the measured time warms up caches and clock.
   auto measure = static_cast<uint64_t>(options.min_time * 1e9);
   uint64_t start = svod_now();
   while (status == EXIT_DONE && svod_now() - start < measure / 5) {
-    status = timed_run(session, errors, sample);
+    status = timed_run(session, watch, errors, sample);
   }
   start = svod_now();
   while (status == EXIT_DONE && count < kMostSamples &&
          (count == 0 || svod_now() - start < measure)) {
-    status = timed_run(session, errors, samples[count++]);
+    status = timed_run(session, watch, errors, samples[count++]);
   }
   if (status != EXIT_DONE) return status;
   Results results = summarize(samples, count, first);

@@ -4,13 +4,14 @@
 #include "runtime_stub/platform.h"
 #include "runtime_stub/program/binding.h"
 #include "runtime_stub/program/modes.h"
+#include "runtime_stub/program/stopwatch.h"
 
 namespace packed {
 
 namespace {
 
 struct Listener {
-  uint64_t last;
+  Stopwatch watch;
   uint64_t* fastest; // per step
   uint64_t* took;    // in this run
   uint64_t* times;   // in this run
@@ -18,10 +19,8 @@ struct Listener {
 
 void on_step(void* context, uint32_t step) {
   auto& listener = *static_cast<Listener*>(context);
-  uint64_t now = svod_now();
-  listener.took[step] += now - listener.last;
+  listener.took[step] += listener.watch.lap();
   listener.times[step]++;
-  listener.last = now;
 }
 
 void print_step(Printer& out, const Session& session, const Listener& listener,
@@ -46,7 +45,7 @@ void print_step(Printer& out, const Session& session, const Listener& listener,
 Exit run_once(Session& session, Listener& listener, Printer& errors) {
   uint32_t steps = session.entry->step_count;
   for (uint32_t s = 0; s < steps; s++) listener.took[s] = listener.times[s] = 0;
-  listener.last = svod_now();
+  listener.watch.start();
   Exit status = run(session, errors);
   for (uint32_t s = 0; s < steps; s++) {
     if (listener.took[s] < listener.fastest[s]) listener.fastest[s] = listener.took[s];
@@ -63,7 +62,7 @@ Exit profile(Session& session, const Options& options, Printer& errors) {
     print_error(errors, "there is not enough memory");
     return EXIT_FILE;
   }
-  Listener listener = {0, memory, memory + steps, memory + uint64_t{2} * steps};
+  Listener listener = {{}, memory, memory + steps, memory + uint64_t{2} * steps};
   for (uint32_t s = 0; s < steps; s++) listener.fastest[s] = ~uint64_t{0};
   session.step_done = on_step;
   session.listener = &listener;

@@ -109,9 +109,10 @@ extern "C" void kernel(const float* a, const float* b, float* c) {
   for (int i = 0; i < 6; ++i) *(V*)(c + 16 * i) = __builtin_elementwise_max(sum[i], (V)0);
 })";
 
-LinkResult link_program(const std::string& target_name, const std::string& output) {
+LinkResult link_program(const std::string& target_name, const std::string& output,
+                        size_t weight_bytes = 1000) {
   const std::vector<std::byte> object = compiled(target_name, program_text(target_name));
-  const std::vector<std::byte> bytes(1000, std::byte{6});
+  const std::vector<std::byte> bytes(weight_bytes, std::byte{6});
   const Target target = target_of(target_name);
   const MemoryFile data = make_data_object(
       target, {".rodata.svod_weights", "svod_weights"}, std::span(bytes));
@@ -190,6 +191,29 @@ TEST_CASE("a linked program runs and keeps its promises", "[toolchain]") {
     command.insert(command.begin(), emulator);
   }
   CHECK(run_program(command) == 42);
+}
+
+TEST_CASE("a program with large weights is laid out for large pages", "[toolchain]") {
+  Folder folder;
+  const std::string target = GENERATE("x86-64", "aarch64", "riscv64");
+  const std::string output = folder / "program";
+  std::ofstream(output).close(); // as a pack reserves its name
+  const LinkResult result = link_program(target, output, 5 << 20);
+  INFO(target << ": " << result.diagnostics);
+  REQUIRE(result.ok);
+  CHECK(fs::file_size(output) < (5 << 20) + 150000);
+  const std::string text = read_file(output);
+  const auto field = [&](size_t at) {
+    uint64_t value = 0;
+    std::memcpy(&value, text.data() + at, 8);
+    return value;
+  };
+  size_t segment = field(32); // e_phoff; the first PT_LOAD
+  while (text[segment] != 1) segment += 56;
+  CHECK(field(segment + 8) == 0);
+  CHECK(field(segment + 16) == 0);
+  CHECK(field(segment + 48) == 2 << 20);
+  if (target == default_target().alias) CHECK(run_program({output}) == 42);
 }
 
 TEST_CASE("a program that needs relocation or a missing symbol is refused",
