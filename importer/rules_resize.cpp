@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace svod {
 namespace {
@@ -187,8 +188,19 @@ bool is_same(const ResizeOptions& options, const AxisResize& resize) {
          (known_scalar(*resize.roi_start) == 0.0 && known_scalar(*resize.roi_end) == 1.0);
 }
 
+// Axes that shrink go first, as given; those that grow last, and of them the innermost
+// first: what the last one blends are then whole rows, with one pair of weights each
+// (21 x 320 x 320 pixels of 20 x 20: 590 to 510 us).
+std::vector<AxisResize> with_least_work(std::vector<AxisResize> resizes) {
+  std::ranges::sort(resizes, {}, [](const AxisResize& r) {
+    const bool grows = known_scalar(r.scale).value_or(0) > 1;
+    return std::pair(grows, grows ? -r.axis : r.axis);
+  });
+  return resizes;
+}
+
 void resize_all(NodeImport& node, const ResizeOptions& options,
-                const std::vector<AxisResize>& resizes) {
+                std::vector<AxisResize> resizes) {
   Expr x = operand(node, 0);
   DType dtype = x.dtype();
   bool blends = options.mode == "linear" || options.mode == "cubic";
@@ -196,7 +208,7 @@ void resize_all(NodeImport& node, const ResizeOptions& options,
     node.invalid("mode '" + options.mode + "' is not in the specification");
   if (blends && dtype != DType::F64) x = convert(x, DType::F32);
   std::vector<Size> sizes = sizes_of(node, 0);
-  for (const AxisResize& resize : resizes) {
+  for (const AxisResize& resize : with_least_work(std::move(resizes))) {
     sizes[static_cast<size_t>(resize.axis)] = resize.to;
     if (!is_same(options, resize)) x = resize_axis(node, options, resize, x);
   }
@@ -362,7 +374,7 @@ void import_resize(NodeImport& node) {
   else
     resizes = by_sizes(node, operand(node, 3), axes, policy);
   if (options.coordinates == "tf_crop_and_resize") read_roi(node, resizes);
-  resize_all(node, options, resizes);
+  resize_all(node, options, std::move(resizes));
 }
 
 // The rule itself knows about sizes of the run; those of scales and sizes are known.

@@ -1,5 +1,6 @@
 // What views, concats and gathers do to an index on its way down.
 #include "compiler/fuse/lowering.h"
+#include "compiler/ir/build.h"
 #include "compiler/support/check.h"
 
 #include <algorithm>
@@ -167,15 +168,31 @@ ExprId Lowering::index_where_needed(NodeId index, const At& at) {
   return k().add(std::move(guard));
 }
 
+// Known positions, as those of a resize, are checked here and never again.
+bool Lowering::known_below(NodeId index, int64_t limit) const {
+  auto keeps_values = [](Op op) {
+    return op == Op::Expand || op == Op::Reshape || op == Op::Permute;
+  };
+  while (keeps_values(g[index].op)) index = g[index].inputs[0];
+  if (!is_known(g, index)) return false;
+  const std::optional<std::vector<int64_t>> positions = known_ints(g, index);
+  return positions && std::ranges::all_of(
+                          *positions, [&](int64_t at) { return at >= 0 && at < limit; });
+}
+
 ExprId Lowering::gather(NodeId n, const At& at) {
   const Node& node = g[n];
   int64_t axis = node.payload[0];
   int64_t extent = g[node.inputs[0]].shape[axis];
-  Expr checked{Expr::Kind::Checked, g[node.inputs[1]].dtype};
-  checked.inputs = {index_where_needed(node.inputs[1], at)};
-  checked.limit = extent;
+  ExprId position = index_where_needed(node.inputs[1], at);
+  if (!known_below(node.inputs[1], extent)) {
+    Expr checked{Expr::Kind::Checked, g[node.inputs[1]].dtype};
+    checked.inputs = {position};
+    checked.limit = extent;
+    position = k().add(std::move(checked));
+  }
   At inner = at;
-  inner[axis] = pool().dynamic(k().add(std::move(checked)), extent);
+  inner[axis] = pool().dynamic(position, extent);
   return value(node.inputs[0], inner);
 }
 

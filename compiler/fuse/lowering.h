@@ -28,6 +28,7 @@ private:
   ExprId view(NodeId n, const At& at);
   ExprId pad(NodeId n, const At& at);
   ExprId concat(NodeId n, const At& at);
+  bool known_below(NodeId index, int64_t limit) const;
   ExprId gather(NodeId n, const At& at);
   ExprId descend(NodeId n, const At& at);
   ExprId index_where_needed(NodeId index, const At& at);

@@ -186,3 +186,23 @@ TEST_CASE("ranges know one side of a minimum and trust no float", "[bounded]") {
   CHECK(range_of(g, reduce(Op::ReduceMax, clamp(many, -1, 9), {0, 1}).id)->high == 9);
   CHECK(range_of(g, some.id)->low == -1);
 }
+
+TEST_CASE("axes that shrink are resized first, and of others the innermost", "[import]") {
+  auto first_step = [](const std::vector<int64_t>& sizes) {
+    const Imported result = import(model({{node("Resize", {"x", "", "", "sizes"}, {"y"},
+                                                {text_attribute("mode", "linear")})},
+                                          {value("x", {1, 2, 8, 9})},
+                                          {value("y", {1, 2, sizes[2], sizes[3]})},
+                                          {ints("sizes", {4}, sizes)}},
+                                         18));
+    INFO(result.text());
+    REQUIRE(result.graph);
+    const Graph& g = *result.graph;
+    for (NodeId n : g.live_nodes())
+      if (g[n].op == Op::Mul && g[n].shape.size() == 4) return g[n].shape;
+    return Shape{};
+  };
+  CHECK(first_step({1, 2, 16, 18}) == Shape{1, 2, 8, 18});
+  CHECK(first_step({1, 2, 4, 18}) == Shape{1, 2, 4, 9});
+  CHECK(first_step({1, 2, 16, 3}) == Shape{1, 2, 8, 3});
+}

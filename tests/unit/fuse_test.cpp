@@ -227,3 +227,17 @@ TEST_CASE("an axis of one element does not join its neighbours", "[fuse]") {
   CHECK(k.indices.affine_in(k.stages.back().index, k.lane_axis, stride));
   CHECK(stride == 1);
 }
+
+TEST_CASE("known positions are checked when packing", "[fuse]") {
+  auto checks = [](const std::vector<int64_t>& positions) {
+    Graph g;
+    NodeId x = g.add_input("x", DType::F32, {4, 20, 6});
+    const auto count = static_cast<int64_t>(positions.size());
+    NodeId at = tensor_i64(g, {1, count, 1}, positions);
+    Kernel k = kernel_of(g, gather(g, x, expand(g, at, {4, count, 6}), 1));
+    return std::ranges::count(k.exprs, Expr::Kind::Checked, &Expr::kind);
+  };
+  CHECK(checks({3, 0, 19, 7}) == 0);
+  CHECK(checks({3, 0, 20, 7}) == 1);
+  CHECK(checks({3, -1, 19, 7}) == 1);
+}
