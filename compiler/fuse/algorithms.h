@@ -13,8 +13,9 @@ struct Algorithms {
   std::set<NodeId> unrolled; // reductions over a few known numbers, computed in place
   std::set<NodeId> stored;   // values that are stored in any case
   LayoutHints layouts;       // and how
-  std::set<NodeId> results;  // of Winograd's forms: stored where what follows asks for it
+  std::set<NodeId> results;  // of fast forms: stored where what follows asks for it
   int64_t winograd = 0;      // convolutions that were replaced
+  int64_t strassen = 0;      // matrix products that were
 };
 
 // `direct_only`: nothing is replaced. Other algorithms change rounding beyond the order

@@ -150,7 +150,8 @@ bool Assigner::convolution_prefers(const Group& group) const {
           }));
 }
 
-// Whether the kernel of `root` reads a blocked value of root's own channels.
+// Whether the kernel of `root` reads a blocked value of root's own channels, or makes one
+// on its way.
 bool Assigner::follows_blocked(NodeId root) const {
   const Shape& shape = g[root].shape;
   std::vector<NodeId> work = {root};
@@ -159,13 +160,13 @@ bool Assigner::follows_blocked(NodeId root) const {
     NodeId n = work.back();
     work.pop_back();
     if (!seen.insert(n).second || grouping_.known[n]) continue;
-    if (grouping_.stored[n] && n != root) {
-      auto found = out_.find(n);
-      bool same = found != out_.end() && found->second.block_axis == 1 &&
-                  g[n].shape[0] == shape[0] && g[n].shape[1] == shape[1];
-      if (same) return true;
-      continue;
-    }
+    const bool stored = grouping_.stored[n] && n != root;
+    const std::map<NodeId, Layout>& layouts = stored ? out_ : hints_;
+    auto found = layouts.find(n);
+    bool same = found != layouts.end() && found->second.block_axis == 1 &&
+                g[n].shape[0] == shape[0] && g[n].shape[1] == shape[1];
+    if (same) return true;
+    if (stored) continue;
     for (NodeId in : g[n].inputs) work.push_back(in);
   }
   return false;

@@ -1,9 +1,11 @@
 // Copies the graph; a convolution for which the count of flops and bytes says so, and
 // whose sampled error is within bounds, is replaced on the way.
+#include "compiler/fuse/strassen.h"
 #include "compiler/fuse/winograd.h"
 #include "compiler/ir/build.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 namespace svod {
@@ -117,6 +119,27 @@ static std::optional<WinogradForm> choose_form(const Graph& g, const Convolution
   return std::nullopt;
 }
 
+// Nanoseconds for a value of a block or a product, in and out together; half of fewer
+// rows do not hide the weights' way from memory. What pays less is not worth larger
+// weights.
+static constexpr double kBlock = 0.06, kWorthWeights = 0.96;
+static constexpr int64_t kFewestRows = 96;
+
+// Whether seven products of half the size and the sums around them take less time than
+// the product as it is written, with the error within bounds.
+static bool halving_pays(const Graph& g, const MatrixProduct& p) {
+  if (p.rows < kFewestRows) return false;
+  const auto rows = double(p.rows), columns = double(p.full[p.column]),
+             inner = double(p.full[p.inner]);
+  const auto extent = double(p.full[p.row]);
+  const double half = rows / extent * std::ceil(extent / 2);
+  const double values = 7 * half * (columns + inner) / 2;
+  const double each = 4 * values > kFarBytes ? kBlock + kFar : kBlock;
+  const double direct = contraction_cost(inner * columns, rows);
+  const double fast = contraction_cost(7 * inner * columns / 4, half) + each * values;
+  return fast < kWorthWeights * direct && strassen_error(g, p) <= kErrorBound;
+}
+
 // What walks down trees reach is reduced block by block: the trees of a block stay in the
 // first cache while rows pass, which one loop over all trees would not allow.
 static bool in_two_steps(const Graph& g, const Node& node) {
@@ -135,10 +158,53 @@ static NodeId reduce_in_two_steps(Algorithms& out, const Node& node, NodeId x) {
   return reduce(out.graph, node.op, blocks, axes);
 }
 
+using Readers = std::vector<std::vector<NodeId>>;
+
+static Readers readers_of(const Graph& g) {
+  Readers out(g.size());
+  for (NodeId n : g.live_nodes())
+    for (NodeId in : g[n].inputs) out[in].push_back(n);
+  return out;
+}
+
+// Whether no one who reads n cuts its axis into pieces that are no whole vectors, as a
+// transposed convolution does whose channels and taps are one axis.
+static bool is_read_in_vectors(const Graph& g, const Readers& readers, NodeId n,
+                               size_t axis, int64_t lanes) {
+  int64_t inside = 1;
+  for (size_t d = axis + 1; d < g[n].shape.size(); ++d) inside *= g[n].shape[d];
+  return std::ranges::all_of(readers[n], [&](NodeId r) {
+    if (g[r].op != Op::Reshape) return true;
+    const Shape& shape = g[r].shape;
+    size_t d = shape.size();
+    for (int64_t left = inside; d > 0 && (left > 1 || shape[d - 1] == 1); --d) {
+      if (left % shape[d - 1] != 0) return true; // joined with others
+      left /= shape[d - 1];
+    }
+    return d > 0 && shape[d - 1] % lanes == 0 &&
+           is_read_in_vectors(g, readers, r, d - 1, lanes);
+  });
+}
+
+// Node n of `graph` in a form with fewer multiplications, where one pays.
+static NodeId fast_form(Algorithms& out, const Graph& graph, NodeId n,
+                        const std::vector<NodeId>& now, const std::vector<bool>& known,
+                        const Readers& readers, int64_t lanes) {
+  if (auto conv = match_convolution(graph, n, known))
+    if (auto form = choose_form(graph, *conv, lanes))
+      return winograd(out, *conv, *form, now[conv->input], now[conv->weight], lanes);
+  if (auto product = match_product(graph, n, known, lanes))
+    if (halving_pays(graph, *product) &&
+        is_read_in_vectors(graph, readers, n, product->column, lanes))
+      return strassen(out, *product, now[product->input], now[product->weight], lanes);
+  return kNoNode;
+}
+
 Algorithms choose_algorithms(const Graph& graph, const Target& target, bool direct_only) {
   Algorithms out;
   int64_t lanes = target.levels[0].lanes;
   bool vectors = target.levels[0].register_bits > 32 && target.kind == TargetKind::Linux;
+  const Readers readers = readers_of(graph);
   std::vector<bool> known(graph.size());
   std::vector<NodeId> now(graph.size(), kNoNode);
   for (const GraphInput& in : graph.inputs())
@@ -152,16 +218,12 @@ Algorithms choose_algorithms(const Graph& graph, const Target& target, bool dire
     known[n] = !is_opaque(node.op);
     for (NodeId in : node.inputs) known[n] = known[n] && known[in];
     if (node.op == Op::Input) continue;
-    std::optional<Convolution> conv;
-    std::optional<WinogradForm> form;
-    if (vectors && !direct_only) conv = match_convolution(graph, n, known);
-    if (conv) form = choose_form(graph, *conv, lanes);
-    if (form) {
-      size_t first = out.graph.size();
-      now[n] = winograd(out, *conv, *form, now[conv->input], now[conv->weight], lanes);
+    if (vectors && !direct_only) {
+      const size_t first = out.graph.size();
+      now[n] = fast_form(out, graph, n, now, known, readers, lanes);
       for (size_t made = first; made < out.graph.size(); ++made)
         out.graph.credit(static_cast<NodeId>(made), graph.sources(n));
-      continue;
+      if (now[n] != kNoNode) continue;
     }
     if (in_two_steps(graph, node)) {
       now[n] = reduce_in_two_steps(out, node, now[node.inputs[0]]);

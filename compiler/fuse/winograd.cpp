@@ -80,10 +80,6 @@ WinogradMatrices winograd_matrices(int64_t outputs, int64_t taps) {
           {pairs, product(output, halved(pairs))}};
 }
 
-static NodeId without_expand(const Graph& g, NodeId n) {
-  return g[n].op == Op::Expand ? g[n].inputs[0] : n;
-}
-
 // The tensor [N, C, H, W] below the windows of `conv`; kNoNode when they are others.
 static NodeId below_windows(const Graph& g, NodeId n, const Convolution& conv) {
   Convolution::Pair taps = {1, 1};
@@ -128,24 +124,6 @@ std::optional<Convolution> match_convolution(const Graph& g, NodeId reduce,
     if (conv.input != kNoNode) return conv;
   }
   return std::nullopt;
-}
-
-// [.., p at axis, ..] -> [.., r at axis, ..]: sum over p of matrix[r, p] * x[.., p, ..].
-static NodeId transform(Algorithms& out, const Matrix& matrix, NodeId x, size_t axis,
-                        bool unroll) {
-  Graph& g = out.graph;
-  std::vector<float> values(matrix.values.begin(), matrix.values.end());
-  const Shape shape = g[x].shape;
-  const auto at = static_cast<std::ptrdiff_t>(axis);
-  Shape full = shape, unit(shape.size() + 1, 1), result = shape;
-  full.insert(full.begin() + at, matrix.rows);
-  unit[axis] = matrix.rows, unit[axis + 1] = matrix.columns;
-  result[axis] = matrix.rows;
-  NodeId a = expand(g, unsqueeze(g, x, at), full);
-  NodeId m = expand(g, tensor_f32(g, unit, values), full);
-  NodeId sum = reduce(g, Op::ReduceSum, map(g, Op::Mul, {a, m}), {at + 1});
-  if (unroll) out.unrolled.insert(sum);
-  return reshape(g, sum, result);
 }
 
 // One of the three transforms along those of `axes` that are cut into tiles.

@@ -7,18 +7,11 @@
 // the operations of one.
 #pragma once
 
-#include "compiler/fuse/algorithms.h"
+#include "compiler/fuse/transform.h"
 
 #include <array>
 
 namespace svod {
-
-struct Matrix {
-  int64_t rows = 0, columns = 0;
-  std::vector<double> values; // row-major
-  double at(int64_t row, int64_t column) const { return values[row * columns + column]; }
-  double& at(int64_t row, int64_t column) { return values[row * columns + column]; }
-};
 
 // One after the other; the first is applied first.
 using Steps = std::vector<Matrix>;

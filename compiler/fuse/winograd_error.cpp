@@ -1,6 +1,7 @@
 // How far a Winograd form is from the direct sum, measured with the layer's own weights
 // on sampled inputs: bounds from norms are worse than what happens by orders of
 // magnitude.
+#include "compiler/fuse/samples.h"
 #include "compiler/fuse/winograd.h"
 #include "compiler/ir/evaluate.h"
 
@@ -10,24 +11,6 @@
 namespace svod {
 
 namespace {
-
-// A stated generator (splitmix64), so that the choice is the same on every machine.
-class Samples {
-public:
-  float next() {
-    state_ += 0x9e3779b97f4a7c15ull;
-    uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    z ^= z >> 31;
-    // Like activations after a rectifier: half are zero.
-    float value = static_cast<float>(static_cast<int64_t>(z) >> 11) * 0x1p-52f;
-    return value < 0 ? 0 : value;
-  }
-
-private:
-  uint64_t state_ = 1;
-};
 
 template <class T> struct Grid {
   Grid(int64_t rows, int64_t columns)

@@ -1,20 +1,13 @@
 // Kernels that run part by part: found where parts belong together, and only there.
 #include "compiler/ir/build.h"
 #include "compiler/pipeline.h"
-#include "tests/support/random_graph.h"
+#include "tests/support/random_tensor.h"
 #include "tests/support/run_kernels.h"
 
 #include <catch2/catch.hpp>
 
 using namespace svod;
 using namespace svod::test;
-
-static Tensor random_tensor(Random& random, Shape shape) {
-  std::vector<double> values;
-  for (int64_t i = 0; i < element_count(shape); ++i)
-    values.push_back(double(random.between(-1000, 1000)) / 1000);
-  return make_tensor(DType::F32, std::move(shape), values);
-}
 
 // softmax(q k^T) v of `heads` heads.
 static Graph attention(int64_t heads, int64_t rows, bool scores_leave) {

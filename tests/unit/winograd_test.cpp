@@ -3,20 +3,13 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/verify.h"
 #include "compiler/pipeline.h"
-#include "tests/support/random_graph.h"
+#include "tests/support/random_tensor.h"
 #include "tests/support/run_kernels.h"
 
 #include <catch2/catch.hpp>
 
 using namespace svod;
 using namespace svod::test;
-
-static Tensor random_tensor(Random& random, Shape shape) {
-  std::vector<double> values;
-  for (int64_t i = 0; i < element_count(shape); ++i)
-    values.push_back(double(random.between(-1000, 1000)) / 1000);
-  return make_tensor(DType::F32, std::move(shape), values);
-}
 
 // As the importer writes it: pad, windows, product, sum.
 static Graph convolution(const Tensor& weights, int64_t height, int64_t width,
