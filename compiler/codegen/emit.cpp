@@ -14,6 +14,7 @@ extern const char kText_scalar_math[];
 extern const char kText_scalar_angle[];
 extern const char kText_scalar_power[];
 extern const char kText_kernel_prelude[];
+extern const char kText_byte_prelude[];
 extern const char kText_sort_prelude[];
 
 // Whether the cell calls a function that this text defines.
@@ -48,6 +49,8 @@ static std::string prelude_for(const Kernel& k, int lanes) {
   if (power) out += kText_scalar_power;
   out += "enum { kLanes = " + std::to_string(lanes) + " };\n";
   out += kText_kernel_prelude;
+  if (makes_bytes(k) || std::ranges::any_of(k.parts, makes_bytes))
+    out += kText_byte_prelude;
   if (std::ranges::any_of(k.stages,
                           [](const Stage& s) { return s.kind == StageKind::Sort; }))
     out += kText_sort_prelude;

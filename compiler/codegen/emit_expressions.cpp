@@ -421,6 +421,13 @@ static std::string cast_text(DType from, DType to, const std::string& x) {
   return rounded(to, narrow);
 }
 
+KernelEmitter::Value KernelEmitter::make_cast(const Expr& e, const Point& p) {
+  if (std::optional<Value> byte = make_byte_cast(e, p)) return *byte;
+  Value x = eval(e.inputs[0], p);
+  DType from = k_.exprs[e.inputs[0]].dtype;
+  return {declare(type(e.dtype, x.vector), cast_text(from, e.dtype, x.name)), x.vector};
+}
+
 std::string to_store(DType dtype, const std::string& value) {
   if (!is_narrow_float(dtype)) return value;
   return "float_to_" + std::string(info(dtype).codec) + "(" + value + ")";
@@ -447,11 +454,8 @@ KernelEmitter::Value KernelEmitter::make(ExprId id, const Point& p) {
     SVOD_CHECK(found != locals_.end()) << "local of stage " << e.stage << " is not there";
     return found->second;
   }
-  case Expr::Kind::Cast: {
-    Value x = eval(e.inputs[0], p);
-    DType from = k_.exprs[e.inputs[0]].dtype;
-    return {declare(type(e.dtype, x.vector), cast_text(from, e.dtype, x.name)), x.vector};
-  }
+  case Expr::Kind::Cast:
+    return make_cast(e, p);
   case Expr::Kind::Bitcast: {
     Value x = eval(e.inputs[0], p);
     DType from = k_.exprs[e.inputs[0]].dtype;

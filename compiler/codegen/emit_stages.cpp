@@ -298,7 +298,7 @@ void KernelEmitter::emit_stage(uint32_t number) {
       if (!guard.empty()) open("if (" + guard + ")");
       if (writes_columns(s, all))
         emit_columns(s, all);
-      else
+      else if (!emit_byte_rows(s, all))
         for (const Point& p : all) emit_write(s, eval(s.value, p), p);
       if (!guard.empty()) close();
     });

@@ -52,6 +52,11 @@ private:
     int64_t each = 1;        // panels fetched in a sweep
     std::string offset = ""; // of the first of them
   };
+  // A byte by the number of another one.
+  struct Lookup {
+    std::string name; // of the table
+    ExprId source = 0;
+  };
 
   // Loops.
   void emit_outer(size_t depth);
@@ -95,6 +100,12 @@ private:
   void emit_lane_writes(const Stage& s, const Value& value, const Point& p,
                         const std::string& condition);
 
+  // Bytes.
+  std::optional<Value> make_byte_cast(const Expr& e, const Point& p);
+  const Lookup* lookup_of(ExprId id);
+  Value make_lookup(const Lookup& table, DType dtype, const Point& p);
+  bool emit_byte_rows(const Stage& s, const std::vector<Point>& all);
+
   // Weights on their way.
   int64_t tile_trips(AxisId axis) const;
   std::optional<Ahead> find_ahead(const Stage& s) const;
@@ -113,6 +124,7 @@ private:
   Value make_descend(ExprId id, const Point& p);
   std::string descend_text(const Expr& e, const Point& p, const std::string& root,
                            bool lanewise);
+  Value make_cast(const Expr& e, const Point& p);
   Value make_guard(const Expr& e, const Point& p);
   Value make_position(const Expr& e, const Point& p);
   std::string splat(const Value& v, DType dtype) const;
@@ -158,7 +170,8 @@ private:
   // Accumulators of neighbouring steps, [way][point], and the way being emitted.
   std::vector<std::vector<std::string>> ways_;
   size_t way_ = 0;
-  std::map<std::string, std::string> functions_; // signature key -> definition
+  std::map<std::string, std::string> functions_;    // signature key -> definition
+  std::map<ExprId, std::optional<Lookup>> lookups_; // of bytes that were asked for
   std::string out_;
   int indent_ = 1;
   int next_ = 0;
@@ -166,6 +179,9 @@ private:
 
 // The same as KernelEmitter::text() of a kernel that is a sequence.
 std::string sequence_text(const Kernel& kernel, const Level& level);
+
+// Whether the kernel needs what is there for floats that become bytes.
+bool makes_bytes(const Kernel& kernel);
 
 // Of a parameter of a kernel's body.
 std::string pointer_type(const Argument& argument);

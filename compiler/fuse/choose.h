@@ -38,6 +38,9 @@ void choose_chunks(Kernel& kernel, const std::vector<PackedWeight>& packed,
 // Loads below an expression that take each lane from where data says.
 int gathers_below(const Kernel& kernel, ExprId root);
 
+// Scalar functions that take many instructions.
+bool is_costly(Op op);
+
 // Costly values that both a reduction and the store need are computed once.
 void keep_costly_values(Kernel& kernel);
 

@@ -6,6 +6,7 @@
 #include "compiler/fuse/group.h"
 
 #include "compiler/fuse/assign_layouts.h"
+#include "compiler/fuse/choose.h"
 
 #include <algorithm>
 #include <numeric>
@@ -47,40 +48,6 @@ std::set<NodeId> fixed_layouts(const Graph& g) {
     if (g[n].op != Op::Result) fixed.insert(g[n].inputs.begin(), g[n].inputs.end());
   }
   return fixed;
-}
-
-bool is_costly(Op op) {
-  switch (op) {
-  case Op::Exp:
-  case Op::Log:
-  case Op::Log1p:
-  case Op::Sin:
-  case Op::Cos:
-  case Op::Tan:
-  case Op::Asin:
-  case Op::Acos:
-  case Op::Atan:
-  case Op::Sinh:
-  case Op::Cosh:
-  case Op::Tanh:
-  case Op::Asinh:
-  case Op::Acosh:
-  case Op::Atanh:
-  case Op::Erf:
-  case Op::Sigmoid:
-  case Op::Pow:
-  case Op::Atan2:
-  case Op::Gather:
-  case Op::Descend:
-  case Op::Div:
-  case Op::Mod:
-  case Op::Fmod:
-  case Op::Sqrt:
-  case Op::Reciprocal:
-    return true;
-  default:
-    return false;
-  }
 }
 
 namespace {

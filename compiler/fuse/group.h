@@ -49,9 +49,6 @@ bool widens_bytes(const Graph& g, NodeId n);
 // functions.
 std::set<NodeId> fixed_layouts(const Graph& g);
 
-// Scalar functions that take many instructions.
-bool is_costly(Op op);
-
 // A reduction over a product in which both factors are reused.
 bool is_contraction(const Graph& g, NodeId reduce);
 

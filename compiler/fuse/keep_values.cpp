@@ -2,13 +2,46 @@
 // and the store after it pass over the same elements, the reduction writes the costly
 // part of each where its result will be, and the store finds it there.
 #include "compiler/fuse/choose.h"
-#include "compiler/fuse/group.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
 namespace svod {
+
+bool is_costly(Op op) {
+  switch (op) {
+  case Op::Exp:
+  case Op::Log:
+  case Op::Log1p:
+  case Op::Sin:
+  case Op::Cos:
+  case Op::Tan:
+  case Op::Asin:
+  case Op::Acos:
+  case Op::Atan:
+  case Op::Sinh:
+  case Op::Cosh:
+  case Op::Tanh:
+  case Op::Asinh:
+  case Op::Acosh:
+  case Op::Atanh:
+  case Op::Erf:
+  case Op::Sigmoid:
+  case Op::Pow:
+  case Op::Atan2:
+  case Op::Gather:
+  case Op::Descend:
+  case Op::Div:
+  case Op::Mod:
+  case Op::Fmod:
+  case Op::Sqrt:
+  case Op::Reciprocal:
+    return true;
+  default:
+    return false;
+  }
+}
 
 using Replaced = std::map<ExprId, ExprId>;
 

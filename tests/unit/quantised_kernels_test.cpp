@@ -1,6 +1,8 @@
 // Quantised networks through the whole compiler. All scales are powers of two and all
 // sums stay below 2^24, so every way of computing gives the same bits: the float form
 // that the evaluator runs and the integer form that kernels run must agree exactly.
+#include "compiler/codegen/kernel_emitter.h"
+#include "compiler/fuse/fuse.h"
 #include "compiler/ir/build.h"
 #include "compiler/rewrite/integer_contractions.h"
 #include "importer/onnx_ops.h"
@@ -219,7 +221,81 @@ int failures_by_level(uint64_t first, uint64_t seeds, uint64_t step) {
   return count;
 }
 
+// Whatever a float may be, quantised and as a float again.
+RandomGraph corners(int64_t zero, int64_t beside) {
+  std::vector<double> values{NAN,          -NAN,          INFINITY, -INFINITY, 0.0,
+                             -0.0,         1e30,          -1e30,    3e9,       -3e9,
+                             2147483648.0, -2147483648.0, 1e-40};
+  for (int i = -12; i < 520; ++i) values.push_back(i / 2.0);
+  for (int i = 0; i < 16; ++i) values.push_back(254.5 + std::ldexp(1.0, -2 - i));
+  RandomGraph out;
+  Graph& g = out.graph;
+  const Shape shape{static_cast<int64_t>(values.size())};
+  const NodeId x = g.add_input("x", DType::F32, shape);
+  out.inputs.push_back(make_tensor(DType::F32, shape, values));
+  NodeId near = map(g, Op::Round, {x});
+  if (zero != 0)
+    near = map(g, Op::Add,
+               {near, constant(g, DType::F32, shape, static_cast<double>(zero))});
+  const NodeId byte = cast(g, near, DType::U8);
+  NodeId wide = cast(g, byte, DType::I32);
+  if (beside != 0)
+    wide = map(g, Op::Add, {wide, constant_int(g, DType::I32, shape, beside)});
+  // The sign of a zero shows in what divides by it.
+  const NodeId again = cast(g, wide, DType::F32);
+  g.add_output("byte", byte);
+  g.add_output("again", again);
+  g.add_output("inverse", map(g, Op::Reciprocal, {again}));
+  out.tolerance.assign(g.size(), 0.0);
+  return out;
+}
+
+// x sigmoid(x) of every byte, and what another byte becomes of it.
+RandomGraph table_of(DType dtype) {
+  RandomGraph out;
+  Graph& g = out.graph;
+  const Shape shape{256};
+  Tensor all{dtype, shape, {}};
+  for (int i = 0; i < 256; ++i) all.bytes.push_back(static_cast<std::byte>(i));
+  const NodeId x = g.add_input("x", dtype, shape);
+  out.inputs.push_back(std::move(all));
+  const NodeId value =
+      map(g, Op::Mul, {cast(g, x, DType::F32), constant(g, DType::F32, shape, 0x1p-5)});
+  const NodeId smooth = map(g, Op::Mul, {value, map(g, Op::Sigmoid, {value})});
+  const NodeId steps =
+      map(g, Op::Round, {map(g, Op::Mul, {smooth, constant(g, DType::F32, shape, 24)})});
+  g.add_output("y", cast(g, steps, dtype));
+  out.tolerance.assign(g.size(), 0.0);
+  return out;
+}
+
 } // namespace
+
+TEST_CASE("a costly function of bytes is a table", "[kernels][quantised]") {
+  for (const LevelChoice& level : kLevels)
+    for (DType dtype : {DType::U8, DType::I8}) {
+      const std::optional<Target> target = target_for(level);
+      if (!target) continue;
+      INFO(level.name << ' ' << level.lanes);
+      const RandomGraph random = table_of(dtype);
+      CHECK(check_kernels(random, *target).empty());
+      const FusedGraph fused = fuse(random.graph, *target);
+      REQUIRE(fused.kernels.size() == 1);
+      const std::string text = KernelEmitter(fused.kernels[0], target->levels[0]).text();
+      CHECK(text.find("lookup(table") != std::string::npos);
+      CHECK(text.find("op_sigmoid") == std::string::npos);
+    }
+}
+
+TEST_CASE("floats become bytes as the evaluator says, whatever they are",
+          "[kernels][quantised]") {
+  for (const LevelChoice& level : kLevels)
+    for (auto [zero, beside] : {std::pair{0, 0}, {128, -128}, {255, -255}, {7, 3}})
+      if (auto target = target_for(level)) {
+        INFO(level.name << ' ' << level.lanes << " zero " << zero);
+        CHECK(check_kernels(corners(zero, beside), *target).empty());
+      }
+}
 
 TEST_CASE("contractions of bytes are taken on integers", "[rewrite][quantised]") {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
