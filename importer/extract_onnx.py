@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes what the importer takes from the schemas of the `onnx` package, as C++ data.
 
-Signatures: how many inputs and outputs each operator takes, and of which element types. An input
-is a type variable, the same for inputs that must agree, and a set of types, one bit each.
+Signatures: how many inputs and outputs each operator takes, of which element types, and its
+attributes. An input or output is a type variable, the same for those that must agree, and a set of
+types, one bit each.
 
 Function bodies: for some operators the package holds a body made of simpler operators. They are
 written as one ModelProto whose functions are those bodies, so that the reader of models reads
@@ -75,28 +76,38 @@ def type_bits(names):
     return sum(1 << code for name, code in codes if f"tensor({name.lower()})" in names)
 
 
-def formal_inputs(schema):
-    """One (variable, bits) per formal input, and whether the last one repeats and may mix."""
-    variables = {}
-    formals = [(variables.setdefault(i.type_str, len(variables)), type_bits(i.types))
-               for i in schema.inputs]
-    last = schema.inputs[-1] if schema.inputs else None
-    repeats = last is not None and last.option == defs.OpSchema.FormalParameterOption.Variadic
-    return formals, repeats, repeats and not last.is_homogeneous
+def formal_values(values, variables):
+    """One (variable, bits) per formal input or output."""
+    return [(variables.setdefault(v.type_str, len(variables)), type_bits(v.types)) for v in values]
+
+
+def mixed_last(values):
+    """Whether the last one stands for any number of values that may differ in type."""
+    variadic = defs.OpSchema.FormalParameterOption.Variadic
+    return bool(values) and values[-1].option == variadic and not values[-1].is_homogeneous
 
 
 def signatures(schemas, last):
-    """The texts of the two arrays, and how many rows the second has."""
-    formals, rows = [], []
+    """The texts of the three arrays, and how many rows the last has."""
+    formals, attributes, rows = [], [], []
     for schema in schemas:
-        inputs, repeats, mixed = formal_inputs(schema)
-        counts = [schema.since_version, last[key(schema)], schema.min_input, schema.max_input,
-                  schema.max_output, len(formals), len(inputs)]
-        numbers = ", ".join(str(min(n, 2**31 - 1)) for n in counts)
-        flags = f"{str(repeats).lower()}, {str(mixed).lower()}"
-        rows.append(f'    {{"{domain_of(schema)}", "{schema.name}", {numbers}, {flags}}},\n')
-        formals += [f"    {{{variable}, {bits}u}},\n" for variable, bits in inputs]
-    return "".join(formals), "".join(rows), len(rows)
+        numbers = [schema.since_version, last[key(schema)], schema.min_input, schema.max_input,
+                   schema.max_output]
+        variables, lists = {}, []
+        for values in (schema.inputs, schema.outputs):
+            lists.append(f"{{{len(formals)}, {len(values)}, {text(mixed_last(values))}}}")
+            formals += formal_values(values, variables)
+        counts = ", ".join(str(min(n, 2**31 - 1)) for n in numbers)
+        rows.append(f'    {{"{domain_of(schema)}", "{schema.name}", {counts}, {", ".join(lists)}, '
+                    f"{len(attributes)}, {len(schema.attributes)}}},\n")
+        attributes += [(name, a.type.value, a.required) for name, a in sorted(schema.attributes.items())]
+    return ("".join(f"    {{{v}, {bits}u}},\n" for v, bits in formals),
+            "".join(f'    {{"{name}", {kind}, {text(required)}}},\n' for name, kind, required in attributes),
+            "".join(rows), len(rows))
+
+
+def text(flag):
+    return str(flag).lower()
 
 
 def main():
@@ -106,10 +117,12 @@ def main():
     with open(sys.argv[1], "w", encoding="ascii") as out:
         out.write("// Made by extract_onnx.py.\n")
         out.write('#include "importer/signature.h"\n\n#include <cstddef>\n\nnamespace svod {\n\n')
-        formals, rows, count = signatures(schemas, last)
-        out.write("extern const FormalInput kFormalInputs[];\nextern const Signature kSignatures[];\n")
-        out.write("extern const size_t kSignatureCount;\n")
-        out.write(f"const FormalInput kFormalInputs[] = {{\n{formals}}};\n")
+        formals, attributes, rows, count = signatures(schemas, last)
+        out.write("extern const FormalValue kFormalValues[];\n")
+        out.write("extern const FormalAttribute kFormalAttributes[];\n")
+        out.write("extern const Signature kSignatures[];\nextern const size_t kSignatureCount;\n")
+        out.write(f"const FormalValue kFormalValues[] = {{\n{formals}}};\n")
+        out.write(f"const FormalAttribute kFormalAttributes[] = {{\n{attributes}}};\n")
         out.write(f"const Signature kSignatures[] = {{\n{rows}}};\n")
         out.write(f"const size_t kSignatureCount = {count};\n\n")
         out.write("extern const unsigned char kFunctionBodies[];\n")

@@ -126,6 +126,7 @@ private:
   bool check_attributes(const ModelNode& node,
                         std::span<const NodeImport::AttributeRow> rows,
                         const ModelPlace& place);
+  bool check_result_types(const NodeImport& rule, const ModelPlace& place);
   bool check_results(const NodeImport& rule, NodeId first_new, size_t first_blob,
                      const ModelPlace& place);
   bool count_node(const ModelPlace& place);

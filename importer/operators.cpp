@@ -51,8 +51,8 @@ void add_types(OperatorSummary& summary) {
       find_signature(summary.domain, summary.name, newest_version(summary.domain));
   if (!schema) return;
   uint32_t bits = 0;
-  for (int64_t i = 0; i < schema->formal_count; ++i)
-    bits |= formal_input(*schema, i).types;
+  for (int64_t i = 0; i < schema->inputs.count; ++i)
+    bits |= formal_value(schema->inputs, i).types;
   std::set<DType> held; // in the order of dtypes.def
   for (int code = 1; code < 32; ++code) {
     if ((bits >> code & 1) == 0) continue;

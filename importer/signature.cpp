@@ -8,7 +8,8 @@
 namespace svod {
 
 // From the generated onnx_package.cpp.
-extern const FormalInput kFormalInputs[];
+extern const FormalValue kFormalValues[];
+extern const FormalAttribute kFormalAttributes[];
 extern const Signature kSignatures[];
 extern const size_t kSignatureCount;
 
@@ -24,13 +25,16 @@ const Signature* find_signature(std::string_view domain, std::string_view name,
   return row != end && row->domain == domain && row->name == name ? row : nullptr;
 }
 
-FormalInput formal_input(const Signature& signature, int64_t i) {
-  const int64_t last = signature.formal_count - 1;
-  FormalInput formal = kFormalInputs[signature.formal_offset + std::min(i, last)];
-  // Each input of a mixed list has a type variable of its own.
-  if (signature.mixed_last && i >= last)
-    formal.variable = static_cast<int>(signature.formal_count + i);
+FormalValue formal_value(const FormalList& list, int64_t i) {
+  const int64_t last = list.count - 1;
+  FormalValue formal = kFormalValues[list.offset + std::min(i, last)];
+  if (list.mixed_last && i >= last) formal.variable = kOwnVariable;
   return formal;
+}
+
+std::span<const FormalAttribute> formal_attributes(const Signature& signature) {
+  return {kFormalAttributes + signature.attribute_offset,
+          static_cast<size_t>(signature.attribute_count)};
 }
 
 } // namespace svod

@@ -213,6 +213,29 @@ TEST_CASE("counts and types of inputs are those of the schema", "[import]") {
           Exit::InvalidModel, "not finite");
 }
 
+TEST_CASE("attributes that the schema requires may not be left out", "[import]") {
+  const auto one = [](const std::string& n) { return model({{n}, kX, kY, {}}); };
+  refused(one(node("LRN", {"x"}, {"y"})), Exit::InvalidModel,
+          "attribute 'size' is missing, and the operator needs it");
+  refused(one(node("Loop", {"", "", "x"}, {"y"})), Exit::InvalidModel,
+          "attribute 'body' is missing");
+  imported(one(node("Clip", {"x", "", ""}, {"y"})));
+}
+
+TEST_CASE("what an operator gives has a type of its schema", "[import]") {
+  const auto to_float8 = [](int version) {
+    return model({{node("Cast", {"x"}, {"t"}, {attribute("to", int64_t{17})}),
+                   node("Cast", {"t"}, {"y"}, {attribute("to", int64_t{1})})},
+                  kX,
+                  kY,
+                  {}},
+                 version);
+  };
+  refused(to_float8(13), Exit::InvalidModel,
+          "its output 0 is f8e4m3fn, which the operator does not give in opset 13");
+  imported(to_float8(19));
+}
+
 TEST_CASE("signatures follow the versions of an operator", "[import]") {
   REQUIRE(find_signature("", "Clip", 6));
   CHECK(find_signature("", "Clip", 6)->most_inputs == 1);
