@@ -338,6 +338,22 @@ std::optional<Finder::Candidate> Finder::choose_parts(const Members& members) co
   return Candidate{members, passed_, *best, all};
 }
 
+// A part has few rows: a panel of what they meet stays in the first cache while all of
+// them pass by. Where they meet weights, these have their order already.
+static void put_rows_inside(Kernel& k) {
+  const Stage& s = k.stages[0];
+  const AxisId rows = k.chunks.back().axis;
+  if (s.kind != StageKind::Reduce || s.inner.empty()) return;
+  bool met = false;
+  for (ExprId id : loads_below(k, s.value)) {
+    const Expr& e = k.exprs[id];
+    if (k.arguments[e.argument].kind != Argument::Kind::Buffer) return;
+    met |= !k.indices.depends_on(e.index, rows);
+  }
+  auto at = std::ranges::find(k.outer, rows);
+  if (met) std::rotate(at, at + 1, k.outer.end());
+}
+
 // A kernel belongs to one chain: the one that passes on the most bytes goes first.
 void Finder::take(std::vector<Candidate> candidates) {
   std::ranges::sort(candidates, {}, [](const Candidate& c) {
@@ -355,6 +371,7 @@ void Finder::take(std::vector<Candidate> candidates) {
     for (size_t i : c.members) {
       cut(f_.kernels[i], c.parts, f_.kernels[i].chunks);
       f_.kernels[i].in_parts = true;
+      put_rows_inside(f_.kernels[i]);
     }
     // Those between come first.
     std::vector<Kernel> chained;

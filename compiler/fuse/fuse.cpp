@@ -8,6 +8,7 @@
 #include "compiler/fuse/assign_layouts.h"
 #include "compiler/fuse/chain.h"
 #include "compiler/fuse/choose.h"
+#include "compiler/fuse/whole_rows.h"
 #include "compiler/support/check.h"
 
 #include <algorithm>
@@ -27,7 +28,10 @@ public:
   Fuser(const Algorithms& algorithms, const Target& target, Wishes& wishes)
       : g(algorithms.graph), unrolled_(algorithms.unrolled), results_(algorithms.results),
         lanes_(target.levels[0].lanes), level_(target.levels.back()), wishes_(wishes),
-        fixed_(fixed_layouts(g)) {}
+        fixed_(fixed_layouts(g)), users_(g.size()) {
+    for (NodeId n : g.live_nodes())
+      for (NodeId in : g[n].inputs) users_[in].push_back(n);
+  }
   // False: the wishes grew, start again.
   bool run(FusedGraph& out);
 
@@ -42,6 +46,7 @@ private:
   bool wish_kept_innermost(NodeId contraction, const Factor& f, const Factor& other);
   bool wish_no_sums_across(const Group& group, const Kernel& k);
   bool wish_for(const Group& group, const Kernel& kernel);
+  bool wish_whole_rows(const Group& group);
   void pad_lanes(Layout& layout, const Shape& shape) const;
   bool wish_whole_vectors(BufferId id);
   void add_border(NodeId target);
@@ -55,6 +60,7 @@ private:
   const Level& level_; // chunks fit the tiles of the strongest
   Wishes& wishes_;
   std::set<NodeId> fixed_; // no wish changes how these lie in memory
+  Users users_;
   Grouping grouping_;
   std::map<NodeId, BufferId> buffer_of_;
   std::set<NodeId> bordered_;
@@ -179,15 +185,12 @@ bool Fuser::wish_padded_inputs() {
 // A sum that no kernel can take in is stored; where bytes are made of it, they are stored
 // in its place.
 bool Fuser::wish_narrow_results() {
-  std::map<NodeId, std::vector<NodeId>> users;
-  for (NodeId n : g.live_nodes())
-    for (NodeId in : g[n].inputs) users[in].push_back(n);
   bool grew = false;
   for (const Group& group : grouping_.groups) {
     NodeId n = group.root;
     if (group.base != n || group.target != n || byte_size(g[n].dtype) < 4) continue;
-    while (users[n].size() == 1 && byte_size(g[n].dtype) != 1) {
-      NodeId user = users[n][0];
+    while (users_[n].size() == 1 && byte_size(g[n].dtype) != 1) {
+      NodeId user = users_[n][0];
       bool maps = is_map(g[user].op) || g[user].op == Op::Cast ||
                   g[user].op == Op::Reshape || g[user].op == Op::Permute;
       if (!maps) break;
@@ -315,6 +318,16 @@ bool Fuser::wish_for(const Group& group, const Kernel& k) {
   return false;
 }
 
+bool Fuser::wish_whole_rows(const Group& group) {
+  const NodeId n = group.target;
+  const Layout& now = out_->buffers[buffer_of_.at(n)].layout;
+  if (fixed_.count(n) != 0 || wishes_.hints.count(n) != 0 ||
+      now != row_major(now.order.size()))
+    return false;
+  std::optional<Layout> whole = whole_rows(g, grouping_, users_, group, lanes_);
+  return whole && wishes_.hints.emplace(n, std::move(*whole)).second;
+}
+
 void Fuser::add_border(NodeId target) {
   BufferId id = buffer_of_.at(target);
   const Buffer& b = out_->buffers[id];
@@ -380,6 +393,7 @@ bool Fuser::run(FusedGraph& out) {
     if (!written_out_ && wish_results(group.root)) grew = true;
     bool base = group.base != kNoNode && is_reduce(g[group.base].op);
     if (base && wish_for(group, out.kernels.back())) grew = true;
+    if (wish_whole_rows(group)) grew = true;
   }
   return !grew;
 }

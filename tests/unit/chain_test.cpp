@@ -1,6 +1,8 @@
 // Kernels that run part by part: found where parts belong together, and only there.
+#include "compiler/fuse/fuse.h"
 #include "compiler/ir/build.h"
 #include "compiler/pipeline.h"
+#include "compiler/rewrite/simplify.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/run_kernels.h"
 
@@ -57,6 +59,16 @@ TEST_CASE("the scores of an attention are one part large", "[chain]") {
     CHECK(kernels.schedule.arena_bytes + kernels.schedule.scratch_bytes < 2 * whole);
     check_attention(g, {heads, rows, 16}, kernels);
   }
+}
+
+// Keys pass by all rows of a part while they are near.
+TEST_CASE("the rows of a part are the innermost loop", "[chain]") {
+  const Graph g = attention(2, 360, false);
+  const FusedGraph f = fuse(simplify(g), *find_target("native"));
+  REQUIRE(f.chains.size() == 1);
+  const Kernel& scores = f.kernels[f.chains[0].first];
+  INFO(print(scores));
+  CHECK(scores.outer.back() == scores.chunks.back().axis);
 }
 
 TEST_CASE("what is read elsewhere, or is small, is stored whole", "[chain]") {

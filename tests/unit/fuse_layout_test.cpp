@@ -97,6 +97,43 @@ TEST_CASE("a convolution's result is blocked by its channels", "[fuse]") {
   }));
 }
 
+TEST_CASE("a padded copy of many channels is blocked by them", "[fuse]") {
+  for (int64_t channels : {3, 80}) {
+    Graph g;
+    NodeId x = g.add_input("x", DType::F32, {1, channels, 20, 21});
+    NodeId y = convolution(g, pad(g, x, {0, 0, 1, 1}, {0, 0, 1, 1}, 0), 48);
+    const Layout copy = layout_of(fused(g, y, true), {1, channels, 22, 23});
+    CHECK(copy.block_axis == (channels == 80 ? 1 : -1));
+  }
+}
+
+// x w, its softmax, and that times w2: rows of 200 are no whole vectors.
+static NodeId scores(Graph& g, NodeId x, bool flattened) {
+  NodeId s = matmul(g, x, known(g, {2, 64, 200}));
+  const Shape shape = g[s].shape;
+  NodeId e = map(g, Op::Exp, {s});
+  NodeId sum = expand(g, reduce(g, Op::ReduceSum, e, {2}), shape);
+  NodeId y = map(g, Op::Div, {e, sum});
+  if (flattened) return matmul(g, reshape(g, y, {2, 50, 800}), known(g, {2, 800, 48}));
+  return matmul(g, y, known(g, {2, 200, 48}));
+}
+
+TEST_CASE("rows have room for whole vectors where all read them as rows", "[fuse]") {
+  for (bool flattened : {false, true}) {
+    Graph g;
+    NodeId x = g.add_input("x", DType::F32, {2, 200, 64});
+    const FusedGraph f = fused(g, scores(g, x, flattened));
+    int64_t whole = 0, rows = 0;
+    for (const Buffer& b : f.buffers) {
+      if (element_count(b.shape) != 2 * 200 * 200) continue;
+      ++rows;
+      whole += b.layout.block > 1;
+    }
+    CHECK(rows == 2);
+    CHECK(whole == (flattened ? 1 : 2)); // the scores themselves are read as rows
+  }
+}
+
 TEST_CASE("softmax takes each exponential once", "[fuse]") {
   Graph g;
   NodeId x = g.add_input("x", DType::F32, {8, 50});
