@@ -24,10 +24,12 @@ static double contraction_cost(double weights, double positions) {
 }
 
 // Nanoseconds for a transformed value, in and out together: a tile of up to six by six
-// stays in registers. Where the values of a layer leave the caches, that is what counts,
-// and the more of their streams are read at once the worse.
-static constexpr double kSmallTile = 0.06, kRegisterTile = 0.11, kLargeTile = 0.22,
-                        kFar = 0.2, kCut = 0.2, kFarBytes = 8 << 20;
+// stays in registers, in layers that stay in the second cache larger ones as well, and
+// those along one axis are cheapest. Where the values of a layer leave the caches, that
+// is what counts, and the more of their streams are read at once the worse.
+static constexpr double kLine = 0.05, kSmallTile = 0.06, kRegisterTile = 0.11,
+                        kNearTile = 0.12, kLargeTile = 0.22, kFar = 0.2, kCut = 0.2,
+                        kNearBytes = 512 << 10, kFarBytes = 8 << 20;
 
 // A row of as many tiles fills the register tile of its product.
 static constexpr int64_t kRowOfTiles = 12;
@@ -43,6 +45,10 @@ static double transform_cost(const Convolution& c, const WinogradForm& form,
                              double values) {
   const int64_t rows = form.inputs(c, 0), n = std::max(rows, form.inputs(c, 1));
   double each = n < 6 ? kSmallTile : n == 6 ? kRegisterTile : kLargeTile;
+  if (4 * values <= kNearBytes) {
+    each = std::min(each, kNearTile);
+    if (form.outputs[0] == 1 || form.outputs[1] == 1) each = kLine;
+  }
   const bool far = 4 * values > kFarBytes;
   if (far) each += rows > 6 ? 2 * kFar : kFar;
   for (int axis = 0; axis < 2; ++axis)
@@ -54,8 +60,8 @@ static int64_t in_vectors(int64_t count, int64_t lanes) {
   return (count + lanes - 1) / lanes * lanes;
 }
 
-static double direct_cost(const Convolution& c, int64_t lanes) {
-  const bool channels = channel_lanes(c, lanes);
+// The result as vectors see it: of channels, or of columns of a row.
+static double direct_cost(const Convolution& c, int64_t lanes, bool channels) {
   const int64_t outputs = channels ? in_vectors(c.outputs, lanes) : c.outputs;
   const int64_t columns = channels ? c.size[1] : in_vectors(c.size[1], lanes);
   return contraction_cost(double(c.inputs * outputs * c.taps[0] * c.taps[1]),
@@ -63,8 +69,9 @@ static double direct_cost(const Convolution& c, int64_t lanes) {
 }
 
 static double cost(const Convolution& c, const WinogradForm& form, int64_t lanes) {
-  const bool channels = channel_lanes(c, lanes);
-  const int64_t inputs = channels ? in_vectors(c.inputs, lanes) : c.inputs;
+  const bool channels = form.channels;
+  const int64_t inputs =
+      blocks_inputs(c, form, lanes) ? in_vectors(c.inputs, lanes) : c.inputs;
   const int64_t outputs = channels ? in_vectors(c.outputs, lanes) : c.outputs;
   double positions = 1, windows = 1;
   for (int axis = 0; axis < 2; ++axis) {
@@ -77,14 +84,15 @@ static double cost(const Convolution& c, const WinogradForm& form, int64_t lanes
   const double values = positions * tiles * double(inputs + outputs);
   // Between pixels and vectors of tiles elements are shuffled.
   const double shuffles = channels ? 1 : 2;
-  return contraction_cost(windows * positions * double(inputs * outputs), tiles) +
+  return contraction_cost(windows * positions * double(c.inputs * outputs), tiles) +
          shuffles * transform_cost(c, form, values);
 }
 
 // Along one axis: as it is written, or tiles with all taps at once or cut into parts.
-static std::vector<std::pair<int64_t, int64_t>> axis_forms(int64_t taps) {
+static std::vector<std::pair<int64_t, int64_t>> axis_forms(int64_t taps, int64_t stride) {
   std::vector<std::pair<int64_t, int64_t>> out = {{1, 1}};
   for (int64_t outputs : {2, 3, 4, 6}) {
+    if (stride != 1) break;
     if (taps > 1 && outputs + taps - 1 <= kMostWinogradInputs)
       out.push_back({outputs, 1});
     if (taps > outputs && 2 * outputs - 1 <= kMostWinogradInputs)
@@ -93,26 +101,36 @@ static std::vector<std::pair<int64_t, int64_t>> axis_forms(int64_t taps) {
   return out;
 }
 
-// The cheapest form whose error is within bounds, where one is cheaper than the sum as it
-// is written by more than the counts are wrong.
-static std::optional<WinogradForm> choose_form(const Graph& g, const Convolution& c,
-                                               int64_t lanes) {
-  if (!channel_lanes(c, lanes) && c.size[1] < 4 * lanes) return std::nullopt;
-  std::vector<std::pair<double, WinogradForm>> forms;
-  const double most = 0.92 * direct_cost(c, lanes);
-  for (auto [rows, row_parts] : axis_forms(c.taps[0]))
-    for (auto [columns, column_parts] : axis_forms(c.taps[1])) {
-      const WinogradForm form{{rows, columns}, {row_parts, column_parts}};
+// All forms with vectors over channels, or over tiles of a row, that cost less than
+// `most`.
+static void add_forms(const Convolution& c, bool channels, int64_t lanes, double most,
+                      std::vector<std::pair<double, WinogradForm>>& forms) {
+  for (auto [rows, row_parts] : axis_forms(c.taps[0], c.stride[0]))
+    for (auto [columns, column_parts] : axis_forms(c.taps[1], c.stride[1])) {
+      const WinogradForm form{{rows, columns}, {row_parts, column_parts}, channels};
       if (rows * columns == 1) continue;
       const double ns = cost(c, form, lanes);
       if (ns < most) forms.push_back({ns, form});
     }
+}
+
+// The cheapest form whose error is within bounds, where one is cheaper than the sum as it
+// is written by more than the counts are wrong.
+static std::optional<WinogradForm> choose_form(const Graph& g, const Convolution& c,
+                                               int64_t lanes) {
+  const bool by_channels = 2 * c.outputs >= lanes;
+  const bool by_columns = c.size[1] >= 4 * lanes && c.stride[1] == 1;
+  double most = direct_cost(c, lanes, by_channels);
+  if (by_columns) most = std::min(most, direct_cost(c, lanes, false));
+  std::vector<std::pair<double, WinogradForm>> forms;
+  if (by_channels) add_forms(c, true, lanes, 0.92 * most, forms);
+  if (by_columns) add_forms(c, false, lanes, 0.92 * most, forms);
   std::ranges::sort(forms, {}, [](const auto& f) {
     return std::tuple(f.first, f.second.outputs, f.second.parts);
   });
   for (auto& [ns, form] : forms) {
     if (winograd_error(g, c, form) > kErrorBound) continue;
-    form.by_rows = channel_lanes(c, lanes) && 4 * values_of(c, form) > kFarBytes &&
+    form.by_rows = form.channels && 4 * values_of(c, form) > kFarBytes &&
                    form.tiles(c, 1) >= kRowOfTiles;
     return form;
   }

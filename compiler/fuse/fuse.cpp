@@ -43,6 +43,7 @@ private:
   bool wish_padded_inputs();
   bool wish_narrow_results();
   bool wish_results(NodeId below);
+  bool wish_near_lanes(const Group& group, const Kernel& k);
   bool wish_kept_innermost(NodeId contraction, const Factor& f, const Factor& other);
   bool wish_no_sums_across(const Group& group, const Kernel& k);
   bool wish_for(const Group& group, const Kernel& kernel);
@@ -215,6 +216,28 @@ bool Fuser::wish_results(NodeId below) {
     open.insert(open.end(), g[n].inputs.begin(), g[n].inputs.end());
   }
   return grew;
+}
+
+// A tile of rows that is written out into a part of a larger tensor where its lanes lie
+// apart: one store per lane, each into another cache line (a tile with several columns
+// fills them at least in part). It is stored by itself, and moved as squares.
+bool Fuser::wish_near_lanes(const Group& group, const Kernel& k) {
+  const Shape& shape = g[group.root].shape;
+  if (group.target == group.root || !k.has_lane_axis) return false;
+  if (shape.size() < 3 || 2 * shape[1] < lanes_) return false;
+  std::set<int64_t> places;
+  for (const Stage& s : k.stages) {
+    int64_t stride = 0;
+    const bool affine = k.indices.affine_in(s.index, k.lane_axis, stride);
+    if (s.kind == StageKind::Store && affine && stride > 1)
+      places.insert(s.index.constant);
+  }
+  const bool columns =
+      std::ranges::any_of(places, [&](int64_t p) { return places.count(p + 1) != 0; });
+  if (places.size() < 2 || columns || !wishes_.forced.insert(group.root).second)
+    return false;
+  wishes_.hints[group.root] = blocked(shape.size(), 1, lanes_);
+  return true;
 }
 
 // Rows that are no whole vectors are followed by zeros: reading them takes no masks, and
@@ -391,6 +414,7 @@ bool Fuser::run(FusedGraph& out) {
     add_border(group.target);
     out.kernels.push_back(make_kernel(group));
     if (!written_out_ && wish_results(group.root)) grew = true;
+    if (wish_near_lanes(group, out.kernels.back())) grew = true;
     bool base = group.base != kNoNode && is_reduce(g[group.base].op);
     if (base && wish_for(group, out.kernels.back())) grew = true;
     if (wish_whole_rows(group)) grew = true;

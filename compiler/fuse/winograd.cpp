@@ -80,15 +80,17 @@ WinogradMatrices winograd_matrices(int64_t outputs, int64_t taps) {
           {pairs, product(output, halved(pairs))}};
 }
 
-// The tensor [N, C, H, W] below the windows of `conv`; kNoNode when they are others.
-static NodeId below_windows(const Graph& g, NodeId n, const Convolution& conv) {
+// The tensor [N, C, H, W] below the windows of `conv`, whose strides are set; kNoNode
+// when they are others.
+static NodeId below_windows(const Graph& g, NodeId n, Convolution& conv) {
   Convolution::Pair taps = {1, 1};
   while (g[n].op == Op::Window || g[n].op == Op::Reshape) {
     const Node& node = g[n];
     if (node.op == Op::Window) {
       const int64_t axis = node.payload[0] - 2;
-      if (axis < 0 || axis > 1 || taps[axis] != 1 ||
-          node.payload != Payload{axis + 2, conv.taps[axis], 1, 1})
+      if (axis < 0 || axis > 1 || taps[axis] != 1) return kNoNode;
+      conv.stride[axis] = node.payload[2];
+      if (node.payload != Payload{axis + 2, conv.taps[axis], conv.stride[axis], 1})
         return kNoNode;
       taps[axis] = conv.taps[axis];
     } else if (node.shape.size() <= 4 || node.shape.back() != 1) {
@@ -96,9 +98,12 @@ static NodeId below_windows(const Graph& g, NodeId n, const Convolution& conv) {
     }
     n = node.inputs[0];
   }
-  const Shape shape = {conv.batch, conv.inputs, conv.size[0] + conv.taps[0] - 1,
-                       conv.size[1] + conv.taps[1] - 1};
-  return taps == conv.taps && g[n].shape == shape ? n : kNoNode;
+  const Shape& shape = g[n].shape;
+  bool same = taps == conv.taps && shape.size() == 4 && shape[0] == conv.batch &&
+              shape[1] == conv.inputs;
+  for (int axis = 0; same && axis < 2; ++axis)
+    same = (shape[axis + 2] - taps[axis]) / conv.stride[axis] + 1 == conv.size[axis];
+  return same ? n : kNoNode;
 }
 
 std::optional<Convolution> match_convolution(const Graph& g, NodeId reduce,
@@ -119,8 +124,10 @@ std::optional<Convolution> match_convolution(const Graph& g, NodeId reduce,
     if (!known[conv.weight] || known[n] || g[conv.weight].shape != weight_shape) continue;
     if (g[n].op != Op::Reshape) continue;
     n = g[n].inputs[0];
-    if (g[n].op != Op::Permute || g[n].payload != Payload{0, 2, 3, 1, 4, 5}) continue;
-    conv.input = below_windows(g, g[n].inputs[0], conv);
+    const bool moved =
+        g[n].op == Op::Permute && g[n].payload == Payload{0, 2, 3, 1, 4, 5};
+    if (!moved && conv.inputs != 1) continue; // one channel has no place to move to
+    conv.input = below_windows(g, moved ? g[n].inputs[0] : n, conv);
     if (conv.input != kNoNode) return conv;
   }
   return std::nullopt;
@@ -161,22 +168,19 @@ static NodeId tiles_of(Graph& g, const Convolution& conv, const WinogradForm& fo
   return unsqueeze(g, x, static_cast<int64_t>(g[x].shape.size()));
 }
 
-bool channel_lanes(const Convolution& conv, int64_t lanes) {
-  auto fills = [&](int64_t channels) {
-    return 3 * ((channels + lanes - 1) / lanes * lanes) <= 4 * channels;
-  };
-  return fills(conv.inputs) && fills(conv.outputs);
+bool blocks_inputs(const Convolution& conv, const WinogradForm& form, int64_t lanes) {
+  return form.channels && 2 * conv.inputs >= lanes;
 }
 
 // Position by position; rows of tiles are whole vectors where these run over them.
-static Layout by_position(const Convolution& conv, const WinogradForm& form, size_t rank,
-                          int64_t columns, int64_t lanes) {
-  const bool channels = channel_lanes(conv, lanes);
+static Layout by_position(const WinogradForm& form, const Shape& shape, bool channels,
+                          int64_t lanes) {
+  const size_t rank = shape.size();
   Layout layout = channels ? blocked(rank, 1, lanes) : row_major(rank);
   layout.order = {4, 5, 0, 1, 2, 3};
   if (form.by_rows) layout.order = {2, 4, 5, 0, 1, 3};
   for (size_t i = 6; i < rank; ++i) layout.order.push_back(static_cast<int64_t>(i));
-  if (!channels) layout.high[3] = -columns & (lanes - 1);
+  if (!form.channels) layout.high[3] = -shape[3] & (lanes - 1);
   return layout;
 }
 
@@ -214,7 +218,7 @@ static NodeId products(Algorithms& out, const Convolution& conv, const WinogradF
   for (int axis : {0, 1}) {
     const int64_t windows = form.windows(conv, axis);
     if (windows == 1) continue;
-    v = window(g, v, axis + 2, windows, 1, 1);
+    v = window(g, v, axis + 2, windows, conv.stride[axis], 1);
     of_v.push_back(static_cast<int64_t>(of_v.size()));
     summed.push_back(static_cast<int64_t>(full.size()));
     full.push_back(windows);
@@ -225,7 +229,7 @@ static NodeId products(Algorithms& out, const Convolution& conv, const WinogradF
   NodeId product = map(g, Op::Mul, {expand(g, v, full), expand(g, u, full)});
   NodeId sums = reduce(g, Op::ReduceSum, product, summed);
   out.stored.insert(sums);
-  out.layouts[sums] = by_position(conv, form, full.size(), full[3], lanes);
+  out.layouts[sums] = by_position(form, full, form.channels, lanes);
   return reshape(g, sums, Shape(full.begin(), full.begin() + 6));
 }
 
@@ -236,19 +240,20 @@ NodeId winograd(Algorithms& out, const Convolution& conv, const WinogradForm& fo
   Convolution::Pair covered = {}, beyond = {};
   for (int axis : {0, 1}) {
     covered[axis] = m[axis] * form.tiles(conv, axis);
+    if (m[axis] == 1) continue;
     beyond[axis] = covered[axis] - conv.size[axis] +
                    form.windows(conv, axis) * form.window(conv, axis) - conv.taps[axis];
   }
   NodeId x = pad_to_tiles(g, input, beyond[0], beyond[1]);
   // Whole rows, so that vectors of tiles are read without conditions.
-  if (!channel_lanes(conv, lanes)) {
+  if (!form.channels) {
     out.stored.insert(x);
     out.layouts[x] = row_major(4);
   }
   x = tiles_of(g, conv, form, tiles_of(g, conv, form, x, 0), 1);
   NodeId v = transform_tiles(out, conv, form, &WinogradMatrices::input, x, {4, 5}, true);
   out.stored.insert(v);
-  out.layouts[v] = by_position(conv, form, 6, g[v].shape[3], lanes);
+  out.layouts[v] = by_position(form, g[v].shape, blocks_inputs(conv, form, lanes), lanes);
   NodeId u = transformed_weights(out, conv, form, weight);
   NodeId y = products(out, conv, form, v, u, lanes);
   y = transform_tiles(out, conv, form, &WinogradMatrices::output, y, {4, 5}, true);

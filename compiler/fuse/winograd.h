@@ -26,14 +26,15 @@ struct WinogradMatrices {
 inline constexpr int64_t kMostWinogradInputs = 10; // n
 WinogradMatrices winograd_matrices(int64_t outputs, int64_t taps);
 
-// A convolution of stride 1 with known weights, as the importer writes it. Pairs are rows
-// and columns.
+// A convolution with known weights, as the importer writes it. Pairs are rows and
+// columns; an axis of another stride than 1 stays as it is written.
 struct Convolution {
   using Pair = std::array<int64_t, 2>;
-  NodeId input = kNoNode;  // [N, C, H + taps - 1, W + taps - 1], pads applied
+  NodeId input = kNoNode;  // [N, C, H, W], pads applied
   NodeId weight = kNoNode; // [1, OC, 1, 1, C, taps, taps]
   int64_t batch = 0, inputs = 0, outputs = 0;
   Pair size = {}, taps = {}; // of the result, of the window
+  Pair stride = {1, 1};
 };
 std::optional<Convolution> match_convolution(const Graph& g, NodeId reduce,
                                              const std::vector<bool>& known);
@@ -44,6 +45,7 @@ std::optional<Convolution> match_convolution(const Graph& g, NodeId reduce,
 struct WinogradForm {
   Convolution::Pair outputs = {1, 1};
   Convolution::Pair parts = {1, 1}; // above 1: of outputs[axis] taps each
+  bool channels = true;             // vectors run over channels, else over tiles of a row
   bool by_rows = false; // values of a row of tiles lie together, all positions of it
   // Taps that are transformed together.
   int64_t window(const Convolution& conv, int axis) const {
@@ -63,11 +65,12 @@ struct WinogradForm {
 };
 
 // Adds the composition to out.graph; the result has the shape [N, OC, H, W, 1, 1, 1].
-// `input` and `weight` are nodes of out.graph. Vectors run over channels where
-// channel_lanes() is true, else over tiles of a row.
-bool channel_lanes(const Convolution& conv, int64_t lanes);
+// `input` and `weight` are nodes of out.graph.
 NodeId winograd(Algorithms& out, const Convolution& conv, const WinogradForm& form,
                 NodeId input, NodeId weight, int64_t lanes);
+
+// Whether the transformed input is stored in vectors of channels.
+bool blocks_inputs(const Convolution& conv, const WinogradForm& form, int64_t lanes);
 
 // Largest error on sampled inputs in float, relative to the outputs' root mean square.
 double winograd_error(const Graph& g, const Convolution& conv, const WinogradForm& form);

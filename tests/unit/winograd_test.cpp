@@ -13,14 +13,14 @@ using namespace svod::test;
 
 // As the importer writes it: pad, windows, product, sum.
 static Graph convolution(const Tensor& weights, int64_t height, int64_t width,
-                         int64_t low) {
+                         int64_t low, int64_t column_stride = 1) {
   Graph g;
   int64_t outputs = weights.shape[0], inputs = weights.shape[1];
   int64_t rows = weights.shape[2], columns = weights.shape[3];
   NodeId x = g.add_input("x", DType::F32, {2, inputs, height, width});
   x = pad(g, x, {0, 0, rows > 1 ? low : 0, columns > 1 ? low : 0},
           {0, 0, rows > 1, columns > 1}, 0);
-  x = window(g, window(g, x, 2, rows, 1, 1), 3, columns, 1, 1);
+  x = window(g, window(g, x, 2, rows, 1, 1), 3, columns, column_stride, 1);
   Shape p = g[x].shape;
   Shape full = {2, outputs, p[2], p[3], inputs, rows, columns};
   Shape of_x = full, of_w = {1, outputs, 1, 1, inputs, rows, columns};
@@ -77,6 +77,37 @@ TEST_CASE("winograd with few channels, with many taps, and flattened", "[winogra
     KernelRun run = run_kernels(compile(g, hooks), hooks.target, {x});
     REQUIRE(run.error == "");
     CHECK(compare_tensors(run.outputs[0], evaluate(g, {x}).outputs[0], 1e-3, 1e-3) == "");
+  }
+}
+
+// One channel, an axis that is not shifted by one, and results that are parts of a larger
+// tensor where their channels lie apart.
+TEST_CASE("winograd of one channel, and beside strides", "[winograd]") {
+  Random random(11);
+  struct Case {
+    Shape weights;
+    int64_t height, width, stride;
+  };
+  for (const Case& c : {Case{{16, 1, 8, 8}, 40, 30, 1}, Case{{32, 8, 5, 5}, 60, 40, 3},
+                        Case{{32, 1, 7, 7}, 30, 24, 3}}) {
+    Tensor weights = random_tensor(random, c.weights);
+    Graph g = convolution(weights, c.height, c.width, 1, c.stride);
+    NodeId y = g.outputs()[0].node;
+    Shape other = g[y].shape;
+    other[1] = 3;
+    NodeId z = g.add_input("z", DType::F32, other);
+    g.set_output(0, concat(g, {z, y}, 1));
+    Hooks hooks;
+    hooks.target = *find_target("native");
+    if (hooks.target.levels[0].lanes == 16 && c.weights[2] != 7)
+      CHECK(choose_algorithms(g, hooks.target, false).winograd == 1);
+    std::vector<Tensor> inputs;
+    for (const GraphInput& in : g.inputs())
+      inputs.push_back(random_tensor(random, g[in.node].shape));
+    KernelRun run = run_kernels(compile(g, hooks), hooks.target, inputs);
+    REQUIRE(run.error == "");
+    CHECK(compare_tensors(run.outputs[0], evaluate(g, inputs).outputs[0], 1e-3, 1e-3) ==
+          "");
   }
 }
 
