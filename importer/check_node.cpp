@@ -1,6 +1,7 @@
 // What a node may have, before its rule runs and after: as many inputs as its operator
 // takes, of types that go together; attributes that somebody reads; strings only where
 // the rule knows of them; results within the limits.
+#include "importer/complex.h"
 #include "importer/graph_import.h"
 #include "importer/onnx_ops.h"
 #include "importer/signature.h"
@@ -48,16 +49,16 @@ std::optional<int64_t> elements_within(const Shape& shape, int64_t limit) {
   return elements;
 }
 
-bool takes(const FormalValue& formal, DType dtype) {
-  return (formal.types >> info(dtype).onnx & 1) != 0;
+bool takes(const FormalValue& formal, int onnx_type) {
+  return (formal.types >> onnx_type & 1) != 0;
 }
 
-using TypeOf = std::map<int, DType>; // per type variable of a signature
+using TypeOf = std::map<int, int>; // per type variable of a signature
 
-// The type that the value's variable has: `dtype` when it had none.
-DType bind(TypeOf& types, const FormalValue& formal, DType dtype) {
-  if (formal.variable == kOwnVariable) return dtype;
-  return types.emplace(formal.variable, dtype).first->second;
+// The type that the value's variable has: `onnx_type` when it had none.
+int bind(TypeOf& types, const FormalValue& formal, int onnx_type) {
+  if (formal.variable == kOwnVariable) return onnx_type;
+  return types.emplace(formal.variable, onnx_type).first->second;
 }
 
 } // namespace
@@ -163,16 +164,15 @@ bool GraphImport::check_signature(const ModelNode& node,
     const std::string name = "input " + std::to_string(i);
     // Rules say what kinds they take, and ask for what they read: exporters leave out
     // inputs that the mode makes meaningless (the roi of Resize) and the schema requires.
-    if (id == kNoNode || is_compound(id)) continue;
-    const DType dtype = graph_[id].dtype;
-    if (!takes(formal, dtype))
-      return invalid(name + " is " + std::string(info(dtype).text) +
+    if (id == kNoNode || is_compound(inside(compounds_, id))) continue;
+    const int type = onnx_type_of(id);
+    if (!takes(formal, type))
+      return invalid(name + " is " + onnx_type_text(type) +
                      ", which the operator does not take in opset " +
                      std::to_string(opset));
-    if (const DType other = bind(bound, formal, dtype); other != dtype)
-      return invalid(name + " is " + std::string(info(dtype).text) +
-                     ", an input before it is " + std::string(info(other).text) +
-                     ", and the operator wants one type");
+    if (const int other = bind(bound, formal, type); other != type)
+      return invalid(name + " is " + onnx_type_text(type) + ", an input before it is " +
+                     onnx_type_text(other) + ", and the operator wants one type");
   }
   return true;
 }
@@ -189,17 +189,17 @@ bool GraphImport::check_result_types(const NodeImport& rule, const ModelPlace& p
   for (size_t i = 0; i < rule.input_count(); ++i)
     if (rule.has_input(i) && tensor(rule.value(i)))
       bind(bound, formal_value(signature->inputs, static_cast<int64_t>(i)),
-           graph_[rule.value(i)].dtype);
+           onnx_type_of(rule.value(i)));
   for (size_t i = 0; i < std::min(rule.results().size(), node.outputs.size()); ++i) {
     const NodeId id = rule.results()[i];
     if (node.outputs[i].empty() || !tensor(id)) continue;
     const FormalValue formal = formal_value(signature->outputs, static_cast<int64_t>(i));
-    const DType dtype = graph_[id].dtype;
-    SVOD_CHECK(bind(bound, formal, dtype) == dtype)
-        << full_op_name(node) << " gives " << info(dtype).text << " as output " << i;
-    if (takes(formal, dtype)) continue;
+    const int type = onnx_type_of(id);
+    SVOD_CHECK(bind(bound, formal, type) == type)
+        << full_op_name(node) << " gives " << onnx_type_text(type) << " as output " << i;
+    if (takes(formal, type)) continue;
     fail(Exit::InvalidModel,
-         "its output " + std::to_string(i) + " is " + std::string(info(dtype).text) +
+         "its output " + std::to_string(i) + " is " + onnx_type_text(type) +
              ", which the operator does not give in opset " + std::to_string(rule.opset),
          place);
     return false;

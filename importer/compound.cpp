@@ -15,6 +15,8 @@ const char* kind_text(const Compound& value) {
     return "a sequence";
   case Compound::Kind::Optional:
     return "an optional";
+  case Compound::Kind::Complex:
+    return "a complex tensor";
   case Compound::Kind::Map:
     return "a map";
   case Compound::Kind::Maps:

@@ -34,6 +34,7 @@ struct Compound {
     Sequence, // items: its elements
     Optional, // items: its element, or none
     Map,      // items: the values in the order of the keys, one tensor [keys]
+    Complex,  // items: one tensor with a last axis of two parts (complex.h)
     Maps,     // a sequence of maps of the same keys; items: one tensor [maps, keys]
   };
   Kind kind = Kind::Sequence;

@@ -5,6 +5,8 @@
 // computed at all: the other one is, and a run whose data chooses the misfit stops.
 #include "importer/control_flow.h"
 
+#include "importer/complex.h"
+
 #include <algorithm>
 
 namespace svod {
@@ -71,10 +73,12 @@ NodeId stack(Graph& g, const std::vector<NodeId>& items, int64_t axis) {
 // What a scan output of no iteration is: its declared type with a first extent of 0.
 NodeId empty_stack(Graph& g, const ModelValue& declared,
                    const std::map<std::string, int64_t>& dimensions) {
-  const std::optional<DType> dtype = dtype_from_onnx(declared.onnx_type);
+  const std::optional<DType> part = complex_part(declared.onnx_type);
+  const std::optional<DType> dtype = part ? part : dtype_from_onnx(declared.onnx_type);
   std::optional<Shape> shape = declared_shape(declared, dimensions);
   if (!dtype || !shape) return kNoNode;
   shape->insert(shape->begin(), 0);
+  if (part) shape->push_back(2);
   return constant_int(g, *dtype, *shape, 0);
 }
 
@@ -82,9 +86,15 @@ NodeId empty_stack(Graph& g, const ModelValue& declared,
 
 // The items of all iterations; kNoNode where sizes may differ from one to the next.
 NodeId GraphImport::stack_of(const Results& items, int64_t axis) {
-  const bool bounded = std::ranges::any_of(
-      items, [&](NodeId item) { return bounds_.find(item) != nullptr; });
-  return bounded ? kNoNode : stack(graph_, items, axis);
+  const bool complex = !items.empty() && is_complex(compounds_, items[0]);
+  Results tensors;
+  for (NodeId item : items) {
+    if (is_complex(compounds_, item) != complex) return kNoNode;
+    tensors.push_back(inside(compounds_, item));
+    if (bounds_.find(tensors.back())) return kNoNode;
+  }
+  const NodeId all = stack(graph_, tensors, axis);
+  return wrapped_if(compounds_, complex && all != kNoNode, all);
 }
 
 // What an operator computes with must be tensors; what it only passes on may be a
@@ -93,7 +103,7 @@ bool GraphImport::are_tensors(const ModelNode& node, const std::vector<NodeId>& 
                               const ModelPlace& place) {
   const size_t tensors = node.op_type == "Loop" ? 2 : inputs.size();
   for (size_t i = 0; i < std::min(tensors, inputs.size()); ++i) {
-    if (!is_compound(inputs[i])) continue;
+    if (!is_compound(inside(compounds_, inputs[i]))) continue;
     fail(Exit::InvalidModel,
          "input " + std::to_string(i) + " is " + kind_text(compounds_[inputs[i]]) +
              ", which the operator does not take there",
@@ -191,11 +201,12 @@ GraphImport::Results GraphImport::only_branch(const ModelAttribute& misfit,
                  place);
   Results guarded;
   for (NodeId result : results) {
-    const Bounded* bounded = bounds_.find(result);
-    const NodeId value = bounded ? bounded->tensor : result;
-    guarded.push_back(compounds_.guarded(graph_, value, chosen));
-    if (bounded)
-      guarded.back() = bounds_.add(graph_, guarded.back(), Counts(bounded->counts));
+    const NodeId tensor = inside(compounds_, result);
+    const Bounded* bounded = bounds_.find(tensor);
+    const NodeId value = bounded ? bounded->tensor : tensor;
+    NodeId kept = compounds_.guarded(graph_, value, chosen);
+    if (bounded) kept = bounds_.add(graph_, kept, Counts(bounded->counts));
+    guarded.push_back(wrapped_if(compounds_, tensor != result, kept));
   }
   return guarded;
 }
@@ -235,7 +246,8 @@ GraphImport::Results GraphImport::import_if(const ModelNode& node,
   bool same = taken.size() == other.size();
   for (size_t i = 0; same && i < taken.size(); ++i) {
     // Of sizes that differ by branch there is no one mask.
-    const bool bounded = bounds_.find(taken[i]) || bounds_.find(other[i]);
+    const bool bounded = bounds_.find(inside(compounds_, taken[i])) ||
+                         bounds_.find(inside(compounds_, other[i]));
     results.push_back(bounded ? kNoNode
                               : compounds_.select(graph_, inputs[0], taken[i], other[i]));
     same = results.back() != kNoNode;
@@ -310,8 +322,12 @@ GraphImport::Results GraphImport::unroll_loop(const ModelAttribute& body,
   course = Course::Whole;
   for (size_t k = 0; k < scans.size(); ++k) {
     const ModelValue& declared = body.graph->outputs[1 + carried + k];
-    state.push_back(scans[k].empty() ? empty_stack(graph_, declared, dimensions_)
-                                     : stack_of(scans[k], 0));
+    const bool complex = complex_part(declared.onnx_type).has_value();
+    const NodeId none =
+        scans[k].empty() ? empty_stack(graph_, declared, dimensions_) : kNoNode;
+    state.push_back(scans[k].empty()
+                        ? wrapped_if(compounds_, complex && none != kNoNode, none)
+                        : stack_of(scans[k], 0));
     if (state.back() != kNoNode) continue;
     fail(Exit::Unsupported, "the shape of a scan output changes or is unknown", place);
     return {};
@@ -336,8 +352,10 @@ GraphImport::Results GraphImport::import_loop(const ModelNode& node,
   Results results = unroll_loop(*body, inputs, kUnrolledNodes, course, place, scope);
   if (course == Course::Whole || course == Course::Failed) return results;
   // A sequence or a size of the run that the loop carries has no place in a region.
-  const bool tensors = std::ranges::none_of(
-      inputs, [&](NodeId id) { return is_compound(id) || bounds_.find(id); });
+  const bool tensors = std::ranges::none_of(inputs, [&](NodeId id) {
+    const NodeId tensor = inside(compounds_, id);
+    return is_compound(tensor) || bounds_.find(tensor);
+  });
   if (tensors) results = loop_region(node, *body, inputs, place, scope);
   if (!results.empty() || course == Course::Unknown) {
     if (results.empty() && !tensors)

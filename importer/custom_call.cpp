@@ -250,8 +250,6 @@ std::string cpp_type(DType dtype) {
   if (byte_size(dtype) == 1 && is_float(dtype))
     return std::string(info(dtype).store_type);
   switch (info(dtype).kind) {
-  case DTypeKind::Complex:
-    return std::string(info(dtype).store_type);
   case DTypeKind::Bool:
     return "bool";
   case DTypeKind::Float:

@@ -96,8 +96,10 @@ private:
   // ports.cpp: inputs and outputs of the model
   void add_inputs(const InputShapes& shapes, Scope& scope);
   NodeId add_input(const ModelValue& tensor, const Shape& shape);
+  NodeId add_complex_input(const ModelValue& tensor, const Shape& shape, DType part);
   NodeId add_string_input(const std::string& name, const Shape& shape);
   void add_output(const std::string& name, NodeId id);
+  int onnx_type_of(NodeId value) const;
   bool add_elements(ModelPort& port, const Compound& value);
   void add_outputs(const Scope& scope);
 
@@ -107,6 +109,9 @@ private:
                     Scope& scope);
   void import_node(const ModelNode& original, const ModelNode& node,
                    const ModelPlace& place, Scope& scope);
+  Results import_operator(const ModelNode& original, const ModelNode& node,
+                          const Results& inputs, const ModelPlace& place,
+                          const Scope& scope);
   Results run_rule(const OnnxOp& row, const ModelNode& original, const ModelNode& node,
                    const Results& inputs, const ModelPlace& place, const Scope& scope);
   Results run_import(const std::function<void(NodeImport&)>& import_rule,
@@ -139,6 +144,15 @@ private:
   void note_inputs(const ModelNode& node, const std::vector<NodeId>& inputs,
                    const ModelPlace& place);
 
+  // complex_values.cpp
+  bool has_complex(NodeId value) const;
+  NodeId part(NodeId value, int64_t which);
+  NodeId joined(NodeId real, NodeId imaginary);
+  NodeId truth(NodeId value);
+  Results import_complex(const ModelNode& original, const ModelNode& node,
+                         const Results& inputs, const ModelPlace& place,
+                         const Scope& scope);
+
   // inline_function.cpp
   Results inline_function(const Callable& callable, const ModelNode& node,
                           const std::vector<NodeId>& inputs, const ModelPlace& place);
@@ -164,6 +178,7 @@ private:
                       const ModelPlace& place, const Scope& scope);
   Results import_scan(const ModelNode& node, const std::vector<NodeId>& inputs,
                       const ModelPlace& place, const Scope& scope);
+  NodeId item_of(NodeId value, int64_t axis, int64_t at);
   Results import_scan_of_batch(const ModelNode& node, const ModelAttribute& body,
                                const Results& inputs, size_t carried,
                                const ModelPlace& place, const Scope& scope);
@@ -191,6 +206,8 @@ private:
   void restore(const Checkpoint& to);
   bool open_body(OpenBody& body, const ModelPlace& place);
   Graph close_body(OpenBody& body);
+  std::vector<bool> unwrap(Results& values) const;
+  void wrap(Results& values, size_t first, const std::vector<bool>& complex);
   NodeId capture_into(size_t level, NodeId id);
   NodeId capture_bounded(const Bounded& bounded, size_t level);
   NodeId capture(NodeId id, size_t level, const ModelPlace& place);
@@ -210,7 +227,8 @@ private:
                       const Results& state, const Results& scanned,
                       const ModelPlace& place, const Scope& scope);
   std::optional<BranchResults> branch_results(const Results& results) const;
-  Results joint_results(NodeId region, const std::vector<std::vector<bool>>& sized);
+  Results joint_results(NodeId region, const std::vector<std::vector<bool>>& sized,
+                        const std::vector<bool>& complex);
   Results if_region(const ModelAttribute& yes, const ModelAttribute& no, NodeId condition,
                     const ModelPlace& place, const Scope& scope);
 
@@ -235,7 +253,8 @@ private:
   std::map<const ModelFunction*, int64_t>
       expanded_; // nodes after inlining; -1: being counted
   std::unordered_set<const ModelFunction*> checked_functions_;
-  int64_t depth_ = 0; // of function calls and nested graphs at this moment
+  bool complex_pairs_ = false; // NodeImport::pairs of the rule that runs
+  int64_t depth_ = 0;          // of function calls and nested graphs at this moment
   int64_t loop_depth_ = 0;
   int64_t open_choices_ = 0; // branches around the node whose condition is data
   int64_t lacks_ = 0;        // faults other than shapes that do not fit such a branch

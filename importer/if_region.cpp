@@ -1,6 +1,7 @@
 // An If whose condition only a run knows, as a region. Its branches may give results of
 // different extents, or of sizes that only the run knows: then the region's result is as
 // large as either can get, and gives its sizes as well.
+#include "importer/complex.h"
 #include "importer/graph_import.h"
 
 #include <algorithm>
@@ -45,9 +46,11 @@ Expr padded_to(Expr x, const Shape& bounds) {
 std::optional<BranchResults> GraphImport::branch_results(const Results& results) const {
   BranchResults out;
   for (NodeId id : results) {
-    if (is_compound(id)) return std::nullopt;
-    const Bounded* bounded = bounds_.find(id);
-    out.tensors.push_back(bounded ? bounded->tensor : id);
+    const NodeId tensor = inside(compounds_, id);
+    if (is_compound(tensor)) return std::nullopt;
+    const Bounded* bounded = bounds_.find(tensor);
+    out.tensors.push_back(bounded ? bounded->tensor : tensor);
+    out.complex.push_back(tensor != id);
     out.counts.push_back(bounded ? bounded->counts : Counts{});
     if (graph_[out.tensors.back()].dtype == DType::String) return std::nullopt;
   }
@@ -59,7 +62,7 @@ std::optional<BranchResults> GraphImport::branch_results(const Results& results)
 // axes that have one. False where the branches do not fit.
 static bool add_joint_outputs(Graph (&bodies)[2], const BranchResults (&branches)[2],
                               std::vector<std::vector<bool>>& sized) {
-  if (branches[0].tensors.size() != branches[1].tensors.size()) return false;
+  if (branches[0].complex != branches[1].complex) return false;
   std::vector<Joint> joints;
   for (size_t i = 0; i < branches[0].tensors.size(); ++i) {
     const auto joint =
@@ -87,7 +90,8 @@ static bool add_joint_outputs(Graph (&bodies)[2], const BranchResults (&branches
 
 // The region's results as the model sees them.
 GraphImport::Results
-GraphImport::joint_results(NodeId region, const std::vector<std::vector<bool>>& sized) {
+GraphImport::joint_results(NodeId region, const std::vector<std::vector<bool>>& sized,
+                           const std::vector<bool>& complex) {
   Results made;
   int64_t number = 0;
   for (const std::vector<bool>& axes : sized) {
@@ -99,7 +103,8 @@ GraphImport::joint_results(NodeId region, const std::vector<std::vector<bool>>& 
       const auto bound = static_cast<double>(graph_[tensor].shape[axis]);
       ranges_.add(counts[axis], Trust::Integers, {ValueRange{0, bound}});
     }
-    made.push_back(bounds_.add(graph_, tensor, counts));
+    made.push_back(wrapped_if(compounds_, complex[made.size()],
+                              bounds_.add(graph_, tensor, counts)));
   }
   return made;
 }
@@ -145,7 +150,7 @@ GraphImport::Results GraphImport::if_region(const ModelAttribute& yes,
   const uint32_t second =
       graph_.add_body(std::make_shared<const Graph>(std::move(bodies[1])));
   const NodeId region = branch(graph_, first, second, std::move(inputs));
-  Results made = joint_results(region, sized);
+  Results made = joint_results(region, sized, branches[0].complex);
   graph_.close_source();
   return made;
 }

@@ -5,6 +5,7 @@
 #include "importer/import.h"
 
 #include "compiler/support/check.h"
+#include "importer/complex.h"
 #include "importer/custom_call.h"
 #include "importer/graph_import.h"
 #include "importer/onnx_ops.h"
@@ -117,7 +118,9 @@ NodeId GraphImport::make_tensor(const ModelTensor& tensor, const ModelPlace& pla
   if (known != tensors_.end()) return known->second;
   NodeId id = kPoisoned;
   const std::optional<DType> dtype = dtype_from_onnx(tensor.onnx_type);
-  if (dtype == DType::String)
+  if (const auto part = complex_part(tensor.onnx_type))
+    id = complex_weight(graph_, compounds_, tensor, *part);
+  else if (dtype == DType::String)
     id = strings_.tensor(graph_, tensor.dims, tensor.strings);
   else if (dtype)
     id = weight_of(graph_, tensor, *dtype);
@@ -204,6 +207,7 @@ GraphImport::run_import(const std::function<void(NodeImport&)>& import_rule,
   rule.input_counts = counts_of(inputs);
   rule.position = imported_nodes_;
   rule.in_loop = loop_depth_ > 0;
+  rule.pairs = complex_pairs_;
   rule.in_region = in_loop_region();
   rule.image_height = limits_.image_height, rule.image_width = limits_.image_width;
   rule.loop_runner = [&](const RuleLoop& loop) {
@@ -313,6 +317,23 @@ void GraphImport::note_declaration(const ModelNode& node,
                 place);
 }
 
+// A standard or published operator: by its row, or by the body of its specification.
+GraphImport::Results GraphImport::import_operator(const ModelNode& original,
+                                                  const ModelNode& node,
+                                                  const Results& inputs,
+                                                  const ModelPlace& place,
+                                                  const Scope& scope) {
+  const int64_t opset = version_of(node, *scope.frame->opsets);
+  if (const Callable* body = sizes_want_body(node, inputs, opset))
+    return inline_function(*body, node, inputs, place);
+  if (const OnnxOp* row = find_onnx_op(node.domain, node.op_type, opset))
+    return run_rule(*row, original, node, inputs, place, scope);
+  if (const Callable* body = find_standard_body(node.domain, node.op_type, opset))
+    return inline_function(*body, node, inputs, place);
+  note_declaration(node, inputs, place, scope);
+  return {};
+}
+
 // `original` holds the names that scopes refer to; `node` is its resolved copy.
 void GraphImport::import_node(const ModelNode& original, const ModelNode& node,
                               const ModelPlace& place, Scope& scope) {
@@ -344,14 +365,10 @@ void GraphImport::import_node(const ModelNode& original, const ModelNode& node,
     results = import_gradient(node, inputs, place, scope);
   else if (is_control_flow(node.domain, node.op_type))
     results = import_control_flow(node, inputs, place, scope);
-  else if (const Callable* body = sizes_want_body(node, inputs, opset))
-    results = inline_function(*body, node, inputs, place);
-  else if (const OnnxOp* row = find_onnx_op(node.domain, node.op_type, opset))
-    results = run_rule(*row, original, node, inputs, place, scope);
-  else if (const Callable* body = find_standard_body(node.domain, node.op_type, opset))
-    results = inline_function(*body, node, inputs, place);
+  else if (std::ranges::any_of(inputs, [&](NodeId id) { return has_complex(id); }))
+    results = import_complex(original, node, inputs, place, scope);
   else
-    note_declaration(node, inputs, place, scope);
+    results = import_operator(original, node, inputs, place, scope);
   if (compounds_.items() > limits_.sequence_items && !stopped_) {
     fail(Exit::InvalidModel, "the model's sequences are over the limit", place);
     stopped_ = true;

@@ -2,6 +2,7 @@
 // an operator's versions are is found by asking for each, as the import itself does.
 #include "importer/operators.h"
 
+#include "importer/complex.h"
 #include "importer/functions.h"
 #include "importer/graph_import.h"
 #include "importer/onnx_ops.h"
@@ -53,15 +54,22 @@ void add_types(OperatorSummary& summary) {
   uint32_t bits = 0;
   for (int64_t i = 0; i < schema->inputs.count; ++i)
     bits |= formal_value(schema->inputs, i).types;
+  const bool takes_complex =
+      is_control_flow(summary.domain, summary.name) ||
+      complex_how(summary.domain, summary.name) != ComplexHow::None;
   std::set<DType> held; // in the order of dtypes.def
+  std::vector<std::string> complex;
   for (int code = 1; code < 32; ++code) {
     if ((bits >> code & 1) == 0) continue;
     if (const auto dtype = dtype_from_onnx(code))
       held.insert(*dtype);
+    else if (complex_part(code) && takes_complex)
+      complex.push_back(onnx_type_text(code));
     else
       summary.missing_types.push_back(onnx_type_name(code));
   }
   for (DType dtype : held) summary.types.emplace_back(info(dtype).text);
+  summary.types.insert(summary.types.end(), complex.begin(), complex.end());
 }
 
 } // namespace

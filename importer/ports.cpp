@@ -1,5 +1,6 @@
 // The model's inputs become inputs of the graph, each element of a sequence one of its
 // own, and the model's outputs outputs; the interface keeps what belongs together.
+#include "importer/complex.h"
 #include "importer/graph_import.h"
 #include "importer/packing.h"
 
@@ -44,6 +45,8 @@ NodeId value_of(const InputValue& input, std::vector<NodeId> items,
 
 // A tensor of the caller's; kPoisoned when its type is not supported.
 NodeId GraphImport::add_input(const ModelValue& tensor, const Shape& shape) {
+  if (const auto part = complex_part(tensor.onnx_type))
+    return add_complex_input(tensor, shape, *part);
   const std::optional<DType> dtype = dtype_from_onnx(tensor.onnx_type);
   if (!dtype) {
     diags_.error(Exit::Unsupported,
@@ -76,6 +79,16 @@ void GraphImport::add_inputs(const InputShapes& shapes, Scope& scope) {
   }
 }
 
+// The caller has complex numbers, the node their parts.
+NodeId GraphImport::add_complex_input(const ModelValue& tensor, const Shape& shape,
+                                      DType part) {
+  Shape pairs = shape;
+  pairs.push_back(2);
+  const NodeId input =
+      graph_.add_input(tensor.name, part, pairs, Interface{tensor.onnx_type, shape});
+  return complex_value(compounds_, input);
+}
+
 // The caller of the program sees strings, the node has their bytes.
 NodeId GraphImport::add_string_input(const std::string& name, const Shape& shape) {
   Shape bytes = shape;
@@ -89,9 +102,17 @@ NodeId GraphImport::add_string_input(const std::string& name, const Shape& shape
 }
 
 void GraphImport::add_output(const std::string& name, NodeId id) {
+  const bool complex = is_complex(compounds_, id);
+  const int onnx_type = onnx_type_of(id);
+  id = inside(compounds_, id);
   const Bounded* bounded = bounds_.find(id);
   if (bounded) sized_outputs_.emplace_back(graph_.outputs().size(), id);
   if (bounded) id = bounded->tensor;
+  if (complex) {
+    Shape shape = graph_[id].shape;
+    shape.pop_back();
+    return graph_.add_output(name, id, Interface{onnx_type, std::move(shape)});
+  }
   if (graph_[id].dtype != DType::String) return add_tensor_output(graph_, name, id);
   std::string failure;
   const NodeId rows = strings_.rows_of(graph_, id, failure);
@@ -108,7 +129,7 @@ void GraphImport::add_output(const std::string& name, NodeId id) {
 void GraphImport::add_extents() {
   for (const auto& [output, id] : sized_outputs_) {
     const Bounded& bounded = *bounds_.find(id);
-    const Shape& shape = graph_[bounded.tensor].shape;
+    const Shape& shape = graph_.outputs()[output].seen.shape;
     std::vector<NodeId> sizes;
     for (size_t axis = 0; axis < shape.size(); ++axis) {
       const NodeId count = bounded.counts[axis];
@@ -121,6 +142,12 @@ void GraphImport::add_extents() {
   }
 }
 
+// Of a tensor, complex or not.
+int GraphImport::onnx_type_of(NodeId value) const {
+  const DType dtype = graph_[inside(compounds_, value)].dtype;
+  return is_complex(compounds_, value) ? complex_of(dtype).value_or(0) : info(dtype).onnx;
+}
+
 // False when it is nested deeper than a port can say.
 bool GraphImport::add_elements(ModelPort& port, const Compound& value) {
   using Kind = Compound::Kind;
@@ -130,23 +157,22 @@ bool GraphImport::add_elements(ModelPort& port, const Compound& value) {
     port.present = !value.items.empty();
     port.count = 0;
     if (value.items.empty()) return true;
-    if (is_compound(value.items[0]))
+    if (is_compound(inside(compounds_, value.items[0])))
       return add_elements(port, compounds_[value.items[0]]);
     port.count = 1;
-    port.onnx_type = info(graph_[value.items[0]].dtype).onnx;
+    port.onnx_type = onnx_type_of(value.items[0]);
     add_output(port.name, value.items[0]);
     return true;
   }
   for (NodeId item : value.items)
-    if (is_compound(item)) return false;
+    if (is_compound(inside(compounds_, item))) return false;
   const bool sequence = value.kind == Kind::Sequence;
   port.kind = sequence                  ? ModelPort::Kind::Sequence
               : value.kind == Kind::Map ? ModelPort::Kind::Map
                                         : ModelPort::Kind::Maps;
   port.count = static_cast<uint32_t>(value.items.size());
   port.keys = value.keys;
-  port.onnx_type =
-      value.items.empty() ? value.onnx_type : info(graph_[value.items[0]].dtype).onnx;
+  port.onnx_type = value.items.empty() ? value.onnx_type : onnx_type_of(value.items[0]);
   for (size_t i = 0; i < value.items.size(); ++i)
     add_output(sequence ? element_name(port.name, i) : port.name, value.items[i]);
   return true;
@@ -161,8 +187,8 @@ void GraphImport::add_outputs(const Scope& scope) {
     ModelPort port;
     port.name = output.name;
     port.first = static_cast<uint32_t>(graph_.outputs().size());
-    if (!is_compound(id)) {
-      port.onnx_type = info(graph_[id].dtype).onnx;
+    if (!is_compound(inside(compounds_, id))) {
+      port.onnx_type = onnx_type_of(id);
       add_output(output.name, id);
     } else if (!add_elements(port, compounds_[id])) {
       diags_.error(Exit::Unsupported,

@@ -5,6 +5,7 @@
 #include "importer/graph_import.h"
 
 #include "compiler/ir/text.h"
+#include "importer/complex.h"
 
 #include <algorithm>
 #include <utility>
@@ -99,9 +100,30 @@ NodeId GraphImport::capture_bounded(const Bounded& bounded, size_t level) {
   return bounds_.add(graph_, tensor, counts);
 }
 
+// Complex values are known to a region by what is inside; which of `values` were ones.
+std::vector<bool> GraphImport::unwrap(Results& values) const {
+  std::vector<bool> complex;
+  for (NodeId& value : values) {
+    const NodeId tensor = inside(compounds_, value);
+    complex.push_back(tensor != value);
+    value = tensor;
+  }
+  return complex;
+}
+
+// The values from the first on, as many as `complex` has, the way they were.
+void GraphImport::wrap(Results& values, size_t first, const std::vector<bool>& complex) {
+  for (size_t i = 0; i < complex.size() && first + i < values.size(); ++i)
+    values[first + i] = wrapped_if(compounds_, complex[i], values[first + i]);
+}
+
 // A value found in a scope with `level` open bodies around it, seen from the innermost.
 NodeId GraphImport::capture(NodeId id, size_t level, const ModelPlace& place) {
   if (level == open_bodies_.size() || id == kPoisoned || id == kNoNode) return id;
+  if (is_complex(compounds_, id)) {
+    const NodeId tensor = capture(inside(compounds_, id), level, place);
+    return tensor == kPoisoned ? tensor : complex_value(compounds_, tensor);
+  }
   if (is_compound(id)) {
     fail(Exit::Unsupported,
          "it takes " + std::string(kind_text(compounds_[id])) +
@@ -149,6 +171,8 @@ GraphImport::Results GraphImport::body_arguments(const LoopCall& call,
     arguments.push_back(
         graph_.add_input("", outer[id].dtype, {shape.begin() + 1, shape.end()}));
   }
+  wrap(arguments, arguments.size() - call.carried.size() - call.sliced.size(),
+       call.complex);
   return arguments;
 }
 
@@ -177,7 +201,10 @@ bool GraphImport::check_carried(const LoopCall& call, const Graph& outer,
   for (size_t k = 0; k < call.carried.size(); ++k) {
     const std::string before = type_of(outer, call.carried[k]);
     const std::string after = type_of(graph_, results[first + k]);
-    if (before == after || grows_by(call, outer, k, graph_, results[first + k])) continue;
+    const bool same =
+        call.complex.empty() || call.complex[k] == call.made_complex[first + k];
+    if ((before == after && same) || grows_by(call, outer, k, graph_, results[first + k]))
+      continue;
     fail(Exit::Unsupported,
          "carried value " + std::to_string(k) + " changes from " + before + " to " +
              after + " in an iteration, and the loop cannot be unrolled",
@@ -206,6 +233,7 @@ GraphImport::Results GraphImport::run_region(LoopCall& call, const ModelPlace& p
     results = call.rule ? call.rule->body(arguments[0],
                                           {arguments.begin() + 1, arguments.end()})
                         : run_body(*call.body, arguments, place, scope);
+    call.made_complex = unwrap(results);
   } catch (...) {
     close_body(open);
     throw;
@@ -333,6 +361,7 @@ GraphImport::Results GraphImport::loop_region(const ModelNode& node,
   call.start = given(1) ? reshape(graph_, inputs[1], {})
                         : constant_int(graph_, DType::Bool, {}, 1);
   if (inputs.size() > 2) call.carried.assign(inputs.begin() + 2, inputs.end());
+  call.complex = unwrap(call.carried);
   const size_t scans = body.graph->outputs.size() - call.carried.size() - 1;
   call.reversed.assign(scans, 0);
   const bool stacks = std::any_of(
@@ -347,8 +376,8 @@ GraphImport::Results GraphImport::loop_region(const ModelNode& node,
   call.limit = limits_.region_iterations;
   if (counted) call.limit = std::max<int64_t>(static_cast<int64_t>(range->high), 0);
   for (size_t k = 0; counted && k < call.carried.size(); ++k)
-    call.grows.push_back(
-        growing_axis(*body.graph, k, std::ssize(graph_[call.carried[k]].shape)));
+    call.grows.push_back(growing_axis(
+        *body.graph, k, std::ssize(graph_[call.carried[k]].shape) - call.complex[k]));
   const auto declared = declared_length(node, call.carried.size(), scope);
   const bool bounded = stacks && !fixed && !declared;
   if (bounded && !counted) {
@@ -365,20 +394,22 @@ GraphImport::Results GraphImport::loop_region(const ModelNode& node,
   if (made.empty()) return {};
   const NodeId done = made[0];
   made.erase(made.begin());
+  call.made_complex.erase(call.made_complex.begin());
   const bool whole = trips && !call.conditional && call.limit == (*trips)[0];
-  if (!stacks || fixed || whole) return made;
-  for (size_t k = call.carried.size(); bounded && k < made.size(); ++k) {
-    Counts counts(graph_[made[k]].shape.size(), kNoNode);
-    counts[0] = done;
-    made[k] = bounds_.add(graph_, made[k], counts);
+  if (stacks && !fixed && !whole) {
+    // A declaration is the model's promise: a run that breaks it stops.
+    const NodeId kept =
+        map(graph_, Op::Equal, {done, constant_int(graph_, DType::I64, {}, call.limit)});
+    for (size_t k = call.carried.size(); k < made.size(); ++k) {
+      Counts counts(graph_[made[k]].shape.size(), kNoNode);
+      counts[0] = done;
+      if (bounded)
+        made[k] = bounds_.add(graph_, made[k], counts);
+      else if (k < node.outputs.size() && !node.outputs[k].empty())
+        made[k] = compounds_.guarded(graph_, made[k], kept);
+    }
   }
-  if (bounded) return made;
-  // The declaration is the model's promise: a run that breaks it stops.
-  const NodeId kept =
-      map(graph_, Op::Equal, {done, constant_int(graph_, DType::I64, {}, call.limit)});
-  for (size_t k = call.carried.size(); k < made.size(); ++k)
-    if (k < node.outputs.size() && !node.outputs[k].empty())
-      made[k] = compounds_.guarded(graph_, made[k], kept);
+  wrap(made, 0, call.made_complex);
   return made;
 }
 
@@ -395,11 +426,14 @@ GraphImport::Results GraphImport::scan_region(const ModelAttribute& body,
   call.start = constant_int(graph_, DType::Bool, {}, 1);
   call.limit = plan.length;
   call.carried = state;
+  call.complex = unwrap(call.carried);
   for (size_t k = 0; k < scanned.size(); ++k) {
+    const NodeId whole = inside(compounds_, scanned[k]);
+    call.complex.push_back(whole != scanned[k]);
     std::vector<int64_t> perm{plan.input_axes[k]};
-    for (int64_t axis = 0; axis < std::ssize(graph_[scanned[k]].shape); ++axis)
+    for (int64_t axis = 0; axis < std::ssize(graph_[whole].shape); ++axis)
       if (axis != plan.input_axes[k]) perm.push_back(axis);
-    call.sliced.push_back(permute(graph_, scanned[k], perm));
+    call.sliced.push_back(permute(graph_, whole, perm));
     call.reversed.push_back(plan.input_directions[k] != 0);
   }
   for (int64_t direction : plan.output_directions)
@@ -409,9 +443,10 @@ GraphImport::Results GraphImport::scan_region(const ModelAttribute& body,
   made.erase(made.begin());
   for (size_t k = state.size(); k < made.size(); ++k) {
     const int64_t rank = std::ssize(graph_[made[k]].shape);
+    const int64_t seen = rank - call.made_complex[k];
     int64_t axis = plan.output_axes[k - state.size()];
-    if (axis < 0) axis += rank;
-    if (axis < 0 || axis >= rank) {
+    if (axis < 0) axis += seen;
+    if (axis < 0 || axis >= seen) {
       fail(Exit::InvalidModel, "the axis of a scan output is out of range", place);
       return {};
     }
@@ -420,6 +455,7 @@ GraphImport::Results GraphImport::scan_region(const ModelAttribute& body,
     perm.insert(perm.begin() + axis, 0);
     made[k] = permute(graph_, made[k], perm);
   }
+  wrap(made, 0, call.made_complex);
   return made;
 }
 

@@ -32,7 +32,9 @@ struct LoopCall {
   NodeId start = kNoNode;         // bool[]
   bool conditional = false;       // the body's condition counts
   int64_t limit = 0;
-  std::vector<NodeId> carried, sliced;
+  std::vector<NodeId> carried, sliced; // of complex values what is inside
+  std::vector<bool> complex;           // which of both the body sees as complex
+  std::vector<bool> made_complex;      // which results it gives so
   // Per carried value: every iteration only joins elements behind it, along this axis. It
   // is carried empty, and what is joined becomes a scan output. -1: not so.
   std::vector<int64_t> grows;
@@ -45,6 +47,7 @@ struct LoopCall {
 struct BranchResults {
   std::vector<NodeId> tensors;
   std::vector<Counts> counts;
+  std::vector<bool> complex; // which are the inside of a complex value
 };
 
 // What growing_values.cpp knows of loops whose values grow.

@@ -4,6 +4,7 @@
 
 #include "compiler/support/check.h"
 #include "compiler/support/diags.h"
+#include "importer/complex.h"
 #include "importer/packing.h"
 
 #include <algorithm>
@@ -237,6 +238,8 @@ int64_t NodeImport::axis(int64_t value, int64_t rank) const {
 }
 
 NodeId NodeImport::tensor(const ModelTensor& tensor) const {
+  if (const auto part = complex_part(tensor.onnx_type))
+    return complex_weight(g, *compounds, tensor, *part);
   const std::optional<DType> dtype = dtype_from_onnx(tensor.onnx_type);
   if (!dtype)
     unsupported("tensor " + quoted(tensor.name) + " has element type " +

@@ -179,6 +179,64 @@ void import_rotary_embedding(NodeImport& node) {
   rotary_embedding(node, parts);
 }
 
+// com.microsoft: cosines and sines of the embedding itself, and halves turned beforehand.
+void import_gemma_rotary_embedding(NodeImport& node) {
+  const Expr angle = wide(node, 0);
+  require(node, angle.rank() == 3, "emb must be [batch, length, size]");
+  for (size_t i : {1, 3}) {
+    const Expr x = wide(node, i), turned = wide(node, i + 1);
+    require(node, x.rank() == 4 && turned.shape() == x.shape(),
+            "q, k and their turned halves must be [batch, heads, length, size]");
+    const DType dtype = node.dtype(i);
+    const auto factor = [&](Op op) {
+      return unsqueeze(convert(convert(apply(op, angle), dtype), x.dtype()), 1);
+    };
+    const Expr cos = factor(Op::Cos), sin = factor(Op::Sin);
+    require_broadcast(node, cos.shape(), x.shape());
+    give(node, i == 1 ? 0 : 1, convert(x * cos + turned * sin, dtype));
+  }
+}
+
+// com.microsoft: three positions per token, in time, height and width; each pair of
+// elements turns by one of them, in sections or every third.
+void import_multimodal_rotary_embedding(NodeImport& node) {
+  if (node.has("scale") && node.get_float("scale") != 1)
+    node.unsupported("a scale other than 1");
+  const Expr positions = operand(node, 1);
+  const Expr cos = wide(node, 2), sin = wide(node, 3);
+  const std::vector<int64_t> sections = node.get_ints("mrope_section");
+  require(node, positions.rank() == 3 && extent(positions, 0) == 3 && cos.rank() == 2,
+          "position_ids must be [3, batch, length]");
+  const int64_t half = extent(cos, 1);
+  require(node,
+          sections.size() == 3 && sections[0] >= 0 && sections[1] >= 0 &&
+              sections[2] >= 0 && sections[0] <= half && sections[1] <= half &&
+              sections[0] + sections[1] + sections[2] == half,
+          "mrope_section must be three sizes that make half the rotated size");
+  std::vector<int64_t> stream;
+  for (int64_t j = 0; j < half; ++j) {
+    const auto every_third = [&](int64_t which) {
+      return j % 3 == which && j < 3 * sections[static_cast<size_t>(which)];
+    };
+    const int64_t by_section = j < sections[0]                 ? 0
+                               : j < sections[0] + sections[1] ? 1
+                                                               : 2;
+    const bool interleaved = node.get_int("mrope_layout") != 0;
+    stream.push_back(!interleaved     ? by_section
+                     : every_third(1) ? 1
+                     : every_third(2) ? 2
+                                      : 0);
+  }
+  const Expr which = {&node.g, tensor_i64(node.g, {1, 1, half}, stream)};
+  const auto chosen = [&](Expr cache) {
+    const auto rows = [&](int64_t i) {
+      return cache_rows(node, cache, squeeze(cut(positions, 0, i, 1), 0));
+    };
+    return select(equal(which, 0), rows(0), select(equal(which, 1), rows(1), rows(2)));
+  };
+  rotary_embedding(node, {wide(node, 0), chosen(cos), chosen(sin), {}});
+}
+
 // Positions come second; one number is the position of the first element of every batch.
 void import_rotary_embedding_vendor(NodeImport& node) {
   Rotary parts{wide(node, 0), wide(node, 2), wide(node, 3), operand(node, 1)};

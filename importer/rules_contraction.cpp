@@ -92,7 +92,7 @@ Expr product_of_matrices(NodeImport& node) {
 void import_conv(NodeImport& node) { finish(node, convolution(node)); }
 
 // com.microsoft: a convolution, optionally the addition of input 3, and an activation.
-void import_fused_conv(NodeImport& node) {
+static Expr fused_convolution(NodeImport& node) {
   Expr y = convolution(node);
   if (node.has_input(3)) {
     const Expr z = wide(node, 3);
@@ -100,22 +100,51 @@ void import_fused_conv(NodeImport& node) {
     require_broadcast(node, z.shape(), y.shape());
     y = y + z;
   }
-  finish(node, activation(node, node.get_string("activation"), y,
-                          node.get_floats("activation_params")));
+  return activation(node, node.get_string("activation"), y,
+                    node.get_floats("activation_params"));
 }
 
-void import_conv_transpose(NodeImport& node) {
+void import_fused_conv(NodeImport& node) { finish(node, fused_convolution(node)); }
+
+// The same with channels as the last axis of inputs 0 and 3 and of the result; weights
+// are as ever.
+void import_nhwc_conv(NodeImport& node) {
+  for (size_t i : {0, 3})
+    if (node.has_input(i))
+      node.replace_input(i, channels_second(node, operand(node, i)).id);
+  const bool fused = node.model_node.op_type == "NhwcFusedConv";
+  finish(node, channels_last(fused ? fused_convolution(node) : convolution(node)));
+}
+
+// `pads`: in place of the attribute.
+static void transpose_convolution(NodeImport& node, const std::vector<int64_t>& pads,
+                                  size_t bias) {
   const Expr x = wide(node, 0), w = wide(node, 1);
   require(node, x.dtype() == w.dtype() && is_float(x.dtype()),
           "input and weights must have one floating point type");
   const Shape input = x.shape(), weights = w.shape();
-  const Windows windows = convolution_windows(node, input, weights);
+  Windows windows = convolution_windows(node, input, weights);
+  for (size_t i = 0; !pads.empty() && i < windows.axes(); ++i) {
+    require(node, pads.size() == 2 * windows.axes(),
+            "there must be two pads per spatial axis");
+    windows.low[i] = within_reach(node, pads[i], "a pad");
+    windows.high[i] = within_reach(node, pads[windows.axes() + i], "a pad");
+  }
   require(node, weights[0] == input[1], "the weights' channels do not fit the input's");
   const int64_t groups = read_groups(node, input[1], weights[0]);
   const Shape extents(input.begin() + 2, input.end());
   for (int64_t size : extents) require(node, size > 0, "a spatial axis is empty");
   const Placement placement = read_placement(node, extents, windows);
-  finish(node, add_bias(node, convolve_transposed(x, w, windows, groups, placement), 2));
+  finish(node,
+         add_bias(node, convolve_transposed(x, w, windows, groups, placement), bias));
+}
+
+void import_conv_transpose(NodeImport& node) { transpose_convolution(node, {}, 2); }
+
+// com.microsoft: the pads are input 2.
+void import_conv_transpose_with_pads(NodeImport& node) {
+  transpose_convolution(
+      node, node.has_input(2) ? node.known_ints(2) : std::vector<int64_t>{}, 3);
 }
 
 void import_matmul(NodeImport& node) {
@@ -124,18 +153,9 @@ void import_matmul(NodeImport& node) {
 
 void import_gemm(NodeImport& node) { finish(node, product_of_matrices(node)); }
 
-// com.microsoft: with an activation behind it.
-void import_fused_gemm(NodeImport& node) {
-  std::vector<float> parameters;
-  for (const char* name : {"activation_alpha", "activation_beta", "activation_gamma"})
-    if (node.has(name)) parameters.push_back(static_cast<float>(node.get_float(name)));
-  const Expr y = product_of_matrices(node);
-  finish(node, activation(node, node.get_string("activation"), y, parameters));
-}
-
 // com.microsoft: alpha * op(A) op(B), where trans* swaps the last two axes and
 // transBatch* moves the first axis of [batch.., M, K] before the last: [M, batch.., K].
-void import_fused_matmul(NodeImport& node) {
+static Expr fused_product(NodeImport& node) {
   const auto prepared = [&](size_t i, const char* transpose, const char* batch) {
     Expr x = wide(node, i);
     if (node.has(batch) && node.get_int(batch)) {
@@ -150,7 +170,31 @@ void import_fused_matmul(NodeImport& node) {
   };
   const Expr a = prepared(0, "transA", "transBatchA");
   const Expr b = prepared(1, "transB", "transBatchB");
-  finish(node, scaled(node, checked_matmul(node, a, b), node.get_float("alpha")));
+  return scaled(node, checked_matmul(node, a, b), node.get_float("alpha"));
+}
+
+void import_fused_matmul(NodeImport& node) { finish(node, fused_product(node)); }
+
+// Parameters of an activation that are attributes of their own.
+static std::vector<float> activation_parameters(const NodeImport& node) {
+  std::vector<float> parameters;
+  for (const char* name : {"activation_alpha", "activation_beta", "activation_gamma"})
+    if (node.has(name)) parameters.push_back(static_cast<float>(node.get_float(name)));
+  return parameters;
+}
+
+// com.microsoft: with an activation behind it.
+void import_fused_gemm(NodeImport& node) {
+  const Expr y = product_of_matrices(node);
+  finish(node,
+         activation(node, node.get_string("activation"), y, activation_parameters(node)));
+}
+
+void import_fused_matmul_activation(NodeImport& node) {
+  if (node.has("activation_axis")) node.unsupported("an activation along an axis");
+  const Expr y = fused_product(node);
+  finish(node,
+         activation(node, node.get_string("activation"), y, activation_parameters(node)));
 }
 
 // A depthwise convolution along time over the input and what came before it; the last
@@ -161,20 +205,29 @@ void import_causal_conv_with_state(NodeImport& node) {
           x.rank() == 3 && w.rank() == 3 && extent(w, 1) == 1 &&
               extent(w, 0) == extent(x, 1),
           "input must be [batch, channels, length], weights [channels, 1, k]");
-  const int64_t kept = extent(w, 2) - 1, channels = extent(x, 1);
+  int64_t dilation = 1;
+  if (!node.model_node.domain.empty()) {
+    if (node.get_int("ndim") != 1) node.unsupported("more than one spatial axis");
+    if (node.get_int("channels_last") != 0) node.unsupported("channels_last");
+    if (node.get_int("state_window") != 0) node.unsupported("a window of states");
+    dilation = within_reach(node, node.get_int("dilation"), "dilation");
+    require(node, dilation > 0, "dilation must be positive");
+  }
+  const int64_t kept = (extent(w, 2) - 1) * dilation, channels = extent(x, 1);
   require(node, kept >= 0, "the kernel is empty");
   Expr all = pad(x, {0, 0, kept}, {0, 0, 0}, 0);
   if (node.has_input(3)) {
     const Expr past = wide(node, 3);
     require(node, past.shape() == Shape{extent(x, 0), channels, kept},
-            "past_state must be [batch, channels, k - 1]");
+            "past_state must be [batch, channels, (k - 1) * dilation]");
     all = join({past, x}, 2);
   }
   Expr y = all;
   if (extent(x, 2) == 0)
     y = x;
   else
-    y = add_bias(node, convolve(all, w, {{kept + 1}, {1}, {1}, {0}, {0}}, channels), 2);
+    y = add_bias(
+        node, convolve(all, w, {{extent(w, 2)}, {1}, {dilation}, {0}, {0}}, channels), 2);
   const std::string name = node.get_string("activation");
   require(node, name == "none" || name == "silu" || name == "swish",
           "activation must be 'none', 'silu' or 'swish'");

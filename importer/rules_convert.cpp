@@ -1,5 +1,6 @@
 // Operators that keep the values: changes of element type, and what is the identity when
 // a model only infers.
+#include "importer/complex.h"
 #include "importer/formula.h"
 #include "importer/narrow_cast.h"
 #include "importer/string_numbers.h"
@@ -45,9 +46,6 @@ static void give_cast(NodeImport& node, DType to) {
   Expr x = operand(node, 0);
   if (const std::optional<Expr> text = text_cast(node, x, to))
     return give(node, 0, *text);
-  for (DType dtype : {x.dtype(), to})
-    if (info(dtype).kind == DTypeKind::Complex && x.dtype() != to)
-      node.unsupported("a cast of complex numbers");
   // What is out of range is left open; the tests of the versions before 24 have the
   // nearest value, later ones the low bits.
   if (node.opset < 24 && is_packed(to) && is_integer(to) && is_float(x.dtype())) {
@@ -62,7 +60,50 @@ void import_cast(NodeImport& node) { give_cast(node, target_type(node)); }
 
 void import_cast_like(NodeImport& node) { give_cast(node, node.dtype(1)); }
 
+namespace {
+
+// Numbers of 64 bits, of any type, as the bits of complex ones: the real part is in the
+// low half.
+Expr pairs_of_words(Expr words) {
+  const Expr bits = with(words, bitcast(*words.g, words.id, DType::U64));
+  const Expr high = apply(Op::ShiftRight, bits, like(bits, 32));
+  const Expr halves = convert(pairs_of(bits, high), DType::U32);
+  return with(halves, bitcast(*halves.g, halves.id, DType::F32));
+}
+
+Expr words_of_pairs(Expr pairs) {
+  const Expr halves = with(pairs, bitcast(*pairs.g, pairs.id, DType::U32));
+  const Expr low = convert(part_of_pairs(halves, 0), DType::U64);
+  const Expr high = convert(part_of_pairs(halves, 1), DType::U64);
+  return either(low, apply(Op::ShiftLeft, high, like(high, 32)));
+}
+
+// BitCast from or to complex numbers; false where there are none.
+bool give_complex_bits(NodeImport& node) {
+  const auto part = complex_part(static_cast<int>(node.get_int("to")));
+  const Compound* whole = node.compound(0);
+  const bool from = whole && whole->kind == Compound::Kind::Complex;
+  if (!part && !from) return false;
+  const Expr x{&node.g, inside(*node.compounds, node.value(0))};
+  const char* kSizes = "BitCast between types of different sizes";
+  if (part && from) {
+    require(node, x.dtype() == *part, kSizes);
+    node.output(0, node.value(0));
+  } else if (part) {
+    require(node, part == DType::F32 && info(x.dtype()).bits == 64, kSizes);
+    node.output(0, complex_value(*node.compounds, pairs_of_words(x).id));
+  } else {
+    const DType to = target_type(node);
+    require(node, x.dtype() == DType::F32 && info(to).bits == 64, kSizes);
+    node.output(0, bitcast(node.g, words_of_pairs(x).id, to));
+  }
+  return true;
+}
+
+} // namespace
+
 void import_bit_cast(NodeImport& node) {
+  if (give_complex_bits(node)) return;
   const DType to = target_type(node);
   const DType from = node.dtype(0);
   require(node, to != DType::String && from != DType::String, "BitCast of strings");

@@ -4,6 +4,7 @@
 // without what the update rule leaves out. The tokens are written out one after another.
 #include "importer/formula.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace svod {
@@ -41,6 +42,8 @@ Expr read_state(Expr state, Expr q) {
 
 void import_linear_attention(NodeImport& node) {
   const Update rule = read_rule(node);
+  if (!node.model_node.domain.empty() && node.get_int("state_window") != 0)
+    node.unsupported("a window of states");
   const Expr q = wide(node, 0), k = wide(node, 1), v = wide(node, 2);
   const int64_t q_heads = node.get_int("q_num_heads"),
                 heads = node.get_int("kv_num_heads");
@@ -48,7 +51,7 @@ void import_linear_attention(NodeImport& node) {
           "query, key and value must be [batch, tokens, heads * size]");
   const int64_t batch = extent(q, 0), tokens = extent(q, 1);
   require(node,
-          heads >= 1 && q_heads >= 1 && q_heads % heads == 0 &&
+          heads >= 1 && q_heads >= 1 && (q_heads % heads == 0 || heads % q_heads == 0) &&
               extent(q, 2) % q_heads == 0 && extent(k, 2) % heads == 0 &&
               extent(v, 2) % heads == 0 && extent(q, 2) / q_heads == extent(k, 2) / heads,
           "the numbers of heads do not fit the inputs");
@@ -91,11 +94,13 @@ void import_linear_attention(NodeImport& node) {
       value = (value - read_state(state, key)) * token(beta, t, extent(beta, 2));
     }
     state = state + unsqueeze(key, 3) * unsqueeze(value, 2);
-    // Query heads that share a state stand together.
-    const int64_t shared = q_heads / heads;
-    const Expr query = reshape(token(q, t, q_heads), {batch, heads, shared, d_k});
-    const Expr read = matmul(query, state) * scale;
-    results.push_back(reshape(read, {batch, 1, q_heads * d_v}));
+    // Query heads that share a state stand together, as do states that share a query.
+    const int64_t shared = std::max<int64_t>(q_heads / heads, 1);
+    const int64_t repeated = std::max<int64_t>(heads / q_heads, 1);
+    const Expr query = broadcast(reshape(token(q, t, q_heads), {batch, q_heads, 1, d_k}),
+                                 {batch, q_heads, repeated, d_k});
+    const Expr read = matmul(reshape(query, {batch, heads, shared, d_k}), state) * scale;
+    results.push_back(reshape(read, {batch, 1, std::max(q_heads, heads) * d_v}));
   }
   finish(node, join(results, 1));
   if (node.wants_output(1)) {

@@ -2,7 +2,7 @@
 // moves ids in a list: no element is copied. A position that is data of the run stacks
 // the elements, which must have one type then, and picks rows of the stack, checked when
 // the program runs.
-#include "importer/movement.h"
+#include "importer/complex.h"
 
 namespace svod {
 namespace {
@@ -220,18 +220,20 @@ void import_sequence_map(NodeImport& node) {
   std::vector<NodeId> inputs;
   for (size_t i = 0; i < node.input_count(); ++i) {
     inputs.push_back(node.value(i));
-    require(node, !node.compound(i) || sequence(node, i).items.size() == length,
+    const bool same = is_compound(inside(*node.compounds, inputs[i]));
+    require(node, !same || sequence(node, i).items.size() == length,
             "its sequences differ in length");
   }
   std::vector<Compound> made(node.output_count());
   for (size_t e = 0; e < length; ++e) {
     std::vector<NodeId> arguments = inputs;
     for (NodeId& id : arguments)
-      if (is_compound(id)) id = (*node.compounds)[id].items[e];
+      if (is_compound(inside(*node.compounds, id))) id = (*node.compounds)[id].items[e];
     const std::vector<NodeId> results = node.run_graph("body", arguments);
     require(node, results.size() >= made.size(), "its body has too few outputs");
     for (size_t k = 0; k < made.size(); ++k) {
-      require(node, !is_compound(results[k]), "its body gives no tensor");
+      require(node, !is_compound(inside(*node.compounds, results[k])),
+              "its body gives no tensor");
       made[k].items.push_back(results[k]);
       made[k].onnx_type = type_of(node, results[k]);
     }

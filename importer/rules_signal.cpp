@@ -103,6 +103,36 @@ void import_dft(NodeImport& node) {
   finish(node, permute(transform(node, permute(x, perm), t), perm));
 }
 
+namespace {
+
+// What com.microsoft's transforms ask for beyond one dimension was never given.
+void check_plain_transform(const NodeImport& node) {
+  if (node.get_int("signal_ndim") != 1) node.unsupported("signal_ndim other than 1");
+  require(node, node.get_int("onesided") == 1 && node.get_int("normalized") == 0,
+          "onesided must be 1, normalized 0");
+}
+
+} // namespace
+
+// com.microsoft: real numbers along the last axis to half their spectrum, and back.
+void import_rfft(NodeImport& node) {
+  check_plain_transform(node);
+  const Expr x = wide(node, 0);
+  require(node, x.rank() >= 1 && extent(x, x.rank() - 1) > 0, "the signal is empty");
+  const int64_t length = extent(x, x.rank() - 1);
+  finish(node, transform(node, unsqueeze(x, x.rank()), {length, length, length / 2 + 1}));
+}
+
+void import_irfft(NodeImport& node) {
+  check_plain_transform(node);
+  const Expr x = wide(node, 0);
+  const int64_t rank = x.rank();
+  require(node, rank >= 2 && extent(x, rank - 1) == 2 && extent(x, rank - 2) > 1,
+          "the spectrum must be [.., bins, 2]");
+  const int64_t bins = extent(x, rank - 2), length = 2 * (bins - 1);
+  finish(node, squeeze(transform(node, x, {length, bins, length, 2, 1, true}), rank - 1));
+}
+
 // Frames are a window view of the signal; the window function joins the frames, not the
 // matrix, since it may depend on the model's inputs.
 void import_stft(NodeImport& node) {

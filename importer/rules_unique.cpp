@@ -51,21 +51,32 @@ Expr before(Expr flags) {
 
 } // namespace
 
-void import_unique(NodeImport& node) {
+namespace {
+
+// Which outputs hold the places of the first ones, the inverse and the counts.
+struct Outputs {
+  size_t first, inverse, counts;
+};
+
+void give_unique(NodeImport& node, bool flat, bool sorted, const Outputs& out) {
   Expr x = operand(node, 0);
-  const bool flat = !node.has("axis");
-  const int64_t axis = flat ? 0 : node.axis(node.get_int("axis"), x.rank());
+  // Parts of a complex number are compared like columns of a slice, the real one first.
+  const int64_t rank = x.rank() - (node.pairs ? 1 : 0);
+  const int64_t axis = flat ? 0 : node.axis(node.get_int("axis"), rank);
   std::optional<Expr> meant_count;
-  for (int64_t i = 0; i < x.rank(); ++i) {
+  for (int64_t i = 0; i < rank; ++i) {
     const NodeId count = count_along(node, 0, i);
     if (count == kNoNode) continue;
-    if (i != axis || (flat && x.rank() != 1)) refuse_bounded(node, 0, i);
+    if (i != axis || (flat && rank != 1)) refuse_bounded(node, 0, i);
     meant_count = Expr{&node.g, count};
   }
-  if (flat) x = reshape(x, {element_count(x.shape())});
+  if (flat && node.pairs)
+    x = reshape(x, {element_count(x.shape()) / 2, 2});
+  else if (flat)
+    x = reshape(x, {element_count(x.shape())});
   const int64_t n = extent(x, axis);
   if (n == 0) {
-    for (size_t i = 0; i < 4; ++i)
+    for (size_t i = 0; i < node.output_count(); ++i)
       give(node, i, i == 0 ? x : with(x, constant(node.g, DType::I64, {0}, 0)));
     return;
   }
@@ -79,7 +90,7 @@ void import_unique(NodeImport& node) {
   // The group of every place: its number in sorted order, moved back to where it was.
   const Expr zeros{&node.g, constant(node.g, DType::I64, {n}, 0)};
   Expr inverse = scatter(zeros, order, before(starts) - 1.0, 0, Combiner::Set);
-  if (!node.get_int("sorted")) {
+  if (!sorted) {
     // Groups are numbered as they first appear.
     const Expr spare{&node.g, constant(node.g, DType::I64, {n + 1}, 0)};
     const Expr slot = select(meant(groups.count, n), first, like(first, double(n)));
@@ -94,15 +105,29 @@ void import_unique(NodeImport& node) {
   for (int64_t i = 0; i < x.rank(); ++i)
     sizes.push_back(i == axis ? count : known_size(node.g, extent(x, i)));
   give_bounded(node, 0, take(x, axis, first), sizes);
-  if (node.wants_output(1)) give_bounded(node, 1, first, {count});
-  if (node.wants_output(2)) {
-    give(node, 2, inverse);
-    if (meant_count) node.set_counts(2, {meant_count->id});
+  if (node.wants_output(out.first)) give_bounded(node, out.first, first, {count});
+  if (node.wants_output(out.inverse)) {
+    give(node, out.inverse, inverse);
+    if (meant_count) node.set_counts(out.inverse, {meant_count->id});
   }
-  if (!node.wants_output(3)) return;
+  if (!node.wants_output(out.counts)) return;
   Expr ones = like(zeros, 1);
   if (meant_count) ones = convert(meant(*meant_count, n), DType::I64);
-  give_bounded(node, 3, scatter(zeros, inverse, ones, 0, Combiner::Add), {count});
+  give_bounded(node, out.counts, scatter(zeros, inverse, ones, 0, Combiner::Add),
+               {count});
+}
+
+} // namespace
+
+void import_unique(NodeImport& node) {
+  give_unique(node, !node.has("axis"), node.get_int("sorted") != 0, {1, 2, 3});
+}
+
+// com.microsoft: of a vector, in the order of first appearance; values, inverse, counts.
+void import_vendor_unique(NodeImport& node) {
+  require(node, node.rank(0) == 1, "the input must be a vector");
+  constexpr size_t kNone = SIZE_MAX;
+  give_unique(node, true, false, {kNone, 1, 2});
 }
 
 void bounded_unique(NodeImport& node, Rule rule) { rule(node); }

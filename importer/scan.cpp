@@ -2,6 +2,8 @@
 // or a region where that makes too many nodes. In opset 8 there is a batch of scans.
 #include "importer/control_flow.h"
 
+#include "importer/complex.h"
+
 #include <algorithm>
 
 namespace svod {
@@ -17,7 +19,8 @@ std::vector<int64_t> list_attribute(const ModelNode& node, std::string_view name
 }
 
 // The plan, or nothing when attributes and inputs do not fit together.
-std::optional<ScanPlan> plan_scan(const Graph& g, const ModelNode& node,
+std::optional<ScanPlan> plan_scan(const Graph& g, const CompoundTable& compounds,
+                                  const ModelNode& node,
                                   const std::vector<NodeId>& scanned, size_t outputs) {
   ScanPlan plan;
   plan.input_axes = list_attribute(node, "scan_input_axes", scanned.size());
@@ -29,8 +32,8 @@ std::optional<ScanPlan> plan_scan(const Graph& g, const ModelNode& node,
       plan.output_axes.size() != outputs || plan.output_directions.size() != outputs)
     return std::nullopt;
   for (size_t k = 0; k < scanned.size(); ++k) {
-    const Shape& shape = g[scanned[k]].shape;
-    const auto rank = static_cast<int64_t>(shape.size());
+    const Shape& shape = g[inside(compounds, scanned[k])].shape;
+    const auto rank = std::ssize(shape) - is_complex(compounds, scanned[k]);
     int64_t& axis = plan.input_axes[k];
     if (axis < 0) axis += rank;
     if (axis < 0 || axis >= rank) return std::nullopt;
@@ -42,6 +45,13 @@ std::optional<ScanPlan> plan_scan(const Graph& g, const ModelNode& node,
 }
 
 } // namespace
+
+// Entry `at` along an axis of a tensor, complex or not.
+NodeId GraphImport::item_of(NodeId value, int64_t axis, int64_t at) {
+  const NodeId tensor = inside(compounds_, value);
+  const NodeId item = slice_axis(graph_, tensor, axis, at, 1);
+  return wrapped_if(compounds_, tensor != value, squeeze_axes(graph_, item, {axis}));
+}
 
 // Runs the body over the planned sequence: the states after it, then the stacked scan
 // outputs. Null when the body failed; kNoNode where a stack's shapes differ or its axis
@@ -68,8 +78,7 @@ GraphImport::Results GraphImport::run_scan(const ModelAttribute& body,
     for (size_t k = 0; k < scanned.size(); ++k) {
       const int64_t axis = plan.input_axes[k];
       const int64_t at = plan.input_directions[k] ? plan.length - 1 - i : i;
-      const NodeId item = slice_axis(graph_, scanned[k], axis, at, 1);
-      arguments.push_back(squeeze_axes(graph_, item, {axis}));
+      arguments.push_back(item_of(scanned[k], axis, at));
     }
     const Results results = run_body(body, arguments, place, scope);
     if (results.empty()) return {};
@@ -79,11 +88,12 @@ GraphImport::Results GraphImport::run_scan(const ModelAttribute& body,
   }
   for (size_t k = 0; k < columns.size(); ++k) {
     if (plan.output_directions[k]) std::ranges::reverse(columns[k]);
-    if (is_compound(columns[k][0])) {
+    const NodeId item = inside(compounds_, columns[k][0]);
+    if (is_compound(item)) {
       state.push_back(kNoNode);
       continue;
     }
-    const auto rank = static_cast<int64_t>(graph_[columns[k][0]].shape.size()) + 1;
+    const int64_t rank = std::ssize(graph_[item].shape) + (item == columns[k][0] ? 1 : 0);
     const int64_t axis = plan.output_axes[k] + (plan.output_axes[k] < 0 ? rank : 0);
     state.push_back(axis < 0 || axis >= rank ? kNoNode : stack_of(columns[k], axis));
   }
@@ -107,7 +117,7 @@ GraphImport::import_scan_of_batch(const ModelNode& node, const ModelAttribute& b
     return refuse(Exit::Unsupported, "sequences of different lengths are not supported");
   int64_t batch = -1;
   for (size_t i = 1; i < inputs.size(); ++i) {
-    const Shape& shape = graph_[inputs[i]].shape;
+    const Shape& shape = graph_[inside(compounds_, inputs[i])].shape;
     if (shape.empty() || (batch >= 0 && shape[0] != batch))
       return refuse(Exit::InvalidModel, "its inputs do not share a batch axis");
     batch = shape[0];
@@ -115,12 +125,11 @@ GraphImport::import_scan_of_batch(const ModelNode& node, const ModelAttribute& b
   Columns columns;
   for (int64_t b = 0; b < batch; ++b) {
     Results parts;
-    for (size_t i = 1; i < inputs.size(); ++i)
-      parts.push_back(squeeze_axes(graph_, slice_axis(graph_, inputs[i], 0, b, 1), {0}));
+    for (size_t i = 1; i < inputs.size(); ++i) parts.push_back(item_of(inputs[i], 0, b));
     const auto middle = parts.begin() + static_cast<std::ptrdiff_t>(carried);
     const Results scanned(middle, parts.end());
-    std::optional<ScanPlan> plan =
-        plan_scan(graph_, node, scanned, body.graph->outputs.size() - carried);
+    std::optional<ScanPlan> plan = plan_scan(graph_, compounds_, node, scanned,
+                                             body.graph->outputs.size() - carried);
     if (!plan) return refuse(Exit::InvalidModel, "its scan axes do not fit its inputs");
     plan->input_directions = list_attribute(node, "directions", scanned.size());
     if (plan->input_directions.size() != scanned.size())
@@ -160,7 +169,7 @@ GraphImport::Results GraphImport::import_scan(const ModelNode& node,
   if (body->graph->outputs.size() < carried)
     return invalid("its body has too few outputs");
   for (NodeId input : inputs)
-    if (const Bounded* bounded = bounds_.find(input)) {
+    if (const Bounded* bounded = bounds_.find(inside(compounds_, input))) {
       missed_.insert(missed_.end(), bounded->counts.begin(), bounded->counts.end());
       std::erase(missed_, kNoNode);
       fail(Exit::Unsupported, "the size of one of its inputs depends on data", place);
@@ -170,7 +179,7 @@ GraphImport::Results GraphImport::import_scan(const ModelNode& node,
   const auto middle = inputs.begin() + static_cast<std::ptrdiff_t>(carried);
   const Results scanned(middle, inputs.end());
   const std::optional<ScanPlan> plan =
-      plan_scan(graph_, node, scanned, body->graph->outputs.size() - carried);
+      plan_scan(graph_, compounds_, node, scanned, body->graph->outputs.size() - carried);
   if (!plan) return invalid("its scan axes do not fit its inputs");
   return run_scan(*body, *plan, Results(inputs.begin(), middle), scanned, place, scope);
 }

@@ -25,17 +25,38 @@ std::optional<DType> dtype_from_onnx(int code) {
   return std::nullopt;
 }
 
-static constexpr int kString = 8;
+struct ComplexType {
+  int onnx;
+  std::string_view text;
+  DType part;
+};
+static constexpr ComplexType kComplexTypes[] = {{14, "c64", DType::F32},
+                                                {15, "c128", DType::F64}};
+
+std::optional<DType> complex_part(int onnx_type) {
+  for (const ComplexType& type : kComplexTypes)
+    if (type.onnx == onnx_type) return type.part;
+  return std::nullopt;
+}
+
+std::optional<int> complex_of(DType part) {
+  for (const ComplexType& type : kComplexTypes)
+    if (type.part == part) return type.onnx;
+  return std::nullopt;
+}
 
 std::string onnx_type_text(int code) {
   if (std::optional<DType> dtype = dtype_from_onnx(code))
     return std::string(info(*dtype).text);
-  return code == kString ? "string" : "onnx" + std::to_string(code);
+  for (const ComplexType& type : kComplexTypes)
+    if (type.onnx == code) return std::string(type.text);
+  return "onnx" + std::to_string(code);
 }
 
 std::optional<int> onnx_type_from_text(std::string_view text) {
   if (std::optional<DType> dtype = dtype_from_text(text)) return info(*dtype).onnx;
-  if (text == "string") return kString;
+  for (const ComplexType& type : kComplexTypes)
+    if (type.text == text) return type.onnx;
   if (!text.starts_with("onnx")) return std::nullopt;
   int code = 0;
   const char* end = text.data() + text.size();

@@ -13,7 +13,7 @@ enum class DType : uint8_t {
 #include "compiler/ir/dtypes.def"
 };
 
-enum class DTypeKind : uint8_t { Bool, Int, Uint, Float, Complex, Handle };
+enum class DTypeKind : uint8_t { Bool, Int, Uint, Float, Handle };
 
 struct DTypeInfo {
   DType dtype;
@@ -29,8 +29,13 @@ struct DTypeInfo {
 const DTypeInfo& info(DType dtype);
 std::optional<DType> dtype_from_text(std::string_view text);
 std::optional<DType> dtype_from_onnx(int code);
-// Element types of interfaces: those of dtypes.def and "string"; any other is "onnx" and
-// its number.
+// A complex number is the caller's only: two numbers of this type, along a last axis that
+// the caller does not see. None for any other element type.
+std::optional<DType> complex_part(int onnx_type);
+// The complex type whose parts are of this type.
+std::optional<int> complex_of(DType part);
+// Element types of interfaces: those of dtypes.def, "c64" and "c128"; any other is "onnx"
+// and its number.
 std::string onnx_type_text(int code);
 std::optional<int> onnx_type_from_text(std::string_view text);
 

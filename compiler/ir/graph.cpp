@@ -32,6 +32,8 @@ Shape row_major_strides(const Shape& shape) {
 }
 
 std::optional<int64_t> byte_size(const Interface& seen) {
+  if (std::optional<DType> part = complex_part(seen.onnx_type))
+    return element_count(seen.shape) * 2 * byte_size(*part);
   std::optional<DType> dtype = dtype_from_onnx(seen.onnx_type);
   // Each tensor of strings has a width of its own.
   if (!dtype || *dtype == DType::String) return std::nullopt;

@@ -297,9 +297,7 @@ constexpr Rule kRules[] = {
 
 // A cast to an integer of less than a byte is written over its byte (build_maps.cpp).
 std::string check_cast(DType from, DType to) {
-  bool is_complex =
-      info(from).kind == DTypeKind::Complex || info(to).kind == DTypeKind::Complex;
-  if (is_complex || (is_packed(to) && !is_float(to)))
+  if (is_packed(to) && !is_float(to))
     return "no cast from " + std::string(info(from).text) + " to " +
            std::string(info(to).text);
   return "";

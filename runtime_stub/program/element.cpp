@@ -24,6 +24,7 @@ constexpr Element kElements[] = {
     {12, 32, ElementKind::Uint, "u32", "u4"},
     {13, 64, ElementKind::Uint, "u64", "u8"},
     {14, 64, ElementKind::Complex, "c64", "c8"},
+    {15, 128, ElementKind::Complex, "c128", "c16"},
     {16, 16, ElementKind::BrainHalf, "bf16", "V2"},
     {17, 8, ElementKind::Small, "f8e4m3fn", "V1", {4, 3, 7, Special::TopNan}},
     {18, 8, ElementKind::Small, "f8e4m3fnuz", "V1", {4, 3, 8, Special::ZeroNan}},
@@ -200,7 +201,8 @@ const Element* find_element_npy(Text descr) {
 }
 
 const Element& part_of(const Element& element) {
-  return element.kind == ElementKind::Complex ? kElements[0] : element;
+  if (element.kind != ElementKind::Complex) return element;
+  return *find_element(element.bits == 64 ? 1 : 11);
 }
 
 double load(const Element& element, const void* data, uint64_t i) {

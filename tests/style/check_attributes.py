@@ -22,7 +22,6 @@ UNREAD = {
     "output_qk": "of an output that is refused where it is wanted",
     "output_sequence": "of opset 1 to 6: whether all states are wanted, which the names of the outputs say",
     "overload_name": "the operator's name and its inputs decide",
-    "past_present_share_buffer": "where a runtime keeps its memory",
     "qk_norm_epsilon": "of weights that are refused",
     "qk_output": "of an output that is refused where it is wanted",
 }

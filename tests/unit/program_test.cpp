@@ -148,6 +148,13 @@ TEST_CASE("the program knows the element types of the packager", "[program][type
   for (uint32_t code = 0; code < 64; code++) {
     std::optional<svod::DType> dtype = svod::dtype_from_onnx(static_cast<int>(code));
     const Element* element = find_element(code);
+    if (const auto part = svod::complex_part(static_cast<int>(code))) {
+      REQUIRE(element != nullptr);
+      CHECK(std::string(element->name) == svod::onnx_type_text(static_cast<int>(code)));
+      CHECK(static_cast<int>(element->bits) == 2 * svod::info(*part).bits);
+      CHECK(static_cast<int>(part_of(*element).onnx) == svod::info(*part).onnx);
+      continue;
+    }
     CHECK(dtype.has_value() == (element != nullptr));
     if (!dtype || element == nullptr) continue;
     INFO(svod::info(*dtype).text);

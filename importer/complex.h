@@ -1,0 +1,33 @@
+// Complex tensors. A graph has no complex numbers: a complex tensor is a compound value
+// around one float tensor with a last axis of two, the real and the imaginary part. So it
+// lies in the caller's memory, and operators that move or add elements are imported once
+// for each part (complex_values.cpp).
+#pragma once
+
+#include "importer/compound.h"
+#include "importer/movement.h"
+
+namespace svod {
+
+// What the import does with an operator that is given complex numbers: the column `how`
+// of complex_ops.def.
+enum class ComplexHow : uint8_t { None, Parts, First, Truth, Whole, Pairs };
+ComplexHow complex_how(std::string_view domain, std::string_view name);
+
+// A compound value around `pairs`, a float tensor whose last extent is 2.
+NodeId complex_value(CompoundTable& compounds, NodeId pairs);
+// A complex tensor of the model; `part` is the type of its parts.
+NodeId complex_weight(Graph& g, CompoundTable& compounds, const ModelTensor& tensor,
+                      DType part);
+
+// Part 0 or 1 of pairs, and pairs of two parts.
+Expr part_of_pairs(Expr pairs, int64_t which);
+Expr pairs_of(Expr real, Expr imaginary);
+
+// The tensor inside a complex value, any other value itself; and a tensor as the kind of
+// value that `model` is.
+NodeId inside(const CompoundTable& compounds, NodeId value);
+bool is_complex(const CompoundTable& compounds, NodeId value);
+NodeId wrapped_if(CompoundTable& compounds, bool complex, NodeId tensor);
+
+} // namespace svod
