@@ -22,12 +22,19 @@ constexpr LimitRow kLimitRows[] = {
 #include "importer/onnx_limits.def"
 };
 
+constexpr RefusedOperator kRefused[] = {
+#define REFUSED(domain, name, why) {domain, name, why},
+#include "importer/onnx_refused.def"
+};
+
 using Name = std::pair<std::string, std::string>; // domain, operator
 
 std::set<Name> all_names() {
   std::set<Name> names;
   for (const OnnxOp& row : onnx_ops())
     names.emplace(std::string(row.domain), std::string(row.name));
+  for (const RefusedOperator& refused : kRefused)
+    names.emplace(std::string(refused.domain), std::string(refused.name));
   for (const Signature& schema : signatures())
     names.emplace(std::string(schema.domain), std::string(schema.name));
   return names;
@@ -98,6 +105,8 @@ ImportedBy imported_by(std::string_view domain, const std::string& name, int64_t
   return ImportedBy::Body;
 }
 
+std::span<const RefusedOperator> refused_operators() { return kRefused; }
+
 std::vector<OperatorSummary> all_operators() {
   std::vector<OperatorSummary> all;
   for (const Name& name : all_names()) {
@@ -106,6 +115,9 @@ std::vector<OperatorSummary> all_operators() {
     for (const LimitRow& row : kLimitRows)
       if (row.domain == name.first && row.name == name.second)
         summary.limits.emplace_back(row.text);
+    for (const RefusedOperator& row : kRefused)
+      if (row.domain == name.first && row.name == name.second)
+        summary.limits.emplace_back(row.why);
     all.push_back(std::move(summary));
   }
   return all;

@@ -5,6 +5,7 @@
 
 #include "compiler/ir/dtype.h"
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,7 +38,14 @@ struct OperatorSummary {
   std::vector<std::string> limits;        // from onnx_limits.def
 };
 
-// By domain and name.
+// Operators that are known and not imported, a row of onnx_refused.def each.
+struct RefusedOperator {
+  std::string_view domain, name; // "": all of the domain
+  std::string_view why;          // the rest of a sentence that begins with the operator
+};
+std::span<const RefusedOperator> refused_operators();
+
+// By domain and name, those that are refused among them; their limits say why.
 std::vector<OperatorSummary> all_operators();
 
 // The newest version of a domain that rows or schemas know.

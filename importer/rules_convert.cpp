@@ -85,7 +85,7 @@ bool give_complex_bits(NodeImport& node) {
   const bool from = whole && whole->kind == Compound::Kind::Complex;
   if (!part && !from) return false;
   const Expr x{&node.g, inside(*node.compounds, node.value(0))};
-  const char* kSizes = "BitCast between types of different sizes";
+  constexpr const char* kSizes = "BitCast between types of different sizes";
   if (part && from) {
     require(node, x.dtype() == *part, kSizes);
     node.output(0, node.value(0));

@@ -23,36 +23,16 @@ std::string versions_text(std::string_view domain, std::string_view name) {
   return text;
 }
 
-// Operators that no program of ours could run, and what to do instead. Without a name:
-// all of the domain.
-struct Advice {
-  std::string_view domain, name, text;
-};
-constexpr Advice kAdvice[] = {
-    {"com.microsoft.extensions", "DecodeImage",
-     "decodes image files; decode them in front of the program and give it the pixels"},
-    {"com.microsoft.extensions", "EncodeImage",
-     "encodes image files; take the pixels and encode them behind the program"},
-    {"com.microsoft", "EPContext",
-     "holds code compiled for one accelerator; pack the model it was compiled from"},
-    {"com.microsoft", "YieldOp",
-     "hands over to a training framework; export the forward graph alone"},
-    {"com.microsoft.nchwc", "",
-     "has its weights in the layout of one machine; save the model from ONNX Runtime "
-     "with "
-     "optimisations up to ORT_ENABLE_EXTENDED"},
-};
-
 std::string why_unsupported(const ModelNode& node, int64_t opset) {
   const std::string op = escaped(full_op_name(node));
   const std::string versions = versions_text(node.domain, node.op_type);
   if (!versions.empty())
     return op + " of opset " + std::to_string(opset) + " is not supported; opsets " +
            versions + " are";
-  for (const Advice& advice : kAdvice)
-    if (advice.domain == node.domain &&
-        (advice.name.empty() || advice.name == node.op_type))
-      return "operator " + op + " " + std::string(advice.text);
+  for (const RefusedOperator& refused : refused_operators())
+    if (refused.domain == node.domain &&
+        (refused.name.empty() || refused.name == node.op_type))
+      return "operator " + op + " " + std::string(refused.why);
   if (!node.domain.empty() && node.domain != "ai.onnx.ml")
     return "operator " + op +
            " is no standard operator; export the model without it, or with it "

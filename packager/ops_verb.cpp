@@ -87,7 +87,8 @@ std::string domain_page(const std::string& domain,
     if (op.domain != domain) continue;
     ++count;
     if (op.ranges.empty()) {
-      lacking += (lacking.empty() ? "" : ", ") + op.name;
+      lacking += "| " + (op.name.empty() ? "all" : op.name) + " | " +
+                 joined(op.limits, "; ") + " |\n";
       continue;
     }
     ++held;
@@ -97,9 +98,11 @@ std::string domain_page(const std::string& domain,
   std::string out = "\n## " + full_domain(domain) + ", versions up to " +
                     std::to_string(newest_version(domain)) + ": " + std::to_string(held) +
                     " of " + std::to_string(count) + " operators\n\n";
-  out += "| operator | versions | element types | limits |\n| --- | --- | --- | --- |\n";
-  out += rows;
-  if (!lacking.empty()) out += "\nNot supported: " + lacking + ".\n";
+  if (!rows.empty())
+    out += "| operator | versions | element types | limits |\n"
+           "| --- | --- | --- | --- |\n" +
+           rows;
+  if (!lacking.empty()) out += "\n| not supported | it |\n| --- | --- |\n" + lacking;
   return out;
 }
 
@@ -107,9 +110,8 @@ std::string as_markdown(const std::vector<OperatorSummary>& all) {
   std::string out =
       "# Operators\n\n"
       "Written by `svod-pack ops --format=markdown > docs/operators.md` from "
-      "`importer/onnx_ops.def`, `importer/onnx_limits.def` and\nthe schemas of the "
-      "pinned "
-      "`onnx` package. Do not edit.\n\n"
+      "`importer/onnx_ops.def`,\n`importer/onnx_limits.def`, `importer/onnx_refused.def` "
+      "and the schemas of the pinned `onnx` package. Do not edit.\n\n"
       "Versions are those of the operator's domain; `13-` is 13 and later, (body): by "
       "the "
       "specification's function body.\nElement types are those of the operator's tensors "

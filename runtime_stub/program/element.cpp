@@ -201,8 +201,8 @@ const Element* find_element_npy(Text descr) {
 }
 
 const Element& part_of(const Element& element) {
-  if (element.kind != ElementKind::Complex) return element;
-  return *find_element(element.bits == 64 ? 1 : 11);
+  return element.kind == ElementKind::Complex ? *find_element(element.bits == 64 ? 1 : 11)
+                                              : element;
 }
 
 double load(const Element& element, const void* data, uint64_t i) {
