@@ -52,7 +52,8 @@ Kernels compile(const Graph& graph, Hooks& hooks) {
   SimplifyOptions options;
   options.change_rounding = !hooks.exact;
   Graph simple = stage("simplify", hooks, [&] {
-    return simplify(integer_contractions(graph, {!hooks.exact}), options);
+    const bool dots = hooks.target.levels[0].dots != 0;
+    return simplify(integer_contractions(graph, {!hooks.exact, dots}), options);
   });
   FusedGraph fused = stage("fuse", hooks, [&] {
     return fuse(simple, hooks.target, hooks.exact || hooks.small);

@@ -248,7 +248,9 @@ KernelEmitter::Value KernelEmitter::make_dot_load(const Expr& e, const Point& p)
   bool vector = lane_dependent(e.index);
   std::string address =
       "a" + std::to_string(e.argument) + " + " + index_text(e.index, p, false);
-  const bool lies_packed = k_.arguments[e.argument].kind == Argument::Kind::Packed;
+  int64_t apart = 0;
+  const bool lies_packed =
+      k_.indices.affine_in(e.index, k_.dot_axis, apart) && apart == 1;
   std::string value = (!vector       ? "load_dot("
                        : lies_packed ? "load_dots("
                                      : "interleave_dots(") +

@@ -69,6 +69,7 @@ private:
   bool concat_prefers(NodeId n) const;
   void find_lane_reads();
   void find_copies(const Group& convolution);
+  void find_dot_reads();
   void read_by_lanes(NodeId n, int64_t channels);
   void add_borders();
   void extend_rows(NodeId pad);
@@ -79,6 +80,7 @@ private:
   int lanes_;
   std::map<NodeId, const Group*> group_of_; // by root
   std::set<NodeId> lane_reads_;
+  std::map<NodeId, Layout> dot_reads_;
   std::map<NodeId, Layout> out_;
 };
 
@@ -165,7 +167,8 @@ bool Assigner::follows_blocked(NodeId root) const {
     const std::map<NodeId, Layout>& layouts = stored ? out_ : hints_;
     auto found = layouts.find(n);
     bool same = found != layouts.end() && found->second.block_axis == 1 &&
-                g[n].shape[0] == shape[0] && g[n].shape[1] == shape[1];
+                found->second.block == lanes_ && g[n].shape[0] == shape[0] &&
+                g[n].shape[1] == shape[1];
     if (same) return true;
     if (stored) continue;
     for (NodeId in : g[n].inputs) work.push_back(in);
@@ -263,6 +266,56 @@ void Assigner::find_lane_reads() {
   }
 }
 
+// The axes of a product that the axes of the stored value below its factor are, -1: none
+// of more than one position; kNoNode where a view mixes them.
+static Factor stored_factor(const Graph& g, const Grouping& grouping, NodeId product,
+                            size_t which) {
+  Factor f = factor_of(g, product, which);
+  while (!grouping.stored[f.node]) {
+    const Node& n = g[f.node];
+    if (n.op != Op::Permute) return {kNoNode, {}};
+    std::vector<int64_t> where(f.domain_axis.size());
+    for (size_t i = 0; i < where.size(); ++i)
+      where[static_cast<size_t>(n.payload[i])] = f.domain_axis[i];
+    f = {n.inputs[0], std::move(where)};
+  }
+  return f;
+}
+
+// A product of bytes that both vary: the signed ones lie as dot products read weights,
+// four of those that are summed beside each other, then the columns.
+void Assigner::find_dot_reads() {
+  for (const Group& group : grouping_.groups) {
+    if (group.base == kNoNode || g[group.base].op != Op::ReduceSum) continue;
+    const Node& sum = g[group.base];
+    const Node& product = g[sum.inputs[0]];
+    if (sum.dtype != DType::I32 || product.op != Op::Mul || sum.payload.size() != 1)
+      continue;
+    int64_t column = static_cast<int64_t>(sum.shape.size()) - 1;
+    while (column > 0 && sum.shape[static_cast<size_t>(column)] == 1) --column;
+    for (size_t which : {0, 1}) {
+      const Factor f = stored_factor(g, grouping_, sum.inputs[0], which);
+      if (f.node == kNoNode || g[f.node].dtype != DType::I8 || grouping_.known[f.node])
+        continue;
+      int64_t summed = -1, across = -1;
+      for (size_t i = 0; i < f.domain_axis.size(); ++i) {
+        if (f.domain_axis[i] == sum.payload[0]) summed = static_cast<int64_t>(i);
+        if (f.domain_axis[i] == column) across = static_cast<int64_t>(i);
+      }
+      const Shape& shape = g[f.node].shape;
+      if (summed < 0 || across < 0 || shape[static_cast<size_t>(summed)] % kDot != 0)
+        continue;
+      Layout layout = blocked(shape.size(), summed, kDot);
+      std::erase_if(layout.order, [&](int64_t a) { return a == summed || a == across; });
+      layout.order.insert(layout.order.end(), {summed, across});
+      // Whole vectors of columns: a guarded load is no dot product.
+      const int64_t columns = shape[static_cast<size_t>(across)];
+      layout.high[static_cast<size_t>(across)] = -columns & (lanes_ - 1);
+      dot_reads_.emplace(f.node, std::move(layout));
+    }
+  }
+}
+
 // A padded copy of bytes: a dot product over a row's last bytes may read past them, times
 // zero.
 void Assigner::extend_rows(NodeId pad) {
@@ -325,12 +378,15 @@ std::map<NodeId, Layout> Assigner::run() {
   const std::set<NodeId> fixed = fixed_layouts(g);
   for (const Group& group : grouping_.groups) group_of_[group.root] = &group;
   find_lane_reads();
+  find_dot_reads();
   for (NodeId n : g.live_nodes()) {
     if (!grouping_.stored[n]) continue;
     size_t rank = g[n].shape.size();
     Layout layout = row_major(rank);
     bool free = fixed.count(n) == 0 && !grouping_.known[n];
-    if (free && hints_.count(n) != 0) {
+    if (free && dot_reads_.count(n) != 0) {
+      layout = dot_reads_.at(n);
+    } else if (free && hints_.count(n) != 0) {
       layout = hints_.at(n);
     } else if (free) {
       auto group = group_of_.find(n);

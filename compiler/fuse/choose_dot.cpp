@@ -27,6 +27,7 @@ ByteOperands byte_operands(const Kernel& k, const Stage& s) {
              s.dtype == DType::I32 && v.kind == Expr::Kind::Map && v.op == Op::Mul;
   if (!sum) return {};
   ByteOperands out;
+  const Expr* signed_load = nullptr;
   int unsigned_ones = 0;
   for (ExprId factor : v.inputs) {
     const ExprId id = below_casts(k, factor);
@@ -37,9 +38,12 @@ ByteOperands byte_operands(const Kernel& k, const Stage& s) {
       out.w = load;
       out.decoded = bytes.kind == Expr::Kind::Load ? std::nullopt : std::optional(id);
     } else if (bytes.kind == Expr::Kind::Load) {
-      out.x = &bytes;
+      (bytes.dtype == DType::U8 || out.w != nullptr ? out.x : signed_load) = &bytes;
     }
   }
+  // Both vary: the signed ones lie as weights do (Assigner::dot_layout). Beside weights
+  // they are what is the same for all lanes.
+  if (signed_load != nullptr) (out.w == nullptr ? out.w : out.x) = signed_load;
   bool complete = out.x != nullptr && out.w != nullptr && unsigned_ones == 1;
   return complete ? out : ByteOperands{};
 }
@@ -103,12 +107,16 @@ bool dot_works(const Kernel& k) {
   bool affine = k.indices.affine_in(operands.x->index, k.dot_axis, x) &&
                 x == dot_stride(k, *operands.x) &&
                 k.indices.affine_in(operands.w->index, k.dot_axis, w) && w == 1;
+  int64_t lanes = 0;
+  const bool lies_packed =
+      k.arguments[operands.w->argument].kind == Argument::Kind::Packed ||
+      (k.indices.affine_in(operands.w->index, k.lane_axis, lanes) && lanes == kDot);
   auto untouched = [&](const std::vector<Bound>& bounds) {
     return std::none_of(bounds.begin(), bounds.end(), [&](const Bound& b) {
       return k.indices.depends_on(b.index, k.dot_axis);
     });
   };
-  return affine && operands.x->bits == 0 && operands.w->bounds.empty() &&
+  return affine && lies_packed && operands.x->bits == 0 && operands.w->bounds.empty() &&
          untouched(operands.x->bounds) && untouched(k.stages[0].domain) &&
          (!operands.decoded || same_for_dots(k, *operands.decoded));
 }

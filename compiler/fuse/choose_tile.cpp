@@ -410,7 +410,10 @@ Tile choose_tile(const Kernel& k, const Level& level) {
     const int64_t line = int64_t(k.lanes) * byte_size(e.dtype) * (dots ? kDot : 1);
     if (use.bytes >= kPanel && !use.held && line >= kLine)
       use.streams = s.nested || weight_bytes(k, e) > kLastCache ? 1 : kMostStreams;
-    use.interleaved = dots && vector && !weight;
+    int64_t dot_step = 0;
+    use.interleaved =
+        dots && vector && !weight &&
+        !(k.indices.affine_in(e.index, k.dot_axis, dot_step) && dot_step == 1);
     if (vector && step != s.inner.rend()) use.steps = double(k.indices.extent(*step));
     for (const Candidate& c : candidates) {
       use.axes.push_back(used[c.axis]);

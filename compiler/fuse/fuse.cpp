@@ -355,7 +355,7 @@ void Fuser::add_border(NodeId target) {
   BufferId id = buffer_of_.at(target);
   const Buffer& b = out_->buffers[id];
   if (!b.layout.has_border() || !bordered_.insert(target).second) return;
-  Kernel border = lower_border(id, b);
+  Kernel border = lower_border(id, b, lanes_);
   choose_chunks(border, out_->packed, out_->buffers, level_);
   out_->kernels.push_back(std::move(border));
 }

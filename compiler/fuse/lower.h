@@ -49,7 +49,7 @@ struct Lowered {
 Lowered lower(const Group& group, const LowerSpec& spec, Stored& stored);
 
 // Writes the border of a buffer.
-Kernel lower_border(BufferId id, const Buffer& buffer);
+Kernel lower_border(BufferId id, const Buffer& buffer, int lanes);
 
 // Calls the function of a call node. `call` is any of its outputs that are used: one
 // kernel gives them all.

@@ -11,7 +11,8 @@ namespace {
 
 class Border {
 public:
-  Border(BufferId id, const Buffer& buffer) : b_(buffer), l_(buffer.layout) {
+  Border(BufferId id, const Buffer& buffer, int lanes)
+      : b_(buffer), l_(buffer.layout), lanes_(lanes) {
     kernel_.arguments.push_back({Argument::Kind::Buffer, id, b_.dtype, true, false});
     kernel_.nodes = {b_.node};
     Expr fill{Expr::Kind::Constant, b_.dtype};
@@ -28,6 +29,7 @@ private:
 
   const Buffer& b_;
   const Layout& l_;
+  int lanes_;
   Kernel kernel_;
   ExprId value_ = 0;
   At shared_; // position along the outer axes and within the block
@@ -76,9 +78,8 @@ Kernel Border::run() {
     Index& block = shared_[l_.block_axis];
     block = IndexPool::add(block, pool().axis(lane));
     kernel_.outer.push_back(lane);
-    kernel_.has_lane_axis = true;
-    kernel_.lane_axis = lane;
-    kernel_.lanes = static_cast<int>(l_.block);
+    kernel_.has_lane_axis = l_.block == lanes_;
+    if (kernel_.has_lane_axis) kernel_.lane_axis = lane, kernel_.lanes = lanes_;
   }
   for (size_t i = 0; i < b_.shape.size(); ++i) {
     auto axis = static_cast<int64_t>(i);
@@ -90,8 +91,8 @@ Kernel Border::run() {
 
 } // namespace
 
-Kernel lower_border(BufferId id, const Buffer& buffer) {
-  return Border(id, buffer).run();
+Kernel lower_border(BufferId id, const Buffer& buffer, int lanes) {
+  return Border(id, buffer, lanes).run();
 }
 
 } // namespace svod

@@ -23,6 +23,15 @@ struct Factor {
   NodeId scale = kNoNode;    // of F32 and the shape of `bytes`; none: an integer factor
 };
 
+// What known weights become: signed bytes, and what their sums are taken of. Weights
+// minus their zero point that need nine bits are two bytes each that add up to them,
+// along an axis of their own behind all others.
+struct Weights {
+  NodeId bytes = kNoNode;
+  NodeId whole = kNoNode;
+  int64_t parts = 1;
+};
+
 bool is_byte(DType dtype) { return dtype == DType::U8 || dtype == DType::I8; }
 
 class Pass {
@@ -37,13 +46,18 @@ private:
   bool centered(NodeId id, Factor& out) const;
   NodeId contraction(const Node& sum);
   NodeId integer_sum(const Node& sum, const Factor& x, const Factor& w);
+  NodeId sum_of_products(const Node& sum, NodeId bytes, const Weights& weights);
   NodeId unsigned_bytes(const Factor& x, NodeId& zero);
-  NodeId signed_weights(const Factor& w);
+  Weights signed_weights(const Factor& w);
+  Weights nine_bit_weights(const Factor& w, NodeId wide, const Tensor& values);
+  NodeId both_vary(const Node& sum, const Factor& x, const Factor& w);
   NodeId scale_of(const Factor& w, const Node& sum);
-  NodeId through(const std::vector<NodeId>& views, NodeId bytes, uint64_t fill);
+  NodeId through(const std::vector<NodeId>& views, NodeId bytes, uint64_t fill,
+                 int64_t parts = 1);
   NodeId weight_sum(NodeId weights, const Node& sum);
   NodeId inner_weight_sum(NodeId weights, const Factor& x, const Node& sum);
   bool is_padded(const Factor& x) const;
+  int64_t length_of(const Node& sum) const;
   NodeId over_result(NodeId scalar, const Shape& shape);
   NodeId one_element(NodeId id);
   NodeId merged(NodeId value, NodeId divisor, int depth);
@@ -86,6 +100,14 @@ std::optional<Factor> Pass::factor(NodeId id) const {
   return std::nullopt;
 }
 
+// Products that a sum adds up.
+int64_t Pass::length_of(const Node& sum) const {
+  int64_t length = 1;
+  for (int64_t axis : sum.payload)
+    length *= g[sum.inputs[0]].shape[static_cast<size_t>(axis)];
+  return length;
+}
+
 // The one value that all elements of a node share, as a node of shape []; kNoNode where
 // they may differ.
 NodeId Pass::one_element(NodeId id) {
@@ -94,13 +116,20 @@ NodeId Pass::one_element(NodeId id) {
   return reshape(g, base, {});
 }
 
-// The views again, over other bytes. Pads are filled with `fill`.
-NodeId Pass::through(const std::vector<NodeId>& views, NodeId bytes, uint64_t fill) {
+// The views again, over other bytes, with all of their last axis where they come in
+// parts. Pads are filled with `fill`.
+NodeId Pass::through(const std::vector<NodeId>& views, NodeId bytes, uint64_t fill,
+                     int64_t parts) {
   for (auto view = views.rbegin(); view != views.rend(); ++view) {
     Node again = g[*view];
     again.dtype = g[bytes].dtype;
     again.inputs = {bytes};
     if (again.op == Op::Pad) again.payload.back() = static_cast<int64_t>(fill);
+    if (parts != 1) {
+      if (again.op == Op::Permute)
+        again.payload.push_back(static_cast<int64_t>(again.shape.size()));
+      again.shape.push_back(parts);
+    }
     bytes = rebuild(g, again);
   }
   return bytes;
@@ -142,27 +171,47 @@ NodeId Pass::unsigned_bytes(const Factor& x, NodeId& zero) {
   return through(x.views, bytes, known.value_or(0));
 }
 
-// w - zw as I8, where that fits.
-NodeId Pass::signed_weights(const Factor& w) {
+// w - zw as I8, where that fits, or as two of them.
+Weights Pass::signed_weights(const Factor& w) {
   for (NodeId view : w.views) {
     Op op = g[view].op;
-    if (op != Op::Reshape && op != Op::Permute && op != Op::Expand) return kNoNode;
+    if (op != Op::Reshape && op != Op::Permute && op != Op::Expand) return {};
   }
-  if (w.zero == kNoNode && g[w.bytes].dtype == DType::I8)
-    return through(w.views, w.bytes, 0);
+  if (w.zero == kNoNode && g[w.bytes].dtype == DType::I8) {
+    const NodeId bytes = through(w.views, w.bytes, 0);
+    return {bytes, bytes, 1};
+  }
   NodeId wide = cast(g, w.bytes, DType::I32);
   if (w.zero != kNoNode) wide = map(g, Op::Sub, {wide, w.zero});
   std::optional<Tensor> values = known_tensor(g, wide, kLargestWeights);
-  if (!values) return kNoNode;
+  if (!values) return {};
   Tensor narrow{DType::I8, values->shape, {}};
   narrow.bytes.resize(values->bytes.size() / 4);
   for (size_t i = 0; i < narrow.bytes.size(); ++i) {
     int32_t value = 0;
     std::memcpy(&value, values->bytes.data() + 4 * i, 4);
-    if (value < -128 || value > 127) return kNoNode;
+    if (value < -128 || value > 127) return nine_bit_weights(w, wide, *values);
     narrow.bytes[i] = static_cast<std::byte>(value);
   }
-  return through(w.views, tensor_node(g, std::move(narrow)), 0);
+  const NodeId bytes = through(w.views, tensor_node(g, std::move(narrow)), 0);
+  return {bytes, bytes, 1};
+}
+
+// Twice the dot products are still a half of what 32 bits take.
+Weights Pass::nine_bit_weights(const Factor& w, NodeId wide, const Tensor& values) {
+  if (!options_.splits_weights) return {};
+  Tensor pairs{DType::I8, values.shape, {}};
+  pairs.shape.push_back(2);
+  for (size_t i = 0; i < values.bytes.size(); i += 4) {
+    int32_t value = 0;
+    std::memcpy(&value, values.bytes.data() + i, 4);
+    const int32_t most = std::clamp(value, -128, 127), rest = value - most;
+    if (rest < -128 || rest > 127) return {};
+    pairs.bytes.push_back(static_cast<std::byte>(most));
+    pairs.bytes.push_back(static_cast<std::byte>(rest));
+  }
+  return {through(w.views, tensor_node(g, std::move(pairs)), 0, 2),
+          through(w.views, wide, 0), 2};
 }
 
 // The weights' scale with the axes of the sum's result; kNoNode where it varies along
@@ -206,43 +255,111 @@ NodeId Pass::over_result(NodeId scalar, const Shape& shape) {
   return expand(g, reshape(g, scalar, Shape(shape.size(), 1)), shape);
 }
 
+// The sum of all products, those with each part of the weights.
+NodeId Pass::sum_of_products(const Node& sum, NodeId bytes, const Weights& weights) {
+  Payload axes = sum.payload;
+  if (weights.parts != 1) {
+    Shape shape = g[bytes].shape;
+    axes.push_back(static_cast<int64_t>(shape.size()));
+    shape.push_back(1);
+    bytes = reshape(g, bytes, shape);
+    shape.back() = weights.parts;
+    bytes = expand(g, bytes, shape);
+  }
+  NodeId product =
+      map(g, Op::Mul, {cast(g, bytes, DType::I32), cast(g, weights.bytes, DType::I32)});
+  return reshape(g, reduce(g, Op::ReduceSum, product, axes), sum.shape);
+}
+
 NodeId Pass::integer_sum(const Node& sum, const Factor& x, const Factor& w) {
   NodeId zero = kNoNode;
-  NodeId bytes = unsigned_bytes(x, zero), weights = kNoNode;
-  if (bytes != kNoNode) weights = signed_weights(w);
-  if (weights == kNoNode) return kNoNode;
-  NodeId product =
-      map(g, Op::Mul, {cast(g, bytes, DType::I32), cast(g, weights, DType::I32)});
-  NodeId result = reduce(g, Op::ReduceSum, product, sum.payload);
+  const NodeId bytes = unsigned_bytes(x, zero);
+  if (bytes == kNoNode) return kNoNode;
+  const Weights weights = signed_weights(w);
+  const int64_t length = length_of(sum);
+  if (weights.bytes == kNoNode || length * weights.parts > kLongestSum) return kNoNode;
+  // Five taps of a row fill two steps of four, badly.
+  constexpr int64_t kShortest = 64;
+  if (weights.parts != 1 && length < kShortest) return kNoNode;
+  NodeId result = sum_of_products(sum, bytes, weights);
   if (splat_bits(g, zero) == uint64_t{0}) return result;
   bool uneven = is_padded(x) && !splat_bits(g, zero);
   NodeId of_weights =
-      uneven ? inner_weight_sum(weights, x, sum) : weight_sum(weights, sum);
+      uneven ? inner_weight_sum(weights.whole, x, sum) : weight_sum(weights.whole, sum);
   if (of_weights == kNoNode) return kNoNode;
   NodeId rest = map(g, Op::Mul, {of_weights, over_result(zero, g[of_weights].shape)});
   return map(g, Op::Sub, {result, expand(g, rest, sum.shape)});
+}
+
+// Both factors depend on the run: the queries and keys of an attention. The second gets
+// a layout that dot products read, so it has to be made here and have no border; the
+// sums that its zero point and that of the first meet are taken of the bytes.
+NodeId Pass::both_vary(const Node& sum, const Factor& x, const Factor& w) {
+  const auto plain = [&](const Factor& f) {
+    return std::ranges::all_of(f.views, [&](NodeId view) {
+      const Op op = g[view].op;
+      return op == Op::Reshape || op == Op::Permute || op == Op::Expand;
+    });
+  };
+  const bool made = g[w.bytes].op == Op::Cast && g[w.bytes].dtype == DType::U8 &&
+                    g[x.bytes].op == Op::Cast && g[x.bytes].dtype == DType::U8;
+  const Shape domain = g[sum.inputs[0]].shape;
+  if (!made || !plain(x) || !plain(w) || sum.payload.size() != 1) return kNoNode;
+  const int64_t length = length_of(sum);
+  const int64_t columns = sum.shape.size() < 2 ? 1 : sum.shape[sum.shape.size() - 2];
+  // 255 * 255 a product; what is read once or twice is not worth its layout.
+  const int64_t uses =
+      element_count(domain) / std::max<int64_t>(1, element_count(g[w.bytes].shape));
+  if (length % 4 != 0 || length < 16 || length > kLongestSum / 2 || columns < 16 ||
+      uses < 4)
+    return kNoNode;
+  NodeId x_zero = kNoNode;
+  const NodeId bytes = unsigned_bytes(x, x_zero);
+  NodeId w_zero =
+      w.zero == kNoNode ? constant_int(g, DType::I32, {}, 0) : one_element(w.zero);
+  if (bytes == kNoNode || w_zero == kNoNode || !splat_bits(g, x_zero) ||
+      !splat_bits(g, w_zero))
+    return kNoNode;
+  NodeId weights =
+      map(g, Op::Xor, {w.bytes, constant_int(g, DType::U8, g[w.bytes].shape, 128)});
+  weights = through(w.views, bitcast(g, weights, DType::I8), 0);
+  w_zero = map(g, Op::Sub, {w_zero, constant_int(g, DType::I32, {}, 128)});
+  NodeId product =
+      map(g, Op::Mul, {cast(g, bytes, DType::I32), cast(g, weights, DType::I32)});
+  NodeId result = reduce(g, Op::ReduceSum, product, sum.payload);
+  const auto less = [&](NodeId total, NodeId zero) {
+    NodeId rest = map(g, Op::Mul, {total, over_result(zero, g[total].shape)});
+    result = map(g, Op::Sub, {result, expand(g, rest, sum.shape)});
+  };
+  // sum (x - zx) (w - zw) = sum x w - zw sum x - zx sum (w - zw)
+  if (splat_bits(g, w_zero) != uint64_t{0}) less(weight_sum(bytes, sum), w_zero);
+  if (splat_bits(g, x_zero) != uint64_t{0}) {
+    NodeId total = weight_sum(weights, sum);
+    NodeId zeros = map(g, Op::Mul, {w_zero, constant_int(g, DType::I32, {}, length)});
+    less(map(g, Op::Sub, {total, over_result(zeros, g[total].shape)}), x_zero);
+  }
+  return result;
 }
 
 NodeId Pass::contraction(const Node& sum) {
   const Node product = g[sum.inputs[0]];
   bool type = sum.dtype == DType::F32 || sum.dtype == DType::I32;
   if (!type || product.op != Op::Mul) return kNoNode;
-  int64_t length = 1;
-  for (int64_t axis : sum.payload) length *= product.shape[static_cast<size_t>(axis)];
-  if (length > kLongestSum) return kNoNode;
+  if (length_of(sum) > kLongestSum) return kNoNode;
   bool second = !g.depends_on_input(product.inputs[1]);
-  if (second != g.depends_on_input(product.inputs[0])) return kNoNode;
-  auto x = factor(product.inputs[second ? 0 : 1]);
-  auto w = factor(product.inputs[second ? 1 : 0]);
+  const bool both = !second && g.depends_on_input(product.inputs[0]);
+  if (!both && second != g.depends_on_input(product.inputs[0])) return kNoNode;
+  auto x = factor(product.inputs[second || both ? 0 : 1]);
+  auto w = factor(product.inputs[second || both ? 1 : 0]);
   if (!x || !w) return kNoNode;
   // Already what dot products take, the other way round.
   if (w->scale == kNoNode && w->zero == kNoNode && x->zero == kNoNode &&
       g[w->bytes].dtype == DType::U8 && g[x->bytes].dtype == DType::I8)
     return kNoNode;
-  if (sum.dtype == DType::I32) return integer_sum(sum, *x, *w);
+  if (sum.dtype == DType::I32) return both ? kNoNode : integer_sum(sum, *x, *w);
   NodeId x_scale = one_element(x->scale), w_scale = scale_of(*w, sum);
   if (x_scale == kNoNode || w_scale == kNoNode) return kNoNode;
-  NodeId result = integer_sum(sum, *x, *w);
+  NodeId result = both ? both_vary(sum, *x, *w) : integer_sum(sum, *x, *w);
   if (result == kNoNode) return kNoNode;
   NodeId scale = map(g, Op::Mul, {over_result(x_scale, g[w_scale].shape), w_scale});
   return map(g, Op::Mul, {cast(g, result, DType::F32), scale});

@@ -19,10 +19,13 @@ struct IntegerOptions {
   // factors before it: closer to the real quotient than dividing afterwards, but not the
   // same float.
   bool merge_scales = true;
+  // Weights minus a zero point that need nine bits are taken as two bytes each: where
+  // there are dot products.
+  bool splits_weights = true;
 };
 
-// The graph with every contraction of 8-bit tensors, one of them known when packing,
-// taken on integers. Other nodes stay as they are.
+// The graph with every contraction of 8-bit tensors taken on integers: one of them known
+// when packing, or both quantised by the graph itself. Other nodes stay as they are.
 Graph integer_contractions(const Graph& graph, const IntegerOptions& options = {});
 
 // Whether the graph has bytes that a contraction may take.

@@ -5,6 +5,7 @@
 #include "compiler/fuse/fuse.h"
 #include "compiler/ir/build.h"
 #include "compiler/rewrite/integer_contractions.h"
+#include "compiler/rewrite/simplify.h"
 #include "importer/onnx_ops.h"
 #include "importer/rule.h"
 #include "tests/support/check_kernels.h"
@@ -39,6 +40,21 @@ public:
     return std::move(out_);
   }
   int contractions() const { return contractions_; }
+
+  // Queries times keys: both vary, in either order of their axes.
+  RandomGraph attention(bool transposed, int64_t zero_a, int64_t zero_b) {
+    const int64_t heads = random_.between(1, 3), rows = random_.between(4, 40),
+                  length = 4 * random_.between(4, 20), columns = random_.between(16, 70);
+    const Value a = activation({heads, rows, length}, zero_a);
+    const Value b = activation(transposed ? Shape{heads, columns, length}
+                                          : Shape{heads, length, columns},
+                               zero_b);
+    NodeId second = dequantised(b);
+    if (transposed) second = permute(g(), second, {0, 2, 1});
+    g().add_output("y", apply("MatMul", {dequantised(a), second}));
+    out_.tolerance.assign(g().size(), 0.0);
+    return std::move(out_);
+  }
 
 private:
   struct Value { // (node - zero) * 2^exponent
@@ -95,6 +111,17 @@ private:
     return {id, is_signed ? random_.between(-128, 127) : random_.between(0, 255), -5};
   }
 
+  // Bytes that the graph makes itself.
+  Value activation(const Shape& shape, int64_t zero) {
+    NodeId id = g().add_input("x", DType::F32, shape);
+    Tensor values = bytes(DType::I8, shape, -128, 127);
+    std::vector<double> floats;
+    for (std::byte v : values.bytes) floats.push_back(static_cast<int8_t>(v) / 16.0);
+    out_.inputs.push_back(make_tensor(DType::F32, shape, floats));
+    return {apply("QuantizeLinear", {id, scale(-4), zero_point(DType::U8, zero)}), zero,
+            -4};
+  }
+
   NodeId dequantised(const Value& x) {
     DType dtype = g()[x.node].dtype;
     return apply("DequantizeLinear",
@@ -104,6 +131,15 @@ private:
   // Weights of small numbers, one scale per output or one for all.
   NodeId weights(const Shape& shape, int64_t& exponent) {
     exponent = -6;
+    // Nine bits after the zero point: two bytes each.
+    nine_bits_ = false;
+    if (random_.chance(20)) {
+      Tensor values = bytes(DType::U8, shape, 0, 255);
+      nine_bits_ = std::ranges::any_of(
+          values.bytes, [](std::byte b) { return std::to_integer<int>(b) > 121 + 127; });
+      NodeId w = known(std::move(values));
+      return apply("DequantizeLinear", {w, scale(exponent), zero_point(DType::U8, 121)});
+    }
     if (random_.chance(30)) {
       NodeId w = known(bytes(DType::U8, shape, 118, 140));
       return apply("DequantizeLinear", {w, scale(exponent), zero_point(DType::U8, 128)});
@@ -145,7 +181,7 @@ private:
         {group, ints("strides", {stride, stride}), ints("pads", {pad, pad, pad, pad})});
     // A handful of weights is folded as a float before anything looks at it.
     int64_t products = (depthwise ? 1 : in[1]) * kernel * kernel;
-    contractions_ += products > 1 && products * outputs > 16;
+    contractions_ += products > (nine_bits_ ? 63 : 1) && products * outputs > 16;
     if (random_.chance(50)) y = apply("Relu", {y});
     if (random_.chance(30) && shape(y) == in) y = apply("Add", {y, dequantised(x)});
     bool is_signed = random_.chance(30);
@@ -183,6 +219,7 @@ private:
   Random random_;
   RandomGraph out_;
   int contractions_ = 0;
+  bool nine_bits_ = false; // of the last weights
 };
 
 int byte_sums(const Graph& g) {
@@ -306,6 +343,25 @@ TEST_CASE("contractions of bytes are taken on integers", "[rewrite][quantised]")
     CHECK(byte_sums(better) == quantised.contractions());
     CHECK(compare_outputs(random, better).empty());
   }
+}
+
+TEST_CASE("products of bytes that both vary are dot products", "[kernels][quantised]") {
+  uint64_t seed = 1;
+  for (const LevelChoice& level : kLevels)
+    for (bool transposed : {false, true})
+      for (auto [a, b] : {std::pair{0, 128}, {128, 0}, {131, 117}}) {
+        const std::optional<Target> target = target_for(level);
+        if (!target) continue;
+        RandomGraph random = Quantised(++seed).attention(transposed, a, b);
+        INFO(level.name << ' ' << level.lanes << " seed " << seed);
+        CHECK(check_kernels(random, *target) == "");
+        const Graph better = integer_contractions(random.graph);
+        CHECK(byte_sums(better) == 1);
+        CHECK(compare_outputs(random, better).empty());
+        const FusedGraph fused = fuse(simplify(better), *target);
+        INFO(print(fused));
+        CHECK(std::ranges::count_if(fused.kernels, &Kernel::has_dot_axis) == 1);
+      }
 }
 
 TEST_CASE("quantised kernels give the bits of the float form",
