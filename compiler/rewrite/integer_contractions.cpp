@@ -199,7 +199,7 @@ Weights Pass::signed_weights(const Factor& w) {
 
 // Twice the dot products are still a half of what 32 bits take.
 Weights Pass::nine_bit_weights(const Factor& w, NodeId wide, const Tensor& values) {
-  if (!options_.splits_weights) return {};
+  if (!options_.dot_products) return {};
   Tensor pairs{DType::I8, values.shape, {}};
   pairs.shape.push_back(2);
   for (size_t i = 0; i < values.bytes.size(); i += 4) {
@@ -304,7 +304,9 @@ NodeId Pass::both_vary(const Node& sum, const Factor& x, const Factor& w) {
   const bool made = g[w.bytes].op == Op::Cast && g[w.bytes].dtype == DType::U8 &&
                     g[x.bytes].op == Op::Cast && g[x.bytes].dtype == DType::U8;
   const Shape domain = g[sum.inputs[0]].shape;
-  if (!made || !plain(x) || !plain(w) || sum.payload.size() != 1) return kNoNode;
+  if (!options_.dot_products || !made || !plain(x) || !plain(w) ||
+      sum.payload.size() != 1)
+    return kNoNode;
   const int64_t length = length_of(sum);
   const int64_t columns = sum.shape.size() < 2 ? 1 : sum.shape[sum.shape.size() - 2];
   // 255 * 255 a product; what is read once or twice is not worth its layout.

@@ -19,9 +19,9 @@ struct IntegerOptions {
   // factors before it: closer to the real quotient than dividing afterwards, but not the
   // same float.
   bool merge_scales = true;
-  // Weights minus a zero point that need nine bits are taken as two bytes each: where
-  // there are dot products.
-  bool splits_weights = true;
+  // There are dot products. They pay for weights of nine bits, taken as two bytes each,
+  // and for the sums that two varying factors need.
+  bool dot_products = true;
 };
 
 // The graph with every contraction of 8-bit tensors taken on integers: one of them known
