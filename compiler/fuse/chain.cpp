@@ -29,25 +29,15 @@ constexpr int64_t kNearWeights = 1 << 20, kFarWeights = 4 << 20;
 constexpr int64_t kFewestParts = 8, kFewestRows = 12;
 constexpr size_t kLongest = 4, kMostBetween = 2;
 
-// The outermost dimensions of a buffer: positions and elements from one to the next.
-struct Dims {
-  std::vector<int64_t> extents, strides;
-};
-
+// The dimensions of a buffer that count something.
 Dims outermost(const Buffer& b) {
+  const Dims all = dims_of(b.layout, b.shape);
   Dims d;
-  int64_t stride = b.layout.block;
-  for (size_t i = b.layout.order.size(); i-- > 0;) {
-    const int64_t axis = b.layout.order[i];
-    int64_t extent = b.shape[axis];
-    if (axis == b.layout.block_axis)
-      extent = (extent + b.layout.block - 1) / b.layout.block;
-    if (extent > 1) {
-      d.extents.insert(d.extents.begin(), extent);
-      d.strides.insert(d.strides.begin(), stride);
+  for (size_t i = 0; i < all.extents.size(); ++i)
+    if (all.extents[i] > 1) {
+      d.extents.push_back(all.extents[i]);
+      d.strides.push_back(all.strides[i]);
     }
-    stride *= extent;
-  }
   return d;
 }
 
@@ -73,10 +63,11 @@ private:
     bool outside = false; // an input, an output or an operand of a region
   };
 
-  using Members = std::vector<size_t>; // kernels, ascending
+  using Members = std::vector<size_t>;  // kernels, ascending
+  using Passed = std::vector<BufferId>; // from one kernel of a chain to others
   struct Candidate {
     Members members;
-    std::vector<BufferId> passed;
+    Passed passed;
     Parts parts;
     int64_t bytes; // of all parts
   };
@@ -86,11 +77,12 @@ private:
   bool touches(size_t kernel, BufferId id) const;
   bool independent(size_t kernel, size_t first) const;
   Members followers(size_t first) const;
-  bool find_buffers(const Members& members);
-  std::optional<Candidate> choose_parts(const Members& members) const;
+  std::optional<Passed> find_passed(const Members& members) const;
+  std::optional<Candidate> choose_parts(const Members& members, Passed passed) const;
   void take(std::vector<Candidate> candidates);
-  bool is_good(const Members& members, const Parts& parts) const;
-  bool cut(const Kernel& k, const Parts& parts, std::vector<ChunkAxis>& chunks) const;
+  bool is_good(const Members& members, const Passed& passed, const Parts& parts) const;
+  bool cut(const Kernel& k, const Passed& passed, const Parts& parts,
+           std::vector<ChunkAxis>& chunks) const;
   bool axes_of(const Kernel& k, const Parts& parts, const Index& index,
                const std::vector<Bound>& bounds, const Dims& dims,
                std::vector<AxisId>& axes) const;
@@ -99,7 +91,6 @@ private:
 
   FusedGraph& f_;
   std::vector<Use> uses_;
-  std::vector<BufferId> passed_; // of the chain that is tried
 };
 
 void Finder::count_uses() {
@@ -226,13 +217,13 @@ bool Finder::axes_of(const Kernel& k, const Parts& parts, const Index& index,
 }
 
 // The kernel's chunks, when all it does with what is passed on stays within its part.
-bool Finder::cut(const Kernel& k, const Parts& parts,
+bool Finder::cut(const Kernel& k, const Passed& passed, const Parts& parts,
                  std::vector<ChunkAxis>& chunks) const {
   std::vector<AxisId> axes, these;
   auto fits = [&](uint32_t argument, const Index& index,
                   const std::vector<Bound>& bounds) {
     const Argument& a = k.arguments[argument];
-    if (a.kind != Argument::Kind::Buffer || std::ranges::count(passed_, a.id) == 0)
+    if (a.kind != Argument::Kind::Buffer || std::ranges::count(passed, a.id) == 0)
       return true;
     if (k.indices.has_dynamic(index) ||
         !axes_of(k, parts, index, bounds, outermost(f_.buffers[a.id]), these))
@@ -257,8 +248,8 @@ bool Finder::cut(const Kernel& k, const Parts& parts,
 // What is passed on: written by one kernel of the chain, read by later ones, by nobody
 // else. All other buffers that a kernel of the chain writes are of no concern to the
 // others.
-bool Finder::find_buffers(const Members& members) {
-  passed_.clear();
+std::optional<Finder::Passed> Finder::find_passed(const Members& members) const {
+  Passed passed;
   auto place = [&](size_t kernel) {
     return static_cast<size_t>(std::ranges::find(members, kernel) - members.begin());
   };
@@ -279,18 +270,20 @@ bool Finder::find_buffers(const Members& members) {
       if (use.outside || use.writers.size() != 1 ||
           !std::ranges::all_of(use.readers, inside) ||
           f_.buffers[a.id].layout.has_border())
-        return false;
-      passed_.push_back(a.id);
+        return std::nullopt;
+      passed.push_back(a.id);
       gives[i] = true;
       for (size_t reader : use.readers)
         if (reader != members[i]) takes[place(reader)] = true;
     }
   for (size_t i = 0; i < members.size(); ++i)
-    if ((i + 1 < members.size() && !gives[i]) || (i > 0 && !takes[i])) return false;
-  return true;
+    if ((i + 1 < members.size() && !gives[i]) || (i > 0 && !takes[i]))
+      return std::nullopt;
+  return passed;
 }
 
-bool Finder::is_good(const Members& members, const Parts& parts) const {
+bool Finder::is_good(const Members& members, const Passed& passed,
+                     const Parts& parts) const {
   if (parts.count() < kFewestParts) return false;
   return std::ranges::all_of(members, [&](size_t i) {
     std::vector<ChunkAxis> chunks;
@@ -299,21 +292,22 @@ bool Finder::is_good(const Members& members, const Parts& parts) const {
     const double flops = double(k.flops) / double(parts.count());
     const double wanted = kFlopsPerWeightByte * (weights > kNearWeights ? 2 : 1);
     return weights <= kFarWeights && flops >= wanted * double(weights) &&
-           cut(k, parts, chunks);
+           cut(k, passed, parts, chunks);
   });
 }
 
-std::optional<Finder::Candidate> Finder::choose_parts(const Members& members) const {
+std::optional<Finder::Candidate> Finder::choose_parts(const Members& members,
+                                                      Passed passed) const {
   int64_t all = 0;
-  for (BufferId id : passed_) all += f_.buffers[id].bytes();
+  for (BufferId id : passed) all += f_.buffers[id].bytes();
   if (all <= kPartBytes) return std::nullopt;
   const int64_t most = all > kFarBytes ? kMostPartBytes : kPartBytes;
-  const Dims dims = outermost(f_.buffers[passed_[0]]);
+  const Dims dims = outermost(f_.buffers[passed[0]]);
   std::optional<Parts> best;
   int64_t best_bytes = 0;
   for (size_t n = 1; n <= 2 && n <= dims.extents.size(); ++n) {
     Parts parts{{dims.extents.begin(), dims.extents.begin() + std::ptrdiff_t(n)}, 1};
-    const bool same = std::ranges::all_of(passed_, [&](BufferId id) {
+    const bool same = std::ranges::all_of(passed, [&](BufferId id) {
       const Dims d = outermost(f_.buffers[id]);
       return d.extents.size() >= n &&
              std::equal(parts.extents.begin(), parts.extents.end(), d.extents.begin());
@@ -324,18 +318,18 @@ std::optional<Finder::Candidate> Finder::choose_parts(const Members& members) co
       if (extent % parts.rows != 0) continue;
       if (n == 2 && parts.rows < std::min(extent, kFewestRows)) continue;
       int64_t bytes = 0;
-      for (BufferId id : passed_) bytes += part_bytes(id, parts);
+      for (BufferId id : passed) bytes += part_bytes(id, parts);
       // The most that still is near; else the least.
       const bool near = bytes <= kPartBytes, was_near = best && best_bytes <= kPartBytes;
       const bool better = !best || (near && (!was_near || bytes > best_bytes)) ||
                           (!near && !was_near && bytes < best_bytes);
-      if (bytes > most || !better || !is_good(members, parts)) continue;
+      if (bytes > most || !better || !is_good(members, passed, parts)) continue;
       best = parts;
       best_bytes = bytes;
     }
   }
   if (!best) return std::nullopt;
-  return Candidate{members, passed_, *best, all};
+  return Candidate{members, std::move(passed), *best, all};
 }
 
 // A part has few rows: a panel of what they meet stays in the first cache while all of
@@ -367,9 +361,8 @@ void Finder::take(std::vector<Candidate> candidates) {
         taken.begin() + end)
       continue;
     std::fill(taken.begin() + first, taken.begin() + end, true);
-    passed_ = c.passed;
     for (size_t i : c.members) {
-      cut(f_.kernels[i], c.parts, f_.kernels[i].chunks);
+      cut(f_.kernels[i], c.passed, c.parts, f_.kernels[i].chunks);
       f_.kernels[i].in_parts = true;
       put_rows_inside(f_.kernels[i]);
     }
@@ -395,8 +388,9 @@ void Finder::run() {
   std::vector<Candidate> candidates;
   for (size_t first = 0; first + 1 < f_.kernels.size(); ++first)
     for (Members members = followers(first); members.size() >= 2; members.pop_back()) {
-      if (!find_buffers(members)) continue;
-      if (std::optional<Candidate> found = choose_parts(members))
+      std::optional<Passed> passed = find_passed(members);
+      if (!passed) continue;
+      if (std::optional<Candidate> found = choose_parts(members, std::move(*passed)))
         candidates.push_back(std::move(*found));
     }
   take(std::move(candidates));

@@ -383,15 +383,12 @@ void order_loops(Kernel& k, const std::vector<PackedWeight>& packed) {
     const Expr& e = k.exprs[id];
     const Argument& a = k.arguments[e.argument];
     bool is_weight = a.kind == Argument::Kind::Packed;
-    if (is_weight) {
-      const PackedWeight& p = packed[a.id];
-      weight_bytes += element_count(p.extents) * byte_size(p.dtype);
-    }
+    if (is_weight) weight_bytes += packed[a.id].bytes();
     k.indices.collect_axes(e.index, is_weight ? weight : data);
   }
   for (ExprId id : descents_below(k, k.stages[0].value)) {
     const PackedWeight& nodes = packed[k.arguments[k.exprs[id].table].id];
-    weight_bytes += element_count(nodes.extents) * byte_size(nodes.dtype);
+    weight_bytes += nodes.bytes();
     k.indices.collect_axes(k.exprs[id].index, data);
   }
   // Products apart from each other, as those of groups or of Winograd's positions, come

@@ -130,7 +130,7 @@ void Grouper::store(NodeId n) {
   evaluations_[n] = count(n);
   aligned_[n] = bijective_[n] = true;
   if (g[n].op == Op::Input) return;
-  Group group{n, n, Shape(g[n].shape.size(), 0), kNoNode, kNoNode, {}, {}, false};
+  Group group(n, n, Shape(g[n].shape.size(), 0));
   // A concat is written by its parts' kernels; none of its own takes a reduction in.
   if (g[n].op == Op::Concat) group.target = kNoNode, group.base = n;
   groups_[n] = std::move(group);
@@ -286,7 +286,7 @@ void Grouper::visit_region(NodeId n) {
   store(n);
   groups_.erase(n);
   if (!has_body(g[n].op)) return;
-  groups_[n] = Group{n, kNoNode, {}, kNoNode, kNoNode, {}, {}, false};
+  groups_[n] = Group(n);
   out_.stored[n] = is_output_[n] || std::ranges::any_of(users_[n], [&](NodeId user) {
                      return g[user].op != Op::Result;
                    });
@@ -331,7 +331,7 @@ void Grouper::visit(NodeId n) {
     roots_[n] = {n};
     evaluations_[n] = count(n);
     aligned_[n] = bijective_[n] = true;
-    groups_[n] = Group{n, kNoNode, {}, kNoNode, kNoNode, {}, {}, false};
+    groups_[n] = Group(n);
   }
   if (in_place_.count(n) != 0) {
     aligned_[n] = bijective_[n] = false;
@@ -363,7 +363,7 @@ Grouping Grouper::run() {
       Shape start(g[n].shape.size(), 0);
       int64_t axis = g[n].payload[0];
       for (NodeId part : g[n].inputs) {
-        Group group{part, n, start, kNoNode, kNoNode, {}, {}, false};
+        Group group(part, n, start);
         auto own = groups_.find(part);
         if (own != groups_.end() && !out_.stored[part]) {
           group.base = own->second.base;
@@ -379,14 +379,7 @@ Grouping Grouper::run() {
     } else if (groups_.count(n) != 0 && groups_.at(n).target != kNoNode) {
       // A scatter combines into a copy of its first input.
       if (g[n].op == Op::Scatter && !out_.known[n])
-        out_.groups.push_back({g[n].inputs[0],
-                               n,
-                               Shape(g[n].shape.size(), 0),
-                               kNoNode,
-                               kNoNode,
-                               {},
-                               {},
-                               false});
+        out_.groups.emplace_back(g[n].inputs[0], n, Shape(g[n].shape.size(), 0));
       out_.groups.push_back(groups_.at(n));
     }
   }

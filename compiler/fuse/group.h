@@ -11,6 +11,11 @@ namespace svod {
 // A kernel to be, or a region (which is its root alone): it computes `root` over root's
 // shape and writes it to `target`.
 struct Group {
+  Group() = default;
+  explicit Group(NodeId root) : root(root) {}
+  Group(NodeId root, NodeId target, Shape start)
+      : root(root), target(target), target_start(std::move(start)) {}
+
   NodeId root = kNoNode;
   NodeId target =
       kNoNode;           // stored node; differs from root when root is a part of a concat

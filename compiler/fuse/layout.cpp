@@ -34,6 +34,17 @@ static int64_t outer_extent(const Layout& layout, const Shape& shape, int64_t ax
   return shape[axis] + layout.low[axis] + layout.high[axis];
 }
 
+Dims dims_of(const Layout& layout, const Shape& shape) {
+  Dims dims;
+  for (int64_t axis : layout.order)
+    dims.extents.push_back(outer_extent(layout, shape, axis));
+  dims.strides.resize(dims.extents.size());
+  int64_t stride = layout.block;
+  for (size_t i = dims.extents.size(); i-- > 0; stride *= dims.extents[i])
+    dims.strides[i] = stride;
+  return dims;
+}
+
 int64_t physical_count(const Layout& layout, const Shape& shape) {
   int64_t count = layout.block;
   for (size_t i = 0; i < shape.size(); ++i) count *= outer_extent(layout, shape, i);
@@ -43,15 +54,14 @@ int64_t physical_count(const Layout& layout, const Shape& shape) {
 Index layout_offset(IndexPool& pool, const Layout& layout, const Shape& shape,
                     const std::vector<Index>& at) {
   Index offset;
-  int64_t stride = layout.block;
+  const Dims dims = dims_of(layout, shape);
   if (layout.block_axis >= 0) offset = pool.mod(at[layout.block_axis], layout.block);
   for (size_t i = layout.order.size(); i-- > 0;) {
     int64_t axis = layout.order[i];
     Index position = axis == layout.block_axis
                          ? pool.div(at[axis], layout.block)
                          : pool.add(at[axis], IndexPool::constant(layout.low[axis]));
-    offset = IndexPool::add(offset, IndexPool::scale(position, stride));
-    stride *= outer_extent(layout, shape, axis);
+    offset = IndexPool::add(offset, IndexPool::scale(position, dims.strides[i]));
   }
   return pool.recombine(std::move(offset));
 }

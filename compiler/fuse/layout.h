@@ -27,6 +27,13 @@ struct Layout {
 Layout row_major(size_t rank);
 Layout blocked(size_t rank, int64_t axis, int64_t block);
 
+// The dimensions in memory but the block, outermost first: positions, borders included,
+// and elements from one to the next.
+struct Dims {
+  std::vector<int64_t> extents, strides;
+};
+Dims dims_of(const Layout& layout, const Shape& shape);
+
 // Elements the tensor takes, borders and padding lanes included.
 int64_t physical_count(const Layout& layout, const Shape& shape);
 // Offset in elements of the position `at`.
