@@ -21,6 +21,7 @@ if not units.oracle.available():
     print("skipped: this python has no onnxruntime, onnx and numpy")
     sys.exit(77)
 import generation_cases as generation  # needs numpy
+import token_cases
 
 base, np, onnx = units.base, units.np, units.onnx
 
@@ -523,7 +524,8 @@ def main():
     parser.add_argument("--jobs", "-j", type=int, default=2)
     options = parser.parse_args()
     for group in (elementwise, norms, products, quantised, attentions, caches, low_bits, lookups, quant_aware,
-                  gradients, tokens, lambda: generation.add_cases(case, Const)):
+                  gradients, tokens, lambda: generation.add_cases(case, Const),
+                  lambda: token_cases.add_cases(case, Const)):
         group()
     cases = [c for c in CASES if re.search(options.filter, c.name)]
     assert len({c.name for c in CASES}) == len(CASES), "two cases have one name"

@@ -56,7 +56,23 @@ CASES = [
                     "num_resolutions": 3, "progression": "RPCL", "quality_mode": "dB", "quality_layers": [28, 40]}),
     ("rgb", "jp2", {"precinct_size": [16, 16], "codeblock_size": [8, 8], "num_resolutions": 2,
                     "progression": "CPRL", "mct": 0, "no_jp2": True}),
+    ("rgb", "webp", {"save_all": True, "film": None}), ("few", "webp", {"lossless": True, "film": (4, 2)}),
 ]
+
+
+def as_film(still, left, top):
+    """A film whose one frame, a still WebP file's picture, stands somewhere on a larger canvas."""
+    def number(value, count):
+        return value.to_bytes(count, "little")
+
+    def chunk(name, content):
+        return name + number(len(content), 4) + content + bytes(len(content) % 2)
+
+    canvas = number(WIDTH + left + 3 - 1, 3) + number(HEIGHT + top + 5 - 1, 3)
+    frame = number(left // 2, 3) + number(top // 2, 3) + number(WIDTH - 1, 3) + number(HEIGHT - 1, 3)
+    body = (chunk(b"VP8X", bytes([2, 0, 0, 0]) + canvas) + chunk(b"ANIM", bytes(6)) +
+            chunk(b"ANMF", frame + number(100, 3) + b"\0" + still[12:]))
+    return chunk(b"RIFF", b"WEBP" + body)
 
 
 def as_rgb(image):
@@ -73,7 +89,12 @@ def main():
     for number, (form, suffix, options) in enumerate(CASES):
         path = HERE / f"{suffix}_{number:02}_{form}.{suffix}"
         kind = {"pnm": "PPM", "jp2": "JPEG2000", "jpg": "JPEG"}.get(suffix, suffix.upper())
+        place = options.pop("film", ())
+        if place is None:
+            options["append_images"] = [images["palette"].convert("RGB").rotate(180)]
         images[form].save(path, format=kind, **options)
+        if place:
+            path.write_bytes(as_film(path.read_bytes(), *place))
         as_rgb(Image.open(path)).save(path.with_suffix(".ppm"), format="PPM")
 
 
