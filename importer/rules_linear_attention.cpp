@@ -38,6 +38,19 @@ Expr read_state(Expr state, Expr q) {
   return reshape(sum(unsqueeze(q, 3) * state, {2}), {shape[0], shape[1], shape[3]});
 }
 
+// What query heads [B, heads, d_k] read, side by side: [B, 1, width]. Those that share a
+// state stand together, as do states that share a query.
+Expr read_heads(Expr query, Expr state) {
+  const int64_t batch = extent(state, 0), heads = extent(state, 1),
+                d_k = extent(state, 2);
+  const int64_t shared = std::max<int64_t>(extent(query, 1) / heads, 1);
+  const int64_t repeated = std::max<int64_t>(heads / extent(query, 1), 1);
+  const Expr each =
+      broadcast(unsqueeze(query, 2), {batch, extent(query, 1), repeated, d_k});
+  const Expr read = matmul(reshape(each, {batch, heads, shared, d_k}), state);
+  return reshape(read, {batch, 1, heads * shared * extent(state, 3)});
+}
+
 } // namespace
 
 void import_linear_attention(NodeImport& node) {
@@ -94,13 +107,7 @@ void import_linear_attention(NodeImport& node) {
       value = (value - read_state(state, key)) * token(beta, t, extent(beta, 2));
     }
     state = state + unsqueeze(key, 3) * unsqueeze(value, 2);
-    // Query heads that share a state stand together, as do states that share a query.
-    const int64_t shared = std::max<int64_t>(q_heads / heads, 1);
-    const int64_t repeated = std::max<int64_t>(heads / q_heads, 1);
-    const Expr query = broadcast(reshape(token(q, t, q_heads), {batch, q_heads, 1, d_k}),
-                                 {batch, q_heads, repeated, d_k});
-    const Expr read = matmul(reshape(query, {batch, heads, shared, d_k}), state) * scale;
-    results.push_back(reshape(read, {batch, 1, std::max(q_heads, heads) * d_v}));
+    results.push_back(read_heads(token(q, t, q_heads), state) * scale);
   }
   finish(node, join(results, 1));
   if (node.wants_output(1)) {
