@@ -2,7 +2,7 @@
 // axis that has a border. They go along together over the outermost axes, which have
 // none, and in whole vectors where the layout is blocked: each block is then written
 // while it is in cache. (Slab after slab, element by element, Clang made scatters of
-// them: 7 GB/s, so 40.)
+// them: 7 GB/s, so 40.) What makes rows whole vectors is one store in part for each.
 #include "compiler/fuse/lowering.h"
 
 namespace svod {
@@ -26,6 +26,9 @@ private:
   bool has_border(int64_t axis) const { return l_.low[axis] != 0 || l_.high[axis] != 0; }
   AxisId cover(int64_t axis, int64_t from, int64_t count, At& at);
   void add_slab(int64_t axis, int64_t start, int64_t extent);
+  AxisId add_lanes(int64_t count);
+  bool ends_rows() const;
+  void add_row_ends();
 
   const Buffer& b_;
   const Layout& l_;
@@ -64,6 +67,36 @@ void Border::add_slab(int64_t axis, int64_t start, int64_t extent) {
   kernel_.stages.push_back(std::move(stage));
 }
 
+// The innermost loop, one vector where it is as long as that.
+AxisId Border::add_lanes(int64_t count) {
+  const AxisId axis = pool().add_axis(count);
+  kernel_.outer.push_back(axis);
+  kernel_.has_lane_axis = count == lanes_;
+  if (kernel_.has_lane_axis) kernel_.lane_axis = axis, kernel_.lanes = lanes_;
+  return axis;
+}
+
+// Whether all of it is a part of a vector behind each row.
+bool Border::ends_rows() const {
+  const int64_t last = l_.order.back(), count = l_.high[last];
+  for (int64_t i : l_.order)
+    if (has_border(i) != (i == last)) return false;
+  return l_.block_axis < 0 && l_.low[last] == 0 && 1 < count && count <= lanes_;
+}
+
+void Border::add_row_ends() {
+  const Index lane = pool().axis(add_lanes(lanes_));
+  const int64_t last = l_.order.back();
+  At at = shared_;
+  at[last] = IndexPool::add(IndexPool::constant(b_.shape[last]), lane);
+  Stage stage;
+  stage.value = value_;
+  stage.dtype = b_.dtype;
+  stage.index = layout_offset(pool(), l_, b_.shape, at);
+  if (l_.high[last] < lanes_) stage.domain = {{lane, 0, l_.high[last]}};
+  kernel_.stages.push_back(std::move(stage));
+}
+
 Kernel Border::run() {
   shared_.resize(b_.shape.size());
   is_outer_.resize(b_.shape.size());
@@ -74,12 +107,12 @@ Kernel Border::run() {
     kernel_.outer.push_back(cover(i, 0, there.high + 1, shared_));
   }
   if (l_.block_axis >= 0) {
-    AxisId lane = pool().add_axis(l_.block);
     Index& block = shared_[l_.block_axis];
-    block = IndexPool::add(block, pool().axis(lane));
-    kernel_.outer.push_back(lane);
-    kernel_.has_lane_axis = l_.block == lanes_;
-    if (kernel_.has_lane_axis) kernel_.lane_axis = lane, kernel_.lanes = lanes_;
+    block = IndexPool::add(block, pool().axis(add_lanes(l_.block)));
+  }
+  if (ends_rows()) {
+    add_row_ends();
+    return std::move(kernel_);
   }
   for (size_t i = 0; i < b_.shape.size(); ++i) {
     auto axis = static_cast<int64_t>(i);

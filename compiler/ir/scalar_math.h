@@ -181,27 +181,44 @@ template <Floating T> SVOD_INLINE T tanh_(T x) {
   return copysign_(T(m / (m + T(2))), x);
 }
 
+// 2^a - 1 for a in (-126, 0]: a whole number and a rest, whose power is a polynomial. The
+// sum with the shifter has the exponent of the power in its low bits.
+template <Floating T>
+  requires kIsFloat<T>
+SVOD_INLINE T exp2m1(T a) {
+  using I = IntOf<T>;
+  const T shifter = T(kShifter<T> + kBias<T>);
+  T shifted = a + shifter, rest = a - (shifted - shifter);
+  T scale = bits_<T>(I(bits_<I>(shifted) << Element<I>(kMantissa<T>)));
+  T p = poly_<T>(rest, {0x1.62e430p-1f, 0x1.ebfbdep-3f, 0x1.c6af6ep-5f, 0x1.3b2bap-7f,
+                        0x1.5f07b4p-10f, 0x1.4308c4p-13f});
+  return ma_(rest * p, scale, scale - T(1));
+}
+
 // erf x = 1 - e^(-x q(x)) with q(x) = -ln(1 - erf x) / x, which is smooth: one polynomial
-// serves the whole range, and no division is needed. 1 from the bound on.
+// serves the whole range, and no division is needed. 1 from the bound on. float takes
+// powers of 2, whose exponent needs no product: an error of its argument, which grows
+// with x, meets a power that vanishes faster.
 template <Floating T> SVOD_INLINE T erf_(T x) {
   T size = at_most(abs_(x), Element<T>(kIsFloat<T> ? 4.0 : 6.0));
-  T q;
-  if constexpr (kIsFloat<T>)
-    q = poly_<T>(size, {0x1.20dd76p+0f, 0x1.45f2fap-1f, 0x1.a4fa5ep-4f, -0x1.39cdc8p-6f,
-                        -0x1.505c1cp-13f, 0x1.b4ff98p-10f, -0x1.4bc8dcp-11f,
-                        0x1.ed695ap-14f, -0x1.36937ap-17f});
-  else
-    q = poly_<T>(size,
-                 {0x1.20dd750429b6dp+0,   0x1.45f306dc9c885p-1,   0x1.a4f4e2a1b466dp-4,
-                  -0x1.39668594d5496p-6,  -0x1.b6b684fa52d8bp-13, 0x1.bca67462fb2b6p-10,
-                  -0x1.3564fb294a1d2p-11, 0x1.b2017c7d44543p-16,  0x1.0e9eaee7fc209p-14,
-                  -0x1.f3c440bfa2301p-16, 0x1.d82c2a68de213p-19,  0x1.687061d67713fp-19,
-                  -0x1.a843e45492468p-20, 0x1.a794242c68bf8p-23,  0x1.f706770270683p-23,
-                  -0x1.a637f7fd2b15ep-23, 0x1.86339c6bd191cp-24,  -0x1.03eefe69d1e1dp-25,
-                  0x1.0ac255f6bffb5p-27,  -0x1.ada7f63b12781p-30, 0x1.0edb4091f872ap-32,
-                  -0x1.06b9bda064497p-35, 0x1.7b17b4e689d7ep-39,  -0x1.7f516f5e686bfp-43,
-                  0x1.e4a7b235b7c69p-48,  -0x1.203005d389301p-53});
-  return copysign_(T(-expm1_parts<T>(exp_parts<T>(-(size * q)))), x);
+  if constexpr (kIsFloat<T>) {
+    T a = size * poly_<T>(size, {-0x1.a0be84p+0f, -0x1.d63ec4p-1f, -0x1.2fabe2p-3f,
+                                 0x1.c4b922p-6f, 0x1.e54a1ep-13f, -0x1.3b3aep-9f,
+                                 0x1.deabaap-11f, -0x1.63ee2ep-13f, 0x1.c01620p-17f});
+    return copysign_(exp2m1(a), x);
+  } else {
+    T q = poly_<T>(
+        size, {0x1.20dd750429b6dp+0,   0x1.45f306dc9c885p-1,   0x1.a4f4e2a1b466dp-4,
+               -0x1.39668594d5496p-6,  -0x1.b6b684fa52d8bp-13, 0x1.bca67462fb2b6p-10,
+               -0x1.3564fb294a1d2p-11, 0x1.b2017c7d44543p-16,  0x1.0e9eaee7fc209p-14,
+               -0x1.f3c440bfa2301p-16, 0x1.d82c2a68de213p-19,  0x1.687061d67713fp-19,
+               -0x1.a843e45492468p-20, 0x1.a794242c68bf8p-23,  0x1.f706770270683p-23,
+               -0x1.a637f7fd2b15ep-23, 0x1.86339c6bd191cp-24,  -0x1.03eefe69d1e1dp-25,
+               0x1.0ac255f6bffb5p-27,  -0x1.ada7f63b12781p-30, 0x1.0edb4091f872ap-32,
+               -0x1.06b9bda064497p-35, 0x1.7b17b4e689d7ep-39,  -0x1.7f516f5e686bfp-43,
+               0x1.e4a7b235b7c69p-48,  -0x1.203005d389301p-53});
+    return copysign_(T(-expm1_parts<T>(exp_parts<T>(-(size * q)))), x);
+  }
 }
 
 // x = 2^e (1 + f) with 1 + f in [sqrt 1/2, sqrt 2), for finite x > 0.

@@ -179,6 +179,25 @@ TEST_CASE("a border is written in whole vectors, block by block", "[fuse]") {
   CHECK(blocks * border->lanes == 64);
 }
 
+TEST_CASE("what makes rows whole vectors is one store for each row", "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {6, 49, 64});
+  NodeId q = matmul(g, x, known(g, {6, 64, 32}));
+  NodeId k = map(g, Op::Abs, {matmul(g, x, known(g, {6, 64, 32}))});
+  const FusedGraph f = fused(g, matmul(g, q, permute(g, k, {0, 2, 1})), true);
+  auto border = std::ranges::find_if(f.kernels, [](const Kernel& kernel) {
+    return kernel.stages.size() == 1 && kernel.exprs.size() == 1;
+  });
+  REQUIRE(border != f.kernels.end());
+  REQUIRE(border->has_lane_axis);
+  int64_t stores = 1;
+  for (AxisId a : border->outer)
+    if (a != border->lane_axis) stores *= border->indices.extent(a);
+  CHECK(stores == 6 * 32);
+  REQUIRE(border->stages[0].domain.size() == 1);
+  CHECK(border->stages[0].domain[0].high == (-49 & (border->lanes - 1)));
+}
+
 TEST_CASE("x sigmoid(x) with two readers is stored where x is made", "[fuse]") {
   Graph g;
   NodeId x = g.add_input("x", DType::F32, {1, 32, 12, 13});
