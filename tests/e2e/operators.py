@@ -26,8 +26,13 @@ def main():
         assert all(key in row for row in rows), key
     names = {(row["domain"] + "." if row["domain"] else "") + row["op"] for row in rows}
     assert names == {line.split()[0] for line in ops("text").splitlines()}
-    listed = {line.split()[1] for line in page.splitlines() if line.startswith("| ")} - {"operator", "---"}
+    # Rows of what is refused have two cells, the name and why; the others say more.
+    cells = [line.strip("| ").split(" | ") if line.count("|") == 3 else line.split()[1:2]
+             for line in page.splitlines() if line.startswith("| ")]
+    listed = {row[0] for row in cells if len(row) == 1} - {"operator", "---"}
+    refused = {row[0] for row in cells if len(row) == 2} - {"not supported", "---"}
     assert listed == {row["op"] for row in rows}
+    assert "YieldOp" in refused and "YieldOp" not in listed
     assert {"Conv", "If", "HannWindow"} <= listed and "Frobnicate" not in listed
     # A limit of an operator that is not there would never be seen.
     limits = (SOURCE / "importer" / "onnx_limits.def").read_text()
