@@ -58,18 +58,20 @@ bool KernelEmitter::writes_columns(const Stage& s, const std::vector<Point>& all
   int64_t apart = 0, step = 0;
   if (!on_lanes(s.value) || all.size() < 4 || all.size() > size_t(k_.lanes)) return false;
   if (!k_.indices.affine_in(s.index, k_.lane_axis, apart) || apart <= 1) return false;
-  for (size_t i = 0; i < tile_.counts.size(); ++i) {
-    if (counts_[i] == 1) continue;
-    bool alone = size_t(counts_[i]) == all.size();
-    if (!alone || !k_.indices.affine_in(s.index, tile_.counts[i].first, step))
-      return false;
+  for (size_t n = 0; n < all.size(); ++n) {
+    int64_t at = 0;
+    for (size_t i = 0; i < tile_.counts.size(); ++i) {
+      if (!k_.indices.affine_in(s.index, tile_.counts[i].first, step)) return false;
+      at += step * all[n][i];
+    }
+    if (at != static_cast<int64_t>(n)) return false;
   }
   auto fails_by_position = [&](const Point& p) {
     return std::ranges::any_of(s.domain, [&](const Bound& b) {
       return !holds(b, p) && !lane_dependent(b.index);
     });
   };
-  return step == 1 && std::ranges::none_of(all, fails_by_position);
+  return std::ranges::none_of(all, fails_by_position);
 }
 
 void KernelEmitter::emit_columns(const Stage& s, const std::vector<Point>& all) {

@@ -150,11 +150,7 @@ static bool swaps_columns(const Kernel& k, const Stage& s, AxisId axis, int lane
   if (k.stages.size() != 1 || s.kind != StageKind::Store || !s.inner.empty() ||
       !k.indices.affine_in(s.index, axis, apart) || apart <= 1)
     return false;
-  return std::ranges::any_of(k.outer, [&](AxisId a) {
-    int64_t step = 0;
-    return a != axis && k.indices.extent(a) >= lanes &&
-           k.indices.affine_in(s.index, a, step) && step == 1;
-  });
+  return neighbours_in(k, s, axis, lanes).points() == lanes;
 }
 
 static double stage_cost(const Kernel& k, const Stage& s, AxisId axis, int lanes,

@@ -52,7 +52,16 @@ struct Tile {
       if (a == axis) return n;
     return 1;
   }
+  int64_t points() const {
+    int64_t points = 1;
+    for (auto [a, n] : counts) points *= n;
+    return points;
+  }
 };
+
+// Positions, at most `lanes`, that are neighbours in what the stage writes, those of the
+// innermost axis last. `lane` is no such axis.
+Tile neighbours_in(const Kernel& kernel, const Stage& stage, AxisId lane, int lanes);
 
 // Whether the first (or, `high`, the last) position of an axis is the only one where a
 // condition on lanes can fail, within `ranges` of all axes. Loops emit it apart.

@@ -326,22 +326,39 @@ static std::vector<Candidate> tile_candidates(const Kernel& k) {
   return candidates;
 }
 
-// A store whose lanes lie apart takes as many neighbours along the axis that is
-// contiguous as a vector has lanes, and swaps rows with columns in registers.
+Tile neighbours_in(const Kernel& k, const Stage& s, AxisId lane, int lanes) {
+  Tile tile;
+  int64_t together = 1;
+  for (bool more = true; more && together < lanes;) {
+    more = false;
+    for (AxisId a : k.outer) {
+      int64_t step = 0, extent = k.indices.extent(a);
+      if (a == lane || extent < 2 || !k.indices.affine_in(s.index, a, step) ||
+          step != together || (together > 1 && extent * together > lanes))
+        continue;
+      const int64_t count = std::min(extent, lanes / together);
+      tile.counts.insert(tile.counts.begin(), {a, static_cast<int>(count)});
+      together *= count;
+      more = count == extent;
+      break;
+    }
+  }
+  // Of several axes a part is no use.
+  if (together < lanes && tile.counts.size() > 1)
+    tile.counts.erase(tile.counts.begin(), tile.counts.end() - 1);
+  return tile;
+}
+
+// A store whose lanes lie apart takes as many neighbours where it is contiguous as a
+// vector has lanes, and swaps rows with columns in registers.
 static Tile transpose_tile(const Kernel& k) {
   const Stage& s = k.stages.back();
-  Tile tile;
   int64_t apart = 0;
   bool lanes = k.stages.size() == 1 && s.kind == StageKind::Store && s.inner.empty() &&
                k.has_lane_axis && k.indices.affine_in(s.index, k.lane_axis, apart);
-  if (!lanes || apart <= 1) return tile;
-  for (AxisId a : k.outer) {
-    int64_t step = 0, extent = k.indices.extent(a);
-    bool next = a != k.lane_axis && extent >= 4 &&
-                k.indices.affine_in(s.index, a, step) && step == 1;
-    if (next) tile.counts = {{a, static_cast<int>(std::min<int64_t>(k.lanes, extent))}};
-  }
-  return tile;
+  if (!lanes || apart <= 1) return {};
+  Tile tile = neighbours_in(k, s, k.lane_axis, k.lanes);
+  return tile.points() < 4 ? Tile{} : tile;
 }
 
 // Running reductions of neighbouring vectors go along together: each step then reads and

@@ -77,6 +77,9 @@ struct FusedGraph {
   int64_t unfused_kernels = 0;      // one per op that is no view or source
 };
 
+// Weights that no kernel reads any more go; the others lie as kernels meet them.
+void drop_unused_weights(FusedGraph& fused);
+
 std::string print(const FusedGraph& fused);
 
 } // namespace svod

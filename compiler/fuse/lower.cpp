@@ -262,7 +262,21 @@ void Lowering::store_stage(StageKind kind, ExprId v, std::vector<AxisId> inner,
   stage.dtype = k().exprs[v].dtype;
   stage.inner = std::move(inner);
   write_to(stage, at);
+  if (spec_.whole_blocks) fill_block(stage, at);
   k().stages.push_back(std::move(stage));
+}
+
+// What lies beyond the last channel is there, and zero.
+void Lowering::fill_block(Stage& stage, const At& at) {
+  const auto axis =
+      static_cast<size_t>(s_.buffers[s_.buffer_of.at(group_.root)].layout.block_axis);
+  const int64_t channels = g[group_.root].shape[axis];
+  if (pool().range(at[axis]).high < channels) return;
+  Expr guard{Expr::Kind::Guard, stage.dtype};
+  guard.bounds = {normal_bound(pool(), {at[axis], 0, channels})};
+  guard.inputs = {stage.value};
+  std::erase(stage.domain, guard.bounds[0]);
+  stage.value = k().add(std::move(guard));
 }
 
 // Roots that are no plain expression: running reductions, scatter, sort.

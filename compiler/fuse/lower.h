@@ -27,6 +27,8 @@ struct LowerSpec {
   std::optional<std::pair<Dim, size_t>>
       lane;                                  // the lane axis, by its place in a dimension
   std::optional<std::pair<Dim, size_t>> dot; // the dot axis, likewise
+  // Zeros are written to where the result's last block is no channel.
+  bool whole_blocks = false;
 };
 
 // What lowering sees of the rest of the fused graph.

@@ -49,6 +49,7 @@ private:
   void store_stage(StageKind kind, ExprId value, std::vector<AxisId> inner, const At& at);
   std::vector<Bound> useful_bounds(ExprId product) const;
   void write_to(Stage& stage, const At& at);
+  void fill_block(Stage& stage, const At& at);
   void lower_special(NodeId root);
   void note_node(NodeId n);
 

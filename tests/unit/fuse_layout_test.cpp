@@ -250,3 +250,21 @@ TEST_CASE("rows picked from a blocked value keep its channels in lanes", "[fuse]
     CHECK(stride <= 1);
   }
 }
+
+TEST_CASE("shuffled channels are written a block at a time", "[fuse]") {
+  for (int64_t parts : {2, 4}) {
+    Graph g;
+    NodeId x = g.add_input("x", DType::F32, {1, parts * 29, 12, 21});
+    NodeId apart = reshape(g, x, {1, parts, 29, 12, 21});
+    NodeId shuffled =
+        reshape(g, permute(g, apart, {0, 2, 1, 3, 4}), {1, parts * 29, 12, 21});
+    const FusedGraph f = fused(g, depthwise(g, shuffled), true);
+    const auto copy = std::ranges::find_if(f.kernels, [](const Kernel& k) {
+      return k.stages.size() == 1 && k.stages[0].kind == StageKind::Store &&
+             !loads_below(k, k.stages[0].value).empty();
+    });
+    REQUIRE(copy != f.kernels.end());
+    const Target target = *find_target("x86-64-v4");
+    CHECK(choose_tile(*copy, target.levels[0]).points() == copy->lanes);
+  }
+}

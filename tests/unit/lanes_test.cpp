@@ -89,6 +89,33 @@ TEST_CASE("rows and columns change places", "[lanes]") {
   }
 }
 
+TEST_CASE("shuffled channels in blocks", "[lanes]") {
+  for (const LevelChoice& level : kLevels) {
+    const auto target = target_for(level);
+    if (!target) continue;
+    for (const Shape& apart : {Shape{1, 2, 29, 9, 21}, Shape{1, 4, 13, 5, 4},
+                               Shape{1, 3, 16, 4, 18}, Shape{1, 8, 7, 3, 33}}) {
+      const Shape joined = {1, apart[1] * apart[2], apart[3], apart[4]};
+      const Tensor x = numbers(DType::F32, joined);
+      const std::string what = difference(x, *target, [&](Graph& g, NodeId in) {
+        NodeId turned = permute(g, reshape(g, in, apart), {0, 2, 1, 3, 4});
+        NodeId wide = pad(g, reshape(g, turned, joined), {0, 0, 1, 1}, {0, 0, 1, 1}, 0);
+        // Channel by channel, so that channels are lanes: a sum over windows with
+        // weights.
+        NodeId windows = window(g, window(g, wide, 2, 3, 2, 1), 3, 3, 2, 1);
+        std::vector<float> weights;
+        for (int64_t i = 0; i < joined[1] * 9; ++i)
+          weights.push_back(static_cast<float>(i % 7) - 3);
+        NodeId w = tensor_f32(g, {1, joined[1], 1, 1, 3, 3}, weights);
+        NodeId product = broadcast_map(g, Op::Mul, {windows, w});
+        g.add_output("y", reduce(g, Op::ReduceSum, product, {4, 5}));
+      });
+      CAPTURE(level.name, apart[1], apart[2]);
+      CHECK(what == "");
+    }
+  }
+}
+
 TEST_CASE("running sums of neighbouring vectors", "[lanes]") {
   for (const LevelChoice& level : kLevels) {
     const auto target = target_for(level);
