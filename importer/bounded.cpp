@@ -101,14 +101,17 @@ static int64_t with_rounding(double high) {
 }
 
 Size bounded_size(NodeImport& node, Expr size) {
-  constexpr double kMostExtent = 1 << 24;
+  constexpr auto kMost = static_cast<double>(kMostExtent);
   const auto exact = range_of(node, size);
-  if (exact && exact->low >= 0 && exact->high <= kMostExtent)
+  if (exact && exact->low >= 0 && exact->high <= kMost)
     return {size, static_cast<int64_t>(exact->high)};
   const auto range = range_of(node, size, Trust::Floats);
-  if (!range || range->high > kMostExtent)
-    node.needs_value_of(size.id, "a size depends on the model's inputs and has no bound");
-  const int64_t bound = std::max<int64_t>(with_rounding(range->high), 0);
+  const bool free = !range || range->high > kMost;
+  if (free && node.size_limit <= 0)
+    node.needs_value_of(size.id, "a size depends on the model's inputs and has no bound "
+                                 "(--limit-size N gives it one)");
+  const int64_t bound =
+      free ? node.size_limit : std::max<int64_t>(with_rounding(range->high), 0);
   const Expr most = like(size, static_cast<double>(bound));
   return {checked(size, both(less_equal(like(size, 0), size), less_equal(size, most))),
           bound};

@@ -88,7 +88,9 @@ inline std::optional<ValueRange> range_of(const NodeImport& node, Expr number,
   return range_of(node.g, number.id, 0, trust, node.ranges);
 }
 // A size that only the run knows, within its bound: where arithmetic alone does not keep
-// it there, the run stops beyond. needs_value_of() where it has none.
+// it there, the run stops beyond. One without a bound has that of --limit-size;
+// needs_value_of() without that.
+inline constexpr int64_t kMostExtent = 1 << 24;
 Size bounded_size(NodeImport& node, Expr size);
 // Entry i of a list of sizes: the number itself, as it was put into the list, an i64.
 Expr entry_of(Expr list, int64_t i);

@@ -209,6 +209,7 @@ GraphImport::run_import(const std::function<void(NodeImport&)>& import_rule,
   rule.in_loop = loop_depth_ > 0;
   rule.pairs = complex_pairs_;
   rule.in_region = in_loop_region();
+  rule.size_limit = std::min(limits_.size, kMostExtent);
   rule.image_height = limits_.image_height, rule.image_width = limits_.image_width;
   rule.loop_runner = [&](const RuleLoop& loop) {
     auto results = rule_region(loop, rule, place, scope);

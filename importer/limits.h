@@ -19,6 +19,8 @@ struct Limits {
   int64_t loop_iterations = 4096;            // of one unrolled loop
   // Of a loop whose count is data of the run: more stop the run, so none hangs.
   int64_t region_iterations = int64_t{1} << 24;
+  // Of a size that depends on data and has no bound of its own; 0: it is refused.
+  int64_t size = 0;
   // Of a picture that the run decodes: memory is for the largest.
   int64_t image_height = 512, image_width = 512;
   int64_t nesting = 32;    // of graphs in attributes of nodes

@@ -380,10 +380,12 @@ GraphImport::Results GraphImport::loop_region(const ModelNode& node,
         *body.graph, k, std::ssize(graph_[call.carried[k]].shape) - call.complex[k]));
   const auto declared = declared_length(node, call.carried.size(), scope);
   const bool bounded = stacks && !fixed && !declared;
-  if (bounded && !counted) {
+  if (bounded && !counted && limits_.size > 0) {
+    call.limit = std::min(limits_.size, kMostIterations); // one more ends the run
+  } else if (bounded && !counted) {
     fail(Exit::Unsupported,
          "how long its scan outputs are is only known when it runs, and neither a count "
-         "nor the declaration of their shapes bounds it",
+         "nor the declaration of their shapes bounds it (--limit-size N does)",
          place);
     return {};
   }

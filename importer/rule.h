@@ -140,7 +140,8 @@ public:
   int64_t position = 0;
   bool exact = false; // ImportOptions::exact
   bool in_loop = false;
-  bool pairs = false; // complex inputs are given with their parts along a last axis
+  bool pairs = false;     // complex inputs are given with their parts along a last axis
+  int64_t size_limit = 0; // Limits::size
   int64_t image_height = 0, image_width = 0; // of the largest picture to decode
   bool in_region = false; // a loop around it runs it again without importing it again
   // Imports a graph attribute; empty results: it failed.

@@ -328,10 +328,12 @@ void give_recurrent(NodeImport& node, const Recurrent& rnn,
   }
 }
 
-// Clipping bounds what activations see.
+// Clipping bounds what activations see. Exporters write 0 for none: taken literally it
+// would leave nothing of the inputs.
 std::function<Expr(Expr)> clipper(NodeImport& node) {
-  if (!node.has("clip")) return [](Expr x) { return x; };
-  double bound = node.get_float("clip");
+  const double bound = node.has("clip") ? node.get_float("clip") : 0;
+  if (!(bound >= 0)) node.invalid("clip must not be negative");
+  if (bound == 0) return [](Expr x) { return x; };
   return [bound](Expr x) { return clamp(x, -bound, bound); };
 }
 

@@ -18,6 +18,12 @@ std::vector<int64_t> list_attribute(const ModelNode& node, std::string_view name
   return values;
 }
 
+// 0: from the front, 1: from the end.
+static bool are_directions(const std::vector<int64_t>& values, size_t count) {
+  return values.size() == count &&
+         std::ranges::all_of(values, [](int64_t v) { return v == 0 || v == 1; });
+}
+
 // The plan, or nothing when attributes and inputs do not fit together.
 std::optional<ScanPlan> plan_scan(const Graph& g, const CompoundTable& compounds,
                                   const ModelNode& node,
@@ -27,9 +33,9 @@ std::optional<ScanPlan> plan_scan(const Graph& g, const CompoundTable& compounds
   plan.input_directions = list_attribute(node, "scan_input_directions", scanned.size());
   plan.output_axes = list_attribute(node, "scan_output_axes", outputs);
   plan.output_directions = list_attribute(node, "scan_output_directions", outputs);
-  if (plan.input_axes.size() != scanned.size() ||
-      plan.input_directions.size() != scanned.size() ||
-      plan.output_axes.size() != outputs || plan.output_directions.size() != outputs)
+  if (plan.input_axes.size() != scanned.size() || plan.output_axes.size() != outputs ||
+      !are_directions(plan.input_directions, scanned.size()) ||
+      !are_directions(plan.output_directions, outputs))
     return std::nullopt;
   for (size_t k = 0; k < scanned.size(); ++k) {
     const Shape& shape = g[inside(compounds, scanned[k])].shape;
@@ -132,7 +138,7 @@ GraphImport::import_scan_of_batch(const ModelNode& node, const ModelAttribute& b
                                              body.graph->outputs.size() - carried);
     if (!plan) return refuse(Exit::InvalidModel, "its scan axes do not fit its inputs");
     plan->input_directions = list_attribute(node, "directions", scanned.size());
-    if (plan->input_directions.size() != scanned.size())
+    if (!are_directions(plan->input_directions, scanned.size()))
       return refuse(Exit::InvalidModel, "its directions do not fit its inputs");
     const Results results =
         run_scan(body, *plan, Results(parts.begin(), middle), scanned, place, scope);

@@ -61,6 +61,7 @@ constexpr LimitRow kLimits[] = {
     {"--limit-unrolled", &Limits::unrolled_nodes, "nodes made by unrolling loops"},
     {"--limit-iterations", &Limits::loop_iterations, "iterations of an unrolled loop"},
     {"--limit-loop", &Limits::region_iterations, "iterations of a loop at run time"},
+    {"--limit-size", &Limits::size, "a size that only data bounds"},
     {"--limit-nesting", &Limits::nesting, "nesting of graphs"},
     {"--limit-functions", &Limits::functions, "model-local functions"},
     {"--limit-attributes", &Limits::attributes, "attributes of one node"},

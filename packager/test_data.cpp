@@ -181,7 +181,7 @@ std::string write_file(const std::string& path, const std::string& bytes) {
 } // namespace
 
 std::string write_random_data(const Graph& graph, const ModelInterface& interface,
-                              const std::string& folder) {
+                              const std::string& folder, const CallRunner& calls) {
   Random random;
   std::vector<Tensor> inputs;
   for (const GraphInput& input : graph.inputs()) {
@@ -189,7 +189,7 @@ std::string write_random_data(const Graph& graph, const ModelInterface& interfac
     if (const auto at = interface.fixed.find(input.name); at != interface.fixed.end())
       inputs.back().bytes = at->second;
   }
-  Evaluated result = evaluate(graph, inputs);
+  Evaluated result = evaluate(graph, inputs, calls);
   if (result.failed != kNoNode) {
     return "random inputs lead to an index out of range; give a data set";
   }

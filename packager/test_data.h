@@ -1,6 +1,7 @@
 // An ONNX test data set made from a graph: random inputs and the evaluator's outputs.
 #pragma once
 
+#include "compiler/ir/evaluate_calls.h"
 #include "importer/import.h"
 
 #include <string>
@@ -9,6 +10,6 @@ namespace svod {
 
 // Writes FOLDER/input_N.pb and output_N.pb. Empty, or why not.
 std::string write_random_data(const Graph& graph, const ModelInterface& interface,
-                              const std::string& folder);
+                              const std::string& folder, const CallRunner& calls);
 
 } // namespace svod

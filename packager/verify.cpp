@@ -5,6 +5,7 @@
 
 #include "compiler/ir/evaluate.h"
 #include "packager/output_file.h"
+#include "packager/run_calls.h"
 #include "packager/test_data.h"
 
 #include <algorithm>
@@ -103,28 +104,36 @@ bool runs_here(const Target& target) {
   return target.kind == TargetKind::Linux && target.triple == default_target().triple;
 }
 
-static bool calls_custom_ops(const Graph& graph) {
+static bool calls_in_bodies(const Graph& graph) {
+  const auto calls = [](const Graph& body) {
+    return std::ranges::any_of(body.live_nodes(),
+                               [&](NodeId id) { return body[id].op == Op::Call; });
+  };
   return std::ranges::any_of(graph.live_nodes(), [&](NodeId id) {
     const Node& node = graph[id];
-    bool calls = node.op == Op::Call;
-    for (size_t b = 0; b < body_count(node.op); ++b)
-      calls |= calls_custom_ops(*graph.body(static_cast<uint32_t>(node.payload[b])));
-    return calls;
+    for (size_t b = 0; b < body_count(node.op); ++b) {
+      const Graph& body = *graph.body(static_cast<uint32_t>(node.payload[b]));
+      if (calls(body) || calls_in_bodies(body)) return true;
+    }
+    return false;
   });
 }
 
 Exit verify_program(const std::vector<std::string>& program, const std::string& choice,
                     const Front& front, const Console& console) {
   if (choice != "random") return run_verify(program, choice, console);
-  if (calls_custom_ops(front.graph)) {
-    console.error("--verify=random: the evaluator cannot run custom operators; verify "
-                  "with a folder of test data");
+  if (calls_in_bodies(front.graph)) {
+    console.error(
+        "--verify=random: the evaluator cannot run C++ (custom operators, image "
+        "decoders, NonMaxSuppression) inside a loop or a branch of the run; "
+        "verify with a folder of test data");
     return Exit::Usage;
   }
   TemporaryFolder folder;
   std::string error = folder.path().empty() ? "cannot be made" : "";
   if (error.empty())
-    error = write_random_data(front.graph, front.interface, folder.path());
+    error =
+        write_random_data(front.graph, front.interface, folder.path(), calls_run_by());
   if (!error.empty()) {
     console.error("--verify=random: " + error);
     return Exit::File;

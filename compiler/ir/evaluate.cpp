@@ -4,6 +4,7 @@
 // per element, so that folding the weights of a large model takes well under a second.
 #include "compiler/ir/evaluate.h"
 
+#include "compiler/ir/evaluate_calls.h"
 #include "compiler/ir/evaluate_parts.h"
 #include "compiler/ir/region.h"
 
@@ -74,8 +75,10 @@ std::set<NodeId> needed_nodes(const Graph& g, const std::vector<NodeId>& roots) 
 // convolution are hundreds of times its inputs and outputs.
 class Run {
 public:
-  Run(const Graph& g, std::vector<NodeId> roots, const std::vector<Tensor>& given)
-      : g_(g), roots_(std::move(roots)), given_(given), needed_(needed_nodes(g, roots_)) {
+  Run(const Graph& g, std::vector<NodeId> roots, const std::vector<Tensor>& given,
+      const CallRunner& calls = {})
+      : g_(g), roots_(std::move(roots)), given_(given), calls_(calls),
+        needed_(needed_nodes(g, roots_)) {
     for (NodeId root : roots_) uses_[root]++;
     for (NodeId id : needed_)
       for (NodeId input : g[id].inputs) uses_[input]++;
@@ -135,7 +138,9 @@ private:
       Inputs in;
       for (NodeId input : node.inputs) in.push_back(laid_out(input));
       Tensor value;
-      if (!evaluate_node(g_, id, in, value)) return false;
+      if (!evaluate_node(g_, id, in, value) &&
+          !(calls_ && node.op == Op::Call && calls_(g_, node, in, value)))
+        return false;
       keep(id, std::move(value));
     }
     return true;
@@ -182,6 +187,7 @@ private:
   const Graph& g_;
   std::vector<NodeId> roots_;
   const std::vector<Tensor>& given_;
+  const CallRunner calls_;
   std::set<NodeId> needed_;
   std::map<NodeId, size_t> uses_;
   std::set<NodeId> streamed_; // products that only one sum reads
@@ -243,9 +249,14 @@ bool evaluate_node(const Graph& g, NodeId id, const std::vector<const Tensor*>& 
 }
 
 Evaluated evaluate(const Graph& g, const std::vector<Tensor>& inputs) {
+  return evaluate(g, inputs, {});
+}
+
+Evaluated evaluate(const Graph& g, const std::vector<Tensor>& inputs,
+                   const CallRunner& calls) {
   std::vector<NodeId> roots;
   for (const GraphOutput& output : g.outputs()) roots.push_back(output.node);
-  return Run(g, std::move(roots), inputs).run();
+  return Run(g, std::move(roots), inputs, calls).run();
 }
 
 Tensor evaluate_known(const Graph& g, NodeId id) {

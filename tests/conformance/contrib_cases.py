@@ -8,10 +8,7 @@ Runtime's CPU provider and by the program packed from it, and the outputs are co
 case that ONNX Runtime cannot run is compared with an `expect`ed array, worked out from the published contract.
 Needs numpy, onnx and onnxruntime; says so and is skipped otherwise.
 """
-import argparse
-import concurrent.futures
 import dataclasses
-import pathlib
 import re
 import sys
 
@@ -21,6 +18,7 @@ if not units.oracle.available():
     print("skipped: this python has no onnxruntime, onnx and numpy")
     sys.exit(77)
 import generation_cases as generation  # needs numpy
+import packed_case
 import token_cases
 
 base, np, onnx = units.base, units.np, units.onnx
@@ -498,43 +496,26 @@ def reference(model, feeds, contrib, data):
 
 
 def check(contrib):
-    """(case, what is wrong or nothing)."""
+    """(name, what is wrong or nothing)."""
     folder = WORK / re.sub(r"\W", "_", contrib.name)
     data = folder / "test_data_set_0"
     data.mkdir(parents=True, exist_ok=True)
     model, feeds = model_of(contrib)
     onnx.save(model, str(folder / "model.onnx"))
     if why := reference(model, feeds, contrib, data):
-        return contrib, f"no reference: {why}"
-    code, text, _ = base.run([str(base.BUILD / "svod-pack"), str(folder / "model.onnx"), "-o", str(folder / "program"),
-                              "--target", "native", "--verify", "off", "-q", "--cache-dir", str(base.WORK / "cache")],
-                             base.PACK_SECONDS)
-    if code != 0:
-        return contrib, f"pack exit {code}: {text}"
-    outcome = base.Outcome(contrib.name, "failed")
-    known = {"ort": "ran", "outputs": contrib.outputs, "ops": [contrib.op],
-             "narrow": units.unit_reference.narrowest(model)}
-    units.run_program(folder / "program", folder, known, outcome)
-    return contrib, "" if outcome.result == "agree" else outcome.detail
+        return contrib.name, f"no reference: {why}"
+    return contrib.name, packed_case.pack_and_compare(contrib.name, folder, model)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--filter", default="", help="only cases whose name matches")
-    parser.add_argument("--jobs", "-j", type=int, default=2)
-    options = parser.parse_args()
+    options = packed_case.read_options(__doc__)
     for group in (elementwise, norms, products, quantised, attentions, caches, low_bits, lookups, quant_aware,
                   gradients, tokens, lambda: generation.add_cases(case, Const),
                   lambda: token_cases.add_cases(case, Const)):
         group()
     cases = [c for c in CASES if re.search(options.filter, c.name)]
     assert len({c.name for c in CASES}) == len(CASES), "two cases have one name"
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        wrong = [(c, why) for c, why in pool.map(check, cases) if why]
-    for contrib, why in wrong:
-        print(f"{contrib.name}: {why[:400]}")
-    print(f"{len(cases) - len(wrong)} of {len(cases)} cases agree")
-    return 1 if wrong else 0
+    return packed_case.run_cases(check, cases, options.jobs)
 
 
 if __name__ == "__main__":

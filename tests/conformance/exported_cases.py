@@ -3,13 +3,11 @@
 
     exported_cases.py [--filter REGEX] [--jobs 2]
 
-The cases stand in exported_control.py, exported_graphs.py, exported_layers.py and exported_vision.py. Each is run by
-ONNX Runtime's CPU provider without its graph optimisations and by the program packed from it; outputs are compared
-as run_units.py does. Needs numpy, onnx and onnxruntime; says so and is skipped otherwise.
+The cases stand in exported_control.py, exported_graphs.py, exported_layers.py, exported_legacy.py and
+exported_vision.py. Each is run by ONNX Runtime's CPU provider without its graph optimisations and by the program packed
+from it; outputs are compared as run_units.py does. Needs numpy, onnx and onnxruntime; says so and is skipped otherwise.
 """
 
-import argparse
-import concurrent.futures
 import re
 import sys
 import zlib
@@ -22,8 +20,10 @@ if not units.oracle.enter(units.base.BUILD):
 import exported_control  # noqa: F401  each module adds its cases
 import exported_graphs  # noqa: F401
 import exported_layers  # noqa: F401
+import exported_legacy  # noqa: F401
 import exported_shared as shared
 import exported_vision  # noqa: F401
+import packed_case
 
 base, np, onnx = units.base, units.np, units.onnx
 WORK = base.WORK / "exported"
@@ -70,55 +70,17 @@ def answer(model, feeds, folder):
 def check(made):
     """(name, what is wrong or nothing)."""
     name, model, words, why = made
-    folder = WORK / name
-    if why:
-        return name, f"no reference: {why}"
-    code, text, _ = base.run(
-        [
-            str(base.BUILD / "svod-pack"),
-            str(folder / "model.onnx"),
-            "-o",
-            str(folder / "program"),
-            "--target",
-            "native",
-            "--verify",
-            "off",
-            "-q",
-            "--cache-dir",
-            str(base.WORK / "cache"),
-            *words,
-        ],
-        base.PACK_SECONDS,
-    )
-    if code != 0:
-        return name, f"pack exit {code}: {text}"
-    outcome = base.Outcome(name, "failed")
-    known = {
-        "ort": "ran",
-        "outputs": len(model.graph.output),
-        "ops": [n.op_type for n in model.graph.node],
-        "narrow": units.unit_reference.narrowest(model),
-    }
-    units.run_program(folder / "program", folder, known, outcome)
-    return name, "" if outcome.result == "agree" else outcome.detail
+    return name, f"no reference: {why}" if why else packed_case.pack_and_compare(name, WORK / name, model, words)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--filter", default="", help="only cases whose name matches")
-    parser.add_argument("--jobs", "-j", type=int, default=2)
-    options = parser.parse_args()
+    options = packed_case.read_options(__doc__)
     made = []
     for name in shared.CASES:
         if re.search(options.filter, name):
             model, feeds, words = make(name)
             made.append((name, model, words, answer(model, feeds, WORK / name)))
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        wrong = [(name, why) for name, why in pool.map(check, made) if why]
-    for name, why in wrong:
-        print(f"{name}: {why[:400]}")
-    print(f"{len(made) - len(wrong)} of {len(made)} cases agree")
-    return 1 if wrong else 0
+    return packed_case.run_cases(check, made, options.jobs)
 
 
 if __name__ == "__main__":

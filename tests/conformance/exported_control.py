@@ -362,3 +362,33 @@ def if_runtime_diff_shapes():
         {o=Concat<axis=0>(x,x)},else_branch=eb() => (float[q,4] o) { st=Constant<value=int64[1] {0}>()
         en=Constant<value=int64[1] {1}>() o=Slice(x,st,en)}> }""")
     return m, {"x": f32(2, 4), "c": np.array(True)}, []
+
+
+@case
+def limited_sizes():
+    """Sizes that are inputs, with the bound of an option."""
+    m = parsed(HEAD % 18 + """
+        g (float[2,6] x, int64 n, int64[2] s, int64[1] k, int64[4] p) => (int64[a] r, float[b,c] e, float[d] z,
+        float[f,h] w) { zero=Constant<value=int64 {0}>() one=Constant<value=int64 {1}>() r=Range(zero,n,one)
+        e=Reshape(x,s) z=ConstantOfShape(k) w=Pad(x,p) }""")
+    inputs = {"x": f32(2, 6), "n": np.int64(5), "s": np.array([4, 3]), "k": np.array([7]), "p": np.array([0, 2, 1, 0])}
+    return m, inputs, ["--limit-size", "16"]
+
+
+@case
+def limited_loop_stacks():
+    m = parsed(HEAD % 18 + """
+        g (float[2] x, int64 n) => (float[k,2] y, float[2] last) { c=Constant<value=bool {1}>()
+        last,y=Loop(n,c,x)<body=b(int64 i, bool ci, float[2] v) => (bool co, float[2] vo, float[2] so) {
+        co=Identity(ci) vo=Add(v,v) so=Neg(vo) }> }""")
+    return m, {"x": f32(2), "n": np.int64(6)}, ["--limit-size", "16"]
+
+
+@case
+def limited_while_stacks():
+    m = parsed(HEAD % 18 + """
+        g (float[1] x) => (float[k,1] y) { c=Constant<value=bool {1}>() l,y=Loop("",c,x)<body=b(int64 i, bool ci,
+        float[1] v) => (bool co, float[1] vo, float[1] so) { vo=Add(v,v) so=Identity(vo) q=Squeeze(vo)
+        h=Constant<value=float {100.0}>() co=Less(q,h) }> }""")
+    m.graph.node[1].input[0] = ""
+    return m, {"x": np.array([1.5], np.float32)}, ["--limit-size", "16"]

@@ -5,7 +5,7 @@
 
 The unit packs hold what exporters and optimisers really write: contrib operators, free dimensions, old opsets,
 and broken models kept as tests of error handling. None has expected outputs, so unit_reference.py makes seeded
-inputs and asks ONNX Runtime, once per model. Then the model is packed for the shapes of these inputs and run:
+inputs and asks ONNX Runtime, once per model; what that refuses as it stands is judged by mended_models.py. Then the model is packed for the shapes of these inputs and run:
 
     agree      ONNX Runtime ran it and every output agrees
     disagree   ONNX Runtime ran it and an output differs, or our program stopped   (counted against 95 %)
@@ -149,7 +149,8 @@ def check(case):
         program.unlink()
     else:
         outcome.detail = f"pack exit {code}: {text[-2000:]}"
-        blamed = "blamed" if reference["ort"] == "ran" and reference.get("as_declared", True) else "invalid"
+        ran = reference["ort"] == "ran" and not reference.get("mended") and reference.get("as_declared", True)
+        blamed = "blamed" if ran else "invalid"
         outcome.result = {1: blamed, 2: blamed, 3: "refused", 4: blamed}.get(code, "failed")
     outcome.ort = reference["ort"]
     return outcome

@@ -21,6 +21,7 @@ import onnx.version_converter
 import onnxruntime as ort
 from onnx import TensorProto, numpy_helper
 
+import mended_models
 import recorded_data
 
 SIZES = [4, 8, 16, 1, 2, 3, 32, 64, 5, 12, 128, 224]
@@ -188,6 +189,8 @@ def from_runtime(value):
 
 
 def run_session(session, tensors):
+    if isinstance(session, mended_models.Evaluator):
+        return session.answer(tensors)
     names = [o.name for o in session.get_outputs()]
     feeds = {t.name: to_runtime(t) for t in tensors}
     # Of sequences, maps and strings there are no OrtValues.
@@ -299,10 +302,35 @@ def candidates(path, inputs, graph):
 
 
 def try_all(path, inputs, graph, folder):
-    """Runs attempt after attempt; leaves the data of the one that ran as declared, else one that ran, else the first."""
-    start, result = time.monotonic(), {}
+    """Lets one judge after the other try: ONNX Runtime, the same for another form of the model, the evaluator."""
     session, error = open_session(path)
-    why = error[:300]
+    start = time.monotonic()
+    result = try_session(session, path, inputs, graph, folder, start)
+    if result.get("ort") is None:
+        why = error[:300] or result["why"]
+        result = next((found for judge in others(path) for found in
+                       [try_session(judge, path, inputs, graph, folder, start)] if found.get("ort") == "ran"), {})
+        result.update({"mended": True} if result else {"ort": why})
+    return result
+
+
+def others(path):
+    """Judges of a model that ONNX Runtime refuses as it stands."""
+    try:
+        for form in mended_models.forms(path):
+            try:
+                yield session_of(form, LEVELS[0])
+            except Exception:  # whatever it throws, this form is none
+                continue
+    except Exception:  # a model that cannot be changed as it wants
+        pass
+    if judge := mended_models.evaluator_of(path):
+        yield judge
+
+
+def try_session(session, path, inputs, graph, folder, start):
+    """Runs attempt after attempt; leaves the data of the one that ran as declared, else one that ran, else the first."""
+    result, why = {}, ""
     declared = graph.output if sizes_are_tried(inputs) else []
     for number, tensors in enumerate(candidates(path, inputs, graph)):
         if number == 0:
@@ -325,7 +353,7 @@ def try_all(path, inputs, graph, folder):
             write(folder, "output", answers)
         if fits:
             break
-    return result or {"ort": why}
+    return result or {"why": why}
 
 
 def try_others(path, inputs, graph, folder):

@@ -4,7 +4,7 @@ import sys
 import pathlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from onnx_writer import INT64, model, node, value
+from onnx_writer import INT64, model, node, tensor, value
 from packing import PACKER, check, pack, run, work_folder
 
 
@@ -23,6 +23,12 @@ def main():
     header = (folder / "libnz.h").read_text()
     check("#define NZ_NUM_OUTPUTS 2" in header and "#define NZ_OUTPUT_0_DIMS {2, 6}" in header and
           "#define NZ_OUTPUT_0_SHAPE_OUTPUT 1" in header, "the header tells bound and extents")
+
+    path, program = folder / "boxes.onnx", folder / "boxes"
+    path.write_bytes(model([node("NonMaxSuppression", ["b", "s", "most", "iou"], ["y"])],
+                           [value("b", [1, 20, 4]), value("s", [1, 2, 20])], [value("y", ["n", 3], INT64)],
+                           [tensor("most", [1], [7], INT64), tensor("iou", [1], [0.4])]))
+    run(PACKER, path, "-o", program, "-q", "--verify", "random")
 
     path, program = folder / "sum.onnx", folder / "sum"
     path.write_bytes(model([node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)],

@@ -206,3 +206,27 @@ TEST_CASE("positions have a bias as far as the run goes", "[bounded]") {
     for (size_t column = 0; column < 3; ++column)
       CHECK(all[row * width + column] == rows[row][column]);
 }
+
+TEST_CASE("a size without a bound has the limit's", "[bounded]") {
+  const std::string bytes =
+      model({{node("Cast", {"x"}, {"n"}, {attribute("to", int64_t{7})}),
+              node("Range", {"zero", "n", "one"}, {"r"}),
+              node("Cast", {"r"}, {"y"}, {attribute("to", int64_t{1})})},
+             {value("x", {})},
+             {value("y", {""})},
+             {ints("zero", {}, {0}), ints("one", {}, {1})}});
+  refused(bytes, Exit::Unsupported, "has no bound (--limit-size N gives it one)");
+  ImportOptions options;
+  options.limits.size = 4;
+  const Imported limited = import(bytes, options);
+  INFO(limited.text());
+  REQUIRE(limited.graph);
+  const auto run = [&](float n) { return evaluate(*limited.graph, {f32({}, {n})}); };
+  const Evaluated three = run(3);
+  REQUIRE(three.failed == kNoNode);
+  CHECK(three.outputs[0].shape == Shape{4});
+  CHECK(ints_of(three.outputs[limited.interface.extents.at(0)]) ==
+        std::vector<int64_t>{3});
+  CHECK(run(4).failed == kNoNode);
+  CHECK(run(5).failed != kNoNode);
+}

@@ -25,6 +25,16 @@ static FusedGraph fused(Graph& g, NodeId result, bool direct_only = false) {
   return f;
 }
 
+// What the kernel's value reads lies side by side along the lanes, or is one number.
+static void check_loads_are_vectors(const Kernel& k) {
+  REQUIRE(k.has_lane_axis);
+  for (ExprId load : loads_below(k, k.stages[0].value)) {
+    int64_t stride = 0;
+    CHECK(k.indices.affine_in(k.exprs[load].index, k.lane_axis, stride));
+    CHECK(stride <= 1);
+  }
+}
+
 // The only buffer of this shape.
 static Layout layout_of(const FusedGraph& f, const Shape& shape) {
   std::vector<Layout> found;
@@ -58,13 +68,7 @@ TEST_CASE("what a depthwise convolution reads has its channels in lanes", "[fuse
       broadcast_map(g, Op::Mul, {windows(g, sum), known(g, {1, 64, 1, 1, 3, 3})});
   NodeId y = squeeze_axes(g, reduce(g, Op::ReduceSum, product, {4, 5}), {4, 5});
   const FusedGraph f = fused(g, y);
-  const Kernel& k = f.kernels.back();
-  REQUIRE(k.has_lane_axis);
-  for (ExprId load : loads_below(k, k.stages[0].value)) {
-    int64_t stride = 0;
-    CHECK(k.indices.affine_in(k.exprs[load].index, k.lane_axis, stride));
-    CHECK(stride <= 1);
-  }
+  check_loads_are_vectors(f.kernels.back());
 }
 
 TEST_CASE("what a pooling reads has its channels in lanes", "[fuse]") {
@@ -242,13 +246,7 @@ TEST_CASE("rows picked from a blocked value keep its channels in lanes", "[fuse]
                      {1, 1, 1, 64}),
              {1, 64, 10, 64});
   const FusedGraph f = fused(g, gather(g, made, index, 3), true);
-  const Kernel& k = f.kernels.back();
-  REQUIRE(k.has_lane_axis);
-  for (ExprId load : loads_below(k, k.stages[0].value)) {
-    int64_t stride = 0;
-    CHECK(k.indices.affine_in(k.exprs[load].index, k.lane_axis, stride));
-    CHECK(stride <= 1);
-  }
+  check_loads_are_vectors(f.kernels.back());
 }
 
 TEST_CASE("shuffled channels are written a block at a time", "[fuse]") {

@@ -4,6 +4,7 @@
 #include "importer/signature.h"
 #include "tests/support/import_model.h"
 
+#include <cmath>
 #include <limits>
 
 using namespace svod;
@@ -362,4 +363,17 @@ TEST_CASE("types that are no tensors of ours are refused by name", "[import]") {
                  kY,
                  {tensor("w", 15, {2}, data(9, std::string(32, 0)))}}),
           Exit::InvalidModel, "input 0 is c128, which the operator does not take");
+}
+
+TEST_CASE("a clip of 0 is none", "[import]") {
+  const auto layer = [](float clip) {
+    return model({{node("RNN", {"x", "w", "w"}, {"y"},
+                        {attribute("hidden_size", int64_t{1}), attribute("clip", clip)})},
+                  {value("x", {1, 1, 1})},
+                  {value("y", {1, 1, 1, 1})},
+                  {floats("w", {1, 1, 1}, {1})}});
+  };
+  CHECK(run(layer(0), {2}).at(0) == Approx(std::tanh(2.0)));
+  CHECK(run(layer(0.5f), {2}).at(0) == Approx(std::tanh(0.5)));
+  refused(layer(-1), Exit::InvalidModel, "clip must not be negative");
 }

@@ -303,6 +303,7 @@ TEST_CASE("Scan is unrolled", "[import]") {
   };
   CHECK(run(scan(0)) == std::vector<float>{1, -1, 2, -2});
   CHECK(run(scan(1)) == std::vector<float>{-4, -1, -3, -2});
+  refused(scan(2), Exit::InvalidModel, "do not fit");
 }
 
 TEST_CASE("Scan of opset 8 scans each entry of a batch", "[import]") {

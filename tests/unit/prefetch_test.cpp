@@ -1,9 +1,8 @@
 // Weights that come from memory are fetched one tile of panels ahead, resident ones are
 // not.
 #include "compiler/codegen/kernel_emitter.h"
-#include "compiler/ir/build.h"
 #include "compiler/pipeline.h"
-#include "tests/support/run_kernels.h"
+#include "tests/support/known_product.h"
 
 #include <catch2/catch.hpp>
 
@@ -16,18 +15,7 @@ using namespace svod;
 static std::string product_text(int64_t rows, int64_t depth, int64_t columns) {
   Hooks hooks;
   hooks.target = *find_target("x86-64-v4");
-  Graph g;
-  NodeId x = g.add_input("x", DType::F32, {rows, depth});
-  std::vector<float> numbers;
-  for (int64_t i = 0; i < depth * columns; ++i)
-    numbers.push_back(static_cast<float>(i % 257));
-  NodeId w = tensor_f32(g, {depth, columns}, numbers);
-  const Shape full = {rows, depth, columns};
-  NodeId product = map(g, Op::Mul,
-                       {expand(g, reshape(g, x, {rows, depth, 1}), full),
-                        expand(g, reshape(g, w, {1, depth, columns}), full)});
-  g.add_output("y", reduce(g, Op::ReduceSum, product, {1}));
-  const Kernels kernels = compile(g, hooks);
+  const Kernels kernels = compile(test::known_product(rows, depth, columns), hooks);
   const auto& programs = kernels.schedule.programs;
   const auto product_kernel = std::ranges::max_element(programs, {}, &Kernel::flops);
   return KernelEmitter(*product_kernel, hooks.target.levels[0]).text();

@@ -174,23 +174,37 @@ TEST_CASE("a chain runs chunk by chunk", "[stub]") {
   CHECK(runner.run.failed_step == 0);
 }
 
+// A pool in memory of its own, aligned as the stub has it.
+class Pool {
+public:
+  explicit Pool(uint32_t threads) : memory_(svod_pool_bytes(threads) + 64) {
+    const auto address = reinterpret_cast<uintptr_t>(memory_.data());
+    pool_ = svod_pool_make(memory_.data() + (64 - address % 64) % 64, threads);
+  }
+  ~Pool() { svod_pool_end(pool_); }
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+  SvodPool* get() const { return pool_; }
+
+private:
+  std::vector<std::byte> memory_;
+  SvodPool* pool_;
+};
+
 TEST_CASE("a chain on the pool gives the same bits", "[stub]") {
   auto image = make_chain();
   SvodModel model = model_of(image.get(), sizeof(Image));
   for (uint32_t threads : {2u, 5u}) {
-    std::vector<std::byte> memory(svod_pool_bytes(threads) + 64);
-    uintptr_t address = reinterpret_cast<uintptr_t>(memory.data());
-    SvodPool* pool = svod_pool_make(memory.data() + (64 - address % 64) % 64, threads);
+    Pool pool(threads);
     Runner runner(model, threads);
     runner.run.parallel = svod_pool_run;
-    runner.run.pool = pool;
+    runner.run.pool = pool.get();
     for (int i = 0; i < 200; i++) {
       std::memset(runner.y, 0, sizeof(runner.y));
       REQUIRE(svod_replay(&runner.run) == SVOD_OK);
       REQUIRE((runner.y[0] == 12 && runner.y[1] == 24 && runner.y[2] == 36 &&
                runner.y[3] == 48));
     }
-    svod_pool_end(pool);
   }
 }
 
@@ -198,33 +212,28 @@ TEST_CASE("a run on the pool gives the same bits", "[stub]") {
   auto image = make_image();
   SvodModel model = model_of(image.get(), sizeof(Image));
   for (uint32_t threads : {2u, 3u, 8u}) {
-    std::vector<std::byte> memory(svod_pool_bytes(threads) + 64);
-    uintptr_t address = reinterpret_cast<uintptr_t>(memory.data());
-    SvodPool* pool = svod_pool_make(memory.data() + (64 - address % 64) % 64, threads);
+    Pool pool(threads);
     Runner runner(model, threads);
     runner.run.parallel = svod_pool_run;
-    runner.run.pool = pool;
+    runner.run.pool = pool.get();
     for (int i = 0; i < 200; i++) {
       std::memset(runner.y, 0, sizeof(runner.y));
       REQUIRE(svod_replay(&runner.run) == SVOD_OK);
       REQUIRE(runner.y[3] == 88);
     }
-    svod_pool_end(pool);
   }
 }
 
 TEST_CASE("the pool runs each chunk once, on any number of threads", "[stub]") {
   constexpr uint32_t kMost = 70;
   for (uint32_t threads : {1u, 2u, 5u, 16u}) {
-    std::vector<std::byte> memory(svod_pool_bytes(threads) + 64);
-    uintptr_t address = reinterpret_cast<uintptr_t>(memory.data());
-    SvodPool* pool = svod_pool_make(memory.data() + (64 - address % 64) % 64, threads);
+    Pool pool(threads);
     std::atomic<uint32_t> hits[kMost] = {};
     auto task = [](void* context, uint32_t chunk, uint32_t) {
       static_cast<std::atomic<uint32_t>*>(context)[chunk]++;
     };
-    for (uint32_t i = 0; i < 2000; i++) svod_pool_run(pool, i % (kMost + 1), task, hits);
-    svod_pool_end(pool);
+    for (uint32_t i = 0; i < 2000; i++)
+      svod_pool_run(pool.get(), i % (kMost + 1), task, hits);
     uint32_t wrong = 0;
     for (uint32_t c = 0; c < kMost; c++) {
       uint32_t expected = 0;

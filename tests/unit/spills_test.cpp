@@ -1,9 +1,9 @@
 // Loops that keep vectors in the stack frame are found in machine code, and the matrix
 // products of every level of a target are none.
-#include "compiler/ir/build.h"
 #include "compiler/pipeline.h"
 #include "compiler/toolchain/compile.h"
 #include "compiler/toolchain/spills.h"
+#include "tests/support/known_product.h"
 
 #include <catch2/catch.hpp>
 
@@ -49,22 +49,6 @@ TEST_CASE("accumulators beyond the registers are found as spills", "[toolchain]"
   CHECK(facts_of(sum_text(20), "x86-64-v3").spilling == 1);
 }
 
-// y = x w, x[rows, depth] and w[depth, columns] known.
-static Graph product(int64_t rows, int64_t depth, int64_t columns) {
-  Graph g;
-  NodeId x = g.add_input("x", DType::F32, {rows, depth});
-  std::vector<float> numbers;
-  for (int64_t i = 0; i < depth * columns; ++i)
-    numbers.push_back(static_cast<float>(i % 257));
-  NodeId w = tensor_f32(g, {depth, columns}, numbers);
-  const Shape full = {rows, depth, columns};
-  NodeId all = map(g, Op::Mul,
-                   {expand(g, reshape(g, x, {rows, depth, 1}), full),
-                    expand(g, reshape(g, w, {1, depth, columns}), full)});
-  g.add_output("y", reduce(g, Op::ReduceSum, all, {1}));
-  return g;
-}
-
 TEST_CASE("matrix products keep their tiles in registers", "[toolchain][kernels]") {
   for (const char* alias : {"x86-64-v2", "x86-64-v3", "x86-64-v4"})
     for (auto [rows, depth, columns] : {std::array<int64_t, 3>{128, 96, 384},
@@ -73,7 +57,7 @@ TEST_CASE("matrix products keep their tiles in registers", "[toolchain][kernels]
                                         {196, 64, 48}}) {
       Hooks hooks;
       hooks.target = *find_target(alias);
-      const Kernels kernels = compile(product(rows, depth, columns), hooks);
+      const Kernels kernels = compile(test::known_product(rows, depth, columns), hooks);
       uint64_t loops = 0;
       for (const KernelSource& kernel : kernels.sources) {
         const SpillFacts facts = facts_of(kernel.text, alias, kernel.flags);

@@ -1,0 +1,39 @@
+"""What the scripts share that make models of their own: packing one, comparing it with ONNX Runtime's answers, and the
+run over all cases."""
+import argparse
+import concurrent.futures
+
+import run_units as units
+
+base = units.base
+
+
+def pack_and_compare(name, folder, model, words=()):
+    """What is wrong with FOLDER/model.onnx, whose data set lies beside it, or nothing."""
+    code, text, _ = base.run(
+        [str(base.BUILD / "svod-pack"), str(folder / "model.onnx"), "-o", str(folder / "program"), "--target", "native",
+         "--verify", "off", "-q", "--cache-dir", str(base.WORK / "cache"), *words], base.PACK_SECONDS)
+    if code != 0:
+        return f"pack exit {code}: {text}"
+    outcome = base.Outcome(name, "failed")
+    known = {"ort": "ran", "outputs": len(model.graph.output), "ops": [n.op_type for n in model.graph.node],
+             "narrow": units.unit_reference.narrowest(model)}
+    units.run_program(folder / "program", folder, known, outcome)
+    return "" if outcome.result == "agree" else outcome.detail
+
+
+def read_options(doc):
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    parser.add_argument("--filter", default="", help="only cases whose name matches")
+    parser.add_argument("--jobs", "-j", type=int, default=2)
+    return parser.parse_args()
+
+
+def run_cases(check, cases, jobs):
+    """The exit code, after every wrong case and the count are printed. `check` gives (name, what is wrong or nothing)."""
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        wrong = [(name, why) for name, why in pool.map(check, cases) if why]
+    for name, why in wrong:
+        print(f"{name}: {why[:400]}")
+    print(f"{len(cases) - len(wrong)} of {len(cases)} cases agree")
+    return 1 if wrong else 0
