@@ -40,6 +40,23 @@ Expr cut_or_pad(Expr x, int64_t axis, int64_t start, int64_t count) {
   return pad(cut(x, axis, first, last - first), low, high, 0);
 }
 
+// Without taps that meet nothing but the zeros around x, as those of a dilation that is
+// larger than the image: [.., K, ..] -> [.., fewer, ..] weights and their windows.
+Windows met_taps(const Shape& input, Windows windows, Expr& w) {
+  for (size_t i = 0; i < windows.axes(); ++i) {
+    int64_t &low = windows.low[i], &high = windows.high[i], &taps = windows.kernel[i];
+    const int64_t extent = input[2 + i], dilation = windows.dilation[i];
+    const int64_t room = extent + low + high - windows.reach(i);
+    const int64_t last = room / windows.stride[i] * windows.stride[i];
+    int64_t first = 0;
+    for (; taps > 1 && last < low && low >= dilation; --taps, ++first) low -= dilation;
+    for (; taps > 1 && windows.reach(i) - 1 - low >= extent && high >= dilation; --taps)
+      high -= dilation;
+    w = cut(w, static_cast<int64_t>(2 + i), first, taps);
+  }
+  return windows;
+}
+
 // Zeros between the weights: dilation as a larger kernel.
 Expr dilate(Expr w, int64_t axis, int64_t dilation) {
   const Shape shape = w.shape();
@@ -101,8 +118,10 @@ Expr interleave(Expr y, const Shape& stride, int64_t channels) {
 
 } // namespace
 
-Expr convolve(Expr x, Expr w, const Windows& windows, int64_t groups) {
-  const Shape input = x.shape(), weights = w.shape();
+Expr convolve(Expr x, Expr w, const Windows& all, int64_t groups) {
+  const Shape input = x.shape();
+  const Windows windows = met_taps(input, all, w);
+  const Shape weights = w.shape();
   const int64_t batch = input[0], depth = weights[1];
   const int64_t spatial = static_cast<int64_t>(windows.axes());
   const bool grouped = groups > 1;

@@ -78,6 +78,32 @@ TEST_CASE("grouped convolution keeps its groups apart", "[importer][rules]") {
               {31, 42, 7500, 8600});
 }
 
+// Taps that meet only the zeros around the input are not computed.
+TEST_CASE("taps far beyond the input of a convolution", "[importer][rules]") {
+  const std::vector<float> x = {2, -3, 5, 7}, w = {1, 10, 100, 1000};
+  for (int64_t dilation : {1, 2, 4, 5})
+    for (int64_t low = 0; low < 12; ++low)
+      for (int64_t high : {0, 5, 11})
+        for (int64_t stride : {1, 2, 3}) {
+          std::vector<float> want;
+          for (int64_t at = -low; at + 3 * dilation < 4 + high; at += stride) {
+            want.push_back(0);
+            for (int64_t k = 0; k < 4; ++k)
+              if (int64_t i = at + k * dilation; i >= 0 && i < 4)
+                want.back() += w[k] * x[i];
+          }
+          if (want.empty()) continue;
+          CAPTURE(dilation, low, high, stride);
+          check_close(apply({"Conv",
+                             11,
+                             {attribute("dilations", std::vector<int64_t>{dilation}),
+                              attribute("pads", std::vector<int64_t>{low, high}),
+                              attribute("strides", std::vector<int64_t>{stride})}},
+                            {f32({1, 1, 4}, x), f32({1, 1, 4}, w)}),
+                      want);
+        }
+}
+
 TEST_CASE("transposed convolution is the sum of scaled kernels", "[importer][rules]") {
   const Tensor x = f32({1, 1, 3}, {1, 2, 3}), w = f32({1, 1, 3}, {1, 10, 100});
   const auto with = [&](std::vector<ModelAttribute> attributes) {
