@@ -311,7 +311,8 @@ Steps run_steps(const Recurrent& rnn, Expr inputs, const State& state, bool reve
                                       : as_loop(rnn, inputs, state, reverse, cell);
 }
 
-// Outputs Y, Y_h (and Y_c) in the node's layout.
+// Outputs Y, Y_h (and Y_c) in the node's layout. Of a sequence without a step the
+// specification says nothing; its last state is 0, as ONNX Runtime has it.
 void give_recurrent(NodeImport& node, const Recurrent& rnn,
                     const std::vector<Steps>& runs) {
   std::vector<Expr> outputs;
@@ -323,6 +324,10 @@ void give_recurrent(NodeImport& node, const Recurrent& rnn,
     std::vector<Expr> states;
     for (const Steps& run : runs) states.push_back(unsqueeze(run.last[s], 0));
     Expr state = join(states, 0);
+    if (rnn.lengths) {
+      const Expr any = less(like(*rnn.lengths, 0), *rnn.lengths);
+      state = select(reshape(any, {1, rnn.batch, 1}), state, like(state, 0));
+    }
     if (rnn.batch_major) state = permute(state, {1, 0, 2});
     if (node.wants_output(s + 1)) finish(node, state, s + 1);
   }

@@ -222,12 +222,13 @@ TEST_CASE("an ended sequence keeps its state and gives zeros", "[importer][rules
                list("activation_beta", {0})},
               0,
               2};
-  op.run({f32({3, 2, 1}, {1, 1, 1, 1, 1, 1}), f32({1, 1, 1}, {1}), f32({1, 1, 1}, {1}),
-          f32({1, 2}, {0, 0}), i32({2}, {3, 1})});
+  op.run({f32({3, 3, 1}, std::vector<float>(9, 1)), f32({1, 1, 1}, {1}),
+          f32({1, 1, 1}, {1}), f32({1, 2}, {0, 0}), i32({3}, {3, 1, 0}),
+          f32({1, 3, 1}, {0, 0, 5})});
   INFO(op.failure);
   REQUIRE(op.results.size() == 2);
-  check_close(values<float>(op.results[0]), {1, 1, 2, 0, 3, 0});
-  check_close(values<float>(op.results[1]), {3, 1});
+  check_close(values<float>(op.results[0]), {1, 1, 0, 2, 0, 0, 3, 0, 0});
+  check_close(values<float>(op.results[1]), {3, 1, 0}); // none of what never ran
 }
 
 TEST_CASE("a reversed short sequence starts at its own end", "[importer][rules]") {
