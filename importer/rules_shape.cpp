@@ -102,6 +102,51 @@ void unsqueeze_to(NodeImport& node, const std::vector<int64_t>& axes) {
   node.output(0, reshape(node.g, node.input(0), to));
 }
 
+// How many axes of extent 1 stand in front of the first other axis, between it and the
+// second, and so on.
+std::vector<int64_t> runs_of_ones(const Shape& shape) {
+  std::vector<int64_t> runs(1);
+  for (int64_t extent : shape) {
+    if (extent == 1)
+      ++runs.back();
+    else
+      runs.push_back(0);
+  }
+  return runs;
+}
+
+// Whether the run's axes, input 1, lead from `longer` to `shorter` by leaving them out:
+// which of several neighbours of extent 1 they name makes no difference.
+void promise_axes(NodeImport& node, const Shape& longer, const Shape& shorter) {
+  const int64_t count = element_count(node.shape(1)), rank = std::ssize(longer);
+  require(node, count + std::ssize(shorter) == rank,
+          "the declared shape has another rank than the run's");
+  if (count == 0) return;
+  std::vector<int64_t> left_out = runs_of_ones(longer), kept = runs_of_ones(shorter);
+  require(node, left_out.size() == kept.size(), "the declared shape keeps other axes");
+  for (size_t i = 0; i < kept.size(); ++i) left_out[i] -= kept[i];
+  const int64_t runs = std::ssize(kept);
+  std::vector<int64_t> member(static_cast<size_t>(runs * rank)),
+      place(axes_from(0, rank));
+  for (int64_t axis = 0, run = 0; axis < rank; ++axis)
+    if (longer[static_cast<size_t>(axis)] == 1)
+      member[static_cast<size_t>(run * rank + axis)] = 1;
+    else
+      ++run;
+  const Expr given = reshape(convert(operand(node, 1), DType::I64), {count, 1});
+  const Expr from_front =
+      broadcast(select(less(given, like(given, 0)), given + like(given, rank), given),
+                {count, rank});
+  const Expr places{&node.g, tensor_i64(node.g, {1, rank}, place)};
+  const Expr named = reduce(
+      Op::ReduceMax,
+      convert(equal(from_front, broadcast(places, {count, rank})), DType::I64), {0});
+  const Expr members{&node.g, tensor_i64(node.g, {runs, rank}, member)};
+  const Expr found = sum(broadcast(named, {runs, rank}) * members, {1});
+  promise(node, all_true(equal(reshape(found, {runs}),
+                               {&node.g, tensor_i64(node.g, {runs}, left_out)})));
+}
+
 // Repeats whole axes: [a, b] repeated [r, s] times is [1, a, 1, b] expanded to [r, a, s,
 // b].
 void tile_by(NodeImport& node, const std::vector<int64_t>& repeats) {
@@ -154,8 +199,9 @@ void import_squeeze_attribute(NodeImport& node) {
 
 void import_squeeze(NodeImport& node) {
   if (!node.has_input(1)) return squeeze_to(node, {});
-  auto axes = ints_if_known(node, 1);
-  axes ? squeeze_to(node, *axes) : reshape_as_declared(node);
+  if (auto axes = ints_if_known(node, 1)) return squeeze_to(node, *axes);
+  promise_axes(node, node.shape(0), declared_instead(node, 1, 0, -1));
+  reshape_as_declared(node);
 }
 
 void import_unsqueeze_attribute(NodeImport& node) {
@@ -163,8 +209,9 @@ void import_unsqueeze_attribute(NodeImport& node) {
 }
 
 void import_unsqueeze(NodeImport& node) {
-  auto axes = ints_if_known(node, 1);
-  axes ? unsqueeze_to(node, *axes) : reshape_as_declared(node);
+  if (auto axes = ints_if_known(node, 1)) return unsqueeze_to(node, *axes);
+  promise_axes(node, declared_instead(node, 1, 0, -1), node.shape(0));
+  reshape_as_declared(node);
 }
 
 void import_transpose(NodeImport& node) {
