@@ -120,9 +120,10 @@ std::optional<LowerSpec> Fuser::with_whole_blocks(const Group& group,
                                                   const Lowered& lowered,
                                                   LowerSpec spec) const {
   const Kernel& k = lowered.kernel;
-  const int64_t axis = out_->buffers[buffer_of_.at(group.target)].layout.block_axis;
-  if (group.target != group.root || axis < 0 || k.stages.size() != 1 ||
-      k.stages[0].kind != StageKind::Store)
+  const Layout& layout = out_->buffers[buffer_of_.at(group.target)].layout;
+  const int64_t axis = layout.block_axis;
+  if (group.target != group.root || axis < 0 || layout.block != lanes_ ||
+      k.stages.size() != 1 || k.stages[0].kind != StageKind::Store)
     return std::nullopt;
   const Dim dim{group.root, axis};
   const auto found = lowered.axes.find(dim);
