@@ -80,6 +80,18 @@ Expr written_at(Expr cache, Expr fresh, Expr offset) {
   return scatter(cache, broadcast(at, fresh.shape()), fresh, 2, Combiner::Set);
 }
 
+void write_into_caches(NodeImport& node, size_t i, AttentionParts& parts, Expr offset) {
+  for (auto [input, x] : {std::pair(i, &parts.k), std::pair(i + 1, &parts.v)}) {
+    const Expr cache = wide(node, input);
+    Shape expected = x->shape();
+    require(node, cache.rank() == 4, "a cache must have 4 axes");
+    expected[2] = extent(cache, 2);
+    require(node, cache.shape() == expected && expected[2] >= extent(*x, 2),
+            "a cache does not fit the new keys or values");
+    *x = written_at(cache, *x, offset);
+  }
+}
+
 Expr split_heads(NodeImport& node, Expr x, int64_t heads) {
   require(node, x.rank() == 3 && heads > 0 && extent(x, 2) % heads == 0,
           "the number of heads does not divide the hidden size");

@@ -34,6 +34,8 @@ AttentionResult attend(NodeImport& node, const AttentionParts& parts);
 Expr with_past(NodeImport& node, size_t i, Expr x);
 // A cache [batch, heads, room, head] with `fresh` written at `offset` + 0, 1, ..
 Expr written_at(Expr cache, Expr fresh, Expr offset);
+// Keys and values written into their caches, inputs i and i + 1, which have room.
+void write_into_caches(NodeImport& node, size_t i, AttentionParts& parts, Expr offset);
 
 // [batch, sequence, heads * head] as [batch, heads, sequence, head], and back.
 Expr split_heads(NodeImport& node, Expr x, int64_t heads);

@@ -42,7 +42,9 @@ Expr cut_or_pad(Expr x, int64_t axis, int64_t start, int64_t count) {
 
 // Without taps that meet nothing but the zeros around x, as those of a dilation that is
 // larger than the image: [.., K, ..] -> [.., fewer, ..] weights and their windows.
+// Weights that are computed, as those of bytes, stay what later passes look for.
 Windows met_taps(const Shape& input, Windows windows, Expr& w) {
+  if (!is_known(*w.g, w.id)) return windows;
   for (size_t i = 0; i < windows.axes(); ++i) {
     int64_t &low = windows.low[i], &high = windows.high[i], &taps = windows.kernel[i];
     const int64_t extent = input[2 + i], dilation = windows.dilation[i];

@@ -124,15 +124,7 @@ void import_sparse_attention(NodeImport& node) {
     parts.q = rotate(node, parts.q, cos, sin, width, interleaved);
     parts.k = rotate(node, parts.k, cos, sin, width, interleaved);
   }
-  for (auto [i, x] : {std::pair(size_t{3}, &parts.k), std::pair(size_t{4}, &parts.v)}) {
-    const Expr cache = wide(node, i);
-    Shape expected = x->shape();
-    require(node, cache.rank() == 4, "a cache must have 4 axes");
-    expected[2] = extent(cache, 2);
-    require(node, cache.shape() == expected && expected[2] >= fresh,
-            "a cache does not fit the new keys or values");
-    *x = written_at(cache, *x, offset);
-  }
+  write_into_caches(node, 3, parts, offset);
   const int64_t keys = extent(parts.k, 2);
   const double scale = node.has("scale") ? node.get_float("scale") : 0;
   parts.scale =

@@ -123,15 +123,7 @@ void write_into_past(NodeImport& node, size_t past, size_t length,
           "past_sequence_length must be one number");
   const Expr used = reshape(convert(operand(node, length), DType::I64), {1, 1, 1, 1});
   const int64_t fresh = extent(parts.k, 2);
-  for (auto [i, x] : {std::pair(past, &parts.k), std::pair(past + 1, &parts.v)}) {
-    const Expr cache = wide(node, i);
-    Shape expected = x->shape();
-    require(node, cache.rank() == 4, "a cache must have 4 axes");
-    expected[2] = extent(cache, 2);
-    require(node, cache.shape() == expected && expected[2] >= fresh,
-            "a cache does not fit the new keys or values");
-    *x = written_at(cache, *x, used);
-  }
+  write_into_caches(node, past, parts, used);
   const Expr key = count_along(node.g, DType::I64, extent(parts.k, 2), 3, 4);
   const Expr seen = less(key, used + static_cast<double>(fresh));
   parts.allowed = parts.allowed ? both(*parts.allowed, seen) : seen;

@@ -98,7 +98,8 @@ TEST_CASE("taps far beyond the input of a convolution", "[importer][rules]") {
                              11,
                              {attribute("dilations", std::vector<int64_t>{dilation}),
                               attribute("pads", std::vector<int64_t>{low, high}),
-                              attribute("strides", std::vector<int64_t>{stride})}},
+                              attribute("strides", std::vector<int64_t>{stride})},
+                             1},
                             {f32({1, 1, 4}, x), f32({1, 1, 4}, w)}),
                       want);
         }
