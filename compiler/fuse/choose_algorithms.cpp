@@ -11,7 +11,7 @@
 namespace svod {
 
 // Error of a Winograd layer that --accuracy fast accepts, relative to its outputs' size.
-static constexpr double kErrorBound = 5e-5;
+static constexpr double kErrorBound = 1e-5;
 
 // What one core does in a nanosecond, fitted to layers of many shapes: products (a
 // multiply-add counts two), weights from memory, of which most hides behind products.
