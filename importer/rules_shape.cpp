@@ -126,8 +126,7 @@ void promise_axes(NodeImport& node, const Shape& longer, const Shape& shorter) {
   require(node, left_out.size() == kept.size(), "the declared shape keeps other axes");
   for (size_t i = 0; i < kept.size(); ++i) left_out[i] -= kept[i];
   const int64_t runs = std::ssize(kept);
-  std::vector<int64_t> member(static_cast<size_t>(runs * rank)),
-      place(axes_from(0, rank));
+  std::vector<int64_t> member(static_cast<size_t>(runs * rank));
   for (int64_t axis = 0, run = 0; axis < rank; ++axis)
     if (longer[static_cast<size_t>(axis)] == 1)
       member[static_cast<size_t>(run * rank + axis)] = 1;
@@ -137,7 +136,7 @@ void promise_axes(NodeImport& node, const Shape& longer, const Shape& shorter) {
   const Expr from_front =
       broadcast(select(less(given, like(given, 0)), given + like(given, rank), given),
                 {count, rank});
-  const Expr places{&node.g, tensor_i64(node.g, {1, rank}, place)};
+  const Expr places = count_along(node.g, DType::I64, rank, 1, 2);
   const Expr named = reduce(
       Op::ReduceMax,
       convert(equal(from_front, broadcast(places, {count, rank})), DType::I64), {0});

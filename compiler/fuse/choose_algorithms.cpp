@@ -10,7 +10,8 @@
 
 namespace svod {
 
-// Error of a Winograd layer that --accuracy fast accepts, relative to its outputs' size.
+// Error of a layer in a fast form that --accuracy fast accepts, relative to its outputs'
+// size.
 static constexpr double kErrorBound = 1e-5;
 
 // What one core does in a nanosecond, fitted to layers of many shapes: products (a
@@ -176,22 +177,13 @@ static NodeId reduce_in_two_steps(Algorithms& out, const Node& node, NodeId x) {
   return reduce(out.graph, node.op, blocks, axes);
 }
 
-using Readers = std::vector<std::vector<NodeId>>;
-
-static Readers readers_of(const Graph& g) {
-  Readers out(g.size());
-  for (NodeId n : g.live_nodes())
-    for (NodeId in : g[n].inputs) out[in].push_back(n);
-  return out;
-}
-
 // Whether no one who reads n cuts its axis into pieces that are no whole vectors, as a
 // transposed convolution does whose channels and taps are one axis.
-static bool is_read_in_vectors(const Graph& g, const Readers& readers, NodeId n,
-                               size_t axis, int64_t lanes) {
+static bool is_read_in_vectors(const Graph& g, const Users& users, NodeId n, size_t axis,
+                               int64_t lanes) {
   int64_t inside = 1;
   for (size_t d = axis + 1; d < g[n].shape.size(); ++d) inside *= g[n].shape[d];
-  return std::ranges::all_of(readers[n], [&](NodeId r) {
+  return std::ranges::all_of(users[n], [&](NodeId r) {
     if (g[r].op != Op::Reshape) return true;
     const Shape& shape = g[r].shape;
     size_t d = shape.size();
@@ -200,20 +192,20 @@ static bool is_read_in_vectors(const Graph& g, const Readers& readers, NodeId n,
       left /= shape[d - 1];
     }
     return d > 0 && shape[d - 1] % lanes == 0 &&
-           is_read_in_vectors(g, readers, r, d - 1, lanes);
+           is_read_in_vectors(g, users, r, d - 1, lanes);
   });
 }
 
 // Node n of `graph` in a form with fewer multiplications, where one pays.
 static NodeId fast_form(Algorithms& out, const Graph& graph, NodeId n,
                         const std::vector<NodeId>& now, const std::vector<bool>& known,
-                        const Readers& readers, int64_t lanes) {
+                        const Users& users, int64_t lanes) {
   if (auto conv = match_convolution(graph, n, known))
     if (auto form = choose_form(graph, *conv, lanes))
       return winograd(out, *conv, *form, now[conv->input], now[conv->weight], lanes);
   if (auto product = match_product(graph, n, known, lanes))
-    if (halving_pays(graph, *product) &&
-        is_read_in_vectors(graph, readers, n, product->column, lanes))
+    if (is_read_in_vectors(graph, users, n, product->column, lanes) &&
+        halving_pays(graph, *product))
       return strassen(out, *product, now[product->input], now[product->weight], lanes);
   return kNoNode;
 }
@@ -222,7 +214,7 @@ Algorithms choose_algorithms(const Graph& graph, const Target& target, bool dire
   Algorithms out;
   int64_t lanes = target.levels[0].lanes;
   bool vectors = target.levels[0].register_bits > 32 && target.kind == TargetKind::Linux;
-  const Readers readers = readers_of(graph);
+  const Users users = users_of(graph);
   std::vector<bool> known(graph.size());
   std::vector<NodeId> now(graph.size(), kNoNode);
   for (const GraphInput& in : graph.inputs())
@@ -238,7 +230,7 @@ Algorithms choose_algorithms(const Graph& graph, const Target& target, bool dire
     if (node.op == Op::Input) continue;
     if (vectors && !direct_only) {
       const size_t first = out.graph.size();
-      now[n] = fast_form(out, graph, n, now, known, readers, lanes);
+      now[n] = fast_form(out, graph, n, now, known, users, lanes);
       for (size_t made = first; made < out.graph.size(); ++made)
         out.graph.credit(static_cast<NodeId>(made), graph.sources(n));
       if (now[n] != kNoNode) continue;

@@ -28,10 +28,7 @@ public:
   Fuser(const Algorithms& algorithms, const Target& target, Wishes& wishes)
       : g(algorithms.graph), unrolled_(algorithms.unrolled), results_(algorithms.results),
         lanes_(target.levels[0].lanes), level_(target.levels.back()), wishes_(wishes),
-        fixed_(fixed_layouts(g)), users_(g.size()) {
-    for (NodeId n : g.live_nodes())
-      for (NodeId in : g[n].inputs) users_[in].push_back(n);
-  }
+        fixed_(fixed_layouts(g)), users_(users_of(g)) {}
   // False: the wishes grew, start again.
   bool run(FusedGraph& out);
 

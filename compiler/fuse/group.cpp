@@ -388,6 +388,13 @@ Grouping Grouper::run() {
 
 } // namespace
 
+Users users_of(const Graph& g) {
+  Users users(g.size());
+  for (NodeId n : g.live_nodes())
+    for (NodeId in : g[n].inputs) users[in].push_back(n);
+  return users;
+}
+
 Grouping group_nodes(const Graph& g, const std::set<NodeId>& forced,
                      const std::set<NodeId>& unrolled) {
   return Grouper(g, forced, unrolled).run();

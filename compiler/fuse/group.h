@@ -8,6 +8,10 @@
 
 namespace svod {
 
+// Who reads each node, by node: live ones.
+using Users = std::vector<std::vector<NodeId>>;
+Users users_of(const Graph& g);
+
 // A kernel to be, or a region (which is its root alone): it computes `root` over root's
 // shape and writes it to `target`.
 struct Group {

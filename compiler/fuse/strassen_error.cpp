@@ -19,13 +19,8 @@ constexpr int64_t kColumns = 6;
 class Weights {
 public:
   Weights(const Graph& g, const MatrixProduct& p) : tensor_(evaluate_known(g, p.weight)) {
-    const Shape& shape = g[p.weight].shape;
-    auto stride = [&](size_t axis) {
-      int64_t elements = 1;
-      for (size_t d = axis + 1; d < shape.size(); ++d) elements *= shape[d];
-      return elements;
-    };
-    inner_ = stride(p.inner), column_ = stride(p.column);
+    const Shape strides = row_major_strides(g[p.weight].shape);
+    inner_ = strides[p.inner], column_ = strides[p.column];
   }
   float at(int64_t inner, int64_t column) const {
     float value = 0;

@@ -1,3 +1,4 @@
+// A small matrix times one axis of a tensor, from the nodes that a contraction has.
 #include "compiler/fuse/transform.h"
 
 #include "compiler/ir/build.h"

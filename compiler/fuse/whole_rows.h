@@ -5,11 +5,8 @@
 #include "compiler/fuse/layout.h"
 
 #include <optional>
-#include <vector>
 
 namespace svod {
-
-using Users = std::vector<std::vector<NodeId>>; // by node
 
 // The row-major layout of what `group` stores with room for whole vectors of `lanes` in
 // each row; none where rows are short, whole as they are, made by other kernels than
