@@ -1,10 +1,10 @@
 #include "compiler/rewrite/integer_contractions.h"
 
 #include "compiler/ir/fold.h"
+#include "compiler/rewrite/byte_weights.h"
 #include "compiler/rewrite/rewriter.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace svod {
 
@@ -23,13 +23,17 @@ struct Factor {
   NodeId scale = kNoNode;    // of F32 and the shape of `bytes`; none: an integer factor
 };
 
-// What known weights become: signed bytes, and what their sums are taken of. Weights
-// minus their zero point that need nine bits are two bytes each that add up to them,
-// along an axis of their own behind all others.
+// What known weights become: signed bytes, and what their sums are taken of. Of weights
+// minus their zero point that need nine bits, some products are taken apart: those with
+// `rest`, what the bytes lack, `at` coordinates of the summed axes. Where too many lack
+// something, weights are two bytes each that add up to them, along an axis of their own
+// behind all others.
 struct Weights {
   NodeId bytes = kNoNode;
   NodeId whole = kNoNode;
   int64_t parts = 1;
+  NodeId rest = kNoNode;
+  std::vector<Shape> at;
 };
 
 bool is_byte(DType dtype) { return dtype == DType::U8 || dtype == DType::I8; }
@@ -48,8 +52,10 @@ private:
   NodeId integer_sum(const Node& sum, const Factor& x, const Factor& w);
   NodeId sum_of_products(const Node& sum, NodeId bytes, const Weights& weights);
   NodeId unsigned_bytes(const Factor& x, NodeId& zero);
-  Weights signed_weights(const Factor& w);
-  Weights nine_bit_weights(const Factor& w, NodeId wide, const Tensor& values);
+  NodeId products_apart(const Node& sum, NodeId bytes, const Weights& weights);
+  Weights signed_weights(const Factor& w, const Node& sum);
+  Weights nine_bit_weights(const Factor& w, NodeId wide, const ByteWeights& values,
+                           const Node& sum);
   NodeId both_vary(const Node& sum, const Factor& x, const Factor& w);
   NodeId scale_of(const Factor& w, const Node& sum);
   NodeId through(const std::vector<NodeId>& views, NodeId bytes, uint64_t fill,
@@ -171,47 +177,56 @@ NodeId Pass::unsigned_bytes(const Factor& x, NodeId& zero) {
   return through(x.views, bytes, known.value_or(0));
 }
 
-// w - zw as I8, where that fits, or as two of them.
-Weights Pass::signed_weights(const Factor& w) {
+// w - zw as I8, where that fits.
+Weights Pass::signed_weights(const Factor& w, const Node& sum) {
   for (NodeId view : w.views) {
     Op op = g[view].op;
     if (op != Op::Reshape && op != Op::Permute && op != Op::Expand) return {};
   }
+  Weights out;
   if (w.zero == kNoNode && g[w.bytes].dtype == DType::I8) {
-    const NodeId bytes = through(w.views, w.bytes, 0);
-    return {bytes, bytes, 1};
+    out.bytes = out.whole = through(w.views, w.bytes, 0);
+    return out;
   }
   NodeId wide = cast(g, w.bytes, DType::I32);
   if (w.zero != kNoNode) wide = map(g, Op::Sub, {wide, w.zero});
-  std::optional<Tensor> values = known_tensor(g, wide, kLargestWeights);
+  const std::optional<Tensor> values = known_tensor(g, wide, kLargestWeights);
   if (!values) return {};
-  Tensor narrow{DType::I8, values->shape, {}};
-  narrow.bytes.resize(values->bytes.size() / 4);
-  for (size_t i = 0; i < narrow.bytes.size(); ++i) {
-    int32_t value = 0;
-    std::memcpy(&value, values->bytes.data() + 4 * i, 4);
-    if (value < -128 || value > 127) return nine_bit_weights(w, wide, *values);
-    narrow.bytes[i] = static_cast<std::byte>(value);
-  }
-  const NodeId bytes = through(w.views, tensor_node(g, std::move(narrow)), 0);
-  return {bytes, bytes, 1};
+  std::optional<ByteWeights> narrow = byte_weights(*values);
+  if (!narrow) return {};
+  if (!narrow->rest.bytes.empty()) return nine_bit_weights(w, wide, *narrow, sum);
+  out.bytes = out.whole = through(w.views, tensor_node(g, std::move(narrow->bytes)), 0);
+  return out;
 }
 
-// Twice the dot products are still a half of what 32 bits take.
-Weights Pass::nine_bit_weights(const Factor& w, NodeId wide, const Tensor& values) {
-  if (!options_.dot_products) return {};
-  Tensor pairs{DType::I8, values.shape, {}};
-  pairs.shape.push_back(2);
-  for (size_t i = 0; i < values.bytes.size(); i += 4) {
-    int32_t value = 0;
-    std::memcpy(&value, values.bytes.data() + i, 4);
-    const int32_t most = std::clamp(value, -128, 127), rest = value - most;
-    if (rest < -128 || rest > 127) return {};
-    pairs.bytes.push_back(static_cast<std::byte>(most));
-    pairs.bytes.push_back(static_cast<std::byte>(rest));
+Weights Pass::nine_bit_weights(const Factor& w, NodeId wide, const ByteWeights& values,
+                               const Node& sum) {
+  Weights out;
+  out.whole = through(w.views, wide, 0);
+  // A product apart costs what four steps of four cost, pairs as many steps again.
+  const int64_t length = length_of(sum), most = length / 16;
+  const NodeId rest = through(w.views, tensor_node(g, values.rest), 0);
+  const NodeId base = base_of(g, rest);
+  const bool repeats = std::ranges::any_of(sum.payload, [&](int64_t axis) {
+    const auto at = static_cast<size_t>(axis);
+    return g[base].shape[at] != g[rest].shape[at];
+  });
+  const std::optional<Tensor> known = known_tensor(g, base, kLargestWeights);
+  if (!repeats && known) {
+    if (auto at = where_not_zero(*known, sum.payload, static_cast<size_t>(most))) {
+      out.bytes = through(w.views, tensor_node(g, values.bytes), 0);
+      out.rest = rest;
+      out.at = std::move(*at);
+      return out;
+    }
   }
-  return {through(w.views, tensor_node(g, std::move(pairs)), 0, 2),
-          through(w.views, wide, 0), 2};
+  // Five taps of a row fill two steps of four, badly. Twice the dot products of longer
+  // sums are still a half of what 32 bits take.
+  constexpr int64_t kShortest = 64;
+  if (!options_.dot_products || length < kShortest || 2 * length > kLongestSum) return {};
+  out.bytes = through(w.views, tensor_node(g, pairs_of(values)), 0, 2);
+  out.parts = 2;
+  return out;
 }
 
 // The weights' scale with the axes of the sum's result; kNoNode where it varies along
@@ -271,17 +286,28 @@ NodeId Pass::sum_of_products(const Node& sum, NodeId bytes, const Weights& weigh
   return reshape(g, reduce(g, Op::ReduceSum, product, axes), sum.shape);
 }
 
+// The sum and the products taken apart from it.
+NodeId Pass::products_apart(const Node& sum, NodeId bytes, const Weights& weights) {
+  NodeId result = sum_of_products(sum, bytes, weights);
+  for (const Shape& at : weights.at) {
+    NodeId x = bytes, w = weights.rest;
+    for (size_t i = 0; i < at.size(); ++i) {
+      x = slice_axis(g, x, sum.payload[i], at[i], 1);
+      w = slice_axis(g, w, sum.payload[i], at[i], 1);
+    }
+    NodeId product = map(g, Op::Mul, {cast(g, x, DType::I32), w});
+    result = map(g, Op::Add, {result, reshape(g, product, sum.shape)});
+  }
+  return result;
+}
+
 NodeId Pass::integer_sum(const Node& sum, const Factor& x, const Factor& w) {
   NodeId zero = kNoNode;
   const NodeId bytes = unsigned_bytes(x, zero);
   if (bytes == kNoNode) return kNoNode;
-  const Weights weights = signed_weights(w);
-  const int64_t length = length_of(sum);
-  if (weights.bytes == kNoNode || length * weights.parts > kLongestSum) return kNoNode;
-  // Five taps of a row fill two steps of four, badly.
-  constexpr int64_t kShortest = 64;
-  if (weights.parts != 1 && length < kShortest) return kNoNode;
-  NodeId result = sum_of_products(sum, bytes, weights);
+  const Weights weights = signed_weights(w, sum);
+  if (weights.bytes == kNoNode) return kNoNode;
+  NodeId result = products_apart(sum, bytes, weights);
   if (splat_bits(g, zero) == uint64_t{0}) return result;
   bool uneven = is_padded(x) && !splat_bits(g, zero);
   NodeId of_weights =
