@@ -1,9 +1,12 @@
-// JPEG (ITU-T T.81): 8 bits, Huffman codes, sequential or progressive. All coefficients
-// are kept until the last scan is read; then they become pixels (jpeg_pixels.h).
+// JPEG (ITU-T T.81): 8 bits, Huffman or arithmetic codes, sequential or progressive. All
+// coefficients are kept until the last scan is read; then they become pixels
+// (jpeg_pixels.h).
 #pragma once
 
-#include "importer/image/jpeg_entropy.h"
+#include "importer/image/jpeg_arithmetic.h"
+#include "importer/image/jpeg_huffman.h"
 #include "importer/image/jpeg_pixels.h"
+#include "importer/image/jpeg_scan.h"
 
 namespace svod::image {
 
@@ -53,6 +56,23 @@ inline bool read_jpeg_codes(Jpeg& jpeg, Bytes in) {
     if (!read_jpeg_code(codes[head & 3], in)) return false;
   }
   return true;
+}
+
+// B.2.4.3
+inline bool read_jpeg_conditioning(Jpeg& jpeg, Bytes in) {
+  while (in.left() > 0) {
+    const uint32_t head = in.u8(), value = in.u8(), table = head & 15;
+    if (table > 3 || head >> 4 > 1) return false;
+    if (head >> 4 == 0) {
+      if ((value & 15) > value >> 4) return false;
+      jpeg.none_bits[table] = static_cast<uint8_t>(value & 15);
+      jpeg.small_bits[table] = static_cast<uint8_t>(value >> 4);
+    } else {
+      if (value < 1 || value > 63) return false;
+      jpeg.low_places[table] = static_cast<uint8_t>(value);
+    }
+  }
+  return !in.ended;
 }
 
 inline void read_jpeg_application(Jpeg& jpeg, uint32_t marker, Bytes in) {
@@ -123,18 +143,18 @@ inline bool read_jpeg_scan_header(Jpeg& jpeg, JpegScan& scan, Bytes in) {
     if (component == nullptr || (tables & 15) > 3 || tables >> 4 > 3) return false;
     for (int32_t j = 0; j < i; ++j)
       if (scan.components[j] == component) return false;
-    component->dc = &jpeg.dc[tables >> 4], component->ac = &jpeg.ac[tables & 15];
-    component->predictor = 0;
+    component->dc = tables >> 4, component->ac = tables & 15;
+    component->predictor = component->context = 0;
   }
   scan.first = static_cast<int32_t>(in.u8()), scan.last = static_cast<int32_t>(in.u8());
   const uint32_t bits = in.u8();
   scan.high = static_cast<int32_t>(bits >> 4), scan.low = static_cast<int32_t>(bits & 15);
   if (!jpeg.is_progressive) scan.first = 0, scan.last = 63, scan.high = scan.low = 0;
   const bool has_dc = scan.first == 0, has_ac = scan.last > 0;
-  for (int32_t i = 0; i < scan.count; ++i) {
+  for (int32_t i = 0; i < scan.count && !jpeg.is_arithmetic; ++i) {
     const JpegComponent& component = *scan.components[i];
-    if (has_dc && scan.high == 0 && !component.dc->is_defined) return false;
-    if (has_ac && !component.ac->is_defined) return false;
+    if (has_dc && scan.high == 0 && !jpeg.dc[component.dc].is_defined) return false;
+    if (has_ac && !jpeg.ac[component.ac].is_defined) return false;
   }
   if (in.ended || scan.last > 63 || scan.first > scan.last || scan.low > 13) return false;
   if (!jpeg.is_progressive) return true;
@@ -145,17 +165,13 @@ inline bool read_jpeg_scan(Jpeg& jpeg, Bytes header, Bytes& in) {
   constexpr uint32_t kMostScans = 256; // each goes over the whole picture
   JpegScan scan;
   if (jpeg.component_count == 0 || ++jpeg.scans > kMostScans) return false;
-  return read_jpeg_scan_header(jpeg, scan, header) &&
-         JpegScanReader(jpeg, scan, in).read(in);
-}
-
-// The next marker, or 0 at the end.
-inline uint32_t next_jpeg_marker(Bytes& in) {
-  while (in.left() >= 2) {
-    if (in.at[0] == 0xff && in.at[1] != 0 && in.at[1] != 0xff) return in.u16_big();
-    ++in.at;
+  if (!read_jpeg_scan_header(jpeg, scan, header)) return false;
+  if (jpeg.is_arithmetic) {
+    JpegArithmetic coder(jpeg, scan);
+    return JpegScanReader(jpeg, scan, coder, in).read(in);
   }
-  return 0;
+  JpegHuffman coder(jpeg, scan);
+  return JpegScanReader(jpeg, scan, coder, in).read(in);
 }
 
 inline bool read_jpeg_segment(Job& job, Jpeg& jpeg, uint32_t marker, Bytes& in) {
@@ -167,10 +183,15 @@ inline bool read_jpeg_segment(Job& job, Jpeg& jpeg, uint32_t marker, Bytes& in) 
   case 0xffc0: // baseline
   case 0xffc1: // extended, still Huffman codes
   case 0xffc2: // progressive
-    jpeg.is_progressive = marker == 0xffc2;
+  case 0xffc9: // extended, arithmetic codes
+  case 0xffca: // progressive, arithmetic codes
+    jpeg.is_progressive = marker == 0xffc2 || marker == 0xffca;
+    jpeg.is_arithmetic = marker >= 0xffc9;
     return start_jpeg_frame(job, jpeg, segment);
   case 0xffc4:
     return read_jpeg_codes(jpeg, segment);
+  case 0xffcc:
+    return read_jpeg_conditioning(jpeg, segment);
   case 0xffda:
     return read_jpeg_scan(jpeg, segment, in);
   case 0xffdb:
@@ -183,13 +204,15 @@ inline bool read_jpeg_segment(Job& job, Jpeg& jpeg, uint32_t marker, Bytes& in) 
     read_jpeg_application(jpeg, marker, segment);
     return true;
   default: // comments and the like; frames of other kinds are 0xffc3 to 0xffcf
-    return marker < 0xffc3 || marker > 0xffcf || marker == 0xffc8 || marker == 0xffcc;
+    return marker < 0xffc3 || marker > 0xffcf || marker == 0xffc8;
   }
 }
 
 inline bool decode_jpeg(Job& job) {
   Jpeg* const jpeg = job.take<Jpeg>(1);
   if (jpeg == nullptr) return false;
+  // F.1.4.4.1.4 and F.1.4.4.2: what holds where nothing is told.
+  for (uint32_t i = 0; i < 4; ++i) jpeg->small_bits[i] = 1, jpeg->low_places[i] = 5;
   Bytes in = job.bytes;
   in.skip(2);
   while (const uint32_t marker = next_jpeg_marker(in)) {

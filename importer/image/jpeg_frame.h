@@ -33,8 +33,15 @@ struct JpegComponent {
   int16_t* coefficients;              // 64 of each block
   uint8_t* samples;                   // rows of 8 * stride
   int32_t predictor;                  // of the next DC coefficient
-  const JpegCode* dc;
-  const JpegCode* ac;
+  int32_t context;                    // arithmetic: how the last one differed from its
+  uint32_t dc, ac;                    // numbers of tables
+};
+
+// What the bits of an arithmetic code depend on (annex F.1.4): for each bin the state of
+// its estimate, and in the highest bit the more probable symbol.
+struct JpegBins {
+  static constexpr uint32_t kDc = 49, kAc = 245;
+  uint8_t dc[4][kDc], ac[4][kAc];
 };
 
 struct Jpeg {
@@ -43,9 +50,12 @@ struct Jpeg {
   JpegComponent components[4];
   int32_t most_across, most_down;
   int32_t units_across, units_down;
-  bool is_progressive;
+  bool is_progressive, is_arithmetic;
   uint16_t quantization[4][64]; // in the order of a block's rows
   JpegCode dc[4], ac[4];
+  JpegBins bins;
+  // Arithmetic: differences that count as none and as small, coefficients as low (DAC).
+  uint8_t none_bits[4], small_bits[4], low_places[4];
   uint32_t restart_interval;
   bool has_jfif, has_adobe;
   uint32_t transform; // Adobe's
@@ -59,5 +69,14 @@ struct JpegScan {
   int32_t first, last; // zigzag positions
   int32_t high, low;   // bits that were sent before, and that are not sent yet
 };
+
+// The next marker, or 0 at the end.
+inline uint32_t next_jpeg_marker(Bytes& in) {
+  while (in.left() >= 2) {
+    if (in.at[0] == 0xff && in.at[1] != 0 && in.at[1] != 0xff) return in.u16_big();
+    ++in.at;
+  }
+  return 0;
+}
 
 } // namespace svod::image

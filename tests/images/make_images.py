@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Writes the pictures of this folder, and beside each what Pillow decodes it to (name.ppm, RGB).
 
-Run by hand where a format or a case is added; needs the packages pillow and numpy. check_images.cpp decodes the
+Run by hand where a format or a case is added; needs the packages pillow and numpy, and jpegtran. check_images.cpp decodes the
 pictures with our decoders and compares all bytes.
 """
 import pathlib
+import subprocess
 
 import numpy
 from PIL import Image
@@ -22,6 +23,19 @@ def picture():
     return Image.fromarray(numpy.clip(planes + noise, 0, 255).astype(numpy.uint8))
 
 
+def runs():
+    """Rows with runs of both colours, of all lengths below 64 and of all multiples of 64 up to 2560."""
+    def row(lengths):
+        pixels = numpy.concatenate([numpy.full(n, i % 2 == 0) for i, n in enumerate(lengths)])
+        return numpy.pad(pixels, (0, 2700 - len(pixels)), constant_values=True)
+
+    short = list(range(1, 64))
+    rows = [row(short), row([0] + short)]
+    for start in range(64, 2561, 64):
+        rows += [row([start]), row([0, start])]
+    return Image.fromarray(numpy.stack(rows))
+
+
 def forms():
     color = picture()
     gray = color.convert("L")
@@ -29,7 +43,7 @@ def forms():
     with_alpha.putalpha(gray)
     wide = Image.fromarray(numpy.array(gray).astype(numpy.uint16) * 257)
     return {"rgb": color, "gray": gray, "palette": color.quantize(40), "few": color.quantize(4),
-            "bits": color.convert("1"), "alpha": with_alpha, "inks": color.convert("CMYK"), "wide": wide}
+            "bits": color.convert("1"), "runs": runs(), "alpha": with_alpha, "inks": color.convert("CMYK"), "wide": wide}
 
 
 # form, suffix, what Pillow's writer is told
@@ -57,6 +71,14 @@ CASES = [
     ("rgb", "jp2", {"precinct_size": [16, 16], "codeblock_size": [8, 8], "num_resolutions": 2,
                     "progression": "CPRL", "mct": 0, "no_jp2": True}),
     ("rgb", "webp", {"save_all": True, "film": None}), ("few", "webp", {"lossless": True, "film": (4, 2)}),
+    ("rgb", "jpg", {"recode": "-arithmetic"}), ("rgb", "jpg", {"recode": "-arithmetic -restart 2B"}),
+    ("rgb", "jpg", {"recode": "-arithmetic -progressive", "quality": 97}),
+    ("gray", "jpg", {"recode": "-arithmetic -progressive"}),
+    ("bits", "tiff", {"compression": "tiff_ccitt"}), ("bits", "tiff", {"compression": "group3"}),
+    ("bits", "tiff", {"compression": "group3", "tiffinfo": {292: 5}}),
+    ("bits", "tiff", {"compression": "group4", "tiffinfo": {278: 6}}),
+    ("bits", "tiff", {"compression": "group4", "tiffinfo": {266: 2, 262: 0}}),
+    ("runs", "tiff", {"compression": "tiff_ccitt"}), ("runs", "tiff", {"compression": "group4"}),
 ]
 
 
@@ -89,13 +111,18 @@ def main():
     for number, (form, suffix, options) in enumerate(CASES):
         path = HERE / f"{suffix}_{number:02}_{form}.{suffix}"
         kind = {"pnm": "PPM", "jp2": "JPEG2000", "jpg": "JPEG"}.get(suffix, suffix.upper())
-        place = options.pop("film", ())
+        place, recode = options.pop("film", ()), options.pop("recode", "")
         if place is None:
             options["append_images"] = [images["palette"].convert("RGB").rotate(180)]
         images[form].save(path, format=kind, **options)
         if place:
             path.write_bytes(as_film(path.read_bytes(), *place))
-        as_rgb(Image.open(path)).save(path.with_suffix(".ppm"), format="PPM")
+        if recode:  # Pillow does not write such codes, but reads them
+            path.write_bytes(subprocess.run(["jpegtran", *recode.split(), path], stdout=subprocess.PIPE, check=True).stdout)
+        decoded = Image.open(path)
+        if form != "runs":  # which is large: a bit for a pixel is enough
+            decoded = as_rgb(decoded)
+        decoded.save(path.with_suffix(".ppm"), format="PPM")
 
 
 if __name__ == "__main__":

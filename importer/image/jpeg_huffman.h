@@ -1,5 +1,5 @@
-// The coefficients of one JPEG scan: Huffman codes, baseline (ITU-T T.81, annex F) and
-// progressive (annex G), with restart markers.
+// The coefficients of a JPEG block as Huffman codes: baseline (ITU-T T.81, annex F) and
+// progressive (annex G).
 #pragma once
 
 #include "importer/image/jpeg_frame.h"
@@ -69,89 +69,32 @@ struct JpegBits {
   }
 };
 
-class JpegScanReader {
+// One scan's; see JpegScanReader.
+class JpegHuffman {
 public:
-  JpegScanReader(const Jpeg& jpeg, const JpegScan& scan, Bytes in)
-      : jpeg_(jpeg), scan_(scan) {
-    bits_.in = in;
-  }
+  JpegHuffman(const Jpeg& jpeg, const JpegScan& scan) : jpeg_(jpeg), scan_(scan) {}
 
-  // Where the scan ends is in `rest`.
-  bool read(Bytes& rest) {
-    const bool done = scan_.count == 1 ? read_component() : read_units();
-    rest = bits_.in;
-    return done;
+  void open(Bytes in) {
+    bits_ = {in};
+    skipped_blocks_ = 0;
+  }
+  Bytes rest() const { return bits_.in; }
+  bool ended() const { return bits_.ended && bits_.in.at == bits_.in.end; }
+
+  bool read(JpegComponent& component, int16_t* block) {
+    if (!jpeg_.is_progressive) return read_whole(component, block);
+    if (scan_.first == 0)
+      return scan_.high == 0 ? read_dc(component, block) : refine_dc(block);
+    return scan_.high == 0 ? read_ac(component, block) : refine_ac(component, block);
   }
 
 private:
-  // A.2.2: a component of its own is its blocks row by row.
-  bool read_component() {
-    JpegComponent& component = *scan_.components[0];
-    for (int32_t y = 0; y < component.blocks_down; ++y)
-      for (int32_t x = 0; x < component.blocks_across; ++x)
-        if (!restart_if_due() || !read_block(component, y, x)) return false;
-    return true;
-  }
-
-  // A.2.3: several components are units, each some blocks of every one.
-  bool read_units() {
-    for (int32_t y = 0; y < jpeg_.units_down; ++y)
-      for (int32_t x = 0; x < jpeg_.units_across; ++x)
-        if (!restart_if_due() || !read_unit(y, x)) return false;
-    return true;
-  }
-
-  bool read_unit(int32_t unit_y, int32_t unit_x) {
-    for (int32_t i = 0; i < scan_.count; ++i) {
-      JpegComponent& component = *scan_.components[i];
-      for (int32_t y = 0; y < component.down; ++y)
-        for (int32_t x = 0; x < component.across; ++x)
-          if (!read_block(component, unit_y * component.down + y,
-                          unit_x * component.across + x))
-            return false;
-    }
-    return true;
-  }
-
-  bool restart_if_due() {
-    if (jpeg_.restart_interval == 0) return true;
-    if (until_restart_ == 0) {
-      until_restart_ = jpeg_.restart_interval;
-      if (!is_first_) {
-        while (bits_.in.left() > 1 && bits_.in.at[0] == 0xff && bits_.in.at[1] == 0xff)
-          ++bits_.in.at;
-        const uint32_t marker = bits_.in.u16_big();
-        if (marker < 0xffd0 || marker > 0xffd7) return false;
-        bits_ = {bits_.in};
-        skipped_blocks_ = 0;
-        for (int32_t i = 0; i < scan_.count; ++i) scan_.components[i]->predictor = 0;
-      }
-      is_first_ = false;
-    }
-    --until_restart_;
-    return true;
-  }
-
-  bool read_block(JpegComponent& component, int32_t y, int32_t x) {
-    int16_t* const block =
-        component.coefficients +
-        64 * (static_cast<size_t>(y) * static_cast<size_t>(component.stride) +
-              static_cast<size_t>(x));
-    bool good = true;
-    if (!jpeg_.is_progressive)
-      good = read_whole(component, block);
-    else if (scan_.first == 0)
-      good = scan_.high == 0 ? read_dc(component, block) : refine_dc(block);
-    else
-      good = scan_.high == 0 ? read_ac(component, block) : refine_ac(component, block);
-    // A marker too early gives zeros, the end of the file does not.
-    return good && !(bits_.ended && bits_.in.at == bits_.in.end);
-  }
-
   bool read_dc(JpegComponent& component, int16_t* block) {
-    const int32_t size = bits_.symbol(*component.dc);
+    const int32_t size = bits_.symbol(jpeg_.dc[component.dc]);
     if (size < 0 || size > 15) return false;
-    component.predictor += bits_.take_signed(size);
+    // A hostile file's sum is cut to what coefficients hold.
+    component.predictor =
+        static_cast<int16_t>(component.predictor + bits_.take_signed(size));
     block[0] = static_cast<int16_t>(component.predictor * (1 << scan_.low));
     return true;
   }
@@ -165,7 +108,7 @@ private:
   bool read_whole(JpegComponent& component, int16_t* block) {
     if (!read_dc(component, block)) return false;
     for (int32_t k = 1; k < 64; ++k) {
-      const int32_t symbol = bits_.symbol(*component.ac);
+      const int32_t symbol = bits_.symbol(jpeg_.ac[component.ac]);
       if (symbol < 0) return false;
       const int32_t run = symbol >> 4, size = symbol & 15;
       if (size == 0 && run != 15) return true;
@@ -183,7 +126,7 @@ private:
       return true;
     }
     for (int32_t k = scan_.first; k <= scan_.last; ++k) {
-      const int32_t symbol = bits_.symbol(*component.ac);
+      const int32_t symbol = bits_.symbol(jpeg_.ac[component.ac]);
       if (symbol < 0) return false;
       const int32_t run = symbol >> 4, size = symbol & 15;
       if (size == 0 && run != 15) {
@@ -211,7 +154,7 @@ private:
   bool refine_ac(JpegComponent& component, int16_t* block) {
     int32_t k = scan_.first;
     while (skipped_blocks_ == 0 && k <= scan_.last) {
-      const int32_t symbol = bits_.symbol(*component.ac);
+      const int32_t symbol = bits_.symbol(jpeg_.ac[component.ac]);
       if (symbol < 0) return false;
       int32_t run = symbol >> 4;
       const int32_t size = symbol & 15;
@@ -243,8 +186,7 @@ private:
   const Jpeg& jpeg_;
   const JpegScan& scan_;
   JpegBits bits_;
-  uint32_t until_restart_ = 0, skipped_blocks_ = 0;
-  bool is_first_ = true;
+  uint32_t skipped_blocks_ = 0;
 };
 
 } // namespace svod::image
