@@ -6,6 +6,8 @@
 //   - an operator of com.microsoft that stands in ai.onnx, which has none of that name
 //   (or
 //     had none yet in the model's opset): that operator;
+//   - branches of an If that declare inputs, which the operator does not give: the values
+//     of these names outside;
 //   - Constant nodes that make a name which an initializer or a later Constant node makes
 //     too: those go first.
 #include "importer/repair_model.h"
@@ -140,6 +142,20 @@ void drop_overridden(ModelGraph& graph, Diags& diags) {
   graph.nodes = std::move(nodes);
 }
 
+// A branch has no inputs: what it declares as such are values of the graph around it.
+void drop_branch_inputs(ModelGraph& graph, Diags& diags) {
+  visit_nodes(graph.nodes, [&](ModelNode& node) {
+    if (!node.domain.empty() || node.op_type != "If") return;
+    for (ModelAttribute& attribute : node.attributes) {
+      if (!attribute.graph || attribute.graph->inputs.empty()) continue;
+      diags.warning("the branch " + quoted(attribute.graph->name) +
+                    " of an If declares inputs; values outside that have their names are "
+                    "taken");
+      attribute.graph->inputs.clear();
+    }
+  });
+}
+
 } // namespace
 
 void repair_model(Model& model, const Limits& limits, Diags& diags) {
@@ -161,6 +177,7 @@ void repair_model(Model& model, const Limits& limits, Diags& diags) {
     model.opsets.emplace(kVendor, 1);
     for (ModelFunction& function : model.functions) function.opsets.emplace(kVendor, 1);
   }
+  drop_branch_inputs(model.graph, diags);
   drop_overridden(model.graph, diags);
 }
 

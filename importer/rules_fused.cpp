@@ -59,6 +59,7 @@ void import_skip_layer_norm(NodeImport& node) {
   if (simplified) {
     const Expr inverse = reciprocal(sqrt(mean(x * x, last) + epsilon));
     finish(node, times(node, x * inverse, 2));
+    if (node.wants_output(1)) give(node, 1, like(inverse, 0)); // no mean is taken
     if (node.wants_output(2)) give(node, 2, inverse);
   } else {
     const Standardized parts = standardize(x, last, epsilon);

@@ -1,8 +1,9 @@
-// ImageDecoder. The decoders of importer/image are a call, as an operator of the user's
-// own is one (importer/custom_call.h): their text is compiled with the kernels, so only
-// models with the operator carry them. A picture's size depends on its bytes: the output
-// is as large as the model declares, or is bounded (--limit-image) and followed by its
-// size. A stream that is known when packing is decoded here, by the same code.
+// ImageDecoder, and DecodeImage of the extensions. The decoders of importer/image are a
+// call, as an operator of the user's own is one (importer/custom_call.h): their text is
+// compiled with the kernels, so only models with the operator carry them. A picture's
+// size depends on its bytes: the output is as large as the model declares, or is bounded
+// (--limit-image) and followed by its size. A stream that is known when packing is
+// decoded here, by the same code.
 #include "compiler/ir/custom_op.h"
 #include "importer/bounded_parts.h"
 #include "importer/image/decode.h"
@@ -31,8 +32,7 @@ struct Frame {
   bool exact; // the model declares the size
 };
 
-Frame read_frame(NodeImport& node) {
-  const std::string name = node.get_string("pixel_format");
+Frame read_frame(NodeImport& node, const std::string& name) {
   const auto format =
       std::ranges::find(kFormats, name, &std::pair<std::string_view, PixelFormat>::first);
   require(node, format != std::end(kFormats),
@@ -151,17 +151,24 @@ void give_known_picture(NodeImport& node, const Frame& frame,
   node.output(0, weight(node.g, DType::U8, shape, node.g.add_blob(std::move(out))));
 }
 
-} // namespace
-
-void import_image_decoder(NodeImport& node) {
+void import_decoder(NodeImport& node, const std::string& pixel_format) {
   require(node, node.rank(0) == 1 && node.dtype(0) == DType::U8,
           "the encoded stream must be uint8 of one axis");
-  const Frame frame = read_frame(node);
+  const Frame frame = read_frame(node, pixel_format);
   const auto stream = node.counts(0).empty() ? ints_if_known(node, 0) : std::nullopt;
   if (stream) return give_known_picture(node, frame, *stream);
   if (node.shape(0)[0] == 0) return give_known_picture(node, frame, {});
   give_run_time_picture(node, frame);
 }
+
+} // namespace
+
+void import_image_decoder(NodeImport& node) {
+  import_decoder(node, node.get_string("pixel_format"));
+}
+
+// The extensions' decoder has one format.
+void import_decode_image(NodeImport& node) { import_decoder(node, "BGR"); }
 
 void bounded_image_decoder(NodeImport& node, Rule rule) { rule(node); }
 

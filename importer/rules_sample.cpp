@@ -124,6 +124,8 @@ Expr sample(Expr x, const std::vector<std::vector<Read>>& reads,
 } // namespace
 
 void import_grid_sample(NodeImport& node) {
+  const std::string mode = node.get_string("mode");
+  const DType given = node.dtype(0);
   Expr x = wide(node, 0), grid = wide(node, 1);
   int64_t spatial = x.rank() - 2;
   require(node,
@@ -131,9 +133,11 @@ void import_grid_sample(NodeImport& node) {
               extent(grid, grid.rank() - 1) == spatial,
           "the grid does not fit the input");
   require(node, extent(x, 0) > 0 && extent(x, 1) > 0, "the input is empty");
-  if (!is_float(x.dtype())) node.unsupported("images of integers");
+  // The specification does not say how weights that are no whole numbers round here.
+  if (given == DType::String || (!is_float(given) && mode != "nearest"))
+    node.unsupported("images of integers in another mode than nearest");
+  if (given == DType::Bool) x = convert(x, DType::U8);
   bool corners = node.get_int("align_corners") != 0;
-  std::string mode = node.get_string("mode");
   Outside outside = padding_mode(node);
   int64_t count = element_count(grid.shape()) / (extent(x, 0) * spatial);
   Shape to{extent(x, 0), extent(x, 1)};

@@ -144,6 +144,7 @@ def norms():
     case("SkipLayerNormalization", [x, f32(2, 3, 8), f32(8), f32(8), f32(8)], outputs=4)
     case("SkipLayerNormalization", [x, f32(3, 8), f32(8)], label="broadcast")
     case("SkipSimplifiedLayerNormalization", [x, f32(2, 3, 8), f32(8), f32(8)])
+    case("SkipSimplifiedLayerNormalization", [x, f32(2, 3, 8), f32(8)], outputs=4, label="statistics")
     ids = RNG.integers(0, 5, (2, 4)).astype(np.int32)
     case("EmbedLayerNormalization",
          [ids, ids % 2, f32(5, 8), f32(6, 8), f32(2, 8), f32(8), f32(8), np.ones((2, 4), np.int32)], outputs=2)

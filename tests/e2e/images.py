@@ -38,6 +38,12 @@ def main():
         pack(path, program)
         check(decode(color).stdout == b"y: " + want + b"\n", pixel_format)
 
+    # The decoder of ONNX Runtime's extensions.
+    nodes = [node("DecodeImage", ["x"], ["y"], domain="com.microsoft.extensions")]
+    path.write_bytes(model(nodes, [value("x", [STREAM], UINT8)], [value("y", ["h", "w", 3], UINT8)]))
+    pack(path, program)
+    check(decode(color).stdout == b"y: 1x2x3xu8=[3 2 1 6 5 4]\n", "DecodeImage")
+
     # The length of the stream may be data as well.
     nodes = [node("Slice", ["x", "zero", "length"], ["cut"]), node("ImageDecoder", ["cut"], ["y"])]
     path.write_bytes(model(nodes, [value("x", [STREAM], UINT8), value("length", [1], INT64)],

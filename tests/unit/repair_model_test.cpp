@@ -96,11 +96,31 @@ TEST_CASE("LayerNormalization before the standard had it", "[import]") {
 }
 
 TEST_CASE("operators that no program can run say what to do", "[import]") {
-  const std::string decode =
-      node("DecodeImage", {"x"}, {"y"}, {}, "com.microsoft.extensions");
-  refused(model({{decode}, kX, kY, {}}, 17, opset("com.microsoft.extensions", 1)),
-          Exit::Unsupported, "decode them in front of the program");
+  const std::string encode =
+      node("EncodeImage", {"x"}, {"y"}, {}, "com.microsoft.extensions");
+  refused(model({{encode}, kX, kY, {}}, 17, opset("com.microsoft.extensions", 1)),
+          Exit::Unsupported, "encode them behind the program");
   const std::string blocked = node("Conv", {"x"}, {"y"}, {}, "com.microsoft.nchwc");
   refused(model({{blocked}, kX, kY, {}}, 17, opset("com.microsoft.nchwc", 1)),
           Exit::Unsupported, "ORT_ENABLE_EXTENDED");
+}
+
+TEST_CASE("a branch that declares inputs takes the values outside", "[import][repair]") {
+  const auto branch = [](const std::string& op, const std::string& input) {
+    return graph({{node(op, {input}, {op})}, {value(input, {4})}, {value(op, {4})}, {}});
+  };
+  const auto chooses = [&](const std::string& input) {
+    return model({{node("ReduceMax", {"x"}, {"m"}, {attribute("keepdims", int64_t{0})}),
+                   node("Less", {"m", "limit"}, {"c"}),
+                   node("If", {"c"}, {"y"},
+                        {graph_attribute("then_branch", branch("Neg", input)),
+                         graph_attribute("else_branch", branch("Abs", input))})},
+                  kX,
+                  kY,
+                  {floats("limit", {}, {3})}});
+  };
+  CHECK(warns(chooses("x"), "the branch"));
+  CHECK(run(chooses("x")) == std::vector<float>{1, 2, 3, 4});
+  CHECK(run(chooses("x"), {1, -2, 2, -4}) == std::vector<float>{-1, 2, -2, 4});
+  refused(chooses("nowhere"), Exit::InvalidModel, "nowhere");
 }

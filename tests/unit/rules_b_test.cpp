@@ -310,3 +310,18 @@ TEST_CASE("a declared count that the data breaks stops the run", "[importer][rul
       {3, 1});
   CHECK(slice.run({x, i64({1}, {0}), i64({1}, {3})}).results.empty());
 }
+
+TEST_CASE("GridSample moves integers as they are", "[importer][rules]") {
+  const auto mode = [](const char* name) {
+    return known("GridSample", 20, 2, {attribute("mode", name)});
+  };
+  const Tensor grid = f32({1, 1, 3, 2}, {0.3F, 0.2F, -0.5F, -0.25F, 0.75F, 1.0F});
+  const Tensor x = i32({1, 1, 2, 3}, {10, 20, -31, 41, 50, 67});
+  CHECK(only(mode("nearest"), {x, grid}).bytes == i32({1, 1, 1, 3}, {50, 10, 0}).bytes);
+  const int64_t large = (int64_t{1} << 60) + 1; // more than a float holds
+  const Tensor one = i64({1, 1, 1, 1}, {large}), middle = f32({1, 1, 1, 2}, {0, 0});
+  CHECK(only(mode("nearest"), {one, middle}).bytes == one.bytes);
+  Operator linear = mode("linear");
+  CHECK(linear.run({x, grid}).results.empty());
+  CHECK(linear.failure.find("mode than nearest") != std::string::npos);
+}
