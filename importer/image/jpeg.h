@@ -208,19 +208,39 @@ inline bool read_jpeg_segment(Job& job, Jpeg& jpeg, uint32_t marker, Bytes& in) 
   }
 }
 
-inline bool decode_jpeg(Job& job) {
+inline Jpeg* new_jpeg(Job& job) {
   Jpeg* const jpeg = job.take<Jpeg>(1);
-  if (jpeg == nullptr) return false;
+  if (jpeg == nullptr) return nullptr;
   // F.1.4.4.1.4 and F.1.4.4.2: what holds where nothing is told.
   for (uint32_t i = 0; i < 4; ++i) jpeg->small_bits[i] = 1, jpeg->low_places[i] = 5;
-  Bytes in = job.bytes;
+  return jpeg;
+}
+
+inline bool read_jpeg(Job& job, Jpeg& jpeg, Bytes in) {
   in.skip(2);
   while (const uint32_t marker = next_jpeg_marker(in)) {
     if (marker == 0xffd9) break;
     const bool is_bare = marker == 0xff01 || (marker >= 0xffd0 && marker <= 0xffd8);
-    if (!is_bare && !read_jpeg_segment(job, *jpeg, marker, in)) return false;
+    if (!is_bare && !read_jpeg_segment(job, jpeg, marker, in)) return false;
   }
-  return jpeg->scans > 0 && put_jpeg(job, *jpeg);
+  return true;
+}
+
+inline bool decode_jpeg(Job& job) {
+  Jpeg* const jpeg = new_jpeg(job);
+  return jpeg != nullptr && read_jpeg(job, *jpeg, job.bytes) && jpeg->scans > 0 &&
+         put_jpeg(job, *jpeg);
+}
+
+// A part of another file, whose tables may stand before it and which says what its three
+// components are.
+inline bool decode_jpeg_part(Job& job, Bytes tables, bool is_rgb) {
+  Jpeg* const jpeg = new_jpeg(job);
+  if (jpeg == nullptr || !read_jpeg(job, *jpeg, tables) || jpeg->component_count != 0 ||
+      !read_jpeg(job, *jpeg, job.bytes) || jpeg->scans == 0)
+    return false;
+  jpeg->has_jfif = false, jpeg->has_adobe = true, jpeg->transform = is_rgb ? 0 : 1;
+  return put_jpeg(job, *jpeg);
 }
 
 } // namespace svod::image

@@ -1,9 +1,11 @@
-// TIFF (revision 6.0; sections 2 and 7 to 11, 13 to 16, Technical Note on Deflate): a
-// directory of tagged fields; strips or tiles of rows, as they are or packed (PackBits,
-// LZW, Deflate, codes of fax machines). Of several pictures the first is decoded.
+// TIFF (revision 6.0; sections 2 and 7 to 11, 13 to 16, Technical Notes on Deflate and on
+// JPEG): a directory of tagged fields; strips or tiles of rows, as they are or packed
+// (PackBits, LZW, Deflate, codes of fax machines), or each a JPEG picture of its own. Of
+// several pictures the first is decoded.
 #pragma once
 
 #include "importer/image/inflate.h"
+#include "importer/image/jpeg.h"
 #include "importer/image/tiff_fax.h"
 #include "importer/image/tiff_streams.h"
 
@@ -21,7 +23,7 @@ struct Tiff {
   uint32_t samples = 1, predictor = 1, fill_order = 1, fax_options = 0;
   bool is_planar = false;
   uint32_t block_width = 0, block_height = 0; // of a strip or tile
-  TiffField offsets, sizes, colors;
+  TiffField offsets, sizes, colors, jpeg_tables;
 
   uint32_t u16(Bytes& in) const { return is_big_endian ? in.u16_big() : in.u16_little(); }
   uint32_t u32(Bytes& in) const { return is_big_endian ? in.u32_big() : in.u32_little(); }
@@ -53,6 +55,7 @@ enum TiffTag : uint32_t {
   kTiffTileOffsets = 324,
   kTiffTileSizes = 325,
   kTiffSampleFormat = 339,
+  kTiffJpegTables = 347,
 };
 
 // False: a field that this decoder cannot honour.
@@ -109,6 +112,9 @@ inline bool take_tiff_field(Tiff& tiff, uint32_t tag, const TiffField& field) {
   case kTiffColors:
     tiff.colors = field;
     break;
+  case kTiffJpegTables:
+    tiff.jpeg_tables = field;
+    break;
   case kTiffSampleFormat:
     return first == 1;
   default:
@@ -139,8 +145,11 @@ inline bool is_fax(const Tiff& tiff) {
   return tiff.compression >= 2 && tiff.compression <= 4;
 }
 
+inline bool is_jpeg(const Tiff& tiff) { return tiff.compression == 7; }
+
 inline bool is_supported(const Tiff& tiff) {
   const uint32_t bits = tiff.bits;
+  if (is_jpeg(tiff) && (bits != 8 || tiff.is_planar || tiff.samples > 3)) return false;
   if (is_fax(tiff) && bits != 1) return false;
   // The lowest bit first is for fax machines.
   if (tiff.fill_order != 1 && (tiff.fill_order != 2 || !is_fax(tiff))) return false;
@@ -159,6 +168,8 @@ inline bool is_supported(const Tiff& tiff) {
     return bits <= 8 && tiff.colors.count == 3u << bits;
   case 5: // inks
     return tiff.samples >= 4;
+  case 6: // luma and chroma
+    return is_jpeg(tiff) && tiff.samples == 3;
   default:
     return false;
   }
@@ -224,8 +235,34 @@ bool decode_tiff_rows(const Tiff& tiff, TiffWork& work, const TiffBlock& block,
   return true;
 }
 
-inline bool decode_tiff_block(const Tiff& tiff, TiffWork& work, const TiffBlock& block,
-                              uint32_t number) {
+// A picture of its own, which may be larger than what is left of this one.
+inline bool decode_tiff_jpeg(Job& job, const Tiff& tiff, TiffWork& work,
+                             const TiffBlock& block, Bytes in) {
+  Job part = job; // its memory is free again behind this
+  part.bytes = in;
+  part.format = PixelFormat::Rgb;
+  part.max_height = static_cast<int32_t>(tiff.block_height);
+  part.max_width = static_cast<int32_t>(tiff.block_width);
+  const size_t stride = static_cast<size_t>(tiff.block_width) * 3;
+  part.pixels = part.take<uint8_t>(stride * tiff.block_height);
+  const Bytes tables = Bytes(tiff.jpeg_tables.values).part(tiff.jpeg_tables.count);
+  part.height = part.width = 0;
+  const bool done =
+      part.pixels != nullptr && decode_jpeg_part(part, tables, tiff.photometric == 2);
+  // Too large for the memory; one that is too large for its place is wrong.
+  job.too_large = part.pixels == nullptr || (part.too_large && part.height != 0);
+  const uint32_t height = least(part.height, static_cast<int32_t>(tiff.height - block.y));
+  const uint32_t width = least(part.width, static_cast<int32_t>(tiff.width - block.x));
+  for (uint32_t y = 0; done && y < height; ++y)
+    for (uint32_t x = 0; x < width; ++x)
+      for (uint32_t s = 0; s < 3; ++s)
+        work.kept[((block.y + y) * size_t{tiff.width} + block.x + x) * kTiffKept + s] =
+            part.pixels[y * stride + 3 * x + s];
+  return done;
+}
+
+inline bool decode_tiff_block(Job& job, const Tiff& tiff, TiffWork& work,
+                              const TiffBlock& block, uint32_t number) {
   Bytes in = tiff.file.from(tiff.value(tiff.offsets, number));
   if (tiff.sizes.count != 0) in = in.part(tiff.value(tiff.sizes, number));
   switch (tiff.compression) {
@@ -239,6 +276,8 @@ inline bool decode_tiff_block(const Tiff& tiff, TiffWork& work, const TiffBlock&
   case 5:
     work.lzw->open(in);
     return decode_tiff_rows(tiff, work, block, *work.lzw);
+  case 7:
+    return decode_tiff_jpeg(job, tiff, work, block, in);
   case 8:
   case 32946:
     return work.inflate->open(&in) && decode_tiff_rows(tiff, work, block, *work.inflate);
@@ -251,7 +290,7 @@ inline bool decode_tiff_block(const Tiff& tiff, TiffWork& work, const TiffBlock&
   }
 }
 
-inline bool decode_tiff_blocks(const Tiff& tiff, TiffWork& work) {
+inline bool decode_tiff_blocks(Job& job, const Tiff& tiff, TiffWork& work) {
   const uint32_t planes = tiff.is_planar ? tiff.samples : 1;
   uint32_t number = 0;
   for (uint32_t plane = 0; plane < planes; ++plane)
@@ -259,7 +298,7 @@ inline bool decode_tiff_blocks(const Tiff& tiff, TiffWork& work) {
       for (uint32_t x = 0; x < tiff.width; x += tiff.block_width) {
         const TiffBlock block{y, x, plane, tiff.is_planar ? 1 : tiff.samples};
         if (number >= tiff.offsets.count) return false;
-        if (!decode_tiff_block(tiff, work, block, number++)) return false;
+        if (!decode_tiff_block(job, tiff, work, block, number++)) return false;
       }
   return true;
 }
@@ -277,7 +316,9 @@ inline bool prepare_tiff_fax(Job& job, const Tiff& tiff, TiffWork& work) {
 inline void put_tiff_pixel(Job& job, const Tiff& tiff, const uint8_t* from, int32_t y,
                            int32_t x) {
   const uint32_t most_value = tiff.bits < 8 ? (1u << tiff.bits) - 1 : 255;
-  if (tiff.photometric == 2) return job.put(y, x, from[0], from[1], from[2]);
+  // JPEG's luma and chroma are colours by now.
+  if (tiff.photometric == 2 || tiff.photometric == 6)
+    return job.put(y, x, from[0], from[1], from[2]);
   if (tiff.photometric == 5) return job.put_ink(y, x, from);
   if (tiff.photometric == 3) {
     const auto color = [&](uint32_t channel) {
@@ -314,7 +355,7 @@ inline bool decode_tiff(Job& job) {
   if (work->inflate == nullptr || work->lzw == nullptr || work->row == nullptr ||
       work->kept == nullptr)
     return false;
-  if (!prepare_tiff_fax(job, *tiff, *work) || !decode_tiff_blocks(*tiff, *work))
+  if (!prepare_tiff_fax(job, *tiff, *work) || !decode_tiff_blocks(job, *tiff, *work))
     return false;
   const uint8_t* from = work->kept;
   for (int32_t y = 0; y < job.height; ++y)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the pictures of this folder, and beside each what Pillow decodes it to (name.ppm, RGB).
 
-Run by hand where a format or a case is added; needs the packages pillow and numpy, and jpegtran. check_images.cpp decodes the
+Run by hand where a format or a case is added; needs the packages pillow and numpy, jpegtran and tiffcp. check_images.cpp decodes the
 pictures with our decoders and compares all bytes.
 """
 import pathlib
@@ -79,6 +79,8 @@ CASES = [
     ("bits", "tiff", {"compression": "group4", "tiffinfo": {278: 6}}),
     ("bits", "tiff", {"compression": "group4", "tiffinfo": {266: 2, 262: 0}}),
     ("runs", "tiff", {"compression": "tiff_ccitt"}), ("runs", "tiff", {"compression": "group4"}),
+    ("rgb", "tiff", {"compression": "jpeg"}), ("gray", "tiff", {"compression": "jpeg", "tiffinfo": {278: 8}}),
+    ("rgb", "tiff", {"recode": "-c jpeg:80 -r 16"}), ("rgb", "tiff", {"recode": "-c jpeg:95 -t -w 16 -l 16"}),
 ]
 
 
@@ -118,7 +120,10 @@ def main():
         if place:
             path.write_bytes(as_film(path.read_bytes(), *place))
         if recode:  # Pillow does not write such codes, but reads them
-            path.write_bytes(subprocess.run(["jpegtran", *recode.split(), path], stdout=subprocess.PIPE, check=True).stdout)
+            made = path.with_suffix(".new")
+            tool = ["jpegtran", "-outfile", made] if suffix == "jpg" else ["tiffcp"]
+            subprocess.run([*tool, *recode.split(), path, *([] if suffix == "jpg" else [made])], check=True)
+            made.rename(path)
         decoded = Image.open(path)
         if form != "runs":  # which is large: a bit for a pixel is enough
             decoded = as_rgb(decoded)
