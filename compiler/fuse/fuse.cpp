@@ -17,6 +17,10 @@ namespace svod {
 
 namespace {
 
+// Positions of a kernel's result that are written out: a tile of a fast form has up to
+// 8 x 8, of which neighbouring pieces may each have their own code.
+constexpr int64_t kMostCopies = 256;
+
 // What later kernels ask of the cut.
 struct Wishes {
   std::set<NodeId> forced;
@@ -162,9 +166,16 @@ Kernel Fuser::make_kernel(const Group& group) {
   };
   refine();
   for (int i = 0; i < 4 && !lowered.to_unroll.empty(); ++i) {
+    LowerSpec written = spec;
+    int64_t copies = 1; // of the body, one for each position
     for (const auto& [dim, axes] : lowered.axes)
-      for (size_t a = 0; a < axes.size(); ++a)
-        if (lowered.to_unroll.count(axes[a]) != 0) spec.unrolled.insert({dim, a});
+      for (size_t a = 0; a < axes.size(); ++a) {
+        if (lowered.to_unroll.count(axes[a]) != 0) written.unrolled.insert({dim, a});
+        if (dim.node == group.root && written.unrolled.count({dim, a}) != 0)
+          copies *= lowered.kernel.indices.extent(axes[a]);
+      }
+    if (copies > kMostCopies) break;
+    spec = std::move(written);
     lowered = lower(group, spec, stored);
     refine();
   }
@@ -242,18 +253,21 @@ bool Fuser::wish_narrow_results() {
 }
 
 // Views that cut the positions of a tile otherwise than the tile is written out start
-// from a stored result.
+// from a stored result, and so do all results but one of those that meet in a kernel:
+// tiles of three rows and halves of fourteen have no bound but the tensor.
 bool Fuser::wish_results(NodeId below) {
-  bool grew = false;
-  std::vector<NodeId> open = {below};
+  std::vector<NodeId> open = {below}, found;
   std::set<NodeId> seen;
   while (!open.empty()) {
     const NodeId n = open.back();
     open.pop_back();
     if (!seen.insert(n).second || (grouping_.stored[n] && n != below)) continue;
-    if (results_.count(n) != 0) grew |= wishes_.forced.insert(n).second;
+    if (results_.count(n) != 0) found.push_back(n);
     open.insert(open.end(), g[n].inputs.begin(), g[n].inputs.end());
   }
+  if (found.size() > 1) found.pop_back();
+  bool grew = false;
+  for (NodeId n : found) grew |= wishes_.forced.insert(n).second;
   return grew;
 }
 

@@ -169,7 +169,7 @@ NodeId strassen(Algorithms& out, const MatrixProduct& p, NodeId input, NodeId we
   out.stored.insert(sums);
   out.layouts[sums] = by_rows(p, rank + 1, p.column, lanes);
   NodeId y = transform(out, m.output, sums, 0, true);
-  out.results.insert(y);
+  keep_result(out, y);
   y = joined(g, y, p.row, p.column);
   Shape shape = p.full;
   shape[p.inner] = 1;

@@ -22,6 +22,10 @@ NodeId transform(Algorithms& out, const Matrix& matrix, NodeId x, size_t axis,
   return reshape(g, sum, result);
 }
 
+void keep_result(Algorithms& out, NodeId transformed) {
+  out.results.insert(out.graph[transformed].inputs[0]);
+}
+
 NodeId without_expand(const Graph& g, NodeId n) {
   return g[n].op == Op::Expand ? g[n].inputs[0] : n;
 }

@@ -18,6 +18,10 @@ struct Matrix {
 NodeId transform(Algorithms& out, const Matrix& matrix, NodeId x, size_t axis,
                  bool unroll);
 
+// What comes of the last transform() is stored where what follows asks for it: its sum,
+// as views of the result may be folded with the last of its own.
+void keep_result(Algorithms& out, NodeId transformed);
+
 // The node below an expand.
 NodeId without_expand(const Graph& g, NodeId n);
 

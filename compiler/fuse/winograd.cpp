@@ -11,10 +11,22 @@
 
 namespace svod {
 
-// Small ones and their reciprocals: sums of like size lose the least. Pairs stand
-// together.
-static constexpr std::array<double, kMostWinogradInputs - 1> kPoints = {
-    0, 1, -1, 2, -2, 0.5, -0.5, 0.25, -0.25};
+// By how many there are: those with the least error of a layer of normal numbers among
+// short fractions, found by descent. A geometric series around one is near it (Alam et
+// al., "Winograd Convolution for Deep Neural Networks: Efficient Point Selection", 2022).
+// Pairs stand together.
+static constexpr double kPoints[kMostWinogradInputs][kMostWinogradInputs] = {
+    {},
+    {0},
+    {0, 1},
+    {0, 1, -1},
+    {0, 0.75, -0.75, -2},
+    {0, 0.625, -0.625, 1.5, -1.5},
+    {0, 1, -1, 2, -2, 0.5},
+    {0, 1, -1, 2, -2, 0.5, -0.5},
+    {0, 0.6875, -0.6875, 1.125, -1.125, 2.25, -2.25, -0.34375},
+    {0, 0.375, -0.375, 0.8125, -0.8125, 1.25, -1.25, 2.25, -2.25},
+};
 
 // Coefficients of the product of (x - p) over the first `points` points but `without`.
 static std::vector<double> polynomial(int64_t points, int64_t without) {
@@ -24,7 +36,7 @@ static std::vector<double> polynomial(int64_t points, int64_t without) {
     if (j == without) continue;
     ++degree;
     for (int64_t i = degree; i >= 0; --i)
-      c[i] = (i > 0 ? c[i - 1] : 0) - kPoints[j] * c[i];
+      c[i] = (i > 0 ? c[i - 1] : 0) - kPoints[points][j] * c[i];
   }
   return c;
 }
@@ -61,6 +73,7 @@ static Matrix halved(Matrix butterflies) {
 WinogradMatrices winograd_matrices(int64_t outputs, int64_t taps) {
   const int64_t n = outputs + taps - 1, points = n - 1;
   SVOD_CHECK(n >= 2 && n <= kMostWinogradInputs);
+  const double* at = kPoints[points];
   Matrix input = zeros(n, n), weight = zeros(n, taps), output = zeros(outputs, n);
   for (int64_t j = 0; j < n; ++j) {
     const bool infinity = j == points;
@@ -68,11 +81,11 @@ WinogradMatrices winograd_matrices(int64_t outputs, int64_t taps) {
     for (int64_t k = 0; k < n; ++k) input.at(j, k) = row[k];
     double norm = 1;
     for (int64_t l = 0; l < points && !infinity; ++l)
-      if (l != j) norm *= kPoints[j] - kPoints[l];
+      if (l != j) norm *= at[j] - at[l];
     for (int64_t k = 0; k < taps; ++k)
-      weight.at(j, k) = infinity ? k == taps - 1 : std::pow(kPoints[j], k) / norm;
+      weight.at(j, k) = infinity ? k == taps - 1 : std::pow(at[j], k) / norm;
     for (int64_t i = 0; i < outputs; ++i)
-      output.at(i, j) = infinity ? i == outputs - 1 : std::pow(kPoints[j], i);
+      output.at(i, j) = infinity ? i == outputs - 1 : std::pow(at[j], i);
   }
   const Matrix pairs = butterflies(points);
   return {{product(halved(pairs), input), pairs},
@@ -257,7 +270,7 @@ NodeId winograd(Algorithms& out, const Convolution& conv, const WinogradForm& fo
   NodeId u = transformed_weights(out, conv, form, weight);
   NodeId y = products(out, conv, form, v, u, lanes);
   y = transform_tiles(out, conv, form, &WinogradMatrices::output, y, {4, 5}, true);
-  out.results.insert(y);
+  keep_result(out, y);
   y = permute(g, y, {0, 1, 2, 4, 3, 5});
   y = reshape(g, y, {conv.batch, conv.outputs, covered[0], covered[1]});
   y = slice(g, y, {0, 0, 0, 0}, {1, 1, 1, 1},

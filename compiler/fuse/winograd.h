@@ -1,10 +1,9 @@
 // Winograd's minimal filtering F(m, r) along one or both spatial axes, as graph nodes.
 //
 // Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2015); the
-// matrices are those of Toom and Cook for the points 0, 1, -1, 2, -2, 1/2, -1/2, 1/4,
-// -1/4 (as many as are wanted) and infinity. What belongs to a point and its negative is
-// an even and an odd part, their sum and their difference: two sparse steps take half of
-// the operations of one.
+// matrices are those of Toom and Cook for infinity and points of which most are pairs.
+// What belongs to a point and its negative is an even and an odd part, their sum and
+// their difference: two sparse steps take half of the operations of one.
 #pragma once
 
 #include "compiler/fuse/transform.h"

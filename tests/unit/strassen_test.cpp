@@ -1,8 +1,10 @@
 // Strassen's form of a matrix product against the one that is written.
+#include "compiler/fuse/fuse.h"
 #include "compiler/fuse/strassen.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/verify.h"
 #include "compiler/pipeline.h"
+#include "tests/support/convolve.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/run_kernels.h"
 
@@ -25,18 +27,24 @@ Graph dense_layer(Random& random, int64_t rows, int64_t inner, int64_t columns) 
   return g;
 }
 
-// 1x1 taps over `height` x `width` pixels, a rectifier behind it.
+// 1x1 taps over the pixels of x.
+NodeId pointwise(Random& random, Graph& g, NodeId x, int64_t outputs) {
+  const Shape from = g[x].shape;
+  const Tensor weights = random_tensor(random, {1, outputs, 1, 1, from[1]});
+  NodeId w = weight(g, DType::F32, weights.shape, g.add_blob(weights.bytes));
+  const Shape full = {1, outputs, from[2], from[3], from[1]};
+  x = reshape(g, permute(g, x, {0, 2, 3, 1}), {1, 1, from[2], from[3], from[1]});
+  NodeId products = map(g, Op::Mul, {expand(g, x, full), expand(g, w, full)});
+  return reshape(g, reduce(g, Op::ReduceSum, products, {4}),
+                 {1, outputs, from[2], from[3]});
+}
+
+// A rectifier behind it.
 Graph pointwise_layer(Random& random, int64_t height, int64_t width, int64_t inputs,
                       int64_t outputs) {
   Graph g;
   NodeId x = g.add_input("x", DType::F32, {1, inputs, height, width});
-  const Tensor weights = random_tensor(random, {1, outputs, 1, 1, inputs});
-  NodeId w = weight(g, DType::F32, weights.shape, g.add_blob(weights.bytes));
-  const Shape full = {1, outputs, height, width, inputs};
-  x = reshape(g, permute(g, x, {0, 2, 3, 1}), {1, 1, height, width, inputs});
-  NodeId products = map(g, Op::Mul, {expand(g, x, full), expand(g, w, full)});
-  NodeId y =
-      reshape(g, reduce(g, Op::ReduceSum, products, {4}), {1, outputs, height, width});
+  NodeId y = pointwise(random, g, x, outputs);
   g.add_output("y", map(g, Op::Max, {y, constant(g, DType::F32, g[y].shape, 0)}));
   return g;
 }
@@ -69,6 +77,22 @@ TEST_CASE("strassen's form of a pointwise convolution", "[strassen]") {
   check_form(pointwise_layer(random, 14, 14, 512, 512), random);
   check_form(pointwise_layer(random, 7, 14, 512, 512),
              random); // pixels of a row are paired
+}
+
+// Halves of 18 rows and tiles of three: written out together they would be
+// the whole result.
+TEST_CASE("strassen's form meets winograd's", "[strassen]") {
+  Random random(24);
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 256, 18, 18});
+  NodeId y = convolve(g, x, random_tensor(random, {256, 256, 3, 3}), 1);
+  y = map(g, Op::Add, {y, pointwise(random, g, x, 256)});
+  NodeId norm = constant(g, DType::F32, g[y].shape, 1.0 / 64);
+  g.add_output("y", map(g, Op::Mul, {y, norm}));
+  const Target target = *find_target("x86-64-v4");
+  REQUIRE(choose_algorithms(g, target, false).winograd == 1);
+  for (const Kernel& k : fuse(g, target).kernels) CHECK(k.stages.size() <= 64);
+  check_form(g, random);
 }
 
 TEST_CASE("strassen's form is left where it does not pay", "[strassen]") {

@@ -3,6 +3,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/verify.h"
 #include "compiler/pipeline.h"
+#include "tests/support/convolve.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/run_kernels.h"
 
@@ -11,25 +12,11 @@
 using namespace svod;
 using namespace svod::test;
 
-// As the importer writes it: pad, windows, product, sum.
 static Graph convolution(const Tensor& weights, int64_t height, int64_t width,
                          int64_t low, int64_t column_stride = 1) {
   Graph g;
-  int64_t outputs = weights.shape[0], inputs = weights.shape[1];
-  int64_t rows = weights.shape[2], columns = weights.shape[3];
-  NodeId x = g.add_input("x", DType::F32, {2, inputs, height, width});
-  x = pad(g, x, {0, 0, rows > 1 ? low : 0, columns > 1 ? low : 0},
-          {0, 0, rows > 1, columns > 1}, 0);
-  x = window(g, window(g, x, 2, rows, 1, 1), 3, columns, column_stride, 1);
-  Shape p = g[x].shape;
-  Shape full = {2, outputs, p[2], p[3], inputs, rows, columns};
-  Shape of_x = full, of_w = {1, outputs, 1, 1, inputs, rows, columns};
-  of_x[1] = 1;
-  x = reshape(g, permute(g, x, {0, 2, 3, 1, 4, 5}), of_x);
-  NodeId w = weight(g, DType::F32, of_w, g.add_blob(weights.bytes));
-  NodeId product = map(g, Op::Mul, {expand(g, x, full), expand(g, w, full)});
-  NodeId sum = reduce(g, Op::ReduceSum, product, {4, 5, 6});
-  g.add_output("y", reshape(g, sum, {2, outputs, p[2], p[3]}));
+  NodeId x = g.add_input("x", DType::F32, {2, weights.shape[1], height, width});
+  g.add_output("y", convolve(g, x, weights, low, column_stride));
   return g;
 }
 
