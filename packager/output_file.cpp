@@ -103,13 +103,15 @@ std::optional<OutputFile> OutputFile::create(const std::string& path,
     error = "the name is too long";
     return std::nullopt;
   }
+  // First, so that no interrupt finds a file that it does not know.
+  remember(temporary);
   int file = open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
   if (file < 0) {
     error = reason();
+    forget(temporary);
     return std::nullopt;
   }
   close(file);
-  remember(temporary);
   return OutputFile(path, temporary);
 }
 
