@@ -1,5 +1,5 @@
-// A file that lives in memory only (memfd) and has a path while it is open, so that the
-// linker can read what never was on disk.
+// A file without a name in any folder that has a path while it is open, so that the
+// linker can read it. It lives in memory (memfd), beyond a size on disk.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@ namespace svod {
 
 class MemoryFile {
 public:
-  explicit MemoryFile(const std::string& name);
+  explicit MemoryFile(const std::string& name,
+                      uint64_t most_in_memory = uint64_t{1} << 30);
   ~MemoryFile();
   MemoryFile(MemoryFile&& other) noexcept;
   MemoryFile& operator=(MemoryFile&& other) noexcept;
@@ -24,8 +25,13 @@ public:
   int descriptor() const { return descriptor_; }
 
 private:
+  bool move_to(int file);
+  void move_to_disk();
+
   int descriptor_ = -1;
   uint64_t size_ = 0;
+  uint64_t most_in_memory_;
+  bool is_on_disk_ = false;
 };
 
 } // namespace svod

@@ -508,3 +508,21 @@ TEST_CASE("emitted text that does more than compute is refused", "[toolchain]") 
   jobs[0].only_computes = false;
   CHECK(compile_all(Compiler(), target, jobs).ok());
 }
+
+TEST_CASE("a file in memory keeps its bytes when it outgrows memory", "[toolchain]") {
+  MemoryFile file("test", 1000);
+  std::vector<std::byte> expected;
+  for (int part = 0; part < 5; ++part) { // 600 bytes each: the second is over the limit
+    const std::vector<std::byte> bytes(600, std::byte(part + 1));
+    file.append(bytes);
+    expected.insert(expected.end(), bytes.begin(), bytes.end());
+  }
+  file.write_at(100, std::vector<std::byte>(2, std::byte(9)));
+  std::fill_n(expected.begin() + 100, 2, std::byte(9));
+  const MemoryFile moved = std::move(file);
+  CHECK(moved.size() == expected.size());
+  std::ifstream in(moved.path(), std::ios::binary);
+  const std::string read{std::istreambuf_iterator<char>(in), {}};
+  REQUIRE(read.size() == expected.size());
+  CHECK(std::memcmp(read.data(), expected.data(), read.size()) == 0);
+}
