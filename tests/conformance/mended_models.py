@@ -4,18 +4,21 @@ evaluator of the `onnx` package.
 Graph tools and tests write models that break the letter of the specification, or of an opset that ONNX Runtime does not
 implement, and the importer reads what they mean (docs/decisions/read-what-exporters-mean.md). The forms say the same by
 other means: without the types that they declare, stamped with the opset whose operators their nodes have, with the
-vendor's domain where only the vendor has the operator, without a clip of 0 that stands for none.
+vendor's domain where only the vendor has the operator, without a clip of 0 that stands for none. What ONNX Runtime has on
+accelerators alone, or in its extensions, is vendor_ops.py's.
 """
 import numpy as np
 import onnx
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+import vendor_ops
+
 OPSETS = range(7, 25)
 RECURRENT = {"RNN", "GRU", "LSTM"}
 # What the evaluator computes otherwise than the specification says: recurrent layers have one direction and the default
 # activations there, these others mean what they do since opset 13.
-MISJUDGED = RECURRENT | {"Hardmax", "Softmax", "LogSoftmax"}
+SINCE_13 = {"Hardmax", "Softmax", "LogSoftmax"}
 
 
 def without_types(model):
@@ -68,8 +71,8 @@ def forms(path):
 class Evaluator:
     """The reference evaluator, which knows types that ONNX Runtime has no kernels for."""
 
-    def __init__(self, path):
-        self.evaluator = ReferenceEvaluator(str(path))
+    def __init__(self, model):
+        self.evaluator = ReferenceEvaluator(model, new_ops=vendor_ops.ALL)
 
     def answer(self, tensors):
         feeds = {t.name: numpy_helper.to_array(t) for t in tensors}
@@ -81,8 +84,13 @@ class Evaluator:
 def evaluator_of(path):
     """The reference evaluator for the model, or None."""
     try:
-        if any(node.op_type in MISJUDGED for node in onnx.load(str(path)).graph.node):
+        model = with_vendor_domain(onnx.load(str(path)))
+        opset = max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=0)
+        misjudged = RECURRENT if opset >= 13 else RECURRENT | SINCE_13
+        if any(node.op_type in misjudged for node in model.graph.node):
             return None
-        return Evaluator(path)
+        for domain in {n.domain for n in model.graph.node} - {o.domain for o in model.opset_import}:
+            model.opset_import.append(onnx.helper.make_opsetid(domain, 1))
+        return Evaluator(model)
     except Exception:  # whatever it throws, it does not take the model
         return None

@@ -36,7 +36,8 @@ def reference_of(model, folder, given=None):
 
     import unit_reference
 
-    makers = [f"{pathlib.Path(m).stat().st_mtime_ns}" for m in (unit_reference.__file__, HERE / "recorded_data.py")]
+    files = [unit_reference.__file__, *(HERE / f"{name}.py" for name in ("recorded_data", "vendor_ops", "widened_models"))]
+    makers = [f"{pathlib.Path(m).stat().st_mtime_ns}" for m in files]
     qonnx = "qonnx" if importlib.util.find_spec("qonnx") else ""
     state = f"{model.stat().st_size} {' '.join(makers)} {onnxruntime.__version__} {qonnx}"
     mark = folder / "state"

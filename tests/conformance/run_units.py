@@ -5,7 +5,8 @@
 
 The unit packs hold what exporters and optimisers really write: contrib operators, free dimensions, old opsets,
 and broken models kept as tests of error handling. None has expected outputs, so unit_reference.py makes seeded
-inputs and asks ONNX Runtime, once per model; what that refuses as it stands is judged by mended_models.py. Then the model is packed for the shapes of these inputs and run:
+inputs and asks ONNX Runtime, once per model; what that refuses as it stands is judged by mended_models.py,
+widened_models.py and vendor_ops.py. Then the model is packed for the shapes of these inputs and run:
 
     agree      ONNX Runtime ran it and every output agrees
     disagree   ONNX Runtime ran it and an output differs, or our program stopped   (counted against 95 %)
@@ -61,7 +62,15 @@ def read_value(path):
         pass
     sequence = onnx.SequenceProto()
     sequence.ParseFromString(data)
-    return numpy_helper.to_list(sequence)
+    return [part for value in numpy_helper.to_list(sequence) for part in parts_of(value)]
+
+
+def parts_of(value):
+    """A map as its keys, in order, and their values."""
+    if not isinstance(value, dict):
+        return [value]
+    keys = sorted(value)
+    return [np.array(keys, dtype=object), np.stack([value[k] for k in keys])]
 
 
 def cosine(a, b):

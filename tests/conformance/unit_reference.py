@@ -23,10 +23,11 @@ from onnx import TensorProto, numpy_helper
 
 import mended_models
 import recorded_data
+import widened_models
 
 SIZES = [4, 8, 16, 1, 2, 3, 32, 64, 5, 12, 128, 224]
 RANKS = [[2, 4], [1, 3, 8, 8], [4], [], [2, 3, 4]]
-INTEGERS = ["small", "declared", "ones", "zeros", "sizes"]
+INTEGERS = ["small", "declared", "ones", "zeros", "sizes", "span"]
 WHOLE = {TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16, TensorProto.INT32,
          TensorProto.UINT32, TensorProto.INT64, TensorProto.UINT64}
 ELEMENTS = 1 << 24  # of all inputs together, where sizes are guessed
@@ -109,7 +110,15 @@ def declared_sizes(count, outputs):
     return None
 
 
-def tensor_for(value, shape, integers, size, rng, outputs):
+def span(shape, number, outputs):
+    """Of whole inputs the first is where a slice begins, the second where it ends, the third its axes."""
+    sizes = [d.dim_value for o in outputs[:1] for d in o.type.tensor_type.shape.dim]
+    count = int(np.prod(shape))
+    values = [np.zeros(count), np.resize(sizes or [1], count), np.arange(count)][min(number, 2)]
+    return values.reshape(shape)
+
+
+def tensor_for(value, shape, integers, size, rng, outputs, number):
     kind = value.type.tensor_type.elem_type
     if kind == TensorProto.STRING:
         flat = np.array([WORDS[i % len(WORDS)] for i in range(int(np.prod(shape)))], dtype=object)
@@ -126,7 +135,8 @@ def tensor_for(value, shape, integers, size, rng, outputs):
             array = rng.integers(*wide[kind], shape)
         else:
             array = {"small": rng.integers(0, 2, shape), "ones": np.ones(shape),
-                     "declared": rng.integers(0, 2, shape), "zeros": np.zeros(shape), "sizes": np.full(shape, size)}[integers]
+                     "declared": rng.integers(0, 2, shape), "zeros": np.zeros(shape), "sizes": np.full(shape, size),
+                     "span": span(shape, number, outputs)}[integers]
     else:
         array = rng.standard_normal(shape)
         if np.issubdtype(dtype, np.complexfloating):
@@ -189,7 +199,7 @@ def from_runtime(value):
 
 
 def run_session(session, tensors):
-    if isinstance(session, mended_models.Evaluator):
+    if isinstance(session, (mended_models.Evaluator, widened_models.Widened)):
         return session.answer(tensors)
     names = [o.name for o in session.get_outputs()]
     feeds = {t.name: to_runtime(t) for t in tensors}
@@ -235,6 +245,17 @@ def write(folder, kind, tensors):
         (folder / f"{kind}_{i}.pb").write_bytes(tensor.SerializeToString())
 
 
+def as_map(value):
+    out = onnx.MapProto(values=numpy_helper.from_list([np.asarray(v, np.float32) for v in value.values()]))
+    if isinstance(next(iter(value)), str):
+        out.key_type = TensorProto.STRING
+        out.string_keys.extend(k.encode() for k in value)
+    else:
+        out.key_type = TensorProto.INT64
+        out.keys.extend(value)
+    return out
+
+
 def as_proto(name, value):
     """An output of ONNX Runtime as a message, or None for what has none."""
     if isinstance(value, np.ndarray) and value.dtype == object:
@@ -244,6 +265,8 @@ def as_proto(name, value):
         return numpy_helper.from_array(value, name)
     if isinstance(value, list) and value and all(isinstance(v, np.ndarray) for v in value):
         return numpy_helper.from_list(value, name)
+    if isinstance(value, list) and value and all(isinstance(v, dict) and v for v in value):
+        return onnx.SequenceProto(name=name, elem_type=onnx.SequenceProto.MAP, map_values=[as_map(v) for v in value])
     return None
 
 
@@ -259,7 +282,7 @@ def fits_declared(outputs, answers):
         known = [d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None for d in dims]
         same = len(known) == answer.ndim and all(d in (None, n) for d, n in zip(known, answer.shape))
         # Old exporters write [1] for a scalar.
-        if not same and (None in known or np.prod(known) != answer.size):
+        if not same and [d for d in known if d != 1] != [n for n in answer.shape if n != 1]:
             return False
     return True
 
@@ -294,8 +317,10 @@ def candidates(path, inputs, graph):
     yield from recorded_data.inputs_of(path, inputs)
     for shapes, integers, size in attempts(inputs):
         rng = np.random.default_rng(zlib.crc32(path.name.encode()))
+        whole = [v.name for v in inputs if v.type.tensor_type.elem_type in WHOLE]
         tensors = [map_for(v, graph, rng) if v.type.HasField("map_type") else
-                   tensor_for(v, shapes[v.name], integers, size, rng, graph.output) for v in inputs]
+                   tensor_for(v, shapes[v.name], integers, size, rng, graph.output,
+                              whole.index(v.name) if v.name in whole else 0) for v in inputs]
         fixed = search_values(graph, size)
         yield [numpy_helper.from_array(np.full_like(numpy_helper.to_array(t), fixed[t.name]), t.name)
                if t.name in fixed else t for t in tensors]
@@ -323,6 +348,12 @@ def others(path):
             except Exception:  # whatever it throws, this form is none
                 continue
     except Exception:  # a model that cannot be changed as it wants
+        pass
+    try:
+        model = mended_models.with_vendor_domain(onnx.load(str(path)))
+        if widened_models.can_widen(model):
+            yield widened_models.Widened(model, lambda form: session_of(form, LEVELS[0]))
+    except Exception:  # whatever it throws, there is no such form
         pass
     if judge := mended_models.evaluator_of(path):
         yield judge
