@@ -133,6 +133,31 @@ NodeId mul_negated(Rewriter& r, NodeId id) {
   return map(r.g, Op::Mul, {r.g[in.x].inputs[0], map(r.g, Op::Neg, {in.c})});
 }
 
+// A product and a choice less per element: sigmoid alone takes e^-|x|, so that it does not
+// vanish before e^x does. Here what vanishes is less than 1e-36: below -88 a float's
+// e^-x is infinite and the quotient 0.
+NodeId mul_sigmoid(Rewriter& r, NodeId id) {
+  Graph& g = r.g;
+  const DType dtype = g[id].dtype;
+  if (r.keep_rounding || (dtype != DType::F32 && dtype != DType::F64)) return kNoNode;
+  NodeId x = g[id].inputs[0], gate = g[id].inputs[1];
+  if (g[gate].op != Op::Sigmoid) std::swap(x, gate);
+  if (g[gate].op != Op::Sigmoid || !r.used_once(gate)) return kNoNode;
+  const NodeId inside = g[gate].inputs[0];
+  if (inside != x) {
+    const Known scaled = either_known(r, inside);
+    const auto factors = scaled && g[inside].op == Op::Mul && scaled.x == x
+                             ? known_floats(g, base_of(g, scaled.c))
+                             : std::nullopt;
+    if (!factors || !std::ranges::all_of(*factors, [](double c) { return c > 0; }))
+      return kNoNode;
+  }
+  r.absorb(gate);
+  const NodeId e = map(g, Op::Exp, {map(g, Op::Neg, {inside})});
+  const NodeId one = constant_bits(g, dtype, g[id].shape, scalar_bits(dtype, 1.0));
+  return map(g, Op::Div, {x, map(g, Op::Add, {e, one})});
+}
+
 NodeId neg_mul(Rewriter& r, NodeId id) {
   NodeId product = r.g[id].inputs[0];
   if (r.g[product].op != Op::Mul || !r.used_once(product)) return kNoNode;
