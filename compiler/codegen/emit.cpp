@@ -103,8 +103,12 @@ static bool is_scalar(const Kernel& k, const Graph& graph) {
 
 static std::string text_of(const Kernel& k, const Graph& graph, const Level& level) {
   if (k.call) return call_kernel(*k.call, graph);
-  return without_includes(prelude_for(k, level.lanes)) +
-         (k.sequence.empty() ? KernelEmitter(k, level).text() : sequence_text(k, level));
+  if (!k.sequence.empty())
+    return without_includes(prelude_for(k, level.lanes)) + sequence_text(k, level);
+  if (const std::optional<Kernel> narrow = narrow_lanes(k, level))
+    return without_includes(prelude_for(k, narrow->lanes)) +
+           KernelEmitter(*narrow, level).text();
+  return without_includes(prelude_for(k, level.lanes)) + KernelEmitter(k, level).text();
 }
 
 Kernels emit(Schedule schedule, const Target& target) {

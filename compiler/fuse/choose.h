@@ -47,6 +47,7 @@ void keep_costly_values(Kernel& kernel);
 // Unrolled positions per axis: the register tile.
 struct Tile {
   std::vector<std::pair<AxisId, int>> counts;
+  double cost = 0; // of one position and step of a reduction, in instructions
   int count(AxisId axis) const {
     for (auto [a, n] : counts)
       if (a == axis) return n;
@@ -75,6 +76,10 @@ inline constexpr int64_t kWrittenOut = 128;
 // The register tile of one CPU level: as many accumulators as its registers hold, shaped
 // for the fewest loads per multiply-add.
 Tile choose_tile(const Kernel& kernel, const Level& level);
+
+// The kernel by vectors of one register of the level each; nothing where longer ones are
+// as good.
+std::optional<Kernel> narrow_lanes(const Kernel& kernel, const Level& level);
 
 // The axis whose bytes can be multiplied four at a time, by its place in a dimension; it
 // may have to be cut. Nothing where the operands do not lie for it.

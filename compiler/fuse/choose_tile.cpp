@@ -12,15 +12,26 @@ namespace svod {
 
 namespace {
 
+// Positions of a tile's axis read again what a loop of the reduction walks along: the
+// loop's extent, and its steps from one position to the next; 0: they do not.
+struct Slide {
+  int64_t extent = 0, stride = 0;
+  int64_t window(int count) const {
+    return count > 1 && stride > 0 ? (count - 1) * stride + extent : count;
+  }
+};
+
 struct LoadUse {
   bool vector;
   bool held;   // a vector for many steps of the reduction, as a scale of its block is
   int streams; // of a weight, whole lines, one per position: so many are read at once
-  bool interleaved;        // vectors of bytes, which rows of a window that overlap share
-  int64_t bytes;           // of a panel: what one vector of accumulators reads of it
-  double steps;            // that are written out together and read neighbours
-  std::vector<bool> axes;  // by candidate
-  std::vector<int> beyond; // of a tile, what those steps read, by candidate
+  bool interleaved;       // vectors of bytes, which rows of a window that overlap share
+  int64_t bytes;          // of a panel: what one vector of accumulators reads of it
+  double steps;           // that are written out together and read neighbours
+  double all_steps;       // of the reduction
+  std::vector<bool> axes; // by candidate
+  // By candidate: along the innermost loop, and along another one.
+  std::vector<Slide> slides, far = {};
   // Of interleaved ones, by candidate: the positions of a window that slides along it.
   std::vector<int64_t> windows = {};
   // By candidate: its positions compete for one set of the first cache.
@@ -73,6 +84,7 @@ struct Means {
   int registers = 0, per_vector = 1;
   double register_bytes = 0, steps = 1;
   Across across;
+  bool few = false; // registers
 };
 
 // What a register tile of these counts keeps and loads in one step.
@@ -84,16 +96,38 @@ struct Step {
 
 } // namespace
 
+// What all steps of the reduction read of a load whose tile slides along an outer loop of
+// it, too: written out, it is kept from one of that loop's steps to the next. 0 where the
+// steps are too many.
+static int64_t kept_patch(const LoadUse& load, const std::vector<int>& counts,
+                          int points) {
+  if (!load.vector || points * load.all_steps > kWrittenOut) return 0;
+  int64_t rows = 1, columns = 1;
+  bool slides = false, along = false;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (!load.axes[i] || counts[i] == 1) continue;
+    slides |= load.far[i].stride > 0;
+    along |= load.slides[i].stride > 0;
+    (load.far[i].stride > 0 ? rows : columns) *= load.far[i].stride > 0
+                                                     ? load.far[i].window(counts[i])
+                                                     : load.slides[i].window(counts[i]);
+  }
+  return slides ? rows * columns * (along ? 1 : int64_t(load.steps)) : 0;
+}
+
 static Step step_of(const std::vector<LoadUse>& loads, const std::vector<int>& counts,
                     const Means& means) {
   Step step;
   for (int count : counts) step.points *= count;
   for (const LoadUse& load : loads) {
-    int distinct = 1, window = 1;
+    int distinct = 1, again = 1;
+    int64_t window = 1;
     for (size_t i = 0; i < counts.size(); ++i) {
       if (!load.axes[i]) continue;
       distinct *= counts[i];
-      window *= counts[i] + (counts[i] > 1 ? load.beyond[i] : 0);
+      window *= load.slides[i].window(counts[i]);
+      // The first and the last ones are read once.
+      again *= means.few ? counts[i] : int(load.slides[i].window(counts[i]));
     }
     step.fits &= distinct <= load.streams;
     const int registers = load.vector ? means.per_vector : 1;
@@ -111,6 +145,11 @@ static Step step_of(const std::vector<LoadUse>& loads, const std::vector<int>& c
       step.kept += distinct * means.per_vector;
       continue;
     }
+    if (const int64_t patch = kept_patch(load, counts, step.points); patch > 0) {
+      step.loads += registers * double(patch) / load.all_steps;
+      step.kept += static_cast<int>(patch) * means.per_vector;
+      continue;
+    }
     // Steps that are written out share what they load, and keep it as long.
     const bool shared =
         load.vector && window > distinct && step.points * load.steps <= kWrittenOut;
@@ -120,11 +159,11 @@ static Step step_of(const std::vector<LoadUse>& loads, const std::vector<int>& c
       if (load.axes[i] && load.same_set[i]) rivals *= counts[i];
     const double broadcast = rivals > kWays ? 1 : 0.5;
     const double each = !load.vector ? broadcast : near ? 1 : 1.5;
-    step.loads += each * registers * (shared ? window / load.steps : distinct);
+    step.loads += each * registers * (shared ? double(window) / load.steps : distinct);
     const int crowd = load.bytes > 0 ? std::max(0, distinct - kFewStreams) : 0;
     step.loads += 0.25 * crowd * crowd;
     if (shared)
-      step.kept += window * means.per_vector;
+      step.kept += again * means.per_vector;
     else if (load.vector && distinct < step.points)
       step.kept += distinct * means.per_vector;
   }
@@ -375,17 +414,22 @@ static Tile scan_tile(const Kernel& k) {
   return tile;
 }
 
-// A step of the innermost loop reads what the next position of `axis` reads: how many
-// positions all steps read beyond those of the tile.
-static int steps_beyond(const Kernel& k, const Expr& load, AxisId axis,
-                        std::vector<AxisId>::const_reverse_iterator step,
-                        const Stage& s) {
+// With 16 registers of a vector each a tile must not share more than they keep (longer
+// vectors are cut first, narrow_lanes.cpp). Of 32 enough are left to
+// read again what they do not: 4 x 4 windows over every second of 112 columns took 85 us,
+// 14 x 1, whose rows come from the second cache more often, 95. Without fused
+// multiply-add the instructions are the limit, whatever is shared.
+static constexpr int kFewRegisters = 16;
+
+static Slide slide_along(const Kernel& k, const Expr& load, AxisId axis, AxisId inner) {
   int64_t along = 0, of_step = 0;
-  if (step == s.inner.rend() || k.indices.extent(*step) > kWrittenOut / 2) return 0;
-  const bool shares = k.indices.affine_in(load.index, axis, along) &&
-                      k.indices.affine_in(load.index, *step, of_step) && along != 0 &&
-                      along == of_step;
-  return shares ? static_cast<int>(k.indices.extent(*step)) - 1 : 0;
+  const int64_t extent = k.indices.extent(inner);
+  const bool slides = extent > 1 && extent <= kWrittenOut / 2 && !k.is_lane(inner) &&
+                      k.indices.affine_in(load.index, axis, along) &&
+                      k.indices.affine_in(load.index, inner, of_step) && of_step != 0 &&
+                      along % of_step == 0;
+  const int64_t stride = slides ? along / of_step : 0;
+  return stride > 0 && stride < extent ? Slide{extent, stride} : Slide{};
 }
 
 Tile choose_tile(const Kernel& k, const Level& level) {
@@ -410,6 +454,9 @@ Tile choose_tile(const Kernel& k, const Level& level) {
   auto step = std::find_if(s.inner.rbegin(), s.inner.rend(), [&](AxisId a) {
     return !k.is_lane(a) && !k.is_dot(a) && k.indices.extent(a) > 1;
   });
+  int lane_bits = byte_size(is_narrow_float(s.dtype) ? DType::F32 : s.dtype) * 8;
+  int per_vector = std::max(1, k.lanes * lane_bits / level.register_bits);
+  const bool few = level.fma && per_vector == 1 && level.registers <= kFewRegisters;
   std::vector<LoadUse> loads;
   for (ExprId id : loads_below(k, s.value)) {
     const Expr& e = k.exprs[id];
@@ -420,7 +467,8 @@ Tile choose_tile(const Kernel& k, const Level& level) {
     LoadUse use{vector,  vector && step != s.inner.rend() && !used[*step],
                 INT_MAX, false,
                 0,       1,
-                {},      {}};
+                1,       {},
+                {}};
     bool weight = k.arguments[e.argument].kind == Argument::Kind::Packed;
     if (weight && use.vector) use.bytes = panel_bytes(k, s, used);
     const bool dots = k.has_dot_axis && used[k.dot_axis];
@@ -432,21 +480,29 @@ Tile choose_tile(const Kernel& k, const Level& level) {
         dots && vector && !weight &&
         !(k.indices.affine_in(e.index, k.dot_axis, dot_step) && dot_step == 1);
     if (vector && step != s.inner.rend()) use.steps = double(k.indices.extent(*step));
+    for (AxisId a : s.inner)
+      if (!k.is_lane(a) && !k.is_dot(a)) use.all_steps *= double(k.indices.extent(a));
     for (const Candidate& c : candidates) {
       use.axes.push_back(used[c.axis]);
       int64_t apart = 0;
       use.same_set.push_back(!weight && k.indices.affine_in(e.index, c.axis, apart) &&
                              apart != 0 && apart * byte_size(e.dtype) % kSetBytes == 0);
       if (use.interleaved) use.windows.push_back(window_along(k, s, e, c.axis));
-      use.beyond.push_back(steps_beyond(k, e, c.axis, step, s));
+      auto slide = [&](AxisId a) {
+        const Slide found = slide_along(k, e, c.axis, a);
+        return few || found.stride == 1 ? found : Slide{};
+      };
+      use.slides.push_back(step == s.inner.rend() ? Slide{} : slide(*step));
+      use.far.push_back({});
+      for (AxisId a : s.inner)
+        if (few && step != s.inner.rend() && a != *step && use.far.back().stride == 0)
+          use.far.back() = slide(a);
     }
     loads.push_back(std::move(use));
   }
-  int lane_bits = byte_size(is_narrow_float(s.dtype) ? DType::F32 : s.dtype) * 8;
-  int per_vector = std::max(1, k.lanes * lane_bits / level.register_bits);
   std::vector<int> counts(candidates.size(), 1), choice = counts;
   double best = 1e300;
-  Means means{level.registers, per_vector, level.register_bits / 8.0, 1, {}};
+  Means means{level.registers, per_vector, level.register_bits / 8.0, 1, {}, few};
   for (AxisId a : s.inner)
     if (!k.is_lane(a) && !k.is_dot(a)) means.steps *= double(k.indices.extent(a));
   if (k.has_lane_axis &&
@@ -455,6 +511,7 @@ Tile choose_tile(const Kernel& k, const Level& level) {
     for (AxisId a : s.inner) means.across.steps *= double(k.indices.extent(a));
   }
   search(candidates, loads, 0, 0, counts, means, best, choice);
+  tile.cost = best;
   // Positions that share a broadcast follow each other: the vectors stay in registers and
   // one broadcast at a time is alive (the other way round spilled: 2 x slower).
   auto on_vectors = [&](size_t i) {

@@ -133,8 +133,8 @@ NodeId mul_negated(Rewriter& r, NodeId id) {
   return map(r.g, Op::Mul, {r.g[in.x].inputs[0], map(r.g, Op::Neg, {in.c})});
 }
 
-// A product and a choice less per element: sigmoid alone takes e^-|x|, so that it does not
-// vanish before e^x does. Here what vanishes is less than 1e-36: below -88 a float's
+// A product and a choice less per element: sigmoid alone takes e^-|x|, so that it does
+// not vanish before e^x does. Here what vanishes is less than 1e-36: below -88 a float's
 // e^-x is infinite and the quotient 0.
 NodeId mul_sigmoid(Rewriter& r, NodeId id) {
   Graph& g = r.g;
