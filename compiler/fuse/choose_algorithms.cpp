@@ -32,11 +32,15 @@ static constexpr double kLine = 0.05, kSmallTile = 0.06, kRegisterTile = 0.11,
                         kNearTile = 0.12, kLargeTile = 0.22, kFar = 0.2, kCut = 0.2,
                         kNearBytes = 512 << 10, kFarBytes = 8 << 20;
 
+// More for an input of a strided row whose channels are no vectors.
+static constexpr double kGather = 0.6;
+
 // A row of as many tiles fills the register tile of its product.
 static constexpr int64_t kRowOfTiles = 12;
 
 static double values_of(const Convolution& c, const WinogradForm& form) {
-  double values = double(c.batch * (c.inputs + c.outputs));
+  const int64_t of_result = c.stride[0] * c.stride[1]; // inputs of each channel
+  double values = double(c.batch * (c.inputs * of_result + c.outputs));
   for (int axis = 0; axis < 2; ++axis)
     values *= double(form.tiles(c, axis) * form.inputs(c, axis));
   return values;
@@ -74,30 +78,33 @@ static double cost(const Convolution& c, const WinogradForm& form, int64_t lanes
   const int64_t inputs =
       blocks_inputs(c, form, lanes) ? in_vectors(c.inputs, lanes) : c.inputs;
   const int64_t outputs = channels ? in_vectors(c.outputs, lanes) : c.outputs;
-  double positions = 1, windows = 1;
+  double positions = 1, products = 1;
   for (int axis = 0; axis < 2; ++axis) {
+    const int64_t of_axis = form.inputs(c, axis) * form.phases(c, axis);
     positions *= double(form.inputs(c, axis));
-    windows *= double(form.windows(c, axis));
+    products *= double(form.windows(c, axis) * of_axis - form.lacking(c, axis));
   }
   const int64_t columns = form.tiles(c, 1);
   const auto tiles = double(c.batch * form.tiles(c, 0) *
                             (channels ? columns : in_vectors(columns, lanes)));
-  const double values = positions * tiles * double(inputs + outputs);
+  const double values_in = positions * tiles * double(inputs * c.stride[0] * c.stride[1]);
+  const double values = values_in + positions * tiles * double(outputs);
   // Between pixels and vectors of tiles elements are shuffled.
   const double shuffles = channels ? 1 : 2;
-  return contraction_cost(windows * positions * double(c.inputs * outputs), tiles) +
-         shuffles * transform_cost(c, form, values);
+  const bool gathers = form.phases(c, 1) != 1 && !blocks_inputs(c, form, lanes);
+  return contraction_cost(products * double(c.inputs * outputs), tiles) +
+         shuffles * transform_cost(c, form, values) + (gathers ? kGather * values_in : 0);
 }
 
 // Along one axis: as it is written, or tiles with all taps at once or cut into parts.
 static std::vector<std::pair<int64_t, int64_t>> axis_forms(int64_t taps, int64_t stride) {
   std::vector<std::pair<int64_t, int64_t>> out = {{1, 1}};
   for (int64_t outputs : {2, 3, 4, 6}) {
-    if (stride != 1) break;
-    if (taps > 1 && outputs + taps - 1 <= kMostWinogradInputs)
+    const int64_t each = (taps + stride - 1) / stride; // of a phase
+    if (each > 1 && outputs + each - 1 <= kMostWinogradInputs)
       out.push_back({outputs, 1});
-    if (taps > outputs && 2 * outputs - 1 <= kMostWinogradInputs)
-      out.push_back({outputs, (taps + outputs - 1) / outputs});
+    if (each > outputs && 2 * outputs - 1 <= kMostWinogradInputs)
+      out.push_back({outputs, (each + outputs - 1) / outputs});
   }
   return out;
 }

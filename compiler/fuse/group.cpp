@@ -78,6 +78,7 @@ private:
   bool can_unroll(NodeId n) const;
   bool part_of_one_concat(NodeId n) const;
   void store(NodeId n);
+  void write_parts(NodeId concat, NodeId target, Shape start);
   Group& group_at(NodeId root) { return groups_.at(root); }
   int64_t count(NodeId n) const { return element_count(g[n].shape); }
 
@@ -314,8 +315,8 @@ void Grouper::visit(NodeId n) {
   aligned_[n] = aligned, bijective_[n] = bijective;
 
   bool needed_whole = is_output_[n] || forced_.count(n) != 0 || is_opaque(node.op) ||
-                      node.op == Op::Concat || node.op == Op::Scatter ||
-                      node.op == Op::ArgSort || info(node.op).op_class == OpClass::Scan;
+                      node.op == Op::Scatter || node.op == Op::ArgSort ||
+                      info(node.op).op_class == OpClass::Scan;
   for (NodeId user : users_[n]) {
     Op op = g[user].op;
     if (op == Op::Concat && !part_of_one_concat(n) && !is_view(node.op))
@@ -325,6 +326,10 @@ void Grouper::visit(NodeId n) {
     if (op == Op::Gather && g[user].inputs[0] == n && !is_view(node.op))
       needed_whole = true;
   }
+  // What is joined on is a part of the larger join, unless its parts may begin within a
+  // block of channels there.
+  if (node.op == Op::Concat && (node.payload[0] == 1 || !part_of_one_concat(n)))
+    needed_whole = true;
   if (needed_whole) store(n);
   if (!needed_whole && part_of_one_concat(n)) {
     is_root_[n] = true;
@@ -350,6 +355,28 @@ void Grouper::visit(NodeId n) {
   for (NodeId root : roots_[n]) ++sizes_[root];
 }
 
+// Kernels that write the parts of `concat` into `target`, from `start` on.
+void Grouper::write_parts(NodeId concat, NodeId target, Shape start) {
+  const int64_t axis = g[concat].payload[0];
+  for (NodeId part : g[concat].inputs) {
+    auto own = groups_.find(part);
+    const bool written = own != groups_.end() && !out_.stored[part];
+    if (written && g[part].op == Op::Concat) {
+      write_parts(part, target, start);
+    } else {
+      Group group(part, target, start);
+      if (written) {
+        group.base = own->second.base;
+        group.nested = own->second.nested;
+        group.rows = own->second.rows;
+        group.row_axes = own->second.row_axes;
+      }
+      out_.groups.push_back(std::move(group));
+    }
+    start[axis] += g[part].shape[axis];
+  }
+}
+
 Grouping Grouper::run() {
   find_users();
   std::vector<NodeId> order = g.live_nodes();
@@ -360,20 +387,7 @@ Grouping Grouper::run() {
   }
   for (NodeId n : order) {
     if (g[n].op == Op::Concat && out_.stored[n] && !out_.known[n]) {
-      Shape start(g[n].shape.size(), 0);
-      int64_t axis = g[n].payload[0];
-      for (NodeId part : g[n].inputs) {
-        Group group(part, n, start);
-        auto own = groups_.find(part);
-        if (own != groups_.end() && !out_.stored[part]) {
-          group.base = own->second.base;
-          group.nested = own->second.nested;
-          group.rows = own->second.rows;
-          group.row_axes = own->second.row_axes;
-        }
-        out_.groups.push_back(std::move(group));
-        start[axis] += g[part].shape[axis];
-      }
+      write_parts(n, n, Shape(g[n].shape.size(), 0));
     } else if (has_body(g[n].op)) {
       out_.groups.push_back(groups_.at(n));
     } else if (groups_.count(n) != 0 && groups_.at(n).target != kNoNode) {

@@ -173,12 +173,25 @@ static NodeId pad_to_tiles(Graph& g, NodeId x, int64_t rows, int64_t columns) {
   return pad(g, x, low, high, 0);
 }
 
-// Adds an axis at the end: windows along an axis that is cut into tiles, or one position.
+// The inputs of each tile: [N, C, rows, columns, n, n] and the phases of each axis that
+// has more than one. An axis that is not cut into tiles has one position.
 static NodeId tiles_of(Graph& g, const Convolution& conv, const WinogradForm& form,
-                       NodeId x, int axis) {
-  if (form.outputs[axis] != 1)
-    return window(g, x, axis + 2, form.inputs(conv, axis), form.outputs[axis], 1);
-  return unsqueeze(g, x, static_cast<int64_t>(g[x].shape.size()));
+                       NodeId x) {
+  for (int axis : {0, 1}) {
+    const int64_t phases = form.phases(conv, axis);
+    x = form.outputs[axis] == 1 ? unsqueeze(g, x, static_cast<int64_t>(g[x].shape.size()))
+                                : window(g, x, axis + 2, phases * form.inputs(conv, axis),
+                                         phases * form.outputs[axis], 1);
+  }
+  Shape cut = g[x].shape, shape = cut;
+  cut.resize(4), shape.resize(4);
+  for (int axis : {0, 1}) {
+    cut.insert(cut.end(), {form.inputs(conv, axis), form.phases(conv, axis)});
+    shape.push_back(form.inputs(conv, axis));
+  }
+  for (int axis : {0, 1})
+    if (form.phases(conv, axis) != 1) shape.push_back(form.phases(conv, axis));
+  return reshape(g, permute(g, reshape(g, x, cut), {0, 1, 2, 3, 4, 6, 5, 7}), shape);
 }
 
 bool blocks_inputs(const Convolution& conv, const WinogradForm& form, int64_t lanes) {
@@ -190,60 +203,115 @@ static Layout by_position(const WinogradForm& form, const Shape& shape, bool cha
                           int64_t lanes) {
   const size_t rank = shape.size();
   Layout layout = channels ? blocked(rank, 1, lanes) : row_major(rank);
-  layout.order = {4, 5, 0, 1, 2, 3};
-  if (form.by_rows) layout.order = {2, 4, 5, 0, 1, 3};
+  layout.order = {4, 5};
   for (size_t i = 6; i < rank; ++i) layout.order.push_back(static_cast<int64_t>(i));
+  layout.order.insert(layout.order.end(), {0, 1, 2, 3});
+  if (form.by_rows) {
+    std::erase(layout.order, 2);
+    layout.order.insert(layout.order.begin(), 2);
+  }
   if (!form.channels) layout.high[3] = -shape[3] & (lanes - 1);
   return layout;
 }
 
 // [OC, C, taps, taps] -> [1, OC, 1, 1, n, n, C, and the windows of each axis that has
-// more than one].
+// more than one, and its phases likewise].
 static NodeId transformed_weights(Algorithms& out, const Convolution& conv,
                                   const WinogradForm& form, NodeId weight) {
   Graph& g = out.graph;
   Shape all(4, 0), cut = {conv.outputs, conv.inputs};
   for (int axis : {0, 1}) {
     const int64_t windows = form.windows(conv, axis), window = form.window(conv, axis);
-    all[axis + 2] = windows * window - conv.taps[axis];
-    cut.insert(cut.end(), {windows, window});
+    const int64_t phases = form.phases(conv, axis);
+    all[axis + 2] = windows * window * phases - conv.taps[axis];
+    cut.insert(cut.end(), {windows, window, phases});
   }
   NodeId w = reshape(g, weight, {conv.outputs, conv.inputs, conv.taps[0], conv.taps[1]});
   if (all[2] + all[3] != 0) w = pad(g, w, Shape(4, 0), all, 0);
   NodeId u = transform_tiles(out, conv, form, &WinogradMatrices::weight,
-                             reshape(g, w, cut), {3, 5}, false);
+                             reshape(g, w, cut), {3, 6}, false);
   Shape shape = {
       1, conv.outputs, 1, 1, form.inputs(conv, 0), form.inputs(conv, 1), conv.inputs};
   for (int axis : {0, 1})
     if (form.windows(conv, axis) != 1) shape.push_back(form.windows(conv, axis));
-  return reshape(g, permute(g, u, {0, 3, 5, 1, 2, 4}), shape);
+  for (int axis : {0, 1})
+    if (form.phases(conv, axis) != 1) shape.push_back(form.phases(conv, axis));
+  return reshape(g, permute(g, u, {0, 3, 6, 1, 2, 5, 4, 7}), shape);
+}
+
+// Positions along one axis from `first`, and how many of its phases they meet.
+struct Positions {
+  int64_t first, count, phases;
+};
+
+// The last position, that of the point at infinity, sees a window's last tap only, so
+// phases that lack it are not multiplied there.
+static std::vector<Positions> positions_of(const Convolution& conv,
+                                           const WinogradForm& form, int axis) {
+  const int64_t n = form.inputs(conv, axis), phases = form.phases(conv, axis);
+  const int64_t lacking = form.lacking(conv, axis);
+  if (lacking == 0) return {{0, n, phases}};
+  return {{0, n - 1, phases}, {n - 1, 1, phases - lacking}};
+}
+
+// The products at some rows and columns of the positions, summed up over all other axes:
+// of both axes first the windows, then the phases.
+static NodeId products_at(Algorithms& out, const Convolution& conv,
+                          const WinogradForm& form, NodeId v, NodeId u,
+                          std::array<Positions, 2> at) {
+  Graph& g = out.graph;
+  const size_t rank = g[v].shape.size();
+  Shape start(rank, 0), v_extent = g[v].shape, u_extent = g[u].shape;
+  size_t phase_axis = rank;
+  for (int axis : {1, 0}) {
+    start[axis + 4] = at[axis].first;
+    v_extent[axis + 4] = u_extent[axis + 4] = at[axis].count;
+    if (form.phases(conv, axis) == 1) continue;
+    --phase_axis;
+    v_extent[phase_axis] = u_extent[phase_axis] = at[axis].phases;
+  }
+  const Shape step(rank, 1);
+  Shape full = v_extent;
+  full[1] = conv.outputs;
+  std::vector<int64_t> summed;
+  for (size_t i = 6; i < rank; ++i) summed.push_back(static_cast<int64_t>(i));
+  v = expand(g, slice(g, v, start, step, v_extent), full);
+  u = expand(g, slice(g, u, start, step, u_extent), full);
+  return reduce(g, Op::ReduceSum, map(g, Op::Mul, {v, u}), summed);
 }
 
 // The products of all positions: [N, OC, rows, columns, n, n]. `v` is the transformed
-// input, [N, C, rows, columns, n, n]; `u` the transformed weights.
+// input, [N, C, rows, columns, n, n, phases]; `u` the transformed weights.
 static NodeId products(Algorithms& out, const Convolution& conv, const WinogradForm& form,
                        NodeId v, NodeId u, int64_t lanes) {
   Graph& g = out.graph;
-  Shape full = {conv.batch,          conv.outputs,         form.tiles(conv, 0),
-                form.tiles(conv, 1), form.inputs(conv, 0), form.inputs(conv, 1),
-                conv.inputs};
-  std::vector<int64_t> of_v = {0, 2, 3, 4, 5, 1}, summed = {6};
+  const size_t rank = g[v].shape.size();
+  std::vector<int64_t> order = {0, 2, 3, 4, 5, 1};
   for (int axis : {0, 1}) {
     const int64_t windows = form.windows(conv, axis);
     if (windows == 1) continue;
-    v = window(g, v, axis + 2, windows, conv.stride[axis], 1);
-    of_v.push_back(static_cast<int64_t>(of_v.size()));
-    summed.push_back(static_cast<int64_t>(full.size()));
-    full.push_back(windows);
+    order.push_back(static_cast<int64_t>(g[v].shape.size()));
+    const int64_t shift = form.outputs[axis] == 1 ? conv.stride[axis] : 1;
+    v = window(g, v, axis + 2, windows, shift, 1);
   }
-  Shape of_tiles = full;
-  of_tiles[1] = 1;
-  v = reshape(g, permute(g, v, of_v), of_tiles);
-  NodeId product = map(g, Op::Mul, {expand(g, v, full), expand(g, u, full)});
-  NodeId sums = reduce(g, Op::ReduceSum, product, summed);
+  for (size_t i = 6; i < rank; ++i) order.push_back(static_cast<int64_t>(i));
+  v = permute(g, v, order);
+  Shape shape = g[v].shape;
+  shape.insert(shape.begin() + 1, 1);
+  v = reshape(g, v, shape);
+  std::vector<NodeId> rows;
+  for (const Positions& row : positions_of(conv, form, 0)) {
+    std::vector<NodeId> columns;
+    for (const Positions& column : positions_of(conv, form, 1))
+      columns.push_back(products_at(out, conv, form, v, u, {row, column}));
+    rows.push_back(concat(g, columns, 5));
+  }
+  NodeId sums = concat(g, rows, 4);
   out.stored.insert(sums);
-  out.layouts[sums] = by_position(form, full, form.channels, lanes);
-  return reshape(g, sums, Shape(full.begin(), full.begin() + 6));
+  out.layouts[sums] = by_position(form, g[sums].shape, form.channels, lanes);
+  shape = g[sums].shape;
+  shape.resize(6);
+  return reshape(g, sums, shape);
 }
 
 NodeId winograd(Algorithms& out, const Convolution& conv, const WinogradForm& form,
@@ -254,8 +322,10 @@ NodeId winograd(Algorithms& out, const Convolution& conv, const WinogradForm& fo
   for (int axis : {0, 1}) {
     covered[axis] = m[axis] * form.tiles(conv, axis);
     if (m[axis] == 1) continue;
-    beyond[axis] = covered[axis] - conv.size[axis] +
-                   form.windows(conv, axis) * form.window(conv, axis) - conv.taps[axis];
+    const int64_t reached =
+        covered[axis] + form.parts[axis] * form.window(conv, axis) - 1;
+    beyond[axis] = std::max<int64_t>(0, form.phases(conv, axis) * reached -
+                                            g[input].shape[axis + 2]);
   }
   NodeId x = pad_to_tiles(g, input, beyond[0], beyond[1]);
   // Whole rows, so that vectors of tiles are read without conditions.
@@ -263,7 +333,7 @@ NodeId winograd(Algorithms& out, const Convolution& conv, const WinogradForm& fo
     out.stored.insert(x);
     out.layouts[x] = row_major(4);
   }
-  x = tiles_of(g, conv, form, tiles_of(g, conv, form, x, 0), 1);
+  x = tiles_of(g, conv, form, x);
   NodeId v = transform_tiles(out, conv, form, &WinogradMatrices::input, x, {4, 5}, true);
   out.stored.insert(v);
   out.layouts[v] = by_position(form, g[v].shape, blocks_inputs(conv, form, lanes), lanes);

@@ -26,7 +26,7 @@ inline constexpr int64_t kMostWinogradInputs = 10; // n
 WinogradMatrices winograd_matrices(int64_t outputs, int64_t taps);
 
 // A convolution with known weights, as the importer writes it. Pairs are rows and
-// columns; an axis of another stride than 1 stays as it is written.
+// columns.
 struct Convolution {
   using Pair = std::array<int64_t, 2>;
   NodeId input = kNoNode;  // [N, C, H, W], pads applied
@@ -38,18 +38,30 @@ struct Convolution {
 std::optional<Convolution> match_convolution(const Graph& g, NodeId reduce,
                                              const std::vector<bool>& known);
 
-// Results of a tile, along rows and columns; 1: this axis stays as it is written. Many
-// taps are cut into parts of as many as a tile has results: a part then meets the tiles
-// of a shifted grid, which are those of the others.
+// Results of a tile, along rows and columns; 1: this axis stays as it is written. An axis
+// of stride s is the sum of s of stride 1, its phases: every s-th tap meets every s-th
+// input. Many taps are cut into parts of as many as a tile has results: a part then meets
+// the tiles of a shifted grid, which are those of the others.
 struct WinogradForm {
   Convolution::Pair outputs = {1, 1};
   Convolution::Pair parts = {1, 1}; // above 1: of outputs[axis] taps each
   bool channels = true;             // vectors run over channels, else over tiles of a row
   bool by_rows = false; // values of a row of tiles lie together, all positions of it
+  int64_t phases(const Convolution& conv, int axis) const {
+    return outputs[axis] == 1 ? 1 : conv.stride[axis];
+  }
   // Taps that are transformed together.
   int64_t window(const Convolution& conv, int axis) const {
     if (outputs[axis] == 1) return 1;
-    return parts[axis] == 1 ? conv.taps[axis] : outputs[axis];
+    const int64_t s = conv.stride[axis];
+    return parts[axis] == 1 ? (conv.taps[axis] + s - 1) / s : outputs[axis];
+  }
+  // Phases that have no last tap where all taps are one window.
+  int64_t lacking(const Convolution& conv, int axis) const {
+    const int64_t s = phases(conv, axis);
+    return outputs[axis] == 1 || parts[axis] != 1
+               ? 0
+               : window(conv, axis) * s - conv.taps[axis];
   }
   int64_t inputs(const Convolution& conv, int axis) const { // n, 1 where as written
     return outputs[axis] + window(conv, axis) - 1;

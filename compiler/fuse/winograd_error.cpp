@@ -77,15 +77,21 @@ double winograd_error(const Graph& g, const Convolution& conv, const WinogradFor
   for (int64_t oc = 0; oc < conv.outputs; oc += step) {
     Grid<float> sums(rows, columns), tile(rows, columns), w(r[0], r[1]);
     Grid<double> direct(m[0], m[1]);
-    const int64_t parts = form.parts[0] * form.parts[1];
+    // A part of each phase: its first tap; taps are one phase after the other.
+    const auto [s_rows, s_columns] =
+        Convolution::Pair{form.phases(conv, 0), form.phases(conv, 1)};
+    const int64_t of_rows = form.parts[0] * s_rows,
+                  of_columns = form.parts[1] * s_columns;
+    const int64_t parts = of_rows * of_columns;
     for (int64_t c = 0; c < conv.inputs * parts; ++c) {
       for (float& value : tile.values) value = samples.next();
-      const int64_t row = c % parts / form.parts[1] * r[0];
-      const int64_t column = c % form.parts[1] * r[1];
+      const int64_t row = c % parts / of_columns, column = c % of_columns;
       for (int64_t p = 0; p < r[0]; ++p)
         for (int64_t q = 0; q < r[1]; ++q)
           w.at(p, q) =
-              weight_at(weights, conv, oc * conv.inputs + c / parts, row + p, column + q);
+              weight_at(weights, conv, oc * conv.inputs + c / parts,
+                        (row / s_rows * r[0] + p) * s_rows + row % s_rows,
+                        (column / s_columns * r[1] + q) * s_columns + column % s_columns);
       Grid<float> v = both_sides(axes[0].input, axes[1].input, tile);
       Grid<float> u = both_sides(axes[0].weight, axes[1].weight, w);
       for (size_t i = 0; i < sums.values.size(); ++i)

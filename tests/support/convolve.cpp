@@ -3,12 +3,12 @@
 namespace svod::test {
 
 NodeId convolve(Graph& g, NodeId x, const Tensor& weights, int64_t low,
-                int64_t column_stride) {
+                std::array<int64_t, 2> strides) {
   const int64_t outputs = weights.shape[0], inputs = weights.shape[1];
   const int64_t rows = weights.shape[2], columns = weights.shape[3];
   x = pad(g, x, {0, 0, rows > 1 ? low : 0, columns > 1 ? low : 0},
           {0, 0, rows > 1, columns > 1}, 0);
-  x = window(g, window(g, x, 2, rows, 1, 1), 3, columns, column_stride, 1);
+  x = window(g, window(g, x, 2, rows, strides[0], 1), 3, columns, strides[1], 1);
   const Shape p = g[x].shape;
   const Shape full = {p[0], outputs, p[2], p[3], inputs, rows, columns};
   Shape of_x = full, of_w = {1, outputs, 1, 1, inputs, rows, columns};

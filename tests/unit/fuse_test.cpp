@@ -241,3 +241,22 @@ TEST_CASE("known positions are checked when packing", "[fuse]") {
   CHECK(checks({3, 0, 20, 7}) == 1);
   CHECK(checks({3, -1, 19, 7}) == 1);
 }
+
+// A join whose parts are joins along other axes: each part's kernel writes where it lies.
+TEST_CASE("joins of joins are written in place", "[fuse]") {
+  Graph g;
+  std::vector<NodeId> rows;
+  for (int64_t height : {4, 1}) {
+    std::vector<NodeId> columns;
+    for (int64_t width : {4, 1}) {
+      const std::string name = std::to_string(height) + "x" + std::to_string(width);
+      NodeId x = g.add_input(name, DType::F32, {2, 3, height, width});
+      columns.push_back(map(g, Op::Sqrt, {x}));
+    }
+    rows.push_back(concat(g, columns, 3));
+  }
+  g.add_output("y", concat(g, rows, 2));
+  FusedGraph f = fuse(g, *find_target("native"));
+  CHECK(f.kernels.size() == 4);
+  CHECK(f.buffers.size() == 5);
+}

@@ -13,10 +13,10 @@ using namespace svod;
 using namespace svod::test;
 
 static Graph convolution(const Tensor& weights, int64_t height, int64_t width,
-                         int64_t low, int64_t column_stride = 1) {
+                         int64_t low, Convolution::Pair stride = {1, 1}) {
   Graph g;
   NodeId x = g.add_input("x", DType::F32, {2, weights.shape[1], height, width});
-  g.add_output("y", convolve(g, x, weights, low, column_stride));
+  g.add_output("y", convolve(g, x, weights, low, stride));
   return g;
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("winograd of one channel, and beside strides", "[winograd]") {
   for (const Case& c : {Case{{16, 1, 8, 8}, 40, 30, 1}, Case{{32, 8, 5, 5}, 60, 40, 3},
                         Case{{32, 1, 7, 7}, 30, 24, 3}}) {
     Tensor weights = random_tensor(random, c.weights);
-    Graph g = convolution(weights, c.height, c.width, 1, c.stride);
+    Graph g = convolution(weights, c.height, c.width, 1, {1, c.stride});
     NodeId y = g.outputs()[0].node;
     Shape other = g[y].shape;
     other[1] = 3;
@@ -95,6 +95,34 @@ TEST_CASE("winograd of one channel, and beside strides", "[winograd]") {
     REQUIRE(run.error == "");
     CHECK(compare_tensors(run.outputs[0], evaluate(g, inputs).outputs[0], 1e-3, 1e-3) ==
           "");
+  }
+}
+
+// A stride's phases are convolutions of their own, in kernels that write parts of one
+// tensor: where the number of taps is a multiple of the stride, and where the last phases
+// have a tap less.
+TEST_CASE("winograd of strided convolutions runs", "[winograd]") {
+  Random random(12);
+  struct Case {
+    Shape weights;
+    int64_t height, width, low;
+    Convolution::Pair stride;
+  };
+  for (const Case& c :
+       {Case{{32, 32, 3, 3}, 33, 28, 1, {2, 2}}, Case{{48, 24, 3, 3}, 30, 31, 0, {2, 2}},
+        Case{{32, 16, 5, 5}, 29, 40, 1, {2, 2}}, Case{{32, 20, 4, 4}, 28, 26, 1, {2, 2}},
+        Case{{16, 32, 7, 7}, 37, 30, 3, {2, 2}}, Case{{32, 32, 5, 3}, 40, 21, 1, {3, 1}},
+        Case{{32, 32, 3, 3}, 21, 40, 1, {1, 2}}}) {
+    Tensor weights = random_tensor(random, c.weights);
+    Graph g = convolution(weights, c.height, c.width, c.low, c.stride);
+    Hooks hooks;
+    hooks.target = *find_target("native");
+    if (hooks.target.levels[0].lanes == 16)
+      CHECK(choose_algorithms(g, hooks.target, false).winograd == 1);
+    Tensor x = random_tensor(random, g[g.inputs()[0].node].shape);
+    KernelRun run = run_kernels(compile(g, hooks), hooks.target, {x});
+    REQUIRE(run.error == "");
+    CHECK(compare_tensors(run.outputs[0], evaluate(g, {x}).outputs[0], 1e-3, 1e-3) == "");
   }
 }
 
@@ -121,13 +149,18 @@ TEST_CASE("every form of winograd computes the same convolution", "[winograd]") 
     Shape taps;
     Convolution::Pair outputs;
     Convolution::Pair parts = {1, 1};
+    Convolution::Pair stride = {1, 1};
   };
-  for (const Case& c : {Case{{3, 3}, {2, 2}}, Case{{3, 3}, {6, 4}}, Case{{3, 3}, {1, 4}},
-                        Case{{5, 5}, {4, 2}}, Case{{1, 7}, {1, 3}}, Case{{5, 1}, {6, 1}},
-                        Case{{3, 9}, {4, 1}}, Case{{3, 9}, {4, 3}, {1, 3}},
-                        Case{{5, 8}, {2, 3}, {3, 3}}, Case{{7, 1}, {4, 1}, {2, 1}}}) {
+  for (const Case& c :
+       {Case{{3, 3}, {2, 2}}, Case{{3, 3}, {6, 4}}, Case{{3, 3}, {1, 4}},
+        Case{{5, 5}, {4, 2}}, Case{{1, 7}, {1, 3}}, Case{{5, 1}, {6, 1}},
+        Case{{3, 9}, {4, 1}}, Case{{3, 9}, {4, 3}, {1, 3}}, Case{{5, 8}, {2, 3}, {3, 3}},
+        Case{{7, 1}, {4, 1}, {2, 1}}, Case{{3, 3}, {4, 4}, {1, 1}, {2, 2}},
+        Case{{3, 3}, {2, 3}, {1, 1}, {2, 1}}, Case{{3, 3}, {3, 1}, {1, 1}, {2, 2}},
+        Case{{4, 5}, {4, 2}, {1, 1}, {2, 2}}, Case{{8, 7}, {3, 4}, {1, 1}, {3, 2}},
+        Case{{8, 7}, {2, 3}, {2, 2}, {2, 2}}, Case{{2, 2}, {1, 2}, {1, 1}, {2, 1}}}) {
     Tensor weights = random_tensor(random, {16, 16, c.taps[0], c.taps[1]});
-    Graph direct = convolution(weights, 17, 14, 1);
+    Graph direct = convolution(weights, 17, 14, 1, c.stride);
     std::vector<bool> known(direct.size());
     for (NodeId n : direct.live_nodes()) known[n] = direct[n].op == Op::Weight;
     for (NodeId n : direct.live_nodes())
