@@ -70,6 +70,8 @@ private:
   void find_lane_reads();
   void find_copies(const Group& convolution);
   void find_dot_reads();
+  std::optional<Layout> dot_layout(const Factor& f, int64_t reduced,
+                                   int64_t column) const;
   void read_by_lanes(NodeId n, int64_t channels);
   void add_borders();
   void extend_rows(NodeId pad);
@@ -282,6 +284,26 @@ static Factor stored_factor(const Graph& g, const Grouping& grouping, NodeId pro
   return f;
 }
 
+// Columns of kDot bytes that one product sums; none where the factor lacks an axis or
+// its sum is no whole number of them.
+std::optional<Layout> Assigner::dot_layout(const Factor& f, int64_t reduced,
+                                           int64_t column) const {
+  const auto& domain = f.domain_axis;
+  const int64_t summed = std::ranges::find(domain, reduced) - domain.begin();
+  const int64_t across = std::ranges::find(domain, column) - domain.begin();
+  const Shape& shape = g[f.node].shape;
+  const int64_t rank = std::ssize(domain);
+  if (summed == rank || across == rank || shape[static_cast<size_t>(summed)] % kDot != 0)
+    return std::nullopt;
+  Layout layout = blocked(shape.size(), summed, kDot);
+  std::erase_if(layout.order, [&](int64_t a) { return a == summed || a == across; });
+  layout.order.insert(layout.order.end(), {summed, across});
+  // Whole vectors of columns: a guarded load is no dot product.
+  const int64_t columns = shape[static_cast<size_t>(across)];
+  layout.high[static_cast<size_t>(across)] = -columns & (lanes_ - 1);
+  return layout;
+}
+
 // A product of bytes that both vary: the signed ones lie as dot products read weights,
 // four of those that are summed beside each other, then the columns.
 void Assigner::find_dot_reads() {
@@ -297,21 +319,8 @@ void Assigner::find_dot_reads() {
       const Factor f = stored_factor(g, grouping_, sum.inputs[0], which);
       if (f.node == kNoNode || g[f.node].dtype != DType::I8 || grouping_.known[f.node])
         continue;
-      int64_t summed = -1, across = -1;
-      for (size_t i = 0; i < f.domain_axis.size(); ++i) {
-        if (f.domain_axis[i] == sum.payload[0]) summed = static_cast<int64_t>(i);
-        if (f.domain_axis[i] == column) across = static_cast<int64_t>(i);
-      }
-      const Shape& shape = g[f.node].shape;
-      if (summed < 0 || across < 0 || shape[static_cast<size_t>(summed)] % kDot != 0)
-        continue;
-      Layout layout = blocked(shape.size(), summed, kDot);
-      std::erase_if(layout.order, [&](int64_t a) { return a == summed || a == across; });
-      layout.order.insert(layout.order.end(), {summed, across});
-      // Whole vectors of columns: a guarded load is no dot product.
-      const int64_t columns = shape[static_cast<size_t>(across)];
-      layout.high[static_cast<size_t>(across)] = -columns & (lanes_ - 1);
-      dot_reads_.emplace(f.node, std::move(layout));
+      if (auto layout = dot_layout(f, sum.payload[0], column))
+        dot_reads_.emplace(f.node, std::move(*layout));
     }
   }
 }
