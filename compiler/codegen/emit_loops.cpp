@@ -149,50 +149,6 @@ void KernelEmitter::emit_outer(size_t depth) {
   narrowed_[axis] = before;
 }
 
-// With this much work below a branch costs nothing.
-static constexpr int64_t kSkipSteps = 12;
-
-// How far the positions of the register tile lie before and after its first one; false
-// for an index that is not affine in the loops.
-bool KernelEmitter::tile_span(const Index& index, int64_t& least, int64_t& most) const {
-  for (auto [id, coefficient] : index.terms) {
-    const Term& t = k_.indices.term(id);
-    if (t.kind != Term::Kind::Axis || (k_.has_lane_axis && t.id == k_.lane_axis))
-      return false;
-    for (size_t i = 0; i < tile_.counts.size(); ++i)
-      if (tile_.counts[i].first == t.id)
-        (coefficient < 0 ? least : most) += coefficient * (counts_[i] - 1);
-  }
-  return true;
-}
-
-// Inside the loop at `depth`: whether some position of the register tile is useful, as
-// far as this loop decides it; empty when one always is.
-std::string KernelEmitter::useful_tile(const Stage& s, size_t depth) {
-  int64_t steps = 1;
-  for (size_t d = depth + 1; d < s.inner.size(); ++d)
-    if (is_loop(s.inner[d])) steps *= k_.indices.extent(s.inner[d]);
-  if (steps < kSkipSteps) return "";
-  std::string text;
-  for (const Bound& b : s.useful) {
-    bool decided = k_.indices.depends_on(b.index, s.inner[depth]);
-    for (size_t d = depth + 1; d < s.inner.size(); ++d)
-      decided &= k_.indices.extent(s.inner[d]) == 1 ||
-                 !k_.indices.depends_on(b.index, s.inner[d]);
-    int64_t least = 0, most = 0;
-    if (!decided || !tile_span(b.index, least, most)) continue;
-    Range first = k_.indices.range(b.index, narrowed_);
-    std::string index = index_text(b.index, Point(counts_.size(), 0), false);
-    auto require = [&](const std::string& what) {
-      text += (text.empty() ? "" : " && ") + what;
-    };
-    if (first.low + most < b.low) require(index + " >= " + std::to_string(b.low - most));
-    if (first.high + least >= b.high)
-      require(index + " < " + std::to_string(b.high - least));
-  }
-  return text;
-}
-
 // The lane axis and the dot axis are no loops.
 bool KernelEmitter::is_loop(AxisId axis) const {
   return k_.indices.extent(axis) != 1 && !k_.is_lane(axis) && !k_.is_dot(axis);
@@ -378,6 +334,8 @@ void KernelEmitter::emit_inner(const Stage& s, size_t depth,
   const bool here = blocks_ && blocks_->depth == depth;
   const bool blocks = here && blocks_->held.empty(), held = here && !blocks;
   std::string from = "0", to = std::to_string(extent - (last ? 1 : 0));
+  if (!here && !last && s.kind == StageKind::Reduce)
+    if (const std::string end = useful_end(s, depth); !end.empty()) to = end;
   if (blocks) {
     const std::string b = fresh("b"), size = std::to_string(blocks_->size), end = to;
     open("for (iptr " + b + " = 0; " + b + " < " + end + "; " + b + " += " + size + ")");

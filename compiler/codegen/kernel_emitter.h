@@ -74,6 +74,7 @@ private:
   void close_block();
   bool tile_span(const Index& index, int64_t& least, int64_t& most) const;
   std::string useful_tile(const Stage& s, size_t depth);
+  std::string useful_end(const Stage& s, size_t depth);
   bool is_loop(AxisId axis) const;
   void unroll_hint(const Stage& s, int64_t extent, bool innermost);
   void emit_ways(AxisId axis, const std::string& from, const std::string& to,

@@ -254,7 +254,7 @@ static int64_t coefficient(const IndexPool& pool, const Index& index, AxisId axi
 }
 
 // Drops a reduction's condition when the weight factor is zero there anyway: the other
-// factor reads padding lanes, which hold zeros.
+// factor reads padding lanes, which hold zeros. Loops may still end before them.
 static void drop_covered_domain(Kernel& k, Stage& s, ExprId weight,
                                 const std::vector<Bound>& bounds) {
   const Expr& v = k.exprs[s.value];
@@ -265,7 +265,10 @@ static void drop_covered_domain(Kernel& k, Stage& s, ExprId weight,
   ExprId other = first == weight ? second : first;
   if (k.exprs[other].kind != Expr::Kind::Load) return;
   std::erase_if(s.domain, [&](const Bound& b) {
-    return std::find(bounds.begin(), bounds.end(), b) != bounds.end();
+    const bool covered = std::ranges::find(bounds, b) != bounds.end();
+    if (covered && std::ranges::find(s.useful, b) == s.useful.end())
+      s.useful.push_back(b);
+    return covered;
   });
 }
 
