@@ -50,6 +50,27 @@ static std::string identity(Op op, DType dtype) {
   return lowest(dtype, combine == "MinOf");
 }
 
+// The weights of a dot product; of a window that begins inside the vector of another one,
+// which `at` becomes, moved up by as many bytes.
+KernelEmitter::Value KernelEmitter::moved_dots(const Stage& s, ExprId x, ExprId w,
+                                               Point& at) {
+  const Value whole = eval(w, at);
+  if (k_.exprs[x].kind != Expr::Kind::Load) return whole;
+  for (size_t i = 0; i < at.size(); ++i) {
+    const AxisId axis = tile_.counts[i].first;
+    const int moved = at[i] % windows_together(k_, s, k_.exprs[x], axis);
+    if (moved == 0 || depends(w, axis)) continue;
+    at[i] -= moved;
+    Point key = project(w, at);
+    key[i] = moved;
+    Frame& frame = frames_.back();
+    if (auto found = frame.find({w, key}); found != frame.end()) return found->second;
+    const std::string up = whole.name + " << " + std::to_string(8 * moved);
+    return frame[{w, key}] = {declare("vi32", up), true};
+  }
+  return whole;
+}
+
 void KernelEmitter::accumulate(const Stage& s, const std::string& acc, const Point& p,
                                bool vector) {
   std::vector<Bound> uniform, by_lane;
@@ -65,8 +86,10 @@ void KernelEmitter::accumulate(const Stage& s, const std::string& acc, const Poi
   if (dots) {
     ExprId plain = below_casts(k_, v.inputs[0]), with_sign = below_casts(k_, v.inputs[1]);
     if (k_.exprs[plain].dtype == DType::I8) std::swap(plain, with_sign);
-    line(acc + " = dot_(" + acc + ", " + splat(eval(plain, p), DType::I32) + ", " +
-         splat(eval(with_sign, p), DType::I32) + ");");
+    Point at = p;
+    const Value w = moved_dots(s, plain, with_sign, at);
+    line(acc + " = dot_(" + acc + ", " + splat(eval(plain, at), DType::I32) + ", " +
+         splat(w, DType::I32) + ");");
   } else if (blocks_ && !blocks_->held.empty()) {
     std::vector<ExprId> beside = blocks_->summed;
     const ExprId last = beside.back();

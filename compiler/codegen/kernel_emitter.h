@@ -94,6 +94,7 @@ private:
   void emit_scan(uint32_t number);
   void emit_sort(uint32_t number);
   void emit_positions(const Stage& s);
+  Value moved_dots(const Stage& s, ExprId x, ExprId w, Point& at);
   void accumulate(const Stage& s, const std::string& acc, const Point& p, bool vector);
   void emit_write(const Stage& s, const Value& value, const Point& p);
   bool writes_columns(const Stage& s, const std::vector<Point>& all) const;

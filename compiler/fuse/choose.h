@@ -87,6 +87,12 @@ std::optional<std::pair<Dim, size_t>> choose_dot(const Lowered& lowered);
 // Whether the dot axis of a lowered kernel can be executed as one.
 bool dot_works(const Kernel& kernel);
 
+// Neighbouring positions of `axis` whose windows one vector of interleaved bytes of x
+// serves: of four taps, three count, and the next window begins at the second one, with
+// its weights moved up by a byte. 1: none does.
+int windows_together(const Kernel& kernel, const Stage& stage, const Expr& x,
+                     AxisId axis);
+
 // What casts are applied to.
 ExprId below_casts(const Kernel& kernel, ExprId id);
 

@@ -66,6 +66,29 @@ static int64_t dot_stride(const Kernel& k, const Expr& x) {
   return k.indices.depends_on(x.index, k.lane_axis) ? k.lanes : 1;
 }
 
+// How many of the four products count, from the first on.
+static int64_t dot_taps(const Kernel& k, const Stage& s) {
+  int64_t taps = kDot, step = 0;
+  for (const Bound& b : s.useful) {
+    std::vector<bool> used(k.indices.axis_count());
+    k.indices.collect_axes(b.index, used);
+    if (std::ranges::count(used, true) == 1 &&
+        k.indices.affine_in(b.index, k.dot_axis, step) && step == 1 && b.low == 0 &&
+        k.indices.range(b.index).low == 0)
+      taps = std::clamp<int64_t>(b.high, 1, taps);
+  }
+  return taps;
+}
+
+int windows_together(const Kernel& k, const Stage& s, const Expr& x, AxisId axis) {
+  int64_t step = 0, dot = 0;
+  const bool slides = k.has_dot_axis && k.has_lane_axis && x.bounds.empty() &&
+                      s.domain.empty() && k.indices.affine_in(x.index, k.dot_axis, dot) &&
+                      dot == k.lanes && k.indices.depends_on(x.index, k.lane_axis) &&
+                      k.indices.affine_in(x.index, axis, step) && step == dot;
+  return slides ? static_cast<int>(kDot - dot_taps(k, s) + 1) : 1;
+}
+
 std::optional<std::pair<Dim, size_t>> choose_dot(const Lowered& lowered) {
   const Kernel& k = lowered.kernel;
   ByteOperands operands = dot_operands(k);

@@ -34,6 +34,8 @@ struct LoadUse {
   std::vector<Slide> slides, far = {};
   // Of interleaved ones, by candidate: the positions of a window that slides along it.
   std::vector<int64_t> windows = {};
+  // Likewise: neighbouring positions that one of them serves.
+  std::vector<int> together = {};
   // By candidate: its positions compete for one set of the first cache.
   std::vector<bool> same_set = {};
 };
@@ -79,12 +81,14 @@ static constexpr int64_t kFirstCache = 16 << 10;
 
 namespace {
 
-// What a level offers, how long the reduction is, and what a tile's last sums take.
+// What a level offers, how long the reduction is, what a tile's last sums take, and the
+// candidate along which results narrowed to bytes are neighbours (none: no bytes are).
 struct Means {
   int registers = 0, per_vector = 1;
   double register_bytes = 0, steps = 1;
   Across across;
   bool few = false; // registers
+  std::optional<size_t> bytes = {};
 };
 
 // What a register tile of these counts keeps and loads in one step.
@@ -137,12 +141,18 @@ static Step step_of(const std::vector<LoadUse>& loads, const std::vector<int>& c
       continue;
     }
     if (load.interleaved) { // a load and two shuffles each
-      double loaded = 2.0 * distinct;
-      for (size_t i = 0; i < counts.size(); ++i)
-        loaded *=
-            double(counts[i] + load.windows[i] - 1) / double(counts[i] * load.windows[i]);
+      double loaded = 2.0;
+      int kept = 1;
+      for (size_t i = 0; i < counts.size(); ++i) {
+        if (!load.axes[i]) continue;
+        const int own = (counts[i] + load.together[i] - 1) / load.together[i];
+        kept *= own;
+        loaded *= load.windows[i] == 1
+                      ? double(own)
+                      : double(own + load.windows[i] - 1) / double(load.windows[i]);
+      }
       step.loads += loaded * registers;
-      step.kept += distinct * means.per_vector;
+      step.kept += kept * means.per_vector;
       continue;
     }
     if (const int64_t patch = kept_patch(load, counts, step.points); patch > 0) {
@@ -176,6 +186,18 @@ static Step step_of(const std::vector<LoadUse>& loads, const std::vector<int>& c
 // more of them wait: products of 16 steps reached 114 GFLOP/s by 4 x 64, 106 by 14 x 32.
 static constexpr double kStores = 16, kStoreWait = 4;
 
+// Vectors narrowed to bytes are clamped from both sides, narrowed and stored one by one,
+// or four neighbours together in six instructions.
+static constexpr double kNarrowOne = 5, kNarrowFour = 6;
+
+static double narrow_cost(const std::vector<int>& counts, const Means& means) {
+  if (!means.bytes) return 0;
+  int points = 1;
+  for (int count : counts) points *= count;
+  const int row = counts[*means.bytes], rest = row % 4, fours = row / 4;
+  return points / row * (fours * kNarrowFour + rest * kNarrowOne) / means.steps;
+}
+
 static double step_cost(const Step& step, const Means& means) {
   const double work = step.points * means.per_vector;
   const double latency = std::max(0.0, 8.0 - work) * 0.5;
@@ -190,7 +212,8 @@ static double step_cost(const Step& step, const Means& means) {
 static double tiles_cost(const std::vector<Candidate>& candidates,
                          const std::vector<LoadUse>& loads, const std::vector<int>& whole,
                          const Means& means, size_t next, std::vector<int>& counts) {
-  if (next == candidates.size()) return step_cost(step_of(loads, counts, means), means);
+  if (next == candidates.size())
+    return step_cost(step_of(loads, counts, means), means) + narrow_cost(counts, means);
   const int count = whole[next];
   const int64_t extent = candidates[next].extent, apart = candidates[next].apart;
   const auto rest = static_cast<int>((extent - apart) % count);
@@ -293,44 +316,6 @@ static Tile descent_tile(const Kernel& k, ExprId descent) {
   return tile;
 }
 
-bool lanes_end_at(const Kernel& k, AxisId axis, bool high,
-                  const std::vector<Range>& ranges) {
-  if (!k.has_lane_axis || axis == k.lane_axis || k.indices.extent(axis) < 2) return false;
-  std::vector<Range> rest = ranges;
-  (high ? rest[axis].high : rest[axis].low) += high ? -1 : 1;
-  auto helps = [&](const Bound& b) {
-    if (!k.indices.depends_on(b.index, axis) ||
-        !k.indices.depends_on(b.index, k.lane_axis))
-      return false;
-    Range all = k.indices.range(b.index, ranges), cut = k.indices.range(b.index, rest);
-    return high ? all.high >= b.high && cut.high < b.high
-                : all.low < b.low && cut.low >= b.low;
-  };
-  for (const Expr& e : k.exprs)
-    if (std::ranges::any_of(e.bounds, helps)) return true;
-  for (const Stage& s : k.stages)
-    if (std::ranges::any_of(s.domain, helps)) return true;
-  return false;
-}
-
-int gathers_below(const Kernel& k, ExprId root) {
-  auto on_lanes = [&](ExprId d) {
-    std::vector<bool> used(k.indices.axis_count());
-    k.indices.collect_axes(k.exprs[d].index, used);
-    for (ExprId load : loads_below(k, d))
-      k.indices.collect_axes(k.exprs[load].index, used);
-    return used[k.lane_axis];
-  };
-  if (!k.has_lane_axis) return 0;
-  int count = 0;
-  for (ExprId load : loads_below(k, root)) {
-    std::vector<ExprId> dynamic;
-    k.indices.collect_dynamic(k.exprs[load].index, dynamic);
-    count += std::ranges::any_of(dynamic, on_lanes);
-  }
-  return count;
-}
-
 static bool shared_by_none(const Kernel& k, AxisId axis) {
   return std::ranges::all_of(loads_below(k, k.stages[0].value), [&](ExprId load) {
     return k.indices.depends_on(k.exprs[load].index, axis);
@@ -363,29 +348,6 @@ static std::vector<Candidate> tile_candidates(const Kernel& k) {
       ++i;
   if (candidates.size() > 4) candidates.erase(candidates.begin(), candidates.end() - 4);
   return candidates;
-}
-
-Tile neighbours_in(const Kernel& k, const Stage& s, AxisId lane, int lanes) {
-  Tile tile;
-  int64_t together = 1;
-  for (bool more = true; more && together < lanes;) {
-    more = false;
-    for (AxisId a : k.outer) {
-      int64_t step = 0, extent = k.indices.extent(a);
-      if (a == lane || extent < 2 || !k.indices.affine_in(s.index, a, step) ||
-          step != together || (together > 1 && extent * together > lanes))
-        continue;
-      const int64_t count = std::min(extent, lanes / together);
-      tile.counts.insert(tile.counts.begin(), {a, static_cast<int>(count)});
-      together *= count;
-      more = count == extent;
-      break;
-    }
-  }
-  // Of several axes a part is no use.
-  if (together < lanes && tile.counts.size() > 1)
-    tile.counts.erase(tile.counts.begin(), tile.counts.end() - 1);
-  return tile;
 }
 
 // A store whose lanes lie apart takes as many neighbours where it is contiguous as a
@@ -430,6 +392,22 @@ static Slide slide_along(const Kernel& k, const Expr& load, AxisId axis, AxisId 
                       along % of_step == 0;
   const int64_t stride = slides ? along / of_step : 0;
   return stride > 0 && stride < extent ? Slide{extent, stride} : Slide{};
+}
+
+// The candidate along which vectors narrowed to bytes lie next to each other.
+static std::optional<size_t> byte_rows(const Kernel& k,
+                                       const std::vector<Candidate>& candidates) {
+  const Stage& s = k.stages.back();
+  const Expr& value = k.exprs[s.value];
+  if (s.kind != StageKind::Store || value.kind != Expr::Kind::Cast ||
+      value.dtype != DType::U8 || k.exprs[value.inputs[0]].dtype != DType::F32)
+    return std::nullopt;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    int64_t step = 0;
+    if (k.indices.affine_in(s.index, candidates[i].axis, step) && step == k.lanes)
+      return i;
+  }
+  return std::nullopt;
 }
 
 Tile choose_tile(const Kernel& k, const Level& level) {
@@ -487,7 +465,10 @@ Tile choose_tile(const Kernel& k, const Level& level) {
       int64_t apart = 0;
       use.same_set.push_back(!weight && k.indices.affine_in(e.index, c.axis, apart) &&
                              apart != 0 && apart * byte_size(e.dtype) % kSetBytes == 0);
-      if (use.interleaved) use.windows.push_back(window_along(k, s, e, c.axis));
+      if (use.interleaved) {
+        use.windows.push_back(window_along(k, s, e, c.axis));
+        use.together.push_back(windows_together(k, s, e, c.axis));
+      }
       auto slide = [&](AxisId a) {
         const Slide found = slide_along(k, e, c.axis, a);
         return few || found.stride == 1 ? found : Slide{};
@@ -503,6 +484,7 @@ Tile choose_tile(const Kernel& k, const Level& level) {
   std::vector<int> counts(candidates.size(), 1), choice = counts;
   double best = 1e300;
   Means means{level.registers, per_vector, level.register_bits / 8.0, 1, {}, few};
+  if (per_vector == 1 && k.has_lane_axis) means.bytes = byte_rows(k, candidates);
   for (AxisId a : s.inner)
     if (!k.is_lane(a) && !k.is_dot(a)) means.steps *= double(k.indices.extent(a));
   if (k.has_lane_axis &&

@@ -71,6 +71,24 @@ public:
     return std::move(out_);
   }
 
+  // A channel by itself, its pictures in whole vectors.
+  RandomGraph depthwise(int64_t kernel, int64_t stride) {
+    ModelAttribute group;
+    group.name = "group";
+    group.i = 32;
+    const Value x = activation({1, 32, 14, 17}, 7);
+    const NodeId w = apply("DequantizeLinear",
+                           {known(bytes(DType::I8, {32, 1, kernel, kernel}, -128, 127)),
+                            scale(-6), zero_point(DType::I8, 0)});
+    const NodeId y = apply("Conv", {dequantised(x), w},
+                           {group, ints("strides", {stride, stride}),
+                            ints("pads", {1, 1, kernel / 2, kernel / 2})});
+    g().add_output("y",
+                   apply("QuantizeLinear", {y, scale(-4), zero_point(DType::U8, 99)}));
+    out_.tolerance.assign(g().size(), 0.0);
+    return std::move(out_);
+  }
+
 private:
   struct Value { // (node - zero) * 2^exponent
     NodeId node;
@@ -359,6 +377,32 @@ TEST_CASE("contractions of bytes are taken on integers", "[rewrite][quantised]")
     CHECK(byte_sums(better) == quantised.contractions());
     CHECK(compare_outputs(random, better).empty());
   }
+}
+
+TEST_CASE("neighbouring windows share a vector of interleaved bytes",
+          "[kernels][quantised]") {
+  uint64_t seed = 0;
+  for (int64_t kernel : {3, 4})
+    for (int64_t stride : {1, 2})
+      for (const LevelChoice& level : kLevels) {
+        const std::optional<Target> target = target_for(level);
+        if (!target) continue;
+        const RandomGraph random = Quantised(++seed).depthwise(kernel, stride);
+        INFO(level.name << ' ' << level.lanes << " kernel " << kernel << " stride "
+                        << stride);
+        CHECK(check_kernels(random, *target) == "");
+        if (target->levels[0].dots == 0) continue;
+        const FusedGraph fused =
+            fuse(simplify(integer_contractions(random.graph)), *target);
+        std::string text;
+        for (const Kernel& k : fused.kernels)
+          if (k.has_dot_axis) text += KernelEmitter(k, target->levels[0]).text();
+        REQUIRE(text.find("interleave_dots(") != std::string::npos);
+        // Four taps leave no byte for the next window; few registers make short tiles.
+        if (stride == 1 && target->levels[0].lanes < 8) continue;
+        const bool together = stride == 1 && kernel == 3;
+        CHECK((text.find(" << 8;") != std::string::npos) == together);
+      }
 }
 
 TEST_CASE("a few weights of nine bits are products apart", "[kernels][quantised]") {

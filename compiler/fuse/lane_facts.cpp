@@ -1,0 +1,70 @@
+// What the choice of a tile and the emitter ask about lanes: where conditions on them can
+// fail, which of them data moves, and which positions are neighbours in memory.
+#include "compiler/fuse/choose.h"
+
+#include <algorithm>
+
+namespace svod {
+
+bool lanes_end_at(const Kernel& k, AxisId axis, bool high,
+                  const std::vector<Range>& ranges) {
+  if (!k.has_lane_axis || axis == k.lane_axis || k.indices.extent(axis) < 2) return false;
+  std::vector<Range> rest = ranges;
+  (high ? rest[axis].high : rest[axis].low) += high ? -1 : 1;
+  auto helps = [&](const Bound& b) {
+    if (!k.indices.depends_on(b.index, axis) ||
+        !k.indices.depends_on(b.index, k.lane_axis))
+      return false;
+    Range all = k.indices.range(b.index, ranges), cut = k.indices.range(b.index, rest);
+    return high ? all.high >= b.high && cut.high < b.high
+                : all.low < b.low && cut.low >= b.low;
+  };
+  for (const Expr& e : k.exprs)
+    if (std::ranges::any_of(e.bounds, helps)) return true;
+  for (const Stage& s : k.stages)
+    if (std::ranges::any_of(s.domain, helps)) return true;
+  return false;
+}
+
+int gathers_below(const Kernel& k, ExprId root) {
+  auto on_lanes = [&](ExprId d) {
+    std::vector<bool> used(k.indices.axis_count());
+    k.indices.collect_axes(k.exprs[d].index, used);
+    for (ExprId load : loads_below(k, d))
+      k.indices.collect_axes(k.exprs[load].index, used);
+    return used[k.lane_axis];
+  };
+  if (!k.has_lane_axis) return 0;
+  int count = 0;
+  for (ExprId load : loads_below(k, root)) {
+    std::vector<ExprId> dynamic;
+    k.indices.collect_dynamic(k.exprs[load].index, dynamic);
+    count += std::ranges::any_of(dynamic, on_lanes);
+  }
+  return count;
+}
+
+Tile neighbours_in(const Kernel& k, const Stage& s, AxisId lane, int lanes) {
+  Tile tile;
+  int64_t together = 1;
+  for (bool more = true; more && together < lanes;) {
+    more = false;
+    for (AxisId a : k.outer) {
+      int64_t step = 0, extent = k.indices.extent(a);
+      if (a == lane || extent < 2 || !k.indices.affine_in(s.index, a, step) ||
+          step != together || (together > 1 && extent * together > lanes))
+        continue;
+      const int64_t count = std::min(extent, lanes / together);
+      tile.counts.insert(tile.counts.begin(), {a, static_cast<int>(count)});
+      together *= count;
+      more = count == extent;
+      break;
+    }
+  }
+  // Of several axes a part is no use.
+  if (together < lanes && tile.counts.size() > 1)
+    tile.counts.erase(tile.counts.begin(), tile.counts.end() - 1);
+  return tile;
+}
+
+} // namespace svod
