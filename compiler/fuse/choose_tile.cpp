@@ -195,7 +195,8 @@ static double narrow_cost(const std::vector<int>& counts, const Means& means) {
   int points = 1;
   for (int count : counts) points *= count;
   const int row = counts[*means.bytes], rest = row % 4, fours = row / 4;
-  return points / row * (fours * kNarrowFour + rest * kNarrowOne) / means.steps;
+  const int rows = points / row;
+  return rows * (fours * kNarrowFour + rest * kNarrowOne) / means.steps;
 }
 
 static double step_cost(const Step& step, const Means& means) {
