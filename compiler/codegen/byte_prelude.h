@@ -7,45 +7,49 @@
 // 32 bits, like NaN, converts to the lowest integer, which is right for NaN (0) and for
 // what is below.
 namespace kernel {
-SVOD_INLINE u8 round_to_byte(f32 x, i32 zero) {
+// kNear: x is known to be far from what 32 bits take.
+template <bool kNear = false> SVOD_INLINE u8 round_to_byte(f32 x, i32 zero) {
   return convert_<u8>(round_(x) + f32(zero));
 }
 
 #if defined(__SSE2__)
 // The nearest integer, halves to even, plus zero in [0, 255]: exact up to 255 + zero,
 // greater than that for what is greater, and negative for NaN and what is below -zero.
-template <class T> SVOD_INLINE Like<T, i32> nearest_(T x, i32 zero) {
+template <bool kNear, class T> SVOD_INLINE Like<T, i32> nearest_(T x, i32 zero) {
   typedef Like<T, i32> To;
   constexpr int kCount = Traits<T>::kLanes;
 #if defined(__AVX512F__)
   if constexpr (kCount == 16) {
     constexpr int kNearestEven = 8;
-    const T least = choose(x >= T(255), T(255), x);
+    const T least = kNear ? x : choose(x >= T(255), T(255), x);
     return To(__builtin_ia32_cvtps2dq512_mask(bits_<To>(least), To(0), 0xffff,
                                               kNearestEven)) +
            zero;
   }
 #endif
 #if defined(__AVX2__)
-  if constexpr (kCount == 8)
-    return To(__builtin_ia32_cvtps2dq256(choose(x >= T(255), T(255), x))) + zero;
+  if constexpr (kCount == 8) {
+    const T least = kNear ? x : choose(x >= T(255), T(255), x);
+    return To(__builtin_ia32_cvtps2dq256(least)) + zero;
+  }
 #endif
   if constexpr (kCount == 4) {
-    return To(__builtin_ia32_cvtps2dq(choose(x >= T(255), T(255), x))) + zero;
+    const T least = kNear ? x : choose(x >= T(255), T(255), x);
+    return To(__builtin_ia32_cvtps2dq(least)) + zero;
   } else {
     To out;
-    out.lo = nearest_(Vector<f32, kCount / 2>(x.lo), zero);
-    out.hi = nearest_(Vector<f32, kCount / 2>(x.hi), zero);
+    out.lo = nearest_<kNear>(Vector<f32, kCount / 2>(x.lo), zero);
+    out.hi = nearest_<kNear>(Vector<f32, kCount / 2>(x.hi), zero);
     return out;
   }
 }
-SVOD_INLINE vu8 round_to_byte(vf32 x, i32 zero) {
-  vi32 n = nearest_(x, zero);
+template <bool kNear = false> SVOD_INLINE vu8 round_to_byte(vf32 x, i32 zero) {
+  vi32 n = nearest_<kNear>(x, zero);
   n = choose(n > 0, n, vi32(0));
   return lanes_<u8>(choose(n < 255, n, vi32(255)));
 }
 #else
-SVOD_INLINE vu8 round_to_byte(vf32 x, i32 zero) {
+template <bool kNear = false> SVOD_INLINE vu8 round_to_byte(vf32 x, i32 zero) {
   return convert_<u8>(round_(x) + f32(zero));
 }
 #endif
@@ -77,12 +81,15 @@ SVOD_INLINE vu8 lookup(const u8* table, vu8 at) {
 }
 
 // Four vectors of bytes that lie next to each other.
+template <bool kNear = false>
 SVOD_INLINE void store_bytes(u8* to, i32 zero, vf32 a, vf32 b, vf32 c, vf32 d) {
 #if defined(__AVX512BW__)
   if constexpr (kLanes == 16) {
     typedef short Pairs __attribute__((vector_size(64)));
-    const Pairs low = __builtin_ia32_packssdw512(nearest_(a, zero), nearest_(b, zero));
-    const Pairs high = __builtin_ia32_packssdw512(nearest_(c, zero), nearest_(d, zero));
+    const Pairs low = __builtin_ia32_packssdw512(nearest_<kNear>(a, zero),
+                                                 nearest_<kNear>(b, zero));
+    const Pairs high = __builtin_ia32_packssdw512(nearest_<kNear>(c, zero),
+                                                  nearest_<kNear>(d, zero));
     const vi32 mixed = bits_<vi32>(__builtin_ia32_packuswb512(low, high));
     store(reinterpret_cast<i32*>(to),
           __builtin_shufflevector(mixed, mixed, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3,
@@ -90,9 +97,9 @@ SVOD_INLINE void store_bytes(u8* to, i32 zero, vf32 a, vf32 b, vf32 c, vf32 d) {
     return;
   }
 #endif
-  store(to, round_to_byte(a, zero));
-  store(to + kLanes, round_to_byte(b, zero));
-  store(to + 2 * kLanes, round_to_byte(c, zero));
-  store(to + 3 * kLanes, round_to_byte(d, zero));
+  store(to, round_to_byte<kNear>(a, zero));
+  store(to + kLanes, round_to_byte<kNear>(b, zero));
+  store(to + 2 * kLanes, round_to_byte<kNear>(c, zero));
+  store(to + 3 * kLanes, round_to_byte<kNear>(d, zero));
 }
 } // namespace kernel

@@ -16,6 +16,10 @@ struct RoundedByte {
   ExprId id = 0; // of the byte
   ExprId value = 0;
   int zero = 0;
+  bool near = false; // known to be far from what 32 bits take
+  std::string function(const std::string& name) const {
+    return name + (near ? "<true>(" : "(");
+  }
 };
 
 std::optional<RoundedByte> rounded_byte(const Kernel& k, ExprId id) {
@@ -23,6 +27,7 @@ std::optional<RoundedByte> rounded_byte(const Kernel& k, ExprId id) {
   if (cast.kind != Expr::Kind::Cast || cast.dtype != DType::U8) return std::nullopt;
   RoundedByte out;
   out.id = id;
+  out.near = cast.near;
   const Expr* number = &k.exprs[cast.inputs[0]];
   if (number->dtype != DType::F32) return std::nullopt;
   if (number->kind == Expr::Kind::Map && number->op == Op::Add) {
@@ -175,7 +180,7 @@ std::optional<KernelEmitter::Value> KernelEmitter::make_byte_cast(const Expr& e,
   std::optional<RoundedByte> byte = rounded_byte(k_, id);
   if (!byte) return std::nullopt;
   const Value x = eval(byte->value, p);
-  return Value{declare(type(DType::U8, x.vector), "round_to_byte(" + x.name + ", " +
+  return Value{declare(type(DType::U8, x.vector), byte->function("round_to_byte") + x.name + ", " +
                                                       std::to_string(byte->zero) + ")"),
                x.vector};
 }
@@ -210,7 +215,7 @@ bool KernelEmitter::emit_byte_rows(const Stage& s, const std::vector<Point>& all
     Point row = p;
     for (int i = 0; i < kRows; ++i, ++row[axis])
       rows += ", " + splat(eval(byte->value, row), DType::F32);
-    line("store_bytes(a" + std::to_string(s.argument) + " + " +
+    line(byte->function("store_bytes") + "a" + std::to_string(s.argument) + " + " +
          index_text(s.index, p, false) + ", " + std::to_string(byte->zero) + rows + ");");
   }
   return true;

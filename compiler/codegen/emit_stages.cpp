@@ -148,23 +148,76 @@ void KernelEmitter::join_ways(const std::string& combine) {
            ");");
 }
 
+// The only expression that reads an expression; none where there are others.
+std::optional<ExprId> KernelEmitter::only_reader(ExprId read) const {
+  std::optional<ExprId> reader;
+  std::vector<ExprId> dynamic;
+  for (ExprId id = 0; id < k_.exprs.size(); ++id) {
+    const Expr& e = k_.exprs[id];
+    k_.indices.collect_dynamic(e.index, dynamic);
+    for (const Bound& b : e.bounds) k_.indices.collect_dynamic(b.index, dynamic);
+    const auto times = std::ranges::count(e.inputs, read);
+    if (times > 1 || (times == 1 && reader)) return std::nullopt;
+    if (times == 1) reader = id;
+  }
+  for (const Stage& s : k_.stages) {
+    k_.indices.collect_dynamic(s.index, dynamic);
+    if (s.value == read) return std::nullopt;
+  }
+  return dynamic.empty() ? reader : std::nullopt;
+}
+
+// Known whole numbers that are added to a sum, as what zero points make of weights, are
+// where its accumulators begin: an addition less for every result. The addition.
+std::optional<ExprId> KernelEmitter::sum_with_start(uint32_t number) const {
+  const Stage& s = k_.stages[number];
+  if (s.kind != StageKind::Reduce || s.op != Op::ReduceSum || s.dtype != DType::I32 ||
+      s.nested || !on_lanes(s.value))
+    return std::nullopt;
+  std::optional<ExprId> local;
+  for (ExprId id = 0; id < k_.exprs.size(); ++id)
+    if (k_.exprs[id].kind == Expr::Kind::Local && k_.exprs[id].stage == number) {
+      if (local) return std::nullopt;
+      local = id;
+    }
+  const std::optional<ExprId> sum = local ? only_reader(*local) : std::nullopt;
+  if (!sum || k_.exprs[*sum].kind != Expr::Kind::Map || k_.exprs[*sum].op != Op::Add)
+    return std::nullopt;
+  const ExprId start = start_of(*sum, number);
+  const Expr& load = k_.exprs[start];
+  const bool known = load.kind == Expr::Kind::Load && load.bounds.empty() &&
+                     k_.arguments[load.argument].kind == Argument::Kind::Packed;
+  const bool constant =
+      known && std::ranges::none_of(s.inner, [&](AxisId a) { return depends(start, a); });
+  return constant ? sum : std::nullopt;
+}
+
+// What is added to the result of a stage.
+ExprId KernelEmitter::start_of(ExprId sum, uint32_t number) const {
+  const std::vector<ExprId>& terms = k_.exprs[sum].inputs;
+  const Expr& first = k_.exprs[terms[0]];
+  return terms[first.kind == Expr::Kind::Local && first.stage == number ? 1 : 0];
+}
+
 void KernelEmitter::emit_reduce(uint32_t number) {
   const Stage& s = k_.stages[number];
   bool lane_inside = k_.has_lane_axis && std::find(s.inner.begin(), s.inner.end(),
                                                    k_.lane_axis) != s.inner.end();
   bool vector = lane_inside || on_lanes(s.value);
   std::vector<Point> all = points();
-  auto names_of = [&](bool declared) {
+  const std::string none = type(s.dtype, vector) + "(" + identity(s.op, s.dtype) + ")";
+  const std::optional<ExprId> sum = lane_inside ? std::nullopt : sum_with_start(number);
+  auto names_of = [&](bool declared, bool started = false) {
     std::vector<std::string> names;
-    for (size_t i = 0; i < all.size(); ++i) {
+    for (const Point& p : all) {
+      const std::string from =
+          started ? splat(eval(start_of(*sum, number), p), s.dtype) : none;
       names.push_back(fresh("c"));
-      if (declared)
-        line(type(s.dtype, vector) + " " + names[i] + " = " + type(s.dtype, vector) +
-             "(" + identity(s.op, s.dtype) + ");");
+      if (declared) line(type(s.dtype, vector) + " " + names.back() + " = " + from + ";");
     }
     return names;
   };
-  const std::vector<std::string> names = names_of(true);
+  const std::vector<std::string> names = names_of(true, sum.has_value());
   const bool blocks = find_blocks(s);
   const size_t ways = count_ways(s, vector);
   ways_ = {blocks ? names_of(false) : names};
@@ -205,7 +258,10 @@ void KernelEmitter::emit_reduce(uint32_t number) {
     result = rounded(s.dtype, result);
     bool still_vector = vector && !lane_inside;
     if (result != names[i]) result = declare(type(s.dtype, still_vector), result);
-    locals_[{number, all[i]}] = {result, still_vector};
+    if (sum)
+      frames_.back()[{*sum, project(*sum, all[i])}] = {result, still_vector};
+    else
+      locals_[{number, all[i]}] = {result, still_vector};
   }
 }
 

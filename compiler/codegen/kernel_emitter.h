@@ -87,6 +87,9 @@ private:
   // Stages.
   void emit_stage(uint32_t number);
   void emit_reduce(uint32_t number);
+  std::optional<ExprId> only_reader(ExprId read) const;
+  std::optional<ExprId> sum_with_start(uint32_t number) const;
+  ExprId start_of(ExprId sum, uint32_t number) const;
   size_t count_ways(const Stage& s, bool vector) const;
   void join_ways(const std::string& combine);
   void emit_arg_reduce(uint32_t number);

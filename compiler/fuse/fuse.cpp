@@ -8,6 +8,7 @@
 #include "compiler/fuse/assign_layouts.h"
 #include "compiler/fuse/chain.h"
 #include "compiler/fuse/choose.h"
+#include "compiler/fuse/magnitudes.h"
 #include "compiler/fuse/whole_rows.h"
 #include "compiler/support/check.h"
 
@@ -493,6 +494,7 @@ FusedGraph fuse(const Graph& graph, const Target& target, bool direct_only) {
     if (is_kernel) ++out.unfused_kernels;
   }
   out.graph = std::move(algorithms.graph);
+  find_magnitudes(out);
   for (FusedRegion& region : out.regions) {
     const Node& node = out.graph[region.node];
     for (size_t b = 0; b < body_count(node.op); ++b) {

@@ -85,7 +85,7 @@ static std::string expr_text(const Kernel& k, const Expr& e) {
   case Expr::Kind::Map:
     return std::string(info(e.op).text) + " " + type + inputs;
   case Expr::Kind::Cast:
-    return "cast " + type + inputs;
+    return "cast " + type + inputs + (e.near ? " near" : "");
   case Expr::Kind::Bitcast:
     return "bitcast " + type + inputs;
   case Expr::Kind::Guard:

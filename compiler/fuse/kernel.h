@@ -51,6 +51,7 @@ struct Expr {
   uint32_t stage = 0;    // Local
   int64_t limit = 0;     // Checked, Descend
   uint64_t bits = 0;
+  bool near = false; // Cast of a float: known to be less than 2^30 in magnitude
   Index index{};
   std::vector<Bound> bounds{};
   std::vector<ExprId> inputs{};

@@ -398,6 +398,8 @@ TEST_CASE("neighbouring windows share a vector of interleaved bytes",
         for (const Kernel& k : fused.kernels)
           if (k.has_dot_axis) text += KernelEmitter(k, target->levels[0]).text();
         REQUIRE(text.find("interleave_dots(") != std::string::npos);
+        // What the zero point of x makes of the weights is where sums begin.
+        CHECK(text.find("op_add_vi32") == std::string::npos);
         // Four taps leave no byte for the next window; few registers make short tiles.
         if (stride == 1 && target->levels[0].registers < 32) continue;
         const bool together = stride == 1 && kernel == 3;
