@@ -86,10 +86,10 @@ SVOD_INLINE void store_bytes(u8* to, i32 zero, vf32 a, vf32 b, vf32 c, vf32 d) {
 #if defined(__AVX512BW__)
   if constexpr (kLanes == 16) {
     typedef short Pairs __attribute__((vector_size(64)));
-    const Pairs low = __builtin_ia32_packssdw512(nearest_<kNear>(a, zero),
-                                                 nearest_<kNear>(b, zero));
-    const Pairs high = __builtin_ia32_packssdw512(nearest_<kNear>(c, zero),
-                                                  nearest_<kNear>(d, zero));
+    const Pairs low =
+        __builtin_ia32_packssdw512(nearest_<kNear>(a, zero), nearest_<kNear>(b, zero));
+    const Pairs high =
+        __builtin_ia32_packssdw512(nearest_<kNear>(c, zero), nearest_<kNear>(d, zero));
     const vi32 mixed = bits_<vi32>(__builtin_ia32_packuswb512(low, high));
     store(reinterpret_cast<i32*>(to),
           __builtin_shufflevector(mixed, mixed, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3,

@@ -180,7 +180,8 @@ std::optional<KernelEmitter::Value> KernelEmitter::make_byte_cast(const Expr& e,
   std::optional<RoundedByte> byte = rounded_byte(k_, id);
   if (!byte) return std::nullopt;
   const Value x = eval(byte->value, p);
-  return Value{declare(type(DType::U8, x.vector), byte->function("round_to_byte") + x.name + ", " +
+  return Value{declare(type(DType::U8, x.vector), byte->function("round_to_byte") +
+                                                      x.name + ", " +
                                                       std::to_string(byte->zero) + ")"),
                x.vector};
 }

@@ -1,5 +1,5 @@
-// The greatest magnitude that an expression can have, from the range of integer types, the
-// values of known weights, and sums, products and extremes of such.
+// The greatest magnitude that an expression can have, from the range of integer types,
+// the values of known weights, and sums, products and extremes of such.
 #include "compiler/fuse/magnitudes.h"
 
 #include "compiler/ir/build.h"
@@ -20,8 +20,8 @@ constexpr int64_t kMostElements = 1 << 20;
 
 double of_type(DType dtype) {
   const bool narrow = dtype == DType::Bool || dtype == DType::U8 || dtype == DType::I8 ||
-                      dtype == DType::U16 || dtype == DType::I16 ||
-                      dtype == DType::U32 || dtype == DType::I32;
+                      dtype == DType::U16 || dtype == DType::I16 || dtype == DType::U32 ||
+                      dtype == DType::I32;
   return narrow ? std::ldexp(1.0, 8 * byte_size(dtype)) : kUnknown;
 }
 

@@ -72,14 +72,14 @@ public:
   }
 
   // A channel by itself, its pictures in whole vectors.
-  RandomGraph depthwise(int64_t kernel, int64_t stride) {
+  RandomGraph depthwise(int64_t kernel, int64_t stride, int64_t exponent = -6) {
     ModelAttribute group;
     group.name = "group";
     group.i = 32;
     const Value x = activation({1, 32, 14, 17}, 7);
     const NodeId w = apply("DequantizeLinear",
                            {known(bytes(DType::I8, {32, 1, kernel, kernel}, -128, 127)),
-                            scale(-6), zero_point(DType::I8, 0)});
+                            scale(exponent), zero_point(DType::I8, 0)});
     const NodeId y = apply("Conv", {dequantised(x), w},
                            {group, ints("strides", {stride, stride}),
                             ints("pads", {1, 1, kernel / 2, kernel / 2})});
@@ -405,6 +405,26 @@ TEST_CASE("neighbouring windows share a vector of interleaved bytes",
         const bool together = stride == 1 && kernel == 3;
         CHECK((text.find(" << 8;") != std::string::npos) == together);
       }
+}
+
+TEST_CASE("only what may leave 32 bits is looked at before it becomes a byte",
+          "[kernels][quantised]") {
+  uint64_t seed = 0;
+  for (int64_t exponent : {-6, 4, 24})
+    for (const LevelChoice& level : kLevels) {
+      const std::optional<Target> target = target_for(level);
+      if (!target) continue;
+      const RandomGraph random = Quantised(++seed).depthwise(3, 1, exponent);
+      INFO(level.name << ' ' << level.lanes << " exponent " << exponent);
+      CHECK(check_kernels(random, *target) == "");
+      const FusedGraph fused =
+          fuse(simplify(integer_contractions(random.graph)), *target);
+      const auto near = [](const Expr& e) { return e.near; };
+      int count = 0;
+      for (const Kernel& k : fused.kernels)
+        count += k.has_dot_axis && std::ranges::any_of(k.exprs, near);
+      CHECK(count == (target->levels[0].dots != 0 && exponent < 0));
+    }
 }
 
 TEST_CASE("a few weights of nine bits are products apart", "[kernels][quantised]") {
