@@ -9,6 +9,7 @@
 #include "compiler/fuse/chain.h"
 #include "compiler/fuse/choose.h"
 #include "compiler/fuse/magnitudes.h"
+#include "compiler/fuse/make_kernel.h"
 #include "compiler/fuse/whole_rows.h"
 #include "compiler/support/check.h"
 
@@ -17,10 +18,6 @@
 namespace svod {
 
 namespace {
-
-// Positions of a kernel's result that are written out: a tile of a fast form has up to
-// 8 x 8, of which neighbouring pieces may each have their own code.
-constexpr int64_t kMostCopies = 256;
 
 // What later kernels ask of the cut.
 struct Wishes {
@@ -39,11 +36,7 @@ public:
 
 private:
   void make_buffers();
-  Kernel make_kernel(const Group& group);
-  void take_lanes(const Group& group, Stored& stored, LowerSpec& spec,
-                  Lowered& lowered) const;
-  std::optional<LowerSpec> with_whole_blocks(const Group& group, const Lowered& lowered,
-                                             LowerSpec spec) const;
+  Stored stored() { return {g, grouping_, out_->buffers, buffer_of_, out_->packed}; }
   void add_region(NodeId node);
   Argument region_input(NodeId node);
   bool wish_padded_inputs();
@@ -62,7 +55,6 @@ private:
   const Graph& g;
   const std::set<NodeId>& unrolled_;
   const std::set<NodeId>& results_;
-  bool written_out_ = true; // in the last kernel: all that is to be
   int lanes_;
   const Level& level_; // chunks fit the tiles of the strongest
   Wishes& wishes_;
@@ -86,127 +78,6 @@ void Fuser::make_buffers() {
   for (size_t i = 0; i < g.outputs().size(); ++i)
     out_->buffers[buffer_of_.at(g.outputs()[i].node)].outputs.push_back(
         static_cast<int32_t>(i));
-}
-
-// Cuts the axis at `place` of a dimension, of the given extent, into pieces of `size`;
-// returns the place of the piece. Below the outermost an axis is a whole number of them.
-static size_t split_axis(LowerSpec& spec, Dim dim, size_t place, int64_t extent,
-                         int64_t size) {
-  std::vector<int64_t>& inner = spec.splits[dim];
-  bool cut = extent != size || place == 0;
-  if (cut && place > 0) inner[place - 1] = extent / size;
-  if (!cut) return place;
-  inner.insert(inner.begin() + static_cast<int64_t>(place), size);
-  std::set<std::pair<Dim, size_t>> unrolled;
-  for (auto [d, at] : spec.unrolled) unrolled.insert({d, at + (d == dim && at > place)});
-  spec.unrolled = std::move(unrolled);
-  return place + 1;
-}
-
-// The kernel with the axis cut that is to be the dot axis, if one can be.
-static std::optional<Lowered> with_dot_axis(const Group& group, LowerSpec spec,
-                                            const Lowered& lowered, Stored& stored) {
-  auto dot = choose_dot(lowered);
-  if (!dot) return std::nullopt;
-  auto [dim, place] = *dot;
-  int64_t extent = lowered.kernel.indices.extent(lowered.axes.at(dim)[place]);
-  spec.dot = {dim, split_axis(spec, dim, place, extent, kDot)};
-  return lower(group, spec, stored);
-}
-
-// Views may cut the channels of a copy otherwise than the blocks of its result do, as
-// those of a channel shuffle. The outermost piece is then cut so that all within it are
-// one block, which transpose_tile() writes whole, with other lanes (133 to 23 us for
-// nanodet's 800 KB).
-std::optional<LowerSpec> Fuser::with_whole_blocks(const Group& group,
-                                                  const Lowered& lowered,
-                                                  LowerSpec spec) const {
-  const Kernel& k = lowered.kernel;
-  const Layout& layout = out_->buffers[buffer_of_.at(group.target)].layout;
-  const int64_t axis = layout.block_axis;
-  if (group.target != group.root || axis < 0 || layout.block != lanes_ ||
-      k.stages.size() != 1 || k.stages[0].kind != StageKind::Store)
-    return std::nullopt;
-  const Dim dim{group.root, axis};
-  const auto found = lowered.axes.find(dim);
-  const bool merged = spec.merged.count(axis) != 0 || spec.merged.count(axis - 1) != 0;
-  const int64_t pieces = element_count(spec.splits[dim]);
-  if (found == lowered.axes.end() || merged || pieces == 1 || pieces >= lanes_ ||
-      lanes_ % pieces != 0)
-    return std::nullopt;
-  const int64_t extent = k.indices.extent(found->second[0]);
-  split_axis(spec, dim, 0, extent, lanes_ / pieces);
-  spec.whole_blocks = true;
-  return spec;
-}
-
-// Cuts the axis that is the lanes', if one is worth it.
-void Fuser::take_lanes(const Group& group, Stored& stored, LowerSpec& spec,
-                       Lowered& lowered) const {
-  auto lane = choose_lane(lowered, lanes_, level_.dots != 0);
-  if (auto whole = with_whole_blocks(group, lowered, spec)) {
-    Lowered cut = lower(group, *whole, stored);
-    auto other = choose_lane(cut, lanes_, level_.dots != 0);
-    if (other && whole->splits[other->first] == spec.splits[other->first])
-      lane = other, spec = std::move(*whole), lowered = std::move(cut);
-  }
-  if (!lane) return;
-  auto [dim, place] = *lane;
-  int64_t extent = lowered.kernel.indices.extent(lowered.axes.at(dim)[place]);
-  spec.lane = {dim, split_axis(spec, dim, place, extent, lanes_)};
-  lowered = lower(group, spec, stored);
-}
-
-Kernel Fuser::make_kernel(const Group& group) {
-  Stored stored{g, grouping_, out_->buffers, buffer_of_, out_->packed};
-  LowerSpec spec;
-  Lowered lowered = lower(group, spec, stored);
-  auto refine = [&] {
-    for (int i = 0; i < 16 && refine_splits(lowered, spec); ++i)
-      lowered = lower(group, spec, stored);
-  };
-  refine();
-  for (int i = 0; i < 4 && !lowered.to_unroll.empty(); ++i) {
-    LowerSpec written = spec;
-    int64_t copies = 1; // of the body, one for each position
-    for (const auto& [dim, axes] : lowered.axes)
-      for (size_t a = 0; a < axes.size(); ++a) {
-        if (lowered.to_unroll.count(axes[a]) != 0) written.unrolled.insert({dim, a});
-        if (dim.node == group.root && written.unrolled.count({dim, a}) != 0)
-          copies *= lowered.kernel.indices.extent(axes[a]);
-      }
-    if (copies > kMostCopies) break;
-    spec = std::move(written);
-    lowered = lower(group, spec, stored);
-    refine();
-  }
-  bool scatter = g[group.root].op == Op::Scatter && group.target == group.root;
-  if (!scatter && spec.unrolled.empty()) {
-    spec.merged = find_merges(group, lowered, g[group.root].shape);
-    spec.merged_inner = find_inner_merges(g, group, lowered);
-  }
-  if (!spec.merged.empty() || !spec.merged_inner.empty()) {
-    lowered = lower(group, spec, stored);
-    refine();
-  }
-  take_lanes(group, stored, spec, lowered);
-  std::optional<Lowered> dot;
-  if (level_.dots != 0) dot = with_dot_axis(group, spec, lowered, stored);
-  // Loops first: weights lie in the order in which they are met.
-  if (dot) {
-    order_loops(dot->kernel, out_->packed);
-    pack_weights(dot->kernel, out_->packed);
-  }
-  if (dot && dot_works(dot->kernel)) {
-    lowered = std::move(*dot);
-  } else {
-    order_loops(lowered.kernel, out_->packed);
-    pack_weights(lowered.kernel, out_->packed);
-  }
-  written_out_ = lowered.to_unroll.empty();
-  keep_costly_values(lowered.kernel);
-  choose_chunks(lowered.kernel, out_->packed, out_->buffers, level_);
-  return std::move(lowered.kernel);
 }
 
 // A contraction that reads the model's input through a pad gets a padded copy: guards on
@@ -418,8 +289,8 @@ void Fuser::add_border(NodeId target) {
 void Fuser::add_call(NodeId call) {
   for (const Kernel& k : out_->kernels)
     if (k.call && std::ranges::find(k.nodes, call) != k.nodes.end()) return;
-  Stored stored{g, grouping_, out_->buffers, buffer_of_, out_->packed};
-  out_->kernels.push_back(lower_call(call, stored));
+  Stored all = stored();
+  out_->kernels.push_back(lower_call(call, all));
 }
 
 Argument Fuser::region_input(NodeId node) {
@@ -466,8 +337,9 @@ bool Fuser::run(FusedGraph& out) {
       continue;
     }
     add_border(group.target);
-    out.kernels.push_back(make_kernel(group));
-    if (!written_out_ && wish_results(group.root)) grew = true;
+    MadeKernel made = make_kernel(group, stored(), lanes_, level_);
+    out.kernels.push_back(std::move(made.kernel));
+    if (!made.written_out && wish_results(group.root)) grew = true;
     if (wish_near_lanes(group, out.kernels.back())) grew = true;
     bool base = group.base != kNoNode && is_reduce(g[group.base].op);
     if (base && wish_for(group, out.kernels.back())) grew = true;
