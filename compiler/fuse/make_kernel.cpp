@@ -22,6 +22,7 @@ public:
 private:
   void lower_again() { lowered_ = lower(group_, spec_, stored_); }
   void refine();
+  bool is_position(Dim dim) const;
   void write_out();
   void merge();
   std::optional<LowerSpec> with_whole_blocks() const;
@@ -54,6 +55,12 @@ void KernelMaker::refine() {
   for (int i = 0; i < 16 && refine_splits(lowered_, spec_); ++i) lower_again();
 }
 
+// Of the result; the other axes of a root that is a sum are summed.
+bool KernelMaker::is_position(Dim dim) const {
+  return dim.node == group_.root &&
+         stored_.graph[group_.root].shape[static_cast<size_t>(dim.axis)] > 1;
+}
+
 // Axes that known numbers depend on get a copy of the body for each position.
 void KernelMaker::write_out() {
   for (int i = 0; i < 4 && !lowered_.to_unroll.empty(); ++i) {
@@ -62,7 +69,7 @@ void KernelMaker::write_out() {
     for (const auto& [dim, axes] : lowered_.axes)
       for (size_t a = 0; a < axes.size(); ++a) {
         if (lowered_.to_unroll.count(axes[a]) != 0) written.unrolled.insert({dim, a});
-        if (dim.node == group_.root && written.unrolled.count({dim, a}) != 0)
+        if (is_position(dim) && written.unrolled.count({dim, a}) != 0)
           copies *= lowered_.kernel.indices.extent(axes[a]);
       }
     if (copies > kMostCopies) break;

@@ -126,6 +126,25 @@ TEST_CASE("winograd of strided convolutions runs", "[winograd]") {
   }
 }
 
+// Two contractions meet in a residual; the tiles are stored, as sums that are roots.
+TEST_CASE("winograd beside another contraction", "[winograd]") {
+  Random random(12);
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 16, 28, 12});
+  NodeId y = convolve(g, x, random_tensor(random, {16, 16, 3, 3}), 1);
+  NodeId z = convolve(g, x, random_tensor(random, {16, 16, 1, 1}), 0);
+  g.add_output("y", map(g, Op::Add, {y, z}));
+  Hooks hooks;
+  hooks.target = *find_target("native");
+  if (hooks.target.levels[0].lanes == 16)
+    CHECK(choose_algorithms(g, hooks.target, false).winograd == 1);
+  Tensor values = random_tensor(random, g[x].shape);
+  KernelRun run = run_kernels(compile(g, hooks), hooks.target, {values});
+  REQUIRE(run.error == "");
+  CHECK(compare_tensors(run.outputs[0], evaluate(g, {values}).outputs[0], 1e-3, 1e-3) ==
+        "");
+}
+
 // The pool's reduction cannot take in what is written out over positions of the result.
 TEST_CASE("winograd under a pooling", "[winograd]") {
   Random random(8);
