@@ -22,8 +22,11 @@ def pack_and_compare(name, folder, model, words=()):
     return "" if outcome.result == "agree" else outcome.detail
 
 
-def read_options(doc):
+def read_options(doc, seeds=None):
+    """`seeds`: how many, for a script that draws its cases."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    if seeds:
+        parser.add_argument("--seeds", type=int, default=seeds, help="cases of each kind")
     parser.add_argument("--filter", default="", help="only cases whose name matches")
     parser.add_argument("--jobs", "-j", type=int, default=2)
     return parser.parse_args()
