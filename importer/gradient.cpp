@@ -275,14 +275,13 @@ bool Reverse::reduce_back(const Node& node, Expr y, Expr g) {
 }
 
 bool Reverse::index_back(const Node& node, Expr g) {
+  if (node.op != Op::Gather && node.op != Op::Scatter) return false;
   const Expr x = in(node, 0), index = in(node, 1);
   if (node.op == Op::Gather) {
     give(x.id, scatter(like(x, 0), index, g, node.payload[0], Combiner::Add));
     return true;
   }
-  const bool adds =
-      node.op == Op::Scatter && node.payload[1] == static_cast<int64_t>(Combiner::Add);
-  if (!adds) return false;
+  if (node.payload[1] != static_cast<int64_t>(Combiner::Add)) return false;
   give(x.id, g);
   give(node.inputs[2], gather(g, index, node.payload[0]));
   return true;

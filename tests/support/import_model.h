@@ -58,7 +58,8 @@ inline Tensor f32(Shape shape, const std::vector<float>& values) {
 inline std::vector<float> floats_of(const Tensor& tensor) {
   REQUIRE(tensor.dtype == DType::F32);
   std::vector<float> values(tensor.bytes.size() / sizeof(float));
-  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  if (!values.empty())
+    std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
   return values;
 }
 
