@@ -146,6 +146,7 @@ KernelRun run_kernels(const Kernels& kernels, const Target& target,
   Block arena(s.arena_bytes), scratch(s.scratch_bytes), weights(s.weight_bytes);
   size_t filled = 0;
   produce_weights(s, [&](std::span<const std::byte> bytes) {
+    if (bytes.empty()) return;
     std::memcpy(weights.data + filled, bytes.data(), bytes.size());
     filled += bytes.size();
   });

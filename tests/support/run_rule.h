@@ -45,7 +45,7 @@ inline ModelAttribute attribute(const std::string& name, const char* value) {
 template <class T> Tensor tensor(DType dtype, Shape shape, const std::vector<T>& values) {
   Tensor t{dtype, std::move(shape), {}};
   t.bytes.resize(values.size() * sizeof(T));
-  std::memcpy(t.bytes.data(), values.data(), t.bytes.size());
+  if (!values.empty()) std::memcpy(t.bytes.data(), values.data(), t.bytes.size());
   return t;
 }
 inline Tensor f32(Shape shape, const std::vector<float>& values) {
@@ -56,7 +56,7 @@ inline Tensor i64(Shape shape, const std::vector<int64_t>& values) {
 }
 template <class T> std::vector<T> values(const Tensor& t) {
   std::vector<T> result(t.bytes.size() / sizeof(T));
-  std::memcpy(result.data(), t.bytes.data(), t.bytes.size());
+  if (!result.empty()) std::memcpy(result.data(), t.bytes.data(), t.bytes.size());
   return result;
 }
 inline std::vector<float> counting(int64_t count) {
