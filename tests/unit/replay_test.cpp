@@ -8,9 +8,11 @@
 #include <catch2/catch.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -242,6 +244,30 @@ TEST_CASE("the pool runs each chunk once, on any number of threads", "[stub]") {
     }
     CHECK(wrong == 0);
   }
+}
+
+TEST_CASE("every thread begins with its own share of the chunks", "[stub]") {
+  constexpr uint32_t kThreads = 3, kChunks = 10;
+  struct Seen {
+    std::atomic<uint32_t> began{0};
+    std::atomic<int64_t> first[kThreads] = {-1, -1, -1};
+  } seen;
+  // Nobody goes on before every thread has a chunk.
+  auto task = [](void* context, uint32_t chunk, uint32_t thread) {
+    Seen& all = *static_cast<Seen*>(context);
+    int64_t none = -1;
+    if (!all.first[thread].compare_exchange_strong(none, chunk)) return;
+    all.began++;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (all.began != kThreads && std::chrono::steady_clock::now() < end) {
+      std::this_thread::yield();
+    }
+  };
+  Pool pool(kThreads);
+  svod_pool_run(pool.get(), kChunks, task, &seen);
+  CHECK(seen.first[0] == 0);
+  CHECK(seen.first[1] == 4);
+  CHECK(seen.first[2] == 7);
 }
 
 TEST_CASE("what a run lacks has its status, and nothing is written", "[stub]") {
