@@ -370,8 +370,8 @@ Exit Packing::write_weight_file(const std::string& path) {
 }
 
 Exit Packing::verify() {
-  std::string choice = verify_choice(options_);
-  if (choice.empty()) return Exit::Done;
+  VerifyChoice choice = verify_choice(options_);
+  if (choice.name.empty()) return Exit::Done;
   if (options_.verify.empty() && front_->interface.sizes_replaced) {
     console_.note(
         "note: not verified, since the test data beside the model has the sizes "

@@ -9,16 +9,21 @@
 
 namespace svod {
 
-// The data set to use: what --verify says, else a test_data_set_* beside the model, else
-// none (empty). "random" stays as it is.
-std::string verify_choice(const Options& options);
+// The data set to use: what --verify says ("random" stays as it is), else the
+// test_data_set_* beside the model, else none (empty). What nobody asked for and cannot
+// be used is a note, not an error.
+struct VerifyChoice {
+  std::string name;
+  bool asked = false;
+};
+VerifyChoice verify_choice(const Options& options);
 
 // Can a program for this target run on this machine?
 bool runs_here(const Target& target);
 
 // Runs `program` (a path, and options) with --verify on the choice. Done, VerifyMismatch,
 // or what else went wrong.
-Exit verify_program(const std::vector<std::string>& program, const std::string& choice,
+Exit verify_program(const std::vector<std::string>& program, const VerifyChoice& choice,
                     const Front& front, const Console& console);
 
 } // namespace svod

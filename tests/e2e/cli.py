@@ -70,6 +70,18 @@ def mismatch(folder):
     check((folder / "good").exists(), "right answers do")
 
 
+def unusable_data(folder):
+    """Data beside the model that has no answers fails a pack only where it is asked for."""
+    data = folder / "beside" / "test_data_set_0"
+    data.mkdir(parents=True)
+    model = folder / "beside" / "model.onnx"
+    model.write_bytes(DIGITS.read_bytes())
+    (data / "input_0.pb").write_bytes((SOURCE / "models" / "test_data_set_0" / "input_0.pb").read_bytes())
+    told = packer(folder, model, "-o", "unasked").stderr.decode()
+    check("no outputs to compare" in told and "not verified" in told, "a note says why nothing was compared")
+    packer(folder, model, "-o", "asked", "--verify", data, code=7)
+
+
 def summary(folder):
     done = packer(folder, DIGITS, "-o", "two", "--shape", "image=2x1x8x8", "--json")
     shapes = [t["shape"] for e in json.loads(done.stdout)["entries"] for t in e["inputs"] + e["outputs"]]
@@ -147,7 +159,7 @@ def interrupted(folder):
 
 
 def main():
-    for part in (failures, mismatch, summary, quiet_and_texts, weights_beside, other_cpus, interrupted):
+    for part in (failures, mismatch, unusable_data, summary, quiet_and_texts, weights_beside, other_cpus, interrupted):
         part(work_folder(f"cli_{part.__name__}"))
 
 
