@@ -179,7 +179,7 @@ Expr sliced(NodeImport& node, Expr x, int64_t axis, Expr size, Size& result,
     const auto sizes = exact ? range_of(node.g, size.id) : std::nullopt;
     if (sizes && step > 0 && static_cast<double>(exact->front()) >= sizes->high)
       return size;
-    if (sizes && exact->front() < 0 && static_cast<double>(-exact->front()) <= sizes->low)
+    if (sizes && exact->front() < 0 && static_cast<double>(exact->front()) >= -sizes->low)
       return size + static_cast<double>(exact->front());
     return minimum(maximum(select(less(at, 0.0), at + size, at), least), high);
   };

@@ -1,0 +1,107 @@
+// Operators that move a window along a bounded axis, as speech is made: how long a
+// sentence takes is found by the network, and convolutions follow. What is not meant
+// becomes what the operator pads with, so the windows at the end see padding where the
+// tensor of the run would end, and a window counts where it begins within what is meant.
+#include "importer/bounded_parts.h"
+#include "importer/convolution.h"
+#include "importer/spatial.h"
+
+namespace svod {
+
+namespace {
+
+// Weights have known sizes, and so have channels.
+void require_known_channels(NodeImport& node) {
+  for (size_t i = 0; i < node.input_count(); ++i)
+    for (int64_t axis = 0; node.has_input(i) && axis < node.rank(i); ++axis)
+      if (count_along(node, i, axis) != kNoNode && (i > 0 || axis == 1))
+        refuse_bounded(node, i, axis);
+}
+
+bool moves_along_bounded_axis(const NodeImport& node, size_t spatial) {
+  return count_along(node, 0, static_cast<int64_t>(2 + spatial)) != kNoNode;
+}
+
+void fill_behind(NodeImport& node, Op combination) {
+  const Counts counts = node.counts(0);
+  const Expr outside = neutral(node.g, combination, node.dtype(0));
+  const Expr x = masked(operand(node, 0), counts, axes_from(2, node.rank(0)), outside);
+  node.replace_input(0, x.id);
+}
+
+// Windows that begin within `room` elements beyond the first.
+Expr windows_within(Expr count, const Windows& windows, size_t i) {
+  const int64_t rest = windows.low[i] + windows.high[i] - windows.reach(i);
+  const Expr room = count + static_cast<double>(rest);
+  const int64_t stride = windows.stride[i];
+  const Expr moves = stride == 1 ? room : room / static_cast<double>(stride);
+  return checked(moves + 1, less_equal(like(room, 0), room));
+}
+
+} // namespace
+
+void bounded_windows(NodeImport& node, Rule rule) {
+  require_known_channels(node);
+  const bool pools = node.model_node.op_type == "MaxPool";
+  const Shape shape = node.shape(0), extents(shape.begin() + 2, shape.end());
+  const Windows windows = pools
+                              ? read_windows(node, extents, node.get_ints("kernel_shape"))
+                              : convolution_windows(node, shape, node.shape(1));
+  const bool same = node.get_string("auto_pad").starts_with("SAME");
+  const bool more = pools && ((node.has("ceil_mode") && node.get_int("ceil_mode")) ||
+                              node.wants_output(1));
+  Counts counts = node.counts(0);
+  for (size_t i = 0; i < windows.axes(); ++i) {
+    if (!moves_along_bounded_axis(node, i)) continue;
+    // There the padding follows from the size, or the result tells places in the tensor.
+    if (more || (same && windows.stride[i] > 1))
+      refuse_bounded(node, 0, static_cast<int64_t>(2 + i));
+    NodeId& count = counts[2 + i];
+    count = windows_within({&node.g, count}, windows, i).id;
+  }
+  fill_behind(node, pools ? Op::ReduceMax : Op::ReduceSum);
+  rule(node);
+  node.set_counts(0, counts);
+}
+
+// Each element more gives `stride` more, whatever is padded or cut off.
+void bounded_transposed_windows(NodeImport& node, Rule rule) {
+  require_known_channels(node);
+  const Shape shape = node.shape(0);
+  const Windows windows = convolution_windows(node, shape, node.shape(1));
+  Counts counts = node.counts(0);
+  for (size_t i = 0; i < windows.axes(); ++i)
+    if (moves_along_bounded_axis(node, i) && node.has("output_shape"))
+      refuse_bounded(node, 0, static_cast<int64_t>(2 + i));
+  fill_behind(node, Op::ReduceSum);
+  rule(node);
+  const Shape result = node.g[node.results()[0]].shape;
+  for (size_t axis = 2; axis < shape.size(); ++axis) {
+    NodeId& count = counts[axis];
+    if (count == kNoNode) continue;
+    const auto stride = static_cast<double>(windows.stride[axis - 2]);
+    const Expr moved = Expr{&node.g, count} * stride;
+    const double rest =
+        static_cast<double>(result[axis]) - stride * static_cast<double>(shape[axis]);
+    count = checked(moved + rest, less_equal(like(moved, -rest), moved)).id;
+  }
+  node.set_counts(0, counts);
+}
+
+// Rows of known length, each worked on alone: axes in front of the attribute's may be
+// bounded. Of inputs that are added, the sizes must agree.
+void bounded_rows(NodeImport& node, Rule rule) {
+  const int64_t rank = node.rank(0);
+  const int64_t axis =
+      node.has("axis") ? node.axis(node.get_int("axis"), rank) : rank - 1;
+  for (size_t i = 0; i < node.input_count(); ++i)
+    for (int64_t at = 0; node.has_input(i) && at < node.rank(i); ++at)
+      if (count_along(node, i, at) != kNoNode && at + rank - node.rank(i) >= axis)
+        refuse_bounded(node, i, at);
+  bounded_elementwise(node, rule);
+  const Counts counts = node.output_counts.empty() ? Counts{} : node.output_counts[0];
+  for (size_t out = 1; out < node.results().size(); ++out)
+    if (node.results()[out] != kNoNode) node.set_counts(out, counts);
+}
+
+} // namespace svod

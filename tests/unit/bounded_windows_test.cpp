@@ -1,0 +1,159 @@
+// Windows that move along an axis whose size only the run knows: the same values and
+// sizes as the operator gives for a tensor that has this size when packing.
+#include "tests/support/import_model.h"
+
+#include <catch2/catch.hpp>
+
+#include <limits>
+
+using namespace svod;
+using namespace svod::import_test;
+
+namespace {
+
+using Values = std::vector<float>;
+
+const Values kMixed = {3, -1, 2, 0.5, -3, 4, 1, -2, 5, 7, -1, 6};
+const Values kPositive = {3, 2, 0.5, 4, 1, 5, 7, 6};
+
+std::string tensor_of(const char* name, Shape shape) {
+  Values values;
+  for (int64_t i = 0; i < element_count(shape); ++i)
+    values.push_back(static_cast<float>((i * 7 % 11) - 5) / 4);
+  return floats(name, shape, values);
+}
+
+struct Result {
+  Values values;
+  Shape shape;
+  bool operator==(const Result&) const = default;
+};
+
+// `nodes` make y [1, channels, n] of v [1, 1, n], the positive elements of x [12].
+Result of_bounded(std::vector<std::string> nodes, std::vector<std::string> constants) {
+  std::vector<std::string> all{node("Greater", {"x", "zero"}, {"c"}),
+                               node("Compress", {"x", "c"}, {"kept"}),
+                               node("Unsqueeze", {"kept", "front"}, {"v"})};
+  all.insert(all.end(), nodes.begin(), nodes.end());
+  constants.push_back(floats("zero", {}, {0}));
+  constants.push_back(ints("front", {2}, {0, 1}));
+  const Imported model = imported(
+      import_test::model({all, {value("x", {12})}, {value("y", {""})}, constants}, 17));
+  const Evaluated run = evaluate(*model.graph, {f32({12}, kMixed)});
+  REQUIRE(run.failed == kNoNode);
+  REQUIRE(model.interface.extents.contains(0));
+  const Tensor& extents = run.outputs[model.interface.extents.at(0)];
+  Shape shape(static_cast<size_t>(element_count(extents.shape)));
+  std::memcpy(shape.data(), extents.bytes.data(), extents.bytes.size());
+  // The elements that are meant lie at the front of every row of the bound.
+  const Values all_values = floats_of(run.outputs[0]);
+  const int64_t bound = run.outputs[0].shape.back();
+  REQUIRE(shape.back() <= bound);
+  Values values;
+  for (int64_t row = 0; row < std::ssize(all_values) / bound; ++row)
+    values.insert(values.end(), all_values.begin() + row * bound,
+                  all_values.begin() + row * bound + shape.back());
+  return {values, shape};
+}
+
+Result of_known(const std::vector<std::string>& nodes,
+                std::vector<std::string> constants) {
+  const Imported model = imported(import_test::model(
+      {nodes, {value("v", {1, 1, 8})}, {value("y", {""})}, constants}, 17));
+  const Evaluated run = evaluate(*model.graph, {f32({1, 1, 8}, kPositive)});
+  REQUIRE(run.failed == kNoNode);
+  return {floats_of(run.outputs[0]), run.outputs[0].shape};
+}
+
+void check_same(const std::string& made, std::vector<std::string> constants = {}) {
+  CHECK(of_bounded({made}, constants) == of_known({made}, constants));
+}
+
+} // namespace
+
+TEST_CASE("a convolution ends where the run's tensor does", "[bounded]") {
+  const std::vector<std::string> weights{tensor_of("w", {2, 1, 3})};
+  for (int64_t stride : {1, 2, 3})
+    for (int64_t dilation : {1, 2})
+      for (const auto& pads : std::vector<std::vector<int64_t>>{{0, 0}, {1, 1}, {2, 3}})
+        check_same(
+            node("Conv", {"v", "w"}, {"y"},
+                 {ints_attribute("strides", {stride}),
+                  ints_attribute("dilations", {dilation}), ints_attribute("pads", pads)}),
+            weights);
+  check_same(node("Conv", {"v", "w"}, {"y"}, {text_attribute("auto_pad", "SAME_UPPER")}),
+             weights);
+}
+
+TEST_CASE("a transposed convolution grows with the run's tensor", "[bounded]") {
+  const std::vector<std::string> weights{tensor_of("w", {1, 2, 4})};
+  for (int64_t stride : {1, 2, 3})
+    for (const auto& pads : std::vector<std::vector<int64_t>>{{0, 0}, {1, 1}, {1, 2}})
+      for (int64_t more : {int64_t{0}, stride - 1})
+        check_same(
+            node("ConvTranspose", {"v", "w"}, {"y"},
+                 {ints_attribute("strides", {stride}), ints_attribute("pads", pads),
+                  ints_attribute("output_padding", {more})}),
+            weights);
+}
+
+TEST_CASE("a pooling takes its maximum of what is meant", "[bounded]") {
+  const std::vector<int64_t> three{3}, two{2}, ones{1, 1};
+  check_same(node("MaxPool", {"v"}, {"y"},
+                  {ints_attribute("kernel_shape", three), ints_attribute("pads", ones)}));
+  check_same(
+      node("MaxPool", {"v"}, {"y"},
+           {ints_attribute("kernel_shape", three), ints_attribute("strides", two)}));
+}
+
+TEST_CASE("rows are normalised however many there are", "[bounded]") {
+  const std::vector<std::string> nodes{
+      node("Mul", {"v", "w"}, {"wide"}),
+      node("Transpose", {"wide"}, {"rows"}, {ints_attribute("perm", {0, 2, 1})}),
+      node("LayerNormalization", {"rows", "scale"}, {"normal"}),
+      node("Transpose", {"normal"}, {"y"}, {ints_attribute("perm", {0, 2, 1})})};
+  const std::vector<std::string> constants{tensor_of("w", {1, 5, 1}),
+                                           tensor_of("scale", {5})};
+  CHECK(of_bounded(nodes, constants) == of_known(nodes, constants));
+}
+
+TEST_CASE("where padding follows from the size, a bounded one is refused", "[bounded]") {
+  const auto refuse = [](const std::string& made) {
+    refused(import_test::model({{node("Greater", {"x", "zero"}, {"c"}),
+                                 node("Compress", {"x", "c"}, {"kept"}),
+                                 node("Unsqueeze", {"kept", "front"}, {"v"}), made},
+                                {value("x", {12})},
+                                {value("y", {""})},
+                                {floats("zero", {}, {0}), ints("front", {2}, {0, 1}),
+                                 tensor_of("w", {1, 1, 3})}},
+                               17),
+            Exit::Unsupported, "depends on data, which is not supported");
+  };
+  const std::vector<int64_t> two{2}, three{3}, size{20};
+  for (const std::string& made :
+       {node("Conv", {"v", "w"}, {"y"},
+             {text_attribute("auto_pad", "SAME_UPPER"), ints_attribute("strides", two)}),
+        node("ConvTranspose", {"v", "w"}, {"y"}, {ints_attribute("output_shape", size)}),
+        node(
+            "MaxPool", {"v"}, {"y"},
+            {ints_attribute("kernel_shape", three), attribute("ceil_mode", int64_t{1})})})
+    refuse(made);
+}
+
+TEST_CASE("as many random numbers as the run's tensor has", "[bounded]") {
+  const Result drawn = of_bounded({node("RandomNormalLike", {"v"}, {"y"})}, {});
+  CHECK(drawn.shape == Shape{1, 1, 8});
+}
+
+TEST_CASE("a bounded tensor is turned round along a known axis", "[bounded]") {
+  // As exporters write it: from the last element back to one before all.
+  for (int64_t before : {std::numeric_limits<int64_t>::min(), int64_t{-6}}) {
+    const std::vector<std::string> nodes{
+        node("Mul", {"v", "w"}, {"wide"}),
+        node("Slice", {"wide", "back", "before", "one", "back"}, {"y"})};
+    const std::vector<std::string> constants{
+        tensor_of("w", {1, 5, 1}), ints("back", {1}, {-1}), ints("before", {1}, {before}),
+        ints("one", {1}, {1})};
+    CHECK(of_bounded(nodes, constants) == of_known(nodes, constants));
+  }
+}
