@@ -423,13 +423,16 @@ static void count_work(Kernel& k, const std::vector<PackedWeight>& packed,
 static constexpr double kChunkWork = 400000;
 static constexpr int64_t kMaxChunks = 64;
 
-// Blocks are whole register tiles: a block below the tile would leave it no work.
+// Blocks are whole register tiles: a block below the tile would leave it no work. They
+// are equal where that takes at most twice the block; rows of a prime number end with a
+// shorter one.
 static int64_t pick_block(int64_t extent, int64_t parts, int tile) {
   int64_t unit = extent >= 336 && 42 % tile == 0 ? 42 : tile; // 42: tiles of 6 and 14
   int64_t units = (extent + unit - 1) / unit;
   int64_t block = (units + parts - 1) / parts;
-  while (unit < 42 && units % block != 0) ++block;
-  return std::min(block * unit, extent);
+  int64_t equal = block;
+  while (unit < 42 && units % equal != 0) ++equal;
+  return std::min((equal <= 2 * block ? equal : block) * unit, extent);
 }
 
 void choose_chunks(Kernel& k, const std::vector<PackedWeight>& packed,

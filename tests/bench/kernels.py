@@ -104,6 +104,8 @@ def sum_up(kernels, peak):
     """{class: what its large kernels take together, and the least share of the peak among them}"""
     classes = {}
     for kernel in kernels:
+        if kernel.us == 0:  # less than the clock can tell
+            continue
         kind = kernel.kind if is_large(kernel) else "other"
         row = classes.setdefault(kind, {"us": 0.0, "ideal_us": 0.0, "least": math.inf, "below": 0, "kernels": 0})
         ideal = kernel.flops / peak / 1e3

@@ -218,6 +218,20 @@ TEST_CASE("a row times a matrix reads few panels side by side", "[fuse]") {
   }
 }
 
+TEST_CASE("rows of a prime number are cut into chunks too", "[fuse]") {
+  for (int64_t rows : {149, 150}) {
+    Graph g;
+    NodeId x = g.add_input("x", DType::F32, {rows, 25, 64, 32});
+    Kernel k = kernel_of(g, reduce(g, Op::ReduceSum, slice_axis(g, x, 1, 0, 24), {2}));
+    int64_t most = 0;
+    INFO(print(k));
+    for (const ChunkAxis& c : k.chunks)
+      if (k.indices.extent(c.axis) == rows) most = c.block;
+    CHECK(most > 0);
+    CHECK(most <= rows / 4);
+  }
+}
+
 TEST_CASE("an axis of one element does not join its neighbours", "[fuse]") {
   Graph g;
   NodeId x = g.add_input("x", DType::F32, {6, 20, 56});
