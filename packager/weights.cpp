@@ -84,10 +84,8 @@ std::vector<std::byte> pack_weight(const PackedWeight& weight, const Tensor& sou
   return out;
 }
 
-// The model's file was mapped to read the weight; packed, it is not needed again soon.
-static void release_source(const Graph& graph, NodeId id) {
-  if (graph[id].op != Op::Weight) return;
-  const Blob& blob = graph.blob(static_cast<uint32_t>(graph[id].payload[0]));
+// The model's file was mapped to read weights; packed, they are not needed again soon.
+static void release(const Blob& blob) {
   release_pages({reinterpret_cast<const char*>(blob.bytes.data()), blob.bytes.size()},
                 blob.owner);
 }
@@ -116,9 +114,14 @@ void produce_weights(const Schedule& schedule, const ByteSink& sink) {
     fill_to(offset);
     sink(bytes);
     done += bytes.size();
-    release_source(schedule.graph, weight.source);
+    const Node& node = schedule.graph[weight.source];
+    if (node.op == Op::Weight)
+      release(schedule.graph.blob(static_cast<uint32_t>(node.payload[0])));
   }
   fill_to(schedule.weight_bytes);
+  // Those that packed weights are computed from, by several of them.
+  for (uint32_t id = 0; id < schedule.graph.blob_count(); id++)
+    release(schedule.graph.blob(id));
 }
 
 } // namespace svod
