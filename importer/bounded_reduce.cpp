@@ -106,16 +106,25 @@ void mask_product(NodeImport& node, int64_t of_a, int64_t of_b) {
   }
 }
 
+// Of the fused forms alone.
+bool is_set(const NodeImport& node, const char* attribute) {
+  return node.has(attribute) && node.get_int(attribute) != 0;
+}
+
 } // namespace
 
 void bounded_matmul(NodeImport& node, Rule rule) {
   const int64_t a = node.rank(0), b = node.rank(1);
   if (a < 2 || b < 2) refuse_bounded(node, node.counts(0).empty() ? 1 : 0, 0);
-  mask_product(node, a - 1, b - 2);
+  const int64_t of_a = is_set(node, "transA") ? a - 2 : a - 1;
+  const int64_t of_b = is_set(node, "transB") ? b - 1 : b - 2;
+  for (const char* moved : {"transBatchA", "transBatchB"})
+    if (is_set(node, moved)) refuse_bounded(node, node.counts(0).empty() ? 1 : 0, 0);
+  mask_product(node, of_a, of_b);
   const int64_t rank = std::max(a, b);
   Counts counts(static_cast<size_t>(rank), kNoNode);
-  counts[static_cast<size_t>(rank - 2)] = count_along(node, 0, a - 2);
-  counts[static_cast<size_t>(rank - 1)] = count_along(node, 1, b - 1);
+  counts[static_cast<size_t>(rank - 2)] = count_along(node, 0, 2 * a - 3 - of_a);
+  counts[static_cast<size_t>(rank - 1)] = count_along(node, 1, 2 * b - 3 - of_b);
   for (int64_t back = 3; back <= rank; ++back) {
     std::vector<InputAxis> batch;
     if (back <= a) batch.push_back({0, a - back});
@@ -124,6 +133,22 @@ void bounded_matmul(NodeImport& node, Rule rule) {
   }
   rule(node);
   node.set_counts(0, tidy(counts));
+}
+
+// Rows of the run by a matrix that is known, of bytes as a rule: what is not meant is 0,
+// which no range of values grows by.
+void bounded_left_rows(NodeImport& node, Rule rule) {
+  const int64_t last = node.rank(0) - 1;
+  for (size_t i = 0; i < node.input_count(); ++i)
+    for (int64_t axis = 0; node.has_input(i) && axis < node.rank(i); ++axis)
+      if (count_along(node, i, axis) != kNoNode && (i > 0 || axis == last))
+        refuse_bounded(node, i, axis);
+  const Counts counts = node.counts(0);
+  mask_input(node, 0, axes_from(0, last), number(node.g, node.dtype(0), 0));
+  rule(node);
+  const Shape& result = node.g[node.results()[0]].shape;
+  if (std::ssize(result) != last + 1) refuse_bounded(node, 0, 0);
+  node.set_counts(0, counts);
 }
 
 void bounded_gemm(NodeImport& node, Rule rule) {

@@ -10,11 +10,36 @@ namespace svod {
 
 namespace {
 
+constexpr size_t kNone = static_cast<size_t>(-1);
+
+// Where an operator has its inputs, and what leaves its result as it is.
+struct WindowOp {
+  std::string_view name;
+  Op combination;
+  size_t weights = 1, zero_point = kNone, addend = kNone;
+};
+constexpr WindowOp kWindowOps[] = {
+    {"Conv", Op::ReduceSum},
+    {"ConvTranspose", Op::ReduceSum},
+    {"FusedConv", Op::ReduceSum, 1, kNone, 3},
+    {"ConvInteger", Op::ReduceSum, 1, 2},
+    {"QLinearConv", Op::ReduceSum, 3, 2},
+    {"MaxPool", Op::ReduceMax, kNone},
+};
+
+const WindowOp& window_op(const NodeImport& node) {
+  for (const WindowOp& op : kWindowOps)
+    if (op.name == node.model_node.op_type) return op;
+  SVOD_CHECK(false) << node.model_node.op_type << " moves no window";
+  __builtin_unreachable();
+}
+
 // Weights have known sizes, and so have channels.
-void require_known_channels(NodeImport& node) {
+void require_known_channels(NodeImport& node, const WindowOp& op) {
   for (size_t i = 0; i < node.input_count(); ++i)
     for (int64_t axis = 0; node.has_input(i) && axis < node.rank(i); ++axis)
-      if (count_along(node, i, axis) != kNoNode && (i > 0 || axis == 1))
+      if (count_along(node, i, axis) != kNoNode &&
+          (axis == 1 || (i > 0 && i != op.addend)))
         refuse_bounded(node, i, axis);
 }
 
@@ -22,11 +47,34 @@ bool moves_along_bounded_axis(const NodeImport& node, size_t spatial) {
   return count_along(node, 0, static_cast<int64_t>(2 + spatial)) != kNoNode;
 }
 
-void fill_behind(NodeImport& node, Op combination) {
+// A byte stands for zero by the zero point.
+Expr outside(NodeImport& node, const WindowOp& op) {
+  if (op.zero_point == kNone || !node.has_input(op.zero_point))
+    return neutral(node.g, op.combination, node.dtype(0));
+  const Expr zero = operand(node, op.zero_point);
+  require(node, element_count(zero.shape()) == 1, "a zero point of input 0 is no scalar");
+  return reshape(zero, {});
+}
+
+void fill_behind(NodeImport& node, const WindowOp& op) {
   const Counts counts = node.counts(0);
-  const Expr outside = neutral(node.g, combination, node.dtype(0));
-  const Expr x = masked(operand(node, 0), counts, axes_from(2, node.rank(0)), outside);
+  const Expr x =
+      masked(operand(node, 0), counts, axes_from(2, node.rank(0)), outside(node, op));
   node.replace_input(0, x.id);
+}
+
+// What is added has the result's sizes; the run stops where it has not.
+void meet_addend(NodeImport& node, const WindowOp& op, Counts& counts) {
+  if (op.addend == kNone || !node.has_input(op.addend)) return;
+  for (int64_t axis = 0; axis < std::ssize(counts); ++axis) {
+    NodeId& count = counts[static_cast<size_t>(axis)];
+    if (node.rank(op.addend) != std::ssize(counts) ||
+        (count == kNoNode) != (count_along(node, op.addend, axis) == kNoNode))
+      refuse_bounded(node, 0, axis);
+    if (count == kNoNode) continue;
+    const Expr size{&node.g, count};
+    count = checked(size, equal(size, size_along(node, op.addend, axis))).id;
+  }
 }
 
 // Windows that begin within `room` elements beyond the first.
@@ -41,12 +89,13 @@ Expr windows_within(Expr count, const Windows& windows, size_t i) {
 } // namespace
 
 void bounded_windows(NodeImport& node, Rule rule) {
-  require_known_channels(node);
-  const bool pools = node.model_node.op_type == "MaxPool";
+  const WindowOp& op = window_op(node);
+  require_known_channels(node, op);
+  const bool pools = op.weights == kNone;
   const Shape shape = node.shape(0), extents(shape.begin() + 2, shape.end());
   const Windows windows = pools
                               ? read_windows(node, extents, node.get_ints("kernel_shape"))
-                              : convolution_windows(node, shape, node.shape(1));
+                              : convolution_windows(node, shape, node.shape(op.weights));
   const bool same = node.get_string("auto_pad").starts_with("SAME");
   const bool more = pools && ((node.has("ceil_mode") && node.get_int("ceil_mode")) ||
                               node.wants_output(1));
@@ -59,21 +108,23 @@ void bounded_windows(NodeImport& node, Rule rule) {
     NodeId& count = counts[2 + i];
     count = windows_within({&node.g, count}, windows, i).id;
   }
-  fill_behind(node, pools ? Op::ReduceMax : Op::ReduceSum);
+  meet_addend(node, op, counts);
+  fill_behind(node, op);
   rule(node);
   node.set_counts(0, counts);
 }
 
 // Each element more gives `stride` more, whatever is padded or cut off.
 void bounded_transposed_windows(NodeImport& node, Rule rule) {
-  require_known_channels(node);
+  const WindowOp& op = window_op(node);
+  require_known_channels(node, op);
   const Shape shape = node.shape(0);
   const Windows windows = convolution_windows(node, shape, node.shape(1));
   Counts counts = node.counts(0);
   for (size_t i = 0; i < windows.axes(); ++i)
     if (moves_along_bounded_axis(node, i) && node.has("output_shape"))
       refuse_bounded(node, 0, static_cast<int64_t>(2 + i));
-  fill_behind(node, Op::ReduceSum);
+  fill_behind(node, op);
   rule(node);
   const Shape result = node.g[node.results()[0]].shape;
   for (size_t axis = 2; axis < shape.size(); ++axis) {

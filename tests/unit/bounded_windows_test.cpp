@@ -38,7 +38,8 @@ Result of_bounded(std::vector<std::string> nodes, std::vector<std::string> const
   constants.push_back(floats("zero", {}, {0}));
   constants.push_back(ints("front", {2}, {0, 1}));
   const Imported model = imported(
-      import_test::model({all, {value("x", {12})}, {value("y", {""})}, constants}, 17));
+      import_test::model({all, {value("x", {12})}, {value("y", {""})}, constants}, 17,
+                         opset("com.microsoft", 1)));
   const Evaluated run = evaluate(*model.graph, {f32({12}, kMixed)});
   REQUIRE(run.failed == kNoNode);
   REQUIRE(model.interface.extents.contains(0));
@@ -58,8 +59,9 @@ Result of_bounded(std::vector<std::string> nodes, std::vector<std::string> const
 
 Result of_known(const std::vector<std::string>& nodes,
                 std::vector<std::string> constants) {
-  const Imported model = imported(import_test::model(
-      {nodes, {value("v", {1, 1, 8})}, {value("y", {""})}, constants}, 17));
+  const Imported model = imported(
+      import_test::model({nodes, {value("v", {1, 1, 8})}, {value("y", {""})}, constants},
+                         17, opset("com.microsoft", 1)));
   const Evaluated run = evaluate(*model.graph, {f32({1, 1, 8}, kPositive)});
   REQUIRE(run.failed == kNoNode);
   return {floats_of(run.outputs[0]), run.outputs[0].shape};
@@ -104,6 +106,56 @@ TEST_CASE("a pooling takes its maximum of what is meant", "[bounded]") {
   check_same(
       node("MaxPool", {"v"}, {"y"},
            {ints_attribute("kernel_shape", three), ints_attribute("strides", two)}));
+}
+
+TEST_CASE("bytes are convolved with zero points behind what is meant", "[bounded]") {
+  const std::vector<std::string> nodes{
+      node("DynamicQuantizeLinear", {"v"}, {"q", "scale", "zero_point"}),
+      node("ConvInteger", {"q", "bytes", "zero_point"}, {"whole"},
+           {ints_attribute("pads", {1, 2}), ints_attribute("strides", {2})}),
+      node("Cast", {"whole"}, {"y"}, {attribute("to", int64_t{kF32})})};
+  const std::vector<std::string> constants{
+      tensor("bytes", kI8, {2, 1, 3}, data(9, std::string("\x05\xfd\x02\x07\x01\xf8")))};
+  CHECK(of_bounded(nodes, constants) == of_known(nodes, constants));
+}
+
+TEST_CASE("a fused convolution adds what has the sizes of its result", "[bounded]") {
+  const std::string plain =
+      node("Conv", {"v", "w"}, {"z"}, {ints_attribute("pads", {1, 1})});
+  const std::vector<std::string> nodes{
+      plain, node("FusedConv", {"v", "w", "", "z"}, {"y"},
+                  {ints_attribute("pads", {1, 1}), text_attribute("activation", "Relu")},
+                  "com.microsoft")};
+  const std::vector<std::string> constants{tensor_of("w", {2, 1, 3})};
+  CHECK(of_bounded(nodes, constants) == of_known(nodes, constants));
+}
+
+TEST_CASE("fused products know which axis is summed", "[bounded]") {
+  // Over the places of the run, then over what that gave.
+  const auto product = [](const char* a, const char* b, const char* y,
+                          const char* turned) {
+    return node("FusedMatMul", {a, b}, {y}, {attribute(turned, int64_t{1})},
+                "com.microsoft");
+  };
+  const std::vector<std::string> nodes{node("Mul", {"v", "w"}, {"wide"}),
+                                       product("wide", "wide", "gram", "transB"),
+                                       product("gram", "wide", "y", "transA")};
+  const std::vector<std::string> constants{tensor_of("w", {1, 5, 1})};
+  CHECK(of_bounded(nodes, constants) == of_known(nodes, constants));
+}
+
+TEST_CASE("rows of bytes are multiplied however many there are", "[bounded]") {
+  const std::vector<std::string> nodes{
+      node("Mul", {"v", "w"}, {"wide"}),
+      node("Transpose", {"wide"}, {"rows"}, {ints_attribute("perm", {0, 2, 1})}),
+      node("DynamicQuantizeLinear", {"rows"}, {"q", "scale", "zero_point"}),
+      node("MatMulInteger", {"q", "bytes", "zero_point"}, {"whole"}),
+      node("Cast", {"whole"}, {"wide_y"}, {attribute("to", int64_t{kF32})}),
+      node("Transpose", {"wide_y"}, {"y"}, {ints_attribute("perm", {0, 2, 1})})};
+  const std::vector<std::string> constants{
+      tensor_of("w", {1, 3, 1}),
+      tensor("bytes", kI8, {3, 2}, data(9, std::string("\x05\xfd\x02\x07\x01\xf8")))};
+  CHECK(of_bounded(nodes, constants) == of_known(nodes, constants));
 }
 
 TEST_CASE("rows are normalised however many there are", "[bounded]") {
