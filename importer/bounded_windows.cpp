@@ -119,7 +119,7 @@ void bounded_transposed_windows(NodeImport& node, Rule rule) {
   const WindowOp& op = window_op(node);
   require_known_channels(node, op);
   const Shape shape = node.shape(0);
-  const Windows windows = convolution_windows(node, shape, node.shape(1));
+  const Windows windows = convolution_windows(node, shape, node.shape(1), kLongerResult);
   Counts counts = node.counts(0);
   for (size_t i = 0; i < windows.axes(); ++i)
     if (moves_along_bounded_axis(node, i) && node.has("output_shape"))

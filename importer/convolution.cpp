@@ -154,7 +154,8 @@ Expr convolve(Expr x, Expr w, const Windows& all, int64_t groups) {
                  joined({batch, weights[0]}, positions));
 }
 
-Windows convolution_windows(NodeImport& node, const Shape& x, const Shape& w) {
+Windows convolution_windows(NodeImport& node, const Shape& x, const Shape& w,
+                            int64_t least_pad) {
   require(node, x.size() >= 3, "input 0 must have a batch, a channel and spatial axes");
   require(node, w.size() == x.size(), "the weights have another rank than input 0");
   const Shape kernel = tail(w, 2);
@@ -162,7 +163,7 @@ Windows convolution_windows(NodeImport& node, const Shape& x, const Shape& w) {
           ints_or(node, "kernel_shape", kernel.size(), 0) == kernel ||
               node.get_ints("kernel_shape").empty(),
           "kernel_shape differs from the shape of the weights");
-  return read_windows(node, tail(x, 2), kernel);
+  return read_windows(node, tail(x, 2), kernel, least_pad);
 }
 
 // Checks that group divides the channels; returns it.

@@ -14,7 +14,11 @@ namespace svod {
 Expr convolve(Expr x, Expr w, const Windows& windows, int64_t groups);
 
 // Checks x and w of a convolution and reads its windows; invalid() where they do not fit.
-Windows convolution_windows(NodeImport& node, const Shape& x, const Shape& w);
+// Transposed, a negative pad makes the result longer (kLongerResult): exporters write it
+// where the stride is larger than the kernel.
+inline constexpr int64_t kLongerResult = -(int64_t{1} << 31);
+Windows convolution_windows(NodeImport& node, const Shape& x, const Shape& w,
+                            int64_t least_pad = 0);
 
 // The attribute group, which divides the channels.
 int64_t read_groups(NodeImport& node, int64_t channels, int64_t outputs_or_inputs);

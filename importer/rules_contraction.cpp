@@ -123,7 +123,7 @@ static void transpose_convolution(NodeImport& node, const std::vector<int64_t>& 
   require(node, x.dtype() == w.dtype() && is_float(x.dtype()),
           "input and weights must have one floating point type");
   const Shape input = x.shape(), weights = w.shape();
-  Windows windows = convolution_windows(node, input, weights);
+  Windows windows = convolution_windows(node, input, weights, kLongerResult);
   for (size_t i = 0; !pads.empty() && i < windows.axes(); ++i) {
     require(node, pads.size() == 2 * windows.axes(),
             "there must be two pads per spatial axis");

@@ -50,30 +50,36 @@ Expr choose(Expr test, Expr yes, Expr no) {
   return select(test, yes, no);
 }
 
-// The coordinate in the input of every output position, rank 1.
+// The coordinate in the input of every output position, rank 1. The nearest element is
+// found in float, as its implementations do: a scale that has no exact float (9 / 98)
+// would put a coordinate that should be whole a hair before it, and the row before is
+// taken.
 Expr source_coordinates(NodeImport& node, const ResizeOptions& options,
                         const AxisResize& resize) {
   const std::string& mode = options.coordinates;
-  const Expr at = count_along(node.g, DType::F64, resize.to.bound, 0, 1);
-  const Expr length = length_of(resize.from), resized = length_of(resize.to);
+  const DType type = options.mode == "nearest" ? DType::F32 : DType::F64;
+  const auto in_type = [&](Expr x) { return convert(x, type); };
+  const Expr at = count_along(node.g, type, resize.to.bound, 0, 1);
+  const Expr length = in_type(length_of(resize.from));
+  const Expr resized = in_type(length_of(resize.to)), scale = in_type(resize.scale);
   const Expr one = equal(resized, 1.0);
-  if (mode == "asymmetric") return at / resize.scale;
-  if (mode == "half_pixel") return (at + 0.5) / resize.scale - 0.5;
-  if (mode == "pytorch_half_pixel")
-    return choose(one, at, (at + 0.5) / resize.scale - 0.5);
-  if (mode == "tf_half_pixel_for_nn") return (at + 0.5) / resize.scale;
-  const Expr width = resize.scale * length; // not rounded
+  if (mode == "asymmetric") return at / scale;
+  if (mode == "half_pixel") return (at + 0.5) / scale - 0.5;
+  if (mode == "pytorch_half_pixel") return choose(one, at, (at + 0.5) / scale - 0.5);
+  if (mode == "tf_half_pixel_for_nn") return (at + 0.5) / scale;
+  const Expr width = scale * length; // not rounded
   if (mode == "align_corners")
     return select(equal(width, 1.0), like(at, 0), at * (length - 1.0) / (width - 1.0));
   if (mode == "half_pixel_symmetric") {
     const Expr adjustment = resized / width;
     const Expr offset = (-adjustment + 1.0) * (length / 2.0);
-    return offset + (at + 0.5) / resize.scale - 0.5;
+    return offset + (at + 0.5) / scale - 0.5;
   }
   if (mode == "tf_crop_and_resize") {
-    const Expr span = (*resize.roi_end - *resize.roi_start) * (length - 1.0);
+    const Expr start = in_type(*resize.roi_start), end = in_type(*resize.roi_end);
+    const Expr span = (end - start) * (length - 1.0);
     const Expr inner = choose(one, span / 2.0, at * span / (resized - 1.0));
-    return inner + *resize.roi_start * (length - 1.0);
+    return inner + start * (length - 1.0);
   }
   node.invalid("coordinate_transformation_mode '" + mode +
                "' is not in the specification");
@@ -168,7 +174,8 @@ Expr resize_axis(NodeImport& node, const ResizeOptions& options, const AxisResiz
                  Expr x) {
   if (known(resize.from.size) && resize.from.bound == 0)
     node.invalid("an empty axis cannot be resized");
-  const Expr at = source_coordinates(node, options, resize), last = last_of(resize);
+  const Expr at = convert(source_coordinates(node, options, resize), DType::F64);
+  const Expr last = last_of(resize);
   Expr y = options.mode == "nearest"
                ? take_at(x, resize.axis,
                          within(nearest_position(node, options.nearest, at, resize.scale),

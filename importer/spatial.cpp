@@ -45,7 +45,8 @@ Shape ints_or(NodeImport& node, std::string_view name, size_t count, int64_t oth
   return values;
 }
 
-Windows read_windows(NodeImport& node, const Shape& extents, const Shape& kernel) {
+Windows read_windows(NodeImport& node, const Shape& extents, const Shape& kernel,
+                     int64_t least_pad) {
   const size_t count = extents.size();
   require(node, count > 0, "input 0 has no spatial axis");
   Windows windows;
@@ -64,7 +65,7 @@ Windows read_windows(NodeImport& node, const Shape& extents, const Shape& kernel
     pad_to_same_size(windows, extents, mode == "SAME_UPPER");
   } else if (mode == "NOTSET" || mode.empty()) {
     const Shape pads = ints_or(node, "pads", 2 * count, 0);
-    check_range(node, pads, 0, "pads");
+    check_range(node, pads, least_pad, "pads");
     std::copy_n(pads.begin(), count, windows.low.begin());
     std::copy_n(pads.begin() + count, count, windows.high.begin());
   } else if (mode != "VALID") {

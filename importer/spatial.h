@@ -16,8 +16,9 @@ struct Windows {
 
 // Reads strides, dilations, pads and auto_pad as far as the node has them. `extents` are
 // the input's spatial extents, `kernel` the window's; invalid() for what the
-// specification forbids.
-Windows read_windows(NodeImport& node, const Shape& extents, const Shape& kernel);
+// specification forbids and for pads below `least_pad`.
+Windows read_windows(NodeImport& node, const Shape& extents, const Shape& kernel,
+                     int64_t least_pad = 0);
 // The attribute's list, or one entry of `otherwise` per axis.
 Shape ints_or(NodeImport& node, std::string_view name, size_t count, int64_t otherwise);
 
