@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/fuse/lower.h"
+#include "compiler/fuse/stage_work.h"
 
 namespace svod {
 
@@ -92,13 +93,5 @@ bool dot_works(const Kernel& kernel);
 // its weights moved up by a byte. 1: none does.
 int windows_together(const Kernel& kernel, const Stage& stage, const Expr& x,
                      AxisId axis);
-
-// What casts are applied to.
-ExprId below_casts(const Kernel& kernel, ExprId id);
-
-// Loads below an expression, each once. Locals end the walk.
-std::vector<ExprId> loads_below(const Kernel& kernel, ExprId root);
-// Walks down trees below an expression, each once.
-std::vector<ExprId> descents_below(const Kernel& kernel, ExprId root);
 
 } // namespace svod

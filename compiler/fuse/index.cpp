@@ -213,6 +213,12 @@ bool IndexPool::affine_in(const Index& a, AxisId axis, int64_t& coefficient) con
   return true;
 }
 
+int64_t IndexPool::coefficient(const Index& a, AxisId axis) const {
+  int64_t out = 0;
+  affine_in(a, axis, out);
+  return out;
+}
+
 bool IndexPool::has_dynamic(const Index& a) const {
   for (auto [id, coefficient] : a.terms) {
     const Term& t = terms_[id];

@@ -68,7 +68,8 @@ public:
   Range range(const Index& a, const std::vector<Range>& narrowed) const;
   // Coefficient of an axis when the index is affine in it; otherwise false.
   bool affine_in(const Index& a, AxisId axis, int64_t& coefficient) const;
-  bool depends_on(const Index& a, AxisId axis) const; // dynamic terms aside
+  int64_t coefficient(const Index& a, AxisId axis) const; // of its own term, or 0
+  bool depends_on(const Index& a, AxisId axis) const;     // dynamic terms aside
   bool has_dynamic(const Index& a) const;
   // Marks every axis the index depends on, dynamic terms aside.
   void collect_axes(const Index& a, std::vector<bool>& used) const;
