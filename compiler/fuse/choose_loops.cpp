@@ -75,9 +75,11 @@ static void count_work(Kernel& k, const std::vector<PackedWeight>& packed,
         a.kind == Argument::Kind::Packed ? packed[a.id].bytes() : buffers[a.id].bytes();
 }
 
-// About 30 us of work on one core; fewer chunks than this leave a core idle, more cost
+// 4 to 30 us of work on one core; fewer chunks than this leave a core idle, more cost
 // hand-outs.
 static constexpr double kChunkWork = 400000;
+// From here on two threads gain more than a region costs them.
+static constexpr double kLeastWork = 300000;
 static constexpr int64_t kMaxChunks = 64;
 
 // Blocks are whole register tiles: a block below the tile would leave it no work. They
@@ -98,6 +100,7 @@ void choose_chunks(Kernel& k, const std::vector<PackedWeight>& packed,
   k.chunks.clear();
   double work = double(k.flops) + double(k.bytes);
   auto wanted = std::min<int64_t>(kMaxChunks, static_cast<int64_t>(work / kChunkWork));
+  if (work >= kLeastWork) wanted = std::max<int64_t>(wanted, 2);
   for (const Stage& s : k.stages)
     if (s.kind == StageKind::Scatter) wanted = 1;
   Tile tile = choose_tile(k, level);
