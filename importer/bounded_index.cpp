@@ -170,6 +170,7 @@ Expr sliced(NodeImport& node, Expr x, int64_t axis, Expr size, Size& result,
   const Expr zero = number(node.g, DType::I64, 0), low = like(zero, step > 0 ? 0 : -1);
   const Expr high = step > 0 ? size : size - 1.0;
   const auto place = [&](Expr at, Expr least) {
+    if (at.id == size.id && step > 0) return size;
     const auto within = known(size) ? range_of(node.g, at.id) : std::nullopt;
     if (within && within->low >= 0 &&
         within->high <= static_cast<double>(known_ints(node.g, high.id)->front()))
@@ -179,6 +180,9 @@ Expr sliced(NodeImport& node, Expr x, int64_t axis, Expr size, Size& result,
     const auto sizes = exact ? range_of(node.g, size.id) : std::nullopt;
     if (sizes && step > 0 && static_cast<double>(exact->front()) >= sizes->high)
       return size;
+    if (sizes && step > 0 && exact->front() >= 0 &&
+        static_cast<double>(exact->front()) <= sizes->low)
+      return at;
     if (sizes && exact->front() < 0 && static_cast<double>(exact->front()) >= -sizes->low)
       return size + static_cast<double>(exact->front());
     return minimum(maximum(select(less(at, 0.0), at + size, at), least), high);
@@ -191,7 +195,9 @@ Expr sliced(NodeImport& node, Expr x, int64_t axis, Expr size, Size& result,
                               : difference(node.g, start.id, end.id);
   const Expr length =
       apart ? number(node.g, DType::I64, static_cast<double>(*apart)) : span;
-  const Expr count = maximum((length + (pace - 1)) / pace, 0);
+  const Expr there = (length + (pace - 1)) / pace;
+  const auto most = range_of(node, there);
+  const Expr count = most && most->low >= 0 ? there : maximum(there, 0);
   const int64_t all = (extent(x, axis) + int64_t(pace) - 1) / int64_t(pace);
   const auto exact = known_ints(node.g, count.id);
   int64_t bound = all;

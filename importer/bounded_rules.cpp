@@ -278,6 +278,18 @@ void bounded_flatten(NodeImport& node, Rule) {
 
 // Also with sizes of the run in the shape itself. 0 copies a size, one -1 is what is
 // left.
+// Sizes of the run that both have cancel out, whatever they are.
+static void cancel_equal(std::vector<Size>& a, std::vector<Size>& b) {
+  std::erase_if(a, [&](const Size& size) {
+    if (known(size.size)) return false;
+    const auto same =
+        std::ranges::find(b, size.size.id, [](const Size& s) { return s.size.id; });
+    if (same == b.end()) return false;
+    b.erase(same);
+    return true;
+  });
+}
+
 void bounded_reshape(NodeImport& node, Rule) {
   if (node.opset < 5) refuse_bounded(node, 0, 0);
   const bool zero_is_zero = node.opset >= 14 && node.get_int("allowzero") != 0;
@@ -304,13 +316,15 @@ void bounded_reshape(NodeImport& node, Rule) {
     }
   }
   if (open) {
-    const Expr rest = product_of(node, to);
+    std::vector<Size> all = from, others = to;
+    cancel_equal(all, others);
+    const Expr rest = product_of(node, others);
     int64_t least = 1; // of the other sizes: those of the run may be small
-    for (const Size& size : to)
+    for (const Size& size : others)
       if (known(size.size)) least *= size.bound;
     require(node, least > 0, "the extent of -1 cannot be inferred");
-    const Expr left = product_of(node, from) / rest;
-    const int64_t bound = (element_count(bounds_of(from)) + least - 1) / least;
+    const Expr left = product_of(node, all) / rest;
+    const int64_t bound = (element_count(bounds_of(all)) + least - 1) / least;
     const auto exact = known_ints(node.g, left.id);
     to[*open] = exact ? known_size(node.g, exact->front()) : Size{left, bound};
   }

@@ -230,3 +230,27 @@ TEST_CASE("a size without a bound has the limit's", "[bounded]") {
   CHECK(run(4).failed == kNoNode);
   CHECK(run(5).failed != kNoNode);
 }
+
+TEST_CASE("a size of the run that both sides of a reshape have cancels out",
+          "[bounded]") {
+  // [n, 6] as [n, -1]: -1 is 6, known when packing, though only the run knows n. So is it
+  // for a slice up to n, which is all of it.
+  const std::string wide = node("Mul", {"column", "row"}, {"wide"});
+  const std::string column = node("Unsqueeze", {"v", "one"}, {"column"});
+  const std::vector<std::string> sizes{
+      node("Shape", {"v"}, {"n"}),
+      node("Concat", {"n", "rest"}, {"shape"}, {attribute("axis", int64_t{0})})};
+  const std::vector<std::string> constants{ints("one", {1}, {1}), ints("none", {1}, {0}),
+                                           ints("rest", {1}, {-1}),
+                                           floats("row", {1, 6}, {1, 2, 3, 4, 5, 6})};
+  for (const char* from : {"wide", "cut"}) {
+    const Sized y =
+        run_sized(over_kept({column, wide, sizes[0], sizes[1],
+                             node("Slice", {"wide", "none", "n", "none"}, {"cut"}),
+                             node("Reshape", {from, "shape"}, {"y"})},
+                            constants),
+                  kMixed);
+    CHECK(y.extents == std::vector<int64_t>{3, 6});
+    CHECK(y.tensor.shape == Shape{6, 6});
+  }
+}
