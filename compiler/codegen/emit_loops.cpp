@@ -43,7 +43,7 @@ std::vector<KernelEmitter::Point> KernelEmitter::points() const {
 }
 
 bool KernelEmitter::needs_peel(AxisId axis, bool high) const {
-  return lanes_end_at(k_, axis, high, narrowed_);
+  return ends_apart(k_, axis, high, narrowed_);
 }
 
 // How many positions of an outer axis the loop over its middle may meet, `apart` of the

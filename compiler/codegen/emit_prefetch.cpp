@@ -95,4 +95,64 @@ void KernelEmitter::fetch_ahead() {
          ");");
 }
 
+// A picture that is read where it lies comes from memory, and rows of a window are too
+// short and too many at once for the processor to follow. Each tile fetches the rows that
+// the windows below it are the first to meet.
+void KernelEmitter::fetch_picture(const Stage& s) {
+  if (s.op != Op::ReduceSum || level_.register_bits <= 32 || !k_.has_lane_axis) return;
+  for (ExprId id : loads_below(k_, s.value)) {
+    const Expr& e = k_.exprs[id];
+    if (e.bounds.empty() || on_lanes(id) || k_.indices.has_dynamic(e.index) ||
+        k_.indices.range(e.index).high * byte_size(e.dtype) < kResident)
+      continue;
+    for (AxisId row : k_.outer)
+      for (AxisId window : s.inner) {
+        int64_t down = 0, step = 0;
+        if (k_.indices.affine_in(e.index, row, down) &&
+            k_.indices.affine_in(e.index, window, step) && step > 1 && down >= step &&
+            down % step == 0 && down / step < k_.indices.extent(window))
+          return fetch_rows(s, e, row, window);
+      }
+  }
+}
+
+void KernelEmitter::fetch_rows(const Stage& s, const Expr& e, AxisId row, AxisId window) {
+  constexpr int64_t kLineBytes = 64;
+  const int64_t line_elements = kLineBytes / byte_size(e.dtype);
+  int64_t down = 0, step = 0, along = 0, span = 1, rows = 1;
+  k_.indices.affine_in(e.index, row, down);
+  k_.indices.affine_in(e.index, window, step);
+  Index start = e.index;
+  std::string loops, at;
+  auto loop = [&](int64_t from, int64_t end, int64_t apart) {
+    const std::string i = fresh("n");
+    loops += "for (iptr " + i + " = " + std::to_string(from) + "; " + i + " < " +
+             std::to_string(end) + "; ++" + i + ") ";
+    at += " + " + i + " * " + std::to_string(apart);
+  };
+  for (AxisId a : s.inner) {
+    std::erase_if(start.terms, [&](const auto& term) {
+      const Term& t = k_.indices.term(term.first);
+      return t.kind == Term::Kind::Axis && t.id == a;
+    });
+    if (a == window || !k_.indices.affine_in(e.index, a, along)) continue;
+    if (along == 1)
+      span += k_.indices.extent(a) - 1;
+    else if (along > 1)
+      loop(0, k_.indices.extent(a), along);
+  }
+  for (size_t i = 0; i < tile_.counts.size(); ++i) {
+    const AxisId a = tile_.counts[i].first;
+    if (a == row)
+      rows = counts_[i];
+    else if (k_.indices.affine_in(e.index, a, along))
+      span += along * (counts_[i] - 1);
+  }
+  const int64_t first = (rows - 1) * down / step + k_.indices.extent(window);
+  loop(first, first + rows * down / step, step);
+  loop(0, (span + line_elements - 1) / line_elements, line_elements);
+  line(loops + "fetch(a" + std::to_string(e.argument) + ", " +
+       index_text(start, Point(counts_.size(), 0), false) + at + ");");
+}
+
 } // namespace svod

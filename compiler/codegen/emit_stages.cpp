@@ -225,6 +225,7 @@ void KernelEmitter::emit_reduce(uint32_t number) {
   if (blocks) blocks_->type = type(s.dtype, vector), blocks_->totals = names;
   ahead_ = find_ahead(s);
   if (ahead_) open_ahead();
+  fetch_picture(s);
   emit_inner(s, 0, [&] {
     if (ahead_) fetch_ahead();
     if (blocks_) blocks_->summed_at.clear();

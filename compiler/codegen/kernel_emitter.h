@@ -111,11 +111,13 @@ private:
   Value make_lookup(const Lookup& table, DType dtype, const Point& p);
   bool emit_byte_rows(const Stage& s, const std::vector<Point>& all);
 
-  // Weights on their way.
+  // Weights and pictures on their way.
   int64_t tile_trips(AxisId axis) const;
   std::optional<Ahead> find_ahead(const Stage& s) const;
   void open_ahead();
   void fetch_ahead();
+  void fetch_picture(const Stage& s);
+  void fetch_rows(const Stage& s, const Expr& e, AxisId row, AxisId window);
 
   // Expressions.
   Value eval(ExprId id, const Point& p);

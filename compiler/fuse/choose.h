@@ -66,9 +66,10 @@ struct Tile {
 Tile neighbours_in(const Kernel& kernel, const Stage& stage, AxisId lane, int lanes);
 
 // Whether the first (or, `high`, the last) position of an axis is the only one where a
-// condition on lanes can fail, within `ranges` of all axes. Loops emit it apart.
-bool lanes_end_at(const Kernel& kernel, AxisId axis, bool high,
-                  const std::vector<Range>& ranges);
+// condition on lanes, or on what a long row of products is multiplied with, can fail,
+// within `ranges` of all axes. Loops emit it apart.
+bool ends_apart(const Kernel& kernel, AxisId axis, bool high,
+                const std::vector<Range>& ranges);
 
 // Positions of a tile times steps of a loop that are written out together, so that
 // neighbouring positions share what they load.

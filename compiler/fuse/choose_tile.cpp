@@ -340,7 +340,7 @@ static std::vector<Candidate> tile_candidates(const Kernel& k) {
     if (run_of(k, a) > 1 && !k.is_lane(a))
       candidates.push_back(
           {a, run_of(k, a),
-           lanes_end_at(k, a, false, ranges) + lanes_end_at(k, a, true, ranges)});
+           ends_apart(k, a, false, ranges) + ends_apart(k, a, true, ranges)});
   // What every load depends on spares none.
   for (size_t i = 0; i < candidates.size() && candidates.size() > 4;)
     if (shared_by_none(k, candidates[i].axis))

@@ -10,6 +10,7 @@
 #include "compiler/fuse/choose.h"
 #include "compiler/fuse/magnitudes.h"
 #include "compiler/fuse/make_kernel.h"
+#include "compiler/fuse/picture_edges.h"
 #include "compiler/fuse/whole_rows.h"
 #include "compiler/support/check.h"
 
@@ -81,7 +82,8 @@ void Fuser::make_buffers() {
 }
 
 // A contraction that reads the model's input through a pad gets a padded copy: guards on
-// every broadcast would cost more than the copy.
+// every broadcast would cost more than the copy, where not the first and last positions
+// alone need them.
 bool Fuser::wish_padded_inputs() {
   bool grew = false;
   for (const Group& group : grouping_.groups) {
@@ -93,6 +95,7 @@ bool Fuser::wish_padded_inputs() {
              ((is_view(g[n].op) && g[n].op != Op::Pad) || widens_bytes(g, n)))
         n = g[n].inputs[0];
       if (g[n].op != Op::Pad || grouping_.known[n] || grouping_.stored[n]) continue;
+      if (edges_apart(g, group.base, i, n, lanes_)) continue;
       NodeId in = g[n].inputs[0];
       bool fixed = fixed_.count(in) != 0 || !grouping_.stored[in] ||
                    (g[n].payload.back() != 0 && byte_size(g[n].dtype) != 1);

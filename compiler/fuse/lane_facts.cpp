@@ -6,24 +6,42 @@
 
 namespace svod {
 
-bool lanes_end_at(const Kernel& k, AxisId axis, bool high,
-                  const std::vector<Range>& ranges) {
+// Short rows are not worth the text.
+static constexpr int64_t kLongRow = 32;
+
+// Loads of the first stage, a sum of products, that all lanes share.
+static std::vector<ExprId> shared_factors(const Kernel& k) {
+  const Stage& s = k.stages[0];
+  if (s.kind != StageKind::Reduce || s.op != Op::ReduceSum || s.inner.empty()) return {};
+  std::vector<ExprId> loads = loads_below(k, s.value);
+  std::erase_if(loads, [&](ExprId id) {
+    return k.indices.depends_on(k.exprs[id].index, k.lane_axis);
+  });
+  return loads;
+}
+
+bool ends_apart(const Kernel& k, AxisId axis, bool high,
+                const std::vector<Range>& ranges) {
   if (!k.has_lane_axis || axis == k.lane_axis || k.indices.extent(axis) < 2) return false;
   std::vector<Range> rest = ranges;
   (high ? rest[axis].high : rest[axis].low) += high ? -1 : 1;
-  auto helps = [&](const Bound& b) {
-    if (!k.indices.depends_on(b.index, axis) ||
-        !k.indices.depends_on(b.index, k.lane_axis))
-      return false;
+  auto decides = [&](const Bound& b) {
+    if (!k.indices.depends_on(b.index, axis)) return false;
     Range all = k.indices.range(b.index, ranges), cut = k.indices.range(b.index, rest);
     return high ? all.high >= b.high && cut.high < b.high
                 : all.low < b.low && cut.low >= b.low;
+  };
+  auto helps = [&](const Bound& b) {
+    return k.indices.depends_on(b.index, k.lane_axis) && decides(b);
   };
   for (const Expr& e : k.exprs)
     if (std::ranges::any_of(e.bounds, helps)) return true;
   for (const Stage& s : k.stages)
     if (std::ranges::any_of(s.domain, helps)) return true;
-  return false;
+  return k.indices.extent(axis) >= kLongRow && std::ranges::count(k.outer, axis) != 0 &&
+         std::ranges::any_of(shared_factors(k), [&](ExprId id) {
+           return std::ranges::any_of(k.exprs[id].bounds, decides);
+         });
 }
 
 int gathers_below(const Kernel& k, ExprId root) {

@@ -111,6 +111,22 @@ TEST_CASE("a padded copy of many channels is blocked by them", "[fuse]") {
   }
 }
 
+TEST_CASE("a picture is read past its edges where only the ends of rows do", "[fuse]") {
+  // Channels, rows, low pad: a plain picture, short rows, a wide pad, many channels.
+  for (const Shape& c :
+       {Shape{3, 90, 1}, Shape{3, 40, 1}, Shape{3, 90, 2}, Shape{8, 90, 1}}) {
+    Graph g;
+    NodeId x = g.add_input("x", DType::F32, {1, c[0], c[1], 91});
+    NodeId y = convolution(g, pad(g, x, {0, 0, c[2], 1}, {0, 0, 1, 1}, 0), 48);
+    const FusedGraph f = fused(g, y, true);
+    const bool copied = std::ranges::any_of(f.buffers, [&](const Buffer& b) {
+      return b.shape == Shape{1, c[0], c[1] + c[2] + 1, 93};
+    });
+    CAPTURE(c);
+    CHECK(copied != (c == Shape{3, 90, 1}));
+  }
+}
+
 // x w, its softmax, and that times w2: rows of 200 are no whole vectors.
 static NodeId scores(Graph& g, NodeId x, bool flattened) {
   NodeId s = matmul(g, x, known(g, {2, 64, 200}));
