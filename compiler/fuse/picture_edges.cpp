@@ -30,7 +30,9 @@ bool edges_apart(const Graph& g, NodeId contraction, size_t which, NodeId pad,
   const Shape &shape = g[in].shape, &domain = g[product].shape;
   const Payload& pads = g[pad].payload;
   const size_t rank = shape.size();
-  const bool picture = g[in].op == Op::Input && g[in].dtype == DType::F32 && rank >= 3 &&
+  // Each axis with a pad triples the text.
+  const bool flat = rank == 3 || rank == 4;
+  const bool picture = g[in].op == Op::Input && g[in].dtype == DType::F32 && flat &&
                        shape[1] <= kMostPlanes && pads[0] == 0 && pads[1] == 0 &&
                        pads[rank] == 0 && pads[rank + 1] == 0;
   // Vectors are over the channels of the result.
