@@ -65,9 +65,12 @@ struct Tile {
 // innermost axis last. `lane` is no such axis.
 Tile neighbours_in(const Kernel& kernel, const Stage& stage, AxisId lane, int lanes);
 
-// Whether the first (or, `high`, the last) position of an axis is the only one where a
-// condition on lanes, or on what a long row of products is multiplied with, can fail,
-// within `ranges` of all axes. Loops emit it apart.
+// Whether the first (or, `high`, the last) position of a long axis is the only one where
+// what all lanes of a sum of products share is read past an edge, within `ranges` of all
+// axes.
+bool leaves_picture(const Kernel& kernel, AxisId axis, bool high,
+                    const std::vector<Range>& ranges);
+// Likewise, or the only one where a condition on lanes can fail. Loops emit it apart.
 bool ends_apart(const Kernel& kernel, AxisId axis, bool high,
                 const std::vector<Range>& ranges);
 

@@ -336,8 +336,14 @@ static std::vector<Candidate> tile_candidates(const Kernel& k) {
   for (AxisId a = 0; a < k.indices.axis_count(); ++a)
     ranges.push_back({0, k.indices.extent(a) - 1});
   std::vector<Candidate> candidates;
+  // A picture's rows go one by one: in tiles of 2 x 3 the first layer of
+  // mobilenet_v3_small took 220 us on AVX2, in those of 6 x 1 175.
+  auto row = [&](AxisId a) {
+    return a != k.outer.back() &&
+           (leaves_picture(k, a, false, ranges) || leaves_picture(k, a, true, ranges));
+  };
   for (AxisId a : k.outer)
-    if (run_of(k, a) > 1 && !k.is_lane(a))
+    if (run_of(k, a) > 1 && !k.is_lane(a) && !row(a))
       candidates.push_back(
           {a, run_of(k, a),
            ends_apart(k, a, false, ranges) + ends_apart(k, a, true, ranges)});

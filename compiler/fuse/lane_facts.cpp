@@ -20,28 +20,41 @@ static std::vector<ExprId> shared_factors(const Kernel& k) {
   return loads;
 }
 
+// Whether the condition can fail at this end of the axis and nowhere else.
+static bool fails_at(const Kernel& k, const Bound& b, AxisId axis, bool high,
+                     const std::vector<Range>& ranges) {
+  if (!k.indices.depends_on(b.index, axis)) return false;
+  std::vector<Range> rest = ranges;
+  (high ? rest[axis].high : rest[axis].low) += high ? -1 : 1;
+  Range all = k.indices.range(b.index, ranges), cut = k.indices.range(b.index, rest);
+  return high ? all.high >= b.high && cut.high < b.high
+              : all.low < b.low && cut.low >= b.low;
+}
+
+bool leaves_picture(const Kernel& k, AxisId axis, bool high,
+                    const std::vector<Range>& ranges) {
+  if (!k.has_lane_axis || k.is_lane(axis) || k.indices.extent(axis) < kLongRow ||
+      std::ranges::count(k.outer, axis) == 0)
+    return false;
+  return std::ranges::any_of(shared_factors(k), [&](ExprId id) {
+    return std::ranges::any_of(k.exprs[id].bounds, [&](const Bound& b) {
+      return fails_at(k, b, axis, high, ranges);
+    });
+  });
+}
+
 bool ends_apart(const Kernel& k, AxisId axis, bool high,
                 const std::vector<Range>& ranges) {
   if (!k.has_lane_axis || axis == k.lane_axis || k.indices.extent(axis) < 2) return false;
-  std::vector<Range> rest = ranges;
-  (high ? rest[axis].high : rest[axis].low) += high ? -1 : 1;
-  auto decides = [&](const Bound& b) {
-    if (!k.indices.depends_on(b.index, axis)) return false;
-    Range all = k.indices.range(b.index, ranges), cut = k.indices.range(b.index, rest);
-    return high ? all.high >= b.high && cut.high < b.high
-                : all.low < b.low && cut.low >= b.low;
-  };
   auto helps = [&](const Bound& b) {
-    return k.indices.depends_on(b.index, k.lane_axis) && decides(b);
+    return k.indices.depends_on(b.index, k.lane_axis) &&
+           fails_at(k, b, axis, high, ranges);
   };
   for (const Expr& e : k.exprs)
     if (std::ranges::any_of(e.bounds, helps)) return true;
   for (const Stage& s : k.stages)
     if (std::ranges::any_of(s.domain, helps)) return true;
-  return k.indices.extent(axis) >= kLongRow && std::ranges::count(k.outer, axis) != 0 &&
-         std::ranges::any_of(shared_factors(k), [&](ExprId id) {
-           return std::ranges::any_of(k.exprs[id].bounds, decides);
-         });
+  return leaves_picture(k, axis, high, ranges);
 }
 
 int gathers_below(const Kernel& k, ExprId root) {
