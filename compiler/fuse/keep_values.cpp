@@ -27,6 +27,7 @@ bool is_costly(Op op) {
   case Op::Acosh:
   case Op::Atanh:
   case Op::Erf:
+  case Op::Gelu:
   case Op::Sigmoid:
   case Op::Pow:
   case Op::Atan2:

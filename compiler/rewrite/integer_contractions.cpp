@@ -410,6 +410,13 @@ NodeId Pass::merged(NodeId value, NodeId divisor, int depth) {
     NodeId factor = merged(node.inputs[known], divisor, depth + 1);
     return map(g, Op::Mul, {node.inputs[1 - known], factor});
   }
+  case Op::Div: { // of a softmax: its sum takes the divisor, once per row
+    const NodeId sum = softmax_sum(g, node);
+    if (sum == kNoNode) return kNoNode;
+    NodeId scaled = map(g, Op::Mul, {sum, over_result(divisor, g[sum].shape)});
+    NodeId inverse = expand(g, map(g, Op::Reciprocal, {scaled}), node.shape);
+    return map(g, Op::Mul, {node.inputs[0], inverse});
+  }
   case Op::Add:
   case Op::Sub:
   case Op::Min:

@@ -55,6 +55,10 @@ std::optional<Shape> shape_through_reshape(const Shape& small, const Shape& from
 // Under an expand, if there is one; a constant is one element per axis.
 NodeId base_of(Graph& g, NodeId id);
 
+// The sum that a softmax divides by: of e / sum(e) with e = exp(x - max(x)). At least 1.
+// kNoNode for other quotients.
+NodeId softmax_sum(const Graph& g, const Node& quotient);
+
 // op(c, d) of two known nodes of one shape, computed before they repeat. kNoNode where
 // the result would hold more elements than both.
 NodeId join_known(Graph& g, Op op, NodeId c, NodeId d);

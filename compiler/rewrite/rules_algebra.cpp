@@ -2,8 +2,10 @@
 #include "compiler/rewrite/rewriter.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 namespace svod {
 
@@ -23,6 +25,20 @@ NodeId join_known(Graph& g, Op op, NodeId c, NodeId d) {
   int64_t larger = std::max(element_count(g[c].shape), element_count(g[d].shape));
   if (element_count(joined) > larger) return kNoNode;
   return expand(g, map(g, op, {expand(g, c, joined), expand(g, d, joined)}), full);
+}
+
+NodeId softmax_sum(const Graph& g, const Node& quotient) {
+  const NodeId e = quotient.inputs[0], repeated = quotient.inputs[1];
+  if (g[e].op != Op::Exp || g[repeated].op != Op::Expand) return kNoNode;
+  const NodeId sum = g[repeated].inputs[0], shifted = g[e].inputs[0];
+  if (g[sum].op != Op::ReduceSum || g[sum].inputs[0] != e) return kNoNode;
+  if (g[shifted].op != Op::Sub || g[g[shifted].inputs[1]].op != Op::Expand)
+    return kNoNode;
+  const NodeId most = g[g[shifted].inputs[1]].inputs[0];
+  const bool same = g[most].op == Op::ReduceMax &&
+                    g[most].inputs[0] == g[shifted].inputs[0] &&
+                    g[most].payload == g[sum].payload;
+  return same ? sum : kNoNode;
 }
 
 namespace {
@@ -158,6 +174,42 @@ NodeId mul_sigmoid(Rewriter& r, NodeId id) {
   return map(g, Op::Div, {x, map(g, Op::Add, {e, one})});
 }
 
+// x times half and 1 + erf(x c), of three factors that come in any order. c is as near
+// to 1 / sqrt 2 as exporters write it in f32.
+static bool is_gelu(Rewriter& r, NodeId x, NodeId half, NodeId one_more) {
+  const Graph& g = r.g;
+  if (!is_splat(g, half, 0.5) || g[one_more].op != Op::Add || !r.used_once(one_more))
+    return false;
+  const Known plus = either_known(r, one_more);
+  if (!plus || !is_splat(g, plus.c, 1) || g[plus.x].op != Op::Erf || !r.used_once(plus.x))
+    return false;
+  const NodeId inside = g[plus.x].inputs[0];
+  const Known scaled = either_known(r, inside);
+  if (!scaled || g[inside].op != Op::Mul || scaled.x != x) return false;
+  const auto bits = splat_bits(g, scaled.c);
+  constexpr double kNear = 0x1p-22;
+  return bits && std::fabs(scalar_value(DType::F32, *bits) / (std::numbers::sqrt2 / 2) -
+                           1) < kNear;
+}
+
+NodeId mul_erf(Rewriter& r, NodeId id) {
+  if (r.keep_rounding || r.g[id].dtype != DType::F32) return kNoNode;
+  for (size_t i = 0; i < 2; ++i) {
+    const NodeId product = r.g[id].inputs[i];
+    if (r.g[product].op != Op::Mul || !r.used_once(product)) continue;
+    std::array<NodeId, 3> f = {r.g[id].inputs[1 - i], r.g[product].inputs[0],
+                               r.g[product].inputs[1]};
+    std::ranges::sort(f);
+    do {
+      if (!is_gelu(r, f[0], f[1], f[2])) continue;
+      const NodeId erf = either_known(r, f[2]).x;
+      for (NodeId n : {product, f[2], erf, r.g[erf].inputs[0]}) r.absorb(n);
+      return map(r.g, Op::Gelu, {f[0]});
+    } while (std::ranges::next_permutation(f).found);
+  }
+  return kNoNode;
+}
+
 NodeId neg_mul(Rewriter& r, NodeId id) {
   NodeId product = r.g[id].inputs[0];
   if (r.g[product].op != Op::Mul || !r.used_once(product)) return kNoNode;
@@ -206,19 +258,10 @@ NodeId div_known(Rewriter& r, NodeId id) {
 // x / y does not.
 NodeId div_softmax(Rewriter& r, NodeId id) {
   Graph& g = r.g;
-  NodeId e = g[id].inputs[0], repeated = g[id].inputs[1];
-  if (r.keep_rounding || g[e].op != Op::Exp || g[repeated].op != Op::Expand)
-    return kNoNode;
-  NodeId sum = g[repeated].inputs[0], shifted = g[e].inputs[0];
-  if (g[sum].op != Op::ReduceSum || g[sum].inputs[0] != e) return kNoNode;
-  if (g[shifted].op != Op::Sub || g[g[shifted].inputs[1]].op != Op::Expand)
-    return kNoNode;
-  NodeId most = g[g[shifted].inputs[1]].inputs[0];
-  if (g[most].op != Op::ReduceMax || g[most].inputs[0] != g[shifted].inputs[0] ||
-      g[most].payload != g[sum].payload)
-    return kNoNode;
-  const Shape shape = g[id].shape;
-  return map(g, Op::Mul, {e, expand(g, map(g, Op::Reciprocal, {sum}), shape)});
+  const NodeId sum = softmax_sum(g, g[id]);
+  if (r.keep_rounding || sum == kNoNode) return kNoNode;
+  const NodeId inverse = expand(g, map(g, Op::Reciprocal, {sum}), g[id].shape);
+  return map(g, Op::Mul, {g[id].inputs[0], inverse});
 }
 
 NodeId pow_known(Rewriter& r, NodeId id) {

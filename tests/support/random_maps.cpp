@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numbers>
 
 namespace svod::test {
 
@@ -150,6 +151,7 @@ bool Drawer::float_result(Op op, const Value& a, const Value& b, Value& out) {
   case Op::Cos:
   case Op::Tanh:
   case Op::Erf:
+  case Op::Gelu:
   case Op::Sigmoid:
   case Op::Atan:
   case Op::Asinh:
@@ -189,6 +191,18 @@ bool Drawer::draw_softmax(NodeId x) {
   return finish_idiom(first, map(g(), Op::Div, {e, sum}), {16, 0, false, false});
 }
 
+bool Drawer::draw_gelu(NodeId x) {
+  const DType dtype = g()[x].dtype;
+  const Value v = value(x);
+  if (!is_float(dtype) || v.bound > 16) return false;
+  const size_t first = g().size();
+  auto number = [&](double c) { return constant(g(), dtype, shape(x), c); };
+  NodeId inside = map(g(), Op::Mul, {x, number(std::numbers::sqrt2 / 2)});
+  NodeId more = map(g(), Op::Add, {map(g(), Op::Erf, {inside}), number(1)});
+  NodeId half = map(g(), Op::Mul, {x, number(0.5)});
+  return finish_idiom(first, map(g(), Op::Mul, {half, more}), {v.bound, 0, false, false});
+}
+
 bool Drawer::finish_idiom(size_t first, NodeId result, Value v) {
   double bits = std::log2(std::max(1.0, v.bound)) + v.fraction + 1;
   v.precision = mantissa_bits(g()[result].dtype);
@@ -205,7 +219,7 @@ bool Drawer::finish_idiom(size_t first, NodeId result, Value v) {
 
 bool Drawer::draw_idiom() {
   if (NodeId x = draw_value(); random_.chance(30) && !value(x).ends)
-    return draw_softmax(x);
+    return random_.chance(30) ? draw_gelu(x) : draw_softmax(x);
   static constexpr DType kFloats[] = {DType::F32, DType::F32, DType::F32, DType::F32,
                                       DType::F64, DType::F16, DType::BF16};
   DType dtype = kFloats[random_.below(7)];

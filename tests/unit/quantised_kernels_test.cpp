@@ -340,6 +340,26 @@ RandomGraph table_of(DType dtype) {
   return out;
 }
 
+// A softmax over rows of scores, quantised by 1 / 256.
+RandomGraph quantised_softmax() {
+  RandomGraph out;
+  Graph& g = out.graph;
+  const Shape shape{6, 70};
+  std::vector<double> scores;
+  for (int i = 0; i < 6 * 70; ++i) scores.push_back(std::ldexp(i * 2659 % 997 - 498, -6));
+  const NodeId x = g.add_input("x", DType::F32, shape);
+  out.inputs.push_back(make_tensor(DType::F32, shape, scores));
+  auto over_rows = [&](Op op, NodeId of) {
+    return expand(g, reduce(g, op, of, {1}), shape);
+  };
+  const NodeId e = map(g, Op::Exp, {map(g, Op::Sub, {x, over_rows(Op::ReduceMax, x)})});
+  const NodeId soft = map(g, Op::Div, {e, over_rows(Op::ReduceSum, e)});
+  const NodeId scaled = map(g, Op::Div, {soft, constant(g, DType::F32, shape, 0x1p-8)});
+  g.add_output("y", cast(g, map(g, Op::Round, {scaled}), DType::U8));
+  out.tolerance.assign(g.size(), 0.0);
+  return out;
+}
+
 } // namespace
 
 TEST_CASE("a costly function of bytes is a table", "[kernels][quantised]") {
@@ -377,6 +397,20 @@ TEST_CASE("contractions of bytes are taken on integers", "[rewrite][quantised]")
     CHECK(byte_sums(better) == quantised.contractions());
     CHECK(compare_outputs(random, better).empty());
   }
+}
+
+TEST_CASE("a softmax that is quantised divides once per row", "[rewrite][quantised]") {
+  const RandomGraph random = quantised_softmax();
+  const Graph better = simplify(integer_contractions(random.graph));
+  std::vector<Shape> inverses;
+  for (NodeId n : better.live_nodes()) {
+    CHECK(better[n].op != Op::Div);
+    if (better[n].op == Op::Reciprocal) inverses.push_back(better[n].shape);
+  }
+  CHECK(inverses == std::vector<Shape>{{6, 1}});
+  CHECK(compare_outputs(random, better) == "");
+  const Graph exact = integer_contractions(random.graph, {.merge_scales = false});
+  CHECK(compare_outputs(random, exact) == "");
 }
 
 TEST_CASE("neighbouring windows share a vector of interleaved bytes",

@@ -9,6 +9,7 @@
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <numbers>
 #include <random>
 
 using namespace svod;
@@ -176,6 +177,33 @@ TEST_CASE("scalar functions keep their error bounds", "[scalar]") {
 
 TEST_CASE("scalar functions keep their error bounds, densely", "[scalar][long]") {
   expect_bounds(97, 4000000);
+}
+
+// Its tail vanishes, so the error is in units of x: one unit of it on its way through
+// erf.
+TEST_CASE("gelu is near x times the normal distribution, and 0 where that ends",
+          "[scalar]") {
+  const auto truth = [](long double x) {
+    return x / 2 * erfcl(-x * std::numbers::sqrt2_v<long double> / 2);
+  };
+  double worst = 0, worst_double = 0;
+  for (uint64_t bits = 0; bits < (uint64_t(1) << 32); bits += 4001) {
+    const float x = std::bit_cast<float>(uint32_t(bits));
+    if (!(std::fabs(x) > 1e-30f && std::fabs(x) < 1e30f)) continue;
+    const double y = double(scalar::gelu_(x));
+    worst = std::max(worst, std::fabs(double((y - truth(x)) / x)));
+    worst_double =
+        std::max(worst_double,
+                 std::fabs(double((scalar::gelu_(double(x)) - truth(double(x))) / x)));
+  }
+  CHECK(worst < 0x1p-22);
+  CHECK(worst_double < 0x1p-51);
+  CHECK(scalar::gelu_(-6.0f) == 0);
+  CHECK(scalar::gelu_(-3e38f) == 0);
+  CHECK(scalar::gelu_(3e38f) == 3e38f);
+  CHECK(scalar::gelu_(HUGE_VALF) == HUGE_VALF);
+  CHECK(std::signbit(scalar::gelu_(-0.0f)));
+  CHECK(std::isnan(scalar::gelu_(NAN)));
 }
 
 TEST_CASE("rounding functions agree with the library for every kind of value",
