@@ -58,6 +58,22 @@ Expr masked(Expr x, const Counts& counts, double fill) {
   return masked(x, counts, axes_from(0, x.rank()), number(*x.g, x.dtype(), fill));
 }
 
+Expr mean_of_meant(Expr x, const Counts& counts, const std::vector<int64_t>& axes) {
+  const auto is_open = [&](int64_t axis) {
+    return !counts.empty() && counts[static_cast<size_t>(axis)] != kNoNode;
+  };
+  if (std::ranges::none_of(axes, is_open)) return mean(x, axes);
+  Expr there = number(*x.g, x.dtype(), 1);
+  for (int64_t axis : axes) {
+    if (!is_open(axis))
+      there = there * static_cast<double>(extent(x, axis));
+    else
+      there =
+          there * convert(Expr{x.g, counts[static_cast<size_t>(axis)]}, there.dtype());
+  }
+  return sum(masked(x, counts, axes, like(there, 0)), axes) / there;
+}
+
 Expr neutral(Graph& g, Op reduction, DType dtype) {
   const Expr none{&g, constant(g, dtype, {0}, 0)};
   return reshape(reduce(reduction, none, {0}), {});

@@ -50,6 +50,8 @@ Expr meant(Expr count, int64_t extent);
 // names.
 Expr masked(Expr x, const Counts& counts, const std::vector<int64_t>& axes, Expr fill);
 Expr masked(Expr x, const Counts& counts, double fill);
+// The mean of what is meant, over the axes.
+Expr mean_of_meant(Expr x, const Counts& counts, const std::vector<int64_t>& axes);
 // What a reduction leaves as it is.
 Expr neutral(Graph& g, Op reduction, DType dtype);
 // `count`; the run stops where the condition does not hold.

@@ -25,6 +25,8 @@ constexpr WindowOp kWindowOps[] = {
     {"ConvInteger", Op::ReduceSum, 1, 2},
     {"QLinearConv", Op::ReduceSum, 3, 2},
     {"MaxPool", Op::ReduceMax, kNone},
+    {"AveragePool", Op::ReduceSum, kNone},
+    {"LpPool", Op::ReduceSum, kNone},
 };
 
 const WindowOp& window_op(const NodeImport& node) {
@@ -61,6 +63,7 @@ void fill_behind(NodeImport& node, const WindowOp& op) {
   const Expr x =
       masked(operand(node, 0), counts, axes_from(2, node.rank(0)), outside(node, op));
   node.replace_input(0, x.id);
+  node.input_counts[0] = counts; // averages count what is meant
 }
 
 // What is added has the result's sizes; the run stops where it has not.
@@ -77,13 +80,18 @@ void meet_addend(NodeImport& node, const WindowOp& op, Counts& counts) {
   }
 }
 
-// Windows that begin within `room` elements beyond the first.
-Expr windows_within(Expr count, const Windows& windows, size_t i) {
+// Windows that begin within `room` elements beyond the first; with `beyond` also one that
+// begins there and reaches behind the padding.
+Expr windows_within(Expr count, const Windows& windows, size_t i, bool beyond) {
   const int64_t rest = windows.low[i] + windows.high[i] - windows.reach(i);
   const Expr room = count + static_cast<double>(rest);
-  const int64_t stride = windows.stride[i];
-  const Expr moves = stride == 1 ? room : room / static_cast<double>(stride);
-  return checked(moves + 1, less_equal(like(room, 0), room));
+  const auto stride = static_cast<double>(windows.stride[i]);
+  const Expr fits = less_equal(like(room, 0), room);
+  if (stride == 1) return checked(room + 1, fits);
+  if (!beyond) return checked(room / stride + 1, fits);
+  const Expr moves = (room + (stride - 1)) / stride; // the last begins so many further
+  const Expr start = moves * stride, end = count + static_cast<double>(windows.low[i]);
+  return checked(select(less(start, end), moves + 1, moves), fits);
 }
 
 } // namespace
@@ -97,16 +105,19 @@ void bounded_windows(NodeImport& node, Rule rule) {
                               ? read_windows(node, extents, node.get_ints("kernel_shape"))
                               : convolution_windows(node, shape, node.shape(op.weights));
   const bool same = node.get_string("auto_pad").starts_with("SAME");
-  const bool more = pools && ((node.has("ceil_mode") && node.get_int("ceil_mode")) ||
-                              node.wants_output(1));
+  const bool beyond = pools && node.has("ceil_mode") && node.get_int("ceil_mode");
+  // Which padding counts follows from the size, or the result tells places in the tensor.
+  const bool more =
+      pools && (node.wants_output(1) || (beyond && node.has("count_include_pad") &&
+                                         node.get_int("count_include_pad")));
   Counts counts = node.counts(0);
   for (size_t i = 0; i < windows.axes(); ++i) {
     if (!moves_along_bounded_axis(node, i)) continue;
-    // There the padding follows from the size, or the result tells places in the tensor.
+    // With SAME the padding follows from the size.
     if (more || (same && windows.stride[i] > 1))
       refuse_bounded(node, 0, static_cast<int64_t>(2 + i));
     NodeId& count = counts[2 + i];
-    count = windows_within({&node.g, count}, windows, i).id;
+    count = windows_within({&node.g, count}, windows, i, beyond && !same).id;
   }
   meet_addend(node, op, counts);
   fill_behind(node, op);

@@ -2,6 +2,7 @@
 #include "importer/formula.h"
 
 #include "compiler/support/diags.h"
+#include "importer/bounded.h"
 
 #include <numbers>
 
@@ -19,10 +20,12 @@ Expr softmax(Expr x, const std::vector<int64_t>& axes) {
   return e / sum(e, axes);
 }
 
-Standardized standardize(Expr x, const std::vector<int64_t>& axes, double epsilon) {
-  const Expr center = mean(x, axes);
+Standardized standardize(Expr x, const std::vector<int64_t>& axes, double epsilon,
+                         const Counts& counts) {
+  const Expr center = mean_of_meant(x, counts, axes);
   const Expr difference = x - center;
-  const Expr inverse = reciprocal(sqrt(mean(difference * difference, axes) + epsilon));
+  const Expr variance = mean_of_meant(difference * difference, counts, axes);
+  const Expr inverse = reciprocal(sqrt(variance + epsilon));
   return {difference * inverse, center, inverse};
 }
 

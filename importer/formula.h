@@ -10,11 +10,13 @@ inline Expr softplus(Expr x) { return maximum(x, 0) + log1p(exp(-absolute(x))); 
 Expr gelu(Expr x);      // x/2 (1 + erf(x / sqrt(2)))
 Expr gelu_tanh(Expr x); // its approximation by tanh
 Expr softmax(Expr x, const std::vector<int64_t>& axes);
-// (x - mean) / sqrt(variance + epsilon) over the axes, with its two parameters.
+// (x - mean) / sqrt(variance + epsilon) over the axes, with its two parameters; of what
+// is meant where x is bounded.
 struct Standardized {
   Expr value, mean, inverse_deviation;
 };
-Standardized standardize(Expr x, const std::vector<int64_t>& axes, double epsilon);
+Standardized standardize(Expr x, const std::vector<int64_t>& axes, double epsilon,
+                         const Counts& counts = {});
 
 // Elementwise function that a fused operator names in an attribute; unsupported()
 // otherwise.

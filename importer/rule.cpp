@@ -215,6 +215,7 @@ void NodeImport::set_counts(size_t out, Counts counts) {
 }
 
 void NodeImport::replace_input(size_t i, NodeId id) {
+  if (i >= inputs_.size()) inputs_.resize(i + 1, kNoNode);
   inputs_[i] = id;
   if (i < input_counts.size()) input_counts[i].clear();
 }

@@ -98,7 +98,7 @@ public:
     return i < input_counts.size() ? input_counts[i] : kNone;
   }
   void set_counts(size_t out, Counts counts);
-  // Another tensor in place of input i, whose sizes are its node's.
+  // Another tensor in place of input i, also of one left out, whose sizes are its node's.
   void replace_input(size_t i, NodeId id);
 
   // Results. output_count() is how many the node names; wants_output(i): it is used.

@@ -1,5 +1,6 @@
 // Attention and RotaryEmbedding of the standard, and com.microsoft's RotaryEmbedding.
 #include "importer/attention.h"
+#include "importer/bounded.h"
 
 #include <cmath>
 #include <limits>
@@ -158,7 +159,13 @@ void import_attention(NodeImport& node) {
   parts.softmax_type = parts.q.dtype();
   if (node.has("softmax_precision") && node.get_int("softmax_precision") == 11)
     parts.softmax_type = DType::F64;
-  add_visibility(node, parts, key_offset(node, parts));
+  const Expr offset = key_offset(node, parts);
+  if (const Counts& counts = node.counts(1); !counts.empty()) { // importer/bounded.h
+    const NodeId keys = counts[counts.size() - 2];
+    if (keys != kNoNode)
+      parts.allowed = along(meant({&node.g, keys}, extent(parts.k, 2)), 3, 4);
+  }
+  add_visibility(node, parts, offset);
   Shape scores{extent(parts.q, 0), extent(parts.q, 1), extent(parts.q, 2),
                extent(parts.k, 2)};
   if (node.has_input(3)) add_mask(node, parts, operand(node, 3), scores);

@@ -90,7 +90,9 @@ void import_batch_norm(NodeImport& node) {
 void import_instance_norm(NodeImport& node) {
   const Expr x = wide(node, 0);
   require(node, x.rank() >= 3, "input 0 must have a batch, a channel and spatial axes");
-  const Expr y = standardize(x, axes_from(2, x.rank()), node.get_float("epsilon")).value;
+  const Expr y =
+      standardize(x, axes_from(2, x.rank()), node.get_float("epsilon"), node.counts(0))
+          .value;
   finish(node, y * channel_parameter(node, 1, x) + channel_parameter(node, 2, x));
 }
 
@@ -121,8 +123,11 @@ void import_group_norm(NodeImport& node) {
   split[1] = groups;
   split.insert(split.begin() + 2, shape[1] / groups);
   const Expr grouped = reshape(x, split);
-  const Expr y =
-      standardize(grouped, axes_from(2, grouped.rank()), node.get_float("epsilon")).value;
+  Counts counts = node.counts(0);
+  if (!counts.empty()) counts.insert(counts.begin() + 2, kNoNode);
+  const Expr y = standardize(grouped, axes_from(2, grouped.rank()),
+                             node.get_float("epsilon"), counts)
+                     .value;
   const Expr base = by_group ? y : reshape(y, shape);
   finish(node, reshape(base * channel_parameter(node, 1, base) +
                            channel_parameter(node, 2, base),

@@ -1,5 +1,6 @@
 // Poolings: pad, window, and a reduction of the window's axes. With ceil_mode a last
 // window may reach beyond the padding; what lies there counts in no average.
+#include "importer/bounded.h"
 #include "importer/formula.h"
 #include "importer/quantization.h"
 #include "importer/spatial.h"
@@ -187,7 +188,13 @@ void import_average_pool(NodeImport& node) {
       node.has("count_include_pad") && node.get_int("count_include_pad") != 0;
   const Expr x = wide(node, 0);
   const Expr total = pooled(Op::ReduceSum, windows_of(x, pooling, 0), pooling);
-  finish(node, total / divisors(node, x, pooling, with_padding));
+  if (with_padding || node.counts(0).empty())
+    return finish(node, total / divisors(node, x, pooling, with_padding));
+  Shape image = x.shape();
+  image[0] = image[1] = 1;
+  const Expr there = masked(broadcast(like(x, 1), image), node.counts(0),
+                            axes_from(2, x.rank()), like(x, 0));
+  finish(node, total / pooled(Op::ReduceSum, windows_of(there, pooling, 0), pooling));
 }
 
 // com.microsoft: dequantise, pool, quantise.
@@ -228,18 +235,21 @@ void import_lp_pool(NodeImport& node) {
 
 void import_global_average_pool(NodeImport& node) {
   const std::vector<int64_t> axes = spatial_axes(node);
-  finish(node, mean(wide(node, 0), axes));
+  finish(node, mean_of_meant(wide(node, 0), node.counts(0), axes));
 }
 
 void import_global_max_pool(NodeImport& node) {
   const std::vector<int64_t> axes = spatial_axes(node);
-  finish(node, reduce(Op::ReduceMax, wide(node, 0), axes));
+  const Expr x = wide(node, 0);
+  const Expr least = neutral(node.g, Op::ReduceMax, x.dtype());
+  finish(node, reduce(Op::ReduceMax, masked(x, node.counts(0), axes, least), axes));
 }
 
 void import_global_lp_pool(NodeImport& node) {
   const double p = norm_order(node);
   const std::vector<int64_t> axes = spatial_axes(node);
-  finish(node, to_root(sum(to_power(wide(node, 0), p), axes), p));
+  const Expr x = wide(node, 0), there = masked(x, node.counts(0), axes, like(x, 0));
+  finish(node, to_root(sum(to_power(there, p), axes), p));
 }
 
 // Each value goes back to the flat index it came from; the rest is zero. The indices

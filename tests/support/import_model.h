@@ -8,6 +8,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <memory>
+
 namespace svod::import_test {
 
 using namespace onnx_bytes;
@@ -15,6 +17,9 @@ using namespace onnx_bytes;
 inline const std::vector<std::string> kX = {value("x", {4})}, kY = {value("y", {4})};
 
 struct Imported {
+  // Weights of the graph lie in the model's bytes.
+  std::shared_ptr<const std::string> bytes;
+  std::optional<Model> model;
   std::optional<Graph> graph;
   ModelInterface interface;
   Diags diags;
@@ -23,10 +28,10 @@ struct Imported {
 
 inline Imported import(const std::string& bytes, const ImportOptions& options = {}) {
   Imported result;
-  const std::optional<Model> model =
-      read_model_bytes(bytes, options.limits, result.diags);
-  if (model)
-    result.graph = import_model(*model, options, result.diags, &result.interface);
+  result.bytes = std::make_shared<const std::string>(bytes);
+  result.model = read_model_bytes(*result.bytes, options.limits, result.diags);
+  if (result.model)
+    result.graph = import_model(*result.model, options, result.diags, &result.interface);
   CHECK(result.graph.has_value() != result.diags.failed());
   return result;
 }

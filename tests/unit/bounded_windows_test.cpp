@@ -1,6 +1,6 @@
 // Windows that move along an axis whose size only the run knows: the same values and
 // sizes as the operator gives for a tensor that has this size when packing.
-#include "tests/support/import_model.h"
+#include "tests/support/bounded_model.h"
 
 #include <catch2/catch.hpp>
 
@@ -8,70 +8,6 @@
 
 using namespace svod;
 using namespace svod::import_test;
-
-namespace {
-
-using Values = std::vector<float>;
-
-const Values kMixed = {3, -1, 2, 0.5, -3, 4, 1, -2, 5, 7, -1, 6};
-const Values kPositive = {3, 2, 0.5, 4, 1, 5, 7, 6};
-
-std::string tensor_of(const char* name, Shape shape) {
-  Values values;
-  for (int64_t i = 0; i < element_count(shape); ++i)
-    values.push_back(static_cast<float>((i * 7 % 11) - 5) / 4);
-  return floats(name, shape, values);
-}
-
-struct Result {
-  Values values;
-  Shape shape;
-  bool operator==(const Result&) const = default;
-};
-
-// `nodes` make y [1, channels, n] of v [1, 1, n], the positive elements of x [12].
-Result of_bounded(std::vector<std::string> nodes, std::vector<std::string> constants) {
-  std::vector<std::string> all{node("Greater", {"x", "zero"}, {"c"}),
-                               node("Compress", {"x", "c"}, {"kept"}),
-                               node("Unsqueeze", {"kept", "front"}, {"v"})};
-  all.insert(all.end(), nodes.begin(), nodes.end());
-  constants.push_back(floats("zero", {}, {0}));
-  constants.push_back(ints("front", {2}, {0, 1}));
-  const Imported model = imported(
-      import_test::model({all, {value("x", {12})}, {value("y", {""})}, constants}, 17,
-                         opset("com.microsoft", 1)));
-  const Evaluated run = evaluate(*model.graph, {f32({12}, kMixed)});
-  REQUIRE(run.failed == kNoNode);
-  REQUIRE(model.interface.extents.contains(0));
-  const Tensor& extents = run.outputs[model.interface.extents.at(0)];
-  Shape shape(static_cast<size_t>(element_count(extents.shape)));
-  std::memcpy(shape.data(), extents.bytes.data(), extents.bytes.size());
-  // The elements that are meant lie at the front of every row of the bound.
-  const Values all_values = floats_of(run.outputs[0]);
-  const int64_t bound = run.outputs[0].shape.back();
-  REQUIRE(shape.back() <= bound);
-  Values values;
-  for (int64_t row = 0; row < std::ssize(all_values) / bound; ++row)
-    values.insert(values.end(), all_values.begin() + row * bound,
-                  all_values.begin() + row * bound + shape.back());
-  return {values, shape};
-}
-
-Result of_known(const std::vector<std::string>& nodes,
-                std::vector<std::string> constants) {
-  const Imported model = imported(
-      import_test::model({nodes, {value("v", {1, 1, 8})}, {value("y", {""})}, constants},
-                         17, opset("com.microsoft", 1)));
-  const Evaluated run = evaluate(*model.graph, {f32({1, 1, 8}, kPositive)});
-  REQUIRE(run.failed == kNoNode);
-  return {floats_of(run.outputs[0]), run.outputs[0].shape};
-}
-
-void check_same(const std::string& made, std::vector<std::string> constants = {}) {
-  CHECK(of_bounded({made}, constants) == of_known({made}, constants));
-}
-
-} // namespace
 
 TEST_CASE("a convolution ends where the run's tensor does", "[bounded]") {
   const std::vector<std::string> weights{tensor_of("w", {2, 1, 3})};
@@ -106,6 +42,29 @@ TEST_CASE("a pooling takes its maximum of what is meant", "[bounded]") {
   check_same(
       node("MaxPool", {"v"}, {"y"},
            {ints_attribute("kernel_shape", three), ints_attribute("strides", two)}));
+}
+
+TEST_CASE("a last window begins within what is meant", "[bounded]") {
+  for (const char* pool : {"MaxPool", "AveragePool"})
+    for (int64_t kernel : {1, 2, 3, 4})
+      for (int64_t stride : {2, 3, 4})
+        check_same(node(pool, {"v"}, {"y"},
+                        {ints_attribute("kernel_shape", {kernel}),
+                         ints_attribute("strides", {stride}),
+                         attribute("ceil_mode", int64_t{1})}));
+}
+
+TEST_CASE("an average counts what is meant", "[bounded]") {
+  for (int64_t padding : {0, 1})
+    for (int64_t stride : {1, 2})
+      check_close(
+          {node("AveragePool", {"v"}, {"y"},
+                {ints_attribute("kernel_shape", {3}), ints_attribute("pads", {1, 1}),
+                 ints_attribute("strides", {stride}),
+                 attribute("count_include_pad", padding)})});
+  check_close(
+      {node("LpPool", {"v"}, {"y"},
+            {ints_attribute("kernel_shape", {2}), ints_attribute("strides", {2})})});
 }
 
 TEST_CASE("bytes are convolved with zero points behind what is meant", "[bounded]") {
@@ -186,9 +145,9 @@ TEST_CASE("where padding follows from the size, a bounded one is refused", "[bou
        {node("Conv", {"v", "w"}, {"y"},
              {text_attribute("auto_pad", "SAME_UPPER"), ints_attribute("strides", two)}),
         node("ConvTranspose", {"v", "w"}, {"y"}, {ints_attribute("output_shape", size)}),
-        node(
-            "MaxPool", {"v"}, {"y"},
-            {ints_attribute("kernel_shape", three), attribute("ceil_mode", int64_t{1})})})
+        node("AveragePool", {"v"}, {"y"},
+             {ints_attribute("kernel_shape", three), attribute("ceil_mode", int64_t{1}),
+              attribute("count_include_pad", int64_t{1})})})
     refuse(made);
 }
 
