@@ -16,7 +16,7 @@ constexpr int kVocabulary = 5;
 
 // logits [rows, length, 5] = table[id] + seen * ramp + position * slope, where `seen` is
 // the sum of all ids that the cache has after this call.
-// `stubborn`: an operator that takes no sizes of the run stands in the way.
+// `stubborn`: an operator that does not take the size of the run stands in the way.
 std::string decoder(bool stubborn = false) {
   const std::vector<std::string> nodes = {
       node("Gather", {"table", "input_ids"}, {"looked"}),
@@ -24,9 +24,7 @@ std::string decoder(bool stubborn = false) {
       node("Unsqueeze", {"words", "axes"}, {"wide"}),
       node("Concat", {"wide", "wide"}, {"both"}, {attribute("axis", int64_t{0})}),
       node("Concat", {"past_0", "both"}, {"present_0"}, {attribute("axis", int64_t{3})}),
-      stubborn ? node("ReverseSequence", {"present_0", "once"}, {"all"},
-                      {attribute("batch_axis", int64_t{1}),
-                       attribute("time_axis", int64_t{0})})
+      stubborn ? node("Split", {"present_0"}, {"all"}, {attribute("axis", int64_t{3})})
                : node("Identity", {"present_0"}, {"all"}),
       node("Split", {"all"}, {"keys", "values"}, {attribute("axis", int64_t{0})}),
       node("ReduceSum", {"keys", "summed"}, {"seen"},
@@ -49,7 +47,7 @@ std::string decoder(bool stubborn = false) {
         value("present_0", {2, "b", 1, "t", 1})},
        {floats("table", {kVocabulary, kVocabulary}, table),
         floats("ramp", {kVocabulary}, {0, 0.25F, -0.25F, 0.5F, 0}),
-        floats("slope", {kVocabulary}, {0.125F, 0, 1, 0, 0.5F}), ints("once", {1}, {1}),
+        floats("slope", {kVocabulary}, {0.125F, 0, 1, 0, 0.5F}),
         ints("axes", {3}, {0, 2, 4}), ints("summed", {4}, {0, 2, 3, 4}),
         ints("last", {1}, {-1}), ints("tail", {2}, {1, 2})}});
 }
