@@ -88,8 +88,8 @@ void KernelEmitter::accumulate(const Stage& s, const std::string& acc, const Poi
     if (k_.exprs[plain].dtype == DType::I8) std::swap(plain, with_sign);
     Point at = p;
     const Value w = moved_dots(s, plain, with_sign, at);
-    line(acc + " = dot_(" + acc + ", " + splat(eval(plain, at), DType::I32) + ", " +
-         splat(w, DType::I32) + ");");
+    line(acc + " = dot_(" + acc + ", " + summand(splat(eval(plain, at), DType::I32)) +
+         ", " + summand(splat(w, DType::I32)) + ");");
   } else if (blocks_ && !blocks_->held.empty()) {
     std::vector<ExprId> beside = blocks_->summed;
     const ExprId last = beside.back();
@@ -103,7 +103,7 @@ void KernelEmitter::accumulate(const Stage& s, const std::string& acc, const Poi
     Value a = eval(v.inputs[0], p), b = eval(v.inputs[1], p);
     std::string x = vector ? splat(a, v.dtype) : a.name,
                 y = vector ? splat(b, v.dtype) : b.name;
-    line(acc + " = ma_(" + x + ", " + y + ", " + acc + ");");
+    line(acc + " = ma_(" + summand(x) + ", " + summand(y) + ", " + acc + ");");
   } else {
     Value value = eval(s.value, p);
     if (s.keeps) emit_write(s, value, p);
@@ -118,8 +118,8 @@ void KernelEmitter::accumulate(const Stage& s, const std::string& acc, const Poi
            ")) " + kept + "[l] = " + identity(s.op, s.dtype) + ";");
       x = kept;
     }
-    line(acc + " = " + combine_of(s.op) + "::of<" + type(s.dtype, vector) + ">(" + acc +
-         ", " + x + ");");
+    line(acc + " = " + combine_of(s.op) + "::of<" + sum_type(s.dtype, vector) + ">(" +
+         acc + ", " + summand(x) + ");");
   }
   if (!guard.empty()) close();
 }
@@ -205,24 +205,27 @@ void KernelEmitter::emit_reduce(uint32_t number) {
                                                    k_.lane_axis) != s.inner.end();
   bool vector = lane_inside || on_lanes(s.value);
   std::vector<Point> all = points();
-  const std::string none = type(s.dtype, vector) + "(" + identity(s.op, s.dtype) + ")";
+  const bool blocks = find_blocks(s);
+  const int summed = blocks ? k_.lanes : lanes_summed(number);
+  if (summed < k_.lanes) short_sums_ = summed;
+  const std::string sums = sum_type(s.dtype, vector),
+                    none = sums + "(" + identity(s.op, s.dtype) + ")";
   const std::optional<ExprId> sum = lane_inside ? std::nullopt : sum_with_start(number);
   auto names_of = [&](bool declared, bool started = false) {
     std::vector<std::string> names;
     for (const Point& p : all) {
       const std::string from =
-          started ? splat(eval(start_of(*sum, number), p), s.dtype) : none;
+          started ? summand(splat(eval(start_of(*sum, number), p), s.dtype)) : none;
       names.push_back(fresh("c"));
-      if (declared) line(type(s.dtype, vector) + " " + names.back() + " = " + from + ";");
+      if (declared) line(sums + " " + names.back() + " = " + from + ";");
     }
     return names;
   };
   const std::vector<std::string> names = names_of(true, sum.has_value());
-  const bool blocks = find_blocks(s);
   const size_t ways = count_ways(s, vector);
   ways_ = {blocks ? names_of(false) : names};
   while (ways_.size() < ways) ways_.push_back(names_of(!blocks));
-  if (blocks) blocks_->type = type(s.dtype, vector), blocks_->totals = names;
+  if (blocks) blocks_->type = sums, blocks_->totals = names;
   ahead_ = find_ahead(s);
   if (ahead_) open_ahead();
   fetch_picture(s);
@@ -230,14 +233,16 @@ void KernelEmitter::emit_reduce(uint32_t number) {
     if (ahead_) fetch_ahead();
     if (blocks_) blocks_->summed_at.clear();
     if (number > 0 && k_.stages[number - 1].nested) {
-      const auto around = std::tuple(blocks_, ways_, way_, ahead_);
+      const auto around = std::tuple(blocks_, ways_, way_, ahead_, short_sums_);
+      short_sums_.reset();
       emit_stage(number - 1);
-      std::tie(blocks_, ways_, way_, ahead_) = around;
+      std::tie(blocks_, ways_, way_, ahead_, short_sums_) = around;
     }
     for (size_t i = 0; i < all.size(); ++i) accumulate(s, ways_[way_][i], all[i], vector);
   });
-  if (!blocks) join_ways(combine_of(s.op) + "::of<" + type(s.dtype, vector) + ">");
+  if (!blocks) join_ways(combine_of(s.op) + "::of<" + sums + ">");
   blocks_.reset();
+  short_sums_.reset();
   ways_.clear();
   ahead_.reset();
   auto lanes = static_cast<size_t>(k_.lanes);
@@ -256,6 +261,8 @@ void KernelEmitter::emit_reduce(uint32_t number) {
     std::string result = results[i];
     if (lane_inside && i >= together)
       result = "across<" + combine_of(s.op) + ">(" + result + ")";
+    if (summed < k_.lanes)
+      result = "lengthened<" + type(s.dtype, true) + ">(" + result + ")";
     result = rounded(s.dtype, result);
     bool still_vector = vector && !lane_inside;
     if (result != names[i]) result = declare(type(s.dtype, still_vector), result);

@@ -1,6 +1,10 @@
 // Steps of a reduction at which a factor is zero: whole tiles of a padded border, and the
 // channels that the last of their blocks lacks. They cost a branch or an earlier end.
+// Lanes that such a block lacks are not written; where half of a vector is enough, its
+// sums are half as long.
 #include "compiler/codegen/kernel_emitter.h"
+
+#include <algorithm>
 
 namespace svod {
 
@@ -76,6 +80,51 @@ std::string KernelEmitter::useful_end(const Stage& s, size_t depth) {
              ") * " + std::to_string(kTogether);
     }
   return "";
+}
+
+// The first lanes of which a store writes results, at this position of the tile.
+int64_t KernelEmitter::lanes_written(const Stage& s, const Point& p) const {
+  int64_t written = k_.lanes;
+  std::vector<Range> ranges = ranges_at(p);
+  ranges[k_.lane_axis] = {0, 0};
+  for (const Bound& b : s.domain) {
+    int64_t step = 0;
+    if (!k_.indices.affine_in(b.index, k_.lane_axis, step) || step != 1 ||
+        k_.indices.has_dynamic(b.index))
+      continue;
+    written = std::min(written, b.high - k_.indices.range(b.index, ranges).low);
+  }
+  return written;
+}
+
+// How long the accumulators of a sum are: as a vector, or shorter by halves where all
+// that follows are stores of its first lanes. A register of 128 bits stays whole.
+int KernelEmitter::lanes_summed(uint32_t number) const {
+  const Stage& s = k_.stages[number];
+  const auto bits = static_cast<int>(8 * byte_size(s.dtype));
+  if (s.op != Op::ReduceSum || s.keeps || s.nested || bits != 32 || !on_lanes(s.value) ||
+      std::ranges::count(s.inner, k_.lane_axis) != 0)
+    return k_.lanes;
+  int64_t wanted = 1;
+  for (size_t i = number + 1; i < k_.stages.size(); ++i) {
+    if (k_.stages[i].kind != StageKind::Store) return k_.lanes;
+    for (const Point& p : points())
+      wanted = std::max(wanted, lanes_written(k_.stages[i], p));
+  }
+  int lanes = k_.lanes;
+  while (lanes % 2 == 0 && lanes / 2 >= wanted && lanes / 2 * bits >= 128) lanes /= 2;
+  return lanes;
+}
+
+// An accumulator's type, and a vector cut to its length.
+std::string KernelEmitter::sum_type(DType dtype, bool vector) const {
+  if (!vector || !short_sums_) return type(dtype, vector);
+  return "Vector<" + compute_type(dtype) + ", " + std::to_string(*short_sums_) + ">";
+}
+
+std::string KernelEmitter::summand(const std::string& value) const {
+  if (!short_sums_) return value;
+  return "first_part<" + std::to_string(*short_sums_) + ">(" + value + ")";
 }
 
 } // namespace svod

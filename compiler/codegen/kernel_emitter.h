@@ -75,6 +75,10 @@ private:
   bool tile_span(const Index& index, int64_t& least, int64_t& most) const;
   std::string useful_tile(const Stage& s, size_t depth);
   std::string useful_end(const Stage& s, size_t depth);
+  int64_t lanes_written(const Stage& s, const Point& p) const;
+  int lanes_summed(uint32_t number) const;
+  std::string sum_type(DType dtype, bool vector) const;
+  std::string summand(const std::string& value) const;
   bool is_loop(AxisId axis) const;
   void unroll_hint(const Stage& s, int64_t extent, bool innermost);
   void emit_ways(AxisId axis, const std::string& from, const std::string& to,
@@ -172,8 +176,9 @@ private:
   std::vector<Range> narrowed_;
   std::vector<Frame> frames_;
   std::map<std::pair<uint32_t, Point>, Value> locals_;
-  std::optional<Blocks> blocks_; // of the stage being emitted
-  std::optional<Ahead> ahead_;   // likewise
+  std::optional<Blocks> blocks_;  // of the stage being emitted
+  std::optional<Ahead> ahead_;    // likewise
+  std::optional<int> short_sums_; // lanes of its accumulators, if less than a vector's
   // Accumulators of neighbouring steps, [way][point], and the way being emitted.
   std::vector<std::vector<std::string>> ways_;
   size_t way_ = 0;

@@ -28,6 +28,23 @@ template <class E> SVOD_INLINE Lanes<E> load(const E* from) {
 template <class E> SVOD_INLINE void store(E* to, Lanes<E> value) {
   __builtin_memcpy(to, &value, sizeof value);
 }
+// The first lanes of a vector, and a vector of them followed by zeros.
+template <int N, class T> SVOD_INLINE Vector<Element<T>, N> first_part(T value) {
+  if constexpr (Traits<T>::kLanes == N)
+    return value;
+  else
+    return first_part<N>(Vector<Element<T>, Traits<T>::kLanes / 2>(value.lo));
+}
+template <class T, class Part> SVOD_INLINE T lengthened(Part part) {
+  constexpr int kCount = Traits<T>::kLanes;
+  if constexpr (Traits<Part>::kLanes == kCount) {
+    return part;
+  } else {
+    T out = T(0);
+    out.lo = lengthened<Vector<Element<T>, kCount / 2>>(part);
+    return out;
+  }
+}
 // A line that is wanted soon, into the second cache; it may lie behind the end of memory.
 template <class E> SVOD_INLINE void fetch(const E* from, iptr at) {
   __builtin_prefetch(reinterpret_cast<const void*>(uptr(from) + uptr(at) * sizeof(E)), 0,
@@ -53,6 +70,10 @@ template <class T> SVOD_INLINE T dot_(T sum, T x, T w) {
   typedef Vector<i16, 2 * kCount> Pairs;
 #if defined(__AVX512VNNI__)
   if constexpr (kCount == 16) return T(__builtin_ia32_vpdpbusd512(sum, x, w));
+#endif
+#if defined(__AVX512VNNI__) && defined(__AVX512VL__)
+  if constexpr (kCount == 8) return T(__builtin_ia32_vpdpbusd256(sum, x, w));
+  if constexpr (kCount == 4) return T(__builtin_ia32_vpdpbusd128(sum, x, w));
 #endif
 #if defined(__AVX2__)
   constexpr int kWhole = 8;

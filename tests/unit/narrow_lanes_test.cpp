@@ -78,3 +78,25 @@ TEST_CASE("kernels with shorter vectors compute the same", "[kernels]") {
       CHECK(check_kernels(depthwise(32, size, step), *target) == "");
     }
 }
+
+TEST_CASE("lanes that nobody writes are not summed", "[kernels]") {
+  // The longest accumulators of the last block of channels, in floats; 0: all 16.
+  const std::pair<int64_t, int> wanted[] = {{32, 0}, {26, 0}, {24, 8}, {21, 8},
+                                            {20, 4}, {17, 4}, {3, 4}};
+  for (const char* level : {"x86-64-v4", "x86-64-v3", "x86-64-v2"}) {
+    const auto target = target_for({level});
+    if (!target) continue;
+    for (auto [channels, lanes] : wanted) {
+      CAPTURE(level, channels);
+      const RandomGraph random = depthwise(channels, 3, 1);
+      for (const Kernel& k : fuse(simplify(random.graph), *target, true).kernels) {
+        if (k.stages.empty() || k.stages[0].kind != StageKind::Reduce) continue;
+        const std::string text = KernelEmitter(k, target->levels[0]).text();
+        for (int part : {4, 8})
+          CHECK((text.find("Vector<f32, " + std::to_string(part) + "> c") !=
+                 std::string::npos) == (part == lanes));
+      }
+      CHECK(check_kernels(random, *target) == "");
+    }
+  }
+}
