@@ -36,8 +36,10 @@ const WindowOp& window_op(const NodeImport& node) {
   __builtin_unreachable();
 }
 
-// Weights have known sizes, and so have channels.
+// Weights have known sizes, and so have channels; without weights each is worked on
+// alone.
 void require_known_channels(NodeImport& node, const WindowOp& op) {
+  if (op.weights == kNone) return;
   for (size_t i = 0; i < node.input_count(); ++i)
     for (int64_t axis = 0; node.has_input(i) && axis < node.rank(i); ++axis)
       if (count_along(node, i, axis) != kNoNode &&

@@ -305,3 +305,44 @@ def found(d):
     y = d.op("Slice", y, d.ints(-1), d.ints(-2**63), d.ints(1), d.ints(-1))
     y = d.op("ConvTranspose", y, d.weights(3, 2, 4, fan_in=6), strides=[2], pads=[1, 1])
     d.op("Cast", d.op("Mul", y, d.value(np.float32(3))), to=TensorProto.FLOAT)
+
+
+@family(3)
+def kept(d):
+    """As many elements along an axis as data decide, in layers that look along it; then their size is known again."""
+    x = d.some(3, 4)
+    axis = d.draw.randrange(1, len(d.shape(x)))
+    others = [i for i in range(len(d.shape(x))) if i != axis]
+    score = d.by_input("ReduceMax", x, others, since=18, keepdims=0)
+    levels = np.sort(d.values[score])
+    at = d.draw.randrange(max(1, levels.size // 2))
+    if levels.size < 3 or levels[at + 1] - levels[at] < 0.01:
+        return  # which of them are kept would depend on rounding
+    middle = (levels[at] + levels[at + 1]) / np.float32(2)
+    y = d.op("Compress", x, d.op("Greater", score, d.value(middle)), axis=axis)
+    channels, where = d.shape(y)[1], axis if d.draw.random() < 0.5 else axis - len(d.shape(y))
+    spatial = len(d.shape(y)) - 2
+    kind = d.draw.choice(["Softmax", "LogSoftmax", "LpNormalization", "CumSum", "InstanceNormalization", "AveragePool",
+                          "LpPool", "MaxPool", "GlobalAveragePool", "GlobalMaxPool", "LSTM", "GRU", "RNN"])
+    if kind == "CumSum":
+        y = d.op(kind, y, d.value(np.int64(axis)), reverse=d.draw.choice([0, 1]))
+    elif kind in ("Softmax", "LogSoftmax", "LpNormalization"):
+        y = d.op(kind, y, axis=where)
+    elif kind.startswith("Global"):
+        d.op(kind, y)
+        return
+    elif kind == "InstanceNormalization" and axis > 1:
+        y = d.op(kind, y, d.value(d.normal(channels)), d.value(d.normal(channels)))
+    elif kind.endswith("Pool"):
+        more = {"kernel_shape": [2] * spatial, "strides": [d.draw.choice([1, 2])] * spatial}
+        if kind != "LpPool":
+            more["ceil_mode"] = d.draw.choice([0, 1])
+        y = d.op(kind, y, **more)
+    elif kind in ("LSTM", "GRU", "RNN") and spatial == 1 and axis == 1:
+        wide, hidden = d.shape(y)[2], d.draw.choice([2, 3, 8])
+        both, gates = d.draw.choice([1, 2]), {"LSTM": 4, "GRU": 3, "RNN": 1}[kind] * hidden
+        y = d.op(kind, d.op("Transpose", y, perm=[1, 0, 2]), d.weights(both, gates, wide, fan_in=wide),
+                 d.weights(both, gates, hidden, fan_in=hidden), d.weights(both, 2 * gates, fan_in=1), hidden_size=hidden,
+                 direction="bidirectional" if both == 2 else d.draw.choice(["forward", "reverse"]))
+        axis = 0
+    d.by_input("ReduceSum", y, [axis], keepdims=d.draw.choice([0, 1]))
