@@ -1,6 +1,7 @@
 // Graph -> Kernels. `stage` is the one place that times, verifies and prints.
 #include "compiler/pipeline.h"
 
+#include "compiler/fuse/contract_products.h"
 #include "compiler/fuse/fuse.h"
 #include "compiler/fuse/verify.h"
 #include "compiler/ir/print.h"
@@ -56,7 +57,9 @@ Kernels compile(const Graph& graph, Hooks& hooks) {
     return simplify(integer_contractions(graph, {!hooks.exact, dots}), options);
   });
   FusedGraph fused = stage("fuse", hooks, [&] {
-    return fuse(simple, hooks.target, hooks.exact || hooks.small);
+    FusedGraph out = fuse(simple, hooks.target, hooks.exact || hooks.small);
+    if (!hooks.exact) contract_products(out);
+    return out;
   });
   // Beyond this point no node moves between kernels.
   Schedule schedule = stage("plan", hooks, [&] { return plan(std::move(fused)); });

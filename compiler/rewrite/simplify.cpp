@@ -6,6 +6,7 @@
 
 #include "compiler/ir/digest.h"
 #include "compiler/rewrite/rewriter.h"
+#include "compiler/rewrite/rounding.h"
 #include "compiler/rewrite/tidy_region.h"
 #include "compiler/support/check.h"
 
@@ -34,39 +35,9 @@ constexpr RuleRow kRules[] = {
 constexpr int kMaxSteps = 1000;
 constexpr int kMaxRounds = 100;
 
-// Ops whose result jumps where an operand crosses an integer.
-bool rounds_to_integer(const Node& node) {
-  switch (node.op) {
-  case Op::Floor:
-  case Op::Ceil:
-  case Op::Round:
-  case Op::Trunc:
-  case Op::Mod:
-  case Op::Fmod:
-    return true;
-  case Op::Cast:
-    return is_integer(node.dtype);
-  case Op::Loop:
-  case Op::If:
-    return true; // its bodies may
-  default:
-    return false;
-  }
-}
-
-// Ops whose result has the rounding of their operands, element by element. Comparisons
-// are left out: leaky relu compares, and does not jump.
-bool passes_rounding(const Node& node) {
-  OpClass kind = info(node.op).op_class;
-  bool floats = is_float(node.dtype);
-  return floats && (kind == OpClass::Map || kind == OpClass::View ||
-                    kind == OpClass::Convert || kind == OpClass::Join);
-}
-
 // What the copy must know of a node's users, gathered from users to inputs.
 struct Users {
   int64_t count = 0;
-  bool round = false;   // one rounds to integers, at once or later
   bool unknown = false; // one depends on an input of the graph, seen through known views
 };
 
@@ -83,11 +54,9 @@ std::vector<Users> find_users(const Graph& g, const std::vector<NodeId>& live) {
   }
   for (auto id = live.rbegin(); id != live.rend(); ++id) {
     const Node& node = g[*id];
-    bool round = rounds_to_integer(node) || (passes_rounding(node) && users[*id].round);
     bool unknown = !known[*id] || (is_view(node.op) && users[*id].unknown);
     for (NodeId input : node.inputs) {
       ++users[input].count;
-      users[input].round = users[input].round || round;
       users[input].unknown = users[input].unknown || unknown;
     }
   }
@@ -113,8 +82,9 @@ public:
     }
     std::vector<NodeId> live = from_.live_nodes();
     std::vector<Users> users = find_users(from_, live);
+    std::vector<bool> rounded = rounded_later(from_);
     for (NodeId id : live) {
-      rewriter_.keep_rounding = !options_.change_rounding || users[id].round;
+      rewriter_.keep_rounding = !options_.change_rounding || rounded[id];
       rewriter_.meets_unknown = users[id].unknown;
       if (has_body(from_[id].op))
         new_id_[id] = copy_region(id, live);

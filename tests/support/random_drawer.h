@@ -89,6 +89,7 @@ private:
   // Bounds of a map on floats; false where the operands do not suit it.
   bool float_result(Op op, const Value& a, const Value& b, Value& out);
   bool draw_select(NodeId x);
+  bool draw_mul_add(NodeId x);
 
   // What models are made of, and random nodes seldom meet.
   // Softmax along the last axis, as it is imported.

@@ -61,6 +61,7 @@ bool Drawer::allows_bool(Op op) {
 bool Drawer::draw_map(Op op, NodeId x) {
   DType dtype = g()[x].dtype;
   if (op == Op::Select) return draw_select(x);
+  if (op == Op::MulAdd) return draw_mul_add(x);
   if (!map_is_defined(op, dtype)) return false;
   if (dtype == DType::Bool && !allows_bool(op)) return false;
   // Outside bool, not is the lowest bit's; nothing makes such nodes.
@@ -180,6 +181,17 @@ bool Drawer::draw_select(NodeId x) {
                  a.exact && b.exact && value(condition).exact, false});
 }
 
+bool Drawer::draw_mul_add(NodeId x) {
+  const DType dtype = g()[x].dtype;
+  if (!is_float(dtype)) return false;
+  const NodeId by = draw_matching(x, dtype), more = draw_matching(x, dtype);
+  const Value a = value(x), b = value(by), c = value(more);
+  return finish({Op::MulAdd, {}, {}, {}, {x, by, more}},
+                {std::max(1.0, a.bound) * std::max(1.0, b.bound) + c.bound,
+                 std::max(a.fraction + b.fraction, c.fraction),
+                 a.exact && b.exact && c.exact, false});
+}
+
 bool Drawer::draw_softmax(NodeId x) {
   int64_t last = static_cast<int64_t>(shape(x).size()) - 1;
   if (last < 0 || !is_float(g()[x].dtype) || value(x).bound > 16) return false;
@@ -203,6 +215,14 @@ bool Drawer::draw_gelu(NodeId x) {
   return finish_idiom(first, map(g(), Op::Mul, {half, more}), {v.bound, 0, false, false});
 }
 
+bool Drawer::draw_swish(NodeId x) {
+  const Value v = value(x);
+  if (!is_float(g()[x].dtype) || v.bound > 16) return false;
+  const size_t first = g().size();
+  const NodeId gate = map(g(), Op::Sigmoid, {x});
+  return finish_idiom(first, map(g(), Op::Mul, {x, gate}), {v.bound, 0, false, false});
+}
+
 bool Drawer::finish_idiom(size_t first, NodeId result, Value v) {
   double bits = std::log2(std::max(1.0, v.bound)) + v.fraction + 1;
   v.precision = mantissa_bits(g()[result].dtype);
@@ -218,8 +238,10 @@ bool Drawer::finish_idiom(size_t first, NodeId result, Value v) {
 }
 
 bool Drawer::draw_idiom() {
-  if (NodeId x = draw_value(); random_.chance(30) && !value(x).ends)
-    return random_.chance(30) ? draw_gelu(x) : draw_softmax(x);
+  if (NodeId x = draw_value(); random_.chance(30) && !value(x).ends) {
+    if (random_.chance(60)) return draw_softmax(x);
+    return random_.chance(50) ? draw_gelu(x) : draw_swish(x);
+  }
   static constexpr DType kFloats[] = {DType::F32, DType::F32, DType::F32, DType::F32,
                                       DType::F64, DType::F16, DType::BF16};
   DType dtype = kFloats[random_.below(7)];

@@ -1,0 +1,14 @@
+// Where the last bit of a float decides between two integers, its rounding must stay.
+#pragma once
+
+#include "compiler/ir/graph.h"
+
+namespace svod {
+
+// Whether the op's result jumps where an operand crosses an integer.
+bool rounds_to_integer(Op op, DType result);
+
+// Of each node: what reads it rounds it to an integer, at once or later.
+std::vector<bool> rounded_later(const Graph& graph);
+
+} // namespace svod
