@@ -95,6 +95,7 @@ private:
   // Softmax along the last axis, as it is imported.
   bool draw_softmax(NodeId x);
   bool draw_gelu(NodeId x); // by way of erf
+  bool draw_swish(NodeId x);
   // Records nodes that the builder made since `first`; exactly as loose as the last of
   // them.
   bool finish_idiom(size_t first, NodeId result, Value v);

@@ -41,6 +41,8 @@ TEST_CASE("resident weights are not fetched ahead", "[kernels]") {
   CHECK(product_text(64, 96, 128).find("fetch(") == std::string::npos);
 }
 
-TEST_CASE("long panels that are met once are not fetched ahead", "[kernels]") {
+TEST_CASE("long panels that are met once, by few rows, are not fetched ahead",
+          "[kernels]") {
   CHECK(product_text(1, 2048, 1024).find("fetch(") == std::string::npos);
+  CHECK(product_text(8, 1024, 1024).find("fetch(") != std::string::npos);
 }
