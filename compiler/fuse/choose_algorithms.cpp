@@ -40,7 +40,7 @@ static constexpr int64_t kRowOfTiles = 12;
 
 static double values_of(const Convolution& c, const WinogradForm& form) {
   const int64_t of_result = c.stride[0] * c.stride[1]; // inputs of each channel
-  double values = double(c.batch * (c.inputs * of_result + c.outputs));
+  auto values = double(c.pictures * c.inputs * of_result + c.batch * c.outputs);
   for (int axis = 0; axis < 2; ++axis)
     values *= double(form.tiles(c, axis) * form.inputs(c, axis));
   return values;
@@ -68,9 +68,10 @@ static int64_t in_vectors(int64_t count, int64_t lanes) {
 // The result as vectors see it: of channels, or of columns of a row.
 static double direct_cost(const Convolution& c, int64_t lanes, bool channels) {
   const int64_t outputs = channels ? in_vectors(c.outputs, lanes) : c.outputs;
-  const int64_t columns = channels ? c.size[1] : in_vectors(c.size[1], lanes);
-  return contraction_cost(double(c.inputs * outputs * c.taps[0] * c.taps[1]),
-                          double(c.batch * c.size[0] * columns));
+  const int64_t row = c.results.back(), rows = element_count(c.results) / c.outputs / row;
+  const int64_t columns = channels ? row : in_vectors(row, lanes);
+  return contraction_cost(double(c.terms() * outputs * c.taps[0] * c.taps[1]),
+                          c.met * double(rows * columns));
 }
 
 static double cost(const Convolution& c, const WinogradForm& form, int64_t lanes) {
@@ -85,14 +86,17 @@ static double cost(const Convolution& c, const WinogradForm& form, int64_t lanes
     products *= double(form.windows(c, axis) * of_axis - form.lacking(c, axis));
   }
   const int64_t columns = form.tiles(c, 1);
-  const auto tiles = double(c.batch * form.tiles(c, 0) *
-                            (channels ? columns : in_vectors(columns, lanes)));
-  const double values_in = positions * tiles * double(inputs * c.stride[0] * c.stride[1]);
-  const double values = values_in + positions * tiles * double(outputs);
+  const auto tiles =
+      double(form.tiles(c, 0) * (channels ? columns : in_vectors(columns, lanes)));
+  const double values_in =
+      positions * tiles * double(c.pictures * inputs * c.stride[0] * c.stride[1]);
+  const double values = values_in + positions * tiles * double(c.batch * outputs);
   // Between pixels and vectors of tiles elements are shuffled.
   const double shuffles = channels ? 1 : 2;
-  const bool gathers = form.phases(c, 1) != 1 && !blocks_inputs(c, form, lanes);
-  return contraction_cost(products * double(c.inputs * outputs), tiles) +
+  const bool apart = form.phases(c, 1) != 1 || c.dilation[1] != 1;
+  const bool gathers = apart && !blocks_inputs(c, form, lanes);
+  return contraction_cost(products * double(c.terms() * outputs),
+                          double(c.batch) * tiles) +
          shuffles * transform_cost(c, form, values) + (gathers ? kGather * values_in : 0);
 }
 
@@ -127,7 +131,8 @@ static void add_forms(const Convolution& c, bool channels, int64_t lanes, double
 static std::optional<WinogradForm> choose_form(const Graph& g, const Convolution& c,
                                                int64_t lanes) {
   const bool by_channels = 2 * c.outputs >= lanes;
-  const bool by_columns = c.size[1] >= 4 * lanes && c.stride[1] == 1;
+  const bool by_columns =
+      c.size[1] >= 4 * lanes && c.stride[1] == 1 && c.dilation[1] == 1;
   double most = direct_cost(c, lanes, by_channels);
   if (by_columns) most = std::min(most, direct_cost(c, lanes, false));
   std::vector<std::pair<double, WinogradForm>> forms;

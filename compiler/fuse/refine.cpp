@@ -100,10 +100,12 @@ bool refine_splits(const Lowered& lowered, LowerSpec& spec) {
       auto at = std::find(axes.begin(), axes.end(), axis);
       if (at == axes.end()) continue;
       int64_t extent = kernel.indices.extent(axis);
-      bool whole = extent % divisor == 0;
-      if (!whole && axes.size() != 1) break;
       std::vector<int64_t>& inner = spec.splits[dim];
       size_t position = at - axes.begin();
+      // Only the outermost piece may end within a step of what is cut off it, and is cut
+      // so only where each step is a body of its own.
+      const bool ends_within = axes.size() == 1 || !lowered.to_unroll.empty();
+      if (extent % divisor != 0 && (position != 0 || !ends_within)) break;
       if (position == 0) {
         inner.insert(inner.begin(), divisor);
       } else {

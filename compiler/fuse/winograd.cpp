@@ -93,59 +93,6 @@ WinogradMatrices winograd_matrices(int64_t outputs, int64_t taps) {
           {pairs, product(output, halved(pairs))}};
 }
 
-// The tensor [N, C, H, W] below the windows of `conv`, whose strides are set; kNoNode
-// when they are others.
-static NodeId below_windows(const Graph& g, NodeId n, Convolution& conv) {
-  Convolution::Pair taps = {1, 1};
-  while (g[n].op == Op::Window || g[n].op == Op::Reshape) {
-    const Node& node = g[n];
-    if (node.op == Op::Window) {
-      const int64_t axis = node.payload[0] - 2;
-      if (axis < 0 || axis > 1 || taps[axis] != 1) return kNoNode;
-      conv.stride[axis] = node.payload[2];
-      if (node.payload != Payload{axis + 2, conv.taps[axis], conv.stride[axis], 1})
-        return kNoNode;
-      taps[axis] = conv.taps[axis];
-    } else if (node.shape.size() <= 4 || node.shape.back() != 1) {
-      break; // adds no axis for a window of one
-    }
-    n = node.inputs[0];
-  }
-  const Shape& shape = g[n].shape;
-  bool same = taps == conv.taps && shape.size() == 4 && shape[0] == conv.batch &&
-              shape[1] == conv.inputs;
-  for (int axis = 0; same && axis < 2; ++axis)
-    same = (shape[axis + 2] - taps[axis]) / conv.stride[axis] + 1 == conv.size[axis];
-  return same ? n : kNoNode;
-}
-
-std::optional<Convolution> match_convolution(const Graph& g, NodeId reduce,
-                                             const std::vector<bool>& known) {
-  const Node& r = g[reduce];
-  if (r.op != Op::ReduceSum || r.dtype != DType::F32) return std::nullopt;
-  const Node& product = g[r.inputs[0]];
-  if (product.op != Op::Mul || product.shape.size() != 7) return std::nullopt;
-  const Shape& p = product.shape;
-  if (r.shape != Shape{p[0], p[1], p[2], p[3], 1, 1, 1}) return std::nullopt;
-  for (size_t i = 0; i < 2; ++i) {
-    Convolution conv;
-    conv.weight = without_expand(g, product.inputs[i]);
-    conv.batch = p[0], conv.outputs = p[1], conv.inputs = p[4];
-    conv.size = {p[2], p[3]}, conv.taps = {p[5], p[6]};
-    NodeId n = without_expand(g, product.inputs[1 - i]);
-    Shape weight_shape = {1, p[1], 1, 1, p[4], p[5], p[6]};
-    if (!known[conv.weight] || known[n] || g[conv.weight].shape != weight_shape) continue;
-    if (g[n].op != Op::Reshape) continue;
-    n = g[n].inputs[0];
-    const bool moved =
-        g[n].op == Op::Permute && g[n].payload == Payload{0, 2, 3, 1, 4, 5};
-    if (!moved && conv.inputs != 1) continue; // one channel has no place to move to
-    conv.input = below_windows(g, moved ? g[n].inputs[0] : n, conv);
-    if (conv.input != kNoNode) return conv;
-  }
-  return std::nullopt;
-}
-
 // One of the three transforms along those of `axes` that are cut into tiles.
 static NodeId transform_tiles(Algorithms& out, const Convolution& conv,
                               const WinogradForm& form,
@@ -162,15 +109,54 @@ static NodeId transform_tiles(Algorithms& out, const Convolution& conv,
 
 // Room after the last row and column, so that tiles cover the result; a pad that is there
 // already grows.
-static NodeId pad_to_tiles(Graph& g, NodeId x, int64_t rows, int64_t columns) {
-  if (rows == 0 && columns == 0) return x;
-  Shape low(4, 0), high = {0, 0, rows, columns};
+static NodeId pad_to_tiles(Graph& g, NodeId x, Shape high) {
+  if (std::ranges::all_of(high, [](int64_t amount) { return amount == 0; })) return x;
+  const size_t rank = high.size();
+  Shape low(rank, 0);
   const Node n = g[x];
-  if (n.op == Op::Pad && n.payload[8] == 0) {
-    for (int i = 0; i < 4; ++i) low[i] = n.payload[i], high[i] += n.payload[4 + i];
+  if (n.op == Op::Pad && n.payload[2 * rank] == 0) {
+    for (size_t i = 0; i < rank; ++i)
+      low[i] = n.payload[i], high[i] += n.payload[rank + i];
     x = n.inputs[0];
   }
   return pad(g, x, low, high, 0);
+}
+
+// [N, C, extents], rows and columns whole multiples of the dilation -> [pictures, C,
+// rows, columns].
+static NodeId pictures_of(Graph& g, const Convolution& conv, NodeId x) {
+  if (conv.plain()) return x;
+  const Shape& shape = g[x].shape;
+  const auto [d_rows, d_columns] = conv.dilation;
+  const int64_t rows = shape.size() == 3 ? 1 : shape[shape.size() - 2] / d_rows;
+  const int64_t columns = shape.back() / d_columns;
+  x = reshape(g, x,
+              {shape[0], conv.inputs, conv.depth, rows, d_rows, columns, d_columns});
+  return reshape(g, permute(g, x, {0, 4, 6, 2, 1, 3, 5}),
+                 {conv.pictures, conv.inputs, rows, columns});
+}
+
+// The other way, for results that cover a little more: [pictures, OC, rows, columns] ->
+// [N, OC, extents, 1..].
+static NodeId results_of(Graph& g, const Convolution& conv, NodeId y) {
+  Shape shape = conv.results;
+  if (!conv.plain()) {
+    const Shape& covered = g[y].shape;
+    const auto [d_rows, d_columns] = conv.dilation;
+    const int64_t depth = conv.batch / (shape[0] * d_rows * d_columns);
+    y = reshape(
+        g, y, {shape[0], d_rows, d_columns, depth, conv.outputs, covered[2], covered[3]});
+    const int64_t rows = g[y].shape[5] * d_rows, columns = g[y].shape[6] * d_columns;
+    y = permute(g, y, {0, 4, 3, 5, 1, 6, 2});
+    Shape extents = shape;
+    extents.back() = columns;
+    if (extents.size() > 3) extents[extents.size() - 2] = rows;
+    y = reshape(g, y, extents);
+  }
+  const size_t rank = shape.size();
+  y = slice(g, y, Shape(rank, 0), Shape(rank, 1), shape);
+  shape.resize(2 * rank - 1, 1);
+  return reshape(g, y, shape);
 }
 
 // The inputs of each tile: [N, C, rows, columns, n, n] and the phases of each axis that
@@ -214,24 +200,25 @@ static Layout by_position(const WinogradForm& form, const Shape& shape, bool cha
   return layout;
 }
 
-// [OC, C, taps, taps] -> [1, OC, 1, 1, n, n, C, and the windows of each axis that has
-// more than one, and its phases likewise].
+// [OC, C, taps] -> [1, OC, 1, 1, n, n, C, taps of the depth, and the windows of each axis
+// that has more than one, and its phases likewise].
 static NodeId transformed_weights(Algorithms& out, const Convolution& conv,
                                   const WinogradForm& form, NodeId weight) {
   Graph& g = out.graph;
-  Shape all(4, 0), cut = {conv.outputs, conv.inputs};
+  Shape all(4, 0), cut = {conv.outputs, conv.terms()};
   for (int axis : {0, 1}) {
     const int64_t windows = form.windows(conv, axis), window = form.window(conv, axis);
     const int64_t phases = form.phases(conv, axis);
     all[axis + 2] = windows * window * phases - conv.taps[axis];
     cut.insert(cut.end(), {windows, window, phases});
   }
-  NodeId w = reshape(g, weight, {conv.outputs, conv.inputs, conv.taps[0], conv.taps[1]});
+  NodeId w = reshape(g, weight, {conv.outputs, conv.terms(), conv.taps[0], conv.taps[1]});
   if (all[2] + all[3] != 0) w = pad(g, w, Shape(4, 0), all, 0);
   NodeId u = transform_tiles(out, conv, form, &WinogradMatrices::weight,
                              reshape(g, w, cut), {3, 6}, false);
   Shape shape = {
       1, conv.outputs, 1, 1, form.inputs(conv, 0), form.inputs(conv, 1), conv.inputs};
+  if (conv.depth_taps != 1) shape.push_back(conv.depth_taps);
   for (int axis : {0, 1})
     if (form.windows(conv, axis) != 1) shape.push_back(form.windows(conv, axis));
   for (int axis : {0, 1})
@@ -280,6 +267,26 @@ static NodeId products_at(Algorithms& out, const Convolution& conv,
   return reduce(g, Op::ReduceSum, map(g, Op::Mul, {v, u}), summed);
 }
 
+// [pictures, C, ..] -> [pictures of the result, C, .., taps of the depth]. Pictures are
+// moved before they are told apart: a reshape of v would be one with that v ends with,
+// and v no value of its own that is stored.
+static NodeId depth_windows(Graph& g, const Convolution& conv, NodeId v) {
+  Shape shape = g[v].shape;
+  const auto rank = static_cast<int64_t>(shape.size());
+  std::vector<int64_t> order(shape.size()), back = {rank - 1, rank};
+  for (int64_t i = 0; i < rank; ++i) order[i] = (i + 1) % rank;
+  for (int64_t i = 0; i + 1 < rank; ++i) back.push_back(i);
+  back.push_back(rank + 1);
+  shape.erase(shape.begin());
+  shape.insert(shape.end(), {conv.pictures / conv.depth, conv.depth});
+  v = reshape(g, permute(g, v, order), shape);
+  v = permute(g, window(g, v, rank, conv.depth_taps, conv.depth_stride, 1), back);
+  shape = g[v].shape;
+  shape.erase(shape.begin());
+  shape[0] = conv.batch;
+  return reshape(g, v, shape);
+}
+
 // The products of all positions: [N, OC, rows, columns, n, n]. `v` is the transformed
 // input, [N, C, rows, columns, n, n, phases]; `u` the transformed weights.
 static NodeId products(Algorithms& out, const Convolution& conv, const WinogradForm& form,
@@ -287,6 +294,10 @@ static NodeId products(Algorithms& out, const Convolution& conv, const WinogradF
   Graph& g = out.graph;
   const size_t rank = g[v].shape.size();
   std::vector<int64_t> order = {0, 2, 3, 4, 5, 1};
+  if (conv.depth_taps != 1) {
+    v = depth_windows(g, conv, v);
+    order.push_back(static_cast<int64_t>(rank));
+  }
   for (int axis : {0, 1}) {
     const int64_t windows = form.windows(conv, axis);
     if (windows == 1) continue;
@@ -318,22 +329,26 @@ NodeId winograd(Algorithms& out, const Convolution& conv, const WinogradForm& fo
                 NodeId input, NodeId weight, int64_t lanes) {
   Graph& g = out.graph;
   const Convolution::Pair m = form.outputs;
-  Convolution::Pair covered = {}, beyond = {};
+  const Shape& extents = g[input].shape;
+  Convolution::Pair covered = {};
+  Shape beyond(extents.size(), 0);
   for (int axis : {0, 1}) {
     covered[axis] = m[axis] * form.tiles(conv, axis);
-    if (m[axis] == 1) continue;
+    const size_t at = extents.size() - 2 + axis;
+    if (at < 2) continue; // one row
+    int64_t rows = (extents[at] + conv.dilation[axis] - 1) / conv.dilation[axis];
     const int64_t reached =
         covered[axis] + form.parts[axis] * form.window(conv, axis) - 1;
-    beyond[axis] = std::max<int64_t>(0, form.phases(conv, axis) * reached -
-                                            g[input].shape[axis + 2]);
+    if (m[axis] != 1) rows = std::max(rows, form.phases(conv, axis) * reached);
+    beyond[at] = rows * conv.dilation[axis] - extents[at];
   }
-  NodeId x = pad_to_tiles(g, input, beyond[0], beyond[1]);
+  NodeId x = pad_to_tiles(g, input, beyond);
   // Whole rows, so that vectors of tiles are read without conditions.
   if (!form.channels) {
     out.stored.insert(x);
-    out.layouts[x] = row_major(4);
+    out.layouts[x] = row_major(beyond.size());
   }
-  x = tiles_of(g, conv, form, x);
+  x = tiles_of(g, conv, form, pictures_of(g, conv, x));
   NodeId v = transform_tiles(out, conv, form, &WinogradMatrices::input, x, {4, 5}, true);
   out.stored.insert(v);
   out.layouts[v] = by_position(form, g[v].shape, blocks_inputs(conv, form, lanes), lanes);
@@ -343,10 +358,8 @@ NodeId winograd(Algorithms& out, const Convolution& conv, const WinogradForm& fo
   keep_result(out, y);
   y = permute(g, y, {0, 1, 2, 4, 3, 5});
   y = reshape(g, y, {conv.batch, conv.outputs, covered[0], covered[1]});
-  y = slice(g, y, {0, 0, 0, 0}, {1, 1, 1, 1},
-            {conv.batch, conv.outputs, conv.size[0], conv.size[1]});
   ++out.winograd;
-  return reshape(g, y, {conv.batch, conv.outputs, conv.size[0], conv.size[1], 1, 1, 1});
+  return results_of(g, conv, y);
 }
 
 } // namespace svod

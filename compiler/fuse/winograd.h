@@ -25,15 +25,25 @@ struct WinogradMatrices {
 inline constexpr int64_t kMostWinogradInputs = 10; // n
 WinogradMatrices winograd_matrices(int64_t outputs, int64_t taps);
 
-// A convolution with known weights, as the importer writes it. Pairs are rows and
+// A convolution with known weights over one to three axes, as the importer writes it,
+// seen as one over rows and columns of pictures. One axis is a picture of one row. A
+// depth before rows and columns makes pictures of which each result sums up several. A
+// dilation of d makes d pictures, of every d-th row or column each. Pairs are rows and
 // columns.
 struct Convolution {
   using Pair = std::array<int64_t, 2>;
-  NodeId input = kNoNode;  // [N, C, H, W], pads applied
-  NodeId weight = kNoNode; // [1, OC, 1, 1, C, taps, taps]
-  int64_t batch = 0, inputs = 0, outputs = 0;
-  Pair size = {}, taps = {}; // of the result, of the window
-  Pair stride = {1, 1};
+  NodeId input = kNoNode;  // [N, C, extents], pads applied
+  NodeId weight = kNoNode; // [1, OC, 1.., C, taps]
+  Shape results;           // [N, OC, extents]
+  int64_t inputs = 0, outputs = 0;
+  Pair size = {}, taps = {}; // of a picture of the result, of the window
+  Pair stride = {1, 1}, dilation = {1, 1};
+  int64_t depth_taps = 1, depth_stride = 1;
+  int64_t depth = 1;               // of the input
+  int64_t batch = 0, pictures = 0; // pictures of the result, of the input
+  double met = 1; // what of a dilated window meets more than pads, which a sum leaves out
+  bool plain() const { return results.size() == 4 && dilation == Pair{1, 1}; }
+  int64_t terms() const { return inputs * depth_taps; } // summed up for each tap
 };
 std::optional<Convolution> match_convolution(const Graph& g, NodeId reduce,
                                              const std::vector<bool>& known);
@@ -75,7 +85,7 @@ struct WinogradForm {
   }
 };
 
-// Adds the composition to out.graph; the result has the shape [N, OC, H, W, 1, 1, 1].
+// Adds the composition to out.graph; the result has the shape [N, OC, extents, 1..].
 // `input` and `weight` are nodes of out.graph.
 NodeId winograd(Algorithms& out, const Convolution& conv, const WinogradForm& form,
                 NodeId input, NodeId weight, int64_t lanes);

@@ -83,13 +83,13 @@ double winograd_error(const Graph& g, const Convolution& conv, const WinogradFor
     const int64_t of_rows = form.parts[0] * s_rows,
                   of_columns = form.parts[1] * s_columns;
     const int64_t parts = of_rows * of_columns;
-    for (int64_t c = 0; c < conv.inputs * parts; ++c) {
+    for (int64_t c = 0; c < conv.terms() * parts; ++c) {
       for (float& value : tile.values) value = samples.next();
       const int64_t row = c % parts / of_columns, column = c % of_columns;
       for (int64_t p = 0; p < r[0]; ++p)
         for (int64_t q = 0; q < r[1]; ++q)
           w.at(p, q) =
-              weight_at(weights, conv, oc * conv.inputs + c / parts,
+              weight_at(weights, conv, oc * conv.terms() + c / parts,
                         (row / s_rows * r[0] + p) * s_rows + row % s_rows,
                         (column / s_columns * r[1] + q) * s_columns + column % s_columns);
       Grid<float> v = both_sides(axes[0].input, axes[1].input, tile);

@@ -126,6 +126,83 @@ TEST_CASE("winograd of strided convolutions runs", "[winograd]") {
   }
 }
 
+// Windows over one to three axes, with dilations: rows of their own, pictures summed up
+// over a depth, and every d-th row and column.
+static NodeId convolve_axes(Graph& g, NodeId x, const Tensor& weights, const Shape& low,
+                            const Shape& stride, const Shape& dilation) {
+  const auto rank = static_cast<int64_t>(low.size());
+  Shape around = {0, 0}, order = {0}, place = {1, weights.shape[0]};
+  around.insert(around.end(), low.begin(), low.end());
+  x = pad(g, x, around, around, 0);
+  for (int64_t i = 0; i < rank; ++i) {
+    x = window(g, x, 2 + i, weights.shape[2 + i], stride[i], dilation[i]);
+    order.push_back(2 + i);
+  }
+  order.push_back(1);
+  for (int64_t i = 0; i < rank; ++i) order.push_back(2 + rank + i);
+  place.resize(2 + rank, 1);
+  place.insert(place.end(), weights.shape.begin() + 1, weights.shape.end());
+  x = unsqueeze(g, permute(g, x, order), 1);
+  Shape full = g[x].shape;
+  full[1] = weights.shape[0];
+  const NodeId w = weight(g, DType::F32, place, g.add_blob(weights.bytes));
+  std::vector<int64_t> summed;
+  for (size_t i = 2 + rank; i < full.size(); ++i)
+    summed.push_back(static_cast<int64_t>(i));
+  const NodeId y =
+      reduce(g, Op::ReduceSum, map(g, Op::Mul, {expand(g, x, full), expand(g, w, full)}),
+             summed);
+  full.resize(2 + rank);
+  return reshape(g, y, full);
+}
+
+TEST_CASE("winograd over one axis, three axes and with dilations", "[winograd]") {
+  Random random(13);
+  struct Case {
+    Shape input, weights, low, stride, dilation;
+    bool fast = true;
+  };
+  for (const Case& c :
+       {Case{{1, 32, 203}, {48, 32, 5}, {2}, {1}, {1}},
+        Case{{2, 32, 203}, {32, 32, 5}, {8}, {1}, {4}},
+        Case{{1, 48, 500}, {32, 48, 3}, {32}, {1}, {32}},
+        Case{{1, 32, 120}, {32, 32, 4}, {1}, {2}, {1}},
+        Case{{1, 32, 40}, {32, 32, 3}, {2}, {2}, {2}, false},
+        Case{{1, 32, 21, 26}, {32, 32, 3, 3}, {2, 3}, {1, 1}, {2, 3}},
+        Case{{1, 32, 30, 17}, {32, 32, 3, 3}, {2, 1}, {1, 2}, {2, 1}},
+        Case{{2, 16, 5, 14, 13}, {32, 16, 3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
+        Case{{1, 16, 7, 13, 14}, {32, 16, 2, 3, 3}, {0, 1, 1}, {2, 1, 1}, {1, 1, 1}},
+        Case{{1, 16, 6, 12, 20}, {32, 16, 3, 1, 5}, {1, 0, 2}, {1, 1, 1}, {1, 1, 1}},
+        Case{{1, 32, 6, 14, 12},
+             {32, 32, 3, 3, 3},
+             {2, 1, 1},
+             {1, 1, 1},
+             {2, 1, 1},
+             false}}) {
+    INFO("rank " << c.low.size() << ", batch " << c.input[0] << ", last extent "
+                 << c.input.back());
+    Graph g;
+    NodeId x = g.add_input("x", DType::F32, c.input);
+    NodeId y = convolve_axes(g, x, random_tensor(random, c.weights), c.low, c.stride,
+                             c.dilation);
+    g.add_output("y", map(g, Op::Max, {y, g.add_input("z", DType::F32, g[y].shape)}));
+    Hooks hooks;
+    hooks.target = *find_target("native");
+    Algorithms chosen = choose_algorithms(g, hooks.target, false);
+    if (hooks.target.levels[0].lanes == 16) CHECK((chosen.winograd == 1) == c.fast);
+    REQUIRE(verify(chosen.graph).empty());
+    std::vector<Tensor> inputs;
+    for (const GraphInput& in : g.inputs())
+      inputs.push_back(random_tensor(random, g[in.node].shape));
+    const Tensor want = evaluate(g, inputs).outputs[0];
+    CHECK(compare_tensors(evaluate(chosen.graph, inputs).outputs[0], want, 1e-3, 1e-3) ==
+          "");
+    KernelRun run = run_kernels(compile(g, hooks), hooks.target, inputs);
+    REQUIRE(run.error == "");
+    CHECK(compare_tensors(run.outputs[0], want, 1e-3, 1e-3) == "");
+  }
+}
+
 // Two contractions meet in a residual; the tiles are stored, as sums that are roots.
 TEST_CASE("winograd beside another contraction", "[winograd]") {
   Random random(12);
