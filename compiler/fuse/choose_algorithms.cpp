@@ -1,5 +1,6 @@
 // Copies the graph; a convolution for which the count of flops and bytes says so, and
 // whose sampled error is within bounds, is replaced on the way.
+#include "compiler/fuse/merge_groups.h"
 #include "compiler/fuse/strassen.h"
 #include "compiler/fuse/winograd.h"
 #include "compiler/ir/build.h"
@@ -208,13 +209,15 @@ static bool is_read_in_vectors(const Graph& g, const Users& users, NodeId n, siz
   });
 }
 
-// Node n of `graph` in a form with fewer multiplications, where one pays.
+// Node n of `graph` in a form that takes less time, where there is one.
 static NodeId fast_form(Algorithms& out, const Graph& graph, NodeId n,
                         const std::vector<NodeId>& now, const std::vector<bool>& known,
                         const Users& users, int64_t lanes) {
   if (auto conv = match_convolution(graph, n, known))
     if (auto form = choose_form(graph, *conv, lanes))
       return winograd(out, *conv, *form, now[conv->input], now[conv->weight], lanes);
+  if (auto conv = match_groups(graph, n, known, lanes))
+    return merge_groups(out.graph, *conv, now[conv->input], now[conv->weight]);
   if (auto product = match_product(graph, n, known, lanes))
     if (is_read_in_vectors(graph, users, n, product->column, lanes) &&
         halving_pays(graph, *product))

@@ -1,0 +1,111 @@
+// Groups of few channels become one convolution of whole vectors, which computes the
+// same.
+#include "compiler/fuse/algorithms.h"
+#include "compiler/ir/build.h"
+#include "compiler/ir/verify.h"
+#include "compiler/rewrite/simplify.h"
+#include "tests/support/check_kernels.h"
+#include "tests/support/compare.h"
+#include "tests/support/random_tensor.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+using namespace svod;
+using namespace svod::test;
+
+namespace {
+
+struct Case {
+  int64_t groups, inputs, outputs; // of each group
+  Shape taps;                      // along one to three axes
+  int64_t stride = 1;
+};
+
+// As the importer writes it.
+RandomGraph grouped(const Case& c) {
+  Random random(11);
+  RandomGraph out;
+  Graph& g = out.graph;
+  const size_t axes = c.taps.size();
+  Shape of_x = {2, c.groups * c.inputs}, of_w = {c.groups * c.outputs, c.inputs};
+  for (size_t i = 0; i < axes; ++i)
+    of_x.push_back(11 - int64_t(i)), of_w.push_back(c.taps[i]);
+  Tensor x = random_tensor(random, of_x), w = random_tensor(random, of_w);
+  NodeId y = g.add_input("x", DType::F32, of_x);
+  Shape low(axes + 2, 1), split = {2, c.groups, c.inputs}, of_weights;
+  low[0] = low[1] = 0;
+  y = pad(g, y, low, low, 0);
+  for (size_t i = 0; i < axes; ++i)
+    y = window(g, y, 2 + int64_t(i), c.taps[i], c.stride, 1);
+  split.insert(split.end(), g[y].shape.begin() + 2, g[y].shape.end());
+  // Groups, results, positions, inputs, taps.
+  std::vector<int64_t> order = {0, 1}, summed = {int64_t(axes) + 3};
+  for (size_t i = 0; i < axes; ++i) order.push_back(3 + int64_t(i));
+  order.push_back(2);
+  for (size_t i = axes; i < 2 * axes; ++i) {
+    order.push_back(3 + int64_t(i));
+    summed.push_back(4 + int64_t(i));
+  }
+  y = permute(g, reshape(g, y, split), order);
+  Shape place = g[y].shape, full;
+  place.insert(place.begin() + 2, 1);
+  full = place;
+  full[2] = c.outputs;
+  of_weights = {1, c.groups, c.outputs};
+  of_weights.resize(3 + axes, 1);
+  of_weights.insert(of_weights.end(), of_w.begin() + 1, of_w.end());
+  const NodeId known = weight(g, DType::F32, of_weights, g.add_blob(w.bytes));
+  const NodeId products =
+      map(g, Op::Mul, {expand(g, reshape(g, y, place), full), expand(g, known, full)});
+  Shape result = {2, c.groups * c.outputs};
+  result.insert(result.end(), full.begin() + 3, full.begin() + 3 + int64_t(axes));
+  g.add_output("y", reshape(g, reduce(g, Op::ReduceSum, products, summed), result));
+  out.inputs.push_back(std::move(x));
+  out.tolerance.assign(g.size(), 1e-4);
+  return out;
+}
+
+// Groups of the sum, with how many results and inputs each; {} where there is none.
+Shape groups_of(const Graph& g) {
+  for (NodeId n : g.live_nodes()) {
+    const Shape& p = g[n].shape;
+    if (g[n].op == Op::Mul && p.size() == 8) return {p[1], p[2], p[5]};
+  }
+  return {};
+}
+
+Shape groups_chosen(const Case& c, const char* target = "x86-64-v4") {
+  const Graph g = simplify(grouped(c).graph);
+  const Algorithms chosen = choose_algorithms(g, *find_target(target), false);
+  REQUIRE(verify(chosen.graph).empty());
+  return groups_of(chosen.graph);
+}
+
+} // namespace
+
+TEST_CASE("groups of few channels are merged to whole vectors", "[fuse]") {
+  CHECK(groups_chosen({8, 4, 4, {3, 3}}) == Shape{2, 16, 16});
+  CHECK(groups_chosen({4, 8, 8, {3, 3}, 2}) == Shape{2, 16, 16});
+  CHECK(groups_chosen({8, 2, 2, {3, 3}}) == Shape{1, 16, 16});
+  // Whole vectors already; groups of one channel; no number of them is whole vectors.
+  CHECK(groups_chosen({4, 16, 16, {3, 3}}) == Shape{4, 16, 16});
+  CHECK(groups_chosen({32, 1, 2, {3, 3}}) == Shape{32, 2, 1});
+  CHECK(groups_chosen({3, 4, 4, {3, 3}}) == Shape{3, 4, 4});
+}
+
+TEST_CASE("merged groups compute what groups compute", "[fuse]") {
+  for (const Case& c : {Case{8, 4, 4, {3, 3}},
+                        {4, 8, 8, {5, 3}, 2},
+                        {8, 2, 4, {3}},
+                        {4, 8, 4, {2, 3, 3}}}) {
+    const RandomGraph direct = grouped(c);
+    const Algorithms chosen =
+        choose_algorithms(simplify(direct.graph), *find_target("x86-64-v4"), false);
+    const Tensor want = evaluate(direct.graph, direct.inputs).outputs[0];
+    const Tensor got = evaluate(chosen.graph, direct.inputs).outputs[0];
+    CHECK(compare_tensors(got, want, 1e-5, 1e-5) == "");
+    CHECK(check_kernels(direct, default_target()) == "");
+  }
+}
