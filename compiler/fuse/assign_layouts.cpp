@@ -168,11 +168,12 @@ bool Assigner::follows_blocked(NodeId root) const {
     const bool stored = grouping_.stored[n] && n != root;
     const std::map<NodeId, Layout>& layouts = stored ? out_ : hints_;
     auto found = layouts.find(n);
-    // Pictures that make up the result are as many first positions (winograd.h).
-    const int64_t first = g[n].shape[0];
     bool same = found != layouts.end() && found->second.block_axis == 1 &&
-                found->second.block == lanes_ && g[n].shape[1] == shape[1] &&
-                (first == shape[0] || (hints_.count(n) != 0 && first % shape[0] == 0));
+                found->second.block == lanes_ && g[n].shape[1] == shape[1];
+    // Pictures that make up the result are as many first positions (winograd.h).
+    const bool pictures = same && hints_.count(n) != 0 && shape[0] != 0;
+    same = same &&
+           (g[n].shape[0] == shape[0] || (pictures && g[n].shape[0] % shape[0] == 0));
     if (same) return true;
     if (stored) continue;
     for (NodeId in : g[n].inputs) work.push_back(in);
