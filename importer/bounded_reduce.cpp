@@ -72,19 +72,12 @@ void bounded_arg(NodeImport& node, Rule rule) {
   node.set_counts(0, after_reduction(counts, {axis}, node.get_int("keepdims") != 0));
 }
 
-// Zeros behind what is meant change no sum, and ones no product, whichever way it runs.
-void bounded_cum_sum(NodeImport& node, Rule rule) {
+// Zeros behind what is meant change no norm and no sum, ones no product, whichever way it
+// runs.
+void bounded_neutral(NodeImport& node, Rule rule) {
   const Counts counts = node.counts(0);
   const double neutral = node.model_node.op_type == "CumProd" ? 1 : 0;
   mask_input(node, 0, axes_from(0, node.rank(0)), number(node.g, node.dtype(0), neutral));
-  rule(node);
-  node.set_counts(0, counts);
-}
-
-// Zeros make no norm longer.
-void bounded_lp_norm(NodeImport& node, Rule rule) {
-  const Counts counts = node.counts(0);
-  mask_input(node, 0, axes_from(0, node.rank(0)), number(node.g, node.dtype(0), 0));
   rule(node);
   node.set_counts(0, counts);
 }

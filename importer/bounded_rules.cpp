@@ -276,8 +276,6 @@ void bounded_flatten(NodeImport& node, Rule) {
   give_reshaped(node, to);
 }
 
-// Also with sizes of the run in the shape itself. 0 copies a size, one -1 is what is
-// left.
 // Sizes of the run that both have cancel out, whatever they are.
 static void cancel_equal(std::vector<Size>& a, std::vector<Size>& b) {
   std::erase_if(a, [&](const Size& size) {
@@ -290,6 +288,8 @@ static void cancel_equal(std::vector<Size>& a, std::vector<Size>& b) {
   });
 }
 
+// Also with sizes of the run in the shape itself. 0 copies a size, one -1 is what is
+// left.
 void bounded_reshape(NodeImport& node, Rule) {
   if (node.opset < 5) refuse_bounded(node, 0, 0);
   const bool zero_is_zero = node.opset >= 14 && node.get_int("allowzero") != 0;

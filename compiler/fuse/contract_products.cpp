@@ -71,17 +71,16 @@ void Contraction::contract(ExprId id) {
 
 static bool rounds(const FusedGraph& fused, const Kernel& k,
                    const std::vector<bool>& rounded) {
-  return std::ranges::any_of(k.exprs,
-                             [](const Expr& e) {
-                               const Op op = e.kind == Expr::Kind::Cast ? Op::Cast : e.op;
-                               return (e.kind == Expr::Kind::Cast ||
-                                       e.kind == Expr::Kind::Map) &&
-                                      rounds_to_integer(op, e.dtype);
-                             }) ||
-         std::ranges::any_of(k.arguments, [&](const Argument& a) {
-           return a.written && a.kind == Argument::Kind::Buffer &&
-                  rounded[fused.buffers[a.id].node];
-         });
+  for (const Expr& e : k.exprs) {
+    const bool casts = e.kind == Expr::Kind::Cast;
+    if (casts ? rounds_to_integer(Op::Cast, e.dtype)
+              : e.kind == Expr::Kind::Map && rounds_to_integer(e.op, e.dtype))
+      return true;
+  }
+  return std::ranges::any_of(k.arguments, [&](const Argument& a) {
+    return a.written && a.kind == Argument::Kind::Buffer &&
+           rounded[fused.buffers[a.id].node];
+  });
 }
 
 void contract_products(FusedGraph& fused) {
@@ -89,11 +88,7 @@ void contract_products(FusedGraph& fused) {
   for (Kernel& k : fused.kernels)
     if (!rounds(fused, k, rounded)) Contraction(k).run();
   for (FusedRegion& region : fused.regions) {
-    const bool results = std::ranges::any_of(fused.graph.live_nodes(), [&](NodeId n) {
-      const Node& node = fused.graph[n];
-      return node.op == Op::Result && node.inputs[0] == region.node && rounded[n];
-    });
-    if (results) continue;
+    if (rounded[region.node]) continue;
     for (FusedGraph& body : region.bodies) contract_products(body);
   }
 }

@@ -92,16 +92,6 @@ static bool see_pictures(const Shape& input, Convolution& conv,
   return windows.dilation[0] == 1;
 }
 
-// The moves of [N, C, extents, taps] to [N, extents, C, taps].
-static Payload channels_behind(size_t rank) {
-  Payload order = {0};
-  const auto r = static_cast<int64_t>(rank);
-  for (int64_t i = 2; i < r + 2; ++i) order.push_back(i);
-  order.push_back(1);
-  for (int64_t i = r + 2; i < 2 * r + 2; ++i) order.push_back(i);
-  return order;
-}
-
 std::optional<Convolution> match_convolution(const Graph& g, NodeId reduce,
                                              const std::vector<bool>& known) {
   const Node& r = g[reduce];
@@ -125,7 +115,8 @@ std::optional<Convolution> match_convolution(const Graph& g, NodeId reduce,
     if (!known[conv.weight] || known[n] || g[conv.weight].shape != weight_shape) continue;
     if (g[n].op != Op::Reshape) continue;
     n = g[n].inputs[0];
-    const bool moved = g[n].op == Op::Permute && g[n].payload == channels_behind(rank);
+    const bool moved =
+        g[n].op == Op::Permute && g[n].payload == channels_behind(1, int64_t(rank));
     if (!moved && conv.inputs != 1) continue; // one channel has no place to move to
     AxisWindows windows{{p.begin() + 3 + rank, p.end()}, Shape(rank, 1), Shape(rank, 1)};
     conv.input = below_windows(g, moved ? g[n].inputs[0] : n, windows);

@@ -10,16 +10,6 @@ namespace svod {
 // More products than so many times those of the groups take longer than moving data.
 static constexpr int64_t kMostTogether = 8;
 
-// [N, G, C/G, extents, taps] -> [N, G, extents, C/G, taps]
-static Payload channels_behind(size_t rank) {
-  Payload order = {0, 1};
-  const auto r = static_cast<int64_t>(rank);
-  for (int64_t i = 3; i < r + 3; ++i) order.push_back(i);
-  order.push_back(2);
-  for (int64_t i = r + 3; i < 2 * r + 3; ++i) order.push_back(i);
-  return order;
-}
-
 // The least number of groups whose channels and results are whole vectors.
 static int64_t groups_together(int64_t groups, int64_t inputs, int64_t outputs,
                                int64_t lanes) {
@@ -43,7 +33,8 @@ static NodeId below_groups(const Graph& g, NodeId n, const Shape& p) {
   const size_t rank = (p.size() - 4) / 2;
   if (g[n].op != Op::Reshape) return kNoNode;
   n = g[n].inputs[0];
-  if (g[n].op != Op::Permute || g[n].payload != channels_behind(rank)) return kNoNode;
+  if (g[n].op != Op::Permute || g[n].payload != channels_behind(2, int64_t(rank)))
+    return kNoNode;
   n = g[n].inputs[0];
   if (g[n].op != Op::Reshape) return kNoNode;
   n = g[n].inputs[0];
@@ -104,7 +95,8 @@ NodeId merge_groups(Graph& g, const GroupedConvolution& conv, NodeId input,
   place[2] = 1;
   of_weights[0] = 1;
   std::fill_n(of_weights.begin() + 3, rank, 1);
-  const NodeId x = permute(g, reshape(g, input, split), channels_behind(rank));
+  const NodeId x =
+      permute(g, reshape(g, input, split), channels_behind(2, int64_t(rank)));
   const NodeId w = reshape(g, merged_weights(g, conv, weight), of_weights);
 
   Payload axes;

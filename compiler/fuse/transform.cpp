@@ -3,6 +3,9 @@
 
 #include "compiler/ir/build.h"
 
+#include <algorithm>
+#include <numeric>
+
 namespace svod {
 
 NodeId transform(Algorithms& out, const Matrix& matrix, NodeId x, size_t axis,
@@ -24,6 +27,14 @@ NodeId transform(Algorithms& out, const Matrix& matrix, NodeId x, size_t axis,
 
 void keep_result(Algorithms& out, NodeId transformed) {
   out.results.insert(out.graph[transformed].inputs[0]);
+}
+
+Payload channels_behind(int64_t channel, int64_t rank) {
+  Payload order(static_cast<size_t>(channel + 1 + 2 * rank));
+  std::iota(order.begin(), order.end(), 0);
+  const auto moved = order.begin() + channel;
+  std::rotate(moved, moved + 1, moved + 1 + rank);
+  return order;
 }
 
 NodeId without_expand(const Graph& g, NodeId n) {

@@ -5,16 +5,37 @@ import concurrent.futures
 
 import run_units as units
 
-base = units.base
+base, np = units.base, units.np
+
+
+def pack(folder, seconds, words=()):
+    """FOLDER/program of FOLDER/model.onnx: what went wrong, or nothing."""
+    code, text, _ = base.run(
+        [str(base.BUILD / "svod-pack"), str(folder / "model.onnx"), "-o", str(folder / "program"), "--target", "native",
+         "--verify", "off", "-q", "--cache-dir", str(base.WORK / "cache"), *words], seconds)
+    return f"pack exit {code}: {text}" if code != 0 else ""
+
+
+def pack_and_run(folder, inputs, outputs, seconds):
+    """(what went wrong or nothing, the outputs' arrays). `inputs`: arrays by name; `seconds` for each of both."""
+    if why := pack(folder, seconds):
+        return why, []
+    words = []
+    for name, array in inputs.items():
+        np.save(folder / f"{name}.npy", array)
+        words += ["--input", f"{name}=@{folder / name}.npy"]
+    for i, name in enumerate(outputs):
+        words += ["--output", f"{name}=@{folder / str(i)}.npy"]
+    code, text, _ = base.run([str(folder / "program"), *words], seconds)
+    if code != 0:
+        return f"run exit {code}: {text}", []
+    return "", [np.load(folder / f"{i}.npy") for i in range(len(outputs))]
 
 
 def pack_and_compare(name, folder, model, words=()):
     """What is wrong with FOLDER/model.onnx, whose data set lies beside it, or nothing."""
-    code, text, _ = base.run(
-        [str(base.BUILD / "svod-pack"), str(folder / "model.onnx"), "-o", str(folder / "program"), "--target", "native",
-         "--verify", "off", "-q", "--cache-dir", str(base.WORK / "cache"), *words], base.PACK_SECONDS)
-    if code != 0:
-        return f"pack exit {code}: {text}"
+    if why := pack(folder, base.PACK_SECONDS, words):
+        return why
     outcome = base.Outcome(name, "failed")
     known = {"ort": "ran", "outputs": len(model.graph.output), "ops": [n.op_type for n in model.graph.node],
              "narrow": units.unit_reference.narrowest(model)}

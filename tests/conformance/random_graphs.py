@@ -162,23 +162,12 @@ def check(seed):
     drawing.build()
     model, outputs = drawing.whole_model()
     onnx.save(model, folder / "model.onnx")
-    program = folder / "program"
-    code, text, _ = base.run(
-        [str(base.BUILD / "svod-pack"), str(folder / "model.onnx"), "-o", str(program), "--target", "native",
-         "--verify", "off", "-q", "--cache-dir", str(base.WORK / "cache")], units.SECONDS)
-    if code != 0:
-        return name, f"pack exit {code}: {text}"
-    words = []
-    for k in drawing.inputs:
-        np.save(folder / f"{k}.npy", drawing.values[k])
-        words += ["--input", f"{k}=@{folder / k}.npy"]
-    for i, k in enumerate(outputs):
-        words += ["--output", f"{k}=@{folder / str(i)}.npy"]
-    code, text, _ = base.run([str(program), *words], units.SECONDS)
-    if code != 0:
-        return name, f"run exit {code}: {text}"
-    for i, k in enumerate(outputs):
-        if why := differs(np.load(folder / f"{i}.npy"), drawing.values[k]):
+    inputs = {k: drawing.values[k] for k in drawing.inputs}
+    why, results = packed_case.pack_and_run(folder, inputs, outputs, units.SECONDS)
+    if why:
+        return name, why
+    for k, got in zip(outputs, results, strict=True):
+        if why := differs(got, drawing.values[k]):
             return name, f"output {k} {why}"
     shutil.rmtree(folder)
     return name, ""

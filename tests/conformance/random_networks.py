@@ -225,23 +225,14 @@ def check(case):
     shape, outputs = network.build()
     onnx.save(network.model(shape, outputs), folder / "model.onnx")
     x = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-    np.save(folder / "x.npy", x)
     session, error = units.unit_reference.open_session(folder / "model.onnx")
     if not session:
         return name, f"ONNX Runtime: {error}"
     want = session.run(outputs, {"x": x})
-    program = folder / "program"
-    code, text, _ = base.run(
-        [str(base.BUILD / "svod-pack"), str(folder / "model.onnx"), "-o", str(program), "--target", "native",
-         "--verify", "off", "-q", "--cache-dir", str(base.WORK / "cache")], base.PACK_SECONDS)
-    if code != 0:
-        return name, f"pack exit {code}: {text}"
-    words = [w for i, o in enumerate(outputs) for w in ("--output", f"{o}=@{folder / str(i)}.npy")]
-    code, text, _ = base.run([str(program), "--input", f"x=@{folder / 'x.npy'}", *words], base.PACK_SECONDS)
-    if code != 0:
-        return name, f"run exit {code}: {text}"
-    for i, right in enumerate(want):
-        got = np.load(folder / f"{i}.npy")
+    why, results = packed_case.pack_and_run(folder, {"x": x}, outputs, base.PACK_SECONDS)
+    if why:
+        return name, why
+    for i, (got, right) in enumerate(zip(results, want, strict=True)):
         error = np.abs(got.astype(np.float64) - right).max() / np.sqrt(np.square(right, dtype=np.float64).mean())
         if not error <= BOUND:
             return name, f"output {i} {list(right.shape)} differs by {error:.2g} of its root mean square"
