@@ -1,14 +1,14 @@
 // Graph -> Kernels. `stage` is the one place that times, verifies and prints.
 #include "compiler/pipeline.h"
 
-#include "compiler/fuse/contract_products.h"
-#include "compiler/fuse/fuse.h"
-#include "compiler/fuse/verify.h"
 #include "compiler/ir/print.h"
 #include "compiler/ir/verify.h"
+#include "compiler/kernel/verify.h"
+#include "compiler/plan/verify.h"
 #include "compiler/rewrite/integer_contractions.h"
 #include "compiler/rewrite/simplify.h"
-#include "compiler/schedule/verify.h"
+#include "compiler/select/contract_products.h"
+#include "compiler/select/fuse.h"
 #include "compiler/support/check.h"
 
 #include <chrono>
@@ -17,7 +17,7 @@ namespace svod {
 
 static std::string text_of(const Graph& graph) { return print_graph(graph); }
 static std::string text_of(const FusedGraph& fused) { return print(fused); }
-static std::string text_of(const Schedule& schedule) { return print(schedule); }
+static std::string text_of(const Plan& plan) { return print(plan); }
 static std::string text_of(const Kernels& kernels) {
   std::string out;
   for (const KernelSource& source : kernels.sources)
@@ -31,7 +31,7 @@ static void check(const std::string& stage, const Graph& graph) {
   SVOD_CHECK(faults.empty()) << "after " << stage << ": " << faults[0];
 }
 static void check(const std::string&, const FusedGraph& fused) { verify(fused); }
-static void check(const std::string&, const Schedule& schedule) { verify(schedule); }
+static void check(const std::string&, const Plan& plan) { verify(plan); }
 // Read by check_cpp when they are compiled.
 static void check(const std::string&, const Kernels&) {}
 
@@ -62,9 +62,9 @@ Kernels compile(const Graph& graph, Hooks& hooks) {
     return out;
   });
   // Beyond this point no node moves between kernels.
-  Schedule schedule = stage("plan", hooks, [&] { return plan(std::move(fused)); });
+  Plan planned = stage("plan", hooks, [&] { return plan(std::move(fused)); });
   // Beyond this point every buffer has its offset; nothing allocates.
-  return stage("emit", hooks, [&] { return emit(std::move(schedule), hooks.target); });
+  return stage("emit", hooks, [&] { return emit(std::move(planned), hooks.target); });
 }
 
 } // namespace svod

@@ -39,21 +39,21 @@ uint32_t slot_class(SlotClass from) {
   __builtin_unreachable();
 }
 
-std::string source_text(const Schedule& schedule, const Step& step) {
+std::string source_text(const Plan& plan, const Step& step) {
   std::string out;
   for (int32_t source : step.sources) {
     if (!out.empty()) out += ',';
-    out += schedule.graph.source_names()[static_cast<size_t>(source)];
+    out += plan.graph.source_names()[static_cast<size_t>(source)];
   }
   return out;
 }
 
-ImageStep image_step(const Schedule& schedule, const Step& step) {
+ImageStep image_step(const Plan& plan, const Step& step) {
   ImageStep out;
   out.flops = static_cast<uint64_t>(step.flops);
   out.bytes = static_cast<uint64_t>(step.bytes);
   out.repeats = static_cast<uint64_t>(step.repeats);
-  out.sources = source_text(schedule, step);
+  out.sources = source_text(plan, step);
   if (step.kind == StepKind::CopyMemory) {
     out.kind = SVOD_STEP_COPY;
     out.args = {step.from, step.to};
@@ -107,13 +107,13 @@ void add_values(const ModelInterface& interface, ImageEntry& entry) {
 }
 
 // Markers become counts of the steps between them.
-void add_steps(const Schedule& schedule, ImageEntry& entry) {
+void add_steps(const Plan& plan, ImageEntry& entry) {
   struct Open {
     size_t step, begin;
     bool other;
   };
   std::vector<Open> open;
-  for (const Step& step : schedule.steps) {
+  for (const Step& step : plan.steps) {
     if (step.kind == StepKind::Allocate || step.kind == StepKind::Deallocate) continue;
     const size_t here = entry.steps.size();
     if (step.kind == StepKind::Else || step.kind == StepKind::End) {
@@ -125,14 +125,14 @@ void add_steps(const Schedule& schedule, ImageEntry& entry) {
       if (step.kind == StepKind::End) open.pop_back();
       continue;
     }
-    entry.steps.push_back(image_step(schedule, step));
+    entry.steps.push_back(image_step(plan, step));
     if (step.kind == StepKind::Loop || step.kind == StepKind::If)
       open.push_back({here, here + 1, false});
   }
 }
 
-void add_slots(const Schedule& schedule, ImageEntry& entry) {
-  for (const Slot& slot : schedule.slots) {
+void add_slots(const Plan& plan, ImageEntry& entry) {
+  for (const Slot& slot : plan.slots) {
     uint32_t io = slot.io;
     if (slot.slot_class == SlotClass::Slice) {
       io = static_cast<uint32_t>(entry.slices.size());
@@ -145,34 +145,34 @@ void add_slots(const Schedule& schedule, ImageEntry& entry) {
 
 } // namespace
 
-ImageContents image_contents(const Schedule& schedule, const ModelInterface& interface,
+ImageContents image_contents(const Plan& plan, const ModelInterface& interface,
                              const Digest& model, const Digest& key) {
   ImageEntry entry;
   entry.digest = key;
-  for (const GraphInput& input : schedule.graph.inputs()) {
-    entry.inputs.push_back(tensor_of(schedule.graph, input));
+  for (const GraphInput& input : plan.graph.inputs()) {
+    entry.inputs.push_back(tensor_of(plan.graph, input));
     if (const auto at = interface.fixed.find(input.name); at != interface.fixed.end())
       entry.inputs.back().fixed.assign(reinterpret_cast<const char*>(at->second.data()),
                                        at->second.size());
   }
-  for (const GraphOutput& output : schedule.graph.outputs()) {
-    entry.outputs.push_back(tensor_of(schedule.graph, output));
+  for (const GraphOutput& output : plan.graph.outputs()) {
+    entry.outputs.push_back(tensor_of(plan.graph, output));
   }
   add_values(interface, entry);
   for (const auto& [output, extents] : interface.extents) {
     entry.outputs[output].shape_output = static_cast<uint32_t>(extents) + 1;
     entry.outputs[extents].role = SVOD_ROLE_SHAPE;
   }
-  add_slots(schedule, entry);
-  add_steps(schedule, entry);
-  entry.arena_bytes = schedule.arena_bytes;
-  entry.scratch_bytes = schedule.scratch_bytes;
-  entry.arena_lower_bound = schedule.arena_lower_bound;
+  add_slots(plan, entry);
+  add_steps(plan, entry);
+  entry.arena_bytes = plan.arena_bytes;
+  entry.scratch_bytes = plan.scratch_bytes;
+  entry.arena_lower_bound = plan.arena_lower_bound;
   ImageContents contents;
   contents.model = model;
   contents.entries.push_back(std::move(entry));
-  contents.weight_bytes = schedule.weight_bytes;
-  for (size_t i = 0; i < schedule.programs.size(); i++) {
+  contents.weight_bytes = plan.weight_bytes;
+  for (size_t i = 0; i < plan.programs.size(); i++) {
     contents.programs.push_back("k" + std::to_string(i));
   }
   return contents;

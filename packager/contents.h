@@ -1,15 +1,15 @@
-// The schedule as an image holds it: Allocate and Deallocate are gone, since every slot
+// The plan as an image holds it: Allocate and Deallocate are gone, since every slot
 // has its offset, and model strings are in one table.
 #pragma once
 
-#include "compiler/schedule/schedule.h"
+#include "compiler/plan/plan.h"
 #include "importer/import.h"
 #include "packager/image.h"
 
 namespace svod {
 
 // `key` is the plan key. Manifest, weight checksum and threads are left to the caller.
-ImageContents image_contents(const Schedule& schedule, const ModelInterface& interface,
+ImageContents image_contents(const Plan& plan, const ModelInterface& interface,
                              const Digest& model, const Digest& key);
 
 } // namespace svod

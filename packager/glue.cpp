@@ -76,7 +76,7 @@ void write_launch(std::ostream& out, const Target& target, const Kernels& kernel
   for (size_t i = 0; i < target.levels.size(); i++) {
     level_number[target.levels[i].suffix] = i;
   }
-  size_t programs = kernels.schedule.programs.size();
+  size_t programs = kernels.plan.programs.size();
   for (const KernelSource& kernel : kernels.sources) {
     out << "int32_t " << kernel.symbol << "(void* const*, void*, uint32_t);\n";
   }

@@ -1,4 +1,4 @@
-// Builds the bytes of a packed image (runtime_stub/format.h) from a schedule told in
+// Builds the bytes of a packed image (runtime_stub/format.h) from a plan told in
 // plain structs. Deterministic: the same contents give the same bytes.
 #pragma once
 

@@ -179,7 +179,7 @@ bool Builder::compile_code(std::string& error) {
 void Builder::build_weights() {
   SvodChecksum checksum;
   auto produce = [&](const ByteSink& sink) {
-    produce_weights(kernels_.schedule, [&](std::span<const std::byte> bytes) {
+    produce_weights(kernels_.plan, [&](std::span<const std::byte> bytes) {
       checksum.add(bytes.data(), bytes.size());
       sink(bytes);
     });

@@ -21,7 +21,7 @@ enum class Output : uint8_t {
   Object,
   Graph,
   Fused,
-  Schedule,
+  Plan,
   Cpp,
   Assembly,
 };

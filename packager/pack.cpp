@@ -175,7 +175,7 @@ Exit Packing::compile_graph() {
     note_time(stage, hooks.time_ms[stage]);
   }
   contents_ =
-      image_contents(kernels_->schedule, front_->interface, front_->model.digest, key_);
+      image_contents(kernels_->plan, front_->interface, front_->model.digest, key_);
   contents_.threads = threads();
   return Exit::Done;
 }
@@ -193,8 +193,7 @@ uint64_t Packing::arena() const {
 }
 
 Summary Packing::summary() const {
-  Summary out{*front_, options_, kernels_->schedule, contents_, key_, {}, 0, 0, 0, 0,
-              {},      {}};
+  Summary out{*front_, options_, kernels_->plan, contents_, key_, {}, 0, 0, 0, 0, {}, {}};
   out.arena = arena();
   out.time_ms = times_;
   if (objects_) {
@@ -213,7 +212,7 @@ Summary Packing::summary() const {
 
 std::string Packing::text_form(std::string& error) const {
   constexpr std::pair<Output, const char*> kStages[] = {
-      {Output::Graph, "simplify"}, {Output::Fused, "fuse"}, {Output::Schedule, "plan"}};
+      {Output::Graph, "simplify"}, {Output::Fused, "fuse"}, {Output::Plan, "plan"}};
   for (const auto& [form, stage] : kStages) {
     if (options_.emit == form) return stage_texts_.at(stage);
   }

@@ -147,7 +147,7 @@ void write_spills(JsonWriter& json, const KernelSpills& kernels) {
 void write_run(JsonWriter& json, const Summary& summary) {
   json.key("fusion").begin_object();
   json.pair("nodes_before", uint64_t{summary.front.graph.live_nodes().size()});
-  json.pair("kernels_unfused", summary.schedule.unfused_kernels);
+  json.pair("kernels_unfused", summary.plan.unfused_kernels);
   json.pair("stop_reason", "complete").pair("iterations", 1).end_object();
   write_spills(json, summary.spills);
   json.key("cache").begin_object();

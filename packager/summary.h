@@ -2,7 +2,7 @@
 // lines that a person reads.
 #pragma once
 
-#include "compiler/schedule/schedule.h"
+#include "compiler/plan/plan.h"
 #include "packager/front.h"
 #include "packager/image.h"
 #include "packager/objects.h"
@@ -12,7 +12,7 @@ namespace svod {
 struct Summary {
   const Front& front;
   const Options& options;
-  const Schedule& schedule;
+  const Plan& plan;
   const ImageContents& contents;
   Digest key;
   SizeFacts sizes;

@@ -90,10 +90,10 @@ static void release(const Blob& blob) {
                 blob.owner);
 }
 
-void produce_weights(const Schedule& schedule, const ByteSink& sink) {
+void produce_weights(const Plan& plan, const ByteSink& sink) {
   // Slots that share an offset hold the same packed weight.
   std::map<uint64_t, const Slot*> slots;
-  for (const Slot& slot : schedule.slots) {
+  for (const Slot& slot : plan.slots) {
     if (slot.slot_class == SlotClass::Weight) slots.emplace(slot.offset, &slot);
   }
   uint64_t done = 0;
@@ -105,23 +105,21 @@ void produce_weights(const Schedule& schedule, const ByteSink& sink) {
   Tensor source;
   NodeId evaluated = kNoNode;
   for (const auto& [offset, slot] : slots) {
-    const PackedWeight& weight = schedule.packed[slot->source];
-    if (weight.source != evaluated)
-      source = evaluate_known(schedule.graph, weight.source);
+    const PackedWeight& weight = plan.packed[slot->source];
+    if (weight.source != evaluated) source = evaluate_known(plan.graph, weight.source);
     evaluated = weight.source;
     std::vector<std::byte> bytes = pack_weight(weight, source);
     SVOD_CHECK(bytes.size() <= slot->bytes) << "packed weight larger than its slot";
     fill_to(offset);
     sink(bytes);
     done += bytes.size();
-    const Node& node = schedule.graph[weight.source];
+    const Node& node = plan.graph[weight.source];
     if (node.op == Op::Weight)
-      release(schedule.graph.blob(static_cast<uint32_t>(node.payload[0])));
+      release(plan.graph.blob(static_cast<uint32_t>(node.payload[0])));
   }
-  fill_to(schedule.weight_bytes);
+  fill_to(plan.weight_bytes);
   // Those that packed weights are computed from, by several of them.
-  for (uint32_t id = 0; id < schedule.graph.blob_count(); id++)
-    release(schedule.graph.blob(id));
+  for (uint32_t id = 0; id < plan.graph.blob_count(); id++) release(plan.graph.blob(id));
 }
 
 } // namespace svod

@@ -2,7 +2,7 @@
 // kernels read, produced one weight at a time.
 #pragma once
 
-#include "compiler/schedule/schedule.h"
+#include "compiler/plan/plan.h"
 
 #include "compiler/ir/evaluate.h"
 
@@ -12,8 +12,8 @@ namespace svod {
 
 using ByteSink = std::function<void(std::span<const std::byte>)>;
 
-// Hands schedule.weight_bytes bytes to `sink`, in order.
-void produce_weights(const Schedule& schedule, const ByteSink& sink);
+// Hands plan.weight_bytes bytes to `sink`, in order.
+void produce_weights(const Plan& plan, const ByteSink& sink);
 
 // The elements of one packed weight.
 std::vector<std::byte> pack_weight(const PackedWeight& weight, const Tensor& source);

@@ -111,17 +111,17 @@ static std::string text_of(const Kernel& k, const Graph& graph, const Level& lev
   return without_includes(prelude_for(k, level.lanes)) + KernelEmitter(k, level).text();
 }
 
-Kernels emit(Schedule schedule, const Target& target) {
+Kernels emit(Plan plan, const Target& target) {
   Kernels out;
-  for (uint32_t program = 0; program < schedule.programs.size(); ++program) {
-    const Kernel& k = schedule.programs[program];
-    const bool serves_all = is_scalar(k, schedule.graph);
+  for (uint32_t program = 0; program < plan.programs.size(); ++program) {
+    const Kernel& k = plan.programs[program];
+    const bool serves_all = is_scalar(k, plan.graph);
     for (const Level& level : target.levels) {
       KernelSource source;
       source.program = program;
       source.level = level.suffix;
       source.symbol = "k" + std::to_string(program) + "_" + level.suffix;
-      source.text = text_of(k, schedule.graph, level);
+      source.text = text_of(k, plan.graph, level);
       source.flags = flags_of(k);
       if (serves_all)
         source.flags = {"-O2", "-fno-vectorize", "-fno-slp-vectorize",
@@ -131,7 +131,7 @@ Kernels emit(Schedule schedule, const Target& target) {
       if (serves_all) break;
     }
   }
-  out.schedule = std::move(schedule);
+  out.plan = std::move(plan);
   return out;
 }
 

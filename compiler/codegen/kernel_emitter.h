@@ -1,7 +1,7 @@
 // One kernel of one CPU level as C++ text.
 #pragma once
 
-#include "compiler/fuse/choose.h"
+#include "compiler/optimize/choose.h"
 
 #include <functional>
 #include <map>

@@ -1,7 +1,7 @@
 // Kernels as text: for every program and every CPU level one freestanding C++ source.
 #pragma once
 
-#include "compiler/schedule/schedule.h"
+#include "compiler/plan/plan.h"
 
 namespace svod {
 
@@ -17,12 +17,12 @@ struct KernelSource {
 };
 
 struct Kernels {
-  Schedule schedule;
+  Plan plan;
   std::vector<KernelSource> sources; // by program, then level unless one serves all
 };
 
 // `symbol` is also what the launch switch calls: int32_t symbol(void* const*, void*,
 // uint32_t).
-Kernels emit(Schedule schedule, const Target& target);
+Kernels emit(Plan plan, const Target& target);
 
 } // namespace svod

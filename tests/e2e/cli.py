@@ -107,7 +107,7 @@ def summary(folder):
 def quiet_and_texts(folder):
     done = packer(folder, DIGITS, "-o", "infer", "-q")
     check(done.stdout == b"" and done.stderr == b"", "-q says nothing when all is well")
-    for form in ("graph", "fused", "schedule", "cpp", "asm"):
+    for form in ("graph", "fused", "plan", "cpp", "asm"):
         done = packer(folder, DIGITS, f"--emit={form}")
         check(len(done.stdout) > 100 and done.stderr == b"", f"--emit={form} is on stdout")
     before = listing(folder)

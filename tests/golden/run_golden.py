@@ -18,7 +18,7 @@ sys.path.insert(0, str(HERE.parent / "support"))
 from onnx_writer import INT64, data, model, node, number, random_tensor, tensor, value
 from packing import PACKER, work_folder
 
-STAGES = ["graph", "fused", "schedule", "cpp"]
+STAGES = ["graph", "fused", "plan", "cpp"]
 TARGET = ["--target", "x86-64-v3"]  # one CPU level keeps the texts short
 X4, Y4 = [value("x", [1, 4])], [value("y", [1, 4])]
 

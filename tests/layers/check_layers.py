@@ -11,8 +11,8 @@ import subprocess
 import sys
 
 SUPPORT, IR = "compiler/support", "compiler/ir"
-COMPILER = [SUPPORT, IR, "compiler/rewrite", "compiler/fuse", "compiler/schedule",
-            "compiler/codegen", "compiler/toolchain", "compiler"]
+FUSE = ["compiler/kernel", "compiler/select", "compiler/lower", "compiler/optimize"]
+COMPILER = [SUPPORT, IR, "compiler/rewrite"] + FUSE + ["compiler/plan", "compiler/codegen", "compiler/toolchain", "compiler"]
 
 # What each folder may see besides itself. A path that names a file allows that file alone.
 SEES = {
@@ -20,10 +20,13 @@ SEES = {
     IR: [SUPPORT],
     "importer": [SUPPORT, IR],
     "compiler/rewrite": [SUPPORT, IR],
-    "compiler/fuse": [SUPPORT, IR, "compiler/rewrite"],
-    "compiler/schedule": [SUPPORT, IR, "compiler/fuse"],
-    # A schedule holds kernels as fuse made them; what an emitter asks of one is in choose.h.
-    "compiler/codegen": [SUPPORT, IR, "compiler/schedule", "compiler/fuse/choose.h"],
+    "compiler/kernel": [SUPPORT, IR] + FUSE,
+    "compiler/select": [SUPPORT, IR, "compiler/rewrite"] + FUSE,
+    "compiler/lower": [SUPPORT, IR] + FUSE,
+    "compiler/optimize": [SUPPORT, IR] + FUSE,
+    "compiler/plan": [SUPPORT, IR, "compiler/kernel"],
+    # A plan holds kernels; what an emitter asks of one is in choose.h.
+    "compiler/codegen": [SUPPORT, IR, "compiler/kernel", "compiler/plan", "compiler/optimize/choose.h"],
     "compiler/toolchain": [SUPPORT, "compiler/codegen"],
     "compiler": COMPILER,
     "packager": COMPILER + ["importer", "runtime_stub/format.h", "runtime_stub/checksum.h"],

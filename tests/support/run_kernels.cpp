@@ -76,7 +76,7 @@ Loaded::Loaded(const Kernels& kernels, const Target& target) {
     if (error.empty()) error = dlerror();
     return;
   }
-  for (uint32_t p = 0; p < kernels.schedule.programs.size(); ++p) {
+  for (uint32_t p = 0; p < kernels.plan.programs.size(); ++p) {
     void* get = dlsym(handle_, ("get_" + std::to_string(p)).c_str());
     functions_.push_back(
         reinterpret_cast<KernelFunction>(reinterpret_cast<void* (*)()>(get)()));
@@ -87,7 +87,7 @@ using Address = std::function<std::byte*(SlotId)>;
 
 // Runs the steps from `at` to `end`. Written apart from the stub's replay, and unlike it
 // with recursion, so that the two do not share a mistake.
-void run_range(const Schedule& s, size_t at, size_t end, const Address& address,
+void run_range(const Plan& s, size_t at, size_t end, const Address& address,
                const std::function<void(size_t)>& do_step,
                std::vector<int64_t>& iterations, int& status) {
   auto close = [&](size_t begin) { // the Else or the End that belongs to step `begin`
@@ -142,7 +142,7 @@ KernelRun run_kernels(const Kernels& kernels, const Target& target,
     run.error = loaded.error;
     return run;
   }
-  const Schedule& s = kernels.schedule;
+  const Plan& s = kernels.plan;
   Block arena(s.arena_bytes), scratch(s.scratch_bytes), weights(s.weight_bytes);
   size_t filled = 0;
   produce_weights(s, [&](std::span<const std::byte> bytes) {

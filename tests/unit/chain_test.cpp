@@ -1,8 +1,8 @@
 // Kernels that run part by part: found where parts belong together, and only there.
-#include "compiler/fuse/fuse.h"
 #include "compiler/ir/build.h"
 #include "compiler/pipeline.h"
 #include "compiler/rewrite/simplify.h"
+#include "compiler/select/fuse.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/run_kernels.h"
 
@@ -30,7 +30,7 @@ static Graph attention(int64_t heads, int64_t rows, bool scores_leave) {
 
 static uint32_t chained_steps(const Kernels& kernels) {
   uint32_t count = 0;
-  for (const Step& step : kernels.schedule.steps)
+  for (const Step& step : kernels.plan.steps)
     if (step.followers != 0) count += 1 + step.followers;
   return count;
 }
@@ -56,7 +56,7 @@ TEST_CASE("the scores of an attention are one part large", "[chain]") {
     const Kernels kernels = compile(g, hooks);
     CHECK(chained_steps(kernels) == 3);
     const auto whole = static_cast<uint64_t>(heads * rows * rows * 4);
-    CHECK(kernels.schedule.arena_bytes + kernels.schedule.scratch_bytes < 2 * whole);
+    CHECK(kernels.plan.arena_bytes + kernels.plan.scratch_bytes < 2 * whole);
     check_attention(g, {heads, rows, 16}, kernels);
   }
 }
@@ -77,11 +77,10 @@ TEST_CASE("what is read elsewhere, or is small, is stored whole", "[chain]") {
     Hooks hooks;
     hooks.target = *find_target("native");
     const Kernels kernels = compile(g, hooks);
-    for (const Step& step : kernels.schedule.steps)
+    for (const Step& step : kernels.plan.steps)
       for (SlotId id : step.arguments)
-        if (leave && kernels.schedule.slots[id].slot_class == SlotClass::Part)
-          CHECK(kernels.schedule.slots[id].bytes <
-                static_cast<uint64_t>(rows * rows * 48));
+        if (leave && kernels.plan.slots[id].slot_class == SlotClass::Part)
+          CHECK(kernels.plan.slots[id].bytes < static_cast<uint64_t>(rows * rows * 48));
     if (!leave) CHECK(chained_steps(kernels) == 0);
     check_attention(g, {12, rows, 16}, kernels);
   }

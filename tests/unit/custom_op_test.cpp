@@ -2,7 +2,6 @@
 // and that no pass takes it for a value it could compute.
 #include "compiler/codegen/kernels.h"
 #include "compiler/codegen/read_custom_ops.h"
-#include "compiler/fuse/fuse.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/custom_op.h"
 #include "compiler/ir/digest.h"
@@ -11,9 +10,10 @@
 #include "compiler/ir/print.h"
 #include "compiler/ir/region.h"
 #include "compiler/ir/verify.h"
+#include "compiler/plan/plan.h"
+#include "compiler/plan/verify.h"
 #include "compiler/rewrite/simplify.h"
-#include "compiler/schedule/schedule.h"
-#include "compiler/schedule/verify.h"
+#include "compiler/select/fuse.h"
 #include "packager/glue.h"
 
 #include <catch2/catch.hpp>
@@ -156,7 +156,7 @@ TEST_CASE("a call without use for vectors has one kernel for all levels", "[cust
           (is_scalar ? 1 : 0));
     const std::string glue = glue_text(target, kernels, {});
     for (size_t level = 0; level < target.levels.size(); ++level) {
-      const size_t number = level * kernels.schedule.programs.size();
+      const size_t number = level * kernels.plan.programs.size();
       CHECK(glue.find("case " + std::to_string(number) + ":") != std::string::npos);
     }
   }
@@ -177,10 +177,10 @@ TEST_CASE("a loop's body calls its own function", "[custom_op][region]") {
   g.add_output("y", result(g, loop(g, spec, {count, start, x}), 0));
   REQUIRE(verify(g).empty());
   const Target target = *find_target("native");
-  const Schedule schedule = plan(fuse(simplify(g, {}), target, false));
-  verify(schedule);
-  const Kernels kernels = emit(schedule, target);
-  REQUIRE(schedule.programs.size() == 2);
+  const Plan planned = plan(fuse(simplify(g, {}), target, false));
+  verify(planned);
+  const Kernels kernels = emit(planned, target);
+  REQUIRE(planned.programs.size() == 2);
   for (const KernelSource& source : kernels.sources) {
     INFO(source.text);
     CHECK(

@@ -2,7 +2,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/parse.h"
 #include "compiler/pipeline.h"
-#include "compiler/schedule/verify.h"
+#include "compiler/plan/verify.h"
 #include "compiler/support/check.h"
 #include "tests/support/check_kernels.h"
 
@@ -46,13 +46,13 @@ Graph chain(int64_t width) {
   return g;
 }
 
-Schedule planned(const Graph& g) {
+Plan planned(const Graph& g) {
   Hooks hooks;
   hooks.target = *find_target("native");
-  return compile(g, hooks).schedule;
+  return compile(g, hooks).plan;
 }
 
-int64_t launches(const Schedule& s) {
+int64_t launches(const Plan& s) {
   return std::ranges::count(s.steps, StepKind::LaunchProgram, &Step::kind);
 }
 
@@ -68,31 +68,31 @@ Tensor tensor_of(const Shape& shape) {
 
 } // namespace
 
-TEST_CASE("short kernels are one program, long ones stay apart", "[schedule][join]") {
-  Schedule small = planned(chain(40));
+TEST_CASE("short kernels are one program, long ones stay apart", "[plan][join]") {
+  Plan small = planned(chain(40));
   CHECK(launches(small) == 1);
   REQUIRE(small.programs.size() == 1);
   CHECK(small.programs[0].sequence.size() == 4);
   CHECK(launches(planned(chain(40000))) == 4);
 }
 
-TEST_CASE("a loop of known length is part of a sequence", "[schedule][join]") {
+TEST_CASE("a loop of known length is part of a sequence", "[plan][join]") {
   Diags diags;
   std::optional<Graph> g = parse_graph(kScan, diags);
   REQUIRE(g);
-  Schedule schedule = planned(*g);
-  CHECK(launches(schedule) == 1);
-  CHECK(std::ranges::count(schedule.steps, StepKind::Loop, &Step::kind) == 0);
+  Plan plan = planned(*g);
+  CHECK(launches(plan) == 1);
+  CHECK(std::ranges::count(plan.steps, StepKind::Loop, &Step::kind) == 0);
   RandomGraph random{std::move(*g), {tensor_of({7}), tensor_of({3, 7})}, {}};
   random.tolerance.assign(random.graph.size(), 1e-6);
   CHECK(check_kernels(random, *find_target("native")).empty());
 }
 
-TEST_CASE("verify finds a sequence that leaves a slot", "[schedule][join]") {
-  Schedule schedule = planned(chain(40));
-  verify(schedule);
-  schedule.programs[0].sequence[1].places[0].offset = 64;
-  CHECK_THROWS_AS(verify(schedule), InternalError);
-  schedule.programs[0].sequence[1].places.clear();
-  CHECK_THROWS_AS(verify(schedule), InternalError);
+TEST_CASE("verify finds a sequence that leaves a slot", "[plan][join]") {
+  Plan plan = planned(chain(40));
+  verify(plan);
+  plan.programs[0].sequence[1].places[0].offset = 64;
+  CHECK_THROWS_AS(verify(plan), InternalError);
+  plan.programs[0].sequence[1].places.clear();
+  CHECK_THROWS_AS(verify(plan), InternalError);
 }

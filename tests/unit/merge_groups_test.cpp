@@ -1,9 +1,9 @@
 // Groups of few channels become one convolution of whole vectors, which computes the
 // same.
-#include "compiler/fuse/algorithms.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/verify.h"
 #include "compiler/rewrite/simplify.h"
+#include "compiler/select/algorithms.h"
 #include "tests/support/check_kernels.h"
 #include "tests/support/compare.h"
 #include "tests/support/random_tensor.h"

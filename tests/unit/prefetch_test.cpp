@@ -16,7 +16,7 @@ static std::string product_text(int64_t rows, int64_t depth, int64_t columns) {
   Hooks hooks;
   hooks.target = *find_target("x86-64-v4");
   const Kernels kernels = compile(test::known_product(rows, depth, columns), hooks);
-  const auto& programs = kernels.schedule.programs;
+  const auto& programs = kernels.plan.programs;
   const auto product_kernel = std::ranges::max_element(programs, {}, &Kernel::flops);
   return KernelEmitter(*product_kernel, hooks.target.levels[0]).text();
 }

@@ -1,8 +1,8 @@
 // Winograd's form of a convolution against the direct one.
-#include "compiler/fuse/winograd.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/verify.h"
 #include "compiler/pipeline.h"
+#include "compiler/select/winograd.h"
 #include "tests/support/convolve.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/run_kernels.h"

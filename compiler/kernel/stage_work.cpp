@@ -1,0 +1,77 @@
+#include "compiler/kernel/stage_work.h"
+
+#include <algorithm>
+
+namespace svod {
+
+static void walk(const Kernel& k, ExprId id, std::vector<bool>& seen, StageWork& out) {
+  if (seen[id]) return;
+  seen[id] = true;
+  const Expr& e = k.exprs[id];
+  if (e.kind == Expr::Kind::Load) out.loads.push_back(id);
+  // Bytes are widened by what loads or multiplies them.
+  bool widens = e.kind == Expr::Kind::Cast && e.dtype == DType::I32 &&
+                k.exprs[e.inputs[0]].kind == Expr::Kind::Load;
+  if (e.kind == Expr::Kind::Map || (e.kind == Expr::Kind::Cast && !widens))
+    ++out.operations;
+  if (e.kind == Expr::Kind::Descend)
+    out.operations += static_cast<int>(kStepWork * e.limit);
+  std::vector<ExprId> dynamic;
+  k.indices.collect_dynamic(e.index, dynamic);
+  for (const Bound& b : e.bounds) k.indices.collect_dynamic(b.index, dynamic);
+  for (ExprId d : dynamic) walk(k, d, seen, out);
+  for (ExprId in : e.inputs) walk(k, in, seen, out);
+}
+
+StageWork work_below(const Kernel& k, ExprId root) {
+  std::vector<bool> seen(k.exprs.size());
+  StageWork out;
+  walk(k, root, seen, out);
+  return out;
+}
+
+std::vector<ExprId> loads_below(const Kernel& k, ExprId root) {
+  return work_below(k, root).loads;
+}
+
+ExprId below_casts(const Kernel& k, ExprId id) {
+  while (k.exprs[id].kind == Expr::Kind::Cast) id = k.exprs[id].inputs[0];
+  return id;
+}
+
+bool contains(const std::vector<AxisId>& axes, AxisId axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
+
+std::vector<ExprId> descents_below(const Kernel& k, ExprId root) {
+  std::vector<ExprId> out, open{root};
+  while (!open.empty()) {
+    ExprId id = open.back();
+    open.pop_back();
+    const Expr& e = k.exprs[id];
+    if (e.kind == Expr::Kind::Descend && !contains(out, id)) out.push_back(id);
+    open.insert(open.end(), e.inputs.begin(), e.inputs.end());
+    k.indices.collect_dynamic(e.index, open);
+  }
+  return out;
+}
+
+double positions_of(const IndexPool& pool, const std::vector<AxisId>& axes) {
+  double out = 1;
+  for (AxisId a : axes) out *= double(pool.extent(a));
+  return out;
+}
+
+std::vector<AxisId> loops_of(const Kernel& k, const Stage& s) {
+  std::vector<AxisId> loops = k.outer;
+  const Stage* around = &s + 1;
+  if (s.nested) loops.insert(loops.end(), around->inner.begin(), around->inner.end());
+  loops.insert(loops.end(), s.inner.begin(), s.inner.end());
+  return loops;
+}
+
+bool is_arg_reduce(const Stage& s) {
+  return s.kind == StageKind::Reduce && (s.op == Op::ArgMin || s.op == Op::ArgMax);
+}
+
+} // namespace svod

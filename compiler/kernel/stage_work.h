@@ -1,0 +1,32 @@
+// What the expression of a stage consists of, and how often a stage computes it: the
+// numbers that choices count with.
+#pragma once
+
+#include "compiler/kernel/kernel.h"
+
+namespace svod {
+
+// Instructions of one step down a tree.
+inline constexpr int64_t kStepWork = 6;
+
+struct StageWork {
+  std::vector<ExprId> loads;
+  int operations = 0; // scalar functions, casts, steps down trees
+};
+// Below an expression, each once, where data gives positions too. Locals end the walk.
+StageWork work_below(const Kernel& kernel, ExprId root);
+std::vector<ExprId> loads_below(const Kernel& kernel, ExprId root);
+// Walks down trees below an expression, each once.
+std::vector<ExprId> descents_below(const Kernel& kernel, ExprId root);
+// What casts are applied to.
+ExprId below_casts(const Kernel& kernel, ExprId id);
+
+// The loops that a stage of `kernel` runs in, outermost first.
+std::vector<AxisId> loops_of(const Kernel& kernel, const Stage& stage);
+// How many positions loops over these axes visit.
+double positions_of(const IndexPool& pool, const std::vector<AxisId>& axes);
+
+bool is_arg_reduce(const Stage& stage);
+bool contains(const std::vector<AxisId>& axes, AxisId axis);
+
+} // namespace svod

@@ -1,0 +1,152 @@
+// The lane axis by counting: each candidate is charged for the instructions it would
+// execute. One vector of lanes costs one load when its elements are neighbours (or one
+// weight that packing will make neighbours) and as many as it has lanes when they are
+// not.
+#include "compiler/optimize/choose.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace svod {
+
+// Whether where data says differs from position to position of the axis.
+static bool gathers_along(const Kernel& k, const Index& index, AxisId axis) {
+  std::vector<ExprId> open;
+  k.indices.collect_dynamic(index, open);
+  std::vector<bool> used(k.indices.axis_count());
+  while (!open.empty()) {
+    const Expr& e = k.exprs[open.back()];
+    open.pop_back();
+    k.indices.collect_axes(e.index, used);
+    for (const Bound& b : e.bounds) k.indices.collect_axes(b.index, used);
+    k.indices.collect_dynamic(e.index, open);
+    open.insert(open.end(), e.inputs.begin(), e.inputs.end());
+  }
+  return used[axis];
+}
+
+// Instructions for one vector of lanes along `axis`.
+static double vector_load_cost(const Kernel& k, const Expr& load, AxisId axis,
+                               int lanes) {
+  int64_t stride = 0;
+  bool affine = k.indices.affine_in(load.index, axis, stride) &&
+                !gathers_along(k, load.index, axis);
+  bool guarded = false;
+  for (const Bound& b : load.bounds) guarded |= k.indices.depends_on(b.index, axis);
+  bool weight = k.arguments[load.argument].kind == Argument::Kind::Packed;
+  if (affine && weight) return 1;
+  if (affine && stride == 0 && !guarded) return 1;
+  if (affine && stride == 1) return guarded ? 3 : 1;
+  // A vector and a shuffle for each, less one shuffle.
+  if (affine && stride > 1 && stride <= kNearLanes)
+    return double(guarded ? 4 * stride : 2 * stride - 1);
+  return 1.5 * lanes;
+}
+
+// Trees are walked one lane after the other: what that costs beyond one walk.
+static double lanewise_cost(const Kernel& k, ExprId value, AxisId axis, int lanes) {
+  double cost = 0;
+  for (ExprId id : descents_below(k, value)) {
+    const Expr& e = k.exprs[id];
+    std::vector<bool> used(k.indices.axis_count());
+    k.indices.collect_axes(e.index, used);
+    for (ExprId load : loads_below(k, id))
+      k.indices.collect_axes(k.exprs[load].index, used);
+    if (used[axis]) cost += double(kStepWork * e.limit + 2) * lanes;
+  }
+  return cost;
+}
+
+// Whether with this axis as lanes the stage multiplies bytes four at a time.
+static bool allows_dots(const Kernel& k, const Stage& s, AxisId axis) {
+  ByteOperands operands = byte_operands(k, s);
+  if (operands.x == nullptr || contains(s.inner, axis)) return false;
+  return !k.indices.depends_on(operands.x->index, axis) &&
+         k.indices.depends_on(operands.w->index, axis) &&
+         std::any_of(s.inner.begin(), s.inner.end(), [&](AxisId a) {
+           int64_t stride = 0;
+           return k.indices.extent(a) > 2 &&
+                  k.indices.affine_in(operands.x->index, a, stride) && stride == 1;
+         });
+}
+
+// Shuffles and the store of a vector that is written as a column, with as many others as
+// it has lanes; see transpose_tile().
+static constexpr double kSwapWork = 6.0;
+
+// Whether lanes that lie apart are written so.
+static bool swaps_columns(const Kernel& k, const Stage& s, AxisId axis, int lanes) {
+  int64_t apart = 0;
+  if (k.stages.size() != 1 || s.kind != StageKind::Store || !s.inner.empty() ||
+      !k.indices.affine_in(s.index, axis, apart) || apart <= 1)
+    return false;
+  return neighbours_in(k, s, axis, lanes).points() == lanes;
+}
+
+static double stage_cost(const Kernel& k, const Stage& s, AxisId axis, int lanes,
+                         bool dots) {
+  const std::vector<AxisId> loops = loops_of(k, s);
+  bool looped = contains(loops, axis);
+  double positions = positions_of(k.indices, loops);
+  if (dots && allows_dots(k, s, axis)) positions /= kDot;
+  // When the lane axis belongs to other stages this one runs once per position.
+  double extent = double(k.indices.extent(axis));
+  double vectors = looped ? positions / extent * std::ceil(extent / lanes) : positions;
+  const StageWork work = work_below(k, s.value);
+  double cost = work.operations + lanewise_cost(k, s.value, axis, lanes);
+  for (ExprId id : work.loads)
+    cost += looped ? vector_load_cost(k, k.exprs[id], axis, lanes) : 1.0;
+  if (s.kind != StageKind::Reduce) {
+    int64_t stride = 0;
+    bool neighbours = k.indices.affine_in(s.index, axis, stride) && stride == 1;
+    const bool swaps = !neighbours && swaps_columns(k, s, axis, lanes);
+    cost += neighbours || !looped ? 1.0 : swaps ? kSwapWork : 1.2 * lanes;
+  } else if (contains(s.inner, axis)) {
+    // Lanes are summed up at the end; of positions the best one is picked lane by lane.
+    double end = is_arg_reduce(s) ? 4.0 * lanes : 12.0;
+    cost += end / std::max(1.0, positions_of(k.indices, s.inner) / lanes);
+  }
+  return vectors * cost;
+}
+
+static bool can_vectorise(const Kernel& k, AxisId axis) {
+  for (const Stage& s : k.stages) {
+    if (s.kind == StageKind::Scatter || s.kind == StageKind::Sort) return false;
+    bool inner = contains(s.inner, axis);
+    if (s.kind == StageKind::Scan && inner) return false;
+    // Each lane keeps the number of its best position.
+    int64_t step = 0;
+    bool countable = k.indices.affine_in(s.position, axis, step) &&
+                     k.indices.range(s.position).high <= INT32_MAX;
+    if (is_arg_reduce(s) && inner && !countable) return false;
+  }
+  return true;
+}
+
+std::optional<std::pair<Dim, size_t>> choose_lane(const Lowered& lowered, int lanes,
+                                                  bool dots) {
+  const Kernel& k = lowered.kernel;
+  double best = 0;
+  for (const Stage& s : k.stages) {
+    const StageWork work = work_below(k, s.value);
+    best += positions_of(k.indices, loops_of(k, s)) *
+            (work.operations + work.loads.size() + 1.0) * 0.9;
+  }
+  std::optional<std::pair<Dim, size_t>> choice;
+  for (const auto& [dim, axes] : lowered.axes)
+    for (size_t place = axes.size(); place-- > 0;) {
+      AxisId axis = axes[place];
+      int64_t extent = k.indices.extent(axis);
+      // Only the outermost axis of a dimension may run over its end.
+      bool whole = place == 0 || extent % lanes == 0;
+      bool looped = lowered.unrolled.count(axis) == 0 && extent >= 2;
+      if (!looped || !whole || !can_vectorise(k, axis)) continue;
+      double cost = 0;
+      for (const Stage& s : k.stages) cost += stage_cost(k, s, axis, lanes, dots);
+      if (cost < best) best = cost, choice = {dim, place};
+    }
+  return choice;
+}
+
+} // namespace svod

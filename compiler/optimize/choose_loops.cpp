@@ -1,0 +1,116 @@
+// The order of loops, and where outer ones are cut into parallel chunks.
+#include "compiler/optimize/choose.h"
+
+#include <algorithm>
+
+namespace svod {
+
+// By ascending key; equal ones stay as they were.
+template <class Key> static void sort_axes(std::vector<AxisId>& axes, Key key) {
+  std::vector<std::pair<int64_t, size_t>> order;
+  for (size_t i = 0; i < axes.size(); ++i) order.emplace_back(key(axes[i]), i);
+  std::sort(order.begin(), order.end());
+  std::vector<AxisId> sorted;
+  for (auto [unused, i] : order) sorted.push_back(axes[i]);
+  axes = std::move(sorted);
+}
+
+// Inner axes run with the smallest activation stride innermost, so that neighbouring
+// steps read neighbouring memory.
+static void order_inner(Kernel& k, Stage& s) {
+  bool reorder = s.kind == StageKind::Reduce && !is_arg_reduce(s);
+  if (!reorder || s.inner.size() < 2) return;
+  const Expr* widest = nullptr;
+  for (ExprId id : loads_below(k, s.value)) {
+    const Expr& e = k.exprs[id];
+    if (k.arguments[e.argument].kind == Argument::Kind::Buffer && widest == nullptr)
+      widest = &e;
+  }
+  if (widest == nullptr) return;
+  sort_axes(s.inner,
+            [&](AxisId a) { return -std::abs(k.indices.coefficient(widest->index, a)); });
+}
+
+static constexpr int64_t kResidentWeights = 128 << 10;
+
+void order_loops(Kernel& k, const std::vector<PackedWeight>& packed) {
+  for (Stage& s : k.stages) order_inner(k, s);
+  if (k.stages[0].kind != StageKind::Reduce || k.stages[0].inner.empty()) return;
+  std::vector<bool> weight(k.indices.axis_count()), data(k.indices.axis_count());
+  int64_t weight_bytes = 0;
+  for (ExprId id : loads_below(k, k.stages[0].value)) {
+    const Expr& e = k.exprs[id];
+    const Argument& a = k.arguments[e.argument];
+    bool is_weight = a.kind == Argument::Kind::Packed;
+    if (is_weight) weight_bytes += packed[a.id].bytes();
+    k.indices.collect_axes(e.index, is_weight ? weight : data);
+  }
+  for (ExprId id : descents_below(k, k.stages[0].value)) {
+    const PackedWeight& nodes = packed[k.arguments[k.exprs[id].table].id];
+    weight_bytes += nodes.bytes();
+    k.indices.collect_axes(k.exprs[id].index, data);
+  }
+  // Products apart from each other, as those of groups or of Winograd's positions, come
+  // one after the other.
+  const bool resident = weight_bytes <= kResidentWeights;
+  auto apart = [&](AxisId a) { return weight[a] && data[a]; };
+  sort_axes(k.outer, [&](AxisId a) {
+    if (resident) return int64_t(apart(a) || k.indices.extent(a) == 1 ? 0 : 1);
+    return int64_t(apart(a) ? 0 : weight[a] ? 1 : 2);
+  });
+}
+
+static void count_work(Kernel& k, const std::vector<PackedWeight>& packed,
+                       const std::vector<Buffer>& buffers) {
+  double flops = 0;
+  for (const Stage& s : k.stages) {
+    int operations = work_below(k, s.value).operations;
+    if (s.kind == StageKind::Reduce || s.kind == StageKind::Scan) ++operations;
+    flops += operations * positions_of(k.indices, loops_of(k, s));
+  }
+  k.flops = static_cast<int64_t>(flops);
+  k.bytes = 0;
+  for (const Argument& a : k.arguments)
+    k.bytes +=
+        a.kind == Argument::Kind::Packed ? packed[a.id].bytes() : buffers[a.id].bytes();
+}
+
+// 4 to 30 us of work on one core; fewer chunks than this leave a core idle, more cost
+// hand-outs.
+static constexpr double kChunkWork = 400000;
+// From here on two threads gain more than a region costs them.
+static constexpr double kLeastWork = 300000;
+static constexpr int64_t kMaxChunks = 64;
+
+// Blocks are whole register tiles: a block below the tile would leave it no work. They
+// are equal where that takes at most twice the block; rows of a prime number end with a
+// shorter one.
+static int64_t pick_block(int64_t extent, int64_t parts, int tile) {
+  int64_t unit = extent >= 336 && 42 % tile == 0 ? 42 : tile; // 42: tiles of 6 and 14
+  int64_t units = (extent + unit - 1) / unit;
+  int64_t block = (units + parts - 1) / parts;
+  int64_t equal = block;
+  while (unit < 42 && units % equal != 0) ++equal;
+  return std::min((equal <= 2 * block ? equal : block) * unit, extent);
+}
+
+void choose_chunks(Kernel& k, const std::vector<PackedWeight>& packed,
+                   const std::vector<Buffer>& buffers, const Level& level) {
+  count_work(k, packed, buffers);
+  k.chunks.clear();
+  double work = double(k.flops) + double(k.bytes);
+  auto wanted = std::min<int64_t>(kMaxChunks, static_cast<int64_t>(work / kChunkWork));
+  if (work >= kLeastWork) wanted = std::max<int64_t>(wanted, 2);
+  for (const Stage& s : k.stages)
+    if (s.kind == StageKind::Scatter) wanted = 1;
+  Tile tile = choose_tile(k, level);
+  for (AxisId axis : k.outer) {
+    int64_t have = k.chunk_count(), extent = k.indices.extent(axis);
+    if (2 * have > wanted || (k.has_lane_axis && axis == k.lane_axis) || extent == 1)
+      continue;
+    int64_t parts = std::min(extent, (wanted + have - 1) / have);
+    k.chunks.push_back({axis, pick_block(extent, parts, tile.count(axis))});
+  }
+}
+
+} // namespace svod

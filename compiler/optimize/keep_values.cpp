@@ -1,0 +1,115 @@
+// Softmax takes exp(x - max) twice: for the sum, and for the result. Where a reduction
+// and the store after it pass over the same elements, the reduction writes the costly
+// part of each where its result will be, and the store finds it there.
+#include "compiler/optimize/choose.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace svod {
+
+bool is_costly(Op op) {
+  switch (op) {
+  case Op::Exp:
+  case Op::Log:
+  case Op::Log1p:
+  case Op::Sin:
+  case Op::Cos:
+  case Op::Tan:
+  case Op::Asin:
+  case Op::Acos:
+  case Op::Atan:
+  case Op::Sinh:
+  case Op::Cosh:
+  case Op::Tanh:
+  case Op::Asinh:
+  case Op::Acosh:
+  case Op::Atanh:
+  case Op::Erf:
+  case Op::Gelu:
+  case Op::Sigmoid:
+  case Op::Pow:
+  case Op::Atan2:
+  case Op::Gather:
+  case Op::Descend:
+  case Op::Div:
+  case Op::Mod:
+  case Op::Fmod:
+  case Op::Sqrt:
+  case Op::Reciprocal:
+    return true;
+  default:
+    return false;
+  }
+}
+
+using Replaced = std::map<ExprId, ExprId>;
+
+static bool costly_below(const Kernel& k, ExprId id, std::set<ExprId>& seen) {
+  if (!seen.insert(id).second) return false;
+  const Expr& e = k.exprs[id];
+  if (e.kind == Expr::Kind::Map && is_costly(e.op)) return true;
+  return std::ranges::any_of(e.inputs,
+                             [&](ExprId in) { return costly_below(k, in, seen); });
+}
+
+// `root` with what `known` says in the place of expressions below it; each is visited
+// once, however many share it.
+static ExprId replaced(Kernel& k, ExprId root, Replaced& known) {
+  if (auto found = known.find(root); found != known.end()) return found->second;
+  Expr copy = k.exprs[root];
+  bool changed = false;
+  for (ExprId& in : copy.inputs) {
+    ExprId now = replaced(k, in, known);
+    changed |= now != in;
+    in = now;
+  }
+  return known[root] = changed ? k.add(std::move(copy)) : root;
+}
+
+void keep_costly_values(Kernel& k) {
+  if (k.stages.size() < 2 || k.stages.back().kind != StageKind::Store) return;
+  const Stage store = k.stages.back();
+  if (store.inner.empty() || is_narrow_float(store.dtype)) return;
+  for (size_t i = 0; i + 1 < k.stages.size(); ++i) {
+    Stage& s = k.stages[i];
+    std::set<ExprId> seen;
+    const bool arg = s.op == Op::ArgMin || s.op == Op::ArgMax;
+    if (s.kind != StageKind::Reduce || arg || s.inner != store.inner ||
+        s.domain != store.domain || k.exprs[s.value].dtype != store.dtype ||
+        !costly_below(k, s.value, seen))
+      continue;
+    Expr load{Expr::Kind::Load, store.dtype};
+    load.argument = store.argument;
+    load.index = store.index;
+    load.bounds = store.domain;
+    const size_t count = k.exprs.size();
+    const ExprId kept = k.add(std::move(load));
+    Replaced known = {{s.value, kept}};
+    std::vector<Stage> later(k.stages.begin() + static_cast<int64_t>(i) + 1,
+                             k.stages.end());
+    bool found = false, alone = true;
+    for (Stage& user : later) {
+      const ExprId before = user.value;
+      if (user.inner == store.inner && user.domain == store.domain)
+        user.value = replaced(k, before, known);
+      found |= user.value != before;
+      // The result may lie where something read before does: nothing else is read now.
+      for (ExprId id : loads_below(k, user.value))
+        alone &= id == kept ||
+                 k.arguments[k.exprs[id].argument].kind == Argument::Kind::Packed;
+    }
+    if (!found || !alone) {
+      k.exprs.resize(count);
+      continue;
+    }
+    s.keeps = true;
+    s.argument = store.argument;
+    s.index = store.index;
+    std::ranges::move(later, k.stages.begin() + static_cast<int64_t>(i) + 1);
+    return;
+  }
+}
+
+} // namespace svod

@@ -1,0 +1,101 @@
+// What the choice of a tile and the emitter ask about lanes: where conditions on them can
+// fail, which of them data moves, and which positions are neighbours in memory.
+#include "compiler/optimize/choose.h"
+
+#include <algorithm>
+
+namespace svod {
+
+// Short rows are not worth the text.
+static constexpr int64_t kLongRow = 32;
+
+// Loads of the first stage, a sum of products, that all lanes share.
+static std::vector<ExprId> shared_factors(const Kernel& k) {
+  const Stage& s = k.stages[0];
+  if (s.kind != StageKind::Reduce || s.op != Op::ReduceSum || s.inner.empty()) return {};
+  std::vector<ExprId> loads = loads_below(k, s.value);
+  std::erase_if(loads, [&](ExprId id) {
+    return k.indices.depends_on(k.exprs[id].index, k.lane_axis);
+  });
+  return loads;
+}
+
+// Whether the condition can fail at this end of the axis and nowhere else.
+static bool fails_at(const Kernel& k, const Bound& b, AxisId axis, bool high,
+                     const std::vector<Range>& ranges) {
+  if (!k.indices.depends_on(b.index, axis)) return false;
+  std::vector<Range> rest = ranges;
+  (high ? rest[axis].high : rest[axis].low) += high ? -1 : 1;
+  Range all = k.indices.range(b.index, ranges), cut = k.indices.range(b.index, rest);
+  return high ? all.high >= b.high && cut.high < b.high
+              : all.low < b.low && cut.low >= b.low;
+}
+
+bool leaves_picture(const Kernel& k, AxisId axis, bool high,
+                    const std::vector<Range>& ranges) {
+  if (!k.has_lane_axis || k.is_lane(axis) || k.indices.extent(axis) < kLongRow ||
+      std::ranges::count(k.outer, axis) == 0)
+    return false;
+  return std::ranges::any_of(shared_factors(k), [&](ExprId id) {
+    return std::ranges::any_of(k.exprs[id].bounds, [&](const Bound& b) {
+      return fails_at(k, b, axis, high, ranges);
+    });
+  });
+}
+
+bool ends_apart(const Kernel& k, AxisId axis, bool high,
+                const std::vector<Range>& ranges) {
+  if (!k.has_lane_axis || axis == k.lane_axis || k.indices.extent(axis) < 2) return false;
+  auto helps = [&](const Bound& b) {
+    return k.indices.depends_on(b.index, k.lane_axis) &&
+           fails_at(k, b, axis, high, ranges);
+  };
+  for (const Expr& e : k.exprs)
+    if (std::ranges::any_of(e.bounds, helps)) return true;
+  for (const Stage& s : k.stages)
+    if (std::ranges::any_of(s.domain, helps)) return true;
+  return leaves_picture(k, axis, high, ranges);
+}
+
+int gathers_below(const Kernel& k, ExprId root) {
+  auto on_lanes = [&](ExprId d) {
+    std::vector<bool> used(k.indices.axis_count());
+    k.indices.collect_axes(k.exprs[d].index, used);
+    for (ExprId load : loads_below(k, d))
+      k.indices.collect_axes(k.exprs[load].index, used);
+    return used[k.lane_axis];
+  };
+  if (!k.has_lane_axis) return 0;
+  int count = 0;
+  for (ExprId load : loads_below(k, root)) {
+    std::vector<ExprId> dynamic;
+    k.indices.collect_dynamic(k.exprs[load].index, dynamic);
+    count += std::ranges::any_of(dynamic, on_lanes);
+  }
+  return count;
+}
+
+Tile neighbours_in(const Kernel& k, const Stage& s, AxisId lane, int lanes) {
+  Tile tile;
+  int64_t together = 1;
+  for (bool more = true; more && together < lanes;) {
+    more = false;
+    for (AxisId a : k.outer) {
+      int64_t step = 0, extent = k.indices.extent(a);
+      if (a == lane || extent < 2 || !k.indices.affine_in(s.index, a, step) ||
+          step != together || (together > 1 && extent * together > lanes))
+        continue;
+      const int64_t count = std::min(extent, lanes / together);
+      tile.counts.insert(tile.counts.begin(), {a, static_cast<int>(count)});
+      together *= count;
+      more = count == extent;
+      break;
+    }
+  }
+  // Of several axes a part is no use.
+  if (together < lanes && tile.counts.size() > 1)
+    tile.counts.erase(tile.counts.begin(), tile.counts.end() - 1);
+  return tile;
+}
+
+} // namespace svod

@@ -1,0 +1,174 @@
+// The axes of a kernel, step by step: those that index arithmetic cuts, those written
+// out, neighbours that are one loop, the lanes, the bytes of a dot product.
+#include "compiler/optimize/make_kernel.h"
+
+#include "compiler/optimize/choose.h"
+
+namespace svod {
+
+namespace {
+
+// Positions of a kernel's result that are written out: a tile of a fast form has up to
+// 8 x 8, of which neighbouring pieces may each have their own code.
+constexpr int64_t kMostCopies = 256;
+
+class KernelMaker {
+public:
+  KernelMaker(const Group& group, Stored& stored, int lanes, const Level& strongest)
+      : group_(group), stored_(stored), lanes_(lanes), level_(strongest),
+        lowered_(lower(group, spec_, stored)) {}
+  MadeKernel run();
+
+private:
+  void lower_again() { lowered_ = lower(group_, spec_, stored_); }
+  void refine();
+  bool is_position(Dim dim) const;
+  void write_out();
+  void merge();
+  std::optional<LowerSpec> with_whole_blocks() const;
+  void take_lanes();
+  std::optional<Lowered> with_dot_axis() const;
+
+  const Group& group_;
+  Stored& stored_;
+  int lanes_;
+  const Level& level_;
+  LowerSpec spec_;
+  Lowered lowered_;
+};
+
+// Cuts the axis at `place` of a dimension, of the given extent, into pieces of `size`;
+// returns the place of the piece. Below the outermost an axis is a whole number of them.
+size_t split_axis(LowerSpec& spec, Dim dim, size_t place, int64_t extent, int64_t size) {
+  std::vector<int64_t>& inner = spec.splits[dim];
+  bool cut = extent != size || place == 0;
+  if (cut && place > 0) inner[place - 1] = extent / size;
+  if (!cut) return place;
+  inner.insert(inner.begin() + static_cast<int64_t>(place), size);
+  std::set<std::pair<Dim, size_t>> unrolled;
+  for (auto [d, at] : spec.unrolled) unrolled.insert({d, at + (d == dim && at > place)});
+  spec.unrolled = std::move(unrolled);
+  return place + 1;
+}
+
+void KernelMaker::refine() {
+  for (int i = 0; i < 16 && refine_splits(lowered_, spec_); ++i) lower_again();
+}
+
+// Of the result; the other axes of a root that is a sum are summed.
+bool KernelMaker::is_position(Dim dim) const {
+  return dim.node == group_.root &&
+         stored_.graph[group_.root].shape[static_cast<size_t>(dim.axis)] > 1;
+}
+
+// Axes that known numbers depend on get a copy of the body for each position.
+void KernelMaker::write_out() {
+  for (int i = 0; i < 4 && !lowered_.to_unroll.empty(); ++i) {
+    LowerSpec written = spec_;
+    int64_t copies = 1;
+    for (const auto& [dim, axes] : lowered_.axes)
+      for (size_t a = 0; a < axes.size(); ++a) {
+        if (lowered_.to_unroll.count(axes[a]) != 0) written.unrolled.insert({dim, a});
+        if (is_position(dim) && written.unrolled.count({dim, a}) != 0)
+          copies *= lowered_.kernel.indices.extent(axes[a]);
+      }
+    if (copies > kMostCopies) break;
+    spec_ = std::move(written);
+    lower_again();
+    refine();
+  }
+}
+
+void KernelMaker::merge() {
+  const Graph& g = stored_.graph;
+  const bool scatter = g[group_.root].op == Op::Scatter && group_.target == group_.root;
+  if (scatter || !spec_.unrolled.empty()) return;
+  spec_.merged = find_merges(group_, lowered_, g[group_.root].shape);
+  spec_.merged_inner = find_inner_merges(g, group_, lowered_);
+  if (spec_.merged.empty() && spec_.merged_inner.empty()) return;
+  lower_again();
+  refine();
+}
+
+// Views may cut the channels of a copy otherwise than the blocks of its result do, as
+// those of a channel shuffle. The outermost piece is then cut so that all within it are
+// one block, which transpose_tile() writes whole, with other lanes (133 to 23 us for
+// nanodet's 800 KB).
+std::optional<LowerSpec> KernelMaker::with_whole_blocks() const {
+  LowerSpec spec = spec_;
+  const Kernel& k = lowered_.kernel;
+  const Layout& layout = stored_.buffers[stored_.buffer_of.at(group_.target)].layout;
+  const int64_t axis = layout.block_axis;
+  if (group_.target != group_.root || axis < 0 || layout.block != lanes_ ||
+      k.stages.size() != 1 || k.stages[0].kind != StageKind::Store)
+    return std::nullopt;
+  const Dim dim{group_.root, axis};
+  const auto found = lowered_.axes.find(dim);
+  const bool merged = spec.merged.count(axis) != 0 || spec.merged.count(axis - 1) != 0;
+  const int64_t pieces = element_count(spec.splits[dim]);
+  if (found == lowered_.axes.end() || merged || pieces == 1 || pieces >= lanes_ ||
+      lanes_ % pieces != 0)
+    return std::nullopt;
+  const int64_t extent = k.indices.extent(found->second[0]);
+  split_axis(spec, dim, 0, extent, lanes_ / pieces);
+  spec.whole_blocks = true;
+  return spec;
+}
+
+// Cuts the axis that is the lanes', if one is worth it.
+void KernelMaker::take_lanes() {
+  auto lane = choose_lane(lowered_, lanes_, level_.dots != 0);
+  if (auto whole = with_whole_blocks()) {
+    Lowered cut = lower(group_, *whole, stored_);
+    auto other = choose_lane(cut, lanes_, level_.dots != 0);
+    if (other && whole->splits[other->first] == spec_.splits[other->first])
+      lane = other, spec_ = std::move(*whole), lowered_ = std::move(cut);
+  }
+  if (!lane) return;
+  auto [dim, place] = *lane;
+  int64_t extent = lowered_.kernel.indices.extent(lowered_.axes.at(dim)[place]);
+  spec_.lane = {dim, split_axis(spec_, dim, place, extent, lanes_)};
+  lower_again();
+}
+
+// With the axis cut that is to be the dot axis, if one can be.
+std::optional<Lowered> KernelMaker::with_dot_axis() const {
+  auto dot = choose_dot(lowered_);
+  if (!dot) return std::nullopt;
+  auto [dim, place] = *dot;
+  int64_t extent = lowered_.kernel.indices.extent(lowered_.axes.at(dim)[place]);
+  LowerSpec spec = spec_;
+  spec.dot = {dim, split_axis(spec, dim, place, extent, kDot)};
+  return lower(group_, spec, stored_);
+}
+
+MadeKernel KernelMaker::run() {
+  refine();
+  write_out();
+  merge();
+  take_lanes();
+  std::optional<Lowered> dot;
+  if (level_.dots != 0) dot = with_dot_axis();
+  // Loops first: weights lie in the order in which they are met.
+  auto order_and_pack = [&](Kernel& k) {
+    order_loops(k, stored_.packed);
+    pack_weights(k, stored_.packed);
+  };
+  if (dot) order_and_pack(dot->kernel);
+  if (dot && dot_works(dot->kernel))
+    lowered_ = std::move(*dot);
+  else
+    order_and_pack(lowered_.kernel);
+  keep_costly_values(lowered_.kernel);
+  choose_chunks(lowered_.kernel, stored_.packed, stored_.buffers, level_);
+  return {std::move(lowered_.kernel), lowered_.to_unroll.empty()};
+}
+
+} // namespace
+
+MadeKernel make_kernel(const Group& group, Stored stored, int lanes,
+                       const Level& strongest) {
+  return KernelMaker(group, stored, lanes, strongest).run();
+}
+
+} // namespace svod

@@ -1,0 +1,89 @@
+// The compiled graph: steps in dependency order over slots, and one arena with an offset
+// for every temporary. Beyond this point every buffer has its place; nothing allocates.
+#pragma once
+
+#include "compiler/kernel/fused_graph.h"
+
+namespace svod {
+
+using SlotId = uint32_t;
+
+enum class SlotClass : uint8_t { Input, Output, Weight, State, Temporary, Slice, Part };
+inline constexpr SlotId kNoSlot = ~0u;
+
+struct Slot {
+  SlotClass slot_class = SlotClass::Temporary;
+  uint32_t io = 0; // input or output number
+  // In the arena (Temporary), the weight section (Weight), the parent (Slice), the
+  // scratch memory of the thread (Part: what a kernel of a chain takes for the part that
+  // it runs; its addresses go on from part to part, the memory stays).
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  uint32_t source = 0; // Weight: PackedId; else BufferId
+  // Slice: a part of the slot `parent`, `stride` bytes further with each iteration of the
+  // loop that has `depth` loops around it. Alternating: in every other iteration.
+  SlotId parent = kNoSlot;
+  int64_t stride = 0;
+  uint32_t depth = 0;
+  bool alternates = false;
+};
+
+// Loop and If open a range of steps that End closes; Else parts the range of an If.
+enum class StepKind : uint8_t {
+  Allocate,
+  Deallocate,
+  CopyMemory,
+  LaunchProgram,
+  Loop,
+  If,
+  Else,
+  End
+};
+
+// What a Loop or an If reads and writes; kNoSlot where there is none. The Else and the
+// End that belong to it have the same.
+struct RegionSlots {
+  SlotId count = kNoSlot; // Loop: i64, iterations wanted
+  SlotId start = kNoSlot; // bool, the condition; of a loop: before its first iteration
+  SlotId again = kNoSlot; // Loop: bool, the condition after an iteration
+  SlotId iteration = kNoSlot; // Loop: i64, written before each
+  SlotId done = kNoSlot;      // Loop: i64, written at the end
+  uint32_t limit = 0;         // Loop: one iteration more stops the run
+  uint32_t depth = 0;         // Loop: loops around it
+  int64_t known = 0;          // Loop: iterations that every run does; 0: not known
+};
+
+struct Step {
+  StepKind kind = StepKind::LaunchProgram;
+  SlotId slot = 0;               // Allocate, Deallocate
+  SlotId from = 0, to = 0;       // CopyMemory
+  uint32_t program = 0;          // LaunchProgram
+  std::vector<SlotId> arguments; // LaunchProgram, in the kernel's order
+  uint32_t chunks = 1;
+  uint32_t followers = 0; // LaunchProgram: the next steps of its chain
+  int64_t flops = 0, bytes = 0;
+  int64_t repeats = 1;          // known iterations of the loops around it; unknown: one
+  RegionSlots region;           // Loop, If, Else, End
+  std::vector<int32_t> sources; // into graph.source_names()
+  // LaunchProgram of a sequence: the steps that became it, in the order of its own; their
+  // programs are its parts.
+  std::vector<Step> joined;
+};
+
+struct Plan {
+  Graph graph;                      // what packed weights are evaluated from
+  std::vector<PackedWeight> packed; // in the order of the weight section
+  std::vector<Kernel> programs;     // equal kernels are one program
+  std::vector<Slot> slots;
+  std::vector<Step> steps;
+  uint64_t arena_bytes = 0, arena_lower_bound = 0;
+  uint64_t scratch_bytes = 0; // per thread, multiple of 64
+  uint64_t weight_bytes = 0;
+  int64_t unfused_kernels = 0;
+  std::vector<SlotId> peak; // temporaries alive where the arena is fullest
+};
+
+Plan plan(FusedGraph fused);
+std::string print(const Plan& plan);
+
+} // namespace svod

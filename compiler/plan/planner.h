@@ -1,0 +1,79 @@
+// The state of planning one plan. Internal to this folder.
+#pragma once
+
+#include "compiler/ir/region.h"
+#include "compiler/plan/plan.h"
+#include "compiler/plan/plan_memory.h"
+
+#include <map>
+
+namespace svod {
+
+inline constexpr uint64_t kSlotAlign = 64;
+
+class Planner {
+public:
+  explicit Planner(FusedGraph fused) : f_(std::move(fused)) {}
+  Plan run();
+
+private:
+  // One graph being planned: the main one, or a body between its markers.
+  struct Frame {
+    Frame(const FusedGraph& fused, Graph& main) : f(fused), copy(main, fused.graph) {}
+    const FusedGraph& f;
+    bool is_body = false;
+    std::vector<SlotId> inputs, outputs; // of a body
+    uint32_t depth = 0;                  // loops around its steps
+    int64_t repeats = 1;
+    GraphCopy copy; // of known nodes into the main graph
+    std::map<BufferId, SlotId> buffers;
+    std::map<PackedId, SlotId> weights;
+    // What chains pass on: offset in the scratch memory, bytes of a part.
+    std::map<BufferId, std::pair<uint64_t, uint64_t>> parts;
+  };
+
+  // plan.cpp
+  uint32_t program_of(const Frame& frame, const Kernel& kernel);
+  SlotId add_slot(Slot slot);
+  SlotId buffer_slot(Frame& frame, BufferId id);
+  SlotId weight_slot(Frame& frame, PackedId id);
+  SlotId argument_slot(Frame& frame, const Argument& a);
+  void add_sources(const Frame& frame, NodeId node, std::vector<int32_t>& list);
+  void add_launch(Frame& frame, const Kernel& kernel);
+  void add_chains(Frame& frame);
+  void add_copy(const Frame& frame, SlotId from, SlotId to);
+  void add_output_copies(Frame& frame);
+  void add_steps(Frame& frame);
+  void place_weights();
+  void place_temporaries();
+  void insert_lifetimes(const std::vector<Lifetime>& lives,
+                        const std::vector<SlotId>& slots);
+
+  // plan_region.cpp
+  void add_region(Frame& frame, const FusedRegion& region);
+  void add_loop(Frame& frame, const FusedRegion& region);
+  void add_if(Frame& frame, const FusedRegion& region);
+  void add_marker(const Frame& frame, const FusedRegion& region, StepKind kind,
+                  const RegionSlots& slots);
+  SlotId temporary(uint64_t bytes);
+  SlotId slice(SlotId parent, uint64_t bytes, uint64_t offset, int64_t stride,
+               uint32_t depth, bool alternates);
+  SlotId result_slot(Frame& frame, const FusedRegion& region, size_t number,
+                     uint64_t bytes);
+
+  FusedGraph f_;
+  Plan out_;
+  std::map<std::string, uint32_t> programs_;
+  std::map<std::string, int32_t> source_numbers_;
+  std::vector<PackedWeight> packed_; // all that have a slot
+  std::vector<SlotId> packed_slots_;
+};
+
+// A program's text form names its arguments by position, so equal work prints equally.
+std::string normal_text(Kernel kernel);
+// The slots whose bytes a step reads or writes.
+std::vector<SlotId> touched_slots(const Step& step);
+// The slot that a slice is a part of; any other slot is its own.
+SlotId root_slot(const Plan& plan, SlotId id);
+
+} // namespace svod

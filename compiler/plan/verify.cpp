@@ -1,0 +1,203 @@
+// Walks the steps as a run would, keeping the set of temporaries alive.
+#include "compiler/plan/verify.h"
+
+#include "compiler/plan/planner.h"
+
+#include "compiler/support/check.h"
+
+#include <set>
+
+namespace svod {
+
+// A slice stays inside its parent in its first iteration, in the one beside it where two
+// places take turns, and in the last of a loop (which is checked where it is used).
+static void check_slice(const Plan& s, SlotId id) {
+  const Slot& slot = s.slots[id];
+  SVOD_CHECK(slot.parent < id) << "slot " << id << " is a part of a later one";
+  const auto room = static_cast<int64_t>(s.slots[slot.parent].bytes);
+  const auto first = static_cast<int64_t>(slot.offset);
+  const auto bytes = static_cast<int64_t>(slot.bytes);
+  const int64_t other = slot.alternates ? first + slot.stride : first;
+  SVOD_CHECK(first >= 0 && other >= 0 && first + bytes <= room && other + bytes <= room)
+      << "slot " << id << " ends outside slot " << slot.parent;
+}
+
+static void check_slot(const Plan& s, SlotId id) {
+  const Slot& slot = s.slots[id];
+  if (slot.slot_class == SlotClass::Slice) return check_slice(s, id);
+  uint64_t section = 0;
+  if (slot.slot_class == SlotClass::Temporary)
+    section = s.arena_bytes;
+  else if (slot.slot_class == SlotClass::Weight)
+    section = s.weight_bytes;
+  else if (slot.slot_class == SlotClass::Part)
+    section = s.scratch_bytes;
+  else
+    return;
+  SVOD_CHECK(slot.offset <= section && slot.bytes <= section - slot.offset)
+      << "slot " << id << " ends outside its section";
+}
+
+// Where a walk through the steps is: what is alive, and the regions around it.
+struct Place {
+  const Step* chain = nullptr; // the first step of the one that is run
+  uint32_t followers = 0;      // of it that are to come
+  std::set<SlotId> alive;
+  std::vector<const Step*> open;
+  std::vector<std::set<SlotId>> before; // alive where each open region began
+};
+
+// A slice moves with a loop around it and stays inside its parent to the last iteration.
+static void check_strides(const Plan& s, const Place& place, SlotId id) {
+  for (; s.slots[id].slot_class == SlotClass::Slice; id = s.slots[id].parent) {
+    const Slot& slot = s.slots[id];
+    if (slot.alternates || slot.stride == 0) continue;
+    const RegionSlots* around = nullptr;
+    for (const Step* step : place.open)
+      if (step->kind == StepKind::Loop && step->region.depth == slot.depth)
+        around = &step->region;
+    SVOD_CHECK(around != nullptr) << "slot " << id << " moves with no loop";
+    const int64_t last =
+        static_cast<int64_t>(slot.offset) + slot.stride * (int64_t{around->limit} - 1);
+    const auto room = static_cast<int64_t>(s.slots[slot.parent].bytes);
+    SVOD_CHECK(around->limit == 0 ||
+               (last >= 0 && last + static_cast<int64_t>(slot.bytes) <= room))
+        << "slot " << id << " leaves slot " << slot.parent;
+  }
+}
+
+static void check_use(const Plan& s, const Place& place, SlotId id) {
+  SVOD_CHECK(id < s.slots.size()) << "no slot " << id;
+  check_strides(s, place, id);
+  const SlotId root = root_slot(s, id);
+  SVOD_CHECK(s.slots[root].slot_class != SlotClass::Temporary ||
+             place.alive.count(root) != 0)
+      << "slot " << id << " is used outside its life";
+}
+
+static void allocate(const Plan& s, std::set<SlotId>& alive, SlotId id) {
+  SVOD_CHECK(id < s.slots.size()) << "no slot " << id;
+  const Slot& a = s.slots[id];
+  for (SlotId other : alive) {
+    const Slot& b = s.slots[other];
+    bool apart = a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset;
+    SVOD_CHECK(apart) << "slots " << id << " and " << other << " share bytes";
+  }
+  SVOD_CHECK(alive.insert(id).second) << "slot " << id << " is allocated twice";
+}
+
+static void check_launch(const std::vector<Kernel>& programs, const Step& step) {
+  SVOD_CHECK(step.program < programs.size()) << "no program " << step.program;
+  const Kernel& kernel = programs[step.program];
+  SVOD_CHECK(step.arguments.size() == kernel.arguments.size() &&
+             step.chunks == kernel.chunk_count())
+      << "a launch of program " << step.program << " is none of its";
+}
+
+// Only launches with as many parts follow each other in a chain, and only they take
+// parts.
+static void check_chain(const Plan& s, Place& place, const Step& step) {
+  const bool launch = step.kind == StepKind::LaunchProgram;
+  if (place.followers != 0) {
+    SVOD_CHECK(launch && step.followers == 0 && step.chunks == place.chain->chunks)
+        << "a chain is broken";
+    --place.followers;
+  } else {
+    place.chain = launch && step.followers != 0 ? &step : nullptr;
+    place.followers = step.followers;
+    SVOD_CHECK(launch || step.followers == 0) << "a chain begins with no launch";
+  }
+  for (SlotId id : touched_slots(step))
+    SVOD_CHECK(place.chain != nullptr || s.slots[id].slot_class != SlotClass::Part)
+        << "slot " << id << " is used outside its chain";
+  if (place.followers == 0) place.chain = nullptr;
+}
+
+// What lives when a branch or an iteration ends is what lived before it.
+static void check_marker(Place& place, const Step& step) {
+  if (step.kind == StepKind::Loop || step.kind == StepKind::If) {
+    place.open.push_back(&step);
+    place.before.push_back(place.alive);
+    return;
+  }
+  SVOD_CHECK(!place.open.empty() &&
+             (step.kind == StepKind::End || place.open.back()->kind == StepKind::If))
+      << "a region ends that did not begin";
+  const bool loop = place.open.back()->kind == StepKind::Loop;
+  SVOD_CHECK(!loop || place.alive == place.before.back())
+      << "a temporary outlives the iteration";
+  if (step.kind == StepKind::Else) return;
+  place.open.pop_back();
+  place.before.pop_back();
+}
+
+static void check_step(const Plan& s, const std::vector<Kernel>& programs, Place& place,
+                       const Step& step);
+
+// What a sequence does to an argument stays inside its slot in every iteration.
+static void check_reach(const Plan& s, const Step& joined, const Kernel& sequence) {
+  std::map<uint32_t, int64_t> count; // of the loops, by depth
+  size_t at = 0;
+  for (const SequenceStep& step : sequence.sequence) {
+    while (joined.joined[at].kind == StepKind::Allocate ||
+           joined.joined[at].kind == StepKind::Deallocate)
+      ++at;
+    const Step& from = joined.joined[at++];
+    if (step.kind == SequenceStep::Kind::Loop) count[step.depth] = step.count;
+    std::vector<SlotId> slots = from.arguments;
+    if (step.kind == SequenceStep::Kind::Copy) slots = {from.from, from.to};
+    SVOD_CHECK(slots.size() == step.places.size()) << "a sequence is none of its steps";
+    for (size_t i = 0; i < slots.size(); ++i) {
+      const SequenceStep::Place& place = step.places[i];
+      int64_t low = place.offset, high = place.offset;
+      for (const SequenceStep::Move& m : place.moves) {
+        const int64_t most = m.alternates ? 1 : count.at(m.depth) - 1;
+        (m.stride < 0 ? low : high) += m.stride * most;
+      }
+      const Slot& slot = s.slots[joined.arguments[place.argument]];
+      SVOD_CHECK(low >= 0 && high + static_cast<int64_t>(s.slots[slots[i]].bytes) <=
+                                 static_cast<int64_t>(slot.bytes))
+          << "a sequence leaves slot " << joined.arguments[place.argument];
+    }
+  }
+}
+
+static void check_joined(const Plan& s, Place& place, const Step& step) {
+  check_launch(s.programs, step);
+  const Kernel& sequence = s.programs[step.program];
+  check_reach(s, step, sequence);
+  for (const Step& part : step.joined) check_step(s, sequence.parts, place, part);
+}
+
+static void check_step(const Plan& s, const std::vector<Kernel>& programs, Place& place,
+                       const Step& step) {
+  if (!step.joined.empty()) return check_joined(s, place, step);
+  if (step.kind != StepKind::Allocate && step.kind != StepKind::Deallocate) {
+    for (SlotId id : touched_slots(step)) check_use(s, place, id);
+    check_chain(s, place, step);
+  }
+  switch (step.kind) {
+  case StepKind::Allocate:
+    return allocate(s, place.alive, step.slot);
+  case StepKind::Deallocate:
+    SVOD_CHECK(place.alive.erase(step.slot) == 1)
+        << "slot " << step.slot << " is not alive";
+    return;
+  case StepKind::CopyMemory:
+    return;
+  case StepKind::LaunchProgram:
+    return check_launch(programs, step);
+  default:
+    check_marker(place, step);
+  }
+}
+
+void verify(const Plan& s) {
+  for (SlotId id = 0; id < s.slots.size(); ++id) check_slot(s, id);
+  Place place;
+  for (const Step& step : s.steps) check_step(s, s.programs, place, step);
+  SVOD_CHECK(place.alive.empty()) << "a temporary outlives the last step";
+  SVOD_CHECK(place.open.empty()) << "a region has no end";
+}
+
+} // namespace svod

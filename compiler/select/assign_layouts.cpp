@@ -1,0 +1,425 @@
+// NCHW16c for convolutions: a tile of neighbouring pixels is then one contiguous run, the
+// vector is channels, and there is no im2col. Values that stay row-major need no rule.
+#include "compiler/select/assign_layouts.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace svod {
+
+bool Factor::varies_along(int64_t axis) const {
+  return std::find(domain_axis.begin(), domain_axis.end(), axis) != domain_axis.end();
+}
+
+Factor factor_of(const Graph& g, NodeId product, size_t which) {
+  Factor f{g[product].inputs[which], {}};
+  std::vector<int64_t> where(g[product].shape.size());
+  for (size_t i = 0; i < where.size(); ++i) where[i] = static_cast<int64_t>(i);
+  while (true) {
+    const Node& n = g[f.node];
+    const Shape& shape = n.shape;
+    if (n.op == Op::Expand) {
+      const Shape& from = g[n.inputs[0]].shape;
+      for (size_t i = 0; i < shape.size(); ++i)
+        if (from[i] == 1) where[i] = -1;
+      f.node = n.inputs[0];
+      continue;
+    }
+    if (widens_bytes(g, f.node)) {
+      f.node = n.inputs[0];
+      continue;
+    }
+    if (n.op != Op::Reshape) break;
+    // Only unit axes are added: the others keep their order.
+    const Shape& from = g[n.inputs[0]].shape;
+    Shape a, b;
+    for (int64_t e : shape)
+      if (e != 1) a.push_back(e);
+    for (int64_t e : from)
+      if (e != 1) b.push_back(e);
+    if (a != b) break;
+    std::vector<int64_t> kept;
+    for (size_t i = 0; i < shape.size(); ++i)
+      if (shape[i] != 1) kept.push_back(where[i]);
+    where.assign(from.size(), -1);
+    size_t next = 0;
+    for (size_t i = 0; i < from.size(); ++i)
+      if (from[i] != 1) where[i] = kept[next++];
+    f.node = n.inputs[0];
+  }
+  f.domain_axis = std::move(where);
+  return f;
+}
+
+namespace {
+
+class Assigner {
+public:
+  Assigner(const Graph& graph, const Grouping& grouping, const LayoutHints& hints,
+           int lanes)
+      : g(graph), grouping_(grouping), hints_(hints), lanes_(lanes) {}
+  std::map<NodeId, Layout> run();
+
+private:
+  std::set<int64_t> channel_axes(const Group& group) const;
+  bool convolution_prefers(const Group& group) const;
+  bool follows_blocked(NodeId root) const;
+  bool prefers_blocked(const Group& group) const;
+  bool pools_channels(const Group& group) const;
+  bool concat_prefers(NodeId n) const;
+  void find_lane_reads();
+  void find_copies(const Group& convolution);
+  void find_dot_reads();
+  std::optional<Layout> dot_layout(const Factor& f, int64_t reduced,
+                                   int64_t column) const;
+  void read_by_lanes(NodeId n, int64_t channels);
+  void add_borders();
+  void extend_rows(NodeId pad);
+
+  const Graph& g;
+  const Grouping& grouping_;
+  const LayoutHints& hints_;
+  int lanes_;
+  std::map<NodeId, const Group*> group_of_; // by root
+  std::set<NodeId> lane_reads_;
+  std::map<NodeId, Layout> dot_reads_;
+  std::map<NodeId, Layout> out_;
+};
+
+// The axes of x that are this axis of its reshaped form y; none when it is a part of one.
+static std::set<int64_t> axes_before_reshape(const Shape& x, const Shape& y,
+                                             int64_t axis) {
+  int64_t before = 1, size = y[axis];
+  for (int64_t i = 0; i < axis; ++i) before *= y[i];
+  std::set<int64_t> axes;
+  for (size_t i = 0; i < x.size() && size > 1; ++i) {
+    int64_t& left = before > 1 ? before : size;
+    if (x[i] == 0 || left % x[i] != 0) return {};
+    if (before == 1 && x[i] > 1) axes.insert(static_cast<int64_t>(i));
+    left /= x[i];
+  }
+  return axes;
+}
+
+// The axes of the group's reduction that become axis 1 of its root; none when that is not
+// clear.
+std::set<int64_t> Assigner::channel_axes(const Group& group) const {
+  std::map<NodeId, bool> leads; // to the base
+  std::function<bool(NodeId)> visit = [&](NodeId n) {
+    if (n == group.base) return true;
+    if (auto found = leads.find(n); found != leads.end()) return found->second;
+    bool any = false;
+    if (n == group.root || !grouping_.stored[n])
+      for (NodeId in : g[n].inputs) any |= visit(in);
+    return leads[n] = any;
+  };
+  visit(group.root);
+  std::set<int64_t> axes = {1};
+  for (NodeId n = group.root; n != group.base;) {
+    const Node& node = g[n];
+    auto next = std::ranges::find_if(node.inputs, visit);
+    if (next == node.inputs.end()) return {};
+    std::set<int64_t> before;
+    for (int64_t axis : axes) {
+      if (node.op == Op::Permute)
+        before.insert(node.payload[axis]);
+      else if (node.op == Op::Reshape)
+        before.merge(axes_before_reshape(g[*next].shape, node.shape, axis));
+      else
+        before.insert(axis);
+    }
+    axes = std::move(before);
+    n = *next;
+  }
+  return axes;
+}
+
+bool Assigner::convolution_prefers(const Group& group) const {
+  const Shape& shape = g[group.root].shape;
+  if (shape.size() < 3 || shape[1] * 2 < lanes_) return false;
+  if (group.nested != kNoNode) return false;
+  NodeId product = g[group.base].inputs[0];
+  const Shape& domain = g[product].shape;
+  int64_t last = -1;
+  for (size_t i = 0; i < domain.size(); ++i)
+    if (g[group.base].shape[i] > 1) last = static_cast<int64_t>(i);
+  bool first_known = grouping_.known[g[product].inputs[0]];
+  Factor weight = factor_of(g, product, first_known ? 0 : 1);
+  bool spatial =
+      std::any_of(shape.begin() + 2, shape.end(), [](int64_t e) { return e > 1; });
+  // Axis 1 of a transposed result is no channel.
+  const std::set<int64_t> channel = channel_axes(group);
+  return spatial && !weight.varies_along(last) &&
+         (channel.empty() || std::ranges::any_of(channel, [&](int64_t a) {
+            return weight.varies_along(a);
+          }));
+}
+
+// Whether the kernel of `root` reads a blocked value of root's own channels, or makes one
+// on its way.
+bool Assigner::follows_blocked(NodeId root) const {
+  const Shape& shape = g[root].shape;
+  std::vector<NodeId> work = {root};
+  std::set<NodeId> seen;
+  while (!work.empty()) {
+    NodeId n = work.back();
+    work.pop_back();
+    if (!seen.insert(n).second || grouping_.known[n]) continue;
+    const bool stored = grouping_.stored[n] && n != root;
+    const std::map<NodeId, Layout>& layouts = stored ? out_ : hints_;
+    auto found = layouts.find(n);
+    bool same = found != layouts.end() && found->second.block_axis == 1 &&
+                found->second.block == lanes_ && g[n].shape[1] == shape[1];
+    // Pictures that make up the result are as many first positions (winograd.h).
+    const bool pictures = same && hints_.count(n) != 0 && shape[0] != 0;
+    same = same &&
+           (g[n].shape[0] == shape[0] || (pictures && g[n].shape[0] % shape[0] == 0));
+    if (same) return true;
+    if (stored) continue;
+    for (NodeId in : g[n].inputs) work.push_back(in);
+  }
+  return false;
+}
+
+bool Assigner::prefers_blocked(const Group& group) const {
+  const Shape& shape = g[group.root].shape;
+  if (shape.size() < 3 || shape[1] * 2 < lanes_) return false;
+  if (group.base != kNoNode && is_contraction(g, group.base))
+    return convolution_prefers(group);
+  if (pools_channels(group)) return true;
+  OpClass c = info(g[group.root].op).op_class;
+  if (c == OpClass::Scan || c == OpClass::Order || g[group.root].op == Op::Scatter)
+    return false;
+  return follows_blocked(group.root);
+}
+
+bool Assigner::concat_prefers(NodeId n) const {
+  const Node& node = g[n];
+  int64_t axis = node.payload[0];
+  if (node.shape.size() < 3 || node.shape[1] * 2 < lanes_) return false;
+  int64_t start = 0, blocked = 0, total = 0;
+  for (NodeId part : node.inputs) {
+    if (axis == 1 && start % lanes_ != 0) return false;
+    start += g[part].shape[axis];
+    auto own = group_of_.find(part);
+    bool prefers = own != group_of_.end() && !grouping_.stored[part]
+                       ? prefers_blocked(*own->second)
+                       : out_.count(part) != 0 && out_.at(part).block_axis == 1;
+    if (!grouping_.stored[part] && own == group_of_.end())
+      prefers = follows_blocked(part);
+    total += element_count(g[part].shape);
+    if (prefers) blocked += element_count(g[part].shape);
+  }
+  return blocked * 2 > total;
+}
+
+// A pooling: a reduction over windows along axes that are not the channels.
+bool Assigner::pools_channels(const Group& group) const {
+  if (group.base == kNoNode || !is_reduce(g[group.base].op)) return false;
+  const std::set<int64_t> channel = channel_axes(group);
+  if (!channel.empty() && channel.count(1) == 0) return false;
+  const Node& base = g[group.base];
+  if (base.shape.size() < 4 || base.shape[1] != g[group.root].shape[1]) return false;
+  bool windows = false;
+  NodeId n = base.inputs[0];
+  for (; !grouping_.stored[n] && is_view(g[n].op); n = g[n].inputs[0]) {
+    if (g[n].op == Op::Window && g[n].payload[0] == 1) return false;
+    windows |= g[n].op == Op::Window;
+    if (g[n].op == Op::Permute || g[n].op == Op::Expand) return false;
+  }
+  return windows && g[n].shape.size() >= 3 && g[n].shape[1] == base.shape[1];
+}
+
+void Assigner::read_by_lanes(NodeId n, int64_t channels) {
+  while (!grouping_.stored[n] && is_view(g[n].op)) n = g[n].inputs[0];
+  const Shape& shape = g[n].shape;
+  if (!grouping_.known[n] && shape.size() >= 3 && shape[1] == channels)
+    lane_reads_.insert(n);
+}
+
+// A padded copy of many channels, of which a convolution reads all at each position: row
+// by row they would come from as many pages, more than the processor has at hand (80
+// channels of 3000 positions: 41 GFLOP/s, blocked 100).
+void Assigner::find_copies(const Group& convolution) {
+  const Node& sum = g[convolution.base];
+  for (size_t i = 0; i < 2; ++i) {
+    const Factor f = factor_of(g, sum.inputs[0], i);
+    NodeId n = f.node;
+    while (!grouping_.stored[n] && is_view(g[n].op)) n = g[n].inputs[0];
+    const Shape& shape = g[n].shape;
+    if (g[n].op == Op::Pad && grouping_.stored[n] && !grouping_.known[n] &&
+        shape.size() >= 3 && shape[1] >= lanes_ && shape[1] % lanes_ == 0)
+      lane_reads_.insert(n);
+  }
+}
+
+// Depthwise convolutions and poolings work channel by channel: where theirs are lanes,
+// those of what they read are, too.
+void Assigner::find_lane_reads() {
+  for (const Group& group : grouping_.groups) {
+    if (group.base == kNoNode || !prefers_blocked(group)) continue;
+    if (pools_channels(group))
+      read_by_lanes(g[group.base].inputs[0], g[group.root].shape[1]);
+    if (!is_contraction(g, group.base)) continue;
+    find_copies(group);
+    NodeId product = g[group.base].inputs[0];
+    int64_t channels = g[group.root].shape[1];
+    if (g[product].shape[1] != channels) continue;
+    Factor factors[] = {factor_of(g, product, 0), factor_of(g, product, 1)};
+    if (!factors[0].varies_along(1) || !factors[1].varies_along(1)) continue;
+    for (const Factor& f : factors) read_by_lanes(f.node, channels);
+  }
+}
+
+// The axes of a product that the axes of the stored value below its factor are, -1: none
+// of more than one position; kNoNode where a view mixes them.
+static Factor stored_factor(const Graph& g, const Grouping& grouping, NodeId product,
+                            size_t which) {
+  Factor f = factor_of(g, product, which);
+  while (!grouping.stored[f.node]) {
+    const Node& n = g[f.node];
+    if (n.op != Op::Permute) return {kNoNode, {}};
+    std::vector<int64_t> where(f.domain_axis.size());
+    for (size_t i = 0; i < where.size(); ++i)
+      where[static_cast<size_t>(n.payload[i])] = f.domain_axis[i];
+    f = {n.inputs[0], std::move(where)};
+  }
+  return f;
+}
+
+// Columns of kDot bytes that one product sums; none where the factor lacks an axis or
+// its sum is no whole number of them.
+std::optional<Layout> Assigner::dot_layout(const Factor& f, int64_t reduced,
+                                           int64_t column) const {
+  const auto& domain = f.domain_axis;
+  const int64_t summed = std::ranges::find(domain, reduced) - domain.begin();
+  const int64_t across = std::ranges::find(domain, column) - domain.begin();
+  const Shape& shape = g[f.node].shape;
+  const int64_t rank = std::ssize(domain);
+  if (summed == rank || across == rank || shape[static_cast<size_t>(summed)] % kDot != 0)
+    return std::nullopt;
+  Layout layout = blocked(shape.size(), summed, kDot);
+  std::erase_if(layout.order, [&](int64_t a) { return a == summed || a == across; });
+  layout.order.insert(layout.order.end(), {summed, across});
+  // Whole vectors of columns: a guarded load is no dot product.
+  const int64_t columns = shape[static_cast<size_t>(across)];
+  layout.high[static_cast<size_t>(across)] = -columns & (lanes_ - 1);
+  return layout;
+}
+
+// A product of bytes that both vary: the signed ones lie as dot products read weights,
+// four of those that are summed beside each other, then the columns.
+void Assigner::find_dot_reads() {
+  for (const Group& group : grouping_.groups) {
+    if (group.base == kNoNode || g[group.base].op != Op::ReduceSum) continue;
+    const Node& sum = g[group.base];
+    const Node& product = g[sum.inputs[0]];
+    if (sum.dtype != DType::I32 || product.op != Op::Mul || sum.payload.size() != 1)
+      continue;
+    int64_t column = static_cast<int64_t>(sum.shape.size()) - 1;
+    while (column > 0 && sum.shape[static_cast<size_t>(column)] == 1) --column;
+    for (size_t which : {0, 1}) {
+      const Factor f = stored_factor(g, grouping_, sum.inputs[0], which);
+      if (f.node == kNoNode || g[f.node].dtype != DType::I8 || grouping_.known[f.node])
+        continue;
+      if (auto layout = dot_layout(f, sum.payload[0], column))
+        dot_reads_.emplace(f.node, std::move(*layout));
+    }
+  }
+}
+
+// A padded copy of bytes: a dot product over a row's last bytes may read past them, times
+// zero.
+void Assigner::extend_rows(NodeId pad) {
+  const Node& node = g[pad];
+  size_t rank = node.shape.size();
+  Layout& layout = out_.at(pad);
+  bool row = byte_size(node.dtype) == 1 && rank >= 3 && layout.block_axis < 0 &&
+             layout.order == row_major(rank).order && node.payload[2 * rank - 1] > 0;
+  if (!row || layout.has_border() || fixed_layouts(g).count(pad) != 0) return;
+  layout.fill = static_cast<uint64_t>(node.payload[2 * rank]);
+  layout.high[rank - 1] = kDot - 1;
+}
+
+// A stored value that is read through a pad gets a border as wide as the widest of them
+// that have one value: zero before that of a pooling.
+void Assigner::add_borders() {
+  std::vector<NodeId> pads, others;
+  for (NodeId n : g.live_nodes()) {
+    if (g[n].op != Op::Pad || grouping_.known[n]) continue;
+    if (grouping_.stored[n])
+      extend_rows(n);
+    else
+      (g[n].payload.back() == 0 ? pads : others).push_back(n);
+  }
+  pads.insert(pads.end(), others.begin(), others.end());
+  const std::set<NodeId> fixed = fixed_layouts(g);
+  for (NodeId n : pads) {
+    const Node& node = g[n];
+    NodeId in = node.inputs[0];
+    size_t rank = node.shape.size();
+    if (!grouping_.stored[in] || fixed.count(in) != 0 || rank < 3) continue;
+    auto fill = static_cast<uint64_t>(node.payload[2 * rank]);
+    Layout& layout = out_.at(in);
+    bool fits = !layout.has_border() || layout.fill == fill;
+    for (size_t i = 0; i < rank; ++i) {
+      int64_t low = node.payload[i], high = node.payload[rank + i];
+      bool any = low > 0 || high > 0;
+      fits &= !any || (i >= 2 && layout.block_axis != static_cast<int64_t>(i));
+      fits &= low + high <= g[in].shape[i] + 2;
+    }
+    if (!fits) continue;
+    layout.fill = fill;
+    // A dot product over a row's last bytes may read past them, times zero: neighbours
+    // in a row, or, channel by channel, those of a window as wide as its pads ask.
+    int64_t beyond = 0;
+    if (byte_size(node.dtype) == 1 && node.payload[2 * rank - 1] > 0) {
+      const int64_t window = node.payload[rank - 1] + node.payload[2 * rank - 1] + 1;
+      if (layout.block_axis < 0) beyond = kDot - 1;
+      if (lane_reads_.count(in) != 0) beyond = -window & (kDot - 1);
+    }
+    for (size_t i = 0; i < rank; ++i) {
+      layout.low[i] = std::max(layout.low[i], node.payload[i]);
+      layout.high[i] =
+          std::max(layout.high[i], node.payload[rank + i] + (i + 1 == rank ? beyond : 0));
+    }
+  }
+}
+
+std::map<NodeId, Layout> Assigner::run() {
+  const std::set<NodeId> fixed = fixed_layouts(g);
+  for (const Group& group : grouping_.groups) group_of_[group.root] = &group;
+  find_lane_reads();
+  find_dot_reads();
+  for (NodeId n : g.live_nodes()) {
+    if (!grouping_.stored[n]) continue;
+    size_t rank = g[n].shape.size();
+    Layout layout = row_major(rank);
+    bool free = fixed.count(n) == 0 && !grouping_.known[n];
+    if (free && dot_reads_.count(n) != 0) {
+      layout = dot_reads_.at(n);
+    } else if (free && hints_.count(n) != 0) {
+      layout = hints_.at(n);
+    } else if (free) {
+      auto group = group_of_.find(n);
+      bool is_concat = g[n].op == Op::Concat;
+      bool wants =
+          is_concat ? concat_prefers(n)
+                    : lane_reads_.count(n) != 0 ||
+                          (group != group_of_.end() && prefers_blocked(*group->second));
+      if (wants) layout = blocked(rank, 1, lanes_);
+    }
+    out_[n] = std::move(layout);
+  }
+  add_borders();
+  return std::move(out_);
+}
+
+} // namespace
+
+std::map<NodeId, Layout> assign_layouts(const Graph& g, const Grouping& grouping,
+                                        const LayoutHints& hints, int lanes) {
+  return Assigner(g, grouping, hints, lanes).run();
+}
+
+} // namespace svod

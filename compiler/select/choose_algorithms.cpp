@@ -1,0 +1,273 @@
+// Copies the graph; a convolution for which the count of flops and bytes says so, and
+// whose sampled error is within bounds, is replaced on the way.
+#include "compiler/ir/build.h"
+#include "compiler/select/merge_groups.h"
+#include "compiler/select/strassen.h"
+#include "compiler/select/winograd.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+namespace svod {
+
+// Error of a layer in a fast form that --accuracy fast accepts, relative to its outputs'
+// size.
+static constexpr double kErrorBound = 1e-5;
+
+// What one core does in a nanosecond, fitted to layers of many shapes: products (a
+// multiply-add counts two), weights from memory, of which most hides behind products.
+static constexpr double kFlopsPerNs = 110, kWeightBytesPerNs = 29, kSeenOfHidden = 0.3;
+
+static double contraction_cost(double weights, double positions) {
+  const double compute = 2 * weights * positions / kFlopsPerNs;
+  const double memory = 4 * weights / kWeightBytesPerNs;
+  return std::max(compute, memory) + kSeenOfHidden * std::min(compute, memory);
+}
+
+// Nanoseconds for a transformed value, in and out together: a tile of up to six by six
+// stays in registers, in layers that stay in the second cache larger ones as well, and
+// those along one axis are cheapest. Where the values of a layer leave the caches, that
+// is what counts, and the more of their streams are read at once the worse.
+static constexpr double kLine = 0.05, kSmallTile = 0.06, kRegisterTile = 0.11,
+                        kNearTile = 0.12, kLargeTile = 0.22, kFar = 0.2, kCut = 0.2,
+                        kNearBytes = 512 << 10, kFarBytes = 8 << 20;
+
+// More for an input of a strided row whose channels are no vectors.
+static constexpr double kGather = 0.6;
+
+// A row of as many tiles fills the register tile of its product.
+static constexpr int64_t kRowOfTiles = 12;
+
+static double values_of(const Convolution& c, const WinogradForm& form) {
+  const int64_t of_result = c.stride[0] * c.stride[1]; // inputs of each channel
+  auto values = double(c.pictures * c.inputs * of_result + c.batch * c.outputs);
+  for (int axis = 0; axis < 2; ++axis)
+    values *= double(form.tiles(c, axis) * form.inputs(c, axis));
+  return values;
+}
+
+static double transform_cost(const Convolution& c, const WinogradForm& form,
+                             double values) {
+  const int64_t rows = form.inputs(c, 0), n = std::max(rows, form.inputs(c, 1));
+  double each = n < 6 ? kSmallTile : n == 6 ? kRegisterTile : kLargeTile;
+  if (4 * values <= kNearBytes) {
+    each = std::min(each, kNearTile);
+    if (form.outputs[0] == 1 || form.outputs[1] == 1) each = kLine;
+  }
+  const bool far = 4 * values > kFarBytes;
+  if (far) each += rows > 6 ? 2 * kFar : kFar;
+  for (int axis = 0; axis < 2; ++axis)
+    if (far && c.size[axis] % form.outputs[axis] != 0) each += kCut;
+  return values * each;
+}
+
+static int64_t in_vectors(int64_t count, int64_t lanes) {
+  return (count + lanes - 1) / lanes * lanes;
+}
+
+// The result as vectors see it: of channels, or of columns of a row.
+static double direct_cost(const Convolution& c, int64_t lanes, bool channels) {
+  const int64_t outputs = channels ? in_vectors(c.outputs, lanes) : c.outputs;
+  const int64_t row = c.results.back(), rows = element_count(c.results) / c.outputs / row;
+  const int64_t columns = channels ? row : in_vectors(row, lanes);
+  return contraction_cost(double(c.terms() * outputs * c.taps[0] * c.taps[1]),
+                          c.met * double(rows * columns));
+}
+
+static double cost(const Convolution& c, const WinogradForm& form, int64_t lanes) {
+  const bool channels = form.channels;
+  const int64_t inputs =
+      blocks_inputs(c, form, lanes) ? in_vectors(c.inputs, lanes) : c.inputs;
+  const int64_t outputs = channels ? in_vectors(c.outputs, lanes) : c.outputs;
+  double positions = 1, products = 1;
+  for (int axis = 0; axis < 2; ++axis) {
+    const int64_t of_axis = form.inputs(c, axis) * form.phases(c, axis);
+    positions *= double(form.inputs(c, axis));
+    products *= double(form.windows(c, axis) * of_axis - form.lacking(c, axis));
+  }
+  const int64_t columns = form.tiles(c, 1);
+  const auto tiles =
+      double(form.tiles(c, 0) * (channels ? columns : in_vectors(columns, lanes)));
+  const double values_in =
+      positions * tiles * double(c.pictures * inputs * c.stride[0] * c.stride[1]);
+  const double values = values_in + positions * tiles * double(c.batch * outputs);
+  // Between pixels and vectors of tiles elements are shuffled.
+  const double shuffles = channels ? 1 : 2;
+  const bool apart = form.phases(c, 1) != 1 || c.dilation[1] != 1;
+  const bool gathers = apart && !blocks_inputs(c, form, lanes);
+  return contraction_cost(products * double(c.terms() * outputs),
+                          double(c.batch) * tiles) +
+         shuffles * transform_cost(c, form, values) + (gathers ? kGather * values_in : 0);
+}
+
+// Along one axis: as it is written, or tiles with all taps at once or cut into parts.
+static std::vector<std::pair<int64_t, int64_t>> axis_forms(int64_t taps, int64_t stride) {
+  std::vector<std::pair<int64_t, int64_t>> out = {{1, 1}};
+  for (int64_t outputs : {2, 3, 4, 6}) {
+    const int64_t each = (taps + stride - 1) / stride; // of a phase
+    if (each > 1 && outputs + each - 1 <= kMostWinogradInputs)
+      out.push_back({outputs, 1});
+    if (each > outputs && 2 * outputs - 1 <= kMostWinogradInputs)
+      out.push_back({outputs, (each + outputs - 1) / outputs});
+  }
+  return out;
+}
+
+// All forms with vectors over channels, or over tiles of a row, that cost less than
+// `most`.
+static void add_forms(const Convolution& c, bool channels, int64_t lanes, double most,
+                      std::vector<std::pair<double, WinogradForm>>& forms) {
+  for (auto [rows, row_parts] : axis_forms(c.taps[0], c.stride[0]))
+    for (auto [columns, column_parts] : axis_forms(c.taps[1], c.stride[1])) {
+      const WinogradForm form{{rows, columns}, {row_parts, column_parts}, channels};
+      if (rows * columns == 1) continue;
+      const double ns = cost(c, form, lanes);
+      if (ns < most) forms.push_back({ns, form});
+    }
+}
+
+// The cheapest form whose error is within bounds, where one is cheaper than the sum as it
+// is written by more than the counts are wrong.
+static std::optional<WinogradForm> choose_form(const Graph& g, const Convolution& c,
+                                               int64_t lanes) {
+  const bool by_channels = 2 * c.outputs >= lanes;
+  const bool by_columns =
+      c.size[1] >= 4 * lanes && c.stride[1] == 1 && c.dilation[1] == 1;
+  double most = direct_cost(c, lanes, by_channels);
+  if (by_columns) most = std::min(most, direct_cost(c, lanes, false));
+  std::vector<std::pair<double, WinogradForm>> forms;
+  if (by_channels) add_forms(c, true, lanes, 0.92 * most, forms);
+  if (by_columns) add_forms(c, false, lanes, 0.92 * most, forms);
+  std::ranges::sort(forms, {}, [](const auto& f) {
+    return std::tuple(f.first, f.second.outputs, f.second.parts);
+  });
+  for (auto& [ns, form] : forms) {
+    if (winograd_error(g, c, form) > kErrorBound) continue;
+    form.by_rows = form.channels && 4 * values_of(c, form) > kFarBytes &&
+                   form.tiles(c, 1) >= kRowOfTiles;
+    return form;
+  }
+  return std::nullopt;
+}
+
+// Nanoseconds for a value of a block or a product, in and out together; half of fewer
+// rows do not hide the weights' way from memory. What pays less is not worth larger
+// weights.
+static constexpr double kBlock = 0.06, kWorthWeights = 0.96;
+static constexpr int64_t kFewestRows = 96;
+
+// Whether seven products of half the size and the sums around them take less time than
+// the product as it is written, with the error within bounds.
+static bool halving_pays(const Graph& g, const MatrixProduct& p) {
+  if (p.rows < kFewestRows) return false;
+  const auto rows = double(p.rows), columns = double(p.full[p.column]),
+             inner = double(p.full[p.inner]);
+  const auto extent = double(p.full[p.row]);
+  const double half = rows / extent * std::ceil(extent / 2);
+  const double values = 7 * half * (columns + inner) / 2;
+  const double each = 4 * values > kFarBytes ? kBlock + kFar : kBlock;
+  const double direct = contraction_cost(inner * columns, rows);
+  const double fast = contraction_cost(7 * inner * columns / 4, half) + each * values;
+  return fast < kWorthWeights * direct && strassen_error(g, p) <= kErrorBound;
+}
+
+// What walks down trees reach is reduced block by block: the trees of a block stay in the
+// first cache while rows pass, which one loop over all trees would not allow.
+static bool in_two_steps(const Graph& g, const Node& node) {
+  bool plain = is_reduce(node.op) && node.op != Op::ArgMin && node.op != Op::ArgMax;
+  if (!plain || node.payload.size() < 2) return false;
+  NodeId n = node.inputs[0];
+  while (g[n].op == Op::Reshape || g[n].op == Op::Bitcast) n = g[n].inputs[0];
+  return g[n].op == Op::Descend;
+}
+
+static NodeId reduce_in_two_steps(Algorithms& out, const Node& node, NodeId x) {
+  Payload axes = node.payload;
+  NodeId blocks = reduce(out.graph, node.op, x, {axes.back()});
+  out.stored.insert(blocks);
+  axes.pop_back();
+  return reduce(out.graph, node.op, blocks, axes);
+}
+
+// Whether no one who reads n cuts its axis into pieces that are no whole vectors, as a
+// transposed convolution does whose channels and taps are one axis.
+static bool is_read_in_vectors(const Graph& g, const Users& users, NodeId n, size_t axis,
+                               int64_t lanes) {
+  int64_t inside = 1;
+  for (size_t d = axis + 1; d < g[n].shape.size(); ++d) inside *= g[n].shape[d];
+  return std::ranges::all_of(users[n], [&](NodeId r) {
+    if (g[r].op != Op::Reshape) return true;
+    const Shape& shape = g[r].shape;
+    size_t d = shape.size();
+    for (int64_t left = inside; d > 0 && (left > 1 || shape[d - 1] == 1); --d) {
+      if (left % shape[d - 1] != 0) return true; // joined with others
+      left /= shape[d - 1];
+    }
+    return d > 0 && shape[d - 1] % lanes == 0 &&
+           is_read_in_vectors(g, users, r, d - 1, lanes);
+  });
+}
+
+// Node n of `graph` in a form that takes less time, where there is one.
+static NodeId fast_form(Algorithms& out, const Graph& graph, NodeId n,
+                        const std::vector<NodeId>& now, const std::vector<bool>& known,
+                        const Users& users, int64_t lanes) {
+  if (auto conv = match_convolution(graph, n, known))
+    if (auto form = choose_form(graph, *conv, lanes))
+      return winograd(out, *conv, *form, now[conv->input], now[conv->weight], lanes);
+  if (auto conv = match_groups(graph, n, known, lanes))
+    return merge_groups(out.graph, *conv, now[conv->input], now[conv->weight]);
+  if (auto product = match_product(graph, n, known, lanes))
+    if (is_read_in_vectors(graph, users, n, product->column, lanes) &&
+        halving_pays(graph, *product))
+      return strassen(out, *product, now[product->input], now[product->weight], lanes);
+  return kNoNode;
+}
+
+Algorithms choose_algorithms(const Graph& graph, const Target& target, bool direct_only) {
+  Algorithms out;
+  int64_t lanes = target.levels[0].lanes;
+  bool vectors = target.levels[0].register_bits > 32 && target.kind == TargetKind::Linux;
+  const Users users = users_of(graph);
+  std::vector<bool> known(graph.size());
+  std::vector<NodeId> now(graph.size(), kNoNode);
+  for (const GraphInput& in : graph.inputs())
+    now[in.node] =
+        out.graph.add_input(in.name, graph[in.node].dtype, graph[in.node].shape, in.seen);
+  out.graph.copy_source_names(graph);
+  for (uint32_t b = 0; b < graph.blob_count(); ++b) out.graph.add_blob(graph.blob(b));
+  for (uint32_t b = 0; b < graph.body_count(); ++b) out.graph.add_body(graph.body(b));
+  for (NodeId n : graph.live_nodes()) {
+    const Node& node = graph[n];
+    known[n] = !is_opaque(node.op);
+    for (NodeId in : node.inputs) known[n] = known[n] && known[in];
+    if (node.op == Op::Input) continue;
+    if (vectors && !direct_only) {
+      const size_t first = out.graph.size();
+      now[n] = fast_form(out, graph, n, now, known, users, lanes);
+      for (size_t made = first; made < out.graph.size(); ++made)
+        out.graph.credit(static_cast<NodeId>(made), graph.sources(n));
+      if (now[n] != kNoNode) continue;
+    }
+    if (in_two_steps(graph, node)) {
+      now[n] = reduce_in_two_steps(out, node, now[node.inputs[0]]);
+      out.graph.credit(now[n], graph.sources(n));
+      continue;
+    }
+    Node copy = node;
+    for (NodeId& in : copy.inputs) in = now[in];
+    // Columns of the keys are found at run time: they lie at one distance.
+    if (node.op == Op::Descend) {
+      out.stored.insert(copy.inputs[0]);
+      out.layouts[copy.inputs[0]] = row_major(2);
+    }
+    now[n] = out.graph.intern(std::move(copy));
+    out.graph.credit(now[n], graph.sources(n));
+  }
+  for (const GraphOutput& o : graph.outputs())
+    out.graph.add_output(o.name, now[o.node], o.seen);
+  return out;
+}
+
+} // namespace svod

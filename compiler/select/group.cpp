@@ -1,0 +1,417 @@
+// The cut, one pass over the nodes, readers before what they read. Each value not stored
+// joins the groups of its readers. Softmax keeps its two reductions with their reader
+// (rows), a convolution takes bias, activation and residual that follow it (base and
+// epilogue), an elementwise chain is one kernel. What decides is how often a value would
+// be evaluated.
+#include "compiler/select/group.h"
+
+#include "compiler/optimize/choose.h"
+#include "compiler/select/assign_layouts.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace svod {
+
+// More inlined nodes than this would make kernels that compile slowly and spill.
+static constexpr int kMaxGroupNodes = 64;
+
+bool widens_bytes(const Graph& g, NodeId n) {
+  if (g[n].op != Op::Cast || g[n].dtype != DType::I32) return false;
+  DType from = g[g[n].inputs[0]].dtype;
+  return from == DType::U8 || from == DType::I8;
+}
+
+bool is_contraction(const Graph& g, NodeId reduce) {
+  const Node& r = g[reduce];
+  if (r.op != Op::ReduceSum) return false;
+  const Node& product = g[r.inputs[0]];
+  if (product.op != Op::Mul) return false;
+  auto reused = [&](NodeId factor) {
+    int64_t count = element_count(g[factor].shape);
+    while (is_view(g[factor].op) || widens_bytes(g, factor)) {
+      factor = g[factor].inputs[0];
+      if (element_count(g[factor].shape) < count) return true;
+    }
+    return false;
+  };
+  return reused(product.inputs[0]) || reused(product.inputs[1]);
+}
+
+std::set<NodeId> fixed_layouts(const Graph& g) {
+  std::set<NodeId> fixed;
+  for (const GraphInput& input : g.inputs()) fixed.insert(input.node);
+  for (const GraphOutput& output : g.outputs()) fixed.insert(output.node);
+  for (NodeId n : g.live_nodes()) {
+    if (!is_opaque(g[n].op) && g[n].op != Op::Result) continue;
+    fixed.insert(n);
+    if (g[n].op != Op::Result) fixed.insert(g[n].inputs.begin(), g[n].inputs.end());
+  }
+  return fixed;
+}
+
+namespace {
+
+class Grouper {
+public:
+  Grouper(const Graph& graph, const std::set<NodeId>& forced,
+          const std::set<NodeId>& unrolled)
+      : g(graph), forced_(forced) {
+    out_.unrolled = unrolled;
+    for (NodeId n : unrolled) in_place_.insert(g[n].inputs[0]);
+    in_place_.insert(unrolled.begin(), unrolled.end());
+  }
+  Grouping run();
+
+private:
+  void find_users();
+  void visit(NodeId n);
+  void visit_region(NodeId n);
+  void visit_reduce(NodeId n);
+  bool joins_rows(NodeId n, Group& group) const;
+  bool joins_base(NodeId n, const Group& group) const;
+  bool nests(NodeId n, const Group& group) const;
+  bool finishes_row(NodeId n, const Group& group) const;
+  bool worth_inlining(NodeId n) const;
+  double slices_of(NodeId n) const;
+  bool is_costly_chain(NodeId n) const;
+  bool can_unroll(NodeId n) const;
+  bool part_of_one_concat(NodeId n) const;
+  void store(NodeId n);
+  void write_parts(NodeId concat, NodeId target, Shape start);
+  Group& group_at(NodeId root) { return groups_.at(root); }
+  int64_t count(NodeId n) const { return element_count(g[n].shape); }
+
+  const Graph& g;
+  const std::set<NodeId>& forced_;
+  std::set<NodeId> in_place_; // unrolled reductions and their products
+  Grouping out_;
+  std::vector<std::vector<NodeId>> users_; // live, unknown users
+  std::vector<bool> is_output_;
+  std::vector<bool>
+      over_unrolled_; // computed from an unrolled reduction by maps and views
+  // Of a node that is inlined (or a root): the roots whose kernels evaluate it, how
+  // often, and whether its index there is the root's own (aligned) or a rearrangement of
+  // it (bijective).
+  std::vector<std::vector<NodeId>> roots_;
+  std::vector<int64_t> evaluations_;
+  std::vector<bool> aligned_, bijective_, is_root_;
+  std::map<NodeId, Group> groups_;
+  std::map<NodeId, int> sizes_;
+};
+
+void Grouper::find_users() {
+  size_t n = g.size();
+  users_.resize(n), roots_.resize(n), evaluations_.assign(n, 0);
+  aligned_.assign(n, false), bijective_.assign(n, false), is_root_.assign(n, false);
+  is_output_.assign(n, false), over_unrolled_.assign(n, false);
+  out_.live.assign(n, false), out_.known.assign(n, false), out_.stored.assign(n, false);
+  for (NodeId id : g.live_nodes()) {
+    const Node& node = g[id];
+    out_.live[id] = true;
+    bool passes = is_map(node.op) || is_view(node.op) || node.op == Op::Cast;
+    over_unrolled_[id] = in_place_.count(id) != 0;
+    for (NodeId in : node.inputs)
+      if (passes && forced_.count(id) == 0 && over_unrolled_[in])
+        over_unrolled_[id] = true;
+    bool from_inputs = is_opaque(node.op);
+    for (NodeId in : node.inputs) from_inputs |= !out_.known[in];
+    out_.known[id] = !from_inputs;
+    if (from_inputs)
+      for (NodeId in : node.inputs)
+        if (!out_.known[in]) users_[in].push_back(id);
+  }
+  for (const GraphOutput& output : g.outputs()) is_output_[output.node] = true;
+}
+
+void Grouper::store(NodeId n) {
+  out_.stored[n] = true;
+  is_root_[n] = true;
+  roots_[n] = {n};
+  evaluations_[n] = count(n);
+  aligned_[n] = bijective_[n] = true;
+  if (g[n].op == Op::Input) return;
+  Group group(n, n, Shape(g[n].shape.size(), 0));
+  // A concat is written by its parts' kernels; none of its own takes a reduction in.
+  if (g[n].op == Op::Concat) group.target = kNoNode, group.base = n;
+  groups_[n] = std::move(group);
+}
+
+bool Grouper::part_of_one_concat(NodeId n) const {
+  if (users_[n].size() != 1 || is_output_[n]) return false;
+  const Node& user = g[users_[n][0]];
+  return user.op == Op::Concat &&
+         std::count(user.inputs.begin(), user.inputs.end(), n) == 1;
+}
+
+bool Grouper::joins_rows(NodeId n, Group& group) const {
+  const Node& reduce = g[n];
+  if (group.base != kNoNode || group.unrolled || is_contraction(g, n)) return false;
+  if (reduce.op == Op::ArgMin || reduce.op == Op::ArgMax) return false;
+  if (g[reduce.inputs[0]].shape != g[group.root].shape) return false;
+  if (!group.rows.empty() && group.row_axes != reduce.payload) return false;
+  for (NodeId user : users_[n]) {
+    Op op = g[user].op;
+    bool keeps_index =
+        is_map(op) || op == Op::Cast || op == Op::Expand || group.rows.count(user) != 0;
+    if (!aligned_[user] || !keeps_index) return false;
+  }
+  return true;
+}
+
+bool Grouper::joins_base(NodeId n, const Group& group) const {
+  if (group.base != kNoNode || group.unrolled || !group.rows.empty()) return false;
+  if (count(n) != count(group.root)) return false;
+  for (NodeId user : users_[n]) {
+    Op op = g[user].op;
+    bool rearranges = is_map(op) || op == Op::Cast || op == Op::Bitcast ||
+                      op == Op::Reshape || op == Op::Permute;
+    if (!bijective_[user] || !rearranges) return false;
+  }
+  return true;
+}
+
+// Whether n is summed on by the group's reduction, block by block: weights that differ
+// from block to block, and nothing between the two sums but maps.
+bool Grouper::nests(NodeId n, const Group& group) const {
+  if (group.base == kNoNode || group.nested != kNoNode || group.unrolled) return false;
+  if (g[group.base].op != Op::ReduceSum || g[n].dtype != DType::I32 ||
+      !is_contraction(g, n) || evaluations_[n] != count(n))
+    return false;
+  const NodeId product = g[n].inputs[0];
+  const Factor weights = factor_of(g, product, out_.known[g[product].inputs[0]] ? 0 : 1);
+  if (!out_.known[weights.node] || byte_size(g[weights.node].dtype) != 1) return false;
+  for (int64_t axis : g[group.base].payload)
+    if (!weights.varies_along(axis)) return false;
+  for (NodeId at = n; at != group.base; at = users_[at][0]) {
+    bool maps = is_map(g[at].op) || g[at].op == Op::Cast || at == n;
+    if (!maps || users_[at].size() != 1 || is_output_[at]) return false;
+  }
+  return true;
+}
+
+void Grouper::visit_reduce(NodeId n) {
+  if (roots_[n].size() == 1 && !is_root_[n]) {
+    Group& group = group_at(roots_[n][0]);
+    if (joins_rows(n, group)) {
+      group.rows.insert(n);
+      group.row_axes = g[n].payload;
+      aligned_[n] = true;
+      return;
+    }
+    if (joins_base(n, group)) {
+      group.base = n;
+      return;
+    }
+    if (nests(n, group)) {
+      group.nested = n;
+      return;
+    }
+  }
+  if (!is_root_[n]) store(n);
+  group_at(n).base = n;
+}
+
+// Written-out loops are over positions of the result: a reduction has none of its own.
+bool Grouper::can_unroll(NodeId n) const {
+  if (roots_[n].size() != 1) return false;
+  const Group& group = groups_.at(roots_[n][0]);
+  return group.base == kNoNode && group.rows.empty();
+}
+
+// Whether a row's reduction, which is visited after n, ends in n: 1 / sum of a softmax.
+// It depends on no inner axis, so the compiler keeps it outside the inner loop.
+bool Grouper::finishes_row(NodeId n, const Group& group) const {
+  std::set<NodeId> seen; // values meet again behind several paths
+  std::vector<NodeId> open{n};
+  while (!open.empty()) {
+    const NodeId at = open.back();
+    open.pop_back();
+    for (NodeId in : g[at].inputs) {
+      if (out_.known[in] || g[in].shape != g[at].shape || !seen.insert(in).second)
+        continue;
+      if (is_reduce(g[in].op) && !is_contraction(g, in) &&
+          g[g[in].inputs[0]].shape == g[group.root].shape)
+        return true;
+      if (is_map(g[in].op) || g[in].op == Op::Cast) open.push_back(in);
+    }
+  }
+  return false;
+}
+
+// Whether evaluating n takes a costly function, of its own or of a map below it. Of
+// x * sigmoid(x) with two readers the product is stored, in the kernel that makes x: x
+// and its sigmoid, stored each, would take a kernel and two passes more.
+bool Grouper::is_costly_chain(NodeId n) const {
+  constexpr int kMostNodes = 16;
+  std::vector<NodeId> open{n};
+  for (int looked = 0; !open.empty() && looked < kMostNodes; ++looked) {
+    const Node& node = g[open.back()];
+    open.pop_back();
+    if (is_costly(node.op)) return true;
+    if (!is_map(node.op) && node.op != Op::Cast) continue;
+    for (NodeId in : node.inputs)
+      if (!out_.known[in] && !out_.stored[in]) open.push_back(in);
+  }
+  return false;
+}
+
+// How often all slices of n together would evaluate it: each kernel that reads one does.
+double Grouper::slices_of(NodeId n) const {
+  double evaluations = 0;
+  for (NodeId user : users_[n])
+    if (g[user].op == Op::Slice)
+      evaluations += double(evaluations_[user]) * double(roots_[user].size());
+  return evaluations / double(std::max<int64_t>(count(n), 1));
+}
+
+// An inlined value is evaluated again for every position that reads it.
+bool Grouper::worth_inlining(NodeId n) const {
+  if (roots_[n].size() == 1 && sizes_.count(roots_[n][0]) != 0 &&
+      sizes_.at(roots_[n][0]) >= kMaxGroupNodes)
+    return false;
+  double repeats = double(evaluations_[n]) / double(std::max<int64_t>(count(n), 1));
+  const Group* group = roots_[n].size() == 1 ? &groups_.at(roots_[n][0]) : nullptr;
+  bool per_row = group != nullptr && aligned_[n] && group->base == kNoNode &&
+                 (!group->rows.empty() || finishes_row(n, *group));
+  if (per_row) return true; // evaluated once per row, outside the inner loop
+  if (roots_[n].size() > 1)
+    return !is_costly_chain(n) &&
+           std::max(repeats * double(roots_[n].size()), slices_of(n)) <= 2;
+  if (repeats <= 1.01) return true;
+  return !is_costly(g[n].op) && repeats <= 2;
+}
+
+// Results of a region are written by it. Of the node itself only a loop's count is read.
+void Grouper::visit_region(NodeId n) {
+  store(n);
+  groups_.erase(n);
+  if (!has_body(g[n].op)) return;
+  groups_[n] = Group(n);
+  out_.stored[n] = is_output_[n] || std::ranges::any_of(users_[n], [&](NodeId user) {
+                     return g[user].op != Op::Result;
+                   });
+}
+
+void Grouper::visit(NodeId n) {
+  const Node& node = g[n];
+  if (info(node.op).op_class == OpClass::Region) return visit_region(n);
+  std::set<NodeId> roots;
+  bool aligned = true, bijective = true;
+  for (NodeId user : users_[n]) {
+    Op op = g[user].op;
+    if (op == Op::Scatter) continue;
+    roots.insert(roots_[user].begin(), roots_[user].end());
+    int64_t there = is_reduce(op) ? count(n) : evaluations_[user];
+    evaluations_[n] = std::max(evaluations_[n], there);
+    bool row = is_reduce(op) && !is_root_[user] && aligned_[user];
+    bool keeps = is_map(op) || op == Op::Cast || op == Op::Expand;
+    aligned = aligned && aligned_[user] && (keeps || row);
+    bool moves = is_map(op) || op == Op::Cast || op == Op::Bitcast || op == Op::Reshape ||
+                 op == Op::Permute;
+    bijective = bijective && bijective_[user] && moves;
+  }
+  roots_[n].assign(roots.begin(), roots.end());
+  aligned_[n] = aligned, bijective_[n] = bijective;
+
+  bool needed_whole = is_output_[n] || forced_.count(n) != 0 || is_opaque(node.op) ||
+                      node.op == Op::Scatter || node.op == Op::ArgSort ||
+                      info(node.op).op_class == OpClass::Scan;
+  for (NodeId user : users_[n]) {
+    Op op = g[user].op;
+    if (op == Op::Concat && !part_of_one_concat(n) && !is_view(node.op))
+      needed_whole = true;
+    bool takes_whole = op == Op::Scatter || op == Op::ArgSort || op == Op::Descend;
+    if (takes_whole || op == Op::Call || has_body(op)) needed_whole = true;
+    if (op == Op::Gather && g[user].inputs[0] == n && !is_view(node.op))
+      needed_whole = true;
+  }
+  // What is joined on is a part of the larger join, unless its parts may begin within a
+  // block of channels there.
+  if (node.op == Op::Concat && (node.payload[0] == 1 || !part_of_one_concat(n)))
+    needed_whole = true;
+  if (needed_whole) store(n);
+  if (!needed_whole && part_of_one_concat(n)) {
+    is_root_[n] = true;
+    roots_[n] = {n};
+    evaluations_[n] = count(n);
+    aligned_[n] = bijective_[n] = true;
+    groups_[n] = Group(n);
+  }
+  if (in_place_.count(n) != 0) {
+    aligned_[n] = bijective_[n] = false;
+    if (!is_root_[n] && !can_unroll(n)) store(n);
+    if (!is_root_[n]) group_at(roots_[n][0]).unrolled = true;
+    return;
+  }
+  if (is_reduce(node.op)) return visit_reduce(n);
+  if (is_root_[n] || is_view(node.op) || widens_bytes(g, n)) return;
+  // The product of a contraction stays with its sum; its factors are asked in their turn.
+  bool product = std::any_of(users_[n].begin(), users_[n].end(), [&](NodeId user) {
+    return is_reduce(g[user].op) && is_contraction(g, user);
+  });
+  bool written_out = over_unrolled_[n] && !product && !can_unroll(n);
+  if (!worth_inlining(n) || written_out) return store(n);
+  for (NodeId root : roots_[n]) ++sizes_[root];
+}
+
+// Kernels that write the parts of `concat` into `target`, from `start` on.
+void Grouper::write_parts(NodeId concat, NodeId target, Shape start) {
+  const int64_t axis = g[concat].payload[0];
+  for (NodeId part : g[concat].inputs) {
+    auto own = groups_.find(part);
+    const bool written = own != groups_.end() && !out_.stored[part];
+    if (written && g[part].op == Op::Concat) {
+      write_parts(part, target, start);
+    } else {
+      Group group(part, target, start);
+      if (written) {
+        group.base = own->second.base;
+        group.nested = own->second.nested;
+        group.rows = own->second.rows;
+        group.row_axes = own->second.row_axes;
+      }
+      out_.groups.push_back(std::move(group));
+    }
+    start[axis] += g[part].shape[axis];
+  }
+}
+
+Grouping Grouper::run() {
+  find_users();
+  std::vector<NodeId> order = g.live_nodes();
+  for (size_t i = order.size(); i-- > 0;) {
+    NodeId n = order[i];
+    if (!out_.known[n]) visit(n);
+    if (out_.known[n] && is_output_[n]) store(n);
+  }
+  for (NodeId n : order) {
+    if (g[n].op == Op::Concat && out_.stored[n] && !out_.known[n]) {
+      write_parts(n, n, Shape(g[n].shape.size(), 0));
+    } else if (has_body(g[n].op)) {
+      out_.groups.push_back(groups_.at(n));
+    } else if (groups_.count(n) != 0 && groups_.at(n).target != kNoNode) {
+      // A scatter combines into a copy of its first input.
+      if (g[n].op == Op::Scatter && !out_.known[n])
+        out_.groups.emplace_back(g[n].inputs[0], n, Shape(g[n].shape.size(), 0));
+      out_.groups.push_back(groups_.at(n));
+    }
+  }
+  return std::move(out_);
+}
+
+} // namespace
+
+Users users_of(const Graph& g) {
+  Users users(g.size());
+  for (NodeId n : g.live_nodes())
+    for (NodeId in : g[n].inputs) users[in].push_back(n);
+  return users;
+}
+
+Grouping group_nodes(const Graph& g, const std::set<NodeId>& forced,
+                     const std::set<NodeId>& unrolled) {
+  return Grouper(g, forced, unrolled).run();
+}
+
+} // namespace svod
