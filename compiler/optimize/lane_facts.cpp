@@ -58,7 +58,8 @@ bool ends_apart(const Kernel& k, AxisId axis, bool high,
 }
 
 int gathers_below(const Kernel& k, ExprId root) {
-  auto on_lanes = [&](ExprId d) {
+  // The type is written out: an element of a vector<bool> is a reference into it.
+  auto on_lanes = [&](ExprId d) -> bool {
     std::vector<bool> used(k.indices.axis_count());
     k.indices.collect_axes(k.exprs[d].index, used);
     for (ExprId load : loads_below(k, d))
