@@ -30,7 +30,7 @@ static bool defines_call(std::string_view text, std::string_view cell) {
 
 // The parts of the scalar functions that the kernel's maps call, or its parts'. Angles
 // and powers need the rest of the mathematics before them.
-static std::string prelude_for(const Kernel& k, int lanes) {
+static std::string prelude_for(const ScheduledKernel& k, int lanes) {
   bool math = false, angle = false, power = false;
   auto look_at = [&](const std::vector<Expr>& exprs) {
     for (const Expr& e : exprs) {
@@ -41,7 +41,7 @@ static std::string prelude_for(const Kernel& k, int lanes) {
     }
   };
   look_at(k.exprs);
-  for (const Kernel& part : k.parts) look_at(part.exprs);
+  for (const ScheduledKernel& part : k.parts) look_at(part.exprs);
   std::string out = kText_scalar_functions;
   out += kText_scalar_convert;
   if (math || angle || power) out += kText_scalar_math;
@@ -67,7 +67,7 @@ static std::string without_includes(std::string text) {
 
 // Walks down trees stay as they are written: made vectors of, their loads become gathers
 // (3 times slower).
-static std::vector<std::string> flags_of(const Kernel& k) {
+static std::vector<std::string> flags_of(const ScheduledKernel& k) {
   for (const Expr& e : k.exprs)
     if (e.kind == Expr::Kind::Descend) return {"-fno-slp-vectorize"};
   return {};
@@ -93,7 +93,7 @@ static std::string call_kernel(const CallStep& call, const Graph& graph) {
   return out + "};\n  return svod_call(tensors);\n}\n";
 }
 
-static bool is_scalar(const Kernel& k, const Graph& graph) {
+static bool is_scalar(const ScheduledKernel& k, const Graph& graph) {
   if (!k.call) return false;
   const Blob& blob = graph.blob(k.call->function);
   const std::string_view text(reinterpret_cast<const char*>(blob.bytes.data()),
@@ -101,12 +101,13 @@ static bool is_scalar(const Kernel& k, const Graph& graph) {
   return text.starts_with(kScalarText);
 }
 
-static std::string text_of(const Kernel& k, const Graph& graph, const Level& level) {
+static std::string text_of(const ScheduledKernel& k, const Graph& graph,
+                           const Level& level) {
   if (k.call) return call_kernel(*k.call, graph);
   if (!k.sequence.empty())
     return without_includes(prelude_for(k, level.lanes)) + sequence_text(k, level);
-  if (const std::optional<Kernel> narrow = narrow_lanes(k, level))
-    return without_includes(prelude_for(k, narrow->lanes)) +
+  if (const std::optional<ScheduledKernel> narrow = narrow_lanes(k, level))
+    return without_includes(prelude_for(k, narrow->loops.lanes)) +
            KernelEmitter(*narrow, level).text();
   return without_includes(prelude_for(k, level.lanes)) + KernelEmitter(k, level).text();
 }
@@ -114,7 +115,7 @@ static std::string text_of(const Kernel& k, const Graph& graph, const Level& lev
 Kernels emit(Plan plan, const Target& target) {
   Kernels out;
   for (uint32_t program = 0; program < plan.programs.size(); ++program) {
-    const Kernel& k = plan.programs[program];
+    const ScheduledKernel& k = plan.programs[program];
     const bool serves_all = is_scalar(k, plan.graph);
     for (const Level& level : target.levels) {
       KernelSource source;

@@ -22,7 +22,7 @@ struct RoundedByte {
   }
 };
 
-std::optional<RoundedByte> rounded_byte(const Kernel& k, ExprId id) {
+std::optional<RoundedByte> rounded_byte(const ScheduledKernel& k, ExprId id) {
   const Expr& cast = k.exprs[id];
   if (cast.kind != Expr::Kind::Cast || cast.dtype != DType::U8) return std::nullopt;
   RoundedByte out;
@@ -50,7 +50,7 @@ struct FloatOfByte {
   int beside = 0;
 };
 
-std::optional<FloatOfByte> float_of_byte(const Kernel& k, const Expr& e) {
+std::optional<FloatOfByte> float_of_byte(const ScheduledKernel& k, const Expr& e) {
   constexpr int kMost = 1 << 16;
   if (e.kind != Expr::Kind::Cast || e.dtype != DType::F32) return std::nullopt;
   int beside = 0;
@@ -75,7 +75,7 @@ bool is_byte(DType dtype) { return dtype == DType::U8 || dtype == DType::I8; }
 // The same computation over all 256 bytes, as a graph.
 class ByteFunction {
 public:
-  ByteFunction(const Kernel& k, ExprId root) : k_(k), root_(root) {}
+  ByteFunction(const ScheduledKernel& k, ExprId root) : k_(k), root_(root) {}
 
   // Its values by the bits of the byte it takes; nothing where it takes anything else, or
   // would be cheaper computed.
@@ -122,7 +122,7 @@ private:
     return tensor_node(g_, std::move(all));
   }
 
-  const Kernel& k_;
+  const ScheduledKernel& k_;
   ExprId root_;
   bool costly_ = false;
   Graph g_;
@@ -131,7 +131,7 @@ private:
 
 } // namespace
 
-bool makes_bytes(const Kernel& k) {
+bool makes_bytes(const ScheduledKernel& k) {
   return std::ranges::any_of(k.exprs, [&](const Expr& e) {
     return e.kind == Expr::Kind::Cast && is_byte(e.dtype) &&
            is_float(k.exprs[e.inputs[0]].dtype);
@@ -192,9 +192,9 @@ bool KernelEmitter::emit_byte_rows(const Stage& s, const std::vector<Point>& all
   constexpr int kRows = 4;
   const std::optional<RoundedByte> byte = rounded_byte(k_, s.value);
   int64_t lanes = 0, step = 0;
-  if (!byte || !on_lanes(byte->value) || !s.inner.empty()) return false;
+  if (!byte || !on_lanes(byte->value) || !k_.inner(s).empty()) return false;
   if (lookup_of(s.value) != nullptr) return false;
-  if (!k_.indices.affine_in(s.index, k_.lane_axis, lanes) || lanes != 1) return false;
+  if (!k_.indices.affine_in(s.index, *k_.loops.lane, lanes) || lanes != 1) return false;
   const auto may_fail = [&](const Point& p) {
     return std::ranges::any_of(s.domain, [&](const Bound& b) { return !holds(b, p); });
   };
@@ -203,7 +203,7 @@ bool KernelEmitter::emit_byte_rows(const Stage& s, const std::vector<Point>& all
   while (axis < counts_.size() &&
          !(counts_[axis] >= kRows &&
            k_.indices.affine_in(s.index, tile_.counts[axis].first, step) &&
-           step == k_.lanes))
+           step == k_.loops.lanes))
     ++axis;
   if (axis == counts_.size()) return false;
   for (const Point& p : all) {

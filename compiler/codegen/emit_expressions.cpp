@@ -102,7 +102,7 @@ KernelEmitter::Value KernelEmitter::make_dot_load(const Expr& e, const Point& p)
       "a" + std::to_string(e.argument) + " + " + index_text(e.index, p, false);
   int64_t apart = 0;
   const bool lies_packed =
-      k_.indices.affine_in(e.index, k_.dot_axis, apart) && apart == 1;
+      k_.indices.affine_in(e.index, *k_.loops.dot, apart) && apart == 1;
   std::string value = (!vector       ? "load_dot("
                        : lies_packed ? "load_dots("
                                      : "interleave_dots(") +
@@ -151,7 +151,7 @@ KernelEmitter::Value KernelEmitter::make_near_load(const Expr& e, const Point& p
 }
 
 KernelEmitter::Value KernelEmitter::make_load(const Expr& e, const Point& p) {
-  if (k_.has_dot_axis && k_.indices.depends_on(e.index, k_.dot_axis))
+  if (k_.has_dot_axis() && k_.indices.depends_on(e.index, *k_.loops.dot))
     return make_dot_load(e, p);
   std::string base = "a" + std::to_string(e.argument), fill = literal(e.dtype, e.bits);
   std::vector<Bound> uniform, by_lane;
@@ -166,7 +166,7 @@ KernelEmitter::Value KernelEmitter::make_load(const Expr& e, const Point& p) {
   }
   std::string vtype = type(e.dtype, true);
   int64_t step = 0;
-  if (!k_.indices.affine_in(e.index, k_.lane_axis, step)) step = 0;
+  if (!k_.indices.affine_in(e.index, *k_.loops.lane, step)) step = 0;
   bool neighbours = step == 1;
   std::vector<ExprId> dynamic;
   k_.indices.collect_dynamic(e.index, dynamic);
@@ -297,7 +297,7 @@ KernelEmitter::Value KernelEmitter::make(ExprId id, const Point& p) {
   case Expr::Kind::Position:
     return make_position(e, p);
   case Expr::Kind::Map:
-    if (k_.has_dot_axis && depends(id, k_.dot_axis) && byte_size(e.dtype) == 1)
+    if (k_.has_dot_axis() && depends(id, *k_.loops.dot) && byte_size(e.dtype) == 1)
       return make_dot_map(e, p);
     return make_map(e, p);
   case Expr::Kind::Guard:
@@ -355,7 +355,7 @@ void KernelEmitter::find_dependence() {
       add(dependence_[s.value]);
       k_.indices.collect_axes(s.position, mine);
       for (const Bound& b : s.domain) k_.indices.collect_axes(b.index, mine);
-      for (AxisId a : s.inner) mine[a] = false;
+      for (AxisId a : k_.inner(s)) mine[a] = false;
     }
     for (ExprId in : below) {
       visit(in);

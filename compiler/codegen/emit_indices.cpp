@@ -27,8 +27,8 @@ bool KernelEmitter::holds(const Bound& b, const Point& p) const {
 }
 
 bool KernelEmitter::lane_dependent(const Index& index) const {
-  if (!k_.has_lane_axis) return false;
-  if (k_.indices.depends_on(index, k_.lane_axis)) return true;
+  if (!k_.has_lane_axis()) return false;
+  if (k_.indices.depends_on(index, *k_.loops.lane)) return true;
   std::vector<ExprId> dynamic;
   k_.indices.collect_dynamic(index, dynamic);
   return std::any_of(dynamic.begin(), dynamic.end(),
@@ -39,7 +39,7 @@ bool KernelEmitter::lane_dependent(const Index& index) const {
 std::string KernelEmitter::term_text(const Term& t, const Point& p, bool lanewise) {
   switch (t.kind) {
   case Term::Kind::Axis: {
-    if (k_.has_lane_axis && t.id == k_.lane_axis) return "l";
+    if (k_.has_lane_axis() && t.id == *k_.loops.lane) return "l";
     int offset = offset_of(t.id, p);
     std::string name = "x" + std::to_string(t.id);
     return offset == 0 ? name : "(" + name + " + " + std::to_string(offset) + ")";
@@ -66,7 +66,8 @@ std::string KernelEmitter::index_text(const Index& index, const Point& p, bool l
   std::string text;
   for (auto [id, coefficient] : index.terms) {
     const Term& t = k_.indices.term(id);
-    bool lane = t.kind == Term::Kind::Axis && k_.has_lane_axis && t.id == k_.lane_axis;
+    bool lane =
+        t.kind == Term::Kind::Axis && k_.has_lane_axis() && t.id == *k_.loops.lane;
     if (lane && !lanewise) continue;
     if (t.kind == Term::Kind::Axis && k_.is_dot(t.id)) continue; // starts at 0
     std::string term;
@@ -114,11 +115,11 @@ bool KernelEmitter::first_lane_count(const std::vector<Bound>& bounds, const Poi
   if (bounds.size() != 1) return false;
   const Bound& b = bounds[0];
   int64_t step = 0;
-  if (!k_.indices.affine_in(b.index, k_.lane_axis, step) || step != 1) return false;
+  if (!k_.indices.affine_in(b.index, *k_.loops.lane, step) || step != 1) return false;
   if (k_.indices.has_dynamic(b.index)) return false;
   std::vector<Range> ranges = ranges_at(p);
   if (k_.indices.range(b.index, ranges).low < b.low) return false;
-  ranges[k_.lane_axis] = {0, 0};
+  ranges[*k_.loops.lane] = {0, 0};
   Range first = k_.indices.range(b.index, ranges);
   count = first.low == first.high
               ? std::to_string(b.high - first.low)
@@ -132,7 +133,7 @@ bool KernelEmitter::lane_range(const std::vector<Bound>& bounds, const Point& p,
   std::vector<Range> ranges = ranges_at(p);
   for (const Bound& b : bounds) {
     int64_t step = 0;
-    if (!k_.indices.affine_in(b.index, k_.lane_axis, step) || step <= 0) return false;
+    if (!k_.indices.affine_in(b.index, *k_.loops.lane, step) || step <= 0) return false;
     if (k_.indices.has_dynamic(b.index)) return false;
     Range r = k_.indices.range(b.index, ranges);
     std::string first = index_text(b.index, p, false);

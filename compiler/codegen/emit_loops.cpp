@@ -8,7 +8,7 @@
 
 namespace svod {
 
-KernelEmitter::KernelEmitter(const Kernel& kernel, const Level& level)
+KernelEmitter::KernelEmitter(const ScheduledKernel& kernel, const Level& level)
     : k_(kernel), level_(level), tile_(choose_tile(kernel, level)) {
   for (AxisId a = 0; a < k_.indices.axis_count(); ++a)
     narrowed_.push_back({0, k_.indices.extent(a) - 1});
@@ -51,7 +51,7 @@ bool KernelEmitter::needs_peel(AxisId axis, bool high) const {
 std::vector<int64_t> KernelEmitter::range_lengths(AxisId axis, bool first_apart,
                                                   bool last_apart) const {
   int64_t extent = k_.indices.extent(axis), block = extent;
-  for (const ChunkAxis& c : k_.chunks)
+  for (const ChunkAxis& c : k_.loops.chunks)
     if (c.axis == axis) block = c.block;
   int64_t parts = (extent + block - 1) / block, last = extent - (parts - 1) * block;
   std::vector<int64_t> lengths;
@@ -66,7 +66,7 @@ std::vector<int64_t> KernelEmitter::range_lengths(AxisId axis, bool first_apart,
 void KernelEmitter::emit_range(size_t depth, const std::string& low,
                                const std::string& high,
                                const std::vector<int64_t>& lengths) {
-  AxisId axis = k_.outer[depth];
+  AxisId axis = k_.loops.outer[depth];
   std::string i = "x" + std::to_string(axis);
   size_t slot = 0;
   while (slot < tile_.counts.size() && tile_.counts[slot].first != axis) ++slot;
@@ -102,13 +102,13 @@ void KernelEmitter::emit_range(size_t depth, const std::string& low,
 }
 
 void KernelEmitter::emit_outer(size_t depth) {
-  if (depth == k_.outer.size()) return emit_tiles();
-  AxisId axis = k_.outer[depth];
-  if (k_.has_lane_axis && axis == k_.lane_axis) return emit_outer(depth + 1);
+  if (depth == k_.loops.outer.size()) return emit_tiles();
+  AxisId axis = k_.loops.outer[depth];
+  if (k_.has_lane_axis() && axis == *k_.loops.lane) return emit_outer(depth + 1);
   int64_t extent = k_.indices.extent(axis);
   if (extent == 1) return emit_outer(depth + 1);
   std::string a = std::to_string(axis);
-  bool chunked = std::any_of(k_.chunks.begin(), k_.chunks.end(),
+  bool chunked = std::any_of(k_.loops.chunks.begin(), k_.loops.chunks.end(),
                              [&](const ChunkAxis& c) { return c.axis == axis; });
   std::string low = chunked ? "low" + a : "0";
   std::string high = chunked ? "high" + a : std::to_string(extent);
@@ -164,7 +164,7 @@ void KernelEmitter::unroll_hint(const Stage& s, int64_t extent, bool innermost) 
   // What is gathered is written out lane by lane already.
   if (gathers_below(k_, s.value) > 0)
     return line("#pragma clang loop unroll(disable) vectorize(disable)");
-  for (AxisId a : s.inner)
+  for (AxisId a : k_.inner(s))
     if (is_loop(a) && steps <= kWrittenOut) steps *= k_.indices.extent(a);
   if (steps <= (tile > 2 ? kWrittenOut : kShortest))
     return line("#pragma clang loop unroll(full) vectorize(disable)");
@@ -185,10 +185,10 @@ bool KernelEmitter::find_blocks(const Stage& s) {
   if (s.op != Op::ReduceSum || !is_float(s.dtype)) return false;
   if (find_held_factors(s)) return true;
   int64_t steps = 1;
-  for (size_t d = s.inner.size(); d-- > 0;) {
-    if (!is_loop(s.inner[d])) continue;
+  for (size_t d = k_.inner(s).size(); d-- > 0;) {
+    if (!is_loop(k_.inner(s)[d])) continue;
     const int64_t below = steps;
-    steps *= k_.indices.extent(s.inner[d]);
+    steps *= k_.indices.extent(k_.inner(s)[d]);
     if (blocks_ || steps <= kBlock) continue;
     Blocks b;
     b.depth = d;
@@ -204,7 +204,7 @@ bool KernelEmitter::find_blocks(const Stage& s) {
 // number, too.
 bool KernelEmitter::find_held_factors(const Stage& s) {
   constexpr int64_t kManySteps = 8;
-  if (is_narrow_float(s.dtype) || k_.has_dot_axis || s.keeps || !s.domain.empty())
+  if (is_narrow_float(s.dtype) || k_.has_dot_axis() || s.keeps || !s.domain.empty())
     return false;
   std::vector<ExprId> factors = {s.value};
   for (size_t i = 0; i < factors.size();) {
@@ -219,8 +219,8 @@ bool KernelEmitter::find_held_factors(const Stage& s) {
   int64_t steps = 1;
   std::vector<AxisId> below;
   std::optional<Blocks> found;
-  for (size_t d = s.inner.size(); d-- > 0; below.push_back(s.inner[d])) {
-    if (!is_loop(s.inner[d])) continue;
+  for (size_t d = k_.inner(s).size(); d-- > 0; below.push_back(k_.inner(s)[d])) {
+    if (!is_loop(k_.inner(s)[d])) continue;
     if (steps >= kManySteps) {
       Blocks b;
       b.depth = d;
@@ -239,7 +239,7 @@ bool KernelEmitter::find_held_factors(const Stage& s) {
       }
       if (!b.held.empty() && !b.summed.empty()) found = std::move(b);
     }
-    steps *= k_.indices.extent(s.inner[d]);
+    steps *= k_.indices.extent(k_.inner(s)[d]);
   }
   blocks_ = std::move(found);
   return blocks_.has_value();
@@ -321,15 +321,16 @@ void KernelEmitter::emit_ways(AxisId axis, const std::string& from, const std::s
 // Loops over a stage's own axes.
 void KernelEmitter::emit_inner(const Stage& s, size_t depth,
                                const std::function<void()>& body) {
-  while (depth < s.inner.size() && !is_loop(s.inner[depth])) ++depth;
-  if (depth == s.inner.size()) return body();
-  AxisId axis = s.inner[depth];
+  while (depth < k_.inner(s).size() && !is_loop(k_.inner(s)[depth])) ++depth;
+  if (depth == k_.inner(s).size()) return body();
+  AxisId axis = k_.inner(s)[depth];
   int64_t extent = k_.indices.extent(axis);
   std::string i = "x" + std::to_string(axis);
   bool last = needs_peel(axis, true);
   Range before = narrowed_[axis];
   bool innermost = true;
-  for (size_t d = depth + 1; d < s.inner.size(); ++d) innermost &= !is_loop(s.inner[d]);
+  for (size_t d = depth + 1; d < k_.inner(s).size(); ++d)
+    innermost &= !is_loop(k_.inner(s)[d]);
   narrowed_[axis] = {0, extent - 1 - (last ? 1 : 0)};
   const bool here = blocks_ && blocks_->depth == depth;
   const bool blocks = here && blocks_->held.empty(), held = here && !blocks;
@@ -394,8 +395,8 @@ std::string KernelEmitter::definitions() {
         pointer_type(k_.arguments[i]) + " __restrict a" + std::to_string(i) + ", ";
   frames_.emplace_back();
   std::string rest = "chunk";
-  for (size_t i = k_.chunks.size(); i-- > 0;) {
-    const ChunkAxis& c = k_.chunks[i];
+  for (size_t i = k_.loops.chunks.size(); i-- > 0;) {
+    const ChunkAxis& c = k_.loops.chunks[i];
     int64_t extent = k_.indices.extent(c.axis), parts = (extent + c.block - 1) / c.block;
     std::string a = std::to_string(c.axis), end = std::to_string(extent);
     std::string part = i == 0 ? rest : "(" + rest + " % " + std::to_string(parts) + ")";

@@ -21,11 +21,11 @@ static constexpr int64_t kMostStreamed = 64 << 10;
 static constexpr int64_t kRowsOfStream = 3;
 
 // The last loop that takes the load to another panel; those before it in memory and time.
-static size_t panel_loop(const Kernel& k, const Expr& load) {
-  size_t place = k.outer.size();
-  for (size_t i = 0; i < k.outer.size(); ++i)
-    if (!k.is_lane(k.outer[i]) && k.indices.extent(k.outer[i]) > 1 &&
-        k.indices.depends_on(load.index, k.outer[i]))
+static size_t panel_loop(const ScheduledKernel& k, const Expr& load) {
+  size_t place = k.loops.outer.size();
+  for (size_t i = 0; i < k.loops.outer.size(); ++i)
+    if (!k.is_lane(k.loops.outer[i]) && k.indices.extent(k.loops.outer[i]) > 1 &&
+        k.indices.depends_on(load.index, k.loops.outer[i]))
       place = i;
   return place;
 }
@@ -41,16 +41,16 @@ std::optional<KernelEmitter::Ahead> KernelEmitter::find_ahead(const Stage& s) co
     return std::nullopt;
   for (ExprId id : loads_below(k_, s.value)) {
     const Expr& e = k_.exprs[id];
-    int64_t lane = 0, panel = 0, elements = k_.lanes;
+    int64_t lane = 0, panel = 0, elements = k_.loops.lanes;
     if (k_.arguments[e.argument].kind != Argument::Kind::Packed || !e.bounds.empty() ||
-        !k_.has_lane_axis || !k_.indices.affine_in(e.index, k_.lane_axis, lane) ||
-        lane != (k_.has_dot_axis ? kDot : 1))
+        !k_.has_lane_axis() || !k_.indices.affine_in(e.index, *k_.loops.lane, lane) ||
+        lane != (k_.has_dot_axis() ? kDot : 1))
       continue;
     if (k_.indices.range(e.index).high * byte_size(e.dtype) < kResident) continue;
     const size_t place = panel_loop(k_, e);
-    if (place == k_.outer.size()) continue;
-    const AxisId axis = k_.outer[place];
-    for (AxisId a : s.inner)
+    if (place == k_.loops.outer.size()) continue;
+    const AxisId axis = k_.loops.outer[place];
+    for (AxisId a : k_.inner(s))
       if (k_.indices.depends_on(e.index, a)) elements *= k_.indices.extent(a);
     if (!k_.indices.affine_in(e.index, axis, panel) || panel != elements) continue;
     Ahead ahead{e.argument, e.index, panel, 1, axis, axis, 1};
@@ -62,8 +62,8 @@ std::optional<KernelEmitter::Ahead> KernelEmitter::find_ahead(const Stage& s) co
     }
     const int64_t bytes = ahead.panels * panel * byte_size(e.dtype);
     if (bytes > kMostAhead) continue;
-    for (size_t i = place + 1; i < k_.outer.size(); ++i) {
-      const AxisId a = k_.outer[i];
+    for (size_t i = place + 1; i < k_.loops.outer.size(); ++i) {
+      const AxisId a = k_.loops.outer[i];
       if (k_.is_lane(a) || k_.indices.extent(a) == 1) continue;
       if (const int64_t trips = tile_trips(a); trips > ahead.sweeps)
         ahead.sweeps = trips, ahead.sweep_axis = a;
@@ -80,7 +80,7 @@ void KernelEmitter::open_ahead() {
   const int64_t needed = (ahead_->panels + each - 1) / each;
   const std::string a = std::to_string(ahead_->sweep_axis);
   const bool chunked = std::ranges::any_of(
-      k_.chunks, [&](const ChunkAxis& c) { return c.axis == ahead_->sweep_axis; });
+      k_.loops.chunks, [&](const ChunkAxis& c) { return c.axis == ahead_->sweep_axis; });
   std::string sweep = "(x" + a + (chunked ? " - low" + a : "") + ") / " +
                       std::to_string(tile_.count(ahead_->sweep_axis));
   if (ahead_->sweeps == 1) sweep = "0";
@@ -106,14 +106,14 @@ void KernelEmitter::fetch_ahead() {
 // short and too many at once for the processor to follow. Each tile fetches the rows that
 // the windows below it are the first to meet.
 void KernelEmitter::fetch_picture(const Stage& s) {
-  if (s.op != Op::ReduceSum || level_.register_bits <= 32 || !k_.has_lane_axis) return;
+  if (s.op != Op::ReduceSum || level_.register_bits <= 32 || !k_.has_lane_axis()) return;
   for (ExprId id : loads_below(k_, s.value)) {
     const Expr& e = k_.exprs[id];
     if (e.bounds.empty() || on_lanes(id) || k_.indices.has_dynamic(e.index) ||
         k_.indices.range(e.index).high * byte_size(e.dtype) < kResident)
       continue;
-    for (AxisId row : k_.outer)
-      for (AxisId window : s.inner) {
+    for (AxisId row : k_.loops.outer)
+      for (AxisId window : k_.inner(s)) {
         int64_t down = 0, step = 0;
         if (k_.indices.affine_in(e.index, row, down) &&
             k_.indices.affine_in(e.index, window, step) && step > 1 && down >= step &&
@@ -137,7 +137,7 @@ void KernelEmitter::fetch_rows(const Stage& s, const Expr& e, AxisId row, AxisId
              std::to_string(end) + "; ++" + i + ") ";
     at += " + " + i + " * " + std::to_string(apart);
   };
-  for (AxisId a : s.inner) {
+  for (AxisId a : k_.inner(s)) {
     std::erase_if(start.terms, [&](const auto& term) {
       const Term& t = k_.indices.term(term.first);
       return t.kind == Term::Kind::Axis && t.id == a;

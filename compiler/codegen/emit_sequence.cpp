@@ -23,7 +23,7 @@ static std::string place_text(const SequenceStep::Place& place) {
   return out;
 }
 
-static std::string call_text(const Kernel& part, const SequenceStep& step) {
+static std::string call_text(const ScheduledKernel& part, const SequenceStep& step) {
   std::string out = "bad |= part" + std::to_string(step.part) + "::body(";
   for (size_t i = 0; i < step.places.size(); ++i)
     out += "reinterpret_cast<" + pointer_type(part.arguments[i]) + ">(" +
@@ -31,7 +31,7 @@ static std::string call_text(const Kernel& part, const SequenceStep& step) {
   return out + "scratch, 0);\n";
 }
 
-static std::string step_text(const Kernel& k, const SequenceStep& step) {
+static std::string step_text(const ScheduledKernel& k, const SequenceStep& step) {
   const std::string n = "n" + std::to_string(step.depth);
   switch (step.kind) {
   case SequenceStep::Kind::Launch:
@@ -48,7 +48,7 @@ static std::string step_text(const Kernel& k, const SequenceStep& step) {
   __builtin_unreachable();
 }
 
-std::string sequence_text(const Kernel& k, const Level& level) {
+std::string sequence_text(const ScheduledKernel& k, const Level& level) {
   std::string out;
   for (size_t i = 0; i < k.parts.size(); ++i)
     out += "namespace part" + std::to_string(i) + " {\n" +

@@ -14,8 +14,8 @@ void KernelEmitter::emit_positions(const Stage& s) {
     emit_write(s, {"position_of(sorted[at])", false}, Point(counts_.size(), 0));
     line("++at;");
   };
-  if (s.inner.size() != 1 || s.count == 0) return emit_inner(s, 0, write);
-  AxisId axis = s.inner[0];
+  if (k_.inner(s).size() != 1 || s.count == 0) return emit_inner(s, 0, write);
+  AxisId axis = k_.inner(s)[0];
   Range before = narrowed_[axis];
   narrowed_[axis] = {0, s.count - 1};
   std::string i = "x" + std::to_string(axis);
@@ -31,7 +31,7 @@ void KernelEmitter::emit_sort(uint32_t number) {
   const DType dtype = k_.exprs[s.value].dtype;
   Point p(counts_.size(), 0);
   int64_t n = 1;
-  for (AxisId a : s.inner) n *= k_.indices.extent(a);
+  for (AxisId a : k_.inner(s)) n *= k_.indices.extent(a);
   const SortRoom room(n, s.count, dtype);
   std::string wide = byte_size(dtype) == 8 ? "u64" : "u32",
               word = byte_size(dtype) == 8 ? "WideWord" : "u64",

@@ -81,8 +81,8 @@ void KernelEmitter::accumulate(const Stage& s, const std::string& acc, const Poi
   bool fused = !s.keeps && s.op == Op::ReduceSum && v.kind == Expr::Kind::Map &&
                v.op == Op::Mul && is_float(s.dtype) && s.dtype == v.dtype &&
                by_lane.empty() && !is_narrow_float(v.dtype);
-  bool dots = k_.has_dot_axis &&
-              std::find(s.inner.begin(), s.inner.end(), k_.dot_axis) != s.inner.end();
+  bool dots = k_.has_dot_axis() && std::find(k_.inner(s).begin(), k_.inner(s).end(),
+                                             *k_.loops.dot) != k_.inner(s).end();
   if (dots) {
     ExprId plain = below_casts(k_, v.inputs[0]), with_sign = below_casts(k_, v.inputs[1]);
     if (k_.exprs[plain].dtype == DType::I8) std::swap(plain, with_sign);
@@ -129,12 +129,12 @@ void KernelEmitter::accumulate(const Stage& s, const std::string& acc, const Poi
 // loop have their own (a maximum of 200 000 floats: 31 us with one, 5 with eight).
 size_t KernelEmitter::count_ways(const Stage& s, bool vector) const {
   const bool sum = s.op == Op::ReduceSum || s.op == Op::ReduceProd;
-  const size_t bits = vector ? size_t(k_.lanes * 8 * byte_size(s.dtype)) : 1,
+  const size_t bits = vector ? size_t(k_.loops.lanes * 8 * byte_size(s.dtype)) : 1,
                registers = std::max<size_t>(1, bits / size_t(level_.register_bits)),
                wanted = size_t(level_.registers) / (sum ? 8 : 4),
                ways = wanted / (registers * points().size());
   int64_t innermost = 1;
-  for (AxisId a : s.inner)
+  for (AxisId a : k_.inner(s))
     if (is_loop(a)) innermost = k_.indices.extent(a);
   const bool held = blocks_ && !blocks_->held.empty();
   return held || innermost < 8 * int64_t(ways) ? 1 : std::max<size_t>(1, ways);
@@ -187,8 +187,9 @@ std::optional<ExprId> KernelEmitter::sum_with_start(uint32_t number) const {
   const Expr& load = k_.exprs[start];
   const bool known = load.kind == Expr::Kind::Load && load.bounds.empty() &&
                      k_.arguments[load.argument].kind == Argument::Kind::Packed;
-  const bool constant =
-      known && std::ranges::none_of(s.inner, [&](AxisId a) { return depends(start, a); });
+  const bool constant = known && std::ranges::none_of(k_.inner(s), [&](AxisId a) {
+                          return depends(start, a);
+                        });
   return constant ? sum : std::nullopt;
 }
 
@@ -201,13 +202,14 @@ ExprId KernelEmitter::start_of(ExprId sum, uint32_t number) const {
 
 void KernelEmitter::emit_reduce(uint32_t number) {
   const Stage& s = k_.stages[number];
-  bool lane_inside = k_.has_lane_axis && std::find(s.inner.begin(), s.inner.end(),
-                                                   k_.lane_axis) != s.inner.end();
+  bool lane_inside = k_.has_lane_axis() &&
+                     std::find(k_.inner(s).begin(), k_.inner(s).end(), *k_.loops.lane) !=
+                         k_.inner(s).end();
   bool vector = lane_inside || on_lanes(s.value);
   std::vector<Point> all = points();
   const bool blocks = find_blocks(s);
-  const int summed = blocks ? k_.lanes : lanes_summed(number);
-  if (summed < k_.lanes) short_sums_ = summed;
+  const int summed = blocks ? k_.loops.lanes : lanes_summed(number);
+  if (summed < k_.loops.lanes) short_sums_ = summed;
   const std::string sums = sum_type(s.dtype, vector),
                     none = sums + "(" + identity(s.op, s.dtype) + ")";
   const std::optional<ExprId> sum = lane_inside ? std::nullopt : sum_with_start(number);
@@ -245,7 +247,7 @@ void KernelEmitter::emit_reduce(uint32_t number) {
   short_sums_.reset();
   ways_.clear();
   ahead_.reset();
-  auto lanes = static_cast<size_t>(k_.lanes);
+  auto lanes = static_cast<size_t>(k_.loops.lanes);
   size_t together = lane_inside && lanes >= 4 ? all.size() / lanes * lanes : 0;
   std::vector<std::string> results = names;
   for (size_t i = 0; i < together; i += lanes) {
@@ -261,7 +263,7 @@ void KernelEmitter::emit_reduce(uint32_t number) {
     std::string result = results[i];
     if (lane_inside && i >= together)
       result = "across<" + combine_of(s.op) + ">(" + result + ")";
-    if (summed < k_.lanes)
+    if (summed < k_.loops.lanes)
       result = "lengthened<" + type(s.dtype, true) + ">(" + result + ")";
     result = rounded(s.dtype, result);
     bool still_vector = vector && !lane_inside;
@@ -307,7 +309,7 @@ void KernelEmitter::emit_arg_reduce_lanes(uint32_t number) {
   std::string which = std::string(s.op == Op::ArgMax ? "true" : "false") + ", " +
                       (s.flag ? "true" : "false");
   int64_t step = 0;
-  k_.indices.affine_in(s.position, k_.lane_axis, step);
+  k_.indices.affine_in(s.position, *k_.loops.lane, step);
   std::string vtype = type(s.dtype, true), positions = type(DType::I32, true);
   for (const Point& p : points()) {
     std::string best = fresh("c"), at = fresh("c");
@@ -367,7 +369,8 @@ void KernelEmitter::emit_stage(uint32_t number) {
   switch (s.kind) {
   case StageKind::Reduce:
     if (s.op == Op::ArgMin || s.op == Op::ArgMax)
-      return k_.has_lane_axis && std::ranges::find(s.inner, k_.lane_axis) != s.inner.end()
+      return k_.has_lane_axis() &&
+                     std::ranges::find(k_.inner(s), *k_.loops.lane) != k_.inner(s).end()
                  ? emit_arg_reduce_lanes(number)
                  : emit_arg_reduce(number);
     return emit_reduce(number);

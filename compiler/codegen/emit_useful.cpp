@@ -16,7 +16,7 @@ static constexpr int64_t kSkipSteps = 12;
 bool KernelEmitter::tile_span(const Index& index, int64_t& least, int64_t& most) const {
   for (auto [id, coefficient] : index.terms) {
     const Term& t = k_.indices.term(id);
-    if (t.kind != Term::Kind::Axis || (k_.has_lane_axis && t.id == k_.lane_axis))
+    if (t.kind != Term::Kind::Axis || (k_.has_lane_axis() && t.id == *k_.loops.lane))
       return false;
     for (size_t i = 0; i < tile_.counts.size(); ++i)
       if (tile_.counts[i].first == t.id)
@@ -29,15 +29,15 @@ bool KernelEmitter::tile_span(const Index& index, int64_t& least, int64_t& most)
 // far as this loop decides it; empty when one always is.
 std::string KernelEmitter::useful_tile(const Stage& s, size_t depth) {
   int64_t steps = 1;
-  for (size_t d = depth + 1; d < s.inner.size(); ++d)
-    if (is_loop(s.inner[d])) steps *= k_.indices.extent(s.inner[d]);
+  for (size_t d = depth + 1; d < k_.inner(s).size(); ++d)
+    if (is_loop(k_.inner(s)[d])) steps *= k_.indices.extent(k_.inner(s)[d]);
   if (steps < kSkipSteps) return "";
   std::string text;
   for (const Bound& b : s.useful) {
-    bool decided = k_.indices.depends_on(b.index, s.inner[depth]);
-    for (size_t d = depth + 1; d < s.inner.size(); ++d)
-      decided &= k_.indices.extent(s.inner[d]) == 1 ||
-                 !k_.indices.depends_on(b.index, s.inner[d]);
+    bool decided = k_.indices.depends_on(b.index, k_.inner(s)[depth]);
+    for (size_t d = depth + 1; d < k_.inner(s).size(); ++d)
+      decided &= k_.indices.extent(k_.inner(s)[d]) == 1 ||
+                 !k_.indices.depends_on(b.index, k_.inner(s)[d]);
     int64_t least = 0, most = 0;
     if (!decided || !tile_span(b.index, least, most)) continue;
     Range first = k_.indices.range(b.index, narrowed_);
@@ -57,15 +57,15 @@ std::string KernelEmitter::useful_tile(const Stage& s, size_t depth) {
 // of the four steps that are written out together.
 std::string KernelEmitter::useful_end(const Stage& s, size_t depth) {
   constexpr int64_t kTogether = 4;
-  const AxisId axis = s.inner[depth];
+  const AxisId axis = k_.inner(s)[depth];
   const int64_t extent = k_.indices.extent(axis);
   int64_t steps = int64_t(points().size());
-  for (AxisId a : s.inner)
+  for (AxisId a : k_.inner(s))
     if (is_loop(a)) steps *= k_.indices.extent(a);
   if (steps <= kWrittenOut || extent % kTogether != 0) return "";
   for (const Bound& b : s.useful)
     for (size_t d = 0; d < depth; ++d) {
-      const AxisId block = s.inner[d];
+      const AxisId block = k_.inner(s)[d];
       const int64_t blocks = k_.indices.extent(block);
       int64_t step = 0, size = 0;
       if (b.index.terms.size() != 2 || b.low > 0 || b.index.constant != 0 ||
@@ -84,12 +84,12 @@ std::string KernelEmitter::useful_end(const Stage& s, size_t depth) {
 
 // The first lanes of which a store writes results, at this position of the tile.
 int64_t KernelEmitter::lanes_written(const Stage& s, const Point& p) const {
-  int64_t written = k_.lanes;
+  int64_t written = k_.loops.lanes;
   std::vector<Range> ranges = ranges_at(p);
-  ranges[k_.lane_axis] = {0, 0};
+  ranges[*k_.loops.lane] = {0, 0};
   for (const Bound& b : s.domain) {
     int64_t step = 0;
-    if (!k_.indices.affine_in(b.index, k_.lane_axis, step) || step != 1 ||
+    if (!k_.indices.affine_in(b.index, *k_.loops.lane, step) || step != 1 ||
         k_.indices.has_dynamic(b.index))
       continue;
     written = std::min(written, b.high - k_.indices.range(b.index, ranges).low);
@@ -103,15 +103,15 @@ int KernelEmitter::lanes_summed(uint32_t number) const {
   const Stage& s = k_.stages[number];
   const auto bits = static_cast<int>(8 * byte_size(s.dtype));
   if (s.op != Op::ReduceSum || s.keeps || s.nested || bits != 32 || !on_lanes(s.value) ||
-      std::ranges::count(s.inner, k_.lane_axis) != 0)
-    return k_.lanes;
+      std::ranges::count(k_.inner(s), *k_.loops.lane) != 0)
+    return k_.loops.lanes;
   int64_t wanted = 1;
   for (size_t i = number + 1; i < k_.stages.size(); ++i) {
-    if (k_.stages[i].kind != StageKind::Store) return k_.lanes;
+    if (k_.stages[i].kind != StageKind::Store) return k_.loops.lanes;
     for (const Point& p : points())
       wanted = std::max(wanted, lanes_written(k_.stages[i], p));
   }
-  int lanes = k_.lanes;
+  int lanes = k_.loops.lanes;
   while (lanes % 2 == 0 && lanes / 2 >= wanted && lanes / 2 * bits >= 128) lanes /= 2;
   return lanes;
 }

@@ -35,7 +35,7 @@ void KernelEmitter::emit_write(const Stage& s, const Value& value, const Point& 
   if (!lanes) {
     line(base + "[" + index_text(s.index, p, false) +
          "] = " + to_store(s.dtype, value.name) + ";");
-  } else if (k_.indices.affine_in(s.index, k_.lane_axis, step) && step == 1 &&
+  } else if (k_.indices.affine_in(s.index, *k_.loops.lane, step) && step == 1 &&
              (by_lane.empty() || partial)) {
     std::string v = splat(value, s.dtype),
                 address = base + " + " + index_text(s.index, p, false);
@@ -56,8 +56,9 @@ void KernelEmitter::emit_write(const Stage& s, const Value& value, const Point& 
 // their vectors are the columns of what is written in rows.
 bool KernelEmitter::writes_columns(const Stage& s, const std::vector<Point>& all) const {
   int64_t apart = 0, step = 0;
-  if (!on_lanes(s.value) || all.size() < 4 || all.size() > size_t(k_.lanes)) return false;
-  if (!k_.indices.affine_in(s.index, k_.lane_axis, apart) || apart <= 1) return false;
+  if (!on_lanes(s.value) || all.size() < 4 || all.size() > size_t(k_.loops.lanes))
+    return false;
+  if (!k_.indices.affine_in(s.index, *k_.loops.lane, apart) || apart <= 1) return false;
   for (size_t n = 0; n < all.size(); ++n) {
     int64_t at = 0;
     for (size_t i = 0; i < tile_.counts.size(); ++i) {
@@ -82,7 +83,7 @@ void KernelEmitter::emit_columns(const Stage& s, const std::vector<Point>& all) 
     column = to_store(s.dtype, splat(eval(s.value, p), s.dtype));
     list += (list.empty() ? "" : ", ") + column;
   }
-  for (size_t i = all.size(); i < size_t(k_.lanes); ++i) list += ", " + column;
+  for (size_t i = all.size(); i < size_t(k_.loops.lanes); ++i) list += ", " + column;
   line("v" + store_type(s.dtype) + " " + rows + "[kLanes] = {" + list + "};");
   line("transpose_lanes(" + rows + ");");
   std::vector<Bound> uniform, by_lane;
@@ -93,9 +94,9 @@ void KernelEmitter::emit_columns(const Stage& s, const std::vector<Point>& all) 
   line("#pragma clang loop unroll(full)");
   line("for (iptr l = 0; l < kLanes; ++l)" +
        (wanted.empty() ? "" : " if (" + wanted + ")") +
-       (int(all.size()) == k_.lanes ? " store(" + to + ", " + rows + "[l]);"
-                                    : " store_part(" + to + ", " + rows + "[l], " +
-                                          std::to_string(all.size()) + ");"));
+       (int(all.size()) == k_.loops.lanes ? " store(" + to + ", " + rows + "[l]);"
+                                          : " store_part(" + to + ", " + rows + "[l], " +
+                                                std::to_string(all.size()) + ");"));
 }
 
 } // namespace svod

@@ -15,7 +15,7 @@ namespace svod {
 // definitions() all of it but svod_kernel. One of them is asked for, once.
 class KernelEmitter {
 public:
-  KernelEmitter(const Kernel& kernel, const Level& level);
+  KernelEmitter(const ScheduledKernel& kernel, const Level& level);
   std::string definitions();
   std::string text();
 
@@ -157,7 +157,7 @@ private:
   Point project(ExprId id, const Point& p) const;
   bool depends(ExprId id, AxisId axis) const { return dependence_[id][axis]; }
   bool on_lanes(ExprId id) const {
-    return k_.has_lane_axis && dependence_[id][k_.lane_axis];
+    return k_.has_lane_axis() && dependence_[id][*k_.loops.lane];
   }
   bool lane_dependent(const Index& index) const;
   void find_dependence();
@@ -168,7 +168,7 @@ private:
   std::vector<Point> points() const;
   int offset_of(AxisId axis, const Point& p) const;
 
-  const Kernel& k_;
+  const ScheduledKernel& k_;
   const Level& level_;
   Tile tile_;
   std::vector<int> counts_; // active size per tile axis
@@ -190,10 +190,10 @@ private:
 };
 
 // The same as KernelEmitter::text() of a kernel that is a sequence.
-std::string sequence_text(const Kernel& kernel, const Level& level);
+std::string sequence_text(const ScheduledKernel& kernel, const Level& level);
 
 // Whether the kernel needs what is there for floats that become bytes.
-bool makes_bytes(const Kernel& kernel);
+bool makes_bytes(const ScheduledKernel& kernel);
 
 // Of a parameter of a kernel's body.
 std::string pointer_type(const Argument& argument);

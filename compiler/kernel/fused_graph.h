@@ -2,8 +2,8 @@
 // writes it. Beyond this point no node moves between kernels.
 #pragma once
 
-#include "compiler/kernel/kernel.h"
 #include "compiler/kernel/layout.h"
+#include "compiler/kernel/schedule.h"
 #include "compiler/support/target.h"
 
 namespace svod {
@@ -71,10 +71,10 @@ struct FusedGraph {
   Graph graph;
   std::vector<Buffer> buffers;
   std::vector<PackedWeight> packed;
-  std::vector<Kernel> kernels;      // in dependency order
-  std::vector<FusedRegion> regions; // likewise
-  std::vector<Chain> chains;        // likewise
-  int64_t unfused_kernels = 0;      // one per op that is no view or source
+  std::vector<ScheduledKernel> kernels; // in dependency order
+  std::vector<FusedRegion> regions;     // likewise
+  std::vector<Chain> chains;            // likewise
+  int64_t unfused_kernels = 0;          // one per op that is no view or source
 };
 
 // Weights that no kernel reads any more go; the others lie as kernels meet them.

@@ -1,17 +1,10 @@
 // The text form of kernels. Names depend on positions only, so equal kernels print
 // equally.
-#include "compiler/kernel/kernel.h"
+#include "compiler/kernel/schedule.h"
 
 #include <algorithm>
 
 namespace svod {
-
-int64_t Kernel::chunk_count() const {
-  int64_t count = 1;
-  for (const ChunkAxis& c : chunks)
-    count *= (indices.extent(c.axis) + c.block - 1) / c.block;
-  return count;
-}
 
 ExprId Kernel::add(Expr expr) {
   auto found = std::find(exprs.begin(), exprs.end(), expr);
@@ -109,12 +102,12 @@ static std::string axes_text(const std::vector<AxisId>& axes) {
   return out;
 }
 
-static std::string stage_text(const Kernel& k, const Stage& s) {
+static std::string stage_text(const ScheduledKernel& k, const Stage& s) {
   static const char* kinds[] = {"reduce", "store", "scan", "scatter", "sort"};
   std::string out = kinds[static_cast<int>(s.kind)];
   if (s.kind == StageKind::Reduce || s.kind == StageKind::Scan)
     out += " " + std::string(info(s.op).text);
-  out += " " + std::string(info(s.dtype).text) + " over" + axes_text(s.inner);
+  out += " " + std::string(info(s.dtype).text) + " over" + axes_text(k.inner(s));
   out += ": e" + std::to_string(s.value);
   if (s.kind != StageKind::Reduce || s.keeps)
     out += " -> a" + std::to_string(s.argument) + "[" + print(k, s.index) + "]";
@@ -147,7 +140,7 @@ static std::string place_text(const SequenceStep::Place& place) {
   return out;
 }
 
-static std::string sequence_text(const Kernel& k) {
+static std::string sequence_text(const ScheduledKernel& k) {
   std::string out;
   for (const SequenceStep& step : k.sequence) {
     switch (step.kind) {
@@ -171,16 +164,16 @@ static std::string sequence_text(const Kernel& k) {
   return out;
 }
 
-std::string print(const Kernel& k) {
+std::string print(const ScheduledKernel& k) {
   std::string out = "  axes";
   for (AxisId a = 0; a < k.indices.axis_count(); ++a)
     out += " i" + std::to_string(a) + ":" + std::to_string(k.indices.extent(a));
-  if (k.has_lane_axis) out += " lanes i" + std::to_string(k.lane_axis);
-  if (k.has_dot_axis) out += " dot i" + std::to_string(k.dot_axis);
-  out += "\n  outer" + axes_text(k.outer) + "\n";
-  for (const ChunkAxis& c : k.chunks)
+  if (k.has_lane_axis()) out += " lanes i" + std::to_string(*k.loops.lane);
+  if (k.has_dot_axis()) out += " dot i" + std::to_string(*k.loops.dot);
+  out += "\n  outer" + axes_text(k.loops.outer) + "\n";
+  for (const ChunkAxis& c : k.loops.chunks)
     out += "  chunk i" + std::to_string(c.axis) + " by " + std::to_string(c.block) +
-           (k.in_parts ? " in parts\n" : "\n");
+           (k.loops.in_parts ? " in parts\n" : "\n");
   for (size_t i = 0; i < k.arguments.size(); ++i) {
     const Argument& a = k.arguments[i];
     out += "  a" + std::to_string(i) + " = " +

@@ -8,9 +8,8 @@
 //
 // Contractions, poolings, softmax, normalisations, elementwise chains and copies are all
 // this. Every extent is a constant. Values are scalar expressions over loads with index
-// arithmetic; one axis may be the lane axis: it has exactly `lanes` positions and is
-// executed as one vector. A sum of products of bytes may have a dot axis: kDot of its
-// positions are multiplied and added by one instruction per vector.
+// arithmetic. How the loops run (their order, the one that is a vector, tiles, unrolling)
+// is the kernel's schedule, schedule.h.
 #pragma once
 
 #include "compiler/ir/graph.h"
@@ -114,15 +113,6 @@ struct Argument {
   bool read = false;
 };
 
-// Parallel parts: axis positions in blocks; chunk numbers enumerate the blocks row-major.
-struct ChunkAxis {
-  AxisId axis;
-  int64_t block;
-};
-
-// Products that one step of a dot axis adds up: four bytes fill the 32 bits of a lane.
-inline constexpr int kDot = 4;
-
 // A call of a function in the user's own C++: the whole of its kernel, which has no
 // stages.
 struct CallStep {
@@ -155,36 +145,25 @@ struct SequenceStep {
   std::vector<Place> places; // Launch: of the part's arguments; Copy: from, to
 };
 
+struct ScheduledKernel;
+
 struct Kernel {
   IndexPool indices;
   std::vector<Expr> exprs;
   std::vector<Argument> arguments;
-  std::vector<AxisId> outer; // in loop order
+  std::vector<AxisId> outer; // shared by all stages
   std::vector<Stage> stages;
-  bool has_lane_axis = false;
-  AxisId lane_axis = 0;
-  int lanes = 1;
-  bool has_dot_axis = false;
-  AxisId dot_axis = 0;
-  std::vector<ChunkAxis> chunks;
-  bool in_parts = false; // its chunks are the parts of a chain
   std::optional<CallStep> call;
   // What is too short to be launched by itself: the whole of a kernel without stages.
-  std::vector<Kernel> parts;
+  std::vector<ScheduledKernel> parts;
   std::vector<SequenceStep> sequence;
   int64_t scratch_bytes = 0; // per thread
   std::vector<NodeId> nodes; // what it computes, for provenance
   int64_t flops = 0, bytes = 0;
 
-  bool is_lane(AxisId a) const { return has_lane_axis && a == lane_axis; }
-  bool is_dot(AxisId a) const { return has_dot_axis && a == dot_axis; }
-  int64_t chunk_count() const;
   ExprId add(Expr expr);
 };
 
-// The kernel as text: axes, expressions, stages. Deterministic; equal kernels print
-// equally.
-std::string print(const Kernel& kernel);
 std::string print(const Kernel& kernel, const Index& index);
 
 } // namespace svod

@@ -62,11 +62,13 @@ double positions_of(const IndexPool& pool, const std::vector<AxisId>& axes) {
   return out;
 }
 
-std::vector<AxisId> loops_of(const Kernel& k, const Stage& s) {
-  std::vector<AxisId> loops = k.outer;
-  const Stage* around = &s + 1;
-  if (s.nested) loops.insert(loops.end(), around->inner.begin(), around->inner.end());
-  loops.insert(loops.end(), s.inner.begin(), s.inner.end());
+std::vector<AxisId> loops_of(const ScheduledKernel& k, const Stage& s) {
+  std::vector<AxisId> loops = k.loops.outer;
+  auto add = [&](const std::vector<AxisId>& axes) {
+    loops.insert(loops.end(), axes.begin(), axes.end());
+  };
+  if (s.nested) add(k.inner((&s)[1]));
+  add(k.inner(s));
   return loops;
 }
 

@@ -2,7 +2,7 @@
 // numbers that choices count with.
 #pragma once
 
-#include "compiler/kernel/kernel.h"
+#include "compiler/kernel/schedule.h"
 
 namespace svod {
 
@@ -22,7 +22,7 @@ std::vector<ExprId> descents_below(const Kernel& kernel, ExprId root);
 ExprId below_casts(const Kernel& kernel, ExprId id);
 
 // The loops that a stage of `kernel` runs in, outermost first.
-std::vector<AxisId> loops_of(const Kernel& kernel, const Stage& stage);
+std::vector<AxisId> loops_of(const ScheduledKernel& kernel, const Stage& stage);
 // How many positions loops over these axes visit.
 double positions_of(const IndexPool& pool, const std::vector<AxisId>& axes);
 

@@ -26,7 +26,7 @@ private:
   int64_t elements(const Argument& a) const;
 
   const FusedGraph& f_;
-  const Kernel& k_;
+  const ScheduledKernel& k_;
   size_t number_;
 };
 
@@ -97,10 +97,10 @@ void KernelCheck::run() const {
   for (const Argument& a : k_.arguments) check_argument(a);
   for (const Expr& e : k_.exprs) check_expression(e);
   for (const Stage& s : k_.stages) check_stage(s);
-  if (!k_.has_lane_axis) return;
-  int64_t extent = k_.indices.extent(k_.lane_axis);
-  SVOD_CHECK(extent == k_.lanes) << "kernel " << number_ << " has a lane axis of "
-                                 << extent << " for " << k_.lanes << " lanes";
+  if (!k_.has_lane_axis()) return;
+  int64_t extent = k_.indices.extent(*k_.loops.lane);
+  SVOD_CHECK(extent == k_.loops.lanes) << "kernel " << number_ << " has a lane axis of "
+                                       << extent << " for " << k_.loops.lanes << " lanes";
 }
 
 } // namespace

@@ -362,15 +362,12 @@ Lowered Lowering::run() {
       store_stage(StageKind::Store, v, inner, root_at_);
     } while (next_unrolled());
   }
+  Loops& loops = out_.kernel.loops = plain_loops(k());
   if (spec_.lane) {
-    k().has_lane_axis = true;
-    k().lane_axis = out_.axes.at(spec_.lane->first)[spec_.lane->second];
-    k().lanes = static_cast<int>(pool().extent(k().lane_axis));
+    loops.lane = out_.axes.at(spec_.lane->first)[spec_.lane->second];
+    loops.lanes = static_cast<int>(pool().extent(*loops.lane));
   }
-  if (spec_.dot) {
-    k().has_dot_axis = true;
-    k().dot_axis = out_.axes.at(spec_.dot->first)[spec_.dot->second];
-  }
+  if (spec_.dot) loops.dot = out_.axes.at(spec_.dot->first)[spec_.dot->second];
   return std::move(out_);
 }
 

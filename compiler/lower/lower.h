@@ -42,7 +42,7 @@ struct Stored {
 };
 
 struct Lowered {
-  Kernel kernel;
+  ScheduledKernel kernel;
   std::map<Dim, std::vector<AxisId>> axes; // empty for a dimension merged into another
   std::set<AxisId> unrolled;               // of these, the ones written out
   std::set<AxisId> to_unroll; // that known numbers of an unrolled reduction depend on
@@ -51,11 +51,11 @@ struct Lowered {
 Lowered lower(const Group& group, const LowerSpec& spec, Stored& stored);
 
 // Writes the border of a buffer.
-Kernel lower_border(BufferId id, const Buffer& buffer, int lanes);
+ScheduledKernel lower_border(BufferId id, const Buffer& buffer, int lanes);
 
 // Calls the function of a call node. `call` is any of its outputs that are used: one
 // kernel gives them all.
-Kernel lower_call(NodeId call, Stored& stored);
+ScheduledKernel lower_call(NodeId call, Stored& stored);
 // The nodes of the same call, by output number, `call` among them.
 std::vector<NodeId> outputs_of_call(const Graph& g, const Grouping& grouping,
                                     NodeId call);

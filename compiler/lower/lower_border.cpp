@@ -19,7 +19,7 @@ public:
     fill.bits = l_.fill;
     value_ = kernel_.add(std::move(fill));
   }
-  Kernel run();
+  ScheduledKernel run();
 
 private:
   IndexPool& pool() { return kernel_.indices; }
@@ -29,14 +29,16 @@ private:
   AxisId add_lanes(int64_t count);
   bool ends_rows() const;
   void add_row_ends();
+  void add_stages();
 
   const Buffer& b_;
   const Layout& l_;
   int lanes_;
-  Kernel kernel_;
+  ScheduledKernel kernel_;
   ExprId value_ = 0;
   At shared_; // position along the outer axes and within the block
   std::vector<bool> is_outer_;
+  std::optional<AxisId> lane_;
 };
 
 // A loop over `count` positions of an axis, whole blocks of the blocked one.
@@ -71,8 +73,7 @@ void Border::add_slab(int64_t axis, int64_t start, int64_t extent) {
 AxisId Border::add_lanes(int64_t count) {
   const AxisId axis = pool().add_axis(count);
   kernel_.outer.push_back(axis);
-  kernel_.has_lane_axis = count == lanes_;
-  if (kernel_.has_lane_axis) kernel_.lane_axis = axis, kernel_.lanes = lanes_;
+  if (count == lanes_) lane_ = axis;
   return axis;
 }
 
@@ -97,7 +98,14 @@ void Border::add_row_ends() {
   kernel_.stages.push_back(std::move(stage));
 }
 
-Kernel Border::run() {
+ScheduledKernel Border::run() {
+  add_stages();
+  kernel_.loops = plain_loops(kernel_);
+  if (lane_) kernel_.loops.lane = lane_, kernel_.loops.lanes = lanes_;
+  return std::move(kernel_);
+}
+
+void Border::add_stages() {
   shared_.resize(b_.shape.size());
   is_outer_.resize(b_.shape.size());
   for (int64_t i : l_.order) {
@@ -112,19 +120,18 @@ Kernel Border::run() {
   }
   if (ends_rows()) {
     add_row_ends();
-    return std::move(kernel_);
+    return;
   }
   for (size_t i = 0; i < b_.shape.size(); ++i) {
     auto axis = static_cast<int64_t>(i);
     if (l_.low[i] != 0) add_slab(axis, -l_.low[i], l_.low[i]);
     if (l_.high[i] != 0) add_slab(axis, b_.shape[i], l_.high[i]);
   }
-  return std::move(kernel_);
 }
 
 } // namespace
 
-Kernel lower_border(BufferId id, const Buffer& buffer, int lanes) {
+ScheduledKernel lower_border(BufferId id, const Buffer& buffer, int lanes) {
   return Border(id, buffer, lanes).run();
 }
 

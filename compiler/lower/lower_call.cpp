@@ -44,10 +44,10 @@ std::vector<NodeId> outputs_of_call(const Graph& g, const Grouping& grouping,
   return outputs;
 }
 
-Kernel lower_call(NodeId call, Stored& stored) {
+ScheduledKernel lower_call(NodeId call, Stored& stored) {
   const Graph& g = stored.graph;
   const Node& node = g[call];
-  Kernel k;
+  ScheduledKernel k;
   CallStep step;
   step.function = static_cast<uint32_t>(node.payload[0]);
   step.digest = g.blob(step.function).digest;

@@ -10,7 +10,7 @@ namespace svod {
 
 // The load that bytes of weights are made from, each by itself; null where they are made
 // of more.
-static const Expr* packed_load(const Kernel& k, ExprId id) {
+static const Expr* packed_load(const ScheduledKernel& k, ExprId id) {
   const Expr& e = k.exprs[id];
   if (e.kind == Expr::Kind::Load)
     return k.arguments[e.argument].kind == Argument::Kind::Packed ? &e : nullptr;
@@ -21,7 +21,7 @@ static const Expr* packed_load(const Kernel& k, ExprId id) {
   return packed_load(k, e.inputs[0]);
 }
 
-ByteOperands byte_operands(const Kernel& k, const Stage& s) {
+ByteOperands byte_operands(const ScheduledKernel& k, const Stage& s) {
   const Expr& v = k.exprs[s.value];
   bool sum = s.kind == StageKind::Reduce && s.op == Op::ReduceSum &&
              s.dtype == DType::I32 && v.kind == Expr::Kind::Map && v.op == Op::Mul;
@@ -49,51 +49,53 @@ ByteOperands byte_operands(const Kernel& k, const Stage& s) {
 }
 
 // A w for each lane and one x for all, or vectors of x whose lanes are neighbours.
-static ByteOperands dot_operands(const Kernel& k) {
+static ByteOperands dot_operands(const ScheduledKernel& k) {
   ByteOperands out = byte_operands(k, k.stages[0]);
-  if (out.x == nullptr || !k.has_lane_axis) return {};
+  if (out.x == nullptr || !k.has_lane_axis()) return {};
   int64_t x = 0, w = 0;
-  bool near = k.indices.affine_in(out.x->index, k.lane_axis, x) && (x == 0 || x == 1);
-  bool vector = k.indices.affine_in(out.w->index, k.lane_axis, w) && w != 0;
+  bool near = k.indices.affine_in(out.x->index, *k.loops.lane, x) && (x == 0 || x == 1);
+  bool vector = k.indices.affine_in(out.w->index, *k.loops.lane, w) && w != 0;
   for (const Bound& b : out.x->bounds)
-    near = near && (x == 0 || !k.indices.depends_on(b.index, k.lane_axis));
+    near = near && (x == 0 || !k.indices.depends_on(b.index, *k.loops.lane));
   return near && vector ? out : ByteOperands{};
 }
 
 // How far the four bytes of x lie apart: next to each other, or, where lanes are
 // neighbours, in vectors that follow each other and are interleaved when loaded.
-static int64_t dot_stride(const Kernel& k, const Expr& x) {
-  return k.indices.depends_on(x.index, k.lane_axis) ? k.lanes : 1;
+static int64_t dot_stride(const ScheduledKernel& k, const Expr& x) {
+  return k.indices.depends_on(x.index, *k.loops.lane) ? k.loops.lanes : 1;
 }
 
 // How many of the four products count, from the first on.
-static int64_t dot_taps(const Kernel& k, const Stage& s) {
+static int64_t dot_taps(const ScheduledKernel& k, const Stage& s) {
   int64_t taps = kDot, step = 0;
   for (const Bound& b : s.useful) {
     std::vector<bool> used(k.indices.axis_count());
     k.indices.collect_axes(b.index, used);
     if (std::ranges::count(used, true) == 1 &&
-        k.indices.affine_in(b.index, k.dot_axis, step) && step == 1 && b.low == 0 &&
+        k.indices.affine_in(b.index, *k.loops.dot, step) && step == 1 && b.low == 0 &&
         k.indices.range(b.index).low == 0)
       taps = std::clamp<int64_t>(b.high, 1, taps);
   }
   return taps;
 }
 
-int windows_together(const Kernel& k, const Stage& s, const Expr& x, AxisId axis) {
+int windows_together(const ScheduledKernel& k, const Stage& s, const Expr& x,
+                     AxisId axis) {
   int64_t step = 0, dot = 0;
-  const bool slides = k.has_dot_axis && k.has_lane_axis && x.bounds.empty() &&
-                      s.domain.empty() && k.indices.affine_in(x.index, k.dot_axis, dot) &&
-                      dot == k.lanes && k.indices.depends_on(x.index, k.lane_axis) &&
-                      k.indices.affine_in(x.index, axis, step) && step == dot;
+  const bool slides =
+      k.has_dot_axis() && k.has_lane_axis() && x.bounds.empty() && s.domain.empty() &&
+      k.indices.affine_in(x.index, *k.loops.dot, dot) && dot == k.loops.lanes &&
+      k.indices.depends_on(x.index, *k.loops.lane) &&
+      k.indices.affine_in(x.index, axis, step) && step == dot;
   return slides ? static_cast<int>(kDot - dot_taps(k, s) + 1) : 1;
 }
 
 std::optional<std::pair<Dim, size_t>> choose_dot(const Lowered& lowered) {
-  const Kernel& k = lowered.kernel;
+  const ScheduledKernel& k = lowered.kernel;
   ByteOperands operands = dot_operands(k);
   if (operands.x == nullptr) return std::nullopt;
-  const std::vector<AxisId>& inner = k.stages[0].inner;
+  const std::vector<AxisId>& inner = k.loops.inner[0];
   for (const auto& [dim, axes] : lowered.axes)
     for (size_t place = 0; place < axes.size(); ++place) {
       AxisId axis = axes[place];
@@ -109,34 +111,34 @@ std::optional<std::pair<Dim, size_t>> choose_dot(const Lowered& lowered) {
 }
 
 // What bytes of weights are taken apart with.
-static bool same_for_dots(const Kernel& k, ExprId id) {
+static bool same_for_dots(const ScheduledKernel& k, ExprId id) {
   std::vector<ExprId> open{id};
   while (!open.empty()) {
     const Expr& e = k.exprs[open.back()];
     open.pop_back();
     if (e.kind == Expr::Kind::Load) continue;
-    if (k.indices.depends_on(e.index, k.dot_axis) ||
-        k.indices.depends_on(e.index, k.lane_axis))
+    if (k.indices.depends_on(e.index, *k.loops.dot) ||
+        k.indices.depends_on(e.index, *k.loops.lane))
       return false;
     open.insert(open.end(), e.inputs.begin(), e.inputs.end());
   }
   return true;
 }
 
-bool dot_works(const Kernel& k) {
+bool dot_works(const ScheduledKernel& k) {
   ByteOperands operands = dot_operands(k);
-  if (operands.x == nullptr || k.indices.extent(k.dot_axis) != kDot) return false;
+  if (operands.x == nullptr || k.indices.extent(*k.loops.dot) != kDot) return false;
   int64_t x = 0, w = 0;
-  bool affine = k.indices.affine_in(operands.x->index, k.dot_axis, x) &&
+  bool affine = k.indices.affine_in(operands.x->index, *k.loops.dot, x) &&
                 x == dot_stride(k, *operands.x) &&
-                k.indices.affine_in(operands.w->index, k.dot_axis, w) && w == 1;
+                k.indices.affine_in(operands.w->index, *k.loops.dot, w) && w == 1;
   int64_t lanes = 0;
   const bool lies_packed =
       k.arguments[operands.w->argument].kind == Argument::Kind::Packed ||
-      (k.indices.affine_in(operands.w->index, k.lane_axis, lanes) && lanes == kDot);
+      (k.indices.affine_in(operands.w->index, *k.loops.lane, lanes) && lanes == kDot);
   auto untouched = [&](const std::vector<Bound>& bounds) {
     return std::none_of(bounds.begin(), bounds.end(), [&](const Bound& b) {
-      return k.indices.depends_on(b.index, k.dot_axis);
+      return k.indices.depends_on(b.index, *k.loops.dot);
     });
   };
   return affine && lies_packed && operands.x->bits == 0 && operands.w->bounds.empty() &&

@@ -11,7 +11,7 @@
 namespace svod {
 
 // Whether where data says differs from position to position of the axis.
-static bool gathers_along(const Kernel& k, const Index& index, AxisId axis) {
+static bool gathers_along(const ScheduledKernel& k, const Index& index, AxisId axis) {
   std::vector<ExprId> open;
   k.indices.collect_dynamic(index, open);
   std::vector<bool> used(k.indices.axis_count());
@@ -27,7 +27,7 @@ static bool gathers_along(const Kernel& k, const Index& index, AxisId axis) {
 }
 
 // Instructions for one vector of lanes along `axis`.
-static double vector_load_cost(const Kernel& k, const Expr& load, AxisId axis,
+static double vector_load_cost(const ScheduledKernel& k, const Expr& load, AxisId axis,
                                int lanes) {
   int64_t stride = 0;
   bool affine = k.indices.affine_in(load.index, axis, stride) &&
@@ -45,7 +45,8 @@ static double vector_load_cost(const Kernel& k, const Expr& load, AxisId axis,
 }
 
 // Trees are walked one lane after the other: what that costs beyond one walk.
-static double lanewise_cost(const Kernel& k, ExprId value, AxisId axis, int lanes) {
+static double lanewise_cost(const ScheduledKernel& k, ExprId value, AxisId axis,
+                            int lanes) {
   double cost = 0;
   for (ExprId id : descents_below(k, value)) {
     const Expr& e = k.exprs[id];
@@ -59,12 +60,12 @@ static double lanewise_cost(const Kernel& k, ExprId value, AxisId axis, int lane
 }
 
 // Whether with this axis as lanes the stage multiplies bytes four at a time.
-static bool allows_dots(const Kernel& k, const Stage& s, AxisId axis) {
+static bool allows_dots(const ScheduledKernel& k, const Stage& s, AxisId axis) {
   ByteOperands operands = byte_operands(k, s);
-  if (operands.x == nullptr || contains(s.inner, axis)) return false;
+  if (operands.x == nullptr || contains(k.inner(s), axis)) return false;
   return !k.indices.depends_on(operands.x->index, axis) &&
          k.indices.depends_on(operands.w->index, axis) &&
-         std::any_of(s.inner.begin(), s.inner.end(), [&](AxisId a) {
+         std::any_of(k.inner(s).begin(), k.inner(s).end(), [&](AxisId a) {
            int64_t stride = 0;
            return k.indices.extent(a) > 2 &&
                   k.indices.affine_in(operands.x->index, a, stride) && stride == 1;
@@ -76,15 +77,16 @@ static bool allows_dots(const Kernel& k, const Stage& s, AxisId axis) {
 static constexpr double kSwapWork = 6.0;
 
 // Whether lanes that lie apart are written so.
-static bool swaps_columns(const Kernel& k, const Stage& s, AxisId axis, int lanes) {
+static bool swaps_columns(const ScheduledKernel& k, const Stage& s, AxisId axis,
+                          int lanes) {
   int64_t apart = 0;
-  if (k.stages.size() != 1 || s.kind != StageKind::Store || !s.inner.empty() ||
+  if (k.stages.size() != 1 || s.kind != StageKind::Store || !k.inner(s).empty() ||
       !k.indices.affine_in(s.index, axis, apart) || apart <= 1)
     return false;
   return neighbours_in(k, s, axis, lanes).points() == lanes;
 }
 
-static double stage_cost(const Kernel& k, const Stage& s, AxisId axis, int lanes,
+static double stage_cost(const ScheduledKernel& k, const Stage& s, AxisId axis, int lanes,
                          bool dots) {
   const std::vector<AxisId> loops = loops_of(k, s);
   bool looped = contains(loops, axis);
@@ -102,18 +104,18 @@ static double stage_cost(const Kernel& k, const Stage& s, AxisId axis, int lanes
     bool neighbours = k.indices.affine_in(s.index, axis, stride) && stride == 1;
     const bool swaps = !neighbours && swaps_columns(k, s, axis, lanes);
     cost += neighbours || !looped ? 1.0 : swaps ? kSwapWork : 1.2 * lanes;
-  } else if (contains(s.inner, axis)) {
+  } else if (contains(k.inner(s), axis)) {
     // Lanes are summed up at the end; of positions the best one is picked lane by lane.
     double end = is_arg_reduce(s) ? 4.0 * lanes : 12.0;
-    cost += end / std::max(1.0, positions_of(k.indices, s.inner) / lanes);
+    cost += end / std::max(1.0, positions_of(k.indices, k.inner(s)) / lanes);
   }
   return vectors * cost;
 }
 
-static bool can_vectorise(const Kernel& k, AxisId axis) {
+static bool can_vectorise(const ScheduledKernel& k, AxisId axis) {
   for (const Stage& s : k.stages) {
     if (s.kind == StageKind::Scatter || s.kind == StageKind::Sort) return false;
-    bool inner = contains(s.inner, axis);
+    bool inner = contains(k.inner(s), axis);
     if (s.kind == StageKind::Scan && inner) return false;
     // Each lane keeps the number of its best position.
     int64_t step = 0;
@@ -126,7 +128,7 @@ static bool can_vectorise(const Kernel& k, AxisId axis) {
 
 std::optional<std::pair<Dim, size_t>> choose_lane(const Lowered& lowered, int lanes,
                                                   bool dots) {
-  const Kernel& k = lowered.kernel;
+  const ScheduledKernel& k = lowered.kernel;
   double best = 0;
   for (const Stage& s : k.stages) {
     const StageWork work = work_below(k, s.value);

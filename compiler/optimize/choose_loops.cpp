@@ -17,7 +17,8 @@ template <class Key> static void sort_axes(std::vector<AxisId>& axes, Key key) {
 
 // Inner axes run with the smallest activation stride innermost, so that neighbouring
 // steps read neighbouring memory.
-static void order_inner(Kernel& k, Stage& s) {
+static void order_inner(ScheduledKernel& k, size_t stage) {
+  const Stage& s = k.stages[stage];
   bool reorder = s.kind == StageKind::Reduce && !is_arg_reduce(s);
   if (!reorder || s.inner.size() < 2) return;
   const Expr* widest = nullptr;
@@ -27,14 +28,14 @@ static void order_inner(Kernel& k, Stage& s) {
       widest = &e;
   }
   if (widest == nullptr) return;
-  sort_axes(s.inner,
+  sort_axes(k.loops.inner[stage],
             [&](AxisId a) { return -std::abs(k.indices.coefficient(widest->index, a)); });
 }
 
 static constexpr int64_t kResidentWeights = 128 << 10;
 
-void order_loops(Kernel& k, const std::vector<PackedWeight>& packed) {
-  for (Stage& s : k.stages) order_inner(k, s);
+void order_loops(ScheduledKernel& k, const std::vector<PackedWeight>& packed) {
+  for (size_t i = 0; i < k.stages.size(); ++i) order_inner(k, i);
   if (k.stages[0].kind != StageKind::Reduce || k.stages[0].inner.empty()) return;
   std::vector<bool> weight(k.indices.axis_count()), data(k.indices.axis_count());
   int64_t weight_bytes = 0;
@@ -54,13 +55,13 @@ void order_loops(Kernel& k, const std::vector<PackedWeight>& packed) {
   // one after the other.
   const bool resident = weight_bytes <= kResidentWeights;
   auto apart = [&](AxisId a) { return weight[a] && data[a]; };
-  sort_axes(k.outer, [&](AxisId a) {
+  sort_axes(k.loops.outer, [&](AxisId a) {
     if (resident) return int64_t(apart(a) || k.indices.extent(a) == 1 ? 0 : 1);
     return int64_t(apart(a) ? 0 : weight[a] ? 1 : 2);
   });
 }
 
-static void count_work(Kernel& k, const std::vector<PackedWeight>& packed,
+static void count_work(ScheduledKernel& k, const std::vector<PackedWeight>& packed,
                        const std::vector<Buffer>& buffers) {
   double flops = 0;
   for (const Stage& s : k.stages) {
@@ -94,22 +95,22 @@ static int64_t pick_block(int64_t extent, int64_t parts, int tile) {
   return std::min((equal <= 2 * block ? equal : block) * unit, extent);
 }
 
-void choose_chunks(Kernel& k, const std::vector<PackedWeight>& packed,
+void choose_chunks(ScheduledKernel& k, const std::vector<PackedWeight>& packed,
                    const std::vector<Buffer>& buffers, const Level& level) {
   count_work(k, packed, buffers);
-  k.chunks.clear();
+  k.loops.chunks.clear();
   double work = double(k.flops) + double(k.bytes);
   auto wanted = std::min<int64_t>(kMaxChunks, static_cast<int64_t>(work / kChunkWork));
   if (work >= kLeastWork) wanted = std::max<int64_t>(wanted, 2);
   for (const Stage& s : k.stages)
     if (s.kind == StageKind::Scatter) wanted = 1;
   Tile tile = choose_tile(k, level);
-  for (AxisId axis : k.outer) {
+  for (AxisId axis : k.loops.outer) {
     int64_t have = k.chunk_count(), extent = k.indices.extent(axis);
-    if (2 * have > wanted || (k.has_lane_axis && axis == k.lane_axis) || extent == 1)
+    if (2 * have > wanted || (k.has_lane_axis() && axis == *k.loops.lane) || extent == 1)
       continue;
     int64_t parts = std::min(extent, (wanted + have - 1) / have);
-    k.chunks.push_back({axis, pick_block(extent, parts, tile.count(axis))});
+    k.loops.chunks.push_back({axis, pick_block(extent, parts, tile.count(axis))});
   }
 }
 

@@ -262,19 +262,19 @@ static void search(const std::vector<Candidate>& candidates,
 }
 
 // What one vector of accumulators reads of an operand.
-static int64_t panel_bytes(const Kernel& k, const Stage& s,
+static int64_t panel_bytes(const ScheduledKernel& k, const Stage& s,
                            const std::vector<bool>& used) {
-  int64_t bytes = int64_t(k.lanes) * byte_size(s.dtype);
-  for (AxisId a : s.inner)
+  int64_t bytes = int64_t(k.loops.lanes) * byte_size(s.dtype);
+  for (AxisId a : k.inner(s))
     if (used[a] && !k.is_dot(a)) bytes *= k.indices.extent(a);
   if (s.nested)
-    for (AxisId a : (&s + 1)->inner)
+    for (AxisId a : k.inner((&s)[1]))
       if (used[a]) bytes *= k.indices.extent(a);
   return bytes;
 }
 
 // Of all elements of a weight that a load meets.
-static int64_t weight_bytes(const Kernel& k, const Expr& load) {
+static int64_t weight_bytes(const ScheduledKernel& k, const Expr& load) {
   std::vector<bool> used(k.indices.axis_count());
   k.indices.collect_axes(load.index, used);
   double bytes = byte_size(load.dtype);
@@ -284,11 +284,11 @@ static int64_t weight_bytes(const Kernel& k, const Expr& load) {
 }
 
 // How many positions of a window slide over the same elements along an outer axis.
-static int64_t window_along(const Kernel& k, const Stage& s, const Expr& load,
+static int64_t window_along(const ScheduledKernel& k, const Stage& s, const Expr& load,
                             AxisId axis) {
   int64_t step = 0, inner = 0;
   if (!k.indices.affine_in(load.index, axis, step) || step == 0) return 1;
-  for (AxisId a : s.inner)
+  for (AxisId a : k.inner(s))
     if (!k.is_dot(a) && k.indices.affine_in(load.index, a, inner) && inner == step)
       return k.indices.extent(a);
   return 1;
@@ -301,37 +301,37 @@ static constexpr int64_t kPanel = 4 << 10;
 // (about ten cycles), in which others take theirs.
 static constexpr int64_t kWalks = 8;
 
-static Tile descent_tile(const Kernel& k, ExprId descent) {
+static Tile descent_tile(const ScheduledKernel& k, ExprId descent) {
   std::vector<bool> used(k.indices.axis_count());
   k.indices.collect_axes(k.exprs[descent].index, used);
   for (ExprId load : loads_below(k, descent))
     k.indices.collect_axes(k.exprs[load].index, used);
   Tile tile;
   int64_t most = 1;
-  for (AxisId a : k.outer) {
+  for (AxisId a : k.loops.outer) {
     int64_t walks = std::min(kWalks, k.indices.extent(a));
-    if (!used[a] || walks <= most || (k.has_lane_axis && a == k.lane_axis)) continue;
+    if (!used[a] || walks <= most || (k.has_lane_axis() && a == *k.loops.lane)) continue;
     most = walks;
     tile.counts = {{a, static_cast<int>(walks)}};
   }
   return tile;
 }
 
-static bool shared_by_none(const Kernel& k, AxisId axis) {
+static bool shared_by_none(const ScheduledKernel& k, AxisId axis) {
   return std::ranges::all_of(loads_below(k, k.stages[0].value), [&](ExprId load) {
     return k.indices.depends_on(k.exprs[load].index, axis);
   });
 }
 
 // Positions that follow each other: of a part of a chain, no more than it has.
-static int64_t run_of(const Kernel& k, AxisId axis) {
+static int64_t run_of(const ScheduledKernel& k, AxisId axis) {
   int64_t extent = k.indices.extent(axis);
-  for (const ChunkAxis& c : k.chunks)
-    if (k.in_parts && c.axis == axis) extent = std::min(extent, c.block);
+  for (const ChunkAxis& c : k.loops.chunks)
+    if (k.loops.in_parts && c.axis == axis) extent = std::min(extent, c.block);
   return extent;
 }
 
-static std::vector<Candidate> tile_candidates(const Kernel& k) {
+static std::vector<Candidate> tile_candidates(const ScheduledKernel& k) {
   std::vector<Range> ranges;
   for (AxisId a = 0; a < k.indices.axis_count(); ++a)
     ranges.push_back({0, k.indices.extent(a) - 1});
@@ -339,10 +339,10 @@ static std::vector<Candidate> tile_candidates(const Kernel& k) {
   // A picture's rows go one by one: in tiles of 2 x 3 the first layer of
   // mobilenet_v3_small took 220 us on AVX2, in those of 6 x 1 175.
   auto row = [&](AxisId a) {
-    return a != k.outer.back() &&
+    return a != k.loops.outer.back() &&
            (leaves_picture(k, a, false, ranges) || leaves_picture(k, a, true, ranges));
   };
-  for (AxisId a : k.outer)
+  for (AxisId a : k.loops.outer)
     if (run_of(k, a) > 1 && !k.is_lane(a) && !row(a))
       candidates.push_back(
           {a, run_of(k, a),
@@ -359,25 +359,25 @@ static std::vector<Candidate> tile_candidates(const Kernel& k) {
 
 // A store whose lanes lie apart takes as many neighbours where it is contiguous as a
 // vector has lanes, and swaps rows with columns in registers.
-static Tile transpose_tile(const Kernel& k) {
+static Tile transpose_tile(const ScheduledKernel& k) {
   const Stage& s = k.stages.back();
   int64_t apart = 0;
-  bool lanes = k.stages.size() == 1 && s.kind == StageKind::Store && s.inner.empty() &&
-               k.has_lane_axis && k.indices.affine_in(s.index, k.lane_axis, apart);
+  bool lanes = k.stages.size() == 1 && s.kind == StageKind::Store && k.inner(s).empty() &&
+               k.has_lane_axis() && k.indices.affine_in(s.index, *k.loops.lane, apart);
   if (!lanes || apart <= 1) return {};
-  Tile tile = neighbours_in(k, s, k.lane_axis, k.lanes);
+  Tile tile = neighbours_in(k, s, *k.loops.lane, k.loops.lanes);
   return tile.points() < 4 ? Tile{} : tile;
 }
 
 // Running reductions of neighbouring vectors go along together: each step then reads and
 // writes a few cache lines in a row.
-static Tile scan_tile(const Kernel& k) {
+static Tile scan_tile(const ScheduledKernel& k) {
   const Stage& s = k.stages[0];
   Tile tile;
-  for (AxisId a : k.outer) {
+  for (AxisId a : k.loops.outer) {
     int64_t step = 0, extent = k.indices.extent(a);
-    bool next = k.has_lane_axis && a != k.lane_axis && extent > 1 &&
-                k.indices.affine_in(s.index, a, step) && step == k.lanes;
+    bool next = k.has_lane_axis() && a != *k.loops.lane && extent > 1 &&
+                k.indices.affine_in(s.index, a, step) && step == k.loops.lanes;
     if (next) tile.counts = {{a, static_cast<int>(std::min<int64_t>(4, extent))}};
   }
   return tile;
@@ -390,7 +390,8 @@ static Tile scan_tile(const Kernel& k) {
 // multiply-add the instructions are the limit, whatever is shared.
 static constexpr int kFewRegisters = 16;
 
-static Slide slide_along(const Kernel& k, const Expr& load, AxisId axis, AxisId inner) {
+static Slide slide_along(const ScheduledKernel& k, const Expr& load, AxisId axis,
+                         AxisId inner) {
   int64_t along = 0, of_step = 0;
   const int64_t extent = k.indices.extent(inner);
   const bool slides = extent > 1 && extent <= kWrittenOut / 2 && !k.is_lane(inner) &&
@@ -402,7 +403,7 @@ static Slide slide_along(const Kernel& k, const Expr& load, AxisId axis, AxisId 
 }
 
 // The candidate along which vectors narrowed to bytes lie next to each other.
-static std::optional<size_t> byte_rows(const Kernel& k,
+static std::optional<size_t> byte_rows(const ScheduledKernel& k,
                                        const std::vector<Candidate>& candidates) {
   const Stage& s = k.stages.back();
   const Expr& value = k.exprs[s.value];
@@ -411,13 +412,13 @@ static std::optional<size_t> byte_rows(const Kernel& k,
     return std::nullopt;
   for (size_t i = 0; i < candidates.size(); ++i) {
     int64_t step = 0;
-    if (k.indices.affine_in(s.index, candidates[i].axis, step) && step == k.lanes)
+    if (k.indices.affine_in(s.index, candidates[i].axis, step) && step == k.loops.lanes)
       return i;
   }
   return std::nullopt;
 }
 
-Tile choose_tile(const Kernel& k, const Level& level) {
+Tile choose_tile(const ScheduledKernel& k, const Level& level) {
   Tile tile;
   const Stage& s = k.stages[0];
   std::vector<ExprId> descents = descents_below(k, s.value);
@@ -425,7 +426,7 @@ Tile choose_tile(const Kernel& k, const Level& level) {
   if (s.kind == StageKind::Store) return transpose_tile(k);
   if (s.kind == StageKind::Scan && k.stages.size() == 1) return scan_tile(k);
   bool arg = s.op == Op::ArgMin || s.op == Op::ArgMax;
-  if (s.kind != StageKind::Reduce || s.inner.empty() || arg) return tile;
+  if (s.kind != StageKind::Reduce || k.inner(s).empty() || arg) return tile;
   // Several reductions per row keep their rows apart; one at a time is enough there.
   if (std::ranges::count_if(k.stages, [](const Stage& x) {
         return x.kind == StageKind::Reduce && !x.nested;
@@ -436,11 +437,11 @@ Tile choose_tile(const Kernel& k, const Level& level) {
   constexpr int kManyGathers = 2;
   if (gathers_below(k, s.value) > kManyGathers) return tile;
   const std::vector<Candidate> candidates = tile_candidates(k);
-  auto step = std::find_if(s.inner.rbegin(), s.inner.rend(), [&](AxisId a) {
+  auto step = std::find_if(k.inner(s).rbegin(), k.inner(s).rend(), [&](AxisId a) {
     return !k.is_lane(a) && !k.is_dot(a) && k.indices.extent(a) > 1;
   });
   int lane_bits = byte_size(is_narrow_float(s.dtype) ? DType::F32 : s.dtype) * 8;
-  int per_vector = std::max(1, k.lanes * lane_bits / level.register_bits);
+  int per_vector = std::max(1, k.loops.lanes * lane_bits / level.register_bits);
   const bool few = level.fma && per_vector == 1 && level.registers <= kFewRegisters;
   std::vector<LoadUse> loads;
   for (ExprId id : loads_below(k, s.value)) {
@@ -448,24 +449,24 @@ Tile choose_tile(const Kernel& k, const Level& level) {
     std::vector<bool> used(k.indices.axis_count());
     k.indices.collect_axes(e.index, used);
     for (const Bound& b : e.bounds) k.indices.collect_axes(b.index, used);
-    bool vector = k.has_lane_axis && used[k.lane_axis];
-    LoadUse use{vector,  vector && step != s.inner.rend() && !used[*step],
+    bool vector = k.has_lane_axis() && used[*k.loops.lane];
+    LoadUse use{vector,  vector && step != k.inner(s).rend() && !used[*step],
                 INT_MAX, false,
                 0,       1,
                 1,       {},
                 {}};
     bool weight = k.arguments[e.argument].kind == Argument::Kind::Packed;
     if (weight && use.vector) use.bytes = panel_bytes(k, s, used);
-    const bool dots = k.has_dot_axis && used[k.dot_axis];
-    const int64_t line = int64_t(k.lanes) * byte_size(e.dtype) * (dots ? kDot : 1);
+    const bool dots = k.has_dot_axis() && used[*k.loops.dot];
+    const int64_t line = int64_t(k.loops.lanes) * byte_size(e.dtype) * (dots ? kDot : 1);
     if (use.bytes >= kPanel && !use.held && line >= kLine)
       use.streams = s.nested || weight_bytes(k, e) > kLastCache ? 1 : kMostStreams;
     int64_t dot_step = 0;
     use.interleaved =
         dots && vector && !weight &&
-        !(k.indices.affine_in(e.index, k.dot_axis, dot_step) && dot_step == 1);
-    if (vector && step != s.inner.rend()) use.steps = double(k.indices.extent(*step));
-    for (AxisId a : s.inner)
+        !(k.indices.affine_in(e.index, *k.loops.dot, dot_step) && dot_step == 1);
+    if (vector && step != k.inner(s).rend()) use.steps = double(k.indices.extent(*step));
+    for (AxisId a : k.inner(s))
       if (!k.is_lane(a) && !k.is_dot(a)) use.all_steps *= double(k.indices.extent(a));
     for (const Candidate& c : candidates) {
       use.axes.push_back(used[c.axis]);
@@ -480,10 +481,10 @@ Tile choose_tile(const Kernel& k, const Level& level) {
         const Slide found = slide_along(k, e, c.axis, a);
         return few || found.stride == 1 ? found : Slide{};
       };
-      use.slides.push_back(step == s.inner.rend() ? Slide{} : slide(*step));
+      use.slides.push_back(step == k.inner(s).rend() ? Slide{} : slide(*step));
       use.far.push_back({});
-      for (AxisId a : s.inner)
-        if (few && step != s.inner.rend() && a != *step && use.far.back().stride == 0)
+      for (AxisId a : k.inner(s))
+        if (few && step != k.inner(s).rend() && a != *step && use.far.back().stride == 0)
           use.far.back() = slide(a);
     }
     loads.push_back(std::move(use));
@@ -491,13 +492,13 @@ Tile choose_tile(const Kernel& k, const Level& level) {
   std::vector<int> counts(candidates.size(), 1), choice = counts;
   double best = 1e300;
   Means means{level.registers, per_vector, level.register_bits / 8.0, 1, {}, few};
-  if (per_vector == 1 && k.has_lane_axis) means.bytes = byte_rows(k, candidates);
-  for (AxisId a : s.inner)
+  if (per_vector == 1 && k.has_lane_axis()) means.bytes = byte_rows(k, candidates);
+  for (AxisId a : k.inner(s))
     if (!k.is_lane(a) && !k.is_dot(a)) means.steps *= double(k.indices.extent(a));
-  if (k.has_lane_axis &&
-      std::find(s.inner.begin(), s.inner.end(), k.lane_axis) != s.inner.end()) {
-    means.across = {k.lanes, 1.0 / k.lanes};
-    for (AxisId a : s.inner) means.across.steps *= double(k.indices.extent(a));
+  if (k.has_lane_axis() && std::find(k.inner(s).begin(), k.inner(s).end(),
+                                     *k.loops.lane) != k.inner(s).end()) {
+    means.across = {k.loops.lanes, 1.0 / k.loops.lanes};
+    for (AxisId a : k.inner(s)) means.across.steps *= double(k.indices.extent(a));
   }
   search(candidates, loads, 0, 0, counts, means, best, choice);
   tile.cost = best;

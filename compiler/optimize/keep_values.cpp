@@ -46,7 +46,7 @@ bool is_costly(Op op) {
 
 using Replaced = std::map<ExprId, ExprId>;
 
-static bool costly_below(const Kernel& k, ExprId id, std::set<ExprId>& seen) {
+static bool costly_below(const ScheduledKernel& k, ExprId id, std::set<ExprId>& seen) {
   if (!seen.insert(id).second) return false;
   const Expr& e = k.exprs[id];
   if (e.kind == Expr::Kind::Map && is_costly(e.op)) return true;
@@ -56,7 +56,7 @@ static bool costly_below(const Kernel& k, ExprId id, std::set<ExprId>& seen) {
 
 // `root` with what `known` says in the place of expressions below it; each is visited
 // once, however many share it.
-static ExprId replaced(Kernel& k, ExprId root, Replaced& known) {
+static ExprId replaced(ScheduledKernel& k, ExprId root, Replaced& known) {
   if (auto found = known.find(root); found != known.end()) return found->second;
   Expr copy = k.exprs[root];
   bool changed = false;
@@ -68,15 +68,16 @@ static ExprId replaced(Kernel& k, ExprId root, Replaced& known) {
   return known[root] = changed ? k.add(std::move(copy)) : root;
 }
 
-void keep_costly_values(Kernel& k) {
+void keep_costly_values(ScheduledKernel& k) {
   if (k.stages.size() < 2 || k.stages.back().kind != StageKind::Store) return;
   const Stage store = k.stages.back();
-  if (store.inner.empty() || is_narrow_float(store.dtype)) return;
+  const std::vector<AxisId> loops = k.loops.inner.back();
+  if (loops.empty() || is_narrow_float(store.dtype)) return;
   for (size_t i = 0; i + 1 < k.stages.size(); ++i) {
     Stage& s = k.stages[i];
     std::set<ExprId> seen;
     const bool arg = s.op == Op::ArgMin || s.op == Op::ArgMax;
-    if (s.kind != StageKind::Reduce || arg || s.inner != store.inner ||
+    if (s.kind != StageKind::Reduce || arg || k.loops.inner[i] != loops ||
         s.domain != store.domain || k.exprs[s.value].dtype != store.dtype ||
         !costly_below(k, s.value, seen))
       continue;
@@ -90,9 +91,10 @@ void keep_costly_values(Kernel& k) {
     std::vector<Stage> later(k.stages.begin() + static_cast<int64_t>(i) + 1,
                              k.stages.end());
     bool found = false, alone = true;
-    for (Stage& user : later) {
+    for (size_t j = 0; j < later.size(); ++j) {
+      Stage& user = later[j];
       const ExprId before = user.value;
-      if (user.inner == store.inner && user.domain == store.domain)
+      if (k.loops.inner[i + 1 + j] == loops && user.domain == store.domain)
         user.value = replaced(k, before, known);
       found |= user.value != before;
       // The result may lie where something read before does: nothing else is read now.

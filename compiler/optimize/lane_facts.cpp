@@ -10,18 +10,19 @@ namespace svod {
 static constexpr int64_t kLongRow = 32;
 
 // Loads of the first stage, a sum of products, that all lanes share.
-static std::vector<ExprId> shared_factors(const Kernel& k) {
+static std::vector<ExprId> shared_factors(const ScheduledKernel& k) {
   const Stage& s = k.stages[0];
-  if (s.kind != StageKind::Reduce || s.op != Op::ReduceSum || s.inner.empty()) return {};
+  if (s.kind != StageKind::Reduce || s.op != Op::ReduceSum || k.inner(s).empty())
+    return {};
   std::vector<ExprId> loads = loads_below(k, s.value);
   std::erase_if(loads, [&](ExprId id) {
-    return k.indices.depends_on(k.exprs[id].index, k.lane_axis);
+    return k.indices.depends_on(k.exprs[id].index, *k.loops.lane);
   });
   return loads;
 }
 
 // Whether the condition can fail at this end of the axis and nowhere else.
-static bool fails_at(const Kernel& k, const Bound& b, AxisId axis, bool high,
+static bool fails_at(const ScheduledKernel& k, const Bound& b, AxisId axis, bool high,
                      const std::vector<Range>& ranges) {
   if (!k.indices.depends_on(b.index, axis)) return false;
   std::vector<Range> rest = ranges;
@@ -31,10 +32,10 @@ static bool fails_at(const Kernel& k, const Bound& b, AxisId axis, bool high,
               : all.low < b.low && cut.low >= b.low;
 }
 
-bool leaves_picture(const Kernel& k, AxisId axis, bool high,
+bool leaves_picture(const ScheduledKernel& k, AxisId axis, bool high,
                     const std::vector<Range>& ranges) {
-  if (!k.has_lane_axis || k.is_lane(axis) || k.indices.extent(axis) < kLongRow ||
-      std::ranges::count(k.outer, axis) == 0)
+  if (!k.has_lane_axis() || k.is_lane(axis) || k.indices.extent(axis) < kLongRow ||
+      std::ranges::count(k.loops.outer, axis) == 0)
     return false;
   return std::ranges::any_of(shared_factors(k), [&](ExprId id) {
     return std::ranges::any_of(k.exprs[id].bounds, [&](const Bound& b) {
@@ -43,11 +44,12 @@ bool leaves_picture(const Kernel& k, AxisId axis, bool high,
   });
 }
 
-bool ends_apart(const Kernel& k, AxisId axis, bool high,
+bool ends_apart(const ScheduledKernel& k, AxisId axis, bool high,
                 const std::vector<Range>& ranges) {
-  if (!k.has_lane_axis || axis == k.lane_axis || k.indices.extent(axis) < 2) return false;
+  if (!k.has_lane_axis() || axis == *k.loops.lane || k.indices.extent(axis) < 2)
+    return false;
   auto helps = [&](const Bound& b) {
-    return k.indices.depends_on(b.index, k.lane_axis) &&
+    return k.indices.depends_on(b.index, *k.loops.lane) &&
            fails_at(k, b, axis, high, ranges);
   };
   for (const Expr& e : k.exprs)
@@ -57,16 +59,16 @@ bool ends_apart(const Kernel& k, AxisId axis, bool high,
   return leaves_picture(k, axis, high, ranges);
 }
 
-int gathers_below(const Kernel& k, ExprId root) {
+int gathers_below(const ScheduledKernel& k, ExprId root) {
   // The type is written out: an element of a vector<bool> is a reference into it.
   auto on_lanes = [&](ExprId d) -> bool {
     std::vector<bool> used(k.indices.axis_count());
     k.indices.collect_axes(k.exprs[d].index, used);
     for (ExprId load : loads_below(k, d))
       k.indices.collect_axes(k.exprs[load].index, used);
-    return used[k.lane_axis];
+    return used[*k.loops.lane];
   };
-  if (!k.has_lane_axis) return 0;
+  if (!k.has_lane_axis()) return 0;
   int count = 0;
   for (ExprId load : loads_below(k, root)) {
     std::vector<ExprId> dynamic;
@@ -76,12 +78,12 @@ int gathers_below(const Kernel& k, ExprId root) {
   return count;
 }
 
-Tile neighbours_in(const Kernel& k, const Stage& s, AxisId lane, int lanes) {
+Tile neighbours_in(const ScheduledKernel& k, const Stage& s, AxisId lane, int lanes) {
   Tile tile;
   int64_t together = 1;
   for (bool more = true; more && together < lanes;) {
     more = false;
-    for (AxisId a : k.outer) {
+    for (AxisId a : k.loops.outer) {
       int64_t step = 0, extent = k.indices.extent(a);
       if (a == lane || extent < 2 || !k.indices.affine_in(s.index, a, step) ||
           step != together || (together > 1 && extent * together > lanes))

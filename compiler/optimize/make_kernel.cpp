@@ -96,7 +96,7 @@ void KernelMaker::merge() {
 // nanodet's 800 KB).
 std::optional<LowerSpec> KernelMaker::with_whole_blocks() const {
   LowerSpec spec = spec_;
-  const Kernel& k = lowered_.kernel;
+  const ScheduledKernel& k = lowered_.kernel;
   const Layout& layout = stored_.buffers[stored_.buffer_of.at(group_.target)].layout;
   const int64_t axis = layout.block_axis;
   if (group_.target != group_.root || axis < 0 || layout.block != lanes_ ||
@@ -150,7 +150,7 @@ MadeKernel KernelMaker::run() {
   std::optional<Lowered> dot;
   if (level_.dots != 0) dot = with_dot_axis();
   // Loops first: weights lie in the order in which they are met.
-  auto order_and_pack = [&](Kernel& k) {
+  auto order_and_pack = [&](ScheduledKernel& k) {
     order_loops(k, stored_.packed);
     pack_weights(k, stored_.packed);
   };

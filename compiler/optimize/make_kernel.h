@@ -9,7 +9,7 @@
 namespace svod {
 
 struct MadeKernel {
-  Kernel kernel;
+  ScheduledKernel kernel;
   // Whether all that is to be written out is; else the kernel is no use, and what it
   // computes needs another cut.
   bool written_out = true;

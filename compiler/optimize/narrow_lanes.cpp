@@ -14,16 +14,16 @@ namespace {
 // Copies a kernel's indices, its lanes cut in parts.
 class Cutter {
 public:
-  Cutter(const Kernel& from, int parts) : from_(from), to_(from) {
-    to_.lanes = from.lanes / parts;
+  Cutter(const ScheduledKernel& from, int parts) : from_(from), to_(from) {
+    to_.loops.lanes = from.loops.lanes / parts;
     to_.indices = {};
     for (AxisId a = 0; a < from.indices.axis_count(); ++a)
-      to_.indices.add_axis(from.is_lane(a) ? to_.lanes : from.indices.extent(a));
+      to_.indices.add_axis(from.is_lane(a) ? to_.loops.lanes : from.indices.extent(a));
     part_ = to_.indices.add_axis(parts);
   }
 
   // Nothing where an index is no sum of axes, or lanes are not all alike.
-  std::optional<Kernel> cut() {
+  std::optional<ScheduledKernel> cut() {
     for (Expr& e : to_.exprs) {
       replace(e.index);
       replace(e.bounds);
@@ -36,6 +36,7 @@ public:
     }
     if (!works_) return std::nullopt;
     to_.outer.push_back(part_);
+    to_.loops.outer.push_back(part_);
     return std::move(to_);
   }
 
@@ -50,57 +51,57 @@ private:
       }
       out = IndexPool::add(out, IndexPool::scale(to_.indices.axis(t.id), coefficient));
       if (from_.is_lane(t.id))
-        out = IndexPool::add(
-            out, IndexPool::scale(to_.indices.axis(part_), coefficient * to_.lanes));
+        out = IndexPool::add(out, IndexPool::scale(to_.indices.axis(part_),
+                                                   coefficient * to_.loops.lanes));
     }
     index = std::move(out);
   }
 
   void replace(std::vector<Bound>& bounds) {
     for (Bound& b : bounds) {
-      works_ &= !from_.indices.depends_on(b.index, from_.lane_axis);
+      works_ &= !from_.indices.depends_on(b.index, *from_.loops.lane);
       replace(b.index);
     }
   }
 
-  const Kernel& from_;
-  Kernel to_;
+  const ScheduledKernel& from_;
+  ScheduledKernel to_;
   AxisId part_ = 0;
   bool works_ = true;
 };
 
 // One reduction whose lanes are neither summed nor multiplied four at a time, and a
 // store.
-bool is_plain(const Kernel& k) {
+bool is_plain(const ScheduledKernel& k) {
   auto plain = [](const Expr& e) {
     return e.dtype == DType::F32 &&
            (e.kind == Expr::Kind::Load || e.kind == Expr::Kind::Constant ||
             e.kind == Expr::Kind::Map || e.kind == Expr::Kind::Local);
   };
-  return k.has_lane_axis && !k.has_dot_axis && k.stages.size() == 2 &&
+  return k.has_lane_axis() && !k.has_dot_axis() && k.stages.size() == 2 &&
          k.stages[0].kind == StageKind::Reduce && !k.stages[0].keeps &&
-         k.stages[1].kind == StageKind::Store && k.stages[1].inner.empty() &&
-         std::ranges::find(k.stages[0].inner, k.lane_axis) == k.stages[0].inner.end() &&
+         k.stages[1].kind == StageKind::Store && k.loops.inner[1].empty() &&
+         std::ranges::find(k.loops.inner[0], *k.loops.lane) == k.loops.inner[0].end() &&
          std::ranges::all_of(k.exprs, plain);
 }
 
 // Whether steps of the reduction read what other positions of the tile read.
-bool shares_windows(const Kernel& k, const Tile& tile) {
+bool shares_windows(const ScheduledKernel& k, const Tile& tile) {
   const Stage& s = k.stages[0];
   int64_t steps = tile.points();
-  for (AxisId a : s.inner) steps *= k.indices.extent(a);
+  for (AxisId a : k.inner(s)) steps *= k.indices.extent(a);
   if (steps > kWrittenOut) return false;
   auto slides = [&](const Expr& load, AxisId axis) {
     int64_t along = 0, of_step = 0;
     return k.indices.affine_in(load.index, axis, along) && along != 0 &&
-           std::ranges::any_of(s.inner, [&](AxisId a) {
+           std::ranges::any_of(k.inner(s), [&](AxisId a) {
              return k.indices.affine_in(load.index, a, of_step) && of_step != 0 &&
                     along % of_step == 0 && along / of_step < k.indices.extent(a);
            });
   };
   return std::ranges::any_of(loads_below(k, s.value), [&](ExprId id) {
     const Expr& load = k.exprs[id];
-    return k.indices.depends_on(load.index, k.lane_axis) &&
+    return k.indices.depends_on(load.index, *k.loops.lane) &&
            std::ranges::any_of(
                tile.counts, [&](const auto& count) { return slides(load, count.first); });
   });
@@ -108,17 +109,18 @@ bool shares_windows(const Kernel& k, const Tile& tile) {
 
 } // namespace
 
-std::optional<Kernel> narrow_lanes(const Kernel& k, const Level& level) {
-  const int parts = k.lanes * 32 / level.register_bits;
+std::optional<ScheduledKernel> narrow_lanes(const ScheduledKernel& k,
+                                            const Level& level) {
+  const int parts = k.loops.lanes * 32 / level.register_bits;
   // The longer ones need fewer instructions beside the multiplications.
   constexpr double kAsGood = 1.1;
   if (!level.fma || level.register_bits < 128 || parts < 2 || !is_plain(k))
     return std::nullopt;
-  std::optional<Kernel> cut = Cutter(k, parts).cut();
+  std::optional<ScheduledKernel> cut = Cutter(k, parts).cut();
   if (!cut) return std::nullopt;
   const Tile whole = choose_tile(k, level), narrow = choose_tile(*cut, level);
-  const bool better =
-      narrow.cost * parts <= kAsGood * whole.cost && narrow.count(cut->outer.back()) == 1;
+  const bool better = narrow.cost * parts <= kAsGood * whole.cost &&
+                      narrow.count(cut->loops.outer.back()) == 1;
   return better && shares_windows(*cut, narrow) ? std::move(cut) : std::nullopt;
 }
 

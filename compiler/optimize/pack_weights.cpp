@@ -7,7 +7,7 @@
 namespace svod {
 
 // The axes a packed weight is stored along, outermost first.
-static std::vector<AxisId> packed_axes(const Kernel& k, const Stage& s,
+static std::vector<AxisId> packed_axes(const ScheduledKernel& k, const Stage& s,
                                        const Expr& load) {
   std::vector<bool> used(k.indices.axis_count());
   k.indices.collect_axes(load.index, used);
@@ -19,8 +19,8 @@ static std::vector<AxisId> packed_axes(const Kernel& k, const Stage& s,
         order.push_back(a);
   };
   take(loops_of(k, s));
-  if (k.has_lane_axis && used[k.lane_axis]) order.push_back(k.lane_axis);
-  if (k.has_dot_axis && used[k.dot_axis]) order.push_back(k.dot_axis);
+  if (k.has_lane_axis() && used[*k.loops.lane]) order.push_back(*k.loops.lane);
+  if (k.has_dot_axis() && used[*k.loops.dot]) order.push_back(*k.loops.dot);
   return order;
 }
 
@@ -32,7 +32,7 @@ static bool is_affine(const IndexPool& pool, const Index& index) {
 
 // Drops a reduction's condition when the weight factor is zero there anyway: the other
 // factor reads padding lanes, which hold zeros. Loops may still end before them.
-static void drop_covered_domain(Kernel& k, Stage& s, ExprId weight,
+static void drop_covered_domain(ScheduledKernel& k, Stage& s, ExprId weight,
                                 const std::vector<Bound>& bounds) {
   const Expr& v = k.exprs[s.value];
   bool product = s.op == Op::ReduceSum && v.kind == Expr::Kind::Map && v.op == Op::Mul;
@@ -49,7 +49,8 @@ static void drop_covered_domain(Kernel& k, Stage& s, ExprId weight,
   });
 }
 
-static void pack_load(Kernel& k, Stage& s, ExprId id, std::vector<PackedWeight>& packed) {
+static void pack_load(ScheduledKernel& k, Stage& s, ExprId id,
+                      std::vector<PackedWeight>& packed) {
   Expr& load = k.exprs[id];
   const PackedWeight dense = packed[k.arguments[load.argument].id];
   bool is_dense = dense.strides == std::vector<int64_t>{1} && dense.offset == 0 &&
@@ -64,7 +65,7 @@ static void pack_load(Kernel& k, Stage& s, ExprId id, std::vector<PackedWeight>&
     p.extents.push_back(k.indices.extent(a));
     p.strides.push_back(k.indices.coefficient(load.index, a));
   }
-  if (element_count(p.extents) > 2 * dense.extents[0] + 64 * k.lanes) return;
+  if (element_count(p.extents) > 2 * dense.extents[0] + 64 * k.loops.lanes) return;
   for (const Bound& b : load.bounds) {
     PackedWeight::Limit limit{b.index.constant, b.low, b.high, {}};
     for (AxisId a : axes) limit.coefficients.push_back(k.indices.coefficient(b.index, a));
@@ -87,7 +88,7 @@ static void pack_load(Kernel& k, Stage& s, ExprId id, std::vector<PackedWeight>&
 }
 
 // Arguments that no expression mentions any more go; the rest keeps its order.
-static void drop_unused_arguments(Kernel& k) {
+static void drop_unused_arguments(ScheduledKernel& k) {
   std::vector<bool> used(k.arguments.size());
   for (const Expr& e : k.exprs) {
     bool descends = e.kind == Expr::Kind::Descend;
@@ -112,7 +113,7 @@ static void drop_unused_arguments(Kernel& k) {
     if (s.kind != StageKind::Reduce) s.argument = number[s.argument];
 }
 
-void pack_weights(Kernel& k, std::vector<PackedWeight>& packed) {
+void pack_weights(ScheduledKernel& k, std::vector<PackedWeight>& packed) {
   for (Stage& s : k.stages)
     for (ExprId id : loads_below(k, s.value))
       if (k.arguments[k.exprs[id].argument].kind == Argument::Kind::Packed)

@@ -43,7 +43,7 @@ private:
   size_t run_end(size_t begin) const;
   Step join(size_t begin, size_t end);
   SequenceStep::Place place(SlotId id, Step& joined);
-  void add(const Step& step, Step& joined, Kernel& sequence);
+  void add(const Step& step, Step& joined, ScheduledKernel& sequence);
   void drop_unused_programs();
 
   Plan& s_;
@@ -131,7 +131,7 @@ SequenceStep::Place Joiner::place(SlotId id, Step& joined) {
   return out;
 }
 
-void Joiner::add(const Step& step, Step& joined, Kernel& sequence) {
+void Joiner::add(const Step& step, Step& joined, ScheduledKernel& sequence) {
   SequenceStep out;
   switch (step.kind) {
   case StepKind::LaunchProgram: {
@@ -167,7 +167,7 @@ void Joiner::add(const Step& step, Step& joined, Kernel& sequence) {
 
 Step Joiner::join(size_t begin, size_t end) {
   Step joined;
-  Kernel sequence;
+  ScheduledKernel sequence;
   part_of_.clear();
   depths_.clear();
   joined.repeats = s_.steps[begin].repeats;
@@ -193,7 +193,7 @@ Step Joiner::join(size_t begin, size_t end) {
 
 void Joiner::drop_unused_programs() {
   std::map<uint32_t, uint32_t> number;
-  std::vector<Kernel> kept;
+  std::vector<ScheduledKernel> kept;
   for (Step& step : s_.steps) {
     if (step.kind != StepKind::LaunchProgram) continue;
     auto [found, fresh] =

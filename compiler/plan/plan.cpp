@@ -12,14 +12,14 @@
 
 namespace svod {
 
-std::string normal_text(Kernel kernel) {
+std::string normal_text(ScheduledKernel kernel) {
   for (Argument& a : kernel.arguments) a.id = 0;
-  for (Kernel& part : kernel.parts)
+  for (ScheduledKernel& part : kernel.parts)
     for (Argument& a : part.arguments) a.id = 0;
   return print(kernel);
 }
 
-uint32_t Planner::program_of(const Frame& frame, const Kernel& kernel) {
+uint32_t Planner::program_of(const Frame& frame, const ScheduledKernel& kernel) {
   auto [found, fresh] =
       programs_.emplace(normal_text(kernel), static_cast<uint32_t>(out_.programs.size()));
   if (!fresh) return found->second;
@@ -98,7 +98,7 @@ void Planner::add_sources(const Frame& frame, NodeId node, std::vector<int32_t>&
   list.erase(std::unique(list.begin(), list.end()), list.end());
 }
 
-void Planner::add_launch(Frame& frame, const Kernel& kernel) {
+void Planner::add_launch(Frame& frame, const ScheduledKernel& kernel) {
   Step step;
   step.program = program_of(frame, kernel);
   for (const Argument& a : kernel.arguments)

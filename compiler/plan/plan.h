@@ -71,9 +71,9 @@ struct Step {
 };
 
 struct Plan {
-  Graph graph;                      // what packed weights are evaluated from
-  std::vector<PackedWeight> packed; // in the order of the weight section
-  std::vector<Kernel> programs;     // equal kernels are one program
+  Graph graph;                           // what packed weights are evaluated from
+  std::vector<PackedWeight> packed;      // in the order of the weight section
+  std::vector<ScheduledKernel> programs; // equal kernels are one program
   std::vector<Slot> slots;
   std::vector<Step> steps;
   uint64_t arena_bytes = 0, arena_lower_bound = 0;

@@ -33,13 +33,13 @@ private:
   };
 
   // plan.cpp
-  uint32_t program_of(const Frame& frame, const Kernel& kernel);
+  uint32_t program_of(const Frame& frame, const ScheduledKernel& kernel);
   SlotId add_slot(Slot slot);
   SlotId buffer_slot(Frame& frame, BufferId id);
   SlotId weight_slot(Frame& frame, PackedId id);
   SlotId argument_slot(Frame& frame, const Argument& a);
   void add_sources(const Frame& frame, NodeId node, std::vector<int32_t>& list);
-  void add_launch(Frame& frame, const Kernel& kernel);
+  void add_launch(Frame& frame, const ScheduledKernel& kernel);
   void add_chains(Frame& frame);
   void add_copy(const Frame& frame, SlotId from, SlotId to);
   void add_output_copies(Frame& frame);
@@ -70,7 +70,7 @@ private:
 };
 
 // A program's text form names its arguments by position, so equal work prints equally.
-std::string normal_text(Kernel kernel);
+std::string normal_text(ScheduledKernel kernel);
 // The slots whose bytes a step reads or writes.
 std::vector<SlotId> touched_slots(const Step& step);
 // The slot that a slice is a part of; any other slot is its own.

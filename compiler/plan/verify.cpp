@@ -86,9 +86,9 @@ static void allocate(const Plan& s, std::set<SlotId>& alive, SlotId id) {
   SVOD_CHECK(alive.insert(id).second) << "slot " << id << " is allocated twice";
 }
 
-static void check_launch(const std::vector<Kernel>& programs, const Step& step) {
+static void check_launch(const std::vector<ScheduledKernel>& programs, const Step& step) {
   SVOD_CHECK(step.program < programs.size()) << "no program " << step.program;
-  const Kernel& kernel = programs[step.program];
+  const ScheduledKernel& kernel = programs[step.program];
   SVOD_CHECK(step.arguments.size() == kernel.arguments.size() &&
              step.chunks == kernel.chunk_count())
       << "a launch of program " << step.program << " is none of its";
@@ -131,11 +131,12 @@ static void check_marker(Place& place, const Step& step) {
   place.before.pop_back();
 }
 
-static void check_step(const Plan& s, const std::vector<Kernel>& programs, Place& place,
-                       const Step& step);
+static void check_step(const Plan& s, const std::vector<ScheduledKernel>& programs,
+                       Place& place, const Step& step);
 
 // What a sequence does to an argument stays inside its slot in every iteration.
-static void check_reach(const Plan& s, const Step& joined, const Kernel& sequence) {
+static void check_reach(const Plan& s, const Step& joined,
+                        const ScheduledKernel& sequence) {
   std::map<uint32_t, int64_t> count; // of the loops, by depth
   size_t at = 0;
   for (const SequenceStep& step : sequence.sequence) {
@@ -164,13 +165,13 @@ static void check_reach(const Plan& s, const Step& joined, const Kernel& sequenc
 
 static void check_joined(const Plan& s, Place& place, const Step& step) {
   check_launch(s.programs, step);
-  const Kernel& sequence = s.programs[step.program];
+  const ScheduledKernel& sequence = s.programs[step.program];
   check_reach(s, step, sequence);
   for (const Step& part : step.joined) check_step(s, sequence.parts, place, part);
 }
 
-static void check_step(const Plan& s, const std::vector<Kernel>& programs, Place& place,
-                       const Step& step) {
+static void check_step(const Plan& s, const std::vector<ScheduledKernel>& programs,
+                       Place& place, const Step& step) {
   if (!step.joined.empty()) return check_joined(s, place, step);
   if (step.kind != StepKind::Allocate && step.kind != StepKind::Deallocate) {
     for (SlotId id : touched_slots(step)) check_use(s, place, id);

@@ -81,13 +81,13 @@ private:
   std::optional<Candidate> choose_parts(const Members& members, Passed passed) const;
   void take(std::vector<Candidate> candidates);
   bool is_good(const Members& members, const Passed& passed, const Parts& parts) const;
-  bool cut(const Kernel& k, const Passed& passed, const Parts& parts,
+  bool cut(const ScheduledKernel& k, const Passed& passed, const Parts& parts,
            std::vector<ChunkAxis>& chunks) const;
-  bool axes_of(const Kernel& k, const Parts& parts, const Index& index,
+  bool axes_of(const ScheduledKernel& k, const Parts& parts, const Index& index,
                const std::vector<Bound>& bounds, const Dims& dims,
                std::vector<AxisId>& axes) const;
   int64_t part_bytes(BufferId id, const Parts& parts) const;
-  int64_t weight_bytes(const Kernel& k) const;
+  int64_t weight_bytes(const ScheduledKernel& k) const;
 
   FusedGraph& f_;
   std::vector<Use> uses_;
@@ -113,7 +113,7 @@ void Finder::count_uses() {
 }
 
 bool Finder::may_join(size_t kernel) const {
-  const Kernel& k = f_.kernels[kernel];
+  const ScheduledKernel& k = f_.kernels[kernel];
   return !k.call && k.scratch_bytes == 0 && !k.stages.empty() &&
          std::ranges::all_of(k.stages, [](const Stage& s) {
            return s.kind == StageKind::Reduce || s.kind == StageKind::Store;
@@ -167,7 +167,7 @@ int64_t Finder::part_bytes(BufferId id, const Parts& parts) const {
   return outermost(b).strides[parts.extents.size() - 1] * parts.rows * byte_size(b.dtype);
 }
 
-int64_t Finder::weight_bytes(const Kernel& k) const {
+int64_t Finder::weight_bytes(const ScheduledKernel& k) const {
   int64_t bytes = 0;
   for (const Argument& a : k.arguments)
     if (a.kind == Argument::Kind::Packed) bytes += f_.packed[a.id].bytes();
@@ -176,7 +176,7 @@ int64_t Finder::weight_bytes(const Kernel& k) const {
 
 // The axes of the kernel that walk along the parts' dimensions, in order; where a kernel
 // has one axis for all of them, that one.
-bool Finder::axes_of(const Kernel& k, const Parts& parts, const Index& index,
+bool Finder::axes_of(const ScheduledKernel& k, const Parts& parts, const Index& index,
                      const std::vector<Bound>& bounds, const Dims& dims,
                      std::vector<AxisId>& axes) const {
   const size_t n = parts.extents.size();
@@ -185,7 +185,7 @@ bool Finder::axes_of(const Kernel& k, const Parts& parts, const Index& index,
       const Term& t = k.indices.term(id);
       if (t.kind == Term::Kind::Axis && coefficient == stride &&
           k.indices.extent(t.id) == extent && !k.is_lane(t.id) &&
-          std::ranges::count(k.outer, t.id) != 0)
+          std::ranges::count(k.loops.outer, t.id) != 0)
         return t.id;
     }
     return std::nullopt;
@@ -217,7 +217,7 @@ bool Finder::axes_of(const Kernel& k, const Parts& parts, const Index& index,
 }
 
 // The kernel's chunks, when all it does with what is passed on stays within its part.
-bool Finder::cut(const Kernel& k, const Passed& passed, const Parts& parts,
+bool Finder::cut(const ScheduledKernel& k, const Passed& passed, const Parts& parts,
                  std::vector<ChunkAxis>& chunks) const {
   std::vector<AxisId> axes, these;
   auto fits = [&](uint32_t argument, const Index& index,
@@ -287,7 +287,7 @@ bool Finder::is_good(const Members& members, const Passed& passed,
   if (parts.count() < kFewestParts) return false;
   return std::ranges::all_of(members, [&](size_t i) {
     std::vector<ChunkAxis> chunks;
-    const Kernel& k = f_.kernels[i];
+    const ScheduledKernel& k = f_.kernels[i];
     const int64_t weights = weight_bytes(k);
     const double flops = double(k.flops) / double(parts.count());
     const double wanted = kFlopsPerWeightByte * (weights > kNearWeights ? 2 : 1);
@@ -334,18 +334,18 @@ std::optional<Finder::Candidate> Finder::choose_parts(const Members& members,
 
 // A part has few rows: a panel of what they meet stays in the first cache while all of
 // them pass by. Where they meet weights, these have their order already.
-static void put_rows_inside(Kernel& k) {
+static void put_rows_inside(ScheduledKernel& k) {
   const Stage& s = k.stages[0];
-  const AxisId rows = k.chunks.back().axis;
-  if (s.kind != StageKind::Reduce || s.inner.empty()) return;
+  const AxisId rows = k.loops.chunks.back().axis;
+  if (s.kind != StageKind::Reduce || k.inner(s).empty()) return;
   bool met = false;
   for (ExprId id : loads_below(k, s.value)) {
     const Expr& e = k.exprs[id];
     if (k.arguments[e.argument].kind != Argument::Kind::Buffer) return;
     met |= !k.indices.depends_on(e.index, rows);
   }
-  auto at = std::ranges::find(k.outer, rows);
-  if (met) std::rotate(at, at + 1, k.outer.end());
+  auto at = std::ranges::find(k.loops.outer, rows);
+  if (met) std::rotate(at, at + 1, k.loops.outer.end());
 }
 
 // A kernel belongs to one chain: the one that passes on the most bytes goes first.
@@ -362,15 +362,15 @@ void Finder::take(std::vector<Candidate> candidates) {
       continue;
     std::fill(taken.begin() + first, taken.begin() + end, true);
     for (size_t i : c.members) {
-      cut(f_.kernels[i], c.passed, c.parts, f_.kernels[i].chunks);
-      f_.kernels[i].in_parts = true;
+      cut(f_.kernels[i], c.passed, c.parts, f_.kernels[i].loops.chunks);
+      f_.kernels[i].loops.in_parts = true;
       put_rows_inside(f_.kernels[i]);
     }
     // Those between come first.
-    std::vector<Kernel> chained;
+    std::vector<ScheduledKernel> chained;
     auto next = f_.kernels.begin() + first;
     for (auto i = next; i != f_.kernels.begin() + end; ++i)
-      if (i->in_parts)
+      if (i->loops.in_parts)
         chained.push_back(std::move(*i));
       else if (next++ != i)
         *std::prev(next) = std::move(*i);

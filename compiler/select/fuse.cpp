@@ -43,10 +43,10 @@ private:
   bool wish_padded_inputs();
   bool wish_narrow_results();
   bool wish_results(NodeId below);
-  bool wish_near_lanes(const Group& group, const Kernel& k);
+  bool wish_near_lanes(const Group& group, const ScheduledKernel& k);
   bool wish_kept_innermost(NodeId contraction, const Factor& f, const Factor& other);
-  bool wish_no_sums_across(const Group& group, const Kernel& k);
-  bool wish_for(const Group& group, const Kernel& kernel);
+  bool wish_no_sums_across(const Group& group, const ScheduledKernel& k);
+  bool wish_for(const Group& group, const ScheduledKernel& kernel);
   bool wish_whole_rows(const Group& group);
   void pad_lanes(Layout& layout, const Shape& shape) const;
   bool wish_whole_vectors(BufferId id);
@@ -149,14 +149,14 @@ bool Fuser::wish_results(NodeId below) {
 // A tile of rows that is written out into a part of a larger tensor where its lanes lie
 // apart: one store per lane, each into another cache line (a tile with several columns
 // fills them at least in part). It is stored by itself, and moved as squares.
-bool Fuser::wish_near_lanes(const Group& group, const Kernel& k) {
+bool Fuser::wish_near_lanes(const Group& group, const ScheduledKernel& k) {
   const Shape& shape = g[group.root].shape;
-  if (group.target == group.root || !k.has_lane_axis) return false;
+  if (group.target == group.root || !k.has_lane_axis()) return false;
   if (shape.size() < 3 || 2 * shape[1] < lanes_) return false;
   std::set<int64_t> places;
   for (const Stage& s : k.stages) {
     int64_t stride = 0;
-    const bool affine = k.indices.affine_in(s.index, k.lane_axis, stride);
+    const bool affine = k.indices.affine_in(s.index, *k.loops.lane, stride);
     if (s.kind == StageKind::Store && affine && stride > 1)
       places.insert(s.index.constant);
   }
@@ -209,9 +209,9 @@ bool Fuser::wish_kept_innermost(NodeId contraction, const Factor& f,
 
 // A short sum along the lanes ends with sums across them, again and again. The operand
 // that has the result's innermost axis is turned around, if it is used often enough.
-bool Fuser::wish_no_sums_across(const Group& group, const Kernel& k) {
+bool Fuser::wish_no_sums_across(const Group& group, const ScheduledKernel& k) {
   constexpr int64_t kShort = 512, kOften = 32;
-  if (std::ranges::count(k.stages[0].inner, k.lane_axis) == 0) return false;
+  if (std::ranges::count(k.loops.inner[0], *k.loops.lane) == 0) return false;
   const NodeId base = group.innermost();
   const Node& sum = g[base];
   const Shape& domain = g[sum.inputs[0]].shape;
@@ -237,9 +237,9 @@ bool Fuser::wish_no_sums_across(const Group& group, const Kernel& k) {
 
 // An operand whose elements are far apart along the lanes is stored with that axis
 // innermost.
-bool Fuser::wish_for(const Group& group, const Kernel& k) {
+bool Fuser::wish_for(const Group& group, const ScheduledKernel& k) {
   const NodeId base = group.innermost();
-  if (base == kNoNode || !is_contraction(g, base) || !k.has_lane_axis) return false;
+  if (base == kNoNode || !is_contraction(g, base) || !k.has_lane_axis()) return false;
   const Expr& v = k.exprs[k.stages[0].value];
   if (v.kind != Expr::Kind::Map || v.op != Op::Mul) return false;
   if (wish_no_sums_across(group, k)) return true;
@@ -248,7 +248,7 @@ bool Fuser::wish_for(const Group& group, const Kernel& k) {
       const Expr& load = k.exprs[id];
       if (k.arguments[load.argument].kind != Argument::Kind::Buffer) continue;
       int64_t stride = 0;
-      bool affine = k.indices.affine_in(load.index, k.lane_axis, stride) && stride >= 0;
+      bool affine = k.indices.affine_in(load.index, *k.loops.lane, stride) && stride >= 0;
       if (affine && stride == 0) continue;
       if (affine && stride == 1) {
         bool masked = !load.bounds.empty();
@@ -283,14 +283,14 @@ void Fuser::add_border(NodeId target) {
   BufferId id = buffer_of_.at(target);
   const Buffer& b = out_->buffers[id];
   if (!b.layout.has_border() || !bordered_.insert(target).second) return;
-  Kernel border = lower_border(id, b, lanes_);
+  ScheduledKernel border = lower_border(id, b, lanes_);
   choose_chunks(border, out_->packed, out_->buffers, level_);
   out_->kernels.push_back(std::move(border));
 }
 
 // The first output that is met makes the kernel of all.
 void Fuser::add_call(NodeId call) {
-  for (const Kernel& k : out_->kernels)
+  for (const ScheduledKernel& k : out_->kernels)
     if (k.call && std::ranges::find(k.nodes, call) != k.nodes.end()) return;
   Stored all = stored();
   out_->kernels.push_back(lower_call(call, all));

@@ -68,7 +68,7 @@ TEST_CASE("the rows of a part are the innermost loop", "[chain]") {
   REQUIRE(f.chains.size() == 1);
   const Kernel& scores = f.kernels[f.chains[0].first];
   INFO(print(scores));
-  CHECK(scores.outer.back() == scores.chunks.back().axis);
+  CHECK(scores.outer.back() == scores.loops.chunks.back().axis);
 }
 
 TEST_CASE("what is read elsewhere, or is small, is stored whole", "[chain]") {

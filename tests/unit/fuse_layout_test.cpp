@@ -27,10 +27,10 @@ static FusedGraph fused(Graph& g, NodeId result, bool direct_only = false) {
 
 // What the kernel's value reads lies side by side along the lanes, or is one number.
 static void check_loads_are_vectors(const Kernel& k) {
-  REQUIRE(k.has_lane_axis);
+  REQUIRE(k.has_lane_axis());
   for (ExprId load : loads_below(k, k.stages[0].value)) {
     int64_t stride = 0;
-    CHECK(k.indices.affine_in(k.exprs[load].index, k.lane_axis, stride));
+    CHECK(k.indices.affine_in(k.exprs[load].index, *k.loops.lane, stride));
     CHECK(stride <= 1);
   }
 }
@@ -192,11 +192,11 @@ TEST_CASE("a border is written in whole vectors, block by block", "[fuse]") {
     return k.stages.size() == 4 && k.exprs.size() == 1;
   });
   REQUIRE(border != f.kernels.end());
-  REQUIRE(border->has_lane_axis);
+  REQUIRE(border->has_lane_axis());
   int64_t blocks = 1;
   for (AxisId a : border->outer)
     if (a != border->lane_axis) blocks *= border->indices.extent(a);
-  CHECK(blocks * border->lanes == 64);
+  CHECK(blocks * border->loops.lanes == 64);
 }
 
 TEST_CASE("what makes rows whole vectors is one store for each row", "[fuse]") {
@@ -209,13 +209,13 @@ TEST_CASE("what makes rows whole vectors is one store for each row", "[fuse]") {
     return kernel.stages.size() == 1 && kernel.exprs.size() == 1;
   });
   REQUIRE(border != f.kernels.end());
-  REQUIRE(border->has_lane_axis);
+  REQUIRE(border->has_lane_axis());
   int64_t stores = 1;
   for (AxisId a : border->outer)
     if (a != border->lane_axis) stores *= border->indices.extent(a);
   CHECK(stores == 6 * 32);
   REQUIRE(border->stages[0].domain.size() == 1);
-  CHECK(border->stages[0].domain[0].high == (-49 & (border->lanes - 1)));
+  CHECK(border->stages[0].domain[0].high == (-49 & (border->loops.lanes - 1)));
 }
 
 TEST_CASE("x sigmoid(x) with two readers is stored where x is made", "[fuse]") {

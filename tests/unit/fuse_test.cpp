@@ -187,8 +187,8 @@ TEST_CASE("an elementwise map crosses its axes as one", "[fuse]") {
   Graph g;
   NodeId x = g.add_input("x", DType::F32, {1, 6, 10, 10});
   Kernel k = kernel_of(g, map(g, Op::Exp, {x}));
-  CHECK(k.outer.size() == 2);
-  CHECK(k.has_lane_axis);
+  CHECK(k.loops.outer.size() == 2);
+  CHECK(k.has_lane_axis());
 }
 
 TEST_CASE("a reduction crosses neighbouring axes as one", "[fuse]") {
@@ -225,7 +225,7 @@ TEST_CASE("rows of a prime number are cut into chunks too", "[fuse]") {
     Kernel k = kernel_of(g, reduce(g, Op::ReduceSum, slice_axis(g, x, 1, 0, 24), {2}));
     int64_t most = 0;
     INFO(print(k));
-    for (const ChunkAxis& c : k.chunks)
+    for (const ChunkAxis& c : k.loops.chunks)
       if (k.indices.extent(c.axis) == rows) most = c.block;
     CHECK(most > 0);
     CHECK(most <= rows / 4);
@@ -236,9 +236,9 @@ TEST_CASE("an axis of one element does not join its neighbours", "[fuse]") {
   Graph g;
   NodeId x = g.add_input("x", DType::F32, {6, 20, 56});
   Kernel k = kernel_of(g, reduce(g, Op::ReduceMax, x, {1}));
-  REQUIRE(k.has_lane_axis);
+  REQUIRE(k.has_lane_axis());
   int64_t stride = 0;
-  CHECK(k.indices.affine_in(k.stages.back().index, k.lane_axis, stride));
+  CHECK(k.indices.affine_in(k.stages.back().index, *k.loops.lane, stride));
   CHECK(stride == 1);
 }
 

@@ -66,7 +66,7 @@ int nested_kernels(const Graph& g, const Target& target, int64_t& weight_bytes) 
     if (!k.stages[0].nested) continue;
     ++count;
     CHECK(k.stages[0].dtype == DType::I32);
-    CHECK(k.has_dot_axis);
+    CHECK(k.has_dot_axis());
     for (const Argument& a : k.arguments)
       if (a.kind == Argument::Kind::Packed && a.dtype == DType::U8)
         weight_bytes += fused.packed[a.id].bytes();

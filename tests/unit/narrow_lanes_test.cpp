@@ -51,7 +51,7 @@ std::vector<int> narrowed(const RandomGraph& random, const char* level) {
   std::vector<int> lanes;
   for (const Kernel& k : fuse(simplify(random.graph), all, true).kernels)
     if (const auto narrow = narrow_lanes(k, *at)) {
-      lanes.push_back(narrow->lanes);
+      lanes.push_back(narrow->loops.lanes);
       CHECK(choose_tile(*narrow, *at).points() > 2);
     }
   return lanes;

@@ -74,7 +74,7 @@ TEST_CASE("verify finds accesses outside a buffer", "[fuse]") {
   f.buffers.push_back({0, DType::F32, {10}, row_major(1), -1, {}});
   Kernel k;
   AxisId axis = k.indices.add_axis(10);
-  k.outer = {axis};
+  k.loops.outer = {axis};
   k.arguments = {{Argument::Kind::Buffer, 0, DType::F32, true, false}};
   Stage store;
   store.value = k.add(Expr{Expr::Kind::Constant, DType::F32});

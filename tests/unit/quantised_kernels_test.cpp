@@ -430,7 +430,7 @@ TEST_CASE("neighbouring windows share a vector of interleaved bytes",
             fuse(simplify(integer_contractions(random.graph)), *target);
         std::string text;
         for (const Kernel& k : fused.kernels)
-          if (k.has_dot_axis) text += KernelEmitter(k, target->levels[0]).text();
+          if (k.has_dot_axis()) text += KernelEmitter(k, target->levels[0]).text();
         REQUIRE(text.find("interleave_dots(") != std::string::npos);
         // What the zero point of x makes of the weights is where sums begin.
         CHECK(text.find("op_add_vi32") == std::string::npos);
@@ -456,7 +456,7 @@ TEST_CASE("only what may leave 32 bits is looked at before it becomes a byte",
       const auto near = [](const Expr& e) { return e.near; };
       int count = 0;
       for (const Kernel& k : fused.kernels)
-        count += k.has_dot_axis && std::ranges::any_of(k.exprs, near);
+        count += k.has_dot_axis() && std::ranges::any_of(k.exprs, near);
       CHECK(count == (target->levels[0].dots != 0 && exponent < 0));
     }
 }
