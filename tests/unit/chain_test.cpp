@@ -66,9 +66,9 @@ TEST_CASE("the rows of a part are the innermost loop", "[chain]") {
   const Graph g = attention(2, 360, false);
   const FusedGraph f = fuse(simplify(g), *find_target("native"));
   REQUIRE(f.chains.size() == 1);
-  const Kernel& scores = f.kernels[f.chains[0].first];
+  const ScheduledKernel& scores = f.kernels[f.chains[0].first];
   INFO(print(scores));
-  CHECK(scores.outer.back() == scores.loops.chunks.back().axis);
+  CHECK(scores.loops.outer.back() == scores.loops.chunks.back().axis);
 }
 
 TEST_CASE("what is read elsewhere, or is small, is stored whole", "[chain]") {

@@ -26,7 +26,7 @@ static FusedGraph fused(Graph& g, NodeId result, bool direct_only = false) {
 }
 
 // What the kernel's value reads lies side by side along the lanes, or is one number.
-static void check_loads_are_vectors(const Kernel& k) {
+static void check_loads_are_vectors(const ScheduledKernel& k) {
   REQUIRE(k.has_lane_axis());
   for (ExprId load : loads_below(k, k.stages[0].value)) {
     int64_t stride = 0;
@@ -188,14 +188,14 @@ TEST_CASE("a border is written in whole vectors, block by block", "[fuse]") {
   NodeId x = g.add_input("x", DType::F32, {1, 32, 12, 13});
   const FusedGraph f =
       fused(g, depthwise(g, map(g, Op::Abs, {convolution(g, x, 64)})), true);
-  auto border = std::ranges::find_if(f.kernels, [](const Kernel& k) {
+  auto border = std::ranges::find_if(f.kernels, [](const ScheduledKernel& k) {
     return k.stages.size() == 4 && k.exprs.size() == 1;
   });
   REQUIRE(border != f.kernels.end());
   REQUIRE(border->has_lane_axis());
   int64_t blocks = 1;
   for (AxisId a : border->outer)
-    if (a != border->lane_axis) blocks *= border->indices.extent(a);
+    if (a != border->loops.lane) blocks *= border->indices.extent(a);
   CHECK(blocks * border->loops.lanes == 64);
 }
 
@@ -205,14 +205,14 @@ TEST_CASE("what makes rows whole vectors is one store for each row", "[fuse]") {
   NodeId q = matmul(g, x, known(g, {6, 64, 32}));
   NodeId k = map(g, Op::Abs, {matmul(g, x, known(g, {6, 64, 32}))});
   const FusedGraph f = fused(g, matmul(g, q, permute(g, k, {0, 2, 1})), true);
-  auto border = std::ranges::find_if(f.kernels, [](const Kernel& kernel) {
+  auto border = std::ranges::find_if(f.kernels, [](const ScheduledKernel& kernel) {
     return kernel.stages.size() == 1 && kernel.exprs.size() == 1;
   });
   REQUIRE(border != f.kernels.end());
   REQUIRE(border->has_lane_axis());
   int64_t stores = 1;
   for (AxisId a : border->outer)
-    if (a != border->lane_axis) stores *= border->indices.extent(a);
+    if (a != border->loops.lane) stores *= border->indices.extent(a);
   CHECK(stores == 6 * 32);
   REQUIRE(border->stages[0].domain.size() == 1);
   CHECK(border->stages[0].domain[0].high == (-49 & (border->loops.lanes - 1)));
@@ -226,7 +226,7 @@ TEST_CASE("x sigmoid(x) with two readers is stored where x is made", "[fuse]") {
   NodeId mean = expand(g, reduce(g, Op::ReduceSum, gated, {2, 3}), g[gated].shape);
   const FusedGraph f = fused(g, map(g, Op::Mul, {gated, mean}), true);
   int powers = 0;
-  for (const Kernel& k : f.kernels)
+  for (const ScheduledKernel& k : f.kernels)
     for (const Expr& e : k.exprs)
       if (e.kind == Expr::Kind::Map && e.op == Op::Exp) {
         ++powers;
@@ -244,7 +244,7 @@ TEST_CASE("what a pooling reads past the edge is a border with its own value", "
   const Layout layout = layout_of(f, {1, 64, 10, 11});
   CHECK(layout.low == Shape{0, 0, 1, 1});
   CHECK(layout.fill == 0xff800000);
-  for (const Kernel& k : f.kernels)
+  for (const ScheduledKernel& k : f.kernels)
     for (ExprId load : loads_below(k, k.stages[0].value))
       CHECK(k.exprs[load].bounds.empty());
 }
@@ -273,12 +273,12 @@ TEST_CASE("shuffled channels are written a block at a time", "[fuse]") {
     NodeId shuffled =
         reshape(g, permute(g, apart, {0, 2, 1, 3, 4}), {1, parts * 29, 12, 21});
     const FusedGraph f = fused(g, depthwise(g, shuffled), true);
-    const auto copy = std::ranges::find_if(f.kernels, [](const Kernel& k) {
+    const auto copy = std::ranges::find_if(f.kernels, [](const ScheduledKernel& k) {
       return k.stages.size() == 1 && k.stages[0].kind == StageKind::Store &&
              !loads_below(k, k.stages[0].value).empty();
     });
     REQUIRE(copy != f.kernels.end());
     const Target target = *find_target("x86-64-v4");
-    CHECK(choose_tile(*copy, target.levels[0]).points() == copy->lanes);
+    CHECK(choose_tile(*copy, target.levels[0]).points() == copy->loops.lanes);
   }
 }

@@ -175,7 +175,7 @@ TEST_CASE("attention is at most four kernels", "[fuse]") {
 }
 
 // The only kernel of a graph.
-static Kernel kernel_of(Graph& g, NodeId result) {
+static ScheduledKernel kernel_of(Graph& g, NodeId result) {
   g.add_output("y", result);
   FusedGraph fused = fuse(simplify(g), *find_target("native"));
   UNSCOPED_INFO(print(fused));
@@ -186,7 +186,7 @@ static Kernel kernel_of(Graph& g, NodeId result) {
 TEST_CASE("an elementwise map crosses its axes as one", "[fuse]") {
   Graph g;
   NodeId x = g.add_input("x", DType::F32, {1, 6, 10, 10});
-  Kernel k = kernel_of(g, map(g, Op::Exp, {x}));
+  ScheduledKernel k = kernel_of(g, map(g, Op::Exp, {x}));
   CHECK(k.loops.outer.size() == 2);
   CHECK(k.has_lane_axis());
 }
@@ -194,21 +194,21 @@ TEST_CASE("an elementwise map crosses its axes as one", "[fuse]") {
 TEST_CASE("a reduction crosses neighbouring axes as one", "[fuse]") {
   Graph g;
   NodeId x = g.add_input("x", DType::F32, {2, 6, 10, 12});
-  Kernel whole = kernel_of(g, reduce(g, Op::ReduceMax, x, {2, 3}));
+  ScheduledKernel whole = kernel_of(g, reduce(g, Op::ReduceMax, x, {2, 3}));
   // Over 120 elements: vectors, of which the last is no whole one.
   REQUIRE(whole.stages[0].inner.size() == 2);
   CHECK(whole.indices.extent(whole.stages[0].inner[0]) == 8);
   // Axes with another one between them stay apart.
   Graph h;
   NodeId y = h.add_input("y", DType::F32, {2, 6, 10, 12});
-  Kernel apart = kernel_of(h, reduce(h, Op::ReduceMax, y, {1, 3}));
+  ScheduledKernel apart = kernel_of(h, reduce(h, Op::ReduceMax, y, {1, 3}));
   CHECK(apart.stages[0].inner.size() == 3);
 }
 
 TEST_CASE("a row times a matrix reads few panels side by side", "[fuse]") {
   Graph g;
   NodeId x = g.add_input("x", DType::F32, {1, 256});
-  Kernel k = kernel_of(g, matmul(g, x, known(g, {256, 1024})));
+  ScheduledKernel k = kernel_of(g, matmul(g, x, known(g, {256, 1024})));
   const Target target = *find_target("native");
   for (const Level& level : target.levels) {
     int streams = 1;
@@ -222,7 +222,8 @@ TEST_CASE("rows of a prime number are cut into chunks too", "[fuse]") {
   for (int64_t rows : {149, 150}) {
     Graph g;
     NodeId x = g.add_input("x", DType::F32, {rows, 25, 64, 32});
-    Kernel k = kernel_of(g, reduce(g, Op::ReduceSum, slice_axis(g, x, 1, 0, 24), {2}));
+    ScheduledKernel k =
+        kernel_of(g, reduce(g, Op::ReduceSum, slice_axis(g, x, 1, 0, 24), {2}));
     int64_t most = 0;
     INFO(print(k));
     for (const ChunkAxis& c : k.loops.chunks)
@@ -235,7 +236,7 @@ TEST_CASE("rows of a prime number are cut into chunks too", "[fuse]") {
 TEST_CASE("an axis of one element does not join its neighbours", "[fuse]") {
   Graph g;
   NodeId x = g.add_input("x", DType::F32, {6, 20, 56});
-  Kernel k = kernel_of(g, reduce(g, Op::ReduceMax, x, {1}));
+  ScheduledKernel k = kernel_of(g, reduce(g, Op::ReduceMax, x, {1}));
   REQUIRE(k.has_lane_axis());
   int64_t stride = 0;
   CHECK(k.indices.affine_in(k.stages.back().index, *k.loops.lane, stride));
@@ -248,7 +249,7 @@ TEST_CASE("known positions are checked when packing", "[fuse]") {
     NodeId x = g.add_input("x", DType::F32, {4, 20, 6});
     const auto count = static_cast<int64_t>(positions.size());
     NodeId at = tensor_i64(g, {1, count, 1}, positions);
-    Kernel k = kernel_of(g, gather(g, x, expand(g, at, {4, count, 6}), 1));
+    ScheduledKernel k = kernel_of(g, gather(g, x, expand(g, at, {4, count, 6}), 1));
     return std::ranges::count(k.exprs, Expr::Kind::Checked, &Expr::kind);
   };
   CHECK(checks({3, 0, 19, 7}) == 0);

@@ -62,7 +62,7 @@ RandomGraph product(uint64_t seed, int64_t bits, bool exact) {
 int nested_kernels(const Graph& g, const Target& target, int64_t& weight_bytes) {
   FusedGraph fused = fuse(simplify(integer_contractions(g)), target);
   int count = 0;
-  for (const Kernel& k : fused.kernels) {
+  for (const ScheduledKernel& k : fused.kernels) {
     if (!k.stages[0].nested) continue;
     ++count;
     CHECK(k.stages[0].dtype == DType::I32);

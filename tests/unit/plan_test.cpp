@@ -72,14 +72,15 @@ TEST_CASE("verify finds temporaries that share bytes or end outside", "[plan]") 
 TEST_CASE("verify finds accesses outside a buffer", "[fuse]") {
   FusedGraph f;
   f.buffers.push_back({0, DType::F32, {10}, row_major(1), -1, {}});
-  Kernel k;
+  ScheduledKernel k;
   AxisId axis = k.indices.add_axis(10);
-  k.loops.outer = {axis};
+  k.outer = {axis};
   k.arguments = {{Argument::Kind::Buffer, 0, DType::F32, true, false}};
   Stage store;
   store.value = k.add(Expr{Expr::Kind::Constant, DType::F32});
   store.index = k.indices.axis(axis);
   k.stages = {store};
+  k.loops = plain_loops(k);
   f.kernels = {k};
   CHECK_NOTHROW(verify(f));
   f.kernels[0].stages[0].index.constant = 1;

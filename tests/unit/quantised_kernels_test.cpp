@@ -429,7 +429,7 @@ TEST_CASE("neighbouring windows share a vector of interleaved bytes",
         const FusedGraph fused =
             fuse(simplify(integer_contractions(random.graph)), *target);
         std::string text;
-        for (const Kernel& k : fused.kernels)
+        for (const ScheduledKernel& k : fused.kernels)
           if (k.has_dot_axis()) text += KernelEmitter(k, target->levels[0]).text();
         REQUIRE(text.find("interleave_dots(") != std::string::npos);
         // What the zero point of x makes of the weights is where sums begin.
@@ -455,7 +455,7 @@ TEST_CASE("only what may leave 32 bits is looked at before it becomes a byte",
           fuse(simplify(integer_contractions(random.graph)), *target);
       const auto near = [](const Expr& e) { return e.near; };
       int count = 0;
-      for (const Kernel& k : fused.kernels)
+      for (const ScheduledKernel& k : fused.kernels)
         count += k.has_dot_axis() && std::ranges::any_of(k.exprs, near);
       CHECK(count == (target->levels[0].dots != 0 && exponent < 0));
     }
@@ -509,7 +509,7 @@ TEST_CASE("products of bytes that both vary are dot products", "[kernels][quanti
         CHECK(compare_outputs(random, better).empty());
         const FusedGraph fused = fuse(simplify(better), *target);
         INFO(print(fused));
-        CHECK(std::ranges::count_if(fused.kernels, &Kernel::has_dot_axis) == 1);
+        CHECK(std::ranges::count_if(fused.kernels, &ScheduledKernel::has_dot_axis) == 1);
       }
 }
 
