@@ -19,8 +19,9 @@ static std::vector<std::string> words(const std::string& text) {
 
 static std::vector<Level> all_levels() {
   return {
-#define LEVEL(name, suffix, flags, lanes, registers, bits, fma, dots)                    \
-  {name, suffix, words(flags), lanes, registers, bits, fma, dots},
+#define LEVEL(name, suffix, flags, lanes, registers, integers, bits, fma, dots, machine) \
+  {name,     suffix, words(flags), lanes, registers,                                     \
+   integers, bits,   fma,          dots,  find_machine(machine)},
 #include "compiler/support/targets.def"
   };
 }

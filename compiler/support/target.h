@@ -1,6 +1,8 @@
 // What a pack is built for: a row of targets.def with its CPU levels. Plain data.
 #pragma once
 
+#include "compiler/support/machine.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,9 +18,11 @@ struct Level {
   std::vector<std::string> flags; // of the compiler
   int lanes = 4;                  // floats of the vector type in emitted code
   int registers = 8;              // floating-point registers
-  int register_bits = 32;         // of each; 32: no vectors
-  bool fma = false;               // fused multiply-add is one instruction
-  int dots = 0;                   // products of bytes, as in targets.def
+  int integer_registers = 8;
+  int register_bits = 32; // of each; 32: no vectors
+  bool fma = false;       // fused multiply-add is one instruction
+  int dots = 0;           // products of bytes, as in targets.def
+  Machine machine;        // the core it is tuned for
 };
 
 enum class TargetKind : uint8_t {
@@ -38,6 +42,8 @@ struct Target {
   std::vector<std::string> linker_flags;
   std::vector<Level> levels; // weakest first; all read the same packed weights
 
+  // What levels share, as algorithms and chunks, is chosen for the strongest.
+  const Machine& machine() const { return levels.back().machine; }
   bool is_x86() const { return triple.starts_with("x86_64"); }
 };
 

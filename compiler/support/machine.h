@@ -1,0 +1,60 @@
+// What one processor core is good at: a row of machine.def. Every choice of how a kernel
+// runs counts with these numbers, so a choice is right on another core when its row is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace svod {
+
+// One level of the memory that a core reads through.
+struct Cache {
+  int64_t bytes = 0;          // that one core may count on
+  int64_t line = 0;           // bytes that are fetched together
+  int64_t ways = 0;           // lines of one set; 0: plain memory, which has no sets
+  double bytes_per_clock = 0; // read by one core
+
+  // Addresses so far apart compete for one set; 0: none do.
+  int64_t set_bytes() const { return ways == 0 ? 0 : bytes / ways; }
+};
+
+// The columns of machine.def, with their units.
+struct Machine {
+  std::string name; // of the row
+
+  double clock_ghz = 0;
+  double flops_per_clock = 0; // peak of one core, float32; a multiply-add counts two
+  double gflops = 0;          // what well tiled products of one core reach
+  double work_per_ns = 0;     // operations plus bytes of a typical short kernel
+
+  // Instructions of the width of a register, started per clock.
+  double fmas_per_clock = 0;       // multiply-adds
+  double loads_per_clock = 0;      // of a whole register from the first cache
+  double broadcasts_per_clock = 0; // of one element to all lanes, from the first cache
+  int sums_in_flight = 0;          // independent registers of sums that hide the latency
+  int walks_in_flight = 0;         // walks down trees that hide each other's loads
+
+  Cache first, second, last;      // from near to far; a missing one repeats its neighbour
+  int streams = 0;                // of weights, that may be read side by side
+  int free_streams = 0;           // of those, that cost nothing
+  int stored_lines = 0;           // on their way to memory while products go on
+  double stored_line_wait = 0;    // multiply-adds that each line beyond them waits
+  double memory_bytes_per_ns = 0; // one core, one stream
+  double memory_seen = 0; // share of the time for memory beside products that shows
+  int64_t large_page = 0; // bytes of the page that large mappings align to; 0: none
+
+  double launch_ns = 0;    // of one kernel from the frozen plan
+  double fork_join_ns = 0; // of a parallel region beside its chunks; 0: one thread only
+
+  // Multiply-adds that take as long as an instruction of which so many start per clock.
+  double in_fmas(double per_clock) const;
+  // Weights below this stay in the second cache from run to run.
+  int64_t resident_weights() const { return second.bytes / 8; }
+  // Values of a layer beyond this are no longer in a cache when the next one reads them.
+  int64_t far_bytes() const { return last.bytes / 4; }
+};
+
+// The row of this name, which exists.
+Machine find_machine(const std::string& name);
+
+} // namespace svod

@@ -1,0 +1,72 @@
+// The rows of machine.def agree with themselves and with the levels that name them.
+#include "compiler/support/target.h"
+
+#include <catch2/catch.hpp>
+
+#include <cmath>
+
+using namespace svod;
+
+namespace {
+
+void check_cache(const Cache& c, const Cache& nearer) {
+  CHECK(c.bytes >= nearer.bytes);
+  CHECK(c.line > 0);
+  CHECK(c.bytes_per_clock > 0);
+  CHECK(c.bytes_per_clock <= nearer.bytes_per_clock);
+  if (c.ways > 0) CHECK(c.bytes % (c.ways * c.line) == 0);
+}
+
+void check_machine(const Machine& m) {
+  CHECK(m.clock_ghz > 0);
+  CHECK(m.gflops > 0);
+  CHECK(m.gflops <= m.flops_per_clock * m.clock_ghz);
+  CHECK(m.work_per_ns > 0);
+  for (double rate : {m.fmas_per_clock, m.loads_per_clock, m.broadcasts_per_clock})
+    CHECK(rate > 0);
+  CHECK(m.sums_in_flight >= 1);
+  CHECK(m.walks_in_flight >= 1);
+  check_cache(m.first, m.first);
+  check_cache(m.second, m.first);
+  check_cache(m.last, m.second);
+  CHECK(m.free_streams >= 1);
+  CHECK(m.streams >= m.free_streams);
+  CHECK(m.stored_lines >= 1);
+  CHECK(m.memory_bytes_per_ns > 0);
+  CHECK(m.memory_seen >= 0);
+  CHECK(m.memory_seen <= 1);
+  CHECK(m.launch_ns > 0);
+}
+
+} // namespace
+
+TEST_CASE("machine: every level names a whole row") {
+  for (const std::string& alias : target_aliases()) {
+    CAPTURE(alias);
+    const std::optional<Target> target = find_target(alias);
+    REQUIRE(target);
+    for (const Level& level : target->levels) {
+      check_machine(level.machine);
+      CHECK(level.integer_registers >= 8);
+      // What one thread runs has no regions, and firmware has no pages.
+      CHECK((level.machine.fork_join_ns == 0) == (target->kind != TargetKind::Linux));
+      if (target->kind != TargetKind::Linux) CHECK(level.machine.large_page == 0);
+    }
+    CHECK(&target->machine() == &target->levels.back().machine);
+  }
+}
+
+TEST_CASE("machine: the peak is what the registers of its strongest level give") {
+  for (const char* alias : {"x86-64", "aarch64", "armv7", "cortex-m55"}) {
+    CAPTURE(alias);
+    const Level level = find_target(alias)->levels.back();
+    const double lanes = level.register_bits / 32;
+    CHECK(std::abs(2 * lanes * level.machine.fmas_per_clock -
+                   level.machine.flops_per_clock) < 1e-9);
+  }
+}
+
+TEST_CASE("machine: addresses of one set lie the cache over its ways apart") {
+  CHECK(find_machine("zen4").first.set_bytes() == 4096);
+  CHECK(find_machine("cortex-m4").first.set_bytes() == 0);
+}
