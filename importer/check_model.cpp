@@ -31,8 +31,6 @@ struct NameScope {
   }
 };
 
-std::string quoted(const std::string& name) { return "'" + escaped(name) + "'"; }
-
 class Checker {
 public:
   Checker(const Model& model, const Limits& limits, Diags& diags)

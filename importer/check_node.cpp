@@ -13,10 +13,6 @@ namespace svod {
 
 namespace {
 
-std::string quoted(std::string_view name) {
-  return "'" + escaped(std::string(name)) + "'";
-}
-
 std::string type_text(const Node& node) {
   std::string text(info(node.dtype).text);
   text += '[';

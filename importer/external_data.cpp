@@ -19,8 +19,6 @@ namespace {
 constexpr int kOpenFile = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 constexpr int kOpenFolder = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_DIRECTORY;
 
-std::string quoted(const std::string& location) { return "'" + escaped(location) + "'"; }
-
 [[noreturn]] void refuse(const std::string& location, const std::string& why) {
   fail_read("external data file " + quoted(location) + " " + why);
 }
@@ -92,7 +90,7 @@ void read_external_key(std::string_view key, std::string_view value,
   } else if (key == "length") {
     entry.length = decimal(key, value);
   } else if (key != "checksum") {
-    fail_read("external data: unknown key '" + escaped(std::string(key)) + "'");
+    fail_read("external data: unknown key " + quoted(key));
   }
 }
 

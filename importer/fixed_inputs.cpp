@@ -15,8 +15,6 @@ namespace svod {
 
 namespace {
 
-std::string in_quotes(const std::string& name) { return "'" + escaped(name) + "'"; }
-
 std::vector<std::string_view> split(std::string_view text) {
   std::vector<std::string_view> words;
   while (!text.empty()) {
@@ -41,7 +39,7 @@ bool take_lengths(const ModelGraph& graph, ImportOptions& options, Diags& diags)
   for (const auto& [name, text] : options.values) {
     const ModelValue* input = find_input(graph, name);
     if (!input) {
-      diags.error(Exit::Usage, "--value: the model has no input " + in_quotes(name));
+      diags.error(Exit::Usage, "--value: the model has no input " + quoted(name));
       good = false;
     } else if (input->dims && input->dims->size() == 1 &&
                !options.shapes.contains(name)) {
@@ -52,7 +50,7 @@ bool take_lengths(const ModelGraph& graph, ImportOptions& options, Diags& diags)
 }
 
 void note_fixed(const std::string& name, const std::string& value, Diags& diags) {
-  diags.note("the value of input " + in_quotes(name) + " decides a shape; packed for " +
+  diags.note("the value of input " + quoted(name) + " decides a shape; packed for " +
              escaped(name) + " = " + value);
 }
 
@@ -91,8 +89,7 @@ value_from_text(const std::string& text, DType dtype, int64_t count, std::string
     if (dtype == DType::Bool && word == "false") word = "0";
     const std::optional<uint64_t> bits = scalar_from_text(dtype, word);
     if (!bits) {
-      error =
-          "'" + escaped(std::string(word)) + "' is no " + std::string(info(dtype).text);
+      error = quoted(word) + " is no " + std::string(info(dtype).text);
       return std::nullopt;
     }
     std::memcpy(bytes.data() + i * size, &*bits, size);
@@ -127,7 +124,7 @@ std::set<std::string> GraphImport::missed_inputs() const {
 void GraphImport::hint_values() {
   for (const GraphInput& input : graph_.inputs())
     if (missed_inputs().contains(input.name))
-      diags_.note("with a value of input " + in_quotes(input.name) +
+      diags_.note("with a value of input " + quoted(input.name) +
                   " it could be packed; use " +
                   value_option(input.name, element_count(graph_[input.node].shape)));
 }
@@ -147,7 +144,7 @@ GraphImport::fixed_value(const std::string& name, DType dtype, const Shape& shap
            tensor->second.onnx_type == info(dtype).onnx)
     bytes.emplace(tensor->second.bytes.begin(), tensor->second.bytes.end());
   if (!bytes)
-    diags_.error(Exit::Usage, "the value for input " + in_quotes(name) + ": " + error);
+    diags_.error(Exit::Usage, "the value for input " + quoted(name) + ": " + error);
   return bytes;
 }
 

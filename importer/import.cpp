@@ -19,10 +19,6 @@ namespace svod {
 
 namespace {
 
-std::string quoted(std::string_view name) {
-  return "'" + escaped(std::string(name)) + "'";
-}
-
 // Names that the graphs inside a node's attributes take from around them. Names they make
 // themselves are in the list too, which is harmless: no name around them is equal.
 void add_captured(const ModelNode& node, std::unordered_set<std::string_view>& names) {

@@ -57,8 +57,7 @@ GraphImport::Results GraphImport::import_gradient(const ModelNode& node,
     if (values.back() == kPoisoned) return {};
     if (values.back() == kNoNode || is_compound(values.back()) ||
         !is_float(graph_[values.back()].dtype))
-      return refuse(Exit::Unsupported,
-                    "'" + escaped(name) + "' is no tensor of floating point");
+      return refuse(Exit::Unsupported, quoted(name) + " is no tensor of floating point");
   }
   const NodeId result = values.back();
   values.pop_back();

@@ -10,8 +10,6 @@ namespace svod {
 
 namespace {
 
-std::string quoted(const std::string& name) { return "'" + escaped(name) + "'"; }
-
 std::string shape_text(const Shape& shape) {
   std::string text;
   for (size_t i = 0; i < shape.size(); ++i)

@@ -14,8 +14,6 @@ namespace {
 
 using Kind = ModelValue::Kind;
 
-std::string quoted(const std::string& name) { return "'" + escaped(name) + "'"; }
-
 // Sorted and without doubles.
 template <class T> void make_set(std::vector<T>& values) {
   std::ranges::sort(values);

@@ -13,10 +13,6 @@ namespace {
 // As many as the packed program binds.
 constexpr size_t kMostTensors = 1024;
 
-std::string quoted(std::string_view name) {
-  return "'" + escaped(std::string(name)) + "'";
-}
-
 // The value that names inside the model stand for, from the graph's inputs.
 NodeId value_of(const InputValue& input, std::vector<NodeId> items,
                 CompoundTable& compounds) {

@@ -1,4 +1,5 @@
 // A pattern is read once into a tree (regex_tree.h), by recursive descent.
+#include "compiler/support/text.h"
 #include "importer/regex_tree.h"
 
 #include <algorithm>
@@ -116,24 +117,10 @@ private:
 };
 
 uint32_t Parser::character() {
-  const auto byte = [&](size_t i) {
-    return i < rest_.size() ? static_cast<uint8_t>(rest_[i]) : 0u;
-  };
-  const uint32_t first = byte(0);
-  const size_t size = first < 0x80                    ? 1
-                      : first >= 0xc2 && first < 0xe0 ? 2
-                      : first >= 0xe0 && first < 0xf0 ? 3
-                      : first >= 0xf0 && first < 0xf5 ? 4
-                                                      : 0;
-  if (size == 0 || size > rest_.size()) malformed("it is not UTF-8");
-  uint32_t value = size == 1 ? first : first & (0x7fu >> size);
-  for (size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) malformed("it is not UTF-8");
-    value = value << 6 | (byte(i) & 0x3f);
-  }
-  rest_.remove_prefix(size);
-  if (value > kLastCharacter) malformed("it is not UTF-8");
-  return value;
+  const Utf8Character first = rest_.empty() ? Utf8Character{} : decode_utf8(rest_, 0);
+  if (!is_well_formed(first)) malformed("it is not UTF-8");
+  rest_.remove_prefix(first.size);
+  return first.value;
 }
 
 // Both cases of ASCII letters where the pattern asks for that.

@@ -28,8 +28,6 @@ namespace {
 
 constexpr std::string_view kVendor = "com.microsoft";
 
-std::string quoted(const std::string& name) { return "'" + escaped(name) + "'"; }
-
 using Visit = std::function<void(ModelNode&)>;
 
 void visit_nodes(std::vector<ModelNode>& nodes, const Visit& visit) {

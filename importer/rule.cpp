@@ -48,8 +48,6 @@ std::string why_not_listed(const Graph& g, NodeId id) {
   return "must be known when packing, but it depends on the model's inputs";
 }
 
-std::string quoted(const std::string& name) { return "'" + escaped(name) + "'"; }
-
 } // namespace
 
 NodeId NodeImport::value(size_t i) const {

@@ -7,6 +7,7 @@
 #include "compiler/ir/custom_op.h"
 #include "importer/bounded_parts.h"
 #include "importer/image/decode.h"
+#include "runtime_stub/status.h"
 
 #include <algorithm>
 #include <array>
@@ -86,11 +87,12 @@ std::string call_text(const Frame& frame, int64_t bytes, bool counted, int64_t s
          "), static_cast<svod::image::PixelFormat>(" +
          number(static_cast<int64_t>(frame.format)) + "), " + number(frame.height) +
          ", " + number(frame.width) + ", " + tensor(out, "uint8_t") + ", extents);\n" +
-         (frame.exact ? "  if (extents[0] != " + number(frame.height) +
-                            " || extents[1] != " + number(frame.width) +
-                            ") return fits ? -5 : -8;\n"
-                      : "") +
-         "  return fits ? 0 : -8;\n}\n";
+         (frame.exact
+              ? "  if (extents[0] != " + number(frame.height) +
+                    " || extents[1] != " + number(frame.width) + ") return fits ? " +
+                    number(SVOD_INDEX) + " : " + number(SVOD_LIMIT) + ";\n"
+              : "") +
+         "  return fits ? 0 : " + number(SVOD_LIMIT) + ";\n}\n";
 }
 
 void give_run_time_picture(NodeImport& node, const Frame& frame) {

@@ -6,6 +6,7 @@
 #include "importer/formula.h"
 #include "importer/select_boxes.h"
 #include "importer/value_range.h"
+#include "runtime_stub/status.h"
 
 #include <algorithm>
 #include <limits>
@@ -62,7 +63,9 @@ std::string call_text(const boxes::Sizes& sizes, bool exact) {
          tensor(3, "const float") + ", *" + tensor(4, "const float") + ", " +
          tensor(5, "int64_t") + ", tensors[7]);\n  *" + tensor(6, "int64_t") +
          " = found;\n  return " +
-         (exact ? "found == " + std::to_string(sizes.rows) + " ? 0 : -5" : "0") +
+         (exact ? "found == " + std::to_string(sizes.rows) +
+                      " ? 0 : " + std::to_string(SVOD_INDEX)
+                : "0") +
          ";\n}\n";
 }
 

@@ -8,6 +8,7 @@
 #include "importer/string_case.h"
 
 #include "compiler/ir/region.h"
+#include "compiler/support/text.h"
 
 #include <algorithm>
 #include <array>
@@ -51,41 +52,6 @@ const CaseTable& case_table(LetterCase to) {
   static const CaseTable lower = make_table(LetterCase::Lower);
   static const CaseTable upper = make_table(LetterCase::Upper);
   return to == LetterCase::Lower ? lower : upper;
-}
-
-// The character that begins at `i` and its bytes; 0 bytes: none begins there.
-std::pair<int64_t, size_t> decode(const std::string& text, size_t i) {
-  const auto byte = [&](size_t k) -> int64_t {
-    return i + k < text.size() ? static_cast<uint8_t>(text[i + k]) : 0;
-  };
-  const int64_t lead = byte(0);
-  const size_t size = lead < 0x80   ? 1
-                      : lead < 0xc2 ? 0
-                      : lead < 0xe0 ? 2
-                      : lead < 0xf0 ? 3
-                      : lead < 0xf5 ? 4
-                                    : 0;
-  int64_t value = size < 2 ? lead : lead & (0x7f >> size);
-  for (size_t k = 1; k < size; ++k) {
-    if ((byte(k) & 0xc0) != 0x80) return {0, 0};
-    value = value << 6 | (byte(k) & 0x3f);
-  }
-  return {value, size};
-}
-
-void encode(std::string& out, int64_t c) {
-  const auto put = [&](int64_t byte) { out += static_cast<char>(byte); };
-  if (c < 0x80) return put(c);
-  if (c < 0x800) {
-    put(0xc0 | c >> 6);
-  } else {
-    if (c < 0x10000)
-      put(0xe0 | c >> 12);
-    else
-      put(0xf0 | c >> 18), put(0x80 | (c >> 12 & 0x3f));
-    put(0x80 | (c >> 6 & 0x3f));
-  }
-  put(0x80 | (c & 0x3f));
 }
 
 // x[:, j + by], zeros beyond the end; by < 0: before the beginning.
@@ -158,12 +124,12 @@ Expr pick(Expr table, Expr index) {
 std::string in_case(const std::string& text, LetterCase to) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
-    const auto [character, size] = decode(text, i);
+    const auto [character, size] = decode_utf8(text, i);
     const int64_t add = size == 0 ? 0 : case_table(to).at(character);
     if (add == 0)
       out.append(text, i, std::max<size_t>(size, 1));
     else
-      encode(out, character + add);
+      append_utf8(out, static_cast<uint32_t>(character + add));
     i += std::max<size_t>(size, 1);
   }
   return out;

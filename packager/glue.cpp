@@ -92,7 +92,7 @@ void write_launch(std::ostream& out, const Target& target, const Kernels& kernel
     }
     out << "    return " << kernel.symbol << "(buffers, scratch, chunk);\n";
   }
-  out << "  default: return SVOD_KERNEL_INDEX;\n  }\n}\n\n";
+  out << "  default: return SVOD_INDEX;\n  }\n}\n\n";
 }
 
 } // namespace

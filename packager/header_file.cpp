@@ -145,15 +145,16 @@ void Writer::write_statuses() {
     const char* meaning;
   };
   constexpr Row kStatuses[] = {
-      {"OK", 0, "outputs are written"},
-      {"BAD_ARGUMENT", -1, "a pointer is null, or an input is not what was packed"},
-      {"MISALIGNED", -2, "a pointer is not aligned"},
-      {"ARENA_SMALL", -3, "the arena is too small"},
-      {"ABI", -4, "header and library do not match"},
-      {"INDEX", -5, "an index in the data is out of range"},
-      {"CPU", -6, "this CPU lacks what was packed"},
-      {"CORRUPT", -7, "the library is damaged"},
-      {"LIMIT", -8, "a loop or a picture is larger than was packed"},
+      {"OK", SVOD_OK, "outputs are written"},
+      {"BAD_ARGUMENT", SVOD_BAD_ARGUMENT,
+       "a pointer is null, or an input is not what was packed"},
+      {"MISALIGNED", SVOD_MISALIGNED, "a pointer is not aligned"},
+      {"ARENA_SMALL", SVOD_ARENA_SMALL, "the arena is too small"},
+      {"ABI", SVOD_ABI, "header and library do not match"},
+      {"INDEX", SVOD_INDEX, "an index in the data is out of range"},
+      {"CPU", SVOD_CPU, "this CPU lacks what was packed"},
+      {"CORRUPT", SVOD_CORRUPT, "the library is damaged"},
+      {"LIMIT", SVOD_LIMIT, "a loop or a picture is larger than was packed"},
   };
   out_ << "/* What the functions below return. Numbers never change. */\n"
        << "enum " << facts_.prefix << "_status {\n";

@@ -165,16 +165,9 @@ template <class T> SvodTable Builder::append(const std::vector<T>& table) {
   return place;
 }
 
-// Texts were counted from the start of their table; now it has a place.
+// Texts were counted from the start of their table, which follows the header.
 void Builder::place_texts() {
-  uint64_t tables = sizeof(SvodHeader);
-  tables += entries_.size() * sizeof(SvodEntry) + tensors_.size() * sizeof(SvodTensor) +
-            dims_.size() * sizeof(int64_t) + slots_.size() * sizeof(SvodSlot) +
-            steps_.size() * sizeof(SvodStep) + values_.size() * sizeof(SvodValue) +
-            keys_.size() * sizeof(SvodKey) + programs_.size() * sizeof(SvodProgram) +
-            slices_.size() * sizeof(SvodSlice) + regions_.size() * sizeof(SvodRegion) +
-            round_up(args_.size() * sizeof(uint32_t), 8);
-  uint32_t start = count_of(tables);
+  constexpr uint32_t start = sizeof(SvodHeader);
   for (SvodTensor& tensor : tensors_) {
     tensor.name.offset += start;
     if (tensor.fixed.size > 0) tensor.fixed.offset += start;
@@ -196,6 +189,8 @@ std::vector<std::byte> Builder::build() {
   header.weight_checksum = contents_.weight_checksum;
   std::ranges::copy(contents_.model.bytes, header.model_sha256);
   bytes_.resize(sizeof(header));
+  SvodTable text = append(std::vector<char>(text_.begin(), text_.end()));
+  header.text = {text.offset, text.count};
   header.entries = append(entries_);
   header.tensors = append(tensors_);
   header.dims = append(dims_);
@@ -207,8 +202,6 @@ std::vector<std::byte> Builder::build() {
   header.keys = append(keys_);
   header.slices = append(slices_);
   header.regions = append(regions_);
-  SvodTable text = append(std::vector<char>(text_.begin(), text_.end()));
-  header.text = {text.offset, text.count};
   std::vector<char> manifest(contents_.manifest.begin(), contents_.manifest.end());
   manifest.push_back(0);
   SvodTable place = append(manifest);

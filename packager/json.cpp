@@ -3,6 +3,8 @@
 // parses.
 #include "packager/json.h"
 
+#include "compiler/support/text.h"
+
 #include <cstdio>
 
 namespace svod {
@@ -76,26 +78,17 @@ JsonWriter& JsonWriter::raw(std::string_view json) {
   return *this;
 }
 
-// The code point that starts at text[i], and its length; length 0 when it is no UTF-8.
-static uint32_t decode_utf8(std::string_view text, size_t i, size_t& length) {
-  auto byte = [&](size_t at) { return static_cast<uint8_t>(text[at]); };
-  uint32_t first = byte(i);
-  length = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
-  if (length == 0 || i + length > text.size()) return length = 0;
-  uint32_t point = first & (0x7f >> length);
-  for (size_t k = 1; k < length; k++) {
-    if ((byte(i + k) & 0xc0) != 0x80) return length = 0;
-    point = point << 6 | (byte(i + k) & 0x3f);
-  }
-  constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  bool bad = point < kSmallest[length] || point > 0x10ffff || (point >> 11) == 0x1b;
-  return bad ? length = 0 : point;
-}
-
 static void append_escape(std::string& out, uint32_t unit) {
   char escape[8];
   std::snprintf(escape, sizeof(escape), "\\u%04x", unit & 0xffff);
   out += escape;
+}
+
+// JSON names a character above U+FFFF by its two UTF-16 halves.
+static void append_units(std::string& out, uint32_t point) {
+  if (point < 0x10000) return append_escape(out, point);
+  append_escape(out, 0xd800 + ((point - 0x10000) >> 10));
+  append_escape(out, 0xdc00 + (point & 0x3ff));
 }
 
 void JsonWriter::quote(std::string_view text) {
@@ -110,14 +103,11 @@ void JsonWriter::quote(std::string_view text) {
       text_ += text[i];
     } else if (c < 0x80) {
       append_escape(text_, c);
-    } else if (uint32_t point = decode_utf8(text, i, length); length == 0) {
-      append_escape(text_, 0xfffd);
-      length = 1;
-    } else if (point < 0x10000) {
-      append_escape(text_, point);
     } else {
-      append_escape(text_, 0xd800 + ((point - 0x10000) >> 10));
-      append_escape(text_, 0xdc00 + (point & 0x3ff));
+      const Utf8Character point = decode_utf8(text, i);
+      const bool valid = is_well_formed(point);
+      append_units(text_, valid ? point.value : 0xfffd);
+      if (valid) length = point.size;
     }
     i += length;
   }

@@ -89,8 +89,7 @@ struct RawOptions {
   std::vector<std::string> words, shapes, values;
   std::string emit, target, cpu, optimize = "2", accuracy = "fast", weights = "embed";
   std::string string_bytes = "64", limit_image;
-  std::string color = "auto", format = "text", max_ram, max_flash, cache_dir,
-              cache_remote, json;
+  std::string color = "auto", format = "text", max_ram, max_flash, cache_dir, json;
   bool no_cache = false;
 };
 

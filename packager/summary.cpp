@@ -147,11 +147,9 @@ void write_spills(JsonWriter& json, const KernelSpills& kernels) {
 void write_run(JsonWriter& json, const Summary& summary) {
   json.key("fusion").begin_object();
   json.pair("nodes_before", uint64_t{summary.front.graph.live_nodes().size()});
-  json.pair("kernels_unfused", summary.plan.unfused_kernels);
-  json.pair("stop_reason", "complete").pair("iterations", 1).end_object();
+  json.pair("kernels_unfused", summary.plan.unfused_kernels).end_object();
   write_spills(json, summary.spills);
   json.key("cache").begin_object();
-  json.pair("plan", "miss");
   json.pair("kernels_compiled", uint64_t{summary.compiled});
   json.pair("kernels_reused", uint64_t{summary.reused}).end_object();
   json.key("time_ms").begin_object();

@@ -11,6 +11,7 @@
 #ifndef SVOD_FORMAT_H
 #define SVOD_FORMAT_H
 
+#include "runtime_stub/status.h"
 #include "runtime_stub/types.h"
 
 #define SVOD_FORMAT_VERSION 5u
@@ -205,10 +206,8 @@ static_assert(sizeof(SvodProgram) == 8, "layout change: new version, history lin
 #endif
 
 // A kernel: does part `chunk` of its step. `buffers` are the step's args resolved to
-// addresses, `scratch` belongs to the calling thread. 0, or one of these.
+// addresses, `scratch` belongs to the calling thread. SVOD_OK, SVOD_INDEX or SVOD_LIMIT.
 typedef int32_t (*SvodKernel)(void* const* buffers, void* scratch, uint32_t chunk);
-#define SVOD_KERNEL_INDEX (-5) // a data-dependent index is out of range
-#define SVOD_KERNEL_LIMIT (-8) // the data is larger than what was packed
 
 // Emitted beside the kernels: runs `program` of CPU level number `level`. A switch, not a
 // table of pointers, so that an image needs no relocation.

@@ -273,7 +273,7 @@ static int32_t do_step(Replay& replay, const SvodStep& step, uint8_t* scratch,
   }
   if (chain.status == 0) return SVOD_OK;
   replay.step = chain.failed;
-  return chain.status == SVOD_KERNEL_LIMIT ? SVOD_LIMIT : SVOD_INDEX;
+  return chain.status == SVOD_LIMIT ? SVOD_LIMIT : SVOD_INDEX;
 }
 
 int32_t svod_replay(SvodRun* run) {

@@ -9,19 +9,6 @@
 
 #include "runtime_stub/format.h"
 
-// Numbers of INTERFACE: 0 or negative, they never change meaning.
-enum SvodStatus {
-  SVOD_OK = 0,
-  SVOD_BAD_ARGUMENT = -1,
-  SVOD_MISALIGNED = -2,
-  SVOD_ARENA_SMALL = -3,
-  SVOD_ABI = -4,     // image of another format version
-  SVOD_INDEX = -5,   // a data-dependent index is out of range, as SVOD_KERNEL_INDEX
-  SVOD_CPU = -6,     // this CPU lacks what was packed
-  SVOD_CORRUPT = -7, // a magic, bound or checksum is wrong
-  SVOD_LIMIT = -8,   // the data asks for more than was packed, as SVOD_KERNEL_LIMIT
-};
-
 // A CPU level that is packed; `features` are the bits of runtime_stub/cpu.h it needs.
 struct SvodLevel {
   char name[24]; // terminated: "x86-64-v3"

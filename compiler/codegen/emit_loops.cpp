@@ -2,6 +2,7 @@
 // iterations apart where that makes conditions on lanes constant, and then the stages.
 #include "compiler/codegen/kernel_emitter.h"
 #include "compiler/support/check.h"
+#include "runtime_stub/status.h"
 
 #include <algorithm>
 #include <set>
@@ -425,7 +426,7 @@ std::string KernelEmitter::text() {
          "extern \"C\" __attribute__((visibility(\"hidden\"))) __INT32_TYPE__\n"
          "svod_kernel(void* const* buffers, void* scratch, __UINT32_TYPE__ chunk) {\n"
          "  using namespace kernel;\n  return body(" +
-         arguments + "scratch, chunk) ? -5 : 0;\n}\n";
+         arguments + "scratch, chunk) ? " + std::to_string(SVOD_INDEX) + " : 0;\n}\n";
 }
 
 } // namespace svod

@@ -1,6 +1,7 @@
 // A sequence: the bodies of its parts, each in a namespace of its own, and one function
 // that calls them with addresses made of few pointers, constants and loop counters.
 #include "compiler/codegen/kernel_emitter.h"
+#include "runtime_stub/status.h"
 
 #include <algorithm>
 #include <set>
@@ -74,7 +75,7 @@ std::string sequence_text(const ScheduledKernel& k, const Level& level) {
     out += std::string(2 * indent, ' ') + step_text(k, step);
     indent += step.kind == SequenceStep::Kind::Loop ? 1 : 0;
   }
-  return out + "  return bad ? -5 : 0;\n}\n";
+  return out + "  return bad ? " + std::to_string(SVOD_INDEX) + " : 0;\n}\n";
 }
 
 } // namespace svod

@@ -13,11 +13,6 @@ struct Tensor {
   std::vector<std::byte> bytes;
 };
 
-// What running a graph can meet: an index of gather or scatter outside its axis.
-struct EvaluateError {
-  NodeId node;
-};
-
 // One node's value from its inputs' values (in input order). Weight and Constant take
 // none; Input is not allowed. False: an index was out of range, or it is a call.
 [[nodiscard]] bool evaluate_node(const Graph& g, NodeId id,

@@ -95,14 +95,14 @@ private:
 
 int64_t integer(std::string_view word) {
   auto value = int_from_text(word);
-  if (!value) fail("'" + escaped(std::string(word)) + "' is no integer");
+  if (!value) fail(quoted(word) + " is no integer");
   return *value;
 }
 
 void parse_type(Cursor& cursor, Parts& parts) {
   std::string_view text = cursor.take();
   parts.dtype = dtype_from_text(text);
-  if (!parts.dtype) fail("no element type '" + escaped(std::string(text)) + "'");
+  if (!parts.dtype) fail("no element type " + quoted(text));
   cursor.expect("[");
   Shape shape;
   for (std::string_view word : cursor.list("]")) shape.push_back(integer(word));
@@ -126,8 +126,7 @@ Parts parse_parts(Cursor& cursor) {
       parts.blob = word;
     } else {
       cursor.expect("=");
-      if (parts.arguments.contains(word))
-        fail("'" + escaped(std::string(word)) + "' is given twice");
+      if (parts.arguments.contains(word)) fail(quoted(word) + " is given twice");
       std::string_view value = cursor.take();
       parts.arguments[word] = value == "[" ? cursor.list("]") : Words{value};
     }
@@ -156,7 +155,7 @@ public:
     cursor.expect("=");
     std::string_view op_text = cursor.take();
     auto op = op_from_text(op_text);
-    if (!op) fail("no op '" + escaped(std::string(op_text)) + "'");
+    if (!op) fail("no op " + quoted(op_text));
     Parts parts = parse_parts(cursor);
     nodes_[number] = make_node(*op, parts);
   }
@@ -172,7 +171,7 @@ private:
   NodeId find(std::string_view word) const {
     if (word.empty() || word.front() != '%') fail("expected a node");
     auto it = nodes_.find(integer(word.substr(1)));
-    if (it == nodes_.end()) fail(escaped(std::string(word)) + " is not defined");
+    if (it == nodes_.end()) fail(escaped(word) + " is not defined");
     return it->second;
   }
 
@@ -197,7 +196,7 @@ private:
     if (!type || !dims || type.mapped().size() != 1)
       fail("'seen' and 'dims' say together what the caller sees");
     auto code = onnx_type_from_text(type.mapped()[0]);
-    if (!code) fail("no element type '" + escaped(std::string(type.mapped()[0])) + "'");
+    if (!code) fail("no element type " + quoted(type.mapped()[0]));
     Interface seen{*code, {}};
     for (std::string_view word : dims.mapped()) seen.shape.push_back(integer(word));
     return seen;
@@ -209,7 +208,7 @@ private:
   }
 
   std::string text_of(std::string_view word) const {
-    auto name = unquoted(word);
+    auto name = name_from_text(word);
     if (!name) fail("bad escape in a name");
     return *name;
   }
@@ -262,21 +261,19 @@ private:
                                                                       : integer(word));
     }
     if (!parts.arguments.empty())
-      fail("'" + escaped(std::string(parts.arguments.begin()->first)) +
-           "' is unknown here");
+      fail(quoted(parts.arguments.begin()->first) + " is unknown here");
     return out;
   }
 
   static uint64_t bits(DType dtype, std::string_view word) {
     auto value = scalar_from_text(dtype, word);
-    if (!value)
-      fail("'" + escaped(std::string(word)) + "' is no " + std::string(info(dtype).text));
+    if (!value) fail(quoted(word) + " is no " + std::string(info(dtype).text));
     return *value;
   }
 
   int64_t body(std::string_view word) const {
     auto it = bodies_.find(integer(word));
-    if (it == bodies_.end()) fail("there is no body " + escaped(std::string(word)));
+    if (it == bodies_.end()) fail("there is no body " + escaped(word));
     return it->second;
   }
 

@@ -26,7 +26,7 @@ public:
       print_node(id);
     }
     for (const GraphOutput& output : g_.outputs())
-      out_ += "output " + quoted(output.name) + ' ' + number(output.node) +
+      out_ += "output " + name_text(output.name) + ' ' + number(output.node) +
               interface_text(output.node, output.seen) + '\n';
     return std::move(out_);
   }
@@ -101,7 +101,7 @@ private:
   }
 
   void print_input(const GraphInput& input) {
-    out_ += ' ' + quoted(input.name) + interface_text(input.node, input.seen);
+    out_ += ' ' + name_text(input.name) + interface_text(input.node, input.seen);
   }
 
   void print_number(uint32_t blob) {
@@ -131,7 +131,7 @@ private:
   void print_sources(NodeId id) {
     out_ += " ; from";
     for (int32_t source : g_.sources(id))
-      out_ += ' ' + quoted(g_.source_names().at(static_cast<size_t>(source)));
+      out_ += ' ' + name_text(g_.source_names().at(static_cast<size_t>(source)));
   }
 
   const Graph& g_;

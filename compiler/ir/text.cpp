@@ -84,7 +84,7 @@ std::optional<int64_t> int_from_text(std::string_view text) {
   return whole<int64_t>(text);
 }
 
-std::string quoted(std::string_view name) {
+std::string name_text(std::string_view name) {
   static const char* digits = "0123456789abcdef";
   std::string out = "\"";
   for (char c : name) {
@@ -100,7 +100,7 @@ std::string quoted(std::string_view name) {
   return out + '"';
 }
 
-std::optional<std::string> unquoted(std::string_view text) {
+std::optional<std::string> name_from_text(std::string_view text) {
   if (text.size() < 2 || text.front() != '"' || text.back() != '"') return std::nullopt;
   text = text.substr(1, text.size() - 2);
   std::string out;

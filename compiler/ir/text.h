@@ -17,9 +17,9 @@ std::optional<uint64_t> scalar_from_text(DType dtype, std::string_view text);
 std::optional<int64_t> int_from_text(std::string_view text);
 
 // In double quotes, everything but printable ASCII as \xNN.
-std::string quoted(std::string_view name);
+std::string name_text(std::string_view name);
 // `text` includes the quotes.
-std::optional<std::string> unquoted(std::string_view text);
+std::optional<std::string> name_from_text(std::string_view text);
 
 // One entry of a payload legend of ops.def: "axis", "low[R]", "axes...".
 struct PayloadField {

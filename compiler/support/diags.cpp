@@ -29,27 +29,11 @@ Exit Diags::exit() const {
   return worst;
 }
 
-std::string escaped(const std::string& text, size_t limit) {
-  static const char* digits = "0123456789abcdef";
-  std::string out;
-  for (unsigned char c : text) {
-    if (out.size() >= limit) return out + "...";
-    if (c >= 0x20 && c < 0x7f) {
-      out += static_cast<char>(c);
-    } else {
-      out += "\\x";
-      out += digits[c >> 4];
-      out += digits[c & 15];
-    }
-  }
-  return out;
-}
-
 static std::string place_text(const ModelPlace& place) {
   std::string out = place.graph.empty() ? "" : "graph " + escaped(place.graph) + ": ";
   if (place.node < 0) return out;
   out += "node " + std::to_string(place.node);
-  if (!place.name.empty()) out += " '" + escaped(place.name) + "'";
+  if (!place.name.empty()) out += " " + quoted(place.name);
   if (!place.op.empty()) out += " (" + escaped(place.op) + ")";
   return out + ": ";
 }

@@ -2,6 +2,8 @@
 // it.
 #pragma once
 
+#include "compiler/support/text.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -59,8 +61,5 @@ private:
   std::vector<Diagnostic> entries_;
   size_t errors_ = 0;
 };
-
-// A model's string as safe terminal text: control bytes as \xNN, cut at `limit` bytes.
-std::string escaped(const std::string& text, size_t limit = 80);
 
 } // namespace svod

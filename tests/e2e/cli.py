@@ -19,8 +19,8 @@ KEYS = {"model", "target", "entries", "kernels", "programs", "steps", "macs", "b
 NESTED = {
     "model": {"sha256", "opset", "nodes"},
     "bytes": {"image", "weights", "code", "stub", "arena", "arena_lower_bound", "stack"},
-    "fusion": {"nodes_before", "kernels_unfused", "stop_reason", "iterations"},
-    "cache": {"plan", "kernels_compiled", "kernels_reused"},
+    "fusion": {"nodes_before", "kernels_unfused"},
+    "cache": {"kernels_compiled", "kernels_reused"},
     "time_ms": {"import", "simplify", "fuse", "plan", "emit", "compile", "link", "total"},
 }
 

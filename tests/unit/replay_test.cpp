@@ -80,11 +80,11 @@ alignas(64) const float kWeights[16] = {1, 2, 3, 4};
 
 int32_t add(uint32_t level, uint32_t program, void* const* buffers, void* scratch,
             uint32_t chunk) {
-  if (level != 0 || program != 0 || scratch == nullptr) return SVOD_KERNEL_INDEX;
+  if (level != 0 || program != 0 || scratch == nullptr) return SVOD_INDEX;
   auto a = static_cast<const float*>(buffers[0]);
   auto b = static_cast<const float*>(buffers[1]);
   static_cast<float*>(buffers[2])[chunk] = a[chunk] + b[chunk];
-  return a[chunk] < -100 ? SVOD_KERNEL_INDEX : 0;
+  return a[chunk] < -100 ? SVOD_INDEX : 0;
 }
 
 const SvodLevel kLevels[] = {{"any", 0}, {"none", 1u << 31}};

@@ -80,6 +80,27 @@ TEST_CASE("model strings reach the terminal escaped and cut", "[support]") {
   CHECK(escaped(std::string(100, 'x'), 10) == "xxxxxxxxxx...");
 }
 
+TEST_CASE("UTF-8 is read by its bytes, and what Unicode forbids is told apart",
+          "[support]") {
+  for (uint32_t character :
+       {0u, 0x7fu, 0x80u, 0x7ffu, 0x800u, 0xffffu, 0x10000u, 0x10ffffu}) {
+    std::string text = "-";
+    append_utf8(text, character);
+    const Utf8Character read = decode_utf8(text, 1);
+    CHECK(read.value == character);
+    CHECK(read.size == text.size() - 1);
+    CHECK(is_well_formed(read));
+    CHECK(decode_utf8(text.substr(0, text.size() - 1) + "-", 1).size ==
+          (read.size == 1 ? 1 : 0));
+  }
+  CHECK(decode_utf8("\x80", 0).size == 0);                     // no first byte
+  CHECK(decode_utf8("\xc0\xaf", 0).size == 0);                 // always a longer form
+  CHECK(decode_utf8("\xe2\x82", 0).size == 0);                 // cut
+  CHECK_FALSE(is_well_formed(decode_utf8("\xe0\x81\xa1", 0))); // a longer form of 'a'
+  CHECK_FALSE(is_well_formed(decode_utf8("\xed\xa0\x80", 0))); // half of a pair
+  CHECK_FALSE(is_well_formed(decode_utf8("\xf4\x90\x80\x80", 0)));
+}
+
 TEST_CASE("a failed check throws with its text", "[support]") {
   int three = 3;
   CHECK_NOTHROW([&] { SVOD_CHECK(three == 3) << "never shown"; }());
