@@ -50,11 +50,12 @@ template <class F> static auto stage(const std::string& name, Hooks& hooks, F&& 
 Kernels compile(const Graph& graph, Hooks& hooks) {
   // Shapes and element types are final: nothing below asks about them again.
   check("import", graph);
-  SimplifyOptions options;
+  rewrite::SimplifyOptions options;
   options.change_rounding = !hooks.exact;
   Graph simple = stage("simplify", hooks, [&] {
     const bool dots = hooks.target.levels[0].dots != 0;
-    return simplify(integer_contractions(graph, {!hooks.exact, dots}), options);
+    return rewrite::simplify(rewrite::integer_contractions(graph, {!hooks.exact, dots}),
+                             options);
   });
   FusedGraph fused = stage("fuse", hooks, [&] {
     FusedGraph out = fuse(simple, hooks.target, hooks.exact || hooks.small);

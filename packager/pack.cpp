@@ -159,7 +159,7 @@ Exit Packing::read() {
 Exit Packing::compile_graph() {
   console_.progress("compiling " + options_.model_name());
   key_ = plan_key(*front_, options_);
-  if (!multiplies_bytes(front_->graph))
+  if (!rewrite::multiplies_bytes(front_->graph))
     options_.target = without_dot_levels(std::move(options_.target));
   Hooks hooks;
   hooks.target = options_.target;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace svod {
+namespace svod::rewrite {
 
 namespace {
 
@@ -62,4 +62,4 @@ std::optional<std::vector<Shape>> where_not_zero(const Tensor& values,
   return found;
 }
 
-} // namespace svod
+} // namespace svod::rewrite

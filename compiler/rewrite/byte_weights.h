@@ -7,7 +7,7 @@
 
 #include "compiler/ir/evaluate.h"
 
-namespace svod {
+namespace svod::rewrite {
 
 struct ByteWeights {
   Tensor bytes; // I8, saturated
@@ -25,4 +25,4 @@ Tensor pairs_of(const ByteWeights& weights);
 std::optional<std::vector<Shape>> where_not_zero(const Tensor& values,
                                                  const Payload& axes, size_t most);
 
-} // namespace svod
+} // namespace svod::rewrite

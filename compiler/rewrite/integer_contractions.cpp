@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::rewrite {
 
 namespace {
 
@@ -501,4 +501,4 @@ Graph integer_contractions(const Graph& graph, const IntegerOptions& options) {
   return Pass(graph, options).run();
 }
 
-} // namespace svod
+} // namespace svod::rewrite

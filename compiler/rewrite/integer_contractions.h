@@ -12,7 +12,7 @@
 
 #include "compiler/ir/graph.h"
 
-namespace svod {
+namespace svod::rewrite {
 
 struct IntegerOptions {
   // A quantisation after a contraction divides by its scale. The scale may go into the
@@ -31,4 +31,4 @@ Graph integer_contractions(const Graph& graph, const IntegerOptions& options = {
 // Whether the graph has bytes that a contraction may take.
 bool multiplies_bytes(const Graph& graph);
 
-} // namespace svod
+} // namespace svod::rewrite

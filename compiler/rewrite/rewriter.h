@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace svod {
+namespace svod::rewrite {
 
 class Rewriter {
 public:
@@ -63,4 +63,4 @@ NodeId softmax_sum(const Graph& g, const Node& quotient);
 // the result would hold more elements than both.
 NodeId join_known(Graph& g, Op op, NodeId c, NodeId d);
 
-} // namespace svod
+} // namespace svod::rewrite

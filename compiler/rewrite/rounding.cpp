@@ -1,6 +1,6 @@
 #include "compiler/rewrite/rounding.h"
 
-namespace svod {
+namespace svod::rewrite {
 
 bool rounds_to_integer(Op op, DType result) {
   switch (op) {
@@ -42,4 +42,4 @@ std::vector<bool> rounded_later(const Graph& graph) {
   return rounded;
 }
 
-} // namespace svod
+} // namespace svod::rewrite

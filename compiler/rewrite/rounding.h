@@ -3,7 +3,7 @@
 
 #include "compiler/ir/graph.h"
 
-namespace svod {
+namespace svod::rewrite {
 
 // Whether the op's result jumps where an operand crosses an integer.
 bool rounds_to_integer(Op op, DType result);
@@ -11,4 +11,4 @@ bool rounds_to_integer(Op op, DType result);
 // Of each node: what reads it rounds it to an integer, at once or later.
 std::vector<bool> rounded_later(const Graph& graph);
 
-} // namespace svod
+} // namespace svod::rewrite

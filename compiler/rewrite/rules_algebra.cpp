@@ -7,7 +7,7 @@
 #include <limits>
 #include <numbers>
 
-namespace svod {
+namespace svod::rewrite {
 
 NodeId base_of(Graph& g, NodeId id) {
   if (g[id].op == Op::Expand) return g[id].inputs[0];
@@ -101,9 +101,10 @@ NodeId sub_known(Rewriter& r, NodeId id) {
 
 NodeId add_negated(Rewriter& r, NodeId id) {
   NodeId a = r.g[id].inputs[0], b = r.g[id].inputs[1];
-  if (r.g[b].op == Op::Neg) return map(r.g, Op::Sub, {a, r.g[b].inputs[0]});
-  // A known right side would come back as x + -c.
-  if (r.g[a].op == Op::Neg && !r.known(b))
+  // x - c comes back as x + -c.
+  if (r.g[b].op == Op::Neg && !r.known(b))
+    return map(r.g, Op::Sub, {a, r.g[b].inputs[0]});
+  if (r.g[a].op == Op::Neg && !r.known(a) && !r.known(b))
     return map(r.g, Op::Sub, {b, r.g[a].inputs[0]});
   return kNoNode;
 }
@@ -406,4 +407,4 @@ NodeId rules::cast_of_clamp(Rewriter& r, NodeId id) {
   return cast(r.g, in.x, dtype);
 }
 
-} // namespace svod
+} // namespace svod::rewrite

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::rewrite {
 
 std::optional<Shape> shape_through_reshape(const Shape& small, const Shape& from,
                                            const Shape& to) {
@@ -219,4 +219,4 @@ NodeId reduce_expand(Rewriter& r, NodeId id) {
 
 } // namespace rules
 
-} // namespace svod
+} // namespace svod::rewrite

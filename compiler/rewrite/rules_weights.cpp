@@ -7,7 +7,7 @@
 
 #include <set>
 
-namespace svod {
+namespace svod::rewrite {
 
 namespace {
 
@@ -142,4 +142,4 @@ NodeId rules::fold_known(Rewriter& r, NodeId id) {
   return tensor_node(r.g, std::move(*value));
 }
 
-} // namespace svod
+} // namespace svod::rewrite

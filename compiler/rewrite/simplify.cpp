@@ -13,7 +13,7 @@
 #include <map>
 #include <utility>
 
-namespace svod {
+namespace svod::rewrite {
 
 namespace {
 
@@ -29,11 +29,6 @@ constexpr RuleRow kRules[] = {
 #define RULE_ANY(name, pattern, replacement, condition) {#name, -1, rules::name},
 #include "compiler/rewrite/rules.def"
 };
-
-// Far above what any chain of rules on one node takes; reaching it means two rules undo
-// each other.
-constexpr int kMaxSteps = 1000;
-constexpr int kMaxRounds = 100;
 
 // What the copy must know of a node's users, gathered from users to inputs.
 struct Users {
@@ -66,8 +61,9 @@ std::vector<Users> find_users(const Graph& g, const std::vector<NodeId>& live) {
 // One copy of the graph.
 class Copy {
 public:
-  Copy(const Graph& from, const SimplifyOptions& options, int64_t& fold_bytes)
-      : from_(from), options_(options), fold_bytes_(fold_bytes) {
+  Copy(const Graph& from, const SimplifyOptions& options, int64_t& fold_bytes,
+       SimplifyReport& report)
+      : from_(from), options_(options), fold_bytes_(fold_bytes), report_(report) {
     rewriter_.fold_bytes = fold_bytes;
   }
 
@@ -123,7 +119,7 @@ private:
     options.fold_bytes = fold_bytes_;
     const size_t first_new = g.size();
     TidyRegion tidy = tidy_region(g, node, bodies, wanted, [&](const Graph& body) {
-      return simplify(body, options);
+      return simplify(body, options, &report_);
     });
     for (size_t made = first_new; made < g.size(); ++made)
       g.credit(static_cast<NodeId>(made), from_.sources(id));
@@ -141,7 +137,10 @@ private:
     std::vector<int32_t> sources = from_.sources(id);
     NodeId result = rebuild(g, node);
     for (int step = 0;; ++step) {
-      SVOD_CHECK(step < kMaxSteps) << "rules do not end at " << info(g[result].op).name;
+      if (step == options_.most_steps) {
+        report_.end.reason = PassEnd::Limit;
+        break;
+      }
       NodeId better = apply_first(result);
       for (NodeId absorbed : rewriter_.take_absorbed())
         sources.insert(sources.end(), g.sources(absorbed).begin(),
@@ -161,7 +160,8 @@ private:
       if (kRules[row].root != op && kRules[row].root != -1) continue;
       NodeId better = kRules[row].apply(rewriter_, id);
       if (better == kNoNode || better == id) continue;
-      if (options_.fired) ++options_.fired->at(row);
+      ++report_.fired.at(row);
+      ++report_.end.steps;
       return better;
     }
     return kNoNode;
@@ -170,6 +170,7 @@ private:
   const Graph& from_;
   const SimplifyOptions& options_;
   int64_t& fold_bytes_;
+  SimplifyReport& report_;
   Rewriter rewriter_;
   std::vector<NodeId> new_id_;
   std::map<NodeId, std::vector<NodeId>> results_; // of the regions in from_
@@ -192,19 +193,27 @@ bool Rewriter::known(NodeId id) {
   return known_[id];
 }
 
-Graph simplify(const Graph& graph, const SimplifyOptions& options) {
-  if (options.fired) options.fired->resize(std::size(kRules));
+Graph simplify(const Graph& graph, const SimplifyOptions& options,
+               SimplifyReport* report) {
+  SimplifyReport unread;
+  SimplifyReport& said = report ? *report : unread;
+  said.fired.resize(std::size(kRules));
   int64_t fold_bytes = options.fold_bytes;
-  Graph current = Copy(graph, options, fold_bytes).run();
+  Graph current = Copy(graph, options, fold_bytes, said).run();
   Digest digest = graph_digest(current);
-  for (int round = 1;; ++round) {
-    SVOD_CHECK(round < kMaxRounds) << "simplify does not end";
-    Graph next = Copy(current, options, fold_bytes).run();
-    Digest next_digest = graph_digest(next);
-    if (next_digest == digest) return next;
-    current = std::move(next);
-    digest = next_digest;
+  int round = 1;
+  for (bool changed = true; changed; ++round) {
+    if (round == options.most_rounds) {
+      said.end.reason = PassEnd::Limit;
+      break;
+    }
+    current = Copy(current, options, fold_bytes, said).run();
+    const Digest next = graph_digest(current);
+    changed = next != digest;
+    digest = next;
   }
+  said.end.rounds += round;
+  return current;
 }
 
 std::vector<std::string_view> rule_names() {
@@ -213,4 +222,4 @@ std::vector<std::string_view> rule_names() {
   return names;
 }
 
-} // namespace svod
+} // namespace svod::rewrite

@@ -7,7 +7,7 @@
 
 #include <map>
 
-namespace svod {
+namespace svod::rewrite {
 
 namespace {
 
@@ -227,4 +227,4 @@ TidyRegion tidy_region(Graph& g, Node node,
   return LoopTidy(g, node, *bodies[0], wanted).run(simplify_body);
 }
 
-} // namespace svod
+} // namespace svod::rewrite

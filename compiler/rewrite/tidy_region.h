@@ -5,7 +5,7 @@
 
 #include <functional>
 
-namespace svod {
+namespace svod::rewrite {
 
 // What stands for the results of a region.
 struct TidyRegion {
@@ -24,4 +24,4 @@ TidyRegion tidy_region(Graph& g, Node node,
                        const std::vector<bool>& wanted,
                        const std::function<Graph(const Graph&)>& simplify_body);
 
-} // namespace svod
+} // namespace svod::rewrite

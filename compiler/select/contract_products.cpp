@@ -73,8 +73,8 @@ static bool rounds(const FusedGraph& fused, const Kernel& k,
                    const std::vector<bool>& rounded) {
   for (const Expr& e : k.exprs) {
     const bool casts = e.kind == Expr::Kind::Cast;
-    if (casts ? rounds_to_integer(Op::Cast, e.dtype)
-              : e.kind == Expr::Kind::Map && rounds_to_integer(e.op, e.dtype))
+    if (casts ? rewrite::rounds_to_integer(Op::Cast, e.dtype)
+              : e.kind == Expr::Kind::Map && rewrite::rounds_to_integer(e.op, e.dtype))
       return true;
   }
   return std::ranges::any_of(k.arguments, [&](const Argument& a) {
@@ -84,7 +84,7 @@ static bool rounds(const FusedGraph& fused, const Kernel& k,
 }
 
 void contract_products(FusedGraph& fused) {
-  const std::vector<bool> rounded = rounded_later(fused.graph);
+  const std::vector<bool> rounded = rewrite::rounded_later(fused.graph);
   for (Kernel& k : fused.kernels)
     if (!rounds(fused, k, rounded)) Contraction(k).run();
   for (FusedRegion& region : fused.regions) {

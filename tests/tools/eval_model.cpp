@@ -158,7 +158,7 @@ Verdict run_set(const Case& test, const fs::path& folder, bool bind, bool simple
 
   auto graph = import_model(*model, options, diags);
   if (!graph) return {"refused", first_error(diags)};
-  if (simpler) graph = simplify(*graph);
+  if (simpler) graph = rewrite::simplify(*graph);
   std::vector<Tensor> inputs;
   for (const GraphInput& input : graph->inputs()) {
     const auto at = std::ranges::find(names, input.name) - names.begin();

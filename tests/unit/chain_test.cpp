@@ -64,7 +64,7 @@ TEST_CASE("the scores of an attention are one part large", "[chain]") {
 // Keys pass by all rows of a part while they are near.
 TEST_CASE("the rows of a part are the innermost loop", "[chain]") {
   const Graph g = attention(2, 360, false);
-  const FusedGraph f = fuse(simplify(g), *find_target("native"));
+  const FusedGraph f = fuse(rewrite::simplify(g), *find_target("native"));
   REQUIRE(f.chains.size() == 1);
   const ScheduledKernel& scores = f.kernels[f.chains[0].first];
   INFO(print(scores));

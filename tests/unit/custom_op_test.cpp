@@ -122,7 +122,7 @@ TEST_CASE("no pass computes a call", "[custom_op]") {
   const Graph g = call_graph("void f();", true);
   CHECK(evaluate(g, {}).failed != kNoNode);
   CHECK(g.depends_on_input(g.outputs()[0].node));
-  const Graph simple = simplify(g, {});
+  const Graph simple = rewrite::simplify(g, {});
   CHECK(verify(simple).empty());
   // One kernel gives both outputs, from a plain weight.
   const FusedGraph fused = fuse(simple, *find_target("native"), false);
@@ -177,7 +177,7 @@ TEST_CASE("a loop's body calls its own function", "[custom_op][region]") {
   g.add_output("y", result(g, loop(g, spec, {count, start, x}), 0));
   REQUIRE(verify(g).empty());
   const Target target = *find_target("native");
-  const Plan planned = plan(fuse(simplify(g, {}), target, false));
+  const Plan planned = plan(fuse(rewrite::simplify(g, {}), target, false));
   verify(planned);
   const Kernels kernels = emit(planned, target);
   REQUIRE(planned.programs.size() == 2);

@@ -20,7 +20,7 @@ static NodeId known(Graph& g, Shape shape) {
 
 static FusedGraph fused(Graph& g, NodeId result, bool direct_only = false) {
   g.add_output("y", result);
-  FusedGraph f = fuse(simplify(g), *find_target("native"), direct_only);
+  FusedGraph f = fuse(rewrite::simplify(g), *find_target("native"), direct_only);
   UNSCOPED_INFO(print(f));
   return f;
 }
@@ -170,7 +170,7 @@ TEST_CASE("a sum of what repeats is taken once", "[fuse]") {
   NodeId x = g.add_input("x", DType::F32, {1, 6, 40});
   NodeId y = reduce(g, Op::ReduceSum, expand(g, x, {32, 6, 40}), {2});
   g.add_output("y", y);
-  const Graph simple = simplify(g);
+  const Graph simple = rewrite::simplify(g);
   for (NodeId n : simple.live_nodes())
     if (simple[n].op == Op::ReduceSum) CHECK(simple[n].shape == Shape{1, 6, 1});
 }

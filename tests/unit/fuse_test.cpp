@@ -105,7 +105,7 @@ TEST_CASE("merged axes recombine, however many", "[fuse]") {
 
 static size_t kernels_of(Graph& g, NodeId result) {
   g.add_output("y", result);
-  FusedGraph fused = fuse(simplify(g), *find_target("native"));
+  FusedGraph fused = fuse(rewrite::simplify(g), *find_target("native"));
   UNSCOPED_INFO(print(fused));
   return fused.kernels.size();
 }
@@ -177,7 +177,7 @@ TEST_CASE("attention is at most four kernels", "[fuse]") {
 // The only kernel of a graph.
 static ScheduledKernel kernel_of(Graph& g, NodeId result) {
   g.add_output("y", result);
-  FusedGraph fused = fuse(simplify(g), *find_target("native"));
+  FusedGraph fused = fuse(rewrite::simplify(g), *find_target("native"));
   UNSCOPED_INFO(print(fused));
   REQUIRE(fused.kernels.size() == 1);
   return fused.kernels[0];

@@ -46,7 +46,8 @@ RandomGraph products_over(int64_t channels) {
 bool ends_early(const RandomGraph& random) {
   const Target target = *find_target("x86-64-v4");
   bool found = false;
-  for (const ScheduledKernel& k : fuse(simplify(random.graph), target, true).kernels)
+  for (const ScheduledKernel& k :
+       fuse(rewrite::simplify(random.graph), target, true).kernels)
     found |=
         KernelEmitter(k, target.levels[0]).text().find(") * 4; ++") != std::string::npos;
   return found;

@@ -60,7 +60,7 @@ RandomGraph product(uint64_t seed, int64_t bits, bool exact) {
 
 // Kernels that sum bytes within another sum, and what they multiply at once.
 int nested_kernels(const Graph& g, const Target& target, int64_t& weight_bytes) {
-  FusedGraph fused = fuse(simplify(integer_contractions(g)), target);
+  FusedGraph fused = fuse(rewrite::simplify(rewrite::integer_contractions(g)), target);
   int count = 0;
   for (const ScheduledKernel& k : fused.kernels) {
     if (!k.stages[0].nested) continue;

@@ -77,7 +77,7 @@ Shape groups_of(const Graph& g) {
 }
 
 Shape groups_chosen(const Case& c, const char* target = "x86-64-v4") {
-  const Graph g = simplify(grouped(c).graph);
+  const Graph g = rewrite::simplify(grouped(c).graph);
   const Algorithms chosen = choose_algorithms(g, *find_target(target), false);
   REQUIRE(verify(chosen.graph).empty());
   return groups_of(chosen.graph);
@@ -101,8 +101,8 @@ TEST_CASE("merged groups compute what groups compute", "[fuse]") {
                         {8, 2, 4, {3}},
                         {4, 8, 4, {2, 3, 3}}}) {
     const RandomGraph direct = grouped(c);
-    const Algorithms chosen =
-        choose_algorithms(simplify(direct.graph), *find_target("x86-64-v4"), false);
+    const Algorithms chosen = choose_algorithms(rewrite::simplify(direct.graph),
+                                                *find_target("x86-64-v4"), false);
     const Tensor want = evaluate(direct.graph, direct.inputs).outputs[0];
     const Tensor got = evaluate(chosen.graph, direct.inputs).outputs[0];
     CHECK(compare_tensors(got, want, 1e-5, 1e-5) == "");

@@ -49,7 +49,8 @@ std::vector<int> narrowed(const RandomGraph& random, const char* level) {
   const auto at = std::ranges::find(all.levels, std::string(level), &Level::name);
   REQUIRE(at != all.levels.end());
   std::vector<int> lanes;
-  for (const ScheduledKernel& k : fuse(simplify(random.graph), all, true).kernels)
+  for (const ScheduledKernel& k :
+       fuse(rewrite::simplify(random.graph), all, true).kernels)
     if (const auto narrow = narrow_lanes(k, *at)) {
       lanes.push_back(narrow->loops.lanes);
       CHECK(choose_tile(*narrow, *at).points() > 2);
@@ -90,7 +91,7 @@ TEST_CASE("lanes that nobody writes are not summed", "[kernels]") {
       CAPTURE(level, channels);
       const RandomGraph random = depthwise(channels, 3, 1);
       for (const ScheduledKernel& k :
-           fuse(simplify(random.graph), *target, true).kernels) {
+           fuse(rewrite::simplify(random.graph), *target, true).kernels) {
         if (k.stages.empty() || k.stages[0].kind != StageKind::Reduce) continue;
         const std::string text = KernelEmitter(k, target->levels[0]).text();
         for (int part : {4, 8})

@@ -103,7 +103,7 @@ TEST_CASE("inputs and outputs may be seen as another type", "[ir][parse]") {
   CHECK(graph->outputs()[0].seen == Interface{8, {1, 2}});
   CHECK(graph->outputs()[1].seen == Interface{2, {4}});
   // Passes keep it, and it is part of what the digest tells apart.
-  CHECK(print_graph(simplify(*graph)) == text);
+  CHECK(print_graph(rewrite::simplify(*graph)) == text);
   auto other =
       parse_graph(text.substr(0, text.find("[1,2]")) + "[2,1]\noutput \"n\" %1\n", diags);
   REQUIRE(other);

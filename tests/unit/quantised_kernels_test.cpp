@@ -393,7 +393,7 @@ TEST_CASE("contractions of bytes are taken on integers", "[rewrite][quantised]")
     Quantised quantised(seed);
     RandomGraph random = quantised.run();
     INFO("seed " << seed);
-    Graph better = integer_contractions(random.graph);
+    Graph better = rewrite::integer_contractions(random.graph);
     CHECK(byte_sums(better) == quantised.contractions());
     CHECK(compare_outputs(random, better).empty());
   }
@@ -401,7 +401,7 @@ TEST_CASE("contractions of bytes are taken on integers", "[rewrite][quantised]")
 
 TEST_CASE("a softmax that is quantised divides once per row", "[rewrite][quantised]") {
   const RandomGraph random = quantised_softmax();
-  const Graph better = simplify(integer_contractions(random.graph));
+  const Graph better = rewrite::simplify(rewrite::integer_contractions(random.graph));
   std::vector<Shape> inverses;
   for (NodeId n : better.live_nodes()) {
     CHECK(better[n].op != Op::Div);
@@ -409,7 +409,8 @@ TEST_CASE("a softmax that is quantised divides once per row", "[rewrite][quantis
   }
   CHECK(inverses == std::vector<Shape>{{6, 1}});
   CHECK(compare_outputs(random, better) == "");
-  const Graph exact = integer_contractions(random.graph, {.merge_scales = false});
+  const Graph exact =
+      rewrite::integer_contractions(random.graph, {.merge_scales = false});
   CHECK(compare_outputs(random, exact) == "");
 }
 
@@ -427,7 +428,7 @@ TEST_CASE("neighbouring windows share a vector of interleaved bytes",
         CHECK(check_kernels(random, *target) == "");
         if (target->levels[0].dots == 0) continue;
         const FusedGraph fused =
-            fuse(simplify(integer_contractions(random.graph)), *target);
+            fuse(rewrite::simplify(rewrite::integer_contractions(random.graph)), *target);
         std::string text;
         for (const ScheduledKernel& k : fused.kernels)
           if (k.has_dot_axis()) text += KernelEmitter(k, target->levels[0]).text();
@@ -452,7 +453,7 @@ TEST_CASE("only what may leave 32 bits is looked at before it becomes a byte",
       INFO(level.name << ' ' << level.lanes << " exponent " << exponent);
       CHECK(check_kernels(random, *target) == "");
       const FusedGraph fused =
-          fuse(simplify(integer_contractions(random.graph)), *target);
+          fuse(rewrite::simplify(rewrite::integer_contractions(random.graph)), *target);
       const auto near = [](const Expr& e) { return e.near; };
       int count = 0;
       for (const ScheduledKernel& k : fused.kernels)
@@ -477,7 +478,7 @@ TEST_CASE("a few weights of nine bits are products apart", "[kernels][quantised]
   for (const Case& c : cases)
     for (const LevelChoice& level : kLevels) {
       const RandomGraph random = Quantised(++seed).outliers(c.weights, c.far);
-      const Graph better = simplify(integer_contractions(random.graph));
+      const Graph better = rewrite::simplify(rewrite::integer_contractions(random.graph));
       INFO(level.name << " seed " << seed);
       CHECK(compare_outputs(random, better).empty());
       CHECK(byte_sums(better) == (c.parts != 0));
@@ -504,10 +505,10 @@ TEST_CASE("products of bytes that both vary are dot products", "[kernels][quanti
         RandomGraph random = Quantised(++seed).attention(transposed, a, b);
         INFO(level.name << ' ' << level.lanes << " seed " << seed);
         CHECK(check_kernels(random, *target) == "");
-        const Graph better = integer_contractions(random.graph);
+        const Graph better = rewrite::integer_contractions(random.graph);
         CHECK(byte_sums(better) == 1);
         CHECK(compare_outputs(random, better).empty());
-        const FusedGraph fused = fuse(simplify(better), *target);
+        const FusedGraph fused = fuse(rewrite::simplify(better), *target);
         INFO(print(fused));
         CHECK(std::ranges::count_if(fused.kernels, &ScheduledKernel::has_dot_axis) == 1);
       }

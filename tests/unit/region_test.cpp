@@ -202,7 +202,7 @@ output "x" %5
 output "same" %6
 )");
   std::string want = run_text(g, 4, 1);
-  Graph simple = simplify(g);
+  Graph simple = rewrite::simplify(g);
   CHECK(run_text(simple, 4, 1) == want);
   std::string text = print_graph(simple);
   CAPTURE(text);
@@ -229,13 +229,13 @@ end
 %4 = result %3 number=0
 output "y" %4
 )");
-  Graph simple = simplify(g);
+  Graph simple = rewrite::simplify(g);
   CHECK(print_graph(simple).find("if") == std::string::npos);
   CHECK(run_text(simple, 0, 21) == "42 | ");
 }
 
 TEST_CASE("simplifying regions keeps their values", "[region][property]") {
-  CHECK(differing(1, 150, [](const Graph& g) { return simplify(g); }) == 0);
+  CHECK(differing(1, 150, [](const Graph& g) { return rewrite::simplify(g); }) == 0);
 }
 
 TEST_CASE("packed regions compute what the evaluator computes", "[region][property]") {
