@@ -1,6 +1,7 @@
 // Graph -> Kernels. `stage` is the one place that times, verifies and prints.
 #include "compiler/pipeline.h"
 
+#include "compiler/fuse.h"
 #include "compiler/ir/print.h"
 #include "compiler/ir/verify.h"
 #include "compiler/kernel/verify.h"
@@ -8,7 +9,6 @@
 #include "compiler/rewrite/integer_contractions.h"
 #include "compiler/rewrite/simplify.h"
 #include "compiler/select/contract_products.h"
-#include "compiler/select/fuse.h"
 #include "compiler/support/check.h"
 
 #include <chrono>

@@ -1,6 +1,7 @@
 // One kernel of one CPU level as C++ text.
 #pragma once
 
+#include "compiler/kernel/byte_products.h"
 #include "compiler/optimize/choose.h"
 
 #include <functional>

@@ -9,6 +9,9 @@ namespace svod {
 // Instructions of one step down a tree.
 inline constexpr int64_t kStepWork = 6;
 
+// Scalar functions that take many instructions.
+bool is_costly(Op op);
+
 struct StageWork {
   std::vector<ExprId> loads;
   int operations = 0; // scalar functions, casts, steps down trees

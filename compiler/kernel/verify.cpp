@@ -3,7 +3,7 @@
 // condition has to stay inside its buffer for both of them.
 #include "compiler/kernel/verify.h"
 
-#include "compiler/optimize/choose.h"
+#include "compiler/kernel/stage_work.h"
 #include "compiler/support/check.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Reductions become stages; the few that are over known numbers are written out as terms.
 #include "compiler/ir/build.h"
+#include "compiler/kernel/factor.h"
 #include "compiler/lower/lowering.h"
-#include "compiler/select/assign_layouts.h"
 #include "compiler/support/check.h"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 // outer loops are cut into parallel chunks, and in which order weights are laid out.
 #pragma once
 
-#include "compiler/kernel/stage_work.h"
-#include "compiler/lower/lower.h"
+#include "compiler/kernel/lane_facts.h"
+#include "compiler/kernel/lowered.h"
 
 namespace svod {
 
@@ -12,18 +12,6 @@ namespace svod {
 // time.
 std::optional<std::pair<Dim, size_t>> choose_lane(const Lowered& lowered, int lanes,
                                                   bool dots);
-
-// Lanes so many elements apart are read as whole vectors and shuffled.
-inline constexpr int64_t kNearLanes = 4;
-
-// The factors of a sum of products of bytes, one U8 and one I8; null where the stage is
-// something else.
-struct ByteOperands {
-  const Expr* x = nullptr;       // in a buffer
-  const Expr* w = nullptr;       // known when packing
-  std::optional<ExprId> decoded; // what is made of w: bytes of fewer bits
-};
-ByteOperands byte_operands(const ScheduledKernel& kernel, const Stage& stage);
 
 // Replaces dense weights by weights in the order the kernel reads them.
 void pack_weights(ScheduledKernel& kernel, std::vector<PackedWeight>& packed);
@@ -36,44 +24,8 @@ void order_loops(ScheduledKernel& kernel, const std::vector<PackedWeight>& packe
 void choose_chunks(ScheduledKernel& kernel, const std::vector<PackedWeight>& packed,
                    const std::vector<Buffer>& buffers, const Level& level);
 
-// Loads below an expression that take each lane from where data says.
-int gathers_below(const ScheduledKernel& kernel, ExprId root);
-
-// Scalar functions that take many instructions.
-bool is_costly(Op op);
-
 // Costly values that both a reduction and the store need are computed once.
 void keep_costly_values(ScheduledKernel& kernel);
-
-// Unrolled positions per axis: the register tile.
-struct Tile {
-  std::vector<std::pair<AxisId, int>> counts;
-  double cost = 0; // of one position and step of a reduction, in instructions
-  int count(AxisId axis) const {
-    for (auto [a, n] : counts)
-      if (a == axis) return n;
-    return 1;
-  }
-  int64_t points() const {
-    int64_t points = 1;
-    for (auto [a, n] : counts) points *= n;
-    return points;
-  }
-};
-
-// Positions, at most `lanes`, that are neighbours in what the stage writes, those of the
-// innermost axis last. `lane` is no such axis.
-Tile neighbours_in(const ScheduledKernel& kernel, const Stage& stage, AxisId lane,
-                   int lanes);
-
-// Whether the first (or, `high`, the last) position of a long axis is the only one where
-// what all lanes of a sum of products share is read past an edge, within `ranges` of all
-// axes.
-bool leaves_picture(const ScheduledKernel& kernel, AxisId axis, bool high,
-                    const std::vector<Range>& ranges);
-// Likewise, or the only one where a condition on lanes can fail. Loops emit it apart.
-bool ends_apart(const ScheduledKernel& kernel, AxisId axis, bool high,
-                const std::vector<Range>& ranges);
 
 // Positions of a tile times steps of a loop that are written out together, so that
 // neighbouring positions share what they load.
@@ -93,11 +45,5 @@ std::optional<ScheduledKernel> narrow_lanes(const ScheduledKernel& kernel,
 std::optional<std::pair<Dim, size_t>> choose_dot(const Lowered& lowered);
 // Whether the dot axis of a lowered kernel can be executed as one.
 bool dot_works(const ScheduledKernel& kernel);
-
-// Neighbouring positions of `axis` whose windows one vector of interleaved bytes of x
-// serves: of four taps, three count, and the next window begins at the second one, with
-// its weights moved up by a byte. 1: none does.
-int windows_together(const ScheduledKernel& kernel, const Stage& stage, const Expr& x,
-                     AxisId axis);
 
 } // namespace svod

@@ -2,6 +2,7 @@
 // execute. One vector of lanes costs one load when its elements are neighbours (or one
 // weight that packing will make neighbours) and as many as it has lanes when they are
 // not.
+#include "compiler/kernel/byte_products.h"
 #include "compiler/optimize/choose.h"
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 // to fit the register file: MR*NV + NV + 1 <= 32 for AVX-512. Within that, the tile with
 // the fewest loads per multiply-add wins; below eight accumulators the FMA pipeline runs
 // dry.
+#include "compiler/kernel/byte_products.h"
 #include "compiler/optimize/choose.h"
 
 #include <algorithm>

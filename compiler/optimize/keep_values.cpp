@@ -9,41 +9,6 @@
 
 namespace svod {
 
-bool is_costly(Op op) {
-  switch (op) {
-  case Op::Exp:
-  case Op::Log:
-  case Op::Log1p:
-  case Op::Sin:
-  case Op::Cos:
-  case Op::Tan:
-  case Op::Asin:
-  case Op::Acos:
-  case Op::Atan:
-  case Op::Sinh:
-  case Op::Cosh:
-  case Op::Tanh:
-  case Op::Asinh:
-  case Op::Acosh:
-  case Op::Atanh:
-  case Op::Erf:
-  case Op::Gelu:
-  case Op::Sigmoid:
-  case Op::Pow:
-  case Op::Atan2:
-  case Op::Gather:
-  case Op::Descend:
-  case Op::Div:
-  case Op::Mod:
-  case Op::Fmod:
-  case Op::Sqrt:
-  case Op::Reciprocal:
-    return true;
-  default:
-    return false;
-  }
-}
-
 using Replaced = std::map<ExprId, ExprId>;
 
 static bool costly_below(const ScheduledKernel& k, ExprId id, std::set<ExprId>& seen) {

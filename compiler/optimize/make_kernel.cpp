@@ -3,6 +3,7 @@
 #include "compiler/optimize/make_kernel.h"
 
 #include "compiler/optimize/choose.h"
+#include "compiler/optimize/refine.h"
 
 namespace svod {
 
@@ -14,13 +15,14 @@ constexpr int64_t kMostCopies = 256;
 
 class KernelMaker {
 public:
-  KernelMaker(const Group& group, Stored& stored, int lanes, const Level& strongest)
-      : group_(group), stored_(stored), lanes_(lanes), level_(strongest),
-        lowered_(lower(group, spec_, stored)) {}
+  KernelMaker(const Group& group, Stored& stored, const Lower& lower, int lanes,
+              const Level& strongest)
+      : group_(group), stored_(stored), lower_(lower), lanes_(lanes), level_(strongest),
+        lowered_(lower(spec_)) {}
   MadeKernel run();
 
 private:
-  void lower_again() { lowered_ = lower(group_, spec_, stored_); }
+  void lower_again() { lowered_ = lower_(spec_); }
   void refine();
   bool is_position(Dim dim) const;
   void write_out();
@@ -31,6 +33,7 @@ private:
 
   const Group& group_;
   Stored& stored_;
+  const Lower& lower_;
   int lanes_;
   const Level& level_;
   LowerSpec spec_;
@@ -119,7 +122,7 @@ std::optional<LowerSpec> KernelMaker::with_whole_blocks() const {
 void KernelMaker::take_lanes() {
   auto lane = choose_lane(lowered_, lanes_, level_.dots != 0);
   if (auto whole = with_whole_blocks()) {
-    Lowered cut = lower(group_, *whole, stored_);
+    Lowered cut = lower_(*whole);
     auto other = choose_lane(cut, lanes_, level_.dots != 0);
     if (other && whole->splits[other->first] == spec_.splits[other->first])
       lane = other, spec_ = std::move(*whole), lowered_ = std::move(cut);
@@ -139,7 +142,7 @@ std::optional<Lowered> KernelMaker::with_dot_axis() const {
   int64_t extent = lowered_.kernel.indices.extent(lowered_.axes.at(dim)[place]);
   LowerSpec spec = spec_;
   spec.dot = {dim, split_axis(spec, dim, place, extent, kDot)};
-  return lower(group_, spec, stored_);
+  return lower_(spec);
 }
 
 MadeKernel KernelMaker::run() {
@@ -166,9 +169,9 @@ MadeKernel KernelMaker::run() {
 
 } // namespace
 
-MadeKernel make_kernel(const Group& group, Stored stored, int lanes,
+MadeKernel make_kernel(const Group& group, Stored stored, const Lower& lower, int lanes,
                        const Level& strongest) {
-  return KernelMaker(group, stored, lanes, strongest).run();
+  return KernelMaker(group, stored, lower, lanes, strongest).run();
 }
 
 } // namespace svod

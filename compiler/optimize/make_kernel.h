@@ -3,7 +3,7 @@
 // weights packed.
 #pragma once
 
-#include "compiler/lower/lower.h"
+#include "compiler/kernel/lowered.h"
 #include "compiler/support/target.h"
 
 namespace svod {
@@ -16,7 +16,8 @@ struct MadeKernel {
 };
 
 // `lanes` of the first level; `strongest` is the level to whose tiles chunks fit.
-MadeKernel make_kernel(const Group& group, Stored stored, int lanes,
+// `lower` lowers this group.
+MadeKernel make_kernel(const Group& group, Stored stored, const Lower& lower, int lanes,
                        const Level& strongest);
 
 } // namespace svod

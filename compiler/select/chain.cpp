@@ -9,7 +9,7 @@
 // inside [0, stride).
 #include "compiler/select/chain.h"
 
-#include "compiler/optimize/choose.h"
+#include "compiler/kernel/stage_work.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,6 +1,7 @@
 // Copies the graph; a convolution for which the count of flops and bytes says so, and
 // whose sampled error is within bounds, is replaced on the way.
 #include "compiler/ir/build.h"
+#include "compiler/select/group.h"
 #include "compiler/select/merge_groups.h"
 #include "compiler/select/strassen.h"
 #include "compiler/select/winograd.h"

@@ -1,6 +1,5 @@
 #include "compiler/select/contract_products.h"
 
-#include "compiler/optimize/choose.h"
 #include "compiler/rewrite/rounding.h"
 
 #include <algorithm>

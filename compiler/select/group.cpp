@@ -5,22 +5,16 @@
 // be evaluated.
 #include "compiler/select/group.h"
 
-#include "compiler/optimize/choose.h"
-#include "compiler/select/assign_layouts.h"
+#include "compiler/kernel/factor.h"
+#include "compiler/kernel/stage_work.h"
 
 #include <algorithm>
-#include <numeric>
+#include <map>
 
 namespace svod {
 
 // More inlined nodes than this would make kernels that compile slowly and spill.
 static constexpr int kMaxGroupNodes = 64;
-
-bool widens_bytes(const Graph& g, NodeId n) {
-  if (g[n].op != Op::Cast || g[n].dtype != DType::I32) return false;
-  DType from = g[g[n].inputs[0]].dtype;
-  return from == DType::U8 || from == DType::I8;
-}
 
 bool is_contraction(const Graph& g, NodeId reduce) {
   const Node& r = g[reduce];

@@ -5,7 +5,7 @@
 // others have none, and the picture comes from memory while products are made.
 #include "compiler/select/picture_edges.h"
 
-#include "compiler/select/assign_layouts.h"
+#include "compiler/kernel/factor.h"
 
 namespace svod {
 

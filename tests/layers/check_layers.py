@@ -11,8 +11,9 @@ import subprocess
 import sys
 
 SUPPORT, IR = "compiler/support", "compiler/ir"
-FUSE = ["compiler/kernel", "compiler/select", "compiler/lower", "compiler/optimize"]
-COMPILER = [SUPPORT, IR, "compiler/rewrite"] + FUSE + ["compiler/plan", "compiler/codegen", "compiler/toolchain", "compiler"]
+KERNEL = "compiler/kernel"
+COMPILER = [SUPPORT, IR, "compiler/rewrite", KERNEL, "compiler/select", "compiler/lower", "compiler/optimize",
+            "compiler/plan", "compiler/codegen", "compiler/toolchain", "compiler"]
 
 # What each folder may see besides itself. A path that names a file allows that file alone.
 SEES = {
@@ -20,14 +21,13 @@ SEES = {
     IR: [SUPPORT],
     "importer": [SUPPORT, IR, "runtime_stub/status.h"],
     "compiler/rewrite": [SUPPORT, IR],
-    "compiler/kernel": [SUPPORT, IR] + FUSE,
-    "compiler/select": [SUPPORT, IR, "compiler/rewrite"] + FUSE,
-    "compiler/lower": [SUPPORT, IR] + FUSE,
-    "compiler/optimize": [SUPPORT, IR] + FUSE,
-    "compiler/plan": [SUPPORT, IR, "compiler/kernel"],
+    KERNEL: [SUPPORT, IR],
+    "compiler/select": [SUPPORT, IR, "compiler/rewrite", KERNEL],
+    "compiler/lower": [SUPPORT, IR, KERNEL],
+    "compiler/optimize": [SUPPORT, IR, KERNEL],
+    "compiler/plan": [SUPPORT, IR, KERNEL],
     # A plan holds kernels; what an emitter asks of one is in choose.h, what a kernel returns in status.h.
-    "compiler/codegen": [SUPPORT, IR, "compiler/kernel", "compiler/plan", "compiler/optimize/choose.h",
-                         "runtime_stub/status.h"],
+    "compiler/codegen": [SUPPORT, IR, KERNEL, "compiler/plan", "compiler/optimize/choose.h", "runtime_stub/status.h"],
     "compiler/toolchain": [SUPPORT, "compiler/codegen"],
     "compiler": COMPILER,
     "packager": COMPILER + ["importer", "runtime_stub/format.h", "runtime_stub/checksum.h"],

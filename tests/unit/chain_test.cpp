@@ -1,8 +1,8 @@
 // Kernels that run part by part: found where parts belong together, and only there.
+#include "compiler/fuse.h"
 #include "compiler/ir/build.h"
 #include "compiler/pipeline.h"
 #include "compiler/rewrite/simplify.h"
-#include "compiler/select/fuse.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/run_kernels.h"
 

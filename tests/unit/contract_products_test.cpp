@@ -1,8 +1,8 @@
 // A product that only a sum reads is one instruction with it, and the results are those
 // of the evaluator.
+#include "compiler/fuse.h"
 #include "compiler/ir/build.h"
 #include "compiler/select/contract_products.h"
-#include "compiler/select/fuse.h"
 #include "tests/support/check_kernels.h"
 #include "tests/support/compare.h"
 

@@ -2,6 +2,7 @@
 // and that no pass takes it for a value it could compute.
 #include "compiler/codegen/kernels.h"
 #include "compiler/codegen/read_custom_ops.h"
+#include "compiler/fuse.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/custom_op.h"
 #include "compiler/ir/digest.h"
@@ -13,7 +14,6 @@
 #include "compiler/plan/plan.h"
 #include "compiler/plan/verify.h"
 #include "compiler/rewrite/simplify.h"
-#include "compiler/select/fuse.h"
 #include "packager/glue.h"
 
 #include <catch2/catch.hpp>

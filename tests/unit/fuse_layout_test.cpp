@@ -1,8 +1,8 @@
 // How stored values lie in memory, and what a kernel computes once.
+#include "compiler/fuse.h"
 #include "compiler/ir/build.h"
 #include "compiler/optimize/choose.h"
 #include "compiler/rewrite/simplify.h"
-#include "compiler/select/fuse.h"
 
 #include "tests/support/compare.h"
 #include <catch2/catch.hpp>

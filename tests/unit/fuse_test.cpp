@@ -1,9 +1,9 @@
 // Index arithmetic against counting, and how many kernels known graphs become.
+#include "compiler/fuse.h"
 #include "compiler/ir/build.h"
 #include "compiler/kernel/index.h"
 #include "compiler/optimize/choose.h"
 #include "compiler/rewrite/simplify.h"
-#include "compiler/select/fuse.h"
 #include "tests/support/random_graph.h"
 
 #include <catch2/catch.hpp>

@@ -1,9 +1,9 @@
 // Channels come in blocks, of which the last may be cut: reductions end where the
 // channels do, and compute the same.
 #include "compiler/codegen/kernel_emitter.h"
+#include "compiler/fuse.h"
 #include "compiler/ir/build.h"
 #include "compiler/rewrite/simplify.h"
-#include "compiler/select/fuse.h"
 #include "tests/support/check_kernels.h"
 #include "tests/support/compare.h"
 

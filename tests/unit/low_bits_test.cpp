@@ -1,9 +1,9 @@
 // Weights of 4 bits times activations that may be rounded to 8: the sum over a block is
 // taken on integers inside the sum over blocks, in one kernel that reads the packed
 // bytes.
+#include "compiler/fuse.h"
 #include "compiler/rewrite/integer_contractions.h"
 #include "compiler/rewrite/simplify.h"
-#include "compiler/select/fuse.h"
 #include "importer/onnx_ops.h"
 #include "tests/support/check_kernels.h"
 #include "tests/support/run_rule.h"

@@ -1,9 +1,9 @@
 // Windows of vectors that take several registers each: the kernel goes through a block of
 // channels one register at a time, and computes the same.
 #include "compiler/codegen/kernel_emitter.h"
+#include "compiler/fuse.h"
 #include "compiler/ir/build.h"
 #include "compiler/rewrite/simplify.h"
-#include "compiler/select/fuse.h"
 #include "tests/support/check_kernels.h"
 #include "tests/support/compare.h"
 

@@ -2,10 +2,10 @@
 // sums stay below 2^24, so every way of computing gives the same bits: the float form
 // that the evaluator runs and the integer form that kernels run must agree exactly.
 #include "compiler/codegen/kernel_emitter.h"
+#include "compiler/fuse.h"
 #include "compiler/ir/build.h"
 #include "compiler/rewrite/integer_contractions.h"
 #include "compiler/rewrite/simplify.h"
-#include "compiler/select/fuse.h"
 #include "importer/onnx_ops.h"
 #include "importer/rule.h"
 #include "tests/support/check_kernels.h"

@@ -1,8 +1,8 @@
 // Strassen's form of a matrix product against the one that is written.
+#include "compiler/fuse.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/verify.h"
 #include "compiler/pipeline.h"
-#include "compiler/select/fuse.h"
 #include "compiler/select/strassen.h"
 #include "tests/support/convolve.h"
 #include "tests/support/random_tensor.h"

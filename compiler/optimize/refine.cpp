@@ -1,6 +1,6 @@
 // What a lowered kernel says about better axes: where a quotient asks for a split, and
 // which neighbours are crossed as one.
-#include "compiler/lower/lower.h"
+#include "compiler/optimize/refine.h"
 
 #include <algorithm>
 

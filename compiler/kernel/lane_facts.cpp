@@ -1,6 +1,6 @@
 // What the choice of a tile and the emitter ask about lanes: where conditions on them can
 // fail, which of them data moves, and which positions are neighbours in memory.
-#include "compiler/optimize/choose.h"
+#include "compiler/kernel/lane_facts.h"
 
 #include <algorithm>
 

@@ -2,13 +2,17 @@
 // badly ask for a value to be stored in a better order. Every decision is in the data of
 // the result (layouts, stages, splits, chunks), so a search can replace the rules without
 // touching what follows.
-#include "compiler/select/fuse.h"
+#include "compiler/fuse.h"
 
+#include "compiler/kernel/factor.h"
+#include "compiler/kernel/lane_facts.h"
+#include "compiler/lower/lower.h"
 #include "compiler/optimize/choose.h"
 #include "compiler/optimize/make_kernel.h"
 #include "compiler/select/algorithms.h"
 #include "compiler/select/assign_layouts.h"
 #include "compiler/select/chain.h"
+#include "compiler/select/group.h"
 #include "compiler/select/magnitudes.h"
 #include "compiler/select/picture_edges.h"
 #include "compiler/select/whole_rows.h"
@@ -340,7 +344,11 @@ bool Fuser::run(FusedGraph& out) {
       continue;
     }
     add_border(group.target);
-    MadeKernel made = make_kernel(group, stored(), lanes_, level_);
+    Stored all = stored();
+    const Lower lower_group = [&](const LowerSpec& spec) {
+      return lower(group, spec, all);
+    };
+    MadeKernel made = make_kernel(group, all, lower_group, lanes_, level_);
     out.kernels.push_back(std::move(made.kernel));
     if (!made.written_out && wish_results(group.root)) grew = true;
     if (wish_near_lanes(group, out.kernels.back())) grew = true;

@@ -1,0 +1,40 @@
+// The cut of a graph: which values are stored, and what each kernel computes.
+#pragma once
+
+#include "compiler/ir/graph.h"
+
+#include <set>
+
+namespace svod {
+
+// A kernel to be, or a region (which is its root alone): it computes `root` over root's
+// shape and writes it to `target`.
+struct Group {
+  Group() = default;
+  explicit Group(NodeId root) : root(root) {}
+  Group(NodeId root, NodeId target, Shape start)
+      : root(root), target(target), target_start(std::move(start)) {}
+
+  NodeId root = kNoNode;
+  NodeId target =
+      kNoNode;           // stored node; differs from root when root is a part of a concat
+  Shape target_start;    // where root's element 0 lies in target
+  NodeId base = kNoNode; // one reduction, evaluated once per element of root
+  // A sum of products of bytes that `base` sums on, each once: the blocks of a sum whose
+  // weights have a scale per block.
+  NodeId nested = kNoNode;
+  std::set<NodeId> rows; // reductions over row_axes of root's own domain
+  std::vector<int64_t> row_axes;
+  bool unrolled = false; // some of its loops are written out
+
+  // The reduction that reads the operands.
+  NodeId innermost() const { return nested != kNoNode ? nested : base; }
+};
+
+struct Grouping {
+  std::vector<bool> live, known, stored; // by node; known: depends on no input
+  std::set<NodeId> unrolled; // reductions over known numbers, computed in place
+  std::vector<Group> groups; // in dependency order
+};
+
+} // namespace svod
