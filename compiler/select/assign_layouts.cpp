@@ -3,7 +3,7 @@
 #include "compiler/select/assign_layouts.h"
 
 #include "compiler/kernel/factor.h"
-#include "compiler/kernel/kernel.h"
+#include "compiler/kernel/schedule.h"
 #include "compiler/select/group.h"
 
 #include <algorithm>
