@@ -116,7 +116,7 @@ def main():
     bodies = function_bodies(schemas, last)
     with open(sys.argv[1], "w", encoding="ascii") as out:
         out.write("// Made by extract_onnx.py.\n")
-        out.write('#include "importer/signature.h"\n\n#include <cstddef>\n\nnamespace svod {\n\n')
+        out.write('#include "importer/operators/signature.h"\n\n#include <cstddef>\n\nnamespace svod {\n\n')
         formals, attributes, rows, count = signatures(schemas, last)
         out.write("extern const FormalValue kFormalValues[];\n")
         out.write("extern const FormalAttribute kFormalAttributes[];\n")

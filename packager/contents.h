@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/plan/plan.h"
-#include "importer/import.h"
+#include "importer/driver/import.h"
 #include "packager/image.h"
 
 namespace svod {

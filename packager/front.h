@@ -2,8 +2,8 @@
 #pragma once
 
 #include "compiler/ir/graph.h"
-#include "importer/import.h"
-#include "importer/model.h"
+#include "importer/driver/import.h"
+#include "importer/model/model.h"
 #include "packager/options.h"
 
 namespace svod {

@@ -1,6 +1,6 @@
 // svod-pack ops: the list of operators as text, as JSON, or as the page
 // docs/operators.md. A test holds the committed page against this output.
-#include "importer/operators.h"
+#include "importer/driver/operators.h"
 #include "packager/json.h"
 #include "packager/verbs.h"
 
@@ -110,7 +110,8 @@ std::string as_markdown(const std::vector<OperatorSummary>& all) {
   std::string out =
       "# Operators\n\n"
       "Written by `svod-pack ops --format=markdown > docs/operators.md` from "
-      "`importer/onnx_ops.def`,\n`importer/onnx_limits.def`, `importer/onnx_refused.def` "
+      "`importer/operators/onnx_ops.def`,\n`importer/operators/onnx_limits.def`, "
+      "`importer/operators/onnx_refused.def` "
       "and the schemas of the pinned `onnx` package. Do not edit.\n\n"
       "Versions are those of the operator's domain; `13-` is 13 and later, (body): by "
       "the "

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "compiler/support/target.h"
-#include "importer/import.h"
+#include "importer/driver/import.h"
 
 #include <optional>
 #include <string>

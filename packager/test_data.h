@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/ir/evaluate_calls.h"
-#include "importer/import.h"
+#include "importer/driver/import.h"
 
 #include <string>
 

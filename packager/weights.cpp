@@ -5,7 +5,7 @@
 #include "packager/weights.h"
 
 #include "compiler/support/check.h"
-#include "importer/mapped_file.h"
+#include "importer/model/mapped_file.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,6 @@
 // An operator of the user's own: a C++ function that one step of the program calls. What
 // its signature says stands here; who read it and who calls it are apart
-// (codegen/read_custom_ops.h, importer/custom_call.h).
+// (codegen/read_custom_ops.h, importer/driver/custom_call.h).
 #pragma once
 
 #include "compiler/ir/dtype.h"

@@ -18,8 +18,8 @@ struct GroupedConvolution {
   Shape full;              // [N, G, OC/G, extents, C/G, taps]: the products
   int64_t together = 1;    // groups that become one
 };
-// Of a sum as the importer writes it (importer/convolution.h) with known weights; nothing
-// where groups fill vectors, or no few of them do.
+// Of a sum as the importer writes it (importer/formula/convolution.h) with known weights;
+// nothing where groups fill vectors, or no few of them do.
 std::optional<GroupedConvolution> match_groups(const Graph& g, NodeId reduce,
                                                const std::vector<bool>& known,
                                                int64_t lanes);

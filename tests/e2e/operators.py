@@ -35,7 +35,7 @@ def main():
     assert "YieldOp" in refused and "YieldOp" not in listed
     assert {"Conv", "If", "HannWindow"} <= listed and "Frobnicate" not in listed
     # A limit of an operator that is not there would never be seen.
-    limits = (SOURCE / "importer" / "onnx_limits.def").read_text()
+    limits = (SOURCE / "importer" / "operators" / "onnx_limits.def").read_text()
     limited = {line.split(",")[1].strip() for line in limits.splitlines() if line.startswith("LIMIT(")}
     assert limited <= {row["op"] for row in rows if row["limits"]}, limited
     print(f"{len(names)} operators")

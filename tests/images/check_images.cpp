@@ -3,7 +3,7 @@
 // the sanitizers, this finds any read or write outside the bounds, and a decoder that
 // does not end would run into the test's time limit.
 //   check_images FOLDER ROUNDS
-#include "importer/image/decode.h"
+#include "importer/images/decode.h"
 
 #include <sanitizer/asan_interface.h>
 

@@ -14,12 +14,30 @@ SUPPORT, IR = "compiler/support", "compiler/ir"
 KERNEL = "compiler/kernel"
 COMPILER = [SUPPORT, IR, "compiler/rewrite", KERNEL, "compiler/select", "compiler/lower", "compiler/optimize",
             "compiler/plan", "compiler/codegen", "compiler/toolchain", "compiler"]
+# The importer's rooms, in the order in which one may see those before it. Families of rules do not see each other.
+MODEL, FORMULA, BOUNDED, TEXT = (f"importer/{room}" for room in ("model", "formula", "bounded", "text"))
+STATUS = "runtime_stub/status.h"  # what a call returns
+OPERATORS, CHECK = "importer/operators", "importer/check"
+LANGUAGE = [SUPPORT, IR, MODEL, FORMULA]
+FAMILIES = [f"importer/rules/{family}" for family in (
+    "attention", "contraction", "elementwise", "ml", "movement", "quantized", "reduction", "text", "training", "vision")]
 
 # What each folder may see besides itself. A path that names a file allows that file alone.
 SEES = {
     SUPPORT: [],
     IR: [SUPPORT],
-    "importer": [SUPPORT, IR, "runtime_stub/status.h"],
+    MODEL: [SUPPORT, IR],
+    FORMULA: [SUPPORT, IR, MODEL],
+    BOUNDED: LANGUAGE + ["importer/operators/bounded_ops.def"],
+    TEXT: LANGUAGE,
+    **{family: LANGUAGE + [BOUNDED, TEXT] for family in FAMILIES},
+    "importer/rules/vision": LANGUAGE + [BOUNDED, TEXT, STATUS],
+    "importer/trees": LANGUAGE + [TEXT, "importer/rules/ml"],
+    "importer/generation": LANGUAGE + [BOUNDED],
+    "importer/images": LANGUAGE + [BOUNDED, STATUS],
+    OPERATORS: LANGUAGE + [BOUNDED],
+    CHECK: [SUPPORT, IR, MODEL, OPERATORS],
+    "importer/driver": LANGUAGE + [BOUNDED, OPERATORS, CHECK],
     "compiler/rewrite": [SUPPORT, IR],
     KERNEL: [SUPPORT, IR],
     "compiler/select": [SUPPORT, IR, "compiler/rewrite", KERNEL],
@@ -30,14 +48,15 @@ SEES = {
     "compiler/codegen": [SUPPORT, IR, KERNEL, "compiler/plan", "compiler/optimize/choose.h", "runtime_stub/status.h"],
     "compiler/toolchain": [SUPPORT, "compiler/codegen"],
     "compiler": COMPILER,
-    "packager": COMPILER + ["importer", "runtime_stub/format.h", "runtime_stub/checksum.h"],
+    "packager": COMPILER + ["importer/driver", CHECK, MODEL, "runtime_stub/format.h", "runtime_stub/checksum.h"],
     "runtime_stub": [],
-    "tests": COMPILER + ["importer", "packager", "runtime_stub"],
+    "tests": COMPILER + LANGUAGE + [BOUNDED, TEXT, OPERATORS, CHECK, "importer/driver", "importer/images",
+                         "importer/rules/vision", "packager", "runtime_stub"],
 }
 
 # Header pattern -> files or folders that may include it.
 DOORS = {
-    r"google/protobuf/|.*\.pb\.h$|onnx/": ["importer"],
+    r"google/protobuf/|.*\.pb\.h$|onnx/": [MODEL, CHECK],
     r"clang/": ["compiler/toolchain", "compiler/codegen/check_cpp.cpp",
                 "compiler/codegen/read_custom_ops.cpp"],
     r"llvm(-c)?/": ["compiler/toolchain", "compiler/codegen/check_cpp.cpp",

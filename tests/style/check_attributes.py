@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every attribute that a row of importer/onnx_ops.def accepts is read by the importer, or listed here with the reason
+"""Every attribute that a row of importer/operators/onnx_ops.def accepts is read by the importer, or listed here with the reason
 why no result depends on it: an attribute that nobody reads must not be accepted in silence."""
 import pathlib
 import re
@@ -31,9 +31,9 @@ FIELD = re.compile(r"^(class|target|nodes|base)_(\w+?)(_as_tensor)?$")
 
 def main():
     folder = pathlib.Path("importer")
-    text = "\n".join(p.read_text() for p in sorted(folder.glob("*.cpp")) + sorted(folder.glob("*.h")))
+    text = "\n".join(p.read_text() for p in sorted(folder.rglob("*.cpp")) + sorted(folder.rglob("*.h")))
     quoted = set(re.findall(r'"(\w+)"', text))
-    rows = re.findall(r"\bA\((\w+), \w+,", (folder / "onnx_ops.def").read_text())
+    rows = re.findall(r"\bA\((\w+), \w+,", (folder / "operators" / "onnx_ops.def").read_text())
 
     def read(name):
         field = FIELD.match(name)

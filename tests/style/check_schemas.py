@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds importer/onnx_ops.def against the schemas of the pinned `onnx` package: every operator, every version.
+"""Holds importer/operators/onnx_ops.def against the schemas of the pinned `onnx` package: every operator, every version.
 
 Each version of each operator is covered by exactly one row, by a function body of the package or by the importer's
 control flow; a row lists the attributes of every version it covers, no more and no fewer, with their types and
@@ -13,7 +13,7 @@ import pathlib
 import re
 import sys
 
-# Imported by the driver, not by a row (importer/control_flow.cpp, importer/gradient.cpp).
+# Imported by the driver, not by a row (importer/driver/control_flow.cpp, importer/driver/gradient.cpp).
 NO_ROW = {("", "If"), ("", "Loop"), ("", "Scan"), ("ai.onnx.preview.training", "Gradient")}
 OTHER_DEFAULT = {
     ("Clip", "min"): "without a default in opset 1: the least float bounds nothing",
@@ -51,7 +51,7 @@ def find_onnx():
 
 def read_rows():
     rows = collections.defaultdict(list)
-    for domain, name, first, last, rest in ROW.findall(pathlib.Path("importer/onnx_ops.def").read_text()):
+    for domain, name, first, last, rest in ROW.findall(pathlib.Path("importer/operators/onnx_ops.def").read_text()):
         attributes = {a: (kind, default) for a, kind, default in ATTRIBUTE.findall(rest)}
         rows[domain, name].append(Row(int(first), int(last), attributes))
     return rows

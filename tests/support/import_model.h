@@ -2,8 +2,8 @@
 #pragma once
 
 #include "compiler/ir/evaluate.h"
-#include "importer/import.h"
-#include "importer/read_model.h"
+#include "importer/check/read_model.h"
+#include "importer/driver/import.h"
 #include "tests/support/onnx_bytes.h"
 
 #include <catch2/catch.hpp>

@@ -3,8 +3,8 @@
 #include "tests/support/model_graph.h"
 
 #include "compiler/ir/build.h"
-#include "importer/onnx_ops.h"
-#include "importer/rule.h"
+#include "importer/formula/rule.h"
+#include "importer/operators/onnx_ops.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "compiler/ir/evaluate.h"
-#include "importer/onnx_ops.h"
-#include "importer/rule.h"
+#include "importer/formula/rule.h"
+#include "importer/operators/onnx_ops.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>

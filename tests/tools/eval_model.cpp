@@ -11,9 +11,9 @@
 #include "compiler/ir/evaluate.h"
 #include "compiler/rewrite/simplify.h"
 #include "compiler/support/check.h"
-#include "importer/import.h"
-#include "importer/read_model.h"
-#include "importer/read_tensor.h"
+#include "importer/check/read_model.h"
+#include "importer/driver/import.h"
+#include "importer/model/read_tensor.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>

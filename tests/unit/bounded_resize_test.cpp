@@ -1,7 +1,7 @@
 // Resize of sizes that only the run knows: every mode against the same model packed with
 // those sizes as constants, which tells the importer everything.
-#include "importer/bounded.h"
-#include "importer/value_range.h"
+#include "importer/bounded/bounded.h"
+#include "importer/formula/value_range.h"
 #include "tests/support/import_model.h"
 
 #include <catch2/catch.hpp>

@@ -1,7 +1,7 @@
 // Sizes that depend on data: bounds of numbers, what propagates, what is refused, and the
 // values, computed by the evaluator and cut to the extents that the graph gives.
-#include "importer/bounded.h"
-#include "importer/value_range.h"
+#include "importer/bounded/bounded.h"
+#include "importer/formula/value_range.h"
 #include "tests/support/import_model.h"
 
 #include <catch2/catch.hpp>

@@ -1,7 +1,7 @@
 // The import driver: shapes of inputs, limits, and how faults are reported. Functions and
 // control flow: inline_test.cpp.
-#include "importer/onnx_ops.h"
-#include "importer/signature.h"
+#include "importer/operators/onnx_ops.h"
+#include "importer/operators/signature.h"
 #include "tests/support/import_model.h"
 
 #include <cmath>

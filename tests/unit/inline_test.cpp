@@ -1,7 +1,7 @@
 // What the importer dissolves: functions of the model, function bodies of the
 // specification, and control flow. Expected values are worked out by hand.
-#include "importer/functions.h"
-#include "importer/onnx_ops.h"
+#include "importer/driver/functions.h"
+#include "importer/operators/onnx_ops.h"
 #include "tests/support/import_model.h"
 
 #include <chrono>

@@ -4,7 +4,7 @@
 #include "compiler/fuse.h"
 #include "compiler/rewrite/integer_contractions.h"
 #include "compiler/rewrite/simplify.h"
-#include "importer/onnx_ops.h"
+#include "importer/operators/onnx_ops.h"
 #include "tests/support/check_kernels.h"
 #include "tests/support/run_rule.h"
 

@@ -6,8 +6,8 @@
 #include "compiler/ir/build.h"
 #include "compiler/rewrite/integer_contractions.h"
 #include "compiler/rewrite/simplify.h"
-#include "importer/onnx_ops.h"
-#include "importer/rule.h"
+#include "importer/formula/rule.h"
+#include "importer/operators/onnx_ops.h"
 #include "tests/support/check_kernels.h"
 
 #include <catch2/catch.hpp>

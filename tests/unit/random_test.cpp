@@ -1,6 +1,6 @@
 // Random operators: the words of the generator against its published answers, the
 // distributions, and kernels against the evaluator bit for bit.
-#include "importer/random.h"
+#include "importer/formula/random.h"
 #include "tests/support/check_kernels.h"
 #include "tests/support/run_rule.h"
 

@@ -1,6 +1,6 @@
 // The reader: every form of tensor data, every limit from both sides, and the faults that
 // have been exploited in other readers.
-#include "importer/read_model.h"
+#include "importer/check/read_model.h"
 #include "tests/support/onnx_bytes.h"
 
 #include <catch2/catch.hpp>

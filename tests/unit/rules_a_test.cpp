@@ -1,6 +1,6 @@
 // Corners of operator rules: what the specification says where implementations differ.
 // Expected values are worked out by hand.
-#include "importer/expression.h"
+#include "importer/formula/expression.h"
 #include "tests/support/run_rule.h"
 
 using namespace svod;

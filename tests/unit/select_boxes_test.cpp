@@ -1,6 +1,6 @@
 // The selection of boxes against a plain one: of all that are left the best is taken, and
 // every box is compared with it.
-#include "importer/select_boxes.h"
+#include "importer/rules/vision/select_boxes.h"
 #include "tests/support/import_model.h"
 #include "tests/support/random_graph.h"
 

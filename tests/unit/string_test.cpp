@@ -1,7 +1,7 @@
 // Strings as data of a run: models of one string operator, imported and evaluated. What a
 // model gives is compared with plain C++ on the same strings.
-#include "importer/regex.h"
-#include "importer/string_case.h"
+#include "importer/text/regex.h"
+#include "importer/text/string_case.h"
 #include "tests/support/import_model.h"
 
 #include <bit>

@@ -1,0 +1,233 @@
+// Dimensions are unified by name: an input whose shape the user gives also fixes the
+// named dimensions in it, for all inputs. Only then are leading dimensions taken as a
+// batch of 1.
+#include "importer/driver/input_shapes.h"
+
+#include <algorithm>
+#include <set>
+
+namespace svod {
+
+namespace {
+
+std::string shape_text(const Shape& shape) {
+  std::string text;
+  for (size_t i = 0; i < shape.size(); ++i)
+    text += (i ? "x" : "") + std::to_string(shape[i]);
+  return text.empty() ? "scalar" : text;
+}
+
+std::string declared_text(const std::vector<ModelDim>& dims) {
+  std::string text;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const bool known = dims[i].value.value_or(-1) != -1;
+    text += i ? "x" : "";
+    text += known                  ? std::to_string(*dims[i].value)
+            : dims[i].name.empty() ? "?"
+                                   : escaped(dims[i].name);
+  }
+  return text.empty() ? "scalar" : text;
+}
+
+class Binder {
+public:
+  Binder(const ModelGraph& graph, const ImportOptions& options, Diags& diags)
+      : options_(options), diags_(diags) {
+    result_.values = input_values(graph, options, diags);
+    for (const InputValue& value : result_.values)
+      for (const ModelValue& tensor : value.tensors) inputs_.push_back(&tensor);
+  }
+  void bind_user();
+  void bind_batch();
+  std::optional<InputShapes> finish();
+
+private:
+  void bind_dimension(const std::string& name, int64_t value);
+  static bool fits(const ModelValue& input, const Shape& shape);
+  void bind_shape(const ModelValue& input, const Shape& shape);
+  const Shape* given(const ModelValue& input) const;
+  std::optional<int64_t> extent(const ModelDim& dim) const;
+  void check_limits(const ModelValue& input, const Shape& shape);
+  std::string option(const ModelValue& input) const;
+  void usage(const std::string& what) { diags_.error(Exit::Usage, what); }
+
+  const ImportOptions& options_;
+  Diags& diags_;
+  std::vector<const ModelValue*> inputs_;
+  InputShapes result_;
+};
+
+const Shape* Binder::given(const ModelValue& input) const {
+  for (const auto* shapes : {&options_.shapes, &options_.data_shapes})
+    if (const auto found = shapes->find(input.name); found != shapes->end())
+      return &found->second;
+  return nullptr;
+}
+
+std::optional<int64_t> Binder::extent(const ModelDim& dim) const {
+  // Exporters write -1 for "unknown" as well.
+  if (dim.value && *dim.value != -1) return dim.value;
+  const auto bound = result_.dimensions.find(dim.name);
+  if (dim.name.empty() || bound == result_.dimensions.end()) return std::nullopt;
+  return bound->second;
+}
+
+void Binder::bind_dimension(const std::string& name, int64_t value) {
+  if (name.empty()) return;
+  const auto [at, added] = result_.dimensions.emplace(name, value);
+  if (!added && at->second != value)
+    usage("dimension " + quoted(name) + " is given as " + std::to_string(at->second) +
+          " and " + std::to_string(value));
+}
+
+// Exported for a batch of 1 and wanted for 8: most models compute their sizes from their
+// inputs, and those that do not fail at the node that holds the other size.
+bool Binder::fits(const ModelValue& input, const Shape& shape) {
+  return !input.dims ||
+         std::ranges::equal(*input.dims, shape, [](const ModelDim& dim, int64_t extent) {
+           return dim.value.value_or(-1) == -1 || *dim.value == extent;
+         });
+}
+
+void Binder::bind_shape(const ModelValue& input, const Shape& shape) {
+  if (!fits(input, shape)) {
+    result_.replaced = true;
+    diags_.warning("input " + quoted(input.name) + " is " + declared_text(*input.dims) +
+                   " in the model and becomes " + shape_text(shape) +
+                   ", as given; what the model declares of other shapes is ignored");
+  }
+  if (!input.dims || input.dims->size() != shape.size()) return;
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (const ModelDim& dim = (*input.dims)[i]; !dim.value)
+      bind_dimension(dim.name, shape[i]);
+}
+
+void Binder::bind_user() {
+  std::set<std::string> names, dimensions;
+  for (const InputValue& value : result_.values) names.insert(value.port.name);
+  for (const ModelValue* input : inputs_) {
+    names.insert(input->name);
+    if (!input->dims) continue;
+    for (const ModelDim& dim : *input->dims)
+      if (!dim.value) dimensions.insert(dim.name);
+  }
+  for (const std::string& name : options_.absent)
+    if (std::ranges::none_of(result_.values, [&](const InputValue& value) {
+          return value.port.optional && value.port.name == name;
+        }))
+      usage("the model has no optional input " + quoted(name));
+  for (const auto& [name, shape] : options_.shapes) {
+    if (names.contains(name)) continue;
+    if (!dimensions.contains(name) || name.empty())
+      usage("the model has no input and no dimension " + quoted(name));
+    else if (shape.size() != 1)
+      usage(quoted(name) + " is a dimension, one number fixes it");
+    else
+      bind_dimension(name, shape[0]);
+  }
+  for (const ModelValue* input : inputs_)
+    if (const Shape* shape = given(*input)) bind_shape(*input, *shape);
+}
+
+void Binder::bind_batch() {
+  for (const ModelValue* input : inputs_) {
+    if (!input->dims || input->dims->empty() || given(*input)) continue;
+    const ModelDim& leading = input->dims->front();
+    if (leading.name.empty() || extent(leading)) continue;
+    result_.dimensions[leading.name] = 1;
+  }
+}
+
+void Binder::check_limits(const ModelValue& input, const Shape& shape) {
+  int64_t elements = 1;
+  for (int64_t dim : shape)
+    if (dim < 0)
+      return diags_.error(Exit::InvalidModel, "input " + quoted(input.name) +
+                                                  " has the negative dimension " +
+                                                  std::to_string(dim));
+    else if (dim > options_.limits.dim ||
+             __builtin_mul_overflow(elements, dim, &elements) ||
+             elements > options_.limits.elements)
+      return diags_.error(Exit::InvalidModel,
+                          "input " + quoted(input.name) + " of shape " +
+                              shape_text(shape) + " is over the limit of " +
+                              std::to_string(options_.limits.elements) + " elements");
+}
+
+// What to type to fix the unknown dimensions of an input.
+std::string Binder::option(const ModelValue& input) const {
+  std::string by_name, by_shape = "--shape " + escaped(input.name) + "=";
+  bool all_named = true;
+  for (size_t i = 0; i < input.dims->size(); ++i) {
+    const ModelDim& dim = (*input.dims)[i];
+    const std::optional<int64_t> known = extent(dim);
+    if (!known && dim.name.empty()) all_named = false;
+    if (!known)
+      by_name += (by_name.empty() ? "" : " ") + ("--shape " + escaped(dim.name) + "=N");
+    by_shape += (i ? "x" : "") + (known ? std::to_string(*known) : i == 0 ? "1" : "N");
+  }
+  return all_named ? by_name : by_shape;
+}
+
+std::optional<InputShapes> Binder::finish() {
+  for (const ModelValue* input : inputs_) {
+    Shape shape;
+    if (const Shape* known = given(*input)) {
+      shape = *known;
+    } else if (!input->dims) {
+      diags_.error(Exit::Unsupported, "the rank of input " + quoted(input->name) +
+                                          " is unknown; use --shape " +
+                                          escaped(input->name) + "=NxN...");
+      continue;
+    } else {
+      bool unknown = false;
+      for (const ModelDim& dim : *input->dims) {
+        const bool leading = shape.empty();
+        const std::optional<int64_t> known = extent(dim);
+        unknown |= !known && !leading;
+        shape.push_back(known.value_or(1));
+        const auto bound_by_user = options_.shapes.contains(dim.name);
+        if (leading && (!dim.value || *dim.value == -1) && shape[0] == 1 &&
+            !bound_by_user)
+          diags_.note("the leading dimension of input " + quoted(input->name) +
+                      " is unknown and becomes 1");
+      }
+      if (unknown)
+        diags_.error(Exit::Unsupported, "input " + quoted(input->name) +
+                                            " has unknown dimensions; use " +
+                                            option(*input));
+    }
+    check_limits(*input, shape);
+    result_.inputs[input->name] = std::move(shape);
+  }
+  if (diags_.failed()) return std::nullopt;
+  return std::move(result_);
+}
+
+} // namespace
+
+std::optional<InputShapes> bind_input_shapes(const ModelGraph& graph,
+                                             const ImportOptions& options, Diags& diags) {
+  Binder binder(graph, options, diags);
+  binder.bind_user();
+  binder.bind_batch();
+  return binder.finish();
+}
+
+std::optional<Shape> declared_shape(const ModelValue& value,
+                                    const std::map<std::string, int64_t>& dimensions) {
+  if (value.kind != ModelValue::Kind::Tensor || !value.dims) return std::nullopt;
+  Shape shape;
+  for (const ModelDim& dim : *value.dims) {
+    const auto bound = dimensions.find(dim.name);
+    if (dim.value && *dim.value >= 0)
+      shape.push_back(*dim.value);
+    else if (!dim.name.empty() && bound != dimensions.end())
+      shape.push_back(bound->second);
+    else
+      return std::nullopt;
+  }
+  return shape;
+}
+
+} // namespace svod

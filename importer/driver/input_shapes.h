@@ -1,0 +1,24 @@
+// The shapes of a model's inputs, from the model and the user. An unknown leading
+// dimension becomes 1 with a note; every other unknown one is listed in `diags`, with the
+// option to use. A shape that the user gives wins over the one that the model states.
+#pragma once
+
+#include "importer/driver/input_values.h"
+
+namespace svod {
+
+struct InputShapes {
+  std::deque<InputValue> values;             // initializers are no inputs
+  std::map<std::string, Shape> inputs;       // of their tensors, by name
+  std::map<std::string, int64_t> dimensions; // named dimensions
+  bool replaced = false; // a size that the model states: its other declarations are stale
+};
+
+[[nodiscard]] std::optional<InputShapes>
+bind_input_shapes(const ModelGraph& graph, const ImportOptions& options, Diags& diags);
+
+// The shape that a declaration states under these bindings, when all of it is known.
+std::optional<Shape> declared_shape(const ModelValue& value,
+                                    const std::map<std::string, int64_t>& dimensions);
+
+} // namespace svod

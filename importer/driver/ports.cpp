@@ -1,0 +1,213 @@
+// The model's inputs become inputs of the graph, each element of a sequence one of its
+// own, and the model's outputs outputs; the interface keeps what belongs together.
+#include "importer/driver/graph_import.h"
+#include "importer/formula/complex.h"
+#include "importer/formula/packing.h"
+
+#include <algorithm>
+
+namespace svod {
+
+namespace {
+
+// As many as the packed program binds.
+constexpr size_t kMostTensors = 1024;
+
+// The value that names inside the model stand for, from the graph's inputs.
+NodeId value_of(const InputValue& input, std::vector<NodeId> items,
+                CompoundTable& compounds) {
+  NodeId value = kNoNode;
+  switch (input.port.kind) {
+  case ModelPort::Kind::Tensor:
+    if (!items.empty()) value = items[0];
+    break;
+  case ModelPort::Kind::Sequence:
+    value =
+        compounds.add({Compound::Kind::Sequence, std::move(items), input.port.onnx_type});
+    break;
+  case ModelPort::Kind::Map:
+  case ModelPort::Kind::Maps:
+    value = compounds.add({Compound::Kind::Map, std::move(items), input.port.onnx_type,
+                           kNoNode, input.port.keys});
+    break;
+  }
+  if (!input.port.optional) return value;
+  Compound optional{Compound::Kind::Optional};
+  if (input.port.present) optional.items = {value};
+  return compounds.add(std::move(optional));
+}
+
+} // namespace
+
+// A tensor of the caller's; kPoisoned when its type is not supported.
+NodeId GraphImport::add_input(const ModelValue& tensor, const Shape& shape) {
+  if (const auto part = complex_part(tensor.onnx_type))
+    return add_complex_input(tensor, shape, *part);
+  const std::optional<DType> dtype = dtype_from_onnx(tensor.onnx_type);
+  if (!dtype) {
+    diags_.error(Exit::Unsupported,
+                 "input " + quoted(tensor.name) + " has element type " +
+                     onnx_type_name(tensor.onnx_type) + ", which is not supported");
+    return kPoisoned;
+  }
+  if (dtype == DType::String) return add_string_input(tensor.name, shape);
+  const NodeId input = add_tensor_input(graph_, tensor.name, *dtype, shape);
+  if (!fix_.contains(tensor.name)) return input;
+  std::optional<std::vector<std::byte>> bytes = fixed_value(tensor.name, *dtype, shape);
+  if (!bytes) return input;
+  interface_.fixed[tensor.name] = *bytes;
+  return weight(graph_, *dtype, shape, graph_.add_blob(std::move(*bytes)));
+}
+
+void GraphImport::add_inputs(const InputShapes& shapes, Scope& scope) {
+  for (const InputValue& input : shapes.values) {
+    ModelPort port = input.port;
+    port.first = static_cast<uint32_t>(graph_.inputs().size());
+    std::vector<NodeId> items;
+    bool good = true;
+    for (const ModelValue& tensor : input.tensors) {
+      items.push_back(add_input(tensor, shapes.inputs.at(tensor.name)));
+      good = good && items.back() != kPoisoned;
+    }
+    scope.values[input.declared->name] =
+        good ? value_of(input, std::move(items), compounds_) : kPoisoned;
+    interface_.inputs.push_back(std::move(port));
+  }
+}
+
+// The caller has complex numbers, the node their parts.
+NodeId GraphImport::add_complex_input(const ModelValue& tensor, const Shape& shape,
+                                      DType part) {
+  Shape pairs = shape;
+  pairs.push_back(2);
+  const NodeId input =
+      graph_.add_input(tensor.name, part, pairs, Interface{tensor.onnx_type, shape});
+  return complex_value(compounds_, input);
+}
+
+// The caller of the program sees strings, the node has their bytes.
+NodeId GraphImport::add_string_input(const std::string& name, const Shape& shape) {
+  Shape bytes = shape;
+  bytes.push_back(options_.string_bytes);
+  const NodeId input = graph_.add_input(name, DType::U8, bytes,
+                                        Interface{info(DType::String).onnx, shape});
+  const int64_t count = element_count(shape);
+  if (count == 0) return strings_.tensor(graph_, shape, {});
+  const NodeId rows = reshape(graph_, input, {count, options_.string_bytes});
+  return reshape(graph_, strings_.add_rows(graph_, rows), shape);
+}
+
+void GraphImport::add_output(const std::string& name, NodeId id) {
+  const bool complex = is_complex(compounds_, id);
+  const int onnx_type = onnx_type_of(id);
+  id = inside(compounds_, id);
+  const Bounded* bounded = bounds_.find(id);
+  if (bounded) sized_outputs_.emplace_back(graph_.outputs().size(), id);
+  if (bounded) id = bounded->tensor;
+  if (complex) {
+    Shape shape = graph_[id].shape;
+    shape.pop_back();
+    return graph_.add_output(name, id, Interface{onnx_type, std::move(shape)});
+  }
+  if (graph_[id].dtype != DType::String) return add_tensor_output(graph_, name, id);
+  std::string failure;
+  const NodeId rows = strings_.rows_of(graph_, id, failure);
+  if (rows == kNoNode)
+    return fail(Exit::Unsupported, "output " + quoted(name) + " holds " + failure, {});
+  const Shape shape = graph_[id].shape;
+  Shape bytes = shape;
+  bytes.push_back(graph_[rows].shape[1]);
+  graph_.add_output(name, reshape(graph_, rows, bytes),
+                    Interface{info(DType::String).onnx, shape});
+}
+
+// The sizes of outputs that depend on data become outputs as well, behind all others.
+void GraphImport::add_extents() {
+  for (const auto& [output, id] : sized_outputs_) {
+    const Bounded& bounded = *bounds_.find(id);
+    const Shape& shape = graph_.outputs()[output].seen.shape;
+    std::vector<NodeId> sizes;
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      const NodeId count = bounded.counts[axis];
+      sizes.push_back(count != kNoNode
+                          ? reshape(graph_, count, {1})
+                          : constant_int(graph_, DType::I64, {1}, shape[axis]));
+    }
+    interface_.extents[output] = graph_.outputs().size();
+    graph_.add_output(graph_.outputs()[output].name + ".shape", concat(graph_, sizes, 0));
+  }
+}
+
+// Of a tensor, complex or not.
+int GraphImport::onnx_type_of(NodeId value) const {
+  const DType dtype = graph_[inside(compounds_, value)].dtype;
+  return is_complex(compounds_, value) ? complex_of(dtype).value_or(0) : info(dtype).onnx;
+}
+
+// False when it is nested deeper than a port can say.
+bool GraphImport::add_elements(ModelPort& port, const Compound& value) {
+  using Kind = Compound::Kind;
+  if (value.kind == Kind::Optional) {
+    if (port.optional) return false;
+    port.optional = true;
+    port.present = !value.items.empty();
+    port.count = 0;
+    if (value.items.empty()) return true;
+    if (is_compound(inside(compounds_, value.items[0])))
+      return add_elements(port, compounds_[value.items[0]]);
+    port.count = 1;
+    port.onnx_type = onnx_type_of(value.items[0]);
+    add_output(port.name, value.items[0]);
+    return true;
+  }
+  for (NodeId item : value.items)
+    if (is_compound(inside(compounds_, item))) return false;
+  const bool sequence = value.kind == Kind::Sequence;
+  port.kind = sequence                  ? ModelPort::Kind::Sequence
+              : value.kind == Kind::Map ? ModelPort::Kind::Map
+                                        : ModelPort::Kind::Maps;
+  port.count = static_cast<uint32_t>(value.items.size());
+  port.keys = value.keys;
+  port.onnx_type = value.items.empty() ? value.onnx_type : onnx_type_of(value.items[0]);
+  for (size_t i = 0; i < value.items.size(); ++i)
+    add_output(sequence ? element_name(port.name, i) : port.name, value.items[i]);
+  return true;
+}
+
+// What the model gives comes first, then what says whether optionals are there.
+void GraphImport::add_outputs(const Scope& scope) {
+  std::vector<std::pair<size_t, NodeId>> presences;
+  for (const ModelValue& output : model_.graph.outputs) {
+    const NodeId id = look_up(scope, output.name, {});
+    if (id == kPoisoned) continue;
+    ModelPort port;
+    port.name = output.name;
+    port.first = static_cast<uint32_t>(graph_.outputs().size());
+    if (!is_compound(inside(compounds_, id))) {
+      port.onnx_type = onnx_type_of(id);
+      add_output(output.name, id);
+    } else if (!add_elements(port, compounds_[id])) {
+      diags_.error(Exit::Unsupported,
+                   "output " + quoted(output.name) + " is " + kind_text(compounds_[id]) +
+                       " of a type that is not supported: tensors, sequences of "
+                       "tensors, optionals of both, and maps are");
+    }
+    if (is_compound(id) && compounds_[id].present != kNoNode)
+      presences.emplace_back(interface_.outputs.size(), compounds_[id].present);
+    interface_.outputs.push_back(std::move(port));
+  }
+  for (const auto& [port, id] : presences) {
+    interface_.outputs[port].presence = static_cast<uint32_t>(graph_.outputs().size());
+    add_output(interface_.outputs[port].name + ".present", id);
+  }
+  add_extents();
+  const size_t most = std::max(graph_.inputs().size(), graph_.outputs().size());
+  if (most > kMostTensors && most > model_.graph.inputs.size() &&
+      most > model_.graph.outputs.size())
+    diags_.error(Exit::Unsupported,
+                 "with each element of a sequence counted, the model has " +
+                     std::to_string(most) + " inputs or outputs; at most " +
+                     std::to_string(kMostTensors) + " are supported");
+}
+
+} // namespace svod

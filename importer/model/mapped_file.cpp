@@ -1,0 +1,43 @@
+// mmap and munmap behind a shared pointer.
+#include "importer/model/mapped_file.h"
+
+#include <cstdint>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace svod {
+
+// A type of its own, so that a mapping can be told from other owners.
+struct Unmap {
+  size_t size;
+  void operator()(const void* data) const { munmap(const_cast<void*>(data), size); }
+};
+
+Descriptor::~Descriptor() {
+  if (number_ >= 0) close(number_);
+}
+
+bool map_file(int descriptor, size_t size, MappedFile& out) {
+  out = {};
+  if (size == 0) return true; // an empty mapping is not allowed
+  void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  if (data == MAP_FAILED) return false;
+  out.owner = std::shared_ptr<const void>(data, Unmap{size});
+  out.bytes = {static_cast<const char*>(data), size};
+  return true;
+}
+
+void release_pages(std::string_view bytes, const std::shared_ptr<const void>& owner) {
+  if (!std::get_deleter<Unmap>(owner)) return;
+  auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  auto address = reinterpret_cast<uintptr_t>(bytes.data());
+  uintptr_t begin = (address + page - 1) / page * page;
+  uintptr_t end = (address + bytes.size()) / page * page;
+  // Advice: nothing is lost when it is not taken.
+  if (begin < end) {
+    (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  }
+}
+
+} // namespace svod

@@ -1,0 +1,189 @@
+// Element by element on several tensors, with broadcasting. Since opset 7 that is
+// numpy's; before, attributes `broadcast` and `axis` say where the second operand lies in
+// the first.
+#include "compiler/support/check.h"
+#include "importer/formula/formula.h"
+#include "importer/text/strings.h"
+
+#include <algorithm>
+
+namespace svod {
+
+namespace {
+
+struct BinaryRow {
+  std::string_view name;
+  Op op;
+  enum { Numbers, Integers, Booleans, Any } operands;
+};
+constexpr BinaryRow kBinary[] = {
+    {"Add", Op::Add, BinaryRow::Numbers},
+    {"Sub", Op::Sub, BinaryRow::Numbers},
+    {"Mul", Op::Mul, BinaryRow::Numbers},
+    {"Div", Op::Div, BinaryRow::Numbers},
+    {"And", Op::And, BinaryRow::Booleans},
+    {"Or", Op::Or, BinaryRow::Booleans},
+    {"Xor", Op::Xor, BinaryRow::Booleans},
+    {"BitwiseAnd", Op::And, BinaryRow::Integers},
+    {"BitwiseOr", Op::Or, BinaryRow::Integers},
+    {"BitwiseXor", Op::Xor, BinaryRow::Integers},
+    {"Equal", Op::Equal, BinaryRow::Any},
+    {"Less", Op::Less, BinaryRow::Numbers},
+    {"LessOrEqual", Op::LessEqual, BinaryRow::Numbers},
+    {"Greater", Op::Less, BinaryRow::Numbers},             // operands swapped
+    {"GreaterOrEqual", Op::LessEqual, BinaryRow::Numbers}, // operands swapped
+};
+
+struct Pair {
+  Expr a, b;
+};
+
+// Opset < 7: b's shape is a run of a's axes, the last ones unless `axis` says where it
+// starts.
+Expr place_in(NodeImport& node, Expr b, const Shape& a) {
+  if (b.shape() == a || element_count(b.shape()) == 1)
+    return b.shape() == a ? b : reshape(b, {});
+  if (!node.get_int("broadcast"))
+    node.invalid("the operands' shapes differ and attribute 'broadcast' is not set");
+  const int64_t rank = static_cast<int64_t>(a.size());
+  require(node, b.rank() <= rank, "the second operand has more axes than the first");
+  const int64_t start =
+      node.has("axis") ? node.axis(node.get_int("axis"), rank) : rank - b.rank();
+  require(node, start + b.rank() <= rank, "attribute 'axis' is too large");
+  Shape shape(rank, 1);
+  std::ranges::copy(Shape(b.shape()), shape.begin() + start);
+  require_broadcast(node, shape, a);
+  return reshape(b, shape);
+}
+
+Pair operands(NodeImport& node, bool widened) {
+  const Expr a = widened ? wide(node, 0) : operand(node, 0);
+  Expr b = widened ? wide(node, 1) : operand(node, 1);
+  if (node.opset < 7 && node.model_node.domain.empty())
+    b = place_in(node, b, Shape(a.shape()));
+  broadcast_shape(node, {a.shape(), b.shape()});
+  return {a, b};
+}
+
+void require_same_type(NodeImport& node) {
+  for (size_t i = 1; i < node.input_count(); ++i)
+    require(node, node.dtype(i) == node.dtype(0), "the operands' element types differ");
+}
+
+// Operands of one type for Min, Max, Sum and Mean, which take any number of them.
+std::vector<Expr> all_operands(NodeImport& node) {
+  require(node, node.input_count() > 0, "an operator of no inputs");
+  require_same_type(node);
+  std::vector<Expr> values;
+  std::vector<Shape> shapes;
+  for (size_t i = 0; i < node.input_count(); ++i) {
+    values.push_back(wide(node, i));
+    shapes.push_back(values.back().shape());
+  }
+  broadcast_shape(node, shapes);
+  return values;
+}
+
+Expr fold(Op op, const std::vector<Expr>& values) {
+  Expr result = values[0];
+  for (size_t i = 1; i < values.size(); ++i) result = apply(op, result, values[i]);
+  return result;
+}
+
+} // namespace
+
+void import_binary(NodeImport& node) {
+  const std::string& name = node.model_node.op_type;
+  const auto row = std::ranges::find(kBinary, name, &BinaryRow::name);
+  SVOD_CHECK(row != std::end(kBinary)) << name;
+  require_same_type(node);
+  if (row->op == Op::Equal && node.dtype(0) == DType::String)
+    return give(node, 0, same_strings(node, operand(node, 0), operand(node, 1)));
+  // Comparisons see values as they are stored.
+  const bool compares =
+      row->op == Op::Equal || row->op == Op::Less || row->op == Op::LessEqual;
+  auto [a, b] = operands(node, !compares);
+  const DType dtype = a.dtype();
+  if (row->operands == BinaryRow::Integers)
+    require(node, is_integer(dtype), "the operands must hold integers");
+  if (row->operands == BinaryRow::Booleans)
+    require(node, dtype == DType::Bool, "the operands must be boolean");
+  if (row->operands == BinaryRow::Numbers)
+    require(node, dtype != DType::Bool, "the operands must hold numbers");
+  if (name.starts_with("Greater")) std::swap(a, b);
+  const Expr y = apply(row->op, a, b);
+  compares ? give(node, 0, y) : finish(node, y);
+}
+
+// The result has the type of the base. Types that differ meet in the wider one. A small
+// exponent that is known, as in x^2 of a variance, makes products and roots.
+void import_pow(NodeImport& node) {
+  auto [a, b] = operands(node, true);
+  if (const auto bits = splat_bits(node.g, b.id); bits && is_float(a.dtype())) {
+    const double exponent = scalar_value(b.dtype(), *bits);
+    const Shape shape = broadcast_shape(node, {a.shape(), b.shape()});
+    const NodeId power = simple_power(node.g, broadcast(a, shape).id, exponent);
+    if (power != kNoNode) return finish(node, {&node.g, power});
+  }
+  DType dtype = a.dtype();
+  if (dtype != b.dtype()) {
+    if (is_float(dtype))
+      b = convert(b, dtype);
+    else
+      dtype = is_float(b.dtype()) ? DType::F64 : DType::I64;
+  }
+  finish(node, apply(Op::Pow, convert(a, dtype), convert(b, dtype)));
+}
+
+void import_mod(NodeImport& node) {
+  require_same_type(node);
+  const auto [a, b] = operands(node, false);
+  give(node, 0, apply(node.get_int("fmod") ? Op::Fmod : Op::Mod, a, b));
+}
+
+// An amount below zero or of at least the width shifts everything out; a negative number
+// shifted right fills with its sign.
+void import_bit_shift(NodeImport& node) {
+  require_same_type(node);
+  const auto [a, b] = operands(node, false);
+  const std::string direction = node.get_string("direction");
+  require(node, direction == "LEFT" || direction == "RIGHT",
+          "direction must be LEFT or RIGHT");
+  const DType dtype = a.dtype();
+  require(node, is_integer(dtype), "the operands must hold integers");
+  const bool is_signed = info(dtype).kind == DTypeKind::Int;
+  if (!is_signed) {
+    give(node, 0, apply(direction == "LEFT" ? Op::ShiftLeft : Op::ShiftRight, a, b));
+    return;
+  }
+  constexpr DType kUnsigned[] = {DType::U8, DType::U16, DType::U32, DType::U64};
+  const int bytes = byte_size(dtype);
+  const DType plain = kUnsigned[bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3];
+  const Expr amount{&node.g, bitcast(node.g, b.id, plain)};
+  if (direction == "LEFT") {
+    const Expr shifted =
+        apply(Op::ShiftLeft, Expr{&node.g, bitcast(node.g, a.id, plain)}, amount);
+    node.output(0, bitcast(node.g, shifted.id, dtype));
+  } else {
+    const Expr within = minimum(amount, 8 * bytes - 1);
+    give(node, 0,
+         apply(Op::ShiftRight, a, Expr{&node.g, bitcast(node.g, within.id, dtype)}));
+  }
+}
+
+void import_sum(NodeImport& node) { finish(node, fold(Op::Add, all_operands(node))); }
+void import_mean(NodeImport& node) {
+  const std::vector<Expr> values = all_operands(node);
+  finish(node, fold(Op::Add, values) / static_cast<double>(values.size()));
+}
+void import_min(NodeImport& node) { finish(node, fold(Op::Min, all_operands(node))); }
+void import_max(NodeImport& node) { finish(node, fold(Op::Max, all_operands(node))); }
+
+void import_where(NodeImport& node) {
+  require(node, node.dtype(0) == DType::Bool, "the condition must be boolean");
+  require(node, node.dtype(1) == node.dtype(2), "the operands' element types differ");
+  broadcast_shape(node, {node.shape(0), node.shape(1), node.shape(2)});
+  give(node, 0, select(operand(node, 0), operand(node, 1), operand(node, 2)));
+}
+
+} // namespace svod
