@@ -42,9 +42,13 @@ def random_tensor(name, dims, seed, scale=1.0):
 
 
 def attribute(name, value):
-    """Integers, floats, texts and lists of integers."""
+    """Integers, floats, texts and lists of one of them."""
     if isinstance(value, str):
         return data(1, name) + data(4, value) + number(20, 3)
+    if isinstance(value, list) and isinstance(value[0], float):
+        return data(1, name) + data(7, struct.pack(f"<{len(value)}f", *value)) + number(20, 6)
+    if isinstance(value, list) and isinstance(value[0], str):
+        return data(1, name) + b"".join(data(9, v) for v in value) + number(20, 8)
     if isinstance(value, list):
         return data(1, name) + b"".join(number(8, v) for v in value) + number(20, 7)
     if isinstance(value, float):
@@ -66,12 +70,13 @@ def value(name, dims, dtype=FLOAT):
 
 
 def model(nodes, inputs, outputs, initializers=(), opset=17, graph_name="g", producer="test",
-          values=()):
+          values=(), domains=()):
     graph = (b"".join(data(1, n) for n in nodes) + data(2, graph_name) +
              b"".join(data(5, t) for t in initializers) +
              b"".join(data(11, i) for i in inputs) + b"".join(data(12, o) for o in outputs) +
              b"".join(data(13, v) for v in values))
-    return number(1, 8) + data(2, producer) + data(7, graph) + data(8, number(2, opset))
+    imports = [number(2, opset), *(data(1, name) + number(2, version) for name, version in domains)]
+    return number(1, 8) + data(2, producer) + data(7, graph) + b"".join(data(8, i) for i in imports)
 
 
 def small_cnn(names=str, graph_name="g", producer="test"):
@@ -101,3 +106,23 @@ def small_mlp():
          node("Add", ["t", "b"], ["y"])],
         [value("a", [4, 24]), value("b", [4, 16])], [value("y", [4, 16])],
         [random_tensor("w", [24, 16], 6, 0.2)])
+
+
+def random_forest(trees=40, depth=5, features=12, targets=3, seed=7):
+    """A tree ensemble of full binary trees with random splits."""
+    rng = random.Random(seed)
+    inner, total = 2**depth - 1, 2 ** (depth + 1) - 1
+    rows = [(t, i, i < inner) for t in range(trees) for i in range(total)]
+    weights = [(t, i, k) for t, i, splits in rows if not splits for k in range(targets)]
+    ensemble = node(
+        "TreeEnsembleRegressor", ["x"], ["y"], "forest", "ai.onnx.ml", n_targets=targets,
+        nodes_treeids=[t for t, _, _ in rows], nodes_nodeids=[i for _, i, _ in rows],
+        nodes_featureids=[rng.randrange(features) if splits else 0 for _, _, splits in rows],
+        nodes_values=[rng.gauss(0, 1) if splits else 0.0 for _, _, splits in rows],
+        nodes_modes=["BRANCH_LEQ" if splits else "LEAF" for _, _, splits in rows],
+        nodes_truenodeids=[2 * i + 1 if splits else 0 for _, i, splits in rows],
+        nodes_falsenodeids=[2 * i + 2 if splits else 0 for _, i, splits in rows],
+        target_treeids=[t for t, _, _ in weights], target_nodeids=[i for _, i, _ in weights],
+        target_ids=[k for _, _, k in weights], target_weights=[rng.gauss(0, 1) for _ in weights])
+    return model([ensemble], [value("x", [8, features])], [value("y", [8, targets])],
+                 domains=[("ai.onnx.ml", 3)])
