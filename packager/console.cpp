@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-namespace svod {
+namespace svod::packager {
 
 static bool wants_color(Color choice, bool terminal) {
   if (choice != Color::Auto) return choice == Color::Always;
@@ -82,4 +82,4 @@ void Console::progress(const std::string& message) const {
   in_progress_ = true;
 }
 
-} // namespace svod
+} // namespace svod::packager

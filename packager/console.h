@@ -5,7 +5,7 @@
 #include "compiler/support/diags.h"
 #include "packager/options.h"
 
-namespace svod {
+namespace svod::packager {
 
 class Console {
 public:
@@ -26,4 +26,4 @@ private:
   mutable bool in_progress_ = false;
 };
 
-} // namespace svod
+} // namespace svod::packager

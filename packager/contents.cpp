@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::packager {
 
 namespace {
 
@@ -178,4 +178,4 @@ ImageContents image_contents(const Plan& plan, const ModelInterface& interface,
   return contents;
 }
 
-} // namespace svod
+} // namespace svod::packager

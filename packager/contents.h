@@ -6,10 +6,10 @@
 #include "importer/driver/import.h"
 #include "packager/image.h"
 
-namespace svod {
+namespace svod::packager {
 
 // `key` is the plan key. Manifest, weight checksum and threads are left to the caller.
 ImageContents image_contents(const Plan& plan, const ModelInterface& interface,
                              const Digest& model, const Digest& key);
 
-} // namespace svod
+} // namespace svod::packager

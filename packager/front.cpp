@@ -12,7 +12,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace svod {
+namespace svod::packager {
 
 static std::optional<std::string> read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -105,4 +105,4 @@ Digest plan_key(const Front& front, const Options& options) {
   return key.finish();
 }
 
-} // namespace svod
+} // namespace svod::packager

@@ -6,7 +6,7 @@
 #include "importer/model/model.h"
 #include "packager/options.h"
 
-namespace svod {
+namespace svod::packager {
 
 struct Front {
   Model model;
@@ -22,4 +22,4 @@ std::optional<Front> read_front(const Options& options, Diags& diags);
 // outputs, target, options that change code, and the versions of us and of the compiler.
 Digest plan_key(const Front& front, const Options& options);
 
-} // namespace svod
+} // namespace svod::packager

@@ -9,7 +9,7 @@
 #include <map>
 #include <sstream>
 
-namespace svod {
+namespace svod::packager {
 
 namespace {
 
@@ -39,7 +39,8 @@ constexpr FeatureRow kFeatures[] = {
 std::string features_of(const Target& target, const Level& level) {
   std::string out = "0";
   for (const FeatureRow& row : kFeatures) {
-    if (!target.is_x86() || !cpu_has(target, level.name, row.feature)) continue;
+    if (!target.is_x86() || !toolchain::cpu_has(target, level.name, row.feature))
+      continue;
     out += std::string(" | ") + row.name;
   }
   return out;
@@ -109,4 +110,4 @@ std::string glue_text(const Target& target, const Kernels& kernels,
   return out.str();
 }
 
-} // namespace svod
+} // namespace svod::packager

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace svod {
+namespace svod::packager {
 
 struct GlueData {
   uint64_t image_bytes = 0;
@@ -17,4 +17,4 @@ struct GlueData {
 
 std::string glue_text(const Target& target, const Kernels& kernels, const GlueData& data);
 
-} // namespace svod
+} // namespace svod::packager

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <sstream>
 
-namespace svod {
+namespace svod::packager {
 
 namespace {
 
@@ -218,4 +218,4 @@ std::string Writer::write() {
 
 std::string header_text(const HeaderFacts& facts) { return Writer(facts).write(); }
 
-} // namespace svod
+} // namespace svod::packager

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace svod {
+namespace svod::packager {
 
 struct HeaderFacts {
   std::string prefix; // "infer": checked, an identifier
@@ -20,4 +20,4 @@ inline constexpr uint64_t kLibraryArenaPrefix = SVOD_ALIGN;
 
 std::string header_text(const HeaderFacts& facts);
 
-} // namespace svod
+} // namespace svod::packager

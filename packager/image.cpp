@@ -12,7 +12,7 @@
 #include <numeric>
 #include <tuple>
 
-namespace svod {
+namespace svod::packager {
 
 namespace {
 
@@ -240,4 +240,4 @@ uint64_t arena_bytes(const ImageContents& contents, const ImageEntry& entry,
              threads;
 }
 
-} // namespace svod
+} // namespace svod::packager

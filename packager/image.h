@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace svod {
+namespace svod::packager {
 
 struct ImageTensor {
   std::string name;
@@ -73,4 +73,4 @@ std::vector<std::byte> build_image(const ImageContents& contents);
 uint64_t arena_bytes(const ImageContents& contents, const ImageEntry& entry,
                      uint32_t threads, int pointer_bytes);
 
-} // namespace svod
+} // namespace svod::packager

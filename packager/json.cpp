@@ -7,7 +7,7 @@
 
 #include <cstdio>
 
-namespace svod {
+namespace svod::packager {
 
 JsonWriter& JsonWriter::open(char bracket) {
   separate();
@@ -114,4 +114,4 @@ void JsonWriter::quote(std::string_view text) {
   text_ += '"';
 }
 
-} // namespace svod
+} // namespace svod::packager

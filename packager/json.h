@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace svod {
+namespace svod::packager {
 
 class JsonWriter {
 public:
@@ -41,4 +41,4 @@ private:
   bool after_key_ = false;
 };
 
-} // namespace svod
+} // namespace svod::packager

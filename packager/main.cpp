@@ -14,7 +14,7 @@
 
 #include <unistd.h>
 
-namespace svod {
+namespace svod::packager {
 
 static Exit run_verb(const Options& options, const Console& console) {
   switch (options.verb) {
@@ -69,6 +69,6 @@ static int run(int argc, char** argv) {
   return static_cast<int>(Exit::Bug);
 }
 
-} // namespace svod
+} // namespace svod::packager
 
-int main(int argc, char** argv) { return svod::run(argc, argv); }
+int main(int argc, char** argv) { return svod::packager::run(argc, argv); }

@@ -15,7 +15,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::packager {
 
 namespace {
 
@@ -76,8 +76,8 @@ private:
   const Kernels& kernels_;
   const ObjectOptions& options_;
   ImageContents& contents_;
-  Compiler compiler_ = package_compiler();
-  std::vector<CompileJob> jobs_;
+  toolchain::Compiler compiler_ = package_compiler();
+  std::vector<toolchain::CompileJob> jobs_;
   Objects out_;
 };
 
@@ -99,7 +99,7 @@ void Builder::add_kernels() {
   for (const KernelSource& kernel : kernels_.sources) {
     auto level = std::ranges::find(target_.levels, kernel.level, &Level::suffix);
     SVOD_CHECK(level != target_.levels.end()) << "kernel of unknown level";
-    Source source;
+    toolchain::Source source;
     source.text = kernel.text;
     source.flags = flags(kernel.flags);
     jobs_.push_back({&*level, std::move(source), true});
@@ -109,7 +109,7 @@ void Builder::add_kernels() {
 void Builder::add_stub() {
   for (const StubFile& file : stub_files()) {
     if (!is_wanted(file.name, options_.stub)) continue;
-    Source source;
+    toolchain::Source source;
     source.name = file.name;
     source.text = file.text;
     source.flags = stub_flags({"-DSVOD_PREFIX=" + options_.prefix});
@@ -120,7 +120,8 @@ void Builder::add_stub() {
 // Not counted is the glue, which is no kernel: it holds the image's size, and that grows
 // with the names in the model.
 bool Builder::compile(std::string& error, bool counted) {
-  CompileAllResult result = compile_all(compiler_, target_, jobs_, options_.cache);
+  toolchain::CompileAllResult result =
+      toolchain::compile_all(compiler_, target_, jobs_, options_.cache);
   if (counted) {
     out_.compiled += result.compiled;
     out_.reused += result.reused;
@@ -129,7 +130,8 @@ bool Builder::compile(std::string& error, bool counted) {
     error = result.diagnostics();
     return false;
   }
-  for (CompileResult& one : result.results) out_.code.push_back(std::move(one.output));
+  for (toolchain::CompileResult& one : result.results)
+    out_.code.push_back(std::move(one.output));
   return true;
 }
 
@@ -138,8 +140,8 @@ bool Builder::compile(std::string& error, bool counted) {
 bool Builder::name_kernels(std::string& error) {
   const std::string name = "svod_kernel";
   for (size_t i = 0; i < kernels_.sources.size(); i++) {
-    ObjectResult named =
-        localize(out_.code[i], std::span(&name, 1), {{name, kernels_.sources[i].symbol}});
+    toolchain::ObjectResult named = toolchain::localize(
+        out_.code[i], std::span(&name, 1), {{name, kernels_.sources[i].symbol}});
     if (!named.ok) {
       error = named.diagnostics;
       return false;
@@ -153,11 +155,11 @@ bool Builder::name_kernels(std::string& error) {
 void Builder::measure() {
   uint64_t deepest = 0, stub_stack = 0;
   for (size_t i = 0; i < out_.code.size(); i++) {
-    ObjectFacts facts = object_facts(out_.code[i]);
+    toolchain::ObjectFacts facts = toolchain::object_facts(out_.code[i]);
     uint64_t bytes = facts.code_bytes + facts.constant_bytes;
     if (i < kernels_.sources.size()) {
       out_.sizes.code += bytes;
-      const SpillFacts spills = spill_facts(target_, out_.code[i]);
+      const toolchain::SpillFacts spills = toolchain::spill_facts(target_, out_.code[i]);
       if (spills.loops > 0) out_.spills.emplace_back(kernels_.sources[i].symbol, spills);
       deepest = std::max(deepest, facts.stack_bytes);
     } else {
@@ -178,7 +180,7 @@ bool Builder::compile_code(std::string& error) {
 
 void Builder::build_weights() {
   SvodChecksum checksum;
-  auto produce = [&](const ByteSink& sink) {
+  auto produce = [&](const toolchain::ByteSink& sink) {
     produce_weights(kernels_.plan, [&](std::span<const std::byte> bytes) {
       checksum.add(bytes.data(), bytes.size());
       sink(bytes);
@@ -187,7 +189,7 @@ void Builder::build_weights() {
   if (contents_.weight_bytes != 0 && options_.weights_embedded) {
     const char* section =
         weights_are_far() ? ".lrodata.svod_weights" : ".rodata.svod_weights";
-    out_.weights = make_data_object(
+    out_.weights = toolchain::make_data_object(
         target_, {section, weights_symbol(), SVOD_ALIGN, weights_are_far()}, produce);
   } else if (contents_.weight_bytes != 0) {
     out_.weight_file.emplace("weights");
@@ -205,14 +207,15 @@ void Builder::build_image_object(const ManifestOf& manifest) {
     contents_.manifest = manifest(out_.sizes);
     image = build_image(contents_);
   }
-  out_.image = make_data_object(target_, {".rodata.svod_image", "svod_image", SVOD_ALIGN},
-                                std::span<const std::byte>(image));
+  out_.image = toolchain::make_data_object(
+      target_, {".rodata.svod_image", "svod_image", SVOD_ALIGN},
+      std::span<const std::byte>(image));
 }
 
 bool Builder::compile_glue(std::string& error) {
   GlueData data{out_.sizes.image, contents_.weight_bytes,
                 out_.weights ? weights_symbol() : "", weights_are_far()};
-  Source source;
+  toolchain::Source source;
   source.name = "glue.cpp";
   source.text = glue_text(target_, kernels_, data);
   source.flags = stub_flags({});
@@ -222,13 +225,13 @@ bool Builder::compile_glue(std::string& error) {
 
 } // namespace
 
-Compiler package_compiler() {
+toolchain::Compiler package_compiler() {
   std::vector<SourceFile> headers;
   for (const StubFile& file : stub_files()) {
     if (file.name.ends_with(".cpp")) continue;
     headers.push_back({std::string(file.name), std::string(file.text)});
   }
-  return Compiler(std::move(headers));
+  return toolchain::Compiler(std::move(headers));
 }
 
 std::optional<Objects> build_objects(const Target& target, const Kernels& kernels,
@@ -243,4 +246,4 @@ std::optional<Objects> build_objects(const Target& target, const Kernels& kernel
   return builder.take();
 }
 
-} // namespace svod
+} // namespace svod::packager

@@ -11,7 +11,7 @@
 #include <functional>
 #include <optional>
 
-namespace svod {
+namespace svod::packager {
 
 enum class StubKind : uint8_t { Program, Library };
 
@@ -20,7 +20,7 @@ struct ObjectOptions {
   std::string prefix = "infer";   // of a library
   std::vector<std::string> flags; // of kernels and stub, after ours
   bool weights_embedded = true;
-  const ObjectCache* cache = nullptr;
+  const toolchain::ObjectCache* cache = nullptr;
 };
 
 struct SizeFacts {
@@ -28,13 +28,14 @@ struct SizeFacts {
 };
 
 // Of each kernel that multiplies vectors in a loop, by its symbol.
-using KernelSpills = std::vector<std::pair<std::string, SpillFacts>>;
+using KernelSpills = std::vector<std::pair<std::string, toolchain::SpillFacts>>;
 
 struct Objects {
-  std::vector<std::vector<std::byte>> code; // kernels, stub, glue
-  std::optional<MemoryFile> weights;        // object; none if there are no weights
-  std::optional<MemoryFile> weight_file;    // bytes, for weights beside the program
-  MemoryFile image{"image"};
+  std::vector<std::vector<std::byte>> code;     // kernels, stub, glue
+  std::optional<toolchain::MemoryFile> weights; // object; none if there are no weights
+  std::optional<toolchain::MemoryFile>
+      weight_file; // bytes, for weights beside the program
+  toolchain::MemoryFile image{"image"};
   SizeFacts sizes;
   KernelSpills spills;
   size_t compiled = 0, reused = 0;
@@ -51,6 +52,6 @@ std::optional<Objects> build_objects(const Target& target, const Kernels& kernel
                                      std::string& error);
 
 // The compiler with the stub's headers, which kernels and glue include.
-Compiler package_compiler();
+toolchain::Compiler package_compiler();
 
-} // namespace svod
+} // namespace svod::packager

@@ -8,7 +8,7 @@
 #include <iostream>
 #include <map>
 
-namespace svod {
+namespace svod::packager {
 
 namespace {
 
@@ -147,4 +147,4 @@ Exit ops_verb(const Options& options, const Console& console) {
   return Exit::File;
 }
 
-} // namespace svod
+} // namespace svod::packager

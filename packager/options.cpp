@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <iostream>
 
-namespace svod {
+namespace svod::packager {
 
 namespace {
 
@@ -269,7 +269,7 @@ void read_target(const RawOptions& raw, Options& options) {
            c == '+' || c == '_';
   });
   if (raw.cpu.empty()) return;
-  if (!plain || !is_known_cpu(options.target, raw.cpu)) {
+  if (!plain || !toolchain::is_known_cpu(options.target, raw.cpu)) {
     throw UsageError{"--cpu: '" + raw.cpu + "' is no CPU of " + options.target.triple};
   }
   options.target = with_cpu(options.target, raw.cpu);
@@ -337,7 +337,7 @@ void understand(const RawOptions& raw, Options& options) {
   if (options.json) options.format = ListFormat::Json;
   options.cache_folder = raw.cache_dir;
   if (options.cache_folder.empty()) {
-    options.cache_folder = ObjectCache::default_folder().string();
+    options.cache_folder = toolchain::ObjectCache::default_folder().string();
   }
   if (raw.no_cache) options.cache_folder.clear();
   if (options.weights == WeightPlace::File && options.emit != Output::Executable) {
@@ -380,4 +380,4 @@ std::variant<Options, int> read_options(int argc, char** argv) {
   return static_cast<int>(Exit::Usage);
 }
 
-} // namespace svod
+} // namespace svod::packager

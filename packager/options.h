@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-namespace svod {
+namespace svod::packager {
 
 enum class Verb : uint8_t { Pack, Check, Ops, Cache, Doctor, Key };
 enum class Output : uint8_t {
@@ -63,4 +63,4 @@ struct Options {
 // The options, or the exit code with which the program ends now.
 std::variant<Options, int> read_options(int argc, char** argv);
 
-} // namespace svod
+} // namespace svod::packager

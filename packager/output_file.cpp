@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace svod {
+namespace svod::packager {
 
 namespace {
 
@@ -148,4 +148,4 @@ bool OutputFile::commit(std::string& error) {
   return true;
 }
 
-} // namespace svod
+} // namespace svod::packager

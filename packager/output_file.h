@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace svod {
+namespace svod::packager {
 
 class OutputFile {
 public:
@@ -34,4 +34,4 @@ void install_signal_handlers();
 // The child that an interrupt ends as well; 0: none.
 void set_interrupt_child(int pid);
 
-} // namespace svod
+} // namespace svod::packager

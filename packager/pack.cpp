@@ -19,7 +19,7 @@
 #include <fstream>
 #include <iostream>
 
-namespace svod {
+namespace svod::packager {
 
 namespace {
 
@@ -75,7 +75,7 @@ private:
   std::vector<OutputFile> files_; // the output first, then what lies beside it
   std::vector<std::pair<std::string, double>> times_;
   std::optional<Front> front_;
-  std::optional<ObjectCache> cache_;
+  std::optional<toolchain::ObjectCache> cache_;
   std::optional<Kernels> kernels_;
   std::map<std::string, std::string> stage_texts_;
   Digest key_;
@@ -217,7 +217,7 @@ std::string Packing::text_form(std::string& error) const {
     if (options_.emit == form) return stage_texts_.at(stage);
   }
   std::string out;
-  Compiler compiler = package_compiler();
+  toolchain::Compiler compiler = package_compiler();
   for (const KernelSource& kernel : kernels_->sources) {
     out += "// " + kernel.symbol + "\n";
     if (options_.emit == Output::Cpp) {
@@ -225,11 +225,11 @@ std::string Packing::text_form(std::string& error) const {
       continue;
     }
     auto level = std::ranges::find(options_.target.levels, kernel.level, &Level::suffix);
-    Source source;
+    toolchain::Source source;
     source.text = kernel.text;
     source.flags = kernel.flags;
-    CompileResult result =
-        compiler.compile(options_.target, *level, source, Emit::Assembly);
+    toolchain::CompileResult result =
+        compiler.compile(options_.target, *level, source, toolchain::Emit::Assembly);
     if (!result.ok) error = result.diagnostics;
     out += std::string(reinterpret_cast<const char*>(result.output.data()),
                        result.output.size());
@@ -297,8 +297,8 @@ Exit Packing::check_budget() {
   return status;
 }
 
-LinkInputs inputs_of(const Objects& objects, bool weights) {
-  LinkInputs inputs;
+toolchain::LinkInputs inputs_of(const Objects& objects, bool weights) {
+  toolchain::LinkInputs inputs;
   for (const std::vector<std::byte>& object : objects.code)
     inputs.objects.push_back(object);
   inputs.files.push_back(&objects.image);
@@ -307,7 +307,8 @@ LinkInputs inputs_of(const Objects& objects, bool weights) {
 }
 
 Exit Packing::link_program(const std::string& path, const Objects& objects) {
-  LinkResult result = link_executable(options_.target, inputs_of(objects, true), path);
+  toolchain::LinkResult result =
+      toolchain::link_executable(options_.target, inputs_of(objects, true), path);
   return result.ok ? Exit::Done : toolchain_error(result.diagnostics);
 }
 
@@ -316,8 +317,8 @@ Exit Packing::link_program(const std::string& path, const Objects& objects) {
 Exit Packing::link_library(const std::string& output) {
   if (options_.emit == Output::Shared) {
     std::string soname = std::filesystem::path(options_.output).filename().string();
-    LinkResult result =
-        link_shared(options_.target, inputs_of(*objects_, true), soname, output);
+    toolchain::LinkResult result = toolchain::link_shared(
+        options_.target, inputs_of(*objects_, true), soname, output);
     return result.ok ? Exit::Done : toolchain_error(result.diagnostics);
   }
   bool archive = options_.emit == Output::Static;
@@ -325,9 +326,10 @@ Exit Packing::link_library(const std::string& output) {
   for (const char* name : {"run", "run_sized", "arena_bytes", "status_text", "info"}) {
     keep.push_back(options_.name + "_" + name);
   }
-  ObjectResult joined = partial_link(options_.target, inputs_of(*objects_, !archive));
+  toolchain::ObjectResult joined =
+      toolchain::partial_link(options_.target, inputs_of(*objects_, !archive));
   if (!joined.ok) return toolchain_error(joined.diagnostics);
-  ObjectResult code = localize(joined.object, keep, {});
+  toolchain::ObjectResult code = toolchain::localize(joined.object, keep, {});
   if (!code.ok) return toolchain_error(code.diagnostics);
   if (!archive) {
     std::string_view bytes(reinterpret_cast<const char*>(code.object.data()),
@@ -335,11 +337,11 @@ Exit Packing::link_library(const std::string& output) {
     std::string error;
     return files_[0].write(bytes, error) ? Exit::Done : file_error(output, error);
   }
-  std::vector<ArchiveMember> members{{options_.name + ".o", code.object}};
+  std::vector<toolchain::ArchiveMember> members{{options_.name + ".o", code.object}};
   if (objects_->weights) {
     members.push_back({options_.name + "_weights.o", {}, &*objects_->weights});
   }
-  LinkResult result = write_archive(output, members);
+  toolchain::LinkResult result = toolchain::write_archive(output, members);
   return result.ok ? Exit::Done : toolchain_error(result.diagnostics);
 }
 
@@ -459,4 +461,4 @@ Exit pack(const Options& options, const Console& console) {
   return Packing(options, console).run();
 }
 
-} // namespace svod
+} // namespace svod::packager

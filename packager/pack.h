@@ -3,8 +3,8 @@
 
 #include "packager/console.h"
 
-namespace svod {
+namespace svod::packager {
 
 Exit pack(const Options& options, const Console& console);
 
-} // namespace svod
+} // namespace svod::packager

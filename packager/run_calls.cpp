@@ -18,7 +18,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-namespace svod {
+namespace svod::packager {
 
 namespace {
 
@@ -38,12 +38,13 @@ Memory memory_for(size_t bytes) { return Memory(bytes / kAlign + 1); }
 
 class Library {
 public:
-  Library(const Compiler& compiler, std::string_view text) {
+  Library(const toolchain::Compiler& compiler, std::string_view text) {
     const Target target = default_target();
-    Source source{"call.cpp", std::string(text), {}};
+    toolchain::Source source{"call.cpp", std::string(text), {}};
     source.text += kEntry;
-    const CompileJob job{&target.levels.front(), std::move(source)};
-    const CompileAllResult compiled = compile_all(compiler, target, {&job, 1});
+    const toolchain::CompileJob job{&target.levels.front(), std::move(source)};
+    const toolchain::CompileAllResult compiled =
+        toolchain::compile_all(compiler, target, {&job, 1});
     if (!compiled.ok()) return;
     std::error_code error;
     std::string path =
@@ -51,9 +52,9 @@ public:
     const int file = error ? -1 : mkstemp(path.data());
     if (file < 0) return;
     close(file);
-    LinkInputs inputs;
+    toolchain::LinkInputs inputs;
     inputs.objects.emplace_back(compiled.results[0].output);
-    if (link_shared(target, inputs, "call", path).ok)
+    if (toolchain::link_shared(target, inputs, "call", path).ok)
       handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     unlink(path.c_str());
   }
@@ -108,7 +109,7 @@ public:
   }
 
 private:
-  Compiler compiler_ = package_compiler();
+  toolchain::Compiler compiler_ = package_compiler();
   std::map<uint32_t, Library> libraries_;
 };
 
@@ -120,4 +121,4 @@ CallRunner calls_run_by() {
              Tensor& out) { return runner->run(g, call, in, out); };
 }
 
-} // namespace svod
+} // namespace svod::packager

@@ -4,11 +4,11 @@
 
 #include "compiler/ir/evaluate_calls.h"
 
-namespace svod {
+namespace svod::packager {
 
 // Compiles each function at its first call and keeps it as long as the runner lives. Only
 // on a machine that runs what it packs for. A function that does not compile or load
 // fails its call.
 CallRunner calls_run_by();
 
-} // namespace svod
+} // namespace svod::packager

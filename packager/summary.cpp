@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <sstream>
 
-namespace svod {
+namespace svod::packager {
 
 namespace {
 
@@ -127,7 +127,7 @@ void write_plan(JsonWriter& json, const Summary& summary) {
 // Loops of kernels that multiply vectors, and those among them whose vectors are not all
 // in registers.
 void write_spills(JsonWriter& json, const KernelSpills& kernels) {
-  SpillFacts all;
+  toolchain::SpillFacts all;
   for (const auto& [symbol, facts] : kernels) {
     all.loops += facts.loops;
     all.spilling += facts.spilling;
@@ -206,4 +206,4 @@ std::string summary_text(const Summary& summary) {
   return out.str();
 }
 
-} // namespace svod
+} // namespace svod::packager

@@ -7,7 +7,7 @@
 #include "packager/image.h"
 #include "packager/objects.h"
 
-namespace svod {
+namespace svod::packager {
 
 struct Summary {
   const Front& front;
@@ -29,4 +29,4 @@ std::string manifest_json(const Summary& summary);
 std::string summary_json(const Summary& summary);
 std::string summary_text(const Summary& summary);
 
-} // namespace svod
+} // namespace svod::packager

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <fstream>
 
-namespace svod {
+namespace svod::packager {
 
 namespace {
 
@@ -217,4 +217,4 @@ std::string write_random_data(const Graph& graph, const ModelInterface& interfac
   return error;
 }
 
-} // namespace svod
+} // namespace svod::packager

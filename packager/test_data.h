@@ -6,10 +6,10 @@
 
 #include <string>
 
-namespace svod {
+namespace svod::packager {
 
 // Writes FOLDER/input_N.pb and output_N.pb. Empty, or why not.
 std::string write_random_data(const Graph& graph, const ModelInterface& interface,
                               const std::string& folder, const CallRunner& calls);
 
-} // namespace svod
+} // namespace svod::packager

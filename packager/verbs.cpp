@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-namespace svod {
+namespace svod::packager {
 
 namespace {
 
@@ -73,8 +73,8 @@ Exit cache_verb(const Options& options, const Console& console) {
     console.error("there is no cache folder (--cache-dir, SVOD_CACHE_DIR or HOME)");
     return Exit::File;
   }
-  ObjectCache cache(options.cache_folder);
-  CacheStats stats;
+  toolchain::ObjectCache cache(options.cache_folder);
+  toolchain::CacheStats stats;
   const char* what = "in";
   if (options.cache_action == "stats") {
     stats = cache.stats();
@@ -98,15 +98,16 @@ Exit doctor_verb(const Options& options, const Console& console) {
   if (options.cache_folder.empty()) {
     std::cout << "none\n";
   } else {
-    CacheStats stats = ObjectCache(options.cache_folder).stats();
+    toolchain::CacheStats stats = toolchain::ObjectCache(options.cache_folder).stats();
     std::cout << options.cache_folder << ", " << stats.entries << " entries, "
               << stats.bytes << " bytes\n";
   }
   // The shortest way through everything that packing needs of this machine.
-  Source source;
+  toolchain::Source source;
   source.text = "extern \"C\" int f(int x) { return x + 1; }\n";
   Target target = default_target();
-  CompileResult compiled = package_compiler().compile(target, target.levels[0], source);
+  toolchain::CompileResult compiled =
+      package_compiler().compile(target, target.levels[0], source);
   std::cout << "compiling: " << (compiled.ok ? "works" : "fails") << "\n";
   if (!compiled.ok) {
     console.error(compiled.diagnostics);
@@ -115,4 +116,4 @@ Exit doctor_verb(const Options& options, const Console& console) {
   return finish(console);
 }
 
-} // namespace svod
+} // namespace svod::packager

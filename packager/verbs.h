@@ -3,7 +3,7 @@
 
 #include "packager/console.h"
 
-namespace svod {
+namespace svod::packager {
 
 Exit check_verb(const Options& options, const Console& console);
 Exit key_verb(const Options& options, const Console& console);
@@ -11,4 +11,4 @@ Exit ops_verb(const Options& options, const Console& console);
 Exit cache_verb(const Options& options, const Console& console);
 Exit doctor_verb(const Options& options, const Console& console);
 
-} // namespace svod
+} // namespace svod::packager

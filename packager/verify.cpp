@@ -20,7 +20,7 @@
 
 extern char** environ;
 
-namespace svod {
+namespace svod::packager {
 
 namespace {
 
@@ -159,4 +159,4 @@ Exit verify_program(const std::vector<std::string>& program, const VerifyChoice&
   return run_verify(program, folder.path(), true, console);
 }
 
-} // namespace svod
+} // namespace svod::packager

@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace svod {
+namespace svod::packager {
 
 // The data set to use: what --verify says ("random" stays as it is), else the
 // test_data_set_* beside the model, else none (empty). What nobody asked for and cannot
@@ -26,4 +26,4 @@ bool runs_here(const Target& target);
 Exit verify_program(const std::vector<std::string>& program, const VerifyChoice& choice,
                     const Front& front, const Console& console);
 
-} // namespace svod
+} // namespace svod::packager

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <map>
 
-namespace svod {
+namespace svod::packager {
 
 namespace {
 
@@ -122,4 +122,4 @@ void produce_weights(const Plan& plan, const ByteSink& sink) {
   for (uint32_t id = 0; id < plan.graph.blob_count(); id++) release(plan.graph.blob(id));
 }
 
-} // namespace svod
+} // namespace svod::packager

@@ -8,7 +8,7 @@
 
 #include <functional>
 
-namespace svod {
+namespace svod::packager {
 
 using ByteSink = std::function<void(std::span<const std::byte>)>;
 
@@ -18,4 +18,4 @@ void produce_weights(const Plan& plan, const ByteSink& sink);
 // The elements of one packed weight.
 std::vector<std::byte> pack_weight(const PackedWeight& weight, const Tensor& source);
 
-} // namespace svod
+} // namespace svod::packager

@@ -54,6 +54,8 @@ static bool needs_library(const clang::FunctionDecl& builtin, llvm::StringRef na
          !((name.ends_with("f") || name.ends_with("l")) && instruction(name.drop_back()));
 }
 
+namespace {
+
 class Findings : public MatchFinder::MatchCallback {
 public:
   void run(const MatchFinder::MatchResult& match) override {
@@ -154,6 +156,8 @@ private:
   Findings& findings_;
   const std::vector<SourceFile>& headers_;
 };
+
+} // namespace
 
 static std::vector<std::string> command_line(const std::vector<std::string>& flags) {
   std::vector<std::string> out{"clang",

@@ -25,11 +25,16 @@ std::optional<DType> dtype_from_onnx(int code) {
   return std::nullopt;
 }
 
+namespace {
+
 struct ComplexType {
   int onnx;
   std::string_view text;
   DType part;
 };
+
+} // namespace
+
 static constexpr ComplexType kComplexTypes[] = {{14, "c64", DType::F32},
                                                 {15, "c128", DType::F64}};
 

@@ -47,8 +47,6 @@ struct Candidate {
   int apart; // positions of it that no tile takes in
 };
 
-} // namespace
-
 // What the ends of a reduction along the lanes cost: sums across, `lanes` of them at
 // once where there are as many.
 struct Across {
@@ -60,6 +58,8 @@ struct Across {
     return (3.0 * (points - rest) + 8.0 * rest) / steps;
   }
 };
+
+} // namespace
 
 // Panels lie a power of two apart where a layer's width is one, so that lines of all of
 // them compete for one set of the first cache: read side by side, 16 panels of 256

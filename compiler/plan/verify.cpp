@@ -38,6 +38,8 @@ static void check_slot(const Plan& s, SlotId id) {
       << "slot " << id << " ends outside its section";
 }
 
+namespace {
+
 // Where a walk through the steps is: what is alive, and the regions around it.
 struct Place {
   const Step* chain = nullptr; // the first step of the one that is run
@@ -46,6 +48,8 @@ struct Place {
   std::vector<const Step*> open;
   std::vector<std::set<SlotId>> before; // alive where each open region began
 };
+
+} // namespace
 
 // A slice moves with a loop around it and stays inside its parent to the last iteration.
 static void check_strides(const Plan& s, const Place& place, SlotId id) {

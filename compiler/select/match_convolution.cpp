@@ -11,10 +11,14 @@
 
 namespace svod {
 
+namespace {
+
 // What the windows over each spatial axis are.
 struct AxisWindows {
   Shape taps, stride, dilation;
 };
+
+} // namespace
 
 // The tensor [N, C, extents] below windows of known taps, whose strides and dilations are
 // set; kNoNode where there are others.

@@ -226,10 +226,14 @@ static NodeId transformed_weights(Algorithms& out, const Convolution& conv,
   return reshape(g, permute(g, u, {0, 3, 6, 1, 2, 5, 4, 7}), shape);
 }
 
+namespace {
+
 // Positions along one axis from `first`, and how many of its phases they meet.
 struct Positions {
   int64_t first, count, phases;
 };
+
+} // namespace
 
 // The last position, that of the point at infinity, sees a window's last tap only, so
 // phases that lack it are not multiplied there.

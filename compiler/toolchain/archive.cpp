@@ -12,7 +12,7 @@
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
 
-namespace svod {
+namespace svod::toolchain {
 
 static llvm::StringRef text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -36,6 +36,8 @@ llvm_members(std::span<const ArchiveMember> members) {
   return out;
 }
 
+namespace {
+
 // LLVM's stream onto a memory file.
 class MemoryStream : public llvm::raw_ostream {
 public:
@@ -49,6 +51,8 @@ private:
   uint64_t current_pos() const override { return file_.size(); }
   MemoryFile& file_;
 };
+
+} // namespace
 
 MemoryFile archive_in_memory(std::span<const ArchiveMember> members) {
   MemoryFile file("svod-objects");
@@ -100,4 +104,4 @@ ObjectResult localize(std::span<const std::byte> object,
   return {true, {out.begin(), out.end()}, ""};
 }
 
-} // namespace svod
+} // namespace svod::toolchain

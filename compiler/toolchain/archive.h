@@ -3,9 +3,9 @@
 
 #include "compiler/toolchain/link.h"
 
-namespace svod {
+namespace svod::toolchain {
 
 // As write_archive, into memory: how many objects become one input of the linker.
 MemoryFile archive_in_memory(std::span<const ArchiveMember> members);
 
-} // namespace svod
+} // namespace svod::toolchain

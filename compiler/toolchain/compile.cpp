@@ -26,7 +26,7 @@
 #include <llvm/Support/VirtualFileSystem.h>
 #include <llvm/Support/raw_ostream.h>
 
-namespace svod {
+namespace svod::toolchain {
 
 // Every compile sees its source under this name, so that a kernel's name is not in its
 // object.
@@ -108,6 +108,8 @@ invocation(std::vector<std::string> flags, Emit emit, clang::DiagnosticsEngine& 
   return out;
 }
 
+namespace {
+
 // All that one compile lives in. It is on the heap because Clang registers clean-ups that
 // run after a crash, when the frames that crashed are gone.
 struct Work {
@@ -128,6 +130,8 @@ struct Work {
   clang::EmitObjAction object;
   clang::EmitAssemblyAction assembly;
 };
+
+} // namespace
 
 static bool run(const std::vector<std::string>& flags, Emit emit, const FileSystem& files,
                 llvm::raw_ostream& messages, llvm::SmallVectorImpl<char>& output) {
@@ -159,4 +163,4 @@ CompileResult Compiler::compile(const Target& target, const Level& level,
   return result;
 }
 
-} // namespace svod
+} // namespace svod::toolchain

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace svod {
+namespace svod::toolchain {
 
 struct Source {
   std::string name = "kernel.cpp"; // *.c is compiled as C11, else C++20
@@ -49,4 +49,4 @@ private:
   std::string identity_;
 };
 
-} // namespace svod
+} // namespace svod::toolchain

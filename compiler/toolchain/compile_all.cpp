@@ -12,7 +12,7 @@
 #include <map>
 #include <thread>
 
-namespace svod {
+namespace svod::toolchain {
 
 bool CompileAllResult::ok() const {
   return std::ranges::all_of(results, &CompileResult::ok);
@@ -102,4 +102,4 @@ std::string CompileAllResult::diagnostics() const {
   return out;
 }
 
-} // namespace svod
+} // namespace svod::toolchain

@@ -4,7 +4,7 @@
 #include "compiler/toolchain/compile.h"
 #include "compiler/toolchain/object_cache.h"
 
-namespace svod {
+namespace svod::toolchain {
 
 struct CompileJob {
   const Level* level = nullptr; // of the target given beside it
@@ -26,4 +26,4 @@ CompileAllResult compile_all(const Compiler& compiler, const Target& target,
                              std::span<const CompileJob> jobs,
                              const ObjectCache* cache = nullptr, unsigned threads = 0);
 
-} // namespace svod
+} // namespace svod::toolchain

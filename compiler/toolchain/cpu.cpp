@@ -6,7 +6,7 @@
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 
-namespace svod {
+namespace svod::toolchain {
 
 static std::unique_ptr<llvm::MCSubtargetInfo> subtarget(const Target& target,
                                                         const std::string& cpu) {
@@ -31,4 +31,4 @@ bool cpu_has(const Target& target, const std::string& cpu, const std::string& fe
   return info && info->checkFeatures("+" + feature);
 }
 
-} // namespace svod
+} // namespace svod::toolchain

@@ -3,11 +3,11 @@
 
 #include "compiler/support/target.h"
 
-namespace svod {
+namespace svod::toolchain {
 
 bool is_known_cpu(const Target& target, const std::string& cpu);
 
 // `feature` as LLVM spells it: "avx512vl". False for an unknown CPU.
 bool cpu_has(const Target& target, const std::string& cpu, const std::string& feature);
 
-} // namespace svod
+} // namespace svod::toolchain

@@ -15,7 +15,9 @@
 
 #include <cstring>
 
-namespace svod {
+namespace svod::toolchain {
+
+namespace {
 
 struct Elf64 {
   using Header = Elf64_Ehdr;
@@ -32,32 +34,32 @@ struct Elf32 {
 };
 
 // SHF_X86_64_LARGE of the x86-64 psABI, which elf.h lacks.
-static constexpr uint32_t kLarge = 0x10000000;
+constexpr uint32_t kLarge = 0x10000000;
 
 enum SectionIndex { kNone, kData, kSymbols, kSymbolNames, kNames, kNote, kSectionCount };
 
-template <class T> static std::span<const std::byte> bytes_of(const T& value) {
+template <class T> std::span<const std::byte> bytes_of(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-static std::span<const std::byte> bytes_of(const std::string& text) {
+std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-static void pad_to(MemoryFile& file, uint64_t align) {
+void pad_to(MemoryFile& file, uint64_t align) {
   const std::vector<std::byte> zeros((align - file.size() % align) % align);
   file.append(zeros);
 }
 
 // Adds `name` to a string table and returns where.
-static uint32_t add_name(std::string& table, const std::string& name) {
+uint32_t add_name(std::string& table, const std::string& name) {
   const uint32_t at = static_cast<uint32_t>(table.size());
   table += name;
   table += '\0';
   return at;
 }
 
-template <class Elf> static typename Elf::Header header_of(const Target& target) {
+template <class Elf> typename Elf::Header header_of(const Target& target) {
   typename Elf::Header header{};
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);
   header.e_ident[EI_CLASS] = Elf::kClass;
@@ -144,6 +146,8 @@ private:
   MemoryFile file_;
 };
 
+} // namespace
+
 MemoryFile make_data_object(const Target& target, const DataObject& data,
                             const std::function<void(const ByteSink&)>& produce) {
   SVOD_CHECK(target.elf_machine != 0) << target.alias << " has no ELF objects";
@@ -156,4 +160,4 @@ MemoryFile make_data_object(const Target& target, const DataObject& data,
   return make_data_object(target, data, [&](const ByteSink& sink) { sink(bytes); });
 }
 
-} // namespace svod
+} // namespace svod::toolchain

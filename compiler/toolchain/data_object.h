@@ -8,7 +8,7 @@
 
 #include <functional>
 
-namespace svod {
+namespace svod::toolchain {
 
 struct DataObject {
   std::string section; // ".rodata.svod_weights"
@@ -29,4 +29,4 @@ MemoryFile make_data_object(const Target& target, const DataObject& data,
 MemoryFile make_data_object(const Target& target, const DataObject& data,
                             std::span<const std::byte> bytes);
 
-} // namespace svod
+} // namespace svod::toolchain

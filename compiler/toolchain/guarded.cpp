@@ -9,7 +9,7 @@
 #include <memory>
 #include <mutex>
 
-namespace svod {
+namespace svod::toolchain {
 
 static thread_local std::string fatal_text;
 
@@ -55,4 +55,4 @@ void initialize_llvm() {
   });
 }
 
-} // namespace svod
+} // namespace svod::toolchain

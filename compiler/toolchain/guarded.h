@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-namespace svod {
+namespace svod::toolchain {
 
 // Empty when `work` came back, else what LLVM said before it gave up.
 std::string run_guarded(const std::function<void()>& work);
@@ -13,4 +13,4 @@ std::string run_guarded(const std::function<void()>& work);
 // Registers the code generators we use, once per process.
 void initialize_llvm();
 
-} // namespace svod
+} // namespace svod::toolchain

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::toolchain {
 
 using namespace llvm::object;
 namespace elf = llvm::ELF;
@@ -114,4 +114,4 @@ std::vector<SymbolFact> symbols_of(std::span<const std::byte> object) {
   return out;
 }
 
-} // namespace svod
+} // namespace svod::toolchain

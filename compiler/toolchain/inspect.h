@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace svod {
+namespace svod::toolchain {
 
 struct ProgramFacts {
   bool position_independent = false;
@@ -37,4 +37,4 @@ struct SymbolFact {
 // The named symbols of an ELF object, sorted; sections and files left out.
 std::vector<SymbolFact> symbols_of(std::span<const std::byte> object);
 
-} // namespace svod
+} // namespace svod::toolchain

@@ -34,7 +34,7 @@
 
 LLD_HAS_DRIVER(elf)
 
-namespace svod {
+namespace svod::toolchain {
 
 static LinkResult run_lld(const std::vector<std::string>& arguments) {
   static std::mutex one_at_a_time;
@@ -59,11 +59,15 @@ static LinkResult run_lld(const std::vector<std::string>& arguments) {
   return result;
 }
 
+namespace {
+
 // Names of the inputs as LLD reads them; holds the archive while it does.
 struct InputPaths {
   std::optional<MemoryFile> archive;
   std::vector<std::string> arguments;
 };
+
+} // namespace
 
 static InputPaths paths_of(const LinkInputs& inputs) {
   InputPaths out;
@@ -174,6 +178,8 @@ LinkResult link_shared(const Target& target, const LinkInputs& inputs,
   return link_segments(target, inputs, options, output);
 }
 
+namespace {
+
 // LLD writes a file beside its output and renames it, which needs a folder; into a pipe
 // it writes at once. The other end must be read meanwhile: a pipe holds 64 KB.
 class OutputPipe {
@@ -207,6 +213,8 @@ private:
   std::thread reader_;
 };
 
+} // namespace
+
 ObjectResult partial_link(const Target& target, const LinkInputs& inputs) {
   if (target.elf_machine == 0) return {false, {}, "only ELF objects can be joined\n"};
   OutputPipe output;
@@ -216,4 +224,4 @@ ObjectResult partial_link(const Target& target, const LinkInputs& inputs) {
   return {result.ok, std::move(object), std::move(result.diagnostics)};
 }
 
-} // namespace svod
+} // namespace svod::toolchain

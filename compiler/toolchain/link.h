@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace svod {
+namespace svod::toolchain {
 
 // What is linked, in this order: small objects as bytes, large ones (weights) as files.
 struct LinkInputs {
@@ -59,4 +59,4 @@ struct ArchiveMember {
 [[nodiscard]] LinkResult write_archive(const std::string& output,
                                        std::span<const ArchiveMember> members);
 
-} // namespace svod
+} // namespace svod::toolchain

@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace svod {
+namespace svod::toolchain {
 
 MemoryFile::MemoryFile(const std::string& name, uint64_t most_in_memory)
     : descriptor_(memfd_create(name.c_str(), MFD_CLOEXEC)),
@@ -90,4 +90,4 @@ std::string MemoryFile::path() const {
   return "/proc/self/fd/" + std::to_string(descriptor_);
 }
 
-} // namespace svod
+} // namespace svod::toolchain

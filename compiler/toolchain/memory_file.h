@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-namespace svod {
+namespace svod::toolchain {
 
 class MemoryFile {
 public:
@@ -34,4 +34,4 @@ private:
   bool is_on_disk_ = false;
 };
 
-} // namespace svod
+} // namespace svod::toolchain

@@ -12,15 +12,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace svod {
+namespace svod::toolchain {
 
 namespace fs = std::filesystem;
+
+namespace {
 
 struct EntryHeader {
   char magic[8];
   uint64_t size;
   std::array<uint8_t, 32> sha256;
 };
+
+} // namespace
+
 static constexpr char kMagic[8] = {'S', 'V', 'O', 'D', 'O', 'B', 'J', '1'};
 
 ObjectCache::ObjectCache(fs::path folder) : folder_(std::move(folder)) {}
@@ -111,11 +116,15 @@ bool ObjectCache::store(const Digest& key, std::span<const std::byte> value) con
   return false;
 }
 
+namespace {
+
 struct Entry {
   fs::file_time_type time;
   fs::path path;
   uint64_t bytes;
 };
+
+} // namespace
 
 // Other processes may remove entries meanwhile; what is gone is skipped.
 static std::vector<Entry> entries_of(const fs::path& folder) {
@@ -161,4 +170,4 @@ CacheStats ObjectCache::collect(uint64_t max_bytes) const {
   return removed;
 }
 
-} // namespace svod
+} // namespace svod::toolchain

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace svod {
+namespace svod::toolchain {
 
 struct CacheStats {
   uint64_t entries = 0;
@@ -42,4 +42,4 @@ private:
   std::filesystem::path folder_;
 };
 
-} // namespace svod
+} // namespace svod::toolchain

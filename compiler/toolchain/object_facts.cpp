@@ -8,7 +8,7 @@
 #include <llvm/Object/ELFObjectFile.h>
 #include <llvm/Support/LEB128.h>
 
-namespace svod {
+namespace svod::toolchain {
 
 static uint64_t stack_of_section(llvm::StringRef content, unsigned address_bytes) {
   // A call pushes its return address; saved registers beyond the frame are counted with
@@ -48,4 +48,4 @@ ObjectFacts object_facts(std::span<const std::byte> object) {
   return facts;
 }
 
-} // namespace svod
+} // namespace svod::toolchain

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-namespace svod {
+namespace svod::toolchain {
 
 struct ObjectFacts {
   uint64_t code_bytes = 0;     // executable sections
@@ -18,4 +18,4 @@ struct ObjectFacts {
 
 ObjectFacts object_facts(std::span<const std::byte> object);
 
-} // namespace svod
+} // namespace svod::toolchain

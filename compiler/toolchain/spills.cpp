@@ -26,7 +26,7 @@
 #include <memory>
 #include <vector>
 
-namespace svod {
+namespace svod::toolchain {
 
 namespace {
 
@@ -165,4 +165,4 @@ SpillFacts spill_facts(const Target& target, std::span<const std::byte> object) 
   return facts;
 }
 
-} // namespace svod
+} // namespace svod::toolchain

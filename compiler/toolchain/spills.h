@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-namespace svod {
+namespace svod::toolchain {
 
 // Of the innermost loops with many vector multiplications.
 struct SpillFacts {
@@ -21,4 +21,4 @@ struct SpillFacts {
 // Of an object of ours; nothing for a target whose instructions are not read.
 SpillFacts spill_facts(const Target& target, std::span<const std::byte> object);
 
-} // namespace svod
+} // namespace svod::toolchain

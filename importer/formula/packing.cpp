@@ -52,7 +52,7 @@ Expr unpacked_bytes(Expr bytes, int64_t bits) {
   return low_bits(words, place, bits);
 }
 
-Stored stored_as(DType dtype, const Shape& shape) {
+StoredForm stored_as(DType dtype, const Shape& shape) {
   if (!is_packed(dtype)) return {dtype, shape};
   const int64_t each = 8 / info(dtype).bits;
   return {DType::U8, {(element_count(shape) + each - 1) / each}};
@@ -79,7 +79,7 @@ NodeId packed(Graph& g, NodeId value) {
 }
 
 NodeId weight_of(Graph& g, const ModelTensor& tensor, DType dtype) {
-  const Stored stored = stored_as(dtype, tensor.dims);
+  const StoredForm stored = stored_as(dtype, tensor.dims);
   const NodeId bytes =
       weight(g, stored.dtype, stored.shape, g.add_blob(tensor.bytes, tensor.owner));
   return unpacked(g, bytes, dtype, tensor.dims);
@@ -87,7 +87,7 @@ NodeId weight_of(Graph& g, const ModelTensor& tensor, DType dtype) {
 
 NodeId add_tensor_input(Graph& g, const std::string& name, DType dtype,
                         const Shape& shape) {
-  const Stored stored = stored_as(dtype, shape);
+  const StoredForm stored = stored_as(dtype, shape);
   const NodeId bytes =
       g.add_input(name, stored.dtype, stored.shape, Interface{info(dtype).onnx, shape});
   return unpacked(g, bytes, dtype, shape);

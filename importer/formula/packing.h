@@ -15,11 +15,11 @@ Expr unpacked_bytes(Expr bytes, int64_t bits);
 
 // A tensor of the model, as the bytes that files and callers have, as a value of `dtype`;
 // and back. Both return types of a byte and more as they are.
-struct Stored {
+struct StoredForm {
   DType dtype;
   Shape shape;
 };
-Stored stored_as(DType dtype, const Shape& shape);
+StoredForm stored_as(DType dtype, const Shape& shape);
 NodeId unpacked(Graph& g, NodeId stored, DType dtype, const Shape& shape);
 NodeId packed(Graph& g, NodeId value);
 

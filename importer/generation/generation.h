@@ -30,7 +30,7 @@ struct Sequences {
 };
 
 // Where a step stands.
-struct Step {
+struct TokenStep {
   Expr length; // i64 []: tokens that are there
   bool first;
 };
@@ -48,7 +48,7 @@ struct ScoreInputs {
   std::optional<size_t> presence_mask = {};
 };
 Expr changed_scores(NodeImport& node, const GenerationPlan& plan,
-                    const ScoreInputs& inputs, Expr scores, Expr tokens, Step step);
+                    const ScoreInputs& inputs, Expr scores, Expr tokens, TokenStep step);
 Expr log_softmax(Expr x); // along the last axis of two
 // The k largest of each row [rows, n] of f32, the first of equal ones first.
 struct Largest {
@@ -110,7 +110,7 @@ public:
     std::vector<Expr> shown;  // results of this step that an output keeps
   };
   // Adds one token to every sequence.
-  virtual Choice choose(Sequences& at, Expr logits, Step step) = 0;
+  virtual Choice choose(Sequences& at, Expr logits, TokenStep step) = 0;
   virtual Expr goes_on(const Sequences& at) const = 0; // bool []
   virtual int64_t shown() const { return 0; }
   // Gives the node's outputs; `shown` per kept result, [steps, ..].

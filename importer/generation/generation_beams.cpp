@@ -54,7 +54,7 @@ public:
                           static_cast<double>(plan.pad))}};
   }
 
-  Choice choose(Sequences& at, Expr logits, Step step) override {
+  Choice choose(Sequences& at, Expr logits, TokenStep step) override {
     State state(at.search);
     Expr scores =
         changed_scores(node, plan, {2, 6, 7, 8}, log_softmax(logits), at.tokens, step);

@@ -78,7 +78,7 @@ Expr log_softmax(Expr x) {
 }
 
 Expr changed_scores(NodeImport& node, const GenerationPlan& plan,
-                    const ScoreInputs& inputs, Expr scores, Expr tokens, Step step) {
+                    const ScoreInputs& inputs, Expr scores, Expr tokens, TokenStep step) {
   const auto is_one = [](Expr x) {
     const auto values = known_floats(*x.g, x.id);
     return values && values->size() == 1 && values->front() == 1;

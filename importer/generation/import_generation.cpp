@@ -16,7 +16,7 @@ public:
     return {{&node.g, constant(node.g, DType::Bool, {plan.rows()}, 0)}};
   }
 
-  Choice choose(Sequences& at, Expr logits, Step step) override {
+  Choice choose(Sequences& at, Expr logits, TokenStep step) override {
     const Expr scores = changed_scores(node, plan, {2, 3, 4, 5}, logits, at.tokens, step);
     const Expr best{&node.g, arg_reduce(node.g, Op::ArgMax, scores.id, 1, false)};
     end_or_add(at, convert(reshape(best, {plan.rows()}), DType::I32), step.length);
@@ -49,7 +49,7 @@ public:
         drawn_(random_uniform(of.g, stream(of), {by.most - by.prompt, by.batch},
                               DType::F32)) {}
 
-  Choice choose(Sequences& at, Expr logits, Step step) override {
+  Choice choose(Sequences& at, Expr logits, TokenStep step) override {
     const Expr scores = likely(changed(logits, at.tokens, step));
     const Expr shares = softmax(scores, {1});
     const Expr sums{&node.g, scan(node.g, Op::ScanSum, shares.id, 1)};
@@ -72,7 +72,7 @@ private:
     return {static_cast<uint32_t>(known_int(of, 8)), 0};
   }
 
-  Expr changed(Expr logits, Expr tokens, Step step) {
+  Expr changed(Expr logits, Expr tokens, TokenStep step) {
     Expr scores = changed_scores(node, plan, {2, 3, 4, 5}, logits, tokens, step);
     scores = scores / node.get_float("temperature");
     const double penalty = node.get_float("presence_penalty");

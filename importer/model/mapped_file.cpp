@@ -8,11 +8,15 @@
 
 namespace svod {
 
+namespace {
+
 // A type of its own, so that a mapping can be told from other owners.
 struct Unmap {
   size_t size;
   void operator()(const void* data) const { munmap(const_cast<void*>(data), size); }
 };
+
+} // namespace
 
 Descriptor::~Descriptor() {
   if (number_ >= 0) close(number_);

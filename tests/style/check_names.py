@@ -49,8 +49,10 @@ def type_head(tokens, at):
             at = skip(tokens, at)
         elif tokens[at] == "<":
             return None, at  # a specialisation, or a use
+        elif tokens[at] == "::":
+            return None, at + 1  # declared inside a class
         else:
-            if tokens[at] not in TYPE_WORDS | {"alignas", "final", "::"}:
+            if tokens[at] not in TYPE_WORDS | {"alignas", "final"}:
                 name = tokens[at]
             at += 1
     if at < len(tokens) and tokens[at] == ":":  # bases, or the type beneath an enum

@@ -19,6 +19,7 @@
 #include <catch2/catch.hpp>
 
 using namespace svod;
+using namespace svod::packager;
 using Kind = CustomParameter::Kind;
 
 namespace {

@@ -10,6 +10,7 @@
 #include <catch2/catch.hpp>
 
 using namespace svod;
+using namespace svod::packager;
 using namespace svod::import_test;
 
 namespace {

@@ -12,6 +12,7 @@
 #include <cstring>
 
 using namespace svod;
+using namespace svod::packager;
 
 namespace {
 

@@ -11,6 +11,7 @@
 #include <span>
 
 using namespace svod;
+using namespace svod::packager;
 
 namespace {
 

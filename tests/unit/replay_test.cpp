@@ -176,6 +176,8 @@ TEST_CASE("a chain runs chunk by chunk", "[stub]") {
   CHECK(runner.run.failed_step == 0);
 }
 
+namespace {
+
 // A pool in memory of its own, aligned as the stub has it.
 class Pool {
 public:
@@ -192,6 +194,8 @@ private:
   std::vector<std::byte> memory_;
   SvodPool* pool_;
 };
+
+} // namespace
 
 TEST_CASE("a chain on the pool gives the same bits", "[stub]") {
   auto image = make_chain();

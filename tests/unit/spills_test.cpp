@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 
 using namespace svod;
+using namespace svod::toolchain;
 
 // Adds up rows of x times numbers of w in `sums` accumulators of 16 floats.
 static std::string sum_text(int sums) {

@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 using namespace svod;
+using namespace svod::packager;
+using namespace svod::toolchain;
 
 namespace {
 

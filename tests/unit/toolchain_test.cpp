@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 using namespace svod;
+using namespace svod::toolchain;
 namespace fs = std::filesystem;
 
 namespace {
