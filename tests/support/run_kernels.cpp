@@ -3,6 +3,7 @@
 #include "compiler/toolchain/compile_all.h"
 #include "compiler/toolchain/link.h"
 #include "packager/weights.h"
+#include "runtime_stub/status.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +13,9 @@
 #include <unistd.h>
 
 namespace svod::test {
+
+using namespace packager;
+using namespace toolchain;
 
 using KernelFunction = int32_t (*)(void* const*, void*, uint32_t);
 
@@ -115,7 +119,7 @@ void run_range(const Plan& s, size_t at, size_t end, const Address& address,
       int64_t count = 0, i = 0;
       std::memcpy(&count, address(r.count), sizeof count);
       for (bool go = holds(r.start); go && i < count; ++i) {
-        if (i == r.limit) status = -8;
+        if (i == r.limit) status = SVOD_LIMIT;
         if (status != 0) break;
         std::memcpy(address(r.iteration), &i, sizeof i);
         iterations[r.depth] = i;
