@@ -5,6 +5,7 @@
 #include "compiler/ir/print.h"
 #include "compiler/ir/verify.h"
 #include "compiler/kernel/verify.h"
+#include "compiler/optimize/schedule_kernel.h"
 #include "compiler/plan/verify.h"
 #include "compiler/rewrite/integer_contractions.h"
 #include "compiler/rewrite/simplify.h"
@@ -65,7 +66,15 @@ Kernels compile(const Graph& graph, Hooks& hooks) {
   // Beyond this point no node moves between kernels.
   Plan planned = stage("plan", hooks, [&] { return plan(std::move(fused)); });
   // Beyond this point every buffer has its offset; nothing allocates.
-  return stage("emit", hooks, [&] { return emit(std::move(planned), hooks.target); });
+  Plan scheduled = stage("schedule", hooks,
+                         [&] { return schedule(std::move(planned), hooks.target); });
+  // Beyond this point nothing is chosen.
+  return stage("emit", hooks, [&] { return emit(std::move(scheduled), hooks.target); });
+}
+
+Plan schedule(Plan plan, const Target& target) {
+  for (ScheduledKernel& program : plan.programs) schedule_levels(program, target);
+  return plan;
 }
 
 } // namespace svod

@@ -21,4 +21,7 @@ struct Hooks {
 
 Kernels compile(const Graph& graph, Hooks& hooks);
 
+// Every program of the plan with a schedule for each level of the target.
+Plan schedule(Plan plan, const Target& target);
+
 } // namespace svod

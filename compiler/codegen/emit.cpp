@@ -3,6 +3,7 @@
 #include "compiler/codegen/kernel_emitter.h"
 #include "compiler/codegen/kernels.h"
 #include "compiler/ir/custom_op.h"
+#include "compiler/support/check.h"
 
 #include <algorithm>
 
@@ -65,14 +66,6 @@ static std::string without_includes(std::string text) {
   return text;
 }
 
-// Walks down trees stay as they are written: made vectors of, their loads become gathers
-// (3 times slower).
-static std::vector<std::string> flags_of(const ScheduledKernel& k) {
-  for (const Expr& e : k.exprs)
-    if (e.kind == Expr::Kind::Descend) return {"-fno-slp-vectorize"};
-  return {};
-}
-
 // The user's text, then a kernel that hands its function what it takes. The text ends
 // with a function svod_call(void* const* tensors), which the importer wrote; it returns
 // what a kernel returns.
@@ -101,15 +94,15 @@ static bool is_scalar(const ScheduledKernel& k, const Graph& graph) {
   return text.starts_with(kScalarText);
 }
 
-static std::string text_of(const ScheduledKernel& k, const Graph& graph,
-                           const Level& level) {
-  if (k.call) return call_kernel(*k.call, graph);
-  if (!k.sequence.empty())
-    return without_includes(prelude_for(k, level.lanes)) + sequence_text(k, level);
-  if (const std::optional<ScheduledKernel> narrow = narrow_lanes(k, level))
-    return without_includes(prelude_for(k, narrow->loops.lanes)) +
-           KernelEmitter(*narrow, level).text();
-  return without_includes(prelude_for(k, level.lanes)) + KernelEmitter(k, level).text();
+std::string kernel_text(const ScheduledKernel& k, size_t level) {
+  const LevelSchedule& how = k.levels[level];
+  const std::string prelude = without_includes(prelude_for(k, how.lanes));
+  if (!k.sequence.empty()) return prelude + sequence_text(k, level);
+  if (!k.has_lane_axis() || how.lanes == k.loops.lanes)
+    return prelude + KernelEmitter(k, how).text();
+  const std::optional<ScheduledKernel> cut = cut_lanes(k, k.loops.lanes / how.lanes);
+  SVOD_CHECK(cut) << "lanes that cannot be cut";
+  return prelude + KernelEmitter(*cut, how).text();
 }
 
 Kernels emit(Plan plan, const Target& target) {
@@ -117,13 +110,13 @@ Kernels emit(Plan plan, const Target& target) {
   for (uint32_t program = 0; program < plan.programs.size(); ++program) {
     const ScheduledKernel& k = plan.programs[program];
     const bool serves_all = is_scalar(k, plan.graph);
-    for (const Level& level : target.levels) {
+    for (size_t level = 0; level < target.levels.size(); ++level) {
       KernelSource source;
       source.program = program;
-      source.level = level.suffix;
-      source.symbol = "k" + std::to_string(program) + "_" + level.suffix;
-      source.text = text_of(k, plan.graph, level);
-      source.flags = flags_of(k);
+      source.level = target.levels[level].suffix;
+      source.symbol = "k" + std::to_string(program) + "_" + source.level;
+      source.text = k.call ? call_kernel(*k.call, plan.graph) : kernel_text(k, level);
+      if (!k.levels[level].pack_scalars) source.flags = {"-fno-slp-vectorize"};
       if (serves_all)
         source.flags = {"-O2", "-fno-vectorize", "-fno-slp-vectorize",
                         "-fno-unroll-loops"};

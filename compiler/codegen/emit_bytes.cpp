@@ -4,6 +4,8 @@
 // quantised network: 49 cycles for 16) is a table of 256, computed when packing.
 #include "compiler/codegen/kernel_emitter.h"
 #include "compiler/ir/fold.h"
+#include "compiler/kernel/byte_table.h"
+#include "compiler/support/check.h"
 
 #include <algorithm>
 
@@ -70,88 +72,28 @@ std::optional<FloatOfByte> float_of_byte(const ScheduledKernel& k, const Expr& e
   return FloatOfByte{*byte, beside};
 }
 
-bool is_byte(DType dtype) { return dtype == DType::U8 || dtype == DType::I8; }
-
-// The same computation over all 256 bytes, as a graph.
-class ByteFunction {
-public:
-  ByteFunction(const ScheduledKernel& k, ExprId root) : k_(k), root_(root) {}
-
-  // Its values by the bits of the byte it takes; nothing where it takes anything else, or
-  // would be cheaper computed.
-  std::optional<Tensor> table() {
-    const std::optional<NodeId> result = node(root_);
-    if (!result || !costly_ || !source) return std::nullopt;
-    return known_tensor(g_, *result);
-  }
-  std::optional<ExprId> source;
-
-private:
-  static constexpr int64_t kBytes = 256;
-
-  std::optional<NodeId> node(ExprId id) {
-    if (auto found = nodes_.find(id); found != nodes_.end()) return found->second;
-    return nodes_[id] = make_node(id);
-  }
-
-  std::optional<NodeId> make_node(ExprId id) {
-    const Expr& e = k_.exprs[id];
-    if (e.kind == Expr::Kind::Constant)
-      return constant_bits(g_, e.dtype, {kBytes}, e.bits);
-    if (is_byte(e.dtype) && id != root_) return bytes(id);
-    const bool converts = e.kind == Expr::Kind::Cast || e.kind == Expr::Kind::Bitcast;
-    if (e.kind != Expr::Kind::Map && !converts) return std::nullopt;
-    std::vector<NodeId> inputs;
-    for (ExprId in : e.inputs) {
-      const std::optional<NodeId> input = node(in);
-      if (!input) return std::nullopt;
-      inputs.push_back(*input);
-    }
-    if (e.kind == Expr::Kind::Cast) return cast(g_, inputs[0], e.dtype);
-    if (e.kind == Expr::Kind::Bitcast) return bitcast(g_, inputs[0], e.dtype);
-    costly_ = costly_ || is_costly(e.op);
-    return map(g_, e.op, std::move(inputs));
-  }
-
-  // Every byte there is; the one that the computation starts from.
-  std::optional<NodeId> bytes(ExprId id) {
-    if (source && *source != id) return std::nullopt;
-    source = id;
-    Tensor all{k_.exprs[id].dtype, {kBytes}, {}};
-    for (int64_t i = 0; i < kBytes; ++i) all.bytes.push_back(static_cast<std::byte>(i));
-    return tensor_node(g_, std::move(all));
-  }
-
-  const ScheduledKernel& k_;
-  ExprId root_;
-  bool costly_ = false;
-  Graph g_;
-  std::map<ExprId, std::optional<NodeId>> nodes_;
-};
-
 } // namespace
 
 bool makes_bytes(const ScheduledKernel& k) {
   return std::ranges::any_of(k.exprs, [&](const Expr& e) {
-    return e.kind == Expr::Kind::Cast && is_byte(e.dtype) &&
+    return e.kind == Expr::Kind::Cast && (e.dtype == DType::U8 || e.dtype == DType::I8) &&
            is_float(k.exprs[e.inputs[0]].dtype);
   });
 }
 
 const KernelEmitter::Lookup* KernelEmitter::lookup_of(ExprId id) {
-  if (!is_byte(k_.exprs[id].dtype)) return nullptr;
+  if (std::ranges::count(how_.tables, id) == 0) return nullptr;
   const auto [found, is_new] = lookups_.try_emplace(id);
-  if (!is_new) return found->second ? &*found->second : nullptr;
-  ByteFunction function(k_, id);
-  const std::optional<Tensor> table = function.table();
-  if (!table) return nullptr;
+  if (!is_new) return &found->second;
+  const std::optional<ByteTable> table = byte_table(k_, id);
+  SVOD_CHECK(table) << "e" << id << " is not made of one byte";
   std::string values;
-  for (std::byte b : table->bytes)
+  for (std::byte b : table->values.bytes)
     values += std::to_string(std::to_integer<int>(b)) + ",";
   const std::string name = fresh("table");
   functions_[name] = "alignas(64) static const u8 " + name + "[] = {" + values + "};\n";
-  found->second = Lookup{name, *function.source};
-  return &*found->second;
+  found->second = Lookup{name, table->source};
+  return &found->second;
 }
 
 KernelEmitter::Value KernelEmitter::make_lookup(const Lookup& table, DType dtype,
@@ -192,7 +134,7 @@ bool KernelEmitter::emit_byte_rows(const Stage& s, const std::vector<Point>& all
   constexpr int kRows = 4;
   const std::optional<RoundedByte> byte = rounded_byte(k_, s.value);
   int64_t lanes = 0, step = 0;
-  if (!byte || !on_lanes(byte->value) || !k_.inner(s).empty()) return false;
+  if (!how(s).byte_rows || !byte || !on_lanes(byte->value)) return false;
   if (lookup_of(s.value) != nullptr) return false;
   if (!k_.indices.affine_in(s.index, *k_.loops.lane, lanes) || lanes != 1) return false;
   const auto may_fail = [&](const Point& p) {
@@ -202,7 +144,7 @@ bool KernelEmitter::emit_byte_rows(const Stage& s, const std::vector<Point>& all
   size_t axis = 0;
   while (axis < counts_.size() &&
          !(counts_[axis] >= kRows &&
-           k_.indices.affine_in(s.index, tile_.counts[axis].first, step) &&
+           k_.indices.affine_in(s.index, how_.tile[axis].axis, step) &&
            step == k_.loops.lanes))
     ++axis;
   if (axis == counts_.size()) return false;

@@ -76,8 +76,8 @@ std::string KernelEmitter::declare(const std::string& type, const std::string& i
 
 KernelEmitter::Point KernelEmitter::project(ExprId id, const Point& p) const {
   Point out = p;
-  for (size_t i = 0; i < tile_.counts.size(); ++i)
-    if (!depends(id, tile_.counts[i].first)) out[i] = 0;
+  for (size_t i = 0; i < how_.tile.size(); ++i)
+    if (!depends(id, how_.tile[i].axis)) out[i] = 0;
   return out;
 }
 
@@ -133,7 +133,7 @@ KernelEmitter::Value KernelEmitter::make_near_load(const Expr& e, const Point& p
   std::vector<ExprId> dynamic;
   k_.indices.collect_dynamic(e.index, dynamic);
   std::string low, high, name = "load";
-  bool near = step >= 1 && step <= kNearLanes && lane_range(by_lane, p, low, high) &&
+  bool near = step >= 1 && step <= how_.near_lanes && lane_range(by_lane, p, low, high) &&
               std::ranges::none_of(dynamic, [&](ExprId d) { return on_lanes(d); });
   if (!near) return {};
   if (step != 1) name += "_strided";
@@ -327,42 +327,6 @@ KernelEmitter::Value KernelEmitter::make(ExprId id, const Point& p) {
   }
   SVOD_CHECK(false) << "unknown expression";
   return {};
-}
-
-void KernelEmitter::find_dependence() {
-  size_t axes = k_.indices.axis_count();
-  dependence_.assign(k_.exprs.size(), std::vector<bool>(axes));
-  std::vector<bool> done(k_.exprs.size());
-  std::function<void(ExprId)> visit = [&](ExprId id) {
-    if (done[id]) return;
-    done[id] = true;
-    const Expr& e = k_.exprs[id];
-    std::vector<bool>& mine = dependence_[id];
-    auto add = [&](const std::vector<bool>& other) {
-      for (size_t a = 0; a < axes; ++a)
-        if (other[a]) mine[a] = true;
-    };
-    std::vector<ExprId> below = e.inputs;
-    k_.indices.collect_axes(e.index, mine);
-    k_.indices.collect_dynamic(e.index, below);
-    for (const Bound& b : e.bounds) {
-      k_.indices.collect_axes(b.index, mine);
-      k_.indices.collect_dynamic(b.index, below);
-    }
-    if (e.kind == Expr::Kind::Local) {
-      const Stage& s = k_.stages[e.stage];
-      visit(s.value);
-      add(dependence_[s.value]);
-      k_.indices.collect_axes(s.position, mine);
-      for (const Bound& b : s.domain) k_.indices.collect_axes(b.index, mine);
-      for (AxisId a : k_.inner(s)) mine[a] = false;
-    }
-    for (ExprId in : below) {
-      visit(in);
-      add(dependence_[in]);
-    }
-  };
-  for (ExprId id = 0; id < k_.exprs.size(); ++id) visit(id);
 }
 
 } // namespace svod

@@ -7,15 +7,15 @@
 namespace svod {
 
 int KernelEmitter::offset_of(AxisId axis, const Point& p) const {
-  for (size_t i = 0; i < tile_.counts.size(); ++i)
-    if (tile_.counts[i].first == axis) return p[i];
+  for (size_t i = 0; i < how_.tile.size(); ++i)
+    if (how_.tile[i].axis == axis) return p[i];
   return 0;
 }
 
 std::vector<Range> KernelEmitter::ranges_at(const Point& p) const {
   std::vector<Range> ranges = narrowed_;
-  for (size_t i = 0; i < tile_.counts.size(); ++i) {
-    Range& r = ranges[tile_.counts[i].first];
+  for (size_t i = 0; i < how_.tile.size(); ++i) {
+    Range& r = ranges[how_.tile[i].axis];
     r.low += p[i], r.high += p[i];
   }
   return ranges;

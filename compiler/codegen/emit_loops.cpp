@@ -9,12 +9,11 @@
 
 namespace svod {
 
-KernelEmitter::KernelEmitter(const ScheduledKernel& kernel, const Level& level)
-    : k_(kernel), level_(level), tile_(choose_tile(kernel, level)) {
+KernelEmitter::KernelEmitter(const ScheduledKernel& kernel, const LevelSchedule& how)
+    : k_(kernel), how_(how), dependence_(dependence_of(kernel)) {
   for (AxisId a = 0; a < k_.indices.axis_count(); ++a)
     narrowed_.push_back({0, k_.indices.extent(a) - 1});
-  counts_.assign(tile_.counts.size(), 1);
-  find_dependence();
+  counts_.assign(how_.tile.size(), 1);
 }
 
 void KernelEmitter::open(const std::string& head) {
@@ -44,22 +43,7 @@ std::vector<KernelEmitter::Point> KernelEmitter::points() const {
 }
 
 bool KernelEmitter::needs_peel(AxisId axis, bool high) const {
-  return ends_apart(k_, axis, high, narrowed_);
-}
-
-// How many positions of an outer axis the loop over its middle may meet, `apart` of the
-// first and last ones being emitted for themselves.
-std::vector<int64_t> KernelEmitter::range_lengths(AxisId axis, bool first_apart,
-                                                  bool last_apart) const {
-  int64_t extent = k_.indices.extent(axis), block = extent;
-  for (const ChunkAxis& c : k_.loops.chunks)
-    if (c.axis == axis) block = c.block;
-  int64_t parts = (extent + block - 1) / block, last = extent - (parts - 1) * block;
-  std::vector<int64_t> lengths;
-  if (parts == 1) return {extent - first_apart - last_apart};
-  lengths = {block - first_apart, last - last_apart};
-  if (parts > 2) lengths.push_back(block);
-  return lengths;
+  return ends_apart(k_, how_.peeled, axis, high, narrowed_);
 }
 
 // One outer axis: from `low` to `high`, both C++ text, which are so far apart as one of
@@ -70,14 +54,14 @@ void KernelEmitter::emit_range(size_t depth, const std::string& low,
   AxisId axis = k_.loops.outer[depth];
   std::string i = "x" + std::to_string(axis);
   size_t slot = 0;
-  while (slot < tile_.counts.size() && tile_.counts[slot].first != axis) ++slot;
-  if (slot == tile_.counts.size()) {
+  while (slot < how_.tile.size() && how_.tile[slot].axis != axis) ++slot;
+  if (slot == how_.tile.size()) {
     open("for (iptr " + i + " = " + low + "; " + i + " < " + high + "; ++" + i + ")");
     emit_outer(depth + 1);
     close();
     return;
   }
-  int count = tile_.counts[slot].second;
+  int count = how_.tile[slot].count;
   Range before = narrowed_[axis];
   line("iptr " + i + " = " + low + ";");
   if (std::ranges::max(lengths) >= count) {
@@ -117,7 +101,7 @@ void KernelEmitter::emit_outer(size_t depth) {
   bool first = needs_peel(axis, false), last = needs_peel(axis, true);
   if (!first && !last) {
     open("");
-    emit_range(depth, low, high, range_lengths(axis, false, false));
+    emit_range(depth, low, high, range_lengths(k_, axis, false, false));
     close();
     return;
   }
@@ -137,7 +121,7 @@ void KernelEmitter::emit_outer(size_t depth) {
       to = chunked ? "(" + high + " == " + end + " ? " + before_end + " : " + high + ")"
                    : before_end;
     open("");
-    emit_range(depth, from, to, range_lengths(axis, first, last));
+    emit_range(depth, from, to, range_lengths(k_, axis, first, last));
     close();
   }
   if (last) {
@@ -150,100 +134,25 @@ void KernelEmitter::emit_outer(size_t depth) {
   narrowed_[axis] = before;
 }
 
-// The lane axis and the dot axis are no loops.
-bool KernelEmitter::is_loop(AxisId axis) const {
-  return k_.indices.extent(axis) != 1 && !k_.is_lane(axis) && !k_.is_dot(axis);
-}
-
-// How far the compiler may unroll a reduction's loop. A short nest is written out, so
-// that neighbouring positions of the tile share what they load. Else four steps hide the
-// loop; all sixteen of a block would spill (measured 2 x slower).
+// Loops of the remainders of a tile have fewer positions below them, so that the same
+// limits may write them out further.
 void KernelEmitter::unroll_hint(const Stage& s, int64_t extent, bool innermost) {
-  constexpr int64_t kShortest = 32;
-  auto tile = static_cast<int64_t>(points().size());
+  const Unroll& unroll = how(s).unroll;
+  const auto tile = static_cast<int64_t>(points().size());
+  const bool small = tile <= 2;
+  if (unroll.off) return line("#pragma clang loop unroll(disable) vectorize(disable)");
   int64_t steps = tile;
-  // What is gathered is written out lane by lane already.
-  if (gathers_below(k_, s.value) > 0)
-    return line("#pragma clang loop unroll(disable) vectorize(disable)");
   for (AxisId a : k_.inner(s))
-    if (is_loop(a) && steps <= kWrittenOut) steps *= k_.indices.extent(a);
-  if (steps <= (tile > 2 ? kWrittenOut : kShortest))
+    if (k_.is_loop(a) && steps <= unroll.nest) steps *= k_.indices.extent(a);
+  if (steps <= (small ? unroll.small_nest : unroll.nest))
     return line("#pragma clang loop unroll(full) vectorize(disable)");
   if (!innermost) return line("#pragma clang loop unroll(disable)");
-  if (tile <= 2 && extent <= 16) return;
-  if (extent < 4) return line("#pragma clang loop unroll(full) vectorize(disable)");
-  line(extent % 4 == 0 ? "#pragma clang loop unroll_count(4) vectorize(disable)"
-                       : "#pragma clang loop unroll(disable) vectorize(disable)");
-}
-
-// Sums one after the other, n numbers of like size lose about log2(n) bits: of the mean
-// of an 800 x 800 picture half the digits. So a long sum is made of blocks, each with its
-// own accumulators. A convolution or a matrix product is rarely that long and stays as it
-// is.
-bool KernelEmitter::find_blocks(const Stage& s) {
-  constexpr int64_t kLong = 8192, kBlock = 256;
-  blocks_.reset();
-  if (s.op != Op::ReduceSum || !is_float(s.dtype)) return false;
-  if (find_held_factors(s)) return true;
-  int64_t steps = 1;
-  for (size_t d = k_.inner(s).size(); d-- > 0;) {
-    if (!is_loop(k_.inner(s)[d])) continue;
-    const int64_t below = steps;
-    steps *= k_.indices.extent(k_.inner(s)[d]);
-    if (blocks_ || steps <= kBlock) continue;
-    Blocks b;
-    b.depth = d;
-    b.size = std::max<int64_t>(1, kBlock / below);
-    blocks_ = std::move(b);
-  }
-  if (steps <= kLong) blocks_.reset();
-  return blocks_.has_value();
-}
-
-// A factor that is the same for many steps, as the scale of a block of weights is, is
-// multiplied with their sum: sum(x (y - z) s) = s (sum(x y) - z sum(x)) where z is such a
-// number, too.
-bool KernelEmitter::find_held_factors(const Stage& s) {
-  constexpr int64_t kManySteps = 8;
-  if (is_narrow_float(s.dtype) || k_.has_dot_axis() || s.keeps || !s.domain.empty())
-    return false;
-  std::vector<ExprId> factors = {s.value};
-  for (size_t i = 0; i < factors.size();) {
-    const Expr& e = k_.exprs[factors[i]];
-    if (e.kind != Expr::Kind::Map || e.op != Op::Mul || e.dtype != s.dtype) {
-      ++i;
-      continue;
-    }
-    factors[i] = e.inputs[0];
-    factors.push_back(e.inputs[1]);
-  }
-  int64_t steps = 1;
-  std::vector<AxisId> below;
-  std::optional<Blocks> found;
-  for (size_t d = k_.inner(s).size(); d-- > 0; below.push_back(k_.inner(s)[d])) {
-    if (!is_loop(k_.inner(s)[d])) continue;
-    if (steps >= kManySteps) {
-      Blocks b;
-      b.depth = d;
-      auto held = [&](ExprId f) {
-        return on_lanes(f) &&
-               std::ranges::none_of(below, [&](AxisId a) { return dependence_[f][a]; });
-      };
-      for (ExprId f : factors) (held(f) ? b.held : b.summed).push_back(f);
-      for (ExprId& f : b.summed) {
-        const Expr& e = k_.exprs[f];
-        if (b.offset || b.summed.size() < 2 || e.kind != Expr::Kind::Map ||
-            e.op != Op::Sub || !held(e.inputs[1]))
-          continue;
-        b.offset = e.inputs[1];
-        std::swap(f = e.inputs[0], b.summed.back());
-      }
-      if (!b.held.empty() && !b.summed.empty()) found = std::move(b);
-    }
-    steps *= k_.indices.extent(k_.inner(s)[d]);
-  }
-  blocks_ = std::move(found);
-  return blocks_.has_value();
+  if (small && extent <= unroll.free) return;
+  if (extent < unroll.by)
+    return line("#pragma clang loop unroll(full) vectorize(disable)");
+  line(extent % unroll.by == 0 ? "#pragma clang loop unroll_count(" +
+                                     std::to_string(unroll.by) + ") vectorize(disable)"
+                               : "#pragma clang loop unroll(disable) vectorize(disable)");
 }
 
 // The factors' product as text.
@@ -261,8 +170,8 @@ std::string KernelEmitter::product(const std::vector<ExprId>& factors, const Poi
 std::string& KernelEmitter::sum_beside(Point p) {
   for (size_t i = 0; i < p.size(); ++i) {
     bool varies = false;
-    for (size_t f = 0; f + 1 < blocks_->summed.size(); ++f)
-      varies |= dependence_[blocks_->summed[f]][tile_.counts[i].first];
+    for (size_t f = 0; f + 1 < blocks_->how.summed.size(); ++f)
+      varies |= dependence_[blocks_->how.summed[f]][how_.tile[i].axis];
     if (!varies) p[i] = 0;
   }
   return blocks_->beside[p];
@@ -271,7 +180,7 @@ std::string& KernelEmitter::sum_beside(Point p) {
 void KernelEmitter::open_block() {
   std::vector<std::string> names;
   for (const auto& way : ways_) names.insert(names.end(), way.begin(), way.end());
-  if (blocks_->offset) {
+  if (blocks_->how.offset) {
     for (const Point& p : points()) sum_beside(p) = "";
     for (auto& [p, name] : blocks_->beside) names.push_back(name = fresh("c"));
   }
@@ -284,14 +193,14 @@ void KernelEmitter::close_block() {
   join_ways("SumOf::of<" + blocks_->type + ">");
   for (size_t i = 0; i < all.size(); ++i) {
     const std::string &total = blocks_->totals[i], &part = ways_[0][i];
-    if (blocks_->offset)
-      line(part + " = ma_(-" + product({*blocks_->offset}, all[i], true) + ", " +
+    if (blocks_->how.offset)
+      line(part + " = ma_(-" + product({*blocks_->how.offset}, all[i], true) + ", " +
            sum_beside(all[i]) + ", " + part + ");");
-    if (blocks_->held.empty())
+    if (blocks_->how.held.empty())
       line(total + " = " + total + " + " + part + ";");
     else
-      line(total + " = ma_(" + product(blocks_->held, all[i], true) + ", " + part + ", " +
-           total + ");");
+      line(total + " = ma_(" + product(blocks_->how.held, all[i], true) + ", " + part +
+           ", " + total + ");");
   }
 }
 
@@ -322,7 +231,7 @@ void KernelEmitter::emit_ways(AxisId axis, const std::string& from, const std::s
 // Loops over a stage's own axes.
 void KernelEmitter::emit_inner(const Stage& s, size_t depth,
                                const std::function<void()>& body) {
-  while (depth < k_.inner(s).size() && !is_loop(k_.inner(s)[depth])) ++depth;
+  while (depth < k_.inner(s).size() && !k_.is_loop(k_.inner(s)[depth])) ++depth;
   if (depth == k_.inner(s).size()) return body();
   AxisId axis = k_.inner(s)[depth];
   int64_t extent = k_.indices.extent(axis);
@@ -331,15 +240,15 @@ void KernelEmitter::emit_inner(const Stage& s, size_t depth,
   Range before = narrowed_[axis];
   bool innermost = true;
   for (size_t d = depth + 1; d < k_.inner(s).size(); ++d)
-    innermost &= !is_loop(k_.inner(s)[d]);
+    innermost &= !k_.is_loop(k_.inner(s)[d]);
   narrowed_[axis] = {0, extent - 1 - (last ? 1 : 0)};
-  const bool here = blocks_ && blocks_->depth == depth;
-  const bool blocks = here && blocks_->held.empty(), held = here && !blocks;
+  const bool here = blocks_ && blocks_->how.loop == axis;
+  const bool blocks = here && blocks_->how.held.empty(), held = here && !blocks;
   std::string from = "0", to = std::to_string(extent - (last ? 1 : 0));
   if (!here && !last && s.kind == StageKind::Reduce)
     if (const std::string end = useful_end(s, depth); !end.empty()) to = end;
   if (blocks) {
-    const std::string b = fresh("b"), size = std::to_string(blocks_->size), end = to;
+    const std::string b = fresh("b"), size = std::to_string(blocks_->how.steps), end = to;
     open("for (iptr " + b + " = 0; " + b + " < " + end + "; " + b + " += " + size + ")");
     from = b, to = fresh("b");
     line("const iptr " + to + " = " + b + " + " + size + " < " + end + " ? " + b + " + " +

@@ -49,11 +49,11 @@ static std::string step_text(const ScheduledKernel& k, const SequenceStep& step)
   __builtin_unreachable();
 }
 
-std::string sequence_text(const ScheduledKernel& k, const Level& level) {
+std::string sequence_text(const ScheduledKernel& k, size_t level) {
   std::string out;
   for (size_t i = 0; i < k.parts.size(); ++i)
     out += "namespace part" + std::to_string(i) + " {\n" +
-           KernelEmitter(k.parts[i], level).definitions() + "}\n";
+           KernelEmitter(k.parts[i], k.parts[i].levels[level]).definitions() + "}\n";
   if (std::ranges::any_of(k.sequence, [](const SequenceStep& step) {
         return step.kind == SequenceStep::Kind::Copy;
       }))

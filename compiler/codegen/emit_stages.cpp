@@ -57,7 +57,7 @@ KernelEmitter::Value KernelEmitter::moved_dots(const Stage& s, ExprId x, ExprId 
   const Value whole = eval(w, at);
   if (k_.exprs[x].kind != Expr::Kind::Load) return whole;
   for (size_t i = 0; i < at.size(); ++i) {
-    const AxisId axis = tile_.counts[i].first;
+    const AxisId axis = how_.tile[i].axis;
     const int moved = at[i] % windows_together(k_, s, k_.exprs[x], axis);
     if (moved == 0 || depends(w, axis)) continue;
     at[i] -= moved;
@@ -90,12 +90,12 @@ void KernelEmitter::accumulate(const Stage& s, const std::string& acc, const Poi
     const Value w = moved_dots(s, plain, with_sign, at);
     line(acc + " = dot_(" + acc + ", " + summand(splat(eval(plain, at), DType::I32)) +
          ", " + summand(splat(w, DType::I32)) + ");");
-  } else if (blocks_ && !blocks_->held.empty()) {
-    std::vector<ExprId> beside = blocks_->summed;
+  } else if (blocks_ && !blocks_->how.held.empty()) {
+    std::vector<ExprId> beside = blocks_->how.summed;
     const ExprId last = beside.back();
     beside.pop_back();
     const std::string x = product(beside, p, vector), y = product({last}, p, vector);
-    if (blocks_->offset && blocks_->summed_at.insert(sum_beside(p)).second)
+    if (blocks_->how.offset && blocks_->summed_at.insert(sum_beside(p)).second)
       line(sum_beside(p) + " = " + sum_beside(p) + " + " + x + ";");
     line(acc + " = " +
          (x.empty() ? acc + " + " + y : "ma_(" + x + ", " + y + ", " + acc + ")") + ";");
@@ -124,20 +124,14 @@ void KernelEmitter::accumulate(const Stage& s, const std::string& acc, const Poi
   if (!guard.empty()) close();
 }
 
-// One accumulator waits for itself: 3 to 4 cycles per addition, three times that per
-// least or greatest. When the register tile has few, neighbouring steps of the innermost
-// loop have their own (a maximum of 200 000 floats: 31 us with one, 5 with eight).
-size_t KernelEmitter::count_ways(const Stage& s, bool vector) const {
-  const bool sum = s.op == Op::ReduceSum || s.op == Op::ReduceProd;
-  const size_t bits = vector ? size_t(k_.loops.lanes * 8 * byte_size(s.dtype)) : 1,
-               registers = std::max<size_t>(1, bits / size_t(level_.register_bits)),
-               wanted = size_t(level_.registers) / (sum ? 8 : 4),
-               ways = wanted / (registers * points().size());
+// How many steps of the innermost loop have sums of their own.
+size_t KernelEmitter::count_ways(const Stage& s) const {
+  const auto tile = static_cast<int64_t>(points().size());
+  const int64_t ways = how(s).sums / tile;
   int64_t innermost = 1;
   for (AxisId a : k_.inner(s))
-    if (is_loop(a)) innermost = k_.indices.extent(a);
-  const bool held = blocks_ && !blocks_->held.empty();
-  return held || innermost < 8 * int64_t(ways) ? 1 : std::max<size_t>(1, ways);
+    if (k_.is_loop(a)) innermost = k_.indices.extent(a);
+  return innermost < how(s).rounds * ways ? 1 : std::max<size_t>(1, size_t(ways));
 }
 
 // The accumulators of all ways become the first's.
@@ -146,51 +140,6 @@ void KernelEmitter::join_ways(const std::string& combine) {
     for (size_t i = 0; i < ways_[0].size(); ++i)
       line(ways_[0][i] + " = " + combine + "(" + ways_[0][i] + ", " + ways_[way][i] +
            ");");
-}
-
-// The only expression that reads an expression; none where there are others.
-std::optional<ExprId> KernelEmitter::only_reader(ExprId read) const {
-  std::optional<ExprId> reader;
-  std::vector<ExprId> dynamic;
-  for (ExprId id = 0; id < k_.exprs.size(); ++id) {
-    const Expr& e = k_.exprs[id];
-    k_.indices.collect_dynamic(e.index, dynamic);
-    for (const Bound& b : e.bounds) k_.indices.collect_dynamic(b.index, dynamic);
-    const auto times = std::ranges::count(e.inputs, read);
-    if (times > 1 || (times == 1 && reader)) return std::nullopt;
-    if (times == 1) reader = id;
-  }
-  for (const Stage& s : k_.stages) {
-    k_.indices.collect_dynamic(s.index, dynamic);
-    if (s.value == read) return std::nullopt;
-  }
-  return dynamic.empty() ? reader : std::nullopt;
-}
-
-// Known whole numbers that are added to a sum, as what zero points make of weights, are
-// where its accumulators begin: an addition less for every result. The addition.
-std::optional<ExprId> KernelEmitter::sum_with_start(uint32_t number) const {
-  const Stage& s = k_.stages[number];
-  if (s.kind != StageKind::Reduce || s.op != Op::ReduceSum || s.dtype != DType::I32 ||
-      s.nested || !on_lanes(s.value))
-    return std::nullopt;
-  std::optional<ExprId> local;
-  for (ExprId id = 0; id < k_.exprs.size(); ++id)
-    if (k_.exprs[id].kind == Expr::Kind::Local && k_.exprs[id].stage == number) {
-      if (local) return std::nullopt;
-      local = id;
-    }
-  const std::optional<ExprId> sum = local ? only_reader(*local) : std::nullopt;
-  if (!sum || k_.exprs[*sum].kind != Expr::Kind::Map || k_.exprs[*sum].op != Op::Add)
-    return std::nullopt;
-  const ExprId start = start_of(*sum, number);
-  const Expr& load = k_.exprs[start];
-  const bool known = load.kind == Expr::Kind::Load && load.bounds.empty() &&
-                     k_.arguments[load.argument].kind == Argument::Kind::Packed;
-  const bool constant = known && std::ranges::none_of(k_.inner(s), [&](AxisId a) {
-                          return depends(start, a);
-                        });
-  return constant ? sum : std::nullopt;
 }
 
 // What is added to the result of a stage.
@@ -207,12 +156,14 @@ void KernelEmitter::emit_reduce(uint32_t number) {
                          k_.inner(s).end();
   bool vector = lane_inside || on_lanes(s.value);
   std::vector<Point> all = points();
-  const bool blocks = find_blocks(s);
-  const int summed = blocks ? k_.loops.lanes : lanes_summed(number);
+  blocks_.reset();
+  if (how(s).blocks) blocks_.emplace().how = *how(s).blocks;
+  const bool blocks = blocks_.has_value();
+  const int summed = lanes_summed(number);
   if (summed < k_.loops.lanes) short_sums_ = summed;
   const std::string sums = sum_type(s.dtype, vector),
                     none = sums + "(" + identity(s.op, s.dtype) + ")";
-  const std::optional<ExprId> sum = lane_inside ? std::nullopt : sum_with_start(number);
+  const std::optional<ExprId> sum = how(s).begins_with;
   auto names_of = [&](bool declared, bool started = false) {
     std::vector<std::string> names;
     for (const Point& p : all) {
@@ -224,7 +175,7 @@ void KernelEmitter::emit_reduce(uint32_t number) {
     return names;
   };
   const std::vector<std::string> names = names_of(true, sum.has_value());
-  const size_t ways = count_ways(s, vector);
+  const size_t ways = count_ways(s);
   ways_ = {blocks ? names_of(false) : names};
   while (ways_.size() < ways) ways_.push_back(names_of(!blocks));
   if (blocks) blocks_->type = sums, blocks_->totals = names;

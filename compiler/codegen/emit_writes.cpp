@@ -55,14 +55,14 @@ void KernelEmitter::emit_write(const Stage& s, const Value& value, const Point& 
 // Whether the positions of the register tile are neighbours where the lanes lie apart:
 // their vectors are the columns of what is written in rows.
 bool KernelEmitter::writes_columns(const Stage& s, const std::vector<Point>& all) const {
-  int64_t apart = 0, step = 0;
-  if (!on_lanes(s.value) || all.size() < 4 || all.size() > size_t(k_.loops.lanes))
+  int64_t step = 0;
+  const auto fewest = static_cast<size_t>(how(s).columns);
+  if (fewest == 0 || all.size() < fewest || all.size() > size_t(k_.loops.lanes))
     return false;
-  if (!k_.indices.affine_in(s.index, *k_.loops.lane, apart) || apart <= 1) return false;
   for (size_t n = 0; n < all.size(); ++n) {
     int64_t at = 0;
-    for (size_t i = 0; i < tile_.counts.size(); ++i) {
-      if (!k_.indices.affine_in(s.index, tile_.counts[i].first, step)) return false;
+    for (size_t i = 0; i < how_.tile.size(); ++i) {
+      if (!k_.indices.affine_in(s.index, how_.tile[i].axis, step)) return false;
       at += step * all[n][i];
     }
     if (at != static_cast<int64_t>(n)) return false;

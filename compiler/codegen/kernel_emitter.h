@@ -2,7 +2,8 @@
 #pragma once
 
 #include "compiler/kernel/byte_products.h"
-#include "compiler/optimize/choose.h"
+#include "compiler/kernel/dependence.h"
+#include "compiler/kernel/lane_facts.h"
 
 #include <functional>
 #include <map>
@@ -16,7 +17,8 @@ namespace svod {
 // definitions() all of it but svod_kernel. One of them is asked for, once.
 class KernelEmitter {
 public:
-  KernelEmitter(const ScheduledKernel& kernel, const Level& level);
+  // `kernel` with vectors as long as `how` says, which outlive the emitter.
+  KernelEmitter(const ScheduledKernel& kernel, const LevelSchedule& how);
   std::string definitions();
   std::string text();
 
@@ -28,14 +30,9 @@ private:
     bool vector = false;
   };
   using Frame = std::map<std::pair<ExprId, Point>, Value>;
-  // A sum made of sums: every `size` steps of the loop at `depth` are summed on their
-  // own; or, with `held` factors, what is below one step of it, and then multiplied by
-  // them. `summed` are the other factors.
+  // A sum made of sums, while it is emitted.
   struct Blocks {
-    size_t depth = 0;
-    int64_t size = 0;
-    std::vector<ExprId> held, summed;
-    std::optional<ExprId> offset; // is subtracted from the last one of `summed`
+    SumBlocks how;
     std::string type;
     std::vector<std::string> totals;
     std::map<Point, std::string> beside; // sums of the others, for the offset
@@ -43,12 +40,8 @@ private:
   };
   // The weight panels after those of the tile.
   struct Ahead {
-    uint32_t argument = 0;
-    Index index;        // of the load
-    int64_t panel = 0;  // elements
-    int64_t panels = 1; // of the tile
-    AxisId axis = 0;    // whose positions are panels
-    AxisId sweep_axis = 0;
+    WeightPrefetch how;
+    int64_t panels = 1;      // of the tile
     int64_t sweeps = 1;      // tiles of data that read the panels
     int64_t each = 1;        // panels fetched in a sweep
     std::string offset = ""; // of the first of them
@@ -61,14 +54,10 @@ private:
 
   // Loops.
   void emit_outer(size_t depth);
-  std::vector<int64_t> range_lengths(AxisId axis, bool first_apart,
-                                     bool last_apart) const;
   void emit_range(size_t depth, const std::string& low, const std::string& high,
                   const std::vector<int64_t>& lengths);
   void emit_tiles();
   void emit_inner(const Stage& s, size_t depth, const std::function<void()>& body);
-  bool find_blocks(const Stage& s);
-  bool find_held_factors(const Stage& s);
   std::string product(const std::vector<ExprId>& factors, const Point& p, bool vector);
   std::string& sum_beside(Point p);
   void open_block();
@@ -80,7 +69,6 @@ private:
   int lanes_summed(uint32_t number) const;
   std::string sum_type(DType dtype, bool vector) const;
   std::string summand(const std::string& value) const;
-  bool is_loop(AxisId axis) const;
   void unroll_hint(const Stage& s, int64_t extent, bool innermost);
   void emit_ways(AxisId axis, const std::string& from, const std::string& to,
                  const std::function<void()>& body);
@@ -92,10 +80,8 @@ private:
   // Stages.
   void emit_stage(uint32_t number);
   void emit_reduce(uint32_t number);
-  std::optional<ExprId> only_reader(ExprId read) const;
-  std::optional<ExprId> sum_with_start(uint32_t number) const;
   ExprId start_of(ExprId sum, uint32_t number) const;
-  size_t count_ways(const Stage& s, bool vector) const;
+  size_t count_ways(const Stage& s) const;
   void join_ways(const std::string& combine);
   void emit_arg_reduce(uint32_t number);
   void emit_arg_reduce_lanes(uint32_t number);
@@ -117,12 +103,10 @@ private:
   bool emit_byte_rows(const Stage& s, const std::vector<Point>& all);
 
   // Weights and pictures on their way.
-  int64_t tile_trips(AxisId axis) const;
   std::optional<Ahead> find_ahead(const Stage& s) const;
   void open_ahead();
   void fetch_ahead();
   void fetch_picture(const Stage& s);
-  void fetch_rows(const Stage& s, const Expr& e, AxisId row, AxisId window);
 
   // Expressions.
   Value eval(ExprId id, const Point& p);
@@ -160,8 +144,10 @@ private:
   bool on_lanes(ExprId id) const {
     return k_.has_lane_axis() && dependence_[id][*k_.loops.lane];
   }
+  const StageSchedule& how(const Stage& s) const {
+    return how_.stages[static_cast<size_t>(&s - k_.stages.data())];
+  }
   bool lane_dependent(const Index& index) const;
-  void find_dependence();
   std::string fresh(const char* prefix) { return prefix + std::to_string(next_++); }
   std::string declare(const std::string& type, const std::string& init);
   std::string type(DType dtype, bool vector) const;
@@ -170,10 +156,9 @@ private:
   int offset_of(AxisId axis, const Point& p) const;
 
   const ScheduledKernel& k_;
-  const Level& level_;
-  Tile tile_;
+  const LevelSchedule& how_;
   std::vector<int> counts_; // active size per tile axis
-  std::vector<std::vector<bool>> dependence_;
+  Dependence dependence_;
   std::vector<Range> narrowed_;
   std::vector<Frame> frames_;
   std::map<std::pair<uint32_t, Point>, Value> locals_;
@@ -183,15 +168,16 @@ private:
   // Accumulators of neighbouring steps, [way][point], and the way being emitted.
   std::vector<std::vector<std::string>> ways_;
   size_t way_ = 0;
-  std::map<std::string, std::string> functions_;    // signature key -> definition
-  std::map<ExprId, std::optional<Lookup>> lookups_; // of bytes that were asked for
+  std::map<std::string, std::string> functions_; // signature key -> definition
+  std::map<ExprId, Lookup> lookups_;             // of bytes that were asked for
   std::string out_;
   int indent_ = 1;
   int next_ = 0;
 };
 
-// The same as KernelEmitter::text() of a kernel that is a sequence.
-std::string sequence_text(const ScheduledKernel& kernel, const Level& level);
+// The same as KernelEmitter::text() of a kernel that is a sequence, by the number of the
+// level in its parts' schedules.
+std::string sequence_text(const ScheduledKernel& kernel, size_t level);
 
 // Whether the kernel needs what is there for floats that become bytes.
 bool makes_bytes(const ScheduledKernel& kernel);

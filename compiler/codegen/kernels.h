@@ -21,6 +21,10 @@ struct Kernels {
   std::vector<KernelSource> sources; // by program, then level unless one serves all
 };
 
+// The text of one kernel for the level of that number in its schedule; a call of the
+// user's own function has none.
+std::string kernel_text(const ScheduledKernel& kernel, size_t level);
+
 // `symbol` is also what the launch switch calls: int32_t symbol(void* const*, void*,
 // uint32_t).
 Kernels emit(Plan plan, const Target& target);

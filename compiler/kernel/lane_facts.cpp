@@ -6,11 +6,7 @@
 
 namespace svod {
 
-// Short rows are not worth the text.
-static constexpr int64_t kLongRow = 32;
-
-// Loads of the first stage, a sum of products, that all lanes share.
-static std::vector<ExprId> shared_factors(const ScheduledKernel& k) {
+std::vector<ExprId> shared_factors(const ScheduledKernel& k) {
   const Stage& s = k.stages[0];
   if (s.kind != StageKind::Reduce || s.op != Op::ReduceSum || k.inner(s).empty())
     return {};
@@ -32,11 +28,8 @@ static bool fails_at(const ScheduledKernel& k, const Bound& b, AxisId axis, bool
               : all.low < b.low && cut.low >= b.low;
 }
 
-bool leaves_picture(const ScheduledKernel& k, AxisId axis, bool high,
-                    const std::vector<Range>& ranges) {
-  if (!k.has_lane_axis() || k.is_lane(axis) || k.indices.extent(axis) < kLongRow ||
-      std::ranges::count(k.loops.outer, axis) == 0)
-    return false;
+bool shared_condition_ends(const ScheduledKernel& k, AxisId axis, bool high,
+                           const std::vector<Range>& ranges) {
   return std::ranges::any_of(shared_factors(k), [&](ExprId id) {
     return std::ranges::any_of(k.exprs[id].bounds, [&](const Bound& b) {
       return fails_at(k, b, axis, high, ranges);
@@ -44,10 +37,8 @@ bool leaves_picture(const ScheduledKernel& k, AxisId axis, bool high,
   });
 }
 
-bool ends_apart(const ScheduledKernel& k, AxisId axis, bool high,
-                const std::vector<Range>& ranges) {
-  if (!k.has_lane_axis() || axis == *k.loops.lane || k.indices.extent(axis) < 2)
-    return false;
+bool lane_condition_ends(const ScheduledKernel& k, AxisId axis, bool high,
+                         const std::vector<Range>& ranges) {
   auto helps = [&](const Bound& b) {
     return k.indices.depends_on(b.index, *k.loops.lane) &&
            fails_at(k, b, axis, high, ranges);
@@ -56,7 +47,17 @@ bool ends_apart(const ScheduledKernel& k, AxisId axis, bool high,
     if (std::ranges::any_of(e.bounds, helps)) return true;
   for (const Stage& s : k.stages)
     if (std::ranges::any_of(s.domain, helps)) return true;
-  return leaves_picture(k, axis, high, ranges);
+  return false;
+}
+
+bool ends_apart(const ScheduledKernel& k, const std::vector<PeeledAxis>& peeled,
+                AxisId axis, bool high, const std::vector<Range>& ranges) {
+  return std::ranges::any_of(peeled, [&](const PeeledAxis& p) {
+    if (p.axis != axis) return false;
+    return p.condition == PeeledAxis::Condition::OnLanes
+               ? lane_condition_ends(k, axis, high, ranges)
+               : shared_condition_ends(k, axis, high, ranges);
+  });
 }
 
 int gathers_below(const ScheduledKernel& k, ExprId root) {

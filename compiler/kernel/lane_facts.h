@@ -14,20 +14,12 @@ inline constexpr int64_t kNearLanes = 4;
 // Loads below an expression that take each lane from where data says.
 int gathers_below(const ScheduledKernel& kernel, ExprId root);
 
-// Unrolled positions per axis: the register tile.
+// A register tile, and what it costs.
 struct Tile {
-  std::vector<std::pair<AxisId, int>> counts;
+  std::vector<TileAxis> counts;
   double cost = 0; // of one position and step of a reduction, in instructions
-  int count(AxisId axis) const {
-    for (auto [a, n] : counts)
-      if (a == axis) return n;
-    return 1;
-  }
-  int64_t points() const {
-    int64_t points = 1;
-    for (auto [a, n] : counts) points *= n;
-    return points;
-  }
+  int count(AxisId axis) const { return tile_count(counts, axis); }
+  int64_t points() const { return tile_points(counts); }
 };
 
 // Positions, at most `lanes`, that are neighbours in what the stage writes, those of the
@@ -35,13 +27,19 @@ struct Tile {
 Tile neighbours_in(const ScheduledKernel& kernel, const Stage& stage, AxisId lane,
                    int lanes);
 
-// Whether the first (or, `high`, the last) position of a long axis is the only one where
-// what all lanes of a sum of products share is read past an edge, within `ranges` of all
-// axes.
-bool leaves_picture(const ScheduledKernel& kernel, AxisId axis, bool high,
-                    const std::vector<Range>& ranges);
-// Likewise, or the only one where a condition on lanes can fail. Loops emit it apart.
-bool ends_apart(const ScheduledKernel& kernel, AxisId axis, bool high,
-                const std::vector<Range>& ranges);
+// Loads of the first stage that all lanes share, where it is a sum of products.
+std::vector<ExprId> shared_factors(const ScheduledKernel& kernel);
+
+// Whether the first (or, `high`, the last) position of the axis is the only one, within
+// `ranges` of all axes, where a condition on lanes can fail.
+bool lane_condition_ends(const ScheduledKernel& kernel, AxisId axis, bool high,
+                         const std::vector<Range>& ranges);
+// Likewise a condition of what all lanes of a sum of products share: a picture is read
+// past its edge.
+bool shared_condition_ends(const ScheduledKernel& kernel, AxisId axis, bool high,
+                           const std::vector<Range>& ranges);
+// Whether loops over the axis emit that position apart.
+bool ends_apart(const ScheduledKernel& kernel, const std::vector<PeeledAxis>& peeled,
+                AxisId axis, bool high, const std::vector<Range>& ranges);
 
 } // namespace svod

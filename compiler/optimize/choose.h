@@ -2,6 +2,7 @@
 // outer loops are cut into parallel chunks, and in which order weights are laid out.
 #pragma once
 
+#include "compiler/kernel/dependence.h"
 #include "compiler/kernel/lane_facts.h"
 #include "compiler/kernel/lowered.h"
 
@@ -35,10 +36,21 @@ inline constexpr int64_t kWrittenOut = 128;
 // for the fewest loads per multiply-add.
 Tile choose_tile(const ScheduledKernel& kernel, const Level& level);
 
-// The kernel by vectors of one register of the level each; nothing where longer ones are
-// as good.
-std::optional<ScheduledKernel> narrow_lanes(const ScheduledKernel& kernel,
-                                            const Level& level);
+// Elements of the vectors that the kernel is executed by: as many as its lane axis has,
+// or as one register of the level holds where those are as good.
+int choose_lanes(const ScheduledKernel& kernel, const Level& level);
+
+// The axes whose ends get text of their own, where conditions can fail only there.
+std::vector<PeeledAxis> peeled_axes(const ScheduledKernel& kernel);
+
+// How the sums of one stage are kept, and which of them are made of sums.
+void choose_sums(const ScheduledKernel& kernel, const Dependence& dependence,
+                 size_t stage, const Level& level, StageSchedule& schedule);
+
+// What one stage fetches before it is needed, with the register tile of the schedule.
+void choose_prefetch(const ScheduledKernel& kernel, const Dependence& dependence,
+                     size_t stage, const Level& level, const std::vector<TileAxis>& tile,
+                     StageSchedule& schedule);
 
 // The axis whose bytes can be multiplied four at a time, by its place in a dimension; it
 // may have to be cut. Nothing where the operands do not lie for it.

@@ -11,65 +11,6 @@ namespace svod {
 
 namespace {
 
-// Copies a kernel's indices, its lanes cut in parts.
-class Cutter {
-public:
-  Cutter(const ScheduledKernel& from, int parts) : from_(from), to_(from) {
-    to_.loops.lanes = from.loops.lanes / parts;
-    to_.indices = {};
-    for (AxisId a = 0; a < from.indices.axis_count(); ++a)
-      to_.indices.add_axis(from.is_lane(a) ? to_.loops.lanes : from.indices.extent(a));
-    part_ = to_.indices.add_axis(parts);
-  }
-
-  // Nothing where an index is no sum of axes, or lanes are not all alike.
-  std::optional<ScheduledKernel> cut() {
-    for (Expr& e : to_.exprs) {
-      replace(e.index);
-      replace(e.bounds);
-    }
-    for (Stage& s : to_.stages) {
-      replace(s.index);
-      replace(s.position);
-      replace(s.domain);
-      replace(s.useful);
-    }
-    if (!works_) return std::nullopt;
-    to_.outer.push_back(part_);
-    to_.loops.outer.push_back(part_);
-    return std::move(to_);
-  }
-
-private:
-  void replace(Index& index) {
-    Index out = IndexPool::constant(index.constant);
-    for (auto [id, coefficient] : index.terms) {
-      const Term& t = from_.indices.term(id);
-      if (t.kind != Term::Kind::Axis) {
-        works_ = false;
-        return;
-      }
-      out = IndexPool::add(out, IndexPool::scale(to_.indices.axis(t.id), coefficient));
-      if (from_.is_lane(t.id))
-        out = IndexPool::add(out, IndexPool::scale(to_.indices.axis(part_),
-                                                   coefficient * to_.loops.lanes));
-    }
-    index = std::move(out);
-  }
-
-  void replace(std::vector<Bound>& bounds) {
-    for (Bound& b : bounds) {
-      works_ &= !from_.indices.depends_on(b.index, *from_.loops.lane);
-      replace(b.index);
-    }
-  }
-
-  const ScheduledKernel& from_;
-  ScheduledKernel to_;
-  AxisId part_ = 0;
-  bool works_ = true;
-};
-
 // One reduction whose lanes are neither summed nor multiplied four at a time, and a
 // store.
 bool is_plain(const ScheduledKernel& k) {
@@ -102,26 +43,26 @@ bool shares_windows(const ScheduledKernel& k, const Tile& tile) {
   return std::ranges::any_of(loads_below(k, s.value), [&](ExprId id) {
     const Expr& load = k.exprs[id];
     return k.indices.depends_on(load.index, *k.loops.lane) &&
-           std::ranges::any_of(
-               tile.counts, [&](const auto& count) { return slides(load, count.first); });
+           std::ranges::any_of(tile.counts, [&](const TileAxis& count) {
+             return slides(load, count.axis);
+           });
   });
 }
 
 } // namespace
 
-std::optional<ScheduledKernel> narrow_lanes(const ScheduledKernel& k,
-                                            const Level& level) {
+int choose_lanes(const ScheduledKernel& k, const Level& level) {
   const int parts = k.loops.lanes * 32 / level.register_bits;
   // The longer ones need fewer instructions beside the multiplications.
   constexpr double kAsGood = 1.1;
   if (!level.fma || level.register_bits < 128 || parts < 2 || !is_plain(k))
-    return std::nullopt;
-  std::optional<ScheduledKernel> cut = Cutter(k, parts).cut();
-  if (!cut) return std::nullopt;
+    return k.loops.lanes;
+  const std::optional<ScheduledKernel> cut = cut_lanes(k, parts);
+  if (!cut) return k.loops.lanes;
   const Tile whole = choose_tile(k, level), narrow = choose_tile(*cut, level);
   const bool better = narrow.cost * parts <= kAsGood * whole.cost &&
                       narrow.count(cut->loops.outer.back()) == 1;
-  return better && shares_windows(*cut, narrow) ? std::move(cut) : std::nullopt;
+  return better && shares_windows(*cut, narrow) ? cut->loops.lanes : k.loops.lanes;
 }
 
 } // namespace svod

@@ -2,6 +2,8 @@
 // vector is channels, and there is no im2col. Values that stay row-major need no rule.
 #include "compiler/select/assign_layouts.h"
 
+#include "compiler/kernel/schedule.h"
+
 #include "compiler/kernel/factor.h"
 #include "compiler/kernel/schedule.h"
 #include "compiler/select/group.h"

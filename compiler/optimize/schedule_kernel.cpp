@@ -1,0 +1,138 @@
+#include "compiler/optimize/schedule_kernel.h"
+
+#include "compiler/kernel/byte_table.h"
+#include "compiler/optimize/choose.h"
+
+#include <algorithm>
+
+namespace svod {
+
+// Rows that are shorter are not worth the text of their ends.
+static constexpr int64_t kLongRow = 32;
+// With this much work below a branch costs nothing.
+static constexpr int64_t kSkippedSteps = 12;
+// Fewer columns of a square are as well stored one by one.
+static constexpr int kFewestColumns = 4;
+
+// Whether a condition of the first stage's factors that all lanes share looks at the
+// axis.
+static bool shares_condition(const ScheduledKernel& k, AxisId axis) {
+  const std::vector<ExprId> factors = shared_factors(k);
+  return std::ranges::any_of(factors, [&](ExprId id) {
+    return std::ranges::any_of(k.exprs[id].bounds, [&](const Bound& b) {
+      return k.indices.depends_on(b.index, axis);
+    });
+  });
+}
+
+// Whether a condition looks at both the lanes and the axis.
+static bool has_lane_condition(const ScheduledKernel& k, AxisId axis) {
+  auto looks = [&](const Bound& b) {
+    return k.indices.depends_on(b.index, *k.loops.lane) &&
+           k.indices.depends_on(b.index, axis);
+  };
+  return std::ranges::any_of(
+             k.exprs,
+             [&](const Expr& e) { return std::ranges::any_of(e.bounds, looks); }) ||
+         std::ranges::any_of(k.stages, [&](const Stage& s) {
+           return std::ranges::any_of(s.domain, looks);
+         });
+}
+
+std::vector<PeeledAxis> peeled_axes(const ScheduledKernel& k) {
+  std::vector<PeeledAxis> out;
+  if (!k.has_lane_axis()) return out;
+  for (AxisId a = 0; a < k.indices.axis_count(); ++a) {
+    if (k.is_lane(a) || k.indices.extent(a) < 2) continue;
+    if (has_lane_condition(k, a)) out.push_back({PeeledAxis::Condition::OnLanes, a});
+    if (k.indices.extent(a) >= kLongRow && contains(k.loops.outer, a) &&
+        shares_condition(k, a))
+      out.push_back({PeeledAxis::Condition::OnShared, a});
+  }
+  return out;
+}
+
+// A short nest is written out, so that neighbouring positions of the tile share what they
+// load. Else four steps hide the loop; all sixteen of a block would spill (measured 2 x
+// slower).
+static Unroll choose_unroll(const ScheduledKernel& k, const Stage& s) {
+  Unroll out{kWrittenOut, 32, 16, 4, false};
+  // What is gathered is written out lane by lane already.
+  out.off = gathers_below(k, s.value) > 0;
+  return out;
+}
+
+// Bytes that take exponentials or divisions to make of another byte (the GELU of a
+// quantised network: 49 cycles for 16) are looked up.
+static std::vector<ExprId> choose_tables(const ScheduledKernel& k) {
+  std::vector<ExprId> out;
+  for (ExprId id = 0; id < k.exprs.size(); ++id)
+    if (const std::optional<ByteTable> table = byte_table(k, id); table && table->costly)
+      out.push_back(id);
+  return out;
+}
+
+static StageSchedule schedule_stage(const ScheduledKernel& k,
+                                    const Dependence& dependence, size_t number,
+                                    const Level& level,
+                                    const std::vector<TileAxis>& tile) {
+  StageSchedule out;
+  const Stage& s = k.stages[number];
+  if (s.kind == StageKind::Reduce) {
+    out.unroll = choose_unroll(k, s);
+    if (!s.useful.empty()) out.skipped_steps = kSkippedSteps;
+    if (!is_arg_reduce(s)) {
+      choose_sums(k, dependence, number, level, out);
+      choose_prefetch(k, dependence, number, level, tile, out);
+    }
+  }
+  if (s.kind == StageKind::Store && k.has_lane_axis()) {
+    int64_t apart = 0;
+    if (dependence[s.value][*k.loops.lane] &&
+        k.indices.affine_in(s.index, *k.loops.lane, apart) && apart > 1)
+      out.columns = kFewestColumns;
+    out.byte_rows = s.dtype == DType::U8 && k.inner(s).empty();
+  }
+  return out;
+}
+
+// Walks down trees stay as they are written: made vectors of, their loads become gathers
+// (3 times slower).
+static bool walks(const Kernel& k) {
+  return std::ranges::any_of(k.exprs,
+                             [](const Expr& e) { return e.kind == Expr::Kind::Descend; });
+}
+
+LevelSchedule schedule_kernel(const ScheduledKernel& kernel, const Level& level,
+                              bool joined) {
+  LevelSchedule out;
+  out.level = level.suffix;
+  out.lanes = level.lanes;
+  if (kernel.call || !kernel.sequence.empty()) return out;
+  std::optional<ScheduledKernel> cut;
+  if (const int lanes = joined ? kernel.loops.lanes : choose_lanes(kernel, level);
+      lanes != kernel.loops.lanes) {
+    out.lanes = lanes;
+    cut = cut_lanes(kernel, kernel.loops.lanes / lanes);
+  }
+  const ScheduledKernel& k = cut ? *cut : kernel;
+  out.tile = choose_tile(k, level).counts;
+  out.peeled = peeled_axes(k);
+  out.tables = choose_tables(k);
+  out.near_lanes = kNearLanes;
+  out.pack_scalars = !walks(k);
+  const Dependence dependence = dependence_of(k);
+  for (size_t i = 0; i < k.stages.size(); ++i)
+    out.stages.push_back(schedule_stage(k, dependence, i, level, out.tile));
+  return out;
+}
+
+void schedule_levels(ScheduledKernel& kernel, const Target& target) {
+  for (const Level& level : target.levels) {
+    kernel.levels.push_back(schedule_kernel(kernel, level));
+    for (ScheduledKernel& part : kernel.parts)
+      part.levels.push_back(schedule_kernel(part, level, true));
+  }
+}
+
+} // namespace svod
