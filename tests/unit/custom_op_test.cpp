@@ -1,6 +1,5 @@
 // What is read of a user's C++ file, and the call as a node: its text form, its digest,
 // and that no pass takes it for a value it could compute.
-#include "compiler/codegen/kernels.h"
 #include "compiler/codegen/read_custom_ops.h"
 #include "compiler/fuse.h"
 #include "compiler/ir/build.h"
@@ -11,6 +10,7 @@
 #include "compiler/ir/print.h"
 #include "compiler/ir/region.h"
 #include "compiler/ir/verify.h"
+#include "compiler/pipeline.h"
 #include "compiler/plan/plan.h"
 #include "compiler/plan/verify.h"
 #include "compiler/rewrite/simplify.h"
@@ -144,7 +144,7 @@ TEST_CASE("a call without use for vectors has one kernel for all levels", "[cust
   REQUIRE(target.levels.size() > 1);
   const auto emitted = [&](const std::string& text) {
     const Graph g = call_graph(text, true);
-    return emit(plan(fuse(g, target, false)), target);
+    return emit(schedule(plan(fuse(g, target, false)), target), target);
   };
   for (const bool is_scalar : {false, true}) {
     const Kernels kernels =
@@ -178,7 +178,8 @@ TEST_CASE("a loop's body calls its own function", "[custom_op][region]") {
   g.add_output("y", result(g, loop(g, spec, {count, start, x}), 0));
   REQUIRE(verify(g).empty());
   const Target target = *find_target("native");
-  const Plan planned = plan(fuse(rewrite::simplify(g, {}), target, false));
+  const Plan planned =
+      schedule(plan(fuse(rewrite::simplify(g, {}), target, false)), target);
   verify(planned);
   const Kernels kernels = emit(planned, target);
   REQUIRE(planned.programs.size() == 2);

@@ -1,11 +1,11 @@
 // Channels come in blocks, of which the last may be cut: reductions end where the
 // channels do, and compute the same.
-#include "compiler/codegen/kernel_emitter.h"
 #include "compiler/fuse.h"
 #include "compiler/ir/build.h"
 #include "compiler/rewrite/simplify.h"
 #include "tests/support/check_kernels.h"
 #include "tests/support/compare.h"
+#include "tests/support/text_for.h"
 
 #include <catch2/catch.hpp>
 
@@ -48,8 +48,7 @@ bool ends_early(const RandomGraph& random) {
   bool found = false;
   for (const ScheduledKernel& k :
        fuse(rewrite::simplify(random.graph), target, true).kernels)
-    found |=
-        KernelEmitter(k, target.levels[0]).text().find(") * 4; ++") != std::string::npos;
+    found |= test::text_for(k, target.levels[0]).find(") * 4; ++") != std::string::npos;
   return found;
 }
 

@@ -1,11 +1,12 @@
 // Windows of vectors that take several registers each: the kernel goes through a block of
 // channels one register at a time, and computes the same.
-#include "compiler/codegen/kernel_emitter.h"
 #include "compiler/fuse.h"
 #include "compiler/ir/build.h"
+#include "compiler/optimize/schedule_kernel.h"
 #include "compiler/rewrite/simplify.h"
 #include "tests/support/check_kernels.h"
 #include "tests/support/compare.h"
+#include "tests/support/text_for.h"
 
 #include <catch2/catch.hpp>
 
@@ -51,9 +52,9 @@ std::vector<int> narrowed(const RandomGraph& random, const char* level) {
   std::vector<int> lanes;
   for (const ScheduledKernel& k :
        fuse(rewrite::simplify(random.graph), all, true).kernels)
-    if (const auto narrow = narrow_lanes(k, *at)) {
-      lanes.push_back(narrow->loops.lanes);
-      CHECK(choose_tile(*narrow, *at).points() > 2);
+    if (const LevelSchedule how = schedule_kernel(k, *at); how.lanes != k.loops.lanes) {
+      lanes.push_back(how.lanes);
+      CHECK(tile_points(how.tile) > 2);
     }
   return lanes;
 }
@@ -93,7 +94,7 @@ TEST_CASE("lanes that nobody writes are not summed", "[kernels]") {
       for (const ScheduledKernel& k :
            fuse(rewrite::simplify(random.graph), *target, true).kernels) {
         if (k.stages.empty() || k.stages[0].kind != StageKind::Reduce) continue;
-        const std::string text = KernelEmitter(k, target->levels[0]).text();
+        const std::string text = text_for(k, target->levels[0]);
         for (int part : {4, 8})
           CHECK((text.find("Vector<f32, " + std::to_string(part) + "> c") !=
                  std::string::npos) == (part == lanes));

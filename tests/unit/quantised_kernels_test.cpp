@@ -1,7 +1,6 @@
 // Quantised networks through the whole compiler. All scales are powers of two and all
 // sums stay below 2^24, so every way of computing gives the same bits: the float form
 // that the evaluator runs and the integer form that kernels run must agree exactly.
-#include "compiler/codegen/kernel_emitter.h"
 #include "compiler/fuse.h"
 #include "compiler/ir/build.h"
 #include "compiler/rewrite/integer_contractions.h"
@@ -9,6 +8,7 @@
 #include "importer/formula/rule.h"
 #include "importer/operators/onnx_ops.h"
 #include "tests/support/check_kernels.h"
+#include "tests/support/text_for.h"
 
 #include <catch2/catch.hpp>
 
@@ -372,7 +372,7 @@ TEST_CASE("a costly function of bytes is a table", "[kernels][quantised]") {
       CHECK(check_kernels(random, *target).empty());
       const FusedGraph fused = fuse(random.graph, *target);
       REQUIRE(fused.kernels.size() == 1);
-      const std::string text = KernelEmitter(fused.kernels[0], target->levels[0]).text();
+      const std::string text = text_for(fused.kernels[0], target->levels[0]);
       CHECK(text.find("lookup(table") != std::string::npos);
       CHECK(text.find("op_sigmoid") == std::string::npos);
     }
@@ -431,7 +431,7 @@ TEST_CASE("neighbouring windows share a vector of interleaved bytes",
             fuse(rewrite::simplify(rewrite::integer_contractions(random.graph)), *target);
         std::string text;
         for (const ScheduledKernel& k : fused.kernels)
-          if (k.has_dot_axis()) text += KernelEmitter(k, target->levels[0]).text();
+          if (k.has_dot_axis()) text += text_for(k, target->levels[0]);
         REQUIRE(text.find("interleave_dots(") != std::string::npos);
         // What the zero point of x makes of the weights is where sums begin.
         CHECK(text.find("op_add_vi32") == std::string::npos);
