@@ -1,25 +1,17 @@
 // The table of contents: from a graph to kernels, one function per arrow.
 #pragma once
 
-#include "compiler/codegen/kernels.h"
-
-#include <functional>
-#include <map>
-#include <string>
+#include "compiler/passes.h"
 
 namespace svod {
 
-struct Hooks {
+struct CompileOptions {
   Target target;
   bool small = false; // -Os: bytes before speed
   bool exact = false; // --accuracy exact: no rounding changes beyond the order of sums
-  // Called after each stage with its name and its result's text form, when set.
-  std::string print_after; // stage name, "all", or empty
-  std::function<void(const std::string& stage, const std::string& text)> print;
-  std::map<std::string, double> time_ms; // per stage, filled
 };
 
-Kernels compile(const Graph& graph, Hooks& hooks);
+Kernels compile(const Graph& graph, const CompileOptions& options, Passes& passes);
 
 // Every program of the plan with a schedule for each level of the target.
 Plan schedule(Plan plan, const Target& target);

@@ -1,0 +1,146 @@
+#include "compiler/passes.h"
+
+#include "compiler/ir/print.h"
+#include "compiler/ir/verify.h"
+#include "compiler/kernel/verify.h"
+#include "compiler/plan/verify.h"
+#include "compiler/support/check.h"
+
+#include <algorithm>
+
+namespace svod {
+
+static constexpr PassName kPasses[] = {
+    {"integer-contractions", "simplify"},
+    {"simplify", "simplify"},
+    {"algorithms", "fuse"},
+    {"group", "fuse"},
+    {"layouts", "fuse"},
+    {"lower", "fuse"},
+    {"schedule", "fuse"},
+    {"requests", "fuse"},
+    {"chains", "fuse"},
+    {"magnitudes", "fuse"},
+    {"contract-products", "fuse"},
+    {"plan", "plan"},
+    {"emit", "emit"},
+};
+
+std::span<const PassName> pass_names() { return kPasses; }
+
+bool is_pass_word(std::string_view word) {
+  return word == "all" || std::ranges::any_of(kPasses, [&](const PassName& p) {
+           return p.name == word || p.phase == word;
+         });
+}
+
+static bool ends_phase(const PassName& pass) {
+  return &pass == std::end(kPasses) - 1 || (&pass)[1].phase != pass.phase;
+}
+
+bool Passes::wants(std::string_view name) const {
+  if (!print_ || print_after_.empty()) return false;
+  if (print_after_ == name || print_after_ == "all") return true;
+  const auto pass = std::ranges::find(kPasses, name, &PassName::name);
+  return pass->phase == print_after_ && ends_phase(*pass);
+}
+
+void Passes::note_run(std::string_view name, double ms) {
+  const auto pass = std::ranges::find(kPasses, name, &PassName::name);
+  SVOD_CHECK(pass != std::end(kPasses)) << "a pass without a row: " << name;
+  PassRun& run = runs_[pass->name];
+  run.ms += ms;
+  ++run.runs;
+}
+
+void Passes::note_end(std::string_view name, const PassEnd& end) {
+  std::optional<PassEnd>& all = runs_.at(name).end;
+  if (!all) all = PassEnd{};
+  if (end.reason == PassEnd::Limit) all->reason = PassEnd::Limit;
+  all->rounds = std::max(all->rounds, end.rounds);
+  all->steps += end.steps;
+}
+
+double Passes::phase_ms(std::string_view phase) const {
+  double ms = 0;
+  for (const PassName& pass : kPasses)
+    if (const auto run = runs_.find(pass.name);
+        pass.phase == phase && run != runs_.end())
+      ms += run->second.ms;
+  return ms;
+}
+
+std::string text_of(const Graph& graph) { return print_graph(graph); }
+
+std::string text_of(const select::Algorithms& algorithms) {
+  std::string out = print_graph(algorithms.graph);
+  auto list = [&](const char* what, const std::set<NodeId>& nodes) {
+    if (nodes.empty()) return;
+    out += what;
+    for (NodeId n : nodes) out += " %" + std::to_string(n);
+    out += "\n";
+  };
+  list("unrolled", algorithms.unrolled);
+  list("stored", algorithms.stored);
+  list("results", algorithms.results);
+  for (const auto& [n, layout] : algorithms.layouts)
+    out += "layout %" + std::to_string(n) + " " + print(layout) + "\n";
+  return out;
+}
+
+std::string text_of(const Grouping& grouping, const Graph&) { return print(grouping); }
+
+std::string text_of(const std::map<NodeId, Layout>& layouts, const Graph& graph) {
+  std::string out;
+  for (const auto& [n, layout] : layouts)
+    out += "%" + std::to_string(n) + " " + std::string(info(graph[n].op).text) + " " +
+           print(layout) + "\n";
+  return out;
+}
+
+std::string text_of(const FusedGraph& fused) { return print(fused); }
+std::string text_of(const plan::Plan& plan) { return plan::print(plan); }
+
+std::string text_of(const Kernels& kernels) {
+  std::string out;
+  for (const KernelSource& source : kernels.sources)
+    out += "// " + source.symbol + "\n" + source.text + "\n";
+  return out;
+}
+
+void check(std::string_view pass, const Graph& graph) {
+  std::vector<std::string> faults = verify(graph);
+  SVOD_CHECK(faults.empty()) << "after " << pass << ": " << faults[0];
+}
+
+void check(std::string_view pass, const select::Algorithms& algorithms) {
+  check(pass, algorithms.graph);
+  const size_t nodes = algorithms.graph.size();
+  for (const std::set<NodeId>* list :
+       {&algorithms.unrolled, &algorithms.stored, &algorithms.results})
+    SVOD_CHECK(list->empty() || *list->rbegin() < nodes)
+        << "after " << pass << ": %" << *list->rbegin() << " is no node";
+}
+
+void check(std::string_view, const Grouping& grouping, const Graph& graph) {
+  verify(grouping, graph);
+}
+
+void check(std::string_view pass, const std::map<NodeId, Layout>& layouts,
+           const Graph& graph) {
+  for (const auto& [n, layout] : layouts) {
+    const size_t rank = graph[n].shape.size();
+    Shape axes = layout.order;
+    std::ranges::sort(axes);
+    SVOD_CHECK(axes == row_major(rank).order && layout.low.size() == rank &&
+               layout.high.size() == rank && layout.block >= 1 &&
+               layout.block_axis < static_cast<int64_t>(rank))
+        << "after " << pass << ": the layout of %" << n << " is none of its shape";
+  }
+}
+
+void check(std::string_view, const FusedGraph& fused) { verify(fused); }
+void check(std::string_view, const plan::Plan& plan) { plan::verify(plan); }
+void check(std::string_view, const Kernels&) {}
+
+} // namespace svod
