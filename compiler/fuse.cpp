@@ -1,7 +1,7 @@
 // The middle of the compiler, in rounds. A round cuts the graph by rule, gives what is
-// stored a layout, lowers each group to a kernel and chooses its loops. Kernels that would
-// read badly then request that a value is stored, or stored in a better order, and the
-// graph is cut again. Requests only grow, and a round without a new one is the last.
+// stored a layout, lowers each group to a kernel and chooses its loops. Kernels that
+// would read badly then request that a value is stored, or stored in a better order, and
+// the graph is cut again. Requests only grow, and a round without a new one is the last.
 #include "compiler/fuse.h"
 
 #include "compiler/kernel/verify.h"
@@ -38,20 +38,36 @@ void check(std::string_view, const std::vector<LoweredGroup>& lowered,
   for (size_t i = 0; i < lowered.size(); ++i) verify(fused, lowered[i].kernel(), i);
 }
 
-std::string text_of(const std::vector<MadeKernel>& made, const FusedGraph&) {
+// With its loops.
+struct ScheduledGroup {
+  const Group* group = nullptr;
+  MadeKernel made;
+};
+
+std::string text_of(const std::vector<ScheduledGroup>& groups, const FusedGraph&) {
   std::string out;
-  for (size_t i = 0; i < made.size(); ++i)
-    out += "kernel " + std::to_string(i) + "\n" + print(made[i].kernel);
+  for (size_t i = 0; i < groups.size(); ++i)
+    out += "kernel " + std::to_string(i) + "\n" + print(groups[i].made.kernel);
   return out;
 }
 
-void check(std::string_view, const std::vector<MadeKernel>& made,
+void check(std::string_view, const std::vector<ScheduledGroup>& groups,
            const FusedGraph& fused) {
-  for (size_t i = 0; i < made.size(); ++i) verify(fused, made[i].kernel, i);
+  for (size_t i = 0; i < groups.size(); ++i) verify(fused, groups[i].made.kernel, i);
 }
 
-std::string text_of(const select::Requests& requests) { return print(requests); }
-void check(std::string_view, const select::Requests&) {}
+// All requests so far.
+struct AllRequests {
+  select::Requests requests;
+};
+
+std::string text_of(const AllRequests& all, const Graph&) { return print(all.requests); }
+
+void check(std::string_view pass, const AllRequests& all, const Graph& graph) {
+  const std::set<NodeId>& stored = all.requests.stored;
+  SVOD_CHECK(stored.empty() || *stored.rbegin() < graph.size())
+      << "after " << pass << ": %" << *stored.rbegin() << " is no node";
+}
 
 class Round {
 public:
@@ -67,7 +83,7 @@ public:
 private:
   void make_buffers(const std::map<NodeId, Layout>& layouts);
   std::vector<LoweredGroup> lower_groups();
-  std::vector<MadeKernel> schedule(std::vector<LoweredGroup> lowered);
+  std::vector<ScheduledGroup> schedule(std::vector<LoweredGroup> lowered);
   void add_region(NodeId node, size_t kernels_before);
   Argument region_input(NodeId node);
   Lower lower_of(const Group& group) {
@@ -157,18 +173,20 @@ std::vector<LoweredGroup> Round::lower_groups() {
   return lowered;
 }
 
-std::vector<MadeKernel> Round::schedule(std::vector<LoweredGroup> lowered) {
-  std::vector<MadeKernel> made;
+std::vector<ScheduledGroup> Round::schedule(std::vector<LoweredGroup> lowered) {
+  std::vector<ScheduledGroup> scheduled;
   for (LoweredGroup& l : lowered) {
     if (l.group != nullptr) {
-      made.push_back(make_kernel(std::move(l.cut), *l.group, stored_, lower_of(*l.group),
-                                 lanes_, level_));
+      scheduled.push_back({l.group, make_kernel(std::move(l.cut), *l.group, stored_,
+                                                lower_of(*l.group), lanes_, level_)});
       continue;
     }
-    ScheduledKernel& kernel = made.emplace_back(std::move(l.cut.lowered.kernel)).kernel;
-    if (!kernel.call) choose_chunks(kernel, out_.packed, out_.buffers, level_);
+    ScheduledGroup& plain = scheduled.emplace_back();
+    plain.made.kernel = std::move(l.cut.lowered.kernel);
+    if (!plain.made.kernel.call)
+      choose_chunks(plain.made.kernel, out_.packed, out_.buffers, level_);
   }
-  return made;
+  return scheduled;
 }
 
 void Round::run(select::Requests& requests, bool last) {
@@ -177,27 +195,28 @@ void Round::run(select::Requests& requests, bool last) {
       [&] { return select::group_nodes(g, requests.stored, algorithms_.unrolled); }, g);
   select::RequestFinder finder(stored_, algorithms_.results, lanes_, requests);
   const size_t before = requests.count();
-  if (!last) finder.look_at_groups();
-  if (requests.count() != before) return;
+  finder.look_at_groups();
+  if (requests.count() != before && !last) return;
   make_buffers(passes_.run(
       "layouts",
       [&] { return select::assign_layouts(g, grouping_, requests.layouts, lanes_); }, g));
   std::vector<LoweredGroup> lowered =
       passes_.run("lower", [&] { return lower_groups(); }, out_);
-  std::vector<const Group*> groups;
-  for (const LoweredGroup& l : lowered) groups.push_back(l.group);
-  std::vector<MadeKernel> made =
+  std::vector<ScheduledGroup> scheduled =
       passes_.run("schedule", [&] { return schedule(std::move(lowered)); }, out_);
-  requests = passes_.run("requests", [&] {
-    for (size_t i = 0; i < made.size(); ++i)
-      if (groups[i] != nullptr)
-        finder.look_at(*groups[i], made[i].kernel, made[i].written_out);
-    return requests;
-  });
-  for (MadeKernel& m : made) {
-    SVOD_CHECK(m.written_out || !last)
+  passes_.run(
+      "requests",
+      [&] {
+        for (const ScheduledGroup& s : scheduled)
+          if (s.group != nullptr)
+            finder.look_at(*s.group, s.made.kernel, s.made.written_out);
+        return AllRequests{requests};
+      },
+      g);
+  for (ScheduledGroup& s : scheduled) {
+    SVOD_CHECK(s.made.written_out || !last)
         << "no cut was found in which all of a kernel can be written out";
-    out_.kernels.push_back(std::move(m.kernel));
+    out_.kernels.push_back(std::move(s.made.kernel));
   }
 }
 

@@ -28,21 +28,29 @@ static constexpr PassName kPasses[] = {
 
 std::span<const PassName> pass_names() { return kPasses; }
 
-bool is_pass_word(std::string_view word) {
-  return word == "all" || std::ranges::any_of(kPasses, [&](const PassName& p) {
-           return p.name == word || p.phase == word;
-         });
-}
-
 static bool ends_phase(const PassName& pass) {
   return &pass == std::end(kPasses) - 1 || (&pass)[1].phase != pass.phase;
 }
 
+bool means_pass(std::string_view word, std::string_view pass) {
+  if (word == pass || word == "all") return true;
+  const auto row = std::ranges::find(kPasses, pass, &PassName::name);
+  return row != std::end(kPasses) && row->phase == word && ends_phase(*row);
+}
+
+std::vector<std::string_view> pass_words() {
+  std::vector<std::string_view> words = {"all"};
+  for (const PassName& pass : kPasses) {
+    words.push_back(pass.name);
+    if (ends_phase(pass) && pass.phase != pass.name) words.push_back(pass.phase);
+  }
+  return words;
+}
+
 bool Passes::wants(std::string_view name) const {
-  if (!print_ || print_after_.empty()) return false;
-  if (print_after_ == name || print_after_ == "all") return true;
-  const auto pass = std::ranges::find(kPasses, name, &PassName::name);
-  return pass->phase == print_after_ && ends_phase(*pass);
+  return print_ && std::ranges::any_of(words_, [&](const std::string& word) {
+           return means_pass(word, name);
+         });
 }
 
 void Passes::note_run(std::string_view name, double ms) {
@@ -64,8 +72,7 @@ void Passes::note_end(std::string_view name, const PassEnd& end) {
 double Passes::phase_ms(std::string_view phase) const {
   double ms = 0;
   for (const PassName& pass : kPasses)
-    if (const auto run = runs_.find(pass.name);
-        pass.phase == phase && run != runs_.end())
+    if (const auto run = runs_.find(pass.name); pass.phase == phase && run != runs_.end())
       ms += run->second.ms;
   return ms;
 }

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace svod {
 
@@ -23,12 +24,34 @@ struct PassName {
 };
 // In the order in which they run first; those from group to requests run in rounds.
 std::span<const PassName> pass_names();
-// Whether --print-after takes this word: a pass, a phase, or all.
-bool is_pass_word(std::string_view word);
+// Whether a word of --print-after means this pass: its name, the name of the phase that
+// it ends, or all.
+bool means_pass(std::string_view word, std::string_view pass);
+// All words that mean one.
+std::vector<std::string_view> pass_words();
+
+std::string text_of(const Graph& graph);
+std::string text_of(const select::Algorithms& algorithms);
+std::string text_of(const Grouping& grouping, const Graph& graph);
+std::string text_of(const std::map<NodeId, Layout>& layouts, const Graph& graph);
+std::string text_of(const FusedGraph& fused);
+std::string text_of(const plan::Plan& plan);
+std::string text_of(const Kernels& kernels);
+
+// A fault of a pass's result is a bug of ours and ends the run.
+void check(std::string_view pass, const Graph& graph);
+void check(std::string_view pass, const select::Algorithms& algorithms);
+void check(std::string_view pass, const Grouping& grouping, const Graph& graph);
+void check(std::string_view pass, const std::map<NodeId, Layout>& layouts,
+           const Graph& graph);
+void check(std::string_view pass, const FusedGraph& fused);
+void check(std::string_view pass, const plan::Plan& plan);
+// Their text is read by check_cpp when it is compiled.
+void check(std::string_view pass, const Kernels& kernels);
 
 struct PassRun {
-  double ms = 0; // of all runs
-  int runs = 0;  // one per round, and per body of a region
+  double ms = 0;              // of all runs
+  int runs = 0;               // one per round, and per body of a region
   std::optional<PassEnd> end; // of passes that repeat themselves
 };
 
@@ -38,8 +61,9 @@ public:
   using Print = std::function<void(std::string_view pass, const std::string& place,
                                    const std::string& text)>;
   Passes() = default;
-  Passes(std::string print_after, Print print)
-      : print_after_(std::move(print_after)), print_(std::move(print)) {}
+  // `words` as of means_pass().
+  Passes(std::vector<std::string> words, Print print)
+      : words_(std::move(words)), print_(std::move(print)) {}
 
   // Runs a pass and returns its result. text_of() and check() of the result, with the
   // context they need, print and verify it.
@@ -66,28 +90,10 @@ private:
   bool wants(std::string_view name) const;
   void note_run(std::string_view name, double ms);
 
-  std::string print_after_, place_;
+  std::vector<std::string> words_; // whose passes are printed
+  std::string place_;
   Print print_;
   std::map<std::string_view, PassRun> runs_;
 };
-
-std::string text_of(const Graph& graph);
-std::string text_of(const select::Algorithms& algorithms);
-std::string text_of(const Grouping& grouping, const Graph& graph);
-std::string text_of(const std::map<NodeId, Layout>& layouts, const Graph& graph);
-std::string text_of(const FusedGraph& fused);
-std::string text_of(const plan::Plan& plan);
-std::string text_of(const Kernels& kernels);
-
-// A fault of a pass's result is a bug of ours and ends the run.
-void check(std::string_view pass, const Graph& graph);
-void check(std::string_view pass, const select::Algorithms& algorithms);
-void check(std::string_view pass, const Grouping& grouping, const Graph& graph);
-void check(std::string_view pass, const std::map<NodeId, Layout>& layouts,
-           const Graph& graph);
-void check(std::string_view pass, const FusedGraph& fused);
-void check(std::string_view pass, const plan::Plan& plan);
-// Their text is read by check_cpp when it is compiled.
-void check(std::string_view pass, const Kernels& kernels);
 
 } // namespace svod

@@ -29,10 +29,14 @@ Kernels compile(const Graph& graph, const CompileOptions& options, Passes& passe
     return std::move(fused);
   });
   // Beyond this point no node moves between kernels.
-  plan::Plan planned =
-      passes.run("plan", [&] { return plan::plan(std::move(fused)); });
+  plan::Plan planned = passes.run("plan", [&] { return plan::plan(std::move(fused)); });
   // Beyond this point every buffer has its offset; nothing allocates.
   return passes.run("emit", [&] { return emit(std::move(planned), target); });
+}
+
+Kernels compile(const Graph& graph, const CompileOptions& options) {
+  Passes passes;
+  return compile(graph, options, passes);
 }
 
 } // namespace svod

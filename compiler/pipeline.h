@@ -12,6 +12,7 @@ struct CompileOptions {
 };
 
 Kernels compile(const Graph& graph, const CompileOptions& options, Passes& passes);
+Kernels compile(const Graph& graph, const CompileOptions& options);
 
 // Every program of the plan with a schedule for each level of the target.
 Plan schedule(Plan plan, const Target& target);

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::plan {
 
 std::string normal_text(ScheduledKernel kernel) {
   for (Argument& a : kernel.arguments) a.id = 0;
@@ -281,4 +281,4 @@ Plan Planner::run() {
 
 Plan plan(FusedGraph fused) { return Planner(std::move(fused)).run(); }
 
-} // namespace svod
+} // namespace svod::plan

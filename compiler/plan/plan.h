@@ -4,7 +4,7 @@
 
 #include "compiler/kernel/fused_graph.h"
 
-namespace svod {
+namespace svod::plan {
 
 using SlotId = uint32_t;
 
@@ -86,4 +86,4 @@ struct Plan {
 Plan plan(FusedGraph fused);
 std::string print(const Plan& plan);
 
-} // namespace svod
+} // namespace svod::plan

@@ -1,7 +1,7 @@
 // The text form of a plan. What a region runs is indented.
 #include "compiler/plan/plan.h"
 
-namespace svod {
+namespace svod::plan {
 
 static std::string slot_text(const Slot& slot) {
   if (slot.slot_class == SlotClass::Slice)
@@ -77,4 +77,4 @@ std::string print(const Plan& plan) {
   return out;
 }
 
-} // namespace svod
+} // namespace svod::plan

@@ -28,14 +28,14 @@ static std::string check_texts(const Kernels& kernels) {
 }
 
 std::string check_kernels(const RandomGraph& random, const Target& target) {
-  Hooks hooks;
-  hooks.target = target;
+  CompileOptions options;
+  options.target = target;
   // Contractions as they are written: the forms with fewer products round otherwise, and
   // tests of their own compare them within their bounds.
-  hooks.small = true;
+  options.small = true;
   std::optional<Kernels> kernels;
   try {
-    kernels = compile(random.graph, hooks);
+    kernels = compile(random.graph, options);
   } catch (const InternalError& error) {
     return error.what();
   }

@@ -56,9 +56,9 @@ TEST_CASE("matrix products keep their tiles in registers", "[toolchain][kernels]
                                         {16, 256, 256},
                                         {49, 128, 128},
                                         {196, 64, 48}}) {
-      Hooks hooks;
-      hooks.target = *find_target(alias);
-      const Kernels kernels = compile(test::known_product(rows, depth, columns), hooks);
+      CompileOptions options;
+      options.target = *find_target(alias);
+      const Kernels kernels = compile(test::known_product(rows, depth, columns), options);
       uint64_t loops = 0;
       for (const KernelSource& kernel : kernels.sources) {
         const SpillFacts facts = facts_of(kernel.text, alias, kernel.flags);
