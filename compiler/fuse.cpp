@@ -22,7 +22,7 @@ namespace {
 // A kernel with its axes cut. A border or a call has no group.
 struct LoweredGroup {
   const Group* group = nullptr;
-  CutKernel cut;
+  optimize::CutKernel cut;
   const ScheduledKernel& kernel() const { return cut.lowered.kernel; }
 };
 
@@ -41,7 +41,7 @@ void check(std::string_view, const std::vector<LoweredGroup>& lowered,
 // With its loops.
 struct ScheduledGroup {
   const Group* group = nullptr;
-  MadeKernel made;
+  optimize::MadeKernel made;
 };
 
 std::string text_of(const std::vector<ScheduledGroup>& groups, const FusedGraph&) {
@@ -168,7 +168,7 @@ std::vector<LoweredGroup> Round::lower_groups() {
     const BufferId target = buffer_of_.at(group.target);
     if (out_.buffers[target].layout.has_border() && bordered.insert(group.target).second)
       add_plain(lower::lower_border(target, out_.buffers[target], lanes_));
-    lowered.push_back({&group, cut_axes(group, g, lower_of(group))});
+    lowered.push_back({&group, optimize::cut_axes(group, g, lower_of(group))});
   }
   return lowered;
 }
@@ -177,14 +177,15 @@ std::vector<ScheduledGroup> Round::schedule(std::vector<LoweredGroup> lowered) {
   std::vector<ScheduledGroup> scheduled;
   for (LoweredGroup& l : lowered) {
     if (l.group != nullptr) {
-      scheduled.push_back({l.group, make_kernel(std::move(l.cut), *l.group, stored_,
-                                                lower_of(*l.group), lanes_, level_)});
+      scheduled.push_back(
+          {l.group, optimize::make_kernel(std::move(l.cut), *l.group, stored_,
+                                          lower_of(*l.group), lanes_, level_)});
       continue;
     }
     ScheduledGroup& plain = scheduled.emplace_back();
     plain.made.kernel = std::move(l.cut.lowered.kernel);
     if (!plain.made.kernel.call)
-      choose_chunks(plain.made.kernel, out_.packed, out_.buffers, level_);
+      optimize::choose_chunks(plain.made.kernel, out_.packed, out_.buffers, level_);
   }
   return scheduled;
 }
@@ -203,7 +204,7 @@ void Round::run(select::Requests& requests, bool last) {
   std::vector<LoweredGroup> lowered =
       passes_.run("lower", [&] { return lower_groups(); }, out_);
   std::vector<ScheduledGroup> scheduled =
-      passes_.run("schedule", [&] { return schedule(std::move(lowered)); }, out_);
+      passes_.run("loops", [&] { return schedule(std::move(lowered)); }, out_);
   passes_.run(
       "requests",
       [&] {

@@ -17,12 +17,13 @@ static constexpr PassName kPasses[] = {
     {"group", "fuse"},
     {"layouts", "fuse"},
     {"lower", "fuse"},
-    {"schedule", "fuse"},
+    {"loops", "fuse"},
     {"requests", "fuse"},
     {"chains", "fuse"},
     {"magnitudes", "fuse"},
     {"contract-products", "fuse"},
     {"plan", "plan"},
+    {"schedule", "emit"},
     {"emit", "emit"},
 };
 
@@ -108,9 +109,9 @@ std::string text_of(const std::map<NodeId, Layout>& layouts, const Graph& graph)
 std::string text_of(const FusedGraph& fused) { return print(fused); }
 std::string text_of(const plan::Plan& plan) { return plan::print(plan); }
 
-std::string text_of(const Kernels& kernels) {
+std::string text_of(const codegen::Kernels& kernels) {
   std::string out;
-  for (const KernelSource& source : kernels.sources)
+  for (const codegen::KernelSource& source : kernels.sources)
     out += "// " + source.symbol + "\n" + source.text + "\n";
   return out;
 }
@@ -148,6 +149,6 @@ void check(std::string_view pass, const std::map<NodeId, Layout>& layouts,
 
 void check(std::string_view, const FusedGraph& fused) { verify(fused); }
 void check(std::string_view, const plan::Plan& plan) { plan::verify(plan); }
-void check(std::string_view, const Kernels&) {}
+void check(std::string_view, const codegen::Kernels&) {}
 
 } // namespace svod

@@ -36,7 +36,7 @@ std::string text_of(const Grouping& grouping, const Graph& graph);
 std::string text_of(const std::map<NodeId, Layout>& layouts, const Graph& graph);
 std::string text_of(const FusedGraph& fused);
 std::string text_of(const plan::Plan& plan);
-std::string text_of(const Kernels& kernels);
+std::string text_of(const codegen::Kernels& kernels);
 
 // A fault of a pass's result is a bug of ours and ends the run.
 void check(std::string_view pass, const Graph& graph);
@@ -47,7 +47,7 @@ void check(std::string_view pass, const std::map<NodeId, Layout>& layouts,
 void check(std::string_view pass, const FusedGraph& fused);
 void check(std::string_view pass, const plan::Plan& plan);
 // Their text is read by check_cpp when it is compiled.
-void check(std::string_view pass, const Kernels& kernels);
+void check(std::string_view pass, const codegen::Kernels& kernels);
 
 struct PassRun {
   double ms = 0;              // of all runs

@@ -2,13 +2,15 @@
 #include "compiler/pipeline.h"
 
 #include "compiler/fuse.h"
+#include "compiler/optimize/schedule_kernel.h"
 #include "compiler/rewrite/integer_contractions.h"
 #include "compiler/rewrite/simplify.h"
 #include "compiler/select/contract_products.h"
 
 namespace svod {
 
-Kernels compile(const Graph& graph, const CompileOptions& options, Passes& passes) {
+codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
+                         Passes& passes) {
   const Target& target = options.target;
   // Shapes and element types are final: nothing below asks about them again.
   check("import", graph);
@@ -31,10 +33,19 @@ Kernels compile(const Graph& graph, const CompileOptions& options, Passes& passe
   // Beyond this point no node moves between kernels.
   plan::Plan planned = passes.run("plan", [&] { return plan::plan(std::move(fused)); });
   // Beyond this point every buffer has its offset; nothing allocates.
-  return passes.run("emit", [&] { return emit(std::move(planned), target); });
+  plan::Plan scheduled =
+      passes.run("schedule", [&] { return schedule(std::move(planned), target); });
+  // Beyond this point nothing is chosen.
+  return passes.run("emit", [&] { return codegen::emit(std::move(scheduled), target); });
 }
 
-Kernels compile(const Graph& graph, const CompileOptions& options) {
+plan::Plan schedule(plan::Plan plan, const Target& target) {
+  for (ScheduledKernel& program : plan.programs)
+    optimize::schedule_levels(program, target);
+  return plan;
+}
+
+codegen::Kernels compile(const Graph& graph, const CompileOptions& options) {
   Passes passes;
   return compile(graph, options, passes);
 }

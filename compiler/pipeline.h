@@ -11,10 +11,11 @@ struct CompileOptions {
   bool exact = false; // --accuracy exact: no rounding changes beyond the order of sums
 };
 
-Kernels compile(const Graph& graph, const CompileOptions& options, Passes& passes);
-Kernels compile(const Graph& graph, const CompileOptions& options);
+codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
+                         Passes& passes);
+codegen::Kernels compile(const Graph& graph, const CompileOptions& options);
 
 // Every program of the plan with a schedule for each level of the target.
-Plan schedule(Plan plan, const Target& target);
+plan::Plan schedule(plan::Plan plan, const Target& target);
 
 } // namespace svod

@@ -85,7 +85,7 @@ private:
   std::vector<std::pair<std::string, double>> times_;
   std::optional<Front> front_;
   std::optional<toolchain::ObjectCache> cache_;
-  std::optional<Kernels> kernels_;
+  std::optional<codegen::Kernels> kernels_;
   std::map<std::string, std::string> pass_texts_;
   std::map<std::string_view, PassRun> passes_;
   Digest key_;
@@ -255,7 +255,7 @@ std::string Packing::text_form(std::string& error) const {
   }
   std::string out;
   toolchain::Compiler compiler = package_compiler();
-  for (const KernelSource& kernel : kernels_->sources) {
+  for (const codegen::KernelSource& kernel : kernels_->sources) {
     out += "// " + kernel.symbol + "\n";
     if (options_.emit == Output::Cpp) {
       out += kernel.text + "\n";

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::codegen {
 
 extern const char kText_scalar_functions[];
 extern const char kText_scalar_convert[];
@@ -129,4 +129,4 @@ Kernels emit(plan::Plan plan, const Target& target) {
   return out;
 }
 
-} // namespace svod
+} // namespace svod::codegen

@@ -3,7 +3,7 @@
 
 #include "compiler/plan/plan.h"
 
-namespace svod {
+namespace svod::codegen {
 
 struct KernelSource {
   uint32_t program = 0;
@@ -29,4 +29,4 @@ std::string kernel_text(const ScheduledKernel& kernel, size_t level);
 // uint32_t).
 Kernels emit(svod::plan::Plan plan, const Target& target);
 
-} // namespace svod
+} // namespace svod::codegen

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::optimize {
 
 static std::vector<const Index*> all_indices(const Kernel& kernel) {
   std::vector<const Index*> all;
@@ -202,4 +202,4 @@ CutKernel cut_axes(const Group& group, const Graph& graph, const Lower& lower) {
   return AxisCutter(group, graph, lower).run();
 }
 
-} // namespace svod
+} // namespace svod::optimize

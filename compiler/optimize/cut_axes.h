@@ -3,7 +3,7 @@
 
 #include "compiler/kernel/lowered.h"
 
-namespace svod {
+namespace svod::optimize {
 
 struct CutKernel {
   LowerSpec spec;
@@ -14,4 +14,4 @@ struct CutKernel {
 // is written out that can be, and neighbours that are crossed as one are one axis.
 CutKernel cut_axes(const Group& group, const Graph& graph, const Lower& lower);
 
-} // namespace svod
+} // namespace svod::optimize

@@ -5,7 +5,7 @@
 
 #include "compiler/optimize/choose.h"
 
-namespace svod {
+namespace svod::optimize {
 
 namespace {
 
@@ -124,4 +124,4 @@ MadeKernel make_kernel(CutKernel cut, const Group& group, Stored stored,
   return KernelMaker(std::move(cut), group, stored, lower, lanes, strongest).run();
 }
 
-} // namespace svod
+} // namespace svod::optimize

@@ -4,7 +4,7 @@
 #include "compiler/optimize/cut_axes.h"
 #include "compiler/support/target.h"
 
-namespace svod {
+namespace svod::optimize {
 
 struct MadeKernel {
   ScheduledKernel kernel;
@@ -18,4 +18,4 @@ struct MadeKernel {
 MadeKernel make_kernel(CutKernel cut, const Group& group, Stored stored,
                        const Lower& lower, int lanes, const Level& strongest);
 
-} // namespace svod
+} // namespace svod::optimize

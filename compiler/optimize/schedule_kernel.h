@@ -4,7 +4,7 @@
 #include "compiler/kernel/schedule.h"
 #include "compiler/support/target.h"
 
-namespace svod {
+namespace svod::optimize {
 
 // `joined`: the kernel is a part of a sequence, whose text has vectors of one length.
 LevelSchedule schedule_kernel(const ScheduledKernel& kernel, const Level& level,
@@ -14,4 +14,4 @@ LevelSchedule schedule_kernel(const ScheduledKernel& kernel, const Level& level,
 // sequence.
 void schedule_levels(ScheduledKernel& kernel, const Target& target);
 
-} // namespace svod
+} // namespace svod::optimize

@@ -20,9 +20,9 @@ std::optional<Target> target_for(const LevelChoice& choice) {
   return native;
 }
 
-static std::string check_texts(const Kernels& kernels) {
-  for (const KernelSource& source : kernels.sources)
-    for (const std::string& fault : check_cpp(source.text))
+static std::string check_texts(const codegen::Kernels& kernels) {
+  for (const codegen::KernelSource& source : kernels.sources)
+    for (const std::string& fault : codegen::check_cpp(source.text))
       return source.symbol + " does more than compute: " + fault;
   return "";
 }
@@ -33,7 +33,7 @@ std::string check_kernels(const RandomGraph& random, const Target& target) {
   // Contractions as they are written: the forms with fewer products round otherwise, and
   // tests of their own compare them within their bounds.
   options.small = true;
-  std::optional<Kernels> kernels;
+  std::optional<codegen::Kernels> kernels;
   try {
     kernels = compile(random.graph, options);
   } catch (const InternalError& error) {

@@ -35,7 +35,7 @@ struct Block {
 
 class Loaded {
 public:
-  Loaded(const Kernels& kernels, const Target& target);
+  Loaded(const codegen::Kernels& kernels, const Target& target);
   ~Loaded() {
     if (handle_ != nullptr) dlclose(handle_);
   }
@@ -47,12 +47,12 @@ private:
   std::vector<KernelFunction> functions_;
 };
 
-Loaded::Loaded(const Kernels& kernels, const Target& target) {
+Loaded::Loaded(const codegen::Kernels& kernels, const Target& target) {
   static const Compiler compiler;
   std::vector<CompileJob> jobs;
   std::string table;
   const Level& level = target.levels.back();
-  for (const KernelSource& source : kernels.sources) {
+  for (const codegen::KernelSource& source : kernels.sources) {
     if (source.level != level.suffix) continue;
     jobs.push_back(
         {&level,
@@ -139,7 +139,7 @@ void run_range(const plan::Plan& s, size_t at, size_t end, const Address& addres
 
 } // namespace
 
-KernelRun run_kernels(const Kernels& kernels, const Target& target,
+KernelRun run_kernels(const codegen::Kernels& kernels, const Target& target,
                       const std::vector<Tensor>& inputs) {
   KernelRun run;
   Loaded loaded(kernels, target);

@@ -28,14 +28,15 @@ static Graph attention(int64_t heads, int64_t rows, bool scores_leave) {
   return g;
 }
 
-static uint32_t chained_steps(const Kernels& kernels) {
+static uint32_t chained_steps(const codegen::Kernels& kernels) {
   uint32_t count = 0;
   for (const plan::Step& step : kernels.plan.steps)
     if (step.followers != 0) count += 1 + step.followers;
   return count;
 }
 
-static KernelRun check_attention(const Graph& g, Shape shape, const Kernels& kernels) {
+static KernelRun check_attention(const Graph& g, Shape shape,
+                                 const codegen::Kernels& kernels) {
   Random random(3);
   std::vector<Tensor> inputs;
   for (int i = 0; i < 3; ++i) inputs.push_back(random_tensor(random, shape));
@@ -53,7 +54,7 @@ TEST_CASE("the scores of an attention are one part large", "[chain]") {
     const Graph g = attention(heads, rows, false);
     CompileOptions options;
     options.target = *find_target("native");
-    const Kernels kernels = compile(g, options);
+    const codegen::Kernels kernels = compile(g, options);
     CHECK(chained_steps(kernels) == 3);
     const auto whole = static_cast<uint64_t>(heads * rows * rows * 4);
     CHECK(kernels.plan.arena_bytes + kernels.plan.scratch_bytes < 2 * whole);
@@ -76,7 +77,7 @@ TEST_CASE("what is read elsewhere, or is small, is stored whole", "[chain]") {
     const Graph g = attention(12, rows, leave);
     CompileOptions options;
     options.target = *find_target("native");
-    const Kernels kernels = compile(g, options);
+    const codegen::Kernels kernels = compile(g, options);
     for (const plan::Step& step : kernels.plan.steps)
       for (plan::SlotId id : step.arguments)
         if (leave && kernels.plan.slots[id].slot_class == plan::SlotClass::Part)
@@ -97,7 +98,7 @@ TEST_CASE("parts that overlap make no chain", "[chain]") {
   g.add_output("y", reduce(g, Op::ReduceSum, y, {3}));
   CompileOptions options;
   options.target = *find_target("native");
-  const Kernels kernels = compile(g, options);
+  const codegen::Kernels kernels = compile(g, options);
   CHECK(chained_steps(kernels) == 0);
   Random random(4);
   Tensor input = random_tensor(random, {1, 600, 512});

@@ -21,10 +21,11 @@ struct Product {
 Product product(int64_t rows, int64_t depth, int64_t columns) {
   CompileOptions options;
   options.target = *find_target("x86-64-v4");
-  const Kernels kernels = compile(test::known_product(rows, depth, columns), options);
+  const codegen::Kernels kernels =
+      compile(test::known_product(rows, depth, columns), options);
   const auto& programs = kernels.plan.programs;
   const auto longest = std::ranges::max_element(programs, {}, &Kernel::flops);
-  return {*longest, kernel_text(*longest, 0)};
+  return {*longest, codegen::kernel_text(*longest, 0)};
 }
 
 } // namespace

@@ -58,9 +58,10 @@ TEST_CASE("matrix products keep their tiles in registers", "[toolchain][kernels]
                                         {196, 64, 48}}) {
       CompileOptions options;
       options.target = *find_target(alias);
-      const Kernels kernels = compile(test::known_product(rows, depth, columns), options);
+      const codegen::Kernels kernels =
+          compile(test::known_product(rows, depth, columns), options);
       uint64_t loops = 0;
-      for (const KernelSource& kernel : kernels.sources) {
+      for (const codegen::KernelSource& kernel : kernels.sources) {
         const SpillFacts facts = facts_of(kernel.text, alias, kernel.flags);
         INFO(alias << ", " << rows << " x " << depth << " x " << columns);
         CHECK(facts.spilling == 0);
