@@ -15,7 +15,7 @@ from onnx_writer import small_cnn
 from packing import BUILD, DIGITS, PACKER, SOURCE, check, run, work_folder
 
 KEYS = {"model", "target", "entries", "kernels", "programs", "steps", "macs", "bytes", "fusion", "cache",
-        "time_ms", "digest"}
+        "time_ms", "passes", "digest"}
 NESTED = {
     "model": {"sha256", "opset", "nodes"},
     "bytes": {"image", "weights", "code", "stub", "arena", "arena_lower_bound", "stack"},
@@ -43,7 +43,7 @@ def failures(folder):
         (2, []), (2, [DIGITS]), (2, [DIGITS, "-o", "out", "--no-such"]), (2, [DIGITS, "-o", "out", "--target", "vax"]),
         (2, [DIGITS, "-o", "out", "--name", "0x"]), (2, [DIGITS, "-o", "out", "--shape", "image"]),
         (2, [DIGITS, "-o", "out", "--shape", "picture=2x1x8x8"]), (2, [DIGITS, "-o", "out", "--max-ram", "4X"]),
-        (2, [DIGITS, "-o", "out", "-O7"]), (2, [DIGITS, "-o", "out", "--cpu", "zx81"]), (2, ["cache", "burn"]), (2, [DIGITS, DIGITS, "-o", "out"]),
+        (2, [DIGITS, "-o", "out", "-O7"]), (2, [DIGITS, "-o", "out", "--print-after", "grop"]), (2, [DIGITS, "-o", "out", "--cpu", "zx81"]), (2, ["cache", "burn"]), (2, [DIGITS, DIGITS, "-o", "out"]),
         (4, ["no such model.onnx", "-o", "out"]), (4, [DIGITS, "-o", "no/such/folder/out"]), (4, [DIGITS, "-o", "."]),
         (4, [DIGITS, "-o", "/dev/null"]), (4, [DIGITS, "-o", "out", "--shape-from", "."]),
         (8, [DIGITS, "-o", "out", "--max-ram", "1K"]), (8, [DIGITS, "-o", "out", "--max-flash", "1K"]),
