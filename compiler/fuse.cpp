@@ -4,7 +4,7 @@
 // touching what follows.
 #include "compiler/fuse.h"
 
-#include "compiler/kernel/factor.h"
+#include "compiler/contraction/contraction.h"
 #include "compiler/kernel/lane_facts.h"
 #include "compiler/lower/lower.h"
 #include "compiler/optimize/choose.h"
@@ -48,8 +48,8 @@ private:
   bool wish_narrow_results();
   bool wish_results(NodeId below);
   bool wish_near_lanes(const Group& group, const ScheduledKernel& k);
-  bool wish_kept_innermost(NodeId contraction, const Factor& f, const Factor& other);
-  bool wish_no_sums_across(const Group& group, const ScheduledKernel& k);
+  bool wish_kept_innermost(NodeId contraction, const OwnAxes& own, const OwnAxes& other);
+  bool wish_no_sums_across(const Contraction& c, const ScheduledKernel& k);
   bool wish_for(const Group& group, const ScheduledKernel& kernel);
   bool wish_whole_rows(const Group& group);
   void pad_lanes(Layout& layout, const Shape& shape) const;
@@ -92,14 +92,17 @@ bool Fuser::wish_padded_inputs() {
   bool grew = false;
   for (const Group& group : grouping_.groups) {
     if (group.base == kNoNode) continue;
-    if (!is_reduce(g[group.base].op) || !is_contraction(g, group.base)) continue;
+    const std::optional<Contraction> c = read_contraction(g, group.base);
+    if (!c) continue;
     for (size_t i = 0; i < 2; ++i) {
-      NodeId n = g[g[group.base].inputs[0]].inputs[i];
-      while (!grouping_.stored[n] &&
-             ((is_view(g[n].op) && g[n].op != Op::Pad) || widens_bytes(g, n)))
-        n = g[n].inputs[0];
+      const Operand& operand = c->of_input(i);
+      const NodeId n = std::ranges::find_if(operand.views, [&](const OperandView& view) {
+                         return grouping_.stored[view.node] ||
+                                g[view.node].op == Op::Pad ||
+                                view.node == operand.source();
+                       })->node;
       if (g[n].op != Op::Pad || grouping_.known[n] || grouping_.stored[n]) continue;
-      if (edges_apart(g, group.base, i, n, lanes_)) continue;
+      if (edges_apart(g, *c, operand, n, lanes_)) continue;
       NodeId in = g[n].inputs[0];
       bool fixed = fixed_.count(in) != 0 || !grouping_.stored[in] ||
                    (g[n].payload.back() != 0 && byte_size(g[n].dtype) != 1);
@@ -190,15 +193,15 @@ bool Fuser::wish_whole_vectors(BufferId id) {
 
 // Stores an operand of the contraction with what only it has innermost: the reduced axes
 // then step over whole vectors.
-bool Fuser::wish_kept_innermost(NodeId contraction, const Factor& f,
-                                const Factor& other) {
-  if (grouping_.known[f.node] || fixed_.count(f.node) != 0) return false;
-  if (!wishes_.forced.insert(f.node).second) return false;
+bool Fuser::wish_kept_innermost(NodeId contraction, const OwnAxes& own,
+                                const OwnAxes& other) {
+  if (grouping_.known[own.node] || fixed_.count(own.node) != 0) return false;
+  if (!wishes_.forced.insert(own.node).second) return false;
   const Payload& axes = g[contraction].payload;
-  Layout layout = row_major(g[f.node].shape.size());
+  Layout layout = row_major(g[own.node].shape.size());
   std::vector<int64_t> batch, kept, reduced;
-  for (size_t axis = 0; axis < f.domain_axis.size(); ++axis) {
-    int64_t d = f.domain_axis[axis];
+  for (size_t axis = 0; axis < own.axes.size(); ++axis) {
+    int64_t d = own.axes[axis];
     bool is_reduced = d >= 0 && std::ranges::count(axes, d) != 0;
     auto& list = is_reduced ? reduced : d < 0 || other.varies_along(d) ? batch : kept;
     list.push_back(static_cast<int64_t>(axis));
@@ -206,35 +209,29 @@ bool Fuser::wish_kept_innermost(NodeId contraction, const Factor& f,
   layout.order = batch;
   layout.order.insert(layout.order.end(), reduced.begin(), reduced.end());
   layout.order.insert(layout.order.end(), kept.begin(), kept.end());
-  pad_lanes(layout, g[f.node].shape);
-  wishes_.hints[f.node] = layout;
+  pad_lanes(layout, g[own.node].shape);
+  wishes_.hints[own.node] = layout;
   return true;
 }
 
 // A short sum along the lanes ends with sums across them, again and again. The operand
 // that has the result's innermost axis is turned around, if it is used often enough.
-bool Fuser::wish_no_sums_across(const Group& group, const ScheduledKernel& k) {
+bool Fuser::wish_no_sums_across(const Contraction& c, const ScheduledKernel& k) {
   constexpr int64_t kShort = 512, kOften = 32;
   if (std::ranges::count(k.loops.inner[0], *k.loops.lane) == 0) return false;
-  const NodeId base = group.innermost();
-  const Node& sum = g[base];
-  const Shape& domain = g[sum.inputs[0]].shape;
-  int64_t steps = 1, last = -1;
-  for (int64_t axis = 0; axis < static_cast<int64_t>(domain.size()); ++axis) {
-    if (std::ranges::count(sum.payload, axis) != 0)
-      steps *= domain[axis];
-    else if (domain[axis] > 1)
-      last = axis;
-  }
-  if (steps > kShort || last < 0 || domain[last] < 2 * lanes_) return false;
+  const Shape &domain = g[c.product].shape, &result = g[c.sum].shape;
+  int64_t last = -1;
+  for (int64_t axis = 0; axis < std::ssize(result); ++axis)
+    if (result[axis] > 1) last = axis;
+  if (c.terms() > kShort || last < 0 || domain[last] < 2 * lanes_) return false;
   for (size_t i = 0; i < 2; ++i) {
-    const Factor f = factor_of(g, sum.inputs[0], i);
-    const Factor other = factor_of(g, sum.inputs[0], 1 - i);
-    const int64_t uses = element_count(domain) / element_count(g[f.node].shape);
-    if (grouping_.known[other.node] || !f.varies_along(last) ||
+    const OwnAxes own = own_axes(g, c, c.of_input(i));
+    const OwnAxes other = own_axes(g, c, c.of_input(1 - i));
+    const int64_t uses = element_count(domain) / element_count(g[own.node].shape);
+    if (grouping_.known[other.node] || !own.varies_along(last) ||
         other.varies_along(last) || uses < kOften)
       continue;
-    return wish_kept_innermost(base, f, other);
+    return wish_kept_innermost(c.sum, own, other);
   }
   return false;
 }
@@ -243,10 +240,12 @@ bool Fuser::wish_no_sums_across(const Group& group, const ScheduledKernel& k) {
 // innermost.
 bool Fuser::wish_for(const Group& group, const ScheduledKernel& k) {
   const NodeId base = group.innermost();
-  if (base == kNoNode || !is_contraction(g, base) || !k.has_lane_axis()) return false;
+  if (base == kNoNode || !k.has_lane_axis()) return false;
+  const std::optional<Contraction> c = read_contraction(g, base);
+  if (!c) return false;
   const Expr& v = k.exprs[k.stages[0].value];
   if (v.kind != Expr::Kind::Map || v.op != Op::Mul) return false;
-  if (wish_no_sums_across(group, k)) return true;
+  if (wish_no_sums_across(*c, k)) return true;
   for (size_t i = 0; i < 2; ++i) {
     for (ExprId id : loads_below(k, v.inputs[i])) {
       const Expr& load = k.exprs[id];
@@ -259,15 +258,15 @@ bool Fuser::wish_for(const Group& group, const ScheduledKernel& k) {
         if (masked && wish_whole_vectors(k.arguments[load.argument].id)) return true;
         continue;
       }
-      Factor f = factor_of(g, g[base].inputs[0], i);
+      const OwnAxes own = own_axes(g, *c, c->of_input(i));
       // Used once or twice each, as in a depthwise convolution: shuffled where it is
       // read.
-      int64_t products = element_count(g[g[base].inputs[0]].shape);
+      int64_t products = element_count(g[c->product].shape);
       if (affine && stride <= kNearLanes &&
-          products <= 2 * element_count(g[f.node].shape))
+          products <= 2 * element_count(g[own.node].shape))
         continue;
-      Factor other = factor_of(g, g[base].inputs[0], 1 - i);
-      if (wish_kept_innermost(base, f, other)) return true;
+      const OwnAxes other = own_axes(g, *c, c->of_input(1 - i));
+      if (wish_kept_innermost(base, own, other)) return true;
     }
   }
   return false;

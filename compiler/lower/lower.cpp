@@ -3,7 +3,7 @@
 // value becomes a load. Conditions of pads on the way are kept with every load below
 // them, so that memory outside a tensor is never touched.
 #include "compiler/ir/build.h"
-#include "compiler/kernel/factor.h"
+#include "compiler/contraction/contraction.h"
 #include "compiler/lower/lowering.h"
 #include "compiler/support/check.h"
 

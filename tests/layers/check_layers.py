@@ -11,8 +11,8 @@ import subprocess
 import sys
 
 SUPPORT, IR = "compiler/support", "compiler/ir"
-KERNEL = "compiler/kernel"
-COMPILER = [SUPPORT, IR, "compiler/rewrite", KERNEL, "compiler/select", "compiler/lower", "compiler/optimize",
+KERNEL, CONTRACTION = "compiler/kernel", "compiler/contraction"
+COMPILER = [SUPPORT, IR, CONTRACTION, "compiler/rewrite", KERNEL, "compiler/select", "compiler/lower", "compiler/optimize",
             "compiler/plan", "compiler/codegen", "compiler/toolchain", "compiler"]
 # The importer's rooms, in the order in which one may see those before it. Families of rules do not see each other.
 MODEL, FORMULA, BOUNDED, TEXT = (f"importer/{room}" for room in ("model", "formula", "bounded", "text"))
@@ -38,10 +38,11 @@ SEES = {
     OPERATORS: LANGUAGE + [BOUNDED],
     CHECK: [SUPPORT, IR, MODEL, OPERATORS],
     "importer/driver": LANGUAGE + [BOUNDED, OPERATORS, CHECK],
-    "compiler/rewrite": [SUPPORT, IR],
+    CONTRACTION: [SUPPORT, IR],
+    "compiler/rewrite": [SUPPORT, IR, CONTRACTION],
     KERNEL: [SUPPORT, IR],
-    "compiler/select": [SUPPORT, IR, "compiler/rewrite", KERNEL],
-    "compiler/lower": [SUPPORT, IR, KERNEL],
+    "compiler/select": [SUPPORT, IR, CONTRACTION, "compiler/rewrite", KERNEL],
+    "compiler/lower": [SUPPORT, IR, CONTRACTION, KERNEL],
     "compiler/optimize": [SUPPORT, IR, KERNEL],
     "compiler/plan": [SUPPORT, IR, KERNEL],
     # A plan holds kernels; what an emitter asks of one is in choose.h, what a kernel returns in status.h.
