@@ -184,10 +184,10 @@ Domain domain_of(const Shape& shape) {
 
 ViewMap whole_domain(const Domain& domain) {
   ViewMap map;
-  for (size_t i = 0; i < domain.size(); ++i) {
-    map.at.push_back({0, Shape(domain.size(), 0)});
-    map.at[i].steps[i] = domain[i].extent == 1 ? 0 : 1;
-  }
+  const size_t rank = domain.empty() ? 0 : domain.back().whole + 1;
+  map.at.assign(rank, {0, Shape(domain.size(), 0)});
+  for (size_t i = 0; i < domain.size(); ++i)
+    if (domain[i].extent != 1) map.at[domain[i].whole].steps[i] = domain[i].stride;
   return map;
 }
 

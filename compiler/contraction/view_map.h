@@ -50,7 +50,7 @@ void cut_axis(const AxisCut& cut, Domain& domain);
 void cut_axis(const AxisCut& cut, ViewMap& map);
 
 Domain domain_of(const Shape& shape);
-// The map of a tensor that has the domain's shape.
+// The map of a tensor that has the shape the domain was made of.
 ViewMap whole_domain(const Domain& domain);
 
 // The map of the input of `view`, given that of its result. The domain is cut where a

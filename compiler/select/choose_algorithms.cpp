@@ -210,19 +210,23 @@ static bool is_read_in_vectors(const Graph& g, const Users& users, NodeId n, siz
   });
 }
 
-// Node n of `graph` in a form that takes less time, where there is one.
-static NodeId fast_form(Algorithms& out, const Graph& graph, NodeId n,
-                        const std::vector<NodeId>& now, const std::vector<bool>& known,
-                        const Users& users, int64_t lanes) {
-  if (auto conv = match_convolution(graph, n, known))
+// The contraction in a form that takes less time, where there is one.
+static NodeId fast_form(Algorithms& out, const Graph& graph, const Contraction& c,
+                        const std::vector<NodeId>& now, const Users& users,
+                        int64_t lanes) {
+  const auto place = [&](const Reading& reading) {
+    return arranged(out.graph, now[reading.node], reading);
+  };
+  if (auto conv = match_convolution(graph, c))
     if (auto form = choose_form(graph, *conv, lanes))
-      return winograd(out, *conv, *form, now[conv->input], now[conv->weight], lanes);
-  if (auto conv = match_groups(graph, n, known, lanes))
-    return merge_groups(out.graph, *conv, now[conv->input], now[conv->weight]);
-  if (auto product = match_product(graph, n, known, lanes))
-    if (is_read_in_vectors(graph, users, n, product->column, lanes) &&
+      return winograd(out, *conv, *form, place(conv->input), place(conv->weight), lanes);
+  if (auto conv = match_groups(graph, c, lanes))
+    return merge_groups(out.graph, *conv, place(conv->input), place(conv->weight));
+  if (auto product = match_product(graph, c, lanes))
+    if (is_read_in_vectors(graph, users, c.sum, product->column, lanes) &&
         halving_pays(graph, *product))
-      return strassen(out, *product, now[product->input], now[product->weight], lanes);
+      return strassen(out, *product, place(product->input), place(product->weight),
+                      lanes);
   return kNoNode;
 }
 
@@ -231,7 +235,6 @@ Algorithms choose_algorithms(const Graph& graph, const Target& target, bool dire
   int64_t lanes = target.levels[0].lanes;
   bool vectors = target.levels[0].register_bits > 32 && target.kind == TargetKind::Linux;
   const Users users = users_of(graph);
-  std::vector<bool> known(graph.size());
   std::vector<NodeId> now(graph.size(), kNoNode);
   for (const GraphInput& in : graph.inputs())
     now[in.node] =
@@ -241,12 +244,10 @@ Algorithms choose_algorithms(const Graph& graph, const Target& target, bool dire
   for (uint32_t b = 0; b < graph.body_count(); ++b) out.graph.add_body(graph.body(b));
   for (NodeId n : graph.live_nodes()) {
     const Node& node = graph[n];
-    known[n] = !is_opaque(node.op);
-    for (NodeId in : node.inputs) known[n] = known[n] && known[in];
     if (node.op == Op::Input) continue;
-    if (vectors && !direct_only) {
+    if (const auto c = read_contraction(graph, n); c && vectors && !direct_only) {
       const size_t first = out.graph.size();
-      now[n] = fast_form(out, graph, n, now, known, users, lanes);
+      now[n] = fast_form(out, graph, *c, now, users, lanes);
       for (size_t made = first; made < out.graph.size(); ++made)
         out.graph.credit(static_cast<NodeId>(made), graph.sources(n));
       if (now[n] != kNoNode) continue;
