@@ -376,6 +376,7 @@ FusedGraph fuse(const Graph& graph, const Target& target, bool direct_only) {
     if (is_kernel) ++out.unfused_kernels;
   }
   out.graph = std::move(algorithms.graph);
+  out.chosen = std::move(algorithms.chosen);
   find_magnitudes(out);
   for (FusedRegion& region : out.regions) {
     const Node& node = out.graph[region.node];

@@ -18,6 +18,9 @@ namespace svod {
 
 static std::string text_of(const Graph& graph) { return print_graph(graph); }
 static std::string text_of(const FusedGraph& fused) { return print(fused); }
+static std::string text_of(const std::vector<ChosenAlgorithm>& chosen) {
+  return print(chosen);
+}
 static std::string text_of(const Plan& plan) { return print(plan); }
 static std::string text_of(const Kernels& kernels) {
   std::string out;
@@ -32,6 +35,7 @@ static void check(const std::string& stage, const Graph& graph) {
   SVOD_CHECK(faults.empty()) << "after " << stage << ": " << faults[0];
 }
 static void check(const std::string&, const FusedGraph& fused) { verify(fused); }
+static void check(const std::string&, const std::vector<ChosenAlgorithm>&) {}
 static void check(const std::string&, const Plan& plan) { verify(plan); }
 // Read by check_cpp when they are compiled.
 static void check(const std::string&, const Kernels&) {}
@@ -63,6 +67,7 @@ Kernels compile(const Graph& graph, Hooks& hooks) {
     if (!hooks.exact) contract_products(out);
     return out;
   });
+  stage("algorithms", hooks, [&] { return chosen_algorithms(fused); });
   // Beyond this point no node moves between kernels.
   Plan planned = stage("plan", hooks, [&] { return plan(std::move(fused)); });
   // Beyond this point every buffer has its offset; nothing allocates.

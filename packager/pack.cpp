@@ -212,7 +212,10 @@ Summary Packing::summary() const {
 
 std::string Packing::text_form(std::string& error) const {
   constexpr std::pair<Output, const char*> kStages[] = {
-      {Output::Graph, "simplify"}, {Output::Fused, "fuse"}, {Output::Plan, "plan"}};
+      {Output::Graph, "simplify"},
+      {Output::Algorithms, "algorithms"},
+      {Output::Fused, "fuse"},
+      {Output::Plan, "plan"}};
   for (const auto& [form, stage] : kStages) {
     if (options_.emit == form) return stage_texts_.at(stage);
   }

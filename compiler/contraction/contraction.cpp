@@ -161,7 +161,7 @@ bool Reader::is_turned() const {
   std::array<bool, 2> windows = {};
   for (const AxisWindow& w : c_.windows) windows[w.operand] = true;
   if (windows[0] != windows[1]) return windows[1];
-  return !c_.columns.empty() && (c_.rows.empty() || c_.columns[0] < c_.rows[0]);
+  return !c_.rows.empty() && (c_.columns.empty() || c_.columns[0] < c_.rows[0]);
 }
 
 void Reader::turn() {

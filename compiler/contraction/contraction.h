@@ -12,8 +12,9 @@
 //   window   a row and a reduced axis that are added up to one coordinate of the operand
 //
 // An operand that is known when packing is the right one. Of two unknown ones the left
-// is the one with windows, else the one whose own axis comes first in the result. Axes of
-// extent 1 are none of them.
+// is the one with windows, else the one whose own axis comes first in the result; one
+// that has no axis of its own is the left as well, a matrix of one row. Axes of extent 1
+// are none of them.
 //
 // This is the one place that recognises a sum of products. Algorithms, groups, layouts,
 // borders and integer products ask it, so that another spelling of a model's graph
