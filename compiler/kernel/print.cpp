@@ -1,6 +1,6 @@
 // The text of a fused graph: buffers, packed weights, kernels, regions, chains.
-#include "compiler/ir/text.h"
 #include "compiler/kernel/fused_graph.h"
+#include "compiler/support/text.h"
 
 namespace svod {
 
