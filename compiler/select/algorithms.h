@@ -3,6 +3,7 @@
 // it.
 #pragma once
 
+#include "compiler/kernel/fused_graph.h"
 #include "compiler/select/assign_layouts.h"
 #include "compiler/support/target.h"
 

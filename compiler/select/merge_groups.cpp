@@ -19,6 +19,8 @@ static int64_t groups_together(int64_t groups, int64_t inputs, int64_t outputs,
   return 1;
 }
 
+namespace {
+
 // Axes of a product by what they are, each with the contraction's axes it holds.
 struct GroupedAxes {
   using Axes = std::vector<std::vector<size_t>>;
@@ -26,7 +28,7 @@ struct GroupedAxes {
   Axes extents, taps;
 };
 
-static std::vector<size_t> joined(std::initializer_list<GroupedAxes::Axes> lists) {
+std::vector<size_t> joined(std::initializer_list<GroupedAxes::Axes> lists) {
   std::vector<size_t> all;
   for (const GroupedAxes::Axes& list : lists)
     for (const std::vector<size_t>& axes : list)
@@ -36,7 +38,7 @@ static std::vector<size_t> joined(std::initializer_list<GroupedAxes::Axes> lists
 
 // What is summed for each group beside taps: the axis that lies next to the groups in a
 // tensor that is read, else what no window is over.
-static std::vector<size_t> channels_of(const Graph& g, const Contraction& c) {
+std::vector<size_t> channels_of(const Graph& g, const Contraction& c) {
   for (const OperandView& view : c.left().views) {
     if (!view.map) break;
     for (size_t i = 0; i < view.map->at.size(); ++i) {
@@ -57,8 +59,8 @@ static std::vector<size_t> channels_of(const Graph& g, const Contraction& c) {
 
 // The axes of a product that lies as [N, G, OC/G, extents, C/G, taps], with as many
 // extents as taps; axes of extent 1 may be any. nullopt: it does not.
-static std::optional<GroupedAxes> axes_as_they_lie(const Graph& g, const Contraction& c,
-                                                   const std::vector<size_t>& channels) {
+std::optional<GroupedAxes> axes_as_they_lie(const Graph& g, const Contraction& c,
+                                            const std::vector<size_t>& channels) {
   const size_t all = g[c.product].shape.size();
   if (all % 2 != 0 || all < 6) return std::nullopt;
   const size_t rank = (all - 4) / 2;
@@ -81,8 +83,7 @@ static std::optional<GroupedAxes> axes_as_they_lie(const Graph& g, const Contrac
 }
 
 // Those of any other: the first row is the batch.
-static GroupedAxes axes_in_order(const Contraction& c,
-                                 const std::vector<size_t>& channels) {
+GroupedAxes axes_in_order(const Contraction& c, const std::vector<size_t>& channels) {
   GroupedAxes axes{{}, channels, {}, {}};
   for (size_t axis : c.rows) {
     if (axis == c.rows[0])
@@ -94,6 +95,8 @@ static GroupedAxes axes_in_order(const Contraction& c,
     if (std::ranges::count(channels, axis) == 0) axes.taps.push_back({axis});
   return axes;
 }
+
+} // namespace
 
 std::optional<GroupedConvolution> match_groups(const Graph& g, const Contraction& c,
                                                int64_t lanes) {
