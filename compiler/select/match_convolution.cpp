@@ -6,6 +6,7 @@
 #include "compiler/select/winograd.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace svod {
 
@@ -191,16 +192,17 @@ std::optional<Convolution> match_convolution(const Graph& g, const Contraction& 
   const bool weighted = c.right().known && !c.left().known;
   if (c.dtype != DType::F32 || !weighted || !c.batch.empty() || c.windows.empty())
     return std::nullopt;
-  // Several views may do. The product has two axes for each one with a window, and three.
+  // Several views may do. Best has two axes for each one with a window and three in the
+  // product, else none of extent 1 too many; and it lies in order.
   const size_t rank = (g[c.product].shape.size() + 1) / 2;
   std::optional<Convolution> best;
-  int least = 4;
+  std::tuple<bool, bool, size_t> least;
   for (const OperandView& view : c.left().views) {
     std::optional<Convolution> conv = convolution_over(g, c, view);
     if (!conv) continue;
-    const int work =
-        (conv->input.order.empty() ? 0 : 1) + (conv->input.shape.size() == rank ? 0 : 2);
-    if (work >= least) continue;
+    const size_t axes = conv->input.shape.size();
+    const std::tuple work(axes != rank, !conv->input.order.empty(), axes);
+    if (best && work >= least) continue;
     least = work;
     best = std::move(conv);
   }
