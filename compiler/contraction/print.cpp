@@ -1,6 +1,7 @@
 // A contraction in one line:
 //
-//   f32 rows 12x56x56, columns 64, reduced 64x3x3, windows 3x3 pad 1+1,1+1, known right
+//   f32 rows 56x56 columns 64 reduced 64x3x3 windows 3 pad 1+1, 3 pad 1+1 by known
+//   i32 of u8 and i8 batch 12 rows 128 columns 128 reduced 64
 #include "compiler/contraction/contraction.h"
 #include "compiler/ir/dtype.h"
 

@@ -109,6 +109,7 @@ bool Assigner::convolution_prefers(const Group& group) const {
   // Axis 1 of a transposed result is no channel.
   const std::set<int64_t> channel = channel_axes(group);
   return spatial && !weight.varies_along(last) &&
+         own_axes(g, *c, c->left()).varies_along(last) &&
          (channel.empty() || std::ranges::any_of(channel, [&](int64_t a) {
             return weight.varies_along(a);
           }));

@@ -92,7 +92,19 @@ GENERATED = {
     **{name: run_golden.MODELS[name] for name in ("attention", "dense_gelu", "resnet_block")},
 }
 
-CORPUS = []
+CORPUS = """
+    audio/basic-pitch--icassp_2022-nmp audio/dtln--model_1 audio/gtcrn--gtcrn audio/silero-vad--silero_vad_op18_ifless
+    classification/marabou--cifar_deep_kw classification/onnxruntime--collateral-mnist
+    classification/windows-machine-learning--SqueezeNet_fp16 detection/libfacedetection.train--yunet_n_320_320
+    detection/nanodet-onnx-sample--nanodet_m_320 detection/onnxruntime-extensions--FastestDet
+    detection/ultra-light-fast-generic--version-RFB-320 face/openseeface--lm_model0_opt face/openseeface--mnv3_detection_opt
+    policy/mujoco_playground--apollo_policy quantised/emx-onnx-cgen--micro_kws_m_qoperator_softmax
+    quantised/emx-onnx-cgen--micro_kws_m_static_qdq segmentation/portrait-segmentation--SINet_Softmax
+    style-sr/onnxruntime-extensions--pytorch_super_resolution style-sr/windows-machine-learning--mosaic
+    text/magika--standard_v3_3-model text/tract--byte_sb_bidi_lstm-model transformer/onnxruntime--gpt2_megatron
+    transformer/onnxruntime--dummy_t5 transformer/onnxruntime-genai--tiny-qwen35-cuda-decoder
+    zoo-light/onnx--light_densenet121 zoo-light/onnx--light_resnet50
+""".split()
 
 
 class Missing(Exception):
