@@ -103,7 +103,7 @@ CORPUS = """
     style-sr/onnxruntime-extensions--pytorch_super_resolution style-sr/windows-machine-learning--mosaic
     text/magika--standard_v3_3-model text/tract--byte_sb_bidi_lstm-model transformer/onnxruntime--gpt2_megatron
     transformer/onnxruntime--dummy_t5 transformer/onnxruntime-genai--tiny-qwen35-cuda-decoder
-    zoo-light/onnx--light_densenet121 zoo-light/onnx--light_resnet50
+    classification/tensorrt--residual_block classification/onnxruntime--cnn_mnist_pytorch
 """.split()
 
 
