@@ -250,6 +250,7 @@ void Fuser::cut_in_rounds(select::Algorithms& algorithms, const std::string& pla
   select::Requests requests{algorithms.stored, algorithms.layouts};
   const size_t given = requests.count();
   out.graph = std::move(algorithms.graph);
+  out.chosen = std::move(algorithms.chosen);
   PassEnd end{PassEnd::Limit};
   for (size_t before = given + 1;
        end.rounds < kMostCutRounds && requests.count() != before; ++end.rounds) {

@@ -21,6 +21,7 @@ static constexpr PassName kPasses[] = {
     {"requests", "fuse"},
     {"chains", "fuse"},
     {"magnitudes", "fuse"},
+    {"contractions", "fuse"},
     {"contract-products", "fuse"},
     {"plan", "plan"},
     {"schedule", "emit"},
@@ -106,6 +107,7 @@ std::string text_of(const std::map<NodeId, Layout>& layouts, const Graph& graph)
   return out;
 }
 
+std::string text_of(const std::vector<ChosenAlgorithm>& chosen) { return print(chosen); }
 std::string text_of(const FusedGraph& fused) { return print(fused); }
 std::string text_of(const plan::Plan& plan) { return plan::print(plan); }
 
@@ -147,6 +149,7 @@ void check(std::string_view pass, const std::map<NodeId, Layout>& layouts,
   }
 }
 
+void check(std::string_view, const std::vector<ChosenAlgorithm>&) {}
 void check(std::string_view, const FusedGraph& fused) { verify(fused); }
 void check(std::string_view, const plan::Plan& plan) { plan::verify(plan); }
 void check(std::string_view, const codegen::Kernels&) {}

@@ -34,6 +34,7 @@ std::string text_of(const Graph& graph);
 std::string text_of(const select::Algorithms& algorithms);
 std::string text_of(const Grouping& grouping, const Graph& graph);
 std::string text_of(const std::map<NodeId, Layout>& layouts, const Graph& graph);
+std::string text_of(const std::vector<ChosenAlgorithm>& chosen);
 std::string text_of(const FusedGraph& fused);
 std::string text_of(const plan::Plan& plan);
 std::string text_of(const codegen::Kernels& kernels);
@@ -44,6 +45,8 @@ void check(std::string_view pass, const select::Algorithms& algorithms);
 void check(std::string_view pass, const Grouping& grouping, const Graph& graph);
 void check(std::string_view pass, const std::map<NodeId, Layout>& layouts,
            const Graph& graph);
+// Text for people.
+void check(std::string_view pass, const std::vector<ChosenAlgorithm>& chosen);
 void check(std::string_view pass, const FusedGraph& fused);
 void check(std::string_view pass, const plan::Plan& plan);
 // Their text is read by check_cpp when it is compiled.

@@ -26,6 +26,7 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
   });
   passes.note_end("simplify", report.end);
   FusedGraph fused = fuse(simple, target, options.exact || options.small, passes);
+  passes.run("contractions", [&] { return chosen_algorithms(fused); });
   fused = passes.run("contract-products", [&] {
     if (!options.exact) select::contract_products(fused);
     return std::move(fused);

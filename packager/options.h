@@ -20,6 +20,7 @@ enum class Output : uint8_t {
   Shared,
   Object,
   Graph,
+  Algorithms,
   Fused,
   Plan,
   Cpp,

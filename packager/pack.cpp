@@ -41,6 +41,7 @@ private:
 
 // Text forms of what a pass makes.
 constexpr std::pair<Output, const char*> kForms[] = {{Output::Graph, "simplify"},
+                                                     {Output::Algorithms, "contractions"},
                                                      {Output::Fused, "contract-products"},
                                                      {Output::Plan, "plan"}};
 

@@ -24,4 +24,14 @@ void drop_unused_weights(FusedGraph& f) {
   f.packed = std::move(kept);
 }
 
+std::vector<ChosenAlgorithm> chosen_algorithms(const FusedGraph& fused) {
+  std::vector<ChosenAlgorithm> all = fused.chosen;
+  for (const FusedRegion& region : fused.regions)
+    for (const FusedGraph& body : region.bodies) {
+      const std::vector<ChosenAlgorithm> more = chosen_algorithms(body);
+      all.insert(all.end(), more.begin(), more.end());
+    }
+  return all;
+}
+
 } // namespace svod

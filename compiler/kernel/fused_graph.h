@@ -67,6 +67,11 @@ struct Chain {
   std::vector<Passed> buffers;
 };
 
+// A contraction as it was before algorithms were chosen, and the one that computes it.
+struct ChosenAlgorithm {
+  std::string source; // an ONNX node it comes from
+  std::string contraction, algorithm;
+};
 struct FusedGraph {
   Graph graph;
   std::vector<Buffer> buffers;
@@ -74,12 +79,18 @@ struct FusedGraph {
   std::vector<ScheduledKernel> kernels; // in dependency order
   std::vector<FusedRegion> regions;     // likewise
   std::vector<Chain> chains;            // likewise
+  std::vector<ChosenAlgorithm> chosen;  // of every contraction, in the graph's order
   int64_t unfused_kernels = 0;          // one per op that is no view or source
 };
 
 // Weights that no kernel reads any more go; the others lie as kernels meet them.
 void drop_unused_weights(FusedGraph& fused);
 
+// Of the graph and of the bodies of its regions, one after the other.
+std::vector<ChosenAlgorithm> chosen_algorithms(const FusedGraph& fused);
+
 std::string print(const FusedGraph& fused);
+// A line each: "node": contraction -> algorithm.
+std::string print(const std::vector<ChosenAlgorithm>& chosen);
 
 } // namespace svod

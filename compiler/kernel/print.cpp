@@ -1,5 +1,6 @@
 // The text of a fused graph: buffers, packed weights, kernels, regions, chains.
 #include "compiler/kernel/fused_graph.h"
+#include "compiler/support/text.h"
 
 namespace svod {
 
@@ -53,6 +54,13 @@ std::string print(const FusedGraph& f) {
       out += " b" + std::to_string(p.buffer) + ":" + std::to_string(p.bytes);
     out += "\n";
   }
+  return out;
+}
+
+std::string print(const std::vector<ChosenAlgorithm>& chosen) {
+  std::string out;
+  for (const ChosenAlgorithm& c : chosen)
+    out += quoted(c.source) + ": " + c.contraction + " -> " + c.algorithm + "\n";
   return out;
 }
 

@@ -2,8 +2,8 @@
 // axis. A view rewrites the index; a map asks its inputs at the same index; a stored
 // value becomes a load. Conditions of pads on the way are kept with every load below
 // them, so that memory outside a tensor is never touched.
+#include "compiler/contraction/contraction.h"
 #include "compiler/ir/build.h"
-#include "compiler/kernel/factor.h"
 #include "compiler/lower/lowering.h"
 #include "compiler/support/check.h"
 

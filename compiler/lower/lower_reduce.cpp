@@ -1,6 +1,6 @@
 // Reductions become stages; the few that are over known numbers are written out as terms.
+#include "compiler/contraction/contraction.h"
 #include "compiler/ir/build.h"
-#include "compiler/kernel/factor.h"
 #include "compiler/lower/lowering.h"
 #include "compiler/support/check.h"
 
@@ -56,16 +56,16 @@ void Lowering::reduce_stage(NodeId n, const At& input_at, std::vector<AxisId> in
 // index into the numbers is no constant, that axis is noted and the product's other
 // factor stands in.
 ExprId Lowering::unrolled_sum(NodeId n, const At& at) {
-  NodeId product = g[n].inputs[0];
-  int64_t axis = g[n].payload[0], extent = g[product].shape[axis];
-  size_t which = s_.grouping.known[g[product].inputs[0]] ? 0 : 1;
-  NodeId other = g[product].inputs[1 - which];
-  Factor matrix = factor_of(g, product, which);
+  const std::optional<Contraction> c = read_sum_of_products(g, n);
+  SVOD_CHECK(c && c->right().known) << "an unrolled reduction over unknown numbers";
+  int64_t axis = g[n].payload[0], extent = g[c->product].shape[axis];
+  const NodeId other = c->left().views[0].node;
+  const OwnAxes matrix = own_axes(g, *c, c->right());
   Shape strides = row_major_strides(g[matrix.node].shape);
   int64_t offset = 0, step = 0;
   std::vector<bool> used;
   for (size_t i = 0; i < strides.size(); ++i) {
-    int64_t d = matrix.domain_axis[i];
+    int64_t d = matrix.axes[i];
     if (d == axis) step = strides[i];
     if (d < 0 || d == axis) continue;
     offset += at[d].constant * strides[i];

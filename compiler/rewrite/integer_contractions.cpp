@@ -1,5 +1,6 @@
 #include "compiler/rewrite/integer_contractions.h"
 
+#include "compiler/contraction/contraction.h"
 #include "compiler/ir/fold.h"
 #include "compiler/rewrite/byte_weights.h"
 #include "compiler/rewrite/rewriter.h"
@@ -46,9 +47,9 @@ public:
 
 private:
   NodeId convert(NodeId id);
-  std::optional<Factor> factor(NodeId id) const;
+  std::optional<Factor> factor(const Operand& operand) const;
   bool centered(NodeId id, Factor& out) const;
-  NodeId contraction(const Node& sum);
+  NodeId contraction(NodeId id);
   NodeId integer_sum(const Node& sum, const Factor& x, const Factor& w);
   NodeId sum_of_products(const Node& sum, NodeId bytes, const Weights& weights);
   NodeId unsigned_bytes(const Factor& x, NodeId& zero);
@@ -86,12 +87,13 @@ bool Pass::centered(NodeId id, Factor& out) const {
   return true;
 }
 
-std::optional<Factor> Pass::factor(NodeId id) const {
+std::optional<Factor> Pass::factor(const Operand& operand) const {
   Factor out;
-  while (is_view(g[id].op)) {
-    out.views.push_back(id);
-    id = g[id].inputs[0];
-  }
+  const auto end = std::ranges::find_if(
+      operand.views, [&](const OperandView& view) { return !is_view(g[view.node].op); });
+  for (auto view = operand.views.begin(); view != end; ++view)
+    out.views.push_back(view->node);
+  const NodeId id = end->node;
   if (g[id].dtype == DType::I32) {
     if (!centered(id, out)) return std::nullopt;
     return out;
@@ -369,16 +371,13 @@ NodeId Pass::both_vary(const Node& sum, const Factor& x, const Factor& w) {
   return result;
 }
 
-NodeId Pass::contraction(const Node& sum) {
-  const Node product = g[sum.inputs[0]];
-  bool type = sum.dtype == DType::F32 || sum.dtype == DType::I32;
-  if (!type || product.op != Op::Mul) return kNoNode;
-  if (length_of(sum) > kLongestSum) return kNoNode;
-  bool second = !g.depends_on_input(product.inputs[1]);
-  const bool both = !second && g.depends_on_input(product.inputs[0]);
-  if (!both && second != g.depends_on_input(product.inputs[0])) return kNoNode;
-  auto x = factor(product.inputs[second || both ? 0 : 1]);
-  auto w = factor(product.inputs[second || both ? 1 : 0]);
+NodeId Pass::contraction(NodeId id) {
+  const std::optional<Contraction> c = read_sum_of_products(g, id);
+  if (!c || (c->dtype != DType::F32 && c->dtype != DType::I32)) return kNoNode;
+  if (c->left().known || c->terms() > kLongestSum) return kNoNode;
+  const Node sum = g[id];
+  const bool both = !c->right().known;
+  auto x = factor(c->left()), w = factor(c->right());
   if (!x || !w) return kNoNode;
   // Already what dot products take, the other way round.
   if (w->scale == kNoNode && w->zero == kNoNode && x->zero == kNoNode &&
@@ -453,7 +452,7 @@ NodeId Pass::merge_scales(NodeId round) {
 NodeId Pass::convert(NodeId id) {
   NodeId better = kNoNode;
   const Node node = g[id];
-  if (node.op == Op::ReduceSum) better = contraction(node);
+  if (node.op == Op::ReduceSum) better = contraction(id);
   if (node.op == Op::Round) better = merge_scales(id);
   return better == kNoNode ? id : better;
 }

@@ -3,6 +3,7 @@
 // it.
 #pragma once
 
+#include "compiler/kernel/fused_graph.h"
 #include "compiler/select/assign_layouts.h"
 #include "compiler/support/target.h"
 
@@ -16,6 +17,8 @@ struct Algorithms {
   std::set<NodeId> results;  // of fast forms: stored where what follows asks for it
   int64_t winograd = 0;      // convolutions that were replaced
   int64_t strassen = 0;      // matrix products that were
+  // Every contraction of the graph, in its order: what it is and what computes it.
+  std::vector<ChosenAlgorithm> chosen;
 };
 
 // `direct_only`: nothing is replaced. Other algorithms change rounding beyond the order

@@ -3,9 +3,6 @@
 #include "compiler/select/assign_layouts.h"
 
 #include "compiler/kernel/schedule.h"
-
-#include "compiler/kernel/factor.h"
-#include "compiler/kernel/schedule.h"
 #include "compiler/select/group.h"
 
 #include <algorithm>
@@ -30,9 +27,10 @@ private:
   bool pools_channels(const Group& group) const;
   bool concat_prefers(NodeId n) const;
   void find_lane_reads();
-  void find_copies(const Group& convolution);
+  void find_copies(const Contraction& convolution);
   void find_dot_reads();
-  std::optional<Layout> dot_layout(const Factor& f, int64_t reduced,
+  std::optional<OwnAxes> stored_axes(const Contraction& c, const Operand& operand) const;
+  std::optional<Layout> dot_layout(const OwnAxes& own, int64_t reduced,
                                    int64_t column) const;
   void read_by_lanes(NodeId n, int64_t channels);
   void add_borders();
@@ -100,18 +98,18 @@ bool Assigner::convolution_prefers(const Group& group) const {
   const Shape& shape = g[group.root].shape;
   if (shape.size() < 3 || shape[1] * 2 < lanes_) return false;
   if (group.nested != kNoNode) return false;
-  NodeId product = g[group.base].inputs[0];
-  const Shape& domain = g[product].shape;
+  const std::optional<Contraction> c = read_contraction(g, group.base);
+  if (!c) return false;
   int64_t last = -1;
-  for (size_t i = 0; i < domain.size(); ++i)
+  for (size_t i = 0; i < g[group.base].shape.size(); ++i)
     if (g[group.base].shape[i] > 1) last = static_cast<int64_t>(i);
-  bool first_known = grouping_.known[g[product].inputs[0]];
-  Factor weight = factor_of(g, product, first_known ? 0 : 1);
+  const OwnAxes weight = own_axes(g, *c, c->right());
   bool spatial =
       std::any_of(shape.begin() + 2, shape.end(), [](int64_t e) { return e > 1; });
   // Axis 1 of a transposed result is no channel.
   const std::set<int64_t> channel = channel_axes(group);
   return spatial && !weight.varies_along(last) &&
+         own_axes(g, *c, c->left()).varies_along(last) &&
          (channel.empty() || std::ranges::any_of(channel, [&](int64_t a) {
             return weight.varies_along(a);
           }));
@@ -202,11 +200,9 @@ void Assigner::read_by_lanes(NodeId n, int64_t channels) {
 // A padded copy of many channels, of which a convolution reads all at each position: row
 // by row they would come from as many pages, more than the processor has at hand (80
 // channels of 3000 positions: 41 GFLOP/s, blocked 100).
-void Assigner::find_copies(const Group& convolution) {
-  const Node& sum = g[convolution.base];
-  for (size_t i = 0; i < 2; ++i) {
-    const Factor f = factor_of(g, sum.inputs[0], i);
-    NodeId n = f.node;
+void Assigner::find_copies(const Contraction& convolution) {
+  for (const Operand& operand : convolution.operands) {
+    NodeId n = own_axes(g, convolution, operand).node;
     while (!grouping_.stored[n] && is_view(g[n].op)) n = g[n].inputs[0];
     const Shape& shape = g[n].shape;
     if (g[n].op == Op::Pad && grouping_.stored[n] && !grouping_.known[n] &&
@@ -222,41 +218,38 @@ void Assigner::find_lane_reads() {
     if (group.base == kNoNode || !prefers_blocked(group)) continue;
     if (pools_channels(group))
       read_by_lanes(g[group.base].inputs[0], g[group.root].shape[1]);
-    if (!is_contraction(g, group.base)) continue;
-    find_copies(group);
-    NodeId product = g[group.base].inputs[0];
+    const std::optional<Contraction> c = read_contraction(g, group.base);
+    if (!c) continue;
+    find_copies(*c);
     int64_t channels = g[group.root].shape[1];
-    if (g[product].shape[1] != channels) continue;
-    Factor factors[] = {factor_of(g, product, 0), factor_of(g, product, 1)};
-    if (!factors[0].varies_along(1) || !factors[1].varies_along(1)) continue;
-    for (const Factor& f : factors) read_by_lanes(f.node, channels);
+    if (g[c->product].shape[1] != channels) continue;
+    const OwnAxes own[] = {own_axes(g, *c, c->left()), own_axes(g, *c, c->right())};
+    if (!own[0].varies_along(1) || !own[1].varies_along(1)) continue;
+    for (const OwnAxes& each : own) read_by_lanes(each.node, channels);
   }
 }
 
-// The axes of a product that the axes of the stored value below its factor are, -1: none
-// of more than one position; kNoNode where a view mixes them.
-static Factor stored_factor(const Graph& g, const Grouping& grouping, NodeId product,
-                            size_t which) {
-  Factor f = factor_of(g, product, which);
-  while (!grouping.stored[f.node]) {
-    const Node& n = g[f.node];
-    if (n.op != Op::Permute) return {kNoNode, {}};
-    std::vector<int64_t> where(f.domain_axis.size());
-    for (size_t i = 0; i < where.size(); ++i)
-      where[static_cast<size_t>(n.payload[i])] = f.domain_axis[i];
-    f = {n.inputs[0], std::move(where)};
+// The first stored value that the operand is read from; nothing where a view above it
+// mixes the product's axes.
+std::optional<OwnAxes> Assigner::stored_axes(const Contraction& c,
+                                             const Operand& operand) const {
+  for (const OperandView& view : operand.views) {
+    if (!grouping_.stored[view.node]) continue;
+    const auto axes = whole_axes(g, c, view);
+    if (!axes) break;
+    return OwnAxes{view.node, *axes};
   }
-  return f;
+  return std::nullopt;
 }
 
 // Columns of kDot bytes that one product sums; none where the factor lacks an axis or
 // its sum is no whole number of them.
-std::optional<Layout> Assigner::dot_layout(const Factor& f, int64_t reduced,
+std::optional<Layout> Assigner::dot_layout(const OwnAxes& own, int64_t reduced,
                                            int64_t column) const {
-  const auto& domain = f.domain_axis;
+  const auto& domain = own.axes;
   const int64_t summed = std::ranges::find(domain, reduced) - domain.begin();
   const int64_t across = std::ranges::find(domain, column) - domain.begin();
-  const Shape& shape = g[f.node].shape;
+  const Shape& shape = g[own.node].shape;
   const int64_t rank = std::ssize(domain);
   if (summed == rank || across == rank || shape[static_cast<size_t>(summed)] % kDot != 0)
     return std::nullopt;
@@ -273,19 +266,19 @@ std::optional<Layout> Assigner::dot_layout(const Factor& f, int64_t reduced,
 // four of those that are summed beside each other, then the columns.
 void Assigner::find_dot_reads() {
   for (const Group& group : grouping_.groups) {
-    if (group.base == kNoNode || g[group.base].op != Op::ReduceSum) continue;
+    if (group.base == kNoNode) continue;
     const Node& sum = g[group.base];
-    const Node& product = g[sum.inputs[0]];
-    if (sum.dtype != DType::I32 || product.op != Op::Mul || sum.payload.size() != 1)
-      continue;
+    if (sum.dtype != DType::I32 || sum.payload.size() != 1) continue;
+    const std::optional<Contraction> c = read_sum_of_products(g, group.base);
+    if (!c) continue;
     int64_t column = static_cast<int64_t>(sum.shape.size()) - 1;
     while (column > 0 && sum.shape[static_cast<size_t>(column)] == 1) --column;
-    for (size_t which : {0, 1}) {
-      const Factor f = stored_factor(g, grouping_, sum.inputs[0], which);
-      if (f.node == kNoNode || g[f.node].dtype != DType::I8 || grouping_.known[f.node])
-        continue;
-      if (auto layout = dot_layout(f, sum.payload[0], column))
-        dot_reads_.emplace(f.node, std::move(*layout));
+    for (const Operand& operand : c->operands) {
+      if (operand.known) continue;
+      const std::optional<OwnAxes> own = stored_axes(*c, operand);
+      if (!own || g[own->node].dtype != DType::I8) continue;
+      if (auto layout = dot_layout(*own, sum.payload[0], column))
+        dot_reads_.emplace(own->node, std::move(*layout));
     }
   }
 }

@@ -210,20 +210,56 @@ static bool is_read_in_vectors(const Graph& g, const Users& users, NodeId n, siz
   });
 }
 
-// Node n of `graph` in a form that takes less time, where there is one.
-static NodeId fast_form(Algorithms& out, const Graph& graph, NodeId n,
-                        const std::vector<NodeId>& now, const std::vector<bool>& known,
-                        const Users& users, int64_t lanes) {
-  if (auto conv = match_convolution(graph, n, known))
-    if (auto form = choose_form(graph, *conv, lanes))
-      return winograd(out, *conv, *form, now[conv->input], now[conv->weight], lanes);
-  if (auto conv = match_groups(graph, n, known, lanes))
-    return merge_groups(out.graph, *conv, now[conv->input], now[conv->weight]);
-  if (auto product = match_product(graph, n, known, lanes))
-    if (is_read_in_vectors(graph, users, n, product->column, lanes) &&
-        halving_pays(graph, *product))
-      return strassen(out, *product, now[product->input], now[product->weight], lanes);
+static std::string by(const Convolution::Pair& pair) {
+  return std::to_string(pair[0]) + "x" + std::to_string(pair[1]);
+}
+
+static std::string name_of(const Convolution& c, const WinogradForm& form) {
+  std::string name = "winograd F(" + by(form.outputs) + ", " + by(c.taps) + ")";
+  if (form.parts != Convolution::Pair{1, 1}) name += " in " + by(form.parts) + " parts";
+  return name + (form.channels ? "" : " along rows");
+}
+
+// What a contraction is called that stays as it is written.
+static std::string written_name(const Graph& g, const Contraction& c) {
+  const auto narrow = [&](const Operand& operand) {
+    return byte_size(g[operand.source()].dtype) == 1;
+  };
+  const bool integer = c.dtype == DType::I32 && narrow(c.left()) && narrow(c.right());
+  return integer ? "direct, of bytes" : "direct";
+}
+
+// The contraction in a form that takes less time, where there is one; its name is
+// written to `name`.
+static NodeId fast_form(Algorithms& out, const Graph& graph, const Contraction& c,
+                        const std::vector<NodeId>& now, const Users& users, int64_t lanes,
+                        std::string& name) {
+  const auto place = [&](const Reading& reading) {
+    return arranged(out.graph, now[reading.node], reading);
+  };
+  if (auto conv = match_convolution(graph, c))
+    if (auto form = choose_form(graph, *conv, lanes)) {
+      name = name_of(*conv, *form);
+      return winograd(out, *conv, *form, place(conv->input), place(conv->weight), lanes);
+    }
+  if (auto conv = match_groups(graph, c, lanes)) {
+    name = "direct, " + std::to_string(conv->together) + " groups as one";
+    return merge_groups(out.graph, *conv, place(conv->input), place(conv->weight));
+  }
+  if (auto product = match_product(graph, c, lanes))
+    if (is_read_in_vectors(graph, users, c.sum, product->column, lanes) &&
+        halving_pays(graph, *product)) {
+      name = "strassen";
+      return strassen(out, *product, place(product->input), place(product->weight),
+                      lanes);
+    }
   return kNoNode;
+}
+
+// The first ONNX node that asked for n.
+static std::string source_of(const Graph& graph, NodeId n) {
+  const std::vector<int32_t>& sources = graph.sources(n);
+  return sources.empty() ? "" : graph.source_names()[static_cast<size_t>(sources[0])];
 }
 
 Algorithms choose_algorithms(const Graph& graph, const Target& target, bool direct_only) {
@@ -231,7 +267,6 @@ Algorithms choose_algorithms(const Graph& graph, const Target& target, bool dire
   int64_t lanes = target.levels[0].lanes;
   bool vectors = target.levels[0].register_bits > 32 && target.kind == TargetKind::Linux;
   const Users users = users_of(graph);
-  std::vector<bool> known(graph.size());
   std::vector<NodeId> now(graph.size(), kNoNode);
   for (const GraphInput& in : graph.inputs())
     now[in.node] =
@@ -241,14 +276,15 @@ Algorithms choose_algorithms(const Graph& graph, const Target& target, bool dire
   for (uint32_t b = 0; b < graph.body_count(); ++b) out.graph.add_body(graph.body(b));
   for (NodeId n : graph.live_nodes()) {
     const Node& node = graph[n];
-    known[n] = !is_opaque(node.op);
-    for (NodeId in : node.inputs) known[n] = known[n] && known[in];
     if (node.op == Op::Input) continue;
-    if (vectors && !direct_only) {
+    if (const auto c = read_contraction(graph, n)) {
       const size_t first = out.graph.size();
-      now[n] = fast_form(out, graph, n, now, known, users, lanes);
+      std::string name = written_name(graph, *c);
+      if (vectors && !direct_only)
+        now[n] = fast_form(out, graph, *c, now, users, lanes, name);
       for (size_t made = first; made < out.graph.size(); ++made)
         out.graph.credit(static_cast<NodeId>(made), graph.sources(n));
+      out.chosen.push_back({source_of(graph, n), print(graph, *c), std::move(name)});
       if (now[n] != kNoNode) continue;
     }
     if (in_two_steps(graph, node)) {

@@ -8,24 +8,24 @@ namespace svod::select {
 
 namespace {
 
-class Contraction {
+class MulAdds {
 public:
-  explicit Contraction(Kernel& k) : k_(k), readers_(k.exprs.size()) { count_readers(); }
+  explicit MulAdds(Kernel& k) : k_(k), readers_(k.exprs.size()) { count_readers(); }
   void run() {
-    for (ExprId id = 0; id < readers_.size(); ++id) contract(id);
+    for (ExprId id = 0; id < readers_.size(); ++id) make_mul_add(id);
   }
 
 private:
   void count_readers();
   bool is_product(ExprId id) const;
   ExprId negated(ExprId id);
-  void contract(ExprId id);
+  void make_mul_add(ExprId id);
 
   Kernel& k_;
   std::vector<int> readers_; // of each expression there was at the start
 };
 
-void Contraction::count_readers() {
+void MulAdds::count_readers() {
   std::vector<ExprId> dynamic;
   for (const Expr& e : k_.exprs) {
     for (ExprId in : e.inputs) ++readers_[in];
@@ -39,18 +39,18 @@ void Contraction::count_readers() {
   for (ExprId id : dynamic) ++readers_[id];
 }
 
-bool Contraction::is_product(ExprId id) const {
+bool MulAdds::is_product(ExprId id) const {
   const Expr& e = k_.exprs[id];
   return e.kind == Expr::Kind::Map && e.op == Op::Mul && readers_[id] == 1;
 }
 
-ExprId Contraction::negated(ExprId id) {
+ExprId MulAdds::negated(ExprId id) {
   Expr e{Expr::Kind::Map, k_.exprs[id].dtype, Op::Neg};
   e.inputs = {id};
   return k_.add(std::move(e));
 }
 
-void Contraction::contract(ExprId id) {
+void MulAdds::make_mul_add(ExprId id) {
   const Expr sum = k_.exprs[id];
   const bool subtracts = sum.op == Op::Sub;
   if (sum.kind != Expr::Kind::Map || (sum.op != Op::Add && !subtracts)) return;
@@ -85,7 +85,7 @@ static bool rounds(const FusedGraph& fused, const Kernel& k,
 void contract_products(FusedGraph& fused) {
   const std::vector<bool> rounded = rewrite::rounded_later(fused.graph);
   for (Kernel& k : fused.kernels)
-    if (!rounds(fused, k, rounded)) Contraction(k).run();
+    if (!rounds(fused, k, rounded)) MulAdds(k).run();
   for (FusedRegion& region : fused.regions) {
     if (rounded[region.node]) continue;
     for (FusedGraph& body : region.bodies) contract_products(body);

@@ -5,7 +5,6 @@
 // be evaluated.
 #include "compiler/select/group.h"
 
-#include "compiler/kernel/factor.h"
 #include "compiler/kernel/stage_work.h"
 
 #include <algorithm>
@@ -15,22 +14,6 @@ namespace svod::select {
 
 // More inlined nodes than this would make kernels that compile slowly and spill.
 static constexpr int kMaxGroupNodes = 64;
-
-bool is_contraction(const Graph& g, NodeId reduce) {
-  const Node& r = g[reduce];
-  if (r.op != Op::ReduceSum) return false;
-  const Node& product = g[r.inputs[0]];
-  if (product.op != Op::Mul) return false;
-  auto reused = [&](NodeId factor) {
-    int64_t count = element_count(g[factor].shape);
-    while (is_view(g[factor].op) || widens_bytes(g, factor)) {
-      factor = g[factor].inputs[0];
-      if (element_count(g[factor].shape) < count) return true;
-    }
-    return false;
-  };
-  return reused(product.inputs[0]) || reused(product.inputs[1]);
-}
 
 std::set<NodeId> fixed_layouts(const Graph& g) {
   std::set<NodeId> fixed;
@@ -170,11 +153,12 @@ bool Grouper::joins_base(NodeId n, const Group& group) const {
 bool Grouper::nests(NodeId n, const Group& group) const {
   if (group.base == kNoNode || group.nested != kNoNode || group.unrolled) return false;
   if (g[group.base].op != Op::ReduceSum || g[n].dtype != DType::I32 ||
-      !is_contraction(g, n) || evaluations_[n] != count(n))
+      evaluations_[n] != count(n))
     return false;
-  const NodeId product = g[n].inputs[0];
-  const Factor weights = factor_of(g, product, out_.known[g[product].inputs[0]] ? 0 : 1);
-  if (!out_.known[weights.node] || byte_size(g[weights.node].dtype) != 1) return false;
+  const std::optional<Contraction> c = read_contraction(g, n);
+  if (!c || !c->right().known) return false;
+  const OwnAxes weights = own_axes(g, *c, c->right());
+  if (byte_size(g[weights.node].dtype) != 1) return false;
   for (int64_t axis : g[group.base].payload)
     if (!weights.varies_along(axis)) return false;
   for (NodeId at = n; at != group.base; at = users_[at][0]) {

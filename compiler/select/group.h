@@ -1,6 +1,7 @@
 // Chooses which values are stored, and what each kernel computes inline.
 #pragma once
 
+#include "compiler/contraction/contraction.h"
 #include "compiler/kernel/group.h"
 
 namespace svod::select {
@@ -21,8 +22,5 @@ Grouping group_nodes(const Graph& g, const std::set<NodeId>& forced,
 // inputs and outputs of the graph, operands and results of regions and of the user's
 // functions.
 std::set<NodeId> fixed_layouts(const Graph& g);
-
-// A reduction over a product in which both factors are reused.
-bool is_contraction(const Graph& g, NodeId reduce);
 
 } // namespace svod::select

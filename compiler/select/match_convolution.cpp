@@ -1,84 +1,122 @@
-// Finds convolutions among sums of products. The importer writes them all alike, whatever
-// the number of axes, so what is matched is pad, windows, a permutation, the product with
-// known weights and the sum; strides and dilations are read off the windows. Winograd's
-// forms know rows and columns only. The other axes become pictures: a depth's pictures
-// are transformed once and then summed up by windows over them; with a dilation of d
-// every d-th row is a picture of its own, which has none.
+// Winograd's view of a contraction: a convolution with known weights over one to three
+// axes. Its forms know rows and columns only. The other axes become pictures: a depth's
+// pictures are transformed once and then summed up by windows over them; with a dilation
+// of d every d-th row is a picture of its own, which has none.
 #include "compiler/select/transform.h"
 #include "compiler/select/winograd.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace svod::select {
 
 namespace {
 
-// What the windows over each spatial axis are.
+// What one axis of the tensor below the windows is.
+struct InputAxis {
+  std::vector<size_t> run; // of the contraction's axes; none: extent 1
+  const AxisWindow* window = nullptr;
+  bool summed = false; // the run is; else it is rows
+};
+
+bool are_all(const std::vector<size_t>& some, const std::vector<size_t>& of) {
+  return std::ranges::all_of(
+      some, [&](size_t axis) { return std::ranges::count(of, axis) != 0; });
+}
+
+// The window that the coordinate is, where its positions are all there are.
+const AxisWindow* window_of(const Contraction& c, const Coordinate& at, int64_t extent) {
+  const auto steps = std::ranges::count_if(at.steps, [](int64_t s) { return s != 0; });
+  for (const AxisWindow& w : c.windows) {
+    const int64_t reach = (c.axes[w.tap].extent - 1) * w.dilation;
+    if (steps == 2 && at.constant == 0 && at.steps[w.position] == w.stride &&
+        at.steps[w.tap] == w.dilation &&
+        (extent - reach - 1) / w.stride + 1 == c.axes[w.position].extent)
+      return &w;
+  }
+  return nullptr;
+}
+
+// The axes of a view that lies below all windows and above all pads; none for another.
+std::vector<InputAxis> input_axes(const Graph& g, const Contraction& c,
+                                  const OperandView& view) {
+  if (!view.map || !view.map->guards.empty()) return {};
+  std::vector<InputAxis> axes;
+  size_t windows = 0;
+  for (size_t i = 0; i < view.map->at.size(); ++i) {
+    const Coordinate& at = view.map->at[i];
+    InputAxis axis;
+    if (auto run = run_of(at, g[view.node].shape[i], c.axes)) {
+      axis.run = std::move(*run);
+      axis.summed = !axis.run.empty() && are_all(axis.run, c.reduced);
+      if (!axis.summed && !are_all(axis.run, c.rows)) return {};
+    } else if (axis.window = window_of(c, at, g[view.node].shape[i]); axis.window) {
+      ++windows;
+    } else {
+      return {};
+    }
+    axes.push_back(std::move(axis));
+  }
+  return windows == c.windows.size() ? axes : std::vector<InputAxis>{};
+}
+
+// Which axis of the view is the batch, which one the channels; the others are those that
+// windows are over, some of one tap, or of one position that all taps meet.
+struct Roles {
+  static constexpr size_t kNone = ~size_t{0};
+  size_t batch = kNone, channels = kNone;
+  std::vector<size_t> windowed;
+  std::vector<size_t> order() const {
+    std::vector<size_t> all;
+    for (size_t axis : {batch, channels})
+      if (axis != kNone) all.push_back(axis);
+    all.insert(all.end(), windowed.begin(), windowed.end());
+    return all;
+  }
+};
+
+Roles roles_of(const std::vector<InputAxis>& axes) {
+  Roles roles;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const bool plain = axes[i].window == nullptr;
+    if (plain && !axes[i].summed && roles.batch == Roles::kNone)
+      roles.batch = i;
+    else if (plain && axes[i].summed && roles.channels == Roles::kNone)
+      roles.channels = i;
+  }
+  // One channel is an axis of extent 1.
+  for (size_t i = 0; i < axes.size() && roles.channels == Roles::kNone; ++i)
+    if (i != roles.batch && axes[i].window == nullptr && axes[i].run.empty())
+      roles.channels = i;
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (i != roles.batch && i != roles.channels) roles.windowed.push_back(i);
+  return roles;
+}
+
+// What the windows over each axis are.
 struct AxisWindows {
   Shape taps, stride, dilation;
 };
 
-} // namespace
-
-// The tensor [N, C, extents] below windows of known taps, whose strides and dilations are
-// set; kNoNode where there are others.
-static NodeId below_windows(const Graph& g, NodeId n, AxisWindows& windows) {
-  const auto rank = static_cast<int64_t>(windows.taps.size());
-  Shape seen(windows.taps.size(), 1);
-  for (int64_t last = rank; g[n].op == Op::Window || g[n].op == Op::Reshape;
-       n = g[n].inputs[0]) {
-    const Node& node = g[n];
-    if (node.op == Op::Window) {
-      const int64_t axis = node.payload[0] - 2;
-      if (axis < 0 || axis >= last || node.payload[1] != windows.taps[axis])
-        return kNoNode;
-      last = axis;
-      seen[axis] = windows.taps[axis];
-      windows.stride[axis] = node.payload[2];
-      windows.dilation[axis] = node.payload[3];
-    } else if (node.shape.size() <= seen.size() + 2 || node.shape.back() != 1) {
-      break; // adds no axis for a window of one
-    }
-  }
-  return seen == windows.taps ? n : kNoNode;
-}
-
-// Whether `input` has the batch, the channels and the extents that lead to these results.
-static bool fits(const Shape& input, const Convolution& conv,
-                 const AxisWindows& windows) {
-  if (input.size() != conv.results.size()) return false;
-  bool same = input[0] == conv.results[0] && input[1] == conv.inputs;
-  for (size_t i = 2; same && i < input.size(); ++i) {
-    const int64_t reach = (windows.taps[i - 2] - 1) * windows.dilation[i - 2];
-    same = (input[i] - reach - 1) / windows.stride[i - 2] + 1 == conv.results[i];
-  }
-  return same;
-}
-
 // The share of dilated taps, over all positions, that lie within what is padded.
-static double met_share(const Graph& g, const Convolution& conv,
-                        const AxisWindows& windows) {
-  const Node& pad = g[conv.input];
-  if (pad.op != Op::Pad) return 1;
-  const Shape& within = g[pad.inputs[0]].shape;
+double met_share(const Contraction& c) {
   double share = 1;
-  for (size_t i = 2; i < within.size(); ++i) {
-    const int64_t dilation = windows.dilation[i - 2], taps = windows.taps[i - 2];
-    if (dilation == 1) continue;
+  for (const AxisWindow& w : c.windows) {
+    const int64_t taps = c.axes[w.tap].extent, results = c.axes[w.position].extent;
+    if (w.dilation == 1) continue;
     int64_t met = 0;
     for (int64_t tap = 0; tap < taps; ++tap) {
-      const int64_t first = std::max<int64_t>(0, pad.payload[i] - tap * dilation);
-      const int64_t end = pad.payload[i] + within[i] - tap * dilation;
-      met += std::max<int64_t>(0, std::min(end, conv.results[i]) - first);
+      const int64_t first = std::max<int64_t>(0, w.low - tap * w.dilation);
+      const int64_t end = w.low + w.extent - tap * w.dilation;
+      met += std::max<int64_t>(0, std::min(end, results) - first);
     }
-    share *= double(met) / double(taps * conv.results[i]);
+    share *= double(met) / double(taps * results);
   }
   return share;
 }
 
 // Sees the axes as pictures; false where they are none.
-static bool see_pictures(const Shape& input, Convolution& conv,
-                         const AxisWindows& windows) {
+bool see_pictures(Convolution& conv, const AxisWindows& windows) {
   const size_t rank = windows.taps.size();
   conv.size = conv.taps = {1, 1};
   for (size_t a = rank == 1 ? 1 : 0; a < 2; ++a) {
@@ -90,47 +128,85 @@ static bool see_pictures(const Shape& input, Convolution& conv,
   }
   conv.pictures = conv.batch = conv.results[0] * conv.dilation[0] * conv.dilation[1];
   if (rank < 3) return true;
-  conv.depth = input[2];
+  conv.depth = conv.input.shape[2];
   conv.depth_taps = windows.taps[0], conv.depth_stride = windows.stride[0];
   conv.pictures *= conv.depth, conv.batch *= conv.results[2];
   return windows.dilation[0] == 1;
 }
 
-std::optional<Convolution> match_convolution(const Graph& g, NodeId reduce,
-                                             const std::vector<bool>& known) {
-  const Node& r = g[reduce];
-  if (r.op != Op::ReduceSum || r.dtype != DType::F32) return std::nullopt;
-  const Node& product = g[r.inputs[0]];
-  const Shape& p = product.shape; // [N, OC, extents, C, taps]
-  if (product.op != Op::Mul || p.size() % 2 != 1 || p.size() < 5 || p.size() > 9)
-    return std::nullopt;
-  const size_t rank = (p.size() - 3) / 2;
-  Shape summed = p, weight_shape = p;
-  std::fill(summed.begin() + 2 + rank, summed.end(), 1);
-  if (r.shape != summed) return std::nullopt;
-  weight_shape[0] = 1;
-  std::fill_n(weight_shape.begin() + 2, rank, 1);
-  for (size_t i = 0; i < 2; ++i) {
-    Convolution conv;
-    conv.weight = without_expand(g, product.inputs[i]);
-    conv.results = Shape(p.begin(), p.begin() + 2 + rank);
-    conv.outputs = p[1], conv.inputs = p[2 + rank];
-    NodeId n = without_expand(g, product.inputs[1 - i]);
-    if (!known[conv.weight] || known[n] || g[conv.weight].shape != weight_shape) continue;
-    if (g[n].op != Op::Reshape) continue;
-    n = g[n].inputs[0];
-    const bool moved =
-        g[n].op == Op::Permute && g[n].payload == channels_behind(1, int64_t(rank));
-    if (!moved && conv.inputs != 1) continue; // one channel has no place to move to
-    AxisWindows windows{{p.begin() + 3 + rank, p.end()}, Shape(rank, 1), Shape(rank, 1)};
-    conv.input = below_windows(g, moved ? g[n].inputs[0] : n, windows);
-    if (conv.input != kNoNode && fits(g[conv.input].shape, conv, windows) &&
-        see_pictures(g[conv.input].shape, conv, windows)) {
-      conv.met = met_share(g, conv, windows);
-      return conv;
-    }
+// The convolution whose input is this view of the left operand.
+std::optional<Convolution> convolution_over(const Graph& g, const Contraction& c,
+                                            const OperandView& view) {
+  const std::vector<InputAxis> axes = input_axes(g, c, view);
+  const Roles roles = roles_of(axes);
+  const size_t rank = roles.windowed.size();
+  if (axes.empty() || rank < 1 || rank > 3) return std::nullopt;
+  const Shape& extents = g[view.node].shape;
+  const auto run_at = [&](size_t axis) {
+    return axis == Roles::kNone ? std::vector<size_t>{} : axes[axis].run;
+  };
+  std::vector<size_t> of_result = run_at(roles.batch), of_weight = c.columns, taps;
+  const std::vector<size_t> channels = run_at(roles.channels);
+  Convolution conv;
+  conv.outputs = c.count(c.columns), conv.inputs = c.count(channels);
+  conv.results = {c.count(of_result), conv.outputs};
+  Shape input = {conv.results[0], conv.inputs}, weight = {1, conv.outputs};
+  AxisWindows windows;
+  of_result.insert(of_result.end(), c.columns.begin(), c.columns.end());
+  for (size_t i : roles.windowed) {
+    const AxisWindow* w = axes[i].window;
+    const auto positions = w != nullptr     ? std::vector<size_t>{w->position}
+                           : axes[i].summed ? std::vector<size_t>{}
+                                            : axes[i].run;
+    const auto summed = w != nullptr     ? std::vector<size_t>{w->tap}
+                        : axes[i].summed ? axes[i].run
+                                         : std::vector<size_t>{};
+    of_result.insert(of_result.end(), positions.begin(), positions.end());
+    taps.insert(taps.end(), summed.begin(), summed.end());
+    conv.results.push_back(c.count(positions));
+    input.push_back(extents[i]);
+    windows.taps.push_back(c.count(summed));
+    windows.stride.push_back(w != nullptr ? w->stride : 1);
+    windows.dilation.push_back(w != nullptr ? w->dilation : 1);
   }
-  return std::nullopt;
+  of_weight.insert(of_weight.end(), channels.begin(), channels.end());
+  of_weight.insert(of_weight.end(), taps.begin(), taps.end());
+  weight.resize(2 + rank, 1);
+  weight.push_back(conv.inputs);
+  weight.insert(weight.end(), windows.taps.begin(), windows.taps.end());
+  const auto known = operand_in_order(g, c, c.right(), of_weight, weight);
+  if (!known || of_result.size() != c.rows.size() + c.columns.size()) return std::nullopt;
+  std::vector<size_t> have(axes.size());
+  for (size_t i = 0; i < have.size(); ++i) have[i] = i;
+  conv.input = reading(view.node, have, extents, roles.order(), input);
+  conv.weight = *known;
+  conv.result = result_in_order(g, c, of_result);
+  conv.met = met_share(c);
+  if (!see_pictures(conv, windows)) return std::nullopt;
+  return conv;
+}
+
+} // namespace
+
+std::optional<Convolution> match_convolution(const Graph& g, const Contraction& c) {
+  const bool weighted = c.right().known && !c.left().known;
+  if (c.dtype != DType::F32 || !weighted || !c.batch.empty() || c.windows.empty())
+    return std::nullopt;
+  // Several views may do. Best has two axes for each one with a window and three in the
+  // product, else none of extent 1 too many; and it lies in order.
+  const size_t rank = (g[c.product].shape.size() + 1) / 2;
+  std::optional<Convolution> best;
+  std::tuple<bool, bool, size_t> least;
+  for (const OperandView& view : c.left().views) {
+    std::optional<Convolution> conv = convolution_over(g, c, view);
+    if (!conv) continue;
+    const size_t axes = conv->input.shape.size();
+    const std::tuple work(axes != rank, !conv->input.order.empty(), axes);
+    if (best && work >= least) continue;
+    least = work;
+    best = std::move(conv);
+  }
+  return best;
 }
 
 } // namespace svod::select

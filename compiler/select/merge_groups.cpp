@@ -1,9 +1,9 @@
 #include "compiler/select/merge_groups.h"
 
 #include "compiler/ir/build.h"
-#include "compiler/select/transform.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace svod::select {
 
@@ -19,53 +19,120 @@ static int64_t groups_together(int64_t groups, int64_t inputs, int64_t outputs,
   return 1;
 }
 
-// [N, C, extents, taps] of p = [N, G, OC/G, extents, C/G, taps].
-static Shape windows_of(const Shape& p) {
-  const size_t rank = (p.size() - 4) / 2;
-  Shape windows = {p[0], p[1] * p[3 + rank]};
-  windows.insert(windows.end(), p.begin() + 3, p.begin() + 3 + rank);
-  windows.insert(windows.end(), p.begin() + 4 + rank, p.end());
-  return windows;
+namespace {
+
+// Axes of a product by what they are, each with the contraction's axes it holds.
+struct GroupedAxes {
+  using Axes = std::vector<std::vector<size_t>>;
+  std::vector<size_t> batch, channels;
+  Axes extents, taps;
+};
+
+std::vector<size_t> joined(std::initializer_list<GroupedAxes::Axes> lists) {
+  std::vector<size_t> all;
+  for (const GroupedAxes::Axes& list : lists)
+    for (const std::vector<size_t>& axes : list)
+      all.insert(all.end(), axes.begin(), axes.end());
+  return all;
 }
 
-// The node of the windows below an operand that reads them group by group.
-static NodeId below_groups(const Graph& g, NodeId n, const Shape& p) {
-  const size_t rank = (p.size() - 4) / 2;
-  if (g[n].op != Op::Reshape) return kNoNode;
-  n = g[n].inputs[0];
-  if (g[n].op != Op::Permute || g[n].payload != channels_behind(2, int64_t(rank)))
-    return kNoNode;
-  n = g[n].inputs[0];
-  if (g[n].op != Op::Reshape) return kNoNode;
-  n = g[n].inputs[0];
-  return g[n].shape == windows_of(p) ? n : kNoNode;
-}
-
-std::optional<GroupedConvolution> match_groups(const Graph& g, NodeId reduce,
-                                               const std::vector<bool>& known,
-                                               int64_t lanes) {
-  const Node& r = g[reduce];
-  if (r.op != Op::ReduceSum || r.dtype != DType::F32) return std::nullopt;
-  const Node& product = g[r.inputs[0]];
-  const Shape& p = product.shape;
-  if (product.op != Op::Mul || p.size() % 2 != 0 || p.size() < 6) return std::nullopt;
-  const size_t rank = (p.size() - 4) / 2;
-  Shape summed = p, weights = p;
-  std::fill(summed.begin() + 3 + rank, summed.end(), 1);
-  weights[0] = 1;
-  std::fill_n(weights.begin() + 3, rank, 1);
-  if (r.shape != summed) return std::nullopt;
-  for (size_t i = 0; i < 2; ++i) {
-    GroupedConvolution conv;
-    conv.weight = without_expand(g, product.inputs[i]);
-    if (!known[conv.weight] || g[conv.weight].shape != weights) continue;
-    conv.input = below_groups(g, without_expand(g, product.inputs[1 - i]), p);
-    if (conv.input == kNoNode || known[conv.input]) continue;
-    conv.full = p;
-    conv.together = groups_together(p[1], p[3 + rank], p[2], lanes);
-    if (conv.together > 1) return conv;
+// What is summed for each group beside taps: the axis that lies next to the groups in a
+// tensor that is read, else what no window is over.
+std::vector<size_t> channels_of(const Graph& g, const Contraction& c) {
+  for (const OperandView& view : c.left().views) {
+    if (!view.map) break;
+    for (size_t i = 0; i < view.map->at.size(); ++i) {
+      auto run = run_of(view.map->at[i], g[view.node].shape[i], c.axes);
+      if (!run || run->size() <= c.batch.size()) continue;
+      const auto rest = run->begin() + std::ssize(c.batch);
+      const bool summed = std::all_of(rest, run->end(), [&](size_t axis) {
+        return std::ranges::count(c.reduced, axis) != 0;
+      });
+      if (summed && std::equal(c.batch.begin(), c.batch.end(), run->begin()))
+        return {rest, run->end()};
+    }
   }
-  return std::nullopt;
+  std::vector<size_t> channels = c.reduced;
+  for (const AxisWindow& w : c.windows) std::erase(channels, w.tap);
+  return channels;
+}
+
+// The axes of a product that lies as [N, G, OC/G, extents, C/G, taps], with as many
+// extents as taps; axes of extent 1 may be any. nullopt: it does not.
+std::optional<GroupedAxes> axes_as_they_lie(const Graph& g, const Contraction& c,
+                                            const std::vector<size_t>& channels) {
+  const size_t all = g[c.product].shape.size();
+  if (all % 2 != 0 || all < 6) return std::nullopt;
+  const size_t rank = (all - 4) / 2;
+  std::vector<std::vector<size_t>> of(all);
+  for (size_t axis = 0; axis < c.axes.size(); ++axis)
+    if (c.axes[axis].extent != 1) of[c.axes[axis].whole].push_back(axis);
+  const auto within = [&](size_t axis, const std::vector<size_t>& kind) {
+    return std::ranges::all_of(
+        of[axis], [&](size_t a) { return std::ranges::count(kind, a) != 0; });
+  };
+  GroupedAxes axes{of[0], channels, {}, {}};
+  bool lies = within(0, c.rows) && of[1] == c.batch && of[2] == c.columns &&
+              of[3 + rank] == channels;
+  for (size_t i = 3; i < 3 + rank; ++i) {
+    lies = lies && within(i, c.rows) && within(i + rank + 1, c.reduced);
+    axes.extents.push_back(of[i]);
+    axes.taps.push_back(of[i + rank + 1]);
+  }
+  return lies ? std::optional(axes) : std::nullopt;
+}
+
+// Those of any other: the first row is the batch.
+GroupedAxes axes_in_order(const Contraction& c, const std::vector<size_t>& channels) {
+  GroupedAxes axes{{}, channels, {}, {}};
+  for (size_t axis : c.rows) {
+    if (axis == c.rows[0])
+      axes.batch = {axis};
+    else
+      axes.extents.push_back({axis});
+  }
+  for (size_t axis : c.reduced)
+    if (std::ranges::count(channels, axis) == 0) axes.taps.push_back({axis});
+  return axes;
+}
+
+} // namespace
+
+std::optional<GroupedConvolution> match_groups(const Graph& g, const Contraction& c,
+                                               int64_t lanes) {
+  if (c.dtype != DType::F32 || !c.right().known || c.left().known || c.batch.empty())
+    return std::nullopt;
+  const std::vector<size_t> channels = channels_of(g, c);
+  const std::optional<GroupedAxes> lie = axes_as_they_lie(g, c, channels);
+  const GroupedAxes axes = lie ? *lie : axes_in_order(c, channels);
+  GroupedConvolution conv;
+  const int64_t groups = c.count(c.batch), inputs = c.count(channels);
+  conv.together = groups_together(groups, inputs, c.count(c.columns), lanes);
+  if (conv.together == 1) return std::nullopt;
+  conv.extents = axes.extents.size();
+  conv.full = {c.count(axes.batch), groups, c.count(c.columns)};
+  Shape input = {conv.full[0], groups * inputs}, weight = {1, groups, conv.full[2]};
+  for (const auto& some : axes.extents) {
+    conv.full.push_back(c.count(some));
+    input.push_back(c.count(some));
+    weight.push_back(1);
+  }
+  conv.full.push_back(inputs), weight.push_back(inputs);
+  for (const auto& some : axes.taps) {
+    conv.full.push_back(c.count(some));
+    input.push_back(c.count(some));
+    weight.push_back(c.count(some));
+  }
+  const auto x = operand_in_order(
+      g, c, c.left(), joined({{axes.batch, c.batch, channels}, axes.extents, axes.taps}),
+      input);
+  const auto w = operand_in_order(
+      g, c, c.right(), joined({{c.batch, c.columns, channels}, axes.taps}), weight);
+  if (!x || !w) return std::nullopt;
+  conv.input = *x, conv.weight = *w;
+  conv.result =
+      result_in_order(g, c, joined({{axes.batch, c.batch, c.columns}, axes.extents}));
+  return conv;
 }
 
 // [.., C/G, taps] of each group -> those of `together`, zero between different ones.
@@ -82,9 +149,8 @@ static NodeId merged_weights(Graph& g, const GroupedConvolution& conv, NodeId we
 
 NodeId merge_groups(Graph& g, const GroupedConvolution& conv, NodeId input,
                     NodeId weight) {
-  const size_t rank = (conv.full.size() - 4) / 2;
-  Shape full = conv.full, summed = full;
-  std::fill(summed.begin() + 3 + rank, summed.end(), 1);
+  const size_t rank = conv.extents;
+  Shape full = conv.full;
   full[1] /= conv.together;
   full[2] *= conv.together;
   full[3 + rank] *= conv.together;
@@ -95,8 +161,10 @@ NodeId merge_groups(Graph& g, const GroupedConvolution& conv, NodeId input,
   place[2] = 1;
   of_weights[0] = 1;
   std::fill_n(of_weights.begin() + 3, rank, 1);
-  const NodeId x =
-      permute(g, reshape(g, input, split), channels_behind(2, int64_t(rank)));
+  Payload order(split.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::rotate(order.begin() + 2, order.begin() + 3, order.begin() + 3 + int64_t(rank));
+  const NodeId x = permute(g, reshape(g, input, split), order);
   const NodeId w = reshape(g, merged_weights(g, conv, weight), of_weights);
 
   Payload axes;
@@ -104,7 +172,7 @@ NodeId merge_groups(Graph& g, const GroupedConvolution& conv, NodeId input,
     axes.push_back(static_cast<int64_t>(axis));
   const NodeId products =
       map(g, Op::Mul, {expand(g, reshape(g, x, place), full), expand(g, w, full)});
-  return reshape(g, reduce(g, Op::ReduceSum, products, axes), summed);
+  return arranged(g, reduce(g, Op::ReduceSum, products, axes), conv.result);
 }
 
 } // namespace svod::select

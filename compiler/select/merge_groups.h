@@ -7,25 +7,25 @@
 #pragma once
 
 #include "compiler/select/algorithms.h"
-
-#include <optional>
+#include "compiler/select/reading.h"
 
 namespace svod::select {
 
 struct GroupedConvolution {
-  NodeId input = kNoNode;  // [N, C, extents, taps]: windows
-  NodeId weight = kNoNode; // [1, G, OC/G, 1.., C/G, taps]
-  Shape full;              // [N, G, OC/G, extents, C/G, taps]: the products
-  int64_t together = 1;    // groups that become one
+  Reading input;        // [N, C, extents, taps]: windows
+  Reading weight;       // [1, G, OC/G, 1.., C/G, taps]
+  Reading result;       // of [N, G, OC/G, extents]: as the sum
+  Shape full;           // [N, G, OC/G, extents, C/G, taps]: the products
+  size_t extents = 0;   // how many axes of `full` are
+  int64_t together = 1; // groups that become one
 };
-// Of a sum as the importer writes it (importer/formula/convolution.h) with known weights;
-// nothing where groups fill vectors, or no few of them do.
-std::optional<GroupedConvolution> match_groups(const Graph& g, NodeId reduce,
-                                               const std::vector<bool>& known,
+// Of a contraction with known weights; nothing where groups fill vectors, or no few of
+// them do.
+std::optional<GroupedConvolution> match_groups(const Graph& g, const Contraction& c,
                                                int64_t lanes);
 
-// The sum with groups merged, in the shape it had. `input` and `weight` are nodes of
-// out.graph.
+// The sum with groups merged. `input` and `weight` are nodes of g, arranged as the
+// convolution's readings.
 NodeId merge_groups(Graph& g, const GroupedConvolution& conv, NodeId input,
                     NodeId weight);
 

@@ -5,7 +5,7 @@
 // others have none, and the picture comes from memory while products are made.
 #include "compiler/select/picture_edges.h"
 
-#include "compiler/kernel/factor.h"
+#include <algorithm>
 
 namespace svod::select {
 
@@ -15,19 +15,27 @@ static constexpr int64_t kMostPlanes = 4;
 // way.
 static constexpr int64_t kFewestPositions = 64;
 
-// Whether positions other than the first and the last one stay inside [0, extent).
-static bool stays_inside(const Node& window, int64_t low, int64_t extent) {
-  const int64_t axis = window.payload[0], size = window.payload[1],
-                stride = window.payload[2], dilation = window.payload[3];
-  const int64_t positions = window.shape[static_cast<size_t>(axis)];
-  const int64_t last = (positions - 2) * stride + (size - 1) * dilation;
-  return positions >= kFewestPositions && stride >= low && last - low < extent;
+// Whether positions other than the first and the last one stay inside of what is padded.
+static bool stays_inside(const Contraction& c, const AxisWindow& w) {
+  const int64_t positions = c.axes[w.position].extent, taps = c.axes[w.tap].extent;
+  const int64_t last = (positions - 2) * w.stride + (taps - 1) * w.dilation;
+  return positions >= kFewestPositions && w.stride >= w.low && last - w.low < w.extent;
 }
 
-bool edges_apart(const Graph& g, NodeId contraction, size_t which, NodeId pad,
+// The window whose coordinate this is.
+static const AxisWindow* window_of(const Contraction& c, const Coordinate& at) {
+  const auto found = std::ranges::find_if(c.windows, [&](const AxisWindow& w) {
+    const auto others = std::ranges::count_if(at.steps, [](int64_t s) { return s != 0; });
+    return others == 2 && at.steps[w.position] == w.stride &&
+           at.steps[w.tap] == w.dilation;
+  });
+  return found == c.windows.end() ? nullptr : &*found;
+}
+
+bool edges_apart(const Graph& g, const Contraction& c, const Operand& operand, NodeId pad,
                  int lanes) {
-  const NodeId product = g[contraction].inputs[0], in = g[pad].inputs[0];
-  const Shape &shape = g[in].shape, &domain = g[product].shape;
+  const NodeId in = g[pad].inputs[0];
+  const Shape &shape = g[in].shape, &domain = g[c.product].shape;
   const Payload& pads = g[pad].payload;
   const size_t rank = shape.size();
   // Each axis with a pad triples the text.
@@ -36,17 +44,16 @@ bool edges_apart(const Graph& g, NodeId contraction, size_t which, NodeId pad,
                        shape[1] <= kMostPlanes && pads[0] == 0 && pads[1] == 0 &&
                        pads[rank] == 0 && pads[rank + 1] == 0;
   // Vectors are over the channels of the result.
-  if (!picture || domain[1] < lanes || factor_of(g, product, which).varies_along(1))
+  if (!picture || domain[1] < lanes || own_axes(g, c, operand).varies_along(1))
     return false;
-  Shape low(pads.begin(), pads.begin() + std::ptrdiff_t(rank)), high(rank);
-  for (size_t i = 0; i < rank; ++i) high[i] = pads[rank + i];
-  for (NodeId n = g[product].inputs[which]; n != pad; n = g[n].inputs[0]) {
-    const auto axis = static_cast<size_t>(g[n].payload.empty() ? 0 : g[n].payload[0]);
-    if (g[n].op == Op::Window && axis < rank &&
-        stays_inside(g[n], low[axis], shape[axis]))
-      low[axis] = high[axis] = 0;
+  const auto view = std::ranges::find(operand.views, in, &OperandView::node);
+  if (view == operand.views.end() || !view->map) return false;
+  for (size_t axis = 2; axis < rank; ++axis) {
+    if (pads[axis] == 0 && pads[rank + axis] == 0) continue;
+    const AxisWindow* window = window_of(c, view->map->at[axis]);
+    if (window == nullptr || !stays_inside(c, *window)) return false;
   }
-  return low == Shape(rank) && high == Shape(rank);
+  return true;
 }
 
 } // namespace svod::select

@@ -27,15 +27,15 @@ bool RequestFinder::pad_vectors(BufferId id) {
 
 // Stores an operand of the contraction with what only it has innermost: the reduced axes
 // then step over whole vectors.
-bool RequestFinder::put_kept_axes_innermost(NodeId contraction, const Factor& f,
-                                            const Factor& other) {
-  if (grouping_.known[f.node] || fixed_.count(f.node) != 0) return false;
-  if (!requests_.stored.insert(f.node).second) return false;
+bool RequestFinder::put_kept_axes_innermost(NodeId contraction, const OwnAxes& own,
+                                            const OwnAxes& other) {
+  if (grouping_.known[own.node] || fixed_.count(own.node) != 0) return false;
+  if (!requests_.stored.insert(own.node).second) return false;
   const Payload& axes = g[contraction].payload;
-  Layout layout = row_major(g[f.node].shape.size());
+  Layout layout = row_major(g[own.node].shape.size());
   std::vector<int64_t> batch, kept, reduced;
-  for (size_t axis = 0; axis < f.domain_axis.size(); ++axis) {
-    int64_t d = f.domain_axis[axis];
+  for (size_t axis = 0; axis < own.axes.size(); ++axis) {
+    int64_t d = own.axes[axis];
     bool is_reduced = d >= 0 && std::ranges::count(axes, d) != 0;
     auto& list = is_reduced ? reduced : d < 0 || other.varies_along(d) ? batch : kept;
     list.push_back(static_cast<int64_t>(axis));
@@ -43,36 +43,30 @@ bool RequestFinder::put_kept_axes_innermost(NodeId contraction, const Factor& f,
   layout.order = batch;
   layout.order.insert(layout.order.end(), reduced.begin(), reduced.end());
   layout.order.insert(layout.order.end(), kept.begin(), kept.end());
-  fill_last_vector(layout, g[f.node].shape);
-  requests_.layouts[f.node] = layout;
+  fill_last_vector(layout, g[own.node].shape);
+  requests_.layouts[own.node] = layout;
   return true;
 }
 
 // A short sum along the lanes ends with sums across them, again and again. The operand
 // that has the result's innermost axis is turned around, if it is used often enough.
-bool RequestFinder::avoid_sums_across_lanes(const Group& group,
+bool RequestFinder::avoid_sums_across_lanes(const Contraction& c,
                                             const ScheduledKernel& k) {
   constexpr int64_t kShort = 512, kOften = 32;
   if (std::ranges::count(k.loops.inner[0], *k.loops.lane) == 0) return false;
-  const NodeId base = group.innermost();
-  const Node& sum = g[base];
-  const Shape& domain = g[sum.inputs[0]].shape;
-  int64_t steps = 1, last = -1;
-  for (int64_t axis = 0; axis < static_cast<int64_t>(domain.size()); ++axis) {
-    if (std::ranges::count(sum.payload, axis) != 0)
-      steps *= domain[axis];
-    else if (domain[axis] > 1)
-      last = axis;
-  }
-  if (steps > kShort || last < 0 || domain[last] < 2 * lanes_) return false;
+  const Shape &domain = g[c.product].shape, &result = g[c.sum].shape;
+  int64_t last = -1;
+  for (int64_t axis = 0; axis < std::ssize(result); ++axis)
+    if (result[axis] > 1) last = axis;
+  if (c.terms() > kShort || last < 0 || domain[last] < 2 * lanes_) return false;
   for (size_t i = 0; i < 2; ++i) {
-    const Factor f = factor_of(g, sum.inputs[0], i);
-    const Factor other = factor_of(g, sum.inputs[0], 1 - i);
-    const int64_t uses = element_count(domain) / element_count(g[f.node].shape);
-    if (grouping_.known[other.node] || !f.varies_along(last) ||
+    const OwnAxes own = own_axes(g, c, c.of_input(i));
+    const OwnAxes other = own_axes(g, c, c.of_input(1 - i));
+    const int64_t uses = element_count(domain) / element_count(g[own.node].shape);
+    if (grouping_.known[other.node] || !own.varies_along(last) ||
         other.varies_along(last) || uses < kOften)
       continue;
-    return put_kept_axes_innermost(base, f, other);
+    return put_kept_axes_innermost(c.sum, own, other);
   }
   return false;
 }
@@ -81,10 +75,12 @@ bool RequestFinder::avoid_sums_across_lanes(const Group& group,
 // innermost.
 bool RequestFinder::turn_operands(const Group& group, const ScheduledKernel& k) {
   const NodeId base = group.innermost();
-  if (base == kNoNode || !is_contraction(g, base) || !k.has_lane_axis()) return false;
+  if (base == kNoNode || !k.has_lane_axis()) return false;
+  const std::optional<Contraction> c = read_contraction(g, base);
+  if (!c) return false;
   const Expr& v = k.exprs[k.stages[0].value];
   if (v.kind != Expr::Kind::Map || v.op != Op::Mul) return false;
-  if (avoid_sums_across_lanes(group, k)) return true;
+  if (avoid_sums_across_lanes(*c, k)) return true;
   for (size_t i = 0; i < 2; ++i) {
     for (ExprId id : loads_below(k, v.inputs[i])) {
       const Expr& load = k.exprs[id];
@@ -97,15 +93,15 @@ bool RequestFinder::turn_operands(const Group& group, const ScheduledKernel& k) 
         if (masked && pad_vectors(k.arguments[load.argument].id)) return true;
         continue;
       }
-      Factor f = factor_of(g, g[base].inputs[0], i);
+      const OwnAxes own = own_axes(g, *c, c->of_input(i));
       // Used once or twice each, as in a depthwise convolution: shuffled where it is
       // read.
-      int64_t products = element_count(g[g[base].inputs[0]].shape);
+      int64_t products = element_count(g[c->product].shape);
       if (affine && stride <= kNearLanes &&
-          products <= 2 * element_count(g[f.node].shape))
+          products <= 2 * element_count(g[own.node].shape))
         continue;
-      Factor other = factor_of(g, g[base].inputs[0], 1 - i);
-      if (put_kept_axes_innermost(base, f, other)) return true;
+      const OwnAxes other = own_axes(g, *c, c->of_input(1 - i));
+      if (put_kept_axes_innermost(base, own, other)) return true;
     }
   }
   return false;

@@ -26,14 +26,17 @@ RequestFinder::RequestFinder(const Stored& stored, const std::set<NodeId>& resul
 void RequestFinder::store_padded_inputs() {
   for (const Group& group : grouping_.groups) {
     if (group.base == kNoNode) continue;
-    if (!is_reduce(g[group.base].op) || !is_contraction(g, group.base)) continue;
+    const std::optional<Contraction> c = read_contraction(g, group.base);
+    if (!c) continue;
     for (size_t i = 0; i < 2; ++i) {
-      NodeId n = g[g[group.base].inputs[0]].inputs[i];
-      while (!grouping_.stored[n] &&
-             ((is_view(g[n].op) && g[n].op != Op::Pad) || widens_bytes(g, n)))
-        n = g[n].inputs[0];
+      const Operand& operand = c->of_input(i);
+      const NodeId n = std::ranges::find_if(operand.views, [&](const OperandView& view) {
+                         return grouping_.stored[view.node] ||
+                                g[view.node].op == Op::Pad ||
+                                view.node == operand.source();
+                       })->node;
       if (g[n].op != Op::Pad || grouping_.known[n] || grouping_.stored[n]) continue;
-      if (edges_apart(g, group.base, i, n, lanes_)) continue;
+      if (edges_apart(g, *c, operand, n, lanes_)) continue;
       NodeId in = g[n].inputs[0];
       bool fixed = fixed_.count(in) != 0 || !grouping_.stored[in] ||
                    (g[n].payload.back() != 0 && byte_size(g[n].dtype) != 1);

@@ -4,7 +4,7 @@
 // be stored, a layout. The graph is then cut again with all requests so far.
 #pragma once
 
-#include "compiler/kernel/factor.h"
+#include "compiler/contraction/contraction.h"
 #include "compiler/kernel/lowered.h"
 #include "compiler/select/assign_layouts.h"
 #include "compiler/select/group.h"
@@ -37,8 +37,9 @@ private:
   void store_narrow_results();
   void store_results_below(NodeId below);
   void store_scattered_tile(const Group& group, const ScheduledKernel& k);
-  bool put_kept_axes_innermost(NodeId contraction, const Factor& f, const Factor& other);
-  bool avoid_sums_across_lanes(const Group& group, const ScheduledKernel& k);
+  bool put_kept_axes_innermost(NodeId contraction, const OwnAxes& own,
+                               const OwnAxes& other);
+  bool avoid_sums_across_lanes(const Contraction& c, const ScheduledKernel& k);
   bool turn_operands(const Group& group, const ScheduledKernel& k);
   void pad_rows(const Group& group);
   bool pad_vectors(BufferId id);

@@ -32,53 +32,50 @@ const StrassenMatrices& strassen_matrices() {
   return kMatrices;
 }
 
-// Whether every element of the node is read from another element of what is computed.
-static bool reads_once(const Graph& g, NodeId n) {
-  for (; is_view(g[n].op); n = g[n].inputs[0])
-    if (g[n].op == Op::Expand || (g[n].op == Op::Window && g[n].payload[1] != 1))
-      return false;
-  return true;
+// The operand in the rank of the product, and the contraction's axes it has. nullopt
+// where it varies along a part of an axis of the product.
+static std::optional<Reading> in_rank(const Graph& g, const Contraction& c,
+                                      const Operand& operand) {
+  Shape shape(g[c.product].shape.size(), 1);
+  std::vector<size_t> own;
+  for (size_t axis = 0; axis < c.axes.size(); ++axis) {
+    if (!operand.varies(axis)) continue;
+    own.push_back(axis);
+    shape[c.axes[axis].whole] *= c.axes[axis].extent;
+  }
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (shape[d] != 1 && shape[d] != g[c.product].shape[d]) return std::nullopt;
+  return operand_in_order(g, c, operand, own, shape);
 }
 
-std::optional<MatrixProduct> match_product(const Graph& g, NodeId reduce,
-                                           const std::vector<bool>& known,
+std::optional<MatrixProduct> match_product(const Graph& g, const Contraction& c,
                                            int64_t lanes) {
-  const Node& r = g[reduce];
-  if (r.op != Op::ReduceSum || r.dtype != DType::F32) return std::nullopt;
-  const Node& product = g[r.inputs[0]];
-  if (product.op != Op::Mul) return std::nullopt;
-  for (size_t i = 0; i < 2; ++i) {
-    MatrixProduct p;
-    p.input = without_expand(g, product.inputs[1 - i]);
-    p.weight = without_expand(g, product.inputs[i]);
-    p.full = product.shape;
-    if (known[p.input] || !known[p.weight] || !reads_once(g, p.input)) continue;
-    const Shape &x = g[p.input].shape, &w = g[p.weight].shape;
-    std::vector<size_t> rows, columns, inner;
-    bool plain = true;
-    for (size_t d = 0; d < p.full.size(); ++d) {
-      const bool summed = std::ranges::count(r.payload, int64_t(d)) != 0;
-      if (p.full[d] == 1) continue;
-      if (summed)
-        inner.push_back(d);
-      else if (w[d] == 1)
-        rows.push_back(d), p.rows *= p.full[d];
-      else if (x[d] == 1)
-        columns.push_back(d);
-      plain = plain && (summed ? x[d] != 1 && w[d] != 1 : x[d] == 1 || w[d] == 1);
-    }
-    if (!plain || rows.empty() || columns.size() != 1 || inner.size() != 1) continue;
-    p.column = columns[0], p.inner = inner[0];
-    if (p.full[p.column] % (2 * lanes) != 0 || p.full[p.inner] % (2 * lanes) != 0)
-      continue;
-    auto even = std::ranges::find_if(rows, [&](size_t d) { return p.full[d] % 2 == 0; });
-    p.row =
-        even != rows.end()
-            ? *even
-            : *std::ranges::max_element(rows, {}, [&](size_t d) { return p.full[d]; });
-    return p;
+  const bool weighted = c.right().known && !c.left().known && !c.left().own_repeats;
+  if (c.dtype != DType::F32 || !weighted || !c.batch.empty()) return std::nullopt;
+  const auto x = in_rank(g, c, c.left()), w = in_rank(g, c, c.right());
+  if (!x || !w) return std::nullopt;
+  MatrixProduct p{*x, *w, g[c.product].shape};
+  std::vector<size_t> rows, columns, inner;
+  for (size_t d = 0; d < p.full.size(); ++d) {
+    const bool of_x = x->shape[d] != 1, of_w = w->shape[d] != 1;
+    if (p.full[d] == 1) continue;
+    if (std::ranges::count(g[c.sum].payload, int64_t(d)) == 0)
+      (of_x ? rows : columns).push_back(d);
+    else if (of_x && of_w)
+      inner.push_back(d);
+    else
+      return std::nullopt;
   }
-  return std::nullopt;
+  if (rows.empty() || columns.size() != 1 || inner.size() != 1) return std::nullopt;
+  p.rows = c.count(c.rows);
+  p.column = columns[0], p.inner = inner[0];
+  if (p.full[p.column] % (2 * lanes) != 0 || p.full[p.inner] % (2 * lanes) != 0)
+    return std::nullopt;
+  auto even = std::ranges::find_if(rows, [&](size_t d) { return p.full[d] % 2 == 0; });
+  p.row = even != rows.end()
+              ? *even
+              : *std::ranges::max_element(rows, {}, [&](size_t d) { return p.full[d]; });
+  return p;
 }
 
 // [.., a, .., b, ..] -> [4, .., a / 2, .., b / 2, ..]: the block is 2 * half of a + half

@@ -5,6 +5,7 @@
 // weights are made at pack time.
 #pragma once
 
+#include "compiler/select/reading.h"
 #include "compiler/select/transform.h"
 
 namespace svod::select {
@@ -13,14 +14,14 @@ namespace svod::select {
 // input varies along `row` and not along `column`, the weights the other way round, and
 // `inner` is summed up. These three are halved.
 struct MatrixProduct {
-  NodeId input = kNoNode, weight = kNoNode; // extent 1 along axes they do not have
+  Reading input, weight; // extent 1 along axes they do not have
   Shape full;
   size_t row = 0, column = 0, inner = 0;
   int64_t rows = 1; // all positions of the input, of which `row` is one axis
 };
 // `lanes`: half a row of weights is whole vectors.
-std::optional<MatrixProduct> match_product(const Graph& g, NodeId reduce,
-                                           const std::vector<bool>& known, int64_t lanes);
+std::optional<MatrixProduct> match_product(const Graph& g, const Contraction& c,
+                                           int64_t lanes);
 
 // output * ((weight * b) (input * a)) are the blocks of the product of the blocks a and
 // b, each numbered 2 * row + column.
@@ -30,7 +31,7 @@ struct StrassenMatrices {
 const StrassenMatrices& strassen_matrices();
 
 // Adds the composition to out.graph; the result has the shape of the sum. `input` and
-// `weight` are nodes of out.graph.
+// `weight` are nodes of out.graph, arranged as the product's readings.
 NodeId strassen(Algorithms& out, const MatrixProduct& p, NodeId input, NodeId weight,
                 int64_t lanes);
 

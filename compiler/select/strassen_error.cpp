@@ -1,13 +1,11 @@
 // How far seven products are from eight, measured with the layer's own weights on sampled
 // inputs.
-#include "compiler/ir/evaluate.h"
 #include "compiler/select/samples.h"
 #include "compiler/select/strassen.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 
 namespace svod::select {
 
@@ -18,19 +16,16 @@ constexpr int64_t kColumns = 6;
 // The weights as a matrix.
 class Weights {
 public:
-  Weights(const Graph& g, const MatrixProduct& p) : tensor_(evaluate_known(g, p.weight)) {
-    const Shape strides = row_major_strides(g[p.weight].shape);
+  Weights(const Graph& g, const MatrixProduct& p) : values_(known_values(g, p.weight)) {
+    const Shape strides = row_major_strides(p.weight.shape);
     inner_ = strides[p.inner], column_ = strides[p.column];
   }
   float at(int64_t inner, int64_t column) const {
-    float value = 0;
-    const int64_t at = inner * inner_ + column * column_;
-    std::memcpy(&value, tensor_.bytes.data() + at * 4, sizeof value);
-    return value;
+    return values_[inner * inner_ + column * column_];
   }
 
 private:
-  Tensor tensor_;
+  std::vector<float> values_;
   int64_t inner_ = 0, column_ = 0;
 };
 

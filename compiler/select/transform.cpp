@@ -29,16 +29,4 @@ void keep_result(Algorithms& out, NodeId transformed) {
   out.results.insert(out.graph[transformed].inputs[0]);
 }
 
-Payload channels_behind(int64_t channel, int64_t rank) {
-  Payload order(static_cast<size_t>(channel + 1 + 2 * rank));
-  std::iota(order.begin(), order.end(), 0);
-  const auto moved = order.begin() + channel;
-  std::rotate(moved, moved + 1, moved + 1 + rank);
-  return order;
-}
-
-NodeId without_expand(const Graph& g, NodeId n) {
-  return g[n].op == Op::Expand ? g[n].inputs[0] : n;
-}
-
 } // namespace svod::select

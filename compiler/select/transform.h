@@ -22,11 +22,4 @@ NodeId transform(Algorithms& out, const Matrix& matrix, NodeId x, size_t axis,
 // as views of the result may be folded with the last of its own.
 void keep_result(Algorithms& out, NodeId transformed);
 
-// The order of the windows of a convolution over `rank` axes in which the axis of
-// channels, `channel`, comes after the extents and before the taps.
-Payload channels_behind(int64_t channel, int64_t rank);
-
-// The node below an expand.
-NodeId without_expand(const Graph& g, NodeId n);
-
 } // namespace svod::select

@@ -137,9 +137,9 @@ static NodeId pictures_of(Graph& g, const Convolution& conv, NodeId x) {
 }
 
 // The other way, for results that cover a little more: [pictures, OC, rows, columns] ->
-// [N, OC, extents, 1..].
+// [N, OC, extents], as the sum lies.
 static NodeId results_of(Graph& g, const Convolution& conv, NodeId y) {
-  Shape shape = conv.results;
+  const Shape& shape = conv.results;
   if (!conv.plain()) {
     const Shape& covered = g[y].shape;
     const auto [d_rows, d_columns] = conv.dilation;
@@ -155,8 +155,7 @@ static NodeId results_of(Graph& g, const Convolution& conv, NodeId y) {
   }
   const size_t rank = shape.size();
   y = slice(g, y, Shape(rank, 0), Shape(rank, 1), shape);
-  shape.resize(2 * rank - 1, 1);
-  return reshape(g, y, shape);
+  return arranged(g, y, conv.result);
 }
 
 // The inputs of each tile: [N, C, rows, columns, n, n] and the phases of each axis that

@@ -6,6 +6,7 @@
 // their difference: two sparse steps take half of the operations of one.
 #pragma once
 
+#include "compiler/select/reading.h"
 #include "compiler/select/transform.h"
 
 #include <array>
@@ -25,16 +26,17 @@ struct WinogradMatrices {
 inline constexpr int64_t kMostWinogradInputs = 10; // n
 WinogradMatrices winograd_matrices(int64_t outputs, int64_t taps);
 
-// A convolution with known weights over one to three axes, as the importer writes it,
-// seen as one over rows and columns of pictures. One axis is a picture of one row. A
+// A convolution with known weights over one to three axes, seen as one over rows and
+// columns of pictures. One axis is a picture of one row. A
 // depth before rows and columns makes pictures of which each result sums up several. A
 // dilation of d makes d pictures, of every d-th row or column each. Pairs are rows and
 // columns.
 struct Convolution {
   using Pair = std::array<int64_t, 2>;
-  NodeId input = kNoNode;  // [N, C, extents], pads applied
-  NodeId weight = kNoNode; // [1, OC, 1.., C, taps]
-  Shape results;           // [N, OC, extents]
+  Reading input;  // [N, C, extents], pads applied
+  Reading weight; // [1, OC, 1.., C, taps]
+  Reading result; // of [N, OC, extents]: as the sum
+  Shape results;  // [N, OC, extents]
   int64_t inputs = 0, outputs = 0;
   Pair size = {}, taps = {}; // of a picture of the result, of the window
   Pair stride = {1, 1}, dilation = {1, 1};
@@ -45,8 +47,7 @@ struct Convolution {
   bool plain() const { return results.size() == 4 && dilation == Pair{1, 1}; }
   int64_t terms() const { return inputs * depth_taps; } // summed up for each tap
 };
-std::optional<Convolution> match_convolution(const Graph& g, NodeId reduce,
-                                             const std::vector<bool>& known);
+std::optional<Convolution> match_convolution(const Graph& g, const Contraction& c);
 
 // Results of a tile, along rows and columns; 1: this axis stays as it is written. An axis
 // of stride s is the sum of s of stride 1, its phases: every s-th tap meets every s-th
@@ -85,8 +86,8 @@ struct WinogradForm {
   }
 };
 
-// Adds the composition to out.graph; the result has the shape [N, OC, extents, 1..].
-// `input` and `weight` are nodes of out.graph.
+// Adds the composition to out.graph; the result has the shape of the sum. `input` and
+// `weight` are nodes of out.graph, arranged as the convolution's readings.
 NodeId winograd(Algorithms& out, const Convolution& conv, const WinogradForm& form,
                 NodeId input, NodeId weight, int64_t lanes);
 

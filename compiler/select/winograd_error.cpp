@@ -1,12 +1,10 @@
 // How far a Winograd form is from the direct sum, measured with the layer's own weights
 // on sampled inputs: bounds from norms are worse than what happens by orders of
 // magnitude.
-#include "compiler/ir/evaluate.h"
 #include "compiler/select/samples.h"
 #include "compiler/select/winograd.h"
 
 #include <cmath>
-#include <cstring>
 
 namespace svod::select {
 
@@ -50,19 +48,16 @@ Grid<float> both_sides(const Steps& rows, const Steps& columns, Grid<float> x) {
 }
 
 // A part may reach beyond the last tap.
-float weight_at(const Tensor& weights, const Convolution& conv, int64_t channels,
-                int64_t row, int64_t column) {
+float weight_at(const std::vector<float>& weights, const Convolution& conv,
+                int64_t channels, int64_t row, int64_t column) {
   if (row >= conv.taps[0] || column >= conv.taps[1]) return 0;
-  float value = 0;
-  const int64_t at = (channels * conv.taps[0] + row) * conv.taps[1] + column;
-  std::memcpy(&value, weights.bytes.data() + at * 4, sizeof value);
-  return value;
+  return weights[(channels * conv.taps[0] + row) * conv.taps[1] + column];
 }
 
 } // namespace
 
 double winograd_error(const Graph& g, const Convolution& conv, const WinogradForm& form) {
-  const Tensor weights = evaluate_known(g, conv.weight);
+  const std::vector<float> weights = known_values(g, conv.weight);
   const Convolution::Pair m = form.outputs;
   Convolution::Pair r = conv.taps; // together
   std::array<WinogradMatrices, 2> axes;

@@ -257,14 +257,11 @@ TEST_CASE("every form of winograd computes the same convolution", "[winograd]") 
         Case{{8, 7}, {2, 3}, {2, 2}, {2, 2}}, Case{{2, 2}, {1, 2}, {1, 1}, {2, 1}}}) {
     Tensor weights = random_tensor(random, {16, 16, c.taps[0], c.taps[1]});
     Graph direct = convolution(weights, 17, 14, 1, c.stride);
-    std::vector<bool> known(direct.size());
-    for (NodeId n : direct.live_nodes()) known[n] = direct[n].op == Op::Weight;
-    for (NodeId n : direct.live_nodes())
-      if (direct[n].op == Op::Expand) known[n] = known[direct[n].inputs[0]];
     std::optional<Convolution> conv;
     NodeId sum = kNoNode;
     for (NodeId n : direct.live_nodes())
-      if (auto found = match_convolution(direct, n, known)) conv = found, sum = n;
+      if (auto read = read_contraction(direct, n))
+        if (auto found = match_convolution(direct, *read)) conv = found, sum = n;
     REQUIRE(conv);
     WinogradForm form{c.outputs, c.parts};
     CHECK(winograd_error(direct, *conv, form) < 1e-4);
@@ -275,8 +272,7 @@ TEST_CASE("every form of winograd computes the same convolution", "[winograd]") 
     NodeId x = g.add_input("x", DType::F32, shape);
     x = pad(g, x, {0, 0, c.taps[0] > 1, c.taps[1] > 1},
             {0, 0, c.taps[0] > 1, c.taps[1] > 1}, 0);
-    NodeId w =
-        weight(g, DType::F32, direct[conv->weight].shape, g.add_blob(weights.bytes));
+    NodeId w = weight(g, DType::F32, conv->weight.shape, g.add_blob(weights.bytes));
     NodeId y = winograd(out, *conv, form, x, w, 16);
     REQUIRE(g[y].shape == direct[sum].shape);
     g.add_output("y", reshape(g, y, Shape(g[y].shape.begin(), g[y].shape.begin() + 4)));
