@@ -19,6 +19,9 @@ namespace svod {
 static std::string text_of(const Graph& graph) { return print_graph(graph); }
 static std::string text_of(const FusedGraph& fused) { return print(fused); }
 static std::string text_of(const Plan& plan) { return print(plan); }
+static std::string text_of(const ScheduledPlan& scheduled) {
+  return print_programs(scheduled.plan);
+}
 static std::string text_of(const Kernels& kernels) {
   std::string out;
   for (const KernelSource& source : kernels.sources)
@@ -33,6 +36,7 @@ static void check(const std::string& stage, const Graph& graph) {
 }
 static void check(const std::string&, const FusedGraph& fused) { verify(fused); }
 static void check(const std::string&, const Plan& plan) { verify(plan); }
+static void check(const std::string&, const ScheduledPlan&) {}
 // Read by check_cpp when they are compiled.
 static void check(const std::string&, const Kernels&) {}
 
@@ -48,6 +52,13 @@ template <class F> static auto stage(const std::string& name, Hooks& hooks, F&& 
   return result;
 }
 
+static void apply_loops(FusedGraph& fused, const ScheduleFile& file,
+                        AppliedSchedules& applied) {
+  for (ScheduledKernel& k : fused.kernels) apply_loops(k, file, applied);
+  for (FusedRegion& region : fused.regions)
+    for (FusedGraph& body : region.bodies) apply_loops(body, file, applied);
+}
+
 Kernels compile(const Graph& graph, Hooks& hooks) {
   // Shapes and element types are final: nothing below asks about them again.
   check("import", graph);
@@ -61,20 +72,27 @@ Kernels compile(const Graph& graph, Hooks& hooks) {
   FusedGraph fused = stage("fuse", hooks, [&] {
     FusedGraph out = fuse(simple, hooks.target, hooks.exact || hooks.small);
     if (!hooks.exact) contract_products(out);
+    if (hooks.schedules != nullptr) apply_loops(out, *hooks.schedules, hooks.applied);
     return out;
   });
   // Beyond this point no node moves between kernels.
   Plan planned = stage("plan", hooks, [&] { return plan(std::move(fused)); });
   // Beyond this point every buffer has its offset; nothing allocates.
-  Plan scheduled = stage("schedule", hooks,
-                         [&] { return schedule(std::move(planned), hooks.target); });
+  ScheduledPlan scheduled = stage("schedule", hooks, [&] {
+    ScheduledPlan out = schedule(std::move(planned), hooks.target);
+    if (hooks.schedules != nullptr)
+      for (ScheduledKernel& program : out.plan.programs)
+        apply_levels(program, *hooks.schedules, hooks.applied);
+    return out;
+  });
   // Beyond this point nothing is chosen.
-  return stage("emit", hooks, [&] { return emit(std::move(scheduled), hooks.target); });
+  return stage("emit", hooks,
+               [&] { return emit(std::move(scheduled.plan), hooks.target); });
 }
 
-Plan schedule(Plan plan, const Target& target) {
+ScheduledPlan schedule(Plan plan, const Target& target) {
   for (ScheduledKernel& program : plan.programs) schedule_levels(program, target);
-  return plan;
+  return {std::move(plan)};
 }
 
 } // namespace svod

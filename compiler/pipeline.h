@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/codegen/kernels.h"
+#include "compiler/optimize/schedule_kernel.h"
 
 #include <functional>
 #include <map>
@@ -17,11 +18,18 @@ struct Hooks {
   std::string print_after; // stage name, "all", or empty
   std::function<void(const std::string& stage, const std::string& text)> print;
   std::map<std::string, double> time_ms; // per stage, filled
+  // Take the place of what is chosen, where their kernels are met; what became of them.
+  const ScheduleFile* schedules = nullptr;
+  AppliedSchedules applied;
 };
 
 Kernels compile(const Graph& graph, Hooks& hooks);
 
-// Every program of the plan with a schedule for each level of the target.
-Plan schedule(Plan plan, const Target& target);
+// Every program of the plan with a schedule for each level of the target. Beyond this
+// point nothing is chosen.
+struct ScheduledPlan {
+  Plan plan;
+};
+ScheduledPlan schedule(Plan plan, const Target& target);
 
 } // namespace svod

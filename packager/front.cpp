@@ -102,6 +102,7 @@ Digest plan_key(const Front& front, const Options& options) {
   key.number(static_cast<uint64_t>(options.emit));
   key.number(static_cast<uint64_t>(options.weights));
   key.text(options.name);
+  if (!options.schedule.empty()) key.text(options.schedule_text);
   return key.finish();
 }
 

@@ -30,9 +30,11 @@ constexpr Word<Verb> kVerbs[] = {
     {"cache", Verb::Cache}, {"doctor", Verb::Doctor}, {"key", Verb::Key},
 };
 constexpr Word<Output> kEmits[] = {
-    {"exe", Output::Executable}, {"static", Output::Static}, {"shared", Output::Shared},
-    {"obj", Output::Object},     {"graph", Output::Graph},   {"fused", Output::Fused},
-    {"plan", Output::Plan},      {"cpp", Output::Cpp},       {"asm", Output::Assembly},
+    {"exe", Output::Executable}, {"static", Output::Static},
+    {"shared", Output::Shared},  {"obj", Output::Object},
+    {"graph", Output::Graph},    {"fused", Output::Fused},
+    {"plan", Output::Plan},      {"schedule", Output::Schedule},
+    {"cpp", Output::Cpp},        {"asm", Output::Assembly},
 };
 // What a suffix of the output's name asks for.
 constexpr Word<Output> kSuffixes[] = {
@@ -213,6 +215,8 @@ void declare(CLI::App& app, RawOptions& raw, Options& options) {
                  "Run on DIR (a test_data_set or several), on random inputs, or off");
   app.add_option("--deps", options.deps, "Write a Make dependency file");
   app.add_option("--print-after", options.print_after, "Print a stage's result, or all");
+  app.add_option("--schedule", options.schedule,
+                 "Schedules as --emit=schedule prints them, edited; by kernel digest");
   app.add_option("--color", raw.color, "auto, always or never");
   app.add_flag("-q,--quiet", options.quiet, "Print errors only");
   app.add_flag("-v,--verbose", options.verbose, "Print what is done");

@@ -22,6 +22,7 @@ enum class Output : uint8_t {
   Graph,
   Fused,
   Plan,
+  Schedule,
   Cpp,
   Assembly,
 };
@@ -52,6 +53,8 @@ struct Options {
   std::string verify;              // empty: the default
   std::string deps;
   std::string print_after;
+  std::string schedule;      // file of schedules; empty: none
+  std::string schedule_text; // what is in it
   bool quiet = false, verbose = false, dry_run = false;
   ListFormat format = ListFormat::Text;
   Color color = Color::Auto;

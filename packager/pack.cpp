@@ -58,6 +58,8 @@ private:
   Exit verify();
   Exit commit();
   Exit write_reports();
+  Exit read_schedules(ScheduleFile& schedules);
+  Exit report(const AppliedSchedules& applied, const ScheduleFile& schedules) const;
 
   Exit file_error(const std::string& path, const std::string& reason) const;
   Exit toolchain_error(const std::string& diagnostics) const;
@@ -156,8 +158,37 @@ Exit Packing::read() {
   return Exit::Done;
 }
 
+Exit Packing::read_schedules(ScheduleFile& schedules) {
+  if (options_.schedule.empty()) return Exit::Done;
+  std::ifstream file(options_.schedule, std::ios::binary);
+  options_.schedule_text.assign(std::istreambuf_iterator<char>(file), {});
+  if (!file) return file_error(options_.schedule, "cannot be read");
+  TextFault fault;
+  std::optional<ScheduleFile> read = parse_schedule_file(options_.schedule_text, fault);
+  if (!read) {
+    console_.error(options_.schedule + ":" + std::to_string(fault.line) + ": " +
+                   fault.why);
+    return Exit::Usage;
+  }
+  schedules = std::move(*read);
+  return Exit::Done;
+}
+
+// A schedule that no kernel of this model has may belong to another state of it.
+Exit Packing::report(const AppliedSchedules& applied,
+                     const ScheduleFile& schedules) const {
+  for (const auto& [digest, schedule] : schedules)
+    if (applied.used.count(digest) == 0)
+      console_.note(options_.schedule + ": no kernel of this model is " + digest.hex());
+  for (const std::string& misfit : applied.misfits)
+    console_.error(options_.schedule + ": schedule " + misfit);
+  return applied.misfits.empty() ? Exit::Done : Exit::Usage;
+}
+
 Exit Packing::compile_graph() {
   console_.progress("compiling " + options_.model_name());
+  ScheduleFile schedules;
+  if (Exit status = read_schedules(schedules); status != Exit::Done) return status;
   key_ = plan_key(*front_, options_);
   if (!rewrite::multiplies_bytes(front_->graph))
     options_.target = without_dot_levels(std::move(options_.target));
@@ -170,8 +201,10 @@ Exit Packing::compile_graph() {
     if (!options_.print_after.empty()) std::cerr << "# after " << stage << "\n" << text;
     stage_texts_[stage] = text;
   };
+  if (!options_.schedule.empty()) hooks.schedules = &schedules;
   kernels_ = compile(front_->graph, hooks);
-  for (const char* stage : {"simplify", "fuse", "plan", "emit"}) {
+  if (Exit status = report(hooks.applied, schedules); status != Exit::Done) return status;
+  for (const char* stage : {"simplify", "fuse", "plan", "schedule", "emit"}) {
     note_time(stage, hooks.time_ms[stage]);
   }
   contents_ =
@@ -211,8 +244,10 @@ Summary Packing::summary() const {
 }
 
 std::string Packing::text_form(std::string& error) const {
-  constexpr std::pair<Output, const char*> kStages[] = {
-      {Output::Graph, "simplify"}, {Output::Fused, "fuse"}, {Output::Plan, "plan"}};
+  constexpr std::pair<Output, const char*> kStages[] = {{Output::Graph, "simplify"},
+                                                        {Output::Fused, "fuse"},
+                                                        {Output::Plan, "plan"},
+                                                        {Output::Schedule, "schedule"}};
   for (const auto& [form, stage] : kStages) {
     if (options_.emit == form) return stage_texts_.at(stage);
   }

@@ -144,7 +144,7 @@ TEST_CASE("a call without use for vectors has one kernel for all levels", "[cust
   REQUIRE(target.levels.size() > 1);
   const auto emitted = [&](const std::string& text) {
     const Graph g = call_graph(text, true);
-    return emit(schedule(plan(fuse(g, target, false)), target), target);
+    return emit(schedule(plan(fuse(g, target, false)), target).plan, target);
   };
   for (const bool is_scalar : {false, true}) {
     const Kernels kernels =
@@ -179,7 +179,7 @@ TEST_CASE("a loop's body calls its own function", "[custom_op][region]") {
   REQUIRE(verify(g).empty());
   const Target target = *find_target("native");
   const Plan planned =
-      schedule(plan(fuse(rewrite::simplify(g, {}), target, false)), target);
+      schedule(plan(fuse(rewrite::simplify(g, {}), target, false)), target).plan;
   verify(planned);
   const Kernels kernels = emit(planned, target);
   REQUIRE(planned.programs.size() == 2);
