@@ -1,21 +1,16 @@
-// The first fusion: one cut by rule, then a few rounds in which kernels that would read
-// badly ask for a value to be stored in a better order. Every decision is in the data of
-// the result (layouts, stages, splits, chunks), so a search can replace the rules without
-// touching what follows.
+// The middle of the compiler, in rounds. A round cuts the graph by rule, gives what is
+// stored a layout, lowers each group to a kernel and chooses its loops. Kernels that
+// would read badly then request that a value is stored, or stored in a better order, and
+// the graph is cut again. Requests only grow, and a round without a new one is the last.
 #include "compiler/fuse.h"
 
-#include "compiler/kernel/factor.h"
-#include "compiler/kernel/lane_facts.h"
+#include "compiler/kernel/verify.h"
 #include "compiler/lower/lower.h"
 #include "compiler/optimize/choose.h"
 #include "compiler/optimize/make_kernel.h"
-#include "compiler/select/algorithms.h"
-#include "compiler/select/assign_layouts.h"
 #include "compiler/select/chain.h"
-#include "compiler/select/group.h"
 #include "compiler/select/magnitudes.h"
-#include "compiler/select/picture_edges.h"
-#include "compiler/select/whole_rows.h"
+#include "compiler/select/requests.h"
 #include "compiler/support/check.h"
 
 #include <algorithm>
@@ -24,298 +19,119 @@ namespace svod {
 
 namespace {
 
-// What later kernels ask of the cut.
-struct Wishes {
-  std::set<NodeId> forced;
-  LayoutHints hints;
+// A kernel with its axes cut. A border or a call has no group.
+struct LoweredGroup {
+  const Group* group = nullptr;
+  optimize::CutKernel cut;
+  const ScheduledKernel& kernel() const { return cut.lowered.kernel; }
 };
 
-class Fuser {
+std::string text_of(const std::vector<LoweredGroup>& lowered, const FusedGraph&) {
+  std::string out;
+  for (size_t i = 0; i < lowered.size(); ++i)
+    out += "kernel " + std::to_string(i) + "\n" + print(lowered[i].kernel());
+  return out;
+}
+
+void check(std::string_view, const std::vector<LoweredGroup>& lowered,
+           const FusedGraph& fused) {
+  for (size_t i = 0; i < lowered.size(); ++i) verify(fused, lowered[i].kernel(), i);
+}
+
+// With its loops.
+struct ScheduledGroup {
+  const Group* group = nullptr;
+  optimize::MadeKernel made;
+};
+
+std::string text_of(const std::vector<ScheduledGroup>& groups, const FusedGraph&) {
+  std::string out;
+  for (size_t i = 0; i < groups.size(); ++i)
+    out += "kernel " + std::to_string(i) + "\n" + print(groups[i].made.kernel);
+  return out;
+}
+
+void check(std::string_view, const std::vector<ScheduledGroup>& groups,
+           const FusedGraph& fused) {
+  for (size_t i = 0; i < groups.size(); ++i) verify(fused, groups[i].made.kernel, i);
+}
+
+// All requests so far.
+struct AllRequests {
+  select::Requests requests;
+};
+
+std::string text_of(const AllRequests& all, const Graph&) { return print(all.requests); }
+
+void check(std::string_view pass, const AllRequests& all, const Graph& graph) {
+  const std::set<NodeId>& stored = all.requests.stored;
+  SVOD_CHECK(stored.empty() || *stored.rbegin() < graph.size())
+      << "after " << pass << ": %" << *stored.rbegin() << " is no node";
+}
+
+class Round {
 public:
-  Fuser(const Algorithms& algorithms, const Target& target, Wishes& wishes)
-      : g(algorithms.graph), unrolled_(algorithms.unrolled), results_(algorithms.results),
-        lanes_(target.levels[0].lanes), level_(target.levels.back()), wishes_(wishes),
-        fixed_(fixed_layouts(g)), users_(users_of(g)) {}
-  // False: the wishes grew, start again.
-  bool run(FusedGraph& out);
+  Round(const select::Algorithms& algorithms, const Target& target, FusedGraph& out,
+        Passes& passes)
+      : algorithms_(algorithms), g(out.graph), lanes_(target.levels[0].lanes),
+        level_(target.levels.back()), out_(out), passes_(passes),
+        stored_{g, grouping_, out.buffers, buffer_of_, out.packed} {}
+  // Fills the fused graph, as far as it is worth it, and adds to the requests.
+  // `last`: what is requested is not answered any more.
+  void run(select::Requests& requests, bool last);
 
 private:
-  void make_buffers();
-  Stored stored() { return {g, grouping_, out_->buffers, buffer_of_, out_->packed}; }
-  void add_region(NodeId node);
+  void make_buffers(const std::map<NodeId, Layout>& layouts);
+  std::vector<LoweredGroup> lower_groups();
+  std::vector<ScheduledGroup> schedule(std::vector<LoweredGroup> lowered);
+  void add_region(NodeId node, size_t kernels_before);
   Argument region_input(NodeId node);
-  bool wish_padded_inputs();
-  bool wish_narrow_results();
-  bool wish_results(NodeId below);
-  bool wish_near_lanes(const Group& group, const ScheduledKernel& k);
-  bool wish_kept_innermost(NodeId contraction, const Factor& f, const Factor& other);
-  bool wish_no_sums_across(const Group& group, const ScheduledKernel& k);
-  bool wish_for(const Group& group, const ScheduledKernel& kernel);
-  bool wish_whole_rows(const Group& group);
-  void pad_lanes(Layout& layout, const Shape& shape) const;
-  bool wish_whole_vectors(BufferId id);
-  void add_border(NodeId target);
-  void add_call(NodeId call);
+  Lower lower_of(const Group& group) {
+    return [this, &group](const LowerSpec& spec) {
+      return lower::lower(group, spec, stored_);
+    };
+  }
 
+  const select::Algorithms& algorithms_;
   const Graph& g;
-  const std::set<NodeId>& unrolled_;
-  const std::set<NodeId>& results_;
   int lanes_;
   const Level& level_; // chunks fit the tiles of the strongest
-  Wishes& wishes_;
-  std::set<NodeId> fixed_; // no wish changes how these lie in memory
-  Users users_;
+  FusedGraph& out_;
+  Passes& passes_;
   Grouping grouping_;
   std::map<NodeId, BufferId> buffer_of_;
-  std::set<NodeId> bordered_;
-  FusedGraph* out_ = nullptr;
+  Stored stored_;
 };
 
-void Fuser::make_buffers() {
-  std::map<NodeId, Layout> layouts = assign_layouts(g, grouping_, wishes_.hints, lanes_);
+void Round::make_buffers(const std::map<NodeId, Layout>& layouts) {
   for (const auto& [n, layout] : layouts) {
-    buffer_of_[n] = static_cast<BufferId>(out_->buffers.size());
-    out_->buffers.push_back({n, g[n].dtype, g[n].shape, layout, -1, {}});
+    buffer_of_[n] = static_cast<BufferId>(out_.buffers.size());
+    out_.buffers.push_back({n, g[n].dtype, g[n].shape, layout, -1, {}});
   }
   for (size_t i = 0; i < g.inputs().size(); ++i)
     if (auto found = buffer_of_.find(g.inputs()[i].node); found != buffer_of_.end())
-      out_->buffers[found->second].input = static_cast<int32_t>(i);
+      out_.buffers[found->second].input = static_cast<int32_t>(i);
   for (size_t i = 0; i < g.outputs().size(); ++i)
-    out_->buffers[buffer_of_.at(g.outputs()[i].node)].outputs.push_back(
+    out_.buffers[buffer_of_.at(g.outputs()[i].node)].outputs.push_back(
         static_cast<int32_t>(i));
 }
 
-// A contraction that reads the model's input through a pad gets a padded copy: guards on
-// every broadcast would cost more than the copy, where not the first and last positions
-// alone need them.
-bool Fuser::wish_padded_inputs() {
-  bool grew = false;
-  for (const Group& group : grouping_.groups) {
-    if (group.base == kNoNode) continue;
-    if (!is_reduce(g[group.base].op) || !is_contraction(g, group.base)) continue;
-    for (size_t i = 0; i < 2; ++i) {
-      NodeId n = g[g[group.base].inputs[0]].inputs[i];
-      while (!grouping_.stored[n] &&
-             ((is_view(g[n].op) && g[n].op != Op::Pad) || widens_bytes(g, n)))
-        n = g[n].inputs[0];
-      if (g[n].op != Op::Pad || grouping_.known[n] || grouping_.stored[n]) continue;
-      if (edges_apart(g, group.base, i, n, lanes_)) continue;
-      NodeId in = g[n].inputs[0];
-      bool fixed = fixed_.count(in) != 0 || !grouping_.stored[in] ||
-                   (g[n].payload.back() != 0 && byte_size(g[n].dtype) != 1);
-      if (fixed) grew |= wishes_.forced.insert(n).second;
-      // What is padded keeps its own kernel, with all that can follow a reduction.
-      bool given = is_opaque(g[in].op) || g[in].op == Op::Result;
-      if (fixed && !given && !is_view(g[in].op)) wishes_.forced.insert(in);
-    }
-  }
-  return grew;
-}
-
-// A sum that no kernel can take in is stored; where bytes are made of it, they are stored
-// in its place.
-bool Fuser::wish_narrow_results() {
-  bool grew = false;
-  for (const Group& group : grouping_.groups) {
-    NodeId n = group.root;
-    if (group.base != n || group.target != n || byte_size(g[n].dtype) < 4) continue;
-    while (users_[n].size() == 1 && byte_size(g[n].dtype) != 1) {
-      NodeId user = users_[n][0];
-      bool maps = is_map(g[user].op) || g[user].op == Op::Cast ||
-                  g[user].op == Op::Reshape || g[user].op == Op::Permute;
-      if (!maps) break;
-      n = user;
-    }
-    if (byte_size(g[n].dtype) == 1) grew |= wishes_.forced.insert(n).second;
-  }
-  return grew;
-}
-
-// Views that cut the positions of a tile otherwise than the tile is written out start
-// from a stored result, and so do all results but one of those that meet in a kernel:
-// tiles of three rows and halves of fourteen have no bound but the tensor.
-bool Fuser::wish_results(NodeId below) {
-  std::vector<NodeId> open = {below}, found;
-  std::set<NodeId> seen;
-  while (!open.empty()) {
-    const NodeId n = open.back();
-    open.pop_back();
-    if (!seen.insert(n).second || (grouping_.stored[n] && n != below)) continue;
-    if (results_.count(n) != 0) found.push_back(n);
-    open.insert(open.end(), g[n].inputs.begin(), g[n].inputs.end());
-  }
-  if (found.size() > 1) found.pop_back();
-  bool grew = false;
-  for (NodeId n : found) grew |= wishes_.forced.insert(n).second;
-  return grew;
-}
-
-// A tile of rows that is written out into a part of a larger tensor where its lanes lie
-// apart: one store per lane, each into another cache line (a tile with several columns
-// fills them at least in part). It is stored by itself, and moved as squares.
-bool Fuser::wish_near_lanes(const Group& group, const ScheduledKernel& k) {
-  const Shape& shape = g[group.root].shape;
-  if (group.target == group.root || !k.has_lane_axis()) return false;
-  if (shape.size() < 3 || 2 * shape[1] < lanes_) return false;
-  std::set<int64_t> places;
-  for (const Stage& s : k.stages) {
-    int64_t stride = 0;
-    const bool affine = k.indices.affine_in(s.index, *k.loops.lane, stride);
-    if (s.kind == StageKind::Store && affine && stride > 1)
-      places.insert(s.index.constant);
-  }
-  const bool columns =
-      std::ranges::any_of(places, [&](int64_t p) { return places.count(p + 1) != 0; });
-  if (places.size() < 2 || columns || !wishes_.forced.insert(group.root).second)
-    return false;
-  wishes_.hints[group.root] = blocked(shape.size(), 1, lanes_);
-  return true;
-}
-
-// Rows that are no whole vectors are followed by zeros: reading them takes no masks, and
-// all start at the same place in a cache line.
-void Fuser::pad_lanes(Layout& layout, const Shape& shape) const {
-  auto last = static_cast<size_t>(layout.order.back());
-  if (shape[last] > lanes_) layout.high[last] = -shape[last] & (lanes_ - 1);
-}
-
-bool Fuser::wish_whole_vectors(BufferId id) {
-  const Buffer& b = out_->buffers[id];
-  if (fixed_.count(b.node) != 0 || wishes_.hints.count(b.node) != 0) return false;
-  if (b.layout.has_border() || b.layout.block_axis >= 0) return false;
-  Layout layout = b.layout;
-  pad_lanes(layout, b.shape);
-  return layout.has_border() && wishes_.hints.emplace(b.node, std::move(layout)).second;
-}
-
-// Stores an operand of the contraction with what only it has innermost: the reduced axes
-// then step over whole vectors.
-bool Fuser::wish_kept_innermost(NodeId contraction, const Factor& f,
-                                const Factor& other) {
-  if (grouping_.known[f.node] || fixed_.count(f.node) != 0) return false;
-  if (!wishes_.forced.insert(f.node).second) return false;
-  const Payload& axes = g[contraction].payload;
-  Layout layout = row_major(g[f.node].shape.size());
-  std::vector<int64_t> batch, kept, reduced;
-  for (size_t axis = 0; axis < f.domain_axis.size(); ++axis) {
-    int64_t d = f.domain_axis[axis];
-    bool is_reduced = d >= 0 && std::ranges::count(axes, d) != 0;
-    auto& list = is_reduced ? reduced : d < 0 || other.varies_along(d) ? batch : kept;
-    list.push_back(static_cast<int64_t>(axis));
-  }
-  layout.order = batch;
-  layout.order.insert(layout.order.end(), reduced.begin(), reduced.end());
-  layout.order.insert(layout.order.end(), kept.begin(), kept.end());
-  pad_lanes(layout, g[f.node].shape);
-  wishes_.hints[f.node] = layout;
-  return true;
-}
-
-// A short sum along the lanes ends with sums across them, again and again. The operand
-// that has the result's innermost axis is turned around, if it is used often enough.
-bool Fuser::wish_no_sums_across(const Group& group, const ScheduledKernel& k) {
-  constexpr int64_t kShort = 512, kOften = 32;
-  if (std::ranges::count(k.loops.inner[0], *k.loops.lane) == 0) return false;
-  const NodeId base = group.innermost();
-  const Node& sum = g[base];
-  const Shape& domain = g[sum.inputs[0]].shape;
-  int64_t steps = 1, last = -1;
-  for (int64_t axis = 0; axis < static_cast<int64_t>(domain.size()); ++axis) {
-    if (std::ranges::count(sum.payload, axis) != 0)
-      steps *= domain[axis];
-    else if (domain[axis] > 1)
-      last = axis;
-  }
-  if (steps > kShort || last < 0 || domain[last] < 2 * lanes_) return false;
-  for (size_t i = 0; i < 2; ++i) {
-    const Factor f = factor_of(g, sum.inputs[0], i);
-    const Factor other = factor_of(g, sum.inputs[0], 1 - i);
-    const int64_t uses = element_count(domain) / element_count(g[f.node].shape);
-    if (grouping_.known[other.node] || !f.varies_along(last) ||
-        other.varies_along(last) || uses < kOften)
-      continue;
-    return wish_kept_innermost(base, f, other);
-  }
-  return false;
-}
-
-// An operand whose elements are far apart along the lanes is stored with that axis
-// innermost.
-bool Fuser::wish_for(const Group& group, const ScheduledKernel& k) {
-  const NodeId base = group.innermost();
-  if (base == kNoNode || !is_contraction(g, base) || !k.has_lane_axis()) return false;
-  const Expr& v = k.exprs[k.stages[0].value];
-  if (v.kind != Expr::Kind::Map || v.op != Op::Mul) return false;
-  if (wish_no_sums_across(group, k)) return true;
-  for (size_t i = 0; i < 2; ++i) {
-    for (ExprId id : loads_below(k, v.inputs[i])) {
-      const Expr& load = k.exprs[id];
-      if (k.arguments[load.argument].kind != Argument::Kind::Buffer) continue;
-      int64_t stride = 0;
-      bool affine = k.indices.affine_in(load.index, *k.loops.lane, stride) && stride >= 0;
-      if (affine && stride == 0) continue;
-      if (affine && stride == 1) {
-        bool masked = !load.bounds.empty();
-        if (masked && wish_whole_vectors(k.arguments[load.argument].id)) return true;
-        continue;
-      }
-      Factor f = factor_of(g, g[base].inputs[0], i);
-      // Used once or twice each, as in a depthwise convolution: shuffled where it is
-      // read.
-      int64_t products = element_count(g[g[base].inputs[0]].shape);
-      if (affine && stride <= kNearLanes &&
-          products <= 2 * element_count(g[f.node].shape))
-        continue;
-      Factor other = factor_of(g, g[base].inputs[0], 1 - i);
-      if (wish_kept_innermost(base, f, other)) return true;
-    }
-  }
-  return false;
-}
-
-bool Fuser::wish_whole_rows(const Group& group) {
-  const NodeId n = group.target;
-  const Layout& now = out_->buffers[buffer_of_.at(n)].layout;
-  if (fixed_.count(n) != 0 || wishes_.hints.count(n) != 0 ||
-      now != row_major(now.order.size()))
-    return false;
-  std::optional<Layout> whole = whole_rows(g, grouping_, users_, group, lanes_);
-  return whole && wishes_.hints.emplace(n, std::move(*whole)).second;
-}
-
-void Fuser::add_border(NodeId target) {
-  BufferId id = buffer_of_.at(target);
-  const Buffer& b = out_->buffers[id];
-  if (!b.layout.has_border() || !bordered_.insert(target).second) return;
-  ScheduledKernel border = lower_border(id, b, lanes_);
-  choose_chunks(border, out_->packed, out_->buffers, level_);
-  out_->kernels.push_back(std::move(border));
-}
-
-// The first output that is met makes the kernel of all.
-void Fuser::add_call(NodeId call) {
-  for (const ScheduledKernel& k : out_->kernels)
-    if (k.call && std::ranges::find(k.nodes, call) != k.nodes.end()) return;
-  Stored all = stored();
-  out_->kernels.push_back(lower_call(call, all));
-}
-
-Argument Fuser::region_input(NodeId node) {
+Argument Round::region_input(NodeId node) {
   const DType dtype = g[node].dtype;
   if (!grouping_.known[node])
     return {Argument::Kind::Buffer, buffer_of_.at(node), dtype, false, true};
   PackedWeight dense{node, dtype, {element_count(g[node].shape)}, {1}, 0, {}, 0};
-  auto found = std::find(out_->packed.begin(), out_->packed.end(), dense);
-  auto id = static_cast<PackedId>(found - out_->packed.begin());
-  if (found == out_->packed.end()) out_->packed.push_back(std::move(dense));
+  auto found = std::find(out_.packed.begin(), out_.packed.end(), dense);
+  auto id = static_cast<PackedId>(found - out_.packed.begin());
+  if (found == out_.packed.end()) out_.packed.push_back(std::move(dense));
   return {Argument::Kind::Packed, id, dtype, false, true};
 }
 
 // Its bodies are fused when the cut around it is settled.
-void Fuser::add_region(NodeId node) {
+void Round::add_region(NodeId node, size_t kernels_before) {
   FusedRegion region;
   region.node = node;
-  region.kernels_before = out_->kernels.size();
+  region.kernels_before = kernels_before;
   for (NodeId input : g[node].inputs) region.inputs.push_back(region_input(input));
   const auto body = static_cast<uint32_t>(g[node].payload[0]);
   region.results.assign(g.body(body)->outputs().size(), kNoBuffer);
@@ -324,69 +140,175 @@ void Fuser::add_region(NodeId node) {
     if (g[n].op == Op::Result && g[n].inputs[0] == node)
       region.results[static_cast<size_t>(g[n].payload[0])] = buffer;
   }
-  out_->regions.push_back(std::move(region));
+  out_.regions.push_back(std::move(region));
 }
 
-bool Fuser::run(FusedGraph& out) {
-  out_ = &out;
-  grouping_ = group_nodes(g, wishes_.forced, unrolled_);
-  if (wish_padded_inputs() || wish_narrow_results()) return false;
-  make_buffers();
-  bool grew = false;
+std::vector<LoweredGroup> Round::lower_groups() {
+  std::vector<LoweredGroup> lowered;
+  auto add_plain = [&](ScheduledKernel kernel) {
+    lowered.emplace_back().cut.lowered.kernel = std::move(kernel);
+  };
+  auto is_called = [&](NodeId call) { // the first of its outputs makes the kernel of all
+    return std::ranges::any_of(lowered, [&](const LoweredGroup& l) {
+      return l.kernel().call && std::ranges::count(l.kernel().nodes, call) != 0;
+    });
+  };
+  std::set<NodeId> bordered;
   for (const Group& group : grouping_.groups) {
-    if (has_body(g[group.root].op)) {
-      add_region(group.root);
+    const Node& root = g[group.root];
+    if (has_body(root.op)) {
+      add_region(group.root, lowered.size());
       continue;
     }
-    if (element_count(g[group.root].shape) == 0) continue;
-    if (g[group.root].op == Op::Call && group.target == group.root) {
-      add_call(group.root);
+    if (element_count(root.shape) == 0) continue;
+    if (root.op == Op::Call && group.target == group.root) {
+      if (!is_called(group.root)) add_plain(lower::lower_call(group.root, stored_));
       continue;
     }
-    add_border(group.target);
-    Stored all = stored();
-    const Lower lower_group = [&](const LowerSpec& spec) {
-      return lower(group, spec, all);
-    };
-    MadeKernel made = make_kernel(group, all, lower_group, lanes_, level_);
-    out.kernels.push_back(std::move(made.kernel));
-    if (!made.written_out && wish_results(group.root)) grew = true;
-    if (wish_near_lanes(group, out.kernels.back())) grew = true;
-    bool base = group.base != kNoNode && is_reduce(g[group.base].op);
-    if (base && wish_for(group, out.kernels.back())) grew = true;
-    if (wish_whole_rows(group)) grew = true;
+    const BufferId target = buffer_of_.at(group.target);
+    if (out_.buffers[target].layout.has_border() && bordered.insert(group.target).second)
+      add_plain(lower::lower_border(target, out_.buffers[target], lanes_));
+    lowered.push_back({&group, optimize::cut_axes(group, g, lower_of(group))});
   }
-  return !grew;
+  return lowered;
 }
 
-} // namespace
+std::vector<ScheduledGroup> Round::schedule(std::vector<LoweredGroup> lowered) {
+  std::vector<ScheduledGroup> scheduled;
+  for (LoweredGroup& l : lowered) {
+    if (l.group != nullptr) {
+      scheduled.push_back(
+          {l.group, optimize::make_kernel(std::move(l.cut), *l.group, stored_,
+                                          lower_of(*l.group), lanes_, level_)});
+      continue;
+    }
+    ScheduledGroup& plain = scheduled.emplace_back();
+    plain.made.kernel = std::move(l.cut.lowered.kernel);
+    if (!plain.made.kernel.call)
+      optimize::choose_chunks(plain.made.kernel, out_.packed, out_.buffers, level_);
+  }
+  return scheduled;
+}
 
-FusedGraph fuse(const Graph& graph, const Target& target, bool direct_only) {
-  Algorithms algorithms = choose_algorithms(graph, target, direct_only);
-  Wishes wishes{algorithms.stored, algorithms.layouts};
-  FusedGraph out;
-  for (int round = 0; round < 5; ++round) {
-    out = FusedGraph();
-    if (Fuser(algorithms, target, wishes).run(out)) break;
+void Round::run(select::Requests& requests, bool last) {
+  grouping_ = passes_.run(
+      "group",
+      [&] { return select::group_nodes(g, requests.stored, algorithms_.unrolled); }, g);
+  select::RequestFinder finder(stored_, algorithms_.results, lanes_, requests);
+  const size_t before = requests.count();
+  finder.look_at_groups();
+  if (requests.count() != before && !last) return;
+  make_buffers(passes_.run(
+      "layouts",
+      [&] { return select::assign_layouts(g, grouping_, requests.layouts, lanes_); }, g));
+  std::vector<LoweredGroup> lowered =
+      passes_.run("lower", [&] { return lower_groups(); }, out_);
+  std::vector<ScheduledGroup> scheduled =
+      passes_.run("loops", [&] { return schedule(std::move(lowered)); }, out_);
+  passes_.run(
+      "requests",
+      [&] {
+        for (const ScheduledGroup& s : scheduled)
+          if (s.group != nullptr)
+            finder.look_at(*s.group, s.made.kernel, s.made.written_out);
+        return AllRequests{requests};
+      },
+      g);
+  for (ScheduledGroup& s : scheduled) {
+    SVOD_CHECK(s.made.written_out || !last)
+        << "no cut was found in which all of a kernel can be written out";
+    out_.kernels.push_back(std::move(s.made.kernel));
   }
-  find_chains(out);
-  drop_unused_weights(out);
-  for (NodeId n : graph.live_nodes()) {
-    OpClass c = info(graph[n].op).op_class;
-    bool is_kernel = c != OpClass::Source && c != OpClass::View && c != OpClass::Region;
-    if (is_kernel) ++out.unfused_kernels;
-  }
+}
+
+// What one kernel per op would take.
+int64_t count_ops(const Graph& graph) {
+  return std::ranges::count_if(graph.live_nodes(), [&](NodeId n) {
+    const OpClass c = info(graph[n].op).op_class;
+    return c != OpClass::Source && c != OpClass::View && c != OpClass::Region;
+  });
+}
+
+class Fuser {
+public:
+  Fuser(const Target& target, bool direct_only, Passes& passes)
+      : target_(target), direct_only_(direct_only), passes_(passes) {}
+  FusedGraph run(const Graph& graph, const std::string& place);
+
+private:
+  void cut_in_rounds(select::Algorithms& algorithms, const std::string& place,
+                     FusedGraph& out);
+  void fuse_bodies(const std::string& place, FusedGraph& out);
+
+  const Target& target_;
+  bool direct_only_;
+  Passes& passes_;
+};
+
+void Fuser::cut_in_rounds(select::Algorithms& algorithms, const std::string& place,
+                          FusedGraph& out) {
+  select::Requests requests{algorithms.stored, algorithms.layouts};
+  const size_t given = requests.count();
   out.graph = std::move(algorithms.graph);
-  find_magnitudes(out);
+  PassEnd end{PassEnd::Limit};
+  for (size_t before = given + 1;
+       end.rounds < kMostCutRounds && requests.count() != before; ++end.rounds) {
+    before = requests.count();
+    out.buffers.clear(), out.packed.clear(), out.kernels.clear(), out.regions.clear();
+    passes_.set_place(place + "round " + std::to_string(end.rounds + 1));
+    Round(algorithms, target_, out, passes_)
+        .run(requests, end.rounds + 1 == kMostCutRounds);
+    if (requests.count() == before) end.reason = PassEnd::Fixpoint;
+  }
+  end.steps = static_cast<int64_t>(requests.count() - given);
+  passes_.note_end("requests", end);
+}
+
+void Fuser::fuse_bodies(const std::string& place, FusedGraph& out) {
   for (FusedRegion& region : out.regions) {
     const Node& node = out.graph[region.node];
     for (size_t b = 0; b < body_count(node.op); ++b) {
       const Graph& body = *out.graph.body(static_cast<uint32_t>(node.payload[b]));
-      region.bodies.push_back(fuse(body, target, direct_only));
+      region.bodies.push_back(run(body, place + "body " + std::to_string(b) + " of %" +
+                                            std::to_string(region.node) + ", "));
       out.unfused_kernels += region.bodies.back().unfused_kernels;
     }
   }
+}
+
+FusedGraph Fuser::run(const Graph& graph, const std::string& place) {
+  passes_.set_place(place);
+  select::Algorithms algorithms = passes_.run("algorithms", [&] {
+    return select::choose_algorithms(graph, target_, direct_only_);
+  });
+  FusedGraph out;
+  cut_in_rounds(algorithms, place, out);
+  out.unfused_kernels = count_ops(graph);
+  fuse_bodies(place, out);
+  passes_.set_place(place);
+  out = passes_.run("chains", [&] {
+    select::find_chains(out);
+    drop_unused_weights(out);
+    return std::move(out);
+  });
+  return passes_.run("magnitudes", [&] {
+    select::find_magnitudes(out);
+    return std::move(out);
+  });
+}
+
+} // namespace
+
+FusedGraph fuse(const Graph& graph, const Target& target, bool direct_only,
+                Passes& passes) {
+  FusedGraph out = Fuser(target, direct_only, passes).run(graph, "");
+  passes.set_place("");
   return out;
+}
+
+FusedGraph fuse(const Graph& graph, const Target& target, bool direct_only) {
+  Passes passes;
+  return fuse(graph, target, direct_only, passes);
 }
 
 } // namespace svod

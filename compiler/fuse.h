@@ -2,12 +2,18 @@
 // how each kernel's loops run.
 #pragma once
 
-#include "compiler/kernel/fused_graph.h"
+#include "compiler/passes.h"
 
 namespace svod {
 
+// Rounds after which the cut is taken as it is. Each round answers requests of the one
+// before; models take two, few three.
+inline constexpr int kMostCutRounds = 5;
+
 // `direct_only`: contractions are computed as written, which keeps rounding and weights
 // as they are.
+FusedGraph fuse(const Graph& graph, const Target& target, bool direct_only,
+                Passes& passes);
 FusedGraph fuse(const Graph& graph, const Target& target, bool direct_only = false);
 
 } // namespace svod

@@ -1,98 +1,67 @@
-// Graph -> Kernels. `stage` is the one place that times, verifies and prints.
+// Graph -> Kernels.
 #include "compiler/pipeline.h"
 
 #include "compiler/fuse.h"
-#include "compiler/ir/print.h"
-#include "compiler/ir/verify.h"
-#include "compiler/kernel/verify.h"
 #include "compiler/optimize/schedule_kernel.h"
-#include "compiler/plan/verify.h"
 #include "compiler/rewrite/integer_contractions.h"
 #include "compiler/rewrite/simplify.h"
 #include "compiler/select/contract_products.h"
-#include "compiler/support/check.h"
-
-#include <chrono>
 
 namespace svod {
 
-static std::string text_of(const Graph& graph) { return print_graph(graph); }
-static std::string text_of(const FusedGraph& fused) { return print(fused); }
-static std::string text_of(const Plan& plan) { return print(plan); }
-static std::string text_of(const ScheduledPlan& scheduled) {
-  return print_programs(scheduled.plan);
-}
-static std::string text_of(const Kernels& kernels) {
-  std::string out;
-  for (const KernelSource& source : kernels.sources)
-    out += "// " + source.symbol + "\n" + source.text + "\n";
-  return out;
-}
-
-// Faults of the stage's result: bugs of ours.
-static void check(const std::string& stage, const Graph& graph) {
-  std::vector<std::string> faults = verify(graph);
-  SVOD_CHECK(faults.empty()) << "after " << stage << ": " << faults[0];
-}
-static void check(const std::string&, const FusedGraph& fused) { verify(fused); }
-static void check(const std::string&, const Plan& plan) { verify(plan); }
-static void check(const std::string&, const ScheduledPlan&) {}
-// Read by check_cpp when they are compiled.
-static void check(const std::string&, const Kernels&) {}
-
-template <class F> static auto stage(const std::string& name, Hooks& hooks, F&& work) {
-  auto start = std::chrono::steady_clock::now();
-  auto result = work();
-  std::chrono::duration<double, std::milli> spent =
-      std::chrono::steady_clock::now() - start;
-  hooks.time_ms[name] = spent.count();
-  check(name, result);
-  if (hooks.print && (hooks.print_after == name || hooks.print_after == "all"))
-    hooks.print(name, text_of(result));
-  return result;
-}
-
-static void apply_loops(FusedGraph& fused, const ScheduleFile& file,
-                        AppliedSchedules& applied) {
-  for (ScheduledKernel& k : fused.kernels) apply_loops(k, file, applied);
+static void apply_loops(FusedGraph& fused, const CompileOptions& options) {
+  for (ScheduledKernel& k : fused.kernels)
+    optimize::apply_loops(k, *options.schedules, *options.applied);
   for (FusedRegion& region : fused.regions)
-    for (FusedGraph& body : region.bodies) apply_loops(body, file, applied);
+    for (FusedGraph& body : region.bodies) apply_loops(body, options);
 }
 
-Kernels compile(const Graph& graph, Hooks& hooks) {
+codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
+                         Passes& passes) {
+  const Target& target = options.target;
   // Shapes and element types are final: nothing below asks about them again.
   check("import", graph);
-  rewrite::SimplifyOptions options;
-  options.change_rounding = !hooks.exact;
-  Graph simple = stage("simplify", hooks, [&] {
-    const bool dots = hooks.target.levels[0].dots != 0;
-    return rewrite::simplify(rewrite::integer_contractions(graph, {!hooks.exact, dots}),
-                             options);
+  Graph integers = passes.run("integer-contractions", [&] {
+    const bool dots = target.levels[0].dots != 0;
+    return rewrite::integer_contractions(graph, {!options.exact, dots});
   });
-  FusedGraph fused = stage("fuse", hooks, [&] {
-    FusedGraph out = fuse(simple, hooks.target, hooks.exact || hooks.small);
-    if (!hooks.exact) contract_products(out);
-    if (hooks.schedules != nullptr) apply_loops(out, *hooks.schedules, hooks.applied);
-    return out;
+  rewrite::SimplifyReport report;
+  Graph simple = passes.run("simplify", [&] {
+    rewrite::SimplifyOptions rules;
+    rules.change_rounding = !options.exact;
+    return rewrite::simplify(integers, rules, &report);
+  });
+  passes.note_end("simplify", report.end);
+  FusedGraph fused = fuse(simple, target, options.exact || options.small, passes);
+  fused = passes.run("contract-products", [&] {
+    if (!options.exact) select::contract_products(fused);
+    if (options.schedules != nullptr) apply_loops(fused, options);
+    return std::move(fused);
   });
   // Beyond this point no node moves between kernels.
-  Plan planned = stage("plan", hooks, [&] { return plan(std::move(fused)); });
+  plan::Plan planned = passes.run("plan", [&] { return plan::plan(std::move(fused)); });
   // Beyond this point every buffer has its offset; nothing allocates.
-  ScheduledPlan scheduled = stage("schedule", hooks, [&] {
-    ScheduledPlan out = schedule(std::move(planned), hooks.target);
-    if (hooks.schedules != nullptr)
+  ScheduledPlan scheduled = passes.run("schedule", [&] {
+    ScheduledPlan out = schedule(std::move(planned), target);
+    if (options.schedules != nullptr)
       for (ScheduledKernel& program : out.plan.programs)
-        apply_levels(program, *hooks.schedules, hooks.applied);
+        optimize::apply_levels(program, *options.schedules, *options.applied);
     return out;
   });
   // Beyond this point nothing is chosen.
-  return stage("emit", hooks,
-               [&] { return emit(std::move(scheduled.plan), hooks.target); });
+  return passes.run("emit",
+                    [&] { return codegen::emit(std::move(scheduled.plan), target); });
 }
 
-ScheduledPlan schedule(Plan plan, const Target& target) {
-  for (ScheduledKernel& program : plan.programs) schedule_levels(program, target);
+ScheduledPlan schedule(plan::Plan plan, const Target& target) {
+  for (ScheduledKernel& program : plan.programs)
+    optimize::schedule_levels(program, target);
   return {std::move(plan)};
+}
+
+codegen::Kernels compile(const Graph& graph, const CompileOptions& options) {
+  Passes passes;
+  return compile(graph, options, passes);
 }
 
 } // namespace svod

@@ -1,35 +1,27 @@
 // The table of contents: from a graph to kernels, one function per arrow.
 #pragma once
 
-#include "compiler/codegen/kernels.h"
 #include "compiler/optimize/schedule_kernel.h"
-
-#include <functional>
-#include <map>
-#include <string>
+#include "compiler/passes.h"
 
 namespace svod {
 
-struct Hooks {
+struct CompileOptions {
   Target target;
   bool small = false; // -Os: bytes before speed
   bool exact = false; // --accuracy exact: no rounding changes beyond the order of sums
-  // Called after each stage with its name and its result's text form, when set.
-  std::string print_after; // stage name, "all", or empty
-  std::function<void(const std::string& stage, const std::string& text)> print;
-  std::map<std::string, double> time_ms; // per stage, filled
-  // Take the place of what is chosen, where their kernels are met; what became of them.
+  // Schedules that take the place of those that are chosen, where their kernels are met,
+  // and what became of them. Both or none.
   const ScheduleFile* schedules = nullptr;
-  AppliedSchedules applied;
+  optimize::AppliedSchedules* applied = nullptr;
 };
 
-Kernels compile(const Graph& graph, Hooks& hooks);
+codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
+                         Passes& passes);
+codegen::Kernels compile(const Graph& graph, const CompileOptions& options);
 
 // Every program of the plan with a schedule for each level of the target. Beyond this
 // point nothing is chosen.
-struct ScheduledPlan {
-  Plan plan;
-};
-ScheduledPlan schedule(Plan plan, const Target& target);
+ScheduledPlan schedule(plan::Plan plan, const Target& target);
 
 } // namespace svod

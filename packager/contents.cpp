@@ -19,27 +19,27 @@ template <class Port> ImageTensor tensor_of(const Graph& graph, const Port& port
           count * element};
 }
 
-uint32_t slot_class(SlotClass from) {
+uint32_t slot_class(plan::SlotClass from) {
   switch (from) {
-  case SlotClass::Input:
+  case plan::SlotClass::Input:
     return SVOD_SLOT_INPUT;
-  case SlotClass::Output:
+  case plan::SlotClass::Output:
     return SVOD_SLOT_OUTPUT;
-  case SlotClass::Weight:
+  case plan::SlotClass::Weight:
     return SVOD_SLOT_WEIGHT;
-  case SlotClass::State:
+  case plan::SlotClass::State:
     return SVOD_SLOT_STATE;
-  case SlotClass::Temporary:
+  case plan::SlotClass::Temporary:
     return SVOD_SLOT_TEMPORARY;
-  case SlotClass::Slice:
+  case plan::SlotClass::Slice:
     return SVOD_SLOT_SLICE;
-  case SlotClass::Part:
+  case plan::SlotClass::Part:
     return SVOD_SLOT_PART;
   }
   __builtin_unreachable();
 }
 
-std::string source_text(const Plan& plan, const Step& step) {
+std::string source_text(const plan::Plan& plan, const plan::Step& step) {
   std::string out;
   for (int32_t source : step.sources) {
     if (!out.empty()) out += ',';
@@ -48,18 +48,18 @@ std::string source_text(const Plan& plan, const Step& step) {
   return out;
 }
 
-ImageStep image_step(const Plan& plan, const Step& step) {
+ImageStep image_step(const plan::Plan& plan, const plan::Step& step) {
   ImageStep out;
   out.flops = static_cast<uint64_t>(step.flops);
   out.bytes = static_cast<uint64_t>(step.bytes);
   out.repeats = static_cast<uint64_t>(step.repeats);
   out.sources = source_text(plan, step);
-  if (step.kind == StepKind::CopyMemory) {
+  if (step.kind == plan::StepKind::CopyMemory) {
     out.kind = SVOD_STEP_COPY;
     out.args = {step.from, step.to};
-  } else if (step.kind == StepKind::Loop || step.kind == StepKind::If) {
-    const RegionSlots& r = step.region;
-    out.kind = step.kind == StepKind::Loop ? SVOD_STEP_LOOP : SVOD_STEP_IF;
+  } else if (step.kind == plan::StepKind::Loop || step.kind == plan::StepKind::If) {
+    const plan::RegionSlots& r = step.region;
+    out.kind = step.kind == plan::StepKind::Loop ? SVOD_STEP_LOOP : SVOD_STEP_IF;
     out.region = {0, 0, r.count, r.start, r.again, r.iteration, r.done, r.limit};
   } else {
     out.program = step.program;
@@ -107,34 +107,35 @@ void add_values(const ModelInterface& interface, ImageEntry& entry) {
 }
 
 // Markers become counts of the steps between them.
-void add_steps(const Plan& plan, ImageEntry& entry) {
+void add_steps(const plan::Plan& plan, ImageEntry& entry) {
   struct Open {
     size_t step, begin;
     bool other;
   };
   std::vector<Open> open;
-  for (const Step& step : plan.steps) {
-    if (step.kind == StepKind::Allocate || step.kind == StepKind::Deallocate) continue;
+  for (const plan::Step& step : plan.steps) {
+    if (step.kind == plan::StepKind::Allocate || step.kind == plan::StepKind::Deallocate)
+      continue;
     const size_t here = entry.steps.size();
-    if (step.kind == StepKind::Else || step.kind == StepKind::End) {
+    if (step.kind == plan::StepKind::Else || step.kind == plan::StepKind::End) {
       Open& top = open.back();
       SvodRegion& region = entry.steps[top.step].region;
       (top.other ? region.else_steps : region.steps) =
           static_cast<uint32_t>(here - top.begin);
       top = {top.step, here, true};
-      if (step.kind == StepKind::End) open.pop_back();
+      if (step.kind == plan::StepKind::End) open.pop_back();
       continue;
     }
     entry.steps.push_back(image_step(plan, step));
-    if (step.kind == StepKind::Loop || step.kind == StepKind::If)
+    if (step.kind == plan::StepKind::Loop || step.kind == plan::StepKind::If)
       open.push_back({here, here + 1, false});
   }
 }
 
-void add_slots(const Plan& plan, ImageEntry& entry) {
-  for (const Slot& slot : plan.slots) {
+void add_slots(const plan::Plan& plan, ImageEntry& entry) {
+  for (const plan::Slot& slot : plan.slots) {
     uint32_t io = slot.io;
-    if (slot.slot_class == SlotClass::Slice) {
+    if (slot.slot_class == plan::SlotClass::Slice) {
       io = static_cast<uint32_t>(entry.slices.size());
       entry.slices.push_back(
           {slot.parent, slot.depth, slot.alternates ? 1 : ~0u, 0, slot.stride});
@@ -145,7 +146,7 @@ void add_slots(const Plan& plan, ImageEntry& entry) {
 
 } // namespace
 
-ImageContents image_contents(const Plan& plan, const ModelInterface& interface,
+ImageContents image_contents(const plan::Plan& plan, const ModelInterface& interface,
                              const Digest& model, const Digest& key) {
   ImageEntry entry;
   entry.digest = key;

@@ -32,7 +32,7 @@ static std::vector<CustomOp> read_custom_files(const Options& options, Diags& di
       continue;
     }
     std::vector<std::string> faults;
-    for (CustomOp& op : read_custom_ops(path, *text, faults))
+    for (CustomOp& op : codegen::read_custom_ops(path, *text, faults))
       ops.push_back(std::move(op));
     for (const std::string& fault : faults) diags.error(Exit::Toolchain, fault);
   }

@@ -72,19 +72,20 @@ void write_model(std::ostream& out, const Target& target, const GlueData& data) 
       << "  model->level_count = " << target.levels.size() << ";\n}\n";
 }
 
-void write_launch(std::ostream& out, const Target& target, const Kernels& kernels) {
+void write_launch(std::ostream& out, const Target& target,
+                  const codegen::Kernels& kernels) {
   std::map<std::string, size_t> level_number;
   for (size_t i = 0; i < target.levels.size(); i++) {
     level_number[target.levels[i].suffix] = i;
   }
   size_t programs = kernels.plan.programs.size();
-  for (const KernelSource& kernel : kernels.sources) {
+  for (const codegen::KernelSource& kernel : kernels.sources) {
     out << "int32_t " << kernel.symbol << "(void* const*, void*, uint32_t);\n";
   }
   out << "int32_t svod_launch(uint32_t level, uint32_t program, void* const* buffers,\n"
       << "                    void* scratch, uint32_t chunk) {\n"
       << "  switch (level * " << programs << "u + program) {\n";
-  for (const KernelSource& kernel : kernels.sources) {
+  for (const codegen::KernelSource& kernel : kernels.sources) {
     auto level = level_number.find(kernel.level);
     SVOD_CHECK(level != level_number.end()) << "kernel of unknown level " << kernel.level;
     const size_t last = kernel.serves_all ? target.levels.size() - 1 : level->second;
@@ -98,7 +99,7 @@ void write_launch(std::ostream& out, const Target& target, const Kernels& kernel
 
 } // namespace
 
-std::string glue_text(const Target& target, const Kernels& kernels,
+std::string glue_text(const Target& target, const codegen::Kernels& kernels,
                       const GlueData& data) {
   std::ostringstream out;
   out << "#include \"runtime_stub/cpu.h\"\n#include \"runtime_stub/replay.h\"\n\n";

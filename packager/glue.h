@@ -15,6 +15,7 @@ struct GlueData {
   bool far = false;    // only the weights' end lies near the code
 };
 
-std::string glue_text(const Target& target, const Kernels& kernels, const GlueData& data);
+std::string glue_text(const Target& target, const codegen::Kernels& kernels,
+                      const GlueData& data);
 
 } // namespace svod::packager

@@ -47,8 +47,8 @@ bool is_wanted(std::string_view name, StubKind kind) {
 
 class Builder {
 public:
-  Builder(const Target& target, const Kernels& kernels, const ObjectOptions& options,
-          ImageContents& contents)
+  Builder(const Target& target, const codegen::Kernels& kernels,
+          const ObjectOptions& options, ImageContents& contents)
       : target_(target), kernels_(kernels), options_(options), contents_(contents) {}
 
   bool compile_code(std::string& error);
@@ -73,7 +73,7 @@ private:
   void measure();
 
   const Target& target_;
-  const Kernels& kernels_;
+  const codegen::Kernels& kernels_;
   const ObjectOptions& options_;
   ImageContents& contents_;
   toolchain::Compiler compiler_ = package_compiler();
@@ -96,7 +96,7 @@ std::vector<std::string> Builder::stub_flags(std::vector<std::string> extra) con
 }
 
 void Builder::add_kernels() {
-  for (const KernelSource& kernel : kernels_.sources) {
+  for (const codegen::KernelSource& kernel : kernels_.sources) {
     auto level = std::ranges::find(target_.levels, kernel.level, &Level::suffix);
     SVOD_CHECK(level != target_.levels.end()) << "kernel of unknown level";
     toolchain::Source source;
@@ -234,7 +234,8 @@ toolchain::Compiler package_compiler() {
   return toolchain::Compiler(std::move(headers));
 }
 
-std::optional<Objects> build_objects(const Target& target, const Kernels& kernels,
+std::optional<Objects> build_objects(const Target& target,
+                                     const codegen::Kernels& kernels,
                                      const ObjectOptions& options,
                                      ImageContents& contents, const ManifestOf& manifest,
                                      std::string& error) {

@@ -46,7 +46,8 @@ using ManifestOf = std::function<std::string(const SizeFacts&)>;
 
 // None when a compile failed; its diagnostics are in `error`. `contents` gets its weight
 // checksum and manifest.
-std::optional<Objects> build_objects(const Target& target, const Kernels& kernels,
+std::optional<Objects> build_objects(const Target& target,
+                                     const codegen::Kernels& kernels,
                                      const ObjectOptions& options,
                                      ImageContents& contents, const ManifestOf& manifest,
                                      std::string& error);

@@ -2,6 +2,8 @@
 // second look checks what belongs together. CLI11's own exit codes are replaced by ours.
 #include "packager/options.h"
 
+#include "compiler/passes.h"
+#include "compiler/support/nearest.h"
 #include "compiler/toolchain/cpu.h"
 #include "compiler/toolchain/object_cache.h"
 #include "packager/version.h"
@@ -214,7 +216,7 @@ void declare(CLI::App& app, RawOptions& raw, Options& options) {
   app.add_option("--verify", options.verify,
                  "Run on DIR (a test_data_set or several), on random inputs, or off");
   app.add_option("--deps", options.deps, "Write a Make dependency file");
-  app.add_option("--print-after", options.print_after, "Print a stage's result, or all");
+  app.add_option("--print-after", options.print_after, "Print a pass's result, or all");
   app.add_option("--schedule", options.schedule,
                  "Schedules as --emit=schedule prints them, edited; by kernel digest");
   app.add_option("--color", raw.color, "auto, always or never");
@@ -329,6 +331,13 @@ void understand(const RawOptions& raw, Options& options) {
   }
   if (options.threads != -1 && (options.threads < 1 || options.threads > 256)) {
     throw UsageError{"--threads: not between 1 and 256"};
+  }
+  const std::vector<std::string_view> passes = pass_words();
+  if (!options.print_after.empty() &&
+      std::ranges::count(passes, options.print_after) == 0) {
+    throw UsageError{"--print-after: there is no pass '" + options.print_after +
+                     "'; is it '" + std::string(nearest(options.print_after, passes)) +
+                     "'?"};
   }
   options.exact = look_up(kAccuracies, "--accuracy", raw.accuracy);
   options.weights = look_up(kWeightPlaces, "--weights", raw.weights);

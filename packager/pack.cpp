@@ -17,7 +17,9 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iomanip>
 #include <iostream>
+#include <sstream>
 
 namespace svod::packager {
 
@@ -37,6 +39,12 @@ private:
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
+// Text forms of what a pass makes.
+constexpr std::pair<Output, const char*> kForms[] = {{Output::Graph, "simplify"},
+                                                     {Output::Fused, "contract-products"},
+                                                     {Output::Plan, "plan"},
+                                                     {Output::Schedule, "schedule"}};
+
 // One pack: each method is a stage and may end the run with its exit code.
 class Packing {
 public:
@@ -48,6 +56,8 @@ private:
   Exit open_outputs();
   Exit read();
   Exit compile_graph();
+  void show(std::string_view pass, const std::string& place, const std::string& text);
+  void note_passes(const Passes& passes);
   Exit write_text_form();
   Exit build();
   Exit check_budget();
@@ -59,7 +69,8 @@ private:
   Exit commit();
   Exit write_reports();
   Exit read_schedules(ScheduleFile& schedules);
-  Exit report(const AppliedSchedules& applied, const ScheduleFile& schedules) const;
+  Exit report(const optimize::AppliedSchedules& applied,
+              const ScheduleFile& schedules) const;
 
   Exit file_error(const std::string& path, const std::string& reason) const;
   Exit toolchain_error(const std::string& diagnostics) const;
@@ -78,8 +89,9 @@ private:
   std::vector<std::pair<std::string, double>> times_;
   std::optional<Front> front_;
   std::optional<toolchain::ObjectCache> cache_;
-  std::optional<Kernels> kernels_;
-  std::map<std::string, std::string> stage_texts_;
+  std::optional<codegen::Kernels> kernels_;
+  std::map<std::string, std::string> pass_texts_;
+  std::map<std::string_view, PassRun> passes_;
   Digest key_;
   ImageContents contents_;
   std::optional<Objects> objects_;
@@ -175,7 +187,7 @@ Exit Packing::read_schedules(ScheduleFile& schedules) {
 }
 
 // A schedule that no kernel of this model has may belong to another state of it.
-Exit Packing::report(const AppliedSchedules& applied,
+Exit Packing::report(const optimize::AppliedSchedules& applied,
                      const ScheduleFile& schedules) const {
   for (const auto& [digest, schedule] : schedules)
     if (applied.used.count(digest) == 0)
@@ -192,25 +204,54 @@ Exit Packing::compile_graph() {
   key_ = plan_key(*front_, options_);
   if (!rewrite::multiplies_bytes(front_->graph))
     options_.target = without_dot_levels(std::move(options_.target));
-  Hooks hooks;
-  hooks.target = options_.target;
-  hooks.exact = options_.exact;
-  hooks.small = options_.small;
-  hooks.print_after = options_.is_text() ? "all" : options_.print_after;
-  hooks.print = [&](const std::string& stage, const std::string& text) {
-    if (!options_.print_after.empty()) std::cerr << "# after " << stage << "\n" << text;
-    stage_texts_[stage] = text;
-  };
-  if (!options_.schedule.empty()) hooks.schedules = &schedules;
-  kernels_ = compile(front_->graph, hooks);
-  if (Exit status = report(hooks.applied, schedules); status != Exit::Done) return status;
-  for (const char* stage : {"simplify", "fuse", "plan", "schedule", "emit"}) {
-    note_time(stage, hooks.time_ms[stage]);
-  }
+  optimize::AppliedSchedules applied;
+  CompileOptions options{options_.target, options_.small, options_.exact};
+  if (!options_.schedule.empty())
+    options.schedules = &schedules, options.applied = &applied;
+  std::vector<std::string> printed = {options_.print_after};
+  for (const auto& [form, pass] : kForms)
+    if (options_.emit == form) printed.push_back(pass);
+  Passes passes(printed, [&](std::string_view pass, const std::string& place,
+                             const std::string& text) { show(pass, place, text); });
+  kernels_ = compile(front_->graph, options, passes);
+  if (Exit status = report(applied, schedules); status != Exit::Done) return status;
+  for (const char* phase : {"simplify", "fuse", "plan", "schedule", "emit"})
+    note_time(phase, passes.phase_ms(phase));
+  note_passes(passes);
   contents_ =
       image_contents(kernels_->plan, front_->interface, front_->model.digest, key_);
   contents_.threads = threads();
   return Exit::Done;
+}
+
+void Packing::show(std::string_view pass, const std::string& place,
+                   const std::string& text) {
+  if (means_pass(options_.print_after, pass))
+    std::cerr << "# after " << pass << (place.empty() ? "" : ", ") << place << "\n"
+              << text;
+  pass_texts_.insert_or_assign(std::string(pass), text);
+}
+
+// What the passes did; a pass that stopped at its limit left something undone.
+void Packing::note_passes(const Passes& passes) {
+  passes_ = passes.runs();
+  for (const PassName& pass : pass_names()) {
+    const auto found = passes_.find(pass.name);
+    if (found == passes_.end()) continue;
+    const PassRun& run = found->second;
+    std::ostringstream line;
+    line << "pass " << pass.name << ": " << run.runs
+         << (run.runs == 1 ? " run, " : " runs, ") << std::fixed << std::setprecision(1)
+         << run.ms << " ms";
+    if (run.end)
+      line << ", ended after " << run.end->rounds << " rounds and " << run.end->steps
+           << " changes: " << reason_text(run.end->reason);
+    console_.verbose(line.str());
+    if (run.end && run.end->reason == PassEnd::Limit)
+      console_.note("pass " + std::string(pass.name) + " stopped at its limit of " +
+                    std::to_string(run.end->rounds) +
+                    " rounds; the result is right, but may be slower than it could be");
+  }
 }
 
 uint32_t Packing::threads() const {
@@ -226,9 +267,11 @@ uint64_t Packing::arena() const {
 }
 
 Summary Packing::summary() const {
-  Summary out{*front_, options_, kernels_->plan, contents_, key_, {}, 0, 0, 0, 0, {}, {}};
+  Summary out{*front_, options_, kernels_->plan, contents_, key_, {}, 0, 0, 0, 0, {},
+              {},      {}};
   out.arena = arena();
   out.time_ms = times_;
+  out.passes = passes_;
   if (objects_) {
     out.sizes = objects_->sizes;
     out.compiled = objects_->compiled;
@@ -244,16 +287,12 @@ Summary Packing::summary() const {
 }
 
 std::string Packing::text_form(std::string& error) const {
-  constexpr std::pair<Output, const char*> kStages[] = {{Output::Graph, "simplify"},
-                                                        {Output::Fused, "fuse"},
-                                                        {Output::Plan, "plan"},
-                                                        {Output::Schedule, "schedule"}};
-  for (const auto& [form, stage] : kStages) {
-    if (options_.emit == form) return stage_texts_.at(stage);
+  for (const auto& [form, pass] : kForms) {
+    if (options_.emit == form) return pass_texts_.at(pass);
   }
   std::string out;
   toolchain::Compiler compiler = package_compiler();
-  for (const KernelSource& kernel : kernels_->sources) {
+  for (const codegen::KernelSource& kernel : kernels_->sources) {
     out += "// " + kernel.symbol + "\n";
     if (options_.emit == Output::Cpp) {
       out += kernel.text + "\n";

@@ -144,6 +144,24 @@ void write_spills(JsonWriter& json, const KernelSpills& kernels) {
   json.end_list().end_object();
 }
 
+// In the order of the table; how a pass ended is there for those that repeat themselves.
+void write_passes(JsonWriter& json, const Summary& summary) {
+  json.key("passes").begin_list();
+  for (const PassName& pass : pass_names()) {
+    const auto found = summary.passes.find(pass.name);
+    if (found == summary.passes.end()) continue;
+    const PassRun& run = found->second;
+    json.begin_object().pair("name", std::string(pass.name)).pair("runs", run.runs);
+    json.key("ms").milliseconds(run.ms);
+    if (run.end) {
+      json.pair("stop_reason", std::string(reason_text(run.end->reason)));
+      json.pair("rounds", run.end->rounds).pair("changes", run.end->steps);
+    }
+    json.end_object();
+  }
+  json.end_list();
+}
+
 void write_run(JsonWriter& json, const Summary& summary) {
   json.key("fusion").begin_object();
   json.pair("nodes_before", uint64_t{summary.front.graph.live_nodes().size()});
@@ -155,6 +173,7 @@ void write_run(JsonWriter& json, const Summary& summary) {
   json.key("time_ms").begin_object();
   for (const auto& [stage, ms] : summary.time_ms) json.key(stage).milliseconds(ms);
   json.end_object();
+  write_passes(json, summary);
 }
 
 std::string size_text(uint64_t bytes) {

@@ -2,7 +2,7 @@
 // lines that a person reads.
 #pragma once
 
-#include "compiler/plan/plan.h"
+#include "compiler/passes.h"
 #include "packager/front.h"
 #include "packager/image.h"
 #include "packager/objects.h"
@@ -12,7 +12,7 @@ namespace svod::packager {
 struct Summary {
   const Front& front;
   const Options& options;
-  const Plan& plan;
+  const svod::plan::Plan& plan;
   const ImageContents& contents;
   Digest key;
   SizeFacts sizes;
@@ -21,6 +21,7 @@ struct Summary {
   size_t compiled = 0, reused = 0;
   KernelSpills spills;
   std::vector<std::pair<std::string, double>> time_ms; // in order
+  std::map<std::string_view, PassRun> passes;
 };
 
 // The part that is the same for every pack of one plan; keys as in INTERFACE.

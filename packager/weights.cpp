@@ -90,11 +90,11 @@ static void release(const Blob& blob) {
                 blob.owner);
 }
 
-void produce_weights(const Plan& plan, const ByteSink& sink) {
+void produce_weights(const plan::Plan& plan, const ByteSink& sink) {
   // Slots that share an offset hold the same packed weight.
-  std::map<uint64_t, const Slot*> slots;
-  for (const Slot& slot : plan.slots) {
-    if (slot.slot_class == SlotClass::Weight) slots.emplace(slot.offset, &slot);
+  std::map<uint64_t, const plan::Slot*> slots;
+  for (const plan::Slot& slot : plan.slots) {
+    if (slot.slot_class == plan::SlotClass::Weight) slots.emplace(slot.offset, &slot);
   }
   uint64_t done = 0;
   auto fill_to = [&](uint64_t offset) {

@@ -13,7 +13,7 @@ namespace svod::packager {
 using ByteSink = std::function<void(std::span<const std::byte>)>;
 
 // Hands plan.weight_bytes bytes to `sink`, in order.
-void produce_weights(const Plan& plan, const ByteSink& sink);
+void produce_weights(const plan::Plan& plan, const ByteSink& sink);
 
 // The elements of one packed weight.
 std::vector<std::byte> pack_weight(const PackedWeight& weight, const Tensor& source);

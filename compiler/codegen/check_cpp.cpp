@@ -20,7 +20,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace svod {
+namespace svod::codegen {
 
 using namespace clang::ast_matchers;
 
@@ -207,4 +207,4 @@ std::vector<std::string> check_cpp(const std::string& text,
   return std::move(findings.lines);
 }
 
-} // namespace svod
+} // namespace svod::codegen

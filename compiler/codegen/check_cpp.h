@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace svod {
+namespace svod::codegen {
 
 // What is wrong, one line each, with line and column; empty when the text is accepted.
 // Refused: text that does not compile; a call of a function the text does not define
@@ -17,4 +17,4 @@ std::vector<std::string> check_cpp(const std::string& text,
                                    const std::vector<std::string>& flags = {},
                                    const std::vector<SourceFile>& headers = {});
 
-} // namespace svod
+} // namespace svod::codegen

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::codegen {
 
 extern const char kText_scalar_functions[];
 extern const char kText_scalar_convert[];
@@ -105,7 +105,7 @@ std::string kernel_text(const ScheduledKernel& k, size_t level) {
   return prelude + KernelEmitter(*cut, how).text();
 }
 
-Kernels emit(Plan plan, const Target& target) {
+Kernels emit(plan::Plan plan, const Target& target) {
   Kernels out;
   for (uint32_t program = 0; program < plan.programs.size(); ++program) {
     const ScheduledKernel& k = plan.programs[program];
@@ -129,4 +129,4 @@ Kernels emit(Plan plan, const Target& target) {
   return out;
 }
 
-} // namespace svod
+} // namespace svod::codegen

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::codegen {
 
 namespace {
 
@@ -164,4 +164,4 @@ bool KernelEmitter::emit_byte_rows(const Stage& s, const std::vector<Point>& all
   return true;
 }
 
-} // namespace svod
+} // namespace svod::codegen

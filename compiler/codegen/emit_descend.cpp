@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::codegen {
 
 // One walk, or 0 where a bound fails.
 std::string KernelEmitter::descend_text(const Expr& e, const Point& p,
@@ -65,4 +65,4 @@ KernelEmitter::Value KernelEmitter::make_descend(ExprId id, const Point& p) {
   return mine;
 }
 
-} // namespace svod
+} // namespace svod::codegen

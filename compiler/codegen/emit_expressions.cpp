@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace svod {
+namespace svod::codegen {
 
 // The name that kernels have for a C++ type of dtypes.def: u8 for uint8_t.
 static std::string kernel_type(std::string_view type) {
@@ -329,4 +329,4 @@ KernelEmitter::Value KernelEmitter::make(ExprId id, const Point& p) {
   return {};
 }
 
-} // namespace svod
+} // namespace svod::codegen

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::codegen {
 
 int KernelEmitter::offset_of(AxisId axis, const Point& p) const {
   for (size_t i = 0; i < how_.tile.size(); ++i)
@@ -155,4 +155,4 @@ bool KernelEmitter::lane_range(const std::vector<Bound>& bounds, const Point& p,
   return true;
 }
 
-} // namespace svod
+} // namespace svod::codegen

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-namespace svod {
+namespace svod::codegen {
 
 KernelEmitter::KernelEmitter(const ScheduledKernel& kernel, const LevelSchedule& how)
     : k_(kernel), how_(how), dependence_(dependence_of(kernel)) {
@@ -338,4 +338,4 @@ std::string KernelEmitter::text() {
          arguments + "scratch, chunk) ? " + std::to_string(SVOD_INDEX) + " : 0;\n}\n";
 }
 
-} // namespace svod
+} // namespace svod::codegen

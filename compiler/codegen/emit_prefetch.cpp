@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::codegen {
 
 // The first weight whose panels ahead are within its limits, for this size of the tile.
 std::optional<KernelEmitter::Ahead> KernelEmitter::find_ahead(const Stage& s) const {
@@ -99,4 +99,4 @@ void KernelEmitter::fetch_picture(const Stage& s) {
        index_text(start, Point(counts_.size(), 0), false) + at + ");");
 }
 
-} // namespace svod
+} // namespace svod::codegen

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-namespace svod {
+namespace svod::codegen {
 
 // Kernels call nothing outside.
 static const char kCopy[] =
@@ -78,4 +78,4 @@ std::string sequence_text(const ScheduledKernel& k, size_t level) {
   return out + "  return bad ? " + std::to_string(SVOD_INDEX) + " : 0;\n}\n";
 }
 
-} // namespace svod
+} // namespace svod::codegen

@@ -4,7 +4,7 @@
 // what they point to, 17 ns for a sort of words.
 #include "compiler/codegen/kernel_emitter.h"
 
-namespace svod {
+namespace svod::codegen {
 
 // The positions in order. Where the sorted axis is one loop it ends with the last wanted
 // one; otherwise what is written nowhere is passed over by the stage's own condition.
@@ -62,4 +62,4 @@ void KernelEmitter::emit_sort(uint32_t number) {
   close();
 }
 
-} // namespace svod
+} // namespace svod::codegen

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-namespace svod {
+namespace svod::codegen {
 
 namespace {
 // Per reduction: the struct of the prelude that combines, and how the identity is
@@ -362,4 +362,4 @@ void KernelEmitter::emit_stage(uint32_t number) {
   });
 }
 
-} // namespace svod
+} // namespace svod::codegen

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::codegen {
 
 // How far the positions of the register tile lie before and after its first one; false
 // for an index that is not affine in the loops.
@@ -119,4 +119,4 @@ std::string KernelEmitter::summand(const std::string& value) const {
   return "first_part<" + std::to_string(*short_sums_) + ">(" + value + ")";
 }
 
-} // namespace svod
+} // namespace svod::codegen

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::codegen {
 
 void KernelEmitter::emit_lane_writes(const Stage& s, const Value& value, const Point& p,
                                      const std::string& condition) {
@@ -99,4 +99,4 @@ void KernelEmitter::emit_columns(const Stage& s, const std::vector<Point>& all) 
                                                 std::to_string(all.size()) + ");"));
 }
 
-} // namespace svod
+} // namespace svod::codegen

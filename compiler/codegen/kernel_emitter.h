@@ -11,7 +11,7 @@
 #include <set>
 #include <string>
 
-namespace svod {
+namespace svod::codegen {
 
 // text() is what follows the prelude: scalar functions used, the body, and svod_kernel;
 // definitions() all of it but svod_kernel. One of them is asked for, once.
@@ -194,4 +194,4 @@ std::string from_store(DType dtype, const std::string& value);
 std::string to_store(DType dtype, const std::string& value);
 std::string literal(DType dtype, uint64_t bits);
 
-} // namespace svod
+} // namespace svod::codegen

@@ -3,7 +3,7 @@
 
 #include "compiler/plan/plan.h"
 
-namespace svod {
+namespace svod::codegen {
 
 struct KernelSource {
   uint32_t program = 0;
@@ -17,7 +17,7 @@ struct KernelSource {
 };
 
 struct Kernels {
-  Plan plan;
+  svod::plan::Plan plan;
   std::vector<KernelSource> sources; // by program, then level unless one serves all
 };
 
@@ -27,6 +27,6 @@ std::string kernel_text(const ScheduledKernel& kernel, size_t level);
 
 // `symbol` is also what the launch switch calls: int32_t symbol(void* const*, void*,
 // uint32_t).
-Kernels emit(Plan plan, const Target& target);
+Kernels emit(svod::plan::Plan plan, const Target& target);
 
-} // namespace svod
+} // namespace svod::codegen

@@ -18,7 +18,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::codegen {
 
 namespace {
 
@@ -331,4 +331,4 @@ std::vector<CustomOp> read_custom_ops(const std::string& path, const std::string
   return std::move(reader.ops);
 }
 
-} // namespace svod
+} // namespace svod::codegen

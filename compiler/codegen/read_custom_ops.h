@@ -3,7 +3,7 @@
 
 #include "compiler/ir/custom_op.h"
 
-namespace svod {
+namespace svod::codegen {
 
 // The file's operators in the order of their functions. What is wrong with the file is in
 // `faults`, each with file, line and column: text that does not compile, an annotation or
@@ -12,4 +12,4 @@ namespace svod {
 std::vector<CustomOp> read_custom_ops(const std::string& path, const std::string& text,
                                       std::vector<std::string>& faults);
 
-} // namespace svod
+} // namespace svod::codegen

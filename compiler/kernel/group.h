@@ -4,6 +4,7 @@
 #include "compiler/ir/graph.h"
 
 #include <set>
+#include <string>
 
 namespace svod {
 
@@ -36,5 +37,11 @@ struct Grouping {
   std::set<NodeId> unrolled; // reductions over known numbers, computed in place
   std::vector<Group> groups; // in dependency order
 };
+
+// One line per group: what it computes, where to, and which reductions it has.
+std::string print(const Grouping& grouping);
+// SVOD_CHECKs: groups name live nodes, reductions are reductions, and every stored value
+// that is computed is the target of a group.
+void verify(const Grouping& grouping, const Graph& graph);
 
 } // namespace svod

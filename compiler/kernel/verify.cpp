@@ -14,8 +14,8 @@ namespace {
 
 class KernelCheck {
 public:
-  KernelCheck(const FusedGraph& fused, size_t number)
-      : f_(fused), k_(fused.kernels[number]), number_(number) {}
+  KernelCheck(const FusedGraph& fused, const ScheduledKernel& kernel, size_t number)
+      : f_(fused), k_(kernel), number_(number) {}
   void run() const;
 
 private:
@@ -105,8 +105,12 @@ void KernelCheck::run() const {
 
 } // namespace
 
+void verify(const FusedGraph& fused, const ScheduledKernel& kernel, size_t number) {
+  KernelCheck(fused, kernel, number).run();
+}
+
 void verify(const FusedGraph& fused) {
-  for (size_t i = 0; i < fused.kernels.size(); ++i) KernelCheck(fused, i).run();
+  for (size_t i = 0; i < fused.kernels.size(); ++i) verify(fused, fused.kernels[i], i);
   size_t before = 0;
   for (const FusedRegion& region : fused.regions) {
     SVOD_CHECK(region.kernels_before >= before &&

@@ -9,5 +9,7 @@ namespace svod {
 // agree; the lane axis has as many positions as a vector has lanes; and no load or store
 // without a condition leaves its buffer, wherever its index is a sum over axes.
 void verify(const FusedGraph& fused);
+// One kernel of it that may not stand in it yet.
+void verify(const FusedGraph& fused, const ScheduledKernel& kernel, size_t number);
 
 } // namespace svod

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::lower {
 
 Index Lowering::make_dim(Dim dim, int64_t extent) {
   std::vector<int64_t> inner;
@@ -376,4 +376,4 @@ Lowered lower(const Group& group, const LowerSpec& spec, Stored& stored) {
   return Lowering(group, spec, stored).run();
 }
 
-} // namespace svod
+} // namespace svod::lower

@@ -4,7 +4,7 @@
 
 #include "compiler/kernel/lowered.h"
 
-namespace svod {
+namespace svod::lower {
 
 Lowered lower(const Group& group, const LowerSpec& spec, Stored& stored);
 
@@ -18,4 +18,4 @@ ScheduledKernel lower_call(NodeId call, Stored& stored);
 std::vector<NodeId> outputs_of_call(const Graph& g, const Grouping& grouping,
                                     NodeId call);
 
-} // namespace svod
+} // namespace svod::lower

@@ -5,7 +5,7 @@
 // them: 7 GB/s, so 40.) What makes rows whole vectors is one store in part for each.
 #include "compiler/lower/lowering.h"
 
-namespace svod {
+namespace svod::lower {
 
 namespace {
 
@@ -135,4 +135,4 @@ ScheduledKernel lower_border(BufferId id, const Buffer& buffer, int lanes) {
   return Border(id, buffer, lanes).run();
 }
 
-} // namespace svod
+} // namespace svod::lower

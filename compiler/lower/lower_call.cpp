@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::lower {
 
 namespace {
 
@@ -82,4 +82,4 @@ ScheduledKernel lower_call(NodeId call, Stored& stored) {
   return k;
 }
 
-} // namespace svod
+} // namespace svod::lower

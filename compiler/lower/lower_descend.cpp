@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-namespace svod {
+namespace svod::lower {
 
 // Whether every step from every node stays among the nodes and the columns. The value of
 // a last node is the largest there is: no key goes beyond it.
@@ -59,4 +59,4 @@ ExprId Lowering::descend(NodeId n, const At& at) {
   return k().add(std::move(e));
 }
 
-} // namespace svod
+} // namespace svod::lower

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace svod {
+namespace svod::lower {
 
 static StageKind stage_kind(Op op) {
   OpClass c = info(op).op_class;
@@ -165,4 +165,4 @@ ExprId Lowering::reduce(NodeId n, const At& at) {
   return k().add(std::move(e));
 }
 
-} // namespace svod
+} // namespace svod::lower

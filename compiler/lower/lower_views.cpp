@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::lower {
 
 // Position in `from` as position in `to`, group by group of axes with equal products, so
 // that axes that stay apart never meet in one quotient.
@@ -196,4 +196,4 @@ ExprId Lowering::gather(NodeId n, const At& at) {
   return value(node.inputs[0], inner);
 }
 
-} // namespace svod
+} // namespace svod::lower

@@ -8,7 +8,7 @@
 #include <set>
 #include <tuple>
 
-namespace svod {
+namespace svod::lower {
 
 using At = std::vector<Index>;
 
@@ -73,4 +73,4 @@ private:
 // 0 <= x / c < n  is  0 <= x < n * c: keeps conditions on merged axes affine.
 Bound normal_bound(const IndexPool& pool, Bound b);
 
-} // namespace svod
+} // namespace svod::lower

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::optimize {
 
 static const KernelSchedule* find(const ScheduleFile& file, const Digest& digest) {
   const auto found = file.find(digest);
@@ -55,4 +55,4 @@ void apply_levels(ScheduledKernel& k, const ScheduleFile& file,
   apply_levels(k, false, file, applied);
 }
 
-} // namespace svod
+} // namespace svod::optimize

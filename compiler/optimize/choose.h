@@ -6,7 +6,7 @@
 #include "compiler/kernel/lane_facts.h"
 #include "compiler/kernel/lowered.h"
 
-namespace svod {
+namespace svod::optimize {
 
 // The axis to vectorise by `lanes`, as its dimension and its place there; it may have to
 // be cut. Nothing when scalar code is as good. `dots`: bytes are multiplied four at a
@@ -58,4 +58,4 @@ std::optional<std::pair<Dim, size_t>> choose_dot(const Lowered& lowered);
 // Whether the dot axis of a lowered kernel can be executed as one.
 bool dot_works(const ScheduledKernel& kernel);
 
-} // namespace svod
+} // namespace svod::optimize

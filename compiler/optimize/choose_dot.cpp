@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::optimize {
 
 // A w for each lane and one x for all, or vectors of x whose lanes are neighbours.
 static ByteOperands dot_operands(const ScheduledKernel& k) {
@@ -82,4 +82,4 @@ bool dot_works(const ScheduledKernel& k) {
          (!operands.decoded || same_for_dots(k, *operands.decoded));
 }
 
-} // namespace svod
+} // namespace svod::optimize

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace svod {
+namespace svod::optimize {
 
 // Whether where data says differs from position to position of the axis.
 static bool gathers_along(const ScheduledKernel& k, const Index& index, AxisId axis) {
@@ -152,4 +152,4 @@ std::optional<std::pair<Dim, size_t>> choose_lane(const Lowered& lowered, int la
   return choice;
 }
 
-} // namespace svod
+} // namespace svod::optimize

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::optimize {
 
 // By ascending key; equal ones stay as they were.
 template <class Key> static void sort_axes(std::vector<AxisId>& axes, Key key) {
@@ -114,4 +114,4 @@ void choose_chunks(ScheduledKernel& k, const std::vector<PackedWeight>& packed,
   }
 }
 
-} // namespace svod
+} // namespace svod::optimize

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::optimize {
 
 // Weights below this stay in the second cache from run to run.
 static constexpr int64_t kResident = 128 << 10;
@@ -97,4 +97,4 @@ void choose_prefetch(const ScheduledKernel& k, const Dependence& dependence, siz
   if (k.has_lane_axis()) schedule.picture = picture_prefetch(k, dependence, s);
 }
 
-} // namespace svod
+} // namespace svod::optimize

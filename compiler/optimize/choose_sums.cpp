@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::optimize {
 
 namespace {
 
@@ -193,4 +193,4 @@ void choose_sums(const ScheduledKernel& k, const Dependence& dependence, size_t 
   schedule.begins_with = choice.begins_with();
 }
 
-} // namespace svod
+} // namespace svod::optimize

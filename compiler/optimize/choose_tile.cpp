@@ -9,7 +9,7 @@
 #include <climits>
 #include <cmath>
 
-namespace svod {
+namespace svod::optimize {
 
 namespace {
 
@@ -519,4 +519,4 @@ Tile choose_tile(const ScheduledKernel& k, const Level& level) {
   return tile;
 }
 
-} // namespace svod
+} // namespace svod::optimize

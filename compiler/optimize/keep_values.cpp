@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-namespace svod {
+namespace svod::optimize {
 
 using Replaced = std::map<ExprId, ExprId>;
 
@@ -79,4 +79,4 @@ void keep_costly_values(ScheduledKernel& k) {
   }
 }
 
-} // namespace svod
+} // namespace svod::optimize

@@ -1,32 +1,24 @@
-// The axes of a kernel, step by step: those that index arithmetic cuts, those written
-// out, neighbours that are one loop, the lanes, the bytes of a dot product.
+// The loops of a kernel whose axes are cut: the lanes and the bytes of a dot product, for
+// each of which an axis is cut once more, then the order of loops, the packing of weights
+// and the chunks.
 #include "compiler/optimize/make_kernel.h"
 
 #include "compiler/optimize/choose.h"
-#include "compiler/optimize/refine.h"
 
-namespace svod {
+namespace svod::optimize {
 
 namespace {
 
-// Positions of a kernel's result that are written out: a tile of a fast form has up to
-// 8 x 8, of which neighbouring pieces may each have their own code.
-constexpr int64_t kMostCopies = 256;
-
 class KernelMaker {
 public:
-  KernelMaker(const Group& group, Stored& stored, const Lower& lower, int lanes,
-              const Level& strongest)
+  KernelMaker(CutKernel cut, const Group& group, Stored& stored, const Lower& lower,
+              int lanes, const Level& strongest)
       : group_(group), stored_(stored), lower_(lower), lanes_(lanes), level_(strongest),
-        lowered_(lower(spec_)) {}
+        spec_(std::move(cut.spec)), lowered_(std::move(cut.lowered)) {}
   MadeKernel run();
 
 private:
   void lower_again() { lowered_ = lower_(spec_); }
-  void refine();
-  bool is_position(Dim dim) const;
-  void write_out();
-  void merge();
   std::optional<LowerSpec> with_whole_blocks() const;
   void take_lanes();
   std::optional<Lowered> with_dot_axis() const;
@@ -52,45 +44,6 @@ size_t split_axis(LowerSpec& spec, Dim dim, size_t place, int64_t extent, int64_
   for (auto [d, at] : spec.unrolled) unrolled.insert({d, at + (d == dim && at > place)});
   spec.unrolled = std::move(unrolled);
   return place + 1;
-}
-
-void KernelMaker::refine() {
-  for (int i = 0; i < 16 && refine_splits(lowered_, spec_); ++i) lower_again();
-}
-
-// Of the result; the other axes of a root that is a sum are summed.
-bool KernelMaker::is_position(Dim dim) const {
-  return dim.node == group_.root &&
-         stored_.graph[group_.root].shape[static_cast<size_t>(dim.axis)] > 1;
-}
-
-// Axes that known numbers depend on get a copy of the body for each position.
-void KernelMaker::write_out() {
-  for (int i = 0; i < 4 && !lowered_.to_unroll.empty(); ++i) {
-    LowerSpec written = spec_;
-    int64_t copies = 1;
-    for (const auto& [dim, axes] : lowered_.axes)
-      for (size_t a = 0; a < axes.size(); ++a) {
-        if (lowered_.to_unroll.count(axes[a]) != 0) written.unrolled.insert({dim, a});
-        if (is_position(dim) && written.unrolled.count({dim, a}) != 0)
-          copies *= lowered_.kernel.indices.extent(axes[a]);
-      }
-    if (copies > kMostCopies) break;
-    spec_ = std::move(written);
-    lower_again();
-    refine();
-  }
-}
-
-void KernelMaker::merge() {
-  const Graph& g = stored_.graph;
-  const bool scatter = g[group_.root].op == Op::Scatter && group_.target == group_.root;
-  if (scatter || !spec_.unrolled.empty()) return;
-  spec_.merged = find_merges(group_, lowered_, g[group_.root].shape);
-  spec_.merged_inner = find_inner_merges(g, group_, lowered_);
-  if (spec_.merged.empty() && spec_.merged_inner.empty()) return;
-  lower_again();
-  refine();
 }
 
 // Views may cut the channels of a copy otherwise than the blocks of its result do, as
@@ -146,9 +99,6 @@ std::optional<Lowered> KernelMaker::with_dot_axis() const {
 }
 
 MadeKernel KernelMaker::run() {
-  refine();
-  write_out();
-  merge();
   take_lanes();
   std::optional<Lowered> dot;
   if (level_.dots != 0) dot = with_dot_axis();
@@ -169,9 +119,9 @@ MadeKernel KernelMaker::run() {
 
 } // namespace
 
-MadeKernel make_kernel(const Group& group, Stored stored, const Lower& lower, int lanes,
-                       const Level& strongest) {
-  return KernelMaker(group, stored, lower, lanes, strongest).run();
+MadeKernel make_kernel(CutKernel cut, const Group& group, Stored stored,
+                       const Lower& lower, int lanes, const Level& strongest) {
+  return KernelMaker(std::move(cut), group, stored, lower, lanes, strongest).run();
 }
 
-} // namespace svod
+} // namespace svod::optimize

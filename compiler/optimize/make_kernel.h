@@ -1,12 +1,10 @@
-// One group to one kernel: lowered as often as it takes until its axes are cut as its
-// indices, its lanes and its dot products want them, then its loops are ordered and its
-// weights packed.
+// A kernel with its axes cut to a kernel with its loops.
 #pragma once
 
-#include "compiler/kernel/lowered.h"
+#include "compiler/optimize/cut_axes.h"
 #include "compiler/support/target.h"
 
-namespace svod {
+namespace svod::optimize {
 
 struct MadeKernel {
   ScheduledKernel kernel;
@@ -17,7 +15,7 @@ struct MadeKernel {
 
 // `lanes` of the first level; `strongest` is the level to whose tiles chunks fit.
 // `lower` lowers this group.
-MadeKernel make_kernel(const Group& group, Stored stored, const Lower& lower, int lanes,
-                       const Level& strongest);
+MadeKernel make_kernel(CutKernel cut, const Group& group, Stored stored,
+                       const Lower& lower, int lanes, const Level& strongest);
 
-} // namespace svod
+} // namespace svod::optimize

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::optimize {
 
 namespace {
 
@@ -65,4 +65,4 @@ int choose_lanes(const ScheduledKernel& k, const Level& level) {
   return better && shares_windows(*cut, narrow) ? cut->loops.lanes : k.loops.lanes;
 }
 
-} // namespace svod
+} // namespace svod::optimize

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::optimize {
 
 // The axes a packed weight is stored along, outermost first.
 static std::vector<AxisId> packed_axes(const ScheduledKernel& k, const Stage& s,
@@ -121,4 +121,4 @@ void pack_weights(ScheduledKernel& k, std::vector<PackedWeight>& packed) {
   drop_unused_arguments(k);
 }
 
-} // namespace svod
+} // namespace svod::optimize

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::optimize {
 
 // Rows that are shorter are not worth the text of their ends.
 static constexpr int64_t kLongRow = 32;
@@ -135,4 +135,4 @@ void schedule_levels(ScheduledKernel& kernel, const Target& target) {
   }
 }
 
-} // namespace svod
+} // namespace svod::optimize

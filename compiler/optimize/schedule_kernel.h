@@ -6,7 +6,7 @@
 
 #include <set>
 
-namespace svod {
+namespace svod::optimize {
 
 // `joined`: the kernel is a part of a sequence, whose text has vectors of one length.
 LevelSchedule schedule_kernel(const ScheduledKernel& kernel, const Level& level,
@@ -29,4 +29,4 @@ void apply_loops(ScheduledKernel& kernel, const ScheduleFile& file,
 void apply_levels(ScheduledKernel& kernel, const ScheduleFile& file,
                   AppliedSchedules& applied);
 
-} // namespace svod
+} // namespace svod::optimize

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <set>
 
-namespace svod {
+namespace svod::plan {
 
 namespace {
 
@@ -240,4 +240,4 @@ void Joiner::run() {
 
 void join_steps(Plan& plan) { Joiner(plan).run(); }
 
-} // namespace svod
+} // namespace svod::plan

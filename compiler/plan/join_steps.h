@@ -3,10 +3,10 @@
 
 #include "compiler/plan/plan.h"
 
-namespace svod {
+namespace svod::plan {
 
 // Joins launches, copies and loops of known length between them, of a plan whose
 // slots have their places; programs that no step launches any more go.
 void join_steps(Plan& plan);
 
-} // namespace svod
+} // namespace svod::plan

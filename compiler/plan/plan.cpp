@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::plan {
 
 uint32_t Planner::program_of(const Frame& frame, const ScheduledKernel& kernel) {
   auto [found, fresh] = programs_.emplace(program_text(kernel),
@@ -274,4 +274,4 @@ Plan Planner::run() {
 
 Plan plan(FusedGraph fused) { return Planner(std::move(fused)).run(); }
 
-} // namespace svod
+} // namespace svod::plan

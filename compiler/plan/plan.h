@@ -4,7 +4,7 @@
 
 #include "compiler/kernel/fused_graph.h"
 
-namespace svod {
+namespace svod::plan {
 
 using SlotId = uint32_t;
 
@@ -89,4 +89,4 @@ std::string print(const Plan& plan);
 // The programs: their kernels and how each runs.
 std::string print_programs(const Plan& plan);
 
-} // namespace svod
+} // namespace svod::plan

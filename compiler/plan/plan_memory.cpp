@@ -9,7 +9,7 @@
 #include <functional>
 #include <numeric>
 
-namespace svod {
+namespace svod::plan {
 
 static uint64_t place_in_order(const std::vector<Lifetime>& lives,
                                const std::vector<uint64_t>& sizes,
@@ -119,4 +119,4 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lives, uint64_t align) {
   return plan;
 }
 
-} // namespace svod
+} // namespace svod::plan

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace svod {
+namespace svod::plan {
 
 // A block of memory needed from step `first` to step `last`, both included.
 struct Lifetime {
@@ -22,4 +22,4 @@ struct MemoryPlan {
 // Sizes are rounded up to `align`, a power of two.
 MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes, uint64_t align);
 
-} // namespace svod
+} // namespace svod::plan

@@ -7,7 +7,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/support/check.h"
 
-namespace svod {
+namespace svod::plan {
 
 static uint64_t node_bytes(const Graph& g, NodeId node) {
   return static_cast<uint64_t>(element_count(g[node].shape) * byte_size(g[node].dtype));
@@ -155,4 +155,4 @@ void Planner::add_loop(Frame& frame, const FusedRegion& region) {
       add_copy(frame, body.inputs[1 + k], buffer_slot(frame, region.results[k]));
 }
 
-} // namespace svod
+} // namespace svod::plan

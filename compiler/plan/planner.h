@@ -7,7 +7,7 @@
 
 #include <map>
 
-namespace svod {
+namespace svod::plan {
 
 inline constexpr uint64_t kSlotAlign = 64;
 
@@ -74,4 +74,4 @@ std::vector<SlotId> touched_slots(const Step& step);
 // The slot that a slice is a part of; any other slot is its own.
 SlotId root_slot(const Plan& plan, SlotId id);
 
-} // namespace svod
+} // namespace svod::plan

@@ -2,7 +2,7 @@
 #include "compiler/kernel/schedule_file.h"
 #include "compiler/plan/plan.h"
 
-namespace svod {
+namespace svod::plan {
 
 static std::string slot_text(const Slot& slot) {
   if (slot.slot_class == SlotClass::Slice)
@@ -86,4 +86,4 @@ std::string print_programs(const Plan& plan) {
   return out;
 }
 
-} // namespace svod
+} // namespace svod::plan

@@ -7,7 +7,7 @@
 
 #include <set>
 
-namespace svod {
+namespace svod::plan {
 
 // A slice stays inside its parent in its first iteration, in the one beside it where two
 // places take turns, and in the last of a loop (which is checked where it is used).
@@ -205,4 +205,4 @@ void verify(const Plan& s) {
   SVOD_CHECK(place.open.empty()) << "a region has no end";
 }
 
-} // namespace svod
+} // namespace svod::plan

@@ -6,7 +6,7 @@
 #include "compiler/select/assign_layouts.h"
 #include "compiler/support/target.h"
 
-namespace svod {
+namespace svod::select {
 
 struct Algorithms {
   Graph graph;
@@ -22,4 +22,4 @@ struct Algorithms {
 // of sums and make weights larger.
 Algorithms choose_algorithms(const Graph& graph, const Target& target, bool direct_only);
 
-} // namespace svod
+} // namespace svod::select

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <functional>
 
-namespace svod {
+namespace svod::select {
 
 namespace {
 
@@ -384,4 +384,4 @@ std::map<NodeId, Layout> assign_layouts(const Graph& g, const Grouping& grouping
   return Assigner(g, grouping, hints, lanes).run();
 }
 
-} // namespace svod
+} // namespace svod::select

@@ -6,7 +6,7 @@
 
 #include <map>
 
-namespace svod {
+namespace svod::select {
 
 using LayoutHints = std::map<NodeId, Layout>;
 
@@ -16,4 +16,4 @@ using LayoutHints = std::map<NodeId, Layout>;
 std::map<NodeId, Layout> assign_layouts(const Graph& g, const Grouping& grouping,
                                         const LayoutHints& hints, int lanes);
 
-} // namespace svod
+} // namespace svod::select

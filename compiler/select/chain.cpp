@@ -15,7 +15,7 @@
 #include <numeric>
 #include <tuple>
 
-namespace svod {
+namespace svod::select {
 
 namespace {
 
@@ -400,4 +400,4 @@ void Finder::run() {
 
 void find_chains(FusedGraph& fused) { Finder(fused).run(); }
 
-} // namespace svod
+} // namespace svod::select

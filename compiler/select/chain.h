@@ -3,10 +3,10 @@
 
 #include "compiler/kernel/fused_graph.h"
 
-namespace svod {
+namespace svod::select {
 
 // Finds the chains of a graph whose kernels are final and cuts their kernels into the
 // chain's parts. Kernels that a chain has nothing to do with may move in front of it.
 void find_chains(FusedGraph& fused);
 
-} // namespace svod
+} // namespace svod::select

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <tuple>
 
-namespace svod {
+namespace svod::select {
 
 // Error of a layer in a fast form that --accuracy fast accepts, relative to its outputs'
 // size.
@@ -271,4 +271,4 @@ Algorithms choose_algorithms(const Graph& graph, const Target& target, bool dire
   return out;
 }
 
-} // namespace svod
+} // namespace svod::select

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::select {
 
 namespace {
 
@@ -92,4 +92,4 @@ void contract_products(FusedGraph& fused) {
   }
 }
 
-} // namespace svod
+} // namespace svod::select

@@ -5,10 +5,10 @@
 
 #include "compiler/kernel/fused_graph.h"
 
-namespace svod {
+namespace svod::select {
 
 // Makes a b + c of a product that only a sum reads, which rounds once instead of twice.
 // Kernels whose results are rounded to integers stay as they are.
 void contract_products(FusedGraph& fused);
 
-} // namespace svod
+} // namespace svod::select

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <map>
 
-namespace svod {
+namespace svod::select {
 
 // More inlined nodes than this would make kernels that compile slowly and spill.
 static constexpr int kMaxGroupNodes = 64;
@@ -408,4 +408,4 @@ Grouping group_nodes(const Graph& g, const std::set<NodeId>& forced,
   return Grouper(g, forced, unrolled).run();
 }
 
-} // namespace svod
+} // namespace svod::select

@@ -3,7 +3,7 @@
 
 #include "compiler/kernel/group.h"
 
-namespace svod {
+namespace svod::select {
 
 // Who reads each node, by node: live ones.
 using Users = std::vector<std::vector<NodeId>>;
@@ -25,4 +25,4 @@ std::set<NodeId> fixed_layouts(const Graph& g);
 // A reduction over a product in which both factors are reused.
 bool is_contraction(const Graph& g, NodeId reduce);
 
-} // namespace svod
+} // namespace svod::select

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace svod {
+namespace svod::select {
 
 namespace {
 
@@ -127,4 +127,4 @@ void find_magnitudes(FusedGraph& fused) {
   for (Kernel& kernel : fused.kernels) magnitudes.mark(kernel);
 }
 
-} // namespace svod
+} // namespace svod::select

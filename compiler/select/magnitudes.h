@@ -4,9 +4,9 @@
 
 #include "compiler/kernel/fused_graph.h"
 
-namespace svod {
+namespace svod::select {
 
 // Marks the casts of floats that are known to be finite and less than 2^30 in magnitude.
 void find_magnitudes(FusedGraph& fused);
 
-} // namespace svod
+} // namespace svod::select

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::select {
 
 namespace {
 
@@ -133,4 +133,4 @@ std::optional<Convolution> match_convolution(const Graph& g, NodeId reduce,
   return std::nullopt;
 }
 
-} // namespace svod
+} // namespace svod::select

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::select {
 
 // More products than so many times those of the groups take longer than moving data.
 static constexpr int64_t kMostTogether = 8;
@@ -107,4 +107,4 @@ NodeId merge_groups(Graph& g, const GroupedConvolution& conv, NodeId input,
   return reshape(g, reduce(g, Op::ReduceSum, products, axes), summed);
 }
 
-} // namespace svod
+} // namespace svod::select

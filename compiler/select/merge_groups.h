@@ -10,7 +10,7 @@
 
 #include <optional>
 
-namespace svod {
+namespace svod::select {
 
 struct GroupedConvolution {
   NodeId input = kNoNode;  // [N, C, extents, taps]: windows
@@ -29,4 +29,4 @@ std::optional<GroupedConvolution> match_groups(const Graph& g, NodeId reduce,
 NodeId merge_groups(Graph& g, const GroupedConvolution& conv, NodeId input,
                     NodeId weight);
 
-} // namespace svod
+} // namespace svod::select

@@ -7,7 +7,7 @@
 
 #include "compiler/kernel/factor.h"
 
-namespace svod {
+namespace svod::select {
 
 // Rows of more planes are read from too many pages at once.
 static constexpr int64_t kMostPlanes = 4;
@@ -49,4 +49,4 @@ bool edges_apart(const Graph& g, NodeId contraction, size_t which, NodeId pad,
   return low == Shape(rank) && high == Shape(rank);
 }
 
-} // namespace svod
+} // namespace svod::select

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace svod {
+namespace svod::select {
 
 // A stated generator (splitmix64), so that the choice is the same on every machine.
 class Samples {
@@ -23,4 +23,4 @@ private:
   uint64_t state_ = 1;
 };
 
-} // namespace svod
+} // namespace svod::select

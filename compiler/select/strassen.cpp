@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::select {
 
 const StrassenMatrices& strassen_matrices() {
   static const StrassenMatrices kMatrices = {{7, 4, {1,  0, 0, 1, //
@@ -180,4 +180,4 @@ NodeId strassen(Algorithms& out, const MatrixProduct& p, NodeId input, NodeId we
   return y;
 }
 
-} // namespace svod
+} // namespace svod::select

@@ -7,7 +7,7 @@
 
 #include "compiler/select/transform.h"
 
-namespace svod {
+namespace svod::select {
 
 // A sum of products of a value and known weights. Axes are those of the products: the
 // input varies along `row` and not along `column`, the weights the other way round, and
@@ -38,4 +38,4 @@ NodeId strassen(Algorithms& out, const MatrixProduct& p, NodeId input, NodeId we
 // block of outputs: what is large in one block is lost from the others.
 double strassen_error(const Graph& g, const MatrixProduct& p);
 
-} // namespace svod
+} // namespace svod::select

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace svod {
+namespace svod::select {
 
 namespace {
 
@@ -79,4 +79,4 @@ double strassen_error(const Graph& g, const MatrixProduct& p) {
   return error;
 }
 
-} // namespace svod
+} // namespace svod::select

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace svod {
+namespace svod::select {
 
 NodeId transform(Algorithms& out, const Matrix& matrix, NodeId x, size_t axis,
                  bool unroll) {
@@ -41,4 +41,4 @@ NodeId without_expand(const Graph& g, NodeId n) {
   return g[n].op == Op::Expand ? g[n].inputs[0] : n;
 }
 
-} // namespace svod
+} // namespace svod::select

@@ -4,7 +4,7 @@
 
 #include "compiler/select/algorithms.h"
 
-namespace svod {
+namespace svod::select {
 
 struct Matrix {
   int64_t rows = 0, columns = 0;
@@ -29,4 +29,4 @@ Payload channels_behind(int64_t channel, int64_t rank);
 // The node below an expand.
 NodeId without_expand(const Graph& g, NodeId n);
 
-} // namespace svod
+} // namespace svod::select

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-namespace svod {
+namespace svod::select {
 
 // Rows shorter than this many vectors would waste too much room.
 static constexpr int64_t kFewestVectors = 8;
@@ -56,4 +56,4 @@ std::optional<Layout> whole_rows(const Graph& g, const Grouping& grouping,
   return blocked(shape.size(), last, lanes);
 }
 
-} // namespace svod
+} // namespace svod::select

@@ -6,7 +6,7 @@
 
 #include <optional>
 
-namespace svod {
+namespace svod::select {
 
 // The row-major layout of what `group` stores with room for whole vectors of `lanes` in
 // each row; none where rows are short, whole as they are, made by other kernels than
@@ -14,4 +14,4 @@ namespace svod {
 std::optional<Layout> whole_rows(const Graph& g, const Grouping& grouping,
                                  const Users& users, const Group& group, int lanes);
 
-} // namespace svod
+} // namespace svod::select

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace svod {
+namespace svod::select {
 
 // By how many there are: those with the least error of a layer of normal numbers among
 // short fractions, found by descent. A geometric series around one is near it (Alam et
@@ -366,4 +366,4 @@ NodeId winograd(Algorithms& out, const Convolution& conv, const WinogradForm& fo
   return results_of(g, conv, y);
 }
 
-} // namespace svod
+} // namespace svod::select

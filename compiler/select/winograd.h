@@ -10,7 +10,7 @@
 
 #include <array>
 
-namespace svod {
+namespace svod::select {
 
 // One after the other; the first is applied first.
 using Steps = std::vector<Matrix>;
@@ -96,4 +96,4 @@ bool blocks_inputs(const Convolution& conv, const WinogradForm& form, int64_t la
 // Largest error on sampled inputs in float, relative to the outputs' root mean square.
 double winograd_error(const Graph& g, const Convolution& conv, const WinogradForm& form);
 
-} // namespace svod
+} // namespace svod::select

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace svod {
+namespace svod::select {
 
 namespace {
 
@@ -113,4 +113,4 @@ double winograd_error(const Graph& g, const Convolution& conv, const WinogradFor
   return mean > 0 ? worst / mean : 0;
 }
 
-} // namespace svod
+} // namespace svod::select

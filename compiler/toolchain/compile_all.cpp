@@ -41,7 +41,7 @@ static void compile_one(const Compiler& compiler, const Target& target,
     }
   }
   std::vector<std::string> faults;
-  if (job.only_computes) faults = check_cpp(job.source.text);
+  if (job.only_computes) faults = codegen::check_cpp(job.source.text);
   if (faults.empty())
     result = compiler.compile(target, *job.level, job.source);
   else

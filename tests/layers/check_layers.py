@@ -1,62 +1,22 @@
 #!/usr/bin/env python3
 """Reads every #include of the tree and holds it against the layers.
 
-Data flows one way (STYLE: onnx -> Graph -> ... -> Image), so a folder may only see the folders before it.
-SEES lists them; DOORS lists the one place where each third-party header may be named. Anything not
-listed is refused, so a new folder or library has to be written down here first.
+Data flows one way (STYLE: onnx -> Graph -> ... -> Image), so a folder may only see the folders before it: layers.txt
+lists them, and CMake builds each folder with the include folders of its row. DOORS lists the one place where each
+third-party header may be named. Anything not listed is refused, so a new folder or library has to be written down first.
 """
 import pathlib
 import re
 import subprocess
 import sys
 
-SUPPORT, IR = "compiler/support", "compiler/ir"
-KERNEL = "compiler/kernel"
-COMPILER = [SUPPORT, IR, "compiler/rewrite", KERNEL, "compiler/select", "compiler/lower", "compiler/optimize",
-            "compiler/plan", "compiler/codegen", "compiler/toolchain", "compiler"]
-# The importer's rooms, in the order in which one may see those before it. Families of rules do not see each other.
-MODEL, FORMULA, BOUNDED, TEXT = (f"importer/{room}" for room in ("model", "formula", "bounded", "text"))
-STATUS = "runtime_stub/status.h"  # what a call returns
-OPERATORS, CHECK = "importer/operators", "importer/check"
-LANGUAGE = [SUPPORT, IR, MODEL, FORMULA]
-FAMILIES = [f"importer/rules/{family}" for family in (
-    "attention", "contraction", "elementwise", "ml", "movement", "quantized", "reduction", "text", "training", "vision")]
+import layers
 
-# What each folder may see besides itself. A path that names a file allows that file alone.
-SEES = {
-    SUPPORT: [],
-    IR: [SUPPORT],
-    MODEL: [SUPPORT, IR],
-    FORMULA: [SUPPORT, IR, MODEL],
-    BOUNDED: LANGUAGE + ["importer/operators/bounded_ops.def"],
-    TEXT: LANGUAGE,
-    **{family: LANGUAGE + [BOUNDED, TEXT] for family in FAMILIES},
-    "importer/rules/vision": LANGUAGE + [BOUNDED, TEXT, STATUS],
-    "importer/trees": LANGUAGE + [TEXT, "importer/rules/ml"],
-    "importer/generation": LANGUAGE + [BOUNDED],
-    "importer/images": LANGUAGE + [BOUNDED, STATUS],
-    OPERATORS: LANGUAGE + [BOUNDED],
-    CHECK: [SUPPORT, IR, MODEL, OPERATORS],
-    "importer/driver": LANGUAGE + [BOUNDED, OPERATORS, CHECK],
-    "compiler/rewrite": [SUPPORT, IR],
-    KERNEL: [SUPPORT, IR],
-    "compiler/select": [SUPPORT, IR, "compiler/rewrite", KERNEL],
-    "compiler/lower": [SUPPORT, IR, KERNEL],
-    "compiler/optimize": [SUPPORT, IR, KERNEL],
-    "compiler/plan": [SUPPORT, IR, KERNEL],
-    # A plan holds kernels; what an emitter asks of one is in choose.h, what a kernel returns in status.h.
-    "compiler/codegen": [SUPPORT, IR, KERNEL, "compiler/plan", "compiler/optimize/choose.h", "runtime_stub/status.h"],
-    "compiler/toolchain": [SUPPORT, "compiler/codegen"],
-    "compiler": COMPILER,
-    "packager": COMPILER + ["importer/driver", CHECK, MODEL, "runtime_stub/format.h", "runtime_stub/checksum.h"],
-    "runtime_stub": [],
-    "tests": COMPILER + LANGUAGE + [BOUNDED, TEXT, OPERATORS, CHECK, "importer/driver", "importer/images",
-                         "importer/rules/vision", "packager", "runtime_stub"],
-}
+SEES = layers.rows()
 
 # Header pattern -> files or folders that may include it.
 DOORS = {
-    r"google/protobuf/|.*\.pb\.h$|onnx/": [MODEL, CHECK],
+    r"google/protobuf/|.*\.pb\.h$|onnx/": ["importer/model", "importer/check"],
     r"clang/": ["compiler/toolchain", "compiler/codegen/check_cpp.cpp",
                 "compiler/codegen/read_custom_ops.cpp"],
     r"llvm(-c)?/": ["compiler/toolchain", "compiler/codegen/check_cpp.cpp",
@@ -85,7 +45,7 @@ def fault(path, quote, header, tracked):
     """Why this include is refused, or None."""
     folder = folder_of(path)
     if folder is None:
-        return "its folder is in no layer: add it to SEES"
+        return "its folder is in no layer: add a row to layers.txt"
     for pattern, places in DOORS.items():
         if re.match(pattern, header):
             return None if inside(path, places) else f"its door is {' or '.join(places)}"

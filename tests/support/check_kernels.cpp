@@ -20,22 +20,22 @@ std::optional<Target> target_for(const LevelChoice& choice) {
   return native;
 }
 
-static std::string check_texts(const Kernels& kernels) {
-  for (const KernelSource& source : kernels.sources)
-    for (const std::string& fault : check_cpp(source.text))
+static std::string check_texts(const codegen::Kernels& kernels) {
+  for (const codegen::KernelSource& source : kernels.sources)
+    for (const std::string& fault : codegen::check_cpp(source.text))
       return source.symbol + " does more than compute: " + fault;
   return "";
 }
 
 std::string check_kernels(const RandomGraph& random, const Target& target) {
-  Hooks hooks;
-  hooks.target = target;
+  CompileOptions options;
+  options.target = target;
   // Contractions as they are written: the forms with fewer products round otherwise, and
   // tests of their own compare them within their bounds.
-  hooks.small = true;
-  std::optional<Kernels> kernels;
+  options.small = true;
+  std::optional<codegen::Kernels> kernels;
   try {
-    kernels = compile(random.graph, hooks);
+    kernels = compile(random.graph, options);
   } catch (const InternalError& error) {
     return error.what();
   }

@@ -35,7 +35,7 @@ struct Block {
 
 class Loaded {
 public:
-  Loaded(const Kernels& kernels, const Target& target);
+  Loaded(const codegen::Kernels& kernels, const Target& target);
   ~Loaded() {
     if (handle_ != nullptr) dlclose(handle_);
   }
@@ -47,12 +47,12 @@ private:
   std::vector<KernelFunction> functions_;
 };
 
-Loaded::Loaded(const Kernels& kernels, const Target& target) {
+Loaded::Loaded(const codegen::Kernels& kernels, const Target& target) {
   static const Compiler compiler;
   std::vector<CompileJob> jobs;
   std::string table;
   const Level& level = target.levels.back();
-  for (const KernelSource& source : kernels.sources) {
+  for (const codegen::KernelSource& source : kernels.sources) {
     if (source.level != level.suffix) continue;
     jobs.push_back(
         {&level,
@@ -87,34 +87,35 @@ Loaded::Loaded(const Kernels& kernels, const Target& target) {
   }
 }
 
-using Address = std::function<std::byte*(SlotId)>;
+using Address = std::function<std::byte*(plan::SlotId)>;
 
 // Runs the steps from `at` to `end`. Written apart from the stub's replay, and unlike it
 // with recursion, so that the two do not share a mistake.
-void run_range(const Plan& s, size_t at, size_t end, const Address& address,
+void run_range(const plan::Plan& s, size_t at, size_t end, const Address& address,
                const std::function<void(size_t)>& do_step,
                std::vector<int64_t>& iterations, int& status) {
   auto close = [&](size_t begin) { // the Else or the End that belongs to step `begin`
     int depth = 0;
     for (size_t i = begin + 1;; ++i) {
-      StepKind kind = s.steps[i].kind;
-      if (depth == 0 && (kind == StepKind::Else || kind == StepKind::End)) return i;
-      depth += kind == StepKind::Loop || kind == StepKind::If ? 1 : 0;
-      depth -= kind == StepKind::End ? 1 : 0;
+      plan::StepKind kind = s.steps[i].kind;
+      if (depth == 0 && (kind == plan::StepKind::Else || kind == plan::StepKind::End))
+        return i;
+      depth += kind == plan::StepKind::Loop || kind == plan::StepKind::If ? 1 : 0;
+      depth -= kind == plan::StepKind::End ? 1 : 0;
     }
   };
   auto run = [&](size_t from, size_t to) {
     run_range(s, from, to, address, do_step, iterations, status);
   };
-  auto holds = [&](SlotId id) { return *address(id) != std::byte(0); };
+  auto holds = [&](plan::SlotId id) { return *address(id) != std::byte(0); };
   for (; at < end; ++at) {
-    const Step& step = s.steps[at];
-    const RegionSlots& r = step.region;
-    if (step.kind == StepKind::If) {
+    const plan::Step& step = s.steps[at];
+    const plan::RegionSlots& r = step.region;
+    if (step.kind == plan::StepKind::If) {
       size_t middle = close(at), last = close(middle);
       holds(r.start) ? run(at + 1, middle) : run(middle + 1, last);
       at = last;
-    } else if (step.kind == StepKind::Loop) {
+    } else if (step.kind == plan::StepKind::Loop) {
       size_t last = close(at);
       int64_t count = 0, i = 0;
       std::memcpy(&count, address(r.count), sizeof count);
@@ -124,10 +125,10 @@ void run_range(const Plan& s, size_t at, size_t end, const Address& address,
         std::memcpy(address(r.iteration), &i, sizeof i);
         iterations[r.depth] = i;
         run(at + 1, last);
-        go = r.again == kNoSlot || holds(r.again);
+        go = r.again == plan::kNoSlot || holds(r.again);
       }
       iterations[r.depth] = i;
-      if (r.done != kNoSlot) std::memcpy(address(r.done), &i, sizeof i);
+      if (r.done != plan::kNoSlot) std::memcpy(address(r.done), &i, sizeof i);
       at = last;
     } else {
       do_step(at);
@@ -138,7 +139,7 @@ void run_range(const Plan& s, size_t at, size_t end, const Address& address,
 
 } // namespace
 
-KernelRun run_kernels(const Kernels& kernels, const Target& target,
+KernelRun run_kernels(const codegen::Kernels& kernels, const Target& target,
                       const std::vector<Tensor>& inputs) {
   KernelRun run;
   Loaded loaded(kernels, target);
@@ -146,7 +147,7 @@ KernelRun run_kernels(const Kernels& kernels, const Target& target,
     run.error = loaded.error;
     return run;
   }
-  const Plan& s = kernels.plan;
+  const plan::Plan& s = kernels.plan;
   Block arena(s.arena_bytes), scratch(s.scratch_bytes), weights(s.weight_bytes);
   size_t filled = 0;
   produce_weights(s, [&](std::span<const std::byte> bytes) {
@@ -165,16 +166,16 @@ KernelRun run_kernels(const Kernels& kernels, const Target& target,
   };
   for (const GraphOutput& o : s.graph.outputs()) out.emplace_back(bytes_of(o.node));
   std::vector<int64_t> iterations(64);
-  std::function<std::byte*(SlotId)> address = [&](SlotId id) -> std::byte* {
-    const Slot& slot = s.slots[id];
+  std::function<std::byte*(plan::SlotId)> address = [&](plan::SlotId id) -> std::byte* {
+    const plan::Slot& slot = s.slots[id];
     switch (slot.slot_class) {
-    case SlotClass::Input:
+    case plan::SlotClass::Input:
       return in[slot.io].data;
-    case SlotClass::Output:
+    case plan::SlotClass::Output:
       return out[slot.io].data;
-    case SlotClass::Weight:
+    case plan::SlotClass::Weight:
       return weights.data + slot.offset;
-    case SlotClass::Slice: {
+    case plan::SlotClass::Slice: {
       int64_t i = iterations[slot.depth];
       return address(slot.parent) + slot.offset +
              (slot.alternates ? i & 1 : i) * slot.stride;
@@ -184,11 +185,11 @@ KernelRun run_kernels(const Kernels& kernels, const Target& target,
     }
   };
   // What a chain passes on has room for one chunk, filled anew for each.
-  auto launch = [&](const Step& step, uint32_t chunk) {
+  auto launch = [&](const plan::Step& step, uint32_t chunk) {
     std::vector<void*> buffers;
-    for (SlotId id : step.arguments) {
-      const Slot& slot = s.slots[id];
-      buffers.push_back(slot.slot_class == SlotClass::Part
+    for (plan::SlotId id : step.arguments) {
+      const plan::Slot& slot = s.slots[id];
+      buffers.push_back(slot.slot_class == plan::SlotClass::Part
                             ? scratch.data + slot.offset - chunk * slot.bytes
                             : address(id));
     }
@@ -196,10 +197,10 @@ KernelRun run_kernels(const Kernels& kernels, const Target& target,
     if (status != 0 && run.status == 0) run.status = status;
   };
   auto do_step = [&](size_t at) {
-    const Step& step = s.steps[at];
-    if (step.kind == StepKind::CopyMemory)
+    const plan::Step& step = s.steps[at];
+    if (step.kind == plan::StepKind::CopyMemory)
       std::memcpy(address(step.to), address(step.from), s.slots[step.to].bytes);
-    if (step.kind != StepKind::LaunchProgram) return;
+    if (step.kind != plan::StepKind::LaunchProgram) return;
     for (uint32_t chunk = 0; chunk < step.chunks; ++chunk) {
       if (step.followers != 0) std::memset(scratch.data, 0xdb, s.scratch_bytes);
       for (size_t i = at; i <= at + step.followers; ++i) launch(s.steps[i], chunk);

@@ -13,7 +13,7 @@ struct KernelRun {
   std::string error; // of compiler or linker
 };
 
-KernelRun run_kernels(const Kernels& kernels, const Target& target,
+KernelRun run_kernels(const codegen::Kernels& kernels, const Target& target,
                       const std::vector<Tensor>& inputs);
 
 } // namespace svod::test

@@ -9,7 +9,7 @@ namespace svod::test {
 // Scheduled for this level.
 inline std::string text_for(ScheduledKernel kernel, const Level& level) {
   kernel.levels = {schedule_kernel(kernel, level)};
-  return kernel_text(kernel, 0);
+  return codegen::kernel_text(kernel, 0);
 }
 
 } // namespace svod::test

@@ -28,14 +28,15 @@ static Graph attention(int64_t heads, int64_t rows, bool scores_leave) {
   return g;
 }
 
-static uint32_t chained_steps(const Kernels& kernels) {
+static uint32_t chained_steps(const codegen::Kernels& kernels) {
   uint32_t count = 0;
-  for (const Step& step : kernels.plan.steps)
+  for (const plan::Step& step : kernels.plan.steps)
     if (step.followers != 0) count += 1 + step.followers;
   return count;
 }
 
-static KernelRun check_attention(const Graph& g, Shape shape, const Kernels& kernels) {
+static KernelRun check_attention(const Graph& g, Shape shape,
+                                 const codegen::Kernels& kernels) {
   Random random(3);
   std::vector<Tensor> inputs;
   for (int i = 0; i < 3; ++i) inputs.push_back(random_tensor(random, shape));
@@ -51,9 +52,9 @@ static KernelRun check_attention(const Graph& g, Shape shape, const Kernels& ker
 TEST_CASE("the scores of an attention are one part large", "[chain]") {
   for (auto [heads, rows] : {std::array<int64_t, 2>{12, 100}, {2, 360}}) {
     const Graph g = attention(heads, rows, false);
-    Hooks hooks;
-    hooks.target = *find_target("native");
-    const Kernels kernels = compile(g, hooks);
+    CompileOptions options;
+    options.target = *find_target("native");
+    const codegen::Kernels kernels = compile(g, options);
     CHECK(chained_steps(kernels) == 3);
     const auto whole = static_cast<uint64_t>(heads * rows * rows * 4);
     CHECK(kernels.plan.arena_bytes + kernels.plan.scratch_bytes < 2 * whole);
@@ -74,12 +75,12 @@ TEST_CASE("the rows of a part are the innermost loop", "[chain]") {
 TEST_CASE("what is read elsewhere, or is small, is stored whole", "[chain]") {
   for (auto [rows, leave] : {std::pair<int64_t, bool>{100, true}, {20, false}}) {
     const Graph g = attention(12, rows, leave);
-    Hooks hooks;
-    hooks.target = *find_target("native");
-    const Kernels kernels = compile(g, hooks);
-    for (const Step& step : kernels.plan.steps)
-      for (SlotId id : step.arguments)
-        if (leave && kernels.plan.slots[id].slot_class == SlotClass::Part)
+    CompileOptions options;
+    options.target = *find_target("native");
+    const codegen::Kernels kernels = compile(g, options);
+    for (const plan::Step& step : kernels.plan.steps)
+      for (plan::SlotId id : step.arguments)
+        if (leave && kernels.plan.slots[id].slot_class == plan::SlotClass::Part)
           CHECK(kernels.plan.slots[id].bytes < static_cast<uint64_t>(rows * rows * 48));
     if (!leave) CHECK(chained_steps(kernels) == 0);
     check_attention(g, {12, rows, 16}, kernels);
@@ -95,13 +96,13 @@ TEST_CASE("parts that overlap make no chain", "[chain]") {
   NodeId sum = expand(g, reduce(g, Op::ReduceSum, e, {2}), {1, 600, 512});
   NodeId y = window(g, map(g, Op::Div, {e, sum}), 1, 3, 1, 1);
   g.add_output("y", reduce(g, Op::ReduceSum, y, {3}));
-  Hooks hooks;
-  hooks.target = *find_target("native");
-  const Kernels kernels = compile(g, hooks);
+  CompileOptions options;
+  options.target = *find_target("native");
+  const codegen::Kernels kernels = compile(g, options);
   CHECK(chained_steps(kernels) == 0);
   Random random(4);
   Tensor input = random_tensor(random, {1, 600, 512});
-  KernelRun run = run_kernels(kernels, hooks.target, {input});
+  KernelRun run = run_kernels(kernels, options.target, {input});
   REQUIRE(run.error == "");
   CHECK(compare_tensors(run.outputs[0], evaluate(g, {input}).outputs[0], 1e-4, 1e-4) ==
         "");

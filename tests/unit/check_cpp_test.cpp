@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-using svod::check_cpp;
+using svod::codegen::check_cpp;
 
 TEST_CASE("check_cpp accepts code that only computes", "[check_cpp]") {
   const char* text = GENERATE(

@@ -47,7 +47,7 @@ Graph call_graph(const std::string& text, bool both) {
 
 TEST_CASE("a function's parameters say what they are", "[custom_op]") {
   std::vector<std::string> faults;
-  const std::vector<CustomOp> ops = read_custom_ops("some/folder/op.cpp", R"cpp(
+  const std::vector<CustomOp> ops = codegen::read_custom_ops("some/folder/op.cpp", R"cpp(
 #include <stdint.h>
 namespace a { namespace b {
 [[clang::annotate("svod::op", "ai.onnx", "Roll", "same(1)")]]
@@ -58,7 +58,7 @@ void roll(const _Float16* x, const int64_t* n, int64_t n_size, const int64_t* x_
 }
 }
 )cpp",
-                                                    faults);
+                                                             faults);
   CHECK(faults == std::vector<std::string>{});
   REQUIRE(ops.size() == 1);
   const CustomOp& op = ops[0];
@@ -84,7 +84,7 @@ void roll(const _Float16* x, const int64_t* n, int64_t n_size, const int64_t* x_
 
 TEST_CASE("a file's faults are all found, with their lines", "[custom_op]") {
   std::vector<std::string> faults;
-  read_custom_ops("op.cpp", R"cpp([[clang::annotate("svod::op", "d", "A")]]
+  codegen::read_custom_ops("op.cpp", R"cpp([[clang::annotate("svod::op", "d", "A")]]
 void a(const float* x, float* y, void* z) {}
 [[clang::annotate("svod::op", "d")]]
 void b(const float* x, float* y) {}
@@ -95,7 +95,7 @@ struct S {
 void d(const float* x, float* y, int32_t x_size);
 namespace { [[clang::annotate("svod::op", "d", "E")]] void e(const float* x, float* y) {} }
 )cpp",
-                  faults);
+                           faults);
   std::string all;
   for (const std::string& fault : faults) all += fault + "\n";
   INFO(all);
@@ -144,16 +144,18 @@ TEST_CASE("a call without use for vectors has one kernel for all levels", "[cust
   REQUIRE(target.levels.size() > 1);
   const auto emitted = [&](const std::string& text) {
     const Graph g = call_graph(text, true);
-    return emit(schedule(plan(fuse(g, target, false)), target).plan, target);
+    return codegen::emit(schedule(plan::plan(fuse(g, target, false)), target).plan,
+                         target);
   };
   for (const bool is_scalar : {false, true}) {
-    const Kernels kernels =
+    const codegen::Kernels kernels =
         emitted(std::string(is_scalar ? kScalarText : "") + "void f();");
-    const auto calls = std::ranges::count_if(kernels.sources, [](const KernelSource& s) {
-      return s.text.find("svod_call") != std::string::npos;
-    });
+    const auto calls =
+        std::ranges::count_if(kernels.sources, [](const codegen::KernelSource& s) {
+          return s.text.find("svod_call") != std::string::npos;
+        });
     CHECK(static_cast<size_t>(calls) == (is_scalar ? 1 : target.levels.size()));
-    CHECK(std::ranges::count(kernels.sources, true, &KernelSource::serves_all) ==
+    CHECK(std::ranges::count(kernels.sources, true, &codegen::KernelSource::serves_all) ==
           (is_scalar ? 1 : 0));
     const std::string glue = glue_text(target, kernels, {});
     for (size_t level = 0; level < target.levels.size(); ++level) {
@@ -178,12 +180,12 @@ TEST_CASE("a loop's body calls its own function", "[custom_op][region]") {
   g.add_output("y", result(g, loop(g, spec, {count, start, x}), 0));
   REQUIRE(verify(g).empty());
   const Target target = *find_target("native");
-  const Plan planned =
-      schedule(plan(fuse(rewrite::simplify(g, {}), target, false)), target).plan;
+  const plan::Plan planned =
+      schedule(plan::plan(fuse(rewrite::simplify(g, {}), target, false)), target).plan;
   verify(planned);
-  const Kernels kernels = emit(planned, target);
+  const codegen::Kernels kernels = codegen::emit(planned, target);
   REQUIRE(planned.programs.size() == 2);
-  for (const KernelSource& source : kernels.sources) {
+  for (const codegen::KernelSource& source : kernels.sources) {
     INFO(source.text);
     CHECK(
         source.text.starts_with(source.program == 0 ? "void outer();" : "void inner();"));

@@ -279,6 +279,6 @@ TEST_CASE("shuffled channels are written a block at a time", "[fuse]") {
     });
     REQUIRE(copy != f.kernels.end());
     const Target target = *find_target("x86-64-v4");
-    CHECK(choose_tile(*copy, target.levels[0]).points() == copy->loops.lanes);
+    CHECK(optimize::choose_tile(*copy, target.levels[0]).points() == copy->loops.lanes);
   }
 }

@@ -212,7 +212,8 @@ TEST_CASE("a row times a matrix reads few panels side by side", "[fuse]") {
   const Target target = *find_target("native");
   for (const Level& level : target.levels) {
     int streams = 1;
-    for (const auto& [axis, count] : choose_tile(k, level).counts) streams *= count;
+    for (const auto& [axis, count] : optimize::choose_tile(k, level).counts)
+      streams *= count;
     CHECK(streams > 1);
     CHECK(streams <= 4);
   }

@@ -46,14 +46,14 @@ Graph chain(int64_t width) {
   return g;
 }
 
-Plan planned(const Graph& g) {
-  Hooks hooks;
-  hooks.target = *find_target("native");
-  return compile(g, hooks).plan;
+plan::Plan planned(const Graph& g) {
+  CompileOptions options;
+  options.target = *find_target("native");
+  return compile(g, options).plan;
 }
 
-int64_t launches(const Plan& s) {
-  return std::ranges::count(s.steps, StepKind::LaunchProgram, &Step::kind);
+int64_t launches(const plan::Plan& s) {
+  return std::ranges::count(s.steps, plan::StepKind::LaunchProgram, &plan::Step::kind);
 }
 
 Tensor tensor_of(const Shape& shape) {
@@ -69,7 +69,7 @@ Tensor tensor_of(const Shape& shape) {
 } // namespace
 
 TEST_CASE("short kernels are one program, long ones stay apart", "[plan][join]") {
-  Plan small = planned(chain(40));
+  plan::Plan small = planned(chain(40));
   CHECK(launches(small) == 1);
   REQUIRE(small.programs.size() == 1);
   CHECK(small.programs[0].sequence.size() == 4);
@@ -80,16 +80,16 @@ TEST_CASE("a loop of known length is part of a sequence", "[plan][join]") {
   Diags diags;
   std::optional<Graph> g = parse_graph(kScan, diags);
   REQUIRE(g);
-  Plan plan = planned(*g);
+  plan::Plan plan = planned(*g);
   CHECK(launches(plan) == 1);
-  CHECK(std::ranges::count(plan.steps, StepKind::Loop, &Step::kind) == 0);
+  CHECK(std::ranges::count(plan.steps, plan::StepKind::Loop, &plan::Step::kind) == 0);
   RandomGraph random{std::move(*g), {tensor_of({7}), tensor_of({3, 7})}, {}};
   random.tolerance.assign(random.graph.size(), 1e-6);
   CHECK(check_kernels(random, *find_target("native")).empty());
 }
 
 TEST_CASE("verify finds a sequence that leaves a slot", "[plan][join]") {
-  Plan plan = planned(chain(40));
+  plan::Plan plan = planned(chain(40));
   verify(plan);
   plan.programs[0].sequence[1].places[0].offset = 64;
   CHECK_THROWS_AS(verify(plan), InternalError);

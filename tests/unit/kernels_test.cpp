@@ -65,8 +65,8 @@ int failures_by_level(uint64_t first, uint64_t last, const MakeGraph& make) {
 
 // The largest relative error of sums of 0.1f along `axes`.
 double error_of_long_sum(const Shape& shape, const std::vector<int64_t>& axes) {
-  Hooks hooks;
-  hooks.target = *find_target("native");
+  CompileOptions options;
+  options.target = *find_target("native");
   Graph g;
   g.add_output("y", reduce(g, Op::ReduceSum, g.add_input("x", DType::F32, shape), axes));
   int64_t count = 1, all = 1;
@@ -76,7 +76,7 @@ double error_of_long_sum(const Shape& shape, const std::vector<int64_t>& axes) {
   Tensor x{DType::F32, shape, {}};
   x.bytes.resize(ones.size() * sizeof(float));
   std::memcpy(x.bytes.data(), ones.data(), x.bytes.size());
-  KernelRun run = run_kernels(compile(g, hooks), hooks.target, {x});
+  KernelRun run = run_kernels(compile(g, options), options.target, {x});
   REQUIRE(run.error.empty());
   std::vector<float> sums(run.outputs[0].bytes.size() / sizeof(float));
   std::memcpy(sums.data(), run.outputs[0].bytes.data(), run.outputs[0].bytes.size());

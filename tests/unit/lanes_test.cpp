@@ -26,10 +26,10 @@ std::string difference(const Tensor& x, const Target& target,
   Graph g;
   build(g, g.add_input("x", x.dtype, x.shape));
   const Evaluated want = evaluate(g, {x});
-  Hooks hooks;
-  hooks.target = target;
-  hooks.exact = exact;
-  const KernelRun run = run_kernels(compile(std::move(g), hooks), target, {x});
+  CompileOptions options;
+  options.target = target;
+  options.exact = exact;
+  const KernelRun run = run_kernels(compile(std::move(g), options), target, {x});
   std::string out = run.error;
   for (size_t i = 0; out.empty() && i < want.outputs.size(); ++i)
     out = compare_tensors(run.outputs[i], want.outputs[i], tolerance, tolerance);

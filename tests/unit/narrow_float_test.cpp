@@ -229,8 +229,8 @@ TEST_CASE("integers of two and four bits keep the low bits", "[types]") {
 }
 
 TEST_CASE("kernels convert small floats as the evaluator does", "[types][kernels]") {
-  Hooks hooks;
-  hooks.target = *find_target("native");
+  CompileOptions options;
+  options.target = *find_target("native");
   for (DType dtype : kTypes) {
     const std::vector<float> x = hard_values(dtype);
     const Tensor in = f32({int64_t(x.size())}, x);
@@ -243,7 +243,8 @@ TEST_CASE("kernels convert small floats as the evaluator does", "[types][kernels
     g.add_output("c", cast(g, a, dtype), Interface{2, in.shape});
     g.add_output("d", cast(g, b, DType::F32));
     const Evaluated want = evaluate(g, {in, every});
-    KernelRun run = run_kernels(compile(std::move(g), hooks), hooks.target, {in, every});
+    KernelRun run =
+        run_kernels(compile(std::move(g), options), options.target, {in, every});
     REQUIRE(run.error == "");
     CHECK(compare_tensors(run.outputs[0], want.outputs[0], 0, 0) == "");
     CHECK(compare_tensors(run.outputs[1], want.outputs[1], 0, 0) == "");
@@ -252,8 +253,8 @@ TEST_CASE("kernels convert small floats as the evaluator does", "[types][kernels
 
 TEST_CASE("kernels convert half precision to the bits of the evaluator",
           "[types][kernels]") {
-  Hooks hooks;
-  hooks.target = *find_target("native");
+  CompileOptions options;
+  options.target = *find_target("native");
   std::vector<float> values;
   // Every normal half with the middle to the next one and its neighbours; any bits.
   for (uint32_t half = 0; half < 0x7c00; half += 3)
@@ -276,7 +277,8 @@ TEST_CASE("kernels convert half precision to the bits of the evaluator",
   g.add_output("d",
                bitcast(g, cast(g, bitcast(g, b, DType::F16), DType::F32), DType::U32));
   const Evaluated want = evaluate(g, {in, every});
-  KernelRun run = run_kernels(compile(std::move(g), hooks), hooks.target, {in, every});
+  KernelRun run =
+      run_kernels(compile(std::move(g), options), options.target, {in, every});
   REQUIRE(run.error == "");
   CHECK(run.outputs[0].bytes == want.outputs[0].bytes);
   CHECK(run.outputs[1].bytes == want.outputs[1].bytes);

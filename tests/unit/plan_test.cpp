@@ -46,19 +46,21 @@ TEST_CASE("lives one after the other share their bytes", "[plan]") {
   CHECK(plan.bytes == 192);
 }
 
-static Step step_of(StepKind kind, SlotId slot) {
-  Step step;
+static plan::Step step_of(plan::StepKind kind, plan::SlotId slot) {
+  plan::Step step;
   step.kind = kind;
   step.slot = slot;
   return step;
 }
 
 TEST_CASE("verify finds temporaries that share bytes or end outside", "[plan]") {
-  Plan s;
+  plan::Plan s;
   s.arena_bytes = 128;
-  s.slots = {{SlotClass::Temporary, 0, 0, 64, 0}, {SlotClass::Temporary, 0, 64, 64, 0}};
-  s.steps = {step_of(StepKind::Allocate, 0), step_of(StepKind::Allocate, 1),
-             step_of(StepKind::Deallocate, 0), step_of(StepKind::Deallocate, 1)};
+  s.slots = {{plan::SlotClass::Temporary, 0, 0, 64, 0},
+             {plan::SlotClass::Temporary, 0, 64, 64, 0}};
+  s.steps = {step_of(plan::StepKind::Allocate, 0), step_of(plan::StepKind::Allocate, 1),
+             step_of(plan::StepKind::Deallocate, 0),
+             step_of(plan::StepKind::Deallocate, 1)};
   CHECK_NOTHROW(verify(s));
   s.slots[1].offset = 32;
   CHECK_THROWS_AS(verify(s), InternalError);

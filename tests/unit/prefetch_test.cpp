@@ -19,12 +19,13 @@ struct Product {
 
 // The kernel of y = x w, x[rows, depth] and w[depth, columns], with 512-bit vectors.
 Product product(int64_t rows, int64_t depth, int64_t columns) {
-  Hooks hooks;
-  hooks.target = *find_target("x86-64-v4");
-  const Kernels kernels = compile(test::known_product(rows, depth, columns), hooks);
+  CompileOptions options;
+  options.target = *find_target("x86-64-v4");
+  const codegen::Kernels kernels =
+      compile(test::known_product(rows, depth, columns), options);
   const auto& programs = kernels.plan.programs;
   const auto longest = std::ranges::max_element(programs, {}, &Kernel::flops);
-  return {*longest, kernel_text(*longest, 0)};
+  return {*longest, codegen::kernel_text(*longest, 0)};
 }
 
 } // namespace

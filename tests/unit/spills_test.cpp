@@ -56,11 +56,12 @@ TEST_CASE("matrix products keep their tiles in registers", "[toolchain][kernels]
                                         {16, 256, 256},
                                         {49, 128, 128},
                                         {196, 64, 48}}) {
-      Hooks hooks;
-      hooks.target = *find_target(alias);
-      const Kernels kernels = compile(test::known_product(rows, depth, columns), hooks);
+      CompileOptions options;
+      options.target = *find_target(alias);
+      const codegen::Kernels kernels =
+          compile(test::known_product(rows, depth, columns), options);
       uint64_t loops = 0;
-      for (const KernelSource& kernel : kernels.sources) {
+      for (const codegen::KernelSource& kernel : kernels.sources) {
         const SpillFacts facts = facts_of(kernel.text, alias, kernel.flags);
         INFO(alias << ", " << rows << " x " << depth << " x " << columns);
         CHECK(facts.spilling == 0);

@@ -57,9 +57,9 @@ void check_form(const Graph& g, Random& random) {
   const Tensor x = random_tensor(random, g[g.inputs()[0].node].shape);
   const Tensor want = evaluate(g, {x}).outputs[0];
   CHECK(compare_tensors(evaluate(chosen.graph, {x}).outputs[0], want, 1e-4, 1e-4) == "");
-  Hooks hooks;
-  hooks.target = *find_target("native");
-  const KernelRun run = run_kernels(compile(g, hooks), hooks.target, {x});
+  CompileOptions options;
+  options.target = *find_target("native");
+  const KernelRun run = run_kernels(compile(g, options), options.target, {x});
   REQUIRE(run.error == "");
   CHECK(compare_tensors(run.outputs[0], want, 1e-4, 1e-4) == "");
 }

@@ -56,12 +56,12 @@ TEST_CASE("winograd with few channels, with many taps, and flattened", "[winogra
       Shape s = g[y].shape;
       g.set_output(0, reshape(g, y, {s[0], s[1] * s[2] * 3, s[3] / 3}));
     }
-    Hooks hooks;
-    hooks.target = *find_target("native");
-    Algorithms chosen = choose_algorithms(g, hooks.target, false);
-    if (hooks.target.levels[0].lanes == 16) CHECK(chosen.winograd == 1);
+    CompileOptions options;
+    options.target = *find_target("native");
+    Algorithms chosen = choose_algorithms(g, options.target, false);
+    if (options.target.levels[0].lanes == 16) CHECK(chosen.winograd == 1);
     Tensor x = random_tensor(random, g[g.inputs()[0].node].shape);
-    KernelRun run = run_kernels(compile(g, hooks), hooks.target, {x});
+    KernelRun run = run_kernels(compile(g, options), options.target, {x});
     REQUIRE(run.error == "");
     CHECK(compare_tensors(run.outputs[0], evaluate(g, {x}).outputs[0], 1e-3, 1e-3) == "");
   }
@@ -84,14 +84,14 @@ TEST_CASE("winograd of one channel, and beside strides", "[winograd]") {
     other[1] = 3;
     NodeId z = g.add_input("z", DType::F32, other);
     g.set_output(0, concat(g, {z, y}, 1));
-    Hooks hooks;
-    hooks.target = *find_target("native");
-    if (hooks.target.levels[0].lanes == 16 && c.weights[2] != 7)
-      CHECK(choose_algorithms(g, hooks.target, false).winograd == 1);
+    CompileOptions options;
+    options.target = *find_target("native");
+    if (options.target.levels[0].lanes == 16 && c.weights[2] != 7)
+      CHECK(choose_algorithms(g, options.target, false).winograd == 1);
     std::vector<Tensor> inputs;
     for (const GraphInput& in : g.inputs())
       inputs.push_back(random_tensor(random, g[in.node].shape));
-    KernelRun run = run_kernels(compile(g, hooks), hooks.target, inputs);
+    KernelRun run = run_kernels(compile(g, options), options.target, inputs);
     REQUIRE(run.error == "");
     CHECK(compare_tensors(run.outputs[0], evaluate(g, inputs).outputs[0], 1e-3, 1e-3) ==
           "");
@@ -115,12 +115,12 @@ TEST_CASE("winograd of strided convolutions runs", "[winograd]") {
         Case{{32, 32, 3, 3}, 21, 40, 1, {1, 2}}}) {
     Tensor weights = random_tensor(random, c.weights);
     Graph g = convolution(weights, c.height, c.width, c.low, c.stride);
-    Hooks hooks;
-    hooks.target = *find_target("native");
-    if (hooks.target.levels[0].lanes == 16)
-      CHECK(choose_algorithms(g, hooks.target, false).winograd == 1);
+    CompileOptions options;
+    options.target = *find_target("native");
+    if (options.target.levels[0].lanes == 16)
+      CHECK(choose_algorithms(g, options.target, false).winograd == 1);
     Tensor x = random_tensor(random, g[g.inputs()[0].node].shape);
-    KernelRun run = run_kernels(compile(g, hooks), hooks.target, {x});
+    KernelRun run = run_kernels(compile(g, options), options.target, {x});
     REQUIRE(run.error == "");
     CHECK(compare_tensors(run.outputs[0], evaluate(g, {x}).outputs[0], 1e-3, 1e-3) == "");
   }
@@ -186,10 +186,10 @@ TEST_CASE("winograd over one axis, three axes and with dilations", "[winograd]")
     NodeId y = convolve_axes(g, x, random_tensor(random, c.weights), c.low, c.stride,
                              c.dilation);
     g.add_output("y", map(g, Op::Max, {y, g.add_input("z", DType::F32, g[y].shape)}));
-    Hooks hooks;
-    hooks.target = *find_target("native");
-    Algorithms chosen = choose_algorithms(g, hooks.target, false);
-    if (hooks.target.levels[0].lanes == 16) CHECK((chosen.winograd == 1) == c.fast);
+    CompileOptions options;
+    options.target = *find_target("native");
+    Algorithms chosen = choose_algorithms(g, options.target, false);
+    if (options.target.levels[0].lanes == 16) CHECK((chosen.winograd == 1) == c.fast);
     REQUIRE(verify(chosen.graph).empty());
     std::vector<Tensor> inputs;
     for (const GraphInput& in : g.inputs())
@@ -197,7 +197,7 @@ TEST_CASE("winograd over one axis, three axes and with dilations", "[winograd]")
     const Tensor want = evaluate(g, inputs).outputs[0];
     CHECK(compare_tensors(evaluate(chosen.graph, inputs).outputs[0], want, 1e-3, 1e-3) ==
           "");
-    KernelRun run = run_kernels(compile(g, hooks), hooks.target, inputs);
+    KernelRun run = run_kernels(compile(g, options), options.target, inputs);
     REQUIRE(run.error == "");
     CHECK(compare_tensors(run.outputs[0], want, 1e-3, 1e-3) == "");
   }
@@ -211,12 +211,12 @@ TEST_CASE("winograd beside another contraction", "[winograd]") {
   NodeId y = convolve(g, x, random_tensor(random, {16, 16, 3, 3}), 1);
   NodeId z = convolve(g, x, random_tensor(random, {16, 16, 1, 1}), 0);
   g.add_output("y", map(g, Op::Add, {y, z}));
-  Hooks hooks;
-  hooks.target = *find_target("native");
-  if (hooks.target.levels[0].lanes == 16)
-    CHECK(choose_algorithms(g, hooks.target, false).winograd == 1);
+  CompileOptions options;
+  options.target = *find_target("native");
+  if (options.target.levels[0].lanes == 16)
+    CHECK(choose_algorithms(g, options.target, false).winograd == 1);
   Tensor values = random_tensor(random, g[x].shape);
-  KernelRun run = run_kernels(compile(g, hooks), hooks.target, {values});
+  KernelRun run = run_kernels(compile(g, options), options.target, {values});
   REQUIRE(run.error == "");
   CHECK(compare_tensors(run.outputs[0], evaluate(g, {values}).outputs[0], 1e-3, 1e-3) ==
         "");
@@ -231,10 +231,10 @@ TEST_CASE("winograd under a pooling", "[winograd]") {
   y = map(g, Op::Max, {y, constant(g, DType::F32, g[y].shape, 0)});
   y = window(g, window(g, y, 2, 2, 2, 1), 3, 2, 2, 1);
   g.set_output(0, reduce(g, Op::ReduceMax, y, {4, 5}));
-  Hooks hooks;
-  hooks.target = *find_target("native");
+  CompileOptions options;
+  options.target = *find_target("native");
   Tensor x = random_tensor(random, {2, 32, 16, 16});
-  KernelRun run = run_kernels(compile(g, hooks), hooks.target, {x});
+  KernelRun run = run_kernels(compile(g, options), options.target, {x});
   REQUIRE(run.error == "");
   CHECK(compare_tensors(run.outputs[0], evaluate(g, {x}).outputs[0], 1e-4, 1e-4) == "");
 }

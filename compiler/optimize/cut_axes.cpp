@@ -1,10 +1,12 @@
-// What a lowered kernel says about better axes: where a quotient asks for a split, and
-// which neighbours are crossed as one.
-#include "compiler/optimize/refine.h"
+// Lowering makes one axis of each dimension. Where an index takes a quotient of it, two
+// axes say the same without a division; positions that known numbers depend on are
+// written out; neighbours that every access crosses as one are one loop. Each step asks
+// for the kernel again and looks at what came.
+#include "compiler/optimize/cut_axes.h"
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::optimize {
 
 static std::vector<const Index*> all_indices(const Kernel& kernel) {
   std::vector<const Index*> all;
@@ -32,8 +34,10 @@ static bool crossed_as_one(const Kernel& kernel, AxisId first, AxisId second,
   });
 }
 
-std::set<int64_t> find_merges(const Group& group, const Lowered& lowered,
-                              const Shape& shape) {
+// Adjacent root axes that every access crosses as one: looping over them together makes
+// long vectors of short rows.
+static std::set<int64_t> find_merges(const Group& group, const Lowered& lowered,
+                                     const Shape& shape) {
   const Kernel& kernel = lowered.kernel;
   std::set<int64_t> merged;
   auto is_row = [&](int64_t axis) {
@@ -54,8 +58,9 @@ std::set<int64_t> find_merges(const Group& group, const Lowered& lowered,
   return merged;
 }
 
-std::set<int64_t> find_inner_merges(const Graph& g, const Group& group,
-                                    const Lowered& lowered) {
+// The same among the axes that the base reduces.
+static std::set<int64_t> find_inner_merges(const Graph& g, const Group& group,
+                                           const Lowered& lowered) {
   std::set<int64_t> merged;
   if (group.base == kNoNode || !is_reduce(g[group.base].op)) return merged;
   const Op op = g[group.base].op;
@@ -90,7 +95,9 @@ static bool find_split(const IndexPool& pool, const Index& index, AxisId& axis,
   return false;
 }
 
-bool refine_splits(const Lowered& lowered, LowerSpec& spec) {
+// One more split that turns quotients and remainders of a single axis into plain axes;
+// false when there is none left.
+static bool refine_splits(const Lowered& lowered, LowerSpec& spec) {
   const Kernel& kernel = lowered.kernel;
   for (const Index* index : all_indices(kernel)) {
     AxisId axis = 0;
@@ -118,4 +125,81 @@ bool refine_splits(const Lowered& lowered, LowerSpec& spec) {
   return false;
 }
 
-} // namespace svod
+namespace {
+
+// Positions of a kernel's result that are written out: a tile of a fast form has up to
+// 8 x 8, of which neighbouring pieces may each have their own code.
+constexpr int64_t kMostCopies = 256;
+
+class AxisCutter {
+public:
+  AxisCutter(const Group& group, const Graph& graph, const Lower& lower)
+      : group_(group), g(graph), lower_(lower), lowered_(lower(spec_)) {}
+  CutKernel run();
+
+private:
+  void lower_again() { lowered_ = lower_(spec_); }
+  void refine();
+  bool is_position(Dim dim) const;
+  void write_out();
+  void merge();
+
+  const Group& group_;
+  const Graph& g;
+  const Lower& lower_;
+  LowerSpec spec_;
+  Lowered lowered_;
+};
+
+void AxisCutter::refine() {
+  for (int i = 0; i < 16 && refine_splits(lowered_, spec_); ++i) lower_again();
+}
+
+// Of the result; the other axes of a root that is a sum are summed.
+bool AxisCutter::is_position(Dim dim) const {
+  return dim.node == group_.root &&
+         g[group_.root].shape[static_cast<size_t>(dim.axis)] > 1;
+}
+
+// Axes that known numbers depend on get a copy of the body for each position.
+void AxisCutter::write_out() {
+  for (int i = 0; i < 4 && !lowered_.to_unroll.empty(); ++i) {
+    LowerSpec written = spec_;
+    int64_t copies = 1;
+    for (const auto& [dim, axes] : lowered_.axes)
+      for (size_t a = 0; a < axes.size(); ++a) {
+        if (lowered_.to_unroll.count(axes[a]) != 0) written.unrolled.insert({dim, a});
+        if (is_position(dim) && written.unrolled.count({dim, a}) != 0)
+          copies *= lowered_.kernel.indices.extent(axes[a]);
+      }
+    if (copies > kMostCopies) break;
+    spec_ = std::move(written);
+    lower_again();
+    refine();
+  }
+}
+
+void AxisCutter::merge() {
+  const bool scatter = g[group_.root].op == Op::Scatter && group_.target == group_.root;
+  if (scatter || !spec_.unrolled.empty()) return;
+  spec_.merged = find_merges(group_, lowered_, g[group_.root].shape);
+  spec_.merged_inner = find_inner_merges(g, group_, lowered_);
+  if (spec_.merged.empty() && spec_.merged_inner.empty()) return;
+  lower_again();
+  refine();
+}
+
+CutKernel AxisCutter::run() {
+  refine();
+  write_out();
+  merge();
+  return {std::move(spec_), std::move(lowered_)};
+}
+
+} // namespace
+
+CutKernel cut_axes(const Group& group, const Graph& graph, const Lower& lower) {
+  return AxisCutter(group, graph, lower).run();
+}
+
+} // namespace svod::optimize

@@ -1,0 +1,81 @@
+# Include folders that show a library what layers.txt lets it see, and nothing else.
+#
+# The headers of a folder stand behind an include folder of their own, build/include/FOLDER, as links; a single file
+# that others may see stands behind one of its own. A library gets those of its row.
+
+set(SVOD_INCLUDE_ROOT ${PROJECT_BINARY_DIR}/include)
+set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/layers.txt)
+file(REMOVE_RECURSE ${SVOD_INCLUDE_ROOT})
+
+# svod_read_layers(): the rows as variables svod_sees_FOLDER, lists taken apart.
+macro(svod_read_layers)
+  file(STRINGS ${PROJECT_SOURCE_DIR}/layers.txt svod_rows REGEX "^[^#]")
+  foreach(row ${svod_rows})
+    if(NOT row MATCHES "^([A-Za-z_/]+) *([:=]) *(.*)$")
+      message(FATAL_ERROR "layers.txt: this is no row: ${row}")
+    endif()
+    set(name ${CMAKE_MATCH_1})
+    set(kind ${CMAKE_MATCH_2})
+    string(REGEX MATCHALL "[^ ]+" words "${CMAKE_MATCH_3}")
+    set(seen "")
+    foreach(word ${words})
+      if(DEFINED svod_list_${word})
+        list(APPEND seen ${svod_list_${word}})
+      else()
+        list(APPEND seen ${word})
+      endif()
+    endforeach()
+    list(REMOVE_DUPLICATES seen)
+    if(kind STREQUAL "=")
+      set(svod_list_${name} "${seen}")
+    else()
+      set(svod_sees_${name} "${seen}")
+    endif()
+  endforeach()
+endmacro()
+svod_read_layers()
+
+# svod_link_headers(PLACE RESULT): the include folder of a folder or of a single file, made when first asked for.
+function(svod_link_headers place result)
+  string(REPLACE "/" "." name ${place})
+  set(root ${SVOD_INCLUDE_ROOT}/${name})
+  set(${result} ${root} PARENT_SCOPE)
+  get_property(made GLOBAL PROPERTY svod_linked_${name})
+  if(made)
+    return()
+  endif()
+  set_property(GLOBAL PROPERTY svod_linked_${name} TRUE)
+  if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${place})
+    file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
+         ${PROJECT_SOURCE_DIR}/${place}/*.h ${PROJECT_SOURCE_DIR}/${place}/*.def)
+    # Folders below that have no row of their own belong to it.
+    file(GLOB below LIST_DIRECTORIES true CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
+         ${PROJECT_SOURCE_DIR}/${place}/*)
+    foreach(entry ${below})
+      if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${entry} AND NOT DEFINED svod_sees_${entry})
+        file(GLOB more CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
+             ${PROJECT_SOURCE_DIR}/${entry}/*.h ${PROJECT_SOURCE_DIR}/${entry}/*.def)
+        list(APPEND headers ${more})
+      endif()
+    endforeach()
+  else()
+    set(headers ${place})
+  endif()
+  file(MAKE_DIRECTORY ${root})
+  foreach(header ${headers})
+    get_filename_component(folder ${header} DIRECTORY)
+    file(MAKE_DIRECTORY ${root}/${folder})
+    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${header} ${root}/${header} SYMBOLIC)
+  endforeach()
+endfunction()
+
+# svod_show_layers(TARGET FOLDER): TARGET, built from the files of FOLDER, sees what FOLDER's row says.
+function(svod_show_layers target folder)
+  if(NOT DEFINED svod_sees_${folder})
+    message(FATAL_ERROR "layers.txt has no row for ${folder}")
+  endif()
+  foreach(place ${folder} ${svod_sees_${folder}})
+    svod_link_headers(${place} root)
+    target_include_directories(${target} PRIVATE ${root})
+  endforeach()
+endfunction()

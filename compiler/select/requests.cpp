@@ -1,0 +1,118 @@
+// Requests for values to be stored.
+#include "compiler/select/requests.h"
+
+#include "compiler/select/picture_edges.h"
+
+#include <algorithm>
+
+namespace svod::select {
+
+std::string print(const Requests& requests) {
+  std::string out;
+  for (NodeId n : requests.stored) out += "store %" + std::to_string(n) + "\n";
+  for (const auto& [n, layout] : requests.layouts)
+    out += "lay %" + std::to_string(n) + " as " + svod::print(layout) + "\n";
+  return out;
+}
+
+RequestFinder::RequestFinder(const Stored& stored, const std::set<NodeId>& results,
+                             int lanes, Requests& requests)
+    : s_(stored), g(stored.graph), grouping_(stored.grouping), results_(results),
+      lanes_(lanes), requests_(requests), fixed_(fixed_layouts(g)), users_(users_of(g)) {}
+
+// A contraction that reads the model's input through a pad gets a padded copy: guards on
+// every broadcast would cost more than the copy, where not the first and last positions
+// alone need them.
+void RequestFinder::store_padded_inputs() {
+  for (const Group& group : grouping_.groups) {
+    if (group.base == kNoNode) continue;
+    if (!is_reduce(g[group.base].op) || !is_contraction(g, group.base)) continue;
+    for (size_t i = 0; i < 2; ++i) {
+      NodeId n = g[g[group.base].inputs[0]].inputs[i];
+      while (!grouping_.stored[n] &&
+             ((is_view(g[n].op) && g[n].op != Op::Pad) || widens_bytes(g, n)))
+        n = g[n].inputs[0];
+      if (g[n].op != Op::Pad || grouping_.known[n] || grouping_.stored[n]) continue;
+      if (edges_apart(g, group.base, i, n, lanes_)) continue;
+      NodeId in = g[n].inputs[0];
+      bool fixed = fixed_.count(in) != 0 || !grouping_.stored[in] ||
+                   (g[n].payload.back() != 0 && byte_size(g[n].dtype) != 1);
+      if (fixed) requests_.stored.insert(n);
+      // What is padded keeps its own kernel, with all that can follow a reduction.
+      bool given = is_opaque(g[in].op) || g[in].op == Op::Result;
+      if (fixed && !given && !is_view(g[in].op)) requests_.stored.insert(in);
+    }
+  }
+}
+
+// A sum that no kernel can take in is stored; where bytes are made of it, they are stored
+// in its place.
+void RequestFinder::store_narrow_results() {
+  for (const Group& group : grouping_.groups) {
+    NodeId n = group.root;
+    if (group.base != n || group.target != n || byte_size(g[n].dtype) < 4) continue;
+    while (users_[n].size() == 1 && byte_size(g[n].dtype) != 1) {
+      NodeId user = users_[n][0];
+      bool maps = is_map(g[user].op) || g[user].op == Op::Cast ||
+                  g[user].op == Op::Reshape || g[user].op == Op::Permute;
+      if (!maps) break;
+      n = user;
+    }
+    if (byte_size(g[n].dtype) == 1) requests_.stored.insert(n);
+  }
+}
+
+// Views that cut the positions of a tile otherwise than the tile is written out start
+// from a stored result, and so do all results but one of those that meet in a kernel:
+// tiles of three rows and halves of fourteen have no bound but the tensor.
+void RequestFinder::store_results_below(NodeId below) {
+  std::vector<NodeId> open = {below}, found;
+  std::set<NodeId> seen;
+  while (!open.empty()) {
+    const NodeId n = open.back();
+    open.pop_back();
+    if (!seen.insert(n).second || (grouping_.stored[n] && n != below)) continue;
+    if (results_.count(n) != 0) found.push_back(n);
+    open.insert(open.end(), g[n].inputs.begin(), g[n].inputs.end());
+  }
+  if (found.size() > 1) found.pop_back();
+  for (NodeId n : found) requests_.stored.insert(n);
+}
+
+// A tile of rows that is written out into a part of a larger tensor where its lanes lie
+// apart: one store per lane, each into another cache line (a tile with several columns
+// fills them at least in part). It is stored by itself, and moved as squares.
+void RequestFinder::store_scattered_tile(const Group& group, const ScheduledKernel& k) {
+  const Shape& shape = g[group.root].shape;
+  if (group.target == group.root || !k.has_lane_axis()) return;
+  if (shape.size() < 3 || 2 * shape[1] < lanes_) return;
+  std::set<int64_t> places;
+  for (const Stage& s : k.stages) {
+    int64_t stride = 0;
+    const bool affine = k.indices.affine_in(s.index, *k.loops.lane, stride);
+    if (s.kind == StageKind::Store && affine && stride > 1)
+      places.insert(s.index.constant);
+  }
+  const bool columns =
+      std::ranges::any_of(places, [&](int64_t p) { return places.count(p + 1) != 0; });
+  if (places.size() < 2 || columns || !requests_.stored.insert(group.root).second) return;
+  requests_.layouts[group.root] = blocked(shape.size(), 1, lanes_);
+}
+
+void RequestFinder::look_at_groups() {
+  const size_t before = requests_.count();
+  store_padded_inputs();
+  // With the copies the cut is another.
+  if (requests_.count() == before) store_narrow_results();
+}
+
+void RequestFinder::look_at(const Group& group, const ScheduledKernel& kernel,
+                            bool written_out) {
+  if (!written_out) store_results_below(group.root);
+  store_scattered_tile(group, kernel);
+  const bool reduces = group.base != kNoNode && is_reduce(g[group.base].op);
+  if (reduces) turn_operands(group, kernel);
+  pad_rows(group);
+}
+
+} // namespace svod::select

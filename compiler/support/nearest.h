@@ -1,0 +1,13 @@
+// Which of the words there are a user may have meant.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace svod {
+
+// The word with the fewest letters to insert, leave out or replace; the first of equals.
+// `words` is not empty.
+std::string_view nearest(std::string_view word, std::span<const std::string_view> words);
+
+} // namespace svod
