@@ -2,6 +2,7 @@
 
 #include "compiler/ir/print.h"
 #include "compiler/ir/verify.h"
+#include "compiler/kernel/fit.h"
 #include "compiler/kernel/verify.h"
 #include "compiler/plan/verify.h"
 #include "compiler/support/check.h"
@@ -24,7 +25,7 @@ static constexpr PassName kPasses[] = {
     {"contractions", "fuse"},
     {"contract-products", "fuse"},
     {"plan", "plan"},
-    {"schedule", "emit"},
+    {"schedule", "schedule"},
     {"emit", "emit"},
 };
 
@@ -110,6 +111,9 @@ std::string text_of(const std::map<NodeId, Layout>& layouts, const Graph& graph)
 std::string text_of(const std::vector<ChosenAlgorithm>& chosen) { return print(chosen); }
 std::string text_of(const FusedGraph& fused) { return print(fused); }
 std::string text_of(const plan::Plan& plan) { return plan::print(plan); }
+std::string text_of(const ScheduledPlan& scheduled) {
+  return plan::print_programs(scheduled.plan);
+}
 
 std::string text_of(const codegen::Kernels& kernels) {
   std::string out;
@@ -152,6 +156,14 @@ void check(std::string_view pass, const std::map<NodeId, Layout>& layouts,
 void check(std::string_view, const std::vector<ChosenAlgorithm>&) {}
 void check(std::string_view, const FusedGraph& fused) { verify(fused); }
 void check(std::string_view, const plan::Plan& plan) { plan::verify(plan); }
+void check(std::string_view pass, const ScheduledPlan& scheduled) {
+  check(pass, scheduled.plan);
+  for (const ScheduledKernel& k : scheduled.plan.programs)
+    for (const LevelSchedule& level : k.levels)
+      if (const std::string why = misfit(k, level, level); !why.empty())
+        SVOD_CHECK(false) << "after " << pass << ", level " << level.level << ": " << why;
+}
+
 void check(std::string_view, const codegen::Kernels&) {}
 
 } // namespace svod

@@ -30,6 +30,11 @@ bool means_pass(std::string_view word, std::string_view pass);
 // All words that mean one.
 std::vector<std::string_view> pass_words();
 
+// A plan whose programs have a schedule for each level. Its text is theirs.
+struct ScheduledPlan {
+  plan::Plan plan;
+};
+
 std::string text_of(const Graph& graph);
 std::string text_of(const select::Algorithms& algorithms);
 std::string text_of(const Grouping& grouping, const Graph& graph);
@@ -37,6 +42,7 @@ std::string text_of(const std::map<NodeId, Layout>& layouts, const Graph& graph)
 std::string text_of(const std::vector<ChosenAlgorithm>& chosen);
 std::string text_of(const FusedGraph& fused);
 std::string text_of(const plan::Plan& plan);
+std::string text_of(const ScheduledPlan& scheduled);
 std::string text_of(const codegen::Kernels& kernels);
 
 // A fault of a pass's result is a bug of ours and ends the run.
@@ -49,6 +55,7 @@ void check(std::string_view pass, const std::map<NodeId, Layout>& layouts,
 void check(std::string_view pass, const std::vector<ChosenAlgorithm>& chosen);
 void check(std::string_view pass, const FusedGraph& fused);
 void check(std::string_view pass, const plan::Plan& plan);
+void check(std::string_view pass, const ScheduledPlan& scheduled);
 // Their text is read by check_cpp when it is compiled.
 void check(std::string_view pass, const codegen::Kernels& kernels);
 

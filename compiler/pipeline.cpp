@@ -9,6 +9,13 @@
 
 namespace svod {
 
+static void apply_loops(FusedGraph& fused, const CompileOptions& options) {
+  for (ScheduledKernel& k : fused.kernels)
+    optimize::apply_loops(k, *options.schedules, *options.applied);
+  for (FusedRegion& region : fused.regions)
+    for (FusedGraph& body : region.bodies) apply_loops(body, options);
+}
+
 codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
                          Passes& passes) {
   const Target& target = options.target;
@@ -29,21 +36,28 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
   passes.run("contractions", [&] { return chosen_algorithms(fused); });
   fused = passes.run("contract-products", [&] {
     if (!options.exact) select::contract_products(fused);
+    if (options.schedules != nullptr) apply_loops(fused, options);
     return std::move(fused);
   });
   // Beyond this point no node moves between kernels.
   plan::Plan planned = passes.run("plan", [&] { return plan::plan(std::move(fused)); });
   // Beyond this point every buffer has its offset; nothing allocates.
-  plan::Plan scheduled =
-      passes.run("schedule", [&] { return schedule(std::move(planned), target); });
+  ScheduledPlan scheduled = passes.run("schedule", [&] {
+    ScheduledPlan out = schedule(std::move(planned), target);
+    if (options.schedules != nullptr)
+      for (ScheduledKernel& program : out.plan.programs)
+        optimize::apply_levels(program, *options.schedules, *options.applied);
+    return out;
+  });
   // Beyond this point nothing is chosen.
-  return passes.run("emit", [&] { return codegen::emit(std::move(scheduled), target); });
+  return passes.run("emit",
+                    [&] { return codegen::emit(std::move(scheduled.plan), target); });
 }
 
-plan::Plan schedule(plan::Plan plan, const Target& target) {
+ScheduledPlan schedule(plan::Plan plan, const Target& target) {
   for (ScheduledKernel& program : plan.programs)
     optimize::schedule_levels(program, target);
-  return plan;
+  return {std::move(plan)};
 }
 
 codegen::Kernels compile(const Graph& graph, const CompileOptions& options) {

@@ -1,6 +1,7 @@
 // The table of contents: from a graph to kernels, one function per arrow.
 #pragma once
 
+#include "compiler/optimize/schedule_kernel.h"
 #include "compiler/passes.h"
 
 namespace svod {
@@ -9,13 +10,18 @@ struct CompileOptions {
   Target target;
   bool small = false; // -Os: bytes before speed
   bool exact = false; // --accuracy exact: no rounding changes beyond the order of sums
+  // Schedules that take the place of those that are chosen, where their kernels are met,
+  // and what became of them. Both or none.
+  const ScheduleFile* schedules = nullptr;
+  optimize::AppliedSchedules* applied = nullptr;
 };
 
 codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
                          Passes& passes);
 codegen::Kernels compile(const Graph& graph, const CompileOptions& options);
 
-// Every program of the plan with a schedule for each level of the target.
-plan::Plan schedule(plan::Plan plan, const Target& target);
+// Every program of the plan with a schedule for each level of the target. Beyond this
+// point nothing is chosen.
+ScheduledPlan schedule(plan::Plan plan, const Target& target);
 
 } // namespace svod

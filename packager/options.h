@@ -23,6 +23,7 @@ enum class Output : uint8_t {
   Algorithms,
   Fused,
   Plan,
+  Schedule,
   Cpp,
   Assembly,
 };
@@ -43,7 +44,7 @@ struct Options {
   int level = 2;    // of -O
   bool small = false;
   bool exact = false;
-  ImportOptions import;
+  importer::ImportOptions import;
   std::string shape_from;
   std::vector<std::string> custom_ops; // C++ files
   std::string cache_folder;            // empty: no cache
@@ -53,6 +54,8 @@ struct Options {
   std::string verify;              // empty: the default
   std::string deps;
   std::string print_after;
+  std::string schedule;      // file of schedules; empty: none
+  std::string schedule_text; // what is in it
   bool quiet = false, verbose = false, dry_run = false;
   ListFormat format = ListFormat::Text;
   Color color = Color::Auto;

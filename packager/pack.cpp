@@ -43,7 +43,8 @@ private:
 constexpr std::pair<Output, const char*> kForms[] = {{Output::Graph, "simplify"},
                                                      {Output::Algorithms, "contractions"},
                                                      {Output::Fused, "contract-products"},
-                                                     {Output::Plan, "plan"}};
+                                                     {Output::Plan, "plan"},
+                                                     {Output::Schedule, "schedule"}};
 
 // One pack: each method is a stage and may end the run with its exit code.
 class Packing {
@@ -68,6 +69,9 @@ private:
   Exit verify();
   Exit commit();
   Exit write_reports();
+  Exit read_schedules(ScheduleFile& schedules);
+  Exit report(const optimize::AppliedSchedules& applied,
+              const ScheduleFile& schedules) const;
 
   Exit file_error(const std::string& path, const std::string& reason) const;
   Exit toolchain_error(const std::string& diagnostics) const;
@@ -167,19 +171,52 @@ Exit Packing::read() {
   return Exit::Done;
 }
 
+Exit Packing::read_schedules(ScheduleFile& schedules) {
+  if (options_.schedule.empty()) return Exit::Done;
+  std::ifstream file(options_.schedule, std::ios::binary);
+  options_.schedule_text.assign(std::istreambuf_iterator<char>(file), {});
+  if (!file) return file_error(options_.schedule, "cannot be read");
+  TextFault fault;
+  std::optional<ScheduleFile> read = parse_schedule_file(options_.schedule_text, fault);
+  if (!read) {
+    console_.error(options_.schedule + ":" + std::to_string(fault.line) + ": " +
+                   fault.why);
+    return Exit::Usage;
+  }
+  schedules = std::move(*read);
+  return Exit::Done;
+}
+
+// A schedule that no kernel of this model has may belong to another state of it.
+Exit Packing::report(const optimize::AppliedSchedules& applied,
+                     const ScheduleFile& schedules) const {
+  for (const auto& [digest, schedule] : schedules)
+    if (applied.used.count(digest) == 0)
+      console_.note(options_.schedule + ": no kernel of this model is " + digest.hex());
+  for (const std::string& misfit : applied.misfits)
+    console_.error(options_.schedule + ": schedule " + misfit);
+  return applied.misfits.empty() ? Exit::Done : Exit::Usage;
+}
+
 Exit Packing::compile_graph() {
   console_.progress("compiling " + options_.model_name());
+  ScheduleFile schedules;
+  if (Exit status = read_schedules(schedules); status != Exit::Done) return status;
   key_ = plan_key(*front_, options_);
   if (!rewrite::multiplies_bytes(front_->graph))
     options_.target = without_dot_levels(std::move(options_.target));
+  optimize::AppliedSchedules applied;
   CompileOptions options{options_.target, options_.small, options_.exact};
+  if (!options_.schedule.empty())
+    options.schedules = &schedules, options.applied = &applied;
   std::vector<std::string> printed = {options_.print_after};
   for (const auto& [form, pass] : kForms)
     if (options_.emit == form) printed.push_back(pass);
   Passes passes(printed, [&](std::string_view pass, const std::string& place,
                              const std::string& text) { show(pass, place, text); });
   kernels_ = compile(front_->graph, options, passes);
-  for (const char* phase : {"simplify", "fuse", "plan", "emit"})
+  if (Exit status = report(applied, schedules); status != Exit::Done) return status;
+  for (const char* phase : {"simplify", "fuse", "plan", "schedule", "emit"})
     note_time(phase, passes.phase_ms(phase));
   note_passes(passes);
   contents_ =

@@ -1,6 +1,7 @@
 # Writes OUT: for each of FILES, named by its stem, `const char kText_<stem>[]`.
 # In the namespace NAMESPACE, svod where none is given.
 # With LIST: also `const char* const LIST[]`, in the order of FILES, and `LIST`Count.
+# The namespace is NAMESPACE, svod without one.
 # Long texts are cut into pieces, as string literals have a length limit.
 if(NOT NAMESPACE)
   set(NAMESPACE svod)

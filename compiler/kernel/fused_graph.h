@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/kernel/layout.h"
-#include "compiler/kernel/schedule.h"
+#include "compiler/kernel/text.h"
 #include "compiler/support/target.h"
 
 namespace svod {

@@ -164,6 +164,4 @@ struct Kernel {
   ExprId add(Expr expr);
 };
 
-std::string print(const Kernel& kernel, const Index& index);
-
 } // namespace svod

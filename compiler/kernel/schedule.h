@@ -177,10 +177,6 @@ int64_t tile_trips(const ScheduledKernel& kernel, const std::vector<TileAxis>& t
 // Nothing where an index is no sum of axes, or a condition looks at lanes.
 std::optional<ScheduledKernel> cut_lanes(const ScheduledKernel& kernel, int parts);
 
-// The kernel as text: axes, expressions, stages. Deterministic; equal kernels print
-// equally.
-std::string print(const ScheduledKernel& kernel);
-
 // All axes in the order in which lowering made them.
 Loops plain_loops(const Kernel& kernel);
 

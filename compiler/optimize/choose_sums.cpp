@@ -116,7 +116,7 @@ int64_t SumChoice::sums(const Level& level) const {
   const bool vector = sums_lanes() || on_lanes(s_.value);
   const int64_t bits = vector ? int64_t{8} * k_.loops.lanes * byte_size(s_.dtype) : 1;
   const int64_t registers = std::max<int64_t>(1, bits / level.register_bits);
-  return level.registers / (sum ? 8 : 4) / registers;
+  return std::max<int64_t>(1, level.registers / (sum ? 8 : 4) / registers);
 }
 
 // Sums may be as short as the lanes that all later stages store. A register of 128 bits

@@ -1,8 +1,10 @@
 // The choices of one CPU level for a kernel whose loops, lanes and chunks are settled.
 #pragma once
 
-#include "compiler/kernel/schedule.h"
+#include "compiler/kernel/schedule_file.h"
 #include "compiler/support/target.h"
+
+#include <set>
 
 namespace svod::optimize {
 
@@ -13,5 +15,18 @@ LevelSchedule schedule_kernel(const ScheduledKernel& kernel, const Level& level,
 // One schedule for each level of the target, of the kernel and of the parts of a
 // sequence.
 void schedule_levels(ScheduledKernel& kernel, const Target& target);
+
+// What became of the schedules of a file.
+struct AppliedSchedules {
+  std::set<Digest> used;
+  std::vector<std::string> misfits; // a line each: the kernel's digest and the reason
+};
+
+// Before the plan counts chunks: loops that the file gives to this kernel.
+void apply_loops(ScheduledKernel& kernel, const ScheduleFile& file,
+                 AppliedSchedules& applied);
+// Afterwards, and after schedule_levels: what it says of single levels.
+void apply_levels(ScheduledKernel& kernel, const ScheduleFile& file,
+                  AppliedSchedules& applied);
 
 } // namespace svod::optimize

@@ -184,8 +184,8 @@ Step Joiner::join(size_t begin, size_t end) {
     sequence.arguments.push_back({Argument::Kind::Buffer, 0, DType::U8, true, true});
   sequence.flops = joined.flops;
   sequence.bytes = joined.bytes;
-  auto [found, fresh] =
-      programs_.emplace(normal_text(sequence), static_cast<uint32_t>(s_.programs.size()));
+  auto [found, fresh] = programs_.emplace(program_text(sequence),
+                                          static_cast<uint32_t>(s_.programs.size()));
   if (fresh) s_.programs.push_back(std::move(sequence));
   joined.program = found->second;
   return joined;

@@ -12,16 +12,9 @@
 
 namespace svod::plan {
 
-std::string normal_text(ScheduledKernel kernel) {
-  for (Argument& a : kernel.arguments) a.id = 0;
-  for (ScheduledKernel& part : kernel.parts)
-    for (Argument& a : part.arguments) a.id = 0;
-  return print(kernel);
-}
-
 uint32_t Planner::program_of(const Frame& frame, const ScheduledKernel& kernel) {
-  auto [found, fresh] =
-      programs_.emplace(normal_text(kernel), static_cast<uint32_t>(out_.programs.size()));
+  auto [found, fresh] = programs_.emplace(program_text(kernel),
+                                          static_cast<uint32_t>(out_.programs.size()));
   if (!fresh) return found->second;
   out_.programs.push_back(kernel);
   // The text of a function that a body calls is read from the main graph too.

@@ -84,6 +84,9 @@ struct Plan {
 };
 
 Plan plan(FusedGraph fused);
+// Slots and steps; programs by the digests of their kernels.
 std::string print(const Plan& plan);
+// The programs: their kernels and how each runs.
+std::string print_programs(const Plan& plan);
 
 } // namespace svod::plan

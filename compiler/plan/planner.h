@@ -1,6 +1,7 @@
 // The state of planning one plan. Internal to this folder.
 #pragma once
 
+#include "compiler/ir/graph_copy.h"
 #include "compiler/ir/region.h"
 #include "compiler/plan/plan.h"
 #include "compiler/plan/plan_memory.h"
@@ -69,8 +70,6 @@ private:
   std::vector<SlotId> packed_slots_;
 };
 
-// A program's text form names its arguments by position, so equal work prints equally.
-std::string normal_text(ScheduledKernel kernel);
 // The slots whose bytes a step reads or writes.
 std::vector<SlotId> touched_slots(const Step& step);
 // The slot that a slice is a part of; any other slot is its own.

@@ -1,4 +1,5 @@
 // The text form of a plan. What a region runs is indented.
+#include "compiler/kernel/schedule_file.h"
 #include "compiler/plan/plan.h"
 
 namespace svod::plan {
@@ -73,7 +74,15 @@ std::string print(const Plan& plan) {
       ++depth;
   }
   for (size_t i = 0; i < plan.programs.size(); ++i)
-    out += "program k" + std::to_string(i) + "\n" + print(plan.programs[i]);
+    out +=
+        "program k" + std::to_string(i) + " " + digest_of(plan.programs[i]).hex() + "\n";
+  return out;
+}
+
+std::string print_programs(const Plan& plan) {
+  std::string out;
+  for (size_t i = 0; i < plan.programs.size(); ++i)
+    out += print_program("k" + std::to_string(i), plan.programs[i]);
   return out;
 }
 

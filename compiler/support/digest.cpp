@@ -175,4 +175,16 @@ void DigestWriter::digest(const Digest& value) {
   hash_.update(std::as_bytes(std::span(value.bytes)));
 }
 
+std::optional<Digest> digest_from_hex(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  Digest out;
+  if (text.size() != 2 * out.bytes.size()) return std::nullopt;
+  for (size_t i = 0; i < out.bytes.size(); ++i) {
+    const size_t high = kDigits.find(text[2 * i]), low = kDigits.find(text[2 * i + 1]);
+    if (high == kDigits.npos || low == kDigits.npos) return std::nullopt;
+    out.bytes[i] = static_cast<uint8_t>(16 * high + low);
+  }
+  return out;
+}
+
 } // namespace svod

@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,9 @@ struct Digest {
   std::string hex() const;
   uint64_t prefix() const; // first 8 bytes, little endian: a hash-table key
 };
+
+// What hex() wrote; nothing for any other text.
+std::optional<Digest> digest_from_hex(std::string_view text);
 
 class Sha256 {
 public:

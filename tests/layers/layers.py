@@ -5,7 +5,7 @@ import re
 ROW = re.compile(r"([\w/]+) *([:=]) *(.*)")
 
 
-def rows(path="layers.txt"):
+def rows(path="tests/layers/layers.txt"):
     """{folder: [folders and single files that it sees]}, lists taken apart."""
     lists, sees = {}, {}
     for line in pathlib.Path(path).read_text().splitlines():

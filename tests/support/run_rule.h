@@ -12,6 +12,8 @@
 
 namespace svod::rule_test {
 
+using namespace importer;
+
 inline constexpr float kInf = std::numeric_limits<float>::infinity();
 
 inline ModelAttribute attribute(const std::string& name, int64_t value) {
@@ -105,8 +107,8 @@ struct Operator {
     try {
       row->rule(import);
       keep_promises(import);
-    } catch (const RuleFailure&) {
-      failure = import.failure;
+    } catch (const RuleFailure& stopped) {
+      failure = stopped.why;
       return *this;
     }
     for (NodeId id : import.results())

@@ -3,6 +3,7 @@
 // state. A direction is a cell function applied along the steps, written out where they
 // are few and as the body of a loop where they are many. A batch entry that has ended
 // keeps its state and gives zeros.
+#include "compiler/ir/graph_copy.h"
 #include "compiler/ir/region.h"
 #include "importer/formula/formula.h"
 #include "importer/formula/quantization.h"
@@ -11,7 +12,7 @@
 #include <functional>
 #include <map>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 constexpr int64_t kMostWrittenOut = 32; // steps; code grows with each
@@ -428,4 +429,4 @@ void import_lstm(NodeImport& node) {
   give_recurrent(node, rnn, runs);
 }
 
-} // namespace svod
+} // namespace svod::importer

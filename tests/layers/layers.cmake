@@ -4,12 +4,12 @@
 # that others may see stands behind one of its own. A library gets those of its row.
 
 set(SVOD_INCLUDE_ROOT ${PROJECT_BINARY_DIR}/include)
-set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/layers.txt)
+set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/layers/layers.txt)
 file(REMOVE_RECURSE ${SVOD_INCLUDE_ROOT})
 
 # svod_read_layers(): the rows as variables svod_sees_FOLDER, lists taken apart.
 macro(svod_read_layers)
-  file(STRINGS ${PROJECT_SOURCE_DIR}/layers.txt svod_rows REGEX "^[^#]")
+  file(STRINGS ${PROJECT_SOURCE_DIR}/tests/layers/layers.txt svod_rows REGEX "^[^#]")
   foreach(row ${svod_rows})
     if(NOT row MATCHES "^([A-Za-z_/]+) *([:=]) *(.*)$")
       message(FATAL_ERROR "layers.txt: this is no row: ${row}")

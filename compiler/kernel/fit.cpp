@@ -1,0 +1,142 @@
+#include "compiler/kernel/fit.h"
+
+#include "compiler/kernel/byte_table.h"
+
+#include <algorithm>
+
+namespace svod {
+
+namespace {
+
+std::string axis_name(AxisId a) { return "i" + std::to_string(a); }
+
+bool same_axes(std::vector<AxisId> a, std::vector<AxisId> b) {
+  std::ranges::sort(a);
+  std::ranges::sort(b);
+  return a == b;
+}
+
+bool contains(const std::vector<AxisId>& axes, AxisId a) {
+  return std::ranges::find(axes, a) != axes.end();
+}
+
+std::string misfit(const Kernel& k, const std::vector<ChunkAxis>& chunks,
+                   const Loops& loops) {
+  std::vector<AxisId> seen;
+  for (const ChunkAxis& c : chunks) {
+    if (!contains(loops.outer, c.axis) || loops.lane == c.axis || contains(seen, c.axis))
+      return axis_name(c.axis) + " is no outer loop that can be cut into chunks";
+    if (c.block < 1 || c.block > k.indices.extent(c.axis))
+      return "chunks of " + std::to_string(c.block) + " positions of " +
+             axis_name(c.axis) + ", which has " +
+             std::to_string(k.indices.extent(c.axis));
+    seen.push_back(c.axis);
+  }
+  return "";
+}
+
+// Stages that compute one position at a time.
+bool takes_tiles(const Kernel& k) {
+  return std::ranges::none_of(k.stages, [](const Stage& s) {
+    return s.kind == StageKind::Scatter || s.kind == StageKind::Sort;
+  });
+}
+
+std::string tile_misfit(const ScheduledKernel& k, const std::vector<TileAxis>& tile) {
+  constexpr int64_t kMostPositions = 256;
+  std::vector<AxisId> seen;
+  for (const TileAxis& t : tile) {
+    if (!contains(k.loops.outer, t.axis) || k.is_lane(t.axis) || contains(seen, t.axis))
+      return axis_name(t.axis) + " is no outer loop of which a tile can have positions";
+    if (t.count < 1 || t.count > k.indices.extent(t.axis))
+      return "a tile of " + std::to_string(t.count) + " positions of " +
+             axis_name(t.axis) + ", which has " +
+             std::to_string(k.indices.extent(t.axis));
+    seen.push_back(t.axis);
+  }
+  if (tile_points(tile) > kMostPositions)
+    return "a tile of " + std::to_string(tile_points(tile)) + " positions; " +
+           std::to_string(kMostPositions) + " are the limit";
+  if (!tile.empty() && !takes_tiles(k)) return "a scatter or a sort takes no tile";
+  return "";
+}
+
+template <class T>
+bool same_or_none(const std::optional<T>& value, const std::optional<T>& chosen) {
+  return !value || value == chosen;
+}
+
+std::string stage_misfit(const StageSchedule& s, const StageSchedule& chosen) {
+  if (s.unroll.by < 1 || s.unroll.nest < 0 || s.unroll.small_nest > s.unroll.nest)
+    return "an unrolling of " + std::to_string(s.unroll.nest) + " steps by " +
+           std::to_string(s.unroll.by);
+  if (s.sums < 1 || s.sums > 256 || s.rounds < 0)
+    return std::to_string(s.sums) + " sums at once";
+  const bool free_blocks = s.blocks && s.blocks->held.empty() && s.blocks->steps > 0 &&
+                           chosen.blocks && chosen.blocks->held.empty() &&
+                           s.blocks->loop == chosen.blocks->loop;
+  if (!free_blocks && !same_or_none(s.blocks, chosen.blocks))
+    return "other blocks of a sum than the packer found";
+  for (const WeightPrefetch& w : s.weights)
+    if (std::ranges::none_of(chosen.weights, [&](const WeightPrefetch& c) {
+          return c.load == w.load && c.panels == w.panels && c.sweep == w.sweep &&
+                 c.panel_elements == w.panel_elements;
+        }))
+      return "weights to fetch that the packer did not find";
+  if (!same_or_none(s.picture, chosen.picture))
+    return "a picture to fetch that the packer did not find";
+  if (!same_or_none(s.begins_with, chosen.begins_with))
+    return "a sum that begins with another addition";
+  if (s.shortest_sum != 0 && s.shortest_sum != chosen.shortest_sum)
+    return "sums of " + std::to_string(s.shortest_sum) + " lanes";
+  if (s.skipped_steps < 0) return "a negative number of steps to skip";
+  if (s.columns != 0 && (chosen.columns == 0 || s.columns < chosen.columns))
+    return "columns where no store has lanes apart";
+  if (s.byte_rows && !chosen.byte_rows) return "bytes where none are stored";
+  return "";
+}
+
+} // namespace
+
+std::string misfit(const Kernel& k, const Loops& loops, const Loops& chosen) {
+  if (!same_axes(loops.outer, k.outer))
+    return "the outer loops are not those of the kernel";
+  for (size_t i = 0; i < std::max(loops.inner.size(), k.stages.size()); ++i) {
+    const bool known = i < loops.inner.size() && i < k.stages.size();
+    if (known ? !same_axes(loops.inner[i], k.stages[i].inner)
+              : i >= k.stages.size() || !k.stages[i].inner.empty())
+      return "the loops of s" + std::to_string(i) + " are not those of the kernel";
+  }
+  if (loops.lane != chosen.lane || loops.lanes != chosen.lanes || loops.dot != chosen.dot)
+    return "lanes and dots are cut when a kernel is lowered and cannot change here";
+  if (loops.in_parts != chosen.in_parts ||
+      (chosen.in_parts && loops.chunks != chosen.chunks))
+    return "its chunks are the parts of a chain of kernels and cannot change alone";
+  return misfit(k, loops.chunks, loops);
+}
+
+std::string misfit(const ScheduledKernel& kernel, const LevelSchedule& level,
+                   const LevelSchedule& chosen) {
+  if (level.lanes != chosen.lanes)
+    return "vectors of " + std::to_string(level.lanes) + " elements; " +
+           std::to_string(chosen.lanes) + " are what its tile is chosen for";
+  std::optional<ScheduledKernel> cut;
+  if (kernel.has_lane_axis() && level.lanes < kernel.loops.lanes)
+    cut = cut_lanes(kernel, kernel.loops.lanes / level.lanes);
+  if (std::string why = tile_misfit(cut ? *cut : kernel, level.tile); !why.empty())
+    return why;
+  for (const PeeledAxis& p : level.peeled)
+    if (std::ranges::find(chosen.peeled, p) == chosen.peeled.end())
+      return "a peeled axis whose ends are like the rest";
+  for (ExprId id : level.tables)
+    if (!contains(chosen.tables, id)) return "a table of what is no function of a byte";
+  if (level.near_lanes < 0 || level.near_lanes > chosen.near_lanes)
+    return "lanes " + std::to_string(level.near_lanes) + " apart to be shuffled";
+  if (level.stages.size() > chosen.stages.size()) return "more stages than it has";
+  for (size_t i = 0; i < level.stages.size(); ++i)
+    if (std::string why = stage_misfit(level.stages[i], chosen.stages[i]); !why.empty())
+      return "s" + std::to_string(i) + ": " + why;
+  return "";
+}
+
+} // namespace svod

@@ -1,0 +1,111 @@
+#include "compiler/kernel/text.h"
+
+namespace svod {
+
+namespace {
+
+std::string number(int64_t value) { return std::to_string(value); }
+std::string axis(AxisId a) { return "i" + std::to_string(a); }
+
+std::string axes_text(const std::vector<AxisId>& axes) {
+  std::string out;
+  for (AxisId a : axes) out += " " + axis(a);
+  return out;
+}
+
+std::string exprs_text(const std::vector<ExprId>& exprs) {
+  std::string out;
+  for (ExprId e : exprs) out += " e" + std::to_string(e);
+  return out;
+}
+
+std::string text_of(const Unroll& u) {
+  const std::string off = u.off ? "off " : "";
+  return "unroll " + off + number(u.nest) + " " + number(u.small_nest) + " " +
+         number(u.free) + " by " + number(u.by);
+}
+
+std::string text_of(const SumBlocks& b) {
+  if (b.held.empty()) return "blocks " + axis(b.loop) + " of " + number(b.steps);
+  std::string out = "blocks " + axis(b.loop) + " held" + exprs_text(b.held) + " summed" +
+                    exprs_text(b.summed);
+  if (b.offset) out += " offset e" + std::to_string(*b.offset);
+  return out;
+}
+
+std::string text_of(const WeightPrefetch& w) {
+  return "fetch weights e" + std::to_string(w.load) + " panels " + axis(w.panels) +
+         " of " + number(w.panel_elements) + " sweep " + axis(w.sweep) + " most " +
+         number(w.most_bytes) + " stream " + number(w.stream_bytes) + " rows " +
+         number(w.stream_rows);
+}
+
+std::string text_of(const PicturePrefetch& p) {
+  return "fetch picture e" + std::to_string(p.load) + " rows " + axis(p.rows) +
+         " window " + axis(p.window) + " line " + number(p.line_bytes);
+}
+
+std::vector<std::string> lines_of(const StageSchedule& s) {
+  std::vector<std::string> out;
+  if (s.unroll != Unroll{}) out.push_back(text_of(s.unroll));
+  if (s.sums != 1 || s.rounds != 0)
+    out.push_back("sums " + number(s.sums) + " rounds " + number(s.rounds));
+  if (s.blocks) out.push_back(text_of(*s.blocks));
+  for (const WeightPrefetch& w : s.weights) out.push_back(text_of(w));
+  if (s.picture) out.push_back(text_of(*s.picture));
+  if (s.shortest_sum != 0) out.push_back("shortest " + number(s.shortest_sum));
+  if (s.begins_with) out.push_back("begins e" + std::to_string(*s.begins_with));
+  if (s.skipped_steps != 0) out.push_back("skip " + number(s.skipped_steps));
+  if (s.columns != 0) out.push_back("columns " + number(s.columns));
+  if (s.byte_rows) out.push_back("bytes");
+  return out;
+}
+
+} // namespace
+
+std::string print(const Loops& loops) {
+  std::string out = "  loops\n    outer" + axes_text(loops.outer) + "\n";
+  for (size_t i = 0; i < loops.inner.size(); ++i)
+    if (!loops.inner[i].empty())
+      out += "    s" + std::to_string(i) + axes_text(loops.inner[i]) + "\n";
+  if (loops.lane)
+    out += "    lane " + axis(*loops.lane) + " " + number(loops.lanes) + "\n";
+  if (loops.dot) out += "    dot " + axis(*loops.dot) + "\n";
+  for (const ChunkAxis& c : loops.chunks)
+    out += "    chunk " + axis(c.axis) + " by " + number(c.block) + "\n";
+  if (loops.in_parts) out += "    in parts\n";
+  return out;
+}
+
+std::string print(const LevelSchedule& level) {
+  std::string out = "  level " + level.level + " lanes " + number(level.lanes) + "\n";
+  if (!level.tile.empty()) {
+    out += "    tile";
+    for (const TileAxis& t : level.tile)
+      out += " " + axis(t.axis) + ":" + number(t.count);
+    out += "\n";
+  }
+  for (const PeeledAxis& p : level.peeled)
+    out += "    peel " + axis(p.axis) +
+           (p.condition == PeeledAxis::Condition::OnLanes ? " lanes\n" : " shared\n");
+  if (!level.tables.empty()) out += "    tables" + exprs_text(level.tables) + "\n";
+  if (level.near_lanes != 0) out += "    near " + number(level.near_lanes) + "\n";
+  if (!level.pack_scalars) out += "    scalars apart\n";
+  for (size_t i = 0; i < level.stages.size(); ++i)
+    for (const std::string& line : lines_of(level.stages[i]))
+      out += "    s" + std::to_string(i) + " " + line + "\n";
+  return out;
+}
+
+std::string print(const KernelSchedule& schedule) {
+  std::string out = print(schedule.loops);
+  for (const LevelSchedule& level : schedule.levels) out += print(level);
+  return out;
+}
+
+std::string print(const ScheduledKernel& kernel) {
+  return print(static_cast<const Kernel&>(kernel)) +
+         print(static_cast<const KernelSchedule&>(kernel));
+}
+
+} // namespace svod
