@@ -155,31 +155,4 @@ std::string result_type(const Graph& g, Node& node) {
   return "";
 }
 
-NodeId GraphCopy::copy_node(NodeId id) {
-  Node node = from_[id];
-  for (NodeId& input : node.inputs) input = place(input);
-  SVOD_CHECK(node.op != Op::Input) << "an input is copied that was given no place";
-  if (has_blob(node.op))
-    node.payload[0] = to_.add_blob(from_.blob(static_cast<uint32_t>(node.payload[0])));
-  for (size_t b = 0; b < body_count(node.op); ++b)
-    node.payload[b] = to_.add_body(from_.body(static_cast<uint32_t>(node.payload[b])));
-  return rebuild(to_, node);
-}
-
-NodeId GraphCopy::copy(NodeId id) {
-  std::vector<NodeId> stack{id}; // not recursion: graphs are thousands of nodes deep
-  while (!stack.empty()) {
-    const NodeId at = stack.back();
-    if (place(at) != kNoNode) {
-      stack.pop_back();
-      continue;
-    }
-    const size_t waiting = stack.size();
-    for (NodeId input : from_[at].inputs)
-      if (place(input) == kNoNode) stack.push_back(input);
-    if (stack.size() == waiting) place(at) = copy_node(at);
-  }
-  return place(id);
-}
-
 } // namespace svod

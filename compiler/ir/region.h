@@ -57,23 +57,4 @@ std::string result_type(const Graph& g, Node& node);
                                    const std::vector<const Tensor*>& inputs, Tensor& own,
                                    std::vector<Tensor>& results);
 
-// Copies nodes of one graph into another, each with what it is computed from. Set where
-// the inputs go before the first copy that meets them.
-class GraphCopy {
-public:
-  GraphCopy(Graph& to, const Graph& from) : to_(to), from_(from) {}
-  void set(NodeId from, NodeId to) { place(from) = to; }
-  NodeId copy(NodeId id);
-
-private:
-  NodeId& place(NodeId id) {
-    if (id >= now_.size()) now_.resize(from_.size(), kNoNode);
-    return now_[id];
-  }
-  NodeId copy_node(NodeId id);
-  Graph& to_;
-  const Graph& from_;
-  std::vector<NodeId> now_;
-};
-
 } // namespace svod

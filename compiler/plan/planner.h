@@ -1,6 +1,7 @@
 // The state of planning one plan. Internal to this folder.
 #pragma once
 
+#include "compiler/ir/graph_copy.h"
 #include "compiler/ir/region.h"
 #include "compiler/plan/plan.h"
 #include "compiler/plan/plan_memory.h"

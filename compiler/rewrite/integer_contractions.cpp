@@ -2,8 +2,9 @@
 
 #include "compiler/contraction/contraction.h"
 #include "compiler/ir/fold.h"
+#include "compiler/ir/graph_copy.h"
 #include "compiler/rewrite/byte_weights.h"
-#include "compiler/rewrite/rewriter.h"
+#include "compiler/rewrite/known_values.h"
 
 #include <algorithm>
 
@@ -410,7 +411,7 @@ NodeId Pass::merged(NodeId value, NodeId divisor, int depth) {
     return map(g, Op::Mul, {node.inputs[1 - known], factor});
   }
   case Op::Div: { // of a softmax: its sum takes the divisor, once per row
-    const NodeId sum = softmax_sum(g, node);
+    const NodeId sum = softmax_sum(g, value);
     if (sum == kNoNode) return kNoNode;
     NodeId scaled = map(g, Op::Mul, {sum, over_result(divisor, g[sum].shape)});
     NodeId inverse = expand(g, map(g, Op::Reciprocal, {scaled}), node.shape);
@@ -458,32 +459,13 @@ NodeId Pass::convert(NodeId id) {
 }
 
 Graph Pass::run() {
-  g.copy_source_names(from_);
-  std::vector<NodeId> now(from_.size(), kNoNode);
-  for (const GraphInput& in : from_.inputs()) {
-    const Node& node = from_[in.node];
-    now[in.node] = g.add_input(in.name, node.dtype, node.shape, in.seen);
-    g.credit(now[in.node], from_.sources(in.node));
-  }
-  for (NodeId id : from_.live_nodes()) {
-    if (now[id] != kNoNode) continue;
-    Node node = from_[id];
-    for (NodeId& in : node.inputs) in = now[in];
-    if (has_blob(node.op))
-      node.payload[0] = g.add_blob(from_.blob(static_cast<uint32_t>(node.payload[0])));
-    for (size_t b = 0; b < body_count(node.op); ++b) {
-      const Graph& body = *from_.body(static_cast<uint32_t>(node.payload[b]));
-      node.payload[b] =
-          g.add_body(std::make_shared<const Graph>(Pass(body, options_).run()));
-    }
-    size_t first = g.size();
-    now[id] = convert(rebuild(g, node));
-    for (size_t made = first; made < g.size(); ++made)
-      g.credit(static_cast<NodeId>(made), from_.sources(id));
-    g.credit(now[id], from_.sources(id));
-  }
-  for (const GraphOutput& out : from_.outputs())
-    g.add_output(out.name, now[out.node], out.seen);
+  GraphCopy copy(g, from_, [&](NodeId id) {
+    const auto body = [&](const auto& own) {
+      return std::make_shared<const Graph>(Pass(*own, options_).run());
+    };
+    return convert(rebuild(g, copy.over_copies(id, body)));
+  });
+  copy.run();
   return std::move(g);
 }
 

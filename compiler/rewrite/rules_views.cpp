@@ -1,130 +1,86 @@
-// Rules on views, joins and reductions. Expands move towards the users, so that what they
-// repeat is computed and moved before it repeats; slices move towards the sources, so
-// that less is made.
-#include "compiler/rewrite/rewriter.h"
+// Helpers of the rules on views, joins and reductions. What a view needs is in its
+// payload, so these compute payloads.
+#include "compiler/rewrite/known_values.h"
+#include "compiler/rewrite/rule_parts.h"
 
 #include <algorithm>
 
 namespace svod::rewrite {
 
-std::optional<Shape> shape_through_reshape(const Shape& small, const Shape& from,
-                                           const Shape& to) {
-  if (element_count(from) == 0) return std::nullopt;
-  Shape out;
-  size_t i = 0, j = 0;
-  while (i < from.size() || j < to.size()) {
-    // The shortest runs of axes that hold equally many elements.
-    size_t i0 = i, j0 = j;
-    int64_t left = i < from.size() ? from[i++] : 1;
-    int64_t right = j < to.size() ? to[j++] : 1;
-    while (left != right) {
-      if (left < right)
-        left *= from[i++];
-      else
-        right *= to[j++];
-    }
-    bool whole = std::equal(from.begin() + i0, from.begin() + i, small.begin() + i0);
-    bool one = std::all_of(small.begin() + i0, small.begin() + i,
-                           [](int64_t extent) { return extent == 1; });
-    if (!whole && !one) return std::nullopt;
-    for (; j0 < j; ++j0) out.push_back(whole ? to[j0] : 1);
-  }
-  return out;
-}
-
-namespace {
+using pattern::Helper;
+using pattern::Nodes;
 
 // Entries of the part-th per-axis list of a payload.
-Shape per_axis(const Node& node, size_t part) {
+static Shape per_axis(const Node& node, size_t part) {
   size_t rank = node.shape.size();
   auto begin = node.payload.begin() + static_cast<std::ptrdiff_t>(part * rank);
   return Shape(begin, begin + static_cast<std::ptrdiff_t>(rank));
 }
 
-} // namespace
+const Helper reshaped_small{[](const Match& m, Nodes in) {
+  Graph& g = m.r.g;
+  auto shape =
+      shape_through_reshape(g[in[0]].shape, m.node(pattern::y).shape, m.root().shape);
+  return shape ? reshape(g, in[0], *shape) : kNoNode;
+}};
 
-namespace rules {
+const Helper permuted{
+    [](const Match& m, Nodes in) { return permute(m.r.g, in[0], m.root().payload); }};
 
-NodeId reshape_expand(Rewriter& r, NodeId id) {
-  NodeId big = r.g[id].inputs[0];
-  if (r.g[big].op != Op::Expand) return kNoNode;
-  NodeId x = r.g[big].inputs[0];
-  const Shape to = r.g[id].shape;
-  auto shape = shape_through_reshape(r.g[x].shape, r.g[big].shape, to);
-  if (!shape) return kNoNode;
-  return expand(r.g, reshape(r.g, x, *shape), to);
-}
-
-NodeId permute_expand(Rewriter& r, NodeId id) {
-  NodeId big = r.g[id].inputs[0];
-  if (r.g[big].op != Op::Expand) return kNoNode;
-  const Node node = r.g[id];
-  return expand(r.g, permute(r.g, r.g[big].inputs[0], node.payload), node.shape);
-}
-
-NodeId slice_expand(Rewriter& r, NodeId id) {
-  NodeId big = r.g[id].inputs[0];
-  if (r.g[big].op != Op::Expand) return kNoNode;
-  const Node node = r.g[id];
-  NodeId x = r.g[big].inputs[0];
-  const Shape small = r.g[x].shape, full = r.g[big].shape;
-  Shape start = per_axis(node, 0), step = per_axis(node, 1), extent = node.shape;
+const Helper sliced_small{[](const Match& m, Nodes in) {
+  const Shape small = m.r.g[in[0]].shape, full = m.node(pattern::y).shape;
+  Shape start = per_axis(m.root(), 0), step = per_axis(m.root(), 1),
+        extent = m.root().shape;
   for (size_t i = 0; i < small.size(); ++i)
     if (small[i] != full[i]) start[i] = 0, step[i] = 1, extent[i] = 1;
-  return expand(r.g, slice(r.g, x, start, step, extent), node.shape);
-}
+  return slice(m.r.g, in[0], start, step, extent);
+}};
 
-NodeId slice_concat(Rewriter& r, NodeId id) {
-  NodeId joined = r.g[id].inputs[0];
-  if (r.g[joined].op != Op::Concat) return kNoNode;
-  const Node node = r.g[id];
-  size_t axis = static_cast<size_t>(r.g[joined].payload[0]);
-  Shape start = per_axis(node, 0), step = per_axis(node, 1);
-  int64_t last = start[axis] + (node.shape[axis] - 1) * step[axis];
+const Helper part_of_concat{[](const Match& m, Nodes in) {
+  const Node &root = m.root(), &joined = m.r.g[in[0]];
+  size_t axis = static_cast<size_t>(joined.payload[0]);
+  Shape start = per_axis(root, 0), step = per_axis(root, 1);
+  int64_t last = start[axis] + (root.shape[axis] - 1) * step[axis];
   auto [low, high] = std::minmax(start[axis], last);
   int64_t begin = 0;
-  for (NodeId part : r.g[joined].inputs) {
-    int64_t end = begin + r.g[part].shape[axis];
+  for (NodeId part : joined.inputs) {
+    int64_t end = begin + m.r.g[part].shape[axis];
     if (low >= begin && high < end) {
       start[axis] -= begin;
-      return slice(r.g, part, start, step, node.shape);
+      return slice(m.r.g, part, start, step, root.shape);
     }
     begin = end;
   }
   return kNoNode;
-}
+}};
 
-NodeId slice_pad(Rewriter& r, NodeId id) {
-  NodeId padded = r.g[id].inputs[0];
-  if (r.g[padded].op != Op::Pad) return kNoNode;
-  const Node node = r.g[id];
-  NodeId x = r.g[padded].inputs[0];
-  Shape start = per_axis(node, 0), step = per_axis(node, 1),
-        low = per_axis(r.g[padded], 0);
+const Helper inside_of_pad{[](const Match& m, Nodes in) {
+  const Node &root = m.root(), &x = m.r.g[in[0]];
+  Shape start = per_axis(root, 0), step = per_axis(root, 1),
+        low = per_axis(m.node(pattern::y), 0);
   for (size_t i = 0; i < start.size(); ++i) {
     start[i] -= low[i];
-    int64_t last = start[i] + (node.shape[i] - 1) * step[i];
-    if (std::min(start[i], last) < 0 || std::max(start[i], last) >= r.g[x].shape[i])
+    int64_t last = start[i] + (root.shape[i] - 1) * step[i];
+    if (std::min(start[i], last) < 0 || std::max(start[i], last) >= x.shape[i])
       return kNoNode;
   }
-  return slice(r.g, x, start, step, node.shape);
-}
+  return slice(m.r.g, in[0], start, step, root.shape);
+}};
 
-NodeId concat_concat(Rewriter& r, NodeId id) {
-  const Node node = r.g[id];
+const Helper without_inner_concats{[](const Match& m, Nodes) {
+  const Node& root = m.root();
   std::vector<NodeId> parts;
-  for (NodeId part : node.inputs) {
-    const Node& inner = r.g[part];
-    if (inner.op != Op::Concat || inner.payload != node.payload || !r.used_once(part)) {
+  for (NodeId part : root.inputs) {
+    const Node& inner = m.r.g[part];
+    if (inner.op != Op::Concat || inner.payload != root.payload || !m.r.used_once(part)) {
       parts.push_back(part);
       continue;
     }
-    r.absorb(part);
+    m.replaced.push_back(part);
     parts.insert(parts.end(), inner.inputs.begin(), inner.inputs.end());
   }
-  if (parts == node.inputs) return kNoNode;
-  return concat(r.g, parts, node.payload[0]);
-}
+  return parts == root.inputs ? kNoNode : concat(m.r.g, parts, root.payload[0]);
+}};
 
 // The slice that is a then b along the axis, where both are slices of one node.
 static NodeId join_slices(Graph& g, NodeId a, NodeId b, size_t axis) {
@@ -143,80 +99,80 @@ static NodeId join_slices(Graph& g, NodeId a, NodeId b, size_t axis) {
   return slice(g, first.inputs[0], start, step, extent);
 }
 
-NodeId concat_slices(Rewriter& r, NodeId id) {
-  const Node node = r.g[id];
-  size_t axis = static_cast<size_t>(node.payload[0]);
+const Helper with_slices_joined{[](const Match& m, Nodes) {
+  const Node& root = m.root();
+  size_t axis = static_cast<size_t>(root.payload[0]);
   std::vector<NodeId> parts;
-  for (NodeId part : node.inputs) {
-    NodeId joined = parts.empty() ? kNoNode : join_slices(r.g, parts.back(), part, axis);
+  for (NodeId part : root.inputs) {
+    NodeId joined =
+        parts.empty() ? kNoNode : join_slices(m.r.g, parts.back(), part, axis);
     if (joined == kNoNode)
       parts.push_back(part);
     else
       parts.back() = joined;
   }
-  if (parts == node.inputs) return kNoNode;
-  return concat(r.g, parts, node.payload[0]);
-}
+  return parts == root.inputs ? kNoNode : concat(m.r.g, parts, root.payload[0]);
+}};
 
-NodeId gather_slice(Rewriter& r, NodeId id) {
-  const Node node = r.g[id];
-  size_t axis = static_cast<size_t>(node.payload[0]);
-  NodeId index = base_of(r.g, node.inputs[1]);
-  const Shape shape = r.g[index].shape, data = r.g[node.inputs[0]].shape;
-  int64_t count = node.shape[axis];
-  if (!r.known(index) || shape[axis] != count || count < 2) return kNoNode;
-  auto values = known_ints(r.g, index);
-  if (!values) return kNoNode;
+// First element and step along the axis where an index of known values takes `count`
+// elements at one distance, the same ones everywhere else.
+static std::optional<std::pair<int64_t, int64_t>>
+regular_index(Graph& g, NodeId index, size_t axis, int64_t count) {
+  index = base_of(g, index);
+  const Shape shape = g[index].shape;
+  const auto values = known_ints(g, index);
+  if (!values || shape[axis] != count || count < 2) return std::nullopt;
   int64_t inner = 1; // elements from one index along the axis to the next
   for (size_t i = axis + 1; i < shape.size(); ++i) inner *= shape[i];
-  int64_t first = (*values)[0], by = (*values)[static_cast<size_t>(inner)] - first;
-  int64_t last = first + (count - 1) * by;
-  if (by == 0 || std::min(first, last) < 0 || std::max(first, last) >= data[axis])
-    return kNoNode;
+  const int64_t first = (*values)[0],
+                step = (*values)[static_cast<size_t>(inner)] - first;
   for (size_t i = 0; i < values->size(); ++i) {
     int64_t at = static_cast<int64_t>(i) / inner % count;
-    if ((*values)[i] != first + at * by) return kNoNode;
+    if ((*values)[i] != first + at * step) return std::nullopt;
   }
+  return std::pair(first, step);
+}
+
+const Helper regular_slice{[](const Match& m, Nodes in) {
+  const Node& root = m.root();
+  const Shape data = m.r.g[in[0]].shape;
+  const size_t axis = static_cast<size_t>(root.payload[0]);
+  const int64_t count = root.shape[axis];
+  const auto index = regular_index(m.r.g, in[1], axis, count);
+  if (!index) return kNoNode;
+  const auto [first, by] = *index;
+  const int64_t last = first + (count - 1) * by;
+  if (by == 0 || std::min(first, last) < 0 || std::max(first, last) >= data[axis])
+    return kNoNode;
   Shape start(data.size(), 0), step(data.size(), 1);
   start[axis] = first;
   step[axis] = by;
-  return slice(r.g, node.inputs[0], start, step, node.shape);
-}
+  return slice(m.r.g, in[0], start, step, root.shape);
+}};
 
-NodeId reduce_reduce(Rewriter& r, NodeId id) {
-  const Node outer = r.g[id];
-  NodeId middle = outer.inputs[0];
-  const Node inner = r.g[middle];
-  if (inner.op != outer.op || !r.used_once(middle)) return kNoNode;
-  bool rounds = outer.op == Op::ReduceSum || outer.op == Op::ReduceProd;
-  if (rounds && r.keep_rounding && is_float(outer.dtype)) return kNoNode;
-  if (outer.op == Op::ReduceSum && r.g[inner.inputs[0]].op == Op::Mul) return kNoNode;
-  r.absorb(middle);
-  std::vector<int64_t> axes = inner.payload;
-  axes.insert(axes.end(), outer.payload.begin(), outer.payload.end());
-  return reduce(r.g, outer.op, inner.inputs[0], axes);
-}
+const Helper over_axes_of_both{[](const Match& m, Nodes in) {
+  std::vector<int64_t> axes = m.node(pattern::y).payload;
+  axes.insert(axes.end(), m.root().payload.begin(), m.root().payload.end());
+  return reduce(m.r.g, m.root().op, in[0], axes);
+}};
 
-NodeId reduce_expand(Rewriter& r, NodeId id) {
-  const Node node = r.g[id];
-  NodeId big = node.inputs[0];
-  if (r.g[big].op != Op::Expand) return kNoNode;
-  NodeId x = r.g[big].inputs[0];
-  Shape shape = r.g[big].shape;
-  bool picks = node.op == Op::ReduceMin || node.op == Op::ReduceMax;
+const Helper reduced_small{[](const Match& m, Nodes in) {
+  Graph& g = m.r.g;
+  const Node& root = m.root();
+  const Shape& full = m.node(pattern::y).shape;
+  Shape shape = full;
+  bool picks = root.op == Op::ReduceMin || root.op == Op::ReduceMax;
   std::vector<int64_t> axes;
   for (size_t i = 0; i < shape.size(); ++i) {
-    bool reduced = std::ranges::find(node.payload, i) != node.payload.end();
-    bool repeats = r.g[x].shape[i] != shape[i];
+    bool reduced = std::ranges::find(root.payload, i) != root.payload.end();
+    bool repeats = g[in[0]].shape[i] != shape[i];
     // Equal elements along a reduced axis: any of them is the least. A kept axis
     // repeats what is computed once.
     if (repeats && (picks || !reduced)) shape[i] = 1;
     if (reduced && !(repeats && picks)) axes.push_back(static_cast<int64_t>(i));
   }
-  if (shape == r.g[big].shape) return kNoNode;
-  return expand(r.g, reduce(r.g, node.op, expand(r.g, x, shape), axes), node.shape);
-}
-
-} // namespace rules
+  if (shape == full) return kNoNode;
+  return expand(g, reduce(g, root.op, expand(g, in[0], shape), axes), root.shape);
+}};
 
 } // namespace svod::rewrite

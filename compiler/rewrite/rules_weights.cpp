@@ -1,13 +1,15 @@
-// Rules on weights. A batch normalisation after a convolution is (x * w + c) * s + d with
-// c, s, d known, so s goes into the weights and the rest into one bias. Views of weights
-// are not folded: they cost a kernel nothing, since weights are packed in the order it
-// reads them.
+// Helpers of the rules on weights. Views of weights are not folded: they cost a kernel
+// nothing, since weights are packed in the order it reads them.
 #include "compiler/ir/fold.h"
-#include "compiler/rewrite/rewriter.h"
+#include "compiler/rewrite/known_values.h"
+#include "compiler/rewrite/rule_parts.h"
 
 #include <set>
 
 namespace svod::rewrite {
+
+using pattern::Helper;
+using pattern::Nodes;
 
 namespace {
 
@@ -69,49 +71,36 @@ NodeId scale_below(Graph& g, NodeId scale, const std::vector<NodeId>& views) {
 
 } // namespace
 
-NodeId rules::scale_of_sum(Rewriter& r, NodeId id) {
-  const Node node = r.g[id];
-  NodeId sum = node.inputs[0], scale = node.inputs[1];
-  if (!is_float(node.dtype) || r.keep_rounding || !r.known(scale)) return kNoNode;
-  if (r.g[sum].op != Op::Add || !r.used_once(sum)) return kNoNode;
-  NodeId x = r.g[sum].inputs[0], bias = r.g[sum].inputs[1];
-  if (!r.known(bias) || !find_contraction(r, x)) return kNoNode;
-  NodeId scaled_bias = join_known(r.g, node.op, bias, scale);
-  if (scaled_bias == kNoNode) return kNoNode;
-  r.absorb(sum);
-  return map(r.g, Op::Add, {map(r.g, node.op, {x, scale}), scaled_bias});
+Condition is_contraction(pattern::Letter y) {
+  return Condition(
+      [=](const Match& m) { return find_contraction(m.r, m[y]).has_value(); });
 }
 
-NodeId rules::scale_into_weights(Rewriter& r, NodeId id) {
-  const Node node = r.g[id];
-  if (!is_float(node.dtype) || r.keep_rounding || !r.known(node.inputs[1]))
-    return kNoNode;
-  auto found = find_contraction(r, node.inputs[0]);
+const Helper with_scaled_weights{[](const Match& m, Nodes in) {
+  Graph& g = m.r.g;
+  const auto found = find_contraction(m.r, in[0]);
   if (!found) return kNoNode;
-  Graph& g = r.g;
-  NodeId scale = scale_below(g, base_of(g, node.inputs[1]), found->views);
+  const NodeId scale = scale_below(g, base_of(g, in[1]), found->views);
   if (scale == kNoNode) return kNoNode;
-  NodeId weights = base_of(g, found->weights);
+  const NodeId weights = base_of(g, found->weights);
   for (size_t i = 0; i < g[scale].shape.size(); ++i)
     if (g[scale].shape[i] != 1 && g[scale].shape[i] != g[weights].shape[i])
       return kNoNode;
-  if (bytes_of(g, weights) > r.fold_bytes) return kNoNode;
+  if (bytes_of(g, weights) > m.r.fold_bytes) return kNoNode;
 
-  const Shape full = g[found->product].shape;
-  const Node sum = g[found->sum];
-  for (NodeId view : found->views) r.absorb(view);
-  r.absorb(found->sum);
-  r.absorb(found->product);
-  NodeId scaled = map(g, node.op, {weights, expand(g, scale, g[weights].shape)});
-  NodeId product = map(g, Op::Mul, {found->x, expand(g, scaled, full)});
-  NodeId result = reduce(g, Op::ReduceSum, product, sum.payload);
+  m.replaced = found->views;
+  m.replaced.insert(m.replaced.end(), {found->sum, found->product});
+  NodeId scaled = map(g, Op::Mul, {weights, expand(g, scale, g[weights].shape)});
+  scaled = expand(g, scaled, g[found->product].shape);
+  NodeId product = map(g, Op::Mul, {found->x, scaled});
+  NodeId result = reduce(g, Op::ReduceSum, product, g[found->sum].payload);
   for (auto view = found->views.rbegin(); view != found->views.rend(); ++view) {
     Node again = g[*view];
     again.inputs = {result};
     result = rebuild(g, again);
   }
   return result;
-}
+}};
 
 // Bytes of the distinct weights below a node.
 static int64_t weight_bytes(const Graph& g, NodeId id) {
@@ -128,18 +117,22 @@ static int64_t weight_bytes(const Graph& g, NodeId id) {
   return bytes;
 }
 
-NodeId rules::fold_known(Rewriter& r, NodeId id) {
-  OpClass kind = info(r.g[id].op).op_class;
-  if (kind == OpClass::Source || kind == OpClass::View || !r.meets_unknown)
-    return kNoNode;
-  if (!r.known(id) || stays_narrow(r.g, id)) return kNoNode;
-  int64_t bytes = bytes_of(r.g, id);
-  if (bytes > r.fold_bytes || bytes >= kFoldGrowth * weight_bytes(r.g, id))
-    return kNoNode;
-  std::optional<Tensor> value = known_tensor(r.g, id, kFoldStep);
+const Condition worth_folding([](const Match& m) {
+  const Graph& g = m.r.g;
+  const NodeId id = m.found.root;
+  const OpClass kind = info(g[id].op).op_class;
+  if (kind == OpClass::Source || kind == OpClass::View || !m.r.meets_unknown ||
+      !m.r.known(id) || stays_narrow(g, id))
+    return false;
+  const int64_t bytes = bytes_of(g, id);
+  return bytes <= m.r.fold_bytes && bytes < kFoldGrowth * weight_bytes(g, id);
+});
+
+const Helper folded{[](const Match& m, Nodes in) {
+  std::optional<Tensor> value = known_tensor(m.r.g, in[0], kFoldStep);
   if (!value) return kNoNode;
-  r.fold_bytes -= bytes;
-  return tensor_node(r.g, std::move(*value));
-}
+  m.r.fold_bytes -= bytes_of(m.r.g, in[0]);
+  return tensor_node(m.r.g, std::move(*value));
+}};
 
 } // namespace svod::rewrite

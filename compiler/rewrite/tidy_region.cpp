@@ -4,6 +4,7 @@
 #include "compiler/rewrite/tidy_region.h"
 
 #include "compiler/ir/build.h"
+#include "compiler/ir/graph_copy.h"
 
 #include <map>
 

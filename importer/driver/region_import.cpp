@@ -4,6 +4,7 @@
 // into the body, any other becomes an input of it.
 #include "importer/driver/graph_import.h"
 
+#include "compiler/ir/graph_copy.h"
 #include "compiler/ir/text.h"
 #include "importer/formula/complex.h"
 

@@ -3,6 +3,7 @@
 // state. A direction is a cell function applied along the steps, written out where they
 // are few and as the body of a loop where they are many. A batch entry that has ended
 // keeps its state and gives zeros.
+#include "compiler/ir/graph_copy.h"
 #include "compiler/ir/region.h"
 #include "importer/formula/formula.h"
 #include "importer/formula/quantization.h"
