@@ -1,6 +1,7 @@
 // Copies the graph; a convolution for which the count of flops and bytes says so, and
 // whose sampled error is within bounds, is replaced on the way.
 #include "compiler/ir/build.h"
+#include "compiler/ir/graph_copy.h"
 #include "compiler/select/group.h"
 #include "compiler/select/merge_groups.h"
 #include "compiler/select/strassen.h"
@@ -232,7 +233,7 @@ static std::string written_name(const Graph& g, const Contraction& c) {
 // The contraction in a form that takes less time, where there is one; its name is
 // written to `name`.
 static NodeId fast_form(Algorithms& out, const Graph& graph, const Contraction& c,
-                        const std::vector<NodeId>& now, const Users& users, int64_t lanes,
+                        const GraphCopy& now, const Users& users, int64_t lanes,
                         std::string& name) {
   const auto place = [&](const Reading& reading) {
     return arranged(out.graph, now[reading.node], reading);
@@ -267,43 +268,29 @@ Algorithms choose_algorithms(const Graph& graph, const Target& target, bool dire
   int64_t lanes = target.levels[0].lanes;
   bool vectors = target.levels[0].register_bits > 32 && target.kind == TargetKind::Linux;
   const Users users = users_of(graph);
-  std::vector<NodeId> now(graph.size(), kNoNode);
-  for (const GraphInput& in : graph.inputs())
-    now[in.node] =
-        out.graph.add_input(in.name, graph[in.node].dtype, graph[in.node].shape, in.seen);
-  out.graph.copy_source_names(graph);
   for (uint32_t b = 0; b < graph.blob_count(); ++b) out.graph.add_blob(graph.blob(b));
   for (uint32_t b = 0; b < graph.body_count(); ++b) out.graph.add_body(graph.body(b));
-  for (NodeId n : graph.live_nodes()) {
+  GraphCopy now(out.graph, graph, [&](NodeId n) {
     const Node& node = graph[n];
-    if (node.op == Op::Input) continue;
     if (const auto c = read_contraction(graph, n)) {
-      const size_t first = out.graph.size();
       std::string name = written_name(graph, *c);
+      NodeId fast = kNoNode;
       if (vectors && !direct_only)
-        now[n] = fast_form(out, graph, *c, now, users, lanes, name);
-      for (size_t made = first; made < out.graph.size(); ++made)
-        out.graph.credit(static_cast<NodeId>(made), graph.sources(n));
+        fast = fast_form(out, graph, *c, now, users, lanes, name);
       out.chosen.push_back({source_of(graph, n), print(graph, *c), std::move(name)});
-      if (now[n] != kNoNode) continue;
+      if (fast != kNoNode) return fast;
     }
-    if (in_two_steps(graph, node)) {
-      now[n] = reduce_in_two_steps(out, node, now[node.inputs[0]]);
-      out.graph.credit(now[n], graph.sources(n));
-      continue;
-    }
-    Node copy = node;
-    for (NodeId& in : copy.inputs) in = now[in];
+    if (in_two_steps(graph, node))
+      return reduce_in_two_steps(out, node, now[node.inputs[0]]);
+    Node copy = now.over_copies(n);
     // Columns of the keys are found at run time: they lie at one distance.
     if (node.op == Op::Descend) {
       out.stored.insert(copy.inputs[0]);
       out.layouts[copy.inputs[0]] = row_major(2);
     }
-    now[n] = out.graph.intern(std::move(copy));
-    out.graph.credit(now[n], graph.sources(n));
-  }
-  for (const GraphOutput& o : graph.outputs())
-    out.graph.add_output(o.name, now[o.node], o.seen);
+    return out.graph.intern(std::move(copy));
+  });
+  now.run();
   return out;
 }
 

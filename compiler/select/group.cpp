@@ -91,10 +91,8 @@ void Grouper::find_users() {
     for (NodeId in : node.inputs)
       if (passes && forced_.count(id) == 0 && over_unrolled_[in])
         over_unrolled_[id] = true;
-    bool from_inputs = is_opaque(node.op);
-    for (NodeId in : node.inputs) from_inputs |= !out_.known[in];
-    out_.known[id] = !from_inputs;
-    if (from_inputs)
+    out_.known[id] = !g.depends_on_input(id);
+    if (!out_.known[id])
       for (NodeId in : node.inputs)
         if (!out_.known[in]) users_[in].push_back(id);
   }

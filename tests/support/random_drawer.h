@@ -94,8 +94,9 @@ private:
   // What models are made of, and random nodes seldom meet.
   // Softmax along the last axis, as it is imported.
   bool draw_softmax(NodeId x);
-  bool draw_gelu(NodeId x); // by way of erf
-  bool draw_swish(NodeId x);
+  bool draw_gelu(NodeId x);         // by way of erf, its factors in some order
+  bool draw_swish(NodeId x);        // its factor inside the sigmoid or not
+  bool draw_clamped_cast(NodeId x); // to bytes, after a minimum with their largest
   // Records nodes that the builder made since `first`; exactly as loose as the last of
   // them.
   bool finish_idiom(size_t first, NodeId result, Value v);

@@ -211,16 +211,30 @@ bool Drawer::draw_gelu(NodeId x) {
   auto number = [&](double c) { return constant(g(), dtype, shape(x), c); };
   NodeId inside = map(g(), Op::Mul, {x, number(std::numbers::sqrt2 / 2)});
   NodeId more = map(g(), Op::Add, {map(g(), Op::Erf, {inside}), number(1)});
-  NodeId half = map(g(), Op::Mul, {x, number(0.5)});
-  return finish_idiom(first, map(g(), Op::Mul, {half, more}), {v.bound, 0, false, false});
+  NodeId factors[] = {x, number(0.5), more};
+  std::swap(factors[2], factors[random_.below(3)]);
+  NodeId inner = map(g(), Op::Mul, {factors[0], factors[1]});
+  NodeId gelu = map(g(), Op::Mul, {inner, factors[2]});
+  return finish_idiom(first, gelu, {v.bound, 0, false, false});
 }
 
 bool Drawer::draw_swish(NodeId x) {
   const Value v = value(x);
   if (!is_float(g()[x].dtype) || v.bound > 16) return false;
   const size_t first = g().size();
-  const NodeId gate = map(g(), Op::Sigmoid, {x});
+  NodeId inside = x;
+  if (random_.chance(50))
+    inside = map(g(), Op::Mul, {x, constant(g(), g()[x].dtype, shape(x), 1.5)});
+  const NodeId gate = map(g(), Op::Sigmoid, {inside});
   return finish_idiom(first, map(g(), Op::Mul, {x, gate}), {v.bound, 0, false, false});
+}
+
+bool Drawer::draw_clamped_cast(NodeId x) {
+  if (g()[x].dtype != DType::F32 || !value(x).exact) return false;
+  const size_t first = g().size();
+  const NodeId most = constant(g(), DType::F32, shape(x), 255);
+  const NodeId bytes = cast(g(), map(g(), Op::Min, {x, most}), DType::U8);
+  return finish_idiom(first, bytes, {255, 0, true, false});
 }
 
 bool Drawer::finish_idiom(size_t first, NodeId result, Value v) {
@@ -240,6 +254,7 @@ bool Drawer::finish_idiom(size_t first, NodeId result, Value v) {
 bool Drawer::draw_idiom() {
   if (NodeId x = draw_value(); random_.chance(30) && !value(x).ends) {
     if (random_.chance(60)) return draw_softmax(x);
+    if (random_.chance(25)) return draw_clamped_cast(x);
     return random_.chance(50) ? draw_gelu(x) : draw_swish(x);
   }
   static constexpr DType kFloats[] = {DType::F32, DType::F32, DType::F32, DType::F32,
