@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -472,4 +472,4 @@ void GraphImport::restore(const Checkpoint& to) {
   more_errors_ = to.more_errors;
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -11,7 +11,7 @@
 #include <functional>
 #include <map>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 constexpr int64_t kMostWrittenOut = 32; // steps; code grows with each
@@ -428,4 +428,4 @@ void import_lstm(NodeImport& node) {
   give_recurrent(node, rnn, runs);
 }
 
-} // namespace svod
+} // namespace svod::importer
