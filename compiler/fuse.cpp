@@ -288,7 +288,7 @@ FusedGraph Fuser::run(const Graph& graph, const std::string& place) {
   fuse_bodies(place, out);
   passes_.set_place(place);
   out = passes_.run("chains", [&] {
-    select::find_chains(out);
+    select::find_chains(out, target_.machine());
     drop_unused_weights(out);
     return std::move(out);
   });

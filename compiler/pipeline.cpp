@@ -40,7 +40,8 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
     return std::move(fused);
   });
   // Beyond this point no node moves between kernels.
-  plan::Plan planned = passes.run("plan", [&] { return plan::plan(std::move(fused)); });
+  plan::Plan planned =
+      passes.run("plan", [&] { return plan::plan(std::move(fused), target.machine()); });
   // Beyond this point every buffer has its offset; nothing allocates.
   ScheduledPlan scheduled = passes.run("schedule", [&] {
     ScheduledPlan out = schedule(std::move(planned), target);

@@ -83,7 +83,8 @@ struct Plan {
   std::vector<SlotId> peak; // temporaries alive where the arena is fullest
 };
 
-Plan plan(FusedGraph fused);
+// `machine`: what a launch costs there decides which short kernels become one.
+Plan plan(FusedGraph fused, const Machine& machine);
 // Slots and steps; programs by the digests of their kernels.
 std::string print(const Plan& plan);
 // The programs: their kernels and how each runs.

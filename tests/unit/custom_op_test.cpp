@@ -144,8 +144,9 @@ TEST_CASE("a call without use for vectors has one kernel for all levels", "[cust
   REQUIRE(target.levels.size() > 1);
   const auto emitted = [&](const std::string& text) {
     const Graph g = call_graph(text, true);
-    return codegen::emit(schedule(plan::plan(fuse(g, target, false)), target).plan,
-                         target);
+    return codegen::emit(
+        schedule(plan::plan(fuse(g, target, false), target.machine()), target).plan,
+        target);
   };
   for (const bool is_scalar : {false, true}) {
     const codegen::Kernels kernels =
@@ -181,7 +182,10 @@ TEST_CASE("a loop's body calls its own function", "[custom_op][region]") {
   REQUIRE(verify(g).empty());
   const Target target = *find_target("native");
   const plan::Plan planned =
-      schedule(plan::plan(fuse(rewrite::simplify(g, {}), target, false)), target).plan;
+      schedule(
+          plan::plan(fuse(rewrite::simplify(g, {}), target, false), target.machine()),
+          target)
+          .plan;
   verify(planned);
   const codegen::Kernels kernels = codegen::emit(planned, target);
   REQUIRE(planned.programs.size() == 2);
