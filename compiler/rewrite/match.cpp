@@ -14,8 +14,8 @@ using pattern::Pattern;
 
 namespace {
 
-// Not for the builder, which keeps the order of minima: of NaN and of zeros of either
-// sign the first operand may be the result.
+// Minima and maxima are among them, although the builder keeps their order: of zeros of
+// either sign the first operand may be the result, and rules may change that sign.
 bool may_swap(Op op) {
   switch (op) {
   case Op::Add:
