@@ -159,9 +159,11 @@ void check(std::string_view, const plan::Plan& plan) { plan::verify(plan); }
 void check(std::string_view pass, const ScheduledPlan& scheduled) {
   check(pass, scheduled.plan);
   for (const ScheduledKernel& k : scheduled.plan.programs)
-    for (const LevelSchedule& level : k.levels)
-      if (const std::string why = misfit(k, level, level); !why.empty())
-        SVOD_CHECK(false) << "after " << pass << ", level " << level.level << ": " << why;
+    for (const LevelSchedule& level : k.levels) {
+      const std::string why = misfit(k, level, level);
+      SVOD_CHECK(why.empty()) << "after " << pass << ", level " << level.level << ": "
+                              << why;
+    }
 }
 
 void check(std::string_view, const codegen::Kernels&) {}

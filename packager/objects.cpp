@@ -83,7 +83,7 @@ private:
 
 std::vector<std::string> Builder::flags(std::vector<std::string> extra) const {
   std::vector<std::string> out = options_.flags;
-  out.push_back("-fstack-size-section");
+  out.emplace_back("-fstack-size-section");
   out.insert(out.end(), extra.begin(), extra.end());
   return out;
 }
