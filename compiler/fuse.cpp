@@ -368,7 +368,7 @@ FusedGraph fuse(const Graph& graph, const Target& target, bool direct_only) {
     out = FusedGraph();
     if (Fuser(algorithms, target, wishes).run(out)) break;
   }
-  find_chains(out);
+  find_chains(out, target.machine());
   drop_unused_weights(out);
   for (NodeId n : graph.live_nodes()) {
     OpClass c = info(graph[n].op).op_class;

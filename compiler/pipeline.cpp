@@ -69,7 +69,8 @@ Kernels compile(const Graph& graph, Hooks& hooks) {
   });
   stage("algorithms", hooks, [&] { return chosen_algorithms(fused); });
   // Beyond this point no node moves between kernels.
-  Plan planned = stage("plan", hooks, [&] { return plan(std::move(fused)); });
+  Plan planned = stage("plan", hooks,
+                       [&] { return plan(std::move(fused), hooks.target.machine()); });
   // Beyond this point every buffer has its offset; nothing allocates.
   Plan scheduled = stage("schedule", hooks,
                          [&] { return schedule(std::move(planned), hooks.target); });

@@ -32,9 +32,8 @@ static void order_inner(ScheduledKernel& k, size_t stage) {
             [&](AxisId a) { return -std::abs(k.indices.coefficient(widest->index, a)); });
 }
 
-static constexpr int64_t kResidentWeights = 128 << 10;
-
-void order_loops(ScheduledKernel& k, const std::vector<PackedWeight>& packed) {
+void order_loops(ScheduledKernel& k, const std::vector<PackedWeight>& packed,
+                 const Machine& machine) {
   for (size_t i = 0; i < k.stages.size(); ++i) order_inner(k, i);
   if (k.stages[0].kind != StageKind::Reduce || k.stages[0].inner.empty()) return;
   std::vector<bool> weight(k.indices.axis_count()), data(k.indices.axis_count());
@@ -53,7 +52,7 @@ void order_loops(ScheduledKernel& k, const std::vector<PackedWeight>& packed) {
   }
   // Products apart from each other, as those of groups or of Winograd's positions, come
   // one after the other.
-  const bool resident = weight_bytes <= kResidentWeights;
+  const bool resident = weight_bytes <= machine.resident_weights();
   auto apart = [&](AxisId a) { return weight[a] && data[a]; };
   sort_axes(k.loops.outer, [&](AxisId a) {
     if (resident) return int64_t(apart(a) || k.indices.extent(a) == 1 ? 0 : 1);
@@ -76,12 +75,24 @@ static void count_work(ScheduledKernel& k, const std::vector<PackedWeight>& pack
         a.kind == Argument::Kind::Packed ? packed[a.id].bytes() : buffers[a.id].bytes();
 }
 
-// 4 to 30 us of work on one core; fewer chunks than this leave a core idle, more cost
-// hand-outs.
-static constexpr double kChunkWork = 400000;
-// From here on two threads gain more than a region costs them.
-static constexpr double kLeastWork = 300000;
+// A chunk is worth its hand-out when its work takes so many times what a region of
+// threads costs; fewer chunks than that leave a core idle.
+static constexpr double kRegionsOfChunk = 40;
+// From here on two threads gain more than a region costs them: what one has written, the
+// other reads.
+static constexpr double kRegionsOfTwo = 30;
 static constexpr int64_t kMaxChunks = 64;
+
+// How many chunks are worth it.
+static int64_t wanted_chunks(const ScheduledKernel& k, const Machine& m) {
+  const double region = m.fork_join_ns * m.work_per_ns;
+  const double work = double(k.flops) + double(k.bytes);
+  auto scatters = [](const Stage& s) { return s.kind == StageKind::Scatter; };
+  if (region == 0 || std::ranges::any_of(k.stages, scatters)) return 1;
+  const double chunks = std::min(double(kMaxChunks), work / (kRegionsOfChunk * region));
+  const int64_t least = work >= kRegionsOfTwo * region ? 2 : 0;
+  return std::max(least, static_cast<int64_t>(chunks));
+}
 
 // Blocks are whole register tiles: a block below the tile would leave it no work. They
 // are equal where that takes at most twice the block; rows of a prime number end with a
@@ -99,11 +110,7 @@ void choose_chunks(ScheduledKernel& k, const std::vector<PackedWeight>& packed,
                    const std::vector<Buffer>& buffers, const Level& level) {
   count_work(k, packed, buffers);
   k.loops.chunks.clear();
-  double work = double(k.flops) + double(k.bytes);
-  auto wanted = std::min<int64_t>(kMaxChunks, static_cast<int64_t>(work / kChunkWork));
-  if (work >= kLeastWork) wanted = std::max<int64_t>(wanted, 2);
-  for (const Stage& s : k.stages)
-    if (s.kind == StageKind::Scatter) wanted = 1;
+  const int64_t wanted = wanted_chunks(k, level.machine);
   Tile tile = choose_tile(k, level);
   for (AxisId axis : k.loops.outer) {
     int64_t have = k.chunk_count(), extent = k.indices.extent(axis);

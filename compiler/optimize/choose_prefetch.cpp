@@ -11,15 +11,12 @@
 
 namespace svod {
 
-// Weights below this stay in the second cache from run to run.
-static constexpr int64_t kResident = 128 << 10;
 // More than this would push out of the second cache what is in use.
-static constexpr int64_t kMostAhead = 256 << 10;
+static int64_t most_ahead(const Machine& m) { return m.second.bytes / 4; }
 // Longer panels that are swept once, for few rows, are nothing but streams, which the
 // processor follows by itself; it does not where many multiplications lie between.
-static constexpr int64_t kMostStreamed = 64 << 10;
+static int64_t most_streamed(const Machine& m) { return m.second.bytes / 16; }
 static constexpr int64_t kRowsOfStream = 3;
-static constexpr int64_t kLineBytes = 64;
 
 // The last loop that takes the load to another panel; those before it in memory and time.
 static size_t panel_loop(const ScheduledKernel& k, const Expr& load) {
@@ -32,19 +29,20 @@ static size_t panel_loop(const ScheduledKernel& k, const Expr& load) {
   return place;
 }
 
-static bool exceeds_cache(const ScheduledKernel& k, const Expr& load) {
-  return k.indices.range(load.index).high * byte_size(load.dtype) >= kResident;
+static bool exceeds_cache(const ScheduledKernel& k, const Machine& m, const Expr& load) {
+  return k.indices.range(load.index).high * byte_size(load.dtype) >= m.resident_weights();
 }
 
 // A weight whose panels lie behind each other in the order in which loops read them.
 static std::optional<WeightPrefetch> weight_prefetch(const ScheduledKernel& k,
-                                                     const Stage& s, ExprId id,
+                                                     const Machine& m, const Stage& s,
+                                                     ExprId id,
                                                      const std::vector<TileAxis>& tile) {
   const Expr& e = k.exprs[id];
   int64_t lane = 0, panel = 0, elements = k.loops.lanes;
   if (k.arguments[e.argument].kind != Argument::Kind::Packed || !e.bounds.empty() ||
       !k.has_lane_axis() || !k.indices.affine_in(e.index, *k.loops.lane, lane) ||
-      lane != (k.has_dot_axis() ? kDot : 1) || !exceeds_cache(k, e))
+      lane != (k.has_dot_axis() ? kDot : 1) || !exceeds_cache(k, m, e))
     return std::nullopt;
   const size_t place = panel_loop(k, e);
   if (place == k.loops.outer.size()) return std::nullopt;
@@ -53,7 +51,8 @@ static std::optional<WeightPrefetch> weight_prefetch(const ScheduledKernel& k,
     if (k.indices.depends_on(e.index, a)) elements *= k.indices.extent(a);
   if (!k.indices.affine_in(e.index, axis, panel) || panel != elements)
     return std::nullopt;
-  WeightPrefetch out{id, axis, axis, panel, kMostAhead, kMostStreamed, kRowsOfStream};
+  WeightPrefetch out{id,           axis, axis, panel, most_ahead(m), most_streamed(m),
+                     kRowsOfStream};
   int64_t most = 1;
   for (size_t i = place + 1; i < k.loops.outer.size(); ++i) {
     const AxisId a = k.loops.outer[i];
@@ -66,12 +65,14 @@ static std::optional<WeightPrefetch> weight_prefetch(const ScheduledKernel& k,
 
 // A picture that is read where it lies comes from memory, and rows of a window are too
 // short and too many at once for the processor to follow.
-static std::optional<PicturePrefetch>
-picture_prefetch(const ScheduledKernel& k, const Dependence& dependence, const Stage& s) {
+static std::optional<PicturePrefetch> picture_prefetch(const ScheduledKernel& k,
+                                                       const Machine& m,
+                                                       const Dependence& dependence,
+                                                       const Stage& s) {
   for (ExprId id : loads_below(k, s.value)) {
     const Expr& e = k.exprs[id];
     if (e.bounds.empty() || dependence[id][*k.loops.lane] ||
-        k.indices.has_dynamic(e.index) || !exceeds_cache(k, e))
+        k.indices.has_dynamic(e.index) || !exceeds_cache(k, m, e))
       continue;
     for (AxisId row : k.loops.outer)
       for (AxisId window : k.inner(s)) {
@@ -79,7 +80,7 @@ picture_prefetch(const ScheduledKernel& k, const Dependence& dependence, const S
         if (k.indices.affine_in(e.index, row, down) &&
             k.indices.affine_in(e.index, window, step) && step > 1 && down >= step &&
             down % step == 0 && down / step < k.indices.extent(window))
-          return PicturePrefetch{id, row, window, kLineBytes};
+          return PicturePrefetch{id, row, window, m.first.line};
       }
   }
   return std::nullopt;
@@ -89,12 +90,13 @@ void choose_prefetch(const ScheduledKernel& k, const Dependence& dependence, siz
                      const Level& level, const std::vector<TileAxis>& tile,
                      StageSchedule& schedule) {
   const Stage& s = k.stages[stage];
+  const Machine& m = level.machine;
   if (s.op != Op::ReduceSum || level.register_bits <= 32) return;
   if (!s.keeps && !s.nested)
     for (ExprId id : loads_below(k, s.value))
-      if (std::optional<WeightPrefetch> w = weight_prefetch(k, s, id, tile))
+      if (std::optional<WeightPrefetch> w = weight_prefetch(k, m, s, id, tile))
         schedule.weights.push_back(std::move(*w));
-  if (k.has_lane_axis()) schedule.picture = picture_prefetch(k, dependence, s);
+  if (k.has_lane_axis()) schedule.picture = picture_prefetch(k, m, dependence, s);
 }
 
 } // namespace svod

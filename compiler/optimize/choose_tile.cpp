@@ -59,35 +59,16 @@ struct Across {
   }
 };
 
-} // namespace
-
-// Panels lie a power of two apart where a layer's width is one, so that lines of all of
-// them compete for one set of the first cache: read side by side, 16 panels of 256
-// vectors came at 22 GB/s from the second cache, 4 at 100.
-// Beyond two each costs a little: 6 x 64 reached 99 to 111 GFLOP/s where 14 x 32 reached
-// 111 to 115.
-static constexpr int kMostStreams = 4, kFewStreams = 2;
-// Memory is read fastest in one stream: 4-bit weights came at 33 GB/s, in four at 20. The
-// sums of blocks wait for nothing, so that one is enough for them; a single sum as long
-// as a row pays only where no cache holds the weights.
-static constexpr int64_t kLastCache = 32 << 20;
-static constexpr int64_t kLine = 64; // bytes of the first cache's lines
-// Rows that lie a multiple of so many bytes apart compete for one set of the first cache,
-// which holds so many of their lines: in 13 rows of 3072 numbers every line was lost
-// before its next number was read (98 GFLOP/s where 8 rows reached 112).
-static constexpr int64_t kSetBytes = 4096;
-static constexpr int kWays = 8;
-// Panels of a tile beyond this come from the second cache for every tile of rows.
-static constexpr int64_t kFirstCache = 16 << 10;
-
-namespace {
+// Positions of one axis that a tile is tried with.
+constexpr int kLongestRow = 16;
 
 // What a level offers, how long the reduction is, what a tile's last sums take, and the
 // candidate along which results narrowed to bytes are neighbours (none: no bytes are).
 struct Means {
-  int registers = 0, per_vector = 1;
-  double register_bytes = 0, steps = 1;
-  Across across;
+  const Level& level;
+  int per_vector = 1; // registers
+  double steps = 1;
+  Across across = {};
   bool few = false; // registers
   std::optional<size_t> bytes = {};
 };
@@ -120,8 +101,27 @@ static int64_t kept_patch(const LoadUse& load, const std::vector<int>& counts,
   return slides ? rows * columns * (along ? 1 : int64_t(load.steps)) : 0;
 }
 
+// What a panel's vector costs, in multiply-adds of a register: panels of a tile that
+// together take more than half of the first cache come from the second one for every tile
+// of rows, and half of what that takes longer is hidden.
+static double vector_cost(const Machine& m, int64_t bytes) {
+  const double load = m.in_fmas(m.loads_per_clock);
+  const double farther = m.first.bytes_per_clock / m.second.bytes_per_clock;
+  return bytes <= m.first.bytes / 2 ? load : load * (1 + farther) / 2;
+}
+
+// What one element for all lanes costs. Rows that lie a multiple of a set's distance
+// apart compete for its ways: in 13 rows of 3072 numbers every line was lost to the
+// second cache before its next number was read (98 GFLOP/s where 8 rows reached 112).
+static double broadcast_cost(const Machine& m, int rivals) {
+  const double load = m.in_fmas(m.broadcasts_per_clock);
+  const double farther = m.first.bytes_per_clock / m.second.bytes_per_clock;
+  return m.first.ways != 0 && rivals > m.first.ways ? load * farther : load;
+}
+
 static Step step_of(const std::vector<LoadUse>& loads, const std::vector<int>& counts,
                     const Means& means) {
+  const Machine& machine = means.level.machine;
   Step step;
   for (int count : counts) step.points *= count;
   for (const LoadUse& load : loads) {
@@ -164,14 +164,14 @@ static Step step_of(const std::vector<LoadUse>& loads, const std::vector<int>& c
     // Steps that are written out share what they load, and keep it as long.
     const bool shared =
         load.vector && window > distinct && step.points * load.steps <= kWrittenOut;
-    const bool near = distinct * load.bytes <= kFirstCache;
     int rivals = 1;
     for (size_t i = 0; i < counts.size(); ++i)
       if (load.axes[i] && load.same_set[i]) rivals *= counts[i];
-    const double broadcast = rivals > kWays ? 1 : 0.5;
-    const double each = !load.vector ? broadcast : near ? 1 : 1.5;
+    const double each = load.vector ? vector_cost(machine, distinct * load.bytes)
+                                    : broadcast_cost(machine, rivals);
     step.loads += each * registers * (shared ? double(window) / load.steps : distinct);
-    const int crowd = load.bytes > 0 ? std::max(0, distinct - kFewStreams) : 0;
+    // 6 x 64 reached 99 to 111 GFLOP/s where 14 x 32 reached 111 to 115.
+    const int crowd = load.bytes > 0 ? std::max(0, distinct - machine.free_streams) : 0;
     step.loads += 0.25 * crowd * crowd;
     if (shared)
       step.kept += again * means.per_vector;
@@ -179,13 +179,9 @@ static Step step_of(const std::vector<LoadUse>& loads, const std::vector<int>& c
       step.kept += distinct * means.per_vector;
   }
   step.fits &= step.points == 1 ||
-               step.points * means.per_vector + step.kept + 1 <= means.registers;
+               step.points * means.per_vector + step.kept + 1 <= means.level.registers;
   return step;
 }
-
-// So many lines are on their way to memory beside the multiplications of the next tile;
-// more of them wait: products of 16 steps reached 114 GFLOP/s by 4 x 64, 106 by 14 x 32.
-static constexpr double kStores = 16, kStoreWait = 4;
 
 // Vectors narrowed to bytes are clamped from both sides, narrowed and stored one by one,
 // or four neighbours together in six instructions.
@@ -200,13 +196,18 @@ static double narrow_cost(const std::vector<int>& counts, const Means& means) {
   return rows * (fours * kNarrowFour + rest * kNarrowOne) / means.steps;
 }
 
+// Fewer sums than hide the latency of a multiply-add wait for half of what is missing.
+// Lines beyond those that are stored beside the multiplications of the next tile wait:
+// products of 16 steps reached 114 GFLOP/s by 4 x 64, 106 by 14 x 32.
 static double step_cost(const Step& step, const Means& means) {
+  const Machine& m = means.level.machine;
   const double work = step.points * means.per_vector;
-  const double latency = std::max(0.0, 8.0 - work) * 0.5;
-  const double lines = work * means.register_bytes / kLine;
+  const double latency = std::max(0.0, m.sums_in_flight - work) * 0.5;
+  const double register_bytes = means.level.register_bits / 8.0;
+  const double lines = work * register_bytes / double(m.first.line);
   return std::max(work, step.loads) + 0.15 * step.loads + latency +
          means.across.cost(step.points) * means.per_vector +
-         kStoreWait * std::max(0.0, lines - kStores) / means.steps;
+         m.stored_line_wait * std::max(0.0, lines - m.stored_lines) / means.steps;
 }
 
 // The cost of all positions from the candidate `next` on, by position: whole tiles, the
@@ -252,10 +253,9 @@ static void search(const std::vector<Candidate>& candidates,
   }
   int points = 1;
   for (size_t i = 0; i < next; ++i) points *= counts[i];
-  int limit = used_axes >= 2
-                  ? 1
-                  : static_cast<int>(std::min<int64_t>(16, candidates[next].extent));
-  for (int n = 1; n <= limit && n * points <= means.registers; ++n) {
+  int limit =
+      used_axes >= 2 ? 1 : int(std::min<int64_t>(kLongestRow, candidates[next].extent));
+  for (int n = 1; n <= limit && n * points <= means.level.registers; ++n) {
     counts[next] = n;
     search(candidates, loads, next + 1, used_axes + (n > 1), counts, means, best, choice);
   }
@@ -295,14 +295,23 @@ static int64_t window_along(const ScheduledKernel& k, const Stage& s, const Expr
   return 1;
 }
 
-// Panels shorter than this fill the first cache's sets evenly enough.
-static constexpr int64_t kPanel = 4 << 10;
+// So many panels of weights may be read at once. They lie a power of two apart where a
+// layer's width is one, so that lines of all of them compete for one set of the first
+// cache: read side by side, 16 panels of 256 vectors came at 22 GB/s from the second
+// cache, 4 at 100. Panels shorter than a set's distance fill the sets evenly enough.
+// Memory is read fastest in one stream: 4-bit weights came at 33 GB/s, in four at 20. The
+// sums of blocks (nested) wait for nothing, so that one is enough for them; a single sum
+// as long as a row pays only where no cache holds the weights.
+static int streams_of(const Machine& m, int64_t panel, int64_t line, int64_t weights,
+                      bool nested) {
+  const int64_t set = m.first.set_bytes();
+  if (set == 0 || panel < set || line < m.first.line) return INT_MAX;
+  return nested || weights > m.last.bytes ? 1 : m.streams;
+}
 
-// Walks down trees that go on side by side: a step waits for two loads and a comparison
-// (about ten cycles), in which others take theirs.
-static constexpr int64_t kWalks = 8;
-
-static Tile descent_tile(const ScheduledKernel& k, ExprId descent) {
+// A step down a tree waits for two loads and a comparison, in which other walks take
+// theirs.
+static Tile descent_tile(const ScheduledKernel& k, ExprId descent, const Machine& m) {
   std::vector<bool> used(k.indices.axis_count());
   k.indices.collect_axes(k.exprs[descent].index, used);
   for (ExprId load : loads_below(k, descent))
@@ -310,7 +319,7 @@ static Tile descent_tile(const ScheduledKernel& k, ExprId descent) {
   Tile tile;
   int64_t most = 1;
   for (AxisId a : k.loops.outer) {
-    int64_t walks = std::min(kWalks, k.indices.extent(a));
+    int64_t walks = std::min<int64_t>(m.walks_in_flight, k.indices.extent(a));
     if (!used[a] || walks <= most || (k.has_lane_axis() && a == *k.loops.lane)) continue;
     most = walks;
     tile.counts = {{a, static_cast<int>(walks)}};
@@ -387,12 +396,15 @@ static Tile scan_tile(const ScheduledKernel& k) {
   return tile;
 }
 
-// With 16 registers of a vector each a tile must not share more than they keep (longer
-// vectors are cut first, narrow_lanes.cpp). Of 32 enough are left to
-// read again what they do not: 4 x 4 windows over every second of 112 columns took 85 us,
-// 14 x 1, whose rows come from the second cache more often, 95. Without fused
-// multiply-add the instructions are the limit, whatever is shared.
-static constexpr int kFewRegisters = 16;
+// Where the registers, of a vector each, are no more than the longest row of positions, a
+// tile must not share more than they keep (longer vectors are cut first,
+// narrow_lanes.cpp). Of 32 enough are left to read again what they do not: 4 x 4 windows
+// over every second of 112 columns took 85 us, 14 x 1, whose rows come from the second
+// cache more often, 95. Without fused multiply-add the instructions are the limit,
+// whatever is shared.
+static bool has_few_registers(const Level& level, int per_vector) {
+  return level.fma && per_vector == 1 && level.registers <= kLongestRow;
+}
 
 static Slide slide_along(const ScheduledKernel& k, const Expr& load, AxisId axis,
                          AxisId inner) {
@@ -426,7 +438,7 @@ Tile choose_tile(const ScheduledKernel& k, const Level& level) {
   Tile tile;
   const Stage& s = k.stages[0];
   std::vector<ExprId> descents = descents_below(k, s.value);
-  if (!descents.empty()) return descent_tile(k, descents[0]);
+  if (!descents.empty()) return descent_tile(k, descents[0], level.machine);
   if (s.kind == StageKind::Store) return transpose_tile(k);
   if (s.kind == StageKind::Scan && k.stages.size() == 1) return scan_tile(k);
   bool arg = s.op == Op::ArgMin || s.op == Op::ArgMax;
@@ -446,7 +458,8 @@ Tile choose_tile(const ScheduledKernel& k, const Level& level) {
   });
   int lane_bits = byte_size(is_narrow_float(s.dtype) ? DType::F32 : s.dtype) * 8;
   int per_vector = std::max(1, k.loops.lanes * lane_bits / level.register_bits);
-  const bool few = level.fma && per_vector == 1 && level.registers <= kFewRegisters;
+  const bool few = has_few_registers(level, per_vector);
+  const int64_t set_bytes = level.machine.first.set_bytes();
   std::vector<LoadUse> loads;
   for (ExprId id : loads_below(k, s.value)) {
     const Expr& e = k.exprs[id];
@@ -463,8 +476,9 @@ Tile choose_tile(const ScheduledKernel& k, const Level& level) {
     if (weight && use.vector) use.bytes = panel_bytes(k, s, used);
     const bool dots = k.has_dot_axis() && used[*k.loops.dot];
     const int64_t line = int64_t(k.loops.lanes) * byte_size(e.dtype) * (dots ? kDot : 1);
-    if (use.bytes >= kPanel && !use.held && line >= kLine)
-      use.streams = s.nested || weight_bytes(k, e) > kLastCache ? 1 : kMostStreams;
+    if (!use.held)
+      use.streams =
+          streams_of(level.machine, use.bytes, line, weight_bytes(k, e), s.nested);
     int64_t dot_step = 0;
     use.interleaved =
         dots && vector && !weight &&
@@ -475,8 +489,9 @@ Tile choose_tile(const ScheduledKernel& k, const Level& level) {
     for (const Candidate& c : candidates) {
       use.axes.push_back(used[c.axis]);
       int64_t apart = 0;
-      use.same_set.push_back(!weight && k.indices.affine_in(e.index, c.axis, apart) &&
-                             apart != 0 && apart * byte_size(e.dtype) % kSetBytes == 0);
+      use.same_set.push_back(!weight && set_bytes != 0 &&
+                             k.indices.affine_in(e.index, c.axis, apart) && apart != 0 &&
+                             apart * byte_size(e.dtype) % set_bytes == 0);
       if (use.interleaved) {
         use.windows.push_back(window_along(k, s, e, c.axis));
         use.together.push_back(windows_together(k, s, e, c.axis));
@@ -495,7 +510,7 @@ Tile choose_tile(const ScheduledKernel& k, const Level& level) {
   }
   std::vector<int> counts(candidates.size(), 1), choice = counts;
   double best = 1e300;
-  Means means{level.registers, per_vector, level.register_bits / 8.0, 1, {}, few};
+  Means means{.level = level, .per_vector = per_vector, .few = few};
   if (per_vector == 1 && k.has_lane_axis()) means.bytes = byte_rows(k, candidates);
   for (AxisId a : k.inner(s))
     if (!k.is_lane(a) && !k.is_dot(a)) means.steps *= double(k.indices.extent(a));

@@ -154,7 +154,7 @@ MadeKernel KernelMaker::run() {
   if (level_.dots != 0) dot = with_dot_axis();
   // Loops first: weights lie in the order in which they are met.
   auto order_and_pack = [&](ScheduledKernel& k) {
-    order_loops(k, stored_.packed);
+    order_loops(k, stored_.packed, level_.machine);
     pack_weights(k, stored_.packed);
   };
   if (dot) order_and_pack(dot->kernel);

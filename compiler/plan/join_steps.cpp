@@ -1,9 +1,9 @@
-// A launch costs about 30 ns: addresses of its buffers, a jump through the switch, the
-// kernel's own entry. That is nothing beside a convolution and most of a recurrent cell's
-// step. So launches of little work that follow each other become one program, a sequence:
-// its parts are called in order, with addresses that are constants apart from few
-// pointers. A loop of known length belongs to it, which makes a recurrent cell one kernel
-// over time. Memory was planned before: nothing moves.
+// A launch costs some hundred clocks: addresses of its buffers, a jump through the
+// switch, the kernel's own entry. That is nothing beside a convolution and most of a
+// recurrent cell's step. So launches of little work that follow each other become one
+// program, a sequence: its parts are called in order, with addresses that are constants
+// apart from few pointers. A loop of known length belongs to it, which makes a recurrent
+// cell one kernel over time. Memory was planned before: nothing moves.
 #include "compiler/plan/join_steps.h"
 
 #include "compiler/plan/planner.h"
@@ -15,9 +15,9 @@ namespace svod {
 
 namespace {
 
-// Of one kernel, in operations and bytes (about 4 us): beyond it a launch costs below one
-// percent. What is longer also wants to be seen by itself in a profile.
-constexpr int64_t kShortWork = 60000;
+// Beyond so many launches' time a launch costs a kernel below one percent. What is longer
+// also wants to be seen by itself in a profile.
+constexpr double kLaunchesOfKernel = 100;
 // Of different kernels: they are compiled together.
 constexpr size_t kMostParts = 16;
 
@@ -34,7 +34,8 @@ bool is_plain(const Kernel& k) {
 
 class Joiner {
 public:
-  explicit Joiner(Plan& plan) : s_(plan) {}
+  Joiner(Plan& plan, const Machine& m)
+      : s_(plan), short_work_(int64_t(kLaunchesOfKernel * m.launch_ns * m.work_per_ns)) {}
   void run();
 
 private:
@@ -47,7 +48,8 @@ private:
   void drop_unused_programs();
 
   Plan& s_;
-  std::set<SlotId> used_; // by launches and copies
+  const int64_t short_work_; // of one kernel, in operations and bytes
+  std::set<SlotId> used_;    // by launches and copies
   // Of the sequence being made.
   std::map<uint32_t, uint32_t> part_of_;
   std::set<uint32_t> depths_; // of loops that began in it
@@ -62,9 +64,9 @@ bool Joiner::is_short(const Step& step) const {
   case StepKind::End:
     return true;
   case StepKind::CopyMemory:
-    return step.bytes <= kShortWork;
+    return step.bytes <= short_work_;
   case StepKind::LaunchProgram:
-    return step.chunks == 1 && step.flops + step.bytes <= kShortWork &&
+    return step.chunks == 1 && step.flops + step.bytes <= short_work_ &&
            is_plain(s_.programs[step.program]);
   case StepKind::Loop:
     return step.region.known > 0 && step.region.done == kNoSlot &&
@@ -238,6 +240,6 @@ void Joiner::run() {
 
 } // namespace
 
-void join_steps(Plan& plan) { Joiner(plan).run(); }
+void join_steps(Plan& plan, const Machine& machine) { Joiner(plan, machine).run(); }
 
 } // namespace svod

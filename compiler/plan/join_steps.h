@@ -6,7 +6,8 @@
 namespace svod {
 
 // Joins launches, copies and loops of known length between them, of a plan whose
-// slots have their places; programs that no step launches any more go.
-void join_steps(Plan& plan);
+// slots have their places; programs that no step launches any more go. `machine`: what a
+// launch costs there.
+void join_steps(Plan& plan, const Machine& machine);
 
 } // namespace svod

@@ -272,13 +272,15 @@ Plan Planner::run() {
   add_steps(main);
   place_weights();
   place_temporaries();
-  join_steps(out_);
+  join_steps(out_, machine_);
   out_.scratch_bytes = (out_.scratch_bytes + kSlotAlign - 1) / kSlotAlign * kSlotAlign;
   out_.unfused_kernels = f_.unfused_kernels;
   out_.graph = std::move(f_.graph);
   return std::move(out_);
 }
 
-Plan plan(FusedGraph fused) { return Planner(std::move(fused)).run(); }
+Plan plan(FusedGraph fused, const Machine& machine) {
+  return Planner(std::move(fused), machine).run();
+}
 
 } // namespace svod

@@ -83,7 +83,8 @@ struct Plan {
   std::vector<SlotId> peak; // temporaries alive where the arena is fullest
 };
 
-Plan plan(FusedGraph fused);
+// `machine`: what a launch costs there decides which short kernels become one.
+Plan plan(FusedGraph fused, const Machine& machine);
 std::string print(const Plan& plan);
 
 } // namespace svod

@@ -10,11 +10,13 @@
 
 namespace svod {
 
+// Bytes; the image format promises it (SVOD_ALIGN).
 inline constexpr uint64_t kSlotAlign = 64;
 
 class Planner {
 public:
-  explicit Planner(FusedGraph fused) : f_(std::move(fused)) {}
+  Planner(FusedGraph fused, const Machine& machine)
+      : f_(std::move(fused)), machine_(machine) {}
   Plan run();
 
 private:
@@ -63,6 +65,7 @@ private:
                      uint64_t bytes);
 
   FusedGraph f_;
+  const Machine& machine_;
   Plan out_;
   std::map<std::string, uint32_t> programs_;
   std::map<std::string, int32_t> source_numbers_;

@@ -19,13 +19,15 @@ namespace svod {
 
 namespace {
 
-// What a part passes on should leave the second cache room for the weights beside it; it
-// may be larger where all parts together would come from memory.
-constexpr int64_t kPartBytes = 384 << 10, kMostPartBytes = 1536 << 10,
-                  kFarBytes = 8 << 20;
-// Every part reads the weights again, from the second cache.
-constexpr double kFlopsPerWeightByte = 6;
-constexpr int64_t kNearWeights = 1 << 20, kFarWeights = 4 << 20;
+// What a part passes on should leave the second cache room for the weights beside it.
+int64_t part_limit(const Machine& m) { return m.second.bytes * 3 / 8; }
+// It may be larger where all parts together would come from memory.
+int64_t far_part_limit(const Machine& m) { return m.second.bytes * 3 / 2; }
+// Weights beyond the second cache come from the last one, for every part.
+int64_t weight_limit(const Machine& m) { return 4 * m.second.bytes; }
+// Every part reads the weights again, from the second cache: its products should take so
+// many times as long.
+constexpr double kProductsOfWeights = 6;
 constexpr int64_t kFewestParts = 8, kFewestRows = 12;
 constexpr size_t kLongest = 4, kMostBetween = 2;
 
@@ -54,7 +56,7 @@ struct Parts {
 
 class Finder {
 public:
-  explicit Finder(FusedGraph& fused) : f_(fused) {}
+  Finder(FusedGraph& fused, const Machine& machine) : f_(fused), machine_(machine) {}
   void run();
 
 private:
@@ -90,6 +92,7 @@ private:
   int64_t weight_bytes(const ScheduledKernel& k) const;
 
   FusedGraph& f_;
+  const Machine& machine_;
   std::vector<Use> uses_;
 };
 
@@ -290,8 +293,10 @@ bool Finder::is_good(const Members& members, const Passed& passed,
     const ScheduledKernel& k = f_.kernels[i];
     const int64_t weights = weight_bytes(k);
     const double flops = double(k.flops) / double(parts.count());
-    const double wanted = kFlopsPerWeightByte * (weights > kNearWeights ? 2 : 1);
-    return weights <= kFarWeights && flops >= wanted * double(weights) &&
+    const double per_byte = machine_.flops_per_clock / machine_.second.bytes_per_clock;
+    const double wanted =
+        kProductsOfWeights * per_byte * (weights > machine_.second.bytes ? 2 : 1);
+    return weights <= weight_limit(machine_) && flops >= wanted * double(weights) &&
            cut(k, passed, parts, chunks);
   });
 }
@@ -300,8 +305,9 @@ std::optional<Finder::Candidate> Finder::choose_parts(const Members& members,
                                                       Passed passed) const {
   int64_t all = 0;
   for (BufferId id : passed) all += f_.buffers[id].bytes();
-  if (all <= kPartBytes) return std::nullopt;
-  const int64_t most = all > kFarBytes ? kMostPartBytes : kPartBytes;
+  const int64_t near_limit = part_limit(machine_);
+  if (all <= near_limit) return std::nullopt;
+  const int64_t most = all > machine_.far_bytes() ? far_part_limit(machine_) : near_limit;
   const Dims dims = outermost(f_.buffers[passed[0]]);
   std::optional<Parts> best;
   int64_t best_bytes = 0;
@@ -320,7 +326,7 @@ std::optional<Finder::Candidate> Finder::choose_parts(const Members& members,
       int64_t bytes = 0;
       for (BufferId id : passed) bytes += part_bytes(id, parts);
       // The most that still is near; else the least.
-      const bool near = bytes <= kPartBytes, was_near = best && best_bytes <= kPartBytes;
+      const bool near = bytes <= near_limit, was_near = best && best_bytes <= near_limit;
       const bool better = !best || (near && (!was_near || bytes > best_bytes)) ||
                           (!near && !was_near && bytes < best_bytes);
       if (bytes > most || !better || !is_good(members, passed, parts)) continue;
@@ -398,6 +404,8 @@ void Finder::run() {
 
 } // namespace
 
-void find_chains(FusedGraph& fused) { Finder(fused).run(); }
+void find_chains(FusedGraph& fused, const Machine& machine) {
+  Finder(fused, machine).run();
+}
 
 } // namespace svod

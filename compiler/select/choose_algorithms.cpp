@@ -17,26 +17,30 @@ namespace svod {
 // size.
 static constexpr double kErrorBound = 1e-5;
 
-// What one core does in a nanosecond, fitted to layers of many shapes: products (a
-// multiply-add counts two), weights from memory, of which most hides behind products.
-static constexpr double kFlopsPerNs = 110, kWeightBytesPerNs = 29, kSeenOfHidden = 0.3;
-
-static double contraction_cost(double weights, double positions) {
-  const double compute = 2 * weights * positions / kFlopsPerNs;
-  const double memory = 4 * weights / kWeightBytesPerNs;
-  return std::max(compute, memory) + kSeenOfHidden * std::min(compute, memory);
+// Nanoseconds for products (a multiply-add counts two) and for weights from memory, of
+// which most hides behind products.
+static double contraction_cost(const Machine& m, double weights, double positions) {
+  const double compute = 2 * weights * positions / m.gflops;
+  const double memory = 4 * weights / m.memory_bytes_per_ns;
+  return std::max(compute, memory) + m.memory_seen * std::min(compute, memory);
 }
 
-// Nanoseconds for a transformed value, in and out together: a tile of up to six by six
-// stays in registers, in layers that stay in the second cache larger ones as well, and
-// those along one axis are cheapest. Where the values of a layer leave the caches, that
-// is what counts, and the more of their streams are read at once the worse.
-static constexpr double kLine = 0.05, kSmallTile = 0.06, kRegisterTile = 0.11,
-                        kNearTile = 0.12, kLargeTile = 0.22, kFar = 0.2, kCut = 0.2,
-                        kNearBytes = 512 << 10, kFarBytes = 8 << 20;
+// For a transformed value, in and out together, the time of so many operations of
+// products, fitted to layers of many shapes: a tile of up to six by six stays in
+// registers, in layers that stay in the second cache larger ones as well, and those along
+// one axis are cheapest.
+static constexpr double kAlongOneAxis = 5.5, kSmallTile = 6.6, kRegisterTile = 12.1,
+                        kNearTile = 13.2, kLargeTile = 24.2;
+// Where the values of a layer leave the caches, so many bytes to and from memory for each
+// are what counts, and again as many where the last tiles of rows are cut: the more of
+// their streams are read at once the worse.
+static constexpr double kBytesOfFarValue = 5.8;
+// More for an input of a strided row whose channels are no vectors, in operations.
+static constexpr double kGather = 66;
 
-// More for an input of a strided row whose channels are no vectors.
-static constexpr double kGather = 0.6;
+static double far_value_cost(const Machine& m) {
+  return kBytesOfFarValue / m.memory_bytes_per_ns;
+}
 
 // A row of as many tiles fills the register tile of its product.
 static constexpr int64_t kRowOfTiles = 12;
@@ -49,18 +53,19 @@ static double values_of(const Convolution& c, const WinogradForm& form) {
   return values;
 }
 
-static double transform_cost(const Convolution& c, const WinogradForm& form,
-                             double values) {
+static double transform_cost(const Machine& m, const Convolution& c,
+                             const WinogradForm& form, double values) {
   const int64_t rows = form.inputs(c, 0), n = std::max(rows, form.inputs(c, 1));
-  double each = n < 6 ? kSmallTile : n == 6 ? kRegisterTile : kLargeTile;
-  if (4 * values <= kNearBytes) {
-    each = std::min(each, kNearTile);
-    if (form.outputs[0] == 1 || form.outputs[1] == 1) each = kLine;
+  double operations = n < 6 ? kSmallTile : n == 6 ? kRegisterTile : kLargeTile;
+  if (4 * values <= double(m.second.bytes) / 2) {
+    operations = std::min(operations, kNearTile);
+    if (form.outputs[0] == 1 || form.outputs[1] == 1) operations = kAlongOneAxis;
   }
-  const bool far = 4 * values > kFarBytes;
-  if (far) each += rows > 6 ? 2 * kFar : kFar;
+  const bool far = 4 * values > double(m.far_bytes());
+  double each = operations / m.gflops;
+  if (far) each += rows > 6 ? 2 * far_value_cost(m) : far_value_cost(m);
   for (int axis = 0; axis < 2; ++axis)
-    if (far && c.size[axis] % form.outputs[axis] != 0) each += kCut;
+    if (far && c.size[axis] % form.outputs[axis] != 0) each += far_value_cost(m);
   return values * each;
 }
 
@@ -69,15 +74,17 @@ static int64_t in_vectors(int64_t count, int64_t lanes) {
 }
 
 // The result as vectors see it: of channels, or of columns of a row.
-static double direct_cost(const Convolution& c, int64_t lanes, bool channels) {
+static double direct_cost(const Machine& m, const Convolution& c, int64_t lanes,
+                          bool channels) {
   const int64_t outputs = channels ? in_vectors(c.outputs, lanes) : c.outputs;
   const int64_t row = c.results.back(), rows = element_count(c.results) / c.outputs / row;
   const int64_t columns = channels ? row : in_vectors(row, lanes);
-  return contraction_cost(double(c.terms() * outputs * c.taps[0] * c.taps[1]),
+  return contraction_cost(m, double(c.terms() * outputs * c.taps[0] * c.taps[1]),
                           c.met * double(rows * columns));
 }
 
-static double cost(const Convolution& c, const WinogradForm& form, int64_t lanes) {
+static double cost(const Machine& m, const Convolution& c, const WinogradForm& form,
+                   int64_t lanes) {
   const bool channels = form.channels;
   const int64_t inputs =
       blocks_inputs(c, form, lanes) ? in_vectors(c.inputs, lanes) : c.inputs;
@@ -98,9 +105,10 @@ static double cost(const Convolution& c, const WinogradForm& form, int64_t lanes
   const double shuffles = channels ? 1 : 2;
   const bool apart = form.phases(c, 1) != 1 || c.dilation[1] != 1;
   const bool gathers = apart && !blocks_inputs(c, form, lanes);
-  return contraction_cost(products * double(c.terms() * outputs),
+  return contraction_cost(m, products * double(c.terms() * outputs),
                           double(c.batch) * tiles) +
-         shuffles * transform_cost(c, form, values) + (gathers ? kGather * values_in : 0);
+         shuffles * transform_cost(m, c, form, values) +
+         (gathers ? kGather / m.gflops * values_in : 0);
 }
 
 // Along one axis: as it is written, or tiles with all taps at once or cut into parts.
@@ -118,13 +126,14 @@ static std::vector<std::pair<int64_t, int64_t>> axis_forms(int64_t taps, int64_t
 
 // All forms with vectors over channels, or over tiles of a row, that cost less than
 // `most`.
-static void add_forms(const Convolution& c, bool channels, int64_t lanes, double most,
+static void add_forms(const Machine& m, const Convolution& c, bool channels,
+                      int64_t lanes, double most,
                       std::vector<std::pair<double, WinogradForm>>& forms) {
   for (auto [rows, row_parts] : axis_forms(c.taps[0], c.stride[0]))
     for (auto [columns, column_parts] : axis_forms(c.taps[1], c.stride[1])) {
       const WinogradForm form{{rows, columns}, {row_parts, column_parts}, channels};
       if (rows * columns == 1) continue;
-      const double ns = cost(c, form, lanes);
+      const double ns = cost(m, c, form, lanes);
       if (ns < most) forms.push_back({ns, form});
     }
 }
@@ -132,45 +141,48 @@ static void add_forms(const Convolution& c, bool channels, int64_t lanes, double
 // The cheapest form whose error is within bounds, where one is cheaper than the sum as it
 // is written by more than the counts are wrong.
 static std::optional<WinogradForm> choose_form(const Graph& g, const Convolution& c,
-                                               int64_t lanes) {
+                                               const Target& target) {
+  const int64_t lanes = target.levels[0].lanes;
+  const Machine& m = target.machine();
   const bool by_channels = 2 * c.outputs >= lanes;
   const bool by_columns =
       c.size[1] >= 4 * lanes && c.stride[1] == 1 && c.dilation[1] == 1;
-  double most = direct_cost(c, lanes, by_channels);
-  if (by_columns) most = std::min(most, direct_cost(c, lanes, false));
+  double most = direct_cost(m, c, lanes, by_channels);
+  if (by_columns) most = std::min(most, direct_cost(m, c, lanes, false));
   std::vector<std::pair<double, WinogradForm>> forms;
-  if (by_channels) add_forms(c, true, lanes, 0.92 * most, forms);
-  if (by_columns) add_forms(c, false, lanes, 0.92 * most, forms);
+  if (by_channels) add_forms(m, c, true, lanes, 0.92 * most, forms);
+  if (by_columns) add_forms(m, c, false, lanes, 0.92 * most, forms);
   std::ranges::sort(forms, {}, [](const auto& f) {
     return std::tuple(f.first, f.second.outputs, f.second.parts);
   });
   for (auto& [ns, form] : forms) {
     if (winograd_error(g, c, form) > kErrorBound) continue;
-    form.by_rows = form.channels && 4 * values_of(c, form) > kFarBytes &&
+    form.by_rows = form.channels && 4 * values_of(c, form) > double(m.far_bytes()) &&
                    form.tiles(c, 1) >= kRowOfTiles;
     return form;
   }
   return std::nullopt;
 }
 
-// Nanoseconds for a value of a block or a product, in and out together; half of fewer
-// rows do not hide the weights' way from memory. What pays less is not worth larger
-// weights.
-static constexpr double kBlock = 0.06, kWorthWeights = 0.96;
+// For a value of a block or a product, in and out together, the time of so many
+// operations of products; half of fewer rows do not hide the weights' way from memory.
+// What pays less is not worth larger weights.
+static constexpr double kBlockValue = 6.6, kWorthWeights = 0.96;
 static constexpr int64_t kFewestRows = 96;
 
 // Whether seven products of half the size and the sums around them take less time than
 // the product as it is written, with the error within bounds.
-static bool halving_pays(const Graph& g, const MatrixProduct& p) {
+static bool halving_pays(const Graph& g, const MatrixProduct& p, const Machine& m) {
   if (p.rows < kFewestRows) return false;
   const auto rows = double(p.rows), columns = double(p.full[p.column]),
              inner = double(p.full[p.inner]);
   const auto extent = double(p.full[p.row]);
   const double half = rows / extent * std::ceil(extent / 2);
   const double values = 7 * half * (columns + inner) / 2;
-  const double each = 4 * values > kFarBytes ? kBlock + kFar : kBlock;
-  const double direct = contraction_cost(inner * columns, rows);
-  const double fast = contraction_cost(7 * inner * columns / 4, half) + each * values;
+  const bool far = 4 * values > double(m.far_bytes());
+  const double each = kBlockValue / m.gflops + (far ? far_value_cost(m) : 0);
+  const double direct = contraction_cost(m, inner * columns, rows);
+  const double fast = contraction_cost(m, 7 * inner * columns / 4, half) + each * values;
   return fast < kWorthWeights * direct && strassen_error(g, p) <= kErrorBound;
 }
 
@@ -233,13 +245,14 @@ static std::string written_name(const Graph& g, const Contraction& c) {
 // The contraction in a form that takes less time, where there is one; its name is
 // written to `name`.
 static NodeId fast_form(Algorithms& out, const Graph& graph, const Contraction& c,
-                        const GraphCopy& now, const Users& users, int64_t lanes,
+                        const GraphCopy& now, const Users& users, const Target& target,
                         std::string& name) {
+  const int64_t lanes = target.levels[0].lanes;
   const auto place = [&](const Reading& reading) {
     return arranged(out.graph, now[reading.node], reading);
   };
   if (auto conv = match_convolution(graph, c))
-    if (auto form = choose_form(graph, *conv, lanes)) {
+    if (auto form = choose_form(graph, *conv, target)) {
       name = name_of(*conv, *form);
       return winograd(out, *conv, *form, place(conv->input), place(conv->weight), lanes);
     }
@@ -249,7 +262,7 @@ static NodeId fast_form(Algorithms& out, const Graph& graph, const Contraction& 
   }
   if (auto product = match_product(graph, c, lanes))
     if (is_read_in_vectors(graph, users, c.sum, product->column, lanes) &&
-        halving_pays(graph, *product)) {
+        halving_pays(graph, *product, target.machine())) {
       name = "strassen";
       return strassen(out, *product, place(product->input), place(product->weight),
                       lanes);
@@ -265,7 +278,6 @@ static std::string source_of(const Graph& graph, NodeId n) {
 
 Algorithms choose_algorithms(const Graph& graph, const Target& target, bool direct_only) {
   Algorithms out;
-  int64_t lanes = target.levels[0].lanes;
   bool vectors = target.levels[0].register_bits > 32 && target.kind == TargetKind::Linux;
   const Users users = users_of(graph);
   for (uint32_t b = 0; b < graph.blob_count(); ++b) out.graph.add_blob(graph.blob(b));
@@ -276,7 +288,7 @@ Algorithms choose_algorithms(const Graph& graph, const Target& target, bool dire
       std::string name = written_name(graph, *c);
       NodeId fast = kNoNode;
       if (vectors && !direct_only)
-        fast = fast_form(out, graph, *c, now, users, lanes, name);
+        fast = fast_form(out, graph, *c, now, users, target, name);
       out.chosen.push_back({source_of(graph, n), print(graph, *c), std::move(name)});
       if (fast != kNoNode) return fast;
     }

@@ -105,10 +105,8 @@ static const std::vector<std::string> kHardened = {"-z",
                                                    "--strip-all",
                                                    "--hash-style=gnu"};
 
-static constexpr uint64_t kLargePage = uint64_t{2} << 20;
-
 // In front of it there are only headers, so the segment's offset is 0 as its address is.
-static bool complete_large_program(const std::string& program) {
+static bool complete_large_program(const std::string& program, uint64_t page) {
   using Headers = llvm::object::ELF64LE;
   const int file = open(program.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) return false;
@@ -121,7 +119,7 @@ static bool complete_large_program(const std::string& program) {
     done = pread(file, &segment, sizeof segment, at) == sizeof segment;
     if (!done || segment.p_type != llvm::ELF::PT_LOAD) continue;
     if (segment.p_offset != 0 || segment.p_vaddr != 0) break;
-    segment.p_align = kLargePage;
+    segment.p_align = page;
     done = pwrite(file, &segment, sizeof segment, at) == sizeof segment;
     break;
   }
@@ -144,10 +142,11 @@ static uint64_t bytes_of(const LinkInputs& inputs) {
 static LinkResult link_segments(const Target& target, const LinkInputs& inputs,
                                 std::vector<std::string> options,
                                 const std::string& output) {
-  const bool large = target.pointer_bits == 64 && bytes_of(inputs) > 2 * kLargePage;
+  const auto page = static_cast<uint64_t>(target.machine().large_page);
+  const bool large = page != 0 && bytes_of(inputs) > 2 * page;
   if (large) options.emplace_back("--no-mmap-output-file");
   LinkResult result = link(target, inputs, std::move(options), output);
-  if (!result.ok || !large || complete_large_program(output)) return result;
+  if (!result.ok || !large || complete_large_program(output, page)) return result;
   return {false, output + ": " + std::strerror(errno) + '\n'};
 }
 

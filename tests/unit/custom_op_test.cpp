@@ -144,7 +144,7 @@ TEST_CASE("a call without use for vectors has one kernel for all levels", "[cust
   REQUIRE(target.levels.size() > 1);
   const auto emitted = [&](const std::string& text) {
     const Graph g = call_graph(text, true);
-    return emit(schedule(plan(fuse(g, target, false)), target), target);
+    return emit(schedule(plan(fuse(g, target, false), target.machine()), target), target);
   };
   for (const bool is_scalar : {false, true}) {
     const Kernels kernels =
@@ -178,8 +178,8 @@ TEST_CASE("a loop's body calls its own function", "[custom_op][region]") {
   g.add_output("y", result(g, loop(g, spec, {count, start, x}), 0));
   REQUIRE(verify(g).empty());
   const Target target = *find_target("native");
-  const Plan planned =
-      schedule(plan(fuse(rewrite::simplify(g, {}), target, false)), target);
+  const Plan planned = schedule(
+      plan(fuse(rewrite::simplify(g, {}), target, false), target.machine()), target);
   verify(planned);
   const Kernels kernels = emit(planned, target);
   REQUIRE(planned.programs.size() == 2);

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Numbers of processors stand in compiler/support/machine.def and nowhere else.
+
+Three things are held. In the folders that decide how a kernel runs every named number is listed here with its unit and the
+reason why it is no property of a machine, and no size is written in KiB or MiB. Elsewhere a name that sounds like one (bytes of
+a cache, nanoseconds, GFLOP/s) is listed. The emitter chooses nothing: it calls no chooser, sees no cost and no machine.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+DECIDING = ["compiler/kernel/", "compiler/lower/", "compiler/select/", "compiler/optimize/", "compiler/plan/",
+            "compiler/codegen/", "compiler/pipeline"]
+TABLE = "compiler/support/machine"
+# A number with a name: it begins with a digit, a sign, a cast or a bracket. Tables, texts and copies do not.
+NUMBER = re.compile(r"\b(k[A-Z]\w*)\s*=\s*(?:[-~(]*[0-9.]|u?int\w*\{)")
+SIZE = re.compile(r"<<\s*[123]0\b")
+SOUNDS = re.compile(r"Cache|Page|Line(Bytes)?s?$|(?<![a-z])Ns$|PerNs|Nano|Micro|Clock|Spin|Flops|Bandwidth|Registers?$|Ways$|"
+                    r"Resident|Latency|Prefetch|Ahead|Streamed?|SetBytes")
+
+# Numbers of the deciding folders that are no property of a machine: unit, and why.
+LISTED = {
+    # Of the forms themselves, their rounding, and what has to be encoded.
+    "kDot": "bytes: of one dot product, which weights are packed for on all levels of a target",
+    "kMostWinogradInputs": "points: for which the transforms are known",
+    "kErrorBound": "relative error: what --accuracy fast promises",
+    "kMostNear": "magnitude: below it f32 to i32 is exact in the emitted form",
+    "kColumns": "columns: sampled for Strassen's error",
+    "kMostElements": "elements: of a weight that are looked at, the compiler's own time",
+    "kSlotAlign": "bytes: of the image format",
+    "kAlign": "bytes: of the image format",
+    "kNoSlot": "number of no slot",
+    "kNoBuffer": "number of no buffer",
+    "kHalf": "bits: half of a key's",
+    # The compiler's own time and the size of the text.
+    "kMaxGroupNodes": "nodes: larger kernels compile slowly",
+    "kMostNodes": "nodes: looked at for a costly function",
+    "kMostCopies": "copies of a body: text",
+    "kWrittenOut": "steps: text of a body that is written out",
+    "kLongRow": "positions: shorter rows are not worth text of their own",
+    "kLongestRow": "positions: of one axis that a tile is tried with",
+    "kManyGathers": "gathers: text of a tile of more is long",
+    "kMostParts": "programs: of a sequence, compiled together",
+    "kPlacements": "placements: tried by the memory planner",
+    "kLongest": "kernels: of a chain, the search's limit",
+    "kMostBetween": "kernels: between those of a chain, the search's limit",
+    "kNarrowOne": "instructions: of the emitted form, per vector",
+    "kNarrowFour": "instructions: of the emitted form, per four vectors",
+    "kSwapWork": "instructions: of the emitted form, per vector",
+    "kStepWork": "instructions: of the emitted form, per step down a tree",
+    "kNearLanes": "elements: of the emitted form, which shuffles whole vectors",
+    # Shares and counts, to which a machine's times are applied by a formula beside them.
+    "kAsGood": "ratio of two costs: below it instructions that no cost counts decide",
+    "kWorthWeights": "ratio of two times: what larger weights have to gain",
+    "kProductsOfWeights": "ratio of two times: of products and of weights read again for every part",
+    "kRegionsOfChunk": "ratio of two times: of a chunk and of a region's cost",
+    "kRegionsOfTwo": "ratio of two times: of work for two threads and of a region's cost",
+    "kLaunchesOfKernel": "ratio of two times: of a short kernel and of a launch",
+    "kMaxChunks": "chunks: what the pool's threads may share",
+    "kAlongOneAxis": "operations: per transformed value of the emitted form",
+    "kSmallTile": "operations: per transformed value of the emitted form",
+    "kRegisterTile": "operations: per transformed value of the emitted form",
+    "kNearTile": "operations: per transformed value of the emitted form",
+    "kLargeTile": "operations: per transformed value of the emitted form",
+    "kBlockValue": "operations: per value of a block of a halved product",
+    "kGather": "operations: per value of an input that is gathered",
+    "kBytesOfFarValue": "bytes: to and from memory per value, of which part is hidden",
+    "kRowOfTiles": "tiles: fill a product's register tile",
+    "kFewestRows": "rows: of a product that is halved, or of a part",
+    "kFewestParts": "parts: of a chain, to be shared by threads",
+    "kFewestVectors": "vectors: of a row, a share of it that padding may take",
+    "kMostPlanes": "planes: more of them are features, no picture",
+    "kFewestPositions": "positions: of which two have text of their own",
+    "kMostTogether": "ratio of products: with groups merged and apart",
+    "kShort": "steps: of a sum that sums across lanes dominate",
+    "kOften": "uses: of an operand that is turned around once",
+    "kSmall": "bytes: of a weight that is not worth decoding, package size",
+    "kRowsOfStream": "rows: fewer leave no products between a panel's reads",
+    "kManySteps": "steps: of a sum whose factor is multiplied afterwards",
+    "kSkippedSteps": "steps: whose work hides a branch",
+    "kRounds": "rounds of a loop: fewer end before several sums pay",
+    "kFewestColumns": "columns: fewer are stored one by one, text",
+    "kLong": "steps: of a sum that loses digits",
+    "kBlock": "steps: of a sum of a long one, digits",
+    "kBits": "bits: the shortest vector that emitted text has",
+    # Of the emitted text itself.
+    "kMost": "entries: of a table of all two-byte values",
+    "kBytes": "entries: of a table of all bytes",
+    "kWhole": "elements: of the vectors that a prelude splits",
+    "kLook": "entries: of a sorted key's run",
+    "kRun": "elements: sorted by insertion",
+    "kRows": "rows: of bytes that a store interleaves",
+    "kNearestEven": "operand of an instruction",
+}
+# Names that sound like a machine's and are not, outside the deciding folders.
+SOUND_ONLY = {
+    "kPage": "importer: characters, of a table of letter case",
+    "kLastPage": "importer: number of such a page",
+    "kCachedNodes": "importer: nodes; blocks of trees fix the order of a sum, which must not depend on the target",
+    "kLargePage": "runtime_stub: no table there; a hint about memory that the system may refuse",
+    "kHugePage": "runtime_stub: a number of Linux's",
+    "kSpins": "runtime_stub: no table there; turns before a thread sleeps, for want of knowing the next kernel",
+}
+DECISION = re.compile(r"\bchoose_\w+|\b\w*cost\w*|compiler/optimize/choose\w*\.h|compiler/support/machine\.h|"
+                      r"\bmachine\(?\)?\.\w+|\blevel_?\.registers\b")
+
+
+def statements(path):
+    """(first line, text) of what stands between semicolons and braces, without comments; of a prelude as of any text."""
+    text = "\n".join(line.split("//")[0] for line in pathlib.Path(path).read_text().splitlines())
+    at = 0
+    for part in re.split(r"[;{}](?=\s)", text):
+        yield text.count("\n", 0, at + len(part) - len(part.lstrip())) + 1, part
+        at += len(part) + 1
+
+
+def main():
+    files = subprocess.run(["git", "ls-files", "compiler", "importer", "packager", "runtime_stub"], check=True,
+                           capture_output=True, text=True).stdout.split()
+    faults, seen = [], set()
+    for path in (f for f in files if f.endswith((".cpp", ".h")) and not f.startswith(TABLE)):
+        deciding = path.startswith(tuple(DECIDING))
+        emits = path.startswith("compiler/codegen/") and not path.endswith("_prelude.h")
+        for line, text in statements(path):
+            numbers = NUMBER.findall(text) if "constexpr" in text else []
+            seen.update(numbers)
+            faults += [f"{path}:{line}: the emitter decides by '{word}'" for word in DECISION.findall(text) if emits]
+            for name in numbers:
+                if deciding and name not in LISTED:
+                    faults.append(f"{path}:{line}: {name} is not listed: a column of machine.def, or unit and reason here")
+                elif not deciding and SOUNDS.search(name) and name not in SOUND_ONLY:
+                    faults.append(f"{path}:{line}: {name} sounds like a machine's: a column of machine.def, or a reason here")
+            if deciding and SIZE.search(text) and not any(name in LISTED for name in numbers):
+                faults.append(f"{path}:{line}: a size in KiB, MiB or GiB: a column of machine.def")
+    faults += sorted(f"{name} is listed and is nowhere" for name in {*LISTED, *SOUND_ONLY} - seen)
+    for fault in faults:
+        print(fault)
+    print(f"{len(LISTED) + len(SOUND_ONLY)} constants with a reason")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
