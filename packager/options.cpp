@@ -34,12 +34,12 @@ constexpr Word<Verb> kVerbs[] = {
     {"cache", Verb::Cache}, {"doctor", Verb::Doctor}, {"key", Verb::Key},
 };
 constexpr Word<Output> kEmits[] = {
-    {"exe", Output::Executable}, {"static", Output::Static},
-    {"shared", Output::Shared},  {"obj", Output::Object},
-    {"graph", Output::Graph},    {"algorithms", Output::Algorithms},
-    {"fused", Output::Fused},    {"plan", Output::Plan},
-    {"schedule", Output::Schedule},
-    {"cpp", Output::Cpp},        {"asm", Output::Assembly},
+    {"exe", Output::Executable},    {"static", Output::Static},
+    {"shared", Output::Shared},     {"obj", Output::Object},
+    {"graph", Output::Graph},       {"algorithms", Output::Algorithms},
+    {"fused", Output::Fused},       {"plan", Output::Plan},
+    {"schedule", Output::Schedule}, {"cpp", Output::Cpp},
+    {"asm", Output::Assembly},
 };
 // What a suffix of the output's name asks for.
 constexpr Word<Output> kSuffixes[] = {

@@ -111,9 +111,11 @@ Condition loses_nothing(Letter x, Letter y) {
 }
 
 // The value of c in a cast of an f32 to 8 or 16 bits, and the range of these.
+namespace {
 struct CastRange {
   double c, low, high;
 };
+} // namespace
 
 static std::optional<CastRange> cast_range(const Match& m) {
   const Node& limit = m.node(pattern::c);

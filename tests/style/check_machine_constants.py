@@ -24,6 +24,8 @@ LISTED = {
     # Of the forms themselves, their rounding, and what has to be encoded.
     "kDot": "bytes: of one dot product, which weights are packed for on all levels of a target",
     "kMostWinogradInputs": "points: for which the transforms are known",
+    "kMostPositions": "positions: of a tile in a schedule file, so that a text stays compilable",
+    "kMostStages": "stages: that a schedule file may name, against a text that asks for all memory",
     "kErrorBound": "relative error: what --accuracy fast promises",
     "kMostNear": "magnitude: below it f32 to i32 is exact in the emitted form",
     "kColumns": "columns: sampled for Strassen's error",
