@@ -116,7 +116,7 @@ def main():
     bodies = function_bodies(schemas, last)
     with open(sys.argv[1], "w", encoding="ascii") as out:
         out.write("// Made by extract_onnx.py.\n")
-        out.write('#include "importer/operators/signature.h"\n\n#include <cstddef>\n\nnamespace svod {\n\n')
+        out.write('#include "importer/operators/signature.h"\n\n#include <cstddef>\n\nnamespace svod::importer {\n\n')
         formals, attributes, rows, count = signatures(schemas, last)
         out.write("extern const FormalValue kFormalValues[];\n")
         out.write("extern const FormalAttribute kFormalAttributes[];\n")
@@ -130,7 +130,7 @@ def main():
         out.write("const unsigned char kFunctionBodies[] = {")
         for start in range(0, len(bodies), 20):
             out.write("\n    " + ",".join(str(b) for b in bodies[start : start + 20]) + ",")
-        out.write(f"\n}};\nconst size_t kFunctionBodiesSize = {len(bodies)};\n\n}} // namespace svod\n")
+        out.write(f"\n}};\nconst size_t kFunctionBodiesSize = {len(bodies)};\n\n}} // namespace svod::importer\n")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,11 @@
 # Writes OUT: for each of FILES, named by its stem, `const char kText_<stem>[]`.
 # With LIST: also `const char* const LIST[]`, in the order of FILES, and `LIST`Count.
+# The namespace is NAMESPACE, svod without one.
 # Long texts are cut into pieces, as string literals have a length limit.
-set(out "// Generated from the files named below.\nnamespace svod {\n")
+if(NOT NAMESPACE)
+  set(NAMESPACE svod)
+endif()
+set(out "// Generated from the files named below.\nnamespace ${NAMESPACE} {\n")
 foreach(path ${FILES})
   get_filename_component(stem ${path} NAME_WE)
   file(READ ${path} text)
@@ -25,5 +29,5 @@ if(LIST)
   endforeach()
   string(APPEND out "};\nconst unsigned ${LIST}Count = ${count};\n")
 endif()
-string(APPEND out "} // namespace svod\n")
+string(APPEND out "} // namespace ${NAMESPACE}\n")
 file(WRITE ${OUT} "${out}")

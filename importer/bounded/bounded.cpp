@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace svod {
+namespace svod::importer {
 
 NodeId BoundTable::add(Graph& g, NodeId x, const Counts& counts) {
   if (tidy(counts).empty()) return x;
@@ -303,4 +303,4 @@ void give_bounded(NodeImport& node, size_t out, Expr x, const std::vector<Size>&
   node.set_counts(out, tidy(counts));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -13,7 +13,7 @@
 
 #include <map>
 
-namespace svod {
+namespace svod::importer {
 
 struct Bounded {
   NodeId tensor;
@@ -98,4 +98,4 @@ Expr entry_of(Expr list, int64_t i);
 std::vector<Size> sizes_of(NodeImport& node, size_t input); // along every axis
 void give_bounded(NodeImport& node, size_t out, Expr x, const std::vector<Size>& sizes);
 
-} // namespace svod
+} // namespace svod::importer

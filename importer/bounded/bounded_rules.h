@@ -3,9 +3,9 @@
 
 #include "importer/bounded/bounded.h"
 
-namespace svod {
+namespace svod::importer {
 
 #define BOUNDED_OP(domain, name, rule) void rule(NodeImport& node, Rule of_operator);
 #include "importer/operators/bounded_ops.def"
 
-} // namespace svod
+} // namespace svod::importer

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace svod {
+namespace svod::importer {
 
 void bounded_elementwise(NodeImport& node, Rule rule) {
   int64_t rank = 0;
@@ -310,4 +310,4 @@ void bounded_reshape(NodeImport& node, Rule) {
   give_reshaped(node, to);
 }
 
-} // namespace svod
+} // namespace svod::importer

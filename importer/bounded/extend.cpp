@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 // Pieces lie one after the other at the places their counts give; one gather over the
 // pieces as they are. A bounded last piece needs none.
@@ -84,4 +84,4 @@ void bounded_tile(NodeImport& node, Rule) {
   give_bounded(node, 0, x, sizes);
 }
 
-} // namespace svod
+} // namespace svod::importer

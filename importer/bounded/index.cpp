@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -396,4 +396,4 @@ void bounded_expand(NodeImport& node, Rule) {
   give_bounded(node, 0, broadcast(x, bounds_of(sizes)), sizes);
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 // Every channel has parameters of its own; the rule takes its means of what is meant.
 void bounded_by_channel(NodeImport& node, Rule rule) {
@@ -144,4 +144,4 @@ void bounded_standard_attention(NodeImport& node, Rule rule) {
     if (node.results()[out] != kNoNode) node.set_counts(out, tidy(all[out]));
 }
 
-} // namespace svod
+} // namespace svod::importer

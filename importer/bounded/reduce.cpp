@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -170,4 +170,4 @@ void bounded_gemm(NodeImport& node, Rule rule) {
   node.set_counts(0, tidy(counts));
 }
 
-} // namespace svod
+} // namespace svod::importer

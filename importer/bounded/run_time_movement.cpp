@@ -3,7 +3,7 @@
 // back into the whole axis.
 #include "importer/bounded/run_time_movement.h"
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 // The entry for `axis` of a list that goes with `axes` (none: the axes in order), or
@@ -181,4 +181,4 @@ void pad_within_bounds(NodeImport& node, const std::string& mode,
   give_bounded(node, 0, x, sizes);
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -4,7 +4,7 @@
 
 #include "importer/bounded/bounded.h"
 
-namespace svod {
+namespace svod::importer {
 
 // Inputs as of Slice 10: data, starts, ends, axes, steps. The model must declare the
 // shape of the result, unsupported() otherwise.
@@ -18,4 +18,4 @@ void pad_within_bounds(NodeImport& node, const std::string& mode,
 // x with axis := at; positions that are known must lie within.
 Expr take_at(NodeImport& node, Expr x, int64_t axis, Expr at);
 
-} // namespace svod
+} // namespace svod::importer

@@ -1,6 +1,6 @@
 #include "importer/bounded/standardize.h"
 
-namespace svod {
+namespace svod::importer {
 
 Standardized standardize(Expr x, const std::vector<int64_t>& axes, double epsilon,
                          const Counts& counts) {
@@ -11,4 +11,4 @@ Standardized standardize(Expr x, const std::vector<int64_t>& axes, double epsilo
   return {difference * inverse, center, inverse};
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -3,7 +3,7 @@
 
 #include "importer/bounded/bounded.h"
 
-namespace svod {
+namespace svod::importer {
 
 // (x - mean) / sqrt(variance + epsilon) over the axes, with its two parameters; of what
 // is meant where x is bounded.
@@ -13,4 +13,4 @@ struct Standardized {
 Standardized standardize(Expr x, const std::vector<int64_t>& axes, double epsilon,
                          const Counts& counts = {});
 
-} // namespace svod
+} // namespace svod::importer

@@ -6,7 +6,7 @@
 #include "importer/formula/convolution.h"
 #include "importer/formula/spatial.h"
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -168,4 +168,4 @@ void bounded_rows(NodeImport& node, Rule rule) {
     if (node.results()[out] != kNoNode) node.set_counts(out, counts);
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -188,4 +188,4 @@ void check_model(const Model& model, const Limits& limits, Diags& diags) {
   }
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -61,4 +61,4 @@ int64_t fitting_version(const ModelNode& node, const std::string& domain, int64_
   return best;
 }
 
-} // namespace svod
+} // namespace svod::importer

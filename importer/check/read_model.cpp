@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -71,4 +71,4 @@ std::optional<Model> read_model(const std::string& path, const Limits& limits,
   return read(mapped.bytes, folder, mapped.owner, limits, diags);
 }
 
-} // namespace svod
+} // namespace svod::importer

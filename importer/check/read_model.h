@@ -10,7 +10,7 @@
 #include "importer/model/limits.h"
 #include "importer/model/model.h"
 
-namespace svod {
+namespace svod::importer {
 
 [[nodiscard]] std::optional<Model> read_model(const std::string& path,
                                               const Limits& limits, Diags& diags);
@@ -23,4 +23,4 @@ namespace svod {
 // that are defined once, before their use.
 void check_model(const Model& model, const Limits& limits, Diags& diags);
 
-} // namespace svod
+} // namespace svod::importer

@@ -22,7 +22,7 @@
 #include <set>
 #include <unordered_set>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -179,4 +179,4 @@ void repair_model(Model& model, const Limits& limits, Diags& diags) {
   drop_overridden(model.graph, diags);
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -4,7 +4,7 @@
 #include "importer/model/limits.h"
 #include "importer/model/model.h"
 
-namespace svod {
+namespace svod::importer {
 
 // Completes a model that was just read, with a warning for each thing taken for granted:
 // domains used but not imported, operators of com.microsoft written without their domain,
@@ -12,4 +12,4 @@ namespace svod {
 // check_model() to report.
 void repair_model(Model& model, const Limits& limits, Diags& diags);
 
-} // namespace svod
+} // namespace svod::importer

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 using MadeAt = std::unordered_map<std::string_view, size_t>;
@@ -81,4 +81,4 @@ bool sort_nodes(ModelGraph& graph) {
   return true;
 }
 
-} // namespace svod
+} // namespace svod::importer

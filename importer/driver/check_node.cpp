@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -273,4 +273,4 @@ bool GraphImport::check_results(const NodeImport& rule, NodeId first_new,
   return true;
 }
 
-} // namespace svod
+} // namespace svod::importer

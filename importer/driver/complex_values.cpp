@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 bool GraphImport::has_complex(NodeId value) const {
   if (!is_compound(value)) return false;
@@ -144,4 +144,4 @@ GraphImport::Results GraphImport::import_complex(const ModelNode& original,
   return results;
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 const ModelAttribute* find_attribute(const ModelNode& node, std::string_view name,
                                      AttributeType type) {
@@ -374,4 +374,4 @@ GraphImport::Results GraphImport::import_loop(const ModelNode& node,
   return results;
 }
 
-} // namespace svod
+} // namespace svod::importer

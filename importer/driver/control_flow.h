@@ -3,7 +3,7 @@
 
 #include "importer/driver/graph_import.h"
 
-namespace svod {
+namespace svod::importer {
 
 // The attribute of this name and type, or null.
 const ModelAttribute* find_attribute(const ModelNode& node, std::string_view name,
@@ -15,4 +15,4 @@ inline constexpr int64_t kUnrolledNodes = 2000;
 // One list per result of a body, over its iterations.
 using Columns = std::vector<std::vector<NodeId>>;
 
-} // namespace svod
+} // namespace svod::importer

@@ -11,7 +11,7 @@
 #include <bit>
 #include <cmath>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 using Kind = CustomParameter::Kind;
@@ -352,4 +352,4 @@ std::string custom_declaration(const Graph& g, const ModelNode& node,
          "(" + parameters + ")";
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -4,7 +4,7 @@
 #include "compiler/ir/custom_op.h"
 #include "importer/formula/rule.h"
 
-namespace svod {
+namespace svod::importer {
 
 // The functions for an operator: one per combination of element types.
 std::vector<const CustomOp*> find_custom_ops(const std::vector<CustomOp>& all,
@@ -23,4 +23,4 @@ std::string custom_declaration(const Graph& g, const ModelNode& node,
                                const std::vector<NodeId>& inputs,
                                const std::vector<DeclaredOutput>& outputs);
 
-} // namespace svod
+} // namespace svod::importer

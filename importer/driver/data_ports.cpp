@@ -4,7 +4,7 @@
 #include "importer/driver/input_values.h"
 #include "importer/model/wire.h"
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -76,4 +76,4 @@ void read_data_port(std::string_view message, const ModelValue& input,
   set.ports[input.name] = std::move(port);
 }
 
-} // namespace svod
+} // namespace svod::importer

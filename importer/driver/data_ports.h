@@ -4,7 +4,7 @@
 
 #include "importer/driver/data_shapes.h"
 
-namespace svod {
+namespace svod::importer {
 
 struct DataTensor {
   std::string name;
@@ -17,4 +17,4 @@ DataTensor read_tensor_shape(std::string_view message, const Limits& limits);
 void read_data_port(std::string_view message, const ModelValue& input,
                     const Limits& limits, DataSet& set);
 
-} // namespace svod
+} // namespace svod::importer

@@ -14,7 +14,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -82,4 +82,4 @@ std::optional<DataSet> read_data_set(const std::string& folder, const Model& mod
   return set;
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -6,7 +6,7 @@
 #include "importer/driver/import.h"
 #include "importer/model/model.h"
 
-namespace svod {
+namespace svod::importer {
 
 struct DataSet {
   std::map<std::string, Shape> shapes;
@@ -20,4 +20,4 @@ struct DataSet {
 std::optional<DataSet> read_data_set(const std::string& folder, const Model& model,
                                      const Limits& limits, Diags& diags);
 
-} // namespace svod
+} // namespace svod::importer

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -161,4 +161,4 @@ std::optional<Graph> import_model(const Model& model, const ImportOptions& given
   }
 }
 
-} // namespace svod
+} // namespace svod::importer

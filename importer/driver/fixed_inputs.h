@@ -9,7 +9,7 @@
 
 #include <set>
 
-namespace svod {
+namespace svod::importer {
 
 // The value of an input from text: "1,2", "0.5", "true". None, and why in `error`, when
 // the text does not fit the type or the number of elements.
@@ -22,4 +22,4 @@ std::string value_text(DType dtype, const std::vector<std::byte>& bytes);
 // "--value axes=N,N", what to type for an input of that many elements.
 std::string value_option(const std::string& name, int64_t count);
 
-} // namespace svod
+} // namespace svod::importer

@@ -7,7 +7,7 @@
 
 #include <charconv>
 
-namespace svod {
+namespace svod::importer {
 
 // From the generated onnx_package.cpp.
 extern const unsigned char kFunctionBodies[];
@@ -83,4 +83,4 @@ const Callable* find_standard_body(std::string_view domain, std::string_view nam
   return nullptr;
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -4,7 +4,7 @@
 
 #include "importer/model/model.h"
 
-namespace svod {
+namespace svod::importer {
 
 struct Callable {
   const ModelFunction* function = nullptr;
@@ -26,4 +26,4 @@ private:
 const Callable* find_standard_body(std::string_view domain, std::string_view name,
                                    int64_t opset);
 
-} // namespace svod
+} // namespace svod::importer

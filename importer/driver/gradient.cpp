@@ -13,7 +13,7 @@
 #include <numbers>
 #include <set>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -330,4 +330,4 @@ std::vector<NodeId> gradients(Graph& g, NodeId y, const std::vector<NodeId>& xs,
   return results;
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace svod {
+namespace svod::importer {
 
 // The value of a name whose node failed: what depends on it is not reported again.
 inline constexpr NodeId kPoisoned = kNoNode - 1;
@@ -269,4 +269,4 @@ private:
 // elements.
 bool takes_strings(const ModelNode& node);
 
-} // namespace svod
+} // namespace svod::importer

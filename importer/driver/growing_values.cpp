@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 std::vector<size_t> output_order(const LoopCall& call, size_t count) {
   std::vector<size_t> order, grown;
@@ -85,4 +85,4 @@ NodeId GraphImport::grown(const LoopCall& call, size_t k, NodeId items, NodeId d
   return bounds_.add(graph_, joined.id, counts);
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -155,4 +155,4 @@ GraphImport::Results GraphImport::if_region(const ModelAttribute& yes,
   return made;
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -16,7 +16,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -426,4 +426,4 @@ std::optional<Graph> GraphImport::run() {
   return std::move(graph_);
 }
 
-} // namespace svod
+} // namespace svod::importer

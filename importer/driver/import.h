@@ -14,7 +14,7 @@
 
 #include <set>
 
-namespace svod {
+namespace svod::importer {
 
 // What a data set says of an input that is no tensor.
 struct DataPort {
@@ -86,4 +86,4 @@ struct ModelInterface {
                                                 Diags& diags,
                                                 ModelInterface* interface = nullptr);
 
-} // namespace svod
+} // namespace svod::importer

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -71,4 +71,4 @@ GraphImport::Results GraphImport::import_gradient(const ModelNode& node,
   return gradient;
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 bool GraphImport::bind_attributes(const ModelFunction& function, const ModelNode& node,
                                   const ModelPlace& place, Frame& frame) {
@@ -82,4 +82,4 @@ GraphImport::Results GraphImport::inline_function(const Callable& callable,
   return results;
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -230,4 +230,4 @@ std::optional<Shape> declared_shape(const ModelValue& value,
   return shape;
 }
 
-} // namespace svod
+} // namespace svod::importer

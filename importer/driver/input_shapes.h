@@ -5,7 +5,7 @@
 
 #include "importer/driver/input_values.h"
 
-namespace svod {
+namespace svod::importer {
 
 struct InputShapes {
   std::deque<InputValue> values;             // initializers are no inputs
@@ -21,4 +21,4 @@ bind_input_shapes(const ModelGraph& graph, const ImportOptions& options, Diags& 
 std::optional<Shape> declared_shape(const ModelValue& value,
                                     const std::map<std::string, int64_t>& dimensions);
 
-} // namespace svod
+} // namespace svod::importer

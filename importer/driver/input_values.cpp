@@ -8,7 +8,7 @@
 #include <charconv>
 #include <set>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -210,4 +210,4 @@ std::optional<std::pair<std::string, size_t>> element_of(const std::string& name
   return std::make_pair(name.substr(0, open), number);
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -7,7 +7,7 @@
 
 #include <deque>
 
-namespace svod {
+namespace svod::importer {
 
 struct InputValue {
   const ModelValue* declared = nullptr;
@@ -26,4 +26,4 @@ std::string element_name(const std::string& name, size_t i);
 // {"x", 3} of that; nothing for any other name.
 std::optional<std::pair<std::string, size_t>> element_of(const std::string& name);
 
-} // namespace svod
+} // namespace svod::importer

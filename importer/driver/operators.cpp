@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <set>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 struct LimitRow {
@@ -124,4 +124,4 @@ std::vector<OperatorSummary> all_operators() {
   return all;
 }
 
-} // namespace svod
+} // namespace svod::importer

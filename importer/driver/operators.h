@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace svod {
+namespace svod::importer {
 
 enum class ImportedBy : uint8_t {
   Nothing,
@@ -51,4 +51,4 @@ std::vector<OperatorSummary> all_operators();
 // The newest version of a domain that rows or schemas know.
 int64_t newest_version(std::string_view domain);
 
-} // namespace svod
+} // namespace svod::importer

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -210,4 +210,4 @@ void GraphImport::add_outputs(const Scope& scope) {
                      std::to_string(kMostTensors) + " are supported");
 }
 
-} // namespace svod
+} // namespace svod::importer

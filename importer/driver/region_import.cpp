@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -473,4 +473,4 @@ void GraphImport::restore(const Checkpoint& to) {
   more_errors_ = to.more_errors;
 }
 
-} // namespace svod
+} // namespace svod::importer

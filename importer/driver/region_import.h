@@ -7,7 +7,7 @@
 
 #include <map>
 
-namespace svod {
+namespace svod::importer {
 
 // A body being imported. The graph around it waits here while the import's own graph is
 // the body's; values of it that the body reads become inputs of the body.
@@ -61,4 +61,4 @@ bool grows_by(const LoopCall& call, const Graph& outer, size_t k, const Graph& b
 // those of the values that grow last.
 std::vector<size_t> output_order(const LoopCall& call, size_t count);
 
-} // namespace svod
+} // namespace svod::importer

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -190,4 +190,4 @@ GraphImport::Results GraphImport::import_scan(const ModelNode& node,
   return run_scan(*body, *plan, Results(inputs.begin(), middle), scanned, place, scope);
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -129,4 +129,4 @@ bool GraphImport::check_size() {
   return !stopped_ && count <= limits_.nodes;
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -3,7 +3,7 @@
 
 #include "importer/formula/packing.h"
 
-namespace svod {
+namespace svod::importer {
 
 NodeId complex_value(CompoundTable& compounds, NodeId pairs) {
   return compounds.add({Compound::Kind::Complex, {pairs}});
@@ -39,4 +39,4 @@ NodeId wrapped_if(CompoundTable& compounds, bool complex, NodeId tensor) {
   return complex ? complex_value(compounds, tensor) : tensor;
 }
 
-} // namespace svod
+} // namespace svod::importer

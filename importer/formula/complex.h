@@ -7,7 +7,7 @@
 #include "importer/formula/compound.h"
 #include "importer/formula/movement.h"
 
-namespace svod {
+namespace svod::importer {
 
 // A compound value around `pairs`, a float tensor whose last extent is 2.
 NodeId complex_value(CompoundTable& compounds, NodeId pairs);
@@ -25,4 +25,4 @@ NodeId inside(const CompoundTable& compounds, NodeId value);
 bool is_complex(const CompoundTable& compounds, NodeId value);
 NodeId wrapped_if(CompoundTable& compounds, bool complex, NodeId tensor);
 
-} // namespace svod
+} // namespace svod::importer

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 const char* kind_text(const Compound& value) {
   switch (value.kind) {
@@ -101,4 +101,4 @@ NodeId CompoundTable::select_optional(Graph& g, NodeId condition, const Compound
   return add(std::move(out));
 }
 
-} // namespace svod
+} // namespace svod::importer

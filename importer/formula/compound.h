@@ -11,7 +11,7 @@
 
 #include <deque>
 
-namespace svod {
+namespace svod::importer {
 
 // From here up to the marks at the end of the range (kNoNode, kPoisoned) an id names a
 // compound value. Limits::graph_nodes keeps real nodes far below.
@@ -83,4 +83,4 @@ private:
   int64_t items_ = 0;
 };
 
-} // namespace svod
+} // namespace svod::importer

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -220,4 +220,4 @@ Expr convolve_transposed(Expr x, Expr w, const Windows& windows, int64_t groups,
   return y;
 }
 
-} // namespace svod
+} // namespace svod::importer

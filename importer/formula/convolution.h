@@ -7,7 +7,7 @@
 #include "importer/formula/movement.h"
 #include "importer/formula/spatial.h"
 
-namespace svod {
+namespace svod::importer {
 
 // x [N, C, s1..sk], w [OC, C/groups, k1..kk] of one dtype -> [N, OC, o1..ok]. Padding is
 // zero. The caller has checked that the shapes fit.
@@ -36,4 +36,4 @@ struct Placement {
 Expr convolve_transposed(Expr x, Expr w, const Windows& windows, int64_t groups,
                          const Placement& placement);
 
-} // namespace svod
+} // namespace svod::importer

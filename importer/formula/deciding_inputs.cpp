@@ -1,6 +1,6 @@
 #include "importer/formula/deciding_inputs.h"
 
-namespace svod {
+namespace svod::importer {
 
 std::set<std::string> deciding_inputs(const Graph& g, NodeId id) {
   std::vector<NodeId> open{id};
@@ -19,4 +19,4 @@ std::set<std::string> deciding_inputs(const Graph& g, NodeId id) {
   return names;
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -6,7 +6,7 @@
 
 #include <set>
 
-namespace svod {
+namespace svod::importer {
 
 // Larger inputs are data, whatever they are used for.
 inline constexpr int64_t kMostFixedElements = 64;
@@ -15,4 +15,4 @@ inline constexpr int64_t kMostFixedElements = 64;
 // data: then knowing the others would not make the value known.
 std::set<std::string> deciding_inputs(const Graph& g, NodeId id);
 
-} // namespace svod
+} // namespace svod::importer

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <optional>
 
-namespace svod {
+namespace svod::importer {
 
 Expr mean(Expr a, const std::vector<int64_t>& axes) {
   int64_t count = 1;
@@ -87,4 +87,4 @@ Expr per_channel(Expr vector, int64_t rank) {
   return reshape(vector, shape);
 }
 
-} // namespace svod
+} // namespace svod::importer

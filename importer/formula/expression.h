@@ -7,10 +7,8 @@
 
 #include "importer/formula/rule.h"
 
-namespace svod {
+namespace svod::importer {
 
-// Named apart from the kernels' svod::Expr, which is linked into the same program.
-inline namespace formulas {
 struct Expr {
   Graph* g;
   NodeId id;
@@ -18,7 +16,6 @@ struct Expr {
   const Shape& shape() const { return (*g)[id].shape; }
   int64_t rank() const { return static_cast<int64_t>(shape().size()); }
 };
-} // namespace formulas
 
 inline Expr like(Expr x, double value) {
   return {x.g, constant(*x.g, x.dtype(), x.shape(), value)};
@@ -106,4 +103,4 @@ std::string shape_text(const Shape& shape);
 // [1, C, 1, ..] of rank `rank` from a vector of C: parameters per channel.
 Expr per_channel(Expr vector, int64_t rank);
 
-} // namespace svod
+} // namespace svod::importer

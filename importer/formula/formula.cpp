@@ -5,7 +5,7 @@
 
 #include <numbers>
 
-namespace svod {
+namespace svod::importer {
 
 Expr gelu(Expr x) { return x * 0.5 * (erf(x * (std::numbers::sqrt2 / 2)) + 1); }
 
@@ -55,4 +55,4 @@ Expr checked_matmul(NodeImport& node, Expr a, Expr b) {
   return product;
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -4,7 +4,7 @@
 #include "importer/formula/expression.h"
 #include "importer/formula/movement.h"
 
-namespace svod {
+namespace svod::importer {
 
 inline Expr softplus(Expr x) { return maximum(x, 0) + log1p(exp(-absolute(x))); }
 Expr gelu(Expr x);      // x/2 (1 + erf(x / sqrt(2)))
@@ -18,4 +18,4 @@ Expr activation(NodeImport& node, const std::string& name, Expr x,
 // Product of matrices as MatMul defines it, vectors included; invalid() for other shapes.
 Expr checked_matmul(NodeImport& node, Expr a, Expr b);
 
-} // namespace svod
+} // namespace svod::importer

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 constexpr size_t kMostRuns = 16; // more slices than this cost more than one gather
@@ -223,4 +223,4 @@ Expr channels_last(Expr x) {
   return permute(x, order);
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -5,7 +5,7 @@
 
 #include "importer/formula/expression.h"
 
-namespace svod {
+namespace svod::importer {
 
 inline Expr with(Expr x, NodeId id) { return {x.g, id}; }
 inline int64_t extent(Expr x, int64_t axis) {
@@ -108,4 +108,4 @@ Expr take_shaped(Expr x, int64_t axis, Expr index);
 // here (invalid() outside the axis), others when the gather or scatter runs.
 Expr wrap_index(NodeImport& node, Expr index, int64_t extent);
 
-} // namespace svod
+} // namespace svod::importer

@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -78,4 +78,4 @@ Expr narrow_cast(Expr x, DType to, const CastRules& rules) {
   return convert(minimum(maximum(x, -largest), largest), to);
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -4,7 +4,7 @@
 
 #include "importer/formula/expression.h"
 
-namespace svod {
+namespace svod::importer {
 
 enum class RoundMode { Up, Down, Nearest };
 struct CastRules {
@@ -16,4 +16,4 @@ struct CastRules {
 CastRules cast_rules(NodeImport& node, bool has_saturate, bool has_round_mode);
 Expr narrow_cast(Expr x, DType to, const CastRules& rules);
 
-} // namespace svod
+} // namespace svod::importer

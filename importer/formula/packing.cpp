@@ -5,7 +5,7 @@
 
 #include "importer/formula/movement.h"
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -98,4 +98,4 @@ void add_tensor_output(Graph& g, const std::string& name, NodeId value) {
   g.add_output(name, packed(g, value), std::move(seen));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -6,7 +6,7 @@
 
 #include "importer/formula/expression.h"
 
-namespace svod {
+namespace svod::importer {
 
 // [.., n] of U8 -> [.., n * 8 / bits] of I32, each element by itself.
 Expr unpacked_bits(Expr bytes, int64_t bits, bool is_signed = false);
@@ -29,4 +29,4 @@ NodeId add_tensor_input(Graph& g, const std::string& name, DType dtype,
                         const Shape& shape);
 void add_tensor_output(Graph& g, const std::string& name, NodeId value);
 
-} // namespace svod
+} // namespace svod::importer

@@ -5,7 +5,7 @@
 
 #include "importer/formula/narrow_cast.h"
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 Expr repeat_blocks(NodeImport& node, Expr parameter, const Shape& shape, int64_t axis,
@@ -90,4 +90,4 @@ void give_quantized(NodeImport& node, Expr y, size_t i, DType to) {
                   single_zero_point(node, i + 1, y.shape()), to));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -5,7 +5,7 @@
 
 #include "importer/formula/movement.h"
 
-namespace svod {
+namespace svod::importer {
 
 // A scale or zero point that broadcasts against `shape`: one number, one per index of
 // `axis`, or (block > 0) one per block of `block` indices of `axis`.
@@ -29,4 +29,4 @@ void give_quantized(NodeImport& node, Expr y, size_t i, DType to);
 // x - zero_point in I32, the form in which integer products are taken.
 Expr centered(Expr x, std::optional<Expr> zero_point);
 
-} // namespace svod
+} // namespace svod::importer

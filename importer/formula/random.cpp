@@ -8,7 +8,7 @@
 #include <bit>
 #include <numbers>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 constexpr uint32_t kMultiplier = 0xd256d193, kWeyl = 0x9e3779b9;
@@ -91,4 +91,4 @@ Expr random_normal(Graph& g, RandomStream stream, const Shape& shape, DType dtyp
   return radius * apply(Op::Cos, angle);
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -8,7 +8,7 @@
 
 #include "importer/formula/expression.h"
 
-namespace svod {
+namespace svod::importer {
 
 // What tells one sequence of numbers from another.
 struct RandomStream {
@@ -33,4 +33,4 @@ Expr random_uniform(Graph& g, RandomStream stream, const Shape& shape, DType dty
 // of angle: no value is further out than 6.7.
 Expr random_normal(Graph& g, RandomStream stream, const Shape& shape, DType dtype);
 
-} // namespace svod
+} // namespace svod::importer

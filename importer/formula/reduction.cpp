@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -71,4 +71,4 @@ std::vector<int64_t> reduction_axes(NodeImport& node) {
   return axes;
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -3,9 +3,9 @@
 
 #include "importer/formula/rule.h"
 
-namespace svod {
+namespace svod::importer {
 
 // From the attribute or the input, as the opset has it; all axes where none are named.
 std::vector<int64_t> reduction_axes(NodeImport& node);
 
-} // namespace svod
+} // namespace svod::importer

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <charconv>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -247,4 +247,4 @@ NodeId NodeImport::tensor(const ModelTensor& tensor) const {
   return weight_of(g, tensor, *dtype);
 }
 
-} // namespace svod
+} // namespace svod::importer

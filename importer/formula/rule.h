@@ -17,7 +17,7 @@
 
 #include <functional>
 
-namespace svod {
+namespace svod::importer {
 
 struct RuleFailure {};
 class BoundTable; // importer/bounded/bounded.h
@@ -178,4 +178,4 @@ using Rule = void (*)(NodeImport&);
 // promise is broken (movement.cpp).
 void keep_promises(NodeImport& node);
 
-} // namespace svod
+} // namespace svod::importer

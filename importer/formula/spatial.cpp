@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -74,4 +74,4 @@ Windows read_windows(NodeImport& node, const Shape& extents, const Shape& kernel
   return windows;
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -4,7 +4,7 @@
 
 #include "importer/formula/rule.h"
 
-namespace svod {
+namespace svod::importer {
 
 // One entry per spatial axis.
 struct Windows {
@@ -22,4 +22,4 @@ Windows read_windows(NodeImport& node, const Shape& extents, const Shape& kernel
 // The attribute's list, or one entry of `otherwise` per axis.
 Shape ints_or(NodeImport& node, std::string_view name, size_t count, int64_t otherwise);
 
-} // namespace svod
+} // namespace svod::importer

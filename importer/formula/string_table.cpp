@@ -11,7 +11,7 @@
 #include <cstring>
 #include <set>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -286,4 +286,4 @@ std::optional<std::vector<std::string>> StringTable::known(const Graph& g,
   return strings;
 }
 
-} // namespace svod
+} // namespace svod::importer

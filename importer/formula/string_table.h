@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace svod {
+namespace svod::importer {
 
 // Bytes that all rows of one pool of constants may have.
 inline constexpr int64_t kStringTableBytes = int64_t{1} << 26;
@@ -78,4 +78,4 @@ private:
   int64_t next_row_ = kFirstRow;
 };
 
-} // namespace svod
+} // namespace svod::importer

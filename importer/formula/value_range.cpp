@@ -11,7 +11,7 @@
 #include <cmath>
 #include <limits>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -387,4 +387,4 @@ std::optional<int64_t> difference(const Graph& g, NodeId a, NodeId b) {
   return first.more - second.more;
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -6,7 +6,7 @@
 
 #include <map>
 
-namespace svod {
+namespace svod::importer {
 
 struct ValueRange {
   double low = 0, high = 0; // one of them may be infinite
@@ -40,4 +40,4 @@ std::optional<ValueRange> range_of(const Graph& g, NodeId id, int64_t element = 
 // a - b of two integers of one element, where their arithmetic shows it.
 std::optional<int64_t> difference(const Graph& g, NodeId a, NodeId b);
 
-} // namespace svod
+} // namespace svod::importer

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 // Steps that may be written out, and the nodes that they may make.
@@ -189,4 +189,4 @@ void generate(NodeImport& node, const GenerationPlan& plan, Decoder& decoder,
   search.finish(out->at, shown);
 }
 
-} // namespace svod
+} // namespace svod::importer

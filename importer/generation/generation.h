@@ -11,7 +11,7 @@
 
 #include "importer/formula/formula.h"
 
-namespace svod {
+namespace svod::importer {
 
 struct GenerationPlan {
   int64_t batch = 0, beams = 1;
@@ -131,4 +131,4 @@ void generate(NodeImport& node, const GenerationPlan& plan, Decoder& decoder,
 // generation_beams.cpp
 std::unique_ptr<Search> make_beam_search(NodeImport& node, const GenerationPlan& plan);
 
-} // namespace svod
+} // namespace svod::importer

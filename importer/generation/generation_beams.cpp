@@ -8,7 +8,7 @@
 #include <limits>
 #include <memory>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -197,4 +197,4 @@ std::unique_ptr<Search> make_beam_search(NodeImport& node, const GenerationPlan&
   return std::make_unique<BeamSearch>(node, plan);
 }
 
-} // namespace svod
+} // namespace svod::importer

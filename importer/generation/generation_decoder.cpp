@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <memory>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 const ModelGraph& graph_of(const NodeImport& node, std::string_view name) {
@@ -305,4 +305,4 @@ std::unique_ptr<Decoder> make_decoder(NodeImport& node, const GenerationPlan& pl
   node.unsupported("model_type " + std::to_string(type));
 }
 
-} // namespace svod
+} // namespace svod::importer

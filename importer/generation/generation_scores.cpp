@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 constexpr double kLowest = std::numeric_limits<float>::lowest();
@@ -122,4 +122,4 @@ Largest largest(Expr x, int64_t k) {
   return {gather(x, all, 1), all};
 }
 
-} // namespace svod
+} // namespace svod::importer

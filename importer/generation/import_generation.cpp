@@ -4,7 +4,7 @@
 
 #include <memory>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 // The token of the highest score, until that is the end.
@@ -140,4 +140,4 @@ void import_beam_search(NodeImport& node) {
   generate(node, plan, *decoder, *make_beam_search(node, plan));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <array>
 
-namespace svod {
+namespace svod::importer {
 
 // One after the other in an order in which each needs only those before.
 extern const char* const kImageDecoders[];
@@ -175,4 +175,4 @@ void import_decode_image(NodeImport& node) { import_decoder(node, "BGR"); }
 
 void bounded_image_decoder(NodeImport& node, Rule rule) { rule(node); }
 
-} // namespace svod
+} // namespace svod::importer

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -138,4 +138,4 @@ std::vector<std::string> ExternalData::locations() const {
   return out;
 }
 
-} // namespace svod
+} // namespace svod::importer

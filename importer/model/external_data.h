@@ -9,7 +9,7 @@
 
 #include <map>
 
-namespace svod {
+namespace svod::importer {
 
 // The entries of TensorProto.external_data.
 struct ExternalEntry {
@@ -41,4 +41,4 @@ private:
   std::map<std::string, MappedFile> files_;
 };
 
-} // namespace svod
+} // namespace svod::importer

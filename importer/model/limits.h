@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace svod {
+namespace svod::importer {
 
 struct Limits {
   int64_t file_bytes = int64_t{1}
@@ -37,4 +37,4 @@ struct Limits {
       false; // IR versions and opsets newer than the pinned `onnx` package's
 };
 
-} // namespace svod
+} // namespace svod::importer

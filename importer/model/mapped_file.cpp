@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -44,4 +44,4 @@ void release_pages(std::string_view bytes, const std::shared_ptr<const void>& ow
   }
 }
 
-} // namespace svod
+} // namespace svod::importer

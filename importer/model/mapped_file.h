@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace svod {
+namespace svod::importer {
 
 struct MappedFile {
   std::string_view bytes;
@@ -38,4 +38,4 @@ private:
   int number_;
 };
 
-} // namespace svod
+} // namespace svod::importer

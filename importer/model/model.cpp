@@ -1,7 +1,7 @@
 // How messages name parts of a model.
 #include "importer/model/model.h"
 
-namespace svod {
+namespace svod::importer {
 
 std::string onnx_type_name(int onnx_type) {
   // TensorProto.DataType in the order of its numbers.
@@ -35,4 +35,4 @@ std::string place_path(const ModelPlace& place) {
   return (cut ? "..." : "") + place.graph.substr(cut) + "/" + own;
 }
 
-} // namespace svod
+} // namespace svod::importer

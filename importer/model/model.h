@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace svod {
+namespace svod::importer {
 
 // TensorProto.DataType as text: "float8e4m3fn"; a number when it is none we know.
 std::string onnx_type_name(int onnx_type);
@@ -121,4 +121,4 @@ struct Model {
 // number.
 std::string place_path(const ModelPlace& place);
 
-} // namespace svod
+} // namespace svod::importer

@@ -9,7 +9,7 @@
 
 #include "onnx-ml.pb.h"
 
-namespace svod {
+namespace svod::importer {
 
 using onnx::FunctionProto;
 using onnx::GraphProto;
@@ -256,4 +256,4 @@ ModelFunction ModelReader::function(std::string_view message) {
   return function;
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -5,7 +5,7 @@
 #include "importer/model/model.h"
 #include "importer/model/read_tensor.h"
 
-namespace svod {
+namespace svod::importer {
 
 class ModelReader {
 public:
@@ -51,4 +51,4 @@ void ModelReader::reserve(std::vector<T>& list, std::string_view message, int nu
   list.reserve(count);
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -3,7 +3,7 @@
 
 #include "onnx-ml.pb.h"
 
-namespace svod {
+namespace svod::importer {
 
 using onnx::AttributeProto;
 
@@ -248,4 +248,4 @@ std::vector<ModelDim> ModelReader::dims(std::string_view message) {
   return dims;
 }
 
-} // namespace svod
+} // namespace svod::importer

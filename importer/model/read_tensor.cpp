@@ -9,7 +9,7 @@
 
 #include <limits>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -370,4 +370,4 @@ ModelTensor read_sparse_tensor(std::string_view message, TensorSource& source) {
   return {values->name, values->onnx_type, dims, *dense, dense, {}};
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -4,7 +4,7 @@
 #include "importer/model/external_data.h"
 #include "importer/model/model.h"
 
-namespace svod {
+namespace svod::importer {
 
 struct TensorSource {
   const Limits& limits;
@@ -20,4 +20,4 @@ ModelTensor read_sparse_tensor(std::string_view message, TensorSource& source);
 // Bytes of a dense tensor of these dims; limits are checked.
 int64_t checked_bytes(int onnx_type, const Shape& dims, const Limits& limits);
 
-} // namespace svod
+} // namespace svod::importer

@@ -2,7 +2,7 @@
 // message.
 #include "importer/model/wire.h"
 
-namespace svod {
+namespace svod::importer {
 
 static_assert(std::endian::native == std::endian::little,
               "the wire format and the graph's blobs are little endian");
@@ -79,4 +79,4 @@ size_t count_fields(std::string_view message, int number) {
   return count;
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace svod {
+namespace svod::importer {
 
 struct ReadFailure {
   Exit exit;
@@ -76,4 +76,4 @@ template <class T, class F> void for_each_fixed(const WireField& field, F&& f) {
   }
 }
 
-} // namespace svod
+} // namespace svod::importer

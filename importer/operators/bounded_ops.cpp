@@ -2,7 +2,7 @@
 
 #include "importer/bounded/bounded_rules.h"
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -24,4 +24,4 @@ BoundedRule find_bounded_rule(std::string_view domain, std::string_view name) {
   return nullptr;
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -3,9 +3,9 @@
 
 #include "importer/bounded/bounded.h"
 
-namespace svod {
+namespace svod::importer {
 
 // Null for an operator without a row.
 BoundedRule find_bounded_rule(std::string_view domain, std::string_view name);
 
-} // namespace svod
+} // namespace svod::importer

@@ -1,6 +1,6 @@
 #include "importer/operators/complex_ops.h"
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -22,4 +22,4 @@ ComplexHow complex_how(std::string_view domain, std::string_view name) {
   return ComplexHow::None;
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-namespace svod {
+namespace svod::importer {
 
 #define ONNX_OP(domain, name, first, last, rule, ...) void rule(NodeImport&);
 #include "importer/operators/onnx_ops.def"
@@ -59,4 +59,4 @@ const OnnxOp* find_onnx_op(std::string_view domain, std::string_view name,
   return nullptr;
 }
 
-} // namespace svod
+} // namespace svod::importer

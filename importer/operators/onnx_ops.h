@@ -4,7 +4,7 @@
 
 #include "importer/formula/rule.h"
 
-namespace svod {
+namespace svod::importer {
 
 struct OnnxOp {
   std::string_view domain, name;
@@ -25,4 +25,4 @@ const std::vector<OnnxOp>& onnx_ops();
 // The row for an operator, or null. `domain` "" is ai.onnx.
 const OnnxOp* find_onnx_op(std::string_view domain, std::string_view name, int64_t opset);
 
-} // namespace svod
+} // namespace svod::importer

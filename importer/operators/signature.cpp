@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
-namespace svod {
+namespace svod::importer {
 
 // From the generated onnx_package.cpp.
 extern const FormalValue kFormalValues[];
@@ -37,4 +37,4 @@ std::span<const FormalAttribute> formal_attributes(const Signature& signature) {
           static_cast<size_t>(signature.attribute_count)};
 }
 
-} // namespace svod
+} // namespace svod::importer

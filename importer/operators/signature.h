@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-namespace svod {
+namespace svod::importer {
 
 // A type variable of this value alone.
 inline constexpr int kOwnVariable = -1;
@@ -51,4 +51,4 @@ FormalValue formal_value(const FormalList& list, int64_t i);
 
 std::span<const FormalAttribute> formal_attributes(const Signature& signature);
 
-} // namespace svod
+} // namespace svod::importer

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -145,4 +145,4 @@ PowerOfTen power_of_ten(int64_t t) {
   return out;
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace svod {
+namespace svod::importer {
 
 struct Wide { // high * 2^64 + low
   uint64_t high = 0, low = 0;
@@ -31,4 +31,4 @@ struct PowerOfTen {
 };
 PowerOfTen power_of_ten(int64_t t);
 
-} // namespace svod
+} // namespace svod::importer

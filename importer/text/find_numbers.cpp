@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 // Whether a table of all numbers from the least key to the greatest is small enough.
@@ -73,4 +73,4 @@ Expr look_up(Expr table, Expr index) {
   return reshape(gather(table, reshape(index, {element_count(shape)}), 0), shape);
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -3,7 +3,7 @@
 
 #include "importer/formula/movement.h"
 
-namespace svod {
+namespace svod::importer {
 
 // Where numbers lead: table[place] for each.
 struct Found {
@@ -26,4 +26,4 @@ Expr look_up(Expr table, Expr index);
 std::vector<size_t> ascending(const std::vector<int64_t>& keys);
 std::vector<size_t> ascending(const std::vector<double>& keys);
 
-} // namespace svod
+} // namespace svod::importer

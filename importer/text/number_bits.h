@@ -4,7 +4,7 @@
 
 #include "importer/text/string_numbers.h"
 
-namespace svod::number_bits {
+namespace svod::importer::number_bits {
 
 inline Expr u64(Expr like, uint64_t value) {
   return {like.g, constant_bits(*like.g, DType::U64, like.shape(), value)};
@@ -103,4 +103,4 @@ inline Expr word(Expr at, const char* text) {
   return out;
 }
 
-} // namespace svod::number_bits
+} // namespace svod::importer::number_bits

@@ -6,7 +6,7 @@
 
 #include <array>
 
-namespace svod {
+namespace svod::importer {
 
 using namespace number_bits;
 
@@ -266,4 +266,4 @@ Expr numbers_of_strings(const NodeImport& node, Expr strings, DType to) {
   return reshape(checked, shape);
 }
 
-} // namespace svod
+} // namespace svod::importer

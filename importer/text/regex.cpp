@@ -9,7 +9,7 @@
 #include <map>
 #include <optional>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -165,4 +165,4 @@ CompiledRegex compile_regex(const std::string& pattern, const RegexLimits& limit
   return result;
 }
 
-} // namespace svod
+} // namespace svod::importer

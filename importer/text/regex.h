@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace svod {
+namespace svod::importer {
 
 struct RegexLimits {
   size_t pattern_bytes = 4096;
@@ -39,4 +39,4 @@ struct CompiledRegex {
 };
 CompiledRegex compile_regex(const std::string& pattern, const RegexLimits& limits = {});
 
-} // namespace svod
+} // namespace svod::importer

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-namespace svod {
+namespace svod::importer {
 
 using namespace regex;
 
@@ -401,4 +401,4 @@ TreePointer regex::parse_tree(const std::string& pattern, const RegexLimits& lim
   return Parser(pattern, limits).run();
 }
 
-} // namespace svod
+} // namespace svod::importer

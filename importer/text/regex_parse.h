@@ -4,7 +4,7 @@
 
 #include "importer/text/regex.h"
 
-namespace svod {
+namespace svod::importer {
 
 // What stands between two bytes of a text, or at its ends.
 enum class Assertion : uint8_t {
@@ -32,4 +32,4 @@ struct RegexFailure {
 std::vector<Instruction> parse_regex(const std::string& pattern,
                                      const RegexLimits& limits);
 
-} // namespace svod
+} // namespace svod::importer

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-namespace svod::regex {
+namespace svod::importer::regex {
 
 inline constexpr uint32_t kLastCharacter = 0x10ffff;
 
@@ -27,4 +27,4 @@ using TreePointer = std::unique_ptr<Tree>;
 // Throws RegexFailure.
 TreePointer parse_tree(const std::string& pattern, const RegexLimits& limits);
 
-} // namespace svod::regex
+} // namespace svod::importer::regex

@@ -10,7 +10,7 @@
 #include <functional>
 #include <optional>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -217,4 +217,4 @@ Matches find_matches(const NodeImport& node, Expr rows, const Automaton& automat
   return {by_string(walked[1]), equal(by_string(walked[2]), 1)};
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -4,7 +4,7 @@
 #include "importer/text/regex.h"
 #include "importer/text/strings.h"
 
-namespace svod {
+namespace svod::importer {
 
 // The automaton of a pattern; a fault of it is the node's.
 Automaton automaton_of(const NodeImport& node, const std::string& pattern);
@@ -36,4 +36,4 @@ struct Matches {
 };
 Matches find_matches(const NodeImport& node, Expr rows, const Automaton& automaton);
 
-} // namespace svod
+} // namespace svod::importer

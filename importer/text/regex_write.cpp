@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 using namespace regex;
 
@@ -143,4 +143,4 @@ std::vector<Instruction> parse_regex(const std::string& pattern,
   return code;
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -14,7 +14,7 @@
 #include <array>
 #include <map>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -206,4 +206,4 @@ Expr rows_in_case(Expr rows, LetterCase to) {
   return {&g, result(g, branch(g, plain, other, {ascii, rows.id}), 0)};
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -4,7 +4,7 @@
 
 #include "importer/text/strings.h"
 
-namespace svod {
+namespace svod::importer {
 
 enum class LetterCase { Lower, Upper };
 
@@ -12,4 +12,4 @@ std::string in_case(const std::string& text, LetterCase to);
 // Rows half as wide again where a mapped character may need more bytes.
 Expr rows_in_case(Expr rows, LetterCase to);
 
-} // namespace svod
+} // namespace svod::importer

@@ -7,7 +7,7 @@
 
 #include <array>
 
-namespace svod {
+namespace svod::importer {
 
 using namespace number_bits;
 
@@ -234,4 +234,4 @@ Expr number_strings(const NodeImport& node, Expr x) {
   return strings_from(node, is_float(x.dtype()) ? float_rows(x) : integer_rows(x), shape);
 }
 
-} // namespace svod
+} // namespace svod::importer

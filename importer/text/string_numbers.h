@@ -3,7 +3,7 @@
 
 #include "importer/text/strings.h"
 
-namespace svod {
+namespace svod::importer {
 
 // A tensor of numbers as strings: integers in decimal, bool as 0 and 1; floats with the
 // fewest digits that read back as the same value, as 0.1, 1e+16, 1e-05, nan, inf.
@@ -13,4 +13,4 @@ Expr number_strings(const NodeImport& node, Expr x);
 // string stops. Integers saturate.
 Expr numbers_of_strings(const NodeImport& node, Expr strings, DType to);
 
-} // namespace svod
+} // namespace svod::importer

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -152,4 +152,4 @@ std::vector<std::string> split_text(const std::string& text, const std::string& 
   return parts;
 }
 
-} // namespace svod
+} // namespace svod::importer

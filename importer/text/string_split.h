@@ -3,7 +3,7 @@
 
 #include "importer/text/strings.h"
 
-namespace svod {
+namespace svod::importer {
 
 // The parts of each row, u8[n, parts, width], and how many there are, i32[n]. A
 // run in which a row has more stops.
@@ -23,4 +23,4 @@ Expr parts_of(Expr rows, Expr begins, Expr inside, int64_t parts);
 std::vector<std::string> split_text(const std::string& text, const std::string& separator,
                                     int64_t most);
 
-} // namespace svod
+} // namespace svod::importer

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <set>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -254,4 +254,4 @@ void give_label(NodeImport& node, Expr labels) {
   give(node, 0, take(constant_strings(node, texts, all), 0, labels));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -4,7 +4,7 @@
 
 #include "importer/formula/movement.h"
 
-namespace svod {
+namespace svod::importer {
 
 // The rows of a tensor of strings; unsupported() where they cannot be had.
 Expr rows_of(const NodeImport& node, Expr strings);
@@ -47,4 +47,4 @@ void give_label(NodeImport& node, Expr labels);
 // How many of the ascending `keys` [count] are not above each x, i64 of x's shape.
 Expr count_not_above(Expr keys, Expr x);
 
-} // namespace svod
+} // namespace svod::importer

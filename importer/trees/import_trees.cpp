@@ -9,7 +9,7 @@
 #include <cmath>
 #include <map>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 constexpr int64_t kMostTargets = 65536;
@@ -329,4 +329,4 @@ void import_tree_ensemble(NodeImport& node) {
   give(node, 0, convert(post_transform(node, y, kTransforms[transform]), dtype));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace svod {
+namespace svod::importer {
 
 enum class TreeMode : uint8_t {
   LessEqual,
@@ -60,4 +60,4 @@ struct TreeTables {
 TreeTables lay_out_trees(NodeImport& node, const TreeEnsemble& ensemble, bool wide,
                          const std::vector<uint64_t>& result);
 
-} // namespace svod
+} // namespace svod::importer

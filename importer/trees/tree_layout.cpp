@@ -9,7 +9,7 @@
 #include <limits>
 #include <map>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 constexpr size_t kNone = ~size_t(0);
@@ -227,4 +227,4 @@ TreeTables lay_out_trees(NodeImport& node, const TreeEnsemble& ensemble, bool wi
   return Layout(node, ensemble, wide, result).run();
 }
 
-} // namespace svod
+} // namespace svod::importer

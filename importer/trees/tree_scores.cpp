@@ -11,7 +11,7 @@
 #include <limits>
 #include <map>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 // A block of trees stays in the first cache while rows pass; with few rows, walks of
@@ -338,4 +338,4 @@ Expr tree_scores(NodeImport& node, const TreeEnsemble& ensemble, Expr x, Aggrega
   return Scores(node, ensemble, how).run(x);
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -12,6 +12,7 @@
 
 namespace svod::import_test {
 
+using namespace importer;
 using namespace onnx_bytes;
 
 inline const std::vector<std::string> kX = {value("x", {4})}, kY = {value("y", {4})};

@@ -12,6 +12,8 @@
 
 namespace svod::test {
 
+using namespace importer;
+
 namespace {
 
 constexpr double kTolerance = 1e-3;

@@ -12,6 +12,8 @@
 
 namespace svod::rule_test {
 
+using namespace importer;
+
 inline constexpr float kInf = std::numeric_limits<float>::infinity();
 
 inline ModelAttribute attribute(const std::string& name, int64_t value) {

@@ -28,6 +28,7 @@
 
 namespace fs = std::filesystem;
 using namespace svod;
+using namespace svod::importer;
 
 namespace {
 

@@ -16,6 +16,7 @@
 #include <cmath>
 
 using namespace svod;
+using namespace svod::importer;
 using namespace svod::test;
 
 namespace {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 using namespace svod;
+using namespace svod::importer;
 using namespace svod::onnx_bytes;
 
 namespace {

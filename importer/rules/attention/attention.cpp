@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -152,4 +152,4 @@ Expr rotate(NodeImport& node, Expr x, Expr cos, Expr sin, int64_t width,
   return head == width ? y : join({y, rest}, 3);
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -7,7 +7,7 @@
 
 #include <functional>
 
-namespace svod {
+namespace svod::importer {
 
 struct AttentionParts {
   Expr q, k,
@@ -55,4 +55,4 @@ std::optional<Expr> visible_keys(const Visibility& view, Expr offset);
 Expr rotate(NodeImport& node, Expr x, Expr cos, Expr sin, int64_t width,
             bool interleaved);
 
-} // namespace svod
+} // namespace svod::importer

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 // A bool that says what is computed, and so must be known when packing.
@@ -151,4 +151,4 @@ void import_decoder_masked_self_attention(NodeImport& node) {
   finish(node, join({unsqueeze(k, 0), unsqueeze(parts.v, 0)}, 0), 1);
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 // Where the new keys of GroupQueryAttention stand: right after the past of their batch
@@ -146,4 +146,4 @@ void import_group_query_attention(NodeImport& node) {
   if (node.wants_output(2)) finish(node, parts.v, 2);
 }
 
-} // namespace svod
+} // namespace svod::importer

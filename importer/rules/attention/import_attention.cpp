@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -259,4 +259,4 @@ void import_rotary_embedding_vendor(NodeImport& node) {
   rotary_embedding(node, parts);
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -116,4 +116,4 @@ void import_linear_attention(NodeImport& node) {
   }
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 struct PackedTokens {
@@ -264,4 +264,4 @@ void import_gated_relative_position_bias(NodeImport& node) {
   finish(node, (gate(0) * (gate(1) * factor - 1.0) + 2.0) * positions);
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 // Blocks of keys that rows of blocks of queries see, as 0 and 1, [layouts, rows, rows],
@@ -184,4 +184,4 @@ void import_longformer_attention(NodeImport& node) {
   finish(node, join_heads(y));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 // com.microsoft: [batch, keys] with 1 for keys that count, or [batch] with their number.
@@ -366,4 +366,4 @@ void import_qattention(NodeImport& node) {
   round_results(node, node.dtype(3));
 }
 
-} // namespace svod
+} // namespace svod::importer

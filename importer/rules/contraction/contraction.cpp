@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -270,4 +270,4 @@ void import_det(NodeImport& node) {
   finish(node, reshape(result, batch));
 }
 
-} // namespace svod
+} // namespace svod::importer

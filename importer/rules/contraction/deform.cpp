@@ -5,7 +5,7 @@
 #include "importer/formula/convolution.h"
 #include "importer/formula/formula.h"
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -132,4 +132,4 @@ void import_deform_conv(NodeImport& node) {
   finish(node, y);
 }
 
-} // namespace svod
+} // namespace svod::importer

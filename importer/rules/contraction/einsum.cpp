@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <map>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -251,4 +251,4 @@ void bounded_einsum(NodeImport& node, Rule rule) {
   node.set_counts(0, tidy(of_result));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -8,7 +8,7 @@
 
 #include <limits>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -178,4 +178,4 @@ void import_qmoe(NodeImport& node) {
       at(8, 13, "fc3_expert_weight_bits"));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -288,4 +288,4 @@ void import_max_unpool(NodeImport& node) {
   give(node, 0, y);
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -12,7 +12,7 @@
 #include <functional>
 #include <map>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 constexpr int64_t kMostWrittenOut = 32; // steps; code grows with each
@@ -429,4 +429,4 @@ void import_lstm(NodeImport& node) {
   give_recurrent(node, rnn, runs);
 }
 
-} // namespace svod
+} // namespace svod::importer

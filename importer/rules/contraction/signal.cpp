@@ -8,7 +8,7 @@
 #include <cstring>
 #include <numbers>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 constexpr int64_t kMostEntries = int64_t{1} << 24; // of a transform's matrix
@@ -161,4 +161,4 @@ void import_stft(NodeImport& node) {
   finish(node, transform(node, frames, t));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -175,4 +175,4 @@ void import_clip(NodeImport& node) {
   finish(node, x);
 }
 
-} // namespace svod
+} // namespace svod::importer

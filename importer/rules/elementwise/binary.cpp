@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -186,4 +186,4 @@ void import_where(NodeImport& node) {
   give(node, 0, select(operand(node, 0), operand(node, 1), operand(node, 2)));
 }
 
-} // namespace svod
+} // namespace svod::importer

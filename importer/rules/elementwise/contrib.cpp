@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -292,4 +292,4 @@ void import_gemm_fast_gelu(NodeImport& node) {
          gelu_tanh(plus(node, checked_matmul(node, wide(node, 0), wide(node, 1)), 2)));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -120,4 +120,4 @@ void import_bit_cast(NodeImport& node) {
   node.output(0, bitcast(node.g, x.id, to));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -3,7 +3,7 @@
 #include "importer/bounded/standardize.h"
 #include "importer/formula/formula.h"
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -164,4 +164,4 @@ void import_neg_pos(NodeImport& node) {
   if (node.wants_output(1)) finish(node, maximum(x, 0), 1);
 }
 
-} // namespace svod
+} // namespace svod::importer

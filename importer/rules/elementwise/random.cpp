@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 // The type of the result: the attribute dtype, else what `otherwise` says.
@@ -149,4 +149,4 @@ void import_dropout(NodeImport& node) {
   drop_out(node, ratio, training, DType::Bool);
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 // [.., C, H], from a flat last axis where num_branches says so.
@@ -89,4 +89,4 @@ void import_engram_gate(NodeImport& node) {
   if (node.wants_output(1)) finish(node, normalized(node, gated, 5), 1);
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -1,6 +1,6 @@
 #include "importer/rules/ml/features.h"
 
-namespace svod {
+namespace svod::importer {
 
 Expr features(NodeImport& node) {
   Expr x = operand(node, 0);
@@ -14,4 +14,4 @@ Expr feature_matrix(NodeImport& node) {
   return x;
 }
 
-} // namespace svod
+} // namespace svod::importer

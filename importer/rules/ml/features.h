@@ -3,7 +3,7 @@
 
 #include "importer/formula/formula.h"
 
-namespace svod {
+namespace svod::importer {
 
 // Input 0. Integers are computed in float32, as the reference does.
 Expr features(NodeImport& node);
@@ -11,4 +11,4 @@ Expr features(NodeImport& node);
 // The same as [rows, columns]; a vector is one row.
 Expr feature_matrix(NodeImport& node);
 
-} // namespace svod
+} // namespace svod::importer

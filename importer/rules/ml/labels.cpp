@@ -9,7 +9,7 @@
 #include <cstring>
 #include <map>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 // Keys of one kind, each once, and the value that each leads to, as a position.
@@ -219,4 +219,4 @@ void import_category_mapper(NodeImport& node) {
              find_keys(node, x, keys, count));
 }
 
-} // namespace svod
+} // namespace svod::importer

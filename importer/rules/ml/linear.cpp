@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 Expr numbers(NodeImport& node, const std::vector<float>& values, Shape shape,
@@ -189,4 +189,4 @@ void import_imputer(NodeImport& node) {
   give(node, 0, select(equal(x, missing), value, x));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 using Kind = Compound::Kind;
@@ -101,4 +101,4 @@ void import_cast_map(NodeImport& node) {
   give(node, 0, one_row(take(values, 0, places)));
 }
 
-} // namespace svod
+} // namespace svod::importer

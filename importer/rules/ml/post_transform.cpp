@@ -2,7 +2,7 @@
 // inverse of the normal distribution by Winitzki's formula, as both references have it.
 #include "importer/rules/ml/post_transform.h"
 
-namespace svod {
+namespace svod::importer {
 
 static Expr probit(Expr p) {
   Expr x = 2.0 * p - 1.0;
@@ -28,4 +28,4 @@ Expr post_transform(NodeImport& node, Expr scores, const std::string& name) {
   return select(none, like(scores, 0.5), powers / select(none, like(total, 1), total));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -3,10 +3,10 @@
 
 #include "importer/formula/formula.h"
 
-namespace svod {
+namespace svod::importer {
 
 // `scores` [rows, classes] by NONE, SOFTMAX, LOGISTIC or SOFTMAX_ZERO; unsupported() for
 // others.
 Expr post_transform(NodeImport& node, Expr scores, const std::string& name);
 
-} // namespace svod
+} // namespace svod::importer

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 // Pairwise probabilities settle within four rounds at the tolerance of the original
@@ -215,4 +215,4 @@ void import_svm_regressor(NodeImport& node) {
   give(node, 0, convert(y, DType::F32));
 }
 
-} // namespace svod
+} // namespace svod::importer

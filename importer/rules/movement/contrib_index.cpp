@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -277,4 +277,4 @@ void import_relative_position_bias(NodeImport& node) {
       {known_size(node.g, 1), known_size(node.g, extent(bias, 1)), of_queries, of_keys});
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 constexpr int64_t kMostValues = int64_t{1} << 24; // computed when packing
@@ -266,4 +266,4 @@ void import_mel_weight_matrix(NodeImport& node) {
   give(node, 0, convert(y, dtype));
 }
 
-} // namespace svod
+} // namespace svod::importer

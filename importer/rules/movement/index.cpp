@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 int64_t product(const Shape& shape, int64_t first, int64_t last) {
@@ -252,4 +252,4 @@ void import_non_zero(NodeImport& node) {
   give(node, 0, join(rows, 0));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 std::vector<int64_t> all_axes(int64_t rank) {
@@ -347,4 +347,4 @@ void import_col2im(NodeImport& node) {
   give(node, 0, y);
 }
 
-} // namespace svod
+} // namespace svod::importer

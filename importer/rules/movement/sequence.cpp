@@ -4,7 +4,7 @@
 // the program runs.
 #include "importer/formula/complex.h"
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 using Kind = Compound::Kind;
@@ -272,4 +272,4 @@ void import_optional_get_element(NodeImport& node) {
   node.output(0, node.compounds->guarded(node.g, item, value->present));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 // The target of a Reshape: 0 copies the input's extent unless `zero_is_zero`, one -1 is
@@ -352,4 +352,4 @@ void import_space_to_depth(NodeImport& node) {
   give(node, 0, reshape(x, {n, c * block * block, h / block, w / block}));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -132,4 +132,4 @@ void import_vendor_unique(NodeImport& node) {
 
 void bounded_unique(NodeImport& node, Rule rule) { rule(node); }
 
-} // namespace svod
+} // namespace svod::importer

@@ -3,7 +3,7 @@
 #include "importer/formula/formula.h"
 #include "importer/formula/packing.h"
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 // [n, k] of weights times their scales [n, blocks] along k.
@@ -95,4 +95,4 @@ void import_gemm_float8(NodeImport& node) {
   give(node, 0, convert(y, *dtype));
 }
 
-} // namespace svod
+} // namespace svod::importer

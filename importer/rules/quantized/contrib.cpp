@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -194,4 +194,4 @@ void import_qembed_layer_norm(NodeImport& node) {
   give(node, 1, broadcast(reshape(mask, {element_count(mask.shape())}), {batch}));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -6,7 +6,7 @@
 #include "importer/formula/packing.h"
 #include "importer/formula/quantization.h"
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 struct Packing {
@@ -267,4 +267,4 @@ void import_gather_block_quantized(NodeImport& node) {
   give(node, 0, convert((value - zero) * repeated(scale), node.dtype(2)));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -7,7 +7,7 @@
 #include <cctype>
 #include <limits>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -148,4 +148,4 @@ void import_multi_threshold(NodeImport& node) {
   finish(node, count * node.get_float("out_scale") + node.get_float("out_bias"));
 }
 
-} // namespace svod
+} // namespace svod::importer

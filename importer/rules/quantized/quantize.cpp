@@ -5,7 +5,7 @@
 #include "importer/formula/formula.h"
 #include "importer/formula/quantization.h"
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 std::optional<Expr> optional_operand(NodeImport& node, size_t i) {
@@ -243,4 +243,4 @@ void import_qlinear_concat(NodeImport& node) {
   give_quantized(node, join(parts, axis), 0, node.dtype(2));
 }
 
-} // namespace svod
+} // namespace svod::importer

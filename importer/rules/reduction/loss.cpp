@@ -2,7 +2,7 @@
 // or summed.
 #include "importer/formula/formula.h"
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -65,4 +65,4 @@ void import_cross_entropy_loss(NodeImport& node) {
   if (node.wants_output(1)) finish(node, log_probability, 1);
 }
 
-} // namespace svod
+} // namespace svod::importer

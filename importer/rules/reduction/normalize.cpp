@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -176,4 +176,4 @@ void import_mean_variance_norm(NodeImport& node) {
   finish(node, difference / (sqrt(mean(difference * difference, axes)) + 1e-9));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -156,4 +156,4 @@ void import_hardmax(NodeImport& node) {
   finish(node, reshape(hit, shape));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <map>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 Expr text_operand(NodeImport& node, size_t i) {
@@ -201,4 +201,4 @@ void import_vector_to_string(NodeImport& node) {
   give(node, 0, reshape(found, shape));
 }
 
-} // namespace svod
+} // namespace svod::importer

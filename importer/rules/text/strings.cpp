@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <functional>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 Expr text_operand(NodeImport& node, size_t i) {
@@ -185,4 +185,4 @@ void import_string_split(NodeImport& node) {
     give(node, 1, reshape(convert(split.counts, DType::I64), shape));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -13,7 +13,7 @@
 #include <map>
 #include <numeric>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 constexpr int64_t kMostDistances = 256; // one comparison each
@@ -229,4 +229,4 @@ void bounded_tf_idf_vectorizer(NodeImport& node, Rule rule) {
   if (last == 1) node.set_counts(0, tidy({counts[0], kNoNode}));
 }
 
-} // namespace svod
+} // namespace svod::importer

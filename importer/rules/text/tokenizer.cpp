@@ -5,7 +5,7 @@
 #include "importer/text/regex_walk.h"
 #include "importer/text/string_split.h"
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 Expr is_text(Expr rows) { return apply(Op::Not, equal(rows, 0)); }
@@ -108,4 +108,4 @@ void import_tokenizer(NodeImport& node) {
   give_bounded(node, 0, reshape(y, shape), sizes);
 }
 
-} // namespace svod
+} // namespace svod::importer

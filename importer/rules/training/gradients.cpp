@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numbers>
 
-namespace svod {
+namespace svod::importer {
 
 namespace {
 
@@ -268,4 +268,4 @@ void import_aten(NodeImport& node) {
   give(node, 0, convert(rows_added(update, flat, node.shape(2)[0]), node.dtype(0)));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -4,7 +4,7 @@
 #include "importer/formula/movement.h"
 #include "importer/formula/rule.h"
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 // One tensor's share of the inputs; results come in the type of X.
@@ -99,4 +99,4 @@ void import_momentum(NodeImport& node) {
   }
 }
 
-} // namespace svod
+} // namespace svod::importer

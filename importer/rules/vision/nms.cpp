@@ -13,7 +13,7 @@
 #include <limits>
 #include <span>
 
-namespace svod {
+namespace svod::importer {
 
 extern const char kText_select_boxes[];
 
@@ -129,4 +129,4 @@ void bounded_nms(NodeImport& node, Rule rule) {
   rule(node);
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -13,7 +13,7 @@
 #include <cmath>
 #include <utility>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 struct ResizeOptions {
@@ -391,4 +391,4 @@ void bounded_resize(NodeImport& node, Rule rule) {
   rule(node);
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -15,7 +15,7 @@
 #include <cmath>
 #include <limits>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 // A box's samples along one axis, [rois, bins * samples], as RoiAlign places them.
@@ -236,4 +236,4 @@ void import_roi_align(NodeImport& node) {
   finish(node, permute(y, {1, 0, 2, 3}));
 }
 
-} // namespace svod
+} // namespace svod::importer

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace svod {
+namespace svod::importer {
 namespace {
 
 enum class Outside { Zeros, Border, Reflection };
@@ -196,4 +196,4 @@ void import_affine_grid(NodeImport& node) {
   finish(node, reshape(grid, to));
 }
 
-} // namespace svod
+} // namespace svod::importer
