@@ -70,7 +70,7 @@ ImageStep image_step(const Plan& plan, const Step& step) {
   return out;
 }
 
-ImageValue value_of(const ModelPort& port) {
+ImageValue value_of(const importer::ModelPort& port) {
   ImageValue out;
   out.name = port.name;
   out.kind = static_cast<uint32_t>(port.kind);
@@ -87,20 +87,21 @@ ImageValue value_of(const ModelPort& port) {
   return out;
 }
 
-static_assert(static_cast<int>(ModelPort::Kind::Tensor) == SVOD_VALUE_TENSOR &&
-              static_cast<int>(ModelPort::Kind::Sequence) == SVOD_VALUE_SEQUENCE &&
-              static_cast<int>(ModelPort::Kind::Map) == SVOD_VALUE_MAP &&
-              static_cast<int>(ModelPort::Kind::Maps) == SVOD_VALUE_MAPS);
+static_assert(static_cast<int>(importer::ModelPort::Kind::Tensor) == SVOD_VALUE_TENSOR &&
+              static_cast<int>(importer::ModelPort::Kind::Sequence) ==
+                  SVOD_VALUE_SEQUENCE &&
+              static_cast<int>(importer::ModelPort::Kind::Map) == SVOD_VALUE_MAP &&
+              static_cast<int>(importer::ModelPort::Kind::Maps) == SVOD_VALUE_MAPS);
 
 // Without sequences, optionals and maps the image needs no table of values.
-void add_values(const ModelInterface& interface, ImageEntry& entry) {
-  const auto tensors = [](const std::vector<ModelPort>& ports) {
-    return std::ranges::all_of(ports, &ModelPort::is_tensor);
+void add_values(const importer::ModelInterface& interface, ImageEntry& entry) {
+  const auto tensors = [](const std::vector<importer::ModelPort>& ports) {
+    return std::ranges::all_of(ports, &importer::ModelPort::is_tensor);
   };
   if (tensors(interface.inputs) && tensors(interface.outputs)) return;
-  for (const ModelPort& port : interface.inputs)
+  for (const importer::ModelPort& port : interface.inputs)
     entry.input_values.push_back(value_of(port));
-  for (const ModelPort& port : interface.outputs) {
+  for (const importer::ModelPort& port : interface.outputs) {
     entry.output_values.push_back(value_of(port));
     if (port.presence) entry.outputs[*port.presence].role = SVOD_ROLE_PRESENCE;
   }
@@ -145,7 +146,7 @@ void add_slots(const Plan& plan, ImageEntry& entry) {
 
 } // namespace
 
-ImageContents image_contents(const Plan& plan, const ModelInterface& interface,
+ImageContents image_contents(const Plan& plan, const importer::ModelInterface& interface,
                              const Digest& model, const Digest& key) {
   ImageEntry entry;
   entry.digest = key;

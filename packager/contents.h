@@ -9,7 +9,7 @@
 namespace svod::packager {
 
 // `key` is the plan key. Manifest, weight checksum and threads are left to the caller.
-ImageContents image_contents(const Plan& plan, const ModelInterface& interface,
+ImageContents image_contents(const Plan& plan, const importer::ModelInterface& interface,
                              const Digest& model, const Digest& key);
 
 } // namespace svod::packager

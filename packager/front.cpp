@@ -41,28 +41,29 @@ static std::vector<CustomOp> read_custom_files(const Options& options, Diags& di
 
 std::optional<Front> read_front(const Options& options, Diags& diags) {
   auto start = std::chrono::steady_clock::now();
-  ImportOptions import = options.import;
+  importer::ImportOptions import = options.import;
   import.exact = options.exact;
   import.custom_ops = read_custom_files(options, diags);
   if (diags.failed()) return std::nullopt;
-  std::optional<Model> model = read_model(options.model, import.limits, diags);
+  std::optional<importer::Model> model =
+      importer::read_model(options.model, import.limits, diags);
   if (!model) return std::nullopt;
   if (!options.shape_from.empty()) {
-    auto set = read_data_set(options.shape_from, *model, import.limits, diags);
+    auto set = importer::read_data_set(options.shape_from, *model, import.limits, diags);
     if (!set) return std::nullopt;
     import.data_shapes = std::move(set->shapes);
     import.data_values = std::move(set->values);
     import.data_ports = std::move(set->ports);
   }
-  ModelInterface interface;
-  std::optional<Graph> graph = import_model(*model, import, diags, &interface);
+  importer::ModelInterface interface;
+  std::optional<Graph> graph = importer::import_model(*model, import, diags, &interface);
   if (!graph) return std::nullopt;
   std::chrono::duration<double, std::milli> took =
       std::chrono::steady_clock::now() - start;
   return Front{std::move(*model), std::move(*graph), std::move(interface), took.count()};
 }
 
-static void key_of(const ModelPort& port, DigestWriter& key) {
+static void key_of(const importer::ModelPort& port, DigestWriter& key) {
   key.text(port.name);
   key.number(static_cast<uint64_t>(port.kind));
   key.number(port.optional);
@@ -89,7 +90,7 @@ Digest plan_key(const Front& front, const Options& options) {
     key.digest(sha256(bytes));
   }
   for (const auto* ports : {&front.interface.inputs, &front.interface.outputs})
-    for (const ModelPort& port : *ports) key_of(port, key);
+    for (const importer::ModelPort& port : *ports) key_of(port, key);
   key.text(options.target.triple);
   for (const Level& level : options.target.levels) {
     key.text(level.name);

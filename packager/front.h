@@ -9,9 +9,9 @@
 namespace svod::packager {
 
 struct Front {
-  Model model;
+  importer::Model model;
   Graph graph;
-  ModelInterface interface;
+  importer::ModelInterface interface;
   double import_ms = 0;
 };
 

@@ -19,15 +19,15 @@ std::string full_domain(const std::string& domain) {
 }
 
 // "1-12, 13-": an open end is the newest version of the domain.
-std::string versions_text(const OperatorSummary& op, bool with_bodies) {
+std::string versions_text(const importer::OperatorSummary& op, bool with_bodies) {
   std::string out;
-  for (const OperatorRange& range : op.ranges) {
+  for (const importer::OperatorRange& range : op.ranges) {
     out += (out.empty() ? "" : ", ") + std::to_string(range.first);
-    if (range.last >= newest_version(op.domain))
+    if (range.last >= importer::newest_version(op.domain))
       out += range.first == range.last ? "" : "-";
     else if (range.last != range.first)
       out += "-" + std::to_string(range.last);
-    if (with_bodies && range.by == ImportedBy::Body) out += " (body)";
+    if (with_bodies && range.by == importer::ImportedBy::Body) out += " (body)";
   }
   return out;
 }
@@ -38,9 +38,9 @@ std::string joined(const std::vector<std::string>& words, const char* between) {
   return out;
 }
 
-std::string as_text(const std::vector<OperatorSummary>& all) {
+std::string as_text(const std::vector<importer::OperatorSummary>& all) {
   std::string out;
-  for (const OperatorSummary& op : all)
+  for (const importer::OperatorSummary& op : all)
     if (!op.ranges.empty())
       out += op.domain + (op.domain.empty() ? "" : ".") + op.name + " " +
              versions_text(op, false) + "\n";
@@ -55,11 +55,11 @@ void write_names(JsonWriter& json, const char* key,
 }
 
 // One object per range of versions, so that `first` and `last` are numbers.
-std::string as_json(const std::vector<OperatorSummary>& all) {
+std::string as_json(const std::vector<importer::OperatorSummary>& all) {
   JsonWriter json;
   json.begin_list();
-  for (const OperatorSummary& op : all)
-    for (const OperatorRange& range : op.ranges) {
+  for (const importer::OperatorSummary& op : all)
+    for (const importer::OperatorRange& range : op.ranges) {
       json.begin_object().pair("domain", op.domain).pair("op", op.name);
       json.pair("first", range.first).pair("last", range.last);
       json.pair("by", kByWords[static_cast<size_t>(range.by)]);
@@ -72,7 +72,7 @@ std::string as_json(const std::vector<OperatorSummary>& all) {
   return json.text() + "\n";
 }
 
-std::string limits_text(const OperatorSummary& op) {
+std::string limits_text(const importer::OperatorSummary& op) {
   std::vector<std::string> limits = op.limits;
   if (!op.missing_types.empty())
     limits.push_back("not of " + joined(op.missing_types, ", "));
@@ -80,10 +80,10 @@ std::string limits_text(const OperatorSummary& op) {
 }
 
 std::string domain_page(const std::string& domain,
-                        const std::vector<OperatorSummary>& all) {
+                        const std::vector<importer::OperatorSummary>& all) {
   std::string rows, lacking;
   int held = 0, count = 0;
-  for (const OperatorSummary& op : all) {
+  for (const importer::OperatorSummary& op : all) {
     if (op.domain != domain) continue;
     ++count;
     if (op.ranges.empty()) {
@@ -96,8 +96,9 @@ std::string domain_page(const std::string& domain,
             joined(op.types, " ") + " | " + limits_text(op) + " |\n";
   }
   std::string out = "\n## " + full_domain(domain) + ", versions up to " +
-                    std::to_string(newest_version(domain)) + ": " + std::to_string(held) +
-                    " of " + std::to_string(count) + " operators\n\n";
+                    std::to_string(importer::newest_version(domain)) + ": " +
+                    std::to_string(held) + " of " + std::to_string(count) +
+                    " operators\n\n";
   if (!rows.empty())
     out += "| operator | versions | element types | limits |\n"
            "| --- | --- | --- | --- |\n" +
@@ -106,7 +107,7 @@ std::string domain_page(const std::string& domain,
   return out;
 }
 
-std::string as_markdown(const std::vector<OperatorSummary>& all) {
+std::string as_markdown(const std::vector<importer::OperatorSummary>& all) {
   std::string out =
       "# Operators\n\n"
       "Written by `svod-pack ops --format=markdown > docs/operators.md` from "
@@ -119,7 +120,7 @@ std::string as_markdown(const std::vector<OperatorSummary>& all) {
       "that the specification allows and that can be held. What a model asks\nfor beyond "
       "this ends the pack with exit 3, and the message names the node.\n";
   std::vector<std::string> domains;
-  for (const OperatorSummary& op : all)
+  for (const importer::OperatorSummary& op : all)
     if (std::ranges::find(domains, op.domain) == domains.end())
       domains.push_back(op.domain);
   for (const std::string& domain : domains) out += domain_page(domain, all);
@@ -129,7 +130,7 @@ std::string as_markdown(const std::vector<OperatorSummary>& all) {
 } // namespace
 
 Exit ops_verb(const Options& options, const Console& console) {
-  const std::vector<OperatorSummary> all = all_operators();
+  const std::vector<importer::OperatorSummary> all = importer::all_operators();
   switch (options.format) {
   case ListFormat::Text:
     std::cout << as_text(all);

@@ -16,6 +16,8 @@ namespace svod::packager {
 
 namespace {
 
+using importer::Limits;
+
 struct UsageError {
   std::string message;
 };
@@ -121,7 +123,7 @@ uint64_t read_bytes(const std::string& option, std::string text) {
 }
 
 // NAME=AxBxC, NAME=none; the last = counts, since names may hold one.
-void read_shape(const std::string& text, ImportOptions& import) {
+void read_shape(const std::string& text, importer::ImportOptions& import) {
   size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0) {
     throw UsageError{"--shape: '" + text + "' is not NAME=AxBxC"};
@@ -157,7 +159,7 @@ void read_image_limit(const std::string& text, Limits& limits) {
 }
 
 // NAME=1,2; what the values mean is known when the input's type is.
-void read_value(const std::string& text, ImportOptions& import) {
+void read_value(const std::string& text, importer::ImportOptions& import) {
   size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0) {
     throw UsageError{"--value: '" + text + "' is not NAME=A,B,C"};
@@ -318,8 +320,10 @@ void understand(const RawOptions& raw, Options& options) {
   for (const std::string& shape : raw.shapes) read_shape(shape, options.import);
   for (const std::string& value : raw.values) read_value(value, options.import);
   options.import.string_bytes = read_number("--string-bytes", raw.string_bytes);
-  if (options.import.string_bytes < 1 || options.import.string_bytes > kMostStringBytes)
-    throw UsageError{"--string-bytes: must be 1 to " + std::to_string(kMostStringBytes)};
+  if (options.import.string_bytes < 1 ||
+      options.import.string_bytes > importer::kMostStringBytes)
+    throw UsageError{"--string-bytes: must be 1 to " +
+                     std::to_string(importer::kMostStringBytes)};
   if (!raw.limit_image.empty()) read_image_limit(raw.limit_image, options.import.limits);
   if (!is_identifier(options.name)) {
     throw UsageError{"--name: '" + options.name +

@@ -43,7 +43,7 @@ struct Options {
   int level = 2;    // of -O
   bool small = false;
   bool exact = false;
-  ImportOptions import;
+  importer::ImportOptions import;
   std::string shape_from;
   std::vector<std::string> custom_ops; // C++ files
   std::string cache_folder;            // empty: no cache

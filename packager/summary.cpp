@@ -18,7 +18,7 @@ namespace {
 std::string fixed_text(const ImageTensor& tensor) {
   const std::optional<DType> dtype = dtype_from_onnx(tensor.onnx_type);
   const auto* bytes = reinterpret_cast<const std::byte*>(tensor.fixed.data());
-  return dtype ? value_text(*dtype, {bytes, bytes + tensor.fixed.size()}) : "";
+  return dtype ? importer::value_text(*dtype, {bytes, bytes + tensor.fixed.size()}) : "";
 }
 
 void write_tensors(JsonWriter& json, const char* key,
@@ -80,7 +80,7 @@ size_t launches(const Summary& summary) {
 }
 
 void write_model(JsonWriter& json, const Summary& summary) {
-  const Model& model = summary.front.model;
+  const importer::Model& model = summary.front.model;
   auto opset = model.opsets.find("");
   json.key("model").begin_object();
   json.pair("sha256", model.digest.hex());

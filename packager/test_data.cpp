@@ -99,20 +99,20 @@ public:
   PortWriter(const std::vector<Tensor>& tensors, std::vector<std::string> names,
              std::vector<Interface> seen)
       : tensors_(tensors), names_(std::move(names)), seen_(std::move(seen)) {}
-  std::string message(const ModelPort& port) const;
+  std::string message(const importer::ModelPort& port) const;
 
 private:
   std::string tensor(size_t i) const {
     return tensor_proto(names_[i], seen_[i], tensors_[i]);
   }
-  std::string inner(const ModelPort& port) const;
-  std::string map(const ModelPort& port, size_t row) const;
+  std::string inner(const importer::ModelPort& port) const;
+  std::string map(const importer::ModelPort& port, size_t row) const;
   const std::vector<Tensor>& tensors_;
   std::vector<std::string> names_;
   std::vector<Interface> seen_;
 };
 
-std::string PortWriter::map(const ModelPort& port, size_t row) const {
+std::string PortWriter::map(const importer::ModelPort& port, size_t row) const {
   const Tensor& all = tensors_[port.first];
   const auto size = static_cast<size_t>(byte_size(all.dtype));
   std::string out, values;
@@ -131,8 +131,8 @@ std::string PortWriter::map(const ModelPort& port, size_t row) const {
   return out;
 }
 
-std::string PortWriter::inner(const ModelPort& port) const {
-  using Kind = ModelPort::Kind;
+std::string PortWriter::inner(const importer::ModelPort& port) const {
+  using Kind = importer::ModelPort::Kind;
   if (port.kind == Kind::Tensor) return tensor(port.first);
   if (port.kind == Kind::Map) return map(port, 0);
   std::string out;
@@ -144,13 +144,14 @@ std::string PortWriter::inner(const ModelPort& port) const {
   return out;
 }
 
-std::string PortWriter::message(const ModelPort& port) const {
+std::string PortWriter::message(const importer::ModelPort& port) const {
   const bool there = port.present && (!port.presence ||
                                       tensors_[*port.presence].bytes[0] != std::byte{0});
   if (!port.optional) return inner(port);
   std::string out;
   put_bytes(out, 1, port.name);
-  if (there) put_bytes(out, port.kind == ModelPort::Kind::Tensor ? 3 : 5, inner(port));
+  if (there)
+    put_bytes(out, port.kind == importer::ModelPort::Kind::Tensor ? 3 : 5, inner(port));
   return out;
 }
 
@@ -180,7 +181,8 @@ std::string write_file(const std::string& path, const std::string& bytes) {
 
 } // namespace
 
-std::string write_random_data(const Graph& graph, const ModelInterface& interface,
+std::string write_random_data(const Graph& graph,
+                              const importer::ModelInterface& interface,
                               const std::string& folder, const CallRunner& calls) {
   Random random;
   std::vector<Tensor> inputs;
@@ -196,7 +198,7 @@ std::string write_random_data(const Graph& graph, const ModelInterface& interfac
   for (const auto& [output, extents] : interface.extents)
     result.outputs[output] = within(result.outputs[output], result.outputs[extents]);
   std::string error;
-  const auto write = [&](const char* kind, const std::vector<ModelPort>& ports,
+  const auto write = [&](const char* kind, const std::vector<importer::ModelPort>& ports,
                          const auto& of_graph, const std::vector<Tensor>& tensors) {
     std::vector<std::string> names;
     std::vector<Interface> seen;

@@ -9,7 +9,8 @@
 namespace svod::packager {
 
 // Writes FOLDER/input_N.pb and output_N.pb. Empty, or why not.
-std::string write_random_data(const Graph& graph, const ModelInterface& interface,
+std::string write_random_data(const Graph& graph,
+                              const importer::ModelInterface& interface,
                               const std::string& folder, const CallRunner& calls);
 
 } // namespace svod::packager

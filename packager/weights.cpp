@@ -86,8 +86,8 @@ std::vector<std::byte> pack_weight(const PackedWeight& weight, const Tensor& sou
 
 // The model's file was mapped to read weights; packed, they are not needed again soon.
 static void release(const Blob& blob) {
-  release_pages({reinterpret_cast<const char*>(blob.bytes.data()), blob.bytes.size()},
-                blob.owner);
+  importer::release_pages(
+      {reinterpret_cast<const char*>(blob.bytes.data()), blob.bytes.size()}, blob.owner);
 }
 
 void produce_weights(const Plan& plan, const ByteSink& sink) {
