@@ -104,11 +104,13 @@ void refuse_bounded(const NodeImport& node, size_t input, int64_t axis) {
         escaped(
             node.g.source_names()[static_cast<size_t>(node.g.sources(count).front())]) +
         "' finds it,";
+  const std::string why =
+      "the size of input " + std::to_string(input) + " along axis " +
+      std::to_string(axis) + maker +
+      " depends on data, which is not supported for this operator and axis";
   if (count != kNoNode && decided_by_numbers(node.g, count))
-    node.unknown.push_back(count);
-  node.unsupported("the size of input " + std::to_string(input) + " along axis " +
-                   std::to_string(axis) + maker +
-                   " depends on data, which is not supported for this operator and axis");
+    node.needs_value_of(count, why);
+  node.unsupported(why);
 }
 
 // The arithmetic of a range does not round as the run's floats do.

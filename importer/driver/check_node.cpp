@@ -121,7 +121,7 @@ void GraphImport::note_inputs(const ModelNode& node, const std::vector<NodeId>& 
     if (inputs[i] != kNoNode)
       text += (text.empty() ? "" : ", ") +
               (is_compound(inputs[i]) ? kind_text(compounds_[inputs[i]])
-                                      : type_text(graph_[inputs[i]])) +
+                                      : type_text(frame_.graph[inputs[i]])) +
               " " + quoted(node.inputs[i]);
   if (!text.empty() && more_errors_ == 0) diags_.note("its inputs are " + text, place);
 }
@@ -252,21 +252,21 @@ bool GraphImport::check_results(const NodeImport& rule, NodeId first_new,
       return false;
     }
     if (is_compound(id)) continue;
-    const Shape& shape = graph_[id].shape;
+    const Shape& shape = frame_.graph[id].shape;
     if (!elements_within(shape, limits_.elements) ||
         static_cast<int64_t>(shape.size()) > limits_.rank)
       return over("the shape of its result");
   }
   if (!check_result_types(rule, place)) return false;
   constexpr int64_t kMostElements = int64_t{1} << 58;
-  for (NodeId id = first_new; id < graph_.size(); ++id) {
+  for (NodeId id = first_new; id < frame_.graph.size(); ++id) {
     const std::optional<int64_t> elements =
-        elements_within(graph_[id].shape, kMostElements);
+        elements_within(frame_.graph[id].shape, kMostElements);
     if (!elements) return over("the work of this node");
     // A reshaped weight has the blob it had.
-    if (graph_[id].op == Op::Weight && node.op_type != "Constant" &&
-        static_cast<size_t>(graph_[id].payload[0]) >= first_blob)
-      folded_bytes_ += *elements * byte_size(graph_[id].dtype);
+    if (frame_.graph[id].op == Op::Weight && node.op_type != "Constant" &&
+        static_cast<size_t>(frame_.graph[id].payload[0]) >= first_blob)
+      folded_bytes_ += *elements * byte_size(frame_.graph[id].dtype);
   }
   if (folded_bytes_ > limits_.folded_bytes)
     return over("the memory for values computed when packing");

@@ -28,28 +28,29 @@ NodeId GraphImport::part(NodeId value, int64_t which) {
       compound.onnx_type = info(*type).onnx;
     return compounds_.add(std::move(compound));
   }
-  const Bounded* bounded = bounds_.find(compound.items[0]);
-  if (!bounded) return part_of_pairs({&graph_, compound.items[0]}, which).id;
+  const Bounded* bounded = frame_.bounds.find(compound.items[0]);
+  if (!bounded) return part_of_pairs({&frame_.graph, compound.items[0]}, which).id;
   Counts counts = bounded->counts;
   counts.pop_back();
-  const Expr tensor = part_of_pairs({&graph_, bounded->tensor}, which);
-  return bounds_.add(graph_, tensor.id, counts);
+  const Expr tensor = part_of_pairs({&frame_.graph, bounded->tensor}, which);
+  return frame_.bounds.add(frame_.graph, tensor.id, counts);
 }
 
 // The value whose parts these are; kNoNode where they are none.
 NodeId GraphImport::joined(NodeId real, NodeId imaginary) {
   if (is_compound(real) != is_compound(imaginary)) return kNoNode;
   if (!is_compound(real)) {
-    const Bounded* bounded = bounds_.find(real);
-    const Bounded* other = bounds_.find(imaginary);
-    const Expr a{&graph_, bounded ? bounded->tensor : real};
-    const Expr b{&graph_, other ? other->tensor : imaginary};
+    const Bounded* bounded = frame_.bounds.find(real);
+    const Bounded* other = frame_.bounds.find(imaginary);
+    const Expr a{&frame_.graph, bounded ? bounded->tensor : real};
+    const Expr b{&frame_.graph, other ? other->tensor : imaginary};
     if (!complex_of(a.dtype()) || a.dtype() != b.dtype() || a.shape() != b.shape())
       return kNoNode;
     Counts counts = bounded ? bounded->counts : Counts{};
     if (counts != (other ? other->counts : Counts{})) return kNoNode;
     if (bounded) counts.push_back(kNoNode);
-    return complex_value(compounds_, bounds_.add(graph_, pairs_of(a, b).id, counts));
+    return complex_value(compounds_,
+                         frame_.bounds.add(frame_.graph, pairs_of(a, b).id, counts));
   }
   Compound out = compounds_[real];
   const Compound& other = compounds_[imaginary];
@@ -67,8 +68,8 @@ NodeId GraphImport::joined(NodeId real, NodeId imaginary) {
 NodeId GraphImport::truth(NodeId value) {
   if (!is_complex(compounds_, value)) return value;
   const NodeId pairs = inside(compounds_, value);
-  const Bounded* bounded = bounds_.find(pairs);
-  const Expr x{&graph_, bounded ? bounded->tensor : pairs};
+  const Bounded* bounded = frame_.bounds.find(pairs);
+  const Expr x{&frame_.graph, bounded ? bounded->tensor : pairs};
   const auto nonzero = [&](int64_t which) {
     const Expr part = part_of_pairs(x, which);
     return apply(Op::Not, equal(part, 0));
@@ -77,7 +78,7 @@ NodeId GraphImport::truth(NodeId value) {
   if (!bounded) return some.id;
   Counts counts = bounded->counts;
   counts.pop_back();
-  return bounds_.add(graph_, some.id, counts);
+  return frame_.bounds.add(frame_.graph, some.id, counts);
 }
 
 // Products and extremes of complex numbers are none of their parts'.
@@ -97,10 +98,10 @@ GraphImport::Results GraphImport::import_complex(const ModelNode& original,
   const ComplexHow how = complex_how(node.domain, node.op_type);
   const auto run = [&](const auto& change) {
     Results changed;
-    graph_.open_source(place_path(place));
+    frame_.graph.open_source(place_path(place));
     for (NodeId input : inputs)
       changed.push_back(input == kNoNode ? input : change(input));
-    graph_.close_source();
+    frame_.graph.close_source();
     return import_operator(original, node, changed, place, scope);
   };
   const auto part_run = [&](int64_t which) {
@@ -134,13 +135,13 @@ GraphImport::Results GraphImport::import_complex(const ModelNode& original,
   if (results.empty()) return {};
   const Results imaginary = part_run(1);
   if (imaginary.size() != results.size()) return {};
-  graph_.open_source(place_path(place));
+  frame_.graph.open_source(place_path(place));
   for (size_t i = 0; i < results.size(); ++i)
     if (results[i] != kNoNode) {
       results[i] = joined(results[i], imaginary[i]);
       SVOD_CHECK(results[i] != kNoNode) << "complex parts of " << node.op_type;
     }
-  graph_.close_source();
+  frame_.graph.close_source();
   return results;
 }
 

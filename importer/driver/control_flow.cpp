@@ -91,9 +91,9 @@ NodeId GraphImport::stack_of(const Results& items, int64_t axis) {
   for (NodeId item : items) {
     if (is_complex(compounds_, item) != complex) return kNoNode;
     tensors.push_back(inside(compounds_, item));
-    if (bounds_.find(tensors.back())) return kNoNode;
+    if (frame_.bounds.find(tensors.back())) return kNoNode;
   }
-  const NodeId all = stack(graph_, tensors, axis);
+  const NodeId all = stack(frame_.graph, tensors, axis);
   return wrapped_if(compounds_, complex && all != kNoNode, all);
 }
 
@@ -202,10 +202,10 @@ GraphImport::Results GraphImport::only_branch(const ModelAttribute& misfit,
   Results guarded;
   for (NodeId result : results) {
     const NodeId tensor = inside(compounds_, result);
-    const Bounded* bounded = bounds_.find(tensor);
+    const Bounded* bounded = frame_.bounds.find(tensor);
     const NodeId value = bounded ? bounded->tensor : tensor;
-    NodeId kept = compounds_.guarded(graph_, value, chosen);
-    if (bounded) kept = bounds_.add(graph_, kept, Counts(bounded->counts));
+    NodeId kept = compounds_.guarded(frame_.graph, value, chosen);
+    if (bounded) kept = frame_.bounds.add(frame_.graph, kept, Counts(bounded->counts));
     guarded.push_back(wrapped_if(compounds_, tensor != result, kept));
   }
   return guarded;
@@ -216,19 +216,19 @@ GraphImport::Results GraphImport::import_if(const ModelNode& node,
                                             const ModelPlace& place, const Scope& scope) {
   const ModelAttribute* yes = find_attribute(node, "then_branch", AttributeType::Graph);
   const ModelAttribute* no = find_attribute(node, "else_branch", AttributeType::Graph);
-  if (!yes || !no || inputs.size() != 1 || graph_[inputs[0]].dtype != DType::Bool ||
-      element_count(graph_[inputs[0]].shape) != 1) {
+  if (!yes || !no || inputs.size() != 1 || frame_.graph[inputs[0]].dtype != DType::Bool ||
+      element_count(frame_.graph[inputs[0]].shape) != 1) {
     fail(Exit::InvalidModel, "it needs one condition and two branches", place);
     return {};
   }
-  if (const auto known = known_scalar(graph_, inputs[0]))
+  if (const auto known = known_scalar(frame_.graph, inputs[0]))
     return run_body(*known ? *yes : *no, {}, place, scope);
 
-  const auto first_new = static_cast<NodeId>(graph_.size());
+  const auto first_new = static_cast<NodeId>(frame_.graph.size());
   ++open_choices_;
   const Diags before = diags_;
   bool yes_misfits = false, no_misfits = false;
-  const NodeId otherwise = map(graph_, Op::Not, {inputs[0]});
+  const NodeId otherwise = map(frame_.graph, Op::Not, {inputs[0]});
   const Results taken = run_branch(*yes, inputs[0], place, scope, yes_misfits);
   const Diags of_yes = diags_;
   if (yes_misfits) diags_ = before;
@@ -241,20 +241,23 @@ GraphImport::Results GraphImport::import_if(const ModelNode& node,
   }
   if (yes_misfits) diags_ = of_yes; // what the other branch lacks is found another time
   if (taken.empty() || other.empty()) return {};
-  const bool fails = can_fail(graph_, first_new, static_cast<NodeId>(graph_.size()));
+  const bool fails =
+      can_fail(frame_.graph, first_new, static_cast<NodeId>(frame_.graph.size()));
   Results results;
   bool same = taken.size() == other.size();
   for (size_t i = 0; same && i < taken.size(); ++i) {
     // Of sizes that differ by branch there is no one mask.
-    const bool bounded = bounds_.find(inside(compounds_, taken[i])) ||
-                         bounds_.find(inside(compounds_, other[i]));
-    results.push_back(bounded ? kNoNode
-                              : compounds_.select(graph_, inputs[0], taken[i], other[i]));
+    const bool bounded = frame_.bounds.find(inside(compounds_, taken[i])) ||
+                         frame_.bounds.find(inside(compounds_, other[i]));
+    results.push_back(
+        bounded ? kNoNode
+                : compounds_.select(frame_.graph, inputs[0], taken[i], other[i]));
     same = results.back() != kNoNode;
   }
   // Computing both is right where nothing can fail, and cheap where they are small.
-  const auto end = static_cast<NodeId>(graph_.size());
-  if (same && !fails && work_of(graph_, first_new, end) <= kSelectedWork) return results;
+  const auto end = static_cast<NodeId>(frame_.graph.size());
+  if (same && !fails && work_of(frame_.graph, first_new, end) <= kSelectedWork)
+    return results;
   const Results region = if_region(*yes, *no, inputs[0], place, scope);
   if (!region.empty()) return region;
   if (same && !fails) return results;
@@ -289,32 +292,33 @@ GraphImport::Results GraphImport::unroll_loop(const ModelAttribute& body,
   };
   const size_t carried = inputs.size() < 2 ? 0 : inputs.size() - 2;
   std::optional<int64_t> trips, going = 1;
-  if (given(0)) trips = known_scalar(graph_, inputs[0]);
+  if (given(0)) trips = known_scalar(frame_.graph, inputs[0]);
   if (given(0) && !trips) return missed_.push_back(inputs[0]), stop(Course::Unknown);
-  if (given(1)) going = known_scalar(graph_, inputs[1]);
+  if (given(1)) going = known_scalar(frame_.graph, inputs[1]);
   if (!given(0) && !given(1)) return stop(Course::Unknown);
 
   Results state(inputs.begin() + static_cast<std::ptrdiff_t>(inputs.size() - carried),
                 inputs.end());
   Columns scans(body.graph->outputs.size() - carried - 1);
   NodeId condition = given(1) ? inputs[1] : kNoNode;
-  const auto first = static_cast<int64_t>(graph_.size());
+  const auto first = static_cast<int64_t>(frame_.graph.size());
   for (int64_t i = 0; !trips || i < *trips; ++i) {
     if (!going) return missed_.push_back(condition), stop(Course::Unknown);
     if (*going == 0) break;
-    const int64_t made = static_cast<int64_t>(graph_.size()) - first;
+    const int64_t made = static_cast<int64_t>(frame_.graph.size()) - first;
     // After two iterations it is seen how many nodes the others will make.
     const bool grows =
         i == 2 && trips && made / 2 > budget / std::max<int64_t>(*trips, 1);
     if (i == limits_.loop_iterations || made > budget || grows) return stop(Course::Long);
-    Results arguments{constant_int(graph_, DType::I64, declared_single(body, 0), i),
-                      constant_int(graph_, DType::Bool, declared_single(body, 1), 1)};
+    Results arguments{
+        constant_int(frame_.graph, DType::I64, declared_single(body, 0), i),
+        constant_int(frame_.graph, DType::Bool, declared_single(body, 1), 1)};
     arguments.insert(arguments.end(), state.begin(), state.end());
     const Results results = run_body(body, arguments, place, scope);
     if (results.empty()) return stop(Course::Failed);
     // Without a condition the loop counts only, whatever the body says.
     condition = results[0];
-    if (given(1)) going = known_scalar(graph_, condition);
+    if (given(1)) going = known_scalar(frame_.graph, condition);
     std::copy_n(results.begin() + 1, carried, state.begin());
     for (size_t k = 0; k < scans.size(); ++k)
       scans[k].push_back(results[1 + carried + k]);
@@ -324,7 +328,7 @@ GraphImport::Results GraphImport::unroll_loop(const ModelAttribute& body,
     const ModelValue& declared = body.graph->outputs[1 + carried + k];
     const bool complex = complex_part(declared.onnx_type).has_value();
     const NodeId none =
-        scans[k].empty() ? empty_stack(graph_, declared, dimensions_) : kNoNode;
+        scans[k].empty() ? empty_stack(frame_.graph, declared, dimensions_) : kNoNode;
     state.push_back(scans[k].empty()
                         ? wrapped_if(compounds_, complex && none != kNoNode, none)
                         : stack_of(scans[k], 0));
@@ -354,7 +358,7 @@ GraphImport::Results GraphImport::import_loop(const ModelNode& node,
   // A sequence or a size of the run that the loop carries has no place in a region.
   const bool tensors = std::ranges::none_of(inputs, [&](NodeId id) {
     const NodeId tensor = inside(compounds_, id);
-    return is_compound(tensor) || bounds_.find(tensor);
+    return is_compound(tensor) || frame_.bounds.find(tensor);
   });
   if (tensors) results = loop_region(node, *body, inputs, place, scope);
   if (!results.empty() || course == Course::Unknown) {

@@ -100,16 +100,16 @@ std::string value_option(const std::string& name, int64_t count) {
 // The inputs that decide what rules missed, all rules together.
 std::set<std::string> GraphImport::missed_inputs() const {
   std::set<std::string> names;
-  for (NodeId id : missed_) names.merge(deciding_inputs(graph_, id));
+  for (NodeId id : missed_) names.merge(deciding_inputs(frame_.graph, id));
   return names;
 }
 
 void GraphImport::hint_values() {
-  for (const GraphInput& input : graph_.inputs())
+  for (const GraphInput& input : frame_.graph.inputs())
     if (missed_inputs().contains(input.name))
-      diags_.note("with a value of input " + quoted(input.name) +
-                  " it could be packed; use " +
-                  value_option(input.name, element_count(graph_[input.node].shape)));
+      diags_.note(
+          "with a value of input " + quoted(input.name) + " it could be packed; use " +
+          value_option(input.name, element_count(frame_.graph[input.node].shape)));
 }
 
 // The value that is given for an input that is to be fixed.

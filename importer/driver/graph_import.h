@@ -20,7 +20,7 @@ namespace svod::importer {
 inline constexpr NodeId kPoisoned = kNoNode - 1;
 
 // Inside a function: its attributes as the call gives them, and its opsets.
-struct Frame {
+struct CallFrame {
   const std::map<std::string, int64_t>* opsets = nullptr;
   std::map<std::string_view, const ModelAttribute*> attributes;
   bool in_function = false;
@@ -29,7 +29,7 @@ struct Frame {
 // The names one graph sees. kNoNode: an input of a function that the call left out.
 struct Scope {
   const Scope* outer = nullptr; // null in the main graph and in functions
-  const Frame* frame = nullptr;
+  const CallFrame* frame = nullptr;
   std::string path; // of the graph, for messages and provenance
   size_t level = 0; // bodies of regions that its values are in
   std::unordered_map<std::string_view, NodeId> values;
@@ -83,8 +83,9 @@ private:
 
   // support.cpp: reports what can be seen before any node is imported.
   void check_support(const std::vector<ModelNode>& nodes, const Needed& needed,
-                     const Frame& frame, const std::string& path);
-  void check_support(const ModelNode& node, const Frame& frame, const ModelPlace& place);
+                     const CallFrame& frame, const std::string& path);
+  void check_support(const ModelNode& node, const CallFrame& frame,
+                     const ModelPlace& place);
   bool check_size();
   int64_t expanded_nodes(const std::vector<ModelNode>& nodes, int64_t depth);
   int64_t expanded_nodes(const ModelFunction& function, int64_t depth);
@@ -157,7 +158,7 @@ private:
   Results inline_function(const Callable& callable, const ModelNode& node,
                           const std::vector<NodeId>& inputs, const ModelPlace& place);
   bool bind_attributes(const ModelFunction& function, const ModelNode& node,
-                       const ModelPlace& place, Frame& frame);
+                       const ModelPlace& place, CallFrame& frame);
 
   // import_gradient.cpp
   Results import_gradient(const ModelNode& node, const std::vector<NodeId>& inputs,
@@ -217,8 +218,9 @@ private:
                      const ModelPlace& place);
   Results run_region(LoopCall& call, const ModelPlace& place, const Scope& scope);
   NodeId grown(const LoopCall& call, size_t k, NodeId items, NodeId done);
-  std::optional<Results> rule_region(const RuleLoop& loop, const NodeImport& rule,
-                                     const ModelPlace& place, const Scope& scope);
+  class NodeHost;
+  RuleLoopResult rule_region(const RuleLoop& loop, const ModelPlace& place,
+                             const Scope& scope);
   std::optional<int64_t> declared_length(const ModelNode& node, size_t first,
                                          const Scope& scope);
   Results loop_region(const ModelNode& node, const ModelAttribute& body,
@@ -238,18 +240,14 @@ private:
   const std::set<std::string>& fix_;
   Diags& diags_;
   FunctionTable functions_;
-  Graph graph_;
-  std::vector<OpenBody*> open_bodies_; // graph_ is the innermost one's
+  ImportFrame frame_;                  // of the innermost body that is open
+  std::vector<OpenBody*> open_bodies_; // outermost first
   CompoundTable compounds_;
-  BoundTable bounds_;
-  RangeTable ranges_; // of the graph that is open
   std::vector<std::pair<size_t, NodeId>> sized_outputs_;
   ModelInterface interface_;
   std::vector<NodeId> missed_; // values that a node would have needed when packing
-  StringTable strings_;
   std::map<std::string, int64_t> dimensions_; // named ones, as bound
   bool declarations_stale_ = false; // the user replaced a size that the model states
-  std::map<const ModelTensor*, NodeId> tensors_; // initializers that were made
   std::map<const ModelFunction*, int64_t>
       expanded_; // nodes after inlining; -1: being counted
   std::unordered_set<const ModelFunction*> checked_functions_;

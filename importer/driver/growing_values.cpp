@@ -70,7 +70,7 @@ bool grows_by(const LoopCall& call, const Graph& outer, size_t k, const Graph& b
 // iteration, of which the run has done `done`.
 NodeId GraphImport::grown(const LoopCall& call, size_t k, NodeId items, NodeId done) {
   const int64_t axis = call.grows_along(k);
-  const Expr all{&graph_, items}, before{&graph_, call.carried[k]};
+  const Expr all{&frame_.graph, items}, before{&frame_.graph, call.carried[k]};
   std::vector<int64_t> perm = axes_from(1, all.rank());
   perm.insert(perm.begin() + axis, 0);
   const int64_t each = extent(all, axis + 1), had = extent(before, axis);
@@ -78,11 +78,11 @@ NodeId GraphImport::grown(const LoopCall& call, size_t k, NodeId items, NodeId d
   shape[static_cast<size_t>(axis)] = call.limit * each;
   Expr joined = reshape(permute(all, perm), shape);
   if (had > 0) joined = join({before, joined}, axis);
-  if (!call.conditional && known_ints(graph_, call.count)) return joined.id;
+  if (!call.conditional && known_ints(frame_.graph, call.count)) return joined.id;
   Counts counts(shape.size(), kNoNode);
-  const Expr count = Expr{&graph_, done} * static_cast<double>(each);
+  const Expr count = Expr{&frame_.graph, done} * static_cast<double>(each);
   counts[static_cast<size_t>(axis)] = (count + static_cast<double>(had)).id;
-  return bounds_.add(graph_, joined.id, counts);
+  return frame_.bounds.add(frame_.graph, joined.id, counts);
 }
 
 } // namespace svod::importer

@@ -48,11 +48,11 @@ std::optional<BranchResults> GraphImport::branch_results(const Results& results)
   for (NodeId id : results) {
     const NodeId tensor = inside(compounds_, id);
     if (is_compound(tensor)) return std::nullopt;
-    const Bounded* bounded = bounds_.find(tensor);
+    const Bounded* bounded = frame_.bounds.find(tensor);
     out.tensors.push_back(bounded ? bounded->tensor : tensor);
     out.complex.push_back(tensor != id);
     out.counts.push_back(bounded ? bounded->counts : Counts{});
-    if (graph_[out.tensors.back()].dtype == DType::String) return std::nullopt;
+    if (frame_.graph[out.tensors.back()].dtype == DType::String) return std::nullopt;
   }
   if (results.empty()) return std::nullopt;
   return out;
@@ -95,16 +95,16 @@ GraphImport::joint_results(NodeId region, const std::vector<std::vector<bool>>& 
   Results made;
   int64_t number = 0;
   for (const std::vector<bool>& axes : sized) {
-    const NodeId tensor = result(graph_, region, number++);
+    const NodeId tensor = result(frame_.graph, region, number++);
     Counts counts(axes.size(), kNoNode);
     for (size_t axis = 0; axis < axes.size(); ++axis) {
       if (!axes[axis]) continue;
-      counts[axis] = result(graph_, region, number++);
-      const auto bound = static_cast<double>(graph_[tensor].shape[axis]);
-      ranges_.add(counts[axis], Trust::Integers, {ValueRange{0, bound}});
+      counts[axis] = result(frame_.graph, region, number++);
+      const auto bound = static_cast<double>(frame_.graph[tensor].shape[axis]);
+      frame_.ranges.add(counts[axis], Trust::Integers, {ValueRange{0, bound}});
     }
     made.push_back(wrapped_if(compounds_, complex[made.size()],
-                              bounds_.add(graph_, tensor, counts)));
+                              frame_.bounds.add(frame_.graph, tensor, counts)));
   }
   return made;
 }
@@ -116,7 +116,7 @@ GraphImport::Results GraphImport::if_region(const ModelAttribute& yes,
   const Checkpoint before = checkpoint();
   Graph bodies[2];
   BranchResults branches[2];
-  std::vector<NodeId> inputs{reshape(graph_, condition, {})};
+  std::vector<NodeId> inputs{reshape(frame_.graph, condition, {})};
   for (size_t b = 0; b < 2; ++b) {
     OpenBody open;
     if (!open_body(open, place)) {
@@ -132,7 +132,8 @@ GraphImport::Results GraphImport::if_region(const ModelAttribute& yes,
     inputs.insert(inputs.end(), open.order.begin(), open.order.end());
     if (b == 1)
       for (size_t i = bodies[0].inputs().size() + 1; i < inputs.size(); ++i)
-        bodies[0].add_input("", graph_[inputs[i]].dtype, graph_[inputs[i]].shape);
+        bodies[0].add_input("", frame_.graph[inputs[i]].dtype,
+                            frame_.graph[inputs[i]].shape);
     if (!results) {
       if (!stopped_) restore(before);
       return {};
@@ -144,14 +145,14 @@ GraphImport::Results GraphImport::if_region(const ModelAttribute& yes,
     restore(before);
     return {};
   }
-  graph_.open_source(place_path(place));
+  frame_.graph.open_source(place_path(place));
   const uint32_t first =
-      graph_.add_body(std::make_shared<const Graph>(std::move(bodies[0])));
+      frame_.graph.add_body(std::make_shared<const Graph>(std::move(bodies[0])));
   const uint32_t second =
-      graph_.add_body(std::make_shared<const Graph>(std::move(bodies[1])));
-  const NodeId region = branch(graph_, first, second, std::move(inputs));
+      frame_.graph.add_body(std::make_shared<const Graph>(std::move(bodies[1])));
+  const NodeId region = branch(frame_.graph, first, second, std::move(inputs));
   Results made = joint_results(region, sized, branches[0].complex);
-  graph_.close_source();
+  frame_.graph.close_source();
   return made;
 }
 

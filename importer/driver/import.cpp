@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace svod::importer {
 
@@ -100,7 +101,7 @@ bool GraphImport::count_node(const ModelPlace& place) {
              std::to_string(limits_.unrolled_nodes),
          place);
     stopped_ = true;
-  } else if (static_cast<int64_t>(graph_.size()) > limits_.graph_nodes) {
+  } else if (static_cast<int64_t>(frame_.graph.size()) > limits_.graph_nodes) {
     fail(Exit::InvalidModel,
          "the model needs more operations than the limit of " +
              std::to_string(limits_.graph_nodes),
@@ -111,22 +112,22 @@ bool GraphImport::count_node(const ModelPlace& place) {
 }
 
 NodeId GraphImport::make_tensor(const ModelTensor& tensor, const ModelPlace& place) {
-  const auto known = tensors_.find(&tensor);
-  if (known != tensors_.end()) return known->second;
+  const auto known = frame_.tensors.find(&tensor);
+  if (known != frame_.tensors.end()) return known->second;
   NodeId id = kPoisoned;
   const std::optional<DType> dtype = dtype_from_onnx(tensor.onnx_type);
   if (const auto part = complex_part(tensor.onnx_type))
-    id = complex_weight(graph_, compounds_, tensor, *part);
+    id = complex_weight(frame_.graph, compounds_, tensor, *part);
   else if (dtype == DType::String)
-    id = strings_.tensor(graph_, tensor.dims, tensor.strings);
+    id = frame_.strings.tensor(frame_.graph, tensor.dims, tensor.strings);
   else if (dtype)
-    id = weight_of(graph_, tensor, *dtype);
+    id = weight_of(frame_.graph, tensor, *dtype);
   else
     fail(Exit::Unsupported,
          "initializer " + quoted(tensor.name) + " has element type " +
              onnx_type_name(tensor.onnx_type) + ", which is not supported",
          place);
-  tensors_.emplace(&tensor, id);
+  frame_.tensors.emplace(&tensor, id);
   return id;
 }
 
@@ -177,7 +178,7 @@ GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& o
                                            const ModelPlace& place, const Scope& scope) {
   if (!check_attributes(node, row.attributes, place)) return {};
   const bool strings = std::ranges::any_of(inputs, [&](NodeId id) {
-    return id < graph_.size() && graph_[id].dtype == DType::String;
+    return id < frame_.graph.size() && frame_.graph[id].dtype == DType::String;
   });
   if (strings && !takes_strings(node)) {
     fail(Exit::Unsupported, "strings as inputs of " + full_op_name(node), place);
@@ -192,6 +193,49 @@ GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& o
   return run_import(import_rule, row.attributes, original, node, inputs, place, scope);
 }
 
+// What the rule of one node may ask of the import. Nodes that are made for it had sources
+// of their own, so the node's is opened again behind them.
+class GraphImport::NodeHost : public RuleHost {
+public:
+  NodeHost(GraphImport& import, const ModelPlace& place, const Scope& scope)
+      : import_(import), place_(place), scope_(scope) {}
+
+  std::vector<NodeId> run_graph(const ModelAttribute& body,
+                                const std::vector<NodeId>& inputs) override {
+    Results results = import_.run_graph_attribute(body, inputs, place_, scope_);
+    import_.frame_.graph.open_source(place_path(place_));
+    return results;
+  }
+
+  RuleLoopResult run_loop(const RuleLoop& loop) override {
+    const size_t around = loops_.size();
+    loops_.push_back(import_.open_bodies_.size());
+    RuleLoopResult result;
+    try {
+      result = import_.rule_region(loop, place_, scope_);
+    } catch (...) {
+      loops_.resize(around);
+      throw;
+    }
+    loops_.resize(around);
+    import_.frame_.graph.open_source(place_path(place_));
+    return result;
+  }
+
+  NodeId here(NodeId value) override {
+    if (loops_.empty()) return value;
+    const NodeId inside = import_.capture(value, loops_.back(), place_);
+    if (inside == kPoisoned) throw RuleFailure{};
+    return inside;
+  }
+
+private:
+  GraphImport& import_;
+  const ModelPlace& place_;
+  const Scope& scope_;
+  std::vector<size_t> loops_; // that are being made: how many bodies are around each
+};
+
 GraphImport::Results
 GraphImport::run_import(const std::function<void(NodeImport&)>& import_rule,
                         std::span<const NodeImport::AttributeRow> attributes,
@@ -199,7 +243,7 @@ GraphImport::run_import(const std::function<void(NodeImport&)>& import_rule,
                         const Results& inputs, const ModelPlace& place,
                         const Scope& scope) {
   const int64_t opset = version_of(node, *scope.frame->opsets);
-  NodeImport rule(graph_, node, opset, without_bounds(inputs), attributes);
+  NodeImport rule(frame_.graph, node, opset, without_bounds(inputs), attributes);
   rule.exact = options_.exact;
   rule.input_counts = counts_of(inputs);
   rule.position = imported_nodes_;
@@ -208,57 +252,50 @@ GraphImport::run_import(const std::function<void(NodeImport&)>& import_rule,
   rule.in_region = in_loop_region();
   rule.size_limit = std::min(limits_.size, kMostExtent);
   rule.image_height = limits_.image_height, rule.image_width = limits_.image_width;
-  rule.loop_runner = [&](const RuleLoop& loop) {
-    auto results = rule_region(loop, rule, place, scope);
-    graph_.open_source(place_path(place));
-    return results;
-  };
+  NodeHost host(*this, place, scope);
+  rule.host = &host;
   rule.compounds = &compounds_;
-  rule.bounds = &bounds_;
-  rule.ranges = &ranges_;
-  rule.strings = &strings_;
+  rule.bounds = &frame_.bounds;
+  rule.ranges = &frame_.ranges;
+  rule.strings = &frame_.strings;
   for (const std::string& name : original.outputs) {
     const auto declared = scope.declared.find(name);
     rule.declared_shapes.push_back(declared == scope.declared.end()
                                        ? std::nullopt
                                        : declared_shape(*declared->second, dimensions_));
   }
-  rule.graph_runner = [&](const ModelAttribute& body, const Results& given) {
-    Results results = run_graph_attribute(body, given, place, scope);
-    graph_.open_source(place_path(place)); // again: the body's nodes had their own
-    return results;
-  };
-  const auto first_new = static_cast<NodeId>(graph_.size());
-  const size_t first_blob = graph_.blob_count();
+  const auto first_new = static_cast<NodeId>(frame_.graph.size());
+  const size_t first_blob = frame_.graph.blob_count();
   try {
-    graph_.open_source(place_path(place));
+    frame_.graph.open_source(place_path(place));
     import_rule(rule);
     keep_promises(rule);
-    graph_.close_source();
+    frame_.graph.close_source();
   } catch (const TooLarge&) {
-    graph_.close_source();
+    frame_.graph.close_source();
     fail(Exit::InvalidModel, "the shape of its result is over the limit", place);
     return {};
   } catch (const WrongType&) {
-    graph_.close_source();
+    frame_.graph.close_source();
     SVOD_CHECK(!has_published_types(node, opset)) << "types that its schema allows";
     fail(Exit::InvalidModel, "the element types of its inputs do not go together", place);
     note_inputs(node, inputs, place);
     return {};
-  } catch (const RuleFailure&) {
-    graph_.close_source();
-    if (rule.failure.empty()) return {};
-    fail(rule.failure_is_unsupported ? Exit::Unsupported : Exit::InvalidModel,
-         rule.failure, place);
+  } catch (const RuleFailure& failure) {
+    frame_.graph.close_source();
+    if (failure.why.empty()) return {};
+    fail(failure.unsupported ? Exit::Unsupported : Exit::InvalidModel, failure.why,
+         place);
     note_inputs(node, inputs, place);
-    missed_.insert(missed_.end(), rule.unknown.begin(), rule.unknown.end());
+    for (const Results* needed : {&failure.unknown, &std::as_const(rule.unknown)})
+      missed_.insert(missed_.end(), needed->begin(), needed->end());
     return {};
   }
   if (!check_results(rule, first_new, first_blob, place)) return {};
   Results results = rule.results();
   for (size_t i = 0; i < rule.output_counts.size() && i < results.size(); ++i)
     if (!rule.output_counts[i].empty() && results[i] != kNoNode)
-      results[i] = bounds_.add(graph_, results[i], rule.output_counts[i]);
+      results[i] = frame_.bounds.add(frame_.graph, results[i], rule.output_counts[i]);
   return results;
 }
 
@@ -274,7 +311,7 @@ const Callable* GraphImport::sizes_want_body(const ModelNode& node, const Result
 GraphImport::Results GraphImport::without_bounds(const Results& inputs) const {
   Results out = inputs;
   for (NodeId& id : out)
-    if (const Bounded* bounded = bounds_.find(id)) id = bounded->tensor;
+    if (const Bounded* bounded = frame_.bounds.find(id)) id = bounded->tensor;
   return out;
 }
 
@@ -283,7 +320,7 @@ std::vector<Counts> GraphImport::counts_of(const Results& inputs) const {
   std::vector<Counts> out(inputs.size());
   bool any = false;
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (const Bounded* bounded = bounds_.find(inputs[i])) {
+    if (const Bounded* bounded = frame_.bounds.find(inputs[i])) {
       out[i] = bounded->counts;
       any = true;
     }
@@ -311,7 +348,7 @@ void GraphImport::note_declaration(const ModelNode& node,
   }
   if (more_errors_ == 0)
     diags_.note("with --custom-op FILE.cpp it may be your own function: " +
-                    custom_declaration(graph_, node, inputs, outputs),
+                    custom_declaration(frame_.graph, node, inputs, outputs),
                 place);
 }
 
@@ -404,7 +441,7 @@ std::optional<Graph> GraphImport::run() {
   const ModelGraph& graph = model_.graph;
   std::optional<InputShapes> shapes = bind_input_shapes(graph, options_, diags_);
   const Needed needed = needed_nodes(graph.nodes, output_names(graph));
-  Frame frame;
+  CallFrame frame;
   frame.opsets = &model_.opsets;
   if (!check_size()) return std::nullopt;
   check_support(graph.nodes, needed, frame, "");
@@ -423,7 +460,7 @@ std::optional<Graph> GraphImport::run() {
     diags_.note("there are " + std::to_string(more_errors_) + " more errors");
   if (diags_.failed()) return std::nullopt;
   SVOD_CHECK(interface_.outputs.size() == graph.outputs.size()) << "an output was lost";
-  return std::move(graph_);
+  return std::move(frame_.graph);
 }
 
 } // namespace svod::importer

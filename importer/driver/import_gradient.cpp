@@ -56,7 +56,7 @@ GraphImport::Results GraphImport::import_gradient(const ModelNode& node,
     values.push_back(look_up(scope, name, place));
     if (values.back() == kPoisoned) return {};
     if (values.back() == kNoNode || is_compound(values.back()) ||
-        !is_float(graph_[values.back()].dtype))
+        !is_float(frame_.graph[values.back()].dtype))
       return refuse(Exit::Unsupported, quoted(name) + " is no tensor of floating point");
   }
   const NodeId result = values.back();
@@ -66,7 +66,7 @@ GraphImport::Results GraphImport::import_gradient(const ModelNode& node,
                                      "the gradient where y is computed is supported");
   std::string failure;
   values.resize(xs->strings.size());
-  Results gradient = gradients(graph_, result, values, failure);
+  Results gradient = gradients(frame_.graph, result, values, failure);
   if (gradient.empty()) return refuse(Exit::Unsupported, failure);
   return gradient;
 }

@@ -7,7 +7,7 @@
 namespace svod::importer {
 
 bool GraphImport::bind_attributes(const ModelFunction& function, const ModelNode& node,
-                                  const ModelPlace& place, Frame& frame) {
+                                  const ModelPlace& place, CallFrame& frame) {
   for (const ModelAttribute& attribute : function.attribute_defaults) {
     if (attribute.graph || !attribute.reference.empty()) {
       fail(Exit::InvalidModel,
@@ -52,7 +52,7 @@ GraphImport::Results GraphImport::inline_function(const Callable& callable,
     fail(Exit::InvalidModel, "functions and graphs are nested too deeply", place);
     return {};
   }
-  Frame frame;
+  CallFrame frame;
   frame.opsets = &callable.opsets;
   frame.in_function = true;
   if (!bind_attributes(function, node, place, frame)) return {};

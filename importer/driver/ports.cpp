@@ -51,18 +51,18 @@ NodeId GraphImport::add_input(const ModelValue& tensor, const Shape& shape) {
     return kPoisoned;
   }
   if (dtype == DType::String) return add_string_input(tensor.name, shape);
-  const NodeId input = add_tensor_input(graph_, tensor.name, *dtype, shape);
+  const NodeId input = add_tensor_input(frame_.graph, tensor.name, *dtype, shape);
   if (!fix_.contains(tensor.name)) return input;
   std::optional<std::vector<std::byte>> bytes = fixed_value(tensor.name, *dtype, shape);
   if (!bytes) return input;
   interface_.fixed[tensor.name] = *bytes;
-  return weight(graph_, *dtype, shape, graph_.add_blob(std::move(*bytes)));
+  return weight(frame_.graph, *dtype, shape, frame_.graph.add_blob(std::move(*bytes)));
 }
 
 void GraphImport::add_inputs(const InputShapes& shapes, Scope& scope) {
   for (const InputValue& input : shapes.values) {
     ModelPort port = input.port;
-    port.first = static_cast<uint32_t>(graph_.inputs().size());
+    port.first = static_cast<uint32_t>(frame_.graph.inputs().size());
     std::vector<NodeId> items;
     bool good = true;
     for (const ModelValue& tensor : input.tensors) {
@@ -80,8 +80,8 @@ NodeId GraphImport::add_complex_input(const ModelValue& tensor, const Shape& sha
                                       DType part) {
   Shape pairs = shape;
   pairs.push_back(2);
-  const NodeId input =
-      graph_.add_input(tensor.name, part, pairs, Interface{tensor.onnx_type, shape});
+  const NodeId input = frame_.graph.add_input(tensor.name, part, pairs,
+                                              Interface{tensor.onnx_type, shape});
   return complex_value(compounds_, input);
 }
 
@@ -89,58 +89,60 @@ NodeId GraphImport::add_complex_input(const ModelValue& tensor, const Shape& sha
 NodeId GraphImport::add_string_input(const std::string& name, const Shape& shape) {
   Shape bytes = shape;
   bytes.push_back(options_.string_bytes);
-  const NodeId input = graph_.add_input(name, DType::U8, bytes,
-                                        Interface{info(DType::String).onnx, shape});
+  const NodeId input = frame_.graph.add_input(name, DType::U8, bytes,
+                                              Interface{info(DType::String).onnx, shape});
   const int64_t count = element_count(shape);
-  if (count == 0) return strings_.tensor(graph_, shape, {});
-  const NodeId rows = reshape(graph_, input, {count, options_.string_bytes});
-  return reshape(graph_, strings_.add_rows(graph_, rows), shape);
+  if (count == 0) return frame_.strings.tensor(frame_.graph, shape, {});
+  const NodeId rows = reshape(frame_.graph, input, {count, options_.string_bytes});
+  return reshape(frame_.graph, frame_.strings.add_rows(frame_.graph, rows), shape);
 }
 
 void GraphImport::add_output(const std::string& name, NodeId id) {
   const bool complex = is_complex(compounds_, id);
   const int onnx_type = onnx_type_of(id);
   id = inside(compounds_, id);
-  const Bounded* bounded = bounds_.find(id);
-  if (bounded) sized_outputs_.emplace_back(graph_.outputs().size(), id);
+  const Bounded* bounded = frame_.bounds.find(id);
+  if (bounded) sized_outputs_.emplace_back(frame_.graph.outputs().size(), id);
   if (bounded) id = bounded->tensor;
   if (complex) {
-    Shape shape = graph_[id].shape;
+    Shape shape = frame_.graph[id].shape;
     shape.pop_back();
-    return graph_.add_output(name, id, Interface{onnx_type, std::move(shape)});
+    return frame_.graph.add_output(name, id, Interface{onnx_type, std::move(shape)});
   }
-  if (graph_[id].dtype != DType::String) return add_tensor_output(graph_, name, id);
+  if (frame_.graph[id].dtype != DType::String)
+    return add_tensor_output(frame_.graph, name, id);
   std::string failure;
-  const NodeId rows = strings_.rows_of(graph_, id, failure);
+  const NodeId rows = frame_.strings.rows_of(frame_.graph, id, failure);
   if (rows == kNoNode)
     return fail(Exit::Unsupported, "output " + quoted(name) + " holds " + failure, {});
-  const Shape shape = graph_[id].shape;
+  const Shape shape = frame_.graph[id].shape;
   Shape bytes = shape;
-  bytes.push_back(graph_[rows].shape[1]);
-  graph_.add_output(name, reshape(graph_, rows, bytes),
-                    Interface{info(DType::String).onnx, shape});
+  bytes.push_back(frame_.graph[rows].shape[1]);
+  frame_.graph.add_output(name, reshape(frame_.graph, rows, bytes),
+                          Interface{info(DType::String).onnx, shape});
 }
 
 // The sizes of outputs that depend on data become outputs as well, behind all others.
 void GraphImport::add_extents() {
   for (const auto& [output, id] : sized_outputs_) {
-    const Bounded& bounded = *bounds_.find(id);
-    const Shape& shape = graph_.outputs()[output].seen.shape;
+    const Bounded& bounded = *frame_.bounds.find(id);
+    const Shape& shape = frame_.graph.outputs()[output].seen.shape;
     std::vector<NodeId> sizes;
     for (size_t axis = 0; axis < shape.size(); ++axis) {
       const NodeId count = bounded.counts[axis];
       sizes.push_back(count != kNoNode
-                          ? reshape(graph_, count, {1})
-                          : constant_int(graph_, DType::I64, {1}, shape[axis]));
+                          ? reshape(frame_.graph, count, {1})
+                          : constant_int(frame_.graph, DType::I64, {1}, shape[axis]));
     }
-    interface_.extents[output] = graph_.outputs().size();
-    graph_.add_output(graph_.outputs()[output].name + ".shape", concat(graph_, sizes, 0));
+    interface_.extents[output] = frame_.graph.outputs().size();
+    frame_.graph.add_output(frame_.graph.outputs()[output].name + ".shape",
+                            concat(frame_.graph, sizes, 0));
   }
 }
 
 // Of a tensor, complex or not.
 int GraphImport::onnx_type_of(NodeId value) const {
-  const DType dtype = graph_[inside(compounds_, value)].dtype;
+  const DType dtype = frame_.graph[inside(compounds_, value)].dtype;
   return is_complex(compounds_, value) ? complex_of(dtype).value_or(0) : info(dtype).onnx;
 }
 
@@ -182,7 +184,7 @@ void GraphImport::add_outputs(const Scope& scope) {
     if (id == kPoisoned) continue;
     ModelPort port;
     port.name = output.name;
-    port.first = static_cast<uint32_t>(graph_.outputs().size());
+    port.first = static_cast<uint32_t>(frame_.graph.outputs().size());
     if (!is_compound(inside(compounds_, id))) {
       port.onnx_type = onnx_type_of(id);
       add_output(output.name, id);
@@ -197,11 +199,13 @@ void GraphImport::add_outputs(const Scope& scope) {
     interface_.outputs.push_back(std::move(port));
   }
   for (const auto& [port, id] : presences) {
-    interface_.outputs[port].presence = static_cast<uint32_t>(graph_.outputs().size());
+    interface_.outputs[port].presence =
+        static_cast<uint32_t>(frame_.graph.outputs().size());
     add_output(interface_.outputs[port].name + ".present", id);
   }
   add_extents();
-  const size_t most = std::max(graph_.inputs().size(), graph_.outputs().size());
+  const size_t most =
+      std::max(frame_.graph.inputs().size(), frame_.graph.outputs().size());
   if (most > kMostTensors && most > model_.graph.inputs.size() &&
       most > model_.graph.outputs.size())
     diags_.error(Exit::Unsupported,

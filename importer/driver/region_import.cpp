@@ -51,23 +51,13 @@ bool GraphImport::open_body(OpenBody& body, const ModelPlace& place) {
          place);
     return false;
   }
-  body.outer = std::move(graph_);
-  body.tensors = std::exchange(tensors_, {});
-  body.bounds = std::exchange(bounds_, {});
-  body.ranges = std::exchange(ranges_, {});
-  body.strings = std::exchange(strings_, StringTable());
-  graph_ = Graph();
+  body.outer = std::exchange(frame_, ImportFrame());
   open_bodies_.push_back(&body);
   return true;
 }
 
 Graph GraphImport::close_body(OpenBody& body) {
-  Graph done = std::move(graph_);
-  graph_ = std::move(body.outer);
-  tensors_ = std::move(body.tensors);
-  bounds_ = std::move(body.bounds);
-  ranges_ = std::move(body.ranges);
-  strings_ = std::move(body.strings);
+  Graph done = std::exchange(frame_, std::move(body.outer)).graph;
   open_bodies_.pop_back();
   return done;
 }
@@ -76,16 +66,15 @@ Graph GraphImport::close_body(OpenBody& body) {
 NodeId GraphImport::capture_into(size_t level, NodeId id) {
   OpenBody& body = *open_bodies_[level];
   const bool innermost = level + 1 == open_bodies_.size();
-  Graph& inner = innermost ? graph_ : open_bodies_[level + 1]->outer;
+  ImportFrame& inner = innermost ? frame_ : open_bodies_[level + 1]->outer;
   const auto [place, fresh] = body.captured.emplace(id, kNoNode);
   if (!fresh) return place->second;
-  if (!body.outer.depends_on_input(id))
-    return place->second = GraphCopy(inner, body.outer).copy(id);
-  const Node& node = body.outer[id];
+  if (!body.outer.graph.depends_on_input(id))
+    return place->second = GraphCopy(inner.graph, body.outer.graph).copy(id);
+  const Node& node = body.outer.graph[id];
   body.order.push_back(id);
-  const NodeId inside = inner.add_input("", node.dtype, node.shape);
-  RangeTable& ranges = innermost ? ranges_ : open_bodies_[level + 1]->ranges;
-  keep_ranges(body.outer, body.ranges, id, ranges, inside);
+  const NodeId inside = inner.graph.add_input("", node.dtype, node.shape);
+  keep_ranges(body.outer.graph, body.outer.ranges, id, inner.ranges, inside);
   return place->second = inside;
 }
 
@@ -98,7 +87,7 @@ NodeId GraphImport::capture_bounded(const Bounded& bounded, size_t level) {
     for (NodeId& count : counts)
       if (count != kNoNode) count = capture_into(level, count);
   }
-  return bounds_.add(graph_, tensor, counts);
+  return frame_.bounds.add(frame_.graph, tensor, counts);
 }
 
 // Complex values are known to a region by what is inside; which of `values` were ones.
@@ -132,9 +121,9 @@ NodeId GraphImport::capture(NodeId id, size_t level, const ModelPlace& place) {
          place);
     return kPoisoned;
   }
-  if (const Bounded* bounded = open_bodies_[level]->bounds.find(id))
+  if (const Bounded* bounded = open_bodies_[level]->outer.bounds.find(id))
     return capture_bounded(*bounded, level);
-  if (open_bodies_[level]->outer[id].dtype == DType::String) {
+  if (open_bodies_[level]->outer.graph[id].dtype == DType::String) {
     fail(Exit::Unsupported,
          "it takes strings into a loop or branch that only a run decides", place);
     return kPoisoned;
@@ -150,27 +139,28 @@ bool GraphImport::in_loop_region() const {
 // What the body is called with: inputs of its graph.
 GraphImport::Results GraphImport::body_arguments(const LoopCall& call,
                                                  const Graph& outer) {
-  const NodeId iteration = graph_.add_input("", DType::I64, {});
-  ranges_.add(iteration, Trust::Integers,
-              {ValueRange{0, static_cast<double>(call.limit)}});
+  const NodeId iteration = frame_.graph.add_input("", DType::I64, {});
+  frame_.ranges.add(iteration, Trust::Integers,
+                    {ValueRange{0, static_cast<double>(call.limit)}});
   Results arguments;
   if (call.rule)
     arguments = {iteration};
   else if (!call.is_scan)
-    arguments = {reshape(graph_, iteration, declared_single(*call.body, 0)),
-                 constant_int(graph_, DType::Bool, declared_single(*call.body, 1), 1)};
+    arguments = {
+        reshape(frame_.graph, iteration, declared_single(*call.body, 0)),
+        constant_int(frame_.graph, DType::Bool, declared_single(*call.body, 1), 1)};
   for (size_t k = 0; k < call.carried.size(); ++k) {
     const Node& node = outer[call.carried[k]];
     Shape shape = node.shape;
     if (call.grows_along(k) >= 0) shape[static_cast<size_t>(call.grows_along(k))] = 0;
     arguments.push_back(call.grows_along(k) >= 0
-                            ? constant_int(graph_, node.dtype, shape, 0)
-                            : graph_.add_input("", node.dtype, shape));
+                            ? constant_int(frame_.graph, node.dtype, shape, 0)
+                            : frame_.graph.add_input("", node.dtype, shape));
   }
   for (NodeId id : call.sliced) {
     const Shape& shape = outer[id].shape;
     arguments.push_back(
-        graph_.add_input("", outer[id].dtype, {shape.begin() + 1, shape.end()}));
+        frame_.graph.add_input("", outer[id].dtype, {shape.begin() + 1, shape.end()}));
   }
   wrap(arguments, arguments.size() - call.carried.size() - call.sliced.size(),
        call.complex);
@@ -183,8 +173,8 @@ bool GraphImport::check_carried(const LoopCall& call, const Graph& outer,
   const size_t first = call.is_scan ? 0 : 1;
   for (size_t i = 0; i < results.size(); ++i) {
     const bool compound = is_compound(results[i]);
-    const bool strings = !compound && graph_[results[i]].dtype == DType::String;
-    if (!compound && !strings && !bounds_.find(results[i])) continue;
+    const bool strings = !compound && frame_.graph[results[i]].dtype == DType::String;
+    if (!compound && !strings && !frame_.bounds.find(results[i])) continue;
     fail(Exit::Unsupported,
          "its body gives " +
              std::string(compound  ? kind_text(compounds_[results[i]])
@@ -194,17 +184,18 @@ bool GraphImport::check_carried(const LoopCall& call, const Graph& outer,
          place);
     return false;
   }
-  if (call.conditional && (graph_[results[0]].dtype != DType::Bool ||
-                           element_count(graph_[results[0]].shape) != 1)) {
+  if (call.conditional && (frame_.graph[results[0]].dtype != DType::Bool ||
+                           element_count(frame_.graph[results[0]].shape) != 1)) {
     fail(Exit::InvalidModel, "its condition is no boolean", place);
     return false;
   }
   for (size_t k = 0; k < call.carried.size(); ++k) {
     const std::string before = type_of(outer, call.carried[k]);
-    const std::string after = type_of(graph_, results[first + k]);
+    const std::string after = type_of(frame_.graph, results[first + k]);
     const bool same =
         call.complex.empty() || call.complex[k] == call.made_complex[first + k];
-    if ((before == after && same) || grows_by(call, outer, k, graph_, results[first + k]))
+    if ((before == after && same) ||
+        grows_by(call, outer, k, frame_.graph, results[first + k]))
       continue;
     fail(Exit::Unsupported,
          "carried value " + std::to_string(k) + " changes from " + before + " to " +
@@ -221,7 +212,7 @@ GraphImport::Results GraphImport::run_region(LoopCall& call, const ModelPlace& p
                                              const Scope& scope) {
   for (const Results* part : {&call.carried, &call.sliced})
     for (NodeId id : *part)
-      if (graph_[id].dtype == DType::String) {
+      if (frame_.graph[id].dtype == DType::String) {
         fail(Exit::Unsupported, "it carries strings and cannot be unrolled", place);
         return {};
       }
@@ -230,7 +221,7 @@ GraphImport::Results GraphImport::run_region(LoopCall& call, const ModelPlace& p
   if (!open_body(open, place)) return {};
   Results results;
   try {
-    const Results arguments = body_arguments(call, open.outer);
+    const Results arguments = body_arguments(call, open.outer.graph);
     results = call.rule ? call.rule->body(arguments[0],
                                           {arguments.begin() + 1, arguments.end()})
                         : run_body(*call.body, arguments, place, scope);
@@ -239,16 +230,18 @@ GraphImport::Results GraphImport::run_region(LoopCall& call, const ModelPlace& p
     close_body(open);
     throw;
   }
-  const bool fits = !results.empty() && check_carried(call, open.outer, results, place);
+  const bool fits =
+      !results.empty() && check_carried(call, open.outer.graph, results, place);
   // Exporters pass a constant condition through.
-  if (fits && call.conditional && is_true(graph_, results[0]) &&
-      is_true(open.outer, call.start))
+  if (fits && call.conditional && is_true(frame_.graph, results[0]) &&
+      is_true(open.outer.graph, call.start))
     call.conditional = false;
   const size_t first = call.is_scan ? 0 : 1;
   const std::vector<size_t> order = output_order(call, fits ? results.size() - first : 0);
-  if (fits && call.conditional) graph_.add_output("", reshape(graph_, results[0], {}));
+  if (fits && call.conditional)
+    frame_.graph.add_output("", reshape(frame_.graph, results[0], {}));
   for (size_t i = 0; fits && i < order.size(); ++i)
-    graph_.add_output("", results[first + order[i]]);
+    frame_.graph.add_output("", results[first + order[i]]);
   Graph body = close_body(open);
   if (!fits) return {};
   LoopSpec spec;
@@ -265,69 +258,58 @@ GraphImport::Results GraphImport::run_region(LoopCall& call, const ModelPlace& p
   }
   for (const Results* part : {&std::as_const(call.sliced), &std::as_const(open.order)})
     inputs.insert(inputs.end(), part->begin(), part->end());
-  graph_.open_source(place_path(place));
+  frame_.graph.open_source(place_path(place));
   Results made;
   try {
-    spec.body = graph_.add_body(std::make_shared<const Graph>(std::move(body)));
+    spec.body = frame_.graph.add_body(std::make_shared<const Graph>(std::move(body)));
     made.assign(order.size() + 1, kNoNode);
-    made[0] = loop(graph_, spec, std::move(inputs));
+    made[0] = loop(frame_.graph, spec, std::move(inputs));
     for (size_t i = 0; i < order.size(); ++i)
-      made[1 + order[i]] = result(graph_, made[0], static_cast<int64_t>(i));
+      made[1 + order[i]] = result(frame_.graph, made[0], static_cast<int64_t>(i));
     for (size_t k = 0; k < call.carried.size(); ++k)
       if (call.grows_along(k) >= 0) made[1 + k] = grown(call, k, made[1 + k], made[0]);
   } catch (const TooLarge&) {
     made.clear();
     fail(Exit::InvalidModel, "the shape of its result is over the limit", place);
   }
-  graph_.close_source();
+  frame_.graph.close_source();
   return made;
 }
 
-// A rule's loop; nothing, without a word, where its body does not fit a region.
-std::optional<GraphImport::Results> GraphImport::rule_region(const RuleLoop& loop,
-                                                             const NodeImport& rule,
-                                                             const ModelPlace& place,
-                                                             const Scope& scope) {
+// A rule's loop; no values, and nothing reported, where its body does not fit a region.
+RuleLoopResult GraphImport::rule_region(const RuleLoop& loop, const ModelPlace& place,
+                                        const Scope& scope) {
   LoopCall call;
   call.rule = &loop;
-  call.count = constant_int(graph_, DType::I64, {}, loop.limit);
+  call.count = constant_int(frame_.graph, DType::I64, {}, loop.limit);
   call.start = loop.start;
   call.conditional = true;
   call.limit = loop.limit;
   call.carried = loop.carried;
   call.reversed.assign(static_cast<size_t>(loop.stacked), 0);
   const Checkpoint before = checkpoint();
-  const size_t level = open_bodies_.size();
-  rule.importer = [&, level](NodeId value) {
-    const NodeId inside = capture(value, level, place);
-    if (inside == kPoisoned) throw RuleFailure{};
-    return inside;
-  };
-  const auto leave = [&] {
-    --loop_depth_;
-    rule.importer = nullptr;
-  };
-  Results made;
+  RuleLoopResult made;
+  RuleFailure failure;
   ++loop_depth_;
   try {
-    made = run_region(call, place, scope);
-  } catch (const RuleFailure&) {
-    made.clear();
+    made.values = run_region(call, place, scope);
+  } catch (const RuleFailure& stopped) {
+    failure = stopped;
   } catch (...) {
-    leave();
+    --loop_depth_;
     throw;
   }
-  leave();
-  if (!made.empty()) return made;
-  if (stopped_) throw RuleFailure{};
-  rule.no_loop = rule.failure;
+  --loop_depth_;
+  if (!made.values.empty()) return made;
+  if (stopped_) throw failure;
+  made.why_not = failure.why;
   if (diags_.all().size() > before.diags.all().size()) {
     const Diagnostic& found = diags_.all()[before.diags.all().size()];
-    rule.no_loop =
+    made.why_not =
         found.place.op + " '" + escaped(found.place.name) + "': " + found.message;
   }
   restore(before);
-  return std::nullopt;
+  return made;
 }
 
 // A bound for the length of scan outputs that is not known when packing: the model's own
@@ -357,10 +339,10 @@ GraphImport::Results GraphImport::loop_region(const ModelNode& node,
   LoopCall call;
   call.body = &body;
   call.conditional = given(1);
-  call.count = given(0) ? reshape(graph_, inputs[0], {})
-                        : constant_int(graph_, DType::I64, {}, INT64_MAX);
-  call.start = given(1) ? reshape(graph_, inputs[1], {})
-                        : constant_int(graph_, DType::Bool, {}, 1);
+  call.count = given(0) ? reshape(frame_.graph, inputs[0], {})
+                        : constant_int(frame_.graph, DType::I64, {}, INT64_MAX);
+  call.start = given(1) ? reshape(frame_.graph, inputs[1], {})
+                        : constant_int(frame_.graph, DType::Bool, {}, 1);
   if (inputs.size() > 2) call.carried.assign(inputs.begin() + 2, inputs.end());
   call.complex = unwrap(call.carried);
   const size_t scans = body.graph->outputs.size() - call.carried.size() - 1;
@@ -370,15 +352,17 @@ GraphImport::Results GraphImport::loop_region(const ModelNode& node,
           static_cast<std::ptrdiff_t>(std::min(call.carried.size(), node.outputs.size())),
       node.outputs.end(), [](const std::string& name) { return !name.empty(); });
 
-  const auto trips = known_ints(graph_, call.count);
+  const auto trips = known_ints(frame_.graph, call.count);
   const bool fixed = trips && !call.conditional;
-  const auto range = range_of(graph_, call.count, 0, Trust::Integers, &ranges_);
+  const auto range =
+      range_of(frame_.graph, call.count, 0, Trust::Integers, &frame_.ranges);
   const bool counted = range && range->high <= static_cast<double>(kMostIterations);
   call.limit = limits_.region_iterations;
   if (counted) call.limit = std::max<int64_t>(static_cast<int64_t>(range->high), 0);
   for (size_t k = 0; counted && k < call.carried.size(); ++k)
-    call.grows.push_back(growing_axis(
-        *body.graph, k, std::ssize(graph_[call.carried[k]].shape) - call.complex[k]));
+    call.grows.push_back(
+        growing_axis(*body.graph, k,
+                     std::ssize(frame_.graph[call.carried[k]].shape) - call.complex[k]));
   const auto declared = declared_length(node, call.carried.size(), scope);
   const bool bounded = stacks && !fixed && !declared;
   if (bounded && !counted && limits_.size > 0) {
@@ -402,14 +386,15 @@ GraphImport::Results GraphImport::loop_region(const ModelNode& node,
   if (stacks && !fixed && !whole) {
     // A declaration is the model's promise: a run that breaks it stops.
     const NodeId kept =
-        map(graph_, Op::Equal, {done, constant_int(graph_, DType::I64, {}, call.limit)});
+        map(frame_.graph, Op::Equal,
+            {done, constant_int(frame_.graph, DType::I64, {}, call.limit)});
     for (size_t k = call.carried.size(); k < made.size(); ++k) {
-      Counts counts(graph_[made[k]].shape.size(), kNoNode);
+      Counts counts(frame_.graph[made[k]].shape.size(), kNoNode);
       counts[0] = done;
       if (bounded)
-        made[k] = bounds_.add(graph_, made[k], counts);
+        made[k] = frame_.bounds.add(frame_.graph, made[k], counts);
       else if (k < node.outputs.size() && !node.outputs[k].empty())
-        made[k] = compounds_.guarded(graph_, made[k], kept);
+        made[k] = compounds_.guarded(frame_.graph, made[k], kept);
     }
   }
   wrap(made, 0, call.made_complex);
@@ -425,8 +410,8 @@ GraphImport::Results GraphImport::scan_region(const ModelAttribute& body,
   LoopCall call;
   call.body = &body;
   call.is_scan = true;
-  call.count = constant_int(graph_, DType::I64, {}, plan.length);
-  call.start = constant_int(graph_, DType::Bool, {}, 1);
+  call.count = constant_int(frame_.graph, DType::I64, {}, plan.length);
+  call.start = constant_int(frame_.graph, DType::Bool, {}, 1);
   call.limit = plan.length;
   call.carried = state;
   call.complex = unwrap(call.carried);
@@ -434,9 +419,9 @@ GraphImport::Results GraphImport::scan_region(const ModelAttribute& body,
     const NodeId whole = inside(compounds_, scanned[k]);
     call.complex.push_back(whole != scanned[k]);
     std::vector<int64_t> perm{plan.input_axes[k]};
-    for (int64_t axis = 0; axis < std::ssize(graph_[whole].shape); ++axis)
+    for (int64_t axis = 0; axis < std::ssize(frame_.graph[whole].shape); ++axis)
       if (axis != plan.input_axes[k]) perm.push_back(axis);
-    call.sliced.push_back(permute(graph_, whole, perm));
+    call.sliced.push_back(permute(frame_.graph, whole, perm));
     call.reversed.push_back(plan.input_directions[k] != 0);
   }
   for (int64_t direction : plan.output_directions)
@@ -445,7 +430,7 @@ GraphImport::Results GraphImport::scan_region(const ModelAttribute& body,
   if (made.empty()) return {};
   made.erase(made.begin());
   for (size_t k = state.size(); k < made.size(); ++k) {
-    const int64_t rank = std::ssize(graph_[made[k]].shape);
+    const int64_t rank = std::ssize(frame_.graph[made[k]].shape);
     const int64_t seen = rank - call.made_complex[k];
     int64_t axis = plan.output_axes[k - state.size()];
     if (axis < 0) axis += seen;
@@ -456,7 +441,7 @@ GraphImport::Results GraphImport::scan_region(const ModelAttribute& body,
     std::vector<int64_t> perm;
     for (int64_t i = 1; i < rank; ++i) perm.push_back(i);
     perm.insert(perm.begin() + axis, 0);
-    made[k] = permute(graph_, made[k], perm);
+    made[k] = permute(frame_.graph, made[k], perm);
   }
   wrap(made, 0, call.made_complex);
   return made;

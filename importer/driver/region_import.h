@@ -9,16 +9,22 @@
 
 namespace svod::importer {
 
-// A body being imported. The graph around it waits here while the import's own graph is
+// What belongs to one graph that is being made, the model's own or that of a body: its
+// nodes, and all that is known of them beside.
+struct ImportFrame {
+  Graph graph;
+  std::map<const ModelTensor*, NodeId> tensors; // initializers that were made
+  BoundTable bounds;
+  RangeTable ranges;
+  StringTable strings; // its pools are nodes of the graph
+};
+
+// A body being imported. The frame around it waits here while the import's own frame is
 // the body's; values of it that the body reads become inputs of the body.
 struct OpenBody {
-  Graph outer;
-  std::map<const ModelTensor*, NodeId> tensors; // of the outer graph
-  BoundTable bounds;                            // likewise
-  RangeTable ranges;                            // likewise
-  StringTable strings;                          // likewise: its pools are nodes
-  std::map<NodeId, NodeId> captured;            // outer node -> node of the body
-  std::vector<NodeId> order;                    // outer nodes that became inputs
+  ImportFrame outer;
+  std::map<NodeId, NodeId> captured; // outer node -> node of the body
+  std::vector<NodeId> order;         // outer nodes that became inputs
   bool loops = false;
 };
 

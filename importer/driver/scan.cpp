@@ -55,8 +55,9 @@ std::optional<ScanPlan> plan_scan(const Graph& g, const CompoundTable& compounds
 // Entry `at` along an axis of a tensor, complex or not.
 NodeId GraphImport::item_of(NodeId value, int64_t axis, int64_t at) {
   const NodeId tensor = inside(compounds_, value);
-  const NodeId item = slice_axis(graph_, tensor, axis, at, 1);
-  return wrapped_if(compounds_, tensor != value, squeeze_axes(graph_, item, {axis}));
+  const NodeId item = slice_axis(frame_.graph, tensor, axis, at, 1);
+  return wrapped_if(compounds_, tensor != value,
+                    squeeze_axes(frame_.graph, item, {axis}));
 }
 
 // Runs the body over the planned sequence: the states after it, then the stacked scan
@@ -70,9 +71,9 @@ GraphImport::Results GraphImport::run_scan(const ModelAttribute& body,
   const Results initial = state;
   if (plan.length == 0) return scan_region(body, plan, initial, scanned, place, scope);
   Columns columns(body.graph->outputs.size() - carried);
-  const auto first = static_cast<int64_t>(graph_.size());
+  const auto first = static_cast<int64_t>(frame_.graph.size());
   for (int64_t i = 0; i < plan.length; ++i) {
-    const int64_t made = static_cast<int64_t>(graph_.size()) - first;
+    const int64_t made = static_cast<int64_t>(frame_.graph.size()) - first;
     if (i == 2 && made / 2 * plan.length > kUnrolledNodes) {
       const Checkpoint before = checkpoint();
       Results region = scan_region(body, plan, initial, scanned, place, scope);
@@ -99,7 +100,8 @@ GraphImport::Results GraphImport::run_scan(const ModelAttribute& body,
       state.push_back(kNoNode);
       continue;
     }
-    const int64_t rank = std::ssize(graph_[item].shape) + (item == columns[k][0] ? 1 : 0);
+    const int64_t rank =
+        std::ssize(frame_.graph[item].shape) + (item == columns[k][0] ? 1 : 0);
     const int64_t axis = plan.output_axes[k] + (plan.output_axes[k] < 0 ? rank : 0);
     state.push_back(axis < 0 || axis >= rank ? kNoNode : stack_of(columns[k], axis));
   }
@@ -123,7 +125,7 @@ GraphImport::import_scan_of_batch(const ModelNode& node, const ModelAttribute& b
     return refuse(Exit::Unsupported, "sequences of different lengths are not supported");
   int64_t batch = -1;
   for (size_t i = 1; i < inputs.size(); ++i) {
-    const Shape& shape = graph_[inside(compounds_, inputs[i])].shape;
+    const Shape& shape = frame_.graph[inside(compounds_, inputs[i])].shape;
     if (shape.empty() || (batch >= 0 && shape[0] != batch))
       return refuse(Exit::InvalidModel, "its inputs do not share a batch axis");
     batch = shape[0];
@@ -134,7 +136,7 @@ GraphImport::import_scan_of_batch(const ModelNode& node, const ModelAttribute& b
     for (size_t i = 1; i < inputs.size(); ++i) parts.push_back(item_of(inputs[i], 0, b));
     const auto middle = parts.begin() + static_cast<std::ptrdiff_t>(carried);
     const Results scanned(middle, parts.end());
-    std::optional<ScanPlan> plan = plan_scan(graph_, compounds_, node, scanned,
+    std::optional<ScanPlan> plan = plan_scan(frame_.graph, compounds_, node, scanned,
                                              body.graph->outputs.size() - carried);
     if (!plan) return refuse(Exit::InvalidModel, "its scan axes do not fit its inputs");
     plan->input_directions = list_attribute(node, "directions", scanned.size());
@@ -175,7 +177,7 @@ GraphImport::Results GraphImport::import_scan(const ModelNode& node,
   if (body->graph->outputs.size() < carried)
     return invalid("its body has too few outputs");
   for (NodeId input : inputs)
-    if (const Bounded* bounded = bounds_.find(inside(compounds_, input))) {
+    if (const Bounded* bounded = frame_.bounds.find(inside(compounds_, input))) {
       missed_.insert(missed_.end(), bounded->counts.begin(), bounded->counts.end());
       std::erase(missed_, kNoNode);
       fail(Exit::Unsupported, "the size of one of its inputs depends on data", place);
@@ -184,8 +186,8 @@ GraphImport::Results GraphImport::import_scan(const ModelNode& node,
   if (batched) return import_scan_of_batch(node, *body, inputs, carried, place, scope);
   const auto middle = inputs.begin() + static_cast<std::ptrdiff_t>(carried);
   const Results scanned(middle, inputs.end());
-  const std::optional<ScanPlan> plan =
-      plan_scan(graph_, compounds_, node, scanned, body->graph->outputs.size() - carried);
+  const std::optional<ScanPlan> plan = plan_scan(frame_.graph, compounds_, node, scanned,
+                                                 body->graph->outputs.size() - carried);
   if (!plan) return invalid("its scan axes do not fit its inputs");
   return run_scan(*body, *plan, Results(inputs.begin(), middle), scanned, place, scope);
 }

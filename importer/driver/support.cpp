@@ -51,13 +51,13 @@ bool is_control_flow(std::string_view domain, std::string_view name) {
          (domain.empty() && (name == "If" || name == "Loop" || name == "Scan"));
 }
 
-void GraphImport::check_support(const ModelNode& node, const Frame& frame,
+void GraphImport::check_support(const ModelNode& node, const CallFrame& frame,
                                 const ModelPlace& place) {
   if (!find_custom_ops(options_.custom_ops, node).empty()) return;
   if (const Callable* called = functions_.find(node)) {
     if (!checked_functions_.insert(called->function).second) return;
     const ModelFunction& function = *called->function;
-    Frame inner;
+    CallFrame inner;
     inner.opsets = &called->opsets;
     const std::vector<std::string_view> wanted(function.outputs.begin(),
                                                function.outputs.end());
@@ -79,7 +79,7 @@ void GraphImport::check_support(const ModelNode& node, const Frame& frame,
 }
 
 void GraphImport::check_support(const std::vector<ModelNode>& nodes, const Needed& needed,
-                                const Frame& frame, const std::string& path) {
+                                const CallFrame& frame, const std::string& path) {
   for (size_t i = 0; i < nodes.size(); ++i)
     if (needed.live[i])
       check_support(

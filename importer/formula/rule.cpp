@@ -175,21 +175,15 @@ std::vector<NodeId> NodeImport::run_graph(std::string_view name,
                                           const std::vector<NodeId>& inputs) const {
   row(name, AttributeType::Graph);
   const ModelAttribute* attribute = find(name);
-  SVOD_CHECK(attribute && graph_runner) << "attribute " << name << " cannot be run";
-  const std::vector<NodeId> results = graph_runner(*attribute, inputs);
+  SVOD_CHECK(attribute && host) << "attribute " << name << " cannot be run";
+  const std::vector<NodeId> results = host->run_graph(*attribute, inputs);
   if (!results.empty()) return results;
-  failure.clear();
   throw RuleFailure{};
 }
 
-std::optional<std::vector<NodeId>> NodeImport::try_loop(const RuleLoop& loop) const {
-  SVOD_CHECK(loop_runner) << "a loop cannot be made here";
-  std::optional<std::vector<NodeId>> results = loop_runner(loop);
-  if (!results) {
-    failure.clear();
-    unknown.clear();
-  }
-  return results;
+RuleLoopResult NodeImport::try_loop(const RuleLoop& loop) const {
+  SVOD_CHECK(host) << "a loop cannot be made here";
+  return host->run_loop(loop);
 }
 
 bool NodeImport::wants_output(size_t i) const {
@@ -202,9 +196,7 @@ void NodeImport::output(size_t i, NodeId value) {
 }
 
 void NodeImport::unsupported(const std::string& why) const {
-  failure = why;
-  failure_is_unsupported = true;
-  throw RuleFailure{};
+  throw RuleFailure{why, true};
 }
 
 void NodeImport::set_counts(size_t out, Counts counts) {
@@ -219,15 +211,10 @@ void NodeImport::replace_input(size_t i, NodeId id) {
 }
 
 void NodeImport::needs_value_of(NodeId value, const std::string& why) const {
-  unknown.push_back(value);
-  unsupported(why);
+  throw RuleFailure{why, true, {value}};
 }
 
-void NodeImport::invalid(const std::string& why) const {
-  failure = why;
-  failure_is_unsupported = false;
-  throw RuleFailure{};
-}
+void NodeImport::invalid(const std::string& why) const { throw RuleFailure{why}; }
 
 int64_t NodeImport::axis(int64_t value, int64_t rank) const {
   if (value < -rank || value >= rank)

@@ -5,8 +5,8 @@
 //
 // A rule that cannot go on calls unsupported() (valid ONNX, not in our reach: exit 3) or
 // invalid() (the model breaks the specification: exit 1) and these do not return: they
-// throw RuleFailure, which the driver catches at the node, so that all nodes are reported
-// at once.
+// throw a RuleFailure with the reason, which the driver catches at the node, so that all
+// nodes are reported at once.
 #pragma once
 
 #include "compiler/ir/build.h"
@@ -19,7 +19,12 @@
 
 namespace svod::importer {
 
-struct RuleFailure {};
+// Why a rule stopped.
+struct RuleFailure {
+  std::string why{}; // empty: it is reported already
+  bool unsupported = false;
+  std::vector<NodeId> unknown{}; // values that it would have needed when packing
+};
 class BoundTable; // importer/bounded/bounded.h
 
 // A loop that a rule makes as a region (compiler/ir/region.h).
@@ -32,6 +37,27 @@ struct RuleLoop {
   // what is carried; gives whether to go on, bool[], what is carried on and what is
   // stacked. Values from around the loop must go through NodeImport::here().
   std::function<std::vector<NodeId>(NodeId, const std::vector<NodeId>&)> body;
+};
+
+// The loop's own value, what is carried after it, and what is stacked, each with an axis
+// of `limit` in front. No values where the body does not fit into a region: why not.
+struct RuleLoopResult {
+  std::vector<NodeId> values{};
+  std::string why_not{};
+};
+
+// What the driver does for the rule that runs.
+class RuleHost {
+public:
+  // The results of a graph attribute; empty when it failed, which is reported then.
+  virtual std::vector<NodeId> run_graph(const ModelAttribute& body,
+                                        const std::vector<NodeId>& inputs) = 0;
+  virtual RuleLoopResult run_loop(const RuleLoop& loop) = 0;
+  // A value of the rule's graph, seen from the body of the loop that is being made.
+  virtual NodeId here(NodeId value) = 0;
+
+protected:
+  ~RuleHost() = default;
 };
 
 // Of a tensor whose sizes depend on data (importer/bounded/bounded.h): per axis a scalar
@@ -78,12 +104,10 @@ public:
   // which is then reported already. They may be compound values.
   std::vector<NodeId> run_graph(std::string_view name,
                                 const std::vector<NodeId>& inputs) const;
-  // The loop's own value, what is carried after it, and what is stacked, each with an
-  // axis of `limit` in front. Nothing where the body does not fit into a region; what was
-  // reported about it is forgotten.
-  std::optional<std::vector<NodeId>> try_loop(const RuleLoop& loop) const;
+  // Where the body does not fit, what was reported about it is forgotten.
+  RuleLoopResult try_loop(const RuleLoop& loop) const;
   // A value of the rule's graph, seen from the body of the loop that is being made.
-  NodeId here(NodeId value) const { return importer ? importer(value) : value; }
+  NodeId here(NodeId value) const { return host ? host->here(value) : value; }
 
   // The shape that the model itself states for an output (its value_info), when complete.
   // A rule may rely on it where the result's shape depends on data of the run: the
@@ -143,13 +167,8 @@ public:
   bool pairs = false;     // complex inputs are given with their parts along a last axis
   int64_t size_limit = 0; // Limits::size
   int64_t image_height = 0, image_width = 0; // of the largest picture to decode
-  bool in_region = false; // a loop around it runs it again without importing it again
-  // Imports a graph attribute; empty results: it failed.
-  std::function<std::vector<NodeId>(const ModelAttribute&, const std::vector<NodeId>&)>
-      graph_runner;
-  std::function<std::optional<std::vector<NodeId>>(const RuleLoop&)> loop_runner;
-  mutable std::function<NodeId(NodeId)> importer; // set while a loop's body is made
-  mutable std::string no_loop; // why the last loop that was tried is none
+  bool in_region = false;   // a loop around it runs it again without importing it again
+  RuleHost* host = nullptr; // null: a rule that is run by itself
   CompoundTable* compounds = nullptr;
   BoundTable* bounds = nullptr;
   const RangeTable* ranges = nullptr;
@@ -157,11 +176,8 @@ public:
   // bool[]: what the model promises by declaring a shape that only the run shows. A run
   // in which one is false ends.
   std::vector<NodeId> promises;
-  // Set when a rule stopped; empty when the reason is reported already.
-  mutable std::string failure;
-  mutable bool failure_is_unsupported = false;
-  // The inputs whose values it would have needed.
-  mutable std::vector<NodeId> unknown;
+  // Values that would help beside those that a failure names, should the rule fail.
+  std::vector<NodeId> unknown;
 
 private:
   const AttributeRow& row(std::string_view name, AttributeType type) const;

@@ -73,10 +73,11 @@ Expr at_most(Expr x, int64_t most) {
   return reshape(sum(convert(meant(x, most), DType::I64), {0}), {});
 }
 
-// The steps as a loop of the run, which ends with the last sequence.
+// The steps as a loop of the run, which ends with the last sequence; nothing, and in
+// `why_not` the reason, where they cannot be one.
 std::optional<Outcome> as_loop(NodeImport& node, const GenerationPlan& plan,
                                Decoder& decoder, Search& search, const Sequences& start,
-                               int64_t steps) {
+                               int64_t steps, std::string& why_not) {
   Graph& g = node.g;
   Sequences roomy = start;
   for (size_t i = 0; i < roomy.caches.size(); ++i) {
@@ -101,13 +102,15 @@ std::optional<Outcome> as_loop(NodeImport& node, const GenerationPlan& plan,
     for (Expr shown : choice.shown) results.push_back(shown.id);
     return results;
   };
-  const auto made = node.try_loop(loop);
-  if (!made) return std::nullopt;
-  Outcome out{from_ids(g, roomy, {made->begin() + 1, made->end()}), {}};
-  for (size_t i = 1 + loop.carried.size(); i < made->size(); ++i) {
+  RuleLoopResult result = node.try_loop(loop);
+  const std::vector<NodeId>& made = result.values;
+  why_not = std::move(result.why_not);
+  if (made.empty()) return std::nullopt;
+  Outcome out{from_ids(g, roomy, {made.begin() + 1, made.end()}), {}};
+  for (size_t i = 1 + loop.carried.size(); i < made.size(); ++i) {
     // What no step reached is unspecified.
-    const Expr all{&g, (*made)[i]};
-    const Expr reached = along(meant({&g, (*made)[0]}, steps), 0, all.rank());
+    const Expr all{&g, made[i]};
+    const Expr reached = along(meant({&g, made[0]}, steps), 0, all.rank());
     out.shown.push_back(select(reached, all, number(g, all.dtype(), 0)));
   }
   return out;
@@ -115,12 +118,12 @@ std::optional<Outcome> as_loop(NodeImport& node, const GenerationPlan& plan,
 
 // The steps one after the other. One after the last sequence has ended changes nothing.
 Outcome written_out(NodeImport& node, const GenerationPlan& plan, Decoder& decoder,
-                    Search& search, const Sequences& start, int64_t steps) {
+                    Search& search, const Sequences& start, int64_t steps,
+                    const std::string& why_no_loop) {
   const auto first = static_cast<int64_t>(node.g.size());
   const auto refuse = [&] {
-    node.unsupported("its steps cannot be a loop of the run (" + node.no_loop +
-                     "), and " + std::to_string(steps) +
-                     " of them are too many to be written out");
+    node.unsupported("its steps cannot be a loop of the run (" + why_no_loop + "), and " +
+                     std::to_string(steps) + " of them are too many to be written out");
   };
   if (steps > kMostSteps) refuse();
   Outcome out{start, {}};
@@ -183,8 +186,10 @@ void generate(NodeImport& node, const GenerationPlan& plan, Decoder& decoder,
   for (Expr x : first.shown) shown.push_back(unsqueeze(x, 0));
   const int64_t steps = plan.most - plan.prompt - 1;
   if (steps == 0) return search.finish(start, shown);
-  std::optional<Outcome> out = as_loop(node, plan, decoder, search, start, steps);
-  if (!out) out = written_out(node, plan, decoder, search, start, steps);
+  std::string why_not;
+  std::optional<Outcome> out =
+      as_loop(node, plan, decoder, search, start, steps, why_not);
+  if (!out) out = written_out(node, plan, decoder, search, start, steps, why_not);
   for (size_t k = 0; k < shown.size(); ++k) shown[k] = join({shown[k], out->shown[k]}, 0);
   search.finish(out->at, shown);
 }

@@ -108,9 +108,10 @@ Exprs walk(const NodeImport& node, const Steps& steps, bool is_known) {
     for (Expr value : steps.step({&g, at_step}, at)) ids.push_back(value.id);
     return ids;
   };
-  if (const auto made = is_known ? std::nullopt : node.try_loop(loop)) {
+  const RuleLoopResult made = is_known ? RuleLoopResult{} : node.try_loop(loop);
+  if (!made.values.empty()) {
     Exprs out;
-    for (size_t i = 1; i < made->size(); ++i) out.push_back({&g, (*made)[i]});
+    for (size_t i = 1; i < made.values.size(); ++i) out.push_back({&g, made.values[i]});
     return out;
   }
   Exprs carried = steps.carried;

@@ -107,8 +107,8 @@ struct Operator {
     try {
       row->rule(import);
       keep_promises(import);
-    } catch (const RuleFailure&) {
-      failure = import.failure;
+    } catch (const RuleFailure& stopped) {
+      failure = stopped.why;
       return *this;
     }
     for (NodeId id : import.results())

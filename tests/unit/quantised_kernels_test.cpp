@@ -115,8 +115,8 @@ private:
     NodeImport import(g(), node, 19, inputs, row->attributes);
     try {
       row->rule(import);
-    } catch (const RuleFailure&) {
-      FAIL(op << ": " << import.failure);
+    } catch (const RuleFailure& stopped) {
+      FAIL(op << ": " << stopped.why);
     }
     return import.results().at(0);
   }
