@@ -144,12 +144,12 @@ void give_two_classes(NodeImport& node, Expr s, int64_t scored, bool positive,
   give_label(node, squeeze(select(second, cut(names, 0, 1, 1), cut(names, 0, 0, 1)), 1));
   if (!node.wants_output(1)) return;
   // Of the second class alone: the first one has no score, 0.
-  Expr both = svod::join({like(s, 0), s}, 1);
+  Expr both = importer::join({like(s, 0), s}, 1);
   if (scored != 1) {
     if (transform == "PROBIT") node.unsupported("PROBIT of one score for two classes");
     bool logistic = transform == "LOGISTIC";
     Expr other = positive && !logistic ? 1.0 - s : -s;
-    both = svod::join({other, s}, 1);
+    both = importer::join({other, s}, 1);
     if (!logistic) transform = "NONE";
   }
   give(node, 1, convert(post_transform(node, both, transform), DType::F32));

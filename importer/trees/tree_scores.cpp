@@ -157,7 +157,7 @@ Expr Scores::keys(Expr x, int64_t axis) const {
   Shape below = x.shape();
   below[static_cast<size_t>(axis)] = 1;
   parts.push_back({&g_, constant_bits(g_, key_type(), std::move(below), 0)});
-  return svod::join(parts, axis);
+  return importer::join(parts, axis);
 }
 
 Expr Scores::numbers(const std::vector<double>& values, Shape shape) const {
@@ -303,7 +303,7 @@ Expr Scores::from_choices(Expr x, const std::vector<std::vector<int64_t>>& of) c
     }
     targets.push_back(unsqueeze(y, 1));
   }
-  return svod::join(targets, 1);
+  return importer::join(targets, 1);
 }
 
 Expr Scores::from_rows(Expr x) {

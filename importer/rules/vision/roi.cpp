@@ -32,10 +32,10 @@ BoxSamples box_samples(Expr start, Expr size, int64_t bins, int64_t samples,
   Expr bin = count_along(g, dtype, bins, 1, 3),
        step = count_along(g, dtype, samples, 2, 3);
   Expr bin_size =
-      reshape(size / static_cast<double>(bins), {svod::extent(start, 0), 1, 1});
-  Expr at = reshape(start, {svod::extent(start, 0), 1, 1}) + bin * bin_size +
+      reshape(size / static_cast<double>(bins), {importer::extent(start, 0), 1, 1});
+  Expr at = reshape(start, {importer::extent(start, 0), 1, 1}) + bin * bin_size +
             (step + 0.5) * bin_size / static_cast<double>(samples);
-  at = reshape(at, {svod::extent(start, 0), bins * samples});
+  at = reshape(at, {importer::extent(start, 0), bins * samples});
   Expr inside = both(less_equal(like(at, -1), at), less_equal(at, like(at, n)));
   at = clamp(at, 0, n - 1);
   Expr low = apply(Op::Floor, at), part = at - low, zero = like(at, 0);
@@ -48,7 +48,7 @@ BoxSamples box_samples(Expr start, Expr size, int64_t bins, int64_t samples,
 Expr adaptive_weights(Expr start, Expr size, int64_t bins, int64_t extent) {
   Graph& g = *start.g;
   const DType dtype = start.dtype();
-  const int64_t boxes = svod::extent(start, 0);
+  const int64_t boxes = importer::extent(start, 0);
   // Samples inside [-1, extent] are more than half a pixel apart: bin / ceil(bin) apart,
   // of which n lie in a bin of n pixels; one more at either end for rounding.
   const int64_t most = extent + 5;
