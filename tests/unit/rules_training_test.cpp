@@ -5,6 +5,7 @@
 #include "tests/support/run_rule.h"
 
 using namespace svod;
+using namespace svod::importer;
 using rule_test::attribute;
 using rule_test::check_close;
 using rule_test::i64;
