@@ -8,7 +8,7 @@ namespace svod::test {
 
 // Scheduled for this level.
 inline std::string text_for(ScheduledKernel kernel, const Level& level) {
-  kernel.levels = {schedule_kernel(kernel, level)};
+  kernel.levels = {optimize::schedule_kernel(kernel, level)};
   return codegen::kernel_text(kernel, 0);
 }
 

@@ -33,7 +33,8 @@ int main() {
     const std::string body = section(text, at);
     std::string again;
     if (is_kernel) {
-      if (const auto kernel = svod::parse_kernel(body, fault)) again = print(*kernel);
+      if (const auto kernel = svod::parse_kernel(body, fault))
+        again = svod::print(*kernel);
     } else if (const auto schedule = svod::parse_schedule(body, fault)) {
       again = print(*schedule);
     }

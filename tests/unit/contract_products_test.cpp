@@ -12,6 +12,7 @@
 #include <functional>
 
 using namespace svod;
+using namespace svod::select;
 using namespace svod::test;
 
 namespace {

@@ -13,6 +13,7 @@
 #include <algorithm>
 
 using namespace svod;
+using namespace svod::select;
 using namespace svod::test;
 
 namespace {

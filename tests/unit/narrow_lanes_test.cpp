@@ -52,7 +52,8 @@ std::vector<int> narrowed(const RandomGraph& random, const char* level) {
   std::vector<int> lanes;
   for (const ScheduledKernel& k :
        fuse(rewrite::simplify(random.graph), all, true).kernels)
-    if (const LevelSchedule how = schedule_kernel(k, *at); how.lanes != k.loops.lanes) {
+    if (const LevelSchedule how = optimize::schedule_kernel(k, *at);
+        how.lanes != k.loops.lanes) {
       lanes.push_back(how.lanes);
       CHECK(tile_points(how.tile) > 2);
     }

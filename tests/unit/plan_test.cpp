@@ -10,8 +10,8 @@
 using namespace svod;
 using namespace svod::test;
 
-static void check_plan(const std::vector<Lifetime>& lives, const MemoryPlan& plan,
-                       uint64_t align) {
+static void check_plan(const std::vector<plan::Lifetime>& lives,
+                       const plan::MemoryPlan& plan, uint64_t align) {
   REQUIRE(plan.offsets.size() == lives.size());
   CHECK(plan.bytes >= plan.lower_bound);
   for (size_t i = 0; i < lives.size(); ++i) {
@@ -29,19 +29,19 @@ static void check_plan(const std::vector<Lifetime>& lives, const MemoryPlan& pla
 TEST_CASE("no two lives share bytes", "[plan][property]") {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     Random random(seed);
-    std::vector<Lifetime> lives;
+    std::vector<plan::Lifetime> lives;
     for (int64_t count = random.between(1, 24); count > 0; --count) {
       auto first = static_cast<uint32_t>(random.below(12));
       auto last = first + static_cast<uint32_t>(random.below(6));
       lives.push_back({static_cast<uint64_t>(random.between(1, 900)), first, last});
     }
     INFO("seed " << seed);
-    check_plan(lives, plan_memory(lives, 64), 64);
+    check_plan(lives, plan::plan_memory(lives, 64), 64);
   }
 }
 
 TEST_CASE("lives one after the other share their bytes", "[plan]") {
-  MemoryPlan plan = plan_memory({{100, 0, 1}, {60, 1, 2}, {128, 2, 3}}, 64);
+  const auto plan = plan::plan_memory({{100, 0, 1}, {60, 1, 2}, {128, 2, 3}}, 64);
   CHECK(plan.lower_bound == 192);
   CHECK(plan.bytes == 192);
 }

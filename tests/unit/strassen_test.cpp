@@ -11,6 +11,7 @@
 #include <catch2/catch.hpp>
 
 using namespace svod;
+using namespace svod::select;
 using namespace svod::test;
 
 namespace {

@@ -10,6 +10,7 @@
 #include <catch2/catch.hpp>
 
 using namespace svod;
+using namespace svod::select;
 using namespace svod::test;
 
 static Graph convolution(const Tensor& weights, int64_t height, int64_t width,
