@@ -21,7 +21,7 @@ NESTED = {
     "bytes": {"image", "weights", "code", "stub", "arena", "arena_lower_bound", "stack"},
     "fusion": {"nodes_before", "kernels_unfused"},
     "cache": {"kernels_compiled", "kernels_reused"},
-    "time_ms": {"import", "simplify", "fuse", "plan", "emit", "compile", "link", "total"},
+    "time_ms": {"import", "simplify", "fuse", "plan", "schedule", "emit", "compile", "link", "total"},
 }
 
 

@@ -189,7 +189,7 @@ def main():
     parser.add_argument("sets", nargs="*", choices=[[], *SETS])
     parser.add_argument("--rebase", action="store_true", help="rewrite the tables that differ")
     options = parser.parse_args()
-    differ, work = 0, work_folder("contractions")
+    differ, work = 0, work_folder("_".join(["contractions", *options.sets]))
     for name, variable in SETS.items():
         if options.sets and name not in options.sets:
             continue
