@@ -29,7 +29,9 @@ def state_of(path, shared):
 
 
 def lint(path):
-    run = subprocess.run([TOOL, "-p", str(BUILD), "--quiet", "--warnings-as-errors=*", path],
+    # The precompiled header is gcc's; clang-tidy reads the headers themselves.
+    run = subprocess.run([TOOL, "-p", str(BUILD), "--quiet", "--extra-arg=-Wno-ignored-gch",
+                          "--warnings-as-errors=*", path],
                          capture_output=True, text=True)
     return path, run.returncode, run.stdout
 
