@@ -95,7 +95,7 @@ void choose_prefetch(const ScheduledKernel& k, const Dependence& dependence, siz
   if (!s.keeps && !s.nested)
     for (ExprId id : loads_below(k, s.value))
       if (std::optional<WeightPrefetch> w = weight_prefetch(k, m, s, id, tile))
-        schedule.weights.push_back(std::move(*w));
+        schedule.weights.push_back(*w);
   if (k.has_lane_axis()) schedule.picture = picture_prefetch(k, m, dependence, s);
 }
 

@@ -12,6 +12,8 @@
 //   once(p)        what p is found at has no other user
 //   concat(any)    the op, whatever its inputs
 //   f(x, y), f a Helper    only in replacements: what a function makes of nodes
+// The words of a rule are constants, written small so that a row reads as algebra.
+// NOLINTBEGIN(readability-identifier-naming)
 #pragma once
 
 #include "compiler/ir/graph.h"
@@ -129,3 +131,4 @@ inline Pattern concat(AnyInputs) {
 } // namespace pattern
 
 } // namespace svod::rewrite
+// NOLINTEND(readability-identifier-naming)

@@ -1,4 +1,6 @@
 // The conditions and helper functions that the rows of rules.def name.
+// The words of a rule are constants, written small so that a row reads as algebra.
+// NOLINTBEGIN(readability-identifier-naming)
 #pragma once
 
 #include "compiler/rewrite/rule.h"
@@ -49,3 +51,4 @@ extern const pattern::Helper with_scaled_weights;
 extern const pattern::Helper folded;
 
 } // namespace svod::rewrite
+// NOLINTEND(readability-identifier-naming)

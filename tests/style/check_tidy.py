@@ -29,8 +29,10 @@ def state_of(path, shared):
 
 
 def lint(path):
-    # The precompiled header is gcc's; clang-tidy reads the headers themselves.
+    # The precompiled header is gcc's; clang-tidy reads the headers themselves, which without it are in its eyes
+    # ours where they use what they deprecate.
     run = subprocess.run([TOOL, "-p", str(BUILD), "--quiet", "--extra-arg=-Wno-ignored-gch",
+                          "--extra-arg=-Wno-deprecated-declarations",
                           "--warnings-as-errors=*", path],
                          capture_output=True, text=True)
     return path, run.returncode, run.stdout
