@@ -167,15 +167,15 @@ template <class T> SvodTable Builder::append(const std::vector<T>& table) {
 
 // Texts were counted from the start of their table, which follows the header.
 void Builder::place_texts() {
-  constexpr uint32_t start = sizeof(SvodHeader);
+  constexpr uint32_t kStart = sizeof(SvodHeader);
   for (SvodTensor& tensor : tensors_) {
-    tensor.name.offset += start;
-    if (tensor.fixed.size > 0) tensor.fixed.offset += start;
+    tensor.name.offset += kStart;
+    if (tensor.fixed.size > 0) tensor.fixed.offset += kStart;
   }
-  for (SvodValue& value : values_) value.name.offset += start;
-  for (SvodKey& key : keys_) key.text.offset += start;
-  for (SvodStep& step : steps_) step.sources.offset += start;
-  for (SvodProgram& program : programs_) program.name.offset += start;
+  for (SvodValue& value : values_) value.name.offset += kStart;
+  for (SvodKey& key : keys_) key.text.offset += kStart;
+  for (SvodStep& step : steps_) step.sources.offset += kStart;
+  for (SvodProgram& program : programs_) program.name.offset += kStart;
 }
 
 std::vector<std::byte> Builder::build() {
