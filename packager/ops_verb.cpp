@@ -111,8 +111,7 @@ std::string as_markdown(const std::vector<importer::OperatorSummary>& all) {
   std::string out =
       "# Operators\n\n"
       "Written by `svod-pack ops --format=markdown > docs/operators.md` from "
-      "`importer/operators/onnx_ops.def`,\n`importer/operators/onnx_limits.def`, "
-      "`importer/operators/onnx_refused.def` "
+      "`importer/operators/onnx_ops.def`\n"
       "and the schemas of the pinned `onnx` package. Do not edit.\n\n"
       "Versions are those of the operator's domain; `13-` is 13 and later, (body): by "
       "the "

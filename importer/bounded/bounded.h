@@ -6,7 +6,7 @@
 // Names refer to a bounded tensor by a node of its own, a select of it with itself by the
 // mask of what is meant: no other value is that node, and whoever does not know about
 // bounds computes with the whole tensor. A rule sees the tensor itself and its counts.
-// Only operators with a row in bounded_ops.def take one; every other is refused.
+// Only operators whose row of onnx_ops.def has `bounded` take one; others are refused.
 #pragma once
 
 #include "importer/formula/movement.h"

@@ -2,7 +2,7 @@
 // speech behind the length that the network finds. Normalisations and global poolings
 // take what is meant; recurrent layers end every sequence where what is meant ends, which
 // is what sequence_lens says; attention sees the keys that are meant.
-#include "importer/bounded/bounded_rules.h"
+#include "importer/bounded/bounded.h"
 
 #include <algorithm>
 

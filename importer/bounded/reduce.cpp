@@ -1,6 +1,6 @@
 // Operators that combine elements along a bounded axis: what is not meant becomes what
 // the combination leaves as it is.
-#include "importer/bounded/bounded_rules.h"
+#include "importer/bounded/bounded.h"
 #include "importer/formula/formula.h"
 #include "importer/formula/reduction.h"
 

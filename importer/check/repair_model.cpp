@@ -42,7 +42,8 @@ void visit_nodes(std::vector<ModelNode>& nodes, const Visit& visit) {
 int64_t newest_version(const std::string& domain) {
   int64_t newest = 0;
   for (const OnnxOp& row : onnx_ops())
-    if (row.domain == domain) newest = std::max(newest, row.last);
+    for (const OnnxForm& form : row.forms)
+      if (row.domain == domain) newest = std::max(newest, form.last);
   return newest;
 }
 
@@ -93,7 +94,7 @@ void Finder::find(ModelNode& node, int64_t opset) {
       is_function(node))
     return;
   const Signature* signature = find_signature("", node.op_type, opset);
-  const bool has_row = find_onnx_op("", node.op_type, opset) != nullptr;
+  const bool has_row = find_onnx_form("", node.op_type, opset) != nullptr;
   const std::string lacks = "opset " + std::to_string(opset) +
                             " of ai.onnx has no operator " + quoted(node.op_type) +
                             (has_row ? " of this form" : "") + "; that of ";
@@ -103,7 +104,7 @@ void Finder::find(ModelNode& node, int64_t opset) {
   }
   // A body of the standard's, or a fault that the rule explains best.
   if (has_row || (signature && signature->first <= opset)) return;
-  if (!find_onnx_op(kVendor, node.op_type, 1)) return;
+  if (!find_onnx_form(kVendor, node.op_type, 1)) return;
   node.domain = kVendor;
   took_vendor = true;
   warn(node, lacks + std::string(kVendor) + " is taken");

@@ -59,61 +59,6 @@ int bind(TypeOf& types, const FormalValue& formal, int onnx_type) {
 
 } // namespace
 
-// Any other rule would take handles for numbers.
-bool takes_strings(const ModelNode& node) {
-  static constexpr std::string_view kNames[] = {"ArrayFeatureExtractor",
-                                                "Cast",
-                                                "CastLike",
-                                                "CategoryMapper",
-                                                "Compress",
-                                                "Concat",
-                                                "ConcatFromSequence",
-                                                "DepthToSpace",
-                                                "Equal",
-                                                "Expand",
-                                                "Flatten",
-                                                "Gather",
-                                                "GatherElements",
-                                                "GatherND",
-                                                "Identity",
-                                                "If",
-                                                "LabelEncoder",
-                                                "Loop",
-                                                "OneHotEncoder",
-                                                "Optional",
-                                                "OptionalGetElement",
-                                                "OptionalHasElement",
-                                                "RegexFullMatch",
-                                                "Reshape",
-                                                "ReverseSequence",
-                                                "Scan",
-                                                "SequenceConstruct",
-                                                "SequenceInsert",
-                                                "SequenceMap",
-                                                "Shape",
-                                                "Size",
-                                                "Slice",
-                                                "SpaceToDepth",
-                                                "Split",
-                                                "SplitToSequence",
-                                                "Squeeze",
-                                                "StringConcat",
-                                                "StringNormalizer",
-                                                "StringSplit",
-                                                "TfIdfVectorizer",
-                                                "Tile",
-                                                "Transpose",
-                                                "Unsqueeze",
-                                                "Where"};
-  // Of other domains.
-  static constexpr std::string_view kForeign[] = {
-      "StringConcat",  "StringEqual",    "StringJoin",  "StringLength", "StringLower",
-      "StringMapping", "StringToVector", "StringUpper", "Tokenizer"};
-  const bool standard = node.domain.empty() || node.domain == "ai.onnx.ml";
-  return standard ? std::ranges::find(kNames, node.op_type) != std::end(kNames)
-                  : std::ranges::find(kForeign, node.op_type) != std::end(kForeign);
-}
-
 void GraphImport::note_inputs(const ModelNode& node, const std::vector<NodeId>& inputs,
                               const ModelPlace& place) {
   std::string text;

@@ -4,7 +4,7 @@
 // complex tensors have parts as well: those of their elements.
 #include "importer/driver/graph_import.h"
 #include "importer/formula/complex.h"
-#include "importer/operators/complex_ops.h"
+#include "importer/operators/onnx_ops.h"
 
 #include <algorithm>
 
@@ -95,7 +95,8 @@ GraphImport::Results GraphImport::import_complex(const ModelNode& original,
                                                  const Results& inputs,
                                                  const ModelPlace& place,
                                                  const Scope& scope) {
-  const ComplexHow how = complex_how(node.domain, node.op_type);
+  const OnnxOp* row = find_onnx_op(node.domain, node.op_type);
+  const ComplexHow how = row ? row->complex : ComplexHow::None;
   const auto run = [&](const auto& change) {
     Results changed;
     frame_.graph.open_source(place_path(place));

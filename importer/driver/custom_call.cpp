@@ -262,7 +262,7 @@ std::string cpp_type(DType dtype) {
   case DTypeKind::Uint:
     return "uint" + std::to_string(8 * byte_size(dtype)) + "_t";
   case DTypeKind::Handle:
-    break; // takes_strings() refuses them before
+    break; // run_rule() refuses them before
   }
   return "float";
 }

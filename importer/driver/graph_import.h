@@ -46,8 +46,8 @@ Needed needed_nodes(const std::vector<ModelNode>& nodes,
                     const std::vector<std::string_view>& wanted);
 std::vector<std::string_view> output_names(const ModelGraph& graph);
 
-// The operators that this folder handles beside the table, since they see the names
-// around them: If, Loop, Scan, Gradient.
+// The operators that this folder handles itself, since they see the names around them:
+// If, Loop, Scan, Gradient.
 bool is_control_flow(std::string_view domain, std::string_view name);
 
 // Gradient of ai.onnx.preview.training, and the names that its attributes hold.
@@ -61,7 +61,7 @@ struct ScanPlan {
   int64_t length = 0;
 };
 
-struct OnnxOp;
+struct OnnxForm;
 
 class GraphImport {
 public:
@@ -113,7 +113,7 @@ private:
   Results import_operator(const ModelNode& original, const ModelNode& node,
                           const Results& inputs, const ModelPlace& place,
                           const Scope& scope);
-  Results run_rule(const OnnxOp& row, const ModelNode& original, const ModelNode& node,
+  Results run_rule(const OnnxForm& form, const ModelNode& original, const ModelNode& node,
                    const Results& inputs, const ModelPlace& place, const Scope& scope);
   Results run_import(const std::function<void(NodeImport&)>& import_rule,
                      std::span<const NodeImport::AttributeRow> attributes,
@@ -262,9 +262,5 @@ private:
   size_t more_errors_ = 0; // beyond those that are listed
   bool stopped_ = false;   // a limit was met: the rest is not looked at
 };
-
-// Whether the operator's rule knows strings: it computes with them, or only moves
-// elements.
-bool takes_strings(const ModelNode& node);
 
 } // namespace svod::importer

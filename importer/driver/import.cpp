@@ -9,7 +9,6 @@
 #include "importer/driver/graph_import.h"
 #include "importer/formula/complex.h"
 #include "importer/formula/packing.h"
-#include "importer/operators/bounded_ops.h"
 #include "importer/operators/onnx_ops.h"
 #include "importer/operators/signature.h"
 
@@ -173,24 +172,25 @@ std::optional<ModelNode> GraphImport::resolved(const ModelNode& node,
   return copy;
 }
 
-GraphImport::Results GraphImport::run_rule(const OnnxOp& row, const ModelNode& original,
+GraphImport::Results GraphImport::run_rule(const OnnxForm& form,
+                                           const ModelNode& original,
                                            const ModelNode& node, const Results& inputs,
                                            const ModelPlace& place, const Scope& scope) {
-  if (!check_attributes(node, row.attributes, place)) return {};
+  if (!check_attributes(node, form.attributes, place)) return {};
+  const OnnxOp& row = *find_onnx_op(node.domain, node.op_type);
   const bool strings = std::ranges::any_of(inputs, [&](NodeId id) {
     return id < frame_.graph.size() && frame_.graph[id].dtype == DType::String;
   });
-  if (strings && !takes_strings(node)) {
+  if (strings && !row.strings) {
     fail(Exit::Unsupported, "strings as inputs of " + full_op_name(node), place);
     return {};
   }
-  const BoundedRule bounded =
-      counts_of(inputs).empty() ? nullptr : find_bounded_rule(node.domain, node.op_type);
+  const BoundedRule bounded = counts_of(inputs).empty() ? nullptr : row.bounded;
   const auto import_rule = [&](NodeImport& rule) {
     if (!rule.input_counts.empty() && !bounded) refuse_sizes(rule);
-    bounded ? bounded(rule, row.rule) : row.rule(rule);
+    bounded ? bounded(rule, form.rule) : form.rule(rule);
   };
-  return run_import(import_rule, row.attributes, original, node, inputs, place, scope);
+  return run_import(import_rule, form.attributes, original, node, inputs, place, scope);
 }
 
 // What the rule of one node may ask of the import. Nodes that are made for it had sources
@@ -302,8 +302,8 @@ GraphImport::run_import(const std::function<void(NodeImport&)>& import_rule,
 // The body of an operator whose own rule takes no bounded inputs: its parts may.
 const Callable* GraphImport::sizes_want_body(const ModelNode& node, const Results& inputs,
                                              int64_t opset) const {
-  if (counts_of(inputs).empty() || find_bounded_rule(node.domain, node.op_type))
-    return nullptr;
+  const OnnxOp* row = find_onnx_op(node.domain, node.op_type);
+  if (counts_of(inputs).empty() || (row && row->bounded)) return nullptr;
   return find_standard_body(node.domain, node.op_type, opset);
 }
 
@@ -327,7 +327,7 @@ std::vector<Counts> GraphImport::counts_of(const Results& inputs) const {
   return any ? out : std::vector<Counts>{};
 }
 
-// An operator without a row in bounded_ops.def.
+// An operator whose row has no `bounded`.
 void GraphImport::refuse_sizes(const NodeImport& rule) {
   for (size_t i = 0; i < rule.input_counts.size(); ++i)
     for (size_t axis = 0; axis < rule.input_counts[i].size(); ++axis)
@@ -361,8 +361,8 @@ GraphImport::Results GraphImport::import_operator(const ModelNode& original,
   const int64_t opset = version_of(node, *scope.frame->opsets);
   if (const Callable* body = sizes_want_body(node, inputs, opset))
     return inline_function(*body, node, inputs, place);
-  if (const OnnxOp* row = find_onnx_op(node.domain, node.op_type, opset))
-    return run_rule(*row, original, node, inputs, place, scope);
+  if (const OnnxForm* form = find_onnx_form(node.domain, node.op_type, opset))
+    return run_rule(*form, original, node, inputs, place, scope);
   if (const Callable* body = find_standard_body(node.domain, node.op_type, opset))
     return inline_function(*body, node, inputs, place);
   note_declaration(node, inputs, place, scope);

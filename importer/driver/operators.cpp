@@ -1,11 +1,10 @@
-// Joins three tables: the rows, the schemas of the `onnx` package, and the limits. What
-// an operator's versions are is found by asking for each, as the import itself does.
+// Joins two tables: the rows, and the schemas of the `onnx` package. What an operator's
+// versions are is found by asking for each, as the import itself does.
 #include "importer/driver/operators.h"
 
 #include "importer/driver/functions.h"
 #include "importer/driver/graph_import.h"
 #include "importer/formula/complex.h"
-#include "importer/operators/complex_ops.h"
 #include "importer/operators/onnx_ops.h"
 #include "importer/operators/signature.h"
 
@@ -15,27 +14,12 @@
 namespace svod::importer {
 namespace {
 
-struct LimitRow {
-  std::string_view domain, name, text;
-};
-constexpr LimitRow kLimitRows[] = {
-#define LIMIT(domain, name, text) {domain, #name, text},
-#include "importer/operators/onnx_limits.def"
-};
-
-constexpr RefusedOperator kRefused[] = {
-#define REFUSED(domain, name, why) {domain, name, why},
-#include "importer/operators/onnx_refused.def"
-};
-
 using Name = std::pair<std::string, std::string>; // domain, operator
 
 std::set<Name> all_names() {
   std::set<Name> names;
   for (const OnnxOp& row : onnx_ops())
     names.emplace(std::string(row.domain), std::string(row.name));
-  for (const RefusedOperator& refused : kRefused)
-    names.emplace(std::string(refused.domain), std::string(refused.name));
   for (const Signature& schema : signatures())
     names.emplace(std::string(schema.domain), std::string(schema.name));
   return names;
@@ -62,9 +46,8 @@ void add_types(OperatorSummary& summary) {
   uint32_t bits = 0;
   for (int64_t i = 0; i < schema->inputs.count; ++i)
     bits |= formal_value(schema->inputs, i).types;
-  const bool takes_complex =
-      is_control_flow(summary.domain, summary.name) ||
-      complex_how(summary.domain, summary.name) != ComplexHow::None;
+  const OnnxOp* row = find_onnx_op(summary.domain, summary.name);
+  const bool takes_complex = row && row->complex != ComplexHow::None;
   std::set<DType> held; // in the order of dtypes.def
   std::vector<std::string> complex;
   for (int code = 1; code < 32; ++code) {
@@ -86,7 +69,8 @@ int64_t newest_version(std::string_view domain) {
   if (domain.empty()) return kNewestOpset;
   int64_t newest = 1;
   for (const OnnxOp& row : onnx_ops())
-    if (row.domain == domain) newest = std::max(newest, row.last);
+    for (const OnnxForm& form : row.forms)
+      if (row.domain == domain) newest = std::max(newest, form.last);
   for (const Signature& schema : signatures())
     if (schema.domain == domain) newest = std::max(newest, schema.first);
   return newest;
@@ -94,7 +78,7 @@ int64_t newest_version(std::string_view domain) {
 
 ImportedBy imported_by(std::string_view domain, const std::string& name, int64_t opset,
                        std::string& missing) {
-  if (find_onnx_op(domain, name, opset)) return ImportedBy::Rule;
+  if (find_onnx_form(domain, name, opset)) return ImportedBy::Rule;
   if (is_control_flow(domain, name)) return ImportedBy::ControlFlow;
   missing = name;
   const Callable* body = find_standard_body(domain, name, opset);
@@ -106,19 +90,13 @@ ImportedBy imported_by(std::string_view domain, const std::string& name, int64_t
   return ImportedBy::Body;
 }
 
-std::span<const RefusedOperator> refused_operators() { return kRefused; }
-
 std::vector<OperatorSummary> all_operators() {
   std::vector<OperatorSummary> all;
   for (const Name& name : all_names()) {
     OperatorSummary summary{name.first, name.second, ranges_of(name), {}, {}, {}};
     add_types(summary);
-    for (const LimitRow& row : kLimitRows)
-      if (row.domain == name.first && row.name == name.second)
-        summary.limits.emplace_back(row.text);
-    for (const RefusedOperator& row : kRefused)
-      if (row.domain == name.first && row.name == name.second)
-        summary.limits.emplace_back(row.why);
+    const OnnxOp* row = find_onnx_op(name.first, name.second);
+    if (row && !row->limits.empty()) summary.limits.emplace_back(row->limits);
     all.push_back(std::move(summary));
   }
   return all;

@@ -15,7 +15,7 @@ namespace svod::importer {
 enum class ImportedBy : uint8_t {
   Nothing,
   Rule,        // a row of onnx_ops.def
-  ControlFlow, // its graphs become part of the program
+  ControlFlow, // the driver: its graphs become part of the program
   Body         // the specification's function body, all of whose operators are imported
 };
 
@@ -35,15 +35,8 @@ struct OperatorSummary {
   // Of its tensors, in the newest version; empty for operators outside the standard.
   std::vector<std::string> types;         // that work
   std::vector<std::string> missing_types; // that the standard has too
-  std::vector<std::string> limits;        // from onnx_limits.def
+  std::vector<std::string> limits; // what it does not do, or why it is not imported
 };
-
-// Operators that are known and not imported, a row of onnx_refused.def each.
-struct RefusedOperator {
-  std::string_view domain, name; // "": all of the domain
-  std::string_view why;          // the rest of a sentence that begins with the operator
-};
-std::span<const RefusedOperator> refused_operators();
 
 // By domain and name, those that are refused among them; their limits say why.
 std::vector<OperatorSummary> all_operators();

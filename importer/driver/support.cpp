@@ -16,10 +16,10 @@ namespace {
 
 std::string versions_text(std::string_view domain, std::string_view name) {
   std::string text;
-  for (const OnnxOp& row : onnx_ops())
-    if (row.domain == domain && row.name == name)
-      text += (text.empty() ? "" : ", ") + std::to_string(row.first) + " to " +
-              std::to_string(row.last);
+  if (const OnnxOp* row = find_onnx_op(domain, name))
+    for (const OnnxForm& form : row->forms)
+      text += (text.empty() ? "" : ", ") + std::to_string(form.first) + " to " +
+              std::to_string(form.last);
   return text;
 }
 
@@ -29,10 +29,9 @@ std::string why_unsupported(const ModelNode& node, int64_t opset) {
   if (!versions.empty())
     return op + " of opset " + std::to_string(opset) + " is not supported; opsets " +
            versions + " are";
-  for (const RefusedOperator& refused : refused_operators())
-    if (refused.domain == node.domain &&
-        (refused.name.empty() || refused.name == node.op_type))
-      return "operator " + op + " " + std::string(refused.why);
+  for (const std::string& name : {node.op_type, std::string()})
+    if (const OnnxOp* row = find_onnx_op(node.domain, name))
+      return "operator " + op + " " + std::string(row->limits);
   if (!node.domain.empty() && node.domain != "ai.onnx.ml")
     return "operator " + op +
            " is no standard operator; export the model without it, or with it "
@@ -47,8 +46,8 @@ bool is_gradient(std::string_view domain, std::string_view name) {
 }
 
 bool is_control_flow(std::string_view domain, std::string_view name) {
-  return is_gradient(domain, name) ||
-         (domain.empty() && (name == "If" || name == "Loop" || name == "Scan"));
+  const OnnxOp* row = find_onnx_op(domain, name);
+  return row && row->by_driver;
 }
 
 void GraphImport::check_support(const ModelNode& node, const CallFrame& frame,

@@ -6,7 +6,7 @@
 // (--limit-image) and followed by its size. A stream that is known when packing is
 // decoded here, by the same code.
 #include "compiler/ir/custom_op.h"
-#include "importer/bounded/bounded_rules.h"
+#include "importer/bounded/bounded.h"
 #include "importer/images/decode.h"
 #include "runtime_stub/status.h"
 

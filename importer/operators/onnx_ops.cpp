@@ -7,33 +7,55 @@
 
 namespace svod::importer {
 
-#define ONNX_OP(domain, name, first, last, rule, ...) void rule(NodeImport&);
+#define SVOD_DECLARE_BOUNDED(...)                                                        \
+  __VA_OPT__(void __VA_ARGS__(NodeImport& node, Rule of_operator);)
+#define V(first, last, rule, ...) void rule(NodeImport&);
+#define BY_DRIVER
+#define ONNX_OP(domain, name, bounded, complex, strings, limits, versions)               \
+  SVOD_DECLARE_BOUNDED(bounded) versions
 #include "importer/operators/onnx_ops.def"
+#undef SVOD_DECLARE_BOUNDED
 
 namespace {
 
 constexpr std::string_view kAny = "*"; // no name of an attribute
 
+// The column `strings`.
+enum class StringUse : uint8_t { Refused, Strings };
+
+// A cell that is empty is its type's zero.
 std::vector<OnnxOp> make_rows() {
   using Row = NodeImport::AttributeRow;
+  using enum ComplexHow;
+  using enum StringUse;
   std::vector<OnnxOp> rows;
 #define ANY Row{kAny, AttributeType::Int, ""}
 #define A(attribute, type, fallback)                                                     \
   Row { #attribute, AttributeType::type, fallback }
-#define ONNX_OP(domain, name, first, last, rule, ...)                                    \
-  rows.push_back({domain, #name, first, last, rule, std::vector<Row>{__VA_ARGS__}});
+#define V(first, last, rule, ...)                                                        \
+  rows.back().forms.push_back({first, last, rule, std::vector<Row>{__VA_ARGS__}});
+#define BY_DRIVER rows.back().by_driver = true;
+#define ONNX_OP(domain, name, bounded, complex, strings, limits, versions)               \
+  rows.push_back({domain,                                                                \
+                  #name,                                                                 \
+                  BoundedRule{bounded},                                                  \
+                  ComplexHow{complex},                                                   \
+                  StringUse{strings} == Strings,                                         \
+                  std::string_view{limits},                                              \
+                  false,                                                                 \
+                  {}});                                                                  \
+  versions
 #include "importer/operators/onnx_ops.def"
 #undef A
 #undef ANY
   return rows;
 }
 
-using RowsByName =
-    std::map<std::pair<std::string_view, std::string_view>, std::vector<const OnnxOp*>>;
+using RowsByName = std::map<std::pair<std::string_view, std::string_view>, const OnnxOp*>;
 
 RowsByName index_rows() {
   RowsByName index;
-  for (const OnnxOp& row : onnx_ops()) index[{row.domain, row.name}].push_back(&row);
+  for (const OnnxOp& row : onnx_ops()) index[{row.domain, row.name}] = &row;
   return index;
 }
 
@@ -49,13 +71,18 @@ const std::vector<OnnxOp>& onnx_ops() {
   return rows;
 }
 
-const OnnxOp* find_onnx_op(std::string_view domain, std::string_view name,
-                           int64_t opset) {
+const OnnxOp* find_onnx_op(std::string_view domain, std::string_view name) {
   static const RowsByName index = index_rows();
   const auto found = index.find({domain, name});
-  if (found == index.end()) return nullptr;
-  for (const OnnxOp* row : found->second)
-    if (row->first <= opset && opset <= row->last) return row;
+  return found == index.end() ? nullptr : found->second;
+}
+
+const OnnxForm* find_onnx_form(std::string_view domain, std::string_view name,
+                               int64_t opset) {
+  const OnnxOp* row = find_onnx_op(domain, name);
+  if (!row) return nullptr;
+  for (const OnnxForm& form : row->forms)
+    if (form.first <= opset && opset <= form.last) return &form;
   return nullptr;
 }
 

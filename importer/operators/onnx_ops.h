@@ -1,16 +1,30 @@
-// Which rule imports an ONNX operator: the rows of onnx_ops.def, looked up by domain,
-// name and the version of that domain which the model asks for.
+// What is known of an ONNX operator: the rows of onnx_ops.def, looked up by domain and
+// name, and for its rule by the version of that domain which the model asks for.
 #pragma once
 
-#include "importer/formula/rule.h"
+#include "importer/bounded/bounded.h"
 
 namespace svod::importer {
 
-struct OnnxOp {
-  std::string_view domain, name;
-  int64_t first, last; // versions of the domain in which the row holds
+// What the import does with an operator that is given complex numbers: the column
+// `complex` of onnx_ops.def.
+enum class ComplexHow : uint8_t { None, Parts, First, Truth, Whole, Pairs };
+
+// How an operator is imported in some versions of its domain.
+struct OnnxForm {
+  int64_t first, last;
   Rule rule;
   std::vector<NodeImport::AttributeRow> attributes;
+};
+
+struct OnnxOp {
+  std::string_view domain, name; // no name: all of the domain
+  BoundedRule bounded;           // null: it takes no sizes of the run
+  ComplexHow complex;
+  bool strings;                // its rule knows of strings
+  std::string_view limits;     // what it does not do, or why it is not imported
+  bool by_driver = false;      // imported without a rule, in every version
+  std::vector<OnnxForm> forms; // by version
 };
 
 // The newest opset of ai.onnx that the rows and the pinned `onnx` package know.
@@ -22,7 +36,11 @@ bool takes_any_attribute(std::span<const NodeImport::AttributeRow> attributes);
 // All rows, in the order of the table.
 const std::vector<OnnxOp>& onnx_ops();
 
-// The row for an operator, or null. `domain` "" is ai.onnx.
-const OnnxOp* find_onnx_op(std::string_view domain, std::string_view name, int64_t opset);
+// The row of an operator, or null. `domain` "" is ai.onnx.
+const OnnxOp* find_onnx_op(std::string_view domain, std::string_view name);
+
+// Its form in a version, or null.
+const OnnxForm* find_onnx_form(std::string_view domain, std::string_view name,
+                               int64_t opset);
 
 } // namespace svod::importer

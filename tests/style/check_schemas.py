@@ -28,7 +28,8 @@ OTHER_DEFAULT = {
     ("SequenceEmpty", "dtype"): "without a default: f32, as its text says",
     ("StringNormalizer", "locale"): "without a default: en_US, as its text says",
 }
-ROW = re.compile(r'^ONNX_OP\("([^"]*)",\s*(\w+),\s*(\d+),\s*(\d+),\s*\w+(.*)\)$', re.M)
+ROW = re.compile(r'^ONNX_OP\("([^"]*)", *(\w*),(.*(?:\n    V\(.*)*)\)$', re.M)
+VERSIONS = re.compile(r'\bV\( *(\d+), *(\d+), \w+(.*?)\)(?=\n|$)', re.M)
 ATTRIBUTE = re.compile(r'A\((\w+), (\w+), "((?:[^"\\]|\\.)*)"\)')
 Row = collections.namedtuple("Row", "first last attributes")
 
@@ -51,9 +52,10 @@ def find_onnx():
 
 def read_rows():
     rows = collections.defaultdict(list)
-    for domain, name, first, last, rest in ROW.findall(pathlib.Path("importer/operators/onnx_ops.def").read_text()):
-        attributes = {a: (kind, default) for a, kind, default in ATTRIBUTE.findall(rest)}
-        rows[domain, name].append(Row(int(first), int(last), attributes))
+    for domain, name, row in ROW.findall(pathlib.Path("importer/operators/onnx_ops.def").read_text()):
+        for first, last, rest in VERSIONS.findall(row):
+            attributes = {a: (kind, default) for a, kind, default in ATTRIBUTE.findall(rest)}
+            rows[domain, name].append(Row(int(first), int(last), attributes))
     return rows
 
 

@@ -102,7 +102,7 @@ private:
     for (size_t i = 0; i < inputs.size(); ++i)
       node.inputs.push_back("x" + std::to_string(i));
     node.outputs = {"y"};
-    const OnnxOp* row = find_onnx_op("", op, kOpset);
+    const OnnxForm* row = find_onnx_form("", op, kOpset);
     SVOD_CHECK(row != nullptr) << "no operator " << op;
     NodeImport import(g(), node, kOpset, inputs, row->attributes);
     try {

@@ -100,7 +100,7 @@ struct Operator {
       }
     }
     for (size_t i = 0; i < outputs; ++i) node.outputs.push_back("y" + std::to_string(i));
-    const OnnxOp* row = find_onnx_op(domain, name, opset);
+    const OnnxForm* row = find_onnx_form(domain, name, opset);
     REQUIRE(row);
     NodeImport import(g, node, opset, ids, row->attributes);
     import.declared_shapes = declared;

@@ -353,7 +353,7 @@ TEST_CASE("a nested graph may shadow a name by its inputs", "[import]") {
 }
 
 TEST_CASE("a standard operator without a row is its function body", "[import]") {
-  REQUIRE_FALSE(find_onnx_op("", "SwiGLU", 28));
+  REQUIRE_FALSE(find_onnx_form("", "SwiGLU", 28));
   const auto swiglu = [](const std::vector<std::string>& attributes) {
     return run(model({{node("SwiGLU", {"x", "w"}, {"y"}, attributes)},
                       kX,

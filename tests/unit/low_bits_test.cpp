@@ -49,7 +49,7 @@ RandomGraph product(uint64_t seed, int64_t bits, bool exact) {
       known(drawn(random, DType::U8, {kOutputs, blocks, kBlock / each}, 0, 255)),
       known(drawn(random, DType::F32, {kOutputs * blocks}, 1, 2)),
       known(drawn(random, DType::U8, {kOutputs, (blocks + each - 1) / each}, 0, 255))};
-  const OnnxOp* row = find_onnx_op("com.microsoft", "MatMulNBits", 1);
+  const OnnxForm* row = find_onnx_form("com.microsoft", "MatMulNBits", 1);
   NodeImport import(g, node, 1, inputs, row->attributes);
   import.exact = exact;
   row->rule(import);

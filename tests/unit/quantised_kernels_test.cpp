@@ -111,7 +111,7 @@ private:
     for (size_t i = 0; i < inputs.size(); ++i)
       node.inputs.push_back("x" + std::to_string(i));
     node.outputs = {"y"};
-    const OnnxOp* row = find_onnx_op("", op, 19);
+    const OnnxForm* row = find_onnx_form("", op, 19);
     NodeImport import(g(), node, 19, inputs, row->attributes);
     try {
       row->rule(import);

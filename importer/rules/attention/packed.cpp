@@ -3,7 +3,7 @@
 // is in [batch * length], those of padding last, and cumulative_sequence_length [batch +
 // 1] where each sequence begins. Attention moves the tokens to their places, attends as
 // ever, hiding what lies behind a sequence's end, and moves the results back.
-#include "importer/bounded/bounded_rules.h"
+#include "importer/bounded/bounded.h"
 #include "importer/rules/attention/attention.h"
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // Attention of com.microsoft's encoders and decoders: over projected queries, keys and
 // values, over what one weight projects, in floats or in 8 bits. Masks are lengths, flags
 // or a bias; a hidden key gets a large negative score.
-#include "importer/bounded/bounded_rules.h"
+#include "importer/bounded/bounded.h"
 #include "importer/formula/quantization.h"
 #include "importer/rules/attention/attention.h"
 

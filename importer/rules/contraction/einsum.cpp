@@ -2,7 +2,7 @@
 // labels of their own. Two operands at a time are brought to the axes [kept.., summed..],
 // multiplied and summed over the trailing axes: the form in which the optimiser knows a
 // contraction. A label is summed as soon as no later term and not the result asks for it.
-#include "importer/bounded/bounded_rules.h"
+#include "importer/bounded/bounded.h"
 #include "importer/formula/formula.h"
 
 #include <algorithm>

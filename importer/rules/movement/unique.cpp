@@ -1,7 +1,7 @@
 // Unique, of values and of slices along an axis, for data of the run: a stable sort puts
 // equal slices side by side, the first of each group stands for it. How many groups there
 // are depends on the data; the extent along the axis is the bound.
-#include "importer/bounded/bounded_rules.h"
+#include "importer/bounded/bounded.h"
 
 #include <algorithm>
 

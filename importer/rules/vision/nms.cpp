@@ -3,7 +3,7 @@
 // that is selected: it is a call (importer/rules/vision/select_boxes.h), as image
 // decoders are. How many boxes are selected in all depends on the data, unless the model
 // declares it.
-#include "importer/bounded/bounded_rules.h"
+#include "importer/bounded/bounded.h"
 #include "importer/formula/formula.h"
 #include "importer/formula/value_range.h"
 #include "importer/rules/vision/select_boxes.h"
