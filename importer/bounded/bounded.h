@@ -33,10 +33,6 @@ private:
   std::map<NodeId, Bounded> bounded_;
 };
 
-// What an operator does with bounded inputs: it prepares them, calls the operator's rule
-// or does the work itself, and tells the counts of the results.
-using BoundedRule = void (*)(NodeImport& node, Rule rule);
-
 // For bounded rules. How many elements are meant, an i64 of no axes.
 inline NodeId count_along(const NodeImport& node, size_t input, int64_t axis) {
   const Counts& counts = node.counts(input);

@@ -2,9 +2,14 @@
 // name, and for its rule by the version of that domain which the model asks for.
 #pragma once
 
-#include "importer/bounded/bounded.h"
+#include "importer/formula/rule.h"
 
 namespace svod::importer {
+
+// What an operator does with bounded inputs (importer/bounded/bounded.h): it prepares
+// them, calls the operator's rule or does the work itself, and tells the counts of the
+// results.
+using BoundedRule = void (*)(NodeImport& node, Rule rule);
 
 // What the import does with an operator that is given complex numbers: the column
 // `complex` of onnx_ops.def.
