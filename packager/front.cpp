@@ -14,11 +14,14 @@
 
 namespace svod::packager {
 
-static std::optional<std::string> read_text(const std::string& path) {
+static std::optional<std::string> read_file(const std::string& path, Diags& diags) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
-  if (!file || !text) return std::nullopt;
+  if (!file || !text) {
+    diags.error(Exit::File, escaped(path) + " cannot be read");
+    return std::nullopt;
+  }
   return text.str();
 }
 
@@ -26,11 +29,8 @@ static std::optional<std::string> read_text(const std::string& path) {
 static std::vector<CustomOp> read_custom_files(const Options& options, Diags& diags) {
   std::vector<CustomOp> ops;
   for (const std::string& path : options.custom_ops) {
-    const std::optional<std::string> text = read_text(path);
-    if (!text) {
-      diags.error(Exit::File, escaped(path) + " cannot be read");
-      continue;
-    }
+    const std::optional<std::string> text = read_file(path, diags);
+    if (!text) continue;
     std::vector<std::string> faults;
     for (CustomOp& op : codegen::read_custom_ops(path, *text, faults))
       ops.push_back(std::move(op));
@@ -44,6 +44,9 @@ std::optional<Front> read_front(const Options& options, Diags& diags) {
   importer::ImportOptions import = options.import;
   import.exact = options.exact;
   import.custom_ops = read_custom_files(options, diags);
+  std::string schedules;
+  if (!options.schedule.empty())
+    schedules = read_file(options.schedule, diags).value_or("");
   if (diags.failed()) return std::nullopt;
   std::optional<importer::Model> model =
       importer::read_model(options.model, import.limits, diags);
@@ -60,7 +63,8 @@ std::optional<Front> read_front(const Options& options, Diags& diags) {
   if (!graph) return std::nullopt;
   std::chrono::duration<double, std::milli> took =
       std::chrono::steady_clock::now() - start;
-  return Front{std::move(*model), std::move(*graph), std::move(interface), took.count()};
+  return Front{std::move(*model), std::move(*graph), std::move(interface),
+               std::move(schedules), took.count()};
 }
 
 static void key_of(const importer::ModelPort& port, DigestWriter& key) {
@@ -103,7 +107,7 @@ Digest plan_key(const Front& front, const Options& options) {
   key.number(static_cast<uint64_t>(options.emit));
   key.number(static_cast<uint64_t>(options.weights));
   key.text(options.name);
-  if (!options.schedule.empty()) key.text(options.schedule_text);
+  if (!options.schedule.empty()) key.text(front.schedules);
   return key.finish();
 }
 

@@ -12,6 +12,7 @@ struct Front {
   importer::Model model;
   Graph graph;
   importer::ModelInterface interface;
+  std::string schedules; // what the file of --schedule holds
   double import_ms = 0;
 };
 

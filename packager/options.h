@@ -54,8 +54,7 @@ struct Options {
   std::string verify;              // empty: the default
   std::string deps;
   std::string print_after;
-  std::string schedule;      // file of schedules; empty: none
-  std::string schedule_text; // what is in it
+  std::string schedule; // file of schedules; empty: none
   bool quiet = false, verbose = false, dry_run = false;
   ListFormat format = ListFormat::Text;
   Color color = Color::Auto;

@@ -3,13 +3,13 @@
 // the last act.
 #include "packager/pack.h"
 
-#include "compiler/pipeline.h"
 #include "compiler/rewrite/integer_contractions.h"
-#include "compiler/toolchain/link.h"
 #include "packager/contents.h"
 #include "packager/front.h"
 #include "packager/header_file.h"
+#include "packager/link_output.h"
 #include "packager/output_file.h"
+#include "packager/schedules.h"
 #include "packager/summary.h"
 #include "packager/verify.h"
 
@@ -63,16 +63,11 @@ private:
   Exit build();
   Exit check_budget();
   Exit link();
-  Exit link_library(const std::string& output);
-  Exit link_program(const std::string& path, const Objects& objects);
+  Exit link_as(const std::string& path);
   Exit write_weight_file(const std::string& path);
   Exit verify();
   Exit commit();
   Exit write_reports();
-  Exit read_schedules(ScheduleFile& schedules);
-  Exit report(const optimize::AppliedSchedules& applied,
-              const ScheduleFile& schedules) const;
-
   Exit file_error(const std::string& path, const std::string& reason) const;
   Exit toolchain_error(const std::string& diagnostics) const;
   Exit open(const std::string& path);
@@ -100,6 +95,10 @@ private:
 
 std::string beside(const std::string& output, const std::string& suffix) {
   return std::filesystem::path(output).replace_extension(suffix).string();
+}
+
+std::string_view text_of(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 // A rule for Make and Ninja: what the output is made of.
@@ -171,51 +170,23 @@ Exit Packing::read() {
   return Exit::Done;
 }
 
-Exit Packing::read_schedules(ScheduleFile& schedules) {
-  if (options_.schedule.empty()) return Exit::Done;
-  std::ifstream file(options_.schedule, std::ios::binary);
-  options_.schedule_text.assign(std::istreambuf_iterator<char>(file), {});
-  if (!file) return file_error(options_.schedule, "cannot be read");
-  TextFault fault;
-  std::optional<ScheduleFile> read = parse_schedule_file(options_.schedule_text, fault);
-  if (!read) {
-    console_.error(options_.schedule + ":" + std::to_string(fault.line) + ": " +
-                   fault.why);
-    return Exit::Usage;
-  }
-  schedules = std::move(*read);
-  return Exit::Done;
-}
-
-// A schedule that no kernel of this model has may belong to another state of it.
-Exit Packing::report(const optimize::AppliedSchedules& applied,
-                     const ScheduleFile& schedules) const {
-  for (const auto& [digest, schedule] : schedules)
-    if (applied.used.count(digest) == 0)
-      console_.note(options_.schedule + ": no kernel of this model is " + digest.hex());
-  for (const std::string& misfit : applied.misfits)
-    console_.error(options_.schedule + ": schedule " + misfit);
-  return applied.misfits.empty() ? Exit::Done : Exit::Usage;
-}
-
 Exit Packing::compile_graph() {
   console_.progress("compiling " + options_.model_name());
-  ScheduleFile schedules;
-  if (Exit status = read_schedules(schedules); status != Exit::Done) return status;
+  GivenSchedules schedules(options_, console_);
+  if (Exit status = schedules.read(front_->schedules); status != Exit::Done)
+    return status;
   key_ = plan_key(*front_, options_);
   if (!rewrite::multiplies_bytes(front_->graph))
     options_.target = without_dot_levels(std::move(options_.target));
-  optimize::AppliedSchedules applied;
   CompileOptions options{options_.target, options_.small, options_.exact};
-  if (!options_.schedule.empty())
-    options.schedules = &schedules, options.applied = &applied;
+  schedules.hand_to(options);
   std::vector<std::string> printed = {options_.print_after};
   for (const auto& [form, pass] : kForms)
     if (options_.emit == form) printed.push_back(pass);
   Passes passes(printed, [&](std::string_view pass, const std::string& place,
                              const std::string& text) { show(pass, place, text); });
   kernels_ = compile(front_->graph, options, passes);
-  if (Exit status = report(applied, schedules); status != Exit::Done) return status;
+  if (Exit status = schedules.report(); status != Exit::Done) return status;
   for (const char* phase : {"simplify", "fuse", "plan", "schedule", "emit"})
     note_time(phase, passes.phase_ms(phase));
   note_passes(passes);
@@ -306,8 +277,7 @@ std::string Packing::text_form(std::string& error) const {
     toolchain::CompileResult result =
         compiler.compile(options_.target, *level, source, toolchain::Emit::Assembly);
     if (!result.ok) error = result.diagnostics;
-    out += std::string(reinterpret_cast<const char*>(result.output.data()),
-                       result.output.size());
+    out += text_of(result.output);
   }
   return out;
 }
@@ -372,51 +342,26 @@ Exit Packing::check_budget() {
   return status;
 }
 
-toolchain::LinkInputs inputs_of(const Objects& objects, bool weights) {
-  toolchain::LinkInputs inputs;
-  for (const std::vector<std::byte>& object : objects.code)
-    inputs.objects.push_back(object);
-  inputs.files.push_back(&objects.image);
-  if (weights && objects.weights) inputs.files.push_back(&*objects.weights);
-  return inputs;
-}
-
-Exit Packing::link_program(const std::string& path, const Objects& objects) {
-  toolchain::LinkResult result =
-      toolchain::link_executable(options_.target, inputs_of(objects, true), path);
-  return result.ok ? Exit::Done : toolchain_error(result.diagnostics);
-}
-
-// Code and image become one object whose only global names are the API. In an archive the
-// weights stay a member of their own, since they may be large.
-Exit Packing::link_library(const std::string& output) {
-  if (options_.emit == Output::Shared) {
-    std::string soname = std::filesystem::path(options_.output).filename().string();
-    toolchain::LinkResult result = toolchain::link_shared(
-        options_.target, inputs_of(*objects_, true), soname, output);
-    return result.ok ? Exit::Done : toolchain_error(result.diagnostics);
-  }
-  bool archive = options_.emit == Output::Static;
-  std::vector<std::string> keep;
-  for (const char* name : {"run", "run_sized", "arena_bytes", "status_text", "info"}) {
-    keep.push_back(options_.name + "_" + name);
-  }
-  toolchain::ObjectResult joined =
-      toolchain::partial_link(options_.target, inputs_of(*objects_, !archive));
-  if (!joined.ok) return toolchain_error(joined.diagnostics);
-  toolchain::ObjectResult code = toolchain::localize(joined.object, keep, {});
-  if (!code.ok) return toolchain_error(code.diagnostics);
-  if (!archive) {
-    std::string_view bytes(reinterpret_cast<const char*>(code.object.data()),
-                           code.object.size());
+Exit Packing::link_as(const std::string& path) {
+  toolchain::LinkResult result;
+  switch (options_.emit) {
+  case Output::Static:
+    result = link_archive(options_, *objects_, path);
+    break;
+  case Output::Shared:
+    result = link_shared(options_, *objects_, path);
+    break;
+  case Output::Object: {
+    toolchain::ObjectResult linked = link_object(options_, *objects_);
     std::string error;
-    return files_[0].write(bytes, error) ? Exit::Done : file_error(output, error);
+    if (linked.ok && !files_[0].write(text_of(linked.object), error))
+      return file_error(path, error);
+    result = {linked.ok, linked.diagnostics};
+    break;
   }
-  std::vector<toolchain::ArchiveMember> members{{options_.name + ".o", code.object}};
-  if (objects_->weights) {
-    members.push_back({options_.name + "_weights.o", {}, &*objects_->weights});
+  default:
+    result = link_program(options_, *objects_, path);
   }
-  toolchain::LinkResult result = toolchain::write_archive(output, members);
   return result.ok ? Exit::Done : toolchain_error(result.diagnostics);
 }
 
@@ -424,14 +369,13 @@ Exit Packing::link() {
   clock_.lap();
   std::string output = files_.empty() ? "" : files_[0].temporary();
   if (output.empty()) return Exit::Done;
-  Exit status = options_.emit == Output::Executable ? link_program(output, *objects_)
-                                                    : link_library(output);
-  if (status != Exit::Done) return status;
+  if (Exit status = link_as(output); status != Exit::Done) return status;
   std::string error;
   if (options_.emit != Output::Executable) {
     HeaderFacts facts{options_.name, &contents_, arena(), objects_->sizes.stack};
     if (!files_[1].write(header_text(facts), error)) return file_error("header", error);
   }
+  Exit status = Exit::Done;
   if (objects_->weight_file) status = write_weight_file(files_[1].temporary());
   note_time("link", clock_.lap());
   return status;
@@ -478,8 +422,8 @@ Exit Packing::verify() {
   std::optional<OutputFile> program =
       OutputFile::create(options_.output + ".verify", error);
   if (!program) return file_error(options_.output + ".verify", error);
-  Exit status = link_program(program->temporary(), *objects);
-  if (status != Exit::Done) return status;
+  toolchain::LinkResult linked = link_program(options_, *objects, program->temporary());
+  if (!linked.ok) return toolchain_error(linked.diagnostics);
   return verify_program({program->temporary()}, choice, *front_, console_);
 }
 

@@ -1,5 +1,6 @@
 // Kernel text for every program and CPU level: the prelude's parts that the kernel needs,
 // then the kernel. Nothing of the model is in it; equal kernels have equal text.
+#include "compiler/codegen/element_text.h"
 #include "compiler/codegen/kernel_emitter.h"
 #include "compiler/codegen/kernels.h"
 #include "compiler/ir/custom_op.h"

@@ -2,6 +2,7 @@
 // that are neighbours four at a time, and a byte that only becomes a float again never is
 // one. What takes a byte to a byte by way of exponentials or divisions (the GELU of a
 // quantised network: 49 cycles for 16) is a table of 256, computed when packing.
+#include "compiler/codegen/element_text.h"
 #include "compiler/codegen/kernel_emitter.h"
 #include "compiler/ir/fold.h"
 #include "compiler/kernel/byte_table.h"
@@ -81,7 +82,7 @@ bool makes_bytes(const ScheduledKernel& k) {
   });
 }
 
-const KernelEmitter::Lookup* KernelEmitter::lookup_of(ExprId id) {
+const ExpressionEmitter::Lookup* ExpressionEmitter::lookup_of(ExprId id) {
   if (std::ranges::count(how_.tables, id) == 0) return nullptr;
   const auto [found, is_new] = lookups_.try_emplace(id);
   if (!is_new) return &found->second;
@@ -96,8 +97,8 @@ const KernelEmitter::Lookup* KernelEmitter::lookup_of(ExprId id) {
   return &found->second;
 }
 
-KernelEmitter::Value KernelEmitter::make_lookup(const Lookup& table, DType dtype,
-                                                const Point& p) {
+ExpressionEmitter::Value ExpressionEmitter::make_lookup(const Lookup& table, DType dtype,
+                                                        const Point& p) {
   const Value x = eval(table.source, p);
   const std::string bytes = (x.vector ? "bits_<vu8>(" : "bits_<u8>(") + x.name + ")";
   const std::string to = type(dtype, x.vector);
@@ -105,8 +106,8 @@ KernelEmitter::Value KernelEmitter::make_lookup(const Lookup& table, DType dtype
           x.vector};
 }
 
-std::optional<KernelEmitter::Value> KernelEmitter::make_byte_cast(const Expr& e,
-                                                                  const Point& p) {
+std::optional<ExpressionEmitter::Value>
+ExpressionEmitter::make_byte_cast(const Expr& e, const Point& p) {
   std::optional<FloatOfByte> f = float_of_byte(k_, e);
   if (f && lookup_of(f->byte.id) == nullptr) {
     const Value x = eval(f->byte.value, p);
@@ -130,7 +131,7 @@ std::optional<KernelEmitter::Value> KernelEmitter::make_byte_cast(const Expr& e,
 
 // Four vectors along a tile axis whose positions follow each other in memory as vectors
 // do.
-bool KernelEmitter::emit_byte_rows(const Stage& s, const std::vector<Point>& all) {
+bool WriteEmitter::emit_byte_rows(const Stage& s, const std::vector<Point>& all) {
   constexpr int kRows = 4;
   const std::optional<RoundedByte> byte = rounded_byte(k_, s.value);
   int64_t lanes = 0, step = 0;

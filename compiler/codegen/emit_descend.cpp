@@ -1,14 +1,15 @@
 // Walks down decision trees. All positions of the register tile walk at once: a step
 // depends on the one before, so one walk alone leaves the core waiting for its loads.
-#include "compiler/codegen/kernel_emitter.h"
+#include "compiler/codegen/element_text.h"
+#include "compiler/codegen/expression_emitter.h"
 
 #include <algorithm>
 
 namespace svod::codegen {
 
 // One walk, or 0 where a bound fails.
-std::string KernelEmitter::descend_text(const Expr& e, const Point& p,
-                                        const std::string& root, bool lanewise) {
+std::string ExpressionEmitter::descend_text(const Expr& e, const Point& p,
+                                            const std::string& root, bool lanewise) {
   std::string guard = condition(e.bounds, p, lanewise);
   std::string call = "descend_one<" + std::to_string(e.limit) + ">(a" +
                      std::to_string(e.argument) + " + " +
@@ -18,7 +19,7 @@ std::string KernelEmitter::descend_text(const Expr& e, const Point& p,
   return guard + " ? " + call + " : " + compute_type(e.dtype) + "(0)";
 }
 
-KernelEmitter::Value KernelEmitter::make_descend(ExprId id, const Point& p) {
+ExpressionEmitter::Value ExpressionEmitter::make_descend(ExprId id, const Point& p) {
   const Expr& e = k_.exprs[id];
   if (on_lanes(id)) {
     Value root = eval(e.inputs[0], p);

@@ -1,87 +1,43 @@
 // Expressions: each is evaluated into a named variable where it is first needed, once per
 // position of the register tile that it depends on. What does not depend on the lane axis
 // is a scalar; the rest are vectors.
-#include "compiler/codegen/kernel_emitter.h"
-#include "compiler/ir/build.h"
+#include "compiler/codegen/element_text.h"
+#include "compiler/codegen/expression_emitter.h"
 #include "compiler/support/check.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 
 namespace svod::codegen {
 
-// The name that kernels have for a C++ type of dtypes.def: u8 for uint8_t.
-static std::string kernel_type(std::string_view type) {
-  if (type == "float") return "f32";
-  if (type == "double") return "f64";
-  std::string out = type.front() == 'u' ? "u" : "i";
-  for (char c : type)
-    if (c >= '0' && c <= '9') out += c;
-  return out;
-}
-
-std::string store_type(DType dtype) { return kernel_type(info(dtype).store_type); }
-std::string compute_type(DType dtype) { return kernel_type(info(dtype).compute_type); }
-
-std::string rounded(DType dtype, const std::string& value) {
-  if (!is_narrow_float(dtype)) return value;
-  return "round_" + std::string(info(dtype).codec) + "(" + value + ")";
-}
-
-std::string from_store(DType dtype, const std::string& value) {
-  if (!is_narrow_float(dtype)) return value;
-  return std::string(info(dtype).codec) + "_to_float(" + value + ")";
-}
-
-std::string literal(DType dtype, uint64_t bits) {
-  char text[64];
-  if (is_float(dtype)) {
-    double value = scalar_value(dtype, bits);
-    bool wide = dtype == DType::F64;
-    if (std::isnan(value)) return wide ? "kNan<f64>" : "kNan<f32>";
-    if (std::isinf(value))
-      return std::string(value < 0 ? "-" : "") + (wide ? "kInf<f64>" : "kInf<f32>");
-    std::snprintf(text, sizeof text, "%a%s", value, wide ? "" : "f");
-    return std::string("(") + text + ")";
-  }
-  int width = 8 * byte_size(dtype);
-  uint64_t kept = width == 64 ? bits : bits & ((uint64_t(1) << width) - 1);
-  std::snprintf(text, sizeof text, "%s(%lluu%s)", compute_type(dtype).c_str(),
-                static_cast<unsigned long long>(kept), width == 64 ? "ll" : "");
-  return text;
-}
-
-// The element as it lies in memory.
-static std::string stored_literal(DType dtype, uint64_t bits) {
-  if (!is_narrow_float(dtype)) return literal(dtype, bits);
-  return store_type(dtype) + "(" + std::to_string(bits) + ")";
-}
-
-void KernelEmitter::line(const std::string& text) {
+void ExpressionEmitter::line(const std::string& text) {
   out_.append(2 * static_cast<size_t>(indent_), ' ');
   out_ += text;
   out_ += '\n';
 }
 
-std::string KernelEmitter::type(DType dtype, bool vector) const {
+void ExpressionEmitter::open(const std::string& head) {
+  line(head + " {");
+  ++indent_;
+  frames_.emplace_back();
+}
+
+void ExpressionEmitter::close() {
+  frames_.pop_back();
+  --indent_;
+  line("}");
+}
+
+std::string ExpressionEmitter::type(DType dtype, bool vector) const {
   return (vector ? "v" : "") + compute_type(dtype);
 }
 
-std::string KernelEmitter::declare(const std::string& type, const std::string& init) {
+std::string ExpressionEmitter::declare(const std::string& type, const std::string& init) {
   std::string name = fresh("t");
   line("const " + type + " " + name + " = " + init + ";");
   return name;
 }
 
-KernelEmitter::Point KernelEmitter::project(ExprId id, const Point& p) const {
-  Point out = p;
-  for (size_t i = 0; i < how_.tile.size(); ++i)
-    if (!depends(id, how_.tile[i].axis)) out[i] = 0;
-  return out;
-}
-
-KernelEmitter::Value KernelEmitter::eval(ExprId id, const Point& p) {
+ExpressionEmitter::Value ExpressionEmitter::eval(ExprId id, const Point& p) {
   Point at = project(id, p);
   for (size_t i = frames_.size(); i-- > 0;)
     if (auto found = frames_[i].find({id, at}); found != frames_[i].end())
@@ -91,12 +47,22 @@ KernelEmitter::Value KernelEmitter::eval(ExprId id, const Point& p) {
   return v;
 }
 
-std::string KernelEmitter::splat(const Value& v, DType dtype) const {
+std::string ExpressionEmitter::splat(const Value& v, DType dtype) const {
   return v.vector ? v.name : type(dtype, true) + "(" + v.name + ")";
 }
 
+std::string ExpressionEmitter::product(const std::vector<ExprId>& factors, const Point& p,
+                                       bool vector) {
+  std::string text;
+  for (ExprId f : factors) {
+    Value v = eval(f, p);
+    text += (text.empty() ? "" : " * ") + (vector ? splat(v, k_.exprs[f].dtype) : v.name);
+  }
+  return text;
+}
+
 // All positions of the dot axis at once: four bytes of each lane, or of all lanes.
-KernelEmitter::Value KernelEmitter::make_dot_load(const Expr& e, const Point& p) {
+ExpressionEmitter::Value ExpressionEmitter::make_dot_load(const Expr& e, const Point& p) {
   bool vector = lane_dependent(e.index);
   std::string address =
       "a" + std::to_string(e.argument) + " + " + index_text(e.index, p, false);
@@ -113,7 +79,7 @@ KernelEmitter::Value KernelEmitter::make_dot_load(const Expr& e, const Point& p)
 }
 
 // The same for what is made of such bytes: a function of kDot bytes per lane.
-KernelEmitter::Value KernelEmitter::make_dot_map(const Expr& e, const Point& p) {
+ExpressionEmitter::Value ExpressionEmitter::make_dot_map(const Expr& e, const Point& p) {
   const Value bytes = eval(e.inputs[0], p), other = eval(e.inputs[1], p);
   const std::string type = "DotBytes<" + compute_type(e.dtype) + ">";
   const std::string name = "op_" + std::string(info(e.op).text) + "_bytes";
@@ -127,9 +93,10 @@ KernelEmitter::Value KernelEmitter::make_dot_map(const Expr& e, const Point& p) 
 
 // Lanes a few elements apart, or neighbours of which some lanes in the middle are wanted:
 // whole vectors and shuffles. No name when the lanes lie otherwise.
-KernelEmitter::Value KernelEmitter::make_near_load(const Expr& e, const Point& p,
-                                                   int64_t step, const std::string& guard,
-                                                   const std::vector<Bound>& by_lane) {
+ExpressionEmitter::Value
+ExpressionEmitter::make_near_load(const Expr& e, const Point& p, int64_t step,
+                                  const std::string& guard,
+                                  const std::vector<Bound>& by_lane) {
   std::vector<ExprId> dynamic;
   k_.indices.collect_dynamic(e.index, dynamic);
   std::string low, high, name = "load";
@@ -150,7 +117,7 @@ KernelEmitter::Value KernelEmitter::make_near_load(const Expr& e, const Point& p
   return {declare(vtype, value), true};
 }
 
-KernelEmitter::Value KernelEmitter::make_load(const Expr& e, const Point& p) {
+ExpressionEmitter::Value ExpressionEmitter::make_load(const Expr& e, const Point& p) {
   if (k_.has_dot_axis() && k_.indices.depends_on(e.index, *k_.loops.dot))
     return make_dot_load(e, p);
   std::string base = "a" + std::to_string(e.argument), fill = literal(e.dtype, e.bits);
@@ -196,8 +163,9 @@ KernelEmitter::Value KernelEmitter::make_load(const Expr& e, const Point& p) {
 }
 
 // A scalar function as a C++ function of its own: the cell of ops.def with its types.
-std::string KernelEmitter::function_of(Op op, DType result,
-                                       const std::vector<DType>& inputs, bool vector) {
+std::string ExpressionEmitter::function_of(Op op, DType result,
+                                           const std::vector<DType>& inputs,
+                                           bool vector) {
   DType operand = op == Op::Select ? inputs[1] : inputs[0];
   std::string name = "op_" + std::string(info(op).text) + "_" + (vector ? "v" : "") +
                      std::string(info(operand).text);
@@ -215,7 +183,7 @@ std::string KernelEmitter::function_of(Op op, DType result,
   return name;
 }
 
-KernelEmitter::Value KernelEmitter::make_map(const Expr& e, const Point& p) {
+ExpressionEmitter::Value ExpressionEmitter::make_map(const Expr& e, const Point& p) {
   std::vector<Value> values;
   std::vector<DType> dtypes;
   bool vector = false;
@@ -232,7 +200,7 @@ KernelEmitter::Value KernelEmitter::make_map(const Expr& e, const Point& p) {
   return {declare(type(e.dtype, vector), call), vector};
 }
 
-KernelEmitter::Value KernelEmitter::make_guard(const Expr& e, const Point& p) {
+ExpressionEmitter::Value ExpressionEmitter::make_guard(const Expr& e, const Point& p) {
   Value child = eval(e.inputs[0], p);
   std::vector<Bound> uniform, by_lane;
   split_bounds(e.bounds, p, uniform, by_lane);
@@ -254,7 +222,7 @@ KernelEmitter::Value KernelEmitter::make_guard(const Expr& e, const Point& p) {
   return {name, true};
 }
 
-KernelEmitter::Value KernelEmitter::make_position(const Expr& e, const Point& p) {
+ExpressionEmitter::Value ExpressionEmitter::make_position(const Expr& e, const Point& p) {
   std::string element = compute_type(e.dtype);
   if (!lane_dependent(e.index)) {
     std::string at = element + "(" + index_text(e.index, p, false) + ")";
@@ -275,19 +243,14 @@ static std::string cast_text(DType from, DType to, const std::string& x) {
   return rounded(to, narrow);
 }
 
-KernelEmitter::Value KernelEmitter::make_cast(const Expr& e, const Point& p) {
+ExpressionEmitter::Value ExpressionEmitter::make_cast(const Expr& e, const Point& p) {
   if (std::optional<Value> byte = make_byte_cast(e, p)) return *byte;
   Value x = eval(e.inputs[0], p);
   DType from = k_.exprs[e.inputs[0]].dtype;
   return {declare(type(e.dtype, x.vector), cast_text(from, e.dtype, x.name)), x.vector};
 }
 
-std::string to_store(DType dtype, const std::string& value) {
-  if (!is_narrow_float(dtype)) return value;
-  return "float_to_" + std::string(info(dtype).codec) + "(" + value + ")";
-}
-
-KernelEmitter::Value KernelEmitter::make(ExprId id, const Point& p) {
+ExpressionEmitter::Value ExpressionEmitter::make(ExprId id, const Point& p) {
   const Expr& e = k_.exprs[id];
   switch (e.kind) {
   case Expr::Kind::Load:

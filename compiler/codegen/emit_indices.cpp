@@ -1,42 +1,14 @@
 // Indices and their bounds as C++: sums of loop variables at a position of the register
 // tile, and the conditions that are not true for all of them.
-#include "compiler/codegen/kernel_emitter.h"
+#include "compiler/codegen/element_text.h"
+#include "compiler/codegen/expression_emitter.h"
 
 #include <algorithm>
 
 namespace svod::codegen {
 
-int KernelEmitter::offset_of(AxisId axis, const Point& p) const {
-  for (size_t i = 0; i < how_.tile.size(); ++i)
-    if (how_.tile[i].axis == axis) return p[i];
-  return 0;
-}
-
-std::vector<Range> KernelEmitter::ranges_at(const Point& p) const {
-  std::vector<Range> ranges = narrowed_;
-  for (size_t i = 0; i < how_.tile.size(); ++i) {
-    Range& r = ranges[how_.tile[i].axis];
-    r.low += p[i], r.high += p[i];
-  }
-  return ranges;
-}
-
-bool KernelEmitter::holds(const Bound& b, const Point& p) const {
-  Range r = k_.indices.range(b.index, ranges_at(p));
-  return r.low >= b.low && r.high < b.high;
-}
-
-bool KernelEmitter::lane_dependent(const Index& index) const {
-  if (!k_.has_lane_axis()) return false;
-  if (k_.indices.depends_on(index, *k_.loops.lane)) return true;
-  std::vector<ExprId> dynamic;
-  k_.indices.collect_dynamic(index, dynamic);
-  return std::any_of(dynamic.begin(), dynamic.end(),
-                     [&](ExprId d) { return on_lanes(d); });
-}
-
 // Axes are x0, x1, ..: i8 and i32 are types.
-std::string KernelEmitter::term_text(const Term& t, const Point& p, bool lanewise) {
+std::string ExpressionEmitter::term_text(const Term& t, const Point& p, bool lanewise) {
   switch (t.kind) {
   case Term::Kind::Axis: {
     if (k_.has_lane_axis() && t.id == *k_.loops.lane) return "l";
@@ -61,7 +33,8 @@ std::string KernelEmitter::term_text(const Term& t, const Point& p, bool lanewis
 
 // The index as text; the lane axis is the variable l in lanewise text and absent
 // otherwise.
-std::string KernelEmitter::index_text(const Index& index, const Point& p, bool lanewise) {
+std::string ExpressionEmitter::index_text(const Index& index, const Point& p,
+                                          bool lanewise) {
   int64_t constant = index.constant;
   std::string text;
   for (auto [id, coefficient] : index.terms) {
@@ -87,8 +60,8 @@ std::string KernelEmitter::index_text(const Index& index, const Point& p, bool l
 }
 
 // Bounds that do not hold for certain, as C++; empty when all do.
-std::string KernelEmitter::condition(const std::vector<Bound>& bounds, const Point& p,
-                                     bool lanewise) {
+std::string ExpressionEmitter::condition(const std::vector<Bound>& bounds, const Point& p,
+                                         bool lanewise) {
   std::string text;
   std::vector<Range> ranges = ranges_at(p);
   for (const Bound& b : bounds) {
@@ -103,15 +76,15 @@ std::string KernelEmitter::condition(const std::vector<Bound>& bounds, const Poi
   return text;
 }
 
-void KernelEmitter::split_bounds(const std::vector<Bound>& bounds, const Point& p,
-                                 std::vector<Bound>& uniform,
-                                 std::vector<Bound>& by_lane) const {
+void ExpressionEmitter::split_bounds(const std::vector<Bound>& bounds, const Point& p,
+                                     std::vector<Bound>& uniform,
+                                     std::vector<Bound>& by_lane) const {
   for (const Bound& b : bounds)
     if (!holds(b, p)) (lane_dependent(b.index) ? by_lane : uniform).push_back(b);
 }
 
-bool KernelEmitter::first_lane_count(const std::vector<Bound>& bounds, const Point& p,
-                                     std::string& count) {
+bool ExpressionEmitter::first_lane_count(const std::vector<Bound>& bounds, const Point& p,
+                                         std::string& count) {
   if (bounds.size() != 1) return false;
   const Bound& b = bounds[0];
   int64_t step = 0;
@@ -127,8 +100,8 @@ bool KernelEmitter::first_lane_count(const std::vector<Bound>& bounds, const Poi
   return true;
 }
 
-bool KernelEmitter::lane_range(const std::vector<Bound>& bounds, const Point& p,
-                               std::string& low, std::string& high) {
+bool ExpressionEmitter::lane_range(const std::vector<Bound>& bounds, const Point& p,
+                                   std::string& low, std::string& high) {
   low = "0", high = "kLanes";
   std::vector<Range> ranges = ranges_at(p);
   for (const Bound& b : bounds) {

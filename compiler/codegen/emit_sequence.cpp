@@ -1,5 +1,6 @@
 // A sequence: the bodies of its parts, each in a namespace of its own, and one function
 // that calls them with addresses made of few pointers, constants and loop counters.
+#include "compiler/codegen/element_text.h"
 #include "compiler/codegen/kernel_emitter.h"
 #include "runtime_stub/status.h"
 

@@ -2,14 +2,15 @@
 // where the positions of the register tile are the neighbours instead, as many vectors at
 // once with rows and columns swapped (a 768x768 transpose: 170 us lane by lane, 57 us
 // so).
-#include "compiler/codegen/kernel_emitter.h"
+#include "compiler/codegen/element_text.h"
+#include "compiler/codegen/write_emitter.h"
 
 #include <algorithm>
 
 namespace svod::codegen {
 
-void KernelEmitter::emit_lane_writes(const Stage& s, const Value& value, const Point& p,
-                                     const std::string& condition) {
+void WriteEmitter::emit_lane_writes(const Stage& s, const Value& value, const Point& p,
+                                    const std::string& condition) {
   std::string to =
       "a" + std::to_string(s.argument) + "[" + index_text(s.index, p, true) + "]";
   std::string stored = value.vector ? fresh("t") : value.name;
@@ -22,7 +23,7 @@ void KernelEmitter::emit_lane_writes(const Stage& s, const Value& value, const P
        ";");
 }
 
-void KernelEmitter::emit_write(const Stage& s, const Value& value, const Point& p) {
+void WriteEmitter::emit_write(const Stage& s, const Value& value, const Point& p) {
   std::vector<Bound> uniform, by_lane;
   split_bounds(s.domain, p, uniform, by_lane);
   std::string guard = condition(uniform, p, false);
@@ -54,7 +55,7 @@ void KernelEmitter::emit_write(const Stage& s, const Value& value, const Point& 
 
 // Whether the positions of the register tile are neighbours where the lanes lie apart:
 // their vectors are the columns of what is written in rows.
-bool KernelEmitter::writes_columns(const Stage& s, const std::vector<Point>& all) const {
+bool WriteEmitter::writes_columns(const Stage& s, const std::vector<Point>& all) const {
   int64_t step = 0;
   const auto fewest = static_cast<size_t>(how(s).columns);
   if (fewest == 0 || all.size() < fewest || all.size() > size_t(k_.loops.lanes))
@@ -75,7 +76,7 @@ bool KernelEmitter::writes_columns(const Stage& s, const std::vector<Point>& all
   return std::ranges::none_of(all, fails_by_position);
 }
 
-void KernelEmitter::emit_columns(const Stage& s, const std::vector<Point>& all) {
+void WriteEmitter::emit_columns(const Stage& s, const std::vector<Point>& all) {
   // Rows of the square that nobody takes: any value will do. Zeros, which an initializer
   // without them leaves to the compiler, became a call of memset.
   std::string list, rows = fresh("t"), column;
@@ -97,6 +98,12 @@ void KernelEmitter::emit_columns(const Stage& s, const std::vector<Point>& all) 
        (int(all.size()) == k_.loops.lanes ? " store(" + to + ", " + rows + "[l]);"
                                           : " store_part(" + to + ", " + rows + "[l], " +
                                                 std::to_string(all.size()) + ");"));
+}
+
+void WriteEmitter::emit_writes(const Stage& s, const std::vector<Point>& all) {
+  if (writes_columns(s, all)) return emit_columns(s, all);
+  if (emit_byte_rows(s, all)) return;
+  for (const Point& p : all) emit_write(s, eval(s.value, p), p);
 }
 
 } // namespace svod::codegen

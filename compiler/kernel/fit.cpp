@@ -1,6 +1,7 @@
 #include "compiler/kernel/fit.h"
 
 #include "compiler/kernel/byte_table.h"
+#include "compiler/kernel/stage_work.h"
 
 #include <algorithm>
 
@@ -16,23 +17,32 @@ bool same_axes(std::vector<AxisId> a, std::vector<AxisId> b) {
   return a == b;
 }
 
-bool contains(const std::vector<AxisId>& axes, AxisId a) {
-  return std::ranges::find(axes, a) != axes.end();
-}
+// Positions along one outer loop that are taken together, of a chunk or a tile: `what`.
+struct Block {
+  AxisId axis;
+  int64_t positions;
+};
 
-std::string misfit(const Kernel& k, const std::vector<ChunkAxis>& chunks,
-                   const Loops& loops) {
+// Each outer loop once, but for the lane's, by no more positions than it has.
+std::string block_misfit(const std::string& what, const Kernel& k, const Loops& loops,
+                         const std::vector<Block>& blocks) {
   std::vector<AxisId> seen;
-  for (const ChunkAxis& c : chunks) {
-    if (!contains(loops.outer, c.axis) || loops.lane == c.axis || contains(seen, c.axis))
-      return axis_name(c.axis) + " is no outer loop that can be cut into chunks";
-    if (c.block < 1 || c.block > k.indices.extent(c.axis))
-      return "chunks of " + std::to_string(c.block) + " positions of " +
-             axis_name(c.axis) + ", which has " +
-             std::to_string(k.indices.extent(c.axis));
-    seen.push_back(c.axis);
+  for (const auto& [axis, positions] : blocks) {
+    if (!contains(loops.outer, axis) || loops.lane == axis || contains(seen, axis))
+      return axis_name(axis) + " is no outer loop that " + what +
+             " can have positions of";
+    if (positions < 1 || positions > k.indices.extent(axis))
+      return what + " of " + std::to_string(positions) + " positions of " +
+             axis_name(axis) + ", which has " + std::to_string(k.indices.extent(axis));
+    seen.push_back(axis);
   }
   return "";
+}
+
+std::string chunk_misfit(const Kernel& k, const Loops& loops) {
+  std::vector<Block> blocks;
+  for (const ChunkAxis& c : loops.chunks) blocks.push_back({c.axis, c.block});
+  return block_misfit("a chunk", k, loops, blocks);
 }
 
 // Stages that compute one position at a time.
@@ -44,16 +54,10 @@ bool takes_tiles(const Kernel& k) {
 
 std::string tile_misfit(const ScheduledKernel& k, const std::vector<TileAxis>& tile) {
   constexpr int64_t kMostPositions = 256;
-  std::vector<AxisId> seen;
-  for (const TileAxis& t : tile) {
-    if (!contains(k.loops.outer, t.axis) || k.is_lane(t.axis) || contains(seen, t.axis))
-      return axis_name(t.axis) + " is no outer loop of which a tile can have positions";
-    if (t.count < 1 || t.count > k.indices.extent(t.axis))
-      return "a tile of " + std::to_string(t.count) + " positions of " +
-             axis_name(t.axis) + ", which has " +
-             std::to_string(k.indices.extent(t.axis));
-    seen.push_back(t.axis);
-  }
+  std::vector<Block> blocks;
+  for (const TileAxis& t : tile) blocks.push_back({t.axis, t.count});
+  if (std::string why = block_misfit("a tile", k, k.loops, blocks); !why.empty())
+    return why;
   if (tile_points(tile) > kMostPositions)
     return "a tile of " + std::to_string(tile_points(tile)) + " positions; " +
            std::to_string(kMostPositions) + " are the limit";
@@ -112,7 +116,7 @@ std::string misfit(const Kernel& k, const Loops& loops, const Loops& chosen) {
   if (loops.in_parts != chosen.in_parts ||
       (chosen.in_parts && loops.chunks != chosen.chunks))
     return "its chunks are the parts of a chain of kernels and cannot change alone";
-  return misfit(k, loops.chunks, loops);
+  return chunk_misfit(k, loops);
 }
 
 std::string misfit(const ScheduledKernel& kernel, const LevelSchedule& level,

@@ -2,6 +2,8 @@
 // what was expected; the reader of the whole text adds the line's number.
 #pragma once
 
+#include "compiler/kernel/text.h"
+
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -96,6 +98,20 @@ inline std::vector<NumberedLine> lines_of(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return out;
+}
+
+// Gives each line to `read_line`; false at the first that it throws for.
+template <class ReadLine>
+bool read_lines(std::string_view text, TextFault& fault, ReadLine read_line) {
+  for (const NumberedLine& line : lines_of(text)) {
+    try {
+      read_line(line.text);
+    } catch (const std::string& why) {
+      fault = {line.number, why};
+      return false;
+    }
+  }
+  return true;
 }
 
 } // namespace svod

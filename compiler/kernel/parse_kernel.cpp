@@ -1,6 +1,5 @@
 #include "compiler/ir/text.h"
 #include "compiler/kernel/line_scanner.h"
-#include "compiler/kernel/text.h"
 
 #include <algorithm>
 
@@ -13,14 +12,8 @@ class KernelReader {
 public:
   std::optional<Kernel> read(std::string_view text, TextFault& fault) {
     kernels_.emplace_back();
-    for (const NumberedLine& line : lines_of(text)) {
-      try {
-        read_line(line.text);
-      } catch (const std::string& why) {
-        fault = {line.number, why};
-        return std::nullopt;
-      }
-    }
+    if (!read_lines(text, fault, [&](std::string_view line) { read_line(line); }))
+      return std::nullopt;
     Kernel out = std::move(kernels_[0]);
     for (size_t i = 1; i < kernels_.size(); ++i) {
       ScheduledKernel part;

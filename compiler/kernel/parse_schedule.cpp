@@ -1,5 +1,4 @@
 #include "compiler/kernel/line_scanner.h"
-#include "compiler/kernel/text.h"
 
 namespace svod {
 
@@ -8,14 +7,8 @@ namespace {
 class ScheduleReader {
 public:
   std::optional<KernelSchedule> read(std::string_view text, TextFault& fault) {
-    for (const NumberedLine& line : lines_of(text)) {
-      try {
-        read_line(line.text);
-      } catch (const std::string& why) {
-        fault = {line.number, why};
-        return std::nullopt;
-      }
-    }
+    if (!read_lines(text, fault, [&](std::string_view line) { read_line(line); }))
+      return std::nullopt;
     return std::move(out_);
   }
 

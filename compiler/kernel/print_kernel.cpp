@@ -8,12 +8,6 @@ namespace svod {
 
 namespace {
 
-std::string axes_text(const std::vector<AxisId>& axes) {
-  std::string out;
-  for (AxisId a : axes) out += " i" + std::to_string(a);
-  return out;
-}
-
 std::string term_text(const Kernel& k, const Term& t) {
   switch (t.kind) {
   case Term::Kind::Axis:
@@ -197,6 +191,12 @@ std::string axes_line(const Kernel& k) {
 
 } // namespace
 
+std::string axes_text(const std::vector<AxisId>& axes) {
+  std::string out;
+  for (AxisId a : axes) out += " i" + std::to_string(a);
+  return out;
+}
+
 std::string print(const Kernel& k, const Index& index) {
   std::string out;
   for (auto [id, coefficient] : index.terms) {
@@ -218,21 +218,22 @@ std::string print(const Kernel& k) {
   return out;
 }
 
-std::string program_text(const ScheduledKernel& kernel) {
-  ScheduledKernel k = kernel;
+template <class AnyKernel> static AnyKernel without_numbers(AnyKernel k) {
   for (Argument& a : k.arguments) a.id = 0;
   if (k.call) k.call->function = 0;
+  return k;
+}
+
+std::string program_text(const ScheduledKernel& kernel) {
+  const ScheduledKernel k = without_numbers(kernel);
   std::string out = axes_line(k) + body_text(k) + print(k.loops);
   for (const ScheduledKernel& part : k.parts) out += "  part\n" + program_text(part);
   return out;
 }
 
 Digest digest_of(const ScheduledKernel& kernel, bool joined) {
-  Kernel k = kernel;
-  for (Argument& a : k.arguments) a.id = 0;
-  if (k.call) k.call->function = 0;
-  for (ScheduledKernel& part : k.parts)
-    for (Argument& a : part.arguments) a.id = 0;
+  Kernel k = without_numbers<Kernel>(kernel);
+  for (ScheduledKernel& part : k.parts) part = without_numbers(part);
   Loops fixed = kernel.loops;
   fixed.outer.clear();
   fixed.inner.clear();

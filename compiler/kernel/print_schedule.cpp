@@ -7,12 +7,6 @@ namespace {
 std::string number(int64_t value) { return std::to_string(value); }
 std::string axis(AxisId a) { return "i" + std::to_string(a); }
 
-std::string axes_text(const std::vector<AxisId>& axes) {
-  std::string out;
-  for (AxisId a : axes) out += " " + axis(a);
-  return out;
-}
-
 std::string exprs_text(const std::vector<ExprId>& exprs) {
   std::string out;
   for (ExprId e : exprs) out += " e" + std::to_string(e);

@@ -26,6 +26,8 @@ namespace svod {
 // provenance and the model's numbers of nodes.
 std::string print(const Kernel& kernel);
 std::string print(const Kernel& kernel, const Index& index);
+// " i0 i2"
+std::string axes_text(const std::vector<AxisId>& axes);
 // How it runs.
 std::string print(const Loops& loops);
 std::string print(const LevelSchedule& level);

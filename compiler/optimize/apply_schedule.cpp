@@ -6,20 +6,15 @@
 
 namespace svod::optimize {
 
-static const KernelSchedule* find(const ScheduleFile& file, const Digest& digest) {
-  const auto found = file.find(digest);
-  return found == file.end() ? nullptr : &found->second;
-}
-
 void apply_loops(ScheduledKernel& k, const ScheduleFile& file,
                  AppliedSchedules& applied) {
   // Whether it will be a part of a sequence is not decided yet.
-  Digest digest = digest_of(k);
-  if (file.count(digest) == 0) digest = digest_of(k, true);
-  const KernelSchedule* given = find(file, digest);
-  if (given == nullptr) return;
+  auto given = file.find(digest_of(k));
+  if (given == file.end()) given = file.find(digest_of(k, true));
+  if (given == file.end()) return;
+  const auto& [digest, schedule] = *given;
   applied.used.insert(digest);
-  Loops loops = given->loops;
+  Loops loops = schedule.loops;
   loops.inner.resize(std::max(loops.inner.size(), k.stages.size()));
   if (loops == k.loops) return;
   if (const std::string why = misfit(k, loops, k.loops); !why.empty())
@@ -31,12 +26,12 @@ void apply_loops(ScheduledKernel& k, const ScheduleFile& file,
 static void apply_levels(ScheduledKernel& k, bool joined, const ScheduleFile& file,
                          AppliedSchedules& applied) {
   const Digest digest = digest_of(k, joined);
-  if (const KernelSchedule* given = find(file, digest)) {
+  if (const auto given = file.find(digest); given != file.end()) {
     applied.used.insert(digest);
+    const std::vector<LevelSchedule>& levels = given->second.levels;
     for (LevelSchedule& chosen : k.levels) {
-      const auto level =
-          std::ranges::find(given->levels, chosen.level, &LevelSchedule::level);
-      if (level == given->levels.end()) continue;
+      const auto level = std::ranges::find(levels, chosen.level, &LevelSchedule::level);
+      if (level == levels.end()) continue;
       const std::string why = misfit(k, *level, chosen);
       if (!why.empty()) {
         applied.misfits.push_back(digest.hex() + ", level " + chosen.level + ": " + why);

@@ -83,74 +83,101 @@ void Planner::add_if(Frame& frame, const FusedRegion& region) {
   add_marker(frame, region, StepKind::End, slots);
 }
 
-void Planner::add_loop(Frame& frame, const FusedRegion& region) {
+// How often a loop runs, where that is known.
+static std::optional<int64_t> known_count(const Graph& g, const Node& node,
+                                          const LoopSpec& spec) {
+  const auto count = known_ints(g, node.inputs[0]);
+  if (!count || spec.again) return std::nullopt;
+  return (*count)[0];
+}
+
+RegionSlots Planner::loop_slots(Frame& frame, const FusedRegion& region) {
   const Node& node = frame.f.graph[region.node];
   const LoopSpec spec = loop_spec(node);
-  const FusedGraph& fused = region.bodies[0];
-  const auto carried = static_cast<size_t>(spec.carried);
-  const auto sliced = static_cast<size_t>(spec.sliced);
-  const uint32_t depth = frame.depth;
-  Frame body(fused, f_.graph);
-  body.is_body = true;
-  body.depth = depth + 1;
-  body.repeats = frame.repeats;
-  const auto count = known_ints(frame.f.graph, node.inputs[0]);
-  if (count && !spec.again && (*count)[0] > 0)
-    __builtin_mul_overflow(body.repeats, std::min((*count)[0], spec.limit),
-                           &body.repeats);
-
   RegionSlots slots;
   slots.count = argument_slot(frame, region.inputs[0]);
   slots.start = argument_slot(frame, region.inputs[1]);
   slots.iteration = temporary(8);
   slots.limit = static_cast<uint32_t>(spec.limit);
-  slots.depth = depth;
+  slots.depth = frame.depth;
+  const auto count = known_count(frame.f.graph, node, spec);
   const auto starts = known_ints(frame.f.graph, node.inputs[1]);
-  if (count && starts && (*starts)[0] != 0 && !spec.again && (*count)[0] <= spec.limit)
-    slots.known = std::max<int64_t>((*count)[0], 0);
+  if (count && starts && (*starts)[0] != 0 && *count <= spec.limit)
+    slots.known = std::max<int64_t>(*count, 0);
   if (region.value != kNoBuffer) slots.done = buffer_slot(frame, region.value);
-  if (spec.again) body.outputs.push_back(slots.again = temporary(1));
+  if (spec.again) slots.again = temporary(1);
+  return slots;
+}
 
-  body.inputs.push_back(slots.iteration);
+// Two places that take turns for each carried value, the first with its start.
+void Planner::add_carried(Frame& frame, const FusedRegion& region, Frame& body) {
+  const Node& node = frame.f.graph[region.node];
+  const auto carried = static_cast<size_t>(loop_spec(node).carried);
   for (size_t k = 0; k < carried; ++k) {
     const uint64_t bytes = node_bytes(frame.f.graph, node.inputs[2 + k]);
     const auto half = static_cast<int64_t>(aligned(bytes));
     const SlotId pair = temporary(2 * aligned(bytes));
     add_copy(frame, argument_slot(frame, region.inputs[2 + k]),
-             slice(pair, bytes, 0, 0, depth, false));
-    body.inputs.push_back(slice(pair, bytes, 0, half, depth, true));
+             slice(pair, bytes, 0, 0, frame.depth, false));
+    body.inputs.push_back(slice(pair, bytes, 0, half, frame.depth, true));
     body.outputs.push_back(
-        slice(pair, bytes, static_cast<uint64_t>(half), -half, depth, true));
+        slice(pair, bytes, static_cast<uint64_t>(half), -half, frame.depth, true));
   }
+}
+
+// The items that an iteration takes and makes, and what it reads of the graph around.
+void Planner::add_items(Frame& frame, const FusedRegion& region, Frame& body) {
+  const LoopSpec spec = loop_spec(frame.f.graph[region.node]);
+  const Graph& g = region.bodies[0].graph;
+  const auto carried = static_cast<size_t>(spec.carried);
+  const auto sliced = static_cast<size_t>(spec.sliced);
+  const auto scanned = static_cast<size_t>(scanned_count(spec, g));
   // An item of `whole`, whose direction is flag number `flag`.
   const auto item = [&](SlotId whole, uint64_t bytes, size_t flag) {
     const auto stride = static_cast<int64_t>(bytes);
     const bool reversed = spec.reversed[flag] != 0 && spec.limit > 0;
     const int64_t first = reversed ? stride * (spec.limit - 1) : 0;
     return slice(whole, bytes, static_cast<uint64_t>(first), reversed ? -stride : stride,
-                 depth, false);
+                 frame.depth, false);
   };
   for (size_t k = 0; k < sliced; ++k) {
-    const NodeId taken = fused.graph.inputs()[1 + carried + k].node;
+    const NodeId taken = g.inputs()[1 + carried + k].node;
     body.inputs.push_back(item(argument_slot(frame, region.inputs[2 + carried + k]),
-                               node_bytes(fused.graph, taken), k));
+                               node_bytes(g, taken), k));
   }
   for (size_t i = 2 + carried + sliced; i < region.inputs.size(); ++i)
     body.inputs.push_back(argument_slot(frame, region.inputs[i]));
-  const auto scanned = static_cast<size_t>(scanned_count(spec, fused.graph));
   for (size_t k = 0; k < scanned; ++k) {
-    const NodeId made = fused.graph.outputs()[body.outputs.size()].node;
-    const uint64_t bytes = node_bytes(fused.graph, made);
+    const NodeId made = g.outputs()[body.outputs.size()].node;
+    const uint64_t bytes = node_bytes(g, made);
     const SlotId whole = result_slot(frame, region, carried + k,
                                      bytes * static_cast<uint64_t>(spec.limit));
     body.outputs.push_back(item(whole, bytes, sliced + k));
   }
+}
+
+void Planner::add_loop(Frame& frame, const FusedRegion& region) {
+  const Node& node = frame.f.graph[region.node];
+  const LoopSpec spec = loop_spec(node);
+  Frame body(region.bodies[0], f_.graph);
+  body.is_body = true;
+  body.depth = frame.depth + 1;
+  body.repeats = frame.repeats;
+  const auto count = known_count(frame.f.graph, node, spec);
+  if (count && *count > 0)
+    __builtin_mul_overflow(body.repeats, std::min(*count, spec.limit), &body.repeats);
+
+  const RegionSlots slots = loop_slots(frame, region);
+  if (spec.again) body.outputs.push_back(slots.again);
+  body.inputs.push_back(slots.iteration);
+  add_carried(frame, region, body);
+  add_items(frame, region, body);
 
   add_marker(frame, region, StepKind::Loop, slots);
   add_steps(body);
   add_marker(frame, region, StepKind::End, slots);
   // The place that the next iteration would read holds the last value.
-  for (size_t k = 0; k < carried; ++k)
+  for (size_t k = 0; k < static_cast<size_t>(spec.carried); ++k)
     if (region.results[k] != kNoBuffer)
       add_copy(frame, body.inputs[1 + k], buffer_slot(frame, region.results[k]));
 }

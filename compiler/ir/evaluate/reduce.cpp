@@ -3,7 +3,7 @@
 // neighbours of one kind are walked as one. Sums and products of floats are accumulated
 // in double: the reference should be nearer to the truth than any order of float
 // additions a kernel may choose.
-#include "compiler/ir/evaluate_parts.h"
+#include "compiler/ir/evaluate/parts.h"
 
 #include <limits>
 

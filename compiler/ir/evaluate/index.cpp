@@ -1,7 +1,7 @@
 // Gather and scatter: each position of the index tensor names one element of the data, at
 // the same place but for the coordinate along the axis. Indices are checked before they
 // are used; so are those on the way down a decision tree.
-#include "compiler/ir/evaluate_parts.h"
+#include "compiler/ir/evaluate/parts.h"
 
 #include <cstring>
 #include <span>

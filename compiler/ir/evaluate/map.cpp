@@ -1,6 +1,6 @@
 // Maps and casts. The cells of ops.def are compiled here, once per compute type for which
 // they are C++ (`~a` is none for floats; the verifier keeps such nodes out of a graph).
-#include "compiler/ir/evaluate_parts.h"
+#include "compiler/ir/evaluate/parts.h"
 #include "compiler/ir/scalar_angle.h"
 #include "compiler/ir/scalar_math.h"
 #include "compiler/ir/scalar_power.h"

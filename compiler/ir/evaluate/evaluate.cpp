@@ -5,7 +5,7 @@
 #include "compiler/ir/evaluate.h"
 
 #include "compiler/ir/evaluate_calls.h"
-#include "compiler/ir/evaluate_parts.h"
+#include "compiler/ir/evaluate/parts.h"
 #include "compiler/ir/region.h"
 
 #include <cstring>

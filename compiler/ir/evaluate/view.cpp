@@ -2,7 +2,7 @@
 // stride per axis. Axes that can be walked as one are merged first. A transposition is
 // walked in tiles, as its source is read along one axis and its result written along
 // another.
-#include "compiler/ir/evaluate_parts.h"
+#include "compiler/ir/evaluate/parts.h"
 
 #include <cstring>
 

@@ -2,8 +2,8 @@
 // strides of their operands. Each axis of the product steps through both operands and the
 // accumulators; the innermost is chosen so that its steps are short, the others keep
 // their order, kept axes outside of reduced ones. Products are rounded to the dtype like
-// those of a map, then added as evaluate_reduce.cpp does.
-#include "compiler/ir/evaluate_parts.h"
+// those of a map, then added as reduce.cpp does.
+#include "compiler/ir/evaluate/parts.h"
 
 namespace svod {
 namespace {

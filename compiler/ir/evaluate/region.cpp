@@ -1,5 +1,5 @@
 // Runs the bodies of regions, iteration by iteration as region.h says.
-#include "compiler/ir/evaluate_parts.h"
+#include "compiler/ir/evaluate/parts.h"
 #include "compiler/ir/region.h"
 
 #include <cstring>

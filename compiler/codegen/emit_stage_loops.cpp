@@ -1,0 +1,130 @@
+// Loops over a stage's own axes, cut where sums are made of sums, where neighbouring
+// steps add to accumulators of their own, and where the last step is unlike the others.
+#include "compiler/codegen/stage_emitter.h"
+
+#include <algorithm>
+
+namespace svod::codegen {
+
+// Loops of the remainders of a tile have fewer positions below them, so that the same
+// limits may write them out further.
+void StageEmitter::unroll_hint(const Stage& s, int64_t extent, bool innermost) {
+  const Unroll& unroll = how(s).unroll;
+  const auto tile = static_cast<int64_t>(points().size());
+  const bool small = tile <= 2;
+  if (unroll.off) return line("#pragma clang loop unroll(disable) vectorize(disable)");
+  int64_t steps = tile;
+  for (AxisId a : k_.inner(s))
+    if (k_.is_loop(a) && steps <= unroll.nest) steps *= k_.indices.extent(a);
+  if (steps <= (small ? unroll.small_nest : unroll.nest))
+    return line("#pragma clang loop unroll(full) vectorize(disable)");
+  if (!innermost) return line("#pragma clang loop unroll(disable)");
+  if (small && extent <= unroll.free) return;
+  if (extent < unroll.by)
+    return line("#pragma clang loop unroll(full) vectorize(disable)");
+  line(extent % unroll.by == 0 ? "#pragma clang loop unroll_count(" +
+                                     std::to_string(unroll.by) + ") vectorize(disable)"
+                               : "#pragma clang loop unroll(disable) vectorize(disable)");
+}
+
+// A loop whose neighbouring steps add to accumulators of their own, and what is left of
+// it.
+void StageEmitter::emit_ways(AxisId axis, const std::string& from, const std::string& to,
+                             const std::function<void()>& body) {
+  const std::string i = "x" + std::to_string(axis), first = fresh("b"),
+                    ways = std::to_string(sums_.ways.size());
+  line("iptr " + first + " = " + from + ";");
+  line("#pragma clang loop unroll(disable) vectorize(disable)");
+  open("for (; " + first + " + " + ways + " <= " + to + "; " + first + " += " + ways +
+       ")");
+  for (sums_.way = 0; sums_.way < sums_.ways.size(); ++sums_.way) {
+    open("");
+    line("const iptr " + i + " = " + first + " + " + std::to_string(sums_.way) + ";");
+    body();
+    close();
+  }
+  sums_.way = 0;
+  close();
+  line("#pragma clang loop unroll(disable) vectorize(disable)");
+  open("for (iptr " + i + " = " + first + "; " + i + " < " + to + "; ++" + i + ")");
+  body();
+  close();
+}
+
+bool StageEmitter::is_innermost(const Stage& s, size_t depth) const {
+  for (size_t d = depth + 1; d < k_.inner(s).size(); ++d)
+    if (k_.is_loop(k_.inner(s)[d])) return false;
+  return true;
+}
+
+// One step: the loops below, where some position of the tile is useful there.
+void StageEmitter::emit_step(const Stage& s, size_t depth, const Body& body) {
+  const bool held = sums_.blocks && sums_.blocks->how.loop == k_.inner(s)[depth] &&
+                    !sums_.blocks->how.held.empty();
+  const std::string useful = useful_tile(s, depth);
+  if (!useful.empty()) open("if (" + useful + ")");
+  if (held) open_block();
+  emit_inner(s, depth + 1, body);
+  if (held) close_block();
+  if (!useful.empty()) close();
+}
+
+// All steps from `from` to before `to`, both C++ text.
+void StageEmitter::emit_steps(const Stage& s, size_t depth, const std::string& from,
+                              const std::string& to, const Body& body) {
+  const AxisId axis = k_.inner(s)[depth];
+  const std::string i = "x" + std::to_string(axis);
+  const bool innermost = is_innermost(s, depth), sums = s.kind == StageKind::Reduce;
+  if (innermost && sums && sums_.ways.size() > 1)
+    return emit_ways(axis, from, to, [&] { emit_step(s, depth, body); });
+  if (sums) unroll_hint(s, k_.indices.extent(axis), innermost);
+  open("for (iptr " + i + " = " + from + "; " + i + " < " + to + "; ++" + i + ")");
+  emit_step(s, depth, body);
+  close();
+}
+
+// The same in blocks that have sums of their own.
+void StageEmitter::emit_blocks(const Stage& s, size_t depth, const std::string& end,
+                               const Body& body) {
+  const std::string b = fresh("b"), size = std::to_string(sums_.blocks->how.steps);
+  open("for (iptr " + b + " = 0; " + b + " < " + end + "; " + b + " += " + size + ")");
+  const std::string to = fresh("b");
+  line("const iptr " + to + " = " + b + " + " + size + " < " + end + " ? " + b + " + " +
+       size + " : " + end + ";");
+  open_block();
+  emit_steps(s, depth, b, to, body);
+  close_block();
+  close();
+}
+
+void StageEmitter::emit_inner(const Stage& s, size_t depth, const Body& body) {
+  while (depth < k_.inner(s).size() && !k_.is_loop(k_.inner(s)[depth])) ++depth;
+  if (depth == k_.inner(s).size()) return body();
+  const AxisId axis = k_.inner(s)[depth];
+  const int64_t extent = k_.indices.extent(axis);
+  const bool last = needs_peel(axis, true);
+  const Range before = narrowed_[axis];
+  narrowed_[axis] = {0, extent - 1 - (last ? 1 : 0)};
+  const bool here = sums_.blocks && sums_.blocks->how.loop == axis;
+  const bool blocks = here && sums_.blocks->how.held.empty();
+  std::string to = std::to_string(extent - (last ? 1 : 0));
+  if (!here && !last && s.kind == StageKind::Reduce)
+    if (const std::string end = useful_end(s, depth); !end.empty()) to = end;
+  if (blocks)
+    emit_blocks(s, depth, to, body);
+  else
+    emit_steps(s, depth, "0", to, body);
+  if (last) {
+    narrowed_[axis] = {extent - 1, extent - 1};
+    open("");
+    if (blocks) open_block();
+    line("const iptr x" + std::to_string(axis) + " = " + std::to_string(extent - 1) +
+         ";");
+    emit_step(s, depth, body);
+    if (blocks) close_block();
+    close();
+  }
+  narrowed_[axis] = before;
+}
+
+} // namespace svod::codegen

@@ -1,0 +1,308 @@
+// Reductions that add up, or combine likewise: accumulators for every position of the
+// register tile, their blocks and ways, and how they come together.
+#include "compiler/codegen/element_text.h"
+#include "compiler/codegen/reduction_text.h"
+#include "compiler/codegen/stage_emitter.h"
+#include "compiler/kernel/byte_products.h"
+#include "compiler/kernel/stage_work.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace svod::codegen {
+
+// Positions of the tile at which the factors beside y are the same share one sum(x).
+std::string& StageEmitter::sum_beside(Point p) {
+  for (size_t i = 0; i < p.size(); ++i) {
+    bool varies = false;
+    for (size_t f = 0; f + 1 < sums_.blocks->how.summed.size(); ++f)
+      varies |= dependence_[sums_.blocks->how.summed[f]][how_.tile[i].axis];
+    if (!varies) p[i] = 0;
+  }
+  return sums_.blocks->beside[p];
+}
+
+void StageEmitter::open_block() {
+  std::vector<std::string> names;
+  for (const auto& way : sums_.ways) names.insert(names.end(), way.begin(), way.end());
+  if (sums_.blocks->how.offset) {
+    for (const Point& p : points()) sum_beside(p) = "";
+    for (auto& [p, name] : sums_.blocks->beside) names.push_back(name = fresh("c"));
+  }
+  for (const std::string& name : names)
+    line(sums_.blocks->type + " " + name + " = " + sums_.blocks->type + "(0);");
+}
+
+void StageEmitter::close_block() {
+  const std::vector<Point> all = points();
+  join_ways("SumOf::of<" + sums_.blocks->type + ">");
+  for (size_t i = 0; i < all.size(); ++i) {
+    const std::string &total = sums_.blocks->totals[i], &part = sums_.ways[0][i];
+    if (sums_.blocks->how.offset)
+      line(part + " = ma_(-" + product({*sums_.blocks->how.offset}, all[i], true) + ", " +
+           sum_beside(all[i]) + ", " + part + ");");
+    if (sums_.blocks->how.held.empty())
+      line(total + " = " + total + " + " + part + ";");
+    else
+      line(total + " = ma_(" + product(sums_.blocks->how.held, all[i], true) + ", " +
+           part + ", " + total + ");");
+  }
+}
+
+// The weights of a dot product; of a window that begins inside the vector of another one,
+// which `at` becomes, moved up by as many bytes.
+ExpressionEmitter::Value StageEmitter::moved_dots(const Stage& s, ExprId x, ExprId w,
+                                                  Point& at) {
+  const Value whole = eval(w, at);
+  if (k_.exprs[x].kind != Expr::Kind::Load) return whole;
+  for (size_t i = 0; i < at.size(); ++i) {
+    const AxisId axis = how_.tile[i].axis;
+    const int moved = at[i] % windows_together(k_, s, k_.exprs[x], axis);
+    if (moved == 0 || depends(w, axis)) continue;
+    at[i] -= moved;
+    Point key = project(w, at);
+    key[i] = moved;
+    Frame& frame = frames_.back();
+    if (auto found = frame.find({w, key}); found != frame.end()) return found->second;
+    const std::string up = whole.name + " << " + std::to_string(8 * moved);
+    return frame[{w, key}] = {declare("vi32", up), true};
+  }
+  return whole;
+}
+
+// Four bytes of each lane and as many more into one 32-bit sum.
+void StageEmitter::accumulate_dots(const Stage& s, const std::string& acc,
+                                   const Point& p) {
+  const Expr& v = k_.exprs[s.value];
+  ExprId plain = below_casts(k_, v.inputs[0]), with_sign = below_casts(k_, v.inputs[1]);
+  if (k_.exprs[plain].dtype == DType::I8) std::swap(plain, with_sign);
+  Point at = p;
+  const Value w = moved_dots(s, plain, with_sign, at);
+  line(acc + " = dot_(" + acc + ", " + summand(splat(eval(plain, at), DType::I32)) +
+       ", " + summand(splat(w, DType::I32)) + ");");
+}
+
+// A term of a sum whose common factors are applied once for a block.
+void StageEmitter::accumulate_held(const std::string& acc, const Point& p, bool vector) {
+  std::vector<ExprId> beside = sums_.blocks->how.summed;
+  const ExprId last = beside.back();
+  beside.pop_back();
+  const std::string x = product(beside, p, vector), y = product({last}, p, vector);
+  if (sums_.blocks->how.offset && sums_.blocks->summed_at.insert(sum_beside(p)).second)
+    line(sum_beside(p) + " = " + sum_beside(p) + " + " + x + ";");
+  line(acc + " = " +
+       (x.empty() ? acc + " + " + y : "ma_(" + x + ", " + y + ", " + acc + ")") + ";");
+}
+
+void StageEmitter::accumulate_product(const Expr& v, const std::string& acc,
+                                      const Point& p, bool vector) {
+  const Value a = eval(v.inputs[0], p), b = eval(v.inputs[1], p);
+  const std::string x = vector ? splat(a, v.dtype) : a.name,
+                    y = vector ? splat(b, v.dtype) : b.name;
+  line(acc + " = ma_(" + summand(x) + ", " + summand(y) + ", " + acc + ");");
+}
+
+// Any value, with the identity in lanes where `by_lane` does not hold.
+void StageEmitter::accumulate_value(const Stage& s, const std::string& acc,
+                                    const Point& p, bool vector,
+                                    const std::vector<Bound>& by_lane) {
+  std::string count;
+  Value value = eval(s.value, p);
+  if (s.keeps) emit_write(s, value, p);
+  std::string x = vector ? splat(value, s.dtype) : value.name;
+  std::string none = type(s.dtype, true) + "(" + identity(s.op, s.dtype) + ")";
+  if (!by_lane.empty() && first_lane_count(by_lane, p, count)) {
+    x = "first_lanes(" + x + ", " + none + ", " + count + ")";
+  } else if (!by_lane.empty()) {
+    std::string kept = fresh("t");
+    line(type(s.dtype, true) + " " + kept + " = " + x + ";");
+    line("for (iptr l = 0; l < kLanes; ++l) if (!(" + condition(by_lane, p, true) +
+         ")) " + kept + "[l] = " + identity(s.op, s.dtype) + ";");
+    x = kept;
+  }
+  line(acc + " = " + combine_of(s.op) + "::of<" + sum_type(s.dtype, vector) + ">(" + acc +
+       ", " + summand(x) + ");");
+}
+
+void StageEmitter::accumulate(const Stage& s, const std::string& acc, const Point& p,
+                              bool vector) {
+  std::vector<Bound> uniform, by_lane;
+  split_bounds(s.domain, p, uniform, by_lane);
+  std::string guard = condition(uniform, p, false);
+  if (!guard.empty()) open("if (" + guard + ")");
+  const Expr& v = k_.exprs[s.value];
+  const bool is_product = !s.keeps && s.op == Op::ReduceSum &&
+                          v.kind == Expr::Kind::Map && v.op == Op::Mul &&
+                          is_float(s.dtype) && s.dtype == v.dtype && by_lane.empty() &&
+                          !is_narrow_float(v.dtype);
+  if (k_.has_dot_axis() && contains(k_.inner(s), *k_.loops.dot))
+    accumulate_dots(s, acc, p);
+  else if (sums_.blocks && !sums_.blocks->how.held.empty())
+    accumulate_held(acc, p, vector);
+  else if (is_product)
+    accumulate_product(v, acc, p, vector);
+  else
+    accumulate_value(s, acc, p, vector, by_lane);
+  if (!guard.empty()) close();
+}
+
+// How many steps of the innermost loop have sums of their own.
+size_t StageEmitter::count_ways(const Stage& s) const {
+  const auto tile = static_cast<int64_t>(points().size());
+  const int64_t ways = how(s).sums / tile;
+  int64_t innermost = 1;
+  for (AxisId a : k_.inner(s))
+    if (k_.is_loop(a)) innermost = k_.indices.extent(a);
+  return innermost < how(s).rounds * ways ? 1 : std::max<size_t>(1, size_t(ways));
+}
+
+// The accumulators of all ways become the first's.
+void StageEmitter::join_ways(const std::string& combine) {
+  for (size_t way = 1; way < sums_.ways.size(); ++way)
+    for (size_t i = 0; i < sums_.ways[0].size(); ++i)
+      line(sums_.ways[0][i] + " = " + combine + "(" + sums_.ways[0][i] + ", " +
+           sums_.ways[way][i] + ");");
+}
+
+// A term of `sum` that is not the stage `number`: where its accumulator starts.
+static ExprId start_of(const ScheduledKernel& k, ExprId sum, uint32_t number) {
+  const std::vector<ExprId>& terms = k.exprs[sum].inputs;
+  const Expr& first = k.exprs[terms[0]];
+  return terms[first.kind == Expr::Kind::Local && first.stage == number ? 1 : 0];
+}
+
+bool StageEmitter::reduces_lanes(const Stage& s) const {
+  return k_.has_lane_axis() && contains(k_.inner(s), *k_.loops.lane);
+}
+
+// An accumulator for each point of the tile and each way, declared here or, where they
+// are those of a block, where it begins. The names of the first are returned: the result.
+std::vector<std::string> StageEmitter::open_sums(uint32_t number, bool vector) {
+  const Stage& s = k_.stages[number];
+  const std::vector<Point> all = points();
+  const int summed = lanes_summed(number);
+  sums_ = {};
+  if (how(s).blocks) sums_.blocks.emplace().how = *how(s).blocks;
+  if (summed < k_.loops.lanes) sums_.lanes = summed;
+  const bool blocks = sums_.blocks.has_value();
+  const std::string type = sum_type(s.dtype, vector),
+                    none = type + "(" + identity(s.op, s.dtype) + ")";
+  const std::optional<ExprId> sum = how(s).begins_with;
+  auto names_of = [&](bool declared, bool started) {
+    std::vector<std::string> names;
+    for (const Point& p : all) {
+      const std::string from =
+          started ? summand(splat(eval(start_of(k_, *sum, number), p), s.dtype)) : none;
+      names.push_back(fresh("c"));
+      if (declared) line(type + " " + names.back() + " = " + from + ";");
+    }
+    return names;
+  };
+  const std::vector<std::string> names = names_of(true, sum.has_value());
+  const size_t ways = count_ways(s);
+  sums_.ways = {blocks ? names_of(false, false) : names};
+  while (sums_.ways.size() < ways) sums_.ways.push_back(names_of(!blocks, false));
+  if (blocks) sums_.blocks->type = type, sums_.blocks->totals = names;
+  return names;
+}
+
+// Where lanes are summed up, the sum of each accumulator's, as many at once as a vector
+// has lanes.
+std::vector<std::string> StageEmitter::across_lanes(const Stage& s,
+                                                    std::vector<std::string> names) {
+  const auto lanes = static_cast<size_t>(k_.loops.lanes);
+  const size_t together = lanes >= 4 ? names.size() / lanes * lanes : 0;
+  for (size_t i = 0; i < together; i += lanes) {
+    std::string group = fresh("t"), list;
+    for (size_t j = 0; j < lanes; ++j) {
+      list += (j != 0 ? ", " : "") + names[i + j];
+      names[i + j] = group + "[0][" + std::to_string(j) + "]";
+    }
+    line(type(s.dtype, true) + " " + group + "[kLanes] = {" + list + "};");
+    line("across_each<" + combine_of(s.op) + ", kLanes>(" + group + ");");
+  }
+  for (size_t i = together; i < names.size(); ++i)
+    names[i] = "across<" + combine_of(s.op) + ">(" + names[i] + ")";
+  return names;
+}
+
+void StageEmitter::emit_reduce(uint32_t number) {
+  const Stage& s = k_.stages[number];
+  const bool lane_inside = reduces_lanes(s), vector = lane_inside || on_lanes(s.value);
+  const std::vector<Point> all = points();
+  const std::vector<std::string> names = open_sums(number, vector);
+  sums_.ahead = find_ahead(s);
+  if (sums_.ahead) open_ahead();
+  fetch_picture(s);
+  emit_inner(s, 0, [&] {
+    if (sums_.ahead) fetch_ahead();
+    if (sums_.blocks) sums_.blocks->summed_at.clear();
+    if (number > 0 && k_.stages[number - 1].nested) {
+      const Sums around = sums_;
+      sums_ = {};
+      emit_stage(number - 1);
+      sums_ = around;
+    }
+    for (size_t i = 0; i < all.size(); ++i)
+      accumulate(s, sums_.ways[sums_.way][i], all[i], vector);
+  });
+  if (!sums_.blocks)
+    join_ways(combine_of(s.op) + "::of<" + sum_type(s.dtype, vector) + ">");
+  const bool shortened = sums_.lanes.has_value();
+  sums_ = {};
+  const std::vector<std::string> results = lane_inside ? across_lanes(s, names) : names;
+  const std::optional<ExprId> sum = how(s).begins_with;
+  for (size_t i = 0; i < all.size(); ++i) {
+    std::string result = results[i];
+    if (shortened) result = "lengthened<" + type(s.dtype, true) + ">(" + result + ")";
+    result = rounded(s.dtype, result);
+    bool still_vector = vector && !lane_inside;
+    if (result != names[i]) result = declare(type(s.dtype, still_vector), result);
+    if (sum)
+      frames_.back()[{*sum, project(*sum, all[i])}] = {result, still_vector};
+    else
+      locals_[{number, all[i]}] = {result, still_vector};
+  }
+}
+
+// The first lanes of which a store writes results, at this position of the tile.
+int64_t StageEmitter::lanes_written(const Stage& s, const Point& p) const {
+  int64_t written = k_.loops.lanes;
+  std::vector<Range> ranges = ranges_at(p);
+  ranges[*k_.loops.lane] = {0, 0};
+  for (const Bound& b : s.domain) {
+    int64_t step = 0;
+    if (!k_.indices.affine_in(b.index, *k_.loops.lane, step) || step != 1 ||
+        k_.indices.has_dynamic(b.index))
+      continue;
+    written = std::min(written, b.high - k_.indices.range(b.index, ranges).low);
+  }
+  return written;
+}
+
+// How long the accumulators of a sum are: as a vector, or shorter by halves where all
+// that follows are stores of its first lanes.
+int StageEmitter::lanes_summed(uint32_t number) const {
+  const int shortest = how_.stages[number].shortest_sum;
+  if (shortest == 0) return k_.loops.lanes;
+  int64_t wanted = 1;
+  for (size_t i = number + 1; i < k_.stages.size(); ++i)
+    for (const Point& p : points())
+      wanted = std::max(wanted, lanes_written(k_.stages[i], p));
+  int lanes = k_.loops.lanes;
+  while (lanes % 2 == 0 && lanes / 2 >= wanted && lanes / 2 >= shortest) lanes /= 2;
+  return lanes;
+}
+
+// An accumulator's type, and a vector cut to its length.
+std::string StageEmitter::sum_type(DType dtype, bool vector) const {
+  if (!vector || !sums_.lanes) return type(dtype, vector);
+  return "Vector<" + compute_type(dtype) + ", " + std::to_string(*sums_.lanes) + ">";
+}
+
+std::string StageEmitter::summand(const std::string& value) const {
+  if (!sums_.lanes) return value;
+  return "first_part<" + std::to_string(*sums_.lanes) + ">(" + value + ")";
+}
+
+} // namespace svod::codegen

@@ -1,0 +1,80 @@
+#include "compiler/codegen/tile_scope.h"
+
+#include <algorithm>
+
+namespace svod::codegen {
+
+TileScope::TileScope(const ScheduledKernel& kernel, const LevelSchedule& how)
+    : k_(kernel), how_(how), dependence_(dependence_of(kernel)) {
+  for (AxisId a = 0; a < k_.indices.axis_count(); ++a)
+    narrowed_.push_back({0, k_.indices.extent(a) - 1});
+  counts_.assign(how_.tile.size(), 1);
+}
+
+std::vector<TileScope::Point> TileScope::points() const {
+  std::vector<Point> out = {Point(counts_.size(), 0)};
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    std::vector<Point> next;
+    for (const Point& p : out)
+      for (int n = 0; n < counts_[i]; ++n) {
+        next.push_back(p);
+        next.back()[i] = n;
+      }
+    out = std::move(next);
+  }
+  return out;
+}
+
+int TileScope::offset_of(AxisId axis, const Point& p) const {
+  for (size_t i = 0; i < how_.tile.size(); ++i)
+    if (how_.tile[i].axis == axis) return p[i];
+  return 0;
+}
+
+std::vector<Range> TileScope::ranges_at(const Point& p) const {
+  std::vector<Range> ranges = narrowed_;
+  for (size_t i = 0; i < how_.tile.size(); ++i) {
+    Range& r = ranges[how_.tile[i].axis];
+    r.low += p[i], r.high += p[i];
+  }
+  return ranges;
+}
+
+bool TileScope::holds(const Bound& b, const Point& p) const {
+  Range r = k_.indices.range(b.index, ranges_at(p));
+  return r.low >= b.low && r.high < b.high;
+}
+
+bool TileScope::tile_span(const Index& index, int64_t& least, int64_t& most) const {
+  for (auto [id, coefficient] : index.terms) {
+    const Term& t = k_.indices.term(id);
+    if (t.kind != Term::Kind::Axis || (k_.has_lane_axis() && t.id == *k_.loops.lane))
+      return false;
+    for (size_t i = 0; i < how_.tile.size(); ++i)
+      if (how_.tile[i].axis == t.id)
+        (coefficient < 0 ? least : most) += coefficient * (counts_[i] - 1);
+  }
+  return true;
+}
+
+TileScope::Point TileScope::project(ExprId id, const Point& p) const {
+  Point out = p;
+  for (size_t i = 0; i < how_.tile.size(); ++i)
+    if (!depends(id, how_.tile[i].axis)) out[i] = 0;
+  return out;
+}
+
+bool TileScope::lane_dependent(const Index& index) const {
+  if (!k_.has_lane_axis()) return false;
+  if (k_.indices.depends_on(index, *k_.loops.lane)) return true;
+  std::vector<ExprId> dynamic;
+  k_.indices.collect_dynamic(index, dynamic);
+  return std::any_of(dynamic.begin(), dynamic.end(),
+                     [&](ExprId d) { return on_lanes(d); });
+}
+
+bool TileScope::needs_peel(AxisId axis, bool high) const {
+  return ends_apart(k_, how_.peeled, axis, high, narrowed_);
+}
+
+} // namespace svod::codegen

@@ -1,0 +1,84 @@
+// What decides a register tile: the axes it may be made of, what a step of the reduction
+// loads along them, and what the level offers.
+#pragma once
+
+#include "compiler/kernel/stage_work.h"
+#include "compiler/support/target.h"
+
+#include <climits>
+#include <optional>
+
+namespace svod::optimize {
+
+// Positions of a tile's axis read again what a loop of the reduction walks along: the
+// loop's extent, and its steps from one position to the next; 0: they do not.
+struct Slide {
+  int64_t extent = 0, stride = 0;
+  int64_t window(int count) const {
+    return count > 1 && stride > 0 ? (count - 1) * stride + extent : count;
+  }
+};
+
+struct LoadUse {
+  bool vector = false;
+  // A vector for many steps of the reduction, as a scale of its block is.
+  bool held = false;
+  // Vectors of bytes, which rows of a window that overlap share.
+  bool interleaved = false;
+  // Of a weight, whole lines, one per position: so many are read at once.
+  int streams = INT_MAX;
+  int64_t bytes = 0;           // of a panel: what one vector of accumulators reads of it
+  double steps = 1;            // that are written out together and read neighbours
+  double all_steps = 1;        // of the reduction
+  std::vector<bool> axes = {}; // by candidate
+  // By candidate: along the innermost loop, and along another one.
+  std::vector<Slide> slides = {}, far = {};
+  // Of interleaved ones, by candidate: the positions of a window that slides along it.
+  std::vector<int64_t> windows = {};
+  // Likewise: neighbouring positions that one of them serves.
+  std::vector<int> together = {};
+  // By candidate: its positions compete for one set of the first cache.
+  std::vector<bool> same_set = {};
+};
+
+struct Candidate {
+  AxisId axis;
+  int64_t extent;
+  int apart; // positions of it that no tile takes in
+};
+
+// What the ends of a reduction along the lanes cost: sums across, `lanes` of them at
+// once where there are as many.
+struct Across {
+  int lanes = 1;
+  double steps = 0; // of the reduction; 0: not along the lanes
+  double cost(int points) const {
+    if (steps == 0) return 0;
+    int rest = points % lanes;
+    return (3.0 * (points - rest) + 8.0 * rest) / steps;
+  }
+};
+
+// Positions of one axis that a tile is tried with.
+constexpr int kLongestRow = 16;
+
+struct TileFacts {
+  const Level& level;
+  std::vector<Candidate> candidates = {};
+  std::vector<LoadUse> loads = {};
+  int per_vector = 1; // registers
+  bool few = false;   // registers
+  double steps = 1;   // of the reduction
+  Across across = {};
+  std::optional<size_t> bytes = {}; // candidate along which bytes are neighbours
+};
+
+// Of the kernel's first stage, a reduction.
+TileFacts tile_facts(const ScheduledKernel& k, const Level& level);
+
+// Per position and step of the reduction, in multiply-adds of a register, of a kernel cut
+// into tiles of `counts` positions per candidate. 1e30 where they do not fit the
+// registers.
+double tile_cost(const TileFacts& facts, const std::vector<int>& counts);
+
+} // namespace svod::optimize

@@ -1,0 +1,55 @@
+#include "packager/link_output.h"
+
+#include <filesystem>
+
+namespace svod::packager {
+
+namespace {
+
+toolchain::LinkInputs inputs_of(const Objects& objects, bool weights) {
+  toolchain::LinkInputs inputs;
+  for (const std::vector<std::byte>& object : objects.code)
+    inputs.objects.push_back(object);
+  inputs.files.push_back(&objects.image);
+  if (weights && objects.weights) inputs.files.push_back(&*objects.weights);
+  return inputs;
+}
+
+toolchain::ObjectResult link_code(const Options& options,
+                                  const toolchain::LinkInputs& inputs) {
+  std::vector<std::string> keep;
+  for (const char* name : {"run", "run_sized", "arena_bytes", "status_text", "info"})
+    keep.push_back(options.name + "_" + name);
+  toolchain::ObjectResult joined = toolchain::partial_link(options.target, inputs);
+  if (!joined.ok) return joined;
+  return toolchain::localize(joined.object, keep, {});
+}
+
+} // namespace
+
+toolchain::LinkResult link_program(const Options& options, const Objects& objects,
+                                   const std::string& path) {
+  return toolchain::link_executable(options.target, inputs_of(objects, true), path);
+}
+
+toolchain::LinkResult link_shared(const Options& options, const Objects& objects,
+                                  const std::string& path) {
+  const std::string soname = std::filesystem::path(options.output).filename().string();
+  return toolchain::link_shared(options.target, inputs_of(objects, true), soname, path);
+}
+
+toolchain::ObjectResult link_object(const Options& options, const Objects& objects) {
+  return link_code(options, inputs_of(objects, true));
+}
+
+toolchain::LinkResult link_archive(const Options& options, const Objects& objects,
+                                   const std::string& path) {
+  toolchain::ObjectResult code = link_code(options, inputs_of(objects, false));
+  if (!code.ok) return {false, code.diagnostics};
+  std::vector<toolchain::ArchiveMember> members{{options.name + ".o", code.object}};
+  if (objects.weights)
+    members.push_back({options.name + "_weights.o", {}, &*objects.weights});
+  return toolchain::write_archive(path, members);
+}
+
+} // namespace svod::packager

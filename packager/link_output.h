@@ -1,0 +1,22 @@
+// The packed program or library, linked from its objects into a file.
+#pragma once
+
+#include "compiler/toolchain/link.h"
+#include "packager/objects.h"
+#include "packager/options.h"
+
+namespace svod::packager {
+
+[[nodiscard]] toolchain::LinkResult
+link_program(const Options& options, const Objects& objects, const std::string& path);
+
+[[nodiscard]] toolchain::LinkResult
+link_shared(const Options& options, const Objects& objects, const std::string& path);
+// Code, image and weights in one object whose only global names are the API.
+[[nodiscard]] toolchain::ObjectResult link_object(const Options& options,
+                                                  const Objects& objects);
+// Such an object, but for the weights: they may be large and stay a member of their own.
+[[nodiscard]] toolchain::LinkResult
+link_archive(const Options& options, const Objects& objects, const std::string& path);
+
+} // namespace svod::packager
