@@ -4,8 +4,8 @@
 // per element, so that folding the weights of a large model takes well under a second.
 #include "compiler/ir/evaluate.h"
 
-#include "compiler/ir/evaluate_calls.h"
 #include "compiler/ir/evaluate/parts.h"
+#include "compiler/ir/evaluate_calls.h"
 #include "compiler/ir/region.h"
 
 #include <cstring>

@@ -1,6 +1,6 @@
 // Runs the bodies of regions, iteration by iteration as region.h says.
-#include "compiler/ir/evaluate/parts.h"
 #include "compiler/ir/region.h"
+#include "compiler/ir/evaluate/parts.h"
 
 #include <cstring>
 
