@@ -4,7 +4,7 @@
 #include "compiler/codegen/read_custom_ops.h"
 #include "compiler/ir/digest.h"
 #include "importer/check/read_model.h"
-#include "importer/driver/data_shapes.h"
+#include "importer/inputs/data_shapes.h"
 #include "packager/objects.h"
 #include "packager/version.h"
 

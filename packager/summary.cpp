@@ -3,7 +3,7 @@
 #include "packager/summary.h"
 
 #include "compiler/ir/dtype.h"
-#include "importer/driver/fixed_inputs.h"
+#include "importer/inputs/value_text.h"
 #include "packager/json.h"
 #include "packager/version.h"
 

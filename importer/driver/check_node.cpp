@@ -1,7 +1,8 @@
 // What a node may have, before its rule runs and after: as many inputs as its operator
 // takes, of types that go together; attributes that somebody reads; strings only where
 // the rule knows of them; results within the limits.
-#include "importer/driver/graph_import.h"
+#include "importer/driver/check_node.h"
+
 #include "importer/formula/complex.h"
 #include "importer/operators/onnx_ops.h"
 #include "importer/operators/signature.h"
@@ -59,23 +60,23 @@ int bind(TypeOf& types, const FormalValue& formal, int onnx_type) {
 
 } // namespace
 
-void GraphImport::note_inputs(const ModelNode& node, const std::vector<NodeId>& inputs,
-                              const ModelPlace& place) {
+void NodeCheck::note_inputs(const ModelNode& node, const std::vector<NodeId>& inputs,
+                            const ModelPlace& place) {
   std::string text;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i] != kNoNode)
       text += (text.empty() ? "" : ", ") +
-              (is_compound(inputs[i]) ? kind_text(compounds_[inputs[i]])
-                                      : type_text(frame_.graph[inputs[i]])) +
+              (is_compound(inputs[i]) ? kind_text(import_.compounds[inputs[i]])
+                                      : type_text(g()[inputs[i]])) +
               " " + quoted(node.inputs[i]);
-  if (!text.empty() && more_errors_ == 0) diags_.note("its inputs are " + text, place);
+  if (!text.empty() && import_.more_errors == 0)
+    import_.diags.note("its inputs are " + text, place);
 }
 
 // Whether counts and element types fit the operator's schema. `inputs` has no left-out
 // ones at its end.
-bool GraphImport::check_signature(const ModelNode& node,
-                                  const std::vector<NodeId>& inputs, int64_t opset,
-                                  const ModelPlace& place) {
+bool NodeCheck::check_signature(const ModelNode& node, const std::vector<NodeId>& inputs,
+                                int64_t opset, const ModelPlace& place) {
   const Signature* signature = find_signature(node.domain, node.op_type, opset);
   if (!signature) return true;
   const auto invalid = [&](const std::string& what) {
@@ -105,7 +106,7 @@ bool GraphImport::check_signature(const ModelNode& node,
     const std::string name = "input " + std::to_string(i);
     // Rules say what kinds they take, and ask for what they read: exporters leave out
     // inputs that the mode makes meaningless (the roi of Resize) and the schema requires.
-    if (id == kNoNode || is_compound(inside(compounds_, id))) continue;
+    if (id == kNoNode || is_compound(inside(import_.compounds, id))) continue;
     const int type = onnx_type_of(id);
     if (!takes(formal, type))
       return invalid(name + " is " + onnx_type_text(type) +
@@ -121,7 +122,7 @@ bool GraphImport::check_signature(const ModelNode& node,
 // What a rule gives has a type of the operator's schema: the type of its inputs where
 // those share a variable, which only a fault of the rule breaks, and else one of the
 // list, which a model can miss by asking for a type that came later.
-bool GraphImport::check_result_types(const NodeImport& rule, const ModelPlace& place) {
+bool NodeCheck::check_result_types(const NodeImport& rule, const ModelPlace& place) {
   const ModelNode& node = rule.model_node;
   const Signature* signature = find_signature(node.domain, node.op_type, rule.opset);
   if (!signature || signature->first > rule.opset) return true;
@@ -148,18 +149,19 @@ bool GraphImport::check_result_types(const NodeImport& rule, const ModelPlace& p
   return true;
 }
 
-bool GraphImport::check_attributes(const ModelNode& node,
-                                   std::span<const NodeImport::AttributeRow> rows,
-                                   const ModelPlace& place) {
+bool NodeCheck::check_attributes(const ModelNode& node,
+                                 std::span<const NodeImport::AttributeRow> rows,
+                                 const ModelPlace& place) {
   bool good = true;
   for (const ModelAttribute& attribute : node.attributes) {
     const auto row =
         std::ranges::find(rows, attribute.name, &NodeImport::AttributeRow::name);
     if (row == rows.end() && takes_any_attribute(rows)) {
-      diags_.warning("attribute " + quoted(attribute.name) +
-                         " is none of the operator's; it is ignored, as the operator's "
-                         "schema has it",
-                     place);
+      import_.diags.warning(
+          "attribute " + quoted(attribute.name) +
+              " is none of the operator's; it is ignored, as the operator's "
+              "schema has it",
+          place);
       continue;
     }
     good = false;
@@ -181,8 +183,8 @@ bool GraphImport::check_attributes(const ModelNode& node,
 }
 
 // What a rule made must be within the limits, and what folding made within its budget.
-bool GraphImport::check_results(const NodeImport& rule, NodeId first_new,
-                                size_t first_blob, const ModelPlace& place) {
+bool NodeCheck::check_results(const NodeImport& rule, NodeId first_new, size_t first_blob,
+                              const ModelPlace& place) {
   const ModelNode& node = rule.model_node;
   const auto over = [&](const char* what) {
     fail(Exit::InvalidModel, std::string(what) + " is over the limit", place);
@@ -197,23 +199,22 @@ bool GraphImport::check_results(const NodeImport& rule, NodeId first_new,
       return false;
     }
     if (is_compound(id)) continue;
-    const Shape& shape = frame_.graph[id].shape;
-    if (!elements_within(shape, limits_.elements) ||
-        static_cast<int64_t>(shape.size()) > limits_.rank)
+    const Shape& shape = g()[id].shape;
+    if (!elements_within(shape, import_.limits.elements) ||
+        static_cast<int64_t>(shape.size()) > import_.limits.rank)
       return over("the shape of its result");
   }
   if (!check_result_types(rule, place)) return false;
   constexpr int64_t kMostElements = int64_t{1} << 58;
-  for (NodeId id = first_new; id < frame_.graph.size(); ++id) {
-    const std::optional<int64_t> elements =
-        elements_within(frame_.graph[id].shape, kMostElements);
+  for (NodeId id = first_new; id < g().size(); ++id) {
+    const std::optional<int64_t> elements = elements_within(g()[id].shape, kMostElements);
     if (!elements) return over("the work of this node");
     // A reshaped weight has the blob it had.
-    if (frame_.graph[id].op == Op::Weight && node.op_type != "Constant" &&
-        static_cast<size_t>(frame_.graph[id].payload[0]) >= first_blob)
-      folded_bytes_ += *elements * byte_size(frame_.graph[id].dtype);
+    if (g()[id].op == Op::Weight && node.op_type != "Constant" &&
+        static_cast<size_t>(g()[id].payload[0]) >= first_blob)
+      folded_bytes_ += *elements * byte_size(g()[id].dtype);
   }
-  if (folded_bytes_ > limits_.folded_bytes)
+  if (folded_bytes_ > import_.limits.folded_bytes)
     return over("the memory for values computed when packing");
   return true;
 }

@@ -12,7 +12,7 @@ namespace svod::importer {
 
 bool GraphImport::has_complex(NodeId value) const {
   if (!is_compound(value)) return false;
-  const Compound& compound = compounds_[value];
+  const Compound& compound = import_.compounds[value];
   return compound.kind == Compound::Kind::Complex ||
          std::ranges::any_of(compound.items,
                              [&](NodeId item) { return has_complex(item); });
@@ -21,39 +21,39 @@ bool GraphImport::has_complex(NodeId value) const {
 // Part 0 or 1 of a value; of one that is not complex, the value itself.
 NodeId GraphImport::part(NodeId value, int64_t which) {
   if (!has_complex(value)) return value;
-  Compound compound = compounds_[value];
+  Compound compound = import_.compounds[value];
   if (compound.kind != Compound::Kind::Complex) {
     for (NodeId& item : compound.items) item = part(item, which);
     if (const auto type = complex_part(compound.onnx_type))
       compound.onnx_type = info(*type).onnx;
-    return compounds_.add(std::move(compound));
+    return import_.compounds.add(std::move(compound));
   }
-  const Bounded* bounded = frame_.bounds.find(compound.items[0]);
-  if (!bounded) return part_of_pairs({&frame_.graph, compound.items[0]}, which).id;
+  const Bounded* bounded = import_.frame.bounds.find(compound.items[0]);
+  if (!bounded) return part_of_pairs({&g(), compound.items[0]}, which).id;
   Counts counts = bounded->counts;
   counts.pop_back();
-  const Expr tensor = part_of_pairs({&frame_.graph, bounded->tensor}, which);
-  return frame_.bounds.add(frame_.graph, tensor.id, counts);
+  const Expr tensor = part_of_pairs({&g(), bounded->tensor}, which);
+  return import_.frame.bounds.add(g(), tensor.id, counts);
 }
 
 // The value whose parts these are; kNoNode where they are none.
 NodeId GraphImport::joined(NodeId real, NodeId imaginary) {
   if (is_compound(real) != is_compound(imaginary)) return kNoNode;
   if (!is_compound(real)) {
-    const Bounded* bounded = frame_.bounds.find(real);
-    const Bounded* other = frame_.bounds.find(imaginary);
-    const Expr a{&frame_.graph, bounded ? bounded->tensor : real};
-    const Expr b{&frame_.graph, other ? other->tensor : imaginary};
+    const Bounded* bounded = import_.frame.bounds.find(real);
+    const Bounded* other = import_.frame.bounds.find(imaginary);
+    const Expr a{&g(), bounded ? bounded->tensor : real};
+    const Expr b{&g(), other ? other->tensor : imaginary};
     if (!complex_of(a.dtype()) || a.dtype() != b.dtype() || a.shape() != b.shape())
       return kNoNode;
     Counts counts = bounded ? bounded->counts : Counts{};
     if (counts != (other ? other->counts : Counts{})) return kNoNode;
     if (bounded) counts.push_back(kNoNode);
-    return complex_value(compounds_,
-                         frame_.bounds.add(frame_.graph, pairs_of(a, b).id, counts));
+    return complex_value(import_.compounds,
+                         import_.frame.bounds.add(g(), pairs_of(a, b).id, counts));
   }
-  Compound out = compounds_[real];
-  const Compound& other = compounds_[imaginary];
+  Compound out = import_.compounds[real];
+  const Compound& other = import_.compounds[imaginary];
   if (out.kind != other.kind || out.items.size() != other.items.size()) return kNoNode;
   for (size_t i = 0; i < out.items.size(); ++i) {
     out.items[i] = joined(out.items[i], other.items[i]);
@@ -61,15 +61,15 @@ NodeId GraphImport::joined(NodeId real, NodeId imaginary) {
   }
   if (const auto type = dtype_from_onnx(out.onnx_type))
     out.onnx_type = complex_of(*type).value_or(out.onnx_type);
-  return compounds_.add(std::move(out));
+  return import_.compounds.add(std::move(out));
 }
 
 // Which elements of a complex tensor are not zero.
 NodeId GraphImport::truth(NodeId value) {
-  if (!is_complex(compounds_, value)) return value;
-  const NodeId pairs = inside(compounds_, value);
-  const Bounded* bounded = frame_.bounds.find(pairs);
-  const Expr x{&frame_.graph, bounded ? bounded->tensor : pairs};
+  if (!is_complex(import_.compounds, value)) return value;
+  const NodeId pairs = inside(import_.compounds, value);
+  const Bounded* bounded = import_.frame.bounds.find(pairs);
+  const Expr x{&g(), bounded ? bounded->tensor : pairs};
   const auto nonzero = [&](int64_t which) {
     const Expr part = part_of_pairs(x, which);
     return apply(Op::Not, equal(part, 0));
@@ -78,7 +78,7 @@ NodeId GraphImport::truth(NodeId value) {
   if (!bounded) return some.id;
   Counts counts = bounded->counts;
   counts.pop_back();
-  return frame_.bounds.add(frame_.graph, some.id, counts);
+  return import_.frame.bounds.add(g(), some.id, counts);
 }
 
 // Products and extremes of complex numbers are none of their parts'.
@@ -90,26 +90,23 @@ static bool is_linear(const ModelNode& node) {
 }
 
 // Of an operator that has complex inputs.
-GraphImport::Results GraphImport::import_complex(const ModelNode& original,
-                                                 const ModelNode& node,
-                                                 const Results& inputs,
-                                                 const ModelPlace& place,
-                                                 const Scope& scope) {
+Results GraphImport::import_complex(const NodeAt& at, const Results& inputs) {
+  const ModelNode& node = at.node;
   const OnnxOp* row = find_onnx_op(node.domain, node.op_type);
   const ComplexHow how = row ? row->complex : ComplexHow::None;
   const auto run = [&](const auto& change) {
     Results changed;
-    frame_.graph.open_source(place_path(place));
+    g().open_source(place_path(at.place));
     for (NodeId input : inputs)
       changed.push_back(input == kNoNode ? input : change(input));
-    frame_.graph.close_source();
-    return import_operator(original, node, changed, place, scope);
+    g().close_source();
+    return import_operator(at, changed);
   };
   const auto part_run = [&](int64_t which) {
     return run([&](NodeId id) { return part(id, which); });
   };
   const auto refuse = [&](const std::string& what) {
-    fail(Exit::Unsupported, what + " complex numbers are not supported", place);
+    fail(Exit::Unsupported, what + " complex numbers are not supported", at.place);
     return Results{};
   };
   Results results;
@@ -117,16 +114,16 @@ GraphImport::Results GraphImport::import_complex(const ModelNode& original,
   case ComplexHow::None:
     return refuse("its");
   case ComplexHow::Whole:
-    return import_operator(original, node, inputs, place, scope);
+    return import_operator(at, inputs);
   case ComplexHow::First:
     return part_run(0);
   case ComplexHow::Truth:
     return run([&](NodeId id) { return truth(id); });
   case ComplexHow::Pairs:
     complex_pairs_ = true;
-    results = run([&](NodeId id) { return inside(compounds_, id); });
+    results = run([&](NodeId id) { return inside(import_.compounds, id); });
     complex_pairs_ = false;
-    if (!results.empty()) results[0] = complex_value(compounds_, results[0]);
+    if (!results.empty()) results[0] = complex_value(import_.compounds, results[0]);
     return results;
   case ComplexHow::Parts:
     break;
@@ -136,13 +133,13 @@ GraphImport::Results GraphImport::import_complex(const ModelNode& original,
   if (results.empty()) return {};
   const Results imaginary = part_run(1);
   if (imaginary.size() != results.size()) return {};
-  frame_.graph.open_source(place_path(place));
+  g().open_source(place_path(at.place));
   for (size_t i = 0; i < results.size(); ++i)
     if (results[i] != kNoNode) {
       results[i] = joined(results[i], imaginary[i]);
       SVOD_CHECK(results[i] != kNoNode) << "complex parts of " << node.op_type;
     }
-  frame_.graph.close_source();
+  g().close_source();
   return results;
 }
 

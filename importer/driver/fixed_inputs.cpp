@@ -1,29 +1,26 @@
+// Inputs packed for one value. A shape, an axis or a count may be an input of the model,
+// and then no program can be packed without its value. Such an input stays in the
+// program's interface; what is packed holds for this value only, and a run with another
+// one is refused. When an input is fixed: docs/decisions/fixed-inputs.md.
+//
 // The import is tried without any value first. A rule that gives up because it does not
 // know a value leaves the value's node behind; where only small inputs of the model
 // decide it, these are fixed to what the user or the data set gives, and the model is
 // imported again. Each round fixes at least one more input, so it ends.
-#include "importer/driver/fixed_inputs.h"
+#include "importer/driver/import.h"
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/text.h"
 #include "importer/driver/graph_import.h"
+#include "importer/driver/ports.h"
+#include "importer/formula/deciding_inputs.h"
+#include "importer/inputs/value_text.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace svod::importer {
 
 namespace {
-
-std::vector<std::string_view> split(std::string_view text) {
-  std::vector<std::string_view> words;
-  while (!text.empty()) {
-    const size_t comma = std::min(text.find(','), text.size());
-    words.push_back(text.substr(0, comma));
-    text.remove_prefix(std::min(comma + 1, text.size()));
-  }
-  return words;
-}
 
 const ModelValue* find_input(const ModelGraph& graph, const std::string& name) {
   for (const ModelTensor& tensor : graph.initializers)
@@ -43,7 +40,7 @@ bool take_lengths(const ModelGraph& graph, ImportOptions& options, Diags& diags)
       good = false;
     } else if (input->dims && input->dims->size() == 1 &&
                !options.shapes.contains(name)) {
-      options.data_shapes[name] = {static_cast<int64_t>(split(text).size())};
+      options.data_shapes[name] = {values_in(text)};
     }
   }
   return good;
@@ -56,78 +53,44 @@ void note_fixed(const std::string& name, const std::string& value, Diags& diags)
 
 } // namespace
 
-std::optional<std::vector<std::byte>>
-value_from_text(const std::string& text, DType dtype, int64_t count, std::string& error) {
-  const std::vector<std::string_view> words = split(text);
-  const auto size = static_cast<size_t>(byte_size(dtype));
-  if (static_cast<int64_t>(words.size()) != count || count > kMostFixedElements) {
-    error = "it has " + std::to_string(count) + " elements, given are " +
-            std::to_string(words.size());
-    return std::nullopt;
-  }
-  std::vector<std::byte> bytes(words.size() * size);
-  for (size_t i = 0; i < words.size(); ++i) {
-    std::string_view word = words[i];
-    if (dtype == DType::Bool && word == "true") word = "1";
-    if (dtype == DType::Bool && word == "false") word = "0";
-    const std::optional<uint64_t> bits = scalar_from_text(dtype, word);
-    if (!bits) {
-      error = quoted(word) + " is no " + std::string(info(dtype).text);
-      return std::nullopt;
-    }
-    std::memcpy(bytes.data() + i * size, &*bits, size);
-  }
-  return bytes;
-}
-
-std::string value_text(DType dtype, const std::vector<std::byte>& bytes) {
-  const auto size = static_cast<size_t>(byte_size(dtype));
-  std::string text = "[";
-  for (size_t at = 0; at < bytes.size(); at += size) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, bytes.data() + at, size);
-    text += (at ? ", " : "") + scalar_text(dtype, bits);
-  }
-  return text + "]";
-}
-
-std::string value_option(const std::string& name, int64_t count) {
-  std::string text = "--value " + escaped(name) + "=";
-  for (int64_t i = 0; i < count; ++i) text += i ? ",N" : "N";
-  return text;
-}
+namespace {
 
 // The inputs that decide what rules missed, all rules together.
-std::set<std::string> GraphImport::missed_inputs() const {
+std::set<std::string> missed_inputs(const ImportState& import) {
   std::set<std::string> names;
-  for (NodeId id : missed_) names.merge(deciding_inputs(frame_.graph, id));
+  for (NodeId id : import.missed) names.merge(deciding_inputs(import.frame.graph, id));
   return names;
 }
 
-void GraphImport::hint_values() {
-  for (const GraphInput& input : frame_.graph.inputs())
-    if (missed_inputs().contains(input.name))
-      diags_.note(
-          "with a value of input " + quoted(input.name) + " it could be packed; use " +
-          value_option(input.name, element_count(frame_.graph[input.node].shape)));
+void hint_values(const ImportState& import) {
+  const Graph& g = import.frame.graph;
+  const std::set<std::string> missed = missed_inputs(import);
+  for (const GraphInput& input : g.inputs())
+    if (missed.contains(input.name))
+      import.diags.note("with a value of input " + quoted(input.name) +
+                        " it could be packed; use " +
+                        value_option(input.name, element_count(g[input.node].shape)));
 }
+
+} // namespace
 
 // The value that is given for an input that is to be fixed.
 std::optional<std::vector<std::byte>>
-GraphImport::fixed_value(const std::string& name, DType dtype, const Shape& shape) {
+PortImport::fixed_value(const std::string& name, DType dtype, const Shape& shape) {
   std::string error = "the data set has another type or shape";
   std::optional<std::vector<std::byte>> bytes;
-  const auto text = options_.values.find(name);
-  const auto tensor = options_.data_values.find(name);
+  const auto text = import_.options.values.find(name);
+  const auto tensor = import_.options.data_values.find(name);
   if (is_packed(dtype))
     error = "elements of less than a byte decide no shape";
-  else if (text != options_.values.end())
+  else if (text != import_.options.values.end())
     bytes = value_from_text(text->second, dtype, element_count(shape), error);
-  else if (tensor != options_.data_values.end() && tensor->second.dims == shape &&
+  else if (tensor != import_.options.data_values.end() && tensor->second.dims == shape &&
            tensor->second.onnx_type == info(dtype).onnx)
     bytes.emplace(tensor->second.bytes.begin(), tensor->second.bytes.end());
   if (!bytes)
-    diags_.error(Exit::Usage, "the value for input " + quoted(name) + ": " + error);
+    import_.diags.error(Exit::Usage,
+                        "the value for input " + quoted(name) + ": " + error);
   return bytes;
 }
 
@@ -139,22 +102,22 @@ std::optional<Graph> import_model(const Model& model, const ImportOptions& given
   for (const auto& [name, text] : options.values) fix.insert(name);
   const Diags before = diags;
   for (;;) {
-    GraphImport import(model, options, fix, diags);
-    std::optional<Graph> graph = import.run();
+    ImportState import(model, options, fix, diags);
+    std::optional<Graph> graph = GraphImport(import).run();
     if (graph) {
       for (const GraphInput& input : graph->inputs())
-        if (const auto at = import.interface().fixed.find(input.name);
-            at != import.interface().fixed.end())
+        if (const auto at = import.interface.fixed.find(input.name);
+            at != import.interface.fixed.end())
           note_fixed(input.name, value_text((*graph)[input.node].dtype, at->second),
                      diags);
-      if (interface) *interface = import.interface();
+      if (interface) *interface = import.interface;
       return graph;
     }
     bool more = false;
-    for (const std::string& name : import.missed_inputs())
+    for (const std::string& name : missed_inputs(import))
       if (options.data_values.contains(name)) more |= fix.insert(name).second;
     if (!more) {
-      import.hint_values();
+      hint_values(import);
       return std::nullopt;
     }
     diags = before;

@@ -2,7 +2,7 @@
 // PyTorch appends. Carried as it stands it would be copied in every iteration, at the
 // size that it has at the end. It is carried empty instead, what is joined is a scan
 // output, and behind the loop all items lie one after the other.
-#include "importer/driver/graph_import.h"
+#include "importer/driver/region_import.h"
 
 #include <algorithm>
 
@@ -68,9 +68,9 @@ bool grows_by(const LoopCall& call, const Graph& outer, size_t k, const Graph& b
 
 // A carried value with all that its loop put behind it: `items` holds an item of every
 // iteration, of which the run has done `done`.
-NodeId GraphImport::grown(const LoopCall& call, size_t k, NodeId items, NodeId done) {
+NodeId RegionImport::grown(const LoopCall& call, size_t k, NodeId items, NodeId done) {
   const int64_t axis = call.grows_along(k);
-  const Expr all{&frame_.graph, items}, before{&frame_.graph, call.carried[k]};
+  const Expr all{&g(), items}, before{&g(), call.carried[k]};
   std::vector<int64_t> perm = axes_from(1, all.rank());
   perm.insert(perm.begin() + axis, 0);
   const int64_t each = extent(all, axis + 1), had = extent(before, axis);
@@ -78,11 +78,11 @@ NodeId GraphImport::grown(const LoopCall& call, size_t k, NodeId items, NodeId d
   shape[static_cast<size_t>(axis)] = call.limit * each;
   Expr joined = reshape(permute(all, perm), shape);
   if (had > 0) joined = join({before, joined}, axis);
-  if (!call.conditional && known_ints(frame_.graph, call.count)) return joined.id;
+  if (!call.conditional && known_ints(g(), call.count)) return joined.id;
   Counts counts(shape.size(), kNoNode);
-  const Expr count = Expr{&frame_.graph, done} * static_cast<double>(each);
+  const Expr count = Expr{&g(), done} * static_cast<double>(each);
   counts[static_cast<size_t>(axis)] = (count + static_cast<double>(had)).id;
-  return frame_.bounds.add(frame_.graph, joined.id, counts);
+  return import_.frame.bounds.add(g(), joined.id, counts);
 }
 
 } // namespace svod::importer

@@ -1,7 +1,7 @@
 // An If whose condition only a run knows, as a region. Its branches may give results of
 // different extents, or of sizes that only the run knows: then the region's result is as
 // large as either can get, and gives its sizes as well.
-#include "importer/driver/graph_import.h"
+#include "importer/driver/region_import.h"
 #include "importer/formula/complex.h"
 
 #include <algorithm>
@@ -43,16 +43,16 @@ Expr padded_to(Expr x, const Shape& bounds) {
 
 // What a branch's graph gives, before it is closed; nothing where that has no place in a
 // region.
-std::optional<BranchResults> GraphImport::branch_results(const Results& results) const {
+std::optional<BranchResults> RegionImport::branch_results(const Results& results) const {
   BranchResults out;
   for (NodeId id : results) {
-    const NodeId tensor = inside(compounds_, id);
+    const NodeId tensor = inside(import_.compounds, id);
     if (is_compound(tensor)) return std::nullopt;
-    const Bounded* bounded = frame_.bounds.find(tensor);
+    const Bounded* bounded = import_.frame.bounds.find(tensor);
     out.tensors.push_back(bounded ? bounded->tensor : tensor);
     out.complex.push_back(tensor != id);
     out.counts.push_back(bounded ? bounded->counts : Counts{});
-    if (frame_.graph[out.tensors.back()].dtype == DType::String) return std::nullopt;
+    if (g()[out.tensors.back()].dtype == DType::String) return std::nullopt;
   }
   if (results.empty()) return std::nullopt;
   return out;
@@ -89,34 +89,34 @@ static bool add_joint_outputs(Graph (&bodies)[2], const BranchResults (&branches
 }
 
 // The region's results as the model sees them.
-GraphImport::Results
-GraphImport::joint_results(NodeId region, const std::vector<std::vector<bool>>& sized,
-                           const std::vector<bool>& complex) {
+Results RegionImport::joint_results(NodeId region,
+                                    const std::vector<std::vector<bool>>& sized,
+                                    const std::vector<bool>& complex) {
   Results made;
   int64_t number = 0;
   for (const std::vector<bool>& axes : sized) {
-    const NodeId tensor = result(frame_.graph, region, number++);
+    const NodeId tensor = result(g(), region, number++);
     Counts counts(axes.size(), kNoNode);
     for (size_t axis = 0; axis < axes.size(); ++axis) {
       if (!axes[axis]) continue;
-      counts[axis] = result(frame_.graph, region, number++);
-      const auto bound = static_cast<double>(frame_.graph[tensor].shape[axis]);
-      frame_.ranges.add(counts[axis], Trust::Integers, {ValueRange{0, bound}});
+      counts[axis] = result(g(), region, number++);
+      const auto bound = static_cast<double>(g()[tensor].shape[axis]);
+      import_.frame.ranges.add(counts[axis], Trust::Integers, {ValueRange{0, bound}});
     }
-    made.push_back(wrapped_if(compounds_, complex[made.size()],
-                              frame_.bounds.add(frame_.graph, tensor, counts)));
+    made.push_back(wrapped_if(import_.compounds, complex[made.size()],
+                              import_.frame.bounds.add(g(), tensor, counts)));
   }
   return made;
 }
 
 // Empty, without a word, where the branches do not fit a region.
-GraphImport::Results GraphImport::if_region(const ModelAttribute& yes,
-                                            const ModelAttribute& no, NodeId condition,
-                                            const ModelPlace& place, const Scope& scope) {
+Results RegionImport::if_region(const ModelAttribute& yes, const ModelAttribute& no,
+                                NodeId condition, const ModelPlace& place,
+                                const Scope& scope) {
   const Checkpoint before = checkpoint();
   Graph bodies[2];
   BranchResults branches[2];
-  std::vector<NodeId> inputs{reshape(frame_.graph, condition, {})};
+  std::vector<NodeId> inputs{reshape(g(), condition, {})};
   for (size_t b = 0; b < 2; ++b) {
     OpenBody open;
     if (!open_body(open, place)) {
@@ -125,17 +125,17 @@ GraphImport::Results GraphImport::if_region(const ModelAttribute& yes,
     }
     // Both branches take all that either captures.
     for (size_t i = 1; i < inputs.size(); ++i)
-      capture_into(open_bodies_.size() - 1, inputs[i]);
-    const auto results = branch_results(run_body(b == 0 ? yes : no, {}, place, scope));
+      capture_into(import_.open_bodies.size() - 1, inputs[i]);
+    const auto results =
+        branch_results(bodies_.run_body(b == 0 ? yes : no, {}, place, scope));
     bodies[b] = close_body(open);
     inputs.resize(1);
     inputs.insert(inputs.end(), open.order.begin(), open.order.end());
     if (b == 1)
       for (size_t i = bodies[0].inputs().size() + 1; i < inputs.size(); ++i)
-        bodies[0].add_input("", frame_.graph[inputs[i]].dtype,
-                            frame_.graph[inputs[i]].shape);
+        bodies[0].add_input("", g()[inputs[i]].dtype, g()[inputs[i]].shape);
     if (!results) {
-      if (!stopped_) restore(before);
+      if (!import_.stopped) restore(before);
       return {};
     }
     branches[b] = *results;
@@ -145,14 +145,14 @@ GraphImport::Results GraphImport::if_region(const ModelAttribute& yes,
     restore(before);
     return {};
   }
-  frame_.graph.open_source(place_path(place));
+  g().open_source(place_path(place));
   const uint32_t first =
-      frame_.graph.add_body(std::make_shared<const Graph>(std::move(bodies[0])));
+      g().add_body(std::make_shared<const Graph>(std::move(bodies[0])));
   const uint32_t second =
-      frame_.graph.add_body(std::make_shared<const Graph>(std::move(bodies[1])));
-  const NodeId region = branch(frame_.graph, first, second, std::move(inputs));
+      g().add_body(std::make_shared<const Graph>(std::move(bodies[1])));
+  const NodeId region = branch(g(), first, second, std::move(inputs));
   Results made = joint_results(region, sized, branches[0].complex);
-  frame_.graph.close_source();
+  g().close_source();
   return made;
 }
 

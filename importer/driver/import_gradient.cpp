@@ -1,7 +1,8 @@
 // The node Gradient: its attributes name values of the graph around it, y and the xs, and
 // its inputs give the xs their values again.
-#include "importer/driver/gradient.h"
 #include "importer/driver/graph_import.h"
+#include "importer/driver/support.h"
+#include "importer/formula/gradient.h"
 
 #include <algorithm>
 
@@ -31,10 +32,9 @@ void add_gradient_names(const ModelNode& node,
   }
 }
 
-GraphImport::Results GraphImport::import_gradient(const ModelNode& node,
-                                                  const std::vector<NodeId>& inputs,
-                                                  const ModelPlace& place,
-                                                  const Scope& scope) {
+Results GraphImport::import_gradient(const ModelNode& node,
+                                     const std::vector<NodeId>& inputs,
+                                     const ModelPlace& place, const Scope& scope) {
   const auto refuse = [&](Exit exit, const std::string& why) {
     fail(exit, why, place);
     return Results{};
@@ -56,7 +56,7 @@ GraphImport::Results GraphImport::import_gradient(const ModelNode& node,
     values.push_back(look_up(scope, name, place));
     if (values.back() == kPoisoned) return {};
     if (values.back() == kNoNode || is_compound(values.back()) ||
-        !is_float(frame_.graph[values.back()].dtype))
+        !is_float(g()[values.back()].dtype))
       return refuse(Exit::Unsupported, quoted(name) + " is no tensor of floating point");
   }
   const NodeId result = values.back();
@@ -66,7 +66,7 @@ GraphImport::Results GraphImport::import_gradient(const ModelNode& node,
                                      "the gradient where y is computed is supported");
   std::string failure;
   values.resize(xs->strings.size());
-  Results gradient = gradients(frame_.graph, result, values, failure);
+  Results gradient = gradients(g(), result, values, failure);
   if (gradient.empty()) return refuse(Exit::Unsupported, failure);
   return gradient;
 }

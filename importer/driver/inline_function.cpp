@@ -37,10 +37,9 @@ bool GraphImport::bind_attributes(const ModelFunction& function, const ModelNode
   return true;
 }
 
-GraphImport::Results GraphImport::inline_function(const Callable& callable,
-                                                  const ModelNode& node,
-                                                  const std::vector<NodeId>& inputs,
-                                                  const ModelPlace& place) {
+Results GraphImport::inline_function(const Callable& callable, const ModelNode& node,
+                                     const std::vector<NodeId>& inputs,
+                                     const ModelPlace& place) {
   const ModelFunction& function = *callable.function;
   if (inputs.size() > function.inputs.size() ||
       node.outputs.size() > function.outputs.size()) {
@@ -48,7 +47,7 @@ GraphImport::Results GraphImport::inline_function(const Callable& callable,
          place);
     return {};
   }
-  if (depth_ >= limits_.call_depth + limits_.nesting) {
+  if (import_.depth >= import_.limits.call_depth + import_.limits.nesting) {
     fail(Exit::InvalidModel, "functions and graphs are nested too deeply", place);
     return {};
   }
@@ -57,7 +56,7 @@ GraphImport::Results GraphImport::inline_function(const Callable& callable,
   frame.in_function = true;
   if (!bind_attributes(function, node, place, frame)) return {};
   Scope scope;
-  scope.level = open_bodies_.size();
+  scope.level = import_.open_bodies.size();
   scope.frame = &frame;
   scope.path = place_path(place);
   for (size_t i = 0; i < function.inputs.size(); ++i)
@@ -66,9 +65,9 @@ GraphImport::Results GraphImport::inline_function(const Callable& callable,
   std::vector<std::string_view> wanted;
   for (size_t i = 0; i < node.outputs.size(); ++i)
     if (!node.outputs[i].empty()) wanted.push_back(function.outputs[i]);
-  ++depth_;
+  ++import_.depth;
   import_nodes(function.nodes, needed_nodes(function.nodes, wanted), scope);
-  --depth_;
+  --import_.depth;
 
   Results results;
   for (size_t i = 0; i < node.outputs.size(); ++i) {

@@ -3,7 +3,7 @@
 #include "importer/driver/operators.h"
 
 #include "importer/driver/functions.h"
-#include "importer/driver/graph_import.h"
+#include "importer/driver/support.h"
 #include "importer/formula/complex.h"
 #include "importer/operators/onnx_ops.h"
 #include "importer/operators/signature.h"

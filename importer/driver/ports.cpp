@@ -1,6 +1,7 @@
 // The model's inputs become inputs of the graph, each element of a sequence one of its
 // own, and the model's outputs outputs; the interface keeps what belongs together.
-#include "importer/driver/graph_import.h"
+#include "importer/driver/ports.h"
+
 #include "importer/formula/complex.h"
 #include "importer/formula/packing.h"
 
@@ -40,29 +41,30 @@ NodeId value_of(const InputValue& input, std::vector<NodeId> items,
 } // namespace
 
 // A tensor of the caller's; kPoisoned when its type is not supported.
-NodeId GraphImport::add_input(const ModelValue& tensor, const Shape& shape) {
+NodeId PortImport::add_input(const ModelValue& tensor, const Shape& shape) {
   if (const auto part = complex_part(tensor.onnx_type))
     return add_complex_input(tensor, shape, *part);
   const std::optional<DType> dtype = dtype_from_onnx(tensor.onnx_type);
   if (!dtype) {
-    diags_.error(Exit::Unsupported,
-                 "input " + quoted(tensor.name) + " has element type " +
-                     onnx_type_name(tensor.onnx_type) + ", which is not supported");
+    import_.diags.error(Exit::Unsupported, "input " + quoted(tensor.name) +
+                                               " has element type " +
+                                               onnx_type_name(tensor.onnx_type) +
+                                               ", which is not supported");
     return kPoisoned;
   }
   if (dtype == DType::String) return add_string_input(tensor.name, shape);
-  const NodeId input = add_tensor_input(frame_.graph, tensor.name, *dtype, shape);
-  if (!fix_.contains(tensor.name)) return input;
+  const NodeId input = add_tensor_input(g(), tensor.name, *dtype, shape);
+  if (!import_.fix.contains(tensor.name)) return input;
   std::optional<std::vector<std::byte>> bytes = fixed_value(tensor.name, *dtype, shape);
   if (!bytes) return input;
-  interface_.fixed[tensor.name] = *bytes;
-  return weight(frame_.graph, *dtype, shape, frame_.graph.add_blob(std::move(*bytes)));
+  import_.interface.fixed[tensor.name] = *bytes;
+  return weight(g(), *dtype, shape, g().add_blob(std::move(*bytes)));
 }
 
-void GraphImport::add_inputs(const InputShapes& shapes, Scope& scope) {
+void PortImport::add_inputs(const InputShapes& shapes, Scope& scope) {
   for (const InputValue& input : shapes.values) {
     ModelPort port = input.port;
-    port.first = static_cast<uint32_t>(frame_.graph.inputs().size());
+    port.first = static_cast<uint32_t>(g().inputs().size());
     std::vector<NodeId> items;
     bool good = true;
     for (const ModelValue& tensor : input.tensors) {
@@ -70,84 +72,75 @@ void GraphImport::add_inputs(const InputShapes& shapes, Scope& scope) {
       good = good && items.back() != kPoisoned;
     }
     scope.values[input.declared->name] =
-        good ? value_of(input, std::move(items), compounds_) : kPoisoned;
-    interface_.inputs.push_back(std::move(port));
+        good ? value_of(input, std::move(items), import_.compounds) : kPoisoned;
+    import_.interface.inputs.push_back(std::move(port));
   }
 }
 
 // The caller has complex numbers, the node their parts.
-NodeId GraphImport::add_complex_input(const ModelValue& tensor, const Shape& shape,
-                                      DType part) {
+NodeId PortImport::add_complex_input(const ModelValue& tensor, const Shape& shape,
+                                     DType part) {
   Shape pairs = shape;
   pairs.push_back(2);
-  const NodeId input = frame_.graph.add_input(tensor.name, part, pairs,
-                                              Interface{tensor.onnx_type, shape});
-  return complex_value(compounds_, input);
+  const NodeId input =
+      g().add_input(tensor.name, part, pairs, Interface{tensor.onnx_type, shape});
+  return complex_value(import_.compounds, input);
 }
 
 // The caller of the program sees strings, the node has their bytes.
-NodeId GraphImport::add_string_input(const std::string& name, const Shape& shape) {
+NodeId PortImport::add_string_input(const std::string& name, const Shape& shape) {
   Shape bytes = shape;
-  bytes.push_back(options_.string_bytes);
-  const NodeId input = frame_.graph.add_input(name, DType::U8, bytes,
-                                              Interface{info(DType::String).onnx, shape});
+  bytes.push_back(import_.options.string_bytes);
+  const NodeId input =
+      g().add_input(name, DType::U8, bytes, Interface{info(DType::String).onnx, shape});
   const int64_t count = element_count(shape);
-  if (count == 0) return frame_.strings.tensor(frame_.graph, shape, {});
-  const NodeId rows = reshape(frame_.graph, input, {count, options_.string_bytes});
-  return reshape(frame_.graph, frame_.strings.add_rows(frame_.graph, rows), shape);
+  if (count == 0) return import_.frame.strings.tensor(g(), shape, {});
+  const NodeId rows = reshape(g(), input, {count, import_.options.string_bytes});
+  return reshape(g(), import_.frame.strings.add_rows(g(), rows), shape);
 }
 
-void GraphImport::add_output(const std::string& name, NodeId id) {
-  const bool complex = is_complex(compounds_, id);
+void PortImport::add_output(const std::string& name, NodeId id) {
+  const bool complex = is_complex(import_.compounds, id);
   const int onnx_type = onnx_type_of(id);
-  id = inside(compounds_, id);
-  const Bounded* bounded = frame_.bounds.find(id);
-  if (bounded) sized_outputs_.emplace_back(frame_.graph.outputs().size(), id);
+  id = inside(import_.compounds, id);
+  const Bounded* bounded = import_.frame.bounds.find(id);
+  if (bounded) sized_outputs_.emplace_back(g().outputs().size(), id);
   if (bounded) id = bounded->tensor;
   if (complex) {
-    Shape shape = frame_.graph[id].shape;
+    Shape shape = g()[id].shape;
     shape.pop_back();
-    return frame_.graph.add_output(name, id, Interface{onnx_type, std::move(shape)});
+    return g().add_output(name, id, Interface{onnx_type, std::move(shape)});
   }
-  if (frame_.graph[id].dtype != DType::String)
-    return add_tensor_output(frame_.graph, name, id);
+  if (g()[id].dtype != DType::String) return add_tensor_output(g(), name, id);
   std::string failure;
-  const NodeId rows = frame_.strings.rows_of(frame_.graph, id, failure);
+  const NodeId rows = import_.frame.strings.rows_of(g(), id, failure);
   if (rows == kNoNode)
     return fail(Exit::Unsupported, "output " + quoted(name) + " holds " + failure, {});
-  const Shape shape = frame_.graph[id].shape;
+  const Shape shape = g()[id].shape;
   Shape bytes = shape;
-  bytes.push_back(frame_.graph[rows].shape[1]);
-  frame_.graph.add_output(name, reshape(frame_.graph, rows, bytes),
-                          Interface{info(DType::String).onnx, shape});
+  bytes.push_back(g()[rows].shape[1]);
+  g().add_output(name, reshape(g(), rows, bytes),
+                 Interface{info(DType::String).onnx, shape});
 }
 
 // The sizes of outputs that depend on data become outputs as well, behind all others.
-void GraphImport::add_extents() {
+void PortImport::add_extents() {
   for (const auto& [output, id] : sized_outputs_) {
-    const Bounded& bounded = *frame_.bounds.find(id);
-    const Shape& shape = frame_.graph.outputs()[output].seen.shape;
+    const Bounded& bounded = *import_.frame.bounds.find(id);
+    const Shape& shape = g().outputs()[output].seen.shape;
     std::vector<NodeId> sizes;
     for (size_t axis = 0; axis < shape.size(); ++axis) {
       const NodeId count = bounded.counts[axis];
-      sizes.push_back(count != kNoNode
-                          ? reshape(frame_.graph, count, {1})
-                          : constant_int(frame_.graph, DType::I64, {1}, shape[axis]));
+      sizes.push_back(count != kNoNode ? reshape(g(), count, {1})
+                                       : constant_int(g(), DType::I64, {1}, shape[axis]));
     }
-    interface_.extents[output] = frame_.graph.outputs().size();
-    frame_.graph.add_output(frame_.graph.outputs()[output].name + ".shape",
-                            concat(frame_.graph, sizes, 0));
+    import_.interface.extents[output] = g().outputs().size();
+    g().add_output(g().outputs()[output].name + ".shape", concat(g(), sizes, 0));
   }
 }
 
-// Of a tensor, complex or not.
-int GraphImport::onnx_type_of(NodeId value) const {
-  const DType dtype = frame_.graph[inside(compounds_, value)].dtype;
-  return is_complex(compounds_, value) ? complex_of(dtype).value_or(0) : info(dtype).onnx;
-}
-
 // False when it is nested deeper than a port can say.
-bool GraphImport::add_elements(ModelPort& port, const Compound& value) {
+bool PortImport::add_elements(ModelPort& port, const Compound& value) {
   using Kind = Compound::Kind;
   if (value.kind == Kind::Optional) {
     if (port.optional) return false;
@@ -155,15 +148,15 @@ bool GraphImport::add_elements(ModelPort& port, const Compound& value) {
     port.present = !value.items.empty();
     port.count = 0;
     if (value.items.empty()) return true;
-    if (is_compound(inside(compounds_, value.items[0])))
-      return add_elements(port, compounds_[value.items[0]]);
+    if (is_compound(inside(import_.compounds, value.items[0])))
+      return add_elements(port, import_.compounds[value.items[0]]);
     port.count = 1;
     port.onnx_type = onnx_type_of(value.items[0]);
     add_output(port.name, value.items[0]);
     return true;
   }
   for (NodeId item : value.items)
-    if (is_compound(inside(compounds_, item))) return false;
+    if (is_compound(inside(import_.compounds, item))) return false;
   const bool sequence = value.kind == Kind::Sequence;
   port.kind = sequence                  ? ModelPort::Kind::Sequence
               : value.kind == Kind::Map ? ModelPort::Kind::Map
@@ -177,41 +170,42 @@ bool GraphImport::add_elements(ModelPort& port, const Compound& value) {
 }
 
 // What the model gives comes first, then what says whether optionals are there.
-void GraphImport::add_outputs(const Scope& scope) {
+void PortImport::add_outputs(const std::function<NodeId(const std::string&)>& value_of) {
   std::vector<std::pair<size_t, NodeId>> presences;
-  for (const ModelValue& output : model_.graph.outputs) {
-    const NodeId id = look_up(scope, output.name, {});
+  for (const ModelValue& output : import_.model.graph.outputs) {
+    const NodeId id = value_of(output.name);
     if (id == kPoisoned) continue;
     ModelPort port;
     port.name = output.name;
-    port.first = static_cast<uint32_t>(frame_.graph.outputs().size());
-    if (!is_compound(inside(compounds_, id))) {
+    port.first = static_cast<uint32_t>(g().outputs().size());
+    if (!is_compound(inside(import_.compounds, id))) {
       port.onnx_type = onnx_type_of(id);
       add_output(output.name, id);
-    } else if (!add_elements(port, compounds_[id])) {
-      diags_.error(Exit::Unsupported,
-                   "output " + quoted(output.name) + " is " + kind_text(compounds_[id]) +
-                       " of a type that is not supported: tensors, sequences of "
-                       "tensors, optionals of both, and maps are");
+    } else if (!add_elements(port, import_.compounds[id])) {
+      import_.diags.error(Exit::Unsupported,
+                          "output " + quoted(output.name) + " is " +
+                              kind_text(import_.compounds[id]) +
+                              " of a type that is not supported: tensors, sequences of "
+                              "tensors, optionals of both, and maps are");
     }
-    if (is_compound(id) && compounds_[id].present != kNoNode)
-      presences.emplace_back(interface_.outputs.size(), compounds_[id].present);
-    interface_.outputs.push_back(std::move(port));
+    if (is_compound(id) && import_.compounds[id].present != kNoNode)
+      presences.emplace_back(import_.interface.outputs.size(),
+                             import_.compounds[id].present);
+    import_.interface.outputs.push_back(std::move(port));
   }
   for (const auto& [port, id] : presences) {
-    interface_.outputs[port].presence =
-        static_cast<uint32_t>(frame_.graph.outputs().size());
-    add_output(interface_.outputs[port].name + ".present", id);
+    import_.interface.outputs[port].presence =
+        static_cast<uint32_t>(g().outputs().size());
+    add_output(import_.interface.outputs[port].name + ".present", id);
   }
   add_extents();
-  const size_t most =
-      std::max(frame_.graph.inputs().size(), frame_.graph.outputs().size());
-  if (most > kMostTensors && most > model_.graph.inputs.size() &&
-      most > model_.graph.outputs.size())
-    diags_.error(Exit::Unsupported,
-                 "with each element of a sequence counted, the model has " +
-                     std::to_string(most) + " inputs or outputs; at most " +
-                     std::to_string(kMostTensors) + " are supported");
+  const size_t most = std::max(g().inputs().size(), g().outputs().size());
+  if (most > kMostTensors && most > import_.model.graph.inputs.size() &&
+      most > import_.model.graph.outputs.size())
+    import_.diags.error(Exit::Unsupported,
+                        "with each element of a sequence counted, the model has " +
+                            std::to_string(most) + " inputs or outputs; at most " +
+                            std::to_string(kMostTensors) + " are supported");
 }
 
 } // namespace svod::importer

@@ -1,32 +1,10 @@
-// What the import of a loop or a branch as a region needs beside the import itself.
+// Loops and branches as regions.
 #pragma once
 
 #include "compiler/ir/region.h"
-#include "importer/bounded/bounded.h"
-#include "importer/formula/string_table.h"
-
-#include <map>
+#include "importer/driver/import_state.h"
 
 namespace svod::importer {
-
-// What belongs to one graph that is being made, the model's own or that of a body: its
-// nodes, and all that is known of them beside.
-struct ImportFrame {
-  Graph graph;
-  std::map<const ModelTensor*, NodeId> tensors; // initializers that were made
-  BoundTable bounds;
-  RangeTable ranges;
-  StringTable strings; // its pools are nodes of the graph
-};
-
-// A body being imported. The frame around it waits here while the import's own frame is
-// the body's; values of it that the body reads become inputs of the body.
-struct OpenBody {
-  ImportFrame outer;
-  std::map<NodeId, NodeId> captured; // outer node -> node of the body
-  std::vector<NodeId> order;         // outer nodes that became inputs
-  bool loops = false;
-};
 
 // A Loop, a Scan or a rule's loop that is not unrolled. Sliced inputs are sliced along
 // axis 0.
@@ -48,6 +26,12 @@ struct LoopCall {
   std::vector<int64_t> reversed; // per sliced input, then per scan output
 };
 
+// The attributes of Scan, one entry per scan input or output.
+struct ScanPlan {
+  std::vector<int64_t> input_axes, input_directions, output_axes, output_directions;
+  int64_t length = 0;
+};
+
 // What a branch gives, in its own graph: tensors, and their counts where they are
 // bounded.
 struct BranchResults {
@@ -66,5 +50,50 @@ bool grows_by(const LoopCall& call, const Graph& outer, size_t k, const Graph& b
 // A region's outputs, as numbers of what its body gives: carried values, then items,
 // those of the values that grow last.
 std::vector<size_t> output_order(const LoopCall& call, size_t count);
+
+// A body may declare its counter or its condition as [1] where the operator has a scalar.
+Shape declared_single(const ModelAttribute& body, size_t i);
+
+class RegionImport : ImportPart {
+public:
+  RegionImport(ImportState& state, BodyRunner& bodies)
+      : ImportPart(state), bodies_(bodies) {}
+  // A value found in a scope with `level` open bodies around it, seen from the innermost.
+  NodeId capture(NodeId id, size_t level, const ModelPlace& place);
+  // Whether a loop around the node runs it again without importing it again.
+  bool in_loop_region() const;
+  RuleLoopResult rule_region(const RuleLoop& loop, const ModelPlace& place,
+                             const Scope& scope);
+  Results loop_region(const ModelNode& node, const ModelAttribute& body,
+                      const Results& inputs, const ModelPlace& place, const Scope& scope);
+  Results scan_region(const ModelAttribute& body, const ScanPlan& plan,
+                      const Results& state, const Results& scanned,
+                      const ModelPlace& place, const Scope& scope);
+  Results if_region(const ModelAttribute& yes, const ModelAttribute& no, NodeId condition,
+                    const ModelPlace& place, const Scope& scope);
+
+private:
+  bool open_body(OpenBody& body, const ModelPlace& place);
+  Graph close_body(OpenBody& body);
+  std::vector<bool> unwrap(Results& values) const;
+  void wrap(Results& values, size_t first, const std::vector<bool>& complex);
+  NodeId capture_into(size_t level, NodeId id);
+  NodeId capture_bounded(const Bounded& bounded, size_t level);
+  Results body_arguments(const LoopCall& call, const Graph& outer);
+  bool check_carried(const LoopCall& call, const Graph& outer, const Results& results,
+                     const ModelPlace& place);
+  Results run_region(LoopCall& call, const ModelPlace& place, const Scope& scope);
+  Results make_loop(const LoopCall& call, Graph body, const Results& captured,
+                    const std::vector<size_t>& order, const ModelPlace& place);
+  NodeId grown(const LoopCall& call, size_t k, NodeId items, NodeId done);
+  LoopCall loop_call(const ModelAttribute& body, const Results& inputs);
+  std::optional<int64_t> declared_length(const ModelNode& node, size_t first,
+                                         const Scope& scope);
+  std::optional<BranchResults> branch_results(const Results& results) const;
+  Results joint_results(NodeId region, const std::vector<std::vector<bool>>& sized,
+                        const std::vector<bool>& complex);
+
+  BodyRunner& bodies_;
+};
 
 } // namespace svod::importer

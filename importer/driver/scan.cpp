@@ -53,31 +53,31 @@ std::optional<ScanPlan> plan_scan(const Graph& g, const CompoundTable& compounds
 } // namespace
 
 // Entry `at` along an axis of a tensor, complex or not.
-NodeId GraphImport::item_of(NodeId value, int64_t axis, int64_t at) {
-  const NodeId tensor = inside(compounds_, value);
-  const NodeId item = slice_axis(frame_.graph, tensor, axis, at, 1);
-  return wrapped_if(compounds_, tensor != value,
-                    squeeze_axes(frame_.graph, item, {axis}));
+NodeId ControlFlow::item_of(NodeId value, int64_t axis, int64_t at) {
+  const NodeId tensor = inside(import_.compounds, value);
+  const NodeId item = slice_axis(g(), tensor, axis, at, 1);
+  return wrapped_if(import_.compounds, tensor != value, squeeze_axes(g(), item, {axis}));
 }
 
 // Runs the body over the planned sequence: the states after it, then the stacked scan
 // outputs. Null when the body failed; kNoNode where a stack's shapes differ or its axis
 // is wrong.
-GraphImport::Results GraphImport::run_scan(const ModelAttribute& body,
-                                           const ScanPlan& plan, Results state,
-                                           const Results& scanned,
-                                           const ModelPlace& place, const Scope& scope) {
+Results ControlFlow::run_scan(const ModelAttribute& body, const ScanPlan& plan,
+                              Results state, const Results& scanned,
+                              const ModelPlace& place, const Scope& scope) {
   const size_t carried = state.size();
   const Results initial = state;
-  if (plan.length == 0) return scan_region(body, plan, initial, scanned, place, scope);
+  if (plan.length == 0)
+    return regions_.scan_region(body, plan, initial, scanned, place, scope);
   Columns columns(body.graph->outputs.size() - carried);
-  const auto first = static_cast<int64_t>(frame_.graph.size());
+  const auto first = static_cast<int64_t>(g().size());
   for (int64_t i = 0; i < plan.length; ++i) {
-    const int64_t made = static_cast<int64_t>(frame_.graph.size()) - first;
+    const int64_t made = static_cast<int64_t>(g().size()) - first;
     if (i == 2 && made / 2 * plan.length > kUnrolledNodes) {
       const Checkpoint before = checkpoint();
-      Results region = scan_region(body, plan, initial, scanned, place, scope);
-      if (!region.empty() || stopped_ || plan.length > limits_.loop_iterations)
+      Results region = regions_.scan_region(body, plan, initial, scanned, place, scope);
+      if (!region.empty() || import_.stopped ||
+          plan.length > import_.limits.loop_iterations)
         return region;
       restore(before);
     }
@@ -87,7 +87,7 @@ GraphImport::Results GraphImport::run_scan(const ModelAttribute& body,
       const int64_t at = plan.input_directions[k] ? plan.length - 1 - i : i;
       arguments.push_back(item_of(scanned[k], axis, at));
     }
-    const Results results = run_body(body, arguments, place, scope);
+    const Results results = bodies_.run_body(body, arguments, place, scope);
     if (results.empty()) return {};
     std::copy_n(results.begin(), carried, state.begin());
     for (size_t k = 0; k < columns.size(); ++k)
@@ -95,13 +95,12 @@ GraphImport::Results GraphImport::run_scan(const ModelAttribute& body,
   }
   for (size_t k = 0; k < columns.size(); ++k) {
     if (plan.output_directions[k]) std::ranges::reverse(columns[k]);
-    const NodeId item = inside(compounds_, columns[k][0]);
+    const NodeId item = inside(import_.compounds, columns[k][0]);
     if (is_compound(item)) {
       state.push_back(kNoNode);
       continue;
     }
-    const int64_t rank =
-        std::ssize(frame_.graph[item].shape) + (item == columns[k][0] ? 1 : 0);
+    const int64_t rank = std::ssize(g()[item].shape) + (item == columns[k][0] ? 1 : 0);
     const int64_t axis = plan.output_axes[k] + (plan.output_axes[k] < 0 ? rank : 0);
     state.push_back(axis < 0 || axis >= rank ? kNoNode : stack_of(columns[k], axis));
   }
@@ -113,10 +112,10 @@ GraphImport::Results GraphImport::run_scan(const ModelAttribute& body,
 
 // In opset 8 every input has a leading batch axis, and each entry of the batch is a scan
 // of its own; inputs[0] are the lengths of the sequences.
-GraphImport::Results
-GraphImport::import_scan_of_batch(const ModelNode& node, const ModelAttribute& body,
-                                  const Results& inputs, size_t carried,
-                                  const ModelPlace& place, const Scope& scope) {
+Results ControlFlow::import_scan_of_batch(const ModelNode& node,
+                                          const ModelAttribute& body,
+                                          const Results& inputs, size_t carried,
+                                          const ModelPlace& place, const Scope& scope) {
   const auto refuse = [&](Exit exit, const char* why) {
     fail(exit, why, place);
     return Results{};
@@ -125,7 +124,7 @@ GraphImport::import_scan_of_batch(const ModelNode& node, const ModelAttribute& b
     return refuse(Exit::Unsupported, "sequences of different lengths are not supported");
   int64_t batch = -1;
   for (size_t i = 1; i < inputs.size(); ++i) {
-    const Shape& shape = frame_.graph[inside(compounds_, inputs[i])].shape;
+    const Shape& shape = g()[inside(import_.compounds, inputs[i])].shape;
     if (shape.empty() || (batch >= 0 && shape[0] != batch))
       return refuse(Exit::InvalidModel, "its inputs do not share a batch axis");
     batch = shape[0];
@@ -136,7 +135,7 @@ GraphImport::import_scan_of_batch(const ModelNode& node, const ModelAttribute& b
     for (size_t i = 1; i < inputs.size(); ++i) parts.push_back(item_of(inputs[i], 0, b));
     const auto middle = parts.begin() + static_cast<std::ptrdiff_t>(carried);
     const Results scanned(middle, parts.end());
-    std::optional<ScanPlan> plan = plan_scan(frame_.graph, compounds_, node, scanned,
+    std::optional<ScanPlan> plan = plan_scan(g(), import_.compounds, node, scanned,
                                              body.graph->outputs.size() - carried);
     if (!plan) return refuse(Exit::InvalidModel, "its scan axes do not fit its inputs");
     plan->input_directions = list_attribute(node, "directions", scanned.size());
@@ -156,10 +155,8 @@ GraphImport::import_scan_of_batch(const ModelNode& node, const ModelAttribute& b
   return refuse(Exit::InvalidModel, "its results differ in shape over the batch");
 }
 
-GraphImport::Results GraphImport::import_scan(const ModelNode& node,
-                                              const std::vector<NodeId>& inputs,
-                                              const ModelPlace& place,
-                                              const Scope& scope) {
+Results ControlFlow::import_scan(const ModelNode& node, const std::vector<NodeId>& inputs,
+                                 const ModelPlace& place, const Scope& scope) {
   const auto invalid = [&](const char* why) {
     fail(Exit::InvalidModel, why, place);
     return Results{};
@@ -177,16 +174,18 @@ GraphImport::Results GraphImport::import_scan(const ModelNode& node,
   if (body->graph->outputs.size() < carried)
     return invalid("its body has too few outputs");
   for (NodeId input : inputs)
-    if (const Bounded* bounded = frame_.bounds.find(inside(compounds_, input))) {
-      missed_.insert(missed_.end(), bounded->counts.begin(), bounded->counts.end());
-      std::erase(missed_, kNoNode);
+    if (const Bounded* bounded =
+            import_.frame.bounds.find(inside(import_.compounds, input))) {
+      import_.missed.insert(import_.missed.end(), bounded->counts.begin(),
+                            bounded->counts.end());
+      std::erase(import_.missed, kNoNode);
       fail(Exit::Unsupported, "the size of one of its inputs depends on data", place);
       return {};
     }
   if (batched) return import_scan_of_batch(node, *body, inputs, carried, place, scope);
   const auto middle = inputs.begin() + static_cast<std::ptrdiff_t>(carried);
   const Results scanned(middle, inputs.end());
-  const std::optional<ScanPlan> plan = plan_scan(frame_.graph, compounds_, node, scanned,
+  const std::optional<ScanPlan> plan = plan_scan(g(), import_.compounds, node, scanned,
                                                  body->graph->outputs.size() - carried);
   if (!plan) return invalid("its scan axes do not fit its inputs");
   return run_scan(*body, *plan, Results(inputs.begin(), middle), scanned, place, scope);

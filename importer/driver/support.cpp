@@ -2,9 +2,9 @@
 // at its node, also where an earlier failure would hide it; and functions that call
 // themselves or grow past the limit when inlined (a chain of n functions that call twice
 // makes 2^n nodes).
-#include "importer/driver/custom_call.h"
-#include "importer/driver/graph_import.h"
+#include "importer/driver/support.h"
 
+#include "importer/driver/custom_call.h"
 #include "importer/driver/operators.h"
 #include "importer/operators/onnx_ops.h"
 
@@ -50,10 +50,10 @@ bool is_control_flow(std::string_view domain, std::string_view name) {
   return row && row->by_driver;
 }
 
-void GraphImport::check_support(const ModelNode& node, const CallFrame& frame,
-                                const ModelPlace& place) {
-  if (!find_custom_ops(options_.custom_ops, node).empty()) return;
-  if (const Callable* called = functions_.find(node)) {
+void SupportCheck::check_support(const ModelNode& node, const CallFrame& frame,
+                                 const ModelPlace& place) {
+  if (!find_custom_ops(import_.options.custom_ops, node).empty()) return;
+  if (const Callable* called = import_.functions.find(node)) {
     if (!checked_functions_.insert(called->function).second) return;
     const ModelFunction& function = *called->function;
     CallFrame inner;
@@ -77,8 +77,9 @@ void GraphImport::check_support(const ModelNode& node, const CallFrame& frame,
   fail(Exit::Unsupported, why, place);
 }
 
-void GraphImport::check_support(const std::vector<ModelNode>& nodes, const Needed& needed,
-                                const CallFrame& frame, const std::string& path) {
+void SupportCheck::check_support(const std::vector<ModelNode>& nodes,
+                                 const Needed& needed, const CallFrame& frame,
+                                 const std::string& path) {
   for (size_t i = 0; i < nodes.size(); ++i)
     if (needed.live[i])
       check_support(
@@ -87,17 +88,18 @@ void GraphImport::check_support(const std::vector<ModelNode>& nodes, const Neede
 }
 
 // Counts without inlining; the memo makes it linear. Stops at the first fault.
-int64_t GraphImport::expanded_nodes(const ModelFunction& function, int64_t depth) {
+int64_t SupportCheck::expanded_nodes(const ModelFunction& function, int64_t depth) {
   const auto [at, added] = expanded_.emplace(&function, -1);
   if (!added && at->second >= 0) return at->second;
-  const char* fault = !added                       ? "calls itself"
-                      : depth > limits_.call_depth ? "is called through too many others"
-                                                   : nullptr;
+  const char* fault = !added ? "calls itself"
+                      : depth > import_.limits.call_depth
+                          ? "is called through too many others"
+                          : nullptr;
   if (fault) {
-    if (!stopped_)
-      diags_.error(Exit::InvalidModel,
-                   "function '" + escaped(function.name) + "' " + fault);
-    stopped_ = true;
+    if (!import_.stopped)
+      import_.diags.error(Exit::InvalidModel,
+                          "function '" + escaped(function.name) + "' " + fault);
+    import_.stopped = true;
     return 0;
   }
   const int64_t count = expanded_nodes(function.nodes, depth + 1);
@@ -105,27 +107,27 @@ int64_t GraphImport::expanded_nodes(const ModelFunction& function, int64_t depth
   return count;
 }
 
-int64_t GraphImport::expanded_nodes(const std::vector<ModelNode>& nodes, int64_t depth) {
+int64_t SupportCheck::expanded_nodes(const std::vector<ModelNode>& nodes, int64_t depth) {
   int64_t count = 0;
   for (const ModelNode& node : nodes) {
-    if (stopped_) return count;
-    const Callable* called = functions_.find(node);
+    if (import_.stopped) return count;
+    const Callable* called = import_.functions.find(node);
     count += called ? expanded_nodes(*called->function, depth) : 1;
     for (const ModelAttribute& attribute : node.attributes)
       if (attribute.graph) count += expanded_nodes(attribute.graph->nodes, depth);
-    count = std::min(count, limits_.nodes + 1);
+    count = std::min(count, import_.limits.nodes + 1);
   }
   return count;
 }
 
-bool GraphImport::check_size() {
-  const int64_t count = expanded_nodes(model_.graph.nodes, 0);
-  if (!stopped_ && count > limits_.nodes)
-    diags_.error(
+bool SupportCheck::check_size() {
+  const int64_t count = expanded_nodes(import_.model.graph.nodes, 0);
+  if (!import_.stopped && count > import_.limits.nodes)
+    import_.diags.error(
         Exit::InvalidModel,
         "with its functions inlined the model has more nodes than the limit of " +
-            std::to_string(limits_.nodes));
-  return !stopped_ && count <= limits_.nodes;
+            std::to_string(import_.limits.nodes));
+  return !import_.stopped && count <= import_.limits.nodes;
 }
 
 } // namespace svod::importer

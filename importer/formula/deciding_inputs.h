@@ -1,5 +1,5 @@
 // Which inputs of the model a value comes from. Inputs of few elements may be fixed to
-// one value, so that what they decide is known when packing (driver/fixed_inputs.h).
+// one value, so that what they decide is known when packing (driver/fixed_inputs.cpp).
 #pragma once
 
 #include "compiler/ir/graph.h"

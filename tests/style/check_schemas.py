@@ -13,8 +13,6 @@ import pathlib
 import re
 import sys
 
-# Imported by the driver, not by a row (importer/driver/control_flow.cpp, importer/driver/gradient.cpp).
-NO_ROW = {("", "If"), ("", "Loop"), ("", "Scan"), ("ai.onnx.preview.training", "Gradient")}
 OTHER_DEFAULT = {
     ("Clip", "min"): "without a default in opset 1: the least float bounds nothing",
     ("Clip", "max"): "without a default in opset 1: the greatest float bounds nothing",
@@ -31,6 +29,8 @@ OTHER_DEFAULT = {
 ROW = re.compile(r'^ONNX_OP\("([^"]*)", *(\w*),(.*(?:\n    V\(.*)*)\)$', re.M)
 VERSIONS = re.compile(r'\bV\( *(\d+), *(\d+), \w+(.*?)\)(?=\n|$)', re.M)
 ATTRIBUTE = re.compile(r'A\((\w+), (\w+), "((?:[^"\\]|\\.)*)"\)')
+# Operators without versions of ours: the driver imports them whole.
+BY_DRIVER = re.compile(r'^ONNX_OP\("([^"]*)", *(\w+),.* BY_DRIVER\)$', re.M)
 Row = collections.namedtuple("Row", "first last attributes")
 
 
@@ -52,11 +52,12 @@ def find_onnx():
 
 def read_rows():
     rows = collections.defaultdict(list)
-    for domain, name, row in ROW.findall(pathlib.Path("importer/operators/onnx_ops.def").read_text()):
+    table = pathlib.Path("importer/operators/onnx_ops.def").read_text()
+    for domain, name, row in ROW.findall(table):
         for first, last, rest in VERSIONS.findall(row):
             attributes = {a: (kind, default) for a, kind, default in ATTRIBUTE.findall(rest)}
             rows[domain, name].append(Row(int(first), int(last), attributes))
-    return rows
+    return rows, set(BY_DRIVER.findall(table))
 
 
 def same_default(onnx, text, attribute):
@@ -84,12 +85,12 @@ def attribute_faults(onnx, name, row, schema):
             yield f"attribute '{attribute}' has the default '{default}', not the schema's"
 
 
-def faults(onnx, rows, domain, name, schema, last):
+def faults(onnx, rows, by_driver, domain, name, schema, last):
     covering = [row for row in rows if row.first <= last and row.last >= schema.since_version]
     if schema.deprecated:  # gone from this version on; a row may go on for models that use it all the same
         return
     if not covering:
-        if (domain, name) not in NO_ROW and not schema.has_function:
+        if (domain, name) not in by_driver and not schema.has_function:
             yield "no row"
         return
     at = schema.since_version
@@ -104,7 +105,7 @@ def faults(onnx, rows, domain, name, schema, last):
 
 def main():
     onnx, defs = find_onnx()
-    rows = read_rows()
+    rows, by_driver = read_rows()
     history = collections.defaultdict(list)
     for schema in defs.get_all_schemas_with_history():
         history["" if schema.domain == "ai.onnx" else schema.domain, schema.name].append(schema)
@@ -118,7 +119,7 @@ def main():
             last = following.since_version - 1 if following else newest[domain]
             versions += 1
             found += [f"{domain or 'ai.onnx'} {name} {schema.since_version}: {fault}"
-                      for fault in faults(onnx, rows[domain, name], domain, name, schema, last)]
+                      for fault in faults(onnx, rows[domain, name], by_driver, domain, name, schema, last)]
     print("\n".join(found))
     print(f"{versions} versions of {len(history)} operators, {len(found)} differences")
     return 1 if found or not versions else 0

@@ -1,6 +1,6 @@
 // Inputs that are packed for one value: which are fixed, what the error says without a
 // value, and that a run with another value is refused.
-#include "importer/driver/fixed_inputs.h"
+#include "importer/inputs/value_text.h"
 
 #include "packager/header_file.h"
 #include "packager/image.h"

@@ -1,6 +1,6 @@
 // Derivatives against differences of the evaluator's own values, and the node Gradient.
 #include "compiler/ir/build.h"
-#include "importer/driver/gradient.h"
+#include "importer/formula/gradient.h"
 #include "tests/support/import_model.h"
 
 #include <functional>

@@ -51,6 +51,24 @@ Expr read_heads(Expr query, Expr state) {
   return reshape(read, {batch, 1, heads * shared * extent(state, 3)});
 }
 
+void check_inputs(NodeImport& node, Expr q, Expr k, Expr v, int64_t q_heads,
+                  int64_t heads) {
+  require(node, q.rank() == 3 && k.rank() == 3 && v.rank() == 3,
+          "query, key and value must be [batch, tokens, heads * size]");
+  require(node,
+          heads >= 1 && q_heads >= 1 && (q_heads % heads == 0 || heads % q_heads == 0) &&
+              extent(q, 2) % q_heads == 0 && extent(k, 2) % heads == 0 &&
+              extent(v, 2) % heads == 0 && extent(q, 2) / q_heads == extent(k, 2) / heads,
+          "the numbers of heads do not fit the inputs");
+  const int64_t batch = extent(q, 0), tokens = extent(q, 1);
+  require(node,
+          extent(k, 0) == batch && extent(v, 0) == batch && extent(k, 1) == tokens &&
+              extent(v, 1) == tokens,
+          "query, key and value differ in batch or tokens");
+  if (tokens > kMostTokens || tokens == 0)
+    node.unsupported("LinearAttention over " + std::to_string(tokens) + " tokens");
+}
+
 } // namespace
 
 void import_linear_attention(NodeImport& node) {
@@ -60,20 +78,8 @@ void import_linear_attention(NodeImport& node) {
   const Expr q = wide(node, 0), k = wide(node, 1), v = wide(node, 2);
   const int64_t q_heads = node.get_int("q_num_heads"),
                 heads = node.get_int("kv_num_heads");
-  require(node, q.rank() == 3 && k.rank() == 3 && v.rank() == 3,
-          "query, key and value must be [batch, tokens, heads * size]");
+  check_inputs(node, q, k, v, q_heads, heads);
   const int64_t batch = extent(q, 0), tokens = extent(q, 1);
-  require(node,
-          heads >= 1 && q_heads >= 1 && (q_heads % heads == 0 || heads % q_heads == 0) &&
-              extent(q, 2) % q_heads == 0 && extent(k, 2) % heads == 0 &&
-              extent(v, 2) % heads == 0 && extent(q, 2) / q_heads == extent(k, 2) / heads,
-          "the numbers of heads do not fit the inputs");
-  require(node,
-          extent(k, 0) == batch && extent(v, 0) == batch && extent(k, 1) == tokens &&
-              extent(v, 1) == tokens,
-          "query, key and value differ in batch or tokens");
-  if (tokens > kMostTokens || tokens == 0)
-    node.unsupported("LinearAttention over " + std::to_string(tokens) + " tokens");
   const int64_t d_k = extent(k, 2) / heads, d_v = extent(v, 2) / heads;
   const double given = node.get_float("scale");
   const double scale = given != 0 ? given : 1 / std::sqrt(double(d_k));

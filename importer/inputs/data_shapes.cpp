@@ -1,9 +1,9 @@
 // Two fields of TensorProto are read, dims (1) and name (8); elements are left alone
 // where there are many.
-#include "importer/driver/data_shapes.h"
+#include "importer/inputs/data_shapes.h"
 
-#include "importer/driver/data_ports.h"
-#include "importer/driver/fixed_inputs.h"
+#include "importer/formula/deciding_inputs.h"
+#include "importer/inputs/data_ports.h"
 #include "importer/model/mapped_file.h"
 #include "importer/model/read_tensor.h"
 #include "importer/model/wire.h"

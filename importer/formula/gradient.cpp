@@ -3,9 +3,8 @@
 // back to its inputs; what it hands back is nodes again, so a gradient is folded and
 // fused like anything else. The values `xs` are independent: nothing goes back beyond
 // them.
-#include "importer/driver/gradient.h"
+#include "importer/formula/gradient.h"
 
-#include "importer/driver/graph_import.h"
 #include "importer/formula/movement.h"
 
 #include <algorithm>
@@ -84,6 +83,12 @@ void Reverse::give(NodeId id, Expr amount) {
   if (!added) at->second = (Expr{&g_, at->second} + amount).id;
 }
 
+// Constant but where it jumps.
+static bool is_step(Op op) {
+  return op == Op::Sign || op == Op::Floor || op == Op::Ceil || op == Op::Round ||
+         op == Op::Trunc;
+}
+
 bool Reverse::unary(const Node& node, Expr y, Expr g) {
   const Expr a = in(node, 0);
   const auto back = [&](Expr factor) {
@@ -135,14 +140,8 @@ bool Reverse::unary(const Node& node, Expr y, Expr g) {
     return back(y * (1 - y));
   case Op::Cast:
     return give(a.id, convert(g, a.dtype())), true;
-  case Op::Sign:
-  case Op::Floor:
-  case Op::Ceil:
-  case Op::Round:
-  case Op::Trunc:
-    return true; // constant but where they jump
   default:
-    return false;
+    return is_step(node.op);
   }
 }
 

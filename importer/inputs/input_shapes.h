@@ -3,7 +3,7 @@
 // option to use. A shape that the user gives wins over the one that the model states.
 #pragma once
 
-#include "importer/driver/input_values.h"
+#include "importer/inputs/input_values.h"
 
 namespace svod::importer {
 

@@ -1,7 +1,7 @@
 // Only what a pack must know is read; values of tensors are left alone.
-#include "importer/driver/data_ports.h"
+#include "importer/inputs/data_ports.h"
 
-#include "importer/driver/input_values.h"
+#include "importer/inputs/input_values.h"
 #include "importer/model/wire.h"
 
 namespace svod::importer {

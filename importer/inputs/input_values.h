@@ -3,7 +3,8 @@
 // input of the graph.
 #pragma once
 
-#include "importer/driver/import.h"
+#include "importer/inputs/import_options.h"
+#include "importer/inputs/model_interface.h"
 
 #include <deque>
 

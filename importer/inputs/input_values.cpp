@@ -2,7 +2,7 @@
 // user (--shape) or from a data set (--shape-from). The keys of a map are those that its
 // readers look up, so that a run may give others as well; where a reader wants all keys
 // in their order, they are those of the data set and a run must give the same.
-#include "importer/driver/input_values.h"
+#include "importer/inputs/input_values.h"
 
 #include <algorithm>
 #include <charconv>

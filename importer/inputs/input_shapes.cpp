@@ -1,7 +1,7 @@
 // Dimensions are unified by name: an input whose shape the user gives also fixes the
 // named dimensions in it, for all inputs. Only then are leading dimensions taken as a
 // batch of 1.
-#include "importer/driver/input_shapes.h"
+#include "importer/inputs/input_shapes.h"
 
 #include <algorithm>
 #include <set>

@@ -1,15 +1,17 @@
-// Inputs packed for one value. A shape, an axis or a count may be an input of the model,
-// and then no program can be packed without its value. Such an input stays in the
-// program's interface; what is packed holds for this value only, and a run with another
-// one is refused. When an input is fixed: docs/decisions/fixed-inputs.md.
+// Values of inputs as the user writes them: --value axes=1,2.
 #pragma once
 
-#include "importer/driver/import.h"
-#include "importer/formula/deciding_inputs.h"
+#include "compiler/ir/dtype.h"
 
-#include <set>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace svod::importer {
+
+// How many elements a text has.
+int64_t values_in(const std::string& text);
 
 // The value of an input from text: "1,2", "0.5", "true". None, and why in `error`, when
 // the text does not fit the type or the number of elements.

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/support/diags.h"
-#include "importer/driver/import.h"
+#include "importer/inputs/import_options.h"
 #include "importer/model/model.h"
 
 namespace svod::importer {

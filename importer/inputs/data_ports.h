@@ -2,7 +2,7 @@
 // of their elements.
 #pragma once
 
-#include "importer/driver/data_shapes.h"
+#include "importer/inputs/data_shapes.h"
 
 namespace svod::importer {
 

@@ -1,0 +1,31 @@
+// The inputs and outputs of the model.
+#pragma once
+
+#include "importer/driver/import_state.h"
+#include "importer/inputs/input_shapes.h"
+
+namespace svod::importer {
+
+class PortImport : ImportPart {
+public:
+  explicit PortImport(ImportState& state) : ImportPart(state) {}
+  void add_inputs(const InputShapes& shapes, Scope& scope);
+  // `value_of`: what the name of an output of the model stands for.
+  void add_outputs(const std::function<NodeId(const std::string&)>& value_of);
+
+private:
+  // fixed_inputs.cpp
+  std::optional<std::vector<std::byte>> fixed_value(const std::string& name, DType dtype,
+                                                    const Shape& shape);
+
+  NodeId add_input(const ModelValue& tensor, const Shape& shape);
+  NodeId add_complex_input(const ModelValue& tensor, const Shape& shape, DType part);
+  NodeId add_string_input(const std::string& name, const Shape& shape);
+  void add_output(const std::string& name, NodeId id);
+  bool add_elements(ModelPort& port, const Compound& value);
+  void add_extents();
+
+  std::vector<std::pair<size_t, NodeId>> sized_outputs_; // whose sizes depend on data
+};
+
+} // namespace svod::importer

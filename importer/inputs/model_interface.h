@@ -1,0 +1,44 @@
+// The inputs and outputs of a model over those of its graph.
+#pragma once
+
+#include "importer/formula/compound.h"
+
+#include <map>
+
+namespace svod::importer {
+
+// What the model calls one input or output, over the inputs or outputs of the graph.
+struct ModelPort {
+  enum class Kind : uint8_t {
+    Tensor,
+    Sequence, // one tensor per element
+    Map,      // one tensor of the values in the order of the keys
+    Maps,     // a sequence of maps of the same keys: one tensor [maps, keys]
+  };
+  std::string name;
+  Kind kind = Kind::Tensor;
+  bool optional = false, present = true;
+  uint32_t first = 0, count = 1; // among the graph's inputs or outputs
+  MapKeys keys;
+  bool any_keys = false; // a map of a run may lack keys and have others
+  int onnx_type = 0;     // of its tensors, 0: not known
+  // Of an optional output that only the data decides: the output that says whether it is
+  // there.
+  std::optional<uint32_t> presence;
+
+  bool is_tensor() const { return kind == Kind::Tensor && !optional; }
+};
+
+// What a graph does not say of the inputs and outputs of its program.
+struct ModelInterface {
+  // Inputs packed for one value, by name: its bytes.
+  std::map<std::string, std::vector<std::byte>> fixed;
+  // In the model's order.
+  std::vector<ModelPort> inputs, outputs;
+  // Outputs whose sizes depend on data: their number, and the number of the output that
+  // holds these sizes. Such outputs follow those of the model.
+  std::map<size_t, size_t> extents;
+  bool sizes_replaced = false; // an input has another shape than the model states
+};
+
+} // namespace svod::importer
