@@ -89,7 +89,7 @@ GENERATED = {
     "product_512": lambda: product(128, 512, 512),
     "product_512_transposed": lambda: product(128, 512, 512, transB=1),
     "integer_product": integer_product,
-    **{name: run_golden.MODELS[name] for name in ("attention", "dense_gelu", "resnet_block")},
+    **{name: (lambda name=name: run_golden.read(name)) for name in ("attention", "dense_gelu", "resnet_block")},
 }
 
 CORPUS = """

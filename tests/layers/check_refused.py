@@ -63,7 +63,8 @@ def faults_of(folder, flags, headers):
     if done.returncode:
         faults.append(f"{folder}: {done.stderr}")
     wrong = next((h for h in headers if h not in allowed and h.endswith(".h")), None)
-    if wrong and "No such file" not in run(flags, f'#include "{wrong}"\n', "-fsyntax-only").stderr:
+    said = run(flags, f'#include "{wrong}"\n', "-fsyntax-only").stderr if wrong else ""
+    if wrong and "No such file" not in said and "file not found" not in said:  # gcc's words, Clang's
         faults.append(f"{folder} compiles an include of {wrong}")
     return faults
 

@@ -69,14 +69,18 @@ def value(name, dims, dtype=FLOAT):
     return data(1, name) + data(2, data(1, number(1, dtype) + data(2, shape)))
 
 
+def graph(nodes, inputs, outputs, initializers=(), name="g", values=()):
+    return (b"".join(data(1, n) for n in nodes) + data(2, name) +
+            b"".join(data(5, t) for t in initializers) +
+            b"".join(data(11, i) for i in inputs) + b"".join(data(12, o) for o in outputs) +
+            b"".join(data(13, v) for v in values))
+
+
 def model(nodes, inputs, outputs, initializers=(), opset=17, graph_name="g", producer="test",
           values=(), domains=()):
-    graph = (b"".join(data(1, n) for n in nodes) + data(2, graph_name) +
-             b"".join(data(5, t) for t in initializers) +
-             b"".join(data(11, i) for i in inputs) + b"".join(data(12, o) for o in outputs) +
-             b"".join(data(13, v) for v in values))
+    made = graph(nodes, inputs, outputs, initializers, graph_name, values)
     imports = [number(2, opset), *(data(1, name) + number(2, version) for name, version in domains)]
-    return number(1, 8) + data(2, producer) + data(7, graph) + b"".join(data(8, i) for i in imports)
+    return number(1, 8) + data(2, producer) + data(7, made) + b"".join(data(8, i) for i in imports)
 
 
 def small_cnn(names=str, graph_name="g", producer="test"):
