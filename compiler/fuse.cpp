@@ -150,7 +150,7 @@ std::vector<LoweredGroup> Round::lower_groups() {
   };
   auto is_called = [&](NodeId call) { // the first of its outputs makes the kernel of all
     return std::ranges::any_of(lowered, [&](const LoweredGroup& l) {
-      return l.kernel().call && std::ranges::count(l.kernel().nodes, call) != 0;
+      return l.kernel().call() && std::ranges::count(l.kernel().nodes, call) != 0;
     });
   };
   std::set<NodeId> bordered;
@@ -184,7 +184,7 @@ std::vector<ScheduledGroup> Round::schedule(std::vector<LoweredGroup> lowered) {
     }
     ScheduledGroup& plain = scheduled.emplace_back();
     plain.made.kernel = std::move(l.cut.lowered.kernel);
-    if (!plain.made.kernel.call)
+    if (!plain.made.kernel.call())
       optimize::choose_chunks(plain.made.kernel, out_.packed, out_.buffers, level_);
   }
   return scheduled;

@@ -239,8 +239,11 @@ uint64_t Packing::arena() const {
 }
 
 Summary Packing::summary() const {
-  Summary out{*front_, options_, kernels_->plan, contents_, key_, {}, 0, 0, 0, 0, {},
-              {},      {}};
+  Summary out{.front = *front_,
+              .options = options_,
+              .plan = kernels_->plan,
+              .contents = contents_,
+              .key = key_};
   out.arena = arena();
   out.time_ms = times_;
   out.passes = passes_;

@@ -14,14 +14,14 @@ struct Summary {
   const Options& options;
   const svod::plan::Plan& plan;
   const ImageContents& contents;
-  Digest key;
-  SizeFacts sizes;
+  Digest key = {};
+  SizeFacts sizes = {};
   uint64_t arena = 0;  // all that a run needs, with one thread
   uint64_t output = 0; // bytes of the written file
   size_t compiled = 0, reused = 0;
-  KernelSpills spills;
-  std::vector<std::pair<std::string, double>> time_ms; // in order
-  std::map<std::string_view, PassRun> passes;
+  KernelSpills spills = {};
+  std::vector<std::pair<std::string, double>> time_ms = {}; // in order
+  std::map<std::string_view, PassRun> passes = {};
 };
 
 // The part that is the same for every pack of one plan; keys as in INTERFACE.

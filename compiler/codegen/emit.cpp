@@ -43,7 +43,7 @@ static std::string prelude_for(const ScheduledKernel& k, int lanes) {
     }
   };
   look_at(k.exprs);
-  for (const ScheduledKernel& part : k.parts) look_at(part.exprs);
+  for (const ScheduledKernel& part : k.parts()) look_at(part.exprs);
   std::string out = kText_scalar_functions;
   out += kText_scalar_convert;
   if (math || angle || power) out += kText_scalar_math;
@@ -51,7 +51,7 @@ static std::string prelude_for(const ScheduledKernel& k, int lanes) {
   if (power) out += kText_scalar_power;
   out += "enum { kLanes = " + std::to_string(lanes) + " };\n";
   out += kText_kernel_prelude;
-  if (makes_bytes(k) || std::ranges::any_of(k.parts, makes_bytes))
+  if (makes_bytes(k) || std::ranges::any_of(k.parts(), makes_bytes))
     out += kText_byte_prelude;
   if (std::ranges::any_of(k.stages,
                           [](const Stage& s) { return s.kind == StageKind::Sort; }))
@@ -88,8 +88,8 @@ static std::string call_kernel(const CallStep& call, const Graph& graph) {
 }
 
 static bool is_scalar(const ScheduledKernel& k, const Graph& graph) {
-  if (!k.call) return false;
-  const Blob& blob = graph.blob(k.call->function);
+  if (!k.call()) return false;
+  const Blob& blob = graph.blob(k.call()->function);
   const std::string_view text(reinterpret_cast<const char*>(blob.bytes.data()),
                               blob.bytes.size());
   return text.starts_with(kScalarText);
@@ -98,7 +98,7 @@ static bool is_scalar(const ScheduledKernel& k, const Graph& graph) {
 std::string kernel_text(const ScheduledKernel& k, size_t level) {
   const LevelSchedule& how = k.levels[level];
   const std::string prelude = without_includes(prelude_for(k, how.lanes));
-  if (!k.sequence.empty()) return prelude + sequence_text(k, level);
+  if (k.sequence()) return prelude + sequence_text(k, level);
   if (!k.has_lane_axis() || how.lanes == k.loops.lanes)
     return prelude + KernelEmitter(k, how).text();
   const std::optional<ScheduledKernel> cut = cut_lanes(k, k.loops.lanes / how.lanes);
@@ -116,7 +116,7 @@ Kernels emit(plan::Plan plan, const Target& target) {
       source.program = program;
       source.level = target.levels[level].suffix;
       source.symbol = "k" + std::to_string(program) + "_" + source.level;
-      source.text = k.call ? call_kernel(*k.call, plan.graph) : kernel_text(k, level);
+      source.text = k.call() ? call_kernel(*k.call(), plan.graph) : kernel_text(k, level);
       if (!k.levels[level].pack_scalars) source.flags = {"-fno-slp-vectorize"};
       if (serves_all)
         source.flags = {"-O2", "-fno-vectorize", "-fno-slp-vectorize",

@@ -37,7 +37,7 @@ static std::string step_text(const ScheduledKernel& k, const SequenceStep& step)
   const std::string n = "n" + std::to_string(step.depth);
   switch (step.kind) {
   case SequenceStep::Kind::Launch:
-    return call_text(k.parts[step.part], step);
+    return call_text(k.parts()[step.part], step);
   case SequenceStep::Kind::Copy:
     return "copy(" + place_text(step.places[1]) + ", " + place_text(step.places[0]) +
            ", " + std::to_string(step.count) + ");\n";
@@ -51,11 +51,12 @@ static std::string step_text(const ScheduledKernel& k, const SequenceStep& step)
 }
 
 std::string sequence_text(const ScheduledKernel& k, size_t level) {
+  const std::vector<SequenceStep>& steps = k.sequence()->steps;
   std::string out;
-  for (size_t i = 0; i < k.parts.size(); ++i)
+  for (size_t i = 0; i < k.parts().size(); ++i)
     out += "namespace part" + std::to_string(i) + " {\n" +
-           KernelEmitter(k.parts[i], k.parts[i].levels[level]).definitions() + "}\n";
-  if (std::ranges::any_of(k.sequence, [](const SequenceStep& step) {
+           KernelEmitter(k.parts()[i], k.parts()[i].levels[level]).definitions() + "}\n";
+  if (std::ranges::any_of(steps, [](const SequenceStep& step) {
         return step.kind == SequenceStep::Kind::Copy;
       }))
     out += kCopy;
@@ -67,11 +68,11 @@ std::string sequence_text(const ScheduledKernel& k, size_t level) {
     out += "  char* const p" + std::to_string(i) + " = static_cast<char*>(buffers[" +
            std::to_string(i) + "]);\n";
   std::set<uint32_t> depths;
-  for (const SequenceStep& step : k.sequence)
+  for (const SequenceStep& step : steps)
     if (step.kind == SequenceStep::Kind::Loop && depths.insert(step.depth).second)
       out += "  iptr n" + std::to_string(step.depth) + " = 0;\n";
   size_t indent = 1;
-  for (const SequenceStep& step : k.sequence) {
+  for (const SequenceStep& step : steps) {
     indent -= step.kind == SequenceStep::Kind::End ? 1 : 0;
     out += std::string(2 * indent, ' ') + step_text(k, step);
     indent += step.kind == SequenceStep::Kind::Loop ? 1 : 0;

@@ -16,7 +16,9 @@
 #include "compiler/kernel/index.h"
 
 #include <optional>
+#include <span>
 #include <string>
+#include <variant>
 
 namespace svod {
 
@@ -127,7 +129,7 @@ struct CallStep {
 // length. Where its loop has ended, an iteration number is the count.
 struct SequenceStep {
   enum class Kind : uint8_t { Launch, Copy, Loop, End } kind = Kind::Launch;
-  uint32_t part = 0;  // Launch: of Kernel::parts
+  uint32_t part = 0;  // Launch: of Sequence::parts
   int64_t count = 0;  // Copy: bytes; Loop: iterations
   uint32_t depth = 0; // Loop, End: loops around it
   // `stride` bytes further with each iteration of the loop at `depth`, or there in every
@@ -147,21 +149,32 @@ struct SequenceStep {
 
 struct ScheduledKernel;
 
+// Kernels too short to be launched by themselves, as one program.
+struct Sequence {
+  std::vector<ScheduledKernel> parts;
+  std::vector<SequenceStep> steps;
+};
+
 struct Kernel {
   IndexPool indices;
   std::vector<Expr> exprs;
   std::vector<Argument> arguments;
   std::vector<AxisId> outer; // shared by all stages
   std::vector<Stage> stages;
-  std::optional<CallStep> call;
-  // What is too short to be launched by itself: the whole of a kernel without stages.
-  std::vector<ScheduledKernel> parts;
-  std::vector<SequenceStep> sequence;
+  // What a kernel without stages is.
+  std::variant<std::monostate, CallStep, Sequence> other;
   int64_t scratch_bytes = 0; // per thread
   std::vector<NodeId> nodes; // what it computes, for provenance
   int64_t flops = 0, bytes = 0;
 
   ExprId add(Expr expr);
+  const CallStep* call() const { return std::get_if<CallStep>(&other); }
+  CallStep* call() { return std::get_if<CallStep>(&other); }
+  const Sequence* sequence() const { return std::get_if<Sequence>(&other); }
+  Sequence* sequence() { return std::get_if<Sequence>(&other); }
+  // Of a sequence; none otherwise.
+  std::span<const ScheduledKernel> parts() const;
+  std::span<ScheduledKernel> parts();
 };
 
 } // namespace svod

@@ -18,12 +18,15 @@ public:
     for (size_t i = 1; i < kernels_.size(); ++i) {
       ScheduledKernel part;
       static_cast<Kernel&>(part) = std::move(kernels_[i]);
-      out.parts.push_back(std::move(part));
+      sequence_of(out).parts.push_back(std::move(part));
     }
     return out;
   }
 
 private:
+  static Sequence& sequence_of(Kernel& k) {
+    return k.sequence() ? *k.sequence() : k.other.emplace<Sequence>();
+  }
   Kernel& k() { return kernels_.back(); }
   void read_line(std::string_view text);
   void read_terms(LineScanner& in);
@@ -281,7 +284,7 @@ void KernelReader::read_call(LineScanner& in) {
     in.expect("scratch+");
     call.tensors.push_back(-1 - in.number());
   }
-  k().call = std::move(call);
+  k().other = std::move(call);
 }
 
 // A step of a sequence; it belongs to the kernel, whose parts come after it.
@@ -318,7 +321,7 @@ void KernelReader::read_step(LineScanner& in) {
     }
     step.places.push_back(std::move(place));
   }
-  k().sequence.push_back(std::move(step));
+  sequence_of(k()).steps.push_back(std::move(step));
 }
 
 } // namespace

@@ -173,8 +173,9 @@ std::string body_text(const Kernel& k) {
   if (k.scratch_bytes != 0) out += "  scratch " + std::to_string(k.scratch_bytes) + "\n";
   for (size_t i = 0; i < k.arguments.size(); ++i)
     out += "  a" + std::to_string(i) + " = " + argument_text(k.arguments[i]) + "\n";
-  if (k.call) out += "  " + call_text(*k.call);
-  for (const SequenceStep& step : k.sequence) out += "  " + step_text(step);
+  if (k.call()) out += "  " + call_text(*k.call());
+  if (const Sequence* s = k.sequence())
+    for (const SequenceStep& step : s->steps) out += "  " + step_text(step);
   for (size_t i = 0; i < k.exprs.size(); ++i)
     out += "  e" + std::to_string(i) + " = " + expr_text(k, k.exprs[i]) + "\n";
   for (size_t i = 0; i < k.stages.size(); ++i)
@@ -213,27 +214,29 @@ std::string print(const Kernel& k) {
   const std::string terms = UsedTerms(k).text();
   std::string out =
       axes_line(k) + (terms.empty() ? "" : "  terms" + terms + "\n") + body_text(k);
-  for (size_t i = 0; i < k.parts.size(); ++i)
-    out += "  part " + std::to_string(i) + "\n" + print(Kernel(k.parts[i]));
+  const std::span<const ScheduledKernel> parts = k.parts();
+  for (size_t i = 0; i < parts.size(); ++i)
+    out += "  part " + std::to_string(i) + "\n" +
+           print(static_cast<const Kernel&>(parts[i]));
   return out;
 }
 
 template <class AnyKernel> static AnyKernel without_numbers(AnyKernel k) {
   for (Argument& a : k.arguments) a.id = 0;
-  if (k.call) k.call->function = 0;
+  if (k.call()) k.call()->function = 0;
   return k;
 }
 
 std::string program_text(const ScheduledKernel& kernel) {
   const ScheduledKernel k = without_numbers(kernel);
   std::string out = axes_line(k) + body_text(k) + print(k.loops);
-  for (const ScheduledKernel& part : k.parts) out += "  part\n" + program_text(part);
+  for (const ScheduledKernel& part : k.parts()) out += "  part\n" + program_text(part);
   return out;
 }
 
 Digest digest_of(const ScheduledKernel& kernel, bool joined) {
   Kernel k = without_numbers<Kernel>(kernel);
-  for (ScheduledKernel& part : k.parts) part = without_numbers(part);
+  for (ScheduledKernel& part : k.parts()) part = without_numbers(part);
   Loops fixed = kernel.loops;
   fixed.outer.clear();
   fixed.inner.clear();

@@ -16,6 +16,17 @@ int64_t tile_points(const std::vector<TileAxis>& tile) {
   return points;
 }
 
+std::span<const ScheduledKernel> Kernel::parts() const {
+  const Sequence* s = sequence();
+  return s ? std::span<const ScheduledKernel>(s->parts)
+           : std::span<const ScheduledKernel>();
+}
+
+std::span<ScheduledKernel> Kernel::parts() {
+  Sequence* s = sequence();
+  return s ? std::span<ScheduledKernel>(s->parts) : std::span<ScheduledKernel>();
+}
+
 int64_t ScheduledKernel::chunk_count() const {
   int64_t count = 1;
   for (const ChunkAxis& c : loops.chunks)

@@ -66,7 +66,7 @@ std::optional<ScheduleFile> parse_schedule_file(std::string_view text, TextFault
 std::string print_program(const std::string& name, const ScheduledKernel& program) {
   std::string out = "kernel " + name + "\n" + print(static_cast<const Kernel&>(program)) +
                     schedule_text(program, false);
-  for (const ScheduledKernel& part : program.parts) out += schedule_text(part, true);
+  for (const ScheduledKernel& part : program.parts()) out += schedule_text(part, true);
   return out;
 }
 

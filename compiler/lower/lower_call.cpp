@@ -78,7 +78,7 @@ ScheduledKernel lower_call(NodeId call, Stored& stored) {
     }
   }
   SVOD_CHECK(output == outputs.end()) << "two nodes are one output of a call";
-  k.call = std::move(step);
+  k.other = std::move(step);
   return k;
 }
 

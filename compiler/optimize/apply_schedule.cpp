@@ -42,7 +42,7 @@ static void apply_levels(ScheduledKernel& k, bool joined, const ScheduleFile& fi
       chosen.stages.resize(stages);
     }
   }
-  for (ScheduledKernel& part : k.parts) apply_levels(part, true, file, applied);
+  for (ScheduledKernel& part : k.parts()) apply_levels(part, true, file, applied);
 }
 
 void apply_levels(ScheduledKernel& k, const ScheduleFile& file,

@@ -108,7 +108,7 @@ LevelSchedule schedule_kernel(const ScheduledKernel& kernel, const Level& level,
   LevelSchedule out;
   out.level = level.suffix;
   out.lanes = level.lanes;
-  if (kernel.call || !kernel.sequence.empty()) return out;
+  if (kernel.call() || kernel.sequence()) return out;
   std::optional<ScheduledKernel> cut;
   if (const int lanes = joined ? kernel.loops.lanes : choose_lanes(kernel, level);
       lanes != kernel.loops.lanes) {
@@ -130,7 +130,7 @@ LevelSchedule schedule_kernel(const ScheduledKernel& kernel, const Level& level,
 void schedule_levels(ScheduledKernel& kernel, const Target& target) {
   for (const Level& level : target.levels) {
     kernel.levels.push_back(schedule_kernel(kernel, level));
-    for (ScheduledKernel& part : kernel.parts)
+    for (ScheduledKernel& part : kernel.parts())
       part.levels.push_back(schedule_kernel(part, level, true));
   }
 }

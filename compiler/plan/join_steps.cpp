@@ -28,7 +28,7 @@ bool is_plain(const Kernel& k) {
     return e.kind == Expr::Kind::Checked || e.kind == Expr::Kind::Descend;
   };
   auto sorts = [](const Stage& s) { return s.kind == StageKind::Sort; };
-  return !k.call && std::ranges::none_of(k.exprs, special) &&
+  return !k.call() && std::ranges::none_of(k.exprs, special) &&
          std::ranges::none_of(k.stages, sorts);
 }
 
@@ -44,7 +44,7 @@ private:
   size_t run_end(size_t begin) const;
   Step join(size_t begin, size_t end);
   SequenceStep::Place place(SlotId id, Step& joined);
-  void add(const Step& step, Step& joined, ScheduledKernel& sequence);
+  void add(const Step& step, Step& joined, ScheduledKernel& kernel);
   void drop_unused_programs();
 
   Plan& s_;
@@ -133,7 +133,8 @@ SequenceStep::Place Joiner::place(SlotId id, Step& joined) {
   return out;
 }
 
-void Joiner::add(const Step& step, Step& joined, ScheduledKernel& sequence) {
+void Joiner::add(const Step& step, Step& joined, ScheduledKernel& kernel) {
+  Sequence& sequence = *kernel.sequence();
   SequenceStep out;
   switch (step.kind) {
   case StepKind::LaunchProgram: {
@@ -141,8 +142,8 @@ void Joiner::add(const Step& step, Step& joined, ScheduledKernel& sequence) {
     if (fresh) sequence.parts.push_back(s_.programs[step.program]);
     out.part = found->second;
     for (SlotId id : step.arguments) out.places.push_back(place(id, joined));
-    sequence.scratch_bytes =
-        std::max(sequence.scratch_bytes, s_.programs[step.program].scratch_bytes);
+    kernel.scratch_bytes =
+        std::max(kernel.scratch_bytes, s_.programs[step.program].scratch_bytes);
     break;
   }
   case StepKind::CopyMemory:
@@ -164,12 +165,13 @@ void Joiner::add(const Step& step, Step& joined, ScheduledKernel& sequence) {
   joined.flops += step.flops * (step.repeats / joined.repeats);
   joined.bytes += step.bytes * (step.repeats / joined.repeats);
   joined.sources.insert(joined.sources.end(), step.sources.begin(), step.sources.end());
-  sequence.sequence.push_back(std::move(out));
+  sequence.steps.push_back(std::move(out));
 }
 
 Step Joiner::join(size_t begin, size_t end) {
   Step joined;
   ScheduledKernel sequence;
+  sequence.other = Sequence();
   part_of_.clear();
   depths_.clear();
   joined.repeats = s_.steps[begin].repeats;

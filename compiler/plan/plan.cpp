@@ -18,9 +18,9 @@ uint32_t Planner::program_of(const Frame& frame, const ScheduledKernel& kernel) 
   if (!fresh) return found->second;
   out_.programs.push_back(kernel);
   // The text of a function that a body calls is read from the main graph too.
-  if (frame.is_body && kernel.call)
-    out_.programs.back().call->function =
-        f_.graph.add_blob(frame.f.graph.blob(kernel.call->function));
+  if (frame.is_body && kernel.call())
+    out_.programs.back().call()->function =
+        f_.graph.add_blob(frame.f.graph.blob(kernel.call()->function));
   return found->second;
 }
 

@@ -90,7 +90,7 @@ static void allocate(const Plan& s, std::set<SlotId>& alive, SlotId id) {
   SVOD_CHECK(alive.insert(id).second) << "slot " << id << " is allocated twice";
 }
 
-static void check_launch(const std::vector<ScheduledKernel>& programs, const Step& step) {
+static void check_launch(std::span<const ScheduledKernel> programs, const Step& step) {
   SVOD_CHECK(step.program < programs.size()) << "no program " << step.program;
   const ScheduledKernel& kernel = programs[step.program];
   SVOD_CHECK(step.arguments.size() == kernel.arguments.size() &&
@@ -135,7 +135,7 @@ static void check_marker(Place& place, const Step& step) {
   place.before.pop_back();
 }
 
-static void check_step(const Plan& s, const std::vector<ScheduledKernel>& programs,
+static void check_step(const Plan& s, std::span<const ScheduledKernel> programs,
                        Place& place, const Step& step);
 
 // What a sequence does to an argument stays inside its slot in every iteration.
@@ -143,7 +143,7 @@ static void check_reach(const Plan& s, const Step& joined,
                         const ScheduledKernel& sequence) {
   std::map<uint32_t, int64_t> count; // of the loops, by depth
   size_t at = 0;
-  for (const SequenceStep& step : sequence.sequence) {
+  for (const SequenceStep& step : sequence.sequence()->steps) {
     while (joined.joined[at].kind == StepKind::Allocate ||
            joined.joined[at].kind == StepKind::Deallocate)
       ++at;
@@ -171,10 +171,10 @@ static void check_joined(const Plan& s, Place& place, const Step& step) {
   check_launch(s.programs, step);
   const ScheduledKernel& sequence = s.programs[step.program];
   check_reach(s, step, sequence);
-  for (const Step& part : step.joined) check_step(s, sequence.parts, place, part);
+  for (const Step& part : step.joined) check_step(s, sequence.parts(), place, part);
 }
 
-static void check_step(const Plan& s, const std::vector<ScheduledKernel>& programs,
+static void check_step(const Plan& s, std::span<const ScheduledKernel> programs,
                        Place& place, const Step& step) {
   if (!step.joined.empty()) return check_joined(s, place, step);
   if (step.kind != StepKind::Allocate && step.kind != StepKind::Deallocate) {

@@ -117,7 +117,7 @@ void Finder::count_uses() {
 
 bool Finder::may_join(size_t kernel) const {
   const ScheduledKernel& k = f_.kernels[kernel];
-  return !k.call && k.scratch_bytes == 0 && !k.stages.empty() &&
+  return !k.call() && k.scratch_bytes == 0 && !k.stages.empty() &&
          std::ranges::all_of(k.stages, [](const Stage& s) {
            return s.kind == StageKind::Reduce || s.kind == StageKind::Store;
          });

@@ -128,14 +128,14 @@ TEST_CASE("no pass computes a call", "[custom_op]") {
   // One kernel gives both outputs, from a plain weight.
   const FusedGraph fused = fuse(simple, *find_target("native"), false);
   REQUIRE(fused.kernels.size() == 2);
-  REQUIRE(fused.kernels[0].call);
-  CHECK(fused.kernels[0].call->tensors == std::vector<int64_t>{0, 1, 2});
+  REQUIRE(fused.kernels[0].call());
+  CHECK(fused.kernels[0].call()->tensors == std::vector<int64_t>{0, 1, 2});
   CHECK(fused.kernels[0].arguments[0].kind == Argument::Kind::Packed);
   // The output that nobody reads goes to the scratch memory.
   const FusedGraph single =
       fuse(call_graph("void f();", false), *find_target("native"), false);
   REQUIRE(single.kernels.size() == 1);
-  CHECK(single.kernels[0].call->tensors == std::vector<int64_t>{0, -1, 1});
+  CHECK(single.kernels[0].call()->tensors == std::vector<int64_t>{0, -1, 1});
   CHECK(single.kernels[0].scratch_bytes == 64);
 }
 

@@ -72,7 +72,7 @@ TEST_CASE("short kernels are one program, long ones stay apart", "[plan][join]")
   plan::Plan small = planned(chain(40));
   CHECK(launches(small) == 1);
   REQUIRE(small.programs.size() == 1);
-  CHECK(small.programs[0].sequence.size() == 4);
+  CHECK(small.programs[0].sequence()->steps.size() == 4);
   CHECK(launches(planned(chain(40000))) == 4);
 }
 
@@ -91,8 +91,8 @@ TEST_CASE("a loop of known length is part of a sequence", "[plan][join]") {
 TEST_CASE("verify finds a sequence that leaves a slot", "[plan][join]") {
   plan::Plan plan = planned(chain(40));
   verify(plan);
-  plan.programs[0].sequence[1].places[0].offset = 64;
+  plan.programs[0].sequence()->steps[1].places[0].offset = 64;
   CHECK_THROWS_AS(verify(plan), InternalError);
-  plan.programs[0].sequence[1].places.clear();
+  plan.programs[0].sequence()->steps[1].places.clear();
   CHECK_THROWS_AS(verify(plan), InternalError);
 }
