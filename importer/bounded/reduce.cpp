@@ -11,13 +11,6 @@ namespace svod::importer {
 
 namespace {
 
-Op combination(const std::string& name) {
-  if (name == "ReduceMax" || name == "ArgMax" || name == "ReduceLogSumExp")
-    return Op::ReduceMax; // of exponents: exp(-inf) adds nothing
-  if (name == "ReduceMin" || name == "ArgMin") return Op::ReduceMin;
-  return name == "ReduceProd" ? Op::ReduceProd : Op::ReduceSum;
-}
-
 // Booleans have no identity of their own: 0 and 1 are those of maximum and minimum.
 Expr fill_for(NodeImport& node, Op how) {
   const DType dtype = node.dtype(0);
@@ -40,47 +33,71 @@ void mask_input(NodeImport& node, size_t i, const std::vector<int64_t>& axes, Ex
   node.replace_input(i, masked(operand(node, i), counts, axes, fill).id);
 }
 
-} // namespace
-
-void bounded_reduce(NodeImport& node, Rule rule) {
-  const std::string& name = node.model_node.op_type;
+// `how`: the combination that the operator is made of.
+void reduce_with(NodeImport& node, Rule rule, Op how) {
   const std::vector<int64_t> axes = reduction_axes(node);
   const Counts counts = node.counts(0);
-  const Shape shape = node.shape(0);
-  mask_input(node, 0, axes, fill_for(node, combination(name)));
+  mask_input(node, 0, axes, fill_for(node, how));
   rule(node);
-  if (name == "ReduceMean") { // which divided by the bounds
-    Expr most = number(node.g, DType::F64, 1), there = most;
-    for (int64_t axis : axes) {
-      const NodeId count = counts[static_cast<size_t>(axis)];
-      if (count == kNoNode) continue;
-      most = most * static_cast<double>(shape[static_cast<size_t>(axis)]);
-      there = there * convert(Expr{&node.g, count}, DType::F64);
-    }
-    const Expr y{&node.g, node.results()[0]};
-    if (!is_float(y.dtype())) refuse_bounded(node, 0, axes.empty() ? 0 : axes[0]);
-    give(node, 0, convert(convert(y, DType::F64) * (most / there), y.dtype()));
-  }
   node.set_counts(0, after_reduction(counts, axes, node.get_int("keepdims") != 0));
 }
 
-void bounded_arg(NodeImport& node, Rule rule) {
+void arg_with(NodeImport& node, Rule rule, Op how) {
   const int64_t axis = node.axis(node.get_int("axis"), node.rank(0));
   const Counts counts = node.counts(0);
-  mask_input(node, 0, {axis}, fill_for(node, combination(node.model_node.op_type)));
+  mask_input(node, 0, {axis}, fill_for(node, how));
   rule(node);
   node.set_counts(0, after_reduction(counts, {axis}, node.get_int("keepdims") != 0));
 }
 
-// Zeros behind what is meant change no norm and no sum, ones no product, whichever way it
-// runs.
-void bounded_neutral(NodeImport& node, Rule rule) {
+} // namespace
+
+// Sums of elements, or of something of them that is 0 of 0.
+void bounded_reduce(NodeImport& node, Rule rule) {
+  reduce_with(node, rule, Op::ReduceSum);
+}
+// Also where the largest of exponents is taken out: exp(-inf) adds nothing.
+void bounded_reduce_max(NodeImport& node, Rule rule) {
+  reduce_with(node, rule, Op::ReduceMax);
+}
+void bounded_reduce_min(NodeImport& node, Rule rule) {
+  reduce_with(node, rule, Op::ReduceMin);
+}
+void bounded_reduce_prod(NodeImport& node, Rule rule) {
+  reduce_with(node, rule, Op::ReduceProd);
+}
+
+void bounded_reduce_mean(NodeImport& node, Rule rule) {
+  const std::vector<int64_t> axes = reduction_axes(node);
   const Counts counts = node.counts(0);
-  const double neutral = node.model_node.op_type == "CumProd" ? 1 : 0;
+  const Shape shape = node.shape(0);
+  reduce_with(node, rule, Op::ReduceSum); // and the rule divided by the bounds
+  Expr most = number(node.g, DType::F64, 1), there = most;
+  for (int64_t axis : axes) {
+    const NodeId count = counts[static_cast<size_t>(axis)];
+    if (count == kNoNode) continue;
+    most = most * static_cast<double>(shape[static_cast<size_t>(axis)]);
+    there = there * convert(Expr{&node.g, count}, DType::F64);
+  }
+  const Expr y{&node.g, node.results()[0]};
+  if (!is_float(y.dtype())) refuse_bounded(node, 0, axes.empty() ? 0 : axes[0]);
+  give(node, 0, convert(convert(y, DType::F64) * (most / there), y.dtype()));
+}
+
+void bounded_arg_max(NodeImport& node, Rule rule) { arg_with(node, rule, Op::ReduceMax); }
+void bounded_arg_min(NodeImport& node, Rule rule) { arg_with(node, rule, Op::ReduceMin); }
+
+static void filled_with(NodeImport& node, Rule rule, double neutral) {
+  const Counts counts = node.counts(0);
   mask_input(node, 0, axes_from(0, node.rank(0)), number(node.g, node.dtype(0), neutral));
   rule(node);
   node.set_counts(0, counts);
 }
+
+// Zeros behind what is meant change no norm and no sum, ones no product, whichever way it
+// runs.
+void bounded_zeros(NodeImport& node, Rule rule) { filled_with(node, rule, 0); }
+void bounded_ones(NodeImport& node, Rule rule) { filled_with(node, rule, 1); }
 
 void bounded_softmax(NodeImport& node, Rule rule) {
   const Counts counts = node.counts(0);

@@ -14,27 +14,9 @@ constexpr size_t kNone = static_cast<size_t>(-1);
 
 // Where an operator has its inputs, and what leaves its result as it is.
 struct WindowOp {
-  std::string_view name;
-  Op combination;
+  Op combination = Op::ReduceSum;
   size_t weights = 1, zero_point = kNone, addend = kNone;
 };
-constexpr WindowOp kWindowOps[] = {
-    {"Conv", Op::ReduceSum},
-    {"ConvTranspose", Op::ReduceSum},
-    {"FusedConv", Op::ReduceSum, 1, kNone, 3},
-    {"ConvInteger", Op::ReduceSum, 1, 2},
-    {"QLinearConv", Op::ReduceSum, 3, 2},
-    {"MaxPool", Op::ReduceMax, kNone},
-    {"AveragePool", Op::ReduceSum, kNone},
-    {"LpPool", Op::ReduceSum, kNone},
-};
-
-const WindowOp& window_op(const NodeImport& node) {
-  for (const WindowOp& op : kWindowOps)
-    if (op.name == node.model_node.op_type) return op;
-  SVOD_CHECK(false) << node.model_node.op_type << " moves no window";
-  __builtin_unreachable();
-}
 
 // Weights have known sizes, and so have channels; without weights each is worked on
 // alone.
@@ -96,10 +78,7 @@ Expr windows_within(Expr count, const Windows& windows, size_t i, bool beyond) {
   return checked(select(less(start, end), moves + 1, moves), fits);
 }
 
-} // namespace
-
-void bounded_windows(NodeImport& node, Rule rule) {
-  const WindowOp& op = window_op(node);
+void move_windows(NodeImport& node, Rule rule, const WindowOp& op) {
   require_known_channels(node, op);
   const bool pools = op.weights == kNone;
   const Shape shape = node.shape(0), extents(shape.begin() + 2, shape.end());
@@ -127,9 +106,28 @@ void bounded_windows(NodeImport& node, Rule rule) {
   node.set_counts(0, counts);
 }
 
+} // namespace
+
+void bounded_conv(NodeImport& node, Rule rule) { move_windows(node, rule, {}); }
+void bounded_fused_conv(NodeImport& node, Rule rule) {
+  move_windows(node, rule, {.addend = 3});
+}
+void bounded_conv_integer(NodeImport& node, Rule rule) {
+  move_windows(node, rule, {.zero_point = 2});
+}
+void bounded_qlinear_conv(NodeImport& node, Rule rule) {
+  move_windows(node, rule, {.weights = 3, .zero_point = 2});
+}
+void bounded_max_pool(NodeImport& node, Rule rule) {
+  move_windows(node, rule, {.combination = Op::ReduceMax, .weights = kNone});
+}
+void bounded_sum_pool(NodeImport& node, Rule rule) {
+  move_windows(node, rule, {.weights = kNone});
+}
+
 // Each element more gives `stride` more, whatever is padded or cut off.
-void bounded_transposed_windows(NodeImport& node, Rule rule) {
-  const WindowOp& op = window_op(node);
+void bounded_conv_transpose(NodeImport& node, Rule rule) {
+  const WindowOp op;
   require_known_channels(node, op);
   const Shape shape = node.shape(0);
   const Windows windows = convolution_windows(node, shape, node.shape(1), kLongerResult);

@@ -64,6 +64,8 @@ protected:
 // of the run, kNoNode where the extent is the node's. Empty: all are the node's.
 using Counts = std::vector<NodeId>;
 
+// One class of more methods than others have: it is the language in which rules are
+// written, what they read, ask and give, and in parts it would only be longer to say.
 class NodeImport {
 public:
   Graph& g;

@@ -10,6 +10,7 @@ namespace svod::importer {
 #define SVOD_DECLARE_BOUNDED(...)                                                        \
   __VA_OPT__(void __VA_ARGS__(NodeImport& node, Rule of_operator);)
 #define V(first, last, rule, ...) void rule(NodeImport&);
+#define O(first, last, rule, op, ...) void rule(NodeImport&, Op);
 #define BY_DRIVER
 #define ONNX_OP(domain, name, bounded, complex, strings, limits, versions)               \
   SVOD_DECLARE_BOUNDED(bounded) versions
@@ -34,6 +35,8 @@ std::vector<OnnxOp> make_rows() {
   Row { #attribute, AttributeType::type, fallback }
 #define V(first, last, rule, ...)                                                        \
   rows.back().forms.push_back({first, last, rule, std::vector<Row>{__VA_ARGS__}});
+#define O(first, last, rule, op, ...)                                                    \
+  V(first, last, [](NodeImport& node) { rule(node, Op::op); }, __VA_ARGS__)
 #define BY_DRIVER rows.back().by_driver = true;
 #define ONNX_OP(domain, name, bounded, complex, strings, limits, versions)               \
   rows.push_back({domain,                                                                \

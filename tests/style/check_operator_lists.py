@@ -13,11 +13,6 @@ FEW = 3
 MAY = {
     "importer/formula/formula.cpp": "the functions that an attribute of the recurrent operators names",
     "importer/rules/contraction/recurrent.cpp": "the functions that they have without that attribute",
-    "importer/rules/elementwise/activation.cpp": "one rule for many operators: the op that each is",
-    "importer/rules/elementwise/binary.cpp": "one rule for many operators: the op that each is",
-    "importer/rules/reduction/reduce.cpp": "one rule for many operators: the formula that each is",
-    "importer/bounded/reduce.cpp": "one rule for many operators: what leaves each as it is",
-    "importer/bounded/windows.cpp": "one rule for many operators: where each has its inputs",
 }
 TABLE = "importer/operators/onnx_ops.def"
 

@@ -26,8 +26,8 @@ OTHER_DEFAULT = {
     ("SequenceEmpty", "dtype"): "without a default: f32, as its text says",
     ("StringNormalizer", "locale"): "without a default: en_US, as its text says",
 }
-ROW = re.compile(r'^ONNX_OP\("([^"]*)", *(\w*),(.*(?:\n    V\(.*)*)\)$', re.M)
-VERSIONS = re.compile(r'\bV\( *(\d+), *(\d+), \w+(.*?)\)(?=\n|$)', re.M)
+ROW = re.compile(r'^ONNX_OP\("([^"]*)", *(\w*),(.*(?:\n    [VO]\(.*)*)\)$', re.M)
+VERSIONS = re.compile(r'\b[VO]\( *(\d+), *(\d+), \w+(.*?)\)(?=\n|$)', re.M)
 ATTRIBUTE = re.compile(r'A\((\w+), (\w+), "((?:[^"\\]|\\.)*)"\)')
 # Operators without versions of ours: the driver imports them whole.
 BY_DRIVER = re.compile(r'^ONNX_OP\("([^"]*)", *(\w+),.* BY_DRIVER\)$', re.M)

@@ -1,5 +1,5 @@
-// Scalar functions of one tensor. Those that are one op of ours are listed in a table;
-// the others are their formula. NaN goes through as in the reference, where a comparison
+// Scalar functions of one tensor. Those that are one op of ours share a rule; the others
+// are their formula. NaN goes through as in the reference, where a comparison
 // with NaN is false.
 #include "compiler/support/check.h"
 #include "importer/formula/formula.h"
@@ -10,22 +10,6 @@
 namespace svod::importer {
 
 namespace {
-
-struct NamedOp {
-  std::string_view name;
-  Op op;
-};
-constexpr NamedOp kUnary[] = {
-    {"Abs", Op::Abs},     {"Neg", Op::Neg},           {"Not", Op::Not},
-    {"Sign", Op::Sign},   {"Floor", Op::Floor},       {"Ceil", Op::Ceil},
-    {"Round", Op::Round}, {"Sqrt", Op::Sqrt},         {"Reciprocal", Op::Reciprocal},
-    {"Exp", Op::Exp},     {"Log", Op::Log},           {"Sin", Op::Sin},
-    {"Cos", Op::Cos},     {"Tan", Op::Tan},           {"Asin", Op::Asin},
-    {"Acos", Op::Acos},   {"Atan", Op::Atan},         {"Sinh", Op::Sinh},
-    {"Cosh", Op::Cosh},   {"Tanh", Op::Tanh},         {"Asinh", Op::Asinh},
-    {"Acosh", Op::Acosh}, {"Atanh", Op::Atanh},       {"Sigmoid", Op::Sigmoid},
-    {"IsNaN", Op::IsNan}, {"BitwiseNot", Op::BitNot},
-};
 
 // The number 1 when the attribute is left out; of a length-one tensor, its element.
 Expr bound(NodeImport& node, size_t i) {
@@ -41,24 +25,22 @@ void require_float(NodeImport& node) {
 
 } // namespace
 
-void import_unary(NodeImport& node) {
-  const auto row = std::ranges::find(kUnary, node.model_node.op_type, &NamedOp::name);
-  SVOD_CHECK(row != std::end(kUnary)) << node.model_node.op_type;
+void import_unary(NodeImport& node, Op op) {
   const DType dtype = node.dtype(0);
-  if (row->op == Op::Not)
+  if (op == Op::Not)
     require(node, dtype == DType::Bool, "input 0 must be boolean");
-  else if (row->op == Op::BitNot)
+  else if (op == Op::BitNot)
     require(node, is_integer(dtype), "input 0 must hold integers");
-  else if (row->op == Op::Abs || row->op == Op::Neg || row->op == Op::Sign)
+  else if (op == Op::Abs || op == Op::Neg || op == Op::Sign)
     require(node, dtype != DType::Bool, "input 0 must hold numbers");
   else
     require_float(node);
   // What jumps sees values as they are stored.
   constexpr Op kJumps[] = {Op::IsNan, Op::Floor, Op::Ceil, Op::Round, Op::Sign};
-  if (std::ranges::find(kJumps, row->op) != std::end(kJumps))
-    give(node, 0, apply(row->op, operand(node, 0)));
+  if (std::ranges::find(kJumps, op) != std::end(kJumps))
+    give(node, 0, apply(op, operand(node, 0)));
   else
-    finish(node, apply(row->op, wide(node, 0)));
+    finish(node, apply(op, wide(node, 0)));
 }
 
 // Erf is defined on integers too, where the result is truncated.

@@ -11,28 +11,7 @@ namespace svod::importer {
 
 namespace {
 
-struct BinaryRow {
-  std::string_view name;
-  Op op;
-  enum { Numbers, Integers, Booleans, Any } operands;
-};
-constexpr BinaryRow kBinary[] = {
-    {"Add", Op::Add, BinaryRow::Numbers},
-    {"Sub", Op::Sub, BinaryRow::Numbers},
-    {"Mul", Op::Mul, BinaryRow::Numbers},
-    {"Div", Op::Div, BinaryRow::Numbers},
-    {"And", Op::And, BinaryRow::Booleans},
-    {"Or", Op::Or, BinaryRow::Booleans},
-    {"Xor", Op::Xor, BinaryRow::Booleans},
-    {"BitwiseAnd", Op::And, BinaryRow::Integers},
-    {"BitwiseOr", Op::Or, BinaryRow::Integers},
-    {"BitwiseXor", Op::Xor, BinaryRow::Integers},
-    {"Equal", Op::Equal, BinaryRow::Any},
-    {"Less", Op::Less, BinaryRow::Numbers},
-    {"LessOrEqual", Op::LessEqual, BinaryRow::Numbers},
-    {"Greater", Op::Less, BinaryRow::Numbers},             // operands swapped
-    {"GreaterOrEqual", Op::LessEqual, BinaryRow::Numbers}, // operands swapped
-};
+enum class Operands : uint8_t { Numbers, Integers, Booleans, Any };
 
 struct Pair {
   Expr a, b;
@@ -92,27 +71,46 @@ Expr fold(Op op, const std::vector<Expr>& values) {
 
 } // namespace
 
-void import_binary(NodeImport& node) {
-  const std::string& name = node.model_node.op_type;
-  const auto row = std::ranges::find(kBinary, name, &BinaryRow::name);
-  SVOD_CHECK(row != std::end(kBinary)) << name;
+namespace {
+
+// `swapped`: of the second operand and the first.
+void import_binary(NodeImport& node, Op op, Operands of, bool swapped = false) {
   require_same_type(node);
-  if (row->op == Op::Equal && node.dtype(0) == DType::String)
-    return give(node, 0, same_strings(node, operand(node, 0), operand(node, 1)));
   // Comparisons see values as they are stored.
-  const bool compares =
-      row->op == Op::Equal || row->op == Op::Less || row->op == Op::LessEqual;
+  const bool compares = op == Op::Equal || op == Op::Less || op == Op::LessEqual;
   auto [a, b] = operands(node, !compares);
   const DType dtype = a.dtype();
-  if (row->operands == BinaryRow::Integers)
+  if (of == Operands::Integers)
     require(node, is_integer(dtype), "the operands must hold integers");
-  if (row->operands == BinaryRow::Booleans)
+  if (of == Operands::Booleans)
     require(node, dtype == DType::Bool, "the operands must be boolean");
-  if (row->operands == BinaryRow::Numbers)
+  if (of == Operands::Numbers)
     require(node, dtype != DType::Bool, "the operands must hold numbers");
-  if (name.starts_with("Greater")) std::swap(a, b);
-  const Expr y = apply(row->op, a, b);
+  if (swapped) std::swap(a, b);
+  const Expr y = apply(op, a, b);
   compares ? give(node, 0, y) : finish(node, y);
+}
+
+} // namespace
+
+void import_arithmetic(NodeImport& node, Op op) {
+  import_binary(node, op, Operands::Numbers);
+}
+void import_logic(NodeImport& node, Op op) {
+  import_binary(node, op, Operands::Booleans);
+}
+void import_bitwise(NodeImport& node, Op op) {
+  import_binary(node, op, Operands::Integers);
+}
+void import_less(NodeImport& node, Op op) { import_binary(node, op, Operands::Numbers); }
+void import_greater(NodeImport& node, Op op) {
+  import_binary(node, op, Operands::Numbers, true);
+}
+void import_equal(NodeImport& node) {
+  require_same_type(node);
+  if (node.dtype(0) != DType::String)
+    return import_binary(node, Op::Equal, Operands::Any);
+  give(node, 0, same_strings(node, operand(node, 0), operand(node, 1)));
 }
 
 // The result has the type of the base. Types that differ meet in the wider one. A small

@@ -94,29 +94,49 @@ void import_running(NodeImport& node, Op op, double identity) {
   finish(node, y);
 }
 
+using Axes = std::vector<int64_t>;
+
+void import_reduce(NodeImport& node, Expr (*result)(Expr x, const Axes& axes)) {
+  const Axes axes = reduction_axes(node);
+  const Expr x = wide(node, 0);
+  require(node, x.dtype() != DType::Bool, "input 0 must hold numbers");
+  finish_reduction(node, result(x, axes), axes);
+}
+
 } // namespace
 
-void import_reduce(NodeImport& node) {
-  const std::string& name = node.model_node.op_type;
-  const std::vector<int64_t> axes = reduction_axes(node);
-  const Expr x = wide(node, 0);
-  const auto result = [&]() -> Expr {
-    if (name == "ReduceSum") return sum(x, axes);
-    if (name == "ReduceMean") return mean(x, axes);
-    if (name == "ReduceProd") return reduce(Op::ReduceProd, x, axes);
-    if (name == "ReduceL1") return sum(absolute(x), axes);
-    if (name == "ReduceL2") return sqrt(through_float(sum(x * x, axes)));
-    if (name == "ReduceLogSum") return log(through_float(sum(x, axes)));
-    if (name == "ReduceLogSumExp") return log_sum_exp(through_float(x), axes);
-    return sum(x * x, axes); // ReduceSumSquare
-  };
-  require(node, x.dtype() != DType::Bool, "input 0 must hold numbers");
-  finish_reduction(node, result(), axes);
+void import_reduce_sum(NodeImport& node) {
+  import_reduce(node, [](Expr x, const Axes& axes) { return sum(x, axes); });
+}
+void import_reduce_mean(NodeImport& node) {
+  import_reduce(node, [](Expr x, const Axes& axes) { return mean(x, axes); });
+}
+void import_reduce_prod(NodeImport& node) {
+  import_reduce(node,
+                [](Expr x, const Axes& axes) { return reduce(Op::ReduceProd, x, axes); });
+}
+void import_reduce_l1(NodeImport& node) {
+  import_reduce(node, [](Expr x, const Axes& axes) { return sum(absolute(x), axes); });
+}
+void import_reduce_l2(NodeImport& node) {
+  import_reduce(node, [](Expr x, const Axes& axes) {
+    return sqrt(through_float(sum(x * x, axes)));
+  });
+}
+void import_reduce_log_sum(NodeImport& node) {
+  import_reduce(
+      node, [](Expr x, const Axes& axes) { return log(through_float(sum(x, axes))); });
+}
+void import_reduce_log_sum_exp(NodeImport& node) {
+  import_reduce(
+      node, [](Expr x, const Axes& axes) { return log_sum_exp(through_float(x), axes); });
+}
+void import_reduce_sum_square(NodeImport& node) {
+  import_reduce(node, [](Expr x, const Axes& axes) { return sum(x * x, axes); });
 }
 
 // Of booleans, false is below true.
-void import_reduce_extreme(NodeImport& node) {
-  const Op op = node.model_node.op_type == "ReduceMax" ? Op::ReduceMax : Op::ReduceMin;
+void import_reduce_extreme(NodeImport& node, Op op) {
   const std::vector<int64_t> axes = reduction_axes(node);
   Expr x = wide(node, 0);
   if (x.dtype() == DType::Bool) x = convert(x, DType::U8);
