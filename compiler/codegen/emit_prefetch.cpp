@@ -1,13 +1,13 @@
 // Weights and pictures on their way: what the schedule says is fetched before it is read.
 #include "compiler/codegen/element_text.h"
-#include "compiler/codegen/stage_emitter.h"
+#include "compiler/codegen/sum_emitter.h"
 
 #include <algorithm>
 
 namespace svod::codegen {
 
 // The first weight whose panels ahead are within its limits, for this size of the tile.
-std::optional<StageEmitter::Ahead> StageEmitter::find_ahead(const Stage& s) const {
+std::optional<SumEmitter::Ahead> SumEmitter::find_ahead(const Stage& s) const {
   for (const WeightPrefetch& w : how(s).weights) {
     const Expr& e = k_.exprs[w.load];
     Ahead ahead{w, 1, 1, 1};
@@ -28,41 +28,41 @@ std::optional<StageEmitter::Ahead> StageEmitter::find_ahead(const Stage& s) cons
 
 // Before the stage's loops: how far ahead this sweep fetches; nothing, in its own panel,
 // once the next ones are there.
-void StageEmitter::open_ahead() {
-  const int64_t each =
-      (sums_.ahead->panels + sums_.ahead->sweeps - 1) / sums_.ahead->sweeps;
-  const int64_t needed = (sums_.ahead->panels + each - 1) / each;
-  const std::string a = std::to_string(sums_.ahead->how.sweep);
-  const bool chunked = std::ranges::any_of(k_.loops.chunks, [&](const ChunkAxis& c) {
-    return c.axis == sums_.ahead->how.sweep;
-  });
+void SumEmitter::open_ahead(const Stage& s) {
+  sums_.ahead = find_ahead(s);
+  if (!sums_.ahead) return;
+  Ahead& ahead = *sums_.ahead;
+  ahead.each = (ahead.panels + ahead.sweeps - 1) / ahead.sweeps;
+  const int64_t needed = (ahead.panels + ahead.each - 1) / ahead.each;
+  const std::string a = std::to_string(ahead.how.sweep);
+  const bool chunked = std::ranges::any_of(
+      k_.loops.chunks, [&](const ChunkAxis& c) { return c.axis == ahead.how.sweep; });
   std::string sweep = "(x" + a + (chunked ? " - low" + a : "") + ") / " +
-                      std::to_string(tile_count(how_.tile, sums_.ahead->how.sweep));
-  if (sums_.ahead->sweeps == 1) sweep = "0";
+                      std::to_string(tile_count(how_.tile, ahead.how.sweep));
+  if (ahead.sweeps == 1) sweep = "0";
   const std::string number = fresh("n");
   line("const iptr " + number + " = " + sweep + ";");
-  sums_.ahead->each = each;
-  sums_.ahead->offset = fresh("n");
-  line("const iptr " + sums_.ahead->offset + " = " + number + " < " +
-       std::to_string(needed) + " ? (" + std::to_string(sums_.ahead->panels) + " + " +
-       number + " * " + std::to_string(each) + ") * " +
-       std::to_string(sums_.ahead->how.panel_elements) + " : 0;");
+  ahead.offset = fresh("n");
+  line("const iptr " + ahead.offset + " = " + number + " < " + std::to_string(needed) +
+       " ? (" + std::to_string(ahead.panels) + " + " + number + " * " +
+       std::to_string(ahead.each) + ") * " + std::to_string(ahead.how.panel_elements) +
+       " : 0;");
 }
 
 // In a step of the reduction.
-void StageEmitter::fetch_ahead() {
-  const std::string at =
-      index_text(k_.exprs[sums_.ahead->how.load].index, Point(counts_.size(), 0), false);
-  for (int64_t i = 0; i < sums_.ahead->each; ++i)
-    line("fetch(a" + std::to_string(k_.exprs[sums_.ahead->how.load].argument) + ", " +
-         at + " + " + sums_.ahead->offset +
-         (i > 0 ? " + " + std::to_string(i * sums_.ahead->how.panel_elements) : "") +
-         ");");
+void SumEmitter::fetch_ahead() {
+  if (!sums_.ahead) return;
+  const Ahead& ahead = *sums_.ahead;
+  const Expr& load = k_.exprs[ahead.how.load];
+  const std::string at = index_text(load.index, Point(counts_.size(), 0), false);
+  for (int64_t i = 0; i < ahead.each; ++i)
+    line("fetch(a" + std::to_string(load.argument) + ", " + at + " + " + ahead.offset +
+         (i > 0 ? " + " + std::to_string(i * ahead.how.panel_elements) : "") + ");");
 }
 
 // Before the stage's loops: each tile fetches the rows that the windows below it are the
 // first to read.
-void StageEmitter::fetch_picture(const Stage& s) {
+void SumEmitter::fetch_picture(const Stage& s) {
   if (!how(s).picture) return;
   const auto& [load, row, window, line_bytes] = *how(s).picture;
   const Expr& e = k_.exprs[load];

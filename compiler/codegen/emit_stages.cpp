@@ -1,4 +1,4 @@
-// Stages that are no sums: positions of the best, running totals, stores and scatters.
+// Stages: the loops of each, what it does in a step, and what becomes of the result.
 #include "compiler/codegen/element_text.h"
 #include "compiler/codegen/reduction_text.h"
 #include "compiler/codegen/stage_emitter.h"
@@ -6,6 +6,44 @@
 #include <algorithm>
 
 namespace svod::codegen {
+
+void StageEmitter::emit_reduce(uint32_t number) {
+  const Stage& s = k_.stages[number];
+  const bool lane_inside = reduces_lanes(s), vector = lane_inside || on_lanes(s.value);
+  const std::vector<Point> all = points();
+  const std::vector<std::string> names = open_sums(number, vector);
+  open_ahead(s);
+  fetch_picture(s);
+  emit_inner(s, 0, [&] {
+    fetch_ahead();
+    if (sums_.blocks) sums_.blocks->summed_at.clear();
+    if (number > 0 && k_.stages[number - 1].nested) {
+      const Sums around = sums_;
+      sums_ = {};
+      emit_stage(number - 1);
+      sums_ = around;
+    }
+    for (size_t i = 0; i < all.size(); ++i)
+      accumulate(s, sums_.ways[sums_.way][i], all[i], vector);
+  });
+  if (!sums_.blocks)
+    join_ways(combine_of(s.op) + "::of<" + sum_type(s.dtype, vector) + ">");
+  const bool shortened = sums_.lanes.has_value();
+  sums_ = {};
+  const std::vector<std::string> results = lane_inside ? across_lanes(s, names) : names;
+  const std::optional<ExprId> sum = how(s).begins_with;
+  for (size_t i = 0; i < all.size(); ++i) {
+    std::string result = results[i];
+    if (shortened) result = "lengthened<" + type(s.dtype, true) + ">(" + result + ")";
+    result = rounded(s.dtype, result);
+    bool still_vector = vector && !lane_inside;
+    if (result != names[i]) result = declare(type(s.dtype, still_vector), result);
+    if (sum)
+      frames_.back()[{*sum, project(*sum, all[i])}] = {result, still_vector};
+    else
+      locals_[{number, all[i]}] = {result, still_vector};
+  }
+}
 
 void StageEmitter::emit_arg_reduce(uint32_t number) {
   const Stage& s = k_.stages[number];

@@ -2,7 +2,7 @@
 // register tile, their blocks and ways, and how they come together.
 #include "compiler/codegen/element_text.h"
 #include "compiler/codegen/reduction_text.h"
-#include "compiler/codegen/stage_emitter.h"
+#include "compiler/codegen/sum_emitter.h"
 #include "compiler/kernel/byte_products.h"
 #include "compiler/kernel/stage_work.h"
 
@@ -12,7 +12,7 @@
 namespace svod::codegen {
 
 // Positions of the tile at which the factors beside y are the same share one sum(x).
-std::string& StageEmitter::sum_beside(Point p) {
+std::string& SumEmitter::sum_beside(Point p) {
   for (size_t i = 0; i < p.size(); ++i) {
     bool varies = false;
     for (size_t f = 0; f + 1 < sums_.blocks->how.summed.size(); ++f)
@@ -22,7 +22,7 @@ std::string& StageEmitter::sum_beside(Point p) {
   return sums_.blocks->beside[p];
 }
 
-void StageEmitter::open_block() {
+void SumEmitter::open_block() {
   std::vector<std::string> names;
   for (const auto& way : sums_.ways) names.insert(names.end(), way.begin(), way.end());
   if (sums_.blocks->how.offset) {
@@ -33,7 +33,7 @@ void StageEmitter::open_block() {
     line(sums_.blocks->type + " " + name + " = " + sums_.blocks->type + "(0);");
 }
 
-void StageEmitter::close_block() {
+void SumEmitter::close_block() {
   const std::vector<Point> all = points();
   join_ways("SumOf::of<" + sums_.blocks->type + ">");
   for (size_t i = 0; i < all.size(); ++i) {
@@ -51,8 +51,8 @@ void StageEmitter::close_block() {
 
 // The weights of a dot product; of a window that begins inside the vector of another one,
 // which `at` becomes, moved up by as many bytes.
-ExpressionEmitter::Value StageEmitter::moved_dots(const Stage& s, ExprId x, ExprId w,
-                                                  Point& at) {
+ExpressionEmitter::Value SumEmitter::moved_dots(const Stage& s, ExprId x, ExprId w,
+                                                Point& at) {
   const Value whole = eval(w, at);
   if (k_.exprs[x].kind != Expr::Kind::Load) return whole;
   for (size_t i = 0; i < at.size(); ++i) {
@@ -71,8 +71,7 @@ ExpressionEmitter::Value StageEmitter::moved_dots(const Stage& s, ExprId x, Expr
 }
 
 // Four bytes of each lane and as many more into one 32-bit sum.
-void StageEmitter::accumulate_dots(const Stage& s, const std::string& acc,
-                                   const Point& p) {
+void SumEmitter::accumulate_dots(const Stage& s, const std::string& acc, const Point& p) {
   const Expr& v = k_.exprs[s.value];
   ExprId plain = below_casts(k_, v.inputs[0]), with_sign = below_casts(k_, v.inputs[1]);
   if (k_.exprs[plain].dtype == DType::I8) std::swap(plain, with_sign);
@@ -83,7 +82,7 @@ void StageEmitter::accumulate_dots(const Stage& s, const std::string& acc,
 }
 
 // A term of a sum whose common factors are applied once for a block.
-void StageEmitter::accumulate_held(const std::string& acc, const Point& p, bool vector) {
+void SumEmitter::accumulate_held(const std::string& acc, const Point& p, bool vector) {
   std::vector<ExprId> beside = sums_.blocks->how.summed;
   const ExprId last = beside.back();
   beside.pop_back();
@@ -94,8 +93,8 @@ void StageEmitter::accumulate_held(const std::string& acc, const Point& p, bool 
        (x.empty() ? acc + " + " + y : "ma_(" + x + ", " + y + ", " + acc + ")") + ";");
 }
 
-void StageEmitter::accumulate_product(const Expr& v, const std::string& acc,
-                                      const Point& p, bool vector) {
+void SumEmitter::accumulate_product(const Expr& v, const std::string& acc, const Point& p,
+                                    bool vector) {
   const Value a = eval(v.inputs[0], p), b = eval(v.inputs[1], p);
   const std::string x = vector ? splat(a, v.dtype) : a.name,
                     y = vector ? splat(b, v.dtype) : b.name;
@@ -103,9 +102,8 @@ void StageEmitter::accumulate_product(const Expr& v, const std::string& acc,
 }
 
 // Any value, with the identity in lanes where `by_lane` does not hold.
-void StageEmitter::accumulate_value(const Stage& s, const std::string& acc,
-                                    const Point& p, bool vector,
-                                    const std::vector<Bound>& by_lane) {
+void SumEmitter::accumulate_value(const Stage& s, const std::string& acc, const Point& p,
+                                  bool vector, const std::vector<Bound>& by_lane) {
   std::string count;
   Value value = eval(s.value, p);
   if (s.keeps) emit_write(s, value, p);
@@ -124,8 +122,8 @@ void StageEmitter::accumulate_value(const Stage& s, const std::string& acc,
        ", " + summand(x) + ");");
 }
 
-void StageEmitter::accumulate(const Stage& s, const std::string& acc, const Point& p,
-                              bool vector) {
+void SumEmitter::accumulate(const Stage& s, const std::string& acc, const Point& p,
+                            bool vector) {
   std::vector<Bound> uniform, by_lane;
   split_bounds(s.domain, p, uniform, by_lane);
   std::string guard = condition(uniform, p, false);
@@ -147,7 +145,7 @@ void StageEmitter::accumulate(const Stage& s, const std::string& acc, const Poin
 }
 
 // How many steps of the innermost loop have sums of their own.
-size_t StageEmitter::count_ways(const Stage& s) const {
+size_t SumEmitter::count_ways(const Stage& s) const {
   const auto tile = static_cast<int64_t>(points().size());
   const int64_t ways = how(s).sums / tile;
   int64_t innermost = 1;
@@ -157,7 +155,7 @@ size_t StageEmitter::count_ways(const Stage& s) const {
 }
 
 // The accumulators of all ways become the first's.
-void StageEmitter::join_ways(const std::string& combine) {
+void SumEmitter::join_ways(const std::string& combine) {
   for (size_t way = 1; way < sums_.ways.size(); ++way)
     for (size_t i = 0; i < sums_.ways[0].size(); ++i)
       line(sums_.ways[0][i] + " = " + combine + "(" + sums_.ways[0][i] + ", " +
@@ -171,13 +169,13 @@ static ExprId start_of(const ScheduledKernel& k, ExprId sum, uint32_t number) {
   return terms[first.kind == Expr::Kind::Local && first.stage == number ? 1 : 0];
 }
 
-bool StageEmitter::reduces_lanes(const Stage& s) const {
+bool SumEmitter::reduces_lanes(const Stage& s) const {
   return k_.has_lane_axis() && contains(k_.inner(s), *k_.loops.lane);
 }
 
 // An accumulator for each point of the tile and each way, declared here or, where they
 // are those of a block, where it begins. The names of the first are returned: the result.
-std::vector<std::string> StageEmitter::open_sums(uint32_t number, bool vector) {
+std::vector<std::string> SumEmitter::open_sums(uint32_t number, bool vector) {
   const Stage& s = k_.stages[number];
   const std::vector<Point> all = points();
   const int summed = lanes_summed(number);
@@ -208,8 +206,8 @@ std::vector<std::string> StageEmitter::open_sums(uint32_t number, bool vector) {
 
 // Where lanes are summed up, the sum of each accumulator's, as many at once as a vector
 // has lanes.
-std::vector<std::string> StageEmitter::across_lanes(const Stage& s,
-                                                    std::vector<std::string> names) {
+std::vector<std::string> SumEmitter::across_lanes(const Stage& s,
+                                                  std::vector<std::string> names) {
   const auto lanes = static_cast<size_t>(k_.loops.lanes);
   const size_t together = lanes >= 4 ? names.size() / lanes * lanes : 0;
   for (size_t i = 0; i < together; i += lanes) {
@@ -226,47 +224,8 @@ std::vector<std::string> StageEmitter::across_lanes(const Stage& s,
   return names;
 }
 
-void StageEmitter::emit_reduce(uint32_t number) {
-  const Stage& s = k_.stages[number];
-  const bool lane_inside = reduces_lanes(s), vector = lane_inside || on_lanes(s.value);
-  const std::vector<Point> all = points();
-  const std::vector<std::string> names = open_sums(number, vector);
-  sums_.ahead = find_ahead(s);
-  if (sums_.ahead) open_ahead();
-  fetch_picture(s);
-  emit_inner(s, 0, [&] {
-    if (sums_.ahead) fetch_ahead();
-    if (sums_.blocks) sums_.blocks->summed_at.clear();
-    if (number > 0 && k_.stages[number - 1].nested) {
-      const Sums around = sums_;
-      sums_ = {};
-      emit_stage(number - 1);
-      sums_ = around;
-    }
-    for (size_t i = 0; i < all.size(); ++i)
-      accumulate(s, sums_.ways[sums_.way][i], all[i], vector);
-  });
-  if (!sums_.blocks)
-    join_ways(combine_of(s.op) + "::of<" + sum_type(s.dtype, vector) + ">");
-  const bool shortened = sums_.lanes.has_value();
-  sums_ = {};
-  const std::vector<std::string> results = lane_inside ? across_lanes(s, names) : names;
-  const std::optional<ExprId> sum = how(s).begins_with;
-  for (size_t i = 0; i < all.size(); ++i) {
-    std::string result = results[i];
-    if (shortened) result = "lengthened<" + type(s.dtype, true) + ">(" + result + ")";
-    result = rounded(s.dtype, result);
-    bool still_vector = vector && !lane_inside;
-    if (result != names[i]) result = declare(type(s.dtype, still_vector), result);
-    if (sum)
-      frames_.back()[{*sum, project(*sum, all[i])}] = {result, still_vector};
-    else
-      locals_[{number, all[i]}] = {result, still_vector};
-  }
-}
-
 // The first lanes of which a store writes results, at this position of the tile.
-int64_t StageEmitter::lanes_written(const Stage& s, const Point& p) const {
+int64_t SumEmitter::lanes_written(const Stage& s, const Point& p) const {
   int64_t written = k_.loops.lanes;
   std::vector<Range> ranges = ranges_at(p);
   ranges[*k_.loops.lane] = {0, 0};
@@ -282,7 +241,7 @@ int64_t StageEmitter::lanes_written(const Stage& s, const Point& p) const {
 
 // How long the accumulators of a sum are: as a vector, or shorter by halves where all
 // that follows are stores of its first lanes.
-int StageEmitter::lanes_summed(uint32_t number) const {
+int SumEmitter::lanes_summed(uint32_t number) const {
   const int shortest = how_.stages[number].shortest_sum;
   if (shortest == 0) return k_.loops.lanes;
   int64_t wanted = 1;
@@ -295,12 +254,12 @@ int StageEmitter::lanes_summed(uint32_t number) const {
 }
 
 // An accumulator's type, and a vector cut to its length.
-std::string StageEmitter::sum_type(DType dtype, bool vector) const {
+std::string SumEmitter::sum_type(DType dtype, bool vector) const {
   if (!vector || !sums_.lanes) return type(dtype, vector);
   return "Vector<" + compute_type(dtype) + ", " + std::to_string(*sums_.lanes) + ">";
 }
 
-std::string StageEmitter::summand(const std::string& value) const {
+std::string SumEmitter::summand(const std::string& value) const {
   if (!sums_.lanes) return value;
   return "first_part<" + std::to_string(*sums_.lanes) + ">(" + value + ")";
 }

@@ -12,6 +12,10 @@ namespace svod::lower {
 
 using At = std::vector<Index>;
 
+// Its methods are many because they are one recursion: each kind of node asks for the
+// values below it at positions of its own, and all of them share the kernel that grows,
+// the conditions above and what was lowered before.
+
 class Lowering {
 public:
   Lowering(const Group& group, const LowerSpec& spec, Stored& stored)

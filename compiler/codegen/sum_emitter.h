@@ -1,0 +1,74 @@
+// The sums of a reduction: their accumulators, one per position of the register tile, the
+// terms they take, and what is fetched ahead for them.
+#pragma once
+
+#include "compiler/codegen/write_emitter.h"
+
+#include <set>
+
+namespace svod::codegen {
+
+class SumEmitter : public WriteEmitter {
+public:
+  using WriteEmitter::WriteEmitter;
+
+protected:
+  // A sum made of sums, while it is emitted.
+  struct Blocks {
+    SumBlocks how;
+    std::string type;
+    std::vector<std::string> totals;
+    std::map<Point, std::string> beside; // sums of the others, for the offset
+    std::set<std::string> summed_at;     // those that have their term of this step
+  };
+  // The weight panels after those of the tile.
+  struct Ahead {
+    WeightPrefetch how;
+    int64_t panels = 1;      // of the tile
+    int64_t sweeps = 1;      // tiles of data that read the panels
+    int64_t each = 1;        // panels fetched in a sweep
+    std::string offset = ""; // of the first of them
+  };
+  // The sums of a reduction while its loops are emitted.
+  struct Sums {
+    std::optional<Blocks> blocks;
+    std::optional<Ahead> ahead;
+    std::optional<int> lanes; // of the accumulators, if less than a vector's
+    // Accumulators of neighbouring steps, [way][point], and the way being emitted.
+    std::vector<std::vector<std::string>> ways;
+    size_t way = 0;
+  };
+
+  // Declares the accumulators; sums_ is about them until it is reset.
+  std::vector<std::string> open_sums(uint32_t number, bool vector);
+  void accumulate(const Stage& s, const std::string& acc, const Point& p, bool vector);
+  void join_ways(const std::string& combine);
+  std::vector<std::string> across_lanes(const Stage& s, std::vector<std::string> names);
+  void open_block();
+  void close_block();
+  bool reduces_lanes(const Stage& s) const;
+  std::string sum_type(DType dtype, bool vector) const;
+  // Before the loops of a reduction, and in each step of it.
+  void open_ahead(const Stage& s);
+  void fetch_ahead();
+  void fetch_picture(const Stage& s);
+
+  Sums sums_;
+
+private:
+  void accumulate_dots(const Stage& s, const std::string& acc, const Point& p);
+  void accumulate_held(const std::string& acc, const Point& p, bool vector);
+  void accumulate_product(const Expr& v, const std::string& acc, const Point& p,
+                          bool vector);
+  void accumulate_value(const Stage& s, const std::string& acc, const Point& p,
+                        bool vector, const std::vector<Bound>& by_lane);
+  Value moved_dots(const Stage& s, ExprId x, ExprId w, Point& at);
+  size_t count_ways(const Stage& s) const;
+  std::string& sum_beside(Point p);
+  int64_t lanes_written(const Stage& s, const Point& p) const;
+  int lanes_summed(uint32_t number) const;
+  std::string summand(const std::string& value) const;
+  std::optional<Ahead> find_ahead(const Stage& s) const;
+};
+
+} // namespace svod::codegen
