@@ -46,6 +46,7 @@ import oracle
 import random_cases
 
 HERE = pathlib.Path(__file__).resolve().parent
+LISTS = HERE / "lists"
 BUILD = pathlib.Path(os.environ.get("SVOD_BUILD", HERE.parent.parent / "build")).resolve()
 WORK = BUILD / "conformance"
 PACK_SECONDS, RUN_SECONDS = 240, 120
@@ -100,13 +101,13 @@ def data_sets(folder):
 
 def listed(kind, name):
     """Names in KIND_SET.txt; the rest of each line is the reason."""
-    path = HERE / f"{kind}_{name}.txt"
+    path = LISTS / f"{kind}_{name}.txt"
     return {line.split()[0] for line in path.read_text().splitlines()} if path.exists() else set()
 
 
 def listed_checks(name):
     """Case -> name of its check, of random_SET.txt."""
-    path = HERE / f"random_{name}.txt"
+    path = LISTS / f"random_{name}.txt"
     return dict(line.split() for line in path.read_text().splitlines()) if path.exists() else {}
 
 
@@ -266,7 +267,7 @@ def report(name, total, outcomes, passing, options):
           f"  ({len(new)} new, {sum(o.pack_s for o in outcomes):.0f} s packing)")
     if options.rebase and new:
         text = "".join(f"{n}\n" for n in sorted(passing | passed))
-        (HERE / f"passing_{name}.txt").write_text(text)
+        (LISTS / f"passing_{name}.txt").write_text(text)
         print(f"passing_{name}.txt: {len(new)} added")
     elif new:
         print(f"{len(new)} cases pass that are not listed; --rebase adds them")

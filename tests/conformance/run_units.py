@@ -226,7 +226,7 @@ def report(total, outcomes, passing, options):
     share = 100 * len(agreed) / compared if compared else 100
     print(f"ONNX Runtime runs {refused_alone} of the refused; agreement {share:.1f} % of {compared}")
     if options.rebase and new:
-        (base.HERE / "passing_unit.txt").write_text(
+        (base.LISTS / "passing_unit.txt").write_text(
             "".join(f"{n}\n" for n in sorted(passing | agreed)))
         print(f"passing_unit.txt: {len(new)} added")
     elif new:
