@@ -6,6 +6,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/graph_copy.h"
 
+#include <algorithm>
 #include <map>
 
 namespace svod::rewrite {
@@ -32,6 +33,56 @@ std::vector<bool> used_inputs(const Graph& body, const std::vector<bool>& needed
   return used;
 }
 
+// Copies nodes between a region's bodies and the graph around, with the names of the ONNX
+// nodes that they come from.
+class NamedCopy {
+public:
+  NamedCopy(Graph& to, const Graph& from)
+      : to_(to), from_(from), copy_(to, from, [this](NodeId id) { return make(id); }) {}
+  NamedCopy(const NamedCopy&) = delete;
+  NamedCopy& operator=(const NamedCopy&) = delete;
+
+  void set(NodeId from, NodeId to) { copy_.set(from, to); }
+  NodeId copy(NodeId id) { return copy_.copy(id); }
+  void credit(NodeId to, NodeId from) { to_.credit(to, sources_of(from)); }
+
+private:
+  NodeId make(NodeId id) {
+    const size_t first = to_.size();
+    const NodeId made = rebuild(to_, copy_.over_copies(id));
+    const std::vector<int32_t> sources = sources_of(id);
+    for (size_t n = first; n < to_.size(); ++n)
+      to_.credit(static_cast<NodeId>(n), sources);
+    to_.credit(made, sources);
+    return made;
+  }
+
+  std::vector<int32_t> sources_of(NodeId id) {
+    std::vector<int32_t> out;
+    for (int32_t source : from_.sources(id)) {
+      const auto [known, fresh] = numbers_.emplace(source, 0);
+      if (fresh) known->second = number_of(from_.source_names()[size_t(source)]);
+      out.push_back(known->second);
+    }
+    return out;
+  }
+
+  int32_t number_of(const std::string& name) {
+    const std::vector<std::string>& names = to_.source_names();
+    const auto found = std::ranges::find(names, name);
+    const auto number = static_cast<int32_t>(found - names.begin());
+    if (found != names.end()) return number;
+    to_.open_source(name);
+    to_.close_source();
+    return number;
+  }
+
+  Graph& to_;
+  const Graph& from_;
+  std::map<int32_t, int32_t> numbers_; // of names in `to`, by those in `from`
+  GraphCopy copy_;
+};
+
 // The body with its inputs as decided, `order` giving those that are kept, and the
 // outputs in `needed`.
 Graph rebuild_body(const Graph& body, const Graph& outer,
@@ -39,11 +90,12 @@ Graph rebuild_body(const Graph& body, const Graph& outer,
                    const std::vector<bool>& needed) {
   Graph out;
   out.copy_source_names(body);
-  GraphCopy copy(out, body), known(out, outer);
+  NamedCopy copy(out, body), known(out, outer);
   std::vector<NodeId> now(fates.size(), kNoNode);
   for (size_t i : order) {
     const Node& type = body[body.inputs()[i].node];
     now[i] = out.add_input(body.inputs()[i].name, type.dtype, type.shape);
+    copy.credit(now[i], body.inputs()[i].node);
   }
   for (size_t i = 0; i < fates.size(); ++i)
     if (fates[i].kind == InputFate::Kind::Known) now[i] = known.copy(fates[i].outer);
@@ -181,7 +233,7 @@ TidyRegion LoopTidy::run(const std::function<Graph(const Graph&)>& simplify_body
 // The branch that is taken, in place of the if.
 TidyRegion take_branch(Graph& g, const Node& node, const Graph& body) {
   TidyRegion out;
-  GraphCopy copy(g, body);
+  NamedCopy copy(g, body);
   for (size_t i = 0; i < body.inputs().size(); ++i)
     copy.set(body.inputs()[i].node, node.inputs[1 + i]);
   for (const GraphOutput& output : body.outputs())
