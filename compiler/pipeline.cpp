@@ -39,6 +39,7 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
     if (options.schedules != nullptr) apply_loops(fused, options);
     return std::move(fused);
   });
+  if (options.fused != nullptr) *options.fused = fused;
   // Beyond this point no node moves between kernels.
   plan::Plan planned =
       passes.run("plan", [&] { return plan::plan(std::move(fused), target.machine()); });

@@ -14,6 +14,7 @@ struct CompileOptions {
   // and what became of them. Both or none.
   const ScheduleFile* schedules = nullptr;
   optimize::AppliedSchedules* applied = nullptr;
+  FusedGraph* fused = nullptr; // gets a copy of what the plan is made from
 };
 
 codegen::Kernels compile(const Graph& graph, const CompileOptions& options,

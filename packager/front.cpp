@@ -47,6 +47,9 @@ std::optional<Front> read_front(const Options& options, Diags& diags) {
   std::string schedules;
   if (!options.schedule.empty())
     schedules = read_file(options.schedule, diags).value_or("");
+  std::map<std::string, std::string> kernel_texts;
+  for (const auto& [symbol, path] : options.kernel_files)
+    kernel_texts[symbol] = read_file(path, diags).value_or("");
   if (diags.failed()) return std::nullopt;
   std::optional<importer::Model> model =
       importer::read_model(options.model, import.limits, diags);
@@ -63,8 +66,8 @@ std::optional<Front> read_front(const Options& options, Diags& diags) {
   if (!graph) return std::nullopt;
   std::chrono::duration<double, std::milli> took =
       std::chrono::steady_clock::now() - start;
-  return Front{std::move(*model), std::move(*graph), std::move(interface),
-               std::move(schedules), took.count()};
+  return Front{std::move(*model),    std::move(*graph),       std::move(interface),
+               std::move(schedules), std::move(kernel_texts), took.count()};
 }
 
 static void key_of(const importer::ModelPort& port, DigestWriter& key) {
@@ -108,6 +111,10 @@ Digest plan_key(const Front& front, const Options& options) {
   key.number(static_cast<uint64_t>(options.weights));
   key.text(options.name);
   if (!options.schedule.empty()) key.text(front.schedules);
+  for (const auto& [symbol, text] : front.kernel_texts) {
+    key.text(symbol);
+    key.text(text);
+  }
   return key.finish();
 }
 

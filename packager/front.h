@@ -6,13 +6,17 @@
 #include "importer/model/model.h"
 #include "packager/options.h"
 
+#include <map>
+#include <string>
+
 namespace svod::packager {
 
 struct Front {
   importer::Model model;
   Graph graph;
   importer::ModelInterface interface;
-  std::string schedules; // what the file of --schedule holds
+  std::string schedules;                           // what the file of --schedule holds
+  std::map<std::string, std::string> kernel_texts; // of --replace-kernel, by symbol
   double import_ms = 0;
 };
 

@@ -93,7 +93,7 @@ T look_up(const Word<T> (&table)[N], const std::string& option, const std::strin
 
 // What CLI11 fills in before it is understood.
 struct RawOptions {
-  std::vector<std::string> words, shapes, values;
+  std::vector<std::string> words, shapes, values, kernels;
   std::string emit, target, cpu, optimize = "2", accuracy = "fast", weights = "embed";
   std::string string_bytes = "64", limit_image;
   std::string color = "auto", format = "text", max_ram, max_flash, cache_dir, json;
@@ -145,6 +145,14 @@ void read_shape(const std::string& text, importer::ImportOptions& import) {
   if (!import.shapes.emplace(name, shape).second) {
     throw UsageError{"--shape: '" + name + "' is given twice"};
   }
+}
+
+// SYMBOL=FILE
+void read_kernel_file(const std::string& text, Options& options) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    throw UsageError{"--replace-kernel: '" + text + "' is not KERNEL=FILE.cpp"};
+  options.kernel_files.insert_or_assign(text.substr(0, equals), text.substr(equals + 1));
 }
 
 // HxW
@@ -218,6 +226,11 @@ void declare(CLI::App& app, RawOptions& raw, Options& options) {
   app.add_option("--format", raw.format, "Of the verb ops: " + words_of(kFormats));
   app.add_option("--verify", options.verify,
                  "Run on DIR (a test_data_set or several), on random inputs, or off");
+  app.add_flag("--bisect", options.bisect,
+               "Run kernels one by one and name the first that is wrong; needs no -o");
+  app.add_option("--replace-kernel", raw.kernels,
+                 "KERNEL=FILE.cpp takes this text for a kernel of --emit=cpp; repeatable")
+      ->take_all();
   app.add_option("--deps", options.deps, "Write a Make dependency file");
   app.add_option("--print-after", options.print_after, "Print a pass's result, or all");
   app.add_option("--schedule", options.schedule,
@@ -302,7 +315,7 @@ void read_emit(const RawOptions& raw, Options& options) {
     throw UsageError{"--emit: target " + options.target.alias + " has no shared objects"};
   }
   if (options.verb == Verb::Pack && options.output.empty() && !options.is_text() &&
-      !options.dry_run) {
+      !options.dry_run && !options.bisect) {
     throw UsageError{"no output is given (-o FILE)"};
   }
 }
@@ -317,10 +330,19 @@ void read_optimize(const std::string& text, Options& options) {
   }
 }
 
+void check_bisect(const Options& options) {
+  if (!options.bisect) return;
+  if (options.is_text()) throw UsageError{"--bisect is for programs and libraries"};
+  if (options.verify == "off")
+    throw UsageError{"--bisect needs what --verify=off denies"};
+}
+
 void understand(const RawOptions& raw, Options& options) {
   read_words(raw, options);
   read_target(raw, options);
   read_emit(raw, options);
+  check_bisect(options);
+  for (const std::string& kernel : raw.kernels) read_kernel_file(kernel, options);
   read_optimize(raw.optimize, options);
   for (const std::string& shape : raw.shapes) read_shape(shape, options.import);
   for (const std::string& value : raw.values) read_value(value, options.import);
@@ -365,12 +387,27 @@ void understand(const RawOptions& raw, Options& options) {
 
 } // namespace
 
+// Without options that print or make something else than a text form.
+static std::vector<std::string> repeatable_words(int argc, char** argv) {
+  std::vector<std::string> out;
+  for (int i = 1; i < argc; i++) {
+    const std::string word = argv[i];
+    if (word == "-o" || word == "--output" || word == "--emit" || word == "--verify") i++;
+    const bool made = word.starts_with("-o") || word.starts_with("--output") ||
+                      word.starts_with("--emit") || word.starts_with("--verify") ||
+                      word == "--bisect" || word.starts_with("--json");
+    if (!made) out.push_back(word);
+  }
+  return out;
+}
+
 std::string Options::model_name() const {
   return model.substr(model.find_last_of('/') + 1);
 }
 
 std::variant<Options, int> read_options(int argc, char** argv) {
   Options options;
+  options.words = repeatable_words(argc, argv);
   RawOptions raw;
   CLI::App app("Packs an ONNX model into one self-contained program or library.\n"
                "Verbs: pack (implied), check, ops, cache stats|clear|gc, doctor, key.",

@@ -6,6 +6,7 @@
 #include "compiler/support/target.h"
 #include "importer/driver/import.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -52,6 +53,11 @@ struct Options {
   WeightPlace weights = WeightPlace::Embed;
   std::optional<std::string> json; // "-": stdout
   std::string verify;              // empty: the default
+  bool bisect = false;
+  // Files with texts that take the place of kernels', by symbol.
+  std::map<std::string, std::string> kernel_files;
+  // The command line without what says what is made and how it is verified.
+  std::vector<std::string> words;
   std::string deps;
   std::string print_after;
   std::string schedule; // file of schedules; empty: none

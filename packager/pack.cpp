@@ -11,7 +11,7 @@
 #include "packager/output_file.h"
 #include "packager/schedules.h"
 #include "packager/summary.h"
-#include "packager/verify.h"
+#include "packager/verify/bisect.h"
 
 #include <algorithm>
 #include <chrono>
@@ -65,12 +65,15 @@ private:
   Exit link();
   Exit link_as(const std::string& path);
   Exit write_weight_file(const std::string& path);
+  Exit replace_kernels();
   Exit verify();
+  Exit verify_or_bisect();
   Exit commit();
   Exit write_reports();
   Exit file_error(const std::string& path, const std::string& reason) const;
   Exit toolchain_error(const std::string& diagnostics) const;
   Exit open(const std::string& path);
+  ObjectOptions object_options(StubKind stub);
   std::optional<Objects> build_for(StubKind stub, std::string& error);
   uint64_t arena() const;
   uint32_t threads() const;
@@ -85,6 +88,7 @@ private:
   std::vector<std::pair<std::string, double>> times_;
   std::optional<Front> front_;
   std::optional<toolchain::ObjectCache> cache_;
+  FusedGraph fused_; // with --bisect
   std::optional<codegen::Kernels> kernels_;
   std::map<std::string, std::string> pass_texts_;
   std::map<std::string_view, PassRun> passes_;
@@ -141,6 +145,7 @@ Exit Packing::open(const std::string& path) {
 
 // First of all, so that a wrong folder is known before the long work.
 Exit Packing::open_outputs() {
+  if (options_.output.empty()) options_.weights = WeightPlace::Embed;
   if (options_.output.empty() || (options_.dry_run && options_.is_text()))
     return Exit::Done;
   std::error_code error;
@@ -170,6 +175,19 @@ Exit Packing::read() {
   return Exit::Done;
 }
 
+Exit Packing::replace_kernels() {
+  for (const auto& [symbol, text] : front_->kernel_texts) {
+    auto source =
+        std::ranges::find(kernels_->sources, symbol, &codegen::KernelSource::symbol);
+    if (source == kernels_->sources.end()) {
+      console_.error("--replace-kernel: no kernel of this model is " + symbol);
+      return Exit::Usage;
+    }
+    source->text = text;
+  }
+  return Exit::Done;
+}
+
 Exit Packing::compile_graph() {
   console_.progress("compiling " + options_.model_name());
   GivenSchedules schedules(options_, console_);
@@ -180,6 +198,7 @@ Exit Packing::compile_graph() {
     options_.target = without_dot_levels(std::move(options_.target));
   CompileOptions options{options_.target, options_.small, options_.exact};
   schedules.hand_to(options);
+  if (options_.bisect) options.fused = &fused_;
   std::vector<std::string> printed = {options_.print_after};
   for (const auto& [form, pass] : kForms)
     if (options_.emit == form) printed.push_back(pass);
@@ -187,6 +206,7 @@ Exit Packing::compile_graph() {
                              const std::string& text) { show(pass, place, text); });
   kernels_ = compile(front_->graph, options, passes);
   if (Exit status = schedules.report(); status != Exit::Done) return status;
+  if (Exit status = replace_kernels(); status != Exit::Done) return status;
   for (const char* phase : {"simplify", "fuse", "plan", "schedule", "emit"})
     note_time(phase, passes.phase_ms(phase));
   note_passes(passes);
@@ -299,7 +319,7 @@ Exit Packing::write_text_form() {
   return Exit::Done;
 }
 
-std::optional<Objects> Packing::build_for(StubKind stub, std::string& error) {
+ObjectOptions Packing::object_options(StubKind stub) {
   if (!options_.cache_folder.empty()) cache_.emplace(options_.cache_folder);
   ObjectOptions build;
   build.stub = stub;
@@ -310,12 +330,17 @@ std::optional<Objects> Packing::build_for(StubKind stub, std::string& error) {
   if (!options_.small && options_.level < 2) {
     build.flags = {"-O" + std::to_string(options_.level)};
   }
+  return build;
+}
+
+std::optional<Objects> Packing::build_for(StubKind stub, std::string& error) {
   auto manifest = [&](const SizeFacts& sizes) {
     Summary facts = summary();
     facts.sizes = sizes;
     return manifest_json(facts);
   };
-  return build_objects(options_.target, *kernels_, build, contents_, manifest, error);
+  return build_objects(options_.target, *kernels_, object_options(stub), contents_,
+                       manifest, error);
 }
 
 Exit Packing::build() {
@@ -409,7 +434,7 @@ Exit Packing::verify() {
     return Exit::Done;
   }
   console_.progress("verifying " + options_.model_name());
-  if (options_.emit == Output::Executable) {
+  if (options_.emit == Output::Executable && !files_.empty()) {
     std::vector<std::string> program{files_[0].temporary()};
     if (options_.weights == WeightPlace::File) {
       program.insert(program.end(), {"--weights", files_[1].temporary()});
@@ -417,17 +442,38 @@ Exit Packing::verify() {
     return verify_program(program, choice, *front_, console_);
   }
   // A library cannot run by itself: a program of the same kernels does it in its place.
-  std::string error;
+  std::string error, place = options_.output;
+  if (place.empty())
+    place = (std::filesystem::temp_directory_path() / "svod-program").string();
   ImageContents library = contents_;
   std::optional<Objects> objects = build_for(StubKind::Program, error);
   contents_ = library;
   if (!objects) return toolchain_error(error);
-  std::optional<OutputFile> program =
-      OutputFile::create(options_.output + ".verify", error);
-  if (!program) return file_error(options_.output + ".verify", error);
+  std::optional<OutputFile> program = OutputFile::create(place + ".verify", error);
+  if (!program) return file_error(place + ".verify", error);
   toolchain::LinkResult linked = link_program(options_, *objects, program->temporary());
   if (!linked.ok) return toolchain_error(linked.diagnostics);
   return verify_program({program->temporary()}, choice, *front_, console_);
+}
+
+// What the packed program answers is not needed to find a kernel that is wrong, but says
+// whether there is reason to look for one.
+Exit Packing::verify_or_bisect() {
+  if (!options_.bisect) return verify();
+  if (!runs_here(options_.target)) {
+    console_.error("--bisect: " + options_.target.alias + " programs do not run here");
+    return Exit::Usage;
+  }
+  VerifyChoice data = verify_choice(options_);
+  if (data.name.empty()) data = {"random", true};
+  const Exit verified = verify();
+  const bool ran = verified == Exit::Done || verified == Exit::VerifyMismatch;
+  if (!ran && verified != Exit::Bug) return verified; // a crash is looked into, too
+  const ObjectOptions build = object_options(StubKind::Library);
+  const Exit status = bisect({options_, *front_, *kernels_, fused_, build, contents_,
+                              data, verified == Exit::VerifyMismatch},
+                             console_);
+  return status == Exit::Done ? verified : status;
 }
 
 Exit Packing::commit() {
@@ -466,9 +512,9 @@ Exit Packing::run() {
   if (options_.is_text()) {
     stages.push_back(&Packing::write_text_form);
   } else {
-    stages.insert(stages.end(),
-                  {&Packing::build, &Packing::check_budget, &Packing::link,
-                   &Packing::verify, &Packing::commit, &Packing::write_reports});
+    stages.insert(stages.end(), {&Packing::build, &Packing::check_budget, &Packing::link,
+                                 &Packing::verify_or_bisect, &Packing::commit,
+                                 &Packing::write_reports});
   }
   for (Stage stage : stages) {
     Exit status = (this->*stage)();

@@ -94,6 +94,7 @@ void Planner::add_sources(const Frame& frame, NodeId node, std::vector<int32_t>&
 void Planner::add_launch(Frame& frame, const ScheduledKernel& kernel) {
   Step step;
   step.program = program_of(frame, kernel);
+  step.kernel = launches_++;
   for (const Argument& a : kernel.arguments)
     step.arguments.push_back(argument_slot(frame, a));
   step.chunks = static_cast<uint32_t>(kernel.chunk_count());
@@ -162,6 +163,19 @@ void Planner::add_steps(Frame& frame) {
     if (i + 1 == c.first + c.count) ++chain;
   }
   add_output_copies(frame);
+}
+
+// In the order of add_steps() and of what it calls.
+std::vector<Launched> launched_kernels(const FusedGraph& fused) {
+  std::vector<Launched> out;
+  size_t next = 0;
+  for (size_t i = 0; i <= fused.kernels.size(); ++i) {
+    for (; next < fused.regions.size() && fused.regions[next].kernels_before == i; ++next)
+      for (const FusedGraph& body : fused.regions[next].bodies)
+        std::ranges::copy(launched_kernels(body), std::back_inserter(out));
+    if (i < fused.kernels.size()) out.push_back({&fused, &fused.kernels[i]});
+  }
+  return out;
 }
 
 // In the order of first use, so that a run reads the section front to back.

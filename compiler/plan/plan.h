@@ -58,6 +58,7 @@ struct Step {
   SlotId slot = 0;               // Allocate, Deallocate
   SlotId from = 0, to = 0;       // CopyMemory
   uint32_t program = 0;          // LaunchProgram
+  uint32_t kernel = 0;           // LaunchProgram: into launched_kernels()
   std::vector<SlotId> arguments; // LaunchProgram, in the kernel's order
   uint32_t chunks = 1;
   uint32_t followers = 0; // LaunchProgram: the next steps of its chain
@@ -85,6 +86,17 @@ struct Plan {
 
 // `machine`: what a launch costs there decides which short kernels become one.
 Plan plan(FusedGraph fused, const Machine& machine);
+// The slot that a slice is a part of; any other slot is its own.
+SlotId root_slot(const Plan& plan, SlotId id);
+
+// A kernel of a fused graph or of a region's body in it.
+struct Launched {
+  const FusedGraph* fused;
+  const ScheduledKernel* kernel;
+};
+// Those that a plan of the graph launches, in the order of its steps.
+std::vector<Launched> launched_kernels(const FusedGraph& fused);
+
 // Slots and steps; programs by the digests of their kernels.
 std::string print(const Plan& plan);
 // The programs: their kernels and how each runs.

@@ -70,6 +70,7 @@ private:
   FusedGraph f_;
   const Machine& machine_;
   Plan out_;
+  uint32_t launches_ = 0;
   std::map<std::string, uint32_t> programs_;
   std::map<std::string, int32_t> source_numbers_;
   std::vector<PackedWeight> packed_; // all that have a slot
@@ -78,7 +79,5 @@ private:
 
 // The slots whose bytes a step reads or writes.
 std::vector<SlotId> touched_slots(const Step& step);
-// The slot that a slice is a part of; any other slot is its own.
-SlotId root_slot(const Plan& plan, SlotId id);
 
 } // namespace svod::plan

@@ -57,13 +57,18 @@ void evaluate_source(const Graph& g, const Node& node, Tensor& out) {
     std::memcpy(out.bytes.data(), blob.bytes.data(), out.bytes.size());
 }
 
-// `id` and all it depends on, inputs before users: ids grow from inputs to users.
-std::set<NodeId> needed_nodes(const Graph& g, const std::vector<NodeId>& roots) {
+// Nodes whose values the caller has, beside inputs.
+using Known = std::map<NodeId, Tensor>;
+
+// The roots and all they depend on, inputs before users: ids grow from inputs to users.
+std::set<NodeId> needed_nodes(const Graph& g, const std::vector<NodeId>& roots,
+                              const Known& known) {
   std::set<NodeId> needed(roots.begin(), roots.end());
   std::vector<NodeId> open(roots);
   while (!open.empty()) {
     NodeId id = open.back();
     open.pop_back();
+    if (known.contains(id)) continue;
     for (NodeId input : g[id].inputs)
       if (needed.insert(input).second) open.push_back(input);
   }
@@ -76,18 +81,20 @@ std::set<NodeId> needed_nodes(const Graph& g, const std::vector<NodeId>& roots) 
 class Run {
 public:
   Run(const Graph& g, std::vector<NodeId> roots, const std::vector<Tensor>& given,
-      const CallRunner& calls = {})
-      : g_(g), roots_(std::move(roots)), given_(given), calls_(calls),
-        needed_(needed_nodes(g, roots_)) {
+      const CallRunner& calls, const Known& known, Adjust adjust = {})
+      : g_(g), roots_(std::move(roots)), given_(given), calls_(calls), known_(known),
+        adjust_(std::move(adjust)), needed_(needed_nodes(g, roots_, known)) {
     for (NodeId root : roots_) uses_[root]++;
     for (NodeId id : needed_)
-      for (NodeId input : g[id].inputs) uses_[input]++;
+      if (!known_.contains(id))
+        for (NodeId input : g[id].inputs) uses_[input]++;
     for (NodeId id : needed_) {
-      if (g[id].op != Op::ReduceSum) continue;
-      const Node& product = g[g[id].inputs[0]];
-      bool wide = !is_narrow_float(product.dtype);
-      if (product.op == Op::Mul && wide && uses_[g[id].inputs[0]] == 1)
-        streamed_.insert(g[id].inputs[0]);
+      if (g[id].op != Op::ReduceSum || known_.contains(id)) continue;
+      const NodeId factors = g[id].inputs[0];
+      bool wide = !is_narrow_float(g[factors].dtype);
+      if (g[factors].op == Op::Mul && wide && uses_[factors] == 1 &&
+          !known_.contains(factors))
+        streamed_.insert(factors);
     }
   }
 
@@ -107,8 +114,13 @@ public:
 private:
   bool step(NodeId id) {
     const Node& node = g_[id];
+    if (const auto known = known_.find(id); known != known_.end()) {
+      keep(id, known->second);
+      return true;
+    }
     if (node.op == Op::Input) {
-      const Tensor& value = given_.at(size_t(node.payload[0]));
+      if (size_t(node.payload[0]) >= given_.size()) return false;
+      const Tensor& value = given_[size_t(node.payload[0])];
       SVOD_CHECK(value.dtype == node.dtype && value.shape == node.shape)
           << "input" << node.payload[0];
       keep(id, value);
@@ -141,6 +153,7 @@ private:
       if (!evaluate_node(g_, id, in, value) &&
           !(calls_ && node.op == Op::Call && calls_(g_, node, in, value)))
         return false;
+      if (adjust_) adjust_(id, value);
       keep(id, std::move(value));
     }
     return true;
@@ -161,6 +174,7 @@ private:
     value.bytes.resize(size_t(element_count(value.shape)) * byte_size(value.dtype));
     evaluate_sum_of_products(g_[sum], values_.at(product.inputs[0]),
                              values_.at(product.inputs[1]), value);
+    if (adjust_) adjust_(sum, value);
     keep(sum, std::move(value));
     for (NodeId input : product.inputs) release(input);
   }
@@ -188,6 +202,8 @@ private:
   std::vector<NodeId> roots_;
   const std::vector<Tensor>& given_;
   const CallRunner calls_;
+  const Known& known_;
+  const Adjust adjust_;
   std::set<NodeId> needed_;
   std::map<NodeId, size_t> uses_;
   std::set<NodeId> streamed_; // products that only one sum reads
@@ -256,12 +272,27 @@ Evaluated evaluate(const Graph& g, const std::vector<Tensor>& inputs,
                    const CallRunner& calls) {
   std::vector<NodeId> roots;
   for (const GraphOutput& output : g.outputs()) roots.push_back(output.node);
-  return Run(g, std::move(roots), inputs, calls).run();
+  const Known none;
+  return Run(g, std::move(roots), inputs, calls, none).run();
+}
+
+Evaluated evaluate_from(const Graph& g, const std::vector<NodeId>& roots,
+                        const std::map<NodeId, Tensor>& given, const CallRunner& calls,
+                        const Adjust& adjust) {
+  const std::vector<Tensor> inputs;
+  return Run(g, roots, inputs, calls, given, adjust).run();
+}
+
+std::vector<NodeId> nodes_between(const Graph& g, const std::vector<NodeId>& roots,
+                                  const std::map<NodeId, Tensor>& given) {
+  const std::set<NodeId> needed = needed_nodes(g, roots, given);
+  return {needed.begin(), needed.end()};
 }
 
 Tensor evaluate_known(const Graph& g, NodeId id) {
-  const std::vector<Tensor> none;
-  Evaluated result = Run(g, {id}, none).run();
+  const std::vector<Tensor> inputs;
+  const Known none;
+  Evaluated result = Run(g, {id}, inputs, {}, none).run();
   SVOD_CHECK(result.failed == kNoNode) << "index out of range at node " << result.failed;
   return std::move(result.outputs[0]);
 }

@@ -1,7 +1,7 @@
 // Inputs come from a fixed sequence, so a failure repeats. Values are small: wide
 // integers are often indices or counts, and floats around zero meet no overflow. A
 // TensorProto is four fields, written by hand.
-#include "packager/test_data.h"
+#include "packager/verify/test_data.h"
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/evaluate.h"
@@ -181,9 +181,8 @@ std::string write_file(const std::string& path, const std::string& bytes) {
 
 } // namespace
 
-std::string write_random_data(const Graph& graph,
-                              const importer::ModelInterface& interface,
-                              const std::string& folder, const CallRunner& calls) {
+std::vector<Tensor> random_inputs(const Graph& graph,
+                                  const importer::ModelInterface& interface) {
   Random random;
   std::vector<Tensor> inputs;
   for (const GraphInput& input : graph.inputs()) {
@@ -191,6 +190,13 @@ std::string write_random_data(const Graph& graph,
     if (const auto at = interface.fixed.find(input.name); at != interface.fixed.end())
       inputs.back().bytes = at->second;
   }
+  return inputs;
+}
+
+std::string write_random_data(const Graph& graph,
+                              const importer::ModelInterface& interface,
+                              const std::string& folder, const CallRunner& calls) {
+  const std::vector<Tensor> inputs = random_inputs(graph, interface);
   Evaluated result = evaluate(graph, inputs, calls);
   if (result.failed != kNoNode) {
     return "random inputs lead to an index out of range; give a data set";

@@ -8,6 +8,11 @@
 
 namespace svod::packager {
 
+// Small values for the graph's inputs, the same in every run; those that are fixed as
+// they are.
+std::vector<Tensor> random_inputs(const Graph& graph,
+                                  const importer::ModelInterface& interface);
+
 // Writes FOLDER/input_N.pb and output_N.pb. Empty, or why not.
 std::string write_random_data(const Graph& graph,
                               const importer::ModelInterface& interface,

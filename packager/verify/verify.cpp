@@ -1,12 +1,12 @@
 // The program checks itself: `infer --verify DIR` compares its outputs with a test data
 // set and exits with 7. For --verify=random the set is made here: inputs from a fixed
 // sequence, outputs from the evaluator, which knows nothing of kernels.
-#include "packager/verify.h"
+#include "packager/verify/verify.h"
 
 #include "compiler/ir/evaluate.h"
 #include "packager/output_file.h"
-#include "packager/run_calls.h"
-#include "packager/test_data.h"
+#include "packager/verify/run_calls.h"
+#include "packager/verify/test_data.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,0 +1,107 @@
+// A tensor belongs to the input of its name or, when it has none that fits, of its
+// number, as in the packed program.
+#include "packager/verify/read_inputs.h"
+
+#include "importer/model/read_tensor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include <fcntl.h>
+
+namespace svod::packager {
+
+namespace {
+
+namespace fs = std::filesystem;
+using importer::ModelTensor;
+
+// A string is its bytes in a row of the width that the input has, zeros behind them.
+bool put_strings(const ModelTensor& from, Tensor& to) {
+  const auto width = static_cast<size_t>(to.shape.back());
+  if (from.strings.size() * width != to.bytes.size()) return false;
+  for (size_t row = 0; row < from.strings.size(); ++row) {
+    const std::string& text = from.strings[row];
+    if (text.size() > width) return false;
+    if (!text.empty())
+      std::memcpy(to.bytes.data() + row * width, text.data(), text.size());
+  }
+  return true;
+}
+
+bool put(const ModelTensor& from, const GraphInput& input, Tensor& to) {
+  if (from.onnx_type != input.seen.onnx_type) return false;
+  if (!from.strings.empty()) return put_strings(from, to);
+  if (from.bytes.size() != to.bytes.size()) return false;
+  if (!to.bytes.empty()) std::memcpy(to.bytes.data(), from.bytes.data(), to.bytes.size());
+  return true;
+}
+
+std::optional<importer::MappedFile> map(const std::string& path) {
+  const importer::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  importer::MappedFile out;
+  if (error || !file || !importer::map_file(file.get(), size, out)) return std::nullopt;
+  return out;
+}
+
+} // namespace
+
+std::string first_set(const std::string& folder) {
+  const fs::path first = fs::path(folder) / "test_data_set_0";
+  std::error_code error;
+  return fs::is_directory(first, error) ? first.string() : folder;
+}
+
+std::optional<std::vector<Tensor>> read_inputs(const std::string& folder,
+                                               const Front& front,
+                                               const importer::Limits& limits,
+                                               std::string& error) {
+  const std::vector<GraphInput>& inputs = front.graph.inputs();
+  std::vector<Tensor> out;
+  std::vector<bool> given;
+  for (const GraphInput& input : inputs) {
+    const Node& node = front.graph[input.node];
+    const auto fixed = front.interface.fixed.find(input.name);
+    given.push_back(fixed != front.interface.fixed.end());
+    out.push_back({node.dtype, node.shape, {}});
+    out.back().bytes.resize(
+        static_cast<size_t>(element_count(node.shape) * byte_size(node.dtype)));
+    if (given.back()) out.back().bytes = fixed->second;
+  }
+  for (size_t k = 0; k < front.interface.inputs.size(); ++k) {
+    const importer::ModelPort& port = front.interface.inputs[k];
+    if (!port.is_tensor()) {
+      error = "input '" + escaped(port.name) + "' is no tensor; use --verify random";
+      return std::nullopt;
+    }
+    const std::string path = folder + "/input_" + std::to_string(k) + ".pb";
+    const std::optional<importer::MappedFile> file = map(path);
+    if (!file) continue;
+    try {
+      importer::ExternalData none("", limits);
+      importer::TensorSource source{limits, none, file->owner};
+      const ModelTensor tensor = importer::read_tensor(file->bytes, source);
+      const auto named = std::ranges::find(inputs, tensor.name, &GraphInput::name);
+      const auto number = named == inputs.end()
+                              ? size_t{port.first}
+                              : static_cast<size_t>(named - inputs.begin());
+      given[number] = true;
+      if (put(tensor, inputs[number], out[number])) continue;
+      error =
+          path + ": not the type or size of input '" + escaped(inputs[number].name) + "'";
+    } catch (const importer::ReadFailure& failure) {
+      error = path + ": " + failure.message;
+    }
+    return std::nullopt;
+  }
+  const auto missing = std::ranges::find(given, false);
+  if (missing == given.end()) return out;
+  error = folder + " has no file for input '" +
+          escaped(inputs[static_cast<size_t>(missing - given.begin())].name) + "'";
+  return std::nullopt;
+}
+
+} // namespace svod::packager
