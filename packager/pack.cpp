@@ -11,6 +11,7 @@
 #include "packager/output_file.h"
 #include "packager/schedules.h"
 #include "packager/summary.h"
+#include "packager/text_form.h"
 #include "packager/verify/bisect.h"
 
 #include <algorithm>
@@ -38,13 +39,6 @@ public:
 private:
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
-
-// Text forms of what a pass makes.
-constexpr std::pair<Output, const char*> kForms[] = {{Output::Graph, "simplify"},
-                                                     {Output::Algorithms, "contractions"},
-                                                     {Output::Fused, "contract-products"},
-                                                     {Output::Plan, "plan"},
-                                                     {Output::Schedule, "schedule"}};
 
 // One pack: each method is a stage and may end the run with its exit code.
 class Packing {
@@ -78,7 +72,6 @@ private:
   uint64_t arena() const;
   uint32_t threads() const;
   Summary summary() const;
-  std::string text_form(std::string& error) const;
   void note_time(const std::string& stage, double ms) { times_.emplace_back(stage, ms); }
 
   Options options_; // the target loses levels that the model has no use for
@@ -200,8 +193,7 @@ Exit Packing::compile_graph() {
   schedules.hand_to(options);
   if (options_.bisect) options.fused = &fused_;
   std::vector<std::string> printed = {options_.print_after};
-  for (const auto& [form, pass] : kForms)
-    if (options_.emit == form) printed.push_back(pass);
+  if (const char* pass = pass_of_form(options_.emit)) printed.push_back(pass);
   Passes passes(printed, [&](std::string_view pass, const std::string& place,
                              const std::string& text) { show(pass, place, text); });
   kernels_ = compile(front_->graph, options, passes);
@@ -281,33 +273,11 @@ Summary Packing::summary() const {
   return out;
 }
 
-std::string Packing::text_form(std::string& error) const {
-  for (const auto& [form, pass] : kForms) {
-    if (options_.emit == form) return pass_texts_.at(pass);
-  }
-  std::string out;
-  toolchain::Compiler compiler = package_compiler();
-  for (const codegen::KernelSource& kernel : kernels_->sources) {
-    out += "// " + kernel.symbol + "\n";
-    if (options_.emit == Output::Cpp) {
-      out += kernel.text + "\n";
-      continue;
-    }
-    auto level = std::ranges::find(options_.target.levels, kernel.level, &Level::suffix);
-    toolchain::Source source;
-    source.text = kernel.text;
-    source.flags = kernel.flags;
-    toolchain::CompileResult result =
-        compiler.compile(options_.target, *level, source, toolchain::Emit::Assembly);
-    if (!result.ok) error = result.diagnostics;
-    out += text_of(result.output);
-  }
-  return out;
-}
-
 Exit Packing::write_text_form() {
   std::string error;
-  std::string text = text_form(error);
+  const char* pass = pass_of_form(options_.emit);
+  std::string text =
+      pass ? pass_texts_.at(pass) : kernels_text(options_, *kernels_, error);
   if (!error.empty()) return toolchain_error(error);
   if (files_.empty()) {
     if (!options_.dry_run) std::cout << text << std::flush;
