@@ -50,7 +50,7 @@ LoadedKernels::LoadedKernels(const plan::Plan& plan) : plan_(plan) {
   }
   for (uint32_t i = 0; i < programs; ++i) {
     first_part_.push_back(static_cast<uint32_t>(plan_.programs.size()));
-    const std::vector<ScheduledKernel> parts = plan_.programs[i].parts;
+    const std::span<const ScheduledKernel> parts = plan.programs[i].parts();
     for (size_t p = 0; p < parts.size(); ++p) {
       plan_.programs.push_back(parts[p]);
       names_.push_back(names_[i] + ", part " + std::to_string(p));
