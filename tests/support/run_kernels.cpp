@@ -1,14 +1,18 @@
 #include "tests/support/run_kernels.h"
 
+#include "compiler/support/check.h"
 #include "compiler/toolchain/compile_all.h"
 #include "compiler/toolchain/link.h"
 #include "packager/weights.h"
 #include "runtime_stub/status.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <fstream>
 #include <functional>
+#include <map>
 #include <memory>
 #include <unistd.h>
 
@@ -17,21 +21,48 @@ namespace svod::test {
 using namespace packager;
 using namespace toolchain;
 
+bool kernels_are_watched() {
+  static const bool found = dlsym(RTLD_DEFAULT, "__asan_init") != nullptr;
+  return found;
+}
+
 using KernelFunction = int32_t (*)(void* const*, void*, uint32_t);
 
 namespace {
 
-// 64-byte aligned memory.
+// 64-byte aligned memory, with nothing behind it that a kernel may touch.
 struct Block {
-  explicit Block(size_t bytes)
-      : data(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64))) {
+  explicit Block(size_t bytes) {
+    void* memory = nullptr;
+    SVOD_CHECK(posix_memalign(&memory, 64, std::max<size_t>(bytes, 1)) == 0) << bytes;
+    data = static_cast<std::byte*>(memory);
     // What a kernel does not write must not look like a result.
-    std::memset(data, 0xdb, (bytes + 127) / 64 * 64);
+    std::memset(data, 0xdb, bytes);
   }
   Block(Block&& other) : data(std::exchange(other.data, nullptr)) {}
   ~Block() { std::free(data); }
-  std::byte* data;
+  std::byte* data = nullptr;
 };
+
+constexpr const char* kSanitize[] = {"-O1", "-gline-tables-only",
+                                     "-fsanitize=address,undefined",
+                                     "-fno-sanitize-recover=undefined"};
+
+// link_shared() lets nothing be undefined; the runtime is found when the object is
+// loaded.
+LinkResult link_to_runtime(const Target& target, const LinkInputs& inputs,
+                           const std::string& path) {
+  const ObjectResult whole = partial_link(target, inputs);
+  if (!whole.ok) return {false, whole.diagnostics};
+  const std::string object = path + ".o";
+  std::ofstream(object, std::ios::binary)
+      .write(reinterpret_cast<const char*>(whole.object.data()),
+             std::ssize(whole.object));
+  const std::string command = "ld.lld-19 -shared -o " + path + " " + object;
+  const bool ok = std::system(command.c_str()) == 0;
+  unlink(object.c_str());
+  return {ok, ok ? "" : command + " failed"};
+}
 
 class Loaded {
 public:
@@ -54,9 +85,10 @@ Loaded::Loaded(const codegen::Kernels& kernels, const Target& target) {
   const Level& level = target.levels.back();
   for (const codegen::KernelSource& source : kernels.sources) {
     if (source.level != level.suffix) continue;
-    jobs.push_back(
-        {&level,
-         {source.symbol + ".cpp", source.text, {"-Dsvod_kernel=" + source.symbol}}});
+    std::vector<std::string> flags = {"-Dsvod_kernel=" + source.symbol};
+    if (kernels_are_watched())
+      flags.insert(flags.end(), std::begin(kSanitize), std::end(kSanitize));
+    jobs.push_back({&level, {source.symbol + ".cpp", source.text, flags}});
     table += "extern \"C\" int " + source.symbol + "(void* const*, void*, unsigned);\n" +
              "extern \"C\" __attribute__((visibility(\"default\"))) void* get_" +
              std::to_string(source.program) + "() { return (void*)&" + source.symbol +
@@ -72,7 +104,9 @@ Loaded::Loaded(const codegen::Kernels& kernels, const Target& target) {
   for (const CompileResult& r : compiled.results) inputs.objects.emplace_back(r.output);
   char path[] = "/tmp/svod-kernels-XXXXXX";
   close(mkstemp(path));
-  LinkResult linked = link_shared(target, inputs, "kernels", path);
+  LinkResult linked = kernels_are_watched()
+                          ? link_to_runtime(target, inputs, path)
+                          : link_shared(target, inputs, "kernels", path);
   error = linked.diagnostics;
   if (linked.ok) handle_ = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   unlink(path);
@@ -165,6 +199,16 @@ KernelRun run_kernels(const codegen::Kernels& kernels, const Target& target,
            byte_size(s.graph[n].dtype);
   };
   for (const GraphOutput& o : s.graph.outputs()) out.emplace_back(bytes_of(o.node));
+  // In place of the arena and the weight section, so that what passes a buffer's end is
+  // seen, and what reads it when the plan has given it up.
+  std::map<plan::SlotId, Block> own;
+  auto own_block = [&](plan::SlotId id) {
+    const plan::Slot& slot = s.slots[id];
+    auto [at, is_new] = own.try_emplace(id, slot.bytes);
+    if (is_new && slot.slot_class == plan::SlotClass::Weight)
+      std::memcpy(at->second.data, weights.data + slot.offset, slot.bytes);
+    return at->second.data;
+  };
   std::vector<int64_t> iterations(64);
   std::function<std::byte*(plan::SlotId)> address = [&](plan::SlotId id) -> std::byte* {
     const plan::Slot& slot = s.slots[id];
@@ -174,14 +218,14 @@ KernelRun run_kernels(const codegen::Kernels& kernels, const Target& target,
     case plan::SlotClass::Output:
       return out[slot.io].data;
     case plan::SlotClass::Weight:
-      return weights.data + slot.offset;
+      return kernels_are_watched() ? own_block(id) : weights.data + slot.offset;
     case plan::SlotClass::Slice: {
       int64_t i = iterations[slot.depth];
       return address(slot.parent) + slot.offset +
              (slot.alternates ? i & 1 : i) * slot.stride;
     }
     default:
-      return arena.data + slot.offset;
+      return kernels_are_watched() ? own_block(id) : arena.data + slot.offset;
     }
   };
   // What a chain passes on has room for one chunk, filled anew for each.
@@ -200,6 +244,7 @@ KernelRun run_kernels(const codegen::Kernels& kernels, const Target& target,
     const plan::Step& step = s.steps[at];
     if (step.kind == plan::StepKind::CopyMemory)
       std::memcpy(address(step.to), address(step.from), s.slots[step.to].bytes);
+    if (step.kind == plan::StepKind::Deallocate) own.erase(step.slot);
     if (step.kind != plan::StepKind::LaunchProgram) return;
     for (uint32_t chunk = 0; chunk < step.chunks; ++chunk) {
       if (step.followers != 0) std::memset(scratch.data, 0xdb, s.scratch_bytes);

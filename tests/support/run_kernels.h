@@ -13,6 +13,10 @@ struct KernelRun {
   std::string error; // of compiler or linker
 };
 
+// Whether AddressSanitizer's runtime is in this process, built in or preloaded. Kernels
+// are compiled for it then, and buffers do not share memory.
+bool kernels_are_watched();
+
 KernelRun run_kernels(const codegen::Kernels& kernels, const Target& target,
                       const std::vector<Tensor>& inputs);
 
