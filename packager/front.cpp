@@ -5,7 +5,7 @@
 #include "compiler/ir/digest.h"
 #include "importer/check/read_model.h"
 #include "importer/inputs/data_shapes.h"
-#include "packager/objects.h"
+#include "packager/artefact/objects.h"
 #include "packager/version.h"
 
 #include <chrono>

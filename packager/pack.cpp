@@ -4,10 +4,11 @@
 #include "packager/pack.h"
 
 #include "compiler/rewrite/integer_contractions.h"
-#include "packager/contents.h"
+#include "packager/artefact/contents.h"
+#include "packager/artefact/header_file.h"
+#include "packager/artefact/link_output.h"
 #include "packager/front.h"
-#include "packager/header_file.h"
-#include "packager/link_output.h"
+#include "packager/make_rule.h"
 #include "packager/output_file.h"
 #include "packager/schedules.h"
 #include "packager/summary.h"
@@ -96,26 +97,6 @@ std::string beside(const std::string& output, const std::string& suffix) {
 
 std::string_view text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-// A rule for Make and Ninja: what the output is made of.
-std::string make_rule(const Options& options, const Front& front) {
-  auto escape = [](const std::string& path) {
-    std::string out;
-    for (char c : path) {
-      if (c == ' ' || c == '#') out += '\\';
-      if (c == '$') out += '$';
-      out += c;
-    }
-    return out;
-  };
-  std::string out = escape(options.output) + ": " + escape(options.model);
-  std::filesystem::path folder = std::filesystem::path(options.model).parent_path();
-  for (const std::string& file : front.model.external_files) {
-    out += " \\\n  " + escape((folder / file).string());
-  }
-  for (const std::string& file : options.custom_ops) out += " \\\n  " + escape(file);
-  return out + "\n";
 }
 
 Exit Packing::file_error(const std::string& path, const std::string& reason) const {

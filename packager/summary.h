@@ -3,9 +3,9 @@
 #pragma once
 
 #include "compiler/passes.h"
+#include "packager/artefact/image.h"
+#include "packager/artefact/objects.h"
 #include "packager/front.h"
-#include "packager/image.h"
-#include "packager/objects.h"
 
 namespace svod::packager {
 

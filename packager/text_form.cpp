@@ -1,6 +1,6 @@
 #include "packager/text_form.h"
 
-#include "packager/objects.h"
+#include "packager/artefact/objects.h"
 
 #include <algorithm>
 

@@ -2,8 +2,8 @@
 #include "packager/verbs.h"
 
 #include "compiler/toolchain/object_cache.h"
+#include "packager/artefact/objects.h"
 #include "packager/front.h"
-#include "packager/objects.h"
 #include "packager/version.h"
 
 #include <iostream>

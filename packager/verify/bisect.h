@@ -1,9 +1,9 @@
 // --bisect: which kernel is the first whose result is not the evaluator's?
 #pragma once
 
+#include "packager/artefact/objects.h"
 #include "packager/console.h"
 #include "packager/front.h"
-#include "packager/objects.h"
 #include "packager/verify/verify.h"
 
 namespace svod::packager {

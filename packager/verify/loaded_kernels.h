@@ -1,7 +1,7 @@
 // The kernels of a package, loaded into this process to be called one by one.
 #pragma once
 
-#include "packager/objects.h"
+#include "packager/artefact/objects.h"
 #include "packager/verify/shared_code.h"
 
 #include <memory>

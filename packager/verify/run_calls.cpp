@@ -7,7 +7,7 @@
 
 #include "compiler/support/check.h"
 #include "compiler/toolchain/compile_all.h"
-#include "packager/objects.h"
+#include "packager/artefact/objects.h"
 #include "packager/verify/aligned_memory.h"
 #include "packager/verify/shared_code.h"
 

@@ -3,7 +3,7 @@
 #include "compiler/support/check.h"
 #include "compiler/toolchain/compile_all.h"
 #include "compiler/toolchain/link.h"
-#include "packager/weights.h"
+#include "packager/artefact/weights.h"
 #include "runtime_stub/status.h"
 
 #include <algorithm>

@@ -14,7 +14,7 @@
 #include "compiler/plan/plan.h"
 #include "compiler/plan/verify.h"
 #include "compiler/rewrite/simplify.h"
-#include "packager/glue.h"
+#include "packager/artefact/glue.h"
 
 #include <catch2/catch.hpp>
 

@@ -2,8 +2,8 @@
 // value, and that a run with another value is refused.
 #include "importer/inputs/value_text.h"
 
-#include "packager/header_file.h"
-#include "packager/image.h"
+#include "packager/artefact/header_file.h"
+#include "packager/artefact/image.h"
 #include "runtime_stub/replay.h"
 #include "tests/support/import_model.h"
 

@@ -1,9 +1,9 @@
 // What the packager writes, the stub accepts and runs; JSON, header and glue hold hostile
 // names.
-#include "packager/header_file.h"
-#include "packager/image.h"
+#include "packager/artefact/header_file.h"
+#include "packager/artefact/image.h"
+#include "packager/artefact/weights.h"
 #include "packager/json.h"
-#include "packager/weights.h"
 #include "runtime_stub/checksum.h"
 #include "runtime_stub/replay.h"
 

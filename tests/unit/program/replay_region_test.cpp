@@ -1,6 +1,6 @@
 // Loops and conditions in the stub, over an image made by hand: the right values, the
 // limit, and no image that a check lets pass makes a run leave its memory.
-#include "packager/image.h"
+#include "packager/artefact/image.h"
 #include "runtime_stub/checksum.h"
 #include "runtime_stub/replay.h"
 

@@ -5,9 +5,9 @@
 #include "compiler/toolchain/inspect.h"
 #include "compiler/toolchain/link.h"
 #include "compiler/toolchain/object_facts.h"
-#include "packager/image.h"
-#include "packager/objects.h"
-#include "packager/stub_sources.h"
+#include "packager/artefact/image.h"
+#include "packager/artefact/objects.h"
+#include "packager/artefact/stub_sources.h"
 
 #include <catch2/catch.hpp>
 

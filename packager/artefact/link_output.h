@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/toolchain/link.h"
-#include "packager/objects.h"
+#include "packager/artefact/objects.h"
 #include "packager/options.h"
 
 namespace svod::packager {

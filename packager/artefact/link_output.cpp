@@ -1,4 +1,4 @@
-#include "packager/link_output.h"
+#include "packager/artefact/link_output.h"
 
 #include <filesystem>
 

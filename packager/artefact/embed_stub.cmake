@@ -2,7 +2,7 @@
 file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/runtime_stub/*.h ${ROOT}/runtime_stub/*.cpp
      ${ROOT}/runtime_stub/*.def)
 list(SORT files)
-set(text "#include \"packager/stub_sources.h\"\n\nnamespace svod::packager {\n\n")
+set(text "#include \"packager/artefact/stub_sources.h\"\n\nnamespace svod::packager {\n\n")
 string(APPEND text "static constexpr StubFile kFiles[] = {\n")
 foreach(file IN LISTS files)
   file(READ ${ROOT}/${file} content)

@@ -1,6 +1,6 @@
 // Addresses are made by code and names are arrays of bytes, so that the text holds no
 // pointer that would need relocation, and nothing of the model but counts.
-#include "packager/glue.h"
+#include "packager/artefact/glue.h"
 
 #include "compiler/support/check.h"
 #include "compiler/toolchain/cpu.h"

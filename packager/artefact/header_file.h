@@ -2,7 +2,7 @@
 // prefix.
 #pragma once
 
-#include "packager/image.h"
+#include "packager/artefact/image.h"
 
 #include <string>
 

@@ -4,7 +4,7 @@
 
 #include "compiler/plan/plan.h"
 #include "importer/driver/import.h"
-#include "packager/image.h"
+#include "packager/artefact/image.h"
 
 namespace svod::packager {
 

@@ -2,15 +2,15 @@
 // data objects without passing a compiler. The image is built last, because its manifest
 // tells sizes of all the others, and of itself: so it is built again until its size
 // agrees.
-#include "packager/objects.h"
+#include "packager/artefact/objects.h"
 
 #include "compiler/support/check.h"
 #include "compiler/toolchain/data_object.h"
 #include "compiler/toolchain/link.h"
 #include "compiler/toolchain/object_facts.h"
-#include "packager/glue.h"
-#include "packager/stub_sources.h"
-#include "packager/weights.h"
+#include "packager/artefact/glue.h"
+#include "packager/artefact/stub_sources.h"
+#include "packager/artefact/weights.h"
 #include "runtime_stub/checksum.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // A translation without decisions: graph types become ONNX type numbers, slot classes and
 // step kinds the numbers of format.h.
-#include "packager/contents.h"
+#include "packager/artefact/contents.h"
 
 #include "compiler/support/check.h"
 

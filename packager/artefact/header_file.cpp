@@ -1,7 +1,7 @@
 // C99 that C++11 and later take as well. Tensor names are the only model text in it: they
 // are string literals in which every byte but letters, digits and a few marks is an octal
 // escape, so that no name can end the literal or a line.
-#include "packager/header_file.h"
+#include "packager/artefact/header_file.h"
 
 #include "compiler/ir/dtype.h"
 

@@ -6,7 +6,7 @@
 #include "compiler/toolchain/compile_all.h"
 #include "compiler/toolchain/memory_file.h"
 #include "compiler/toolchain/spills.h"
-#include "packager/image.h"
+#include "packager/artefact/image.h"
 
 #include <functional>
 #include <optional>

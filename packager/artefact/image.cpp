@@ -1,7 +1,7 @@
 // Lays the tables of an image one after the other. A table is appended as it stands and
 // its place is noted in the header; strings go into one text table at the end, equal ones
 // once.
-#include "packager/image.h"
+#include "packager/artefact/image.h"
 
 #include "compiler/support/check.h"
 #include "runtime_stub/checksum.h"

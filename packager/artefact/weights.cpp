@@ -2,7 +2,7 @@
 // it is the source at offset + sum p_i * stride_i, or a fill value where a bound fails.
 // The walk keeps the offset and the bounds' values up to date axis by axis, so an element
 // costs a few additions.
-#include "packager/weights.h"
+#include "packager/artefact/weights.h"
 
 #include "compiler/support/check.h"
 #include "importer/model/mapped_file.h"
