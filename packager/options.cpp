@@ -187,13 +187,8 @@ bool is_identifier(const std::string& name) {
          std::ranges::all_of(name, other);
 }
 
-void declare(CLI::App& app, RawOptions& raw, Options& options) {
-  app.set_help_flag("-h,--help", "Print this help and exit");
-  app.set_version_flag("--version", std::string("svod-pack ") + kVersion);
-  app.add_option("MODEL", raw.words, "ONNX model, after an optional verb");
-  app.add_option("-o,--output", options.output,
-                 "Output; a suffix .a, .so or .o makes a library or an object");
-  app.add_option("--emit", raw.emit, "One of " + words_of(kEmits));
+// The lines of --help, in their order.
+void declare_model(CLI::App& app, RawOptions& raw, Options& options) {
   app.add_option("--shape", raw.shapes,
                  "NAME=AxBxC fixes an input, NAME=N a named dimension; repeatable")
       ->take_all();
@@ -208,6 +203,9 @@ void declare(CLI::App& app, RawOptions& raw, Options& options) {
       ->take_all();
   app.add_option("--string-bytes", raw.string_bytes,
                  "Most bytes of one string of an input (64)");
+}
+
+void declare_target(CLI::App& app, RawOptions& raw, Options& options) {
   app.add_option("--target", raw.target,
                  "Triple or alias; 'svod-pack doctor' lists them");
   app.add_option("--cpu", raw.cpu, "CPU name, as in -mcpu");
@@ -222,6 +220,9 @@ void declare(CLI::App& app, RawOptions& raw, Options& options) {
   app.add_option("--max-flash", raw.max_flash, "Fail (exit 8) if more flash is needed");
   app.add_option("--weights", raw.weights,
                  "embed, or file for weights beside the output");
+}
+
+void declare_reports(CLI::App& app, RawOptions& raw, Options& options) {
   app.add_option("--json", raw.json, "Write the summary to FILE (--json=FILE) or stdout");
   app.add_option("--format", raw.format, "Of the verb ops: " + words_of(kFormats));
   app.add_option("--verify", options.verify,
@@ -239,6 +240,9 @@ void declare(CLI::App& app, RawOptions& raw, Options& options) {
   app.add_flag("-q,--quiet", options.quiet, "Print errors only");
   app.add_flag("-v,--verbose", options.verbose, "Print what is done");
   app.add_flag("--dry-run", options.dry_run, "Do everything, write no output");
+}
+
+void declare_limits(CLI::App& app, RawOptions& raw, Options& options) {
   app.add_flag("--allow-newer-ir", options.import.limits.allow_newer,
                "Read models of a newer IR version or opset");
   for (const LimitRow& row : kLimits) {
@@ -248,6 +252,19 @@ void declare(CLI::App& app, RawOptions& raw, Options& options) {
   app.add_option("--limit-image", raw.limit_image,
                  "HxW, the largest picture to decode at run time (512x512)")
       ->group("Limits");
+}
+
+void declare(CLI::App& app, RawOptions& raw, Options& options) {
+  app.set_help_flag("-h,--help", "Print this help and exit");
+  app.set_version_flag("--version", std::string("svod-pack ") + kVersion);
+  app.add_option("MODEL", raw.words, "ONNX model, after an optional verb");
+  app.add_option("-o,--output", options.output,
+                 "Output; a suffix .a, .so or .o makes a library or an object");
+  app.add_option("--emit", raw.emit, "One of " + words_of(kEmits));
+  declare_model(app, raw, options);
+  declare_target(app, raw, options);
+  declare_reports(app, raw, options);
+  declare_limits(app, raw, options);
 }
 
 void read_words(const RawOptions& raw, Options& options) {
