@@ -58,7 +58,7 @@ enum TiffTag : uint32_t {
   kTiffJpegTables = 347,
 };
 
-// False: a field that this decoder cannot honour.
+// False: a field that this decoder cannot honour. One case per tag makes it long.
 inline bool take_tiff_field(Tiff& tiff, uint32_t tag, const TiffField& field) {
   const uint32_t first = tiff.value(field, 0);
   switch (tag) {
