@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "golden"))
-from run_golden import MODELS
+import run_golden
 from packing import DIGITS, PACKER, check, work_folder
 
 ALLOWED = {0, 1, 3, 4}
@@ -68,7 +68,9 @@ def main():
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 600
     rng = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
     folder = work_folder("fuzz")
-    seeds = [make() for make in MODELS.values()] + [DIGITS.read_bytes()]
+    names = sorted(path.stem for path in (run_golden.HERE / "stages").glob("*.txt"))
+    check(len(names) > 20, f"{len(names)} golden models are the seeds, and the bundled one")
+    seeds = [run_golden.read(name) for name in names] + [DIGITS.read_bytes()]
     contents = [mutated(rng, seeds) for _ in range(count)]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         codes = list(pool.map(run_case, [folder] * count, range(count), contents))
