@@ -73,16 +73,16 @@ static void add_interleaved(Step& step, const LoadUse& load,
   step.kept += kept * per_vector;
 }
 
-// A load of each position, in each step or, where the steps that are written out share
-// what they read, as often as their window has elements.
+// A load of each of the `distinct` positions that differ in it, in each step or, where
+// the steps that are written out share what they read, as often as their window has
+// elements.
 static void add_load(Step& step, const LoadUse& load, const std::vector<int>& counts,
-                     const TileFacts& facts) {
+                     int distinct, const TileFacts& facts) {
   const Machine& machine = facts.level.machine;
-  int distinct = 1, again = 1, rivals = 1;
+  int again = 1, rivals = 1;
   int64_t window = 1;
   for (size_t i = 0; i < counts.size(); ++i) {
     if (!load.axes[i]) continue;
-    distinct *= counts[i];
     window *= load.slides[i].window(counts[i]);
     // The first and the last ones are read once.
     again *= facts.few ? counts[i] : int(load.slides[i].window(counts[i]));
@@ -127,7 +127,7 @@ static Step step_of(const TileFacts& facts, const std::vector<int>& counts) {
       step.loads += registers * double(patch) / load.all_steps;
       step.kept += static_cast<int>(patch) * facts.per_vector;
     } else {
-      add_load(step, load, counts, facts);
+      add_load(step, load, counts, distinct, facts);
     }
   }
   step.fits &= step.points == 1 ||

@@ -91,9 +91,9 @@ static std::optional<int64_t> known_count(const Graph& g, const Node& node,
   return (*count)[0];
 }
 
-RegionSlots Planner::loop_slots(Frame& frame, const FusedRegion& region) {
+RegionSlots Planner::loop_slots(Frame& frame, const FusedRegion& region,
+                                const LoopSpec& spec) {
   const Node& node = frame.f.graph[region.node];
-  const LoopSpec spec = loop_spec(node);
   RegionSlots slots;
   slots.count = argument_slot(frame, region.inputs[0]);
   slots.start = argument_slot(frame, region.inputs[1]);
@@ -110,9 +110,10 @@ RegionSlots Planner::loop_slots(Frame& frame, const FusedRegion& region) {
 }
 
 // Two places that take turns for each carried value, the first with its start.
-void Planner::add_carried(Frame& frame, const FusedRegion& region, Frame& body) {
+void Planner::add_carried(Frame& frame, const FusedRegion& region, const LoopSpec& spec,
+                          Frame& body) {
   const Node& node = frame.f.graph[region.node];
-  const auto carried = static_cast<size_t>(loop_spec(node).carried);
+  const auto carried = static_cast<size_t>(spec.carried);
   for (size_t k = 0; k < carried; ++k) {
     const uint64_t bytes = node_bytes(frame.f.graph, node.inputs[2 + k]);
     const auto half = static_cast<int64_t>(aligned(bytes));
@@ -126,8 +127,8 @@ void Planner::add_carried(Frame& frame, const FusedRegion& region, Frame& body) 
 }
 
 // The items that an iteration takes and makes, and what it reads of the graph around.
-void Planner::add_items(Frame& frame, const FusedRegion& region, Frame& body) {
-  const LoopSpec spec = loop_spec(frame.f.graph[region.node]);
+void Planner::add_items(Frame& frame, const FusedRegion& region, const LoopSpec& spec,
+                        Frame& body) {
   const Graph& g = region.bodies[0].graph;
   const auto carried = static_cast<size_t>(spec.carried);
   const auto sliced = static_cast<size_t>(spec.sliced);
@@ -167,11 +168,11 @@ void Planner::add_loop(Frame& frame, const FusedRegion& region) {
   if (count && *count > 0)
     __builtin_mul_overflow(body.repeats, std::min(*count, spec.limit), &body.repeats);
 
-  const RegionSlots slots = loop_slots(frame, region);
+  const RegionSlots slots = loop_slots(frame, region, spec);
   if (spec.again) body.outputs.push_back(slots.again);
   body.inputs.push_back(slots.iteration);
-  add_carried(frame, region, body);
-  add_items(frame, region, body);
+  add_carried(frame, region, spec, body);
+  add_items(frame, region, spec, body);
 
   add_marker(frame, region, StepKind::Loop, slots);
   add_steps(body);

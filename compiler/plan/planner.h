@@ -55,9 +55,11 @@ private:
   // plan_region.cpp
   void add_region(Frame& frame, const FusedRegion& region);
   void add_loop(Frame& frame, const FusedRegion& region);
-  RegionSlots loop_slots(Frame& frame, const FusedRegion& region);
-  void add_carried(Frame& frame, const FusedRegion& region, Frame& body);
-  void add_items(Frame& frame, const FusedRegion& region, Frame& body);
+  RegionSlots loop_slots(Frame& frame, const FusedRegion& region, const LoopSpec& spec);
+  void add_carried(Frame& frame, const FusedRegion& region, const LoopSpec& spec,
+                   Frame& body);
+  void add_items(Frame& frame, const FusedRegion& region, const LoopSpec& spec,
+                 Frame& body);
   void add_if(Frame& frame, const FusedRegion& region);
   void add_marker(const Frame& frame, const FusedRegion& region, StepKind kind,
                   const RegionSlots& slots);

@@ -11,9 +11,6 @@
 #include <algorithm>
 #include <set>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 namespace svod::importer {
 
 namespace {
@@ -27,21 +24,6 @@ std::vector<const ModelValue*> inputs_of(const Model& model) {
     if (!known.contains(input.name)) inputs.push_back(&input);
   }
   return inputs;
-}
-
-} // namespace
-
-namespace {
-
-// The file's bytes; none when it cannot be read.
-std::optional<MappedFile> map_path(const std::string& path) {
-  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat found{};
-  MappedFile out;
-  bool mapped = file && fstat(file.get(), &found) == 0 && S_ISREG(found.st_mode) &&
-                map_file(file.get(), static_cast<size_t>(found.st_size), out);
-  if (!mapped) return std::nullopt;
-  return out;
 }
 
 } // namespace

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace svod::importer {
@@ -30,6 +32,16 @@ bool map_file(int descriptor, size_t size, MappedFile& out) {
   out.owner = std::shared_ptr<const void>(data, Unmap{size});
   out.bytes = {static_cast<const char*>(data), size};
   return true;
+}
+
+std::optional<MappedFile> map_path(const std::string& path) {
+  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat found{};
+  MappedFile out;
+  bool mapped = file && fstat(file.get(), &found) == 0 && S_ISREG(found.st_mode) &&
+                map_file(file.get(), static_cast<size_t>(found.st_size), out);
+  if (!mapped) return std::nullopt;
+  return out;
 }
 
 void release_pages(std::string_view bytes, const std::shared_ptr<const void>& owner) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,9 @@ struct MappedFile {
 
 // Maps an open regular file of `size` bytes. False: errno says why.
 [[nodiscard]] bool map_file(int descriptor, size_t size, MappedFile& out);
+
+// The bytes of the regular file at `path`; none when it cannot be read.
+std::optional<MappedFile> map_path(const std::string& path);
 
 // Gives back the memory of the whole pages within `bytes` when `owner` is a mapped
 // file's; they are read from the file again when used again.

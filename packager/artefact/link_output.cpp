@@ -4,9 +4,7 @@
 
 namespace svod::packager {
 
-namespace {
-
-toolchain::LinkInputs inputs_of(const Objects& objects, bool weights) {
+toolchain::LinkInputs link_inputs(const Objects& objects, bool weights) {
   toolchain::LinkInputs inputs;
   for (const std::vector<std::byte>& object : objects.code)
     inputs.objects.push_back(object);
@@ -14,6 +12,8 @@ toolchain::LinkInputs inputs_of(const Objects& objects, bool weights) {
   if (weights && objects.weights) inputs.files.push_back(&*objects.weights);
   return inputs;
 }
+
+namespace {
 
 toolchain::ObjectResult link_code(const Options& options,
                                   const toolchain::LinkInputs& inputs) {
@@ -29,22 +29,22 @@ toolchain::ObjectResult link_code(const Options& options,
 
 toolchain::LinkResult link_program(const Options& options, const Objects& objects,
                                    const std::string& path) {
-  return toolchain::link_executable(options.target, inputs_of(objects, true), path);
+  return toolchain::link_executable(options.target, link_inputs(objects, true), path);
 }
 
 toolchain::LinkResult link_shared(const Options& options, const Objects& objects,
                                   const std::string& path) {
   const std::string soname = std::filesystem::path(options.output).filename().string();
-  return toolchain::link_shared(options.target, inputs_of(objects, true), soname, path);
+  return toolchain::link_shared(options.target, link_inputs(objects, true), soname, path);
 }
 
 toolchain::ObjectResult link_object(const Options& options, const Objects& objects) {
-  return link_code(options, inputs_of(objects, true));
+  return link_code(options, link_inputs(objects, true));
 }
 
 toolchain::LinkResult link_archive(const Options& options, const Objects& objects,
                                    const std::string& path) {
-  toolchain::ObjectResult code = link_code(options, inputs_of(objects, false));
+  toolchain::ObjectResult code = link_code(options, link_inputs(objects, false));
   if (!code.ok) return {false, code.diagnostics};
   std::vector<toolchain::ArchiveMember> members{{options.name + ".o", code.object}};
   if (objects.weights)

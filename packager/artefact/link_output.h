@@ -7,6 +7,9 @@
 
 namespace svod::packager {
 
+// Code and image, with the weights or without them; `objects` outlive them.
+toolchain::LinkInputs link_inputs(const Objects& objects, bool weights);
+
 [[nodiscard]] toolchain::LinkResult
 link_program(const Options& options, const Objects& objects, const std::string& path);
 

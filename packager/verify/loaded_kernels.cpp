@@ -2,6 +2,8 @@
 // the stub keeps to itself. So weights and the choice of the CPU level are the package's.
 #include "packager/verify/loaded_kernels.h"
 
+#include "packager/artefact/link_output.h"
+
 #include <algorithm>
 
 namespace svod::packager {
@@ -65,12 +67,8 @@ bool LoadedKernels::link(const Target& target, const Objects& objects,
       target, target.levels.front(), {"doors.cpp", kDoors, {}});
   error = doors.diagnostics;
   if (!doors.ok) return false;
-  toolchain::LinkInputs inputs;
-  for (const std::vector<std::byte>& object : objects.code)
-    inputs.objects.push_back(object);
+  toolchain::LinkInputs inputs = link_inputs(objects, true);
   inputs.objects.push_back(doors.output);
-  inputs.files.push_back(&objects.image);
-  if (objects.weights) inputs.files.push_back(&*objects.weights);
   code_.emplace(target, inputs);
   error = code_->diagnostics();
   launch_ = code_->find<Launch>("svod_call_kernel");

@@ -8,8 +8,6 @@
 #include <cstring>
 #include <filesystem>
 
-#include <fcntl.h>
-
 namespace svod::packager {
 
 namespace {
@@ -36,15 +34,6 @@ bool put(const ModelTensor& from, const GraphInput& input, Tensor& to) {
   if (from.bytes.size() != to.bytes.size()) return false;
   if (!to.bytes.empty()) std::memcpy(to.bytes.data(), from.bytes.data(), to.bytes.size());
   return true;
-}
-
-std::optional<importer::MappedFile> map(const std::string& path) {
-  const importer::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::error_code error;
-  const auto size = fs::file_size(path, error);
-  importer::MappedFile out;
-  if (error || !file || !importer::map_file(file.get(), size, out)) return std::nullopt;
-  return out;
 }
 
 } // namespace
@@ -78,7 +67,7 @@ std::optional<std::vector<Tensor>> read_inputs(const std::string& folder,
       return std::nullopt;
     }
     const std::string path = folder + "/input_" + std::to_string(k) + ".pb";
-    const std::optional<importer::MappedFile> file = map(path);
+    const std::optional<importer::MappedFile> file = importer::map_path(path);
     if (!file) continue;
     try {
       importer::ExternalData none("", limits);

@@ -118,6 +118,14 @@ struct Operator {
   }
 };
 
+// The one result.
+inline Tensor only(Operator op, const std::vector<Tensor>& inputs) {
+  op.run(inputs);
+  INFO(op.failure);
+  REQUIRE(op.results.size() == 1);
+  return op.results[0];
+}
+
 inline std::vector<float> apply(Operator op, const std::vector<Tensor>& inputs) {
   op.run(inputs);
   INFO(op.failure);

@@ -20,13 +20,6 @@ Operator known(const std::string& name, int64_t opset, size_t count,
   return {name, opset, std::move(attributes), count};
 }
 
-Tensor only(Operator op, const std::vector<Tensor>& inputs) {
-  op.run(inputs);
-  INFO(op.failure);
-  REQUIRE(op.results.size() == 1);
-  return op.results[0];
-}
-
 } // namespace
 
 TEST_CASE("reshape: 0 copies, -1 is inferred, allowzero keeps a zero",

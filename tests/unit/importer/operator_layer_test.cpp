@@ -27,13 +27,6 @@ Tensor i32(Shape shape, const std::vector<int32_t>& values) {
   return tensor(DType::I32, std::move(shape), values);
 }
 
-Tensor only(Operator op, const std::vector<Tensor>& inputs) {
-  op.run(inputs);
-  INFO(op.failure);
-  REQUIRE(op.results.size() == 1);
-  return op.results[0];
-}
-
 } // namespace
 
 TEST_CASE("quantise rounds ties to even before the zero point", "[importer][rules]") {

@@ -368,14 +368,16 @@ TEST_CASE("flipped bits under a right checksum are read within the image", "[stu
   CHECK(sound > 100);
 }
 
+// Whether the check finds what `damage` does to a good image.
+template <class Made, class Damage> static bool is_refused(Made image, Damage&& damage) {
+  damage(*image);
+  seal(*image);
+  SvodModel model = model_of(image.get(), sizeof(Image));
+  return svod_check_image(&model) == SVOD_CORRUPT;
+}
+
 TEST_CASE("numbers that do not fit are refused", "[stub]") {
-  auto refuses = [](auto&& damage) {
-    auto image = make_image();
-    damage(*image);
-    seal(*image);
-    SvodModel model = model_of(image.get(), sizeof(Image));
-    return svod_check_image(&model) == SVOD_CORRUPT;
-  };
+  auto refuses = [](auto&& damage) { return is_refused(make_image(), damage); };
   CHECK_FALSE(refuses([](Image&) {}));
   CHECK(refuses([](Image& i) { i.header.steps.count = ~0u; }));
   CHECK(refuses([](Image& i) { i.header.steps.offset = ~0u & ~7u; }));
@@ -404,13 +406,7 @@ TEST_CASE("numbers that do not fit are refused", "[stub]") {
 }
 
 TEST_CASE("chains that do not fit are refused", "[stub]") {
-  auto refuses = [](auto&& damage) {
-    auto image = make_chain();
-    damage(*image);
-    seal(*image);
-    SvodModel model = model_of(image.get(), sizeof(Image));
-    return svod_check_image(&model) == SVOD_CORRUPT;
-  };
+  auto refuses = [](auto&& damage) { return is_refused(make_chain(), damage); };
   CHECK_FALSE(refuses([](Image&) {}));
   CHECK(refuses([](Image& i) { i.steps[0].followers = 2; }));
   CHECK(refuses([](Image& i) { i.steps[0].followers = 0; })); // parts without a chain
