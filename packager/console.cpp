@@ -2,7 +2,9 @@
 // no, always with --color=always or CLICOLOR_FORCE.
 #include "packager/console.h"
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <sstream>
 
@@ -66,6 +68,12 @@ void Console::error(const std::string& message) const {
   std::cerr << painted("svod-pack: error: " + message) << "\n";
 }
 
+void Console::warning(const std::string& message) const {
+  if (quiet_) return;
+  clear_progress();
+  std::cerr << painted("svod-pack: warning: " + message) << "\n";
+}
+
 void Console::note(const std::string& message) const {
   if (quiet_) return;
   clear_progress();
@@ -80,6 +88,22 @@ void Console::progress(const std::string& message) const {
   if (!terminal_ || quiet_ || verbose_) return;
   std::cerr << "\r\033[K" << message << std::flush;
   in_progress_ = true;
+}
+
+Exit Console::print_out(std::string_view text) const {
+  clear_progress();
+  std::cout << std::flush;
+  while (!text.empty()) {
+    const ssize_t written = write(STDOUT_FILENO, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EPIPE) return Exit::Done;
+    if (written < 0) {
+      error(std::string("stdout cannot be written: ") + std::strerror(errno));
+      return Exit::File;
+    }
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return Exit::Done;
 }
 
 } // namespace svod::packager

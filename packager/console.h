@@ -5,6 +5,8 @@
 #include "compiler/support/diags.h"
 #include "packager/options.h"
 
+#include <string_view>
+
 namespace svod::packager {
 
 class Console {
@@ -13,10 +15,13 @@ public:
   // All entries of `diags`, each line with the model's name; with -q only errors.
   void print(const Diags& diags, const std::string& file) const;
   void error(const std::string& message) const;
+  void warning(const std::string& message) const; // not with -q
   void note(const std::string& message) const;    // not with -q
   void verbose(const std::string& message) const; // with -v only
   // A line that the next one overwrites, on a terminal only.
   void progress(const std::string& message) const;
+  // What was asked for, on stdout. A reader that has seen enough (`| head`) is no error.
+  [[nodiscard]] Exit print_out(std::string_view text) const;
   bool quiet() const { return quiet_; }
 
 private:

@@ -1,6 +1,7 @@
 // svod-pack: reads the command line and runs one verb. The last line of defence is here:
 // a broken invariant of ours becomes exit 5 with a report, never a crash without a word.
 #include "compiler/support/check.h"
+#include "packager/command/option_table.h"
 #include "packager/output_file.h"
 #include "packager/pack.h"
 #include "packager/verbs.h"
@@ -34,6 +35,14 @@ static Exit run_verb(const Options& options, const Console& console) {
   __builtin_unreachable();
 }
 
+static Exit usage_exit(const Options& options, const Console& console) {
+  console.error(options.usage_error);
+  const std::string verb =
+      options.verb == Verb::Pack ? "" : std::string(row_of(options.verb).word) + " ";
+  console.note("svod-pack: 'svod-pack " + verb + "--help' lists the options");
+  return Exit::Usage;
+}
+
 // Where the report of a bug went, or an empty text.
 static std::string write_report(int argc, char** argv, const std::string& what) {
   const char* folder = std::getenv("TMPDIR");
@@ -48,12 +57,16 @@ static std::string write_report(int argc, char** argv, const std::string& what) 
 }
 
 static int run(int argc, char** argv) {
-  std::variant<Options, int> parsed = read_options(argc, argv);
-  if (const int* code = std::get_if<int>(&parsed)) return *code;
+  std::signal(SIGPIPE, SIG_IGN);
+  std::variant<Options, std::string> parsed = read_options(argc, argv);
+  if (const std::string* text = std::get_if<std::string>(&parsed)) {
+    const Console console((Options()));
+    return static_cast<int>(console.print_out(*text));
+  }
   const Options& options = std::get<Options>(parsed);
   Console console(options);
+  if (!options.usage_error.empty()) return static_cast<int>(usage_exit(options, console));
   install_signal_handlers();
-  std::signal(SIGPIPE, SIG_IGN);
   std::string what;
   try {
     return static_cast<int>(run_verb(options, console));

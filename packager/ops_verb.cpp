@@ -5,7 +5,6 @@
 #include "packager/verbs.h"
 
 #include <algorithm>
-#include <iostream>
 #include <map>
 
 namespace svod::packager {
@@ -132,19 +131,13 @@ Exit ops_verb(const Options& options, const Console& console) {
   const std::vector<importer::OperatorSummary> all = importer::all_operators();
   switch (options.format) {
   case ListFormat::Text:
-    std::cout << as_text(all);
-    break;
+    return console.print_out(as_text(all));
   case ListFormat::Markdown:
-    std::cout << as_markdown(all);
-    break;
+    return console.print_out(as_markdown(all));
   case ListFormat::Json:
-    std::cout << as_json(all);
-    break;
+    return console.print_out(as_json(all));
   }
-  std::cout << std::flush;
-  if (std::cout) return Exit::Done;
-  console.error("stdout cannot be written");
-  return Exit::File;
+  __builtin_unreachable();
 }
 
 } // namespace svod::packager

@@ -1,17 +1,19 @@
-// Options are rows: CLI11 parses the words, tables below turn them into values, and a
-// second look checks what belongs together. CLI11's own exit codes are replaced by ours.
+// From words to Options: the parser fills in what was said, tables turn it into values,
+// and a second look checks what belongs together.
 #include "packager/options.h"
 
 #include "compiler/passes.h"
 #include "compiler/support/nearest.h"
 #include "compiler/toolchain/cpu.h"
 #include "compiler/toolchain/object_cache.h"
+#include "packager/command/help.h"
+#include "packager/command/option_table.h"
+#include "packager/command/words.h"
 #include "packager/version.h"
-
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 
 namespace svod::packager {
@@ -24,81 +26,20 @@ struct UsageError {
   std::string message;
 };
 
-template <class T> struct Word {
-  const char* word;
-  T value;
-};
-
-constexpr Word<Verb> kVerbs[] = {
-    {"pack", Verb::Pack},   {"check", Verb::Check},   {"ops", Verb::Ops},
-    {"cache", Verb::Cache}, {"doctor", Verb::Doctor}, {"key", Verb::Key},
-};
-constexpr Word<Output> kEmits[] = {
-    {"exe", Output::Executable},    {"static", Output::Static},
-    {"shared", Output::Shared},     {"obj", Output::Object},
-    {"graph", Output::Graph},       {"algorithms", Output::Algorithms},
-    {"fused", Output::Fused},       {"plan", Output::Plan},
-    {"schedule", Output::Schedule}, {"cpp", Output::Cpp},
-    {"asm", Output::Assembly},
-};
-// What a suffix of the output's name asks for.
-constexpr Word<Output> kSuffixes[] = {
-    {".a", Output::Static}, {".so", Output::Shared}, {".o", Output::Object}};
-constexpr Word<WeightPlace> kWeightPlaces[] = {{"embed", WeightPlace::Embed},
-                                               {"file", WeightPlace::File}};
-constexpr Word<Color> kColors[] = {
-    {"auto", Color::Auto}, {"always", Color::Always}, {"never", Color::Never}};
-constexpr Word<ListFormat> kFormats[] = {{"text", ListFormat::Text},
-                                         {"markdown", ListFormat::Markdown},
-                                         {"json", ListFormat::Json}};
-constexpr Word<bool> kAccuracies[] = {{"exact", true}, {"fast", false}};
-
-// Limits of what a model may ask for, each with an option of its own.
-struct LimitRow {
-  const char* option;
-  int64_t Limits::* limit;
-  const char* meaning;
-};
-constexpr LimitRow kLimits[] = {
-    {"--limit-file", &Limits::file_bytes, "bytes of the model file"},
-    {"--limit-external", &Limits::external_bytes, "bytes of external data files"},
-    {"--limit-nodes", &Limits::nodes, "nodes after inlining"},
-    {"--limit-unrolled", &Limits::unrolled_nodes, "nodes made by unrolling loops"},
-    {"--limit-iterations", &Limits::loop_iterations, "iterations of an unrolled loop"},
-    {"--limit-loop", &Limits::region_iterations, "iterations of a loop at run time"},
-    {"--limit-size", &Limits::size, "a size that only data bounds"},
-    {"--limit-nesting", &Limits::nesting, "nesting of graphs"},
-    {"--limit-functions", &Limits::functions, "model-local functions"},
-    {"--limit-attributes", &Limits::attributes, "attributes of one node"},
-    {"--limit-name", &Limits::name_bytes, "bytes of one name"},
-    {"--limit-rank", &Limits::rank, "dimensions of one tensor"},
-    {"--limit-dim", &Limits::dim, "size of one dimension"},
-    {"--limit-elements", &Limits::elements, "elements of one tensor"},
-};
-
-template <class T, size_t N> std::string words_of(const Word<T> (&table)[N]) {
-  std::string out;
-  for (const Word<T>& row : table)
-    out += (out.empty() ? "" : ", ") + std::string(row.word);
-  return out;
+std::string nearest_of(const std::string& word, const std::vector<std::string>& words) {
+  const std::vector<std::string_view> views(words.begin(), words.end());
+  return nearest_text(word, views);
 }
 
 template <class T, size_t N>
 T look_up(const Word<T> (&table)[N], const std::string& option, const std::string& word) {
+  std::vector<std::string> words;
   for (const Word<T>& row : table) {
     if (word == row.word) return row.value;
+    words.emplace_back(row.word);
   }
-  throw UsageError{option + ": '" + word + "' is none of " + words_of(table)};
+  throw UsageError{option + ": '" + word + "' is unknown" + nearest_of(word, words)};
 }
-
-// What CLI11 fills in before it is understood.
-struct RawOptions {
-  std::vector<std::string> words, shapes, values, kernels;
-  std::string emit, target, cpu, optimize = "2", accuracy = "fast", weights = "embed";
-  std::string string_bytes = "64", limit_image;
-  std::string color = "auto", format = "text", max_ram, max_flash, cache_dir, json;
-  bool no_cache = false;
-};
 
 int64_t read_number(const std::string& option, const std::string& text) {
   int64_t value = 0;
@@ -187,140 +128,123 @@ bool is_identifier(const std::string& name) {
          std::ranges::all_of(name, other);
 }
 
-// The lines of --help, in their order.
-void declare_model(CLI::App& app, RawOptions& raw, Options& options) {
-  app.add_option("--shape", raw.shapes,
-                 "NAME=AxBxC fixes an input, NAME=N a named dimension; repeatable")
-      ->take_all();
-  app.add_option("--value", raw.values,
-                 "NAME=A,B,C packs for this one value of an input; repeatable")
-      ->take_all();
-  app.add_option(
-      "--shape-from", options.shape_from,
-      "Take all input shapes from DIR/input_*.pb, and values that shapes need");
-  app.add_option("--custom-op", options.custom_ops,
-                 "C++ file with operators of your own; repeatable")
-      ->take_all();
-  app.add_option("--string-bytes", raw.string_bytes,
-                 "Most bytes of one string of an input (64)");
+// One word that is no file may be a verb with a letter wrong.
+void check_model_word(const std::string& word, bool implied) {
+  std::error_code error;
+  if (!implied || word.find_first_of("./") != std::string::npos ||
+      std::filesystem::exists(word, error))
+    return;
+  std::vector<std::string> verbs;
+  for (const VerbRow& row : verb_rows()) verbs.emplace_back(row.word);
+  throw UsageError{"'" + word + "' is neither a file nor a verb" +
+                   nearest_of(word, verbs)};
 }
 
-void declare_target(CLI::App& app, RawOptions& raw, Options& options) {
-  app.add_option("--target", raw.target,
-                 "Triple or alias; 'svod-pack doctor' lists them");
-  app.add_option("--cpu", raw.cpu, "CPU name, as in -mcpu");
-  app.add_option("--name", options.name, "Prefix of a library's C names (infer)");
-  app.add_option("--threads", options.threads, "Upper bound of threads, compiled in");
-  app.add_option("-O", raw.optimize, "0 to 3, or s for size (2)");
-  app.add_option("--accuracy", raw.accuracy, "exact or fast (fast)");
-  app.add_option("--cache-dir", raw.cache_dir, "Folder of the object cache");
-  app.add_flag("--no-cache", raw.no_cache, "Use no cache");
-  app.add_option("--max-ram", raw.max_ram,
-                 "Fail (exit 8) if more RAM is needed; 256K, 1M");
-  app.add_option("--max-flash", raw.max_flash, "Fail (exit 8) if more flash is needed");
-  app.add_option("--weights", raw.weights,
-                 "embed, or file for weights beside the output");
-}
-
-void declare_reports(CLI::App& app, RawOptions& raw, Options& options) {
-  app.add_option("--json", raw.json, "Write the summary to FILE (--json=FILE) or stdout");
-  app.add_option("--format", raw.format, "Of the verb ops: " + words_of(kFormats));
-  app.add_option("--verify", options.verify,
-                 "Run on DIR (a test_data_set or several), on random inputs, or off");
-  app.add_flag("--bisect", options.bisect,
-               "Run kernels one by one and name the first that is wrong; needs no -o");
-  app.add_option("--replace-kernel", raw.kernels,
-                 "KERNEL=FILE.cpp takes this text for a kernel of --emit=cpp; repeatable")
-      ->take_all();
-  app.add_option("--deps", options.deps, "Write a Make dependency file");
-  app.add_option("--print-after", options.print_after, "Print a pass's result, or all");
-  app.add_option("--schedule", options.schedule,
-                 "Schedules as --emit=schedule prints them, edited; by kernel digest");
-  app.add_option("--color", raw.color, "auto, always or never");
-  app.add_flag("-q,--quiet", options.quiet, "Print errors only");
-  app.add_flag("-v,--verbose", options.verbose, "Print what is done");
-  app.add_flag("--dry-run", options.dry_run, "Do everything, write no output");
-}
-
-void declare_limits(CLI::App& app, RawOptions& raw, Options& options) {
-  app.add_flag("--allow-newer-ir", options.import.limits.allow_newer,
-               "Read models of a newer IR version or opset");
-  for (const LimitRow& row : kLimits) {
-    app.add_option(row.option, options.import.limits.*row.limit, row.meaning)
-        ->group("Limits");
-  }
-  app.add_option("--limit-image", raw.limit_image,
-                 "HxW, the largest picture to decode at run time (512x512)")
-      ->group("Limits");
-}
-
-void declare(CLI::App& app, RawOptions& raw, Options& options) {
-  app.set_help_flag("-h,--help", "Print this help and exit");
-  app.set_version_flag("--version", std::string("svod-pack ") + kVersion);
-  app.add_option("MODEL", raw.words, "ONNX model, after an optional verb");
-  app.add_option("-o,--output", options.output,
-                 "Output; a suffix .a, .so or .o makes a library or an object");
-  app.add_option("--emit", raw.emit, "One of " + words_of(kEmits));
-  declare_model(app, raw, options);
-  declare_target(app, raw, options);
-  declare_reports(app, raw, options);
-  declare_limits(app, raw, options);
-}
-
-void read_words(const RawOptions& raw, Options& options) {
-  std::vector<std::string> words = raw.words;
-  for (const Word<Verb>& row : kVerbs) {
-    if (words.empty() || words[0] != row.word) continue;
-    options.verb = row.value;
-    words.erase(words.begin());
-    break;
-  }
-  bool needs_model = options.verb == Verb::Pack || options.verb == Verb::Check ||
-                     options.verb == Verb::Key;
-  if (options.verb == Verb::Cache) {
-    if (words.size() != 1 ||
-        (words[0] != "stats" && words[0] != "clear" && words[0] != "gc")) {
-      throw UsageError{"cache: one of stats, clear, gc is missing"};
-    }
-    options.cache_action = words[0];
-  } else if (needs_model && words.empty()) {
-    throw UsageError{"no model is given"};
-  } else if (words.size() > (needs_model ? 1 : 0)) {
+void read_words(const RawOptions& raw, bool verb_given, Options& options) {
+  const std::vector<std::string>& words = raw.words;
+  const VerbRow& row = row_of(options.verb);
+  const std::vector<std::string> choices = words_of_type(row.operand);
+  const bool takes_one = *row.operand != 0;
+  if (words.empty() && takes_one)
+    throw UsageError{choices.empty() ? "no model is given"
+                                     : std::string(row.word) + ": one of " + row.operand +
+                                           " is missing"};
+  if (options.verb == Verb::Pack) check_model_word(words[0], !verb_given);
+  if (words.size() > (takes_one ? 1 : 0))
     throw UsageError{"unexpected argument '" + words.back() + "'"};
-  } else if (needs_model) {
+  if (!choices.empty()) {
+    if (std::ranges::count(choices, words[0]) == 0)
+      throw UsageError{std::string(row.word) + ": '" + words[0] + "' is unknown" +
+                       nearest_of(words[0], choices)};
+    options.cache_action = words[0];
+  } else if (takes_one) {
     options.model = words[0];
   }
+}
+
+// " (it lacks dsp); use --target cortex-m0plus": the last target whose code it runs.
+std::string why_not(const Target& target, const std::string& cpu) {
+  std::string out = " (it lacks " + toolchain::lacks_of(target, cpu) + ")";
+  std::vector<std::string> aliases = target_aliases();
+  for (size_t i = aliases.size(); i-- > 1;) {
+    const Target other = *find_target(aliases[i]);
+    if (toolchain::is_known_cpu(other, cpu) && toolchain::lacks_of(other, cpu).empty())
+      return out + "; its target is --target " + aliases[i];
+  }
+  return out;
 }
 
 void read_target(const RawOptions& raw, Options& options) {
   options.target = default_target();
   if (!raw.target.empty()) {
     std::optional<Target> target = find_target(raw.target);
-    if (!target) {
-      std::string known;
-      for (const std::string& alias : target_aliases()) known += " " + alias;
-      throw UsageError{"--target: '" + raw.target + "' is unknown; known are" + known};
-    }
+    if (!target)
+      throw UsageError{"--target: '" + raw.target + "' is unknown" +
+                       nearest_of(raw.target, target_aliases())};
     options.target = *target;
   }
+  if (raw.cpu.empty()) return;
   bool plain = std::ranges::all_of(raw.cpu, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
            c == '+' || c == '_';
   });
-  if (raw.cpu.empty()) return;
   if (!plain || !toolchain::is_known_cpu(options.target, raw.cpu)) {
-    throw UsageError{"--cpu: '" + raw.cpu + "' is no CPU of " + options.target.triple};
+    const std::vector<std::string> cpus = toolchain::known_cpus(options.target);
+    const std::vector<std::string_view> words(cpus.begin(), cpus.end());
+    throw UsageError{"--cpu: '" + raw.cpu + "' is no CPU of " + options.target.triple +
+                     "; the nearest is '" + std::string(nearest(raw.cpu, words)) + "'"};
   }
+  if (!toolchain::lacks_of(options.target, raw.cpu).empty())
+    throw UsageError{"--cpu: " + raw.cpu + " does not run code for " +
+                     options.target.alias + why_not(options.target, raw.cpu)};
   options.target = with_cpu(options.target, raw.cpu);
+}
+
+// Suffixes that promise what is not made; a script that asked for them meant another tool
+// or another target.
+struct ForeignSuffix {
+  const char *suffix, *what, *instead;
+};
+constexpr ForeignSuffix kForeign[] = {
+    {".dll", "a Windows library", ".so"},
+    {".dylib", "a macOS library", ".so"},
+    {".lib", "a Windows library", ".a"},
+    {".obj", "a Windows object", ".o"},
+    {".exe", "a Windows program", ""},
+    {".wasm", "a WebAssembly module", ""},
+    {".bin", "a raw memory image", ".a"},
+    {".hex", "a memory image", ".a"},
+    {".c", "C source", ".a"},
+    {".h", "a C header", ".a"},
+    {".py", "a Python module", ".so"},
+    {".onnx", "an ONNX model", ""},
+};
+
+// What is made and what the name says must agree, unless --emit says which one counts.
+void check_suffix(const Options& options, bool emit_given) {
+  if (emit_given || options.is_text()) return;
+  for (const ForeignSuffix& row : kForeign) {
+    if (!options.output.ends_with(row.suffix)) continue;
+    std::string instead = *row.instead != 0 ? "the suffix " + std::string(row.instead)
+                                            : "a name without suffix";
+    throw UsageError{"--output: " + options.output + " is named like " + row.what +
+                     ", and svod-pack makes ELF files for " + options.target.triple +
+                     "; take " + instead + ", or say --emit to have this name"};
+  }
 }
 
 void read_emit(const RawOptions& raw, Options& options) {
   bool firmware = options.target.kind != TargetKind::Linux;
   if (firmware) options.emit = Output::Static;
+  bool suffix = false;
   for (const Word<Output>& row : kSuffixes) {
-    if (options.output.ends_with(row.word)) options.emit = row.value;
+    if (!options.output.ends_with(row.word)) continue;
+    options.emit = row.value;
+    suffix = true;
   }
   if (!raw.emit.empty()) options.emit = look_up(kEmits, "--emit", raw.emit);
+  check_suffix(options, !raw.emit.empty());
+  options.emit_guessed = firmware && !suffix && raw.emit.empty();
   if (firmware && options.emit == Output::Executable) {
     throw UsageError{"--emit: target " + options.target.alias +
                      " has static libraries only"};
@@ -354,8 +278,8 @@ void check_bisect(const Options& options) {
     throw UsageError{"--bisect needs what --verify=off denies"};
 }
 
-void understand(const RawOptions& raw, Options& options) {
-  read_words(raw, options);
+void understand(const RawOptions& raw, bool verb_given, Options& options) {
+  read_words(raw, verb_given, options);
   read_target(raw, options);
   read_emit(raw, options);
   check_bisect(options);
@@ -379,9 +303,8 @@ void understand(const RawOptions& raw, Options& options) {
   const std::vector<std::string_view> passes = pass_words();
   if (!options.print_after.empty() &&
       std::ranges::count(passes, options.print_after) == 0) {
-    throw UsageError{"--print-after: there is no pass '" + options.print_after +
-                     "'; is it '" + std::string(nearest(options.print_after, passes)) +
-                     "'?"};
+    throw UsageError{"--print-after: there is no pass '" + options.print_after + "'" +
+                     nearest_text(options.print_after, passes)};
   }
   options.exact = look_up(kAccuracies, "--accuracy", raw.accuracy);
   options.weights = look_up(kWeightPlaces, "--weights", raw.weights);
@@ -389,7 +312,6 @@ void understand(const RawOptions& raw, Options& options) {
   if (!raw.max_ram.empty()) options.max_ram = read_bytes("--max-ram", raw.max_ram);
   if (!raw.max_flash.empty())
     options.max_flash = read_bytes("--max-flash", raw.max_flash);
-  if (!raw.json.empty()) options.json = raw.json;
   options.format = look_up(kFormats, "--format", raw.format);
   if (options.json) options.format = ListFormat::Json;
   options.cache_folder = raw.cache_dir;
@@ -422,34 +344,82 @@ std::string Options::model_name() const {
   return model.substr(model.find_last_of('/') + 1);
 }
 
-std::variant<Options, int> read_options(int argc, char** argv) {
+namespace {
+
+// The first word that is neither an option nor an option's value, where it is a verb.
+const VerbRow* find_verb(std::vector<std::string>& words) {
+  const std::vector<OptionText> known = options_of(Verb::Pack);
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (!words[i].starts_with("-") || words[i] == "-") {
+      for (const VerbRow& row : verb_rows()) {
+        if (words[i] != row.word) continue;
+        words.erase(words.begin() + static_cast<std::ptrdiff_t>(i));
+        return &row;
+      }
+      return nullptr;
+    }
+    const auto option = std::ranges::find_if(known, [&](const OptionText& text) {
+      return words[i] == text.short_name || words[i] == text.long_name;
+    });
+    if (option != known.end() && !option->type.empty()) ++i;
+  }
+  return nullptr;
+}
+
+void check_unknown(const VerbRow& row, const std::vector<std::string>& unknown) {
+  for (const std::string& word : unknown) {
+    if (!word.starts_with("-")) throw UsageError{"unexpected argument '" + word + "'"};
+    const std::string name = word.substr(0, word.find('='));
+    std::vector<std::string> names;
+    for (const OptionText& option : options_of(row.verb))
+      for (const std::string& one : {option.long_name, option.short_name})
+        if (!one.empty()) names.push_back(one);
+    const std::vector<std::string_view> views(names.begin(), names.end());
+    throw UsageError{"'" + name + "' is no option of " + row.word + "; the nearest is '" +
+                     std::string(nearest(name, views)) + "'"};
+  }
+}
+
+// What is printed instead of doing anything, or nothing.
+std::string asked_text(const RawOptions& raw, Verb verb) {
+  if (raw.help) return help_text(verb);
+  if (raw.version) return std::string("svod-pack ") + kVersion + "\n";
+  if (raw.man) return man_page();
+  if (raw.completion.empty()) return "";
+  std::string script = completion_script(raw.completion);
+  if (script.empty())
+    throw UsageError{"--completion: '" + raw.completion +
+                     "' is unknown; there are bash, zsh, fish"};
+  return script;
+}
+
+} // namespace
+
+std::variant<Options, std::string> read_options(int argc, char** argv) {
   Options options;
   options.words = repeatable_words(argc, argv);
   RawOptions raw;
-  CLI::App app("Packs an ONNX model into one self-contained program or library.\n"
-               "Verbs: pack (implied), check, ops, cache stats|clear|gc, doctor, key.",
-               "svod-pack");
-  declare(app, raw, options);
-  // CLI11 cannot tell an option without its optional value from one that takes the next
-  // word.
-  std::vector<std::string> words;
-  for (int i = argc - 1; i > 0; i--) {
-    words.push_back(std::string(argv[i]) == "--json" ? "--json=-" : argv[i]);
-  }
+  // The parser cannot tell an option without its optional value from one that takes the
+  // next word.
+  std::vector<std::string> words(argv + 1, argv + argc);
+  std::ranges::replace(words, std::string("--json"), std::string("--json=-"));
+  for (const std::string& word : words)
+    if (word.starts_with("--json=")) options.json = word.substr(7);
+  const VerbRow* verb = find_verb(words);
+  const VerbRow& row = verb ? *verb : row_of(Verb::Pack);
+  options.verb = row.verb;
   try {
-    app.parse(words);
-    understand(raw, options);
-    return options;
-  } catch (const CLI::Success& done) {
-    app.exit(done);
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    std::cerr << "svod-pack: error: " << error.what() << "\n";
+    std::vector<std::string> unknown;
+    if (const std::string wrong = parse_words(row, words, raw, options, unknown);
+        !wrong.empty())
+      throw UsageError{wrong};
+    check_unknown(row, unknown);
+    if (std::string text = asked_text(raw, row.verb); !text.empty()) return text;
+    understand(raw, verb != nullptr, options);
   } catch (const UsageError& error) {
-    std::cerr << "svod-pack: error: " << error.message << "\n";
+    options.usage_error = error.message;
   }
-  std::cerr << "svod-pack: 'svod-pack --help' lists the options\n";
-  return static_cast<int>(Exit::Usage);
+  return options;
 }
 
 } // namespace svod::packager

@@ -1,6 +1,5 @@
 // The command line of svod-pack as a struct. Everything that can be wrong about it is
-// found here: exit 2 with one line on stderr, or --help and --version on stdout with exit
-// 0.
+// found here.
 #pragma once
 
 #include "compiler/support/target.h"
@@ -34,11 +33,13 @@ enum class ListFormat : uint8_t { Text, Markdown, Json };
 enum class Color : uint8_t { Auto, Always, Never };
 
 struct Options {
+  std::string usage_error; // the command is wrong: nothing else is to be done
   Verb verb = Verb::Pack;
   std::string cache_action; // of the verb cache: stats, clear, gc
   std::string model;
   std::string output; // empty: text forms and JSON go to stdout
   Output emit = Output::Executable;
+  bool emit_guessed = false; // by the target alone: neither --emit nor a suffix says it
   Target target;
   std::string name = "infer";
   int threads = -1; // -1: the target's default
@@ -69,7 +70,7 @@ struct Options {
   std::string model_name() const; // for messages
 };
 
-// The options, or the exit code with which the program ends now.
-std::variant<Options, int> read_options(int argc, char** argv);
+// The options, or a text that is printed instead of doing anything: --help, --version.
+std::variant<Options, std::string> read_options(int argc, char** argv);
 
 } // namespace svod::packager

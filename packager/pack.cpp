@@ -68,6 +68,7 @@ private:
   Exit file_error(const std::string& path, const std::string& reason) const;
   Exit toolchain_error(const std::string& diagnostics) const;
   Exit open(const std::string& path);
+  void open_cache();
   ObjectOptions object_options(StubKind stub);
   std::optional<Objects> build_for(StubKind stub, std::string& error);
   uint64_t arena() const;
@@ -137,6 +138,11 @@ Exit Packing::open_outputs() {
 }
 
 Exit Packing::read() {
+  if (options_.emit_guessed && !options_.is_text())
+    console_.note("note: " + options_.output + " becomes a static library, since " +
+                  options_.target.alias +
+                  " runs no programs by themselves; a name that ends in .a, or "
+                  "--emit=static, says so");
   console_.progress("reading " + options_.model_name());
   Diags diags;
   front_ = read_front(options_, diags);
@@ -270,8 +276,16 @@ Exit Packing::write_text_form() {
   return Exit::Done;
 }
 
+void Packing::open_cache() {
+  cache_.emplace(options_.cache_folder);
+  if (const std::string why = cache_->why_not_writable(); !why.empty())
+    console_.warning("the cache " + options_.cache_folder + " cannot be written (" + why +
+                     "), so every kernel is compiled again; say --cache-dir with another "
+                     "folder, or --no-cache");
+}
+
 ObjectOptions Packing::object_options(StubKind stub) {
-  if (!options_.cache_folder.empty()) cache_.emplace(options_.cache_folder);
+  if (!options_.cache_folder.empty() && !cache_) open_cache();
   ObjectOptions build;
   build.stub = stub;
   build.prefix = options_.name;

@@ -19,16 +19,30 @@ const char* pass_of_form(Output form) {
   return nullptr;
 }
 
+// Kernels side by side in one file. Each text is whole, for --replace-kernel takes one by
+// itself: the scalar functions that stand first are guarded, all else is in a namespace
+// of the kernel's, and svod_kernel, which is what every kernel calls itself, is renamed
+// by a line before the one with its name, where a reader cuts.
+static std::string named_text(const codegen::KernelSource& kernel) {
+  constexpr std::string_view kEnd = "} // namespace scalar\n\n#endif\n";
+  const size_t last = kernel.text.rfind(kEnd);
+  const size_t own = last == std::string::npos ? 0 : last + kEnd.size();
+  return "#undef svod_kernel\n#define svod_kernel " + kernel.symbol + "\n// " +
+         kernel.symbol + "\n" + kernel.text.substr(0, own) + "namespace of_" +
+         kernel.symbol + " {\n" + kernel.text.substr(own) + "\n} // namespace of_" +
+         kernel.symbol + "\n";
+}
+
 std::string kernels_text(const Options& options, const codegen::Kernels& kernels,
                          std::string& error) {
   std::string out;
   toolchain::Compiler compiler = package_compiler();
   for (const codegen::KernelSource& kernel : kernels.sources) {
-    out += "// " + kernel.symbol + "\n";
     if (options.emit == Output::Cpp) {
-      out += kernel.text + "\n";
+      out += named_text(kernel);
       continue;
     }
+    out += "// " + kernel.symbol + "\n";
     auto level = std::ranges::find(options.target.levels, kernel.level, &Level::suffix);
     toolchain::Source source;
     source.text = kernel.text;

@@ -79,8 +79,9 @@ Exit cache_verb(const Options& options, const Console& console) {
   if (options.cache_action == "stats") {
     stats = cache.stats();
   } else {
-    stats = options.cache_action == "clear" ? cache.clear() : cache.collect(kKeptBytes);
-    what = "removed from";
+    const uint64_t kept = options.cache_action == "clear" ? 0 : kKeptBytes;
+    stats = cache.collect(kept, options.dry_run);
+    what = options.dry_run ? "would be removed from" : "removed from";
   }
   std::cout << stats.entries << " entries, " << stats.bytes << " bytes " << what << " "
             << options.cache_folder << "\n";

@@ -27,4 +27,11 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
       words, {}, [&](std::string_view other) { return edits_between(word, other); });
 }
 
+std::string nearest_text(std::string_view word, std::span<const std::string_view> words) {
+  std::string all;
+  for (std::string_view other : words)
+    all += (all.empty() ? "" : ", ") + std::string(other);
+  return "; the nearest is '" + std::string(nearest(word, words)) + "'; there are " + all;
+}
+
 } // namespace svod

@@ -5,6 +5,7 @@
 #include "compiler/toolchain/object_cache.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
@@ -151,7 +152,21 @@ CacheStats ObjectCache::stats() const {
   return out;
 }
 
-CacheStats ObjectCache::collect(uint64_t max_bytes) const {
+// Asked before the work starts: a user who pays for every kernel again at each pack
+// should hear once why.
+std::string ObjectCache::why_not_writable() const {
+  std::error_code error;
+  fs::create_directories(folder_ / "obj", error);
+  if (error) return error.message();
+  std::string probe = (folder_ / "obj" / "tmp.XXXXXX").string();
+  const int file = mkostemp(probe.data(), O_CLOEXEC);
+  if (file < 0) return std::strerror(errno);
+  close(file);
+  unlink(probe.c_str());
+  return "";
+}
+
+CacheStats ObjectCache::collect(uint64_t max_bytes, bool dry) const {
   std::vector<Entry> entries = entries_of(folder_);
   std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
     return std::tie(a.time, a.path) < std::tie(b.time, b.path);
@@ -162,7 +177,7 @@ CacheStats ObjectCache::collect(uint64_t max_bytes) const {
   for (const Entry& entry : entries) {
     if (total <= max_bytes) break;
     std::error_code error;
-    if (!fs::remove(entry.path, error)) continue;
+    if (!dry && !fs::remove(entry.path, error)) continue;
     total -= entry.bytes;
     removed.bytes += entry.bytes;
     ++removed.entries;

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace svod::toolchain {
@@ -33,9 +34,10 @@ public:
 
   CacheStats stats() const;
   // Removes the longest unused entries until at most `max_bytes` remain; returns what
-  // went.
-  CacheStats collect(uint64_t max_bytes) const;
-  CacheStats clear() const { return collect(0); }
+  // went. With `dry` it only says what would go.
+  CacheStats collect(uint64_t max_bytes, bool dry = false) const;
+  // Why nothing can be stored in the folder; empty when it can.
+  std::string why_not_writable() const;
 
 private:
   std::filesystem::path path_of(const Digest& key) const;

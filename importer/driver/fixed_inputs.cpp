@@ -11,6 +11,7 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/text.h"
+#include "compiler/support/nearest.h"
 #include "importer/driver/graph_import.h"
 #include "importer/driver/ports.h"
 #include "importer/formula/deciding_inputs.h"
@@ -36,7 +37,11 @@ bool take_lengths(const ModelGraph& graph, ImportOptions& options, Diags& diags)
   for (const auto& [name, text] : options.values) {
     const ModelValue* input = find_input(graph, name);
     if (!input) {
-      diags.error(Exit::Usage, "--value: the model has no input " + quoted(name));
+      std::vector<std::string_view> names;
+      for (const ModelValue& other : graph.inputs) names.push_back(other.name);
+      diags.error(Exit::Usage,
+                  "--value: the model has no input " + quoted(name) +
+                      (names.empty() ? "" : escaped(nearest_text(name, names), 400)));
       good = false;
     } else if (input->dims && input->dims->size() == 1 &&
                !options.shapes.contains(name)) {

@@ -3,6 +3,8 @@
 // batch of 1.
 #include "importer/inputs/input_shapes.h"
 
+#include "compiler/support/nearest.h"
+
 #include <algorithm>
 #include <set>
 
@@ -29,6 +31,14 @@ std::string declared_text(const std::vector<ModelDim>& dims) {
   return text.empty() ? "scalar" : text;
 }
 
+std::string nearest_name(const std::string& name, std::set<std::string> names,
+                         const std::set<std::string>& dimensions) {
+  names.insert(dimensions.begin(), dimensions.end());
+  names.erase("");
+  const std::vector<std::string_view> words(names.begin(), names.end());
+  return words.empty() ? "" : escaped(nearest_text(name, words), 400);
+}
+
 class Binder {
 public:
   Binder(const ModelGraph& graph, const ImportOptions& options, Diags& diags)
@@ -48,12 +58,17 @@ private:
   const Shape* given(const ModelValue& input) const;
   std::optional<int64_t> extent(const ModelDim& dim) const;
   void check_limits(const ModelValue& input, const Shape& shape);
+  bool is_batch(const ModelDim& dim) const;
+  void guess(const ModelValue& input);
+  void note_guessed();
   std::string option(const ModelValue& input) const;
   void usage(const std::string& what) { diags_.error(Exit::Usage, what); }
 
   const ImportOptions& options_;
   Diags& diags_;
   std::vector<const ModelValue*> inputs_;
+  std::vector<std::string>
+      guessed_; // quoted names of inputs whose leading dimension is 1
   InputShapes result_;
 };
 
@@ -119,7 +134,8 @@ void Binder::bind_user() {
   for (const auto& [name, shape] : options_.shapes) {
     if (names.contains(name)) continue;
     if (!dimensions.contains(name) || name.empty())
-      usage("the model has no input and no dimension " + quoted(name));
+      usage("the model has no input and no dimension " + quoted(name) +
+            nearest_name(name, names, dimensions));
     else if (shape.size() != 1)
       usage(quoted(name) + " is a dimension, one number fixes it");
     else
@@ -169,6 +185,39 @@ std::string Binder::option(const ModelValue& input) const {
   return all_named ? by_name : by_shape;
 }
 
+// A dimension that inputs of more dimensions lead with as well is a batch.
+bool Binder::is_batch(const ModelDim& dim) const {
+  return !dim.name.empty() && std::ranges::any_of(inputs_, [&](const ModelValue* input) {
+    return input->dims && input->dims->size() > 1 &&
+           input->dims->front().name == dim.name;
+  });
+}
+
+// An unknown leading dimension becomes 1: a batch of one. Where it is all that an input
+// has, and no batch, it counts bytes of a file or samples of a sound, and a program for
+// one of them would be of no use.
+void Binder::guess(const ModelValue& input) {
+  if (input.dims->size() > 1 || is_batch(input.dims->front())) {
+    guessed_.push_back(quoted(input.name));
+    return;
+  }
+  diags_.error(Exit::Unsupported,
+               "input " + quoted(input.name) +
+                   " has one dimension, of unknown size; use --shape " +
+                   escaped(input.name) + "=N with the number of its elements");
+}
+
+void Binder::note_guessed() {
+  if (guessed_.empty()) return;
+  std::string names;
+  for (size_t i = 0; i < guessed_.size(); ++i)
+    names += (i == 0 ? "" : i + 1 == guessed_.size() ? " and " : ", ") + guessed_[i];
+  const bool one = guessed_.size() == 1;
+  diags_.note(
+      one ? "the leading dimension of input " + names + " is unknown and becomes 1"
+          : "the leading dimensions of inputs " + names + " are unknown and become 1");
+}
+
 std::optional<InputShapes> Binder::finish() {
   for (const ModelValue* input : inputs_) {
     Shape shape;
@@ -189,8 +238,7 @@ std::optional<InputShapes> Binder::finish() {
         const auto bound_by_user = options_.shapes.contains(dim.name);
         if (leading && (!dim.value || *dim.value == -1) && shape[0] == 1 &&
             !bound_by_user)
-          diags_.note("the leading dimension of input " + quoted(input->name) +
-                      " is unknown and becomes 1");
+          guess(*input);
       }
       if (unknown)
         diags_.error(Exit::Unsupported, "input " + quoted(input->name) +
@@ -200,6 +248,7 @@ std::optional<InputShapes> Binder::finish() {
     check_limits(*input, shape);
     result_.inputs[input->name] = std::move(shape);
   }
+  note_guessed();
   if (diags_.failed()) return std::nullopt;
   return std::move(result_);
 }

@@ -1,6 +1,7 @@
 // The shapes of a model's inputs, from the model and the user. An unknown leading
-// dimension becomes 1 with a note; every other unknown one is listed in `diags`, with the
-// option to use. A shape that the user gives wins over the one that the model states.
+// dimension becomes 1 with a note, unless it is the only one of an input; every other
+// unknown one is listed in `diags`, with the option to use. A shape that the user gives
+// wins over the one that the model states.
 #pragma once
 
 #include "importer/inputs/input_values.h"

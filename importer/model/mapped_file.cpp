@@ -44,6 +44,10 @@ std::optional<MappedFile> map_path(const std::string& path) {
   return out;
 }
 
+bool is_lfs_pointer(std::string_view bytes) {
+  return bytes.starts_with("version https://git-lfs.github.com/spec/");
+}
+
 void release_pages(std::string_view bytes, const std::shared_ptr<const void>& owner) {
   if (!std::get_deleter<Unmap>(owner)) return;
   auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));

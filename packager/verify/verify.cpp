@@ -30,7 +30,8 @@ constexpr int kBadData =
     1; // the packed program's exit code where data is not what it takes
 
 // Exit code of the program, or -1. What it prints goes to our stderr, or nowhere.
-int run(const std::vector<std::string>& words, bool quiet) {
+// It runs in `place`, where that is given.
+int run(const std::vector<std::string>& words, const std::string& place, bool quiet) {
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -41,6 +42,7 @@ int run(const std::vector<std::string>& words, bool quiet) {
   } else {
     posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
   }
+  if (!place.empty()) posix_spawn_file_actions_addchdir_np(&actions, place.c_str());
   pid_t child = 0;
   int failed = posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
@@ -79,11 +81,11 @@ bool cannot_compare(int code) {
   return code == kBadData || code == static_cast<int>(Exit::File);
 }
 
-Exit run_verify(const std::vector<std::string>& program, const std::string& folder,
-                bool asked, const Console& console) {
+Exit run_verify(const std::vector<std::string>& program, const std::string& place,
+                const std::string& folder, bool asked, const Console& console) {
   std::vector<std::string> words = program;
   words.insert(words.end(), {"--verify", folder});
-  int code = run(words, console.quiet());
+  int code = run(words, place, console.quiet());
   if (code == 0) return Exit::Done;
   if (!asked && cannot_compare(code)) {
     console.note(
@@ -92,7 +94,7 @@ Exit run_verify(const std::vector<std::string>& program, const std::string& fold
         folder + " to insist, or --verify random");
     return Exit::Done;
   }
-  if (console.quiet()) run(words, false); // what is wrong is said all the same
+  if (console.quiet()) run(words, place, false); // what is wrong is said all the same
   if (code == static_cast<int>(Exit::VerifyMismatch)) {
     console.error("the packed program does not give the answers of " + folder);
     return Exit::VerifyMismatch;
@@ -139,7 +141,7 @@ static bool calls_in_bodies(const Graph& graph) {
 Exit verify_program(const std::vector<std::string>& program, const VerifyChoice& choice,
                     const Front& front, const Console& console) {
   if (choice.name != "random")
-    return run_verify(program, choice.name, choice.asked, console);
+    return run_verify(program, "", choice.name, choice.asked, console);
   if (calls_in_bodies(front.graph)) {
     console.error(
         "--verify=random: the evaluator cannot run C++ (custom operators, image "
@@ -149,14 +151,21 @@ Exit verify_program(const std::vector<std::string>& program, const VerifyChoice&
   }
   TemporaryFolder folder;
   std::string error = folder.path().empty() ? "cannot be made" : "";
+  // The program says which data it compares with, and this folder is gone when the user
+  // reads that: so it runs where the data is called what the user called it.
+  const std::string data = folder.path() + "/" + choice.name;
+  std::error_code made;
+  if (error.empty() && !fs::create_directory(data, made)) error = made.message();
   if (error.empty())
-    error =
-        write_random_data(front.graph, front.interface, folder.path(), calls_run_by());
+    error = write_random_data(front.graph, front.interface, data, calls_run_by());
   if (!error.empty()) {
     console.error("--verify=random: " + error);
     return Exit::File;
   }
-  return run_verify(program, folder.path(), true, console);
+  std::vector<std::string> words = program;
+  words[0] = fs::absolute(words[0]).string();
+  if (words.size() > 2) words.back() = fs::absolute(words.back()).string();
+  return run_verify(words, folder.path(), choice.name, true, console);
 }
 
 } // namespace svod::packager

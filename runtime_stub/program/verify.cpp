@@ -246,7 +246,11 @@ Exit compare_outputs(const Session& session, Text folder, const Options& options
     Value value = value_at(session, Side::Output, k);
     int32_t status = read_data(path, session, Side::Output, value, expected, errors);
     if (status < 0) return EXIT_BAD_DATA;
-    if (status == 0) continue;
+    if (status == 0) {
+      out << "  ";
+      out.name(value.name) << ": not compared, there is no " << path.text << "\n";
+      continue;
+    }
     compared++;
     value = find_named_value(session, Side::Output, expected.name, value);
     if (!compare_value(session, value, expected, options, out)) result = EXIT_MISMATCH;

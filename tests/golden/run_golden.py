@@ -78,10 +78,14 @@ def decimal(found):
     return f"{text if '.' in text or 'e' in text else text + '.0'}{found[2]}"
 
 
+# What stands around the kernels so that the file is whole.
+WRAPPING = re.compile(r"^(#undef svod_kernel|#define svod_kernel \w+|(} // )?namespace of_k\w+( \{)?)\n", re.M)
+
+
 def bodies(text, levels):
     """The kernels without the scalar functions that stand before each: `// k0_v3`, then the loops."""
     out, keep, wanted = [], False, True
-    for line in text.splitlines(keepends=True):
+    for line in WRAPPING.sub("", text).splitlines(keepends=True):
         if name := re.fullmatch(r"// k\d+_(\w+)\n", line):
             keep, wanted = False, not levels or name[1] in levels
             out += [line] * wanted

@@ -44,6 +44,10 @@ def models(folder):
     return found
 
 
+# What stands around the kernels so that the file is whole.
+WRAPPING = re.compile(r"^(#undef svod_kernel|#define svod_kernel \w+|(} // )?namespace of_k\w+( \{)?)\n", re.M)
+
+
 def texts_of(output):
     """Kernel name -> (full text, text without the prelude) from --emit=cpp."""
     parts = re.split(r"^// (k\d+_\w+)\n", output, flags=re.M)
@@ -62,6 +66,7 @@ def emit(job, keep, suffix):
         code, output = done.returncode, done.stdout.decode(errors="replace")
     except subprocess.TimeoutExpired:
         code, output = 124, ""
+    output = WRAPPING.sub("", output)
     kernels = texts_of(output)
     digest = hashlib.sha256(output.encode()).hexdigest()
     if keep:

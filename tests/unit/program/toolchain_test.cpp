@@ -2,6 +2,7 @@
 // the same twice, and survives bad input.
 #include "compiler/support/target.h"
 #include "compiler/toolchain/compile_all.h"
+#include "compiler/toolchain/cpu.h"
 #include "compiler/toolchain/data_object.h"
 #include "compiler/toolchain/inspect.h"
 #include "compiler/toolchain/link.h"
@@ -469,7 +470,9 @@ TEST_CASE("the cache keeps, refuses damage and forgets the oldest", "[toolchain]
     CHECK(cache.collect(1500).entries == 1);
     CHECK(cache.load(a));
     CHECK_FALSE(cache.load(b));
-    CHECK(cache.clear().entries == 1);
+    CHECK(cache.collect(0, true).entries == 1);
+    CHECK(cache.stats().entries == 1);
+    CHECK(cache.collect(0).entries == 1);
     CHECK(cache.stats().bytes == 0);
   }
   SECTION("a folder that cannot be written is no error") {
@@ -526,4 +529,37 @@ TEST_CASE("a file in memory keeps its bytes when it outgrows memory", "[toolchai
   const std::string read{std::istreambuf_iterator<char>(in), {}};
   REQUIRE(read.size() == expected.size());
   CHECK(std::memcmp(read.data(), expected.data(), read.size()) == 0);
+}
+
+TEST_CASE("a CPU is for a target when it runs the target's code", "[toolchain]") {
+  struct Row {
+    const char *target, *cpu;
+    bool runs;
+  };
+  for (const auto& [target, cpu, runs] : {
+           Row{"cortex-m4", "cortex-m0", false},
+           Row{"cortex-m4", "cortex-m3", false},
+           Row{"cortex-m4", "cortex-m7", true},
+           Row{"cortex-m4", "cortex-m33", true},
+           Row{"cortex-m4", "cortex-a7", false},
+           Row{"cortex-m33", "cortex-m55", true},
+           Row{"cortex-m33", "cortex-m23", false},
+           Row{"cortex-m0plus", "cortex-m4", true},
+           Row{"armv7", "cortex-a7", true},
+           Row{"armv7", "cortex-m4", false},
+           Row{"armv7", "cortex-a53", true},
+           Row{"x86-64", "znver4", true},
+           Row{"x86-64", "penryn", true},
+           Row{"x86-64", "i386", false},
+           Row{"aarch64", "cortex-a53", true},
+           Row{"riscv64", "sifive-u74", true},
+           Row{"riscv64", "sifive-e31", false},
+           Row{"rv32imac", "sifive-u74", false},
+           Row{"rv32imac", "sifive-e31", true},
+       }) {
+    INFO(target << " on " << cpu << " lacks " << lacks_of(target_of(target), cpu));
+    CHECK(is_known_cpu(target_of(target), cpu));
+    CHECK(lacks_of(target_of(target), cpu).empty() == runs);
+  }
+  CHECK(std::ranges::count(known_cpus(target_of("x86-64")), "znver4") == 1);
 }

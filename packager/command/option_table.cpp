@@ -1,0 +1,291 @@
+// Each verb takes options in sets. check and key take all that pack takes, so that a
+// command can be checked as it stands; their help shows those that change the answer.
+#include "packager/command/option_table.h"
+
+#include "compiler/passes.h"
+#include "compiler/support/check.h"
+#include "packager/command/words.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <sstream>
+
+namespace svod::packager {
+
+namespace {
+
+using importer::Limits;
+
+constexpr VerbRow kVerbs[] = {
+    {"pack", Verb::Pack, "MODEL",
+     "Packs an ONNX model into one self-contained program or library"},
+    {"check", Verb::Check, "MODEL",
+     "Says whether a model can be packed and what stops it; writes nothing"},
+    {"ops", Verb::Ops, "", "Lists the operators that models may use"},
+    {"cache", Verb::Cache, "stats|clear|gc",
+     "Counts or removes compiled kernels; gc keeps the 4 GiB that were used last"},
+    {"doctor", Verb::Doctor, "",
+     "Shows what packing needs of this machine, and whether it works"},
+    {"key", Verb::Key, "MODEL",
+     "Prints the digest of all that decides what would be packed"},
+};
+
+// Limits of what a model may ask for, each with an option of its own.
+struct LimitRow {
+  const char* option;
+  int64_t Limits::* limit;
+  const char* meaning;
+};
+constexpr LimitRow kLimits[] = {
+    {"--limit-file", &Limits::file_bytes, "bytes of the model file"},
+    {"--limit-external", &Limits::external_bytes, "bytes of external data files"},
+    {"--limit-nodes", &Limits::nodes, "nodes after inlining"},
+    {"--limit-unrolled", &Limits::unrolled_nodes, "nodes made by unrolling loops"},
+    {"--limit-iterations", &Limits::loop_iterations, "iterations of an unrolled loop"},
+    {"--limit-loop", &Limits::region_iterations, "iterations of a loop at run time"},
+    {"--limit-size", &Limits::size, "a size that only data bounds"},
+    {"--limit-nesting", &Limits::nesting, "nesting of graphs"},
+    {"--limit-functions", &Limits::functions, "model-local functions"},
+    {"--limit-attributes", &Limits::attributes, "attributes of one node"},
+    {"--limit-name", &Limits::name_bytes, "bytes of one name"},
+    {"--limit-rank", &Limits::rank, "dimensions of one tensor"},
+    {"--limit-dim", &Limits::dim, "size of one dimension"},
+    {"--limit-elements", &Limits::elements, "elements of one tensor"},
+};
+
+// Declares options of one set after the other, each under the heading of its set.
+class Declaration {
+public:
+  Declaration(CLI::App& app, RawOptions& raw, Options& options)
+      : app_(app), raw_(raw), options_(options) {}
+
+  void heading(const char* text) { heading_ = text; }
+  void output();
+  void model();
+  void target();
+  void code();
+  void budget();
+  void verify();
+  void debugging();
+  void cache();
+  void dry_run();
+  void list();
+  void messages();
+  void limits();
+  void about();
+
+private:
+  template <class T>
+  CLI::Option* value(const char* names, T& to, const std::string& type,
+                     const std::string& text) {
+    return app_.add_option(names, to, text)->type_name(type)->group(heading_);
+  }
+  void list_of(const char* names, std::vector<std::string>& to, const std::string& type,
+               const std::string& text) {
+    value(names, to, type, text + "; repeatable")->take_all()->allow_extra_args(false);
+  }
+  void flag(const char* names, bool& to, const std::string& text) {
+    app_.add_flag(names, to, text)->group(heading_);
+  }
+
+  CLI::App& app_;
+  RawOptions& raw_;
+  Options& options_;
+  const char* heading_ = "";
+};
+
+void Declaration::output() {
+  value("-o,--output", options_.output, "FILE",
+        "Output; a suffix .a, .so or .o makes a library or an object");
+  value("--emit", raw_.emit, choice_of(kEmits),
+        "What is made: a program, a library, or the text of a stage");
+  value("--name", options_.name, "NAME", "Prefix of a library's C names (infer)");
+  value("--weights", raw_.weights, choice_of(kWeightPlaces),
+        "Where weights lie: in the output, or in a file beside it (embed)");
+  value("--deps", options_.deps, "FILE", "Write a Make dependency file");
+}
+
+void Declaration::model() {
+  list_of("--shape", raw_.shapes, "NAME=AxBxC",
+          "Fix the shape of an input, or NAME=N a named dimension");
+  value("--shape-from", options_.shape_from, "DIR",
+        "Take all input shapes from DIR/input_*.pb, and values that shapes need");
+  list_of("--value", raw_.values, "NAME=A,B,C", "Pack for this one value of an input");
+  list_of("--custom-op", options_.custom_ops, "FILE",
+          "C++ file with operators of your own");
+  value("--string-bytes", raw_.string_bytes, "N",
+        "Most bytes of one string of an input (64)");
+}
+
+void Declaration::target() {
+  value("--target", raw_.target, "TARGET",
+        "Machine to pack for, by alias or triple; 'svod-pack doctor' lists them");
+  value("--cpu", raw_.cpu, "CPU", "One CPU only, by its name as in -mcpu");
+  value("--threads", options_.threads, "N", "Upper bound of threads, compiled in");
+}
+
+void Declaration::code() {
+  value("-O", raw_.optimize, "0|1|2|3|s", "How hard to optimize, or s for size (2)");
+  value("--accuracy", raw_.accuracy, choice_of(kAccuracies),
+        "Whether algorithms may round differently from the model's (fast)");
+}
+
+void Declaration::budget() {
+  value("--max-ram", raw_.max_ram, "BYTES",
+        "Fail (exit 8) if more RAM is needed; 256K, 1M");
+  value("--max-flash", raw_.max_flash, "BYTES", "Fail (exit 8) if more flash is needed");
+}
+
+void Declaration::verify() {
+  value("--verify", options_.verify, "DIR",
+        "Run on DIR (a test_data_set or several), on random inputs, or off");
+}
+
+void Declaration::debugging() {
+  flag("--bisect", options_.bisect,
+       "Run kernels one by one and name the first that is wrong; needs no -o");
+  list_of("--replace-kernel", raw_.kernels, "KERNEL=FILE",
+          "Take the text of FILE for a kernel of --emit=cpp");
+  value("--print-after", options_.print_after, "PASS", "Print a pass's result, or all");
+  value("--schedule", options_.schedule, "FILE",
+        "Schedules as --emit=schedule prints them, edited; by kernel digest");
+}
+
+void Declaration::cache() {
+  value("--cache-dir", raw_.cache_dir, "DIR", "Folder of the object cache");
+  flag("--no-cache", raw_.no_cache, "Use no cache");
+}
+
+void Declaration::dry_run() {
+  flag("--dry-run", options_.dry_run, "Do everything, write and remove nothing");
+}
+
+void Declaration::list() {
+  value("--format", raw_.format, choice_of(kFormats), "Form of the list (text)");
+}
+
+void Declaration::messages() {
+  value("--json", raw_.json, "[FILE]",
+        "Write a summary with all messages to FILE (--json=FILE) or stdout");
+  value("--color", raw_.color, choice_of(kColors), "Colour of messages (auto)");
+  flag("-q,--quiet", options_.quiet, "Print errors only");
+  flag("-v,--verbose", options_.verbose, "Say what is done and chosen");
+}
+
+void Declaration::limits() {
+  app_.add_flag("--allow-newer-ir", options_.import.limits.allow_newer,
+                "Read models of a newer IR version or opset")
+      ->group(heading_);
+  for (const LimitRow& row : kLimits)
+    value(row.option, options_.import.limits.*row.limit, "N", row.meaning);
+  value("--limit-image", raw_.limit_image, "HxW",
+        "the largest picture to decode at run time (512x512)");
+}
+
+void Declaration::about() {
+  flag("-h,--help", raw_.help, "Print this help and exit");
+  flag("--version", raw_.version, "Print the version and exit");
+  flag("--man", raw_.man, "Print the man page (roff) and exit");
+  value("--completion", raw_.completion, "bash|zsh|fish",
+        "Print a completion script for a shell and exit");
+}
+
+// Hidden from help, but taken.
+constexpr char kHidden[] = "";
+
+void declare_model_verb(Declaration& all, Verb verb) {
+  const bool packs = verb == Verb::Pack, checks = verb == Verb::Check;
+  all.heading(checks ? kHidden : "Output");
+  all.output();
+  all.heading("Model");
+  all.model();
+  all.heading("Target");
+  all.target();
+  all.code();
+  all.heading(packs || checks ? "Target" : kHidden);
+  all.budget();
+  all.heading(packs ? "Verify" : kHidden);
+  all.verify();
+  all.heading(packs ? "Debugging" : kHidden);
+  all.debugging();
+  all.heading(packs ? "Cache" : kHidden);
+  all.cache();
+  all.dry_run();
+}
+
+void declare(CLI::App& app, const VerbRow& row, RawOptions& raw, Options& options) {
+  const bool has_model = std::string_view(row.operand) == "MODEL";
+  app.set_help_flag();
+  app.allow_extras();
+  app.add_option("words", raw.words);
+  Declaration all(app, raw, options);
+  if (has_model) declare_model_verb(all, row.verb);
+  all.heading("Cache");
+  if (row.verb == Verb::Cache || row.verb == Verb::Doctor) all.cache();
+  if (row.verb == Verb::Cache) all.dry_run();
+  all.heading("Messages");
+  if (row.verb == Verb::Ops) all.list();
+  all.messages();
+  all.heading("Limits");
+  if (has_model) all.limits();
+  all.heading("About");
+  all.about();
+}
+
+} // namespace
+
+std::span<const VerbRow> verb_rows() { return kVerbs; }
+
+const VerbRow& row_of(Verb verb) {
+  const auto* row = std::ranges::find(kVerbs, verb, &VerbRow::verb);
+  SVOD_CHECK(row != std::end(kVerbs)) << "a verb without a row";
+  return *row;
+}
+
+std::vector<OptionText> options_of(Verb verb) {
+  RawOptions raw;
+  Options options;
+  CLI::App app;
+  declare(app, row_of(verb), raw, options);
+  std::vector<OptionText> out;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_positional()) continue;
+    OptionText text;
+    if (!option->get_snames().empty()) text.short_name = "-" + option->get_snames()[0];
+    if (!option->get_lnames().empty()) text.long_name = "--" + option->get_lnames()[0];
+    if (option->get_expected_max() != 0) text.type = option->get_type_name();
+    text.text = option->get_description();
+    text.heading = option->get_group();
+    out.push_back(std::move(text));
+  }
+  return out;
+}
+
+std::string parse_words(const VerbRow& row, std::vector<std::string> words,
+                        RawOptions& raw, Options& options,
+                        std::vector<std::string>& unknown) {
+  CLI::App app;
+  declare(app, row, raw, options);
+  std::ranges::reverse(words); // as CLI11 takes them
+  try {
+    app.parse(words);
+  } catch (const CLI::ParseError& error) {
+    return error.what();
+  }
+  unknown = app.remaining();
+  return "";
+}
+
+std::vector<std::string> words_of_type(const std::string& type) {
+  if (type == "TARGET") return target_aliases();
+  std::vector<std::string> words;
+  if (type == "PASS")
+    for (std::string_view word : pass_words()) words.emplace_back(word);
+  if (type.find('|') == std::string::npos) return words;
+  std::istringstream text(type);
+  for (std::string word; std::getline(text, word, '|');) words.push_back(word);
+  return words;
+}
+
+} // namespace svod::packager

@@ -1,0 +1,45 @@
+// The words that options choose from. Tables: reading, help, completion and the man page
+// take them from here.
+#pragma once
+
+#include "packager/options.h"
+
+#include <string>
+
+namespace svod::packager {
+
+template <class T> struct Word {
+  const char* word;
+  T value;
+};
+
+inline constexpr Word<Output> kEmits[] = {
+    {"exe", Output::Executable},    {"static", Output::Static},
+    {"shared", Output::Shared},     {"obj", Output::Object},
+    {"graph", Output::Graph},       {"algorithms", Output::Algorithms},
+    {"fused", Output::Fused},       {"plan", Output::Plan},
+    {"schedule", Output::Schedule}, {"cpp", Output::Cpp},
+    {"asm", Output::Assembly},
+};
+// What a suffix of the output's name asks for.
+inline constexpr Word<Output> kSuffixes[] = {
+    {".a", Output::Static}, {".so", Output::Shared}, {".o", Output::Object}};
+inline constexpr Word<WeightPlace> kWeightPlaces[] = {{"embed", WeightPlace::Embed},
+                                                      {"file", WeightPlace::File}};
+inline constexpr Word<Color> kColors[] = {
+    {"auto", Color::Auto}, {"always", Color::Always}, {"never", Color::Never}};
+inline constexpr Word<ListFormat> kFormats[] = {{"text", ListFormat::Text},
+                                                {"markdown", ListFormat::Markdown},
+                                                {"json", ListFormat::Json}};
+inline constexpr Word<bool> kAccuracies[] = {{"exact", true}, {"fast", false}};
+inline constexpr const char* kCacheActions[] = {"stats", "clear", "gc"};
+
+// "auto|always|never": how help names a choice.
+template <class T, size_t N> std::string choice_of(const Word<T> (&table)[N]) {
+  std::string out;
+  for (const Word<T>& row : table)
+    out += (out.empty() ? "" : "|") + std::string(row.word);
+  return out;
+}
+
+} // namespace svod::packager
