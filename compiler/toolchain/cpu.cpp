@@ -43,11 +43,12 @@ std::string lacks_of(const Target& target, const std::string& cpu) {
   if (!used || !own) return cpu;
   std::string lacks;
   for (const llvm::SubtargetFeatureKV& feature : used->getAllProcessorFeatures()) {
-    // The name of a version is no instruction: a newer core has another one. Where the
-    // triple states no version, its own features are mostly advice for tuning.
+    // The name of a version is no instruction, for a newer core has another one, and
+    // aligned access is a promise of the code. Where the triple states no version, its
+    // own features are mostly advice for tuning.
     const llvm::StringRef name(feature.Key);
     const bool counts = states_version(target.triple)
-                            ? !name.starts_with("armv")
+                            ? !name.starts_with("armv") && name != "strict-align"
                             : name == "64bit" || name == "32bit";
     if (!counts || !used->hasFeature(feature.Value) || own->hasFeature(feature.Value))
       continue;
