@@ -46,12 +46,8 @@ std::string run_guarded(const std::function<void()>& work) {
 void initialize_llvm() {
   static std::once_flag once;
   std::call_once(once, [] {
-    SVOD_LLVM_TARGET(X86)
+#include "compiler/toolchain/llvm_targets.def"
     LLVMInitializeX86Disassembler(); // spills.cpp reads its code
-    SVOD_LLVM_TARGET(AArch64)
-    SVOD_LLVM_TARGET(ARM)
-    SVOD_LLVM_TARGET(RISCV)
-    SVOD_LLVM_TARGET(WebAssembly)
   });
 }
 

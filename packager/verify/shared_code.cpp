@@ -2,9 +2,7 @@
 #include "packager/verify/shared_code.h"
 
 #include <filesystem>
-#include <utility>
 
-#include <dlfcn.h>
 #include <unistd.h>
 
 namespace svod::packager {
@@ -22,21 +20,8 @@ SharedCode::SharedCode(const Target& target, const toolchain::LinkInputs& inputs
   const toolchain::LinkResult linked =
       toolchain::link_shared(target, inputs, "code", path);
   diagnostics_ = linked.diagnostics;
-  if (linked.ok) handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (linked.ok && handle_ == nullptr) diagnostics_ = dlerror();
+  if (linked.ok) object_.emplace(path, diagnostics_);
   unlink(path.c_str());
-}
-
-SharedCode::~SharedCode() {
-  if (handle_ != nullptr) dlclose(handle_);
-}
-
-SharedCode::SharedCode(SharedCode&& other) noexcept
-    : handle_(std::exchange(other.handle_, nullptr)),
-      diagnostics_(std::move(other.diagnostics_)) {}
-
-void* SharedCode::find_symbol(const char* name) const {
-  return handle_ == nullptr ? nullptr : dlsym(handle_, name);
 }
 
 } // namespace svod::packager

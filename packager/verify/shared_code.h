@@ -2,6 +2,9 @@
 #pragma once
 
 #include "compiler/toolchain/link.h"
+#include "packager/verify/mapped_object.h"
+
+#include <optional>
 
 namespace svod::packager {
 
@@ -10,19 +13,15 @@ class SharedCode {
 public:
   // On failure nothing is found in it, and diagnostics() says why.
   SharedCode(const Target& target, const toolchain::LinkInputs& inputs);
-  ~SharedCode();
-  SharedCode(SharedCode&& other) noexcept;
-  SharedCode& operator=(SharedCode&&) = delete;
 
   // Null: there is none of that name.
   template <class Function> Function* find(const char* name) const {
-    return reinterpret_cast<Function*>(find_symbol(name));
+    return reinterpret_cast<Function*>(object_ ? object_->find(name) : nullptr);
   }
   const std::string& diagnostics() const { return diagnostics_; }
 
 private:
-  void* find_symbol(const char* name) const;
-  void* handle_ = nullptr;
+  std::optional<MappedObject> object_;
   std::string diagnostics_;
 };
 
