@@ -83,9 +83,11 @@ void write_model(JsonWriter& json, const Summary& summary) {
   const importer::Model& model = summary.front.model;
   auto opset = model.opsets.find("");
   json.key("model").begin_object();
+  json.pair("name", model.graph.name);
   json.pair("sha256", model.digest.hex());
   json.pair("opset", opset == model.opsets.end() ? int64_t{0} : opset->second);
   json.pair("nodes", uint64_t{model.graph.nodes.size()});
+  if (!model.license.empty()) json.pair("license", model.license);
   json.end_object();
 }
 

@@ -111,6 +111,7 @@ struct Model {
   int64_t ir_version = 0;
   std::map<std::string, int64_t> opsets; // domain -> version; "ai.onnx" is ""
   std::string producer, producer_version, graph_doc;
+  std::string license; // of its metadata, under that name in either spelling
   ModelGraph graph;
   std::vector<ModelFunction> functions;
   std::vector<std::string> external_files; // that hold weights, beside the model

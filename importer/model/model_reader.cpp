@@ -9,6 +9,8 @@
 
 #include "onnx-ml.pb.h"
 
+#include <cctype>
+
 namespace svod::importer {
 
 using onnx::FunctionProto;
@@ -17,6 +19,8 @@ using onnx::ModelProto;
 using onnx::NodeProto;
 
 namespace {
+
+constexpr size_t kMostLicense = 4096; // bytes of it that are kept
 
 std::string domain_of(std::string name) {
   return name == "ai.onnx" ? std::string() : name;
@@ -57,6 +61,20 @@ void ModelReader::opset(std::string_view message,
     fail_read("two versions of domain '" + escaped(domain) + "' are imported");
 }
 
+// StringStringEntryProto; other entries say nothing that we print.
+void ModelReader::metadata(std::string_view message, Model& model) {
+  std::string key, value;
+  WireReader reader(message);
+  while (auto field = reader.next()) {
+    if (field->number == onnx::StringStringEntryProto::kKeyFieldNumber)
+      key = name(*field);
+    if (field->number == onnx::StringStringEntryProto::kValueFieldNumber)
+      value = std::string(field->as_bytes().substr(0, kMostLicense));
+  }
+  for (char& c : key) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (key == "license" || key == "licence") model.license = value;
+}
+
 Model ModelReader::model(std::string_view message) {
   Model model;
   bool has_graph = false;
@@ -83,6 +101,9 @@ Model ModelReader::model(std::string_view message) {
       if (has_graph) fail_read("the model holds two graphs");
       has_graph = true;
       model.graph = graph(field->as_bytes());
+      break;
+    case ModelProto::kMetadataPropsFieldNumber:
+      metadata(field->as_bytes(), model);
       break;
     case ModelProto::kFunctionsFieldNumber:
       model.functions.push_back(function(field->as_bytes()));

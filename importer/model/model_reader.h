@@ -28,6 +28,7 @@ private:
   std::vector<ModelDim> dims(std::string_view message);
   ModelFunction function(std::string_view message);
   void opset(std::string_view message, std::map<std::string, int64_t>& opsets);
+  void metadata(std::string_view message, Model& model);
 
   std::string name(const WireField& field);
   void charge(size_t bytes);

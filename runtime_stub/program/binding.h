@@ -15,20 +15,13 @@ Exit bind_inputs(Session& session, const Options& options, bool fill, Printer& e
 Exit bind_input(Session& session, uint32_t i, const Tensor& tensor, Text origin,
                 Printer& errors);
 
+// Whether every --output names an output and says how to write it.
+Exit check_outputs(const Session& session, const Options& options, Printer& errors);
 // Writes or prints the outputs.
 Exit write_outputs(const Session& session, const Options& options, Printer& errors);
 
 // axes = [1, 2], of an input that was packed for one value.
 void print_packed_value(Printer& out, const Session& session, uint32_t i);
-
-// Uniform in [-1, 1) for floats; all values of integers of a byte and less, 0 and 1 of
-// wider ones.
-bool fill_random(const Tensor& type, uint64_t seed, Tensor& out);
-
-// Number of the tensor that `word` starts with the name or number of, followed by =;
-// `rest` is what follows. count when there is none.
-uint32_t find_named(Text word, uint32_t count, const Session& session,
-                    Tensor (*type)(const Session&, uint32_t), Text& rest);
 
 } // namespace packed
 

@@ -37,6 +37,13 @@ static void print_steps(Printer& out, const Session& session) {
   }
 }
 
+void print_digest(Printer& out, const Session& session) {
+  for (uint8_t byte : svod_header(session.model.image)->model_sha256) {
+    out << Text(&"0123456789abcdef"[byte >> 4], 1)
+        << Text(&"0123456789abcdef"[byte & 15], 1);
+  }
+}
+
 void print_info(const Session& session, bool json) {
   Printer out(1);
   const SvodHeader* header = svod_header(session.model.image);
@@ -45,10 +52,7 @@ void print_info(const Session& session, bool json) {
     return;
   }
   out << "model    sha256 ";
-  for (uint8_t byte : header->model_sha256) {
-    out << Text(&"0123456789abcdef"[byte >> 4], 1)
-        << Text(&"0123456789abcdef"[byte & 15], 1);
-  }
+  print_digest(out, session);
   out << "\n";
   for (uint32_t i = 0; i < session.entry->input_count; i++) {
     print_tensor(out, "input", i, input_type(session, i));

@@ -25,9 +25,13 @@ Exit run_once(Session& session, const Options& options, Printer& errors) {
 Exit run_mode(Session& session, const Options& options, Printer& errors) {
   if (options.mode == Mode::SelfCheck) return self_check(session, errors);
   if (options.mode == Mode::Info) return print_info(session, options.json), EXIT_DONE;
+  if (options.mode == Mode::CpuCheck) return check_cpu(session, options.session, errors);
   Exit status = prepare(session, options.session, errors);
   if (status != EXIT_DONE) return status;
   if (options.mode == Mode::Verify) return verify(session, options, errors);
+  // A wrong name must cost neither the reading of inputs nor the run.
+  if (options.mode == Mode::Run) status = check_outputs(session, options, errors);
+  if (status != EXIT_DONE) return status;
   // Times hardly depend on values, so measuring needs no data.
   status = bind_inputs(session, options, options.mode != Mode::Run, errors);
   if (status != EXIT_DONE) return status;
@@ -58,7 +62,11 @@ Exit start(int32_t argc, char** argv) {
   status = open_model(session, options.weights, errors);
   if (status != EXIT_DONE) return status;
   if (options.mode == Mode::Version) {
-    Printer(1) << "packed by svod-pack, image version " << SVOD_FORMAT_VERSION << "\n";
+    print_version(session);
+    return EXIT_DONE;
+  }
+  if (options.mode == Mode::Licenses) {
+    print_licenses(session);
     return EXIT_DONE;
   }
   return run_mode(session, options, errors);

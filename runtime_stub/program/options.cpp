@@ -1,16 +1,19 @@
 // Options by name; a value follows after = or as the next word.
 #include "runtime_stub/program/options.h"
 
+#include "runtime_stub/program/nearest.h"
+
 namespace packed {
 
 namespace {
 
 constexpr char kHelp[] =
     "Runs the model it was packed from.\n\n"
-    "  --input [NAME=]@FILE   .npy, .pb, .raw or .bin; - is standard input; repeatable\n"
+    "  --input [NAME=]FILE    .npy, .pb, .json, .raw or .bin; - is standard input; "
+    "repeatable\n"
     "  FILE                   the same, in the model's order\n"
     "  --input NAME=random[:SEED], NAME=zeros, NAME=1x3xf32=[1 2 3]\n"
-    "  --output [NAME=]@FILE  without it outputs are printed, at most 1024 elements "
+    "  --output [NAME=]FILE   without it outputs are printed, at most 1024 elements "
     "each\n"
     "  --info, --info=json    what was packed\n"
     "  --verify DIR           compare with a test_data_set_N, or with all in DIR\n"
@@ -22,6 +25,8 @@ constexpr char kHelp[] =
     "  --isa NAME             use this packed CPU level\n"
     "  --weights FILE         weights of a program packed with --weights=file\n"
     "  --self-check           checksums of image and weights\n"
+    "  --cpu-check            can this CPU run it; exit 9 says what it lacks\n"
+    "  --licenses             of all that is in this file\n"
     "  --help, --version\n";
 
 // The words of a command line, one after the other.
@@ -75,10 +80,11 @@ struct ModeRow {
   Mode mode;
 };
 constexpr ModeRow kModes[] = {
-    {"--info", Mode::Info},       {"--bench", Mode::Bench},
-    {"--profile", Mode::Profile}, {"--self-check", Mode::SelfCheck},
-    {"--help", Mode::Help},       {"-h", Mode::Help},
-    {"--version", Mode::Version},
+    {"--info", Mode::Info},         {"--bench", Mode::Bench},
+    {"--profile", Mode::Profile},   {"--self-check", Mode::SelfCheck},
+    {"--help", Mode::Help},         {"-h", Mode::Help},
+    {"--version", Mode::Version},   {"--cpu-check", Mode::CpuCheck},
+    {"--licenses", Mode::Licenses},
 };
 
 // An option that says what to do; false when it is none or has a wrong value.
@@ -93,6 +99,11 @@ bool read_mode(Words& words, Options& options) {
   }
   return false;
 }
+
+// Those that read_value knows by their long names.
+constexpr char kValueOptions[][12] = {"--input",    "--output",  "--verify",
+                                      "--weights",  "--rtol",    "--atol",
+                                      "--min-time", "--threads", "--isa"};
 
 // An option with a value; false when it is none or the value is wrong.
 bool read_value(Words& words, Options& options) {
@@ -128,6 +139,21 @@ bool read_value(Words& words, Options& options) {
   return false;
 }
 
+Exit option_error(Text name, Printer& errors) {
+  Nearest nearest(name);
+  for (const ModeRow& row : kModes) nearest.consider(Text(row.name));
+  for (const auto& option : kValueOptions) nearest.consider(Text(option));
+  bool known = nearest.name() == name || name == Text("-i") || name == Text("-o");
+  errors << "error: ";
+  if (known) {
+    errors << "the value of " << name << " is missing or wrong\n";
+  } else {
+    errors.name(name) << " is not known; is it " << nearest.name() << "?\n";
+  }
+  errors << "--help lists the options\n";
+  return EXIT_USAGE;
+}
+
 } // namespace
 
 void print_help(Printer& out, Text program) {
@@ -142,9 +168,7 @@ Exit read_options(int32_t argc, char** argv, Options& options, Printer& errors) 
     bool good = positional ? add(options.inputs, options.input_count, words.whole())
                            : read_mode(words, options) || read_value(words, options);
     if (good) continue;
-    errors << "error: " << name << " is not known, or its value is missing or wrong\n"
-           << "--help lists the options\n";
-    return EXIT_USAGE;
+    return option_error(name, errors);
   }
   return EXIT_DONE;
 }

@@ -6,7 +6,18 @@
 
 namespace packed {
 
-enum class Mode : uint8_t { Run, Info, Verify, Bench, Profile, SelfCheck, Help, Version };
+enum class Mode : uint8_t {
+  Run,
+  Info,
+  Verify,
+  Bench,
+  Profile,
+  SelfCheck,
+  CpuCheck,
+  Licenses,
+  Help,
+  Version
+};
 
 constexpr uint32_t kMostWords = 1024; // --input and --output, each
 

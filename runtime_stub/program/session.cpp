@@ -36,29 +36,6 @@ Exit map_weights(Session& session, const char* weights, Printer& errors) {
   return EXIT_FILE;
 }
 
-Exit choose_level(Session& session, Text isa, Printer& errors) {
-  int32_t level = svod_choose_level(&session.model);
-  for (uint32_t i = 0; isa.size > 0 && i < session.model.level_count; i++) {
-    level = -1;
-    if (!(isa == Text(session.model.levels[i].name))) continue;
-    if (svod_level_runs(&session.model, i)) level = static_cast<int32_t>(i);
-    if (level >= 0) break;
-    errors << "error: this CPU cannot run level " << isa << "\n";
-    return EXIT_CPU;
-  }
-  if (level < 0) {
-    errors << (isa.size > 0 ? "error: --isa: packed are"
-                            : "error: this CPU lacks what was packed:");
-    for (uint32_t i = 0; i < session.model.level_count; i++) {
-      errors << " " << session.model.levels[i].name;
-    }
-    errors << "\n";
-    return isa.size > 0 ? EXIT_USAGE : EXIT_CPU;
-  }
-  session.level = static_cast<uint32_t>(level);
-  return EXIT_DONE;
-}
-
 // No more threads than the widest step has chunks.
 uint32_t useful_threads(const Session& session) {
   uint32_t most = 1;
@@ -96,6 +73,40 @@ Text step_name(const Session& session, const SvodStep& step) {
   if (step.kind == SVOD_STEP_LOOP) return "loop";
   if (step.kind == SVOD_STEP_IF) return "if";
   return text_of(session, svod_program(session.model.image, step.program)->name);
+}
+
+// Why none of the levels, or not the one, can run.
+static Exit level_error(const Session& session, Text isa, bool packed, Printer& errors) {
+  if (isa.size > 0 && !packed) {
+    errors << "error: --isa: " << isa << " is none of the packed levels:";
+    for (uint32_t i = 0; i < session.model.level_count; i++) {
+      errors << " " << session.model.levels[i].name;
+    }
+    errors << "\n";
+    return EXIT_USAGE;
+  }
+  errors << "error: this CPU lacks what was packed\n";
+  for (uint32_t i = 0; i < session.model.level_count; i++) {
+    const SvodLevel& level = session.model.levels[i];
+    if (isa.size > 0 && !(isa == Text(level.name))) continue;
+    errors << "level " << level.name << " needs ";
+    print_missing(errors, level.features);
+    errors << "\n";
+  }
+  return EXIT_CPU;
+}
+
+Exit choose_level(Session& session, Text isa, Printer& errors) {
+  int32_t level = isa.size > 0 ? -1 : svod_choose_level(&session.model);
+  bool packed = false;
+  for (uint32_t i = 0; isa.size > 0 && i < session.model.level_count; i++) {
+    if (!(isa == Text(session.model.levels[i].name))) continue;
+    packed = true;
+    if (svod_level_runs(&session.model, i)) level = static_cast<int32_t>(i);
+  }
+  if (level < 0) return level_error(session, isa, packed, errors);
+  session.level = static_cast<uint32_t>(level);
+  return EXIT_DONE;
 }
 
 Exit open_model(Session& session, const char* weights, Printer& errors) {

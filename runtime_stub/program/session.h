@@ -47,6 +47,10 @@ struct Session {
 // The model, checked; nothing else of the session is used before. `weights`: the file of
 // weights that are not in the program, null: the one beside it.
 Exit open_model(Session& session, const char* weights, Printer& errors);
+// The level that is asked for, or the best that runs here.
+Exit choose_level(Session& session, Text isa, Printer& errors);
+// What this CPU lacks of SvodCpuFeature bits.
+void print_missing(Printer& out, uint32_t needed);
 // Level, threads, arena, pool, and memory for the outputs. `entry` is set.
 Exit prepare(Session& session, const SessionOptions& options, Printer& errors);
 // Inputs and outputs are set.

@@ -42,7 +42,9 @@ uint64_t printable(Text text) {
   return bad ? 0 : size;
 }
 
-uint64_t encode(uint32_t c, uint8_t* out) {
+} // namespace
+
+uint64_t encode_character(uint32_t c, uint8_t* out) {
   if (c < 0x80) {
     out[0] = static_cast<uint8_t>(c);
     return 1;
@@ -55,8 +57,6 @@ uint64_t encode(uint32_t c, uint8_t* out) {
   }
   return tails + 1;
 }
-
-} // namespace
 
 Text string_at(const Tensor& tensor, uint64_t i) {
   Text row(static_cast<const char*>(tensor.data) + i * tensor.width, tensor.width);
@@ -172,7 +172,7 @@ const char* from_wide_characters(Tensor& tensor) {
       if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) return "a character is no Unicode";
       if (c != 0 && ended) return kZeroByte;
       ended = c == 0;
-      if (c != 0) row += encode(c, row);
+      if (c != 0) row += encode_character(c, row);
     }
   }
   tensor.data = rows;

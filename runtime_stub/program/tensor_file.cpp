@@ -1,5 +1,5 @@
-// Which form a file has, whole files in memory, and writing. Reading npy and protobuf,
-// the two forms that can be malformed, is in read_npy.cpp and read_proto.cpp.
+// Which form a file has, whole files in memory, and writing. Reading the forms that can
+// be malformed is in read_npy.cpp, read_proto.cpp and json_file.cpp.
 #include "runtime_stub/program/tensor_file.h"
 
 #include "runtime_stub/platform.h"
@@ -75,28 +75,46 @@ void write_proto(Printer& out, const Tensor& tensor) {
     put_bytes(out, 6, string_at(tensor, i));
 }
 
+bool form_of_suffix(Text path, FileForm& form) {
+  struct Row {
+    char suffix[8];
+    FileForm form;
+  };
+  static constexpr Row kRows[] = {{".npy", FileForm::Npy},
+                                  {".pb", FileForm::Proto},
+                                  {".json", FileForm::Json},
+                                  {".raw", FileForm::Raw},
+                                  {".bin", FileForm::Raw}};
+  for (const Row& row : kRows) {
+    if (!path.ends_with(Text(row.suffix))) continue;
+    form = row.form;
+    return true;
+  }
+  return false;
+}
+
 FileForm form_of(Text path, Text content) {
-  if (path.ends_with(".npy")) return FileForm::Npy;
-  if (path.ends_with(".pb")) return FileForm::Proto;
-  bool npy = content.starts_with(Text("\x93NUMPY", 6));
-  return npy ? FileForm::Npy : FileForm::Raw;
+  FileForm form = FileForm::Raw;
+  bool known = form_of_suffix(path, form) && form != FileForm::Raw;
+  bool npy = !known && content.starts_with(Text("\x93NUMPY", 6));
+  return npy ? FileForm::Npy : form;
 }
 
 const char* read_tensor(FileForm form, Text content, const Tensor& wanted, Tensor& out) {
   if (form == FileForm::Npy) return read_npy(content, wanted, out);
   if (form == FileForm::Proto) return read_proto(content, wanted.element, out);
+  if (form == FileForm::Json) return read_json(content, wanted, out);
   out = wanted;
   out.data = content.data;
-  return content.size == wanted.bytes() ? nullptr : "its size is not the input's";
+  return content.size == wanted.bytes() ? nullptr
+                                        : "as raw data its size is not the input's";
 }
 
-bool write_tensor(int32_t file, FileForm form, const Tensor& tensor) {
-  Printer out(file);
+void write_tensor(Printer& out, FileForm form, const Tensor& tensor) {
   if (form == FileForm::Npy) write_npy(out, tensor);
   if (form == FileForm::Proto) write_proto(out, tensor);
+  if (form == FileForm::Json) write_json(out, tensor);
   if (form == FileForm::Raw) out << bytes_of(tensor);
-  out.flush();
-  return !out.failed();
 }
 
 int32_t read_file(const char* path, Text& content) {

@@ -1,5 +1,5 @@
 // Tensors in files: .npy (NumPy), .pb (TensorProto, or an OptionalProto or SequenceProto
-// of one), .raw and .bin (elements only).
+// of one), .json (lists in lists), .raw and .bin (elements only).
 #ifndef SVOD_PROGRAM_TENSOR_FILE_H
 #define SVOD_PROGRAM_TENSOR_FILE_H
 
@@ -7,7 +7,11 @@
 
 namespace packed {
 
-enum class FileForm : uint8_t { Npy, Proto, Raw };
+enum class FileForm : uint8_t { Npy, Proto, Json, Raw };
+inline constexpr const char* kKnownSuffixes = ".npy, .pb, .json, .raw, .bin";
+
+// False: the suffix is none of those.
+bool form_of_suffix(Text path, FileForm& form);
 
 // By the name's suffix, else by the first bytes.
 FileForm form_of(Text path, Text content);
@@ -17,12 +21,11 @@ FileForm form_of(Text path, Text content);
 const char* read_tensor(FileForm form, Text content, const Tensor& wanted, Tensor& out);
 const char* read_npy(Text content, const Tensor& wanted, Tensor& out);
 const char* read_proto(Text content, const Element* wanted, Tensor& out);
+const char* read_json(Text content, const Tensor& wanted, Tensor& out);
 
-// A TensorProto.
-void write_proto(Printer& out, const Tensor& tensor);
-
-// False when it could not be written.
-bool write_tensor(int32_t file, FileForm form, const Tensor& tensor);
+void write_proto(Printer& out, const Tensor& tensor); // a TensorProto
+void write_json(Printer& out, const Tensor& tensor);
+void write_tensor(Printer& out, FileForm form, const Tensor& tensor);
 
 // A whole file (or standard input for "-") in memory. 0 or a negative errno.
 int32_t read_file(const char* path, Text& content);

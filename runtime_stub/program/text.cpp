@@ -99,7 +99,9 @@ bool read_float(Text text, double* out) {
   if (text.size > 0 && (negative || text.data[0] == '+')) text = text.from(1);
   double sign = negative ? -1 : 1;
   if (equals_ignoring_case(text, "nan")) return *out = __builtin_nan(""), true;
-  if (equals_ignoring_case(text, "inf")) return *out = sign * __builtin_inf(), true;
+  if (equals_ignoring_case(text, "inf") || equals_ignoring_case(text, "infinity")) {
+    return *out = sign * __builtin_inf(), true;
+  }
   uint64_t digits = 0, at = 0;
   int32_t exponent = 0;
   bool any = false, point = false;
@@ -128,6 +130,36 @@ bool read_float(Text text, double* out) {
   return any;
 }
 
+Text failure_text(int32_t failure) {
+  struct Row {
+    int32_t failure;
+    char words[36];
+  };
+  static constexpr Row kRows[] = {
+      {1, "Operation not permitted"},
+      {2, "No such file or directory"},
+      {5, "Input/output error"},
+      {9, "Bad file descriptor"},
+      {12, "Cannot allocate memory"},
+      {13, "Permission denied"},
+      {20, "Not a directory"},
+      {21, "Is a directory"},
+      {22, "Invalid argument"},
+      {24, "Too many open files"},
+      {26, "Text file busy"},
+      {27, "File too large"},
+      {28, "No space left on device"},
+      {30, "Read-only file system"},
+      {32, "Broken pipe"},
+      {36, "File name too long"},
+      {40, "Too many levels of symbolic links"},
+  };
+  for (const Row& row : kRows) {
+    if (row.failure == failure) return Text(row.words);
+  }
+  return {};
+}
+
 void Printer::put(char c) {
   if (used_ == sizeof(buffer_)) flush();
   buffer_[used_++] = c;
@@ -135,9 +167,11 @@ void Printer::put(char c) {
 }
 
 void Printer::flush() {
-  if (used_ != 0 && file_ != kNowhere &&
-      svod_write(file_, buffer_, used_) != static_cast<int64_t>(used_)) {
-    failed_ = true;
+  if (used_ != 0 && file_ != kNowhere && failure_ == 0) {
+    constexpr int32_t kInputOutput = 5; // fewer bytes than asked, without a reason
+    int64_t written = svod_write(file_, buffer_, used_);
+    if (written < 0) failure_ = static_cast<int32_t>(-written);
+    if (written >= 0 && written < static_cast<int64_t>(used_)) failure_ = kInputOutput;
   }
   flushed_ += used_;
   used_ = 0;

@@ -30,6 +30,9 @@ bool read_signed(Text text, int64_t* out);
 // double.
 bool read_float(Text text, double* out);
 
+// What an errno of Linux means, in the words of the C library; empty: a rare one.
+Text failure_text(int32_t failure);
+
 class Printer {
 public:
   // Counts what is written and drops it.
@@ -50,13 +53,13 @@ public:
   // Spaces up to that column, counted from the last new line.
   Printer& column(uint32_t at);
   void flush();
-  bool failed() const { return failed_; }
+  int32_t failure() const { return failure_; } // errno of the first write that failed
   uint64_t written() const { return flushed_ + used_; } // bytes so far
 
 private:
   void put(char c);
   int32_t file_;
-  bool failed_ = false;
+  int32_t failure_ = 0;
   uint32_t column_ = 0;
   uint64_t used_ = 0, flushed_ = 0;
   char buffer_[4096];

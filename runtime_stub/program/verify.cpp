@@ -6,7 +6,7 @@
 #include "runtime_stub/program/modes.h"
 #include "runtime_stub/program/strings.h"
 #include "runtime_stub/program/tensor_file.h"
-#include "runtime_stub/program/value.h"
+#include "runtime_stub/program/words.h"
 
 namespace packed {
 
@@ -144,8 +144,11 @@ int32_t read_data(const Path& path, const Session& session, Side side, const Val
   Text content;
   int32_t status = read_file(path.text, content);
   if (status == -SVOD_ENOENT) return 0;
-  const char* error = "cannot be read";
-  if (status == 0) error = read_value(session, side, value, content, data);
+  if (status < 0) {
+    file_error(errors, path.text, "read", -status);
+    return -1;
+  }
+  const char* error = read_value(session, side, value, content, data);
   if (error == nullptr) return 1;
   errors << "error: " << path.text << ": " << error << "\n";
   return -1;
@@ -274,11 +277,6 @@ Exit verify_set(Session& session, Text folder, const Options& options, Printer& 
 bool is_folder(const char* path) {
   SvodFileInfo info = {};
   return svod_stat_path(path, &info) == 0 && info.is_directory;
-}
-
-bool is_file(const char* path) {
-  SvodFileInfo info = {};
-  return svod_stat_path(path, &info) == 0 && !info.is_directory;
 }
 
 } // namespace

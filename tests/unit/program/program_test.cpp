@@ -1,6 +1,7 @@
 // The parts of a packed program that read and print: numbers, npy and protobuf files,
 // literals of every element type. They run here as they run there.
 #include "compiler/ir/build.h"
+#include "runtime_stub/program/strings.h"
 #include "runtime_stub/program/tensor_file.h"
 
 #include <catch2/catch.hpp>
@@ -316,7 +317,12 @@ TEST_CASE("TensorProto in each of its forms", "[program]") {
 static Tensor written_and_read(FileForm form, const Tensor& tensor) {
   char path[] = "/tmp/svod-tensor-XXXXXX";
   int file = mkstemp(path);
-  REQUIRE(write_tensor(file, form, tensor));
+  {
+    Printer out(file);
+    write_tensor(out, form, tensor);
+    out.flush();
+    REQUIRE(out.failure() == 0);
+  }
   close(file);
   Text content;
   REQUIRE(read_file(path, content) == 0);
@@ -332,7 +338,7 @@ TEST_CASE("what is written reads back", "[program]") {
   Tensor tensor = type("f32", {3, 2});
   tensor.data = data;
   tensor.name = Text("scores");
-  for (FileForm form : {FileForm::Npy, FileForm::Proto, FileForm::Raw}) {
+  for (FileForm form : {FileForm::Npy, FileForm::Proto, FileForm::Json, FileForm::Raw}) {
     Tensor back = written_and_read(form, tensor);
     CHECK(values_of<float>(back) == std::vector<float>(data, data + 6));
   }
@@ -346,9 +352,51 @@ TEST_CASE("what is written of less than a byte reads back", "[program][types]") 
     tensor.data = data;
     for (uint64_t i = tensor.elements(); i < 8 && tensor.element->packed(); i++)
       store_bits(*tensor.element, data, i, 0);
-    for (FileForm form : {FileForm::Npy, FileForm::Proto, FileForm::Raw}) {
+    for (FileForm form :
+         {FileForm::Npy, FileForm::Proto, FileForm::Json, FileForm::Raw}) {
       Tensor back = written_and_read(form, tensor);
       CHECK(std::memcmp(back.data, data, tensor.bytes()) == 0);
     }
   }
+}
+
+TEST_CASE("JSON is read by shape and type", "[program][json]") {
+  Tensor out;
+  const auto read = [&](const char* content, const Tensor& wanted) {
+    return read_json(Text(content), wanted, out);
+  };
+  REQUIRE(read(" [[1, 2.5,-3e2],\n [NaN, -Infinity, 0]] ", type("f32", {2, 3})) ==
+          nullptr);
+  CHECK(values_of<float>(out)[1] == 2.5f);
+  CHECK(values_of<float>(out)[2] == -300);
+  CHECK(std::isnan(values_of<float>(out)[3]));
+  CHECK(values_of<float>(out)[4] == -INFINITY);
+  REQUIRE(read("7", type("i64", {})) == nullptr);
+  CHECK(values_of<int64_t>(out) == std::vector<int64_t>{7});
+  REQUIRE(read("[true, false]", type("bool", {2})) == nullptr);
+  REQUIRE(read("[[], []]", type("f32", {2, 0})) == nullptr);
+  REQUIRE(read("[[1, -2], [3, 4]]", type("c64", {2})) == nullptr);
+  CHECK(std::memcmp(out.data, std::vector<float>{1, -2, 3, 4}.data(), 16) == 0);
+  REQUIRE(read(R"(["a\u00e9\ud83d\ude00", "\"\n"])", type("string", {2})) == nullptr);
+  CHECK(string_at(out, 0) == Text("a\xc3\xa9\xf0\x9f\x98\x80"));
+  CHECK(string_at(out, 1) == Text("\"\n"));
+  for (const char* bad :
+       {"", "[", "[1, 2", "[1 2]", "[1, 2,]", "[,1]", "[1, 2]]", "[1, 2] 3", "[1]",
+        "[1, 2, 3]", "[[1, 2]]", "1", "[1, \"2\"]", "[1, x]", "{\"a\": 1}", "[1, [2]]"}) {
+    INFO(bad);
+    CHECK(read(bad, type("f32", {2})) != nullptr);
+  }
+  for (const char* bad : {"[\"a]", "[\"\\u12\"]", "[\"\\ud800\"]", "[a]", "[\"\\q\"]"}) {
+    INFO(bad);
+    CHECK(read(bad, type("string", {1})) != nullptr);
+  }
+}
+
+TEST_CASE("JSON keeps the shape of what has no element", "[program][json]") {
+  Tensor tensor = type("f32", {2, 0, 3});
+  CHECK(printed([&](Printer& out) { write_json(out, tensor); }) == "[[], []]\n");
+  int64_t one = -5;
+  tensor = type("i64", {});
+  tensor.data = &one;
+  CHECK(printed([&](Printer& out) { write_json(out, tensor); }) == "-5\n");
 }

@@ -1,0 +1,140 @@
+// Every word is understood before the model runs: a name that is wrong must not cost the
+// run, nor leave some of the files written.
+#include "runtime_stub/platform.h"
+#include "runtime_stub/program/binding.h"
+#include "runtime_stub/program/tensor_file.h"
+#include "runtime_stub/program/words.h"
+
+namespace packed {
+
+namespace {
+
+// A word --output [NAME=]@FILE: a tensor, or a whole value when `value` is none.
+struct Place {
+  uint32_t tensor = 0;
+  bool whole = false;
+  Value value;
+  const char* path = nullptr;
+  FileForm form = FileForm::Raw;
+};
+
+// Devices and pipes take the bytes alone.
+bool choose_form(Text path, FileForm& form) {
+  return path == Text("-") || form_of_suffix(path, form) || path.starts_with("/dev/") ||
+         path.starts_with("/proc/");
+}
+
+Exit check_place(const Session& session, Place& place, const char* word,
+                 Printer& errors) {
+  const bool known = choose_form(Text(place.path), place.form);
+  if (known && (!place.whole || place.form == FileForm::Proto)) return EXIT_DONE;
+  errors << "error: --output " << word << ": ";
+  if (place.whole) {
+    errors.name(place.value.name) << ", ";
+    print_value_kind(errors, session, place.value);
+    errors << ", is written as a whole, to a file .pb\n";
+  } else {
+    errors << "the suffix says how it is written: one of " << kKnownSuffixes << "\n";
+  }
+  return EXIT_USAGE;
+}
+
+// Without a name a word is for output `next`, or for the whole value that begins there.
+// Moves `next` behind what it is for.
+Exit find_place(const Session& session, const char* word, uint32_t& next, Place& place,
+                Printer& errors) {
+  uint32_t count = model_outputs(session);
+  Word found = read_word(session, Side::Output, word);
+  if (found.kind == WordKind::Unknown) {
+    return unknown_name(session, Side::Output, Text(word), errors);
+  }
+  place.path = found.rest + (*found.rest == '@');
+  place.whole = found.kind == WordKind::Value;
+  place.value = found.value;
+  place.tensor = found.kind == WordKind::Tensor ? found.tensor : next;
+  if (!place.whole && place.tensor >= count) {
+    errors << "error: --output " << word << ": the model has only " << count
+           << " outputs\n";
+    return EXIT_USAGE;
+  }
+  if (found.kind == WordKind::Nameless && Text(word).ends_with(".pb")) {
+    place.value = value_of(session, Side::Output, next);
+    place.whole = !place.value.is_tensor() && place.value.first == next;
+  }
+  next += place.whole ? place.value.count : 1;
+  return check_place(session, place, word, errors);
+}
+
+Exit write_place(const Session& session, const Place& place, Printer& errors) {
+  if (Text(place.path) == Text("-")) {
+    Printer out(1);
+    print_value(out, output_type(session, place.tensor), ~uint64_t{0});
+    return EXIT_DONE;
+  }
+  int32_t file = svod_open(place.path, SVOD_OPEN_WRITE);
+  int32_t failure = file < 0 ? -file : 0;
+  if (file >= 0) {
+    Printer out(file);
+    if (place.whole) {
+      write_value(out, session, place.value);
+    } else {
+      write_tensor(out, place.form, output_type(session, place.tensor));
+    }
+    out.flush();
+    failure = out.failure();
+    int32_t closed = svod_close(file);
+    if (failure == 0) failure = -closed;
+  }
+  return failure == 0 ? EXIT_DONE : file_error(errors, place.path, "written", failure);
+}
+
+// Optionals and sequences may have nothing to print.
+void print_outputs(const Session& session, Printer& out) {
+  constexpr uint64_t kMostPrinted = 1024;
+  for (uint32_t v = 0; v < value_count(session, Side::Output); v++) {
+    Value value = value_at(session, Side::Output, v);
+    bool present = is_present(session, value);
+    if (!present || value.count == 0) {
+      out.name(value.name);
+      out << (present ? ": an empty sequence\n" : ": left out\n");
+      continue;
+    }
+    for (uint32_t i = 0; i < value.count; i++) {
+      Tensor tensor = output_type(session, value.first + i);
+      out.name(tensor.name);
+      out << ": ";
+      print_value(out, tensor, kMostPrinted);
+    }
+  }
+}
+
+} // namespace
+
+Exit check_outputs(const Session& session, const Options& options, Printer& errors) {
+  uint32_t next = 0;
+  for (uint32_t w = 0; w < options.output_count; w++) {
+    Place place;
+    Exit status = find_place(session, options.outputs[w], next, place, errors);
+    if (status != EXIT_DONE) return status;
+  }
+  return EXIT_DONE;
+}
+
+Exit write_outputs(const Session& session, const Options& options, Printer& errors) {
+  uint32_t next = 0;
+  for (uint32_t w = 0; w < options.output_count; w++) {
+    Place place;
+    Exit status = find_place(session, options.outputs[w], next, place, errors);
+    if (status == EXIT_DONE) status = write_place(session, place, errors);
+    if (status != EXIT_DONE) return status;
+  }
+  if (options.output_count > 0) return EXIT_DONE;
+  Printer out(1);
+  print_outputs(session, out);
+  out.flush();
+  return out.failure() == 0
+             ? EXIT_DONE
+             : file_error(errors, "standard output", "written", out.failure());
+}
+
+} // namespace packed
