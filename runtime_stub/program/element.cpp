@@ -140,7 +140,7 @@ uint64_t double_to_small(const SmallFormat& format, double value) {
     double above = small_to_double(format, low + 1) - size;
     if (above < below || (above == below && low % 2 == 1)) low++;
   }
-  return value < 0 && !(one_zero && low == 0) ? low | sign : low;
+  return __builtin_signbit(value) && !(one_zero && low == 0) ? low | sign : low;
 }
 
 uint64_t double_to_exponent(double value) {
