@@ -17,7 +17,7 @@ from packing import BUILD, DIGITS, PACKER, SOURCE, check, run, work_folder
 KEYS = {"model", "target", "entries", "kernels", "programs", "steps", "macs", "bytes", "fusion", "cache",
         "time_ms", "passes", "digest"}
 NESTED = {
-    "model": {"sha256", "opset", "nodes"},
+    "model": {"name", "sha256", "opset", "nodes"},
     "bytes": {"image", "weights", "code", "stub", "arena", "arena_lower_bound", "stack"},
     "fusion": {"nodes_before", "kernels_unfused"},
     "cache": {"kernels_compiled", "kernels_reused"},
