@@ -30,6 +30,9 @@ void write_tensors(JsonWriter& json, const char* key,
     json.key("shape").begin_list();
     for (int64_t dim : tensor.dims) json.value(dim);
     json.end_list();
+    if (tensor.onnx_type == info(DType::String).onnx)
+      json.pair("string_bytes",
+                tensor.elements() == 0 ? 0 : tensor.bytes / tensor.elements());
     if (!tensor.fixed.empty()) json.pair("fixed", fixed_text(tensor));
     if (tensor.shape_output != 0)
       json.pair("shape_output", uint64_t{tensor.shape_output} - 1);

@@ -1,0 +1,3 @@
+from svod_pack._packer import main
+
+main()

@@ -1,0 +1,90 @@
+"""A packed library through its C interface: what it takes and gives, and its functions."""
+from __future__ import annotations
+
+import ctypes
+import importlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# The packer's names of element types that NumPy has as well.
+_NUMPY = {"bool": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
+          "u32": "uint32", "u64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64", "c64": "complex64",
+          "c128": "complex128"}
+# Those that the package ml_dtypes brings, if it is installed; else their bytes are integers.
+_ML_DTYPES = {"bf16": ("bfloat16", "uint16"), "f8e4m3fn": ("float8_e4m3fn", "uint8"),
+              "f8e4m3fnuz": ("float8_e4m3fnuz", "uint8"), "f8e5m2": ("float8_e5m2", "uint8"),
+              "f8e5m2fnuz": ("float8_e5m2fnuz", "uint8"), "f8e8m0": ("float8_e8m0fnu", "uint8")}
+# Elements of less than a byte lie packed, lowest bits first: such a tensor is a row of bytes.
+_PACKED_BITS = {"i2": 2, "u2": 2, "i4": 4, "u4": 4, "f4e2m1": 4}
+
+
+def _numpy_dtype(row: dict[str, Any]) -> np.dtype[Any]:
+    name = row["dtype"]
+    if name in _NUMPY:
+        return np.dtype(_NUMPY[name])
+    if name in _PACKED_BITS:
+        return np.dtype("uint8")
+    if name == "string":
+        return np.dtype(f"S{max(1, row['string_bytes'])}")
+    if name not in _ML_DTYPES:
+        raise ValueError(f"'{row['name']}' is of type {name}, which NumPy has not")
+    own, raw = _ML_DTYPES[name]
+    try:
+        found: np.dtype[Any] = np.dtype(getattr(importlib.import_module("ml_dtypes"), own))
+        return found
+    except (ImportError, AttributeError):
+        return np.dtype(raw)
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """An input or output. dtype and shape are those of the array that is passed; kind is the model's element type.
+
+    Where the size of an output depends on data, bounded is true and shape is the most it can be.
+    """
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    kind: str
+    bounded: bool = False
+
+
+def _tensor(row: dict[str, Any]) -> TensorInfo:
+    shape = tuple(row["shape"])
+    bits = _PACKED_BITS.get(row["dtype"])
+    if bits is not None:
+        shape = ((int(np.prod(shape)) * bits + 7) // 8,)
+    return TensorInfo(row["name"], _numpy_dtype(row), shape, row["dtype"], "shape_output" in row)
+
+
+class Library:
+    """The C functions of a packed library under their prefix, and its manifest."""
+
+    def __init__(self, path: Path, prefix: str):
+        self.path = path
+        code = ctypes.CDLL(str(path.resolve()))
+        try:
+            info, self.run, size, text = (getattr(code, f"{prefix}_{name}")
+                                          for name in ("info", "run_sized", "arena_bytes", "status_text"))
+        except AttributeError:
+            raise ValueError(f"{path}: no library of svod-pack with the name {prefix}") from None
+        info.restype = text.restype = ctypes.c_char_p
+        size.restype = ctypes.c_size_t
+        self.run.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p]
+        self.run.restype = ctypes.c_int
+        self._status_text = text
+        self.arena_bytes: int = size()
+        self.info: dict[str, Any] = json.loads(info())
+        entry = self.info["entries"][0]
+        self.inputs = [_tensor(row) for row in entry["inputs"]]
+        self.outputs = [_tensor(row) for row in entry["outputs"]]
+        self.input_rows: list[dict[str, Any]] = entry["inputs"]
+        self.output_rows: list[dict[str, Any]] = entry["outputs"]
+        self.output_values: list[dict[str, Any]] = entry.get("output_values", [])
+
+    def status_text(self, status: int) -> str:
+        return str(self._status_text(status).decode())

@@ -1,0 +1,155 @@
+"""A packed model as a Python callable."""
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from svod_pack._errors import run_error
+from svod_pack._library import Library, TensorInfo
+from svod_pack._tensors import fixed_value, input_array, output_array
+
+Array = np.ndarray[Any, Any]
+_ARENA_ALIGN = 64
+
+
+class _Arenas:
+    """Working memory: a call takes an arena and gives it back, so there are as many as calls ran at one time."""
+
+    def __init__(self, size: int):
+        self._size = size
+        self._free: list[Array] = []
+
+    def take(self) -> Array:
+        try:
+            return self._free.pop()
+        except IndexError:
+            memory = np.empty(self._size + _ARENA_ALIGN, np.uint8)
+            at = -memory.ctypes.data % _ARENA_ALIGN
+            return memory[at:at + self._size]
+
+    def give_back(self, arena: Array) -> None:
+        self._free.append(arena)
+
+
+class Model:
+    """A packed model. Calls from several threads run at the same time, without Python's global lock.
+
+    inputs, outputs: what it takes and gives; info: the packer's facts about it; path: the library.
+    """
+
+    def __init__(self, path: Path, name: str = "infer"):
+        self._library = Library(path, name)
+        self._name = name
+        self._arenas = _Arenas(self._library.arena_bytes)
+        self._fixed = {info.name: fixed_value(info, row["fixed"])
+                       for info, row in zip(self._library.inputs, self._library.input_rows) if "fixed" in row}
+        # Outputs of a bounded size are followed by the sizes of each run, which are nobody's result.
+        self._sizes = {info.name: row["shape_output"]
+                       for info, row in zip(self._library.outputs, self._library.output_rows) if "shape_output" in row}
+        self._shown = [i for i in range(len(self._library.outputs)) if i not in self._sizes.values()]
+
+    @property
+    def inputs(self) -> list[TensorInfo]:
+        return list(self._library.inputs)
+
+    @property
+    def outputs(self) -> list[TensorInfo]:
+        return [self._library.outputs[i] for i in self._shown]
+
+    @property
+    def info(self) -> dict[str, Any]:
+        return self._library.info
+
+    @property
+    def path(self) -> Path:
+        return self._library.path
+
+    def __repr__(self) -> str:
+        def listed(tensors: list[TensorInfo]) -> str:
+            return ", ".join(f"{t.name}: {t.dtype}{list(t.shape)}" for t in tensors)
+        return f"<svod_pack.Model ({listed(self.inputs)}) -> ({listed(self.outputs)})>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Model, (self.path, self._name)
+
+    def __call__(self, *inputs: Any, out: Any = None, **named: Any) -> Any:
+        """Runs the model on arrays in its order, on one dict by name, or on keywords.
+
+        Arrays of the right type go to C as they are; tensors of other libraries through DLPack. out: an array, or a dict
+        of arrays by name, to write outputs into. Returns the output, or, of several, a dict by name.
+        """
+        results = self.run(self._by_name(inputs, named), out=self._outputs_by_name(out))
+        return next(iter(results.values())) if len(self._shown) == 1 else results
+
+    def run(self, inputs: Mapping[str, Any], out: Mapping[str, Array] | None = None) -> dict[str, Array]:
+        """The same on a dict of inputs; always returns a dict of outputs."""
+        given = dict(inputs)
+        arrays = [self._input(info, given) for info in self._library.inputs]
+        if given:
+            raise TypeError(f"there is no input '{next(iter(given))}'; there are {self._names(self.inputs)}")
+        asked = dict(out or {})
+        results = [output_array(info, asked.pop(info.name, None)) for info in self._library.outputs]
+        if asked:
+            raise TypeError(f"there is no output '{next(iter(asked))}'; there are {self._names(self.outputs)}")
+        if out:
+            self._check_overlap(arrays, results)
+        self._run(arrays, results)
+        return {self._library.outputs[i].name: self._result(i, results) for i in self._shown}
+
+    def _by_name(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        if len(inputs) == 1 and isinstance(inputs[0], Mapping):
+            return {**inputs[0], **named}
+        # Inputs that are packed for one value need not be given.
+        names = [info.name for info in self.inputs if self._fixed.get(info.name) is None]
+        if len(inputs) == len(self.inputs):
+            names = [info.name for info in self.inputs]
+        if len(inputs) > len(names):
+            raise TypeError(f"{len(inputs)} inputs are given, the model has {len(names)}: {self._names(self.inputs)}")
+        twice = [name for name in names[:len(inputs)] if name in named]
+        if twice:
+            raise TypeError(f"input '{twice[0]}' is given twice")
+        return {**dict(zip(names, inputs)), **named}
+
+    def _outputs_by_name(self, out: Any) -> Mapping[str, Array] | None:
+        if out is None or isinstance(out, Mapping):
+            return out
+        if len(self._shown) != 1:
+            raise TypeError(f"out is a dict by name, since there are {self._names(self.outputs)}")
+        return {self.outputs[0].name: out}
+
+    def _names(self, tensors: list[TensorInfo]) -> str:
+        return ", ".join(f"'{info.name}'" for info in tensors) or "none"
+
+    def _input(self, info: TensorInfo, given: dict[str, Any]) -> Array:
+        value = given.pop(info.name, None)
+        if value is None:
+            value = self._fixed.get(info.name)
+        if value is None:
+            raise TypeError(f"input '{info.name}' is missing ({info.dtype}{list(info.shape)})")
+        return input_array(info, value)
+
+    @staticmethod
+    def _check_overlap(inputs: list[Array], outputs: list[Array]) -> None:
+        for output in outputs:
+            if any(np.may_share_memory(output, other) for other in [*inputs, *(o for o in outputs if o is not output)]):
+                raise ValueError("an output overlaps an input or another output")
+
+    def _run(self, inputs: list[Array], outputs: list[Array]) -> None:
+        takes = (ctypes.c_void_p * len(inputs))(*(array.__array_interface__["data"][0] for array in inputs))
+        gives = (ctypes.c_void_p * len(outputs))(*(array.__array_interface__["data"][0] for array in outputs))
+        arena = self._arenas.take()
+        status = self._library.run(arena.__array_interface__["data"][0], arena.size, takes, gives)
+        self._arenas.give_back(arena)
+        if status != 0:
+            raise run_error(status, f"{self.path.name}: {self._library.status_text(status)}")
+
+    def _result(self, i: int, outputs: list[Array]) -> Array:
+        """A view of what a run of a bounded size filled; else all of the output."""
+        sizes = self._sizes.get(self._library.outputs[i].name)
+        if sizes is None:
+            return outputs[i]
+        return outputs[i][tuple(slice(int(n)) for n in outputs[sizes])]
