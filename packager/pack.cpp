@@ -71,7 +71,7 @@ private:
   void open_cache();
   ObjectOptions object_options(StubKind stub);
   std::optional<Objects> build_for(StubKind stub, std::string& error);
-  uint64_t arena() const;
+  ArenaBytes arena() const;
   uint32_t threads() const;
   Summary summary() const;
   void note_time(const std::string& stage, double ms) { times_.emplace_back(stage, ms); }
@@ -231,10 +231,9 @@ uint32_t Packing::threads() const {
 }
 
 // What one call needs; a program adds scratch for more threads when it runs.
-uint64_t Packing::arena() const {
-  uint64_t bytes = arena_bytes(contents_, contents_.entries.front(), 1,
-                               options_.target.pointer_bits / 8);
-  return options_.emit == Output::Executable ? bytes : bytes + kLibraryArenaPrefix;
+ArenaBytes Packing::arena() const {
+  return arena_bytes(contents_, contents_.entries.front(), 1,
+                     options_.target.pointer_bits / 8);
 }
 
 Summary Packing::summary() const {
@@ -320,18 +319,26 @@ Exit Packing::build() {
 }
 
 Exit Packing::check_budget() {
-  uint64_t ram = arena() + objects_->sizes.stack;
-  uint64_t flash = contents_.weight_bytes + objects_->sizes.image + objects_->sizes.code +
-                   objects_->sizes.stub;
   Exit status = Exit::Done;
-  auto check = [&](const char* option, uint64_t needed, std::optional<uint64_t> limit) {
+  const auto check = [&](const char* option, std::optional<uint64_t> limit,
+                         uint64_t needed, const std::string& parts) {
     if (!limit || needed <= *limit) return;
     console_.error(std::string(option) + ": " + std::to_string(needed) +
-                   " bytes are needed, " + std::to_string(*limit) + " are allowed");
+                   " bytes are needed, " + std::to_string(*limit) +
+                   " are allowed: " + parts);
     status = Exit::Budget;
   };
-  check("--max-ram", ram, options_.max_ram);
-  check("--max-flash", flash, options_.max_flash);
+  const ArenaBytes ram = arena();
+  const SizeFacts& sizes = objects_->sizes;
+  std::ostringstream parts;
+  parts << "arena " << ram.all() << " (temporaries " << ram.temporaries << ", scratch "
+        << ram.scratch << ", tables " << ram.tables << "), stack " << sizes.stack;
+  check("--max-ram", options_.max_ram, ram.all() + sizes.stack, parts.str());
+  parts.str("");
+  parts << "weights " << contents_.weight_bytes << ", image " << sizes.image
+        << ", kernels " << sizes.code << ", stub " << sizes.stub;
+  check("--max-flash", options_.max_flash,
+        contents_.weight_bytes + sizes.image + sizes.code + sizes.stub, parts.str());
   return status;
 }
 

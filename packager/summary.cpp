@@ -100,8 +100,11 @@ void write_bytes(JsonWriter& json, const Summary& summary) {
   json.pair("weights", summary.contents.weight_bytes);
   json.pair("code", summary.sizes.code);
   json.pair("stub", summary.sizes.stub);
-  json.pair("arena", summary.arena);
+  json.pair("arena", summary.arena.all());
   json.pair("arena_lower_bound", summary.contents.entries.front().arena_lower_bound);
+  json.pair("temporaries", summary.arena.temporaries);
+  json.pair("scratch", summary.arena.scratch);
+  json.pair("tables", summary.arena.tables);
   json.pair("stack", summary.sizes.stack);
   json.end_object();
 }
@@ -224,7 +227,7 @@ std::string summary_text(const Summary& summary) {
       << summary.options.output << ": " << size_text(summary.output) << " (weights "
       << size_text(summary.contents.weight_bytes) << ", code "
       << size_text(summary.sizes.code + summary.sizes.stub) << "), arena "
-      << size_text(summary.arena) << " (lower bound "
+      << size_text(summary.arena.all()) << " (lower bound "
       << size_text(entry.arena_lower_bound) << "), " << summary.options.target.alias
       << ", " << seconds;
   return out.str();

@@ -16,8 +16,8 @@ struct Summary {
   const ImageContents& contents;
   Digest key = {};
   SizeFacts sizes = {};
-  uint64_t arena = 0;  // all that a run needs, with one thread
-  uint64_t output = 0; // bytes of the written file
+  ArenaBytes arena = {}; // of a run, with one thread
+  uint64_t output = 0;   // bytes of the written file
   size_t compiled = 0, reused = 0;
   KernelSpills spills = {};
   std::vector<std::pair<std::string, double>> time_ms = {}; // in order

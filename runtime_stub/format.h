@@ -16,6 +16,10 @@
 
 #define SVOD_FORMAT_VERSION 5u
 #define SVOD_ALIGN 64u // of image, weights, arena and every slot in them
+// What stands in front of the arena of svod_replay: a library keeps there what it knows
+// from earlier calls. A program leaves it, so that a model needs the same arena whatever
+// it is packed to.
+#define SVOD_ARENA_NOTES 64u
 #define SVOD_MAX_RANK 16u
 #define SVOD_MAX_NESTING 16u           // of regions; an if counts twice
 #define SVOD_MAX_ITERATIONS (1u << 30) // of a loop
@@ -89,6 +93,15 @@ struct SvodTensor {
   // as in a tensor of these. 0: dims are the extents.
   uint32_t shape_output;
   uint32_t role; // SvodTensorRole
+};
+
+// The end of a file of weights, behind the bytes of the weight section: whose they are.
+struct SvodWeightsEnd {
+  uint8_t magic[8];         // "SVODWTS", 0
+  uint64_t weight_bytes;    // as in the header of the image, like the rest
+  uint64_t weight_checksum; // tells apart what one model was packed to
+  uint8_t model_sha256[32];
+  uint64_t reserved;
 };
 
 enum SvodTensorRole {
@@ -194,6 +207,7 @@ struct SvodProgram {
 
 #ifdef __cplusplus
 static_assert(sizeof(SvodHeader) == 184, "layout change: new version, history line");
+static_assert(sizeof(SvodWeightsEnd) == 64, "a multiple of SVOD_ALIGN");
 static_assert(sizeof(SvodEntry) == 88, "layout change: new version, history line");
 static_assert(sizeof(SvodTensor) == 56, "layout change: new version, history line");
 static_assert(sizeof(SvodValue) == 40, "layout change: new version, history line");

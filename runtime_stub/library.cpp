@@ -19,7 +19,7 @@ struct Known {
   uint32_t level;
   uint32_t unused[13];
 };
-static_assert(sizeof(Known) == SVOD_ALIGN);
+static_assert(sizeof(Known) == SVOD_ARENA_NOTES && SVOD_ARENA_NOTES % SVOD_ALIGN == 0);
 
 uint64_t key_of(const void* arena, const void* image) {
   return svod_header(image)->image_checksum ^ reinterpret_cast<uintptr_t>(arena);

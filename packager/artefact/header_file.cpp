@@ -199,7 +199,10 @@ std::string Writer::write() {
        << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";
   define("ABI_VERSION", SVOD_FORMAT_VERSION);
   define("MODEL_SHA256", "\"" + contents.model.hex() + "\"");
-  define("ARENA_BYTES", facts_.arena_bytes);
+  out_ << "/* Of one run: temporaries " << facts_.arena.temporaries << ", scratch "
+       << facts_.arena.scratch << ", tables " << facts_.arena.tables
+       << ". The stack is the longest chain\n   of calls, beside it. */\n";
+  define("ARENA_BYTES", facts_.arena.all());
   define("ARENA_ALIGN", SVOD_ALIGN);
   define("STACK_BYTES", facts_.stack_bytes);
   define("WEIGHT_BYTES", contents.weight_bytes);

@@ -11,12 +11,9 @@ namespace svod::packager {
 struct HeaderFacts {
   std::string prefix; // "infer": checked, an identifier
   const ImageContents* contents = nullptr;
-  uint64_t arena_bytes = 0; // all that infer_run needs
+  ArenaBytes arena; // all that infer_run needs
   uint64_t stack_bytes = 0;
 };
-
-// Bytes a library keeps at the start of its arena (runtime_stub/library.cpp).
-inline constexpr uint64_t kLibraryArenaPrefix = SVOD_ALIGN;
 
 std::string header_text(const HeaderFacts& facts);
 

@@ -227,17 +227,26 @@ std::vector<std::byte> build_image(const ImageContents& contents) {
   return Builder(contents).build();
 }
 
-uint64_t arena_bytes(const ImageContents& contents, const ImageEntry& entry,
-                     uint32_t threads, int pointer_bytes) {
+SvodWeightsEnd weights_end(const ImageContents& contents) {
+  SvodWeightsEnd end{};
+  std::memcpy(end.magic, "SVODWTS", 8);
+  end.weight_bytes = contents.weight_bytes;
+  end.weight_checksum = contents.weight_checksum;
+  std::ranges::copy(contents.model.bytes, end.model_sha256);
+  return end;
+}
+
+ArenaBytes arena_bytes(const ImageContents& contents, const ImageEntry& entry,
+                       uint32_t threads, int pointer_bytes) {
   size_t buffers = 0;
   for (const ImageEntry& each : contents.entries) {
     for (const ImageStep& step : each.steps)
       buffers = std::max(buffers, step.args.size());
   }
-  return round_up(entry.arena_bytes, SVOD_ALIGN) +
-         (round_up(entry.scratch_bytes, SVOD_ALIGN) +
-          round_up(buffers * static_cast<uint64_t>(pointer_bytes), SVOD_ALIGN)) *
-             threads;
+  const uint64_t addresses = buffers * static_cast<uint64_t>(pointer_bytes);
+  return {round_up(entry.arena_bytes, SVOD_ALIGN),
+          round_up(entry.scratch_bytes, SVOD_ALIGN) * threads,
+          SVOD_ARENA_NOTES + round_up(addresses, SVOD_ALIGN) * threads};
 }
 
 } // namespace svod::packager

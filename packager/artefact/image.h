@@ -69,8 +69,17 @@ struct ImageContents {
 
 std::vector<std::byte> build_image(const ImageContents& contents);
 
-// What svod_arena_bytes of the stub says for an entry, with pointers of that size.
-uint64_t arena_bytes(const ImageContents& contents, const ImageEntry& entry,
-                     uint32_t threads, int pointer_bytes);
+// What a file of weights ends with.
+SvodWeightsEnd weights_end(const ImageContents& contents);
+
+// What one call needs with so many threads, by what it is for: the sum is
+// svod_arena_bytes of the stub and the notes in front of it.
+struct ArenaBytes {
+  uint64_t temporaries = 0, scratch = 0;
+  uint64_t tables = 0; // addresses of a step's buffers, and notes
+  uint64_t all() const { return temporaries + scratch + tables; }
+};
+ArenaBytes arena_bytes(const ImageContents& contents, const ImageEntry& entry,
+                       uint32_t threads, int pointer_bytes);
 
 } // namespace svod::packager

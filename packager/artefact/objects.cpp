@@ -5,6 +5,7 @@
 #include "packager/artefact/objects.h"
 
 #include "compiler/support/check.h"
+#include "compiler/toolchain/call_graph.h"
 #include "compiler/toolchain/data_object.h"
 #include "compiler/toolchain/link.h"
 #include "compiler/toolchain/object_facts.h"
@@ -37,9 +38,11 @@ constexpr StubRow kStub[] = {
     {"runtime_stub/start_linux.cpp", true, false},
 };
 
+constexpr std::string_view kProgram = "runtime_stub/program/";
+
 bool is_wanted(std::string_view name, StubKind kind) {
   if (!name.ends_with(".cpp")) return false;
-  if (name.starts_with("runtime_stub/program/")) return kind == StubKind::Program;
+  if (name.starts_with(kProgram)) return kind == StubKind::Program;
   auto row = std::ranges::find(kStub, name, &StubRow::name);
   if (row == std::end(kStub)) return false;
   return kind == StubKind::Program ? row->program : row->library;
@@ -71,6 +74,7 @@ private:
   }
   std::string weights_symbol() const { return options_.prefix + "_weights"; }
   void measure();
+  void measure_stack();
 
   const Target& target_;
   const codegen::Kernels& kernels_;
@@ -113,6 +117,8 @@ void Builder::add_stub() {
     source.name = file.name;
     source.text = file.text;
     source.flags = stub_flags({"-DSVOD_PREFIX=" + options_.prefix});
+    // Of what is read and printed, bytes count and time does not.
+    if (file.name.starts_with(kProgram)) source.flags.emplace_back("-Oz");
     jobs_.push_back({&target_.levels.front(), std::move(source)});
   }
 }
@@ -151,23 +157,45 @@ bool Builder::name_kernels(std::string& error) {
   return true;
 }
 
-// Kernels come first, then the stub. A run is the stub's frames and one kernel's.
+// Kernels come first, then the stub.
 void Builder::measure() {
-  uint64_t deepest = 0, stub_stack = 0;
   for (size_t i = 0; i < out_.code.size(); i++) {
     toolchain::ObjectFacts facts = toolchain::object_facts(out_.code[i]);
     uint64_t bytes = facts.code_bytes + facts.constant_bytes;
-    if (i < kernels_.sources.size()) {
-      out_.sizes.code += bytes;
-      const toolchain::SpillFacts spills = toolchain::spill_facts(target_, out_.code[i]);
-      if (spills.loops > 0) out_.spills.emplace_back(kernels_.sources[i].symbol, spills);
-      deepest = std::max(deepest, facts.stack_bytes);
-    } else {
+    if (i >= kernels_.sources.size()) {
       out_.sizes.stub += bytes;
-      stub_stack += facts.stack_bytes;
+      continue;
     }
+    out_.sizes.code += bytes;
+    const toolchain::SpillFacts spills = toolchain::spill_facts(target_, out_.code[i]);
+    if (spills.loops > 0) out_.spills.emplace_back(kernels_.sources[i].symbol, spills);
   }
-  out_.sizes.stack = (deepest + stub_stack + 15) / 16 * 16;
+  measure_stack();
+}
+
+// The longest chain of calls from where a run begins. Two calls go through pointers: the
+// replay's to svod_launch, which jumps to a kernel, and, in a program with threads, the
+// pool's back to the replay.
+void Builder::measure_stack() {
+  // A kernel may align its frame to a vector; the glue is compiled last and holds little.
+  constexpr uint64_t kAlignment = 64, kGlue = 32;
+  toolchain::CallGraph stub;
+  for (size_t i = kernels_.sources.size(); i < out_.code.size(); i++)
+    stub.add(out_.code[i]);
+  uint64_t deepest = 0;
+  for (size_t i = 0; i < kernels_.sources.size(); i++) {
+    toolchain::CallGraph kernel;
+    kernel.add(out_.code[i]);
+    for (const char* name : {"memcpy", "memmove", "memset"})
+      kernel.define(name, stub.deepest(name));
+    deepest = std::max(deepest, kernel.deepest("svod_kernel"));
+  }
+  stub.define("svod_launch", deepest + (target_.is_x86() ? kAlignment : 0) + kGlue +
+                                 stub.deepest("svod_pool_run"));
+  SVOD_CHECK(stub.add_call("run_chunk", "svod_launch")) << "the replay calls no kernel";
+  const bool program = options_.stub == StubKind::Program;
+  const std::string start = program ? "svod_start" : options_.prefix + "_run";
+  out_.sizes.stack = (stub.deepest(start) + 15) / 16 * 16;
 }
 
 bool Builder::compile_code(std::string& error) {
@@ -196,6 +224,9 @@ void Builder::build_weights() {
     produce([&](std::span<const std::byte> bytes) { out_.weight_file->append(bytes); });
   }
   contents_.weight_checksum = checksum.finish();
+  if (!out_.weight_file) return;
+  const SvodWeightsEnd end = weights_end(contents_);
+  out_.weight_file->append(std::as_bytes(std::span(&end, 1)));
 }
 
 void Builder::build_image_object(const ManifestOf& manifest) {

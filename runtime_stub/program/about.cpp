@@ -57,8 +57,7 @@ void print_version(const Session& session) {
   out << "packed by svod-pack " << manifest_text(session, "\"svod-pack\": ")
       << ", image version " << SVOD_FORMAT_VERSION << "\nmodel '";
   out.name(manifest_text(session, "\"name\": ")) << "', sha256 ";
-  print_digest(out, session);
-  out << "\n";
+  out.hexadecimal(svod_header(session.model.image)->model_sha256, 32) << "\n";
 }
 
 void print_licenses(const Session& session) {

@@ -1,10 +1,13 @@
-// Times whole runs: a first one, a warm-up, then as many as fit into the asked time.
+// Times whole runs: a first one, a warm-up, then as many as fit into the asked time. What
+// comes before the first, from the program's own beginning on, is the start-up time; the
+// operating system's part of starting a process is not in it.
 // Medians and percentiles come from the sorted samples; the JSON is laid out as Google
 // Benchmark's, so that scripts made for it can read it.
 #include "runtime_stub/platform.h"
 #include "runtime_stub/program/binding.h"
 #include "runtime_stub/program/modes.h"
 #include "runtime_stub/program/stopwatch.h"
+#include "runtime_stub/program/tensor_file.h"
 
 namespace packed {
 
@@ -43,9 +46,28 @@ struct Row {
 };
 
 struct Results {
-  Row rows[5];
+  Row rows[7];
   uint64_t runs;
+  uint64_t peak_bytes; // of memory, when the runs had warmed up; 0: not known
 };
+
+// What the kernel counts of this process; getrusage would count what it was before exec.
+uint64_t peak_memory() {
+  constexpr char kField[] = "VmHWM:";
+  Text status;
+  if (read_file("/proc/self/status", status) < 0) return 0;
+  while (status.size > 0 && !status.starts_with(kField)) {
+    const uint64_t line = status.find('\n');
+    status = status.from(line < status.size ? line + 1 : line);
+  }
+  if (status.size == 0) return 0;
+  status = status.from(sizeof(kField) - 1);
+  while (status.size > 0 && (status.data[0] == ' ' || status.data[0] == '\t')) {
+    status = status.from(1);
+  }
+  uint64_t kibibytes = 0;
+  return read_unsigned(status.first(status.find(' ')), &kibibytes) ? kibibytes * 1024 : 0;
+}
 
 Exit timed_run(Session& session, Stopwatch& watch, Printer& errors,
                uint64_t& nanoseconds) {
@@ -55,7 +77,7 @@ Exit timed_run(Session& session, Stopwatch& watch, Printer& errors,
   return status;
 }
 
-Results summarize(uint64_t* samples, uint64_t count, uint64_t first) {
+Results summarize(uint64_t* samples, uint64_t count, uint64_t first, uint64_t start_up) {
   double sum = 0;
   for (uint64_t i = 0; i < count; i++) sum += static_cast<double>(samples[i]);
   sort(samples, count);
@@ -63,15 +85,22 @@ Results summarize(uint64_t* samples, uint64_t count, uint64_t first) {
   return {{{"run/min", "min", at(0)},
            {"run/median", "median", at(count / 2)},
            {"run/p95", "p95", at(count * 95 / 100)},
+           {"run/p99", "p99", at(count * 99 / 100)},
            {"run/mean", "mean", sum / static_cast<double>(count)},
-           {"first_run", "first", static_cast<double>(first)}},
-          count};
+           {"first_run", "first", static_cast<double>(first)},
+           {"start_up", "start_up", static_cast<double>(start_up)}},
+          count,
+          0};
 }
 
 void print_text(Printer& out, const Session& session, const Results& results) {
   for (const Row& row : results.rows) {
     out << row.name;
     out.column(14).fixed(row.nanoseconds / 1e3, 3) << " us\n";
+  }
+  if (results.peak_bytes != 0) {
+    out << "peak memory";
+    out.column(14).fixed(static_cast<double>(results.peak_bytes) / 1e6, 2) << " MB\n";
   }
   out << results.runs << " runs, " << session.threads << " threads, level "
       << session.model.levels[session.level].name << "\n";
@@ -81,7 +110,8 @@ void print_json(Printer& out, const Session& session, const Results& results) {
   out << "{\"context\": {\"num_cpus\": " << svod_cpu_count()
       << ", \"threads\": " << session.threads << ", \"isa\": \""
       << session.model.levels[session.level].name
-      << "\", \"library_build_type\": \"release\"},\n\"benchmarks\": [\n";
+      << "\", \"peak_memory_bytes\": " << results.peak_bytes
+      << ", \"library_build_type\": \"release\"},\n\"benchmarks\": [\n";
   for (const Row& row : results.rows) {
     out << (&row == results.rows ? "" : ",\n") << "{\"name\": \"" << row.name
         << "\", \"run_name\": \"run\", \"run_type\": \"aggregate\", \"aggregate_name\": "
@@ -102,6 +132,7 @@ Exit bench(Session& session, const Options& options, Printer& errors) {
     return EXIT_FILE;
   }
   Stopwatch watch;
+  const uint64_t start_up = svod_now() - options.began;
   uint64_t first = 0, count = 0, sample = 0;
   Exit status = timed_run(session, watch, errors, first);
   // A fifth of the measured time warms up caches and clock.
@@ -110,13 +141,15 @@ Exit bench(Session& session, const Options& options, Printer& errors) {
   while (status == EXIT_DONE && svod_now() - start < measure / 5) {
     status = timed_run(session, watch, errors, sample);
   }
+  const uint64_t peak = peak_memory();
   start = svod_now();
   while (status == EXIT_DONE && count < kMostSamples &&
          (count == 0 || svod_now() - start < measure)) {
     status = timed_run(session, watch, errors, samples[count++]);
   }
   if (status != EXIT_DONE) return status;
-  Results results = summarize(samples, count, first);
+  Results results = summarize(samples, count, first, start_up);
+  results.peak_bytes = peak;
   Printer out(1);
   if (options.json) {
     print_json(out, session, results);

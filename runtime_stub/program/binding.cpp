@@ -249,8 +249,9 @@ Exit bind_inputs(Session& session, const Options& options, bool fill, Printer& e
   uint32_t count = session.entry->input_count;
   for (uint32_t i = 0; i < count; i++) session.inputs[i] = nullptr;
   uint32_t next = 0; // value of the next word without a name
-  for (uint32_t w = 0; w < options.input_count; w++) {
-    Exit status = bind_word(session, options.inputs[w], next, errors);
+  for (uint32_t w = 0; w < options.word_count; w++) {
+    if (options.is_output(w)) continue;
+    Exit status = bind_word(session, options.words[w], next, errors);
     if (status != EXIT_DONE) return status;
   }
   for (uint32_t i = first_free(session); i < count; i = first_free(session)) {

@@ -37,13 +37,6 @@ static void print_steps(Printer& out, const Session& session) {
   }
 }
 
-void print_digest(Printer& out, const Session& session) {
-  for (uint8_t byte : svod_header(session.model.image)->model_sha256) {
-    out << Text(&"0123456789abcdef"[byte >> 4], 1)
-        << Text(&"0123456789abcdef"[byte & 15], 1);
-  }
-}
-
 void print_info(const Session& session, bool json) {
   Printer out(1);
   const SvodHeader* header = svod_header(session.model.image);
@@ -52,8 +45,7 @@ void print_info(const Session& session, bool json) {
     return;
   }
   out << "model    sha256 ";
-  print_digest(out, session);
-  out << "\n";
+  out.hexadecimal(header->model_sha256, 32) << "\n";
   for (uint32_t i = 0; i < session.entry->input_count; i++) {
     print_tensor(out, "input", i, input_type(session, i));
     if (packed_value(session, i).data != nullptr) {
@@ -70,9 +62,14 @@ void print_info(const Session& session, bool json) {
   }
   print_values(out, "input", session, Side::Input);
   print_values(out, "output", session, Side::Output);
-  out << "arena    " << session.entry->arena_bytes << " bytes, lower bound "
-      << session.entry->arena_lower_bound << "; scratch " << session.entry->scratch_bytes
-      << " bytes per thread\n"
+  // What the header of a library calls ARENA_BYTES and the JSON bytes.arena.
+  const SvodEntry& entry = *session.entry;
+  const uint64_t arena = arena_bytes(session, 1);
+  out << "arena    " << arena << " bytes for one thread, "
+      << arena_bytes(session, 2) - arena << " more for each further one: temporaries "
+      << entry.arena_bytes << " (lower bound " << entry.arena_lower_bound << "), scratch "
+      << entry.scratch_bytes << ", tables "
+      << arena - entry.arena_bytes - entry.scratch_bytes << "\n"
       << "weights  " << header->weight_bytes << " bytes\n"
       << "image    " << header->image_bytes << " bytes\n"
       << "levels  ";

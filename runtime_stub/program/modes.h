@@ -11,7 +11,6 @@ Exit verify(Session& session, const Options& options, Printer& errors);
 Exit bench(Session& session, const Options& options, Printer& errors);
 Exit profile(Session& session, const Options& options, Printer& errors);
 void print_info(const Session& session, bool json);
-void print_digest(Printer& out, const Session& session); // of the model, in hexadecimal
 void print_version(const Session& session);
 void print_licenses(const Session& session); // of all that is in the file
 // Which packed levels run here; EXIT_CPU when none does, or not the one of --isa.

@@ -1,6 +1,7 @@
 // Options by name; a value follows after = or as the next word.
 #include "runtime_stub/program/options.h"
 
+#include "runtime_stub/platform.h"
 #include "runtime_stub/program/nearest.h"
 
 namespace packed {
@@ -65,9 +66,14 @@ const char* Words::value() {
   return value_;
 }
 
-bool add(const char** list, uint32_t& count, const char* word) {
-  if (word == nullptr || count == kMostWords) return false;
-  list[count++] = word;
+// So far more words were read than are kept: those that are kept take their places.
+bool add(Options& options, const char* word, bool output) {
+  const uint32_t at = options.word_count;
+  if (word == nullptr || at == kMostWords) return false;
+  options.words[options.word_count++] = const_cast<char*>(word);
+  if (!output) return true;
+  options.output_bits[at / 64] |= uint64_t{1} << at % 64;
+  options.output_count++;
   return true;
 }
 
@@ -109,10 +115,10 @@ constexpr char kValueOptions[][12] = {"--input",    "--output",  "--verify",
 bool read_value(Words& words, Options& options) {
   Text name = words.name();
   if (name == Text("--input") || name == Text("-i")) {
-    return add(options.inputs, options.input_count, words.value());
+    return add(options, words.value(), false);
   }
   if (name == Text("--output") || name == Text("-o")) {
-    return add(options.outputs, options.output_count, words.value());
+    return add(options, words.value(), true);
   }
   if (name == Text("--verify")) {
     options.mode = Mode::Verify;
@@ -162,14 +168,16 @@ void print_help(Printer& out, Text program) {
 
 Exit read_options(int32_t argc, char** argv, Options& options, Printer& errors) {
   Words words(argc, argv);
+  options.words = argv + 1;
   while (words.next()) {
     Text name = words.name();
     bool positional = name == Text("-") || !name.starts_with("-");
-    bool good = positional ? add(options.inputs, options.input_count, words.whole())
+    bool good = positional ? add(options, words.whole(), false)
                            : read_mode(words, options) || read_value(words, options);
     if (good) continue;
     return option_error(name, errors);
   }
+  if (options.mode == Mode::Bench) options.began = svod_now();
   return EXIT_DONE;
 }
 

@@ -19,7 +19,7 @@ enum class Mode : uint8_t {
   Version
 };
 
-constexpr uint32_t kMostWords = 1024; // --input and --output, each
+constexpr uint32_t kMostWords = 2048; // --input and --output together
 
 struct Options {
   Mode mode = Mode::Run;
@@ -28,10 +28,16 @@ struct Options {
   const char* verify = nullptr;
   const char* weights = nullptr;
   double rtol = 1e-3, atol = 1e-5, min_time = 1;
-  const char* inputs[kMostWords]; // with positional ones among them
-  uint32_t input_count = 0;
-  const char* outputs[kMostWords];
-  uint32_t output_count = 0;
+  uint64_t began = 0; // of --bench: when the program began, svod_now
+  // What follows --input and --output, in the order of the command line, whose own memory
+  // holds the list. A word without an option is an input.
+  char** words = nullptr;
+  uint32_t word_count = 0, output_count = 0;
+  uint64_t output_bits[kMostWords / 64] = {};
+
+  bool is_output(uint32_t word) const {
+    return (output_bits[word / 64] >> word % 64 & 1) != 0;
+  }
 };
 
 // EXIT_DONE, or EXIT_USAGE with the reason on `errors`.

@@ -3,7 +3,8 @@
 #include "runtime_stub/program/session.h"
 
 #include "runtime_stub/platform.h"
-#include "runtime_stub/program/value.h"
+#include "runtime_stub/program/tensor_file.h"
+#include "runtime_stub/program/words.h"
 
 namespace packed {
 
@@ -19,21 +20,53 @@ bool weights_beside(char* path, uint64_t room) {
   return true;
 }
 
-Exit map_weights(Session& session, const char* weights, Printer& errors) {
-  uint64_t bytes = svod_header(session.model.image)->weight_bytes;
-  if (session.model.weights != nullptr || bytes == 0) return EXIT_DONE;
-  char beside[4096];
-  if (weights == nullptr && weights_beside(beside, sizeof(beside))) weights = beside;
-  int32_t file = weights == nullptr ? -1 : svod_open(weights, SVOD_OPEN_READ);
-  SvodFileInfo info = {};
-  bool fits = file >= 0 && svod_stat(file, &info) == 0 && info.bytes == bytes;
-  if (fits) session.model.weights = svod_map_file(file, bytes);
-  session.model.weight_bytes = bytes;
-  if (file >= 0) svod_close(file);
-  if (session.model.weights != nullptr) return EXIT_DONE;
-  errors << "error: weights " << (weights == nullptr ? "" : weights)
-         << (file < 0 ? ": cannot be read" : ": are not the model's") << "\n";
-  return EXIT_FILE;
+// Why a file that was read is not this program's weights. EXIT_DAMAGED.
+Exit wrong_weights(const Session& session, const char* path, const SvodWeightsEnd* end,
+                   Printer& errors) {
+  const SvodHeader& header = *svod_header(session.model.image);
+  errors << "error: " << path;
+  if (end == nullptr || memcmp(end->magic, "SVODWTS", sizeof(end->magic)) != 0) {
+    errors << ": is no file of weights that svod-pack wrote, or is cut short\n";
+  } else if (memcmp(end->model_sha256, header.model_sha256, 32) != 0) {
+    errors << ": holds the weights of another model, sha256 ";
+    errors.hexadecimal(end->model_sha256, 32) << "; this program's is ";
+    errors.hexadecimal(header.model_sha256, 32) << "\n";
+  } else {
+    errors
+        << ": holds the weights of this model as they were packed with other options\n";
+  }
+  return EXIT_DAMAGED;
+}
+
+// The end of the file says whose weights it holds, so that not all must be read to tell.
+Exit map_weights(Session& session, const char* path, Printer& errors) {
+  const SvodHeader& header = *svod_header(session.model.image);
+  if (session.model.weights != nullptr || header.weight_bytes == 0) return EXIT_DONE;
+  char beside[1024];
+  if (path == nullptr && weights_beside(beside, sizeof(beside))) path = beside;
+  if (path == nullptr) {
+    print_error(errors, "the path of this program is too long; use --weights");
+    return EXIT_FILE;
+  }
+  Text content;
+  int32_t status = read_file(path, content);
+  if (status < 0) return file_error(errors, path, "read", -status);
+  constexpr uint64_t kEnd = sizeof(SvodWeightsEnd);
+  const SvodWeightsEnd* end = nullptr;
+  SvodWeightsEnd found;
+  if (content.size >= kEnd) {
+    memcpy(&found, content.data + (content.size - kEnd), sizeof(found));
+    end = &found;
+  }
+  const bool right = end != nullptr && content.size == header.weight_bytes + kEnd &&
+                     memcmp(end->magic, "SVODWTS", sizeof(end->magic)) == 0 &&
+                     end->weight_bytes == header.weight_bytes &&
+                     end->weight_checksum == header.weight_checksum &&
+                     memcmp(end->model_sha256, header.model_sha256, 32) == 0;
+  if (!right) return wrong_weights(session, path, end, errors);
+  session.model.weights = content.data;
+  session.model.weight_bytes = header.weight_bytes;
+  return EXIT_DONE;
 }
 
 // No more threads than the widest step has chunks.
@@ -159,7 +192,7 @@ static const int64_t* extents_of(const Session& session, const SvodTensor* tenso
 Tensor output_type(const Session& session, uint32_t i) {
   const SvodTensor* tensor = svod_output(session.model.image, session.entry, i);
   Tensor out = type_of(session, tensor);
-  out.data = session.outputs[i];
+  if (session.outputs != nullptr) out.data = session.outputs[i];
   const int64_t* extents = session.settled ? extents_of(session, tensor) : nullptr;
   for (uint32_t axis = 0; extents != nullptr && axis < out.rank; axis++) {
     out.dims[axis] = extents[axis];
@@ -233,29 +266,41 @@ static bool settle(Session& session) {
   return true;
 }
 
+uint64_t arena_bytes(const Session& session, uint32_t threads) {
+  return SVOD_ARENA_NOTES + svod_arena_bytes(session.model.image, session.entry, threads);
+}
+
+static Exit memory_error(Printer& errors) {
+  print_error(errors, "there is not enough memory");
+  return EXIT_FILE;
+}
+
 Exit prepare(Session& session, const SessionOptions& options, Printer& errors) {
   Exit status = choose_level(session, options.isa, errors);
   if (status != EXIT_DONE) return status;
   session.threads = choose_threads(session, options.threads);
-  session.arena_bytes =
-      svod_arena_bytes(session.model.image, session.entry, session.threads);
-  session.arena = take_memory(session.arena_bytes);
-  bool all = session.arena != nullptr;
+  session.arena_bytes = arena_bytes(session, session.threads);
+  const SvodEntry& entry = *session.entry;
+  const uint64_t pointers = uint64_t{entry.input_count} + entry.output_count;
+  auto memory =
+      static_cast<uint8_t*>(take_memory(session.arena_bytes + pointers * sizeof(void*)));
+  bool all = memory != nullptr;
+  if (!all) return memory_error(errors);
+  session.arena = memory;
+  session.outputs = reinterpret_cast<void**>(memory + session.arena_bytes);
+  session.inputs = const_cast<const void**>(session.outputs) + entry.output_count;
   // A first run touches all of it: resnet50's 2600 pages take 2 ms, five large ones 0.5.
-  if (all) svod_want_large_pages(session.arena, session.arena_bytes);
+  svod_want_large_pages(session.arena, session.arena_bytes);
   if (session.threads > 1) {
-    void* memory = take_memory(svod_pool_bytes(session.threads));
-    all = all && memory != nullptr;
-    if (all) session.pool = svod_pool_make(memory, session.threads);
+    void* pool = take_memory(svod_pool_bytes(session.threads));
+    all = pool != nullptr;
+    if (all) session.pool = svod_pool_make(pool, session.threads);
   }
-  for (uint32_t i = 0; i < session.entry->output_count; i++) {
-    session.outputs[i] =
-        take_memory(svod_output(session.model.image, session.entry, i)->bytes);
+  for (uint32_t i = 0; i < entry.output_count; i++) {
+    session.outputs[i] = take_memory(svod_output(session.model.image, &entry, i)->bytes);
     all = all && session.outputs[i] != nullptr;
   }
-  if (all) return EXIT_DONE;
-  print_error(errors, "there is not enough memory");
-  return EXIT_FILE;
+  return all ? EXIT_DONE : memory_error(errors);
 }
 
 Exit run(Session& session, Printer& errors) {
@@ -264,8 +309,8 @@ Exit run(Session& session, Printer& errors) {
   run.entry = session.entry;
   run.level = session.level;
   run.threads = session.threads;
-  run.arena = session.arena;
-  run.arena_bytes = session.arena_bytes;
+  run.arena = static_cast<uint8_t*>(session.arena) + SVOD_ARENA_NOTES;
+  run.arena_bytes = session.arena_bytes - SVOD_ARENA_NOTES;
   run.inputs = session.inputs;
   run.outputs = session.outputs;
   run.parallel = session.pool != nullptr ? svod_pool_run : nullptr;

@@ -35,8 +35,8 @@ struct Session {
   void* arena = nullptr;
   uint64_t arena_bytes = 0;
   SvodPool* pool = nullptr;
-  const void* inputs[kMostTensors];
-  void* outputs[kMostTensors];
+  const void** inputs = nullptr; // behind the arena
+  void** outputs = nullptr;
   SvodStepDone step_done = nullptr; // for profiles
   void* listener = nullptr;
   uint32_t failed_step = 0;
@@ -51,6 +51,8 @@ Exit open_model(Session& session, const char* weights, Printer& errors);
 Exit choose_level(Session& session, Text isa, Printer& errors);
 // What this CPU lacks of SvodCpuFeature bits.
 void print_missing(Printer& out, uint32_t needed);
+// The packer's bytes.arena for one thread.
+uint64_t arena_bytes(const Session& session, uint32_t threads);
 // Level, threads, arena, pool, and memory for the outputs. `entry` is set.
 Exit prepare(Session& session, const SessionOptions& options, Printer& errors);
 // Inputs and outputs are set.

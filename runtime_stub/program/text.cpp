@@ -166,20 +166,28 @@ void Printer::put(char c) {
   column_ = c == '\n' ? 0 : column_ + 1;
 }
 
+void Printer::send(const char* data, uint64_t bytes) {
+  constexpr int32_t kInputOutput = 5; // fewer bytes than asked, without a reason
+  flushed_ += bytes;
+  if (bytes == 0 || file_ == kNowhere || failure_ != 0) return;
+  int64_t written = svod_write(file_, data, bytes);
+  if (written < 0) failure_ = static_cast<int32_t>(-written);
+  if (written >= 0 && written < static_cast<int64_t>(bytes)) failure_ = kInputOutput;
+}
+
 void Printer::flush() {
-  if (used_ != 0 && file_ != kNowhere && failure_ == 0) {
-    constexpr int32_t kInputOutput = 5; // fewer bytes than asked, without a reason
-    int64_t written = svod_write(file_, buffer_, used_);
-    if (written < 0) failure_ = static_cast<int32_t>(-written);
-    if (written >= 0 && written < static_cast<int64_t>(used_)) failure_ = kInputOutput;
-  }
-  flushed_ += used_;
+  send(buffer_, used_);
   used_ = 0;
 }
 
 Printer& Printer::operator<<(Text text) {
   if (file_ == kNowhere) {
     flushed_ += text.size;
+    return *this;
+  }
+  if (text.size > sizeof(buffer_)) {
+    flush();
+    send(text.data, text.size);
     return *this;
   }
   for (uint64_t i = 0; i < text.size; i++) put(text.data[i]);
@@ -276,6 +284,14 @@ Printer& Printer::json(Text text) {
     }
   }
   put('"');
+  return *this;
+}
+
+Printer& Printer::hexadecimal(const uint8_t* bytes, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    put("0123456789abcdef"[bytes[i] >> 4]);
+    put("0123456789abcdef"[bytes[i] & 15]);
+  }
   return *this;
 }
 

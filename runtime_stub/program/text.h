@@ -50,6 +50,7 @@ public:
   // A model's string: control bytes as \xNN, cut at 80.
   Printer& name(Text text);
   Printer& json(Text text); // quoted
+  Printer& hexadecimal(const uint8_t* bytes, uint32_t count);
   // Spaces up to that column, counted from the last new line.
   Printer& column(uint32_t at);
   void flush();
@@ -58,11 +59,12 @@ public:
 
 private:
   void put(char c);
+  void send(const char* data, uint64_t bytes);
   int32_t file_;
   int32_t failure_ = 0;
   uint32_t column_ = 0;
   uint64_t used_ = 0, flushed_ = 0;
-  char buffer_[4096];
+  char buffer_[1024]; // what is longer is written as it lies
 };
 
 } // namespace packed

@@ -274,6 +274,11 @@ Exit verify_set(Session& session, Text folder, const Options& options, Printer& 
   return status;
 }
 
+bool is_set(Text folder) {
+  Path first;
+  return data_path(first, folder, Text("output_"), 0, Text(".pb")) && is_file(first.text);
+}
+
 bool is_folder(const char* path) {
   SvodFileInfo info = {};
   return svod_stat_path(path, &info) == 0 && info.is_directory;
@@ -285,9 +290,7 @@ Exit verify(Session& session, const Options& options, Printer& errors) {
   Printer out(1);
   Text folder(options.verify);
   while (folder.size > 1 && folder.ends_with("/")) folder = folder.first(folder.size - 1);
-  Path first;
-  if (!data_path(first, folder, Text("output_"), 0, Text(".pb"))) return EXIT_FILE;
-  if (is_file(first.text)) return verify_set(session, folder, options, out, errors);
+  if (is_set(folder)) return verify_set(session, folder, options, out, errors);
   Exit result = EXIT_DONE;
   uint64_t sets = 0;
   for (;; sets++) {

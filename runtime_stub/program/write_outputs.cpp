@@ -112,9 +112,10 @@ void print_outputs(const Session& session, Printer& out) {
 
 Exit check_outputs(const Session& session, const Options& options, Printer& errors) {
   uint32_t next = 0;
-  for (uint32_t w = 0; w < options.output_count; w++) {
+  for (uint32_t w = 0; w < options.word_count; w++) {
+    if (!options.is_output(w)) continue;
     Place place;
-    Exit status = find_place(session, options.outputs[w], next, place, errors);
+    Exit status = find_place(session, options.words[w], next, place, errors);
     if (status != EXIT_DONE) return status;
   }
   return EXIT_DONE;
@@ -122,9 +123,10 @@ Exit check_outputs(const Session& session, const Options& options, Printer& erro
 
 Exit write_outputs(const Session& session, const Options& options, Printer& errors) {
   uint32_t next = 0;
-  for (uint32_t w = 0; w < options.output_count; w++) {
+  for (uint32_t w = 0; w < options.word_count; w++) {
+    if (!options.is_output(w)) continue;
     Place place;
-    Exit status = find_place(session, options.outputs[w], next, place, errors);
+    Exit status = find_place(session, options.words[w], next, place, errors);
     if (status == EXIT_DONE) status = write_place(session, place, errors);
     if (status != EXIT_DONE) return status;
   }

@@ -18,7 +18,8 @@ KEYS = {"model", "target", "entries", "kernels", "programs", "steps", "macs", "b
         "time_ms", "passes", "digest"}
 NESTED = {
     "model": {"name", "sha256", "opset", "nodes"},
-    "bytes": {"image", "weights", "code", "stub", "arena", "arena_lower_bound", "stack"},
+    "bytes": {"image", "weights", "code", "stub", "arena", "arena_lower_bound", "temporaries", "scratch",
+              "tables", "stack"},
     "fusion": {"nodes_before", "kernels_unfused"},
     "cache": {"kernels_compiled", "kernels_reused"},
     "time_ms": {"import", "simplify", "fuse", "plan", "schedule", "emit", "compile", "link", "total"},

@@ -1,5 +1,6 @@
 // The stub stands alone: what its objects leave undefined, how large they are, and a
 // program of a hand-made image, with glue and kernel in C, that links and runs.
+#include "compiler/toolchain/call_graph.h"
 #include "compiler/toolchain/compile_all.h"
 #include "compiler/toolchain/data_object.h"
 #include "compiler/toolchain/inspect.h"
@@ -127,6 +128,39 @@ TEST_CASE("a library's stub is small and writes no global", "[stub]") {
     code += facts.code_bytes + facts.constant_bytes;
   }
   CHECK(code <= 8000);
+}
+
+TEST_CASE("the stack is the longest chain of calls", "[stub]") {
+  constexpr char kCalls[] = R"(
+__attribute__((noinline)) static int leaf(volatile char* p) { char room[300]; p[1] = ((volatile char*)room)[*p] = 1; return *p; }
+__attribute__((noinline)) int other(volatile char* p) { char room[700]; p[1] = ((volatile char*)room)[*p] = 2; return *p + outer(p); }
+__attribute__((noinline)) int deep(volatile char* p) { char room[500]; p[1] = ((volatile char*)room)[*p] = 3; return leaf(p) + *p; }
+int run(volatile char* p, int (*f)(volatile char*)) { return deep(p) + f(p); }
+)";
+  for (const char* name : {"x86-64", "aarch64", "riscv64", "armv7", "cortex-m4"}) {
+    INFO(name);
+    const Target target = *find_target(name);
+    const std::string text = std::string("int outer(volatile char*);\n") + kCalls;
+    const Source source{"calls.c", text, {"-O2", "-fstack-size-section"}};
+    const CompileResult result =
+        package_compiler().compile(target, target.levels[0], source);
+    INFO(result.diagnostics);
+    REQUIRE(result.ok);
+    CallGraph graph;
+    graph.add(result.output);
+    const uint64_t leaf_and_deep = graph.deepest("deep"), all = graph.deepest("run");
+    CHECK(leaf_and_deep >= 800);
+    CHECK(leaf_and_deep <= 960);
+    CHECK(all > leaf_and_deep);
+    CHECK(all <= leaf_and_deep + 100);
+    const uint64_t alone = graph.deepest("other");
+    graph.define("outer", 5000);
+    CHECK(graph.deepest("other") == alone + 5000);
+    CHECK(graph.add_call("run", "other"));
+    CHECK(graph.deepest("run") == all - leaf_and_deep + alone + 5000);
+    CHECK_FALSE(graph.add_call("nobody", "other"));
+    CHECK(graph.deepest("nobody") == 0);
+  }
 }
 
 TEST_CASE("the stub links alone and runs a hand-made image", "[stub]") {
