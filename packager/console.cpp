@@ -3,11 +3,13 @@
 #include "packager/console.h"
 
 #include <cerrno>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <sstream>
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace svod::packager {
@@ -48,50 +50,86 @@ std::string Console::painted(const std::string& text) const {
   return out;
 }
 
-void Console::clear_progress() const {
+void Console::say(const std::string& line) const {
+  const std::lock_guard lock(mutex_);
   if (in_progress_) std::cerr << "\r\033[K";
   in_progress_ = false;
+  std::cerr << line << "\n";
 }
 
 void Console::print(const Diags& diags, const std::string& file) const {
-  clear_progress();
+  said_.insert(said_.end(), diags.all().begin(), diags.all().end());
   std::istringstream lines(diags.text(file));
   for (std::string line; std::getline(lines, line);) {
     bool minor = line.find("warning: ") != std::string::npos ||
                  line.find("note: ") != std::string::npos;
-    if (!quiet_ || !minor || diags.failed()) std::cerr << painted(line) << "\n";
+    if (!quiet_ || !minor || diags.failed()) say(painted(line));
   }
 }
 
 void Console::error(const std::string& message) const {
-  clear_progress();
-  std::cerr << painted("svod-pack: error: " + message) << "\n";
+  said_.push_back({Severity::Error, Exit::Done, {}, message});
+  say(painted("svod-pack: error: " + message));
 }
 
 void Console::warning(const std::string& message) const {
-  if (quiet_) return;
-  clear_progress();
-  std::cerr << painted("svod-pack: warning: " + message) << "\n";
+  said_.push_back({Severity::Warning, Exit::Done, {}, message});
+  if (!quiet_) say(painted("svod-pack: warning: " + message));
 }
 
 void Console::note(const std::string& message) const {
-  if (quiet_) return;
-  clear_progress();
-  std::cerr << message << "\n";
+  said_.push_back({Severity::Note, Exit::Done, {}, message});
+  if (!quiet_) say(painted("note: " + message));
+}
+
+void Console::remark(const std::string& message) const {
+  if (!quiet_) say(message);
 }
 
 void Console::verbose(const std::string& message) const {
-  if (verbose_) note(message);
+  if (verbose_) remark(message);
 }
 
-void Console::progress(const std::string& message) const {
-  if (!terminal_ || quiet_ || verbose_) return;
-  std::cerr << "\r\033[K" << message << std::flush;
+// On a terminal the line is cut at its width: a second line would not be written over.
+void Console::show_progress(const std::string& line) const {
+  const std::lock_guard lock(mutex_);
+  if (!terminal_ || verbose_) {
+    std::cerr << "svod-pack: " + line + "\n";
+    return;
+  }
+  winsize window{};
+  size_t width = 80;
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1)
+    width = window.ws_col;
+  std::cerr << "\r\033[K" + line.substr(0, width - 1) << std::flush;
   in_progress_ = true;
 }
 
+void Console::progress(const std::string& message) const {
+  if (quiet_) return;
+  constexpr std::chrono::milliseconds kOnTerminal{200}, kInLog{10000};
+  const bool live = terminal_ && !verbose_;
+  if (!progress_)
+    progress_ = std::make_unique<Progress>(
+        live, live ? kOnTerminal : kInLog,
+        [this](const std::string& line) { show_progress(line); });
+  progress_->stage(message);
+}
+
+void Console::kernel_done(const std::string& name, double ms, bool compiled, size_t done,
+                          size_t all) const {
+  if (progress_) progress_->kernel(name, ms, compiled, done, all);
+  const std::string how =
+      compiled ? std::to_string(std::lround(ms)) + " ms" : "from the cache";
+  verbose("compiled " + std::to_string(done) + " of " + std::to_string(all) + ", " +
+          name + ": " + how);
+}
+
 Exit Console::print_out(std::string_view text) const {
-  clear_progress();
+  if (progress_) progress_->end();
+  if (const std::lock_guard lock(mutex_); in_progress_)
+    std::cerr << "\r\033[K" << std::flush;
+  in_progress_ = false;
   std::cout << std::flush;
   while (!text.empty()) {
     const ssize_t written = write(STDOUT_FILENO, text.data(), text.size());

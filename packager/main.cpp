@@ -4,6 +4,7 @@
 #include "packager/command/option_table.h"
 #include "packager/output_file.h"
 #include "packager/pack.h"
+#include "packager/report.h"
 #include "packager/verbs.h"
 #include "packager/version.h"
 
@@ -39,12 +40,12 @@ static Exit usage_exit(const Options& options, const Console& console) {
   console.error(options.usage_error);
   const std::string verb =
       options.verb == Verb::Pack ? "" : std::string(row_of(options.verb).word) + " ";
-  console.note("svod-pack: 'svod-pack " + verb + "--help' lists the options");
+  console.remark("svod-pack: 'svod-pack " + verb + "--help' lists the options");
   return Exit::Usage;
 }
 
 // Where the report of a bug went, or an empty text.
-static std::string write_report(int argc, char** argv, const std::string& what) {
+static std::string write_bug_report(int argc, char** argv, const std::string& what) {
   const char* folder = std::getenv("TMPDIR");
   std::string path = std::string(folder && *folder ? folder : "/tmp") +
                      "/svod-pack-report-" + std::to_string(getpid()) + ".txt";
@@ -56,6 +57,23 @@ static std::string write_report(int argc, char** argv, const std::string& what) 
   return report ? path : "";
 }
 
+static Exit run_guarded(int argc, char** argv, const Options& options,
+                        const Console& console) {
+  std::string what;
+  try {
+    return run_verb(options, console);
+  } catch (const std::bad_alloc&) {
+    console.error("out of memory");
+    return Exit::File;
+  } catch (const std::exception& error) {
+    what = error.what();
+  }
+  console.error("this is a bug in svod-pack: " + what);
+  std::string report = write_bug_report(argc, argv, what);
+  if (!report.empty()) console.error("a report was written to " + report);
+  return Exit::Bug;
+}
+
 static int run(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::variant<Options, std::string> parsed = read_options(argc, argv);
@@ -65,21 +83,11 @@ static int run(int argc, char** argv) {
   }
   const Options& options = std::get<Options>(parsed);
   Console console(options);
-  if (!options.usage_error.empty()) return static_cast<int>(usage_exit(options, console));
   install_signal_handlers();
-  std::string what;
-  try {
-    return static_cast<int>(run_verb(options, console));
-  } catch (const std::bad_alloc&) {
-    console.error("out of memory");
-    return static_cast<int>(Exit::File);
-  } catch (const std::exception& error) {
-    what = error.what();
-  }
-  console.error("this is a bug in svod-pack: " + what);
-  std::string report = write_report(argc, argv, what);
-  if (!report.empty()) console.error("a report was written to " + report);
-  return static_cast<int>(Exit::Bug);
+  const Exit exit = options.usage_error.empty()
+                        ? run_guarded(argc, argv, options, console)
+                        : usage_exit(options, console);
+  return static_cast<int>(write_report(options, console, exit));
 }
 
 } // namespace svod::packager

@@ -68,7 +68,7 @@ std::string as_json(const std::vector<importer::OperatorSummary>& all) {
       json.end_object();
     }
   json.end_list();
-  return json.text() + "\n";
+  return json.text();
 }
 
 std::string limits_text(const importer::OperatorSummary& op) {
@@ -129,13 +129,15 @@ std::string as_markdown(const std::vector<importer::OperatorSummary>& all) {
 
 Exit ops_verb(const Options& options, const Console& console) {
   const std::vector<importer::OperatorSummary> all = importer::all_operators();
+  if (options.json) console.tell("{\"operators\": " + as_json(all) + "}");
+  if (options.json == "-") return Exit::Done;
   switch (options.format) {
   case ListFormat::Text:
     return console.print_out(as_text(all));
   case ListFormat::Markdown:
     return console.print_out(as_markdown(all));
   case ListFormat::Json:
-    return console.print_out(as_json(all));
+    return console.print_out(as_json(all) + "\n");
   }
   __builtin_unreachable();
 }

@@ -313,12 +313,15 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
   if (!raw.max_flash.empty())
     options.max_flash = read_bytes("--max-flash", raw.max_flash);
   options.format = look_up(kFormats, "--format", raw.format);
-  if (options.json) options.format = ListFormat::Json;
   options.cache_folder = raw.cache_dir;
   if (options.cache_folder.empty()) {
     options.cache_folder = toolchain::ObjectCache::default_folder().string();
   }
   if (raw.no_cache) options.cache_folder.clear();
+  if (options.verb == Verb::Pack && options.is_text() && options.output.empty() &&
+      options.json == "-" && !options.dry_run)
+    throw UsageError{"--json and the text of --emit would both go to stdout; give one of "
+                     "them a file (--json=FILE, -o FILE)"};
   if (options.weights == WeightPlace::File && options.emit != Output::Executable) {
     throw UsageError{"--weights=file is for executables"};
   }

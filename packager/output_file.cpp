@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace svod::packager {
@@ -27,6 +28,8 @@ struct Registered {
   char path[kMostPath];
 };
 Registered registered[kMostFiles];
+constexpr size_t kMostFolders = 2;
+Registered folders[kMostFolders];
 std::atomic<int> interrupt_child;
 
 void remember(const std::string& path) {
@@ -45,11 +48,31 @@ void forget(const std::string& path) {
   }
 }
 
+// A handler may not call what reads folders, for that allocates; the kernel is asked.
+// Names are relative to the folder.
+void remove_folder(const char* path) {
+  const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  alignas(8) char buffer[4096];
+  for (long size; (size = syscall(SYS_getdents64, folder, buffer, sizeof(buffer))) > 0;)
+    for (long at = 0; at < size;) {
+      constexpr int kLength = 16, kName = 19; // of linux_dirent64
+      uint16_t length = 0;
+      std::memcpy(&length, buffer + at + kLength, sizeof(length));
+      unlinkat(folder, buffer + at + kName, 0);
+      at += length;
+    }
+  close(folder);
+  rmdir(path);
+}
+
 void remove_files() {
   for (Registered& file : registered) {
     if (file.used) unlink(file.path);
   }
   if (int child = interrupt_child; child > 0) kill(child, SIGKILL);
+  for (size_t i = kMostFolders; i-- > 0;)
+    if (folders[i].used) remove_folder(folders[i].path);
 }
 
 void on_interrupt(int) {
@@ -85,6 +108,19 @@ void install_signal_handlers() {
   for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
     sigaction(number, &action, nullptr);
   }
+}
+
+void remember_folder(const std::string& path) {
+  for (Registered& folder : folders) {
+    if (folder.used || path.size() >= kMostPath) continue;
+    std::memcpy(folder.path, path.c_str(), path.size() + 1);
+    folder.used = true;
+    return;
+  }
+}
+
+void forget_folders() {
+  for (Registered& folder : folders) folder.used = false;
 }
 
 void set_interrupt_child(int pid) { interrupt_child = pid; }

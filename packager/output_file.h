@@ -31,6 +31,10 @@ private:
 // On SIGINT and SIGTERM: removes all temporary files, ends the child, exits with 130. On
 // a crash the same with exit 5.
 void install_signal_handlers();
+// A temporary folder: an interrupt removes it with the files in it, the last one named
+// first. Two at most.
+void remember_folder(const std::string& path);
+void forget_folders();
 // The child that an interrupt ends as well; 0: none.
 void set_interrupt_child(int pid);
 

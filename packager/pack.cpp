@@ -7,6 +7,7 @@
 #include "packager/artefact/contents.h"
 #include "packager/artefact/header_file.h"
 #include "packager/artefact/link_output.h"
+#include "packager/explain.h"
 #include "packager/front.h"
 #include "packager/make_rule.h"
 #include "packager/output_file.h"
@@ -17,11 +18,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <iomanip>
 #include <iostream>
-#include <sstream>
 
 namespace svod::packager {
 
@@ -64,7 +64,8 @@ private:
   Exit verify();
   Exit verify_or_bisect();
   Exit commit();
-  Exit write_reports();
+  Exit write_deps();
+  void tell(Exit status);
   Exit file_error(const std::string& path, const std::string& reason) const;
   Exit toolchain_error(const std::string& diagnostics) const;
   Exit open(const std::string& path);
@@ -90,6 +91,7 @@ private:
   Digest key_;
   ImageContents contents_;
   std::optional<Objects> objects_;
+  std::string verified_; // JSON
 };
 
 std::string beside(const std::string& output, const std::string& suffix) {
@@ -139,7 +141,7 @@ Exit Packing::open_outputs() {
 
 Exit Packing::read() {
   if (options_.emit_guessed && !options_.is_text())
-    console_.note("note: " + options_.output + " becomes a static library, since " +
+    console_.note(options_.output + " becomes a static library, since " +
                   options_.target.alias +
                   " runs no programs by themselves; a name that ends in .a, or "
                   "--emit=static, says so");
@@ -169,7 +171,7 @@ Exit Packing::replace_kernels() {
 }
 
 Exit Packing::compile_graph() {
-  console_.progress("compiling " + options_.model_name());
+  console_.progress("planning " + options_.model_name());
   GivenSchedules schedules(options_, console_);
   if (Exit status = schedules.read(front_->schedules); status != Exit::Done)
     return status;
@@ -181,6 +183,7 @@ Exit Packing::compile_graph() {
   if (options_.bisect) options.fused = &fused_;
   std::vector<std::string> printed = {options_.print_after};
   if (const char* pass = pass_of_form(options_.emit)) printed.push_back(pass);
+  for (const std::string& line : choices_of(options_)) console_.verbose(line);
   Passes passes(printed, [&](std::string_view pass, const std::string& place,
                              const std::string& text) { show(pass, place, text); });
   kernels_ = compile(front_->graph, options, passes);
@@ -210,14 +213,7 @@ void Packing::note_passes(const Passes& passes) {
     const auto found = passes_.find(pass.name);
     if (found == passes_.end()) continue;
     const PassRun& run = found->second;
-    std::ostringstream line;
-    line << "pass " << pass.name << ": " << run.runs
-         << (run.runs == 1 ? " run, " : " runs, ") << std::fixed << std::setprecision(1)
-         << run.ms << " ms";
-    if (run.end)
-      line << ", ended after " << run.end->rounds << " rounds and " << run.end->steps
-           << " changes: " << reason_text(run.end->reason);
-    console_.verbose(line.str());
+    console_.verbose(pass_line(pass.name, run));
     if (run.end && run.end->reason == PassEnd::Limit)
       console_.note("pass " + std::string(pass.name) + " stopped at its limit of " +
                     std::to_string(run.end->rounds) +
@@ -245,6 +241,7 @@ Summary Packing::summary() const {
   out.arena = arena();
   out.time_ms = times_;
   out.passes = passes_;
+  out.verify = verified_;
   if (objects_) {
     out.sizes = objects_->sizes;
     out.compiled = objects_->compiled;
@@ -266,8 +263,7 @@ Exit Packing::write_text_form() {
       pass ? pass_texts_.at(pass) : kernels_text(options_, *kernels_, error);
   if (!error.empty()) return toolchain_error(error);
   if (files_.empty()) {
-    if (!options_.dry_run) std::cout << text << std::flush;
-    return std::cout ? Exit::Done : file_error("stdout", "cannot be written");
+    return options_.dry_run ? Exit::Done : console_.print_out(text);
   }
   if (!files_[0].write(text, error) || !files_[0].commit(error)) {
     return file_error(options_.output, error);
@@ -290,6 +286,9 @@ ObjectOptions Packing::object_options(StubKind stub) {
   build.prefix = options_.name;
   build.weights_embedded = options_.weights == WeightPlace::Embed;
   build.cache = cache_ ? &*cache_ : nullptr;
+  build.on_done = [this](const toolchain::JobDone& job) {
+    console_.kernel_done(job.job.name, job.ms, job.compiled, job.done, job.all);
+  };
   if (options_.small) build.flags = {"-Os"};
   if (!options_.small && options_.level < 2) {
     build.flags = {"-O" + std::to_string(options_.level)};
@@ -308,7 +307,7 @@ std::optional<Objects> Packing::build_for(StubKind stub, std::string& error) {
 }
 
 Exit Packing::build() {
-  console_.progress("building kernels of " + options_.model_name());
+  console_.progress("compiling " + options_.model_name());
   clock_.lap();
   std::string error;
   objects_ = build_for(
@@ -393,14 +392,13 @@ Exit Packing::verify() {
   VerifyChoice choice = verify_choice(options_);
   if (choice.name.empty()) return Exit::Done;
   if (options_.verify.empty() && front_->interface.sizes_replaced) {
-    console_.note(
-        "note: not verified, since the test data beside the model has the sizes "
-        "that it states");
+    console_.note("not verified, since the test data beside the model has the sizes "
+                  "that it states");
     return Exit::Done;
   }
   if (!runs_here(options_.target)) {
     if (!options_.verify.empty()) {
-      console_.note("note: not verified, since " + options_.target.alias +
+      console_.note("not verified, since " + options_.target.alias +
                     " programs do not run here");
     }
     return Exit::Done;
@@ -411,7 +409,7 @@ Exit Packing::verify() {
     if (options_.weights == WeightPlace::File) {
       program.insert(program.end(), {"--weights", files_[1].temporary()});
     }
-    return verify_program(program, choice, *front_, console_);
+    return verify_program(program, choice, *front_, console_, verified_);
   }
   // A library cannot run by itself: a program of the same kernels does it in its place.
   std::string error, place = options_.output;
@@ -425,7 +423,7 @@ Exit Packing::verify() {
   if (!program) return file_error(place + ".verify", error);
   toolchain::LinkResult linked = link_program(options_, *objects, program->temporary());
   if (!linked.ok) return toolchain_error(linked.diagnostics);
-  return verify_program({program->temporary()}, choice, *front_, console_);
+  return verify_program({program->temporary()}, choice, *front_, console_, verified_);
 }
 
 // What the packed program answers is not needed to find a kernel that is wrong, but says
@@ -457,24 +455,24 @@ Exit Packing::commit() {
   return Exit::Done;
 }
 
-Exit Packing::write_reports() {
-  note_time("total", total_.lap());
-  Summary facts = summary();
+Exit Packing::write_deps() {
+  if (options_.deps.empty()) return Exit::Done;
   std::string error;
-  auto write = [&](const std::string& path, const std::string& text) {
-    std::optional<OutputFile> file = OutputFile::create(path, error);
-    return file && file->write(text, error) && file->commit(error);
-  };
-  if (options_.json && *options_.json == "-") {
-    std::cout << summary_json(facts) << std::flush;
-  } else if (options_.json && !write(*options_.json, summary_json(facts))) {
-    return file_error(*options_.json, error);
-  }
-  if (!options_.deps.empty() && !write(options_.deps, make_rule(options_, *front_))) {
-    return file_error(options_.deps, error);
-  }
-  console_.note(summary_text(facts));
-  return Exit::Done;
+  std::optional<OutputFile> file = OutputFile::create(options_.deps, error);
+  if (file && file->write(make_rule(options_, *front_), error) && file->commit(error))
+    return Exit::Done;
+  return file_error(options_.deps, error);
+}
+
+// A pack that failed late tells what it found out until then.
+void Packing::tell(Exit status) {
+  if (contents_.entries.empty()) return;
+  note_time("total", total_.lap());
+  const Summary facts = summary();
+  console_.tell(summary_json(facts));
+  for (const auto& [stage, ms] : times_)
+    console_.verbose("time " + stage + ": " + std::to_string(std::lround(ms)) + " ms");
+  if (status == Exit::Done && !options_.is_text()) console_.remark(summary_text(facts));
 }
 
 Exit Packing::run() {
@@ -484,15 +482,15 @@ Exit Packing::run() {
   if (options_.is_text()) {
     stages.push_back(&Packing::write_text_form);
   } else {
-    stages.insert(stages.end(), {&Packing::build, &Packing::check_budget, &Packing::link,
-                                 &Packing::verify_or_bisect, &Packing::commit,
-                                 &Packing::write_reports});
+    stages.insert(stages.end(),
+                  {&Packing::build, &Packing::check_budget, &Packing::link,
+                   &Packing::verify_or_bisect, &Packing::commit, &Packing::write_deps});
   }
-  for (Stage stage : stages) {
-    Exit status = (this->*stage)();
-    if (status != Exit::Done) return status;
-  }
-  return Exit::Done;
+  Exit status = Exit::Done;
+  for (Stage stage : stages)
+    if (status == Exit::Done) status = (this->*stage)();
+  tell(status);
+  return status;
 }
 
 } // namespace

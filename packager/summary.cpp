@@ -182,6 +182,7 @@ void write_run(JsonWriter& json, const Summary& summary) {
   for (const auto& [stage, ms] : summary.time_ms) json.key(stage).milliseconds(ms);
   json.end_object();
   write_passes(json, summary);
+  if (!summary.verify.empty()) json.key("verify").raw(summary.verify);
 }
 
 std::string size_text(uint64_t bytes) {
@@ -211,7 +212,7 @@ std::string summary_json(const Summary& summary) {
   write_plan(json, summary);
   write_run(json, summary);
   json.end_object();
-  return json.text() + "\n";
+  return json.text();
 }
 
 std::string summary_text(const Summary& summary) {

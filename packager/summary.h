@@ -22,6 +22,7 @@ struct Summary {
   KernelSpills spills = {};
   std::vector<std::pair<std::string, double>> time_ms = {}; // in order
   std::map<std::string_view, PassRun> passes = {};
+  std::string verify = {}; // JSON; empty: nothing was compared
 };
 
 // The part that is the same for every pack of one plan; keys as in INTERFACE.

@@ -4,11 +4,8 @@
 #include "compiler/toolchain/object_cache.h"
 #include "packager/artefact/objects.h"
 #include "packager/front.h"
+#include "packager/json.h"
 #include "packager/version.h"
-
-#include <iostream>
-
-#include <unistd.h>
 
 namespace svod::packager {
 
@@ -34,12 +31,23 @@ std::optional<Front> front_of(const Options& options, const Console& console,
   return front;
 }
 
-// stdout may be a full disk or a closed pipe.
-Exit finish(const Console& console) {
-  std::cout << std::flush;
-  if (std::cout) return Exit::Done;
-  console.error("stdout cannot be written");
-  return Exit::File;
+// What a verb found out: the text on stdout, unless --json goes there, and the object of
+// --json.
+Exit answer(const Options& options, const Console& console, const std::string& text,
+            const JsonWriter& json) {
+  console.tell(json.text());
+  return options.json == "-" ? Exit::Done : console.print_out(text);
+}
+
+void write_ports(JsonWriter& json, const char* key, const auto& ports) {
+  json.key(key).begin_list();
+  for (const auto& port : ports) {
+    json.begin_object().pair("name", port.name);
+    json.pair("dtype", onnx_type_text(port.seen.onnx_type)).key("shape").begin_list();
+    for (int64_t dim : port.seen.shape) json.value(dim);
+    json.end_list().end_object();
+  }
+  json.end_list();
 }
 
 } // namespace
@@ -48,24 +56,32 @@ Exit check_verb(const Options& options, const Console& console) {
   Exit exit = Exit::Done;
   std::optional<Front> front = front_of(options, console, exit);
   if (!front) return exit;
-  std::cout << options.model_name() << ": can be packed, "
-            << front->model.graph.nodes.size() << " nodes\n";
-  for (const GraphInput& input : front->graph.inputs()) {
-    std::cout << "input " << escaped(input.name) << " " << type_text(input.seen) << "\n";
-  }
-  for (const GraphOutput& output : front->graph.outputs()) {
-    std::cout << "output " << escaped(output.name) << " " << type_text(output.seen)
-              << "\n";
-  }
-  return finish(console);
+  const size_t nodes = front->model.graph.nodes.size();
+  std::string text =
+      options.model_name() + ": can be packed, " + std::to_string(nodes) + " nodes\n";
+  for (const GraphInput& input : front->graph.inputs())
+    text += "input " + escaped(input.name) + " " + type_text(input.seen) + "\n";
+  for (const GraphOutput& output : front->graph.outputs())
+    text += "output " + escaped(output.name) + " " + type_text(output.seen) + "\n";
+  JsonWriter json;
+  json.begin_object().key("model").begin_object();
+  json.pair("sha256", front->model.digest.hex());
+  json.pair("nodes", uint64_t{nodes}).end_object();
+  json.pair("target", options.target.alias).key("entries").begin_list().begin_object();
+  write_ports(json, "inputs", front->graph.inputs());
+  write_ports(json, "outputs", front->graph.outputs());
+  json.end_object().end_list().end_object();
+  return answer(options, console, text, json);
 }
 
 Exit key_verb(const Options& options, const Console& console) {
   Exit exit = Exit::Done;
   std::optional<Front> front = front_of(options, console, exit);
   if (!front) return exit;
-  std::cout << plan_key(*front, options).hex() << "\n";
-  return finish(console);
+  const std::string key = plan_key(*front, options).hex();
+  JsonWriter json;
+  json.begin_object().pair("digest", key).end_object();
+  return answer(options, console, key + "\n", json);
 }
 
 Exit cache_verb(const Options& options, const Console& console) {
@@ -76,32 +92,54 @@ Exit cache_verb(const Options& options, const Console& console) {
   toolchain::ObjectCache cache(options.cache_folder);
   toolchain::CacheStats stats;
   const char* what = "in";
-  if (options.cache_action == "stats") {
+  const bool counts = options.cache_action == "stats";
+  if (counts) {
     stats = cache.stats();
   } else {
     const uint64_t kept = options.cache_action == "clear" ? 0 : kKeptBytes;
     stats = cache.collect(kept, options.dry_run);
     what = options.dry_run ? "would be removed from" : "removed from";
   }
-  std::cout << stats.entries << " entries, " << stats.bytes << " bytes " << what << " "
-            << options.cache_folder << "\n";
-  return finish(console);
+  JsonWriter json;
+  json.begin_object().pair("folder", options.cache_folder);
+  json.pair("action", options.cache_action).pair("entries", stats.entries);
+  json.pair("bytes", stats.bytes);
+  json.key("removed").boolean(!counts && !options.dry_run).end_object();
+  return answer(options, console,
+                std::to_string(stats.entries) + " entries, " +
+                    std::to_string(stats.bytes) + " bytes " + what + " " +
+                    options.cache_folder + "\n",
+                json);
 }
 
 Exit doctor_verb(const Options& options, const Console& console) {
-  std::cout << "svod-pack " << kVersion << "\n";
-  std::cout << "compiler: " << package_compiler().identity() << "\n";
-  std::cout << "this machine: " << default_target().triple << ", best level "
-            << find_target("native")->levels.back().name << "\n";
-  std::cout << "targets:";
-  for (const std::string& alias : target_aliases()) std::cout << " " << alias;
-  std::cout << "\ncache: ";
+  const std::string level = find_target("native")->levels.back().name;
+  std::string text = std::string("svod-pack ") + kVersion +
+                     "\ncompiler: " + package_compiler().identity() +
+                     "\nthis machine: " + default_target().triple + ", best level " +
+                     level + "\ntargets:";
+  JsonWriter json;
+  json.begin_object().pair("version", std::string(kVersion));
+  json.pair("compiler", package_compiler().identity());
+  json.pair("machine", default_target().triple).pair("level", level);
+  json.key("targets").begin_list();
+  for (const std::string& alias : target_aliases()) {
+    text += " " + alias;
+    json.value(alias);
+  }
+  json.end_list().key("cache").begin_object().pair("folder", options.cache_folder);
+  text += "\ncache: ";
   if (options.cache_folder.empty()) {
-    std::cout << "none\n";
+    text += "none\n";
   } else {
-    toolchain::CacheStats stats = toolchain::ObjectCache(options.cache_folder).stats();
-    std::cout << options.cache_folder << ", " << stats.entries << " entries, "
-              << stats.bytes << " bytes\n";
+    const toolchain::ObjectCache cache(options.cache_folder);
+    const toolchain::CacheStats stats = cache.stats();
+    const std::string why = cache.why_not_writable();
+    text += options.cache_folder + ", " + std::to_string(stats.entries) + " entries, " +
+            std::to_string(stats.bytes) + " bytes" +
+            (why.empty() ? "" : ", cannot be written: " + why) + "\n";
+    json.pair("entries", stats.entries).pair("bytes", stats.bytes);
+    json.key("writable").boolean(why.empty());
   }
   // The shortest way through everything that packing needs of this machine.
   toolchain::Source source;
@@ -109,12 +147,12 @@ Exit doctor_verb(const Options& options, const Console& console) {
   Target target = default_target();
   toolchain::CompileResult compiled =
       package_compiler().compile(target, target.levels[0], source);
-  std::cout << "compiling: " << (compiled.ok ? "works" : "fails") << "\n";
-  if (!compiled.ok) {
-    console.error(compiled.diagnostics);
-    return Exit::Toolchain;
-  }
-  return finish(console);
+  text += std::string("compiling: ") + (compiled.ok ? "works" : "fails") + "\n";
+  json.end_object().key("compiles").boolean(compiled.ok).end_object();
+  const Exit exit = answer(options, console, text, json);
+  if (compiled.ok) return exit;
+  console.error(compiled.diagnostics);
+  return Exit::Toolchain;
 }
 
 } // namespace svod::packager

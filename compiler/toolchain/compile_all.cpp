@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <thread>
 
 namespace svod::toolchain {
@@ -30,14 +32,14 @@ static Digest key_of(const Compiler& compiler, const Target& target,
   return key.finish();
 }
 
-static void compile_one(const Compiler& compiler, const Target& target,
+// False when the cache had it.
+static bool compile_one(const Compiler& compiler, const Target& target,
                         const CompileJob& job, const ObjectCache* cache,
-                        const Digest& key, CompileResult& result,
-                        std::atomic<size_t>& compiled) {
+                        const Digest& key, CompileResult& result) {
   if (cache) {
     if (std::optional<std::vector<std::byte>> object = cache->load(key)) {
       result = {true, std::move(*object), ""};
-      return;
+      return false;
     }
   }
   std::vector<std::string> faults;
@@ -46,14 +48,40 @@ static void compile_one(const Compiler& compiler, const Target& target,
     result = compiler.compile(target, *job.level, job.source);
   else
     result = {false, {}, "more than a computation: " + faults[0] + "\n"};
-  ++compiled;
   if (!result.ok)
     result.diagnostics =
         job.source.name + " for " + job.level->name + ":\n" + result.diagnostics;
   else if (cache)
     // A full disk makes the next pack slower, not this one wrong.
     (void)cache->store(key, result.output);
+  return true;
 }
+
+namespace {
+
+// Counts jobs and tells who watches.
+class Watch {
+public:
+  Watch(const OnJobDone& on_done, size_t all) : on_done_(on_done), all_(all) {}
+  template <class Work> void run(const CompileJob& job, const Work& work) {
+    const auto start = std::chrono::steady_clock::now();
+    const bool compiled = work();
+    const std::chrono::duration<double, std::milli> took =
+        std::chrono::steady_clock::now() - start;
+    const std::lock_guard lock(mutex_);
+    compiled_ += compiled ? 1 : 0;
+    ++done_;
+    if (on_done_) on_done_({job, done_, all_, compiled, took.count()});
+  }
+  size_t compiled() const { return compiled_; }
+
+private:
+  const OnJobDone& on_done_;
+  std::mutex mutex_;
+  size_t all_, done_ = 0, compiled_ = 0;
+};
+
+} // namespace
 
 static void run_on_threads(size_t count, unsigned threads,
                            const std::function<void(size_t)>& work) {
@@ -69,7 +97,7 @@ static void run_on_threads(size_t count, unsigned threads,
 
 CompileAllResult compile_all(const Compiler& compiler, const Target& target,
                              std::span<const CompileJob> jobs, const ObjectCache* cache,
-                             unsigned threads) {
+                             unsigned threads, const OnJobDone& on_done) {
   std::map<Digest, size_t> first_of;
   std::vector<size_t> same_as;  // job -> the first job with its key
   std::vector<size_t> distinct; // first jobs
@@ -83,14 +111,16 @@ CompileAllResult compile_all(const Compiler& compiler, const Target& target,
   }
   CompileAllResult out;
   out.results.resize(jobs.size());
-  std::atomic<size_t> compiled = 0;
+  Watch watch(on_done, distinct.size());
   run_on_threads(distinct.size(), threads, [&](size_t n) {
     const size_t i = distinct[n];
-    compile_one(compiler, target, jobs[i], cache, keys[i], out.results[i], compiled);
+    watch.run(jobs[i], [&] {
+      return compile_one(compiler, target, jobs[i], cache, keys[i], out.results[i]);
+    });
   });
   for (size_t i = 0; i < jobs.size(); ++i)
     if (same_as[i] != i) out.results[i] = out.results[same_as[i]];
-  out.compiled = compiled;
+  out.compiled = watch.compiled();
   out.reused = jobs.size() - out.compiled;
   return out;
 }

@@ -4,6 +4,8 @@
 #include "compiler/toolchain/compile.h"
 #include "compiler/toolchain/object_cache.h"
 
+#include <functional>
+
 namespace svod::toolchain {
 
 struct CompileJob {
@@ -11,6 +13,7 @@ struct CompileJob {
   Source source;
   // Emitted text, which may compute and nothing else: what check_cpp finds is an error.
   bool only_computes = false;
+  std::string name = {}; // for those who watch
 };
 
 struct CompileAllResult {
@@ -21,9 +24,20 @@ struct CompileAllResult {
   std::string diagnostics() const; // of the failed jobs, each with its name
 };
 
+// A job that is done, for those who watch.
+struct JobDone {
+  const CompileJob& job;
+  size_t done = 0, all = 0; // distinct jobs
+  bool compiled = false;    // not from the cache
+  double ms = 0;
+};
+// Called from the threads that compile, one call at a time.
+using OnJobDone = std::function<void(const JobDone&)>;
+
 // `cache` may be null. `threads` 0: what the machine has.
 CompileAllResult compile_all(const Compiler& compiler, const Target& target,
                              std::span<const CompileJob> jobs,
-                             const ObjectCache* cache = nullptr, unsigned threads = 0);
+                             const ObjectCache* cache = nullptr, unsigned threads = 0,
+                             const OnJobDone& on_done = {});
 
 } // namespace svod::toolchain

@@ -106,7 +106,7 @@ void Builder::add_kernels() {
     toolchain::Source source;
     source.text = kernel.text;
     source.flags = flags(kernel.flags);
-    jobs_.push_back({&*level, std::move(source), true});
+    jobs_.push_back({&*level, std::move(source), true, kernel.symbol});
   }
 }
 
@@ -119,7 +119,8 @@ void Builder::add_stub() {
     source.flags = stub_flags({"-DSVOD_PREFIX=" + options_.prefix});
     // Of what is read and printed, bytes count and time does not.
     if (file.name.starts_with(kProgram)) source.flags.emplace_back("-Oz");
-    jobs_.push_back({&target_.levels.front(), std::move(source)});
+    jobs_.push_back(
+        {&target_.levels.front(), std::move(source), false, std::string(file.name)});
   }
 }
 
@@ -127,7 +128,8 @@ void Builder::add_stub() {
 // with the names in the model.
 bool Builder::compile(std::string& error, bool counted) {
   toolchain::CompileAllResult result =
-      toolchain::compile_all(compiler_, target_, jobs_, options_.cache);
+      toolchain::compile_all(compiler_, target_, jobs_, options_.cache, 0,
+                             counted ? options_.on_done : toolchain::OnJobDone());
   if (counted) {
     out_.compiled += result.compiled;
     out_.reused += result.reused;

@@ -21,6 +21,7 @@ struct ObjectOptions {
   std::vector<std::string> flags; // of kernels and stub, after ours
   bool weights_embedded = true;
   const toolchain::ObjectCache* cache = nullptr;
+  toolchain::OnJobDone on_done = {}; // of each kernel and each part of the stub
 };
 
 struct SizeFacts {

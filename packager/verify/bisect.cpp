@@ -169,7 +169,7 @@ Exit Bisection::walk() {
                      std::to_string(counts.kernels) + " launches, CPU level " + level();
   if (counts.skipped != 0)
     text += "; " + std::to_string(counts.skipped) + " could not be compared";
-  console_.note(text);
+  console_.remark(text);
   if (task_.wrong_answer) look_at_graphs();
   return Exit::Done;
 }
@@ -190,6 +190,7 @@ Exit Bisection::walk() {
 }
 
 Exit Bisection::walk_in_child() {
+  console_.rest(); // a child has no clock, and must not find its lock held
   std::cout.flush(), std::cerr.flush();
   const pid_t child = line_.good() ? fork() : -1;
   if (child < 0) {

@@ -22,8 +22,8 @@ VerifyChoice verify_choice(const Options& options);
 bool runs_here(const Target& target);
 
 // Runs `program` (a path, and options) with --verify on the choice. Done, VerifyMismatch,
-// or what else went wrong.
+// or what else went wrong. What was compared goes to `report`, as JSON.
 Exit verify_program(const std::vector<std::string>& program, const VerifyChoice& choice,
-                    const Front& front, const Console& console);
+                    const Front& front, const Console& console, std::string& report);
 
 } // namespace svod::packager
