@@ -39,10 +39,23 @@ std::string nearest_name(const std::string& name, std::set<std::string> names,
   return words.empty() ? "" : escaped(nearest_text(name, words), 400);
 }
 
+// Whether a node takes the value, in a graph inside as well.
+bool reads(const ModelGraph& graph, const std::string& name) {
+  const auto in_body = [&](const ModelAttribute& attribute) {
+    return attribute.graph && reads(*attribute.graph, name);
+  };
+  const auto names_it = [&](const ModelValue& output) { return output.name == name; };
+  return std::ranges::any_of(graph.outputs, names_it) ||
+         std::ranges::any_of(graph.nodes, [&](const ModelNode& node) {
+           return std::ranges::count(node.inputs, name) != 0 ||
+                  std::ranges::any_of(node.attributes, in_body);
+         });
+}
+
 class Binder {
 public:
   Binder(const ModelGraph& graph, const ImportOptions& options, Diags& diags)
-      : options_(options), diags_(diags) {
+      : graph_(graph), options_(options), diags_(diags) {
     result_.values = input_values(graph, options, diags);
     for (const InputValue& value : result_.values)
       for (const ModelValue& tensor : value.tensors) inputs_.push_back(&tensor);
@@ -64,6 +77,7 @@ private:
   std::string option(const ModelValue& input) const;
   void usage(const std::string& what) { diags_.error(Exit::Usage, what); }
 
+  const ModelGraph& graph_;
   const ImportOptions& options_;
   Diags& diags_;
   std::vector<const ModelValue*> inputs_;
@@ -197,7 +211,8 @@ bool Binder::is_batch(const ModelDim& dim) const {
 // has, and no batch, it counts bytes of a file or samples of a sound, and a program for
 // one of them would be of no use.
 void Binder::guess(const ModelValue& input) {
-  if (input.dims->size() > 1 || is_batch(input.dims->front())) {
+  if (input.dims->size() > 1 || is_batch(input.dims->front()) ||
+      !reads(graph_, input.name)) {
     guessed_.push_back(quoted(input.name));
     return;
   }
