@@ -77,6 +77,21 @@ void hint_values(const ImportState& import) {
                         value_option(input.name, element_count(g[input.node].shape)));
 }
 
+// A program for one byte of a file, or one sample of a sound, is of no use. Known only
+// now: where the value of such an input decides a shape, it is the value that is missing.
+bool has_lengths(const ImportState& import) {
+  bool good = true;
+  for (const std::string& name : import.lone_inputs) {
+    if (import.interface.fixed.contains(name)) continue;
+    import.diags.error(Exit::Unsupported,
+                       "input " + quoted(name) +
+                           " has one dimension, of unknown size; use --shape " +
+                           escaped(name) + "=N with the number of its elements");
+    good = false;
+  }
+  return good;
+}
+
 } // namespace
 
 // The value that is given for an input that is to be fixed.
@@ -110,6 +125,7 @@ std::optional<Graph> import_model(const Model& model, const ImportOptions& given
     ImportState import(model, options, fix, diags);
     std::optional<Graph> graph = GraphImport(import).run();
     if (graph) {
+      if (!has_lengths(import)) return std::nullopt;
       for (const GraphInput& input : graph->inputs())
         if (const auto at = import.interface.fixed.find(input.name);
             at != import.interface.fixed.end())

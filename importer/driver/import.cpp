@@ -153,6 +153,7 @@ std::optional<Graph> GraphImport::run() {
   import_.dimensions = shapes->dimensions;
   import_.declarations_stale = shapes->replaced;
   import_.interface.sizes_replaced = shapes->replaced;
+  import_.lone_inputs = shapes->lone;
   Scope scope;
   scope.frame = &frame;
   open_graph(graph, scope);

@@ -80,6 +80,7 @@ struct ImportState {
   std::vector<OpenBody*> open_bodies; // outermost first
   CompoundTable compounds;
   ModelInterface interface;
+  std::vector<std::string> lone_inputs;      // as in InputShapes
   std::map<std::string, int64_t> dimensions; // named ones, as bound
   bool declarations_stale = false; // the user replaced a size that the model states
 

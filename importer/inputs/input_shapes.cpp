@@ -208,18 +208,12 @@ bool Binder::is_batch(const ModelDim& dim) const {
 }
 
 // An unknown leading dimension becomes 1: a batch of one. Where it is all that an input
-// has, and no batch, it counts bytes of a file or samples of a sound, and a program for
-// one of them would be of no use.
+// has, and no batch, it counts bytes of a file or samples of a sound.
 void Binder::guess(const ModelValue& input) {
-  if (input.dims->size() > 1 || is_batch(input.dims->front()) ||
-      !reads(graph_, input.name)) {
-    guessed_.push_back(quoted(input.name));
-    return;
-  }
-  diags_.error(Exit::Unsupported,
-               "input " + quoted(input.name) +
-                   " has one dimension, of unknown size; use --shape " +
-                   escaped(input.name) + "=N with the number of its elements");
+  guessed_.push_back(quoted(input.name));
+  if (input.dims->size() == 1 && !is_batch(input.dims->front()) &&
+      reads(graph_, input.name))
+    result_.lone.push_back(input.name);
 }
 
 void Binder::note_guessed() {

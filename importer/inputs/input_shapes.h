@@ -1,7 +1,6 @@
 // The shapes of a model's inputs, from the model and the user. An unknown leading
-// dimension becomes 1 with a note, unless it is the only one of an input; every other
-// unknown one is listed in `diags`, with the option to use. A shape that the user gives
-// wins over the one that the model states.
+// dimension becomes 1 with a note; every other unknown one is listed in `diags`, with the
+// option to use. A shape that the user gives wins over the one that the model states.
 #pragma once
 
 #include "importer/inputs/input_values.h"
@@ -12,6 +11,7 @@ struct InputShapes {
   std::deque<InputValue> values;             // initializers are no inputs
   std::map<std::string, Shape> inputs;       // of their tensors, by name
   std::map<std::string, int64_t> dimensions; // named dimensions
+  std::vector<std::string> lone; // inputs of one dimension, which is unknown and became 1
   bool replaced = false; // a size that the model states: its other declarations are stale
 };
 
