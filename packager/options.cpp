@@ -388,6 +388,7 @@ std::string asked_text(const RawOptions& raw, Verb verb) {
   if (raw.help) return help_text(verb);
   if (raw.version) return std::string("svod-pack ") + kVersion + "\n";
   if (raw.man) return man_page();
+  if (raw.licenses) return licences();
   if (raw.completion.empty()) return "";
   std::string script = completion_script(raw.completion);
   if (script.empty())

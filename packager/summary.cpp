@@ -185,6 +185,8 @@ void write_run(JsonWriter& json, const Summary& summary) {
   if (!summary.verify.empty()) json.key("verify").raw(summary.verify);
 }
 
+} // namespace
+
 std::string size_text(uint64_t bytes) {
   constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB"};
   double value = static_cast<double>(bytes);
@@ -195,8 +197,6 @@ std::string size_text(uint64_t bytes) {
                 kUnits[unit]);
   return text;
 }
-
-} // namespace
 
 std::string manifest_json(const Summary& summary) {
   JsonWriter json;

@@ -30,5 +30,7 @@ std::string manifest_json(const Summary& summary);
 // All keys: the manifest's and what this run of the packager did.
 std::string summary_json(const Summary& summary);
 std::string summary_text(const Summary& summary);
+// "1.2 MiB"
+std::string size_text(uint64_t bytes);
 
 } // namespace svod::packager

@@ -1,4 +1,4 @@
-// check, key, ops, cache and doctor. Each prints what it was asked for on stdout.
+// key, cache and doctor, and what all verbs beside pack share.
 #include "packager/verbs.h"
 
 #include "compiler/toolchain/object_cache.h"
@@ -14,13 +14,7 @@ namespace {
 // 4 GiB: some thousand models' kernels.
 constexpr uint64_t kKeptBytes = uint64_t{4} << 30;
 
-std::string type_text(const Interface& seen) {
-  std::string out = onnx_type_text(seen.onnx_type) + '[';
-  for (size_t i = 0; i < seen.shape.size(); i++) {
-    out += (i ? "," : "") + std::to_string(seen.shape[i]);
-  }
-  return out + ']';
-}
+} // namespace
 
 std::optional<Front> front_of(const Options& options, const Console& console,
                               Exit& exit) {
@@ -31,47 +25,10 @@ std::optional<Front> front_of(const Options& options, const Console& console,
   return front;
 }
 
-// What a verb found out: the text on stdout, unless --json goes there, and the object of
-// --json.
 Exit answer(const Options& options, const Console& console, const std::string& text,
             const JsonWriter& json) {
   console.tell(json.text());
   return options.json == "-" ? Exit::Done : console.print_out(text);
-}
-
-void write_ports(JsonWriter& json, const char* key, const auto& ports) {
-  json.key(key).begin_list();
-  for (const auto& port : ports) {
-    json.begin_object().pair("name", port.name);
-    json.pair("dtype", onnx_type_text(port.seen.onnx_type)).key("shape").begin_list();
-    for (int64_t dim : port.seen.shape) json.value(dim);
-    json.end_list().end_object();
-  }
-  json.end_list();
-}
-
-} // namespace
-
-Exit check_verb(const Options& options, const Console& console) {
-  Exit exit = Exit::Done;
-  std::optional<Front> front = front_of(options, console, exit);
-  if (!front) return exit;
-  const size_t nodes = front->model.graph.nodes.size();
-  std::string text =
-      options.model_name() + ": can be packed, " + std::to_string(nodes) + " nodes\n";
-  for (const GraphInput& input : front->graph.inputs())
-    text += "input " + escaped(input.name) + " " + type_text(input.seen) + "\n";
-  for (const GraphOutput& output : front->graph.outputs())
-    text += "output " + escaped(output.name) + " " + type_text(output.seen) + "\n";
-  JsonWriter json;
-  json.begin_object().key("model").begin_object();
-  json.pair("sha256", front->model.digest.hex());
-  json.pair("nodes", uint64_t{nodes}).end_object();
-  json.pair("target", options.target.alias).key("entries").begin_list().begin_object();
-  write_ports(json, "inputs", front->graph.inputs());
-  write_ports(json, "outputs", front->graph.outputs());
-  json.end_object().end_list().end_object();
-  return answer(options, console, text, json);
 }
 
 Exit key_verb(const Options& options, const Console& console) {

@@ -8,6 +8,8 @@
 
 namespace svod::packager {
 
+extern const char kLicenceText[]; // packager/install/copyright
+
 namespace {
 
 constexpr size_t kTextColumn = 30, kWidth = 96;
@@ -123,6 +125,15 @@ std::string man_page() {
     out += ".SH OPTIONS OF " + word + "\n" + roff_options(row);
   }
   return out + kExits + kEnvironment;
+}
+
+std::string licences() {
+  return std::string(
+             "In a packed program or library: code that svod-pack wrote, under its "
+             "own licence\n(Apache-2.0 WITH LLVM-exception), and your model; its "
+             "--licenses says the same.\n"
+             "In svod-pack itself:\n\n") +
+         kLicenceText;
 }
 
 } // namespace svod::packager

@@ -8,6 +8,8 @@
 namespace svod::packager {
 
 std::string help_text(Verb verb);
+// What svod-pack consists of and under which terms, and what of it is in what it writes.
+std::string licences();
 // In roff, section 1.
 std::string man_page();
 // Of "bash", "zsh" or "fish"; empty for any other word.

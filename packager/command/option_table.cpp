@@ -186,6 +186,7 @@ void Declaration::limits() {
 void Declaration::about() {
   flag("-h,--help", raw_.help, "Print this help and exit");
   flag("--version", raw_.version, "Print the version and exit");
+  flag("--licenses", raw_.licenses, "Print what svod-pack consists of and exit");
   flag("--man", raw_.man, "Print the man page (roff) and exit");
   value("--completion", raw_.completion, "bash|zsh|fish",
         "Print a completion script for a shell and exit");

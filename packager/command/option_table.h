@@ -24,7 +24,7 @@ struct RawOptions {
   std::string string_bytes = "64", limit_image;
   std::string color = "auto", format = "text", max_ram, max_flash, cache_dir, json;
   std::string completion; // of which shell
-  bool no_cache = false, man = false, version = false, help = false;
+  bool no_cache = false, man = false, licenses = false, version = false, help = false;
 };
 
 // One option as help, the man page and completions show it.

@@ -51,6 +51,9 @@ def main():
                 re.search(rf"{name}(?![\w-])", script) if shell != "fish" else
                 re.search(rf" -(l {name[2:]}|s {name[1:]}) ", script))]
             check(not lacking, f"{shell} completes all of {verb} {lacking or ''}")
+    licences = out("--licenses")
+    check(all(name in licences for name in ("LLVM", "CLI11", "zstd", "Apache-2.0 WITH LLVM-exception")),
+          "--licenses names what is inside of svod-pack")
     check("--limit-rank" not in options_of(out("cache", "--help")), "a verb's help has its own options only")
     check(all(f'"{number} ' not in man for number in range(9)) and "EXIT STATUS" in man, "the man page has exit codes")
     script = folder / "svod-pack.bash"

@@ -43,6 +43,25 @@ def verbs(folder):
     check(json.loads((folder / "check.json").read_text())["verb"] == "check", "--json=FILE of a verb")
 
 
+def estimates(folder):
+    """check says beforehand what the pack will say, where that is known, and about the rest."""
+    for target in ("x86-64-v3", "cortex-m4"):
+        guess = report(folder, "check", DIGITS, "--target", target)["estimate"]
+        check(not list(folder.iterdir()), "check writes nothing")
+        output = "x.a" if target == "cortex-m4" else "x"
+        sizes = report(folder, DIGITS, "-o", output, "--target", target, "--verify", "off")["bytes"]
+        if target == "x86-64-v3":
+            check(guess["arena"] == sizes["arena"], f"{target}: the arena {guess['arena']} is that of the pack")
+        flash = sizes["weights"] + sizes["code"] + sizes["stub"] + sizes["image"]
+        check(guess["weights"] == sizes["weights"] and flash / 2 < guess["flash"] < flash * 2,
+              f"flash is about that of the pack: {guess['flash']} for {flash}")
+        check(guess["ms"] > 0 and guess["kernels"] > 0 and guess["macs"] > 50000, f"and a time: {guess['ms']} ms")
+        for path in folder.iterdir():
+            path.unlink()
+    told = packer(folder, "check", DIGITS, "--max-flash", "1K")
+    check(b"estimate: RAM" in told.stdout and b"warning: --max-flash: about" in told.stderr, "as text, with a budget")
+
+
 def verified(folder):
     found = report(folder, DIGITS, "-o", "x", "--verify", DATA)["verify"]
     output = found["sets"][0]["outputs"][0]
@@ -146,7 +165,7 @@ def interrupted(folder):
 
 def main():
     phrases()
-    for part in (verbs, verified, failed, on_terminal, verbose, interrupted):
+    for part in (verbs, estimates, verified, failed, on_terminal, verbose, interrupted):
         part(work_folder(f"reports_{part.__name__}"))
 
 
