@@ -79,9 +79,9 @@ def make_system(suite, options):
     command = ["debootstrap", "--variant=minbase", "--include=python3-venv", *options, suite, str(root),
                *where(suite)]
     try:
-        done = subprocess.run(command, capture_output=True, timeout=900)
+        done = subprocess.run(command, capture_output=True, timeout=400)
     except subprocess.TimeoutExpired:
-        return None, "debootstrap took longer than 900 s"
+        return None, "debootstrap took longer than 400 s"
     if done.returncode != 0:
         return None, (done.stdout + done.stderr).decode(errors="replace").strip().splitlines()[-1]
     (root / "made").touch()
