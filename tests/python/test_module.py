@@ -6,6 +6,7 @@ Skipped without NumPy and onnx, which the build has in its folder onnx-python.
 import os
 import pathlib
 import pickle
+import subprocess
 import sys
 import tempfile
 import threading
@@ -167,6 +168,7 @@ class Packing(unittest.TestCase):
                 packing(self.folder / "out")
             self.assertEqual(raised.exception.exit_code, code)
             self.assertGreater(len(str(raised.exception)), 10)
+            self.assertIn(raised.exception.diagnostics[0]["text"].split(":")[0], str(raised.exception))
             self.assertFalse((self.folder / "out").exists())
         with self.assertRaisesRegex(NotImplementedError, "NoSuchThing"):
             svod_pack.pack(unknown, self.folder / "out")
@@ -182,6 +184,17 @@ class Packing(unittest.TestCase):
         (self.folder / "w.bin").write_bytes(np.full((4, 4), 3, np.float32).tobytes())
         self.assertEqual(svod_pack.compile(path, cache_dir=self.folder / "c2")(ones)[0, 0], 12)
         self.assertEqual(svod_pack.compile(path, cache_dir=self.folder / "c")(ones)[0, 0], 12)
+
+
+class Documentation(unittest.TestCase):
+    def test_what_install_md_shows(self):
+        text = (SOURCE / "docs" / "install.md").read_text()
+        code = text.split("```python\n")[1].split("```")[0]
+        expected = [line.split("# ")[1].strip() for line in code.splitlines() if "    # " in line]
+        with tempfile.TemporaryDirectory() as folder:
+            env = dict(os.environ, SVOD_CACHE_DIR=folder, PYTHONPATH=os.pathsep.join(sys.path))
+            done = subprocess.run([sys.executable, "-c", code], cwd=SOURCE, env=env, capture_output=True, text=True)
+        self.assertEqual(done.stdout.splitlines(), expected, done.stderr)
 
 
 class Tensors(unittest.TestCase):
