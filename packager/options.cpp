@@ -322,6 +322,8 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
       options.json == "-" && !options.dry_run)
     throw UsageError{"--json and the text of --emit would both go to stdout; give one of "
                      "them a file (--json=FILE, -o FILE)"};
+  if (options.pkg_config && !options.is_library())
+    throw UsageError{"--pkg-config is for libraries (-o libNAME.a)"};
   if (options.weights == WeightPlace::File && options.emit != Output::Executable) {
     throw UsageError{"--weights=file is for executables"};
   }

@@ -60,6 +60,7 @@ struct Options {
   // The command line without what says what is made and how it is verified.
   std::vector<std::string> words;
   std::string deps;
+  bool pkg_config = false; // NAME.pc beside a library
   std::string print_after;
   std::string schedule; // file of schedules; empty: none
   bool quiet = false, verbose = false, dry_run = false;
@@ -67,6 +68,9 @@ struct Options {
   Color color = Color::Auto;
 
   bool is_text() const { return emit >= Output::Graph; }
+  bool is_library() const {
+    return emit == Output::Static || emit == Output::Shared || emit == Output::Object;
+  }
   std::string model_name() const; // for messages
 };
 

@@ -7,6 +7,9 @@
 #include "packager/artefact/contents.h"
 #include "packager/artefact/header_file.h"
 #include "packager/artefact/link_output.h"
+#include "packager/artefact/pkg_config.h"
+#include "packager/artefact/wrapper_file.h"
+#include "packager/budget.h"
 #include "packager/explain.h"
 #include "packager/front.h"
 #include "packager/make_rule.h"
@@ -50,6 +53,7 @@ public:
 
 private:
   Exit open_outputs();
+  Exit open_headers();
   Exit read();
   Exit compile_graph();
   void show(std::string_view pass, const std::string& place, const std::string& text);
@@ -59,6 +63,7 @@ private:
   Exit check_budget();
   Exit link();
   Exit link_as(const std::string& path);
+  Exit write_headers();
   Exit write_weight_file(const std::string& path);
   Exit replace_kernels();
   Exit verify();
@@ -131,11 +136,21 @@ Exit Packing::open_outputs() {
   }
   Exit status = open(options_.output);
   if (status != Exit::Done) return status;
-  if (options_.emit == Output::Static || options_.emit == Output::Shared ||
-      options_.emit == Output::Object) {
-    return open(beside(options_.output, ".h"));
-  }
+  if (options_.is_library()) return open_headers();
   if (options_.weights == WeightPlace::File) return open(options_.output + ".weights");
+  return Exit::Done;
+}
+
+Exit Packing::open_headers() {
+  std::vector<std::string> paths = {beside(options_.output, ".h"),
+                                    beside(options_.output, ".hpp")};
+  if (options_.pkg_config) {
+    const std::filesystem::path output(options_.output);
+    paths.push_back((output.parent_path() / (options_.name + ".pc")).string());
+  }
+  for (const std::string& path : paths) {
+    if (Exit status = open(path); status != Exit::Done) return status;
+  }
   return Exit::Done;
 }
 
@@ -318,27 +333,8 @@ Exit Packing::build() {
 }
 
 Exit Packing::check_budget() {
-  Exit status = Exit::Done;
-  const auto check = [&](const char* option, std::optional<uint64_t> limit,
-                         uint64_t needed, const std::string& parts) {
-    if (!limit || needed <= *limit) return;
-    console_.error(std::string(option) + ": " + std::to_string(needed) +
-                   " bytes are needed, " + std::to_string(*limit) +
-                   " are allowed: " + parts);
-    status = Exit::Budget;
-  };
-  const ArenaBytes ram = arena();
-  const SizeFacts& sizes = objects_->sizes;
-  std::ostringstream parts;
-  parts << "arena " << ram.all() << " (temporaries " << ram.temporaries << ", scratch "
-        << ram.scratch << ", tables " << ram.tables << "), stack " << sizes.stack;
-  check("--max-ram", options_.max_ram, ram.all() + sizes.stack, parts.str());
-  parts.str("");
-  parts << "weights " << contents_.weight_bytes << ", image " << sizes.image
-        << ", kernels " << sizes.code << ", stub " << sizes.stub;
-  check("--max-flash", options_.max_flash,
-        contents_.weight_bytes + sizes.image + sizes.code + sizes.stub, parts.str());
-  return status;
+  return packager::check_budget(options_, arena(), objects_->sizes,
+                                contents_.weight_bytes, console_);
 }
 
 Exit Packing::link_as(const std::string& path) {
@@ -369,15 +365,28 @@ Exit Packing::link() {
   std::string output = files_.empty() ? "" : files_[0].temporary();
   if (output.empty()) return Exit::Done;
   if (Exit status = link_as(output); status != Exit::Done) return status;
-  std::string error;
-  if (options_.emit != Output::Executable) {
-    HeaderFacts facts{options_.name, &contents_, arena(), objects_->sizes.stack};
-    if (!files_[1].write(header_text(facts), error)) return file_error("header", error);
-  }
-  Exit status = Exit::Done;
+  Exit status = options_.is_library() ? write_headers() : Exit::Done;
+  if (status != Exit::Done) return status;
   if (objects_->weight_file) status = write_weight_file(files_[1].temporary());
   note_time("link", clock_.lap());
   return status;
+}
+
+Exit Packing::write_headers() {
+  const HeaderFacts facts{options_.name, &contents_, arena(), objects_->sizes.stack};
+  const std::filesystem::path output(options_.output);
+  const std::string header =
+      std::filesystem::path(beside(options_.output, ".h")).filename().string();
+  std::vector<std::string> texts = {
+      header_text(facts), wrapper_text(options_.name, header, contents_.entries.front())};
+  if (options_.pkg_config)
+    texts.push_back(pkg_config_text(options_.name, output.filename().string(),
+                                    contents_.model.hex()));
+  for (size_t i = 0; i < texts.size(); i++) {
+    std::string error;
+    if (!files_[1 + i].write(texts[i], error)) return file_error("header", error);
+  }
+  return Exit::Done;
 }
 
 Exit Packing::write_weight_file(const std::string& path) {

@@ -1,6 +1,6 @@
 # Writes the stub's sources into one C++ file: cmake -DOUTPUT=... -DROOT=... -P embed_stub.cmake
 file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/runtime_stub/*.h ${ROOT}/runtime_stub/*.cpp
-     ${ROOT}/runtime_stub/*.def)
+     ${ROOT}/runtime_stub/*.def ${ROOT}/runtime_stub/*.hpp)
 list(SORT files)
 set(text "#include \"packager/artefact/stub_sources.h\"\n\nnamespace svod::packager {\n\n")
 string(APPEND text "static constexpr StubFile kFiles[] = {\n")

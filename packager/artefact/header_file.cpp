@@ -12,11 +12,10 @@
 
 namespace svod::packager {
 
-namespace {
-
-std::string upper(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return text;
+std::string macro_prefix(std::string prefix) {
+  for (char& c : prefix)
+    c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return prefix;
 }
 
 std::string c_literal(const std::string& text) {
@@ -35,6 +34,8 @@ std::string c_literal(const std::string& text) {
   return out + "\"";
 }
 
+namespace {
+
 // The least number has no literal of its own in C.
 std::string c_integer(int64_t value) {
   if (value == INT64_MIN) return "INT64_MIN";
@@ -44,7 +45,7 @@ std::string c_integer(int64_t value) {
 class Writer {
 public:
   explicit Writer(const HeaderFacts& facts)
-      : facts_(facts), macro_(upper(facts.prefix)) {}
+      : facts_(facts), macro_(macro_prefix(facts.prefix)) {}
   std::string write();
 
 private:

@@ -17,4 +17,9 @@ struct HeaderFacts {
 
 std::string header_text(const HeaderFacts& facts);
 
+// A string literal of C that no text can end.
+std::string c_literal(const std::string& text);
+// "INFER" of "infer".
+std::string macro_prefix(std::string prefix);
+
 } // namespace svod::packager

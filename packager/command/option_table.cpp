@@ -104,6 +104,8 @@ void Declaration::output() {
   value("--weights", raw_.weights, choice_of(kWeightPlaces),
         "Where weights lie: in the output, or in a file beside it (embed)");
   value("--deps", options_.deps, "FILE", "Write a Make dependency file");
+  flag("--pkg-config", options_.pkg_config,
+       "Write NAME.pc beside a library, for pkg-config");
 }
 
 void Declaration::model() {

@@ -176,9 +176,9 @@ bool read_json_string(Text scalar, char* buffer, Text& out) {
     }
     if (c != 'u' || !read_escape(text, at, code)) return false;
     if (code >= 0xd800 && code < 0xdc00) {
-      if (!text.from(at).starts_with("\\u") || !read_escape(text, at += 2, low)) {
-        return false;
-      }
+      if (!text.from(at).starts_with("\\u")) return false;
+      at += 2;
+      if (!read_escape(text, at, low)) return false;
       if (low < 0xdc00 || low > 0xdfff) return false;
       code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
     } else if (code >= 0xdc00 && code < 0xe000) {

@@ -1,0 +1,32 @@
+// What is over a budget is told with the parts that it is made of, so that a reader sees
+// where to save.
+#include "packager/budget.h"
+
+#include <sstream>
+
+namespace svod::packager {
+
+Exit check_budget(const Options& options, const ArenaBytes& ram, const SizeFacts& sizes,
+                  uint64_t weights, const Console& console) {
+  Exit status = Exit::Done;
+  const auto check = [&](const char* option, std::optional<uint64_t> limit,
+                         uint64_t needed, const std::string& parts) {
+    if (!limit || needed <= *limit) return;
+    console.error(std::string(option) + ": " + std::to_string(needed) +
+                  " bytes are needed, " + std::to_string(*limit) +
+                  " are allowed: " + parts);
+    status = Exit::Budget;
+  };
+  std::ostringstream parts;
+  parts << "arena " << ram.all() << " (temporaries " << ram.temporaries << ", scratch "
+        << ram.scratch << ", tables " << ram.tables << "), stack " << sizes.stack;
+  check("--max-ram", options.max_ram, ram.all() + sizes.stack, parts.str());
+  parts.str("");
+  parts << "weights " << weights << ", image " << sizes.image << ", kernels "
+        << sizes.code << ", stub " << sizes.stub;
+  check("--max-flash", options.max_flash, weights + sizes.image + sizes.code + sizes.stub,
+        parts.str());
+  return status;
+}
+
+} // namespace svod::packager

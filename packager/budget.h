@@ -1,0 +1,12 @@
+// --max-ram and --max-flash: Exit::Budget, and an error, when more is needed.
+#pragma once
+
+#include "packager/artefact/objects.h"
+#include "packager/console.h"
+
+namespace svod::packager {
+
+Exit check_budget(const Options& options, const ArenaBytes& ram, const SizeFacts& sizes,
+                  uint64_t weights, const Console& console);
+
+} // namespace svod::packager
