@@ -5,13 +5,11 @@
 
 #include "compiler/rewrite/integer_contractions.h"
 #include "packager/artefact/contents.h"
-#include "packager/artefact/header_file.h"
 #include "packager/artefact/link_output.h"
-#include "packager/artefact/pkg_config.h"
-#include "packager/artefact/wrapper_file.h"
 #include "packager/budget.h"
 #include "packager/explain.h"
 #include "packager/front.h"
+#include "packager/headers.h"
 #include "packager/make_rule.h"
 #include "packager/output_file.h"
 #include "packager/schedules.h"
@@ -99,10 +97,6 @@ private:
   std::string verified_; // JSON
 };
 
-std::string beside(const std::string& output, const std::string& suffix) {
-  return std::filesystem::path(output).replace_extension(suffix).string();
-}
-
 std::string_view text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -142,13 +136,7 @@ Exit Packing::open_outputs() {
 }
 
 Exit Packing::open_headers() {
-  std::vector<std::string> paths = {beside(options_.output, ".h"),
-                                    beside(options_.output, ".hpp")};
-  if (options_.pkg_config) {
-    const std::filesystem::path output(options_.output);
-    paths.push_back((output.parent_path() / (options_.name + ".pc")).string());
-  }
-  for (const std::string& path : paths) {
+  for (const std::string& path : header_paths(options_)) {
     if (Exit status = open(path); status != Exit::Done) return status;
   }
   return Exit::Done;
@@ -374,17 +362,10 @@ Exit Packing::link() {
 
 Exit Packing::write_headers() {
   const HeaderFacts facts{options_.name, &contents_, arena(), objects_->sizes.stack};
-  const std::filesystem::path output(options_.output);
-  const std::string header =
-      std::filesystem::path(beside(options_.output, ".h")).filename().string();
-  std::vector<std::string> texts = {
-      header_text(facts), wrapper_text(options_.name, header, contents_.entries.front())};
-  if (options_.pkg_config)
-    texts.push_back(pkg_config_text(options_.name, output.filename().string(),
-                                    contents_.model.hex()));
-  for (size_t i = 0; i < texts.size(); i++) {
+  size_t file = 1;
+  for (const std::string& text : header_texts(options_, facts)) {
     std::string error;
-    if (!files_[1 + i].write(texts[i], error)) return file_error("header", error);
+    if (!files_[file++].write(text, error)) return file_error("header", error);
   }
   return Exit::Done;
 }

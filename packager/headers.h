@@ -1,0 +1,14 @@
+// What lies beside a packed library: NAME.h for C, NAME.hpp for C++, and with
+// --pkg-config NAME.pc.
+#pragma once
+
+#include "packager/artefact/header_file.h"
+#include "packager/options.h"
+
+namespace svod::packager {
+
+std::vector<std::string> header_paths(const Options& options);
+// In the order of their paths.
+std::vector<std::string> header_texts(const Options& options, const HeaderFacts& facts);
+
+} // namespace svod::packager
