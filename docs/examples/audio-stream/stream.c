@@ -1,5 +1,5 @@
-/* Reads sound from standard input, 16-bit samples at 16 kHz, and prints its loudness every
-   10 ms. The model is called once per frame, on the same memory; no call takes any.
+/* Reads sound from standard input, 16-bit samples at 16 kHz, and prints its loudness
+   every 10 ms. The model is called once per frame, on the same memory; no call takes any.
 
      python3 make_model.py
      svod-pack loudness.onnx -o libloudness.a --name loudness
