@@ -169,6 +169,7 @@ Exit Packing::replace_kernels() {
       return Exit::Usage;
     }
     source->text = text;
+    source->prelude_bytes = 0;
   }
   return Exit::Done;
 }

@@ -1,8 +1,14 @@
 // The emitter can only write what its tables hold; this check does not trust that. It
-// parses each text with Clang and walks the tree, 1 ms for a kernel. What the linker
-// would refuse later (an undefined symbol) is refused here with a line number, and what
-// it would not refuse (state, assembly, a jump to a computed address) is found as well.
+// walks the tree that Clang makes of each text. What the linker would refuse later (an
+// undefined symbol) is refused here with a line number, and what it would not refuse
+// (state, assembly, a jump to a computed address) is found as well.
+//
+// A compile hands its own tree over, so no text is parsed twice. Walked is what the text
+// declares, and what it makes of templates that come from a precompiled preamble: the
+// preamble's other text is ours, the same for every kernel, and read by a test.
 #include "compiler/codegen/check_cpp.h"
+
+#include "compiler/codegen/computation_check.h"
 
 #include <clang/ASTMatchers/ASTMatchFinder.h>
 #include <clang/ASTMatchers/ASTMatchers.h>
@@ -138,26 +144,75 @@ private:
   const std::vector<SourceFile>& headers_;
 };
 
-class CheckAction : public clang::ASTFrontendAction {
+// Clang hands over each declaration of the text, and each function when it has been made
+// of a template.
+class CheckConsumer : public clang::ASTConsumer {
 public:
-  CheckAction(MatchFinder& finder, Findings& findings,
-              const std::vector<SourceFile>& headers)
-      : finder_(finder), findings_(findings), headers_(headers) {}
+  explicit CheckConsumer(MatchFinder& finder) : finder_(finder) {}
 
-  std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance& compiler,
-                                                        llvm::StringRef) override {
-    compiler.getPreprocessor().addPPCallbacks(
-        std::make_unique<IncludeCheck>(findings_, compiler.getSourceManager(), headers_));
-    return finder_.newASTConsumer();
+  bool HandleTopLevelDecl(clang::DeclGroupRef group) override {
+    declared_.insert(declared_.end(), group.begin(), group.end());
+    return true;
+  }
+
+  void HandleTranslationUnit(clang::ASTContext& context) override {
+    const std::vector<clang::Decl*> scope = context.getTraversalScope();
+    context.setTraversalScope(declared_);
+    finder_.matchAST(context);
+    context.setTraversalScope(scope);
   }
 
 private:
   MatchFinder& finder_;
-  Findings& findings_;
-  const std::vector<SourceFile>& headers_;
+  std::vector<clang::Decl*> declared_;
+};
+
+class CheckAction : public clang::ASTFrontendAction {
+public:
+  explicit CheckAction(ComputationCheck& check) : check_(check) {}
+
+  std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance& compiler,
+                                                        llvm::StringRef) override {
+    return check_.consumer(compiler);
+  }
+
+private:
+  ComputationCheck& check_;
 };
 
 } // namespace
+
+struct ComputationCheck::State {
+  std::vector<SourceFile> headers;
+  Findings findings;
+  MatchFinder finder;
+};
+
+ComputationCheck::ComputationCheck(std::vector<SourceFile> headers)
+    : state_(std::make_unique<State>()) {
+  state_->headers = std::move(headers);
+  MatchFinder& finder = state_->finder;
+  finder.addMatcher(callExpr().bind("call"), &state_->findings);
+  finder.addMatcher(varDecl(hasGlobalStorage()).bind("variable"), &state_->findings);
+  finder.addMatcher(asmStmt().bind("asm"), &state_->findings);
+  finder.addMatcher(kFileScopeAsm().bind("file asm"), &state_->findings);
+}
+
+ComputationCheck::~ComputationCheck() = default;
+
+std::unique_ptr<clang::ASTConsumer>
+ComputationCheck::consumer(clang::CompilerInstance& compiler) {
+  compiler.getPreprocessor().addPPCallbacks(std::make_unique<IncludeCheck>(
+      state_->findings, compiler.getSourceManager(), state_->headers));
+  return std::make_unique<CheckConsumer>(state_->finder);
+}
+
+std::vector<std::string> ComputationCheck::findings() const {
+  std::vector<std::string> once;
+  for (const std::string& line : state_->findings.lines)
+    if (std::ranges::find(once, line) == once.end()) once.push_back(line);
+  return once;
+}
 
 static std::vector<std::string> command_line(const std::vector<std::string>& flags) {
   std::vector<std::string> out{"clang",
@@ -188,23 +243,18 @@ std::vector<std::string> check_cpp(const std::string& text,
   auto files =
       llvm::makeIntrusiveRefCnt<clang::FileManager>(clang::FileSystemOptions(), memory);
 
-  Findings findings;
-  MatchFinder finder;
-  finder.addMatcher(callExpr().bind("call"), &findings);
-  finder.addMatcher(varDecl(hasGlobalStorage()).bind("variable"), &findings);
-  finder.addMatcher(asmStmt().bind("asm"), &findings);
-  finder.addMatcher(kFileScopeAsm().bind("file asm"), &findings);
-
+  ComputationCheck check(headers);
   std::string messages;
   llvm::raw_string_ostream stream(messages);
   auto options = llvm::makeIntrusiveRefCnt<clang::DiagnosticOptions>();
   clang::TextDiagnosticPrinter printer(stream, options.get());
-  clang::tooling::ToolInvocation tool(
-      command_line(flags), std::make_unique<CheckAction>(finder, findings, headers),
-      files.get());
+  clang::tooling::ToolInvocation tool(command_line(flags),
+                                      std::make_unique<CheckAction>(check), files.get());
   tool.setDiagnosticConsumer(&printer);
-  if (!tool.run()) findings.lines.push_back("does not compile: " + messages);
-  return std::move(findings.lines);
+  const bool compiles = tool.run();
+  std::vector<std::string> out = check.findings();
+  if (!compiles) out.push_back("does not compile: " + messages);
+  return out;
 }
 
 } // namespace svod::codegen

@@ -56,7 +56,6 @@ static std::string prelude_for(const ScheduledKernel& k, int lanes) {
   if (std::ranges::any_of(k.stages,
                           [](const Stage& s) { return s.kind == StageKind::Sort; }))
     out += kText_sort_prelude;
-  out += "namespace kernel {\n";
   return out;
 }
 
@@ -95,15 +94,23 @@ static bool is_scalar(const ScheduledKernel& k, const Graph& graph) {
   return text.starts_with(kScalarText);
 }
 
-std::string kernel_text(const ScheduledKernel& k, size_t level) {
+// What stands in the kernel's namespace.
+static std::string own_text(const ScheduledKernel& k, size_t level) {
   const LevelSchedule& how = k.levels[level];
-  const std::string prelude = without_includes(prelude_for(k, how.lanes));
-  if (k.sequence()) return prelude + sequence_text(k, level);
+  if (k.sequence()) return sequence_text(k, level);
   if (!k.has_lane_axis() || how.lanes == k.loops.lanes)
-    return prelude + KernelEmitter(k, how).text();
+    return KernelEmitter(k, how).text();
   const std::optional<ScheduledKernel> cut = cut_lanes(k, k.loops.lanes / how.lanes);
   SVOD_CHECK(cut) << "lanes that cannot be cut";
-  return prelude + KernelEmitter(*cut, how).text();
+  return KernelEmitter(*cut, how).text();
+}
+
+KernelText kernel_text(const ScheduledKernel& k, size_t level) {
+  KernelText out;
+  out.text = without_includes(prelude_for(k, k.levels[level].lanes));
+  out.prelude_bytes = out.text.size();
+  out.text += "namespace kernel {\n" + own_text(k, level);
+  return out;
 }
 
 Kernels emit(plan::Plan plan, const Target& target) {
@@ -116,7 +123,10 @@ Kernels emit(plan::Plan plan, const Target& target) {
       source.program = program;
       source.level = target.levels[level].suffix;
       source.symbol = "k" + std::to_string(program) + "_" + source.level;
-      source.text = k.call() ? call_kernel(*k.call(), plan.graph) : kernel_text(k, level);
+      KernelText made = k.call() ? KernelText{call_kernel(*k.call(), plan.graph)}
+                                 : kernel_text(k, level);
+      source.text = std::move(made.text);
+      source.prelude_bytes = made.prelude_bytes;
       if (!k.levels[level].pack_scalars) source.flags = {"-fno-slp-vectorize"};
       if (serves_all)
         source.flags = {"-O2", "-fno-vectorize", "-fno-slp-vectorize",

@@ -12,6 +12,7 @@ struct KernelSource {
   // The function is always named svod_kernel in the text, so that equal kernels of
   // different models have equal text; -Dsvod_kernel=<symbol> names it.
   std::string text;
+  size_t prelude_bytes = 0;       // of the text: its beginning, which other kernels share
   std::vector<std::string> flags; // that it has to be compiled with
   bool serves_all = false;        // it is the kernel of all levels, in code of the first
 };
@@ -23,7 +24,11 @@ struct Kernels {
 
 // The text of one kernel for the level of that number in its schedule; a call of the
 // user's own function has none.
-std::string kernel_text(const ScheduledKernel& kernel, size_t level);
+struct KernelText {
+  std::string text;
+  size_t prelude_bytes = 0; // as in KernelSource
+};
+KernelText kernel_text(const ScheduledKernel& kernel, size_t level);
 
 // `symbol` is also what the launch switch calls: int32_t symbol(void* const*, void*,
 // uint32_t).

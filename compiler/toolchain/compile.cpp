@@ -1,10 +1,7 @@
 // Clang as a function. The driver turns ordinary flags into a front-end invocation, a
 // file system in memory holds the source and the few headers, the object goes into a
-// string.
-//
-// The driver assumes that the process ends after one compile and never frees; undoing
-// that keeps 300 compiles at the memory of one. A small vector kernel takes about 10 ms;
-// headers are what would be slow (arm_neon.h alone 74 ms), so there are none.
+// string. Headers are what would be slow (arm_neon.h alone takes 74 ms), so there are
+// none; what kernels share is precompiled.
 //
 // No stack protector, no shadow-stack marks, no zeroed locals in kernels: they hold no
 // secrets, call nothing and index by constants or checked values, while zeroing a tile
@@ -12,19 +9,24 @@
 // link.cpp.
 #include "compiler/toolchain/compile.h"
 
+#include "compiler/codegen/computation_check.h"
 #include "compiler/support/digest.h"
 #include "compiler/toolchain/guarded.h"
+#include "compiler/toolchain/invocation.h"
+#include "compiler/toolchain/preambles.h"
 
 #include <clang/Basic/Version.h>
 #include <clang/CodeGen/CodeGenAction.h>
 #include <clang/Frontend/CompilerInstance.h>
-#include <clang/Frontend/CompilerInvocation.h>
+#include <clang/Frontend/MultiplexConsumer.h>
+#include <clang/Frontend/PrecompiledPreamble.h>
 #include <clang/Frontend/TextDiagnosticPrinter.h>
-#include <clang/Frontend/Utils.h>
-#include <clang/Lex/PreprocessorOptions.h>
+#include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/VirtualFileSystem.h>
 #include <llvm/Support/raw_ostream.h>
+
+#include <algorithm>
 
 namespace svod::toolchain {
 
@@ -76,11 +78,26 @@ std::vector<std::string> Compiler::flags(const Target& target, const Level& leve
   return out;
 }
 
-using FileSystem = llvm::IntrusiveRefCntPtr<llvm::vfs::InMemoryFileSystem>;
+// Some passes of -O3 look for what emitted kernels do not have: values that a loop stores
+// and loads in its next turn, memory written twice, branches that follow from others.
+// They change no byte of any kernel and took up to a third of the optimizer's time, most
+// of it asking which of a thousand accesses of a tile may meet.
+static constexpr std::string_view kIdlePasses[] = {
+    "LoopLoadEliminationPass", "DSEPass", "MemCpyOptPass", "ConstraintEliminationPass"};
+
+static void skip_idle_passes(llvm::PassBuilder& builder) {
+  builder.getPassInstrumentationCallbacks()->registerShouldRunOptionalPassCallback(
+      [](llvm::StringRef pass, const llvm::Any&) {
+        return std::ranges::find(kIdlePasses, std::string_view(pass)) ==
+               std::end(kIdlePasses);
+      });
+}
+
+using FileSystem = llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem>;
 
 static FileSystem file_system(const std::vector<SourceFile>& headers,
                               const Source& source) {
-  FileSystem files = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
+  auto files = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
   auto add = [&](const std::string& path, const std::string& text) {
     files->addFile(path, 0, llvm::MemoryBuffer::getMemBuffer(text, path));
   };
@@ -89,36 +106,33 @@ static FileSystem file_system(const std::vector<SourceFile>& headers,
   return files;
 }
 
-static std::shared_ptr<clang::CompilerInvocation>
-invocation(std::vector<std::string> flags, Emit emit, clang::DiagnosticsEngine& engine,
-           const FileSystem& files) {
-  flags.insert(flags.begin(), "clang");
-  flags.insert(flags.end(),
-               {emit == Emit::Object ? "-c" : "-S", "-I/svod", kMain, "-o", "-"});
-  std::vector<const char*> args;
-  for (const std::string& flag : flags) args.push_back(flag.c_str());
-  clang::CreateInvocationOptions options;
-  options.Diags = &engine;
-  options.VFS = files;
-  std::shared_ptr<clang::CompilerInvocation> out = clang::createInvocation(args, options);
-  if (!out) return nullptr;
-  out->getFrontendOpts().DisableFree = false;
-  out->getCodeGenOpts().DisableFree = false;
-  out->getCodeGenOpts().ClearASTBeforeBackend = false;
-  return out;
-}
-
 namespace {
+
+// Compiles, and looks at the tree on the way when a check is given.
+template <class Action> class CheckedAction : public Action {
+public:
+  codegen::ComputationCheck* check = nullptr;
+
+protected:
+  std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance& compiler,
+                                                        llvm::StringRef file) override {
+    auto emits = Action::CreateASTConsumer(compiler, file);
+    if (check == nullptr || !emits) return emits;
+    std::vector<std::unique_ptr<clang::ASTConsumer>> both;
+    both.push_back(check->consumer(compiler));
+    both.push_back(std::move(emits));
+    return std::make_unique<clang::MultiplexConsumer>(std::move(both));
+  }
+};
 
 // All that one compile lives in. It is on the heap because Clang registers clean-ups that
 // run after a crash, when the frames that crashed are gone.
 struct Work {
-  Work(llvm::raw_ostream& messages, const FileSystem& files)
+  explicit Work(llvm::raw_ostream& messages)
       : printer(messages, options.get()),
         engine(
             clang::CompilerInstance::createDiagnostics(options.get(), &printer, false)) {
     compiler.setDiagnostics(engine.get());
-    compiler.setFileManager(new clang::FileManager(clang::FileSystemOptions(), files));
     compiler.setVerboseOutputStream(messages);
   }
 
@@ -126,19 +140,40 @@ struct Work {
       llvm::makeIntrusiveRefCnt<clang::DiagnosticOptions>();
   clang::TextDiagnosticPrinter printer;
   llvm::IntrusiveRefCntPtr<clang::DiagnosticsEngine> engine;
+  std::shared_ptr<const clang::PrecompiledPreamble> preamble;
+  std::unique_ptr<llvm::MemoryBuffer> text;
   clang::CompilerInstance compiler;
-  clang::EmitObjAction object;
-  clang::EmitAssemblyAction assembly;
+  CheckedAction<clang::EmitObjAction> object;
+  CheckedAction<clang::EmitAssemblyAction> assembly;
 };
 
 } // namespace
 
-static bool run(const std::vector<std::string>& flags, Emit emit, const FileSystem& files,
-                llvm::raw_ostream& messages, llvm::SmallVectorImpl<char>& output) {
-  Work work(messages, files);
-  auto invoked = invocation(flags, emit, *work.engine, files);
-  if (!invoked) return false;
-  work.compiler.setInvocation(invoked);
+// The source as it is, or behind what is precompiled of it.
+static FileSystem with_preamble(Work& work, const Digest& flags, const Source& source,
+                                clang::CompilerInvocation& invocation, FileSystem files) {
+  if (source.prelude_bytes == 0) return files;
+  const auto prelude = std::string_view(source.text).substr(0, source.prelude_bytes);
+  DigestWriter key;
+  key.text(flags.hex());
+  key.text(prelude);
+  work.preamble = find_preamble(key.finish(), prelude, invocation, files);
+  if (!work.preamble) return files;
+  work.text = llvm::MemoryBuffer::getMemBuffer(source.text, kMain);
+  work.preamble->AddImplicitPreamble(invocation, files, work.text.get());
+  return files;
+}
+static bool run(const std::vector<std::string>& flags, Emit emit, const Source& source,
+                FileSystem files, Work& work, llvm::SmallVectorImpl<char>& output) {
+  auto invocation = make_invocation(flags, *work.engine, files);
+  if (!invocation) return false;
+  if (source.prelude_bytes != 0) // an emitted kernel
+    invocation->getCodeGenOpts().PassBuilderCallbacks.emplace_back(skip_idle_passes);
+  DigestWriter key;
+  for (const std::string& flag : flags) key.text(flag);
+  files = with_preamble(work, key.finish(), source, *invocation, files);
+  work.compiler.setFileManager(new clang::FileManager(clang::FileSystemOptions(), files));
+  work.compiler.setInvocation(invocation);
   work.compiler.setOutputStream(std::make_unique<llvm::raw_svector_ostream>(output));
   if (emit == Emit::Object) return work.compiler.ExecuteAction(work.object);
   return work.compiler.ExecuteAction(work.assembly);
@@ -150,9 +185,19 @@ CompileResult Compiler::compile(const Target& target, const Level& level,
   CompileResult result;
   llvm::raw_string_ostream messages(result.diagnostics);
   llvm::SmallVector<char, 0> output;
+  std::vector<std::string> arguments = flags(target, level, source);
+  arguments.insert(arguments.end(),
+                   {emit == Emit::Object ? "-c" : "-S", "-I/svod", kMain, "-o", "-"});
   std::string failure = run_guarded([&] {
-    FileSystem files = file_system(headers_, source);
-    result.ok = run(flags(target, level, source), emit, files, messages, output);
+    auto work = std::make_unique<Work>(messages);
+    codegen::ComputationCheck check(freestanding_headers());
+    if (source.only_computes) work->object.check = work->assembly.check = &check;
+    result.ok =
+        run(arguments, emit, source, file_system(headers_, source), *work, output);
+    const std::vector<std::string> faults = check.findings();
+    if (faults.empty()) return;
+    result.ok = false;
+    result.diagnostics += "more than a computation: " + faults[0] + '\n';
   });
   if (!failure.empty()) {
     result.ok = false;

@@ -17,6 +17,10 @@ struct Source {
   std::string name = "kernel.cpp"; // *.c is compiled as C11, else C++20
   std::string text;
   std::vector<std::string> flags; // after ours, so they win
+  // Of the text: its beginning, which sources with the same flags share.
+  size_t prelude_bytes = 0;
+  // Emitted text, which may compute and nothing else: what check_cpp finds is an error.
+  bool only_computes = false;
 };
 
 enum class Emit : uint8_t { Object, Assembly };

@@ -3,7 +3,6 @@
 // compiled.
 #include "compiler/toolchain/compile_all.h"
 
-#include "compiler/codegen/check_cpp.h"
 #include "compiler/support/check.h"
 
 #include <algorithm>
@@ -42,12 +41,7 @@ static bool compile_one(const Compiler& compiler, const Target& target,
       return false;
     }
   }
-  std::vector<std::string> faults;
-  if (job.only_computes) faults = codegen::check_cpp(job.source.text);
-  if (faults.empty())
-    result = compiler.compile(target, *job.level, job.source);
-  else
-    result = {false, {}, "more than a computation: " + faults[0] + "\n"};
+  result = compiler.compile(target, *job.level, job.source);
   if (!result.ok)
     result.diagnostics =
         job.source.name + " for " + job.level->name + ":\n" + result.diagnostics;

@@ -11,8 +11,6 @@ namespace svod::toolchain {
 struct CompileJob {
   const Level* level = nullptr; // of the target given beside it
   Source source;
-  // Emitted text, which may compute and nothing else: what check_cpp finds is an error.
-  bool only_computes = false;
   std::string name = {}; // for those who watch
 };
 

@@ -106,7 +106,9 @@ void Builder::add_kernels() {
     toolchain::Source source;
     source.text = kernel.text;
     source.flags = flags(kernel.flags);
-    jobs_.push_back({&*level, std::move(source), true, kernel.symbol});
+    source.prelude_bytes = kernel.prelude_bytes;
+    source.only_computes = true;
+    jobs_.push_back({&*level, std::move(source), kernel.symbol});
   }
 }
 

@@ -9,7 +9,7 @@ namespace svod::test {
 // Scheduled for this level.
 inline std::string text_for(ScheduledKernel kernel, const Level& level) {
   kernel.levels = {optimize::schedule_kernel(kernel, level)};
-  return codegen::kernel_text(kernel, 0);
+  return codegen::kernel_text(kernel, 0).text;
 }
 
 } // namespace svod::test

@@ -25,7 +25,7 @@ Product product(int64_t rows, int64_t depth, int64_t columns) {
       compile(test::known_product(rows, depth, columns), options);
   const auto& programs = kernels.plan.programs;
   const auto longest = std::ranges::max_element(programs, {}, &Kernel::flops);
-  return {*longest, codegen::kernel_text(*longest, 0)};
+  return {*longest, codegen::kernel_text(*longest, 0).text};
 }
 
 } // namespace

@@ -505,11 +505,11 @@ TEST_CASE("a second compile comes from the cache, per flags and text", "[toolcha
 TEST_CASE("emitted text that does more than compute is refused", "[toolchain]") {
   const Target target = target_of("x86-64");
   const std::string calls = "int puts(const char*);\nint f() { return puts(0); }";
-  std::vector<CompileJob> jobs{{&target.levels[0], {"a.cpp", calls, {}}, true}};
+  std::vector<CompileJob> jobs{{&target.levels[0], {"a.cpp", calls, {}, 0, true}}};
   const CompileAllResult bad = compile_all(Compiler(), target, jobs);
   CHECK_FALSE(bad.ok());
   CHECK(bad.diagnostics().find("2:18: call of 'puts'") != std::string::npos);
-  jobs[0].only_computes = false;
+  jobs[0].source.only_computes = false;
   CHECK(compile_all(Compiler(), target, jobs).ok());
 }
 
