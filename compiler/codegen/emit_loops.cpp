@@ -9,6 +9,34 @@
 
 namespace svod::codegen {
 
+// Kernels that only move and map values wait for memory, and a few accesses hide what a
+// loop costs. Left to itself the optimizer writes out whole nests of such loops, which
+// took most of the time to compile them and ran no faster.
+void KernelEmitter::unroll_hint_of_outer(size_t depth) {
+  constexpr int64_t kSteps = 16; // accesses and operations of one turn
+  const auto stores = [](const Stage& s) {
+    return s.kind == StageKind::Store && s.inner.empty() && !s.nested;
+  };
+  if (!k_.has_lane_axis() || !std::ranges::all_of(k_.stages, stores)) return;
+  for (size_t d = depth + 1; d < k_.loops.outer.size(); ++d) {
+    const AxisId a = k_.loops.outer[d];
+    if (a != *k_.loops.lane && k_.indices.extent(a) > 1)
+      return line("#pragma clang loop unroll(disable)");
+  }
+  const auto steps = static_cast<int64_t>(
+      k_.stages.size() + std::ranges::count_if(k_.exprs, [](const Expr& e) {
+        return e.kind != Expr::Kind::Constant && e.kind != Expr::Kind::Position;
+      }));
+  const auto turns = static_cast<int64_t>(
+      std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, kSteps / steps))));
+  if (turns == 1)
+    line("#pragma clang loop unroll(disable)");
+  else if (k_.indices.extent(k_.loops.outer[depth]) <= turns)
+    line("#pragma clang loop unroll(full)");
+  else
+    line("#pragma clang loop unroll_count(" + std::to_string(turns) + ")");
+}
+
 // One outer axis: from `low` to `high`, both C++ text, which are so far apart as one of
 // `lengths`.
 void KernelEmitter::emit_range(size_t depth, const std::string& low,
@@ -19,6 +47,7 @@ void KernelEmitter::emit_range(size_t depth, const std::string& low,
   size_t slot = 0;
   while (slot < how_.tile.size() && how_.tile[slot].axis != axis) ++slot;
   if (slot == how_.tile.size()) {
+    unroll_hint_of_outer(depth);
     open("for (iptr " + i + " = " + low + "; " + i + " < " + high + "; ++" + i + ")");
     emit_outer(depth + 1);
     close();
