@@ -52,13 +52,40 @@ std::vector<PeeledAxis> peeled_axes(const ScheduledKernel& k) {
   return out;
 }
 
+// Whether steps of the reduction read what a neighbouring position of the tile reads.
+static bool slides(const ScheduledKernel& k, const Stage& s, const Expr& load,
+                   const std::vector<TileAxis>& tile) {
+  return std::ranges::any_of(tile, [&](const TileAxis& t) {
+    int64_t along = 0;
+    if (!k.indices.affine_in(load.index, t.axis, along) || along == 0) return false;
+    return std::ranges::any_of(k.inner(s), [&](AxisId a) {
+      int64_t step = 0;
+      return k.indices.affine_in(load.index, a, step) && step != 0 && step % along == 0 &&
+             std::abs(step) < t.count * std::abs(along);
+    });
+  });
+}
+
 // A short nest is written out, so that neighbouring positions of the tile share what they
 // load. Else four steps hide the loop; all sixteen of a block would spill (measured 2 x
 // slower).
-static Unroll choose_unroll(const ScheduledKernel& k, const Stage& s) {
+static Unroll choose_unroll(const ScheduledKernel& k, const Stage& s,
+                            const std::vector<TileAxis>& tile) {
   Unroll out{kWrittenOut, 32, 16, 4, false};
   // What is gathered is written out lane by lane already.
   out.off = gathers_below(k, s.value) > 0;
+  if (!k.has_lane_axis()) return out;
+  // So is what lies apart: 14 positions of 9 steps were 2,000 loads of one element, and
+  // took the compiler seconds. Nothing is lost where none of them is shared.
+  constexpr int64_t kElements = 256;
+  for (ExprId load : loads_below(k, s.value)) {
+    int64_t apart = 0;
+    const Expr& e = k.exprs[load];
+    if (k.indices.affine_in(e.index, *k.loops.lane, apart) && apart > kNearLanes &&
+        !slides(k, s, e, tile))
+      out.nest = std::min(out.nest, kElements / k.loops.lanes);
+  }
+  out.small_nest = std::min(out.small_nest, out.nest);
   return out;
 }
 
@@ -79,7 +106,7 @@ static StageSchedule schedule_stage(const ScheduledKernel& k,
   StageSchedule out;
   const Stage& s = k.stages[number];
   if (s.kind == StageKind::Reduce) {
-    out.unroll = choose_unroll(k, s);
+    out.unroll = choose_unroll(k, s, tile);
     if (!s.useful.empty()) out.skipped_steps = kSkippedSteps;
     if (!is_arg_reduce(s)) {
       choose_sums(k, dependence, number, level, out);
