@@ -121,8 +121,7 @@ void Builder::add_stub() {
     source.flags = stub_flags({"-DSVOD_PREFIX=" + options_.prefix});
     // Of what is read and printed, bytes count and time does not.
     if (file.name.starts_with(kProgram)) source.flags.emplace_back("-Oz");
-    jobs_.push_back(
-        {&target_.levels.front(), std::move(source), false, std::string(file.name)});
+    jobs_.push_back({&target_.levels.front(), std::move(source), std::string(file.name)});
   }
 }
 

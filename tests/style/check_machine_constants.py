@@ -40,6 +40,8 @@ LISTED = {
     "kMostNodes": "nodes: looked at for a costly function",
     "kMostCopies": "copies of a body: text",
     "kWrittenOut": "steps: text of a body that is written out",
+    "kSteps": "accesses and operations: of one turn of a loop that only moves and maps",
+    "kElements": "loads: of single elements, written out together",
     "kLongRow": "positions: shorter rows are not worth text of their own",
     "kLongestRow": "positions: of one axis that a tile is tried with",
     "kManyGathers": "gathers: text of a tile of more is long",

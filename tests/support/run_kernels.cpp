@@ -88,7 +88,8 @@ Loaded::Loaded(const codegen::Kernels& kernels, const Target& target) {
     std::vector<std::string> flags = {"-Dsvod_kernel=" + source.symbol};
     if (kernels_are_watched())
       flags.insert(flags.end(), std::begin(kSanitize), std::end(kSanitize));
-    jobs.push_back({&level, {source.symbol + ".cpp", source.text, flags, source.prelude_bytes}});
+    jobs.push_back(
+        {&level, {source.symbol + ".cpp", source.text, flags, source.prelude_bytes}});
     table += "extern \"C\" int " + source.symbol + "(void* const*, void*, unsigned);\n" +
              "extern \"C\" __attribute__((visibility(\"default\"))) void* get_" +
              std::to_string(source.program) + "() { return (void*)&" + source.symbol +
