@@ -2,6 +2,7 @@
 """The command line of a packed program: names, files, suffixes, and what it says of itself."""
 import json
 import pathlib
+import shutil
 import struct
 import sys
 
@@ -120,6 +121,27 @@ def left_out():
     says(run(program, *named, "--input", "o=zeros", expect=2), "o, optional that is left out")
 
 
+def other_machines(program):
+    """Programs for every kind of Linux link, and say the same where QEMU is there to run them."""
+    here = json.loads(write(program))
+    for target, emulator in (("aarch64", "qemu-aarch64"), ("armv7", "qemu-arm"), ("riscv64", "qemu-riscv64")):
+        other = FOLDER / f"digits_{target}"
+        pack(DIGITS, other, "--target", target)
+        qemu = shutil.which(f"{emulator}-static") or shutil.which(emulator)
+        if qemu is None:
+            print(f"{target}: packed, and not run, since {emulator} is not installed")
+            continue
+        there = json.loads(write(qemu, other))
+        check(all(abs(a - b) < 1e-5 for a, b in zip(here[0], there[0])), f"{target}: the same scores")
+        check(b"not checked" in run(qemu, other, "--cpu-check").stdout, f"{target}: its CPU is not asked")
+
+
+def write(*program):
+    out = FOLDER / "other.json"
+    run(*program, sample("digit_2.npy"), "--output", f"scores={out}")
+    return out.read_text()
+
+
 def main():
     program = FOLDER / "digits"
     pack(DIGITS, program)
@@ -129,6 +151,7 @@ def main():
     what_it_is(program)
     cpu_check(program)
     left_out()
+    other_machines(program)
 
 
 if __name__ == "__main__":
