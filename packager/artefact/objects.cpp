@@ -119,8 +119,8 @@ void Builder::add_stub() {
     source.name = file.name;
     source.text = file.text;
     source.flags = stub_flags({"-DSVOD_PREFIX=" + options_.prefix});
-    // Of what is read and printed, bytes count and time does not. On 32 bits it would call
-    // the compiler's own library for shifts.
+    // Of what is read and printed, bytes count and time does not. On 32 bits it would
+    // call the compiler's own library for shifts.
     if (file.name.starts_with(kProgram) && target_.pointer_bits == 64)
       source.flags.emplace_back("-Oz");
     jobs_.push_back({&target_.levels.front(), std::move(source), std::string(file.name)});
