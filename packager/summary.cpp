@@ -109,9 +109,18 @@ void write_bytes(JsonWriter& json, const Summary& summary) {
   json.end_object();
 }
 
+// The program names them where a run stops, for that may be why.
+void write_left_out(JsonWriter& json, const std::vector<std::string>& branches) {
+  if (branches.empty()) return;
+  std::string all;
+  for (const std::string& branch : branches) all += (all.empty() ? "" : ", ") + branch;
+  json.pair("left_out", all);
+}
+
 void write_plan(JsonWriter& json, const Summary& summary) {
   const ImageEntry& entry = summary.contents.entries.front();
   write_model(json, summary);
+  write_left_out(json, summary.front.interface.left_out);
   json.pair("target", summary.options.target.alias);
   json.key("isa").begin_list();
   for (const Level& level : summary.options.target.levels) json.value(level.name);

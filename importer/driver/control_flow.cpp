@@ -114,6 +114,7 @@ Results ControlFlow::only_branch(const ModelAttribute& misfit, const Results& re
       "its " + misfit.name +
           " does not fit the shapes of this pack; a run that chooses it stops",
       place);
+  import_.interface.left_out.push_back(misfit.name + " of node " + quoted(place.name));
   Results guarded;
   for (NodeId result : results) {
     const NodeId tensor = inside(import_.compounds, result);

@@ -26,8 +26,10 @@ constexpr FeatureRow kFeatures[] = {
     {SVOD_CPU_GFNI, "GFNI"},
 };
 
-// A text of the manifest by its key, the first of that name; empty: there is none. Quotes
-// within texts are escaped there, so a key is found nowhere but where it stands.
+} // namespace
+
+// The first of that name. Quotes within texts are escaped there, so a key is found
+// nowhere but where it stands.
 Text manifest_text(const Session& session, Text key) {
   Text rest = text_of(session, svod_header(session.model.image)->manifest);
   for (; rest.size > key.size; rest = rest.from(1)) {
@@ -39,8 +41,6 @@ Text manifest_text(const Session& session, Text key) {
   }
   return {};
 }
-
-} // namespace
 
 void print_missing(Printer& out, uint32_t needed) {
   const uint32_t missing = needed & ~svod_cpu_features();

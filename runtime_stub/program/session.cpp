@@ -338,7 +338,11 @@ Exit run(Session& session, Printer& errors) {
            << svod_region(session.model.image, step)->limit
            << " iterations that were packed, in the loop of node ";
   } else {
-    errors << "error: an index in the data is out of range, in kernel "
+    Text left_out = manifest_text(session, "\"left_out\": ");
+    errors << "error: an index in the data is out of range";
+    if (left_out.size > 0)
+      errors << ", or this run takes what was left out when packing (" << left_out << ")";
+    errors << ", in kernel "
            << text_of(session, svod_program(session.model.image, step->program)->name)
            << " of node ";
   }

@@ -67,6 +67,8 @@ uint32_t model_outputs(const Session& session);
 // What an input was packed for, with data; no data: any value.
 Tensor packed_value(const Session& session, uint32_t i);
 Text text_of(const Session& session, SvodText text);
+// A text of the manifest by its key ("\"license\": "); empty: there is none.
+Text manifest_text(const Session& session, Text key);
 // "k3", "copy", "loop" or "if".
 Text step_name(const Session& session, const SvodStep& step);
 void print_error(Printer& errors, Text what);

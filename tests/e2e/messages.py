@@ -156,10 +156,27 @@ def strings_of_opset_7(folder):
     check("two" in out, f"a constant of strings in opset 7: {out.strip()}")
 
 
+def branches_left_out(folder):
+    """A run that takes a branch that did not fit the shapes of the pack is told so, not of an index."""
+    def branch(name, shape):
+        made = onnx.graph([onnx.node("Reshape", ["x", f"{name}_s"], [f"{name}_y"])], [], [onnx.value(f"{name}_y", ["k"])],
+                          [onnx.tensor(f"{name}_s", [1], [shape], onnx.INT64)], name=name)
+        return onnx.data(5, onnx.data(1, name) + onnx.data(6, made) + onnx.number(20, 5))
+    choice = onnx.node("If", ["c"], ["y"], name="rate") + branch("then_branch", 4) + branch("else_branch", 7)
+    truth = onnx.node("Cast", ["sr"], ["c"], to=9)
+    (folder / "if.onnx").write_bytes(onnx.model([truth, choice], [onnx.value("x", [4]), onnx.value("sr", [1])],
+                                                [onnx.value("y", ["k"])]))
+    told = said(folder, "if.onnx", "-o", "if")
+    check("its else_branch does not fit the shapes of this pack" in told, "the pack warns")
+    run(folder / "if", "--input", "x=4xf32=[1 2 3 4]", "--input", "sr=1xf32=[1]")
+    told = run(folder / "if", "--input", "x=4xf32=[1 2 3 4]", "--input", "sr=1xf32=[0]", expect=11).stderr.decode()
+    check("left out when packing (else_branch of node 'rate')" in told, f"and the run says what it takes: {told.strip()}")
+
+
 def main():
     pipes()
     for part in (nearest_names, cpus_of_targets, suffixes, one_file_of_kernels, caches, verifying, pointers, guesses,
-                 strings_of_opset_7):
+                 strings_of_opset_7, branches_left_out):
         part(work_folder(f"messages_{part.__name__}"))
 
 
