@@ -34,13 +34,14 @@ void Progress::kernel(const std::string& name, double ms, bool compiled, size_t 
   const std::lock_guard lock(mutex_);
   done_ = done;
   all_ = all;
-  if (!compiled) return;
-  if (compiled_++ == 0)
+  if (compiled && compiled_++ == 0)
     first_kernel_ = Clock::now() - std::chrono::duration_cast<Clock::duration>(
                                        std::chrono::duration<double, std::milli>(ms));
-  if (ms <= slowest_ms_) return;
-  slowest_ms_ = ms;
-  slowest_ = name;
+  if (compiled && ms > slowest_ms_) {
+    slowest_ms_ = ms;
+    slowest_ = name;
+  }
+  if (at_once_) show_(line());
 }
 
 // The time left supposes that the kernels to come are like those before them.

@@ -15,7 +15,7 @@ namespace svod::packager {
 class Progress {
 public:
   // `show` prints a line: every so often, from the clock's thread, and with `at_once`
-  // when a stage begins.
+  // when a stage begins or a kernel is done.
   Progress(bool at_once, std::chrono::milliseconds every,
            std::function<void(const std::string&)> show)
       : at_once_(at_once), every_(every), show_(std::move(show)) {}
