@@ -4,6 +4,7 @@
 #include "packager/pack.h"
 
 #include "compiler/rewrite/integer_contractions.h"
+#include "compiler/support/nearest.h"
 #include "packager/artefact/contents.h"
 #include "packager/artefact/link_output.h"
 #include "packager/budget.h"
@@ -165,7 +166,11 @@ Exit Packing::replace_kernels() {
     auto source =
         std::ranges::find(kernels_->sources, symbol, &codegen::KernelSource::symbol);
     if (source == kernels_->sources.end()) {
-      console_.error("--replace-kernel: no kernel of this model is " + symbol);
+      std::vector<std::string_view> names;
+      for (const codegen::KernelSource& kernel : kernels_->sources)
+        names.push_back(kernel.symbol);
+      console_.error("--replace-kernel: no kernel of this model is " + symbol +
+                     "; the nearest is '" + std::string(nearest(symbol, names)) + "'");
       return Exit::Usage;
     }
     source->text = text;
