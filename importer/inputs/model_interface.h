@@ -39,7 +39,8 @@ struct ModelInterface {
   // holds these sizes. Such outputs follow those of the model.
   std::map<size_t, size_t> extents;
   bool sizes_replaced = false; // an input has another shape than the model states
-  // Branches that do not fit the shapes of the pack, in words: a run that takes one stops.
+  // Branches that do not fit the shapes of the pack, in words: a run that takes one
+  // stops.
   std::vector<std::string> left_out;
 };
 
