@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from onnx_writer import model, node, small_cnn, small_mlp, tensor, value
+from onnx_writer import INT64, model, node, small_cnn, small_mlp, tensor, value
 from packing import BUILD, DIGITS, PACKER, SOURCE, check, need, pack, run, work_folder
 
 EXAMPLES = SOURCE / "docs" / "examples"
@@ -104,6 +104,16 @@ def wrapper(folder):
         run("g++", f"-std={standard}", *STRICT, "-fno-exceptions", "-fno-rtti", "-I", folder,
             SOURCE / "tests/library/two_wrappers.cpp", folder / "libcnn.a", folder / "libmlp.a", "-o", program)
     check(b"too small" in run(program).stdout, "two models, own and lent arenas, statuses as text")
+    kinds = [("a", 10, [2]), ("b", 16, [2]), ("c", 9, [2]), ("d", 22, [3]), ("e", 8, [2]), ("f", 14, [2]), ("g", 19, [3]),
+             ("s", 11, []), ("z", 1, [0, 3])]
+    (folder / "types.onnx").write_bytes(model(
+        [node("Identity", [name], [f"{name}_out"]) for name, _, _ in kinds] + [node("NonZero", ["c"], ["where"])],
+        [value(name, dims, dtype) for name, dtype, dims in kinds],
+        [value(f"{name}_out", dims, dtype) for name, dtype, dims in kinds] + [value("where", [1, "n"], INT64)], opset=21))
+    pack(folder / "types.onnx", folder / "libtypes.a", "--name", "types")
+    run("g++", "-std=c++20", *STRICT, "-I", folder, SOURCE / "tests/library/element_types.cpp", folder / "libtypes.a",
+        "-o", folder / "types")
+    check(run(folder / "types").stdout == b"ok\n", "elements of every kind")
     pack(folder / "mlp.onnx", folder / "taken.a", "--name", "new")
     check("struct new_model {" in (folder / "taken.hpp").read_text(), "a name that C++ has taken gets another")
 
