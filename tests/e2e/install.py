@@ -23,7 +23,8 @@ def main():
     program = prefix / "bin" / "svod-pack"
     for name in ("share/man/man1/svod-pack.1", "share/bash-completion/completions/svod-pack",
                  "share/zsh/site-functions/_svod-pack", "share/fish/vendor_completions.d/svod-pack.fish",
-                 "share/doc/svod-pack/LICENSE", "share/doc/svod-pack/copyright"):
+                 "share/doc/svod-pack/LICENSE", "share/doc/svod-pack/copyright",
+                 "lib/cmake/SvodPack/SvodPackConfig.cmake"):
         check((prefix / name).stat().st_size > 500, f"{name} is there")
     run("bash", "-n", prefix / "share/bash-completion/completions/svod-pack")
     page = (prefix / "share/man/man1/svod-pack.1").read_text()
