@@ -137,6 +137,7 @@ def try_system(root, name, wheel, deb, tarball):
     shutil.copy(deb, root / "work")
     inside(root, "dpkg", "--install", f"/work/{deb.name}")
     check(not list((root / "usr/lib").glob("llvm*")), f"{name}: no LLVM")
+    check((root / "usr/share/zsh/vendor-completions/_svod-pack").exists(), f"{name}: zsh's completions where it looks")
     pack_and_run(root, "svod-pack", f"{name}, {deb.suffix}")
     inside(root, "dpkg", "--purge", "svod-pack")
     run("tar", "-C", root / "work", "-xf", tarball)

@@ -154,6 +154,14 @@ class Packing(unittest.TestCase):
         self.assertEqual(summary["entries"][0]["inputs"][0]["shape"], [1, 1, 8, 8])
         self.assertTrue(os.access(self.folder / "digits", os.X_OK))
 
+    def test_names_like_options(self):
+        (self.folder / "-q.onnx").write_bytes(DIGITS.read_bytes())
+        here = os.getcwd()
+        self.addCleanup(os.chdir, here)
+        os.chdir(self.folder)
+        svod_pack.pack("-q.onnx", "-o", verify="off")
+        self.assertTrue(os.access("-o", os.X_OK))
+
     def test_exit_codes_are_classes(self):
         (self.folder / "bad.onnx").write_bytes(b"no model" * 9)
         unknown = model([helper.make_node("NoSuchThing", ["a"], ["b"])], [("a", TensorProto.FLOAT, [2])],

@@ -48,9 +48,10 @@ def program() -> Path:
 
 @contextmanager
 def model_file(model: ModelLike) -> Iterator[Path]:
-    """The model as a file, which is temporary when only its bytes are known."""
+    """The model as a file, which is temporary when only its bytes are known. From the root: no name looks like an option,
+    and what is noted of files beside it holds in other folders."""
     if isinstance(model, (str, os.PathLike)):
-        yield Path(model)
+        yield Path(model).absolute()
         return
     content = model if isinstance(model, (bytes, bytearray, memoryview)) else model.SerializeToString()
     with tempfile.TemporaryDirectory(prefix="svod-pack-") as folder:
