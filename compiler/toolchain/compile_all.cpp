@@ -19,8 +19,7 @@ bool CompileAllResult::ok() const {
   return std::ranges::all_of(results, &CompileResult::ok);
 }
 
-static Digest key_of(const Compiler& compiler, const Target& target,
-                     const CompileJob& job) {
+Digest object_key(const Compiler& compiler, const Target& target, const CompileJob& job) {
   DigestWriter key;
   key.text("object 1"); // of the layout of this key
   key.text(compiler.identity());
@@ -31,10 +30,14 @@ static Digest key_of(const Compiler& compiler, const Target& target,
   return key.finish();
 }
 
-// False when the cache had it.
+// False when there is nothing to compile.
 static bool compile_one(const Compiler& compiler, const Target& target,
                         const CompileJob& job, const ObjectCache* cache,
                         const Digest& key, CompileResult& result) {
+  if (!job.ready.empty()) {
+    result = {true, {job.ready.begin(), job.ready.end()}, ""};
+    return false;
+  }
   if (cache) {
     if (std::optional<std::vector<std::byte>> object = cache->load(key)) {
       result = {true, std::move(*object), ""};
@@ -98,7 +101,7 @@ CompileAllResult compile_all(const Compiler& compiler, const Target& target,
   std::vector<Digest> keys;
   for (size_t i = 0; i < jobs.size(); ++i) {
     SVOD_CHECK(jobs[i].level) << "job " << i << " has no level";
-    keys.push_back(key_of(compiler, target, jobs[i]));
+    keys.push_back(object_key(compiler, target, jobs[i]));
     auto [at, added] = first_of.try_emplace(keys[i], i);
     if (added) distinct.push_back(i);
     same_as.push_back(at->second);

@@ -12,12 +12,17 @@ struct CompileJob {
   const Level* level = nullptr; // of the target given beside it
   Source source;
   std::string name = {}; // for those who watch
+  // Its object where that was compiled beforehand; outlives the job.
+  std::span<const std::byte> ready = {};
 };
+
+// Names an object by all that decides its bytes.
+Digest object_key(const Compiler& compiler, const Target& target, const CompileJob& job);
 
 struct CompileAllResult {
   std::vector<CompileResult> results; // one per job, in their order
   size_t compiled = 0;
-  size_t reused = 0; // from the cache, or equal to an earlier job
+  size_t reused = 0; // ready, from the cache, or equal to an earlier job
   bool ok() const;
   std::string diagnostics() const; // of the failed jobs, each with its name
 };

@@ -10,7 +10,7 @@
 #include "compiler/toolchain/link.h"
 #include "compiler/toolchain/object_facts.h"
 #include "packager/artefact/glue.h"
-#include "packager/artefact/stub_sources.h"
+#include "packager/artefact/ready_stub.h"
 #include "packager/artefact/weights.h"
 #include "runtime_stub/checksum.h"
 
@@ -19,34 +19,6 @@
 namespace svod::packager {
 
 namespace {
-
-// Which sources of runtime_stub/ a package takes. Firmware has no threads and no system
-// calls.
-struct StubRow {
-  std::string_view name;
-  bool program, library;
-};
-constexpr StubRow kStub[] = {
-    {"runtime_stub/builtins_arm.cpp", true, true}, // empty but for 32-bit Arm Linux
-    {"runtime_stub/check_image.cpp", true, true},
-    {"runtime_stub/cpu.cpp", true, true},
-    {"runtime_stub/library.cpp", false, true},
-    {"runtime_stub/memory.cpp", true, true},
-    {"runtime_stub/platform_linux.cpp", true, false},
-    {"runtime_stub/pool.cpp", true, false},
-    {"runtime_stub/replay.cpp", true, true},
-    {"runtime_stub/start_linux.cpp", true, false},
-};
-
-constexpr std::string_view kProgram = "runtime_stub/program/";
-
-bool is_wanted(std::string_view name, StubKind kind) {
-  if (!name.ends_with(".cpp")) return false;
-  if (name.starts_with(kProgram)) return kind == StubKind::Program;
-  auto row = std::ranges::find(kStub, name, &StubRow::name);
-  if (row == std::end(kStub)) return false;
-  return kind == StubKind::Program ? row->program : row->library;
-}
 
 class Builder {
 public:
@@ -65,8 +37,6 @@ private:
   void add_stub();
   bool compile(std::string& error, bool counted);
   bool name_kernels(std::string& error);
-  std::vector<std::string> flags(std::vector<std::string> extra) const;
-  std::vector<std::string> stub_flags(std::vector<std::string> extra) const;
   // Two libraries in one program each have theirs.
   // Code reaches 2 GiB in either direction; what is not weights is far below 1 GiB.
   bool weights_are_far() const {
@@ -85,27 +55,15 @@ private:
   Objects out_;
 };
 
-std::vector<std::string> Builder::flags(std::vector<std::string> extra) const {
-  std::vector<std::string> out = options_.flags;
-  out.emplace_back("-fstack-size-section");
-  out.insert(out.end(), extra.begin(), extra.end());
-  return out;
-}
-
-// The stub asks the CPU what it can do, so it must run on any.
-std::vector<std::string> Builder::stub_flags(std::vector<std::string> extra) const {
-  extra.push_back("-Os");
-  if (target_.is_x86()) extra.push_back("-march=x86-64");
-  return flags(std::move(extra));
-}
-
 void Builder::add_kernels() {
   for (const codegen::KernelSource& kernel : kernels_.sources) {
     auto level = std::ranges::find(target_.levels, kernel.level, &Level::suffix);
     SVOD_CHECK(level != target_.levels.end()) << "kernel of unknown level";
     toolchain::Source source;
     source.text = kernel.text;
-    source.flags = flags(kernel.flags);
+    source.flags = options_.flags;
+    source.flags.insert(source.flags.end(), kernel.flags.begin(), kernel.flags.end());
+    source.flags = package_flags(std::move(source.flags));
     source.prelude_bytes = kernel.prelude_bytes;
     source.only_computes = true;
     jobs_.push_back({&*level, std::move(source), kernel.symbol});
@@ -113,17 +71,9 @@ void Builder::add_kernels() {
 }
 
 void Builder::add_stub() {
-  for (const StubFile& file : stub_files()) {
-    if (!is_wanted(file.name, options_.stub)) continue;
-    toolchain::Source source;
-    source.name = file.name;
-    source.text = file.text;
-    source.flags = stub_flags({"-DSVOD_PREFIX=" + options_.prefix});
-    // Of what is read and printed, bytes count and time does not. On 32 bits it would
-    // call the compiler's own library for shifts.
-    if (file.name.starts_with(kProgram) && target_.pointer_bits == 64)
-      source.flags.emplace_back("-Oz");
-    jobs_.push_back({&target_.levels.front(), std::move(source), std::string(file.name)});
+  for (toolchain::CompileJob& job : stub_jobs(target_, options_.stub, options_.prefix)) {
+    job.ready = ready_object(toolchain::object_key(compiler_, target_, job));
+    jobs_.push_back(std::move(job));
   }
 }
 
@@ -254,21 +204,12 @@ bool Builder::compile_glue(std::string& error) {
   toolchain::Source source;
   source.name = "glue.cpp";
   source.text = glue_text(target_, kernels_, data);
-  source.flags = stub_flags({});
+  source.flags = stub_flags(target_, {});
   jobs_ = {{&target_.levels.front(), std::move(source)}};
   return compile(error, false);
 }
 
 } // namespace
-
-toolchain::Compiler package_compiler() {
-  std::vector<SourceFile> headers;
-  for (const StubFile& file : stub_files()) {
-    if (file.name.ends_with(".cpp")) continue;
-    headers.push_back({std::string(file.name), std::string(file.text)});
-  }
-  return toolchain::Compiler(std::move(headers));
-}
 
 std::optional<Objects> build_objects(const Target& target,
                                      const codegen::Kernels& kernels,

@@ -3,22 +3,20 @@
 #pragma once
 
 #include "compiler/codegen/kernels.h"
-#include "compiler/toolchain/compile_all.h"
 #include "compiler/toolchain/memory_file.h"
 #include "compiler/toolchain/spills.h"
 #include "packager/artefact/image.h"
+#include "packager/artefact/stub_jobs.h"
 
 #include <functional>
 #include <optional>
 
 namespace svod::packager {
 
-enum class StubKind : uint8_t { Program, Library };
-
 struct ObjectOptions {
   StubKind stub = StubKind::Program;
   std::string prefix = "infer";   // of a library
-  std::vector<std::string> flags; // of kernels and stub, after ours
+  std::vector<std::string> flags; // of kernels, after ours
   bool weights_embedded = true;
   const toolchain::ObjectCache* cache = nullptr;
   toolchain::OnJobDone on_done = {}; // of each kernel and each part of the stub
@@ -52,8 +50,5 @@ std::optional<Objects> build_objects(const Target& target,
                                      const ObjectOptions& options,
                                      ImageContents& contents, const ManifestOf& manifest,
                                      std::string& error);
-
-// The compiler with the stub's headers, which kernels and glue include.
-toolchain::Compiler package_compiler();
 
 } // namespace svod::packager

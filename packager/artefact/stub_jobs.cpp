@@ -1,0 +1,85 @@
+#include "packager/artefact/stub_jobs.h"
+
+#include "packager/artefact/stub_sources.h"
+
+#include <algorithm>
+
+namespace svod::packager {
+
+namespace {
+
+constexpr std::string_view kProgram = "runtime_stub/program/";
+constexpr std::string_view kExports = "runtime_stub/library.cpp";
+
+// Which sources of runtime_stub/ a package takes. Firmware has no threads and no system
+// calls.
+struct StubRow {
+  std::string_view name;
+  bool program, library;
+};
+constexpr StubRow kStub[] = {
+    {"runtime_stub/builtins_arm.cpp", true, true}, // empty but for 32-bit Arm Linux
+    {"runtime_stub/check_image.cpp", true, true},
+    {"runtime_stub/cpu.cpp", true, true},
+    {kExports, false, true},
+    {"runtime_stub/memory.cpp", true, true},
+    {"runtime_stub/platform_linux.cpp", true, false},
+    {"runtime_stub/pool.cpp", true, false},
+    {"runtime_stub/replay.cpp", true, true},
+    {"runtime_stub/start_linux.cpp", true, false},
+};
+
+bool is_wanted(std::string_view name, StubKind kind) {
+  if (!name.ends_with(".cpp")) return false;
+  if (name.starts_with(kProgram)) return kind == StubKind::Program;
+  auto row = std::ranges::find(kStub, name, &StubRow::name);
+  if (row == std::end(kStub)) return false;
+  return kind == StubKind::Program ? row->program : row->library;
+}
+
+} // namespace
+
+toolchain::Compiler package_compiler() {
+  std::vector<SourceFile> headers;
+  for (const StubFile& file : stub_files()) {
+    if (file.name.ends_with(".cpp")) continue;
+    headers.push_back({std::string(file.name), std::string(file.text)});
+  }
+  return toolchain::Compiler(std::move(headers));
+}
+
+std::vector<std::string> package_flags(std::vector<std::string> extra) {
+  extra.emplace_back("-fstack-size-section");
+  return extra;
+}
+
+std::vector<std::string> stub_flags(const Target& target,
+                                    std::vector<std::string> extra) {
+  extra.emplace_back("-Os");
+  if (target.is_x86()) extra.emplace_back("-march=x86-64");
+  return package_flags(std::move(extra));
+}
+
+// The prefix is told to the one file that names what a library exports, so that all
+// others are the same in every package.
+std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind,
+                                             const std::string& prefix) {
+  std::vector<toolchain::CompileJob> out;
+  for (const StubFile& file : stub_files()) {
+    if (!is_wanted(file.name, kind)) continue;
+    toolchain::Source source;
+    source.name = file.name;
+    source.text = file.text;
+    std::vector<std::string> own;
+    if (file.name == kExports) own.push_back("-DSVOD_PREFIX=" + prefix);
+    source.flags = stub_flags(target, std::move(own));
+    // Of what is read and printed, bytes count and time does not. On 32 bits it would
+    // call the compiler's own library for shifts.
+    if (file.name.starts_with(kProgram) && target.pointer_bits == 64)
+      source.flags.emplace_back("-Oz");
+    out.push_back({&target.levels.front(), std::move(source), std::string(file.name)});
+  }
+  return out;
+}
+
+} // namespace svod::packager
