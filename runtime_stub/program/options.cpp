@@ -19,6 +19,7 @@ constexpr char kHelp[] =
     "  --info, --info=json    what was packed\n"
     "  --verify DIR           compare with a test_data_set_N, or with all in DIR\n"
     "  --rtol X, --atol X     tolerances of --verify (1e-3, 1e-5)\n"
+    "  --strict               of each element alone, not of its tensor's largest\n"
     "  --bench, --bench=json  time of a run\n"
     "  --min-time S           seconds to measure (1)\n"
     "  --profile              time of each kernel\n"
@@ -106,10 +107,11 @@ bool read_mode(Words& words, Options& options) {
   return false;
 }
 
-// Those that read_value knows by their long names.
+// Those that read_value knows by their long names; --strict takes no value.
 constexpr char kValueOptions[][12] = {"--input",    "--output",  "--verify",
                                       "--weights",  "--rtol",    "--atol",
-                                      "--min-time", "--threads", "--isa"};
+                                      "--min-time", "--threads", "--isa",
+                                      "--strict"};
 
 // An option with a value; false when it is none or the value is wrong.
 bool read_value(Words& words, Options& options) {
@@ -128,6 +130,10 @@ bool read_value(Words& words, Options& options) {
   if (name == Text("--weights")) {
     options.weights = words.value();
     return options.weights != nullptr;
+  }
+  if (name == Text("--strict")) {
+    options.strict = true;
+    return !words.has_value();
   }
   if (name == Text("--rtol")) return read_number(words.value(), options.rtol);
   if (name == Text("--atol")) return read_number(words.value(), options.atol);

@@ -121,6 +121,22 @@ def left_out():
     says(run(program, *named, "--input", "o=zeros", expect=2), "o, optional that is left out")
 
 
+def scale():
+    """What a sum of large terms rounds away is no fault of a result near zero; other faults are."""
+    path, folder, values = FOLDER / "same.onnx", FOLDER / "scale", [1000.0, -2.0, 0.001]
+    x, y = value("x", [3]), value("y", [3])
+    path.write_bytes(model([node("Neg", ["x"], ["y"])], [x], [y]))
+    pack(path, FOLDER / "same")
+    folder.mkdir(exist_ok=True)
+    (folder / "input_0.pb").write_bytes(tensor("x", [3], values))
+    for index, off, expect, strict in ((2, 0.005, 0, 7), (2, 0.05, 7, 7), (1, 0.005, 0, 0), (0, 0.5, 0, 0), (0, 5, 7, 7)):
+        wanted = [-v for v in values]
+        wanted[index] += off
+        (folder / "output_0.pb").write_bytes(tensor("y", [3], wanted))
+        run(FOLDER / "same", "--verify", folder, expect=expect)
+        run(FOLDER / "same", "--verify", folder, "--strict", expect=strict)
+
+
 def other_machines(program):
     """Programs for every kind of Linux link, and say the same where QEMU is there to run them."""
     here = json.loads(write(program))
@@ -151,6 +167,7 @@ def main():
     what_it_is(program)
     cpu_check(program)
     left_out()
+    scale()
     other_machines(program)
 
 
