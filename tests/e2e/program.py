@@ -129,7 +129,7 @@ def scale():
     pack(path, FOLDER / "same")
     folder.mkdir(exist_ok=True)
     (folder / "input_0.pb").write_bytes(tensor("x", [3], values))
-    for index, off, expect, strict in ((2, 0.005, 0, 7), (2, 0.05, 7, 7), (1, 0.005, 0, 0), (0, 0.5, 0, 0), (0, 5, 7, 7)):
+    for index, off, expect, strict in ((2, 0.005, 0, 7), (2, 0.05, 7, 7), (1, 0.001, 0, 0), (1, 0.005, 0, 7), (0, 0.5, 0, 0), (0, 5, 7, 7)):
         wanted = [-v for v in values]
         wanted[index] += off
         (folder / "output_0.pb").write_bytes(tensor("y", [3], wanted))
