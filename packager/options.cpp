@@ -285,6 +285,9 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
   check_bisect(options);
   for (const std::string& kernel : raw.kernels) read_kernel_file(kernel, options);
   read_optimize(raw.optimize, options);
+  // A first answer soon: the other levels are most of the time.
+  if (options.level < 2 && raw.target.empty())
+    options.target = without_other_levels(std::move(options.target));
   for (const std::string& shape : raw.shapes) read_shape(shape, options.import);
   for (const std::string& value : raw.values) read_value(value, options.import);
   options.import.string_bytes = read_number("--string-bytes", raw.string_bytes);

@@ -112,6 +112,16 @@ Target without_dot_levels(Target target) {
   return target;
 }
 
+Target without_other_levels(Target target) {
+  const std::optional<Target> here = find_target("native");
+  if (!here || here->triple != target.triple) return target;
+  const std::string best = here->levels.back().name, weakest = target.levels.front().name;
+  std::erase_if(target.levels, [&](const Level& level) {
+    return level.name != best && level.name != weakest;
+  });
+  return target;
+}
+
 std::vector<std::string> target_aliases() {
   std::vector<std::string> out{"native"};
   for (const Target& target : all_targets()) out.push_back(target.alias);

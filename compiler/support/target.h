@@ -60,6 +60,10 @@ Target with_cpu(Target target, const std::string& cpu);
 // `target` without levels that are there for products of bytes, when others remain.
 Target without_dot_levels(Target target);
 
+// `target` with its weakest level and the best that this machine runs; for machines of
+// its architecture. Any of them runs such a program, this one as fast as ever.
+Target without_other_levels(Target target);
+
 // All aliases in table order, for messages.
 std::vector<std::string> target_aliases();
 

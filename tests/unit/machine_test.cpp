@@ -70,3 +70,12 @@ TEST_CASE("machine: addresses of one set lie the cache over its ways apart") {
   CHECK(find_machine("zen4").first.set_bytes() == 4096);
   CHECK(find_machine("cortex-m4").first.set_bytes() == 0);
 }
+
+TEST_CASE("machine: for a first answer there are two levels, and this machine's is one") {
+  const Target all = default_target(), some = without_other_levels(all);
+  const Target here = *find_target("native");
+  CHECK(some.levels.size() <= 2);
+  CHECK(some.levels.front().name == all.levels.front().name);
+  CHECK(some.levels.back().name == here.levels.back().name);
+  CHECK(without_other_levels(*find_target("cortex-m4")).levels.size() == 1);
+}

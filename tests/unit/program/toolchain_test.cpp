@@ -267,6 +267,32 @@ TEST_CASE("compiling is deterministic across calls and threads", "[toolchain]") 
     CHECK(one.results[i].output == four.results[i].output);
 }
 
+TEST_CASE("a beginning that sources share is parsed once, to the same objects",
+          "[toolchain]") {
+  const Target target = target_of("x86-64");
+  // Unlike any other text of this process: the first uses parse it whole.
+  const std::string prelude = "namespace shared_beginning {\n"
+                              "template <class T> T twice(T x) { return x + x; }\n"
+                              "inline int unused(int x) { return x; }\n}\n";
+  const std::string own =
+      "extern \"C\" float f(float x) { return shared_beginning::twice(x) * 3; }\n";
+  const Compiler compiler;
+  Source source{"k.cpp", prelude + own, {}, 0, true};
+  const CompileResult alone = compiler.compile(target, target.levels[0], source);
+  REQUIRE(alone.ok);
+  source.prelude_bytes = prelude.size();
+  for (int use = 0; use < 6; ++use)
+    CHECK(compiler.compile(target, target.levels[0], source).output == alone.output);
+  // What is wrong keeps its line, and what does more than compute is still found.
+  source.text = prelude + "int g() { return x; }\n";
+  CHECK(compiler.compile(target, target.levels[0], source)
+            .diagnostics.find(":5:18: error: use of undeclared identifier 'x'") !=
+        std::string::npos);
+  source.text = prelude + "int puts(const char*);\nint f() { return puts(0); }\n";
+  CHECK(compiler.compile(target, target.levels[0], source)
+            .diagnostics.find("6:18: call of 'puts'") != std::string::npos);
+}
+
 TEST_CASE("errors and crashes of the compiler are results", "[toolchain]") {
   const Target target = target_of("x86-64");
   Compiler compiler;
