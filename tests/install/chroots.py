@@ -2,7 +2,7 @@
 """The packages of `./bootstrap package` on clean systems: installed, a model packed, the result run.
 
 Each system is a minimal one in build/chroots, made by debootstrap once and kept; what is installed there goes again. A
-system that cannot be had is named with the reason. Needs root.
+system that cannot be had is named with the reason. SVOD_CHROOTS chooses some by suite. Needs root.
 """
 import os
 import pathlib
@@ -28,9 +28,9 @@ import time
 start = time.perf_counter()
 import numpy as np, svod_pack
 imported = time.perf_counter()
-model = svod_pack.compile("/work/models/digits.onnx")
+model = svod_pack.compile("/svod/models/digits.onnx")
 compiled = time.perf_counter()
-scores = model(np.load("/work/models/samples/digit_7.npy"))
+scores = model(np.load("/svod/models/samples/digit_7.npy"))
 assert scores.argmax() == 7, scores
 print(f"import {imported - start:.2f} s, compile {compiled - imported:.2f} s, "
       f"first call {1000 * (time.perf_counter() - compiled):.1f} ms")
@@ -90,8 +90,8 @@ def make_system(suite, options):
 
 def prepare(root):
     """The models, and the network of this machine."""
-    shutil.rmtree(root / "work", ignore_errors=True)
-    shutil.copytree(SOURCE / "models", root / "work" / "models")
+    shutil.rmtree(root / "svod", ignore_errors=True)
+    shutil.copytree(SOURCE / "models", root / "svod" / "models")
     shutil.copy("/etc/resolv.conf", root / "etc" / "resolv.conf")
     for name in ("PIP_CERT", "SSL_CERT_FILE"):
         certificates = os.environ.get(name)
@@ -111,39 +111,39 @@ def inside(root, *command, seconds=300):
 
 def pack_and_run(root, program, what):
     """With no cache and no compiler on the system."""
-    done = inside(root, program, "/work/models/digits.onnx", "-o", "/work/digits", "--no-cache")
+    done = inside(root, program, "/svod/models/digits.onnx", "-o", "/svod/digits", "--no-cache")
     check(b"cosine 1" in done.stderr, f"{what}: packs and verifies")
-    done = inside(root, "/work/digits", "/work/models/samples/digit_7.npy")
+    done = inside(root, "/svod/digits", "/svod/models/samples/digit_7.npy")
     check(b"0.999" in done.stdout, f"{what}: the packed program answers")
 
 
 def try_python(root, wheel, name):
-    shutil.copy(wheel, root / "work")
+    shutil.copy(wheel, root / "svod")
     shutil.rmtree(root / "root" / ".cache", ignore_errors=True)
-    inside(root, "python3", "-m", "venv", "--clear", "/work/venv")
+    inside(root, "python3", "-m", "venv", "--clear", "/svod/venv")
     start = time.monotonic()
-    inside(root, "/work/venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", f"/work/{wheel.name}")
+    inside(root, "/svod/venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", f"/svod/{wheel.name}")
     installed = time.monotonic()
-    done = inside(root, "/work/venv/bin/python", "-c", PYTHON)
+    done = inside(root, "/svod/venv/bin/python", "-c", PYTHON)
     seconds = time.monotonic() - start
     print(f"{name}: pip install {installed - start:.1f} s; {done.stdout.decode().strip()}; "
           f"from pip install to the answer {seconds:.1f} s")
-    done = inside(root, "/work/venv/bin/svod-pack", "--version")
+    done = inside(root, "/svod/venv/bin/svod-pack", "--version")
     check(done.stdout.startswith(b"svod-pack "), f"{name}, wheel: the program is on the path of its environment")
 
 
 def try_system(root, name, wheel, deb, tarball):
     prepare(root)
-    shutil.copy(deb, root / "work")
-    inside(root, "dpkg", "--install", f"/work/{deb.name}")
+    shutil.copy(deb, root / "svod")
+    inside(root, "dpkg", "--install", f"/svod/{deb.name}")
     check(not list((root / "usr/lib").glob("llvm*")), f"{name}: no LLVM")
     check((root / "usr/share/zsh/vendor-completions/_svod-pack").exists(), f"{name}: zsh's completions where it looks")
     pack_and_run(root, "svod-pack", f"{name}, {deb.suffix}")
     inside(root, "dpkg", "--purge", "svod-pack")
-    run("tar", "-C", root / "work", "-xf", tarball)
-    pack_and_run(root, f"/work/{tarball.name.removesuffix('.tar.gz')}/bin/svod-pack", f"{name}, tarball")
+    run("tar", "-C", root / "svod", "-xf", tarball)
+    pack_and_run(root, f"/svod/{tarball.name.removesuffix('.tar.gz')}/bin/svod-pack", f"{name}, tarball")
     try_python(root, wheel, name)
-    shutil.rmtree(root / "work")
+    shutil.rmtree(root / "svod")
 
 
 def main():
@@ -153,7 +153,11 @@ def main():
         return 77
     made = packages()
     tried = 0
+    wanted = os.environ.get("SVOD_CHROOTS", " ".join(suite for suite, _, _ in SYSTEMS)).split()
     for suite, name, options in SYSTEMS:
+        if suite not in wanted:
+            print(f"not tried: {name}: SVOD_CHROOTS names {' '.join(wanted)}")
+            continue
         root, why = make_system(suite, options)
         if root is None:
             print(f"not tried: {name}: {why}")
