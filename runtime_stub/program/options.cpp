@@ -108,10 +108,9 @@ bool read_mode(Words& words, Options& options) {
 }
 
 // Those that read_value knows by their long names; --strict takes no value.
-constexpr char kValueOptions[][12] = {"--input",    "--output",  "--verify",
-                                      "--weights",  "--rtol",    "--atol",
-                                      "--min-time", "--threads", "--isa",
-                                      "--strict"};
+constexpr char kValueOptions[][12] = {"--input", "--output", "--verify",   "--weights",
+                                      "--rtol",  "--atol",   "--min-time", "--threads",
+                                      "--isa",   "--strict"};
 
 // An option with a value; false when it is none or the value is wrong.
 bool read_value(Words& words, Options& options) {

@@ -92,8 +92,8 @@ Difference compare(const Tensor& got, const Tensor& expected, const Options& opt
     int64_t y = load_ordered(element, expected.data, i);
     bool equal = a == b || (a != a && b != b);
     double abs = equal ? 0 : magnitude(a - b);
-    bool right = is_right(element, a, b, abs, options, largest) &&
-                 (is_float(element) || x == y);
+    bool right =
+        is_right(element, a, b, abs, options, largest) && (is_float(element) || x == y);
     if (!right && out.wrong++ == 0) out.first_wrong = i;
     if (!equal && !(abs <= out.max_abs)) out.max_abs = abs;
     if (!equal && b != 0 && abs / magnitude(b) > out.max_rel) {

@@ -4,6 +4,8 @@
 
 #include <cstdio>
 
+namespace {
+
 template <std::size_t I> struct Same {
   static_assert(svod::InputTensor<types, I>::count ==
                 svod::OutputTensor<types, I>::count);
@@ -12,6 +14,8 @@ template <std::size_t I> struct Same {
       in = {},
       out = {};
 };
+
+} // namespace
 
 int main() {
   Same<0> half;
