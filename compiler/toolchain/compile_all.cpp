@@ -92,6 +92,16 @@ static void run_on_threads(size_t count, unsigned threads,
   loop();
 }
 
+// The strongest level first, which most often is this machine's, and of a level the
+// longest texts: what is left for the end is short, so no thread waits for another.
+static void put_in_order(std::vector<size_t>& numbers, std::span<const CompileJob> jobs) {
+  std::ranges::stable_sort(numbers, [&](size_t a, size_t b) {
+    const CompileJob &x = jobs[a], &y = jobs[b];
+    if (x.level != y.level) return std::greater<>()(x.level, y.level);
+    return x.source.text.size() > y.source.text.size();
+  });
+}
+
 CompileAllResult compile_all(const Compiler& compiler, const Target& target,
                              std::span<const CompileJob> jobs, const ObjectCache* cache,
                              unsigned threads, const OnJobDone& on_done) {
@@ -106,6 +116,7 @@ CompileAllResult compile_all(const Compiler& compiler, const Target& target,
     if (added) distinct.push_back(i);
     same_as.push_back(at->second);
   }
+  put_in_order(distinct, jobs);
   CompileAllResult out;
   out.results.resize(jobs.size());
   Watch watch(on_done, distinct.size());

@@ -37,7 +37,8 @@ struct JobDone {
 // Called from the threads that compile, one call at a time.
 using OnJobDone = std::function<void(const JobDone&)>;
 
-// `cache` may be null. `threads` 0: what the machine has.
+// `cache` may be null. `threads` 0: what the machine has. All levels are of `target`'s
+// own list, weakest first.
 CompileAllResult compile_all(const Compiler& compiler, const Target& target,
                              std::span<const CompileJob> jobs,
                              const ObjectCache* cache = nullptr, unsigned threads = 0,
