@@ -125,6 +125,8 @@ protected:
   }
 };
 
+constexpr unsigned kMostErrors = 20; // of one text, as Clang's own -ferror-limit
+
 // All that one compile lives in. It is on the heap because Clang registers clean-ups that
 // run after a crash, when the frames that crashed are gone.
 struct Work {
@@ -132,6 +134,7 @@ struct Work {
       : printer(messages, options.get()),
         engine(
             clang::CompilerInstance::createDiagnostics(options.get(), &printer, false)) {
+    engine->setErrorLimit(kMostErrors);
     compiler.setDiagnostics(engine.get());
     compiler.setVerboseOutputStream(messages);
   }

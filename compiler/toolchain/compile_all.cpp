@@ -133,10 +133,15 @@ CompileAllResult compile_all(const Compiler& compiler, const Target& target,
   return out;
 }
 
+// A fault that all kernels share is told by the first of them.
 std::string CompileAllResult::diagnostics() const {
+  constexpr size_t kMostTexts = 3;
   std::string out;
+  size_t failed = 0;
   for (const CompileResult& result : results)
-    if (!result.ok) out += result.diagnostics;
+    if (!result.ok && ++failed <= kMostTexts) out += result.diagnostics;
+  if (failed > kMostTexts)
+    out += "and " + std::to_string(failed - kMostTexts) + " more that do not compile\n";
   return out;
 }
 
