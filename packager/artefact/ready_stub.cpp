@@ -6,8 +6,8 @@
 #include <map>
 
 extern "C" {
-__attribute__((weak)) extern const std::byte svod_ready_stub;
-__attribute__((weak)) extern const std::byte svod_ready_stub_end;
+__attribute__((weak)) extern const std::byte kList __asm__("svod_ready_stub");
+__attribute__((weak)) extern const std::byte kListEnd __asm__("svod_ready_stub_end");
 }
 
 namespace svod::packager {
@@ -16,9 +16,9 @@ using Index = std::map<Digest, std::span<const std::byte>>;
 
 static Index read_list() {
   Index out;
-  const std::byte* at = &svod_ready_stub;
+  const std::byte* at = &kList;
   if (at == nullptr) return out;
-  while (at < &svod_ready_stub_end) {
+  while (at < &kListEnd) {
     Digest key;
     uint64_t size = 0;
     std::memcpy(key.bytes.data(), at, sizeof key.bytes);
