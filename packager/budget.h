@@ -2,7 +2,7 @@
 #pragma once
 
 #include "packager/artefact/objects.h"
-#include "packager/console.h"
+#include "packager/report/console.h"
 
 namespace svod::packager {
 

@@ -3,8 +3,8 @@
 #include "compiler/pipeline.h"
 #include "compiler/rewrite/integer_contractions.h"
 #include "packager/artefact/contents.h"
-#include "packager/estimate.h"
-#include "packager/summary.h"
+#include "packager/report/estimate.h"
+#include "packager/report/summary.h"
 #include "packager/verbs.h"
 
 #include <cstdio>

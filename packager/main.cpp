@@ -4,7 +4,7 @@
 #include "packager/command/option_table.h"
 #include "packager/output_file.h"
 #include "packager/pack.h"
-#include "packager/report.h"
+#include "packager/report/report.h"
 #include "packager/verbs.h"
 #include "packager/version.h"
 

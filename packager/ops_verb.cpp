@@ -1,7 +1,7 @@
 // svod-pack ops: the list of operators as text, as JSON, or as the page
 // docs/operators.md. A test holds the committed page against this output.
 #include "importer/driver/operators.h"
-#include "packager/json.h"
+#include "packager/report/json.h"
 #include "packager/verbs.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // The whole way from a model file to the output file.
 #pragma once
 
-#include "packager/console.h"
+#include "packager/report/console.h"
 
 namespace svod::packager {
 

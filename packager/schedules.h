@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/pipeline.h"
-#include "packager/console.h"
+#include "packager/report/console.h"
 
 namespace svod::packager {
 

@@ -4,7 +4,7 @@
 #include "compiler/toolchain/object_cache.h"
 #include "packager/artefact/objects.h"
 #include "packager/front.h"
-#include "packager/json.h"
+#include "packager/report/json.h"
 #include "packager/version.h"
 
 namespace svod::packager {

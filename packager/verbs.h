@@ -1,9 +1,9 @@
 // The small commands beside packing.
 #pragma once
 
-#include "packager/console.h"
 #include "packager/front.h"
-#include "packager/json.h"
+#include "packager/report/console.h"
+#include "packager/report/json.h"
 
 #include <optional>
 

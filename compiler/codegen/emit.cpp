@@ -120,13 +120,12 @@ Kernels emit(plan::Plan plan, const Target& target) {
     const bool serves_all = is_scalar(k, plan.graph);
     for (size_t level = 0; level < target.levels.size(); ++level) {
       KernelSource source;
+      static_cast<KernelText&>(source) =
+          k.call() ? KernelText{call_kernel(*k.call(), plan.graph)}
+                   : kernel_text(k, level);
       source.program = program;
       source.level = target.levels[level].suffix;
       source.symbol = "k" + std::to_string(program) + "_" + source.level;
-      KernelText made = k.call() ? KernelText{call_kernel(*k.call(), plan.graph)}
-                                 : kernel_text(k, level);
-      source.text = std::move(made.text);
-      source.prelude_bytes = made.prelude_bytes;
       if (!k.levels[level].pack_scalars) source.flags = {"-fno-slp-vectorize"};
       if (serves_all)
         source.flags = {"-O2", "-fno-vectorize", "-fno-slp-vectorize",

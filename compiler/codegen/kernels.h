@@ -5,14 +5,18 @@
 
 namespace svod::codegen {
 
-struct KernelSource {
-  uint32_t program = 0;
-  std::string level;  // suffix of the level, "v3"
-  std::string symbol; // "k17_v3": the one function it defines with external linkage
-  // The function is always named svod_kernel in the text, so that equal kernels of
-  // different models have equal text; -Dsvod_kernel=<symbol> names it.
+struct KernelText {
   std::string text;
-  size_t prelude_bytes = 0;       // of the text: its beginning, which other kernels share
+  size_t prelude_bytes = 0; // of the text: its beginning, which other kernels share
+};
+
+struct KernelSource : KernelText {
+  uint32_t program = 0;
+  std::string level; // suffix of the level, "v3"
+  // "k17_v3": the one function it defines with external linkage. In the text it is always
+  // named svod_kernel, so that equal kernels of different models have equal text;
+  // -Dsvod_kernel=<symbol> names it.
+  std::string symbol;
   std::vector<std::string> flags; // that it has to be compiled with
   bool serves_all = false;        // it is the kernel of all levels, in code of the first
 };
@@ -24,10 +28,6 @@ struct Kernels {
 
 // The text of one kernel for the level of that number in its schedule; a call of the
 // user's own function has none.
-struct KernelText {
-  std::string text;
-  size_t prelude_bytes = 0; // as in KernelSource
-};
 KernelText kernel_text(const ScheduledKernel& kernel, size_t level);
 
 // `symbol` is also what the launch switch calls: int32_t symbol(void* const*, void*,

@@ -4,6 +4,7 @@
 // (3x3 over 16 channels on AVX2: 207 accesses to the stack, 43 % of the peak). One
 // register at a time, the parts of a block on a loop of their own, does (90 %).
 #include "compiler/optimize/choose.h"
+#include "compiler/optimize/tile_facts.h"
 
 #include <algorithm>
 
@@ -32,19 +33,11 @@ bool shares_windows(const ScheduledKernel& k, const Tile& tile) {
   int64_t steps = tile.points();
   for (AxisId a : k.inner(s)) steps *= k.indices.extent(a);
   if (steps > kWrittenOut) return false;
-  auto slides = [&](const Expr& load, AxisId axis) {
-    int64_t along = 0, of_step = 0;
-    return k.indices.affine_in(load.index, axis, along) && along != 0 &&
-           std::ranges::any_of(k.inner(s), [&](AxisId a) {
-             return k.indices.affine_in(load.index, a, of_step) && of_step != 0 &&
-                    along % of_step == 0 && along / of_step < k.indices.extent(a);
-           });
-  };
   return std::ranges::any_of(loads_below(k, s.value), [&](ExprId id) {
     const Expr& load = k.exprs[id];
     return k.indices.depends_on(load.index, *k.loops.lane) &&
            std::ranges::any_of(tile.counts, [&](const TileAxis& count) {
-             return slides(load, count.axis);
+             return shares_elements(k, s, load, count.axis, count.count);
            });
   });
 }

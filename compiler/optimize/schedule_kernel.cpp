@@ -2,6 +2,7 @@
 
 #include "compiler/kernel/byte_table.h"
 #include "compiler/optimize/choose.h"
+#include "compiler/optimize/tile_facts.h"
 
 #include <algorithm>
 
@@ -52,20 +53,6 @@ std::vector<PeeledAxis> peeled_axes(const ScheduledKernel& k) {
   return out;
 }
 
-// Whether steps of the reduction read what a neighbouring position of the tile reads.
-static bool slides(const ScheduledKernel& k, const Stage& s, const Expr& load,
-                   const std::vector<TileAxis>& tile) {
-  return std::ranges::any_of(tile, [&](const TileAxis& t) {
-    int64_t along = 0;
-    if (!k.indices.affine_in(load.index, t.axis, along) || along == 0) return false;
-    return std::ranges::any_of(k.inner(s), [&](AxisId a) {
-      int64_t step = 0;
-      return k.indices.affine_in(load.index, a, step) && step != 0 && step % along == 0 &&
-             std::abs(step) < t.count * std::abs(along);
-    });
-  });
-}
-
 // A short nest is written out, so that neighbouring positions of the tile share what they
 // load. Else four steps hide the loop; all sixteen of a block would spill (measured 2 x
 // slower).
@@ -81,8 +68,11 @@ static Unroll choose_unroll(const ScheduledKernel& k, const Stage& s,
   for (ExprId load : loads_below(k, s.value)) {
     int64_t apart = 0;
     const Expr& e = k.exprs[load];
+    auto shared_along = [&](const TileAxis& t) {
+      return shares_elements(k, s, e, t.axis, t.count);
+    };
     if (k.indices.affine_in(e.index, *k.loops.lane, apart) && apart > kNearLanes &&
-        !slides(k, s, e, tile))
+        std::ranges::none_of(tile, shared_along))
       out.nest = std::min(out.nest, kElements / k.loops.lanes);
   }
   out.small_nest = std::min(out.small_nest, out.nest);

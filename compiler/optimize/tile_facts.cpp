@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdlib>
+#include <numeric>
 
 namespace svod::optimize {
 
@@ -16,6 +18,21 @@ namespace svod::optimize {
 // whatever is shared.
 static bool has_few_registers(const Level& level, int per_vector) {
   return level.fma && per_vector == 1 && level.registers <= kLongestRow;
+}
+
+// Position p and step t read element p * along + t * of_step: two pairs meet where the
+// positions differ by a multiple of of_step / g and the steps by that of along / g, g
+// being the greatest common divisor.
+bool shares_elements(const ScheduledKernel& k, const Stage& s, const Expr& load,
+                     AxisId axis, int64_t count) {
+  int64_t along = 0;
+  if (!k.indices.affine_in(load.index, axis, along) || along == 0) return false;
+  return std::ranges::any_of(k.inner(s), [&](AxisId a) {
+    int64_t of_step = 0;
+    if (!k.indices.affine_in(load.index, a, of_step) || of_step == 0) return false;
+    const int64_t g = std::gcd(along, of_step);
+    return std::abs(of_step) / g < count && std::abs(along) / g < k.indices.extent(a);
+  });
 }
 
 static Slide slide_along(const ScheduledKernel& k, const Expr& load, AxisId axis,

@@ -19,6 +19,11 @@ struct Slide {
   }
 };
 
+// Whether `count` neighbouring positions of `axis` and the steps of the stage's reduction
+// read some elements of the load several times.
+bool shares_elements(const ScheduledKernel& k, const Stage& s, const Expr& load,
+                     AxisId axis, int64_t count);
+
 struct LoadUse {
   bool vector = false;
   // A vector for many steps of the reduction, as a scale of its block is.

@@ -27,6 +27,7 @@
 #include <llvm/Support/raw_ostream.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace svod::toolchain {
 
@@ -148,35 +149,36 @@ struct Work {
   clang::CompilerInstance compiler;
   CheckedAction<clang::EmitObjAction> object;
   CheckedAction<clang::EmitAssemblyAction> assembly;
+  std::optional<codegen::ComputationCheck> check;
 };
 
 } // namespace
 
 // The source as it is, or behind what is precompiled of it.
-static FileSystem with_preamble(Work& work, const Digest& flags, const Source& source,
-                                clang::CompilerInvocation& invocation, FileSystem files) {
+static FileSystem with_preamble(Work& work, const Source& source,
+                                const Invocation& invocation, FileSystem files) {
   if (source.prelude_bytes == 0) return files;
   const auto prelude = std::string_view(source.text).substr(0, source.prelude_bytes);
   DigestWriter key;
-  key.text(flags.hex());
+  key.text(invocation.flags.hex());
   key.text(prelude);
-  work.preamble = find_preamble(key.finish(), prelude, invocation, files);
+  work.preamble = find_preamble(key.finish(), prelude, *invocation.options, files);
   if (!work.preamble) return files;
   work.text = llvm::MemoryBuffer::getMemBuffer(source.text, kMain);
-  work.preamble->AddImplicitPreamble(invocation, files, work.text.get());
+  work.preamble->AddImplicitPreamble(*invocation.options, files, work.text.get());
   return files;
 }
+
 static bool run(const std::vector<std::string>& flags, Emit emit, const Source& source,
                 FileSystem files, Work& work, llvm::SmallVectorImpl<char>& output) {
-  auto invocation = make_invocation(flags, *work.engine, files);
-  if (!invocation) return false;
+  const Invocation invocation = make_invocation(flags, *work.engine, files);
+  if (!invocation.options) return false;
   if (source.prelude_bytes != 0) // an emitted kernel
-    invocation->getCodeGenOpts().PassBuilderCallbacks.emplace_back(skip_idle_passes);
-  DigestWriter key;
-  for (const std::string& flag : flags) key.text(flag);
-  files = with_preamble(work, key.finish(), source, *invocation, files);
+    invocation.options->getCodeGenOpts().PassBuilderCallbacks.emplace_back(
+        skip_idle_passes);
+  files = with_preamble(work, source, invocation, files);
   work.compiler.setFileManager(new clang::FileManager(clang::FileSystemOptions(), files));
-  work.compiler.setInvocation(invocation);
+  work.compiler.setInvocation(invocation.options);
   work.compiler.setOutputStream(std::make_unique<llvm::raw_svector_ostream>(output));
   if (emit == Emit::Object) return work.compiler.ExecuteAction(work.object);
   return work.compiler.ExecuteAction(work.assembly);
@@ -193,11 +195,14 @@ CompileResult Compiler::compile(const Target& target, const Level& level,
                    {emit == Emit::Object ? "-c" : "-S", "-I/svod", kMain, "-o", "-"});
   std::string failure = run_guarded([&] {
     auto work = std::make_unique<Work>(messages);
-    codegen::ComputationCheck check(freestanding_headers());
-    if (source.only_computes) work->object.check = work->assembly.check = &check;
+    if (source.only_computes) {
+      work->check.emplace(freestanding_headers());
+      work->object.check = work->assembly.check = &*work->check;
+    }
     result.ok =
         run(arguments, emit, source, file_system(headers_, source), *work, output);
-    const std::vector<std::string> faults = check.findings();
+    if (!work->check) return;
+    const std::vector<std::string> faults = work->check->findings();
     if (faults.empty()) return;
     result.ok = false;
     result.diagnostics += "more than a computation: " + faults[0] + '\n';

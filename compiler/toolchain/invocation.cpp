@@ -10,17 +10,15 @@
 
 namespace svod::toolchain {
 
-using Invocation = std::shared_ptr<clang::CompilerInvocation>;
-
-static Invocation run_driver(const std::vector<std::string>& flags,
-                             clang::DiagnosticsEngine& engine,
-                             llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> files) {
+static std::shared_ptr<clang::CompilerInvocation>
+run_driver(const std::vector<std::string>& flags, clang::DiagnosticsEngine& engine,
+           llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> files) {
   std::vector<const char*> args{"clang"};
   for (const std::string& flag : flags) args.push_back(flag.c_str());
   clang::CreateInvocationOptions options;
   options.Diags = &engine;
   options.VFS = std::move(files);
-  Invocation out = clang::createInvocation(args, options);
+  auto out = std::shared_ptr(clang::createInvocation(args, options));
   if (!out) return nullptr;
   out->getFrontendOpts().DisableFree = false;
   out->getCodeGenOpts().DisableFree = false;
@@ -30,21 +28,30 @@ static Invocation run_driver(const std::vector<std::string>& flags,
   return out;
 }
 
+static Digest digest_of(const std::vector<std::string>& flags) {
+  DigestWriter out;
+  for (const std::string& flag : flags) out.text(flag);
+  return out.finish();
+}
+
 Invocation make_invocation(const std::vector<std::string>& flags,
                            clang::DiagnosticsEngine& engine,
                            llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> files) {
   static std::mutex mutex;
   static std::map<std::vector<std::string>, Invocation> known;
+  auto copy = [](const Invocation& one) {
+    return Invocation{std::make_shared<clang::CompilerInvocation>(*one.options),
+                      one.flags};
+  };
   {
     std::scoped_lock lock(mutex);
-    if (auto at = known.find(flags); at != known.end())
-      return std::make_shared<clang::CompilerInvocation>(*at->second);
+    if (auto at = known.find(flags); at != known.end()) return copy(at->second);
   }
-  Invocation made = run_driver(flags, engine, std::move(files));
-  if (!made) return nullptr;
+  Invocation made{run_driver(flags, engine, std::move(files)), digest_of(flags)};
+  if (!made.options) return made;
   std::scoped_lock lock(mutex);
   known.try_emplace(flags, made);
-  return std::make_shared<clang::CompilerInvocation>(*made);
+  return copy(made);
 }
 
 } // namespace svod::toolchain

@@ -20,12 +20,7 @@ std::optional<Model> read(std::string_view bytes, std::string folder,
                           Diags& diags) {
   try {
     if (bytes.empty()) fail_read("the file is empty");
-    if (is_lfs_pointer(bytes))
-      throw ReadFailure{
-          Exit::File,
-          "the file is a pointer of Git LFS and not the model itself; fetch "
-          "the model with 'git lfs pull'",
-          false};
+    refuse_lfs_pointer(bytes, "the file");
     ModelReader reader(limits, std::move(folder), std::move(owner));
     Model model = reader.model(bytes);
     // Before IR version 3 a model that imports no opset means the first.

@@ -69,14 +69,6 @@ Descriptor open_beneath(int folder, const std::string& location) {
   return open_by_component(folder, parts);
 }
 
-[[noreturn]] void refuse_pointer(const std::string& location) {
-  throw ReadFailure{Exit::File,
-                    "external data file " + quoted(location) +
-                        " is a pointer of Git LFS and not the data itself; fetch it with "
-                        "'git lfs pull'",
-                    false};
-}
-
 [[noreturn]] void fail_open(const std::string& location, int error) {
   if (error == ELOOP)
     refuse(location, "is reached through a symbolic link; copy the file instead");
@@ -118,7 +110,7 @@ const MappedFile& ExternalData::file(const std::string& location) {
   MappedFile mapped;
   if (!map_file(data.get(), static_cast<size_t>(status.st_size), mapped))
     fail_open(location, errno);
-  if (is_lfs_pointer(mapped.bytes)) refuse_pointer(location);
+  refuse_lfs_pointer(mapped.bytes, "external data file " + quoted(location));
   return files_.emplace(location, std::move(mapped)).first->second;
 }
 

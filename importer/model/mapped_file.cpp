@@ -1,6 +1,8 @@
 // mmap and munmap behind a shared pointer.
 #include "importer/model/mapped_file.h"
 
+#include "importer/model/wire.h"
+
 #include <cstdint>
 
 #include <fcntl.h>
@@ -44,8 +46,12 @@ std::optional<MappedFile> map_path(const std::string& path) {
   return out;
 }
 
-bool is_lfs_pointer(std::string_view bytes) {
-  return bytes.starts_with("version https://git-lfs.github.com/spec/");
+void refuse_lfs_pointer(std::string_view bytes, const std::string& what) {
+  if (!bytes.starts_with("version https://git-lfs.github.com/spec/")) return;
+  throw ReadFailure{Exit::File,
+                    what + " is a pointer of Git LFS and not the data itself; fetch it "
+                           "with 'git lfs pull'",
+                    false};
 }
 
 void release_pages(std::string_view bytes, const std::shared_ptr<const void>& owner) {

@@ -19,8 +19,9 @@ struct MappedFile {
 // The bytes of the regular file at `path`; none when it cannot be read.
 std::optional<MappedFile> map_path(const std::string& path);
 
-// Whether the bytes are what a checkout without Git LFS has in a large file's place.
-bool is_lfs_pointer(std::string_view bytes);
+// Fails for bytes that a checkout without Git LFS has in a large file's place; `what`
+// names the file.
+void refuse_lfs_pointer(std::string_view bytes, const std::string& what);
 
 // Gives back the memory of the whole pages within `bytes` when `owner` is a mapped
 // file's; they are read from the file again when used again.

@@ -7,16 +7,21 @@ namespace svod::packager {
 
 namespace {
 
-std::string joined(const std::vector<std::string>& words) {
+std::string joined(const std::vector<std::string>& words, const char* separator = " ") {
   std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : " ") + word;
+  for (const std::string& word : words) out += (out.empty() ? "" : separator) + word;
   return out;
 }
 
-std::string verb_words() {
+std::string verb_words(const char* separator = " ") {
   std::vector<std::string> words;
   for (const VerbRow& row : verb_rows()) words.emplace_back(row.word);
-  return joined(words);
+  return joined(words, separator);
+}
+
+// The rest of a loop over words that looks for the verb among them.
+std::string find_verb() {
+  return "    case $word in " + verb_words("|") + ") verb=$word; break ;; esac\n  done\n";
 }
 
 bool names_a_file(const OptionText& option) {
@@ -70,13 +75,10 @@ std::string bash_script() {
       "  case $prev in\n" +
       bash_values() +
       "  esac\n"
-      "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
-      "    case $word in ";
-  std::string verbs = verb_words();
-  for (char& c : verbs)
-    if (c == ' ') c = '|';
-  out += verbs + ") verb=$word; break ;; esac\n  done\n  local options actions=\n"
-                 "  case $verb in\n";
+      "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n" +
+      find_verb() +
+      "  local options actions=\n"
+      "  case $verb in\n";
   for (const VerbRow& row : verb_rows())
     out += std::string("    ") + row.word + ") options='" + option_words(row.verb) +
            "'; actions='" + joined(words_of_type(row.operand)) + "' ;;\n";
@@ -137,12 +139,8 @@ std::string zsh_script() {
                     "# zsh completion of svod-pack\n"
                     "_svod_pack() {\n"
                     "  local verb=pack word\n"
-                    "  for word in ${words[2,CURRENT-1]}; do\n"
-                    "    case $word in ";
-  std::string verbs = verb_words();
-  for (char& c : verbs)
-    if (c == ' ') c = '|';
-  out += verbs + ") verb=$word; break ;; esac\n  done\n  case $verb in\n";
+                    "  for word in ${words[2,CURRENT-1]}; do\n" +
+                    find_verb() + "  case $verb in\n";
   for (const VerbRow& row : verb_rows()) {
     out += std::string("    ") + row.word + ")\n      _arguments -s -S \\\n";
     for (const OptionText& option : options_of(row.verb)) out += zsh_option(option);

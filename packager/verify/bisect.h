@@ -2,8 +2,8 @@
 #pragma once
 
 #include "packager/artefact/objects.h"
-#include "packager/console.h"
 #include "packager/front.h"
+#include "packager/report/console.h"
 #include "packager/verify/verify.h"
 
 namespace svod::packager {

@@ -2,8 +2,8 @@
 // handed out.
 #pragma once
 
-#include "packager/console.h"
 #include "packager/front.h"
+#include "packager/report/console.h"
 
 #include <string>
 

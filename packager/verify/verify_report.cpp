@@ -2,7 +2,7 @@
 //   scores f32[1,10]: max abs 6.217e-15, max rel 3.399e-6, max ULP 47, cosine 1
 #include "packager/verify/verify_report.h"
 
-#include "packager/json.h"
+#include "packager/report/json.h"
 
 #include <charconv>
 #include <cmath>

@@ -108,29 +108,32 @@ void print_outputs(const Session& session, Printer& out) {
   }
 }
 
-} // namespace
-
-Exit check_outputs(const Session& session, const Options& options, Printer& errors) {
+template <class Action>
+Exit for_each_output(const Session& session, const Options& options, Printer& errors,
+                     Action action) {
   uint32_t next = 0;
   for (uint32_t w = 0; w < options.word_count; w++) {
     if (!options.is_output(w)) continue;
     Place place;
     Exit status = find_place(session, options.words[w], next, place, errors);
+    if (status == EXIT_DONE) status = action(place);
     if (status != EXIT_DONE) return status;
   }
   return EXIT_DONE;
 }
 
+} // namespace
+
+Exit check_outputs(const Session& session, const Options& options, Printer& errors) {
+  return for_each_output(session, options, errors,
+                         [](const Place&) { return EXIT_DONE; });
+}
+
 Exit write_outputs(const Session& session, const Options& options, Printer& errors) {
-  uint32_t next = 0;
-  for (uint32_t w = 0; w < options.word_count; w++) {
-    if (!options.is_output(w)) continue;
-    Place place;
-    Exit status = find_place(session, options.words[w], next, place, errors);
-    if (status == EXIT_DONE) status = write_place(session, place, errors);
-    if (status != EXIT_DONE) return status;
-  }
-  if (options.output_count > 0) return EXIT_DONE;
+  Exit status = for_each_output(session, options, errors, [&](const Place& place) {
+    return write_place(session, place, errors);
+  });
+  if (status != EXIT_DONE || options.output_count > 0) return status;
   Printer out(1);
   print_outputs(session, out);
   out.flush();

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """How long packing takes: wall clock, CPU seconds and peak memory of each pack without any cache.
 
-    packing_times.py MODEL... [--against PACKER] [--runs N]
+    packing_times.py MODEL... [--data FOLDER] [--against PACKER] [--runs N]
 
-MODEL is a file, or a folder that is searched for model.onnx. A folder's test_data_set_0 gives shapes. With --against
-the other packer runs in turns with this one. The last lines are for all models: the geometric mean of the least times
+MODEL is a file, or a folder that is searched for model.onnx. A test_data_set_0 beside the model gives shapes, or one
+in the folder of the same name below FOLDER. With --against the other packer runs in turns with this one. The last lines are for all models: the geometric mean of the least times
 and, of files under 20 MB, the longest.
 """
 import argparse
@@ -19,17 +19,21 @@ import time
 BUILD = pathlib.Path(os.environ.get("SVOD_BUILD", pathlib.Path(__file__).resolve().parents[2] / "build"))
 
 
-def models(words):
+def models(words, data):
+    """Pairs of a model and the folders that may give its shapes."""
     for word in map(pathlib.Path, words):
-        yield from sorted(word.rglob("model.onnx")) if word.is_dir() else [word]
+        for model in sorted(word.rglob("model.onnx")) if word.is_dir() else [word]:
+            near = [model.parent]
+            if data and word.is_dir():
+                near.insert(0, data / model.parent.relative_to(word))
+            yield model, [folder / "test_data_set_0" for folder in near]
 
 
-def pack(packer, model, output):
+def pack(packer, model, shapes, output):
     """Seconds, CPU seconds, peak MB; None when the model is refused."""
     command = [packer, model, "-o", output, "--no-cache", "--verify", "off", "-q"]
-    data = model.parent / "test_data_set_0"
-    if data.is_dir():
-        command += ["--shape-from", data]
+    for folder in [folder for folder in shapes if folder.is_dir()][:1]:
+        command += ["--shape-from", folder]
     start = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
@@ -60,6 +64,7 @@ def summary(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="+")
+    parser.add_argument("--data", type=pathlib.Path)
     parser.add_argument("--against", type=pathlib.Path)
     parser.add_argument("--runs", type=int, default=1)
     arguments = parser.parse_args()
@@ -67,10 +72,10 @@ def main():
     best = [{} for _ in packers]
     print(f"{'model':46} {'MB':>7} " + "   ".join(f"{'s':>7} {'CPU s':>7} {'peak MB':>8}" for _ in packers))
     with tempfile.TemporaryDirectory() as folder:
-        for model in models(arguments.models):
+        for model, shapes in models(arguments.models, arguments.data):
             for _ in range(arguments.runs):
                 for rows, packer in zip(best, packers):
-                    row = pack(packer, model, pathlib.Path(folder) / "out")
+                    row = pack(packer, model, shapes, pathlib.Path(folder) / "out")
                     if row:
                         rows[model] = min(rows.get(model, row), row)
             found = [rows.get(model) for rows in best]

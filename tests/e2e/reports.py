@@ -105,7 +105,7 @@ def failed(folder):
 def phrases():
     """Each row of codes.def is about a message that is there, and no code is given twice to one exit code."""
     rows = re.findall(r'^CODE\("(\w+)", (\w+), *"([^"]*)", *"([^"]+)"\)$',
-                      (SOURCE / "packager" / "codes.def").read_text(), re.M)
+                      (SOURCE / "packager" / "report" / "codes.def").read_text(), re.M)
     text = "".join(path.read_text() for part in ("importer", "packager", "compiler")
                    for path in sorted((SOURCE / part).rglob("*.cpp")))
     text = re.sub(r'"\s*"', "", text)

@@ -25,7 +25,7 @@ def targets():
 
 def codes():
     page = (DOCS / "troubleshooting.md").read_text()
-    found = re.findall(r'^CODE\("(\w+)",', (SOURCE / "packager/codes.def").read_text(), re.M)
+    found = re.findall(r'^CODE\("(\w+)",', (SOURCE / "packager/report/codes.def").read_text(), re.M)
     for code in found:
         if not re.search(rf"^\| {code} \| .+ \| .+ \|$", page, re.M):
             yield f"docs/troubleshooting.md: no row of {code}"

@@ -3,7 +3,7 @@
 #include "packager/artefact/header_file.h"
 #include "packager/artefact/image.h"
 #include "packager/artefact/weights.h"
-#include "packager/json.h"
+#include "packager/report/json.h"
 #include "runtime_stub/checksum.h"
 #include "runtime_stub/replay.h"
 

@@ -1,7 +1,7 @@
 // What a waiting user is told: the stage, how many kernels are done, the slowest, the
 // time left; and codes of messages.
-#include "packager/codes.h"
-#include "packager/progress.h"
+#include "packager/report/codes.h"
+#include "packager/report/progress.h"
 
 #include <catch2/catch.hpp>
 

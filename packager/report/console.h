@@ -5,7 +5,7 @@
 
 #include "compiler/support/diags.h"
 #include "packager/options.h"
-#include "packager/progress.h"
+#include "packager/report/progress.h"
 
 #include <memory>
 #include <string_view>

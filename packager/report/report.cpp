@@ -1,9 +1,9 @@
-#include "packager/report.h"
+#include "packager/report/report.h"
 
-#include "packager/codes.h"
 #include "packager/command/option_table.h"
-#include "packager/json.h"
 #include "packager/output_file.h"
+#include "packager/report/codes.h"
+#include "packager/report/json.h"
 
 namespace svod::packager {
 

@@ -4,7 +4,7 @@
 //
 // Time: a step computes at the machine's rate of products, reads and writes through its
 // second cache, and waits for weights that no cache holds from one run to the next.
-#include "packager/estimate.h"
+#include "packager/report/estimate.h"
 
 namespace svod::packager {
 

@@ -1,4 +1,4 @@
-#include "packager/progress.h"
+#include "packager/report/progress.h"
 
 #include <csignal>
 #include <cstdio>

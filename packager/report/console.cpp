@@ -1,6 +1,6 @@
 // Colour follows the habit of compilers: on a terminal unless NO_COLOR or TERM=dumb says
 // no, always with --color=always or CLICOLOR_FORCE.
-#include "packager/console.h"
+#include "packager/report/console.h"
 
 #include <cerrno>
 #include <cmath>

@@ -2,7 +2,7 @@
 // the exit code, and every message.
 #pragma once
 
-#include "packager/console.h"
+#include "packager/report/console.h"
 
 namespace svod::packager {
 

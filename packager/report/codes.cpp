@@ -1,4 +1,4 @@
-#include "packager/codes.h"
+#include "packager/report/codes.h"
 
 namespace svod::packager {
 
@@ -11,7 +11,7 @@ struct CodeRow {
 };
 constexpr CodeRow kCodes[] = {
 #define CODE(code, exit, phrase, meaning) {code, Exit::exit, phrase},
-#include "packager/codes.def"
+#include "packager/report/codes.def"
 #undef CODE
 };
 

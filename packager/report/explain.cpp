@@ -1,4 +1,4 @@
-#include "packager/explain.h"
+#include "packager/report/explain.h"
 
 #include "compiler/toolchain/compile.h"
 

@@ -1,10 +1,10 @@
 // One writer for both JSON forms: the manifest stops where times and cache hits begin,
 // since two packs of one model must be equal byte for byte.
-#include "packager/summary.h"
+#include "packager/report/summary.h"
 
 #include "compiler/ir/dtype.h"
 #include "importer/inputs/value_text.h"
-#include "packager/json.h"
+#include "packager/report/json.h"
 #include "packager/version.h"
 
 #include <cstdio>

@@ -1,7 +1,7 @@
 // JSON text (RFC 8259). A model's name may hold any byte: valid UTF-8 is kept as \u
 // escapes, any other byte becomes the replacement character, so that the result always
 // parses.
-#include "packager/json.h"
+#include "packager/report/json.h"
 
 #include "compiler/support/text.h"
 
