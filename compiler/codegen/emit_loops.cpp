@@ -9,32 +9,25 @@
 
 namespace svod::codegen {
 
-// Kernels that only move and map values wait for memory, and a few accesses hide what a
-// loop costs. Left to itself the optimizer writes out whole nests of such loops, which
-// took most of the time to compile them and ran no faster.
-void KernelEmitter::unroll_hint_of_outer(size_t depth) {
-  constexpr int64_t kSteps = 16; // accesses and operations of one turn
-  const auto stores = [](const Stage& s) {
-    return s.kind == StageKind::Store && s.inner.empty() && !s.nested;
-  };
-  if (!k_.has_lane_axis() || !std::ranges::all_of(k_.stages, stores)) return;
+// Of another outer axis, or of a stage that is not written out.
+bool KernelEmitter::has_loop_below(size_t depth) const {
   for (size_t d = depth + 1; d < k_.loops.outer.size(); ++d) {
     const AxisId a = k_.loops.outer[d];
-    if (a != *k_.loops.lane && k_.indices.extent(a) > 1)
-      return line("#pragma clang loop unroll(disable)");
+    if (a != *k_.loops.lane && k_.indices.extent(a) > 1) return true;
   }
-  const auto steps = static_cast<int64_t>(
-      k_.stages.size() + std::ranges::count_if(k_.exprs, [](const Expr& e) {
-        return e.kind != Expr::Kind::Constant && e.kind != Expr::Kind::Position;
-      }));
-  const auto turns = static_cast<int64_t>(
-      std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, kSteps / steps))));
-  if (turns == 1)
-    line("#pragma clang loop unroll(disable)");
-  else if (k_.indices.extent(k_.loops.outer[depth]) <= turns)
-    line("#pragma clang loop unroll(full)");
-  else
-    line("#pragma clang loop unroll_count(" + std::to_string(turns) + ")");
+  return std::ranges::any_of(k_.stages, [&](const Stage& s) {
+    return std::ranges::any_of(k_.inner(s), [&](AxisId a) { return k_.is_loop(a); }) &&
+           !(s.kind == StageKind::Reduce && is_written_out(s));
+  });
+}
+
+// A nest of loops gains nothing from being written out several times by the optimizer,
+// which does so with short loops around it: twice the code, half as long again to
+// compile.
+void KernelEmitter::unroll_hint_of_outer(size_t depth) {
+  if (!k_.has_lane_axis()) return;
+  if (has_loop_below(depth)) return line("#pragma clang loop unroll(disable)");
+  if (only_moves()) moving_hint(true, k_.indices.extent(k_.loops.outer[depth]));
 }
 
 // One outer axis: from `low` to `high`, both C++ text, which are so far apart as one of
@@ -59,6 +52,7 @@ void KernelEmitter::emit_range(size_t depth, const std::string& low,
   if (std::ranges::max(lengths) >= count) {
     narrowed_[axis].high = std::max(before.low, before.high - count + 1);
     counts_[slot] = count;
+    unroll_hint_of_outer(depth);
     open("for (; " + i + " + " + std::to_string(count) + " <= " + high + "; " + i +
          " += " + std::to_string(count) + ")");
     emit_outer(depth + 1);

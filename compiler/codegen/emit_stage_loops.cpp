@@ -3,20 +3,26 @@
 #include "compiler/codegen/stage_emitter.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace svod::codegen {
 
 // Loops of the remainders of a tile have fewer positions below them, so that the same
 // limits may write them out further.
-void StageEmitter::unroll_hint(const Stage& s, int64_t extent, bool innermost) {
+bool StageEmitter::is_written_out(const Stage& s) const {
   const Unroll& unroll = how(s).unroll;
-  const auto tile = static_cast<int64_t>(points().size());
-  const bool small = tile <= 2;
-  if (unroll.off) return line("#pragma clang loop unroll(disable) vectorize(disable)");
-  int64_t steps = tile;
+  int64_t steps = tile_points();
+  const int64_t most = steps <= 2 ? unroll.small_nest : unroll.nest;
   for (AxisId a : k_.inner(s))
     if (k_.is_loop(a) && steps <= unroll.nest) steps *= k_.indices.extent(a);
-  if (steps <= (small ? unroll.small_nest : unroll.nest))
+  return !unroll.off && steps <= most;
+}
+
+void StageEmitter::unroll_hint(const Stage& s, int64_t extent, bool innermost) {
+  const Unroll& unroll = how(s).unroll;
+  const bool small = tile_points() <= 2;
+  if (unroll.off) return line("#pragma clang loop unroll(disable) vectorize(disable)");
+  if (is_written_out(s))
     return line("#pragma clang loop unroll(full) vectorize(disable)");
   if (!innermost) return line("#pragma clang loop unroll(disable)");
   if (small && extent <= unroll.free) return;
@@ -25,6 +31,32 @@ void StageEmitter::unroll_hint(const Stage& s, int64_t extent, bool innermost) {
   line(extent % unroll.by == 0 ? "#pragma clang loop unroll_count(" +
                                      std::to_string(unroll.by) + ") vectorize(disable)"
                                : "#pragma clang loop unroll(disable) vectorize(disable)");
+}
+
+// Of a kernel that has vectors.
+bool StageEmitter::only_moves() const {
+  return k_.has_lane_axis() && std::ranges::all_of(k_.stages, [](const Stage& s) {
+           return s.kind == StageKind::Store && !s.nested;
+         });
+}
+
+// Kernels that only move and map values wait for memory, and a few accesses hide what a
+// loop costs. Left to itself the optimizer writes out whole nests of such loops, which
+// took most of the time to compile them and ran no faster.
+void StageEmitter::moving_hint(bool innermost, int64_t extent) {
+  constexpr int64_t kSteps = 16; // accesses and operations of one turn
+  const auto values = std::ranges::count_if(k_.exprs, [](const Expr& e) {
+    return e.kind != Expr::Kind::Constant && e.kind != Expr::Kind::Position;
+  });
+  const int64_t steps = tile_points() * (std::ssize(k_.stages) + values);
+  const auto turns = static_cast<int64_t>(
+      std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, kSteps / steps))));
+  if (!innermost || turns == 1)
+    line("#pragma clang loop unroll(disable)");
+  else if (extent <= turns)
+    line("#pragma clang loop unroll(full)");
+  else
+    line("#pragma clang loop unroll_count(" + std::to_string(turns) + ")");
 }
 
 // A loop whose neighbouring steps add to accumulators of their own, and what is left of
@@ -77,7 +109,10 @@ void StageEmitter::emit_steps(const Stage& s, size_t depth, const std::string& f
   const bool innermost = is_innermost(s, depth), sums = s.kind == StageKind::Reduce;
   if (innermost && sums && sums_.ways.size() > 1)
     return emit_ways(axis, from, to, [&] { emit_step(s, depth, body); });
-  if (sums) unroll_hint(s, k_.indices.extent(axis), innermost);
+  if (sums)
+    unroll_hint(s, k_.indices.extent(axis), innermost);
+  else if (only_moves())
+    moving_hint(innermost, k_.indices.extent(axis));
   open("for (iptr " + i + " = " + from + "; " + i + " < " + to + "; ++" + i + ")");
   emit_step(s, depth, body);
   close();

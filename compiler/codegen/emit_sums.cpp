@@ -146,7 +146,7 @@ void SumEmitter::accumulate(const Stage& s, const std::string& acc, const Point&
 
 // How many steps of the innermost loop have sums of their own.
 size_t SumEmitter::count_ways(const Stage& s) const {
-  const auto tile = static_cast<int64_t>(points().size());
+  const int64_t tile = tile_points();
   const int64_t ways = how(s).sums / tile;
   int64_t innermost = 1;
   for (AxisId a : k_.inner(s))

@@ -43,7 +43,7 @@ std::string StageEmitter::useful_end(const Stage& s, size_t depth) {
   const Unroll& unroll = how(s).unroll;
   const AxisId axis = k_.inner(s)[depth];
   const int64_t extent = k_.indices.extent(axis);
-  int64_t steps = int64_t(points().size());
+  int64_t steps = tile_points();
   for (AxisId a : k_.inner(s))
     if (k_.is_loop(a)) steps *= k_.indices.extent(a);
   if (steps <= unroll.nest || extent % unroll.by != 0) return "";

@@ -18,6 +18,7 @@ public:
 
 private:
   void emit_outer(size_t depth);
+  bool has_loop_below(size_t depth) const;
   void unroll_hint_of_outer(size_t depth);
   void emit_range(size_t depth, const std::string& low, const std::string& high,
                   const std::vector<int64_t>& lengths);

@@ -14,6 +14,12 @@ public:
 
 protected:
   void emit_stage(uint32_t number);
+  // Whether the loops of a reduction become a sequence of steps.
+  bool is_written_out(const Stage& s) const;
+  // Whether all stages write what they read, or map it, without summing.
+  bool only_moves() const;
+  // How far the next loop of such a kernel is written out.
+  void moving_hint(bool innermost, int64_t extent);
 
 private:
   using Body = std::function<void()>;

@@ -1,6 +1,8 @@
 #include "compiler/codegen/tile_scope.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 namespace svod::codegen {
 
@@ -23,6 +25,10 @@ std::vector<TileScope::Point> TileScope::points() const {
     out = std::move(next);
   }
   return out;
+}
+
+int64_t TileScope::tile_points() const {
+  return std::accumulate(counts_.begin(), counts_.end(), int64_t{1}, std::multiplies());
 }
 
 int TileScope::offset_of(AxisId axis, const Point& p) const {

@@ -20,6 +20,7 @@ protected:
   using Point = std::vector<int>;
 
   std::vector<Point> points() const;
+  int64_t tile_points() const; // as many
   int offset_of(AxisId axis, const Point& p) const;
   // Of all axes, where a point of the tile is.
   std::vector<Range> ranges_at(const Point& p) const;

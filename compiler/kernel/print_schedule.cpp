@@ -39,7 +39,7 @@ std::string text_of(const PicturePrefetch& p) {
          " window " + axis(p.window) + " line " + number(p.line_bytes);
 }
 
-std::vector<std::string> lines_of(const StageSchedule& s) {
+std::vector<std::string> stage_lines(const StageSchedule& s) {
   std::vector<std::string> out;
   if (s.unroll != Unroll{}) out.push_back(text_of(s.unroll));
   if (s.sums != 1 || s.rounds != 0)
@@ -86,7 +86,7 @@ std::string print(const LevelSchedule& level) {
   if (level.near_lanes != 0) out += "    near " + number(level.near_lanes) + "\n";
   if (!level.pack_scalars) out += "    scalars apart\n";
   for (size_t i = 0; i < level.stages.size(); ++i)
-    for (const std::string& line : lines_of(level.stages[i]))
+    for (const std::string& line : stage_lines(level.stages[i]))
       out += "    s" + std::to_string(i) + " " + line + "\n";
   return out;
 }

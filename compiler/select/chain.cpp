@@ -28,7 +28,7 @@ int64_t weight_limit(const Machine& m) { return 4 * m.second.bytes; }
 // Every part reads the weights again, from the second cache: its products should take so
 // many times as long.
 constexpr double kProductsOfWeights = 6;
-constexpr int64_t kFewestParts = 8, kFewestRows = 12;
+constexpr int64_t kFewestParts = 8, kFewestRowsOfPart = 12;
 constexpr size_t kLongest = 4, kMostBetween = 2;
 
 // The dimensions of a buffer that count something.
@@ -322,7 +322,7 @@ std::optional<Finder::Candidate> Finder::choose_parts(const Members& members,
     const int64_t extent = parts.extents.back();
     for (parts.rows = 1; parts.rows <= extent; ++parts.rows) {
       if (extent % parts.rows != 0) continue;
-      if (n == 2 && parts.rows < std::min(extent, kFewestRows)) continue;
+      if (n == 2 && parts.rows < std::min(extent, kFewestRowsOfPart)) continue;
       int64_t bytes = 0;
       for (BufferId id : passed) bytes += part_bytes(id, parts);
       // The most that still is near; else the least.

@@ -4,14 +4,13 @@
 #include "compiler/toolchain/compile_all.h"
 
 #include "compiler/support/check.h"
+#include "compiler/support/threads.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
 #include <mutex>
-#include <thread>
 
 namespace svod::toolchain {
 
@@ -79,18 +78,6 @@ private:
 };
 
 } // namespace
-
-static void run_on_threads(size_t count, unsigned threads,
-                           const std::function<void(size_t)>& work) {
-  std::atomic<size_t> next = 0;
-  auto loop = [&] {
-    for (size_t i = next++; i < count; i = next++) work(i);
-  };
-  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::jthread> others;
-  for (size_t i = 1; i < std::min<size_t>(threads, count); ++i) others.emplace_back(loop);
-  loop();
-}
 
 // The strongest level first, which most often is this machine's, and of a level the
 // longest texts: what is left for the end is short, so no thread waits for another.

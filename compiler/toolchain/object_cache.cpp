@@ -119,7 +119,7 @@ bool ObjectCache::store(const Digest& key, std::span<const std::byte> value) con
 
 namespace {
 
-struct Entry {
+struct CachedFile {
   fs::file_time_type time;
   fs::path path;
   uint64_t bytes;
@@ -128,8 +128,8 @@ struct Entry {
 } // namespace
 
 // Other processes may remove entries meanwhile; what is gone is skipped.
-static std::vector<Entry> entries_of(const fs::path& folder) {
-  std::vector<Entry> out;
+static std::vector<CachedFile> entries_of(const fs::path& folder) {
+  std::vector<CachedFile> out;
   std::error_code error;
   fs::recursive_directory_iterator at(folder / "obj", error), end;
   for (; !error && at != end; at.increment(error)) {
@@ -145,7 +145,7 @@ static std::vector<Entry> entries_of(const fs::path& folder) {
 
 CacheStats ObjectCache::stats() const {
   CacheStats out;
-  for (const Entry& entry : entries_of(folder_)) {
+  for (const CachedFile& entry : entries_of(folder_)) {
     ++out.entries;
     out.bytes += entry.bytes;
   }
@@ -167,14 +167,14 @@ std::string ObjectCache::why_not_writable() const {
 }
 
 CacheStats ObjectCache::collect(uint64_t max_bytes, bool dry) const {
-  std::vector<Entry> entries = entries_of(folder_);
-  std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
+  std::vector<CachedFile> entries = entries_of(folder_);
+  std::ranges::sort(entries, [](const CachedFile& a, const CachedFile& b) {
     return std::tie(a.time, a.path) < std::tie(b.time, b.path);
   });
   uint64_t total = 0;
-  for (const Entry& entry : entries) total += entry.bytes;
+  for (const CachedFile& entry : entries) total += entry.bytes;
   CacheStats removed;
-  for (const Entry& entry : entries) {
+  for (const CachedFile& entry : entries) {
     if (total <= max_bytes) break;
     std::error_code error;
     if (!dry && !fs::remove(entry.path, error)) continue;

@@ -19,7 +19,7 @@ enum class ComplexHow : uint8_t { None, Parts, First, Truth, Whole, Pairs };
 struct OnnxForm {
   int64_t first, last;
   Rule rule;
-  std::vector<NodeImport::AttributeRow> attributes;
+  std::span<const NodeImport::AttributeRow> attributes;
 };
 
 struct OnnxOp {

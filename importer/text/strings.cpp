@@ -68,6 +68,12 @@ std::vector<int64_t> sort_by_hash(const std::vector<std::string>& keys, uint64_t
 
 } // namespace
 
+Expr text_operand(NodeImport& node, size_t i) {
+  const Expr x = operand(node, i);
+  require(node, x.dtype() == DType::String, "the input must hold strings");
+  return x;
+}
+
 Expr rows_of(const NodeImport& node, Expr strings) {
   SVOD_CHECK(strings.dtype() == DType::String) << "rows of what is no string";
   std::string failure;

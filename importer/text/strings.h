@@ -6,6 +6,8 @@
 
 namespace svod::importer {
 
+// An input of an operator that takes nothing but strings.
+Expr text_operand(NodeImport& node, size_t i);
 // The rows of a tensor of strings; unsupported() where they cannot be had.
 Expr rows_of(const NodeImport& node, Expr strings);
 // A tensor of strings from computed rows, one per element of `shape`.

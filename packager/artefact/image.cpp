@@ -20,9 +20,9 @@ constexpr uint64_t kMostBytes = uint64_t{1} << 31; // offsets are 32 bits
 
 uint64_t round_up(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
 
-class Builder {
+class ImageBuilder {
 public:
-  explicit Builder(const ImageContents& contents) : contents_(contents) {}
+  explicit ImageBuilder(const ImageContents& contents) : contents_(contents) {}
   std::vector<std::byte> build();
 
 private:
@@ -57,7 +57,7 @@ uint32_t count_of(size_t size) {
   return static_cast<uint32_t>(size);
 }
 
-SvodText Builder::intern(const std::string& text) {
+SvodText ImageBuilder::intern(const std::string& text) {
   auto [found, inserted] = interned_.try_emplace(text);
   if (inserted) {
     found->second = {count_of(text_.size()), count_of(text.size())};
@@ -66,7 +66,7 @@ SvodText Builder::intern(const std::string& text) {
   return found->second;
 }
 
-void Builder::add_tensor(const ImageTensor& tensor) {
+void ImageBuilder::add_tensor(const ImageTensor& tensor) {
   SvodTensor out{};
   out.name = intern(tensor.name);
   out.dtype = static_cast<uint32_t>(tensor.onnx_type);
@@ -83,7 +83,7 @@ void Builder::add_tensor(const ImageTensor& tensor) {
   dims_.insert(dims_.end(), tensor.dims.begin(), tensor.dims.end());
 }
 
-void Builder::add_value(const ImageValue& value) {
+void ImageBuilder::add_value(const ImageValue& value) {
   SvodValue out{};
   out.name = intern(value.name);
   out.kind = value.kind;
@@ -106,7 +106,7 @@ void Builder::add_value(const ImageValue& value) {
   values_.push_back(out);
 }
 
-void Builder::add_step(const ImageStep& step) {
+void ImageBuilder::add_step(const ImageStep& step) {
   SvodStep out{};
   out.kind = step.kind;
   out.program = step.program;
@@ -126,7 +126,7 @@ void Builder::add_step(const ImageStep& step) {
   steps_.push_back(out);
 }
 
-void Builder::add_entry(const ImageEntry& entry) {
+void ImageBuilder::add_entry(const ImageEntry& entry) {
   SvodEntry out{};
   std::memcpy(out.digest, entry.digest.bytes.data(), sizeof(out.digest));
   out.first_input = count_of(tensors_.size());
@@ -157,7 +157,7 @@ void Builder::add_entry(const ImageEntry& entry) {
   entries_.push_back(out);
 }
 
-template <class T> SvodTable Builder::append(const std::vector<T>& table) {
+template <class T> SvodTable ImageBuilder::append(const std::vector<T>& table) {
   SvodTable place{count_of(bytes_.size()), count_of(table.size())};
   const auto* data = reinterpret_cast<const std::byte*>(table.data());
   bytes_.insert(bytes_.end(), data, data + table.size() * sizeof(T));
@@ -166,7 +166,7 @@ template <class T> SvodTable Builder::append(const std::vector<T>& table) {
 }
 
 // Texts were counted from the start of their table, which follows the header.
-void Builder::place_texts() {
+void ImageBuilder::place_texts() {
   constexpr uint32_t kStart = sizeof(SvodHeader);
   for (SvodTensor& tensor : tensors_) {
     tensor.name.offset += kStart;
@@ -178,7 +178,7 @@ void Builder::place_texts() {
   for (SvodProgram& program : programs_) program.name.offset += kStart;
 }
 
-std::vector<std::byte> Builder::build() {
+std::vector<std::byte> ImageBuilder::build() {
   for (const std::string& name : contents_.programs) programs_.push_back({intern(name)});
   for (const ImageEntry& entry : contents_.entries) add_entry(entry);
   place_texts();
@@ -224,7 +224,7 @@ uint64_t ImageTensor::elements() const {
 }
 
 std::vector<std::byte> build_image(const ImageContents& contents) {
-  return Builder(contents).build();
+  return ImageBuilder(contents).build();
 }
 
 SvodWeightsEnd weights_end(const ImageContents& contents) {

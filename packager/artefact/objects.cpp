@@ -5,6 +5,7 @@
 #include "packager/artefact/objects.h"
 
 #include "compiler/support/check.h"
+#include "compiler/support/threads.h"
 #include "compiler/toolchain/call_graph.h"
 #include "compiler/toolchain/data_object.h"
 #include "compiler/toolchain/link.h"
@@ -15,19 +16,25 @@
 #include "runtime_stub/checksum.h"
 
 #include <algorithm>
+#include <future>
 
 namespace svod::packager {
 
 namespace {
 
-class Builder {
+struct KernelObject {
+  uint64_t bytes = 0, stack = 0;
+  toolchain::SpillFacts spills;
+  std::string error;
+};
+
+class ObjectBuilder {
 public:
-  Builder(const Target& target, const codegen::Kernels& kernels,
-          const ObjectOptions& options, ImageContents& contents)
+  ObjectBuilder(const Target& target, const codegen::Kernels& kernels,
+                const ObjectOptions& options, ImageContents& contents)
       : target_(target), kernels_(kernels), options_(options), contents_(contents) {}
 
-  bool compile_code(std::string& error);
-  void build_weights();
+  bool compile_code(std::string& error); // and the weights
   void build_image_object(const ManifestOf& manifest);
   bool compile_glue(std::string& error);
   Objects take() { return std::move(out_); }
@@ -36,15 +43,16 @@ private:
   void add_kernels();
   void add_stub();
   bool compile(std::string& error, bool counted);
-  bool name_kernels(std::string& error);
+  KernelObject finish_kernel(size_t number, const toolchain::CallGraph& stub);
+  bool finish_code(std::string& error);
+  uint64_t stack_of(toolchain::CallGraph& stub, uint64_t kernels) const;
+  void build_weights();
   // Two libraries in one program each have theirs.
   // Code reaches 2 GiB in either direction; what is not weights is far below 1 GiB.
   bool weights_are_far() const {
     return target_.is_x86() && contents_.weight_bytes > uint64_t{1} << 30;
   }
   std::string weights_symbol() const { return options_.prefix + "_weights"; }
-  void measure();
-  void measure_stack();
 
   const Target& target_;
   const codegen::Kernels& kernels_;
@@ -55,7 +63,7 @@ private:
   Objects out_;
 };
 
-void Builder::add_kernels() {
+void ObjectBuilder::add_kernels() {
   for (const codegen::KernelSource& kernel : kernels_.sources) {
     auto level = std::ranges::find(target_.levels, kernel.level, &Level::suffix);
     SVOD_CHECK(level != target_.levels.end()) << "kernel of unknown level";
@@ -70,7 +78,7 @@ void Builder::add_kernels() {
   }
 }
 
-void Builder::add_stub() {
+void ObjectBuilder::add_stub() {
   for (toolchain::CompileJob& job : stub_jobs(target_, options_.stub, options_.prefix)) {
     job.ready = ready_object(toolchain::object_key(compiler_, target_, job));
     jobs_.push_back(std::move(job));
@@ -79,7 +87,7 @@ void Builder::add_stub() {
 
 // Not counted is the glue, which is no kernel: it holds the image's size, and that grows
 // with the names in the model.
-bool Builder::compile(std::string& error, bool counted) {
+bool ObjectBuilder::compile(std::string& error, bool counted) {
   toolchain::CompileAllResult result =
       toolchain::compile_all(compiler_, target_, jobs_, options_.cache, 0,
                              counted ? options_.on_done : toolchain::OnJobDone());
@@ -98,70 +106,77 @@ bool Builder::compile(std::string& error, bool counted) {
 
 // Every kernel is compiled as svod_kernel and named afterwards: so the cache has one
 // object for equal kernels of any two models, whatever their numbers.
-bool Builder::name_kernels(std::string& error) {
+KernelObject ObjectBuilder::finish_kernel(size_t number,
+                                          const toolchain::CallGraph& stub) {
   const std::string name = "svod_kernel";
-  for (size_t i = 0; i < kernels_.sources.size(); i++) {
-    toolchain::ObjectResult named = toolchain::localize(
-        out_.code[i], std::span(&name, 1), {{name, kernels_.sources[i].symbol}});
-    if (!named.ok) {
-      error = named.diagnostics;
-      return false;
-    }
-    out_.code[i] = std::move(named.object);
-  }
-  return true;
-}
-
-// Kernels come first, then the stub.
-void Builder::measure() {
-  for (size_t i = 0; i < out_.code.size(); i++) {
-    toolchain::ObjectFacts facts = toolchain::object_facts(out_.code[i]);
-    uint64_t bytes = facts.code_bytes + facts.constant_bytes;
-    if (i >= kernels_.sources.size()) {
-      out_.sizes.stub += bytes;
-      continue;
-    }
-    out_.sizes.code += bytes;
-    const toolchain::SpillFacts spills = toolchain::spill_facts(target_, out_.code[i]);
-    if (spills.loops > 0) out_.spills.emplace_back(kernels_.sources[i].symbol, spills);
-  }
-  measure_stack();
+  std::vector<std::byte>& code = out_.code[number];
+  const toolchain::ObjectFacts facts = toolchain::object_facts(code);
+  toolchain::CallGraph calls;
+  calls.add(code);
+  for (const char* copier : {"memcpy", "memmove", "memset"})
+    calls.define(copier, stub.deepest(copier));
+  KernelObject out{facts.code_bytes + facts.constant_bytes, calls.deepest(name),
+                   toolchain::spill_facts(target_, code), ""};
+  toolchain::ObjectResult named = toolchain::localize(
+      code, std::span(&name, 1), {{name, kernels_.sources[number].symbol}});
+  if (!named.ok)
+    out.error = named.diagnostics;
+  else
+    code = std::move(named.object);
+  return out;
 }
 
 // The longest chain of calls from where a run begins. Two calls go through pointers: the
 // replay's to svod_launch, which jumps to a kernel, and, in a program with threads, the
 // pool's back to the replay.
-void Builder::measure_stack() {
+uint64_t ObjectBuilder::stack_of(toolchain::CallGraph& stub, uint64_t kernels) const {
   // A kernel may align its frame to a vector; the glue is compiled last and holds little.
   constexpr uint64_t kAlignment = 64, kGlue = 32;
-  toolchain::CallGraph stub;
-  for (size_t i = kernels_.sources.size(); i < out_.code.size(); i++)
-    stub.add(out_.code[i]);
-  uint64_t deepest = 0;
-  for (size_t i = 0; i < kernels_.sources.size(); i++) {
-    toolchain::CallGraph kernel;
-    kernel.add(out_.code[i]);
-    for (const char* name : {"memcpy", "memmove", "memset"})
-      kernel.define(name, stub.deepest(name));
-    deepest = std::max(deepest, kernel.deepest("svod_kernel"));
-  }
-  stub.define("svod_launch", deepest + (target_.is_x86() ? kAlignment : 0) + kGlue +
+  stub.define("svod_launch", kernels + (target_.is_x86() ? kAlignment : 0) + kGlue +
                                  stub.deepest("svod_pool_run"));
   SVOD_CHECK(stub.add_call("run_chunk", "svod_launch")) << "the replay calls no kernel";
   const bool program = options_.stub == StubKind::Program;
   const std::string start = program ? "svod_start" : options_.prefix + "_run";
-  out_.sizes.stack = (stub.deepest(start) + 15) / 16 * 16;
+  return (stub.deepest(start) + 15) / 16 * 16;
 }
 
-bool Builder::compile_code(std::string& error) {
+// Kernels come first, then the stub.
+bool ObjectBuilder::finish_code(std::string& error) {
+  toolchain::CallGraph stub;
+  for (size_t i = kernels_.sources.size(); i < out_.code.size(); i++) {
+    const toolchain::ObjectFacts facts = toolchain::object_facts(out_.code[i]);
+    out_.sizes.stub += facts.code_bytes + facts.constant_bytes;
+    stub.add(out_.code[i]);
+  }
+  std::vector<KernelObject> kernels(kernels_.sources.size());
+  run_on_threads(kernels.size(), 0,
+                 [&](size_t i) { kernels[i] = finish_kernel(i, stub); });
+  uint64_t deepest = 0;
+  for (size_t i = 0; i < kernels.size(); i++) {
+    if (!kernels[i].error.empty()) {
+      error = kernels[i].error;
+      return false;
+    }
+    out_.sizes.code += kernels[i].bytes;
+    deepest = std::max(deepest, kernels[i].stack);
+    if (kernels[i].spills.loops > 0)
+      out_.spills.emplace_back(kernels_.sources[i].symbol, kernels[i].spills);
+  }
+  out_.sizes.stack = stack_of(stub, deepest);
+  return true;
+}
+
+// Nothing of the weights waits for code.
+bool ObjectBuilder::compile_code(std::string& error) {
+  std::future<void> weights = std::async(std::launch::async, [&] { build_weights(); });
   add_kernels();
   add_stub();
-  if (!compile(error, true)) return false;
-  measure();
-  return name_kernels(error);
+  const bool compiled = compile(error, true) && finish_code(error);
+  weights.get();
+  return compiled;
 }
 
-void Builder::build_weights() {
+void ObjectBuilder::build_weights() {
   SvodChecksum checksum;
   auto produce = [&](const toolchain::ByteSink& sink) {
     produce_weights(kernels_.plan, [&](std::span<const std::byte> bytes) {
@@ -184,7 +199,7 @@ void Builder::build_weights() {
   out_.weight_file->append(std::as_bytes(std::span(&end, 1)));
 }
 
-void Builder::build_image_object(const ManifestOf& manifest) {
+void ObjectBuilder::build_image_object(const ManifestOf& manifest) {
   std::vector<std::byte> image;
   // The size has only so many digits: this settles in two or three rounds.
   for (int round = 0; image.empty() || image.size() != out_.sizes.image; round++) {
@@ -198,7 +213,7 @@ void Builder::build_image_object(const ManifestOf& manifest) {
       std::span<const std::byte>(image));
 }
 
-bool Builder::compile_glue(std::string& error) {
+bool ObjectBuilder::compile_glue(std::string& error) {
   GlueData data{out_.sizes.image, contents_.weight_bytes,
                 out_.weights ? weights_symbol() : "", weights_are_far()};
   toolchain::Source source;
@@ -216,9 +231,8 @@ std::optional<Objects> build_objects(const Target& target,
                                      const ObjectOptions& options,
                                      ImageContents& contents, const ManifestOf& manifest,
                                      std::string& error) {
-  Builder builder(target, kernels, options, contents);
+  ObjectBuilder builder(target, kernels, options, contents);
   if (!builder.compile_code(error)) return std::nullopt;
-  builder.build_weights();
   builder.build_image_object(manifest);
   if (!builder.compile_glue(error)) return std::nullopt;
   return builder.take();

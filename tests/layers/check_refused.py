@@ -5,7 +5,6 @@ For every folder of layers.txt one of its files is taken from compile_commands.j
 compiled that asks for every header of the tree by __has_include. Found must be those of the folder and of its row, and
 no others. One text per folder includes a header that it may not see, and has to be refused.
 """
-import json
 import os
 import pathlib
 import shlex
@@ -13,6 +12,9 @@ import subprocess
 import sys
 
 import layers
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from compile_commands import compile_commands
 
 BUILD = pathlib.Path(os.environ.get("SVOD_BUILD", "build"))
 SEES = layers.rows()
@@ -29,7 +31,7 @@ def folder_of(path):
 def flags_of_folders():
     """The compiler and its flags, one file's for each folder."""
     flags = {}
-    for entry in json.loads((BUILD / "compile_commands.json").read_text()):
+    for entry in compile_commands(BUILD):
         folder = folder_of(os.path.relpath(entry["file"]))
         if folder is None or folder in flags:
             continue

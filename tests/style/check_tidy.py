@@ -15,6 +15,9 @@ import shutil
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from compile_commands import compile_commands
+
 TOOL, JOBS = "clang-tidy-19", 2
 BUILD = pathlib.Path(os.environ.get("SVOD_BUILD", "build"))
 
@@ -31,7 +34,7 @@ def state_of(path, shared):
 def lint(path):
     # The precompiled header is gcc's; clang-tidy reads the headers themselves, which without it are in its eyes
     # ours where they use what they deprecate.
-    run = subprocess.run([TOOL, "-p", str(BUILD), "--quiet", "--extra-arg=-Wno-ignored-gch",
+    run = subprocess.run([TOOL, "-p", str(BUILD / "tidy"), "--quiet", "--extra-arg=-Wno-ignored-gch",
                           "--extra-arg=-Wno-deprecated-declarations",
                           "--warnings-as-errors=*", path],
                          capture_output=True, text=True)
@@ -42,7 +45,9 @@ def main():
     if not shutil.which(TOOL):
         print(f"skipped: {TOOL} is not installed (apt-get install {TOOL})")
         return 77
-    commands = json.loads((BUILD / "compile_commands.json").read_text())
+    commands = list(compile_commands(BUILD))
+    (BUILD / "tidy").mkdir(exist_ok=True)
+    (BUILD / "tidy" / "compile_commands.json").write_text(json.dumps(commands))
     compiled = {os.path.relpath(c["file"]) for c in commands}
     files = sys.argv[1:] or [f for f in tracked("*.cpp")
                              if f in compiled and not f.startswith("tests/")]

@@ -9,25 +9,26 @@ namespace svod {
 namespace {
 
 // One axis: steps in elements of both operands and in accumulators (0: reduced).
-struct Axis {
+struct ContractedAxis {
   int64_t extent, a, b, acc;
 };
 
 // Smaller is a better innermost axis: first those whose steps are all 0 or 1, then long
 // ones.
-auto inner_rank(const Axis& axis) {
+auto inner_rank(const ContractedAxis& axis) {
   int far = (axis.a > 1 || axis.a < 0) + (axis.b > 1 || axis.b < 0) + (axis.acc > 1);
   return std::pair(far, -axis.extent);
 }
 
-std::vector<Axis> product_axes(const Node& sum, const Strided& a, const Strided& b) {
+std::vector<ContractedAxis> product_axes(const Node& sum, const Strided& a,
+                                         const Strided& b) {
   Shape strides = row_major_strides(sum.shape);
-  std::vector<Axis> axes;
+  std::vector<ContractedAxis> axes;
   for (size_t i = 0; i < a.shape.size(); i++) {
     bool reduced = std::count(sum.payload.begin(), sum.payload.end(), int64_t(i)) != 0;
-    Axis axis{a.shape[i], a.strides[i], b.strides[i], reduced ? 0 : strides[i]};
+    ContractedAxis axis{a.shape[i], a.strides[i], b.strides[i], reduced ? 0 : strides[i]};
     if (axis.extent == 1) continue;
-    Axis* last = axes.empty() ? nullptr : &axes.back();
+    ContractedAxis* last = axes.empty() ? nullptr : &axes.back();
     if (last && last->a == axis.a * axis.extent && last->b == axis.b * axis.extent &&
         last->acc == axis.acc * axis.extent)
       *last = {last->extent * axis.extent, axis.a, axis.b, axis.acc};
@@ -36,17 +37,17 @@ std::vector<Axis> product_axes(const Node& sum, const Strided& a, const Strided&
   }
   if (axes.empty()) return {{1, 0, 0, 0}};
   std::stable_partition(axes.begin(), axes.end(),
-                        [](const Axis& axis) { return axis.acc != 0; });
-  auto inner =
-      std::min_element(axes.begin(), axes.end(), [](const Axis& x, const Axis& y) {
-        return inner_rank(x) < inner_rank(y);
-      });
+                        [](const ContractedAxis& axis) { return axis.acc != 0; });
+  auto inner = std::min_element(axes.begin(), axes.end(),
+                                [](const ContractedAxis& x, const ContractedAxis& y) {
+                                  return inner_rank(x) < inner_rank(y);
+                                });
   std::rotate(inner, inner + 1, axes.end());
   return axes;
 }
 
 template <class T, class A>
-void add_row(const Axis& axis, const T* a, const T* b, A* acc) {
+void add_row(const ContractedAxis& axis, const T* a, const T* b, A* acc) {
   const int64_t n = axis.extent;
   if (axis.acc == 0) {
     A total = *acc;
@@ -64,8 +65,8 @@ void add_row(const Axis& axis, const T* a, const T* b, A* acc) {
 }
 
 template <class T, class A>
-void add_box(std::span<const Axis> axes, const T* a, const T* b, A* acc) {
-  const Axis& axis = axes[0];
+void add_box(std::span<const ContractedAxis> axes, const T* a, const T* b, A* acc) {
+  const ContractedAxis& axis = axes[0];
   if (axes.size() == 1) return add_row(axis, a, b, acc);
   for (int64_t i = 0; i < axis.extent; i++)
     add_box(axes.subspan(1), a + i * axis.a, b + i * axis.b, acc + i * axis.acc);
@@ -76,7 +77,7 @@ void add_box(std::span<const Axis> axes, const T* a, const T* b, A* acc) {
 void evaluate_sum_of_products(const Node& sum, const Strided& a, const Strided& b,
                               Tensor& out) {
   SVOD_CHECK(a.shape == b.shape && a.base->dtype == b.base->dtype) << "product";
-  std::vector<Axis> axes = product_axes(sum, a, b);
+  std::vector<ContractedAxis> axes = product_axes(sum, a, b);
   with_compute_type(out.dtype, [&]<class T>(T) {
     using A = std::conditional_t<std::is_floating_point_v<T>, double, T>;
     std::vector<A> acc(size_t(element_count(out.shape)));

@@ -60,16 +60,16 @@ template <class F> void with_combination(Op op, F&& f) {
   }
 }
 
-struct Axis {
+struct ReducedAxis {
   int64_t extent, acc; // acc: stride in the accumulators, 0 when reduced
 };
 
-std::vector<Axis> reduce_axes(const Node& node, const Shape& shape) {
+std::vector<ReducedAxis> reduce_axes(const Node& node, const Shape& shape) {
   Shape strides = row_major_strides(node.shape);
-  std::vector<Axis> axes;
+  std::vector<ReducedAxis> axes;
   for (size_t i = 0; i < shape.size(); i++) {
     bool reduced = std::count(node.payload.begin(), node.payload.end(), int64_t(i)) != 0;
-    Axis axis{shape[i], reduced ? 0 : strides[i]};
+    ReducedAxis axis{shape[i], reduced ? 0 : strides[i]};
     if (axis.extent == 1) continue;
     if (!axes.empty() && axes.back().acc == axis.acc * axis.extent)
       axes.back() = {axes.back().extent * axis.extent, axis.acc};
@@ -82,8 +82,8 @@ std::vector<Axis> reduce_axes(const Node& node, const Shape& shape) {
 
 // Reduces the elements at `in` over the axes; returns where it stopped reading.
 template <class C, class T, class A>
-const T* reduce_box(std::span<const Axis> axes, const T* in, A* acc) {
-  const Axis& axis = axes[0];
+const T* reduce_box(std::span<const ReducedAxis> axes, const T* in, A* acc) {
+  const ReducedAxis& axis = axes[0];
   if (axes.size() > 1) {
     for (int64_t i = 0; i < axis.extent; i++)
       in = reduce_box<C>(axes.subspan(1), in, acc + i * axis.acc);
@@ -158,14 +158,15 @@ void sort_row(const T* in, int64_t step, bool descending, std::span<int64_t> ord
 } // namespace
 
 void evaluate_reduce(const Node& node, const Tensor& in, Tensor& out) {
-  std::vector<Axis> axes = reduce_axes(node, in.shape);
+  std::vector<ReducedAxis> axes = reduce_axes(node, in.shape);
   with_combination(node.op, [&]<class C>(C) {
     with_compute_type(in.dtype, [&]<class T>(T) {
       using A = typename C::template Acc<T>;
       std::vector<A> acc(size_t(element_count(out.shape)), C::template identity<A>());
       std::vector<T> room;
       const T* from = load_all<T>(in, room);
-      if (!in.bytes.empty()) reduce_box<C>(std::span<const Axis>(axes), from, acc.data());
+      if (!in.bytes.empty())
+        reduce_box<C>(std::span<const ReducedAxis>(axes), from, acc.data());
       store_all(out, acc);
     });
   });

@@ -10,11 +10,11 @@ namespace svod {
 namespace {
 
 // One axis of a box: extent, and the steps of source and result in elements.
-struct Axis {
+struct CopiedAxis {
   int64_t extent, out, in;
 };
 
-template <class E> void copy_row(const Axis& axis, E* out, const E* in) {
+template <class E> void copy_row(const CopiedAxis& axis, E* out, const E* in) {
   if (axis.out == 1 && axis.in == 1) {
     std::memcpy(out, in, size_t(axis.extent) * sizeof(E));
   } else if (axis.out == 1 && axis.in == 0) {
@@ -25,7 +25,7 @@ template <class E> void copy_row(const Axis& axis, E* out, const E* in) {
 }
 
 template <class E>
-void copy_tiles(const Axis& outer, const Axis& inner, E* out, const E* in) {
+void copy_tiles(const CopiedAxis& outer, const CopiedAxis& inner, E* out, const E* in) {
   constexpr int64_t kTile = 32;
   if (outer.in != 1 || inner.in == 1) {
     for (int64_t i = 0; i < outer.extent; i++)
@@ -34,14 +34,14 @@ void copy_tiles(const Axis& outer, const Axis& inner, E* out, const E* in) {
   }
   for (int64_t i0 = 0; i0 < outer.extent; i0 += kTile)
     for (int64_t j0 = 0; j0 < inner.extent; j0 += kTile) {
-      Axis part{std::min(kTile, inner.extent - j0), inner.out, inner.in};
+      CopiedAxis part{std::min(kTile, inner.extent - j0), inner.out, inner.in};
       for (int64_t i = i0; i < std::min(i0 + kTile, outer.extent); i++)
         copy_row(part, out + i * outer.out + j0 * inner.out,
                  in + i * outer.in + j0 * inner.in);
     }
 }
 
-template <class E> void copy_axes(std::span<const Axis> axes, E* out, const E* in) {
+template <class E> void copy_axes(std::span<const CopiedAxis> axes, E* out, const E* in) {
   if (axes.empty()) {
     *out = *in;
   } else if (axes.size() == 1) {
@@ -56,9 +56,9 @@ template <class E> void copy_axes(std::span<const Axis> axes, E* out, const E* i
 
 // Merges neighbours that are one walk, then brings the axis that is contiguous in the
 // source next to the innermost one, where copy_tiles wants it.
-std::vector<Axis> merged(const std::vector<Axis>& axes) {
-  std::vector<Axis> result;
-  for (const Axis& axis : axes) {
+std::vector<CopiedAxis> merged(const std::vector<CopiedAxis>& axes) {
+  std::vector<CopiedAxis> result;
+  for (const CopiedAxis& axis : axes) {
     if (axis.extent == 1) continue;
     bool joins = !result.empty() && result.back().out == axis.out * axis.extent &&
                  result.back().in == axis.in * axis.extent;
@@ -69,17 +69,17 @@ std::vector<Axis> merged(const std::vector<Axis>& axes) {
   }
   if (result.size() < 3 || result.back().in == 1) return result;
   auto contiguous = std::find_if(result.begin(), result.end(),
-                                 [](const Axis& axis) { return axis.in == 1; });
+                                 [](const CopiedAxis& axis) { return axis.in == 1; });
   if (contiguous != result.end())
     std::rotate(contiguous, contiguous + 1, result.end() - 1);
   return result;
 }
 
-void copy_box(const std::vector<Axis>& axes, int element_bytes, std::byte* out,
+void copy_box(const std::vector<CopiedAxis>& axes, int element_bytes, std::byte* out,
               const std::byte* in) {
-  for (const Axis& axis : axes)
+  for (const CopiedAxis& axis : axes)
     if (axis.extent == 0) return;
-  std::vector<Axis> walk = merged(axes);
+  std::vector<CopiedAxis> walk = merged(axes);
   auto run = [&]<class E>(E) {
     copy_axes<E>(walk, reinterpret_cast<E*>(out), reinterpret_cast<const E*>(in));
   };
@@ -99,7 +99,7 @@ void copy_box(const std::vector<Axis>& axes, int element_bytes, std::byte* out,
 void place(const Tensor& in, Tensor& out, int64_t start) {
   if (in.bytes.empty()) return;
   Shape from = row_major_strides(in.shape), to = row_major_strides(out.shape);
-  std::vector<Axis> axes;
+  std::vector<CopiedAxis> axes;
   for (size_t i = 0; i < in.shape.size(); i++)
     axes.push_back({in.shape[i], to[i], from[i]});
   const int size = byte_size(in.dtype);
@@ -187,7 +187,7 @@ void lay_out(const Strided& view, Tensor& out) {
   out.bytes.assign(size_t(element_count(out.shape)) * size, {});
   if (out.bytes.empty()) return;
   Shape to = row_major_strides(out.shape);
-  std::vector<Axis> axes;
+  std::vector<CopiedAxis> axes;
   for (size_t i = 0; i < out.shape.size(); i++)
     axes.push_back({out.shape[i], to[i], view.strides[i]});
   copy_box(axes, size, out.bytes.data(), view.base->bytes.data() + view.start * size);

@@ -9,8 +9,6 @@
 namespace svod::importer {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 Expr transposed(Expr x) { return with(x, permute_last_two(*x.g, x.id)); }
 
 // q [b, h, s, d] times k [b, g, d, t] with h a multiple of g.

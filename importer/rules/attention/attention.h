@@ -6,8 +6,11 @@
 #include "importer/formula/formula.h"
 
 #include <functional>
+#include <limits>
 
 namespace svod::importer {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct AttentionParts {
   Expr q, k,

@@ -8,8 +8,6 @@
 namespace svod::importer {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 Expr zero_offset(Graph& g) { return number(g, DType::I64, 0); }
 
 // A mask shorter than the keys hides the rest.

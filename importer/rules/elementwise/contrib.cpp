@@ -53,7 +53,7 @@ Expr normalized_groups(NodeImport& node, Expr x) {
 }
 
 // [.., 2] as its two parts.
-Expr complex_part(NodeImport& node, size_t i, int64_t which) {
+Expr part_of_complex(NodeImport& node, size_t i, int64_t which) {
   const Expr x = wide(node, i);
   require(node, x.rank() >= 1 && extent(x, x.rank() - 1) == 2,
           "the last axis must hold a real and an imaginary part");
@@ -61,8 +61,8 @@ Expr complex_part(NodeImport& node, size_t i, int64_t which) {
 }
 
 void complex_product(NodeImport& node, double sign) {
-  const Expr a = complex_part(node, 0, 0), b = complex_part(node, 0, 1);
-  const Expr c = complex_part(node, 1, 0), d = complex_part(node, 1, 1) * sign;
+  const Expr a = part_of_complex(node, 0, 0), b = part_of_complex(node, 0, 1);
+  const Expr c = part_of_complex(node, 1, 0), d = part_of_complex(node, 1, 1) * sign;
   broadcast_shape(node, {a.shape(), c.shape()});
   finish(node, join({a * c - b * d, a * d + b * c}, (a * c).rank() - 1));
 }

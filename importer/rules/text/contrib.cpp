@@ -10,12 +10,6 @@
 namespace svod::importer {
 namespace {
 
-Expr text_operand(NodeImport& node, size_t i) {
-  const Expr x = operand(node, i);
-  require(node, x.dtype() == DType::String, "the input must hold strings");
-  return x;
-}
-
 struct Entry {
   std::string key, value;
 };

@@ -10,12 +10,6 @@
 namespace svod::importer {
 namespace {
 
-Expr text_operand(NodeImport& node, size_t i) {
-  const Expr x = operand(node, i);
-  require(node, x.dtype() == DType::String, "the input must hold strings");
-  return x;
-}
-
 // A function of each string, by its two forms.
 Expr map_strings(NodeImport& node, Expr x,
                  const std::function<std::string(const std::string&)>& known,

