@@ -122,8 +122,15 @@ void KernelEmitter::emit_outer(size_t depth) {
 
 void KernelEmitter::emit_tiles() {
   locals_.clear();
-  for (uint32_t s = 0; s < k_.stages.size(); ++s)
-    if (!k_.stages[s].nested) emit_stage(s);
+  for (uint32_t s = 0; s < k_.stages.size(); ++s) {
+    if (k_.stages[s].nested) continue;
+    if (stores_once(k_.stages[s]) && (s == 0 || !stores_once(k_.stages[s - 1]))) {
+      uint32_t last = s + 1;
+      while (last < k_.stages.size() && stores_once(k_.stages[last])) ++last;
+      emit_looped(s, last);
+    }
+    emit_stage(s);
+  }
 }
 
 std::string pointer_type(const Argument& argument) {

@@ -38,6 +38,9 @@ protected:
   // The factors' product as text.
   std::string product(const std::vector<ExprId>& factors, const Point& p, bool vector);
   const Lookup* lookup_of(ExprId id);
+  // The name of a scalar function for these types.
+  std::string function_of(Op op, DType result, const std::vector<DType>& inputs,
+                          bool vector);
 
   // Indices, and the bounds that do not hold for certain.
   std::string index_text(const Index& index, const Point& p, bool lanewise);
@@ -70,8 +73,6 @@ private:
   Value make_lookup(const Lookup& table, DType dtype, const Point& p);
   Value make_guard(const Expr& e, const Point& p);
   Value make_position(const Expr& e, const Point& p);
-  std::string function_of(Op op, DType result, const std::vector<DType>& inputs,
-                          bool vector);
   std::string term_text(const Term& t, const Point& p, bool lanewise);
   // When the bounds leave the lanes from `low` to before `high`: these as text.
   bool lane_range(const std::vector<Bound>& bounds, const Point& p, std::string& low,

@@ -5,6 +5,7 @@
 #include "compiler/codegen/sum_emitter.h"
 
 #include <functional>
+#include <set>
 
 namespace svod::codegen {
 
@@ -14,6 +15,11 @@ public:
 
 protected:
   void emit_stage(uint32_t number);
+  // Before the stages from `first` to before `last`, which store once: what loops compute
+  // for all of them.
+  void emit_looped(uint32_t first, uint32_t last);
+  // Whether a stage stores, once and always, what it computes.
+  bool stores_once(const Stage& s) const;
   // Whether the loops of a reduction become a sequence of steps.
   bool is_written_out(const Stage& s) const;
   // Whether all stages write what they read, or map it, without summing.
@@ -23,6 +29,9 @@ protected:
 
 private:
   using Body = std::function<void()>;
+  using Place = std::pair<ExprId, Point>;
+  void collect_looped(ExprId id, const Point& p, std::set<Place>& seen,
+                      std::map<Op, std::vector<Place>>& out) const;
 
   // The loops of the stage, from the axis at `depth` on.
   void emit_inner(const Stage& s, size_t depth, const Body& body);

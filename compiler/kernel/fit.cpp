@@ -136,6 +136,8 @@ std::string misfit(const ScheduledKernel& kernel, const LevelSchedule& level,
     if (!contains(chosen.tables, id)) return "a table of what is no function of a byte";
   if (level.near_lanes < 0 || level.near_lanes > chosen.near_lanes)
     return "lanes " + std::to_string(level.near_lanes) + " apart to be shuffled";
+  for (ExprId id : level.looped)
+    if (!contains(chosen.looped, id)) return "a loop over what costs little";
   if (level.stages.size() > chosen.stages.size()) return "more stages than it has";
   for (size_t i = 0; i < level.stages.size(); ++i)
     if (std::string why = stage_misfit(level.stages[i], chosen.stages[i]); !why.empty())

@@ -97,6 +97,8 @@ void ScheduleReader::read_level(LineScanner& in) {
     level.near_lanes = in.number();
   } else if (in.accept("scalars apart")) {
     level.pack_scalars = false;
+  } else if (in.accept("looped")) {
+    level.looped = in.all_numbered('e');
   } else {
     read_stage(in, at_number(level.stages, in.numbered('s'), in));
   }

@@ -44,6 +44,11 @@ int choose_lanes(const ScheduledKernel& kernel, const Level& level);
 // The axes whose ends get text of their own, where conditions can fail only there.
 std::vector<PeeledAxis> peeled_axes(const ScheduledKernel& kernel);
 
+// The values that a loop computes one after another, with the register tile of the
+// schedule.
+std::vector<ExprId> choose_looped(const ScheduledKernel& kernel, const Level& level,
+                                  const std::vector<TileAxis>& tile);
+
 // How the sums of one stage are kept, and which of them are made of sums.
 void choose_sums(const ScheduledKernel& kernel, const Dependence& dependence,
                  size_t stage, const Level& level, StageSchedule& schedule);

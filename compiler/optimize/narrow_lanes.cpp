@@ -42,35 +42,16 @@ bool shares_windows(const ScheduledKernel& k, const Tile& tile) {
   });
 }
 
-// Nothing but values from memory, mapped and written: so many that registers cannot hold
-// them, as in the transforms of Winograd's products.
-bool maps_many_values(const ScheduledKernel& k) {
-  constexpr auto kManyValues = 32;
-  const auto stores = [](const Stage& s) {
-    return s.kind == StageKind::Store && s.inner.empty() && !s.nested;
-  };
-  const auto plain = [](const Expr& e) {
-    return e.dtype == DType::F32 &&
-           (e.kind == Expr::Kind::Load || e.kind == Expr::Kind::Constant ||
-            e.kind == Expr::Kind::Map);
-  };
-  return k.has_lane_axis() && !k.has_dot_axis() &&
-         std::ranges::all_of(k.stages, stores) && std::ranges::all_of(k.exprs, plain) &&
-         std::ranges::count(k.exprs, Expr::Kind::Map, &Expr::kind) >= kManyValues;
-}
-
 } // namespace
 
 int choose_lanes(const ScheduledKernel& k, const Level& level) {
   const int parts = k.loops.lanes * 32 / level.register_bits;
   // The longer ones need fewer instructions beside the multiplications.
   constexpr double kAsGood = 1.1;
-  if (level.register_bits < 128 || parts < 2) return k.loops.lanes;
-  const bool maps = maps_many_values(k);
-  if (!maps && !(level.fma && is_plain(k))) return k.loops.lanes;
+  if (!level.fma || level.register_bits < 128 || parts < 2 || !is_plain(k))
+    return k.loops.lanes;
   const std::optional<ScheduledKernel> cut = cut_lanes(k, parts);
   if (!cut) return k.loops.lanes;
-  if (maps) return cut->loops.lanes;
   const Tile whole = choose_tile(k, level), narrow = choose_tile(*cut, level);
   const bool better = narrow.cost * parts <= kAsGood * whole.cost &&
                       narrow.count(cut->loops.outer.back()) == 1;

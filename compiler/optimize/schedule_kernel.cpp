@@ -138,6 +138,7 @@ LevelSchedule schedule_kernel(const ScheduledKernel& kernel, const Level& level,
   out.tables = choose_tables(k);
   out.near_lanes = kNearLanes;
   out.pack_scalars = !walks(k);
+  out.looped = choose_looped(k, level, out.tile);
   const Dependence dependence = dependence_of(k);
   for (size_t i = 0; i < k.stages.size(); ++i)
     out.stages.push_back(schedule_stage(k, dependence, i, level, out.tile));

@@ -73,7 +73,6 @@ LISTED = {
     "kRowOfTiles": "tiles: fill a product's register tile",
     "kFewestRows": "rows: of a product that is halved",
     "kFewestRowsOfPart": "rows: of a part of a chain",
-    "kManyValues": "values: mapped at once, more than any processor has registers",
     "kFewestParts": "parts: of a chain, to be shared by threads",
     "kFewestVectors": "vectors: of a row, a share of it that padding may take",
     "kMostPlanes": "planes: more of them are features, no picture",
