@@ -136,8 +136,8 @@ struct LevelSchedule {
   std::vector<ExprId> tables;
   int64_t near_lanes = 0;   // lanes at most so far apart: whole vectors, shuffled
   bool pack_scalars = true; // the compiler may make vectors of scalar code
-  // Functions of one value that a loop over an array computes, for all positions of a tile
-  // and all stages that follow each other and store.
+  // Functions of one value that a loop over an array computes, for all positions of a
+  // tile and all stages that follow each other and store.
   std::vector<ExprId> looped;
   std::vector<StageSchedule> stages;
 
