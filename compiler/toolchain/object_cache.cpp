@@ -130,15 +130,17 @@ struct CachedFile {
 // Other processes may remove entries meanwhile; what is gone is skipped.
 static std::vector<CachedFile> entries_of(const fs::path& folder) {
   std::vector<CachedFile> out;
-  std::error_code error;
-  fs::recursive_directory_iterator at(folder / "obj", error), end;
-  for (; !error && at != end; at.increment(error)) {
-    std::error_code gone;
-    if (!at->is_regular_file(gone)) continue;
-    const uint64_t bytes = at->file_size(gone);
-    if (gone) continue;
-    const fs::file_time_type time = at->last_write_time(gone);
-    if (!gone) out.push_back({time, at->path(), bytes});
+  for (const char* part : {"obj", "python"}) {
+    std::error_code error;
+    fs::recursive_directory_iterator at(folder / part, error), end;
+    for (; !error && at != end; at.increment(error)) {
+      std::error_code gone;
+      if (!at->is_regular_file(gone)) continue;
+      const uint64_t bytes = at->file_size(gone);
+      if (gone) continue;
+      const fs::file_time_type time = at->last_write_time(gone);
+      if (!gone) out.push_back({time, at->path(), bytes});
+    }
   }
   return out;
 }

@@ -1,5 +1,6 @@
 // Objects by content, on disk: DIR/obj/ab/<hex of key>. A damaged, foreign or cut entry
-// is a miss and never an error; several processes may share one folder.
+// is a miss and never an error; several processes may share one folder. Libraries that
+// the Python module keeps in DIR/python count and go like objects.
 #pragma once
 
 #include "compiler/support/digest.h"

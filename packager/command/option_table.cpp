@@ -24,7 +24,8 @@ constexpr VerbRow kVerbs[] = {
      "Says whether a model can be packed and what stops it; writes nothing"},
     {"ops", Verb::Ops, "", "Lists the operators that models may use"},
     {"cache", Verb::Cache, "stats|clear|gc",
-     "Counts or removes compiled kernels; gc keeps the 4 GiB that were used last"},
+     "Counts or removes compiled kernels and the Python module's libraries; gc keeps the "
+     "4 GiB used last"},
     {"doctor", Verb::Doctor, "",
      "Shows what packing needs of this machine, and whether it works"},
     {"key", Verb::Key, "MODEL",

@@ -36,6 +36,8 @@ public:
   bool is_verbose() const { return verbose_; }
 
   const std::vector<Diagnostic>& said() const { return said_; }
+  // What another process said on the same stderr.
+  void keep(const Diagnostic& said) const { said_.push_back(said); }
   // What the verb has to tell in --json: an object, whose members stand beside the
   // messages.
   void tell(const std::string& object) const { result_ = object; }

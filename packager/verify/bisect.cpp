@@ -1,5 +1,6 @@
 // The kernels run in a child process: one that is wrong may crash. The child says which
-// one it is at in memory that both share.
+// one it is at in memory that both share, and leaves its messages in a file there for
+// --json.
 #include "packager/verify/bisect.h"
 
 #include "packager/output_file.h"
@@ -15,6 +16,7 @@
 #include <cstring>
 #include <exception>
 #include <iostream>
+#include <span>
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -46,6 +48,41 @@ public:
 private:
   static constexpr size_t kBytes = 4096;
   char* text_;
+};
+
+// Messages that a child process leaves to this one.
+class SharedMessages {
+public:
+  SharedMessages() : file_(memfd_create("messages", MFD_CLOEXEC)) {}
+  ~SharedMessages() {
+    if (file_ >= 0) close(file_);
+  }
+  SharedMessages(const SharedMessages&) = delete;
+  SharedMessages& operator=(const SharedMessages&) = delete;
+  void write(std::span<const Diagnostic> messages) const {
+    std::string text;
+    for (const Diagnostic& one : messages)
+      text += static_cast<char>(one.severity) + one.message + '\0';
+    // What does not fit is only missing in the report.
+    (void)!::write(file_, text.data(), text.size());
+  }
+  std::vector<Diagnostic> read() const {
+    std::string text;
+    char part[4096];
+    for (ssize_t size; (size = pread(file_, part, sizeof part, off_t(text.size()))) > 0;)
+      text.append(part, static_cast<size_t>(size));
+    std::vector<Diagnostic> out;
+    for (size_t at = 0, end; (end = text.find('\0', at + 1)) != std::string::npos;
+         at = end + 1)
+      out.push_back({static_cast<Severity>(text[at]),
+                     Exit::Done,
+                     {},
+                     text.substr(at + 1, end - at - 1)});
+    return out;
+  }
+
+private:
+  int file_;
 };
 
 std::string list_of(const std::vector<std::string>& names) {
@@ -90,6 +127,8 @@ private:
   std::vector<Tensor> inputs_;
   std::unique_ptr<LoadedKernels> code_;
   SharedLine line_;
+  SharedMessages messages_;
+  size_t said_before_ = 0; // the child began
 };
 
 Exit Bisection::read() {
@@ -185,6 +224,7 @@ Exit Bisection::walk() {
   } catch (const std::exception& error) {
     console_.error("--bisect: at " + line_.read() + ": " + error.what());
   }
+  messages_.write(std::span(console_.said()).subspan(said_before_));
   std::cerr.flush();
   _exit(static_cast<int>(status));
 }
@@ -192,6 +232,7 @@ Exit Bisection::walk() {
 Exit Bisection::walk_in_child() {
   console_.rest(); // a child has no clock, and must not find its lock held
   std::cout.flush(), std::cerr.flush();
+  said_before_ = console_.said().size();
   const pid_t child = line_.good() ? fork() : -1;
   if (child < 0) {
     console_.error("--bisect: no process can be made");
@@ -203,6 +244,7 @@ Exit Bisection::walk_in_child() {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   set_interrupt_child(0);
+  for (const Diagnostic& one : messages_.read()) console_.keep(one);
   if (WIFEXITED(status)) return static_cast<Exit>(WEXITSTATUS(status));
   console_.error("signal " + std::to_string(WTERMSIG(status)) + " ended kernel " +
                  line_.read());

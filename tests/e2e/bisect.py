@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """--bisect: healthy models have no kernel that differs; one broken by hand is named, with its nodes and the place."""
+import json
 import pathlib
 import re
 import subprocess
@@ -78,6 +79,13 @@ def check_product(folder):
         command = re.search(rf"{name} +svod-pack (.*)", said)[1]
         shown = subprocess.run(f"{PACKER} {command}", shell=True, capture_output=True).stdout.decode()
         check(shown.startswith(begins) and "c0);" in shown or begins in shown[:20], f"the command for {name[:-1]} prints it")
+
+    report = folder / "report.json"
+    bisect(path, *small, *bad, f"--json={report}", expect=7)
+    told = json.loads(report.read_text())
+    report.unlink()
+    check(any("kernel k1 (CPU level v3) differs" in one["text"] and one["severity"] == "error"
+              for one in told["diagnostics"]) and told["exit"] == 7, "the report names it, too")
 
     crashes = broken(folder, path, "k1_v3", r"store\(a\d+ \+ [^;]*;", "*static_cast<volatile int*>(nullptr) = 1;", "-Os")
     said = bisect(path, *small, *crashes, expect=7)

@@ -1,6 +1,7 @@
 """A model as a function: packed once, kept in a cache folder, loaded."""
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -59,8 +60,12 @@ def _found(notes: Path) -> Path | None:
         library = notes.parent / entry["library"]
     except (OSError, ValueError, KeyError):
         return None
-    fresh = library.exists() and all(_state(path) == state for path, state in entry["files"].items())
-    return library if fresh else None
+    if not library.exists() or any(_state(path) != state for path, state in entry["files"].items()):
+        return None
+    for used in (notes, library):  # `svod-pack cache gc` removes what was not used for longest
+        with contextlib.suppress(OSError):
+            os.utime(used)
+    return library
 
 
 def _pack(model: Path, notes: Path, words: list[str], echo: bool) -> Path:

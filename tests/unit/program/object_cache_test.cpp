@@ -56,6 +56,13 @@ TEST_CASE("the cache keeps, refuses damage and forgets the oldest", "[toolchain]
     CHECK(cache.collect(0).entries == 1);
     CHECK(cache.stats().bytes == 0);
   }
+  SECTION("libraries of the Python module are part of it") {
+    fs::create_directories(folder.path / "python");
+    std::ofstream(folder.path / "python" / "model.so") << std::string(500, 'x');
+    CHECK(cache.stats().entries == 3);
+    CHECK(cache.collect(0).entries == 3);
+    CHECK_FALSE(fs::exists(folder.path / "python" / "model.so"));
+  }
   SECTION("a folder that cannot be written is no error") {
     CHECK_FALSE(ObjectCache("/proc/nowhere").store(a, value));
     CHECK_FALSE(ObjectCache("/proc/nowhere").load(a));
