@@ -5,6 +5,7 @@
 #include "compiler/codegen/kernels.h"
 #include "compiler/ir/custom_op.h"
 #include "compiler/support/check.h"
+#include "compiler/support/threads.h"
 
 #include <algorithm>
 
@@ -30,25 +31,44 @@ static bool defines_call(std::string_view text, std::string_view cell) {
   return text.find(" T " + name) != std::string_view::npos;
 }
 
+namespace {
+
+// Parts of the scalar functions.
+struct Mathematics {
+  bool math = false, angle = false, power = false;
+  void operator|=(const Mathematics& other) {
+    math |= other.math, angle |= other.angle, power |= other.power;
+  }
+};
+
+} // namespace
+
+static Mathematics mathematics_of(Op op) {
+  thread_local std::map<Op, Mathematics> known;
+  const auto [at, is_new] = known.try_emplace(op);
+  const std::string_view cell = info(op).cell;
+  if (is_new)
+    at->second = {defines_call(kText_scalar_math, cell),
+                  defines_call(kText_scalar_angle, cell),
+                  defines_call(kText_scalar_power, cell)};
+  return at->second;
+}
+
 // The parts of the scalar functions that the kernel's maps call, or its parts'. Angles
 // and powers need the rest of the mathematics before them.
 static std::string prelude_for(const ScheduledKernel& k, int lanes) {
-  bool math = false, angle = false, power = false;
+  Mathematics needs;
   auto look_at = [&](const std::vector<Expr>& exprs) {
-    for (const Expr& e : exprs) {
-      if (e.kind != Expr::Kind::Map) continue;
-      math |= defines_call(kText_scalar_math, info(e.op).cell);
-      angle |= defines_call(kText_scalar_angle, info(e.op).cell);
-      power |= defines_call(kText_scalar_power, info(e.op).cell);
-    }
+    for (const Expr& e : exprs)
+      if (e.kind == Expr::Kind::Map) needs |= mathematics_of(e.op);
   };
   look_at(k.exprs);
   for (const ScheduledKernel& part : k.parts()) look_at(part.exprs);
   std::string out = kText_scalar_functions;
   out += kText_scalar_convert;
-  if (math || angle || power) out += kText_scalar_math;
-  if (angle) out += kText_scalar_angle;
-  if (power) out += kText_scalar_power;
+  if (needs.math || needs.angle || needs.power) out += kText_scalar_math;
+  if (needs.angle) out += kText_scalar_angle;
+  if (needs.power) out += kText_scalar_power;
   out += "enum { kLanes = " + std::to_string(lanes) + " };\n";
   out += kText_kernel_prelude;
   if (makes_bytes(k) || std::ranges::any_of(k.parts(), makes_bytes))
@@ -115,14 +135,12 @@ KernelText kernel_text(const ScheduledKernel& k, size_t level) {
 
 Kernels emit(plan::Plan plan, const Target& target) {
   Kernels out;
+  std::vector<size_t> levels; // of the sources
   for (uint32_t program = 0; program < plan.programs.size(); ++program) {
     const ScheduledKernel& k = plan.programs[program];
     const bool serves_all = is_scalar(k, plan.graph);
     for (size_t level = 0; level < target.levels.size(); ++level) {
       KernelSource source;
-      static_cast<KernelText&>(source) =
-          k.call() ? KernelText{call_kernel(*k.call(), plan.graph)}
-                   : kernel_text(k, level);
       source.program = program;
       source.level = target.levels[level].suffix;
       source.symbol = "k" + std::to_string(program) + "_" + source.level;
@@ -132,9 +150,17 @@ Kernels emit(plan::Plan plan, const Target& target) {
                         "-fno-unroll-loops"};
       source.serves_all = serves_all;
       out.sources.push_back(std::move(source));
+      levels.push_back(level);
       if (serves_all) break;
     }
   }
+  run_on_threads(out.sources.size(), 0, [&](size_t i) {
+    KernelSource& source = out.sources[i];
+    const ScheduledKernel& k = plan.programs[source.program];
+    static_cast<KernelText&>(source) =
+        k.call() ? KernelText{call_kernel(*k.call(), plan.graph)}
+                 : kernel_text(k, levels[i]);
+  });
   out.plan = std::move(plan);
   return out;
 }

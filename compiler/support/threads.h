@@ -7,7 +7,8 @@
 namespace svod {
 
 // Calls work(0) to work(count - 1), each once, on up to `threads` threads, 0: as many as
-// there are cores. `work` may not throw.
+// there are cores. When a piece throws, no other is begun, and what the first one threw
+// is thrown on.
 void run_on_threads(size_t count, unsigned threads,
                     const std::function<void(size_t)>& work);
 
