@@ -1,8 +1,7 @@
 # Writes OUT: for each of FILES, named by its stem, `const char kText_<stem>[]`.
-# In the namespace NAMESPACE, svod where none is given.
 # With LIST: also `const char* const LIST[]`, in the order of FILES, and `LIST`Count.
 # The namespace is NAMESPACE, svod without one.
-# Long texts are cut into pieces, as string literals have a length limit.
+include(${CMAKE_CURRENT_LIST_DIR}/literal.cmake)
 if(NOT NAMESPACE)
   set(NAMESPACE svod)
 endif()
@@ -10,15 +9,8 @@ set(out "// Generated from the files named below.\nnamespace ${NAMESPACE} {\n")
 foreach(path ${FILES})
   get_filename_component(stem ${path} NAME_WE)
   file(READ ${path} text)
-  string(LENGTH "${text}" length)
-  string(APPEND out "extern const char kText_${stem}[];\nconst char kText_${stem}[] =\n")
-  set(at 0)
-  while(at LESS length)
-    string(SUBSTRING "${text}" ${at} 8000 piece)
-    string(APPEND out "R\"~~~(${piece})~~~\"\n")
-    math(EXPR at "${at} + 8000")
-  endwhile()
-  string(APPEND out ";\n")
+  svod_literal(literal "${text}")
+  string(APPEND out "extern const char kText_${stem}[];\nconst char kText_${stem}[] =\n${literal};\n")
 endforeach()
 if(LIST)
   list(LENGTH FILES count)

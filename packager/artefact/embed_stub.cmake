@@ -1,4 +1,5 @@
 # Writes the stub's sources into one C++ file: cmake -DOUTPUT=... -DROOT=... -P embed_stub.cmake
+include(${ROOT}/compiler/codegen/literal.cmake)
 file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/runtime_stub/*.h ${ROOT}/runtime_stub/*.cpp
      ${ROOT}/runtime_stub/*.def ${ROOT}/runtime_stub/*.hpp)
 list(SORT files)
@@ -6,16 +7,8 @@ set(text "#include \"packager/artefact/stub_sources.h\"\n\nnamespace svod::packa
 string(APPEND text "static constexpr StubFile kFiles[] = {\n")
 foreach(file IN LISTS files)
   file(READ ${ROOT}/${file} content)
-  # A compiler may refuse one literal of more than 64 KB; neighbours are joined.
-  string(LENGTH "${content}" length)
-  string(APPEND text "{\"${file}\",\n")
-  set(at 0)
-  while(at LESS length)
-    string(SUBSTRING "${content}" ${at} 16000 part)
-    string(APPEND text "R\"stub_text(${part})stub_text\"\n")
-    math(EXPR at "${at} + 16000")
-  endwhile()
-  string(APPEND text "},\n")
+  svod_literal(literal "${content}")
+  string(APPEND text "{\"${file}\",\n${literal}},\n")
 endforeach()
 string(APPEND text "};\n\nstd::span<const StubFile> stub_files() { return kFiles; }\n\n}\n")
 file(WRITE ${OUTPUT} "${text}")

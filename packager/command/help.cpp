@@ -8,7 +8,7 @@
 
 namespace svod::packager {
 
-extern const char kLicenceText[]; // packager/install/copyright
+extern const char kText_copyright[]; // packager/install/copyright
 
 namespace {
 
@@ -133,7 +133,7 @@ std::string licences() {
              "own licence\n(Apache-2.0 WITH LLVM-exception), and your model; its "
              "--licenses says the same.\n"
              "In svod-pack itself:\n\n") +
-         kLicenceText;
+         kText_copyright;
 }
 
 } // namespace svod::packager
