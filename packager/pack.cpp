@@ -4,6 +4,7 @@
 #include "packager/pack.h"
 
 #include "compiler/rewrite/integer_contractions.h"
+#include "compiler/support/bytes.h"
 #include "compiler/support/nearest.h"
 #include "packager/artefact/contents.h"
 #include "packager/artefact/link_output.h"
@@ -97,10 +98,6 @@ private:
   std::optional<Objects> objects_;
   std::string verified_; // JSON
 };
-
-std::string_view text_of(const std::vector<std::byte>& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 Exit Packing::file_error(const std::string& path, const std::string& reason) const {
   console_.error(path + ": " + reason);

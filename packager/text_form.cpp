@@ -1,5 +1,6 @@
 #include "packager/text_form.h"
 
+#include "compiler/support/bytes.h"
 #include "packager/artefact/objects.h"
 
 #include <algorithm>
@@ -50,8 +51,7 @@ std::string kernels_text(const Options& options, const codegen::Kernels& kernels
     toolchain::CompileResult result =
         compiler.compile(options.target, *level, source, toolchain::Emit::Assembly);
     if (!result.ok) error = result.diagnostics;
-    out += std::string(reinterpret_cast<const char*>(result.output.data()),
-                       result.output.size());
+    out += text_of(result.output);
   }
   return out;
 }

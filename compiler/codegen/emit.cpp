@@ -4,6 +4,7 @@
 #include "compiler/codegen/kernel_emitter.h"
 #include "compiler/codegen/kernels.h"
 #include "compiler/ir/custom_op.h"
+#include "compiler/support/bytes.h"
 #include "compiler/support/check.h"
 #include "compiler/support/threads.h"
 
@@ -90,8 +91,7 @@ static std::string without_includes(std::string text) {
 // with a function svod_call(void* const* tensors), which the importer wrote; it returns
 // what a kernel returns.
 static std::string call_kernel(const CallStep& call, const Graph& graph) {
-  const Blob& blob = graph.blob(call.function);
-  std::string out(reinterpret_cast<const char*>(blob.bytes.data()), blob.bytes.size());
+  std::string out(text_of(graph.blob(call.function).bytes));
   out += "extern \"C\" __attribute__((visibility(\"hidden\"))) __INT32_TYPE__\n"
          "svod_kernel(void* const* buffers, void* scratch, __UINT32_TYPE__) {\n"
          "  void* const tensors[] = {";
@@ -108,10 +108,7 @@ static std::string call_kernel(const CallStep& call, const Graph& graph) {
 
 static bool is_scalar(const ScheduledKernel& k, const Graph& graph) {
   if (!k.call()) return false;
-  const Blob& blob = graph.blob(k.call()->function);
-  const std::string_view text(reinterpret_cast<const char*>(blob.bytes.data()),
-                              blob.bytes.size());
-  return text.starts_with(kScalarText);
+  return text_of(graph.blob(k.call()->function).bytes).starts_with(kScalarText);
 }
 
 // What stands in the kernel's namespace.

@@ -3,6 +3,7 @@
 // costs no copy.
 #include "compiler/toolchain/archive.h"
 
+#include "compiler/support/bytes.h"
 #include "compiler/support/check.h"
 
 #include <llvm/ObjCopy/ConfigManager.h>
@@ -13,10 +14,6 @@
 #include <llvm/Support/raw_ostream.h>
 
 namespace svod::toolchain {
-
-static llvm::StringRef text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 static std::vector<llvm::NewArchiveMember>
 llvm_members(std::span<const ArchiveMember> members) {

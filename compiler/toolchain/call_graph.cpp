@@ -7,6 +7,7 @@
 // caller's frame and is counted as if it did not.
 #include "compiler/toolchain/call_graph.h"
 
+#include "compiler/support/bytes.h"
 #include "compiler/support/check.h"
 
 #include <llvm/Object/ELFObjectFile.h>
@@ -85,8 +86,7 @@ struct CallGraph::Reading {
 };
 
 void CallGraph::add(std::span<const std::byte> object) {
-  const llvm::StringRef bytes(reinterpret_cast<const char*>(object.data()),
-                              object.size());
+  const llvm::StringRef bytes = text_of(object);
   auto file = llvm::object::ObjectFile::createELFObjectFile({bytes, "object"});
   SVOD_CHECK(static_cast<bool>(file)) << "an object of ours is no ELF file";
   const auto& elf = llvm::cast<llvm::object::ELFObjectFileBase>(**file);

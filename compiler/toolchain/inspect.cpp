@@ -3,6 +3,8 @@
 // as nobody is there to apply them; so that count is a promise too.
 #include "compiler/toolchain/inspect.h"
 
+#include "compiler/support/bytes.h"
+
 #include <llvm/Object/ELFObjectFile.h>
 #include <llvm/Support/MemoryBuffer.h>
 
@@ -92,7 +94,7 @@ static bool is_named(const ELFSymbolRef& symbol, llvm::StringRef name) {
 
 std::vector<SymbolFact> symbols_of(std::span<const std::byte> object) {
   std::vector<SymbolFact> out;
-  llvm::StringRef text(reinterpret_cast<const char*>(object.data()), object.size());
+  const llvm::StringRef text = text_of(object);
   auto file = ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(text, "object"));
   if (!file) {
     llvm::consumeError(file.takeError());

@@ -1,6 +1,7 @@
 // Adds up sections of an ELF object by what the loader does with them.
 #include "compiler/toolchain/object_facts.h"
 
+#include "compiler/support/bytes.h"
 #include "compiler/support/check.h"
 
 #include <llvm/Object/ELFObjectFile.h>
@@ -8,7 +9,7 @@
 namespace svod::toolchain {
 
 ObjectFacts object_facts(std::span<const std::byte> object) {
-  llvm::StringRef bytes(reinterpret_cast<const char*>(object.data()), object.size());
+  const llvm::StringRef bytes = text_of(object);
   auto file = llvm::object::ObjectFile::createELFObjectFile({bytes, "object"});
   SVOD_CHECK(static_cast<bool>(file)) << llvm::toString(file.takeError());
   ObjectFacts facts;

@@ -9,6 +9,7 @@
 // beside a row's multiplications.
 #include "compiler/toolchain/spills.h"
 
+#include "compiler/support/bytes.h"
 #include "compiler/toolchain/guarded.h"
 
 #include <llvm/MC/MCAsmInfo.h>
@@ -135,7 +136,7 @@ SpillFacts spill_facts(const Target& target, std::span<const std::byte> object) 
   SpillFacts facts;
   if (!target.is_x86()) return facts;
   const Decoder decoder(target.triple);
-  llvm::StringRef bytes(reinterpret_cast<const char*>(object.data()), object.size());
+  const llvm::StringRef bytes = text_of(object);
   auto file = llvm::object::ObjectFile::createELFObjectFile({bytes, "object"});
   if (!file) {
     llvm::consumeError(file.takeError());

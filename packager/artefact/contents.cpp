@@ -2,6 +2,7 @@
 // step kinds the numbers of format.h.
 #include "packager/artefact/contents.h"
 
+#include "compiler/support/bytes.h"
 #include "compiler/support/check.h"
 
 #include <algorithm>
@@ -155,8 +156,7 @@ ImageContents image_contents(const plan::Plan& plan,
   for (const GraphInput& input : plan.graph.inputs()) {
     entry.inputs.push_back(tensor_of(plan.graph, input));
     if (const auto at = interface.fixed.find(input.name); at != interface.fixed.end())
-      entry.inputs.back().fixed.assign(reinterpret_cast<const char*>(at->second.data()),
-                                       at->second.size());
+      entry.inputs.back().fixed = text_of(at->second);
   }
   for (const GraphOutput& output : plan.graph.outputs()) {
     entry.outputs.push_back(tensor_of(plan.graph, output));

@@ -4,6 +4,7 @@
 // costs a few additions.
 #include "packager/artefact/weights.h"
 
+#include "compiler/support/bytes.h"
 #include "compiler/support/check.h"
 #include "importer/model/mapped_file.h"
 
@@ -86,8 +87,7 @@ std::vector<std::byte> pack_weight(const PackedWeight& weight, const Tensor& sou
 
 // The model's file was mapped to read weights; packed, they are not needed again soon.
 static void release(const Blob& blob) {
-  importer::release_pages(
-      {reinterpret_cast<const char*>(blob.bytes.data()), blob.bytes.size()}, blob.owner);
+  importer::release_pages(text_of(blob.bytes), blob.owner);
 }
 
 void produce_weights(const plan::Plan& plan, const ByteSink& sink) {

@@ -5,6 +5,7 @@
 // same text; whether that is right is what conformance tests with others' data are for.
 #include "packager/verify/run_calls.h"
 
+#include "compiler/support/bytes.h"
 #include "compiler/support/check.h"
 #include "compiler/toolchain/compile_all.h"
 #include "packager/artefact/objects.h"
@@ -47,9 +48,7 @@ public:
     const Blob& blob = g.blob(static_cast<uint32_t>(call.payload[0]));
     auto at = loaded_.find(blob.digest);
     if (at == loaded_.end()) {
-      const std::string_view text(reinterpret_cast<const char*>(blob.bytes.data()),
-                                  blob.bytes.size());
-      at = loaded_.emplace(blob.digest, load(compiler_, text)).first;
+      at = loaded_.emplace(blob.digest, load(compiler_, text_of(blob.bytes))).first;
     }
     Function* const entry =
         at->second ? at->second->find<Function>("svod_run_call") : nullptr;

@@ -5,6 +5,7 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/evaluate.h"
+#include "compiler/support/bytes.h"
 
 #include <cstring>
 #include <fstream>
@@ -79,8 +80,7 @@ std::string tensor_proto(const std::string& name, const Interface& seen,
   put_varint(out, 2 << 3);
   put_varint(out, static_cast<uint64_t>(seen.onnx_type));
   put_bytes(out, 8, name);
-  const std::string_view bytes{reinterpret_cast<const char*>(tensor.bytes.data()),
-                               tensor.bytes.size()};
+  const std::string_view bytes = text_of(tensor.bytes);
   if (seen.onnx_type != info(DType::String).onnx) {
     put_bytes(out, 9, bytes);
     return out;
