@@ -48,10 +48,8 @@ std::vector<ExprId> choose_looped(const ScheduledKernel& k, const Level& level,
   for (const Stage& s : k.stages)
     if (s.kind == StageKind::Store && !s.nested && k.inner(s).empty())
       costly.collect(s.value);
-  int64_t registers =
-      std::max(1, k.loops.lanes * 32 / level.register_bits) * std::ssize(costly.found);
-  for (const TileAxis& t : tile) registers *= t.count;
-  if (registers <= level.registers) return {};
+  const int64_t parts = std::max(1, k.loops.lanes * 32 / level.register_bits);
+  if (parts * std::ssize(costly.found) * tile_points(tile) <= level.registers) return {};
   std::ranges::sort(costly.found);
   return costly.found;
 }
