@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""The digits model as a static library of every target that QEMU runs: all ten digits are read right, scores within
+1e-5 of the host's. The instruction counter of tests/bench gives the same sum twice, and names kernels."""
+import pathlib
+import shutil
+import struct
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import emulated
+from packing import (DIGITS, SAMPLES, check, digits_on, labels_right, largest_difference, need, pack, read_npy, sample,
+                     work_folder)
+
+
+def scores_on(target, folder):
+    library = folder / "libdigits.a"
+    pack(DIGITS, library, "--target", target.alias, "--threads", "1")
+    scores = []
+    for file, _ in SAMPLES:
+        inputs = [struct.pack("<64f", *read_npy(sample(file))[1])]
+        program, outputs = emulated.link(target, library, folder, inputs)
+        code, data = emulated.execute(target, program, outputs)
+        if code != 0:
+            check(False, f"{target.alias}: {file}: exit {code}")
+        scores.append(struct.unpack("<10f", data[0]))
+    return scores
+
+
+def counts_twice(target, folder):
+    sums = []
+    for name in ("first", "second"):
+        program = folder / "program"
+        outputs = [(port, 0) for port in emulated.ports((folder / "libdigits.h").read_text(), "OUTPUT")]
+        emulated.execute(target, program, outputs, folder / name)
+        counts = emulated.read_counts(folder / name)
+        rows = emulated.count_by_function(program, counts)
+        sums.append(sum(counts.values()))
+        check(sum(count for _, count in rows) == sums[-1], "every instruction belongs to a line")
+        check(rows[0][0].startswith("k") and rows[0][1] > 10000, f"most instructions are a kernel's: {rows[0]}")
+    check(sums[0] == sums[1], f"two runs execute {sums[0]} instructions")
+
+
+def main():
+    need(emulated.CLANG, emulated.LLD, emulated.OBJDUMP)
+    top, tried = work_folder("emulated"), 0
+    host = top / "digits"
+    pack(DIGITS, host)
+    here = digits_on([], host, top)
+    for cells in emulated.rows("TARGET"):
+        if cells[2] == "Wasm" or cells[0].startswith("x86-64"):
+            continue
+        target = emulated.find_target(cells[0])
+        tools = [target.emulator[0]] + ([target.compiler] if target.compiler else [])
+        if missing := [tool for tool in tools if not shutil.which(tool)]:
+            print(f"left out: {target.alias} needs {missing[0]}")
+            continue
+        folder = top / target.alias
+        folder.mkdir()
+        there = scores_on(target, folder)
+        difference = largest_difference(here, there)
+        check(labels_right(there) == 10 and difference <= 1e-5, f"{target.alias}: largest difference {difference:.3g}")
+        if target.alias in ("cortex-m4", "aarch64") and shutil.which("gcc"):
+            counts_twice(target, folder)
+        tried += 1
+    if not tried:
+        need("qemu-system-arm")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
