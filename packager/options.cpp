@@ -162,16 +162,20 @@ void read_words(const RawOptions& raw, bool verb_given, Options& options) {
   }
 }
 
-// " (it lacks dsp); use --target cortex-m0plus": the last target whose code it runs.
+// " (it lacks dsp); its target is --target cortex-m0": the target of its name, or else
+// the last whose code it runs.
 std::string why_not(const Target& target, const std::string& cpu) {
   std::string out = " (it lacks " + toolchain::lacks_of(target, cpu) + ")";
-  std::vector<std::string> aliases = target_aliases();
-  for (size_t i = aliases.size(); i-- > 1;) {
-    const Target other = *find_target(aliases[i]);
-    if (toolchain::is_known_cpu(other, cpu) && toolchain::lacks_of(other, cpu).empty())
-      return out + "; its target is --target " + aliases[i];
+  const std::vector<std::string> aliases = target_aliases();
+  std::string found;
+  for (const std::string& alias : aliases) {
+    const Target other = *find_target(alias);
+    if (alias == "native" || !toolchain::is_known_cpu(other, cpu) ||
+        !toolchain::lacks_of(other, cpu).empty())
+      continue;
+    if (found != cpu) found = alias;
   }
-  return out;
+  return found.empty() ? out : out + "; its target is --target " + found;
 }
 
 void read_target(const RawOptions& raw, Options& options) {

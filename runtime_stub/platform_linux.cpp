@@ -213,6 +213,40 @@ svod_clone:
   svc #0
   .size svod_clone, . - svod_clone
 )");
+#elif defined(__i386__)
+__asm__(R"(
+  .text
+  .globl svod_clone
+  .hidden svod_clone
+  .type svod_clone, @function
+svod_clone:
+  pushl %ebx
+  pushl %esi
+  pushl %edi
+  movl 16(%esp), %ebx
+  movl 20(%esp), %ecx
+  movl 24(%esp), %edi
+  xorl %edx, %edx
+  xorl %esi, %esi
+  movl $120, %eax
+  int $0x80
+  testl %eax, %eax
+  jz 1f
+  popl %edi
+  popl %esi
+  popl %ebx
+  ret
+1:
+  xorl %ebp, %ebp
+  movl (%esp), %eax
+  movl 4(%esp), %ecx
+  movl %ecx, (%esp)
+  call *%eax
+  xorl %ebx, %ebx
+  movl $1, %eax
+  int $0x80
+  .size svod_clone, . - svod_clone
+)");
 #elif defined(__riscv)
 __asm__(R"(
   .text

@@ -46,7 +46,7 @@ struct SvodPool {
 namespace {
 
 void relax() {
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__i386__)
   __asm__ volatile("pause");
 #elif defined(__aarch64__) || defined(__arm__)
   __asm__ volatile("yield");

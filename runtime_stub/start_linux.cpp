@@ -37,6 +37,20 @@ _start:
   bl svod_start
   .size _start, . - _start
 )");
+#elif defined(__i386__)
+__asm__(R"(
+  .text
+  .globl _start
+  .type _start, @function
+_start:
+  xorl %ebp, %ebp
+  movl %esp, %eax
+  andl $-16, %esp
+  subl $12, %esp
+  pushl %eax
+  call svod_start
+  .size _start, . - _start
+)");
 #elif defined(__riscv)
 __asm__(R"(
   .text

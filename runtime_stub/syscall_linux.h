@@ -1,34 +1,37 @@
-// System calls of Linux by number, for the four architectures a packed executable runs
-// on: one table of numbers, and one instruction each.
+// System calls of Linux by number, for the architectures a packed executable runs on: one
+// table of numbers, and one instruction each.
 #ifndef SVOD_SYSCALL_LINUX_H
 #define SVOD_SYSCALL_LINUX_H
 
 #include "runtime_stub/types.h"
 
 #if defined(__x86_64__)
-#define SVOD_NUMBER(x86_64, generic, arm) x86_64
+#define SVOD_NUMBER(x86_64, generic, arm, i386) x86_64
 #elif defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64)
-#define SVOD_NUMBER(x86_64, generic, arm) generic
+#define SVOD_NUMBER(x86_64, generic, arm, i386) generic
 #elif defined(__arm__)
-#define SVOD_NUMBER(x86_64, generic, arm) arm
+#define SVOD_NUMBER(x86_64, generic, arm, i386) arm
+#elif defined(__i386__)
+#define SVOD_NUMBER(x86_64, generic, arm, i386) i386
 #else
 #error "no Linux system calls for this architecture"
 #endif
 
 enum SvodCall {
-  SVOD_CALL_READ = SVOD_NUMBER(0, 63, 3),
-  SVOD_CALL_WRITE = SVOD_NUMBER(1, 64, 4),
-  SVOD_CALL_CLOSE = SVOD_NUMBER(3, 57, 6),
-  SVOD_CALL_OPENAT = SVOD_NUMBER(257, 56, 322),
-  SVOD_CALL_READLINKAT = SVOD_NUMBER(267, 78, 332),
-  SVOD_CALL_STATX = SVOD_NUMBER(332, 291, 397),
-  SVOD_CALL_MMAP = SVOD_NUMBER(9, 222, 192), // arm: mmap2, whose offset counts pages
-  SVOD_CALL_MUNMAP = SVOD_NUMBER(11, 215, 91),
-  SVOD_CALL_MADVISE = SVOD_NUMBER(28, 233, 220),
-  SVOD_CALL_EXIT_GROUP = SVOD_NUMBER(231, 94, 248),
-  SVOD_CALL_CLOCK_GETTIME = SVOD_NUMBER(228, 113, 263),
-  SVOD_CALL_SCHED_GETAFFINITY = SVOD_NUMBER(204, 123, 242),
-  SVOD_CALL_FUTEX = SVOD_NUMBER(202, 98, 240),
+  SVOD_CALL_READ = SVOD_NUMBER(0, 63, 3, 3),
+  SVOD_CALL_WRITE = SVOD_NUMBER(1, 64, 4, 4),
+  SVOD_CALL_CLOSE = SVOD_NUMBER(3, 57, 6, 6),
+  SVOD_CALL_OPENAT = SVOD_NUMBER(257, 56, 322, 295),
+  SVOD_CALL_READLINKAT = SVOD_NUMBER(267, 78, 332, 305),
+  SVOD_CALL_STATX = SVOD_NUMBER(332, 291, 397, 383),
+  SVOD_CALL_MMAP =
+      SVOD_NUMBER(9, 222, 192, 192), // 32 bits: mmap2, whose offset counts pages
+  SVOD_CALL_MUNMAP = SVOD_NUMBER(11, 215, 91, 91),
+  SVOD_CALL_MADVISE = SVOD_NUMBER(28, 233, 220, 219),
+  SVOD_CALL_EXIT_GROUP = SVOD_NUMBER(231, 94, 248, 252),
+  SVOD_CALL_CLOCK_GETTIME = SVOD_NUMBER(228, 113, 263, 265),
+  SVOD_CALL_SCHED_GETAFFINITY = SVOD_NUMBER(204, 123, 242, 242),
+  SVOD_CALL_FUTEX = SVOD_NUMBER(202, 98, 240, 240),
 };
 
 // Six arguments always: registers that a call does not read cost nothing.
@@ -72,6 +75,20 @@ inline intptr_t svod_syscall(SvodCall call, uintptr_t a = 0, uintptr_t b = 0,
                    : "r"(a7), "r"(a1), "r"(a2), "r"(a3), "r"(a4), "r"(a5)
                    : "memory");
   return static_cast<intptr_t>(a0);
+#elif defined(__i386__)
+  // The first and the sixth argument wait in memory: ebp cannot be asked for.
+  const uintptr_t ends[2] = {a, f};
+  const uintptr_t* waiting = ends;
+  intptr_t result;
+  __asm__ volatile("pushl %%ebp\n\t"
+                   "movl 4(%%ebx), %%ebp\n\t"
+                   "movl (%%ebx), %%ebx\n\t"
+                   "int $0x80\n\t"
+                   "popl %%ebp"
+                   : "=a"(result), "+b"(waiting)
+                   : "a"(call), "c"(b), "d"(c), "S"(d), "D"(e)
+                   : "memory");
+  return result;
 #else
   register uintptr_t r7 __asm__("r7") = call;
   register uintptr_t r0 __asm__("r0") = a;

@@ -99,7 +99,8 @@ Target with_cpu(Target target, const std::string& cpu) {
     return flag.starts_with("-march=") || flag.starts_with("-mcpu=") ||
            flag.starts_with("-mtune=");
   });
-  level.flags.push_back((target.is_x86() ? "-march=" : "-mcpu=") + cpu);
+  level.flags.push_back((target.is_x86() || target.is_i686() ? "-march=" : "-mcpu=") +
+                        cpu);
   level.name = cpu;
   level.suffix = "base";
   target.levels = {level};

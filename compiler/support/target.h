@@ -45,6 +45,7 @@ struct Target {
   // What levels share, as algorithms and chunks, is chosen for the strongest.
   const Machine& machine() const { return levels.back().machine; }
   bool is_x86() const { return triple.starts_with("x86_64"); }
+  bool is_i686() const { return triple.starts_with("i686"); }
 };
 
 // By alias, or by triple (its first row). "native" is this machine with its best level

@@ -3,8 +3,12 @@
 
 #include "compiler/toolchain/guarded.h"
 
+#include <llvm/ADT/StringExtras.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/TargetParser/ARMTargetParser.h>
+
+#include <algorithm>
 
 namespace svod::toolchain {
 
@@ -37,11 +41,40 @@ static std::string bare_triple(const std::string& triple) {
          triple.substr(triple.find('-'));
 }
 
+// The floating-point unit that the target's flags name stays when a CPU is named, so the
+// CPU must have it: a Cortex-M4 does not execute what an FPv5 unit does.
+static bool has_unit(const std::string& cpu, llvm::StringRef unit) {
+  using Features = std::vector<llvm::StringRef>;
+  Features asked, own;
+  llvm::ARM::getFPUFeatures(llvm::ARM::parseFPU(unit), asked);
+  llvm::ARM::getFPUFeatures(llvm::ARM::getDefaultFPU(cpu, llvm::ARM::parseCPUArch(cpu)),
+                            own);
+  return std::ranges::all_of(asked, [&](llvm::StringRef feature) {
+    return feature.starts_with("-") || std::ranges::count(own, feature) != 0;
+  });
+}
+
+// What the flags of the target ask of floats. On RISC-V the convention of calls says it.
+static std::vector<std::string> lacking_floats(const Target& target,
+                                               const std::string& cpu,
+                                               const llvm::MCSubtargetInfo& own) {
+  std::vector<std::string> out;
+  for (const std::string& flag : target.levels.front().flags) {
+    llvm::StringRef word(flag);
+    if (word.consume_front("-mfpu=") && !has_unit(cpu, word)) out.push_back(word.str());
+    if (!word.consume_front("-mabi=") || (word.back() != 'd' && word.back() != 'f'))
+      continue;
+    const std::string registers = word.take_back(1).str();
+    if (!own.checkFeatures("+" + registers)) out.push_back(registers);
+  }
+  return out;
+}
+
 std::string lacks_of(const Target& target, const std::string& cpu) {
   const Subtarget used = subtarget(target.triple, "");
   const Subtarget own = subtarget(bare_triple(target.triple), cpu);
   if (!used || !own) return cpu;
-  std::string lacks;
+  std::vector<std::string> lacks;
   for (const llvm::SubtargetFeatureKV& feature : used->getAllProcessorFeatures()) {
     // The name of a version is no instruction, for a newer core has another one, and
     // aligned access is a promise of the code. Where the triple states no version, its
@@ -50,11 +83,12 @@ std::string lacks_of(const Target& target, const std::string& cpu) {
     const bool counts = states_version(target.triple)
                             ? !name.starts_with("armv") && name != "strict-align"
                             : name == "64bit" || name == "32bit";
-    if (!counts || !used->hasFeature(feature.Value) || own->hasFeature(feature.Value))
-      continue;
-    lacks += (lacks.empty() ? "" : ", ") + name.str();
+    if (counts && used->hasFeature(feature.Value) && !own->hasFeature(feature.Value))
+      lacks.push_back(name.str());
   }
-  return lacks;
+  for (std::string& floats : lacking_floats(target, cpu, *own))
+    lacks.push_back(std::move(floats));
+  return llvm::join(lacks, ", ");
 }
 
 std::vector<std::string> known_cpus(const Target& target) {

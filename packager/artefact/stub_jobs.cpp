@@ -18,7 +18,8 @@ struct StubRow {
   bool program, library;
 };
 constexpr StubRow kStub[] = {
-    {"runtime_stub/builtins_arm.cpp", true, true}, // empty but for 32-bit Arm Linux
+    {"runtime_stub/builtins_arm.cpp", true, true},  // empty but for 32-bit Arm Linux
+    {"runtime_stub/builtins_i386.cpp", true, true}, // and this but for 32-bit x86
     {"runtime_stub/check_image.cpp", true, true},
     {"runtime_stub/cpu.cpp", true, true},
     {kExports, false, true},

@@ -47,7 +47,7 @@ TEST_CASE("machine: every level names a whole row") {
     REQUIRE(target);
     for (const Level& level : target->levels) {
       check_machine(level.machine);
-      CHECK(level.integer_registers >= 8);
+      CHECK(level.integer_registers >= 6); // 32-bit x86 has the fewest
       // What one thread runs has no regions, and firmware has no pages.
       CHECK((level.machine.fork_join_ns == 0) == (target->kind != TargetKind::Linux));
       if (target->kind != TargetKind::Linux) CHECK(level.machine.large_page == 0);

@@ -176,18 +176,22 @@ TEST_CASE("a CPU is for a target when it runs the target's code", "[toolchain]")
            Row{"cortex-m4", "cortex-m7", true},
            Row{"cortex-m4", "cortex-m33", true},
            Row{"cortex-m4", "cortex-a7", false},
+           Row{"cortex-m4", "cortex-r5", false},
+           Row{"cortex-m7", "cortex-m4", false}, // its floats are of FPv4
            Row{"cortex-m33", "cortex-m55", true},
            Row{"cortex-m33", "cortex-m23", false},
            Row{"cortex-m0plus", "cortex-m4", true},
            Row{"armv7", "cortex-a7", true},
            Row{"armv7", "cortex-m4", false},
            Row{"armv7", "cortex-a53", true},
+           Row{"armv7", "cortex-a9", false}, // no fused multiply-add
            Row{"x86-64", "znver4", true},
            Row{"x86-64", "penryn", true},
            Row{"x86-64", "i386", false},
            Row{"aarch64", "cortex-a53", true},
            Row{"riscv64", "sifive-u74", true},
            Row{"riscv64", "sifive-e31", false},
+           Row{"riscv64", "sifive-s21", false}, // no floating-point registers
            Row{"rv32imac", "sifive-u74", false},
            Row{"rv32imac", "sifive-e31", true},
        }) {
