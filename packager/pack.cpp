@@ -319,6 +319,7 @@ Exit Packing::build() {
   objects_ = build_for(
       options_.emit == Output::Executable ? StubKind::Program : StubKind::Library, error);
   if (!objects_) return toolchain_error(error);
+  for (const std::string& remedy : objects_->remedies) console_.warning(remedy);
   note_time("compile", clock_.lap());
   return Exit::Done;
 }

@@ -1,6 +1,7 @@
 #include "packager/text_form.h"
 
 #include "compiler/support/bytes.h"
+#include "packager/artefact/compile_faults.h"
 #include "packager/artefact/objects.h"
 
 #include <algorithm>
@@ -50,7 +51,7 @@ std::string kernels_text(const Options& options, const codegen::Kernels& kernels
     source.flags = kernel.flags;
     toolchain::CompileResult result =
         compiler.compile(options.target, *level, source, toolchain::Emit::Assembly);
-    if (!result.ok) error = result.diagnostics;
+    if (!result.ok) error = compile_fault(kernels, kernel, result.diagnostics);
     out += text_of(result.output);
   }
   return out;

@@ -184,15 +184,36 @@ static bool run(const std::vector<std::string>& flags, Emit emit, const Source& 
   return work.compiler.ExecuteAction(work.assembly);
 }
 
+// The pass of LLVM 19 that makes Armv8.1-M's low-overhead loops crashes on some kernels.
+// Without those instructions a loop counts and branches as on older cores.
+static std::vector<std::string> without_crashing_pass(const Target& target) {
+  if (!target.triple.starts_with("thumbv8")) return {};
+  return {"-Xclang", "-target-feature", "-Xclang", "-lob"};
+}
+
 CompileResult Compiler::compile(const Target& target, const Level& level,
                                 const Source& source, Emit emit) const {
   initialize_llvm();
-  CompileResult result;
-  llvm::raw_string_ostream messages(result.diagnostics);
-  llvm::SmallVector<char, 0> output;
   std::vector<std::string> arguments = flags(target, level, source);
   arguments.insert(arguments.end(),
                    {emit == Emit::Object ? "-c" : "-S", "-I/svod", kMain, "-o", "-"});
+  bool crashed = false;
+  CompileResult result = compile_with(arguments, source, emit, crashed);
+  const std::vector<std::string> other = without_crashing_pass(target);
+  if (!crashed || other.empty()) return result;
+  arguments.insert(arguments.end(), other.begin(), other.end());
+  CompileResult second = compile_with(arguments, source, emit, crashed);
+  if (!second.ok) return result;
+  second.remedy = "is compiled without low-overhead loops, on which the compiler crashed";
+  return second;
+}
+
+CompileResult Compiler::compile_with(const std::vector<std::string>& arguments,
+                                     const Source& source, Emit emit,
+                                     bool& crashed) const {
+  CompileResult result;
+  llvm::raw_string_ostream messages(result.diagnostics);
+  llvm::SmallVector<char, 0> output;
   std::string failure = run_guarded([&] {
     auto work = std::make_unique<Work>(messages);
     if (source.only_computes) {
@@ -207,7 +228,8 @@ CompileResult Compiler::compile(const Target& target, const Level& level,
     result.ok = false;
     result.diagnostics += "more than a computation: " + faults[0] + '\n';
   });
-  if (!failure.empty()) {
+  crashed = !failure.empty();
+  if (crashed) {
     result.ok = false;
     result.diagnostics += failure + '\n';
   }

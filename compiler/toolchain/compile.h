@@ -29,6 +29,7 @@ struct CompileResult {
   bool ok = false;
   std::vector<std::byte> output; // the object, or the assembly as text
   std::string diagnostics;       // the compiler's, also for a crash inside it
+  std::string remedy = {};       // what was left out, where the first try crashed
 };
 
 // Thread-safe: one Compiler may serve many threads.
@@ -49,6 +50,9 @@ public:
                                         const Source& source);
 
 private:
+  CompileResult compile_with(const std::vector<std::string>& arguments,
+                             const Source& source, Emit emit, bool& crashed) const;
+
   std::vector<SourceFile> headers_;
   std::string identity_;
 };

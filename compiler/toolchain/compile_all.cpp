@@ -45,8 +45,8 @@ static bool compile_one(const Compiler& compiler, const Target& target,
   }
   result = compiler.compile(target, *job.level, job.source);
   if (!result.ok)
-    result.diagnostics =
-        job.source.name + " for " + job.level->name + ":\n" + result.diagnostics;
+    result.diagnostics = (job.name.empty() ? job.source.name : job.name) + " for " +
+                         job.level->name + ":\n" + result.diagnostics;
   else if (cache)
     // A full disk makes the next pack slower, not this one wrong.
     (void)cache->store(key, result.output);

@@ -10,6 +10,7 @@
 #include "compiler/toolchain/data_object.h"
 #include "compiler/toolchain/link.h"
 #include "compiler/toolchain/object_facts.h"
+#include "packager/artefact/compile_faults.h"
 #include "packager/artefact/glue.h"
 #include "packager/artefact/ready_stub.h"
 #include "packager/artefact/weights.h"
@@ -43,6 +44,7 @@ private:
   void add_kernels();
   void add_stub();
   bool compile(std::string& error, bool counted);
+  std::string fault_of(const toolchain::CompileAllResult& result) const;
   KernelObject finish_kernel(size_t number, const toolchain::CallGraph& stub);
   bool finish_code(std::string& error);
   uint64_t stack_of(toolchain::CallGraph& stub, uint64_t kernels) const;
@@ -96,12 +98,27 @@ bool ObjectBuilder::compile(std::string& error, bool counted) {
     out_.reused += result.reused;
   }
   if (!result.ok()) {
-    error = result.diagnostics();
+    error = fault_of(result);
     return false;
   }
+  const size_t kernels = counted ? kernels_.sources.size() : 0;
+  for (size_t i = 0; i < kernels; i++)
+    if (!result.results[i].remedy.empty())
+      out_.remedies.push_back("kernel " + kernel_in_model(kernels_, kernels_.sources[i]) +
+                              " " + result.results[i].remedy);
   for (toolchain::CompileResult& one : result.results)
     out_.code.push_back(std::move(one.output));
   return true;
+}
+
+// The first kernel's fault, with its place in the model: those of the others are mostly
+// the same.
+std::string ObjectBuilder::fault_of(const toolchain::CompileAllResult& result) const {
+  const bool kernels = jobs_.size() > kernels_.sources.size();
+  for (size_t i = 0; kernels && i < kernels_.sources.size(); i++)
+    if (!result.results[i].ok)
+      return compile_fault(kernels_, kernels_.sources[i], result.diagnostics());
+  return result.diagnostics();
 }
 
 // Every kernel is compiled as svod_kernel and named afterwards: so the cache has one

@@ -37,6 +37,7 @@ struct Objects {
   toolchain::MemoryFile image{"image"};
   SizeFacts sizes;
   KernelSpills spills;
+  std::vector<std::string> remedies; // of kernels that the compiler first failed on
   size_t compiled = 0, reused = 0;
 };
 

@@ -173,10 +173,21 @@ def branches_left_out(folder):
     check("left out when packing (else_branch of node 'rate')" in told, f"and the run says what it takes: {told.strip()}")
 
 
+def kernels_that_crash(folder):
+    """A kernel on which the compiler crashes is told by its nodes, with ways around it."""
+    text = run(PACKER, DIGITS, "--emit=cpp", "--target", "cortex-m4", cwd=folder).stdout.decode()
+    kernel = text[text.index("// k1_base"):text.index("// k2_base")]
+    (folder / "k1.cpp").write_text(kernel + "#pragma clang __debug llvm_fatal_error\n")
+    for words in (["-o", "x.a", "--verify", "off"], ["--emit=asm", "-o", "x.s"]):
+        told = said(folder, DIGITS, "--target", "cortex-m4", "--replace-kernel", "k1_base=k1.cpp", *words, code=6)
+        check("LLVM gave up" in told and "k1_base (ONNX nodes 'conv1')" in told and "--replace-kernel k1_base" in told,
+              f"a crash of the compiler names kernel and node: {told.strip().splitlines()[-1][:60]}...")
+
+
 def main():
     pipes()
     for part in (nearest_names, cpus_of_targets, suffixes, one_file_of_kernels, caches, verifying, pointers, guesses,
-                 strings_of_opset_7, branches_left_out):
+                 strings_of_opset_7, branches_left_out, kernels_that_crash):
         part(work_folder(f"messages_{part.__name__}"))
 
 
