@@ -41,8 +41,9 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
   });
   if (options.fused != nullptr) *options.fused = fused;
   // Beyond this point no node moves between kernels.
-  plan::Plan planned =
-      passes.run("plan", [&] { return plan::plan(std::move(fused), target.machine()); });
+  plan::Plan planned = passes.run("plan", [&] {
+    return plan::plan(std::move(fused), target.machine(), slot_alignment(target));
+  });
   // Beyond this point every buffer has its offset; nothing allocates.
   ScheduledPlan scheduled = passes.run("schedule", [&] {
     ScheduledPlan out = schedule(std::move(planned), target);

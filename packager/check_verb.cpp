@@ -36,8 +36,10 @@ Estimate estimate_of(Options options, const Front& front) {
     options.target = without_dot_levels(std::move(options.target));
   const codegen::Kernels kernels =
       compile(front.graph, {options.target, options.small, options.exact});
-  return estimate(options, kernels,
-                  image_contents(kernels.plan, front.interface, front.model.digest, {}));
+  ImageContents contents =
+      image_contents(kernels.plan, front.interface, front.model.digest, {});
+  contents.straight = options.emits_run();
+  return estimate(options, kernels, contents);
 }
 
 // Two digits: more would promise what an estimate does not hold.

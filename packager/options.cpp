@@ -331,6 +331,9 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
                      "them a file (--json=FILE, -o FILE)"};
   if (options.pkg_config && !options.is_library())
     throw UsageError{"--pkg-config is for libraries (-o libNAME.a)"};
+  if (options.self_check && !options.is_library())
+    throw UsageError{"--self-check is for libraries (-o libNAME.a); a program has it "
+                     "as an option"};
   if (options.weights == WeightPlace::File && options.emit != Output::Executable) {
     throw UsageError{"--weights=file is for executables"};
   }

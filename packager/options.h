@@ -61,6 +61,7 @@ struct Options {
   std::vector<std::string> words;
   std::string deps;
   bool pkg_config = false; // NAME.pc beside a library
+  bool self_check = false; // a library gets NAME_self_check()
   std::string print_after;
   std::string schedule; // file of schedules; empty: none
   bool quiet = false, verbose = false, dry_run = false;
@@ -71,6 +72,8 @@ struct Options {
   bool is_library() const {
     return emit == Output::Static || emit == Output::Shared || emit == Output::Object;
   }
+  // Firmware runs one plan on one thread: it is emitted, so that nothing looks it up.
+  bool emits_run() const { return target.kind == TargetKind::Bare; }
   std::string model_name() const; // for messages
 };
 

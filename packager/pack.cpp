@@ -75,6 +75,9 @@ private:
   Exit toolchain_error(const std::string& diagnostics) const;
   Exit open(const std::string& path);
   void open_cache();
+  StubKind library_stub() const {
+    return options_.emits_run() ? StubKind::Firmware : StubKind::Library;
+  }
   ObjectOptions object_options(StubKind stub);
   std::optional<Objects> build_for(StubKind stub, std::string& error);
   ArenaBytes arena() const;
@@ -201,6 +204,7 @@ Exit Packing::compile_graph() {
   contents_ =
       image_contents(kernels_->plan, front_->interface, front_->model.digest, key_);
   contents_.threads = threads();
+  contents_.straight = options_.emits_run();
   return Exit::Done;
 }
 
@@ -290,6 +294,7 @@ ObjectOptions Packing::object_options(StubKind stub) {
   ObjectOptions build;
   build.stub = stub;
   build.prefix = options_.name;
+  build.self_check = options_.self_check;
   build.weights_embedded = options_.weights == WeightPlace::Embed;
   build.cache = cache_ ? &*cache_ : nullptr;
   build.on_done = [this](const toolchain::JobDone& job) {
@@ -316,8 +321,7 @@ Exit Packing::build() {
   console_.progress("compiling " + options_.model_name());
   clock_.lap();
   std::string error;
-  objects_ = build_for(
-      options_.emit == Output::Executable ? StubKind::Program : StubKind::Library, error);
+  objects_ = build_for(options_.is_library() ? library_stub() : StubKind::Program, error);
   if (!objects_) return toolchain_error(error);
   for (const std::string& remedy : objects_->remedies) console_.warning(remedy);
   note_time("compile", clock_.lap());
@@ -365,7 +369,8 @@ Exit Packing::link() {
 }
 
 Exit Packing::write_headers() {
-  const HeaderFacts facts{options_.name, &contents_, arena(), objects_->sizes.stack};
+  const HeaderFacts facts{options_.name, &contents_, arena(), objects_->sizes.stack,
+                          options_.self_check};
   size_t file = 1;
   for (const std::string& text : header_texts(options_, facts)) {
     std::string error;

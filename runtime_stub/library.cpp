@@ -7,6 +7,7 @@
 //   arena:  what is known | the arena of svod_replay
 #include "runtime_stub/cpu.h"
 #include "runtime_stub/replay.h"
+#include "runtime_stub/status_text.h"
 
 #define SVOD_JOIN2(a, b) a##_##b
 #define SVOD_JOIN(a, b) SVOD_JOIN2(a, b)
@@ -42,21 +43,6 @@ int32_t prepare(const SvodModel& model, Known* known) {
 uint64_t bytes_needed(const void* image) {
   return sizeof(Known) + svod_arena_bytes(image, svod_entry(image, 0), 1);
 }
-
-// A line per status, 0 first. An array of arrays: pointers would need relocation.
-constexpr char kStatusText[][32] = {
-    "ok",
-    "null, or not the packed value",
-    "a pointer is not aligned",
-    "the arena is too small",
-    "header and library do not match",
-    "an index is out of range",
-    "this CPU lacks what was packed",
-    "the library is damaged",
-    "the data exceeds a limit",
-    "unknown status",
-};
-constexpr int kStatusCount = sizeof(kStatusText) / sizeof(kStatusText[0]) - 1;
 
 } // namespace
 
@@ -99,10 +85,7 @@ size_t SVOD_API(arena_bytes)(void) {
   return static_cast<size_t>(bytes_needed(model.image));
 }
 
-const char* SVOD_API(status_text)(int status) {
-  bool known = status <= 0 && status > -kStatusCount;
-  return kStatusText[known ? -status : kStatusCount];
-}
+const char* SVOD_API(status_text)(int status) { return svod_text_of_status(status); }
 
 // The manifest, which the image ends with a zero byte.
 const char* SVOD_API(info)(void) {
@@ -110,6 +93,16 @@ const char* SVOD_API(info)(void) {
   svod_get_model(&model);
   return svod_text(model.image, svod_header(model.image)->manifest);
 }
+
+// With --self-check: reads all bytes of image and weights.
+#ifdef SVOD_SELF_CHECK
+int SVOD_API(self_check)(void) {
+  SvodModel model;
+  svod_get_model(&model);
+  const int32_t status = svod_check_image(&model);
+  return status != SVOD_OK ? status : svod_check_bytes(&model);
+}
+#endif
 
 } // extern "C"
 

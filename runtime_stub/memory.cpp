@@ -4,7 +4,15 @@
 // turning the loops back into calls of the very functions they define.
 #include "runtime_stub/platform.h"
 
-#define SVOD_MEMORY(name) extern "C" __attribute__((no_builtin(#name)))
+// In firmware they are there once, however many models a program holds; the packager
+// gives them names of our own there, since a program may have these.
+#ifdef SVOD_SHARED
+#define SVOD_LINKED __attribute__((weak))
+#else
+#define SVOD_LINKED
+#endif
+
+#define SVOD_MEMORY(name) extern "C" SVOD_LINKED __attribute__((no_builtin(#name)))
 
 namespace {
 
@@ -56,7 +64,8 @@ SVOD_MEMORY(memcmp) int memcmp(const void* a, const void* b, size_t bytes) {
 // The names of the same functions in the ABI of 32-bit ARM; 4 and 8 promise an alignment.
 // __aeabi_memset has its arguments in another order.
 #define SVOD_ALIAS(name, target)                                                         \
-  extern "C" void* name(void*, const void*, size_t) __attribute__((alias(target)))
+  extern "C" SVOD_LINKED void* name(void*, const void*, size_t)                          \
+      __attribute__((alias(target)))
 
 SVOD_ALIAS(__aeabi_memcpy, "memcpy");
 SVOD_ALIAS(__aeabi_memcpy4, "memcpy");

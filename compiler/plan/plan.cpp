@@ -142,7 +142,7 @@ void Planner::add_chains(Frame& frame) {
     for (const Chain::Passed& p : chain.buffers) {
       const auto bytes = static_cast<uint64_t>(p.bytes);
       frame.parts[p.buffer] = {offset, bytes};
-      offset += (bytes + kSlotAlign - 1) / kSlotAlign * kSlotAlign;
+      offset += aligned(bytes);
     }
     out_.scratch_bytes = std::max(out_.scratch_bytes, offset);
   }
@@ -183,7 +183,7 @@ void Planner::place_weights() {
   for (Slot& slot : out_.slots) {
     if (slot.slot_class != SlotClass::Weight) continue;
     slot.offset = out_.weight_bytes;
-    out_.weight_bytes += (slot.bytes + kSlotAlign - 1) / kSlotAlign * kSlotAlign;
+    out_.weight_bytes += aligned(slot.bytes);
     out_.packed.push_back(packed_[slot.source]);
     slot.source = static_cast<uint32_t>(out_.packed.size() - 1);
   }
@@ -262,7 +262,7 @@ void Planner::place_temporaries() {
     }
   }
   stretch_over_loops(out_.steps, lives);
-  MemoryPlan memory = plan_memory(lives, kSlotAlign);
+  MemoryPlan memory = plan_memory(lives, out_.align);
   for (size_t i = 0; i < lives.size(); ++i)
     out_.slots[slots[i]].offset = memory.offsets[i];
   out_.arena_bytes = memory.bytes;
@@ -280,14 +280,14 @@ Plan Planner::run() {
   place_weights();
   place_temporaries();
   join_steps(out_, machine_);
-  out_.scratch_bytes = (out_.scratch_bytes + kSlotAlign - 1) / kSlotAlign * kSlotAlign;
+  out_.scratch_bytes = aligned(out_.scratch_bytes);
   out_.unfused_kernels = f_.unfused_kernels;
   out_.graph = std::move(f_.graph);
   return std::move(out_);
 }
 
-Plan plan(FusedGraph fused, const Machine& machine) {
-  return Planner(std::move(fused), machine).run();
+Plan plan(FusedGraph fused, const Machine& machine, uint64_t align) {
+  return Planner(std::move(fused), machine, align).run();
 }
 
 } // namespace svod::plan

@@ -78,14 +78,19 @@ struct Plan {
   std::vector<Slot> slots;
   std::vector<Step> steps;
   uint64_t arena_bytes = 0, arena_lower_bound = 0;
-  uint64_t scratch_bytes = 0; // per thread, multiple of 64
+  uint64_t scratch_bytes = 0; // per thread, a multiple of `align`
+  uint64_t align = 0;         // bytes: of the arena, the weights and every slot in them
   uint64_t weight_bytes = 0;
   int64_t unfused_kernels = 0;
   std::vector<SlotId> peak; // temporaries alive where the arena is fullest
 };
 
-// `machine`: what a launch costs there decides which short kernels become one.
-Plan plan(FusedGraph fused, const Machine& machine);
+// Bytes; the image format promises it (SVOD_ALIGN).
+inline constexpr uint64_t kSlotAlign = 64;
+
+// `machine`: what a launch costs there decides which short kernels become one. `align`: a
+// power of two, at least that of every element.
+Plan plan(FusedGraph fused, const Machine& machine, uint64_t align = kSlotAlign);
 // The slot that a slice is a part of; any other slot is its own.
 SlotId root_slot(const Plan& plan, SlotId id);
 

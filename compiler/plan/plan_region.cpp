@@ -13,10 +13,6 @@ static uint64_t node_bytes(const Graph& g, NodeId node) {
   return static_cast<uint64_t>(element_count(g[node].shape) * byte_size(g[node].dtype));
 }
 
-static uint64_t aligned(uint64_t bytes) {
-  return (bytes + kSlotAlign - 1) / kSlotAlign * kSlotAlign;
-}
-
 SlotId Planner::temporary(uint64_t bytes) {
   Slot slot;
   slot.bytes = bytes;

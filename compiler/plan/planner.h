@@ -10,13 +10,12 @@
 
 namespace svod::plan {
 
-// Bytes; the image format promises it (SVOD_ALIGN).
-inline constexpr uint64_t kSlotAlign = 64;
-
 class Planner {
 public:
-  Planner(FusedGraph fused, const Machine& machine)
-      : f_(std::move(fused)), machine_(machine) {}
+  Planner(FusedGraph fused, const Machine& machine, uint64_t align)
+      : f_(std::move(fused)), machine_(machine) {
+    out_.align = align;
+  }
   Plan run();
 
 private:
@@ -34,6 +33,10 @@ private:
     // What chains pass on: offset in the scratch memory, bytes of a part.
     std::map<BufferId, std::pair<uint64_t, uint64_t>> parts;
   };
+
+  uint64_t aligned(uint64_t bytes) const {
+    return (bytes + out_.align - 1) / out_.align * out_.align;
+  }
 
   // plan.cpp
   uint32_t program_of(const Frame& frame, const ScheduledKernel& kernel);

@@ -88,6 +88,15 @@ std::optional<Target> find_target(std::string_view name) {
   return std::nullopt;
 }
 
+uint64_t slot_alignment(const Target& target) {
+  constexpr uint64_t kImage = 64, kElement = 8;
+  if (target.kind != TargetKind::Bare) return kImage;
+  uint64_t out = kElement;
+  for (const Level& level : target.levels)
+    out = std::max(out, static_cast<uint64_t>(level.register_bits) / 8);
+  return out;
+}
+
 Target default_target() { return *find_target(host_alias()); }
 
 Target with_cpu(Target target, const std::string& cpu) {

@@ -48,6 +48,10 @@ struct Target {
   bool is_i686() const { return triple.starts_with("i686"); }
 };
 
+// Bytes: of arena, weights and all that lies in them. An image promises a cache line; the
+// code of firmware asks for a vector register, or for its largest element.
+uint64_t slot_alignment(const Target& target);
+
 // By alias, or by triple (its first row). "native" is this machine with its best level
 // only.
 std::optional<Target> find_target(std::string_view name);

@@ -79,6 +79,19 @@ static llvm::Error copy_object(std::span<const std::byte> object,
   return llvm::objcopy::executeObjcopyOnBinary(config, **binary, to);
 }
 
+std::vector<std::string> defined_symbols(std::span<const std::byte> object) {
+  auto file = llvm::object::ObjectFile::createELFObjectFile({text_of(object), "object"});
+  SVOD_CHECK(static_cast<bool>(file)) << "an object of ours is no ELF file";
+  std::vector<std::string> out;
+  for (const llvm::object::SymbolRef& symbol : (*file)->symbols()) {
+    const uint32_t flags = llvm::cantFail(symbol.getFlags());
+    const bool seen = (flags & llvm::object::SymbolRef::SF_Global) != 0;
+    if (seen && (flags & llvm::object::SymbolRef::SF_Undefined) == 0)
+      out.push_back(llvm::cantFail(symbol.getName()).str());
+  }
+  return out;
+}
+
 ObjectResult localize(std::span<const std::byte> object,
                       std::span<const std::string> keep,
                       const std::map<std::string, std::string>& rename) {

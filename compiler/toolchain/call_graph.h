@@ -36,6 +36,7 @@ private:
   uint64_t depth(size_t node, std::vector<uint64_t>& known) const;
 
   uint64_t red_zone_ = 0; // below the last frame
+  uint64_t call_ = 0;     // beside the frame of each
   std::vector<Node> nodes_;
   std::map<std::string, size_t, std::less<>> symbols_; // that other objects see
 };

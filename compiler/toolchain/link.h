@@ -49,6 +49,9 @@ struct ObjectResult {
                                     std::span<const std::string> keep,
                                     const std::map<std::string, std::string>& rename);
 
+// Those that other objects see, in the object's order.
+std::vector<std::string> defined_symbols(std::span<const std::byte> object);
+
 struct ArchiveMember {
   std::string name;
   std::span<const std::byte> bytes; // or, when empty,

@@ -175,6 +175,7 @@ ImageContents image_contents(const plan::Plan& plan,
   contents.model = model;
   contents.entries.push_back(std::move(entry));
   contents.weight_bytes = plan.weight_bytes;
+  contents.align = plan.align;
   for (size_t i = 0; i < plan.programs.size(); i++) {
     contents.programs.push_back("k" + std::to_string(i));
   }

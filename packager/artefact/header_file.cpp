@@ -4,6 +4,7 @@
 #include "packager/artefact/header_file.h"
 
 #include "compiler/ir/dtype.h"
+#include "packager/artefact/byte_list.h"
 
 #include <algorithm>
 #include <cctype>
@@ -98,12 +99,9 @@ void Writer::write_tensor(const std::string& prefix, const ImageTensor& tensor) 
 // An input of one value: its bytes as a list of numbers, so that a caller can pass them.
 void Writer::write_fixed(const std::string& prefix, const ImageTensor& tensor) {
   if (tensor.fixed.empty()) return;
-  std::string bytes = "{";
-  for (char c : tensor.fixed)
-    bytes += (bytes.size() > 1 ? ", " : "") + std::to_string(static_cast<uint8_t>(c));
   out_ << "/* Packed for this value, in bytes; any other is " << macro_
        << "_BAD_ARGUMENT. */\n";
-  define(prefix + "_FIXED_BYTES", bytes + "}");
+  define(prefix + "_FIXED_BYTES", byte_list(tensor.fixed));
 }
 
 void Writer::write_tensors(const std::string& kind,
@@ -186,6 +184,10 @@ void Writer::write_functions() {
        << "const char* " << p << "_status_text(int status);\n"
        << "/* What was packed, as JSON. */\n"
        << "const char* " << p << "_info(void);\n";
+  if (facts_.self_check)
+    out_ << "/* Reads all weights and the JSON: " << macro_ << "_CORRUPT when a bit of "
+         << "them has changed. */\n"
+         << "int " << p << "_self_check(void);\n";
 }
 
 std::string Writer::write() {
@@ -204,7 +206,7 @@ std::string Writer::write() {
        << facts_.arena.scratch << ", tables " << facts_.arena.tables
        << ". The stack is the longest chain\n   of calls, beside it. */\n";
   define("ARENA_BYTES", facts_.arena.all());
-  define("ARENA_ALIGN", SVOD_ALIGN);
+  define("ARENA_ALIGN", contents.align);
   define("STACK_BYTES", facts_.stack_bytes);
   define("WEIGHT_BYTES", contents.weight_bytes);
   out_ << "\n";

@@ -13,6 +13,7 @@ struct HeaderFacts {
   const ImageContents* contents = nullptr;
   ArenaBytes arena; // all that infer_run needs
   uint64_t stack_bytes = 0;
+  bool self_check = false;
 };
 
 std::string header_text(const HeaderFacts& facts);

@@ -238,6 +238,7 @@ SvodWeightsEnd weights_end(const ImageContents& contents) {
 
 ArenaBytes arena_bytes(const ImageContents& contents, const ImageEntry& entry,
                        uint32_t threads, int pointer_bytes) {
+  if (contents.straight) return {entry.arena_bytes, entry.scratch_bytes, 0};
   size_t buffers = 0;
   for (const ImageEntry& each : contents.entries) {
     for (const ImageStep& step : each.steps)

@@ -65,6 +65,8 @@ struct ImageContents {
   std::string manifest;              // JSON
   uint64_t weight_bytes = 0, weight_checksum = 0;
   uint32_t threads = 0;
+  uint64_t align = SVOD_ALIGN; // of arena and weights
+  bool straight = false;       // the run is emitted: no image, no notes in the arena
 };
 
 std::vector<std::byte> build_image(const ImageContents& contents);

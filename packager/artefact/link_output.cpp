@@ -1,6 +1,8 @@
 #include "packager/artefact/link_output.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 namespace svod::packager {
 
@@ -15,10 +17,13 @@ toolchain::LinkInputs link_inputs(const Objects& objects, bool weights) {
 
 namespace {
 
+// `shared`: symbols that are not the library's alone.
 toolchain::ObjectResult link_code(const Options& options,
-                                  const toolchain::LinkInputs& inputs) {
-  std::vector<std::string> keep;
-  for (const char* name : {"run", "run_sized", "arena_bytes", "status_text", "info"})
+                                  const toolchain::LinkInputs& inputs,
+                                  std::vector<std::string> shared) {
+  std::vector<std::string> keep = std::move(shared);
+  for (const char* name :
+       {"run", "run_sized", "arena_bytes", "status_text", "info", "self_check"})
     keep.push_back(options.name + "_" + name);
   toolchain::ObjectResult joined = toolchain::partial_link(options.target, inputs);
   if (!joined.ok) return joined;
@@ -38,17 +43,28 @@ toolchain::LinkResult link_shared(const Options& options, const Objects& objects
   return toolchain::link_shared(options.target, link_inputs(objects, true), soname, path);
 }
 
+// One object holds what others of ours in the same program hold, too: its symbols are
+// weak.
 toolchain::ObjectResult link_object(const Options& options, const Objects& objects) {
-  return link_code(options, link_inputs(objects, true));
+  toolchain::LinkInputs inputs = link_inputs(objects, true);
+  std::vector<std::string> names;
+  for (const std::vector<std::byte>& object : objects.shared) {
+    inputs.objects.push_back(object);
+    std::ranges::copy(toolchain::defined_symbols(object), std::back_inserter(names));
+  }
+  return link_code(options, inputs, std::move(names));
 }
 
+// A linker takes the first archive's member for a symbol that several define.
 toolchain::LinkResult link_archive(const Options& options, const Objects& objects,
                                    const std::string& path) {
-  toolchain::ObjectResult code = link_code(options, link_inputs(objects, false));
+  toolchain::ObjectResult code = link_code(options, link_inputs(objects, false), {});
   if (!code.ok) return {false, code.diagnostics};
   std::vector<toolchain::ArchiveMember> members{{options.name + ".o", code.object}};
   if (objects.weights)
     members.push_back({options.name + "_weights.o", {}, &*objects.weights});
+  for (size_t i = 0; i < objects.shared.size(); i++)
+    members.push_back({"svod_shared" + std::to_string(i) + ".o", objects.shared[i]});
   return toolchain::write_archive(path, members);
 }
 

@@ -1,7 +1,8 @@
 // Kernels and stub go through the object cache in one batch; image and weights become
 // data objects without passing a compiler. The image is built last, because its manifest
 // tells sizes of all the others, and of itself: so it is built again until its size
-// agrees.
+// agrees. Firmware has no image: its run is one more source, and the manifest lies in a
+// section of its own, which a linker drops unless somebody asks for it.
 #include "packager/artefact/objects.h"
 
 #include "compiler/support/check.h"
@@ -13,6 +14,7 @@
 #include "packager/artefact/compile_faults.h"
 #include "packager/artefact/glue.h"
 #include "packager/artefact/ready_stub.h"
+#include "packager/artefact/straight_run.h"
 #include "packager/artefact/weights.h"
 #include "runtime_stub/checksum.h"
 
@@ -37,6 +39,7 @@ public:
 
   bool compile_code(std::string& error); // and the weights
   void build_image_object(const ManifestOf& manifest);
+  void build_manifest_object(const ManifestOf& manifest);
   bool compile_glue(std::string& error);
   Objects take() { return std::move(out_); }
 
@@ -45,9 +48,13 @@ private:
   void add_stub();
   bool compile(std::string& error, bool counted);
   std::string fault_of(const toolchain::CompileAllResult& result) const;
-  KernelObject finish_kernel(size_t number, const toolchain::CallGraph& stub);
+  KernelObject finish_kernel(size_t number, const toolchain::CallGraph& stub,
+                             std::map<std::string, std::string> names);
   bool finish_code(std::string& error);
-  uint64_t stack_of(toolchain::CallGraph& stub, uint64_t kernels) const;
+  std::map<std::string, std::string> shared_names() const;
+  bool share_stub(const std::map<std::string, std::string>& names, std::string& error);
+  uint64_t stack_of(toolchain::CallGraph& stub,
+                    const std::vector<KernelObject>& kernels) const;
   void build_weights();
   // Two libraries in one program each have theirs.
   // Code reaches 2 GiB in either direction; what is not weights is far below 1 GiB.
@@ -55,6 +62,7 @@ private:
     return target_.is_x86() && contents_.weight_bytes > uint64_t{1} << 30;
   }
   std::string weights_symbol() const { return options_.prefix + "_weights"; }
+  bool is_firmware() const { return options_.stub == StubKind::Firmware; }
 
   const Target& target_;
   const codegen::Kernels& kernels_;
@@ -81,7 +89,15 @@ void ObjectBuilder::add_kernels() {
 }
 
 void ObjectBuilder::add_stub() {
-  for (toolchain::CompileJob& job : stub_jobs(target_, options_.stub, options_.prefix)) {
+  if (is_firmware()) {
+    toolchain::Source run;
+    run.name = "run.cpp";
+    run.text = straight_run_text({options_.prefix, kernels_, contents_});
+    run.flags = stub_flags(target_, {});
+    jobs_.push_back({&target_.levels.front(), std::move(run), "run.cpp"});
+  }
+  for (toolchain::CompileJob& job :
+       stub_jobs(target_, options_.stub, options_.prefix, options_.self_check)) {
     job.ready = ready_object(toolchain::object_key(compiler_, target_, job));
     jobs_.push_back(std::move(job));
   }
@@ -123,8 +139,8 @@ std::string ObjectBuilder::fault_of(const toolchain::CompileAllResult& result) c
 
 // Every kernel is compiled as svod_kernel and named afterwards: so the cache has one
 // object for equal kernels of any two models, whatever their numbers.
-KernelObject ObjectBuilder::finish_kernel(size_t number,
-                                          const toolchain::CallGraph& stub) {
+KernelObject ObjectBuilder::finish_kernel(size_t number, const toolchain::CallGraph& stub,
+                                          std::map<std::string, std::string> names) {
   const std::string name = "svod_kernel";
   std::vector<std::byte>& code = out_.code[number];
   const toolchain::ObjectFacts facts = toolchain::object_facts(code);
@@ -134,8 +150,8 @@ KernelObject ObjectBuilder::finish_kernel(size_t number,
     calls.define(copier, stub.deepest(copier));
   KernelObject out{facts.code_bytes + facts.constant_bytes, calls.deepest(name),
                    toolchain::spill_facts(target_, code), ""};
-  toolchain::ObjectResult named = toolchain::localize(
-      code, std::span(&name, 1), {{name, kernels_.sources[number].symbol}});
+  names[name] = kernels_.sources[number].symbol;
+  toolchain::ObjectResult named = toolchain::localize(code, std::span(&name, 1), names);
   if (!named.ok)
     out.error = named.diagnostics;
   else
@@ -143,18 +159,54 @@ KernelObject ObjectBuilder::finish_kernel(size_t number,
   return out;
 }
 
-// The longest chain of calls from where a run begins. Two calls go through pointers: the
-// replay's to svod_launch, which jumps to a kernel, and, in a program with threads, the
-// pool's back to the replay.
-uint64_t ObjectBuilder::stack_of(toolchain::CallGraph& stub, uint64_t kernels) const {
+// The longest chain of calls from where a run begins. Firmware calls each kernel by name.
+// Elsewhere two calls go through pointers: the replay's to svod_launch, which jumps to a
+// kernel, and, in a program with threads, the pool's back to the replay.
+uint64_t ObjectBuilder::stack_of(toolchain::CallGraph& stub,
+                                 const std::vector<KernelObject>& kernels) const {
   // A kernel may align its frame to a vector; the glue is compiled last and holds little.
-  constexpr uint64_t kAlignment = 64, kGlue = 32;
-  stub.define("svod_launch", kernels + (target_.is_x86() ? kAlignment : 0) + kGlue +
+  constexpr uint64_t kAlignment = 64, kGlue = 32, kWord = 8, kFrame = 16;
+  if (is_firmware()) {
+    for (size_t i = 0; i < kernels.size(); i++)
+      stub.define(kernels_.sources[i].symbol, kernels[i].stack);
+    return (stub.deepest(options_.prefix + "_run_sized") + kWord - 1) / kWord * kWord;
+  }
+  uint64_t deepest = 0;
+  for (const KernelObject& kernel : kernels) deepest = std::max(deepest, kernel.stack);
+  stub.define("svod_launch", deepest + (target_.is_x86() ? kAlignment : 0) + kGlue +
                                  stub.deepest("svod_pool_run"));
   SVOD_CHECK(stub.add_call("run_chunk", "svod_launch")) << "the replay calls no kernel";
   const bool program = options_.stub == StubKind::Program;
   const std::string start = program ? "svod_start" : options_.prefix + "_run";
-  return (stub.deepest(start) + 15) / 16 * 16;
+  return (stub.deepest(start) + kFrame - 1) / kFrame * kFrame;
+}
+
+// Behind the run, which follows the kernels, stands what several libraries share. It is
+// told apart from functions of the same names that the program may have.
+std::map<std::string, std::string> ObjectBuilder::shared_names() const {
+  std::map<std::string, std::string> out;
+  if (!is_firmware()) return out;
+  for (size_t i = kernels_.sources.size() + 1; i < out_.code.size(); i++)
+    for (const std::string& name : toolchain::defined_symbols(out_.code[i]))
+      if (!name.starts_with("svod_")) out[name] = "svod_" + name;
+  return out;
+}
+
+bool ObjectBuilder::share_stub(const std::map<std::string, std::string>& names,
+                               std::string& error) {
+  const size_t run = kernels_.sources.size();
+  for (size_t i = run; i < out_.code.size(); i++) {
+    toolchain::ObjectResult named = toolchain::localize(
+        out_.code[i], toolchain::defined_symbols(out_.code[i]), names);
+    error = named.diagnostics;
+    if (!named.ok) return false;
+    if (i == run)
+      out_.code[i] = std::move(named.object);
+    else
+      out_.shared.push_back(std::move(named.object));
+  }
+  out_.code.resize(run + 1);
+  return true;
 }
 
 // Kernels come first, then the stub.
@@ -165,22 +217,21 @@ bool ObjectBuilder::finish_code(std::string& error) {
     out_.sizes.stub += facts.code_bytes + facts.constant_bytes;
     stub.add(out_.code[i]);
   }
+  const std::map<std::string, std::string> names = shared_names();
   std::vector<KernelObject> kernels(kernels_.sources.size());
   run_on_threads(kernels.size(), 0,
-                 [&](size_t i) { kernels[i] = finish_kernel(i, stub); });
-  uint64_t deepest = 0;
+                 [&](size_t i) { kernels[i] = finish_kernel(i, stub, names); });
   for (size_t i = 0; i < kernels.size(); i++) {
     if (!kernels[i].error.empty()) {
       error = kernels[i].error;
       return false;
     }
     out_.sizes.code += kernels[i].bytes;
-    deepest = std::max(deepest, kernels[i].stack);
     if (kernels[i].spills.loops > 0)
       out_.spills.emplace_back(kernels_.sources[i].symbol, kernels[i].spills);
   }
-  out_.sizes.stack = stack_of(stub, deepest);
-  return true;
+  out_.sizes.stack = stack_of(stub, kernels);
+  return !is_firmware() || share_stub(names, error);
 }
 
 // Nothing of the weights waits for code.
@@ -205,7 +256,8 @@ void ObjectBuilder::build_weights() {
     const char* section =
         weights_are_far() ? ".lrodata.svod_weights" : ".rodata.svod_weights";
     out_.weights = toolchain::make_data_object(
-        target_, {section, weights_symbol(), SVOD_ALIGN, weights_are_far()}, produce);
+        target_, {section, weights_symbol(), contents_.align, weights_are_far()},
+        produce);
   } else if (contents_.weight_bytes != 0) {
     out_.weight_file.emplace("weights");
     produce([&](std::span<const std::byte> bytes) { out_.weight_file->append(bytes); });
@@ -230,12 +282,24 @@ void ObjectBuilder::build_image_object(const ManifestOf& manifest) {
       std::span<const std::byte>(image));
 }
 
+// A zero byte follows it.
+void ObjectBuilder::build_manifest_object(const ManifestOf& manifest) {
+  contents_.manifest = manifest(out_.sizes);
+  const std::string symbol = options_.prefix + "_manifest";
+  out_.image = toolchain::make_data_object(
+      target_, {".rodata.svod_manifest", symbol, 1},
+      std::as_bytes(
+          std::span(contents_.manifest.c_str(), contents_.manifest.size() + 1)));
+}
+
 bool ObjectBuilder::compile_glue(std::string& error) {
+  if (is_firmware() && !options_.self_check) return true;
   GlueData data{out_.sizes.image, contents_.weight_bytes,
                 out_.weights ? weights_symbol() : "", weights_are_far()};
   toolchain::Source source;
   source.name = "glue.cpp";
-  source.text = glue_text(target_, kernels_, data);
+  source.text = is_firmware() ? self_check_text(options_.prefix, contents_)
+                              : glue_text(target_, kernels_, data);
   source.flags = stub_flags(target_, {});
   jobs_ = {{&target_.levels.front(), std::move(source)}};
   return compile(error, false);
@@ -250,7 +314,10 @@ std::optional<Objects> build_objects(const Target& target,
                                      std::string& error) {
   ObjectBuilder builder(target, kernels, options, contents);
   if (!builder.compile_code(error)) return std::nullopt;
-  builder.build_image_object(manifest);
+  if (options.stub == StubKind::Firmware)
+    builder.build_manifest_object(manifest);
+  else
+    builder.build_image_object(manifest);
   if (!builder.compile_glue(error)) return std::nullopt;
   return builder.take();
 }

@@ -18,6 +18,7 @@ struct ObjectOptions {
   std::string prefix = "infer";   // of a library
   std::vector<std::string> flags; // of kernels, after ours
   bool weights_embedded = true;
+  bool self_check = false; // of a library
   const toolchain::ObjectCache* cache = nullptr;
   toolchain::OnJobDone on_done = {}; // of each kernel and each part of the stub
 };
@@ -30,11 +31,13 @@ struct SizeFacts {
 using KernelSpills = std::vector<std::pair<std::string, toolchain::SpillFacts>>;
 
 struct Objects {
-  std::vector<std::vector<std::byte>> code;     // kernels, stub, glue
+  std::vector<std::vector<std::byte>> code; // kernels, stub, glue
+  // Of firmware: what is there once in a program, by symbols that no library hides.
+  std::vector<std::vector<std::byte>> shared;
   std::optional<toolchain::MemoryFile> weights; // object; none if there are no weights
   std::optional<toolchain::MemoryFile>
-      weight_file; // bytes, for weights beside the program
-  toolchain::MemoryFile image{"image"};
+      weight_file;                      // bytes, for weights beside the program
+  toolchain::MemoryFile image{"image"}; // of firmware: the manifest alone
   SizeFacts sizes;
   KernelSpills spills;
   std::vector<std::string> remedies; // of kernels that the compiler first failed on

@@ -11,23 +11,24 @@ namespace {
 constexpr std::string_view kProgram = "runtime_stub/program/";
 constexpr std::string_view kExports = "runtime_stub/library.cpp";
 
-// Which sources of runtime_stub/ a package takes. Firmware has no threads and no system
-// calls.
+// Which sources of runtime_stub/ a package takes.
 struct StubRow {
   std::string_view name;
-  bool program, library;
+  bool program, library, firmware;
 };
 constexpr StubRow kStub[] = {
-    {"runtime_stub/builtins_arm.cpp", true, true},  // empty but for 32-bit Arm Linux
-    {"runtime_stub/builtins_i386.cpp", true, true}, // and this but for 32-bit x86
-    {"runtime_stub/check_image.cpp", true, true},
-    {"runtime_stub/cpu.cpp", true, true},
-    {kExports, false, true},
-    {"runtime_stub/memory.cpp", true, true},
-    {"runtime_stub/platform_linux.cpp", true, false},
-    {"runtime_stub/pool.cpp", true, false},
-    {"runtime_stub/replay.cpp", true, true},
-    {"runtime_stub/start_linux.cpp", true, false},
+    // Empty but for 32-bit Arm Linux, and for 32-bit x86.
+    {"runtime_stub/builtins_arm.cpp", true, true, false},
+    {"runtime_stub/builtins_i386.cpp", true, true, false},
+    {"runtime_stub/check_image.cpp", true, true, false},
+    {"runtime_stub/cpu.cpp", true, true, false},
+    {kExports, false, true, false},
+    {"runtime_stub/memory.cpp", true, true, true},
+    {"runtime_stub/platform_linux.cpp", true, false, false},
+    {"runtime_stub/pool.cpp", true, false, false},
+    {"runtime_stub/replay.cpp", true, true, false},
+    {"runtime_stub/start_linux.cpp", true, false, false},
+    {"runtime_stub/status_text.cpp", false, false, true},
 };
 
 bool is_wanted(std::string_view name, StubKind kind) {
@@ -35,6 +36,7 @@ bool is_wanted(std::string_view name, StubKind kind) {
   if (name.starts_with(kProgram)) return kind == StubKind::Program;
   auto row = std::ranges::find(kStub, name, &StubRow::name);
   if (row == std::end(kStub)) return false;
+  if (kind == StubKind::Firmware) return row->firmware;
   return kind == StubKind::Program ? row->program : row->library;
 }
 
@@ -64,7 +66,7 @@ std::vector<std::string> stub_flags(const Target& target,
 // The prefix is told to the one file that names what a library exports, so that all
 // others are the same in every package.
 std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind,
-                                             const std::string& prefix) {
+                                             const std::string& prefix, bool self_check) {
   std::vector<toolchain::CompileJob> out;
   for (const StubFile& file : stub_files()) {
     if (!is_wanted(file.name, kind)) continue;
@@ -73,6 +75,8 @@ std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind
     source.text = file.text;
     std::vector<std::string> own;
     if (file.name == kExports) own.push_back("-DSVOD_PREFIX=" + prefix);
+    if (file.name == kExports && self_check) own.emplace_back("-DSVOD_SELF_CHECK");
+    if (kind == StubKind::Firmware) own.emplace_back("-DSVOD_SHARED");
     source.flags = stub_flags(target, std::move(own));
     // Of what is read and printed, bytes count and time does not. On 32 bits it would
     // call the compiler's own library for shifts.

@@ -5,7 +5,11 @@
 
 namespace svod::packager {
 
-enum class StubKind : uint8_t { Program, Library };
+enum class StubKind : uint8_t {
+  Program,
+  Library,
+  Firmware, // what several libraries share: each brings its own run
+};
 
 // The compiler with the stub's headers, which kernels and glue include.
 toolchain::Compiler package_compiler();
@@ -15,8 +19,9 @@ std::vector<std::string> package_flags(std::vector<std::string> extra);
 // Of what any CPU of the target must be able to run: the stub asks which level may.
 std::vector<std::string> stub_flags(const Target& target, std::vector<std::string> extra);
 
-// `prefix`: of a library's names.
+// `prefix`: of a library's names. `self_check`: it gets the function of that name.
 std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind,
-                                             const std::string& prefix);
+                                             const std::string& prefix,
+                                             bool self_check = false);
 
 } // namespace svod::packager

@@ -107,6 +107,8 @@ void Declaration::output() {
   value("--deps", options_.deps, "FILE", "Write a Make dependency file");
   flag("--pkg-config", options_.pkg_config,
        "Write NAME.pc beside a library, for pkg-config");
+  flag("--self-check", options_.self_check,
+       "Give a library NAME_self_check(), which compares checksums of what it holds");
 }
 
 void Declaration::model() {

@@ -6,7 +6,8 @@ its message; text may be given as str or, for hostile names, as raw bytes.
 import random
 import struct
 
-FLOAT, UINT8, INT64 = 1, 2, 7  # TensorProto.DataType
+FLOAT, UINT8, INT8, INT32, INT64, BOOL = 1, 2, 3, 6, 7, 9  # TensorProto.DataType
+FORMS = {FLOAT: "f", UINT8: "B", INT8: "b", INT32: "i", INT64: "q", BOOL: "?"}  # as in struct
 
 
 def varint(value):
@@ -29,7 +30,7 @@ def data(field, value):
 
 
 def tensor(name, dims, values, dtype=FLOAT):
-    raw = struct.pack(f"<{len(values)}{'f' if dtype == FLOAT else 'q'}", *values)
+    raw = struct.pack(f"<{len(values)}{FORMS[dtype]}", *values)
     return b"".join(number(1, d) for d in dims) + number(2, dtype) + data(8, name) + data(9, raw)
 
 
@@ -42,7 +43,9 @@ def random_tensor(name, dims, seed, scale=1.0):
 
 
 def attribute(name, value):
-    """Integers, floats, texts and lists of one of them."""
+    """Integers, floats, texts and lists of one of them; bytes are a graph's."""
+    if isinstance(value, bytes):
+        return data(1, name) + data(6, value) + number(20, 5)
     if isinstance(value, str):
         return data(1, name) + data(4, value) + number(20, 3)
     if isinstance(value, list) and isinstance(value[0], float):

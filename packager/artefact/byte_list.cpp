@@ -1,0 +1,14 @@
+#include "packager/artefact/byte_list.h"
+
+#include <cstdint>
+
+namespace svod::packager {
+
+std::string byte_list(const std::string& bytes) {
+  std::string out = "{";
+  for (char c : bytes)
+    out += (out.size() > 1 ? ", " : "") + std::to_string(static_cast<uint8_t>(c));
+  return out + "}";
+}
+
+} // namespace svod::packager

@@ -1,0 +1,23 @@
+// A firmware library's run: the plan as C++ that calls one kernel after the other, with
+// all offsets as constants, and the functions of the library's header around it.
+#pragma once
+
+#include "compiler/codegen/kernels.h"
+#include "packager/artefact/image.h"
+
+#include <string>
+
+namespace svod::packager {
+
+struct StraightRun {
+  std::string prefix; // of the library's names
+  const codegen::Kernels& kernels;
+  const ImageContents& contents; // one entry
+};
+
+std::string straight_run_text(const StraightRun& run);
+
+// NAME_self_check: compares the checksums of weights and manifest.
+std::string self_check_text(const std::string& prefix, const ImageContents& contents);
+
+} // namespace svod::packager

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Ten models as firmware libraries on a Cortex-M4 of QEMU, and what such a library consists of.
+
+The answers are those of a program of this machine; the stack that the header promises is what a run writes, up to a
+tenth; no table, manifest or checksum is linked; what two models share is there once.
+"""
+import pathlib
+import random
+import struct
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import firmware_models as models
+from board import BOARDS, GCC, Header, Run, pack_for_board, same_as_host, symbols
+from onnx_writer import random_forest, small_cnn, small_mlp
+from packing import DIGITS, SOURCE, check, need, pack, run, work_folder
+
+FOLDER = work_folder("board")
+FLOATS = 1e-5
+MODELS = {"sine": models.sine(), "dense_int8": models.dense_int8(), "digits_int8": models.digits(),
+          "keywords": models.keywords(), "residual": models.residual(), "digits": DIGITS.read_bytes(),
+          "cnn": small_cnn(), "mlp": small_mlp(), "forest": random_forest(), "control": models.control()}
+LONG_LOOP = struct.pack("<q", 10)
+
+
+def inputs_of(header, seed=3):
+    rng, out = random.Random(seed), []
+    for i, size in enumerate(header.tensors("INPUT")):
+        kind = header.text.split(f"INPUT_{i}_DTYPE \"")[1].split('"')[0]
+        if kind == "f32":
+            out.append(struct.pack(f"<{size // 4}f", *(rng.uniform(0, 1) for _ in range(size // 4))))
+        else:
+            out.append(LONG_LOOP if kind == "i64" else rng.randbytes(size))
+    return out
+
+
+def on_board(name, target="cortex-m4", *options):
+    folder = FOLDER / f"{name}-{target}"
+    folder.mkdir(exist_ok=True)
+    model = folder / f"{name}.onnx"
+    model.write_bytes(MODELS[name])
+    pack_for_board(model, folder, "net", target, *options)
+    inputs = inputs_of(Header(folder / "libnet.h", "net"))
+    return Run(folder, "net", target, inputs), model, folder, inputs
+
+
+def runs(name):
+    done, model, folder, inputs = on_board(name)
+    quantised = name in ("dense_int8", "digits_int8", "keywords", "residual")
+    check(same_as_host(model, folder, done.outputs, inputs, 0 if quantised else FLOATS),
+          f"{name}: the answers of this machine")
+    ratio = done.stack_said / done.stack
+    check(1 <= ratio <= 1.1, f"{name}: {done.stack} bytes of stack written, {done.stack_said} promised: {ratio:.3f}")
+    sizes = symbols(done.image)
+    mine = {n: s for n, s in sizes.items() if n.startswith(("net_", "svod_")) and n != "net_weights"}
+    check("net_manifest" not in mine and "net_info" not in mine, f"{name}: the manifest is not linked")
+    texts = sum(s for n, s in mine.items() if "status" in n)
+    check(sum(mine.values()) - texts <= 1024,
+          f"{name}: {sum(mine.values()) - texts} bytes beside kernels and weights, and {texts} of texts")
+
+
+def small_ones():
+    sine, dense = (Header(FOLDER / f"{n}-cortex-m4/libnet.h", "net") for n in ("sine", "dense_int8"))
+    check(sine["ARENA_BYTES"] <= 128, f"sine: an arena of {sine['ARENA_BYTES']} bytes")
+    check(dense["ARENA_BYTES"] <= 64, f"32-16-4: an arena of {dense['ARENA_BYTES']} bytes")
+    check(sine["ARENA_ALIGN"] == 8, "aligned to the largest element, where there are no vectors")
+
+
+def other_cores():
+    """What functions of the compiler's library take is bounded, for all cores that have no floating-point unit."""
+    for target in ("cortex-m0plus", "cortex-m3", "cortex-m7", "cortex-m33", "cortex-m55"):
+        done = on_board("sine", target)[0]
+        library = 32 if target in ("cortex-m0plus", "cortex-m3") else 0
+        check(done.stack <= done.stack_said <= 1.1 * done.stack + library,
+              f"sine on {target}: {done.stack} bytes of stack written, {done.stack_said} promised")
+    done = on_board("dense_int8", "cortex-m0plus")[0]
+    check(done.stack_said >= done.stack, f"dense_int8 there: {done.stack} bytes of stack written, {done.stack_said} "
+                                         "promised")
+
+
+def refuses():
+    """What is wrong with a call, and data that asks for too much, by the statuses of any library."""
+    model = FOLDER / "control.onnx"
+    model.write_bytes(models.control())
+    pack_for_board(model, FOLDER, "net", "cortex-m4")
+    header = Header(FOLDER / "libnet.h", "net")
+    for count, text in ((3, "an index is out of range"), (1000, "the data exceeds a limit")):
+        said = Run(FOLDER, "net", "cortex-m4", [struct.pack("<q", count), bytes(16)], expect=1).said
+        check(text in said, f"{count} iterations: {said}")
+    for how, text in (("-DARENA=(arena+1)", "a pointer is not aligned"), ("-DARENA=((void)arena,(void*)0)", "null, or not"),
+                      ("-DMODEL_RUN(a,i,o)=net_run_sized(a,NET_ARENA_BYTES-1,i,o)", "the arena is too small")):
+        said = Run(FOLDER, "net", "cortex-m4", inputs_of(header), how, expect=1).said
+        check(text in said, f"{how}: {said}")
+
+
+def two_models():
+    for name, content in (("one", models.control()), ("two", models.keywords())):
+        (FOLDER / f"{name}.onnx").write_bytes(content)
+        for suffix in ("a", "o"):
+            pack(FOLDER / f"{name}.onnx", FOLDER / f"lib{name}.{suffix}", "--target", "cortex-m4", "--name", name)
+    for one, two in (("a", "a"), ("o", "o"), ("a", "o")):
+        image = FOLDER / f"two_{one}{two}.elf"
+        run(GCC, *BOARDS["cortex-m4"][1], "-mthumb", "-std=c11", "-Os", "-ffreestanding", "-nostdlib",
+            "-Wl,--gc-sections,-e,reset", "-I", FOLDER, SOURCE / "tests/firmware/two_models.c",
+            FOLDER / f"libone.{one}", FOLDER / f"libtwo.{two}", "-lgcc", "-o", image)
+        rows = [row.split()[-1] for row in run("arm-none-eabi-nm", image).stdout.decode().splitlines()]
+        shared = sorted(n for n in rows if n.startswith("svod_") and "kText" not in n)
+        check(shared == sorted(set(shared)) and "svod_status_text" in shared and "svod_memmove" in shared,
+              f"two models, .{one} and .{two}: once each {shared}")
+        check("memmove" not in rows and "memcpy" not in rows, "no function of the program's own names")
+
+
+def checks_itself():
+    folder = FOLDER / "self_check"
+    folder.mkdir()
+    model = folder / "dense.onnx"
+    model.write_bytes(models.dense_int8())
+    pack_for_board(model, folder, "net", "cortex-m4", "--self-check")
+    inputs = inputs_of(Header(folder / "libnet.h", "net"))
+    how = "-DMODEL_RUN(a,i,o)=(net_self_check()?net_self_check():net_run(a,i,o))"
+    Run(folder, "net", "cortex-m4", inputs, how)
+    check(True, "--self-check finds nothing wrong with what was packed")
+    library = folder / "libnet.a"
+    content = library.read_bytes()
+    at = content.index(b'"target"')
+    library.write_bytes(content[:at + 1] + b"T" + content[at + 2:])
+    said = Run(folder, "net", "cortex-m4", inputs, how, expect=1).said
+    check("the library is damaged" in said, f"a changed byte is found: {said}")
+    said = pack(model, folder / "program", "--self-check", expect=2).stderr.decode()
+    check("--self-check is for libraries" in said, said.strip())
+
+
+def main():
+    need(GCC, "qemu-system-arm", "gcc")
+    for name in MODELS:
+        runs(name)
+    small_ones()
+    other_cores()
+    refuses()
+    two_models()
+    checks_itself()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

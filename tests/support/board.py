@@ -1,0 +1,110 @@
+"""Packed libraries on boards of QEMU: what a run answers, what stack it takes, how large the program is."""
+import re
+import struct
+
+from packing import SOURCE, check, need, pack, run
+
+GCC, QEMU = "arm-none-eabi-gcc", "qemu-system-arm"
+# Of a target: QEMU's machine, what gcc is told, where code and data lie, KiB of each. A Cortex-M3 runs code of a
+# Cortex-M0+.
+BOARDS = {
+    "cortex-m0plus": ("mps2-an385", ["-mcpu=cortex-m0plus"], 0, 0x20000000, 4096),
+    "cortex-m3": ("mps2-an385", ["-mcpu=cortex-m3"], 0, 0x20000000, 4096),
+    "cortex-m4": ("mps2-an386", ["-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard"], 0, 0x20000000, 4096),
+    "cortex-m7": ("mps2-an500", ["-mcpu=cortex-m7", "-mfpu=fpv5-d16", "-mfloat-abi=hard"], 0, 0x20000000, 4096),
+    "cortex-m33": ("mps2-an505", ["-mcpu=cortex-m33", "-mfpu=fpv5-sp-d16", "-mfloat-abi=hard"], 0x10000000,
+                   0x38000000, 4096),
+    "cortex-m55": ("mps3-an547", ["-mcpu=cortex-m55", "-mfloat-abi=hard"], 0, 0x20000000, 512),
+}
+
+
+class Header:
+    """The numbers of a packed library's header."""
+
+    def __init__(self, path, prefix):
+        self.text, self.prefix = path.read_text(), prefix.upper()
+
+    def __getitem__(self, name):
+        return int(re.search(rf"#define {self.prefix}_{name} (\d+)\n", self.text)[1])
+
+    def tensors(self, kind):
+        return [self[f"{kind}_{i}_BYTES"] for i in range(self[f"NUM_{kind}S"])]
+
+
+def data_header(prefix, header, inputs):
+    """What tests/firmware/run_model.c includes: the inputs' bytes, room for the rest."""
+    p, out = header.prefix, [f'#include "lib{prefix}.h"']
+    out.append(f"static _Alignas({p}_ARENA_ALIGN) unsigned char arena[{p}_ARENA_BYTES + 1];")
+    for i, content in enumerate(inputs):
+        numbers = ",".join(map(str, content))
+        out.append(f"static const _Alignas(16) unsigned char input{i}[] = {{{numbers}}};")
+    sizes = header.tensors("OUTPUT")
+    for i, size in enumerate(sizes):
+        out.append(f"static _Alignas(16) unsigned char output{i}[{size} + 1];")
+    out.append("static const void* const inputs[] = {" + ", ".join(f"input{i}" for i in range(len(inputs))) + "};")
+    out.append("static void* const outputs[] = {" + ", ".join(f"output{i}" for i in range(len(sizes))) + "};")
+    out.append("static const uint32_t output_bytes[] = {" + ", ".join(map(str, sizes)) + "};")
+    out.append(f"#define OUTPUTS {len(sizes)}\n#define MODEL_TEXT {prefix}_status_text\n"
+               f"#ifndef ARENA\n#define ARENA arena\n#endif\n"
+               f"#ifndef MODEL_RUN\n#define MODEL_RUN {prefix}_run\n#endif\n")
+    return "\n".join(out)
+
+
+def link_script(target):
+    _, _, flash, ram, kib = BOARDS[target]
+    text = (SOURCE / "tests/firmware/link.ld").read_text()
+    return (text.replace("0x00000000", f"{flash:#010x}").replace("0x20000000", f"{ram:#010x}")
+            .replace("LENGTH = 4M", f"LENGTH = {kib}K"))
+
+
+class Run:
+    """A library on its board: outputs as bytes, stack painted and promised, size of the program's text."""
+
+    def __init__(self, folder, prefix, target, inputs, *defines, expect=0):
+        need(GCC, QEMU)
+        machine, cpu = BOARDS[target][:2]
+        self.header = Header(folder / f"lib{prefix}.h", prefix)
+        (folder / "data.h").write_text(data_header(prefix, self.header, inputs))
+        (folder / "link.ld").write_text(link_script(target))
+        image = folder / f"{prefix}.elf"
+        run(GCC, *cpu, *defines, "-mthumb", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-nostdlib",
+            "-Wl,--gc-sections", "-T", folder / "link.ld", "-I", folder, SOURCE / "tests/firmware/run_model.c",
+            folder / f"lib{prefix}.a", "-lgcc", "-o", image)
+        self.image = image
+        done = run(QEMU, "-M", machine, "-display", "none", "-serial", "none", "-monitor", "none",
+                   "-semihosting-config", "enable=on,target=native", "-kernel", image, seconds=300, expect=expect)
+        self.said = (done.stdout + done.stderr).decode()
+        if expect != 0:
+            return
+        lines = [bytes.fromhex(line) for line in self.said.split("\n") if line]
+        self.stack, = struct.unpack("<I", lines[0])
+        self.outputs = lines[1:]
+        self.stack_said = self.header["STACK_BYTES"]
+
+
+def pack_for_board(model, folder, prefix, target, *options):
+    pack(model, folder / f"lib{prefix}.a", "--target", target, "--name", prefix, *options)
+
+
+def symbols(image):
+    """Name to size, of functions and data."""
+    rows = run("arm-none-eabi-nm", "-S", image).stdout.decode().splitlines()
+    return {row.split()[3]: int(row.split()[1], 16) for row in rows if len(row.split()) == 4}
+
+
+def same_as_host(model, folder, outputs, inputs, tolerance=0):
+    """Whether a packed program of this machine answers the same bytes."""
+    program = folder / "host"
+    pack(model, program)
+    arguments = []
+    for i, content in enumerate(inputs):
+        (folder / f"in{i}.raw").write_bytes(content)
+        arguments.append(folder / f"in{i}.raw")
+    for i in range(len(outputs)):
+        arguments += ["--output", f"@{folder / f'out{i}.raw'}"]
+    run(program, *arguments)
+    there = [(folder / f"out{i}.raw").read_bytes() for i in range(len(outputs))]
+    if tolerance == 0:
+        return there == outputs
+    a, b = (struct.unpack(f"<{len(x) // 4}f", x) for x in (b"".join(there), b"".join(outputs)))
+    return all(abs(x - y) <= tolerance * max(1, abs(x)) for x, y in zip(a, b))
