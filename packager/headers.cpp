@@ -2,6 +2,7 @@
 // pkg-config is asked.
 #include "packager/headers.h"
 
+#include "packager/artefact/module_loader.h"
 #include "packager/artefact/pkg_config.h"
 #include "packager/artefact/wrapper_file.h"
 
@@ -12,6 +13,8 @@ namespace svod::packager {
 std::vector<std::string> header_paths(const Options& options) {
   const std::filesystem::path output(options.output);
   std::vector<std::string> paths;
+  if (options.emit == Output::Module)
+    return {std::filesystem::path(output).replace_extension(".mjs").string()};
   for (const char* suffix : {".h", ".hpp"})
     paths.push_back(std::filesystem::path(output).replace_extension(suffix).string());
   if (options.pkg_config)
@@ -21,6 +24,8 @@ std::vector<std::string> header_paths(const Options& options) {
 
 std::vector<std::string> header_texts(const Options& options, const HeaderFacts& facts) {
   const std::filesystem::path output(options.output);
+  if (options.emit == Output::Module)
+    return {module_loader_text(facts, output.filename().string())};
   const std::string header =
       std::filesystem::path(output).replace_extension(".h").filename().string();
   std::vector<std::string> texts = {

@@ -1,5 +1,5 @@
 // What lies beside a packed library: NAME.h for C, NAME.hpp for C++, and with
-// --pkg-config NAME.pc.
+// --pkg-config NAME.pc; beside a module NAME.mjs.
 #pragma once
 
 #include "packager/artefact/header_file.h"

@@ -210,17 +210,11 @@ struct ForeignSuffix {
   const char *suffix, *what, *instead;
 };
 constexpr ForeignSuffix kForeign[] = {
-    {".dll", "a Windows library", ".so"},
-    {".dylib", "a macOS library", ".so"},
-    {".lib", "a Windows library", ".a"},
-    {".obj", "a Windows object", ".o"},
-    {".exe", "a Windows program", ""},
-    {".wasm", "a WebAssembly module", ""},
-    {".bin", "a raw memory image", ".a"},
-    {".hex", "a memory image", ".a"},
-    {".c", "C source", ".a"},
-    {".h", "a C header", ".a"},
-    {".py", "a Python module", ".so"},
+    {".dll", "a Windows library", ".so"}, {".dylib", "a macOS library", ".so"},
+    {".lib", "a Windows library", ".a"},  {".obj", "a Windows object", ".o"},
+    {".exe", "a Windows program", ""},    {".bin", "a raw memory image", ".a"},
+    {".hex", "a memory image", ".a"},     {".c", "C source", ".a"},
+    {".h", "a C header", ".a"},           {".py", "a Python module", ".so"},
     {".onnx", "an ONNX model", ""},
 };
 
@@ -237,9 +231,25 @@ void check_suffix(const Options& options, bool emit_given) {
   }
 }
 
+// What the target has no form of.
+void check_kind(const Options& options) {
+  const std::string alias = "--emit: target " + options.target.alias;
+  const TargetKind kind = options.target.kind;
+  if (options.is_text()) return;
+  if (kind == TargetKind::Wasm && options.emit != Output::Module)
+    throw UsageError{alias + " has modules only (-o NAME.wasm)"};
+  if (kind != TargetKind::Wasm && options.emit == Output::Module)
+    throw UsageError{alias + " has no modules; their target is --target wasm32"};
+  if (kind != TargetKind::Bare) return;
+  if (options.emit == Output::Executable)
+    throw UsageError{alias + " has static libraries only"};
+  if (options.emit == Output::Shared) throw UsageError{alias + " has no shared objects"};
+}
+
 void read_emit(const RawOptions& raw, Options& options) {
   bool firmware = options.target.kind != TargetKind::Linux;
-  if (firmware) options.emit = Output::Static;
+  const bool module = options.target.kind == TargetKind::Wasm;
+  if (firmware) options.emit = module ? Output::Module : Output::Static;
   bool suffix = false;
   for (const Word<Output>& row : kSuffixes) {
     if (!options.output.ends_with(row.word)) continue;
@@ -249,16 +259,7 @@ void read_emit(const RawOptions& raw, Options& options) {
   if (!raw.emit.empty()) options.emit = look_up(kEmits, "--emit", raw.emit);
   check_suffix(options, !raw.emit.empty());
   options.emit_guessed = firmware && !suffix && raw.emit.empty();
-  if (firmware && options.emit == Output::Executable) {
-    throw UsageError{"--emit: target " + options.target.alias +
-                     " has static libraries only"};
-  }
-  if (options.target.kind == TargetKind::Wasm && !options.is_text()) {
-    throw UsageError{"--target: wasm32 has text forms only (--emit=cpp, --emit=asm)"};
-  }
-  if (firmware && options.emit == Output::Shared) {
-    throw UsageError{"--emit: target " + options.target.alias + " has no shared objects"};
-  }
+  check_kind(options);
   if (options.verb == Verb::Pack && options.output.empty() && !options.is_text() &&
       !options.dry_run && !options.bisect) {
     throw UsageError{"no output is given (-o FILE)"};
@@ -329,7 +330,7 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
       options.json == "-" && !options.dry_run)
     throw UsageError{"--json and the text of --emit would both go to stdout; give one of "
                      "them a file (--json=FILE, -o FILE)"};
-  if (options.pkg_config && !options.is_library())
+  if (options.pkg_config && (!options.is_library() || options.emit == Output::Module))
     throw UsageError{"--pkg-config is for libraries (-o libNAME.a)"};
   if (options.self_check && !options.is_library())
     throw UsageError{"--self-check is for libraries (-o libNAME.a); a program has it "

@@ -19,6 +19,7 @@ enum class Output : uint8_t {
   Static,
   Shared,
   Object,
+  Module,
   Graph,
   Algorithms,
   Fused,
@@ -69,11 +70,10 @@ struct Options {
   Color color = Color::Auto;
 
   bool is_text() const { return emit >= Output::Graph; }
-  bool is_library() const {
-    return emit == Output::Static || emit == Output::Shared || emit == Output::Object;
-  }
-  // Firmware runs one plan on one thread: it is emitted, so that nothing looks it up.
-  bool emits_run() const { return target.kind == TargetKind::Bare; }
+  bool is_library() const { return emit >= Output::Static && emit <= Output::Module; }
+  // Firmware and modules run one plan on one thread: it is emitted, so that nothing looks
+  // it up.
+  bool emits_run() const { return target.kind != TargetKind::Linux; }
   std::string model_name() const; // for messages
 };
 

@@ -145,10 +145,13 @@ Exit Packing::open_headers() {
 
 Exit Packing::read() {
   if (options_.emit_guessed && !options_.is_text())
-    console_.note(options_.output + " becomes a static library, since " +
-                  options_.target.alias +
-                  " runs no programs by themselves; a name that ends in .a, or "
-                  "--emit=static, says so");
+    console_.note(options_.output + " becomes a " +
+                  (options_.emit == Output::Module
+                       ? "module, which is all that " + options_.target.alias +
+                             " has; a name that ends in .wasm, or --emit=module, says so"
+                       : "static library, since " + options_.target.alias +
+                             " runs no programs by themselves; a name that ends in .a, "
+                             "or --emit=static, says so"));
   console_.progress("reading " + options_.model_name());
   Diags diags;
   front_ = read_front(options_, diags);
@@ -341,6 +344,9 @@ Exit Packing::link_as(const std::string& path) {
     break;
   case Output::Shared:
     result = link_shared(options_, *objects_, path);
+    break;
+  case Output::Module:
+    result = link_module(options_, *objects_, path);
     break;
   case Output::Object: {
     toolchain::ObjectResult linked = link_object(options_, *objects_);

@@ -150,7 +150,8 @@ private:
 
 MemoryFile make_data_object(const Target& target, const DataObject& data,
                             const std::function<void(const ByteSink&)>& produce) {
-  SVOD_CHECK(target.elf_machine != 0) << target.alias << " has no ELF objects";
+  if (target.kind == TargetKind::Wasm)
+    return make_wasm_data_object(target, data, produce);
   if (target.pointer_bits == 64) return Writer<Elf64>(target, data).write(produce);
   return Writer<Elf32>(target, data).write(produce);
 }

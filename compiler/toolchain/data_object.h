@@ -21,9 +21,14 @@ struct DataObject {
 
 using ByteSink = std::function<void(std::span<const std::byte>)>;
 
-// `produce` hands all bytes, in order, to the sink it is given. ELF targets only.
+// `produce` hands all bytes, in order, to the sink it is given. WebAssembly has no
+// NAME_end.
 MemoryFile make_data_object(const Target& target, const DataObject& data,
                             const std::function<void(const ByteSink&)>& produce);
+
+// make_data_object for WebAssembly.
+MemoryFile make_wasm_data_object(const Target& target, const DataObject& data,
+                                 const std::function<void(const ByteSink&)>& produce);
 
 // The same for bytes that are in memory already.
 MemoryFile make_data_object(const Target& target, const DataObject& data,

@@ -33,22 +33,25 @@
 #include <unistd.h>
 
 LLD_HAS_DRIVER(elf)
+LLD_HAS_DRIVER(wasm)
 
 namespace svod::toolchain {
 
-static LinkResult run_lld(const std::vector<std::string>& arguments) {
+// LLD is the linker that its name says.
+static LinkResult run_lld(const char* name, const std::vector<std::string>& arguments) {
   static std::mutex one_at_a_time;
   static bool usable = true; // false once LLD crashed and its state is unknown
   std::scoped_lock lock(one_at_a_time);
   LinkResult result;
   if (!usable) return {false, "the linker failed before and cannot run again\n"};
-  std::vector<const char*> args{"ld.lld"};
+  std::vector<const char*> args{name};
   for (const std::string& argument : arguments) args.push_back(argument.c_str());
   llvm::raw_string_ostream messages(result.diagnostics);
   initialize_llvm();
   std::string failure = run_guarded([&] {
     lld::Result outcome =
-        lld::lldMain(args, messages, messages, {{lld::Gnu, &lld::elf::link}});
+        lld::lldMain(args, messages, messages,
+                     {{lld::Gnu, &lld::elf::link}, {lld::Wasm, &lld::wasm::link}});
     result.ok = outcome.retCode == 0;
     usable = outcome.canRunAgain;
   });
@@ -89,7 +92,7 @@ static LinkResult link(const Target& target, const LinkInputs& inputs,
   all.insert(all.end(), {"-o", output, "--threads=1"});
   all.insert(all.end(), options.begin(), options.end());
   all.insert(all.end(), paths.arguments.begin(), paths.arguments.end());
-  return run_lld(all);
+  return run_lld(target.kind == TargetKind::Wasm ? "wasm-ld" : "ld.lld", all);
 }
 
 static const std::vector<std::string> kHardened = {"-z",
@@ -175,6 +178,21 @@ LinkResult link_shared(const Target& target, const LinkInputs& inputs,
   options.insert(options.end(),
                  {"-shared", "-soname", soname, "-z", "defs", "-Bsymbolic"});
   return link_segments(target, inputs, options, output);
+}
+
+LinkResult link_module(const Target& target, const LinkInputs& inputs,
+                       const std::vector<std::string>& exports, uint64_t stack_bytes,
+                       const std::string& output) {
+  if (target.kind != TargetKind::Wasm) return refuse(target, "a module");
+  std::vector<std::string> options{"--no-entry",
+                                   "--gc-sections",
+                                   "--strip-all",
+                                   "--stack-first",
+                                   "--export=__heap_base",
+                                   "-z",
+                                   "stack-size=" + std::to_string(stack_bytes)};
+  for (const std::string& name : exports) options.push_back("--export=" + name);
+  return link(target, inputs, options, output);
 }
 
 namespace {

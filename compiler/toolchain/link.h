@@ -32,6 +32,12 @@ struct LinkResult {
                                      const std::string& soname,
                                      const std::string& output);
 
+// A WebAssembly module that exports its memory, __heap_base and these functions. Its
+// stack lies below all data, so that one too deep traps.
+[[nodiscard]] LinkResult link_module(const Target& target, const LinkInputs& inputs,
+                                     const std::vector<std::string>& exports,
+                                     uint64_t stack_bytes, const std::string& output);
+
 struct ObjectResult {
   bool ok = false;
   std::vector<std::byte> object;

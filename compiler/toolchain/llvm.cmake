@@ -6,7 +6,7 @@
 # and drops the functions that nothing reaches; of LLVM's 21 targets those of llvm_targets.def are left.
 
 add_library(svod_llvm INTERFACE)
-target_link_libraries(svod_llvm INTERFACE lldELF clang-cpp LLVM)
+target_link_libraries(svod_llvm INTERFACE lldELF lldWasm clang-cpp LLVM)
 
 # Archives have no sanitized form, and a sanitized program is not static.
 set(static_is_usual ON)
@@ -49,7 +49,8 @@ file(CONFIGURE OUTPUT ${left_out_file} CONTENT "${text}" @ONLY)
 add_library(svod_llvm_left_out OBJECT ${left_out_file})
 target_include_directories(svod_llvm_left_out SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
 
-file(GLOB archives ${SVOD_LLVM_PREFIX}/lib/liblldELF.a ${SVOD_LLVM_PREFIX}/lib/liblldCommon.a
+file(GLOB archives ${SVOD_LLVM_PREFIX}/lib/liblldELF.a ${SVOD_LLVM_PREFIX}/lib/liblldWasm.a
+     ${SVOD_LLVM_PREFIX}/lib/liblldCommon.a
      ${SVOD_LLVM_PREFIX}/lib/libclang[A-Z]*.a ${SVOD_LLVM_PREFIX}/lib/libLLVM*.a)
 # LLVM compresses debug sections by these; nothing else of what its own build lists is reached.
 find_library(SVOD_ZLIB_ARCHIVE libz.a REQUIRED)

@@ -10,7 +10,7 @@ namespace svod::toolchain {
 struct ObjectFacts {
   uint64_t code_bytes = 0;     // executable sections
   uint64_t constant_bytes = 0; // read-only data that is loaded
-  // .data and .bss and what becomes read-only after relocation
+  // ELF: .data and .bss and what becomes read-only after relocation
   uint64_t writable_bytes = 0;
 };
 

@@ -43,6 +43,16 @@ toolchain::LinkResult link_shared(const Options& options, const Objects& objects
   return toolchain::link_shared(options.target, link_inputs(objects, true), soname, path);
 }
 
+toolchain::LinkResult link_module(const Options& options, const Objects& objects,
+                                  const std::string& path) {
+  std::vector<std::string> exports;
+  for (const char* name : {"run", "status_text", "info"})
+    exports.push_back(options.name + "_" + name);
+  if (options.self_check) exports.push_back(options.name + "_self_check");
+  return toolchain::link_module(options.target, link_inputs(objects, true), exports,
+                                objects.sizes.stack, path);
+}
+
 // One object holds what others of ours in the same program hold, too: its symbols are
 // weak.
 toolchain::ObjectResult link_object(const Options& options, const Objects& objects) {

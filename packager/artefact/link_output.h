@@ -15,6 +15,10 @@ link_program(const Options& options, const Objects& objects, const std::string& 
 
 [[nodiscard]] toolchain::LinkResult
 link_shared(const Options& options, const Objects& objects, const std::string& path);
+
+[[nodiscard]] toolchain::LinkResult
+link_module(const Options& options, const Objects& objects, const std::string& path);
+
 // Code, image and weights in one object whose only global names are the API.
 [[nodiscard]] toolchain::ObjectResult link_object(const Options& options,
                                                   const Objects& objects);

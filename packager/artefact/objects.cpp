@@ -51,6 +51,7 @@ private:
   KernelObject finish_kernel(size_t number, const toolchain::CallGraph& stub,
                              std::map<std::string, std::string> names);
   bool finish_code(std::string& error);
+  void finish_module();
   std::map<std::string, std::string> shared_names() const;
   bool share_stub(const std::map<std::string, std::string>& names, std::string& error);
   uint64_t stack_of(toolchain::CallGraph& stub,
@@ -63,6 +64,7 @@ private:
   }
   std::string weights_symbol() const { return options_.prefix + "_weights"; }
   bool is_firmware() const { return options_.stub == StubKind::Firmware; }
+  bool is_module() const { return target_.kind == TargetKind::Wasm; }
 
   const Target& target_;
   const codegen::Kernels& kernels_;
@@ -82,6 +84,7 @@ void ObjectBuilder::add_kernels() {
     source.flags = options_.flags;
     source.flags.insert(source.flags.end(), kernel.flags.begin(), kernel.flags.end());
     source.flags = package_flags(std::move(source.flags));
+    if (is_module()) source.flags.push_back("-Dsvod_kernel=" + kernel.symbol);
     source.prelude_bytes = kernel.prelude_bytes;
     source.only_computes = true;
     jobs_.push_back({&*level, std::move(source), kernel.symbol});
@@ -209,8 +212,24 @@ bool ObjectBuilder::share_stub(const std::map<std::string, std::string>& names,
   return true;
 }
 
+// Symbols of a module are named before it is compiled, and end with the link; its stack
+// is LLVM's secret.
+void ObjectBuilder::finish_module() {
+  constexpr uint64_t kStack = 1 << 20;
+  for (size_t i = 0; i < out_.code.size(); i++) {
+    const toolchain::ObjectFacts facts = toolchain::object_facts(out_.code[i]);
+    (i < kernels_.sources.size() ? out_.sizes.code : out_.sizes.stub) +=
+        facts.code_bytes + facts.constant_bytes;
+  }
+  out_.sizes.stack = kStack;
+}
+
 // Kernels come first, then the stub.
 bool ObjectBuilder::finish_code(std::string& error) {
+  if (is_module()) {
+    finish_module();
+    return true;
+  }
   toolchain::CallGraph stub;
   for (size_t i = kernels_.sources.size(); i < out_.code.size(); i++) {
     const toolchain::ObjectFacts facts = toolchain::object_facts(out_.code[i]);

@@ -14,16 +14,24 @@ template <class T> struct Word {
 };
 
 inline constexpr Word<Output> kEmits[] = {
-    {"exe", Output::Executable},    {"static", Output::Static},
-    {"shared", Output::Shared},     {"obj", Output::Object},
-    {"graph", Output::Graph},       {"algorithms", Output::Algorithms},
-    {"fused", Output::Fused},       {"plan", Output::Plan},
-    {"schedule", Output::Schedule}, {"cpp", Output::Cpp},
+    {"exe", Output::Executable},
+    {"static", Output::Static},
+    {"shared", Output::Shared},
+    {"obj", Output::Object},
+    {"module", Output::Module},
+    {"graph", Output::Graph},
+    {"algorithms", Output::Algorithms},
+    {"fused", Output::Fused},
+    {"plan", Output::Plan},
+    {"schedule", Output::Schedule},
+    {"cpp", Output::Cpp},
     {"asm", Output::Assembly},
 };
 // What a suffix of the output's name asks for.
-inline constexpr Word<Output> kSuffixes[] = {
-    {".a", Output::Static}, {".so", Output::Shared}, {".o", Output::Object}};
+inline constexpr Word<Output> kSuffixes[] = {{".a", Output::Static},
+                                             {".so", Output::Shared},
+                                             {".o", Output::Object},
+                                             {".wasm", Output::Module}};
 inline constexpr Word<WeightPlace> kWeightPlaces[] = {{"embed", WeightPlace::Embed},
                                                       {"file", WeightPlace::File}};
 inline constexpr Word<Color> kColors[] = {

@@ -67,27 +67,41 @@ def tensors_of(paths):
         raise LeftOut(f"no plain tensors: {why}") from why
 
 
+def compare(ports, found, expected):
+    if len(found) != len(expected):
+        raise LeftOut("outputs of the data set are not those of the library")
+    for port, raw, (dtype, _, right) in zip(ports, found, expected):
+        if why := tensor_file.difference(dtype, raw, right):
+            return f"output {port.name}: {why}"
+    return ""
+
+
+def check_inputs(takes, given):
+    if [port.bytes for port in takes] != [len(raw) for _, _, raw in given]:
+        raise LeftOut("inputs of the data set are not those of the library")
+    return [raw for _, _, raw in given]
+
+
 def run_library(case, target, folder):
-    library = folder / "libinfer.a"
+    module = target.triple.startswith("wasm")
+    library = folder / ("infer.wasm" if module else "libinfer.a")
     code, text = pack(case, library, target.alias, ["--threads", "1"])
     if code != 0:
         return f"pack exit {code}: {text[-300:]}"
     data = case.data[0]
     given, expected = tensors_of(numbered(data, "input")), tensors_of(numbered(data, "output"))
-    header = library.with_suffix(".h").read_text()
-    takes = emulated.ports(header, "INPUT")
-    if [port.bytes for port in takes] != [len(raw) for _, _, raw in given]:
-        raise LeftOut("inputs of the data set are not those of the library")
-    program, outputs = emulated.link(target, library, folder, [raw for _, _, raw in given])
-    code, found = emulated.execute(target, program, outputs, seconds=base.RUN_SECONDS)
-    if code != 0:
-        return f"run exit {code}"
-    if len(found) != len(expected):
-        raise LeftOut("outputs of the data set are not those of the library")
-    for (port, _), raw, (dtype, _, right) in zip(outputs, found, expected):
-        if why := tensor_file.difference(dtype, raw, right):
-            return f"output {port.name}: {why}"
-    return ""
+    if module:
+        loader = library.with_suffix(".mjs")
+        inputs = check_inputs(emulated.module_ports(loader, "kInputs"), given)
+        ports = emulated.module_ports(loader, "kOutputs")
+        code, found = emulated.execute_module(target, library, inputs, folder, base.RUN_SECONDS)
+    else:
+        header = library.with_suffix(".h").read_text()
+        inputs = check_inputs(emulated.ports(header, "INPUT"), given)
+        program, outputs = emulated.link(target, library, folder, inputs)
+        ports = [port for port, _ in outputs]
+        code, found = emulated.execute(target, program, outputs, seconds=base.RUN_SECONDS)
+    return f"run exit {code}" if code != 0 else compare(ports, found, expected)
 
 
 def run_case(case, alias):
@@ -134,7 +148,8 @@ def packs(options, corpus):
     cases = [c for c in small_models(corpus, options.most_bytes) if re.search(options.filter, c.name)]
     here, good = {}, True
     for alias in ["", *options.targets]:
-        suffix = "" if not alias or "linux" in emulated.find_target(alias).triple else ".a"
+        triple = emulated.find_target(alias).triple if alias else "linux"
+        suffix = "" if "linux" in triple else ".wasm" if "wasm" in triple else ".a"
 
         def one(case):
             folder = pathlib.Path(tempfile.mkdtemp(dir=WORK))

@@ -1,10 +1,11 @@
 """Links a library packed for another core with a main function and runs that under QEMU: outputs as bytes and, where
 asked, how often each instruction was executed.
 
-Linux targets and RISC-V firmware run under user-mode emulation. Cortex-M code runs on one emulated board with two GiB
+Modules run in Node. Linux targets and RISC-V firmware run under user-mode emulation. Cortex-M code runs on one emulated board with two GiB
 of memory and a Cortex-M55, which executes the code of every smaller core.
 """
 import collections
+import json
 import pathlib
 import random
 import re
@@ -26,7 +27,8 @@ EMULATORS = [("x86_64", ["qemu-x86_64", "-cpu", "max"], None),
              ("thumb", BOARD, "arm-none-eabi-gcc"),
              ("arm", ["qemu-arm", "-cpu", "max"], None),
              ("riscv64", ["qemu-riscv64", "-cpu", "rv64,v=true,vext_spec=v1.0"], None),
-             ("riscv32", ["qemu-riscv32"], "riscv64-unknown-elf-gcc")]
+             ("riscv32", ["qemu-riscv32"], "riscv64-unknown-elf-gcc"),
+             ("wasm32", ["node", str(SUPPORT / "run_module.mjs")], None)]
 
 Target = collections.namedtuple("Target", "alias triple flags emulator compiler")
 Port = collections.namedtuple("Port", "name dtype bytes")
@@ -134,6 +136,28 @@ def execute(target, program, outputs, counts_in=None, seconds=600):
     words = [target.emulator[0], *counting, *target.emulator[1:], str(program)]
     done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds)
     return done.returncode, [done.stdout[at:at + port.bytes] for port, at in outputs]
+
+
+def module_ports(loader, name):
+    """kInputs or kOutputs of a module's loader."""
+    found = json.loads(re.search(rf"^const {name} = (.*);$", loader.read_text(), re.M).group(1))
+    return [Port(port["name"], port["dtype"], port["bytes"]) for port in found]
+
+
+def execute_module(target, module, inputs, folder, seconds=600):
+    """(exit code, the outputs' bytes)."""
+    loader = module.with_suffix(".mjs")
+    files = []
+    for i, data in enumerate(inputs):
+        files.append(folder / f"input_{i}")
+        files[-1].write_bytes(data)
+    done = subprocess.run([*target.emulator, str(loader), *map(str, files)], stdin=subprocess.DEVNULL,
+                          capture_output=True, timeout=seconds)
+    out, at = [], 0
+    for port in module_ports(loader, "kOutputs"):
+        out.append(done.stdout[at:at + port.bytes])
+        at += port.bytes
+    return done.returncode, out
 
 
 def symbols(program):
