@@ -16,6 +16,18 @@ static void apply_loops(FusedGraph& fused, const CompileOptions& options) {
     for (FusedGraph& body : region.bodies) apply_loops(body, options);
 }
 
+// Schedules of a file would come after the plan, so nothing is built on those that it
+// replaces.
+static plan::PlanOptions plan_options(const CompileOptions& options) {
+  plan::PlanOptions out;
+  out.align = slot_alignment(options.target);
+  if (options.one_thread && options.schedules == nullptr)
+    out.schedule = [&](ScheduledKernel& kernel) {
+      optimize::schedule_levels(kernel, options.target);
+    };
+  return out;
+}
+
 codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
                          Passes& passes) {
   const Target& target = options.target;
@@ -42,7 +54,7 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
   if (options.fused != nullptr) *options.fused = fused;
   // Beyond this point no node moves between kernels.
   plan::Plan planned = passes.run("plan", [&] {
-    return plan::plan(std::move(fused), target.machine(), slot_alignment(target));
+    return plan::plan(std::move(fused), target.machine(), plan_options(options));
   });
   // Beyond this point every buffer has its offset; nothing allocates.
   ScheduledPlan scheduled = passes.run("schedule", [&] {

@@ -190,7 +190,8 @@ Exit Packing::compile_graph() {
   key_ = plan_key(*front_, options_);
   if (!rewrite::multiplies_bytes(front_->graph))
     options_.target = without_dot_levels(std::move(options_.target));
-  CompileOptions options{options_.target, options_.small, options_.exact};
+  CompileOptions options{options_.target, options_.small, options_.exact,
+                         options_.emits_run()};
   schedules.hand_to(options);
   if (options_.bisect) options.fused = &fused_;
   std::vector<std::string> printed = {options_.print_after};

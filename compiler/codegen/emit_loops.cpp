@@ -140,8 +140,9 @@ std::string pointer_type(const Argument& argument) {
 std::string KernelEmitter::definitions() {
   std::string parameters;
   for (size_t i = 0; i < k_.arguments.size(); ++i)
-    parameters +=
-        pointer_type(k_.arguments[i]) + " __restrict a" + std::to_string(i) + ", ";
+    parameters += pointer_type(k_.arguments[i]) +
+                  (k_.arguments[i].shares ? " a" : " __restrict a") + std::to_string(i) +
+                  ", ";
   frames_.emplace_back();
   std::string rest = "chunk";
   for (size_t i = k_.loops.chunks.size(); i-- > 0;) {

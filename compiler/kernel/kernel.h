@@ -113,6 +113,9 @@ struct Argument {
   DType dtype = DType::F32;
   bool written = false;
   bool read = false;
+  // Its bytes may be another argument's. The plan says so: it is no part of the kernel,
+  // nor of its text form.
+  bool shares = false;
 };
 
 // A call of a function in the user's own C++: the whole of its kernel, which has no

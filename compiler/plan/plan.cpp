@@ -262,12 +262,14 @@ void Planner::place_temporaries() {
     }
   }
   stretch_over_loops(out_.steps, lives);
-  MemoryPlan memory = plan_memory(lives, out_.align);
+  const std::vector<MemoryPair> pairs = this->pairs(lives, slots);
+  MemoryPlan memory = plan_memory(lives, out_.align, pairs);
   for (size_t i = 0; i < lives.size(); ++i)
     out_.slots[slots[i]].offset = memory.offsets[i];
   out_.arena_bytes = memory.bytes;
   out_.arena_lower_bound = memory.lower_bound;
   for (uint32_t i : memory.at_peak) out_.peak.push_back(slots[i]);
+  note_overlaps(pairs, slots);
   insert_lifetimes(lives, slots);
 }
 
@@ -277,6 +279,7 @@ Plan Planner::run() {
     source_numbers_.emplace(names[i], static_cast<int32_t>(i));
   Frame main(f_, f_.graph);
   add_steps(main);
+  write_borders_late();
   place_weights();
   place_temporaries();
   join_steps(out_, machine_);
@@ -286,8 +289,8 @@ Plan Planner::run() {
   return std::move(out_);
 }
 
-Plan plan(FusedGraph fused, const Machine& machine, uint64_t align) {
-  return Planner(std::move(fused), machine, align).run();
+Plan plan(FusedGraph fused, const Machine& machine, const PlanOptions& options) {
+  return Planner(std::move(fused), machine, options).run();
 }
 
 } // namespace svod::plan

@@ -4,6 +4,8 @@
 
 #include "compiler/kernel/fused_graph.h"
 
+#include <functional>
+
 namespace svod::plan {
 
 using SlotId = uint32_t;
@@ -71,6 +73,12 @@ struct Step {
   std::vector<Step> joined;
 };
 
+// What a step writes lies where something was that it reads for the last time, as far
+// apart as the step's kernel needs.
+struct Overlap {
+  SlotId read = kNoSlot, written = kNoSlot;
+};
+
 struct Plan {
   Graph graph;                           // what packed weights are evaluated from
   std::vector<PackedWeight> packed;      // in the order of the weight section
@@ -83,14 +91,26 @@ struct Plan {
   uint64_t weight_bytes = 0;
   int64_t unfused_kernels = 0;
   std::vector<SlotId> peak; // temporaries alive where the arena is fullest
+  std::vector<Overlap> overlaps;
 };
 
 // Bytes; the image format promises it (SVOD_ALIGN).
 inline constexpr uint64_t kSlotAlign = 64;
 
-// `machine`: what a launch costs there decides which short kernels become one. `align`: a
-// power of two, at least that of every element.
-Plan plan(FusedGraph fused, const Machine& machine, uint64_t align = kSlotAlign);
+struct PlanOptions {
+  uint64_t align = kSlotAlign; // a power of two, at least that of every element
+  // Gives a kernel the levels that it will have. Where it is given, the steps run on one
+  // thread, and results may lie on what their kernels read.
+  std::function<void(ScheduledKernel&)> schedule;
+};
+
+// `machine`: what a launch costs there decides which short kernels become one.
+Plan plan(FusedGraph fused, const Machine& machine, const PlanOptions& options = {});
+// The arguments of a launch by slot that overlap: what it reads, what it writes.
+struct SharedArguments {
+  uint32_t read = 0, written = 0;
+};
+std::vector<SharedArguments> shared_arguments(const Plan& plan, const Step& step);
 // The slot that a slice is a part of; any other slot is its own.
 SlotId root_slot(const Plan& plan, SlotId id);
 

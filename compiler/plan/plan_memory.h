@@ -12,6 +12,13 @@ struct Lifetime {
   uint32_t first = 0, last = 0;
 };
 
+// Two lifetimes that may share bytes although they meet, both numbers of lifetimes:
+// `second` begins at least `below` before `first`, or at least `above` behind it.
+struct MemoryPair {
+  uint32_t first = 0, second = 0;
+  uint64_t below = 0, above = 0;
+};
+
 struct MemoryPlan {
   std::vector<uint64_t> offsets; // per lifetime
   uint64_t bytes = 0;
@@ -20,6 +27,7 @@ struct MemoryPlan {
 };
 
 // Sizes are rounded up to `align`, a power of two.
-MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes, uint64_t align);
+MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes, uint64_t align,
+                       const std::vector<MemoryPair>& pairs = {});
 
 } // namespace svod::plan

@@ -12,9 +12,9 @@ namespace svod::plan {
 
 class Planner {
 public:
-  Planner(FusedGraph fused, const Machine& machine, uint64_t align)
-      : f_(std::move(fused)), machine_(machine) {
-    out_.align = align;
+  Planner(FusedGraph fused, const Machine& machine, const PlanOptions& options)
+      : f_(std::move(fused)), machine_(machine), options_(options) {
+    out_.align = options.align;
   }
   Plan run();
 
@@ -55,6 +55,13 @@ private:
   void insert_lifetimes(const std::vector<Lifetime>& lives,
                         const std::vector<SlotId>& slots);
 
+  // plan_overlaps.cpp
+  void write_borders_late();
+  std::vector<MemoryPair> pairs(const std::vector<Lifetime>& lives,
+                                const std::vector<SlotId>& slots);
+  void note_overlaps(const std::vector<MemoryPair>& pairs,
+                     const std::vector<SlotId>& slots);
+
   // plan_region.cpp
   void add_region(Frame& frame, const FusedRegion& region);
   void add_loop(Frame& frame, const FusedRegion& region);
@@ -74,6 +81,7 @@ private:
 
   FusedGraph f_;
   const Machine& machine_;
+  const PlanOptions& options_;
   Plan out_;
   uint32_t launches_ = 0;
   std::map<std::string, uint32_t> programs_;

@@ -63,6 +63,8 @@ std::string print(const Plan& plan) {
                     std::to_string(plan.scratch_bytes) + "\npeak";
   for (SlotId id : plan.peak) out += " s" + std::to_string(id);
   out += "\n";
+  for (const Overlap& o : plan.overlaps)
+    out += "overlap" + name_of(o.read) + name_of(o.written) + "\n";
   for (size_t i = 0; i < plan.slots.size(); ++i)
     out += "s" + std::to_string(i) + " = " + slot_text(plan.slots[i]) + "\n";
   size_t depth = 0;

@@ -1,6 +1,7 @@
 // Walks the steps as a run would, keeping the set of temporaries alive.
 #include "compiler/plan/verify.h"
 
+#include "compiler/plan/apart.h"
 #include "compiler/plan/planner.h"
 
 #include "compiler/support/check.h"
@@ -79,23 +80,49 @@ static void check_use(const Plan& s, const Place& place, SlotId id) {
       << "slot " << id << " is used outside its life";
 }
 
+static bool overlap(const Plan& s, SlotId read, SlotId written) {
+  return std::ranges::any_of(s.overlaps, [&](const Overlap& o) {
+    return o.read == read && o.written == written;
+  });
+}
+
+// With the loops that the kernel has in the end.
+static void check_overlaps(const Plan& s, const ScheduledKernel& kernel,
+                           const Step& step) {
+  for (const SharedArguments& shared : shared_arguments(s, step)) {
+    const Slot& from = s.slots[step.arguments[shared.read]];
+    const Slot& to = s.slots[step.arguments[shared.written]];
+    SVOD_CHECK(kernel.arguments[shared.read].shares &&
+               kernel.arguments[shared.written].shares)
+        << "program " << step.program << " does not expect that its arguments overlap";
+    if (kernel.levels.empty()) continue;
+    const auto apart = least_apart(kernel, shared.read, shared.written);
+    SVOD_CHECK(apart && (from.offset >= to.offset + apart->below ||
+                         to.offset >= from.offset + apart->above))
+        << "program " << step.program << " writes over what it is going to read";
+  }
+}
+
 static void allocate(const Plan& s, std::set<SlotId>& alive, SlotId id) {
   SVOD_CHECK(id < s.slots.size()) << "no slot " << id;
   const Slot& a = s.slots[id];
   for (SlotId other : alive) {
     const Slot& b = s.slots[other];
     bool apart = a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset;
-    SVOD_CHECK(apart) << "slots " << id << " and " << other << " share bytes";
+    SVOD_CHECK(apart || overlap(s, other, id))
+        << "slots " << id << " and " << other << " share bytes";
   }
   SVOD_CHECK(alive.insert(id).second) << "slot " << id << " is allocated twice";
 }
 
-static void check_launch(std::span<const ScheduledKernel> programs, const Step& step) {
+static void check_launch(const Plan& s, std::span<const ScheduledKernel> programs,
+                         const Step& step) {
   SVOD_CHECK(step.program < programs.size()) << "no program " << step.program;
   const ScheduledKernel& kernel = programs[step.program];
   SVOD_CHECK(step.arguments.size() == kernel.arguments.size() &&
              step.chunks == kernel.chunk_count())
       << "a launch of program " << step.program << " is none of its";
+  check_overlaps(s, kernel, step);
 }
 
 // Only launches with as many parts follow each other in a chain, and only they take
@@ -168,7 +195,7 @@ static void check_reach(const Plan& s, const Step& joined,
 }
 
 static void check_joined(const Plan& s, Place& place, const Step& step) {
-  check_launch(s.programs, step);
+  check_launch(s, s.programs, step);
   const ScheduledKernel& sequence = s.programs[step.program];
   check_reach(s, step, sequence);
   for (const Step& part : step.joined) check_step(s, sequence.parts(), place, part);
@@ -191,7 +218,7 @@ static void check_step(const Plan& s, std::span<const ScheduledKernel> programs,
   case StepKind::CopyMemory:
     return;
   case StepKind::LaunchProgram:
-    return check_launch(programs, step);
+    return check_launch(s, programs, step);
   default:
     check_marker(place, step);
   }

@@ -170,8 +170,11 @@ uint64_t ObjectBuilder::stack_of(toolchain::CallGraph& stub,
   // A kernel may align its frame to a vector; the glue is compiled last and holds little.
   constexpr uint64_t kAlignment = 64, kGlue = 32, kWord = 8, kFrame = 16;
   if (is_firmware()) {
+    // The ABI aligns frames to a word of eight bytes, a kernel with vectors its own to
+    // one.
+    const uint64_t vector = std::max(contents_.align, kWord) - kWord;
     for (size_t i = 0; i < kernels.size(); i++)
-      stub.define(kernels_.sources[i].symbol, kernels[i].stack);
+      stub.define(kernels_.sources[i].symbol, kernels[i].stack + vector);
     return (stub.deepest(options_.prefix + "_run_sized") + kWord - 1) / kWord * kWord;
   }
   uint64_t deepest = 0;

@@ -27,18 +27,21 @@ static std::string check_texts(const codegen::Kernels& kernels) {
   return "";
 }
 
-std::string check_kernels(const RandomGraph& random, const Target& target) {
+std::string check_kernels(const RandomGraph& random, const Target& target,
+                          size_t* overlaps) {
   CompileOptions options;
   options.target = target;
   // Contractions as they are written: the forms with fewer products round otherwise, and
   // tests of their own compare them within their bounds.
   options.small = true;
+  options.one_thread = overlaps != nullptr;
   std::optional<codegen::Kernels> kernels;
   try {
     kernels = compile(random.graph, options);
   } catch (const InternalError& error) {
     return error.what();
   }
+  if (overlaps != nullptr) *overlaps += kernels->plan.overlaps.size();
   if (std::string what = check_texts(*kernels); !what.empty()) return what;
   KernelRun run = run_kernels(*kernels, target, random.inputs);
   if (!run.error.empty()) return "does not compile: " + run.error;

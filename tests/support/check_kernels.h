@@ -16,6 +16,8 @@ struct LevelChoice {
 std::optional<Target> target_for(const LevelChoice& choice);
 
 // What goes wrong between the graph and the values of its kernels; empty when nothing.
-std::string check_kernels(const RandomGraph& random, const Target& target);
+// `overlaps`: results lie on what their kernels read, where they can; counts them.
+std::string check_kernels(const RandomGraph& random, const Target& target,
+                          size_t* overlaps = nullptr);
 
 } // namespace svod::test

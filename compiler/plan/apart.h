@@ -1,0 +1,22 @@
+// How far a result has to lie from what its kernel reads, so that it may take the place
+// of that while it is read.
+#pragma once
+
+#include "compiler/kernel/schedule.h"
+
+#include <optional>
+
+namespace svod::plan {
+
+// In bytes: the result begins at least `below` before what is read, or at least `above`
+// behind it. As long as they share none, these are their sizes.
+struct Apart {
+  uint64_t below = 0, above = 0;
+};
+
+// Of two arguments of a kernel that has its levels. None where they have to share no
+// byte.
+std::optional<Apart> least_apart(const ScheduledKernel& kernel, uint32_t read,
+                                 uint32_t written);
+
+} // namespace svod::plan

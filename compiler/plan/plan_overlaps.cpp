@@ -1,0 +1,112 @@
+// Results that lie on what their kernels read. That halves what a pair of layers needs
+// where the one does not grow: a picture and the next one become little more than the
+// larger of both. Only where one thread runs the steps in their order.
+//
+// A padded picture has its border written by a kernel of its own. It comes after the one
+// that writes the inside: before it, the border would fall on what is still to be read.
+#include "compiler/plan/planner.h"
+
+#include "compiler/plan/apart.h"
+
+#include <algorithm>
+
+namespace svod::plan {
+
+// Parts of a buffer that stores write are parts of their own; where a scatter writes, and
+// in a function of the user's, the order counts.
+static bool only_stores(const ScheduledKernel& kernel) {
+  return !kernel.call() && std::ranges::all_of(kernel.stages, [](const Stage& s) {
+    return s.kind == StageKind::Store || s.kind == StageKind::Reduce;
+  });
+}
+
+// Kernels that read nothing wait until somebody reads what they write.
+void Planner::write_borders_late() {
+  if (!options_.schedule) return;
+  const auto reads = [&](const Step& step, SlotId id) {
+    if (step.kind != StepKind::LaunchProgram || step.followers != 0) return true;
+    const ScheduledKernel& kernel = out_.programs[step.program];
+    for (size_t i = 0; i < step.arguments.size(); ++i)
+      if (step.arguments[i] == id && (kernel.arguments[i].read || !only_stores(kernel)))
+        return true;
+    return false;
+  };
+  // Backwards, so that what has moved is not met again.
+  for (size_t i = out_.steps.size(); i-- > 0;) {
+    const Step& step = out_.steps[i];
+    if (step.kind != StepKind::LaunchProgram || step.followers != 0 ||
+        step.arguments.size() != 1 || reads(step, step.arguments[0]))
+      continue;
+    if (out_.slots[step.arguments[0]].slot_class != SlotClass::Temporary) continue;
+    size_t to = i + 1;
+    while (to < out_.steps.size() && !reads(out_.steps[to], step.arguments[0])) ++to;
+    std::rotate(out_.steps.begin() + static_cast<std::ptrdiff_t>(i),
+                out_.steps.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                out_.steps.begin() + static_cast<std::ptrdiff_t>(to));
+  }
+}
+
+// Of two lifetimes that meet in one step alone, which reads the one and writes the other.
+std::vector<MemoryPair> Planner::pairs(const std::vector<Lifetime>& lives,
+                                       const std::vector<SlotId>& slots) {
+  std::vector<MemoryPair> out;
+  if (!options_.schedule) return out;
+  std::map<SlotId, uint32_t> number;
+  for (uint32_t i = 0; i < slots.size(); ++i) number[slots[i]] = i;
+  for (uint32_t s = 0; s < out_.steps.size(); ++s) {
+    const Step& step = out_.steps[s];
+    if (step.kind != StepKind::LaunchProgram) continue;
+    std::optional<ScheduledKernel> kernel;
+    const auto whole = [&](size_t i) {
+      const auto found = number.find(step.arguments[i]);
+      const bool once = std::ranges::count(step.arguments, step.arguments[i]) == 1;
+      return once && found != number.end() ? std::optional(found->second) : std::nullopt;
+    };
+    for (uint32_t w = 0; w < step.arguments.size(); ++w) {
+      const auto second = whole(w);
+      if (!second || lives[*second].first != s) continue;
+      for (uint32_t r = 0; r < step.arguments.size(); ++r) {
+        const auto first = whole(r);
+        if (r == w || !first || lives[*first].last != s || lives[*first].first == s)
+          continue;
+        if (!kernel) options_.schedule(kernel.emplace(out_.programs[step.program]));
+        if (const auto apart = least_apart(*kernel, r, w))
+          out.push_back({*first, *second, apart->below, apart->above});
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<SharedArguments> shared_arguments(const Plan& plan, const Step& step) {
+  std::vector<SharedArguments> out;
+  if (step.kind != StepKind::LaunchProgram) return out;
+  const auto place = [&](SlotId id) {
+    return std::ranges::find(step.arguments, id) - step.arguments.begin();
+  };
+  const auto end = static_cast<std::ptrdiff_t>(step.arguments.size());
+  for (const Overlap& o : plan.overlaps)
+    if (place(o.read) != end && place(o.written) != end)
+      out.push_back({static_cast<uint32_t>(place(o.read)),
+                     static_cast<uint32_t>(place(o.written))});
+  return out;
+}
+
+// A program whose arguments share bytes in one step has to expect it in all: one text
+// that does not is not worth a second one.
+void Planner::note_overlaps(const std::vector<MemoryPair>& pairs,
+                            const std::vector<SlotId>& slots) {
+  for (const MemoryPair& p : pairs) {
+    const SlotId read = slots[p.first], written = slots[p.second];
+    const Slot &a = out_.slots[read], &b = out_.slots[written];
+    if (a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes)
+      out_.overlaps.push_back({read, written});
+  }
+  for (const Step& step : out_.steps)
+    for (const SharedArguments& s : shared_arguments(out_, step)) {
+      std::vector<Argument>& arguments = out_.programs[step.program].arguments;
+      arguments[s.read].shares = arguments[s.written].shares = true;
+    }
+}
+
+} // namespace svod::plan
