@@ -135,5 +135,27 @@ def pkg_config(folder):
     check("--pkg-config is for libraries" in refused, "pkg-config finds headers and libraries")
 
 
+def firmware(folder):
+    """The commands of docs/firmware.md but the one that installs, each with the answer that stands below it."""
+    need("arm-none-eabi-gcc", "qemu-system-arm")
+    block = (SOURCE / "docs/firmware.md").read_text().split("```")[1]
+    for place in ("models", "docs"):
+        (folder / place).symlink_to(SOURCE / place)
+    environment = dict(os.environ, PATH=f"{BUILD}:{os.environ['PATH']}", SVOD_CACHE_DIR=str(BUILD / "e2e" / "cache"))
+    shown = ""
+    for part in block.split("$ ")[1:]:
+        command, _, shown = part.partition("\n")
+        if command.startswith("sudo "):
+            continue
+        done = run("sh", "-c", command, env=environment, cwd=folder)
+        there = (done.stdout + done.stderr).decode()  # semihosting writes to the latter
+        if not command.startswith("arm-none-eabi-size"):
+            check(there == shown, f"{command.split()[0]}: {there!r}")
+            continue
+        text, said = (int(lines.splitlines()[1].split()[0]) for lines in (there, shown))
+        check(abs(text - said) < said / 10, f"{text} bytes of text, the page says {said}")
+    check("this is a 4" in shown, "it ends with the four")
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](work_folder(f"examples/{sys.argv[1]}"))
