@@ -27,6 +27,7 @@ enum class Output : uint8_t {
   Schedule,
   Cpp,
   Assembly,
+  Testbench,
 };
 enum class WeightPlace : uint8_t { Embed, File };
 // Of the verb ops.
@@ -55,6 +56,7 @@ struct Options {
   WeightPlace weights = WeightPlace::Embed;
   std::optional<std::string> json; // "-": stdout
   std::string verify;              // empty: the default
+  std::string runner;              // command that runs what was packed; empty: found
   bool bisect = false;
   // Files with texts that take the place of kernels', by symbol.
   std::map<std::string, std::string> kernel_files;

@@ -9,6 +9,8 @@
 #include "packager/artefact/contents.h"
 #include "packager/artefact/link_output.h"
 #include "packager/budget.h"
+#include "packager/firmware/test_vectors.h"
+#include "packager/firmware/verify_firmware.h"
 #include "packager/front.h"
 #include "packager/headers.h"
 #include "packager/make_rule.h"
@@ -18,6 +20,7 @@
 #include "packager/schedules.h"
 #include "packager/text_form.h"
 #include "packager/verify/bisect.h"
+#include "packager/verify/runner.h"
 
 #include <algorithm>
 #include <chrono>
@@ -62,7 +65,6 @@ private:
   Exit build();
   Exit check_budget();
   Exit link();
-  Exit link_as(const std::string& path);
   Exit write_headers();
   Exit write_weight_file(const std::string& path);
   Exit replace_kernels();
@@ -81,6 +83,7 @@ private:
   ObjectOptions object_options(StubKind stub);
   std::optional<Objects> build_for(StubKind stub, std::string& error);
   ArenaBytes arena() const;
+  HeaderFacts header_facts() const;
   uint32_t threads() const;
   Summary summary() const;
   void note_time(const std::string& stage, double ms) { times_.emplace_back(stage, ms); }
@@ -273,9 +276,16 @@ Summary Packing::summary() const {
 Exit Packing::write_text_form() {
   std::string error;
   const char* pass = pass_of_form(options_.emit);
-  std::string text =
-      pass ? pass_texts_.at(pass) : kernels_text(options_, *kernels_, error);
-  if (!error.empty()) return toolchain_error(error);
+  std::string text;
+  if (pass)
+    text = pass_texts_.at(pass);
+  else if (options_.emit == Output::Testbench)
+    text = selftest_text(options_, *front_, contents_, error);
+  else
+    text = kernels_text(options_, *kernels_, error);
+  if (!error.empty())
+    return options_.emit == Output::Testbench ? file_error("--emit=testbench", error)
+                                              : toolchain_error(error);
   if (files_.empty()) {
     return options_.dry_run ? Exit::Done : console_.print_out(text);
   }
@@ -337,37 +347,12 @@ Exit Packing::check_budget() {
                                 contents_.weight_bytes, console_);
 }
 
-Exit Packing::link_as(const std::string& path) {
-  toolchain::LinkResult result;
-  switch (options_.emit) {
-  case Output::Static:
-    result = link_archive(options_, *objects_, path);
-    break;
-  case Output::Shared:
-    result = link_shared(options_, *objects_, path);
-    break;
-  case Output::Module:
-    result = link_module(options_, *objects_, path);
-    break;
-  case Output::Object: {
-    toolchain::ObjectResult linked = link_object(options_, *objects_);
-    std::string error;
-    if (linked.ok && !files_[0].write(text_of(linked.object), error))
-      return file_error(path, error);
-    result = {linked.ok, linked.diagnostics};
-    break;
-  }
-  default:
-    result = link_program(options_, *objects_, path);
-  }
-  return result.ok ? Exit::Done : toolchain_error(result.diagnostics);
-}
-
 Exit Packing::link() {
   clock_.lap();
   std::string output = files_.empty() ? "" : files_[0].temporary();
   if (output.empty()) return Exit::Done;
-  if (Exit status = link_as(output); status != Exit::Done) return status;
+  const toolchain::LinkResult linked = link_output(options_, *objects_, output);
+  if (!linked.ok) return toolchain_error(linked.diagnostics);
   Exit status = options_.is_library() ? write_headers() : Exit::Done;
   if (status != Exit::Done) return status;
   if (objects_->weight_file) status = write_weight_file(files_[1].temporary());
@@ -375,9 +360,12 @@ Exit Packing::link() {
   return status;
 }
 
+HeaderFacts Packing::header_facts() const {
+  return {options_.name, &contents_, arena(), objects_->sizes.stack, options_.self_check};
+}
+
 Exit Packing::write_headers() {
-  const HeaderFacts facts{options_.name, &contents_, arena(), objects_->sizes.stack,
-                          options_.self_check};
+  const HeaderFacts facts = header_facts();
   size_t file = 1;
   for (const std::string& text : header_texts(options_, facts)) {
     std::string error;
@@ -402,20 +390,24 @@ Exit Packing::verify() {
                   "that it states");
     return Exit::Done;
   }
-  if (!runs_here(options_.target)) {
-    if (!options_.verify.empty()) {
-      console_.note("not verified, since " + options_.target.alias +
-                    " programs do not run here");
-    }
+  const auto runner = find_runner(options_);
+  if (!runs_here(options_.target) && !choice.asked) return Exit::Done;
+  console_.progress("verifying " + options_.model_name());
+  if (options_.target.kind == TargetKind::Bare)
+    return verify_firmware({options_, *front_, *objects_, header_facts()}, choice,
+                           console_);
+  if (!runner || options_.target.kind == TargetKind::Wasm) {
+    console_.note(
+        "not verified, since " + options_.target.alias +
+        " programs do not run here; --runner CMD names a command that runs them");
     return Exit::Done;
   }
-  console_.progress("verifying " + options_.model_name());
   if (options_.emit == Output::Executable && !files_.empty()) {
     std::vector<std::string> program{files_[0].temporary()};
     if (options_.weights == WeightPlace::File) {
       program.insert(program.end(), {"--weights", files_[1].temporary()});
     }
-    return verify_program(program, choice, *front_, console_, verified_);
+    return verify_program(*runner, program, choice, *front_, console_, verified_);
   }
   // A library cannot run by itself: a program of the same kernels does it in its place.
   std::string error, place = options_.output;
@@ -429,7 +421,8 @@ Exit Packing::verify() {
   if (!program) return file_error(place + ".verify", error);
   toolchain::LinkResult linked = link_program(options_, *objects, program->temporary());
   if (!linked.ok) return toolchain_error(linked.diagnostics);
-  return verify_program({program->temporary()}, choice, *front_, console_, verified_);
+  return verify_program(*runner, {program->temporary()}, choice, *front_, console_,
+                        verified_);
 }
 
 // What the packed program answers is not needed to find a kernel that is wrong, but says

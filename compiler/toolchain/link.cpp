@@ -180,6 +180,21 @@ LinkResult link_shared(const Target& target, const LinkInputs& inputs,
   return link_segments(target, inputs, options, output);
 }
 
+LinkResult link_image(const Target& target, const LinkInputs& inputs,
+                      const std::string& script,
+                      const std::vector<std::string>& libraries,
+                      const std::string& output) {
+  MemoryFile file("svod-script");
+  file.append(std::as_bytes(std::span(script)));
+  std::vector<std::string> options{"--gc-sections", "-T", file.path()};
+  const InputPaths paths = paths_of(inputs);
+  options.insert(options.begin(), target.linker_flags.begin(), target.linker_flags.end());
+  options.insert(options.end(), {"-o", output, "--threads=1"});
+  options.insert(options.end(), paths.arguments.begin(), paths.arguments.end());
+  options.insert(options.end(), libraries.begin(), libraries.end());
+  return run_lld("ld.lld", options);
+}
+
 LinkResult link_module(const Target& target, const LinkInputs& inputs,
                        const std::vector<std::string>& exports, uint64_t stack_bytes,
                        const std::string& output) {

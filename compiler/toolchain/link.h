@@ -38,6 +38,13 @@ struct LinkResult {
                                      const std::vector<std::string>& exports,
                                      uint64_t stack_bytes, const std::string& output);
 
+// An image for a device, laid out by `script`; `libraries` are paths of archives behind
+// the inputs.
+[[nodiscard]] LinkResult link_image(const Target& target, const LinkInputs& inputs,
+                                    const std::string& script,
+                                    const std::vector<std::string>& libraries,
+                                    const std::string& output);
+
 struct ObjectResult {
   bool ok = false;
   std::vector<std::byte> object;

@@ -1,7 +1,10 @@
 #include "packager/artefact/link_output.h"
 
+#include "compiler/support/bytes.h"
+
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 
 namespace svod::packager {
@@ -76,6 +79,32 @@ toolchain::LinkResult link_archive(const Options& options, const Objects& object
   for (size_t i = 0; i < objects.shared.size(); i++)
     members.push_back({"svod_shared" + std::to_string(i) + ".o", objects.shared[i]});
   return toolchain::write_archive(path, members);
+}
+
+static toolchain::LinkResult write_object(const toolchain::ObjectResult& linked,
+                                          const std::string& path) {
+  if (!linked.ok) return {false, linked.diagnostics};
+  std::ofstream file(path, std::ios::binary);
+  file << text_of(linked.object);
+  file.close();
+  return file ? toolchain::LinkResult{true, ""}
+              : toolchain::LinkResult{false, path + " cannot be written\n"};
+}
+
+toolchain::LinkResult link_output(const Options& options, const Objects& objects,
+                                  const std::string& path) {
+  switch (options.emit) {
+  case Output::Static:
+    return link_archive(options, objects, path);
+  case Output::Shared:
+    return link_shared(options, objects, path);
+  case Output::Module:
+    return link_module(options, objects, path);
+  case Output::Object:
+    return write_object(link_object(options, objects), path);
+  default:
+    return link_program(options, objects, path);
+  }
 }
 
 } // namespace svod::packager

@@ -7,6 +7,10 @@
 
 namespace svod::packager {
 
+// What options ask for, written to `path`.
+[[nodiscard]] toolchain::LinkResult
+link_output(const Options& options, const Objects& objects, const std::string& path);
+
 // Code and image, with the weights or without them; `objects` outlive them.
 toolchain::LinkInputs link_inputs(const Objects& objects, bool weights);
 

@@ -275,8 +275,9 @@ void ObjectBuilder::build_weights() {
     });
   };
   if (contents_.weight_bytes != 0 && options_.weights_embedded) {
-    const char* section =
-        weights_are_far() ? ".lrodata.svod_weights" : ".rodata.svod_weights";
+    const char* section = is_firmware()       ? ".rodata.svod.weights"
+                          : weights_are_far() ? ".lrodata.svod_weights"
+                                              : ".rodata.svod_weights";
     out_.weights = toolchain::make_data_object(
         target_, {section, weights_symbol(), contents_.align, weights_are_far()},
         produce);

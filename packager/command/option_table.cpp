@@ -145,6 +145,8 @@ void Declaration::budget() {
 void Declaration::verify() {
   value("--verify", options_.verify, "DIR",
         "Run on DIR (a test_data_set or several), on random inputs, or off");
+  value("--runner", options_.runner, "CMD",
+        "Command that runs what was packed for another machine (an emulator on PATH)");
 }
 
 void Declaration::debugging() {

@@ -26,6 +26,7 @@ inline constexpr Word<Output> kEmits[] = {
     {"schedule", Output::Schedule},
     {"cpp", Output::Cpp},
     {"asm", Output::Assembly},
+    {"testbench", Output::Testbench},
 };
 // What a suffix of the output's name asks for.
 inline constexpr Word<Output> kSuffixes[] = {{".a", Output::Static},

@@ -28,8 +28,9 @@ bool put_strings(const ModelTensor& from, Tensor& to) {
   return true;
 }
 
-bool put(const ModelTensor& from, const GraphInput& input, Tensor& to) {
-  if (from.onnx_type != input.seen.onnx_type) return false;
+// `port`: an input or output of the graph.
+template <class Port> bool put(const ModelTensor& from, const Port& port, Tensor& to) {
+  if (from.onnx_type != port.seen.onnx_type) return false;
   if (!from.strings.empty()) return put_strings(from, to);
   if (from.bytes.size() != to.bytes.size()) return false;
   if (!to.bytes.empty()) std::memcpy(to.bytes.data(), from.bytes.data(), to.bytes.size());
@@ -91,6 +92,36 @@ std::optional<std::vector<Tensor>> read_inputs(const std::string& folder,
   error = folder + " has no file for input '" +
           escaped(inputs[static_cast<size_t>(missing - given.begin())].name) + "'";
   return std::nullopt;
+}
+
+std::optional<std::vector<Tensor>> read_outputs(const std::string& folder,
+                                                const Front& front,
+                                                const importer::Limits& limits,
+                                                std::string& error) {
+  std::vector<Tensor> out;
+  for (const GraphOutput& output : front.graph.outputs()) {
+    const std::string path = folder + "/output_" + std::to_string(out.size()) + ".pb";
+    const Node& node = front.graph[output.node];
+    Tensor& to = out.emplace_back(Tensor{node.dtype, node.shape, {}});
+    to.bytes.resize(
+        static_cast<size_t>(element_count(node.shape) * byte_size(node.dtype)));
+    const std::optional<importer::MappedFile> file = importer::map_path(path);
+    error =
+        path + (file ? ": not the type or size of output '" + escaped(output.name) + "'"
+                     : ": cannot be read");
+    if (!file) return std::nullopt;
+    try {
+      importer::ExternalData none("", limits);
+      importer::TensorSource source{limits, none, file->owner};
+      if (!put(importer::read_tensor(file->bytes, source), output, to))
+        return std::nullopt;
+    } catch (const importer::ReadFailure& failure) {
+      error = path + ": " + failure.message;
+      return std::nullopt;
+    }
+  }
+  error.clear();
+  return out;
 }
 
 } // namespace svod::packager

@@ -17,4 +17,10 @@ std::optional<std::vector<Tensor>> read_inputs(const std::string& folder,
                                                const importer::Limits& limits,
                                                std::string& error);
 
+// The same of the graph's outputs, by their numbers.
+std::optional<std::vector<Tensor>> read_outputs(const std::string& folder,
+                                                const Front& front,
+                                                const importer::Limits& limits,
+                                                std::string& error);
+
 } // namespace svod::packager

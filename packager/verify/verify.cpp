@@ -6,23 +6,13 @@
 #include "compiler/ir/evaluate.h"
 #include "packager/output_file.h"
 #include "packager/verify/run_calls.h"
+#include "packager/verify/run_program.h"
 #include "packager/verify/test_data.h"
 #include "packager/verify/verify_report.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <random>
 #include <sstream>
-
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-extern char** environ;
 
 namespace svod::packager {
 
@@ -33,84 +23,10 @@ namespace fs = std::filesystem;
 constexpr int kBadData =
     1; // the packed program's exit code where data is not what it takes
 
-// What a program did.
-struct Ran {
-  int code = -1; // -1: it could not be started, or a signal ended it
-  std::string said;
-};
-
-std::string read_all(int pipe) {
-  std::string out;
-  char buffer[4096];
-  for (;;) {
-    const ssize_t got = read(pipe, buffer, sizeof(buffer));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return out;
-    out.append(buffer, static_cast<size_t>(got));
-  }
-}
-
-// Runs in `place`, where that is given. What the program prints on stdout is in `said`.
-Ran run(const std::vector<std::string>& words, const std::string& place) {
-  std::vector<char*> argv;
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return {};
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  if (!place.empty()) posix_spawn_file_actions_addchdir_np(&actions, place.c_str());
-  pid_t child = 0;
-  int failed = posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  close(ends[1]);
-  Ran ran;
-  if (failed == 0) {
-    set_interrupt_child(child);
-    ran.said = read_all(ends[0]);
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    set_interrupt_child(0);
-    ran.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-  close(ends[0]);
-  return ran;
-}
-
 void print(const std::string& said, const Console& console) {
   std::istringstream lines(said);
   for (std::string line; std::getline(lines, line);) console.print_line(line);
 }
-
-// A folder that is removed with all it holds.
-class TemporaryFolder {
-public:
-  // An interrupt must know the folder before it is there, so the name comes first.
-  TemporaryFolder() {
-    std::error_code error;
-    const fs::path place = fs::temp_directory_path(error);
-    if (error) return;
-    std::random_device random;
-    const std::string path = (place / ("svod-verify-" + std::to_string(random()) + "-" +
-                                       std::to_string(random())))
-                                 .string();
-    remember_folder(path);
-    if (mkdir(path.c_str(), 0700) == 0) path_ = path;
-  }
-  ~TemporaryFolder() {
-    std::error_code error;
-    if (!path_.empty()) fs::remove_all(path_, error);
-    forget_folders();
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
-private:
-  std::string path_;
-};
 
 // Data that cannot be compared with (no outputs, other shapes, a file that is only a
 // pointer to its contents) fails a pack only where somebody asked for it.
@@ -129,7 +45,7 @@ struct Verification {
 Exit run_verify(const Verification& task, const Console& console, std::string& report) {
   std::vector<std::string> words = task.program;
   words.insert(words.end(), {"--verify", task.folder});
-  const Ran ran = run(words, task.place);
+  const Ran ran = run_program(words, task.place);
   const int code = ran.code;
   const auto finish = [&](Exit exit) {
     report = verify_json(task.folder, ran.said, exit);
@@ -187,10 +103,13 @@ static bool calls_in_bodies(const Graph& graph) {
   });
 }
 
-Exit verify_program(const std::vector<std::string>& program, const VerifyChoice& choice,
+Exit verify_program(const std::vector<std::string>& runner,
+                    const std::vector<std::string>& program, const VerifyChoice& choice,
                     const Front& front, const Console& console, std::string& report) {
+  std::vector<std::string> words = runner;
+  words.insert(words.end(), program.begin(), program.end());
   if (choice.name != "random")
-    return run_verify({program, "", choice.name, choice.asked}, console, report);
+    return run_verify({words, "", choice.name, choice.asked}, console, report);
   if (calls_in_bodies(front.graph)) {
     console.error(
         "--verify=random: the evaluator cannot run C++ (custom operators, image "
@@ -212,9 +131,9 @@ Exit verify_program(const std::vector<std::string>& program, const VerifyChoice&
     console.error("--verify=random: " + error);
     return Exit::File;
   }
-  std::vector<std::string> words = program;
-  words[0] = fs::absolute(words[0]).string();
-  if (words.size() > 2) words.back() = fs::absolute(words.back()).string();
+  for (const size_t number : {size_t{0}, runner.size()})
+    words[number] = fs::absolute(words[number]).string();
+  if (program.size() > 2) words.back() = fs::absolute(words.back()).string();
   return run_verify({words, folder.path(), choice.name, true}, console, report);
 }
 

@@ -21,9 +21,11 @@ VerifyChoice verify_choice(const Options& options);
 // Can a program for this target run on this machine?
 bool runs_here(const Target& target);
 
-// Runs `program` (a path, and options) with --verify on the choice. Done, VerifyMismatch,
-// or what else went wrong. What was compared goes to `report`, as JSON.
-Exit verify_program(const std::vector<std::string>& program, const VerifyChoice& choice,
+// Runs `program` (a path, and options) with --verify on the choice, behind the words of
+// `runner`. Done, VerifyMismatch, or what else went wrong. What was compared goes to
+// `report`, as JSON.
+Exit verify_program(const std::vector<std::string>& runner,
+                    const std::vector<std::string>& program, const VerifyChoice& choice,
                     const Front& front, const Console& console, std::string& report);
 
 } // namespace svod::packager

@@ -1,0 +1,32 @@
+// Programs that are started and waited for, and a place for their files.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace svod::packager {
+
+// What a program did.
+struct Ran {
+  int code = -1; // -1: it could not be started, or a signal ended it
+  std::string said;
+};
+
+// Runs in `place`, where that is given. What the program prints on stdout is in `said`.
+Ran run_program(const std::vector<std::string>& words, const std::string& place);
+
+// A folder that is removed with all it holds.
+class TemporaryFolder {
+public:
+  // An interrupt must know the folder before it is there, so the name comes first.
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+private:
+  std::string path_;
+};
+
+} // namespace svod::packager
