@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The digits model as a static library of every target that QEMU runs: all ten digits are read right, scores within
 1e-5 of the host's. The instruction counter of tests/bench gives the same sum twice, and names kernels."""
+import math
 import pathlib
 import shutil
 import struct
@@ -8,6 +9,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import emulated
+import onnx_writer as onnx
 from packing import (DIGITS, SAMPLES, check, digits_on, labels_right, largest_difference, need, pack, read_npy, sample,
                      work_folder)
 
@@ -40,10 +42,39 @@ def counts_twice(target, folder):
     check(sums[0] == sums[1], f"two runs execute {sums[0]} instructions")
 
 
+def not_a_number(top):
+    """NaN is less than nothing and equal to nothing, on vectors as well."""
+    values = [float("nan"), -1.0, 0.0, 1.0, float("inf"), float("-inf"), float("nan"), 2.0]
+    nodes = [onnx.node("IsNaN", ["x"], ["nan"]), onnx.node("Relu", ["x"], ["relu"]),
+             onnx.node("Less", ["x", "zero"], ["less"]), onnx.node("Greater", ["zero", "x"], ["turned"]),
+             onnx.node("GreaterOrEqual", ["x", "zero"], ["least"])]
+    kinds = [("nan", 9), ("relu", onnx.FLOAT), ("less", 9), ("turned", 9), ("least", 9)]
+    model = top / "nan.onnx"
+    model.write_bytes(onnx.model(nodes, [onnx.value("x", [8])], [onnx.value(n, [8], k) for n, k in kinds],
+                                 [onnx.tensor("zero", [1], [0.0])]))
+    truths = [[v != v for v in values], None, [v < 0 for v in values], [v < 0 for v in values], [v >= 0 for v in values]]
+    for alias in ("cortex-m55", "cortex-m4", "aarch64"):
+        target = emulated.find_target(alias)
+        if not shutil.which(target.emulator[0]):
+            continue
+        folder = top / f"nan_{alias}"
+        folder.mkdir()
+        pack(model, folder / "libnan.a", "--target", alias, "--threads", "1")
+        program, outputs = emulated.link(target, folder / "libnan.a", folder, [struct.pack("<8f", *values)])
+        _, data = emulated.execute(target, program, outputs)
+        relu = struct.unpack("<8f", data[1])
+        check(all(math.isnan(r) if math.isnan(v) else r == max(v, 0) for v, r in zip(values, relu)),
+              f"{alias}: a relu keeps NaN: {relu}")
+        for (name, _), got, right in zip(kinds, data, truths):
+            if right:
+                check(list(got) == list(map(int, right)), f"{alias}: {name} of NaN and numbers: {list(got)}")
+
+
 def main():
     need(emulated.CLANG, emulated.LLD, emulated.OBJDUMP)
     top, tried = work_folder("emulated"), 0
     host = top / "digits"
+    not_a_number(top)
     pack(DIGITS, host)
     here = digits_on([], host, top)
     for cells in emulated.rows("TARGET"):
