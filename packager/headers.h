@@ -7,6 +7,9 @@
 
 namespace svod::packager {
 
+// Of a layout, where it has any; what cannot be made fails with its first file.
+void make_folders(const Options& options);
+
 std::vector<std::string> header_paths(const Options& options);
 // In the order of their paths.
 std::vector<std::string> header_texts(const Options& options, const HeaderFacts& facts);

@@ -9,6 +9,7 @@
 #include "packager/command/help.h"
 #include "packager/command/option_table.h"
 #include "packager/command/words.h"
+#include "packager/firmware/layouts.h"
 #include "packager/version.h"
 
 #include <algorithm>
@@ -246,6 +247,20 @@ void check_kind(const Options& options) {
   if (options.emit == Output::Shared) throw UsageError{alias + " has no shared objects"};
 }
 
+// A folder with a static library in it.
+bool read_layout(const std::string& word, Options& options) {
+  const auto* row =
+      std::ranges::find_if(kLayouts, [&](const auto& r) { return word == r.word; });
+  if (row == std::end(kLayouts)) return false;
+  options.layout = row->value;
+  options.emit = Output::Static;
+  options.layout_folder = options.output;
+  if (!is_identifier(options.name)) return true; // told later
+  if (!options.output.empty())
+    options.output = options.output + "/" + layout_files(options).library;
+  return true;
+}
+
 void read_emit(const RawOptions& raw, Options& options) {
   bool firmware = options.target.kind != TargetKind::Linux;
   const bool module = options.target.kind == TargetKind::Wasm;
@@ -256,7 +271,8 @@ void read_emit(const RawOptions& raw, Options& options) {
     options.emit = row.value;
     suffix = true;
   }
-  if (!raw.emit.empty()) options.emit = look_up(kEmits, "--emit", raw.emit);
+  if (!raw.emit.empty() && !read_layout(raw.emit, options))
+    options.emit = look_up(kEmits, "--emit", raw.emit);
   check_suffix(options, !raw.emit.empty());
   options.emit_guessed = firmware && !suffix && raw.emit.empty();
   check_kind(options);
@@ -330,7 +346,8 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
       options.json == "-" && !options.dry_run)
     throw UsageError{"--json and the text of --emit would both go to stdout; give one of "
                      "them a file (--json=FILE, -o FILE)"};
-  if (options.pkg_config && (!options.is_library() || options.emit == Output::Module))
+  if (options.pkg_config && (!options.is_library() || options.emit == Output::Module ||
+                             options.layout != Layout::None))
     throw UsageError{"--pkg-config is for libraries (-o libNAME.a)"};
   if (options.self_check && !options.is_library())
     throw UsageError{"--self-check is for libraries (-o libNAME.a); a program has it "

@@ -29,6 +29,16 @@ enum class Output : uint8_t {
   Assembly,
   Testbench,
 };
+// Of a static library: a folder for another build system.
+enum class Layout : uint8_t {
+  None,
+  Cmake,
+  Zephyr,
+  EspIdf,
+  Arduino,
+  PlatformIo,
+  CmsisPack
+};
 enum class WeightPlace : uint8_t { Embed, File };
 // Of the verb ops.
 enum class ListFormat : uint8_t { Text, Markdown, Json };
@@ -41,6 +51,8 @@ struct Options {
   std::string model;
   std::string output; // empty: text forms and JSON go to stdout
   Output emit = Output::Executable;
+  Layout layout = Layout::None;
+  std::string layout_folder; // what -o named; `output` is the library in it
   bool emit_guessed = false; // by the target alone: neither --emit nor a suffix says it
   Target target;
   std::string name = "infer";

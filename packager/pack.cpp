@@ -66,7 +66,6 @@ private:
   Exit check_budget();
   Exit link();
   Exit write_headers();
-  Exit write_weight_file(const std::string& path);
   Exit replace_kernels();
   Exit verify();
   Exit verify_or_bisect();
@@ -132,6 +131,7 @@ Exit Packing::open_outputs() {
   if (std::filesystem::equivalent(options_.output, options_.model, error)) {
     return file_error(options_.output, "is the model itself");
   }
+  make_folders(options_);
   Exit status = open(options_.output);
   if (status != Exit::Done) return status;
   if (options_.is_library()) return open_headers();
@@ -355,7 +355,8 @@ Exit Packing::link() {
   if (!linked.ok) return toolchain_error(linked.diagnostics);
   Exit status = options_.is_library() ? write_headers() : Exit::Done;
   if (status != Exit::Done) return status;
-  if (objects_->weight_file) status = write_weight_file(files_[1].temporary());
+  if (objects_->weight_file && !write_weights(*objects_, files_[1].temporary()))
+    status = file_error(files_[1].temporary(), "cannot be written");
   note_time("link", clock_.lap());
   return status;
 }
@@ -372,14 +373,6 @@ Exit Packing::write_headers() {
     if (!files_[file++].write(text, error)) return file_error("header", error);
   }
   return Exit::Done;
-}
-
-Exit Packing::write_weight_file(const std::string& path) {
-  std::ifstream from(objects_->weight_file->path(), std::ios::binary);
-  std::ofstream to(path, std::ios::binary);
-  to << from.rdbuf();
-  to.close();
-  return from && to ? Exit::Done : file_error(path, "cannot be written");
 }
 
 Exit Packing::verify() {

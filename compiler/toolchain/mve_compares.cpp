@@ -84,7 +84,6 @@ struct MendCompares : llvm::PassInfoMixin<MendCompares> {
     return compares.empty() ? llvm::PreservedAnalyses::all()
                             : llvm::PreservedAnalyses::none();
   }
-  static bool isRequired() { return true; }
 };
 
 } // namespace

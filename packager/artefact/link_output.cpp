@@ -107,4 +107,12 @@ toolchain::LinkResult link_output(const Options& options, const Objects& objects
   }
 }
 
+bool write_weights(const Objects& objects, const std::string& path) {
+  std::ifstream from(objects.weight_file->path(), std::ios::binary);
+  std::ofstream to(path, std::ios::binary);
+  to << from.rdbuf();
+  to.close();
+  return from && to;
+}
+
 } // namespace svod::packager

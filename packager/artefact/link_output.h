@@ -11,6 +11,9 @@ namespace svod::packager {
 [[nodiscard]] toolchain::LinkResult
 link_output(const Options& options, const Objects& objects, const std::string& path);
 
+// The file of weights beside a program; false when it cannot be written.
+[[nodiscard]] bool write_weights(const Objects& objects, const std::string& path);
+
 // Code and image, with the weights or without them; `objects` outlive them.
 toolchain::LinkInputs link_inputs(const Objects& objects, bool weights);
 

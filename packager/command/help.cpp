@@ -60,6 +60,9 @@ std::string row_text(const std::string& name, const std::string& text) {
 std::string roff(std::string text) {
   for (size_t at = 0; (at = text.find_first_of("\\-", at)) != std::string::npos; at += 2)
     text.insert(at, "\\");
+  // A line may end behind each of many choices.
+  for (size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 3)
+    text.insert(at + 1, "\\:");
   return text;
 }
 

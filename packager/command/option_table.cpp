@@ -99,8 +99,9 @@ private:
 void Declaration::output() {
   value("-o,--output", options_.output, "FILE",
         "Output; a suffix .a, .so or .o makes a library or an object");
-  value("--emit", raw_.emit, choice_of(kEmits),
-        "What is made: a program, a library, or the text of a stage");
+  value("--emit", raw_.emit, choice_of(kEmits) + "|" + choice_of(kLayouts),
+        "What is made: a program, a library, the text of a stage, or a folder for a "
+        "build system");
   value("--name", options_.name, "NAME", "Prefix of a library's C names (infer)");
   value("--weights", raw_.weights, choice_of(kWeightPlaces),
         "Where weights lie: in the output, or in a file beside it (embed)");

@@ -28,6 +28,11 @@ inline constexpr Word<Output> kEmits[] = {
     {"asm", Output::Assembly},
     {"testbench", Output::Testbench},
 };
+inline constexpr Word<Layout> kLayouts[] = {
+    {"cmake", Layout::Cmake},           {"zephyr", Layout::Zephyr},
+    {"esp-idf", Layout::EspIdf},        {"arduino", Layout::Arduino},
+    {"platformio", Layout::PlatformIo}, {"cmsis-pack", Layout::CmsisPack},
+};
 // What a suffix of the output's name asks for.
 inline constexpr Word<Output> kSuffixes[] = {{".a", Output::Static},
                                              {".so", Output::Shared},
