@@ -115,7 +115,7 @@ std::string help_text(Verb verb) {
 std::string man_page() {
   std::string out =
       ".TH SVOD\\-PACK 1 \"\" \"svod\\-pack " + std::string(kVersion) +
-      "\"\n.SH NAME\nsvod\\-pack \\- packs ONNX models into self\\-contained "
+      "\"\n.ad l\n.SH NAME\nsvod\\-pack \\- packs ONNX models into self\\-contained "
       "programs and libraries\n.SH SYNOPSIS\n";
   for (const VerbRow& row : verb_rows()) out += ".B " + roff(usage_of(row)) + "\n.br\n";
   out += ".SH DESCRIPTION\n";
