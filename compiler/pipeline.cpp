@@ -21,6 +21,7 @@ static void apply_loops(FusedGraph& fused, const CompileOptions& options) {
 static plan::PlanOptions plan_options(const CompileOptions& options) {
   plan::PlanOptions out;
   out.align = slot_alignment(options.target);
+  out.pools = options.pools;
   if (options.one_thread && options.schedules == nullptr)
     out.schedule = [&](ScheduledKernel& kernel) {
       optimize::schedule_levels(kernel, options.target);

@@ -6,8 +6,9 @@
 
 namespace svod::packager {
 
-Exit check_budget(const Options& options, const ArenaBytes& ram, const SizeFacts& sizes,
-                  uint64_t weights, const Console& console) {
+Exit check_budget(const Options& options, const ImageContents& contents,
+                  const ArenaBytes& ram, const SizeFacts& sizes, uint64_t weights,
+                  const Console& console) {
   Exit status = Exit::Done;
   const auto check = [&](const char* option, std::optional<uint64_t> limit,
                          uint64_t needed, const std::string& parts) {
@@ -20,6 +21,10 @@ Exit check_budget(const Options& options, const ArenaBytes& ram, const SizeFacts
   std::ostringstream parts;
   parts << "arena " << ram.all() << " (temporaries " << ram.temporaries << ", scratch "
         << ram.scratch << ", tables " << ram.tables << "), stack " << sizes.stack;
+  for (size_t i = 0; i < contents.pools.size(); i++)
+    check("--pool", options.pools[i].bytes, contents.pools[i].bytes,
+          "memory " + contents.pools[i].name + " of an arena of " +
+              std::to_string(ram.all()));
   check("--max-ram", options.max_ram, ram.all() + sizes.stack, parts.str());
   parts.str("");
   parts << "weights " << weights << ", image " << sizes.image << ", kernels "

@@ -1,4 +1,4 @@
-// --max-ram and --max-flash: Exit::Budget, and an error, when more is needed.
+// --max-ram, --max-flash and --pool: Exit::Budget, and an error, when more is needed.
 #pragma once
 
 #include "packager/artefact/objects.h"
@@ -6,7 +6,8 @@
 
 namespace svod::packager {
 
-Exit check_budget(const Options& options, const ArenaBytes& ram, const SizeFacts& sizes,
-                  uint64_t weights, const Console& console);
+Exit check_budget(const Options& options, const ImageContents& contents,
+                  const ArenaBytes& ram, const SizeFacts& sizes, uint64_t weights,
+                  const Console& console);
 
 } // namespace svod::packager

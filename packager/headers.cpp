@@ -36,8 +36,10 @@ std::vector<std::string> header_paths(const Options& options) {
   if (options.emit == Output::Module)
     return {std::filesystem::path(output).replace_extension(".mjs").string()};
   if (options.layout != Layout::None) return layout_paths(options);
+  // svod::Model has one arena.
   for (const char* suffix : {".h", ".hpp"})
-    paths.push_back(std::filesystem::path(output).replace_extension(suffix).string());
+    if (options.pools.empty() || suffix == std::string_view(".h"))
+      paths.push_back(std::filesystem::path(output).replace_extension(suffix).string());
   if (options.pkg_config)
     paths.push_back((output.parent_path() / (options.name + ".pc")).string());
   return paths;
@@ -51,9 +53,9 @@ std::vector<std::string> header_texts(const Options& options, const HeaderFacts&
   const std::string header =
       folder ? options.name + ".h"
              : std::filesystem::path(output).replace_extension(".h").filename().string();
-  std::vector<std::string> texts = {
-      header_text(facts),
-      wrapper_text(options.name, header, facts.contents->entries.front())};
+  std::vector<std::string> texts = {header_text(facts)};
+  if (options.pools.empty())
+    texts.push_back(wrapper_text(options.name, header, facts.contents->entries.front()));
   if (folder)
     for (auto& [path, text] : layout_files(options).texts) texts.push_back(text);
   if (options.pkg_config)

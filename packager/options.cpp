@@ -67,6 +67,24 @@ uint64_t read_bytes(const std::string& option, std::string text) {
   return static_cast<uint64_t>(value) << shift;
 }
 
+// dtcm=64K,sram=256K; names become macros.
+std::vector<Options::Pool> read_pools(const std::string& text) {
+  std::vector<Options::Pool> out;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    const size_t equals = word.find('=');
+    Options::Pool pool{word.substr(0, equals), 0};
+    const bool named = std::ranges::all_of(
+        pool.name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+    if (equals == std::string::npos || equals == 0 || !named ||
+        std::ranges::count(out, pool.name, &Options::Pool::name) != 0)
+      throw UsageError{"--pool: '" + word + "' is not NAME=BYTES with a name of its own"};
+    pool.bytes = read_bytes("--pool", word.substr(equals + 1));
+    out.push_back(std::move(pool));
+  }
+  return out;
+}
+
 // NAME=AxBxC, NAME=none; the last = counts, since names may hold one.
 void read_shape(const std::string& text, importer::ImportOptions& import) {
   size_t equals = text.rfind('=');
@@ -336,6 +354,10 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
   if (!raw.max_ram.empty()) options.max_ram = read_bytes("--max-ram", raw.max_ram);
   if (!raw.max_flash.empty())
     options.max_flash = read_bytes("--max-flash", raw.max_flash);
+  if (!raw.pools.empty()) options.pools = read_pools(raw.pools);
+  if (!options.pools.empty() && !(options.emits_run() && options.is_library()))
+    throw UsageError{
+        "--pool is for firmware libraries (--target cortex-m7 -o libNAME.a)"};
   options.format = look_up(kFormats, "--format", raw.format);
   options.cache_folder = raw.cache_dir;
   if (options.cache_folder.empty()) {

@@ -65,6 +65,12 @@ struct Options {
   std::vector<std::string> custom_ops; // C++ files
   std::string cache_folder;            // empty: no cache
   std::optional<uint64_t> max_ram, max_flash;
+  // Memories of a firmware library's arena, the fastest first; none: one.
+  struct Pool {
+    std::string name;
+    uint64_t bytes = 0;
+  };
+  std::vector<Pool> pools;
   WeightPlace weights = WeightPlace::Embed;
   std::optional<std::string> json; // "-": stdout
   std::string verify;              // empty: the default

@@ -195,6 +195,7 @@ Exit Packing::compile_graph() {
     options_.target = without_dot_levels(std::move(options_.target));
   CompileOptions options{options_.target, options_.small, options_.exact,
                          options_.emits_run()};
+  for (const Options::Pool& pool : options_.pools) options.pools.push_back(pool.bytes);
   schedules.hand_to(options);
   if (options_.bisect) options.fused = &fused_;
   std::vector<std::string> printed = {options_.print_after};
@@ -212,6 +213,12 @@ Exit Packing::compile_graph() {
       image_contents(kernels_->plan, front_->interface, front_->model.digest, key_);
   contents_.threads = threads();
   contents_.straight = options_.emits_run();
+  const std::vector<uint64_t>& pools = kernels_->plan.pool_bytes;
+  for (size_t i = 0; i < pools.size(); i++) {
+    const bool last = i + 1 == pools.size(); // scratch lies behind it
+    contents_.pools.push_back(
+        {options_.pools[i].name, pools[i] + (last ? kernels_->plan.scratch_bytes : 0)});
+  }
   return Exit::Done;
 }
 
@@ -343,7 +350,7 @@ Exit Packing::build() {
 }
 
 Exit Packing::check_budget() {
-  return packager::check_budget(options_, arena(), objects_->sizes,
+  return packager::check_budget(options_, contents_, arena(), objects_->sizes,
                                 contents_.weight_bytes, console_);
 }
 

@@ -248,6 +248,7 @@ void Planner::place_temporaries() {
   std::vector<Lifetime> lives;
   std::vector<SlotId> slots;
   std::map<SlotId, size_t> index;
+  std::vector<int64_t> touched_by; // operations and bytes of steps, by lifetime
   // What a chain touches lives from its first step to its last.
   uint32_t first = 0, last = 0;
   for (uint32_t s = 0; s < out_.steps.size(); ++s) {
@@ -259,11 +260,14 @@ void Planner::place_temporaries() {
       if (fresh)
         lives.push_back({out_.slots[id].bytes, first, first}), slots.push_back(id);
       lives[found->second].last = last;
+      touched_by.resize(lives.size());
+      touched_by[found->second] += out_.steps[s].flops + out_.steps[s].bytes;
     }
   }
   stretch_over_loops(out_.steps, lives);
   const std::vector<MemoryPair> pairs = this->pairs(lives, slots);
-  MemoryPlan memory = plan_memory(lives, out_.align, pairs);
+  const MemoryPlan memory = options_.pools.empty() ? plan_memory(lives, out_.align, pairs)
+                                                   : plan_pools(lives, pairs, touched_by);
   for (size_t i = 0; i < lives.size(); ++i)
     out_.slots[slots[i]].offset = memory.offsets[i];
   out_.arena_bytes = memory.bytes;

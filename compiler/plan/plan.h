@@ -92,6 +92,9 @@ struct Plan {
   int64_t unfused_kernels = 0;
   std::vector<SlotId> peak; // temporaries alive where the arena is fullest
   std::vector<Overlap> overlaps;
+  // Where the arena lies in several memories: the bytes of each, in the order of their
+  // offsets; scratch follows in the last one.
+  std::vector<uint64_t> pool_bytes;
 };
 
 // Bytes; the image format promises it (SVOD_ALIGN).
@@ -102,6 +105,7 @@ struct PlanOptions {
   // Gives a kernel the levels that it will have. Where it is given, the steps run on one
   // thread, and results may lie on what their kernels read.
   std::function<void(ScheduledKernel&)> schedule;
+  std::vector<uint64_t> pools; // bytes of several memories, the fastest first
 };
 
 // `machine`: what a launch costs there decides which short kernels become one.

@@ -143,7 +143,7 @@ static void improve(const std::vector<Lifetime>& lives,
 }
 
 MemoryPlan plan_memory(const std::vector<Lifetime>& lives, uint64_t align,
-                       const std::vector<MemoryPair>& pairs) {
+                       const std::vector<MemoryPair>& pairs, bool thorough) {
   MemoryPlan plan;
   plan.offsets.assign(lives.size(), 0);
   std::vector<uint64_t> sizes;
@@ -171,7 +171,7 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lives, uint64_t align,
       plan.bytes = bytes, plan.offsets = std::move(offsets), best = std::move(order);
     if (plan.bytes == plan.lower_bound) break;
   }
-  if (!lives.empty()) improve(lives, sizes, distances, best, plan);
+  if (thorough && !lives.empty()) improve(lives, sizes, distances, best, plan);
   return plan;
 }
 

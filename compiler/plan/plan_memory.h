@@ -26,8 +26,9 @@ struct MemoryPlan {
   std::vector<uint32_t> at_peak; // lifetimes alive there
 };
 
-// Sizes are rounded up to `align`, a power of two.
+// Sizes are rounded up to `align`, a power of two. Not `thorough`: the first placement,
+// which others would improve.
 MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes, uint64_t align,
-                       const std::vector<MemoryPair>& pairs = {});
+                       const std::vector<MemoryPair>& pairs = {}, bool thorough = true);
 
 } // namespace svod::plan

@@ -62,6 +62,11 @@ private:
   void note_overlaps(const std::vector<MemoryPair>& pairs,
                      const std::vector<SlotId>& slots);
 
+  // plan_pools.cpp
+  MemoryPlan plan_pools(const std::vector<Lifetime>& lives,
+                        const std::vector<MemoryPair>& pairs,
+                        const std::vector<int64_t>& touched);
+
   // plan_region.cpp
   void add_region(Frame& frame, const FusedRegion& region);
   void add_loop(Frame& frame, const FusedRegion& region);

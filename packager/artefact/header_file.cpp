@@ -60,7 +60,9 @@ private:
   void write_tensor(const std::string& prefix, const ImageTensor& tensor);
   void write_fixed(const std::string& prefix, const ImageTensor& tensor);
   void write_values(const std::string& kind, const std::vector<ImageValue>& values);
+  void write_pools(const std::vector<ImageContents::Pool>& pools);
   void write_statuses();
+  void write_run_functions();
   void write_functions();
 
   const HeaderFacts& facts_;
@@ -165,8 +167,29 @@ void Writer::write_statuses() {
   out_ << "};\n\n";
 }
 
-void Writer::write_functions() {
+// The number of a memory among those of a run, and what it has to hold.
+void Writer::write_pools(const std::vector<ImageContents::Pool>& pools) {
+  define("NUM_POOLS", uint64_t{pools.size()});
+  for (size_t i = 0; i < pools.size(); i++) {
+    const std::string name = "POOL_" + macro_prefix(pools[i].name);
+    define(name, uint64_t{i});
+    define(name + "_BYTES", pools[i].bytes);
+  }
+}
+
+void Writer::write_run_functions() {
   const std::string& p = facts_.prefix;
+  if (!facts_.contents->pools.empty()) {
+    out_
+        << "/* Runs the model. pools[" << macro_ << "_POOL_x] is " << macro_
+        << "_POOL_x_BYTES long and aligned to\n   " << macro_
+        << "_ARENA_ALIGN; a call owns them, and their content may be anything. inputs[i] "
+           "and\n   outputs[i] are "
+        << macro_ << "_INPUT_i_BYTES and " << macro_ << "_OUTPUT_i_BYTES long. */\n"
+        << "int " << p << "_run_pools(void* const pools[], const void* const inputs[],\n"
+        << "                    void* const outputs[]);\n\n";
+    return;
+  }
   out_ << "/* Runs the model. `arena` is " << macro_
        << "_ARENA_BYTES long and aligned to " << macro_ << "_ARENA_ALIGN;\n"
        << "   a call owns it, and its content may be anything. inputs[i] and outputs[i] "
@@ -180,8 +203,13 @@ void Writer::write_functions() {
        << "_ARENA_SMALL when `arena_bytes` is not enough. */\n"
        << "int " << p << "_run_sized(void* arena, size_t arena_bytes, "
        << "const void* const inputs[],\n                    void* const outputs[]);\n\n"
-       << "size_t " << p << "_arena_bytes(void);\n"
-       << "const char* " << p << "_status_text(int status);\n"
+       << "size_t " << p << "_arena_bytes(void);\n";
+}
+
+void Writer::write_functions() {
+  const std::string& p = facts_.prefix;
+  write_run_functions();
+  out_ << "const char* " << p << "_status_text(int status);\n"
        << "/* What was packed, as JSON. */\n"
        << "const char* " << p << "_info(void);\n";
   if (facts_.self_check)
@@ -205,7 +233,10 @@ std::string Writer::write() {
   out_ << "/* Of one run: temporaries " << facts_.arena.temporaries << ", scratch "
        << facts_.arena.scratch << ", tables " << facts_.arena.tables
        << ". The stack is the longest chain\n   of calls, beside it. */\n";
-  define("ARENA_BYTES", facts_.arena.all());
+  if (contents.pools.empty())
+    define("ARENA_BYTES", facts_.arena.all());
+  else
+    write_pools(contents.pools);
   define("ARENA_ALIGN", contents.align);
   define("STACK_BYTES", facts_.stack_bytes);
   define("WEIGHT_BYTES", contents.weight_bytes);

@@ -67,6 +67,11 @@ struct ImageContents {
   uint32_t threads = 0;
   uint64_t align = SVOD_ALIGN; // of arena and weights
   bool straight = false;       // the run is emitted: no image, no notes in the arena
+  struct Pool {
+    std::string name;
+    uint64_t bytes = 0;
+  };
+  std::vector<Pool> pools; // memories that the arena lies in; none: one
 };
 
 std::vector<std::byte> build_image(const ImageContents& contents);

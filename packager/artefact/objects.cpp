@@ -175,7 +175,8 @@ uint64_t ObjectBuilder::stack_of(toolchain::CallGraph& stub,
     const uint64_t vector = std::max(contents_.align, kWord) - kWord;
     for (size_t i = 0; i < kernels.size(); i++)
       stub.define(kernels_.sources[i].symbol, kernels[i].stack + vector);
-    return (stub.deepest(options_.prefix + "_run_sized") + kWord - 1) / kWord * kWord;
+    const char* start = contents_.pools.empty() ? "_run_sized" : "_run_pools";
+    return (stub.deepest(options_.prefix + start) + kWord - 1) / kWord * kWord;
   }
   uint64_t deepest = 0;
   for (const KernelObject& kernel : kernels) deepest = std::max(deepest, kernel.stack);

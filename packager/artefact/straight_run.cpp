@@ -34,6 +34,8 @@ bool can_fail(const ScheduledKernel& kernel) {
          std::ranges::any_of(kernel.parts(), can_fail);
 }
 
+constexpr char kPointers[] = "const void* const inputs[], void* const outputs[]";
+
 class Writer {
 public:
   explicit Writer(const StraightRun& run)
@@ -50,8 +52,11 @@ private:
   void write_launch(const Step& step, const std::string& chunk);
   void write_loop(const Step& step);
   void write_end(const Step& step);
+  void write_run_function(const std::string& name, const std::string& memory,
+                          const std::string& argument);
   void write_functions();
   std::string address(SlotId id, const std::string& chunk = "0u") const;
+  bool in_pools() const { return !plan_.pool_bytes.empty(); }
   std::string number(uint32_t depth) const { return "i" + std::to_string(depth); }
   void line(const std::string& text) {
     out_ << std::string(2 * static_cast<size_t>(depth_), ' ') << text << "\n";
@@ -91,10 +96,18 @@ void Writer::write_checks() {
     if (!entry_.inputs[i].fixed.empty())
       out_ << "constexpr uint8_t kFixed" << i
            << "[] = " << byte_list(entry_.inputs[i].fixed) << ";\n";
-  out_ << "\nint32_t check(const void* arena, const void* const* inputs,\n"
-       << "              void* const* outputs) {\n"
-       << "  if (arena == nullptr) return SVOD_BAD_ARGUMENT;\n"
+  const bool pools = in_pools();
+  out_ << "\nint32_t check(" << (pools ? "void* const* pools" : "const void* arena")
+       << ", const void* const* inputs,\n"
+       << "              void* const* outputs) {\n";
+  if (pools)
+    out_ << "  constexpr uint32_t kPools = " << plan_.pool_bytes.size() << ";\n"
+         << "  if (pools == nullptr) return SVOD_BAD_ARGUMENT;\n"
+         << "  for (uint32_t i = 0; i < kPools; i++) {\n"
+         << "    const void* const arena = pools[i];\n";
+  out_ << "  if (arena == nullptr) return SVOD_BAD_ARGUMENT;\n"
        << "  if (!is_aligned(arena, " << plan_.align << ")) return SVOD_MISALIGNED;\n"
+       << (pools ? "  }\n" : "")
        << "  if (const int32_t bad = check_tensors(inputs, kInputs, "
        << entry_.inputs.size() << ")) return bad;\n";
   for (size_t i = 0; i < entry_.inputs.size(); i++)
@@ -121,6 +134,12 @@ std::string Writer::address(SlotId id, const std::string& chunk) const {
     fixed += slot->offset;
   }
   std::string base = "arena";
+  if (slot->slot_class == SlotClass::Temporary && in_pools()) {
+    size_t pool = 0;
+    for (; fixed >= plan_.pool_bytes[pool] && pool + 1 < plan_.pool_bytes.size(); pool++)
+      fixed -= plan_.pool_bytes[pool];
+    base = "arena" + std::to_string(pool);
+  }
   if (slot->slot_class == SlotClass::Input)
     base = "inputs[" + std::to_string(slot->io) + "]";
   if (slot->slot_class == SlotClass::Output)
@@ -216,13 +235,19 @@ void Writer::write_step(const Step& step) {
 }
 
 void Writer::write_run() {
-  out_ << "inline int32_t run_steps([[maybe_unused]] uint8_t* arena,\n"
+  const char* memory = in_pools() ? "void* const* pools" : "uint8_t* arena";
+  out_ << "inline int32_t run_steps([[maybe_unused]] " << memory << ",\n"
        << "                         [[maybe_unused]] const void* const* inputs,\n"
-       << "                         [[maybe_unused]] void* const* outputs) {\n"
-       << "  [[maybe_unused]] uint8_t* const scratch = "
-       << (plan_.scratch_bytes == 0 ? "nullptr"
-                                    : "arena + " + std::to_string(plan_.arena_bytes))
-       << ";\n";
+       << "                         [[maybe_unused]] void* const* outputs) {\n";
+  for (size_t i = 0; i < plan_.pool_bytes.size(); i++)
+    line("[[maybe_unused]] uint8_t* const arena" + std::to_string(i) +
+         " = static_cast<uint8_t*>(pools[" + std::to_string(i) + "]);");
+  std::string scratch = "arena + " + std::to_string(plan_.arena_bytes);
+  if (in_pools())
+    scratch = "arena" + std::to_string(plan_.pool_bytes.size() - 1) + " + " +
+              std::to_string(plan_.pool_bytes.back());
+  line("[[maybe_unused]] uint8_t* const scratch = " +
+       (plan_.scratch_bytes == 0 ? "nullptr" : scratch) + ";");
   uint32_t loops = 0;
   for (const Step& step : plan_.steps)
     if (step.kind == StepKind::Loop) loops = std::max(loops, step.region.depth + 1);
@@ -243,24 +268,34 @@ void Writer::write_run() {
   out_ << "  return SVOD_OK;\n}\n\n} // namespace\n\n";
 }
 
+void Writer::write_run_function(const std::string& name, const std::string& memory,
+                                const std::string& argument) {
+  out_ << "int " << run_.prefix << name << "(" << memory << ", " << kPointers << ") {\n"
+       << "  const int32_t bad = check(" << argument << ", inputs, outputs);\n"
+       << "  if (bad != SVOD_OK) return bad;\n";
+  const bool pools = in_pools();
+  out_ << "  return run_steps("
+       << (pools ? argument : "static_cast<uint8_t*>(" + argument + ")")
+       << ", inputs, outputs);\n}\n\n";
+}
+
 void Writer::write_functions() {
   const std::string& p = run_.prefix;
-  const std::string pointers = "const void* const inputs[], void* const outputs[]";
   const uint64_t bytes = arena_bytes(run_.contents, entry_, 1, 0).all();
-  out_ << "extern \"C\" {\n\n"
-       << "int " << p << "_run(void* arena, " << pointers << ") {\n"
-       << "  const int32_t bad = check(arena, inputs, outputs);\n"
-       << "  return bad != SVOD_OK ? bad\n"
-       << "                        : run_steps(static_cast<uint8_t*>(arena), inputs, "
-          "outputs);\n}\n\n"
-       << "int " << p << "_run_sized(void* arena, [[maybe_unused]] size_t bytes, "
-       << pointers << ") {\n";
-  if (bytes != 0)
-    out_ << "  if (arena != nullptr && is_aligned(arena, " << plan_.align
-         << ") && bytes < " << bytes << "u)\n    return SVOD_ARENA_SMALL;\n";
-  out_ << "  return " << p << "_run(arena, inputs, outputs);\n}\n\n"
-       << "size_t " << p << "_arena_bytes(void) { return " << bytes << "u; }\n\n"
-       << "const char* " << p
+  out_ << "extern \"C\" {\n\n";
+  if (in_pools()) {
+    write_run_function("_run_pools", "void* const pools[]", "pools");
+  } else {
+    write_run_function("_run", "void* arena", "arena");
+    out_ << "int " << p << "_run_sized(void* arena, [[maybe_unused]] size_t bytes, "
+         << kPointers << ") {\n";
+    if (bytes != 0)
+      out_ << "  if (arena != nullptr && is_aligned(arena, " << plan_.align
+           << ") && bytes < " << bytes << "u)\n    return SVOD_ARENA_SMALL;\n";
+    out_ << "  return " << p << "_run(arena, inputs, outputs);\n}\n\n"
+         << "size_t " << p << "_arena_bytes(void) { return " << bytes << "u; }\n\n";
+  }
+  out_ << "const char* " << p
        << "_status_text(int status) { return svod_status_text(status); }\n\n"
        << "const char* " << p << "_info(void) { return " << p << "_manifest; }\n\n}\n";
 }

@@ -140,6 +140,8 @@ void Declaration::code() {
 void Declaration::budget() {
   value("--max-ram", raw_.max_ram, "BYTES",
         "Fail (exit 8) if more RAM is needed; 256K, 1M");
+  value("--pool", raw_.pools, "NAME=BYTES,...",
+        "Memories for a firmware library's arena, the fastest first; dtcm=64K,sram=256K");
   value("--max-flash", raw_.max_flash, "BYTES", "Fail (exit 8) if more flash is needed");
 }
 

@@ -74,6 +74,22 @@ def large_one():
     check(done.header["ARENA_BYTES"] <= 273 * 1024, f"an arena of {done.header['ARENA_BYTES'] / 1024:.1f} KiB")
 
 
+def several_memories():
+    """What does not fit into the first memory goes into the next one; what fits into none is an error."""
+    limits = {"TCM": 12 * 1024, "SRAM": 16 * 1024}
+    words = ["--pool", ",".join(f"{name}={size}" for name, size in limits.items())]
+    done, model, folder, inputs = on_board("keywords", "cortex-m7", *words)
+    sizes = {name: done.header[f"POOL_{name}_BYTES"] for name in done.header.pools()}
+    check(list(sizes) == list(limits) and all(0 < sizes[n] <= limits[n] for n in limits), f"two memories: {sizes}")
+    check(same_as_host(model, folder, done.outputs, inputs), "the answers of this machine")
+    check(done.stack <= done.stack_said <= 1.1 * done.stack, f"{done.stack_said} bytes of stack promised")
+    said = pack(model, folder / "small.a", "--target", "cortex-m7", "--pool", "TCM=4K,SRAM=8K", expect=8).stderr.decode()
+    check("--pool" in said and "memory SRAM" in said, said.splitlines()[0])
+    for wrong in ("TCM", "TCM=4K,TCM=4K", "a-b=1K"):
+        said = pack(model, folder / "small.a", "--target", "cortex-m7", "--pool", wrong, expect=2).stderr.decode()
+        check("is not NAME=BYTES" in said, said.splitlines()[0])
+
+
 def other_cores():
     """What functions of the compiler's library take is bounded, for all cores that have no floating-point unit."""
     for target in ("cortex-m0plus", "cortex-m3", "cortex-m7", "cortex-m33", "cortex-m55"):
@@ -144,6 +160,7 @@ def main():
         runs(name)
     small_ones()
     large_one()
+    several_memories()
     other_cores()
     refuses()
     two_models()

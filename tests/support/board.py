@@ -27,6 +27,9 @@ class Header:
     def __getitem__(self, name):
         return int(re.search(rf"#define {self.prefix}_{name} (\d+)\n", self.text)[1])
 
+    def pools(self):
+        return re.findall(rf"#define {self.prefix}_POOL_(\w+)_BYTES ", self.text)
+
     def tensors(self, kind):
         return [self[f"{kind}_{i}_BYTES"] for i in range(self[f"NUM_{kind}S"])]
 
@@ -34,7 +37,12 @@ class Header:
 def data_header(prefix, header, inputs):
     """What tests/firmware/run_model.c includes: the inputs' bytes, room for the rest."""
     p, out = header.prefix, [f'#include "lib{prefix}.h"']
-    out.append(f"static _Alignas({p}_ARENA_ALIGN) unsigned char arena[{p}_ARENA_BYTES + 1];")
+    pools = header.pools()
+    for pool in pools or ["arena"]:
+        size = f"{p}_POOL_{pool}_BYTES" if pools else f"{p}_ARENA_BYTES"
+        out.append(f"static _Alignas({p}_ARENA_ALIGN) unsigned char {pool}[{size} + 1];")
+    if pools:
+        out.append(f"static void* const arena[] = {{{', '.join(pools)}}};\n#define MODEL_RUN {prefix}_run_pools")
     for i, content in enumerate(inputs):
         numbers = ",".join(map(str, content))
         out.append(f"static const _Alignas(16) unsigned char input{i}[] = {{{numbers}}};")
