@@ -111,6 +111,11 @@ Digest plan_key(const Front& front, const Options& options) {
   key.number(static_cast<uint64_t>(options.weights));
   key.text(options.name);
   if (!options.schedule.empty()) key.text(front.schedules);
+  if (options.self_check) key.text("self-check");
+  for (const Options::Pool& pool : options.pools) {
+    key.text(pool.name);
+    key.number(pool.bytes);
+  }
   for (const auto& [symbol, text] : front.kernel_texts) {
     key.text(symbol);
     key.text(text);
