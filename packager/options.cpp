@@ -358,6 +358,10 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
   if (!options.pools.empty() && !(options.emits_run() && options.is_library()))
     throw UsageError{
         "--pool is for firmware libraries (--target cortex-m7 -o libNAME.a)"};
+  const bool runs = !options.verify.empty() && options.verify != "off";
+  if (!options.pools.empty() && (runs || options.layout != Layout::None))
+    throw UsageError{"--pool: --verify and folders for build systems call a library that "
+                     "has one arena; pack without --pool for them"};
   options.format = look_up(kFormats, "--format", raw.format);
   options.cache_folder = raw.cache_dir;
   if (options.cache_folder.empty()) {

@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 import firmware_models as models
 from board import BOARDS, GCC, Header, Run, pack_for_board, same_as_host, symbols
 from onnx_writer import random_forest, small_cnn, small_mlp
-from packing import DIGITS, SOURCE, check, need, pack, run, work_folder
+from packing import DIGITS, PACKER, SOURCE, check, need, pack, run, work_folder
 
 FOLDER = work_folder("board")
 FLOATS = 1e-5
@@ -85,6 +85,9 @@ def several_memories():
     check(done.stack <= done.stack_said <= 1.1 * done.stack, f"{done.stack_said} bytes of stack promised")
     said = pack(model, folder / "small.a", "--target", "cortex-m7", "--pool", "TCM=4K,SRAM=8K", expect=8).stderr.decode()
     check("--pool" in said and "memory SRAM" in said, said.splitlines()[0])
+    said = run(PACKER, model, "-o", folder / "small.a", "--target", "cortex-m7", *words, "--verify", "random",
+               expect=2).stderr.decode()
+    check("has one arena" in said, said.splitlines()[0])
     for wrong in ("TCM", "TCM=4K,TCM=4K", "a-b=1K"):
         said = pack(model, folder / "small.a", "--target", "cortex-m7", "--pool", wrong, expect=2).stderr.decode()
         check("is not NAME=BYTES" in said, said.splitlines()[0])
