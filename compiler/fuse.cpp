@@ -200,7 +200,11 @@ void Round::run(select::Requests& requests, bool last) {
   if (requests.count() != before && !last) return;
   make_buffers(passes_.run(
       "layouts",
-      [&] { return select::assign_layouts(g, grouping_, requests.layouts, lanes_); }, g));
+      [&] {
+        return select::assign_layouts(g, grouping_, requests.layouts,
+                                      {lanes_, level_.bytes_across()});
+      },
+      g));
   std::vector<LoweredGroup> lowered =
       passes_.run("lower", [&] { return lower_groups(); }, out_);
   std::vector<ScheduledGroup> scheduled =

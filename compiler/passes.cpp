@@ -14,6 +14,7 @@ namespace svod {
 static constexpr PassName kPasses[] = {
     {"integer-contractions", "simplify"},
     {"simplify", "simplify"},
+    {"fixed-point", "simplify"},
     {"algorithms", "fuse"},
     {"group", "fuse"},
     {"layouts", "fuse"},

@@ -3,9 +3,12 @@
 
 #include "compiler/fuse.h"
 #include "compiler/optimize/schedule_kernel.h"
+#include "compiler/rewrite/fixed_point.h"
 #include "compiler/rewrite/integer_contractions.h"
 #include "compiler/rewrite/simplify.h"
 #include "compiler/select/contract_products.h"
+
+#include <algorithm>
 
 namespace svod {
 
@@ -35,8 +38,9 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
   // Shapes and element types are final: nothing below asks about them again.
   check("import", graph);
   Graph integers = passes.run("integer-contractions", [&] {
-    const bool dots = target.levels[0].dots != 0;
-    return rewrite::integer_contractions(graph, {!options.exact, dots});
+    const Level& level = target.levels[0];
+    return rewrite::integer_contractions(
+        graph, {!options.exact, level.has_dots(), level.factors});
   });
   rewrite::SimplifyReport report;
   Graph simple = passes.run("simplify", [&] {
@@ -45,6 +49,10 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
     return rewrite::simplify(integers, rules, &report);
   });
   passes.note_end("simplify", report.end);
+  if (std::ranges::all_of(target.levels, &Level::fixed))
+    simple = passes.run("fixed-point", [&] {
+      return rewrite::fixed_point(simple, {options.exact}, options.fixed_point);
+    });
   FusedGraph fused = fuse(simple, target, options.exact || options.small, passes);
   passes.run("contractions", [&] { return chosen_algorithms(fused); });
   fused = passes.run("contract-products", [&] {

@@ -3,6 +3,7 @@
 
 #include "compiler/optimize/schedule_kernel.h"
 #include "compiler/passes.h"
+#include "compiler/rewrite/fixed_point.h"
 
 namespace svod {
 
@@ -17,6 +18,7 @@ struct CompileOptions {
   // and what became of them. Both or none.
   const ScheduleFile* schedules = nullptr;
   optimize::AppliedSchedules* applied = nullptr;
+  rewrite::FixedPointReport* fixed_point = nullptr;
   FusedGraph* fused = nullptr; // gets a copy of what the plan is made from
 };
 

@@ -9,7 +9,8 @@ namespace svod::codegen {
 
 void StageEmitter::emit_reduce(uint32_t number) {
   const Stage& s = k_.stages[number];
-  const bool lane_inside = reduces_lanes(s), vector = lane_inside || on_lanes(s.value);
+  const bool lane_inside = reduces_lanes(s) && !how(s).across,
+             vector = lane_inside || (on_lanes(s.value) && !how(s).across);
   const std::vector<Point> all = points();
   const std::vector<std::string> names = open_sums(number, vector);
   open_ahead(s);

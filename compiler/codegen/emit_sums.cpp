@@ -74,11 +74,23 @@ ExpressionEmitter::Value SumEmitter::moved_dots(const Stage& s, ExprId x, ExprId
 void SumEmitter::accumulate_dots(const Stage& s, const std::string& acc, const Point& p) {
   const Expr& v = k_.exprs[s.value];
   ExprId plain = below_casts(k_, v.inputs[0]), with_sign = below_casts(k_, v.inputs[1]);
-  if (k_.exprs[plain].dtype == DType::I8) std::swap(plain, with_sign);
+  const ByteOperands operands = byte_operands(k_, s);
+  const bool swapped = operands.both_signed ? &k_.exprs[plain] == operands.w
+                                            : k_.exprs[plain].dtype == DType::I8;
+  if (swapped) std::swap(plain, with_sign);
   Point at = p;
   const Value w = moved_dots(s, plain, with_sign, at);
-  line(acc + " = dot_(" + acc + ", " + summand(splat(eval(plain, at), DType::I32)) +
+  line(acc + " = " + (operands.both_signed ? "dot_signed_(" : "dot_(") + acc + ", " + summand(splat(eval(plain, at), DType::I32)) +
        ", " + summand(splat(w, DType::I32)) + ");");
+}
+
+// All lanes of both factors, which are bytes, into one 32-bit sum.
+void SumEmitter::accumulate_across(const Stage& s, const std::string& acc,
+                                   const Point& p) {
+  const Expr& v = k_.exprs[s.value];
+  const Value a = eval(below_casts(k_, v.inputs[0]), p),
+              b = eval(below_casts(k_, v.inputs[1]), p);
+  line(acc + " = dot_across(" + acc + ", " + a.name + ", " + b.name + ");");
 }
 
 // A term of a sum whose common factors are applied once for a block.
@@ -108,6 +120,12 @@ void SumEmitter::accumulate_value(const Stage& s, const std::string& acc, const 
   Value value = eval(s.value, p);
   if (s.keeps) emit_write(s, value, p);
   std::string x = vector ? splat(value, s.dtype) : value.name;
+  // Written out, since functions take vectors in pairs of lanes where registers are of 64
+  // bits and none is a vector.
+  if (s.op == Op::ReduceSum && !is_float(s.dtype) && by_lane.empty()) {
+    line(acc + " = " + acc + " + " + summand(x) + ";");
+    return;
+  }
   std::string none = type(s.dtype, true) + "(" + identity(s.op, s.dtype) + ")";
   if (!by_lane.empty() && first_lane_count(by_lane, p, count)) {
     x = "first_lanes(" + x + ", " + none + ", " + count + ")";
@@ -133,7 +151,9 @@ void SumEmitter::accumulate(const Stage& s, const std::string& acc, const Point&
                           v.kind == Expr::Kind::Map && v.op == Op::Mul &&
                           is_float(s.dtype) && s.dtype == v.dtype && by_lane.empty() &&
                           !is_narrow_float(v.dtype);
-  if (k_.has_dot_axis() && contains(k_.inner(s), *k_.loops.dot))
+  if (how(s).across)
+    accumulate_across(s, acc, p);
+  else if (k_.has_dot_axis() && contains(k_.inner(s), *k_.loops.dot))
     accumulate_dots(s, acc, p);
   else if (sums_.blocks && !sums_.blocks->how.held.empty())
     accumulate_held(acc, p, vector);
@@ -189,8 +209,11 @@ std::vector<std::string> SumEmitter::open_sums(uint32_t number, bool vector) {
   auto names_of = [&](bool declared, bool started) {
     std::vector<std::string> names;
     for (const Point& p : all) {
-      const std::string from =
-          started ? summand(splat(eval(start_of(k_, *sum, number), p), s.dtype)) : none;
+      std::string from = none;
+      if (started) {
+        const Value start = eval(start_of(k_, *sum, number), p);
+        from = vector ? summand(splat(start, s.dtype)) : start.name;
+      }
       names.push_back(fresh("c"));
       if (declared) line(type + " " + names.back() + " = " + from + ";");
     }

@@ -50,6 +50,28 @@ template <class E> SVOD_INLINE void fetch(const E* from, iptr at) {
   __builtin_prefetch(reinterpret_cast<const void*>(uptr(from) + uptr(at) * sizeof(E)), 0,
                      2);
 }
+// sum + the products of all lanes. Where one instruction adds up a register's products,
+// it is asked for: as arithmetic the compiler moves what widens a factor out of a loop,
+// and finds it no more. Half a register of bytes is widened as it is loaded.
+#if defined(__ARM_FEATURE_MVE)
+typedef __attribute__((__neon_vector_type__(16))) i8 Bytes16;
+typedef __attribute__((__neon_vector_type__(8))) i16 Pairs8;
+#define SVOD_MVE(type)                                                                   \
+  static __attribute__((__clang_arm_builtin_alias(__builtin_arm_mve_vmladavaq_##type)))
+SVOD_MVE(s8) i32 __arm_vmladavaq_s8(i32, Bytes16, Bytes16);
+SVOD_MVE(s16) i32 __arm_vmladavaq_s16(i32, Pairs8, Pairs8);
+template <class T> SVOD_INLINE i32 dot_across(i32 sum, T x, T w) {
+  if constexpr (Traits<T>::kLanes == 16)
+    return __arm_vmladavaq_s8(sum, bits_<Bytes16>(x), bits_<Bytes16>(w));
+  else
+    return __arm_vmladavaq_s16(sum, bits_<Pairs8>(lanes_<i16>(x)),
+                               bits_<Pairs8>(lanes_<i16>(w)));
+}
+#else
+template <class T> SVOD_INLINE i32 dot_across(i32 sum, T x, T w) {
+  return sum + __builtin_reduce_add(lanes_<i32>(x) * lanes_<i32>(w));
+}
+#endif
 // Four bytes, and four bytes per lane.
 template <class E> using DotBytes = Vector<E, 4 * kLanes>;
 SVOD_INLINE i32 load_dot(const void* from) {
@@ -62,6 +84,30 @@ SVOD_INLINE vi32 load_dots(const void* from) {
   __builtin_memcpy(&out, from, sizeof out);
   return out;
 }
+#if defined(__ARM_FEATURE_SIMD32)
+// Bytes 0 and 2 of a word as a pair, and bytes 1 and 3: what meets in an instruction that
+// multiplies pairs and adds both products.
+template <bool kSigned> SVOD_INLINE i32 even_bytes(i32 word) {
+  return kSigned ? __builtin_arm_sxtb16(word) : i32(__builtin_arm_uxtb16(word));
+}
+template <bool kSigned> SVOD_INLINE i32 odd_bytes(i32 word) {
+  return even_bytes<kSigned>(i32(u32(word) >> 8 | u32(word) << 24));
+}
+template <bool kSigned, class T> SVOD_INLINE T dot_words(T sum, T x, T w) {
+  for (int i = 0; i < Traits<T>::kLanes; ++i) {
+    const i32 even =
+        __builtin_arm_smlad(even_bytes<kSigned>(x[i]), even_bytes<true>(w[i]), sum[i]);
+    sum[i] = __builtin_arm_smlad(odd_bytes<kSigned>(x[i]), odd_bytes<true>(w[i]), even);
+  }
+  return sum;
+}
+template <class T> SVOD_INLINE T dot_(T sum, T x, T w) {
+  return dot_words<false>(sum, x, w);
+}
+template <class T> SVOD_INLINE T dot_signed_(T sum, T x, T w) {
+  return dot_words<true>(sum, x, w);
+}
+#else
 // sum + the products of the four unsigned bytes of x and the four signed ones of w, lane
 // by lane. Without an instruction for it: pairs of 16 bits, even and odd bytes apart.
 // The one that adds pairs of bytes first would saturate.
@@ -109,6 +155,7 @@ template <class T> SVOD_INLINE T dot_(T sum, T x, T w) {
     return sum;
   }
 }
+#endif
 // Where the processor takes some lanes of a vector for itself, a bit for each, that is
 // one instruction for 64 bytes.
 #if defined(__AVX512BW__) && defined(__AVX512VL__)

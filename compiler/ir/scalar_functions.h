@@ -304,6 +304,13 @@ template <class T> SVOD_INLINE T max_(T a, T b) {
     return choose(a > b, a, b);
 }
 
+// The upper half of a product of 64 bits.
+template <Integral T>
+  requires(Signed<T> && sizeof(Element<T>) == sizeof(i32))
+SVOD_INLINE T mul_high_(T a, T b) {
+  return lanes_<i32>((lanes_<i64>(a) * lanes_<i64>(b)) >> 32);
+}
+
 // Integer division never traps: x / 0 is 0, and the smallest number / -1 wraps to itself.
 // The divisors that would trap are replaced by 1 first, so that it holds lane by lane.
 template <class T> SVOD_INLINE T div_(T a, T b) {

@@ -42,8 +42,10 @@ ByteOperands byte_operands(const ScheduledKernel& k, const Stage& s) {
   // Both vary: the signed ones lie as weights do (Assigner::dot_layout). Beside weights
   // they are what is the same for all lanes.
   if (signed_load != nullptr) (out.w == nullptr ? out.w : out.x) = signed_load;
-  bool complete = out.x != nullptr && out.w != nullptr && unsigned_ones == 1;
-  return complete ? out : ByteOperands{};
+  if (out.x == nullptr || out.w == nullptr || unsigned_ones > 1) return {};
+  const bool packed = k.arguments[out.w->argument].kind == Argument::Kind::Packed;
+  out.both_signed = unsigned_ones == 0;
+  return out.both_signed && !packed ? ByteOperands{} : out;
 }
 
 // How many of the four products count, from the first on.

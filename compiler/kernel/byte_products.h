@@ -7,12 +7,13 @@
 
 namespace svod {
 
-// The factors of a sum of products of bytes, one U8 and one I8; null where the stage is
-// something else.
+// The factors of a sum of products of bytes, one U8 and one I8, or a known I8 and another
+// one; null where the stage is something else.
 struct ByteOperands {
   const Expr* x = nullptr;       // in a buffer
   const Expr* w = nullptr;       // known when packing
   std::optional<ExprId> decoded; // what is made of w: bytes of fewer bits
+  bool both_signed = false;
 };
 ByteOperands byte_operands(const ScheduledKernel& kernel, const Stage& stage);
 

@@ -118,6 +118,9 @@ struct StageSchedule {
   // Stores whose lanes lie apart, at least so many positions of the tile that are
   // neighbours: rows and columns are swapped in registers. 0: they are not.
   int columns = 0;
+  // A sum of products of bytes whose lanes are summed by every step, into one register
+  // of 32 bits each.
+  bool across = false;
   // Vectors narrowed to bytes are stored four neighbours of the tile at a time.
   bool byte_rows = false;
 

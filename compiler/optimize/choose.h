@@ -9,10 +9,9 @@
 namespace svod::optimize {
 
 // The axis to vectorise by `lanes`, as its dimension and its place there; it may have to
-// be cut. Nothing when scalar code is as good. `dots`: bytes are multiplied four at a
-// time.
+// be cut. Nothing when scalar code is as good.
 std::optional<std::pair<Dim, size_t>> choose_lane(const Lowered& lowered, int lanes,
-                                                  bool dots);
+                                                  const Level& level);
 
 // Replaces dense weights by weights in the order the kernel reads them.
 void pack_weights(ScheduledKernel& kernel, std::vector<PackedWeight>& packed);
@@ -60,8 +59,19 @@ void choose_prefetch(const ScheduledKernel& kernel, const Dependence& dependence
 
 // The axis whose bytes can be multiplied four at a time, by its place in a dimension; it
 // may have to be cut. Nothing where the operands do not lie for it.
-std::optional<std::pair<Dim, size_t>> choose_dot(const Lowered& lowered);
+std::optional<std::pair<Dim, size_t>> choose_dot(const Lowered& lowered,
+                                                 const Level& level);
+// The axis whose bytes fill a register and are multiplied and summed by one instruction,
+// by its place in a dimension, and how many of them.
+struct AcrossAxis {
+  Dim dim;
+  size_t place;
+  int lanes;
+};
+std::optional<AcrossAxis> choose_across(const Lowered& lowered, const Level& level);
+// Whether the lanes of a kernel's first stage are such bytes.
+bool sums_across(const ScheduledKernel& kernel, const Level& level);
 // Whether the dot axis of a lowered kernel can be executed as one.
-bool dot_works(const ScheduledKernel& kernel);
+bool dot_works(const ScheduledKernel& kernel, const Level& level);
 
 } // namespace svod::optimize

@@ -10,9 +10,9 @@
 namespace svod::optimize {
 
 // A w for each lane and one x for all, or vectors of x whose lanes are neighbours.
-static ByteOperands dot_operands(const ScheduledKernel& k) {
+static ByteOperands dot_operands(const ScheduledKernel& k, const Level& level) {
   ByteOperands out = byte_operands(k, k.stages[0]);
-  if (out.x == nullptr || !k.has_lane_axis()) return {};
+  if (out.x == nullptr || !k.has_lane_axis() || !level.takes(out.both_signed)) return {};
   int64_t x = 0, w = 0;
   bool near = k.indices.affine_in(out.x->index, *k.loops.lane, x) && (x == 0 || x == 1);
   bool vector = k.indices.affine_in(out.w->index, *k.loops.lane, w) && w != 0;
@@ -27,9 +27,10 @@ static int64_t dot_stride(const ScheduledKernel& k, const Expr& x) {
   return k.indices.depends_on(x.index, *k.loops.lane) ? k.loops.lanes : 1;
 }
 
-std::optional<std::pair<Dim, size_t>> choose_dot(const Lowered& lowered) {
+std::optional<std::pair<Dim, size_t>> choose_dot(const Lowered& lowered,
+                                                    const Level& level) {
   const ScheduledKernel& k = lowered.kernel;
-  ByteOperands operands = dot_operands(k);
+  ByteOperands operands = dot_operands(k, level);
   if (operands.x == nullptr) return std::nullopt;
   const std::vector<AxisId>& inner = k.loops.inner[0];
   for (const auto& [dim, axes] : lowered.axes)
@@ -44,6 +45,47 @@ std::optional<std::pair<Dim, size_t>> choose_dot(const Lowered& lowered) {
       if (neighbours && whole && !k.is_lane(axis)) return {{dim, place}};
     }
   return std::nullopt;
+}
+
+std::optional<AcrossAxis> choose_across(const Lowered& lowered, const Level& level) {
+  const ScheduledKernel& k = lowered.kernel;
+  const ByteOperands operands = byte_operands(k, k.stages[0]);
+  if (level.bytes_across() == 0 || operands.x == nullptr || operands.decoded ||
+      !level.takes(operands.both_signed))
+    return std::nullopt;
+  const std::vector<AxisId>& inner = k.loops.inner[0];
+  std::optional<AcrossAxis> best;
+  for (const auto& [dim, axes] : lowered.axes)
+    for (size_t place = 0; place < axes.size(); ++place) {
+      const AxisId axis = axes[place];
+      int64_t stride = 0, weights = 0;
+      const bool neighbours = contains(inner, axis) &&
+                              k.indices.affine_in(operands.x->index, axis, stride) &&
+                              stride == 1 &&
+                              k.indices.affine_in(operands.w->index, axis, weights);
+      const bool guarded = std::ranges::any_of(operands.x->bounds, [&](const Bound& b) {
+        return k.indices.depends_on(b.index, axis);
+      });
+      if (!neighbours || guarded) continue;
+      // Half a register is widened as it is loaded.
+      for (int lanes : {level.bytes_across(), level.bytes_across() / 2})
+        if (k.indices.extent(axis) % lanes == 0) {
+          if (!best || lanes > best->lanes) best = AcrossAxis{dim, place, lanes};
+          break;
+        }
+    }
+  return best;
+}
+
+bool sums_across(const ScheduledKernel& k, const Level& level) {
+  const ByteOperands operands = byte_operands(k, k.stages[0]);
+  int64_t stride = 0;
+  return level.bytes_across() != 0 && k.has_lane_axis() &&
+         2 * k.loops.lanes >= level.bytes_across() && operands.x != nullptr &&
+         !operands.decoded && level.takes(operands.both_signed) &&
+         contains(k.inner(k.stages[0]), *k.loops.lane) &&
+         k.indices.affine_in(operands.x->index, *k.loops.lane, stride) && stride == 1 &&
+         k.indices.affine_in(operands.w->index, *k.loops.lane, stride) && stride == 1;
 }
 
 // What bytes of weights are taken apart with.
@@ -61,8 +103,8 @@ static bool same_for_dots(const ScheduledKernel& k, ExprId id) {
   return true;
 }
 
-bool dot_works(const ScheduledKernel& k) {
-  ByteOperands operands = dot_operands(k);
+bool dot_works(const ScheduledKernel& k, const Level& level) {
+  ByteOperands operands = dot_operands(k, level);
   if (operands.x == nullptr || k.indices.extent(*k.loops.dot) != kDot) return false;
   int64_t x = 0, w = 0;
   bool affine = k.indices.affine_in(operands.x->index, *k.loops.dot, x) &&

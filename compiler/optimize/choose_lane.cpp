@@ -61,9 +61,13 @@ static double lanewise_cost(const ScheduledKernel& k, ExprId value, AxisId axis,
 }
 
 // Whether with this axis as lanes the stage multiplies bytes four at a time.
-static bool allows_dots(const ScheduledKernel& k, const Stage& s, AxisId axis) {
+static bool allows_dots(const ScheduledKernel& k, const Stage& s, AxisId axis,
+                        const Level& level) {
+  if (!level.has_dots()) return false;
   ByteOperands operands = byte_operands(k, s);
-  if (operands.x == nullptr || contains(k.inner(s), axis)) return false;
+  if (operands.x == nullptr || contains(k.inner(s), axis) ||
+      !level.takes(operands.both_signed))
+    return false;
   return !k.indices.depends_on(operands.x->index, axis) &&
          k.indices.depends_on(operands.w->index, axis) &&
          std::any_of(k.inner(s).begin(), k.inner(s).end(), [&](AxisId a) {
@@ -88,11 +92,11 @@ static bool swaps_columns(const ScheduledKernel& k, const Stage& s, AxisId axis,
 }
 
 static double stage_cost(const ScheduledKernel& k, const Stage& s, AxisId axis, int lanes,
-                         bool dots) {
+                         const Level& level) {
   const std::vector<AxisId> loops = loops_of(k, s);
   bool looped = contains(loops, axis);
   double positions = positions_of(k.indices, loops);
-  if (dots && allows_dots(k, s, axis)) positions /= kDot;
+  if (allows_dots(k, s, axis, level)) positions /= kDot;
   // When the lane axis belongs to other stages this one runs once per position.
   double extent = double(k.indices.extent(axis));
   double vectors = looped ? positions / extent * std::ceil(extent / lanes) : positions;
@@ -128,7 +132,7 @@ static bool can_vectorise(const ScheduledKernel& k, AxisId axis) {
 }
 
 std::optional<std::pair<Dim, size_t>> choose_lane(const Lowered& lowered, int lanes,
-                                                  bool dots) {
+                                                  const Level& level) {
   const ScheduledKernel& k = lowered.kernel;
   double best = 0;
   for (const Stage& s : k.stages) {
@@ -146,7 +150,7 @@ std::optional<std::pair<Dim, size_t>> choose_lane(const Lowered& lowered, int la
       bool looped = lowered.unrolled.count(axis) == 0 && extent >= 2;
       if (!looped || !whole || !can_vectorise(k, axis)) continue;
       double cost = 0;
-      for (const Stage& s : k.stages) cost += stage_cost(k, s, axis, lanes, dots);
+      for (const Stage& s : k.stages) cost += stage_cost(k, s, axis, lanes, level);
       if (cost < best) best = cost, choice = {dim, place};
     }
   return choice;

@@ -15,7 +15,7 @@ public:
         loops_(k.inner(s_)) {}
   std::optional<SumBlocks> blocks() const;
   int shortest_sum() const;
-  std::optional<ExprId> begins_with() const;
+  std::optional<ExprId> begins_with(bool across) const;
   int64_t sums(const Level& level) const;
 
 private:
@@ -112,6 +112,9 @@ std::optional<SumBlocks> SumChoice::held_factors() const {
 // least or greatest. When the register tile has few, neighbouring steps of the innermost
 // loop have their own (a maximum of 200 000 floats: 31 us with one, 5 with eight).
 int64_t SumChoice::sums(const Level& level) const {
+  if (level.bytes_across() != 0 && sums_lanes() && !is_float(s_.dtype)) return 1;
+  // Integers of a core without vectors are added in a clock.
+  if (!level.has_vectors() && !is_float(s_.dtype)) return 1;
   const bool sum = s_.op == Op::ReduceSum || s_.op == Op::ReduceProd;
   const bool vector = sums_lanes() || on_lanes(s_.value);
   const int64_t bits = vector ? int64_t{8} * k_.loops.lanes * byte_size(s_.dtype) : 1;
@@ -154,9 +157,9 @@ std::optional<ExprId> SumChoice::only_reader(ExprId read) const {
 
 // Known whole numbers that are added to a sum, as what zero points make of weights, are
 // where its accumulators begin: an addition less for every result.
-std::optional<ExprId> SumChoice::begins_with() const {
+std::optional<ExprId> SumChoice::begins_with(bool across) const {
   if (s_.kind != StageKind::Reduce || s_.op != Op::ReduceSum || s_.dtype != DType::I32 ||
-      s_.nested || !on_lanes(s_.value) || sums_lanes())
+      s_.nested || !on_lanes(s_.value) || (sums_lanes() && !across))
     return std::nullopt;
   std::optional<ExprId> local;
   for (ExprId id = 0; id < k_.exprs.size(); ++id)
@@ -190,7 +193,7 @@ void choose_sums(const ScheduledKernel& k, const Dependence& dependence, size_t 
   schedule.sums = held ? 1 : choice.sums(level);
   schedule.rounds = kRounds;
   schedule.shortest_sum = schedule.blocks ? 0 : choice.shortest_sum();
-  schedule.begins_with = choice.begins_with();
+  schedule.begins_with = choice.begins_with(schedule.across);
 }
 
 } // namespace svod::optimize

@@ -22,7 +22,7 @@ static void search(const TileFacts& facts, size_t next, int used_axes,
   for (size_t i = 0; i < next; ++i) points *= counts[i];
   const int64_t extent = facts.candidates[next].extent;
   const int limit = used_axes >= 2 ? 1 : int(std::min<int64_t>(kLongestRow, extent));
-  for (int n = 1; n <= limit && n * points <= facts.level.registers; ++n) {
+  for (int n = 1; n <= limit && n * points <= facts.registers; ++n) {
     counts[next] = n;
     search(facts, next + 1, used_axes + (n > 1), counts, best, choice);
   }

@@ -73,10 +73,16 @@ std::optional<LowerSpec> KernelMaker::with_whole_blocks() const {
 
 // Cuts the axis that is the lanes', if one is worth it.
 void KernelMaker::take_lanes() {
-  auto lane = choose_lane(lowered_, lanes_, level_.dots != 0);
+  if (auto across = choose_across(lowered_, level_)) {
+    const auto [dim, place, lanes] = *across;
+    const int64_t extent = lowered_.kernel.indices.extent(lowered_.axes.at(dim)[place]);
+    spec_.lane = {dim, split_axis(spec_, dim, place, extent, lanes)};
+    return lower_again();
+  }
+  auto lane = choose_lane(lowered_, lanes_, level_);
   if (auto whole = with_whole_blocks()) {
     Lowered cut = lower_(*whole);
-    auto other = choose_lane(cut, lanes_, level_.dots != 0);
+    auto other = choose_lane(cut, lanes_, level_);
     if (other && whole->splits[other->first] == spec_.splits[other->first])
       lane = other, spec_ = std::move(*whole), lowered_ = std::move(cut);
   }
@@ -89,7 +95,7 @@ void KernelMaker::take_lanes() {
 
 // With the axis cut that is to be the dot axis, if one can be.
 std::optional<Lowered> KernelMaker::with_dot_axis() const {
-  auto dot = choose_dot(lowered_);
+  auto dot = choose_dot(lowered_, level_);
   if (!dot) return std::nullopt;
   auto [dim, place] = *dot;
   int64_t extent = lowered_.kernel.indices.extent(lowered_.axes.at(dim)[place]);
@@ -101,14 +107,14 @@ std::optional<Lowered> KernelMaker::with_dot_axis() const {
 MadeKernel KernelMaker::run() {
   take_lanes();
   std::optional<Lowered> dot;
-  if (level_.dots != 0) dot = with_dot_axis();
+  if (level_.has_dots()) dot = with_dot_axis();
   // Loops first: weights lie in the order in which they are met.
   auto order_and_pack = [&](ScheduledKernel& k) {
     order_loops(k, stored_.packed, level_.machine);
     pack_weights(k, stored_.packed);
   };
   if (dot) order_and_pack(dot->kernel);
-  if (dot && dot_works(dot->kernel))
+  if (dot && dot_works(dot->kernel, level_))
     lowered_ = std::move(*dot);
   else
     order_and_pack(lowered_.kernel);

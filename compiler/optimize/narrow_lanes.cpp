@@ -44,7 +44,27 @@ bool shares_windows(const ScheduledKernel& k, const Tile& tile) {
 
 } // namespace
 
+// Without vectors lanes are registers of their own: as many are taken together as make
+// the cheapest tile.
+static int choose_scalars(const ScheduledKernel& k, const Level& level) {
+  const Stage& s = k.stages[0];
+  if (!k.has_lane_axis() || s.kind != StageKind::Reduce || is_float(s.dtype) ||
+      contains(k.inner(s), *k.loops.lane))
+    return k.loops.lanes;
+  int best = k.loops.lanes;
+  double least = choose_tile(k, level).cost;
+  for (int lanes = k.loops.lanes / 2; lanes >= 2; lanes /= 2) {
+    const int parts = k.loops.lanes / lanes;
+    const std::optional<ScheduledKernel> cut = cut_lanes(k, parts);
+    if (!cut) break;
+    const double cost = choose_tile(*cut, level).cost * parts;
+    if (cost < least) least = cost, best = lanes;
+  }
+  return best;
+}
+
 int choose_lanes(const ScheduledKernel& k, const Level& level) {
+  if (!level.has_vectors()) return choose_scalars(k, level);
   const int parts = k.loops.lanes * 32 / level.register_bits;
   // The longer ones need fewer instructions beside the multiplications.
   constexpr double kAsGood = 1.1;

@@ -96,6 +96,7 @@ static StageSchedule schedule_stage(const ScheduledKernel& k,
   StageSchedule out;
   const Stage& s = k.stages[number];
   if (s.kind == StageKind::Reduce) {
+    out.across = number == 0 && sums_across(k, level);
     out.unroll = choose_unroll(k, s, tile);
     if (!s.useful.empty()) out.skipped_steps = kSkippedSteps;
     if (!is_arg_reduce(s)) {
@@ -124,7 +125,9 @@ LevelSchedule schedule_kernel(const ScheduledKernel& kernel, const Level& level,
                               bool joined) {
   LevelSchedule out;
   out.level = level.suffix;
-  out.lanes = level.lanes;
+  out.lanes = kernel.has_lane_axis() ? kernel.loops.lanes : level.lanes;
+  for (const ScheduledKernel& part : kernel.parts())
+    if (part.has_lane_axis()) out.lanes = part.loops.lanes;
   if (kernel.call() || kernel.sequence()) return out;
   std::optional<ScheduledKernel> cut;
   if (const int lanes = joined ? kernel.loops.lanes : choose_lanes(kernel, level);

@@ -111,7 +111,28 @@ static int distinct_of(const LoadUse& load, const std::vector<int>& counts) {
   return distinct;
 }
 
+// Each operand is read once for the positions that share it; of vectors, all but the one
+// that is just being multiplied stay.
+static Step scalar_step(const TileFacts& facts, const std::vector<int>& counts) {
+  Step step;
+  for (int count : counts) step.points *= count;
+  int kept = 0;
+  for (const LoadUse& load : facts.loads) {
+    const int registers = load.vector ? facts.per_vector : 1;
+    const int distinct = distinct_of(load, counts);
+    step.loads += double(distinct) * registers * facts.scalars->load;
+    kept = std::max(kept, distinct < step.points ? distinct * registers : 1);
+    step.kept += 1;
+  }
+  step.kept += kept - 1;
+  step.kept *= facts.scalars->kept;
+  step.fits =
+      step.points == 1 || step.points * facts.per_vector + step.kept <= facts.registers;
+  return step;
+}
+
 static Step step_of(const TileFacts& facts, const std::vector<int>& counts) {
+  if (facts.scalars) return scalar_step(facts, counts);
   Step step;
   for (int count : counts) step.points *= count;
   for (const LoadUse& load : facts.loads) {
@@ -131,7 +152,7 @@ static Step step_of(const TileFacts& facts, const std::vector<int>& counts) {
     }
   }
   step.fits &= step.points == 1 ||
-               step.points * facts.per_vector + step.kept + 1 <= facts.level.registers;
+               step.points * facts.per_vector + step.kept + 1 <= facts.registers;
   return step;
 }
 
@@ -154,6 +175,7 @@ static double narrow_cost(const std::vector<int>& counts, const TileFacts& facts
 static double step_cost(const Step& step, const TileFacts& facts) {
   const Machine& m = facts.level.machine;
   const double work = step.points * facts.per_vector;
+  if (facts.scalars) return work * facts.scalars->product + step.loads;
   const double latency = std::max(0.0, m.sums_in_flight - work) * 0.5;
   const double register_bytes = facts.level.register_bits / 8.0;
   const double lines = work * register_bytes / double(m.first.line);

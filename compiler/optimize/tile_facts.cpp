@@ -215,18 +215,34 @@ static LoadUse load_use(const ScheduledKernel& k, const Expr& e, const TileFacts
   return use;
 }
 
+// Two addresses and a count of steps stay beside the sums.
+static constexpr int kAddresses = 3;
+
+// Bytes in words are widened to two pairs, each of which meets one instruction.
+static std::optional<ScalarCosts> scalar_costs(const ScheduledKernel& k,
+                                               const Level& level) {
+  if (sums_across(k, level)) return ScalarCosts{};
+  const DType dtype = k.stages[0].dtype;
+  if (level.has_vectors() || is_float(dtype) || byte_size(dtype) > 4) return std::nullopt;
+  const bool words = k.has_dot_axis() && level.dots == ByteProducts::Words;
+  return words ? ScalarCosts{2, 3, 2} : ScalarCosts{};
+}
+
 TileFacts tile_facts(const ScheduledKernel& k, const Level& level) {
   const Stage& s = k.stages[0];
-  TileFacts facts{.level = level};
+  TileFacts facts{.level = level, .registers = level.registers};
+  facts.scalars = scalar_costs(k, level);
+  if (facts.scalars) facts.registers = level.integer_registers - kAddresses;
   facts.candidates = tile_candidates(k);
   const int lane_bits = byte_size(is_narrow_float(s.dtype) ? DType::F32 : s.dtype) * 8;
   facts.per_vector = std::max(1, k.loops.lanes * lane_bits / level.register_bits);
-  facts.few = has_few_registers(level, facts.per_vector);
+  if (sums_across(k, level)) facts.per_vector = 1;
+  facts.few = !facts.scalars && has_few_registers(level, facts.per_vector);
   for (AxisId a : k.inner(s))
     if (!k.is_lane(a) && !k.is_dot(a)) facts.steps *= double(k.indices.extent(a));
   if (facts.per_vector == 1 && k.has_lane_axis())
     facts.bytes = byte_rows(k, facts.candidates);
-  if (k.has_lane_axis() && contains(k.inner(s), *k.loops.lane)) {
+  if (!facts.scalars && k.has_lane_axis() && contains(k.inner(s), *k.loops.lane)) {
     facts.across = {k.loops.lanes, 1.0 / k.loops.lanes};
     for (AxisId a : k.inner(s)) facts.across.steps *= double(k.indices.extent(a));
   }

@@ -67,8 +67,18 @@ struct Across {
 // Positions of one axis that a tile is tried with.
 constexpr int kLongestRow = 16;
 
+// Sums of integers in the registers of addresses, on a core without vectors: instructions
+// are the cost, as none goes beside another one.
+struct ScalarCosts {
+  int product = 1; // instructions that multiply and add what one register of a step holds
+  int load = 1;    // instructions of an operand's register: read, and widened
+  int kept = 1;    // registers that it takes then
+};
+
 struct TileFacts {
   const Level& level;
+  int registers = 0; // that sums and operands may take
+  std::optional<ScalarCosts> scalars = {};
   std::vector<Candidate> candidates = {};
   std::vector<LoadUse> loads = {};
   int per_vector = 1; // registers

@@ -94,15 +94,18 @@ bool Joiner::reads_finished_loop(size_t at) const {
 // not two launches among them.
 size_t Joiner::run_end(size_t begin) const {
   std::set<uint32_t> parts;
+  std::set<int> lanes; // of all parts: they are one text
   size_t end = begin, open = 0, launches = 0, launches_before_end = 0;
   for (size_t i = begin; i < s_.steps.size(); ++i) {
     const Step& step = s_.steps[i];
     if (!is_short(step) || (step.kind == StepKind::End && open == 0)) break;
     if (step.kind == StepKind::LaunchProgram) {
+      const ScheduledKernel& part = s_.programs[step.program];
       parts.insert(step.program);
+      if (part.has_lane_axis()) lanes.insert(part.loops.lanes);
       ++launches;
     }
-    if (parts.size() > kMostParts) break;
+    if (parts.size() > kMostParts || lanes.size() > 1) break;
     if (step.kind == StepKind::Loop) ++open;
     if (step.kind == StepKind::End) --open;
     if (open == 0 && step.kind != StepKind::Allocate && !reads_finished_loop(i + 1)) {

@@ -53,7 +53,7 @@ private:
   NodeId contraction(NodeId id);
   NodeId integer_sum(const Node& sum, const Factor& x, const Factor& w);
   NodeId sum_of_products(const Node& sum, NodeId bytes, const Weights& weights);
-  NodeId unsigned_bytes(const Factor& x, NodeId& zero);
+  NodeId factor_bytes(const Factor& x, NodeId& zero);
   NodeId products_apart(const Node& sum, NodeId bytes, const Weights& weights);
   Weights signed_weights(const Factor& w, const Node& sum);
   Weights nine_bit_weights(const Factor& w, NodeId wide, const ByteWeights& values,
@@ -163,21 +163,29 @@ NodeId Pass::inner_weight_sum(NodeId weights, const Factor& x, const Node& sum) 
   return values ? tensor_node(g, std::move(*values)) : kNoNode;
 }
 
-// Activations as U8, their zero point as I32 of shape [].
-NodeId Pass::unsigned_bytes(const Factor& x, NodeId& zero) {
+// Activations as the bytes that products take, their zero point as I32 of shape [].
+NodeId Pass::factor_bytes(const Factor& x, NodeId& zero) {
   zero = x.zero == kNoNode ? constant_int(g, DType::I32, {}, 0) : one_element(x.zero);
   if (zero == kNoNode) return kNoNode;
   NodeId bytes = x.bytes;
-  if (g[bytes].dtype == DType::I8) {
+  const bool is_signed = g[bytes].dtype == DType::I8;
+  if (is_signed && options_.factors == ByteFactors::Unsigned) {
     bytes = bitcast(g, bytes, DType::U8);
     bytes = map(g, Op::Xor, {bytes, constant_int(g, DType::U8, g[bytes].shape, 128)});
     zero = map(g, Op::Add, {zero, constant_int(g, DType::I32, {}, 128)});
+  } else if (!is_signed && options_.factors == ByteFactors::Signed) {
+    bytes = map(g, Op::Xor, {bytes, constant_int(g, DType::U8, g[bytes].shape, 128)});
+    bytes = bitcast(g, bytes, DType::I8);
+    zero = map(g, Op::Sub, {zero, constant_int(g, DType::I32, {}, 128)});
   }
-  std::optional<uint64_t> known = splat_bits(g, zero);
+  const std::optional<uint64_t> known = splat_bits(g, zero);
   for (NodeId view : x.views)
     if (g[view].op == Op::Pad && g[view].payload.back() != 0) return kNoNode;
-  if (is_padded(x) && known && *known > 255) return kNoNode;
-  return through(x.views, bytes, known.value_or(0));
+  // The border is the zero point, which may be none of these bytes.
+  const auto border = static_cast<int32_t>(known.value_or(0));
+  const uint64_t fill = scalar_bits_int(g[bytes].dtype, border);
+  if (is_padded(x) && scalar_value(g[bytes].dtype, fill) != border) return kNoNode;
+  return through(x.views, bytes, fill);
 }
 
 // w - zw as I8, where that fits.
@@ -306,7 +314,7 @@ NodeId Pass::products_apart(const Node& sum, NodeId bytes, const Weights& weight
 
 NodeId Pass::integer_sum(const Node& sum, const Factor& x, const Factor& w) {
   NodeId zero = kNoNode;
-  const NodeId bytes = unsigned_bytes(x, zero);
+  const NodeId bytes = factor_bytes(x, zero);
   if (bytes == kNoNode) return kNoNode;
   const Weights weights = signed_weights(w, sum);
   if (weights.bytes == kNoNode) return kNoNode;
@@ -333,7 +341,7 @@ NodeId Pass::both_vary(const Node& sum, const Factor& x, const Factor& w) {
   const bool made = g[w.bytes].op == Op::Cast && g[w.bytes].dtype == DType::U8 &&
                     g[x.bytes].op == Op::Cast && g[x.bytes].dtype == DType::U8;
   const Shape domain = g[sum.inputs[0]].shape;
-  if (!options_.dot_products || !made || !plain(x) || !plain(w) ||
+  if (!options_.dot_products || options_.factors != ByteFactors::Unsigned || !made || !plain(x) || !plain(w) ||
       sum.payload.size() != 1)
     return kNoNode;
   const int64_t length = length_of(sum);
@@ -345,7 +353,7 @@ NodeId Pass::both_vary(const Node& sum, const Factor& x, const Factor& w) {
       uses < 4)
     return kNoNode;
   NodeId x_zero = kNoNode;
-  const NodeId bytes = unsigned_bytes(x, x_zero);
+  const NodeId bytes = factor_bytes(x, x_zero);
   NodeId w_zero =
       w.zero == kNoNode ? constant_int(g, DType::I32, {}, 0) : one_element(w.zero);
   if (bytes == kNoNode || w_zero == kNoNode || !splat_bits(g, x_zero) ||

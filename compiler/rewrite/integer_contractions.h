@@ -4,13 +4,14 @@
 //
 // with w' = w - zw, which fits 8 bits again. The sum of products of 8-bit numbers is
 // exact in 32 bits, a quarter of the bytes, and one instruction on CPUs with dot
-// products. So x is brought to unsigned and w' to signed bytes, which is what those
-// instructions take; the second sum is known when packing, and the scales join the
+// products. So w' is brought to signed bytes and x to what those instructions take:
+// unsigned ones on x86, signed ones on Arm, as they are where each is widened. The second sum is known when packing, and the scales join the
 // epilogue. MatMulInteger, ConvInteger and the QLinear operators are the same sum without
 // scales.
 #pragma once
 
 #include "compiler/ir/graph.h"
+#include "compiler/support/target.h"
 
 namespace svod::rewrite {
 
@@ -22,6 +23,7 @@ struct IntegerOptions {
   // There are dot products. They pay for weights of nine bits, taken as two bytes each,
   // and for the sums that two varying factors need.
   bool dot_products = true;
+  ByteFactors factors = ByteFactors::Unsigned; // of what is multiplied with weights
 };
 
 // The graph with every contraction of 8-bit tensors taken on integers: one of them known

@@ -15,8 +15,9 @@ namespace {
 class Assigner {
 public:
   Assigner(const Graph& graph, const Grouping& grouping, const LayoutHints& hints,
-           int lanes)
-      : g(graph), grouping_(grouping), hints_(hints), lanes_(lanes) {}
+           const BlockSizes& blocks)
+      : g(graph), grouping_(grouping), hints_(hints), lanes_(blocks.lanes),
+        bytes_(blocks.bytes) {}
   std::map<NodeId, Layout> run();
 
 private:
@@ -33,13 +34,14 @@ private:
   std::optional<Layout> dot_layout(const OwnAxes& own, int64_t reduced,
                                    int64_t column) const;
   void read_by_lanes(NodeId n, int64_t channels);
+  Layout blocked_channels(NodeId n) const;
   void add_borders();
   void extend_rows(NodeId pad);
 
   const Graph& g;
   const Grouping& grouping_;
   const LayoutHints& hints_;
-  int lanes_;
+  int lanes_, bytes_;
   std::map<NodeId, const Group*> group_of_; // by root
   std::set<NodeId> lane_reads_;
   std::map<NodeId, Layout> dot_reads_;
@@ -129,7 +131,7 @@ bool Assigner::follows_blocked(NodeId root) const {
     const std::map<NodeId, Layout>& layouts = stored ? out_ : hints_;
     auto found = layouts.find(n);
     bool same = found != layouts.end() && found->second.block_axis == 1 &&
-                found->second.block == lanes_ && g[n].shape[1] == shape[1];
+                found->second.block % lanes_ == 0 && g[n].shape[1] == shape[1];
     // Pictures that make up the result are as many first positions (winograd.h).
     const bool pictures = same && hints_.count(n) != 0 && shape[0] != 0;
     same = same &&
@@ -270,7 +272,7 @@ void Assigner::find_dot_reads() {
     const Node& sum = g[group.base];
     if (sum.dtype != DType::I32 || sum.payload.size() != 1) continue;
     const std::optional<Contraction> c = read_sum_of_products(g, group.base);
-    if (!c) continue;
+    if (!c || c->left().known || c->right().known) continue;
     int64_t column = static_cast<int64_t>(sum.shape.size()) - 1;
     while (column > 0 && sum.shape[static_cast<size_t>(column)] == 1) --column;
     for (const Operand& operand : c->operands) {
@@ -341,6 +343,12 @@ void Assigner::add_borders() {
   }
 }
 
+Layout Assigner::blocked_channels(NodeId n) const {
+  const Node& node = g[n];
+  const bool whole = bytes_ != 0 && byte_size(node.dtype) == 1 && node.shape[1] % bytes_ == 0;
+  return blocked(node.shape.size(), 1, whole ? bytes_ : lanes_);
+}
+
 std::map<NodeId, Layout> Assigner::run() {
   const std::set<NodeId> fixed = fixed_layouts(g);
   for (const Group& group : grouping_.groups) group_of_[group.root] = &group;
@@ -362,7 +370,7 @@ std::map<NodeId, Layout> Assigner::run() {
           is_concat ? concat_prefers(n)
                     : lane_reads_.count(n) != 0 ||
                           (group != group_of_.end() && prefers_blocked(*group->second));
-      if (wants) layout = blocked(rank, 1, lanes_);
+      if (wants) layout = blocked_channels(n);
     }
     out_[n] = std::move(layout);
   }
@@ -373,8 +381,9 @@ std::map<NodeId, Layout> Assigner::run() {
 } // namespace
 
 std::map<NodeId, Layout> assign_layouts(const Graph& g, const Grouping& grouping,
-                                        const LayoutHints& hints, int lanes) {
-  return Assigner(g, grouping, hints, lanes).run();
+                                        const LayoutHints& hints,
+                                        const BlockSizes& blocks) {
+  return Assigner(g, grouping, hints, blocks).run();
 }
 
 } // namespace svod::select

@@ -10,10 +10,19 @@ namespace svod::select {
 
 using LayoutHints = std::map<NodeId, Layout>;
 
+// Elements of a block of channels.
+struct BlockSizes {
+  int lanes = 1;
+  // Of bytes, where all of a register's are multiplied and summed by one instruction and
+  // the channels fill it; 0: as of others.
+  int bytes = 0;
+};
+
 // A layout per stored node. Inputs and outputs of the model are row-major. What
-// convolutions make keeps its channels in blocks of `lanes`, and so does what is computed
-// from that; zero pads of such values become borders in memory.
+// convolutions make keeps its channels in blocks, and so does what is computed from that;
+// zero pads of such values become borders in memory.
 std::map<NodeId, Layout> assign_layouts(const Graph& g, const Grouping& grouping,
-                                        const LayoutHints& hints, int lanes);
+                                        const LayoutHints& hints,
+                                        const BlockSizes& blocks);
 
 } // namespace svod::select

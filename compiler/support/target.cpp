@@ -19,9 +19,10 @@ static std::vector<std::string> words(const std::string& text) {
 
 static std::vector<Level> all_levels() {
   return {
-#define LEVEL(name, suffix, flags, lanes, registers, integers, bits, fma, dots, machine) \
-  {name,     suffix, words(flags), lanes, registers,                                     \
-   integers, bits,   fma,          dots,  find_machine(machine)},
+#define LEVEL(name, suffix, flags, lanes, registers, integers, bits, fma, dots, factors, \
+              fixed, machine)                                                            \
+  {name,  suffix, words(flags),       lanes,                registers, integers, bits,   \
+   fma,   ByteProducts::dots, ByteFactors::factors, fixed, find_machine(machine)},
 #include "compiler/support/targets.def"
   };
 }
@@ -117,7 +118,7 @@ Target with_cpu(Target target, const std::string& cpu) {
 }
 
 Target without_dot_levels(Target target) {
-  auto dot = [](const Level& level) { return level.dots == 2; };
+  auto dot = [](const Level& level) { return level.dots == ByteProducts::Fours; };
   if (!std::ranges::all_of(target.levels, dot)) std::erase_if(target.levels, dot);
   return target;
 }

@@ -11,6 +11,11 @@
 
 namespace svod {
 
+// How bytes are multiplied and their products added up; columns `dots` and `factors` of
+// targets.def.
+enum class ByteProducts : uint8_t { Single, Words, Pairs, Fours, Across };
+enum class ByteFactors : uint8_t { Unsigned, Signed, Any };
+
 // One instruction set that every kernel of a pack is compiled for.
 struct Level {
   std::string name;               // "x86-64-v3"
@@ -21,8 +26,25 @@ struct Level {
   int integer_registers = 8;
   int register_bits = 32; // of each; 32: no vectors
   bool fma = false;       // fused multiply-add is one instruction
-  int dots = 0;           // products of bytes, as in targets.def
-  Machine machine;        // the core it is tuned for
+  ByteProducts dots = ByteProducts::Single;
+  ByteFactors factors = ByteFactors::Unsigned;
+  bool fixed = false; // quantisations of integers multiply in 32 bits
+  Machine machine;    // the core it is tuned for
+
+  bool has_vectors() const { return register_bits > 32; }
+  // Products of bytes are summed four at a time, and weights packed for it.
+  bool has_dots() const {
+    return dots != ByteProducts::Single && dots != ByteProducts::Across;
+  }
+  // Bytes of one register: those that an instruction multiplies and adds up, if all.
+  int bytes_across() const {
+    return dots == ByteProducts::Across ? register_bits / 8 : 0;
+  }
+  // What they take beside signed weights.
+  bool takes(bool signed_bytes) const {
+    return factors == ByteFactors::Any ||
+           signed_bytes == (factors == ByteFactors::Signed);
+  }
 };
 
 enum class TargetKind : uint8_t {

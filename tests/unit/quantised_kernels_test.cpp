@@ -191,7 +191,7 @@ TEST_CASE("neighbouring windows share a vector of interleaved bytes",
         INFO(level.name << ' ' << level.lanes << " kernel " << kernel << " stride "
                         << stride);
         CHECK(check_kernels(random, *target) == "");
-        if (target->levels[0].dots == 0) continue;
+        if (!target->levels[0].has_dots()) continue;
         const FusedGraph fused =
             fuse(rewrite::simplify(rewrite::integer_contractions(random.graph)), *target);
         std::string text;
@@ -229,7 +229,7 @@ TEST_CASE("only what may leave 32 bits is looked at before it becomes a byte",
       int count = 0;
       for (const ScheduledKernel& k : fused.kernels)
         count += k.has_dot_axis() && std::ranges::any_of(k.exprs, near);
-      CHECK(count == (target->levels[0].dots != 0 && exponent < 0));
+      CHECK(count == (target->levels[0].has_dots() && exponent < 0));
     }
 }
 
