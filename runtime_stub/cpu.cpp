@@ -1,6 +1,6 @@
-// Asks an x86 CPU for its features: each row below is one register bit that has to be
-// set, and the level has it when all its rows do. AVX state counts only if the operating
-// system saves it.
+// Asks the CPU for its features: each row of a table is one bit that has to be set, and
+// the level has it when all its rows do. On x86 these are bits of registers, and AVX
+// state counts only if the operating system saves it; elsewhere Linux tells them.
 #include "runtime_stub/cpu.h"
 
 #if defined(__x86_64__)
@@ -113,6 +113,70 @@ uint32_t svod_cpu_features(void) {
     features &=
         SVOD_CPU_X86_64_V2 | SVOD_CPU_X86_64_V3 | SVOD_CPU_AVX_VNNI | SVOD_CPU_GFNI;
   }
+  return features;
+}
+
+#elif defined(__linux__) && (defined(__aarch64__) || defined(__riscv))
+
+#include "runtime_stub/syscall_linux.h"
+
+namespace {
+
+// Of the auxiliary vector, asm/hwcap.h of Linux.
+constexpr uint64_t kHwcap = 16, kHwcap2 = 26;
+
+struct Need {
+  uint32_t feature; // of SvodCpuFeature
+  uint64_t key;
+  uint8_t bit;
+};
+
+constexpr Need kNeeds[] = {
+#if defined(__aarch64__)
+    {SVOD_CPU_DOTPROD, kHwcap, 20}, // ASIMDDP
+    {SVOD_CPU_I8MM, kHwcap2, 13},
+    {SVOD_CPU_FP16, kHwcap, 10}, // ASIMDHP
+    {SVOD_CPU_SVE, kHwcap, 22},
+#else
+    {SVOD_CPU_VECTORS, kHwcap, 'v' - 'a'},
+#endif
+};
+
+// The auxiliary vector as the system shows it, which a library finds without the stack
+// that its program began with. Nothing of it where there is no /proc.
+struct Auxiliary {
+  uint64_t words[128]; // keys and values in turns
+  uintptr_t count;
+};
+
+Auxiliary read_auxiliary() {
+  constexpr intptr_t kHere = -100; // AT_FDCWD: the path is absolute
+  Auxiliary out = {};
+  const intptr_t file =
+      svod_syscall(SVOD_CALL_OPENAT, static_cast<uintptr_t>(kHere),
+                   reinterpret_cast<uintptr_t>("/proc/self/auxv"), 0, 0);
+  if (file < 0) return out;
+  const intptr_t bytes =
+      svod_syscall(SVOD_CALL_READ, static_cast<uintptr_t>(file),
+                   reinterpret_cast<uintptr_t>(out.words), sizeof(out.words));
+  svod_syscall(SVOD_CALL_CLOSE, static_cast<uintptr_t>(file));
+  if (bytes > 0) out.count = static_cast<uintptr_t>(bytes) / sizeof(out.words[0]);
+  return out;
+}
+
+uint64_t value_of(const Auxiliary& all, uint64_t key) {
+  for (uintptr_t i = 0; i + 1 < all.count; i += 2)
+    if (all.words[i] == key) return all.words[i + 1];
+  return 0;
+}
+
+} // namespace
+
+uint32_t svod_cpu_features(void) {
+  uint32_t features = 0;
+  const Auxiliary all = read_auxiliary();
+  for (const Need& need : kNeeds)
+    if (value_of(all, need.key) >> need.bit & 1) features |= need.feature;
   return features;
 }
 

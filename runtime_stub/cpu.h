@@ -1,6 +1,7 @@
 // What this CPU can do, asked at run time, so that one program holds kernels for several
 // levels. x86 is asked by cpuid and xgetbv (the operating system must save the registers,
-// too); elsewhere a package has one level, chosen when packing, and needs nothing.
+// too); on AArch64 and RISC-V Linux says what the CPU has, by HWCAP of the auxiliary
+// vector. Elsewhere a package has one level, chosen when packing, and needs nothing.
 #ifndef SVOD_CPU_H
 #define SVOD_CPU_H
 
@@ -20,6 +21,13 @@ enum SvodCpuFeature {
   SVOD_CPU_AVX512_BF16 = 1024,
   SVOD_CPU_AVX512_FP16 = 2048,
   SVOD_CPU_GFNI = 4096,
+  // AArch64. The same bits: a program is for one architecture.
+  SVOD_CPU_DOTPROD = 1, // SDOT, UDOT
+  SVOD_CPU_I8MM = 2,    // SMMLA, USDOT
+  SVOD_CPU_FP16 = 4,    // arithmetic of half precision
+  SVOD_CPU_SVE = 8,
+  // RISC-V
+  SVOD_CPU_VECTORS = 1, // V
 };
 
 #ifdef __cplusplus

@@ -80,7 +80,10 @@ void SumEmitter::accumulate_dots(const Stage& s, const std::string& acc, const P
   if (swapped) std::swap(plain, with_sign);
   Point at = p;
   const Value w = moved_dots(s, plain, with_sign, at);
-  line(acc + " = " + (operands.both_signed ? "dot_signed_(" : "dot_(") + acc + ", " + summand(splat(eval(plain, at), DType::I32)) +
+  const std::string name = how(s).halves          ? "dot_halves("
+                           : operands.both_signed ? "dot_signed_("
+                                                  : "dot_(";
+  line(acc + " = " + name + acc + ", " + summand(splat(eval(plain, at), DType::I32)) +
        ", " + summand(splat(w, DType::I32)) + ");");
 }
 
@@ -203,7 +206,8 @@ std::vector<std::string> SumEmitter::open_sums(uint32_t number, bool vector) {
   if (how(s).blocks) sums_.blocks.emplace().how = *how(s).blocks;
   if (summed < k_.loops.lanes) sums_.lanes = summed;
   const bool blocks = sums_.blocks.has_value();
-  const std::string type = sum_type(s.dtype, vector),
+  const bool halves = how(s).halves;
+  const std::string type = halves ? "HalfSums" : sum_type(s.dtype, vector),
                     none = type + "(" + identity(s.op, s.dtype) + ")";
   const std::optional<ExprId> sum = how(s).begins_with;
   auto names_of = [&](bool declared, bool started) {
@@ -213,6 +217,7 @@ std::vector<std::string> SumEmitter::open_sums(uint32_t number, bool vector) {
       if (started) {
         const Value start = eval(start_of(k_, *sum, number), p);
         from = vector ? summand(splat(start, s.dtype)) : start.name;
+        if (halves) from = "half_sums(" + from + ")";
       }
       names.push_back(fresh("c"));
       if (declared) line(type + " " + names.back() + " = " + from + ";");

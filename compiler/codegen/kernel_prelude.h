@@ -72,6 +72,7 @@ template <class T> SVOD_INLINE i32 dot_across(i32 sum, T x, T w) {
   return sum + __builtin_reduce_add(lanes_<i32>(x) * lanes_<i32>(w));
 }
 #endif
+template <class I, I... kNumbers> struct Numbers {};
 // Four bytes, and four bytes per lane.
 template <class E> using DotBytes = Vector<E, 4 * kLanes>;
 SVOD_INLINE i32 load_dot(const void* from) {
@@ -84,7 +85,7 @@ SVOD_INLINE vi32 load_dots(const void* from) {
   __builtin_memcpy(&out, from, sizeof out);
   return out;
 }
-#if defined(__ARM_FEATURE_SIMD32)
+#if defined(__ARM_FEATURE_SIMD32) && !defined(__ARM_NEON)
 // Bytes 0 and 2 of a word as a pair, and bytes 1 and 3: what meets in an instruction that
 // multiplies pairs and adds both products.
 template <bool kSigned> SVOD_INLINE i32 even_bytes(i32 word) {
@@ -106,6 +107,61 @@ template <class T> SVOD_INLINE T dot_(T sum, T x, T w) {
 }
 template <class T> SVOD_INLINE T dot_signed_(T sum, T x, T w) {
   return dot_words<true>(sum, x, w);
+}
+#elif defined(__ARM_NEON)
+typedef __attribute__((__neon_vector_type__(16))) i8 NeonBytes;
+// Of each lane the products of its first two bytes and those of the others, as sums of
+// their own: what pairs of 16 bits are added to.
+typedef Vector<i32, 2 * kLanes> HalfSums;
+template <class S, class T> SVOD_INLINE S dot_halves(S sum, T x, T w) {
+  constexpr int kCount = Traits<T>::kLanes;
+  if constexpr (kCount > 2) {
+    typedef Vector<i32, kCount / 2> Half;
+    sum.lo = dot_halves(Vector<i32, kCount>(sum.lo), Half(x.lo), Half(w.lo));
+    sum.hi = dot_halves(Vector<i32, kCount>(sum.hi), Half(x.hi), Half(w.hi));
+    return sum;
+  } else {
+    const Vector<i16, 8> products =
+        __builtin_convertvector(bits_<Vector<i8, 8>>(x), Vector<i16, 8>) *
+        __builtin_convertvector(bits_<Vector<i8, 8>>(w), Vector<i16, 8>);
+    return bits_<S>(
+        __builtin_neon_vpadalq_v(bits_<NeonBytes>(sum), bits_<NeonBytes>(products), 34));
+  }
+}
+template <class T, int... kLane>
+SVOD_INLINE HalfSums zeros_between(T whole, Numbers<int, kLane...>) {
+  return __builtin_shufflevector(whole, T(0), (kLane % 2 * kLanes + kLane / 2)...);
+}
+SVOD_INLINE HalfSums half_sums(vi32 whole) {
+  return zeros_between(whole, __make_integer_seq<Numbers, int, 2 * kLanes>());
+}
+SVOD_INLINE vi32 whole_sums(HalfSums sum) { return vi32(sum.even) + vi32(sum.odd); }
+// Four signed bytes of each lane and as many more into one sum.
+template <class T> SVOD_INLINE T dot_signed_(T sum, T x, T w) {
+  constexpr int kCount = Traits<T>::kLanes;
+  if constexpr (kCount > 4) {
+    typedef Vector<i32, kCount / 2> Half;
+    sum.lo = dot_signed_(Half(sum.lo), Half(x.lo), Half(w.lo));
+    sum.hi = dot_signed_(Half(sum.hi), Half(x.hi), Half(w.hi));
+    return sum;
+  } else {
+#if defined(__ARM_FEATURE_DOTPROD)
+    return bits_<T>(__builtin_neon_vdotq_s32(bits_<NeonBytes>(sum), bits_<NeonBytes>(x),
+                                             bits_<NeonBytes>(w), 34));
+#elif defined(__aarch64__)
+    typedef Vector<i8, 8> Bytes;
+    const auto pairs = [](auto a, auto b) {
+      return __builtin_neon_vpaddlq_v(
+          bits_<NeonBytes>(lanes_<i16>(bits_<Bytes>(a)) * lanes_<i16>(bits_<Bytes>(b))),
+          34);
+    };
+    return sum +
+           bits_<T>(__builtin_neon_vpaddq_v(bits_<NeonBytes>(pairs(x.lo, w.lo)),
+                                            bits_<NeonBytes>(pairs(x.hi, w.hi)), 34));
+#else
+    return sum; // no schedule of such a level asks for it
+#endif
+  }
 }
 #else
 // sum + the products of the four unsigned bytes of x and the four signed ones of w, lane
@@ -225,7 +281,6 @@ SVOD_INLINE Lanes<E> load_between(const E* from, iptr low, iptr high, E fill) {
 template <class E> SVOD_INLINE Lanes<E> load_part(const E* from, iptr count) {
   return load_between(from, 0, count, E(0));
 }
-template <class I, I... kNumbers> struct Numbers {};
 // Four vectors of bytes that follow each other, as four bytes per lane: groups of four
 // lanes come together first, then bytes change places within them.
 template <class T, int... kWord>

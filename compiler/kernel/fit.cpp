@@ -96,7 +96,10 @@ std::string stage_misfit(const StageSchedule& s, const StageSchedule& chosen) {
   if (s.skipped_steps < 0) return "a negative number of steps to skip";
   if (s.columns != 0 && (chosen.columns == 0 || s.columns < chosen.columns))
     return "columns where no store has lanes apart";
-  if (s.across != chosen.across) return "sums across lanes, or none, instead of the other";
+  if (s.halves != chosen.halves)
+    return "halves of sums, or whole ones, instead of the other";
+  if (s.across != chosen.across)
+    return "sums across lanes, or none, instead of the other";
   if (s.byte_rows && !chosen.byte_rows) return "bytes where none are stored";
   return "";
 }

@@ -121,6 +121,8 @@ struct StageSchedule {
   // A sum of products of bytes whose lanes are summed by every step, into one register
   // of 32 bits each.
   bool across = false;
+  // Of products of four bytes the sums of both pairs are apart until the end.
+  bool halves = false;
   // Vectors narrowed to bytes are stored four neighbours of the tile at a time.
   bool byte_rows = false;
 

@@ -12,9 +12,10 @@ namespace {
 class Border {
 public:
   Border(BufferId id, const Buffer& buffer, int lanes)
-      : b_(buffer), l_(buffer.layout), lanes_(buffer.layout.block_axis < 0 || buffer.layout.block % lanes != 0
-                                           ? lanes
-                                           : static_cast<int>(buffer.layout.block)) {
+      : b_(buffer), l_(buffer.layout),
+        lanes_(buffer.layout.block_axis < 0 || buffer.layout.block % lanes != 0
+                   ? lanes
+                   : static_cast<int>(buffer.layout.block)) {
     kernel_.arguments.push_back({Argument::Kind::Buffer, id, b_.dtype, true, false});
     kernel_.nodes = {b_.node};
     Expr fill{Expr::Kind::Constant, b_.dtype};

@@ -28,7 +28,7 @@ static int64_t dot_stride(const ScheduledKernel& k, const Expr& x) {
 }
 
 std::optional<std::pair<Dim, size_t>> choose_dot(const Lowered& lowered,
-                                                    const Level& level) {
+                                                 const Level& level) {
   const ScheduledKernel& k = lowered.kernel;
   ByteOperands operands = dot_operands(k, level);
   if (operands.x == nullptr) return std::nullopt;
@@ -59,10 +59,9 @@ std::optional<AcrossAxis> choose_across(const Lowered& lowered, const Level& lev
     for (size_t place = 0; place < axes.size(); ++place) {
       const AxisId axis = axes[place];
       int64_t stride = 0, weights = 0;
-      const bool neighbours = contains(inner, axis) &&
-                              k.indices.affine_in(operands.x->index, axis, stride) &&
-                              stride == 1 &&
-                              k.indices.affine_in(operands.w->index, axis, weights);
+      const bool neighbours =
+          contains(inner, axis) && k.indices.affine_in(operands.x->index, axis, stride) &&
+          stride == 1 && k.indices.affine_in(operands.w->index, axis, weights);
       const bool guarded = std::ranges::any_of(operands.x->bounds, [&](const Bound& b) {
         return k.indices.depends_on(b.index, axis);
       });

@@ -192,7 +192,9 @@ void choose_sums(const ScheduledKernel& k, const Dependence& dependence, size_t 
   const bool held = schedule.blocks && !schedule.blocks->held.empty();
   schedule.sums = held ? 1 : choice.sums(level);
   schedule.rounds = kRounds;
-  schedule.shortest_sum = schedule.blocks ? 0 : choice.shortest_sum();
+  schedule.halves = level.dots == ByteProducts::Halves && k.has_dot_axis() &&
+                    contains(k.inner(k.stages[stage]), *k.loops.dot);
+  schedule.shortest_sum = schedule.blocks || schedule.halves ? 0 : choice.shortest_sum();
   schedule.begins_with = choice.begins_with(schedule.across);
 }
 

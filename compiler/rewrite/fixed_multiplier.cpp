@@ -112,10 +112,10 @@ std::optional<FixedNumbers> fit_narrow(const Staircase& s,
   return out;
 }
 
-// A value begins where high((x + before) * factor) + beside reaches value * 2^right, which
-// is at x = value * 2^(right + 32) / factor + o with o = -beside * 2^32 / factor - before.
-// Steps of `beside` are a few arguments long and no whole number of them, so that the two
-// together come as near to any o as is wanted.
+// A value begins where high((x + before) * factor) + beside reaches value * 2^right,
+// which is at x = value * 2^(right + 32) / factor + o with o = -beside * 2^32 / factor -
+// before. Steps of `beside` are a few arguments long and no whole number of them, so that
+// the two together come as near to any o as is wanted.
 std::optional<FixedNumbers> fit_wide(const Staircase& s,
                                      const std::vector<Threshold>& thresholds, int right,
                                      int64_t most) {
@@ -130,10 +130,11 @@ std::optional<FixedNumbers> fit_wide(const Staircase& s,
   for (const Threshold& t : thresholds)
     in.cut(double(t.least - 1) - t.value * of_value,
            double(t.least) - t.value * of_value);
-  const double wanted = thresholds.empty() ? -(s.at(s.first) + 0.5) * of_value : in.middle();
+  const double wanted =
+      thresholds.empty() ? -(s.at(s.first) + 0.5) * of_value : in.middle();
   const double enough = std::max(0.0, (in.high - in.low) / 4);
-  const double first = std::clamp(std::floor(-wanted / step), -double(kMost) / 2,
-                                  double(kMost) / 2);
+  const double first =
+      std::clamp(std::floor(-wanted / step), -double(kMost) / 2, double(kMost) / 2);
   constexpr int kTries = 4096;
   double best = HUGE_VAL;
   for (int i = 0; i < kTries && best > enough; ++i) {
@@ -157,9 +158,7 @@ std::optional<FixedMultiplier> fit_all(std::span<const Staircase> channels,
     const std::optional<FixedNumbers> numbers =
         fit(channels[i], thresholds[i], right, most);
     const int64_t missed =
-        numbers
-            ? missed_by(out, *numbers, channels[i], thresholds[i], low, high)
-                : -1;
+        numbers ? missed_by(out, *numbers, channels[i], thresholds[i], low, high) : -1;
     if (missed < 0) return std::nullopt;
     out.channels.push_back(*numbers);
     out.missed += missed;
@@ -183,10 +182,11 @@ std::optional<FixedMultiplier> fit_multiplier(std::span<const Staircase> channel
   std::vector<std::vector<Threshold>> thresholds;
   for (const Staircase& s : channels) thresholds.push_back(thresholds_of(s));
   // As many bits as 32 allow: of the products, or of the factor.
-  const int narrow = static_cast<int>(std::floor(
-      std::log2(double(kMost) / (slope * double(most) + 256))));
+  const int narrow = static_cast<int>(
+      std::floor(std::log2(double(kMost) / (slope * double(most) + 256))));
   const int wide = std::min(31, static_cast<int>(std::floor(-1.001 - std::log2(slope))));
-  std::optional<FixedMultiplier> best = fit_all(channels, thresholds, false, narrow, low, high);
+  std::optional<FixedMultiplier> best =
+      fit_all(channels, thresholds, false, narrow, low, high);
   if (best && best->missed == 0) return best;
   if (auto other = fit_all(channels, thresholds, true, wide, low, high);
       other && (!best || other->missed < best->missed))

@@ -27,7 +27,7 @@ private:
   NodeId one_source(const QuantisedPath& path, DType to);
   NodeId two_sources(const QuantisedPath& path, DType to);
   NodeId multiplied(const FixedMultiplier& fixed, NodeId x, const Shape& channels);
-  NodeId numbers(const FixedMultiplier& fixed, int32_t FixedNumbers::*which,
+  NodeId numbers(const FixedMultiplier& fixed, int32_t FixedNumbers::* which,
                  const Shape& channels, const Shape& shape);
   NodeId clamped(NodeId value, int right, int low, int high, DType to);
   NodeId of_parts(NodeId id);
@@ -39,7 +39,7 @@ private:
 };
 
 // One of the multiplier's numbers, for every element of `shape`.
-NodeId Pass::numbers(const FixedMultiplier& fixed, int32_t FixedNumbers::*which,
+NodeId Pass::numbers(const FixedMultiplier& fixed, int32_t FixedNumbers::* which,
                      const Shape& channels, const Shape& shape) {
   Tensor values{DType::I32, channels, {}};
   for (const FixedNumbers& n : fixed.channels) {
@@ -116,8 +116,8 @@ NodeId Pass::two_sources(const QuantisedPath& path, DType to) {
     sum = sum == kNoNode ? product : map(g, Op::Add, {sum, product});
   }
   const NodeId beside = constant_int(g, DType::I32, g[sum].shape, fixed->beside);
-  const NodeId out = clamped(map(g, Op::Add, {sum, beside}), fixed->right, fixed->low,
-                             fixed->high, to);
+  const NodeId out =
+      clamped(map(g, Op::Add, {sum, beside}), fixed->right, fixed->low, fixed->high, to);
   if (fixed->missed != 0) report_.one_step.push_back(out);
   return out;
 }

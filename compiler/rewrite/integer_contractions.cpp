@@ -341,8 +341,8 @@ NodeId Pass::both_vary(const Node& sum, const Factor& x, const Factor& w) {
   const bool made = g[w.bytes].op == Op::Cast && g[w.bytes].dtype == DType::U8 &&
                     g[x.bytes].op == Op::Cast && g[x.bytes].dtype == DType::U8;
   const Shape domain = g[sum.inputs[0]].shape;
-  if (!options_.dot_products || options_.factors != ByteFactors::Unsigned || !made || !plain(x) || !plain(w) ||
-      sum.payload.size() != 1)
+  if (!options_.dot_products || options_.factors != ByteFactors::Unsigned || !made ||
+      !plain(x) || !plain(w) || sum.payload.size() != 1)
     return kNoNode;
   const int64_t length = length_of(sum);
   const int64_t columns = sum.shape.size() < 2 ? 1 : sum.shape[sum.shape.size() - 2];

@@ -5,9 +5,9 @@
 // with w' = w - zw, which fits 8 bits again. The sum of products of 8-bit numbers is
 // exact in 32 bits, a quarter of the bytes, and one instruction on CPUs with dot
 // products. So w' is brought to signed bytes and x to what those instructions take:
-// unsigned ones on x86, signed ones on Arm, as they are where each is widened. The second sum is known when packing, and the scales join the
-// epilogue. MatMulInteger, ConvInteger and the QLinear operators are the same sum without
-// scales.
+// unsigned ones on x86, signed ones on Arm, as they are where each is widened. The second
+// sum is known when packing, and the scales join the epilogue. MatMulInteger, ConvInteger
+// and the QLinear operators are the same sum without scales.
 #pragma once
 
 #include "compiler/ir/graph.h"

@@ -157,8 +157,7 @@ bool Walk::map_step(const Node& node) {
   if (!kind || node.inputs.size() != 2) return false;
   const bool a = g.depends_on_input(node.inputs[0]),
              b = g.depends_on_input(node.inputs[1]);
-  if (a && b)
-    return (node.op == Op::Add || node.op == Op::Sub) && sum_of_two(node);
+  if (a && b) return (node.op == Op::Add || node.op == Op::Sub) && sum_of_two(node);
   if (!a && (node.op == Op::Div || node.op == Op::Sub)) return false;
   const size_t known = a ? 1 : 0;
   return floats(node.inputs[1 - known]) && add_step(*kind, node.inputs[known]);
@@ -202,7 +201,8 @@ bool Walk::carry(const Node& node, const Shape& from) {
   bool all = true;
   each_step([&](Step& s) {
     if (s.operand != kNoNode && all) s.operand = carried(s.operand, node, from);
-    all = all && (s.operand != kNoNode || s.kind == Step::ToFloat || s.kind == Step::Round);
+    all =
+        all && (s.operand != kNoNode || s.kind == Step::ToFloat || s.kind == Step::Round);
   });
   return all;
 }
@@ -263,8 +263,9 @@ bool Walk::sum_step(const Node& node) {
     if (s.kind != Step::AddInteger && !scales) return false;
     if (s.operand != kNoNode && element_count(g[s.operand].shape) != 1) return false;
     if (s.kind == Step::AddInteger)
-      s.operand = map(g, Op::Mul,
-                      {s.operand, constant_int(g, DType::I32, g[s.operand].shape, terms)});
+      s.operand =
+          map(g, Op::Mul,
+              {s.operand, constant_int(g, DType::I32, g[s.operand].shape, terms)});
   }
   const double most = double(std::max(std::abs(source.first), source.last));
   if (most * double(terms) >= 0x1p29) return false;
@@ -395,8 +396,9 @@ std::optional<QuantisedFunction> QuantisedPath::function(int64_t channel,
     for (size_t i = 0; i < steps.size(); ++i) {
       const std::vector<double>& all = values[list][i];
       const double number = all.empty() ? 0 : all[static_cast<size_t>(channel)];
-      made.push_back({steps[i].kind, static_cast<float>(number),
-                      steps[i].kind == Step::AddInteger ? static_cast<int32_t>(number) : 0});
+      made.push_back(
+          {steps[i].kind, static_cast<float>(number),
+           steps[i].kind == Step::AddInteger ? static_cast<int32_t>(number) : 0});
     }
     return made;
   };
@@ -448,7 +450,8 @@ NodeId over_part(Graph& g, NodeId id, NodeId join, NodeId part) {
   if (id == join) return part;
   Node again = g[id];
   again.shape = g[part].shape;
-  const NodeId varying = again.op == Op::Cast ? again.inputs[0] : varying_operand(g, again);
+  const NodeId varying =
+      again.op == Op::Cast ? again.inputs[0] : varying_operand(g, again);
   for (NodeId& input : again.inputs)
     input = input == varying
                 ? over_part(g, input, join, part)

@@ -62,7 +62,8 @@ struct QuantisedPath {
 // Of a cast of floats to bytes. Makes the sources' nodes.
 std::optional<QuantisedPath> quantised_path(Graph& g, NodeId cast);
 
-// A concat below maps of `cast` with one operand for all elements; kNoNode: there is none.
+// A concat below maps of `cast` with one operand for all elements; kNoNode: there is
+// none.
 NodeId joined_below(const Graph& g, NodeId cast);
 // The maps from `join` to `cast`, over one of its parts.
 NodeId over_part(Graph& g, NodeId cast, NodeId join, NodeId part);

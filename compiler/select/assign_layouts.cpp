@@ -345,7 +345,8 @@ void Assigner::add_borders() {
 
 Layout Assigner::blocked_channels(NodeId n) const {
   const Node& node = g[n];
-  const bool whole = bytes_ != 0 && byte_size(node.dtype) == 1 && node.shape[1] % bytes_ == 0;
+  const bool whole =
+      bytes_ != 0 && byte_size(node.dtype) == 1 && node.shape[1] % bytes_ == 0;
   return blocked(node.shape.size(), 1, whole ? bytes_ : lanes_);
 }
 

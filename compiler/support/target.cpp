@@ -21,8 +21,18 @@ static std::vector<Level> all_levels() {
   return {
 #define LEVEL(name, suffix, flags, lanes, registers, integers, bits, fma, dots, factors, \
               fixed, machine)                                                            \
-  {name,  suffix, words(flags),       lanes,                registers, integers, bits,   \
-   fma,   ByteProducts::dots, ByteFactors::factors, fixed, find_machine(machine)},
+  {name,                                                                                 \
+   suffix,                                                                               \
+   words(flags),                                                                         \
+   lanes,                                                                                \
+   registers,                                                                            \
+   integers,                                                                             \
+   bits,                                                                                 \
+   fma,                                                                                  \
+   ByteProducts::dots,                                                                   \
+   ByteFactors::factors,                                                                 \
+   fixed,                                                                                \
+   find_machine(machine)},
 #include "compiler/support/targets.def"
   };
 }

@@ -13,7 +13,7 @@ namespace svod {
 
 // How bytes are multiplied and their products added up; columns `dots` and `factors` of
 // targets.def.
-enum class ByteProducts : uint8_t { Single, Words, Pairs, Fours, Across };
+enum class ByteProducts : uint8_t { Single, Words, Pairs, Fours, Halves, Across };
 enum class ByteFactors : uint8_t { Unsigned, Signed, Any };
 
 // One instruction set that every kernel of a pack is compiled for.

@@ -13,33 +13,49 @@ namespace svod::packager {
 
 namespace {
 
-// Features of x86 by LLVM's names, which a program asks its CPU for: SvodCpuFeature of
+// Features by LLVM's names, which a program asks its CPU for: SvodCpuFeature of
 // runtime_stub/cpu.h. The level of a row stands for all features up to it.
 struct FeatureRow {
+  const char* triple; // begins with
   const char* feature;
   const char* name;
 };
 constexpr FeatureRow kFeatures[] = {
-    {"sse4.2", "SVOD_CPU_X86_64_V2"},
-    {"avx2", "SVOD_CPU_X86_64_V3"},
-    {"avx512vl", "SVOD_CPU_X86_64_V4"},
-    {"avx512vnni", "SVOD_CPU_AVX512_VNNI"},
-    {"avxvnni", "SVOD_CPU_AVX_VNNI"},
-    {"avx512vbmi", "SVOD_CPU_AVX512_VBMI"},
-    {"avx512vbmi2", "SVOD_CPU_AVX512_VBMI2"},
-    {"avx512ifma", "SVOD_CPU_AVX512_IFMA"},
-    {"avx512bitalg", "SVOD_CPU_AVX512_BITALG"},
-    {"avx512vpopcntdq", "SVOD_CPU_AVX512_VPOPCNTDQ"},
-    {"avx512bf16", "SVOD_CPU_AVX512_BF16"},
-    {"avx512fp16", "SVOD_CPU_AVX512_FP16"},
-    {"gfni", "SVOD_CPU_GFNI"},
+    {"x86_64", "sse4.2", "SVOD_CPU_X86_64_V2"},
+    {"x86_64", "avx2", "SVOD_CPU_X86_64_V3"},
+    {"x86_64", "avx512vl", "SVOD_CPU_X86_64_V4"},
+    {"x86_64", "avx512vnni", "SVOD_CPU_AVX512_VNNI"},
+    {"x86_64", "avxvnni", "SVOD_CPU_AVX_VNNI"},
+    {"x86_64", "avx512vbmi", "SVOD_CPU_AVX512_VBMI"},
+    {"x86_64", "avx512vbmi2", "SVOD_CPU_AVX512_VBMI2"},
+    {"x86_64", "avx512ifma", "SVOD_CPU_AVX512_IFMA"},
+    {"x86_64", "avx512bitalg", "SVOD_CPU_AVX512_BITALG"},
+    {"x86_64", "avx512vpopcntdq", "SVOD_CPU_AVX512_VPOPCNTDQ"},
+    {"x86_64", "avx512bf16", "SVOD_CPU_AVX512_BF16"},
+    {"x86_64", "avx512fp16", "SVOD_CPU_AVX512_FP16"},
+    {"x86_64", "gfni", "SVOD_CPU_GFNI"},
+    {"aarch64-linux", "dotprod", "SVOD_CPU_DOTPROD"},
+    {"aarch64-linux", "i8mm", "SVOD_CPU_I8MM"},
+    {"aarch64-linux", "fullfp16", "SVOD_CPU_FP16"},
+    {"aarch64-linux", "sve", "SVOD_CPU_SVE"},
+    {"riscv64-linux", "v", "SVOD_CPU_VECTORS"},
 };
 
-// A level is named as a CPU: x86-64-v3 is one to LLVM, too.
+// A level is named as a CPU: x86-64-v3 is one to LLVM, too. Where it is not, its -march
+// names what it has beyond the architecture's first version.
+bool has_feature(const Target& target, const Level& level, const std::string& feature) {
+  const bool named = std::ranges::any_of(level.flags, [&](const std::string& flag) {
+    return flag.starts_with("-march=") &&
+           (flag + "+").find("+" + feature + "+") != flag.npos;
+  });
+  return named || toolchain::cpu_has(target, level.name, feature);
+}
+
 std::string features_of(const Target& target, const Level& level) {
   std::string out = "0";
   for (const FeatureRow& row : kFeatures) {
-    if (!target.is_x86() || !toolchain::cpu_has(target, level.name, row.feature))
+    if (!target.triple.starts_with(row.triple) ||
+        !has_feature(target, level, row.feature))
       continue;
     out += std::string(" | ") + row.name;
   }
