@@ -216,7 +216,14 @@ std::optional<Apart> Walk::run() {
 
 std::optional<Apart> least_apart(const ScheduledKernel& kernel, uint32_t read,
                                  uint32_t written) {
-  return Walk(kernel, read, written).run();
+  // Parts of a vector are on a loop of their own: the first is written before the last
+  // is read.
+  const bool in_parts = kernel.has_lane_axis() && kernel.levels.size() == 1 &&
+                        kernel.levels[0].lanes != kernel.loops.lanes;
+  if (!in_parts) return Walk(kernel, read, written).run();
+  const std::optional<ScheduledKernel> cut =
+      cut_lanes(kernel, kernel.loops.lanes / kernel.levels[0].lanes);
+  return cut ? Walk(*cut, read, written).run() : std::nullopt;
 }
 
 } // namespace svod::plan

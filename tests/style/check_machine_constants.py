@@ -56,6 +56,7 @@ LISTED = {
     "kNarrowFour": "instructions: of the emitted form, per four vectors",
     "kSwapWork": "instructions: of the emitted form, per vector",
     "kStepWork": "instructions: of the emitted form, per step down a tree",
+    "kAddresses": "registers: of a loop over two operands, beside its sums",
     "kNearLanes": "elements: of the emitted form, which shuffles whole vectors",
     # Shares and counts, to which a machine's times are applied by a formula beside them.
     "kAsGood": "ratio of two costs: below it instructions that no cost counts decide",
