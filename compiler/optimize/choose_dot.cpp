@@ -14,7 +14,9 @@ static ByteOperands dot_operands(const ScheduledKernel& k, const Level& level) {
   ByteOperands out = byte_operands(k, k.stages[0]);
   if (out.x == nullptr || !k.has_lane_axis() || !level.takes(out.both_signed)) return {};
   int64_t x = 0, w = 0;
-  bool near = k.indices.affine_in(out.x->index, *k.loops.lane, x) && (x == 0 || x == 1);
+  // Without vectors there is nothing to interleave.
+  bool near = k.indices.affine_in(out.x->index, *k.loops.lane, x) &&
+              (x == 0 || (x == 1 && level.has_vectors()));
   bool vector = k.indices.affine_in(out.w->index, *k.loops.lane, w) && w != 0;
   for (const Bound& b : out.x->bounds)
     near = near && (x == 0 || !k.indices.depends_on(b.index, *k.loops.lane));
