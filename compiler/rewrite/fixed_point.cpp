@@ -68,7 +68,7 @@ NodeId Pass::clamped(NodeId value, int right, int low, int high, DType to) {
 }
 
 NodeId Pass::one_source(const QuantisedPath& path, DType to) {
-  const Shape channels = path.channels();
+  const Shape channels = path.channels;
   if (element_count(channels) > kMostChannels) return kNoNode;
   const NodeId source = path.sources[0].node;
   const int64_t first = path.sources[0].first, last = path.sources[0].last;
@@ -96,7 +96,7 @@ NodeId Pass::one_source(const QuantisedPath& path, DType to) {
 
 // Two bytes, each times its scale.
 NodeId Pass::two_sources(const QuantisedPath& path, DType to) {
-  if (element_count(path.channels()) != 1) return kNoNode;
+  if (element_count(path.channels) != 1) return kNoNode;
   const std::optional<QuantisedFunction> f = path.function(0, to);
   if (!f) return kNoNode;
   TwoBytes pair{[&](int64_t a, int64_t b) { return f->at(a, b); }, {}, {}, {}, f->offset};

@@ -228,7 +228,7 @@ bool Walk::pad(const Node& node) {
   Walk whole(g);
   whole.path_ = path_;
   const std::optional<QuantisedPath> path = whole.finish();
-  if (!path || element_count(path->channels()) != 1) return false;
+  if (!path || element_count(path->channels) != 1) return false;
   const std::optional<QuantisedFunction> f = path->function(0, DType::I8);
   if (!f) return false;
   std::optional<int64_t> fill;
@@ -300,7 +300,7 @@ std::optional<QuantisedPath> Walk::finish() {
     for (size_t i = 0; i < joined.size(); ++i)
       joined[i] = std::max(joined[i], g[s.operand].shape[i]);
   });
-  path_.channels_ = joined;
+  path_.channels = joined;
   std::vector<std::vector<Step>*> lists;
   for (std::vector<Step>& own : path_.own) lists.push_back(&own);
   lists.push_back(&path_.joint);

@@ -51,12 +51,9 @@ struct QuantisedPath {
   bool minus = false;
   std::vector<std::vector<std::vector<double>>> values; // by list, step and channel
 
-  // The axes along which operands differ, 1 elsewhere.
-  Shape channels() const { return channels_; }
+  Shape channels; // the axes along which operands differ, 1 elsewhere
   // Nothing where it is not monotone. `to` is U8 or I8.
   std::optional<QuantisedFunction> function(int64_t channel, DType to) const;
-
-  Shape channels_;
 };
 
 // Of a cast of floats to bytes. Makes the sources' nodes.
