@@ -16,9 +16,10 @@ namespace {
 // Channels whose numbers may differ.
 constexpr int64_t kMostChannels = 1 << 14;
 
-class Pass {
+class Quantisations {
 public:
-  Pass(const Graph& from, const FixedPointOptions& options, FixedPointReport& report)
+  Quantisations(const Graph& from, const FixedPointOptions& options,
+                FixedPointReport& report)
       : from_(from), options_(options), report_(report) {}
   Graph run();
 
@@ -39,8 +40,8 @@ private:
 };
 
 // One of the multiplier's numbers, for every element of `shape`.
-NodeId Pass::numbers(const FixedMultiplier& fixed, int32_t FixedNumbers::* which,
-                     const Shape& channels, const Shape& shape) {
+NodeId Quantisations::numbers(const FixedMultiplier& fixed, int32_t FixedNumbers::* which,
+                              const Shape& channels, const Shape& shape) {
   Tensor values{DType::I32, channels, {}};
   for (const FixedNumbers& n : fixed.channels) {
     const auto bytes = std::as_bytes(std::span(&(n.*which), 1));
@@ -49,7 +50,8 @@ NodeId Pass::numbers(const FixedMultiplier& fixed, int32_t FixedNumbers::* which
   return expand(g, tensor_node(g, std::move(values)), shape);
 }
 
-NodeId Pass::multiplied(const FixedMultiplier& fixed, NodeId x, const Shape& channels) {
+NodeId Quantisations::multiplied(const FixedMultiplier& fixed, NodeId x,
+                                 const Shape& channels) {
   const Shape shape = g[x].shape;
   const NodeId factor = numbers(fixed, &FixedNumbers::factor, channels, shape);
   const NodeId beside = numbers(fixed, &FixedNumbers::beside, channels, shape);
@@ -59,7 +61,7 @@ NodeId Pass::multiplied(const FixedMultiplier& fixed, NodeId x, const Shape& cha
   return map(g, Op::Add, {x, beside});
 }
 
-NodeId Pass::clamped(NodeId value, int right, int low, int high, DType to) {
+NodeId Quantisations::clamped(NodeId value, int right, int low, int high, DType to) {
   const Shape shape = g[value].shape;
   auto all = [&](int number) { return constant_int(g, DType::I32, shape, number); };
   value = map(g, Op::ShiftRight, {value, all(right)});
@@ -67,7 +69,7 @@ NodeId Pass::clamped(NodeId value, int right, int low, int high, DType to) {
   return cast(g, value, to);
 }
 
-NodeId Pass::one_source(const QuantisedPath& path, DType to) {
+NodeId Quantisations::one_source(const QuantisedPath& path, DType to) {
   const Shape channels = path.channels;
   if (element_count(channels) > kMostChannels) return kNoNode;
   const NodeId source = path.sources[0].node;
@@ -95,7 +97,7 @@ NodeId Pass::one_source(const QuantisedPath& path, DType to) {
 }
 
 // Two bytes, each times its scale.
-NodeId Pass::two_sources(const QuantisedPath& path, DType to) {
+NodeId Quantisations::two_sources(const QuantisedPath& path, DType to) {
   if (element_count(path.channels) != 1) return kNoNode;
   const std::optional<QuantisedFunction> f = path.function(0, to);
   if (!f) return kNoNode;
@@ -122,7 +124,7 @@ NodeId Pass::two_sources(const QuantisedPath& path, DType to) {
   return out;
 }
 
-NodeId Pass::quantisation(NodeId id) {
+NodeId Quantisations::quantisation(NodeId id) {
   const DType to = g[id].dtype;
   const std::optional<QuantisedPath> path = quantised_path(g, id);
   NodeId out = kNoNode;
@@ -133,7 +135,7 @@ NodeId Pass::quantisation(NodeId id) {
 }
 
 // A cast of what is joined is a join of casts, each with a source of its own.
-NodeId Pass::of_parts(NodeId id) {
+NodeId Quantisations::of_parts(NodeId id) {
   const NodeId join = joined_below(g, id);
   if (join == kNoNode) return quantisation(id);
   std::vector<NodeId> parts;
@@ -142,10 +144,10 @@ NodeId Pass::of_parts(NodeId id) {
   return concat(g, parts, g[join].payload[0]);
 }
 
-Graph Pass::run() {
+Graph Quantisations::run() {
   GraphCopy copy(g, from_, [&](NodeId id) {
     const auto body = [&](const auto& own) {
-      return std::make_shared<const Graph>(Pass(*own, options_, report_).run());
+      return std::make_shared<const Graph>(Quantisations(*own, options_, report_).run());
     };
     const NodeId made = rebuild(g, copy.over_copies(id, body));
     const bool quantises = g[made].op == Op::Cast &&
@@ -162,7 +164,7 @@ Graph Pass::run() {
 Graph fixed_point(const Graph& graph, const FixedPointOptions& options,
                   FixedPointReport* report) {
   FixedPointReport unused;
-  return Pass(graph, options, report != nullptr ? *report : unused).run();
+  return Quantisations(graph, options, report != nullptr ? *report : unused).run();
 }
 
 } // namespace svod::rewrite

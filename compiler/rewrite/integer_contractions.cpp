@@ -38,8 +38,6 @@ struct Weights {
   std::vector<Shape> at;
 };
 
-bool is_byte(DType dtype) { return dtype == DType::U8 || dtype == DType::I8; }
-
 class Pass {
 public:
   Pass(const Graph& from, const IntegerOptions& options)

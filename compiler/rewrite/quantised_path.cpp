@@ -10,39 +10,35 @@ namespace svod::rewrite {
 
 namespace {
 
-using Step = QuantisedStep;
-
-bool is_byte(DType dtype) { return dtype == DType::U8 || dtype == DType::I8; }
-
-std::pair<int64_t, int64_t> range_of(DType dtype) {
+std::pair<int64_t, int64_t> range_of_byte(DType dtype) {
   return dtype == DType::U8 ? std::pair<int64_t, int64_t>(0, 255)
                             : std::pair<int64_t, int64_t>(-128, 127);
 }
 
-std::optional<Step::Kind> kind_of(Op op) {
+std::optional<QuantisedStep::Kind> step_kind(Op op) {
   switch (op) {
   case Op::Mul:
-    return Step::Mul;
+    return QuantisedStep::Mul;
   case Op::Div:
-    return Step::Div;
+    return QuantisedStep::Div;
   case Op::Add:
-    return Step::Add;
+    return QuantisedStep::Add;
   case Op::Sub:
-    return Step::Sub;
+    return QuantisedStep::Sub;
   case Op::Min:
-    return Step::Min;
+    return QuantisedStep::Min;
   case Op::Max:
-    return Step::Max;
+    return QuantisedStep::Max;
   default:
     return std::nullopt;
   }
 }
 
-// The greatest magnitude that integers of 32 bits can have; nothing where it is not
-// known.
-std::optional<double> magnitude(const Graph& g, NodeId id) {
+// The greatest largest_magnitude that integers of 32 bits can have; nothing where it is
+// not known.
+std::optional<double> largest_magnitude(const Graph& g, NodeId id) {
   const Node& node = g[id];
-  auto of = [&](size_t i) { return magnitude(g, node.inputs[i]); };
+  auto of = [&](size_t i) { return largest_magnitude(g, node.inputs[i]); };
   if (is_byte(node.dtype)) return 255;
   if (!g.depends_on_input(id)) {
     const NodeId base = node.op == Op::Expand ? node.inputs[0] : id;
@@ -74,9 +70,9 @@ std::optional<double> magnitude(const Graph& g, NodeId id) {
   }
 }
 
-class Walk {
+class PathWalk {
 public:
-  explicit Walk(Graph& graph) : g(graph) {}
+  explicit PathWalk(Graph& graph) : g(graph) {}
   bool floats(NodeId id);
   std::optional<QuantisedPath> finish();
 
@@ -90,17 +86,17 @@ private:
   bool sum_step(const Node& node);
   bool carry(const Node& node, const Shape& from);
   NodeId carried(NodeId small, const Node& node, const Shape& from);
-  std::vector<Step>& steps() {
+  std::vector<QuantisedStep>& steps() {
     return path_.sources.size() == 1 ? path_.own[0] : path_.joint;
   }
-  bool add_step(Step::Kind kind, NodeId operand) {
+  bool add_step(QuantisedStep::Kind kind, NodeId operand) {
     steps().push_back({kind, operand == kNoNode ? kNoNode : base_of(g, operand)});
     return true;
   }
   template <class F> void each_step(F&& f) {
-    for (std::vector<Step>& own : path_.own)
-      for (Step& s : own) f(s);
-    for (Step& s : path_.joint) f(s);
+    for (std::vector<QuantisedStep>& own : path_.own)
+      for (QuantisedStep& s : own) f(s);
+    for (QuantisedStep& s : path_.joint) f(s);
   }
 
   Graph& g;
@@ -108,14 +104,14 @@ private:
 };
 
 // Sums and differences with known integers above the source.
-bool Walk::integers(NodeId id) {
+bool PathWalk::integers(NodeId id) {
   const Node node = g[id];
   if (node.dtype == DType::I32 && (node.op == Op::Add || node.op == Op::Sub)) {
     const bool first = node.op == Op::Add && !g.depends_on_input(node.inputs[0]);
     const NodeId known = node.inputs[first ? 0 : 1], other = node.inputs[first ? 1 : 0];
     if (!g.depends_on_input(known) && g.depends_on_input(other) && integers(other)) {
       const NodeId base = base_of(g, known);
-      return add_step(Step::AddInteger,
+      return add_step(QuantisedStep::AddInteger,
                       node.op == Op::Add ? base : map(g, Op::Neg, {base}));
     }
     path_ = {};
@@ -128,20 +124,20 @@ bool Walk::integers(NodeId id) {
   }
   path_.own.resize(1);
   if (is_byte(node.dtype)) {
-    const auto [first, last] = range_of(node.dtype);
+    const auto [first, last] = range_of_byte(node.dtype);
     path_.sources = {{id, first, last}};
     return true;
   }
   constexpr double kMost = 0x1p30;
   const std::optional<double> most =
-      node.dtype == DType::I32 ? magnitude(g, id) : std::nullopt;
+      node.dtype == DType::I32 ? largest_magnitude(g, id) : std::nullopt;
   if (!most || *most >= kMost) return false;
   path_.sources = {{id, -int64_t(*most), int64_t(*most)}};
   return true;
 }
 
-bool Walk::sum_of_two(const Node& node) {
-  Walk a(g), b(g);
+bool PathWalk::sum_of_two(const Node& node) {
+  PathWalk a(g), b(g);
   if (!a.floats(node.inputs[0]) || !b.floats(node.inputs[1])) return false;
   if (a.path_.sources.size() != 1 || b.path_.sources.size() != 1) return false;
   path_.sources = {a.path_.sources[0], b.path_.sources[0]};
@@ -150,10 +146,10 @@ bool Walk::sum_of_two(const Node& node) {
   return true;
 }
 
-bool Walk::map_step(const Node& node) {
+bool PathWalk::map_step(const Node& node) {
   if (node.op == Op::Round)
-    return floats(node.inputs[0]) && add_step(Step::Round, kNoNode);
-  const std::optional<Step::Kind> kind = kind_of(node.op);
+    return floats(node.inputs[0]) && add_step(QuantisedStep::Round, kNoNode);
+  const std::optional<QuantisedStep::Kind> kind = step_kind(node.op);
   if (!kind || node.inputs.size() != 2) return false;
   const bool a = g.depends_on_input(node.inputs[0]),
              b = g.depends_on_input(node.inputs[1]);
@@ -164,7 +160,7 @@ bool Walk::map_step(const Node& node) {
 }
 
 // An operand seen through a view or a reduction of what it is an operand of.
-NodeId Walk::carried(NodeId small, const Node& node, const Shape& from) {
+NodeId PathWalk::carried(NodeId small, const Node& node, const Shape& from) {
   const Shape shape = g[small].shape;
   if (element_count(shape) == 1) return reshape(g, small, Shape(node.shape.size(), 1));
   auto one_along = [&](int64_t axis) { return shape[static_cast<size_t>(axis)] == 1; };
@@ -197,17 +193,17 @@ NodeId Walk::carried(NodeId small, const Node& node, const Shape& from) {
   }
 }
 
-bool Walk::carry(const Node& node, const Shape& from) {
+bool PathWalk::carry(const Node& node, const Shape& from) {
   bool all = true;
-  each_step([&](Step& s) {
+  each_step([&](QuantisedStep& s) {
     if (s.operand != kNoNode && all) s.operand = carried(s.operand, node, from);
-    all =
-        all && (s.operand != kNoNode || s.kind == Step::ToFloat || s.kind == Step::Round);
+    all = all && (s.operand != kNoNode || s.kind == QuantisedStep::ToFloat ||
+                  s.kind == QuantisedStep::Round);
   });
   return all;
 }
 
-bool Walk::view(const Node& node, const Shape& from) {
+bool PathWalk::view(const Node& node, const Shape& from) {
   if (!carry(node, from)) return false;
   for (QuantisedPath::Source& source : path_.sources) {
     Node again = node;
@@ -220,12 +216,12 @@ bool Walk::view(const Node& node, const Shape& from) {
 
 // A border of the byte that the float in it is made of; of the least one below all
 // floats, which no maximum takes.
-bool Walk::pad(const Node& node) {
+bool PathWalk::pad(const Node& node) {
   if (path_.sources.size() != 1 || !is_byte(g[path_.sources[0].node].dtype)) return false;
   const QuantisedPath::Source source = path_.sources[0];
   const auto bits = static_cast<uint64_t>(node.payload.back());
   const double value = scalar_value(DType::F32, bits);
-  Walk whole(g);
+  PathWalk whole(g);
   whole.path_ = path_;
   const std::optional<QuantisedPath> path = whole.finish();
   if (!path || element_count(path->channels) != 1) return false;
@@ -245,24 +241,24 @@ bool Walk::pad(const Node& node) {
   return true;
 }
 
-bool Walk::reduce_step(const Node& node) {
+bool PathWalk::reduce_step(const Node& node) {
   if (path_.sources.size() != 1) return false;
   return view(node, g[path_.sources[0].node].shape);
 }
 
 // A sum of integers times a scale is a sum of integers, times the scale.
-bool Walk::sum_step(const Node& node) {
+bool PathWalk::sum_step(const Node& node) {
   if (path_.sources.size() != 1) return false;
   QuantisedPath::Source& source = path_.sources[0];
   const Shape from = g[source.node].shape;
   const int64_t terms =
       element_count(from) / std::max<int64_t>(1, element_count(node.shape));
-  for (Step& s : path_.own[0]) {
-    const bool scales =
-        s.kind == Step::ToFloat || s.kind == Step::Mul || s.kind == Step::Div;
-    if (s.kind != Step::AddInteger && !scales) return false;
+  for (QuantisedStep& s : path_.own[0]) {
+    const bool scales = s.kind == QuantisedStep::ToFloat ||
+                        s.kind == QuantisedStep::Mul || s.kind == QuantisedStep::Div;
+    if (s.kind != QuantisedStep::AddInteger && !scales) return false;
     if (s.operand != kNoNode && element_count(g[s.operand].shape) != 1) return false;
-    if (s.kind == Step::AddInteger)
+    if (s.kind == QuantisedStep::AddInteger)
       s.operand =
           map(g, Op::Mul,
               {s.operand, constant_int(g, DType::I32, g[s.operand].shape, terms)});
@@ -274,13 +270,13 @@ bool Walk::sum_step(const Node& node) {
   return view(node, from);
 }
 
-bool Walk::floats(NodeId id) {
+bool PathWalk::floats(NodeId id) {
   const Node node = g[id];
   if (node.dtype != DType::F32 || !g.depends_on_input(id)) return false;
   if (node.op == Op::Cast) {
     const DType from = g[node.inputs[0]].dtype;
     if (from != DType::I32 && !is_byte(from)) return false;
-    return integers(node.inputs[0]) && add_step(Step::ToFloat, kNoNode);
+    return integers(node.inputs[0]) && add_step(QuantisedStep::ToFloat, kNoNode);
   }
   if (info(node.op).op_class == OpClass::Map) return map_step(node);
   const bool known = is_view(node.op) || node.op == Op::ReduceMax ||
@@ -293,21 +289,21 @@ bool Walk::floats(NodeId id) {
 }
 
 // Joins the operands' axes and reads their values.
-std::optional<QuantisedPath> Walk::finish() {
+std::optional<QuantisedPath> PathWalk::finish() {
   Shape joined(g[path_.sources[0].node].shape.size(), 1);
-  each_step([&](const Step& s) {
+  each_step([&](const QuantisedStep& s) {
     if (s.operand == kNoNode) return;
     for (size_t i = 0; i < joined.size(); ++i)
       joined[i] = std::max(joined[i], g[s.operand].shape[i]);
   });
   path_.channels = joined;
-  std::vector<std::vector<Step>*> lists;
-  for (std::vector<Step>& own : path_.own) lists.push_back(&own);
+  std::vector<std::vector<QuantisedStep>*> lists;
+  for (std::vector<QuantisedStep>& own : path_.own) lists.push_back(&own);
   lists.push_back(&path_.joint);
   path_.values.clear();
-  for (std::vector<Step>* list : lists) {
+  for (std::vector<QuantisedStep>* list : lists) {
     path_.values.emplace_back();
-    for (const Step& s : *list) {
+    for (const QuantisedStep& s : *list) {
       path_.values.back().emplace_back();
       if (s.operand == kNoNode) continue;
       std::optional<std::vector<double>> numbers =
@@ -319,34 +315,35 @@ std::optional<QuantisedPath> Walk::finish() {
   return std::move(path_);
 }
 
-float run(const std::vector<QuantisedFunction::Step>& steps, int32_t x, float value) {
+float run_steps(const std::vector<QuantisedFunction::Step>& steps, int32_t x,
+                float value) {
   for (const QuantisedFunction::Step& s : steps) {
     switch (s.kind) {
-    case Step::AddInteger:
+    case QuantisedStep::AddInteger:
       x += s.integer;
       break;
-    case Step::ToFloat:
+    case QuantisedStep::ToFloat:
       value = static_cast<float>(x);
       break;
-    case Step::Mul:
+    case QuantisedStep::Mul:
       value *= s.number;
       break;
-    case Step::Div:
+    case QuantisedStep::Div:
       value /= s.number;
       break;
-    case Step::Add:
+    case QuantisedStep::Add:
       value += s.number;
       break;
-    case Step::Sub:
+    case QuantisedStep::Sub:
       value -= s.number;
       break;
-    case Step::Min:
+    case QuantisedStep::Min:
       value = std::min(value, s.number);
       break;
-    case Step::Max:
+    case QuantisedStep::Max:
       value = std::max(value, s.number);
       break;
-    case Step::Round:
+    case QuantisedStep::Round:
       value = std::nearbyintf(value);
       break;
     }
@@ -359,13 +356,13 @@ bool follow(const std::vector<QuantisedFunction::Step>& steps, double& slope,
             double& offset) {
   for (const QuantisedFunction::Step& s : steps) {
     if (!std::isfinite(s.number)) return false;
-    const bool scales = s.kind == Step::Mul || s.kind == Step::Div;
+    const bool scales = s.kind == QuantisedStep::Mul || s.kind == QuantisedStep::Div;
     if (scales && !(s.number > 0)) return false;
-    if (s.kind == Step::AddInteger) offset += s.integer;
-    if (s.kind == Step::Mul) slope *= s.number, offset *= s.number;
-    if (s.kind == Step::Div) slope /= s.number, offset /= s.number;
-    if (s.kind == Step::Add) offset += s.number;
-    if (s.kind == Step::Sub) offset -= s.number;
+    if (s.kind == QuantisedStep::AddInteger) offset += s.integer;
+    if (s.kind == QuantisedStep::Mul) slope *= s.number, offset *= s.number;
+    if (s.kind == QuantisedStep::Div) slope /= s.number, offset /= s.number;
+    if (s.kind == QuantisedStep::Add) offset += s.number;
+    if (s.kind == QuantisedStep::Sub) offset -= s.number;
   }
   return true;
 }
@@ -373,12 +370,12 @@ bool follow(const std::vector<QuantisedFunction::Step>& steps, double& slope,
 } // namespace
 
 float QuantisedFunction::float_at(int64_t a, int64_t b) const {
-  float value = run(own[0], static_cast<int32_t>(a), 0);
+  float value = run_steps(own[0], static_cast<int32_t>(a), 0);
   if (own.size() == 2) {
-    const float other = run(own[1], static_cast<int32_t>(b), 0);
+    const float other = run_steps(own[1], static_cast<int32_t>(b), 0);
     value = minus ? value - other : value + other;
   }
-  return run(joint, 0, value);
+  return run_steps(joint, 0, value);
 }
 
 int QuantisedFunction::at(int64_t a, int64_t b) const {
@@ -396,9 +393,10 @@ std::optional<QuantisedFunction> QuantisedPath::function(int64_t channel,
     for (size_t i = 0; i < steps.size(); ++i) {
       const std::vector<double>& all = values[list][i];
       const double number = all.empty() ? 0 : all[static_cast<size_t>(channel)];
-      made.push_back(
-          {steps[i].kind, static_cast<float>(number),
-           steps[i].kind == Step::AddInteger ? static_cast<int32_t>(number) : 0});
+      made.push_back({steps[i].kind, static_cast<float>(number),
+                      steps[i].kind == QuantisedStep::AddInteger
+                          ? static_cast<int32_t>(number)
+                          : 0});
     }
     return made;
   };
@@ -416,13 +414,13 @@ std::optional<QuantisedFunction> QuantisedPath::function(int64_t channel,
   if (!follow(out.joint, out.slopes[0], out.offset) ||
       !follow(out.joint, out.slopes[1], unused))
     return std::nullopt;
-  const auto [low, high] = range_of(to);
+  const auto [low, high] = range_of_byte(to);
   out.low = static_cast<int>(low), out.high = static_cast<int>(high);
   return out;
 }
 
 std::optional<QuantisedPath> quantised_path(Graph& g, NodeId cast) {
-  Walk walk(g);
+  PathWalk walk(g);
   if (!walk.floats(g[cast].inputs[0])) return std::nullopt;
   return walk.finish();
 }
