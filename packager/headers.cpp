@@ -22,7 +22,7 @@ static std::vector<std::string> layout_paths(const Options& options) {
 }
 
 void make_folders(const Options& options) {
-  if (options.layout == Layout::None) return;
+  if (options.layout == FolderLayout::None) return;
   std::vector<std::string> paths = layout_paths(options);
   paths.push_back(options.output);
   std::error_code error;
@@ -35,7 +35,7 @@ std::vector<std::string> header_paths(const Options& options) {
   std::vector<std::string> paths;
   if (options.emit == Output::Module)
     return {std::filesystem::path(output).replace_extension(".mjs").string()};
-  if (options.layout != Layout::None) return layout_paths(options);
+  if (options.layout != FolderLayout::None) return layout_paths(options);
   // svod::Model has one arena.
   for (const char* suffix : {".h", ".hpp"})
     if (options.pools.empty() || suffix == std::string_view(".h"))
@@ -49,7 +49,7 @@ std::vector<std::string> header_texts(const Options& options, const HeaderFacts&
   const std::filesystem::path output(options.output);
   if (options.emit == Output::Module)
     return {module_loader_text(facts, output.filename().string())};
-  const bool folder = options.layout != Layout::None;
+  const bool folder = options.layout != FolderLayout::None;
   const std::string header =
       folder ? options.name + ".h"
              : std::filesystem::path(output).replace_extension(".h").filename().string();

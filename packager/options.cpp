@@ -359,7 +359,7 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
     throw UsageError{
         "--pool is for firmware libraries (--target cortex-m7 -o libNAME.a)"};
   const bool runs = !options.verify.empty() && options.verify != "off";
-  if (!options.pools.empty() && (runs || options.layout != Layout::None))
+  if (!options.pools.empty() && (runs || options.layout != FolderLayout::None))
     throw UsageError{"--pool: --verify and folders for build systems call a library that "
                      "has one arena; pack without --pool for them"};
   options.format = look_up(kFormats, "--format", raw.format);
@@ -373,7 +373,7 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
     throw UsageError{"--json and the text of --emit would both go to stdout; give one of "
                      "them a file (--json=FILE, -o FILE)"};
   if (options.pkg_config && (!options.is_library() || options.emit == Output::Module ||
-                             options.layout != Layout::None))
+                             options.layout != FolderLayout::None))
     throw UsageError{"--pkg-config is for libraries (-o libNAME.a)"};
   if (options.self_check && !options.is_library())
     throw UsageError{"--self-check is for libraries (-o libNAME.a); a program has it "

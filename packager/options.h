@@ -30,7 +30,7 @@ enum class Output : uint8_t {
   Testbench,
 };
 // Of a static library: a folder for another build system.
-enum class Layout : uint8_t {
+enum class FolderLayout : uint8_t {
   None,
   Cmake,
   Zephyr,
@@ -51,7 +51,7 @@ struct Options {
   std::string model;
   std::string output; // empty: text forms and JSON go to stdout
   Output emit = Output::Executable;
-  Layout layout = Layout::None;
+  FolderLayout layout = FolderLayout::None;
   std::string layout_folder; // what -o named; `output` is the library in it
   bool emit_guessed = false; // by the target alone: neither --emit nor a suffix says it
   Target target;

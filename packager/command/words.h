@@ -28,10 +28,10 @@ inline constexpr Word<Output> kEmits[] = {
     {"asm", Output::Assembly},
     {"testbench", Output::Testbench},
 };
-inline constexpr Word<Layout> kLayouts[] = {
-    {"cmake", Layout::Cmake},           {"zephyr", Layout::Zephyr},
-    {"esp-idf", Layout::EspIdf},        {"arduino", Layout::Arduino},
-    {"platformio", Layout::PlatformIo}, {"cmsis-pack", Layout::CmsisPack},
+inline constexpr Word<FolderLayout> kLayouts[] = {
+    {"cmake", FolderLayout::Cmake},           {"zephyr", FolderLayout::Zephyr},
+    {"esp-idf", FolderLayout::EspIdf},        {"arduino", FolderLayout::Arduino},
+    {"platformio", FolderLayout::PlatformIo}, {"cmsis-pack", FolderLayout::CmsisPack},
 };
 // What a suffix of the output's name asks for.
 inline constexpr Word<Output> kSuffixes[] = {{".a", Output::Static},

@@ -16,7 +16,7 @@ struct TextRow {
   const char *path, *text;
 };
 struct LayoutRow {
-  Layout layout;
+  FolderLayout layout;
   const char *library, *headers;
   std::vector<TextRow> texts;
 };
@@ -106,27 +106,30 @@ constexpr char kCmsis[] = R"(<?xml version="1.0" encoding="UTF-8"?>
 
 const std::vector<LayoutRow>& rows() {
   static const std::vector<LayoutRow> kRows = {
-      {Layout::Cmake, "lib/lib@NAME@.a", "include", {{"CMakeLists.txt", kCmake}}},
-      {Layout::Zephyr,
+      {FolderLayout::Cmake, "lib/lib@NAME@.a", "include", {{"CMakeLists.txt", kCmake}}},
+      {FolderLayout::Zephyr,
        "lib/lib@NAME@.a",
        "include",
        {{"zephyr/module.yml", kZephyrModule},
         {"CMakeLists.txt", kZephyrCmake},
         {"Kconfig", kZephyrKconfig}}},
-      {Layout::EspIdf,
+      {FolderLayout::EspIdf,
        "lib/lib@NAME@.a",
        "include",
        {{"CMakeLists.txt", kEspCmake}, {"idf_component.yml", kEspManifest}}},
       // Arduino looks for archives in a folder that is called as the core is.
-      {Layout::Arduino,
+      {FolderLayout::Arduino,
        "src/@TARGET@/lib@NAME@.a",
        "src",
        {{"library.properties", kArduino}}},
-      {Layout::PlatformIo,
+      {FolderLayout::PlatformIo,
        "lib/lib@NAME@.a",
        "include",
        {{"library.json", kPlatformIo}, {"link.py", kPlatformIoScript}}},
-      {Layout::CmsisPack, "lib/lib@NAME@.a", "include", {{"svod.@NAME@.pdsc", kCmsis}}},
+      {FolderLayout::CmsisPack,
+       "lib/lib@NAME@.a",
+       "include",
+       {{"svod.@NAME@.pdsc", kCmsis}}},
   };
   return kRows;
 }
