@@ -27,14 +27,17 @@ void StageEmitter::emit_reduce(uint32_t number) {
     for (size_t i = 0; i < all.size(); ++i)
       accumulate(s, sums_.ways[sums_.way][i], all[i], vector);
   });
-  const std::string type_of_sum = how(s).halves ? "HalfSums" : sum_type(s.dtype, vector);
+  const std::string type_of_sum = how(s).halves   ? "HalfSums"
+                                  : how(s).paired ? "PairedSums"
+                                                  : sum_type(s.dtype, vector);
   if (!sums_.blocks) join_ways(combine_of(s.op) + "::of<" + type_of_sum + ">");
   const bool shortened = sums_.lanes.has_value();
   sums_ = {};
   const std::vector<std::string> results = lane_inside ? across_lanes(s, names) : names;
   const std::optional<ExprId> sum = how(s).begins_with;
   for (size_t i = 0; i < all.size(); ++i) {
-    std::string result = how(s).halves ? "whole_sums(" + results[i] + ")" : results[i];
+    std::string result = results[i];
+    if (how(s).halves || how(s).paired) result = "whole_sums(" + result + ")";
     if (shortened) result = "lengthened<" + type(s.dtype, true) + ">(" + result + ")";
     result = rounded(s.dtype, result);
     bool still_vector = vector && !lane_inside;

@@ -87,6 +87,16 @@ void SumEmitter::accumulate_dots(const Stage& s, const std::string& acc, const P
        ", " + summand(splat(w, DType::I32)) + ");");
 }
 
+// The number that all lanes share times two lanes at once.
+void SumEmitter::accumulate_pairs(const Stage& s, const std::string& acc,
+                                  const Point& p) {
+  const Expr& v = k_.exprs[s.value];
+  Value x = eval(below_casts(k_, v.inputs[0]), p),
+        w = eval(below_casts(k_, v.inputs[1]), p);
+  if (x.vector) std::swap(x, w);
+  line(acc + " = " + acc + " + paired_bytes(" + w.name + ") * i64(" + x.name + ");");
+}
+
 // All lanes of both factors, which are bytes, into one 32-bit sum.
 void SumEmitter::accumulate_across(const Stage& s, const std::string& acc,
                                    const Point& p) {
@@ -156,6 +166,8 @@ void SumEmitter::accumulate(const Stage& s, const std::string& acc, const Point&
                           !is_narrow_float(v.dtype);
   if (how(s).across)
     accumulate_across(s, acc, p);
+  else if (how(s).paired)
+    accumulate_pairs(s, acc, p);
   else if (k_.has_dot_axis() && contains(k_.inner(s), *k_.loops.dot))
     accumulate_dots(s, acc, p);
   else if (sums_.blocks && !sums_.blocks->how.held.empty())
@@ -206,8 +218,10 @@ std::vector<std::string> SumEmitter::open_sums(uint32_t number, bool vector) {
   if (how(s).blocks) sums_.blocks.emplace().how = *how(s).blocks;
   if (summed < k_.loops.lanes) sums_.lanes = summed;
   const bool blocks = sums_.blocks.has_value();
-  const bool halves = how(s).halves;
-  const std::string type = halves ? "HalfSums" : sum_type(s.dtype, vector),
+  const bool halves = how(s).halves, paired = how(s).paired;
+  const std::string type = halves   ? "HalfSums"
+                           : paired ? "PairedSums"
+                                    : sum_type(s.dtype, vector),
                     none = type + "(" + identity(s.op, s.dtype) + ")";
   const std::optional<ExprId> sum = how(s).begins_with;
   auto names_of = [&](bool declared, bool started) {
@@ -218,6 +232,7 @@ std::vector<std::string> SumEmitter::open_sums(uint32_t number, bool vector) {
         const Value start = eval(start_of(k_, *sum, number), p);
         from = vector ? summand(splat(start, s.dtype)) : start.name;
         if (halves) from = "half_sums(" + from + ")";
+        if (paired) from = "paired_sums(" + from + ")";
       }
       names.push_back(fresh("c"));
       if (declared) line(type + " " + names.back() + " = " + from + ";");

@@ -22,6 +22,15 @@ typedef Lanes<f64> vf64;
 // Neighbouring elements, at any alignment.
 template <class E> SVOD_INLINE Lanes<E> load(const E* from) {
   Lanes<E> out;
+#if defined(__riscv) && !defined(__riscv_vector)
+  // Bytes one by one: as words they may lie at any address, and would be put together
+  // from bytes to be taken apart again.
+  if constexpr (sizeof(E) == 1) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i < kLanes; ++i) out[i] = from[i];
+    return out;
+  }
+#endif
   __builtin_memcpy(&out, from, sizeof out);
   return out;
 }
@@ -70,6 +79,29 @@ template <class T> SVOD_INLINE i32 dot_across(i32 sum, T x, T w) {
 #else
 template <class T> SVOD_INLINE i32 dot_across(i32 sum, T x, T w) {
   return sum + __builtin_reduce_add(lanes_<i32>(x) * lanes_<i32>(w));
+}
+#endif
+#if __SIZEOF_POINTER__ == 8 && !defined(__SSE2__)
+// Two neighbouring lanes in 64 bits, the second one in the upper half: what is multiplied
+// and added there is for both. A lower half below zero takes one from the upper half,
+// which the end gives back.
+typedef Vector<i64, kLanes / 2> PairedSums;
+template <class T> SVOD_INLINE PairedSums paired_bytes(T bytes) {
+  PairedSums out;
+#pragma clang loop unroll(full)
+  for (int i = 0; i < kLanes / 2; ++i)
+    out[i] = i64(bytes[2 * i]) + (i64(bytes[2 * i + 1]) << 32);
+  return out;
+}
+SVOD_INLINE PairedSums paired_sums(vi32 whole) { return paired_bytes(whole); }
+SVOD_INLINE vi32 whole_sums(PairedSums sums) {
+  vi32 out;
+#pragma clang loop unroll(full)
+  for (int i = 0; i < kLanes / 2; ++i) {
+    out[2 * i] = i32(sums[i]);
+    out[2 * i + 1] = i32((sums[i] - i32(sums[i])) >> 32);
+  }
+  return out;
 }
 #endif
 template <class I, I... kNumbers> struct Numbers {};

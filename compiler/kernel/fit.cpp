@@ -98,6 +98,7 @@ std::string stage_misfit(const StageSchedule& s, const StageSchedule& chosen) {
     return "columns where no store has lanes apart";
   if (s.halves != chosen.halves)
     return "halves of sums, or whole ones, instead of the other";
+  if (s.paired != chosen.paired) return "sums in pairs, or apart, instead of the other";
   if (s.across != chosen.across)
     return "sums across lanes, or none, instead of the other";
   if (s.byte_rows && !chosen.byte_rows) return "bytes where none are stored";

@@ -181,6 +181,8 @@ void ScheduleReader::read_stage(LineScanner& in, StageSchedule& s) {
     s.skipped_steps = in.number();
   } else if (in.accept("columns")) {
     s.columns = small_number(in);
+  } else if (in.accept("paired")) {
+    s.paired = true;
   } else if (in.accept("halves")) {
     s.halves = true;
   } else if (in.accept("across")) {

@@ -51,6 +51,7 @@ std::vector<std::string> stage_lines(const StageSchedule& s) {
   if (s.begins_with) out.push_back("begins e" + std::to_string(*s.begins_with));
   if (s.skipped_steps != 0) out.push_back("skip " + number(s.skipped_steps));
   if (s.columns != 0) out.push_back("columns " + number(s.columns));
+  if (s.paired) out.push_back("paired");
   if (s.halves) out.push_back("halves");
   if (s.across) out.push_back("across");
   if (s.byte_rows) out.push_back("bytes");

@@ -121,6 +121,9 @@ struct StageSchedule {
   // A sum of products of bytes whose lanes are summed by every step, into one register
   // of 32 bits each.
   bool across = false;
+  // Sums of two neighbouring lanes share a register of 64 bits, and so do the bytes that
+  // are multiplied by one number for both.
+  bool paired = false;
   // Of products of four bytes the sums of both pairs are apart until the end.
   bool halves = false;
   // Vectors narrowed to bytes are stored four neighbours of the tile at a time.

@@ -89,6 +89,18 @@ bool sums_across(const ScheduledKernel& k, const Level& level) {
          k.indices.affine_in(operands.w->index, *k.loops.lane, stride) && stride == 1;
 }
 
+bool sums_in_pairs(const ScheduledKernel& k, const Level& level) {
+  const ByteOperands operands = byte_operands(k, k.stages[0]);
+  int64_t x = 0, w = 0;
+  return level.dots == ByteProducts::Paired && k.has_lane_axis() &&
+         k.loops.lanes % 2 == 0 && operands.x != nullptr && !operands.decoded &&
+         k.stages[0].domain.empty() && !k.stages[0].nested &&
+         k.exprs[below_casts(k, k.exprs[k.stages[0].value].inputs[0])].kind ==
+             Expr::Kind::Load &&
+         k.indices.affine_in(operands.x->index, *k.loops.lane, x) && x == 0 &&
+         k.indices.affine_in(operands.w->index, *k.loops.lane, w) && w != 0;
+}
+
 // What bytes of weights are taken apart with.
 static bool same_for_dots(const ScheduledKernel& k, ExprId id) {
   std::vector<ExprId> open{id};

@@ -106,12 +106,22 @@ static int64_t pick_block(int64_t extent, int64_t parts, int tile) {
   return std::min((equal <= 2 * block ? equal : block) * unit, extent);
 }
 
+// The tile that the kernel is executed with: of parts of its lanes where they are
+// registers of their own.
+static Tile executed_tile(const ScheduledKernel& k, const Level& level) {
+  const int lanes = level.has_vectors() ? k.loops.lanes : choose_lanes(k, level);
+  if (lanes != k.loops.lanes)
+    if (const auto cut = cut_lanes(k, k.loops.lanes / lanes))
+      return choose_tile(*cut, level);
+  return choose_tile(k, level);
+}
+
 void choose_chunks(ScheduledKernel& k, const std::vector<PackedWeight>& packed,
                    const std::vector<Buffer>& buffers, const Level& level) {
   count_work(k, packed, buffers);
   k.loops.chunks.clear();
   const int64_t wanted = wanted_chunks(k, level.machine);
-  Tile tile = choose_tile(k, level);
+  const Tile tile = executed_tile(k, level);
   for (AxisId axis : k.loops.outer) {
     int64_t have = k.chunk_count(), extent = k.indices.extent(axis);
     if (2 * have > wanted || (k.has_lane_axis() && axis == *k.loops.lane) || extent == 1)

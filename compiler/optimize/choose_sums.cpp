@@ -194,7 +194,8 @@ void choose_sums(const ScheduledKernel& k, const Dependence& dependence, size_t 
   schedule.rounds = kRounds;
   schedule.halves = level.dots == ByteProducts::Halves && k.has_dot_axis() &&
                     contains(k.inner(k.stages[stage]), *k.loops.dot);
-  schedule.shortest_sum = schedule.blocks || schedule.halves ? 0 : choice.shortest_sum();
+  schedule.shortest_sum =
+      schedule.blocks || schedule.halves || schedule.paired ? 0 : choice.shortest_sum();
   schedule.begins_with = choice.begins_with(schedule.across);
 }
 

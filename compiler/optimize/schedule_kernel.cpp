@@ -97,6 +97,7 @@ static StageSchedule schedule_stage(const ScheduledKernel& k,
   const Stage& s = k.stages[number];
   if (s.kind == StageKind::Reduce) {
     out.across = number == 0 && sums_across(k, level);
+    out.paired = number == 0 && sums_in_pairs(k, level);
     out.unroll = choose_unroll(k, s, tile);
     if (!s.useful.empty()) out.skipped_steps = kSkippedSteps;
     if (!is_arg_reduce(s)) {

@@ -125,9 +125,9 @@ static Step scalar_step(const TileFacts& facts, const std::vector<int>& counts) 
     step.kept += 1;
   }
   step.kept += kept - 1;
-  step.kept *= facts.scalars->kept;
-  step.fits =
-      step.points == 1 || step.points * facts.per_vector + step.kept <= facts.registers;
+  const double registers = step.points * facts.per_vector * facts.scalars->sums +
+                           step.kept * facts.scalars->kept;
+  step.fits = step.points == 1 || registers <= facts.registers;
   return step;
 }
 

@@ -224,8 +224,14 @@ static std::optional<ScalarCosts> scalar_costs(const ScheduledKernel& k,
   if (sums_across(k, level)) return ScalarCosts{};
   const DType dtype = k.stages[0].dtype;
   if (level.has_vectors() || is_float(dtype) || byte_size(dtype) > 4) return std::nullopt;
+  // A multiplication and an addition for two; of bytes that are read, two come together
+  // by a shift and an addition.
+  if (sums_in_pairs(k, level))
+    return ScalarCosts{.product = 1, .load = 1.5, .kept = 0.75, .sums = 0.5};
   const bool words = k.has_dot_axis() && level.dots == ByteProducts::Words;
-  return words ? ScalarCosts{2, 3, 2} : ScalarCosts{};
+  if (words) return ScalarCosts{.product = 2, .load = 3, .kept = 2};
+  // RISC-V has no instruction that does both.
+  return ScalarCosts{.product = level.dots == ByteProducts::Paired ? 2.0 : 1.0};
 }
 
 TileFacts tile_facts(const ScheduledKernel& k, const Level& level) {

@@ -70,9 +70,11 @@ constexpr int kLongestRow = 16;
 // Sums of integers in the registers of addresses, on a core without vectors: instructions
 // are the cost, as none goes beside another one.
 struct ScalarCosts {
-  int product = 1; // instructions that multiply and add what one register of a step holds
-  int load = 1;    // instructions of an operand's register: read, and widened
-  int kept = 1;    // registers that it takes then
+  double product =
+      1;           // instructions that multiply and add what one register of a step holds
+  double load = 1; // instructions of an operand's register: read, and widened
+  double kept = 1; // registers that it takes then
+  double sums = 1; // registers of a sum
 };
 
 struct TileFacts {

@@ -13,7 +13,7 @@ namespace svod {
 
 // How bytes are multiplied and their products added up; columns `dots` and `factors` of
 // targets.def.
-enum class ByteProducts : uint8_t { Single, Words, Pairs, Fours, Halves, Across };
+enum class ByteProducts : uint8_t { Single, Words, Pairs, Fours, Halves, Across, Paired };
 enum class ByteFactors : uint8_t { Unsigned, Signed, Any };
 
 // One instruction set that every kernel of a pack is compiled for.
@@ -34,7 +34,8 @@ struct Level {
   bool has_vectors() const { return register_bits > 32; }
   // Products of bytes are summed four at a time, and weights packed for it.
   bool has_dots() const {
-    return dots != ByteProducts::Single && dots != ByteProducts::Across;
+    return dots != ByteProducts::Single && dots != ByteProducts::Across &&
+           dots != ByteProducts::Paired;
   }
   // Bytes of one register: those that an instruction multiplies and adds up, if all.
   int bytes_across() const {
