@@ -13,7 +13,7 @@
 #include "compiler/support/digest.h"
 #include "compiler/toolchain/guarded.h"
 #include "compiler/toolchain/invocation.h"
-#include "compiler/toolchain/mve_compares.h"
+#include "compiler/toolchain/mend_mve.h"
 #include "compiler/toolchain/preambles.h"
 
 #include <clang/Basic/Version.h>
@@ -179,7 +179,7 @@ static bool run(const std::vector<std::string>& flags, Emit emit, const Source& 
         skip_idle_passes);
   if (invocation.options->getTargetOpts().Triple.starts_with("thumbv8.1m"))
     invocation.options->getCodeGenOpts().PassBuilderCallbacks.emplace_back(
-        mend_mve_compares);
+        mend_mve);
   files = with_preamble(work, source, invocation, files);
   work.compiler.setFileManager(new clang::FileManager(clang::FileSystemOptions(), files));
   work.compiler.setInvocation(invocation.options);

@@ -21,7 +21,7 @@ bool CompileAllResult::ok() const {
 Digest object_key(const Compiler& compiler, const Target& target, const CompileJob& job) {
   DigestWriter key;
   key.text("object 1"); // of the layout of this key
-  if (target.triple.starts_with("thumbv8.1m")) key.text("mve_compares 1");
+  if (target.triple.starts_with("thumbv8.1m")) key.text("mend_mve 2");
   key.text(compiler.identity());
   for (const std::string& flag : Compiler::flags(target, *job.level, job.source))
     key.text(flag);

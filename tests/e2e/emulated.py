@@ -42,6 +42,30 @@ def counts_twice(target, folder):
     check(sums[0] == sums[1], f"two runs execute {sums[0]} instructions")
 
 
+def scaled_bytes(top):
+    """What behind a softmax becomes a byte and a float again has the scale it is given."""
+    values = [0.5, -1.0, 3.0, 0.25, 1.0, 2.0, -2.0, 0.0, 1.5, -0.5]
+    model = top / "scaled.onnx"
+    nodes = [onnx.node("Softmax", ["x"], ["p"], axis=1), onnx.node("QuantizeLinear", ["p", "scale", "zero"], ["q"]),
+             onnx.node("DequantizeLinear", ["q", "scale", "zero"], ["y"])]
+    weights = [onnx.tensor("scale", [], [2.0**-8]),
+               onnx.number(2, 3) + onnx.data(8, "zero") + onnx.data(9, b"\x80")]
+    model.write_bytes(onnx.model(nodes, [onnx.value("x", [1, 10])], [onnx.value("y", [1, 10])], weights))
+    total = sum(math.exp(v) for v in values)
+    for alias in ("cortex-m55", "cortex-m4"):
+        target = emulated.find_target(alias)
+        if not shutil.which(target.emulator[0]):
+            continue
+        folder = top / f"scaled_{alias}"
+        folder.mkdir()
+        pack(model, folder / "libscaled.a", "--target", alias, "--threads", "1")
+        program, outputs = emulated.link(target, folder / "libscaled.a", folder, [struct.pack("<10f", *values)])
+        _, data = emulated.execute(target, program, outputs)
+        got = struct.unpack("<10f", data[0])
+        check(all(abs(g - math.exp(v) / total) < 2.0**-8 for g, v in zip(got, values)),
+              f"{alias}: bytes behind a softmax: {got}")
+
+
 def not_a_number(top):
     """NaN is less than nothing and equal to nothing, on vectors as well."""
     values = [float("nan"), -1.0, 0.0, 1.0, float("inf"), float("-inf"), float("nan"), 2.0]
@@ -75,6 +99,7 @@ def main():
     top, tried = work_folder("emulated"), 0
     host = top / "digits"
     not_a_number(top)
+    scaled_bytes(top)
     pack(DIGITS, host)
     here = digits_on([], host, top)
     for cells in emulated.rows("TARGET"):

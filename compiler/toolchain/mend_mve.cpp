@@ -4,7 +4,7 @@
 // a comparison with zero, too). So comparisons that LLVM would turn round are written
 // in another way before it chooses instructions: with the sign of x changed, or, where
 // NaN itself is asked for, on its bits.
-#include "compiler/toolchain/mve_compares.h"
+#include "compiler/toolchain/mend_mve.h"
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
@@ -58,10 +58,35 @@ Value* mended(llvm::IRBuilder<>& build, FCmpInst::Predicate asked, Value* x,
   }
 }
 
-struct MendCompares : llvm::PassInfoMixin<MendCompares> {
+// Integers made floats and scaled by a power of two are one instruction, into which LLVM
+// 19 writes a wrong power in larger kernels (2^-11 for 2^-8 behind a softmax). A fence
+// keeps the two apart.
+bool keep_conversion_apart(llvm::Instruction& instruction) {
+  if (instruction.getOpcode() != llvm::Instruction::FMul ||
+      !instruction.getType()->isVectorTy())
+    return false;
+  bool changed = false;
+  for (llvm::Use& operand : instruction.operands()) {
+    auto* conversion = llvm::dyn_cast<llvm::CastInst>(operand.get());
+    if (conversion == nullptr || (conversion->getOpcode() != llvm::Instruction::SIToFP &&
+                                  conversion->getOpcode() != llvm::Instruction::UIToFP))
+      continue;
+    llvm::IRBuilder<> build(&instruction);
+    operand.set(
+        build.CreateUnaryIntrinsic(llvm::Intrinsic::arithmetic_fence, conversion));
+    changed = true;
+  }
+  return changed;
+}
+
+struct MendMve : llvm::PassInfoMixin<MendMve> {
   static llvm::PreservedAnalyses run(llvm::Function& function,
                                      llvm::FunctionAnalysisManager&) {
     std::vector<FCmpInst*> compares;
+    bool changed = false;
+    for (llvm::Instruction& instruction :
+         llvm::make_early_inc_range(llvm::instructions(function)))
+      changed |= keep_conversion_apart(instruction);
     for (llvm::Instruction& instruction : llvm::instructions(function))
       if (auto* compare = llvm::dyn_cast<FCmpInst>(&instruction))
         if (compare->getType()->isVectorTy()) compares.push_back(compare);
@@ -81,17 +106,17 @@ struct MendCompares : llvm::PassInfoMixin<MendCompares> {
       compare->replaceAllUsesWith(instead);
       compare->eraseFromParent();
     }
-    return compares.empty() ? llvm::PreservedAnalyses::all()
-                            : llvm::PreservedAnalyses::none();
+    return compares.empty() && !changed ? llvm::PreservedAnalyses::all()
+                                        : llvm::PreservedAnalyses::none();
   }
 };
 
 } // namespace
 
-void mend_mve_compares(llvm::PassBuilder& builder) {
+void mend_mve(llvm::PassBuilder& builder) {
   builder.registerOptimizerLastEPCallback(
       [](llvm::ModulePassManager& passes, llvm::OptimizationLevel) {
-        passes.addPass(llvm::createModuleToFunctionPassAdaptor(MendCompares()));
+        passes.addPass(llvm::createModuleToFunctionPassAdaptor(MendMve()));
       });
 }
 
