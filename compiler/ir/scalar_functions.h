@@ -304,22 +304,13 @@ template <class T> SVOD_INLINE T max_(T a, T b) {
     return choose(a > b, a, b);
 }
 
-// The upper half of a product of 64 bits, b even where it is a vector: on Arm it is
-// halved, as the instruction doubles the product.
+// The upper half of a product of 64 bits.
 #if defined(__clang__) && defined(__ARM_FEATURE_MVE)
 typedef __attribute__((__neon_vector_type__(4))) i32 ArmWords;
 static __attribute__((__clang_arm_builtin_alias(__builtin_arm_mve_vmulhq_s32)))
 ArmWords __arm_vmulhq_s32(ArmWords, ArmWords);
 template <class T> SVOD_INLINE T high_products(T a, T b) {
   return bits_<T>(__arm_vmulhq_s32(bits_<ArmWords>(a), bits_<ArmWords>(b)));
-}
-#define SVOD_HIGH_PRODUCTS
-#elif defined(__clang__) && defined(__ARM_NEON)
-typedef __attribute__((__neon_vector_type__(16))) i8 ArmBytes;
-template <class T> SVOD_INLINE T high_products(T a, T b) {
-  const T half = b >> 1;
-  return bits_<T>(
-      __builtin_neon_vqdmulhq_v(bits_<ArmBytes>(a), bits_<ArmBytes>(half), 34));
 }
 #define SVOD_HIGH_PRODUCTS
 #endif

@@ -120,10 +120,7 @@ std::optional<FixedNumbers> fit_wide(const Staircase& s,
                                      const std::vector<Threshold>& thresholds, int right,
                                      int64_t most) {
   FixedNumbers out;
-  // Even, so that half of it is exact, which is what vectors multiply by that double a
-  // product.
-  out.factor =
-      static_cast<int32_t>(2 * std::llround(std::ldexp(s.slope, right + 32 - 1)));
+  out.factor = static_cast<int32_t>(std::llround(std::ldexp(s.slope, right + 32)));
   if (out.factor <= 0) return std::nullopt;
   const double step = kTwo32 / out.factor, of_value = std::ldexp(step, right);
   Interval in;
