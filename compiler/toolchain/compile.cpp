@@ -178,8 +178,7 @@ static bool run(const std::vector<std::string>& flags, Emit emit, const Source& 
     invocation.options->getCodeGenOpts().PassBuilderCallbacks.emplace_back(
         skip_idle_passes);
   if (invocation.options->getTargetOpts().Triple.starts_with("thumbv8.1m"))
-    invocation.options->getCodeGenOpts().PassBuilderCallbacks.emplace_back(
-        mend_mve);
+    invocation.options->getCodeGenOpts().PassBuilderCallbacks.emplace_back(mend_mve);
   files = with_preamble(work, source, invocation, files);
   work.compiler.setFileManager(new clang::FileManager(clang::FileSystemOptions(), files));
   work.compiler.setInvocation(invocation.options);

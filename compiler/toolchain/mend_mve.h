@@ -1,5 +1,5 @@
-// Mends what LLVM 19 gets wrong of vectors on Armv8.1-M: comparisons of floats with zero, and
-// conversions that scale.
+// Mends what LLVM 19 gets wrong of vectors on Armv8.1-M: comparisons of floats with zero,
+// and conversions that scale.
 #pragma once
 
 namespace llvm {
