@@ -18,6 +18,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import emulated
+from packed_header import Header
 from packing import need, pack, run
 
 
@@ -39,7 +40,7 @@ def measure(model, target, options, folder):
     library = folder / "libinfer.a"
     words = ["--target", target.alias] + (["--cpu", target.given] if target.given else [])
     pack(model, library, "--threads", "1", *words, *options)
-    inputs = [emulated.made_up(port) for port in emulated.ports(library.with_suffix(".h").read_text(), "INPUT")]
+    inputs = [emulated.made_up(port) for port in Header(library.with_suffix(".h")).ports("INPUT")]
     program, outputs = emulated.link(target.row, library, folder, inputs)
     code, _ = emulated.execute(target.row, program, outputs, folder / "counts")
     if code != 0:

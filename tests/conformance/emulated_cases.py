@@ -25,6 +25,7 @@ import run_conformance as base
 
 sys.path.insert(0, str(base.HERE.parent / "support"))
 import emulated
+from packed_header import Header
 import tensor_file
 
 WORK = base.BUILD / "emulated_cases"
@@ -97,8 +98,7 @@ def run_library(case, target, folder):
         ports = emulated.module_ports(loader, "kOutputs")
         code, found = emulated.execute_module(target, library, inputs, folder, base.RUN_SECONDS)
     else:
-        header = library.with_suffix(".h").read_text()
-        inputs = check_inputs(emulated.ports(header, "INPUT"), given)
+        inputs = check_inputs(Header(library.with_suffix(".h")).ports("INPUT"), given)
         program, outputs = emulated.link(target, library, folder, inputs)
         ports = [port for port, _ in outputs]
         code, found = emulated.execute(target, program, outputs, seconds=base.RUN_SECONDS)

@@ -15,54 +15,19 @@ import ast
 import math
 import pathlib
 import struct
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from tensor_file import read_tensor
 
 # TensorProto.DataType -> (code of struct, numpy's name in .npy)
 STEPS = 64
 TYPES = {1: ("f", "<f4"), 7: ("q", "<i8"), 9: ("B", "|b1"), 10: ("e", "<f2"), 11: ("d", "<f8")}
 
 
-def varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 127) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 128:
-            return value, at
-
-
-def fields(data):
-    """(number, value) of each field of a protobuf message."""
-    at = 0
-    while at < len(data):
-        tag, at = varint(data, at)
-        if tag & 7 == 0:
-            value, at = varint(data, at)
-        elif tag & 7 == 2:
-            size, at = varint(data, at)
-            value, at = data[at:at + size], at + size
-        else:
-            size = 8 if tag & 7 == 1 else 4
-            value, at = data[at:at + size], at + size
-        yield tag >> 3, value
-
-
 def read_pb(path):
-    """(npy type name, shape, values) of a TensorProto with raw data."""
-    shape, kind, raw = [], 0, b""
-    for number, value in fields(path.read_bytes()):
-        if number == 1:
-            if isinstance(value, int):
-                shape.append(value)
-            else:
-                at = 0
-                while at < len(value):
-                    extent, at = varint(value, at)
-                    shape.append(extent)
-        elif number == 2:
-            kind = value
-        elif number == 9:
-            raw = value
+    """(npy type name, shape, values) of a TensorProto."""
+    kind, shape, raw = read_tensor(path)
     code, name = TYPES[kind]
     return name, tuple(shape), [v for v, in struct.iter_unpack("<" + code, raw)]
 

@@ -11,8 +11,10 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import firmware_models as models
-from board import BOARDS, GCC, Header, Run, pack_for_board, same_as_host, symbols
+from board import BOARDS, GCC, Run, pack_for_board, same_as_host
+from emulated import symbols
 from onnx_writer import random_forest, small_cnn, small_mlp
+from packed_header import Header
 from packing import DIGITS, PACKER, SOURCE, check, need, pack, run, work_folder
 
 FOLDER = work_folder("board")
@@ -26,12 +28,12 @@ LONG_LOOP = struct.pack("<q", 10)
 
 def inputs_of(header, seed=3):
     rng, out = random.Random(seed), []
-    for i, size in enumerate(header.tensors("INPUT")):
-        kind = header.text.split(f"INPUT_{i}_DTYPE \"")[1].split('"')[0]
-        if kind == "f32":
-            out.append(struct.pack(f"<{size // 4}f", *(rng.uniform(0, 1) for _ in range(size // 4))))
+    for port in header.ports("INPUT"):
+        if port.dtype == "f32":
+            count = port.bytes // 4
+            out.append(struct.pack(f"<{count}f", *(rng.uniform(0, 1) for _ in range(count))))
         else:
-            out.append(LONG_LOOP if kind == "i64" else rng.randbytes(size))
+            out.append(LONG_LOOP if port.dtype == "i64" else rng.randbytes(port.bytes))
     return out
 
 
@@ -41,7 +43,7 @@ def on_board(name, target="cortex-m4", *options):
     model = folder / f"{name}.onnx"
     model.write_bytes((MODELS | LARGE)[name])
     pack_for_board(model, folder, "net", target, *options)
-    inputs = inputs_of(Header(folder / "libnet.h", "net"))
+    inputs = inputs_of(Header(folder / "libnet.h"))
     return Run(folder, "net", target, inputs), model, folder, inputs
 
 
@@ -52,7 +54,7 @@ def runs(name):
           f"{name}: the answers of this machine")
     ratio = done.stack_said / done.stack
     check(1 <= ratio <= 1.1, f"{name}: {done.stack} bytes of stack written, {done.stack_said} promised: {ratio:.3f}")
-    sizes = symbols(done.image)
+    sizes = {symbol: size for _, size, symbol in symbols(done.image, "a-zA-Z")}
     mine = {n: s for n, s in sizes.items() if n.startswith(("net_", "svod_")) and n != "net_weights"}
     check("net_manifest" not in mine and "net_info" not in mine, f"{name}: the manifest is not linked")
     texts = sum(s for n, s in mine.items() if "status" in n)
@@ -61,7 +63,7 @@ def runs(name):
 
 
 def small_ones():
-    sine, dense = (Header(FOLDER / f"{n}-cortex-m4/libnet.h", "net") for n in ("sine", "dense_int8"))
+    sine, dense = (Header(FOLDER / f"{n}-cortex-m4/libnet.h") for n in ("sine", "dense_int8"))
     check(sine["ARENA_BYTES"] <= 128, f"sine: an arena of {sine['ARENA_BYTES']} bytes")
     check(dense["ARENA_BYTES"] <= 64, f"32-16-4: an arena of {dense['ARENA_BYTES']} bytes")
     check(sine["ARENA_ALIGN"] == 8, "aligned to the largest element, where there are no vectors")
@@ -114,7 +116,7 @@ def refuses():
     model = FOLDER / "control.onnx"
     model.write_bytes(models.control())
     pack_for_board(model, FOLDER, "net", "cortex-m4")
-    header = Header(FOLDER / "libnet.h", "net")
+    header = Header(FOLDER / "libnet.h")
     for count, text in ((3, "an index is out of range"), (1000, "the data exceeds a limit")):
         said = Run(FOLDER, "net", "cortex-m4", [struct.pack("<q", count), bytes(16)], expect=1).said
         check(text in said, f"{count} iterations: {said}")
@@ -147,7 +149,7 @@ def checks_itself():
     model = folder / "dense.onnx"
     model.write_bytes(models.dense_int8())
     pack_for_board(model, folder, "net", "cortex-m4", "--self-check")
-    inputs = inputs_of(Header(folder / "libnet.h", "net"))
+    inputs = inputs_of(Header(folder / "libnet.h"))
     how = "-DMODEL_RUN(a,i,o)=(net_self_check()?net_self_check():net_run(a,i,o))"
     Run(folder, "net", "cortex-m4", inputs, how)
     check(True, "--self-check finds nothing wrong with what was packed")

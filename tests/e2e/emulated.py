@@ -10,6 +10,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import emulated
 import onnx_writer as onnx
+from packed_header import Header
 from packing import (DIGITS, SAMPLES, check, digits_on, labels_right, largest_difference, need, pack, read_npy, sample,
                      work_folder)
 
@@ -32,7 +33,7 @@ def counts_twice(target, folder):
     sums = []
     for name in ("first", "second"):
         program = folder / "program"
-        outputs = [(port, 0) for port in emulated.ports((folder / "libdigits.h").read_text(), "OUTPUT")]
+        outputs = [(port, 0) for port in Header(folder / "libdigits.h").ports("OUTPUT")]
         emulated.execute(target, program, outputs, folder / name)
         counts = emulated.read_counts(folder / name)
         rows = emulated.count_by_function(program, counts)
@@ -40,6 +41,20 @@ def counts_twice(target, folder):
         check(sum(count for _, count in rows) == sums[-1], "every instruction belongs to a line")
         check(rows[0][0].startswith("k") and rows[0][1] > 10000, f"most instructions are a kernel's: {rows[0]}")
     check(sums[0] == sums[1], f"two runs execute {sums[0]} instructions")
+
+
+def outputs_on(aliases, model, inputs, top):
+    """(alias, the outputs' bytes) of each target whose emulator is here."""
+    for alias in aliases:
+        target = emulated.find_target(alias)
+        if not shutil.which(target.emulator[0]):
+            continue
+        folder = top / f"{model.stem}_{alias}"
+        folder.mkdir()
+        library = folder / "libmodel.a"
+        pack(model, library, "--target", alias, "--threads", "1")
+        program, outputs = emulated.link(target, library, folder, inputs)
+        yield alias, emulated.execute(target, program, outputs)[1]
 
 
 def scaled_bytes(top):
@@ -52,15 +67,7 @@ def scaled_bytes(top):
                onnx.number(2, 3) + onnx.data(8, "zero") + onnx.data(9, b"\x80")]
     model.write_bytes(onnx.model(nodes, [onnx.value("x", [1, 10])], [onnx.value("y", [1, 10])], weights))
     total = sum(math.exp(v) for v in values)
-    for alias in ("cortex-m55", "cortex-m4"):
-        target = emulated.find_target(alias)
-        if not shutil.which(target.emulator[0]):
-            continue
-        folder = top / f"scaled_{alias}"
-        folder.mkdir()
-        pack(model, folder / "libscaled.a", "--target", alias, "--threads", "1")
-        program, outputs = emulated.link(target, folder / "libscaled.a", folder, [struct.pack("<10f", *values)])
-        _, data = emulated.execute(target, program, outputs)
+    for alias, data in outputs_on(["cortex-m55", "cortex-m4"], model, [struct.pack("<10f", *values)], top):
         got = struct.unpack("<10f", data[0])
         check(all(abs(g - math.exp(v) / total) < 2.0**-8 for g, v in zip(got, values)),
               f"{alias}: bytes behind a softmax: {got}")
@@ -77,15 +84,7 @@ def not_a_number(top):
     model.write_bytes(onnx.model(nodes, [onnx.value("x", [8])], [onnx.value(n, [8], k) for n, k in kinds],
                                  [onnx.tensor("zero", [1], [0.0])]))
     truths = [[v != v for v in values], None, [v < 0 for v in values], [v < 0 for v in values], [v >= 0 for v in values]]
-    for alias in ("cortex-m55", "cortex-m4", "aarch64"):
-        target = emulated.find_target(alias)
-        if not shutil.which(target.emulator[0]):
-            continue
-        folder = top / f"nan_{alias}"
-        folder.mkdir()
-        pack(model, folder / "libnan.a", "--target", alias, "--threads", "1")
-        program, outputs = emulated.link(target, folder / "libnan.a", folder, [struct.pack("<8f", *values)])
-        _, data = emulated.execute(target, program, outputs)
+    for alias, data in outputs_on(["cortex-m55", "cortex-m4", "aarch64"], model, [struct.pack("<8f", *values)], top):
         relu = struct.unpack("<8f", data[1])
         check(all(math.isnan(r) if math.isnan(v) else r == max(v, 0) for v, r in zip(values, relu)),
               f"{alias}: a relu keeps NaN: {relu}")

@@ -1,10 +1,11 @@
 """Packed libraries on boards of QEMU: what a run answers, what stack it takes, how large the program is."""
-import re
 import struct
 
-from packing import SOURCE, check, need, pack, run
+from emulated import QEMU, board_words
+from packed_header import Header
+from packing import SOURCE, need, pack, run
 
-GCC, QEMU = "arm-none-eabi-gcc", "qemu-system-arm"
+GCC = "arm-none-eabi-gcc"
 # Of a target: QEMU's machine, what gcc is told, where code and data lie, KiB of each. A Cortex-M3 runs code of a
 # Cortex-M0+.
 BOARDS = {
@@ -16,22 +17,6 @@ BOARDS = {
                    0x38000000, 4096),
     "cortex-m55": ("mps3-an547", ["-mcpu=cortex-m55", "-mfloat-abi=hard"], 0, 0x20000000, 512),
 }
-
-
-class Header:
-    """The numbers of a packed library's header."""
-
-    def __init__(self, path, prefix):
-        self.text, self.prefix = path.read_text(), prefix.upper()
-
-    def __getitem__(self, name):
-        return int(re.search(rf"#define {self.prefix}_{name} (\d+)\n", self.text)[1])
-
-    def pools(self):
-        return re.findall(rf"#define {self.prefix}_POOL_(\w+)_BYTES ", self.text)
-
-    def tensors(self, kind):
-        return [self[f"{kind}_{i}_BYTES"] for i in range(self[f"NUM_{kind}S"])]
 
 
 def data_header(prefix, header, inputs):
@@ -46,7 +31,7 @@ def data_header(prefix, header, inputs):
     for i, content in enumerate(inputs):
         numbers = ",".join(map(str, content))
         out.append(f"static const _Alignas(16) unsigned char input{i}[] = {{{numbers}}};")
-    sizes = header.tensors("OUTPUT")
+    sizes = [port.bytes for port in header.ports("OUTPUT")]
     for i, size in enumerate(sizes):
         out.append(f"static _Alignas(16) unsigned char output{i}[{size} + 1];")
     out.append("static const void* const inputs[] = {" + ", ".join(f"input{i}" for i in range(len(inputs))) + "};")
@@ -71,7 +56,7 @@ class Run:
     def __init__(self, folder, prefix, target, inputs, *defines, expect=0):
         need(GCC, QEMU)
         machine, cpu = BOARDS[target][:2]
-        self.header = Header(folder / f"lib{prefix}.h", prefix)
+        self.header = Header(folder / f"lib{prefix}.h")
         (folder / "data.h").write_text(data_header(prefix, self.header, inputs))
         (folder / "link.ld").write_text(link_script(target))
         image = folder / f"{prefix}.elf"
@@ -79,8 +64,7 @@ class Run:
             "-Wl,--gc-sections", "-T", folder / "link.ld", "-I", folder, SOURCE / "tests/firmware/run_model.c",
             folder / f"lib{prefix}.a", "-lgcc", "-o", image)
         self.image = image
-        done = run(QEMU, "-M", machine, "-display", "none", "-serial", "none", "-monitor", "none",
-                   "-semihosting-config", "enable=on,target=native", "-kernel", image, seconds=300, expect=expect)
+        done = run(*board_words(machine), image, seconds=300, expect=expect)
         self.said = (done.stdout + done.stderr).decode()
         if expect != 0:
             return
@@ -92,12 +76,6 @@ class Run:
 
 def pack_for_board(model, folder, prefix, target, *options):
     pack(model, folder / f"lib{prefix}.a", "--target", target, "--name", prefix, *options)
-
-
-def symbols(image):
-    """Name to size, of functions and data."""
-    rows = run("arm-none-eabi-nm", "-S", image).stdout.decode().splitlines()
-    return {row.split()[3]: int(row.split()[1], 16) for row in rows if len(row.split()) == 4}
 
 
 def same_as_host(model, folder, outputs, inputs, tolerance=0):

@@ -13,13 +13,22 @@ import shutil
 import struct
 import subprocess
 
+from packed_header import Header, Port
 from packing import BUILD, SOURCE, run
 
 SUPPORT = pathlib.Path(__file__).resolve().parent
 CLANG, LLD, OBJDUMP, NM = "clang-19", "ld.lld-19", "llvm-objdump-19", "llvm-nm-19"
 
-BOARD = ["qemu-system-arm", "-M", "mps3-an547", "-display", "none", "-serial", "none", "-monitor", "none",
-         "-semihosting-config", "enable=on,target=native", "-kernel"]
+QEMU = "qemu-system-arm"
+
+
+def board_words(machine):
+    """The command that runs a program on a board, and says there what it says by semihosting."""
+    return [QEMU, "-M", machine, "-display", "none", "-serial", "none", "-monitor", "none", "-semihosting-config",
+            "enable=on,target=native", "-kernel"]
+
+
+BOARD = board_words("mps3-an547")
 # Beginning of a triple: the command that runs a program, and who has the functions of software floats.
 EMULATORS = [("x86_64", ["qemu-x86_64", "-cpu", "max"], None),
              ("i686", ["qemu-i386", "-cpu", "max"], None),
@@ -31,7 +40,6 @@ EMULATORS = [("x86_64", ["qemu-x86_64", "-cpu", "max"], None),
              ("wasm32", ["node", str(SUPPORT / "run_module.mjs")], None)]
 
 Target = collections.namedtuple("Target", "alias triple flags emulator compiler")
-Port = collections.namedtuple("Port", "name dtype bytes")
 
 
 def rows(macro):
@@ -51,14 +59,6 @@ def find_target(alias, cpu=""):
     if cpu:
         flags = [f for f in flags if not f.startswith(("-march=", "-mcpu=", "-mtune="))] + [f"-mcpu={cpu}"]
     return Target(alias, row[1], flags, emulator, compiler)
-
-
-def ports(header, kind):
-    """Inputs or outputs of a library's header."""
-    def of(index, what):
-        return re.search(rf"#define \w+_{kind}_{index}_{what} (.*)", header).group(1).strip('"')
-    count = int(re.search(rf"#define \w+_NUM_{kind}S (\d+)", header).group(1))
-    return [Port(of(i, "NAME"), of(i, "DTYPE"), int(of(i, "BYTES"))) for i in range(count)]
 
 
 def made_up(port, seed=1):
@@ -111,7 +111,7 @@ def link(target, library, folder, inputs):
     """(the program, its output ports with their places)."""
     header = library.with_suffix(".h")
     (folder / "infer.h").write_bytes(header.read_bytes())
-    outputs = ports(header.read_text(), "OUTPUT")
+    outputs = Header(header).ports("OUTPUT")
     places = write_data(folder, inputs, outputs)
     run(CLANG, f"--target={target.triple}", *target.flags, "-std=c11", "-O2", "-ffreestanding", "-fno-pic", "-I", folder,
         "-c", SUPPORT / "emulated_main.c", "-o", folder / "main.o")
@@ -160,10 +160,10 @@ def execute_module(target, module, inputs, folder, seconds=600):
     return done.returncode, out
 
 
-def symbols(program):
-    """(address, size, name) of each function, in the order of addresses."""
+def symbols(program, kinds="tTwW"):
+    """(address, size, name) of each symbol of these kinds, of functions by themselves, in the order of addresses."""
     text = run(NM, "--defined-only", "-S", "-n", program).stdout.decode()
-    found = re.findall(r"^([0-9a-f]+) ([0-9a-f]+) [tTwW] (.*)$", text, flags=re.M)
+    found = re.findall(rf"^([0-9a-f]+) ([0-9a-f]+) [{kinds}] (.*)$", text, flags=re.M)
     return [(int(at, 16) & ~1, int(size, 16), name) for at, size, name in found if int(size, 16) != 0]
 
 

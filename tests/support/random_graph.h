@@ -41,6 +41,15 @@ struct RandomGraphOptions {
 };
 RandomGraph random_graph(uint64_t seed, const RandomGraphOptions& options = {});
 
+// Few nodes, with extents that leave several tiles and remainders.
+inline RandomGraph large_graph(uint64_t seed) {
+  RandomGraphOptions options;
+  options.nodes = 12;
+  options.max_elements = 6000;
+  options.large = true;
+  return random_graph(seed, options);
+}
+
 // The smallest graph found for which `fails` still holds: outputs are dropped, and nodes
 // become inputs with the value they had.
 RandomGraph shrink(RandomGraph failing,

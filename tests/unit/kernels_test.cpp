@@ -24,14 +24,6 @@ using MakeGraph = std::function<RandomGraph(uint64_t seed)>;
 RandomGraph any_graph(uint64_t seed) { return random_graph(seed); }
 RandomGraph any_model(uint64_t seed) { return model_graph(seed); }
 
-RandomGraph large_graph(uint64_t seed) {
-  RandomGraphOptions options;
-  options.nodes = 12;
-  options.max_elements = 6000;
-  options.large = true;
-  return random_graph(seed, options);
-}
-
 // How many of the seeds [first, last] fail; each is reported with the smallest graph
 // found.
 int failures(uint64_t first, uint64_t last, const Target& target,

@@ -141,13 +141,6 @@ struct Net {
 };
 
 RandomGraph layers(uint64_t seed) { return model_graph(seed); }
-RandomGraph graphs(uint64_t seed) {
-  RandomGraphOptions options;
-  options.nodes = 12;
-  options.max_elements = 6000;
-  options.large = true;
-  return random_graph(seed, options);
-}
 
 } // namespace
 
@@ -156,7 +149,7 @@ TEST_CASE("results on what is read are what the evaluator computes",
   for (const LevelChoice& level : {LevelChoice{"native"}, LevelChoice{"x86-64-v3", 4}}) {
     const auto target = target_for(level);
     if (!target) continue;
-    for (const Net& net : {Net{"layers", layers}, Net{"graphs", graphs}}) {
+    for (const Net& net : {Net{"layers", layers}, Net{"graphs", large_graph}}) {
       size_t overlaps = 0;
       for (uint64_t seed = 1; seed <= 40; ++seed) {
         INFO(net.name << ", seed " << seed);
