@@ -51,7 +51,10 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
   passes.note_end("simplify", report.end);
   if (std::ranges::all_of(target.levels, &Level::fixed))
     simple = passes.run("fixed-point", [&] {
-      return rewrite::fixed_point(simple, {options.exact}, options.fixed_point);
+      rewrite::FixedPointReport made;
+      Graph out = rewrite::fixed_point(simple, {options.exact}, &made);
+      if (options.fixed_point != nullptr) *options.fixed_point = std::move(made);
+      return out;
     });
   FusedGraph fused = fuse(simple, target, options.exact || options.small, passes);
   passes.run("contractions", [&] { return chosen_algorithms(fused); });

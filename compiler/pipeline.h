@@ -18,7 +18,8 @@ struct CompileOptions {
   // and what became of them. Both or none.
   const ScheduleFile* schedules = nullptr;
   optimize::AppliedSchedules* applied = nullptr;
-  rewrite::FixedPointReport* fixed_point = nullptr;
+  // Gets what became of quantisations, on a target that makes them of integers.
+  std::optional<rewrite::FixedPointReport>* fixed_point = nullptr;
   FusedGraph* fused = nullptr; // gets a copy of what the plan is made from
 };
 

@@ -98,6 +98,7 @@ private:
   std::optional<codegen::Kernels> kernels_;
   std::map<std::string, std::string> pass_texts_;
   std::map<std::string_view, PassRun> passes_;
+  std::optional<rewrite::FixedPointReport> fixed_point_;
   Digest key_;
   ImageContents contents_;
   std::optional<Objects> objects_;
@@ -198,6 +199,7 @@ Exit Packing::compile_graph() {
   for (const Options::Pool& pool : options_.pools) options.pools.push_back(pool.bytes);
   schedules.hand_to(options);
   if (options_.bisect) options.fused = &fused_;
+  options.fixed_point = &fixed_point_;
   std::vector<std::string> printed = {options_.print_after};
   if (const char* pass = pass_of_form(options_.emit)) printed.push_back(pass);
   for (const std::string& line : choices_of(options_)) console_.verbose(line);
@@ -209,6 +211,9 @@ Exit Packing::compile_graph() {
   for (const char* phase : {"simplify", "fuse", "plan", "schedule", "emit"})
     note_time(phase, passes.phase_ms(phase));
   note_passes(passes);
+  if (fixed_point_)
+    for (const std::string& line : fixed_point_lines(*fixed_point_))
+      console_.verbose(line);
   contents_ =
       image_contents(kernels_->plan, front_->interface, front_->model.digest, key_);
   contents_.threads = threads();
@@ -265,6 +270,7 @@ Summary Packing::summary() const {
   out.arena = arena();
   out.time_ms = times_;
   out.passes = passes_;
+  out.fixed_point = fixed_point_;
   out.verify = verified_;
   if (objects_) {
     out.sizes = objects_->sizes;

@@ -18,6 +18,7 @@ extern const char kText_scalar_math[];
 extern const char kText_scalar_angle[];
 extern const char kText_scalar_power[];
 extern const char kText_kernel_prelude[];
+extern const char kText_dot_prelude[];
 extern const char kText_byte_prelude[];
 extern const char kText_sort_prelude[];
 
@@ -55,9 +56,15 @@ static Mathematics mathematics_of(Op op) {
   return at->second;
 }
 
+static bool multiplies_bytes(const ScheduledKernel& k, const LevelSchedule& how) {
+  return k.has_dot_axis() || std::ranges::any_of(how.stages, [](const StageSchedule& s) {
+           return s.across || s.paired;
+         });
+}
+
 // The parts of the scalar functions that the kernel's maps call, or its parts'. Angles
 // and powers need the rest of the mathematics before them.
-static std::string prelude_for(const ScheduledKernel& k, int lanes) {
+static std::string prelude_for(const ScheduledKernel& k, size_t level) {
   Mathematics needs;
   auto look_at = [&](const std::vector<Expr>& exprs) {
     for (const Expr& e : exprs)
@@ -70,8 +77,13 @@ static std::string prelude_for(const ScheduledKernel& k, int lanes) {
   if (needs.math || needs.angle || needs.power) out += kText_scalar_math;
   if (needs.angle) out += kText_scalar_angle;
   if (needs.power) out += kText_scalar_power;
-  out += "enum { kLanes = " + std::to_string(lanes) + " };\n";
+  out += "enum { kLanes = " + std::to_string(k.levels[level].lanes) + " };\n";
   out += kText_kernel_prelude;
+  if (multiplies_bytes(k, k.levels[level]) ||
+      std::ranges::any_of(k.parts(), [&](const ScheduledKernel& part) {
+        return multiplies_bytes(part, part.levels[level]);
+      }))
+    out += kText_dot_prelude;
   if (makes_bytes(k) || std::ranges::any_of(k.parts(), makes_bytes))
     out += kText_byte_prelude;
   if (std::ranges::any_of(k.stages,
@@ -124,7 +136,7 @@ static std::string own_text(const ScheduledKernel& k, size_t level) {
 
 KernelText kernel_text(const ScheduledKernel& k, size_t level) {
   KernelText out;
-  out.text = without_includes(prelude_for(k, k.levels[level].lanes));
+  out.text = without_includes(prelude_for(k, level));
   out.prelude_bytes = out.text.size();
   out.text += "namespace kernel {\n" + own_text(k, level);
   return out;

@@ -77,7 +77,7 @@ std::optional<FloatOfByte> float_of_byte(const ScheduledKernel& k, const Expr& e
 
 bool makes_bytes(const ScheduledKernel& k) {
   return std::ranges::any_of(k.exprs, [&](const Expr& e) {
-    return e.kind == Expr::Kind::Cast && (e.dtype == DType::U8 || e.dtype == DType::I8) &&
+    return e.kind == Expr::Kind::Cast && is_byte(e.dtype) &&
            is_float(k.exprs[e.inputs[0]].dtype);
   });
 }

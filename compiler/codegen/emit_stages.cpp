@@ -27,10 +27,7 @@ void StageEmitter::emit_reduce(uint32_t number) {
     for (size_t i = 0; i < all.size(); ++i)
       accumulate(s, sums_.ways[sums_.way][i], all[i], vector);
   });
-  const std::string type_of_sum = how(s).halves   ? "HalfSums"
-                                  : how(s).paired ? "PairedSums"
-                                                  : sum_type(s.dtype, vector);
-  if (!sums_.blocks) join_ways(combine_of(s.op) + "::of<" + type_of_sum + ">");
+  if (!sums_.blocks) join_ways(combine_of(s.op) + "::of<" + sum_type(s, vector) + ">");
   const bool shortened = sums_.lanes.has_value();
   sums_ = {};
   const std::vector<std::string> results = lane_inside ? across_lanes(s, names) : names;

@@ -149,7 +149,7 @@ void SumEmitter::accumulate_value(const Stage& s, const std::string& acc, const 
          ")) " + kept + "[l] = " + identity(s.op, s.dtype) + ";");
     x = kept;
   }
-  line(acc + " = " + combine_of(s.op) + "::of<" + sum_type(s.dtype, vector) + ">(" + acc +
+  line(acc + " = " + combine_of(s.op) + "::of<" + sum_type(s, vector) + ">(" + acc +
        ", " + summand(x) + ");");
 }
 
@@ -219,9 +219,7 @@ std::vector<std::string> SumEmitter::open_sums(uint32_t number, bool vector) {
   if (summed < k_.loops.lanes) sums_.lanes = summed;
   const bool blocks = sums_.blocks.has_value();
   const bool halves = how(s).halves, paired = how(s).paired;
-  const std::string type = halves   ? "HalfSums"
-                           : paired ? "PairedSums"
-                                    : sum_type(s.dtype, vector),
+  const std::string type = sum_type(s, vector),
                     none = type + "(" + identity(s.op, s.dtype) + ")";
   const std::optional<ExprId> sum = how(s).begins_with;
   auto names_of = [&](bool declared, bool started) {
@@ -297,9 +295,11 @@ int SumEmitter::lanes_summed(uint32_t number) const {
 }
 
 // An accumulator's type, and a vector cut to its length.
-std::string SumEmitter::sum_type(DType dtype, bool vector) const {
-  if (!vector || !sums_.lanes) return type(dtype, vector);
-  return "Vector<" + compute_type(dtype) + ", " + std::to_string(*sums_.lanes) + ">";
+std::string SumEmitter::sum_type(const Stage& s, bool vector) const {
+  if (how(s).halves) return "HalfSums";
+  if (how(s).paired) return "PairedSums";
+  if (!vector || !sums_.lanes) return type(s.dtype, vector);
+  return "Vector<" + compute_type(s.dtype) + ", " + std::to_string(*sums_.lanes) + ">";
 }
 
 std::string SumEmitter::summand(const std::string& value) const {

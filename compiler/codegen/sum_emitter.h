@@ -47,7 +47,7 @@ protected:
   void open_block();
   void close_block();
   bool reduces_lanes(const Stage& s) const;
-  std::string sum_type(DType dtype, bool vector) const;
+  std::string sum_type(const Stage& s, bool vector) const;
   // Before the loops of a reduction, and in each step of it.
   void open_ahead(const Stage& s);
   void fetch_ahead();

@@ -174,8 +174,7 @@ void Reader::turn() {
 
 bool widens_bytes(const Graph& g, NodeId n) {
   if (g[n].op != Op::Cast || g[n].dtype != DType::I32) return false;
-  const DType from = g[g[n].inputs[0]].dtype;
-  return from == DType::U8 || from == DType::I8;
+  return is_byte(g[g[n].inputs[0]].dtype);
 }
 
 const OperandView& Operand::deepest() const {

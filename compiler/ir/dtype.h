@@ -49,6 +49,9 @@ inline bool is_integer(DType dtype) {
   return info(dtype).kind == DTypeKind::Int || info(dtype).kind == DTypeKind::Uint;
 }
 
+// An integer of eight bits that is stored as itself: what products of bytes multiply.
+inline bool is_byte(DType dtype) { return dtype == DType::U8 || dtype == DType::I8; }
+
 // Calls `f` with a value-initialised element of the dtype's compute type.
 template <class F> decltype(auto) with_compute_type(DType dtype, F&& f) {
   switch (dtype) {

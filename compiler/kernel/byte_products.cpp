@@ -30,7 +30,7 @@ ByteOperands byte_operands(const ScheduledKernel& k, const Stage& s) {
   for (ExprId factor : v.inputs) {
     const ExprId id = below_casts(k, factor);
     const Expr& bytes = k.exprs[id];
-    if (bytes.dtype != DType::U8 && bytes.dtype != DType::I8) return {};
+    if (!is_byte(bytes.dtype)) return {};
     unsigned_ones += bytes.dtype == DType::U8;
     if (const Expr* load = packed_load(k, id)) {
       out.w = load;

@@ -10,8 +10,6 @@ namespace svod {
 
 namespace {
 
-bool is_byte(DType dtype) { return dtype == DType::U8 || dtype == DType::I8; }
-
 // The same computation over all 256 bytes, as a graph.
 class ByteFunction {
 public:

@@ -9,10 +9,22 @@
 
 namespace svod::optimize {
 
+// The factors of a first stage's bytes, where the level multiplies such.
+static ByteOperands taken_operands(const ScheduledKernel& k, const Level& level) {
+  const ByteOperands out = byte_operands(k, k.stages[0]);
+  return level.takes(out.both_signed) ? out : ByteOperands{};
+}
+
+// Those that are not taken apart from fewer bits.
+static ByteOperands whole_operands(const ScheduledKernel& k, const Level& level) {
+  const ByteOperands out = taken_operands(k, level);
+  return out.decoded ? ByteOperands{} : out;
+}
+
 // A w for each lane and one x for all, or vectors of x whose lanes are neighbours.
 static ByteOperands dot_operands(const ScheduledKernel& k, const Level& level) {
-  ByteOperands out = byte_operands(k, k.stages[0]);
-  if (out.x == nullptr || !k.has_lane_axis() || !level.takes(out.both_signed)) return {};
+  const ByteOperands out = taken_operands(k, level);
+  if (out.x == nullptr || !k.has_lane_axis()) return {};
   int64_t x = 0, w = 0;
   // Without vectors there is nothing to interleave.
   bool near = k.indices.affine_in(out.x->index, *k.loops.lane, x) &&
@@ -51,10 +63,8 @@ std::optional<std::pair<Dim, size_t>> choose_dot(const Lowered& lowered,
 
 std::optional<AcrossAxis> choose_across(const Lowered& lowered, const Level& level) {
   const ScheduledKernel& k = lowered.kernel;
-  const ByteOperands operands = byte_operands(k, k.stages[0]);
-  if (level.bytes_across() == 0 || operands.x == nullptr || operands.decoded ||
-      !level.takes(operands.both_signed))
-    return std::nullopt;
+  const ByteOperands operands = whole_operands(k, level);
+  if (level.bytes_across() == 0 || operands.x == nullptr) return std::nullopt;
   const std::vector<AxisId>& inner = k.loops.inner[0];
   std::optional<AcrossAxis> best;
   for (const auto& [dim, axes] : lowered.axes)
@@ -79,22 +89,21 @@ std::optional<AcrossAxis> choose_across(const Lowered& lowered, const Level& lev
 }
 
 bool sums_across(const ScheduledKernel& k, const Level& level) {
-  const ByteOperands operands = byte_operands(k, k.stages[0]);
+  const ByteOperands operands = whole_operands(k, level);
   int64_t stride = 0;
   return level.bytes_across() != 0 && k.has_lane_axis() &&
          2 * k.loops.lanes >= level.bytes_across() && operands.x != nullptr &&
-         !operands.decoded && level.takes(operands.both_signed) &&
          contains(k.inner(k.stages[0]), *k.loops.lane) &&
          k.indices.affine_in(operands.x->index, *k.loops.lane, stride) && stride == 1 &&
          k.indices.affine_in(operands.w->index, *k.loops.lane, stride) && stride == 1;
 }
 
 bool sums_in_pairs(const ScheduledKernel& k, const Level& level) {
-  const ByteOperands operands = byte_operands(k, k.stages[0]);
+  const ByteOperands operands = whole_operands(k, level);
   int64_t x = 0, w = 0;
   return level.dots == ByteProducts::Paired && k.has_lane_axis() &&
-         k.loops.lanes % 2 == 0 && operands.x != nullptr && !operands.decoded &&
-         k.stages[0].domain.empty() && !k.stages[0].nested &&
+         k.loops.lanes % 2 == 0 && operands.x != nullptr && k.stages[0].domain.empty() &&
+         !k.stages[0].nested &&
          k.exprs[below_casts(k, k.exprs[k.stages[0].value].inputs[0])].kind ==
              Expr::Kind::Load &&
          k.indices.affine_in(operands.x->index, *k.loops.lane, x) && x == 0 &&

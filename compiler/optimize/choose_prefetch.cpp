@@ -91,7 +91,7 @@ void choose_prefetch(const ScheduledKernel& k, const Dependence& dependence, siz
                      StageSchedule& schedule) {
   const Stage& s = k.stages[stage];
   const Machine& m = level.machine;
-  if (s.op != Op::ReduceSum || level.register_bits <= 32) return;
+  if (s.op != Op::ReduceSum || !level.has_vectors()) return;
   if (!s.keeps && !s.nested)
     for (ExprId id : loads_below(k, s.value))
       if (std::optional<WeightPrefetch> w = weight_prefetch(k, m, s, id, tile))

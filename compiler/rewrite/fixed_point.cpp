@@ -32,8 +32,10 @@ private:
                  const Shape& channels, const Shape& shape);
   NodeId clamped(NodeId value, int right, int low, int high, DType to);
   NodeId of_parts(NodeId id);
+  void note_step();
 
   const Graph& from_;
+  NodeId at_ = kNoNode; // of that graph, which is being copied
   const FixedPointOptions& options_;
   FixedPointReport& report_;
   Graph g;
@@ -92,8 +94,16 @@ NodeId Quantisations::one_source(const QuantisedPath& path, DType to) {
   const NodeId x = cast(g, source, DType::I32);
   const NodeId out =
       clamped(multiplied(*fixed, x, channels), fixed->right, low, high, to);
-  if (fixed->missed != 0) report_.one_step.push_back(out);
+  if (fixed->missed != 0) note_step();
   return out;
+}
+
+void Quantisations::note_step() {
+  std::vector<std::string>& names = report_.one_step;
+  for (int32_t source : from_.sources(at_)) {
+    const std::string& name = from_.source_names()[static_cast<size_t>(source)];
+    if (std::ranges::count(names, name) == 0) names.push_back(name);
+  }
 }
 
 // Two bytes, each times its scale.
@@ -120,7 +130,7 @@ NodeId Quantisations::two_sources(const QuantisedPath& path, DType to) {
   const NodeId beside = constant_int(g, DType::I32, g[sum].shape, fixed->beside);
   const NodeId out =
       clamped(map(g, Op::Add, {sum, beside}), fixed->right, fixed->low, fixed->high, to);
-  if (fixed->missed != 0) report_.one_step.push_back(out);
+  if (fixed->missed != 0) note_step();
   return out;
 }
 
@@ -150,9 +160,9 @@ Graph Quantisations::run() {
       return std::make_shared<const Graph>(Quantisations(*own, options_, report_).run());
     };
     const NodeId made = rebuild(g, copy.over_copies(id, body));
-    const bool quantises = g[made].op == Op::Cast &&
-                           (g[made].dtype == DType::U8 || g[made].dtype == DType::I8) &&
+    const bool quantises = g[made].op == Op::Cast && is_byte(g[made].dtype) &&
                            g[g[made].inputs[0]].dtype == DType::F32;
+    at_ = id;
     return quantises && g.depends_on_input(made) ? of_parts(made) : made;
   });
   copy.run();

@@ -12,8 +12,8 @@ namespace svod::rewrite {
 
 struct FixedPointReport {
   int64_t quantisations = 0; // that became integers
-  // Of those, the ones where some values may fall one step aside, and their nodes.
-  std::vector<NodeId> one_step;
+  // The names of ONNX nodes of which some values may fall one step aside.
+  std::vector<std::string> one_step;
   int64_t in_floats = 0; // quantisations left as they are
 };
 

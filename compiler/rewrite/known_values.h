@@ -6,8 +6,6 @@
 
 namespace svod::rewrite {
 
-inline bool is_byte(DType dtype) { return dtype == DType::U8 || dtype == DType::I8; }
-
 // Under an expand, if there is one; a constant is one element per axis.
 NodeId base_of(Graph& g, NodeId id);
 

@@ -278,7 +278,7 @@ static std::string source_of(const Graph& graph, NodeId n) {
 
 Algorithms choose_algorithms(const Graph& graph, const Target& target, bool direct_only) {
   Algorithms out;
-  bool vectors = target.levels[0].register_bits > 32 && target.kind == TargetKind::Linux;
+  bool vectors = target.levels[0].has_vectors() && target.kind == TargetKind::Linux;
   const Users users = users_of(graph);
   for (uint32_t b = 0; b < graph.blob_count(); ++b) out.graph.add_blob(graph.blob(b));
   for (uint32_t b = 0; b < graph.body_count(); ++b) out.graph.add_body(graph.body(b));

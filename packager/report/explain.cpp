@@ -33,6 +33,17 @@ std::vector<std::string> choices_of(const Options& options) {
   return out;
 }
 
+std::vector<std::string> fixed_point_lines(const rewrite::FixedPointReport& report) {
+  std::vector<std::string> out{"quantisations: " + std::to_string(report.quantisations) +
+                               " in integers, " + std::to_string(report.in_floats) +
+                               " in floats"};
+  for (const std::string& node : report.one_step)
+    out.push_back("quantisation of " + node +
+                  ": a value in the middle of two steps may fall on the other one; "
+                  "--accuracy exact keeps its floats");
+  return out;
+}
+
 std::string pass_line(std::string_view name, const PassRun& run) {
   std::ostringstream line;
   line << "pass " << name << ": " << run.runs << (run.runs == 1 ? " run, " : " runs, ")

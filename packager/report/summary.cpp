@@ -179,6 +179,14 @@ void write_passes(JsonWriter& json, const Summary& summary) {
   json.end_list();
 }
 
+void write_fixed_point(JsonWriter& json, const rewrite::FixedPointReport& report) {
+  json.key("fixed_point").begin_object();
+  json.pair("quantisations", report.quantisations).pair("in_floats", report.in_floats);
+  json.key("one_step").begin_list();
+  for (const std::string& node : report.one_step) json.value(node);
+  json.end_list().end_object();
+}
+
 void write_run(JsonWriter& json, const Summary& summary) {
   json.key("fusion").begin_object();
   json.pair("nodes_before", uint64_t{summary.front.graph.live_nodes().size()});
@@ -191,6 +199,7 @@ void write_run(JsonWriter& json, const Summary& summary) {
   for (const auto& [stage, ms] : summary.time_ms) json.key(stage).milliseconds(ms);
   json.end_object();
   write_passes(json, summary);
+  if (summary.fixed_point) write_fixed_point(json, *summary.fixed_point);
   if (!summary.verify.empty()) json.key("verify").raw(summary.verify);
 }
 

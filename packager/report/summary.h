@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/passes.h"
+#include "compiler/rewrite/fixed_point.h"
 #include "packager/artefact/image.h"
 #include "packager/artefact/objects.h"
 #include "packager/front.h"
@@ -22,6 +23,8 @@ struct Summary {
   KernelSpills spills = {};
   std::vector<std::pair<std::string, double>> time_ms = {}; // in order
   std::map<std::string_view, PassRun> passes = {};
+  // Of a target that quantises in integers.
+  std::optional<rewrite::FixedPointReport> fixed_point = {};
   std::string verify = {}; // JSON; empty: nothing was compared
 };
 

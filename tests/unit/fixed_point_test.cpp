@@ -164,6 +164,7 @@ TEST_CASE("a maximum over windows is one of bytes", "[fixed-point]") {
 
 TEST_CASE("two layers are added in integers", "[fixed-point]") {
   Graph g;
+  g.open_source("sum");
   NodeId a = g.add_input("a", DType::I8, {256, 256}),
          b = g.add_input("b", DType::I8, {256, 256});
   NodeId sum =

@@ -1,0 +1,202 @@
+// What kernels that add up products of bytes start with, after the prelude: one step of
+// such a sum, by the instructions that the level has for it (column `dots` of
+// targets.def). Text for Clang only.
+namespace kernel {
+// sum + the products of all lanes. Where one instruction adds up a register's products,
+// it is asked for: as arithmetic the compiler moves what widens a factor out of a loop,
+// and finds it no more. Half a register of bytes is widened as it is loaded.
+#if defined(__ARM_FEATURE_MVE)
+typedef __attribute__((__neon_vector_type__(16))) i8 Bytes16;
+typedef __attribute__((__neon_vector_type__(8))) i16 Pairs8;
+#define SVOD_MVE(type)                                                                   \
+  static __attribute__((__clang_arm_builtin_alias(__builtin_arm_mve_vmladavaq_##type)))
+SVOD_MVE(s8) i32 __arm_vmladavaq_s8(i32, Bytes16, Bytes16);
+SVOD_MVE(s16) i32 __arm_vmladavaq_s16(i32, Pairs8, Pairs8);
+template <class T> SVOD_INLINE i32 dot_across(i32 sum, T x, T w) {
+  if constexpr (Traits<T>::kLanes == 16)
+    return __arm_vmladavaq_s8(sum, bits_<Bytes16>(x), bits_<Bytes16>(w));
+  else
+    return __arm_vmladavaq_s16(sum, bits_<Pairs8>(lanes_<i16>(x)),
+                               bits_<Pairs8>(lanes_<i16>(w)));
+}
+#endif
+#if __SIZEOF_POINTER__ == 8 && !defined(__SSE2__)
+// Two neighbouring lanes in 64 bits, the second one in the upper half: what is multiplied
+// and added there is for both. A lower half below zero takes one from the upper half,
+// which the end gives back.
+typedef Vector<i64, kLanes / 2> PairedSums;
+template <class T> SVOD_INLINE PairedSums paired_bytes(T bytes) {
+  PairedSums out;
+#pragma clang loop unroll(full)
+  for (int i = 0; i < kLanes / 2; ++i)
+    out[i] = i64(bytes[2 * i]) + (i64(bytes[2 * i + 1]) << 32);
+  return out;
+}
+SVOD_INLINE PairedSums paired_sums(vi32 whole) { return paired_bytes(whole); }
+SVOD_INLINE vi32 whole_sums(PairedSums sums) {
+  vi32 out;
+#pragma clang loop unroll(full)
+  for (int i = 0; i < kLanes / 2; ++i) {
+    out[2 * i] = i32(sums[i]);
+    out[2 * i + 1] = i32((sums[i] - i32(sums[i])) >> 32);
+  }
+  return out;
+}
+#endif
+// Four bytes, and four bytes per lane.
+template <class E> using DotBytes = Vector<E, 4 * kLanes>;
+SVOD_INLINE i32 load_dot(const void* from) {
+  i32 out;
+  __builtin_memcpy(&out, from, sizeof out);
+  return out;
+}
+SVOD_INLINE vi32 load_dots(const void* from) {
+  vi32 out;
+  __builtin_memcpy(&out, from, sizeof out);
+  return out;
+}
+#if defined(__ARM_FEATURE_SIMD32) && !defined(__ARM_NEON)
+// Bytes 0 and 2 of a word as a pair, and bytes 1 and 3: what meets in an instruction that
+// multiplies pairs and adds both products.
+template <bool kSigned> SVOD_INLINE i32 even_bytes(i32 word) {
+  return kSigned ? __builtin_arm_sxtb16(word) : i32(__builtin_arm_uxtb16(word));
+}
+template <bool kSigned> SVOD_INLINE i32 odd_bytes(i32 word) {
+  return even_bytes<kSigned>(i32(u32(word) >> 8 | u32(word) << 24));
+}
+template <bool kSigned, class T> SVOD_INLINE T dot_words(T sum, T x, T w) {
+  for (int i = 0; i < Traits<T>::kLanes; ++i) {
+    const i32 even =
+        __builtin_arm_smlad(even_bytes<kSigned>(x[i]), even_bytes<true>(w[i]), sum[i]);
+    sum[i] = __builtin_arm_smlad(odd_bytes<kSigned>(x[i]), odd_bytes<true>(w[i]), even);
+  }
+  return sum;
+}
+template <class T> SVOD_INLINE T dot_(T sum, T x, T w) {
+  return dot_words<false>(sum, x, w);
+}
+template <class T> SVOD_INLINE T dot_signed_(T sum, T x, T w) {
+  return dot_words<true>(sum, x, w);
+}
+#elif defined(__ARM_NEON)
+typedef __attribute__((__neon_vector_type__(16))) i8 NeonBytes;
+// Of each lane the products of its first two bytes and those of the others, as sums of
+// their own: what pairs of 16 bits are added to.
+typedef Vector<i32, 2 * kLanes> HalfSums;
+template <class S, class T> SVOD_INLINE S dot_halves(S sum, T x, T w) {
+  constexpr int kCount = Traits<T>::kLanes;
+  if constexpr (kCount > 2) {
+    typedef Vector<i32, kCount / 2> Half;
+    sum.lo = dot_halves(Vector<i32, kCount>(sum.lo), Half(x.lo), Half(w.lo));
+    sum.hi = dot_halves(Vector<i32, kCount>(sum.hi), Half(x.hi), Half(w.hi));
+    return sum;
+  } else {
+    const Vector<i16, 8> products =
+        __builtin_convertvector(bits_<Vector<i8, 8>>(x), Vector<i16, 8>) *
+        __builtin_convertvector(bits_<Vector<i8, 8>>(w), Vector<i16, 8>);
+    return bits_<S>(
+        __builtin_neon_vpadalq_v(bits_<NeonBytes>(sum), bits_<NeonBytes>(products), 34));
+  }
+}
+template <class T, int... kLane>
+SVOD_INLINE HalfSums zeros_between(T whole, Numbers<int, kLane...>) {
+  return __builtin_shufflevector(whole, T(0), (kLane % 2 * kLanes + kLane / 2)...);
+}
+SVOD_INLINE HalfSums half_sums(vi32 whole) {
+  return zeros_between(whole, __make_integer_seq<Numbers, int, 2 * kLanes>());
+}
+SVOD_INLINE vi32 whole_sums(HalfSums sum) { return vi32(sum.even) + vi32(sum.odd); }
+#if defined(__aarch64__)
+// Four signed bytes of each lane and as many more into one sum.
+template <class T> SVOD_INLINE T dot_signed_(T sum, T x, T w) {
+  constexpr int kCount = Traits<T>::kLanes;
+  if constexpr (kCount > 4) {
+    typedef Vector<i32, kCount / 2> Half;
+    sum.lo = dot_signed_(Half(sum.lo), Half(x.lo), Half(w.lo));
+    sum.hi = dot_signed_(Half(sum.hi), Half(x.hi), Half(w.hi));
+    return sum;
+  } else {
+#if defined(__ARM_FEATURE_DOTPROD)
+    return bits_<T>(__builtin_neon_vdotq_s32(bits_<NeonBytes>(sum), bits_<NeonBytes>(x),
+                                             bits_<NeonBytes>(w), 34));
+#else
+    typedef Vector<i8, 8> Bytes;
+    const auto pairs = [](auto a, auto b) {
+      return __builtin_neon_vpaddlq_v(
+          bits_<NeonBytes>(lanes_<i16>(bits_<Bytes>(a)) * lanes_<i16>(bits_<Bytes>(b))),
+          34);
+    };
+    return sum +
+           bits_<T>(__builtin_neon_vpaddq_v(bits_<NeonBytes>(pairs(x.lo, w.lo)),
+                                            bits_<NeonBytes>(pairs(x.hi, w.hi)), 34));
+#endif
+  }
+}
+#endif
+#else
+// sum + the products of the four unsigned bytes of x and the four signed ones of w, lane
+// by lane. Without an instruction for it: pairs of 16 bits, even and odd bytes apart.
+// The one that adds pairs of bytes first would saturate.
+template <class T> SVOD_INLINE T dot_(T sum, T x, T w) {
+  constexpr int kCount = Traits<T>::kLanes;
+  typedef Vector<i16, 2 * kCount> Pairs;
+#if defined(__AVX512VNNI__)
+  if constexpr (kCount == 16) return T(__builtin_ia32_vpdpbusd512(sum, x, w));
+#endif
+#if defined(__AVX512VNNI__) && defined(__AVX512VL__)
+  if constexpr (kCount == 8) return T(__builtin_ia32_vpdpbusd256(sum, x, w));
+  if constexpr (kCount == 4) return T(__builtin_ia32_vpdpbusd128(sum, x, w));
+#endif
+#if defined(__AVX2__)
+  constexpr int kWhole = 8;
+#elif defined(__SSE2__)
+  constexpr int kWhole = 4;
+#else
+  constexpr int kWhole = 0;
+#endif
+  if constexpr (kWhole != 0 && kCount > kWhole) {
+    T out;
+    out.lo = dot_(Vector<i32, kCount / 2>(sum.lo), Vector<i32, kCount / 2>(x.lo),
+                  Vector<i32, kCount / 2>(w.lo));
+    out.hi = dot_(Vector<i32, kCount / 2>(sum.hi), Vector<i32, kCount / 2>(x.hi),
+                  Vector<i32, kCount / 2>(w.hi));
+    return out;
+  } else {
+    Pairs even_x = Pairs(x & 0x00ff00ff), odd_x = Pairs((x >> 8) & 0x00ff00ff);
+    Pairs odd_w = Pairs(w) >> 8, even_w = (Pairs(w) << 8) >> 8;
+#if defined(__AVX2__)
+    if constexpr (kCount == 8)
+      return sum + T(__builtin_ia32_pmaddwd256(even_x, even_w)) +
+             T(__builtin_ia32_pmaddwd256(odd_x, odd_w));
+#endif
+#if defined(__SSE2__)
+    if constexpr (kCount == 4)
+      return sum + T(__builtin_ia32_pmaddwd128(even_x, even_w)) +
+             T(__builtin_ia32_pmaddwd128(odd_x, odd_w));
+#endif
+    for (int i = 0; i < kCount; ++i)
+      sum[i] += i32(even_x[2 * i]) * even_w[2 * i] + i32(odd_x[2 * i]) * odd_w[2 * i] +
+                i32(even_x[2 * i + 1]) * even_w[2 * i + 1] +
+                i32(odd_x[2 * i + 1]) * odd_w[2 * i + 1];
+    return sum;
+  }
+}
+#endif
+// Four vectors of bytes that follow each other, as four bytes per lane: groups of four
+// lanes come together first, then bytes change places within them.
+template <class T, int... kWord>
+SVOD_INLINE T gather_groups(T words, Numbers<int, kWord...>) {
+  return __builtin_shufflevector(words, words, (kWord % 4 * (kLanes / 4) + kWord / 4)...);
+}
+template <class T, int... kByte>
+SVOD_INLINE T swap_in_groups(T bytes, Numbers<int, kByte...>) {
+  return __builtin_shufflevector(bytes, bytes,
+                                 (kByte / 16 * 16 + kByte % 4 * 4 + kByte % 16 / 4)...);
+}
+template <class E> SVOD_INLINE vi32 interleave_dots(const E* from) {
+  const vi32 words =
+      gather_groups(load_dots(from), __make_integer_seq<Numbers, int, kLanes>());
+  return vi32(swap_in_groups(DotBytes<u8>(words),
+                             __make_integer_seq<Numbers, int, 4 * kLanes>()));
+}
+} // namespace kernel
