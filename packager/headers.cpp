@@ -21,6 +21,11 @@ static std::vector<std::string> layout_paths(const Options& options) {
   return paths;
 }
 
+// svod::Model has one arena; source comes with one header.
+static bool has_wrapper(const Options& options) {
+  return options.pools.empty() && options.emit != Output::Source;
+}
+
 void make_folders(const Options& options) {
   if (options.layout == FolderLayout::None) return;
   std::vector<std::string> paths = layout_paths(options);
@@ -36,9 +41,8 @@ std::vector<std::string> header_paths(const Options& options) {
   if (options.emit == Output::Module)
     return {std::filesystem::path(output).replace_extension(".mjs").string()};
   if (options.layout != FolderLayout::None) return layout_paths(options);
-  // svod::Model has one arena.
   for (const char* suffix : {".h", ".hpp"})
-    if (options.pools.empty() || suffix == std::string_view(".h"))
+    if (has_wrapper(options) || suffix == std::string_view(".h"))
       paths.push_back(std::filesystem::path(output).replace_extension(suffix).string());
   if (options.pkg_config)
     paths.push_back((output.parent_path() / (options.name + ".pc")).string());
@@ -54,7 +58,7 @@ std::vector<std::string> header_texts(const Options& options, const HeaderFacts&
       folder ? options.name + ".h"
              : std::filesystem::path(output).replace_extension(".h").filename().string();
   std::vector<std::string> texts = {header_text(facts)};
-  if (options.pools.empty())
+  if (has_wrapper(options))
     texts.push_back(wrapper_text(options.name, header, facts.contents->entries.front()));
   if (folder)
     for (auto& [path, text] : layout_files(options).texts) texts.push_back(text);

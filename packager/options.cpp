@@ -10,6 +10,7 @@
 #include "packager/command/option_table.h"
 #include "packager/command/words.h"
 #include "packager/firmware/layouts.h"
+#include "packager/output_fault.h"
 #include "packager/version.h"
 
 #include <algorithm>
@@ -223,48 +224,6 @@ void read_target(const RawOptions& raw, Options& options) {
   options.target = with_cpu(options.target, raw.cpu);
 }
 
-// Suffixes that promise what is not made; a script that asked for them meant another tool
-// or another target.
-struct ForeignSuffix {
-  const char *suffix, *what, *instead;
-};
-constexpr ForeignSuffix kForeign[] = {
-    {".dll", "a Windows library", ".so"}, {".dylib", "a macOS library", ".so"},
-    {".lib", "a Windows library", ".a"},  {".obj", "a Windows object", ".o"},
-    {".exe", "a Windows program", ""},    {".bin", "a raw memory image", ".a"},
-    {".hex", "a memory image", ".a"},     {".c", "C source", ".a"},
-    {".h", "a C header", ".a"},           {".py", "a Python module", ".so"},
-    {".onnx", "an ONNX model", ""},
-};
-
-// What is made and what the name says must agree, unless --emit says which one counts.
-void check_suffix(const Options& options, bool emit_given) {
-  if (emit_given || options.is_text()) return;
-  for (const ForeignSuffix& row : kForeign) {
-    if (!options.output.ends_with(row.suffix)) continue;
-    std::string instead = *row.instead != 0 ? "the suffix " + std::string(row.instead)
-                                            : "a name without suffix";
-    throw UsageError{"--output: " + options.output + " is named like " + row.what +
-                     ", and svod-pack makes ELF files for " + options.target.triple +
-                     "; take " + instead + ", or say --emit to have this name"};
-  }
-}
-
-// What the target has no form of.
-void check_kind(const Options& options) {
-  const std::string alias = "--emit: target " + options.target.alias;
-  const TargetKind kind = options.target.kind;
-  if (options.is_text()) return;
-  if (kind == TargetKind::Wasm && options.emit != Output::Module)
-    throw UsageError{alias + " has modules only (-o NAME.wasm)"};
-  if (kind != TargetKind::Wasm && options.emit == Output::Module)
-    throw UsageError{alias + " has no modules; their target is --target wasm32"};
-  if (kind != TargetKind::Bare) return;
-  if (options.emit == Output::Executable)
-    throw UsageError{alias + " has static libraries only"};
-  if (options.emit == Output::Shared) throw UsageError{alias + " has no shared objects"};
-}
-
 // A folder with a static library in it.
 bool read_layout(const std::string& word, Options& options) {
   const auto* row =
@@ -283,6 +242,7 @@ void read_emit(const RawOptions& raw, Options& options) {
   bool firmware = options.target.kind != TargetKind::Linux;
   const bool module = options.target.kind == TargetKind::Wasm;
   if (firmware) options.emit = module ? Output::Module : Output::Static;
+  if (options.target.kind == TargetKind::Source) options.emit = Output::Source;
   bool suffix = false;
   for (const Word<Output>& row : kSuffixes) {
     if (!options.output.ends_with(row.word)) continue;
@@ -291,9 +251,16 @@ void read_emit(const RawOptions& raw, Options& options) {
   }
   if (!raw.emit.empty() && !read_layout(raw.emit, options))
     options.emit = look_up(kEmits, "--emit", raw.emit);
-  check_suffix(options, !raw.emit.empty());
+  if (options.emit == Output::Source && raw.target.empty()) {
+    if (!raw.cpu.empty())
+      throw UsageError{"--cpu: source is for any CPU; --target names a core for it"};
+    options.target = *find_target("portable");
+  }
+  if (options.portable && options.emit != Output::Source)
+    throw UsageError{"--portable is for --emit=source (-o NAME.cpp)"};
   options.emit_guessed = firmware && !suffix && raw.emit.empty();
-  check_kind(options);
+  if (const std::string fault = output_fault(options, !raw.emit.empty()); !fault.empty())
+    throw UsageError{fault};
   if (options.verb == Verb::Pack && options.output.empty() && !options.is_text() &&
       !options.dry_run && !options.bisect) {
     throw UsageError{"no output is given (-o FILE)"};
@@ -372,10 +339,10 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
       options.json == "-" && !options.dry_run)
     throw UsageError{"--json and the text of --emit would both go to stdout; give one of "
                      "them a file (--json=FILE, -o FILE)"};
-  if (options.pkg_config && (!options.is_library() || options.emit == Output::Module ||
+  if (options.pkg_config && (!options.is_library() || options.emit >= Output::Module ||
                              options.layout != FolderLayout::None))
     throw UsageError{"--pkg-config is for libraries (-o libNAME.a)"};
-  if (options.self_check && !options.is_library())
+  if (options.self_check && (!options.is_library() || options.emit == Output::Source))
     throw UsageError{"--self-check is for libraries (-o libNAME.a); a program has it "
                      "as an option"};
   if (options.weights == WeightPlace::File && options.emit != Output::Executable) {

@@ -20,6 +20,7 @@ enum class Output : uint8_t {
   Shared,
   Object,
   Module,
+  Source,
   Graph,
   Algorithms,
   Fused,
@@ -83,6 +84,7 @@ struct Options {
   std::string deps;
   bool pkg_config = false; // NAME.pc beside a library
   bool self_check = false; // a library gets NAME_self_check()
+  bool portable = false;   // source without what only gcc and clang take
   std::string print_after;
   std::string schedule; // file of schedules; empty: none
   bool quiet = false, verbose = false, dry_run = false;
@@ -90,7 +92,7 @@ struct Options {
   Color color = Color::Auto;
 
   bool is_text() const { return emit >= Output::Graph; }
-  bool is_library() const { return emit >= Output::Static && emit <= Output::Module; }
+  bool is_library() const { return emit >= Output::Static && emit <= Output::Source; }
   // Firmware and modules run one plan on one thread: it is emitted, so that nothing looks
   // it up.
   bool emits_run() const { return target.kind != TargetKind::Linux; }

@@ -9,12 +9,14 @@
 #include "packager/artefact/contents.h"
 #include "packager/artefact/link_output.h"
 #include "packager/budget.h"
+#include "packager/firmware/source_file.h"
 #include "packager/firmware/test_vectors.h"
 #include "packager/firmware/verify_firmware.h"
 #include "packager/front.h"
 #include "packager/headers.h"
 #include "packager/make_rule.h"
 #include "packager/output_file.h"
+#include "packager/report/clock.h"
 #include "packager/report/explain.h"
 #include "packager/report/summary.h"
 #include "packager/schedules.h"
@@ -23,7 +25,6 @@
 #include "packager/verify/runner.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -32,20 +33,6 @@
 namespace svod::packager {
 
 namespace {
-
-class Clock {
-public:
-  // Milliseconds since the last call.
-  double lap() {
-    auto now = std::chrono::steady_clock::now();
-    std::chrono::duration<double, std::milli> took = now - last_;
-    last_ = now;
-    return took.count();
-  }
-
-private:
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
 
 // One pack: each method is a stage and may end the run with its exit code.
 class Packing {
@@ -66,6 +53,7 @@ private:
   Exit check_budget();
   Exit link();
   Exit write_headers();
+  Exit write_source();
   Exit replace_kernels();
   Exit verify();
   Exit verify_or_bisect();
@@ -364,6 +352,7 @@ Exit Packing::link() {
   clock_.lap();
   std::string output = files_.empty() ? "" : files_[0].temporary();
   if (output.empty()) return Exit::Done;
+  if (options_.emit == Output::Source) return write_source();
   const toolchain::LinkResult linked = link_output(options_, *objects_, output);
   if (!linked.ok) return toolchain_error(linked.diagnostics);
   Exit status = options_.is_library() ? write_headers() : Exit::Done;
@@ -375,7 +364,22 @@ Exit Packing::link() {
 }
 
 HeaderFacts Packing::header_facts() const {
-  return {options_.name, &contents_, arena(), objects_->sizes.stack, options_.self_check};
+  const bool source = options_.emit == Output::Source;
+  return {
+      options_.name,         &contents_,          arena(),
+      objects_->sizes.stack, options_.self_check, source ? options_.target.triple : ""};
+}
+
+Exit Packing::write_source() {
+  const StraightRun run{options_.name, *kernels_, contents_, true};
+  std::string error;
+  const std::string text = source_text({run, options_}, error);
+  if (!error.empty()) {
+    console_.error("--emit=source: " + error);
+    return Exit::Unsupported;
+  }
+  return files_[0].write(text, error) ? write_headers()
+                                      : file_error(options_.output, error);
 }
 
 Exit Packing::write_headers() {
@@ -398,6 +402,11 @@ Exit Packing::verify() {
   }
   const auto runner = find_runner(options_);
   if (!runs_here(options_.target) && !choice.asked) return Exit::Done;
+  if (options_.emit == Output::Source) {
+    console_.note("not verified, since another compiler builds it; --emit=testbench "
+                  "writes a self-test that it can build, too");
+    return Exit::Done;
+  }
   console_.progress("verifying " + options_.model_name());
   if (options_.target.kind == TargetKind::Bare)
     return verify_firmware({options_, *front_, *objects_, header_facts()}, choice,

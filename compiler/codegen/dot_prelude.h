@@ -1,6 +1,6 @@
 // What kernels that add up products of bytes start with, after the prelude: one step of
 // such a sum, by the instructions that the level has for it (column `dots` of
-// targets.def). Text for Clang only.
+// targets.def).
 namespace kernel {
 // sum + the products of all lanes. Where one instruction adds up a register's products,
 // it is asked for: as arithmetic the compiler moves what widens a factor out of a loop,
@@ -103,7 +103,7 @@ SVOD_INLINE HalfSums zeros_between(T whole, Numbers<int, kLane...>) {
   return __builtin_shufflevector(whole, T(0), (kLane % 2 * kLanes + kLane / 2)...);
 }
 SVOD_INLINE HalfSums half_sums(vi32 whole) {
-  return zeros_between(whole, __make_integer_seq<Numbers, int, 2 * kLanes>());
+  return zeros_between(whole, NumbersTo<2 * kLanes>());
 }
 SVOD_INLINE vi32 whole_sums(HalfSums sum) { return vi32(sum.even) + vi32(sum.odd); }
 #if defined(__aarch64__)
@@ -181,22 +181,28 @@ template <class T> SVOD_INLINE T dot_(T sum, T x, T w) {
     return sum;
   }
 }
+#ifdef SVOD_PLAIN
+// The same of signed bytes.
+template <class T> SVOD_INLINE T dot_signed_(T sum, T x, T w) {
+  for (int i = 0; i < Traits<T>::kLanes; ++i)
+    for (int bit = 0; bit < 32; bit += 8)
+      sum[i] += i32(i8(x[i] >> bit)) * i8(w[i] >> bit);
+  return sum;
+}
+#endif
 #endif
 // Four vectors of bytes that follow each other, as four bytes per lane: groups of four
 // lanes come together first, then bytes change places within them.
 template <class T, int... kWord>
 SVOD_INLINE T gather_groups(T words, Numbers<int, kWord...>) {
-  return __builtin_shufflevector(words, words, (kWord % 4 * (kLanes / 4) + kWord / 4)...);
+  return shuffle_<(kWord % 4 * (kLanes / 4) + kWord / 4)...>(words, words);
 }
 template <class T, int... kByte>
 SVOD_INLINE T swap_in_groups(T bytes, Numbers<int, kByte...>) {
-  return __builtin_shufflevector(bytes, bytes,
-                                 (kByte / 16 * 16 + kByte % 4 * 4 + kByte % 16 / 4)...);
+  return shuffle_<(kByte / 16 * 16 + kByte % 4 * 4 + kByte % 16 / 4)...>(bytes, bytes);
 }
 template <class E> SVOD_INLINE vi32 interleave_dots(const E* from) {
-  const vi32 words =
-      gather_groups(load_dots(from), __make_integer_seq<Numbers, int, kLanes>());
-  return vi32(swap_in_groups(DotBytes<u8>(words),
-                             __make_integer_seq<Numbers, int, 4 * kLanes>()));
+  const vi32 words = gather_groups(load_dots(from), NumbersTo<kLanes>());
+  return vi32(swap_in_groups(DotBytes<u8>(words), NumbersTo<4 * kLanes>()));
 }
 } // namespace kernel

@@ -17,6 +17,7 @@ extern const char kText_scalar_convert[];
 extern const char kText_scalar_math[];
 extern const char kText_scalar_angle[];
 extern const char kText_scalar_power[];
+extern const char kText_scalar_vectors[];
 extern const char kText_kernel_prelude[];
 extern const char kText_dot_prelude[];
 extern const char kText_byte_prelude[];
@@ -33,26 +34,14 @@ static bool defines_call(std::string_view text, std::string_view cell) {
   return text.find(" T " + name) != std::string_view::npos;
 }
 
-namespace {
-
-// Parts of the scalar functions.
-struct Mathematics {
-  bool math = false, angle = false, power = false;
-  void operator|=(const Mathematics& other) {
-    math |= other.math, angle |= other.angle, power |= other.power;
-  }
-};
-
-} // namespace
-
-static Mathematics mathematics_of(Op op) {
-  thread_local std::map<Op, Mathematics> known;
+static PreludeParts mathematics_of(Op op) {
+  thread_local std::map<Op, PreludeParts> known;
   const auto [at, is_new] = known.try_emplace(op);
   const std::string_view cell = info(op).cell;
   if (is_new)
-    at->second = {defines_call(kText_scalar_math, cell),
-                  defines_call(kText_scalar_angle, cell),
-                  defines_call(kText_scalar_power, cell)};
+    at->second = {.math = defines_call(kText_scalar_math, cell),
+                  .angle = defines_call(kText_scalar_angle, cell),
+                  .power = defines_call(kText_scalar_power, cell)};
   return at->second;
 }
 
@@ -62,33 +51,22 @@ static bool multiplies_bytes(const ScheduledKernel& k, const LevelSchedule& how)
          });
 }
 
-// The parts of the scalar functions that the kernel's maps call, or its parts'. Angles
-// and powers need the rest of the mathematics before them.
-static std::string prelude_for(const ScheduledKernel& k, size_t level) {
-  Mathematics needs;
+// The parts of the scalar functions that the kernel's maps call, or its parts'.
+static PreludeParts prelude_parts(const ScheduledKernel& k, size_t level) {
+  PreludeParts out{.lanes = k.levels[level].lanes};
   auto look_at = [&](const std::vector<Expr>& exprs) {
     for (const Expr& e : exprs)
-      if (e.kind == Expr::Kind::Map) needs |= mathematics_of(e.op);
+      if (e.kind == Expr::Kind::Map) out |= mathematics_of(e.op);
   };
   look_at(k.exprs);
   for (const ScheduledKernel& part : k.parts()) look_at(part.exprs);
-  std::string out = kText_scalar_functions;
-  out += kText_scalar_convert;
-  if (needs.math || needs.angle || needs.power) out += kText_scalar_math;
-  if (needs.angle) out += kText_scalar_angle;
-  if (needs.power) out += kText_scalar_power;
-  out += "enum { kLanes = " + std::to_string(k.levels[level].lanes) + " };\n";
-  out += kText_kernel_prelude;
-  if (multiplies_bytes(k, k.levels[level]) ||
-      std::ranges::any_of(k.parts(), [&](const ScheduledKernel& part) {
-        return multiplies_bytes(part, part.levels[level]);
-      }))
-    out += kText_dot_prelude;
-  if (makes_bytes(k) || std::ranges::any_of(k.parts(), makes_bytes))
-    out += kText_byte_prelude;
-  if (std::ranges::any_of(k.stages,
-                          [](const Stage& s) { return s.kind == StageKind::Sort; }))
-    out += kText_sort_prelude;
+  out.dots = multiplies_bytes(k, k.levels[level]) ||
+             std::ranges::any_of(k.parts(), [&](const ScheduledKernel& part) {
+               return multiplies_bytes(part, part.levels[level]);
+             });
+  out.bytes = makes_bytes(k) || std::ranges::any_of(k.parts(), makes_bytes);
+  out.sort = std::ranges::any_of(
+      k.stages, [](const Stage& s) { return s.kind == StageKind::Sort; });
   return out;
 }
 
@@ -97,6 +75,27 @@ static std::string without_includes(std::string text) {
   for (size_t at = 0; (at = text.find("#include", at)) != std::string::npos;)
     text.erase(at, text.find('\n', at) + 1 - at);
   return text;
+}
+
+// Angles and powers need the rest of the mathematics before them.
+std::string scalar_prelude(const PreludeParts& parts, bool plain) {
+  constexpr std::string_view kVectors = "#include \"compiler/ir/scalar_vectors.h\"\n";
+  std::string out = kText_scalar_functions;
+  if (plain) out.replace(out.find(kVectors), kVectors.size(), kText_scalar_vectors);
+  out += kText_scalar_convert;
+  if (parts.math || parts.angle || parts.power) out += kText_scalar_math;
+  if (parts.angle) out += kText_scalar_angle;
+  if (parts.power) out += kText_scalar_power;
+  return without_includes(std::move(out));
+}
+
+std::string lane_prelude(const PreludeParts& parts) {
+  std::string out = "enum { kLanes = " + std::to_string(parts.lanes) + " };\n";
+  out += kText_kernel_prelude;
+  if (parts.dots) out += kText_dot_prelude;
+  if (parts.bytes) out += kText_byte_prelude;
+  if (parts.sort) out += kText_sort_prelude;
+  return without_includes(std::move(out));
 }
 
 // The user's text, then a kernel that hands its function what it takes. The text ends
@@ -136,7 +135,8 @@ static std::string own_text(const ScheduledKernel& k, size_t level) {
 
 KernelText kernel_text(const ScheduledKernel& k, size_t level) {
   KernelText out;
-  out.text = without_includes(prelude_for(k, level));
+  out.parts = prelude_parts(k, level);
+  out.text = scalar_prelude(out.parts) + lane_prelude(out.parts);
   out.prelude_bytes = out.text.size();
   out.text += "namespace kernel {\n" + own_text(k, level);
   return out;

@@ -1,6 +1,6 @@
 // What emitted kernels start with, after the scalar functions: vectors of kLanes
-// elements, loads and stores, reductions across lanes. Text for Clang only; kLanes is
-// defined before it.
+// elements, loads and stores, reductions across lanes. Text for Clang, and with
+// SVOD_PLAIN for any compiler; kLanes is defined before it.
 namespace kernel {
 using namespace scalar;
 typedef float f32;
@@ -20,6 +20,12 @@ typedef Lanes<f32> vf32;
 typedef Lanes<f64> vf64;
 
 // Neighbouring elements, at any alignment.
+#ifdef SVOD_PLAIN
+template <class E> SVOD_INLINE Lanes<E> load(const E* from) {
+  return gathered<Lanes<E>>(from);
+}
+template <class E> SVOD_INLINE void store(E* to, Lanes<E> value) { scattered(to, value); }
+#else
 template <class E> SVOD_INLINE Lanes<E> load(const E* from) {
   Lanes<E> out;
 #if defined(__riscv) && !defined(__riscv_vector)
@@ -37,6 +43,7 @@ template <class E> SVOD_INLINE Lanes<E> load(const E* from) {
 template <class E> SVOD_INLINE void store(E* to, Lanes<E> value) {
   __builtin_memcpy(to, &value, sizeof value);
 }
+#endif
 // The first lanes of a vector, and a vector of them followed by zeros.
 template <int N, class T> SVOD_INLINE Vector<Element<T>, N> first_part(T value) {
   if constexpr (Traits<T>::kLanes == N)
@@ -55,11 +62,30 @@ template <class T, class Part> SVOD_INLINE T lengthened(Part part) {
   }
 }
 // A line that is wanted soon, into the second cache; it may lie behind the end of memory.
-template <class E> SVOD_INLINE void fetch(const E* from, iptr at) {
+template <class E>
+SVOD_INLINE void fetch([[maybe_unused]] const E* from, [[maybe_unused]] iptr at) {
+#ifndef SVOD_PORTABLE
   __builtin_prefetch(reinterpret_cast<const void*>(uptr(from) + uptr(at) * sizeof(E)), 0,
                      2);
+#endif
 }
+// Numbers from 0 on as a type, and lanes of a and, counted on, of b by their numbers.
 template <class I, I... kNumbers> struct Numbers {};
+#ifdef SVOD_PLAIN
+template <int kCount, int... kNumbers>
+SVOD_INLINE constexpr auto numbers_to(Numbers<int, kNumbers...> counted) {
+  if constexpr (kCount == 0)
+    return counted;
+  else
+    return numbers_to<kCount - 1>(Numbers<int, kCount - 1, kNumbers...>());
+}
+template <int kCount> using NumbersTo = decltype(numbers_to<kCount>(Numbers<int>()));
+#else
+template <int kCount> using NumbersTo = __make_integer_seq<Numbers, int, kCount>;
+template <int... kAt, class T> SVOD_INLINE auto shuffle_(T a, T b) {
+  return __builtin_shufflevector(a, b, kAt...);
+}
+#endif
 // Where the processor takes some lanes of a vector for itself, a bit for each, that is
 // one instruction for 64 bytes.
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
@@ -129,6 +155,23 @@ SVOD_INLINE Lanes<E> load_between(const E* from, iptr low, iptr high, E fill) {
 template <class E> SVOD_INLINE Lanes<E> load_part(const E* from, iptr count) {
   return load_between(from, 0, count, E(0));
 }
+<<<<<<< HEAD
+=======
+// Four vectors of bytes that follow each other, as four bytes per lane: groups of four
+// lanes come together first, then bytes change places within them.
+template <class T, int... kWord>
+SVOD_INLINE T gather_groups(T words, Numbers<int, kWord...>) {
+  return shuffle_<(kWord % 4 * (kLanes / 4) + kWord / 4)...>(words, words);
+}
+template <class T, int... kByte>
+SVOD_INLINE T swap_in_groups(T bytes, Numbers<int, kByte...>) {
+  return shuffle_<(kByte / 16 * 16 + kByte % 4 * 4 + kByte % 16 / 4)...>(bytes, bytes);
+}
+template <class E> SVOD_INLINE vi32 interleave_dots(const E* from) {
+  const vi32 words = gather_groups(load_dots(from), NumbersTo<kLanes>());
+  return vi32(swap_in_groups(DotBytes<u8>(words), NumbersTo<4 * kLanes>()));
+}
+>>>>>>> cdd465a (--emit=source: one C++ file and header for other compilers; --portable: nothing but C++20)
 // Elements kStep apart: kStep vectors, each beginning with the last element of the one
 // before, so that nothing beyond the last wanted element is touched.
 template <int kStep> SVOD_INLINE constexpr int piece_of(int lane) {
@@ -137,16 +180,15 @@ template <int kStep> SVOD_INLINE constexpr int piece_of(int lane) {
 }
 template <int kStep, int kPiece, class T, int... kLane>
 SVOD_INLINE T take_piece(T taken, T piece, Numbers<int, kLane...>) {
-  return __builtin_shufflevector(
-      taken, piece,
-      (piece_of<kStep>(kLane) == kPiece ? kLanes + kStep * kLane - kPiece * (kLanes - 1)
-       : kPiece == 1 && piece_of<kStep>(kLane) == 0 ? kStep * kLane
-                                                    : kLane)...);
+  return shuffle_<(
+      piece_of<kStep>(kLane) == kPiece ? kLanes + kStep * kLane - kPiece * (kLanes - 1)
+      : kPiece == 1 && piece_of<kStep>(kLane) == 0 ? kStep * kLane
+                                                   : kLane)...>(taken, piece);
 }
 template <int kStep, int kPiece = 1, class T, class F>
 SVOD_INLINE T take_pieces(T taken, F load_piece) {
   taken = take_piece<kStep, kPiece>(taken, load_piece(kPiece * (kLanes - 1)),
-                                    __make_integer_seq<Numbers, int, kLanes>());
+                                    NumbersTo<kLanes>());
   if constexpr (kPiece + 1 < kStep)
     return take_pieces<kStep, kPiece + 1>(taken, load_piece);
   return taken;
@@ -235,27 +277,23 @@ template <class How, class T> SVOD_INLINE Element<T> across(T value) {
 // kLanes / W partial results of W lanes each; neighbours meet in one vector of halves.
 template <class How, int W, class T, int... kLane>
 SVOD_INLINE T halves(T a, T b, Numbers<int, kLane...>) {
-  return How::of(
-      __builtin_shufflevector(a, b, (kLane / (W / 2) * W + kLane % (W / 2))...),
-      __builtin_shufflevector(a, b, (kLane / (W / 2) * W + kLane % (W / 2) + W / 2)...));
+  return How::of(shuffle_<(kLane / (W / 2) * W + kLane % (W / 2))...>(a, b),
+                 shuffle_<(kLane / (W / 2) * W + kLane % (W / 2) + W / 2)...>(a, b));
 }
 template <class How, int W, class T> SVOD_INLINE void across_each(T* v) {
   for (int i = 0; i < W / 2; ++i)
-    v[i] = halves<How, W>(v[2 * i], v[2 * i + 1],
-                          __make_integer_seq<Numbers, int, kLanes>());
+    v[i] = halves<How, W>(v[2 * i], v[2 * i + 1], NumbersTo<kLanes>());
   if constexpr (W > 2) across_each<How, W / 2>(v);
 }
 // kLanes vectors as a square: element l of v[i] and element i of v[l] change places.
 // Squares of 2 W by 2 W swap two of their quarters.
 template <int W, bool kUpper, class T, int... kLane>
 SVOD_INLINE T quarters(T a, T b, Numbers<int, kLane...>) {
-  return __builtin_shufflevector(
-      a, b,
-      (kUpper ? ((kLane & W) == 0 ? kLane + W : kLanes + kLane)
-              : ((kLane & W) == 0 ? kLane : kLanes + kLane - W))...);
+  return shuffle_<(kUpper ? ((kLane & W) == 0 ? kLane + W : kLanes + kLane)
+                          : ((kLane & W) == 0 ? kLane : kLanes + kLane - W))...>(a, b);
 }
 template <int W = 1, class T> SVOD_INLINE void transpose_lanes(T* v) {
-  constexpr auto kAll = __make_integer_seq<Numbers, int, kLanes>();
+  constexpr auto kAll = NumbersTo<kLanes>();
 #pragma clang loop unroll(full)
   for (int i = 0; i < kLanes; ++i) {
     if ((i & W) != 0) continue;

@@ -5,10 +5,28 @@
 
 namespace svod::codegen {
 
+// What a kernel's text needs before it, beside what every kernel has.
+struct PreludeParts {
+  bool math = false, angle = false, power = false; // scalar functions
+  bool dots = false, bytes = false, sort = false;
+  int lanes = 4;
+
+  void operator|=(const PreludeParts& other) {
+    math |= other.math, angle |= other.angle, power |= other.power;
+    dots |= other.dots, bytes |= other.bytes, sort |= other.sort;
+  }
+};
+
 struct KernelText {
   std::string text;
   size_t prelude_bytes = 0; // of the text: its beginning, which other kernels share
+  PreludeParts parts = {};
 };
+
+// The prelude: scalar functions, and what stands on vectors of so many lanes. `plain`:
+// with vectors of our own, for compilers that have none.
+std::string scalar_prelude(const PreludeParts& parts, bool plain = false);
+std::string lane_prelude(const PreludeParts& parts);
 
 struct KernelSource : KernelText {
   uint32_t program = 0;

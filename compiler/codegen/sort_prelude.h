@@ -1,7 +1,7 @@
 // What kernels that sort start with, after the prelude. A key becomes an unsigned number
 // that orders as the sort wants it, and a word is that number with the position below it:
 // no two words are equal, so any sort of them is stable, and the smallest positions come
-// first among equals. Text for Clang only.
+// first among equals.
 namespace kernel {
 // NaN comes after everything in both directions; zeros are equal.
 template <class T> SVOD_INLINE auto sort_key(T x, bool descending) {
@@ -75,7 +75,7 @@ template <class U> SVOD_INLINE bool any_below(const U* keys, U limit) {
   if constexpr (kLanes == 1)
     return keys[0] < limit;
   else
-    return __builtin_reduce_or(IntOf<Lanes<U>>(load(keys) < limit)) != 0;
+    return any_(load(keys) < limit);
 }
 // The `wanted` first of all keys, sorted. The lists have room for `most` words, more than
 // wanted: when one is full only the first of it stay, and from then on keys that are not

@@ -5,7 +5,8 @@
 // as text in front of their own and compile it freestanding, with T a scalar or a vector
 // type of Clang (ext_vector_type). So nothing here includes a header, calls a library or
 // needs data, and no function branches on a lane's value: both arms are computed and
-// choose() takes one.
+// choose() takes one. A third reader is any compiler at all: with SVOD_PLAIN a vector is
+// a struct (scalar_vectors.h), and nothing of Clang's is left.
 //
 //   scalar_functions.h   this file; every kernel needs it
 //   scalar_convert.h     casts, f16, bf16: cast and bitcast, and loads and stores of f16
@@ -59,7 +60,12 @@ template <class T> struct Traits {
   template <class E> using Like = E;
   static constexpr int kLanes = 1;
 };
-#ifdef __clang__
+#define SVOD_INLINE inline __attribute__((always_inline))
+
+template <class To, class T> SVOD_INLINE To bits_(T x);
+#if defined(SVOD_PLAIN)
+#include "compiler/ir/scalar_vectors.h"
+#elif defined(__clang__)
 template <class E, int kLanes> using Vector = E __attribute__((ext_vector_type(kLanes)));
 template <class E, int kCount> struct Traits<Vector<E, kCount>> {
   using Element = E;
@@ -82,15 +88,30 @@ concept Signed = Lane<Element<T>>::kSigned;
 template <class A, class B> inline constexpr bool kSame = false;
 template <class A> inline constexpr bool kSame<A, A> = true;
 
-#define SVOD_INLINE inline __attribute__((always_inline))
-
 // The same bits as another type; the same values, lane by lane, of another lane type
 // (which must hold them: scalar_convert.h saturates).
 template <class To, class T> SVOD_INLINE To bits_(T x) {
+#ifdef SVOD_PLAIN
+  static_assert(sizeof(To) == sizeof(T));
+  if constexpr (kSame<To, T>) {
+    return x;
+  } else if constexpr (kVector<To> && kVector<T>) {
+    return To(bits_<typename To::Half>(x.lo), bits_<typename To::Half>(x.hi));
+  } else {
+    To out;
+    __builtin_memcpy(&out, &x, sizeof out);
+    return out;
+  }
+#else
   return __builtin_bit_cast(To, x);
+#endif
 }
 template <class E, class T> SVOD_INLINE Like<T, E> lanes_(T x) {
-#ifdef __clang__
+#if defined(SVOD_PLAIN)
+  if constexpr (kVector<T>)
+    return Like<T, E>(lanes_<E>(x.lo), lanes_<E>(x.hi));
+  else
+#elif defined(__clang__)
   if constexpr (kVector<T>)
     return __builtin_convertvector(x, Like<T, E>);
   else
@@ -100,7 +121,11 @@ template <class E, class T> SVOD_INLINE Like<T, E> lanes_(T x) {
 
 // `yes` where the comparison holds, `no` elsewhere.
 template <class M, class T> SVOD_INLINE T choose(M mask, T yes, T no) {
-#ifdef __clang__
+#if defined(SVOD_PLAIN)
+  if constexpr (kVector<T>)
+    return T(choose(mask.lo, yes.lo, no.lo), choose(mask.hi, yes.hi, no.hi));
+  else
+#elif defined(__clang__)
   if constexpr (kVector<T>) {
     using I = IntOf<T>;
     if constexpr (sizeof(Element<M>) == sizeof(Element<T>))
@@ -114,7 +139,12 @@ template <class M, class T> SVOD_INLINE T choose(M mask, T yes, T no) {
 
 // A comparison as a boolean, and a choice by a boolean.
 SVOD_INLINE u8 test(bool holds) { return u8(holds); }
-#ifdef __clang__
+#if defined(SVOD_PLAIN)
+template <class E, int kLanes>
+SVOD_INLINE Vector<u8, kLanes> test(Vector<E, kLanes> mask) {
+  return Vector<u8, kLanes>(test(mask.lo), test(mask.hi));
+}
+#elif defined(__clang__)
 template <class E, int kLanes>
 SVOD_INLINE Vector<u8, kLanes> test(Vector<E, kLanes> mask) {
   return __builtin_convertvector(mask, Vector<u8, kLanes>) & u8(1);
@@ -129,7 +159,11 @@ template <class B, class T> SVOD_INLINE T pick(B boolean, T yes, T no) {
 
 // Whether a mask holds in any lane.
 template <class M> SVOD_INLINE bool any_(M mask) {
-#ifdef __clang__
+#if defined(SVOD_PLAIN)
+  if constexpr (kVector<M>)
+    return any_(mask.lo) || any_(mask.hi);
+  else
+#elif defined(__clang__)
   if constexpr (kVector<M>)
     return __builtin_reduce_or(mask) != 0;
   else
@@ -139,12 +173,16 @@ template <class M> SVOD_INLINE bool any_(M mask) {
 
 // a * b + c, rounded once where the target can (the evaluator always does, so it agrees
 // with those targets bit for bit).
-#if !defined(__clang__) || defined(__FMA__) || defined(__aarch64__) ||                   \
+#if defined(SVOD_PLAIN)
+#if defined(FP_FAST_FMAF) || defined(__FP_FAST_FMAF)
+#define SVOD_HAS_FMA 1
+#endif
+#elif !defined(__clang__) || defined(__FMA__) || defined(__aarch64__) ||                 \
     defined(__ARM_FEATURE_FMA) || defined(__riscv_f)
 #define SVOD_HAS_FMA 1
 #endif
 // A core with single precision only would call a function for the double one.
-#if defined(__arm__) && !(__ARM_FP & 8)
+#if defined(__arm__) && !(__ARM_FP & 8) || defined(SVOD_PLAIN)
 #define SVOD_FMA_WIDTH 32
 #else
 #define SVOD_FMA_WIDTH 64
@@ -158,8 +196,13 @@ template <Floating T> SVOD_INLINE T ma_(T a, T b, T c) {
   if constexpr (!kHasFma<T>) {
     return a * b + c;
   } else {
+#ifdef SVOD_PLAIN
+    if constexpr (kVector<T>)
+      return T(ma_(a.lo, b.lo, c.lo), ma_(a.hi, b.hi, c.hi));
+    else
+#endif
 #ifdef __clang__
-    return __builtin_elementwise_fma(a, b, c);
+      return __builtin_elementwise_fma(a, b, c);
 #else
     if constexpr (kSame<T, float>)
       return __builtin_fmaf(a, b, c);

@@ -65,7 +65,12 @@ template <Floating T> SVOD_INLINE T sqrt_(T a) {
 #ifdef __clang__
     return __builtin_elementwise_sqrt(a);
 #else
-    if constexpr (kIsFloat<T>)
+#ifdef SVOD_PLAIN
+    if constexpr (kVector<T>)
+      return T(sqrt_(a.lo), sqrt_(a.hi));
+    else
+#endif
+        if constexpr (kIsFloat<T>)
       return __builtin_sqrtf(a);
     else
       return __builtin_sqrt(a);

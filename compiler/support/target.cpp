@@ -101,7 +101,7 @@ std::optional<Target> find_target(std::string_view name) {
 
 uint64_t slot_alignment(const Target& target) {
   constexpr uint64_t kImage = 64, kElement = 8;
-  if (target.kind != TargetKind::Bare) return kImage;
+  if (target.kind != TargetKind::Bare && target.kind != TargetKind::Source) return kImage;
   uint64_t out = kElement;
   for (const Level& level : target.levels)
     out = std::max(out, static_cast<uint64_t>(level.register_bits) / 8);

@@ -52,6 +52,7 @@ enum class TargetKind : uint8_t {
   Linux, // static executable, static or shared library
   Bare,  // firmware: static library
   Wasm,
+  Source, // C++ for another compiler
 };
 
 struct Target {

@@ -232,7 +232,11 @@ std::string Writer::write() {
   define("MODEL_SHA256", "\"" + contents.model.hex() + "\"");
   out_ << "/* Of one run: temporaries " << facts_.arena.temporaries << ", scratch "
        << facts_.arena.scratch << ", tables " << facts_.arena.tables
-       << ". The stack is the longest chain\n   of calls, beside it. */\n";
+       << ". The stack is the longest chain\n   of calls, beside it";
+  if (!facts_.stack_of.empty())
+    out_ << ": compiled by Clang for " << facts_.stack_of
+         << ", and another\n   compiler's frames may be larger (gcc -fstack-usage)";
+  out_ << ". */\n";
   if (contents.pools.empty())
     define("ARENA_BYTES", facts_.arena.all());
   else

@@ -14,6 +14,7 @@ struct HeaderFacts {
   ArenaBytes arena; // all that infer_run needs
   uint64_t stack_bytes = 0;
   bool self_check = false;
+  std::string stack_of = {}; // of source: what the stack was measured for
 };
 
 std::string header_text(const HeaderFacts& facts);

@@ -71,14 +71,19 @@ private:
 };
 
 void Writer::write_declarations() {
+  for (const codegen::KernelSource& kernel : run_.kernels.sources)
+    symbols_.emplace(kernel.program, kernel.symbol);
+  if (run_.alone) {
+    out_ << "using namespace svod_firmware;\n\nnamespace {\n\n";
+    return;
+  }
   out_ << "#include \"runtime_stub/firmware.h\"\n\nusing namespace svod_firmware;\n\n"
        << "extern \"C\" {\n";
   if (plan_.weight_bytes != 0)
     out_ << "extern const uint8_t " << run_.prefix << "_weights[];\n";
   out_ << "extern const char " << run_.prefix << "_manifest[];\n";
-  for (const codegen::KernelSource& kernel : run_.kernels.sources)
-    if (symbols_.emplace(kernel.program, kernel.symbol).second)
-      out_ << "int32_t " << kernel.symbol << "(void* const*, void*, uint32_t);\n";
+  for (const auto& [program, symbol] : symbols_)
+    out_ << "int32_t " << symbol << "(void* const*, void*, uint32_t);\n";
   out_ << "}\n\nnamespace {\n\n";
 }
 
@@ -295,8 +300,8 @@ void Writer::write_functions() {
     out_ << "  return " << p << "_run(arena, inputs, outputs);\n}\n\n"
          << "size_t " << p << "_arena_bytes(void) { return " << bytes << "u; }\n\n";
   }
-  out_ << "const char* " << p
-       << "_status_text(int status) { return svod_status_text(status); }\n\n"
+  out_ << "const char* " << p << "_status_text(int status) { return "
+       << (run_.alone ? "svod_text_of_status" : "svod_status_text") << "(status); }\n\n"
        << "const char* " << p << "_info(void) { return " << p << "_manifest; }\n\n}\n";
 }
 

@@ -13,6 +13,7 @@ struct StraightRun {
   std::string prefix; // of the library's names
   const codegen::Kernels& kernels;
   const ImageContents& contents; // one entry
+  bool alone = false; // in one file behind all that it calls, which nothing declares
 };
 
 std::string straight_run_text(const StraightRun& run);

@@ -98,10 +98,12 @@ private:
 
 void Declaration::output() {
   value("-o,--output", options_.output, "FILE",
-        "Output; a suffix .a, .so or .o makes a library or an object");
+        "Output; a suffix .a, .so or .o makes a library or an object, .cpp source");
   value("--emit", raw_.emit, choice_of(kEmits) + "|" + choice_of(kLayouts),
-        "What is made: a program, a library, the text of a stage, or a folder for a "
-        "build system");
+        "What is made: a program, a library, C++ for another compiler (source), the text "
+        "of a stage, or a folder for a build system");
+  flag("--portable", options_.portable,
+       "With --emit=source: C++20 alone, nothing of gcc's or clang's");
   value("--name", options_.name, "NAME", "Prefix of a library's C names (infer)");
   value("--weights", raw_.weights, choice_of(kWeightPlaces),
         "Where weights lie: in the output, or in a file beside it (embed)");

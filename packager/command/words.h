@@ -14,19 +14,13 @@ template <class T> struct Word {
 };
 
 inline constexpr Word<Output> kEmits[] = {
-    {"exe", Output::Executable},
-    {"static", Output::Static},
-    {"shared", Output::Shared},
-    {"obj", Output::Object},
-    {"module", Output::Module},
-    {"graph", Output::Graph},
-    {"algorithms", Output::Algorithms},
-    {"fused", Output::Fused},
-    {"plan", Output::Plan},
-    {"schedule", Output::Schedule},
-    {"cpp", Output::Cpp},
-    {"asm", Output::Assembly},
-    {"testbench", Output::Testbench},
+    {"exe", Output::Executable},    {"static", Output::Static},
+    {"shared", Output::Shared},     {"obj", Output::Object},
+    {"module", Output::Module},     {"source", Output::Source},
+    {"graph", Output::Graph},       {"algorithms", Output::Algorithms},
+    {"fused", Output::Fused},       {"plan", Output::Plan},
+    {"schedule", Output::Schedule}, {"cpp", Output::Cpp},
+    {"asm", Output::Assembly},      {"testbench", Output::Testbench},
 };
 inline constexpr Word<FolderLayout> kLayouts[] = {
     {"cmake", FolderLayout::Cmake},           {"zephyr", FolderLayout::Zephyr},
@@ -37,7 +31,8 @@ inline constexpr Word<FolderLayout> kLayouts[] = {
 inline constexpr Word<Output> kSuffixes[] = {{".a", Output::Static},
                                              {".so", Output::Shared},
                                              {".o", Output::Object},
-                                             {".wasm", Output::Module}};
+                                             {".wasm", Output::Module},
+                                             {".cpp", Output::Source}};
 inline constexpr Word<WeightPlace> kWeightPlaces[] = {{"embed", WeightPlace::Embed},
                                                       {"file", WeightPlace::File}};
 inline constexpr Word<Color> kColors[] = {
