@@ -155,23 +155,6 @@ SVOD_INLINE Lanes<E> load_between(const E* from, iptr low, iptr high, E fill) {
 template <class E> SVOD_INLINE Lanes<E> load_part(const E* from, iptr count) {
   return load_between(from, 0, count, E(0));
 }
-<<<<<<< HEAD
-=======
-// Four vectors of bytes that follow each other, as four bytes per lane: groups of four
-// lanes come together first, then bytes change places within them.
-template <class T, int... kWord>
-SVOD_INLINE T gather_groups(T words, Numbers<int, kWord...>) {
-  return shuffle_<(kWord % 4 * (kLanes / 4) + kWord / 4)...>(words, words);
-}
-template <class T, int... kByte>
-SVOD_INLINE T swap_in_groups(T bytes, Numbers<int, kByte...>) {
-  return shuffle_<(kByte / 16 * 16 + kByte % 4 * 4 + kByte % 16 / 4)...>(bytes, bytes);
-}
-template <class E> SVOD_INLINE vi32 interleave_dots(const E* from) {
-  const vi32 words = gather_groups(load_dots(from), NumbersTo<kLanes>());
-  return vi32(swap_in_groups(DotBytes<u8>(words), NumbersTo<4 * kLanes>()));
-}
->>>>>>> cdd465a (--emit=source: one C++ file and header for other compilers; --portable: nothing but C++20)
 // Elements kStep apart: kStep vectors, each beginning with the last element of the one
 // before, so that nothing beyond the last wanted element is touched.
 template <int kStep> SVOD_INLINE constexpr int piece_of(int lane) {

@@ -28,7 +28,7 @@ constexpr char kBeginning[] =
 //
 // @NAME@_WEIGHTS_SECTION may say where the weights lie:
 //   -D'@NAME@_WEIGHTS_SECTION=__attribute__((section(".ext_flash")))'
-#include "@HEADER@"
+@INCLUDE@
 @INCLUDES@
 #if __cplusplus < 201709L
 #error "this file is C++20: compile it with -std=c++20 or -std=gnu++20"
@@ -103,7 +103,7 @@ public:
     beginning =
         replaced(beginning, "@INCLUDES@", facts_.options.portable ? kIncludes : "");
     beginning = replaced(beginning, "@PREFIX@", run_.prefix);
-    out_ << replaced(beginning, "@HEADER@", header());
+    out_ << replaced(beginning, "@INCLUDE@", "#include \"" + header() + "\"");
     std::string text = preludes();
     for (const codegen::KernelSource& kernel : run_.kernels.sources)
       text += kernel_of(kernel);
