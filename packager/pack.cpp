@@ -408,10 +408,10 @@ Exit Packing::verify() {
     return Exit::Done;
   }
   console_.progress("verifying " + options_.model_name());
-  if (options_.target.kind == TargetKind::Bare)
+  if (options_.target.kind != TargetKind::Linux)
     return verify_firmware({options_, *front_, *objects_, header_facts()}, choice,
                            console_);
-  if (!runner || options_.target.kind == TargetKind::Wasm) {
+  if (!runner) {
     console_.note(
         "not verified, since " + options_.target.alias +
         " programs do not run here; --runner CMD names a command that runs them");

@@ -1,7 +1,5 @@
-// Any Cortex-M library runs on QEMU's MPS3 AN547 board: its Cortex-M55 executes the code
-// of all smaller cores, and 2 GiB of memory hold every model. The image is compiled and
-// linked here; only the functions of software floats come from the user's compiler, if
-// there is one.
+// The image for an emulated board is compiled and linked here; only the functions of
+// software floats come from the user's compiler, if there is one. A module runs in Node.
 //
 // A runner gets a folder with selftest.c, the library and its header. It builds, flashes
 // and prints what the device prints: a line PASS decides.
@@ -9,6 +7,9 @@
 
 #include "compiler/support/bytes.h"
 #include "packager/artefact/link_output.h"
+#include "packager/artefact/module_loader.h"
+#include "packager/firmware/emulated_board.h"
+#include "packager/firmware/module_test.h"
 #include "packager/firmware/test_vectors.h"
 #include "packager/verify/run_program.h"
 #include "packager/verify/runner.h"
@@ -20,48 +21,15 @@ namespace svod::packager {
 
 namespace {
 
-constexpr char kScript[] = R"(ENTRY(svod_reset)
-MEMORY {
-  RESET (rx) : ORIGIN = 0x00000000, LENGTH = 512K
-  ALL (rwx) : ORIGIN = 0x60000000, LENGTH = 2048M
-}
-SECTIONS {
-  .vectors : { KEEP(*(.vectors)) } > RESET
-  .text : { *(.text*) *(.rodata*) *(.svod*) } > ALL
-  .data : { *(.data*) } > ALL
-  .bss : { *(.bss* COMMON) } > ALL
-  .stack (NOLOAD) : { . = ALIGN(8); . += 16M; svod_stack_top = .; } > ALL
-  /DISCARD/ : { *(.ARM.exidx*) }
-}
-)";
-
-// The reset vector; the floating-point and the vector unit are off until asked for.
-constexpr char kStart[] = R"(#include <stdint.h>
-extern char svod_stack_top[];
-int main(void);
-void svod_reset(void);
-__attribute__((section(".vectors"), used)) static const void* const vectors[] = {
-    svod_stack_top, (const void*)svod_reset, (const void*)svod_reset,
-    (const void*)svod_reset};
-void svod_reset(void) {
-  *(volatile uint32_t*)0xE000ED88 |= 0xFu << 20;
-  __asm__ volatile("dsb\n\tisb");
-  const uint32_t stopped[] = {0x20026, (uint32_t)main()};
-  register uint32_t r0 __asm__("r0") = 0x20;
-  register const uint32_t* r1 __asm__("r1") = stopped;
-  __asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
-  for (;;) {
-  }
-}
-)";
-
 // What the compiler of the target's toolchain has for floats in software.
-std::vector<std::string> float_library(const Target& target) {
-  const std::string compiler = find_on_path("arm-none-eabi-gcc");
+std::vector<std::string> float_library(const Target& target, const char* name) {
+  const std::string compiler = find_on_path(name);
   if (compiler.empty()) return {};
-  std::vector<std::string> words{compiler, "-mthumb"};
+  std::vector<std::string> words{compiler};
+  if (target.triple.starts_with("thumb")) words.emplace_back("-mthumb");
   for (const std::string& flag : target.levels.front().flags)
-    if (flag.starts_with("-mcpu") || flag.starts_with("-mf")) words.push_back(flag);
+    for (const char* kind : {"-mcpu", "-mf", "-march", "-mabi"})
+      if (flag.starts_with(kind)) words.push_back(flag);
   words.emplace_back("-print-libgcc-file-name");
   const Ran ran = run_program(words, "");
   return ran.code == 0 && ran.said.starts_with('/')
@@ -80,7 +48,9 @@ private:
     console_.note("not verified, since " + why);
     return Exit::Done;
   }
-  bool make_image(const std::string& test, std::string& error);
+  bool make_image(const EmulatedBoard& board, const std::string& test,
+                  std::string& error);
+  Exit run_module(const TestVectors& vectors);
   bool write_folder(const std::string& test, std::string& error);
   Exit judge(const std::vector<std::string>& words) const;
   std::string header() const { return "lib" + packed_.options.name + ".h"; }
@@ -91,12 +61,13 @@ private:
   TemporaryFolder folder_;
 };
 
-bool FirmwareCheck::make_image(const std::string& test, std::string& error) {
+bool FirmwareCheck::make_image(const EmulatedBoard& board, const std::string& test,
+                               std::string& error) {
   const Target& target = packed_.options.target;
   const toolchain::Compiler compiler({{header(), header_text(packed_.header)}});
   std::vector<std::vector<std::byte>> own;
   for (const auto& [name, text] :
-       {std::pair<std::string, std::string>{"test.c", test}, {"start.c", kStart}}) {
+       {std::pair<std::string, std::string>{"test.c", test}, {"start.c", board.start}}) {
     toolchain::Source source;
     source.name = name;
     source.text = text;
@@ -110,10 +81,10 @@ bool FirmwareCheck::make_image(const std::string& test, std::string& error) {
   for (const auto& object : packed_.objects.shared) inputs.objects.push_back(object);
   for (const auto& object : own) inputs.objects.push_back(object);
   toolchain::LinkResult linked =
-      toolchain::link_image(target, inputs, kScript, {}, image());
+      toolchain::link_image(target, inputs, board.script, {}, image());
   if (!linked.ok)
-    linked =
-        toolchain::link_image(target, inputs, kScript, float_library(target), image());
+    linked = toolchain::link_image(target, inputs, board.script,
+                                   float_library(target, board.compiler), image());
   error = linked.diagnostics;
   return linked.ok;
 }
@@ -146,11 +117,23 @@ Exit FirmwareCheck::judge(const std::vector<std::string>& words) const {
   return Exit::VerifyMismatch;
 }
 
+Exit FirmwareCheck::run_module(const TestVectors& vectors) {
+  const std::string node = find_on_path("node");
+  if (node.empty()) return note("modules run in Node, and there is no node on PATH");
+  const std::string place = folder_.path() + "/";
+  const toolchain::LinkResult linked =
+      link_module(packed_.options, packed_.objects, place + "model.wasm");
+  if (!linked.ok) return note(linked.diagnostics);
+  std::ofstream(place + "model.mjs") << module_loader_text(packed_.header, "model.wasm");
+  return judge({node, write_module_test(folder_.path(), vectors)});
+}
+
 Exit FirmwareCheck::run(const VerifyChoice& choice) {
   const Options& options = packed_.options;
   std::string error;
   const auto vectors = test_vectors(options, packed_.front, choice, error);
   if (!vectors) return note(error);
+  if (options.target.kind == TargetKind::Wasm) return run_module(*vectors);
   const std::string test = testbench_text(
       options.name, header(), packed_.header.contents->entries.front(), *vectors);
   if (!options.runner.empty()) {
@@ -159,17 +142,21 @@ Exit FirmwareCheck::run(const VerifyChoice& choice) {
     words.push_back(folder_.path());
     return judge(words);
   }
-  const std::string emulator = find_on_path("qemu-system-arm");
-  if (!options.target.triple.starts_with("thumb") || emulator.empty())
-    return note(options.target.alias +
-                " has no emulator here; --runner CMD names a command that runs it");
-  if (!make_image(test, error))
-    return note("the self-test does not link; where floats are software, "
-                "arm-none-eabi-gcc on PATH has their functions:\n" +
-                error);
-  return judge({emulator, "-M", "mps3-an547", "-display", "none", "-serial", "none",
-                "-monitor", "none", "-chardev", "stdio,id=out", "-semihosting-config",
-                "enable=on,target=native,chardev=out", "-kernel", image()});
+  const EmulatedBoard* board = find_board(options.target);
+  const std::string emulator = board ? find_on_path(board->emulator) : "";
+  if (emulator.empty())
+    return note(options.target.alias + " runs in " +
+                (board ? board->emulator : "no emulator") +
+                ", which is not here; --runner CMD names a command that runs it");
+  if (!make_image(*board, test, error))
+    return note("the self-test does not link; where floats are software, " +
+                std::string(board->compiler) + " on PATH has their functions:\n" + error);
+  std::vector<std::string> words{emulator};
+  words.insert(words.end(), board->words.begin(), board->words.end());
+  words.insert(words.end(), {"-display", "none", "-serial", "none", "-monitor", "none",
+                             "-chardev", "stdio,id=out", "-semihosting-config",
+                             "enable=on,target=native,chardev=out", "-kernel", image()});
+  return judge(words);
 }
 
 } // namespace

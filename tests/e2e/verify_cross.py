@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""--verify of packs for other machines: programs under QEMU's user mode, Cortex-M libraries on an emulated board,
-either by --runner; a wrong answer is exit 7 on all. --emit=testbench is a self-test that compilers take without a
+"""--verify of packs for other machines: programs under QEMU's user mode, firmware libraries on an emulated board,
+modules in Node, any by --runner; a wrong answer is exit 7 on all. --emit=testbench is a self-test that compilers take without a
 warning and that says PASS, and FAIL when the library is another's."""
 import os
 import pathlib
@@ -14,8 +14,8 @@ from packing import BUILD, DIGITS, PACKER, check, need, run, work_folder
 DATA = DIGITS.parent
 
 
-def packed(folder, *words, code=0, seconds=300):
-    environment = dict(os.environ, SVOD_CACHE_DIR=str(BUILD / "e2e" / "cache"))
+def packed(folder, *words, code=0, seconds=300, path=os.environ["PATH"]):
+    environment = dict(os.environ, SVOD_CACHE_DIR=str(BUILD / "e2e" / "cache"), PATH=path)
     done = run(PACKER, DIGITS, "--name", "digits", *words, expect=code, cwd=folder, env=environment, seconds=seconds)
     return (done.stdout + done.stderr).decode()
 
@@ -65,6 +65,21 @@ def boards(folder, wrong):
     check("FAIL: output 0, element 2" in told, f"wrong data: {told.splitlines()[0]}")
 
 
+def other_boards(folder, wrong):
+    """Emulator of a target, and who has its floats in software."""
+    for target, *tools in (("rv32imac", "qemu-system-riscv32", "riscv64-unknown-elf-gcc"),
+                           ("rv32imafc", "qemu-system-riscv32"), ("aarch64-bare", "qemu-system-aarch64"),
+                           ("wasm32", "node")):
+        if missing := [tool for tool in tools if not shutil.which(tool)]:
+            print(f"left out: {target} needs {missing[0]}")
+            continue
+        output = "lib.wasm" if target == "wasm32" else "lib.a"
+        told = packed(folder, "-o", output, "--target", target, "--verify", DATA)
+        check(told.startswith("PASS\n"), f"{target} in {tools[0]} says PASS")
+        told = packed(folder, "-o", output, "--target", target, "--verify", wrong, code=7)
+        check("FAIL: output 0, element 2" in told, f"wrong data: {told.splitlines()[0]}")
+
+
 def runners(folder):
     """A runner gets a folder with the self-test, the library and its header."""
     runner = folder / "runner.sh"
@@ -74,7 +89,7 @@ def runners(folder):
         runner.chmod(0o755)
         packed(folder, "-o", "lib.a", "--target", "rv32imac", "--verify", "random", "--runner", runner, code=code)
         check(True, f"a runner that says {says} is exit {code}")
-    told = packed(folder, "-o", "lib.a", "--target", "rv32imac", "--verify", "random")
+    told = packed(folder, "-o", "lib.a", "--target", "rv32imac", "--verify", "random", path="/nowhere")
     check("not verified" in told and "--runner CMD" in told, "without one, a note")
 
 
@@ -101,6 +116,7 @@ def main():
     testbench(folder)
     runners(folder)
     boards(folder, wrong)
+    other_boards(folder, wrong)
     programs(folder, wrong)
 
 
