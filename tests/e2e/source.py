@@ -191,6 +191,9 @@ def main():
     print("compilers:", ", ".join(compilers))
     for name in MODELS:
         one_model(name, compilers)
+    missing = [core[2] or core[0] for core in builds.CORES if core not in builds.cores()]
+    if missing:
+        print("left out, as a compiler, its C library or an emulator is missing:", ", ".join(missing))
     other_cores(["sine", "keywords", "functions"])
     plain()
     two_models()

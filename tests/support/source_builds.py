@@ -1,6 +1,7 @@
 """A packed source file built by the compilers that are here, and run: in this process as a shared object, on an
 emulated board as firmware."""
 import ctypes
+import pathlib
 import shutil
 
 import emulated
@@ -20,8 +21,16 @@ def hosts():
     return [compiler for compiler in HOSTS if shutil.which(compiler)]
 
 
+def links(core):
+    """Whether the C library of a compiler is there, which the program on a board needs."""
+    found = run(core[0], *core[1], "-print-file-name=libc.a").stdout.decode().strip()
+    return pathlib.Path(found).is_absolute()
+
+
 def cores():
-    return [core for core in CORES if shutil.which(core[0])]
+    """Those whose compiler is here, and the C library and the emulator where they run."""
+    return [core for core in CORES if shutil.which(core[0]) and
+            (not core[2] or (links(core) and shutil.which(emulated.QEMU)))]
 
 
 def run_here(compiler, source, inputs, level="-O2"):
