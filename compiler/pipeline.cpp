@@ -56,7 +56,8 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
       if (options.fixed_point != nullptr) *options.fixed_point = std::move(made);
       return out;
     });
-  FusedGraph fused = fuse(simple, target, options.exact || options.small, passes);
+  const bool direct_only = options.exact || options.as_written || target.is_small();
+  FusedGraph fused = fuse(simple, target, direct_only, passes);
   passes.run("contractions", [&] { return chosen_algorithms(fused); });
   fused = passes.run("contract-products", [&] {
     if (!options.exact) select::contract_products(fused);

@@ -9,10 +9,10 @@ namespace svod {
 
 struct CompileOptions {
   Target target;
-  bool small = false; // -Os: bytes before speed
   bool exact = false; // --accuracy exact: no rounding changes beyond the order of sums
   // The steps run one after the other, so a result may lie on what its kernel reads.
   bool one_thread = false;
+  bool as_written = false;          // no form of a contraction with fewer products
   std::vector<uint64_t> pools = {}; // bytes of several memories for the arena; none: one
   // Schedules that take the place of those that are chosen, where their kernels are met,
   // and what became of them. Both or none.

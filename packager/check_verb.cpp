@@ -34,8 +34,8 @@ void write_ports(JsonWriter& json, const char* key, const auto& ports) {
 Estimate estimate_of(Options options, const Front& front) {
   if (!rewrite::multiplies_bytes(front.graph))
     options.target = without_dot_levels(std::move(options.target));
-  const codegen::Kernels kernels = compile(
-      front.graph, {options.target, options.small, options.exact, options.emits_run()});
+  const codegen::Kernels kernels =
+      compile(front.graph, {options.target, options.exact, options.emits_run()});
   ImageContents contents =
       image_contents(kernels.plan, front.interface, front.model.digest, {});
   contents.straight = options.emits_run();

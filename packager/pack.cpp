@@ -182,8 +182,7 @@ Exit Packing::compile_graph() {
   key_ = plan_key(*front_, options_);
   if (!rewrite::multiplies_bytes(front_->graph))
     options_.target = without_dot_levels(std::move(options_.target));
-  CompileOptions options{options_.target, options_.small, options_.exact,
-                         options_.emits_run()};
+  CompileOptions options{options_.target, options_.exact, options_.emits_run()};
   for (const Options::Pool& pool : options_.pools) options.pools.push_back(pool.bytes);
   schedules.hand_to(options);
   if (options_.bisect) options.fused = &fused_;

@@ -65,6 +65,7 @@ template <bool kSigned> SVOD_INLINE i32 odd_bytes(i32 word) {
   return even_bytes<kSigned>(i32(u32(word) >> 8 | u32(word) << 24));
 }
 template <bool kSigned, class T> SVOD_INLINE T dot_words(T sum, T x, T w) {
+#pragma clang loop unroll(full)
   for (int i = 0; i < Traits<T>::kLanes; ++i) {
     const i32 even =
         __builtin_arm_smlad(even_bytes<kSigned>(x[i]), even_bytes<true>(w[i]), sum[i]);
@@ -174,6 +175,7 @@ template <class T> SVOD_INLINE T dot_(T sum, T x, T w) {
       return sum + T(__builtin_ia32_pmaddwd128(even_x, even_w)) +
              T(__builtin_ia32_pmaddwd128(odd_x, odd_w));
 #endif
+#pragma clang loop unroll(full)
     for (int i = 0; i < kCount; ++i)
       sum[i] += i32(even_x[2 * i]) * even_w[2 * i] + i32(odd_x[2 * i]) * odd_w[2 * i] +
                 i32(even_x[2 * i + 1]) * even_w[2 * i + 1] +

@@ -162,13 +162,16 @@ ExpressionEmitter::Value ExpressionEmitter::make_load(const Expr& e, const Point
   return {name, true};
 }
 
+// Linkers keep one of all kernels' equal ones.
+static constexpr char kCalled[] = "inline __attribute__((noinline)) ";
+
 // A scalar function as a C++ function of its own: the cell of ops.def with its types.
 std::string ExpressionEmitter::function_of(Op op, DType result,
-                                           const std::vector<DType>& inputs,
-                                           bool vector) {
+                                           const std::vector<DType>& inputs, bool vector,
+                                           bool called) {
   DType operand = op == Op::Select ? inputs[1] : inputs[0];
-  std::string name = "op_" + std::string(info(op).text) + "_" + (vector ? "v" : "") +
-                     std::string(info(operand).text);
+  std::string name = (called ? "call_" : "op_") + std::string(info(op).text) + "_" +
+                     (vector ? "v" : "") + std::string(info(operand).text);
   std::string parameters;
   for (size_t i = 0; i < inputs.size(); ++i)
     parameters +=
@@ -177,9 +180,10 @@ std::string ExpressionEmitter::function_of(Op op, DType result,
   std::string body = "T(" + cell + ")";
   if (result == DType::Bool && operand != DType::Bool) body = cell;
   body = rounded(result, body);
-  functions_[name] = "static SVOD_INLINE " + type(result, vector) + " " + name + "(" +
-                     parameters + ") {\n  typedef " + type(operand, vector) +
-                     " T;\n  return " + body + ";\n}\n";
+  (called ? called_ : functions_)[name] =
+      (called ? kCalled : "static SVOD_INLINE ") + type(result, vector) + " " + name +
+      "(" + parameters + ") {\n  typedef " + type(operand, vector) + " T;\n  return " +
+      body + ";\n}\n";
   return name;
 }
 
@@ -196,7 +200,10 @@ ExpressionEmitter::Value ExpressionEmitter::make_map(const Expr& e, const Point&
   for (size_t i = 0; i < values.size(); ++i)
     arguments +=
         (i != 0 ? ", " : "") + (vector ? splat(values[i], dtypes[i]) : values[i].name);
-  std::string call = function_of(e.op, e.dtype, dtypes, vector) + "(" + arguments + ")";
+  const bool called =
+      std::ranges::count(how_.called, static_cast<ExprId>(&e - k_.exprs.data())) != 0;
+  std::string call =
+      function_of(e.op, e.dtype, dtypes, vector, called) + "(" + arguments + ")";
   return {declare(type(e.dtype, vector), call), vector};
 }
 

@@ -171,7 +171,10 @@ std::string KernelEmitter::text() {
   for (size_t i = 0; i < k_.arguments.size(); ++i)
     arguments += "static_cast<" + pointer_type(k_.arguments[i]) + ">(buffers[" +
                  std::to_string(i) + "]), ";
-  return definitions() + "} // namespace kernel\n\n" +
+  const std::string own = definitions();
+  std::string called;
+  for (const auto& [name, definition] : called_) called += definition;
+  return called + own + "} // namespace kernel\n\n" +
          "extern \"C\" __attribute__((visibility(\"hidden\"))) __INT32_TYPE__\n"
          "svod_kernel(void* const* buffers, void* scratch, __UINT32_TYPE__ chunk) {\n"
          "  using namespace kernel;\n  return body(" +

@@ -52,10 +52,15 @@ static std::string step_text(const ScheduledKernel& k, const SequenceStep& step)
 
 std::string sequence_text(const ScheduledKernel& k, size_t level) {
   const std::vector<SequenceStep>& steps = k.sequence()->steps;
-  std::string out;
-  for (size_t i = 0; i < k.parts().size(); ++i)
-    out += "namespace part" + std::to_string(i) + " {\n" +
-           KernelEmitter(k.parts()[i], k.parts()[i].levels[level]).definitions() + "}\n";
+  std::string parts, out;
+  std::map<std::string, std::string> called;
+  for (size_t i = 0; i < k.parts().size(); ++i) {
+    KernelEmitter part(k.parts()[i], k.parts()[i].levels[level]);
+    parts += "namespace part" + std::to_string(i) + " {\n" + part.definitions() + "}\n";
+    part.add_called(called);
+  }
+  for (const auto& [name, definition] : called) out += definition;
+  out += parts;
   if (std::ranges::any_of(steps, [](const SequenceStep& step) {
         return step.kind == SequenceStep::Kind::Copy;
       }))

@@ -40,7 +40,7 @@ protected:
   const Lookup* lookup_of(ExprId id);
   // The name of a scalar function for these types.
   std::string function_of(Op op, DType result, const std::vector<DType>& inputs,
-                          bool vector);
+                          bool vector, bool called = false);
 
   // Indices, and the bounds that do not hold for certain.
   std::string index_text(const Index& index, const Point& p, bool lanewise);
@@ -55,6 +55,7 @@ protected:
   std::vector<Frame> frames_; // of the blocks around, by where a value was named
   std::map<std::pair<uint32_t, Point>, Value> locals_; // results of stages
   std::map<std::string, std::string> functions_;       // signature key -> definition
+  std::map<std::string, std::string> called_;          // those that are called
   std::string out_;
 
 private:

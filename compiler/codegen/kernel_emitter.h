@@ -8,12 +8,16 @@
 namespace svod::codegen {
 
 // text() is what follows the prelude: scalar functions used, the body, and svod_kernel;
-// definitions() all of it but svod_kernel. One of them is asked for, once.
+// definitions() all of it but svod_kernel and the functions that are called, which
+// add_called() then gives by their names. One of them is asked for, once.
 class KernelEmitter : private StageEmitter {
 public:
   // `kernel` with vectors as long as `how` says, which outlive the emitter.
   using StageEmitter::StageEmitter;
   std::string definitions();
+  void add_called(std::map<std::string, std::string>& to) const {
+    to.insert(called_.begin(), called_.end());
+  }
   std::string text();
 
 private:

@@ -197,6 +197,7 @@ template <class E> SVOD_INLINE void store_part(E* to, Lanes<E> value, iptr count
 // Lane numbers.
 template <class E> SVOD_INLINE Lanes<E> lane_numbers() {
   Lanes<E> out;
+#pragma clang loop unroll(full)
   for (int i = 0; i < kLanes; ++i) out[i] = E(i);
   return out;
 }
@@ -264,6 +265,7 @@ SVOD_INLINE T halves(T a, T b, Numbers<int, kLane...>) {
                  shuffle_<(kLane / (W / 2) * W + kLane % (W / 2) + W / 2)...>(a, b));
 }
 template <class How, int W, class T> SVOD_INLINE void across_each(T* v) {
+#pragma clang loop unroll(full)
   for (int i = 0; i < W / 2; ++i)
     v[i] = halves<How, W>(v[2 * i], v[2 * i + 1], NumbersTo<kLanes>());
   if constexpr (W > 2) across_each<How, W / 2>(v);
@@ -300,6 +302,7 @@ template <class T>
 SVOD_INLINE i32 best_lane(T best, Like<T, i32> at, bool greater, bool last) {
   Element<T> most = best[0];
   i32 where = at[0];
+#pragma clang loop unroll(full)
   for (int l = 1; l < Traits<T>::kLanes; ++l) {
     bool better = beats(Element<T>(best[l]), most, greater, false);
     bool equal = !better && beats(Element<T>(best[l]), most, greater, true);
@@ -342,6 +345,7 @@ template <class T> SVOD_INLINE T checked(T index, u64 limit, i32& bad) {
   if constexpr (kVector<T>) {
     auto outside = index < T(0);
     if (limit <= u64(kHighest<Element<T>>)) outside |= index >= T(Element<T>(limit));
+#pragma clang loop unroll(full)
     for (int i = 0; i < kLanes; ++i) bad |= outside[i] != 0;
     index = choose(outside, T(0), index);
   } else if (u64(i64(index)) >= limit) {

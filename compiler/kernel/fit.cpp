@@ -143,6 +143,8 @@ std::string misfit(const ScheduledKernel& kernel, const LevelSchedule& level,
     return "lanes " + std::to_string(level.near_lanes) + " apart to be shuffled";
   for (ExprId id : level.looped)
     if (!contains(chosen.looped, id)) return "a loop over what costs little";
+  for (ExprId id : level.called)
+    if (!contains(chosen.called, id)) return "a call of what is short";
   if (level.stages.size() > chosen.stages.size()) return "more stages than it has";
   for (size_t i = 0; i < level.stages.size(); ++i)
     if (std::string why = stage_misfit(level.stages[i], chosen.stages[i]); !why.empty())

@@ -89,6 +89,7 @@ std::string print(const LevelSchedule& level) {
   if (level.near_lanes != 0) out += "    near " + number(level.near_lanes) + "\n";
   if (!level.pack_scalars) out += "    scalars apart\n";
   if (!level.looped.empty()) out += "    looped" + exprs_text(level.looped) + "\n";
+  if (!level.called.empty()) out += "    called" + exprs_text(level.called) + "\n";
   for (size_t i = 0; i < level.stages.size(); ++i)
     for (const std::string& line : stage_lines(level.stages[i]))
       out += "    s" + std::to_string(i) + " " + line + "\n";

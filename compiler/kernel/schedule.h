@@ -147,6 +147,8 @@ struct LevelSchedule {
   // Functions of one value that a loop over an array computes, for all positions of a
   // tile and all stages that follow each other and store.
   std::vector<ExprId> looped;
+  // Functions of scalars, or of one register, that are called instead of written out.
+  std::vector<ExprId> called;
   std::vector<StageSchedule> stages;
 
   bool operator==(const LevelSchedule&) const = default;

@@ -48,6 +48,9 @@ std::vector<PeeledAxis> peeled_axes(const ScheduledKernel& kernel);
 std::vector<ExprId> choose_looped(const ScheduledKernel& kernel, const Level& level,
                                   const std::vector<TileAxis>& tile);
 
+// The functions that are called, where code is to be small.
+std::vector<ExprId> choose_called(const ScheduledKernel& kernel, const Level& level);
+
 // How the sums of one stage are kept, and which of them are made of sums.
 void choose_sums(const ScheduledKernel& kernel, const Dependence& dependence,
                  size_t stage, const Level& level, StageSchedule& schedule);

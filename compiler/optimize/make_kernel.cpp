@@ -4,6 +4,7 @@
 #include "compiler/optimize/make_kernel.h"
 
 #include "compiler/optimize/choose.h"
+#include "compiler/optimize/small_code.h"
 
 namespace svod::optimize {
 
@@ -105,6 +106,7 @@ std::optional<Lowered> KernelMaker::with_dot_axis() const {
 }
 
 MadeKernel KernelMaker::run() {
+  const LowerSpec without_lanes = spec_;
   take_lanes();
   std::optional<Lowered> dot;
   if (level_.has_dots()) dot = with_dot_axis();
@@ -116,8 +118,10 @@ MadeKernel KernelMaker::run() {
   if (dot) order_and_pack(dot->kernel);
   if (dot && dot_works(dot->kernel, level_))
     lowered_ = std::move(*dot);
-  else
+  else {
+    if (drops_lanes(lowered_.kernel, level_)) spec_ = without_lanes, lower_again();
     order_and_pack(lowered_.kernel);
+  }
   keep_costly_values(lowered_.kernel);
   choose_chunks(lowered_.kernel, stored_.packed, stored_.buffers, level_);
   return {std::move(lowered_.kernel), lowered_.to_unroll.empty()};

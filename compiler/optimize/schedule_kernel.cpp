@@ -2,6 +2,7 @@
 
 #include "compiler/kernel/byte_table.h"
 #include "compiler/optimize/choose.h"
+#include "compiler/optimize/small_code.h"
 #include "compiler/optimize/tile_facts.h"
 
 #include <algorithm>
@@ -56,8 +57,9 @@ std::vector<PeeledAxis> peeled_axes(const ScheduledKernel& k) {
 // A short nest is written out, so that neighbouring positions of the tile share what they
 // load. Else four steps hide the loop; all sixteen of a block would spill (measured 2 x
 // slower).
-static Unroll choose_unroll(const ScheduledKernel& k, const Stage& s,
+static Unroll choose_unroll(const ScheduledKernel& k, const Stage& s, const Level& level,
                             const std::vector<TileAxis>& tile) {
+  if (level.small) return small_unroll();
   Unroll out{kWrittenOut, 32, 16, 4, false};
   // What is gathered is written out lane by lane already.
   out.off = gathers_below(k, s.value) > 0;
@@ -98,7 +100,7 @@ static StageSchedule schedule_stage(const ScheduledKernel& k,
   if (s.kind == StageKind::Reduce) {
     out.across = number == 0 && sums_across(k, level);
     out.paired = number == 0 && sums_in_pairs(k, level);
-    out.unroll = choose_unroll(k, s, tile);
+    out.unroll = choose_unroll(k, s, level, tile);
     if (!s.useful.empty()) out.skipped_steps = kSkippedSteps;
     if (!is_arg_reduce(s)) {
       choose_sums(k, dependence, number, level, out);
@@ -143,6 +145,7 @@ LevelSchedule schedule_kernel(const ScheduledKernel& kernel, const Level& level,
   out.near_lanes = kNearLanes;
   out.pack_scalars = !walks(k);
   out.looped = choose_looped(k, level, out.tile);
+  out.called = choose_called(k, level);
   const Dependence dependence = dependence_of(k);
   for (size_t i = 0; i < k.stages.size(); ++i)
     out.stages.push_back(schedule_stage(k, dependence, i, level, out.tile));

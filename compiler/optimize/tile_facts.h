@@ -88,6 +88,8 @@ struct TileFacts {
   double steps = 1;   // of the reduction
   Across across = {};
   std::optional<size_t> bytes = {}; // candidate along which bytes are neighbours
+  int most_points = INT_MAX;
+  bool whole_tiles = false; // of every axis, nothing left at its end
 };
 
 // Of the kernel's first stage, a reduction.

@@ -127,6 +127,11 @@ Target with_cpu(Target target, const std::string& cpu) {
   return target;
 }
 
+Target for_size(Target target) {
+  for (Level& level : target.levels) level.small = true;
+  return target;
+}
+
 Target without_dot_levels(Target target) {
   auto dot = [](const Level& level) { return level.dots == ByteProducts::Fours; };
   if (!std::ranges::all_of(target.levels, dot)) std::erase_if(target.levels, dot);

@@ -30,6 +30,7 @@ struct Level {
   ByteFactors factors = ByteFactors::Unsigned;
   bool fixed = false; // quantisations of integers multiply in 32 bits
   Machine machine;    // the core it is tuned for
+  bool small = false; // bytes before speed: not in the table, for_size() says it
 
   bool has_vectors() const { return register_bits > 32; }
   // Products of bytes are summed four at a time, and weights packed for it.
@@ -68,6 +69,7 @@ struct Target {
 
   // What levels share, as algorithms and chunks, is chosen for the strongest.
   const Machine& machine() const { return levels.back().machine; }
+  bool is_small() const { return levels.back().small; }
   bool is_x86() const { return triple.starts_with("x86_64"); }
   bool is_i686() const { return triple.starts_with("i686"); }
 };
@@ -85,6 +87,9 @@ Target default_target();
 
 // `target` with one level, compiled for `cpu` as -mcpu names it.
 Target with_cpu(Target target, const std::string& cpu);
+
+// `target` for code that is small rather than fast (-Os).
+Target for_size(Target target);
 
 // `target` without levels that are there for products of bytes, when others remain.
 Target without_dot_levels(Target target);

@@ -10,6 +10,7 @@
 #include "compiler/toolchain/call_graph.h"
 #include "compiler/toolchain/data_object.h"
 #include "compiler/toolchain/link.h"
+#include "compiler/toolchain/link_once.h"
 #include "compiler/toolchain/object_facts.h"
 #include "packager/artefact/compile_faults.h"
 #include "packager/artefact/glue.h"
@@ -26,7 +27,8 @@ namespace svod::packager {
 namespace {
 
 struct KernelObject {
-  uint64_t bytes = 0, stack = 0;
+  uint64_t bytes = 0, stack = 0;          // bytes of its own
+  std::map<std::string, uint64_t> shared; // with other kernels
   toolchain::SpillFacts spills;
   std::string error;
 };
@@ -151,10 +153,20 @@ KernelObject ObjectBuilder::finish_kernel(size_t number, const toolchain::CallGr
   calls.add(code);
   for (const char* copier : {"memcpy", "memmove", "memset"})
     calls.define(copier, stub.deepest(copier));
-  KernelObject out{facts.code_bytes + facts.constant_bytes, calls.deepest(name),
-                   toolchain::spill_facts(target_, code), ""};
+  KernelObject out{facts.code_bytes + facts.constant_bytes,
+                   calls.deepest(name),
+                   {},
+                   toolchain::spill_facts(target_, code),
+                   ""};
   names[name] = kernels_.sources[number].symbol;
-  toolchain::ObjectResult named = toolchain::localize(code, std::span(&name, 1), names);
+  std::vector<std::string> keep{name};
+  for (const toolchain::LinkOnce& function : toolchain::link_once_functions(code)) {
+    keep.push_back(function.symbol);
+    names[function.symbol] = function.name;
+    out.shared[function.name] = function.bytes;
+    out.bytes -= function.bytes;
+  }
+  toolchain::ObjectResult named = toolchain::localize(code, keep, names);
   if (!named.ok)
     out.error = named.diagnostics;
   else
@@ -244,15 +256,18 @@ bool ObjectBuilder::finish_code(std::string& error) {
   std::vector<KernelObject> kernels(kernels_.sources.size());
   run_on_threads(kernels.size(), 0,
                  [&](size_t i) { kernels[i] = finish_kernel(i, stub, names); });
+  std::map<std::string, uint64_t> shared;
   for (size_t i = 0; i < kernels.size(); i++) {
     if (!kernels[i].error.empty()) {
       error = kernels[i].error;
       return false;
     }
     out_.sizes.code += kernels[i].bytes;
+    shared.insert(kernels[i].shared.begin(), kernels[i].shared.end());
     if (kernels[i].spills.loops > 0)
       out_.spills.emplace_back(kernels_.sources[i].symbol, kernels[i].spills);
   }
+  for (const auto& [name, bytes] : shared) out_.sizes.code += bytes;
   out_.sizes.stack = stack_of(stub, kernels);
   return !is_firmware() || share_stub(names, error);
 }

@@ -30,6 +30,7 @@ import tensor_file
 
 WORK = base.BUILD / "emulated_cases"
 MOST_BYTES = 1 << 20
+MORE_WORDS = []  # for every pack
 SHARE = 8 if os.environ.get("SVOD_CORPUS_SECONDS") else 1
 
 
@@ -38,7 +39,7 @@ class LeftOut(Exception):
 
 
 def pack(case, output, target, words=()):
-    command = [str(base.BUILD / "svod-pack"), str(case.model), "-o", str(output), "--verify", "off", "-q", *words]
+    command = [str(base.BUILD / "svod-pack"), str(case.model), "-o", str(output), "--verify", "off", "-q", *words, *MORE_WORDS]
     if target:
         command += ["--target", target]
     if case.data:
@@ -205,7 +206,10 @@ def main():
     parser.add_argument("--most-bytes", type=int, default=MOST_BYTES)
     parser.add_argument("--filter", default="")
     parser.add_argument("--jobs", "-j", type=int, default=2)
+    parser.add_argument("--small", action="store_true", help="pack with -Os")
     options = parser.parse_args()
+    if options.small:
+        MORE_WORDS.append("-Os")
     if not os.environ.get("SVOD_CORPUS"):
         print("skipped: SVOD_CORPUS does not name a corpus")
         return 77

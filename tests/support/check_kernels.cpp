@@ -33,7 +33,7 @@ std::string check_kernels(const RandomGraph& random, const Target& target,
   options.target = target;
   // Contractions as they are written: the forms with fewer products round otherwise, and
   // tests of their own compare them within their bounds.
-  options.small = true;
+  options.as_written = true;
   options.one_thread = overlaps != nullptr;
   std::optional<codegen::Kernels> kernels;
   try {
