@@ -343,6 +343,12 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
   if (options.pkg_config && (!options.is_library() || options.emit >= Output::Module ||
                              options.layout != FolderLayout::None))
     throw UsageError{"--pkg-config is for libraries (-o libNAME.a)"};
+  const bool asks = !options.verify.empty() && options.verify != "off";
+  if (options.profile &&
+      (options.target.kind != TargetKind::Bare || !asks || !options.runner.empty()))
+    throw UsageError{
+        "--profile is for firmware libraries with --verify in an emulator; a "
+        "program has it as an option"};
   if (options.self_check && (!options.is_library() || options.emit == Output::Source))
     throw UsageError{"--self-check is for libraries (-o libNAME.a); a program has it "
                      "as an option"};

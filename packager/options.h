@@ -77,6 +77,7 @@ struct Options {
   std::string verify;              // empty: the default
   std::string runner;              // command that runs what was packed; empty: found
   bool bisect = false;
+  bool profile = false; // --verify on a board counts each kernel's instructions
   // Files with texts that take the place of kernels', by symbol.
   std::map<std::string, std::string> kernel_files;
   // The command line without what says what is made and how it is verified.

@@ -56,6 +56,7 @@ private:
   Exit write_source();
   Exit replace_kernels();
   Exit verify();
+  Exit verify_library(const VerifyChoice& choice);
   Exit verify_or_bisect();
   Exit commit();
   Exit write_deps();
@@ -68,7 +69,8 @@ private:
     return options_.emits_run() ? StubKind::Firmware : StubKind::Library;
   }
   ObjectOptions object_options(StubKind stub);
-  std::optional<Objects> build_for(StubKind stub, std::string& error);
+  std::optional<Objects> build_for(StubKind stub, std::string& error,
+                                   bool profile = false);
   ArenaBytes arena() const;
   HeaderFacts header_facts() const;
   uint32_t threads() const;
@@ -321,14 +323,16 @@ ObjectOptions Packing::object_options(StubKind stub) {
   return build;
 }
 
-std::optional<Objects> Packing::build_for(StubKind stub, std::string& error) {
+std::optional<Objects> Packing::build_for(StubKind stub, std::string& error,
+                                          bool profile) {
+  ObjectOptions build = object_options(stub);
+  build.profile = profile;
   auto manifest = [&](const SizeFacts& sizes) {
     Summary facts = summary();
     facts.sizes = sizes;
     return manifest_json(facts);
   };
-  return build_objects(options_.target, *kernels_, object_options(stub), contents_,
-                       manifest, error);
+  return build_objects(options_.target, *kernels_, build, contents_, manifest, error);
 }
 
 Exit Packing::build() {
@@ -391,6 +395,22 @@ Exit Packing::write_headers() {
   return Exit::Done;
 }
 
+// What counts instructions is told of each kernel by a run of its own, which is not the
+// one that is packed.
+Exit Packing::verify_library(const VerifyChoice& choice) {
+  const HeaderFacts facts = header_facts();
+  if (!options_.profile || options_.target.kind != TargetKind::Bare)
+    return verify_firmware({options_, *front_, *objects_, facts, *kernels_}, choice,
+                           console_);
+  std::string error;
+  const ImageContents packed = contents_;
+  const std::optional<Objects> counted = build_for(StubKind::Firmware, error, true);
+  contents_ = packed;
+  if (!counted) return toolchain_error(error);
+  return verify_firmware({options_, *front_, *counted, facts, *kernels_}, choice,
+                         console_);
+}
+
 Exit Packing::verify() {
   VerifyChoice choice = verify_choice(options_);
   if (choice.name.empty()) return Exit::Done;
@@ -407,9 +427,7 @@ Exit Packing::verify() {
     return Exit::Done;
   }
   console_.progress("verifying " + options_.model_name());
-  if (options_.target.kind != TargetKind::Linux)
-    return verify_firmware({options_, *front_, *objects_, header_facts()}, choice,
-                           console_);
+  if (options_.target.kind != TargetKind::Linux) return verify_library(choice);
   if (!runner) {
     console_.note(
         "not verified, since " + options_.target.alias +

@@ -97,7 +97,8 @@ void ObjectBuilder::add_stub() {
   if (is_firmware()) {
     toolchain::Source run;
     run.name = "run.cpp";
-    run.text = straight_run_text({options_.prefix, kernels_, contents_});
+    run.text = straight_run_text(
+        {options_.prefix, kernels_, contents_, false, options_.profile});
     run.flags = stub_flags(target_, {});
     jobs_.push_back({&target_.levels.front(), std::move(run), "run.cpp"});
   }
@@ -187,6 +188,7 @@ uint64_t ObjectBuilder::stack_of(toolchain::CallGraph& stub,
     const uint64_t vector = std::max(contents_.align, kWord) - kWord;
     for (size_t i = 0; i < kernels.size(); i++)
       stub.define(kernels_.sources[i].symbol, kernels[i].stack + vector);
+    stub.define("svod_profile", 0); // of the test that measures
     const char* start = contents_.pools.empty() ? "_run_sized" : "_run_pools";
     return (stub.deepest(options_.prefix + start) + kWord - 1) / kWord * kWord;
   }

@@ -19,6 +19,7 @@ struct ObjectOptions {
   std::vector<std::string> flags; // of kernels, after ours
   bool weights_embedded = true;
   bool self_check = false; // of a library
+  bool profile = false;    // of firmware: its run says which kernel has run
   const toolchain::ObjectCache* cache = nullptr;
   toolchain::OnJobDone on_done = {}; // of each kernel and each part of the stub
 };

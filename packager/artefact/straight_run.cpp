@@ -84,6 +84,7 @@ void Writer::write_declarations() {
   out_ << "extern const char " << run_.prefix << "_manifest[];\n";
   for (const auto& [program, symbol] : symbols_)
     out_ << "int32_t " << symbol << "(void* const*, void*, uint32_t);\n";
+  if (run_.profile) out_ << "void svod_profile(uint32_t program);\n";
   out_ << "}\n\nnamespace {\n\n";
 }
 
@@ -165,6 +166,7 @@ void Writer::write_launch(const Step& step, const std::string& chunk) {
   line(can_fail(plan_.programs[step.program])
            ? "  if (const int32_t bad = " + call + ") return bad;"
            : "  " + call + ";");
+  if (run_.profile) line("  svod_profile(" + std::to_string(step.program) + "u);");
   line("}");
 }
 
@@ -253,6 +255,7 @@ void Writer::write_run() {
               std::to_string(plan_.pool_bytes.back());
   line("[[maybe_unused]] uint8_t* const scratch = " +
        (plan_.scratch_bytes == 0 ? "nullptr" : scratch) + ";");
+  if (run_.profile) line("svod_profile(~0u);");
   uint32_t loops = 0;
   for (const Step& step : plan_.steps)
     if (step.kind == StepKind::Loop) loops = std::max(loops, step.region.depth + 1);

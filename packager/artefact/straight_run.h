@@ -14,6 +14,8 @@ struct StraightRun {
   const codegen::Kernels& kernels;
   const ImageContents& contents; // one entry
   bool alone = false; // in one file behind all that it calls, which nothing declares
+  // It calls svod_profile(program) behind each kernel, and with ~0 where it begins.
+  bool profile = false;
 };
 
 std::string straight_run_text(const StraightRun& run);

@@ -152,6 +152,8 @@ void Declaration::verify() {
         "Run on DIR (a test_data_set or several), on random inputs, or off");
   value("--runner", options_.runner, "CMD",
         "Command that runs what was packed for another machine (an emulator on PATH)");
+  flag("--profile", options_.profile,
+       "With --verify of a firmware library: print the instructions of each kernel");
 }
 
 void Declaration::debugging() {

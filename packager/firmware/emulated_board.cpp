@@ -24,23 +24,38 @@ SECTIONS {
 }
 )";
 
-// The reset vector; the floating-point and the vector unit are off until asked for.
+// The reset vector and SysTick's; the floating-point and the vector unit are off until
+// asked for. SysTick counts 24 bits down, 32 million times a second.
 constexpr char kCortexStart[] = R"(#include <stdint.h>
 extern char svod_stack_top[];
-int main(void);
+void svod_begin(void);
 void svod_reset(void);
-__attribute__((section(".vectors"), used)) static const void* const vectors[] = {
+void svod_wrap(void);
+__attribute__((section(".vectors"), used)) static const void* const vectors[16] = {
     svod_stack_top, (const void*)svod_reset, (const void*)svod_reset,
-    (const void*)svod_reset};
+    (const void*)svod_reset, [15] = (const void*)svod_wrap};
+static volatile uint32_t wraps;
+void svod_wrap(void) { ++wraps; }
+static uint64_t now(void) {
+  volatile uint32_t* const timer = (volatile uint32_t*)0xE000E010;
+  uint32_t before, left;
+  do before = wraps, left = timer[2];
+  while (before != wraps);
+  return ((uint64_t)before << 24) + (0xffffffu - left);
+}
+static void semihost(uint32_t operation, const void* argument) {
+  register uint32_t r0 __asm__("r0") = operation;
+  register const void* r1 __asm__("r1") = argument;
+  __asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
+}
 void svod_reset(void) {
   *(volatile uint32_t*)0xE000ED88 |= 0xFu << 20;
   __asm__ volatile("dsb\n\tisb");
-  const uint32_t stopped[] = {0x20026, (uint32_t)main()};
-  register uint32_t r0 __asm__("r0") = 0x20;
-  register const uint32_t* r1 __asm__("r1") = stopped;
-  __asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
-  for (;;) {
-  }
+  volatile uint32_t* const timer = (volatile uint32_t*)0xE000E010;
+  timer[1] = 0xffffff;
+  timer[2] = 0;
+  timer[0] = 7;
+  svod_begin();
 }
 )";
 
@@ -56,23 +71,30 @@ SECTIONS {
 
 // A trap, as of an instruction that the core lacks, has to end somewhere.
 constexpr char kRiscvStart[] = R"(#include <stdint.h>
-int main(void);
 __asm__(".section .vectors, \"ax\"\n.globl svod_reset\nsvod_reset:\n"
         ".option push\n.option arch, +zicsr\n"
         "la sp, svod_stack_top\nla t0, svod_trap\ncsrw mtvec, t0\n"
         "li t0, 0x2000\ncsrs mstatus, t0\n.option pop\nj svod_begin\n.text\n");
-static void stop(uint32_t code) {
-  const uint32_t stopped[] = {0x20026, code};
-  register uint32_t a0 __asm__("a0") = 0x20;
-  register const uint32_t* a1 __asm__("a1") = stopped;
+static void semihost(uint32_t operation, const void* argument) {
+  register uint32_t a0 __asm__("a0") = operation;
+  register const void* a1 __asm__("a1") = argument;
   __asm__ volatile(".option push\n.option norvc\n.balign 16\n"
                    "slli x0, x0, 0x1f\nebreak\nsrai x0, x0, 7\n.option pop"
                    : "+r"(a0) : "r"(a1) : "memory");
-  for (;;) {
-  }
 }
-__attribute__((used, aligned(4))) void svod_trap(void) { stop(3); }
-__attribute__((used)) void svod_begin(void) { stop((uint32_t)main()); }
+static uint64_t now(void) {
+  uint32_t high, low, again;
+  do
+    __asm__ volatile(".option push\n.option arch, +zicsr\ncsrr %0, minstreth\n"
+                     "csrr %1, minstret\ncsrr %2, minstreth\n.option pop"
+                     : "=&r"(high), "=&r"(low), "=&r"(again));
+  while (high != again);
+  return (uint64_t)high << 32 | low;
+}
+__attribute__((used, aligned(4))) void svod_trap(void) {
+  const uint32_t stopped[] = {0x20026, 3};
+  semihost(0x20, stopped);
+}
 )";
 
 constexpr char kArm64Script[] = R"(ENTRY(svod_reset)
@@ -88,13 +110,23 @@ SECTIONS {
 // Vectors lie at any address, which only cached memory takes: a table of blocks of 1 GiB,
 // each where it is, turns the MMU on.
 constexpr char kArm64Start[] = R"(#include <stdint.h>
-int main(void);
+void svod_begin(void);
 static uint64_t blocks[512] __attribute__((aligned(4096)));
 __asm__(".section .vectors, \"ax\"\n.globl svod_reset\nsvod_reset:\n"
         "adrp x0, svod_stack_top\nadd x0, x0, :lo12:svod_stack_top\nmov sp, x0\n"
-        "mov x0, #0x300000\nmsr cpacr_el1, x0\nisb\nb svod_begin\n.text\n");
+        "mov x0, #0x300000\nmsr cpacr_el1, x0\nisb\nb svod_map\n.text\n");
 #define SET(name, value) __asm__ volatile("msr " name ", %0" : : "r"((uint64_t)(value)))
-__attribute__((used)) void svod_begin(void) {
+static void semihost(uint64_t operation, const void* argument) {
+  register uint64_t x0 __asm__("x0") = operation;
+  register const void* x1 __asm__("x1") = argument;
+  __asm__ volatile("hlt #0xf000" : "+r"(x0) : "r"(x1) : "memory");
+}
+static uint64_t now(void) {
+  uint64_t count;
+  __asm__ volatile("isb\n\tmrs %0, cntvct_el0" : "=r"(count));
+  return count;
+}
+__attribute__((used)) void svod_map(void) {
   for (uint64_t i = 0; i < 4; ++i) blocks[i] = i << 30 | 1 << 10 | 3 << 8 | 1;
   SET("mair_el1", 0xff);
   SET("tcr_el1", 25 | 1 << 8 | 1 << 10 | 3 << 12 | 1 << 23 | (uint64_t)2 << 32);
@@ -103,10 +135,38 @@ __attribute__((used)) void svod_begin(void) {
   __asm__ volatile("dsb sy\n\tisb\n\tmrs %0, sctlr_el1" : "=r"(control));
   SET("sctlr_el1", (control | 1 | 1 << 2 | 1 << 12) & ~(uint64_t)2);
   __asm__ volatile("isb");
-  const uint64_t stopped[] = {0x20026, (uint64_t)main()};
-  register uint64_t x0 __asm__("x0") = 0x20;
-  register const uint64_t* x1 __asm__("x1") = stopped;
-  __asm__ volatile("hlt #0xf000" : "+r"(x0) : "r"(x1) : "memory");
+  svod_begin();
+}
+)";
+
+// What follows the board's own: main(), and what its kernels took. Numbers are printed in
+// hexadecimal, which needs no division.
+constexpr char kCommon[] = R"(
+int main(void);
+#ifdef SVOD_PROFILE
+static uint64_t counts[SVOD_PROFILE], last;
+void svod_profile(uint32_t program) {
+  if (program < SVOD_PROFILE) counts[program] += now() - last;
+  last = now();
+}
+static void print_counts(void) {
+  for (uint32_t i = 0; i < SVOD_PROFILE; ++i) {
+    static char text[] = "PROFILE 00000000 0000000000000000\n";
+    for (int k = 0; k < 8; ++k) text[15 - k] = "0123456789abcdef"[i >> 4 * k & 15];
+    for (int k = 0; k < 16; ++k)
+      text[32 - k] = "0123456789abcdef"[counts[i] >> 4 * k & 15];
+    semihost(4, text);
+  }
+}
+#endif
+__attribute__((used)) void svod_begin(void) {
+  const uintptr_t stopped[] = {0x20026, (uintptr_t)main()};
+#ifdef SVOD_PROFILE
+  print_counts();
+#else
+  (void)now;
+#endif
+  semihost(0x20, stopped);
   for (;;) {
   }
 }
@@ -119,19 +179,25 @@ const std::vector<EmulatedBoard>& boards() {
        {"-M", "mps3-an547"},
        kCortexScript,
        kCortexStart,
-       "arm-none-eabi-gcc"},
+       "arm-none-eabi-gcc",
+       "shift=5",
+       32.0 / 31.25},
       {"riscv32",
        "qemu-system-riscv32",
        {"-M", "virt", "-m", "1G", "-bios", "none"},
        kRiscvScript,
        kRiscvStart,
-       "riscv64-unknown-elf-gcc"},
+       "riscv64-unknown-elf-gcc",
+       "shift=0",
+       1},
       {"aarch64-none",
        "qemu-system-aarch64",
        {"-M", "virt", "-cpu", "cortex-a53", "-m", "2G"},
        kArm64Script,
        kArm64Start,
-       ""},
+       "",
+       "shift=4",
+       1},
   };
   return kBoards;
 }
@@ -143,6 +209,10 @@ const EmulatedBoard* find_board(const Target& target) {
     return target.triple.starts_with(one.triple);
   });
   return board == boards().end() ? nullptr : &*board;
+}
+
+std::string start_text(const EmulatedBoard& board) {
+  return std::string(board.start) + kCommon;
 }
 
 } // namespace svod::packager

@@ -4,6 +4,8 @@
 
 #include "compiler/support/target.h"
 
+#include <string>
+
 namespace svod::packager {
 
 struct EmulatedBoard {
@@ -11,11 +13,20 @@ struct EmulatedBoard {
   const char* emulator;           // a program of PATH
   std::vector<std::string> words; // before -kernel IMAGE
   const char* script;             // of the linker
-  const char* start;              // C: calls main and ends with what it returns
+  const char* start;              // C: the board's own part of start_text()
   const char* compiler;           // of a user's toolchain: who has floats in software
+  // Of -icount: how long an instruction takes, as a power of two nanoseconds, and how far
+  // the board's counter goes in that time.
+  const char* icount;
+  double counts;
 };
 
 // None: no board of QEMU runs it.
 const EmulatedBoard* find_board(const Target& target);
+
+// C: calls main() and ends with what it returns. Where SVOD_PROFILE is defined as the
+// number of programs, svod_profile() counts what each of them took, and a line of
+// "PROFILE program count", both hexadecimal, is printed for each in the end.
+std::string start_text(const EmulatedBoard& board);
 
 } // namespace svod::packager

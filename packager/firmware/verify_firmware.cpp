@@ -6,6 +6,7 @@
 #include "packager/firmware/verify_firmware.h"
 
 #include "compiler/support/bytes.h"
+#include "packager/artefact/compile_faults.h"
 #include "packager/artefact/link_output.h"
 #include "packager/artefact/module_loader.h"
 #include "packager/firmware/emulated_board.h"
@@ -14,12 +15,17 @@
 #include "packager/verify/run_program.h"
 #include "packager/verify/runner.h"
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
+#include <functional>
 #include <sstream>
 
 namespace svod::packager {
 
 namespace {
+
+constexpr std::string_view kProfileLine = "PROFILE ";
 
 // What the compiler of the target's toolchain has for floats in software.
 std::vector<std::string> float_library(const Target& target, const char* name) {
@@ -53,6 +59,7 @@ private:
   Exit run_module(const TestVectors& vectors);
   bool write_folder(const std::string& test, std::string& error);
   Exit judge(const std::vector<std::string>& words) const;
+  void print_profile(const std::string& said) const;
   std::string header() const { return "lib" + packed_.options.name + ".h"; }
   std::string image() const { return folder_.path() + "/image.elf"; }
 
@@ -66,11 +73,14 @@ bool FirmwareCheck::make_image(const EmulatedBoard& board, const std::string& te
   const Target& target = packed_.options.target;
   const toolchain::Compiler compiler({{header(), header_text(packed_.header)}});
   std::vector<std::vector<std::byte>> own;
-  for (const auto& [name, text] :
-       {std::pair<std::string, std::string>{"test.c", test}, {"start.c", board.start}}) {
+  for (const auto& [name, text] : {std::pair<std::string, std::string>{"test.c", test},
+                                   {"start.c", start_text(board)}}) {
     toolchain::Source source;
     source.name = name;
     source.text = text;
+    if (packed_.options.profile)
+      source.flags.push_back("-DSVOD_PROFILE=" +
+                             std::to_string(packed_.kernels.plan.programs.size()));
     toolchain::CompileResult made =
         compiler.compile(target, target.levels.front(), source);
     error = made.diagnostics;
@@ -99,6 +109,31 @@ bool FirmwareCheck::write_folder(const std::string& test, std::string& error) {
   return linked.ok;
 }
 
+// Instructions of each kernel and the ONNX nodes that it is made from, the largest first.
+void FirmwareCheck::print_profile(const std::string& said) const {
+  const EmulatedBoard* board = find_board(packed_.options.target);
+  if (!packed_.options.profile || board == nullptr) return;
+  std::vector<std::pair<uint64_t, std::string>> rows;
+  uint64_t total = 0;
+  std::istringstream lines(said);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with(kProfileLine)) continue;
+    std::istringstream numbers(line.substr(kProfileLine.size()));
+    uint64_t program = 0, count = 0;
+    numbers >> std::hex >> program >> count;
+    if (!numbers || program >= packed_.kernels.sources.size()) continue;
+    const auto taken =
+        static_cast<uint64_t>(std::llround(static_cast<double>(count) / board->counts));
+    total += taken;
+    rows.emplace_back(taken,
+                      kernel_in_model(packed_.kernels, packed_.kernels.sources[program]));
+  }
+  std::ranges::sort(rows, std::greater<>());
+  console_.print_line("instructions of one run under QEMU: " + std::to_string(total));
+  for (const auto& [count, name] : rows)
+    console_.print_line("  " + std::to_string(count) + "  " + name);
+}
+
 Exit FirmwareCheck::judge(const std::vector<std::string>& words) const {
   const Ran ran = run_program(words, "");
   std::istringstream lines(ran.said);
@@ -106,9 +141,13 @@ Exit FirmwareCheck::judge(const std::vector<std::string>& words) const {
   for (std::string line; std::getline(lines, line);) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     passed |= line == "PASS";
+    if (line.starts_with(kProfileLine)) continue;
     if (!console_.quiet() || line.starts_with("FAIL")) console_.print_line(line);
   }
-  if (passed && ran.code == 0) return Exit::Done;
+  if (passed && ran.code == 0) {
+    print_profile(ran.said);
+    return Exit::Done;
+  }
   console_.error("the self-test of " + packed_.options.target.alias + " failed" +
                  (ran.said.find("FAIL") != std::string::npos
                       ? ""
@@ -153,6 +192,7 @@ Exit FirmwareCheck::run(const VerifyChoice& choice) {
                 std::string(board->compiler) + " on PATH has their functions:\n" + error);
   std::vector<std::string> words{emulator};
   words.insert(words.end(), board->words.begin(), board->words.end());
+  if (options.profile) words.insert(words.end(), {"-icount", board->icount});
   words.insert(words.end(), {"-display", "none", "-serial", "none", "-monitor", "none",
                              "-chardev", "stdio,id=out", "-semihosting-config",
                              "enable=on,target=native,chardev=out", "-kernel", image()});

@@ -13,6 +13,7 @@ struct PackedFirmware {
   const Front& front;
   const Objects& objects;
   const HeaderFacts& header;
+  const codegen::Kernels& kernels;
 };
 
 // Done also where nothing can run it, after a note that says so.

@@ -80,6 +80,24 @@ def other_boards(folder, wrong):
         check("FAIL: output 0, element 2" in told, f"wrong data: {told.splitlines()[0]}")
 
 
+def profiles(folder):
+    """Instructions of each kernel; on a Cortex-M4 they are what QEMU's own counter has found before, nearly."""
+    for target, emulator, least, most in (("cortex-m4", "qemu-system-arm", 100e3, 250e3),
+                                          ("rv32imafc", "qemu-system-riscv32", 100e3, 400e3),
+                                          ("aarch64-bare", "qemu-system-aarch64", 30e3, 60e3)):
+        if not shutil.which(emulator):
+            continue
+        told = packed(folder, "-o", "lib.a", "--target", target, "--verify", DATA, "--profile").splitlines()
+        at = next(i for i, line in enumerate(told) if line.startswith("instructions of one run under QEMU: "))
+        rows = [line.split() for line in told[at + 1:] if line.startswith("  ") and "ONNX nodes" in line]
+        total = int(told[at].split()[-1])
+        check(least < total < most and total == sum(int(row[0]) for row in rows), f"{target}: {told[at]}")
+        check("'conv2'" in " ".join(rows[0]), f"{target}: most are {' '.join(rows[0])}")
+    for words in (["--profile"], ["--profile", "--verify", "off"], ["--profile", "--verify", "random", "--runner", "x"]):
+        told = packed(folder, "-o", "lib.a", "--target", "cortex-m4", *words, code=2)
+        check("--profile is for firmware" in told, told.splitlines()[0])
+
+
 def runners(folder):
     """A runner gets a folder with the self-test, the library and its header."""
     runner = folder / "runner.sh"
@@ -117,6 +135,7 @@ def main():
     runners(folder)
     boards(folder, wrong)
     other_boards(folder, wrong)
+    profiles(folder)
     programs(folder, wrong)
 
 
