@@ -59,11 +59,17 @@ def upsampling():
                  [random_tensor("w", [3, 4, 3, 3], 1), tensor("scales", [4], [1.0, 1.0, 2.0, 2.0])])
 
 
+def empty():
+    """A kernel that reads nothing."""
+    return model([node("ReduceSum", ["x", "axis"], ["y"], keepdims=0)], [value("x", [2, 0, 4])], [value("y", [2, 4])],
+                 [tensor("axis", [1], [1], INT64)])
+
+
 MODELS = {"sine": models.sine(), "dense_int8": models.dense_int8(), "digits_int8": models.digits(),
           "keywords": models.keywords(), "residual": models.residual(), "digits": DIGITS.read_bytes(),
           "cnn": small_cnn(), "mlp": small_mlp(), "forest": random_forest(), "control": models.control(),
           "functions": functions(), "attention": attention(), "recurrent": recurrent(), "sorting": sorting(),
-          "upsampling": upsampling()}
+          "upsampling": upsampling(), "empty": empty()}
 THOROUGH = ("keywords", "control")
 
 
