@@ -170,6 +170,15 @@ uint64_t value_of(const Auxiliary& all, uint64_t key) {
   return 0;
 }
 
+#if defined(__riscv)
+// Whether a vector has the 128 bits that kernels count on: CSR vlenb, its bytes.
+bool has_long_vectors() {
+  uintptr_t bytes;
+  __asm__("csrr %0, 0xc22" : "=r"(bytes));
+  return bytes >= 16;
+}
+#endif
+
 } // namespace
 
 uint32_t svod_cpu_features(void) {
@@ -177,6 +186,9 @@ uint32_t svod_cpu_features(void) {
   const Auxiliary all = read_auxiliary();
   for (const Need& need : kNeeds)
     if (value_of(all, need.key) >> need.bit & 1) features |= need.feature;
+#if defined(__riscv)
+  if (features & SVOD_CPU_VECTORS && !has_long_vectors()) features &= ~SVOD_CPU_VECTORS;
+#endif
   return features;
 }
 

@@ -43,6 +43,16 @@ SVOD_INLINE vi32 whole_sums(PairedSums sums) {
   return out;
 }
 #endif
+// A byte of each lane, or of all, as 32 bits by way of 16: both factors have to be
+// widened so far by themselves, for an instruction to be found that multiplies them and
+// adds the product to 32 bits.
+template <class T, class B> SVOD_INLINE T widened(B bytes) {
+  typedef Like<T, i16> Half;
+  if constexpr (kVector<B>)
+    return lanes_<i32>(lanes_<i16>(bytes));
+  else
+    return lanes_<i32>(Half(i16(bytes)));
+}
 // Four bytes, and four bytes per lane.
 template <class E> using DotBytes = Vector<E, 4 * kLanes>;
 SVOD_INLINE i32 load_dot(const void* from) {

@@ -47,7 +47,7 @@ static PreludeParts mathematics_of(Op op) {
 
 static bool multiplies_bytes(const ScheduledKernel& k, const LevelSchedule& how) {
   return k.has_dot_axis() || std::ranges::any_of(how.stages, [](const StageSchedule& s) {
-           return s.across || s.paired;
+           return s.across || s.paired || s.widened;
          });
 }
 

@@ -97,6 +97,20 @@ void SumEmitter::accumulate_pairs(const Stage& s, const std::string& acc,
   line(acc + " = " + acc + " + paired_bytes(" + w.name + ") * i64(" + x.name + ");");
 }
 
+// Bytes that differ by lane, or that all lanes share. The sum is written out, as that of
+// accumulate_value is.
+void SumEmitter::accumulate_widened(const Stage& s, const std::string& acc,
+                                    const Point& p) {
+  std::string product;
+  for (ExprId factor : k_.exprs[s.value].inputs) {
+    const Value byte = eval(below_casts(k_, factor), p);
+    product += (product.empty() ? "" : " * ") + std::string("widened<") +
+               sum_type(s, true) + ">(" + (byte.vector ? summand(byte.name) : byte.name) +
+               ")";
+  }
+  line(acc + " = " + acc + " + " + product + ";");
+}
+
 // All lanes of both factors, which are bytes, into one 32-bit sum.
 void SumEmitter::accumulate_across(const Stage& s, const std::string& acc,
                                    const Point& p) {
@@ -168,6 +182,8 @@ void SumEmitter::accumulate(const Stage& s, const std::string& acc, const Point&
     accumulate_across(s, acc, p);
   else if (how(s).paired)
     accumulate_pairs(s, acc, p);
+  else if (how(s).widened)
+    accumulate_widened(s, acc, p);
   else if (k_.has_dot_axis() && contains(k_.inner(s), *k_.loops.dot))
     accumulate_dots(s, acc, p);
   else if (sums_.blocks && !sums_.blocks->how.held.empty())

@@ -37,11 +37,22 @@ template <class E> SVOD_INLINE Lanes<E> load(const E* from) {
     return out;
   }
 #endif
+#if defined(__riscv_vector)
+  // As elements: copied, a short vector becomes a word that is put together from bytes.
+  typedef Lanes<E> Near __attribute__((aligned(sizeof(E)), may_alias));
+  out = *reinterpret_cast<const Near*>(from);
+#else
   __builtin_memcpy(&out, from, sizeof out);
+#endif
   return out;
 }
 template <class E> SVOD_INLINE void store(E* to, Lanes<E> value) {
+#if defined(__riscv_vector)
+  typedef Lanes<E> Near __attribute__((aligned(sizeof(E)), may_alias));
+  *reinterpret_cast<Near*>(to) = value;
+#else
   __builtin_memcpy(to, &value, sizeof value);
+#endif
 }
 #endif
 // The first lanes of a vector, and a vector of them followed by zeros.

@@ -58,6 +58,7 @@ protected:
 private:
   void accumulate_dots(const Stage& s, const std::string& acc, const Point& p);
   void accumulate_pairs(const Stage& s, const std::string& acc, const Point& p);
+  void accumulate_widened(const Stage& s, const std::string& acc, const Point& p);
   void accumulate_across(const Stage& s, const std::string& acc, const Point& p);
   void accumulate_held(const std::string& acc, const Point& p, bool vector);
   void accumulate_product(const Expr& v, const std::string& acc, const Point& p,

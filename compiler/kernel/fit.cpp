@@ -99,6 +99,8 @@ std::string stage_misfit(const StageSchedule& s, const StageSchedule& chosen) {
   if (s.halves != chosen.halves)
     return "halves of sums, or whole ones, instead of the other";
   if (s.paired != chosen.paired) return "sums in pairs, or apart, instead of the other";
+  if (s.widened != chosen.widened)
+    return "products of widened bytes, or of integers, instead of the other";
   if (s.across != chosen.across)
     return "sums across lanes, or none, instead of the other";
   if (s.byte_rows && !chosen.byte_rows) return "bytes where none are stored";

@@ -185,6 +185,8 @@ void ScheduleReader::read_stage(LineScanner& in, StageSchedule& s) {
     s.columns = small_number(in);
   } else if (in.accept("paired")) {
     s.paired = true;
+  } else if (in.accept("widened")) {
+    s.widened = true;
   } else if (in.accept("halves")) {
     s.halves = true;
   } else if (in.accept("across")) {

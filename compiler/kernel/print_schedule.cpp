@@ -52,6 +52,7 @@ std::vector<std::string> stage_lines(const StageSchedule& s) {
   if (s.skipped_steps != 0) out.push_back("skip " + number(s.skipped_steps));
   if (s.columns != 0) out.push_back("columns " + number(s.columns));
   if (s.paired) out.push_back("paired");
+  if (s.widened) out.push_back("widened");
   if (s.halves) out.push_back("halves");
   if (s.across) out.push_back("across");
   if (s.byte_rows) out.push_back("bytes");

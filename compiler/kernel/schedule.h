@@ -124,6 +124,8 @@ struct StageSchedule {
   // Sums of two neighbouring lanes share a register of 64 bits, and so do the bytes that
   // are multiplied by one number for both.
   bool paired = false;
+  // Both bytes of a product are widened to 16 bits, and the product is added as 32 bits.
+  bool widened = false;
   // Of products of four bytes the sums of both pairs are apart until the end.
   bool halves = false;
   // Vectors narrowed to bytes are stored four neighbours of the tile at a time.

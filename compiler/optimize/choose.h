@@ -76,6 +76,8 @@ std::optional<AcrossAxis> choose_across(const Lowered& lowered, const Level& lev
 bool sums_across(const ScheduledKernel& kernel, const Level& level);
 // Whether the first stage's sums share registers by pairs of lanes.
 bool sums_in_pairs(const ScheduledKernel& kernel, const Level& level);
+// Whether the first stage's products are those of bytes widened to 16 bits.
+bool sums_widened(const ScheduledKernel& kernel, const Level& level);
 // Whether the dot axis of a lowered kernel can be executed as one.
 bool dot_works(const ScheduledKernel& kernel, const Level& level);
 

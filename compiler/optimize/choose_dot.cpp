@@ -110,6 +110,14 @@ bool sums_in_pairs(const ScheduledKernel& k, const Level& level) {
          k.indices.affine_in(operands.w->index, *k.loops.lane, w) && w != 0;
 }
 
+bool sums_widened(const ScheduledKernel& k, const Level& level) {
+  const ByteOperands operands = whole_operands(k, level);
+  return level.dots == ByteProducts::Widened && k.has_lane_axis() &&
+         operands.x != nullptr && k.stages[0].domain.empty() && !k.stages[0].nested &&
+         (k.indices.depends_on(operands.x->index, *k.loops.lane) ||
+          k.indices.depends_on(operands.w->index, *k.loops.lane));
+}
+
 // What bytes of weights are taken apart with.
 static bool same_for_dots(const ScheduledKernel& k, ExprId id) {
   std::vector<ExprId> open{id};

@@ -100,6 +100,7 @@ static StageSchedule schedule_stage(const ScheduledKernel& k,
   if (s.kind == StageKind::Reduce) {
     out.across = number == 0 && sums_across(k, level);
     out.paired = number == 0 && sums_in_pairs(k, level);
+    out.widened = number == 0 && sums_widened(k, level);
     out.unroll = choose_unroll(k, s, level, tile);
     if (!s.useful.empty()) out.skipped_steps = kSkippedSteps;
     if (!is_arg_reduce(s)) {

@@ -113,7 +113,7 @@ Target default_target() { return *find_target(host_alias()); }
 Target with_cpu(Target target, const std::string& cpu) {
   // x86 CPUs sold for a decade have the registers of v3; only the compiler knows about
   // more.
-  size_t base = std::min<size_t>(target.levels.size(), 2) - 1;
+  const size_t base = target.is_x86() ? std::min<size_t>(target.levels.size(), 2) - 1 : 0;
   Level level = target.levels[base];
   std::erase_if(level.flags, [](const std::string& flag) {
     return flag.starts_with("-march=") || flag.starts_with("-mcpu=") ||

@@ -13,7 +13,16 @@ namespace svod {
 
 // How bytes are multiplied and their products added up; columns `dots` and `factors` of
 // targets.def.
-enum class ByteProducts : uint8_t { Single, Words, Pairs, Fours, Halves, Across, Paired };
+enum class ByteProducts : uint8_t {
+  Single,
+  Words,
+  Pairs,
+  Fours,
+  Halves,
+  Across,
+  Paired,
+  Widened
+};
 enum class ByteFactors : uint8_t { Unsigned, Signed, Any };
 
 // One instruction set that every kernel of a pack is compiled for.
@@ -35,8 +44,8 @@ struct Level {
   bool has_vectors() const { return register_bits > 32; }
   // Products of bytes are summed four at a time, and weights packed for it.
   bool has_dots() const {
-    return dots != ByteProducts::Single && dots != ByteProducts::Across &&
-           dots != ByteProducts::Paired;
+    return dots == ByteProducts::Words || dots == ByteProducts::Pairs ||
+           dots == ByteProducts::Fours || dots == ByteProducts::Halves;
   }
   // Bytes of one register: those that an instruction multiplies and adds up, if all.
   int bytes_across() const {

@@ -42,9 +42,10 @@ constexpr FeatureRow kFeatures[] = {
 };
 
 // A level is named as a CPU: x86-64-v3 is one to LLVM, too. Where it is not, its -march
-// names what it has beyond the architecture's first version.
+// names what it has beyond the architecture's first version, behind + or, on RISC-V, _.
 bool has_feature(const Target& target, const Level& level, const std::string& feature) {
-  const bool named = std::ranges::any_of(level.flags, [&](const std::string& flag) {
+  const bool named = std::ranges::any_of(level.flags, [&](std::string flag) {
+    std::ranges::replace(flag, '_', '+');
     return flag.starts_with("-march=") &&
            (flag + "+").find("+" + feature + "+") != flag.npos;
   });

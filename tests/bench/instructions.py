@@ -4,6 +4,7 @@ runs it under QEMU with a plugin that counts.
 
     tests/bench/instructions.py kws.onnx --target cortex-m4
     tests/bench/instructions.py kws.onnx --target cortex-m4 --listing k3   # that kernel's hot instructions
+    tests/bench/instructions.py kws.onnx --target aarch64:base             # its level of CPUs without SDOT
     tests/bench/instructions.py kws.onnx --target riscv64 --cpu sifive-x280 -- -Os --shape batch=1
 
 What follows -- goes to svod-pack. Counts do not depend on this machine. A function that is executed by several
@@ -51,7 +52,8 @@ def measure(model, target, options, folder):
 
 class Asked:
     def __init__(self, alias, cpu):
-        self.alias, self.given, self.row = alias, cpu, emulated.find_target(alias, cpu)
+        self.given, self.row = cpu, emulated.find_target(alias, cpu)
+        self.alias = self.row.alias
 
 
 def main():

@@ -58,6 +58,8 @@ def run_program(case, target, folder):
         return f"pack exit {code}: {text[-300:]}"
     for data in case.data:
         code, text, _ = base.run([*target.emulator, str(folder / "program"), "--verify", str(data)], base.RUN_SECONDS)
+        if "decode_save_opc: Assertion" in text:
+            raise LeftOut("QEMU 7.2 ends at RISC-V's vector conversion towards zero, by an assertion of its own")
         if code != 0:
             return f"run exit {code}: {text[-300:]}"
     return ""

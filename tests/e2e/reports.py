@@ -146,6 +146,27 @@ def verbose(folder):
         check(re.search(part, told, re.M), f"-v says {part}")
 
 
+def quantisations(folder):
+    """Which quantisations may fall one step aside is told, on a core that makes them of integers."""
+    def layer(name):
+        return onnx.node("DequantizeLinear", [name, f"{name}_scale", "zero"], [f"{name}_wide"])
+    weights = [onnx.tensor("a_scale", [], [0.0195]), onnx.tensor("b_scale", [], [0.0318]), onnx.tensor("scale", [], [0.0248]),
+               onnx.number(2, 3) + onnx.data(8, "zero") + onnx.data(9, b"\0")]
+    nodes = [layer("a"), layer("b"), onnx.node("Add", ["a_wide", "b_wide"], ["sum"]),
+             onnx.node("QuantizeLinear", ["sum", "scale", "zero"], ["y"], "last")]
+    model = folder / "added.onnx"
+    model.write_bytes(onnx.model(nodes, [onnx.value(n, [1, 64], 3) for n in ("a", "b")], [onnx.value("y", [1, 64], 3)],
+                                 weights))
+    words = [model, "-o", "x.a", "--target", "cortex-m4", "--verify", "off"]
+    found = report(folder, *words)["fixed_point"]
+    check(found == {"quantisations": 1, "in_floats": 0, "one_step": ["last"]}, f"--json tells of the addition: {found}")
+    told = packer(folder, *words, "-v").stderr.decode()
+    check("quantisation of last: a value in the middle of two steps" in told, "-v does, too")
+    found = report(folder, *words, "--accuracy", "exact")["fixed_point"]
+    check(found == {"quantisations": 0, "in_floats": 1, "one_step": []}, f"an exact one keeps its floats: {found}")
+    check("fixed_point" not in report(folder, model, "-o", "x", "--verify", "off"), "x86 keeps its floats anyway")
+
+
 def interrupted(folder):
     """Ctrl-C while the program is compared with random data: exit 130, no temporary folder."""
     temporary = folder / "tmp"
@@ -165,7 +186,7 @@ def interrupted(folder):
 
 def main():
     phrases()
-    for part in (verbs, estimates, verified, failed, on_terminal, verbose, interrupted):
+    for part in (verbs, estimates, verified, failed, on_terminal, verbose, quantisations, interrupted):
         part(work_folder(f"reports_{part.__name__}"))
 
 

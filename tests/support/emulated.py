@@ -39,6 +39,10 @@ EMULATORS = [("x86_64", ["qemu-x86_64", "-cpu", "max"], None),
              ("riscv32", ["qemu-riscv32"], "riscv64-unknown-elf-gcc"),
              ("wasm32", ["node", str(SUPPORT / "run_module.mjs")], None)]
 
+# A target's CPU level, or the length of its vectors, behind a colon: the emulated CPU.
+LEVEL_CPUS = {"aarch64:base": "cortex-a53", "aarch64:dotprod": "cortex-a76",
+              "riscv64:base": "rv64,v=false", "riscv64-v:256": "rv64,v=true,vext_spec=v1.0,vlen=256"}
+
 Target = collections.namedtuple("Target", "alias triple flags emulator compiler")
 
 
@@ -51,13 +55,17 @@ def rows(macro):
         yield ["".join(re.findall(r'"([^"]*)"', c)) if '"' in c else c.strip() for c in cells]
 
 
-def find_target(alias, cpu=""):
+def find_target(name, cpu=""):
+    """By its alias, or one of LEVEL_CPUS. What surrounds a library is compiled for the weakest level."""
+    alias = name.partition(":")[0]
     levels = {cells[0]: cells[2].split() for cells in rows("LEVEL")}
     row = next(cells for cells in rows("TARGET") if cells[0] == alias)
-    flags = levels[row[-1].split()[-1]]
+    flags = levels[row[-1].split()[0]]
     emulator, compiler = next(e[1:] for e in EMULATORS if row[1].startswith(e[0]))
     if cpu:
         flags = [f for f in flags if not f.startswith(("-march=", "-mcpu=", "-mtune="))] + [f"-mcpu={cpu}"]
+    if name != alias:
+        emulator = [emulator[0], "-cpu", LEVEL_CPUS[name]]
     return Target(alias, row[1], flags, emulator, compiler)
 
 

@@ -11,7 +11,10 @@ import sys
 import tempfile
 
 CLANG = "clang++-19"
-QEMU = "qemu-aarch64-static"
+# Targets whose programs are run, by whom, and what the compiler is told.
+EMULATED = [("aarch64", ["qemu-aarch64-static"], ["--target=aarch64-linux-gnu"]),
+            ("riscv64-v", ["qemu-riscv64-static", "-cpu", "rv64,v=true,vext_spec=v1.0"],
+             ["--target=riscv64-linux-gnu", "-march=rv64gcv", "-mno-relax"])]
 SOURCES = pathlib.Path("tests/vector")
 FLAGS = ["-std=c++20", "-O2", "-fwrapv", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-I."]
 # CPU level, what /proc/cpuinfo must list to run it, whether it fuses.
@@ -67,17 +70,17 @@ def run_levels(folder, expected, quick):
             check(not wrong, f"{level}: {lanes} lanes give the host's bits {wrong}")
 
 
-def run_aarch64(folder, expected):
-    if not shutil.which(QEMU) or not shutil.which("ld.lld-19"):
-        print("skip aarch64: no", QEMU)
+def run_emulated(name, emulator, flags, folder, expected):
+    if not shutil.which(emulator[0]) or not shutil.which("ld.lld-19"):
+        print(f"skip {name}: no", emulator[0])
         return
-    program = folder / "functions_aarch64"
+    program = folder / f"functions_{name}"
     for lanes in (1, 4, 16):
-        build(CLANG, "vector_functions.cpp", program, "--target=aarch64-linux-gnu", "-DSVOD_BARE",
+        build(CLANG, "vector_functions.cpp", program, *flags, "-DSVOD_BARE",
               f"-DSVOD_LANES={lanes}", "-ffreestanding", "-nostdlib", "-static", "-fuse-ld=lld-19",
               "-fno-stack-protector", "-fno-builtin")
-        wrong = differing(lines_of([QEMU, program]), expected)
-        check(not wrong, f"aarch64: {lanes} lanes give the host's bits {wrong}")
+        wrong = differing(lines_of([*emulator, program]), expected)
+        check(not wrong, f"{name}: {lanes} lanes give the host's bits {wrong}")
 
 
 def compile_targets(folder):
@@ -105,7 +108,8 @@ def main():
         quick = "--quick" in sys.argv
         run_levels(folder, expected, quick)
         if not quick:
-            run_aarch64(folder, expected)
+            for target, emulator, flags in EMULATED:
+                run_emulated(target, emulator, flags, folder, expected)
             compile_targets(folder)
     return 1 if failures else 0
 

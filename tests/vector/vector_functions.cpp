@@ -13,12 +13,21 @@ namespace {
 
 #ifdef SVOD_BARE
 // Without a C library, so that a target needs no more than the compiler to be tested.
+#ifdef __riscv
+long system_call(long number, long a, long b, long c) {
+  register long a7 __asm__("a7") = number, a0 __asm__("a0") = a, a1 __asm__("a1") = b,
+                   a2 __asm__("a2") = c;
+  __asm__ volatile("ecall" : "+r"(a0) : "r"(a7), "r"(a1), "r"(a2) : "memory");
+  return a0;
+}
+#else
 long system_call(long number, long a, long b, long c) {
   register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b,
                    x2 __asm__("x2") = c;
   __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
   return x0;
 }
+#endif
 void put(const char* text) {
   long size = 0;
   while (text[size]) size++;
