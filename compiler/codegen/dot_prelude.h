@@ -91,22 +91,29 @@ template <class T> SVOD_INLINE T dot_signed_(T sum, T x, T w) {
 }
 #elif defined(__ARM_NEON)
 typedef __attribute__((__neon_vector_type__(16))) i8 NeonBytes;
+typedef __attribute__((__neon_vector_type__(8))) i8 NeonHalf;
 // Of each lane the products of its first two bytes and those of the others, as sums of
-// their own: what pairs of 16 bits are added to.
+// their own: what pairs of 16 bits are added to. The products are asked for by name: as
+// arithmetic, the compiler widens a factor that several of them share. x is a vector, or
+// four bytes for all lanes, of which half a register is enough.
 typedef Vector<i32, 2 * kLanes> HalfSums;
-template <class S, class T> SVOD_INLINE S dot_halves(S sum, T x, T w) {
+template <class S, class X, class T> SVOD_INLINE S dot_halves(S sum, X x, T w) {
   constexpr int kCount = Traits<T>::kLanes;
   if constexpr (kCount > 2) {
     typedef Vector<i32, kCount / 2> Half;
-    sum.lo = dot_halves(Vector<i32, kCount>(sum.lo), Half(x.lo), Half(w.lo));
-    sum.hi = dot_halves(Vector<i32, kCount>(sum.hi), Half(x.hi), Half(w.hi));
+    typedef Vector<i32, kCount> Part;
+    if constexpr (kVector<X>) {
+      sum.lo = dot_halves(Part(sum.lo), Half(x.lo), Half(w.lo));
+      sum.hi = dot_halves(Part(sum.hi), Half(x.hi), Half(w.hi));
+    } else {
+      sum.lo = dot_halves(Part(sum.lo), x, Half(w.lo));
+      sum.hi = dot_halves(Part(sum.hi), x, Half(w.hi));
+    }
     return sum;
   } else {
-    const Vector<i16, 8> products =
-        __builtin_convertvector(bits_<Vector<i8, 8>>(x), Vector<i16, 8>) *
-        __builtin_convertvector(bits_<Vector<i8, 8>>(w), Vector<i16, 8>);
-    return bits_<S>(
-        __builtin_neon_vpadalq_v(bits_<NeonBytes>(sum), bits_<NeonBytes>(products), 34));
+    const auto products =
+        __builtin_neon_vmull_v(bits_<NeonHalf>(T(x)), bits_<NeonHalf>(w), 33);
+    return bits_<S>(__builtin_neon_vpadalq_v(bits_<NeonBytes>(sum), products, 34));
   }
 }
 template <class T, int... kLane>

@@ -83,8 +83,11 @@ void SumEmitter::accumulate_dots(const Stage& s, const std::string& acc, const P
   const std::string name = how(s).halves          ? "dot_halves("
                            : operands.both_signed ? "dot_signed_("
                                                   : "dot_(";
-  line(acc + " = " + name + acc + ", " + summand(splat(eval(plain, at), DType::I32)) +
-       ", " + summand(splat(w, DType::I32)) + ");");
+  const Value x = eval(plain, at);
+  const std::string bytes =
+      how(s).halves && !x.vector ? x.name : summand(splat(x, DType::I32));
+  line(acc + " = " + name + acc + ", " + bytes + ", " + summand(splat(w, DType::I32)) +
+       ");");
 }
 
 // The number that all lanes share times two lanes at once.

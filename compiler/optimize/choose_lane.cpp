@@ -91,6 +91,16 @@ static bool swaps_columns(const ScheduledKernel& k, const Stage& s, AxisId axis,
   return neighbours_in(k, s, axis, lanes).points() == lanes;
 }
 
+// Where bytes are widened to be multiplied, a vector of them takes an instruction, and
+// one more that changes the vectors' type; what all lanes share takes none.
+static double widening_cost(const ScheduledKernel& k, const Stage& s, AxisId axis,
+                            const Level& level) {
+  const ByteOperands operands = byte_operands(k, s);
+  if (level.dots != ByteProducts::Widened || operands.x == nullptr) return 0;
+  return 2.0 * (k.indices.depends_on(operands.x->index, axis) +
+                k.indices.depends_on(operands.w->index, axis));
+}
+
 static double stage_cost(const ScheduledKernel& k, const Stage& s, AxisId axis, int lanes,
                          const Level& level) {
   const std::vector<AxisId> loops = loops_of(k, s);
@@ -104,6 +114,7 @@ static double stage_cost(const ScheduledKernel& k, const Stage& s, AxisId axis, 
   double cost = work.operations + lanewise_cost(k, s.value, axis, lanes);
   for (ExprId id : work.loads)
     cost += looped ? vector_load_cost(k, k.exprs[id], axis, lanes) : 1.0;
+  cost += widening_cost(k, s, axis, level);
   if (s.kind != StageKind::Reduce) {
     int64_t stride = 0;
     bool neighbours = k.indices.affine_in(s.index, axis, stride) && stride == 1;

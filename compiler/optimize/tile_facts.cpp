@@ -243,7 +243,10 @@ TileFacts tile_facts(const ScheduledKernel& k, const Level& level) {
   const int lane_bits = byte_size(is_narrow_float(s.dtype) ? DType::F32 : s.dtype) * 8;
   facts.per_vector = std::max(1, k.loops.lanes * lane_bits / level.register_bits);
   if (sums_across(k, level)) facts.per_vector = 1;
-  if (level.dots == ByteProducts::Halves && k.has_dot_axis()) facts.per_vector *= 2;
+  // Products wait in registers of their own until they are added.
+  constexpr int kProducts = 2;
+  if (level.dots == ByteProducts::Halves && k.has_dot_axis())
+    facts.per_vector *= 2, facts.registers -= kProducts;
   facts.few = !facts.scalars && has_few_registers(level, facts.per_vector);
   for (AxisId a : k.inner(s))
     if (!k.is_lane(a) && !k.is_dot(a)) facts.steps *= double(k.indices.extent(a));
