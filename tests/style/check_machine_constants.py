@@ -57,6 +57,7 @@ LISTED = {
     "kSwapWork": "instructions: of the emitted form, per vector",
     "kStepWork": "instructions: of the emitted form, per step down a tree",
     "kAddresses": "registers: of a loop over two operands, beside its sums",
+    "kProducts": "registers: products that wait to be added, seen in the spills of LLVM 19",
     "kNearLanes": "elements: of the emitted form, which shuffles whole vectors",
     # Shares and counts, to which a machine's times are applied by a formula beside them.
     "kAsGood": "ratio of two costs: below it instructions that no cost counts decide",
