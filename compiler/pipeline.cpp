@@ -19,6 +19,12 @@ static void apply_loops(FusedGraph& fused, const CompileOptions& options) {
     for (FusedGraph& body : region.bodies) apply_loops(body, options);
 }
 
+static void schedule_levels(ScheduledKernel& kernel, const CompileOptions& options) {
+  const bool fast = options.for_speed.contains(digest_of(kernel));
+  optimize::schedule_levels(kernel,
+                            fast ? for_size(options.target, false) : options.target);
+}
+
 // Schedules of a file would come after the plan, so nothing is built on those that it
 // replaces.
 static plan::PlanOptions plan_options(const CompileOptions& options) {
@@ -26,9 +32,7 @@ static plan::PlanOptions plan_options(const CompileOptions& options) {
   out.align = slot_alignment(options.target);
   out.pools = options.pools;
   if (options.one_thread && options.schedules == nullptr)
-    out.schedule = [&](ScheduledKernel& kernel) {
-      optimize::schedule_levels(kernel, options.target);
-    };
+    out.schedule = [&](ScheduledKernel& kernel) { schedule_levels(kernel, options); };
   return out;
 }
 
@@ -71,7 +75,8 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
   });
   // Beyond this point every buffer has its offset; nothing allocates.
   ScheduledPlan scheduled = passes.run("schedule", [&] {
-    ScheduledPlan out = schedule(std::move(planned), target);
+    ScheduledPlan out{std::move(planned)};
+    for (ScheduledKernel& program : out.plan.programs) schedule_levels(program, options);
     if (options.schedules != nullptr)
       for (ScheduledKernel& program : out.plan.programs)
         optimize::apply_levels(program, *options.schedules, *options.applied);

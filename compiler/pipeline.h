@@ -12,7 +12,9 @@ struct CompileOptions {
   bool exact = false; // --accuracy exact: no rounding changes beyond the order of sums
   // The steps run one after the other, so a result may lie on what its kernel reads.
   bool one_thread = false;
-  bool as_written = false;          // no form of a contraction with fewer products
+  bool as_written = false; // no form of a contraction with fewer products
+  // Where code is to be small: the kernels that are scheduled for speed all the same.
+  std::set<Digest> for_speed = {};
   std::vector<uint64_t> pools = {}; // bytes of several memories for the arena; none: one
   // Schedules that take the place of those that are chosen, where their kernels are met,
   // and what became of them. Both or none.

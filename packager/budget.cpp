@@ -6,9 +6,12 @@
 
 namespace svod::packager {
 
+uint64_t flash_bytes(const ImageContents& contents, const SizeFacts& sizes) {
+  return contents.weight_bytes + sizes.image + sizes.code + sizes.stub;
+}
+
 Exit check_budget(const Options& options, const ImageContents& contents,
-                  const ArenaBytes& ram, const SizeFacts& sizes, uint64_t weights,
-                  const Console& console) {
+                  const ArenaBytes& ram, const SizeFacts& sizes, const Console& console) {
   Exit status = Exit::Done;
   const auto check = [&](const char* option, std::optional<uint64_t> limit,
                          uint64_t needed, const std::string& parts) {
@@ -27,10 +30,9 @@ Exit check_budget(const Options& options, const ImageContents& contents,
               std::to_string(ram.all()));
   check("--max-ram", options.max_ram, ram.all() + sizes.stack, parts.str());
   parts.str("");
-  parts << "weights " << weights << ", image " << sizes.image << ", kernels "
-        << sizes.code << ", stub " << sizes.stub;
-  check("--max-flash", options.max_flash, weights + sizes.image + sizes.code + sizes.stub,
-        parts.str());
+  parts << "weights " << contents.weight_bytes << ", image " << sizes.image
+        << ", kernels " << sizes.code << ", stub " << sizes.stub;
+  check("--max-flash", options.max_flash, flash_bytes(contents, sizes), parts.str());
   return status;
 }
 

@@ -6,8 +6,10 @@
 
 namespace svod::packager {
 
+// Weights, image, kernels and stub.
+uint64_t flash_bytes(const ImageContents& contents, const SizeFacts& sizes);
+
 Exit check_budget(const Options& options, const ImageContents& contents,
-                  const ArenaBytes& ram, const SizeFacts& sizes, uint64_t weights,
-                  const Console& console);
+                  const ArenaBytes& ram, const SizeFacts& sizes, const Console& console);
 
 } // namespace svod::packager

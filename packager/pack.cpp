@@ -15,6 +15,7 @@
 #include "packager/front.h"
 #include "packager/headers.h"
 #include "packager/make_rule.h"
+#include "packager/max_flash.h"
 #include "packager/output_file.h"
 #include "packager/report/clock.h"
 #include "packager/report/explain.h"
@@ -50,6 +51,8 @@ private:
   void note_passes(const Passes& passes);
   Exit write_text_form();
   Exit build();
+  Exit build_once();
+  Exit build_for_flash();
   Exit check_budget();
   Exit link();
   Exit write_headers();
@@ -75,7 +78,13 @@ private:
   HeaderFacts header_facts() const;
   uint32_t threads() const;
   Summary summary() const;
-  void note_time(const std::string& stage, double ms) { times_.emplace_back(stage, ms); }
+  void note_time(const std::string& stage, double ms) {
+    const auto known = std::ranges::find(times_, stage, [](auto& t) { return t.first; });
+    if (known == times_.end())
+      times_.emplace_back(stage, ms);
+    else
+      known->second += ms;
+  }
 
   Options options_; // the target loses levels that the model has no use for
   const Console& console_;
@@ -84,7 +93,8 @@ private:
   std::vector<std::pair<std::string, double>> times_;
   std::optional<Front> front_;
   std::optional<toolchain::ObjectCache> cache_;
-  FusedGraph fused_; // with --bisect
+  FusedGraph fused_;           // with --bisect
+  std::set<Digest> for_speed_; // with --max-flash: kernels that need not be small
   std::optional<codegen::Kernels> kernels_;
   std::map<std::string, std::string> pass_texts_;
   std::map<std::string_view, PassRun> passes_;
@@ -185,6 +195,7 @@ Exit Packing::compile_graph() {
   if (!rewrite::multiplies_bytes(front_->graph))
     options_.target = without_dot_levels(std::move(options_.target));
   CompileOptions options{options_.target, options_.exact, options_.emits_run()};
+  options.for_speed = for_speed_;
   for (const Options::Pool& pool : options_.pools) options.pools.push_back(pool.bytes);
   schedules.hand_to(options);
   if (options_.bisect) options.fused = &fused_;
@@ -316,7 +327,6 @@ ObjectOptions Packing::object_options(StubKind stub) {
   build.on_done = [this](const toolchain::JobDone& job) {
     console_.kernel_done(job.job.name, job.ms, job.compiled, job.done, job.all);
   };
-  if (options_.small) build.flags = {"-Os"};
   if (!options_.small && options_.level < 2) {
     build.flags = {"-O" + std::to_string(options_.level)};
   }
@@ -335,7 +345,7 @@ std::optional<Objects> Packing::build_for(StubKind stub, std::string& error,
   return build_objects(options_.target, *kernels_, build, contents_, manifest, error);
 }
 
-Exit Packing::build() {
+Exit Packing::build_once() {
   console_.progress("compiling " + options_.model_name());
   clock_.lap();
   std::string error;
@@ -346,9 +356,32 @@ Exit Packing::build() {
   return Exit::Done;
 }
 
+Exit Packing::build() {
+  const Exit status = build_once();
+  const bool fits = status != Exit::Done || !options_.max_flash || options_.small ||
+                    flash_bytes(contents_, objects_->sizes) <= *options_.max_flash;
+  return fits ? status : build_for_flash();
+}
+
+Exit Packing::build_for_flash() {
+  Exit status = Exit::Done;
+  const uint64_t asked = flash_bytes(contents_, objects_->sizes);
+  options_.small = true;
+  options_.target = for_size(std::move(options_.target));
+  const auto attempt = [&](const std::set<Digest>& for_speed) {
+    for_speed_ = for_speed;
+    status = compile_graph();
+    if (status == Exit::Done) status = build_once();
+    if (status != Exit::Done) return std::optional<FlashAttempt>();
+    return std::optional(flash_attempt(*kernels_, contents_, *objects_));
+  };
+  const std::string given_up = fit_flash(*options_.max_flash, asked, attempt);
+  if (!given_up.empty()) console_.note(given_up);
+  return status;
+}
+
 Exit Packing::check_budget() {
-  return packager::check_budget(options_, contents_, arena(), objects_->sizes,
-                                contents_.weight_bytes, console_);
+  return packager::check_budget(options_, contents_, arena(), objects_->sizes, console_);
 }
 
 Exit Packing::link() {

@@ -153,7 +153,8 @@ Kernels emit(plan::Plan plan, const Target& target) {
       source.program = program;
       source.level = target.levels[level].suffix;
       source.symbol = "k" + std::to_string(program) + "_" + source.level;
-      if (!k.levels[level].pack_scalars) source.flags = {"-fno-slp-vectorize"};
+      if (k.levels[level].small) source.flags.emplace_back("-Os");
+      if (!k.levels[level].pack_scalars) source.flags.emplace_back("-fno-slp-vectorize");
       if (serves_all)
         source.flags = {"-O2", "-fno-vectorize", "-fno-slp-vectorize",
                         "-fno-unroll-loops"};

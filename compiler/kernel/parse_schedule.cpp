@@ -99,6 +99,8 @@ void ScheduleReader::read_level(LineScanner& in) {
     level.pack_scalars = false;
   } else if (in.accept("looped")) {
     level.looped = in.all_numbered('e');
+  } else if (in.accept("small")) {
+    level.small = true;
   } else if (in.accept("called")) {
     level.called = in.all_numbered('e');
   } else {

@@ -77,6 +77,7 @@ std::string print(const Loops& loops) {
 
 std::string print(const LevelSchedule& level) {
   std::string out = "  level " + level.level + " lanes " + number(level.lanes) + "\n";
+  if (level.small) out += "    small\n";
   if (!level.tile.empty()) {
     out += "    tile";
     for (const TileAxis& t : level.tile)

@@ -140,6 +140,7 @@ struct LevelSchedule {
   // Elements of a vector in the text. Where the kernel's lane axis has more, each vector
   // is executed as parts of it, on an innermost loop of their own (cut_lanes).
   int lanes = 1;
+  bool small = false;         // compiled for bytes, too
   std::vector<TileAxis> tile; // positions of the last one follow each other
   std::vector<PeeledAxis> peeled;
   // Bytes that are found in a table by the byte that they are made of.

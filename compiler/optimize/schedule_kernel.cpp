@@ -129,6 +129,7 @@ LevelSchedule schedule_kernel(const ScheduledKernel& kernel, const Level& level,
                               bool joined) {
   LevelSchedule out;
   out.level = level.suffix;
+  out.small = level.small;
   out.lanes = kernel.has_lane_axis() ? kernel.loops.lanes : level.lanes;
   for (const ScheduledKernel& part : kernel.parts())
     if (part.has_lane_axis()) out.lanes = part.loops.lanes;

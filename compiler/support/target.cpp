@@ -127,8 +127,8 @@ Target with_cpu(Target target, const std::string& cpu) {
   return target;
 }
 
-Target for_size(Target target) {
-  for (Level& level : target.levels) level.small = true;
+Target for_size(Target target, bool small) {
+  for (Level& level : target.levels) level.small = small;
   return target;
 }
 

@@ -97,8 +97,8 @@ Target default_target();
 // `target` with one level, compiled for `cpu` as -mcpu names it.
 Target with_cpu(Target target, const std::string& cpu);
 
-// `target` for code that is small rather than fast (-Os).
-Target for_size(Target target);
+// `target` for code that is small rather than fast (-Os), or not so.
+Target for_size(Target target, bool small = true);
 
 // `target` without levels that are there for products of bytes, when others remain.
 Target without_dot_levels(Target target);

@@ -265,6 +265,7 @@ bool ObjectBuilder::finish_code(std::string& error) {
       return false;
     }
     out_.sizes.code += kernels[i].bytes;
+    out_.kernel_bytes.push_back(kernels[i].bytes);
     shared.insert(kernels[i].shared.begin(), kernels[i].shared.end());
     if (kernels[i].spills.loops > 0)
       out_.spills.emplace_back(kernels_.sources[i].symbol, kernels[i].spills);

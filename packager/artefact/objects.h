@@ -40,6 +40,7 @@ struct Objects {
       weight_file;                      // bytes, for weights beside the program
   toolchain::MemoryFile image{"image"}; // of firmware: the manifest alone
   SizeFacts sizes;
+  std::vector<uint64_t> kernel_bytes = {}; // of each source, shared functions aside
   KernelSpills spills;
   std::vector<std::string> remedies; // of kernels that the compiler first failed on
   size_t compiled = 0, reused = 0;

@@ -144,7 +144,8 @@ void Declaration::budget() {
         "Fail (exit 8) if more RAM is needed; 256K, 1M");
   value("--pool", raw_.pools, "NAME=BYTES,...",
         "Memories for a firmware library's arena, the fastest first; dtcm=64K,sram=256K");
-  value("--max-flash", raw_.max_flash, "BYTES", "Fail (exit 8) if more flash is needed");
+  value("--max-flash", raw_.max_flash, "BYTES",
+        "Make kernels small, the busiest last, until it fits; exit 8 if none does");
 }
 
 void Declaration::verify() {
