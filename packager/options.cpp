@@ -258,6 +258,11 @@ void read_emit(const RawOptions& raw, Options& options) {
   }
   if (options.portable && options.emit != Output::Source)
     throw UsageError{"--portable is for --emit=source (-o NAME.cpp)"};
+  if (options.output == "-") {
+    if (!options.is_text())
+      throw UsageError{"-o -: only texts (--emit=...) go to standard output"};
+    options.output.clear();
+  }
   options.emit_guessed = firmware && !suffix && raw.emit.empty();
   if (const std::string fault = output_fault(options, !raw.emit.empty()); !fault.empty())
     throw UsageError{fault};

@@ -1,150 +1,24 @@
-// The driver. Nothing is written under its final name before everything has gone well:
-// the output lives in a temporary file beside it, is verified there, and is renamed as
-// the last act.
-#include "packager/pack.h"
+// The driver: what is read, compiled and built, and in which order a pack does it all.
+#include "packager/packing.h"
 
 #include "compiler/rewrite/integer_contractions.h"
 #include "compiler/support/bytes.h"
 #include "compiler/support/nearest.h"
-#include "packager/artefact/contents.h"
-#include "packager/artefact/link_output.h"
 #include "packager/budget.h"
-#include "packager/firmware/source_file.h"
-#include "packager/firmware/test_vectors.h"
-#include "packager/firmware/verify_firmware.h"
-#include "packager/front.h"
-#include "packager/headers.h"
-#include "packager/make_rule.h"
 #include "packager/max_flash.h"
-#include "packager/output_file.h"
-#include "packager/report/clock.h"
 #include "packager/report/explain.h"
-#include "packager/report/summary.h"
 #include "packager/schedules.h"
 #include "packager/text_form.h"
-#include "packager/verify/bisect.h"
-#include "packager/verify/runner.h"
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 
 namespace svod::packager {
 
-namespace {
-
-// One pack: each method is a stage and may end the run with its exit code.
-class Packing {
-public:
-  Packing(const Options& options, const Console& console)
-      : options_(options), console_(console) {}
-  Exit run();
-
-private:
-  Exit open_outputs();
-  Exit open_headers();
-  Exit read();
-  Exit compile_graph();
-  void show(std::string_view pass, const std::string& place, const std::string& text);
-  void note_passes(const Passes& passes);
-  Exit write_text_form();
-  Exit build();
-  Exit build_once();
-  Exit build_for_flash();
-  Exit check_budget();
-  Exit link();
-  Exit write_headers();
-  Exit write_source();
-  Exit replace_kernels();
-  Exit verify();
-  Exit verify_library(const VerifyChoice& choice);
-  Exit verify_or_bisect();
-  Exit commit();
-  Exit write_deps();
-  void tell(Exit status);
-  Exit file_error(const std::string& path, const std::string& reason) const;
-  Exit toolchain_error(const std::string& diagnostics) const;
-  Exit open(const std::string& path);
-  void open_cache();
-  StubKind library_stub() const {
-    return options_.emits_run() ? StubKind::Firmware : StubKind::Library;
-  }
-  ObjectOptions object_options(StubKind stub);
-  std::optional<Objects> build_for(StubKind stub, std::string& error,
-                                   bool profile = false);
-  ArenaBytes arena() const;
-  HeaderFacts header_facts() const;
-  uint32_t threads() const;
-  Summary summary() const;
-  void note_time(const std::string& stage, double ms) {
-    const auto known = std::ranges::find(times_, stage, [](auto& t) { return t.first; });
-    if (known == times_.end())
-      times_.emplace_back(stage, ms);
-    else
-      known->second += ms;
-  }
-
-  Options options_; // the target loses levels that the model has no use for
-  const Console& console_;
-  Clock clock_, total_;
-  std::vector<OutputFile> files_; // the output first, then what lies beside it
-  std::vector<std::pair<std::string, double>> times_;
-  std::optional<Front> front_;
-  std::optional<toolchain::ObjectCache> cache_;
-  FusedGraph fused_;           // with --bisect
-  std::set<Digest> for_speed_; // with --max-flash: kernels that need not be small
-  std::optional<codegen::Kernels> kernels_;
-  std::map<std::string, std::string> pass_texts_;
-  std::map<std::string_view, PassRun> passes_;
-  std::optional<rewrite::FixedPointReport> fixed_point_;
-  Digest key_;
-  ImageContents contents_;
-  std::optional<Objects> objects_;
-  std::string verified_; // JSON
-};
-
-Exit Packing::file_error(const std::string& path, const std::string& reason) const {
-  console_.error(path + ": " + reason);
-  return Exit::File;
-}
-
 Exit Packing::toolchain_error(const std::string& diagnostics) const {
   console_.error("the compiler or linker failed\n" + diagnostics);
   return Exit::Toolchain;
-}
-
-Exit Packing::open(const std::string& path) {
-  std::string error;
-  std::optional<OutputFile> file = OutputFile::create(path, error);
-  if (!file) return file_error(path, error);
-  files_.push_back(std::move(*file));
-  return Exit::Done;
-}
-
-// First of all, so that a wrong folder is known before the long work.
-Exit Packing::open_outputs() {
-  if (options_.output.empty()) options_.weights = WeightPlace::Embed;
-  if (options_.output.empty() || (options_.dry_run && options_.is_text()))
-    return Exit::Done;
-  std::error_code error;
-  if (std::filesystem::equivalent(options_.output, options_.model, error)) {
-    return file_error(options_.output, "is the model itself");
-  }
-  make_folders(options_);
-  Exit status = open(options_.output);
-  if (status != Exit::Done) return status;
-  if (options_.is_library()) return open_headers();
-  if (options_.weights == WeightPlace::File) return open(options_.output + ".weights");
-  return Exit::Done;
-}
-
-Exit Packing::open_headers() {
-  for (const std::string& path : header_paths(options_)) {
-    if (Exit status = open(path); status != Exit::Done) return status;
-  }
-  return Exit::Done;
 }
 
 Exit Packing::read() {
@@ -286,28 +160,6 @@ Summary Packing::summary() const {
   return out;
 }
 
-Exit Packing::write_text_form() {
-  std::string error;
-  const char* pass = pass_of_form(options_.emit);
-  std::string text;
-  if (pass)
-    text = pass_texts_.at(pass);
-  else if (options_.emit == Output::Testbench)
-    text = selftest_text(options_, *front_, contents_, error);
-  else
-    text = kernels_text(options_, *kernels_, error);
-  if (!error.empty())
-    return options_.emit == Output::Testbench ? file_error("--emit=testbench", error)
-                                              : toolchain_error(error);
-  if (files_.empty()) {
-    return options_.dry_run ? Exit::Done : console_.print_out(text);
-  }
-  if (!files_[0].write(text, error) || !files_[0].commit(error)) {
-    return file_error(options_.output, error);
-  }
-  return Exit::Done;
-}
-
 void Packing::open_cache() {
   cache_.emplace(options_.cache_folder);
   if (const std::string why = cache_->why_not_writable(); !why.empty())
@@ -384,150 +236,6 @@ Exit Packing::check_budget() {
   return packager::check_budget(options_, contents_, arena(), objects_->sizes, console_);
 }
 
-Exit Packing::link() {
-  clock_.lap();
-  std::string output = files_.empty() ? "" : files_[0].temporary();
-  if (output.empty()) return Exit::Done;
-  if (options_.emit == Output::Source) return write_source();
-  const toolchain::LinkResult linked = link_output(options_, *objects_, output);
-  if (!linked.ok) return toolchain_error(linked.diagnostics);
-  Exit status = options_.is_library() ? write_headers() : Exit::Done;
-  if (status != Exit::Done) return status;
-  if (objects_->weight_file && !write_weights(*objects_, files_[1].temporary()))
-    status = file_error(files_[1].temporary(), "cannot be written");
-  note_time("link", clock_.lap());
-  return status;
-}
-
-HeaderFacts Packing::header_facts() const {
-  const bool source = options_.emit == Output::Source;
-  return {
-      options_.name,         &contents_,          arena(),
-      objects_->sizes.stack, options_.self_check, source ? options_.target.triple : ""};
-}
-
-Exit Packing::write_source() {
-  const StraightRun run{options_.name, *kernels_, contents_, true};
-  std::string error;
-  const std::string text = source_text({run, options_}, error);
-  if (!error.empty()) {
-    console_.error("--emit=source: " + error);
-    return Exit::Unsupported;
-  }
-  return files_[0].write(text, error) ? write_headers()
-                                      : file_error(options_.output, error);
-}
-
-Exit Packing::write_headers() {
-  const HeaderFacts facts = header_facts();
-  size_t file = 1;
-  for (const std::string& text : header_texts(options_, facts)) {
-    std::string error;
-    if (!files_[file++].write(text, error)) return file_error("header", error);
-  }
-  return Exit::Done;
-}
-
-// What counts instructions is told of each kernel by a run of its own, which is not the
-// one that is packed.
-Exit Packing::verify_library(const VerifyChoice& choice) {
-  const HeaderFacts facts = header_facts();
-  if (!options_.profile || options_.target.kind != TargetKind::Bare)
-    return verify_firmware({options_, *front_, *objects_, facts, *kernels_}, choice,
-                           console_);
-  std::string error;
-  const ImageContents packed = contents_;
-  const std::optional<Objects> counted = build_for(StubKind::Firmware, error, true);
-  contents_ = packed;
-  if (!counted) return toolchain_error(error);
-  return verify_firmware({options_, *front_, *counted, facts, *kernels_}, choice,
-                         console_);
-}
-
-Exit Packing::verify() {
-  VerifyChoice choice = verify_choice(options_);
-  if (choice.name.empty()) return Exit::Done;
-  if (options_.verify.empty() && front_->interface.sizes_replaced) {
-    console_.note("not verified, since the test data beside the model has the sizes "
-                  "that it states");
-    return Exit::Done;
-  }
-  const auto runner = find_runner(options_);
-  if (!runs_here(options_.target) && !choice.asked) return Exit::Done;
-  if (options_.emit == Output::Source) {
-    console_.note("not verified, since another compiler builds it; --emit=testbench "
-                  "writes a self-test that it can build, too");
-    return Exit::Done;
-  }
-  console_.progress("verifying " + options_.model_name());
-  if (options_.target.kind != TargetKind::Linux) return verify_library(choice);
-  if (!runner) {
-    console_.note(
-        "not verified, since " + options_.target.alias +
-        " programs do not run here; --runner CMD names a command that runs them");
-    return Exit::Done;
-  }
-  if (options_.emit == Output::Executable && !files_.empty()) {
-    std::vector<std::string> program{files_[0].temporary()};
-    if (options_.weights == WeightPlace::File) {
-      program.insert(program.end(), {"--weights", files_[1].temporary()});
-    }
-    return verify_program(*runner, program, choice, *front_, console_, verified_);
-  }
-  // A library cannot run by itself: a program of the same kernels does it in its place.
-  std::string error, place = options_.output;
-  if (place.empty())
-    place = (std::filesystem::temp_directory_path() / "svod-program").string();
-  ImageContents library = contents_;
-  std::optional<Objects> objects = build_for(StubKind::Program, error);
-  contents_ = library;
-  if (!objects) return toolchain_error(error);
-  std::optional<OutputFile> program = OutputFile::create(place + ".verify", error);
-  if (!program) return file_error(place + ".verify", error);
-  toolchain::LinkResult linked = link_program(options_, *objects, program->temporary());
-  if (!linked.ok) return toolchain_error(linked.diagnostics);
-  return verify_program(*runner, {program->temporary()}, choice, *front_, console_,
-                        verified_);
-}
-
-// What the packed program answers is not needed to find a kernel that is wrong, but says
-// whether there is reason to look for one.
-Exit Packing::verify_or_bisect() {
-  if (!options_.bisect) return verify();
-  if (!runs_here(options_.target)) {
-    console_.error("--bisect: " + options_.target.alias + " programs do not run here");
-    return Exit::Usage;
-  }
-  VerifyChoice data = verify_choice(options_);
-  if (data.name.empty()) data = {"random", true};
-  const Exit verified = verify();
-  const bool ran = verified == Exit::Done || verified == Exit::VerifyMismatch;
-  if (!ran && verified != Exit::Bug) return verified; // a crash is looked into, too
-  const ObjectOptions build = object_options(StubKind::Library);
-  const Exit status = bisect({options_, *front_, *kernels_, fused_, build, contents_,
-                              data, verified == Exit::VerifyMismatch},
-                             console_);
-  return status == Exit::Done ? verified : status;
-}
-
-Exit Packing::commit() {
-  if (options_.dry_run) return Exit::Done;
-  std::string error;
-  for (size_t i = files_.size(); i-- > 0;) {
-    if (!files_[i].commit(error)) return file_error(options_.output, error);
-  }
-  return Exit::Done;
-}
-
-Exit Packing::write_deps() {
-  if (options_.deps.empty()) return Exit::Done;
-  std::string error;
-  std::optional<OutputFile> file = OutputFile::create(options_.deps, error);
-  if (file && file->write(make_rule(options_, *front_), error) && file->commit(error))
-    return Exit::Done;
-  return file_error(options_.deps, error);
-}
-
 // A pack that failed late tells what it found out until then.
 void Packing::tell(Exit status) {
   if (contents_.entries.empty()) return;
@@ -556,8 +264,6 @@ Exit Packing::run() {
   tell(status);
   return status;
 }
-
-} // namespace
 
 Exit pack(const Options& options, const Console& console) {
   return Packing(options, console).run();

@@ -35,11 +35,29 @@ def budget():
     check(ram is not None, f"--max-ram says what it is made of: {said.splitlines()[0]}")
     total, arena, *parts, stack = map(int, ram.groups())
     check(total == arena + stack and arena == sum(parts) and stack <= 2048, "and the parts are the whole")
-    check("weights 39728, image 0" in said, "so does --max-flash")
+    check(re.search(r"weights 397\d\d, image 0", said) is not None, "so does --max-flash, of the smallest there is")
     tiny = FOLDER / "tiny.onnx"
     tiny.write_bytes(model([node("Relu", ["x"], ["y"])], [value("x", [4])], [value("y", [4])]))
     pack(tiny, FOLDER / "tiny.a", "--target", "cortex-m4", "--max-ram", "2K")
     check(True, "a model of one kernel fits into 2 KiB of RAM, stack included")
+
+
+def flash_traded():
+    keywords = SOURCE / "models/keywords_int8/keywords_int8.onnx"
+
+    def flash(*words):
+        summary = FOLDER / "flash.json"
+        said = pack(keywords, FOLDER / "keywords.a", "--target", "cortex-m4", f"--json={summary}", *words).stderr.decode()
+        sizes = json.loads(summary.read_text())["bytes"]
+        return sizes["weights"] + sizes["image"] + sizes["code"] + sizes["stub"], said
+
+    fast, small = flash()[0], flash("-Os")[0]
+    check(small < fast, f"-Os takes {small} bytes of flash instead of {fast}")
+    most = (fast + small) // 2
+    got, said = flash("--max-flash", str(most))
+    told = re.search(r"--max-flash: (\d+) of (\d+) kernels are for size, which saves (\d+) bytes of (\d+); for speed are", said)
+    check(told is not None and small < got <= most, f"--max-flash {most}: {got} bytes, some kernels for speed")
+    check(int(told[3]) == fast - got and 0 < int(told[1]) < int(told[2]), "and says what it gave up")
 
 
 def stack_bound(library):
@@ -92,6 +110,7 @@ def bench(program):
 def main():
     library = one_arena()
     budget()
+    flash_traded()
     bench(FOLDER / "digits")
     weights_of_its_own()
     stack_bound(library)

@@ -1,0 +1,87 @@
+// One pack from a model to its files: what is read, compiled and built (pack.cpp), what
+// is opened and written (pack_files.cpp), and how it is tried (pack_verify.cpp).
+#pragma once
+
+#include "packager/artefact/contents.h"
+#include "packager/artefact/header_file.h"
+#include "packager/front.h"
+#include "packager/output_file.h"
+#include "packager/pack.h"
+#include "packager/report/clock.h"
+#include "packager/report/summary.h"
+#include "packager/verify/runner.h"
+#include "packager/verify/verify.h"
+
+namespace svod::packager {
+
+// Each method is a stage and may end the run with its exit code.
+class Packing {
+public:
+  Packing(const Options& options, const Console& console)
+      : options_(options), console_(console) {}
+  Exit run();
+
+private:
+  Exit open_outputs();
+  Exit open_headers();
+  Exit read();
+  Exit compile_graph();
+  void show(std::string_view pass, const std::string& place, const std::string& text);
+  void note_passes(const Passes& passes);
+  Exit write_text_form();
+  Exit build();
+  Exit build_once();
+  Exit build_for_flash();
+  Exit check_budget();
+  Exit link();
+  Exit write_headers();
+  Exit write_source();
+  Exit replace_kernels();
+  Exit verify();
+  Exit verify_library(const VerifyChoice& choice);
+  Exit verify_or_bisect();
+  Exit commit();
+  Exit write_deps();
+  void tell(Exit status);
+  Exit file_error(const std::string& path, const std::string& reason) const;
+  Exit toolchain_error(const std::string& diagnostics) const;
+  Exit open(const std::string& path);
+  void open_cache();
+  StubKind library_stub() const {
+    return options_.emits_run() ? StubKind::Firmware : StubKind::Library;
+  }
+  ObjectOptions object_options(StubKind stub);
+  std::optional<Objects> build_for(StubKind stub, std::string& error,
+                                   bool profile = false);
+  ArenaBytes arena() const;
+  HeaderFacts header_facts() const;
+  uint32_t threads() const;
+  Summary summary() const;
+  void note_time(const std::string& stage, double ms) {
+    const auto known = std::ranges::find(times_, stage, [](auto& t) { return t.first; });
+    if (known == times_.end())
+      times_.emplace_back(stage, ms);
+    else
+      known->second += ms;
+  }
+
+  Options options_; // the target loses levels that the model has no use for
+  const Console& console_;
+  Clock clock_, total_;
+  std::vector<OutputFile> files_; // the output first, then what lies beside it
+  std::vector<std::pair<std::string, double>> times_;
+  std::optional<Front> front_;
+  std::optional<toolchain::ObjectCache> cache_;
+  FusedGraph fused_;           // with --bisect
+  std::set<Digest> for_speed_; // with --max-flash: kernels that need not be small
+  std::optional<codegen::Kernels> kernels_;
+  std::map<std::string, std::string> pass_texts_;
+  std::map<std::string_view, PassRun> passes_;
+  std::optional<rewrite::FixedPointReport> fixed_point_;
+  Digest key_;
+  ImageContents contents_;
+  std::optional<Objects> objects_;
+  std::string verified_; // JSON
+};
+
+} // namespace svod::packager
