@@ -102,7 +102,7 @@ def main():
     pack(DIGITS, host)
     here = digits_on([], host, top)
     for cells in emulated.rows("TARGET"):
-        if cells[2] == "Wasm" or cells[0].startswith("x86-64"):
+        if cells[2] in ("Wasm", "Source") or cells[0].startswith("x86-64"):
             continue
         target = emulated.find_target(cells[0])
         tools = [target.emulator[0]] + ([target.compiler] if target.compiler else [])
