@@ -71,11 +71,11 @@ void check(std::string_view pass, const AllRequests& all, const Graph& graph) {
 
 class Round {
 public:
-  Round(const select::Algorithms& algorithms, const Target& target, FusedGraph& out,
-        Passes& passes)
-      : algorithms_(algorithms), g(out.graph), lanes_(target.levels[0].lanes),
-        level_(target.levels.back()), out_(out), passes_(passes),
-        stored_{g, grouping_, out.buffers, buffer_of_, out.packed} {}
+  Round(const select::Algorithms& algorithms, const Target& target,
+        const select::RowsFirst& rows_first, FusedGraph& out, Passes& passes)
+      : algorithms_(algorithms), rows_first_(rows_first), g(out.graph),
+        lanes_(target.levels[0].lanes), level_(target.levels.back()), out_(out),
+        passes_(passes), stored_{g, grouping_, out.buffers, buffer_of_, out.packed} {}
   // Fills the fused graph, as far as it is worth it, and adds to the requests.
   // `last`: what is requested is not answered any more.
   void run(select::Requests& requests, bool last);
@@ -93,6 +93,7 @@ private:
   }
 
   const select::Algorithms& algorithms_;
+  const select::RowsFirst& rows_first_;
   const Graph& g;
   int lanes_;
   const Level& level_; // chunks fit the tiles of the strongest
@@ -202,7 +203,7 @@ void Round::run(select::Requests& requests, bool last) {
       "layouts",
       [&] {
         return select::assign_layouts(g, grouping_, requests.layouts,
-                                      {lanes_, level_.bytes_across()});
+                                      {lanes_, level_.bytes_across()}, rows_first_);
       },
       g));
   std::vector<LoweredGroup> lowered =
@@ -235,8 +236,10 @@ int64_t count_ops(const Graph& graph) {
 
 class Fuser {
 public:
-  Fuser(const Target& target, bool direct_only, Passes& passes)
-      : target_(target), direct_only_(direct_only), passes_(passes) {}
+  Fuser(const Target& target, bool direct_only, const select::RowsFirst& rows_first,
+        Passes& passes)
+      : target_(target), direct_only_(direct_only), rows_first_(rows_first),
+        passes_(passes) {}
   FusedGraph run(const Graph& graph, const std::string& place);
 
 private:
@@ -246,6 +249,7 @@ private:
 
   const Target& target_;
   bool direct_only_;
+  const select::RowsFirst rows_first_;
   Passes& passes_;
 };
 
@@ -261,7 +265,8 @@ void Fuser::cut_in_rounds(select::Algorithms& algorithms, const std::string& pla
     before = requests.count();
     out.buffers.clear(), out.packed.clear(), out.kernels.clear(), out.regions.clear();
     passes_.set_place(place + "round " + std::to_string(end.rounds + 1));
-    Round(algorithms, target_, out, passes_)
+    Round(algorithms, target_, place.empty() ? rows_first_ : select::RowsFirst(), out,
+          passes_)
         .run(requests, end.rounds + 1 == kMostCutRounds);
     if (requests.count() == before) end.reason = PassEnd::Fixpoint;
   }
@@ -292,7 +297,8 @@ FusedGraph Fuser::run(const Graph& graph, const std::string& place) {
   fuse_bodies(place, out);
   passes_.set_place(place);
   out = passes_.run("chains", [&] {
-    select::find_chains(out, target_.machine());
+    // What takes turns row by row is found with the plan.
+    if (rows_first_.empty()) select::find_chains(out, target_.machine());
     drop_unused_weights(out);
     return std::move(out);
   });
@@ -305,8 +311,8 @@ FusedGraph Fuser::run(const Graph& graph, const std::string& place) {
 } // namespace
 
 FusedGraph fuse(const Graph& graph, const Target& target, bool direct_only,
-                Passes& passes) {
-  FusedGraph out = Fuser(target, direct_only, passes).run(graph, "");
+                Passes& passes, const select::RowsFirst& rows_first) {
+  FusedGraph out = Fuser(target, direct_only, rows_first, passes).run(graph, "");
   passes.set_place("");
   return out;
 }

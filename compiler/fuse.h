@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/passes.h"
+#include "compiler/select/assign_layouts.h"
 
 namespace svod {
 
@@ -11,9 +12,9 @@ namespace svod {
 inline constexpr int kMostCutRounds = 5;
 
 // `direct_only`: contractions are computed as written, which keeps rounding and weights
-// as they are.
+// as they are. `rows_first`: of the fused graph's nodes, which are the same each time.
 FusedGraph fuse(const Graph& graph, const Target& target, bool direct_only,
-                Passes& passes);
+                Passes& passes, const select::RowsFirst& rows_first = {});
 FusedGraph fuse(const Graph& graph, const Target& target, bool direct_only = false);
 
 } // namespace svod

@@ -6,6 +6,7 @@
 #include "compiler/rewrite/fixed_point.h"
 #include "compiler/rewrite/integer_contractions.h"
 #include "compiler/rewrite/simplify.h"
+#include "compiler/rows_first.h"
 #include "compiler/select/contract_products.h"
 
 #include <algorithm>
@@ -31,8 +32,10 @@ static plan::PlanOptions plan_options(const CompileOptions& options) {
   plan::PlanOptions out;
   out.align = slot_alignment(options.target);
   out.pools = options.pools;
-  if (options.one_thread && options.schedules == nullptr)
-    out.schedule = [&](ScheduledKernel& kernel) { schedule_levels(kernel, options); };
+  if (!options.one_thread || options.schedules != nullptr) return out;
+  out.schedule = [&](ScheduledKernel& kernel) { schedule_levels(kernel, options); };
+  out.most_arena = options.most_arena;
+  out.work_for_ram = options.work_for_ram.value_or(options.target.machine().work_for_ram);
   return out;
 }
 
@@ -62,6 +65,11 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
     });
   const bool direct_only = options.exact || options.as_written || target.is_small();
   FusedGraph fused = fuse(simple, target, direct_only, passes);
+  const plan::PlanOptions to_plan = plan_options(options);
+  if (to_plan.work_for_ram > 0) {
+    const auto rows = choose_rows_first(simple, fused, target, direct_only, to_plan);
+    if (!rows.empty()) fused = fuse(simple, target, direct_only, passes, rows);
+  }
   passes.run("contractions", [&] { return chosen_algorithms(fused); });
   fused = passes.run("contract-products", [&] {
     if (!options.exact) select::contract_products(fused);
@@ -70,9 +78,8 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
   });
   if (options.fused != nullptr) *options.fused = fused;
   // Beyond this point no node moves between kernels.
-  plan::Plan planned = passes.run("plan", [&] {
-    return plan::plan(std::move(fused), target.machine(), plan_options(options));
-  });
+  plan::Plan planned = passes.run(
+      "plan", [&] { return plan::plan(std::move(fused), target.machine(), to_plan); });
   // Beyond this point every buffer has its offset; nothing allocates.
   ScheduledPlan scheduled = passes.run("schedule", [&] {
     ScheduledPlan out{std::move(planned)};

@@ -15,6 +15,9 @@ struct CompileOptions {
   bool as_written = false; // no form of a contraction with fewer products
   // Where code is to be small: the kernels that are scheduled for speed all the same.
   std::set<Digest> for_speed = {};
+  // else the machine's.
+  std::optional<double> work_for_ram = std::nullopt;
+  uint64_t most_arena = 0; // bytes; for a smaller one any such work is added. 0: none is
   std::vector<uint64_t> pools = {}; // bytes of several memories for the arena; none: one
   // Schedules that take the place of those that are chosen, where their kernels are met,
   // and what became of them. Both or none.

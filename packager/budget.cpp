@@ -2,6 +2,7 @@
 // where to save.
 #include "packager/budget.h"
 
+#include <algorithm>
 #include <sstream>
 
 namespace svod::packager {
@@ -10,8 +11,46 @@ uint64_t flash_bytes(const ImageContents& contents, const SizeFacts& sizes) {
   return contents.weight_bytes + sizes.image + sizes.code + sizes.stub;
 }
 
-Exit check_budget(const Options& options, const ImageContents& contents,
-                  const ArenaBytes& ram, const SizeFacts& sizes, const Console& console) {
+uint64_t most_arena(const Options& options) {
+  constexpr uint64_t kPart = 8, kMost = 4096; // bytes of stack that are left free
+  if (!options.max_ram || *options.max_ram == 0) return 0;
+  return *options.max_ram - std::min(*options.max_ram / kPart, kMost);
+}
+
+// The ONNX nodes of the step that writes it first.
+static std::string made_by(const plan::Plan& plan, plan::SlotId id) {
+  for (const plan::Step& step : plan.steps) {
+    if (step.kind != plan::StepKind::LaunchProgram) continue;
+    const std::vector<Argument>& arguments = plan.programs[step.program].arguments;
+    for (size_t i = 0; i < step.arguments.size(); i++)
+      if (step.arguments[i] == id && arguments[i].written && !step.sources.empty())
+        return "'" + plan.graph.source_names()[static_cast<size_t>(step.sources.back())] +
+               "'";
+  }
+  return "a node without a name";
+}
+
+std::vector<std::string> arena_lines(const plan::Plan& plan) {
+  std::vector<std::string> out;
+  std::string fullest;
+  for (const plan::SlotId id : plan.peak)
+    fullest += (fullest.empty() ? "" : ", ") + std::to_string(plan.slots[id].bytes) +
+               " bytes of " + made_by(plan, id);
+  if (!fullest.empty()) out.push_back("the arena is fullest with " + fullest);
+  size_t launches = 0;
+  int64_t moved = 0;
+  for (const plan::Stream& stream : plan.streams)
+    launches += stream.launches.size(), moved += stream.copied_bytes;
+  if (launches != 0)
+    out.push_back(std::to_string(launches) +
+                  " kernels take turns row by row, which moves " + std::to_string(moved) +
+                  " bytes in a run");
+  return out;
+}
+
+Exit check_budget(const Options& options, const plan::Plan& plan,
+                  const ImageContents& contents, const ArenaBytes& ram,
+                  const SizeFacts& sizes, const Console& console) {
   Exit status = Exit::Done;
   const auto check = [&](const char* option, std::optional<uint64_t> limit,
                          uint64_t needed, const std::string& parts) {
@@ -24,11 +63,13 @@ Exit check_budget(const Options& options, const ImageContents& contents,
   std::ostringstream parts;
   parts << "arena " << ram.all() << " (temporaries " << ram.temporaries << ", scratch "
         << ram.scratch << ", tables " << ram.tables << "), stack " << sizes.stack;
+  std::string memory = parts.str();
+  for (const std::string& line : arena_lines(plan)) memory += "; " + line;
   for (size_t i = 0; i < contents.pools.size(); i++)
     check("--pool", options.pools[i].bytes, contents.pools[i].bytes,
           "memory " + contents.pools[i].name + " of an arena of " +
               std::to_string(ram.all()));
-  check("--max-ram", options.max_ram, ram.all() + sizes.stack, parts.str());
+  check("--max-ram", options.max_ram, ram.all() + sizes.stack, memory);
   parts.str("");
   parts << "weights " << contents.weight_bytes << ", image " << sizes.image
         << ", kernels " << sizes.code << ", stub " << sizes.stub;

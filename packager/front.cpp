@@ -112,6 +112,7 @@ Digest plan_key(const Front& front, const Options& options) {
   key.text(options.name);
   if (!options.schedule.empty()) key.text(front.schedules);
   if (options.self_check) key.text("self-check");
+  if (options.max_ram && options.emits_run()) key.number(*options.max_ram);
   for (const Options::Pool& pool : options.pools) {
     key.text(pool.name);
     key.number(pool.bytes);

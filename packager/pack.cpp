@@ -70,6 +70,7 @@ Exit Packing::compile_graph() {
     options_.target = without_dot_levels(std::move(options_.target));
   CompileOptions options{options_.target, options_.exact, options_.emits_run()};
   options.for_speed = for_speed_;
+  options.most_arena = most_arena(options_);
   for (const Options::Pool& pool : options_.pools) options.pools.push_back(pool.bytes);
   schedules.hand_to(options);
   if (options_.bisect) options.fused = &fused_;
@@ -85,6 +86,7 @@ Exit Packing::compile_graph() {
   for (const char* phase : {"simplify", "fuse", "plan", "schedule", "emit"})
     note_time(phase, passes.phase_ms(phase));
   note_passes(passes);
+  for (const std::string& line : arena_lines(kernels_->plan)) console_.verbose(line);
   if (fixed_point_)
     for (const std::string& line : fixed_point_lines(*fixed_point_))
       console_.verbose(line);
@@ -233,7 +235,8 @@ Exit Packing::build_for_flash() {
 }
 
 Exit Packing::check_budget() {
-  return packager::check_budget(options_, contents_, arena(), objects_->sizes, console_);
+  return packager::check_budget(options_, kernels_->plan, contents_, arena(),
+                                objects_->sizes, console_);
 }
 
 // A pack that failed late tells what it found out until then.

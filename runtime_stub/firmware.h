@@ -46,6 +46,42 @@ inline void* whole(void* base, uintptr_t before) {
   return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(base) - before);
 }
 
+// Bytes of a border; `value` is four of them. no_builtin: not by calls of memory
+// functions, which would have to be linked.
+[[maybe_unused, gnu::noinline]] __attribute__((no_builtin)) static void
+fill(void* at, uint32_t bytes, uint32_t value) {
+  uint8_t* to = static_cast<uint8_t*>(at);
+  for (uint32_t i = 0; i < bytes; i++) to[i] = static_cast<uint8_t>(value >> (i % 4 * 8));
+}
+
+// What a kernel does to a window with each chunk: `by` bytes are new, `kept` stay. From
+// chunk `end` on border follows.
+struct NewRows {
+  uint32_t by, kept;
+  int32_t end;
+  uint32_t fill;
+};
+
+// Makes room for chunk `c`, which may be one of before the first: what stays moves to the
+// front, upwards and by words where rows are words.
+[[maybe_unused, gnu::noinline]] __attribute__((no_builtin)) static void
+make_room(void* window, const NewRows& rows, int32_t c) {
+  if (c < 0) return;
+  uint8_t* const to = static_cast<uint8_t*>(window);
+  const uint8_t* const from = to + rows.by;
+  uint32_t i = 0;
+  if (rows.by % 4 == 0) {
+    for (; i + 16 <= rows.kept; i += 16) {
+      const uint32_t* const in = reinterpret_cast<const uint32_t*>(from + i);
+      uint32_t* const out = reinterpret_cast<uint32_t*>(to + i);
+      const uint32_t w0 = in[0], w1 = in[1], w2 = in[2], w3 = in[3];
+      out[0] = w0, out[1] = w1, out[2] = w2, out[3] = w3;
+    }
+  }
+  for (; i < rows.kept; i++) to[i] = from[i];
+  if (c >= rows.end) fill(to + rows.kept, rows.by, rows.fill);
+}
+
 inline bool read_truth(const void* from) {
   return *static_cast<const uint8_t*>(from) != 0;
 }

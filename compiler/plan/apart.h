@@ -2,7 +2,7 @@
 // of that while it is read.
 #pragma once
 
-#include "compiler/kernel/schedule.h"
+#include "compiler/plan/plan.h"
 
 #include <optional>
 
@@ -18,5 +18,8 @@ struct Apart {
 // byte.
 std::optional<Apart> least_apart(const ScheduledKernel& kernel, uint32_t read,
                                  uint32_t written);
+
+// Likewise of the temporaries that a stream's launches read and write, each of them one.
+std::optional<Apart> least_apart(const Stream& stream, SlotId read, SlotId written);
 
 } // namespace svod::plan

@@ -244,11 +244,9 @@ static void stretch_over_loops(const std::vector<Step>& steps,
   }
 }
 
-void Planner::place_temporaries() {
-  std::vector<Lifetime> lives;
-  std::vector<SlotId> slots;
+Planner::Lives Planner::find_lives() const {
+  Lives out;
   std::map<SlotId, size_t> index;
-  std::vector<int64_t> touched_by; // operations and bytes of steps, by lifetime
   // What a chain touches lives from its first step to its last.
   uint32_t first = 0, last = 0;
   for (uint32_t s = 0; s < out_.steps.size(); ++s) {
@@ -256,18 +254,24 @@ void Planner::place_temporaries() {
     for (SlotId touched : touched_slots(out_.steps[s])) {
       const SlotId id = root_slot(out_, touched);
       if (out_.slots[id].slot_class != SlotClass::Temporary) continue;
-      auto [found, fresh] = index.emplace(id, lives.size());
+      auto [found, fresh] = index.emplace(id, out.lives.size());
       if (fresh)
-        lives.push_back({out_.slots[id].bytes, first, first}), slots.push_back(id);
-      lives[found->second].last = last;
-      touched_by.resize(lives.size());
-      touched_by[found->second] += out_.steps[s].flops + out_.steps[s].bytes;
+        out.lives.push_back({out_.slots[id].bytes, first, first}),
+            out.slots.push_back(id);
+      out.lives[found->second].last = last;
+      out.touched.resize(out.lives.size());
+      out.touched[found->second] += out_.steps[s].flops + out_.steps[s].bytes;
     }
   }
-  stretch_over_loops(out_.steps, lives);
+  stretch_over_loops(out_.steps, out.lives);
+  return out;
+}
+
+void Planner::place_temporaries() {
+  const auto [lives, slots, touched] = find_lives();
   const std::vector<MemoryPair> pairs = this->pairs(lives, slots);
   const MemoryPlan memory = options_.pools.empty() ? plan_memory(lives, out_.align, pairs)
-                                                   : plan_pools(lives, pairs, touched_by);
+                                                   : plan_pools(lives, pairs, touched);
   for (size_t i = 0; i < lives.size(); ++i)
     out_.slots[slots[i]].offset = memory.offsets[i];
   out_.arena_bytes = memory.bytes;
@@ -283,6 +287,7 @@ Plan Planner::run() {
     source_numbers_.emplace(names[i], static_cast<int32_t>(i));
   Frame main(f_, f_.graph);
   add_steps(main);
+  make_streams(main);
   write_borders_late();
   place_weights();
   place_temporaries();

@@ -63,7 +63,9 @@ struct Step {
   uint32_t kernel = 0;           // LaunchProgram: into launched_kernels()
   std::vector<SlotId> arguments; // LaunchProgram, in the kernel's order
   uint32_t chunks = 1;
-  uint32_t followers = 0; // LaunchProgram: the next steps of its chain
+  uint32_t followers = 0; // LaunchProgram: the next steps of its chain or stream
+  // LaunchProgram: the first step of this one of Plan::streams.
+  std::optional<uint32_t> stream = std::nullopt;
   int64_t flops = 0, bytes = 0;
   int64_t repeats = 1;          // known iterations of the loops around it; unknown: one
   RegionSlots region;           // Loop, If, Else, End
@@ -79,6 +81,55 @@ struct Overlap {
   SlotId read = kNoSlot, written = kNoSlot;
 };
 
+// Launches that take turns: a chunk of each, which is some rows of a picture, as soon as
+// the rows that it reads are there. A turn of the last launch is one chunk of it; the
+// others have `rate` chunks in a turn, and are `ahead` of it by so many. Rates do not
+// rise, and each is a multiple of the next one. In loops, one for each rate around those
+// of higher ones:
+//
+//   for turn in [first_turn, turns):
+//     for n in [turn * rate, (turn + 1) * rate):  launches of this rate, chunk n + ahead
+//     launches of rate 1, chunk turn + ahead
+struct Stream {
+  struct Launch {
+    int64_t rate = 1, ahead = 0, chunks = 0;
+  };
+  // What goes from one launch to others: its slot has room for the rows that are still to
+  // be read. Before a chunk is written, the rows that stay move to the front.
+  struct Window {
+    SlotId slot = kNoSlot;
+    uint32_t writer = 0; // of the launches
+    int64_t row_bytes = 0, rows = 0;
+    int64_t by = 0;    // rows of a chunk of the writer
+    int64_t first = 0; // row that its first chunk begins with; before it are border rows
+    int64_t count = 0; // rows that all of its chunks write; behind them are border rows
+    bool border = false; // all that nobody writes has a value
+    uint32_t fill = 0;   // four bytes of it
+  };
+  // A temporary that is there as a whole, of which chunk c of a launch reads or writes
+  // the rows [c * step + low, c * step + high).
+  struct Whole {
+    SlotId slot = kNoSlot;
+    uint32_t launch = 0;
+    bool written = false;
+    int64_t row_bytes = 0, step = 0, low = 0, high = 0;
+  };
+  std::vector<Launch> launches;
+  std::vector<Window> windows;
+  std::vector<Whole> wholes;
+  int64_t first_turn = 0, turns = 0;
+  int64_t copied_bytes = 0; // by all moves of rows
+};
+
+// The row that the window begins with when a launch of this rate has its turn n, counted
+// by that rate: the launches of higher or the same rate before it have had theirs.
+int64_t window_begin(const Stream& stream, const Stream::Window& window, int64_t rate,
+                     int64_t n);
+
+// visit(launch, n) for every turn of every launch, in order.
+void for_each_turn(const Stream& stream,
+                   const std::function<void(size_t launch, int64_t n)>& visit);
+
 struct Plan {
   Graph graph;                           // what packed weights are evaluated from
   std::vector<PackedWeight> packed;      // in the order of the weight section
@@ -92,6 +143,7 @@ struct Plan {
   int64_t unfused_kernels = 0;
   std::vector<SlotId> peak; // temporaries alive where the arena is fullest
   std::vector<Overlap> overlaps;
+  std::vector<Stream> streams;
   // Where the arena lies in several memories: the bytes of each, in the order of their
   // offsets; scratch follows in the last one.
   std::vector<uint64_t> pool_bytes;
@@ -106,6 +158,10 @@ struct PlanOptions {
   // thread, and results may lie on what their kernels read.
   std::function<void(ScheduledKernel&)> schedule;
   std::vector<uint64_t> pools; // bytes of several memories, the fastest first
+  // Share of all operations and bytes that may be added where that makes the arena
+  // smaller: by kernels that take turns row by row. 0: none do.
+  double work_for_ram = 0;
+  uint64_t most_arena = 0; // bytes; a larger one is worth any such work. 0: none is
 };
 
 // `machine`: what a launch costs there decides which short kernels become one.
@@ -128,7 +184,7 @@ std::vector<Launched> launched_kernels(const FusedGraph& fused);
 
 // Slots and steps; programs by the digests of their kernels.
 std::string print(const Plan& plan);
-// The programs: their kernels and how each runs.
+// Which launches take turns; the programs: their kernels and how each runs.
 std::string print_programs(const Plan& plan);
 
 } // namespace svod::plan

@@ -87,17 +87,40 @@ static uint64_t place_in_order(const std::vector<Lifetime>& lives,
   return end;
 }
 
-static void find_peak(const std::vector<Lifetime>& lives,
-                      const std::vector<uint64_t>& sizes, const Distances& distances,
-                      const std::vector<MemoryPair>& pairs, MemoryPlan& plan) {
-  uint32_t steps = 0, peak_step = 0;
+static std::vector<uint64_t> sizes_of(const std::vector<Lifetime>& lives,
+                                      uint64_t align) {
+  std::vector<uint64_t> sizes;
+  for (const Lifetime& l : lives) sizes.push_back((l.bytes + align - 1) / align * align);
+  return sizes;
+}
+
+static std::vector<uint64_t> alive_by_step(const std::vector<Lifetime>& lives,
+                                           const std::vector<uint64_t>& sizes,
+                                           const Distances& distances,
+                                           const std::vector<MemoryPair>& pairs) {
+  uint32_t steps = 0;
   for (const Lifetime& l : lives) steps = std::max(steps, l.last + 1);
-  std::vector<uint64_t> alive(steps + 1);
+  std::vector<uint64_t> alive(steps);
   for (size_t i = 0; i < lives.size(); ++i)
     for (uint32_t s = lives[i].first; s <= lives[i].last; ++s) alive[s] += sizes[i];
   for (const MemoryPair& p : pairs)
-    alive[lives[p.second].first] -= distances.saved(p.second, p.first);
-  for (uint32_t s = 0; s < steps; ++s)
+    for (uint32_t s = lives[p.second].first; s <= lives[p.first].last; ++s)
+      alive[s] -= distances.saved(p.second, p.first);
+  return alive;
+}
+
+std::vector<uint64_t> bytes_alive(const std::vector<Lifetime>& lives, uint64_t align,
+                                  const std::vector<MemoryPair>& pairs) {
+  const std::vector<uint64_t> sizes = sizes_of(lives, align);
+  return alive_by_step(lives, sizes, Distances(sizes, pairs, align), pairs);
+}
+
+static void find_peak(const std::vector<Lifetime>& lives,
+                      const std::vector<uint64_t>& sizes, const Distances& distances,
+                      const std::vector<MemoryPair>& pairs, MemoryPlan& plan) {
+  const std::vector<uint64_t> alive = alive_by_step(lives, sizes, distances, pairs);
+  uint32_t peak_step = 0;
+  for (uint32_t s = 0; s < alive.size(); ++s)
     if (alive[s] > plan.lower_bound) plan.lower_bound = alive[s], peak_step = s;
   for (uint32_t i = 0; i < lives.size(); ++i)
     if (sizes[i] > 0 && lives[i].first <= peak_step && peak_step <= lives[i].last)
@@ -146,17 +169,23 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lives, uint64_t align,
                        const std::vector<MemoryPair>& pairs, bool thorough) {
   MemoryPlan plan;
   plan.offsets.assign(lives.size(), 0);
-  std::vector<uint64_t> sizes;
-  for (const Lifetime& l : lives) sizes.push_back((l.bytes + align - 1) / align * align);
+  const std::vector<uint64_t> sizes = sizes_of(lives, align);
   const Distances distances(sizes, pairs, align);
   find_peak(lives, sizes, distances, pairs, plan);
   auto length = [&](uint32_t i) { return uint64_t{lives[i].last} - lives[i].first + 1; };
-  std::function<uint64_t(uint32_t)> keys[] = {
+  std::vector<std::function<uint64_t(uint32_t)>> keys = {
       [&](uint32_t i) { return sizes[i]; },
       [&](uint32_t i) { return sizes[i] * length(i); },
       [&](uint32_t i) { return length(i); },
       [&](uint32_t i) { return ~uint64_t(lives[i].first); },
   };
+  // Of results that each lie a little before what is read, the last one goes to the
+  // front.
+  if (!pairs.empty()) {
+    keys.push_back([&](uint32_t i) { return lives[i].first; });
+    keys.push_back(
+        [&](uint32_t i) { return sizes[i] * (lives.back().last + 1) + lives[i].first; });
+  }
   plan.bytes = ~uint64_t(0);
   std::vector<uint32_t> best;
   for (const auto& key : keys) {

@@ -26,6 +26,10 @@ struct MemoryPlan {
   std::vector<uint32_t> at_peak; // lifetimes alive there
 };
 
+// By step: bytes that are alive, less what pairs share.
+std::vector<uint64_t> bytes_alive(const std::vector<Lifetime>& lifetimes, uint64_t align,
+                                  const std::vector<MemoryPair>& pairs);
+
 // Sizes are rounded up to `align`, a power of two. Not `thorough`: the first placement,
 // which others would improve.
 MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes, uint64_t align,

@@ -24,25 +24,51 @@ static bool only_stores(const ScheduledKernel& kernel) {
 void Planner::write_borders_late() {
   if (!options_.schedule) return;
   const auto reads = [&](const Step& step, SlotId id) {
-    if (step.kind != StepKind::LaunchProgram || step.followers != 0) return true;
+    if (step.kind != StepKind::LaunchProgram) return true;
     const ScheduledKernel& kernel = out_.programs[step.program];
     for (size_t i = 0; i < step.arguments.size(); ++i)
       if (step.arguments[i] == id && (kernel.arguments[i].read || !only_stores(kernel)))
         return true;
     return false;
   };
+  // Where the step at `to` ends, with what runs in turns with it; or `to`, where one of
+  // them reads.
+  const auto behind = [&](size_t to, SlotId id) {
+    const size_t end = to + out_.steps[to].followers + 1;
+    for (size_t i = to; i < end; ++i)
+      if (reads(out_.steps[i], id)) return to;
+    return end;
+  };
   // Backwards, so that what has moved is not met again.
   for (size_t i = out_.steps.size(); i-- > 0;) {
     const Step& step = out_.steps[i];
-    if (step.kind != StepKind::LaunchProgram || step.followers != 0 ||
+    if (step.kind != StepKind::LaunchProgram || step.followers != 0 || step.stream ||
         step.arguments.size() != 1 || reads(step, step.arguments[0]))
       continue;
     if (out_.slots[step.arguments[0]].slot_class != SlotClass::Temporary) continue;
     size_t to = i + 1;
-    while (to < out_.steps.size() && !reads(out_.steps[to], step.arguments[0])) ++to;
+    while (to < out_.steps.size() && behind(to, step.arguments[0]) != to)
+      to = behind(to, step.arguments[0]);
     std::rotate(out_.steps.begin() + static_cast<std::ptrdiff_t>(i),
                 out_.steps.begin() + static_cast<std::ptrdiff_t>(i) + 1,
                 out_.steps.begin() + static_cast<std::ptrdiff_t>(to));
+  }
+}
+
+// What a stream is the last to read, and what it is the first to write.
+void Planner::add_stream_pairs(const std::vector<Lifetime>& lives,
+                               const std::vector<SlotId>& slots,
+                               std::vector<MemoryPair>& out) {
+  for (uint32_t s = 0; s < out_.steps.size(); ++s) {
+    if (!out_.steps[s].stream) continue;
+    const Stream& stream = out_.streams[*out_.steps[s].stream];
+    const uint32_t last = s + out_.steps[s].followers;
+    for (uint32_t r = 0; r < lives.size(); ++r)
+      for (uint32_t w = 0; w < lives.size(); ++w) {
+        if (lives[r].last != last || lives[r].first >= s || lives[w].first != s) continue;
+        if (const auto apart = least_apart(stream, slots[r], slots[w]))
+          out.push_back({r, w, apart->below, apart->above});
+      }
   }
 }
 
@@ -53,9 +79,10 @@ std::vector<MemoryPair> Planner::pairs(const std::vector<Lifetime>& lives,
   if (!options_.schedule) return out;
   std::map<SlotId, uint32_t> number;
   for (uint32_t i = 0; i < slots.size(); ++i) number[slots[i]] = i;
+  add_stream_pairs(lives, slots, out);
   for (uint32_t s = 0; s < out_.steps.size(); ++s) {
     const Step& step = out_.steps[s];
-    if (step.kind != StepKind::LaunchProgram) continue;
+    if (step.kind != StepKind::LaunchProgram || step.stream) continue;
     std::optional<ScheduledKernel> kernel;
     const auto whole = [&](size_t i) {
       const auto found = number.find(step.arguments[i]);

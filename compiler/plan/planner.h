@@ -19,6 +19,8 @@ public:
   Plan run();
 
 private:
+  class StreamSearch; // plan_streams.cpp
+
   // One graph being planned: the main one, or a body between its markers.
   struct Frame {
     Frame(const FusedGraph& fused, Graph& main) : f(fused), copy(main, fused.graph) {}
@@ -51,6 +53,13 @@ private:
   void add_output_copies(Frame& frame);
   void add_steps(Frame& frame);
   void place_weights();
+  // What lives in the arena, and the operations and bytes of the steps that touch it.
+  struct Lives {
+    std::vector<Lifetime> lives;
+    std::vector<SlotId> slots;
+    std::vector<int64_t> touched;
+  };
+  Lives find_lives() const;
   void place_temporaries();
   void insert_lifetimes(const std::vector<Lifetime>& lives,
                         const std::vector<SlotId>& slots);
@@ -61,6 +70,12 @@ private:
                                 const std::vector<SlotId>& slots);
   void note_overlaps(const std::vector<MemoryPair>& pairs,
                      const std::vector<SlotId>& slots);
+
+  void add_stream_pairs(const std::vector<Lifetime>& lives,
+                        const std::vector<SlotId>& slots, std::vector<MemoryPair>& out);
+
+  // plan_streams.cpp
+  void make_streams(Frame& main);
 
   // plan_pools.cpp
   MemoryPlan plan_pools(const std::vector<Lifetime>& lives,

@@ -43,6 +43,7 @@ static std::string step_text(const Step& step) {
     out = "launch k" + std::to_string(step.program) + " x" + std::to_string(step.chunks);
     for (SlotId id : step.arguments) out += name_of(id);
     if (step.followers != 0) out += " with the next " + std::to_string(step.followers);
+    if (step.stream) out += " as stream " + std::to_string(*step.stream);
     return out;
   case StepKind::Loop:
     return loop_text(step.region);
@@ -56,6 +57,27 @@ static std::string step_text(const Step& step) {
   return out;
 }
 
+static std::string stream_text(const Stream& stream) {
+  std::string out = "turns " + std::to_string(stream.first_turn) + " to " +
+                    std::to_string(stream.turns) + ", " +
+                    std::to_string(stream.copied_bytes) + " bytes are moved\n";
+  for (const Stream::Launch& l : stream.launches)
+    out += "  launch of " + std::to_string(l.chunks) + " chunks, rate " +
+           std::to_string(l.rate) + ", ahead " + std::to_string(l.ahead) + "\n";
+  for (const Stream::Whole& w : stream.wholes)
+    out += "  launch " + std::to_string(w.launch) + (w.written ? " writes" : " reads") +
+           name_of(w.slot) + ": rows " + std::to_string(w.low) + " to " +
+           std::to_string(w.high) + " of its first chunk, then " +
+           std::to_string(w.step) + " on\n";
+  for (const Stream::Window& w : stream.windows)
+    out += "  window" + name_of(w.slot) + " of launch " + std::to_string(w.writer) +
+           ": " + std::to_string(w.rows) + " rows of " + std::to_string(w.row_bytes) +
+           " bytes, " + std::to_string(w.by) + " with each chunk from " +
+           std::to_string(w.first) + " on, " + std::to_string(w.count) + " in all" +
+           (w.border ? ", border " + std::to_string(w.fill) : "") + "\n";
+  return out;
+}
+
 std::string print(const Plan& plan) {
   std::string out = "arena " + std::to_string(plan.arena_bytes) + " (lower bound " +
                     std::to_string(plan.arena_lower_bound) + "), weights " +
@@ -65,6 +87,8 @@ std::string print(const Plan& plan) {
   out += "\n";
   for (const Overlap& o : plan.overlaps)
     out += "overlap" + name_of(o.read) + name_of(o.written) + "\n";
+  for (size_t i = 0; i < plan.streams.size(); ++i)
+    out += "stream " + std::to_string(i) + ": " + stream_text(plan.streams[i]);
   for (size_t i = 0; i < plan.slots.size(); ++i)
     out += "s" + std::to_string(i) + " = " + slot_text(plan.slots[i]) + "\n";
   size_t depth = 0;
@@ -83,6 +107,8 @@ std::string print(const Plan& plan) {
 
 std::string print_programs(const Plan& plan) {
   std::string out;
+  for (size_t i = 0; i < plan.streams.size(); ++i)
+    out += "stream " + std::to_string(i) + ": " + stream_text(plan.streams[i]);
   for (size_t i = 0; i < plan.programs.size(); ++i)
     out += print_program("k" + std::to_string(i), plan.programs[i]);
   return out;

@@ -3,6 +3,7 @@
 
 #include "compiler/plan/apart.h"
 #include "compiler/plan/planner.h"
+#include "compiler/plan/verify_stream.h"
 
 #include "compiler/support/check.h"
 
@@ -43,8 +44,10 @@ namespace {
 
 // Where a walk through the steps is: what is alive, and the regions around it.
 struct Place {
-  const Step* chain = nullptr; // the first step of the one that is run
-  uint32_t followers = 0;      // of it that are to come
+  const Step* chain = nullptr;     // the first step of the one that is run
+  uint32_t followers = 0;          // of it that are to come
+  std::vector<const Step*> stream; // the steps of the chain so far
+  bool in_stream = false;          // the step is one of a stream
   std::set<SlotId> alive;
   std::vector<const Step*> open;
   std::vector<std::set<SlotId>> before; // alive where each open region began
@@ -116,13 +119,13 @@ static void allocate(const Plan& s, std::set<SlotId>& alive, SlotId id) {
 }
 
 static void check_launch(const Plan& s, std::span<const ScheduledKernel> programs,
-                         const Step& step) {
+                         const Step& step, bool in_stream) {
   SVOD_CHECK(step.program < programs.size()) << "no program " << step.program;
   const ScheduledKernel& kernel = programs[step.program];
   SVOD_CHECK(step.arguments.size() == kernel.arguments.size() &&
              step.chunks == kernel.chunk_count())
       << "a launch of program " << step.program << " is none of its";
-  check_overlaps(s, kernel, step);
+  if (!in_stream) check_overlaps(s, kernel, step);
 }
 
 // Only launches with as many parts follow each other in a chain, and only they take
@@ -130,18 +133,24 @@ static void check_launch(const Plan& s, std::span<const ScheduledKernel> program
 static void check_chain(const Plan& s, Place& place, const Step& step) {
   const bool launch = step.kind == StepKind::LaunchProgram;
   if (place.followers != 0) {
-    SVOD_CHECK(launch && step.followers == 0 && step.chunks == place.chain->chunks)
+    SVOD_CHECK(launch && step.followers == 0 &&
+               (place.chain->stream || step.chunks == place.chain->chunks))
         << "a chain is broken";
+    place.stream.push_back(&step);
     --place.followers;
   } else {
-    place.chain = launch && step.followers != 0 ? &step : nullptr;
+    place.chain = launch && (step.followers != 0 || step.stream) ? &step : nullptr;
     place.followers = step.followers;
+    place.stream = {&step};
     SVOD_CHECK(launch || step.followers == 0) << "a chain begins with no launch";
   }
+  place.in_stream = place.chain != nullptr && place.chain->stream;
   for (SlotId id : touched_slots(step))
     SVOD_CHECK(place.chain != nullptr || s.slots[id].slot_class != SlotClass::Part)
         << "slot " << id << " is used outside its chain";
-  if (place.followers == 0) place.chain = nullptr;
+  if (place.followers != 0) return;
+  if (place.in_stream) verify_stream(s, place.stream);
+  place.chain = nullptr;
 }
 
 // What lives when a branch or an iteration ends is what lived before it.
@@ -195,7 +204,7 @@ static void check_reach(const Plan& s, const Step& joined,
 }
 
 static void check_joined(const Plan& s, Place& place, const Step& step) {
-  check_launch(s, s.programs, step);
+  check_launch(s, s.programs, step, false);
   const ScheduledKernel& sequence = s.programs[step.program];
   check_reach(s, step, sequence);
   for (const Step& part : step.joined) check_step(s, sequence.parts(), place, part);
@@ -218,7 +227,7 @@ static void check_step(const Plan& s, std::span<const ScheduledKernel> programs,
   case StepKind::CopyMemory:
     return;
   case StepKind::LaunchProgram:
-    return check_launch(s, programs, step);
+    return check_launch(s, programs, step, place.in_stream);
   default:
     check_marker(place, step);
   }

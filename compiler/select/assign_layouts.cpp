@@ -15,9 +15,9 @@ namespace {
 class Assigner {
 public:
   Assigner(const Graph& graph, const Grouping& grouping, const LayoutHints& hints,
-           const BlockSizes& blocks)
-      : g(graph), grouping_(grouping), hints_(hints), lanes_(blocks.lanes),
-        bytes_(blocks.bytes) {}
+           const BlockSizes& blocks, const RowsFirst& rows_first)
+      : g(graph), grouping_(grouping), hints_(hints), rows_first_(rows_first),
+        lanes_(blocks.lanes), bytes_(blocks.bytes) {}
   std::map<NodeId, Layout> run();
 
 private:
@@ -37,10 +37,12 @@ private:
   Layout blocked_channels(NodeId n) const;
   void add_borders();
   void extend_rows(NodeId pad);
+  void put_rows_first(const std::set<NodeId>& fixed);
 
   const Graph& g;
   const Grouping& grouping_;
   const LayoutHints& hints_;
+  const RowsFirst& rows_first_;
   int lanes_, bytes_;
   std::map<NodeId, const Group*> group_of_; // by root
   std::set<NodeId> lane_reads_;
@@ -343,6 +345,23 @@ void Assigner::add_borders() {
   }
 }
 
+// Where rows move in memory they move by words: one with a border ends with one.
+void Assigner::put_rows_first(const std::set<NodeId>& fixed) {
+  for (const NodeId n : rows_first_) {
+    const auto found = out_.find(n);
+    if (found == out_.end() || fixed.count(n) != 0) continue;
+    Layout& layout = found->second;
+    const Shape& shape = g[n].shape;
+    if (shape.size() != 4 || layout.order != row_major(4).order) continue;
+    std::swap(layout.order[1], layout.order[2]);
+    if (!layout.has_border() || layout.block_axis >= 0) continue;
+    constexpr int64_t kWord = 4;
+    const int64_t column = shape[1] * byte_size(g[n].dtype);
+    while ((shape[3] + layout.low[3] + layout.high[3]) * column % kWord != 0)
+      ++layout.high[3];
+  }
+}
+
 Layout Assigner::blocked_channels(NodeId n) const {
   const Node& node = g[n];
   const bool whole =
@@ -376,6 +395,7 @@ std::map<NodeId, Layout> Assigner::run() {
     out_[n] = std::move(layout);
   }
   add_borders();
+  put_rows_first(fixed);
   return std::move(out_);
 }
 
@@ -383,8 +403,9 @@ std::map<NodeId, Layout> Assigner::run() {
 
 std::map<NodeId, Layout> assign_layouts(const Graph& g, const Grouping& grouping,
                                         const LayoutHints& hints,
-                                        const BlockSizes& blocks) {
-  return Assigner(g, grouping, hints, blocks).run();
+                                        const BlockSizes& blocks,
+                                        const RowsFirst& rows_first) {
+  return Assigner(g, grouping, hints, blocks, rows_first).run();
 }
 
 } // namespace svod::select

@@ -5,6 +5,7 @@
 #include "compiler/kernel/layout.h"
 
 #include <map>
+#include <set>
 
 namespace svod::select {
 
@@ -18,11 +19,16 @@ struct BlockSizes {
   int bytes = 0;
 };
 
+// Pictures whose rows are outermost: kernels that go through them row by row need only
+// some rows at a time (compiler/plan/stream.h).
+using RowsFirst = std::set<NodeId>;
+
 // A layout per stored node. Inputs and outputs of the model are row-major. What
 // convolutions make keeps its channels in blocks, and so does what is computed from that;
 // zero pads of such values become borders in memory.
 std::map<NodeId, Layout> assign_layouts(const Graph& g, const Grouping& grouping,
                                         const LayoutHints& hints,
-                                        const BlockSizes& blocks);
+                                        const BlockSizes& blocks,
+                                        const RowsFirst& rows_first = {});
 
 } // namespace svod::select

@@ -46,6 +46,9 @@ struct Machine {
   double launch_ns = 0;    // of one kernel from the frozen plan
   double fork_join_ns = 0; // of a parallel region beside its chunks; 0: one thread only
 
+  // Share of a model's work that may be added where it then needs less memory; 0: none.
+  double work_for_ram = 0;
+
   // Multiply-adds that take as long as an instruction of which so many start per clock.
   double in_fmas(double per_clock) const;
   // Weights below this stay in the second cache from run to run.

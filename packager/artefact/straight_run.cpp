@@ -12,6 +12,7 @@
 #include "runtime_stub/checksum.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <sstream>
 
@@ -50,12 +51,17 @@ private:
   void write_step(const Step& step);
   void write_chunks(size_t first);
   void write_launch(const Step& step, const std::string& chunk);
+  void write_stream(size_t first);
+  void write_turns(const plan::Stream& stream, const Step* steps, size_t end);
+  void write_turn(const plan::Stream& stream, size_t launch, const Step& step);
+  void write_new_rows(const plan::Stream::Window& window);
   void write_loop(const Step& step);
   void write_end(const Step& step);
   void write_run_function(const std::string& name, const std::string& memory,
                           const std::string& argument);
   void write_functions();
   std::string address(SlotId id, const std::string& chunk = "0u") const;
+  std::string place(SlotId id, const std::string& chunk = "0u") const;
   bool in_pools() const { return !plan_.pool_bytes.empty(); }
   std::string number(uint32_t depth) const { return "i" + std::to_string(depth); }
   void line(const std::string& text) {
@@ -66,6 +72,9 @@ private:
   const plan::Plan& plan_;
   const ImageEntry& entry_;
   std::map<uint32_t, std::string> symbols_; // by program
+  // Around what is written, and the rate of the launch in it.
+  const plan::Stream* stream_ = nullptr;
+  int64_t rate_ = 1;
   std::ostringstream out_;
   int depth_ = 1;
 };
@@ -124,8 +133,23 @@ void Writer::write_checks() {
        << ");\n}\n\n";
 }
 
-// Of a slot, as a pointer. A slice moves with the loops around it.
+std::string turn_of(int64_t rate) { return "n" + std::to_string(rate); }
+
+// Of a slot, as a pointer. In a stream, of a tensor of which some rows are there, where
+// it would begin.
 std::string Writer::address(SlotId id, const std::string& chunk) const {
+  if (stream_ == nullptr) return place(id, chunk);
+  const auto w = std::ranges::find(stream_->windows, id, &plan::Stream::Window::slot);
+  if (w == stream_->windows.end()) return place(id, chunk);
+  const int64_t first = plan::window_begin(*stream_, *w, rate_, 0);
+  const int64_t by = plan::window_begin(*stream_, *w, rate_, 1) - first;
+  return "whole(" + place(id) + ", static_cast<uintptr_t>(" + turn_of(rate_) + " * " +
+         std::to_string(by * w->row_bytes) + " + " +
+         std::to_string(first * w->row_bytes) + "))";
+}
+
+// A slice moves with the loops around it.
+std::string Writer::place(SlotId id, const std::string& chunk) const {
   const Slot* slot = &plan_.slots[id];
   if (slot->slot_class == SlotClass::Part)
     return "whole(at(scratch, " + std::to_string(slot->offset) + "), " +
@@ -187,6 +211,73 @@ void Writer::write_chunks(size_t first) {
   if (!loop) return;
   --depth_;
   line("}");
+}
+
+// Where rows stay, or behind the last row that is written border follows.
+void Writer::write_new_rows(const plan::Stream::Window& w) {
+  const int64_t by = w.by * w.row_bytes, kept = (w.rows - w.by) * w.row_bytes;
+  if (kept == 0 && !w.border) return;
+  const int64_t end = w.border ? w.count / w.by : std::numeric_limits<int32_t>::max();
+  line("static constexpr NewRows kRows = {" + std::to_string(by) + "u, " +
+       std::to_string(kept) + "u, " + std::to_string(end) + ", " +
+       std::to_string(w.fill) + "u};");
+  line("make_room(" + place(w.slot) + ", kRows, c);");
+}
+
+void Writer::write_turn(const plan::Stream& stream, size_t launch, const Step& step) {
+  const plan::Stream::Launch& l = stream.launches[launch];
+  line("{");
+  ++depth_;
+  line("const int32_t c = " + turn_of(l.rate) + " + " + std::to_string(l.ahead) + ";");
+  for (const plan::Stream::Window& w : stream.windows) {
+    if (w.writer != launch) continue;
+    line("{");
+    ++depth_;
+    write_new_rows(w);
+    --depth_;
+    line("}");
+  }
+  line("if (static_cast<uint32_t>(c) < " + std::to_string(l.chunks) + "u)");
+  rate_ = l.rate;
+  write_launch(step, "static_cast<uint32_t>(c)");
+  --depth_;
+  line("}");
+}
+
+// The launches before `end`, those of higher rates in a loop of their own.
+void Writer::write_turns(const plan::Stream& stream, const Step* steps, size_t end) {
+  const int64_t rate = stream.launches[end - 1].rate;
+  size_t first = end;
+  while (first > 0 && stream.launches[first - 1].rate == rate) --first;
+  const std::string n = turn_of(rate);
+  if (end == stream.launches.size()) {
+    line("for (int32_t " + n + " = " + std::to_string(stream.first_turn) + "; " + n +
+         " < " + std::to_string(stream.turns) + "; " + n + "++) {");
+  } else {
+    const int64_t around = stream.launches[end].rate, times = rate / around;
+    const std::string begin = turn_of(around) + " * " + std::to_string(times);
+    line("for (int32_t " + n + " = " + begin + "; " + n + " < " + begin + " + " +
+         std::to_string(times) + "; " + n + "++) {");
+  }
+  ++depth_;
+  if (first > 0) write_turns(stream, steps, first);
+  for (size_t i = first; i < end; i++) write_turn(stream, i, steps[i]);
+  --depth_;
+  line("}");
+}
+
+void Writer::write_stream(size_t first) {
+  const plan::Stream& stream = plan_.streams[*plan_.steps[first].stream];
+  std::vector<Step> steps;
+  for (size_t i = first; steps.size() < stream.launches.size(); i++)
+    if (plan_.steps[i].kind == StepKind::LaunchProgram) steps.push_back(plan_.steps[i]);
+  for (const plan::Stream::Window& w : stream.windows)
+    if (w.border)
+      line("fill(" + place(w.slot) + ", " + std::to_string(w.rows * w.row_bytes) + "u, " +
+           std::to_string(w.fill) + "u);");
+  stream_ = &stream;
+  write_turns(stream, steps.data(), steps.size());
+  stream_ = nullptr;
 }
 
 // The number of the iteration stays when the loop has ended: results lie where it says.
@@ -268,7 +359,7 @@ void Writer::write_run() {
     } else if (followers != 0) {
       --followers;
     } else {
-      write_chunks(i);
+      step.stream ? write_stream(i) : write_chunks(i);
       followers = step.followers;
     }
   }

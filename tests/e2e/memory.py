@@ -6,6 +6,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from firmware_models import keywords
 from onnx_writer import model, node, random_tensor, value
 from packing import DIGITS, SOURCE, check, need, pack, run, sample, work_folder
 
@@ -62,6 +63,19 @@ def flash_traded():
     check(int(told[3]) == fast - got and 0 < int(told[1]) < int(told[2]), "and says what it gave up")
 
 
+def turns():
+    """Layers take turns row by row at any price where RAM is told; where that is not enough, what fills the arena is."""
+    words, library = FOLDER / "words.onnx", FOLDER / "words.a"
+    words.write_bytes(keywords())
+    arenas = []
+    for limit in ("1M", "14K"):
+        pack(words, library, "--target", "cortex-m4", "--max-ram", limit)
+        arenas.append(int(re.search(r"[A-Z]+_ARENA_BYTES (\d+)", library.with_suffix(".h").read_text())[1]))
+    check(arenas[1] <= 14 * 1024 < arenas[0], f"an arena of {arenas[0]} bytes, with --max-ram 14K of {arenas[1]}")
+    said = pack(words, library, "--target", "cortex-m4", "--max-ram", "4K", expect=8).stderr.decode()
+    check("the arena is fullest with" in said and "kernels take turns row by row" in said, said.splitlines()[0])
+
+
 def stack_bound(library):
     need("gcc")
     program = FOLDER / "stack_use"
@@ -113,6 +127,7 @@ def main():
     library = one_arena()
     budget()
     flash_traded()
+    turns()
     bench(FOLDER / "digits")
     weights_of_its_own()
     stack_bound(library)

@@ -28,19 +28,21 @@ static std::string check_texts(const codegen::Kernels& kernels) {
 }
 
 std::string check_kernels(const RandomGraph& random, const Target& target,
-                          size_t* overlaps) {
+                          size_t* overlaps, size_t* streams) {
   CompileOptions options;
   options.target = target;
   // Contractions as they are written: the forms with fewer products round otherwise, and
   // tests of their own compare them within their bounds.
   options.as_written = true;
-  options.one_thread = overlaps != nullptr;
+  options.one_thread = overlaps != nullptr || streams != nullptr;
+  options.work_for_ram = streams != nullptr ? 1e9 : 0;
   std::optional<codegen::Kernels> kernels;
   try {
     kernels = compile(random.graph, options);
   } catch (const InternalError& error) {
     return error.what();
   }
+  if (streams != nullptr) *streams += kernels->plan.streams.size();
   if (overlaps != nullptr) *overlaps += kernels->plan.overlaps.size();
   if (std::string what = check_texts(*kernels); !what.empty()) return what;
   KernelRun run = run_kernels(*kernels, target, random.inputs);

@@ -17,7 +17,8 @@ std::optional<Target> target_for(const LevelChoice& choice);
 
 // What goes wrong between the graph and the values of its kernels; empty when nothing.
 // `overlaps`: results lie on what their kernels read, where they can; counts them.
+// `streams`: kernels take turns row by row, whatever it costs; counts such runs of them.
 std::string check_kernels(const RandomGraph& random, const Target& target,
-                          size_t* overlaps = nullptr);
+                          size_t* overlaps = nullptr, size_t* streams = nullptr);
 
 } // namespace svod::test

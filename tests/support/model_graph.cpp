@@ -43,8 +43,8 @@ public:
       : random_(seed), options_(options) {}
 
   RandomGraph run() {
-    add_input();
-    if (random_.chance(30)) add_input();
+    options_.pictures ? add_picture() : add_input();
+    if (!options_.pictures && random_.chance(30)) add_input();
     for (int made = 0, tries = 0; made < options_.steps && tries < 60 * options_.steps;
          ++tries)
       made += step();
@@ -80,6 +80,14 @@ private:
         g().add_input("x" + std::to_string(out_.inputs.size()), DType::F32, shape);
     out_.inputs.push_back(std::move(t));
     keep(id);
+  }
+
+  void add_picture() {
+    const Shape shape{1, one_of(kChannels), random_.between(16, 41),
+                      random_.between(8, 20)};
+    out_.inputs.push_back(
+        make_tensor(DType::F32, shape, quarters(element_count(shape), 0.5)));
+    keep(g().add_input("x0", DType::F32, shape));
   }
 
   NodeId known(Shape shape, double scale, double shift = 0) {
@@ -130,6 +138,7 @@ private:
   }
 
   NodeId image_step(NodeId x) {
+    if (options_.pictures) return picture_step(x);
     switch (random_.below(13)) {
     case 0:
     case 1:
@@ -154,6 +163,19 @@ private:
       return activate(x);
     default:
       return residual(x);
+    }
+  }
+
+  NodeId picture_step(NodeId x) {
+    switch (random_.below(8)) {
+    case 0:
+      return pooling(x);
+    case 1:
+      return activate(x);
+    case 2:
+      return residual(x);
+    default:
+      return convolution(x);
     }
   }
 

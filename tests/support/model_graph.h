@@ -9,7 +9,9 @@
 namespace svod::test {
 
 struct ModelGraphOptions {
-  int steps = 6;                 // operators drawn, each with what follows it
+  int steps = 6; // operators drawn, each with what follows it
+  // One large picture, and only layers that make pictures of it row by row.
+  bool pictures = false;
   int64_t max_products = 400000; // of one contraction: the evaluator makes them all
 };
 

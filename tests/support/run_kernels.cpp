@@ -241,8 +241,54 @@ KernelRun run_kernels(const codegen::Kernels& kernels, const Target& target,
     int status = loaded.function(step.program)(buffers.data(), scratch.data, chunk);
     if (status != 0 && run.status == 0) run.status = status;
   };
+  // A stream, with a window's rows found by their numbers.
+  auto run_stream = [&](size_t at) {
+    const plan::Stream& stream = s.streams[*s.steps[at].stream];
+    std::vector<const plan::Step*> steps;
+    for (size_t i = at; steps.size() < stream.launches.size(); ++i)
+      if (s.steps[i].kind == plan::StepKind::LaunchProgram) steps.push_back(&s.steps[i]);
+    std::map<plan::SlotId, int64_t> begin; // the row at the front
+    auto fill = [&](const plan::Stream::Window& w, int64_t row) {
+      for (int64_t i = row * w.row_bytes; i < w.rows * w.row_bytes; ++i)
+        address(w.slot)[i] =
+            w.border ? std::byte(w.fill >> (i % 4 * 8)) : std::byte(0xdb);
+    };
+    for (const plan::Stream::Window& w : stream.windows)
+      fill(w, 0), begin[w.slot] = w.first - w.rows;
+    auto turn = [&](size_t l, int64_t n) {
+      const int64_t chunk = n + stream.launches[l].ahead;
+      if (chunk < 0) return;
+      for (const plan::Stream::Window& w : stream.windows) {
+        if (w.writer != l) continue;
+        const int64_t kept = w.rows - w.by;
+        std::memmove(address(w.slot), address(w.slot) + w.by * w.row_bytes,
+                     static_cast<size_t>(kept * w.row_bytes));
+        begin[w.slot] += w.by;
+        if (chunk >= w.count / w.by) fill(w, kept);
+      }
+      if (chunk >= stream.launches[l].chunks) return;
+      std::vector<void*> buffers;
+      for (plan::SlotId id : steps[l]->arguments) {
+        std::byte* to = address(id);
+        for (const plan::Stream::Window& w : stream.windows)
+          if (w.slot == id) to -= begin[id] * w.row_bytes;
+        buffers.push_back(to);
+      }
+      loaded.function(steps[l]->program)(buffers.data(), scratch.data,
+                                         static_cast<uint32_t>(chunk));
+    };
+    // Turn by turn of the highest rate; a launch of a lower one has its turn at the end
+    // of as many.
+    const int64_t most = stream.launches[0].rate;
+    for (int64_t n = stream.first_turn * most; n < stream.turns * most; ++n)
+      for (size_t l = 0; l < steps.size(); ++l) {
+        const int64_t every = most / stream.launches[l].rate, next = n + 1;
+        if (next % every == 0) turn(l, (next - (next % every)) / every - 1);
+      }
+  };
   auto do_step = [&](size_t at) {
     const plan::Step& step = s.steps[at];
+    if (step.stream) return run_stream(at);
     if (step.kind == plan::StepKind::CopyMemory)
       std::memcpy(address(step.to), address(step.from), s.slots[step.to].bytes);
     if (step.kind == plan::StepKind::Deallocate) own.erase(step.slot);
