@@ -9,8 +9,6 @@ namespace svod::plan {
 
 namespace {
 
-int64_t divide_down(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
-
 class Finder {
 public:
   Finder(const ScheduledKernel& k, std::span<const int64_t> row_elements)

@@ -12,9 +12,6 @@ namespace svod::plan {
 
 namespace {
 
-int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
-int64_t divide_down(int64_t a, int64_t b) { return -divide_up(-a, b); }
-
 class Maker {
 public:
   Maker(const std::vector<StreamKernel>& kernels,
