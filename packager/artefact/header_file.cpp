@@ -43,9 +43,9 @@ std::string c_integer(int64_t value) {
   return "INT64_C(" + std::to_string(value) + ")";
 }
 
-class Writer {
+class HeaderWriter {
 public:
-  explicit Writer(const HeaderFacts& facts)
+  explicit HeaderWriter(const HeaderFacts& facts)
       : facts_(facts), macro_(macro_prefix(facts.prefix)) {}
   std::string write();
 
@@ -70,7 +70,7 @@ private:
   std::ostringstream out_;
 };
 
-void Writer::write_tensor(const std::string& prefix, const ImageTensor& tensor) {
+void HeaderWriter::write_tensor(const std::string& prefix, const ImageTensor& tensor) {
   std::string dims = "{";
   for (int64_t dim : tensor.dims) {
     dims += (dims.size() > 1 ? ", " : "") + std::to_string(dim);
@@ -99,15 +99,15 @@ void Writer::write_tensor(const std::string& prefix, const ImageTensor& tensor) 
 }
 
 // An input of one value: its bytes as a list of numbers, so that a caller can pass them.
-void Writer::write_fixed(const std::string& prefix, const ImageTensor& tensor) {
+void HeaderWriter::write_fixed(const std::string& prefix, const ImageTensor& tensor) {
   if (tensor.fixed.empty()) return;
   out_ << "/* Packed for this value, in bytes; any other is " << macro_
        << "_BAD_ARGUMENT. */\n";
   define(prefix + "_FIXED_BYTES", byte_list(tensor.fixed));
 }
 
-void Writer::write_tensors(const std::string& kind,
-                           const std::vector<ImageTensor>& tensors) {
+void HeaderWriter::write_tensors(const std::string& kind,
+                                 const std::vector<ImageTensor>& tensors) {
   define("NUM_" + kind + "S", tensors.size());
   for (size_t i = 0; i < tensors.size(); i++) {
     write_tensor(kind + "_" + std::to_string(i), tensors[i]);
@@ -117,8 +117,8 @@ void Writer::write_tensors(const std::string& kind,
 
 // Which tensors are one sequence, optional or map of the model. Elements of a sequence
 // have names of their own; what a map's tensor is lacks its keys.
-void Writer::write_values(const std::string& kind,
-                          const std::vector<ImageValue>& values) {
+void HeaderWriter::write_values(const std::string& kind,
+                                const std::vector<ImageValue>& values) {
   for (size_t i = 0; i < values.size(); i++) {
     const ImageValue& value = values[i];
     if (value.kind == SVOD_VALUE_TENSOR && value.flags == 0) continue;
@@ -139,7 +139,7 @@ void Writer::write_values(const std::string& kind,
   }
 }
 
-void Writer::write_statuses() {
+void HeaderWriter::write_statuses() {
   struct Row {
     const char* name;
     int value;
@@ -168,7 +168,7 @@ void Writer::write_statuses() {
 }
 
 // The number of a memory among those of a run, and what it has to hold.
-void Writer::write_pools(const std::vector<ImageContents::Pool>& pools) {
+void HeaderWriter::write_pools(const std::vector<ImageContents::Pool>& pools) {
   define("NUM_POOLS", uint64_t{pools.size()});
   for (size_t i = 0; i < pools.size(); i++) {
     const std::string name = "POOL_" + macro_prefix(pools[i].name);
@@ -177,7 +177,7 @@ void Writer::write_pools(const std::vector<ImageContents::Pool>& pools) {
   }
 }
 
-void Writer::write_run_functions() {
+void HeaderWriter::write_run_functions() {
   const std::string& p = facts_.prefix;
   if (!facts_.contents->pools.empty()) {
     out_
@@ -206,7 +206,7 @@ void Writer::write_run_functions() {
        << "size_t " << p << "_arena_bytes(void);\n";
 }
 
-void Writer::write_functions() {
+void HeaderWriter::write_functions() {
   const std::string& p = facts_.prefix;
   write_run_functions();
   out_ << "const char* " << p << "_status_text(int status);\n"
@@ -218,7 +218,7 @@ void Writer::write_functions() {
          << "int " << p << "_self_check(void);\n";
 }
 
-std::string Writer::write() {
+std::string HeaderWriter::write() {
   const ImageContents& contents = *facts_.contents;
   const ImageEntry& entry = contents.entries.front();
   out_ << "/* A packed model: " << facts_.prefix
@@ -257,6 +257,6 @@ std::string Writer::write() {
 
 } // namespace
 
-std::string header_text(const HeaderFacts& facts) { return Writer(facts).write(); }
+std::string header_text(const HeaderFacts& facts) { return HeaderWriter(facts).write(); }
 
 } // namespace svod::packager

@@ -37,9 +37,9 @@ bool can_fail(const ScheduledKernel& kernel) {
 
 constexpr char kPointers[] = "const void* const inputs[], void* const outputs[]";
 
-class Writer {
+class RunWriter {
 public:
-  explicit Writer(const StraightRun& run)
+  explicit RunWriter(const StraightRun& run)
       : run_(run), plan_(run.kernels.plan), entry_(run.contents.entries.front()) {}
   std::string write();
 
@@ -79,7 +79,7 @@ private:
   int depth_ = 1;
 };
 
-void Writer::write_declarations() {
+void RunWriter::write_declarations() {
   for (const codegen::KernelSource& kernel : run_.kernels.sources)
     symbols_.emplace(kernel.program, kernel.symbol);
   if (run_.alone) {
@@ -98,13 +98,13 @@ void Writer::write_declarations() {
 }
 
 // An array needs an element.
-void Writer::write_tensors(const char* name, const std::vector<ImageTensor>& tensors) {
+void RunWriter::write_tensors(const char* name, const std::vector<ImageTensor>& tensors) {
   out_ << "constexpr uint8_t " << name << "[] = {";
   for (const ImageTensor& tensor : tensors) out_ << tensor.alignment << ", ";
   out_ << "1};\n";
 }
 
-void Writer::write_checks() {
+void RunWriter::write_checks() {
   write_tensors("kInputs", entry_.inputs);
   write_tensors("kOutputs", entry_.outputs);
   for (size_t i = 0; i < entry_.inputs.size(); i++)
@@ -137,7 +137,7 @@ std::string turn_of(int64_t rate) { return "n" + std::to_string(rate); }
 
 // Of a slot, as a pointer. In a stream, of a tensor of which some rows are there, where
 // it would begin.
-std::string Writer::address(SlotId id, const std::string& chunk) const {
+std::string RunWriter::address(SlotId id, const std::string& chunk) const {
   if (stream_ == nullptr) return place(id, chunk);
   const auto w = std::ranges::find(stream_->windows, id, &plan::Stream::Window::slot);
   if (w == stream_->windows.end()) return place(id, chunk);
@@ -149,7 +149,7 @@ std::string Writer::address(SlotId id, const std::string& chunk) const {
 }
 
 // A slice moves with the loops around it.
-std::string Writer::place(SlotId id, const std::string& chunk) const {
+std::string RunWriter::place(SlotId id, const std::string& chunk) const {
   const Slot* slot = &plan_.slots[id];
   if (slot->slot_class == SlotClass::Part)
     return "whole(at(scratch, " + std::to_string(slot->offset) + "), " +
@@ -178,7 +178,7 @@ std::string Writer::place(SlotId id, const std::string& chunk) const {
   return "at(" + base + ", " + std::to_string(fixed) + offset + ")";
 }
 
-void Writer::write_launch(const Step& step, const std::string& chunk) {
+void RunWriter::write_launch(const Step& step, const std::string& chunk) {
   const std::string& symbol = symbols_.at(step.program);
   line("{");
   std::string addresses;
@@ -195,7 +195,7 @@ void Writer::write_launch(const Step& step, const std::string& chunk) {
 }
 
 // A launch and its chain: one part of each in order before another part of any.
-void Writer::write_chunks(size_t first) {
+void RunWriter::write_chunks(size_t first) {
   const Step& step = plan_.steps[first];
   const bool loop = step.chunks > 1;
   if (loop) {
@@ -214,7 +214,7 @@ void Writer::write_chunks(size_t first) {
 }
 
 // Where rows stay, or behind the last row that is written border follows.
-void Writer::write_new_rows(const plan::Stream::Window& w) {
+void RunWriter::write_new_rows(const plan::Stream::Window& w) {
   const int64_t by = w.by * w.row_bytes, kept = (w.rows - w.by) * w.row_bytes;
   if (kept == 0 && !w.border) return;
   const int64_t end = w.border ? w.count / w.by : std::numeric_limits<int32_t>::max();
@@ -224,7 +224,7 @@ void Writer::write_new_rows(const plan::Stream::Window& w) {
   line("make_room(" + place(w.slot) + ", kRows, c);");
 }
 
-void Writer::write_turn(const plan::Stream& stream, size_t launch, const Step& step) {
+void RunWriter::write_turn(const plan::Stream& stream, size_t launch, const Step& step) {
   const plan::Stream::Launch& l = stream.launches[launch];
   line("{");
   ++depth_;
@@ -245,7 +245,7 @@ void Writer::write_turn(const plan::Stream& stream, size_t launch, const Step& s
 }
 
 // The launches before `end`, those of higher rates in a loop of their own.
-void Writer::write_turns(const plan::Stream& stream, const Step* steps, size_t end) {
+void RunWriter::write_turns(const plan::Stream& stream, const Step* steps, size_t end) {
   const int64_t rate = stream.launches[end - 1].rate;
   size_t first = end;
   while (first > 0 && stream.launches[first - 1].rate == rate) --first;
@@ -266,7 +266,7 @@ void Writer::write_turns(const plan::Stream& stream, const Step* steps, size_t e
   line("}");
 }
 
-void Writer::write_stream(size_t first) {
+void RunWriter::write_stream(size_t first) {
   const plan::Stream& stream = plan_.streams[*plan_.steps[first].stream];
   std::vector<Step> steps;
   for (size_t i = first; steps.size() < stream.launches.size(); i++)
@@ -281,7 +281,7 @@ void Writer::write_stream(size_t first) {
 }
 
 // The number of the iteration stays when the loop has ended: results lie where it says.
-void Writer::write_loop(const Step& step) {
+void RunWriter::write_loop(const Step& step) {
   const plan::RegionSlots& r = step.region;
   const std::string i = number(r.depth), times = "times" + std::to_string(r.depth);
   line(i + " = 0;");
@@ -293,7 +293,7 @@ void Writer::write_loop(const Step& step) {
     line("write_number(" + address(r.iteration) + ", " + i + ");");
 }
 
-void Writer::write_end(const Step& step) {
+void RunWriter::write_end(const Step& step) {
   const plan::RegionSlots& r = step.region;
   const bool loop = r.count != plan::kNoSlot;
   const std::string i = number(r.depth);
@@ -306,7 +306,7 @@ void Writer::write_end(const Step& step) {
     line("write_number(" + address(r.done) + ", " + i + ");");
 }
 
-void Writer::write_step(const Step& step) {
+void RunWriter::write_step(const Step& step) {
   switch (step.kind) {
   case StepKind::CopyMemory:
     line("__builtin_memmove(" + address(step.to) + ", " + address(step.from) + ", " +
@@ -332,7 +332,7 @@ void Writer::write_step(const Step& step) {
   }
 }
 
-void Writer::write_run() {
+void RunWriter::write_run() {
   const char* memory = in_pools() ? "void* const* pools" : "uint8_t* arena";
   out_ << "inline int32_t run_steps([[maybe_unused]] " << memory << ",\n"
        << "                         [[maybe_unused]] const void* const* inputs,\n"
@@ -367,8 +367,8 @@ void Writer::write_run() {
   out_ << "  return SVOD_OK;\n}\n\n} // namespace\n\n";
 }
 
-void Writer::write_run_function(const std::string& name, const std::string& memory,
-                                const std::string& argument) {
+void RunWriter::write_run_function(const std::string& name, const std::string& memory,
+                                   const std::string& argument) {
   out_ << "int " << run_.prefix << name << "(" << memory << ", " << kPointers << ") {\n"
        << "  const int32_t bad = check(" << argument << ", inputs, outputs);\n"
        << "  if (bad != SVOD_OK) return bad;\n";
@@ -378,7 +378,7 @@ void Writer::write_run_function(const std::string& name, const std::string& memo
        << ", inputs, outputs);\n}\n\n";
 }
 
-void Writer::write_functions() {
+void RunWriter::write_functions() {
   const std::string& p = run_.prefix;
   const uint64_t bytes = arena_bytes(run_.contents, entry_, 1, 0).all();
   out_ << "extern \"C\" {\n\n";
@@ -399,7 +399,7 @@ void Writer::write_functions() {
        << "const char* " << p << "_info(void) { return " << p << "_manifest; }\n\n}\n";
 }
 
-std::string Writer::write() {
+std::string RunWriter::write() {
   write_declarations();
   write_checks();
   write_run();
@@ -409,7 +409,7 @@ std::string Writer::write() {
 
 } // namespace
 
-std::string straight_run_text(const StraightRun& run) { return Writer(run).write(); }
+std::string straight_run_text(const StraightRun& run) { return RunWriter(run).write(); }
 
 std::string self_check_text(const std::string& prefix, const ImageContents& contents) {
   std::ostringstream out;

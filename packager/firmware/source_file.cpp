@@ -91,9 +91,9 @@ std::string stub_text(std::string_view name) {
   return out;
 }
 
-class Writer {
+class SourceWriter {
 public:
-  explicit Writer(const SourceFacts& facts) : facts_(facts), run_(facts.run) {}
+  explicit SourceWriter(const SourceFacts& facts) : facts_(facts), run_(facts.run) {}
 
   std::string write(std::string& error) {
     error = unsupported();
@@ -204,7 +204,7 @@ private:
 } // namespace
 
 std::string source_text(const SourceFacts& facts, std::string& error) {
-  return Writer(facts).write(error);
+  return SourceWriter(facts).write(error);
 }
 
 } // namespace svod::packager

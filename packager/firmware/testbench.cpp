@@ -77,10 +77,10 @@ int main(void) {
 }
 )c";
 
-class Writer {
+class TestbenchWriter {
 public:
-  Writer(const std::string& prefix, const std::string& header, const ImageEntry& entry,
-         const TestVectors& vectors)
+  TestbenchWriter(const std::string& prefix, const std::string& header,
+                  const ImageEntry& entry, const TestVectors& vectors)
       : prefix_(prefix), header_(header), entry_(entry), vectors_(vectors) {}
 
   std::string write() {
@@ -184,7 +184,7 @@ private:
 
 std::string testbench_text(const std::string& prefix, const std::string& header,
                            const ImageEntry& entry, const TestVectors& vectors) {
-  return Writer(prefix, header, entry, vectors).write();
+  return TestbenchWriter(prefix, header, entry, vectors).write();
 }
 
 } // namespace svod::packager
