@@ -21,6 +21,7 @@ namespace {
 // The compiler's own time.
 constexpr int64_t kMostSteps = int64_t{1} << 22, kMostElements = int64_t{1} << 22;
 constexpr size_t kMostPieces = 256;
+constexpr double kMostMarks = double{1 << 28}; // elements that all steps mark as read
 constexpr int64_t kNever = -1;
 
 // The elements of one load or store in one step: a piece at each of `offsets`, all of
@@ -30,6 +31,10 @@ struct Access {
   std::vector<int64_t> moves; // by loop
   std::vector<int64_t> offsets{0};
   int64_t low = 0, high = 0;
+
+  bool stays() const {
+    return std::ranges::all_of(moves, [](int64_t by) { return by == 0; });
+  }
 };
 
 struct Loop {
@@ -49,6 +54,7 @@ private:
   bool find_accesses();
   Access access(const Index& index) const;
   int64_t elements(const std::vector<Access>& all) const;
+  double marks(int64_t steps, int64_t most) const;
   template <class F> void for_each_step(const F& visit) const;
   template <class F>
   void for_each_piece(const std::vector<Access>& all, const std::vector<int64_t>& at,
@@ -143,6 +149,16 @@ int64_t Walk::elements(const std::vector<Access>& all) const {
   return out;
 }
 
+// What a step reads that others read, too, is marked by the last one alone.
+double Walk::marks(int64_t steps, int64_t most) const {
+  double out = 0;
+  for (const Access& a : reads_)
+    if (!a.stays())
+      out += double(steps) * double(a.offsets.size()) *
+             double(std::min(most, a.high - a.low + 1));
+  return out;
+}
+
 // In the order of the loops, the last one being the innermost.
 template <class F> void Walk::for_each_step(const F& visit) const {
   std::vector<int64_t> at(loops_.size());
@@ -196,6 +212,11 @@ std::optional<Apart> Walk::run() {
   if (steps > kMostSteps || !find_accesses()) return std::nullopt;
   const int64_t read = elements(reads_), written = elements(writes_);
   if (read > kMostElements || written > kMostElements) return std::nullopt;
+  if (marks(steps, read) > kMostMarks) return std::nullopt;
+  const auto moving =
+      std::ranges::partition(reads_, [](const Access& a) { return !a.stays(); });
+  const std::vector<Access> staying(moving.begin(), moving.end());
+  reads_.erase(moving.begin(), moving.end());
   std::vector<int64_t> last_read(static_cast<size_t>(std::max<int64_t>(read, 0)), kNever);
   std::vector<int64_t> up, down;
   int64_t top = 0, bottom = std::numeric_limits<int64_t>::max();
@@ -208,6 +229,10 @@ std::optional<Apart> Walk::run() {
     });
     up.push_back(top);
     down.push_back(bottom);
+  });
+  const std::vector<int64_t> begin(loops_.size());
+  for_each_piece(staying, begin, read, [&](int64_t low, int64_t high) {
+    std::fill(last_read.begin() + low, last_read.begin() + high + 1, steps - 1);
   });
   return distance(last_read, up, down);
 }
