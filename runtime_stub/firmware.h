@@ -46,10 +46,16 @@ inline void* whole(void* base, uintptr_t before) {
   return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(base) - before);
 }
 
-// Bytes of a border; `value` is four of them. no_builtin: not by calls of memory
-// functions, which would have to be linked.
-[[maybe_unused, gnu::noinline]] __attribute__((no_builtin)) static void
-fill(void* at, uint32_t bytes, uint32_t value) {
+// Loops stay loops: memory functions would have to be linked.
+#if defined(__clang__)
+#define SVOD_LOOPS __attribute__((no_builtin))
+#else
+#define SVOD_LOOPS
+#endif
+
+// Bytes of a border; `value` is four of them.
+[[maybe_unused, gnu::noinline]] SVOD_LOOPS static void fill(void* at, uint32_t bytes,
+                                                            uint32_t value) {
   uint8_t* to = static_cast<uint8_t*>(at);
   for (uint32_t i = 0; i < bytes; i++) to[i] = static_cast<uint8_t>(value >> (i % 4 * 8));
 }
@@ -64,7 +70,7 @@ struct NewRows {
 
 // Makes room for chunk `c`, which may be one of before the first: what stays moves to the
 // front, upwards and by words where rows are words.
-[[maybe_unused, gnu::noinline]] __attribute__((no_builtin)) static void
+[[maybe_unused, gnu::noinline]] SVOD_LOOPS static void
 make_room(void* window, const NewRows& rows, int32_t c) {
   if (c < 0) return;
   uint8_t* const to = static_cast<uint8_t*>(window);
