@@ -73,7 +73,7 @@ class Round {
 public:
   Round(const select::Algorithms& algorithms, const Target& target,
         const select::RowsFirst& rows_first, FusedGraph& out, Passes& passes)
-      : algorithms_(algorithms), rows_first_(rows_first), g(out.graph),
+      : algorithms_(algorithms), target_(target), rows_first_(rows_first), g(out.graph),
         lanes_(target.levels[0].lanes), level_(target.levels.back()), out_(out),
         passes_(passes), stored_{g, grouping_, out.buffers, buffer_of_, out.packed} {}
   // Fills the fused graph, as far as it is worth it, and adds to the requests.
@@ -93,6 +93,7 @@ private:
   }
 
   const select::Algorithms& algorithms_;
+  const Target& target_;
   const select::RowsFirst& rows_first_;
   const Graph& g;
   int lanes_;
@@ -195,7 +196,7 @@ void Round::run(select::Requests& requests, bool last) {
   grouping_ = passes_.run(
       "group",
       [&] { return select::group_nodes(g, requests.stored, algorithms_.unrolled); }, g);
-  select::RequestFinder finder(stored_, algorithms_.results, lanes_, requests);
+  select::RequestFinder finder(stored_, algorithms_.results, target_, requests);
   const size_t before = requests.count();
   finder.look_at_groups();
   if (requests.count() != before && !last) return;
@@ -216,6 +217,7 @@ void Round::run(select::Requests& requests, bool last) {
         for (const ScheduledGroup& s : scheduled)
           if (s.group != nullptr)
             finder.look_at(*s.group, s.made.kernel, s.made.written_out);
+        finder.look_at_reads();
         return AllRequests{requests};
       },
       g);

@@ -26,6 +26,11 @@ static void schedule_levels(ScheduledKernel& kernel, const CompileOptions& optio
                             fast ? for_size(options.target, false) : options.target);
 }
 
+static ScheduledPlan schedule_programs(plan::Plan plan, const CompileOptions& options) {
+  for (ScheduledKernel& program : plan.programs) schedule_levels(program, options);
+  return {std::move(plan)};
+}
+
 // Schedules of a file would come after the plan, so nothing is built on those that it
 // replaces.
 static plan::PlanOptions plan_options(const CompileOptions& options) {
@@ -66,7 +71,7 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
   const bool direct_only = options.exact || options.as_written || target.is_small();
   FusedGraph fused = fuse(simple, target, direct_only, passes);
   const plan::PlanOptions to_plan = plan_options(options);
-  if (to_plan.work_for_ram > 0) {
+  if (to_plan.takes_turns()) {
     const auto rows = choose_rows_first(simple, fused, target, direct_only, to_plan);
     if (!rows.empty()) fused = fuse(simple, target, direct_only, passes, rows);
   }
@@ -82,8 +87,7 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
       "plan", [&] { return plan::plan(std::move(fused), target.machine(), to_plan); });
   // Beyond this point every buffer has its offset; nothing allocates.
   ScheduledPlan scheduled = passes.run("schedule", [&] {
-    ScheduledPlan out{std::move(planned)};
-    for (ScheduledKernel& program : out.plan.programs) schedule_levels(program, options);
+    ScheduledPlan out = schedule_programs(std::move(planned), options);
     if (options.schedules != nullptr)
       for (ScheduledKernel& program : out.plan.programs)
         optimize::apply_levels(program, *options.schedules, *options.applied);
@@ -95,9 +99,7 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
 }
 
 ScheduledPlan schedule(plan::Plan plan, const Target& target) {
-  for (ScheduledKernel& program : plan.programs)
-    optimize::schedule_levels(program, target);
-  return {std::move(plan)};
+  return schedule_programs(std::move(plan), {target});
 }
 
 codegen::Kernels compile(const Graph& graph, const CompileOptions& options) {

@@ -104,7 +104,7 @@ Digest plan_key(const Front& front, const Options& options) {
     for (const std::string& flag : level.flags) key.text(flag);
   }
   key.number(static_cast<uint64_t>(options.level));
-  key.number(options.small);
+  key.number(options.target.is_small());
   key.number(options.exact);
   key.number(static_cast<uint64_t>(options.threads));
   key.number(static_cast<uint64_t>(options.emit));
@@ -112,7 +112,13 @@ Digest plan_key(const Front& front, const Options& options) {
   key.text(options.name);
   if (!options.schedule.empty()) key.text(front.schedules);
   if (options.self_check) key.text("self-check");
-  if (options.max_ram && options.emits_run()) key.number(*options.max_ram);
+  // Limits choose between plans and between kernels of firmware.
+  for (const auto& [word, limit] :
+       {std::pair{"max-ram", options.max_ram}, {"max-flash", options.max_flash}}) {
+    if (!limit || !options.emits_run()) continue;
+    key.text(word);
+    key.number(*limit);
+  }
   for (const Options::Pool& pool : options.pools) {
     key.text(pool.name);
     key.number(pool.bytes);

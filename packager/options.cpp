@@ -274,7 +274,6 @@ void read_emit(const RawOptions& raw, Options& options) {
 
 void read_optimize(const std::string& text, Options& options) {
   if (text == "s") {
-    options.small = true;
     options.target = for_size(std::move(options.target));
   } else if (text.size() == 1 && text[0] >= '0' && text[0] <= '3') {
     options.level = text[0] - '0';

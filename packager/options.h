@@ -59,7 +59,6 @@ struct Options {
   std::string name = "infer";
   int threads = -1; // -1: the target's default
   int level = 2;    // of -O
-  bool small = false;
   bool exact = false;
   importer::ImportOptions import;
   std::string shape_from;

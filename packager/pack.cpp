@@ -153,6 +153,7 @@ Summary Packing::summary() const {
     out.compiled = objects_->compiled;
     out.reused = objects_->reused;
     out.spills = objects_->spills;
+    out.merged = merged_;
   }
   std::error_code error;
   if (!options_.output.empty()) {
@@ -181,7 +182,7 @@ ObjectOptions Packing::object_options(StubKind stub) {
   build.on_done = [this](const toolchain::JobDone& job) {
     console_.kernel_done(job.job.name, job.ms, job.compiled, job.done, job.all);
   };
-  if (!options_.small && options_.level < 2) {
+  if (!options_.target.is_small() && options_.level < 2) {
     build.flags = {"-O" + std::to_string(options_.level)};
   }
   return build;
@@ -199,9 +200,18 @@ std::optional<Objects> Packing::build_for(StubKind stub, std::string& error,
   return build_objects(options_.target, *kernels_, build, contents_, manifest, error);
 }
 
+// A file of source has no linker that keeps one of equal parts; a module keeps all.
+void Packing::merge_small_kernels() {
+  if (options_.target.kind == TargetKind::Wasm) return;
+  merged_ = merge_kernels(options_.target, *kernels_, object_options(library_stub()),
+                          options_.emit != Output::Source);
+  for (const MergedGroup& group : merged_) console_.verbose(merged_line(group));
+}
+
 Exit Packing::build_once() {
   console_.progress("compiling " + options_.model_name());
   clock_.lap();
+  merge_small_kernels();
   std::string error;
   objects_ = build_for(options_.is_library() ? library_stub() : StubKind::Program, error);
   if (!objects_) return toolchain_error(error);
@@ -212,7 +222,8 @@ Exit Packing::build_once() {
 
 Exit Packing::build() {
   const Exit status = build_once();
-  const bool fits = status != Exit::Done || !options_.max_flash || options_.small ||
+  const bool fits = status != Exit::Done || !options_.max_flash ||
+                    options_.target.is_small() ||
                     flash_bytes(contents_, objects_->sizes) <= *options_.max_flash;
   return fits ? status : build_for_flash();
 }
@@ -220,7 +231,6 @@ Exit Packing::build() {
 Exit Packing::build_for_flash() {
   Exit status = Exit::Done;
   const uint64_t asked = flash_bytes(contents_, objects_->sizes);
-  options_.small = true;
   options_.target = for_size(std::move(options_.target));
   const auto attempt = [&](const std::set<Digest>& for_speed) {
     for_speed_ = for_speed;

@@ -4,6 +4,7 @@
 
 #include "packager/artefact/contents.h"
 #include "packager/artefact/header_file.h"
+#include "packager/artefact/merge_choice.h"
 #include "packager/front.h"
 #include "packager/output_file.h"
 #include "packager/pack.h"
@@ -30,6 +31,7 @@ private:
   void note_passes(const Passes& passes);
   Exit write_text_form();
   Exit build();
+  void merge_small_kernels();
   Exit build_once();
   Exit build_for_flash();
   Exit check_budget();
@@ -80,6 +82,7 @@ private:
   std::optional<rewrite::FixedPointReport> fixed_point_;
   Digest key_;
   ImageContents contents_;
+  std::vector<MergedGroup> merged_;
   std::optional<Objects> objects_;
   std::string verified_; // JSON
 };

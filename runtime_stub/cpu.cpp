@@ -170,6 +170,16 @@ uint64_t value_of(const Auxiliary& all, uint64_t key) {
   return 0;
 }
 
+#if defined(__aarch64__)
+// Bytes of a vector: `rdvl x0, #1`, written as a number because this file is compiled for
+// CPUs without SVE.
+uintptr_t vector_bytes() {
+  register uintptr_t bytes __asm__("x0");
+  __asm__(".inst 0x04bf5020" : "=r"(bytes));
+  return bytes;
+}
+#endif
+
 #if defined(__riscv)
 // Whether a vector has the 128 bits that kernels count on: CSR vlenb, its bytes.
 bool has_long_vectors() {
@@ -186,7 +196,10 @@ uint32_t svod_cpu_features(void) {
   const Auxiliary all = read_auxiliary();
   for (const Need& need : kNeeds)
     if (value_of(all, need.key) >> need.bit & 1) features |= need.feature;
-#if defined(__riscv)
+#if defined(__aarch64__)
+  // Kernels count on vectors of one length, neither shorter nor longer ones.
+  if (features & SVOD_CPU_SVE && vector_bytes() == 32) features |= SVOD_CPU_SVE_256;
+#elif defined(__riscv)
   if (features & SVOD_CPU_VECTORS && !has_long_vectors()) features &= ~SVOD_CPU_VECTORS;
 #endif
   return features;

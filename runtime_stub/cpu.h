@@ -26,6 +26,7 @@ enum SvodCpuFeature {
   SVOD_CPU_I8MM = 2,    // SMMLA, USDOT
   SVOD_CPU_FP16 = 4,    // arithmetic of half precision
   SVOD_CPU_SVE = 8,
+  SVOD_CPU_SVE_256 = 16, // of exactly 256 bits
   // RISC-V
   SVOD_CPU_VECTORS = 1, // V
 };

@@ -68,11 +68,11 @@ struct NewRows {
   uint32_t fill;
 };
 
-// Makes room for chunk `c`, which may be one of before the first: what stays moves to the
-// front, upwards and by words where rows are words.
+// Makes room for chunk `c`: what stays moves to the front, upwards and by words where
+// rows are words. Before the first chunk, which is before anybody reads, all is border.
 [[maybe_unused, gnu::noinline]] SVOD_LOOPS static void
 make_room(void* window, const NewRows& rows, int32_t c) {
-  if (c < 0) return;
+  if (c <= 0) return fill(window, rows.kept + rows.by, rows.fill);
   uint8_t* const to = static_cast<uint8_t*>(window);
   const uint8_t* const from = to + rows.by;
   uint32_t i = 0;

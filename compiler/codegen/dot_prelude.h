@@ -53,6 +53,21 @@ template <class T, class B> SVOD_INLINE T widened(B bytes) {
   else
     return lanes_<i32>(Half(i16(bytes)));
 }
+// Plus the products of a number with the bytes of all lanes, of which four are read as a
+// word: its address is a multiple of four. Lane after lane, so that beside the sums one
+// product at a time takes a register; the last byte last, whose product takes the word's.
+template <class B> SVOD_INLINE vi32 add_words(vi32 sum, i32 number, const B* bytes) {
+#pragma clang loop unroll(full)
+  for (int i = 0; i < kLanes; i += 4) {
+    i32 word;
+    __builtin_memcpy(&word, __builtin_assume_aligned(bytes + i, sizeof word),
+                     sizeof word);
+#pragma clang loop unroll(full)
+    for (int j = 2; j >= -1; --j)
+      sum[i + (j & 3)] += number * i32(B(word >> 8 * (j & 3)));
+  }
+  return sum;
+}
 // Four bytes, and four bytes per lane.
 template <class E> using DotBytes = Vector<E, 4 * kLanes>;
 SVOD_INLINE i32 load_dot(const void* from) {
@@ -92,28 +107,42 @@ template <class T> SVOD_INLINE T dot_signed_(T sum, T x, T w) {
 #elif defined(__ARM_NEON)
 typedef __attribute__((__neon_vector_type__(16))) i8 NeonBytes;
 typedef __attribute__((__neon_vector_type__(8))) i8 NeonHalf;
-// Of each lane the products of its first two bytes and those of the others, as sums of
-// their own: what pairs of 16 bits are added to. The products are asked for by name: as
-// arithmetic, the compiler widens a factor that several of them share. x is a vector, or
-// four bytes for all lanes, of which half a register is enough.
-typedef Vector<i32, 2 * kLanes> HalfSums;
-template <class S, class X, class T> SVOD_INLINE S dot_halves(S sum, X x, T w) {
+// The products of each lane's four bytes, of 16 bits each; those of further steps may be
+// added to them while they fit. They are asked for by name: as arithmetic, the compiler
+// widens a factor that several of them share. x is a vector, or four bytes for all lanes,
+// of which half a register is enough.
+template <class X, class T> SVOD_INLINE auto byte_products(X x, T w) {
   constexpr int kCount = Traits<T>::kLanes;
   if constexpr (kCount > 2) {
     typedef Vector<i32, kCount / 2> Half;
-    typedef Vector<i32, kCount> Part;
+    Vector<i16, 4 * kCount> out;
     if constexpr (kVector<X>) {
-      sum.lo = dot_halves(Part(sum.lo), Half(x.lo), Half(w.lo));
-      sum.hi = dot_halves(Part(sum.hi), Half(x.hi), Half(w.hi));
+      out.lo = byte_products(Half(x.lo), Half(w.lo));
+      out.hi = byte_products(Half(x.hi), Half(w.hi));
     } else {
-      sum.lo = dot_halves(Part(sum.lo), x, Half(w.lo));
-      sum.hi = dot_halves(Part(sum.hi), x, Half(w.hi));
+      out.lo = byte_products(x, Half(w.lo));
+      out.hi = byte_products(x, Half(w.hi));
     }
+    return out;
+  } else {
+    return bits_<Vector<i16, 8>>(
+        __builtin_neon_vmull_v(bits_<NeonHalf>(T(x)), bits_<NeonHalf>(w), 33));
+  }
+}
+// Of each lane the products of its first two bytes and those of the others, as sums of
+// their own: what pairs of 16 bits are added to.
+typedef Vector<i32, 2 * kLanes> HalfSums;
+template <class S, class P> SVOD_INLINE S add_halves(S sum, P products) {
+  constexpr int kCount = Traits<S>::kLanes;
+  if constexpr (kCount > 4) {
+    sum.lo =
+        add_halves(Vector<i32, kCount / 2>(sum.lo), Vector<i16, kCount>(products.lo));
+    sum.hi =
+        add_halves(Vector<i32, kCount / 2>(sum.hi), Vector<i16, kCount>(products.hi));
     return sum;
   } else {
-    const auto products =
-        __builtin_neon_vmull_v(bits_<NeonHalf>(T(x)), bits_<NeonHalf>(w), 33);
-    return bits_<S>(__builtin_neon_vpadalq_v(bits_<NeonBytes>(sum), products, 34));
+    return bits_<S>(
+        __builtin_neon_vpadalq_v(bits_<NeonBytes>(sum), bits_<NeonBytes>(products), 34));
   }
 }
 template <class T, int... kLane>

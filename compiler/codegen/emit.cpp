@@ -3,6 +3,7 @@
 #include "compiler/codegen/element_text.h"
 #include "compiler/codegen/kernel_emitter.h"
 #include "compiler/codegen/kernels.h"
+#include "compiler/codegen/marked_text.h"
 #include "compiler/ir/custom_op.h"
 #include "compiler/support/bytes.h"
 #include "compiler/support/check.h"
@@ -21,6 +22,7 @@ extern const char kText_scalar_vectors[];
 extern const char kText_kernel_prelude[];
 extern const char kText_dot_prelude[];
 extern const char kText_byte_prelude[];
+extern const char kText_neon_prelude[];
 extern const char kText_sort_prelude[];
 
 // Whether the cell calls a function that this text defines.
@@ -47,8 +49,13 @@ static PreludeParts mathematics_of(Op op) {
 
 static bool multiplies_bytes(const ScheduledKernel& k, const LevelSchedule& how) {
   return k.has_dot_axis() || std::ranges::any_of(how.stages, [](const StageSchedule& s) {
-           return s.across || s.paired || s.widened;
+           return s.across || s.paired || s.widened || s.words;
          });
+}
+
+static bool uses_neon(const ScheduledKernel& k, const LevelSchedule& how) {
+  return (how.narrows && narrows_integers(k)) ||
+         std::ranges::any_of(how.stages, &StageSchedule::grouped);
 }
 
 // The parts of the scalar functions that the kernel's maps call, or its parts'.
@@ -65,6 +72,10 @@ static PreludeParts prelude_parts(const ScheduledKernel& k, size_t level) {
                return multiplies_bytes(part, part.levels[level]);
              });
   out.bytes = makes_bytes(k) || std::ranges::any_of(k.parts(), makes_bytes);
+  out.neon = uses_neon(k, k.levels[level]) ||
+             std::ranges::any_of(k.parts(), [&](const ScheduledKernel& part) {
+               return uses_neon(part, part.levels[level]);
+             });
   out.sort = std::ranges::any_of(
       k.stages, [](const Stage& s) { return s.kind == StageKind::Sort; });
   return out;
@@ -94,6 +105,7 @@ std::string lane_prelude(const PreludeParts& parts) {
   out += kText_kernel_prelude;
   if (parts.dots) out += kText_dot_prelude;
   if (parts.bytes) out += kText_byte_prelude;
+  if (parts.neon) out += kText_neon_prelude;
   if (parts.sort) out += kText_sort_prelude;
   return without_includes(std::move(out));
 }
@@ -101,16 +113,22 @@ std::string lane_prelude(const PreludeParts& parts) {
 // The user's text, then a kernel that hands its function what it takes. The text ends
 // with a function svod_call(void* const* tensors), which the importer wrote; it returns
 // what a kernel returns.
-static std::string call_kernel(const CallStep& call, const Graph& graph) {
+static std::string call_kernel(const ScheduledKernel& kernel, const Graph& graph,
+                               bool direct) {
+  const CallStep& call = *kernel.call();
   std::string out(text_of(graph.blob(call.function).bytes));
-  out += "extern \"C\" __attribute__((visibility(\"hidden\"))) __INT32_TYPE__\n"
-         "svod_kernel(void* const* buffers, void* scratch, __UINT32_TYPE__) {\n"
-         "  void* const tensors[] = {";
+  if (direct)
+    out += direct_entry(kernel) + "(" + direct_parameters(kernel) + ") {\n";
+  else
+    out += "extern \"C\" __attribute__((visibility(\"hidden\"))) __INT32_TYPE__\n"
+           "svod_kernel(void* const* buffers, void* scratch, __UINT32_TYPE__) {\n";
+  out += "  void* const tensors[] = {";
   for (size_t i = 0; i < call.tensors.size(); ++i) {
     const int64_t tensor = call.tensors[i];
     out += i == 0 ? "" : ", ";
     if (tensor >= 0)
-      out += "buffers[" + std::to_string(tensor) + "]";
+      out += direct ? "q" + std::to_string(tensor)
+                    : "buffers[" + std::to_string(tensor) + "]";
     else
       out += "static_cast<char*>(scratch) + " + std::to_string(-1 - tensor);
   }
@@ -123,28 +141,32 @@ static bool is_scalar(const ScheduledKernel& k, const Graph& graph) {
 }
 
 // What stands in the kernel's namespace.
-static std::string own_text(const ScheduledKernel& k, size_t level) {
+static std::string own_text(const ScheduledKernel& k, size_t level, bool direct) {
   const LevelSchedule& how = k.levels[level];
-  if (k.sequence()) return sequence_text(k, level);
+  if (k.sequence())
+    return direct ? direct_sequence_text(k, level) : sequence_text(k, level);
   if (!k.has_lane_axis() || how.lanes == k.loops.lanes)
-    return KernelEmitter(k, how).text();
+    return direct ? direct_text(k, how) : KernelEmitter(k, how).text();
   const std::optional<ScheduledKernel> cut = cut_lanes(k, k.loops.lanes / how.lanes);
   SVOD_CHECK(cut) << "lanes that cannot be cut";
-  return KernelEmitter(*cut, how).text();
+  return direct ? direct_text(*cut, how) : KernelEmitter(*cut, how).text();
 }
 
-KernelText kernel_text(const ScheduledKernel& k, size_t level) {
+KernelText kernel_text(const ScheduledKernel& k, size_t level, bool direct) {
   KernelText out;
   out.parts = prelude_parts(k, level);
   out.text = scalar_prelude(out.parts) + lane_prelude(out.parts);
   out.prelude_bytes = out.text.size();
-  out.text += "namespace kernel {\n" + own_text(k, level);
+  std::string own = "namespace kernel {\n" + own_text(k, level, direct);
+  out.text += direct ? plain_text_of(own) : own;
+  if (direct && k.levels[level].small) out.marked = std::move(own);
   return out;
 }
 
 Kernels emit(plan::Plan plan, const Target& target) {
   Kernels out;
   std::vector<size_t> levels; // of the sources
+  const bool direct = target.kind != TargetKind::Linux;
   for (uint32_t program = 0; program < plan.programs.size(); ++program) {
     const ScheduledKernel& k = plan.programs[program];
     const bool serves_all = is_scalar(k, plan.graph);
@@ -159,6 +181,7 @@ Kernels emit(plan::Plan plan, const Target& target) {
         source.flags = {"-O2", "-fno-vectorize", "-fno-slp-vectorize",
                         "-fno-unroll-loops"};
       source.serves_all = serves_all;
+      source.direct = direct;
       out.sources.push_back(std::move(source));
       levels.push_back(level);
       if (serves_all) break;
@@ -168,8 +191,8 @@ Kernels emit(plan::Plan plan, const Target& target) {
     KernelSource& source = out.sources[i];
     const ScheduledKernel& k = plan.programs[source.program];
     static_cast<KernelText&>(source) =
-        k.call() ? KernelText{call_kernel(*k.call(), plan.graph)}
-                 : kernel_text(k, levels[i]);
+        k.call() ? KernelText{call_kernel(k, plan.graph, direct)}
+                 : kernel_text(k, levels[i], direct);
   });
   out.plan = std::move(plan);
   return out;

@@ -144,8 +144,7 @@ bool WriteEmitter::emit_byte_rows(const Stage& s, const std::vector<Point>& all)
   if (std::ranges::any_of(all, may_fail)) return false;
   size_t axis = 0;
   while (axis < counts_.size() &&
-         !(counts_[axis] >= kRows &&
-           k_.indices.affine_in(s.index, how_.tile[axis].axis, step) &&
+         !(counts_[axis] >= kRows && k_.indices.affine_in(s.index, axes_[axis], step) &&
            step == k_.loops.lanes))
     ++axis;
   if (axis == counts_.size()) return false;

@@ -92,7 +92,8 @@ ExpressionEmitter::Value ExpressionEmitter::make_dot_map(const Expr& e, const Po
 }
 
 // Lanes a few elements apart, or neighbours of which some lanes in the middle are wanted:
-// whole vectors and shuffles. No name when the lanes lie otherwise.
+// whole vectors and shuffles. Lanes further apart that are all wanted, or lie otherwise:
+// no name.
 ExpressionEmitter::Value
 ExpressionEmitter::make_near_load(const Expr& e, const Point& p, int64_t step,
                                   const std::string& guard,
@@ -100,14 +101,21 @@ ExpressionEmitter::make_near_load(const Expr& e, const Point& p, int64_t step,
   std::vector<ExprId> dynamic;
   k_.indices.collect_dynamic(e.index, dynamic);
   std::string low, high, name = "load";
-  bool near = step >= 1 && step <= how_.near_lanes && lane_range(by_lane, p, low, high) &&
-              std::ranges::none_of(dynamic, [&](ExprId d) { return on_lanes(d); });
-  if (!near) return {};
-  if (step != 1) name += "_strided";
-  if (!by_lane.empty()) name += "_between";
-  if (step != 1) name += "<" + std::to_string(step) + ">";
+  const bool near = step >= 1 && step <= how_.near_lanes;
+  const bool apart = !near && step >= 1 && !by_lane.empty();
+  if (!(near || apart) || !lane_range(by_lane, p, low, high) ||
+      std::ranges::any_of(dynamic, [&](ExprId d) { return on_lanes(d); }))
+    return {};
   std::string arguments =
       "a" + std::to_string(e.argument) + " + " + index_text(e.index, p, false);
+  if (apart) {
+    name += "_apart";
+    arguments += ", " + std::to_string(step);
+  } else {
+    if (step != 1) name += "_strided";
+    if (!by_lane.empty()) name += "_between";
+    if (step != 1) name += "<" + std::to_string(step) + ">";
+  }
   if (!by_lane.empty())
     arguments += ", " + low + ", " + high + ", " + stored_literal(e.dtype, e.bits);
   std::string value = from_store(e.dtype, name + "(" + arguments + ")"),
@@ -188,6 +196,7 @@ std::string ExpressionEmitter::function_of(Op op, DType result,
 }
 
 ExpressionEmitter::Value ExpressionEmitter::make_map(const Expr& e, const Point& p) {
+  if (std::optional<Value> half = make_high_product(e, p)) return *half;
   std::vector<Value> values;
   std::vector<DType> dtypes;
   bool vector = false;
@@ -252,6 +261,7 @@ static std::string cast_text(DType from, DType to, const std::string& x) {
 
 ExpressionEmitter::Value ExpressionEmitter::make_cast(const Expr& e, const Point& p) {
   if (std::optional<Value> byte = make_byte_cast(e, p)) return *byte;
+  if (std::optional<Value> byte = make_narrow_cast(e, p)) return *byte;
   Value x = eval(e.inputs[0], p);
   DType from = k_.exprs[e.inputs[0]].dtype;
   return {declare(type(e.dtype, x.vector), cast_text(from, e.dtype, x.name)), x.vector};

@@ -35,6 +35,7 @@ std::string ExpressionEmitter::term_text(const Term& t, const Point& p, bool lan
 // otherwise.
 std::string ExpressionEmitter::index_text(const Index& index, const Point& p,
                                           bool lanewise) {
+  if (marks_) return marked_index_text(index, p, lanewise);
   int64_t constant = index.constant;
   std::string text;
   for (auto [id, coefficient] : index.terms) {
@@ -59,6 +60,27 @@ std::string ExpressionEmitter::index_text(const Index& index, const Point& p,
   return text;
 }
 
+// The same with its coefficients and constants marked. What the position within the tile
+// adds stays a multiple of its coefficient, which is one number for all of the tile.
+std::string ExpressionEmitter::marked_index_text(const Index& index, const Point& p,
+                                                 bool lanewise) {
+  std::vector<MarkedTerm> constant{{1, index.constant}};
+  std::string text;
+  for (auto [id, coefficient] : index.terms) {
+    const Term& t = k_.indices.term(id);
+    const bool axis = t.kind == Term::Kind::Axis;
+    const bool lane = axis && k_.has_lane_axis() && t.id == *k_.loops.lane;
+    if (lane && !lanewise) continue;
+    if (axis && k_.is_dot(t.id)) continue; // starts at 0
+    if (const int offset = axis && !lane ? offset_of(t.id, p) : 0; offset != 0)
+      constant.push_back({offset, coefficient});
+    text += (text.empty() ? "" : " + ") +
+            (axis && !lane ? "x" + std::to_string(t.id) : term_text(t, p, lanewise)) +
+            marked(NumberForm::Factor, {{1, coefficient}});
+  }
+  return text + marked(text.empty() ? NumberForm::Plain : NumberForm::Addend, constant);
+}
+
 // Bounds that do not hold for certain, as C++; empty when all do.
 std::string ExpressionEmitter::condition(const std::vector<Bound>& bounds, const Point& p,
                                          bool lanewise) {
@@ -70,8 +92,8 @@ std::string ExpressionEmitter::condition(const std::vector<Bound>& bounds, const
     auto require = [&](const std::string& what) {
       text += (text.empty() ? "" : " && ") + what;
     };
-    if (r.low < b.low) require("(" + index + ") >= " + std::to_string(b.low));
-    if (r.high >= b.high) require("(" + index + ") < " + std::to_string(b.high));
+    if (r.low < b.low) require("(" + index + ") >= " + number(b.low));
+    if (r.high >= b.high) require("(" + index + ") < " + number(b.high));
   }
   return text;
 }

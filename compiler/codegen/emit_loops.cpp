@@ -30,6 +30,12 @@ void KernelEmitter::unroll_hint_of_outer(size_t depth) {
   if (only_moves()) moving_hint(true, k_.indices.extent(k_.loops.outer[depth]));
 }
 
+// Whether the extent of the loop decides how it is written out.
+bool KernelEmitter::is_unrolled(size_t depth) const {
+  return k_.has_lane_axis() && !has_loop_below(depth) && only_moves() &&
+         moving_turns() > 1;
+}
+
 // One outer axis: from `low` to `high`, both C++ text, which are so far apart as one of
 // `lengths`.
 void KernelEmitter::emit_range(size_t depth, const std::string& low,
@@ -82,7 +88,7 @@ void KernelEmitter::emit_outer(size_t depth) {
   bool chunked = std::any_of(k_.loops.chunks.begin(), k_.loops.chunks.end(),
                              [&](const ChunkAxis& c) { return c.axis == axis; });
   std::string low = chunked ? "low" + a : "0";
-  std::string high = chunked ? "high" + a : std::to_string(extent);
+  std::string high = chunked ? "high" + a : counted(!is_unrolled(depth), extent);
   Range before = narrowed_[axis];
   bool first = needs_peel(axis, false), last = needs_peel(axis, true);
   if (!first && !last) {
@@ -137,18 +143,13 @@ std::string pointer_type(const Argument& argument) {
   return (argument.written ? "" : "const ") + store_type(argument.dtype) + "*";
 }
 
-std::string KernelEmitter::definitions() {
-  std::string parameters;
-  for (size_t i = 0; i < k_.arguments.size(); ++i)
-    parameters += pointer_type(k_.arguments[i]) +
-                  (k_.arguments[i].shares ? " a" : " __restrict a") + std::to_string(i) +
-                  ", ";
+void KernelEmitter::emit_body() {
   frames_.emplace_back();
   std::string rest = "chunk";
   for (size_t i = k_.loops.chunks.size(); i-- > 0;) {
     const ChunkAxis& c = k_.loops.chunks[i];
     int64_t extent = k_.indices.extent(c.axis), parts = (extent + c.block - 1) / c.block;
-    std::string a = std::to_string(c.axis), end = std::to_string(extent);
+    std::string a = std::to_string(c.axis), end = number(extent);
     std::string part = i == 0 ? rest : "(" + rest + " % " + std::to_string(parts) + ")";
     line("const iptr low" + a + " = iptr(" + part + ") * " + std::to_string(c.block) +
          ";");
@@ -158,9 +159,22 @@ std::string KernelEmitter::definitions() {
   }
   emit_outer(0);
   frames_.pop_back();
-  std::string functions;
-  for (const auto& [name, definition] : functions_) functions += definition;
-  return functions + "static __attribute__((noinline)) i32 body(" + parameters +
+}
+
+std::string KernelEmitter::own_functions() const {
+  std::string out;
+  for (const auto& [name, definition] : functions_) out += definition;
+  return out;
+}
+
+std::string KernelEmitter::definitions() {
+  std::string parameters;
+  for (size_t i = 0; i < k_.arguments.size(); ++i)
+    parameters += pointer_type(k_.arguments[i]) +
+                  (k_.arguments[i].shares ? " a" : " __restrict a") + std::to_string(i) +
+                  ", ";
+  emit_body();
+  return own_functions() + "static __attribute__((noinline)) i32 body(" + parameters +
          "[[maybe_unused]] void* scratch, [[maybe_unused]] u32 chunk) {\n  i32 bad = "
          "0;\n" +
          out_ + "  return bad;\n}\n";

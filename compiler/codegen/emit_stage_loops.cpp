@@ -33,6 +33,19 @@ void StageEmitter::unroll_hint(const Stage& s, int64_t extent, bool innermost) {
                                : "#pragma clang loop unroll(disable) vectorize(disable)");
 }
 
+// Whether the extent of the loop decides how it is written out, so that it has to be a
+// constant.
+bool StageEmitter::is_written_by_extent(const Stage& s, size_t depth) const {
+  const AxisId axis = k_.inner(s)[depth];
+  const int64_t extent = k_.indices.extent(axis);
+  if (s.kind != StageKind::Reduce)
+    return only_moves() && is_innermost(s, depth) && moving_turns() > 1;
+  const Unroll& unroll = how(s).unroll;
+  if (unroll.off) return false;
+  return is_written_out(s) || extent < unroll.by ||
+         (is_innermost(s, depth) && unroll.by > 1);
+}
+
 // Of a kernel that has vectors.
 bool StageEmitter::only_moves() const {
   return k_.has_lane_axis() && std::ranges::all_of(k_.stages, [](const Stage& s) {
@@ -43,14 +56,18 @@ bool StageEmitter::only_moves() const {
 // Kernels that only move and map values wait for memory, and a few accesses hide what a
 // loop costs. Left to itself the optimizer writes out whole nests of such loops, which
 // took most of the time to compile them and ran no faster.
-void StageEmitter::moving_hint(bool innermost, int64_t extent) {
+int64_t StageEmitter::moving_turns() const {
   constexpr int64_t kSteps = 16; // accesses and operations of one turn
   const auto values = std::ranges::count_if(k_.exprs, [](const Expr& e) {
     return e.kind != Expr::Kind::Constant && e.kind != Expr::Kind::Position;
   });
   const int64_t steps = tile_points() * (std::ssize(k_.stages) + values);
-  const auto turns = static_cast<int64_t>(
+  return static_cast<int64_t>(
       std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, kSteps / steps))));
+}
+
+void StageEmitter::moving_hint(bool innermost, int64_t extent) {
+  const int64_t turns = moving_turns();
   if (!innermost || turns == 1)
     line("#pragma clang loop unroll(disable)");
   else if (extent <= turns)
@@ -93,7 +110,8 @@ bool StageEmitter::is_innermost(const Stage& s, size_t depth) const {
 void StageEmitter::emit_step(const Stage& s, size_t depth, const Body& body) {
   const bool held = sums_.blocks && sums_.blocks->how.loop == k_.inner(s)[depth] &&
                     !sums_.blocks->how.held.empty();
-  const std::string useful = useful_tile(s, depth);
+  const bool together = together_along(s, k_.inner(s)[depth]) > 1;
+  const std::string useful = together ? "" : useful_tile(s, depth);
   if (!useful.empty()) open("if (" + useful + ")");
   if (held) open_block();
   emit_inner(s, depth + 1, body);
@@ -109,11 +127,20 @@ void StageEmitter::emit_steps(const Stage& s, size_t depth, const std::string& f
   const bool innermost = is_innermost(s, depth), sums = s.kind == StageKind::Reduce;
   if (innermost && sums && sums_.ways.size() > 1)
     return emit_ways(axis, from, to, [&] { emit_step(s, depth, body); });
+  const int step = together_along(s, axis);
+  // As a loop its products would be moved out of it, all before the first is added.
+  if (step > 1 && step == k_.indices.extent(axis)) {
+    open("");
+    line("const iptr " + i + " = 0;");
+    emit_step(s, depth, body);
+    return close();
+  }
   if (sums)
-    unroll_hint(s, k_.indices.extent(axis), innermost);
+    unroll_hint(s, k_.indices.extent(axis) / step, innermost);
   else if (only_moves())
     moving_hint(innermost, k_.indices.extent(axis));
-  open("for (iptr " + i + " = " + from + "; " + i + " < " + to + "; ++" + i + ")");
+  const std::string next = step == 1 ? "++" + i : i + " += " + std::to_string(step);
+  open("for (iptr " + i + " = " + from + "; " + i + " < " + to + "; " + next + ")");
   emit_step(s, depth, body);
   close();
 }
@@ -134,15 +161,25 @@ void StageEmitter::emit_blocks(const Stage& s, size_t depth, const std::string& 
 
 void StageEmitter::emit_inner(const Stage& s, size_t depth, const Body& body) {
   while (depth < k_.inner(s).size() && !k_.is_loop(k_.inner(s)[depth])) ++depth;
+  if (s.kind == StageKind::Reduce && how(s).grouped) {
+    const WrittenSteps written = written_steps(k_, tile_points(), how(s).unroll.nest);
+    if (depth == written.depth) {
+      const bool cut = depth < k_.inner(s).size() &&
+                       k_.indices.extent(k_.inner(s)[depth]) > written.by;
+      std::string to = cut ? useful_end(s, depth) : "";
+      if (cut && to.empty()) to = std::to_string(k_.indices.extent(k_.inner(s)[depth]));
+      return emit_groups(s, written, to, body);
+    }
+  }
   if (depth == k_.inner(s).size()) return body();
   const AxisId axis = k_.inner(s)[depth];
   const int64_t extent = k_.indices.extent(axis);
   const bool last = needs_peel(axis, true);
   const Range before = narrowed_[axis];
-  narrowed_[axis] = {0, extent - 1 - (last ? 1 : 0)};
+  narrowed_[axis] = {0, extent - (last ? 2 : together_along(s, axis))};
   const bool here = sums_.blocks && sums_.blocks->how.loop == axis;
   const bool blocks = here && sums_.blocks->how.held.empty();
-  std::string to = std::to_string(extent - (last ? 1 : 0));
+  std::string to = counted(!is_written_by_extent(s, depth), extent - (last ? 1 : 0));
   if (!here && !last && s.kind == StageKind::Reduce)
     if (const std::string end = useful_end(s, depth); !end.empty()) to = end;
   if (blocks)

@@ -15,6 +15,7 @@ void StageEmitter::emit_reduce(uint32_t number) {
   const std::vector<std::string> names = open_sums(number, vector);
   open_ahead(s);
   fetch_picture(s);
+  exchange_halves(s, names);
   emit_inner(s, 0, [&] {
     fetch_ahead();
     if (sums_.blocks) sums_.blocks->summed_at.clear();
@@ -28,13 +29,15 @@ void StageEmitter::emit_reduce(uint32_t number) {
       accumulate(s, sums_.ways[sums_.way][i], all[i], vector);
   });
   if (!sums_.blocks) join_ways(combine_of(s.op) + "::of<" + sum_type(s, vector) + ">");
+  exchange_halves(s, names);
   const bool shortened = sums_.lanes.has_value();
   sums_ = {};
   const std::vector<std::string> results = lane_inside ? across_lanes(s, names) : names;
   const std::optional<ExprId> sum = how(s).begins_with;
   for (size_t i = 0; i < all.size(); ++i) {
     std::string result = results[i];
-    if (how(s).halves || how(s).paired) result = "whole_sums(" + result + ")";
+    if (how(s).halves || how(s).paired || how(s).grouped)
+      result = "whole_sums(" + result + ")";
     if (shortened) result = "lengthened<" + type(s.dtype, true) + ">(" + result + ")";
     result = rounded(s.dtype, result);
     bool still_vector = vector && !lane_inside;

@@ -16,7 +16,7 @@ std::string& SumEmitter::sum_beside(Point p) {
   for (size_t i = 0; i < p.size(); ++i) {
     bool varies = false;
     for (size_t f = 0; f + 1 < sums_.blocks->how.summed.size(); ++f)
-      varies |= dependence_[sums_.blocks->how.summed[f]][how_.tile[i].axis];
+      varies |= dependence_[sums_.blocks->how.summed[f]][axes_[i]];
     if (!varies) p[i] = 0;
   }
   return sums_.blocks->beside[p];
@@ -56,7 +56,7 @@ ExpressionEmitter::Value SumEmitter::moved_dots(const Stage& s, ExprId x, ExprId
   const Value whole = eval(w, at);
   if (k_.exprs[x].kind != Expr::Kind::Load) return whole;
   for (size_t i = 0; i < at.size(); ++i) {
-    const AxisId axis = how_.tile[i].axis;
+    const AxisId axis = axes_[i];
     const int moved = at[i] % windows_together(k_, s, k_.exprs[x], axis);
     if (moved == 0 || depends(w, axis)) continue;
     at[i] -= moved;
@@ -70,24 +70,43 @@ ExpressionEmitter::Value SumEmitter::moved_dots(const Stage& s, ExprId x, ExprId
   return whole;
 }
 
-// Four bytes of each lane and as many more into one 32-bit sum.
-void SumEmitter::accumulate_dots(const Stage& s, const std::string& acc, const Point& p) {
+std::pair<ExprId, ExprId> SumEmitter::dot_factors(const Stage& s) const {
   const Expr& v = k_.exprs[s.value];
   ExprId plain = below_casts(k_, v.inputs[0]), with_sign = below_casts(k_, v.inputs[1]);
   const ByteOperands operands = byte_operands(k_, s);
   const bool swapped = operands.both_signed ? &k_.exprs[plain] == operands.w
                                             : k_.exprs[plain].dtype == DType::I8;
   if (swapped) std::swap(plain, with_sign);
+  return {plain, with_sign};
+}
+
+// Four bytes of each lane and as many more into one 32-bit sum.
+void SumEmitter::accumulate_dots(const Stage& s, const std::string& acc, const Point& p) {
+  const auto [plain, with_sign] = dot_factors(s);
+  const ByteOperands operands = byte_operands(k_, s);
+  if (how(s).grouped) return accumulate_groups(acc, p, eval(with_sign, p).name);
   Point at = p;
   const Value w = moved_dots(s, plain, with_sign, at);
-  const std::string name = how(s).halves          ? "dot_halves("
-                           : operands.both_signed ? "dot_signed_("
-                                                  : "dot_(";
   const Value x = eval(plain, at);
-  const std::string bytes =
-      how(s).halves && !x.vector ? x.name : summand(splat(x, DType::I32));
-  line(acc + " = " + name + acc + ", " + bytes + ", " + summand(splat(w, DType::I32)) +
-       ");");
+  line(acc + " = " + (operands.both_signed ? "dot_signed_(" : "dot_(") + acc + ", " +
+       summand(splat(x, DType::I32)) + ", " + summand(splat(w, DType::I32)) + ");");
+}
+
+// The same with both pairs of the four apart. Of the steps that are taken together the
+// products come first.
+void SumEmitter::accumulate_halves(const Stage& s, const std::string& acc,
+                                   const Point& p) {
+  const ByteOperands operands = byte_operands(k_, s);
+  ExprId x = below_casts(k_, k_.exprs[s.value].inputs[0]),
+         w = below_casts(k_, k_.exprs[s.value].inputs[1]);
+  if (&k_.exprs[x] == operands.w || operands.decoded == x) std::swap(x, w);
+  std::string products;
+  for (const Point& step : steps_together(s, p)) {
+    const Value bytes = eval(x, step), weights = eval(w, step);
+    products += (products.empty() ? "byte_products(" : " + byte_products(") + bytes.name +
+                ", " + splat(weights, DType::I32) + ")";
+  }
+  line(acc + " = add_halves(" + acc + ", " + products + ");");
 }
 
 // The number that all lanes share times two lanes at once.
@@ -112,6 +131,17 @@ void SumEmitter::accumulate_widened(const Stage& s, const std::string& acc,
                ")";
   }
   line(acc + " = " + acc + " + " + product + ";");
+}
+
+// The number that all lanes share times weights, which are read as words.
+void SumEmitter::accumulate_words(const Stage& s, const std::string& acc,
+                                  const Point& p) {
+  const Expr& v = k_.exprs[s.value];
+  const Expr& w = *byte_operands(k_, s).w;
+  const bool swapped = &k_.exprs[below_casts(k_, v.inputs[0])] == &w;
+  const Value x = eval(v.inputs[swapped ? 1 : 0], p);
+  line(acc + " = add_words(" + acc + ", " + x.name + ", a" + std::to_string(w.argument) +
+       " + " + index_text(w.index, p, false) + ");");
 }
 
 // All lanes of both factors, which are bytes, into one 32-bit sum.
@@ -187,6 +217,10 @@ void SumEmitter::accumulate(const Stage& s, const std::string& acc, const Point&
     accumulate_pairs(s, acc, p);
   else if (how(s).widened)
     accumulate_widened(s, acc, p);
+  else if (how(s).words)
+    accumulate_words(s, acc, p);
+  else if (how(s).halves)
+    accumulate_halves(s, acc, p);
   else if (k_.has_dot_axis() && contains(k_.inner(s), *k_.loops.dot))
     accumulate_dots(s, acc, p);
   else if (sums_.blocks && !sums_.blocks->how.held.empty())
@@ -239,7 +273,8 @@ std::vector<std::string> SumEmitter::open_sums(uint32_t number, bool vector) {
   const bool blocks = sums_.blocks.has_value();
   const bool halves = how(s).halves, paired = how(s).paired;
   const std::string type = sum_type(s, vector),
-                    none = type + "(" + identity(s.op, s.dtype) + ")";
+                    none = how(s).grouped ? type + "{}"
+                                          : type + "(" + identity(s.op, s.dtype) + ")";
   const std::optional<ExprId> sum = how(s).begins_with;
   auto names_of = [&](bool declared, bool started) {
     std::vector<std::string> names;
@@ -250,6 +285,7 @@ std::vector<std::string> SumEmitter::open_sums(uint32_t number, bool vector) {
         from = vector ? summand(splat(start, s.dtype)) : start.name;
         if (halves) from = "half_sums(" + from + ")";
         if (paired) from = "paired_sums(" + from + ")";
+        if (how(s).grouped) from = "quad_sums<" + quads() + ">(" + from + ")";
       }
       names.push_back(fresh("c"));
       if (declared) line(type + " " + names.back() + " = " + from + ";");
@@ -317,6 +353,7 @@ int SumEmitter::lanes_summed(uint32_t number) const {
 std::string SumEmitter::sum_type(const Stage& s, bool vector) const {
   if (how(s).halves) return "HalfSums";
   if (how(s).paired) return "PairedSums";
+  if (how(s).grouped) return "QuadSums<" + quads() + ">";
   if (!vector || !sums_.lanes) return type(s.dtype, vector);
   return "Vector<" + compute_type(s.dtype) + ", " + std::to_string(*sums_.lanes) + ">";
 }

@@ -2,6 +2,7 @@
 // indices and conditions.
 #pragma once
 
+#include "compiler/codegen/marked_text.h"
 #include "compiler/codegen/tile_scope.h"
 
 #include <map>
@@ -23,6 +24,12 @@ protected:
     std::string name; // of the table
     ExprId source = 0;
   };
+
+  // A number that may differ between kernels of one text (marked_text.h).
+  std::string number(int64_t value) const {
+    return marks_ ? marked(NumberForm::Plain, {{1, value}}) : std::to_string(value);
+  }
+  bool marks_ = false;
 
   // Lines. What is named inside of a block is forgotten at its end.
   void line(const std::string& text);
@@ -71,10 +78,13 @@ private:
                            bool lanewise);
   Value make_cast(const Expr& e, const Point& p);
   std::optional<Value> make_byte_cast(const Expr& e, const Point& p);
+  std::optional<Value> make_narrow_cast(const Expr& e, const Point& p);
+  std::optional<Value> make_high_product(const Expr& e, const Point& p);
   Value make_lookup(const Lookup& table, DType dtype, const Point& p);
   Value make_guard(const Expr& e, const Point& p);
   Value make_position(const Expr& e, const Point& p);
   std::string term_text(const Term& t, const Point& p, bool lanewise);
+  std::string marked_index_text(const Index& index, const Point& p, bool lanewise);
   // When the bounds leave the lanes from `low` to before `high`: these as text.
   bool lane_range(const std::vector<Bound>& bounds, const Point& p, std::string& low,
                   std::string& high);

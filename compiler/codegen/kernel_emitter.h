@@ -9,18 +9,26 @@ namespace svod::codegen {
 
 // text() is what follows the prelude: scalar functions used, the body, and svod_kernel;
 // definitions() all of it but svod_kernel and the functions that are called, which
-// add_called() then gives by their names. One of them is asked for, once.
+// add_called() then gives by their names. direct_function() is one for definitions() and
+// svod_kernel: a function of this head, which takes the kernel's pointers by themselves.
+// One of them is asked for, once.
 class KernelEmitter : private StageEmitter {
 public:
   // `kernel` with vectors as long as `how` says, which outlive the emitter.
   using StageEmitter::StageEmitter;
   std::string definitions();
+  std::string direct_function(const std::string& head);
   void add_called(std::map<std::string, std::string>& to) const {
     to.insert(called_.begin(), called_.end());
   }
   std::string text();
+  // Numbers that other kernels may have otherwise are marked (marked_text.h).
+  void mark_numbers() { marks_ = true; }
 
 private:
+  void emit_body();
+  std::string own_functions() const;
+  bool is_unrolled(size_t depth) const;
   void emit_outer(size_t depth);
   bool has_loop_below(size_t depth) const;
   void unroll_hint_of_outer(size_t depth);
@@ -33,8 +41,21 @@ private:
 // level in its parts' schedules.
 std::string sequence_text(const ScheduledKernel& kernel, size_t level);
 
+// The same of kernels that are called by their names (KernelText::direct), with marks
+// where the level's code is small.
+std::string direct_text(const ScheduledKernel& kernel, const LevelSchedule& how);
+std::string direct_sequence_text(const ScheduledKernel& kernel, size_t level);
+
+// "void name" or "i32 name" behind what makes it one function for all that have it.
+std::string direct_entry(const ScheduledKernel& kernel);
+// Its parameters, without what stands for numbers.
+std::string direct_parameters(const ScheduledKernel& kernel);
+
 // Whether the kernel needs what is there for floats that become bytes.
 bool makes_bytes(const ScheduledKernel& kernel);
+
+// Whether integers of 32 bits become bytes, or are halves of products.
+bool narrows_integers(const ScheduledKernel& kernel);
 
 // Of a parameter of a kernel's body.
 std::string pointer_type(const Argument& argument);

@@ -217,6 +217,19 @@ template <class E>
 SVOD_INLINE Lanes<E> first_lanes(Lanes<E> value, Lanes<E> other, iptr count) {
   return choose(lane_numbers<i32>() < i32(count), value, other);
 }
+// Elements `step` apart for the lanes from `low` to before `high`; the others are `fill`.
+// They read where the nearest of those does, so that no lane takes a branch.
+template <class E>
+SVOD_INLINE Lanes<E> load_apart(const E* from, iptr step, iptr low, iptr high, E fill) {
+  Lanes<E> read = fill, out = fill;
+  low = low > 0 ? low : 0;
+  high = high < kLanes ? high : iptr(kLanes);
+  if (low >= high) return out;
+#pragma clang loop unroll(full)
+  for (iptr i = 0; i < kLanes; ++i)
+    read[i] = from[step * (i < low ? low : i < high ? i : high - 1)];
+  return first_lanes<E>(out, first_lanes<E>(read, out, high), low);
+}
 // Rounding towards minus infinity; divisor > 0.
 SVOD_INLINE iptr floor_div(iptr a, iptr b) { return a / b - (a % b < 0); }
 SVOD_INLINE iptr ceil_div(iptr a, iptr b) { return -floor_div(-a, b); }

@@ -8,12 +8,12 @@ namespace svod::codegen {
 // What a kernel's text needs before it, beside what every kernel has.
 struct PreludeParts {
   bool math = false, angle = false, power = false; // scalar functions
-  bool dots = false, bytes = false, sort = false;
+  bool dots = false, bytes = false, neon = false, sort = false;
   int lanes = 4;
 
   void operator|=(const PreludeParts& other) {
     math |= other.math, angle |= other.angle, power |= other.power;
-    dots |= other.dots, bytes |= other.bytes, sort |= other.sort;
+    dots |= other.dots, bytes |= other.bytes, neon |= other.neon, sort |= other.sort;
   }
 };
 
@@ -21,7 +21,21 @@ struct KernelText {
   std::string text;
   size_t prelude_bytes = 0; // of the text: its beginning, which other kernels share
   PreludeParts parts = {};
+  // Of a kernel whose functions may be merged with others': what follows the prelude,
+  // with marks (marked_text.h).
+  std::string marked = {};
 };
+
+// How the numbers of a merged function reach it: not at all, by themselves, or as a
+// table of u16 or i32.
+enum class NumberPassing : uint8_t { None, Values, Words16, Words32 };
+
+// What a kernel returns when data asks for what cannot be; others return nothing, if they
+// are called by name.
+bool can_fail(const ScheduledKernel& kernel);
+// What it is called with behind its pointers.
+bool takes_scratch(const ScheduledKernel& kernel);
+bool takes_chunk(const ScheduledKernel& kernel);
 
 // The prelude: scalar functions, and what stands on vectors of so many lanes. `plain`:
 // with vectors of our own, for compilers that have none.
@@ -36,7 +50,12 @@ struct KernelSource : KernelText {
   // -Dsvod_kernel=<symbol> names it.
   std::string symbol;
   std::vector<std::string> flags; // that it has to be compiled with
-  bool serves_all = false;        // it is the kernel of all levels, in code of the first
+  // Whoever runs the plan calls it by name, with its pointers by themselves, then scratch
+  // memory and the number of the chunk where it takes them, then its numbers.
+  bool direct = false;
+  NumberPassing passing = NumberPassing::None;
+  std::vector<int64_t> numbers = {};
+  bool serves_all = false; // it is the kernel of all levels, in code of the first
 };
 
 struct Kernels {
@@ -46,10 +65,11 @@ struct Kernels {
 
 // The text of one kernel for the level of that number in its schedule; a call of the
 // user's own function has none.
-KernelText kernel_text(const ScheduledKernel& kernel, size_t level);
+KernelText kernel_text(const ScheduledKernel& kernel, size_t level, bool direct = false);
 
 // `symbol` is also what the launch switch calls: int32_t symbol(void* const*, void*,
-// uint32_t).
+// uint32_t). Where nothing is looked up at run time, on all targets but Linux, kernels
+// are direct.
 Kernels emit(svod::plan::Plan plan, const Target& target);
 
 } // namespace svod::codegen

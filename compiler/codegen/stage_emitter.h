@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/codegen/sum_emitter.h"
+#include "compiler/kernel/byte_groups.h"
 
 #include <functional>
 #include <set>
@@ -26,6 +27,11 @@ protected:
   bool only_moves() const;
   // How far the next loop of such a kernel is written out.
   void moving_hint(bool innermost, int64_t extent);
+  int64_t moving_turns() const;
+  // A loop's bound as text.
+  std::string counted(bool free, int64_t extent) const {
+    return free ? number(extent) : std::to_string(extent);
+  }
 
 private:
   using Body = std::function<void()>;
@@ -39,11 +45,20 @@ private:
                    const Body& body);
   void emit_steps(const Stage& s, size_t depth, const std::string& from,
                   const std::string& to, const Body& body);
+  void emit_groups(const Stage& s, const WrittenSteps& written, const std::string& to,
+                   const Body& body);
+  std::vector<int64_t> group_offsets(const Expr& x, const WrittenSteps& written) const;
+  void open_written(const WrittenStep& step, AxisId cut, const std::string& begin);
+  std::vector<std::string> weights_at(const Stage& s, const WrittenStep& step, AxisId cut,
+                                      const std::string& begin);
+  void emit_matrices(const Stage& s, const std::vector<Groups>& steps,
+                     const std::vector<std::vector<std::string>>& weights);
   void emit_step(const Stage& s, size_t depth, const Body& body);
   void emit_ways(AxisId axis, const std::string& from, const std::string& to,
                  const Body& body);
   void unroll_hint(const Stage& s, int64_t extent, bool innermost);
   bool is_innermost(const Stage& s, size_t depth) const;
+  bool is_written_by_extent(const Stage& s, size_t depth) const;
   std::string useful_tile(const Stage& s, size_t depth);
   std::string useful_end(const Stage& s, size_t depth);
 

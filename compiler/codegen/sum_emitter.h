@@ -29,10 +29,13 @@ protected:
     int64_t each = 1;        // panels fetched in a sweep
     std::string offset = ""; // of the first of them
   };
+  // The register with the group of each point, and the element that it is.
+  using Groups = std::map<Point, std::pair<std::string, int>>;
   // The sums of a reduction while its loops are emitted.
   struct Sums {
     std::optional<Blocks> blocks;
     std::optional<Ahead> ahead;
+    Groups groups;            // of a grouped sum, in the step being emitted
     std::optional<int> lanes; // of the accumulators, if less than a vector's
     // Accumulators of neighbouring steps, [way][point], and the way being emitted.
     std::vector<std::vector<std::string>> ways;
@@ -42,6 +45,11 @@ protected:
   // Declares the accumulators; sums_ is about them until it is reset.
   std::vector<std::string> open_sums(uint32_t number, bool vector);
   void accumulate(const Stage& s, const std::string& acc, const Point& p, bool vector);
+  void accumulate_groups(const std::string& acc, const Point& p, const std::string& w);
+  std::vector<std::pair<size_t, size_t>> matrix_pairs(const Stage& s) const;
+  void exchange_halves(const Stage& s, const std::vector<std::string>& sums);
+  // The factors of a product of bytes, the weights last.
+  std::pair<ExprId, ExprId> dot_factors(const Stage& s) const;
   void join_ways(const std::string& combine);
   std::vector<std::string> across_lanes(const Stage& s, std::vector<std::string> names);
   void open_block();
@@ -57,8 +65,10 @@ protected:
 
 private:
   void accumulate_dots(const Stage& s, const std::string& acc, const Point& p);
+  void accumulate_halves(const Stage& s, const std::string& acc, const Point& p);
   void accumulate_pairs(const Stage& s, const std::string& acc, const Point& p);
   void accumulate_widened(const Stage& s, const std::string& acc, const Point& p);
+  void accumulate_words(const Stage& s, const std::string& acc, const Point& p);
   void accumulate_across(const Stage& s, const std::string& acc, const Point& p);
   void accumulate_held(const std::string& acc, const Point& p, bool vector);
   void accumulate_product(const Expr& v, const std::string& acc, const Point& p,
@@ -70,6 +80,7 @@ private:
   std::string& sum_beside(Point p);
   int64_t lanes_written(const Stage& s, const Point& p) const;
   int lanes_summed(uint32_t number) const;
+  std::string quads() const;
   std::string summand(const std::string& value) const;
   std::optional<Ahead> find_ahead(const Stage& s) const;
 };

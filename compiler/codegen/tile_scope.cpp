@@ -10,7 +10,10 @@ TileScope::TileScope(const ScheduledKernel& kernel, const LevelSchedule& how)
     : k_(kernel), how_(how), dependence_(dependence_of(kernel)) {
   for (AxisId a = 0; a < k_.indices.axis_count(); ++a)
     narrowed_.push_back({0, k_.indices.extent(a) - 1});
-  counts_.assign(how_.tile.size(), 1);
+  for (const TileAxis& t : how_.tile) axes_.push_back(t.axis);
+  for (const StageSchedule& s : how_.stages)
+    for (const TileAxis& t : s.together) axes_.push_back(t.axis);
+  counts_.assign(axes_.size(), 1);
 }
 
 std::vector<TileScope::Point> TileScope::points() const {
@@ -27,20 +30,33 @@ std::vector<TileScope::Point> TileScope::points() const {
   return out;
 }
 
+std::vector<TileScope::Point> TileScope::steps_together(const Stage& s,
+                                                        const Point& p) const {
+  std::vector<Point> out = {p};
+  for (const TileAxis& t : how(s).together) {
+    const size_t slot = std::ranges::find(axes_, t.axis) - axes_.begin();
+    std::vector<Point> next;
+    for (const Point& step : out)
+      for (int n = 0; n < t.count; ++n) next.push_back(step), next.back()[slot] = n;
+    out = std::move(next);
+  }
+  return out;
+}
+
 int64_t TileScope::tile_points() const {
   return std::accumulate(counts_.begin(), counts_.end(), int64_t{1}, std::multiplies());
 }
 
 int TileScope::offset_of(AxisId axis, const Point& p) const {
-  for (size_t i = 0; i < how_.tile.size(); ++i)
-    if (how_.tile[i].axis == axis) return p[i];
+  for (size_t i = 0; i < axes_.size(); ++i)
+    if (axes_[i] == axis) return p[i];
   return 0;
 }
 
 std::vector<Range> TileScope::ranges_at(const Point& p) const {
   std::vector<Range> ranges = narrowed_;
-  for (size_t i = 0; i < how_.tile.size(); ++i) {
-    Range& r = ranges[how_.tile[i].axis];
+  for (size_t i = 0; i < axes_.size(); ++i) {
+    Range& r = ranges[axes_[i]];
     r.low += p[i], r.high += p[i];
   }
   return ranges;
@@ -56,8 +72,8 @@ bool TileScope::tile_span(const Index& index, int64_t& least, int64_t& most) con
     const Term& t = k_.indices.term(id);
     if (t.kind != Term::Kind::Axis || (k_.has_lane_axis() && t.id == *k_.loops.lane))
       return false;
-    for (size_t i = 0; i < how_.tile.size(); ++i)
-      if (how_.tile[i].axis == t.id)
+    for (size_t i = 0; i < axes_.size(); ++i)
+      if (axes_[i] == t.id)
         (coefficient < 0 ? least : most) += coefficient * (counts_[i] - 1);
   }
   return true;
@@ -65,8 +81,8 @@ bool TileScope::tile_span(const Index& index, int64_t& least, int64_t& most) con
 
 TileScope::Point TileScope::project(ExprId id, const Point& p) const {
   Point out = p;
-  for (size_t i = 0; i < how_.tile.size(); ++i)
-    if (!depends(id, how_.tile[i].axis)) out[i] = 0;
+  for (size_t i = 0; i < axes_.size(); ++i)
+    if (!depends(id, axes_[i])) out[i] = 0;
   return out;
 }
 

@@ -16,11 +16,18 @@ public:
   TileScope(const ScheduledKernel& kernel, const LevelSchedule& how);
 
 protected:
-  // A position within the register tile: offset per tile axis.
+  // A position within the register tile, and one of the steps that are taken together:
+  // an offset for each of axes_.
   using Point = std::vector<int>;
 
   std::vector<Point> points() const;
   int64_t tile_points() const; // as many
+  // `p` in all steps of the stage that are taken together.
+  std::vector<Point> steps_together(const Stage& s, const Point& p) const;
+  // How many of them are along one axis.
+  int together_along(const Stage& s, AxisId axis) const {
+    return tile_count(how(s).together, axis);
+  }
   int offset_of(AxisId axis, const Point& p) const;
   // Of all axes, where a point of the tile is.
   std::vector<Range> ranges_at(const Point& p) const;
@@ -42,7 +49,8 @@ protected:
 
   const ScheduledKernel& k_;
   const LevelSchedule& how_;
-  std::vector<int> counts_;     // active size per tile axis
+  std::vector<AxisId> axes_;    // of the tile, then of steps that are taken together
+  std::vector<int> counts_;     // active size of the tile along each; 1 for steps
   std::vector<Range> narrowed_; // of each axis, of the tile's first position
   Dependence dependence_;
 };

@@ -157,13 +157,20 @@ NodeId bitcast(Graph& g, NodeId x, DType dtype) {
 
 NodeId simple_power(Graph& g, NodeId x, double exponent) {
   const auto inverse = [&](NodeId y) { return map(g, Op::Reciprocal, {y}); };
+  const auto root = [&](NodeId y) { return map(g, Op::Sqrt, {y}); };
+  const auto product = [&](NodeId a, NodeId b) { return map(g, Op::Mul, {a, b}); };
   if (exponent == 0) return constant(g, g[x].dtype, g[x].shape, 1);
   if (exponent == 1) return x;
-  if (exponent == 2) return map(g, Op::Mul, {x, x});
-  if (exponent == 3) return map(g, Op::Mul, {map(g, Op::Mul, {x, x}), x});
-  if (exponent == 0.5) return map(g, Op::Sqrt, {x});
-  if (exponent == -1) return inverse(x);
-  if (exponent == -0.5) return inverse(map(g, Op::Sqrt, {x}));
+  if (exponent == 2) return product(x, x);
+  if (exponent == 3) return product(product(x, x), x);
+  if (exponent == 4) return product(product(x, x), product(x, x));
+  if (exponent == 0.25) return root(root(x));
+  if (exponent == 0.5) return root(x);
+  if (exponent == 0.75) return product(root(x), root(root(x)));
+  if (exponent == 1.5) return product(x, root(x));
+  // x^0.75 is as far from overflow and underflow as its inverse.
+  if (exponent == -1 || exponent == -0.5 || exponent == -0.75)
+    return inverse(simple_power(g, x, -exponent));
   return kNoNode;
 }
 

@@ -328,7 +328,24 @@ template <class T> SVOD_INLINE T max512(T a, T b) {
       __builtin_ia32_maxps512(bits_<Native512>(a), bits_<Native512>(b), kModeAsItIs));
 }
 #endif
+#if defined(__clang__) && defined(__ARM_NEON) && !defined(__aarch64__)
+// Four bytes are half a register, and by themselves LLVM widens them for every operation.
+#define SVOD_FOUR_BYTES
+template <class T>
+constexpr bool kFourBytes = Integral<T> && Traits<T>::kLanes == 4 && sizeof(T) == 4;
+template <class T> SVOD_INLINE auto as_half(T a) {
+  typedef Vector<u32, 2> Words;
+  const Words words = __builtin_shufflevector(Words(bits_<u32>(a)), Words(0), 0, -1);
+  return bits_<Vector<Element<T>, 8>>(words);
+}
+template <class T, class H> SVOD_INLINE T of_half(H a) {
+  return bits_<T>(bits_<Vector<u32, 2>>(a)[0]);
+}
+#endif
 template <class T> SVOD_INLINE T min_(T a, T b) {
+#ifdef SVOD_FOUR_BYTES
+  if constexpr (kFourBytes<T>) return of_half<T>(min_(as_half(a), as_half(b)));
+#endif
 #ifdef SVOD_HAS_512
   if constexpr (kIsNative512<T>) return choose(a == a, min512(a, b), a);
 #endif
@@ -338,6 +355,9 @@ template <class T> SVOD_INLINE T min_(T a, T b) {
     return choose(a < b, a, b);
 }
 template <class T> SVOD_INLINE T max_(T a, T b) {
+#ifdef SVOD_FOUR_BYTES
+  if constexpr (kFourBytes<T>) return of_half<T>(max_(as_half(a), as_half(b)));
+#endif
 #ifdef SVOD_HAS_512
   if constexpr (kIsNative512<T>) return choose(a == a, max512(a, b), a);
 #endif
@@ -357,9 +377,26 @@ template <class T> SVOD_INLINE T high_products(T a, T b) {
 }
 #define SVOD_HIGH_PRODUCTS
 #endif
+// The same by products of 32 bits. Each sum fits them: a half with a sign times one
+// without is at most 2^15 * (2^16 - 1), and less than 2^16 is added.
+SVOD_INLINE i32 high_of_halves(i32 a, i32 b) {
+  const i32 high = a >> 16, other_high = b >> 16, low = u16(a), other_low = u16(b);
+  const i32 one = high * other_low + i32(u32(low) * u32(other_low) >> 16);
+  const i32 two = low * other_high + u16(one);
+  return high * other_high + (one >> 16) + (two >> 16);
+}
 template <Integral T>
   requires(Signed<T> && sizeof(Element<T>) == sizeof(i32))
 SVOD_INLINE T mul_high_(T a, T b) {
+#if defined(__thumb__) && !defined(__thumb2__) && !defined(__OPTIMIZE_SIZE__)
+  // These cores multiply 32 bits, and call a function for 64, which is shorter.
+  if constexpr (kVector<T>) {
+    for (int i = 0; i < Traits<T>::kLanes; ++i) a[i] = high_of_halves(a[i], b[i]);
+    return a;
+  } else {
+    return high_of_halves(a, b);
+  }
+#endif
 #ifdef SVOD_HIGH_PRODUCTS
   constexpr int kCount = Traits<T>::kLanes;
   if constexpr (kCount == 4) return high_products(a, b);

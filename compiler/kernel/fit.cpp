@@ -98,9 +98,14 @@ std::string stage_misfit(const StageSchedule& s, const StageSchedule& chosen) {
     return "columns where no store has lanes apart";
   if (s.halves != chosen.halves)
     return "halves of sums, or whole ones, instead of the other";
+  if (s.grouped != chosen.grouped || s.matrices != chosen.matrices)
+    return "groups of bytes from registers, or one by one, instead of the other";
+  if (!s.together.empty() && s.together != chosen.together)
+    return "steps together whose products are not known to fit 16 bits";
   if (s.paired != chosen.paired) return "sums in pairs, or apart, instead of the other";
   if (s.widened != chosen.widened)
     return "products of widened bytes, or of integers, instead of the other";
+  if (s.words && !chosen.words) return "words where weights are no words";
   if (s.across != chosen.across)
     return "sums across lanes, or none, instead of the other";
   if (s.byte_rows && !chosen.byte_rows) return "bytes where none are stored";
@@ -147,6 +152,7 @@ std::string misfit(const ScheduledKernel& kernel, const LevelSchedule& level,
     if (!contains(chosen.looped, id)) return "a loop over what costs little";
   for (ExprId id : level.called)
     if (!contains(chosen.called, id)) return "a call of what is short";
+  if (level.narrows && !chosen.narrows) return "narrowing that the level lacks";
   if (level.stages.size() > chosen.stages.size()) return "more stages than it has";
   for (size_t i = 0; i < level.stages.size(); ++i)
     if (std::string why = stage_misfit(level.stages[i], chosen.stages[i]); !why.empty())

@@ -4,16 +4,12 @@
 #include "compiler/kernel/index.h"
 
 #include "compiler/support/check.h"
+#include "compiler/support/divide.h"
 
 #include <algorithm>
 #include <numeric>
 
 namespace svod {
-
-static int64_t floor_div(int64_t a, int64_t b) {
-  int64_t quotient = a / b;
-  return a % b < 0 ? quotient - 1 : quotient;
-}
 
 AxisId IndexPool::add_axis(int64_t extent) {
   extents_.push_back(extent);

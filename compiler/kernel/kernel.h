@@ -60,6 +60,13 @@ struct Expr {
   bool operator==(const Expr&) const = default;
 };
 
+// Positions of one axis that are computed together.
+struct TileAxis {
+  AxisId axis;
+  int count;
+  bool operator==(const TileAxis&) const = default;
+};
+
 enum class StageKind : uint8_t {
   Reduce,  // accumulates value over the inner axes with op; the result is a local
   Store,   // writes value
@@ -84,6 +91,9 @@ struct Stage {
   // ReduceSum of a product: outside one of these a factor is zero, as in the border of a
   // padded tensor. Whole tiles of such positions may be skipped.
   std::vector<Bound> useful;
+  // Of products of bytes with weights: neighbours along these axes, in whole groups, and
+  // what they add up to is known to fit 16 bits.
+  std::vector<TileAxis> short_sums;
   // Reduce: computed at every step of the loops of the next stage, which reads it.
   bool nested = false;
   bool keeps = false; // Reduce: every value is written, too, for the store to read

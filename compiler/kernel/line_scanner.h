@@ -53,6 +53,19 @@ public:
     while (at_numbered(letter)) out.push_back(numbered(letter));
     return out;
   }
+  // i3:2 i4:5
+  std::vector<TileAxis> all_counts() {
+    constexpr int64_t kMost = 1 << 16;
+    std::vector<TileAxis> out;
+    while (at_numbered('i')) {
+      const AxisId axis = numbered('i');
+      expect(":");
+      const int64_t count = number();
+      if (count < 0 || count > kMost) fail("a number from 0 to 65536");
+      out.push_back({axis, static_cast<int>(count)});
+    }
+    return out;
+  }
   // Up to the next space or one of `ends`.
   std::string_view word(std::string_view ends = {}) {
     size_t size = 0;

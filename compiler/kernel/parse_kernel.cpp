@@ -263,6 +263,7 @@ void KernelReader::read_stage_ends(LineScanner& in, Stage& s) {
   if (in.accept("at")) s.position = read_index(in);
   if (in.accept("if")) s.domain = read_bounds(in);
   if (in.accept("useful")) s.useful = read_bounds(in);
+  if (in.accept("short")) s.short_sums = in.all_counts();
   s.pad_lanes = in.accept("padded");
   s.nested = in.accept("nested");
   s.flag = in.accept("flag");

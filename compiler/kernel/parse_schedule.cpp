@@ -80,11 +80,7 @@ void ScheduleReader::read_loops(LineScanner& in) {
 void ScheduleReader::read_level(LineScanner& in) {
   LevelSchedule& level = out_.levels.back();
   if (in.accept("tile")) {
-    while (!in.done()) {
-      const AxisId axis = in.numbered('i');
-      in.expect(":");
-      level.tile.push_back({axis, small_number(in)});
-    }
+    level.tile = in.all_counts();
   } else if (in.accept("peel")) {
     const AxisId axis = in.numbered('i');
     const bool lanes = in.accept("lanes");
@@ -101,6 +97,8 @@ void ScheduleReader::read_level(LineScanner& in) {
     level.looped = in.all_numbered('e');
   } else if (in.accept("small")) {
     level.small = true;
+  } else if (in.accept("narrows")) {
+    level.narrows = true;
   } else if (in.accept("called")) {
     level.called = in.all_numbered('e');
   } else {
@@ -189,8 +187,15 @@ void ScheduleReader::read_stage(LineScanner& in, StageSchedule& s) {
     s.paired = true;
   } else if (in.accept("widened")) {
     s.widened = true;
+  } else if (in.accept("words")) {
+    s.words = true;
   } else if (in.accept("halves")) {
     s.halves = true;
+  } else if (in.accept("grouped")) {
+    s.grouped = true;
+    s.matrices = in.accept("matrices");
+  } else if (in.accept("together")) {
+    s.together = in.all_counts();
   } else if (in.accept("across")) {
     s.across = true;
   } else {

@@ -83,6 +83,7 @@ std::string stage_text(const Kernel& k, const Stage& s) {
   if (s.position != Index{}) out += " at " + print(k, s.position);
   if (!s.domain.empty()) out += " if" + bounds_text(k, s.domain);
   if (!s.useful.empty()) out += " useful" + bounds_text(k, s.useful);
+  if (!s.short_sums.empty()) out += " short" + counts_text(s.short_sums);
   if (s.pad_lanes) out += " padded";
   if (s.nested) out += " nested";
   if (s.flag) out += " flag";
@@ -195,6 +196,13 @@ std::string axes_line(const Kernel& k) {
 std::string axes_text(const std::vector<AxisId>& axes) {
   std::string out;
   for (AxisId a : axes) out += " i" + std::to_string(a);
+  return out;
+}
+
+std::string counts_text(const std::vector<TileAxis>& axes) {
+  std::string out;
+  for (const TileAxis& a : axes)
+    out += " i" + std::to_string(a.axis) + ":" + std::to_string(a.count);
   return out;
 }
 

@@ -53,7 +53,10 @@ std::vector<std::string> stage_lines(const StageSchedule& s) {
   if (s.columns != 0) out.push_back("columns " + number(s.columns));
   if (s.paired) out.push_back("paired");
   if (s.widened) out.push_back("widened");
+  if (s.words) out.push_back("words");
   if (s.halves) out.push_back("halves");
+  if (s.grouped) out.push_back(s.matrices ? "grouped matrices" : "grouped");
+  if (!s.together.empty()) out.push_back("together" + counts_text(s.together));
   if (s.across) out.push_back("across");
   if (s.byte_rows) out.push_back("bytes");
   return out;
@@ -78,18 +81,14 @@ std::string print(const Loops& loops) {
 std::string print(const LevelSchedule& level) {
   std::string out = "  level " + level.level + " lanes " + number(level.lanes) + "\n";
   if (level.small) out += "    small\n";
-  if (!level.tile.empty()) {
-    out += "    tile";
-    for (const TileAxis& t : level.tile)
-      out += " " + axis(t.axis) + ":" + number(t.count);
-    out += "\n";
-  }
+  if (!level.tile.empty()) out += "    tile" + counts_text(level.tile) + "\n";
   for (const PeeledAxis& p : level.peeled)
     out += "    peel " + axis(p.axis) +
            (p.condition == PeeledAxis::Condition::OnLanes ? " lanes\n" : " shared\n");
   if (!level.tables.empty()) out += "    tables" + exprs_text(level.tables) + "\n";
   if (level.near_lanes != 0) out += "    near " + number(level.near_lanes) + "\n";
   if (!level.pack_scalars) out += "    scalars apart\n";
+  if (level.narrows) out += "    narrows\n";
   if (!level.looped.empty()) out += "    looped" + exprs_text(level.looped) + "\n";
   if (!level.called.empty()) out += "    called" + exprs_text(level.called) + "\n";
   for (size_t i = 0; i < level.stages.size(); ++i)

@@ -33,13 +33,6 @@ struct Loops {
   bool operator==(const Loops&) const = default;
 };
 
-// Positions of one axis that are computed together, their sums in registers.
-struct TileAxis {
-  AxisId axis;
-  int count;
-  bool operator==(const TileAxis&) const = default;
-};
-
 // How many positions of `axis` the tile has, and how many it has in all.
 int tile_count(const std::vector<TileAxis>& tile, AxisId axis);
 int64_t tile_points(const std::vector<TileAxis>& tile);
@@ -126,8 +119,18 @@ struct StageSchedule {
   bool paired = false;
   // Both bytes of a product are widened to 16 bits, and the product is added as 32 bits.
   bool widened = false;
+  // Weights of neighbouring lanes, which are bytes, are read four at a time.
+  bool words = false;
   // Of products of four bytes the sums of both pairs are apart until the end.
   bool halves = false;
+  // Products of four bytes take the factor that all lanes share from registers of four
+  // groups, and sums are as many registers of four lanes as are stored.
+  bool grouped = false;
+  // Of these, two positions, two lanes and two steps are one instruction.
+  bool matrices = false;
+  // Steps that a sum with halves takes together: their products are added in 16 bits
+  // before they are added to it.
+  std::vector<TileAxis> together;
   // Vectors narrowed to bytes are stored four neighbours of the tile at a time.
   bool byte_rows = false;
 
@@ -147,6 +150,8 @@ struct LevelSchedule {
   std::vector<ExprId> tables;
   int64_t near_lanes = 0;   // lanes at most so far apart: whole vectors, shuffled
   bool pack_scalars = true; // the compiler may make vectors of scalar code
+  // Integers become bytes by instructions that saturate.
+  bool narrows = false;
   // Functions of one value that a loop over an array computes, for all positions of a
   // tile and all stages that follow each other and store.
   std::vector<ExprId> looped;

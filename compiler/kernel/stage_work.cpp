@@ -58,11 +58,16 @@ static void walk(const Kernel& k, ExprId id, std::vector<bool>& seen, StageWork&
   for (ExprId in : e.inputs) walk(k, in, seen, out);
 }
 
-StageWork work_below(const Kernel& k, ExprId root) {
-  std::vector<bool> seen(k.exprs.size());
+StageWork work_below(const Kernel& k, ExprId root, std::vector<bool>& counted) {
+  counted.resize(k.exprs.size());
   StageWork out;
-  walk(k, root, seen, out);
+  walk(k, root, counted, out);
   return out;
+}
+
+StageWork work_below(const Kernel& k, ExprId root) {
+  std::vector<bool> none;
+  return work_below(k, root, none);
 }
 
 std::vector<ExprId> loads_below(const Kernel& k, ExprId root) {

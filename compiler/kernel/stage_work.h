@@ -18,6 +18,8 @@ struct StageWork {
 };
 // Below an expression, each once, where data gives positions too. Locals end the walk.
 StageWork work_below(const Kernel& kernel, ExprId root);
+// Likewise, but for what was `counted` before, which becomes what was counted until now.
+StageWork work_below(const Kernel& kernel, ExprId root, std::vector<bool>& counted);
 std::vector<ExprId> loads_below(const Kernel& kernel, ExprId root);
 // Walks down trees below an expression, each once.
 std::vector<ExprId> descents_below(const Kernel& kernel, ExprId root);

@@ -28,6 +28,7 @@ std::string print(const Kernel& kernel);
 std::string print(const Kernel& kernel, const Index& index);
 // " i0 i2"
 std::string axes_text(const std::vector<AxisId>& axes);
+std::string counts_text(const std::vector<TileAxis>& axes); // " i0:2 i3:4"
 // How it runs.
 std::string print(const Loops& loops);
 std::string print(const LevelSchedule& level);

@@ -74,10 +74,14 @@ struct AcrossAxis {
 std::optional<AcrossAxis> choose_across(const Lowered& lowered, const Level& level);
 // Whether the lanes of a kernel's first stage are such bytes.
 bool sums_across(const ScheduledKernel& kernel, const Level& level);
+// Whether the first stage's products take groups of bytes from registers.
+bool sums_groups(const ScheduledKernel& kernel, const Level& level);
 // Whether the first stage's sums share registers by pairs of lanes.
 bool sums_in_pairs(const ScheduledKernel& kernel, const Level& level);
 // Whether the first stage's products are those of bytes widened to 16 bits.
 bool sums_widened(const ScheduledKernel& kernel, const Level& level);
+// Whether the first stage's weights are read four bytes at a time.
+bool reads_words(const ScheduledKernel& kernel, const Level& level);
 // Whether the dot axis of a lowered kernel can be executed as one.
 bool dot_works(const ScheduledKernel& kernel, const Level& level);
 

@@ -2,6 +2,7 @@
 // bytes of x, the same for all lanes, with four bytes per lane, unsigned ones with signed
 // ones; so the axis that is summed must step over neighbours in x. Weights are packed to
 // fit, and those of few bits are taken apart in vectors of bytes.
+#include "compiler/kernel/byte_groups.h"
 #include "compiler/kernel/byte_products.h"
 #include "compiler/optimize/choose.h"
 
@@ -98,6 +99,14 @@ bool sums_across(const ScheduledKernel& k, const Level& level) {
          k.indices.affine_in(operands.w->index, *k.loops.lane, stride) && stride == 1;
 }
 
+// Sums in halves of vectors that take several registers are registers of their own, too.
+bool sums_groups(const ScheduledKernel& k, const Level& level) {
+  const int64_t bits = int64_t{8} * level.lanes * byte_size(DType::I32);
+  const bool halves = level.dots == ByteProducts::Halves && bits > level.register_bits;
+  return (level.takes_elements() || halves) && level.lanes == k.loops.lanes &&
+         taken_operands(k, level).x != nullptr && reads_groups(k);
+}
+
 bool sums_in_pairs(const ScheduledKernel& k, const Level& level) {
   const ByteOperands operands = whole_operands(k, level);
   int64_t x = 0, w = 0;
@@ -116,6 +125,32 @@ bool sums_widened(const ScheduledKernel& k, const Level& level) {
          operands.x != nullptr && k.stages[0].domain.empty() && !k.stages[0].nested &&
          (k.indices.depends_on(operands.x->index, *k.loops.lane) ||
           k.indices.depends_on(operands.w->index, *k.loops.lane));
+}
+
+// Weights begin at multiples of eight bytes, so what is a multiple of four from there is
+// a word.
+bool reads_words(const ScheduledKernel& k, const Level& level) {
+  constexpr int kWord = 4;
+  const ByteOperands operands = whole_operands(k, level);
+  int64_t x = 0, w = 0;
+  if (level.dots != ByteProducts::SingleWords || !k.has_lane_axis() ||
+      k.loops.lanes % kWord != 0 || operands.x == nullptr ||
+      !k.stages[0].domain.empty() || k.stages[0].nested ||
+      k.arguments[operands.w->argument].kind != Argument::Kind::Packed)
+    return false;
+  const Index& index = operands.w->index;
+  const bool shared = k.indices.affine_in(operands.x->index, *k.loops.lane, x) &&
+                      x == 0 &&
+                      std::ranges::none_of(operands.x->bounds, [&](const Bound& b) {
+                        return k.indices.depends_on(b.index, *k.loops.lane);
+                      });
+  // The lanes' term is the one that is no multiple.
+  return shared && operands.w->bounds.empty() &&
+         k.indices.affine_in(index, *k.loops.lane, w) && w == 1 &&
+         index.constant % kWord == 0 &&
+         std::ranges::count_if(index.terms, [&](const auto& term) {
+           return term.second % kWord != 0;
+         }) == 1;
 }
 
 // What bytes of weights are taken apart with.

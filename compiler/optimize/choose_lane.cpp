@@ -42,7 +42,7 @@ static double vector_load_cost(const ScheduledKernel& k, const Expr& load, AxisI
   // A vector and a shuffle for each, less one shuffle.
   if (affine && stride > 1 && stride <= kNearLanes)
     return double(guarded ? 4 * stride : 2 * stride - 1);
-  return 1.5 * lanes;
+  return (guarded ? 2.5 : 1.5) * lanes;
 }
 
 // Trees are walked one lane after the other: what that costs beyond one walk.
@@ -95,14 +95,36 @@ static bool swaps_columns(const ScheduledKernel& k, const Stage& s, AxisId axis,
 // one more that changes the vectors' type; what all lanes share takes none.
 static double widening_cost(const ScheduledKernel& k, const Stage& s, AxisId axis,
                             const Level& level) {
+  if (level.dots != ByteProducts::Widened) return 0;
   const ByteOperands operands = byte_operands(k, s);
-  if (level.dots != ByteProducts::Widened || operands.x == nullptr) return 0;
+  if (operands.x == nullptr) return 0;
   return 2.0 * (k.indices.depends_on(operands.x->index, axis) +
                 k.indices.depends_on(operands.w->index, axis));
 }
 
+// Results that are written out side by side share what they load and compute: it counts
+// for the first of them.
+static StageWork own_work(const ScheduledKernel& k, const Stage& s,
+                          std::vector<bool>& shared) {
+  const bool alone = s.kind != StageKind::Store || !k.inner(s).empty();
+  return alone ? work_below(k, s.value) : work_below(k, s.value, shared);
+}
+
+// A vector that is written lane by lane, the last one with a condition where it has lanes
+// beyond the end. It meets as many lines of the cache as it takes.
+static double scattered_cost(const ScheduledKernel& k, const Stage& s, AxisId axis,
+                             int64_t stride, int lanes, const Level& level) {
+  // Without a cache the line is the bus, which may be narrower than an element.
+  const int64_t line =
+      std::max<int64_t>(1, level.machine.first.line / byte_size(s.dtype));
+  const auto lines = double(std::min<int64_t>(lanes, lanes * stride / line + 1));
+  const int64_t extent = k.indices.extent(axis), vectors = (extent + lanes - 1) / lanes;
+  const double ragged = extent % lanes == 0 ? 0 : 1.3 / double(vectors);
+  return (1.2 + ragged) * lanes + 0.1 * lines;
+}
+
 static double stage_cost(const ScheduledKernel& k, const Stage& s, AxisId axis, int lanes,
-                         const Level& level) {
+                         const Level& level, std::vector<bool>& shared) {
   const std::vector<AxisId> loops = loops_of(k, s);
   bool looped = contains(loops, axis);
   double positions = positions_of(k.indices, loops);
@@ -110,7 +132,7 @@ static double stage_cost(const ScheduledKernel& k, const Stage& s, AxisId axis, 
   // When the lane axis belongs to other stages this one runs once per position.
   double extent = double(k.indices.extent(axis));
   double vectors = looped ? positions / extent * std::ceil(extent / lanes) : positions;
-  const StageWork work = work_below(k, s.value);
+  const StageWork work = own_work(k, s, shared);
   double cost = work.operations + lanewise_cost(k, s.value, axis, lanes);
   for (ExprId id : work.loads)
     cost += looped ? vector_load_cost(k, k.exprs[id], axis, lanes) : 1.0;
@@ -119,7 +141,9 @@ static double stage_cost(const ScheduledKernel& k, const Stage& s, AxisId axis, 
     int64_t stride = 0;
     bool neighbours = k.indices.affine_in(s.index, axis, stride) && stride == 1;
     const bool swaps = !neighbours && swaps_columns(k, s, axis, lanes);
-    cost += neighbours || !looped ? 1.0 : swaps ? kSwapWork : 1.2 * lanes;
+    cost += neighbours || !looped ? 1.0
+            : swaps               ? kSwapWork
+                                  : scattered_cost(k, s, axis, stride, lanes, level);
   } else if (contains(k.inner(s), axis)) {
     // Lanes are summed up at the end; of positions the best one is picked lane by lane.
     double end = is_arg_reduce(s) ? 4.0 * lanes : 12.0;
@@ -142,15 +166,26 @@ static bool can_vectorise(const ScheduledKernel& k, AxisId axis) {
   return true;
 }
 
+// Without lanes. What is written out side by side the compiler puts into vectors itself,
+// in part.
+static double scalar_cost(const ScheduledKernel& k) {
+  constexpr size_t kSideBySide = 4;
+  const double each = k.stages.size() >= kSideBySide ? 0.5 : 0.9;
+  double cost = 0;
+  std::vector<bool> shared;
+  for (const Stage& s : k.stages) {
+    const StageWork work = own_work(k, s, shared);
+    cost += positions_of(k.indices, loops_of(k, s)) *
+            (work.operations + double(work.loads.size()) + 1.0) * each;
+  }
+  return cost;
+}
+
 std::optional<std::pair<Dim, size_t>> choose_lane(const Lowered& lowered, int lanes,
                                                   const Level& level) {
   const ScheduledKernel& k = lowered.kernel;
-  double best = 0;
-  for (const Stage& s : k.stages) {
-    const StageWork work = work_below(k, s.value);
-    best += positions_of(k.indices, loops_of(k, s)) *
-            (work.operations + work.loads.size() + 1.0) * 0.9;
-  }
+  double best = scalar_cost(k);
+  std::vector<bool> shared;
   std::optional<std::pair<Dim, size_t>> choice;
   for (const auto& [dim, axes] : lowered.axes)
     for (size_t place = axes.size(); place-- > 0;) {
@@ -161,7 +196,9 @@ std::optional<std::pair<Dim, size_t>> choose_lane(const Lowered& lowered, int la
       bool looped = lowered.unrolled.count(axis) == 0 && extent >= 2;
       if (!looped || !whole || !can_vectorise(k, axis)) continue;
       double cost = 0;
-      for (const Stage& s : k.stages) cost += stage_cost(k, s, axis, lanes, level);
+      shared.clear();
+      for (const Stage& s : k.stages)
+        cost += stage_cost(k, s, axis, lanes, level, shared);
       if (cost < best) best = cost, choice = {dim, place};
     }
   return choice;

@@ -190,12 +190,18 @@ void choose_sums(const ScheduledKernel& k, const Dependence& dependence, size_t 
   const SumChoice choice(k, dependence, stage);
   schedule.blocks = choice.blocks();
   const bool held = schedule.blocks && !schedule.blocks->held.empty();
-  schedule.sums = held ? 1 : choice.sums(level);
+  schedule.grouped = stage == 0 && sums_groups(k, level);
+  schedule.matrices = schedule.grouped && level.dots == ByteProducts::Matrices;
+  schedule.sums = held || schedule.grouped ? 1 : choice.sums(level);
   schedule.rounds = kRounds;
-  schedule.halves = level.dots == ByteProducts::Halves && k.has_dot_axis() &&
-                    contains(k.inner(k.stages[stage]), *k.loops.dot);
+  schedule.halves = level.dots == ByteProducts::Halves && !schedule.grouped &&
+                    k.has_dot_axis() && contains(k.inner(k.stages[stage]), *k.loops.dot);
+  if (schedule.halves) schedule.together = k.stages[stage].short_sums;
+  if (!schedule.together.empty()) schedule.sums = 1;
   schedule.shortest_sum =
-      schedule.blocks || schedule.halves || schedule.paired ? 0 : choice.shortest_sum();
+      schedule.blocks || schedule.halves || schedule.paired || schedule.grouped
+          ? 0
+          : choice.shortest_sum();
   schedule.begins_with = choice.begins_with(schedule.across);
 }
 

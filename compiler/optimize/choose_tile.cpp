@@ -25,7 +25,7 @@ static void search(const TileFacts& facts, size_t next, int used_axes,
   const int limit = used_axes >= 2 ? 1 : int(std::min<int64_t>(kLongestRow, extent));
   for (int n = 1; n <= limit && n * points <= facts.registers; ++n) {
     if (n * points > facts.most_points) break;
-    if (facts.whole_tiles && extent % n != 0) continue;
+    if (facts.level.small && extent % n != 0) continue;
     counts[next] = n;
     search(facts, next + 1, used_axes + (n > 1), counts, best, choice);
   }
@@ -94,7 +94,6 @@ static bool takes_search(const ScheduledKernel& k) {
 static Tile searched_tile(const ScheduledKernel& k, const Level& level) {
   TileFacts facts = tile_facts(k, level);
   facts.most_points = most_points(k, level);
-  facts.whole_tiles = level.small;
   std::vector<int> counts(facts.candidates.size(), 1), choice = counts;
   Tile tile;
   tile.cost = 1e300;

@@ -4,6 +4,7 @@
 #include "compiler/optimize/make_kernel.h"
 
 #include "compiler/optimize/choose.h"
+#include "compiler/optimize/short_sums.h"
 #include "compiler/optimize/small_code.h"
 
 namespace svod::optimize {
@@ -122,6 +123,8 @@ MadeKernel KernelMaker::run() {
     if (drops_lanes(lowered_.kernel, level_)) spec_ = without_lanes, lower_again();
     order_and_pack(lowered_.kernel);
   }
+  if (level_.dots == ByteProducts::Halves && !lowered_.kernel.stages.empty())
+    find_short_sums(lowered_.kernel, stored_.graph, stored_.packed);
   keep_costly_values(lowered_.kernel);
   choose_chunks(lowered_.kernel, stored_.packed, stored_.buffers, level_);
   return {std::move(lowered_.kernel), lowered_.to_unroll.empty()};

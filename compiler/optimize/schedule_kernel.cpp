@@ -15,6 +15,8 @@ static constexpr int64_t kLongRow = 32;
 static constexpr int64_t kSkippedSteps = 12;
 // Fewer columns of a square are as well stored one by one.
 static constexpr int kFewestColumns = 4;
+// The instructions that narrow take four lanes and more.
+static constexpr int kQuad = 4;
 
 // Whether a condition of the first stage's factors that all lanes share looks at the
 // axis.
@@ -64,6 +66,12 @@ static Unroll choose_unroll(const ScheduledKernel& k, const Stage& s, const Leve
   // What is gathered is written out lane by lane already.
   out.off = gathers_below(k, s.value) > 0;
   if (!k.has_lane_axis()) return out;
+  // Written out whole, weights that all positions share are loaded before the loop over
+  // those, and most of them wait on the stack (a window of 64: 1030 thousand instructions
+  // where one loop of two leaves 600).
+  if (level.dots == ByteProducts::Halves && k.has_dot_axis() && !sums_groups(k, level) &&
+      contains(k.inner(s), *k.loops.dot))
+    out.nest = out.small_nest = out.free = 0;
   // So is what lies apart: 14 positions of 9 steps were 2,000 loads of one element, and
   // took the compiler seconds. Nothing is lost where none of them is shared.
   constexpr int64_t kElements = 256;
@@ -101,6 +109,7 @@ static StageSchedule schedule_stage(const ScheduledKernel& k,
     out.across = number == 0 && sums_across(k, level);
     out.paired = number == 0 && sums_in_pairs(k, level);
     out.widened = number == 0 && sums_widened(k, level);
+    out.words = number == 0 && reads_words(k, level);
     out.unroll = choose_unroll(k, s, level, tile);
     if (!s.useful.empty()) out.skipped_steps = kSkippedSteps;
     if (!is_arg_reduce(s)) {
@@ -146,6 +155,7 @@ LevelSchedule schedule_kernel(const ScheduledKernel& kernel, const Level& level,
   out.tables = choose_tables(k);
   out.near_lanes = kNearLanes;
   out.pack_scalars = !walks(k);
+  out.narrows = level.narrows && k.has_lane_axis() && out.lanes >= kQuad;
   out.looped = choose_looped(k, level, out.tile);
   out.called = choose_called(k, level);
   const Dependence dependence = dependence_of(k);

@@ -1,9 +1,11 @@
 // The cost of register tiles: what they load, keep and wait for in a step of a reduction.
 #include "compiler/optimize/tile_facts.h"
 
+#include "compiler/kernel/byte_groups.h"
 #include "compiler/optimize/choose.h"
 
 #include <algorithm>
+#include <set>
 
 namespace svod::optimize {
 
@@ -13,6 +15,8 @@ namespace {
 struct Step {
   int points = 1, kept = 0;
   double loads = 0;
+  int shuffles = 0; // that the pipes of multiply-adds execute
+  int panels = 1;   // of weights
   bool fits = true;
 };
 
@@ -88,7 +92,9 @@ static void add_load(Step& step, const LoadUse& load, const std::vector<int>& co
     again *= facts.few ? counts[i] : int(load.slides[i].window(counts[i]));
     if (load.same_set[i]) rivals *= counts[i];
   }
-  const int registers = load.vector ? facts.per_vector : 1;
+  const int per_vector = facts.per_load.value_or(facts.per_vector);
+  const int registers = load.vector ? per_vector : 1;
+  if (load.vector) step.panels = std::max(step.panels, distinct);
   // Steps that are written out share what they load, and keep it as long.
   const bool shared =
       load.vector && window > distinct && step.points * load.steps <= kWrittenOut;
@@ -99,9 +105,50 @@ static void add_load(Step& step, const LoadUse& load, const std::vector<int>& co
   const int crowd = load.bytes > 0 ? std::max(0, distinct - machine.free_streams) : 0;
   step.loads += 0.25 * crowd * crowd;
   if (shared)
-    step.kept += again * facts.per_vector;
+    step.kept += again * per_vector;
   else if (load.vector && distinct < step.points)
-    step.kept += distinct * facts.per_vector;
+    step.kept += distinct * per_vector;
+}
+
+// Bytes that all lanes share: registers of four groups each, from the first step that
+// takes one of them to the last.
+static void add_groups(Step& step, const LoadUse& load, const std::vector<int>& counts,
+                       const TileFacts& facts) {
+  const WrittenSteps written = written_steps(facts.kernel, step.points, kWrittenOut);
+  std::vector<int64_t> offsets;
+  for (const WrittenStep& s : written.steps)
+    for (int p = 0; p < step.points; ++p) {
+      int64_t offset = s.offset;
+      for (size_t i = 0, rest = static_cast<size_t>(p); i < counts.size(); ++i) {
+        const auto count = static_cast<size_t>(counts[i]);
+        offset += static_cast<int64_t>(rest % count) * load.apart[i];
+        rest /= count;
+      }
+      offsets.push_back(offset);
+    }
+  const GroupLoads found = cover_groups(offsets);
+  const auto steps = written.steps.size(), points = offsets.size() / steps;
+  std::vector<size_t> first(found.loads.size(), steps), last(found.loads.size(), 0);
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    const size_t at = found.uses[i].load;
+    first[at] = std::min(first[at], i / points);
+    last[at] = std::max(last[at], i / points);
+  }
+  int most = 0;
+  for (size_t s = 0; s < steps; ++s) {
+    int alive = 0;
+    for (size_t i = 0; i < first.size(); ++i) alive += first[i] <= s && s <= last[i];
+    most = std::max(most, alive);
+  }
+  step.loads +=
+      vector_cost(facts.level.machine, 0) * double(found.loads.size()) / double(steps);
+  step.kept += most;
+  // Groups of two steps and of two positions come together by a shuffle each, and those
+  // of lanes stay until all positions have met them.
+  if (facts.matrices) {
+    step.shuffles = facts.per_vector + step.points / 2;
+    step.kept += facts.per_vector;
+  }
 }
 
 static int distinct_of(const LoadUse& load, const std::vector<int>& counts) {
@@ -131,14 +178,57 @@ static Step scalar_step(const TileFacts& facts, const std::vector<int>& counts) 
   return step;
 }
 
+// How many places there are where each number is a multiple of its stride, of at most so
+// many.
+static int distinct_places(const std::vector<int>& counts,
+                           const std::vector<int64_t>& strides) {
+  std::set<int64_t> places = {0};
+  for (size_t i = 0; i < counts.size(); ++i) {
+    std::set<int64_t> more;
+    for (int64_t place : places)
+      for (int n = 0; n < counts[i]; ++n) more.insert(place + n * strides[i]);
+    places = std::move(more);
+  }
+  return static_cast<int>(places.size());
+}
+
+// Steps that are taken together read what they share once. Their weights stay; of what
+// all lanes share, one register is enough.
+static Step halves_step(const TileFacts& facts, const std::vector<int>& counts) {
+  Step step;
+  for (int count : counts) step.points *= count;
+  const std::vector<int>& together = facts.halves->together;
+  int steps = 1;
+  for (int count : together) steps *= count;
+  std::vector<int> all = counts;
+  all.insert(all.end(), together.begin(), together.end());
+  int kept = facts.halves->kept;
+  for (const LoadUse& load : facts.loads) {
+    std::vector<int64_t> strides = load.strides;
+    strides.insert(strides.end(), load.step_strides.begin(), load.step_strides.end());
+    const int distinct = distinct_places(all, strides);
+    const int registers = load.vector ? facts.per_vector / 2 : 1;
+    step.loads += double(distinct) * registers / steps;
+    kept += load.vector ? distinct * registers : 1;
+  }
+  step.kept = kept;
+  step.fits =
+      step.points == 1 || step.points * facts.per_vector + kept <= facts.registers;
+  return step;
+}
+
 static Step step_of(const TileFacts& facts, const std::vector<int>& counts) {
   if (facts.scalars) return scalar_step(facts, counts);
+  if (facts.halves) return halves_step(facts, counts);
   Step step;
   for (int count : counts) step.points *= count;
   for (const LoadUse& load : facts.loads) {
     const int distinct = distinct_of(load, counts);
     step.fits &= distinct <= load.streams;
-    if (load.held) {
+    if (load.grouped) {
+      if (step.points * facts.per_vector > facts.registers) return {.fits = false};
+      add_groups(step, load, counts, facts);
+    } else if (load.held) {
       // Two registers: what is made of it takes one, too.
       step.kept += 2 * distinct * facts.per_vector;
     } else if (load.interleaved) {
@@ -174,8 +264,18 @@ static double narrow_cost(const std::vector<int>& counts, const TileFacts& facts
 // products of 16 steps reached 114 GFLOP/s by 4 x 64, 106 by 14 x 32.
 static double step_cost(const Step& step, const TileFacts& facts) {
   const Machine& m = facts.level.machine;
-  const double work = step.points * facts.per_vector;
+  // Two positions that meet the same weights take one instruction for each register of
+  // their sums.
+  const int positions = step.points / step.panels;
+  const int products =
+      facts.matrices ? step.panels * (positions / 2 + positions % 2) : step.points;
+  const double work = products * facts.per_vector + step.shuffles;
   if (facts.scalars) return work * facts.scalars->product + step.loads;
+  if (facts.halves) {
+    double steps = 1;
+    for (int count : facts.halves->together) steps *= count;
+    return work * (1 + 1 / steps) + step.loads;
+  }
   const double latency = std::max(0.0, m.sums_in_flight - work) * 0.5;
   const double register_bytes = facts.level.register_bits / 8.0;
   const double lines = work * register_bytes / double(m.first.line);

@@ -1,5 +1,6 @@
 #include "compiler/optimize/tile_facts.h"
 
+#include "compiler/kernel/byte_groups.h"
 #include "compiler/kernel/byte_products.h"
 #include "compiler/optimize/choose.h"
 
@@ -170,9 +171,10 @@ static void add_candidates(const ScheduledKernel& k, const Expr& e, bool weight,
   for (const Candidate& c : facts.candidates) {
     use.axes.push_back(used[c.axis]);
     int64_t apart = 0;
-    use.same_set.push_back(!weight && set_bytes != 0 &&
-                           k.indices.affine_in(e.index, c.axis, apart) && apart != 0 &&
+    const bool affine = k.indices.affine_in(e.index, c.axis, apart);
+    use.same_set.push_back(!weight && set_bytes != 0 && affine && apart != 0 &&
                            apart * byte_size(e.dtype) % set_bytes == 0);
+    if (use.grouped) use.apart.push_back(apart);
     if (use.interleaved) {
       use.windows.push_back(window_along(k, s, e, c.axis));
       use.together.push_back(windows_together(k, s, e, c.axis));
@@ -209,8 +211,15 @@ static LoadUse load_use(const ScheduledKernel& k, const Expr& e, const TileFacts
   use.interleaved =
       dots && use.vector && !weight &&
       !(k.indices.affine_in(e.index, *k.loops.dot, dot_step) && dot_step == 1);
+  use.grouped = dots && !use.vector && sums_groups(k, facts.level);
   if (use.vector && step) use.steps = double(k.indices.extent(*step));
   use.all_steps = facts.steps;
+  if (facts.halves) {
+    for (const Candidate& c : facts.candidates)
+      use.strides.push_back(k.indices.coefficient(e.index, c.axis));
+    for (const TileAxis& t : s.short_sums)
+      use.step_strides.push_back(k.indices.coefficient(e.index, t.axis));
+  }
   add_candidates(k, e, weight, used, step, facts, use);
   return use;
 }
@@ -236,17 +245,28 @@ static std::optional<ScalarCosts> scalar_costs(const ScheduledKernel& k,
 
 TileFacts tile_facts(const ScheduledKernel& k, const Level& level) {
   const Stage& s = k.stages[0];
-  TileFacts facts{.level = level, .registers = level.registers};
+  TileFacts facts{.level = level, .kernel = k, .registers = level.registers};
   facts.scalars = scalar_costs(k, level);
   if (facts.scalars) facts.registers = level.integer_registers - kAddresses;
   facts.candidates = tile_candidates(k);
   const int lane_bits = byte_size(is_narrow_float(s.dtype) ? DType::F32 : s.dtype) * 8;
   facts.per_vector = std::max(1, k.loops.lanes * lane_bits / level.register_bits);
   if (sums_across(k, level)) facts.per_vector = 1;
-  // Products wait in registers of their own until they are added.
-  constexpr int kProducts = 2;
-  if (level.dots == ByteProducts::Halves && k.has_dot_axis())
-    facts.per_vector *= 2, facts.registers -= kProducts;
+  const bool grouped = sums_groups(k, level);
+  if (grouped) {
+    facts.per_vector = quads_stored(k);
+    facts.per_load = facts.per_vector;
+    facts.matrices = level.dots == ByteProducts::Matrices;
+  }
+  if (level.dots == ByteProducts::Halves && k.has_dot_axis()) {
+    facts.per_vector *= 2;
+    HalfCosts halves;
+    for (const TileAxis& t : s.short_sums) halves.together.push_back(t.count);
+    if (grouped)
+      facts.registers -= halves.kept;
+    else
+      facts.halves = std::move(halves);
+  }
   facts.few = !facts.scalars && has_few_registers(level, facts.per_vector);
   for (AxisId a : k.inner(s))
     if (!k.is_lane(a) && !k.is_dot(a)) facts.steps *= double(k.indices.extent(a));

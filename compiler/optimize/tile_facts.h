@@ -30,6 +30,8 @@ struct LoadUse {
   bool held = false;
   // Vectors of bytes, which rows of a window that overlap share.
   bool interleaved = false;
+  // Of bytes that all lanes share, in registers of four groups.
+  bool grouped = false;
   // Of a weight, whole lines, one per position: so many are read at once.
   int streams = INT_MAX;
   int64_t bytes = 0;           // of a panel: what one vector of accumulators reads of it
@@ -42,8 +44,13 @@ struct LoadUse {
   std::vector<int64_t> windows = {};
   // Likewise: neighbouring positions that one of them serves.
   std::vector<int> together = {};
+  // Of grouped ones: how far the candidate's positions lie apart.
+  std::vector<int64_t> apart = {};
   // By candidate: its positions compete for one set of the first cache.
   std::vector<bool> same_set = {};
+  // Where products are of halves: elements from one position to the next, by candidate,
+  // and from one of the steps that are taken together to the next, by their axis.
+  std::vector<int64_t> strides = {}, step_strides = {};
 };
 
 struct Candidate {
@@ -77,19 +84,30 @@ struct ScalarCosts {
   double sums = 1; // registers of a sum
 };
 
+// Sums whose products are bytes of halves: instructions are the cost, as above. The
+// products of several steps are added before they are added to the sum.
+struct HalfCosts {
+  std::vector<int> together = {}; // steps, by axis
+  int kept = 2;                   // registers that products wait in
+};
+
 struct TileFacts {
   const Level& level;
+  const ScheduledKernel& kernel;
   int registers = 0; // that sums and operands may take
   std::optional<ScalarCosts> scalars = {};
+  std::optional<HalfCosts> halves = {};
   std::vector<Candidate> candidates = {};
   std::vector<LoadUse> loads = {};
-  int per_vector = 1; // registers
-  bool few = false;   // registers
-  double steps = 1;   // of the reduction
+  int per_vector = 1; // registers of a sum
+  // Of what a vector load reads, where it differs from that.
+  std::optional<int> per_load = {};
+  bool few = false; // registers
+  double steps = 1; // of the reduction
   Across across = {};
   std::optional<size_t> bytes = {}; // candidate along which bytes are neighbours
+  bool matrices = false;            // of two positions, two lanes and two steps each
   int most_points = INT_MAX;
-  bool whole_tiles = false; // of every axis, nothing left at its end
 };
 
 // Of the kernel's first stage, a reduction.

@@ -159,9 +159,11 @@ struct PlanOptions {
   std::function<void(ScheduledKernel&)> schedule;
   std::vector<uint64_t> pools; // bytes of several memories, the fastest first
   // Share of all operations and bytes that may be added where that makes the arena
-  // smaller: by kernels that take turns row by row. 0: none do.
+  // smaller: by kernels that take turns row by row.
   double work_for_ram = 0;
   uint64_t most_arena = 0; // bytes; a larger one is worth any such work. 0: none is
+
+  bool takes_turns() const { return schedule && (work_for_ram > 0 || most_arena != 0); }
 };
 
 // `machine`: what a launch costs there decides which short kernels become one.

@@ -383,7 +383,7 @@ void Planner::StreamSearch::run() {
 }
 
 void Planner::make_streams(Frame& main) {
-  if (options_.schedule && options_.work_for_ram > 0) StreamSearch(*this, main).run();
+  if (options_.takes_turns()) StreamSearch(*this, main).run();
 }
 
 } // namespace svod::plan

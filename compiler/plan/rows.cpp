@@ -2,6 +2,8 @@
 // are rows is found by trying all of them: under the right one `rest` spans few rows.
 #include "compiler/plan/rows.h"
 
+#include "compiler/support/divide.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -61,8 +63,8 @@ bool Finder::add(AxisId axis, uint32_t argument, const Index& index, bool writes
     return t.kind == Term::Kind::Axis && t.id == axis;
   });
   const Range range = k_.indices.range(rest);
-  RowAccess found{argument, writes, by * block / row, divide_down(range.low, row),
-                  divide_down(range.high + by * (block - 1), row) + 1};
+  RowAccess found{argument, writes, by * block / row, floor_div(range.low, row),
+                  floor_div(range.high + by * (block - 1), row) + 1};
   if (writes && found.high - found.low != found.step) return false;
   for (RowAccess& known : out.accesses) {
     if (known.argument != argument || known.writes != writes) continue;

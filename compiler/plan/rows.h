@@ -8,12 +8,6 @@
 
 namespace svod::plan {
 
-// Of any number by a positive one.
-constexpr int64_t divide_down(int64_t a, int64_t b) {
-  return a / b - (a % b < 0 ? 1 : 0);
-}
-constexpr int64_t divide_up(int64_t a, int64_t b) { return -divide_down(-a, b); }
-
 // Chunk c touches rows [c * step + low, c * step + high) of the argument.
 struct RowAccess {
   uint32_t argument = 0;

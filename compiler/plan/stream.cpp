@@ -5,6 +5,8 @@
 // what the window reaches back, are the rows that have to be there.
 #include "compiler/plan/stream.h"
 
+#include "compiler/support/divide.h"
+
 #include <algorithm>
 #include <set>
 
@@ -64,7 +66,7 @@ bool Maker::find_chunks() {
     }
     if (!rows) return false;
     const int64_t extent = k.kernel->indices.extent(rows->chunk.axis);
-    out_.stream.launches.push_back({0, 0, divide_up(extent, rows->chunk.block)});
+    out_.stream.launches.push_back({0, 0, ceil_div(extent, rows->chunk.block)});
     out_.chunks.push_back(rows->chunk);
     rows_.push_back(std::move(*rows));
   }
@@ -122,7 +124,7 @@ bool Maker::follow_reader(Stream::Window& window, uint32_t reader,
     return false;
   const int64_t more = read.step / window.by, rate = other.rate * more;
   const int64_t ahead =
-      divide_up(read.high - window.first, window.by) - more + other.ahead * more;
+      ceil_div(read.high - window.first, window.by) - more + other.ahead * more;
   if (writer.rate != 0 && writer.rate != rate) return false;
   writer.ahead = writer.rate == 0 ? ahead : std::max(writer.ahead, ahead);
   writer.rate = rate;
@@ -165,9 +167,9 @@ bool Maker::size_windows() {
 void Maker::count_turns() {
   Stream& s = out_.stream;
   for (const Stream::Launch& l : s.launches)
-    s.first_turn = std::min(s.first_turn, divide_down(-l.ahead, l.rate));
+    s.first_turn = std::min(s.first_turn, floor_div(-l.ahead, l.rate));
   for (const Stream::Launch& l : s.launches)
-    s.turns = std::max(s.turns, divide_up(l.chunks - l.ahead, l.rate));
+    s.turns = std::max(s.turns, ceil_div(l.chunks - l.ahead, l.rate));
 }
 
 void Maker::count_copies() {

@@ -8,6 +8,8 @@
 #include "compiler/kernel/lowered.h"
 #include "compiler/select/assign_layouts.h"
 #include "compiler/select/group.h"
+#include "compiler/select/lane_reads.h"
+#include "compiler/support/target.h"
 
 namespace svod::select {
 
@@ -22,20 +24,23 @@ std::string print(const Requests& requests);
 
 class RequestFinder {
 public:
-  // `results` are those of fast forms (Algorithms); `lanes` as of the first level.
-  RequestFinder(const Stored& stored, const std::set<NodeId>& results, int lanes,
-                Requests& requests);
+  // `results` are those of fast forms (Algorithms).
+  RequestFinder(const Stored& stored, const std::set<NodeId>& results,
+                const Target& target, Requests& requests);
 
   // What the groups show before anything has a layout.
   void look_at_groups();
   // What a kernel shows. `written_out`: whether all is that has to be; else the kernel is
   // no use and what it computes needs another cut.
   void look_at(const Group& group, const ScheduledKernel& kernel, bool written_out);
+  // What all kernels together show.
+  void look_at_reads();
 
 private:
   void store_padded_inputs();
   void store_narrow_results();
   void store_results_below(NodeId below);
+  void store_below_windows(const Group& group, const ScheduledKernel& k);
   void store_scattered_tile(const Group& group, const ScheduledKernel& k);
   bool put_kept_axes_innermost(NodeId contraction, const OwnAxes& own,
                                const OwnAxes& other);
@@ -43,16 +48,20 @@ private:
   bool turn_operands(const Group& group, const ScheduledKernel& k);
   void pad_rows(const Group& group);
   bool pad_vectors(BufferId id);
+  void store_padded_form(NodeId value, NodeId reader);
   void fill_last_vector(Layout& layout, const Shape& shape) const;
 
   const Stored& s_;
   const Graph& g;
   const Grouping& grouping_;
   const std::set<NodeId>& results_;
-  int lanes_;
+  int lanes_; // as of the first level
+  // Copies that make what reads them faster: firmware has no room for them.
+  bool copies_;
   Requests& requests_;
   std::set<NodeId> fixed_; // no request changes how these lie in memory
   Users users_;
+  std::map<BufferId, LaneReads> reads_;
 };
 
 } // namespace svod::select

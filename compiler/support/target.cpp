@@ -7,6 +7,11 @@
 
 #include <algorithm>
 #include <sstream>
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+
+#include <asm/hwcap.h>
+#endif
 
 namespace svod {
 
@@ -20,7 +25,7 @@ static std::vector<std::string> words(const std::string& text) {
 static std::vector<Level> all_levels() {
   return {
 #define LEVEL(name, suffix, flags, lanes, registers, integers, bits, fma, dots, factors, \
-              fixed, machine)                                                            \
+              fixed, narrows, machine)                                                   \
   {name,                                                                                 \
    suffix,                                                                               \
    words(flags),                                                                         \
@@ -32,6 +37,7 @@ static std::vector<Level> all_levels() {
    ByteProducts::dots,                                                                   \
    ByteFactors::factors,                                                                 \
    fixed,                                                                                \
+   narrows,                                                                              \
    find_machine(machine)},
 #include "compiler/support/targets.def"
   };
@@ -64,6 +70,9 @@ static bool host_runs([[maybe_unused]] const Level& level) {
     return __builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512vnni");
   if (level.name == "x86-64-v4") return __builtin_cpu_supports("x86-64-v4");
   if (level.name == "x86-64-v3") return __builtin_cpu_supports("x86-64-v3");
+#elif defined(__aarch64__)
+  if (level.name == "aarch64-i8mm") return (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
+  if (level.name == "aarch64-dotprod") return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #endif
   return true; // the weakest level of its architecture
 }
@@ -133,7 +142,7 @@ Target for_size(Target target, bool small) {
 }
 
 Target without_dot_levels(Target target) {
-  auto dot = [](const Level& level) { return level.dots == ByteProducts::Fours; };
+  auto dot = [](const Level& level) { return level.has_dot_instruction(); };
   if (!std::ranges::all_of(target.levels, dot)) std::erase_if(target.levels, dot);
   return target;
 }

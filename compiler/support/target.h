@@ -15,9 +15,12 @@ namespace svod {
 // targets.def.
 enum class ByteProducts : uint8_t {
   Single,
+  SingleWords,
   Words,
   Pairs,
   Fours,
+  Elements,
+  Matrices,
   Halves,
   Across,
   Paired,
@@ -37,15 +40,24 @@ struct Level {
   bool fma = false;       // fused multiply-add is one instruction
   ByteProducts dots = ByteProducts::Single;
   ByteFactors factors = ByteFactors::Unsigned;
-  bool fixed = false; // quantisations of integers multiply in 32 bits
-  Machine machine;    // the core it is tuned for
-  bool small = false; // bytes before speed: not in the table, for_size() says it
+  bool fixed = false;   // quantisations of integers multiply in 32 bits
+  bool narrows = false; // with saturation, by instructions of vectors
+  Machine machine;      // the core it is tuned for
+  bool small = false;   // bytes before speed: not in the table, for_size() says it
 
   bool has_vectors() const { return register_bits > 32; }
   // Products of bytes are summed four at a time, and weights packed for it.
   bool has_dots() const {
     return dots == ByteProducts::Words || dots == ByteProducts::Pairs ||
-           dots == ByteProducts::Fours || dots == ByteProducts::Halves;
+           dots == ByteProducts::Halves || has_dot_instruction();
+  }
+  // By an instruction that the level is there for.
+  bool has_dot_instruction() const {
+    return dots == ByteProducts::Fours || takes_elements();
+  }
+  // One of the factors is read as registers of four groups.
+  bool takes_elements() const {
+    return dots == ByteProducts::Elements || dots == ByteProducts::Matrices;
   }
   // Bytes of one register: those that an instruction multiplies and adds up, if all.
   int bytes_across() const {

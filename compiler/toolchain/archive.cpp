@@ -79,22 +79,58 @@ static llvm::Error copy_object(std::span<const std::byte> object,
   return llvm::objcopy::executeObjcopyOnBinary(config, **binary, to);
 }
 
-std::vector<std::string> defined_symbols(std::span<const std::byte> object) {
+static ObjectResult copied(const ObjectResult& object,
+                           const llvm::objcopy::ConfigManager& config) {
+  if (!object.ok) return object;
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  if (llvm::Error error = copy_object(object.object, config, stream))
+    return {false, {}, llvm::toString(std::move(error)) + '\n'};
+  const auto out = std::as_bytes(std::span(bytes.data(), bytes.size()));
+  return {true, {out.begin(), out.end()}, ""};
+}
+
+// Global ones, which a copy after this one makes local: it puts them where such belong.
+static ObjectResult with_names(const ObjectResult& object,
+                               const std::map<std::string, std::string>& names) {
+  llvm::objcopy::ConfigManager config;
+  for (const auto& [name, section] : names) {
+    llvm::objcopy::NewSymbolInfo& symbol = config.Common.SymbolsToAdd.emplace_back();
+    symbol.SymbolName = name;
+    symbol.SectionName = section;
+    symbol.Flags = {llvm::objcopy::SymbolFlag::Global,
+                    llvm::objcopy::SymbolFlag::Function};
+  }
+  return copied(object, config);
+}
+
+// The defined symbols that other objects see, as far as they have this flag.
+static std::vector<std::string> symbols_with(std::span<const std::byte> object,
+                                             uint32_t flag) {
   auto file = llvm::object::ObjectFile::createELFObjectFile({text_of(object), "object"});
   SVOD_CHECK(static_cast<bool>(file)) << "an object of ours is no ELF file";
   std::vector<std::string> out;
   for (const llvm::object::SymbolRef& symbol : (*file)->symbols()) {
     const uint32_t flags = llvm::cantFail(symbol.getFlags());
-    const bool seen = (flags & llvm::object::SymbolRef::SF_Global) != 0;
-    if (seen && (flags & llvm::object::SymbolRef::SF_Undefined) == 0)
+    const uint32_t seen = llvm::object::SymbolRef::SF_Global | flag;
+    if ((flags & seen) == seen && (flags & llvm::object::SymbolRef::SF_Undefined) == 0)
       out.push_back(llvm::cantFail(symbol.getName()).str());
   }
   return out;
 }
 
+std::vector<std::string> defined_symbols(std::span<const std::byte> object) {
+  return symbols_with(object, 0);
+}
+
+std::vector<std::string> weak_symbols(std::span<const std::byte> object) {
+  return symbols_with(object, llvm::object::SymbolRef::SF_Weak);
+}
+
 ObjectResult localize(std::span<const std::byte> object,
                       std::span<const std::string> keep,
-                      const std::map<std::string, std::string>& rename) {
+                      const std::map<std::string, std::string>& rename,
+                      const std::map<std::string, std::string>& also) {
   SVOD_CHECK(!keep.empty()) << "a library without an entry point";
   llvm::objcopy::ConfigManager config;
   auto pass = [](llvm::Error error) { return error; };
@@ -106,12 +142,9 @@ ObjectResult localize(std::span<const std::byte> object,
   // Read by object_facts before; a device has no use for it.
   llvm::cantFail(config.Common.ToRemove.addMatcher(llvm::objcopy::NameOrPattern::create(
       ".stack_sizes", llvm::objcopy::MatchStyle::Literal, pass)));
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream stream(bytes);
-  if (llvm::Error error = copy_object(object, config, stream))
-    return {false, {}, llvm::toString(std::move(error)) + '\n'};
-  const auto out = std::as_bytes(std::span(bytes.data(), bytes.size()));
-  return {true, {out.begin(), out.end()}, ""};
+  ObjectResult from{true, {object.begin(), object.end()}, ""};
+  if (!also.empty()) from = with_names(from, also);
+  return copied(from, config);
 }
 
 } // namespace svod::toolchain

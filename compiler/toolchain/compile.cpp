@@ -13,6 +13,7 @@
 #include "compiler/support/digest.h"
 #include "compiler/toolchain/guarded.h"
 #include "compiler/toolchain/invocation.h"
+#include "compiler/toolchain/keep_order.h"
 #include "compiler/toolchain/mend_mve.h"
 #include "compiler/toolchain/preambles.h"
 
@@ -179,6 +180,9 @@ static bool run(const std::vector<std::string>& flags, Emit emit, const Source& 
         skip_idle_passes);
   if (invocation.options->getTargetOpts().Triple.starts_with("thumbv8.1m"))
     invocation.options->getCodeGenOpts().PassBuilderCallbacks.emplace_back(mend_mve);
+  if (keeps_order(invocation.options->getTargetOpts().Triple,
+                  invocation.options->getCodeGenOpts().OptimizeSize != 0))
+    invocation.options->getCodeGenOpts().PassBuilderCallbacks.emplace_back(keep_order);
   files = with_preamble(work, source, invocation, files);
   work.compiler.setFileManager(new clang::FileManager(clang::FileSystemOptions(), files));
   work.compiler.setInvocation(invocation.options);

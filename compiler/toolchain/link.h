@@ -57,13 +57,17 @@ struct ObjectResult {
 
 // Makes every defined symbol local but the `keep` ones, then renames by `rename`, so that
 // two libraries of ours can stand in one program. `keep` has the names from before
-// renaming; undefined symbols stay global and may be renamed as well.
+// renaming; undefined symbols stay global and may be renamed as well. `also`: local names
+// of what a section begins with, for readers of listings.
 [[nodiscard]] ObjectResult localize(std::span<const std::byte> object,
                                     std::span<const std::string> keep,
-                                    const std::map<std::string, std::string>& rename);
+                                    const std::map<std::string, std::string>& rename,
+                                    const std::map<std::string, std::string>& also = {});
 
 // Those that other objects see, in the object's order.
 std::vector<std::string> defined_symbols(std::span<const std::byte> object);
+// Of these, the weak ones.
+std::vector<std::string> weak_symbols(std::span<const std::byte> object);
 
 struct ArchiveMember {
   std::string name;

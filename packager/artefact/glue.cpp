@@ -38,13 +38,16 @@ constexpr FeatureRow kFeatures[] = {
     {"aarch64-linux", "i8mm", "SVOD_CPU_I8MM"},
     {"aarch64-linux", "fullfp16", "SVOD_CPU_FP16"},
     {"aarch64-linux", "sve", "SVOD_CPU_SVE"},
+    {"aarch64-linux", "msve-vector-bits=256", "SVOD_CPU_SVE_256"},
     {"riscv64-linux", "v", "SVOD_CPU_VECTORS"},
 };
 
 // A level is named as a CPU: x86-64-v3 is one to LLVM, too. Where it is not, its -march
 // names what it has beyond the architecture's first version, behind + or, on RISC-V, _.
+// How long its vectors are is a flag of its own.
 bool has_feature(const Target& target, const Level& level, const std::string& feature) {
   const bool named = std::ranges::any_of(level.flags, [&](std::string flag) {
+    if (flag == "-" + feature) return true;
     std::ranges::replace(flag, '_', '+');
     return flag.starts_with("-march=") &&
            (flag + "+").find("+" + feature + "+") != flag.npos;

@@ -30,6 +30,9 @@ toolchain::ObjectResult link_code(const Options& options,
     keep.push_back(options.name + "_" + name);
   toolchain::ObjectResult joined = toolchain::partial_link(options.target, inputs);
   if (!joined.ok) return joined;
+  // Functions that several libraries of one program hold alike: it keeps one of each.
+  for (std::string& name : toolchain::weak_symbols(joined.object))
+    if (name.starts_with("svod_")) keep.push_back(std::move(name));
   return toolchain::localize(joined.object, keep, {});
 }
 

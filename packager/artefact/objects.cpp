@@ -14,6 +14,7 @@
 #include "compiler/toolchain/object_facts.h"
 #include "packager/artefact/compile_faults.h"
 #include "packager/artefact/glue.h"
+#include "packager/artefact/kernel_jobs.h"
 #include "packager/artefact/ready_stub.h"
 #include "packager/artefact/straight_run.h"
 #include "packager/artefact/weights.h"
@@ -21,6 +22,7 @@
 
 #include <algorithm>
 #include <future>
+#include <limits>
 
 namespace svod::packager {
 
@@ -28,9 +30,10 @@ namespace {
 
 struct KernelObject {
   uint64_t bytes = 0, stack = 0;          // bytes of its own
-  std::map<std::string, uint64_t> shared; // with other kernels
+  std::map<std::string, uint64_t> shared; // with other kernels, and of other models
   toolchain::SpillFacts spills;
   std::string error;
+  std::string entry = {}; // what the kernel is called, if its code says so
 };
 
 class ObjectBuilder {
@@ -48,6 +51,8 @@ public:
 private:
   void add_kernels();
   void add_stub();
+  toolchain::CompileJob run_job(std::string text) const;
+  std::string run_text() const;
   bool compile(std::string& error, bool counted);
   std::string fault_of(const toolchain::CompileAllResult& result) const;
   KernelObject finish_kernel(size_t number, const toolchain::CallGraph& stub,
@@ -55,7 +60,9 @@ private:
   bool finish_code(std::string& error);
   void finish_module();
   std::map<std::string, std::string> shared_names() const;
-  bool share_stub(const std::map<std::string, std::string>& names, std::string& error);
+  bool share_stub(std::map<std::string, std::string> names,
+                  const std::vector<KernelObject>& kernels, std::string& error);
+  void count_bytes(const std::vector<KernelObject>& kernels);
   uint64_t stack_of(toolchain::CallGraph& stub,
                     const std::vector<KernelObject>& kernels) const;
   void build_weights();
@@ -78,30 +85,45 @@ private:
 };
 
 void ObjectBuilder::add_kernels() {
-  for (const codegen::KernelSource& kernel : kernels_.sources) {
-    auto level = std::ranges::find(target_.levels, kernel.level, &Level::suffix);
-    SVOD_CHECK(level != target_.levels.end()) << "kernel of unknown level";
-    toolchain::Source source;
-    source.text = kernel.text;
-    source.flags = options_.flags;
-    source.flags.insert(source.flags.end(), kernel.flags.begin(), kernel.flags.end());
-    source.flags = package_flags(std::move(source.flags));
-    if (is_module()) source.flags.push_back("-Dsvod_kernel=" + kernel.symbol);
-    source.prelude_bytes = kernel.prelude_bytes;
-    source.only_computes = true;
-    jobs_.push_back({&*level, std::move(source), kernel.symbol});
-  }
+  for (const codegen::KernelSource& kernel : kernels_.sources)
+    jobs_.push_back(kernel_job(target_, kernel, options_.flags));
+}
+
+toolchain::CompileJob ObjectBuilder::run_job(std::string text) const {
+  toolchain::Source run;
+  run.name = "run.cpp";
+  run.text = std::move(text);
+  run.flags = stub_flags(target_, {});
+  return {&target_.levels.front(), std::move(run), "run.cpp"};
+}
+
+// Launches are calls or words, whichever is shorter. Code for speed has words only where
+// reading them does not show.
+std::string ObjectBuilder::run_text() const {
+  StraightRun run{.prefix = options_.prefix,
+                  .kernels = kernels_,
+                  .contents = contents_,
+                  .profile = options_.profile};
+  const std::string calls = straight_run_text(run);
+  if (target_.kind != TargetKind::Bare || run.profile) return calls;
+  constexpr double kShare = 0.005;
+  run.words = target_.is_small() ? std::numeric_limits<double>::infinity() : kShare;
+  const std::string words = straight_run_text(run);
+  if (words == calls) return calls;
+  const std::vector<toolchain::CompileJob> jobs{run_job(calls), run_job(words)};
+  const toolchain::CompileAllResult result =
+      toolchain::compile_all(compiler_, target_, jobs, options_.cache);
+  if (!result.ok()) return calls;
+  const auto bytes = [&](size_t i) {
+    const toolchain::ObjectFacts facts =
+        toolchain::object_facts(result.results[i].output);
+    return facts.code_bytes + facts.constant_bytes;
+  };
+  return bytes(1) < bytes(0) ? words : calls;
 }
 
 void ObjectBuilder::add_stub() {
-  if (is_firmware()) {
-    toolchain::Source run;
-    run.name = "run.cpp";
-    run.text = straight_run_text(
-        {options_.prefix, kernels_, contents_, false, options_.profile});
-    run.flags = stub_flags(target_, {});
-    jobs_.push_back({&target_.levels.front(), std::move(run), "run.cpp"});
-  }
+  if (is_firmware()) jobs_.push_back(run_job(run_text()));
   for (toolchain::CompileJob& job :
        stub_jobs(target_, options_.stub, options_.prefix, options_.self_check)) {
     job.ready = ready_object(toolchain::object_key(compiler_, target_, job));
@@ -159,7 +181,8 @@ KernelObject ObjectBuilder::finish_kernel(size_t number, const toolchain::CallGr
                    {},
                    toolchain::spill_facts(target_, code),
                    ""};
-  names[name] = kernels_.sources[number].symbol;
+  const std::string& symbol = kernels_.sources[number].symbol;
+  names[name] = symbol;
   std::vector<std::string> keep{name};
   for (const toolchain::LinkOnce& function : toolchain::link_once_functions(code)) {
     keep.push_back(function.symbol);
@@ -167,7 +190,12 @@ KernelObject ObjectBuilder::finish_kernel(size_t number, const toolchain::CallGr
     out.shared[function.name] = function.bytes;
     out.bytes -= function.bytes;
   }
-  toolchain::ObjectResult named = toolchain::localize(code, keep, names);
+  std::map<std::string, std::string> also;
+  if (names[name] != symbol) {
+    out.entry = names[name];
+    also[symbol] = ".text." + name;
+  }
+  toolchain::ObjectResult named = toolchain::localize(code, keep, names, also);
   if (!named.ok)
     out.error = named.diagnostics;
   else
@@ -213,9 +241,12 @@ std::map<std::string, std::string> ObjectBuilder::shared_names() const {
   return out;
 }
 
-bool ObjectBuilder::share_stub(const std::map<std::string, std::string>& names,
+bool ObjectBuilder::share_stub(std::map<std::string, std::string> names,
+                               const std::vector<KernelObject>& kernels,
                                std::string& error) {
   const size_t run = kernels_.sources.size();
+  for (size_t i = 0; i < run; i++)
+    if (!kernels[i].entry.empty()) names[kernels_.sources[i].symbol] = kernels[i].entry;
   for (size_t i = run; i < out_.code.size(); i++) {
     toolchain::ObjectResult named = toolchain::localize(
         out_.code[i], toolchain::defined_symbols(out_.code[i]), names);
@@ -258,21 +289,33 @@ bool ObjectBuilder::finish_code(std::string& error) {
   std::vector<KernelObject> kernels(kernels_.sources.size());
   run_on_threads(kernels.size(), 0,
                  [&](size_t i) { kernels[i] = finish_kernel(i, stub, names); });
-  std::map<std::string, uint64_t> shared;
   for (size_t i = 0; i < kernels.size(); i++) {
     if (!kernels[i].error.empty()) {
       error = kernels[i].error;
       return false;
     }
-    out_.sizes.code += kernels[i].bytes;
-    out_.kernel_bytes.push_back(kernels[i].bytes);
-    shared.insert(kernels[i].shared.begin(), kernels[i].shared.end());
     if (kernels[i].spills.loops > 0)
       out_.spills.emplace_back(kernels_.sources[i].symbol, kernels[i].spills);
   }
-  for (const auto& [name, bytes] : shared) out_.sizes.code += bytes;
+  count_bytes(kernels);
   out_.sizes.stack = stack_of(stub, kernels);
-  return !is_firmware() || share_stub(names, error);
+  return !is_firmware() || share_stub(names, kernels, error);
+}
+
+// What computes is a kernel's own, in equal shares where it is several kernels'.
+void ObjectBuilder::count_bytes(const std::vector<KernelObject>& kernels) {
+  std::map<std::string, uint64_t> sharers;
+  for (const KernelObject& kernel : kernels) {
+    out_.sizes.code += kernel.bytes;
+    for (const auto& [name, bytes] : kernel.shared)
+      if (sharers[name]++ == 0) out_.sizes.code += bytes;
+  }
+  for (const KernelObject& kernel : kernels) {
+    uint64_t own = kernel.bytes;
+    for (const auto& [name, bytes] : kernel.shared)
+      if (toolchain::is_kernel(name)) own += bytes / sharers.at(name);
+    out_.kernel_bytes.push_back(own);
+  }
 }
 
 // Nothing of the weights waits for code.

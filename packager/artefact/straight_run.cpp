@@ -1,18 +1,16 @@
 // What an interpreter looks up at run time is known here: which kernel a step calls,
-// where its buffers lie, how often it runs. So a step becomes the array of its addresses
-// and a call, a loop of the plan a loop, and of a model's tables nothing is left. A
-// Cortex-M4 spends 12 bytes on a call and 6 on each address, where the tables had 48 and
-// 28.
+// where its buffers lie, how often it runs. So a step becomes a call of its kernel with
+// addresses, a loop of the plan a loop, and of a model's tables nothing is left.
 //
 // Nothing of the model stands in the text but numbers.
 #include "packager/artefact/straight_run.h"
 
 #include "compiler/support/check.h"
 #include "packager/artefact/byte_list.h"
-#include "runtime_stub/checksum.h"
+#include "packager/artefact/call_table.h"
+#include "packager/artefact/window_rows.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <sstream>
 
@@ -26,13 +24,23 @@ using plan::SlotId;
 using plan::Step;
 using plan::StepKind;
 
-// Indices that data decides are checked by the kernel; so is what a user's own does.
-bool can_fail(const ScheduledKernel& kernel) {
-  const auto checks = [](const Expr& e) {
-    return e.kind == Expr::Kind::Checked || e.kind == Expr::Kind::Descend;
+// Of a kernel that is another object's.
+std::string declaration_of(const ScheduledKernel& kernel,
+                           const codegen::KernelSource& source) {
+  std::string types;
+  const auto add = [&](const char* type) {
+    types += std::string(types.empty() ? "" : ", ") + type;
   };
-  return kernel.call() != nullptr || std::ranges::any_of(kernel.exprs, checks) ||
-         std::ranges::any_of(kernel.parts(), can_fail);
+  for (size_t i = 0; i < kernel.arguments.size(); i++) add("void*");
+  if (codegen::takes_scratch(kernel)) add("void*");
+  if (codegen::takes_chunk(kernel)) add("uint32_t");
+  using enum codegen::NumberPassing;
+  if (source.passing == Words16) add("const uint16_t*");
+  if (source.passing == Words32) add("const int32_t*");
+  for (size_t i = 0; source.passing == Values && i < source.numbers.size(); i++)
+    add("int32_t");
+  return (codegen::can_fail(kernel) ? "int32_t " : "void ") + source.symbol + "(" +
+         types + ");\n";
 }
 
 constexpr char kPointers[] = "const void* const inputs[], void* const outputs[]";
@@ -45,9 +53,13 @@ public:
 
 private:
   void write_declarations();
+  void write_numbers();
+  std::string symbol_of(const codegen::KernelSource& kernel) const;
+  std::string numbers_of(const codegen::KernelSource& kernel) const;
   void write_tensors(const char* name, const std::vector<ImageTensor>& tensors);
   void write_checks();
   void write_run();
+  void write_launches();
   void write_step(const Step& step);
   void write_chunks(size_t first);
   void write_launch(const Step& step, const std::string& chunk);
@@ -71,7 +83,9 @@ private:
   const StraightRun& run_;
   const plan::Plan& plan_;
   const ImageEntry& entry_;
-  std::map<uint32_t, std::string> symbols_; // by program
+  std::map<uint32_t, const codegen::KernelSource*> kernels_; // by program
+  std::map<uint32_t, size_t> number_places_;                 // by program, in its table
+  CallTable table_;
   // Around what is written, and the rate of the launch in it.
   const plan::Stream* stream_ = nullptr;
   int64_t rate_ = 1;
@@ -81,7 +95,7 @@ private:
 
 void RunWriter::write_declarations() {
   for (const codegen::KernelSource& kernel : run_.kernels.sources)
-    symbols_.emplace(kernel.program, kernel.symbol);
+    kernels_.emplace(kernel.program, &kernel);
   if (run_.alone) {
     out_ << "using namespace svod_firmware;\n\nnamespace {\n\n";
     return;
@@ -91,10 +105,48 @@ void RunWriter::write_declarations() {
   if (plan_.weight_bytes != 0)
     out_ << "extern const uint8_t " << run_.prefix << "_weights[];\n";
   out_ << "extern const char " << run_.prefix << "_manifest[];\n";
-  for (const auto& [program, symbol] : symbols_)
-    out_ << "int32_t " << symbol << "(void* const*, void*, uint32_t);\n";
+  for (const auto& [program, kernel] : kernels_)
+    out_ << declaration_of(plan_.programs[program], *kernel);
   if (run_.profile) out_ << "void svod_profile(uint32_t program);\n";
   out_ << "}\n\nnamespace {\n\n";
+}
+
+// What several kernels are that a compiler of one file would have as several.
+std::string RunWriter::symbol_of(const codegen::KernelSource& kernel) const {
+  const auto same = run_.same.find(kernel.symbol);
+  return same == run_.same.end() ? kernel.symbol : same->second;
+}
+
+// Of merged kernels, those with a table in one for each width, so that one address
+// reaches all.
+void RunWriter::write_numbers() {
+  using enum codegen::NumberPassing;
+  for (const auto passing : {Words16, Words32}) {
+    std::string all;
+    size_t count = 0;
+    std::map<std::vector<int64_t>, size_t> known;
+    for (const auto& [program, kernel] : kernels_) {
+      if (kernel->passing != passing) continue;
+      const auto [at, is_new] = known.try_emplace(kernel->numbers, count);
+      number_places_[program] = at->second;
+      if (!is_new) continue;
+      count += kernel->numbers.size();
+      for (int64_t n : kernel->numbers) all += std::to_string(n) + ", ";
+    }
+    if (count != 0)
+      out_ << "constexpr " << (passing == Words16 ? "uint16_t kWords" : "int32_t kLongs")
+           << "[] = {" << all.substr(0, all.size() - 2) << "};\n";
+  }
+}
+
+std::string RunWriter::numbers_of(const codegen::KernelSource& kernel) const {
+  using enum codegen::NumberPassing;
+  if (kernel.passing == Words16 || kernel.passing == Words32)
+    return std::string(", ") + (kernel.passing == Words16 ? "kWords" : "kLongs") + " + " +
+           std::to_string(number_places_.at(kernel.program));
+  std::string out;
+  for (int64_t n : kernel.numbers) out += ", " + std::to_string(n);
+  return out;
 }
 
 // An array needs an element.
@@ -179,17 +231,17 @@ std::string RunWriter::place(SlotId id, const std::string& chunk) const {
 }
 
 void RunWriter::write_launch(const Step& step, const std::string& chunk) {
-  const std::string& symbol = symbols_.at(step.program);
+  const ScheduledKernel& kernel = plan_.programs[step.program];
   line("{");
-  std::string addresses;
+  std::string arguments;
   for (SlotId id : step.arguments)
-    addresses += (addresses.empty() ? "" : ", ") + address(id, chunk);
-  if (addresses.empty()) addresses = "nullptr";
-  line("  void* const buffers[] = {" + addresses + "};");
-  const std::string call = symbol + "(buffers, scratch, " + chunk + ")";
-  line(can_fail(plan_.programs[step.program])
-           ? "  if (const int32_t bad = " + call + ") return bad;"
-           : "  " + call + ";");
+    arguments += (arguments.empty() ? "" : ", ") + address(id, chunk);
+  if (codegen::takes_scratch(kernel)) arguments += ", scratch";
+  if (codegen::takes_chunk(kernel)) arguments += ", " + chunk;
+  const codegen::KernelSource& source = *kernels_.at(step.program);
+  const std::string call = symbol_of(source) + "(" + arguments + numbers_of(source) + ")";
+  line(codegen::can_fail(kernel) ? "  if (const int32_t bad = " + call + ") return bad;"
+                                 : "  " + call + ";");
   if (run_.profile) line("  svod_profile(" + std::to_string(step.program) + "u);");
   line("}");
 }
@@ -213,14 +265,12 @@ void RunWriter::write_chunks(size_t first) {
   line("}");
 }
 
-// Where rows stay, or behind the last row that is written border follows.
 void RunWriter::write_new_rows(const plan::Stream::Window& w) {
-  const int64_t by = w.by * w.row_bytes, kept = (w.rows - w.by) * w.row_bytes;
-  if (kept == 0 && !w.border) return;
-  const int64_t end = w.border ? w.count / w.by : std::numeric_limits<int32_t>::max();
+  if (!needs_room(w)) return;
+  const auto [by, kept, end, fill] = new_rows(w);
   line("static constexpr NewRows kRows = {" + std::to_string(by) + "u, " +
-       std::to_string(kept) + "u, " + std::to_string(end) + ", " +
-       std::to_string(w.fill) + "u};");
+       std::to_string(kept) + "u, " + std::to_string(end) + ", " + std::to_string(fill) +
+       "u};");
   line("make_room(" + place(w.slot) + ", kRows, c);");
 }
 
@@ -271,13 +321,17 @@ void RunWriter::write_stream(size_t first) {
   std::vector<Step> steps;
   for (size_t i = first; steps.size() < stream.launches.size(); i++)
     if (plan_.steps[i].kind == StepKind::LaunchProgram) steps.push_back(plan_.steps[i]);
-  for (const plan::Stream::Window& w : stream.windows)
-    if (w.border)
-      line("fill(" + place(w.slot) + ", " + std::to_string(w.rows * w.row_bytes) + "u, " +
-           std::to_string(w.fill) + "u);");
   stream_ = &stream;
   write_turns(stream, steps.data(), steps.size());
   stream_ = nullptr;
+}
+
+// Operations and bytes, of which a core executes about one with an instruction.
+double work_of(const plan::Plan& plan) {
+  double out = 0;
+  for (const Step& step : plan.steps)
+    out += double(step.flops + step.bytes) * double(step.repeats);
+  return out;
 }
 
 // The number of the iteration stays when the loop has ended: results lie where it says.
@@ -351,10 +405,21 @@ void RunWriter::write_run() {
   for (const Step& step : plan_.steps)
     if (step.kind == StepKind::Loop) loops = std::max(loops, step.region.depth + 1);
   for (uint32_t i = 0; i < loops; i++) line("uint32_t " + number(i) + " = 0;");
+  if (!table_.parts.empty()) line("const void* bases[] = {" + table_.bases + "};");
+  write_launches();
+  SVOD_CHECK(depth_ == 1) << "a region is left open";
+  out_ << "  return SVOD_OK;\n}\n\n} // namespace\n\n";
+}
+
+void RunWriter::write_launches() {
   uint32_t followers = 0;
   for (size_t i = 0; i < plan_.steps.size(); i++) {
     const Step& step = plan_.steps[i];
-    if (step.kind != StepKind::LaunchProgram) {
+    if (const auto part = table_.parts.find(i); part != table_.parts.end()) {
+      line("run_calls(kCalls + " + std::to_string(part->second.first) + ", " +
+           std::to_string(part->second.count) + "u, bases);");
+      i = part->second.last_step;
+    } else if (step.kind != StepKind::LaunchProgram) {
       write_step(step);
     } else if (followers != 0) {
       --followers;
@@ -363,8 +428,6 @@ void RunWriter::write_run() {
       followers = step.followers;
     }
   }
-  SVOD_CHECK(depth_ == 1) << "a region is left open";
-  out_ << "  return SVOD_OK;\n}\n\n} // namespace\n\n";
 }
 
 void RunWriter::write_run_function(const std::string& name, const std::string& memory,
@@ -401,6 +464,10 @@ void RunWriter::write_functions() {
 
 std::string RunWriter::write() {
   write_declarations();
+  write_numbers();
+  if (run_.words > 0) table_ = call_table(run_, number_places_);
+  if (table_.instructions > run_.words * work_of(plan_)) table_ = {};
+  out_ << table_.text;
   write_checks();
   write_run();
   write_functions();
@@ -410,23 +477,5 @@ std::string RunWriter::write() {
 } // namespace
 
 std::string straight_run_text(const StraightRun& run) { return RunWriter(run).write(); }
-
-std::string self_check_text(const std::string& prefix, const ImageContents& contents) {
-  std::ostringstream out;
-  const std::string& manifest = contents.manifest;
-  const bool weights = contents.weight_bytes != 0;
-  out << "#include \"runtime_stub/checksum.h\"\n#include \"runtime_stub/status.h\"\n\n"
-      << "extern \"C\" {\n";
-  if (weights) out << "extern const uint8_t " << prefix << "_weights[];\n";
-  out << "extern const char " << prefix << "_manifest[];\n"
-      << "int " << prefix << "_self_check(void) {\n";
-  if (weights)
-    out << "  if (svod_checksum(" << prefix << "_weights, " << contents.weight_bytes
-        << "u) != " << contents.weight_checksum << "u) return SVOD_CORRUPT;\n";
-  out << "  if (svod_checksum(" << prefix << "_manifest, " << manifest.size()
-      << "u) != " << svod_checksum(manifest.data(), manifest.size())
-      << "u) return SVOD_CORRUPT;\n  return SVOD_OK;\n}\n}\n";
-  return out.str();
-}
 
 } // namespace svod::packager

@@ -5,6 +5,7 @@
 #include "compiler/codegen/kernels.h"
 #include "packager/artefact/image.h"
 
+#include <map>
 #include <string>
 
 namespace svod::packager {
@@ -14,8 +15,13 @@ struct StraightRun {
   const codegen::Kernels& kernels;
   const ImageContents& contents; // one entry
   bool alone = false; // in one file behind all that it calls, which nothing declares
+  // Kernels that others there are the same as, by symbol.
+  std::map<std::string, std::string> same = {};
   // It calls svod_profile(program) behind each kernel, and with ~0 where it begins.
   bool profile = false;
+  // Launches are words (call_table.h) where reading those is at most this share of the
+  // work.
+  double words = 0;
 };
 
 std::string straight_run_text(const StraightRun& run);

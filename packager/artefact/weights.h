@@ -2,9 +2,8 @@
 // kernels read, produced one weight at a time.
 #pragma once
 
+#include "compiler/kernel/pack_weight.h"
 #include "compiler/plan/plan.h"
-
-#include "compiler/ir/evaluate.h"
 
 #include <functional>
 
@@ -14,8 +13,5 @@ using ByteSink = std::function<void(std::span<const std::byte>)>;
 
 // Hands plan.weight_bytes bytes to `sink`, in order.
 void produce_weights(const plan::Plan& plan, const ByteSink& sink);
-
-// The elements of one packed weight.
-std::vector<std::byte> pack_weight(const PackedWeight& weight, const Tensor& source);
 
 } // namespace svod::packager

@@ -55,28 +55,20 @@ public:
   Truth value() { return either(); }
 
 private:
-  Truth either() {
-    Truth out = both();
-    while (take("||")) {
-      const Truth right = both();
-      if (out == Truth(true) || right == Truth(true))
-        out = true;
+  // Values with this word between them, of which one that is `decisive` decides.
+  Truth joined(std::string_view word, bool decisive, Truth (Condition::*next)()) {
+    Truth out = (this->*next)();
+    while (take(word)) {
+      const Truth right = (this->*next)();
+      if (out == Truth(decisive) || right == Truth(decisive))
+        out = decisive;
       else if (!out || !right)
         out = std::nullopt;
     }
     return out;
   }
-  Truth both() {
-    Truth out = one();
-    while (take("&&")) {
-      const Truth right = one();
-      if (out == Truth(false) || right == Truth(false))
-        out = false;
-      else if (!out || !right)
-        out = std::nullopt;
-    }
-    return out;
-  }
+  Truth either() { return joined("||", true, &Condition::both); }
+  Truth both() { return joined("&&", false, &Condition::one); }
   Truth one() {
     if (take("!")) {
       const Truth inner = one();
@@ -237,15 +229,6 @@ std::string loop_macro(std::string_view pragma) {
   return "";
 }
 
-// A kernel of an empty tensor reads nothing.
-std::string with_unused_parameters(std::string line) {
-  constexpr std::string_view kUnused = "[[maybe_unused]] ";
-  for (size_t at = line.find("body(") + 5; at > 1; at = line.find(", ", at) + 2) {
-    if (line.compare(at, 2, "[[") != 0) line.insert(at, kUnused);
-  }
-  return line;
-}
-
 // Some maps do not say their operand's type.
 std::string with_macros(const std::string& text) {
   constexpr std::string_view kPragma = "#pragma clang ";
@@ -254,8 +237,6 @@ std::string with_macros(const std::string& text) {
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("  typedef ") && line.ends_with(" T;")) // of a map's operand
       line.insert(2, "[[maybe_unused]] ");
-    if (line.starts_with("static __attribute__((noinline)) i32 body("))
-      line = with_unused_parameters(line);
     const size_t start = line.find_first_not_of(' ');
     if (start == std::string::npos || !line.substr(start).starts_with(kPragma)) {
       out += line + "\n";
@@ -274,6 +255,7 @@ struct WordRow {
 constexpr WordRow kWords[] = {
     {"inline __attribute__((always_inline))", "SVOD_ALWAYS_INLINE"},
     {"static __attribute__((noinline))", "SVOD_NEVER_INLINE"},
+    {"inline __attribute__((noinline))", "SVOD_NEVER_INLINE"},
     {"__restrict ", "SVOD_RESTRICT "},
     {"__INT8_TYPE__", "int8_t"},
     {"__INT16_TYPE__", "int16_t"},

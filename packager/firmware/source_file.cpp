@@ -105,8 +105,14 @@ public:
     beginning = replaced(beginning, "@PREFIX@", run_.prefix);
     out_ << replaced(beginning, "@INCLUDE@", "#include \"" + header() + "\"");
     std::string text = preludes();
-    for (const codegen::KernelSource& kernel : run_.kernels.sources)
-      text += kernel_of(kernel);
+    std::map<std::string, std::string> symbols; // by text
+    for (const codegen::KernelSource& kernel : run_.kernels.sources) {
+      const auto [at, is_new] = symbols.try_emplace(kernel.text, kernel.symbol);
+      if (is_new)
+        text += kernel_of(kernel);
+      else
+        run_.same[kernel.symbol] = at->second;
+    }
     for (const char* name : {"runtime_stub/status.h", "runtime_stub/status_text.h",
                              "runtime_stub/firmware.h"})
       text += stub_text(name);
@@ -159,11 +165,12 @@ private:
 
   // In a namespace of its own, as every kernel has the same names.
   static std::string kernel_of(const codegen::KernelSource& kernel) {
-    constexpr char kEntry[] = "extern \"C\" __attribute__((visibility(\"hidden\"))) "
-                              "__INT32_TYPE__\nsvod_kernel(";
+    constexpr char kEntry[] = "extern \"C\" inline __attribute__((used, "
+                              "visibility(\"hidden\"))) ";
     const std::string lanes = lanes_of(kernel);
     std::string text = kernel.text.substr(kernel.prelude_bytes);
-    text = replaced(text, kEntry, "static int32_t " + kernel.symbol + "(");
+    text = replaced(text, kEntry, "static ");
+    text = replaced(text, "svod_kernel(", kernel.symbol + "(");
     text = replaced(text, "namespace kernel {\n",
                     "using namespace " + lanes + ";\nusing namespace " + lanes +
                         "::kernel;\n");
@@ -197,7 +204,7 @@ private:
   }
 
   const SourceFacts& facts_;
-  const StraightRun& run_;
+  StraightRun run_;
   std::ostringstream out_;
 };
 

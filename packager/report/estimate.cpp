@@ -32,7 +32,7 @@ size_t own_text(const std::string& text) {
 // Four products of bytes are one instruction at levels that are there for them, and a
 // target keeps such a level only for a model that multiplies bytes.
 double products_at_once(const Target& target) {
-  return target.levels.back().dots == ByteProducts::Fours ? 4 : 1;
+  return target.levels.back().has_dot_instruction() ? 4 : 1;
 }
 
 double step_ns(const ImageStep& step, const Target& target) {

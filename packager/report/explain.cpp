@@ -25,9 +25,9 @@ std::vector<std::string> choices_of(const Options& options) {
   const int threads = options.threads >= 0 ? options.threads : target.default_threads;
   out.push_back("threads: " + (threads == 0 ? "those of the machine that runs it"
                                             : "at most " + std::to_string(threads)));
-  out.push_back("accuracy: " + std::string(options.exact ? "exact" : "fast") +
-                ", optimization: " +
-                (options.small ? "for size" : "-O" + std::to_string(options.level)));
+  out.push_back(
+      "accuracy: " + std::string(options.exact ? "exact" : "fast") + ", optimization: " +
+      (options.target.is_small() ? "for size" : "-O" + std::to_string(options.level)));
   out.push_back("cache: " +
                 (options.cache_folder.empty() ? "none" : options.cache_folder));
   return out;

@@ -161,6 +161,18 @@ void write_spills(JsonWriter& json, const KernelSpills& kernels) {
   json.end_list().end_object();
 }
 
+// Functions of kernels that are one, and what they would take one by one.
+void write_merged(JsonWriter& json, const std::vector<MergedGroup>& groups) {
+  json.key("merged").begin_list();
+  for (const MergedGroup& group : groups) {
+    json.begin_object().key("kernels").begin_list();
+    for (const std::string& kernel : group.kernels) json.value(kernel);
+    json.end_list().pair("numbers", uint64_t{group.numbers});
+    json.pair("bytes", group.after).pair("bytes_one_by_one", group.before).end_object();
+  }
+  json.end_list();
+}
+
 // In the order of the table; how a pass ended is there for those that repeat themselves.
 void write_passes(JsonWriter& json, const Summary& summary) {
   json.key("passes").begin_list();
@@ -192,6 +204,7 @@ void write_run(JsonWriter& json, const Summary& summary) {
   json.pair("nodes_before", uint64_t{summary.front.graph.live_nodes().size()});
   json.pair("kernels_unfused", summary.plan.unfused_kernels).end_object();
   write_spills(json, summary.spills);
+  if (!summary.merged.empty()) write_merged(json, summary.merged);
   json.key("cache").begin_object();
   json.pair("kernels_compiled", uint64_t{summary.compiled});
   json.pair("kernels_reused", uint64_t{summary.reused}).end_object();

@@ -5,6 +5,7 @@
 #include "compiler/passes.h"
 #include "compiler/rewrite/fixed_point.h"
 #include "packager/artefact/image.h"
+#include "packager/artefact/merge_choice.h"
 #include "packager/artefact/objects.h"
 #include "packager/front.h"
 
@@ -21,6 +22,7 @@ struct Summary {
   uint64_t output = 0;   // bytes of the written file
   size_t compiled = 0, reused = 0;
   KernelSpills spills = {};
+  std::vector<MergedGroup> merged = {};
   std::vector<std::pair<std::string, double>> time_ms = {}; // in order
   std::map<std::string_view, PassRun> passes = {};
   // Of a target that quantises in integers.

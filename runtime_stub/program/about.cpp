@@ -11,6 +11,15 @@ struct FeatureRow {
   char name[36];
 };
 constexpr FeatureRow kFeatures[] = {
+#if defined(__aarch64__)
+    {SVOD_CPU_DOTPROD, "dotprod (SDOT)"},
+    {SVOD_CPU_I8MM, "i8mm (SMMLA)"},
+    {SVOD_CPU_FP16, "fp16"},
+    {SVOD_CPU_SVE, "SVE"},
+    {SVOD_CPU_SVE_256, "SVE vectors of exactly 256 bits"},
+#elif defined(__riscv)
+    {SVOD_CPU_VECTORS, "V (vectors of 128 bits or more)"},
+#else
     {SVOD_CPU_X86_64_V2, "x86-64-v2 (SSE4.2, POPCNT)"},
     {SVOD_CPU_X86_64_V3, "x86-64-v3 (AVX2, FMA, BMI2)"},
     {SVOD_CPU_X86_64_V4, "x86-64-v4 (AVX-512 F BW CD DQ VL)"},
@@ -24,6 +33,7 @@ constexpr FeatureRow kFeatures[] = {
     {SVOD_CPU_AVX512_BF16, "AVX512-BF16"},
     {SVOD_CPU_AVX512_FP16, "AVX512-FP16"},
     {SVOD_CPU_GFNI, "GFNI"},
+#endif
 };
 
 } // namespace

@@ -4,6 +4,7 @@
 The answers are those of a program of this machine; the stack that the header promises is what a run writes, up to a
 tenth; no table, manifest or checksum is linked; what two models share is there once.
 """
+import json
 import pathlib
 import random
 import struct
@@ -23,6 +24,7 @@ MODELS = {"sine": models.sine(), "dense_int8": models.dense_int8(), "digits_int8
           "keywords": models.keywords(), "residual": models.residual(), "digits": DIGITS.read_bytes(),
           "cnn": small_cnn(), "mlp": small_mlp(), "forest": random_forest(), "control": models.control()}
 LARGE = {"mobilenet": models.mobilenet()}
+ALIKE = {"small_mobilenet": models.mobilenet(64), "gates": models.gates(), "deep": models.deep()}
 LONG_LOOP = struct.pack("<q", 10)
 
 
@@ -41,7 +43,7 @@ def on_board(name, target="cortex-m4", *options):
     folder = FOLDER / f"{name}-{target}"
     folder.mkdir(exist_ok=True)
     model = folder / f"{name}.onnx"
-    model.write_bytes((MODELS | LARGE)[name])
+    model.write_bytes((MODELS | LARGE | ALIKE)[name])
     pack_for_board(model, folder, "net", target, *options)
     inputs = inputs_of(Header(folder / "libnet.h"))
     return Run(folder, "net", target, inputs), model, folder, inputs
@@ -55,7 +57,8 @@ def runs(name):
     ratio = done.stack_said / done.stack
     check(1 <= ratio <= 1.1, f"{name}: {done.stack} bytes of stack written, {done.stack_said} promised: {ratio:.3f}")
     sizes = {symbol: size for _, size, symbol in symbols(done.image, "a-zA-Z")}
-    mine = {n: s for n, s in sizes.items() if n.startswith(("net_", "svod_")) and n != "net_weights"}
+    mine = {n: s for n, s in sizes.items() if n.startswith(("net_", "svod_")) and n != "net_weights"
+            and not n.startswith("svod_kernel_")}
     check("net_manifest" not in mine and "net_info" not in mine, f"{name}: the manifest is not linked")
     texts = sum(s for n, s in mine.items() if "status" in n)
     check(sum(mine.values()) - texts <= 1024,
@@ -147,6 +150,72 @@ def two_models():
         check("memmove" not in rows and "memcpy" not in rows, "no function of the program's own names")
 
 
+def kernels_of(file):
+    """The functions that compute, by their names for all models; a name that is there twice is a fault."""
+    found = [(name, size) for _, size, name in symbols(file, "tW") if name.startswith("svod_kernel_")]
+    check(len(found) == len(dict(found)), f"{file.name}: {len(found)} functions of kernels, each once")
+    return dict(found)
+
+
+def kernels_are_shared():
+    """Two networks with weights of their own and layers of the same sizes: the image has one of equal kernels."""
+    contents = {"one": models.keywords(), "two": models.keywords(seed=2)}
+    libraries = {}
+    for name, content in contents.items():
+        (FOLDER / f"{name}.onnx").write_bytes(content)
+        libraries[name] = FOLDER / f"lib{name}.a"
+        pack(FOLDER / f"{name}.onnx", libraries[name], "--target", "cortex-m4", "--name", name, "-Os")
+    image = FOLDER / "shared.elf"
+    run(GCC, *BOARDS["cortex-m4"][1], "-mthumb", "-std=c11", "-Os", "-ffreestanding", "-nostdlib",
+        "-Wl,--gc-sections,-e,reset", "-I", FOLDER, SOURCE / "tests/firmware/two_models.c", *libraries.values(), "-lgcc",
+        "-o", image)
+    alone = {name: kernels_of(library) for name, library in libraries.items()}
+    both, all_of_them = kernels_of(image), alone["one"] | alone["two"]
+    shared = set(alone["one"]) & set(alone["two"])
+    check(len(shared) >= 3 and set(both) == set(all_of_them),
+          f"{sum(both.values())} bytes of kernels where two images have {sum(sum(k.values()) for k in alone.values())}: "
+          f"{len(shared)} functions are both models'")
+
+
+def kernels_are_merged():
+    """-Os makes one function of kernels that differ in numbers, where that takes fewer bytes, and says so."""
+    for name in ("small_mobilenet", "gates"):
+        done, model, folder, inputs = on_board(name, "cortex-m4", "-Os", "--accuracy", "exact",
+                                               f"--json={FOLDER / 'told.json'}")
+        groups = json.loads((FOLDER / "told.json").read_text()).get("merged", [])
+        saved = sum(group["bytes_one_by_one"] - group["bytes"] for group in groups)
+        check(saved > 0 and all(len(g["kernels"]) > 1 and g["numbers"] > 0 and g["bytes"] < g["bytes_one_by_one"]
+                                for g in groups), f"{name}: {len(groups)} groups of kernels, {saved} bytes less")
+        check(same_as_host(model, folder, done.outputs, inputs, FLOATS if name == "gates" else 0),
+              f"{name}: the answers of this machine")
+    said = run(PACKER, FOLDER / "gates-cortex-m4/gates.onnx", "-o", FOLDER / "said.a", "--target", "cortex-m4",
+               "-Os", "-v").stderr.decode()
+    check("merged: k" in said and " one by one" in said, "-v names them")
+
+
+def launches_are_words():
+    """Where -Os has many launches, a loop reads them: a table's address of a kernel counts in the promised stack."""
+    parts = ("net_run", "run_calls", "kCalls", "kKernels")
+    sizes = []
+    for options in ([], ["-Os"]):
+        done, model, folder, inputs = on_board("deep", "cortex-m4", "--accuracy", "exact", *options)
+        sizes.append({name: size for _, size, name in symbols(done.image, "a-zA-Z") if any(p in name for p in parts)})
+    check(same_as_host(model, folder, done.outputs, inputs), "40 layers: the answers of this machine")
+    written_out, words = (sum(found.values()) for found in sizes)
+    check(any("run_calls" in name for name in sizes[1]) and words < written_out,
+          f"the run takes {words} bytes, {written_out} with its calls written out")
+    check(done.stack <= done.stack_said <= 1.1 * done.stack + 16, f"{done.stack} bytes of stack, {done.stack_said} promised")
+    # Layers that take turns are words for speed, too.
+    for name, options in (("residual", []), ("mobilenet", ["-Os"])):
+        done, *_ = on_board(name, "cortex-m4", *options)
+        run = {symbol: size for _, size, symbol in symbols(done.image, "tT")
+               if any(part in symbol for part in ("net_run", "run_calls", "svod_firmware"))}
+        check(any("run_calls" in symbol for symbol in run) and sum(run.values()) <= 1024,
+              f"{name}: {sum(run.values())} bytes of code beside kernels")
+        check(done.stack <= done.stack_said <= 1.1 * done.stack + 16,
+              f"{done.stack} bytes of stack, {done.stack_said} promised")
+
+
 def checks_itself():
     folder = FOLDER / "self_check"
     folder.mkdir()
@@ -177,6 +246,9 @@ def main():
     other_cores()
     refuses()
     two_models()
+    kernels_are_shared()
+    kernels_are_merged()
+    launches_are_words()
     checks_itself()
 
 

@@ -23,6 +23,8 @@ SOUNDS = re.compile(r"Cache|Page|Line(Bytes)?s?$|(?<![a-z])Ns$|PerNs|Nano|Micro|
 LISTED = {
     # Of the forms themselves, their rounding, and what has to be encoded.
     "kDot": "bytes: of one dot product, which weights are packed for on all levels of a target",
+    "kQuad": "lanes: of 32 bits in the shortest register that is narrowed with saturation",
+    "kGroups": "groups: of four bytes in a register of 128 bits, of which SDOT takes one as an element",
     "kMostWinogradInputs": "points: for which the transforms are known",
     "kMostPositions": "positions: of a tile in a schedule file, so that a text stays compilable",
     "kMostStages": "stages: that a schedule file may name, against a text that asks for all memory",
@@ -40,6 +42,7 @@ LISTED = {
     "kMostNodes": "nodes: looked at for a costly function",
     "kMostCopies": "copies of a body: text",
     "kWrittenOut": "steps: text of a body that is written out",
+    "kMostValues": "arguments: numbers of a merged function that are called with by themselves; a table's address is two",
     "kSteps": "accesses and operations: of one turn of a loop that only moves and maps",
     "kElements": "loads: of single elements, written out together",
     "kLongRow": "positions: shorter rows are not worth text of their own",
@@ -62,7 +65,6 @@ LISTED = {
     "kSwapWork": "instructions: of the emitted form, per vector",
     "kStepWork": "instructions: of the emitted form, per step down a tree",
     "kAddresses": "registers: of a loop over two operands, beside its sums",
-    "kProducts": "registers: products that wait to be added, seen in the spills of LLVM 19",
     "kNearLanes": "elements: of the emitted form, which shuffles whole vectors",
     # Shares and counts, to which a machine's times are applied by a formula beside them.
     "kAsGood": "ratio of two costs: below it instructions that no cost counts decide",
@@ -89,6 +91,8 @@ LISTED = {
     "kFewestPositions": "positions: of which two have text of their own",
     "kMostTogether": "ratio of products: with groups merged and apart",
     "kShort": "steps: of a sum that sums across lanes dominate",
+    "kAgain": "reads of each element: below, a value is not worth to be turned",
+    "kSideBySide": "stages of a kernel whose results are written out",
     "kOften": "uses: of an operand that is turned around once",
     "kSmall": "bytes: of a weight that is not worth decoding, package size",
     "kRowsOfStream": "rows: fewer leave no products between a panel's reads",

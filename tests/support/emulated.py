@@ -40,7 +40,9 @@ EMULATORS = [("x86_64", ["qemu-x86_64", "-cpu", "max"], None),
              ("wasm32", ["node", str(SUPPORT / "run_module.mjs")], None)]
 
 # A target's CPU level, or the length of its vectors, behind a colon: the emulated CPU.
-LEVEL_CPUS = {"aarch64:base": "cortex-a53", "aarch64:dotprod": "cortex-a76",
+LEVEL_CPUS = {"aarch64:base": "cortex-a53", "aarch64:dotprod": "cortex-a76", "aarch64:i8mm": "max,sve=off",
+              "aarch64-sve256:256": "max,sve256=on", "aarch64-sve256:128": "max,sve128=on,sve256=off",
+              "aarch64-sve256:512": "max,sve512=on",
               "riscv64:base": "rv64,v=false", "riscv64-v:256": "rv64,v=true,vext_spec=v1.0,vlen=256"}
 
 Target = collections.namedtuple("Target", "alias triple flags emulator compiler")
@@ -176,16 +178,20 @@ def symbols(program, kinds="tTwW"):
 
 
 def owners(program):
-    """The kernel that each function without a name of its own belongs to, by address: a kernel's entry jumps to a
+    """The kernel that each function belongs to whose name does not say so, by address. A kernel of firmware has a name
+    that other models have for the same code, and its own, which stands for nothing. Any other kernel's entry jumps to a
     body whose name says nothing."""
-    text = run(OBJDUMP, "-d", "--no-show-raw-insn", program, seconds=600).stdout.decode(errors="replace")
     own, current = {}, None
+    names = run(NM, "--defined-only", "-n", program).stdout.decode()
+    for at, name in re.findall(r"^([0-9a-f]+) t (k\d+_.*)$", names, flags=re.M):
+        own.setdefault(int(at, 16) & ~1, name)
+    text = run(OBJDUMP, "-d", "--no-show-raw-insn", program, seconds=600).stdout.decode(errors="replace")
     for line in text.splitlines():
         if label := re.match(r"([0-9a-f]+) <(.*)>:$", line):
-            current = label.group(2)
+            current = own.get(int(label.group(1), 16), label.group(2))
         elif current and re.match(r"k\d+_", current):
             for target, name in re.findall(r"(?:0x)?([0-9a-f]+) <([^>+]*)>", line):
-                if name.startswith("_ZN6kernel"):
+                if name.startswith(("_ZN6kernel", "svod_kernel_")):
                     own.setdefault(int(target, 16), current)
     return own
 

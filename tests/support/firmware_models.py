@@ -132,9 +132,9 @@ def dense_int8():
     return Quantised([1, 32]).dense(16, True).dense(4).bytes()
 
 
-def keywords():
+def keywords(seed=1):
     """A depthwise separable network over 49x10 features, as in keyword spotting: 64 channels, 12 words."""
-    net = Quantised([1, 1, 49, 10]).conv(64, 3, 2)
+    net = Quantised([1, 1, 49, 10], seed).conv(64, 3, 2)
     for _ in range(4):
         net.separable(64)
     return net.pool().dense(12).bytes()
@@ -148,6 +148,24 @@ def residual():
         before = net.last
         net.conv(channels, 3).conv(channels, 3, relu=False).add(before)
     return net.pool().dense(10).bytes()
+
+
+def deep():
+    """40 small layers: many launches of a few kernels."""
+    net = Quantised([1, 32])
+    for i in range(40):
+        net.dense(64 + i % 2 * 8, True)
+    return net.bytes()
+
+
+def gates(sizes=(48, 96, 64, 128, 32)):
+    """Rows of products with a tanh behind each, in fp32: layers that differ in their sizes alone."""
+    nodes, weights, last = [], [], "x"
+    for i, (rows, columns) in enumerate(zip(sizes, sizes[1:])):
+        weights.append(random_tensor(f"w{i}", [rows, columns], i, 0.2))
+        nodes += [node("MatMul", [last, f"w{i}"], [f"p{i}"]), node("Tanh", [f"p{i}"], [f"t{i}"])]
+        last = f"t{i}"
+    return model(nodes, [value("x", [10, sizes[0]])], [value(last, [10, sizes[-1]])], weights)
 
 
 def digits():

@@ -101,6 +101,45 @@ TEST_CASE("a convolution's result is blocked by its channels", "[fuse]") {
   }));
 }
 
+TEST_CASE("windows of a depthwise convolution whose result is tokens are not stored",
+          "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 96, 40, 40});
+  NodeId padded = pad(g, x, {0, 0, 1, 1}, {0, 0, 1, 1}, 0);
+  NodeId product =
+      broadcast_map(g, Op::Mul, {windows(g, padded), known(g, {1, 96, 1, 1, 3, 3})});
+  NodeId sum = squeeze_axes(g, reduce(g, Op::ReduceSum, product, {4, 5}), {4, 5});
+  NodeId tokens = permute(g, reshape(g, sum, {1, 96, 1600}), {0, 2, 1});
+  const FusedGraph f = fused(g, map(g, Op::Gelu, {tokens}));
+  for (const Buffer& b : f.buffers) CHECK(element_count(b.shape) <= 96 * 42 * 42);
+  CHECK(layout_of(f, {1, 96, 42, 42}).block_axis == 1);
+  check_loads_are_vectors(f.kernels.back());
+}
+
+TEST_CASE("what Winograd's transform reads has its channels in lanes", "[fuse]") {
+  // Of the model's own input a copy has; the channels need be no whole vectors.
+  for (int64_t channels : {40, 64}) {
+    Graph g;
+    NodeId x = g.add_input("x", DType::F32, {1, channels, 28, 28});
+    NodeId padded = pad(g, x, {0, 0, 1, 1}, {0, 0, 1, 1}, 0);
+    const FusedGraph f = fused(g, convolution(g, padded, 64));
+    REQUIRE(f.chosen[0].algorithm.starts_with("winograd"));
+    CHECK(layout_of(f, {1, channels, 30, 30}).block_axis == 1);
+  }
+}
+
+TEST_CASE("windows of shuffled channels are cut from a copy", "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 24, 28, 28});
+  NodeId mixed = convolution(g, x, 40);
+  NodeId parts = permute(g, reshape(g, mixed, {1, 4, 10, 26, 26}), {0, 2, 1, 3, 4});
+  NodeId shuffled = reshape(g, parts, {1, 40, 26, 26});
+  NodeId padded = pad(g, shuffled, {0, 0, 1, 1}, {0, 0, 1, 1}, 0);
+  const FusedGraph f = fused(g, convolution(g, padded, 48));
+  // Rows and columns are whole tiles of four, and what their windows reach beyond.
+  CHECK(layout_of(f, {1, 40, 30, 30}).block_axis == 1);
+}
+
 TEST_CASE("a padded copy of many channels is blocked by them", "[fuse]") {
   for (int64_t channels : {3, 80}) {
     Graph g;

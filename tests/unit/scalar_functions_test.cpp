@@ -235,6 +235,15 @@ TEST_CASE("integer functions agree with int arithmetic for all bytes", "[scalar]
   CHECK(scalar::mod_(INT64_MIN, int64_t(-1)) == 0);
 }
 
+TEST_CASE("the upper half of a product comes of products of 32 bits", "[scalar]") {
+  std::mt19937 random(5);
+  std::vector<int32_t> values{0, 1, -1, INT32_MAX, INT32_MIN, 0xffff, -0x10000, 0x7fff};
+  for (int i = 0; i < 300; ++i) values.push_back(static_cast<int32_t>(random()));
+  for (int32_t a : values)
+    for (int32_t b : values)
+      CHECK(scalar::high_of_halves(a, b) == int32_t((int64_t{a} * b) >> 32));
+}
+
 TEST_CASE("float remainders have the sign they should", "[scalar]") {
   CHECK(scalar::fmod_(-7.5f, 2.0f) == -1.5f);
   CHECK(scalar::mod_(-7.5f, 2.0f) == 0.5f);

@@ -1,0 +1,89 @@
+// Products of bytes that are added in 16 bits before they are widened: how many of them
+// the weights allow, and the steps of the schedule and the text that come of it.
+#include "compiler/fuse.h"
+#include "compiler/ir/build.h"
+#include "compiler/ir/fold.h"
+#include "compiler/kernel/text.h"
+#include "compiler/rewrite/simplify.h"
+#include "tests/support/text_for.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+using namespace svod;
+using namespace svod::test;
+
+namespace {
+
+constexpr int64_t kSummed = 64, kResults = 8;
+
+// A product of matrices of signed bytes, all weights alike but the first two: a constant
+// would be none.
+ScheduledKernel product(int weight, int second, const Target& target) {
+  Graph g;
+  const NodeId x = g.add_input("x", DType::I8, {6, kSummed});
+  Tensor values{DType::I8, {kSummed, kResults}, {}};
+  values.bytes.assign(kSummed * kResults, static_cast<std::byte>(weight));
+  values.bytes[0] = std::byte{0};
+  values.bytes[1] = static_cast<std::byte>(second);
+  const NodeId w = tensor_node(g, values);
+  g.add_output("y", matmul(g, cast(g, x, DType::I32), cast(g, w, DType::I32)));
+  const FusedGraph fused = fuse(rewrite::simplify(g), target);
+  const auto sums = std::ranges::find_if(fused.kernels, [](const ScheduledKernel& k) {
+    return !k.stages.empty() && k.stages[0].kind == StageKind::Reduce;
+  });
+  REQUIRE(sums != fused.kernels.end());
+  return *sums;
+}
+
+int64_t steps(int weight, int second, const char* target) {
+  return tile_points(product(weight, second, *find_target(target)).stages[0].short_sums);
+}
+
+} // namespace
+
+TEST_CASE("how many products fit 16 bits is known from the weights", "[short_sums]") {
+  CHECK(steps(1, 2, "armv7") == 4);
+  CHECK(steps(63, 63, "armv7") == 4);   // 4 * 63 * 128 = 32256
+  CHECK(steps(64, 64, "armv7") == 2);   // 4 * 64 * 128 = 32768
+  CHECK(steps(63, 127, "armv7") == 2);  // one lane decides
+  CHECK(steps(127, 127, "armv7") == 2); // 2 * 127 * 128 = 32512
+  CHECK(steps(-128, 1, "armv7") == 1);
+  CHECK(steps(1, 1, "x86-64-v3") == 1);
+}
+
+TEST_CASE("products of steps together are added once", "[short_sums]") {
+  const Target target = *find_target("armv7");
+  const auto sums = [&](int weight) {
+    const std::string text = text_for(product(weight, weight, target), target.levels[0]);
+    const size_t at = text.find("add_halves(c");
+    REQUIRE(at != std::string::npos);
+    const std::string line = text.substr(at, text.find('\n', at) - at);
+    size_t count = 0;
+    for (size_t i = 0; (i = line.find("byte_products(", i)) != std::string::npos; ++i)
+      ++count;
+    return count;
+  };
+  CHECK(sums(1) == 4);
+  CHECK(sums(127) == 2);
+  CHECK(sums(-128) == 1);
+}
+
+TEST_CASE("short sums and steps together read back as written", "[short_sums]") {
+  const Target target = *find_target("armv7");
+  ScheduledKernel k = product(1, 1, target);
+  k.levels = {optimize::schedule_kernel(k, target.levels[0])};
+  REQUIRE(k.levels[0].stages[0].together == k.stages[0].short_sums);
+  TextFault fault;
+  const std::string of_kernel = print(static_cast<const Kernel&>(k)),
+                    of_schedule = print(static_cast<const KernelSchedule&>(k));
+  CHECK(of_kernel.find(" short i") != std::string::npos);
+  const auto kernel = parse_kernel(of_kernel, fault);
+  REQUIRE(kernel);
+  CHECK(print(*kernel) == of_kernel);
+  CHECK(of_schedule.find("s0 together i") != std::string::npos);
+  const auto schedule = parse_schedule(of_schedule, fault);
+  REQUIRE(schedule);
+  CHECK(print(*schedule) == of_schedule);
+}
