@@ -70,8 +70,6 @@ std::string number_text(const MarkedPiece& piece, size_t place,
     return " * " + sum;
   case NumberForm::Plain:
     return sum.empty() ? std::to_string(rest) : sum + addend;
-  case NumberForm::Unsigned:
-    return sum.empty() ? std::to_string(static_cast<uint32_t>(rest)) + "u" : sum;
   }
   __builtin_unreachable();
 }

@@ -19,10 +19,9 @@ struct MarkedTerm {
 
 // How a number reads.
 enum class NumberForm : char {
-  Plain = '=',    // 12
-  Addend = '+',   // " + 12", " - 12", or nothing for 0
-  Factor = '*',   // " * 12", or nothing for 1
-  Unsigned = 'u', // "12u", of 32 bits
+  Plain = '=',  // 12
+  Addend = '+', // " + 12", " - 12", or nothing for 0
+  Factor = '*', // " * 12", or nothing for 1
 };
 
 std::string marked(NumberForm form, const std::vector<MarkedTerm>& terms);

@@ -4,6 +4,8 @@
 #include "compiler/contraction/contraction.h"
 #include "compiler/kernel/group.h"
 
+#include <set>
+
 namespace svod::select {
 
 // Who reads each node, by node: live ones.
@@ -17,6 +19,21 @@ Users users_of(const Graph& g);
 // `unrolled` reductions are inlined as if they were maps.
 Grouping group_nodes(const Graph& g, const std::set<NodeId>& forced,
                      const std::set<NodeId>& unrolled);
+
+// Visits the nodes that the kernel of `root` computes, each once, from the root on; what
+// is below a node only where `visit` says so.
+template <class Visit>
+void visit_kernel(const Graph& g, const Grouping& grouping, NodeId root,
+                  const Visit& visit) {
+  std::vector<NodeId> open = {root};
+  std::set<NodeId> seen;
+  while (!open.empty()) {
+    const NodeId n = open.back();
+    open.pop_back();
+    if (!seen.insert(n).second || (grouping.stored[n] && n != root) || !visit(n)) continue;
+    open.insert(open.end(), g[n].inputs.begin(), g[n].inputs.end());
+  }
+}
 
 // Values that lie row-major because others than kernels of ours read or write them:
 // inputs and outputs of the graph, operands and results of regions and of the user's

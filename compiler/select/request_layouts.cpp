@@ -117,16 +117,11 @@ bool RequestFinder::turn_operands(const Group& group, const ScheduledKernel& k) 
 // Stores the padded form in which `reader` reads a value that has to stay as it is.
 // Beyond a pad, which alone makes a value larger, its axes may be others.
 void RequestFinder::store_padded_form(NodeId value, NodeId reader) {
-  std::vector<NodeId> open = {reader}, readers;
-  std::set<NodeId> seen;
-  while (!open.empty()) {
-    const NodeId n = open.back();
-    open.pop_back();
-    if (!seen.insert(n).second || (grouping_.stored[n] && n != reader)) continue;
-    const auto& inputs = g[n].inputs;
-    if (std::ranges::count(inputs, value) != 0) readers.push_back(n);
-    open.insert(open.end(), inputs.begin(), inputs.end());
-  }
+  std::vector<NodeId> readers;
+  visit_kernel(g, grouping_, reader, [&](NodeId n) {
+    if (std::ranges::count(g[n].inputs, value) != 0) readers.push_back(n);
+    return true;
+  });
   if (readers.size() == 1 && readers[0] != reader && g[readers[0]].op == Op::Pad)
     requests_.stored.insert(readers[0]);
 }

@@ -72,15 +72,11 @@ void RequestFinder::store_narrow_results() {
 // from a stored result, and so do all results but one of those that meet in a kernel:
 // tiles of three rows and halves of fourteen have no bound but the tensor.
 void RequestFinder::store_results_below(NodeId below) {
-  std::vector<NodeId> open = {below}, found;
-  std::set<NodeId> seen;
-  while (!open.empty()) {
-    const NodeId n = open.back();
-    open.pop_back();
-    if (!seen.insert(n).second || (grouping_.stored[n] && n != below)) continue;
+  std::vector<NodeId> found;
+  visit_kernel(g, grouping_, below, [&](NodeId n) {
     if (results_.count(n) != 0) found.push_back(n);
-    open.insert(open.end(), g[n].inputs.begin(), g[n].inputs.end());
-  }
+    return true;
+  });
   if (found.size() > 1) found.pop_back();
   for (NodeId n : found) requests_.stored.insert(n);
 }
@@ -125,26 +121,19 @@ static bool gathers_lanes(const ScheduledKernel& k) {
 void RequestFinder::store_below_windows(const Group& group, const ScheduledKernel& k) {
   const Shape& shape = g[group.root].shape;
   if (shape.size() < 4 || 2 * shape[1] < lanes_ || !gathers_lanes(k)) return;
-  std::vector<NodeId> open = {group.root};
-  std::set<NodeId> seen;
-  while (!open.empty()) {
-    const NodeId n = open.back();
-    open.pop_back();
-    if (!seen.insert(n).second || grouping_.known[n] ||
-        (grouping_.stored[n] && n != group.root))
-      continue;
-    const auto& inputs = g[n].inputs;
-    if (g[n].op == Op::Window && is_view(g[inputs[0]].op) &&
-        g[inputs[0]].op != Op::Window && !grouping_.stored[inputs[0]] &&
-        element_count(g[n].shape) > element_count(g[inputs[0]].shape)) {
-      const Shape& picture = g[inputs[0]].shape;
-      requests_.stored.insert(inputs[0]);
-      if (picture.size() >= 3 && 2 * picture[1] >= lanes_)
-        requests_.layouts.emplace(inputs[0], blocked(picture.size(), 1, lanes_));
-      continue;
-    }
-    open.insert(open.end(), inputs.begin(), inputs.end());
-  }
+  visit_kernel(g, grouping_, group.root, [&](NodeId n) {
+    if (grouping_.known[n]) return false;
+    if (g[n].op != Op::Window) return true;
+    const NodeId cut = g[n].inputs[0];
+    if (!is_view(g[cut].op) || g[cut].op == Op::Window || grouping_.stored[cut] ||
+        element_count(g[n].shape) <= element_count(g[cut].shape))
+      return true;
+    const Shape& picture = g[cut].shape;
+    requests_.stored.insert(cut);
+    if (picture.size() >= 3 && 2 * picture[1] >= lanes_)
+      requests_.layouts.emplace(cut, blocked(picture.size(), 1, lanes_));
+    return false;
+  });
 }
 
 void RequestFinder::look_at_groups() {

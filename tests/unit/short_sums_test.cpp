@@ -5,6 +5,7 @@
 #include "compiler/ir/fold.h"
 #include "compiler/kernel/text.h"
 #include "compiler/rewrite/simplify.h"
+#include "tests/support/known_product.h"
 #include "tests/support/text_for.h"
 
 #include <catch2/catch.hpp>
@@ -21,20 +22,10 @@ constexpr int64_t kSummed = 64, kResults = 8;
 // A product of matrices of signed bytes, all weights alike but the first two: a constant
 // would be none.
 ScheduledKernel product(int weight, int second, const Target& target) {
-  Graph g;
-  const NodeId x = g.add_input("x", DType::I8, {6, kSummed});
-  Tensor values{DType::I8, {kSummed, kResults}, {}};
-  values.bytes.assign(kSummed * kResults, static_cast<std::byte>(weight));
-  values.bytes[0] = std::byte{0};
-  values.bytes[1] = static_cast<std::byte>(second);
-  const NodeId w = tensor_node(g, values);
-  g.add_output("y", matmul(g, cast(g, x, DType::I32), cast(g, w, DType::I32)));
-  const FusedGraph fused = fuse(rewrite::simplify(g), target);
-  const auto sums = std::ranges::find_if(fused.kernels, [](const ScheduledKernel& k) {
-    return !k.stages.empty() && k.stages[0].kind == StageKind::Reduce;
-  });
-  REQUIRE(sums != fused.kernels.end());
-  return *sums;
+  std::vector<std::byte> values(kSummed * kResults, static_cast<std::byte>(weight));
+  values[0] = std::byte{0};
+  values[1] = static_cast<std::byte>(second);
+  return byte_product(6, {kSummed, kResults}, std::move(values), target);
 }
 
 int64_t steps(int weight, int second, const char* target) {

@@ -7,6 +7,7 @@
 #include "compiler/kernel/text.h"
 #include "compiler/rewrite/simplify.h"
 #include "compiler/toolchain/keep_order.h"
+#include "tests/support/known_product.h"
 #include "tests/support/text_for.h"
 
 #include <catch2/catch.hpp>
@@ -22,20 +23,10 @@ namespace {
 // packing, or not.
 ScheduledKernel product(int64_t results, bool known, const Target& target) {
   constexpr int64_t kRows = 6, kSummed = 64;
-  Graph g;
-  const NodeId x = g.add_input("x", DType::I8, {kRows, kSummed});
-  Tensor values{DType::I8, {kSummed, results}, {}};
-  for (int64_t i = 0; i < kSummed * results; ++i)
-    values.bytes.push_back(static_cast<std::byte>(i % 7));
-  const NodeId w =
-      known ? tensor_node(g, values) : g.add_input("w", DType::I8, {kSummed, results});
-  g.add_output("y", matmul(g, cast(g, x, DType::I32), cast(g, w, DType::I32)));
-  const FusedGraph fused = fuse(rewrite::simplify(g), target);
-  const auto sums = std::ranges::find_if(fused.kernels, [](const ScheduledKernel& k) {
-    return !k.stages.empty() && k.stages[0].kind == StageKind::Reduce;
-  });
-  REQUIRE(sums != fused.kernels.end());
-  return *sums;
+  std::vector<std::byte> values;
+  for (int64_t i = 0; known && i < kSummed * results; ++i)
+    values.push_back(static_cast<std::byte>(i % 7));
+  return byte_product(kRows, {kSummed, results}, std::move(values), target);
 }
 
 bool reads_words(int64_t results, bool known, const char* alias) {
