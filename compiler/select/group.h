@@ -30,7 +30,8 @@ void visit_kernel(const Graph& g, const Grouping& grouping, NodeId root,
   while (!open.empty()) {
     const NodeId n = open.back();
     open.pop_back();
-    if (!seen.insert(n).second || (grouping.stored[n] && n != root) || !visit(n)) continue;
+    if (!seen.insert(n).second || (grouping.stored[n] && n != root) || !visit(n))
+      continue;
     open.insert(open.end(), g[n].inputs.begin(), g[n].inputs.end());
   }
 }

@@ -16,8 +16,8 @@ toolchain::CompileJob kernel_job(const Target& target,
   source.flags = flags;
   source.flags.insert(source.flags.end(), kernel.flags.begin(), kernel.flags.end());
   source.flags = package_flags(std::move(source.flags));
-  // A module's linker takes the objects as they are: of functions of one name it keeps the
-  // first, and the parts of each sequence have the same names.
+  // A module's linker takes the objects as they are: of functions of one name it keeps
+  // the first, and the parts of each sequence have the same names.
   if (target.kind == TargetKind::Wasm) {
     source.flags.push_back("-Dsvod_kernel=" + kernel.symbol);
     source.flags.push_back("-Dbody=body_of_" + kernel.symbol);
