@@ -116,7 +116,7 @@ template <class X, class T> SVOD_INLINE auto byte_products(X x, T w) {
   if constexpr (kCount > 2) {
     typedef Vector<i32, kCount / 2> Half;
     Vector<i16, 4 * kCount> out;
-    if constexpr (kVector<X>) {
+    if constexpr (Traits<X>::kLanes == kCount) {
       out.lo = byte_products(Half(x.lo), Half(w.lo));
       out.hi = byte_products(Half(x.hi), Half(w.hi));
     } else {
@@ -128,6 +128,28 @@ template <class X, class T> SVOD_INLINE auto byte_products(X x, T w) {
     return bits_<Vector<i16, 8>>(
         __builtin_neon_vmull_v(bits_<NeonHalf>(T(x)), bits_<NeonHalf>(w), 33));
   }
+}
+// Groups of four bytes for all lanes that follow each other, each in half a register of
+// its own. One instruction loads two of them; what one instruction makes of four takes
+// more registers than there are beside a tile's sums.
+typedef Vector<i32, 2> SharedGroup;
+template <int N> struct SharedGroups {
+  SharedGroup group[N];
+};
+template <int N> SVOD_INLINE SharedGroups<N> load_shared(const void* from) {
+  SharedGroups<N> out;
+  if constexpr (N == 2) {
+    typedef __attribute__((__aligned__(1))) i32 Word; // at any address
+    struct {
+      __attribute__((__neon_vector_type__(2))) i32 group[2];
+    } both;
+    __builtin_neon_vld2_dup_v(&both, static_cast<const Word*>(from), 2);
+    out.group[0] = both.group[0];
+    out.group[1] = both.group[1];
+  } else {
+    out.group[0] = SharedGroup(load_dot(from));
+  }
+  return out;
 }
 // Of each lane the products of its first two bytes and those of the others, as sums of
 // their own: what pairs of 16 bits are added to.

@@ -18,6 +18,7 @@ void StageEmitter::emit_reduce(uint32_t number) {
   exchange_halves(s, names);
   emit_inner(s, 0, [&] {
     fetch_ahead();
+    if (how(s).halves) open_shared(s);
     if (sums_.blocks) sums_.blocks->summed_at.clear();
     if (number > 0 && k_.stages[number - 1].nested) {
       const Sums around = sums_;

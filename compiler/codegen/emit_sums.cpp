@@ -92,23 +92,6 @@ void SumEmitter::accumulate_dots(const Stage& s, const std::string& acc, const P
        summand(splat(x, DType::I32)) + ", " + summand(splat(w, DType::I32)) + ");");
 }
 
-// The same with both pairs of the four apart. Of the steps that are taken together the
-// products come first.
-void SumEmitter::accumulate_halves(const Stage& s, const std::string& acc,
-                                   const Point& p) {
-  const ByteOperands operands = byte_operands(k_, s);
-  ExprId x = below_casts(k_, k_.exprs[s.value].inputs[0]),
-         w = below_casts(k_, k_.exprs[s.value].inputs[1]);
-  if (&k_.exprs[x] == operands.w || operands.decoded == x) std::swap(x, w);
-  std::string products;
-  for (const Point& step : steps_together(s, p)) {
-    const Value bytes = eval(x, step), weights = eval(w, step);
-    products += (products.empty() ? "byte_products(" : " + byte_products(") + bytes.name +
-                ", " + splat(weights, DType::I32) + ")";
-  }
-  line(acc + " = add_halves(" + acc + ", " + products + ");");
-}
-
 // The number that all lanes share times two lanes at once.
 void SumEmitter::accumulate_pairs(const Stage& s, const std::string& acc,
                                   const Point& p) {

@@ -51,9 +51,10 @@ template <class E, int kRight, class T> SVOD_INLINE Like<T, E> narrowed(T x) {
     out.hi = narrowed<E, kRight>(Half(x.hi));
     return out;
   } else {
-    Vector<i16, 8> pairs;
-    pairs.lo = narrowed_to_pairs<kRight>(first_part<4>(x));
-    pairs.hi = pairs.lo;
+    const Vector<i16, 4> first = narrowed_to_pairs<kRight>(first_part<4>(x));
+    // What is beside four lanes may be anything.
+    Vector<i16, 8> pairs =
+        __builtin_shufflevector(first, first, 0, 1, 2, 3, -1, -1, -1, -1);
     if constexpr (kCount == 8) pairs.hi = narrowed_to_pairs<kRight>(Quad(x.hi));
     return first_part<kCount>(narrowed_to_bytes<E>(pairs));
   }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "compiler/codegen/sum_emitter.h"
-#include "compiler/kernel/byte_groups.h"
 
 #include <functional>
 #include <set>

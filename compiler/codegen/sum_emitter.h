@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/codegen/write_emitter.h"
+#include "compiler/kernel/byte_groups.h"
 
 #include <set>
 
@@ -31,11 +32,19 @@ protected:
   };
   // The register with the group of each point, and the element that it is.
   using Groups = std::map<Point, std::pair<std::string, int>>;
+  // Groups that all lanes share, of the steps that are taken together at all points of
+  // the tile: each load is written where the first product needs it.
+  struct SharedGroups {
+    std::map<Point, GroupUse> uses; // by step
+    std::vector<GroupLoad> loads;
+    std::vector<std::string> names; // of the loads; empty before they are written
+  };
   // The sums of a reduction while its loops are emitted.
   struct Sums {
     std::optional<Blocks> blocks;
     std::optional<Ahead> ahead;
     Groups groups;            // of a grouped sum, in the step being emitted
+    SharedGroups shared;      // of a sum in halves, likewise
     std::optional<int> lanes; // of the accumulators, if less than a vector's
     // Accumulators of neighbouring steps, [way][point], and the way being emitted.
     std::vector<std::vector<std::string>> ways;
@@ -48,6 +57,8 @@ protected:
   void accumulate_groups(const std::string& acc, const Point& p, const std::string& w);
   std::vector<std::pair<size_t, size_t>> matrix_pairs(const Stage& s) const;
   void exchange_halves(const Stage& s, const std::vector<std::string>& sums);
+  // Before the products of each step of a sum in halves.
+  void open_shared(const Stage& s);
   // The factors of a product of bytes, the weights last.
   std::pair<ExprId, ExprId> dot_factors(const Stage& s) const;
   void join_ways(const std::string& combine);
@@ -66,6 +77,7 @@ protected:
 private:
   void accumulate_dots(const Stage& s, const std::string& acc, const Point& p);
   void accumulate_halves(const Stage& s, const std::string& acc, const Point& p);
+  std::string shared_group(const Expr& x, const Point& step);
   void accumulate_pairs(const Stage& s, const std::string& acc, const Point& p);
   void accumulate_widened(const Stage& s, const std::string& acc, const Point& p);
   void accumulate_words(const Stage& s, const std::string& acc, const Point& p);

@@ -4,6 +4,7 @@
 #include "compiler/support/check.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 namespace svod {
@@ -93,6 +94,22 @@ GroupLoads cover_groups(const std::vector<int64_t>& offsets) {
     else
       take(i, at, 1, true);
   }
+  return out;
+}
+
+GroupLoads cover_pairs(const std::vector<int64_t>& offsets) {
+  GroupLoads out;
+  std::map<int64_t, GroupUse> uses;
+  for (int64_t at : offsets) uses.try_emplace(at, GroupUse{offsets.size(), 0});
+  for (auto& [at, use] : uses) {
+    if (use.load != offsets.size()) continue;
+    use.load = out.loads.size();
+    const auto next = uses.find(at + kDot);
+    const bool pair = next != uses.end();
+    if (pair) next->second = {use.load, 1};
+    out.loads.push_back({at, pair ? 2 : 1});
+  }
+  for (int64_t at : offsets) out.uses.push_back(uses.at(at));
   return out;
 }
 

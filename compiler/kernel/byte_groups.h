@@ -45,6 +45,8 @@ struct GroupLoads {
 // Loads that hold the groups at these offsets, and no byte that is not between the first
 // and the last one: all of these belong to one array.
 GroupLoads cover_groups(const std::vector<int64_t>& offsets);
+// The same by loads of one or two groups, all of which are asked for.
+GroupLoads cover_pairs(const std::vector<int64_t>& offsets);
 
 // Whether x of the kernel's first stage is affine in all loops, so that the above can be
 // asked for.

@@ -178,10 +178,9 @@ static Step scalar_step(const TileFacts& facts, const std::vector<int>& counts) 
   return step;
 }
 
-// How many places there are where each number is a multiple of its stride, of at most so
-// many.
-static int distinct_places(const std::vector<int>& counts,
-                           const std::vector<int64_t>& strides) {
+// The places where each number is a multiple of its stride, of at most so many.
+static std::set<int64_t> distinct_places(const std::vector<int>& counts,
+                                         const std::vector<int64_t>& strides) {
   std::set<int64_t> places = {0};
   for (size_t i = 0; i < counts.size(); ++i) {
     std::set<int64_t> more;
@@ -189,11 +188,11 @@ static int distinct_places(const std::vector<int>& counts,
       for (int n = 0; n < counts[i]; ++n) more.insert(place + n * strides[i]);
     places = std::move(more);
   }
-  return static_cast<int>(places.size());
+  return places;
 }
 
 // Steps that are taken together read what they share once. Their weights stay; of what
-// all lanes share, one register is enough.
+// all lanes share, one register is enough where groups are read one by one.
 static Step halves_step(const TileFacts& facts, const std::vector<int>& counts) {
   Step step;
   for (int count : counts) step.points *= count;
@@ -206,7 +205,14 @@ static Step halves_step(const TileFacts& facts, const std::vector<int>& counts) 
   for (const LoadUse& load : facts.loads) {
     std::vector<int64_t> strides = load.strides;
     strides.insert(strides.end(), load.step_strides.begin(), load.step_strides.end());
-    const int distinct = distinct_places(all, strides);
+    const std::set<int64_t> places = distinct_places(all, strides);
+    if (load.shared) {
+      step.loads +=
+          double(cover_pairs({places.begin(), places.end()}).loads.size()) / steps;
+      kept += facts.halves->shared;
+      continue;
+    }
+    const int distinct = static_cast<int>(places.size());
     const int registers = load.vector ? facts.per_vector / 2 : 1;
     step.loads += double(distinct) * registers / steps;
     kept += load.vector ? distinct * registers : 1;

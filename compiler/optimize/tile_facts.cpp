@@ -215,6 +215,7 @@ static LoadUse load_use(const ScheduledKernel& k, const Expr& e, const TileFacts
   if (use.vector && step) use.steps = double(k.indices.extent(*step));
   use.all_steps = facts.steps;
   if (facts.halves) {
+    use.shared = dots && !use.vector && reads_groups(k);
     for (const Candidate& c : facts.candidates)
       use.strides.push_back(k.indices.coefficient(e.index, c.axis));
     for (const TileAxis& t : s.short_sums)

@@ -30,8 +30,9 @@ struct LoadUse {
   bool held = false;
   // Vectors of bytes, which rows of a window that overlap share.
   bool interleaved = false;
-  // Of bytes that all lanes share, in registers of four groups.
-  bool grouped = false;
+  // Of bytes that all lanes share, in registers of four groups, or loaded two groups at a
+  // time for sums in halves.
+  bool grouped = false, shared = false;
   // Of a weight, whole lines, one per position: so many are read at once.
   int streams = INT_MAX;
   int64_t bytes = 0;           // of a panel: what one vector of accumulators reads of it
@@ -89,6 +90,7 @@ struct ScalarCosts {
 struct HalfCosts {
   std::vector<int> together = {}; // steps, by axis
   int kept = 2;                   // registers that products wait in
+  int shared = 2; // of groups for all lanes, where two are loaded at a time
 };
 
 struct TileFacts {

@@ -12,8 +12,7 @@ using namespace svod;
 namespace {
 
 // Every group is where its use says, and no load leaves what lies between the groups.
-void check_cover(const std::vector<int64_t>& offsets) {
-  const GroupLoads found = cover_groups(offsets);
+void check_cover(const std::vector<int64_t>& offsets, const GroupLoads& found) {
   const auto [first, last] = std::ranges::minmax(offsets);
   REQUIRE(found.uses.size() == offsets.size());
   for (const GroupLoad& load : found.loads) {
@@ -48,7 +47,19 @@ TEST_CASE("windows that overlap share their loads", "[byte_groups]") {
   const GroupLoads found = cover_groups(offsets);
   CHECK(std::ranges::count_if(found.loads,
                               [](const GroupLoad& l) { return l.at < 20; }) == 4);
-  check_cover(offsets);
+  check_cover(offsets, found);
+}
+
+TEST_CASE("groups are loaded by twos where both are asked for", "[byte_groups]") {
+  const std::vector<int64_t> offsets = {0, 4, 4, 8, 8, 12, 12, 16, 100, 1, 5};
+  const GroupLoads found = cover_pairs(offsets);
+  CHECK(found.loads.size() == 5);
+  check_cover(offsets, found);
+  for (size_t load = 0; load < found.loads.size(); ++load)
+    for (int element = 0; element < found.loads[load].groups; ++element)
+      CHECK(std::ranges::any_of(found.uses, [&](const GroupUse& use) {
+        return use.load == load && use.element == element;
+      }));
 }
 
 TEST_CASE("a group alone is a load of its own", "[byte_groups]") {
@@ -63,6 +74,7 @@ TEST_CASE("loads of any groups hold them and nothing beyond", "[byte_groups]") {
   for (int round = 0; round < 500; ++round) {
     std::vector<int64_t> offsets(1 + random() % 40);
     for (int64_t& at : offsets) at = static_cast<int64_t>(random() % 90) - 20;
-    check_cover(offsets);
+    check_cover(offsets, cover_groups(offsets));
+    check_cover(offsets, cover_pairs(offsets));
   }
 }

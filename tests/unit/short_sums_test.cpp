@@ -32,6 +32,12 @@ int64_t steps(int weight, int second, const char* target) {
   return tile_points(product(weight, second, *find_target(target)).stages[0].short_sums);
 }
 
+size_t count_of(const std::string& what, const std::string& text) {
+  size_t count = 0;
+  for (size_t i = 0; (i = text.find(what, i)) != std::string::npos; ++i) ++count;
+  return count;
+}
+
 } // namespace
 
 TEST_CASE("how many products fit 16 bits is known from the weights", "[short_sums]") {
@@ -48,17 +54,28 @@ TEST_CASE("products of steps together are added once", "[short_sums]") {
   const Target target = *find_target("armv7");
   const auto sums = [&](int weight) {
     const std::string text = text_for(product(weight, weight, target), target.levels[0]);
-    const size_t at = text.find("add_halves(c");
-    REQUIRE(at != std::string::npos);
-    const std::string line = text.substr(at, text.find('\n', at) - at);
-    size_t count = 0;
-    for (size_t i = 0; (i = line.find("byte_products(", i)) != std::string::npos; ++i)
-      ++count;
-    return count;
+    const size_t begin = text.find("auto t"), end = text.find("add_halves(c");
+    REQUIRE(begin < end);
+    REQUIRE(end != std::string::npos);
+    return count_of("byte_products(", text.substr(begin, end - begin));
   };
   CHECK(sums(1) == 4);
   CHECK(sums(127) == 2);
   CHECK(sums(-128) == 1);
+}
+
+TEST_CASE("bytes that all lanes share are loaded two groups at a time", "[short_sums]") {
+  const Target target = *find_target("armv7");
+  const std::string text = text_for(product(1, 1, target), target.levels[0]);
+  const size_t body = text.find("i32 body(");
+  REQUIRE(body != std::string::npos);
+  const std::string kernel = text.substr(body);
+  const size_t products = count_of("byte_products(", kernel);
+  CHECK(products > 0);
+  // Each group is of one position: four steps of it are two loads.
+  CHECK(count_of("load_shared<2>(", kernel) == products / 2);
+  CHECK(count_of("load_shared<1>(", kernel) == 0);
+  CHECK(count_of("load_dot(", kernel) == 0);
 }
 
 TEST_CASE("short sums and steps together read back as written", "[short_sums]") {
