@@ -181,7 +181,7 @@ std::vector<ScheduledGroup> Round::schedule(std::vector<LoweredGroup> lowered) {
     if (l.group != nullptr) {
       scheduled.push_back(
           {l.group, optimize::make_kernel(std::move(l.cut), *l.group, stored_,
-                                          lower_of(*l.group), lanes_, level_)});
+                                          lower_of(*l.group), target_)});
       continue;
     }
     ScheduledGroup& plain = scheduled.emplace_back();

@@ -107,32 +107,16 @@ template <class T> SVOD_INLINE T dot_signed_(T sum, T x, T w) {
 #elif defined(__ARM_NEON)
 typedef __attribute__((__neon_vector_type__(16))) i8 NeonBytes;
 typedef __attribute__((__neon_vector_type__(8))) i8 NeonHalf;
-// The products of each lane's four bytes, of 16 bits each; those of further steps may be
-// added to them while they fit. They are asked for by name: as arithmetic, the compiler
-// widens a factor that several of them share. x is a vector, or four bytes for all lanes,
-// of which half a register is enough.
-template <class X, class T> SVOD_INLINE auto byte_products(X x, T w) {
-  constexpr int kCount = Traits<T>::kLanes;
-  if constexpr (kCount > 2) {
-    typedef Vector<i32, kCount / 2> Half;
-    Vector<i16, 4 * kCount> out;
-    if constexpr (Traits<X>::kLanes == kCount) {
-      out.lo = byte_products(Half(x.lo), Half(w.lo));
-      out.hi = byte_products(Half(x.hi), Half(w.hi));
-    } else {
-      out.lo = byte_products(x, Half(w.lo));
-      out.hi = byte_products(x, Half(w.hi));
-    }
-    return out;
-  } else {
-    return bits_<Vector<i16, 8>>(
-        __builtin_neon_vmull_v(bits_<NeonHalf>(T(x)), bits_<NeonHalf>(w), 33));
-  }
-}
-// Groups of four bytes for all lanes that follow each other, each in half a register of
-// its own. One instruction loads two of them; what one instruction makes of four takes
-// more registers than there are beside a tile's sums.
-typedef Vector<i32, 2> SharedGroup;
+// Groups of four bytes for all lanes that follow each other, each in a register of its
+// own; of 64 bits on 32-bit Arm, whose products take no halves of longer ones. One
+// instruction loads two of them; what one makes of four takes more registers than there
+// are beside a tile's sums.
+#if defined(__aarch64__)
+enum { kSharedLanes = 4 };
+#else
+enum { kSharedLanes = 2 };
+#endif
+typedef Vector<i32, kSharedLanes> SharedGroup;
 template <int N> struct SharedGroups {
   SharedGroup group[N];
 };
@@ -141,9 +125,13 @@ template <int N> SVOD_INLINE SharedGroups<N> load_shared(const void* from) {
   if constexpr (N == 2) {
     typedef __attribute__((__aligned__(1))) i32 Word; // at any address
     struct {
-      __attribute__((__neon_vector_type__(2))) i32 group[2];
+      __attribute__((__neon_vector_type__(kSharedLanes))) i32 group[2];
     } both;
+#if defined(__aarch64__)
+    __builtin_neon_vld2q_dup_v(&both, static_cast<const Word*>(from), 34);
+#else
     __builtin_neon_vld2_dup_v(&both, static_cast<const Word*>(from), 2);
+#endif
     out.group[0] = both.group[0];
     out.group[1] = both.group[1];
   } else {
@@ -151,30 +139,72 @@ template <int N> SVOD_INLINE SharedGroups<N> load_shared(const void* from) {
   }
   return out;
 }
-// Of each lane the products of its first two bytes and those of the others, as sums of
-// their own: what pairs of 16 bits are added to.
-typedef Vector<i32, 2 * kLanes> HalfSums;
-template <class S, class P> SVOD_INLINE S add_halves(S sum, P products) {
-  constexpr int kCount = Traits<S>::kLanes;
-  if constexpr (kCount > 4) {
-    sum.lo =
-        add_halves(Vector<i32, kCount / 2>(sum.lo), Vector<i16, kCount>(products.lo));
-    sum.hi =
-        add_halves(Vector<i32, kCount / 2>(sum.hi), Vector<i16, kCount>(products.hi));
-    return sum;
+// Four lanes of a vector, in a register or in memory.
+template <int kFirst> SVOD_INLINE Vector<i32, 4> quad_of(vi32 whole) {
+  return __builtin_shufflevector(whole, whole, kFirst, kFirst + 1, kFirst + 2,
+                                 kFirst + 3);
+}
+SVOD_INLINE Vector<i32, 4> load_quad(const void* from) {
+  Vector<i32, 4> out;
+  __builtin_memcpy(&out, from, sizeof out);
+  return out;
+}
+// The bytes of two lanes; of those that all lanes share, any two.
+template <int kPair, class T> SVOD_INLINE NeonHalf pair_of(T x) {
+  if constexpr (kVector<T>) {
+    constexpr int first = 2 * kPair % Traits<T>::kLanes;
+    return bits_<NeonHalf>(__builtin_shufflevector(x, x, first, first + 1));
   } else {
-    return bits_<S>(
-        __builtin_neon_vpadalq_v(bits_<NeonBytes>(sum), bits_<NeonBytes>(products), 34));
+    return bits_<NeonHalf>(Vector<i32, 2>(x));
   }
 }
-template <class T, int... kLane>
-SVOD_INLINE HalfSums zeros_between(T whole, Numbers<int, kLane...>) {
-  return __builtin_shufflevector(whole, T(0), (kLane % 2 * kLanes + kLane / 2)...);
+// Of four lanes the products of each lane's four bytes, of 16 bits each; those of further
+// steps may be added to them while they fit. They are asked for by name: as arithmetic,
+// the compiler widens a factor that several of them share. x is a vector, or four bytes
+// for all lanes.
+template <int kQuad, class X>
+SVOD_INLINE Vector<i16, 16> byte_products(X x, Vector<i32, 4> w) {
+  Vector<i16, 16> out;
+  out.lo = bits_<Vector<i16, 8>>(
+      __builtin_neon_vmull_v(pair_of<2 * kQuad>(x), pair_of<0>(w), 33));
+  out.hi = bits_<Vector<i16, 8>>(
+      __builtin_neon_vmull_v(pair_of<2 * kQuad + 1>(x), pair_of<1>(w), 33));
+  return out;
 }
-SVOD_INLINE HalfSums half_sums(vi32 whole) {
-  return zeros_between(whole, NumbersTo<2 * kLanes>());
+// Sums of the first 4 N lanes, two of each: the products of its first two bytes and those
+// of the others, which pairs of 16 bits are added to.
+template <int N> struct HalfSums {
+  Vector<i32, 4> pair[2 * N];
+};
+template <int N, int kPair = 0> SVOD_INLINE HalfSums<N> half_sums(vi32 whole) {
+  HalfSums<N> out;
+  if constexpr (kPair + 1 < 2 * N) out = half_sums<N, kPair + 1>(whole);
+  // A zero after each: as numbers of 64 bits.
+  const Vector<u32, 2> lanes = bits_<Vector<u32, 2>>(
+      __builtin_shufflevector(whole, whole, 2 * kPair, 2 * kPair + 1));
+  out.pair[kPair] = bits_<Vector<i32, 4>>(lanes_<u64>(lanes));
+  return out;
 }
-SVOD_INLINE vi32 whole_sums(HalfSums sum) { return vi32(sum.even) + vi32(sum.odd); }
+template <int N> SVOD_INLINE vi32 whole_sums(HalfSums<N> sums) {
+  Vector<i32, 4> quads[N];
+#pragma clang loop unroll(full)
+  for (int i = 0; i < N; ++i) {
+    const Vector<i32, 4> a = sums.pair[2 * i], b = sums.pair[2 * i + 1];
+    quads[i] = __builtin_shufflevector(a, b, 0, 2, 4, 6) +
+               __builtin_shufflevector(a, b, 1, 3, 5, 7);
+  }
+  vi32 out = vi32(0);
+  __builtin_memcpy(&out, quads, sizeof quads);
+  return out;
+}
+template <int kQuad, int N>
+SVOD_INLINE void add_halves(HalfSums<N>& sums, Vector<i16, 16> products) {
+  Vector<i32, 4>* const pair = sums.pair + 2 * kQuad;
+  pair[0] = bits_<Vector<i32, 4>>(__builtin_neon_vpadalq_v(
+      bits_<NeonBytes>(pair[0]), bits_<NeonBytes>(products.lo), 34));
+  pair[1] = bits_<Vector<i32, 4>>(__builtin_neon_vpadalq_v(
+      bits_<NeonBytes>(pair[1]), bits_<NeonBytes>(products.hi), 34));
+}
 #if defined(__aarch64__)
 // Four signed bytes of each lane and as many more into one sum.
 template <class T> SVOD_INLINE T dot_signed_(T sum, T x, T w) {

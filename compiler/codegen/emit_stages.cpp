@@ -26,8 +26,11 @@ void StageEmitter::emit_reduce(uint32_t number) {
       emit_stage(number - 1);
       sums_ = around;
     }
-    for (size_t i = 0; i < all.size(); ++i)
-      accumulate(s, sums_.ways[sums_.way][i], all[i], vector);
+    // Weights of four lanes at a time stay for all positions of the tile.
+    const int quads = how(s).halves ? quads_stored(k_) : 1;
+    for (sums_.quad = 0; sums_.quad < quads; ++sums_.quad)
+      for (size_t i = 0; i < all.size(); ++i)
+        accumulate(s, sums_.ways[sums_.way][i], all[i], vector);
   });
   if (!sums_.blocks) join_ways(combine_of(s.op) + "::of<" + sum_type(s, vector) + ">");
   exchange_halves(s, names);

@@ -256,8 +256,9 @@ std::vector<std::string> SumEmitter::open_sums(uint32_t number, bool vector) {
   const bool blocks = sums_.blocks.has_value();
   const bool halves = how(s).halves, paired = how(s).paired;
   const std::string type = sum_type(s, vector),
-                    none = how(s).grouped ? type + "{}"
-                                          : type + "(" + identity(s.op, s.dtype) + ")";
+                    none = halves || how(s).grouped
+                               ? type + "{}"
+                               : type + "(" + identity(s.op, s.dtype) + ")";
   const std::optional<ExprId> sum = how(s).begins_with;
   auto names_of = [&](bool declared, bool started) {
     std::vector<std::string> names;
@@ -266,7 +267,7 @@ std::vector<std::string> SumEmitter::open_sums(uint32_t number, bool vector) {
       if (started) {
         const Value start = eval(start_of(k_, *sum, number), p);
         from = vector ? summand(splat(start, s.dtype)) : start.name;
-        if (halves) from = "half_sums(" + from + ")";
+        if (halves) from = "half_sums<" + quads() + ">(" + from + ")";
         if (paired) from = "paired_sums(" + from + ")";
         if (how(s).grouped) from = "quad_sums<" + quads() + ">(" + from + ")";
       }
@@ -334,7 +335,7 @@ int SumEmitter::lanes_summed(uint32_t number) const {
 
 // An accumulator's type, and a vector cut to its length.
 std::string SumEmitter::sum_type(const Stage& s, bool vector) const {
-  if (how(s).halves) return "HalfSums";
+  if (how(s).halves) return "HalfSums<" + quads() + ">";
   if (how(s).paired) return "PairedSums";
   if (how(s).grouped) return "QuadSums<" + quads() + ">";
   if (!vector || !sums_.lanes) return type(s.dtype, vector);

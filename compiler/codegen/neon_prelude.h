@@ -5,9 +5,8 @@
 namespace kernel {
 typedef Vector<i32, 4> Quad;
 typedef __attribute__((__neon_vector_type__(16))) i8 QuadBytes;
-typedef __attribute__((__neon_vector_type__(8))) i8 PairBytes;
 // The codes of element types that the builtins take.
-enum { kNeonI8 = 0, kNeonI16 = 1, kNeonU8 = 16, kNeonQuadI16 = 33, kNeonQuadI32 = 34 };
+enum { kNeonI8 = 0, kNeonI16 = 1, kNeonU8 = 16, kNeonQuadI32 = 34 };
 
 // The upper half of x times an even number, of which `half` is the half: the instruction
 // doubles the product.
@@ -60,47 +59,20 @@ template <class E, int kRight, class T> SVOD_INLINE Like<T, E> narrowed(T x) {
   }
 }
 
-#if defined(__aarch64__)
-// Sums of the first 4 N lanes: a register for four of them, or, where products of bytes
-// are added as pairs, two of which each has half the pairs.
 #if defined(__ARM_FEATURE_DOTPROD)
-enum { kSumParts = 1 };
-#else
-enum { kSumParts = 2 };
-#endif
+// Sums of the first 4 N lanes, a register for four of them.
 template <int N> struct QuadSums {
-  Quad part[kSumParts * N];
+  Quad part[N];
 };
-template <int kFirst> SVOD_INLINE Quad quad_of(vi32 whole) {
-  return __builtin_shufflevector(whole, whole, kFirst, kFirst + 1, kFirst + 2,
-                                 kFirst + 3);
-}
 template <int N, int kPart = 0> SVOD_INLINE QuadSums<N> quad_sums(vi32 whole) {
   QuadSums<N> out;
   if constexpr (kPart + 1 < N) out = quad_sums<N, kPart + 1>(whole);
-  const Quad quad = quad_of<4 * kPart>(whole);
-  out.part[kSumParts * kPart] = quad;
-  if constexpr (kSumParts == 2) {
-    out.part[2 * kPart] = __builtin_shufflevector(quad, Quad(0), 0, 4, 1, 5);
-    out.part[2 * kPart + 1] = __builtin_shufflevector(quad, Quad(0), 2, 6, 3, 7);
-  }
+  out.part[kPart] = quad_of<4 * kPart>(whole);
   return out;
 }
-template <int kPart = 0, int N>
-SVOD_INLINE void join_parts([[maybe_unused]] Quad* quads, const QuadSums<N>& sums) {
-  if constexpr (kSumParts == 1)
-    quads[kPart] = sums.part[kPart];
-  else
-    quads[kPart] = bits_<Quad>(__builtin_neon_vpaddq_v(
-        bits_<QuadBytes>(sums.part[2 * kPart]),
-        bits_<QuadBytes>(sums.part[2 * kPart + 1]), kNeonQuadI32));
-  if constexpr (kPart + 1 < N) join_parts<kPart + 1>(quads, sums);
-}
 template <int N> SVOD_INLINE vi32 whole_sums(QuadSums<N> sums) {
-  Quad quads[N];
-  join_parts(quads, sums);
   vi32 out = vi32(0);
-  __builtin_memcpy(&out, quads, sizeof quads);
+  __builtin_memcpy(&out, sums.part, sizeof sums.part);
   return out;
 }
 // So many groups of four bytes that follow each other.
@@ -112,32 +84,14 @@ template <int kGroups> SVOD_INLINE Quad load_groups(const void* from) {
   else
     return __builtin_shufflevector(out, out, 0, 1, -1, -1);
 }
-// Eight products of bytes, from byte kFirst on, as pairs into a sum.
-template <int kFirst> SVOD_INLINE PairBytes half_of(QuadBytes x) {
-  return __builtin_shufflevector(x, x, kFirst, kFirst + 1, kFirst + 2, kFirst + 3,
-                                 kFirst + 4, kFirst + 5, kFirst + 6, kFirst + 7);
-}
-template <int kFirst> SVOD_INLINE Quad add_pairs(Quad sum, QuadBytes w, QuadBytes group) {
-  const auto products =
-      __builtin_neon_vmull_v(half_of<kFirst>(w), half_of<kFirst>(group), kNeonQuadI16);
-  return bits_<Quad>(
-      __builtin_neon_vpadalq_v(bits_<QuadBytes>(sum), products, kNeonQuadI32));
-}
 // The products of group `kElement` of x with the groups of all lanes.
 template <int kElement, int kPart = 0, int N>
 SVOD_INLINE void add_dots(QuadSums<N>& sums, Quad x, vi32 w) {
   const Quad group =
       __builtin_shufflevector(x, x, kElement, kElement, kElement, kElement);
-  const QuadBytes bytes = bits_<QuadBytes>(quad_of<4 * kPart>(w)),
-                  shared = bits_<QuadBytes>(group);
-#if defined(__ARM_FEATURE_DOTPROD)
   sums.part[kPart] = bits_<Quad>(__builtin_neon_vdotq_s32(
-      bits_<QuadBytes>(sums.part[kPart]), bytes, shared, kNeonQuadI32));
-#else
-  Quad* const parts = sums.part + 2 * kPart;
-  parts[0] = add_pairs<0>(parts[0], bytes, shared);
-  parts[1] = add_pairs<8>(parts[1], bytes, shared);
-#endif
+      bits_<QuadBytes>(sums.part[kPart]), bits_<QuadBytes>(quad_of<4 * kPart>(w)),
+      bits_<QuadBytes>(group), kNeonQuadI32));
   if constexpr (kPart + 1 < N) add_dots<kElement, kPart + 1>(sums, x, w);
 }
 #endif

@@ -38,6 +38,7 @@ protected:
     std::map<Point, GroupUse> uses; // by step
     std::vector<GroupLoad> loads;
     std::vector<std::string> names; // of the loads; empty before they are written
+    std::map<std::pair<int, Point>, std::string> weights; // by quad and step
   };
   // The sums of a reduction while its loops are emitted.
   struct Sums {
@@ -45,6 +46,7 @@ protected:
     std::optional<Ahead> ahead;
     Groups groups;            // of a grouped sum, in the step being emitted
     SharedGroups shared;      // of a sum in halves, likewise
+    int quad = 0;             // of its lanes, the four whose products are emitted
     std::optional<int> lanes; // of the accumulators, if less than a vector's
     // Accumulators of neighbouring steps, [way][point], and the way being emitted.
     std::vector<std::vector<std::string>> ways;
@@ -78,6 +80,7 @@ private:
   void accumulate_dots(const Stage& s, const std::string& acc, const Point& p);
   void accumulate_halves(const Stage& s, const std::string& acc, const Point& p);
   std::string shared_group(const Expr& x, const Point& step);
+  std::string quad_of_weights(ExprId w, const Point& step);
   void accumulate_pairs(const Stage& s, const std::string& acc, const Point& p);
   void accumulate_widened(const Stage& s, const std::string& acc, const Point& p);
   void accumulate_words(const Stage& s, const std::string& acc, const Point& p);

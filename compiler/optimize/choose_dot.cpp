@@ -99,11 +99,8 @@ bool sums_across(const ScheduledKernel& k, const Level& level) {
          k.indices.affine_in(operands.w->index, *k.loops.lane, stride) && stride == 1;
 }
 
-// Sums in halves of vectors that take several registers are registers of their own, too.
 bool sums_groups(const ScheduledKernel& k, const Level& level) {
-  const int64_t bits = int64_t{8} * level.lanes * byte_size(DType::I32);
-  const bool halves = level.dots == ByteProducts::Halves && bits > level.register_bits;
-  return (level.takes_elements() || halves) && level.lanes == k.loops.lanes &&
+  return level.takes_elements() && level.lanes == k.loops.lanes &&
          taken_operands(k, level).x != nullptr && reads_groups(k);
 }
 

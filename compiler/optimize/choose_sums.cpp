@@ -194,8 +194,8 @@ void choose_sums(const ScheduledKernel& k, const Dependence& dependence, size_t 
   schedule.matrices = schedule.grouped && level.dots == ByteProducts::Matrices;
   schedule.sums = held || schedule.grouped ? 1 : choice.sums(level);
   schedule.rounds = kRounds;
-  schedule.halves = level.dots == ByteProducts::Halves && !schedule.grouped &&
-                    k.has_dot_axis() && contains(k.inner(k.stages[stage]), *k.loops.dot);
+  schedule.halves = level.dots == ByteProducts::Halves && k.has_dot_axis() &&
+                    contains(k.inner(k.stages[stage]), *k.loops.dot);
   if (schedule.halves) schedule.together = k.stages[stage].short_sums;
   if (!schedule.together.empty()) schedule.sums = 1;
   schedule.shortest_sum =

@@ -7,6 +7,8 @@
 #include "compiler/optimize/short_sums.h"
 #include "compiler/optimize/small_code.h"
 
+#include <algorithm>
+
 namespace svod::optimize {
 
 namespace {
@@ -14,8 +16,9 @@ namespace {
 class KernelMaker {
 public:
   KernelMaker(CutKernel cut, const Group& group, Stored& stored, const Lower& lower,
-              int lanes, const Level& strongest)
-      : group_(group), stored_(stored), lower_(lower), lanes_(lanes), level_(strongest),
+              const Target& target)
+      : group_(group), stored_(stored), lower_(lower), target_(target),
+        lanes_(target.levels[0].lanes), level_(target.levels.back()),
         spec_(std::move(cut.spec)), lowered_(std::move(cut.lowered)) {}
   MadeKernel run();
 
@@ -28,8 +31,9 @@ private:
   const Group& group_;
   Stored& stored_;
   const Lower& lower_;
+  const Target& target_;
   int lanes_;
-  const Level& level_;
+  const Level& level_; // the strongest
   LowerSpec spec_;
   Lowered lowered_;
 };
@@ -123,7 +127,9 @@ MadeKernel KernelMaker::run() {
     if (drops_lanes(lowered_.kernel, level_)) spec_ = without_lanes, lower_again();
     order_and_pack(lowered_.kernel);
   }
-  if (level_.dots == ByteProducts::Halves && !lowered_.kernel.stages.empty())
+  const bool halves = std::ranges::any_of(
+      target_.levels, [](const Level& l) { return l.dots == ByteProducts::Halves; });
+  if (halves && !lowered_.kernel.stages.empty())
     find_short_sums(lowered_.kernel, stored_.graph, stored_.packed);
   keep_costly_values(lowered_.kernel);
   choose_chunks(lowered_.kernel, stored_.packed, stored_.buffers, level_);
@@ -133,8 +139,8 @@ MadeKernel KernelMaker::run() {
 } // namespace
 
 MadeKernel make_kernel(CutKernel cut, const Group& group, Stored stored,
-                       const Lower& lower, int lanes, const Level& strongest) {
-  return KernelMaker(std::move(cut), group, stored, lower, lanes, strongest).run();
+                       const Lower& lower, const Target& target) {
+  return KernelMaker(std::move(cut), group, stored, lower, target).run();
 }
 
 } // namespace svod::optimize

@@ -13,9 +13,8 @@ struct MadeKernel {
   bool written_out = true;
 };
 
-// `lanes` of the first level; `strongest` is the level to whose tiles chunks fit.
-// `lower` lowers this group.
+// Chunks fit the tiles of the target's strongest level. `lower` lowers this group.
 MadeKernel make_kernel(CutKernel cut, const Group& group, Stored stored,
-                       const Lower& lower, int lanes, const Level& strongest);
+                       const Lower& lower, const Target& target);
 
 } // namespace svod::optimize

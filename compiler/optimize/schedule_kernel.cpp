@@ -69,7 +69,7 @@ static Unroll choose_unroll(const ScheduledKernel& k, const Stage& s, const Leve
   // Written out whole, weights that all positions share are loaded before the loop over
   // those, and most of them wait on the stack (a window of 64: 1030 thousand instructions
   // where one loop of two leaves 600).
-  if (level.dots == ByteProducts::Halves && k.has_dot_axis() && !sums_groups(k, level) &&
+  if (level.dots == ByteProducts::Halves && k.has_dot_axis() &&
       contains(k.inner(s), *k.loops.dot))
     out.nest = out.small_nest = out.free = 0;
   // So is what lies apart: 14 positions of 9 steps were 2,000 loads of one element, and

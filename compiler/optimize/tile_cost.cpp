@@ -191,8 +191,9 @@ static std::set<int64_t> distinct_places(const std::vector<int>& counts,
   return places;
 }
 
-// Steps that are taken together read what they share once. Their weights stay; of what
-// all lanes share, one register is enough where groups are read one by one.
+// Steps that are taken together read what they share once. The weights of a register stay
+// for all positions, and where sums have further ones, what all lanes share stays for
+// those; else one register is enough of it, or two of two groups each.
 static Step halves_step(const TileFacts& facts, const std::vector<int>& counts) {
   Step step;
   for (int count : counts) step.points *= count;
@@ -201,21 +202,21 @@ static Step halves_step(const TileFacts& facts, const std::vector<int>& counts) 
   for (int count : together) steps *= count;
   std::vector<int> all = counts;
   all.insert(all.end(), together.begin(), together.end());
+  const int quads = facts.per_vector / 2;
   int kept = facts.halves->kept;
   for (const LoadUse& load : facts.loads) {
     std::vector<int64_t> strides = load.strides;
     strides.insert(strides.end(), load.step_strides.begin(), load.step_strides.end());
     const std::set<int64_t> places = distinct_places(all, strides);
-    if (load.shared) {
-      step.loads +=
-          double(cover_pairs({places.begin(), places.end()}).loads.size()) / steps;
-      kept += facts.halves->shared;
-      continue;
-    }
-    const int distinct = static_cast<int>(places.size());
-    const int registers = load.vector ? facts.per_vector / 2 : 1;
-    step.loads += double(distinct) * registers / steps;
-    kept += load.vector ? distinct * registers : 1;
+    const auto distinct = static_cast<int>(places.size());
+    const size_t loads = load.shared
+                             ? cover_pairs({places.begin(), places.end()}).loads.size()
+                             : places.size();
+    step.loads += double(loads) * (load.vector ? quads : 1) / steps;
+    if (load.vector || quads > 1)
+      kept += distinct;
+    else
+      kept += load.shared ? facts.halves->shared : 1;
   }
   step.kept = kept;
   step.fits =

@@ -253,20 +253,15 @@ TileFacts tile_facts(const ScheduledKernel& k, const Level& level) {
   const int lane_bits = byte_size(is_narrow_float(s.dtype) ? DType::F32 : s.dtype) * 8;
   facts.per_vector = std::max(1, k.loops.lanes * lane_bits / level.register_bits);
   if (sums_across(k, level)) facts.per_vector = 1;
-  const bool grouped = sums_groups(k, level);
-  if (grouped) {
+  if (sums_groups(k, level)) {
     facts.per_vector = quads_stored(k);
     facts.per_load = facts.per_vector;
     facts.matrices = level.dots == ByteProducts::Matrices;
   }
   if (level.dots == ByteProducts::Halves && k.has_dot_axis()) {
-    facts.per_vector *= 2;
-    HalfCosts halves;
+    facts.per_vector = 2 * quads_stored(k);
+    HalfCosts& halves = facts.halves.emplace();
     for (const TileAxis& t : s.short_sums) halves.together.push_back(t.count);
-    if (grouped)
-      facts.registers -= halves.kept;
-    else
-      facts.halves = std::move(halves);
   }
   facts.few = !facts.scalars && has_few_registers(level, facts.per_vector);
   for (AxisId a : k.inner(s))

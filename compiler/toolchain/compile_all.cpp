@@ -23,7 +23,7 @@ Digest object_key(const Compiler& compiler, const Target& target, const CompileJ
   DigestWriter key;
   key.text("object 1"); // of the layout of this key
   if (target.triple.starts_with("thumbv8.1m")) key.text("mend_mve 2");
-  if (keeps_order(target.triple, false)) key.text("keep_order 2");
+  if (keeps_order(target.triple, false)) key.text("keep_order 3");
   key.text(compiler.identity());
   for (const std::string& flag : Compiler::flags(target, *job.level, job.source))
     key.text(flag);

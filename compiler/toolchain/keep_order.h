@@ -1,5 +1,6 @@
-// Keeps the instructions of a kernel in the order of its text, on the 32-bit Arm cores
-// where that takes fewer registers than the order of LLVM.
+// Keeps the instructions of a kernel in the order of its text, on the Arm cores where
+// that takes fewer registers than the order of LLVM: of 32 bits, and of 64 for products
+// of bytes.
 #pragma once
 
 #include <string_view>
