@@ -75,7 +75,7 @@ private:
   std::vector<std::pair<std::string, double>> times_;
   std::optional<Front> front_;
   std::optional<toolchain::ObjectCache> cache_;
-  FusedGraph fused_;           // with --bisect and --explain
+  FusedGraph fused_;                        // with --bisect and --explain
   std::optional<explain::Account> account_; // with --explain
   std::set<Digest> for_speed_; // with --max-flash: kernels that need not be small
   std::optional<codegen::Kernels> kernels_;

@@ -96,8 +96,7 @@ CutWork cut_work(const Graph& g, NodeId root, bool by_rows,
     if (n != root && (stored(n) || known || kind == OpClass::Region)) {
       const bool counted = node.op == Op::Constant || node.op == Op::Iota;
       const double elements = std::min(evaluations, count(g, n));
-      if (!counted)
-        out.reads[n] = static_cast<int64_t>(elements) * byte_size(node.dtype);
+      if (!counted) out.reads[n] = static_cast<int64_t>(elements) * byte_size(node.dtype);
       continue;
     }
     out.evaluations[n] = evaluations;

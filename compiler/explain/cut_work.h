@@ -23,7 +23,8 @@ struct CutWork {
 
 // Work to compute `root`. The walk ends at values that are `stored`, root aside.
 // A value is evaluated for every position of the reader that has the most, as the cut
-// counts it. `by_rows`: what does not depend on an inner axis is there once for all of it.
+// counts it. `by_rows`: what does not depend on an inner axis is there once for all of
+// it.
 CutWork cut_work(const Graph& graph, NodeId root, bool by_rows,
                  const std::function<bool(NodeId)>& stored);
 

@@ -35,7 +35,7 @@ private:
   const optimize::IoGate gate_;
   const std::vector<plan::Launched> launched_;
   std::map<const FusedGraph*, Judge> judges_;
-  std::vector<const FusedGraph*> graphs_; // in the order of launches
+  std::vector<const FusedGraph*> graphs_;             // in the order of launches
   std::map<const ScheduledKernel*, uint32_t> number_; // of its account
   std::vector<plan::Launched> of_account_;
   Account out_;

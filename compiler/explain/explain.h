@@ -16,12 +16,17 @@ struct KernelAccount {
   std::string layout;             // of the stored tensor
   std::vector<std::string> algorithms; // of its contractions
   StoreReason reason = StoreReason::Output;
-  std::vector<uint32_t> readers;  // other accounts, by number
+  std::vector<uint32_t> readers; // other accounts, by number
   std::vector<Verdict> taken_in;
   std::vector<std::string> taken; // the ONNX node of each of them, or what it is
   std::optional<Verdict> border;
-  std::optional<uint32_t> chain;  // of Account::chains
-  enum class Does : uint8_t { Computes, FillsBorder, Copies, Calls } does = Does::Computes;
+  std::optional<uint32_t> chain; // of Account::chains
+  enum class Does : uint8_t {
+    Computes,
+    FillsBorder,
+    Copies,
+    Calls
+  } does = Does::Computes;
   IoProfile profile;
 };
 

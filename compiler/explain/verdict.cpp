@@ -7,6 +7,7 @@
 #include "compiler/kernel/stage_work.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace svod::explain {
 
@@ -18,7 +19,8 @@ std::string_view text_of(FusionKind kind) {
 
 Judge::Judge(const FusedGraph& fused, const Machine& machine)
     : f_(fused), g(fused.graph), machine_(machine), gate_(optimize::io_gate(machine)) {
-  for (BufferId id = 0; id < f_.buffers.size(); ++id) buffer_of_[f_.buffers[id].node] = id;
+  for (BufferId id = 0; id < f_.buffers.size(); ++id)
+    buffer_of_[f_.buffers[id].node] = id;
   find_roots();
   measure();
 }
@@ -80,19 +82,39 @@ MemoryLevel Judge::level_of_read(size_t kernel, NodeId n, int64_t bytes) const {
   return found != levels_[kernel].end() ? found->second : level_of(machine_, bytes);
 }
 
-void Judge::finish(Verdict& v) const {
-  v.gain_ns = gate_.gain_ns(v.apart, v.fused);
-  v.gate = gate_.should_fuse(v.apart, v.fused);
+// A kernel that finds what it reads where `kernel` does, or else `other`.
+void Judge::add_kernel(IoProfile& to, const CutWork& work, size_t kernel,
+                       size_t other) const {
+  to.launches += 1;
+  to.operations += work.operations;
+  for (const auto& [n, bytes] : work.reads) {
+    const size_t finder = levels_[kernel].count(n) != 0 ? kernel : other;
+    to.at(level_of_read(finder, n, bytes)).read += bytes;
+  }
+  to.at(level_of(machine_, work.result_bytes)).written += work.result_bytes;
 }
 
-// Below a reduction that is not one of rows; above it; or neither.
+void Judge::finish(Verdict& v) const {
+  v.gain_ns = gate_.gain_ns(v.apart, v.fused);
+  // Where both are equal there is nothing to object to.
+  constexpr double kNothing = 1e-3; // ns
+  v.gate = std::abs(v.gain_ns) < kNothing ? v.made : gate_.should_fuse(v.apart, v.fused);
+}
+
+// The reduction whose sums a kernel makes, not by rows, and maps on.
+static NodeId base_of(const Graph& g, const CutWork& work, bool by_rows) {
+  NodeId base = kNoNode;
+  for (const auto& [n, evaluations] : work.evaluations)
+    if (is_reduce(g[n].op) && !by_rows) base = n;
+  return base;
+}
+
+// Below that reduction; above it; or there is none.
 static FusionKind kind_of(const Graph& g, const CutWork& whole, NodeId value,
                           bool by_rows) {
   if (by_rows && is_reduce(g[value].op)) return FusionKind::Row;
   if (by_rows) return FusionKind::Map;
-  NodeId base = kNoNode;
-  for (const auto& [n, evaluations] : whole.evaluations)
-    if (is_reduce(g[n].op)) base = n;
+  const NodeId base = base_of(g, whole, by_rows);
   if (base == kNoNode) return FusionKind::Map;
   return value < base ? FusionKind::Prologue : FusionKind::Epilogue;
 }
@@ -146,7 +168,8 @@ std::vector<Verdict> Judge::taken_in(size_t kernel) const {
 std::optional<Verdict> Judge::border(size_t kernel) const {
   const NodeId value = roots_[kernel];
   const auto buffer = buffer_of_.find(value);
-  if (buffer == buffer_of_.end() || stored_by(f_.buffers[buffer->second].reason) == StoredBy::Meaning)
+  if (buffer == buffer_of_.end() ||
+      stored_by(f_.buffers[buffer->second].reason) == StoredBy::Meaning)
     return std::nullopt;
   const std::vector<size_t>& readers = readers_[buffer->second];
   if (readers.empty()) return std::nullopt;
@@ -154,35 +177,30 @@ std::optional<Verdict> Judge::border(size_t kernel) const {
   v.kind = FusionKind::Border;
   v.open = stored_by(f_.buffers[buffer->second].reason) == StoredBy::Rule;
   v.value = value;
+  const bool own_rows = by_rows(kernel);
   auto stored = [&](NodeId n) { return is_stored(n); };
-  auto opened = [&](NodeId n) { return n != value && is_stored(n); };
-  const CutWork own = cut_work(g, value, by_rows(kernel), stored);
-  v.apart.launches = 1;
-  v.apart.operations = own.operations;
-  for (const auto& [n, bytes] : own.reads)
-    v.apart.at(level_of_read(kernel, n, bytes)).read += bytes;
-  v.apart.at(level_of(machine_, own.result_bytes)).written += own.result_bytes;
+  const CutWork own = cut_work(g, value, own_rows, stored);
+  add_kernel(v.apart, own, kernel, kernel);
+  // What maps a sum goes to the readers alone: the sum itself is stored in its place.
+  NodeId base = base_of(g, own, own_rows);
+  if (base == value) base = kNoNode;
+  if (base != kNoNode)
+    add_kernel(v.fused, cut_work(g, base, own_rows, stored), kernel, kernel);
+  auto opened = [&](NodeId n) { return n == base || (n != value && is_stored(n)); };
   double evaluations = 0;
   for (size_t reader : readers) {
     const NodeId root = roots_[reader];
     if (root == kNoNode || root == value) return std::nullopt; // it takes no code in
-    const bool rows = by_rows(reader);
-    const CutWork now = cut_work(g, root, rows, stored);
-    const CutWork then = cut_work(g, root, rows, opened);
-    v.apart.launches += 1, v.fused.launches += 1;
-    v.apart.operations += now.operations;
-    v.fused.operations += then.operations;
-    for (const auto& [n, bytes] : now.reads)
-      v.apart.at(level_of_read(reader, n, bytes)).read += bytes;
-    for (const auto& [n, bytes] : then.reads) {
-      const size_t found_by = now.reads.count(n) != 0 ? reader : kernel;
-      v.fused.at(level_of_read(found_by, n, bytes)).read += bytes;
-    }
+    const CutWork now = cut_work(g, root, by_rows(reader), stored);
+    const CutWork then = cut_work(g, root, by_rows(reader), opened);
+    add_kernel(v.apart, now, reader, reader);
+    add_kernel(v.fused, then, reader, kernel);
     if (const auto at = then.evaluations.find(value); at != then.evaluations.end())
       evaluations += at->second;
-    // No reader that adds up on its own takes another's sums in.
+    // No reader takes another kernel's sums in.
     v.open &= std::ranges::none_of(then.evaluations, [&](const auto& evaluated) {
-      return is_reduce(g[evaluated.first].op) && now.evaluations.count(evaluated.first) == 0;
+      return is_reduce(g[evaluated.first].op) &&
+             now.evaluations.count(evaluated.first) == 0;
     });
   }
   v.evaluations =
@@ -224,7 +242,8 @@ Verdict Judge::sequence(int64_t launches) const {
   return v;
 }
 
-// Whether an operator by itself would copy. Windows and broadcasts are how a reader reads.
+// Whether an operator by itself would copy. Windows and broadcasts are how a reader
+// reads.
 static bool copies(const Graph& g, NodeId view) {
   if (!is_view(g[view].op) || !g.depends_on_input(view) || lies_as_viewed(g, view))
     return false;

@@ -2,6 +2,7 @@
 // have, put before the gate. The rules decide; the gate's answer stands beside theirs.
 #pragma once
 
+#include "compiler/explain/cut_work.h"
 #include "compiler/kernel/fused_graph.h"
 #include "compiler/optimize/io_gate.h"
 #include "compiler/plan/plan.h"
@@ -21,12 +22,12 @@ std::string_view text_of(FusionKind kind);
 
 struct Verdict {
   FusionKind kind = FusionKind::Map;
-  NodeId value = kNoNode;       // what is not, or would not be stored
-  IoProfile apart, fused;       // of the kernels that it is about
-  double gain_ns = 0;           // of fusing, by the gate
-  bool made = false;            // whether the compiler fused
-  bool gate = false;            // whether the gate would
-  double evaluations = 1;       // of each element of `value`, where it is fused
+  NodeId value = kNoNode; // what is not, or would not be stored
+  IoProfile apart, fused; // of the kernels that it is about
+  double gain_ns = 0;     // of fusing, by the gate
+  bool made = false;      // whether the compiler fused
+  bool gate = false;      // whether the gate would
+  double evaluations = 1; // of each element of `value`, where it is fused
   bool agrees() const { return made == gate; }
   // Whether another decision would have been possible: no kernel computes some values on
   // the way to others.
@@ -59,6 +60,7 @@ private:
   bool is_stored(NodeId n) const { return buffer_of_.count(n) != 0; }
   bool by_rows(size_t kernel) const;
   MemoryLevel level_of_read(size_t kernel, NodeId n, int64_t bytes) const;
+  void add_kernel(IoProfile& to, const CutWork& work, size_t kernel, size_t other) const;
   void finish(Verdict& verdict) const;
 
   const FusedGraph& f_;

@@ -1,5 +1,5 @@
-// What a run, or a kernel, moves: launches, waits of a host, bytes to and from it, and the
-// bytes that kernels read and write, by the memory that they come from or go to.
+// What a run, or a kernel, moves: launches, waits of a host, bytes to and from it, and
+// the bytes that kernels read and write, by the memory that they come from or go to.
 #pragma once
 
 #include "compiler/kernel/schedule.h"

@@ -1,4 +1,5 @@
-// Why a value is stored, and so why the kernel that makes it ends there: store_reasons.def.
+// Why a value is stored, and so why the kernel that makes it ends there:
+// store_reasons.def.
 #pragma once
 
 #include <cstdint>

@@ -84,9 +84,13 @@ std::string explanation_json(const Account& account) {
   json.pair("copies", account.copies.count).pair("copied_bytes", account.copies.bytes);
   const explain::Agreement a = explain::agreement_of(account);
   json.key("gate").begin_object();
-  json.pair("fusions", uint64_t{a.fused}).pair("agrees_fusions", uint64_t{a.fused_by_gate});
-  json.pair("stored", uint64_t{a.stored}).pair("agrees_stored", uint64_t{a.stored_by_gate});
-  json.pair("missed", uint64_t{a.missed}).key("missed_us").milliseconds(a.missed_ns / 1e3);
+  json.pair("fusions", uint64_t{a.fused})
+      .pair("agrees_fusions", uint64_t{a.fused_by_gate});
+  json.pair("stored", uint64_t{a.stored})
+      .pair("agrees_stored", uint64_t{a.stored_by_gate});
+  json.pair("missed", uint64_t{a.missed})
+      .key("missed_us")
+      .milliseconds(a.missed_ns / 1e3);
   json.end_object();
   json.key("kernels").begin_list();
   for (const KernelAccount& k : account.kernels) write_kernel(json, k);

@@ -103,9 +103,9 @@ std::string gain_text(const Verdict& v) {
 std::string taken_text(const KernelAccount& k) {
   std::string out;
   for (size_t i = 0; i < k.taken_in.size(); ++i)
-    out += line(i == 0 ? "takes in" : "",
-                k.taken[i] + " (" + std::string(text_of(k.taken_in[i].kind)) + "): " +
-                    gain_text(k.taken_in[i]));
+    out += line(i == 0 ? "takes in" : "", k.taken[i] + " (" +
+                                              std::string(text_of(k.taken_in[i].kind)) +
+                                              "): " + gain_text(k.taken_in[i]));
   return out;
 }
 
@@ -201,7 +201,8 @@ std::string explanation_text(const Account& account) {
                           time_text(a.missed_ns) + " in all");
   size_t next = 0;
   for (size_t i = 0; i < account.kernels.size(); ++i) {
-    const bool begins = i == 0 || account.kernels[i - 1].launch != account.kernels[i].launch;
+    const bool begins =
+        i == 0 || account.kernels[i - 1].launch != account.kernels[i].launch;
     if (begins && next < account.sequences.size() &&
         account.sequences[next].launch == account.kernels[i].launch)
       out += sequence_text(account.sequences[next++]);

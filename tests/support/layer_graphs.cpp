@@ -94,7 +94,8 @@ public:
   // x cos + (x's halves swapped, one negated) sin
   NodeId rotary(NodeId a) {
     const int64_t frames = g[a].shape[2], half = kHead / 2;
-    const NodeId low = slice_axis(g, a, 3, 0, half), high = slice_axis(g, a, 3, half, half);
+    const NodeId low = slice_axis(g, a, 3, 0, half),
+                 high = slice_axis(g, a, 3, half, half);
     const NodeId turned = concat(g, {map(g, Op::Neg, {high}), low}, 3);
     return add(mul(a, known({frames, kHead})), mul(turned, known({frames, kHead})));
   }
@@ -102,8 +103,8 @@ public:
     NodeId q = heads(linear(a, kFeatures)), k = heads(linear(a, kFeatures));
     const NodeId v = heads(linear(a, kFeatures));
     if (turns) q = rotary(q), k = rotary(k);
-    NodeId scores = mul(matmul(g, q, permute_last_two(g, k)),
-                        number(1 / std::sqrt(double(kHead))));
+    NodeId scores =
+        mul(matmul(g, q, permute_last_two(g, k)), number(1 / std::sqrt(double(kHead))));
     if (bias != kNoNode) scores = add(scores, bias);
     return linear(joined(matmul(g, softmax(scores), v)), kFeatures);
   }
@@ -118,14 +119,16 @@ public:
     constexpr int64_t kTaps = 9;
     const NodeId both = linear(norm(a), 2 * kFeatures);
     const NodeId value = slice_axis(g, both, 2, 0, kFeatures);
-    const NodeId gate = map(g, Op::Sigmoid, {slice_axis(g, both, 2, kFeatures, kFeatures)});
+    const NodeId gate =
+        map(g, Op::Sigmoid, {slice_axis(g, both, 2, kFeatures, kFeatures)});
     const NodeId rows = permute(g, mul(value, gate), {0, 2, 1});
     const NodeId padded = pad(g, rows, {0, 0, kTaps / 2}, {0, 0, kTaps / 2}, 0);
     const NodeId seen = window(g, padded, 2, kTaps, 1, 1);
     const NodeId product = mul(seen, known({1, kFeatures, 1, kTaps}));
     const NodeId sum =
         reshape(g, reduce(g, Op::ReduceSum, product, {3}), {1, kFeatures, kFrames});
-    const NodeId normed = add(mul(sum, known({1, kFeatures, 1})), known({1, kFeatures, 1}));
+    const NodeId normed =
+        add(mul(sum, known({1, kFeatures, 1})), known({1, kFeatures, 1}));
     return add(a, linear(permute(g, swish(normed), {0, 2, 1}), kFeatures));
   }
 
@@ -143,8 +146,9 @@ public:
     for (int64_t axis : {1, 2}) {
       const int64_t extent = g[a].shape[static_cast<size_t>(axis)];
       const int64_t first = by > 0 ? by : extent + by;
-      a = concat(g, {slice_axis(g, a, axis, first, extent - first),
-                     slice_axis(g, a, axis, 0, first)},
+      a = concat(g,
+                 {slice_axis(g, a, axis, first, extent - first),
+                  slice_axis(g, a, axis, 0, first)},
                  axis);
     }
     return a;

@@ -34,8 +34,7 @@ Explained explained(const Graph& g) {
   options.target = *find_target("x86-64");
   options.fused = &out.fused;
   out.kernels = compile(g, options);
-  out.account =
-      explain::explain(out.fused, out.kernels.plan, options.target.machine());
+  out.account = explain::explain(out.fused, out.kernels.plan, options.target.machine());
   return out;
 }
 
@@ -81,8 +80,8 @@ TEST_CASE("explain: every kernel names the nodes it comes from", "[explain]") {
       INFO("%" << n << " " << info(e.fused.graph[n].op).text);
       CHECK(!e.fused.graph.sources(n).empty());
       for (int32_t source : e.fused.graph.sources(n))
-        CHECK(named.count(
-                  e.fused.graph.source_names()[static_cast<size_t>(source)]) == 1);
+        CHECK(named.count(e.fused.graph.source_names()[static_cast<size_t>(source)]) ==
+              1);
     }
   }
 }

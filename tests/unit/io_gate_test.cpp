@@ -49,7 +49,8 @@ const IoProfile kFused = profile(4, 1, 1048576, 219152384);
 
 } // namespace
 
-TEST_CASE("io gate: the vectors of RLX, where shared memory copies for nothing", "[gate]") {
+TEST_CASE("io gate: the vectors of RLX, where shared memory copies for nothing",
+          "[gate]") {
   CHECK(std::lround(kMetal.gain_ns(kDense, kFused)) == -2178515);
   CHECK(std::lround(kCuda.gain_ns(kDense, kFused)) == -14415137);
   CHECK(std::lround(kWebGpu.gain_ns(kDense, kFused)) == -24566384);

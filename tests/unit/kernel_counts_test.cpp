@@ -21,9 +21,9 @@ struct Limit {
   size_t written, fast;
 };
 
-// Of the Conformer's layer there are counts of morok: 5 for a feed-forward part, 9 for the
-// convolution, 8 for the attention, 36 in all. The attention has more here: halves that
-// change places in a rotation are joined in memory.
+// Of the Conformer's layer there are counts of morok: 5 for a feed-forward part, 9 for
+// the convolution, 8 for the attention, 36 in all. The attention has more here: halves
+// that change places in a rotation are joined in memory.
 constexpr Limit kLimits[] = {
     {"ResNet-50, bottleneck", bottleneck_layer, 4, 6},
     {"MobileNetV2, inverted residual", inverted_residual_layer, 4, 4},
