@@ -155,7 +155,7 @@ void Explainer::add_chains() {
         c.whole_bytes += fused->buffers[passed.buffer].bytes();
       }
       c.verdict = judges_.at(fused).chain(chain);
-      out_.chains.push_back(std::move(c));
+      out_.chains.push_back(c);
     }
   std::ranges::sort(out_.chains, {}, &ChainAccount::first);
   for (uint32_t i = 0; i < out_.chains.size(); ++i)

@@ -160,7 +160,7 @@ std::vector<Verdict> Judge::taken_in(size_t kernel) const {
     v.apart.at(result).written += whole.result_bytes;
     v.fused.at(result).written += whole.result_bytes;
     finish(v);
-    out.push_back(std::move(v));
+    out.push_back(v);
   }
   return out;
 }
