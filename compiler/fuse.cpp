@@ -81,6 +81,7 @@ public:
   void run(select::Requests& requests, bool last);
 
 private:
+  StoreReason reason_of(NodeId stored) const;
   void make_buffers(const std::map<NodeId, Layout>& layouts);
   std::vector<LoweredGroup> lower_groups();
   std::vector<ScheduledGroup> schedule(std::vector<LoweredGroup> lowered);
@@ -105,10 +106,17 @@ private:
   Stored stored_;
 };
 
+StoreReason Round::reason_of(NodeId stored) const {
+  const StoreReason reason = grouping_.reasons.at(stored);
+  const bool own =
+      reason == StoreReason::Requested && algorithms_.stored.count(stored) != 0;
+  return own ? StoreReason::Algorithm : reason;
+}
+
 void Round::make_buffers(const std::map<NodeId, Layout>& layouts) {
   for (const auto& [n, layout] : layouts) {
     buffer_of_[n] = static_cast<BufferId>(out_.buffers.size());
-    out_.buffers.push_back({n, g[n].dtype, g[n].shape, layout, -1, {}});
+    out_.buffers.push_back({n, g[n].dtype, g[n].shape, layout, -1, {}, reason_of(n)});
   }
   for (size_t i = 0; i < g.inputs().size(); ++i)
     if (auto found = buffer_of_.find(g.inputs()[i].node); found != buffer_of_.end())

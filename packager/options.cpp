@@ -289,6 +289,11 @@ void check_bisect(const Options& options) {
     throw UsageError{"--bisect needs what --verify=off denies"};
 }
 
+void check_explain(const Options& options) {
+  if (!options.explain || options.emit == Output::Fused || options.json) return;
+  throw UsageError{"--explain is for --emit=fused, or for a pack's --json"};
+}
+
 void understand(const RawOptions& raw, bool verb_given, Options& options) {
   read_words(raw, verb_given, options);
   read_target(raw, options);
@@ -344,6 +349,7 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
       options.json == "-" && !options.dry_run)
     throw UsageError{"--json and the text of --emit would both go to stdout; give one of "
                      "them a file (--json=FILE, -o FILE)"};
+  check_explain(options);
   if (options.pkg_config && (!options.is_library() || options.emit >= Output::Module ||
                              options.layout != FolderLayout::None))
     throw UsageError{"--pkg-config is for libraries (-o libNAME.a)"};

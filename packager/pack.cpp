@@ -7,6 +7,7 @@
 #include "packager/budget.h"
 #include "packager/max_flash.h"
 #include "packager/report/explain.h"
+#include "packager/report/explanation.h"
 #include "packager/schedules.h"
 #include "packager/text_form.h"
 
@@ -73,7 +74,7 @@ Exit Packing::compile_graph() {
   options.most_arena = most_arena(options_);
   for (const Options::Pool& pool : options_.pools) options.pools.push_back(pool.bytes);
   schedules.hand_to(options);
-  if (options_.bisect) options.fused = &fused_;
+  if (options_.bisect || options_.explain) options.fused = &fused_;
   options.fixed_point = &fixed_point_;
   std::vector<std::string> printed = {options_.print_after};
   if (const char* pass = pass_of_form(options_.emit)) printed.push_back(pass);
@@ -81,6 +82,8 @@ Exit Packing::compile_graph() {
   Passes passes(printed, [&](std::string_view pass, const std::string& place,
                              const std::string& text) { show(pass, place, text); });
   kernels_ = compile(front_->graph, options, passes);
+  if (options_.explain)
+    account_ = explain::explain(fused_, kernels_->plan, options_.target.machine());
   if (Exit status = schedules.report(); status != Exit::Done) return status;
   if (Exit status = replace_kernels(); status != Exit::Done) return status;
   for (const char* phase : {"simplify", "fuse", "plan", "schedule", "emit"})
@@ -147,6 +150,7 @@ Summary Packing::summary() const {
   out.time_ms = times_;
   out.passes = passes_;
   out.fixed_point = fixed_point_;
+  if (account_) out.explanation = explanation_json(*account_);
   out.verify = verified_;
   if (objects_) {
     out.sizes = objects_->sizes;

@@ -8,6 +8,7 @@
 #include "packager/firmware/test_vectors.h"
 #include "packager/headers.h"
 #include "packager/make_rule.h"
+#include "packager/report/explanation.h"
 #include "packager/text_form.h"
 
 #include <filesystem>
@@ -55,7 +56,9 @@ Exit Packing::write_text_form() {
   std::string error;
   const char* pass = pass_of_form(options_.emit);
   std::string text;
-  if (pass)
+  if (account_ && options_.emit == Output::Fused)
+    text = explanation_text(*account_);
+  else if (pass)
     text = pass_texts_.at(pass);
   else if (options_.emit == Output::Testbench)
     text = selftest_text(options_, *front_, contents_, error);

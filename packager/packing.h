@@ -2,6 +2,7 @@
 // is opened and written (pack_files.cpp), and how it is tried (pack_verify.cpp).
 #pragma once
 
+#include "compiler/explain/explain.h"
 #include "packager/artefact/contents.h"
 #include "packager/artefact/header_file.h"
 #include "packager/artefact/merge_choice.h"
@@ -74,7 +75,8 @@ private:
   std::vector<std::pair<std::string, double>> times_;
   std::optional<Front> front_;
   std::optional<toolchain::ObjectCache> cache_;
-  FusedGraph fused_;           // with --bisect
+  FusedGraph fused_;                        // with --bisect and --explain
+  std::optional<explain::Account> account_; // with --explain
   std::set<Digest> for_speed_; // with --max-flash: kernels that need not be small
   std::optional<codegen::Kernels> kernels_;
   std::map<std::string, std::string> pass_texts_;

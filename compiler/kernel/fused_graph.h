@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/kernel/layout.h"
+#include "compiler/kernel/store_reason.h"
 #include "compiler/kernel/text.h"
 #include "compiler/support/target.h"
 
@@ -20,6 +21,7 @@ struct Buffer {
   Layout layout;
   int32_t input = -1;           // graph input number
   std::vector<int32_t> outputs; // graph output numbers
+  StoreReason reason = StoreReason::Input;
   int64_t bytes() const { return physical_count(layout, shape) * byte_size(dtype); }
 };
 

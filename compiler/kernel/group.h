@@ -2,7 +2,9 @@
 #pragma once
 
 #include "compiler/ir/graph.h"
+#include "compiler/kernel/store_reason.h"
 
+#include <map>
 #include <set>
 #include <string>
 
@@ -34,6 +36,7 @@ struct Group {
 
 struct Grouping {
   std::vector<bool> live, known, stored; // by node; known: depends on no input
+  std::map<NodeId, StoreReason> reasons; // of all that is stored
   std::set<NodeId> unrolled; // reductions over known numbers, computed in place
   std::vector<Group> groups; // in dependency order
 };

@@ -91,6 +91,23 @@ void Planner::add_sources(const Frame& frame, NodeId node, std::vector<int32_t>&
   list.erase(std::unique(list.begin(), list.end()), list.end());
 }
 
+// What is stored, and the joins in it that a part is written into: of one that is copied,
+// by a kernel that computes nothing, all there are.
+static std::vector<NodeId> joins_of(const Graph& g, NodeId stored, const Kernel& kernel) {
+  const NodeId part = kernel.nodes.empty() ? kNoNode : kernel.nodes[0];
+  std::vector<NodeId> out{stored};
+  if (part == stored || g[stored].op != Op::Concat) return out;
+  for (NodeId in : g[stored].inputs) {
+    if (g[in].op != Op::Concat || in == part) continue;
+    const std::vector<NodeId> inner = joins_of(g, in, kernel);
+    const bool within = part == kNoNode || std::ranges::any_of(inner, [&](NodeId join) {
+                          return std::ranges::count(g[join].inputs, part) != 0;
+                        });
+    if (within) out.insert(out.end(), inner.begin(), inner.end());
+  }
+  return out;
+}
+
 void Planner::add_launch(Frame& frame, const ScheduledKernel& kernel) {
   Step step;
   step.program = program_of(frame, kernel);
@@ -102,6 +119,10 @@ void Planner::add_launch(Frame& frame, const ScheduledKernel& kernel) {
   step.bytes = kernel.bytes;
   step.repeats = frame.repeats;
   for (NodeId n : kernel.nodes) add_sources(frame, n, step.sources);
+  for (const Argument& a : kernel.arguments)
+    if (a.kind == Argument::Kind::Buffer && a.written)
+      for (NodeId n : joins_of(frame.f.graph, frame.f.buffers[a.id].node, kernel))
+        add_sources(frame, n, step.sources);
   out_.scratch_bytes =
       std::max(out_.scratch_bytes, static_cast<uint64_t>(kernel.scratch_bytes));
   out_.steps.push_back(std::move(step));

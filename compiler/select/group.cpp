@@ -49,12 +49,13 @@ private:
   bool joins_base(NodeId n, const Group& group) const;
   bool nests(NodeId n, const Group& group) const;
   bool finishes_row(NodeId n, const Group& group) const;
-  bool worth_inlining(NodeId n) const;
+  std::optional<StoreReason> needed_whole(NodeId n) const;
+  std::optional<StoreReason> not_inlined(NodeId n) const;
   double slices_of(NodeId n) const;
   bool is_costly_chain(NodeId n) const;
   bool can_unroll(NodeId n) const;
   bool part_of_one_concat(NodeId n) const;
-  void store(NodeId n);
+  void store(NodeId n, StoreReason reason);
   void write_parts(NodeId concat, NodeId target, Shape start);
   Group& group_at(NodeId root) { return groups_.at(root); }
   int64_t count(NodeId n) const { return element_count(g[n].shape); }
@@ -99,8 +100,9 @@ void Grouper::find_users() {
   for (const GraphOutput& output : g.outputs()) is_output_[output.node] = true;
 }
 
-void Grouper::store(NodeId n) {
+void Grouper::store(NodeId n, StoreReason reason) {
   out_.stored[n] = true;
+  out_.reasons.emplace(n, reason);
   is_root_[n] = true;
   roots_[n] = {n};
   evaluations_[n] = count(n);
@@ -184,7 +186,7 @@ void Grouper::visit_reduce(NodeId n) {
       return;
     }
   }
-  if (!is_root_[n]) store(n);
+  if (!is_root_[n]) store(n, StoreReason::Reduction);
   group_at(n).base = n;
 }
 
@@ -241,26 +243,56 @@ double Grouper::slices_of(NodeId n) const {
   return evaluations / double(std::max<int64_t>(count(n), 1));
 }
 
-// An inlined value is evaluated again for every position that reads it.
-bool Grouper::worth_inlining(NodeId n) const {
+// Why n is not worth inlining: an inlined value is evaluated again for every position
+// that reads it.
+std::optional<StoreReason> Grouper::not_inlined(NodeId n) const {
   if (roots_[n].size() == 1 && sizes_.count(roots_[n][0]) != 0 &&
       sizes_.at(roots_[n][0]) >= kMaxGroupNodes)
-    return false;
+    return StoreReason::Large;
   double repeats = double(evaluations_[n]) / double(std::max<int64_t>(count(n), 1));
   const Group* group = roots_[n].size() == 1 ? &groups_.at(roots_[n][0]) : nullptr;
   bool per_row = group != nullptr && aligned_[n] && group->base == kNoNode &&
                  (!group->rows.empty() || finishes_row(n, *group));
-  if (per_row) return true; // evaluated once per row, outside the inner loop
-  if (roots_[n].size() > 1)
-    return !is_costly_chain(n) &&
-           std::max(repeats * double(roots_[n].size()), slices_of(n)) <= 2;
-  if (repeats <= 1.01) return true;
-  return !is_costly(g[n].op) && repeats <= 2;
+  if (per_row) return std::nullopt; // evaluated once per row, outside the inner loop
+  if (roots_[n].size() > 1) {
+    const bool twice = std::max(repeats * double(roots_[n].size()), slices_of(n)) <= 2;
+    if (twice && !is_costly_chain(n)) return std::nullopt;
+    return StoreReason::ManyReaders;
+  }
+  if (repeats <= 1.01 || (!is_costly(g[n].op) && repeats <= 2)) return std::nullopt;
+  return StoreReason::Often;
+}
+
+// Why n lies in memory whatever that costs, if it has to.
+std::optional<StoreReason> Grouper::needed_whole(NodeId n) const {
+  const Node& node = g[n];
+  if (node.op == Op::Input) return StoreReason::Input;
+  if (is_output_[n]) return StoreReason::Output;
+  if (is_opaque(node.op)) return StoreReason::Call;
+  if (node.op == Op::Scatter || node.op == Op::ArgSort ||
+      info(node.op).op_class == OpClass::Scan)
+    return StoreReason::MadeWhole;
+  for (NodeId user : users_[n]) {
+    const Op op = g[user].op;
+    if (op == Op::Scatter || op == Op::ArgSort || op == Op::Descend)
+      return StoreReason::ReadWhole;
+    if (op == Op::Call) return StoreReason::Call;
+    if (has_body(op)) return StoreReason::Region;
+    if (is_view(node.op)) continue;
+    if (op == Op::Gather && g[user].inputs[0] == n) return StoreReason::Picked;
+    if (op == Op::Concat && !part_of_one_concat(n)) return StoreReason::Part;
+  }
+  // What is joined on is a part of the larger join, unless its parts may begin within a
+  // block of channels there.
+  if (node.op == Op::Concat && (node.payload[0] == 1 || !part_of_one_concat(n)))
+    return StoreReason::Joined;
+  if (forced_.count(n) != 0) return StoreReason::Requested;
+  return std::nullopt;
 }
 
 // Results of a region are written by it. Of the node itself only a loop's count is read.
 void Grouper::visit_region(NodeId n) {
-  store(n);
+  store(n, is_output_[n] ? StoreReason::Output : StoreReason::Region);
   groups_.erase(n);
   if (!has_body(g[n].op)) return;
   groups_[n] = Group(n);
@@ -290,24 +322,9 @@ void Grouper::visit(NodeId n) {
   roots_[n].assign(roots.begin(), roots.end());
   aligned_[n] = aligned, bijective_[n] = bijective;
 
-  bool needed_whole = is_output_[n] || forced_.count(n) != 0 || is_opaque(node.op) ||
-                      node.op == Op::Scatter || node.op == Op::ArgSort ||
-                      info(node.op).op_class == OpClass::Scan;
-  for (NodeId user : users_[n]) {
-    Op op = g[user].op;
-    if (op == Op::Concat && !part_of_one_concat(n) && !is_view(node.op))
-      needed_whole = true;
-    bool takes_whole = op == Op::Scatter || op == Op::ArgSort || op == Op::Descend;
-    if (takes_whole || op == Op::Call || has_body(op)) needed_whole = true;
-    if (op == Op::Gather && g[user].inputs[0] == n && !is_view(node.op))
-      needed_whole = true;
-  }
-  // What is joined on is a part of the larger join, unless its parts may begin within a
-  // block of channels there.
-  if (node.op == Op::Concat && (node.payload[0] == 1 || !part_of_one_concat(n)))
-    needed_whole = true;
-  if (needed_whole) store(n);
-  if (!needed_whole && part_of_one_concat(n)) {
+  const std::optional<StoreReason> whole = needed_whole(n);
+  if (whole) store(n, *whole);
+  if (!whole && part_of_one_concat(n)) {
     is_root_[n] = true;
     roots_[n] = {n};
     evaluations_[n] = count(n);
@@ -316,7 +333,7 @@ void Grouper::visit(NodeId n) {
   }
   if (in_place_.count(n) != 0) {
     aligned_[n] = bijective_[n] = false;
-    if (!is_root_[n] && !can_unroll(n)) store(n);
+    if (!is_root_[n] && !can_unroll(n)) store(n, StoreReason::WrittenOut);
     if (!is_root_[n]) group_at(roots_[n][0]).unrolled = true;
     return;
   }
@@ -327,7 +344,8 @@ void Grouper::visit(NodeId n) {
     return is_reduce(g[user].op) && is_contraction(g, user);
   });
   bool written_out = over_unrolled_[n] && !product && !can_unroll(n);
-  if (!worth_inlining(n) || written_out) return store(n);
+  if (const auto why = not_inlined(n)) return store(n, *why);
+  if (written_out) return store(n, StoreReason::WrittenOut);
   for (NodeId root : roots_[n]) ++sizes_[root];
 }
 
@@ -359,7 +377,7 @@ Grouping Grouper::run() {
   for (size_t i = order.size(); i-- > 0;) {
     NodeId n = order[i];
     if (!out_.known[n]) visit(n);
-    if (out_.known[n] && is_output_[n]) store(n);
+    if (out_.known[n] && is_output_[n]) store(n, StoreReason::Output);
   }
   for (NodeId n : order) {
     if (g[n].op == Op::Concat && out_.stored[n] && !out_.known[n]) {

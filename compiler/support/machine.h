@@ -46,6 +46,13 @@ struct Machine {
   double launch_ns = 0;    // of one kernel from the frozen plan
   double fork_join_ns = 0; // of a parallel region beside its chunks; 0: one thread only
 
+  // What a host gives and takes, where another processor than the kernels' runs the plan.
+  bool shared_memory = true;    // both read the same memory: nothing is copied
+  double host_bytes_per_ns = 0; // of copies between two memories
+  double sync_ns = 0;           // until the one has waited for the other
+  double added_sync_ns = 0;     // beside that, of one that a fusion adds
+  double least_fusion_ns = 0;   // what a fusion has to gain
+
   // Share of a model's work that may be added where it then needs less memory; 0: none.
   double work_for_ram = 0;
 

@@ -162,6 +162,8 @@ void Declaration::debugging() {
        "Run kernels one by one and name the first that is wrong; needs no -o");
   list_of("--replace-kernel", raw_.kernels, "KERNEL=FILE",
           "Take the text of FILE for a kernel of --emit=cpp");
+  flag("--explain", options_.explain,
+       "With --emit=fused or --json: say why each kernel is what it is");
   value("--print-after", options_.print_after, "PASS", "Print a pass's result, or all");
   value("--schedule", options_.schedule, "FILE",
         "Schedules as --emit=schedule prints them, edited; by kernel digest");

@@ -213,6 +213,7 @@ void write_run(JsonWriter& json, const Summary& summary) {
   json.end_object();
   write_passes(json, summary);
   if (summary.fixed_point) write_fixed_point(json, *summary.fixed_point);
+  if (!summary.explanation.empty()) json.key("explain").raw(summary.explanation);
   if (!summary.verify.empty()) json.key("verify").raw(summary.verify);
 }
 

@@ -27,7 +27,8 @@ struct Summary {
   std::map<std::string_view, PassRun> passes = {};
   // Of a target that quantises in integers.
   std::optional<rewrite::FixedPointReport> fixed_point = {};
-  std::string verify = {}; // JSON; empty: nothing was compared
+  std::string verify = {};      // JSON; empty: nothing was compared
+  std::string explanation = {}; // JSON; empty: nobody asked
 };
 
 // The part that is the same for every pack of one plan; keys as in INTERFACE.

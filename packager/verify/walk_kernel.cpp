@@ -36,17 +36,10 @@ Walk::Writing& Walk::writing(const Step& step, size_t argument) {
   return writings_[{launched_[step.kernel].fused, arguments(step)[argument].id}];
 }
 
-// A copy into a part of a larger value computes nothing; then those of the value.
 std::vector<std::string> Walk::nodes_of(const Step& step) const {
   std::vector<std::string> names;
   for (int32_t source : step.sources)
     names.push_back(plan_.graph.source_names()[static_cast<size_t>(source)]);
-  if (!names.empty() || !step.joined.empty()) return names;
-  const Graph& g = launched_[step.kernel].fused->graph;
-  for (size_t a = 0; a < step.arguments.size(); ++a)
-    if (arguments(step)[a].written)
-      for (int32_t source : g.sources(buffer(step, a).node))
-        names.push_back(g.source_names()[static_cast<size_t>(source)]);
   return names;
 }
 

@@ -34,6 +34,7 @@ LISTED = {
     "kMostElements": "elements: of a weight that are looked at, the compiler's own time",
     "kSlotAlign": "bytes: of the image format",
     "kAlign": "bytes: of the image format",
+    "kMemoryLevels": "memories: that a machine's row tells of, three caches and what lies behind them",
     "kNoSlot": "number of no slot",
     "kNoBuffer": "number of no buffer",
     "kHalf": "bits: half of a key's",
