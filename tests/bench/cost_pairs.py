@@ -10,6 +10,7 @@ of x86-64. Programs take turns in several rounds; a kernel's time is the least o
 multiply-add probe before and behind the run took. Predictions come from build/tests/kernel_costs.
 """
 import argparse
+import hashlib
 import json
 import os
 import pathlib
@@ -40,7 +41,18 @@ def pack(network, schedules, program):
         sys.exit(done.stderr)
     text = run([*command, "--emit=schedule", f"--json={program}.json", "-o", f"{program}.txt"])
     assert text.returncode == 0, text.stderr
+    code = run([*command, "--emit=cpp"]).stdout
+    pathlib.Path(f"{program}.code").write_text(json.dumps(texts_of(code)))
     return set()
+
+
+def texts_of(code):
+    """{kernel and level: a digest of its text without its name}"""
+    out = {}
+    for part in code.split("#undef svod_kernel\n")[1:]:
+        name = part.split("\n", 1)[0].split()[2]
+        out[name.replace("_", " ")] = hashlib.sha256(part.replace(name, "").encode()).hexdigest()
+    return out
 
 
 def pack_variant(network, kernels, seed, program):

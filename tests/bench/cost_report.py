@@ -52,13 +52,15 @@ class Pairs:
 
     def __init__(self, folder, tool):
         rows = json.loads((folder / "times.json").read_text())
-        files, self.measured, self.kernel_of = [], {}, {}
+        files, self.measured, self.kernel_of, self.code = [], {}, {}, {}
         for program in sorted({row["program"] for row in rows}):
             sizes = json.loads((folder / f"{program}.json").read_text())["bytes"]
             text = folder / f"{program}.txt"
             files.append(f"{text}={sizes['weights'] + sizes['arena']}")
             for name, digest in kernel_digests(text).items():
                 self.kernel_of[str(text), name] = (program.rsplit("-", 1)[0], digest)
+            for name, code in json.loads((folder / f"{program}.code").read_text()).items():
+                self.code[str(text), *name.split()] = code
         for row in rows:
             self.measured[str(folder / f"{row['program']}.txt"), row["kernel"], row["level"]] = row["us"]
         self.tool = subprocess.Popen([str(tool), *files], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -81,20 +83,9 @@ class Pairs:
     def by_kernel(self, keys):
         groups = collections.defaultdict(dict)
         for key in keys:
-            # Schedules that are the same at this level are one, timed several times.
-            groups[self.kernel_of[key[:2]], key[2]].setdefault(self.schedule(key), []).append(key)
+            # Schedules that make the same text are one, timed several times.
+            groups[self.kernel_of[key[:2]], key[2]].setdefault(self.code[key], []).append(key)
         return groups
-
-    def schedule(self, key):
-        """What of a schedule this level runs, as text."""
-        path, name, level = key
-        if not hasattr(self, "texts"):
-            self.texts = {}
-        if path not in self.texts:
-            sections = pathlib.Path(path).read_text().split("kernel k")[1:]
-            self.texts[path] = {"k" + s.split("\n", 1)[0]: s[s.index("\nschedule "):].split("  level ") for s in sections}
-        head, *levels = self.texts[path][name]
-        return head + next(text for text in levels if text.startswith(level + " "))
 
     def within(self, predicted, level):
         """[(correlation, spread, kernel)] of the kernels of one level."""

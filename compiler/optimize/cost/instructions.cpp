@@ -43,7 +43,7 @@ namespace {
 
 // Instructions of the emitted form: a bound that a branch or a choice looks at; a lane
 // that is taken or put one by one; a vector of which some lanes are read.
-constexpr double kBound = 2, kLane = 2, kPartOfVector = 3;
+constexpr double kBound = 2, kLane = 2, kPartOfVector = 1.5;
 // Of an index: a quotient or a remainder by a constant; an address.
 constexpr double kIndexQuotient = 4, kAddress = 0.25;
 // Of a loop's step, and of a running best's.
@@ -96,6 +96,8 @@ private:
   void loops(const Nest& n);
   Instructions written(const Stage& s, ExprId value) const;
   double spilled(const Nest& n, double sums) const;
+  double shared_by_stores() const;
+  void spill(double registers);
 
   const ScheduledKernel& k_;
   const LevelSchedule& how_;
@@ -348,6 +350,40 @@ double TileCounter::spilled(const Nest& n, double sums) const {
   return std::max(0.0, sums + kept - level_.registers);
 }
 
+// Of values that several stages write, or make what they write of: those of the whole tile
+// wait from the first of them to the last.
+double TileCounter::shared_by_stores() const {
+  std::vector<int> readers(k_.exprs.size());
+  for (const Stage& s : k_.stages) {
+    if (s.kind != StageKind::Store || !k_.inner(s).empty()) continue;
+    std::vector<ExprId> open = {s.value};
+    std::vector<bool> met(k_.exprs.size());
+    while (!open.empty()) {
+      const ExprId id = open.back();
+      open.pop_back();
+      if (met[id]) continue;
+      met[id] = true;
+      ++readers[id];
+      open.insert(open.end(), k_.exprs[id].inputs.begin(), k_.exprs[id].inputs.end());
+    }
+  }
+  double out = 0;
+  for (ExprId id = 0; id < k_.exprs.size(); ++id) {
+    const Expr& e = k_.exprs[id];
+    if (readers[id] < 2 || e.kind == Expr::Kind::Constant) continue;
+    double each = parts_of(e.dtype, vector(id));
+    for (const TileAxis& t : piece_.counts)
+      if (depends(id, t.axis)) each *= t.count;
+    out += each;
+  }
+  return out;
+}
+
+void TileCounter::spill(double registers) {
+  total_ += Instructions{.loads = 1, .stored = level_.register_bits / 8.0, .stores = 1} *
+            registers;
+}
+
 // Registers of products, of four bytes for each lane.
 static Instructions dot_work(const Level& level) {
   switch (level.dots) {
@@ -401,10 +437,7 @@ void TileCounter::reduce(uint32_t number) {
   double innermost = n.loops.empty() ? 1 : double(k_.indices.extent(n.loops.back()));
   double ways = std::max(1.0, std::floor(double(n.how->sums) / points));
   if (innermost < double(n.how->rounds) * ways || is_arg_reduce(s)) ways = 1;
-  const double spills = spilled(n, points * parts * ways);
-  total_ += Instructions{.loads = spills, .stored = spills * level_.register_bits / 8.0,
-                         .stores = spills} *
-            (all * 0.5);
+  spill(spilled(n, points * parts * ways) * all / 2);
   const double waits = s.op == Op::ReduceSum || dots ? 1 : kCompareWaits;
   total_.waited += level_.machine.latency * waits * all / ways;
   if (lanes_inside && !n.how->across)
@@ -497,6 +530,7 @@ Instructions TileCounter::count() {
     else
       other(number);
   }
+  spill(std::max(0.0, shared_by_stores() - level_.registers));
   // A sum that waits for itself lets the instructions of the next tile pass, as far as the
   // core looks ahead.
   const double ahead = level_.machine.window / std::max(1.0, total_.issued());

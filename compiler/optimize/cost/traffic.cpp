@@ -46,6 +46,7 @@ private:
   void walks(const Index& index, double factor, const Covered& covered,
              std::vector<Walk>& out) const;
   double span(const Index& index, const Covered& covered) const;
+  double positions(const Index& index, const Covered& covered) const;
   Covered innermost(const Stage& s) const;
 
   const ScheduledKernel& k_;
@@ -58,8 +59,8 @@ private:
 
 public:
   double into(const Cache& cache) const;
-  // Whether what the kernel meets first is in this cache.
-  bool is_home(const Access& access, const Cache& cache) const;
+  // Share of what the kernel meets first that is in this cache.
+  double at_home(const Access& access, double touched, const Cache& cache) const;
 };
 
 Footprints::Footprints(const ScheduledKernel& k, const std::vector<TileAxis>& tile,
@@ -107,9 +108,8 @@ std::vector<Loop> Footprints::loops_of_stage(const Stage& s) const {
       out.push_back({c.axis, std::ceil(double(extent) / double(c.block)), c.block});
   for (AxisId a : k_.loops.outer) {
     if (k_.is_lane(a) || k_.indices.extent(a) == 1) continue;
-    const int64_t count = std::max(1, tile_count(tile_, a));
-    out.push_back({a, std::max(1.0, double(block(a)) / double(count)),
-                   std::min(count, k_.indices.extent(a))});
+    const int64_t count = std::min<int64_t>(tile_count(tile_, a), block(a));
+    out.push_back({a, double(block(a)) / double(count), count});
   }
   auto add = [&](const Stage& of) {
     for (AxisId a : k_.inner(of))
@@ -145,20 +145,29 @@ void Footprints::walks(const Index& index, double factor, const Covered& covered
       count = double(covered[term.id]);
     } else if (term.kind == Term::Kind::Dynamic) {
       count = double(term.high - term.low + 1);
-      double positions = 1;
-      for (ExprId load : loads_below(k_, term.id))
-        for (AxisId a = 0; a < covered.size(); ++a)
-          if (k_.indices.depends_on(k_.exprs[load].index, a))
-            positions *= double(covered[a]);
-      count = std::min(count, positions);
     } else {
-      count = std::floor(span(term.of, covered) /
-                         (term.kind == Term::Kind::Div ? double(term.divisor) : 1.0)) +
-              1;
+      const double by = term.kind == Term::Kind::Div ? double(term.divisor) : 1;
+      count = std::floor(span(term.of, covered) / by) + 1;
       count = std::min(count, double(term.high - term.low + 1));
     }
+    count = std::min(count, positions(Index{0, {{id, 1}}}, covered));
     if (count > 1) out.push_back({stride, count});
   }
+}
+
+// Of all axes that an index depends on, by way of data, too.
+double Footprints::positions(const Index& index, const Covered& covered) const {
+  std::vector<bool> used(covered.size());
+  k_.indices.collect_axes(index, used);
+  std::vector<ExprId> dynamic;
+  k_.indices.collect_dynamic(index, dynamic);
+  for (ExprId d : dynamic)
+    for (ExprId load : loads_below(k_, d))
+      k_.indices.collect_axes(k_.exprs[load].index, used);
+  double out = 1;
+  for (AxisId a = 0; a < covered.size(); ++a)
+    if (used[a]) out *= double(covered[a]);
+  return out;
 }
 
 // Lines of the cache that the positions touch, as bytes. Walks from the shortest stride
@@ -181,14 +190,16 @@ double Footprints::bytes(const Access& access, const Covered& covered) const {
   }
   double out = run <= line ? line : run;
   for (const Walk& w : apart) out *= w.count;
-  return std::min(out, std::max(line, whole_[access.argument]));
+  return std::min({out, std::max(line, whole_[access.argument]),
+                   line * positions(*access.index, covered)});
 }
 
-bool Footprints::is_home(const Access& access, const Cache& cache) const {
+double Footprints::at_home(const Access& access, double touched,
+                           const Cache& cache) const {
   const bool weight =
       k_.arguments[access.argument].kind == Argument::Kind::Packed;
-  const double with = weight ? run_bytes_ : 2 * whole_[access.argument];
-  return with <= double(cache.bytes);
+  const double with = weight ? run_bytes_ : touched;
+  return std::clamp(1.5 - with / double(cache.bytes), 0.0, 1.0);
 }
 
 // Bytes from beyond the cache.
@@ -232,9 +243,9 @@ double Footprints::into(const Cache& cache) const {
       const double first = bytes(a, covered[s][0]);
       double moved = runs * bytes(a, covered[s][from]);
       // Loops that an access does not follow bring nothing new, but may lose what it had.
-      if (is_home(a, cache)) moved = std::max(0.0, moved - first);
+      moved = std::max(0.0, moved - first * at_home(a, first, cache));
       // A line is fetched before parts of it are written, and goes back afterwards.
-      out += moved * (a.written ? 2 : 1);
+      out += moved * (a.written ? 1.5 : 1);
     }
   }
   return out;
