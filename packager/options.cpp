@@ -353,6 +353,8 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
     throw UsageError{
         "--profile is for firmware libraries with --verify in an emulator; a "
         "program has it as an option"};
+  if (options.explain && options.emit != Output::Fused)
+    throw UsageError{"--explain is for --emit=fused; --json says the same"};
   if (options.self_check && (!options.is_library() || options.emit == Output::Source))
     throw UsageError{"--self-check is for libraries (-o libNAME.a); a program has it "
                      "as an option"};

@@ -8,6 +8,7 @@
 #include "packager/firmware/test_vectors.h"
 #include "packager/headers.h"
 #include "packager/make_rule.h"
+#include "packager/report/predicted.h"
 #include "packager/text_form.h"
 
 #include <filesystem>
@@ -56,7 +57,7 @@ Exit Packing::write_text_form() {
   const char* pass = pass_of_form(options_.emit);
   std::string text;
   if (pass)
-    text = pass_texts_.at(pass);
+    text = pass_texts_.at(pass) + (options_.explain ? explained() : "");
   else if (options_.emit == Output::Testbench)
     text = selftest_text(options_, *front_, contents_, error);
   else
@@ -71,6 +72,12 @@ Exit Packing::write_text_form() {
     return file_error(options_.output, error);
   }
   return Exit::Done;
+}
+
+// Each of a program's threads counts where they are bounded; else it is one.
+std::string Packing::explained() const {
+  return predicted_text(kernels_->plan, options_.target,
+                        static_cast<int>(std::max(1U, threads())));
 }
 
 Exit Packing::link() {

@@ -158,6 +158,8 @@ void Declaration::verify() {
 }
 
 void Declaration::debugging() {
+  flag("--explain", options_.explain,
+       "With --emit=fused: print what each kernel is predicted to take, and of what");
   flag("--bisect", options_.bisect,
        "Run kernels one by one and name the first that is wrong; needs no -o");
   list_of("--replace-kernel", raw_.kernels, "KERNEL=FILE",

@@ -16,7 +16,7 @@ namespace svod::cost {
 KernelCost& KernelCost::operator+=(const KernelCost& o) {
   total += o.total;
   products += o.products, operations += o.operations, quotients += o.quotients;
-  loads += o.loads, stores += o.stores, issue += o.issue, waits += o.waits;
+  spills += o.spills, loads += o.loads, stores += o.stores, issue += o.issue, waits += o.waits;
   second += o.second, last += o.last, memory += o.memory;
   launch += o.launch, fork_join += o.fork_join;
   return *this;
@@ -25,7 +25,7 @@ KernelCost& KernelCost::operator+=(const KernelCost& o) {
 KernelCost operator*(KernelCost c, double n) {
   for (double* part :
        {&c.total, &c.products, &c.operations, &c.quotients, &c.loads, &c.stores, &c.issue,
-        &c.waits, &c.second, &c.last, &c.memory, &c.launch, &c.fork_join})
+        &c.waits, &c.spills, &c.second, &c.last, &c.memory, &c.launch, &c.fork_join})
     *part *= n;
   return c;
 }
@@ -52,6 +52,7 @@ static KernelCost clocks_of(const Instructions& i, const Level& level) {
   out.stores = std::max(i.stored / m.stored_per_clock, i.stores / m.stores_per_clock);
   out.issue = i.issued() / m.instructions_per_clock;
   out.waits = std::max(0.0, i.waited) + m.nest_clocks * i.nests;
+  out.spills = m.spill_clocks * i.spills;
   return out;
 }
 
@@ -75,22 +76,28 @@ static KernelCost work_cost(const ScheduledKernel& whole, const LevelSchedule& h
   const ScheduledKernel& k = cut ? *cut : whole;
   const double second_of_clock = 1e-9 / m.clock_ghz;
   KernelCost out = clocks_of(instructions_of(k, how, level), level);
-  const Traffic moved = traffic_of(k, how.tile, m, around.run_bytes);
+  const Traffic moved = traffic_of(k, how, m, around.run_bytes);
   for (double* part : {&out.products, &out.operations, &out.quotients, &out.loads,
-                       &out.stores, &out.issue, &out.waits})
+                       &out.stores, &out.issue, &out.waits, &out.spills})
     *part *= second_of_clock;
-  out.second = moved.first / m.second.bytes_per_clock * second_of_clock;
-  out.last = moved.second / m.last.bytes_per_clock * second_of_clock;
-  out.memory = moved.last / m.memory_bytes_per_ns * 1e-9;
+  const double crowd = std::clamp(moved.streams - m.free_streams, 0.0, 16.0);
+  const double slower = 1 + m.streams_seen * crowd;
+  out.second = slower * moved.first / m.second.bytes_per_clock * second_of_clock;
+  out.last = slower * moved.second / m.last.bytes_per_clock * second_of_clock;
+  out.memory = slower * moved.last / m.memory_bytes_per_ns * 1e-9;
   const double core =
       side_by_side({out.products, out.operations, out.quotients, out.loads, out.stores,
                     out.issue, out.waits},
-                   m.ports_seen);
+                   m.ports_seen) +
+      out.spills;
   const bool shared = is_shared(whole, m, around.threads);
   const double share = shared ? share_of(whole, around.threads) : 1;
   // Threads have ports and near caches of their own, and one memory.
-  out.total = side_by_side({core * share, (out.second + out.last) * share, out.memory},
-                           m.memory_seen);
+  out.total = side_by_side(
+      {core * share, out.second * share, out.last * share, out.memory}, m.caches_seen);
+  // Weights that nobody fetches ahead are waited for.
+  out.total += m.unfetched_seen * slower * share * moved.unfetched /
+               m.last.bytes_per_clock * second_of_clock;
   if (shared) out.fork_join = m.fork_join_ns * 1e-9;
   out.total += out.fork_join;
   return out;
@@ -125,21 +132,24 @@ KernelCost cost_of(const ScheduledKernel& kernel, const LevelSchedule& how,
   return out;
 }
 
+std::vector<Part> parts_of(const KernelCost& cost) {
+  return {{"products", cost.products},   {"operations", cost.operations},
+          {"quotients", cost.quotients}, {"loads", cost.loads},
+          {"stores", cost.stores},       {"issue", cost.issue},
+          {"waits", cost.waits},         {"spills", cost.spills},
+          {"second_cache", cost.second},
+          {"last_cache", cost.last},     {"memory", cost.memory},
+          {"launch", cost.launch},       {"fork_join", cost.fork_join}};
+}
+
 std::string print(const KernelCost& cost) {
-  const std::pair<const char*, double> parts[] = {
-      {"products", cost.products},   {"operations", cost.operations},
-      {"quotients", cost.quotients}, {"loads", cost.loads},
-      {"stores", cost.stores},       {"issue", cost.issue},
-      {"waits", cost.waits},         {"second cache", cost.second},
-      {"last cache", cost.last},     {"memory", cost.memory},
-      {"launch", cost.launch},       {"fork-join", cost.fork_join}};
   char text[64];
   std::snprintf(text, sizeof(text), "%.3f us:", cost.total * 1e6);
   std::string out = text;
-  for (const auto& [name, seconds] : parts) {
-    if (seconds < 0.05 * cost.total) continue;
-    std::snprintf(text, sizeof(text), " %s %.3f", name, seconds * 1e6);
-    out += text;
+  for (const Part& part : parts_of(cost)) {
+    if (part.seconds < 0.05 * cost.total) continue;
+    std::snprintf(text, sizeof(text), " %.3f", part.seconds * 1e6);
+    out += " " + std::string(part.name) + text;
   }
   return out;
 }

@@ -10,6 +10,8 @@
 #include "compiler/kernel/schedule.h"
 #include "compiler/support/target.h"
 
+#include <string_view>
+
 namespace svod::cost {
 
 // What a kernel runs among.
@@ -28,6 +30,7 @@ struct KernelCost {
   double loads = 0, stores = 0;
   double issue = 0;  // of all instructions, as many as the core starts in a clock
   double waits = 0;  // sums that wait for themselves, loops that begin and end
+  double spills = 0; // values that registers have no room for
   double second = 0; // bytes from the second cache, the last one, and memory
   double last = 0;
   double memory = 0;
@@ -43,6 +46,12 @@ struct KernelCost {
 KernelCost cost_of(const ScheduledKernel& kernel, const LevelSchedule& how,
                    const Level& level, const Surroundings& around);
 
+struct Part {
+  std::string_view name;
+  double seconds = 0;
+};
+// All of them, named.
+std::vector<Part> parts_of(const KernelCost& cost);
 // A line: total and parts in microseconds, those that matter.
 std::string print(const KernelCost& cost);
 

@@ -17,14 +17,14 @@ namespace svod::cost {
 Instructions& Instructions::operator+=(const Instructions& o) {
   products += o.products, operations += o.operations, quotients += o.quotients;
   loads += o.loads, elements += o.elements, stored += o.stored, stores += o.stores;
-  plain += o.plain, waited += o.waited, nests += o.nests;
+  plain += o.plain, waited += o.waited, nests += o.nests, spills += o.spills;
   return *this;
 }
 
 Instructions operator*(Instructions a, double n) {
   a.products *= n, a.operations *= n, a.quotients *= n;
   a.loads *= n, a.elements *= n, a.stored *= n, a.stores *= n;
-  a.plain *= n, a.waited *= n, a.nests *= n;
+  a.plain *= n, a.waited *= n, a.nests *= n, a.spills *= n;
   return a;
 }
 
@@ -52,8 +52,9 @@ constexpr double kLoop = 2, kBest = 5;
 constexpr double kAcross = 9, kAcrossTogether = 4;
 // A row of a square that is turned in registers, and a vector narrowed to bytes.
 constexpr double kSwap = 6, kNarrow = 5, kNarrowTogether = 1.5;
-// Clocks, in those of a multiply-add, that a greatest or least waits for the last one.
-constexpr double kCompareWaits = 1.5;
+// Clocks, in those of a multiply-add, that a greatest or least waits for the last one,
+// and a sum.
+constexpr double kCompareWaits = 1.5, kSumWaits = 0.75;
 
 int compute_bytes(DType dtype) {
   return byte_size(is_narrow_float(dtype) ? DType::F32 : dtype);
@@ -97,7 +98,7 @@ private:
   Instructions written(const Stage& s, ExprId value) const;
   double spilled(const Nest& n, double sums) const;
   double shared_by_stores() const;
-  void spill(double registers);
+  void spill(double registers, double times);
 
   const ScheduledKernel& k_;
   const LevelSchedule& how_;
@@ -177,7 +178,8 @@ double TileCounter::hoisted(const Nest& n, ExprId id, double times) {
   if (!piece_.around || depends(id, piece_.around->axis)) return times;
   if (!n.written_out && !n.loops.empty()) return times;
   const double needed = times * parts_of(k_.exprs[id].dtype, vector(id));
-  if (hoisted_ + needed > level_.registers / 2.0) return times;
+  const double tile = piece_.points() * registers(k_.exprs[id].dtype);
+  if (hoisted_ + needed > level_.registers - tile) return times;
   hoisted_ += needed;
   return times / piece_.around->trips;
 }
@@ -337,16 +339,21 @@ void TileCounter::loops(const Nest& n) {
 // Registers beyond those of the level are stored and loaded again in every step.
 double TileCounter::spilled(const Nest& n, double sums) const {
   const Expr& v = k_.exprs[n.stage->value];
-  double kept = 0;
-  if (v.kind == Expr::Kind::Map && v.op == Op::Mul && sums > 1) {
-    auto distinct = [&](ExprId id) {
-      double out = parts_of(v.dtype, vector(id));
-      for (const TileAxis& t : piece_.counts)
-        if (depends(id, t.axis)) out *= t.count;
-      return out;
-    };
-    kept = std::min(distinct(v.inputs[0]), distinct(v.inputs[1])) + 1;
-  }
+  double kept = level_.fma ? 1 : 2;
+  // Positions of the last axis follow each other: a factor that an earlier one does not
+  // change comes again, and waits for that.
+  auto waiting = [&](ExprId id) {
+    double out = 0;
+    for (const TileAxis& t : how_.tile) {
+      const int count = tile_count(piece_.counts, t.axis);
+      if (count == 1) continue;
+      if (!depends(id, t.axis) && out == 0) out = parts_of(v.dtype, vector(id));
+      if (depends(id, t.axis)) out *= count;
+    }
+    return out;
+  };
+  if (v.kind == Expr::Kind::Map && v.op == Op::Mul)
+    kept += waiting(v.inputs[0]) + waiting(v.inputs[1]);
   return std::max(0.0, sums + kept - level_.registers);
 }
 
@@ -379,9 +386,9 @@ double TileCounter::shared_by_stores() const {
   return out;
 }
 
-void TileCounter::spill(double registers) {
-  total_ += Instructions{.loads = 1, .stored = level_.register_bits / 8.0, .stores = 1} *
-            registers;
+// What the first of them cost, others partly do beside them.
+void TileCounter::spill(double registers, double times) {
+  total_.spills += std::sqrt(registers) * times;
 }
 
 // Registers of products, of four bytes for each lane.
@@ -427,7 +434,10 @@ void TileCounter::reduce(uint32_t number) {
   } else {
     expression(n, s.value);
     const bool compares = s.op == Op::ReduceMax || s.op == Op::ReduceMin;
-    each.operations = parts * (is_arg_reduce(s) ? kBest : compares ? 3 : 1);
+    each.operations = parts * (compares ? 3 : 1);
+    // The position goes along, as 64 bits.
+    if (is_arg_reduce(s))
+      each.operations = kBest * parts + 3 * parts_of(DType::I64, of_lanes);
   }
   bool on_lanes = false;
   each.plain += bounds(s.domain, on_lanes);
@@ -437,8 +447,9 @@ void TileCounter::reduce(uint32_t number) {
   double innermost = n.loops.empty() ? 1 : double(k_.indices.extent(n.loops.back()));
   double ways = std::max(1.0, std::floor(double(n.how->sums) / points));
   if (innermost < double(n.how->rounds) * ways || is_arg_reduce(s)) ways = 1;
-  spill(spilled(n, points * parts * ways) * all / 2);
-  const double waits = s.op == Op::ReduceSum || dots ? 1 : kCompareWaits;
+  if (of_lanes) spill(spilled(n, points * parts * ways), all);
+  const bool fused = is_product && level_.fma && is_float(s.dtype);
+  const double waits = fused ? 1 : s.op == Op::ReduceSum ? kSumWaits : kCompareWaits;
   total_.waited += level_.machine.latency * waits * all / ways;
   if (lanes_inside && !n.how->across)
     total_.operations += points * parts *
@@ -530,7 +541,9 @@ Instructions TileCounter::count() {
     else
       other(number);
   }
-  spill(std::max(0.0, shared_by_stores() - level_.registers));
+  const double apart = std::max(0.0, shared_by_stores() - level_.registers);
+  total_ += Instructions{.loads = 1, .stored = level_.register_bits / 8.0, .stores = 1} *
+            apart;
   // A sum that waits for itself lets the instructions of the next tile pass, as far as the
   // core looks ahead.
   const double ahead = level_.machine.window / std::max(1.0, total_.issued());

@@ -19,6 +19,7 @@ struct Instructions {
   double plain = 0;      // addresses, loops, branches
   double waited = 0;     // clocks that sums wait for themselves
   double nests = 0;      // loops below a tile that are entered
+  double spills = 0;     // roots of how many registers a step has too few, for each step
 
   Instructions& operator+=(const Instructions& other);
   friend Instructions operator*(Instructions a, double times);

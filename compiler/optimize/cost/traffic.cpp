@@ -34,8 +34,8 @@ struct Loop {
 
 class Footprints {
 public:
-  Footprints(const ScheduledKernel& k, const std::vector<TileAxis>& tile,
-             const Machine& machine, double run_bytes);
+  Footprints(const ScheduledKernel& k, const LevelSchedule& how, const Machine& machine,
+             double run_bytes);
   Traffic traffic() const;
 
 private:
@@ -50,7 +50,8 @@ private:
   Covered innermost(const Stage& s) const;
 
   const ScheduledKernel& k_;
-  const std::vector<TileAxis>& tile_;
+  const LevelSchedule& how_;
+  const std::vector<TileAxis>& tile_ = how_.tile;
   const Machine& machine_;
   double run_bytes_;
   std::vector<std::vector<Access>> accesses_; // by stage
@@ -58,14 +59,17 @@ private:
   size_t shared_ = 0;                         // loops that all stages have
 
 public:
-  double into(const Cache& cache) const;
+  double into(const Cache& cache, bool unfetched = false) const;
+  double streams() const;
+  // A weight that its stage fetches none of.
+  bool is_unfetched(size_t stage, const Access& access) const;
   // Share of what the kernel meets first that is in this cache.
   double at_home(const Access& access, double touched, const Cache& cache) const;
 };
 
-Footprints::Footprints(const ScheduledKernel& k, const std::vector<TileAxis>& tile,
+Footprints::Footprints(const ScheduledKernel& k, const LevelSchedule& how,
                        const Machine& machine, double run_bytes)
-    : k_(k), tile_(tile), machine_(machine), run_bytes_(run_bytes),
+    : k_(k), how_(how), machine_(machine), run_bytes_(run_bytes),
       whole_(k.arguments.size()) {
   for (const Stage& s : k.stages) accesses_.push_back(accesses_of(s));
   for (const std::vector<Access>& stage : accesses_)
@@ -202,8 +206,14 @@ double Footprints::at_home(const Access& access, double touched,
   return std::clamp(1.5 - with / double(cache.bytes), 0.0, 1.0);
 }
 
-// Bytes from beyond the cache.
-double Footprints::into(const Cache& cache) const {
+bool Footprints::is_unfetched(size_t stage, const Access& access) const {
+  return k_.arguments[access.argument].kind == Argument::Kind::Packed &&
+         k_.stages[stage].kind == StageKind::Reduce &&
+         (stage >= how_.stages.size() || how_.stages[stage].weights.empty());
+}
+
+// Bytes from beyond the cache; of those that nobody fetches, if asked.
+double Footprints::into(const Cache& cache, bool unfetched) const {
   const auto room = double(cache.bytes);
   double out = 0;
   std::vector<std::vector<Covered>> covered; // by stage: outside all loops, then in each
@@ -244,22 +254,48 @@ double Footprints::into(const Cache& cache) const {
       double moved = runs * bytes(a, covered[s][from]);
       // Loops that an access does not follow bring nothing new, but may lose what it had.
       moved = std::max(0.0, moved - first * at_home(a, first, cache));
-      // A line is fetched before parts of it are written, and goes back afterwards.
-      out += moved * (a.written ? 1.5 : 1);
+      if (!unfetched || is_unfetched(s, a)) out += moved;
     }
   }
   return out;
 }
 
+// Positions of the tile whose data lies a multiple of a set's distance apart compete for
+// its ways, and are all alike to what fetches ahead. Of the stage that has most.
+double Footprints::streams() const {
+  const auto set = static_cast<double>(machine_.first.set_bytes());
+  if (set == 0) return 1;
+  double most = 1;
+  for (size_t s = 0; s < k_.stages.size(); ++s) {
+    if (k_.inner(k_.stages[s]).empty()) continue;
+    double sum = 0;
+    for (const Access& a : accesses_[s]) {
+      double count = 1;
+      for (const TileAxis& t : tile_) {
+        int64_t step = 0;
+        if (k_.indices.affine_in(*a.index, t.axis, step) && step != 0 &&
+            std::fmod(std::abs(double(step)) * a.bytes, set) == 0)
+          count *= t.count;
+      }
+      sum += count;
+    }
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
 } // namespace
 
-Traffic traffic_of(const ScheduledKernel& kernel, const std::vector<TileAxis>& tile,
+Traffic traffic_of(const ScheduledKernel& kernel, const LevelSchedule& how,
                    const Machine& machine, double run_bytes) {
-  const Footprints footprints(kernel, tile, machine, run_bytes);
+  const Footprints footprints(kernel, how, machine, run_bytes);
   Traffic out;
+  out.streams = footprints.streams();
   out.first = footprints.into(machine.first);
-  if (machine.second.bytes > machine.first.bytes)
+  if (machine.second.bytes > machine.first.bytes) {
     out.second = footprints.into(machine.second);
+    out.unfetched = footprints.into(machine.second, true);
+  }
   if (machine.last.bytes > machine.second.bytes)
     out.last = footprints.into(machine.last);
   return out;
