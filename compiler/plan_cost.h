@@ -8,7 +8,7 @@ namespace svod {
 
 struct LaunchCost {
   uint32_t program = 0;
-  int64_t times = 1; // in a run
+  int64_t times = 1;            // in a run
   std::vector<int32_t> sources; // into graph.source_names()
   cost::KernelCost each;
 };

@@ -5,7 +5,8 @@
 //
 // Each line on standard input sets columns of the machine, "latency=5 window=256", or
 // none; for each one object a line comes out: microseconds by kernel and level, in the
-// order of files, kernels and levels. With "parts" among the words, what they are made of.
+// order of files, kernels and levels. With "parts" among the words, what they are made
+// of.
 #include "compiler/kernel/schedule_file.h"
 #include "compiler/optimize/cost/cost.h"
 
@@ -36,6 +37,7 @@ constexpr std::pair<const char*, double Machine::*> kColumns[] = {
     {"caches_seen", &Machine::caches_seen},
     {"unfetched_seen", &Machine::unfetched_seen},
     {"spill_clocks", &Machine::spill_clocks},
+    {"jumps_seen", &Machine::jumps_seen},
     {"nest_clocks", &Machine::nest_clocks},
     {"memory_seen", &Machine::memory_seen},
     {"memory_bytes_per_ns", &Machine::memory_bytes_per_ns},
@@ -73,7 +75,8 @@ std::vector<Row> read(const std::string& path, double run_bytes) {
     const auto kernel = svod::parse_kernel(text, fault);
     const auto schedule = svod::parse_schedule(sections[i + 1].second, fault);
     if (!kernel || !schedule) {
-      std::cerr << path << ": " << head << ", line " << fault.line << ": " << fault.why << "\n";
+      std::cerr << path << ": " << head << ", line " << fault.line << ": " << fault.why
+                << "\n";
       std::exit(1);
     }
     if (kernel->call() || kernel->sequence()) continue;
@@ -89,8 +92,8 @@ std::vector<Row> read(const std::string& path, double run_bytes) {
 
 bool set_column(Machine& machine, const std::string& word) {
   const size_t at = word.find('=');
-  const auto column = std::ranges::find(kColumns, word.substr(0, at),
-                                        [](const auto& c) { return std::string(c.first); });
+  const auto column = std::ranges::find(
+      kColumns, word.substr(0, at), [](const auto& c) { return std::string(c.first); });
   if (at == std::string::npos || column == std::end(kColumns)) return false;
   machine.*column->second = std::stod(word.substr(at + 1));
   return true;
@@ -123,8 +126,8 @@ int main(int argc, char** argv) {
         const auto level =
             std::ranges::find(target.levels, how.level, &svod::Level::suffix);
         if (level == target.levels.end()) continue;
-        const svod::cost::KernelCost cost = svod::cost::cost_of(
-            row.what, how, *level, {.run_bytes = row.run_bytes});
+        const svod::cost::KernelCost cost =
+            svod::cost::cost_of(row.what, how, *level, {.run_bytes = row.run_bytes});
         std::cout << row.file << " " << row.kernel << " " << how.level << " "
                   << cost.total * 1e6;
         if (parts) std::cout << " " << print(cost);

@@ -16,7 +16,8 @@ namespace svod::cost {
 KernelCost& KernelCost::operator+=(const KernelCost& o) {
   total += o.total;
   products += o.products, operations += o.operations, quotients += o.quotients;
-  spills += o.spills, loads += o.loads, stores += o.stores, issue += o.issue, waits += o.waits;
+  spills += o.spills, loads += o.loads, stores += o.stores, issue += o.issue,
+      waits += o.waits;
   second += o.second, last += o.last, memory += o.memory;
   launch += o.launch, fork_join += o.fork_join;
   return *this;
@@ -48,7 +49,8 @@ static KernelCost clocks_of(const Instructions& i, const Level& level) {
   out.products = i.products / (m.fmas_per_clock * narrow);
   out.operations = (i.products + i.operations) / (m.operations_per_clock * narrow);
   out.quotients = i.quotients / m.quotients_per_clock;
-  out.loads = i.loads / (m.loads_per_clock * narrow) + i.elements / m.broadcasts_per_clock;
+  out.loads =
+      i.loads / (m.loads_per_clock * narrow) + i.elements / m.broadcasts_per_clock;
   out.stores = std::max(i.stored / m.stored_per_clock, i.stores / m.stores_per_clock);
   out.issue = i.issued() / m.instructions_per_clock;
   out.waits = std::max(0.0, i.waited) + m.nest_clocks * i.nests;
@@ -85,11 +87,10 @@ static KernelCost work_cost(const ScheduledKernel& whole, const LevelSchedule& h
   out.second = slower * moved.first / m.second.bytes_per_clock * second_of_clock;
   out.last = slower * moved.second / m.last.bytes_per_clock * second_of_clock;
   out.memory = slower * moved.last / m.memory_bytes_per_ns * 1e-9;
-  const double core =
-      side_by_side({out.products, out.operations, out.quotients, out.loads, out.stores,
-                    out.issue, out.waits},
-                   m.ports_seen) +
-      out.spills;
+  const double core = side_by_side({out.products, out.operations, out.quotients,
+                                    out.loads, out.stores, out.issue, out.waits},
+                                   m.ports_seen) +
+                      out.spills;
   const bool shared = is_shared(whole, m, around.threads);
   const double share = shared ? share_of(whole, around.threads) : 1;
   // Threads have ports and near caches of their own, and one memory.
@@ -137,9 +138,9 @@ std::vector<Part> parts_of(const KernelCost& cost) {
           {"quotients", cost.quotients}, {"loads", cost.loads},
           {"stores", cost.stores},       {"issue", cost.issue},
           {"waits", cost.waits},         {"spills", cost.spills},
-          {"second_cache", cost.second},
-          {"last_cache", cost.last},     {"memory", cost.memory},
-          {"launch", cost.launch},       {"fork_join", cost.fork_join}};
+          {"second_cache", cost.second}, {"last_cache", cost.last},
+          {"memory", cost.memory},       {"launch", cost.launch},
+          {"fork_join", cost.fork_join}};
 }
 
 std::string print(const KernelCost& cost) {

@@ -16,7 +16,8 @@ namespace svod::cost {
 
 // What a kernel runs among.
 struct Surroundings {
-  double run_bytes = 0; // that a run touches between two launches of it: weights and values
+  double run_bytes =
+      0; // that a run touches between two launches of it: weights and values
   int threads = 1;
 };
 

@@ -1,4 +1,5 @@
-// The instructions of a kernel under a schedule, by the part of a core that executes them.
+// The instructions of a kernel under a schedule, by the part of a core that executes
+// them.
 #pragma once
 
 #include "compiler/kernel/dependence.h"

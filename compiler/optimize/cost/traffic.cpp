@@ -42,7 +42,7 @@ private:
   using Covered = std::vector<int64_t>; // positions of each axis
   std::vector<Access> accesses_of(const Stage& s) const;
   std::vector<Loop> loops_of_stage(const Stage& s) const;
-  double bytes(const Access& access, const Covered& covered) const;
+  double bytes(const Access& access, const Covered& covered, double* run = nullptr) const;
   void walks(const Index& index, double factor, const Covered& covered,
              std::vector<Walk>& out) const;
   double span(const Index& index, const Covered& covered) const;
@@ -74,9 +74,8 @@ Footprints::Footprints(const ScheduledKernel& k, const LevelSchedule& how,
   for (const Stage& s : k.stages) accesses_.push_back(accesses_of(s));
   for (const std::vector<Access>& stage : accesses_)
     for (const Access& a : stage)
-      whole_[a.argument] =
-          std::max(whole_[a.argument],
-                   double(k.indices.range(*a.index).high + 1) * a.bytes);
+      whole_[a.argument] = std::max(whole_[a.argument],
+                                    double(k.indices.range(*a.index).high + 1) * a.bytes);
   for (const ChunkAxis& c : k.loops.chunks) shared_ += c.block < k.indices.extent(c.axis);
   for (AxisId a : k.loops.outer) shared_ += !k.is_lane(a) && k.indices.extent(a) > 1;
 }
@@ -91,8 +90,8 @@ std::vector<Access> Footprints::accesses_of(const Stage& s) const {
     out.push_back({argument, &index, bytes, written});
   };
   for (ExprId id : loads_below(k_, s.value))
-    add(k_.exprs[id].argument, k_.exprs[id].index,
-        double(byte_size(k_.exprs[id].dtype)), false);
+    add(k_.exprs[id].argument, k_.exprs[id].index, double(byte_size(k_.exprs[id].dtype)),
+        false);
   for (ExprId id : descents_below(k_, s.value))
     add(k_.exprs[id].argument, k_.exprs[id].index, sizeof(float), false);
   if (s.kind != StageKind::Reduce || s.keeps)
@@ -176,7 +175,9 @@ double Footprints::positions(const Index& index, const Covered& covered) const {
 
 // Lines of the cache that the positions touch, as bytes. Walks from the shortest stride
 // on: one within what the shorter ones cover makes that longer, one beyond repeats it.
-double Footprints::bytes(const Access& access, const Covered& covered) const {
+// `along`: the length of a run.
+double Footprints::bytes(const Access& access, const Covered& covered,
+                         double* along) const {
   std::vector<Walk> all;
   walks(*access.index, access.bytes, covered, all);
   std::ranges::sort(all, {}, &Walk::stride);
@@ -193,6 +194,7 @@ double Footprints::bytes(const Access& access, const Covered& covered) const {
       apart.push_back(w);
   }
   double out = run <= line ? line : run;
+  if (along != nullptr) *along = out;
   for (const Walk& w : apart) out *= w.count;
   return std::min({out, std::max(line, whole_[access.argument]),
                    line * positions(*access.index, covered)});
@@ -200,8 +202,7 @@ double Footprints::bytes(const Access& access, const Covered& covered) const {
 
 double Footprints::at_home(const Access& access, double touched,
                            const Cache& cache) const {
-  const bool weight =
-      k_.arguments[access.argument].kind == Argument::Kind::Packed;
+  const bool weight = k_.arguments[access.argument].kind == Argument::Kind::Packed;
   const double with = weight ? run_bytes_ : touched;
   return std::clamp(1.5 - with / double(cache.bytes), 0.0, 1.0);
 }
@@ -223,8 +224,9 @@ double Footprints::into(const Cache& cache, bool unfetched) const {
     const std::vector<Loop> loops = loops_of_stage(s);
     for (size_t d = loops.size(); d-- > 0;) {
       const double had = double(now[loops[d].axis]);
-      now[loops[d].axis] = std::min(k_.indices.extent(loops[d].axis),
-                                    static_cast<int64_t>(std::ceil(had * loops[d].trips)));
+      now[loops[d].axis] =
+          std::min(k_.indices.extent(loops[d].axis),
+                   static_cast<int64_t>(std::ceil(had * loops[d].trips)));
       below.insert(below.begin(), now);
     }
     covered.push_back(std::move(below));
@@ -254,6 +256,11 @@ double Footprints::into(const Cache& cache, bool unfetched) const {
       double moved = runs * bytes(a, covered[s][from]);
       // Loops that an access does not follow bring nothing new, but may lose what it had.
       moved = std::max(0.0, moved - first * at_home(a, first, cache));
+      // Beyond the second cache short runs come as slowly as they are looked up.
+      double run = 0;
+      bytes(a, covered[s][loops.empty() ? 0 : loops.size() - 1], &run);
+      if (&cache != &machine_.first)
+        moved *= 1 + machine_.jumps_seen * double(machine_.first.line) / run;
       if (!unfetched || is_unfetched(s, a)) out += moved;
     }
   }
@@ -296,8 +303,7 @@ Traffic traffic_of(const ScheduledKernel& kernel, const LevelSchedule& how,
     out.second = footprints.into(machine.second);
     out.unfetched = footprints.into(machine.second, true);
   }
-  if (machine.last.bytes > machine.second.bytes)
-    out.last = footprints.into(machine.last);
+  if (machine.last.bytes > machine.second.bytes) out.last = footprints.into(machine.last);
   return out;
 }
 

@@ -8,11 +8,11 @@ namespace svod::cost {
 
 // Bytes that come into a level, or leave it, beyond what a nearer one serves.
 struct Traffic {
-  double first = 0;  // between the first cache and the second
-  double second = 0; // between the second and the last
-  double last = 0;   // between the last and memory
+  double first = 0;     // between the first cache and the second
+  double second = 0;    // between the second and the last
+  double last = 0;      // between the last and memory
   double unfetched = 0; // of `second`: weights that no schedule fetches ahead
-  double streams = 1; // that a stage reads side by side and that share a set of lines
+  double streams = 1;   // that a stage reads side by side and that share a set of lines
 };
 
 // Of all positions on one thread. A loop's data stays in a cache from step to step where
