@@ -76,7 +76,7 @@ struct Options {
   std::string verify;              // empty: the default
   std::string runner;              // command that runs what was packed; empty: found
   bool bisect = false;
-  bool explain = false; // why each kernel is what it is
+  bool explain = false; // why each kernel is what it is, and what it is predicted to take
   bool profile = false; // --verify on a board counts each kernel's instructions
   // Files with texts that take the place of kernels', by symbol.
   std::map<std::string, std::string> kernel_files;

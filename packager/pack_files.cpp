@@ -9,6 +9,7 @@
 #include "packager/headers.h"
 #include "packager/make_rule.h"
 #include "packager/report/explanation.h"
+#include "packager/report/predicted.h"
 #include "packager/text_form.h"
 
 #include <filesystem>
@@ -57,7 +58,7 @@ Exit Packing::write_text_form() {
   const char* pass = pass_of_form(options_.emit);
   std::string text;
   if (account_ && options_.emit == Output::Fused)
-    text = explanation_text(*account_);
+    text = explanation_text(*account_) + explained();
   else if (pass)
     text = pass_texts_.at(pass);
   else if (options_.emit == Output::Testbench)
@@ -74,6 +75,12 @@ Exit Packing::write_text_form() {
     return file_error(options_.output, error);
   }
   return Exit::Done;
+}
+
+// Each of a program's threads counts where they are bounded; else it is one.
+std::string Packing::explained() const {
+  return predicted_text(kernels_->plan, options_.target,
+                        static_cast<int>(std::max(1U, threads())));
 }
 
 Exit Packing::link() {

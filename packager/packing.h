@@ -31,6 +31,7 @@ private:
   void show(std::string_view pass, const std::string& place, const std::string& text);
   void note_passes(const Passes& passes);
   Exit write_text_form();
+  std::string explained() const;
   Exit build();
   void merge_small_kernels();
   Exit build_once();

@@ -34,6 +34,23 @@ struct Machine {
   int sums_in_flight = 0;          // independent registers of sums that hide the latency
   int walks_in_flight = 0;         // walks down trees that hide each other's loads
 
+  double operations_per_clock = 0;   // others on vectors: sums, comparisons, shuffles
+  double quotients_per_clock = 0;    // elements that are divided
+  double instructions_per_clock = 0; // all
+  double stored_per_clock = 0;       // bytes
+  double stores_per_clock = 0;
+  double narrow_at_once =
+      0;                   // registers of less than the full width instead of a full one
+  double latency = 0;      // clocks of a multiply-add
+  double window = 0;       // instructions that a core looks ahead; 0: in order
+  double ports_seen = 0;   // share of the time of all but the busiest part of the core
+  double caches_seen = 0;  // likewise of transfers beside instructions and each other
+  double streams_seen = 0; // share of a transfer that each stream of one set adds
+  double unfetched_seen = 0; // of that of weights from the last cache that nobody fetches
+  double jumps_seen = 0; // of a transfer from the last cache for each line, over a run's
+  double spill_clocks = 0; // of a step that has a register too few
+  double nest_clocks = 0;  // of a loop below a tile, to begin and end
+
   Cache first, second, last;      // from near to far; a missing one repeats its neighbour
   int streams = 0;                // of weights, that may be read side by side
   int free_streams = 0;           // of those, that cost nothing

@@ -163,7 +163,8 @@ void Declaration::debugging() {
   list_of("--replace-kernel", raw_.kernels, "KERNEL=FILE",
           "Take the text of FILE for a kernel of --emit=cpp");
   flag("--explain", options_.explain,
-       "With --emit=fused or --json: say why each kernel is what it is");
+       "With --emit=fused or --json: say why each kernel is what it is, and what it is "
+       "predicted to take");
   value("--print-after", options_.print_after, "PASS", "Print a pass's result, or all");
   value("--schedule", options_.schedule, "FILE",
         "Schedules as --emit=schedule prints them, edited; by kernel digest");

@@ -5,6 +5,7 @@
 #include "compiler/ir/dtype.h"
 #include "importer/inputs/value_text.h"
 #include "packager/report/json.h"
+#include "packager/report/predicted.h"
 #include "packager/version.h"
 
 #include <cstdio>
@@ -204,6 +205,8 @@ void write_run(JsonWriter& json, const Summary& summary) {
   json.pair("nodes_before", uint64_t{summary.front.graph.live_nodes().size()});
   json.pair("kernels_unfused", summary.plan.unfused_kernels).end_object();
   write_spills(json, summary.spills);
+  write_predicted(json, summary.plan, summary.options.target,
+                  std::max(1, summary.options.threads));
   if (!summary.merged.empty()) write_merged(json, summary.merged);
   json.key("cache").begin_object();
   json.pair("kernels_compiled", uint64_t{summary.compiled});

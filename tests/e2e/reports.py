@@ -98,6 +98,15 @@ def failed(folder):
     packer(folder, DIGITS, "--emit=graph", "--json", code=2)
     packer(folder, DIGITS, "--emit=graph", "--json=graph.json")
     check("verify" not in json.loads((folder / "graph.json").read_text()), "a text form has a report, too")
+    told = packer(folder, DIGITS, "--emit=fused", "--explain", "--json=fused.json").stdout.decode()
+    levels = json.loads((folder / "fused.json").read_text())["predicted"]
+    check([level["level"] for level in levels] == ["v2", "v3", "v4"], "each level has its prediction")
+    for level in levels:
+        total = sum(kernel["us"] * kernel["calls"] for kernel in level["kernels"])
+        check(abs(total - level["total_us"]) < 0.01, f"the sum of its launches: {total}")
+        check(all(kernel["us"] > 0 and kernel["nodes"] for kernel in level["kernels"]), "of ONNX nodes")
+        check(f"total {level['total_us']:.3f} us" in told, "--explain says the same")
+    packer(folder, DIGITS, "--explain", code=2)
     told = packer(folder, "ops", "--json=no/folder/file", code=4).stderr.decode()
     check("no/folder/file" in told, "a report that cannot be written is exit 4")
 

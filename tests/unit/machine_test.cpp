@@ -24,6 +24,18 @@ void check_machine(const Machine& m) {
   CHECK(m.work_per_ns > 0);
   for (double rate : {m.fmas_per_clock, m.loads_per_clock, m.broadcasts_per_clock})
     CHECK(rate > 0);
+  for (double rate : {m.operations_per_clock, m.quotients_per_clock,
+                      m.instructions_per_clock, m.stored_per_clock, m.stores_per_clock})
+    CHECK(rate > 0);
+  CHECK(m.narrow_at_once >= 1);
+  CHECK(m.latency >= 1);
+  CHECK(m.window >= 0);
+  for (double share : {m.ports_seen, m.caches_seen, m.unfetched_seen}) {
+    CHECK(share >= 0);
+    CHECK(share <= 1);
+  }
+  for (double fitted : {m.streams_seen, m.jumps_seen, m.spill_clocks, m.nest_clocks})
+    CHECK(fitted >= 0);
   CHECK(m.sums_in_flight >= 1);
   CHECK(m.walks_in_flight >= 1);
   check_cache(m.first, m.first);

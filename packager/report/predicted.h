@@ -1,0 +1,17 @@
+// What a pack's kernels are predicted to take, for --explain and --json.
+#pragma once
+
+#include "compiler/plan_cost.h"
+#include "packager/report/json.h"
+
+namespace svod::packager {
+
+// For each CPU level a line per launch and their sum.
+std::string predicted_text(const plan::Plan& plan, const Target& target, int threads);
+
+// The key `predicted`: [{level, threads, total_us, kernels[{name, calls, us, parts{},
+// nodes[]}]}], in the order of levels and launches. `us` and `parts` are of one call.
+void write_predicted(JsonWriter& json, const plan::Plan& plan, const Target& target,
+                     int threads);
+
+} // namespace svod::packager
