@@ -11,13 +11,13 @@ using extract::ClassId;
 
 namespace {
 
-// Where a known class is computed from least bytes, the lowest of such forms.
+// Where a known class is computed from least bytes. Its known node may be no form of it
+// any more: one with a node over inputs that are known by other forms.
 NodeId cheapest_known(const EGraph& e, NodeId id, const Machine& machine) {
-  NodeId best = kNoNode;
+  NodeId best = e.known_form(id);
   for (NodeId form : e.of(id))
     if (!e.g.depends_on_input(form) &&
-        (best == kNoNode ||
-         known_cost(e.g, form, machine) < known_cost(e.g, best, machine)))
+        known_cost(e.g, form, machine) < known_cost(e.g, best, machine))
       best = form;
   return best;
 }
@@ -41,6 +41,25 @@ std::vector<ClassId> in_order(const GraphProblem& from, const extract::Choice& c
 }
 
 } // namespace
+
+PassEnd end_of(const ImproveReport& report) {
+  const auto reason = [](Stop stop) {
+    switch (stop) {
+    case Stop::Saturated:
+      return PassEnd::Fixpoint;
+    case Stop::Nodes:
+      return PassEnd::Nodes;
+    case Stop::Iterations:
+      return PassEnd::Iterations;
+    case Stop::Bytes:
+      return PassEnd::Bytes;
+    case Stop::Time:
+      break;
+    }
+    return PassEnd::Limit;
+  };
+  return {reason(report.saturation.stop), report.saturation.iterations, report.taken};
+}
 
 GraphProblem problem_of(const EGraph& e, const Machine& machine) {
   GraphProblem out;

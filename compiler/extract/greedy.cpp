@@ -161,6 +161,9 @@ std::vector<bool> always_needed(const Problem& problem) {
     const ClassId at = open.back();
     open.pop_back();
     for (ClassId c : sure.of(at)) need(c);
+    // Lists are cut; but what one form reads is needed, however much it is.
+    if (problem.classes[at].size() != 1) continue;
+    for (ClassId c : problem.classes[at][0].inputs) need(c);
   }
   for (ClassId c = 0; c < needed.size(); ++c) {
     const std::vector<Form>& forms = problem.classes[c];

@@ -149,3 +149,17 @@ TEST_CASE("candidates grow with the classes and no faster", "[extract]") {
   CHECK(large.cost == 1 + 1600 * 3);
   CHECK(large.candidates <= 4 * small.candidates + 16);
 }
+
+TEST_CASE("a form may read more classes than lists of needed ones hold", "[extract]") {
+  Problem p;
+  Form wide{1, {}};
+  for (ClassId c = 0; c < 200; ++c) {
+    p.classes.push_back({{2, {}}, {1, {}}});
+    wide.inputs.push_back(c);
+  }
+  p.classes.push_back({wide});
+  p.roots = {200};
+  const Extraction found = extract::extract(p);
+  CHECK(found.cost == 201);
+  CHECK(found.optimal);
+}
