@@ -53,28 +53,32 @@ private:
   bool solve(size_t at) {
     if (at == goals_.size()) return accept_(found_);
     const Goal goal = goals_[at];
-    if (goal.pattern->letter == pattern::kNoLetter) return solve_kind(goal, at);
+    if (goal.pattern->letter == pattern::kNoLetter) return solve_kind(goal, at, nullptr);
     NodeId& stands_for = found_.letters[goal.pattern->letter];
-    if (stands_for != kNoNode) return stands_for == goal.id && solve_kind(goal, at);
+    if (stands_for != kNoNode)
+      return forms_.same(stands_for, goal.id) && solve_kind(goal, at, nullptr);
     stands_for = goal.id;
-    if (solve_kind(goal, at)) return true;
+    if (solve_kind(goal, at, &stands_for)) return true;
     stands_for = kNoNode;
     return false;
   }
 
-  bool solve_kind(const Goal& goal, size_t at) {
+  // `letter`: what is still to be the form that fits.
+  bool solve_kind(const Goal& goal, size_t at, NodeId* letter) {
     const Pattern& p = *goal.pattern;
     if (p.kind == Pattern::Kind::Any)
       return (!p.known || forms_.known(goal.id)) && solve(at + 1);
     if (p.kind == Pattern::Kind::Op && p.once && !forms_.used_once(goal.id)) return false;
-    for (NodeId form : forms_.of(goal.id)) {
+    const auto forms = at == 0 ? std::span(&goal.id, 1) : forms_.of(goal.id);
+    for (NodeId form : forms) {
       const Node& node = forms_.node(form);
       if (p.kind != Pattern::Kind::Op) {
         if (is_number(p, node) && solve(at + 1)) return true;
         continue;
       }
-      if (node.op != p.op || (!p.any_inputs && node.inputs.size() != p.inputs.size()))
+      if (!p.is_of(node.op) || (!p.any_inputs && node.inputs.size() != p.inputs.size()))
         continue;
+      if (letter != nullptr) *letter = form;
       if (solve_inputs(p, form, at)) return true;
     }
     return false;

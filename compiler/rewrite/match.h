@@ -18,6 +18,8 @@ public:
   virtual std::span<const NodeId> of(const NodeId& id) const { return {&id, 1}; }
   virtual bool known(NodeId id) const = 0; // when packing
   virtual bool used_once(NodeId) const { return true; }
+  // Whether two nodes have one value.
+  virtual bool same(NodeId a, NodeId b) const { return a == b; }
 };
 
 class GraphForms : public Forms {
@@ -30,14 +32,16 @@ private:
   const Graph& graph_;
 };
 
-// What the letters of a pattern stand for, and the nodes of its ops below the root.
+// What the letters of a pattern stand for, and the nodes of its ops below the root. A
+// letter at an op is the form in which the op was found.
 struct Found {
   NodeId root = kNoNode;
   std::array<NodeId, pattern::kLetters> letters{};
   std::vector<NodeId> below;
 };
 
-// Calls `accept` for each way in which the pattern fits the node, until it says yes.
+// Calls `accept` for each way in which the pattern fits the node, until it says yes. The
+// node itself is not replaced by other forms of its value: rules read its payload.
 bool match(const Forms& forms, const pattern::Pattern& pattern, NodeId root,
            const std::function<bool(const Found&)>& accept);
 

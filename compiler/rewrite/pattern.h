@@ -11,6 +11,7 @@
 //   y(exp(x))      y is the node that exp(x) is found at
 //   once(p)        what p is found at has no other user
 //   concat(any)    the op, whatever its inputs
+//   map(any)       any scalar function, whatever its inputs
 //   f(x, y), f a Helper    only in replacements: what a function makes of nodes
 // The words of a rule are constants, written small so that a row reads as algebra.
 // NOLINTBEGIN(readability-identifier-naming)
@@ -49,6 +50,7 @@ struct Pattern {
   bool known = false;      // of Any
   bool once = false;       // of Op
   bool any_inputs = false; // of Op
+  bool any_map = false;    // of Op: any scalar function
   Op op = Op::Input;
   double number = 0, tolerance = 0; // tolerance relative to the number
   Maker maker = nullptr;
@@ -61,6 +63,8 @@ struct Pattern {
   Pattern(Maker by, std::vector<Pattern> over)
       : kind(Kind::Made), maker(by), inputs(std::move(over)) {}
   explicit Pattern(Kind of) : kind(of) {}
+
+  bool is_of(Op node) const { return any_map ? is_map(node) : node == op; }
 };
 
 inline Pattern Letter::operator()(Pattern at) const {
@@ -113,6 +117,7 @@ inline Pattern permute(Pattern a) { return {Op::Permute, {a}}; }
 inline Pattern expand(Pattern a) { return {Op::Expand, {a}}; }
 inline Pattern slice(Pattern a) { return {Op::Slice, {a}}; }
 inline Pattern pad(Pattern a) { return {Op::Pad, {a}}; }
+inline Pattern window(Pattern a) { return {Op::Window, {a}}; }
 inline Pattern gather(Pattern a, Pattern b) { return {Op::Gather, {a, b}}; }
 inline Pattern sum(Pattern a) { return {Op::ReduceSum, {a}}; }
 inline Pattern product(Pattern a) { return {Op::ReduceProd, {a}}; }
@@ -125,6 +130,11 @@ inline constexpr struct AnyInputs {
 inline Pattern concat(AnyInputs) {
   Pattern p(Op::Concat, {});
   p.any_inputs = true;
+  return p;
+}
+inline Pattern map(AnyInputs) {
+  Pattern p(Op::Add, {});
+  p.any_inputs = p.any_map = true;
   return p;
 }
 

@@ -21,9 +21,9 @@ bool rounds_to_integer(Op op, DType result) {
   }
 }
 
-// Ops whose result has the rounding of their operands, element by element; a region has
-// that of its results. Comparisons are left out: leaky relu compares, and does not jump.
-static bool passes_rounding(const Node& node) {
+// A region has that of its results. Comparisons are left out: leaky relu compares, and
+// does not jump.
+bool passes_rounding(const Node& node) {
   if (node.op == Op::Result) return true;
   OpClass kind = info(node.op).op_class;
   bool floats = is_float(node.dtype);

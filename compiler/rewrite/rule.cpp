@@ -47,19 +47,34 @@ Rule::Rule(std::string_view its_name, Pattern its_pattern, Pattern its_replaceme
       replacement(std::move(its_replacement)), condition(std::move(its_condition)),
       tells_known(has_known(pattern)) {}
 
+std::vector<Found> find_all(const Rule& rule, const Forms& forms, NodeId root) {
+  std::vector<Found> all;
+  if (rule.tells_known && forms.known(root)) return all;
+  match(forms, rule.pattern, root, [&](const Found& found) {
+    all.push_back(found);
+    return false;
+  });
+  return all;
+}
+
+NodeId apply_at(const Rule& rule, Rewriter& r, const Found& found,
+                std::vector<NodeId>& replaced) {
+  std::vector<NodeId> also;
+  const Match m{r, found, also};
+  if (!rule.condition(m)) return kNoNode;
+  const NodeId made = build(rule.replacement, m);
+  if (made == kNoNode || made == found.root) return kNoNode;
+  replaced.insert(replaced.end(), found.below.begin(), found.below.end());
+  replaced.insert(replaced.end(), also.begin(), also.end());
+  return made;
+}
+
 NodeId apply(const Rule& rule, Rewriter& r, NodeId root, std::vector<NodeId>& replaced) {
   if (rule.tells_known && r.known(root)) return kNoNode;
   NodeId result = kNoNode;
   match(r, rule.pattern, root, [&](const Found& found) {
-    std::vector<NodeId> also;
-    const Match m{r, found, also};
-    if (!rule.condition(m)) return false;
-    const NodeId made = build(rule.replacement, m);
-    if (made == kNoNode || made == root) return false;
-    result = made;
-    replaced.insert(replaced.end(), found.below.begin(), found.below.end());
-    replaced.insert(replaced.end(), also.begin(), also.end());
-    return true;
+    result = apply_at(rule, r, found, replaced);
+    return result != kNoNode;
   });
   return result;
 }

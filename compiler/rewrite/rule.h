@@ -22,15 +22,20 @@ struct Match {
 
 class Condition {
 public:
-  Condition(std::function<bool(const Match&)> holds) : holds_(std::move(holds)) {}
+  // `rounds`: it admits what changes the last bits of a float, where those may change.
+  Condition(std::function<bool(const Match&)> holds, bool rounds = false)
+      : holds_(std::move(holds)), rounds_(rounds) {}
   bool operator()(const Match& m) const { return holds_(m); }
+  bool changes_rounding() const { return rounds_; }
 
 private:
   std::function<bool(const Match&)> holds_;
+  bool rounds_;
 };
 
 inline Condition operator&&(const Condition& a, const Condition& b) {
-  return Condition([a, b](const Match& m) { return a(m) && b(m); });
+  return Condition([a, b](const Match& m) { return a(m) && b(m); },
+                   a.changes_rounding() || b.changes_rounding());
 }
 inline Condition operator!(const Condition& a) {
   return Condition([a](const Match& m) { return !a(m); });
@@ -52,6 +57,13 @@ struct Rule {
 const std::vector<Rule>& rules();
 // Which of them may apply to a node of this op, in order.
 const std::vector<size_t>& rules_of(Op op);
+
+// All ways in which the rule's pattern fits the node; the condition is not asked.
+std::vector<Found> find_all(const Rule& rule, const Forms& forms, NodeId root);
+// What the rule makes of one of them, kNoNode where it does not apply. Appends the nodes
+// that it takes the place of.
+NodeId apply_at(const Rule& rule, Rewriter& r, const Found& found,
+                std::vector<NodeId>& replaced);
 
 // What may stand for the node by this rule, kNoNode where it does not apply. It has the
 // same value, so a search may keep both. Appends the nodes that it takes the place of.

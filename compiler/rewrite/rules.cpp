@@ -32,7 +32,7 @@ const std::vector<size_t>& rules_of(Op op) {
     for (size_t row = 0; row < rules().size(); ++row) {
       const pattern::Pattern& p = rules()[row].pattern;
       for (size_t each = 0; each < of.size(); ++each)
-        if (p.kind != pattern::Pattern::Kind::Op || p.op == static_cast<Op>(each))
+        if (p.kind != pattern::Pattern::Kind::Op || p.is_of(static_cast<Op>(each)))
           of[each].push_back(row);
     }
     return of;

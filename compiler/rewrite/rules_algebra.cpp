@@ -22,9 +22,9 @@ const Condition f32_or_f64([](const Match& m) {
 const Condition unsigned_integers([](const Match& m) {
   return info(m.root().dtype).kind == DTypeKind::Uint;
 });
-const Condition rounds([](const Match& m) {
-  return !m.r.keep_rounding || !is_float(m.root().dtype);
-});
+const Condition
+    rounds([](const Match& m) { return !m.r.keep_rounding || !is_float(m.root().dtype); },
+           true);
 
 Condition known(Letter letter) {
   return Condition([=](const Match& m) { return m.r.known(m[letter]); });
