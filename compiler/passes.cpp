@@ -14,7 +14,6 @@ namespace svod {
 static constexpr PassName kPasses[] = {
     {"integer-contractions", "simplify"},
     {"simplify", "simplify"},
-    {"equal-programs", "simplify"},
     {"fixed-point", "simplify"},
     {"algorithms", "fuse"},
     {"group", "fuse"},

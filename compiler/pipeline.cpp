@@ -1,7 +1,6 @@
 // Graph -> Kernels.
 #include "compiler/pipeline.h"
 
-#include "compiler/egraph/improve.h"
 #include "compiler/fuse.h"
 #include "compiler/optimize/schedule_kernel.h"
 #include "compiler/rewrite/fixed_point.h"
@@ -13,22 +12,6 @@
 #include <algorithm>
 
 namespace svod {
-
-// The families of equalities whose gain the roofline sees: work that is not done. What
-// only moves work (transposes, split sums, contractions side by side) shows in kernels.
-static Graph take_equal_program(Graph simple, const CompileOptions& options,
-                                Passes& passes) {
-  egraph::ImproveReport report;
-  Graph out = passes.run("equal-programs", [&] {
-    egraph::ImproveOptions search;
-    search.saturate.families = {egraph::Family::Rules, egraph::Family::Factor,
-                                egraph::Family::Scale};
-    search.saturate.keep_rounding = options.exact;
-    return egraph::improve(simple, options.target.machine(), search, &report);
-  });
-  passes.note_end("equal-programs", egraph::end_of(report));
-  return out;
-}
 
 static void apply_loops(FusedGraph& fused, const CompileOptions& options) {
   for (ScheduledKernel& k : fused.kernels)
@@ -78,9 +61,6 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
     return rewrite::simplify(integers, rules, &report);
   });
   passes.note_end("simplify", report.end);
-  // Firmware has no room for weights that are made.
-  if (!options.as_written && !target.is_small())
-    simple = take_equal_program(std::move(simple), options, passes);
   if (std::ranges::all_of(target.levels, &Level::fixed))
     simple = passes.run("fixed-point", [&] {
       rewrite::FixedPointReport made;
