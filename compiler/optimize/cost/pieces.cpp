@@ -26,8 +26,9 @@ std::map<int, double> cuts_of(const ScheduledKernel& k, AxisId axis, int count,
     int64_t length = high - low;
     if (ends.first && low == 0) --length, out[1] += 1;
     if (ends.last && high == extent && length > 0) --length, out[1] += 1;
-    if (length >= count) out[count] += double(length / count);
-    if (length % count != 0) out[static_cast<int>(length % count)] += 1;
+    const int64_t whole = length / count, rest = length % count;
+    if (whole > 0) out[count] += double(whole);
+    if (rest > 0) out[static_cast<int>(rest)] += 1;
   }
   return out;
 }
