@@ -2,7 +2,6 @@
 #include "compiler/egraph/equality_parts.h"
 
 #include <algorithm>
-#include <array>
 
 namespace svod::egraph {
 
@@ -80,7 +79,7 @@ const std::vector<Equality>& equalities() {
 
 const std::vector<size_t>& equalities_of(Op op) {
   static const auto by_op = [] {
-    std::array<std::vector<size_t>, 256> of;
+    std::vector<std::vector<size_t>> of(op_count());
     for (size_t row = 0; row < equalities().size(); ++row)
       for (size_t each = 0; each < of.size(); ++each)
         if (equalities()[row].rule.pattern.is_of(static_cast<Op>(each)))

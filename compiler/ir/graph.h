@@ -54,6 +54,7 @@ struct OpInfo {
   std::string_view cell;    // C++ over a, b, c; empty unless a map
 };
 const OpInfo& info(Op op);
+size_t op_count();
 std::optional<Op> op_from_text(std::string_view text);
 inline bool is_map(Op op) { return info(op).op_class == OpClass::Map; }
 inline bool is_reduce(Op op) { return info(op).op_class == OpClass::Reduce; }

@@ -12,6 +12,7 @@ static constexpr OpInfo kOps[] = {
 };
 
 const OpInfo& info(Op op) { return kOps[static_cast<int>(op)]; }
+size_t op_count() { return std::size(kOps); }
 
 std::optional<Op> op_from_text(std::string_view text) {
   for (size_t i = 0; i < std::size(kOps); ++i)
