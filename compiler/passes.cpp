@@ -68,7 +68,7 @@ void Passes::note_run(std::string_view name, double ms) {
 void Passes::note_end(std::string_view name, const PassEnd& end) {
   std::optional<PassEnd>& all = runs_.at(name).end;
   if (!all) all = PassEnd{};
-  if (end.reason != PassEnd::Fixpoint) all->reason = end.reason;
+  if (end.reason == PassEnd::Limit) all->reason = PassEnd::Limit;
   all->rounds = std::max(all->rounds, end.rounds);
   all->steps += end.steps;
 }

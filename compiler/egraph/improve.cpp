@@ -42,25 +42,6 @@ std::vector<ClassId> in_order(const GraphProblem& from, const extract::Choice& c
 
 } // namespace
 
-PassEnd end_of(const ImproveReport& report) {
-  const auto reason = [](Stop stop) {
-    switch (stop) {
-    case Stop::Saturated:
-      return PassEnd::Fixpoint;
-    case Stop::Nodes:
-      return PassEnd::Nodes;
-    case Stop::Iterations:
-      return PassEnd::Iterations;
-    case Stop::Bytes:
-      return PassEnd::Bytes;
-    case Stop::Time:
-      break;
-    }
-    return PassEnd::Limit;
-  };
-  return {reason(report.saturation.stop), report.saturation.iterations, report.taken};
-}
-
 GraphProblem problem_of(const EGraph& e, const Machine& machine) {
   GraphProblem out;
   std::vector<ClassId> number(e.node_count(), ~0u);

@@ -4,7 +4,6 @@
 #include "compiler/egraph/saturate.h"
 #include "compiler/extract/extract.h"
 #include "compiler/support/machine.h"
-#include "compiler/support/pass_end.h"
 
 namespace svod::egraph {
 
@@ -24,9 +23,6 @@ struct ImproveReport {
   int64_t cost_before = 0, cost_after = 0; // picoseconds; equal where nothing is taken
   bool taken = false;
 };
-
-// How the search ended, with a step where another graph was taken.
-PassEnd end_of(const ImproveReport& report);
 
 // The forms of an e-graph as a problem of extraction. A class that is known when packing
 // costs its bytes and reads nothing: it is computed by then.

@@ -66,14 +66,8 @@ int64_t touched_bytes(const ScheduledKernel& k, uint32_t argument, int64_t whole
   const int64_t size = byte_size(k.arguments[argument].dtype);
   double bytes = 0;
   auto add = [&](const Index& index) {
-    std::vector<bool> axes(k.indices.axis_count());
-    k.indices.collect_axes(index, axes);
     // What is picked by numbers in memory: as much as there are numbers.
-    std::vector<ExprId> numbers;
-    k.indices.collect_dynamic(index, numbers);
-    for (ExprId number : numbers)
-      for (ExprId load : loads_below(k, number))
-        k.indices.collect_axes(k.exprs[load].index, axes);
+    const std::vector<bool> axes = axes_below(k, index);
     double positions = 1;
     for (AxisId axis = 0; axis < axes.size(); ++axis)
       if (axes[axis]) positions *= double(k.indices.extent(axis));

@@ -74,6 +74,17 @@ std::vector<ExprId> loads_below(const Kernel& k, ExprId root) {
   return work_below(k, root).loads;
 }
 
+std::vector<bool> axes_below(const Kernel& k, const Index& index) {
+  std::vector<bool> axes(k.indices.axis_count());
+  k.indices.collect_axes(index, axes);
+  std::vector<ExprId> numbers;
+  k.indices.collect_dynamic(index, numbers);
+  for (ExprId number : numbers)
+    for (ExprId load : loads_below(k, number))
+      k.indices.collect_axes(k.exprs[load].index, axes);
+  return axes;
+}
+
 ExprId below_casts(const Kernel& k, ExprId id) {
   while (k.exprs[id].kind == Expr::Kind::Cast) id = k.exprs[id].inputs[0];
   return id;

@@ -23,6 +23,8 @@ StageWork work_below(const Kernel& kernel, ExprId root, std::vector<bool>& count
 std::vector<ExprId> loads_below(const Kernel& kernel, ExprId root);
 // Walks down trees below an expression, each once.
 std::vector<ExprId> descents_below(const Kernel& kernel, ExprId root);
+// The axes that an index depends on, by way of data that gives positions, too; by axis.
+std::vector<bool> axes_below(const Kernel& kernel, const Index& index);
 // What casts are applied to.
 ExprId below_casts(const Kernel& kernel, ExprId id);
 

@@ -8,27 +8,14 @@
 namespace svod {
 
 struct PassEnd {
-  // Limits of a search are named; another pass has one that it never needs to meet.
-  enum Reason { Fixpoint, Limit, Nodes, Iterations, Bytes } reason = Fixpoint;
+  enum Reason { Fixpoint, Limit } reason = Fixpoint;
   int rounds =
       0; // runs over the whole input, the last one included, which changes nothing
   int64_t steps = 0; // changes made in all of them
 };
 
 inline std::string_view reason_text(PassEnd::Reason reason) {
-  switch (reason) {
-  case PassEnd::Fixpoint:
-    return "fixpoint";
-  case PassEnd::Limit:
-    return "limit";
-  case PassEnd::Nodes:
-    return "nodes";
-  case PassEnd::Iterations:
-    return "iterations";
-  case PassEnd::Bytes:
-    return "bytes";
-  }
-  return "";
+  return reason == PassEnd::Fixpoint ? "fixpoint" : "limit";
 }
 
 } // namespace svod

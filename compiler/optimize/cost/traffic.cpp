@@ -158,15 +158,8 @@ void Footprints::walks(const Index& index, double factor, const Covered& covered
   }
 }
 
-// Of all axes that an index depends on, by way of data, too.
 double Footprints::positions(const Index& index, const Covered& covered) const {
-  std::vector<bool> used(covered.size());
-  k_.indices.collect_axes(index, used);
-  std::vector<ExprId> dynamic;
-  k_.indices.collect_dynamic(index, dynamic);
-  for (ExprId d : dynamic)
-    for (ExprId load : loads_below(k_, d))
-      k_.indices.collect_axes(k_.exprs[load].index, used);
+  const std::vector<bool> used = axes_below(k_, index);
   double out = 1;
   for (AxisId a = 0; a < covered.size(); ++a)
     if (used[a]) out *= double(covered[a]);
