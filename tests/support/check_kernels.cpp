@@ -27,6 +27,25 @@ static std::string check_texts(const codegen::Kernels& kernels) {
   return "";
 }
 
+std::string check_answers(const RandomGraph& random, const codegen::Kernels& kernels,
+                          const Target& target) {
+  if (std::string what = check_texts(kernels); !what.empty()) return what;
+  KernelRun run = run_kernels(kernels, target, random.inputs);
+  if (!run.error.empty()) return "does not compile: " + run.error;
+  Evaluated want = evaluate(random.graph, random.inputs);
+  if (want.failed != kNoNode)
+    return run.status == 0 ? "an index error went unnoticed" : "";
+  if (run.status != 0) return "status " + std::to_string(run.status);
+  for (size_t i = 0; i < want.outputs.size(); ++i) {
+    // Where every order of operations gives the same bits, kernels must give them too.
+    double tolerance = random.tolerance[random.graph.outputs()[i].node];
+    std::string what =
+        compare_tensors(run.outputs[i], want.outputs[i], tolerance, tolerance);
+    if (!what.empty()) return "output " + std::to_string(i) + ": " + what;
+  }
+  return "";
+}
+
 std::string check_kernels(const RandomGraph& random, const Target& target,
                           size_t* overlaps, size_t* streams) {
   CompileOptions options;
@@ -44,21 +63,7 @@ std::string check_kernels(const RandomGraph& random, const Target& target,
   }
   if (streams != nullptr) *streams += kernels->plan.streams.size();
   if (overlaps != nullptr) *overlaps += kernels->plan.overlaps.size();
-  if (std::string what = check_texts(*kernels); !what.empty()) return what;
-  KernelRun run = run_kernels(*kernels, target, random.inputs);
-  if (!run.error.empty()) return "does not compile: " + run.error;
-  Evaluated want = evaluate(random.graph, random.inputs);
-  if (want.failed != kNoNode)
-    return run.status == 0 ? "an index error went unnoticed" : "";
-  if (run.status != 0) return "status " + std::to_string(run.status);
-  for (size_t i = 0; i < want.outputs.size(); ++i) {
-    // Where every order of operations gives the same bits, kernels must give them too.
-    double tolerance = random.tolerance[random.graph.outputs()[i].node];
-    std::string what =
-        compare_tensors(run.outputs[i], want.outputs[i], tolerance, tolerance);
-    if (!what.empty()) return "output " + std::to_string(i) + ": " + what;
-  }
-  return "";
+  return check_answers(random, *kernels, target);
 }
 
 } // namespace svod::test

@@ -4,6 +4,10 @@
 #include "compiler/support/target.h"
 #include "tests/support/random_graph.h"
 
+namespace svod::codegen {
+struct Kernels;
+}
+
 namespace svod::test {
 
 // A target of this machine with one level: of x86-64's levels, or with vectors of other
@@ -14,6 +18,10 @@ struct LevelChoice {
 };
 // Nothing where this machine cannot run it.
 std::optional<Target> target_for(const LevelChoice& choice);
+
+// What goes wrong when the kernels run on the graph's inputs; empty when nothing.
+std::string check_answers(const RandomGraph& random, const codegen::Kernels& kernels,
+                          const Target& target);
 
 // What goes wrong between the graph and the values of its kernels; empty when nothing.
 // `overlaps`: results lie on what their kernels read, where they can; counts them.

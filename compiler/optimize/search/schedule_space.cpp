@@ -1,0 +1,139 @@
+#include "compiler/optimize/search/schedule_space.h"
+
+#include "compiler/kernel/fit.h"
+
+#include <algorithm>
+
+namespace svod::optimize {
+
+namespace {
+
+// Positions of one axis that a tile is tried with, and axes that it is made of.
+constexpr int kLongestRow = 16, kTileAxes = 2;
+// So many of the best tiles are tried with other choices beside them.
+constexpr size_t kBestTiles = 6;
+
+class Space {
+public:
+  Space(const ScheduledKernel& kernel, const LevelSchedule& chosen, const Level& level,
+        const cost::Surroundings& around)
+      : kernel_(kernel), chosen_(chosen), level_(level), around_(around) {
+    if (kernel.has_lane_axis() && chosen.lanes < kernel.loops.lanes)
+      cut_ = cut_lanes(kernel, kernel.loops.lanes / chosen.lanes);
+  }
+
+  std::vector<ScheduleCandidate> best(size_t most) {
+    for (LevelSchedule& tiled : tilings()) add(std::move(tiled));
+    rank();
+    std::vector<LevelSchedule> starts{chosen_};
+    for (size_t i = 0; i < std::min(kBestTiles, found_.size()); ++i)
+      starts.push_back(found_[i].schedule);
+    for (const LevelSchedule& start : starts)
+      for (LevelSchedule& varied : variations(start)) add(std::move(varied));
+    rank();
+    if (found_.size() > most) found_.resize(most);
+    return std::move(found_);
+  }
+
+private:
+  const ScheduledKernel& loops_kernel() const { return cut_ ? *cut_ : kernel_; }
+
+  void add(LevelSchedule schedule) {
+    if (schedule == chosen_ || !misfit(kernel_, schedule, chosen_).empty()) return;
+    if (std::ranges::find(found_, schedule, &ScheduleCandidate::schedule) != found_.end())
+      return;
+    const double seconds = cost::cost_of(kernel_, schedule, level_, around_).total;
+    found_.push_back({std::move(schedule), seconds});
+  }
+
+  // Stable, so that schedules of equal cost stay in the order in which they were made.
+  void rank() { std::ranges::stable_sort(found_, {}, &ScheduleCandidate::seconds); }
+
+  // How many positions of an axis a tile may have: no chunk is cut by a tile.
+  int64_t most_positions(AxisId axis) const {
+    const ScheduledKernel& k = loops_kernel();
+    int64_t most = std::min<int64_t>(kLongestRow, k.indices.extent(axis));
+    for (const ChunkAxis& chunk : k.loops.chunks)
+      if (chunk.axis == axis) most = std::min(most, chunk.block);
+    return most;
+  }
+
+  // The schedule with all register tiles of up to kTileAxes axes, in either order, that
+  // the level's registers have room for.
+  std::vector<LevelSchedule> tilings() const {
+    std::vector<LevelSchedule> out;
+    std::vector<TileAxis> tile;
+    add_tiles(tile, 1, out);
+    return out;
+  }
+
+  void add_tiles(std::vector<TileAxis>& tile, int64_t points,
+                 std::vector<LevelSchedule>& out) const {
+    out.push_back(chosen_);
+    out.back().tile = tile;
+    if (tile.size() == kTileAxes) return;
+    const ScheduledKernel& k = loops_kernel();
+    for (AxisId axis : k.loops.outer) {
+      const bool taken = std::ranges::find(tile, axis, &TileAxis::axis) != tile.end();
+      if (!k.is_loop(axis) || taken) continue;
+      for (int n = 2; n <= most_positions(axis) && n * points <= level_.registers; ++n) {
+        tile.push_back({axis, n});
+        add_tiles(tile, n * points, out);
+        tile.pop_back();
+      }
+    }
+  }
+
+  // The schedule with one choice made otherwise.
+  static std::vector<LevelSchedule> variations(const LevelSchedule& start) {
+    std::vector<LevelSchedule> out;
+    auto with = [&](auto change) {
+      out.push_back(start);
+      change(out.back());
+    };
+    if (!start.peeled.empty()) with([](LevelSchedule& s) { s.peeled.clear(); });
+    if (!start.looped.empty()) with([](LevelSchedule& s) { s.looped.clear(); });
+    for (size_t i = 0; i < start.stages.size(); ++i)
+      stage_variations(start.stages[i], [&](auto change) {
+        with([&](LevelSchedule& s) { change(s.stages[i]); });
+      });
+    return out;
+  }
+
+  template <class With>
+  static void stage_variations(const StageSchedule& start, const With& with) {
+    for (int64_t sums : {1, 2, 4, 8})
+      if (start.rounds != 0) with([&](StageSchedule& s) { s.sums = sums; });
+    if (!start.unroll.off && start.unroll.by > 0)
+      for (int64_t nest : {0, 32, 128})
+        for (int by : {1, 2, 4, 8})
+          with([&](StageSchedule& s) {
+            s.unroll.nest = nest;
+            s.unroll.small_nest = std::min(s.unroll.small_nest, nest);
+            s.unroll.by = by;
+          });
+    if (!start.weights.empty()) with([](StageSchedule& s) { s.weights.clear(); });
+    if (start.picture) with([](StageSchedule& s) { s.picture.reset(); });
+    if (start.columns != 0) with([](StageSchedule& s) { s.columns = 0; });
+    if (start.shortest_sum != 0) with([](StageSchedule& s) { s.shortest_sum = 0; });
+    if (start.byte_rows) with([](StageSchedule& s) { s.byte_rows = false; });
+  }
+
+  const ScheduledKernel& kernel_;
+  const LevelSchedule& chosen_;
+  const Level& level_;
+  const cost::Surroundings& around_;
+  std::optional<ScheduledKernel> cut_; // with vectors as short as the schedule's
+  std::vector<ScheduleCandidate> found_;
+};
+
+} // namespace
+
+std::vector<ScheduleCandidate>
+level_candidates(const ScheduledKernel& kernel, const LevelSchedule& chosen,
+                 const Level& level, const cost::Surroundings& around, size_t most) {
+  if (kernel.call() || kernel.sequence()) return {};
+  return Space(kernel, chosen, level, around).best(most);
+}
+
+} // namespace svod::optimize
