@@ -109,7 +109,8 @@ Exit Packing::tune() {
   front_ = std::move(measured.front_);
   if (!result.fault.empty()) {
     console_.error("--tune: " + result.fault);
-    return Exit::Toolchain;
+    if (!result.compiles) return Exit::Toolchain;
+    return options_.runner.empty() ? Exit::Bug : Exit::Usage;
   }
   console_.remark(outcome(result));
   if (Exit status = keep_tuned(result.found); status != Exit::Done) return status;

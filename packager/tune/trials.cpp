@@ -11,7 +11,7 @@ namespace {
 
 // Below this share of a run the best schedule gains less than runs differ.
 constexpr double kLeastShare = 0.003;
-constexpr int64_t kMostOfKernel = 24;
+constexpr size_t kMostOfKernel = 24;
 
 class Collector {
 public:
@@ -28,14 +28,14 @@ public:
     const auto better = best_.find(digest);
     const LevelSchedule& chosen =
         better == best_.end() ? k.levels[level_] : better->second.schedule.levels[0];
-    for (optimize::Candidate& candidate : optimize::level_candidates(
+    for (optimize::ScheduleCandidate& candidate : optimize::level_candidates(
              k, chosen, target_.levels[level_], around_, kMostOfKernel))
       trials.push_back({digest, {k.loops, {std::move(candidate.schedule)}}, {program}});
   }
 
   std::vector<Trial> by_rank() {
     std::vector<Trial> out;
-    for (size_t rank = 0; rank < size_t{kMostOfKernel}; ++rank)
+    for (size_t rank = 0; rank < kMostOfKernel; ++rank)
       for (auto& [digest, trials] : kernels_)
         if (rank < trials.size()) out.push_back(std::move(trials[rank]));
     return out;

@@ -192,6 +192,7 @@ TuneResult Tuner::tune() {
   means_.tell("tuning: compiling what is to be compared with");
   if (!means_.build({}, rules_)) {
     result_.fault = "the model does not compile";
+    result_.compiles = false;
     return std::move(result_);
   }
   const std::optional<Profile> first = means_.run(rules_, kLeastRun);

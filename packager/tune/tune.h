@@ -23,8 +23,9 @@ struct TuneMeans {
 };
 
 struct TuneResult {
-  std::string fault; // nothing could be measured
-  TuningFile found;  // schedules that were faster, for one machine
+  std::string fault;    // nothing could be measured
+  bool compiles = true; // with `fault`: what failed are runs
+  TuningFile found;     // schedules that were faster, for one machine
   std::string level, unit;
   double before = 0, after = 0; // of a run; 0: not measured as a whole
   size_t rounds = 0, tried = 0;

@@ -16,8 +16,6 @@ constexpr int kCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16};
 constexpr int64_t kSums[] = {1, 2, 4, 8};
 constexpr int kSteps[] = {1, 2, 4, 8};
 constexpr int64_t kNests[] = {0, 32, 128};
-// Twice the registers: of more positions than that most wait on the stack.
-constexpr int kMostRegisters = 2;
 
 class Space {
 public:
@@ -25,17 +23,17 @@ public:
         const cost::Surroundings& around)
       : kernel_(kernel), chosen_(chosen), level_(level), around_(around) {}
 
-  std::vector<Candidate> candidates() {
+  std::vector<ScheduleCandidate> candidates() {
     tiles();
     for (size_t stage = 0; stage < chosen_.stages.size(); ++stage) stage_choices(stage);
-    std::ranges::stable_sort(found_, {}, &Candidate::seconds);
+    std::ranges::stable_sort(found_, {}, &ScheduleCandidate::seconds);
     return std::move(found_);
   }
 
 private:
   void add(LevelSchedule schedule) {
     if (schedule == chosen_ || !misfit(kernel_, schedule, chosen_).empty() ||
-        std::ranges::find(found_, schedule, &Candidate::schedule) != found_.end())
+        std::ranges::find(found_, schedule, &ScheduleCandidate::schedule) != found_.end())
       return;
     const double seconds = cost::cost_of(kernel_, schedule, level_, around_).total;
     found_.push_back({std::move(schedule), seconds});
@@ -46,7 +44,8 @@ private:
     std::vector<AxisId> axes;
     for (AxisId a : kernel_.loops.outer)
       if (kernel_.is_loop(a)) axes.push_back(a);
-    const int most = kMostRegisters * level_.registers;
+    // Beyond twice the registers most positions wait on the stack.
+    const int most = 2 * level_.registers;
     for (size_t first = 0; first < axes.size(); ++first)
       for (size_t second = first; second < axes.size(); ++second)
         for (int rows : kCounts)
@@ -85,17 +84,17 @@ private:
   const LevelSchedule& chosen_;
   const Level& level_;
   const cost::Surroundings& around_;
-  std::vector<Candidate> found_;
+  std::vector<ScheduleCandidate> found_;
 };
 
 } // namespace
 
-std::vector<Candidate> level_candidates(const ScheduledKernel& kernel,
-                                        const LevelSchedule& chosen, const Level& level,
-                                        const cost::Surroundings& around, int64_t most) {
+std::vector<ScheduleCandidate>
+level_candidates(const ScheduledKernel& kernel, const LevelSchedule& chosen,
+                 const Level& level, const cost::Surroundings& around, size_t most) {
   if (kernel.call() || kernel.sequence()) return {};
-  std::vector<Candidate> out = Space(kernel, chosen, level, around).candidates();
-  if (out.size() > static_cast<size_t>(most)) out.resize(static_cast<size_t>(most));
+  std::vector<ScheduleCandidate> out = Space(kernel, chosen, level, around).candidates();
+  if (out.size() > most) out.resize(most);
   return out;
 }
 

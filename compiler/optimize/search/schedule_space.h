@@ -5,15 +5,15 @@
 
 namespace svod::optimize {
 
-struct Candidate {
+struct ScheduleCandidate {
   LevelSchedule schedule;
   double seconds = 0; // predicted, of one launch
 };
 
 // At most `most` other schedules that fit, least predicted time first. Equal times are in
 // the order in which they are listed, so the answer is the same everywhere.
-std::vector<Candidate> level_candidates(const ScheduledKernel& kernel,
-                                        const LevelSchedule& chosen, const Level& level,
-                                        const cost::Surroundings& around, int64_t most);
+std::vector<ScheduleCandidate>
+level_candidates(const ScheduledKernel& kernel, const LevelSchedule& chosen,
+                 const Level& level, const cost::Surroundings& around, size_t most);
 
 } // namespace svod::optimize
