@@ -9,6 +9,7 @@
 #include "packager/version.h"
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -39,6 +40,21 @@ static std::vector<CustomOp> read_custom_files(const Options& options, Diags& di
   return ops;
 }
 
+TuningFile read_tuning(const Options& options, Diags& diags) {
+  std::error_code error;
+  const bool made =
+      options.tune_minutes && !std::filesystem::exists(options.tuning, error);
+  if (options.tuning.empty() || made) return {};
+  const std::optional<std::string> text = read_file(options.tuning, diags);
+  if (!text) return {};
+  TextFault fault;
+  std::optional<TuningFile> file = parse_tuning_file(*text, fault);
+  if (file) return std::move(*file);
+  diags.error(Exit::Usage, escaped(options.tuning) + ":" + std::to_string(fault.line) +
+                               ": " + escaped(fault.why, fault.why.size()));
+  return {};
+}
+
 std::optional<Front> read_front(const Options& options, Diags& diags) {
   auto start = std::chrono::steady_clock::now();
   importer::ImportOptions import = options.import;
@@ -47,6 +63,7 @@ std::optional<Front> read_front(const Options& options, Diags& diags) {
   std::string schedules;
   if (!options.schedule.empty())
     schedules = read_file(options.schedule, diags).value_or("");
+  TuningFile tuning = read_tuning(options, diags);
   std::map<std::string, std::string> kernel_texts;
   for (const auto& [symbol, path] : options.kernel_files)
     kernel_texts[symbol] = read_file(path, diags).value_or("");
@@ -66,8 +83,9 @@ std::optional<Front> read_front(const Options& options, Diags& diags) {
   if (!graph) return std::nullopt;
   std::chrono::duration<double, std::milli> took =
       std::chrono::steady_clock::now() - start;
-  return Front{std::move(*model),    std::move(*graph),       std::move(interface),
-               std::move(schedules), std::move(kernel_texts), took.count()};
+  return Front{std::move(*model),    std::move(*graph), std::move(interface),
+               std::move(schedules), std::move(tuning), std::move(kernel_texts),
+               took.count()};
 }
 
 static void key_of(const importer::ModelPort& port, DigestWriter& key) {
@@ -111,6 +129,10 @@ Digest plan_key(const Front& front, const Options& options) {
   key.number(static_cast<uint64_t>(options.weights));
   key.text(options.name);
   if (!options.schedule.empty()) key.text(front.schedules);
+  for (const auto& [kernel, schedule] : schedules_for(front.tuning, options.target)) {
+    key.digest(kernel);
+    key.text(print(schedule));
+  }
   if (options.self_check) key.text("self-check");
   // Limits choose between plans and between kernels of firmware.
   for (const auto& [word, limit] :

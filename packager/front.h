@@ -5,6 +5,7 @@
 #include "importer/driver/import.h"
 #include "importer/model/model.h"
 #include "packager/options.h"
+#include "packager/tune/tuning_file.h"
 
 #include <map>
 #include <string>
@@ -16,12 +17,17 @@ struct Front {
   Graph graph;
   importer::ModelInterface interface;
   std::string schedules;                           // what the file of --schedule holds
+  TuningFile tuning;                               // of --tuning
   std::map<std::string, std::string> kernel_texts; // of --replace-kernel, by symbol
   double import_ms = 0;
 };
 
 // None when `diags` has errors.
 std::optional<Front> read_front(const Options& options, Diags& diags);
+
+// The file of --tuning as it is now: empty without the option, or where --tune will make
+// it. What is wrong with it goes to `diags`.
+TuningFile read_tuning(const Options& options, Diags& diags);
 
 // Digest of all that decides what is packed: graph and weights, names of inputs and
 // outputs, target, options that change code, and the versions of us and of the compiler.

@@ -21,6 +21,9 @@ std::string make_rule(const Options& options, const Front& front) {
   }
   for (const std::string& file : options.custom_ops) out += " \\\n  " + escape(file);
   if (!options.schedule.empty()) out += " \\\n  " + escape(options.schedule);
+  // With --tune it is written.
+  if (!options.tuning.empty() && !options.tune_minutes)
+    out += " \\\n  " + escape(options.tuning);
   return out + "\n";
 }
 

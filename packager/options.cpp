@@ -11,9 +11,11 @@
 #include "packager/command/words.h"
 #include "packager/firmware/layouts.h"
 #include "packager/output_fault.h"
+#include "packager/verify/verify.h"
 #include "packager/version.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -289,6 +291,32 @@ void check_bisect(const Options& options) {
     throw UsageError{"--bisect needs what --verify=off denies"};
 }
 
+double read_minutes(const std::string& text) {
+  double minutes = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), minutes);
+  if (error != std::errc() || end != text.data() + text.size() || !(minutes > 0) ||
+      minutes > 1e6)
+    throw UsageError{"--tune: '" + text + "' is no number of minutes"};
+  return minutes;
+}
+
+void check_tune(const Options& options) {
+  if (!options.tune_minutes) return;
+  if (options.is_text())
+    throw UsageError{"--tune is for programs and libraries; --tuning FILE shows in a "
+                     "text what it found"};
+  if (options.target.kind != TargetKind::Linux)
+    throw UsageError{
+        "--tune: " + options.target.alias +
+        " runs no programs by themselves, and what is measured is a program"};
+  if (options.runner.empty() && !runs_here(options.target))
+    throw UsageError{"--tune: " + options.target.alias +
+                     " programs do not run here; --runner CMD names a command that is "
+                     "given one with '--profile=json' and prints what that prints, as "
+                     "'ssh' to such a machine does from a script"};
+}
+
 void check_explain(const Options& options) {
   if (!options.explain || options.emit == Output::Fused || options.json) return;
   throw UsageError{"--explain is for --emit=fused, or for a pack's --json"};
@@ -350,6 +378,8 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
     throw UsageError{"--json and the text of --emit would both go to stdout; give one of "
                      "them a file (--json=FILE, -o FILE)"};
   check_explain(options);
+  if (!raw.tune.empty()) options.tune_minutes = read_minutes(raw.tune);
+  check_tune(options);
   if (options.pkg_config && (!options.is_library() || options.emit >= Output::Module ||
                              options.layout != FolderLayout::None))
     throw UsageError{"--pkg-config is for libraries (-o libNAME.a)"};
@@ -377,7 +407,8 @@ static std::vector<std::string> repeatable_words(int argc, char** argv) {
     if (word == "-o" || word == "--output" || word == "--emit" || word == "--verify") i++;
     const bool made = word.starts_with("-o") || word.starts_with("--output") ||
                       word.starts_with("--emit") || word.starts_with("--verify") ||
-                      word == "--bisect" || word.starts_with("--json");
+                      word == "--bisect" || word.starts_with("--json") ||
+                      word == "--tune" || word.starts_with("--tune=");
     if (!made) out.push_back(word);
   }
   return out;
@@ -447,6 +478,7 @@ std::variant<Options, std::string> read_options(int argc, char** argv) {
   // next word.
   std::vector<std::string> words(argv + 1, argv + argc);
   std::ranges::replace(words, std::string("--json"), std::string("--json=-"));
+  std::ranges::replace(words, std::string("--tune"), std::string("--tune=10"));
   for (const std::string& word : words)
     if (word.starts_with("--json=")) options.json = word.substr(7);
   const VerbRow* verb = find_verb(words);

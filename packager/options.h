@@ -88,6 +88,8 @@ struct Options {
   bool portable = false;   // source without what only gcc and clang take
   std::string print_after;
   std::string schedule; // file of schedules; empty: none
+  std::optional<double> tune_minutes;
+  std::string tuning; // file of tuned schedules; empty: none
   bool quiet = false, verbose = false, dry_run = false;
   ListFormat format = ListFormat::Text;
   Color color = Color::Auto;

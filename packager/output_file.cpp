@@ -31,6 +31,7 @@ Registered registered[kMostFiles];
 constexpr size_t kMostFolders = 2;
 Registered folders[kMostFolders];
 std::atomic<int> interrupt_child;
+std::atomic<bool> interrupt_held, interrupt_came;
 
 void remember(const std::string& path) {
   for (Registered& file : registered) {
@@ -75,7 +76,12 @@ void remove_files() {
     if (folders[i].used) remove_folder(folders[i].path);
 }
 
-void on_interrupt(int) {
+void on_interrupt(int number) {
+  if (number == SIGINT && interrupt_held.exchange(false)) {
+    interrupt_came = true;
+    if (int child = interrupt_child; child > 0) kill(child, SIGKILL);
+    return;
+  }
   remove_files();
   _exit(static_cast<int>(Exit::Interrupted));
 }
@@ -95,6 +101,7 @@ std::string reason() { return std::strerror(errno); }
 void install_signal_handlers() {
   struct sigaction action{};
   action.sa_handler = on_interrupt;
+  action.sa_flags = SA_RESTART; // one that is held must not end a compile's reading
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   // A stack that overflowed cannot run a handler; it gets another one.
@@ -122,6 +129,15 @@ void remember_folder(const std::string& path) {
 void forget_folders() {
   for (Registered& folder : folders) folder.used = false;
 }
+
+HeldInterrupt::HeldInterrupt() {
+  interrupt_came = false;
+  interrupt_held = true;
+}
+
+HeldInterrupt::~HeldInterrupt() { interrupt_held = false; }
+
+bool HeldInterrupt::came() const { return interrupt_came; }
 
 void set_interrupt_child(int pid) { interrupt_child = pid; }
 

@@ -35,6 +35,16 @@ void install_signal_handlers();
 // first. Two at most.
 void remember_folder(const std::string& path);
 void forget_folders();
+// While it lives the first SIGINT ends the child alone and is remembered, so that what
+// was found until then can be kept; the second one does what all others do.
+class HeldInterrupt {
+public:
+  HeldInterrupt();
+  ~HeldInterrupt();
+  HeldInterrupt(const HeldInterrupt&) = delete;
+  HeldInterrupt& operator=(const HeldInterrupt&) = delete;
+  bool came() const;
+};
 // The child that an interrupt ends as well; 0: none.
 void set_interrupt_child(int pid);
 

@@ -64,7 +64,9 @@ Exit Packing::replace_kernels() {
 Exit Packing::compile_graph() {
   console_.progress("planning " + options_.model_name());
   GivenSchedules schedules(options_, console_);
-  if (Exit status = schedules.read(front_->schedules); status != Exit::Done)
+  if (Exit status = schedules.read(front_->schedules,
+                                   schedules_for(front_->tuning, options_.target));
+      status != Exit::Done)
     return status;
   key_ = plan_key(*front_, options_);
   if (!rewrite::multiplies_bytes(front_->graph))
@@ -271,9 +273,9 @@ Exit Packing::run() {
   if (options_.is_text()) {
     stages.push_back(&Packing::write_text_form);
   } else {
-    stages.insert(stages.end(),
-                  {&Packing::build, &Packing::check_budget, &Packing::link,
-                   &Packing::verify_or_bisect, &Packing::commit, &Packing::write_deps});
+    stages.insert(stages.end(), {&Packing::tune, &Packing::build, &Packing::check_budget,
+                                 &Packing::link, &Packing::verify_or_bisect,
+                                 &Packing::commit, &Packing::write_deps});
   }
   Exit status = Exit::Done;
   for (Stage stage : stages)

@@ -1,5 +1,6 @@
 // One pack from a model to its files: what is read, compiled and built (pack.cpp), what
-// is opened and written (pack_files.cpp), and how it is tried (pack_verify.cpp).
+// is opened and written (pack_files.cpp), how it is tried (pack_verify.cpp) and tuned
+// (pack_tune.cpp).
 #pragma once
 
 #include "compiler/explain/explain.h"
@@ -32,6 +33,9 @@ private:
   void note_passes(const Passes& passes);
   Exit write_text_form();
   std::string explained() const;
+  Exit tune();
+  bool build_to_measure(const TuningFile& tuning, const std::string& path);
+  Exit keep_tuned(const TuningFile& found);
   Exit build();
   void merge_small_kernels();
   Exit build_once();

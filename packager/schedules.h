@@ -1,5 +1,5 @@
-// The schedules of --schedule FILE: read, handed to the compiler, and what became of
-// them.
+// The schedules of --schedule FILE and --tuning FILE: handed to the compiler, and what
+// became of them.
 #pragma once
 
 #include "compiler/pipeline.h"
@@ -12,17 +12,19 @@ public:
   GivenSchedules(const Options& options, const Console& console)
       : name_(options.schedule), console_(console) {}
 
-  // Usage when the text is none of schedules; nothing is done without a file.
-  Exit read(std::string_view text);
+  // `text` of --schedule, `tuned` of --tuning for this target: what is edited by hand
+  // goes first. Usage when the text is none of schedules.
+  Exit read(std::string_view text, ScheduleFile tuned);
   void hand_to(CompileOptions& options);
-  // Usage when a schedule did not fit its kernel. One that no kernel of this model has
-  // may belong to another state of it and is a note.
+  // Usage when an edited schedule did not fit its kernel. One that no kernel of this
+  // model has may belong to another state of it and is a note. Tuned ones are for many
+  // models, so only those that do not fit are a note.
   Exit report() const;
 
 private:
   std::string name_;
   const Console& console_;
-  ScheduleFile schedules_;
+  ScheduleFile edited_, schedules_; // the second has the first, too
   optimize::AppliedSchedules applied_;
 };
 

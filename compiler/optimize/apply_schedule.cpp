@@ -18,7 +18,7 @@ void apply_loops(ScheduledKernel& k, const ScheduleFile& file,
   loops.inner.resize(std::max(loops.inner.size(), k.stages.size()));
   if (loops == k.loops) return;
   if (const std::string why = misfit(k, loops, k.loops); !why.empty())
-    applied.misfits.push_back(digest.hex() + ": " + why);
+    applied.misfits.push_back({digest, "", why});
   else
     k.loops = std::move(loops);
 }
@@ -34,7 +34,7 @@ static void apply_levels(ScheduledKernel& k, bool joined, const ScheduleFile& fi
       if (level == levels.end()) continue;
       const std::string why = misfit(k, *level, chosen);
       if (!why.empty()) {
-        applied.misfits.push_back(digest.hex() + ", level " + chosen.level + ": " + why);
+        applied.misfits.push_back({digest, chosen.level, why});
         continue;
       }
       const size_t stages = chosen.stages.size();

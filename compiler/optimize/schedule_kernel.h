@@ -16,10 +16,20 @@ LevelSchedule schedule_kernel(const ScheduledKernel& kernel, const Level& level,
 // sequence.
 void schedule_levels(ScheduledKernel& kernel, const Target& target);
 
+// A schedule of a file that does not fit its kernel.
+struct Misfit {
+  Digest kernel;
+  std::string level; // empty: its loops
+  std::string why;
+  std::string text() const {
+    return kernel.hex() + (level.empty() ? "" : ", level " + level) + ": " + why;
+  }
+};
+
 // What became of the schedules of a file.
 struct AppliedSchedules {
   std::set<Digest> used;
-  std::vector<std::string> misfits; // a line each: the kernel's digest and the reason
+  std::vector<Misfit> misfits;
 };
 
 // Before the plan counts chunks: loops that the file gives to this kernel.

@@ -66,6 +66,7 @@ public:
   void model();
   void target();
   void code();
+  void tuning();
   void budget();
   void verify();
   void debugging();
@@ -139,6 +140,14 @@ void Declaration::code() {
         "Whether algorithms may round differently from the model's (fast)");
 }
 
+void Declaration::tuning() {
+  value("--tune", raw_.tune, "[MINUTES]",
+        "Measure other schedules of kernels and take those that are faster; for at most "
+        "so many minutes (--tune=MINUTES, 10)");
+  value("--tuning", options_.tuning, "FILE",
+        "Take the tuned schedules of FILE; --tune adds what it finds");
+}
+
 void Declaration::budget() {
   value("--max-ram", raw_.max_ram, "BYTES",
         "Fail (exit 8) if more RAM is needed; 256K, 1M");
@@ -152,7 +161,8 @@ void Declaration::verify() {
   value("--verify", options_.verify, "DIR",
         "Run on DIR (a test_data_set or several), on random inputs, or off");
   value("--runner", options_.runner, "CMD",
-        "Command that runs what was packed for another machine (an emulator on PATH)");
+        "Command that runs what was packed for another machine, to verify or tune it (an "
+        "emulator on PATH)");
   flag("--profile", options_.profile,
        "With --verify of a firmware library: print the instructions of each kernel");
 }
@@ -222,6 +232,7 @@ void declare_model_verb(Declaration& all, Verb verb) {
   all.heading("Target");
   all.target();
   all.code();
+  all.tuning();
   all.heading(packs || checks ? "Target" : kHidden);
   all.budget();
   all.heading(packs ? "Verify" : kHidden);

@@ -3,11 +3,16 @@
 
 #include "packager/output_file.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <filesystem>
+#include <optional>
 #include <random>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -18,11 +23,27 @@ extern char** environ;
 namespace svod::packager {
 
 namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
 
-static std::string read_all(int pipe) {
+// Milliseconds that are left, as poll takes them.
+static int left_until(std::optional<Clock::time_point> end) {
+  if (!end) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*end - Clock::now());
+  return static_cast<int>(std::max<int64_t>(0, left.count()));
+}
+
+// Until the pipe is closed, or nothing more comes at `end`: then `child` is ended.
+static std::string read_all(int pipe, pid_t child, std::optional<Clock::time_point> end) {
   std::string out;
   char buffer[4096];
   for (;;) {
+    pollfd ready{pipe, POLLIN, 0};
+    const int found = poll(&ready, 1, left_until(end));
+    if (found < 0 && errno == EINTR) continue;
+    if (found == 0) {
+      kill(child, SIGKILL);
+      return out;
+    }
     const ssize_t got = read(pipe, buffer, sizeof(buffer));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return out;
@@ -30,7 +51,8 @@ static std::string read_all(int pipe) {
   }
 }
 
-Ran run_program(const std::vector<std::string>& words, const std::string& place) {
+Ran run_program(const std::vector<std::string>& words, const std::string& place,
+                double limit) {
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -47,7 +69,11 @@ Ran run_program(const std::vector<std::string>& words, const std::string& place)
   Ran ran;
   if (failed == 0) {
     set_interrupt_child(child);
-    ran.said = read_all(ends[0]);
+    std::optional<Clock::time_point> end;
+    if (limit > 0)
+      end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                               std::chrono::duration<double>(limit));
+    ran.said = read_all(ends[0], child, end);
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }

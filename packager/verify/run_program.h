@@ -13,7 +13,9 @@ struct Ran {
 };
 
 // Runs in `place`, where that is given. What the program prints on stdout is in `said`.
-Ran run_program(const std::vector<std::string>& words, const std::string& place);
+// One that takes longer than `limit` seconds is ended; 0: it may take its time.
+Ran run_program(const std::vector<std::string>& words, const std::string& place,
+                double limit = 0);
 
 // A folder that is removed with all it holds.
 class TemporaryFolder {

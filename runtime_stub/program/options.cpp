@@ -22,7 +22,8 @@ constexpr char kHelp[] =
     "  --strict               of each element alone, not of its tensor's largest\n"
     "  --bench, --bench=json  time of a run\n"
     "  --min-time S           seconds to measure (1)\n"
-    "  --profile              time of each kernel\n"
+    "  --profile, --profile=json\n"
+    "                         time of each kernel\n"
     "  --threads N            at most N threads\n"
     "  --isa NAME             use this packed CPU level\n"
     "  --weights FILE         weights of a program packed with --weights=file\n"
@@ -100,8 +101,9 @@ bool read_mode(Words& words, Options& options) {
     if (!(words.name() == Text(row.name))) continue;
     options.mode = row.mode;
     if (!words.has_value()) return true;
-    options.json = Text(words.attached()) == Text("json") &&
-                   (row.mode == Mode::Info || row.mode == Mode::Bench);
+    options.json =
+        Text(words.attached()) == Text("json") &&
+        (row.mode == Mode::Info || row.mode == Mode::Bench || row.mode == Mode::Profile);
     return options.json;
   }
   return false;

@@ -23,7 +23,7 @@ constexpr uint32_t kMostWords = 2048; // --input and --output together
 
 struct Options {
   Mode mode = Mode::Run;
-  bool json = false; // --info=json, --bench=json
+  bool json = false; // --info, --bench, --profile=json
   SessionOptions session;
   const char* verify = nullptr;
   const char* weights = nullptr;

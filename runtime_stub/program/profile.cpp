@@ -1,6 +1,7 @@
 // Time per kernel: the replay tells after each step, so a step's time is the gap between
 // two tellings, summed over the times that a loop runs it. The fastest of many runs
-// counts, since what disturbs only adds.
+// counts, since what disturbs only adds. As JSON it is what tuners and other programs
+// read: one object for each step.
 #include "runtime_stub/platform.h"
 #include "runtime_stub/program/binding.h"
 #include "runtime_stub/program/modes.h"
@@ -23,12 +24,23 @@ void on_step(void* context, uint32_t step) {
   listener.times[step]++;
 }
 
-void print_step(Printer& out, const Session& session, const Listener& listener,
-                uint32_t number, bool in_chain, uint64_t total) {
+struct StepTime {
+  const SvodStep& step;
+  uint64_t times;     // in a run
+  double nanoseconds; // of all of them
+};
+
+StepTime time_of(const Session& session, const Listener& listener, uint32_t number,
+                 bool in_chain) {
   const SvodStep& step = *svod_step(session.model.image, session.entry, number);
   uint64_t took = listener.fastest[number], times = listener.times[number];
   if (in_chain) times /= step.chunks; // told after each
-  double nanoseconds = static_cast<double>(took == 0 ? 1 : took);
+  return {step, times, static_cast<double>(took == 0 ? 1 : took)};
+}
+
+void print_step(Printer& out, const Session& session, const StepTime& time,
+                uint64_t total) {
+  const auto& [step, times, nanoseconds] = time;
   uint64_t flops = step.flops * times, bytes = step.bytes * times;
   out << step_name(session, step);
   if (times != 1) out << "*" << times;
@@ -41,6 +53,16 @@ void print_step(Printer& out, const Session& session, const Listener& listener,
   out.column(77).name(text_of(session, step.sources)) << "\n";
 }
 
+void print_json(Printer& out, const Session& session, const StepTime& time) {
+  const auto& [step, times, nanoseconds] = time;
+  out << "{\"name\": ";
+  out.json(step_name(session, step)) << ", \"us\": ";
+  out.fixed(nanoseconds / 1e3, 3)
+      << ", \"calls\": " << times << ", \"flops\": " << step.flops * times
+      << ", \"bytes\": " << step.bytes * times << ", \"nodes\": ";
+  out.json(text_of(session, step.sources)) << "}";
+}
+
 // One run; its times count where they are better.
 Exit run_once(Session& session, Listener& listener, Printer& errors) {
   uint32_t steps = session.entry->step_count;
@@ -51,6 +73,39 @@ Exit run_once(Session& session, Listener& listener, Printer& errors) {
     if (listener.took[s] < listener.fastest[s]) listener.fastest[s] = listener.took[s];
   }
   return status;
+}
+
+void print_times(const Session& session, const Listener& listener, uint64_t total,
+                 uint64_t runs, bool json) {
+  Printer out(1);
+  if (json)
+    out << "{\"kernels\": [";
+  else
+    out << "kernel      us          share % flops         GFLOP/s  bytes        GB/s     "
+           "nodes\n";
+  uint64_t chain_end = 0;
+  for (uint32_t s = 0; s < session.entry->step_count; s++) {
+    const uint32_t followers =
+        svod_step(session.model.image, session.entry, s)->followers;
+    if (followers != 0) chain_end = uint64_t{s} + followers + 1;
+    const StepTime time =
+        time_of(session, listener, s, s < chain_end && session.threads == 1);
+    if (json)
+      print_json(out << (s == 0 ? "\n" : ",\n"), session, time);
+    else
+      print_step(out, session, time, total);
+  }
+  if (json) {
+    out << "\n], \"total_us\": ";
+    out.fixed(static_cast<double>(total) / 1e3, 3)
+        << ", \"level\": \"" << session.model.levels[session.level].name
+        << "\", \"threads\": " << session.threads << ", \"runs\": " << runs
+        << ", \"unit\": \"us\"}\n";
+    return;
+  }
+  out << "total";
+  out.column(12).fixed(static_cast<double>(total) / 1e3, 2)
+      << " us, best of " << runs << " runs\n";
 }
 
 } // namespace
@@ -76,19 +131,7 @@ Exit profile(Session& session, const Options& options, Printer& errors) {
   uint64_t total = 0;
   for (uint32_t s = 0; s < steps; s++) total += listener.fastest[s];
   if (total == 0) total = 1;
-  Printer out(1);
-  out << "kernel      us          share % flops         GFLOP/s  bytes        GB/s     "
-         "nodes\n";
-  uint64_t chain_end = 0;
-  for (uint32_t s = 0; s < steps; s++) {
-    const uint32_t followers =
-        svod_step(session.model.image, session.entry, s)->followers;
-    if (followers != 0) chain_end = uint64_t{s} + followers + 1;
-    print_step(out, session, listener, s, s < chain_end && session.threads == 1, total);
-  }
-  out << "total";
-  out.column(12).fixed(static_cast<double>(total) / 1e3, 2)
-      << " us, best of " << runs << " runs\n";
+  print_times(session, listener, total, runs, options.json);
   return EXIT_DONE;
 }
 

@@ -1,0 +1,120 @@
+// Tuning packs the model again and again, with other schedules each time; compiled
+// kernels come from the cache where they did not change. What it finds joins the file of
+// --tuning, and the model is planned with it as if the file had been there from the
+// beginning: so a later pack with the file gives the same bytes.
+#include "packager/packing.h"
+
+#include "packager/artefact/link_output.h"
+#include "packager/tune/tune.h"
+#include "packager/verify/run_program.h"
+
+#include <cstdio>
+
+namespace svod::packager {
+
+namespace {
+
+// What a run may take beyond the seconds that it was asked for: the first inference of a
+// large model, a runner that copies the program to its machine.
+constexpr double kPatience = 60, kTimesAsked = 10;
+
+// Ends in a note what was found.
+std::string outcome(const TuneResult& result) {
+  size_t found = 0;
+  for (const auto& [machine, kernels] : result.found.machines) found += kernels.size();
+  std::string out = "tuning: " + std::to_string(result.tried) + " schedules in " +
+                    std::to_string(result.rounds) + " rounds, level " + result.level +
+                    ", " + std::to_string(result.faster) + " kernels faster";
+  if (found < result.faster)
+    out += ", " + std::to_string(found) + " of them also together";
+  if (result.before > 0) {
+    char text[96];
+    std::snprintf(text, sizeof(text), "; a run takes %.1f %s, %.1f before", result.after,
+                  result.unit.c_str(), result.before);
+    out += text;
+  }
+  return result.interrupted ? out + "; interrupted, what was found is kept" : out;
+}
+
+} // namespace
+
+bool Packing::build_to_measure(const TuningFile& tuning, const std::string& path) {
+  const TuningFile known = front_->tuning;
+  merge(front_->tuning, tuning);
+  const Exit status = compile_graph();
+  front_->tuning = known;
+  if (status != Exit::Done) return false;
+  merge_small_kernels();
+  std::string error;
+  objects_ = build_for(StubKind::Program, error);
+  return objects_ && link_program(options_, *objects_, path).ok;
+}
+
+// The file may have grown since it was read, by another process that tunes.
+Exit Packing::keep_tuned(const TuningFile& found) {
+  if (options_.tuning.empty()) {
+    merge(front_->tuning, found);
+    return Exit::Done;
+  }
+  Diags diags;
+  TuningFile known = read_tuning(options_, diags);
+  console_.print(diags, options_.model_name());
+  if (diags.failed()) return diags.exit();
+  merge(known, found);
+  front_->tuning = std::move(known);
+  if (options_.dry_run) return Exit::Done;
+  std::string error;
+  std::optional<OutputFile> file = OutputFile::create(options_.tuning, error);
+  if (file && file->write(print(front_->tuning), error) && file->commit(error))
+    return Exit::Done;
+  return file_error(options_.tuning, error);
+}
+
+Exit Packing::tune() {
+  if (!options_.tune_minutes) return Exit::Done;
+  const auto runner = find_runner(options_);
+  const TemporaryFolder folder;
+  if (folder.path().empty()) return file_error("--tune", "there is no temporary folder");
+  const HeldInterrupt interrupt;
+  Options quiet = options_;
+  quiet.quiet = true;
+  quiet.verbose = false;
+  quiet.emit = Output::Executable;
+  quiet.weights = WeightPlace::Embed;
+  const Console silent(quiet);
+  Packing measured(quiet, silent);
+  measured.front_ = std::move(front_);
+  const int threads = std::max(1, options_.threads);
+  TuneMeans means;
+  means.build = [&](const TuningFile& tuning, const std::string& path) {
+    return measured.build_to_measure(tuning, path);
+  };
+  means.run = [&](const std::string& path, double seconds) {
+    std::vector<std::string> words = *runner;
+    words.insert(words.end(),
+                 {path, "--profile=json", "--threads", std::to_string(threads),
+                  "--min-time", std::to_string(seconds)});
+    const Ran ran = run_program(words, "", kPatience + kTimesAsked * seconds);
+    return ran.code == 0 ? parse_profile(ran.said) : std::nullopt;
+  };
+  means.interrupted = [&] { return interrupt.came(); };
+  means.tell = [&](const std::string& how_far) { console_.progress(how_far); };
+  means.end = TuneMeans::Clock::now() +
+              std::chrono::duration_cast<TuneMeans::Clock::duration>(
+                  std::chrono::duration<double>(*options_.tune_minutes * 60));
+  clock_.lap();
+  const TuneResult result =
+      packager::tune(means, kernels_->plan, options_.target, threads, folder.path());
+  note_time("tune", clock_.lap());
+  front_ = std::move(measured.front_);
+  if (!result.fault.empty()) {
+    console_.error("--tune: " + result.fault);
+    if (!result.compiles) return Exit::Toolchain;
+    return options_.runner.empty() ? Exit::Bug : Exit::Usage;
+  }
+  console_.remark(outcome(result));
+  if (Exit status = keep_tuned(result.found); status != Exit::Done) return status;
+  return result.found.machines.empty() ? Exit::Done : compile_graph();
+}
+
+} // namespace svod::packager

@@ -1,0 +1,239 @@
+// A schedule is timed where it will run, with cold weights and the kernels next to it:
+// each round packs one program that holds another schedule of every kernel, and this
+// program and the rules' take turns, so that what disturbs the machine disturbs both. Of
+// each kernel the least time counts. Two programs are on the disk at a time, and what a
+// round has found stays found whenever measuring ends.
+//
+// When all that seemed promising is tried and time is left, the neighbours of what was
+// faster are next.
+//
+// Gains of kernels need not add up: code and caches are shared. So the program of all
+// winners takes turns with the rules' one as well; kernels that lose there go back, and
+// unless the rest is no slower as a whole, nothing is taken.
+#include "packager/tune/tune.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <set>
+
+namespace svod::packager {
+
+namespace {
+
+// Of rounds in a row: then the runner is to blame, not a schedule.
+constexpr int kMostFailures = 4;
+constexpr int kTurns = 4, kFinalTurns = 6;
+// A gain below this share is none, however alike the runs are.
+constexpr double kLeastGain = 0.02;
+// Of one run of a program, in seconds and in inferences.
+constexpr double kLeastRun = 0.25, kMostRun = 3, kInferences = 8;
+
+struct Pair {
+  LeastTimes rules, other;
+};
+
+class Tuner {
+public:
+  Tuner(const TuneMeans& means, const plan::Plan& plan, const Target& target, int threads,
+        const std::string& folder)
+      : means_(means), plan_(plan), target_(target), threads_(threads),
+        rules_(folder + "/rules"), other_(folder + "/other") {}
+  TuneResult tune();
+
+private:
+  double seconds_left() const {
+    return std::chrono::duration<double>(means_.end - TuneMeans::Clock::now()).count();
+  }
+  bool goes_on(double needed) const {
+    return !means_.interrupted() && seconds_left() > needed;
+  }
+  std::string level_fault(const Profile& first);
+  std::vector<Trial> untried(const Profile& first);
+  bool take_turns(int turns, Pair& pair);
+  bool measure_round(std::vector<Trial> round);
+  void judge(const Trial& trial, const Pair& pair);
+  void check_all();
+  void drop_losers(const Pair& pair);
+  TunedKernels& kernels() { return result_.found.machines[key_]; }
+  TuningFile file_of(const std::vector<Trial>& trials) const;
+  void tell(const std::string& what);
+
+  const TuneMeans& means_;
+  const plan::Plan& plan_;
+  const Target& target_;
+  int threads_;
+  std::string rules_, other_;
+  std::string key_; // machine_key of the level that is measured
+  size_t level_ = 0;
+  double run_seconds_ = kLeastRun, round_seconds_ = 0;
+  std::map<Digest, std::vector<size_t>> programs_; // that have a kernel that won
+  std::set<std::pair<Digest, std::string>> tried_;
+  TuneResult result_;
+};
+
+Least sum_over(const LeastTimes& times, const std::vector<size_t>& programs) {
+  Least out{0, 0, INT32_MAX};
+  for (size_t program : programs) {
+    const auto found = times.kernels.find(program_name(program));
+    if (found == times.kernels.end()) return {};
+    out.value += found->second.value;
+    out.next += found->second.next;
+    out.runs = std::min(out.runs, found->second.runs);
+  }
+  return out;
+}
+
+TuningFile Tuner::file_of(const std::vector<Trial>& trials) const {
+  TuningFile out;
+  for (const Trial& trial : trials)
+    out.machines[key_][trial.kernel].schedule = trial.schedule;
+  return out;
+}
+
+void Tuner::tell(const std::string& what) {
+  const int left = std::max(0, int(std::lround(seconds_left())));
+  char time[32];
+  std::snprintf(time, sizeof(time), ", %d:%02d left", left / 60, left % 60);
+  means_.tell("tuning: " + what + ", " + std::to_string(kernels().size()) +
+              " kernels faster so far" + time);
+}
+
+// Around the best schedules that are known by now.
+std::vector<Trial> Tuner::untried(const Profile& first) {
+  std::vector<Trial> out = trials_of(plan_, target_, level_, threads_, first, kernels());
+  std::erase_if(out, [&](const Trial& trial) {
+    return !tried_.emplace(trial.kernel, print(trial.schedule)).second;
+  });
+  return out;
+}
+
+std::string Tuner::level_fault(const Profile& first) {
+  const auto level = std::ranges::find(target_.levels, first.level, &Level::suffix);
+  if (level == target_.levels.end())
+    return "the profile is of level '" + first.level + "', which " + target_.alias +
+           " has not";
+  level_ = static_cast<size_t>(level - target_.levels.begin());
+  key_ = machine_key(target_, *level);
+  result_.level = first.level;
+  result_.unit = first.unit;
+  const double inferences = first.unit == "us" ? kInferences * first.total * 1e-6 : 0;
+  run_seconds_ = std::clamp(inferences, kLeastRun, kMostRun);
+  return "";
+}
+
+// The one that begins changes, since the second finds the caches that the first one left.
+bool Tuner::take_turns(int turns, Pair& pair) {
+  for (int turn = 0; turn < turns; ++turn) {
+    for (const bool rules : {turn % 2 == 0, turn % 2 != 0}) {
+      if (means_.interrupted()) return turn > 1;
+      const auto profile = means_.run(rules ? rules_ : other_, run_seconds_);
+      if (!profile || profile->level != result_.level) return false;
+      (rules ? pair.rules : pair.other).add(*profile);
+    }
+  }
+  return true;
+}
+
+void Tuner::judge(const Trial& trial, const Pair& pair) {
+  const Least now = sum_over(pair.other, trial.programs);
+  const Least before = sum_over(pair.rules, trial.programs);
+  if (now.runs == 0 || !is_faster(now, before, kLeastGain)) return;
+  const auto best = kernels().find(trial.kernel);
+  // Rounds differ in what disturbs them, shares of the rules' time do not.
+  if (best != kernels().end() &&
+      best->second.took / best->second.before <= now.value / before.value)
+    return;
+  kernels().insert_or_assign(trial.kernel,
+                             TunedKernel{trial.schedule, now.value, before.value});
+  programs_[trial.kernel] = trial.programs;
+}
+
+// False where the program does not compile or run: such a round is left out.
+bool Tuner::measure_round(std::vector<Trial> round) {
+  Pair pair;
+  ++result_.rounds;
+  tell("round " + std::to_string(result_.rounds) + ", " + std::to_string(round.size()) +
+       " kernels");
+  if (!means_.build(file_of(round), other_) || !take_turns(kTurns, pair)) return false;
+  result_.tried += round.size();
+  for (const Trial& trial : round) judge(trial, pair);
+  return true;
+}
+
+void Tuner::drop_losers(const Pair& pair) {
+  std::erase_if(kernels(), [&](const auto& entry) {
+    const std::vector<size_t>& programs = programs_.at(entry.first);
+    const Least now = sum_over(pair.other, programs);
+    return now.runs == 0 || now.value >= sum_over(pair.rules, programs).value;
+  });
+}
+
+void Tuner::check_all() {
+  constexpr int kAttempts = 2;
+  bool slower = false;
+  for (int attempt = 0; attempt < kAttempts && !kernels().empty(); ++attempt) {
+    tell("all of them together");
+    Pair pair;
+    const bool measured =
+        means_.build(result_.found, other_) && take_turns(kFinalTurns, pair);
+    if (means_.interrupted()) return;
+    result_.before = pair.rules.total.value;
+    result_.after = pair.other.total.value;
+    slower = !measured || result_.after > result_.before;
+    const size_t taken = kernels().size();
+    if (measured && attempt + 1 < kAttempts) drop_losers(pair);
+    if (kernels().size() == taken && !slower) return;
+  }
+  if (slower) kernels().clear();
+}
+
+TuneResult Tuner::tune() {
+  means_.tell("tuning: compiling what is to be compared with");
+  if (!means_.build({}, rules_)) {
+    result_.fault = "the model does not compile";
+    result_.compiles = false;
+    return std::move(result_);
+  }
+  const std::optional<Profile> first = means_.run(rules_, kLeastRun);
+  result_.interrupted = means_.interrupted();
+  if (result_.interrupted) return std::move(result_);
+  if (!first)
+    result_.fault = "the program printed no profile";
+  else
+    result_.fault = level_fault(*first);
+  if (!result_.fault.empty()) return std::move(result_);
+  std::vector<Trial> left = untried(*first);
+  // The check of all winners takes about as long as a round; the first one is always
+  // made.
+  int failures = 0; // one after the other
+  while (!left.empty() && failures < kMostFailures &&
+         (result_.rounds == 0 || goes_on(2.5 * round_seconds_))) {
+    const auto begin = TuneMeans::Clock::now();
+    failures = measure_round(next_round(left)) ? 0 : failures + 1;
+    const std::chrono::duration<double> took = TuneMeans::Clock::now() - begin;
+    round_seconds_ = std::max(round_seconds_, took.count());
+    if (left.empty()) left = untried(*first);
+  }
+  if (result_.tried == 0 && failures > 0 && !means_.interrupted()) {
+    result_.fault = "no program with other schedules printed a profile";
+    return std::move(result_);
+  }
+  result_.faster = kernels().size();
+  result_.interrupted = means_.interrupted();
+  if (!result_.interrupted) check_all();
+  if (kernels().empty()) {
+    result_.found.machines.clear();
+    result_.before = result_.after = 0;
+  }
+  return std::move(result_);
+}
+
+} // namespace
+
+TuneResult tune(const TuneMeans& means, const plan::Plan& plan, const Target& target,
+                int threads, const std::string& folder) {
+  return Tuner(means, plan, target, threads, folder).tune();
+}
+
+} // namespace svod::packager

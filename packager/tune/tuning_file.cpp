@@ -1,0 +1,165 @@
+// Schedules are printed and read by schedule_file.h, one machine after the other. What it
+// passes over, the lines of kernels, holds the times here.
+#include "packager/tune/tuning_file.h"
+
+#include "compiler/kernel/line_scanner.h"
+
+#include <cstdio>
+
+namespace svod::packager {
+
+namespace {
+
+constexpr std::string_view kHeader = "svod-pack tuning 1", kEnd = "end";
+constexpr std::string_view kMachine = "machine ", kKernel = "kernel took ",
+                           kSchedule = "schedule ";
+
+// The schedules of one machine, on the lines that they have in the whole file.
+struct Section {
+  std::string text;
+  int lines = 0;
+  std::map<Digest, std::pair<double, double>> times;
+
+  void add(const NumberedLine& line) {
+    text += std::string(static_cast<size_t>(line.number - 1 - lines), '\n');
+    text += std::string(line.text) + "\n";
+    lines = line.number;
+  }
+};
+
+std::string without_spaces_behind(std::string_view text) {
+  return std::string(text.substr(0, text.find_last_not_of(" \r") + 1));
+}
+
+std::pair<double, double> times_of(std::string_view line) {
+  double took = 0, before = 0;
+  if (std::sscanf(std::string(line).c_str(), "kernel took %lf us, %lf us before", &took,
+                  &before) != 2)
+    throw std::string("'kernel took A us, B us before' was expected");
+  return {took, before};
+}
+
+// Reads the lines between header and end; a fault is thrown as a sentence.
+class Sections {
+public:
+  void read(const NumberedLine& line) {
+    if (line.text.starts_with(kMachine)) {
+      section_ = &machines[without_spaces_behind(line.text.substr(kMachine.size()))];
+      times_.reset();
+      inside_ = false;
+      return;
+    }
+    if (section_ == nullptr) throw std::string("'machine' was expected");
+    if (line.text.starts_with("kernel ")) {
+      times_ = times_of(line.text);
+      inside_ = false;
+    } else if (line.text.starts_with(kSchedule)) {
+      begin_schedule(line.text);
+    } else if (!inside_) {
+      throw std::string("'kernel' or 'schedule' was expected");
+    }
+    section_->add(line);
+  }
+
+  std::map<std::string, Section> machines;
+
+private:
+  void begin_schedule(std::string_view line) {
+    const auto digest =
+        digest_from_hex(without_spaces_behind(line.substr(kSchedule.size())));
+    if (!digest) throw std::string("the digest of a kernel was expected");
+    if (!times_) throw std::string("'kernel' was expected");
+    section_->times[*digest] = *times_;
+    times_.reset();
+    inside_ = true;
+  }
+
+  Section* section_ = nullptr;
+  std::optional<std::pair<double, double>> times_; // of the schedule that follows
+  bool inside_ = false;                            // a schedule
+};
+
+std::optional<Sections> sections_of(std::string_view text, TextFault& fault) {
+  Sections sections;
+  bool header = false, end = false;
+  fault = {1, ""};
+  try {
+    for (const NumberedLine& line : lines_of(text)) {
+      fault.line = line.number;
+      if (end) throw std::string("nothing was expected after 'end'");
+      const std::string words = without_spaces_behind(line.text);
+      if (!header && words != kHeader)
+        throw "'" + std::string(kHeader) + "' was expected";
+      end = words == kEnd;
+      if (header && !end) sections.read(line);
+      header = true;
+    }
+    if (!end) throw std::string("the file is cut off: 'end' was expected behind it");
+  } catch (const std::string& why) {
+    fault.why = why;
+    return std::nullopt;
+  }
+  return sections;
+}
+
+} // namespace
+
+std::string machine_key(const Target& target, const Level& level) {
+  std::string out = target.triple + " " + level.suffix + " " + level.machine.name;
+  for (const std::string& flag : level.flags) out += " " + flag;
+  return level.small ? out + " small" : out;
+}
+
+std::optional<TuningFile> parse_tuning_file(std::string_view text, TextFault& fault) {
+  const std::optional<Sections> sections = sections_of(text, fault);
+  if (!sections) return std::nullopt;
+  TuningFile out;
+  for (const auto& [machine, section] : sections->machines) {
+    std::optional<ScheduleFile> read = parse_schedule_file(section.text, fault);
+    if (!read) return std::nullopt;
+    for (auto& [digest, schedule] : *read) {
+      const auto& [took, before] = section.times.at(digest);
+      out.machines[machine][digest] = {std::move(schedule), took, before};
+    }
+  }
+  return out;
+}
+
+std::string print(const TuningFile& file) {
+  std::string out = std::string(kHeader) + "\n";
+  for (const auto& [machine, kernels] : file.machines) {
+    out += std::string(kMachine) + machine + "\n";
+    for (const auto& [digest, kernel] : kernels) {
+      char times[96];
+      std::snprintf(times, sizeof(times), "%.3f us, %.3f us before\n", kernel.took,
+                    kernel.before);
+      out += std::string(kKernel) + times + std::string(kSchedule) + digest.hex() + "\n" +
+             print(kernel.schedule);
+    }
+  }
+  return out + std::string(kEnd) + "\n";
+}
+
+void merge(TuningFile& into, const TuningFile& more) {
+  for (const auto& [machine, kernels] : more.machines)
+    for (const auto& [digest, kernel] : kernels)
+      into.machines[machine].insert_or_assign(digest, kernel);
+}
+
+ScheduleFile schedules_for(const TuningFile& file, const Target& target) {
+  ScheduleFile out;
+  for (const Level& level : target.levels) {
+    const auto kernels = file.machines.find(machine_key(target, level));
+    if (kernels == file.machines.end()) continue;
+    for (const auto& [digest, kernel] : kernels->second) {
+      const auto [known, added] = out.emplace(digest, kernel.schedule);
+      if (added) continue;
+      std::vector<LevelSchedule>& levels = known->second.levels;
+      levels.insert(levels.end(), kernel.schedule.levels.begin(),
+                    kernel.schedule.levels.end());
+    }
+  }
+  return out;
+}
+
+} // namespace svod::packager

@@ -1,0 +1,46 @@
+// The file of --tuning: schedules that were faster than those chosen by rule, by machine
+// and by the digest of the kernel that they are for.
+//
+//   svod-pack tuning 1
+//   machine x86_64-linux-gnu v4 skylake -march=x86-64-v4
+//   kernel took 12.340 us, 14.020 us before
+//   schedule 5f3c...           as in a file of --schedule
+//     loops
+//       ...
+//   end
+//
+// Files grow by merging, so that one serves several models and machines.
+#pragma once
+
+#include "compiler/kernel/schedule_file.h"
+#include "compiler/support/target.h"
+
+namespace svod::packager {
+
+struct TunedKernel {
+  KernelSchedule schedule; // with one level
+  double took = 0;         // microseconds, or what the runner counts, of all its launches
+  double before = 0;       // under the schedule that it replaced
+};
+using TunedKernels = std::map<Digest, TunedKernel>;
+
+struct TuningFile {
+  std::map<std::string, TunedKernels> machines; // by machine_key
+};
+
+// What a schedule was measured for: the level of a target, the row of the machine table
+// that it is scheduled by, and the flags it is compiled with.
+std::string machine_key(const Target& target, const Level& level);
+
+// Nothing when the text is damaged or cut off; `fault` names the line.
+std::optional<TuningFile> parse_tuning_file(std::string_view text, TextFault& fault);
+std::string print(const TuningFile& file);
+
+// Entries of `more` take the place of those of the same kernel and machine; all others
+// stay.
+void merge(TuningFile& into, const TuningFile& more);
+
+// What the file has for the levels of a target.
+ScheduleFile schedules_for(const TuningFile& file, const Target& target);
+
+} // namespace svod::packager

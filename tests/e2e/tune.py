@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""--tune, --tuning and --runner: what is found is kept, merged, and gives the same bytes anywhere; answers stay right."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from packing import DIGITS, PACKER, check, digits_on, labels_right, run, work_folder
+
+LEVEL = ["--target", "x86-64-v3"]
+# Runs the program; whatever it measures, the rules' one counts tenfold, so that every first schedule wins.
+RUNNER = r"""#!/bin/sh
+echo run >> "$0.runs"
+case "$1" in
+*/rules) count=100 ;;
+*) count=10 ;;
+esac
+"$1" --profile=json --min-time 0.01 | sed 's/us": [0-9.]*/us": '$count'/; s/"unit": "us"/"unit": "instructions"/'
+"""
+FOREIGN = "kernel took 1.000 us, 2.000 us before\nschedule " + "ab" * 32 + "\n  loops\n    outer\n  level v9 lanes 4\n"
+
+
+def program(folder, name, *options, **more):
+    return run(PACKER, DIGITS, "-o", folder / name, "--verify", "off", *options, seconds=300,
+               env=dict(os.environ, SVOD_CACHE_DIR=str(folder / "cache")), **more)
+
+
+def right(folder, name):
+    check(labels_right(digits_on([], folder / name, folder)) == 10, f"{name}: ten digits right")
+
+
+def measured_here(folder):
+    file = folder / "here.tuning"
+    told = program(folder, "here", "--tune=0.05", "--tuning", file).stderr.decode()
+    check(re.search(r"tuning: \d+ schedules in \d+ rounds, level \w+, \d+ kernels faster", told),
+          [line for line in told.splitlines() if line.startswith("tuning:")][-1])
+    right(folder, "here")
+    program(folder, "again", "--tuning", file)
+    check((folder / "here").read_bytes() == (folder / "again").read_bytes(), "the file alone gives the same bytes")
+    program(folder, "no_file", "--tune=0.05")
+    right(folder, "no_file")
+
+
+def runner_in(folder, name, text=RUNNER):
+    runner = folder / name
+    runner.write_text(text)
+    runner.chmod(0o755)
+    return runner
+
+
+def measured_by_runner(folder):
+    file, runner = folder / "runner.tuning", runner_in(folder, "runner.sh")
+    file.write_text("svod-pack tuning 1\nmachine elsewhere v9\n" + FOREIGN + "end\n")
+    told = program(folder, "tuned", "--tune=0.2", "--tuning", file, "--runner", runner, *LEVEL).stderr.decode()
+    check("instructions, " in told, "the runner's unit is told")
+    text = file.read_text()
+    check("machine elsewhere v9\n" + FOREIGN in text, "the entry of another machine stays")
+    check(text.count("\nschedule ") > 1 and "\nmachine x86_64" in text, f"{text.count('schedule ') - 1} kernels found")
+    right(folder, "tuned")
+    program(folder, "plain", *LEVEL)
+    for name in ("first", "second"):
+        done = program(folder, name, "--tuning", file, "--deps", folder / "deps", *LEVEL)
+        check(b"ab" * 32 not in done.stderr, "a digest of another model is no note")
+    packed = [(folder / name).read_bytes() for name in ("tuned", "first", "second", "plain")]
+    check(packed[0] == packed[1] == packed[2], "with the file the bytes are the same")
+    check(packed[3] != packed[0], "and not those without it")
+    check(str(file) in (folder / "deps").read_text(), "--deps names the file")
+    key = [run(PACKER, "key", DIGITS, *LEVEL, *more).stdout for more in ([], ["--tuning", file])]
+    check(key[0] != key[1], "the key tells them apart")
+    return file
+
+
+def misfits(folder, file):
+    bad = folder / "bad.tuning"
+    bad.write_text(re.sub(r"(\n *tile i\d+:)\d+", r"\g<1>250", file.read_text()))
+    told = program(folder, "misfit", "--tuning", bad, *LEVEL).stderr.decode()
+    check("the rules' is taken" in told, "a schedule that does not fit is a note")
+    right(folder, "misfit")
+    bad.write_text(file.read_text().replace("\n  loops", "\n  lops", 1))
+    told = program(folder, "bad", "--tuning", bad, *LEVEL, expect=2).stderr.decode()
+    check(re.search(r"bad\.tuning:5: .*lops", told), f"damage is exit 2: {told.splitlines()[0]}")
+    before = bad.read_text()
+    program(folder, "bad", "--tune=0.1", "--tuning", bad, *LEVEL, expect=2)
+    check(bad.read_text() == before and not (folder / "bad").exists(), "--tune leaves a damaged file as it is")
+    program(folder, "bad", "--tuning", folder / "none", expect=4)
+
+
+def emulated(folder):
+    """A program of another machine, with an emulator as the runner; its clock is this machine's."""
+    if not shutil.which("qemu-aarch64"):
+        print("left out: qemu-aarch64 is not installed")
+        return
+    file = folder / "here.tuning"
+    words = ["--target", "aarch64", "--tuning", file]
+    told = program(folder, "arm", "--tune=0.02", "--runner", "qemu-aarch64", *words).stderr.decode()
+    check("level " in told, [line for line in told.splitlines() if line.startswith("tuning:")][-1])
+    program(folder, "arm_again", *words)
+    check((folder / "arm").read_bytes() == (folder / "arm_again").read_bytes(), "the same bytes for another machine")
+    check(labels_right(digits_on(["qemu-aarch64"], folder / "arm", folder)) == 10, "arm: ten digits right")
+
+
+def refused(folder):
+    for words, reason in ((["--tune", "--target", "riscv64"], "--runner CMD names a command"),
+                          (["--tune", "--target", "cortex-m4"], "runs no programs by themselves"),
+                          (["--tune=soon"], "no number of minutes"),
+                          (["--tune", "--emit=cpp"], "--tune is for programs and libraries")):
+        told = program(folder, "lib.a" if "cortex-m4" in words else "refused", *words, expect=2).stderr.decode()
+        check(reason in told, told.splitlines()[0])
+    silent = runner_in(folder, "silent.sh", "#!/bin/sh\necho nothing\n")
+    told = program(folder, "refused", "--tune=0.1", "--runner", silent, expect=2).stderr.decode()
+    check("printed no profile" in told, told.splitlines()[0])
+
+
+def interrupted(folder):
+    """After the first round: what it has found is packed."""
+    runner, file = runner_in(folder, "slow.sh"), folder / "kept.tuning"
+    runs = pathlib.Path(f"{runner}.runs")
+    started = subprocess.Popen([PACKER, DIGITS, "-o", folder / "kept", "--verify", "off", "--tune=5", "--tuning", file,
+                                "--runner", runner, *LEVEL], stderr=subprocess.PIPE,
+                               env=dict(os.environ, SVOD_CACHE_DIR=str(folder / "cache")))
+    first_round = 1 + 8
+    for _ in range(600):
+        if runs.exists() and len(runs.read_text().split()) > first_round:
+            break
+        time.sleep(0.05)
+    started.send_signal(signal.SIGINT)
+    told = started.communicate(timeout=120)[1].decode()
+    check(started.returncode == 0, "Ctrl-C ends the measuring, not the pack")
+    check("interrupted, what was found is kept" in told, "and says so")
+    check("\nschedule " in file.read_text(), "the file has what was found")
+    right(folder, "kept")
+
+
+folder = work_folder("tune")
+measured_here(folder)
+misfits(folder, measured_by_runner(folder))
+emulated(folder)
+refused(folder)
+interrupted(folder)
