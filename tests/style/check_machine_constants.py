@@ -47,6 +47,7 @@ LISTED = {
     "kSteps": "accesses and operations: of one turn of a loop that only moves and maps",
     "kElements": "loads: of single elements, written out together",
     "kLongRow": "positions: shorter rows are not worth text of their own",
+    "kRows": "positions: of one axis that tiles of the search are tried with",
     "kTileAxes": "axes: that a tile of the search is made of, a bound of its work",
     "kBestTiles": "schedules: tiles that a search varies further, a bound of its work",
     "kLongestRow": "positions: of one axis that a tile is tried with",

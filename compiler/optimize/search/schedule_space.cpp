@@ -8,10 +8,12 @@ namespace svod::optimize {
 
 namespace {
 
-// Positions of one axis that a tile is tried with, and axes that it is made of.
-constexpr int kLongestRow = 16, kTileAxes = 2;
+// Positions of one axis that a tile is tried with, and axes that it is made of. Longer
+// rows differ less from the next longer ones, and each tile takes its time to be priced.
+constexpr int kRows[] = {2, 3, 4, 6, 8, 12, 14};
+constexpr size_t kTileAxes = 2;
 // So many of the best tiles are tried with other choices beside them.
-constexpr size_t kBestTiles = 6;
+constexpr size_t kBestTiles = 3;
 
 class Space {
 public:
@@ -52,33 +54,35 @@ private:
   // How many positions of an axis a tile may have: no chunk is cut by a tile.
   int64_t most_positions(AxisId axis) const {
     const ScheduledKernel& k = loops_kernel();
-    int64_t most = std::min<int64_t>(kLongestRow, k.indices.extent(axis));
+    int64_t most = k.indices.extent(axis);
     for (const ChunkAxis& chunk : k.loops.chunks)
       if (chunk.axis == axis) most = std::min(most, chunk.block);
     return most;
   }
 
-  // The schedule with all register tiles of up to kTileAxes axes, in either order, that
-  // the level's registers have room for.
+  // The schedule with all register tiles of up to kTileAxes axes, the outer one first,
+  // that the level's registers have room for.
   std::vector<LevelSchedule> tilings() const {
     std::vector<LevelSchedule> out;
     std::vector<TileAxis> tile;
-    add_tiles(tile, 1, out);
+    add_tiles(tile, 0, 1, out);
     return out;
   }
 
-  void add_tiles(std::vector<TileAxis>& tile, int64_t points,
+  // `tile` and all that further axes, from the outer loop `from` on, make of it.
+  void add_tiles(std::vector<TileAxis>& tile, size_t from, int64_t points,
                  std::vector<LevelSchedule>& out) const {
     out.push_back(chosen_);
     out.back().tile = tile;
     if (tile.size() == kTileAxes) return;
     const ScheduledKernel& k = loops_kernel();
-    for (AxisId axis : k.loops.outer) {
-      const bool taken = std::ranges::find(tile, axis, &TileAxis::axis) != tile.end();
-      if (!k.is_loop(axis) || taken) continue;
-      for (int n = 2; n <= most_positions(axis) && n * points <= level_.registers; ++n) {
+    for (size_t at = from; at < k.loops.outer.size(); ++at) {
+      const AxisId axis = k.loops.outer[at];
+      if (!k.is_loop(axis)) continue;
+      for (int n : kRows) {
+        if (n > most_positions(axis) || n * points > level_.registers) break;
         tile.push_back({axis, n});
-        add_tiles(tile, n * points, out);
+        add_tiles(tile, at + 1, n * points, out);
         tile.pop_back();
       }
     }
@@ -102,11 +106,11 @@ private:
 
   template <class With>
   static void stage_variations(const StageSchedule& start, const With& with) {
-    for (int64_t sums : {1, 2, 4, 8})
+    for (int64_t sums : {1, 2, 4})
       if (start.rounds != 0) with([&](StageSchedule& s) { s.sums = sums; });
     if (!start.unroll.off && start.unroll.by > 0)
-      for (int64_t nest : {0, 32, 128})
-        for (int by : {1, 2, 4, 8})
+      for (int64_t nest : {0, 128})
+        for (int by : {1, 4})
           with([&](StageSchedule& s) {
             s.unroll.nest = nest;
             s.unroll.small_nest = std::min(s.unroll.small_nest, nest);
