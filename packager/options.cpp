@@ -380,6 +380,9 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
   check_explain(options);
   if (!raw.tune.empty()) options.tune_minutes = read_minutes(raw.tune);
   check_tune(options);
+  if (!raw.search_budget.empty())
+    options.search_budget =
+        static_cast<size_t>(read_number("--search-budget", raw.search_budget));
   if (options.pkg_config && (!options.is_library() || options.emit >= Output::Module ||
                              options.layout != FolderLayout::None))
     throw UsageError{"--pkg-config is for libraries (-o libNAME.a)"};
