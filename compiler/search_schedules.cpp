@@ -12,8 +12,8 @@ namespace {
 
 // Another schedule is taken where it is predicted to save at least this share of the
 // rules' time. The rules' one is near the best of most kernels, and the model ranks
-// schedules that are near each other no better than by 0.7 (docs/search.md): of those that
-// were predicted to save 15 to 25 %, copies took up to twice as long.
+// schedules that are near each other no better than by 0.7 (docs/search.md): of those
+// that were predicted to save 15 to 25 %, copies took up to twice as long.
 constexpr double kLeastGain = 0.25;
 
 class ScheduleSearcher {
@@ -36,10 +36,11 @@ public:
   }
 
 private:
-  // By what all launches of a program take on the first level, the most capable one.
+  // By what all launches of a program take on the best level.
   std::vector<uint32_t> costliest_first() const {
     std::vector<double> seconds(plan_.programs.size());
-    for (const LaunchCost& launch : cost_of(plan_, target_, 0, 1).launches)
+    for (const LaunchCost& launch :
+         cost_of(plan_, target_, target_.levels.size() - 1, 1).launches)
       seconds[launch.program] += double(launch.times) * launch.each.total;
     std::vector<uint32_t> order(plan_.programs.size());
     std::iota(order.begin(), order.end(), 0);
