@@ -12,8 +12,8 @@ namespace svod::optimize {
 LevelSchedule schedule_kernel(const ScheduledKernel& kernel, const Level& level,
                               bool joined = false);
 
-// With vectors of `lanes` elements and this tile, which fit the kernel (kernel/fit.h), what
-// the rules make of the rest. Not for calls and sequences.
+// With vectors of `lanes` elements and this tile, which fit the kernel (kernel/fit.h),
+// what the rules make of the rest. Not for calls and sequences.
 LevelSchedule schedule_tile(const ScheduledKernel& kernel, const Level& level, int lanes,
                             std::vector<TileAxis> tile);
 
