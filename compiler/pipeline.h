@@ -4,6 +4,7 @@
 #include "compiler/optimize/schedule_kernel.h"
 #include "compiler/passes.h"
 #include "compiler/rewrite/fixed_point.h"
+#include "compiler/search_schedules.h"
 
 namespace svod {
 
@@ -25,7 +26,12 @@ struct CompileOptions {
   optimize::AppliedSchedules* applied = nullptr;
   // Gets what became of quantisations, on a target that makes them of integers.
   std::optional<rewrite::FixedPointReport>* fixed_point = nullptr;
-  FusedGraph* fused = nullptr; // gets a copy of what the plan is made from
+  // Schedules that may be priced to find better ones than the rules'; 0: the rules
+  // choose.
+  size_t search_budget = 0;
+  std::set<Digest> unsearched = {};   // kernels whose schedules are the rules'
+  ScheduleSearch* searched = nullptr; // gets what the search found
+  FusedGraph* fused = nullptr;        // gets a copy of what the plan is made from
 };
 
 codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
