@@ -20,10 +20,19 @@ static void apply_loops(FusedGraph& fused, const CompileOptions& options) {
     for (FusedGraph& body : region.bodies) apply_loops(body, options);
 }
 
-static void schedule_levels(ScheduledKernel& kernel, const CompileOptions& options) {
+static Target target_of(const ScheduledKernel& kernel, const CompileOptions& options) {
   const bool fast = options.for_speed.contains(digest_of(kernel));
-  optimize::schedule_levels(kernel,
-                            fast ? for_size(options.target, false) : options.target);
+  return fast ? for_size(options.target, false) : options.target;
+}
+
+static void schedule_levels(ScheduledKernel& kernel, const CompileOptions& options) {
+  optimize::schedule_levels(kernel, target_of(kernel, options));
+}
+
+static void search(plan::Plan& plan, const CompileOptions& options) {
+  ScheduleSearch found =
+      search_schedules(plan, options.target, options.search_budget, options.unsearched);
+  if (options.searched != nullptr) *options.searched = std::move(found);
 }
 
 static ScheduledPlan schedule_programs(plan::Plan plan, const CompileOptions& options) {
@@ -99,9 +108,11 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
   // Beyond this point every buffer has its offset; nothing allocates.
   ScheduledPlan scheduled = passes.run("schedule", [&] {
     ScheduledPlan out = schedule_programs(std::move(planned), options);
+    if (options.search_budget > 0) search(out.plan, options);
     if (options.schedules != nullptr)
       for (ScheduledKernel& program : out.plan.programs)
-        optimize::apply_levels(program, *options.schedules, *options.applied);
+        optimize::apply_levels(program, target_of(program, options), *options.schedules,
+                               *options.applied);
     return out;
   });
   // Beyond this point nothing is chosen.

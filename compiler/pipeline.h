@@ -4,6 +4,7 @@
 #include "compiler/optimize/schedule_kernel.h"
 #include "compiler/passes.h"
 #include "compiler/rewrite/fixed_point.h"
+#include "compiler/search_schedules.h"
 
 namespace svod {
 
@@ -18,7 +19,7 @@ struct CompileOptions {
   bool one_thread = false;
   // Cuts of the graph that are priced, beside that of the rules: which values are stored
   // and which are computed where they are read. 0: the rules' cut is taken.
-  size_t fusion_budget = kFusionBudget;
+  size_t fusion_budget = 0;
   bool as_written = false; // no form of a contraction with fewer products
   // Where code is to be small: the kernels that are scheduled for speed all the same.
   std::set<Digest> for_speed = {};
@@ -32,7 +33,12 @@ struct CompileOptions {
   optimize::AppliedSchedules* applied = nullptr;
   // Gets what became of quantisations, on a target that makes them of integers.
   std::optional<rewrite::FixedPointReport>* fixed_point = nullptr;
-  FusedGraph* fused = nullptr; // gets a copy of what the plan is made from
+  // Schedules that may be priced to find better ones than the rules'; 0: the rules
+  // choose.
+  size_t search_budget = 0;
+  std::set<Digest> unsearched = {};   // kernels whose schedules are the rules'
+  ScheduleSearch* searched = nullptr; // gets what the search found
+  FusedGraph* fused = nullptr;        // gets a copy of what the plan is made from
 };
 
 codegen::Kernels compile(const Graph& graph, const CompileOptions& options,

@@ -301,6 +301,13 @@ double read_minutes(const std::string& text) {
   return minutes;
 }
 
+// Where nobody measured what the model predicts, the rules choose unless asked.
+size_t read_search_budget(const std::string& text, const Target& target) {
+  constexpr size_t kPriced = 20000;
+  if (text.empty()) return target.is_x86() ? kPriced : 0;
+  return static_cast<size_t>(read_number("--search-budget", text));
+}
+
 void check_tune(const Options& options) {
   if (!options.tune_minutes) return;
   if (options.is_text())
@@ -380,6 +387,11 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
   check_explain(options);
   if (!raw.tune.empty()) options.tune_minutes = read_minutes(raw.tune);
   check_tune(options);
+  options.search_budget = read_search_budget(raw.search_budget, options.target);
+  // A cut takes about as long to price as so many schedules.
+  constexpr size_t kSchedulesOfCut = 200;
+  if (!raw.search_budget.empty())
+    options.cut_budget = options.search_budget / kSchedulesOfCut;
   if (options.pkg_config && (!options.is_library() || options.emit >= Output::Module ||
                              options.layout != FolderLayout::None))
     throw UsageError{"--pkg-config is for libraries (-o libNAME.a)"};

@@ -8,6 +8,7 @@
 #include "packager/max_flash.h"
 #include "packager/report/explain.h"
 #include "packager/report/explanation.h"
+#include "packager/report/searched.h"
 #include "packager/schedules.h"
 #include "packager/text_form.h"
 
@@ -75,6 +76,10 @@ Exit Packing::compile_graph() {
   options.for_speed = for_speed_;
   options.most_arena = most_arena(options_);
   for (const Options::Pool& pool : options_.pools) options.pools.push_back(pool.bytes);
+  options.search_budget = options_.search_budget;
+  options.fusion_budget = options_.cut_budget;
+  options.unsearched = unsearched_;
+  options.searched = &searched_;
   schedules.hand_to(options);
   if (options_.bisect || options_.explain) options.fused = &fused_;
   options.fixed_point = &fixed_point_;
@@ -91,6 +96,7 @@ Exit Packing::compile_graph() {
   for (const char* phase : {"simplify", "fuse", "plan", "schedule", "emit"})
     note_time(phase, passes.phase_ms(phase));
   note_passes(passes);
+  for (const std::string& line : search_lines(searched_)) console_.verbose(line);
   for (const std::string& line : arena_lines(kernels_->plan)) console_.verbose(line);
   if (fixed_point_)
     for (const std::string& line : fixed_point_lines(*fixed_point_))
@@ -152,6 +158,8 @@ Summary Packing::summary() const {
   out.time_ms = times_;
   out.passes = passes_;
   out.fixed_point = fixed_point_;
+  out.search = searched_;
+  out.spilled_schedules = unsearched_.size();
   if (account_) out.explanation = explanation_json(*account_);
   out.verify = verified_;
   if (objects_) {
@@ -226,8 +234,28 @@ Exit Packing::build_once() {
   return Exit::Done;
 }
 
+// Whether vectors fit the registers only the compiled code tells. Kernels whose schedules
+// were found by their cost and do not keep to registers take the rules' ones.
+bool Packing::drop_spilling() {
+  const size_t known = unsearched_.size();
+  for (size_t i = 0; i < kernels_->sources.size(); ++i) {
+    const codegen::KernelSource& source = kernels_->sources[i];
+    const auto facts = std::ranges::find(objects_->spills, source.symbol,
+                                         [](const auto& kernel) { return kernel.first; });
+    if (facts == objects_->spills.end() || facts->second.spilling == 0) continue;
+    for (const ChangedSchedule& changed : searched_.changed)
+      if (changed.program == source.program && changed.level == source.level)
+        unsearched_.insert(changed.kernel);
+  }
+  return unsearched_.size() > known;
+}
+
 Exit Packing::build() {
-  const Exit status = build_once();
+  Exit status = build_once();
+  if (status == Exit::Done && drop_spilling()) {
+    status = compile_graph();
+    if (status == Exit::Done) status = build_once();
+  }
   const bool fits = status != Exit::Done || !options_.max_flash ||
                     options_.target.is_small() ||
                     flash_bytes(contents_, objects_->sizes) <= *options_.max_flash;

@@ -10,6 +10,7 @@
 #include "packager/make_rule.h"
 #include "packager/report/explanation.h"
 #include "packager/report/predicted.h"
+#include "packager/report/searched.h"
 #include "packager/text_form.h"
 
 #include <filesystem>
@@ -79,8 +80,10 @@ Exit Packing::write_text_form() {
 
 // Each of a program's threads counts where they are bounded; else it is one.
 std::string Packing::explained() const {
-  return predicted_text(kernels_->plan, options_.target,
-                        static_cast<int>(std::max(1U, threads())));
+  std::string out = predicted_text(kernels_->plan, options_.target,
+                                   static_cast<int>(std::max(1U, threads())));
+  for (const std::string& line : search_lines(searched_)) out += line + "\n";
+  return out;
 }
 
 Exit Packing::link() {

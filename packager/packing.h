@@ -39,6 +39,7 @@ private:
   Exit build();
   void merge_small_kernels();
   Exit build_once();
+  bool drop_spilling();
   Exit build_for_flash();
   Exit check_budget();
   Exit link();
@@ -83,6 +84,8 @@ private:
   FusedGraph fused_;                        // with --bisect and --explain
   std::optional<explain::Account> account_; // with --explain
   std::set<Digest> for_speed_; // with --max-flash: kernels that need not be small
+  ScheduleSearch searched_;
+  std::set<Digest> unsearched_; // found schedules of theirs did not keep to registers
   std::optional<codegen::Kernels> kernels_;
   std::map<std::string, std::string> pass_texts_;
   std::map<std::string_view, PassRun> passes_;

@@ -52,7 +52,7 @@ bool takes_tiles(const Kernel& k) {
   });
 }
 
-std::string tile_misfit(const ScheduledKernel& k, const std::vector<TileAxis>& tile) {
+std::string misfit(const ScheduledKernel& k, const std::vector<TileAxis>& tile) {
   constexpr int64_t kMostPositions = 256;
   std::vector<Block> blocks;
   for (const TileAxis& t : tile) blocks.push_back({t.axis, t.count});
@@ -131,16 +131,20 @@ std::string misfit(const Kernel& k, const Loops& loops, const Loops& chosen) {
   return chunk_misfit(k, loops);
 }
 
-std::string misfit(const ScheduledKernel& kernel, const LevelSchedule& level,
-                   const LevelSchedule& chosen) {
+std::string tile_misfit(const ScheduledKernel& kernel, const LevelSchedule& level,
+                        const LevelSchedule& chosen) {
   if (level.lanes != chosen.lanes)
     return "vectors of " + std::to_string(level.lanes) + " elements; " +
            std::to_string(chosen.lanes) + " are what its tile is chosen for";
   std::optional<ScheduledKernel> cut;
   if (kernel.has_lane_axis() && level.lanes < kernel.loops.lanes)
     cut = cut_lanes(kernel, kernel.loops.lanes / level.lanes);
-  if (std::string why = tile_misfit(cut ? *cut : kernel, level.tile); !why.empty())
-    return why;
+  return misfit(cut ? *cut : kernel, level.tile);
+}
+
+std::string misfit(const ScheduledKernel& kernel, const LevelSchedule& level,
+                   const LevelSchedule& chosen) {
+  if (std::string why = tile_misfit(kernel, level, chosen); !why.empty()) return why;
   for (const PeeledAxis& p : level.peeled)
     if (std::ranges::find(chosen.peeled, p) == chosen.peeled.end())
       return "a peeled axis whose ends are like the rest";

@@ -10,8 +10,12 @@ namespace svod {
 // lanes, dots and parts of chains were cut when it was lowered and cannot change.
 std::string misfit(const Kernel& kernel, const Loops& loops, const Loops& chosen);
 
-// Likewise for one level, with the kernel's loops. What it says of single expressions
-// (held factors, fetched loads, tables) has to be as it was `chosen`, or left out.
+// Likewise of one level's vectors and tile, with the kernel's loops.
+std::string tile_misfit(const ScheduledKernel& kernel, const LevelSchedule& level,
+                        const LevelSchedule& chosen);
+
+// Likewise of all of a level. What it says of single expressions (held factors, fetched
+// loads, tables) has to be as it was `chosen`, for its tile, or left out.
 std::string misfit(const ScheduledKernel& kernel, const LevelSchedule& level,
                    const LevelSchedule& chosen);
 

@@ -23,16 +23,25 @@ void apply_loops(ScheduledKernel& k, const ScheduleFile& file,
     k.loops = std::move(loops);
 }
 
-static void apply_levels(ScheduledKernel& k, bool joined, const ScheduleFile& file,
-                         AppliedSchedules& applied) {
+// What the rules prove of single expressions they prove for a tile.
+static std::string misfit_of(const ScheduledKernel& k, const LevelSchedule& given,
+                             const LevelSchedule& chosen, const Level& level) {
+  if (k.call() || k.sequence()) return misfit(k, given, chosen);
+  if (std::string why = tile_misfit(k, given, chosen); !why.empty()) return why;
+  return misfit(k, given, schedule_tile(k, level, chosen.lanes, given.tile));
+}
+
+static void apply_levels(ScheduledKernel& k, bool joined, const Target& target,
+                         const ScheduleFile& file, AppliedSchedules& applied) {
   const Digest digest = digest_of(k, joined);
   if (const auto given = file.find(digest); given != file.end()) {
     applied.used.insert(digest);
     const std::vector<LevelSchedule>& levels = given->second.levels;
-    for (LevelSchedule& chosen : k.levels) {
+    for (size_t i = 0; i < k.levels.size(); ++i) {
+      LevelSchedule& chosen = k.levels[i];
       const auto level = std::ranges::find(levels, chosen.level, &LevelSchedule::level);
       if (level == levels.end()) continue;
-      const std::string why = misfit(k, *level, chosen);
+      const std::string why = misfit_of(k, *level, chosen, target.levels[i]);
       if (!why.empty()) {
         applied.misfits.push_back({digest, chosen.level, why});
         continue;
@@ -42,12 +51,12 @@ static void apply_levels(ScheduledKernel& k, bool joined, const ScheduleFile& fi
       chosen.stages.resize(stages);
     }
   }
-  for (ScheduledKernel& part : k.parts()) apply_levels(part, true, file, applied);
+  for (ScheduledKernel& part : k.parts()) apply_levels(part, true, target, file, applied);
 }
 
-void apply_levels(ScheduledKernel& k, const ScheduleFile& file,
+void apply_levels(ScheduledKernel& k, const Target& target, const ScheduleFile& file,
                   AppliedSchedules& applied) {
-  apply_levels(k, false, file, applied);
+  apply_levels(k, false, target, file, applied);
 }
 
 } // namespace svod::optimize

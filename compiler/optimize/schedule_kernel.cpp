@@ -134,23 +134,20 @@ static bool walks(const Kernel& k) {
                              [](const Expr& e) { return e.kind == Expr::Kind::Descend; });
 }
 
-LevelSchedule schedule_kernel(const ScheduledKernel& kernel, const Level& level,
-                              bool joined) {
+// All but the stages. A kernel without vectors has the level's number of lanes.
+static LevelSchedule plain_schedule(const ScheduledKernel& k, const Level& level) {
   LevelSchedule out;
   out.level = level.suffix;
   out.small = level.small;
-  out.lanes = kernel.has_lane_axis() ? kernel.loops.lanes : level.lanes;
-  for (const ScheduledKernel& part : kernel.parts())
-    if (part.has_lane_axis()) out.lanes = part.loops.lanes;
-  if (kernel.call() || kernel.sequence()) return out;
-  std::optional<ScheduledKernel> cut;
-  if (const int lanes = joined ? kernel.loops.lanes : choose_lanes(kernel, level);
-      lanes != kernel.loops.lanes) {
-    out.lanes = lanes;
-    cut = cut_lanes(kernel, kernel.loops.lanes / lanes);
-  }
-  const ScheduledKernel& k = cut ? *cut : kernel;
-  out.tile = choose_tile(k, level).counts;
+  out.lanes = k.has_lane_axis() ? k.loops.lanes : level.lanes;
+  return out;
+}
+
+// What a tile makes of the rest. The vectors of `k` are as short as the schedule's.
+static LevelSchedule schedule_below(const ScheduledKernel& k, const Level& level,
+                                    std::vector<TileAxis> tile) {
+  LevelSchedule out = plain_schedule(k, level);
+  out.tile = std::move(tile);
   out.peeled = peeled_axes(k);
   out.tables = choose_tables(k);
   out.near_lanes = kNearLanes;
@@ -162,6 +159,33 @@ LevelSchedule schedule_kernel(const ScheduledKernel& kernel, const Level& level,
   for (size_t i = 0; i < k.stages.size(); ++i)
     out.stages.push_back(schedule_stage(k, dependence, i, level, out.tile));
   return out;
+}
+
+// The kernel with vectors of `lanes` elements, if its own are longer.
+static std::optional<ScheduledKernel> shortened(const ScheduledKernel& kernel,
+                                                int lanes) {
+  if (!kernel.has_lane_axis() || lanes == kernel.loops.lanes) return std::nullopt;
+  return cut_lanes(kernel, kernel.loops.lanes / lanes);
+}
+
+LevelSchedule schedule_tile(const ScheduledKernel& kernel, const Level& level, int lanes,
+                            std::vector<TileAxis> tile) {
+  const std::optional<ScheduledKernel> cut = shortened(kernel, lanes);
+  return schedule_below(cut ? *cut : kernel, level, std::move(tile));
+}
+
+LevelSchedule schedule_kernel(const ScheduledKernel& kernel, const Level& level,
+                              bool joined) {
+  if (kernel.call() || kernel.sequence()) {
+    LevelSchedule out = plain_schedule(kernel, level);
+    for (const ScheduledKernel& part : kernel.parts())
+      if (part.has_lane_axis()) out.lanes = part.loops.lanes;
+    return out;
+  }
+  const int lanes = joined ? kernel.loops.lanes : choose_lanes(kernel, level);
+  const std::optional<ScheduledKernel> cut = shortened(kernel, lanes);
+  const ScheduledKernel& k = cut ? *cut : kernel;
+  return schedule_below(k, level, choose_tile(k, level).counts);
 }
 
 void schedule_levels(ScheduledKernel& kernel, const Target& target) {

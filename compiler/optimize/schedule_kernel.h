@@ -12,6 +12,11 @@ namespace svod::optimize {
 LevelSchedule schedule_kernel(const ScheduledKernel& kernel, const Level& level,
                               bool joined = false);
 
+// With vectors of `lanes` elements and this tile, which fit the kernel (kernel/fit.h),
+// what the rules make of the rest. Not for calls and sequences.
+LevelSchedule schedule_tile(const ScheduledKernel& kernel, const Level& level, int lanes,
+                            std::vector<TileAxis> tile);
+
 // One schedule for each level of the target, of the kernel and of the parts of a
 // sequence.
 void schedule_levels(ScheduledKernel& kernel, const Target& target);
@@ -35,8 +40,8 @@ struct AppliedSchedules {
 // Before the plan counts chunks: loops that the file gives to this kernel.
 void apply_loops(ScheduledKernel& kernel, const ScheduleFile& file,
                  AppliedSchedules& applied);
-// Afterwards, and after schedule_levels: what it says of single levels.
-void apply_levels(ScheduledKernel& kernel, const ScheduleFile& file,
+// Afterwards, and after schedule_levels for this target: what it says of single levels.
+void apply_levels(ScheduledKernel& kernel, const Target& target, const ScheduleFile& file,
                   AppliedSchedules& applied);
 
 } // namespace svod::optimize

@@ -146,6 +146,10 @@ void Declaration::tuning() {
         "so many minutes (--tune=MINUTES, 10)");
   value("--tuning", options_.tuning, "FILE",
         "Take the tuned schedules of FILE; --tune adds what it finds");
+  value(
+      "--search-budget", raw_.search_budget, "N",
+      "Schedules that are priced to find better ones than the rules'; 0 takes the rules' "
+      "(20000 for x86-64, else 0)");
 }
 
 void Declaration::budget() {

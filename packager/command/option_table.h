@@ -23,7 +23,7 @@ struct RawOptions {
   std::string emit, target, cpu, optimize = "2", accuracy = "fast", weights = "embed";
   std::string string_bytes = "64", limit_image;
   std::string color = "auto", format = "text", max_ram, max_flash, pools, cache_dir, json;
-  std::string tune;
+  std::string tune, search_budget;
   std::string completion; // of which shell
   bool no_cache = false, man = false, licenses = false, version = false, help = false;
 };

@@ -6,6 +6,7 @@
 #include "importer/inputs/value_text.h"
 #include "packager/report/json.h"
 #include "packager/report/predicted.h"
+#include "packager/report/searched.h"
 #include "packager/version.h"
 
 #include <cstdio>
@@ -205,6 +206,7 @@ void write_run(JsonWriter& json, const Summary& summary) {
   json.pair("nodes_before", uint64_t{summary.front.graph.live_nodes().size()});
   json.pair("kernels_unfused", summary.plan.unfused_kernels).end_object();
   write_spills(json, summary.spills);
+  write_search(json, summary.search, summary.spilled_schedules);
   write_predicted(json, summary.plan, summary.options.target,
                   std::max(1, summary.options.threads));
   if (!summary.merged.empty()) write_merged(json, summary.merged);

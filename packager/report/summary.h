@@ -4,6 +4,7 @@
 
 #include "compiler/passes.h"
 #include "compiler/rewrite/fixed_point.h"
+#include "compiler/search_schedules.h"
 #include "packager/artefact/image.h"
 #include "packager/artefact/merge_choice.h"
 #include "packager/artefact/objects.h"
@@ -27,6 +28,8 @@ struct Summary {
   std::map<std::string_view, PassRun> passes = {};
   // Of a target that quantises in integers.
   std::optional<rewrite::FixedPointReport> fixed_point = {};
+  ScheduleSearch search = {};
+  size_t spilled_schedules = 0; // kernels whose found schedules did not fit registers
   std::string verify = {};      // JSON; empty: nothing was compared
   std::string explanation = {}; // JSON; empty: nobody asked
 };

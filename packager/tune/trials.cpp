@@ -29,7 +29,7 @@ public:
     const LevelSchedule& chosen =
         better == best_.end() ? k.levels[level_] : better->second.schedule.levels[0];
     for (optimize::ScheduleCandidate& candidate : optimize::level_candidates(
-             k, chosen, target_.levels[level_], around_, kMostOfKernel))
+             k, chosen, target_.levels[level_], around_, kMostOfKernel, budget_))
       trials.push_back({digest, {k.loops, {std::move(candidate.schedule)}}, {program}});
   }
 
@@ -46,6 +46,7 @@ private:
   size_t level_;
   const TunedKernels& best_;
   cost::Surroundings around_;
+  optimize::SearchBudget budget_; // measuring takes the time, not pricing
   std::map<Digest, std::vector<Trial>> kernels_;
 };
 

@@ -7,9 +7,13 @@
 // When all that seemed promising is tried and time is left, the neighbours of what was
 // faster are next.
 //
-// Gains of kernels need not add up: code and caches are shared. So the program of all
-// winners takes turns with the rules' one as well; kernels that lose there go back, and
-// unless the rest is no slower as a whole, nothing is taken.
+// The best of many trials looks better than it is: luck had a part in its time. And gains
+// of kernels need not add up: code and caches are shared. So the program of all winners
+// takes turns with the rules' one in fresh runs, and these decide: kernels that are not
+// faster there go back, the times that are kept are those, and unless the rest is no
+// slower as a whole, nothing is taken. The rules' kernel in the same round is the unit:
+// it feels the same caches, clock and neighbours, which a probe of multiply-adds does
+// not.
 #include "packager/tune/tune.h"
 
 #include <algorithm>
@@ -28,6 +32,11 @@ constexpr int kTurns = 4, kFinalTurns = 6;
 constexpr double kLeastGain = 0.02;
 // Of one run of a program, in seconds and in inferences.
 constexpr double kLeastRun = 0.25, kMostRun = 3, kInferences = 8;
+constexpr int kChecks = 2;
+// A check runs half as often again as a round does.
+constexpr double kRoundsOfCheck = double(kFinalTurns) / kTurns;
+// Seconds that whoever pressed Ctrl-C waits for the checks.
+constexpr double kMostWaited = 15;
 
 struct Pair {
   LeastTimes rules, other;
@@ -45,9 +54,8 @@ private:
   double seconds_left() const {
     return std::chrono::duration<double>(means_.end - TuneMeans::Clock::now()).count();
   }
-  bool goes_on(double needed) const {
-    return !means_.interrupted() && seconds_left() > needed;
-  }
+  bool stops() const { return means_.interrupted() && !checks_at_once_; }
+  bool goes_on(double needed) const { return !stops() && seconds_left() > needed; }
   std::string level_fault(const Profile& first);
   std::vector<Trial> untried(const Profile& first);
   bool take_turns(int turns, Pair& pair);
@@ -55,6 +63,7 @@ private:
   void judge(const Trial& trial, const Pair& pair);
   void check_all();
   void drop_losers(const Pair& pair);
+  void take_times(const Pair& pair);
   TunedKernels& kernels() { return result_.found.machines[key_]; }
   TuningFile file_of(const std::vector<Trial>& trials) const;
   void tell(const std::string& what);
@@ -67,6 +76,7 @@ private:
   std::string key_; // machine_key of the level that is measured
   size_t level_ = 0;
   double run_seconds_ = kLeastRun, round_seconds_ = 0;
+  bool checks_at_once_ = false; // an interrupt has ended the rounds, not the checks
   std::map<Digest, std::vector<size_t>> programs_; // that have a kernel that won
   std::set<std::pair<Digest, std::string>> tried_;
   TuneResult result_;
@@ -126,7 +136,7 @@ std::string Tuner::level_fault(const Profile& first) {
 bool Tuner::take_turns(int turns, Pair& pair) {
   for (int turn = 0; turn < turns; ++turn) {
     for (const bool rules : {turn % 2 == 0, turn % 2 != 0}) {
-      if (means_.interrupted()) return turn > 1;
+      if (stops()) return turn > 1;
       const auto profile = means_.run(rules ? rules_ : other_, run_seconds_);
       if (!profile || profile->level != result_.level) return false;
       (rules ? pair.rules : pair.other).add(*profile);
@@ -161,28 +171,39 @@ bool Tuner::measure_round(std::vector<Trial> round) {
   return true;
 }
 
+// Nothing was selected by the runs of `pair`, so no margin is left for luck: a gain that
+// is larger than runs differ counts.
 void Tuner::drop_losers(const Pair& pair) {
   std::erase_if(kernels(), [&](const auto& entry) {
     const std::vector<size_t>& programs = programs_.at(entry.first);
     const Least now = sum_over(pair.other, programs);
-    return now.runs == 0 || now.value >= sum_over(pair.rules, programs).value;
+    return now.runs == 0 || !is_faster(now, sum_over(pair.rules, programs), 0);
   });
 }
 
+void Tuner::take_times(const Pair& pair) {
+  for (auto& [digest, kernel] : kernels()) {
+    kernel.took = sum_over(pair.other, programs_.at(digest)).value;
+    kernel.before = sum_over(pair.rules, programs_.at(digest)).value;
+  }
+}
+
 void Tuner::check_all() {
-  constexpr int kAttempts = 2;
+  checks_at_once_ =
+      means_.interrupted() && kChecks * kRoundsOfCheck * round_seconds_ < kMostWaited;
   bool slower = false;
-  for (int attempt = 0; attempt < kAttempts && !kernels().empty(); ++attempt) {
+  for (int check = 0; check < kChecks && !kernels().empty() && !stops(); ++check) {
     tell("all of them together");
     Pair pair;
     const bool measured =
         means_.build(result_.found, other_) && take_turns(kFinalTurns, pair);
-    if (means_.interrupted()) return;
+    if (stops() && !measured) return;
     result_.before = pair.rules.total.value;
     result_.after = pair.other.total.value;
     slower = !measured || result_.after > result_.before;
     const size_t taken = kernels().size();
-    if (measured && attempt + 1 < kAttempts) drop_losers(pair);
+    if (measured && check + 1 < kChecks) drop_losers(pair);
+    if (measured) take_times(pair);
     if (kernels().size() == taken && !slower) return;
   }
   if (slower) kernels().clear();
@@ -220,8 +241,8 @@ TuneResult Tuner::tune() {
     return std::move(result_);
   }
   result_.faster = kernels().size();
+  check_all();
   result_.interrupted = means_.interrupted();
-  if (!result_.interrupted) check_all();
   if (kernels().empty()) {
     result_.found.machines.clear();
     result_.before = result_.after = 0;

@@ -3,6 +3,7 @@
 
 With SVOD_CORPUS every real model's kernels and schedules are also read back and printed again (--corpus).
 """
+import json
 import os
 import pathlib
 import re
@@ -87,6 +88,26 @@ def check_digits(folder):
     check(labels_right(digits_on([], folder / "digits", folder)) == 10, "ten digits right with less written out")
 
 
+def check_search(folder):
+    """Schedules by predicted cost: what --json says of them, the budget, and the same bytes again."""
+    def packed(name, *options):
+        told = pack(DIGITS, folder / name, "--json", "--target", "x86-64", *options).stdout
+        return json.loads(told)["search"], (folder / name).read_bytes()
+
+    search, program = packed("searched")
+    check(search["candidates"] > 50 and search["stop_reason"] == "all priced", f"{search['candidates']} schedules priced")
+    few, small = packed("few", "--search-budget", "20")
+    check(few["candidates"] == 20 and few["stop_reason"] == "budget", "a budget of 20 prices 20")
+    check(packed("again", "--search-budget", "20") == (few, small), "the same budget gives the same bytes")
+    none, _ = packed("rules", "--search-budget", "0")
+    check(none["candidates"] == 0 and none["changed"] == [], "a budget of 0 leaves all to the rules")
+    check(all(c["us"] <= 0.75 * c["rules_us"] for c in search["changed"]), "what is taken saves a quarter")
+    done = run(PACKER, DIGITS, "-o", folder / "bad", "--search-budget", "many", expect=2)
+    check("--search-budget: 'many' is no number" in done.stderr.decode(), "exit 2 says what is no number")
+    keys = {run(PACKER, "key", DIGITS, "--search-budget", n).stdout for n in ("0", "20")}
+    check(len(keys) == 2, "the budget is a part of the key")
+
+
 def check_corpus(folder):
     import run_conformance
     corpus = os.environ.get("SVOD_CORPUS")
@@ -118,6 +139,7 @@ def main():
         return check_corpus(folder)
     check_edits(folder)
     check_digits(folder)
+    check_search(folder)
     return 0
 
 

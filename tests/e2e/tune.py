@@ -22,6 +22,13 @@ case "$1" in
 esac
 "$1" --profile=json --min-time 0.01 | sed 's/us": [0-9.]*/us": '$count'/; s/"unit": "us"/"unit": "instructions"/'
 """
+# The rules' program counts 100, the others 10 in the first round and LATER afterwards.
+LUCKY = RUNNER.replace("*) count=10 ;;", '*) if [ $(wc -l < "$0.runs") -gt 9 ]; then count=LATER; else count=10; fi ;;')
+ONE_ROUND = "--tune=0.001"
+LOWER = """#!/bin/sh
+program=$1; shift
+exec "$program" --isa v2 "$@"
+"""
 FOREIGN = "kernel took 1.000 us, 2.000 us before\nschedule " + "ab" * 32 + "\n  loops\n    outer\n  level v9 lanes 4\n"
 
 
@@ -73,6 +80,29 @@ def measured_by_runner(folder):
     key = [run(PACKER, "key", DIGITS, *LEVEL, *more).stdout for more in ([], ["--tuning", file])]
     check(key[0] != key[1], "the key tells them apart")
     return file
+
+
+def fresh_runs_decide(folder):
+    """A winner of a round is run again before it is taken, and those times are the ones that are kept."""
+    words = [ONE_ROUND, "--tuning", folder / "lucky.tuning", *LEVEL]
+    lucky = runner_in(folder, "lucky.sh", LUCKY.replace("LATER", "100"))
+    told = program(folder, "lucky", *words, "--runner", lucky).stderr.decode()
+    check(re.search(r"in 1 rounds, .* [1-9]\d* kernels faster, 0 of them also together", told), "luck is found out")
+    check("\nschedule " not in (folder / "lucky.tuning").read_text(), "and not kept")
+    check((folder / "lucky").read_bytes() == (folder / "plain").read_bytes(), "nor packed")
+    half = runner_in(folder, "half.sh", LUCKY.replace("LATER", "50"))
+    program(folder, "half", *words, "--runner", half)
+    times = re.findall(r"kernel took (\S+) us, (\S+) us before", (folder / "lucky.tuning").read_text())
+    check(times and all(2 * float(now) == float(before) for now, before in times), "times are those of the fresh runs")
+    right(folder, "half")
+
+
+def lower_level(folder):
+    """Another level than this machine's best one, by the program's own --isa."""
+    told = program(folder, "lower", ONE_ROUND, "--tuning", folder / "lower.tuning",
+                   "--runner", runner_in(folder, "lower.sh", LOWER)).stderr.decode()
+    check("level v2" in told, [line for line in told.splitlines() if line.startswith("tuning:")][-1])
+    right(folder, "lower")
 
 
 def misfits(folder, file):
@@ -132,6 +162,7 @@ def interrupted(folder):
     told = started.communicate(timeout=120)[1].decode()
     check(started.returncode == 0, "Ctrl-C ends the measuring, not the pack")
     check("interrupted, what was found is kept" in told, "and says so")
+    check("; a run takes " in told, "a short check is made before")
     check("\nschedule " in file.read_text(), "the file has what was found")
     right(folder, "kept")
 
@@ -139,6 +170,8 @@ def interrupted(folder):
 folder = work_folder("tune")
 measured_here(folder)
 misfits(folder, measured_by_runner(folder))
+fresh_runs_decide(folder)
+lower_level(folder)
 emulated(folder)
 refused(folder)
 interrupted(folder)

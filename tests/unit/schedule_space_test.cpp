@@ -1,6 +1,7 @@
 // The schedules that a search may choose from: they fit, no two are equal, and kernels
 // that run by them compute what the evaluator does.
 #include "compiler/kernel/fit.h"
+#include "compiler/optimize/schedule_kernel.h"
 #include "compiler/optimize/search/schedule_space.h"
 #include "compiler/pipeline.h"
 #include "tests/support/check_kernels.h"
@@ -27,7 +28,9 @@ CompileOptions options_for(const Target& target) {
 
 std::vector<ScheduleCandidate> candidates_of(const ScheduledKernel& program,
                                              const Target& target) {
-  return level_candidates(program, program.levels[0], target.levels[0], {}, kMost);
+  SearchBudget budget;
+  return level_candidates(program, program.levels[0], target.levels[0], {}, kMost,
+                          budget);
 }
 
 // For every kernel that has others one of its schedules, drawn by `seed`.
@@ -60,13 +63,16 @@ TEST_CASE("candidates fit, differ, and come by their cost", "[space]") {
       const LevelSchedule& chosen = program.levels[0];
       for (size_t i = 0; i < candidates.size(); ++i) {
         const auto& [schedule, seconds] = candidates[i];
-        CHECK(misfit(program, schedule, chosen) == "");
+        const LevelSchedule proven =
+            schedule_tile(program, target.levels[0], chosen.lanes, schedule.tile);
+        CHECK(misfit(program, schedule, proven) == "");
         CHECK(!(schedule == chosen));
         if (i > 0) CHECK(candidates[i - 1].seconds <= seconds);
         CHECK(std::ranges::count(candidates, schedule, &ScheduleCandidate::schedule) ==
               1);
       }
-      const auto few = level_candidates(program, chosen, target.levels[0], {}, 3);
+      SearchBudget budget;
+      const auto few = level_candidates(program, chosen, target.levels[0], {}, 3, budget);
       REQUIRE(few.size() == std::min<size_t>(3, candidates.size()));
       for (size_t i = 0; i < few.size(); ++i)
         CHECK(few[i].schedule == candidates[i].schedule);

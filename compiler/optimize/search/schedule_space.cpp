@@ -1,6 +1,7 @@
 #include "compiler/optimize/search/schedule_space.h"
 
 #include "compiler/kernel/fit.h"
+#include "compiler/optimize/schedule_kernel.h"
 
 #include <algorithm>
 
@@ -10,7 +11,7 @@ namespace {
 
 // Positions of one axis that a tile is tried with, and axes that it is made of. Longer
 // rows differ less from the next longer ones, and each tile takes its time to be priced.
-constexpr int kRows[] = {2, 3, 4, 6, 8, 12, 14};
+constexpr int kRows[] = {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28};
 constexpr size_t kTileAxes = 2;
 // So many of the best tiles are tried with other choices beside them.
 constexpr size_t kBestTiles = 3;
@@ -18,20 +19,26 @@ constexpr size_t kBestTiles = 3;
 class Space {
 public:
   Space(const ScheduledKernel& kernel, const LevelSchedule& chosen, const Level& level,
-        const cost::Surroundings& around)
-      : kernel_(kernel), chosen_(chosen), level_(level), around_(around) {
+        const cost::Surroundings& around, SearchBudget& budget)
+      : kernel_(kernel), chosen_(chosen), level_(level), around_(around),
+        budget_(budget) {
     if (kernel.has_lane_axis() && chosen.lanes < kernel.loops.lanes)
       cut_ = cut_lanes(kernel, kernel.loops.lanes / chosen.lanes);
   }
 
   std::vector<ScheduleCandidate> best(size_t most) {
-    for (LevelSchedule& tiled : tilings()) add(std::move(tiled));
+    for (const std::vector<TileAxis>& tile : tiles()) {
+      const LevelSchedule tiled = ruled(tile);
+      add(tiled, tiled);
+    }
     rank();
     std::vector<LevelSchedule> starts{chosen_};
     for (size_t i = 0; i < std::min(kBestTiles, found_.size()); ++i)
       starts.push_back(found_[i].schedule);
-    for (const LevelSchedule& start : starts)
-      for (LevelSchedule& varied : variations(start)) add(std::move(varied));
+    for (const LevelSchedule& start : starts) {
+      const LevelSchedule proven = ruled(start.tile);
+      for (LevelSchedule& varied : variations(start)) add(std::move(varied), proven);
+    }
     rank();
     if (found_.size() > most) found_.resize(most);
     return std::move(found_);
@@ -40,10 +47,17 @@ public:
 private:
   const ScheduledKernel& loops_kernel() const { return cut_ ? *cut_ : kernel_; }
 
-  void add(LevelSchedule schedule) {
-    if (schedule == chosen_ || !misfit(kernel_, schedule, chosen_).empty()) return;
+  LevelSchedule ruled(const std::vector<TileAxis>& tile) const {
+    return schedule_tile(kernel_, level_, chosen_.lanes, tile);
+  }
+
+  // `proven`: what the rules choose for its tile.
+  void add(LevelSchedule schedule, const LevelSchedule& proven) {
+    if (budget_.left == 0 || schedule == chosen_) return;
+    if (!misfit(kernel_, schedule, proven).empty()) return;
     if (std::ranges::find(found_, schedule, &ScheduleCandidate::schedule) != found_.end())
       return;
+    --budget_.left;
     const double seconds = cost::cost_of(kernel_, schedule, level_, around_).total;
     found_.push_back({std::move(schedule), seconds});
   }
@@ -60,10 +74,10 @@ private:
     return most;
   }
 
-  // The schedule with all register tiles of up to kTileAxes axes, the outer one first,
-  // that the level's registers have room for.
-  std::vector<LevelSchedule> tilings() const {
-    std::vector<LevelSchedule> out;
+  // All register tiles of up to kTileAxes axes, the outer one first, that the level's
+  // registers have room for.
+  std::vector<std::vector<TileAxis>> tiles() const {
+    std::vector<std::vector<TileAxis>> out;
     std::vector<TileAxis> tile;
     add_tiles(tile, 0, 1, out);
     return out;
@@ -71,9 +85,8 @@ private:
 
   // `tile` and all that further axes, from the outer loop `from` on, make of it.
   void add_tiles(std::vector<TileAxis>& tile, size_t from, int64_t points,
-                 std::vector<LevelSchedule>& out) const {
-    out.push_back(chosen_);
-    out.back().tile = tile;
+                 std::vector<std::vector<TileAxis>>& out) const {
+    out.push_back(tile);
     if (tile.size() == kTileAxes) return;
     const ScheduledKernel& k = loops_kernel();
     for (size_t at = from; at < k.loops.outer.size(); ++at) {
@@ -127,17 +140,20 @@ private:
   const LevelSchedule& chosen_;
   const Level& level_;
   const cost::Surroundings& around_;
+  SearchBudget& budget_;
   std::optional<ScheduledKernel> cut_; // with vectors as short as the schedule's
   std::vector<ScheduleCandidate> found_;
 };
 
 } // namespace
 
-std::vector<ScheduleCandidate>
-level_candidates(const ScheduledKernel& kernel, const LevelSchedule& chosen,
-                 const Level& level, const cost::Surroundings& around, size_t most) {
+std::vector<ScheduleCandidate> level_candidates(const ScheduledKernel& kernel,
+                                                const LevelSchedule& chosen,
+                                                const Level& level,
+                                                const cost::Surroundings& around,
+                                                size_t most, SearchBudget& budget) {
   if (kernel.call() || kernel.sequence()) return {};
-  return Space(kernel, chosen, level, around).best(most);
+  return Space(kernel, chosen, level, around, budget).best(most);
 }
 
 } // namespace svod::optimize

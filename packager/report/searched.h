@@ -1,0 +1,20 @@
+// What the search over schedules did, for -v, --explain and --json.
+#pragma once
+
+#include "compiler/search_schedules.h"
+#include "packager/report/json.h"
+
+#include <string>
+#include <vector>
+
+namespace svod::packager {
+
+// How many were priced, and a line for each kernel that runs otherwise than by the rules.
+std::vector<std::string> search_lines(const ScheduleSearch& search);
+
+// The key `search`: {candidates, stop_reason, spilled, changed[{kernel, level, rules_us,
+// us}]}. `spilled`: kernels that went back to the rules' schedules, since those found for
+// them did not keep to registers.
+void write_search(JsonWriter& json, const ScheduleSearch& search, size_t spilled);
+
+} // namespace svod::packager
