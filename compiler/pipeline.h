@@ -10,7 +10,6 @@ namespace svod {
 
 // Cuts of a graph that are priced. One takes some milliseconds; models that gained had
 // found it after fewer than this, and all of them take a few percent of a cold pack.
-inline constexpr size_t kFusionBudget = 100;
 
 struct CompileOptions {
   Target target;
