@@ -58,7 +58,6 @@ LISTED = {
     "kMostExact": "choices: of a region of which all cuts are weighed, the compiler's own time",
     "kBeam": "cuts: that a search goes on from, the compiler's own time",
     "kMostOfRegion": "cuts: that are priced for one region, the compiler's own time",
-    "kFusionBudget": "cuts: that are priced, the compiler's own time",
     "kMostPieces": "pieces: of one step's reads, the compiler's own time",
     "kNever": "number of no step",
     "kLongest": "kernels: of a chain or a stream, the search's limit",
