@@ -8,6 +8,7 @@
 #include "compiler/lower/lower.h"
 #include "compiler/optimize/choose.h"
 #include "compiler/optimize/make_kernel.h"
+#include "compiler/price_cut.h"
 #include "compiler/select/chain.h"
 #include "compiler/select/magnitudes.h"
 #include "compiler/select/requests.h"
@@ -72,13 +73,17 @@ void check(std::string_view pass, const AllRequests& all, const Graph& graph) {
 class Round {
 public:
   Round(const select::Algorithms& algorithms, const Target& target,
-        const select::RowsFirst& rows_first, FusedGraph& out, Passes& passes)
-      : algorithms_(algorithms), target_(target), rows_first_(rows_first), g(out.graph),
-        lanes_(target.levels[0].lanes), level_(target.levels.back()), out_(out),
-        passes_(passes), stored_{g, grouping_, out.buffers, buffer_of_, out.packed} {}
+        const select::RowsFirst& rows_first, FusedGraph& out, Passes& passes,
+        const select::CutDecisions& decisions)
+      : algorithms_(algorithms), target_(target), rows_first_(rows_first),
+        decisions_(decisions), g(out.graph), lanes_(target.levels[0].lanes),
+        level_(target.levels.back()), out_(out), passes_(passes),
+        stored_{g, grouping_, out.buffers, buffer_of_, out.packed} {}
   // Fills the fused graph, as far as it is worth it, and adds to the requests.
+  // Whether all that has to be is written out.
   // `last`: what is requested is not answered any more.
-  void run(select::Requests& requests, bool last);
+  bool run(select::Requests& requests, bool last);
+  const std::vector<CutChoice>& choices() const { return grouping_.choices; }
 
 private:
   StoreReason reason_of(NodeId stored) const;
@@ -96,6 +101,7 @@ private:
   const select::Algorithms& algorithms_;
   const Target& target_;
   const select::RowsFirst& rows_first_;
+  const select::CutDecisions& decisions_;
   const Graph& g;
   int lanes_;
   const Level& level_; // chunks fit the tiles of the strongest
@@ -200,14 +206,17 @@ std::vector<ScheduledGroup> Round::schedule(std::vector<LoweredGroup> lowered) {
   return scheduled;
 }
 
-void Round::run(select::Requests& requests, bool last) {
+bool Round::run(select::Requests& requests, bool last) {
   grouping_ = passes_.run(
       "group",
-      [&] { return select::group_nodes(g, requests.stored, algorithms_.unrolled); }, g);
+      [&] {
+        return select::group_nodes(g, requests.stored, algorithms_.unrolled, decisions_);
+      },
+      g);
   select::RequestFinder finder(stored_, algorithms_.results, target_, requests);
   const size_t before = requests.count();
   finder.look_at_groups();
-  if (requests.count() != before && !last) return;
+  if (requests.count() != before && !last) return true;
   make_buffers(passes_.run(
       "layouts",
       [&] {
@@ -229,11 +238,12 @@ void Round::run(select::Requests& requests, bool last) {
         return AllRequests{requests};
       },
       g);
+  bool written_out = true;
   for (ScheduledGroup& s : scheduled) {
-    SVOD_CHECK(s.made.written_out || !last)
-        << "no cut was found in which all of a kernel can be written out";
+    written_out &= s.made.written_out;
     out_.kernels.push_back(std::move(s.made.kernel));
   }
+  return written_out;
 }
 
 // What one kernel per op would take.
@@ -244,44 +254,114 @@ int64_t count_ops(const Graph& graph) {
   });
 }
 
+// What a cut leaves in the fused graph.
+struct CutResult {
+  std::vector<Buffer> buffers;
+  std::vector<PackedWeight> packed;
+  std::vector<ScheduledKernel> kernels;
+  std::vector<FusedRegion> regions;
+};
+
+void exchange(CutResult& cut, FusedGraph& fused) {
+  std::swap(cut.buffers, fused.buffers);
+  std::swap(cut.packed, fused.packed);
+  std::swap(cut.kernels, fused.kernels);
+  std::swap(cut.regions, fused.regions);
+}
+
 class Fuser {
 public:
   Fuser(const Target& target, bool direct_only, const select::RowsFirst& rows_first,
-        Passes& passes)
+        const select::CutSearchOptions& cut_search, Passes& passes)
       : target_(target), direct_only_(direct_only), rows_first_(rows_first),
-        passes_(passes) {}
+        cut_search_(cut_search), passes_(passes) {}
   FusedGraph run(const Graph& graph, const std::string& place);
 
 private:
-  void cut_in_rounds(select::Algorithms& algorithms, const std::string& place,
-                     FusedGraph& out);
+  struct Rounds {
+    std::vector<CutChoice> choices;
+    bool written_out = false;
+  };
+  Rounds cut_in_rounds(const select::Algorithms& algorithms,
+                       const select::CutDecisions& decisions,
+                       const select::RowsFirst& rows_first, const std::string& place,
+                       select::Requests& requests, FusedGraph& out);
+  void search_cut(const select::Algorithms& algorithms, const select::Requests& requests,
+                  std::vector<CutChoice> choices, FusedGraph& out);
   void fuse_bodies(const std::string& place, FusedGraph& out);
 
   const Target& target_;
   bool direct_only_;
   const select::RowsFirst rows_first_;
+  const select::CutSearchOptions cut_search_;
   Passes& passes_;
 };
 
-void Fuser::cut_in_rounds(select::Algorithms& algorithms, const std::string& place,
-                          FusedGraph& out) {
-  select::Requests requests{algorithms.stored, algorithms.layouts};
+Fuser::Rounds Fuser::cut_in_rounds(const select::Algorithms& algorithms,
+                                   const select::CutDecisions& decisions,
+                                   const select::RowsFirst& rows_first,
+                                   const std::string& place, select::Requests& requests,
+                                   FusedGraph& out) {
   const size_t given = requests.count();
-  out.graph = std::move(algorithms.graph);
-  out.chosen = std::move(algorithms.chosen);
+  Rounds rounds;
   PassEnd end{PassEnd::Limit};
   for (size_t before = given + 1;
        end.rounds < kMostCutRounds && requests.count() != before; ++end.rounds) {
     before = requests.count();
     out.buffers.clear(), out.packed.clear(), out.kernels.clear(), out.regions.clear();
     passes_.set_place(place + "round " + std::to_string(end.rounds + 1));
-    Round(algorithms, target_, place.empty() ? rows_first_ : select::RowsFirst(), out,
-          passes_)
-        .run(requests, end.rounds + 1 == kMostCutRounds);
+    Round round(algorithms, target_, rows_first, out, passes_, decisions);
+    rounds.written_out = round.run(requests, end.rounds + 1 == kMostCutRounds);
+    rounds.choices = round.choices();
     if (requests.count() == before) end.reason = PassEnd::Fixpoint;
   }
   end.steps = static_cast<int64_t>(requests.count() - given);
   passes_.note_end("requests", end);
+  return rounds;
+}
+
+// A cut that is predicted to take less than the rules' is made by the same rounds, which
+// may request more; it is taken when it still takes less then.
+void Fuser::search_cut(const select::Algorithms& algorithms,
+                       const select::Requests& requests, std::vector<CutChoice> choices,
+                       FusedGraph& out) {
+  const Graph& g = out.graph;
+  select::CutDecisions decisions;
+  cost::Surroundings around;
+  out.searched = passes_.run("cut-search", [&] {
+    if (cut_search_.decide) decisions = cut_search_.decide(choices);
+    if (cut_search_.decide || cut_search_.budget == 0) return CutSearch();
+    around = surroundings_of(out);
+    const std::set<NodeId> chained = touched_by_chains(out, target_.machine());
+    std::erase_if(choices, [&](const CutChoice& c) { return chained.contains(c.node); });
+    LoweredCutPricer pricer(g, algorithms.unrolled, requests, target_, around);
+    select::SearchedCut found = select::search_cut(choices, pricer, cut_search_);
+    decisions = std::move(found.decisions);
+    return std::move(found.search);
+  });
+  if (out.searched.end != CutSearch::End::Off)
+    passes_.note_end(
+        "cut-search",
+        {out.searched.end == CutSearch::End::Budget ? PassEnd::Limit : PassEnd::Fixpoint,
+         1, std::ssize(out.searched.taken)});
+  if (decisions.empty()) return;
+
+  CutResult rules;
+  exchange(rules, out);
+  select::Requests more = requests;
+  const bool made =
+      cut_in_rounds(algorithms, decisions, {}, "searched, ", more, out).written_out;
+  if (made && cut_search_.decide) return;
+  LoweredCutPricer pricer(g, algorithms.unrolled, more, target_, around);
+  const std::optional<double> seconds =
+      made ? select::seconds_of(decisions, pricer) : std::nullopt;
+  if (seconds && *seconds < out.searched.before) {
+    out.searched.after = *seconds;
+    return;
+  }
+  exchange(rules, out);
+  out.searched.after = out.searched.before;
+  out.searched.taken.clear();
 }
 
 void Fuser::fuse_bodies(const std::string& place, FusedGraph& out) {
@@ -302,7 +382,16 @@ FusedGraph Fuser::run(const Graph& graph, const std::string& place) {
     return select::choose_algorithms(graph, target_, direct_only_);
   });
   FusedGraph out;
-  cut_in_rounds(algorithms, place, out);
+  out.graph = std::move(algorithms.graph);
+  out.chosen = std::move(algorithms.chosen);
+  select::Requests requests{algorithms.stored, algorithms.layouts};
+  const select::RowsFirst rows_first = place.empty() ? rows_first_ : select::RowsFirst();
+  Rounds rounds = cut_in_rounds(algorithms, {}, rows_first, place, requests, out);
+  SVOD_CHECK(rounds.written_out)
+      << "no cut was found in which all of a kernel can be written out";
+  // Bodies are cut by the rules, and so is what is laid out to take turns row by row.
+  if (place.empty() && rows_first_.empty())
+    search_cut(algorithms, requests, std::move(rounds.choices), out);
   out.unfused_kernels = count_ops(graph);
   fuse_bodies(place, out);
   passes_.set_place(place);
@@ -321,8 +410,10 @@ FusedGraph Fuser::run(const Graph& graph, const std::string& place) {
 } // namespace
 
 FusedGraph fuse(const Graph& graph, const Target& target, bool direct_only,
-                Passes& passes, const select::RowsFirst& rows_first) {
-  FusedGraph out = Fuser(target, direct_only, rows_first, passes).run(graph, "");
+                Passes& passes, const select::RowsFirst& rows_first,
+                const select::CutSearchOptions& cut_search) {
+  FusedGraph out =
+      Fuser(target, direct_only, rows_first, cut_search, passes).run(graph, "");
   passes.set_place("");
   return out;
 }

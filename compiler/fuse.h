@@ -4,6 +4,7 @@
 
 #include "compiler/passes.h"
 #include "compiler/select/assign_layouts.h"
+#include "compiler/select/search_cut.h"
 
 namespace svod {
 
@@ -13,8 +14,10 @@ inline constexpr int kMostCutRounds = 5;
 
 // `direct_only`: contractions are computed as written, which keeps rounding and weights
 // as they are. `rows_first`: of the fused graph's nodes, which are the same each time.
+// `cut_search`: its budget is of all cuts that are priced; none: the rules' cut is taken.
 FusedGraph fuse(const Graph& graph, const Target& target, bool direct_only,
-                Passes& passes, const select::RowsFirst& rows_first = {});
+                Passes& passes, const select::RowsFirst& rows_first = {},
+                const select::CutSearchOptions& cut_search = {});
 FusedGraph fuse(const Graph& graph, const Target& target, bool direct_only = false);
 
 } // namespace svod

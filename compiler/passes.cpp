@@ -21,6 +21,7 @@ static constexpr PassName kPasses[] = {
     {"lower", "fuse"},
     {"loops", "fuse"},
     {"requests", "fuse"},
+    {"cut-search", "fuse"},
     {"chains", "fuse"},
     {"magnitudes", "fuse"},
     {"contractions", "fuse"},
@@ -110,6 +111,7 @@ std::string text_of(const std::map<NodeId, Layout>& layouts, const Graph& graph)
 }
 
 std::string text_of(const std::vector<ChosenAlgorithm>& chosen) { return print(chosen); }
+std::string text_of(const CutSearch& search) { return print(search); }
 std::string text_of(const FusedGraph& fused) { return print(fused); }
 std::string text_of(const plan::Plan& plan) { return plan::print(plan); }
 std::string text_of(const ScheduledPlan& scheduled) {
@@ -155,6 +157,10 @@ void check(std::string_view pass, const std::map<NodeId, Layout>& layouts,
 }
 
 void check(std::string_view, const std::vector<ChosenAlgorithm>&) {}
+void check(std::string_view pass, const CutSearch& search) {
+  SVOD_CHECK(search.after <= search.before)
+      << "after " << pass << ": the rules were better";
+}
 void check(std::string_view, const FusedGraph& fused) { verify(fused); }
 void check(std::string_view, const plan::Plan& plan) { plan::verify(plan); }
 void check(std::string_view pass, const ScheduledPlan& scheduled) {

@@ -40,6 +40,7 @@ std::string text_of(const select::Algorithms& algorithms);
 std::string text_of(const Grouping& grouping, const Graph& graph);
 std::string text_of(const std::map<NodeId, Layout>& layouts, const Graph& graph);
 std::string text_of(const std::vector<ChosenAlgorithm>& chosen);
+std::string text_of(const CutSearch& search);
 std::string text_of(const FusedGraph& fused);
 std::string text_of(const plan::Plan& plan);
 std::string text_of(const ScheduledPlan& scheduled);
@@ -53,6 +54,7 @@ void check(std::string_view pass, const std::map<NodeId, Layout>& layouts,
            const Graph& graph);
 // Text for people.
 void check(std::string_view pass, const std::vector<ChosenAlgorithm>& chosen);
+void check(std::string_view pass, const CutSearch& search);
 void check(std::string_view pass, const FusedGraph& fused);
 void check(std::string_view pass, const plan::Plan& plan);
 void check(std::string_view pass, const ScheduledPlan& scheduled);

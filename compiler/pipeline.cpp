@@ -53,6 +53,16 @@ static plan::PlanOptions plan_options(const CompileOptions& options) {
   return out;
 }
 
+// Small code is no matter of time. Short kernels become one launch when the cut is made,
+// which prices do not see: a cut saves more than the launch that it seems to save, and
+// one more.
+static select::CutSearchOptions cut_search_options(const CompileOptions& options) {
+  select::CutSearchOptions out;
+  if (!options.target.is_small()) out.budget = options.fusion_budget;
+  out.least_seconds = 2e-9 * options.target.machine().launch_ns;
+  return out;
+}
+
 codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
                          Passes& passes) {
   const Target& target = options.target;
@@ -78,7 +88,8 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
       return out;
     });
   const bool direct_only = options.exact || options.as_written || target.is_small();
-  FusedGraph fused = fuse(simple, target, direct_only, passes);
+  FusedGraph fused =
+      fuse(simple, target, direct_only, passes, {}, cut_search_options(options));
   const plan::PlanOptions to_plan = plan_options(options);
   if (to_plan.takes_turns()) {
     const auto rows = choose_rows_first(simple, fused, target, direct_only, to_plan);

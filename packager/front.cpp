@@ -125,6 +125,7 @@ Digest plan_key(const Front& front, const Options& options) {
   key.number(options.target.is_small());
   key.number(options.exact);
   key.number(options.search_budget);
+  key.number(options.cut_budget);
   key.number(static_cast<uint64_t>(options.threads));
   key.number(static_cast<uint64_t>(options.emit));
   key.number(static_cast<uint64_t>(options.weights));

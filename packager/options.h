@@ -91,6 +91,7 @@ struct Options {
   std::optional<double> tune_minutes;
   std::string tuning;       // file of tuned schedules; empty: none
   size_t search_budget = 0; // schedules to price
+  size_t cut_budget = 0;    // cuts of the graph into kernels to price
   bool quiet = false, verbose = false, dry_run = false;
   ListFormat format = ListFormat::Text;
   Color color = Color::Auto;

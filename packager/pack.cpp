@@ -77,6 +77,7 @@ Exit Packing::compile_graph() {
   options.most_arena = most_arena(options_);
   for (const Options::Pool& pool : options_.pools) options.pools.push_back(pool.bytes);
   options.search_budget = options_.search_budget;
+  options.fusion_budget = options_.cut_budget;
   options.unsearched = unsearched_;
   options.searched = &searched_;
   schedules.hand_to(options);

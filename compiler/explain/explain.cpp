@@ -19,7 +19,7 @@ public:
       if (judges_.try_emplace(l.fused, *l.fused, machine).second)
         graphs_.push_back(l.fused);
   }
-  Account run();
+  Account run(const FusedGraph& fused);
 
 private:
   void add_step(const plan::Step& step);
@@ -28,6 +28,7 @@ private:
   void add_algorithms(KernelAccount& k, const plan::Launched& l) const;
   void add_readers();
   void add_chains();
+  void add_search(const FusedGraph& fused);
   std::string name_of(const Graph& g, NodeId n) const;
 
   const plan::Plan& plan_;
@@ -163,10 +164,25 @@ void Explainer::add_chains() {
       out_.kernels[out_.chains[i].first + k].chain = i;
 }
 
-Account Explainer::run() {
+void Explainer::add_search(const FusedGraph& fused) {
+  out_.search = fused.searched;
+  const auto texts = [&](const std::vector<NodeId>& nodes) {
+    std::vector<std::string> out;
+    for (NodeId n : nodes)
+      out.push_back(std::string(info(fused.graph[n].op).text) + " " +
+                    name_of(fused.graph, n));
+    return out;
+  };
+  for (const CutSearch::Taken& taken : fused.searched.taken)
+    out_.cuts.push_back(
+        {texts(taken.stored), texts(taken.inlined), taken.before, taken.after});
+}
+
+Account Explainer::run(const FusedGraph& fused) {
   for (const plan::Step& step : plan_.steps) add_step(step);
   add_readers();
   add_chains();
+  add_search(fused);
   out_.run = plan::io_profile(plan_, machine_);
   for (const FusedGraph* fused : graphs_)
     out_.unfused += unfused_profile(fused->graph, machine_);
@@ -181,7 +197,7 @@ Account Explainer::run() {
 } // namespace
 
 Account explain(const FusedGraph& fused, const plan::Plan& plan, const Machine& machine) {
-  return Explainer(fused, plan, machine).run();
+  return Explainer(fused, plan, machine).run(fused);
 }
 
 Agreement agreement_of(const Account& account) {

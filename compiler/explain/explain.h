@@ -36,6 +36,12 @@ struct ChainAccount {
   Verdict verdict;
 };
 
+// A region of the graph that is not cut as the rules would.
+struct CutAccount {
+  std::vector<std::string> stored, inlined; // values: what they are, and their ONNX nodes
+  double before = 0, after = 0;             // seconds, of the kernels that this changes
+};
+
 struct SequenceAccount {
   uint32_t launch = 0, program = 0;
   Verdict verdict;
@@ -49,6 +55,8 @@ struct Account {
   std::vector<KernelAccount> kernels;
   std::vector<ChainAccount> chains;
   std::vector<SequenceAccount> sequences;
+  CutSearch search;             // of the whole graph
+  std::vector<CutAccount> cuts; // what it took
 };
 
 // `fused`: what the plan was made from.

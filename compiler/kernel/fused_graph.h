@@ -2,6 +2,7 @@
 // writes it. Beyond this point no node moves between kernels.
 #pragma once
 
+#include "compiler/kernel/cut_search.h"
 #include "compiler/kernel/layout.h"
 #include "compiler/kernel/store_reason.h"
 #include "compiler/kernel/text.h"
@@ -82,6 +83,7 @@ struct FusedGraph {
   std::vector<FusedRegion> regions;     // likewise
   std::vector<Chain> chains;            // likewise
   std::vector<ChosenAlgorithm> chosen;  // of every contraction, in the graph's order
+  CutSearch searched;                   // how its cut came about; bodies have none
   int64_t unfused_kernels = 0;          // one per op that is no view or source
 };
 

@@ -34,11 +34,20 @@ struct Group {
   NodeId innermost() const { return nested != kNoNode ? nested : base; }
 };
 
+// A value that the cut may as well treat the other way: stored, or computed where it is
+// read.
+struct CutChoice {
+  NodeId node = kNoNode;
+  bool stored = false;
+  double evaluations = 1; // of each element, where it is computed by its readers
+};
+
 struct Grouping {
   std::vector<bool> live, known, stored; // by node; known: depends on no input
   std::map<NodeId, StoreReason> reasons; // of all that is stored
-  std::set<NodeId> unrolled; // reductions over known numbers, computed in place
-  std::vector<Group> groups; // in dependency order
+  std::set<NodeId> unrolled;      // reductions over known numbers, computed in place
+  std::vector<Group> groups;      // in dependency order
+  std::vector<CutChoice> choices; // highest node first
 };
 
 // One line per group: what it computes, where to, and which reductions it has.

@@ -32,8 +32,8 @@ namespace {
 class Grouper {
 public:
   Grouper(const Graph& graph, const std::set<NodeId>& forced,
-          const std::set<NodeId>& unrolled)
-      : g(graph), forced_(forced) {
+          const std::set<NodeId>& unrolled, const CutDecisions& decisions)
+      : g(graph), forced_(forced), decisions_(decisions) {
     out_.unrolled = unrolled;
     for (NodeId n : unrolled) in_place_.insert(g[n].inputs[0]);
     in_place_.insert(unrolled.begin(), unrolled.end());
@@ -55,6 +55,7 @@ private:
   bool is_costly_chain(NodeId n) const;
   bool can_unroll(NodeId n) const;
   bool part_of_one_concat(NodeId n) const;
+  bool decided(NodeId n, bool by_rule);
   void store(NodeId n, StoreReason reason);
   void write_parts(NodeId concat, NodeId target, Shape start);
   Group& group_at(NodeId root) { return groups_.at(root); }
@@ -62,6 +63,7 @@ private:
 
   const Graph& g;
   const std::set<NodeId>& forced_;
+  const CutDecisions& decisions_;
   std::set<NodeId> in_place_; // unrolled reductions and their products
   Grouping out_;
   std::vector<std::vector<NodeId>> users_; // live, unknown users
@@ -168,20 +170,36 @@ bool Grouper::nests(NodeId n, const Group& group) const {
   return true;
 }
 
+// Notes that n may be cut either way, and asks which: whether it is stored.
+bool Grouper::decided(NodeId n, bool by_rule) {
+  const auto elements = double(std::max<int64_t>(count(n), 1));
+  const double evaluations = double(evaluations_[n]) * double(roots_[n].size());
+  const bool stored =
+      by_rule ? decisions_.inlined.count(n) == 0 : decisions_.stored.count(n) != 0;
+  out_.choices.push_back({n, stored, evaluations / elements});
+  return stored;
+}
+
 void Grouper::visit_reduce(NodeId n) {
   if (roots_[n].size() == 1 && !is_root_[n]) {
     Group& group = group_at(roots_[n][0]);
-    if (joins_rows(n, group)) {
+    const bool rows = joins_rows(n, group), base = !rows && joins_base(n, group);
+    const bool nested = !rows && !base && nests(n, group);
+    // What only maps come after is better off in their kernel: it is in registers there.
+    const bool open = rows || nested || (base && !aligned_[n]);
+    const bool apart = open && decided(n, false);
+    if (apart) store(n, StoreReason::Searched);
+    if (!apart && rows) {
       group.rows.insert(n);
       group.row_axes = g[n].payload;
       aligned_[n] = true;
       return;
     }
-    if (joins_base(n, group)) {
+    if (!apart && base) {
       group.base = n;
       return;
     }
-    if (nests(n, group)) {
+    if (!apart && nested) {
       group.nested = n;
       return;
     }
@@ -344,8 +362,14 @@ void Grouper::visit(NodeId n) {
     return is_reduce(g[user].op) && is_contraction(g, user);
   });
   bool written_out = over_unrolled_[n] && !product && !can_unroll(n);
-  if (const auto why = not_inlined(n)) return store(n, *why);
-  if (written_out) return store(n, StoreReason::WrittenOut);
+  const auto why = not_inlined(n);
+  const bool by_rule = why && stored_by(*why) == StoredBy::Rule;
+  if (why && !by_rule) return store(n, *why);
+  if (written_out) return store(n, by_rule ? *why : StoreReason::WrittenOut);
+  // What is evaluated once is not worth a store and a load.
+  const bool again = roots_[n].size() > 1 || evaluations_[n] > count(n);
+  if (by_rule || (again && !product))
+    if (decided(n, by_rule)) return store(n, by_rule ? *why : StoreReason::Searched);
   for (NodeId root : roots_[n]) ++sizes_[root];
 }
 
@@ -404,8 +428,8 @@ Users users_of(const Graph& g) {
 }
 
 Grouping group_nodes(const Graph& g, const std::set<NodeId>& forced,
-                     const std::set<NodeId>& unrolled) {
-  return Grouper(g, forced, unrolled).run();
+                     const std::set<NodeId>& unrolled, const CutDecisions& decisions) {
+  return Grouper(g, forced, unrolled, decisions).run();
 }
 
 } // namespace svod::select

@@ -12,13 +12,22 @@ namespace svod::select {
 using Users = std::vector<std::vector<NodeId>>;
 Users users_of(const Graph& g);
 
+// Choices of the cut that are not the rules' own.
+struct CutDecisions {
+  std::set<NodeId> stored, inlined;
+  auto operator<=>(const CutDecisions&) const = default;
+  bool empty() const { return stored.empty() && inlined.empty(); }
+};
+
 // Cuts the graph. `forced` nodes are stored in any case (a scheduling need found later).
 // The rule: a value is stored when it is an output, when recomputing it for each reader
 // costs more than a store and a load, or when it is a reduction that no reader can take
 // in.
 // `unrolled` reductions are inlined as if they were maps.
+// `decisions` say otherwise for values that the rules leave a choice; for others nothing.
 Grouping group_nodes(const Graph& g, const std::set<NodeId>& forced,
-                     const std::set<NodeId>& unrolled);
+                     const std::set<NodeId>& unrolled,
+                     const CutDecisions& decisions = {});
 
 // Visits the nodes that the kernel of `root` computes, each once, from the root on; what
 // is below a node only where `visit` says so.

@@ -73,6 +73,25 @@ void write_kernel(JsonWriter& json, const KernelAccount& k) {
   json.end_object();
 }
 
+void write_search(JsonWriter& json, const Account& account) {
+  const CutSearch& s = account.search;
+  json.key("search").begin_object();
+  json.pair("stop_reason", text_of(s.end)).pair("candidates", uint64_t{s.candidates});
+  json.pair("choices", uint64_t{s.choices}).pair("regions", uint64_t{s.regions});
+  json.key("rules_us").milliseconds(s.before * 1e6);
+  json.key("us").milliseconds(s.after * 1e6);
+  json.key("taken").begin_list();
+  for (const explain::CutAccount& cut : account.cuts) {
+    json.begin_object();
+    write_texts(json, "stored", cut.stored);
+    write_texts(json, "inlined", cut.inlined);
+    json.key("rules_us").milliseconds(cut.before * 1e6);
+    json.key("us").milliseconds(cut.after * 1e6);
+    json.end_object();
+  }
+  json.end_list().end_object();
+}
+
 } // namespace
 
 std::string explanation_json(const Account& account) {
@@ -110,7 +129,9 @@ std::string explanation_json(const Account& account) {
     write_verdict(json, s.verdict);
     json.end_object();
   }
-  json.end_list().end_object();
+  json.end_list();
+  write_search(json, account);
+  json.end_object();
   return json.text();
 }
 

@@ -172,6 +172,27 @@ std::string sequence_text(const explain::SequenceAccount& s) {
                            gain_text(s.verdict));
 }
 
+std::string search_text(const Account& account) {
+  const CutSearch& s = account.search;
+  if (s.end == CutSearch::End::Off) return "";
+  std::string out = line(
+      "search",
+      count_text(s.candidates, "cut") + " priced of " + count_text(s.choices, "choice") +
+          " in " + count_text(s.regions, "region") +
+          (s.end == CutSearch::End::Budget ? ", all that the budget allows" : "") +
+          ": the rules' kernels are predicted to take " + time_text(s.before * 1e9) +
+          ", these " + time_text(s.after * 1e9));
+  for (const explain::CutAccount& cut : account.cuts) {
+    std::string text;
+    if (!cut.stored.empty()) text += "stores " + list_of(cut.stored) + "; ";
+    if (!cut.inlined.empty())
+      text += "computes " + list_of(cut.inlined) + " where it is read; ";
+    out += line("", text + "predicted " + time_text(cut.before * 1e9) + " -> " +
+                        time_text(cut.after * 1e9));
+  }
+  return out;
+}
+
 } // namespace
 
 std::string explanation_text(const Account& account) {
@@ -199,6 +220,7 @@ std::string explanation_text(const Account& account) {
                           std::to_string(a.missed) +
                           " more would not be stored if a kernel could take them in, " +
                           time_text(a.missed_ns) + " in all");
+  out += search_text(account);
   size_t next = 0;
   for (size_t i = 0; i < account.kernels.size(); ++i) {
     const bool begins =

@@ -55,6 +55,9 @@ LISTED = {
     "kMostParts": "programs: of a sequence, compiled together",
     "kPlacements": "placements: tried by the memory planner",
     "kMostSteps": "steps of a kernel's loops: walked to see what it reads last, the compiler's own time",
+    "kMostExact": "choices: of a region of which all cuts are weighed, the compiler's own time",
+    "kBeam": "cuts: that a search goes on from, the compiler's own time",
+    "kMostOfRegion": "cuts: that are priced for one region, the compiler's own time",
     "kMostPieces": "pieces: of one step's reads, the compiler's own time",
     "kNever": "number of no step",
     "kLongest": "kernels: of a chain or a stream, the search's limit",
@@ -87,6 +90,8 @@ LISTED = {
     # Shares and counts, to which a machine's times are applied by a formula beside them.
     "kAsGood": "ratio of two costs: below it instructions that no cost counts decide",
     "kWorthWeights": "ratio of two times: what larger weights have to gain",
+    "kLeastCutGain": "ratio of two times: what another cut has to save of those that it changes, as the model errs",
+    "kLeastShareOfRun": "ratio of two times: what another cut has to save of a whole run, below it nothing is measured",
     "kProductsOfWeights": "ratio of two times: of products and of weights read again for every part",
     "kRegionsOfChunk": "ratio of two times: of a chunk and of a region's cost",
     "kRegionsOfTwo": "ratio of two times: of work for two threads and of a region's cost",
