@@ -342,7 +342,7 @@ void Fuser::search_cut(const select::Algorithms& algorithms,
   if (out.searched.end != CutSearch::End::Off)
     passes_.note_end(
         "cut-search",
-        {out.searched.end == CutSearch::End::Budget ? PassEnd::Limit : PassEnd::Fixpoint,
+        {out.searched.end == CutSearch::End::Budget ? PassEnd::Budget : PassEnd::Fixpoint,
          1, std::ssize(out.searched.taken)});
   if (decisions.empty()) return;
 

@@ -4,6 +4,7 @@
 #include "compiler/plan_cost.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 namespace svod {
@@ -49,23 +50,42 @@ private:
     return order;
   }
 
+  // Kernels of one digest get the same schedules, also where the budget ends between
+  // them.
   void search(ScheduledKernel& kernel, uint32_t program, bool joined) {
     if (kernel.call() || kernel.sequence()) return;
     const Digest digest = digest_of(kernel, joined);
     if (kept_.contains(digest)) return;
+    const auto [entry, is_new] = found_.try_emplace(digest);
+    if (is_new) entry->second = find(kernel);
+    for (const Found& found : entry->second) {
+      LevelSchedule& chosen = kernel.levels[found.level];
+      chosen = found.best.schedule;
+      out_.changed.push_back({program, digest, target_.levels[found.level].suffix,
+                              found.rules, found.best.seconds});
+    }
+  }
+
+  struct Found {
+    size_t level;
+    optimize::ScheduleCandidate best;
+    double rules; // seconds, predicted
+  };
+
+  std::vector<Found> find(const ScheduledKernel& kernel) {
+    std::vector<Found> out;
     for (size_t i = 0; i < kernel.levels.size(); ++i) {
       const Level& level = target_.levels[i];
-      LevelSchedule& chosen = kernel.levels[i];
+      const LevelSchedule& chosen = kernel.levels[i];
       // Code for size has no other schedule that is as small.
       if (chosen.small || budget_.left == 0) continue;
-      const auto best =
-          optimize::level_candidates(kernel, chosen, level, around_, 1, budget_);
+      auto best = optimize::level_candidates(kernel, chosen, level, around_, 1, budget_);
       if (best.empty()) continue;
       const double rules = cost::cost_of(kernel, chosen, level, around_).total;
       if (best[0].seconds > (1 - kLeastGain) * rules) continue;
-      chosen = best[0].schedule;
-      out_.changed.push_back({program, digest, level.suffix, rules, best[0].seconds});
+      out.push_back({i, std::move(best[0]), rules});
     }
+    return out;
   }
 
   plan::Plan& plan_;
@@ -74,6 +94,7 @@ private:
   const std::set<Digest>& kept_;
   optimize::SearchBudget budget_;
   cost::Surroundings around_;
+  std::map<Digest, std::vector<Found>> found_;
   ScheduleSearch out_;
 };
 

@@ -8,14 +8,23 @@
 namespace svod {
 
 struct PassEnd {
-  enum Reason { Fixpoint, Limit } reason = Fixpoint;
+  // Of a search, the end of its budget is what its user asked for.
+  enum Reason { Fixpoint, Limit, Budget } reason = Fixpoint;
   int rounds =
       0; // runs over the whole input, the last one included, which changes nothing
   int64_t steps = 0; // changes made in all of them
 };
 
 inline std::string_view reason_text(PassEnd::Reason reason) {
-  return reason == PassEnd::Fixpoint ? "fixpoint" : "limit";
+  switch (reason) {
+  case PassEnd::Fixpoint:
+    return "fixpoint";
+  case PassEnd::Limit:
+    return "limit";
+  case PassEnd::Budget:
+    return "budget";
+  }
+  return "";
 }
 
 } // namespace svod

@@ -74,6 +74,27 @@ TEST_CASE("a search prices what its budget allows, and kept kernels stay",
     CHECK(kept.programs[i].levels == rules.programs[i].levels);
 }
 
+TEST_CASE("kernels of one digest get one schedule where the budget ends between them",
+          "[space][search]") {
+  const Target target = *target_for({"x86-64-v3", 8});
+  size_t changed = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const auto kernels =
+        compile(large_graph(seed).graph, options_for(target, 0, nullptr));
+    plan::Plan plan = without_tiles(kernels.plan);
+    const size_t programs = plan.programs.size();
+    for (size_t i = 0; i < programs; ++i)
+      plan.programs.push_back(ScheduledKernel(plan.programs[i]));
+    for (const size_t budget : {20, 100, 300, 100000}) {
+      plan::Plan searched = plan;
+      changed += search_schedules(searched, target, budget).changed.size();
+      for (size_t i = 0; i < programs; ++i)
+        CHECK(searched.programs[i].levels == searched.programs[programs + i].levels);
+    }
+  }
+  CHECK(changed > 5);
+}
+
 TEST_CASE("searched kernels compute what the evaluator does", "[space][search]") {
   const auto target = target_for({"x86-64-v3", 8});
   if (!target) return;
