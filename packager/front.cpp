@@ -55,39 +55,6 @@ TuningFile read_tuning(const Options& options, Diags& diags) {
   return {};
 }
 
-std::optional<Front> read_front(const Options& options, Diags& diags) {
-  auto start = std::chrono::steady_clock::now();
-  importer::ImportOptions import = options.import;
-  import.exact = options.exact;
-  import.custom_ops = read_custom_files(options, diags);
-  std::string schedules;
-  if (!options.schedule.empty())
-    schedules = read_file(options.schedule, diags).value_or("");
-  TuningFile tuning = read_tuning(options, diags);
-  std::map<std::string, std::string> kernel_texts;
-  for (const auto& [symbol, path] : options.kernel_files)
-    kernel_texts[symbol] = read_file(path, diags).value_or("");
-  if (diags.failed()) return std::nullopt;
-  std::optional<importer::Model> model =
-      importer::read_model(options.model, import.limits, diags);
-  if (!model) return std::nullopt;
-  if (!options.shape_from.empty()) {
-    auto set = importer::read_data_set(options.shape_from, *model, import.limits, diags);
-    if (!set) return std::nullopt;
-    import.data_shapes = std::move(set->shapes);
-    import.data_values = std::move(set->values);
-    import.data_ports = std::move(set->ports);
-  }
-  importer::ModelInterface interface;
-  std::optional<Graph> graph = importer::import_model(*model, import, diags, &interface);
-  if (!graph) return std::nullopt;
-  std::chrono::duration<double, std::milli> took =
-      std::chrono::steady_clock::now() - start;
-  return Front{std::move(*model),    std::move(*graph), std::move(interface),
-               std::move(schedules), std::move(tuning), std::move(kernel_texts),
-               took.count()};
-}
-
 static void key_of(const importer::ModelPort& port, DigestWriter& key) {
   key.text(port.name);
   key.number(static_cast<uint64_t>(port.kind));
@@ -101,7 +68,7 @@ static void key_of(const importer::ModelPort& port, DigestWriter& key) {
   for (const std::string& text : port.keys.texts) key.text(text);
 }
 
-Digest plan_key(const Front& front, const Options& options) {
+static Digest untuned_key(const Front& front, const Options& options) {
   DigestWriter key;
   key.text(kVersion);
   key.text(package_compiler().identity());
@@ -131,10 +98,6 @@ Digest plan_key(const Front& front, const Options& options) {
   key.number(static_cast<uint64_t>(options.weights));
   key.text(options.name);
   if (!options.schedule.empty()) key.text(front.schedules);
-  for (const auto& [kernel, schedule] : schedules_for(front.tuning, options.target)) {
-    key.digest(kernel);
-    key.text(print(schedule));
-  }
   if (options.self_check) key.text("self-check");
   // Limits choose between plans and between kernels of firmware.
   for (const auto& [word, limit] :
@@ -150,6 +113,57 @@ Digest plan_key(const Front& front, const Options& options) {
   for (const auto& [symbol, text] : front.kernel_texts) {
     key.text(symbol);
     key.text(text);
+  }
+  return key.finish();
+}
+
+std::optional<Front> read_front(const Options& options, Diags& diags) {
+  auto start = std::chrono::steady_clock::now();
+  importer::ImportOptions import = options.import;
+  import.exact = options.exact;
+  import.custom_ops = read_custom_files(options, diags);
+  std::string schedules;
+  if (!options.schedule.empty())
+    schedules = read_file(options.schedule, diags).value_or("");
+  TuningFile tuning = read_tuning(options, diags);
+  std::map<std::string, std::string> kernel_texts;
+  for (const auto& [symbol, path] : options.kernel_files)
+    kernel_texts[symbol] = read_file(path, diags).value_or("");
+  if (diags.failed()) return std::nullopt;
+  std::optional<importer::Model> model =
+      importer::read_model(options.model, import.limits, diags);
+  if (!model) return std::nullopt;
+  if (!options.shape_from.empty()) {
+    auto set = importer::read_data_set(options.shape_from, *model, import.limits, diags);
+    if (!set) return std::nullopt;
+    import.data_shapes = std::move(set->shapes);
+    import.data_values = std::move(set->values);
+    import.data_ports = std::move(set->ports);
+  }
+  importer::ModelInterface interface;
+  std::optional<Graph> graph = importer::import_model(*model, import, diags, &interface);
+  if (!graph) return std::nullopt;
+  std::chrono::duration<double, std::milli> took =
+      std::chrono::steady_clock::now() - start;
+  Front out{std::move(*model),
+            std::move(*graph),
+            std::move(interface),
+            std::move(schedules),
+            std::move(tuning),
+            std::move(kernel_texts),
+            {},
+            took.count()};
+  out.untuned_key = untuned_key(out, options);
+  return out;
+}
+
+Digest plan_key(const Front& front, const ScheduleFile& tuned) {
+  if (tuned.empty()) return front.untuned_key;
+  DigestWriter key;
+  key.digest(front.untuned_key);
+  for (const auto& [kernel, schedule] : tuned) {
+    key.digest(kernel);
+    key.text(print(schedule));
   }
   return key.finish();
 }

@@ -19,6 +19,10 @@ struct Front {
   std::string schedules;                           // what the file of --schedule holds
   TuningFile tuning;                               // of --tuning
   std::map<std::string, std::string> kernel_texts; // of --replace-kernel, by symbol
+  // Digest of all that decides what is packed but tuned schedules: graph and weights,
+  // names of inputs and outputs, target, options that change code, and the versions of us
+  // and of the compiler.
+  Digest untuned_key;
   double import_ms = 0;
 };
 
@@ -29,8 +33,9 @@ std::optional<Front> read_front(const Options& options, Diags& diags);
 // it. What is wrong with it goes to `diags`.
 TuningFile read_tuning(const Options& options, Diags& diags);
 
-// Digest of all that decides what is packed: graph and weights, names of inputs and
-// outputs, target, options that change code, and the versions of us and of the compiler.
-Digest plan_key(const Front& front, const Options& options);
+// Digest of all that decides what is packed. `tuned`: what kernels of this model have in
+// the file of --tuning. Entries of other models do not change it, so a file may serve
+// many.
+Digest plan_key(const Front& front, const ScheduleFile& tuned);
 
 } // namespace svod::packager

@@ -69,7 +69,6 @@ Exit Packing::compile_graph() {
                                    schedules_for(front_->tuning, options_.target));
       status != Exit::Done)
     return status;
-  key_ = plan_key(*front_, options_);
   if (!rewrite::multiplies_bytes(front_->graph))
     options_.target = without_dot_levels(std::move(options_.target));
   CompileOptions options{options_.target, options_.exact, options_.emits_run()};
@@ -89,6 +88,7 @@ Exit Packing::compile_graph() {
   Passes passes(printed, [&](std::string_view pass, const std::string& place,
                              const std::string& text) { show(pass, place, text); });
   kernels_ = compile(front_->graph, options, passes);
+  key_ = plan_key(*front_, schedules.tuned());
   if (options_.explain)
     account_ = explain::explain(fused_, kernels_->plan, options_.target.machine());
   if (Exit status = schedules.report(); status != Exit::Done) return status;
@@ -312,8 +312,19 @@ Exit Packing::run() {
   return status;
 }
 
+Exit Packing::find_key(Digest& key) {
+  if (Exit status = read(); status != Exit::Done) return status;
+  if (Exit status = compile_graph(); status != Exit::Done) return status;
+  key = key_;
+  return Exit::Done;
+}
+
 Exit pack(const Options& options, const Console& console) {
   return Packing(options, console).run();
+}
+
+Exit find_key(const Options& options, const Console& console, Digest& key) {
+  return Packing(options, console).find_key(key);
 }
 
 } // namespace svod::packager

@@ -23,6 +23,8 @@ public:
   Packing(const Options& options, const Console& console)
       : options_(options), console_(console) {}
   Exit run();
+  // Of the plan, without an artefact.
+  Exit find_key(Digest& key);
 
 private:
   Exit open_outputs();

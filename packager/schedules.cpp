@@ -23,6 +23,14 @@ void GivenSchedules::hand_to(CompileOptions& options) {
   options.applied = &applied_;
 }
 
+ScheduleFile GivenSchedules::tuned() const {
+  ScheduleFile out;
+  for (const auto& [digest, schedule] : schedules_)
+    if (applied_.used.contains(digest) && !edited_.contains(digest))
+      out.emplace(digest, schedule);
+  return out;
+}
+
 Exit GivenSchedules::report() const {
   for (const auto& [digest, schedule] : edited_)
     if (applied_.used.count(digest) == 0)

@@ -16,6 +16,8 @@ public:
   // goes first. Usage when the text is none of schedules.
   Exit read(std::string_view text, ScheduleFile tuned);
   void hand_to(CompileOptions& options);
+  // The tuned schedules that kernels of this model asked for.
+  ScheduleFile tuned() const;
   // Usage when an edited schedule did not fit its kernel. One that no kernel of this
   // model has may belong to another state of it and is a note. Tuned ones are for many
   // models, so only those that do not fit are a note.

@@ -4,6 +4,7 @@
 #include "compiler/toolchain/object_cache.h"
 #include "packager/artefact/objects.h"
 #include "packager/front.h"
+#include "packager/pack.h"
 #include "packager/report/json.h"
 #include "packager/version.h"
 
@@ -32,13 +33,19 @@ Exit answer(const Options& options, const Console& console, const std::string& t
 }
 
 Exit key_verb(const Options& options, const Console& console) {
-  Exit exit = Exit::Done;
-  std::optional<Front> front = front_of(options, console, exit);
-  if (!front) return exit;
-  const std::string key = plan_key(*front, options).hex();
+  Digest key;
+  if (options.tuning.empty()) {
+    Exit exit = Exit::Done;
+    std::optional<Front> front = front_of(options, console, exit);
+    if (!front) return exit;
+    key = plan_key(*front, {});
+  } else if (const Exit exit = find_key(options, console, key); exit != Exit::Done) {
+    // Which entries of the file this model's kernels have is known when it is planned.
+    return exit;
+  }
   JsonWriter json;
-  json.begin_object().pair("digest", key).end_object();
-  return answer(options, console, key + "\n", json);
+  json.begin_object().pair("digest", key.hex()).end_object();
+  return answer(options, console, key.hex() + "\n", json);
 }
 
 Exit cache_verb(const Options& options, const Console& console) {

@@ -77,8 +77,12 @@ def measured_by_runner(folder):
     check(packed[0] == packed[1] == packed[2], "with the file the bytes are the same")
     check(packed[3] != packed[0], "and not those without it")
     check(str(file) in (folder / "deps").read_text(), "--deps names the file")
-    key = [run(PACKER, "key", DIGITS, *LEVEL, *more).stdout for more in ([], ["--tuning", file])]
-    check(key[0] != key[1], "the key tells them apart")
+    shared = folder / "shared.tuning"
+    shared.write_text(re.sub(r"(\nmachine x86_64.*\n)", lambda m: m[1] + FOREIGN.replace("v9", "v3"), text))
+    program(folder, "shared", "--tuning", shared, *LEVEL)
+    check((folder / "shared").read_bytes() == packed[0], "entries of other models change nothing")
+    key = [run(PACKER, "key", DIGITS, *LEVEL, *more).stdout for more in ([], ["--tuning", file], ["--tuning", shared])]
+    check(key[0] != key[1] == key[2], "the key tells them apart, and not for entries of other models")
     return file
 
 
