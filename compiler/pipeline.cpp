@@ -3,6 +3,7 @@
 
 #include "compiler/fuse.h"
 #include "compiler/optimize/schedule_kernel.h"
+#include "compiler/plan/apart.h"
 #include "compiler/rewrite/fixed_point.h"
 #include "compiler/rewrite/integer_contractions.h"
 #include "compiler/rewrite/simplify.h"
@@ -29,10 +30,40 @@ static void schedule_levels(ScheduledKernel& kernel, const CompileOptions& optio
   optimize::schedule_levels(kernel, target_of(kernel, options));
 }
 
+// Where a result lies on what its kernel reads, the plan is built on the rules' schedule.
+static bool fits_memory(const plan::Plan& plan, size_t program) {
+  const ScheduledKernel& kernel = plan.programs[program];
+  if (std::ranges::none_of(kernel.arguments, &Argument::shares)) return true;
+  return std::ranges::all_of(plan.steps, [&](const plan::Step& step) {
+    return step.kind != plan::StepKind::LaunchProgram || step.program != program ||
+           step.stream || plan::stays_apart(plan, kernel, step);
+  });
+}
+
 static void search(plan::Plan& plan, const CompileOptions& options) {
+  const std::vector<ScheduledKernel> rules = plan.programs;
   ScheduleSearch found =
       search_schedules(plan, options.target, options.search_budget, options.unsearched);
+  for (size_t i = 0; i < rules.size(); ++i) {
+    if (fits_memory(plan, i)) continue;
+    plan.programs[i] = rules[i];
+    std::erase_if(found.changed,
+                  [&](const ChangedSchedule& changed) { return changed.program == i; });
+  }
   if (options.searched != nullptr) *options.searched = std::move(found);
+}
+
+static void apply_given(plan::Plan& plan, const CompileOptions& options) {
+  for (size_t i = 0; i < plan.programs.size(); ++i) {
+    ScheduledKernel& program = plan.programs[i];
+    const ScheduledKernel rules = program;
+    optimize::apply_levels(program, target_of(program, options), *options.schedules,
+                           *options.applied);
+    if (fits_memory(plan, i)) continue;
+    program = rules;
+    options.applied->misfits.push_back(
+        {digest_of(rules), "", "it would write over what it has still to read"});
+  }
 }
 
 static ScheduledPlan schedule_programs(plan::Plan plan, const CompileOptions& options) {
@@ -40,13 +71,11 @@ static ScheduledPlan schedule_programs(plan::Plan plan, const CompileOptions& op
   return {std::move(plan)};
 }
 
-// Schedules of a file would come after the plan, so nothing is built on those that it
-// replaces.
 static plan::PlanOptions plan_options(const CompileOptions& options) {
   plan::PlanOptions out;
   out.align = slot_alignment(options.target);
   out.pools = options.pools;
-  if (!options.one_thread || options.schedules != nullptr) return out;
+  if (!options.one_thread) return out;
   out.schedule = [&](ScheduledKernel& kernel) { schedule_levels(kernel, options); };
   out.most_arena = options.most_arena;
   out.work_for_ram = options.work_for_ram.value_or(options.target.machine().work_for_ram);
@@ -109,10 +138,7 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
   ScheduledPlan scheduled = passes.run("schedule", [&] {
     ScheduledPlan out = schedule_programs(std::move(planned), options);
     if (options.search_budget > 0) search(out.plan, options);
-    if (options.schedules != nullptr)
-      for (ScheduledKernel& program : out.plan.programs)
-        optimize::apply_levels(program, target_of(program, options), *options.schedules,
-                               *options.applied);
+    if (options.schedules != nullptr) apply_given(out.plan, options);
     return out;
   });
   // Beyond this point nothing is chosen.

@@ -1,6 +1,7 @@
 // From words to Options: the parser fills in what was said, tables turn it into values,
 // and a second look checks what belongs together.
 #include "packager/options.h"
+#include "packager/firmware/device_test.h"
 
 #include "compiler/passes.h"
 #include "compiler/support/nearest.h"
@@ -310,15 +311,22 @@ size_t read_search_budget(const std::string& text, const Target& target) {
 
 void check_tune(const Options& options) {
   if (!options.tune_minutes) return;
-  if (options.is_text())
+  if (options.is_text() || options.emit == Output::Source)
     throw UsageError{"--tune is for programs and libraries; --tuning FILE shows in a "
                      "text what it found"};
-  if (options.target.kind != TargetKind::Linux)
-    throw UsageError{
-        "--tune: " + options.target.alias +
-        " runs no programs by themselves, and what is measured is a program"};
-  if (options.runner.empty() && !runs_here(options.target))
-    throw UsageError{"--tune: " + options.target.alias +
+  const Target& target = options.target;
+  if (target.kind == TargetKind::Wasm)
+    throw UsageError{"--tune: " + target.alias + " modules are not measured"};
+  if (!options.runner.empty()) return;
+  if (target.kind == TargetKind::Bare && board_emulator(target).empty()) {
+    const EmulatedBoard* board = find_board(target);
+    throw UsageError{"--tune: " + target.alias + " runs in " +
+                     (board ? board->emulator : "no emulator") +
+                     ", which is not here; --runner CMD names a command that is given a "
+                     "folder with a self-test and prints what the device does"};
+  }
+  if (target.kind == TargetKind::Linux && !runs_here(target))
+    throw UsageError{"--tune: " + target.alias +
                      " programs do not run here; --runner CMD names a command that is "
                      "given one with '--profile=json' and prints what that prints, as "
                      "'ssh' to such a machine does from a script"};

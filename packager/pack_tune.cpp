@@ -5,6 +5,7 @@
 #include "packager/packing.h"
 
 #include "packager/artefact/link_output.h"
+#include "packager/firmware/measure_device.h"
 #include "packager/tune/tune.h"
 #include "packager/verify/run_program.h"
 
@@ -38,7 +39,8 @@ std::string outcome(const TuneResult& result) {
 
 } // namespace
 
-bool Packing::build_to_measure(const TuningFile& tuning, const std::string& path) {
+bool Packing::build_to_measure(const TuningFile& tuning, const std::string& path,
+                               DeviceMeasure* device) {
   const TuningFile known = front_->tuning;
   merge(front_->tuning, tuning);
   const Exit status = compile_graph();
@@ -46,8 +48,11 @@ bool Packing::build_to_measure(const TuningFile& tuning, const std::string& path
   if (status != Exit::Done) return false;
   merge_small_kernels();
   std::string error;
-  objects_ = build_for(StubKind::Program, error);
-  return objects_ && link_program(options_, *objects_, path).ok;
+  objects_ = build_for(device != nullptr ? StubKind::Firmware : StubKind::Program, error,
+                       device != nullptr);
+  if (!objects_ || device == nullptr)
+    return objects_ && link_program(options_, *objects_, path).ok;
+  return device->build(*objects_, header_facts(), kernels_->plan.programs.size(), path);
 }
 
 // The file may have grown since it was read, by another process that tunes.
@@ -79,22 +84,34 @@ Exit Packing::tune() {
   Options quiet = options_;
   quiet.quiet = true;
   quiet.verbose = false;
-  quiet.emit = Output::Executable;
   quiet.weights = WeightPlace::Embed;
+  std::optional<DeviceMeasure> device;
+  if (options_.target.kind == TargetKind::Bare) {
+    std::string error;
+    device = DeviceMeasure::make(options_, *front_, error);
+    if (!device) {
+      console_.error("--tune: " + error);
+      return Exit::Usage;
+    }
+  } else {
+    quiet.emit = Output::Executable;
+  }
   const Console silent(quiet);
   Packing measured(quiet, silent);
   measured.front_ = std::move(front_);
   const int threads = std::max(1, options_.threads);
   TuneMeans means;
   means.build = [&](const TuningFile& tuning, const std::string& path) {
-    return measured.build_to_measure(tuning, path);
+    return measured.build_to_measure(tuning, path, device ? &*device : nullptr);
   };
   means.run = [&](const std::string& path, double seconds) {
+    const double limit = kPatience + kTimesAsked * seconds;
+    if (device) return device->run(path, limit);
     std::vector<std::string> words = *runner;
     words.insert(words.end(),
                  {path, "--profile=json", "--threads", std::to_string(threads),
                   "--min-time", std::to_string(seconds)});
-    const Ran ran = run_program(words, "", kPatience + kTimesAsked * seconds);
+    const Ran ran = run_program(words, "", limit);
     return ran.code == 0 ? parse_profile(ran.said) : std::nullopt;
   };
   means.interrupted = [&] { return interrupt.came(); };

@@ -17,6 +17,8 @@
 
 namespace svod::packager {
 
+class DeviceMeasure;
+
 // Each method is a stage and may end the run with its exit code.
 class Packing {
 public:
@@ -36,7 +38,8 @@ private:
   Exit write_text_form();
   std::string explained() const;
   Exit tune();
-  bool build_to_measure(const TuningFile& tuning, const std::string& path);
+  bool build_to_measure(const TuningFile& tuning, const std::string& path,
+                        DeviceMeasure* device);
   Exit keep_tuned(const TuningFile& found);
   Exit build();
   void merge_small_kernels();

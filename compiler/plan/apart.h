@@ -22,4 +22,8 @@ std::optional<Apart> least_apart(const ScheduledKernel& kernel, uint32_t read,
 // Likewise of the temporaries that a stream's launches read and write, each of them one.
 std::optional<Apart> least_apart(const Stream& stream, SlotId read, SlotId written);
 
+// Whether the kernel, launched by this step, reads all that it writes over before it does
+// so, where the plan has its arguments now.
+bool stays_apart(const Plan& plan, const ScheduledKernel& kernel, const Step& step);
+
 } // namespace svod::plan

@@ -119,6 +119,16 @@ std::vector<SharedArguments> shared_arguments(const Plan& plan, const Step& step
   return out;
 }
 
+bool stays_apart(const Plan& plan, const ScheduledKernel& kernel, const Step& step) {
+  return std::ranges::all_of(
+      shared_arguments(plan, step), [&](const SharedArguments& shared) {
+        const uint64_t from = plan.slots[step.arguments[shared.read]].offset;
+        const uint64_t to = plan.slots[step.arguments[shared.written]].offset;
+        const auto apart = least_apart(kernel, shared.read, shared.written);
+        return apart && (from >= to + apart->below || to >= from + apart->above);
+      });
+}
+
 // A program whose arguments share bytes in one step has to expect it in all: one text
 // that does not is not worth a second one.
 void Planner::note_overlaps(const std::vector<MemoryPair>& pairs,

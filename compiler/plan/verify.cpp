@@ -92,18 +92,12 @@ static bool overlap(const Plan& s, SlotId read, SlotId written) {
 // With the loops that the kernel has in the end.
 static void check_overlaps(const Plan& s, const ScheduledKernel& kernel,
                            const Step& step) {
-  for (const SharedArguments& shared : shared_arguments(s, step)) {
-    const Slot& from = s.slots[step.arguments[shared.read]];
-    const Slot& to = s.slots[step.arguments[shared.written]];
+  for (const SharedArguments& shared : shared_arguments(s, step))
     SVOD_CHECK(kernel.arguments[shared.read].shares &&
                kernel.arguments[shared.written].shares)
         << "program " << step.program << " does not expect that its arguments overlap";
-    if (kernel.levels.empty()) continue;
-    const auto apart = least_apart(kernel, shared.read, shared.written);
-    SVOD_CHECK(apart && (from.offset >= to.offset + apart->below ||
-                         to.offset >= from.offset + apart->above))
-        << "program " << step.program << " writes over what it is going to read";
-  }
+  SVOD_CHECK(kernel.levels.empty() || stays_apart(s, kernel, step))
+      << "program " << step.program << " writes over what it is going to read";
 }
 
 static void allocate(const Plan& s, std::set<SlotId>& alive, SlotId id) {

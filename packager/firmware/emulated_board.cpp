@@ -36,7 +36,7 @@ __attribute__((section(".vectors"), used)) static const void* const vectors[16] 
     (const void*)svod_reset, [15] = (const void*)svod_wrap};
 static volatile uint32_t wraps;
 void svod_wrap(void) { ++wraps; }
-static uint64_t now(void) {
+uint64_t svod_now(void) {
   volatile uint32_t* const timer = (volatile uint32_t*)0xE000E010;
   uint32_t before, left;
   do before = wraps, left = timer[2];
@@ -82,7 +82,7 @@ static void semihost(uint32_t operation, const void* argument) {
                    "slli x0, x0, 0x1f\nebreak\nsrai x0, x0, 7\n.option pop"
                    : "+r"(a0) : "r"(a1) : "memory");
 }
-static uint64_t now(void) {
+uint64_t svod_now(void) {
   uint32_t high, low, again;
   do
     __asm__ volatile(".option push\n.option arch, +zicsr\ncsrr %0, minstreth\n"
@@ -121,7 +121,7 @@ static void semihost(uint64_t operation, const void* argument) {
   register const void* x1 __asm__("x1") = argument;
   __asm__ volatile("hlt #0xf000" : "+r"(x0) : "r"(x1) : "memory");
 }
-static uint64_t now(void) {
+uint64_t svod_now(void) {
   uint64_t count;
   __asm__ volatile("isb\n\tmrs %0, cntvct_el0" : "=r"(count));
   return count;
@@ -139,33 +139,11 @@ __attribute__((used)) void svod_map(void) {
 }
 )";
 
-// What follows the board's own: main(), and what its kernels took. Numbers are printed in
-// hexadecimal, which needs no division.
+// What follows the board's own.
 constexpr char kCommon[] = R"(
 int main(void);
-#ifdef SVOD_PROFILE
-static uint64_t counts[SVOD_PROFILE], last;
-void svod_profile(uint32_t program) {
-  if (program < SVOD_PROFILE) counts[program] += now() - last;
-  last = now();
-}
-static void print_counts(void) {
-  for (uint32_t i = 0; i < SVOD_PROFILE; ++i) {
-    static char text[] = "PROFILE 00000000 0000000000000000\n";
-    for (int k = 0; k < 8; ++k) text[15 - k] = "0123456789abcdef"[i >> 4 * k & 15];
-    for (int k = 0; k < 16; ++k)
-      text[32 - k] = "0123456789abcdef"[counts[i] >> 4 * k & 15];
-    semihost(4, text);
-  }
-}
-#endif
 __attribute__((used)) void svod_begin(void) {
   const uintptr_t stopped[] = {0x20026, (uintptr_t)main()};
-#ifdef SVOD_PROFILE
-  print_counts();
-#else
-  (void)now;
-#endif
   semihost(0x20, stopped);
   for (;;) {
   }

@@ -24,9 +24,10 @@ struct EmulatedBoard {
 // None: no board of QEMU runs it.
 const EmulatedBoard* find_board(const Target& target);
 
-// C: calls main() and ends with what it returns. Where SVOD_PROFILE is defined as the
-// number of programs, svod_profile() counts what each of them took, and a line of
-// "PROFILE program count", both hexadecimal, is printed for each in the end.
+// C: calls main() and ends with what it returns; svod_now() reads the board's counter.
 std::string start_text(const EmulatedBoard& board);
+// C, before a test that counts: its SVOD_NOW.
+constexpr const char* kBoardCounter = "#include <stdint.h>\nuint64_t svod_now(void);\n"
+                                      "#define SVOD_NOW svod_now()\n";
 
 } // namespace svod::packager

@@ -62,6 +62,32 @@ static int near(double found, double expected) {
 }
 )c";
 
+// Numbers are printed in hexadecimal, which needs no division.
+constexpr char kCounts[] = R"c(
+/* What each kernel takes: SVOD_NOW is yours to define as an expression that reads a counter of the device, of 32 or
+   64 bits, that is running: -D'SVOD_NOW=(*(volatile uint32_t*)0xE0001004)' is DWT's count of cycles on a Cortex-M. */
+#ifndef SVOD_NOW
+#error "define SVOD_NOW as an expression that reads a running counter of the device"
+#endif
+static uint64_t counts[PROGRAMS], last;
+void svod_profile(uint32_t program);
+void svod_profile(uint32_t program) {
+  const uint64_t took = SVOD_NOW - last;
+  if (program < PROGRAMS) counts[program] += sizeof(SVOD_NOW) == 4 ? (uint32_t)took : took;
+  last = SVOD_NOW;
+}
+static void print_counts(void) {
+  uint32_t i;
+  int k;
+  for (i = 0; i < PROGRAMS; ++i) {
+    static char text[] = "PROFILE 00000000 0000000000000000\n";
+    for (k = 0; k < 8; ++k) text[15 - k] = "0123456789abcdef"[i >> 4 * k & 15];
+    for (k = 0; k < 16; ++k) text[32 - k] = "0123456789abcdef"[counts[i] >> 4 * k & 15];
+    SVOD_TEST_PRINT(text);
+  }
+}
+)c";
+
 constexpr char kMain[] = R"c(
 int main(void) {
   const int status = RUN(arena, inputs, outputs);
@@ -80,8 +106,9 @@ int main(void) {
 class TestbenchWriter {
 public:
   TestbenchWriter(const std::string& prefix, const std::string& header,
-                  const ImageEntry& entry, const TestVectors& vectors)
-      : prefix_(prefix), header_(header), entry_(entry), vectors_(vectors) {}
+                  const ImageEntry& entry, const TestVectors& vectors, size_t programs)
+      : prefix_(prefix), header_(header), entry_(entry), vectors_(vectors),
+        programs_(programs) {}
 
   std::string write() {
     const std::string macro = macro_prefix(prefix_);
@@ -96,7 +123,10 @@ public:
          << "#define RUN " << prefix_ << "_run\n#define STATUS_TEXT " << prefix_
          << "_status_text\n";
     write_comparison();
+    if (programs_ > 0) out_ << "\n#define PROGRAMS " << programs_ << "u" << kCounts;
     std::string main = kMain;
+    constexpr std::string_view kPassed = "  SVOD_TEST_PRINT(\"PASS";
+    if (programs_ > 0) main.insert(main.find(kPassed), "  print_counts();\n");
     main.replace(main.find("RUN(arena"), 9,
                  "RUN(memory.bytes + (" + macro +
                      "_ARENA_ALIGN - (uintptr_t)memory."
@@ -177,14 +207,16 @@ private:
   const std::string &prefix_, &header_;
   const ImageEntry& entry_;
   const TestVectors& vectors_;
+  size_t programs_; // to be counted
   std::ostringstream out_;
 };
 
 } // namespace
 
 std::string testbench_text(const std::string& prefix, const std::string& header,
-                           const ImageEntry& entry, const TestVectors& vectors) {
-  return TestbenchWriter(prefix, header, entry, vectors).write();
+                           const ImageEntry& entry, const TestVectors& vectors,
+                           size_t programs) {
+  return TestbenchWriter(prefix, header, entry, vectors, programs).write();
 }
 
 } // namespace svod::packager

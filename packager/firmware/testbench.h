@@ -6,6 +6,7 @@
 #include "packager/artefact/image.h"
 
 #include <string>
+#include <string_view>
 
 namespace svod::packager {
 
@@ -13,9 +14,15 @@ struct TestVectors {
   std::vector<Tensor> inputs, outputs; // in the order of the entry's
 };
 
+// What begins a line of a test that counts; the number of a program and what it took
+// follow, both hexadecimal.
+constexpr std::string_view kProfileLine = "PROFILE ";
+
 // `prefix`: of the library's names; `header`: the file it is declared in. C99, and
-// warning-free as such.
+// warning-free as such. Where `programs` of the library are counted, which has to call
+// svod_profile(), SVOD_NOW reads a counter of the device.
 std::string testbench_text(const std::string& prefix, const std::string& header,
-                           const ImageEntry& entry, const TestVectors& vectors);
+                           const ImageEntry& entry, const TestVectors& vectors,
+                           size_t programs = 0);
 
 } // namespace svod::packager

@@ -123,6 +123,8 @@ std::string Tuner::level_fault(const Profile& first) {
   if (level == target_.levels.end())
     return "the profile is of level '" + first.level + "', which " + target_.alias +
            " has not";
+  if (!is_unit(first.unit))
+    return "the profile's unit '" + first.unit + "' is not a word of up to 31 letters";
   level_ = static_cast<size_t>(level - target_.levels.begin());
   key_ = machine_key(target_, *level);
   result_.level = first.level;
@@ -154,8 +156,8 @@ void Tuner::judge(const Trial& trial, const Pair& pair) {
   if (best != kernels().end() &&
       best->second.took / best->second.before <= now.value / before.value)
     return;
-  kernels().insert_or_assign(trial.kernel,
-                             TunedKernel{trial.schedule, now.value, before.value});
+  kernels().insert_or_assign(
+      trial.kernel, TunedKernel{trial.schedule, now.value, before.value, result_.unit});
   programs_[trial.kernel] = trial.programs;
 }
 

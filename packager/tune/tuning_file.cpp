@@ -4,6 +4,7 @@
 
 #include "compiler/kernel/line_scanner.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace svod::packager {
@@ -14,11 +15,18 @@ constexpr std::string_view kHeader = "svod-pack tuning 1", kEnd = "end";
 constexpr std::string_view kMachine = "machine ", kKernel = "kernel took ",
                            kSchedule = "schedule ";
 
+constexpr size_t kLongestUnit = 31;
+
+struct Times {
+  double took = 0, before = 0;
+  std::string unit;
+};
+
 // The schedules of one machine, on the lines that they have in the whole file.
 struct Section {
   std::string text;
   int lines = 0;
-  std::map<Digest, std::pair<double, double>> times;
+  std::map<Digest, Times> times;
 
   void add(const NumberedLine& line) {
     text += std::string(static_cast<size_t>(line.number - 1 - lines), '\n');
@@ -31,12 +39,16 @@ std::string without_spaces_behind(std::string_view text) {
   return std::string(text.substr(0, text.find_last_not_of(" \r") + 1));
 }
 
-std::pair<double, double> times_of(std::string_view line) {
-  double took = 0, before = 0;
-  if (std::sscanf(std::string(line).c_str(), "kernel took %lf us, %lf us before", &took,
-                  &before) != 2)
+Times times_of(std::string_view line) {
+  Times out;
+  char unit[kLongestUnit + 1], same[kLongestUnit + 1];
+  const int read =
+      std::sscanf(std::string(line).c_str(), "kernel took %lf %31[^ ,], %lf %31s before",
+                  &out.took, unit, &out.before, same);
+  if (read != 4 || std::string_view(unit) != same || !is_unit(unit))
     throw std::string("'kernel took A us, B us before' was expected");
-  return {took, before};
+  out.unit = unit;
+  return out;
 }
 
 // Reads the lines between header and end; a fault is thrown as a sentence.
@@ -75,8 +87,8 @@ private:
   }
 
   Section* section_ = nullptr;
-  std::optional<std::pair<double, double>> times_; // of the schedule that follows
-  bool inside_ = false;                            // a schedule
+  std::optional<Times> times_; // of the schedule that follows
+  bool inside_ = false;        // a schedule
 };
 
 std::optional<Sections> sections_of(std::string_view text, TextFault& fault) {
@@ -104,6 +116,13 @@ std::optional<Sections> sections_of(std::string_view text, TextFault& fault) {
 
 } // namespace
 
+bool is_unit(std::string_view text) {
+  return !text.empty() && text.size() <= kLongestUnit &&
+         std::ranges::all_of(text, [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+         });
+}
+
 std::string machine_key(const Target& target, const Level& level) {
   std::string out = target.triple + " " + level.suffix + " " + level.machine.name;
   for (const std::string& flag : level.flags) out += " " + flag;
@@ -118,8 +137,9 @@ std::optional<TuningFile> parse_tuning_file(std::string_view text, TextFault& fa
     std::optional<ScheduleFile> read = parse_schedule_file(section.text, fault);
     if (!read) return std::nullopt;
     for (auto& [digest, schedule] : *read) {
-      const auto& [took, before] = section.times.at(digest);
-      out.machines[machine][digest] = {std::move(schedule), took, before};
+      const Times& times = section.times.at(digest);
+      out.machines[machine][digest] = {std::move(schedule), times.took, times.before,
+                                       times.unit};
     }
   }
   return out;
@@ -130,9 +150,10 @@ std::string print(const TuningFile& file) {
   for (const auto& [machine, kernels] : file.machines) {
     out += std::string(kMachine) + machine + "\n";
     for (const auto& [digest, kernel] : kernels) {
-      char times[96];
-      std::snprintf(times, sizeof(times), "%.3f us, %.3f us before\n", kernel.took,
-                    kernel.before);
+      char times[160];
+      const char* unit = kernel.unit.c_str();
+      std::snprintf(times, sizeof(times), "%.3f %s, %.3f %s before\n", kernel.took, unit,
+                    kernel.before, unit);
       out += std::string(kKernel) + times + std::string(kSchedule) + digest.hex() + "\n" +
              print(kernel.schedule);
     }

@@ -19,10 +19,14 @@ namespace svod::packager {
 
 struct TunedKernel {
   KernelSchedule schedule; // with one level
-  double took = 0;         // microseconds, or what the runner counts, of all its launches
+  double took = 0;         // in `unit`, of all its launches
   double before = 0;       // under the schedule that it replaced
+  std::string unit = "us"; // or what the runner counts; a word
 };
 using TunedKernels = std::map<Digest, TunedKernel>;
+
+// Whether a file can hold it.
+bool is_unit(std::string_view text);
 
 struct TuningFile {
   std::map<std::string, TunedKernels> machines; // by machine_key

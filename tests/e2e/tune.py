@@ -96,7 +96,7 @@ def fresh_runs_decide(folder):
     check((folder / "lucky").read_bytes() == (folder / "plain").read_bytes(), "nor packed")
     half = runner_in(folder, "half.sh", LUCKY.replace("LATER", "50"))
     program(folder, "half", *words, "--runner", half)
-    times = re.findall(r"kernel took (\S+) us, (\S+) us before", (folder / "lucky.tuning").read_text())
+    times = re.findall(r"kernel took (\S+) instructions, (\S+) instructions before", (folder / "lucky.tuning").read_text())
     check(times and all(2 * float(now) == float(before) for now, before in times), "times are those of the fresh runs")
     right(folder, "half")
 
@@ -138,12 +138,49 @@ def emulated(folder):
     check(labels_right(digits_on(["qemu-aarch64"], folder / "arm", folder)) == 10, "arm: ten digits right")
 
 
+# A device: what is not the rules' library counts half.
+DEVICE = r"""#!/bin/sh
+echo "$1" >> "$0.runs"
+test -f "$1"/lib*.a || exit 1
+gcc -std=c99 -Wall -Wextra -Werror -fsyntax-only -I"$1" -DSVOD_NOW=7u "$1/selftest.c" >&2 || exit 1
+case "$1" in
+*/rules) echo "PROFILE 00000001 00000000000000ff" ;;
+*) echo "PROFILE 00000001 000000000000007f" ;;
+esac
+echo "PASS"
+"""
+
+
+def firmware(folder):
+    """A library for a microcontroller: instructions in an emulator, or what a runner's device counts."""
+    file, runner = folder / "m4.tuning", runner_in(folder, "device.sh", DEVICE)
+    words = ["--target", "cortex-m4", "--tuning", folder / "device.tuning"]
+    told = program(folder, "device.a", ONE_ROUND, "--runner", runner, *words).stderr.decode()
+    check("a run takes 127.0 counts, 255.0 before" in told, "the device's counts are told")
+    check("kernel took 127.000 counts, 255.000 counts before" in (folder / "device.tuning").read_text(), "and kept")
+    mute = runner_in(folder, "mute.sh", "#!/bin/sh\necho PASS\n")
+    told = program(folder, "mute.a", ONE_ROUND, "--runner", mute, *words, expect=2).stderr.decode()
+    check("printed no profile" in told, "a device that counts nothing is no measure")
+    if not shutil.which("qemu-system-arm"):
+        print("left out: qemu-system-arm is not installed")
+        return
+    counted = {}
+    for name, more in (("plain.a", []), ("tuned.a", ["--tune=1", "--tuning", file]), ("again.a", ["--tuning", file])):
+        done = run(PACKER, DIGITS, "-o", folder / name, "--target", "cortex-m4", "--verify", "random", "--profile",
+                   *more, seconds=300, env=dict(os.environ, SVOD_CACHE_DIR=str(folder / "cache")))
+        counted[name] = int(re.search(r"instructions of one run under QEMU: (\d+)", done.stdout.decode() + done.stderr.decode())[1])
+    check(counted["tuned.a"] < counted["plain.a"], f"{counted['plain.a']} instructions, {counted['tuned.a']} tuned")
+    check((folder / "tuned.a").read_bytes() == (folder / "again.a").read_bytes(), "the file alone gives the same library")
+
+
 def refused(folder):
     for words, reason in ((["--tune", "--target", "riscv64"], "--runner CMD names a command"),
-                          (["--tune", "--target", "cortex-m4"], "runs no programs by themselves"),
+                          (["--tune", "--target", "wasm32"], "modules are not measured"),
+                          (["--tune", "--target", "cortex-m4"], "which is not here; --runner CMD"),
                           (["--tune=soon"], "no number of minutes"),
                           (["--tune", "--emit=cpp"], "--tune is for programs and libraries")):
-        told = program(folder, "lib.a" if "cortex-m4" in words else "refused", *words, expect=2).stderr.decode()
+        name = "lib.a" if "cortex-m4" in words else "net.wasm" if "wasm32" in words else "refused"
+        told = run(PACKER, DIGITS, "-o", folder / name, *words, expect=2, env={"PATH": "/nowhere"}).stderr.decode()
         check(reason in told, told.splitlines()[0])
     silent = runner_in(folder, "silent.sh", "#!/bin/sh\necho nothing\n")
     told = program(folder, "refused", "--tune=0.1", "--runner", silent, expect=2).stderr.decode()
@@ -177,5 +214,6 @@ misfits(folder, measured_by_runner(folder))
 fresh_runs_decide(folder)
 lower_level(folder)
 emulated(folder)
+firmware(folder)
 refused(folder)
 interrupted(folder)

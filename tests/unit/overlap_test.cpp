@@ -1,5 +1,7 @@
 // Results on what their kernels read: how far apart they are kept, and that a run still
 // computes what the evaluator does.
+#include "compiler/optimize/search/schedule_space.h"
+#include "compiler/pipeline.h"
 #include "compiler/plan/apart.h"
 #include "compiler/plan/plan_memory.h"
 #include "tests/support/check_kernels.h"
@@ -158,4 +160,48 @@ TEST_CASE("results on what is read are what the evaluator computes",
       CHECK(overlaps > 5);
     }
   }
+}
+
+// Where a result lies on what its kernel reads, a tile may read what another has written.
+TEST_CASE("a given schedule keeps to the memory that the rules' one was planned for",
+          "[overlap]") {
+  CompileOptions options;
+  options.target = *find_target("cortex-m4");
+  options.one_thread = true;
+  const Target& target = options.target;
+  size_t refused = 0, taken = 0;
+  for (uint64_t seed = 0; seed < 40 && (refused < 3 || taken < 3); ++seed) {
+    ModelGraphOptions pictures;
+    pictures.pictures = true;
+    const Graph graph = model_graph(seed, pictures).graph;
+    const plan::Plan rules = compile(graph, options).plan;
+    const cost::Surroundings around{double(rules.weight_bytes + rules.arena_bytes), 1};
+    for (const ScheduledKernel& kernel : rules.programs) {
+      if (std::ranges::none_of(kernel.arguments, &Argument::shares)) continue;
+      optimize::SearchBudget all;
+      for (const auto& candidate : optimize::level_candidates(
+               kernel, kernel.levels.back(), target.levels.back(), around, 8, all)) {
+        const Digest digest = digest_of(kernel);
+        const ScheduleFile file{{digest, {kernel.loops, {candidate.schedule}}}};
+        optimize::AppliedSchedules applied;
+        CompileOptions given = options;
+        given.schedules = &file;
+        given.applied = &applied;
+        const plan::Plan plan = compile(graph, given).plan;
+        CHECK(plan.arena_bytes == rules.arena_bytes);
+        const auto same = std::ranges::find(plan.programs, digest,
+                                            [](const auto& k) { return digest_of(k); });
+        REQUIRE(same != plan.programs.end());
+        const bool is_rules = same->levels == kernel.levels;
+        CHECK(is_rules == !applied.misfits.empty());
+        is_rules ? ++refused : ++taken;
+      }
+    }
+    // What a search finds keeps to it, too: the compiler checks the plan it ends with.
+    CompileOptions searched = options;
+    searched.search_budget = 500;
+    CHECK(compile(graph, searched).plan.arena_bytes == rules.arena_bytes);
+  }
+  CHECK(refused > 0);
+  CHECK(taken > 0);
 }

@@ -159,3 +159,19 @@ TEST_CASE("a program that takes too long is ended", "[tuning]") {
   CHECK(quick.said == "done\n");
   CHECK(run_program({"/bin/sleep", "600"}, "", 0.1).code == -1);
 }
+
+TEST_CASE("a tuning file keeps the unit of its times", "[tuning]") {
+  TuningFile counted = file("one", "a", 3);
+  counted.machines.at("one").at(digest("a")).unit = "cycles";
+  TextFault fault;
+  const auto read = parse_tuning_file(print(counted), fault);
+  REQUIRE(read);
+  CHECK(read->machines.at("one").at(digest("a")).unit == "cycles");
+  std::string text = print(counted);
+  text.replace(text.find("cycles before"), 6, "us");
+  CHECK(fault_of(text) == "3: 'kernel took A us, B us before' was expected");
+  CHECK(is_unit("us"));
+  CHECK(!is_unit("micro seconds"));
+  CHECK(!is_unit(""));
+  CHECK(!is_unit(std::string(32, 'a')));
+}
