@@ -5,6 +5,7 @@
 #include "compiler/optimize/search/schedule_space.h"
 #include "compiler/pipeline.h"
 #include "tests/support/check_kernels.h"
+#include "tests/support/program_forms.h"
 
 #include <catch2/catch.hpp>
 
@@ -31,22 +32,6 @@ std::vector<ScheduleCandidate> candidates_of(const ScheduledKernel& program,
   SearchBudget budget;
   return level_candidates(program, program.levels[0], target.levels[0], {}, kMost,
                           budget);
-}
-
-// For every kernel that has others one of its schedules, drawn by `seed`.
-ScheduleFile drawn_schedules(const plan::Plan& plan, const Target& target,
-                             uint64_t seed) {
-  ScheduleFile out;
-  Random draw(seed);
-  for (const ScheduledKernel& program : plan.programs) {
-    const auto candidates = candidates_of(program, target);
-    if (candidates.empty()) continue;
-    const auto at = static_cast<size_t>(draw.below(std::ssize(candidates)));
-    KernelSchedule schedule = program;
-    schedule.levels = {candidates[at].schedule};
-    out.emplace(digest_of(program), std::move(schedule));
-  }
-  return out;
 }
 
 } // namespace
