@@ -1,5 +1,6 @@
 #include "compiler/price_cut.h"
 
+#include "compiler/group_key.h"
 #include "compiler/lower/lower.h"
 #include "compiler/optimize/choose.h"
 #include "compiler/optimize/make_kernel.h"
@@ -14,12 +15,6 @@ namespace svod {
 namespace {
 
 constexpr double kNoKernel = std::numeric_limits<double>::infinity();
-
-std::string text_of(const std::string& name, const auto& numbers) {
-  std::string out = name;
-  for (auto number : numbers) out += " " + std::to_string(number);
-  return out + "\n";
-}
 
 } // namespace
 
@@ -40,26 +35,9 @@ LoweredCutPricer::Program LoweredCutPricer::program_of(const ScheduledKernel& ke
   return entry->second;
 }
 
-// Lowering sees what the group computes, which values it finds stored, and how these lie
-// in memory.
 uint32_t LoweredCutPricer::price_group(const Group& group, Cut& cut) {
-  std::vector<NodeId> touched, stored = {group.target};
-  select::visit_kernel(g, cut.grouping, group.root, [&](NodeId n) {
-    touched.push_back(n);
-    for (NodeId in : g[n].inputs)
-      if (cut.grouping.stored[in]) stored.push_back(in);
-    return true;
-  });
-  std::ranges::sort(touched);
-  std::ranges::sort(stored);
-  stored.erase(std::ranges::unique(stored).begin(), stored.end());
-  Grouping alone;
-  alone.groups = {group};
-  std::string key =
-      print(alone) + text_of("computes", touched) + text_of("row axes", group.row_axes);
-  for (NodeId n : stored)
-    if (const auto buffer = cut.buffer_of.find(n); buffer != cut.buffer_of.end())
-      key += std::to_string(n) + " " + print(cut.buffers[buffer->second].layout) + "\n";
+  GroupNodes nodes = nodes_of(g, cut.grouping, group);
+  std::string key = group_key(group, nodes, cut.buffers, cut.buffer_of);
   const auto [entry, is_new] =
       number_.try_emplace(std::move(key), static_cast<uint32_t>(kernels_.size()));
   if (!is_new) return entry->second;
@@ -71,9 +49,8 @@ uint32_t LoweredCutPricer::price_group(const Group& group, Cut& cut) {
   };
   const optimize::MadeKernel made = optimize::make_kernel(
       optimize::cut_axes(group, g, lower), group, state, lower, target_);
-  touched.insert(touched.end(), stored.begin(), stored.end());
-  std::ranges::sort(touched);
-  touched.erase(std::ranges::unique(touched).begin(), touched.end());
+  std::vector<NodeId> touched;
+  std::ranges::set_union(nodes.computed, nodes.stored, std::back_inserter(touched));
   const Program program = made.written_out ? program_of(made.kernel) : Program{kNoKernel};
   kernels_.push_back({program.seconds, program.number, std::move(touched)});
   return entry->second;
