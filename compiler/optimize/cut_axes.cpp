@@ -95,6 +95,13 @@ static bool find_split(const IndexPool& pool, const Index& index, AxisId& axis,
   return false;
 }
 
+// What lies behind the end of the last block would be sorted, too.
+static bool is_sorted(const Kernel& kernel, AxisId axis) {
+  return std::ranges::any_of(kernel.stages, [&](const Stage& s) {
+    return s.kind == StageKind::Sort && std::ranges::count(s.inner, axis) != 0;
+  });
+}
+
 // One more split that turns quotients and remainders of a single axis into plain axes;
 // false when there is none left.
 static bool refine_splits(const Lowered& lowered, LowerSpec& spec) {
@@ -111,7 +118,8 @@ static bool refine_splits(const Lowered& lowered, LowerSpec& spec) {
       size_t position = at - axes.begin();
       // Only the outermost piece may end within a step of what is cut off it, and is cut
       // so only where each step is a body of its own.
-      const bool ends_within = axes.size() == 1 || !lowered.to_unroll.empty();
+      const bool ends_within =
+          (axes.size() == 1 || !lowered.to_unroll.empty()) && !is_sorted(kernel, axis);
       if (extent % divisor != 0 && (position != 0 || !ends_within)) break;
       if (position == 0) {
         inner.insert(inner.begin(), divisor);

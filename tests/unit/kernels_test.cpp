@@ -4,7 +4,9 @@
 #include "compiler/ir/print.h"
 #include "compiler/pipeline.h"
 #include "tests/support/check_kernels.h"
+#include "tests/support/convolve.h"
 #include "tests/support/model_graph.h"
+#include "tests/support/random_tensor.h"
 #include "tests/support/run_kernels.h"
 
 #include <catch2/catch.hpp>
@@ -108,4 +110,23 @@ TEST_CASE("kernels of many graphs compute what the evaluator computes",
 TEST_CASE("kernels of many models compute what the evaluator computes",
           "[kernels][property][long]") {
   CHECK(failures_by_level(11, 400, any_model) == 0);
+}
+
+// 17 channels lie in two blocks of 16, and what fills the second one is no key.
+TEST_CASE("a sort along blocked channels ends with the last channel", "[kernels]") {
+  for (const LevelChoice& level :
+       {LevelChoice{"x86-64-v3"}, LevelChoice{"x86-64-v2", 4}}) {
+    const auto target = target_for(level);
+    if (!target) continue;
+    RandomGraph random;
+    Graph& g = random.graph;
+    const NodeId x = g.add_input("x", DType::F32, {1, 8, 9, 9});
+    Random draw(7);
+    const NodeId y = convolve(g, x, random_tensor(draw, {17, 8, 3, 3}), 1);
+    g.add_output("order", argsort(g, y, 1, true, 17));
+    g.add_output("first", argsort(g, y, 1, false, 3));
+    random.inputs = {random_tensor(draw, {1, 8, 9, 9})};
+    random.tolerance.assign(g.size(), 0);
+    CHECK(check_kernels(random, *target) == "");
+  }
 }
