@@ -10,6 +10,7 @@
 // between two kernels and then sleep.
 #include "runtime_stub/pool.h"
 #include "runtime_stub/platform.h"
+#include "runtime_stub/ticks.h"
 
 namespace {
 
@@ -39,6 +40,7 @@ struct SvodPool {
   uint32_t chunks;
   uint32_t threads;
   uint32_t started; // workers that exist, or that could not be made
+  uint64_t waited;  // ticks, by the caller for chunks of others
   Worker* workers;
   uint8_t* stacks;
 };
@@ -136,6 +138,8 @@ void announce(SvodPool* pool, uint32_t most) {
 }
 
 void wait_for_chunks(SvodPool* pool, uint32_t chunks) {
+  if (load(&pool->done) == chunks) return;
+  const uint64_t begin = svod_ticks();
   for (uint32_t spins = 0; load(&pool->done) != chunks; spins++) {
     relax();
     if (spins < kSpins) continue;
@@ -144,6 +148,7 @@ void wait_for_chunks(SvodPool* pool, uint32_t chunks) {
     if (done != chunks) svod_futex_wait(&pool->done, done);
     __atomic_store_n(&pool->caller_sleeps, 0u, __ATOMIC_SEQ_CST);
   }
+  pool->waited += svod_ticks() - begin;
 }
 
 } // namespace
@@ -185,6 +190,8 @@ void svod_pool_run(void* memory, uint32_t chunks, SvodTask task, void* context) 
   work(pool, 0);
   wait_for_chunks(pool, chunks);
 }
+
+uint64_t svod_pool_waited(const SvodPool* pool) { return pool->waited; }
 
 void svod_pool_end(SvodPool* pool) {
   __atomic_store_n(&pool->quit, 1u, __ATOMIC_SEQ_CST);

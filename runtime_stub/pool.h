@@ -19,6 +19,8 @@ uint64_t svod_pool_bytes(uint32_t threads);
 struct SvodPool* svod_pool_make(void* memory, uint32_t threads);
 // A SvodParallel: run->parallel = svod_pool_run, run->pool = the pool.
 void svod_pool_run(void* pool, uint32_t chunks, SvodTask task, void* context);
+// Ticks (ticks.h) that the calling thread has waited in all regions for chunks of others.
+uint64_t svod_pool_waited(const struct SvodPool* pool);
 // Ends the workers and waits for them; the memory is the caller's again.
 void svod_pool_end(struct SvodPool* pool);
 

@@ -5,6 +5,7 @@
 #include "runtime_stub/platform.h"
 #include "runtime_stub/program/tensor_file.h"
 #include "runtime_stub/program/words.h"
+#include "runtime_stub/ticks.h"
 
 namespace packed {
 
@@ -275,6 +276,15 @@ static Exit memory_error(Printer& errors) {
   return EXIT_FILE;
 }
 
+// Runs of loops take the time that the data asks for, so no two of them compare.
+static bool has_loops(const Session& session) {
+  for (uint32_t i = 0; i < session.entry->step_count; i++) {
+    const uint32_t kind = svod_step(session.model.image, session.entry, i)->kind;
+    if (kind == SVOD_STEP_LOOP || kind == SVOD_STEP_IF) return true;
+  }
+  return false;
+}
+
 Exit prepare(Session& session, const SessionOptions& options, Printer& errors) {
   Exit status = choose_level(session, options.isa, errors);
   if (status != EXIT_DONE) return status;
@@ -295,6 +305,7 @@ Exit prepare(Session& session, const SessionOptions& options, Printer& errors) {
     void* pool = take_memory(svod_pool_bytes(session.threads));
     all = pool != nullptr;
     if (all) session.pool = svod_pool_make(pool, session.threads);
+    session.always_shares = has_loops(session);
   }
   for (uint32_t i = 0; i < entry.output_count; i++) {
     session.outputs[i] = take_memory(svod_output(session.model.image, &entry, i)->bytes);
@@ -313,11 +324,19 @@ Exit run(Session& session, Printer& errors) {
   run.arena_bytes = session.arena_bytes - SVOD_ARENA_NOTES;
   run.inputs = session.inputs;
   run.outputs = session.outputs;
-  run.parallel = session.pool != nullptr ? svod_pool_run : nullptr;
+  // A profile is of what it was asked for.
+  const bool asks =
+      session.pool != nullptr && !session.always_shares && session.step_done == nullptr;
+  const bool shared = session.pool != nullptr && (!asks || session.sharing.shares());
+  run.parallel = shared ? svod_pool_run : nullptr;
   run.pool = session.pool;
   run.step_done = session.step_done;
   run.listener = session.listener;
+  const uint64_t waited = asks ? svod_pool_waited(session.pool) : 0;
+  const uint64_t begin = asks ? svod_ticks() : 0;
   int32_t status = svod_replay(&run);
+  if (asks)
+    session.sharing.took(svod_ticks() - begin, svod_pool_waited(session.pool) - waited);
   if (status == SVOD_OK && settle(session)) return EXIT_DONE;
   if (status == SVOD_OK) {
     print_error(errors, "a result is larger than its bound");

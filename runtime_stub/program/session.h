@@ -4,6 +4,7 @@
 
 #include "runtime_stub/cpu.h"
 #include "runtime_stub/pool.h"
+#include "runtime_stub/program/sharing.h"
 #include "runtime_stub/program/tensor.h"
 
 namespace packed {
@@ -35,6 +36,8 @@ struct Session {
   void* arena = nullptr;
   uint64_t arena_bytes = 0;
   SvodPool* pool = nullptr;
+  Sharing sharing; // of runs between the pool's threads
+  bool always_shares = false;
   const void** inputs = nullptr; // behind the arena
   void** outputs = nullptr;
   SvodStepDone step_done = nullptr; // for profiles
