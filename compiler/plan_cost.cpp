@@ -1,6 +1,8 @@
 #include "compiler/plan_cost.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <map>
 
 namespace svod {
 
@@ -15,10 +17,50 @@ PlanCost cost_of(const plan::Plan& plan, const Target& target, size_t level,
         cost::cost_of(program, program.levels[level], target.levels[level], around));
   for (const plan::Step& step : plan.steps) {
     if (step.kind != plan::StepKind::LaunchProgram) continue;
-    out.launches.push_back(
-        {step.program, step.repeats, step.sources, programs[step.program]});
+    out.launches.push_back({step.program, step.repeats, step.sources,
+                            programs[step.program], double(step.flops),
+                            double(step.bytes)});
     out.total += programs[step.program] * double(step.repeats);
   }
+  return out;
+}
+
+// Of the nearest memory that holds all that is moved.
+static double bytes_per_ns(double bytes, const Machine& m) {
+  for (const Cache* cache : {&m.first, &m.second, &m.last})
+    if (bytes <= double(cache->bytes)) return m.clock_ghz * cache->bytes_per_clock;
+  return m.memory_bytes_per_ns;
+}
+
+// Seconds of a launch that does nothing but multiply and add, or move, at full rate.
+static double roof_of(const LaunchCost& launch, const Level& level) {
+  const Machine& m = level.machine;
+  const double wide = 16 * m.flops_per_clock / m.fmas_per_clock;
+  const double at_once = level.register_bits < wide ? m.narrow_at_once : 1;
+  const double flops_per_ns =
+      2 * m.clock_ghz * m.fmas_per_clock * at_once * level.register_bits / 32;
+  const double ns =
+      std::max(launch.flops / flops_per_ns, launch.bytes / bytes_per_ns(launch.bytes, m));
+  return 1e-9 * (ns + m.launch_ns);
+}
+
+std::vector<Cliff> cliffs_of(const PlanCost& cost, const Level& level) {
+  constexpr double kLeastShare = 0.01, kFarAbove = 10;
+  std::map<uint32_t, Cliff> programs;
+  for (const LaunchCost& launch : cost.launches) {
+    Cliff& all = programs[launch.program];
+    all.program = launch.program;
+    all.seconds += launch.each.total * double(launch.times);
+    all.roof += roof_of(launch, level) * double(launch.times);
+    for (int32_t source : launch.sources)
+      if (std::ranges::count(all.sources, source) == 0) all.sources.push_back(source);
+  }
+  std::vector<Cliff> out;
+  for (auto& [program, all] : programs)
+    if (all.seconds >= kLeastShare * cost.total.total &&
+        all.seconds >= kFarAbove * all.roof)
+      out.push_back(std::move(all));
+  std::ranges::sort(out, std::greater<>(), &Cliff::seconds);
   return out;
 }
 

@@ -11,6 +11,7 @@ struct LaunchCost {
   int64_t times = 1;            // in a run
   std::vector<int32_t> sources; // into graph.source_names()
   cost::KernelCost each;
+  double flops = 0, bytes = 0; // of one launch; what is read and written once
 };
 
 struct PlanCost {
@@ -21,6 +22,18 @@ struct PlanCost {
 // On one of the target's levels, by its number. Every program has its levels. Launches
 // that take turns or run part by part count as if they came one after the other.
 PlanCost cost_of(const plan::Plan& plan, const Target& target, size_t level, int threads);
+
+// A program whose launches take a hundredth of a run or more, and ten times as long as
+// they would if the core multiplied and added, or moved what they read and write in the
+// nearest memory that holds it, as fast as it can: a loop is far from what the core is
+// made for.
+struct Cliff {
+  uint32_t program = 0;
+  double seconds = 0, roof = 0; // of all launches; the roof has what a launch takes
+  std::vector<int32_t> sources; // into graph.source_names()
+};
+// The costliest first. `cost` is that of the level.
+std::vector<Cliff> cliffs_of(const PlanCost& cost, const Level& level);
 
 // A line per launch: program, times, microseconds with their parts, ONNX nodes; the sum.
 std::string print(const PlanCost& cost, const plan::Plan& plan);

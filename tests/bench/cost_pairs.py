@@ -31,10 +31,10 @@ def run(command, **options):
     return subprocess.run([str(c) for c in command], capture_output=True, text=True, **options)
 
 
-def pack(network, schedules, program):
+def pack(network, schedules, program, target, form):
     """Packs with a schedule file; the kernels that it refuses, or nothing where it took all."""
-    command = [BUILD / "svod-pack", network, "--target", "x86-64", "--schedule", schedules, "--verify", "off"]
-    done = run([*command, "-o", program])
+    command = [BUILD / "svod-pack", network, "--target", target, "--schedule", schedules, "--verify", "off"]
+    done = run([*command, f"--emit={form}", "-o", program])
     if done.returncode == 2:
         return set(re.findall(r"schedule ([0-9a-f]{64})", done.stderr))
     if done.returncode != 0:
@@ -55,14 +55,14 @@ def texts_of(code):
     return out
 
 
-def pack_variant(network, kernels, seed, program):
+def pack_variant(network, kernels, seed, program, target="x86-64", form="exe"):
     refused, dropped = set(), set()
     while True:
         text = "".join(schedule_variants.text_of(
             k, schedule_variants.vary(k, 0 if k.digest in dropped else seed, k.digest not in refused)) for k in kernels)
         schedules = program.with_suffix(".schedules")
         schedules.write_text(text)
-        misfits = pack(network, schedules, program)
+        misfits = pack(network, schedules, program, target, form)
         if not misfits:
             return
         dropped |= misfits & refused

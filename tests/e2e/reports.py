@@ -106,6 +106,7 @@ def failed(folder):
         check(abs(total - level["total_us"]) < 0.01, f"the sum of its launches: {total}")
         check(all(kernel["us"] > 0 and kernel["nodes"] for kernel in level["kernels"]), "of ONNX nodes")
         check(f"total {level['total_us']:.3f} us" in told, "--explain says the same")
+        check(all(one["us"] >= 10 * one["roof_us"] and one["nodes"] for one in level["cliffs"]), "cliffs are far above")
     packer(folder, DIGITS, "--explain", code=2)
     told = packer(folder, "ops", "--json=no/folder/file", code=4).stderr.decode()
     check("no/folder/file" in told, "a report that cannot be written is exit 4")

@@ -6,7 +6,8 @@
 // Each line on standard input sets columns of the machine, "latency=5 window=256", or
 // none; for each one object a line comes out: microseconds by kernel and level, in the
 // order of files, kernels and levels. With "parts" among the words, what they are made
-// of.
+// of. "target=aarch64", the first word, takes that target instead of x86-64, and
+// "machine=cortex-a76" before columns a row of the machine table for all its levels.
 #include "compiler/kernel/schedule_file.h"
 #include "compiler/optimize/cost/cost.h"
 
@@ -114,6 +115,15 @@ int main(int argc, char** argv) {
     bool parts = false;
     std::istringstream words(line);
     for (std::string word; words >> word;) {
+      if (word.starts_with("target=")) {
+        target = *svod::find_target(word.substr(7));
+        continue;
+      }
+      if (word.starts_with("machine=")) {
+        for (svod::Level& level : target.levels)
+          level.machine = svod::find_machine(word.substr(8));
+        continue;
+      }
       parts |= word == "parts";
       for (svod::Level& level : target.levels)
         if (word != "parts" && !set_column(level.machine, word)) {
