@@ -42,6 +42,7 @@ bool StageEmitter::is_written_by_extent(const Stage& s, size_t depth) const {
     return only_moves() && is_innermost(s, depth) && moving_turns() > 1;
   const Unroll& unroll = how(s).unroll;
   if (unroll.off) return false;
+  if (is_innermost(s, depth) && how(s).elements > 1) return true;
   return is_written_out(s) || extent < unroll.by ||
          (is_innermost(s, depth) && unroll.by > 1);
 }
@@ -127,6 +128,8 @@ void StageEmitter::emit_steps(const Stage& s, size_t depth, const std::string& f
   const bool innermost = is_innermost(s, depth), sums = s.kind == StageKind::Reduce;
   if (innermost && sums && sums_.ways.size() > 1)
     return emit_ways(axis, from, to, [&] { emit_step(s, depth, body); });
+  if (innermost && sums && how(s).elements > 1)
+    return emit_elements(s, depth, from, to, body);
   const int step = together_along(s, axis);
   // As a loop its products would be moved out of it, all before the first is added.
   if (step > 1 && step == k_.indices.extent(axis)) {

@@ -55,6 +55,16 @@ template <class E> SVOD_INLINE void store(E* to, Lanes<E> value) {
 #endif
 }
 #endif
+// A register of so many of them.
+template <int N, class E> SVOD_INLINE Vector<E, N> load_elements(const E* from) {
+#ifdef SVOD_PLAIN
+  return gathered<Vector<E, N>>(from);
+#else
+  Vector<E, N> out;
+  __builtin_memcpy(&out, from, sizeof out);
+  return out;
+#endif
+}
 // The first lanes of a vector, and a vector of them followed by zeros.
 template <int N, class T> SVOD_INLINE Vector<Element<T>, N> first_part(T value) {
   if constexpr (Traits<T>::kLanes == N)

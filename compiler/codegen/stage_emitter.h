@@ -35,6 +35,7 @@ protected:
 private:
   using Body = std::function<void()>;
   using Place = std::pair<ExprId, Point>;
+  using Registers = std::map<Point, std::string>; // their names
   void collect_looped(ExprId id, const Point& p, std::set<Place>& seen,
                       std::map<Op, std::vector<Place>>& out) const;
 
@@ -55,6 +56,9 @@ private:
   void emit_step(const Stage& s, size_t depth, const Body& body);
   void emit_ways(AxisId axis, const std::string& from, const std::string& to,
                  const Body& body);
+  Registers load_elements(ExprId load);
+  void emit_elements(const Stage& s, size_t depth, const std::string& from,
+                     const std::string& to, const Body& body);
   void unroll_hint(const Stage& s, int64_t extent, bool innermost);
   bool is_innermost(const Stage& s, size_t depth) const;
   bool is_written_by_extent(const Stage& s, size_t depth) const;

@@ -153,11 +153,17 @@ template <Floating T> SVOD_INLINE T at_most(T x, Element<T> bound) {
 #ifdef SVOD_HAS_512
   if constexpr (kIsNative512<T>) return min512(T(bound), x);
 #endif
+#ifdef SVOD_HAS_NEON
+  if constexpr (kIsNeon<T>) return min_neon(x, T(bound));
+#endif
   return choose(x > T(bound), T(bound), x);
 }
 template <Floating T> SVOD_INLINE T at_least(T x, Element<T> bound) {
 #ifdef SVOD_HAS_512
   if constexpr (kIsNative512<T>) return max512(T(bound), x);
+#endif
+#ifdef SVOD_HAS_NEON
+  if constexpr (kIsNeon<T>) return max_neon(x, T(bound));
 #endif
   return choose(x < T(bound), T(bound), x);
 }

@@ -94,6 +94,8 @@ std::string stage_misfit(const StageSchedule& s, const StageSchedule& chosen) {
   if (s.shortest_sum != 0 && s.shortest_sum != chosen.shortest_sum)
     return "sums of " + std::to_string(s.shortest_sum) + " lanes";
   if (s.skipped_steps < 0) return "a negative number of steps to skip";
+  if (s.elements != 0 && s.elements != chosen.elements)
+    return "elements of registers that the packer did not find";
   if (s.columns != 0 && (chosen.columns == 0 || s.columns < chosen.columns))
     return "columns where no store has lanes apart";
   if (s.halves != chosen.halves)

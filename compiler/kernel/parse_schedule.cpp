@@ -181,6 +181,8 @@ void ScheduleReader::read_stage(LineScanner& in, StageSchedule& s) {
     s.begins_with = in.numbered('e');
   } else if (in.accept("skip")) {
     s.skipped_steps = in.number();
+  } else if (in.accept("elements")) {
+    s.elements = small_number(in);
   } else if (in.accept("columns")) {
     s.columns = small_number(in);
   } else if (in.accept("paired")) {

@@ -50,6 +50,7 @@ std::vector<std::string> stage_lines(const StageSchedule& s) {
   if (s.shortest_sum != 0) out.push_back("shortest " + number(s.shortest_sum));
   if (s.begins_with) out.push_back("begins e" + std::to_string(*s.begins_with));
   if (s.skipped_steps != 0) out.push_back("skip " + number(s.skipped_steps));
+  if (s.elements != 0) out.push_back("elements " + number(s.elements));
   if (s.columns != 0) out.push_back("columns " + number(s.columns));
   if (s.paired) out.push_back("paired");
   if (s.widened) out.push_back("widened");

@@ -108,6 +108,9 @@ struct StageSchedule {
   // A branch around steps at which a factor is zero, where at least so many are below it;
   // 0: none.
   int64_t skipped_steps = 0;
+  // The factor that all lanes share is read for so many steps of the innermost loop at
+  // once, of which each product takes an element (shared_elements.h). 0: one by one.
+  int elements = 0;
   // Stores whose lanes lie apart, at least so many positions of the tile that are
   // neighbours: rows and columns are swapped in registers. 0: they are not.
   int columns = 0;

@@ -55,6 +55,10 @@ std::vector<ExprId> choose_called(const ScheduledKernel& kernel, const Level& le
 void choose_sums(const ScheduledKernel& kernel, const Dependence& dependence,
                  size_t stage, const Level& level, StageSchedule& schedule);
 
+// Whether products of the stage take a factor as an element of a register.
+bool takes_shared_elements(const ScheduledKernel& kernel, const Level& level,
+                           size_t stage);
+
 // What one stage fetches before it is needed, with the register tile of the schedule.
 void choose_prefetch(const ScheduledKernel& kernel, const Dependence& dependence,
                      size_t stage, const Level& level, const std::vector<TileAxis>& tile,

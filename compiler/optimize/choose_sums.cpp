@@ -1,5 +1,6 @@
 // How a reduction keeps its sums: how many at once, as long as what, and whether a long
 // sum is made of sums, which decides how it rounds.
+#include "compiler/kernel/shared_elements.h"
 #include "compiler/optimize/choose.h"
 
 #include <algorithm>
@@ -183,6 +184,11 @@ std::optional<ExprId> SumChoice::begins_with(bool across) const {
 
 } // namespace
 
+bool takes_shared_elements(const ScheduledKernel& k, const Level& level, size_t stage) {
+  return level.multiply_add == MultiplyAdd::ByElement && !level.small &&
+         shared_elements(k, k.stages[stage]).has_value();
+}
+
 void choose_sums(const ScheduledKernel& k, const Dependence& dependence, size_t stage,
                  const Level& level, StageSchedule& schedule) {
   // A loop of fewer rounds than this ends before several sums pay.
@@ -202,6 +208,7 @@ void choose_sums(const ScheduledKernel& k, const Dependence& dependence, size_t 
       schedule.blocks || schedule.halves || schedule.paired || schedule.grouped
           ? 0
           : choice.shortest_sum();
+  if (takes_shared_elements(k, level, stage) && !held) schedule.elements = kElements;
   schedule.begins_with = choice.begins_with(schedule.across);
 }
 

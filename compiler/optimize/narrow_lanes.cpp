@@ -68,7 +68,7 @@ int choose_lanes(const ScheduledKernel& k, const Level& level) {
   const int parts = k.loops.lanes * 32 / level.register_bits;
   // The longer ones need fewer instructions beside the multiplications.
   constexpr double kAsGood = 1.1;
-  if (!level.fma || level.register_bits < 128 || parts < 2 || !is_plain(k))
+  if (!level.fma() || level.register_bits < 128 || parts < 2 || !is_plain(k))
     return k.loops.lanes;
   const std::optional<ScheduledKernel> cut = cut_lanes(k, parts);
   if (!cut) return k.loops.lanes;

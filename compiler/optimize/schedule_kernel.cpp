@@ -68,9 +68,12 @@ static Unroll choose_unroll(const ScheduledKernel& k, const Stage& s, const Leve
   if (!k.has_lane_axis()) return out;
   // Written out whole, weights that all positions share are loaded before the loop over
   // those, and most of them wait on the stack (a window of 64: 1030 thousand instructions
-  // where one loop of two leaves 600).
-  if (level.dots == ByteProducts::Halves && k.has_dot_axis() &&
-      contains(k.inner(s), *k.loops.dot))
+  // where one loop of two leaves 600). So do those of 16 steps that read elements of
+  // registers.
+  const bool halves = level.dots == ByteProducts::Halves && k.has_dot_axis() &&
+                      contains(k.inner(s), *k.loops.dot);
+  if (halves ||
+      takes_shared_elements(k, level, static_cast<size_t>(&s - k.stages.data())))
     out.nest = out.small_nest = out.free = 0;
   // So is what lies apart: 14 positions of 9 steps were 2,000 loads of one element, and
   // took the compiler seconds. Nothing is lost where none of them is shared.

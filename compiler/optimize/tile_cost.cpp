@@ -100,11 +100,14 @@ static void add_load(Step& step, const LoadUse& load, const std::vector<int>& co
       load.vector && window > distinct && step.points * load.steps <= kWrittenOut;
   const double each = load.vector ? vector_cost(machine, distinct * load.bytes)
                                   : broadcast_cost(machine, rivals);
-  step.loads += each * registers * (shared ? double(window) / load.steps : distinct);
+  step.loads += each * registers * (shared ? double(window) / load.steps : distinct) /
+                load.elements;
   // 6 x 64 reached 99 to 111 GFLOP/s where 14 x 32 reached 111 to 115.
   const int crowd = load.bytes > 0 ? std::max(0, distinct - machine.free_streams) : 0;
   step.loads += 0.25 * crowd * crowd;
-  if (shared)
+  if (load.elements > 1)
+    step.kept += distinct;
+  else if (shared)
     step.kept += again * per_vector;
   else if (load.vector && distinct < step.points)
     step.kept += distinct * per_vector;

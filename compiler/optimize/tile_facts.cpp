@@ -2,6 +2,7 @@
 
 #include "compiler/kernel/byte_groups.h"
 #include "compiler/kernel/byte_products.h"
+#include "compiler/kernel/shared_elements.h"
 #include "compiler/optimize/choose.h"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ namespace svod::optimize {
 // cache more often, 95. Without fused multiply-add the instructions are the limit,
 // whatever is shared.
 static bool has_few_registers(const Level& level, int per_vector) {
-  return level.fma && per_vector == 1 && level.registers <= kLongestRow;
+  return level.fma() && per_vector == 1 && level.registers <= kLongestRow;
 }
 
 // Position p and step t read element p * along + t * of_step: two pairs meet where the
@@ -191,8 +192,9 @@ static void add_candidates(const ScheduledKernel& k, const Expr& e, bool weight,
   }
 }
 
-static LoadUse load_use(const ScheduledKernel& k, const Expr& e, const TileFacts& facts) {
+static LoadUse load_use(const ScheduledKernel& k, ExprId id, const TileFacts& facts) {
   const Stage& s = k.stages[0];
+  const Expr& e = k.exprs[id];
   const std::optional<AxisId> step = innermost_loop(k, s);
   std::vector<bool> used(k.indices.axis_count());
   k.indices.collect_axes(e.index, used);
@@ -212,6 +214,7 @@ static LoadUse load_use(const ScheduledKernel& k, const Expr& e, const TileFacts
       dots && use.vector && !weight &&
       !(k.indices.affine_in(e.index, *k.loops.dot, dot_step) && dot_step == 1);
   use.grouped = dots && !use.vector && sums_groups(k, facts.level);
+  if (facts.elements == id) use.elements = kElements;
   if (use.vector && step) use.steps = double(k.indices.extent(*step));
   use.all_steps = facts.steps;
   if (facts.halves) {
@@ -272,8 +275,8 @@ TileFacts tile_facts(const ScheduledKernel& k, const Level& level) {
     facts.across = {k.loops.lanes, 1.0 / k.loops.lanes};
     for (AxisId a : k.inner(s)) facts.across.steps *= double(k.indices.extent(a));
   }
-  for (ExprId id : loads_below(k, s.value))
-    facts.loads.push_back(load_use(k, k.exprs[id], facts));
+  if (takes_shared_elements(k, level, 0)) facts.elements = shared_elements(k, s)->load;
+  for (ExprId id : loads_below(k, s.value)) facts.loads.push_back(load_use(k, id, facts));
   return facts;
 }
 

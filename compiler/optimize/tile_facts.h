@@ -33,6 +33,8 @@ struct LoadUse {
   // Of bytes that all lanes share, in registers of four groups, or loaded two groups at a
   // time for sums in halves.
   bool grouped = false, shared = false;
+  // Elements of it that one load reads, which stay in a register each.
+  int elements = 1;
   // Of a weight, whole lines, one per position: so many are read at once.
   int streams = INT_MAX;
   int64_t bytes = 0;           // of a panel: what one vector of accumulators reads of it
@@ -104,8 +106,9 @@ struct TileFacts {
   int per_vector = 1; // registers of a sum
   // Of what a vector load reads, where it differs from that.
   std::optional<int> per_load = {};
-  bool few = false; // registers
-  double steps = 1; // of the reduction
+  bool few = false;                    // registers
+  std::optional<ExprId> elements = {}; // the load that is read as registers of elements
+  double steps = 1;                    // of the reduction
   Across across = {};
   std::optional<size_t> bytes = {}; // candidate along which bytes are neighbours
   bool matrices = false;            // of two positions, two lanes and two steps each

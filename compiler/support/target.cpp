@@ -33,7 +33,7 @@ static std::vector<Level> all_levels() {
    registers,                                                                            \
    integers,                                                                             \
    bits,                                                                                 \
-   fma,                                                                                  \
+   MultiplyAdd::fma,                                                                     \
    ByteProducts::dots,                                                                   \
    ByteFactors::factors,                                                                 \
    fixed,                                                                                \

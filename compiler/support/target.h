@@ -26,6 +26,9 @@ enum class ByteProducts : uint8_t {
   Paired,
   Widened
 };
+// A fused multiply-add: whether it is one instruction, and whether one of its factors may
+// be an element of a register.
+enum class MultiplyAdd : uint8_t { None, Fused, ByElement };
 enum class ByteFactors : uint8_t { Unsigned, Signed, Any };
 
 // One instruction set that every kernel of a pack is compiled for.
@@ -37,7 +40,7 @@ struct Level {
   int registers = 8;              // floating-point registers
   int integer_registers = 8;
   int register_bits = 32; // of each; 32: no vectors
-  bool fma = false;       // fused multiply-add is one instruction
+  MultiplyAdd multiply_add = MultiplyAdd::None;
   ByteProducts dots = ByteProducts::Single;
   ByteFactors factors = ByteFactors::Unsigned;
   bool fixed = false;   // quantisations of integers multiply in 32 bits
@@ -46,6 +49,7 @@ struct Level {
   bool small = false;   // bytes before speed: not in the table, for_size() says it
 
   bool has_vectors() const { return register_bits > 32; }
+  bool fma() const { return multiply_add != MultiplyAdd::None; }
   // Products of bytes are summed four at a time, and weights packed for it.
   bool has_dots() const {
     return dots == ByteProducts::Words || dots == ByteProducts::Pairs ||

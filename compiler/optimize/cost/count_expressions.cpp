@@ -1,5 +1,6 @@
 // Expressions of a tile: each as often as its value differs there. A load of a nest that
 // is written out counts once for all steps and positions that read the same element.
+#include "compiler/kernel/shared_elements.h"
 #include "compiler/optimize/cost/tile_counter.h"
 
 #include <algorithm>
@@ -174,6 +175,8 @@ void TileCounter::expression(const Nest& n, ExprId id) {
     return;
   case Expr::Kind::Load:
     each = one_load(e);
+    if (n.how->elements > 1 && id == shared_elements(k_, *n.stage)->load)
+      each.elements = 0, each.loads = 1.0 / n.how->elements;
     count = distinct_loads(n, e, id);
     break;
   case Expr::Kind::Map: {
@@ -182,7 +185,7 @@ void TileCounter::expression(const Nest& n, ExprId id) {
     const double wide = parts_of(operand, of_lanes);
     each = work_of(e.op) * wide;
     each.quotients = work_of(e.op).quotients * lanes;
-    if (!level_.fma) each.operations += each.products;
+    if (!level_.fma()) each.operations += each.products;
     if (std::ranges::count(how_.tables, id) != 0) each = {.elements = lanes};
     if (std::ranges::count(how_.looped, id) != 0) each.loads += wide, each.stores += wide;
     if (std::ranges::count(how_.called, id) != 0) each.plain += 2 * kLane;

@@ -28,7 +28,7 @@ void TileCounter::loops(const Nest& n) {
 // Registers beyond those of the level are stored and loaded again in every step.
 double TileCounter::spilled(const Nest& n, double sums) const {
   const Expr& v = k_.exprs[n.stage->value];
-  double kept = level_.fma ? 1 : 2;
+  double kept = level_.fma() ? 1 : 2;
   // Positions of the last axis follow each other: a factor that an earlier one does not
   // change comes again, and waits for that.
   auto waiting = [&](ExprId id) {
@@ -118,7 +118,7 @@ void TileCounter::reduce(uint32_t number) {
     for (ExprId in : v.inputs) expression(n, below_casts(k_, in));
   } else if (is_product) {
     each.products = parts;
-    if (!level_.fma || !is_float(s.dtype)) each.operations = parts;
+    if (!level_.fma() || !is_float(s.dtype)) each.operations = parts;
     below(n, s.value);
   } else {
     expression(n, s.value);
@@ -137,7 +137,7 @@ void TileCounter::reduce(uint32_t number) {
   double ways = std::max(1.0, std::floor(double(n.how->sums) / points));
   if (innermost < double(n.how->rounds) * ways || is_arg_reduce(s)) ways = 1;
   if (of_lanes) spill(spilled(n, points * parts * ways), all);
-  const bool fused = is_product && level_.fma && is_float(s.dtype);
+  const bool fused = is_product && level_.fma() && is_float(s.dtype);
   const double waits = fused ? 1 : s.op == Op::ReduceSum ? kSumWaits : kCompareWaits;
   total_.waited += level_.machine.latency * waits * all / ways;
   if (lanes_inside && !n.how->across)

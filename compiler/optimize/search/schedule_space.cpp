@@ -133,6 +133,7 @@ private:
     if (start.picture) with([](StageSchedule& s) { s.picture.reset(); });
     if (start.columns != 0) with([](StageSchedule& s) { s.columns = 0; });
     if (start.shortest_sum != 0) with([](StageSchedule& s) { s.shortest_sum = 0; });
+    if (start.elements != 0) with([](StageSchedule& s) { s.elements = 0; });
     if (start.byte_rows) with([](StageSchedule& s) { s.byte_rows = false; });
   }
 
