@@ -15,6 +15,7 @@ static constexpr PassName kPasses[] = {
     {"integer-contractions", "simplify"},
     {"simplify", "simplify"},
     {"fixed-point", "simplify"},
+    {"equal-programs", "fuse"},
     {"algorithms", "fuse"},
     {"group", "fuse"},
     {"layouts", "fuse"},

@@ -92,6 +92,16 @@ static select::CutSearchOptions cut_search_options(const CompileOptions& options
   return out;
 }
 
+// Small code and steps that are made of integers are no matter of this cost.
+static EqualOptions equal_options(const CompileOptions& options, bool direct_only) {
+  EqualOptions out;
+  const bool fixed = std::ranges::all_of(options.target.levels, &Level::fixed);
+  if (!options.target.is_small() && !fixed) out.budget = options.equal_budget;
+  out.direct_only = direct_only;
+  out.keep_rounding = options.exact;
+  return out;
+}
+
 codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
                          Passes& passes) {
   const Target& target = options.target;
@@ -117,6 +127,12 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
       return out;
     });
   const bool direct_only = options.exact || options.as_written || target.is_small();
+  EqualSearch equal;
+  simple = passes.run("equal-programs", [&] {
+    return search_equal(simple, target, equal_options(options, direct_only), equal);
+  });
+  passes.note_end("equal-programs", end_of(equal));
+  if (options.equal != nullptr) *options.equal = std::move(equal);
   FusedGraph fused =
       fuse(simple, target, direct_only, passes, {}, cut_search_options(options));
   const plan::PlanOptions to_plan = plan_options(options);

@@ -1,15 +1,13 @@
 // The table of contents: from a graph to kernels, one function per arrow.
 #pragma once
 
+#include "compiler/equal_programs.h"
 #include "compiler/optimize/schedule_kernel.h"
 #include "compiler/passes.h"
 #include "compiler/rewrite/fixed_point.h"
 #include "compiler/search_schedules.h"
 
 namespace svod {
-
-// Cuts of a graph that are priced. One takes some milliseconds; models that gained had
-// found it after fewer than this, and all of them take a few percent of a cold pack.
 
 struct CompileOptions {
   Target target;
@@ -19,6 +17,10 @@ struct CompileOptions {
   // Cuts of the graph that are priced, beside that of the rules: which values are stored
   // and which are computed where they are read. 0: the rules' cut is taken.
   size_t fusion_budget = 0;
+  // Graphs that are lowered and priced to find an equal one that takes less; 0: the given
+  // one is taken as it is.
+  size_t equal_budget = 0;
+  EqualSearch* equal = nullptr; // gets what was found
   bool as_written = false; // no form of a contraction with fewer products
   // Where code is to be small: the kernels that are scheduled for speed all the same.
   std::set<Digest> for_speed = {};

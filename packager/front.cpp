@@ -93,6 +93,7 @@ static Digest untuned_key(const Front& front, const Options& options) {
   key.number(options.exact);
   key.number(options.search_budget);
   key.number(options.cut_budget);
+  key.number(options.equal_budget);
   key.number(static_cast<uint64_t>(options.threads));
   key.number(static_cast<uint64_t>(options.emit));
   key.number(static_cast<uint64_t>(options.weights));

@@ -396,10 +396,12 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
   if (!raw.tune.empty()) options.tune_minutes = read_minutes(raw.tune);
   check_tune(options);
   options.search_budget = read_search_budget(raw.search_budget, options.target);
-  // A cut takes about as long to price as so many schedules.
-  constexpr size_t kSchedulesOfCut = 200;
-  if (!raw.search_budget.empty())
+  // A cut takes about as long to price as so many schedules, and so does a whole graph.
+  constexpr size_t kSchedulesOfCut = 200, kSchedulesOfGraph = 2500;
+  if (!raw.search_budget.empty()) {
     options.cut_budget = options.search_budget / kSchedulesOfCut;
+    options.equal_budget = options.search_budget / kSchedulesOfGraph;
+  }
   if (options.pkg_config && (!options.is_library() || options.emit >= Output::Module ||
                              options.layout != FolderLayout::None))
     throw UsageError{"--pkg-config is for libraries (-o libNAME.a)"};

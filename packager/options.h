@@ -92,6 +92,7 @@ struct Options {
   std::string tuning;       // file of tuned schedules; empty: none
   size_t search_budget = 0; // schedules to price
   size_t cut_budget = 0;    // cuts of the graph into kernels to price
+  size_t equal_budget = 0;  // equal graphs to price
   bool quiet = false, verbose = false, dry_run = false;
   ListFormat format = ListFormat::Text;
   Color color = Color::Auto;

@@ -77,6 +77,8 @@ Exit Packing::compile_graph() {
   for (const Options::Pool& pool : options_.pools) options.pools.push_back(pool.bytes);
   options.search_budget = options_.search_budget;
   options.fusion_budget = options_.cut_budget;
+  options.equal_budget = options_.equal_budget;
+  options.equal = &equal_;
   options.unsearched = unsearched_;
   options.searched = &searched_;
   schedules.hand_to(options);
@@ -96,6 +98,7 @@ Exit Packing::compile_graph() {
   for (const char* phase : {"simplify", "fuse", "plan", "schedule", "emit"})
     note_time(phase, passes.phase_ms(phase));
   note_passes(passes);
+  for (const std::string& line : equal_lines(equal_)) console_.verbose(line);
   for (const std::string& line : search_lines(searched_)) console_.verbose(line);
   for (const std::string& line : arena_lines(kernels_->plan)) console_.verbose(line);
   if (fixed_point_)
@@ -158,6 +161,7 @@ Summary Packing::summary() const {
   out.time_ms = times_;
   out.passes = passes_;
   out.fixed_point = fixed_point_;
+  out.equal = equal_;
   out.search = searched_;
   out.spilled_schedules = unsearched_.size();
   if (account_) out.explanation = explanation_json(*account_);

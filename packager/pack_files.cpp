@@ -82,6 +82,7 @@ Exit Packing::write_text_form() {
 std::string Packing::explained() const {
   std::string out = predicted_text(kernels_->plan, options_.target,
                                    static_cast<int>(std::max(1U, threads())));
+  for (const std::string& line : equal_lines(equal_)) out += line + "\n";
   for (const std::string& line : search_lines(searched_)) out += line + "\n";
   return out;
 }

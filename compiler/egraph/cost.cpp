@@ -61,14 +61,26 @@ double pass_on_ns(double bytes, const Machine& m) {
   return 2 * bytes / each;
 }
 
+// A permute of axes that are longer than 1.
+bool moves_elements(const Graph& g, NodeId id) {
+  const Node& node = g[id];
+  if (node.op != Op::Permute) return false;
+  Payload axes = node.payload;
+  const Shape& from = g[node.inputs[0]].shape;
+  std::erase_if(axes, [&](int64_t axis) { return from[static_cast<size_t>(axis)] == 1; });
+  return !std::ranges::is_sorted(axes);
+}
+
 } // namespace
 
-int64_t node_cost(const Graph& g, NodeId id, const Machine& m) {
+int64_t node_cost(const Graph& g, NodeId id, const Machine& m, Views views) {
   const Node& node = g[id];
   switch (info(node.op).op_class) {
   case OpClass::Source:
-  case OpClass::View:
     return 0;
+  case OpClass::View:
+    if (views == Views::Free || !moves_elements(g, id)) return 0;
+    return in_picoseconds(pass_on_ns(bytes(g, id), m));
   case OpClass::Map:
   case OpClass::Convert:
     return in_picoseconds(elements(g, id) * operations(node.op) / m.gflops);
@@ -92,7 +104,7 @@ int64_t known_cost(const Graph& g, NodeId id, const Machine& m) {
 }
 
 // A known value is paid for where something that is not known reads it.
-int64_t graph_cost(const Graph& graph, const Machine& machine) {
+int64_t graph_cost(const Graph& graph, const Machine& machine, Views views) {
   std::vector<bool> paid(graph.size());
   int64_t cost = 0;
   const auto pay = [&](NodeId id) {
@@ -101,7 +113,7 @@ int64_t graph_cost(const Graph& graph, const Machine& machine) {
   };
   for (NodeId id : graph.live_nodes()) {
     if (!graph.depends_on_input(id)) continue;
-    cost += node_cost(graph, id, machine);
+    cost += node_cost(graph, id, machine, views);
     for (NodeId input : graph[id].inputs) pay(input);
   }
   for (const GraphOutput& output : graph.outputs()) pay(output.node);

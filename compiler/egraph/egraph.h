@@ -16,6 +16,11 @@
 
 namespace svod::egraph {
 
+// A class, and a form of it that was found.
+struct Site {
+  NodeId at = kNoNode, form = kNoNode;
+};
+
 class EGraph : public rewrite::Rewriter {
 public:
   // The live nodes of the graph, each a class of its own. Its inputs, outputs, bodies and

@@ -1,6 +1,5 @@
 #include "compiler/egraph/improve.h"
 
-#include "compiler/egraph/cost.h"
 #include "compiler/ir/graph_copy.h"
 #include "compiler/rewrite/simplify.h"
 #include "compiler/support/check.h"
@@ -42,7 +41,7 @@ std::vector<ClassId> in_order(const GraphProblem& from, const extract::Choice& c
 
 } // namespace
 
-GraphProblem problem_of(const EGraph& e, const Machine& machine) {
+GraphProblem problem_of(const EGraph& e, const Machine& machine, Views views) {
   GraphProblem out;
   std::vector<ClassId> number(e.node_count(), ~0u);
   for (NodeId id : e.live_classes()) {
@@ -59,7 +58,7 @@ GraphProblem problem_of(const EGraph& e, const Machine& machine) {
     }
     for (NodeId form : e.of(id)) {
       nodes.push_back(form);
-      forms.push_back({node_cost(e.g, form, machine), {}});
+      forms.push_back({node_cost(e.g, form, machine, views), {}});
       for (NodeId input : e.g[form].inputs)
         forms.back().inputs.push_back(number[e.find(input)]);
     }
@@ -91,9 +90,12 @@ Graph graph_of(const EGraph& e, const GraphProblem& from, const extract::Choice&
       for (NodeId input : e.g[form].inputs) copy.set(input, made[e.find(input)]);
       made[id] = rebuild(out, copy.over_copies(form));
     }
-    for (size_t fresh = first; fresh < out.size(); ++fresh)
-      out.credit(static_cast<NodeId>(fresh), e.g.sources(form));
-    out.credit(made[id], e.g.sources(form));
+    // The class is named by the node of the given graph, where that has one.
+    for (const NodeId from_node : {form, id}) {
+      for (size_t fresh = first; fresh < out.size(); ++fresh)
+        out.credit(static_cast<NodeId>(fresh), e.g.sources(from_node));
+      out.credit(made[id], e.g.sources(from_node));
+    }
   }
   for (const GraphOutput& output : e.g.outputs())
     out.add_output(output.name, made[e.find(output.node)], output.seen);
@@ -106,7 +108,7 @@ Graph improve(const Graph& graph, const Machine& machine, const ImproveOptions& 
   ImproveReport& said = report ? *report : unread;
   EGraph e(graph);
   said.saturation = saturate(e, options.saturate);
-  const GraphProblem from = problem_of(e, machine);
+  const GraphProblem from = problem_of(e, machine, options.views);
   extract::ExtractOptions how;
   how.candidates = options.candidates;
   // The lowest node of each class is the graph's own.
@@ -115,12 +117,12 @@ Graph improve(const Graph& graph, const Machine& machine, const ImproveOptions& 
   said.candidates = found.candidates;
   said.parts = found.parts;
   said.optimal = found.optimal;
-  said.cost_before = said.cost_after = graph_cost(graph, machine);
+  said.cost_before = said.cost_after = graph_cost(graph, machine, options.views);
   if (found.cost == extract::cost_of(from.problem, how.given)) return graph;
   rewrite::SimplifyOptions rules;
   rules.change_rounding = !options.saturate.keep_rounding;
   Graph better = rewrite::simplify(graph_of(e, from, found.choice), rules);
-  const int64_t cost = graph_cost(better, machine);
+  const int64_t cost = graph_cost(better, machine, options.views);
   if (static_cast<double>(cost) > options.worth * static_cast<double>(said.cost_before))
     return graph;
   said.cost_after = cost;

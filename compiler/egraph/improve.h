@@ -1,6 +1,7 @@
 // Graph -> an equal graph that costs less, where the search finds one.
 #pragma once
 
+#include "compiler/egraph/cost.h"
 #include "compiler/egraph/saturate.h"
 #include "compiler/extract/extract.h"
 #include "compiler/support/machine.h"
@@ -13,6 +14,7 @@ struct ImproveOptions {
   // A cheaper graph is taken when it costs at most this part of the given one: below,
   // what the cost leaves out counts more.
   double worth = 0.99;
+  Views views = Views::Free;
 };
 
 struct ImproveReport {
@@ -31,7 +33,8 @@ struct GraphProblem {
   std::vector<NodeId> classes;            // of each class of the problem
   std::vector<std::vector<NodeId>> forms; // of each of its forms
 };
-GraphProblem problem_of(const EGraph& e, const Machine& machine);
+GraphProblem problem_of(const EGraph& e, const Machine& machine,
+                        Views views = Views::Free);
 // The graph that a choice stands for.
 Graph graph_of(const EGraph& e, const GraphProblem& from, const extract::Choice& choice);
 

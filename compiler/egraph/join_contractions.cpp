@@ -42,8 +42,9 @@ Shape around(Shape shape, size_t axis) {
   return shape;
 }
 
-void join(EGraph& e, const std::vector<Columns>& all) {
+void join(EGraph& e, const std::vector<Columns>& all, std::vector<Site>& sites) {
   Graph& g = e.g;
+  const size_t first = g.size();
   const size_t axis = all[0].axis;
   const Payload axes = g[all[0].sum].payload;
   Shape full = g[g[all[0].sum].inputs[0]].shape;
@@ -61,14 +62,21 @@ void join(EGraph& e, const std::vector<Columns>& all) {
   for (const Columns& each : all) {
     const int64_t extent = g[each.weights].shape[axis];
     const NodeId part = slice_axis(g, sum, static_cast<int64_t>(axis), start, extent);
-    e.merge(each.sum, part);
+    sites.push_back({each.sum, part});
     start += extent;
   }
+  for (const Columns& each : all) {
+    const std::vector<int32_t> sources = g.sources(each.sum);
+    for (size_t fresh = first; fresh < g.size(); ++fresh)
+      g.credit(static_cast<NodeId>(fresh), sources);
+  }
+  for (size_t i = sites.size() - all.size(); i < sites.size(); ++i)
+    e.merge(sites[i].at, sites[i].form);
 }
 
 } // namespace
 
-size_t join_contractions(EGraph& e, const std::vector<NodeId>& live) {
+std::vector<Site> join_contractions(EGraph& e, const std::vector<NodeId>& live) {
   using Key = std::tuple<NodeId, size_t, Payload, Shape, Shape>;
   std::map<Key, std::vector<Columns>> side_by_side;
   for (NodeId id : live) {
@@ -81,12 +89,9 @@ size_t join_contractions(EGraph& e, const std::vector<NodeId>& live) {
                   around(e.g[found->weights].shape, found->axis)}]
         .push_back(*found);
   }
-  size_t joined = 0;
-  for (const auto& [key, all] : side_by_side) {
-    if (all.size() < 2) continue;
-    join(e, all);
-    joined += all.size();
-  }
+  std::vector<Site> joined;
+  for (const auto& [key, all] : side_by_side)
+    if (all.size() > 1) join(e, all, joined);
   return joined;
 }
 

@@ -10,7 +10,7 @@
 
 namespace svod::egraph {
 
-// Joins what the classes given hold; returns how many contractions became slices.
-size_t join_contractions(EGraph& e, const std::vector<NodeId>& live);
+// Joins what the classes given hold; returns the contractions that became slices.
+std::vector<Site> join_contractions(EGraph& e, const std::vector<NodeId>& live);
 
 } // namespace svod::egraph

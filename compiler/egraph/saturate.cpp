@@ -34,6 +34,14 @@ struct Work {
   Found found;
 };
 
+// A factor that leaves a sum, or a sum that is made of differences, may leave values that
+// are larger than any before. Of floats of 32 bits and bfloat there is no such network;
+// half floats end at 65504.
+bool may_overflow(const Equality& equality, DType dtype) {
+  return dtype == DType::F16 &&
+         (equality.family == Family::Factor || equality.family == Family::Scale);
+}
+
 class Saturator {
 public:
   Saturator(EGraph& e, const SaturateOptions& options)
@@ -108,6 +116,7 @@ bool Saturator::is_new(const Work& work) {
 bool Saturator::apply(const Work& work) {
   const Equality& equality = equalities()[work.row];
   const NodeId root = e_.find(work.found.root);
+  if (may_overflow(equality, e_.g[root].dtype)) return false;
   e_.keep_rounding = options_.keep_rounding || (root < rounded_.size() && rounded_[root]);
   std::vector<NodeId> replaced;
   const size_t first = e_.g.size();
@@ -123,6 +132,7 @@ bool Saturator::apply(const Work& work) {
       e_.g.credit(static_cast<NodeId>(fresh), sources);
   }
   const bool news = e_.merge(root, made);
+  if (news) result_.sites.push_back({root, made});
   result_.fired[work.row] += news;
   return news;
 }
@@ -142,7 +152,9 @@ bool Saturator::step() {
   }
   e_.rebuild();
   if (options_.families.contains(Family::Join) && result_.joined == 0) {
-    result_.joined = static_cast<int64_t>(join_contractions(e_, e_.live_classes()));
+    const std::vector<Site> slices = join_contractions(e_, e_.live_classes());
+    result_.joined = std::ssize(slices);
+    result_.sites.insert(result_.sites.end(), slices.begin(), slices.end());
     news |= result_.joined != 0;
     e_.rebuild();
   }

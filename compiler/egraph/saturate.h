@@ -26,6 +26,7 @@ struct Saturation {
   size_t nodes = 0, classes = 0;
   std::vector<int64_t> fired; // by row of equalities(): that joined two classes
   int64_t joined = 0;         // contractions that became slices of one
+  std::vector<Site> sites;    // in the order in which forms were found
 };
 
 struct SaturateOptions {

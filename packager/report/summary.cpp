@@ -207,6 +207,7 @@ void write_run(JsonWriter& json, const Summary& summary) {
   json.pair("kernels_unfused", summary.plan.unfused_kernels).end_object();
   write_spills(json, summary.spills);
   write_search(json, summary.search, summary.spilled_schedules);
+  write_equal(json, summary.equal);
   write_predicted(json, summary.plan, summary.options.target,
                   std::max(1, summary.options.threads));
   if (!summary.merged.empty()) write_merged(json, summary.merged);

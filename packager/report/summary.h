@@ -2,6 +2,7 @@
 // lines that a person reads.
 #pragma once
 
+#include "compiler/equal_programs.h"
 #include "compiler/passes.h"
 #include "compiler/rewrite/fixed_point.h"
 #include "compiler/search_schedules.h"
@@ -29,6 +30,7 @@ struct Summary {
   // Of a target that quantises in integers.
   std::optional<rewrite::FixedPointReport> fixed_point = {};
   ScheduleSearch search = {};
+  EqualSearch equal = {};
   size_t spilled_schedules = 0; // kernels whose found schedules did not fit registers
   std::string verify = {};      // JSON; empty: nothing was compared
   std::string explanation = {}; // JSON; empty: nobody asked
