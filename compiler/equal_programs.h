@@ -13,8 +13,8 @@
 namespace svod {
 
 struct EqualOptions {
-  size_t budget = 0;         // graphs that are priced, the given one included
-  bool direct_only = false;  // as of fuse()
+  size_t budget = 0;          // graphs that are priced, the given one included
+  bool direct_only = false;   // as of fuse()
   bool keep_rounding = false; // --accuracy exact
   // Of what the kernels take that an alternative replaces: what it has to save. The model
   // is trusted as far as with schedules (search_schedules.h).
@@ -42,9 +42,10 @@ struct EqualSearch {
     Done,   // all that was found was priced
     Budget, // there was more
   } end = End::Off;
-  size_t priced = 0;            // graphs, the given one included
-  double before = 0, after = 0; // seconds of all kernels; 0 where there was nothing to price
-  std::vector<AskedAim> aims;   // in order
+  size_t priced = 0; // graphs, the given one included
+  double before = 0,
+         after = 0; // seconds of all kernels; 0 where there was nothing to price
+  std::vector<AskedAim> aims; // in order
 };
 // "off", "done", "budget"
 std::string_view text_of(EqualSearch::End end);

@@ -21,7 +21,7 @@ struct CompileOptions {
   // one is taken as it is.
   size_t equal_budget = 0;
   EqualSearch* equal = nullptr; // gets what was found
-  bool as_written = false; // no form of a contraction with fewer products
+  bool as_written = false;      // no form of a contraction with fewer products
   // Where code is to be small: the kernels that are scheduled for speed all the same.
   std::set<Digest> for_speed = {};
   // else the machine's.

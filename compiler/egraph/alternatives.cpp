@@ -18,7 +18,8 @@ namespace {
 std::set<Family> families_of(Aim aim) {
   switch (aim) {
   case Aim::Factor:
-    return {Family::Rules, Family::Reversed, Family::Factor};
+    // Two sums are often under a view each.
+    return {Family::Rules, Family::Reversed, Family::Factor, Family::Transpose};
   case Aim::Scale:
     return {Family::Rules, Family::Reversed, Family::Scale};
   case Aim::Views:

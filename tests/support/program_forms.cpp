@@ -13,7 +13,7 @@ namespace svod::test {
 
 namespace {
 
-constexpr size_t kMostOfKernel = 1000, kPriced = 2000, kCuts = 20;
+constexpr size_t kMostOfKernel = 1000, kPriced = 2000, kCuts = 20, kGraphs = 8;
 constexpr LevelChoice kLevels[] = {
     {"x86-64-v4"}, {"x86-64-v3"}, {"x86-64-v2"}, {"x86-64-v3", 4}};
 
@@ -79,6 +79,7 @@ std::string check_forms(uint64_t seed) {
   CompileOptions searched = rules;
   searched.search_budget = kPriced;
   searched.fusion_budget = kCuts;
+  searched.equal_budget = kGraphs;
   const codegen::Kernels ruled = compile(random.graph, rules);
   const ScheduleFile file = drawn_schedules(ruled.plan, target, seed);
   optimize::AppliedSchedules applied;
