@@ -43,8 +43,8 @@ static std::string asked_line(const AskedAim& asked) {
                     std::string(text_of(asked.stop));
   if (asked.priced == 0) return out + "; no other graph";
   char text[96];
-  std::snprintf(text, sizeof(text), "; the best of %zu: %.3f us for %.3f us, %s",
-                asked.priced, asked.after * 1e6, asked.before * 1e6,
+  std::snprintf(text, sizeof(text), "; the best of %zu: %.3f -> %.3f us, %s",
+                asked.priced, asked.before * 1e6, asked.after * 1e6,
                 asked.taken ? "taken" : "not taken");
   return out + text;
 }
