@@ -13,6 +13,7 @@ the time that its multiply-adds alone would take in that model, over that.
 """
 import argparse
 import collections
+import json
 import pathlib
 import re
 import statistics
@@ -38,10 +39,12 @@ NO_MEMORY = "launch_ns=0 memory_seen=0 memory_bytes_per_ns=1e9 caches_seen=0 str
 Piece = collections.namedtuple("Piece", "begin rounds lines")
 
 
-def functions_of(program, counts):
+def functions_of(program, counts, triple):
     """{kernel and level: [(address, count, text)]} of executed instructions."""
     own, out, current = emulated.owners(program), collections.defaultdict(list), ""
-    text = run(emulated.OBJDUMP, "-d", "--no-show-raw-insn", program, seconds=600).stdout.decode(errors="replace")
+    # An ELF file of a Cortex-M7 does not say enough for its floats to be read.
+    core = ["--mcpu=" + row_of(CORES, triple)[-1]] if triple.startswith("thumb") else []
+    text = run(emulated.OBJDUMP, "-d", "--no-show-raw-insn", *core, program, seconds=600).stdout.decode(errors="replace")
     for line in text.splitlines():
         if label := re.match(r"([0-9a-f]+) <(.*)>:$", line):
             current = own.get(int(label.group(1), 16), label.group(2))
@@ -115,14 +118,14 @@ def measure(model, target, options, folder):
     folder.mkdir(parents=True, exist_ok=True)
     program, counts = instructions.measure(model, target, options, folder)
     triple = target.row.triple
-    return [Kernel(name, body, triple) for name, body in functions_of(program, counts).items()]
+    return [Kernel(name, body, triple) for name, body in functions_of(program, counts, triple).items()]
 
 
 class Costs:
-    """Predictions of our cost model for the kernels of texts that --emit=schedule printed."""
+    """Predictions of our cost model for the kernels of texts that --emit=schedule printed, for all their launches in a run."""
 
-    def __init__(self, target, texts):
-        self.target = target
+    def __init__(self, target, texts, launches):
+        self.target, self.launches = target, launches
         self.tool = subprocess.Popen([str(BUILD / "tests" / "kernel_costs"), *(f"{text}=0" for text in texts)],
                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
@@ -136,7 +139,7 @@ class Costs:
             if line == "end\n":
                 break
             text, kernel, level, us = line.split()
-            out[text, kernel, level] = float(us)
+            out[text, kernel, level] = float(us) * self.launches.get(kernel, 1)
         return out
 
 
@@ -148,6 +151,17 @@ def schedules_of(model, target, options, path):
     done = run(BUILD / "svod-pack", model, "--target", target.alias, "--emit=schedule", "-q", *options, "-o", path, seconds=600)
     assert path.exists(), done.stderr
     return path
+
+
+def launches_of(model, target, options, folder):
+    """{kernel: launches in a run}."""
+    done = run(BUILD / "svod-pack", model, "--target", target.alias, "--emit=fused", "--explain", "--json", *options,
+               "-o", folder / "fused.txt", seconds=600)
+    weakest = json.loads(done.stdout)["predicted"][0]
+    out = collections.Counter()
+    for kernel in weakest["kernels"]:
+        out[kernel["name"]] += kernel["calls"]
+    return out
 
 
 def table(kernels, core, costs):
@@ -177,7 +191,7 @@ def loops(kernel, core):
         yield from (f"    {line}" for line in piece.lines)
 
 
-def compare_variants(asked, target, options, cores, folder):
+def compare_variants(asked, target, options, cores, launches, folder):
     """Lines: how our cost ranks other schedules of each kernel, against the scheduling models."""
     texts, found = [], {}
     kernels = schedule_variants.read(schedules_of(asked.model, target, options, folder / "plain.txt").read_text())
@@ -193,7 +207,7 @@ def compare_variants(asked, target, options, cores, folder):
             for kernel in mine:
                 kernel.price(Model(target.row.triple, core))
         found[text] = mine
-    costs = Costs(target.alias, texts)
+    costs = Costs(target.alias, texts, launches)
     for core in cores:
         predicted = costs.predict(core)
         groups = collections.defaultdict(set)
@@ -232,7 +246,8 @@ def main():
         folder = (asked.keep or pathlib.Path(made)).resolve()
         kernels = largest(measure(asked.model, target, options, folder), asked.kernels)
         text = schedules_of(asked.model, target, options, folder / "schedules.txt")
-        costs = Costs(target.alias, [text])
+        launches = launches_of(asked.model, target, options, folder)
+        costs = Costs(target.alias, [text], launches)
         for core in cores:
             model = Model(target.row.triple, core)
             for kernel in kernels:
@@ -243,7 +258,7 @@ def main():
                 if kernel.name == asked.loops:
                     print("\n".join(loops(kernel, core)))
         if asked.variants:
-            print("\n".join(compare_variants(asked, target, options, cores, folder)))
+            print("\n".join(compare_variants(asked, target, options, cores, launches, folder)))
 
 
 if __name__ == "__main__":
