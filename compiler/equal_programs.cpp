@@ -132,7 +132,8 @@ bool EqualSearcher::pays(const Lowered& before, const Lowered& after) const {
   const Change c = change(before, after, target_.levels.size() - 1);
   const double gain = c.before - c.after;
   return gain > 0 && gain >= options_.least_gain * c.before &&
-         gain >= options_.least_share * seconds_of(before);
+         gain >= options_.least_share * seconds_of(before) &&
+         gain >= options_.least_seconds;
 }
 
 // Whether `now` became another graph.

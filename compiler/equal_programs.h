@@ -21,6 +21,7 @@ struct EqualOptions {
   double least_gain = 0.25;
   // Of what all kernels take: smaller gains are not measured.
   double least_share = 0.002;
+  double least_seconds = 0; // likewise, whatever the run takes
 };
 
 // What came of one aim, each time it was asked.

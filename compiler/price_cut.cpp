@@ -16,6 +16,24 @@ namespace {
 
 constexpr double kNoKernel = std::numeric_limits<double>::infinity();
 
+// Each tensor is found in the nearest memory that holds what is touched of it.
+IoProfile profile_of(const ScheduledKernel& kernel, const std::vector<Buffer>& buffers,
+                     const std::vector<PackedWeight>& packed, const Machine& machine) {
+  IoProfile out;
+  out.launches = 1;
+  out.operations = double(kernel.flops);
+  for (uint32_t i = 0; i < kernel.arguments.size(); ++i) {
+    const Argument& a = kernel.arguments[i];
+    const bool weight = a.kind == Argument::Kind::Packed;
+    const int64_t whole = weight ? packed[a.id].bytes() : buffers[a.id].bytes();
+    const int64_t bytes = touched_bytes(kernel, i, whole);
+    IoProfile::Traffic& traffic = out.at(level_of(machine, bytes));
+    if (a.read) traffic.read += bytes;
+    if (a.written) traffic.written += bytes;
+  }
+  return out;
+}
+
 } // namespace
 
 struct LoweredCutPricer::Cut {
@@ -52,7 +70,8 @@ uint32_t LoweredCutPricer::price_group(const Group& group, Cut& cut) {
   std::vector<NodeId> touched;
   std::ranges::set_union(nodes.computed, nodes.stored, std::back_inserter(touched));
   const Program program = made.written_out ? program_of(made.kernel) : Program{kNoKernel};
-  kernels_.push_back({program.seconds, program.number, std::move(touched)});
+  kernels_.push_back({program.seconds, program.number, std::move(touched),
+                      profile_of(made.kernel, cut.buffers, packed, target_.machine())});
   return entry->second;
 }
 
@@ -66,7 +85,10 @@ uint32_t LoweredCutPricer::price_border(NodeId target, Cut& cut) {
     ScheduledKernel kernel = lower::lower_border(id, buffer, target_.levels[0].lanes);
     optimize::choose_chunks(kernel, {}, cut.buffers, target_.levels.back());
     const Program program = program_of(kernel);
-    kernels_.push_back({program.seconds, program.number, {target}});
+    kernels_.push_back({program.seconds,
+                        program.number,
+                        {target},
+                        profile_of(kernel, cut.buffers, {}, target_.machine())});
   }
   return entry->second;
 }

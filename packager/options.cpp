@@ -397,8 +397,12 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
   check_tune(options);
   options.search_budget = read_search_budget(raw.search_budget, options.target);
   // A cut takes about as long to price as so many schedules, and so does a whole graph.
-  constexpr size_t kSchedulesOfCut = 200, kSchedulesOfGraph = 2500;
-  if (!raw.search_budget.empty()) {
+  // Unless asked, a pack takes a few percent longer for cuts and nothing for graphs,
+  // which gained least.
+  constexpr size_t kSchedulesOfCut = 200, kSchedulesOfGraph = 2500, kCuts = 40;
+  if (raw.search_budget.empty()) {
+    options.cut_budget = options.target.is_x86() ? kCuts : 0;
+  } else {
     options.cut_budget = options.search_budget / kSchedulesOfCut;
     options.equal_budget = options.search_budget / kSchedulesOfGraph;
   }

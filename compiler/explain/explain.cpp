@@ -174,8 +174,8 @@ void Explainer::add_search(const FusedGraph& fused) {
     return out;
   };
   for (const CutSearch::Taken& taken : fused.searched.taken)
-    out_.cuts.push_back(
-        {texts(taken.stored), texts(taken.inlined), taken.before, taken.after});
+    out_.cuts.push_back({texts(taken.stored), texts(taken.inlined), taken.before,
+                         taken.after, taken.gate});
 }
 
 Account Explainer::run(const FusedGraph& fused) {

@@ -40,6 +40,7 @@ struct ChainAccount {
 struct CutAccount {
   std::vector<std::string> stored, inlined; // values: what they are, and their ONNX nodes
   double before = 0, after = 0;             // seconds, of the kernels that this changes
+  std::optional<CutSearch::Gate> gate;
 };
 
 struct SequenceAccount {

@@ -23,7 +23,9 @@ std::string print(const CutSearch& s) {
   for (const CutSearch::Taken& taken : s.taken) {
     for (NodeId n : taken.stored) out += "store %" + std::to_string(n) + " ";
     for (NodeId n : taken.inlined) out += "inline %" + std::to_string(n) + " ";
-    out += microseconds(taken.before) + " -> " + microseconds(taken.after) + "\n";
+    out += microseconds(taken.before) + " -> " + microseconds(taken.after);
+    if (taken.gate) out += taken.gate->agrees ? ", gate agrees" : ", gate objects";
+    out += "\n";
   }
   return out;
 }

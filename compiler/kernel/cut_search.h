@@ -3,6 +3,7 @@
 
 #include "compiler/ir/graph.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,11 +16,17 @@ struct CutSearch {
     Done,   // all that it looks at was priced
     Budget, // candidates ran out
   };
+  // What the gate of launches and traffic (optimize/io_gate.h) says of a change.
+  struct Gate {
+    double gain_ns = 0;
+    bool agrees = false; // it is worth it
+  };
   // Values of one region that are treated otherwise than the rules would, and what the
   // kernels that this changes are predicted to take.
   struct Taken {
     std::vector<NodeId> stored, inlined;
     double before = 0, after = 0; // seconds
+    std::optional<Gate> gate = {};
   };
 
   End end = End::Off;
@@ -27,6 +34,8 @@ struct CutSearch {
   size_t candidates = 0;           // cuts that were priced
   double before = 0, after = 0;    // seconds, of all kernels one by one
   std::vector<Taken> taken;
+  // Fusions that were predicted to pay and that the gate did not make.
+  size_t refused = 0;
 };
 
 // "off", "done", "budget"

@@ -68,6 +68,7 @@ private:
   double bound(const Priced& cut, const Region& region, size_t undecided) const;
   CutSearch::Taken change(const Priced& before, const Priced& after) const;
   bool pays(const Priced& before, const Priced& after) const;
+  CutSearch::Gate ask_gate(const Priced& before, const Priced& after) const;
   void drop_idle_changes(const Region& region, const CutDecisions& base);
 
   const std::vector<CutChoice>& choices_;
@@ -268,6 +269,16 @@ void Search::choose(const Region& region, const CutDecisions& base) {
     if (is_flipped(best_.decisions, region[i])) changes.push_back(i);
 }
 
+CutSearch::Gate Search::ask_gate(const Priced& before, const Priced& after) const {
+  std::vector<uint32_t> gone, come;
+  std::ranges::set_difference(before.kernels, after.kernels, std::back_inserter(gone));
+  std::ranges::set_difference(after.kernels, before.kernels, std::back_inserter(come));
+  IoProfile apart, fused;
+  for (uint32_t k : gone) apart += pricer_.kernel(k).io;
+  for (uint32_t k : come) fused += pricer_.kernel(k).io;
+  return options_.gate(apart, fused);
+}
+
 void Search::search_region(const Region& region) {
   of_region_ = 0;
   const Priced base = best_;
@@ -281,6 +292,12 @@ void Search::search_region(const Region& region) {
   for (const CutChoice& c : region)
     if (is_flipped(best_.decisions, c))
       (c.stored ? taken.inlined : taken.stored).push_back(c.node);
+  if (options_.gate) taken.gate = ask_gate(base, best_);
+  if (taken.gate && !taken.gate->agrees && !taken.inlined.empty()) {
+    best_ = base;
+    ++search_.refused;
+    return;
+  }
   search_.taken.push_back(std::move(taken));
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "compiler/kernel/cut_search.h"
+#include "compiler/kernel/io_profile.h"
 #include "compiler/select/group.h"
 
 #include <functional>
@@ -19,6 +20,7 @@ struct CutKernelPrice {
   double seconds = 0;
   uint32_t program = 0;        // equal where the code is
   std::vector<NodeId> touched; // nodes that it computes or reads, ascending
+  IoProfile io;
 };
 
 class CutPricer {
@@ -44,6 +46,10 @@ struct CutSearchOptions {
   double least_seconds = 0; // likewise, whatever the run takes
   // Where it is given, it decides in place of the search, whatever that costs.
   std::function<CutDecisions(const std::vector<CutChoice>&)> decide = {};
+  // What the gate says of kernels and those in their place. A region that computes values
+  // where they are read is only taken where it agrees; empty: nobody is asked.
+  using Gate = std::function<CutSearch::Gate(const IoProfile&, const IoProfile&)>;
+  Gate gate = {};
 };
 
 struct SearchedCut {

@@ -78,6 +78,7 @@ void write_search(JsonWriter& json, const Account& account) {
   json.key("search").begin_object();
   json.pair("stop_reason", text_of(s.end)).pair("candidates", uint64_t{s.candidates});
   json.pair("choices", uint64_t{s.choices}).pair("regions", uint64_t{s.regions});
+  json.pair("refused_by_gate", uint64_t{s.refused});
   json.key("rules_us").milliseconds(s.before * 1e6);
   json.key("us").milliseconds(s.after * 1e6);
   json.key("taken").begin_list();
@@ -87,6 +88,10 @@ void write_search(JsonWriter& json, const Account& account) {
     write_texts(json, "inlined", cut.inlined);
     json.key("rules_us").milliseconds(cut.before * 1e6);
     json.key("us").milliseconds(cut.after * 1e6);
+    if (cut.gate) {
+      json.key("gate").begin_object().pair("agrees", cut.gate->agrees);
+      json.key("saves_us").milliseconds(cut.gate->gain_ns / 1e3).end_object();
+    }
     json.end_object();
   }
   json.end_list().end_object();

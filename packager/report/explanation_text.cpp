@@ -180,6 +180,8 @@ std::string search_text(const Account& account) {
       count_text(s.candidates, "cut") + " priced of " + count_text(s.choices, "choice") +
           " in " + count_text(s.regions, "region") +
           (s.end == CutSearch::End::Budget ? ", all that the budget allows" : "") +
+          (s.refused ? ", " + count_text(s.refused, "fusion") + " refused by the gate"
+                     : "") +
           ": the rules' kernels are predicted to take " + time_text(s.before * 1e9) +
           ", these " + time_text(s.after * 1e9));
   for (const explain::CutAccount& cut : account.cuts) {
@@ -187,8 +189,13 @@ std::string search_text(const Account& account) {
     if (!cut.stored.empty()) text += "stores " + list_of(cut.stored) + "; ";
     if (!cut.inlined.empty())
       text += "computes " + list_of(cut.inlined) + " where it is read; ";
-    out += line("", text + "predicted " + time_text(cut.before * 1e9) + " -> " +
-                        time_text(cut.after * 1e9));
+    text +=
+        "predicted " + time_text(cut.before * 1e9) + " -> " + time_text(cut.after * 1e9);
+    if (cut.gate)
+      text += std::string("; the gate ") + (cut.gate->agrees ? "agrees" : "objects") +
+              ": it " + (cut.gate->gain_ns >= 0 ? "saves " : "costs ") +
+              time_text(cut.gate->gain_ns);
+    out += line("", text);
   }
   return out;
 }

@@ -157,3 +157,37 @@ TEST_CASE("equal budgets give equal cuts, and none prices no cut", "[cut-search]
     }
   CHECK(out_of_budget > 5);
 }
+
+// Two gates, one that likes nothing and one that likes all.
+TEST_CASE("no fusion is made that the gate objects to", "[cut-search]") {
+  const Target target = *find_target("x86-64-v3");
+  size_t refused = 0, made = 0, asked = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    const Graph simple = rewrite::simplify(random_graph(seed).graph);
+    const auto searched = [&](bool likes) {
+      CutSearchOptions options{kBudget, 0, 0};
+      options.gate = [&, likes](const IoProfile& before, const IoProfile& after) {
+        ++asked;
+        CHECK(before.launches + after.launches > 0);
+        return CutSearch::Gate{likes ? 1.0 : -1.0, likes};
+      };
+      Passes passes;
+      return fuse(simple, target, true, passes, {}, options).searched;
+    };
+    const CutSearch none = searched(false), all = searched(true);
+    refused += none.refused;
+    CHECK(all.refused == 0);
+    for (const CutSearch::Taken& taken : none.taken) {
+      REQUIRE(taken.gate);
+      CHECK(taken.inlined.empty());
+    }
+    for (const CutSearch::Taken& taken : all.taken) {
+      REQUIRE(taken.gate);
+      CHECK(taken.gate->agrees);
+      made += !taken.inlined.empty();
+    }
+  }
+  CHECK(asked > 0);
+  CHECK(refused > 0);
+  CHECK(made > 0);
+}
