@@ -22,12 +22,13 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import kernels
+from cliff_blocks import ModernBlocks
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("SVOD_BUILD", HERE.parent.parent / "build")).resolve()
 
 
-class Network:
+class Network(ModernBlocks):
     """A network under construction; `value` and `shape` are its current tensor's."""
 
     def __init__(self, seed):
@@ -353,12 +354,13 @@ class Network:
         self.value = self.op("Transpose", self.op("Squeeze", y, self.ints(1)), perm=[1, 0, 2])
         self.shape = [1, length, hidden]
 
-    BLOCKS = ("conv_block grouped depthwise depthwise inverted_residual shuffle split_halves dense mlp mlp gated attention "
-              "windows token_mixer experts resize pool depth_to_space group_norm channel_norm recurrent").split()
+    FIRST_BLOCKS = ("conv_block grouped depthwise depthwise inverted_residual shuffle split_halves dense mlp mlp gated attention "
+                    "windows token_mixer experts resize pool depth_to_space group_norm channel_norm recurrent").split()
+    ALL_BLOCKS = FIRST_BLOCKS + 2 * ModernBlocks.BLOCKS
 
     def draw(self, count):
         for _ in range(count):
-            name = self.pick(*self.BLOCKS)
+            name = self.pick(*self.ALL_BLOCKS)
             self.blocks.append(name)
             getattr(self, name)()
         graph = helper.make_graph(self.nodes, "cliffs", [helper.make_tensor_value_info("input", 1, self.start)],
