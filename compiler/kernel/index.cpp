@@ -1,6 +1,7 @@
 // Normalisation rules: with L = c*Q + R, where R collects the terms whose coefficient c
-// does not divide, and 0 <= R < c:  L / c = Q  and  L mod c = R. Everything else stays a
-// term.
+// does not divide, and 0 <= R < c:  L / c = Q  and  L mod c = R. Where that fails, R takes
+// what is left of the nearest multiples:  391 i + j  by 392 is  i  and  j - i, which shifts
+// each row of an attention's scores by one more. Everything else stays a term.
 #include "compiler/kernel/index.h"
 
 #include "compiler/support/check.h"
@@ -21,6 +22,12 @@ TermId IndexPool::intern(Term term) {
   if (found != terms_.end()) return static_cast<TermId>(found - terms_.begin());
   terms_.push_back(std::move(term));
   return static_cast<TermId>(terms_.size() - 1);
+}
+
+void IndexPool::limit(const Index& position, int64_t extent) {
+  const bool known = std::ranges::any_of(
+      limits_, [&](const Limit& l) { return l.position == position; });
+  if (!known) limits_.push_back({position, extent});
 }
 
 Index IndexPool::axis(AxisId axis) {
@@ -89,6 +96,29 @@ Range IndexPool::range(const Index& a, const std::vector<Range>& narrowed) const
   return out;
 }
 
+static int64_t coefficient_of(const Index& a, TermId term) {
+  for (auto [id, coefficient] : a.terms)
+    if (id == term) return coefficient;
+  return 0;
+}
+
+// Of the positions that mean something.
+Range IndexPool::meant_range(const Index& a) const {
+  Range out = range(a);
+  for (const Limit& limit : limits_) {
+    auto [first, unit] = limit.position.terms.front();
+    const int64_t times = coefficient_of(a, first) / unit;
+    const bool whole =
+        times != 0 && std::ranges::all_of(limit.position.terms, [&](const auto& term) {
+          return coefficient_of(a, term.first) == times * term.second;
+        });
+    if (!whole) continue;
+    const int64_t beyond = range(limit.position).high - (limit.extent - 1);
+    (times > 0 ? out.high : out.low) -= times * beyond;
+  }
+  return out;
+}
+
 Index IndexPool::recombine(Index a) {
   for (size_t j = 0; j < a.terms.size(); ++j) {
     const Term mod = terms_[a.terms[j].first];
@@ -123,6 +153,24 @@ static void split_by(const Index& a, int64_t divisor, Index& quotient, Index& re
   }
 }
 
+// The same with rests as near to zero as they can be, where all of them lie in [0, c).
+std::optional<std::pair<Index, Index>> IndexPool::split_nearest(const Index& a,
+                                                                int64_t divisor) const {
+  Index quotient{0, {}}, rest{a.constant, {}};
+  for (auto [term, coefficient] : a.terms) {
+    const int64_t times = floor_div(coefficient + divisor / 2, divisor);
+    if (times != 0) quotient.terms.emplace_back(term, times);
+    if (coefficient != times * divisor)
+      rest.terms.emplace_back(term, coefficient - times * divisor);
+  }
+  const Range r = meant_range(rest);
+  const int64_t base = floor_div(r.low, divisor);
+  if (base != floor_div(r.high, divisor)) return std::nullopt;
+  quotient.constant = base;
+  rest.constant -= base * divisor;
+  return std::pair(std::move(quotient), std::move(rest));
+}
+
 // (g*x + k) by (g*d), 0 <= k < g: g divides every coefficient of rest and the divisor.
 static int64_t common_factor(const Index& rest, int64_t divisor) {
   int64_t common = divisor;
@@ -148,6 +196,7 @@ Index IndexPool::div(const Index& a, int64_t divisor) {
     quotient.constant += low;
     return quotient;
   }
+  if (auto nearest = split_nearest(a, divisor)) return std::move(nearest->first);
   int64_t common = common_factor(rest, divisor);
   if (common > 1)
     return add(quotient, div(divide_coefficients(rest, common), divisor / common));
@@ -172,6 +221,7 @@ Index IndexPool::mod(const Index& a, int64_t divisor) {
     rest.constant -= base * divisor;
     return rest;
   }
+  if (auto nearest = split_nearest(a, divisor)) return std::move(nearest->second);
   int64_t common = common_factor(rest, divisor);
   if (common > 1) {
     Index reduced = divide_coefficients(rest, common);

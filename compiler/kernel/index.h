@@ -10,6 +10,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -45,6 +46,9 @@ struct Range {
 class IndexPool {
 public:
   AxisId add_axis(int64_t extent);
+  // What a dimension was cut into ends before the axes do: only positions below the extent
+  // mean something, and quotients and remainders are right for those alone.
+  void limit(const Index& position, int64_t extent);
   int64_t extent(AxisId axis) const { return extents_[axis]; }
   size_t axis_count() const { return extents_.size(); }
   const Term& term(TermId id) const { return terms_[id]; }
@@ -77,10 +81,19 @@ public:
   void collect_dynamic(const Index& a, std::vector<ExprId>& out) const;
 
 private:
+  // Positions of a dimension that its axes run beyond.
+  struct Limit {
+    Index position;
+    int64_t extent;
+  };
   TermId intern(Term term);
+  Range meant_range(const Index& a) const;
+  std::optional<std::pair<Index, Index>> split_nearest(const Index& a,
+                                                       int64_t divisor) const;
   bool term_depends_on(const Term& term, AxisId axis) const;
   std::vector<int64_t> extents_;
   std::vector<Term> terms_;
+  std::vector<Limit> limits_;
 };
 
 } // namespace svod

@@ -30,6 +30,8 @@ Index Lowering::make_dim(Dim dim, int64_t extent) {
         unroll ? IndexPool::constant(unrolled_at_[axes[i]]) : pool().axis(axes[i]);
     index = IndexPool::add(IndexPool::scale(index, extents[i]), term);
   }
+  if (fresh && extents[0] * product > extent && index.terms.size() > 1)
+    pool().limit(index, extent);
   return index;
 }
 

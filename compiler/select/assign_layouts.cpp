@@ -157,6 +157,7 @@ bool Assigner::prefers_blocked(const Group& group) const {
   return follows_blocked(group.root);
 }
 
+// Blocked where most of its parts are, or where it is read channel by channel.
 bool Assigner::concat_prefers(NodeId n) const {
   const Node& node = g[n];
   int64_t axis = node.payload[0];
@@ -174,7 +175,7 @@ bool Assigner::concat_prefers(NodeId n) const {
     total += element_count(g[part].shape);
     if (prefers) blocked += element_count(g[part].shape);
   }
-  return blocked * 2 > total;
+  return blocked * 2 > total || lane_reads_.count(n) != 0;
 }
 
 // A pooling: a reduction over windows along axes that are not the channels.

@@ -52,6 +52,7 @@ private:
   std::optional<StoreReason> needed_whole(NodeId n) const;
   std::optional<StoreReason> not_inlined(NodeId n) const;
   double slices_of(NodeId n) const;
+  bool repeats_numbers(NodeId n) const;
   bool is_costly_chain(NodeId n) const;
   bool can_unroll(NodeId n) const;
   bool part_of_one_concat(NodeId n) const;
@@ -261,6 +262,22 @@ double Grouper::slices_of(NodeId n) const {
   return evaluations / double(std::max<int64_t>(count(n), 1));
 }
 
+// Whether n is a row of numbers, several for each one that is computed, which are read
+// again and again, as those of a group are by its channels. Computed where it is read, a
+// number's place takes a quotient of the channel, which blocks of channels do not divide.
+bool Grouper::repeats_numbers(NodeId n) const {
+  constexpr int64_t kOften = 8;
+  const Node& node = g[n];
+  if (node.op != Op::Reshape || g[node.inputs[0]].op != Op::Expand) return false;
+  const Shape& shape = node.shape;
+  if (shape.size() < 3 || shape[0] * shape[1] != count(n)) return false;
+  const Node& repeated = g[node.inputs[0]];
+  const Shape& once = g[repeated.inputs[0]].shape;
+  const bool inner = repeated.shape.size() == 3 && repeated.shape[0] == shape[0] &&
+                     once[1] > 1 && once[2] == 1 && repeated.shape[2] > 1;
+  return inner && evaluations_[n] >= kOften * count(n);
+}
+
 // Why n is not worth inlining: an inlined value is evaluated again for every position
 // that reads it.
 std::optional<StoreReason> Grouper::not_inlined(NodeId n) const {
@@ -356,6 +373,7 @@ void Grouper::visit(NodeId n) {
     return;
   }
   if (is_reduce(node.op)) return visit_reduce(n);
+  if (!is_root_[n] && repeats_numbers(n)) return store(n, StoreReason::Often);
   if (is_root_[n] || is_view(node.op) || widens_bytes(g, n)) return;
   // The product of a contraction stays with its sum; its factors are asked in their turn.
   bool product = std::any_of(users_[n].begin(), users_[n].end(), [&](NodeId user) {

@@ -13,4 +13,8 @@ struct Standardized {
 Standardized standardize(Expr x, const std::vector<int64_t>& axes, double epsilon,
                          const Counts& counts = {});
 
+// (x - mean) / sqrt(variance + epsilon) of [N, C, positions..] over the positions and the
+// channels of each group.
+Expr standardize_groups(Expr x, int64_t groups, double epsilon);
+
 } // namespace svod::importer

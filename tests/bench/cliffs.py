@@ -68,7 +68,7 @@ class Network(ModernBlocks):
         if self.is_picture():
             return
         _, length, channels = self.shape
-        side = int(round(length ** 0.5))
+        side = next(n for n in range(int(length ** 0.5), 0, -1) if length % n == 0)
         self.step("Transpose", perm=[0, 2, 1])
         self.step("Reshape", self.ints(1, channels, side, length // side))
         self.shape = [1, channels, side, length // side]

@@ -321,3 +321,52 @@ TEST_CASE("shuffled channels are written a block at a time", "[fuse]") {
     CHECK(optimize::choose_tile(*copy, target.levels[0]).points() == copy->loops.lanes);
   }
 }
+
+// Halves that a depthwise convolution reads, both of them transposed tokens.
+TEST_CASE("what is joined for a depthwise convolution has its channels in lanes",
+          "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 12, 13, 64});
+  NodeId a = permute(g, matmul(g, x, known(g, {64, 32})), {0, 3, 1, 2});
+  NodeId b = permute(g, matmul(g, x, known(g, {64, 64})), {0, 3, 1, 2});
+  NodeId joined = concat(g, {a, b}, 1);
+  NodeId product =
+      broadcast_map(g, Op::Mul, {windows(g, joined), known(g, {1, 96, 1, 1, 3, 3})});
+  NodeId y = squeeze_axes(g, reduce(g, Op::ReduceSum, product, {4, 5}), {4, 5});
+  CHECK(layout_of(fused(g, y), {1, 96, 12, 13}).block_axis == 1);
+}
+
+// Groups of 12 channels, of which each has its group's mean: no kernel takes a quotient
+// of the channel for it.
+TEST_CASE("numbers of groups are repeated in memory for the channels", "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 32, 30, 30});
+  NodeId c = convolution(g, x, 96);
+  NodeId by_channel = reduce(g, Op::ReduceSum, c, {2, 3});
+  NodeId groups = reduce(g, Op::ReduceSum, reshape(g, by_channel, {1, 8, 12}), {2});
+  NodeId repeated = reshape(g, expand(g, groups, {1, 8, 12}), {1, 96, 1, 1});
+  NodeId y = map(g, Op::Exp, {broadcast_map(g, Op::Sub, {c, repeated})});
+  const FusedGraph f = fused(g, convolution(g, y, 32));
+  for (const ScheduledKernel& k : f.kernels)
+    for (const Expr& e : k.exprs) {
+      const bool quotient = std::ranges::any_of(e.index.terms, [&](const auto& term) {
+        return k.indices.term(term.first).kind == Term::Kind::Div;
+      });
+      if (quotient) CHECK(element_count(f.buffers[k.arguments[e.argument].id].shape) < 96);
+    }
+}
+
+// Row i of the scores moves by i, as a pad and two reshapes of Transformer-XL's say.
+TEST_CASE("rows that a reshape shifts are read at affine places", "[fuse]") {
+  constexpr int64_t kRows = 20;
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {3, kRows, 2 * kRows - 1});
+  NodeId padded = pad(g, x, {0, 0, 1}, {0, 0, 0}, 0);
+  NodeId rows = reshape(g, padded, {3, 2 * kRows, kRows});
+  rows = slice(g, rows, {0, 1, 0}, {1, 1, 1}, {3, 2 * kRows - 1, kRows});
+  rows = reshape(g, rows, {3, kRows, 2 * kRows - 1});
+  NodeId shifted = slice(g, rows, {0, 0, 0}, {1, 1, 1}, {3, kRows, kRows});
+  const FusedGraph f = fused(g, map(g, Op::Exp, {shifted}));
+  REQUIRE(f.kernels.size() == 1);
+  check_loads_are_vectors(f.kernels[0]);
+}

@@ -88,9 +88,35 @@ void import_batch_norm(NodeImport& node) {
   finish_batch_norm(node, x, batch_parameter(node, 3, x), batch_parameter(node, 4, x));
 }
 
+// Fewer positions are not worth sums of their own.
+static constexpr int64_t kFewestPositions = 8;
+
+static bool has_positions(const Shape& x) {
+  return x.size() >= 3 && element_count(x) >= kFewestPositions * x[0] * x[1];
+}
+
+// Channels and positions that x merges group by group, as exporters write a group
+// normalisation; x where it does not.
+static Expr before_groups(Expr x) {
+  const Node& node = (*x.g)[x.id];
+  if (node.op != Op::Reshape) return x;
+  const Expr picture{x.g, node.inputs[0]};
+  const Shape &from = picture.shape(), &to = x.shape();
+  const bool groups = has_positions(from) && from[0] == to[0] && to[1] > 0 &&
+                      from[1] > to[1] && from[1] % to[1] == 0;
+  return groups ? picture : x;
+}
+
 void import_instance_norm(NodeImport& node) {
   const Expr x = wide(node, 0);
   require(node, x.rank() >= 3, "input 0 must have a batch, a channel and spatial axes");
+  const Expr picture = before_groups(x);
+  if (picture.id != x.id && node.counts(0).empty()) {
+    const Expr y = reshape(
+        standardize_groups(picture, extent(x, 1), node.get_float("epsilon")), x.shape());
+    finish(node, y * channel_parameter(node, 1, x) + channel_parameter(node, 2, x));
+    return;
+  }
   const Expr y =
       standardize(x, axes_from(2, x.rank()), node.get_float("epsilon"), node.counts(0))
           .value;
@@ -120,6 +146,11 @@ void import_group_norm(NodeImport& node) {
   require(node, groups >= 1 && shape[1] % groups == 0,
           "num_groups does not divide the channels");
   const bool by_group = node.opset < 21;
+  if (node.counts(0).empty() && has_positions(shape) && !by_group) {
+    const Expr y = standardize_groups(x, groups, node.get_float("epsilon"));
+    finish(node, y * channel_parameter(node, 1, x) + channel_parameter(node, 2, x));
+    return;
+  }
   Shape split = shape;
   split[1] = groups;
   split.insert(split.begin() + 2, shape[1] / groups);
