@@ -34,31 +34,51 @@ SVOD_INLINE u64 key_of(const WideWord& word) { return word.key; }
 SVOD_INLINE i64 position_of(u64 word) { return i64(u32(word)); }
 SVOD_INLINE i64 position_of(const WideWord& word) { return i64(word.at); }
 
-// Sorts words[start, end) into to[start, end), both halves being sorted; no branch
-// depends on the words until one half is used up.
+// Sorts words[start, end) into to[start, end), both halves being sorted. As many words as
+// the shorter half has come from each end at once: the two wait for different words, and
+// neither runs out of a half. No branch depends on the words before one half is used up.
 template <class W>
 SVOD_INLINE void merge_words(const W* words, W* to, iptr start, iptr middle, iptr end) {
-  iptr i = start, j = middle, k = start;
-  while (i < middle && j < end) {
-    const bool right = before(words[j], words[i]);
-    to[k++] = words[right ? j : i];
-    j += right, i += !right;
+  iptr i = start, j = middle, k = start, a = middle - 1, b = end - 1, z = end - 1;
+  const iptr left = middle - start, right = end - middle;
+  for (iptr both = left < right ? left : right; both > 0; --both) {
+    const bool after = before(words[j], words[i]), behind = before(words[b], words[a]);
+    to[k++] = words[after ? j : i];
+    to[z--] = words[behind ? a : b];
+    j += after, i += !after;
+    a -= behind, b -= !behind;
   }
-  while (i < middle) to[k++] = words[i++];
-  while (j < end) to[k++] = words[j++];
+  while (i <= a && j <= b) {
+    const bool after = before(words[j], words[i]);
+    to[k++] = words[after ? j : i];
+    j += after, i += !after;
+  }
+  while (i <= a) to[k++] = words[i++];
+  while (j <= b) to[k++] = words[j++];
 }
-// Short runs by insertion, then runs merged in pairs. Returns which of the two lists
-// holds the result.
+template <class W> SVOD_INLINE void order_words(W& a, W& b) {
+  const bool swap = before(b, a);
+  const W first = swap ? b : a;
+  b = swap ? a : b;
+  a = first;
+}
+// Runs of four without a branch, the last ones by insertion, then runs merged in pairs.
+// Returns which of the two lists holds the result.
 template <class W> SVOD_INLINE W* sort_words(W* words, W* room, iptr count) {
-  constexpr iptr kRun = 8;
-  for (iptr start = 0; start < count; start += kRun) {
-    const iptr end = start + kRun < count ? start + kRun : count;
-    for (iptr i = start + 1; i < end; ++i) {
-      const W word = words[i];
-      iptr at = i;
-      for (; at > start && before(word, words[at - 1]); --at) words[at] = words[at - 1];
-      words[at] = word;
-    }
+  constexpr iptr kRun = 4;
+  iptr start = 0;
+  for (; start + kRun <= count; start += kRun) {
+    W a = words[start], b = words[start + 1], c = words[start + 2], d = words[start + 3];
+    order_words(a, b), order_words(c, d);
+    order_words(a, c), order_words(b, d);
+    order_words(b, c);
+    words[start] = a, words[start + 1] = b, words[start + 2] = c, words[start + 3] = d;
+  }
+  for (iptr i = start + 1; i < count; ++i) {
+    const W word = words[i];
+    iptr at = i;
+    for (; at > start && before(word, words[at - 1]); --at) words[at] = words[at - 1];
+    words[at] = word;
   }
   for (iptr width = kRun; width < count; width *= 2) {
     for (iptr start = 0; start < count; start += 2 * width) {

@@ -1,7 +1,8 @@
 // Normalisation rules: with L = c*Q + R, where R collects the terms whose coefficient c
-// does not divide, and 0 <= R < c:  L / c = Q  and  L mod c = R. Where that fails, R takes
-// what is left of the nearest multiples:  391 i + j  by 392 is  i  and  j - i, which shifts
-// each row of an attention's scores by one more. Everything else stays a term.
+// does not divide, and 0 <= R < c:  L / c = Q  and  L mod c = R. Where that fails, R
+// takes what is left of the nearest multiples:  391 i + j  by 392 is  i  and  j - i,
+// which shifts each row of an attention's scores by one more. Everything else stays a
+// term.
 #include "compiler/kernel/index.h"
 
 #include "compiler/support/check.h"

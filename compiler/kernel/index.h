@@ -46,8 +46,8 @@ struct Range {
 class IndexPool {
 public:
   AxisId add_axis(int64_t extent);
-  // What a dimension was cut into ends before the axes do: only positions below the extent
-  // mean something, and quotients and remainders are right for those alone.
+  // What a dimension was cut into ends before the axes do: only positions below the
+  // extent mean something, and quotients and remainders are right for those alone.
   void limit(const Index& position, int64_t extent);
   int64_t extent(AxisId axis) const { return extents_[axis]; }
   size_t axis_count() const { return extents_.size(); }

@@ -150,6 +150,7 @@ void RequestFinder::look_at(const Group& group, const ScheduledKernel& kernel,
   if (copies_) store_below_windows(group, kernel);
   const bool reduces = group.base != kNoNode && is_reduce(g[group.base].op);
   const bool turned = reduces && turn_operands(group, kernel);
+  if (copies_) turn_rows(group, kernel);
   pad_rows(group);
   // An operand that is turned is read otherwise in the next round; rows are read as often
   // as they are passed, but from the first cache.

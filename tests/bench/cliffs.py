@@ -34,7 +34,10 @@ class Network(ModernBlocks):
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
         self.nodes, self.constants, self.blocks = [], [], []
-        size, channels = self.pick(14, 20, 28, 40, 56), self.pick(16, 24, 32, 40, 48, 64, 96, 128)
+        size = self.pick(7, 13, 14, 20, 24, 26, 28, 33, 40, 56, 65)
+        channels = self.pick(12, 16, 20, 24, 32, 36, 40, 48, 64, 72, 96, 112, 128, 160, 192)
+        if size * size * channels > 200000:
+            channels = self.pick(12, 16, 20, 24, 32)
         self.start = [1, channels, size, size]
         self.value, self.shape = "input", list(self.start)
 

@@ -352,7 +352,8 @@ TEST_CASE("numbers of groups are repeated in memory for the channels", "[fuse]")
       const bool quotient = std::ranges::any_of(e.index.terms, [&](const auto& term) {
         return k.indices.term(term.first).kind == Term::Kind::Div;
       });
-      if (quotient) CHECK(element_count(f.buffers[k.arguments[e.argument].id].shape) < 96);
+      if (quotient)
+        CHECK(element_count(f.buffers[k.arguments[e.argument].id].shape) < 96);
     }
 }
 
@@ -369,4 +370,22 @@ TEST_CASE("rows that a reshape shifts are read at affine places", "[fuse]") {
   const FusedGraph f = fused(g, map(g, Op::Exp, {shifted}));
   REQUIRE(f.kernels.size() == 1);
   check_loads_are_vectors(f.kernels[0]);
+}
+
+// The channels of a sum, less their mean, as tokens.
+TEST_CASE("a picture that is normalised into tokens has its channels in lanes",
+          "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 64, 12, 13});
+  NodeId y = g.add_input("y", DType::F32, {1, 64, 12, 13});
+  NodeId picture = map(g, Op::Exp, {map(g, Op::Add, {x, y})});
+  NodeId tokens = permute(g, reshape(g, picture, {1, 64, 156}), {0, 2, 1});
+  NodeId centred =
+      broadcast_map(g, Op::Sub, {tokens, reduce(g, Op::ReduceSum, tokens, {2})});
+  g.add_output("picture", map(g, Op::Neg, {picture}));
+  const FusedGraph f = fused(g, matmul(g, centred, known(g, {64, 64})));
+  CHECK(layout_of(f, {1, 156, 64}).block_axis < 0);
+  for (const ScheduledKernel& k : f.kernels)
+    if (k.stages.size() > 1 && k.stages[0].kind == StageKind::Reduce)
+      check_loads_are_vectors(k);
 }
