@@ -1,7 +1,8 @@
 // Sorts: the keys of one row go to scratch memory as numbers that order as they do, the
 // prelude sorts them or selects the first few, and the positions that came with them are
 // written. Measured per element of a row of 1000 floats: 63 ns for a sort of positions by
-// what they point to, 11 ns for a sort of words.
+// what they point to, 17 ns for a sort of words; of 1764 floats 27 ns with runs merged
+// from one end, 17 ns from both.
 #include "compiler/codegen/element_text.h"
 #include "compiler/codegen/stage_emitter.h"
 
