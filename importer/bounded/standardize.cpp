@@ -19,7 +19,8 @@ public:
   Expr mean(Expr x) const {
     const Shape groups{batch_, groups_, channels_ / groups_};
     const Expr total = sum(reshape(sum(x, axes_from(2, rank_)), groups), {2});
-    return total / double(positions_ * channels_ / groups_);
+    const int64_t count = positions_ * (channels_ / groups_);
+    return total / static_cast<double>(count);
   }
   Expr by_channel(Expr of_group) const {
     Shape channels(static_cast<size_t>(rank_), 1);
