@@ -384,7 +384,9 @@ TEST_CASE("a picture that is normalised into tokens has its channels in lanes",
       broadcast_map(g, Op::Sub, {tokens, reduce(g, Op::ReduceSum, tokens, {2})});
   g.add_output("picture", map(g, Op::Neg, {picture}));
   const FusedGraph f = fused(g, matmul(g, centred, known(g, {64, 64})));
-  CHECK(layout_of(f, {1, 156, 64}).block_axis < 0);
+  CHECK(std::ranges::any_of(f.buffers, [](const Buffer& b) {
+    return b.shape == Shape{1, 64, 12, 13} && b.layout.block_axis == 1;
+  }));
   for (const ScheduledKernel& k : f.kernels)
     if (k.stages.size() > 1 && k.stages[0].kind == StageKind::Reduce)
       check_loads_are_vectors(k);
