@@ -64,10 +64,12 @@ std::vector<Cliff> cliffs_of(const PlanCost& cost, const Level& level) {
   return out;
 }
 
-std::string print(const PlanCost& cost, const plan::Plan& plan) {
+std::string print(const PlanCost& cost, const plan::Plan& plan,
+                  const std::function<std::string(size_t)>& below) {
   std::string out;
   char text[64];
-  for (const LaunchCost& launch : cost.launches) {
+  for (size_t i = 0; i < cost.launches.size(); ++i) {
+    const LaunchCost& launch = cost.launches[i];
     std::snprintf(text, sizeof(text), "k%u", launch.program);
     out += text;
     if (launch.times != 1) out += "*" + std::to_string(launch.times);
@@ -78,6 +80,7 @@ std::string print(const PlanCost& cost, const plan::Plan& plan) {
       separator = ", ";
     }
     out += "\n";
+    if (below) out += below(i);
   }
   std::snprintf(text, sizeof(text), "total %.3f us\n", cost.total.total * 1e6);
   return out + text;

@@ -36,6 +36,8 @@ struct Cliff {
 std::vector<Cliff> cliffs_of(const PlanCost& cost, const Level& level);
 
 // A line per launch: program, times, microseconds with their parts, ONNX nodes; the sum.
-std::string print(const PlanCost& cost, const plan::Plan& plan);
+// `below` gives what stands below the line of a launch, by its number.
+std::string print(const PlanCost& cost, const plan::Plan& plan,
+                  const std::function<std::string(size_t)>& below = {});
 
 } // namespace svod

@@ -80,8 +80,10 @@ Exit Packing::write_text_form() {
 
 // Each of a program's threads counts where they are bounded; else it is one.
 std::string Packing::explained() const {
-  std::string out = predicted_text(kernels_->plan, options_.target,
-                                   static_cast<int>(std::max(1U, threads())));
+  const plan::Plan& plan = kernels_->plan;
+  std::string out =
+      predicted_text(plan, options_.target, static_cast<int>(std::max(1U, threads())),
+                     {plan, options_.target, searched_, front_->tuning});
   for (const std::string& line : equal_lines(equal_)) out += line + "\n";
   for (const std::string& line : search_lines(searched_)) out += line + "\n";
   return out;

@@ -9,6 +9,7 @@
 #include "packager/tune/tune.h"
 #include "packager/verify/run_program.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace svod::packager {
@@ -38,6 +39,15 @@ std::string outcome(const TuneResult& result) {
 }
 
 } // namespace
+
+// Whether programs of one number are one kernel, however it runs: a profile names them by
+// their numbers.
+static bool same_kernels(const plan::Plan& a, const plan::Plan& b) {
+  return std::ranges::equal(a.programs, b.programs,
+                            [](const ScheduledKernel& x, const ScheduledKernel& y) {
+                              return digest_of(x) == digest_of(y);
+                            });
+}
 
 bool Packing::build_to_measure(const TuningFile& tuning, const std::string& path,
                                DeviceMeasure* device) {
@@ -102,7 +112,8 @@ Exit Packing::tune() {
   const int threads = std::max(1, options_.threads);
   TuneMeans means;
   means.build = [&](const TuningFile& tuning, const std::string& path) {
-    return measured.build_to_measure(tuning, path, device ? &*device : nullptr);
+    return measured.build_to_measure(tuning, path, device ? &*device : nullptr) &&
+           same_kernels(kernels_->plan, measured.kernels_->plan);
   };
   means.run = [&](const std::string& path, double seconds) {
     const double limit = kPatience + kTimesAsked * seconds;

@@ -1,5 +1,6 @@
 // Schedules that were edited by hand take the place of those that were chosen.
 #include "compiler/kernel/fit.h"
+#include "compiler/optimize/choose.h"
 #include "compiler/optimize/schedule_kernel.h"
 
 #include <algorithm>
@@ -23,12 +24,17 @@ void apply_loops(ScheduledKernel& k, const ScheduleFile& file,
     k.loops = std::move(loops);
 }
 
-// What the rules prove of single expressions they prove for a tile.
-static std::string misfit_of(const ScheduledKernel& k, const LevelSchedule& given,
-                             const LevelSchedule& chosen, const Level& level) {
+// What the rules prove of single expressions they prove for a tile, and for vectors of
+// one length; parts of a sequence have one.
+static std::string misfit_of(const ScheduledKernel& k, bool joined,
+                             const LevelSchedule& given, const LevelSchedule& chosen,
+                             const Level& level) {
   if (k.call() || k.sequence()) return misfit(k, given, chosen);
-  if (std::string why = tile_misfit(k, given, chosen); !why.empty()) return why;
-  return misfit(k, given, schedule_tile(k, level, chosen.lanes, given.tile));
+  LevelSchedule vectors = chosen;
+  if (!joined && std::ranges::count(lane_counts(k, level), given.lanes) != 0)
+    vectors.lanes = given.lanes;
+  if (std::string why = tile_misfit(k, given, vectors); !why.empty()) return why;
+  return misfit(k, given, schedule_tile(k, level, given.lanes, given.tile));
 }
 
 static void apply_levels(ScheduledKernel& k, bool joined, const Target& target,
@@ -41,7 +47,7 @@ static void apply_levels(ScheduledKernel& k, bool joined, const Target& target,
       LevelSchedule& chosen = k.levels[i];
       const auto level = std::ranges::find(levels, chosen.level, &LevelSchedule::level);
       if (level == levels.end()) continue;
-      const std::string why = misfit_of(k, *level, chosen, target.levels[i]);
+      const std::string why = misfit_of(k, joined, *level, chosen, target.levels[i]);
       if (!why.empty()) {
         applied.misfits.push_back({digest, chosen.level, why});
         continue;

@@ -40,6 +40,9 @@ Tile choose_tile(const ScheduledKernel& kernel, const Level& level);
 // or as one register of the level holds where those are as good.
 int choose_lanes(const ScheduledKernel& kernel, const Level& level);
 
+// All that it may be executed by, as long as the lane axis first.
+std::vector<int> lane_counts(const ScheduledKernel& kernel, const Level& level);
+
 // The axes whose ends get text of their own, where conditions can fail only there.
 std::vector<PeeledAxis> peeled_axes(const ScheduledKernel& kernel);
 

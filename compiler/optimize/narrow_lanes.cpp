@@ -44,13 +44,17 @@ bool shares_windows(const ScheduledKernel& k, const Tile& tile) {
 
 } // namespace
 
+// Whether lanes may be fewer where each is a register of its own.
+static bool parts_scalars(const ScheduledKernel& k) {
+  const Stage& s = k.stages[0];
+  return k.has_lane_axis() && s.kind == StageKind::Reduce && !is_float(s.dtype) &&
+         !contains(k.inner(s), *k.loops.lane);
+}
+
 // Without vectors lanes are registers of their own: as many are taken together as make
 // the cheapest tile.
 static int choose_scalars(const ScheduledKernel& k, const Level& level) {
-  const Stage& s = k.stages[0];
-  if (!k.has_lane_axis() || s.kind != StageKind::Reduce || is_float(s.dtype) ||
-      contains(k.inner(s), *k.loops.lane))
-    return k.loops.lanes;
+  if (!parts_scalars(k)) return k.loops.lanes;
   int best = k.loops.lanes;
   double least = choose_tile(k, level).cost;
   for (int lanes = k.loops.lanes / 2; lanes >= 2; lanes /= 2) {
@@ -61,6 +65,20 @@ static int choose_scalars(const ScheduledKernel& k, const Level& level) {
     if (cost < least) least = cost, best = lanes;
   }
   return best;
+}
+
+std::vector<int> lane_counts(const ScheduledKernel& k, const Level& level) {
+  std::vector<int> out{k.loops.lanes};
+  if (!k.has_lane_axis()) return out;
+  if (!level.has_vectors()) {
+    for (int lanes = k.loops.lanes / 2; parts_scalars(k) && lanes >= 2; lanes /= 2)
+      if (cut_lanes(k, k.loops.lanes / lanes)) out.push_back(lanes);
+    return out;
+  }
+  const int parts = k.loops.lanes * 32 / level.register_bits;
+  if (level.register_bits >= 128 && parts >= 2 && is_plain(k) && cut_lanes(k, parts))
+    out.push_back(k.loops.lanes / parts);
+  return out;
 }
 
 int choose_lanes(const ScheduledKernel& k, const Level& level) {

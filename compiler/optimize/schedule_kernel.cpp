@@ -177,6 +177,13 @@ LevelSchedule schedule_tile(const ScheduledKernel& kernel, const Level& level, i
   return schedule_below(cut ? *cut : kernel, level, std::move(tile));
 }
 
+LevelSchedule schedule_lanes(const ScheduledKernel& kernel, const Level& level,
+                             int lanes) {
+  const std::optional<ScheduledKernel> cut = shortened(kernel, lanes);
+  const ScheduledKernel& k = cut ? *cut : kernel;
+  return schedule_below(k, level, choose_tile(k, level).counts);
+}
+
 LevelSchedule schedule_kernel(const ScheduledKernel& kernel, const Level& level,
                               bool joined) {
   if (kernel.call() || kernel.sequence()) {
@@ -185,10 +192,8 @@ LevelSchedule schedule_kernel(const ScheduledKernel& kernel, const Level& level,
       if (part.has_lane_axis()) out.lanes = part.loops.lanes;
     return out;
   }
-  const int lanes = joined ? kernel.loops.lanes : choose_lanes(kernel, level);
-  const std::optional<ScheduledKernel> cut = shortened(kernel, lanes);
-  const ScheduledKernel& k = cut ? *cut : kernel;
-  return schedule_below(k, level, choose_tile(k, level).counts);
+  return schedule_lanes(kernel, level,
+                        joined ? kernel.loops.lanes : choose_lanes(kernel, level));
 }
 
 void schedule_levels(ScheduledKernel& kernel, const Target& target) {

@@ -12,6 +12,10 @@ namespace svod::optimize {
 LevelSchedule schedule_kernel(const ScheduledKernel& kernel, const Level& level,
                               bool joined = false);
 
+// Likewise with vectors of `lanes` elements. Not for calls and sequences.
+LevelSchedule schedule_lanes(const ScheduledKernel& kernel, const Level& level,
+                             int lanes);
+
 // With vectors of `lanes` elements and this tile, which fit the kernel (kernel/fit.h),
 // what the rules make of the rest. Not for calls and sequences.
 LevelSchedule schedule_tile(const ScheduledKernel& kernel, const Level& level, int lanes,

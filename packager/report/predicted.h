@@ -3,16 +3,21 @@
 
 #include "compiler/plan_cost.h"
 #include "packager/report/json.h"
+#include "packager/report/schedule_account.h"
 
 namespace svod::packager {
 
-// For each CPU level a line per launch, their sum, and a line per cliff.
-std::string predicted_text(const plan::Plan& plan, const Target& target, int threads);
+// For each CPU level a line per launch, below the first one of each program how it runs
+// and what lost, the sum of all, and a line per cliff.
+std::string predicted_text(const plan::Plan& plan, const Target& target, int threads,
+                           const ScheduleAccounts& accounts);
 
 // The key `predicted`: [{level, threads, total_us, kernels[{name, calls, us, parts{},
-// nodes[]}], cliffs[{name, us, roof_us, nodes[]}]}], in the order of levels and launches.
-// `us` and `parts` of kernels are of one call, those of cliffs of all.
+// nodes[], schedules[{part, by, us, tuned{took, before, unit}, lost[{us, by,
+// differs[]}]}]}], cliffs[{name, us, roof_us, nodes[]}]}], in the order of levels and
+// launches. `us` and `parts` of kernels are of one call, those of cliffs of all; those of
+// `schedules` are of one thread.
 void write_predicted(JsonWriter& json, const plan::Plan& plan, const Target& target,
-                     int threads);
+                     int threads, const ScheduleAccounts& accounts);
 
 } // namespace svod::packager

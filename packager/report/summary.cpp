@@ -208,8 +208,9 @@ void write_run(JsonWriter& json, const Summary& summary) {
   write_spills(json, summary.spills);
   write_search(json, summary.search, summary.spilled_schedules);
   write_equal(json, summary.equal);
-  write_predicted(json, summary.plan, summary.options.target,
-                  std::max(1, summary.options.threads));
+  write_predicted(
+      json, summary.plan, summary.options.target, std::max(1, summary.options.threads),
+      {summary.plan, summary.options.target, summary.search, summary.front.tuning});
   if (!summary.merged.empty()) write_merged(json, summary.merged);
   json.key("cache").begin_object();
   json.pair("kernels_compiled", uint64_t{summary.compiled});

@@ -1,6 +1,6 @@
 #include "packager/tune/trials.h"
 
-#include "compiler/optimize/search/schedule_space.h"
+#include "compiler/optimize/search/loop_space.h"
 
 #include <algorithm>
 #include <set>
@@ -12,42 +12,85 @@ namespace {
 // Below this share of a run the best schedule gains less than runs differ.
 constexpr double kLeastShare = 0.003;
 constexpr size_t kMostOfKernel = 24;
+// With other loops, or vectors of another length.
+constexpr size_t kMostWithLoops = 8;
 
 class Collector {
 public:
   Collector(const plan::Plan& plan, const Target& target, size_t level, int threads,
             const TunedKernels& best)
-      : target_(target), level_(level), best_(best),
+      : plan_(plan), target_(target), level_(level), best_(best),
         around_{double(plan.weight_bytes) + double(plan.arena_bytes), threads} {}
 
   void add(const ScheduledKernel& k, bool joined, size_t program) {
     const Digest digest = digest_of(k, joined);
     std::vector<Trial>& trials = kernels_[digest];
     for (Trial& trial : trials) trial.programs.push_back(program);
-    if (!trials.empty() || k.call() || k.sequence()) return;
+    if (k.call() || k.sequence()) return;
+    if (const auto seen = loops_.find(digest); seen != loops_.end()) {
+      // Programs that differ in their loops alone would become one.
+      std::erase_if(trials,
+                    [&](const Trial& t) { return t.schedule.loops != seen->second; });
+      return;
+    }
+    ScheduledKernel start = k;
     const auto better = best_.find(digest);
+    if (better != best_.end()) start.loops = better->second.schedule.loops;
+    loops_.emplace(digest, start.loops);
     const LevelSchedule& chosen =
         better == best_.end() ? k.levels[level_] : better->second.schedule.levels[0];
-    for (optimize::ScheduleCandidate& candidate : optimize::level_candidates(
-             k, chosen, target_.levels[level_], around_, kMostOfKernel, budget_))
-      trials.push_back({digest, {k.loops, {std::move(candidate.schedule)}}, {program}});
+    for (optimize::ScheduleCandidate& candidate :
+         candidates_of(start, chosen, joined, may_reorder(k, program)))
+      trials.push_back(
+          {digest,
+           {candidate.loops.value_or(start.loops), {std::move(candidate.schedule)}},
+           {program}});
   }
 
   std::vector<Trial> by_rank() {
     std::vector<Trial> out;
-    for (size_t rank = 0; rank < kMostOfKernel; ++rank)
+    for (size_t rank = 0; rank < kMostOfKernel + kMostWithLoops; ++rank)
       for (auto& [digest, trials] : kernels_)
         if (rank < trials.size()) out.push_back(std::move(trials[rank]));
     return out;
   }
 
 private:
+  // Where a result lies on what is read, or launches take turns by chunks, the memory is
+  // planned for these loops.
+  bool may_reorder(const ScheduledKernel& k, size_t program) const {
+    auto shares = [](const ScheduledKernel& kernel) {
+      return std::ranges::any_of(kernel.arguments, &Argument::shares);
+    };
+    return !shares(k) && !shares(plan_.programs[program]) &&
+           std::ranges::none_of(plan_.steps, [&](const plan::Step& step) {
+             return step.kind == plan::StepKind::LaunchProgram &&
+                    step.program == program && (step.stream || step.followers > 0);
+           });
+  }
+
+  std::vector<optimize::ScheduleCandidate> candidates_of(const ScheduledKernel& k,
+                                                         const LevelSchedule& chosen,
+                                                         bool joined, bool loops) {
+    const Level& level = target_.levels[level_];
+    auto out =
+        optimize::level_candidates(k, chosen, level, around_, kMostOfKernel, budget_);
+    if (!loops) return out;
+    // They come last: each round with them compiles kernels for all levels.
+    auto others = optimize::kernel_candidates(k, chosen, level, around_, joined,
+                                              kMostWithLoops, budget_);
+    std::ranges::move(others, std::back_inserter(out));
+    return out;
+  }
+
+  const plan::Plan& plan_;
   const Target& target_;
   size_t level_;
   const TunedKernels& best_;
   cost::Surroundings around_;
   optimize::SearchBudget budget_; // measuring takes the time, not pricing
   std::map<Digest, std::vector<Trial>> kernels_;
+  std::map<Digest, Loops> loops_; // that they start from
 };
 
 } // namespace

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <ranges>
 
 namespace svod::packager {
 
@@ -169,12 +170,12 @@ void merge(TuningFile& into, const TuningFile& more) {
 
 ScheduleFile schedules_for(const TuningFile& file, const Target& target) {
   ScheduleFile out;
-  for (const Level& level : target.levels) {
+  for (const Level& level : std::views::reverse(target.levels)) {
     const auto kernels = file.machines.find(machine_key(target, level));
     if (kernels == file.machines.end()) continue;
     for (const auto& [digest, kernel] : kernels->second) {
       const auto [known, added] = out.emplace(digest, kernel.schedule);
-      if (added) continue;
+      if (added || known->second.loops != kernel.schedule.loops) continue;
       std::vector<LevelSchedule>& levels = known->second.levels;
       levels.insert(levels.end(), kernel.schedule.levels.begin(),
                     kernel.schedule.levels.end());

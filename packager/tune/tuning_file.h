@@ -44,7 +44,8 @@ std::string print(const TuningFile& file);
 // stay.
 void merge(TuningFile& into, const TuningFile& more);
 
-// What the file has for the levels of a target.
+// What the file has for the levels of a target. All levels share a kernel's loops: those
+// of the strongest one that it has them for, and only levels that were tuned with these.
 ScheduleFile schedules_for(const TuningFile& file, const Target& target);
 
 } // namespace svod::packager

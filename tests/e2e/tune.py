@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """--tune, --tuning and --runner: what is found is kept, merged, and gives the same bytes anywhere; answers stay right."""
+import json
 import os
 import pathlib
 import re
@@ -84,6 +85,24 @@ def measured_by_runner(folder):
     key = [run(PACKER, "key", DIGITS, *LEVEL, *more).stdout for more in ([], ["--tuning", file], ["--tuning", shared])]
     check(key[0] != key[1] == key[2], "the key tells them apart, and not for entries of other models")
     return file
+
+
+def explained(folder, file):
+    """What was measured is told beside what is predicted, in the file's unit, and what lost."""
+    words = [PACKER, DIGITS, "--tuning", file, "--explain", *LEVEL]
+    env = dict(os.environ, SVOD_CACHE_DIR=str(folder / "cache"))
+    told = run(*words, "--emit=fused", cwd=folder, env=env).stdout.decode()
+    tuned = re.findall(r"^  tuned  (?:part \d+: )?took (\S+) instructions, (\S+) instructions before \(rules\)$", told, re.M)
+    check(tuned and all(float(now) < float(before) for now, before in tuned), f"{len(tuned)} kernels say what they took")
+    check(re.search(r"^  lost   .*(less|more) \(\d+\.\d %\): \S", told, re.M), "and what lost, by how much")
+    done = run(*words, "--json", "-o", "explained", "--verify", "off", cwd=folder, env=env, seconds=300)
+    kernels = json.loads(done.stdout)["predicted"][0]["kernels"]
+    schedules = [one for kernel in kernels for one in kernel["schedules"]]
+    kept = [one["tuned"] for one in schedules if one["by"] == "tuning"]
+    check(len(kept) == len(tuned) and all(one["unit"] == "instructions" for one in kept), "--json says the same")
+    check(all(("tuned" in one) == (one["by"] == "tuning") for one in schedules), "of those that were tuned alone")
+    rules = [lost for one in schedules for lost in one["lost"] if lost["by"] == "rules"]
+    check(rules and all(lost["differs"] and lost["us"] > 0 for lost in rules), "the rules' ones are among those that lost")
 
 
 def fresh_runs_decide(folder):
@@ -210,7 +229,9 @@ def interrupted(folder):
 
 folder = work_folder("tune")
 measured_here(folder)
-misfits(folder, measured_by_runner(folder))
+found = measured_by_runner(folder)
+explained(folder, found)
+misfits(folder, found)
 fresh_runs_decide(folder)
 lower_level(folder)
 emulated(folder)

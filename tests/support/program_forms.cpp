@@ -1,7 +1,7 @@
 #include "tests/support/program_forms.h"
 
 #include "compiler/fuse.h"
-#include "compiler/optimize/search/schedule_space.h"
+#include "compiler/optimize/search/loop_space.h"
 #include "compiler/pipeline.h"
 #include "compiler/rewrite/simplify.h"
 #include "tests/support/check_kernels.h"
@@ -14,6 +14,7 @@ namespace svod::test {
 namespace {
 
 constexpr size_t kMostOfKernel = 1000, kPriced = 2000, kCuts = 20, kGraphs = 8;
+constexpr int kThreads = 4; // that chunks are chosen for
 constexpr LevelChoice kLevels[] = {
     {"x86-64-v4"}, {"x86-64-v3"}, {"x86-64-v2"}, {"x86-64-v3", 4}};
 
@@ -59,12 +60,19 @@ ScheduleFile drawn_schedules(const plan::Plan& plan, const Target& target,
   Random draw(seed);
   for (const ScheduledKernel& program : plan.programs) {
     optimize::SearchBudget budget;
-    const auto candidates = optimize::level_candidates(
+    auto candidates = optimize::level_candidates(
         program, program.levels[0], target.levels[0], {}, kMostOfKernel, budget);
+    auto others =
+        optimize::kernel_candidates(program, program.levels[0], target.levels[0],
+                                    {0, kThreads}, false, kMostOfKernel, budget);
+    // Half of them have other loops or vectors, where there are any.
+    if (!others.empty() && (candidates.empty() || draw.below(2) == 0))
+      candidates = std::move(others);
     if (candidates.empty()) continue;
     const auto at = static_cast<size_t>(draw.below(std::ssize(candidates)));
     KernelSchedule schedule = program;
     schedule.levels = {candidates[at].schedule};
+    if (candidates[at].loops) schedule.loops = *candidates[at].loops;
     out.emplace(digest_of(program), std::move(schedule));
   }
   return out;

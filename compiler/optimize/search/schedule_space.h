@@ -20,6 +20,8 @@ struct SearchBudget {
 struct ScheduleCandidate {
   LevelSchedule schedule;
   double seconds = 0; // predicted, of one launch
+  // Where they are not the kernel's: all levels would have these.
+  std::optional<Loops> loops = std::nullopt;
 };
 
 // At most `most` schedules that fit the kernel (kernel/fit.h), each of them once, the
