@@ -80,7 +80,7 @@ static void write_nodes(JsonWriter& json, const std::vector<int32_t>& sources,
 static void write_schedule(JsonWriter& json, const ScheduleAccount& account) {
   json.begin_object();
   if (account.part) json.pair("part", uint64_t{*account.part});
-  json.pair("by", text_of(account.by)).key("us").milliseconds(account.seconds * 1e6);
+  json.pair("by", chooser_name(account.by)).key("us").milliseconds(account.seconds * 1e6);
   if (account.tuned != nullptr) {
     json.key("tuned").begin_object().key("took").milliseconds(account.tuned->took);
     json.key("before").milliseconds(account.tuned->before);

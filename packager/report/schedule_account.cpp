@@ -60,7 +60,7 @@ bool is_same(const Running& running, const KernelSchedule& given) {
 
 } // namespace
 
-std::string_view text_of(ScheduleAccount::By by) {
+std::string_view chooser_name(ScheduleAccount::By by) {
   switch (by) {
   case ScheduleAccount::By::Rules:
     return "rules";

@@ -22,7 +22,7 @@ struct ScheduleAccount {
   const TunedKernel* tuned = nullptr;
   std::vector<LostSchedule> lost; // the cheapest first
 };
-std::string_view text_of(ScheduleAccount::By by);
+std::string_view chooser_name(ScheduleAccount::By by);
 
 class ScheduleAccounts {
 public:
