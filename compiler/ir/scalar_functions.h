@@ -328,19 +328,31 @@ template <class T> SVOD_INLINE T max512(T a, T b) {
       __builtin_ia32_maxps512(bits_<Native512>(a), bits_<Native512>(b), kModeAsItIs));
 }
 #endif
-// NEON's give NaN where either operand is, and +0 of two zeros the greater one: one
-// instruction instead of four.
+// NEON's give NaN where either operand is: one instruction instead of four. Of two zeros
+// they take -0 as the smaller one, where ours is the second operand; that one is known
+// not to matter where it is a constant that is no zero of `kOtherZero`'s sign.
 #if defined(__clang__) && defined(__ARM_NEON)
 #define SVOD_HAS_NEON 1
 template <class T>
 inline constexpr bool kIsNeon = kSame<Element<T>, float> && Traits<T>::kLanes % 4 == 0;
 typedef __attribute__((__neon_vector_type__(16))) i8 NeonBytes;
 constexpr int kNeonQuadF32 = 41; // the code that the builtins take
-#define SVOD_NEON(name, builtin)                                                         \
+template <u32 kOtherZero> SVOD_INLINE bool is_known_beside(float x) {
+  return __builtin_constant_p(x) && bits_<u32>(x) != kOtherZero;
+}
+template <u32 kOtherZero, class T> SVOD_INLINE T nearer(T a, T b, T found) {
+  const bool known =
+      is_known_beside<kOtherZero>(b[0]) && is_known_beside<kOtherZero>(b[1]) &&
+      is_known_beside<kOtherZero>(b[2]) && is_known_beside<kOtherZero>(b[3]);
+  return known ? found : choose(a == b, b, found);
+}
+#define SVOD_NEON(name, builtin, other_zero)                                             \
   template <class T> SVOD_INLINE T name(T a, T b) {                                      \
     constexpr int kCount = Traits<T>::kLanes;                                            \
     if constexpr (kCount == 4) {                                                         \
-      return bits_<T>(builtin(bits_<NeonBytes>(a), bits_<NeonBytes>(b), kNeonQuadF32));  \
+      const T found =                                                                    \
+          bits_<T>(builtin(bits_<NeonBytes>(a), bits_<NeonBytes>(b), kNeonQuadF32));     \
+      return nearer<other_zero>(a, b, found);                                            \
     } else {                                                                             \
       typedef Vector<float, kCount / 2> Half;                                            \
       a.lo = name(Half(a.lo), Half(b.lo));                                               \
@@ -348,8 +360,8 @@ constexpr int kNeonQuadF32 = 41; // the code that the builtins take
       return a;                                                                          \
     }                                                                                    \
   }
-SVOD_NEON(min_neon, __builtin_neon_vminq_v)
-SVOD_NEON(max_neon, __builtin_neon_vmaxq_v)
+SVOD_NEON(min_neon, __builtin_neon_vminq_v, 0u)
+SVOD_NEON(max_neon, __builtin_neon_vmaxq_v, 0x80000000u)
 #undef SVOD_NEON
 #endif
 #if defined(__clang__) && defined(__ARM_NEON) && !defined(__aarch64__)
