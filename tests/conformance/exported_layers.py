@@ -116,7 +116,8 @@ def dyn_quant_matmul():
     m = parsed(HEAD % 13 + """
         g (float[3,16] x) => (float[3,8] y) { q,s,z=DynamicQuantizeLinear(x) mm=MatMulInteger(q,w,z,wz)
         c=Cast<to=1>(mm) sc=Mul(s,ws) y=Mul(c,sc) }""")
-    weights(m, w=shared.RNG.integers(-127, 127, (16, 8)).astype(np.int8), wz=np.int8(0), ws=np.float32(0.013))
+    # ONNX Runtime makes one operator of it, which saturates with weights of eight bits where the CPU lacks VNNI.
+    weights(m, w=shared.RNG.integers(-64, 64, (16, 8)).astype(np.int8), wz=np.int8(0), ws=np.float32(0.013))
     return m, {"x": f32(3, 16)}, []
 
 

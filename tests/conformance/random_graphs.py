@@ -122,6 +122,7 @@ class Drawing:
     def session(self, nodes, outputs, inputs, known):
         options = onnxruntime.SessionOptions()
         options.log_severity_level, options.intra_op_num_threads = 4, 1
+        options.add_session_config_entry("session.x64quantprecision", "1")  # as unit_reference.py says
         return onnxruntime.InferenceSession(self.model(nodes, outputs, inputs, known).SerializeToString(), options)
 
     def build(self):

@@ -225,6 +225,8 @@ def session_of(model, level):
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
     options.graph_optimization_level = level
+    # Without VNNI, ONNX Runtime otherwise adds pairs of byte products in 16 bits, which saturate: wrong answers.
+    options.add_session_config_entry("session.x64quantprecision", "1")
     return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
