@@ -4,7 +4,9 @@
 #include "compiler/optimize/choose.h"
 #include "compiler/rewrite/simplify.h"
 
+#include "tests/support/check_kernels.h"
 #include "tests/support/compare.h"
+#include "tests/support/random_tensor.h"
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -322,18 +324,44 @@ TEST_CASE("shuffled channels are written a block at a time", "[fuse]") {
   }
 }
 
-// Halves that a depthwise convolution reads, both of them transposed tokens.
+// Parts of which a depthwise convolution reads all, both of them transposed tokens.
+static NodeId depthwise_of_join(Graph& g, int64_t first, int64_t second) {
+  NodeId x = g.add_input("x", DType::F32, {1, 12, 13, 64});
+  NodeId a = permute(g, matmul(g, x, known(g, {64, first})), {0, 3, 1, 2});
+  NodeId b = permute(g, matmul(g, x, known(g, {64, second})), {0, 3, 1, 2});
+  NodeId joined = concat(g, {a, b}, 1);
+  NodeId weights = known(g, {1, first + second, 1, 1, 3, 3});
+  NodeId product = broadcast_map(g, Op::Mul, {windows(g, joined), weights});
+  return squeeze_axes(g, reduce(g, Op::ReduceSum, product, {4, 5}), {4, 5});
+}
+
 TEST_CASE("what is joined for a depthwise convolution has its channels in lanes",
           "[fuse]") {
+  for (int64_t first : {32, 36}) {
+    Graph g;
+    const NodeId y = depthwise_of_join(g, first, 60);
+    CHECK(layout_of(fused(g, y), {1, first + 60, 12, 13}).block_axis == 1);
+  }
+}
+
+TEST_CASE("parts of a join that begin within a block are written there", "[fuse]") {
+  RandomGraph random;
+  Random draw(3);
+  const NodeId y = depthwise_of_join(random.graph, 36, 21);
+  random.graph.add_output("y", y);
+  random.inputs.push_back(random_tensor(draw, {1, 12, 13, 64}));
+  random.tolerance.assign(random.graph.size(), 1e-4);
+  CHECK(check_kernels(random, *find_target("native")) == "");
+}
+
+TEST_CASE("what is joined for a convolution of all channels is blocked by them",
+          "[fuse]") {
   Graph g;
-  NodeId x = g.add_input("x", DType::F32, {1, 12, 13, 64});
-  NodeId a = permute(g, matmul(g, x, known(g, {64, 32})), {0, 3, 1, 2});
-  NodeId b = permute(g, matmul(g, x, known(g, {64, 64})), {0, 3, 1, 2});
-  NodeId joined = concat(g, {a, b}, 1);
-  NodeId product =
-      broadcast_map(g, Op::Mul, {windows(g, joined), known(g, {1, 96, 1, 1, 3, 3})});
-  NodeId y = squeeze_axes(g, reduce(g, Op::ReduceSum, product, {4, 5}), {4, 5});
-  CHECK(layout_of(fused(g, y), {1, 96, 12, 13}).block_axis == 1);
+  NodeId x = g.add_input("x", DType::F32, {1, 32, 20, 21});
+  NodeId z = g.add_input("z", DType::F32, {1, 64, 20, 21});
+  NodeId joined = concat(g, {map(g, Op::Exp, {x}), map(g, Op::Abs, {z})}, 1);
+  const FusedGraph f = fused(g, convolution(g, joined, 48), true);
+  CHECK(layout_of(f, {1, 96, 20, 21}).block_axis == 1);
 }
 
 // Groups of 12 channels, of which each has its group's mean: no kernel takes a quotient

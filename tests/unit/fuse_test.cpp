@@ -175,9 +175,9 @@ TEST_CASE("attention is at most four kernels", "[fuse]") {
 }
 
 // The only kernel of a graph.
-static ScheduledKernel kernel_of(Graph& g, NodeId result) {
+static ScheduledKernel kernel_of(Graph& g, NodeId result, bool direct_only = false) {
   g.add_output("y", result);
-  FusedGraph fused = fuse(rewrite::simplify(g), *find_target("native"));
+  FusedGraph fused = fuse(rewrite::simplify(g), *find_target("native"), direct_only);
   UNSCOPED_INFO(print(fused));
   REQUIRE(fused.kernels.size() == 1);
   return fused.kernels[0];
@@ -231,6 +231,22 @@ TEST_CASE("rows of a prime number are cut into chunks too", "[fuse]") {
       if (k.indices.extent(c.axis) == rows) most = c.block;
     CHECK(most > 0);
     CHECK(most <= rows / 4);
+  }
+}
+
+// Sixteen panels of weights pass by all rows: beyond the caches in blocks of rows.
+TEST_CASE("rows beyond the caches are cut into blocks that stay in one", "[fuse]") {
+  for (int64_t rows : {512, 8192}) {
+    Graph g;
+    NodeId x = g.add_input("x", DType::F32, {rows, 1024});
+    ScheduledKernel k = kernel_of(g, matmul(g, x, known(g, {1024, 256})), true);
+    INFO(print(k));
+    REQUIRE(!k.loops.chunks.empty());
+    const ChunkAxis first = k.loops.chunks[0];
+    const Machine m = find_target("native")->machine();
+    const bool blocked = k.indices.extent(first.axis) == rows &&
+                         first.block * 1024 * 4 <= m.second.bytes / 4;
+    CHECK(blocked == (rows * 1024 * 4 > m.far_bytes()));
   }
 }
 

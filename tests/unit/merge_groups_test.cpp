@@ -90,6 +90,9 @@ TEST_CASE("groups of few channels are merged to whole vectors", "[fuse]") {
   CHECK(groups_chosen({8, 4, 4, {3, 3}}) == Shape{2, 16, 16});
   CHECK(groups_chosen({4, 8, 8, {3, 3}, 2}) == Shape{2, 16, 16});
   CHECK(groups_chosen({8, 2, 2, {3, 3}}) == Shape{1, 16, 16});
+  // Two groups are whole vectors; more than two would be too many products.
+  CHECK(groups_chosen({8, 24, 24, {3, 3}}) == Shape{4, 48, 48});
+  CHECK(groups_chosen({4, 20, 20, {3, 3}}) == Shape{4, 20, 20});
   // Whole vectors already; groups of one channel; no number of them is whole vectors.
   CHECK(groups_chosen({4, 16, 16, {3, 3}}) == Shape{4, 16, 16});
   CHECK(groups_chosen({32, 1, 2, {3, 3}}) == Shape{32, 2, 1});
@@ -100,6 +103,7 @@ TEST_CASE("merged groups compute what groups compute", "[fuse]") {
   for (const Case& c : {Case{8, 4, 4, {3, 3}},
                         {4, 8, 8, {5, 3}, 2},
                         {8, 2, 4, {3}},
+                        {4, 24, 24, {3, 3}},
                         {4, 8, 4, {2, 3, 3}}}) {
     const RandomGraph direct = grouped(c);
     const Algorithms chosen = choose_algorithms(rewrite::simplify(direct.graph),
