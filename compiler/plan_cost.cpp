@@ -25,33 +25,50 @@ PlanCost cost_of(const plan::Plan& plan, const Target& target, size_t level,
   return out;
 }
 
-// Of the nearest memory that holds all that is moved.
-static double bytes_per_ns(double bytes, const Machine& m) {
-  for (const Cache* cache : {&m.first, &m.second, &m.last})
-    if (bytes <= double(cache->bytes)) return m.clock_ghz * cache->bytes_per_clock;
-  return m.memory_bytes_per_ns;
-}
-
-// Seconds of a launch that does nothing but multiply and add, or move, at full rate.
-static double roof_of(const LaunchCost& launch, const Level& level) {
+Roofs roofs_of(const Level& level) {
   const Machine& m = level.machine;
   const double wide = 16 * m.flops_per_clock / m.fmas_per_clock;
   const double at_once = level.register_bits < wide ? m.narrow_at_once : 1;
-  const double flops_per_ns =
+  Roofs out;
+  out.flops_per_ns =
       2 * m.clock_ghz * m.fmas_per_clock * at_once * level.register_bits / 32;
-  const double ns =
-      std::max(launch.flops / flops_per_ns, launch.bytes / bytes_per_ns(launch.bytes, m));
+  constexpr const char* kNames[] = {"first", "second", "last"};
+  const Cache* before = nullptr;
+  for (const Cache* cache : {&m.first, &m.second, &m.last}) {
+    // A core with fewer caches repeats the nearest one.
+    const bool again = before != nullptr && before->bytes == cache->bytes;
+    if (!again)
+      out.memories.push_back({kNames[out.memories.size()], double(cache->bytes),
+                              m.clock_ghz * cache->bytes_per_clock});
+    before = cache;
+  }
+  out.memories.push_back({"memory", 0, m.memory_bytes_per_ns});
+  return out;
+}
+
+// Of the nearest memory that holds all that is moved.
+static double bytes_per_ns(double bytes, const Roofs& roofs) {
+  for (const Roofs::Memory& memory : roofs.memories)
+    if (bytes <= memory.bytes) return memory.bytes_per_ns;
+  return roofs.memories.back().bytes_per_ns;
+}
+
+// Seconds of a launch that does nothing but multiply and add, or move, at full rate.
+static double roof_of(const LaunchCost& launch, const Roofs& roofs, const Machine& m) {
+  const double ns = std::max(launch.flops / roofs.flops_per_ns,
+                             launch.bytes / bytes_per_ns(launch.bytes, roofs));
   return 1e-9 * (ns + m.launch_ns);
 }
 
 std::vector<Cliff> cliffs_of(const PlanCost& cost, const Level& level) {
   constexpr double kLeastShare = 0.01, kFarAbove = 10;
+  const Roofs roofs = roofs_of(level);
   std::map<uint32_t, Cliff> programs;
   for (const LaunchCost& launch : cost.launches) {
     Cliff& all = programs[launch.program];
     all.program = launch.program;
     all.seconds += launch.each.total * double(launch.times);
-    all.roof += roof_of(launch, level) * double(launch.times);
+    all.roof += roof_of(launch, roofs, level.machine) * double(launch.times);
     for (int32_t source : launch.sources)
       if (std::ranges::count(all.sources, source) == 0) all.sources.push_back(source);
   }

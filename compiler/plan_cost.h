@@ -23,6 +23,18 @@ struct PlanCost {
 // that take turns or run part by part count as if they came one after the other.
 PlanCost cost_of(const plan::Plan& plan, const Target& target, size_t level, int threads);
 
+// The most that one core of a level does: operations per ns, and bytes per ns out of each
+// memory. `bytes` is what fits into it; 0: all.
+struct Roofs {
+  struct Memory {
+    const char* name;
+    double bytes, bytes_per_ns;
+  };
+  double flops_per_ns = 0;
+  std::vector<Memory> memories; // the nearest first; none twice
+};
+Roofs roofs_of(const Level& level);
+
 // A program whose launches take a hundredth of a run or more, and ten times as long as
 // they would if the core multiplied and added, or moved what they read and write in the
 // nearest memory that holds it, as fast as it can: a loop is far from what the core is

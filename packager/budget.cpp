@@ -2,6 +2,8 @@
 // where to save.
 #include "packager/budget.h"
 
+#include "compiler/plan/memory_use.h"
+
 #include <algorithm>
 #include <sstream>
 
@@ -17,25 +19,22 @@ uint64_t most_arena(const Options& options) {
   return *options.max_ram - std::min(*options.max_ram / kPart, kMost);
 }
 
-// The ONNX nodes of the step that writes it first.
-static std::string made_by(const plan::Plan& plan, plan::SlotId id) {
-  for (const plan::Step& step : plan.steps) {
-    if (step.kind != plan::StepKind::LaunchProgram) continue;
-    const std::vector<Argument>& arguments = plan.programs[step.program].arguments;
-    for (size_t i = 0; i < step.arguments.size(); i++)
-      if (step.arguments[i] == id && arguments[i].written && !step.sources.empty())
-        return "'" + plan.graph.source_names()[static_cast<size_t>(step.sources.back())] +
-               "'";
-  }
-  return "a node without a name";
+// The last ONNX node of the step that writes it first.
+static std::string made_by(const plan::Plan& plan, const plan::MemoryUse& use,
+                           plan::SlotId id) {
+  const auto range = std::ranges::find(use.ranges, id, &plan::LiveRange::slot);
+  if (range == use.ranges.end() || range->sources.empty()) return "a node without a name";
+  const auto last = static_cast<size_t>(range->sources.back());
+  return "'" + plan.graph.source_names()[last] + "'";
 }
 
 std::vector<std::string> arena_lines(const plan::Plan& plan) {
   std::vector<std::string> out;
+  const plan::MemoryUse use = memory_use(plan);
   std::string fullest;
   for (const plan::SlotId id : plan.peak)
     fullest += (fullest.empty() ? "" : ", ") + std::to_string(plan.slots[id].bytes) +
-               " bytes of " + made_by(plan, id);
+               " bytes of " + made_by(plan, use, id);
   if (!fullest.empty()) out.push_back("the arena is fullest with " + fullest);
   size_t launches = 0;
   int64_t moved = 0;

@@ -337,6 +337,13 @@ void check_explain(const Options& options) {
   throw UsageError{"--explain is for --emit=fused, or for a pack's --json"};
 }
 
+// The page shows all that --explain finds out.
+void check_report(Options& options) {
+  if (options.report.empty()) return;
+  if (options.is_text()) throw UsageError{"--report is for programs and libraries"};
+  options.explain = true;
+}
+
 void understand(const RawOptions& raw, bool verb_given, Options& options) {
   read_words(raw, verb_given, options);
   read_target(raw, options);
@@ -393,6 +400,7 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
     throw UsageError{"--json and the text of --emit would both go to stdout; give one of "
                      "them a file (--json=FILE, -o FILE)"};
   check_explain(options);
+  check_report(options);
   if (!raw.tune.empty()) options.tune_minutes = read_minutes(raw.tune);
   check_tune(options);
   options.search_budget = read_search_budget(raw.search_budget, options.target);
@@ -430,11 +438,14 @@ static std::vector<std::string> repeatable_words(int argc, char** argv) {
   std::vector<std::string> out;
   for (int i = 1; i < argc; i++) {
     const std::string word = argv[i];
-    if (word == "-o" || word == "--output" || word == "--emit" || word == "--verify") i++;
+    if (word == "-o" || word == "--output" || word == "--emit" || word == "--verify" ||
+        word == "--report")
+      i++;
     const bool made = word.starts_with("-o") || word.starts_with("--output") ||
                       word.starts_with("--emit") || word.starts_with("--verify") ||
-                      word == "--bisect" || word.starts_with("--json") ||
-                      word == "--tune" || word.starts_with("--tune=");
+                      word.starts_with("--report") || word == "--bisect" ||
+                      word.starts_with("--json") || word == "--tune" ||
+                      word.starts_with("--tune=");
     if (!made) out.push_back(word);
   }
   return out;
@@ -499,6 +510,7 @@ std::string asked_text(const RawOptions& raw, Verb verb) {
 std::variant<Options, std::string> read_options(int argc, char** argv) {
   Options options;
   options.words = repeatable_words(argc, argv);
+  options.command.assign(argv + 1, argv + argc);
   RawOptions raw;
   // The parser cannot tell an option without its optional value from one that takes the
   // next word.

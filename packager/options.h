@@ -80,9 +80,11 @@ struct Options {
   bool profile = false; // --verify on a board counts each kernel's instructions
   // Files with texts that take the place of kernels', by symbol.
   std::map<std::string, std::string> kernel_files;
+  std::vector<std::string> command; // all words after the program's name
   // The command line without what says what is made and how it is verified.
   std::vector<std::string> words;
   std::string deps;
+  std::string report;      // file of a page about the pack; empty: none
   bool pkg_config = false; // NAME.pc beside a library
   bool self_check = false; // a library gets NAME_self_check()
   bool portable = false;   // source without what only gcc and clang take

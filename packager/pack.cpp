@@ -287,15 +287,20 @@ Exit Packing::check_budget() {
                                 objects_->sizes, console_);
 }
 
+// What --json and the page say, which is the same.
+void Packing::sum_up() {
+  note_time("total", total_.lap());
+  console_.tell(summary_json(summary()));
+}
+
 // A pack that failed late tells what it found out until then.
 void Packing::tell(Exit status) {
   if (contents_.entries.empty()) return;
-  note_time("total", total_.lap());
-  const Summary facts = summary();
-  console_.tell(summary_json(facts));
+  if (console_.result().empty()) sum_up();
   for (const auto& [stage, ms] : times_)
     console_.verbose("time " + stage + ": " + std::to_string(std::lround(ms)) + " ms");
-  if (status == Exit::Done && !options_.is_text()) console_.remark(summary_text(facts));
+  if (status == Exit::Done && !options_.is_text())
+    console_.remark(summary_text(summary()));
 }
 
 Exit Packing::run() {
@@ -305,9 +310,10 @@ Exit Packing::run() {
   if (options_.is_text()) {
     stages.push_back(&Packing::write_text_form);
   } else {
-    stages.insert(stages.end(), {&Packing::tune, &Packing::build, &Packing::check_budget,
-                                 &Packing::link, &Packing::verify_or_bisect,
-                                 &Packing::commit, &Packing::write_deps});
+    stages.insert(stages.end(),
+                  {&Packing::tune, &Packing::build, &Packing::check_budget,
+                   &Packing::link, &Packing::verify_or_bisect, &Packing::write_page,
+                   &Packing::commit, &Packing::write_deps});
   }
   Exit status = Exit::Done;
   for (Stage stage : stages)

@@ -9,7 +9,9 @@
 #include "packager/headers.h"
 #include "packager/make_rule.h"
 #include "packager/report/explanation.h"
+#include "packager/report/page.h"
 #include "packager/report/predicted.h"
+#include "packager/report/report.h"
 #include "packager/report/searched.h"
 #include "packager/text_form.h"
 
@@ -32,6 +34,7 @@ Exit Packing::open(const std::string& path) {
 
 // First of all, so that a wrong folder is known before the long work.
 Exit Packing::open_outputs() {
+  if (Exit status = open_page(); status != Exit::Done) return status;
   if (options_.output.empty()) options_.weights = WeightPlace::Embed;
   if (options_.output.empty() || (options_.dry_run && options_.is_text()))
     return Exit::Done;
@@ -45,6 +48,17 @@ Exit Packing::open_outputs() {
   if (options_.is_library()) return open_headers();
   if (options_.weights == WeightPlace::File) return open(options_.output + ".weights");
   return Exit::Done;
+}
+
+Exit Packing::open_page() {
+  if (options_.report.empty()) return Exit::Done;
+  std::error_code same;
+  if (std::filesystem::equivalent(options_.report, options_.model, same))
+    return file_error(options_.report, "is the model itself");
+  std::string error;
+  std::optional<OutputFile> page = OutputFile::create(options_.report, error);
+  if (page) page_.emplace(std::move(*page));
+  return page_ ? Exit::Done : file_error(options_.report, error);
 }
 
 Exit Packing::open_headers() {
@@ -133,9 +147,19 @@ Exit Packing::write_headers() {
   return Exit::Done;
 }
 
+// Before anything has its name, so that a disk that is full leaves no half of a pack.
+Exit Packing::write_page() {
+  if (!page_) return Exit::Done;
+  sum_up();
+  const std::string text = page_text(report_json(options_, console_, Exit::Done));
+  std::string error;
+  return page_->write(text, error) ? Exit::Done : file_error(options_.report, error);
+}
+
 Exit Packing::commit() {
   if (options_.dry_run) return Exit::Done;
   std::string error;
+  if (page_ && !page_->commit(error)) return file_error(options_.report, error);
   for (size_t i = files_.size(); i-- > 0;) {
     if (!files_[i].commit(error)) return file_error(options_.output, error);
   }

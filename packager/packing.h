@@ -31,6 +31,7 @@ public:
 private:
   Exit open_outputs();
   Exit open_headers();
+  Exit open_page();
   Exit read();
   Exit compile_graph();
   void show(std::string_view pass, const std::string& place, const std::string& text);
@@ -54,6 +55,8 @@ private:
   Exit verify();
   Exit verify_library(const VerifyChoice& choice);
   Exit verify_or_bisect();
+  void sum_up();
+  Exit write_page();
   Exit commit();
   Exit write_deps();
   void tell(Exit status);
@@ -82,7 +85,8 @@ private:
   Options options_; // the target loses levels that the model has no use for
   const Console& console_;
   Clock clock_, total_;
-  std::vector<OutputFile> files_; // the output first, then what lies beside it
+  std::vector<OutputFile> files_;  // the output first, then what lies beside it
+  std::optional<OutputFile> page_; // with --report
   std::vector<std::pair<std::string, double>> times_;
   std::optional<Front> front_;
   std::optional<toolchain::ObjectCache> cache_;

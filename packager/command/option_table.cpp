@@ -108,6 +108,8 @@ void Declaration::output() {
   value("--name", options_.name, "NAME", "Prefix of a library's C names (infer)");
   value("--weights", raw_.weights, choice_of(kWeightPlaces),
         "Where weights lie: in the output, or in a file beside it (embed)");
+  value("--report", options_.report, "FILE",
+        "Write a page (HTML) about kernels, memory and bytes of the pack");
   value("--deps", options_.deps, "FILE", "Write a Make dependency file");
   flag("--pkg-config", options_.pkg_config,
        "Write NAME.pc beside a library, for pkg-config");

@@ -1,5 +1,7 @@
 #include "packager/report/predicted.h"
 
+#include "packager/report/memory.h"
+
 #include <cmath>
 #include <cstdio>
 #include <set>
@@ -69,14 +71,6 @@ std::string predicted_text(const plan::Plan& plan, const Target& target, int thr
   return out;
 }
 
-static void write_nodes(JsonWriter& json, const std::vector<int32_t>& sources,
-                        const plan::Plan& plan) {
-  json.key("nodes").begin_list();
-  for (int32_t source : sources)
-    json.value(plan.graph.source_names()[static_cast<size_t>(source)]);
-  json.end_list();
-}
-
 static void write_schedule(JsonWriter& json, const ScheduleAccount& account) {
   json.begin_object();
   if (account.part) json.pair("part", uint64_t{*account.part});
@@ -101,6 +95,8 @@ static void write_launch(JsonWriter& json, const LaunchCost& launch,
                          const std::vector<ScheduleAccount>& accounts) {
   json.begin_object().pair("name", "k" + std::to_string(launch.program));
   json.pair("calls", launch.times).key("us").milliseconds(launch.each.total * 1e6);
+  json.pair("flops", static_cast<uint64_t>(launch.flops));
+  json.pair("bytes", static_cast<uint64_t>(launch.bytes));
   json.key("parts").begin_object();
   for (const cost::Part& part : cost::parts_of(launch.each))
     if (part.seconds > 0) json.key(part.name).milliseconds(part.seconds * 1e6);
@@ -111,6 +107,17 @@ static void write_launch(JsonWriter& json, const LaunchCost& launch,
   json.end_list().end_object();
 }
 
+static void write_roofs(JsonWriter& json, const Roofs& roofs) {
+  json.key("roofs").begin_object().key("gflops").milliseconds(roofs.flops_per_ns);
+  json.key("memories").begin_list();
+  for (const Roofs::Memory& memory : roofs.memories) {
+    json.begin_object().pair("name", memory.name);
+    json.pair("bytes", static_cast<uint64_t>(memory.bytes));
+    json.key("gb_per_s").milliseconds(memory.bytes_per_ns).end_object();
+  }
+  json.end_list().end_object();
+}
+
 void write_predicted(JsonWriter& json, const plan::Plan& plan, const Target& target,
                      int threads, const ScheduleAccounts& accounts) {
   json.key("predicted").begin_list();
@@ -118,6 +125,8 @@ void write_predicted(JsonWriter& json, const plan::Plan& plan, const Target& tar
     const PlanCost cost = cost_of(plan, target, level, threads);
     json.begin_object().pair("level", target.levels[level].suffix);
     json.pair("threads", threads).key("total_us").milliseconds(cost.total.total * 1e6);
+    json.pair("machine", target.levels[level].machine.name);
+    write_roofs(json, roofs_of(target.levels[level]));
     json.key("kernels").begin_list();
     std::set<uint32_t> told;
     for (const LaunchCost& launch : cost.launches)

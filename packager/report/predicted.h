@@ -12,11 +12,12 @@ namespace svod::packager {
 std::string predicted_text(const plan::Plan& plan, const Target& target, int threads,
                            const ScheduleAccounts& accounts);
 
-// The key `predicted`: [{level, threads, total_us, kernels[{name, calls, us, parts{},
-// nodes[], schedules[{part, by, us, tuned{took, before, unit}, lost[{us, by,
-// differs[]}]}]}], cliffs[{name, us, roof_us, nodes[]}]}], in the order of levels and
-// launches. `us` and `parts` of kernels are of one call, those of cliffs of all; those of
-// `schedules` are of one thread.
+// The key `predicted`: [{level, threads, total_us, machine, roofs{gflops, memories[{name,
+// bytes, gb_per_s}]}, kernels[{name, calls, us, flops, bytes, parts{}, nodes[],
+// schedules[{part, by, us, tuned{took, before, unit}, lost[{us, by, differs[]}]}]}],
+// cliffs[{name, us, roof_us, nodes[]}]}], in the order of levels and launches. `us`,
+// `flops`, `bytes` and `parts` of kernels are of one call, `us` of cliffs of all; those
+// of `schedules` are of one thread, and roofs of one core.
 void write_predicted(JsonWriter& json, const plan::Plan& plan, const Target& target,
                      int threads, const ScheduleAccounts& accounts);
 

@@ -37,8 +37,7 @@ void write_diagnostics(JsonWriter& json, const Console& console, Exit exit) {
 
 } // namespace
 
-Exit write_report(const Options& options, const Console& console, Exit exit) {
-  if (!options.json) return exit;
+std::string report_json(const Options& options, const Console& console, Exit exit) {
   JsonWriter json;
   json.begin_object();
   json.pair("verb", row_of(options.verb).word);
@@ -48,7 +47,12 @@ Exit write_report(const Options& options, const Console& console, Exit exit) {
   json.pair("exit", static_cast<int>(exit));
   write_diagnostics(json, console, exit);
   json.end_object();
-  const std::string text = json.text() + "\n";
+  return json.text();
+}
+
+Exit write_report(const Options& options, const Console& console, Exit exit) {
+  if (!options.json) return exit;
+  const std::string text = report_json(options, console, exit) + "\n";
   if (*options.json == "-") {
     const Exit printed = console.print_out(text);
     return exit == Exit::Done ? printed : exit;

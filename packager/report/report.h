@@ -6,6 +6,9 @@
 
 namespace svod::packager {
 
+// The text of it.
+std::string report_json(const Options& options, const Console& console, Exit exit);
+
 // Writes the report where --json asks for it. `exit`, or File when it cannot be written.
 [[nodiscard]] Exit write_report(const Options& options, const Console& console,
                                 Exit exit);

@@ -5,6 +5,7 @@
 #include "compiler/ir/dtype.h"
 #include "importer/inputs/value_text.h"
 #include "packager/report/json.h"
+#include "packager/report/memory.h"
 #include "packager/report/predicted.h"
 #include "packager/report/searched.h"
 #include "packager/version.h"
@@ -202,6 +203,9 @@ void write_fixed_point(JsonWriter& json, const rewrite::FixedPointReport& report
 }
 
 void write_run(JsonWriter& json, const Summary& summary) {
+  json.key("command").begin_list();
+  for (const std::string& word : summary.options.command) json.value(word);
+  json.end_list();
   json.key("fusion").begin_object();
   json.pair("nodes_before", uint64_t{summary.front.graph.live_nodes().size()});
   json.pair("kernels_unfused", summary.plan.unfused_kernels).end_object();
@@ -211,6 +215,8 @@ void write_run(JsonWriter& json, const Summary& summary) {
   write_predicted(
       json, summary.plan, summary.options.target, std::max(1, summary.options.threads),
       {summary.plan, summary.options.target, summary.search, summary.front.tuning});
+  write_memory(json, summary.plan);
+  write_weight_list(json, summary.plan);
   if (!summary.merged.empty()) write_merged(json, summary.merged);
   json.key("cache").begin_object();
   json.pair("kernels_compiled", uint64_t{summary.compiled});

@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""--report: one page that holds what --json says, loads nothing, shows hostile names as text, and appears whole or not at all."""
+import html.parser
+import json
+import os
+import pathlib
+import re
+import shutil
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import onnx_writer as onnx
+from packing import BUILD, DIGITS, PACKER, check, run, work_folder
+
+ENV = dict(os.environ, SVOD_CACHE_DIR=str(BUILD / "e2e" / "cache"))
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+BEGIN, END = '<script type="application/json" id="pack">', "</script>"
+
+
+def packer(folder, *words, code=0):
+    return run(PACKER, *words, expect=code, cwd=folder, env=ENV, seconds=300)
+
+
+def embedded(page):
+    at = page.index(BEGIN) + len(BEGIN)
+    return page[at:page.index(END, at)]
+
+
+class Elements(html.parser.HTMLParser):
+    """Names and attributes of a page's elements, and the text that is seen."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.found, self.text, self.last = [], "", ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, dict(attributes)))
+        self.last = tag
+
+    def handle_endtag(self, tag):
+        self.last = ""
+
+    def handle_data(self, data):
+        if self.last not in ("script", "style"):
+            self.text += data
+
+    def count(self, tag, name=""):
+        return sum(t == tag and name in (a.get("class") or "").split() + [""] for t, a in self.found)
+
+
+def pack_page(folder, model, *words):
+    done = packer(folder, model, "-o", "infer", "--report", "page.html", "--json", "--verify", "off", *words)
+    page = (folder / "page.html").read_text()
+    said = json.loads(done.stdout)
+    check(json.loads(embedded(page)) == said, f"{model.name}: the page holds what --json says")
+    check("<" not in embedded(page), "and nothing in it ends its element")
+    return page, said
+
+
+def loads_nothing(page):
+    check(not re.search("https?://", page), "the page has no address of another place")
+    linked = [(tag, a) for tag, a in Elements(page).found if tag == "link" or {"src", "href", "srcset"} & set(a)]
+    check(not linked and "@import" not in page and "url(" not in page, f"and loads nothing {linked or ''}")
+    check("default-src 'none'" in page, "which it forbids, too")
+    check(len(page) < 2 << 20, f"{len(page)} bytes")
+
+
+def covered(slots, moment):
+    """Bytes of the arena below slots that are alive, each up to its next multiple of 64."""
+    end = total = 0
+    for slot in sorted((s for s in slots if s["first"] <= moment <= s["last"]), key=lambda s: s["offset"]):
+        last = slot["offset"] + (slot["bytes"] + 63) // 64 * 64
+        total += max(0, last - max(end, slot["offset"]))
+        end = max(end, last)
+    return total
+
+
+def facts(said):
+    """What the page draws is in --json and fits the rest of it."""
+    memory, size = said["memory"], said["bytes"]
+    slots, moments = memory["slots"], memory["moments"]
+    check(all(m["live"] == covered(slots, i) for i, m in enumerate(moments)), "bytes alive are those below the slots")
+    check(max(m["live"] for m in moments) == size["arena_lower_bound"], "their most is the lower bound")
+    check(all(s["offset"] + s["bytes"] <= size["temporaries"] and s["nodes"] for s in slots), "slots lie in the arena")
+    check(memory["peak"] and set(memory["peak"]) <= {s["slot"] for s in slots}, f"slots of the peak: {memory['peak']}")
+    check({m["launch"] for m in moments if "launch" in m} == set(range(said["kernels"])), "each launch has its moments")
+    weights = said["weights"]
+    check(all(w["nodes"] and w["offset"] + w["bytes"] <= size["weights"] for w in weights), "weights have ONNX nodes")
+    for level in said["predicted"]:
+        kernels, roofs = level["kernels"], level["roofs"]
+        check(len(kernels) == said["kernels"] and all(k["bytes"] > 0 for k in kernels), f"{level['level']}: kernels")
+        check(roofs["gflops"] > 0 and [m["name"] for m in roofs["memories"]][-1] == "memory", "with roofs above them")
+    check(sum(k["flops"] * k["calls"] for k in said["predicted"][0]["kernels"]) // 2 == said["macs"], "flops are twice the MACs")
+
+
+def hostile_model():
+    nodes = [onnx.node("MatMul", ["x", "w"], ["a"], HOSTILE), onnx.node("Relu", ["a"], ["y"], "<!--")]
+    return onnx.model(nodes, [onnx.value("x", [4, 8])], [onnx.value("y", [4, 8])], [onnx.random_tensor("w", [8, 8], 1)])
+
+
+def failures(folder):
+    before = sorted(folder.iterdir())
+    for code, words in ((4, [DIGITS, "-o", "x", "--report", "no/such/folder/page.html"]), (4, [DIGITS, "-o", "x", "--report", "."]),
+                        (8, [DIGITS, "-o", "x", "--report", "page.html", "--max-ram", "1K"]),
+                        (0, [DIGITS, "-o", "x", "--report", "page.html", "--dry-run"]),
+                        (2, [DIGITS, "--emit=plan", "--report", "page.html"]), (1, [__file__, "-o", "x", "--report", "page.html"])):
+        packer(folder, *words, code=code)
+        check(sorted(folder.iterdir()) == before, f"exit {code} leaves nothing: {' '.join(map(str, words[1:]))}")
+    model = folder / "model.onnx"
+    model.write_bytes(DIGITS.read_bytes())
+    packer(folder, model, "-o", "x", "--report", model, code=4)
+    check(model.read_bytes() == DIGITS.read_bytes() and not (folder / "x").exists(), "the model is not written over")
+
+
+def other_outputs(folder):
+    """A page of what runs elsewhere."""
+    for output, target in (("x.a", "cortex-m4"), ("x.wasm", "wasm32"), ("x.a", "aarch64")):
+        packer(folder, DIGITS, "-o", output, "--target", target, "--report", f"{target}.html", "--verify", "off")
+        said = json.loads(embedded((folder / f"{target}.html").read_text()))
+        check(said["target"] == target and said["predicted"][0]["kernels"], f"{target}: a page of its own")
+
+
+def opened(browser, folder, page):
+    """(elements, what the console was told) of a page that is opened."""
+    done = run(browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}",
+               "--enable-logging=stderr", "--dump-dom", page.as_uri(), cwd=folder)
+    told = [line for line in done.stderr.decode(errors="replace").splitlines() if ":CONSOLE" in line]
+    return Elements(done.stdout.decode()), told
+
+
+# What a user does; what came of it is the page's title.
+USE = """<script>
+{
+  const rows = () => [...document.querySelectorAll("tr.kernel")], press = (element) => element.click();
+  const heads = () => [...document.querySelectorAll("#kernels th button")];
+  press(heads()[5]);
+  const bytes = rows().map((row) => Number(row.cells[5].textContent.replaceAll(",", "")));
+  press(rows()[0].querySelector("button"));
+  const opened = document.querySelectorAll("tr.why").length;
+  document.querySelector("circle.point").focus();
+  const tip = !document.getElementById("tip").hidden;
+  const search = document.getElementById("search");
+  search.value = "RELU2";
+  search.dispatchEvent(new Event("input"));
+  document.title = JSON.stringify({bytes, opened, tip, found: rows().length});
+}
+</script></body>"""
+
+
+def used(browser, folder, page):
+    """Sorting, opening a row, the keyboard in a chart, the search; by a script of the test's, which the page would forbid."""
+    text = re.sub("<meta http-equiv[^>]*>", "", page.read_text()).replace("</body>", USE)
+    (folder / "used.html").write_text(text)
+    dom, told = opened(browser, folder, folder / "used.html")
+    check(not told, f"no error in the console {told or ''}")
+    did = json.loads(re.search(r'\{"bytes".*?\}', dom.text)[0])
+    check(did["bytes"] == sorted(did["bytes"], reverse=True), f"sorted by bytes: {did['bytes']}")
+    check(did["opened"] == 1 and did["tip"], "a row opens, a point that has the focus tells its nodes")
+    check(did["found"] == 1, "the search finds the kernel of a node")
+
+
+def in_browser(folder, pages):
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if not browser:
+        print("skipped: the page in a browser, since chromium is not installed")
+        return
+    broken = folder / "broken.html"
+    broken.write_text("<script>no_such_function()</script>")
+    check(opened(browser, folder, broken)[1], "an error of a page is seen")
+    for path, said in pages:
+        dom, told = opened(browser, folder, path)
+        check(not told, f"{path.parent.name}: no error in the console {told or ''}")
+        check(dom.count("tr", "kernel") == said["kernels"], f"a row for each of {said['kernels']} kernels")
+        check(dom.count("circle", "point") > 0 and dom.count("rect", "slot") == len(said["memory"]["slots"]), "and charts")
+        check(dom.count("img") == 0, "no name became an element")
+        nodes = {node for kernel in said["predicted"][0]["kernels"] for node in kernel["nodes"]}
+        check(all(node in dom.text for node in nodes), f"names are there as text: {sorted(nodes)[:2]}")
+    used(browser, folder, pages[0][0])
+
+
+def main():
+    digits, hostile = work_folder("report_digits"), work_folder("report_hostile")
+    page, said = pack_page(digits, DIGITS)
+    loads_nothing(page)
+    facts(said)
+    model = hostile / "hostile.onnx"
+    model.write_bytes(hostile_model())
+    hostile_page, hostile_said = pack_page(hostile, model)
+    names = {name for kernel in hostile_said["predicted"][0]["kernels"] for name in kernel["nodes"]}
+    check(HOSTILE in names and HOSTILE not in hostile_page, "a hostile name is in the JSON and not in the page's text")
+    failures(work_folder("report_failures"))
+    other_outputs(work_folder("report_others"))
+    in_browser(work_folder("report_browser"), [(digits / "page.html", said), (hostile / "page.html", hostile_said)])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
