@@ -32,6 +32,8 @@ static Exit run_verb(const Options& options, const Console& console) {
     return doctor_verb(options, console);
   case Verb::Key:
     return key_verb(options, console);
+  case Verb::Report:
+    return report_verb(options, console);
   }
   __builtin_unreachable();
 }

@@ -167,21 +167,23 @@ void read_words(const RawOptions& raw, bool verb_given, Options& options) {
   const std::vector<std::string>& words = raw.words;
   const VerbRow& row = row_of(options.verb);
   const std::vector<std::string> choices = words_of_type(row.operand);
-  const bool takes_one = *row.operand != 0;
-  if (words.empty() && takes_one)
-    throw UsageError{choices.empty() ? "no model is given"
-                                     : std::string(row.word) + ": one of " + row.operand +
-                                           " is missing"};
+  const size_t taken = operand_count(row);
+  if (words.size() < taken)
+    throw UsageError{taken == 2        ? std::string(row.word) + ": two files are needed"
+                     : choices.empty() ? "no model is given"
+                                       : std::string(row.word) + ": one of " +
+                                             row.operand + " is missing"};
   if (options.verb == Verb::Pack) check_model_word(words[0], !verb_given);
-  if (words.size() > (takes_one ? 1 : 0))
+  if (words.size() > taken)
     throw UsageError{"unexpected argument '" + words.back() + "'"};
   if (!choices.empty()) {
     if (std::ranges::count(choices, words[0]) == 0)
       throw UsageError{std::string(row.word) + ": '" + words[0] + "' is unknown" +
                        nearest_of(words[0], choices)};
     options.cache_action = words[0];
-  } else if (takes_one) {
+  } else if (taken != 0) {
     options.model = words[0];
+    if (taken == 2) options.other = words[1];
   }
 }
 
@@ -273,6 +275,8 @@ void read_emit(const RawOptions& raw, Options& options) {
       !options.dry_run && !options.bisect) {
     throw UsageError{"no output is given (-o FILE)"};
   }
+  if (options.verb == Verb::Report && options.output.empty())
+    throw UsageError{"report: no output is given (-o FILE.html)"};
 }
 
 void read_optimize(const std::string& text, Options& options) {

@@ -13,7 +13,7 @@
 
 namespace svod::packager {
 
-enum class Verb : uint8_t { Pack, Check, Ops, Cache, Doctor, Key };
+enum class Verb : uint8_t { Pack, Check, Ops, Cache, Doctor, Key, Report };
 enum class Output : uint8_t {
   Executable,
   Static,
@@ -50,6 +50,7 @@ struct Options {
   Verb verb = Verb::Pack;
   std::string cache_action; // of the verb cache: stats, clear, gc
   std::string model;
+  std::string other;  // of the verb report: the second file; `model` is the first one
   std::string output; // empty: text forms and JSON go to stdout
   Output emit = Output::Executable;
   FolderLayout layout = FolderLayout::None;

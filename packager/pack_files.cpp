@@ -159,10 +159,11 @@ Exit Packing::write_page() {
 Exit Packing::commit() {
   if (options_.dry_run) return Exit::Done;
   std::string error;
-  if (page_ && !page_->commit(error)) return file_error(options_.report, error);
   for (size_t i = files_.size(); i-- > 0;) {
     if (!files_[i].commit(error)) return file_error(options_.output, error);
   }
+  // Last: there is no page about a pack that is not there.
+  if (page_ && !page_->commit(error)) return file_error(options_.report, error);
   return Exit::Done;
 }
 

@@ -13,6 +13,7 @@ Exit check_verb(const Options& options, const Console& console);
 Exit key_verb(const Options& options, const Console& console);
 Exit ops_verb(const Options& options, const Console& console);
 Exit cache_verb(const Options& options, const Console& console);
+Exit report_verb(const Options& options, const Console& console);
 Exit doctor_verb(const Options& options, const Console& console);
 
 // The model, read and imported, with what was said about it.

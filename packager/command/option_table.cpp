@@ -30,6 +30,8 @@ constexpr VerbRow kVerbs[] = {
      "Shows what packing needs of this machine, and whether it works"},
     {"key", Verb::Key, "MODEL",
      "Prints the digest of all that decides what would be packed"},
+    {"report", Verb::Report, "A.json B.json",
+     "Writes a page about what changed between two packs, by what --json wrote of them"},
 };
 
 // Limits of what a model may ask for, each with an option of its own.
@@ -63,6 +65,7 @@ public:
 
   void heading(const char* text) { heading_ = text; }
   void output();
+  void page();
   void model();
   void target();
   void code();
@@ -116,6 +119,8 @@ void Declaration::output() {
   flag("--self-check", options_.self_check,
        "Give a library NAME_self_check(), which compares checksums of what it holds");
 }
+
+void Declaration::page() { value("-o,--output", options_.output, "FILE", "The page"); }
 
 void Declaration::model() {
   list_of("--shape", raw_.shapes, "NAME=AxBxC",
@@ -257,6 +262,8 @@ void declare(CLI::App& app, const VerbRow& row, RawOptions& raw, Options& option
   app.add_option("words", raw.words);
   Declaration all(app, raw, options);
   if (has_model) declare_model_verb(all, row.verb);
+  all.heading("Output");
+  if (row.verb == Verb::Report) all.page();
   all.heading("Cache");
   if (row.verb == Verb::Cache || row.verb == Verb::Doctor) all.cache();
   if (row.verb == Verb::Cache) all.dry_run();
@@ -277,6 +284,11 @@ const VerbRow& row_of(Verb verb) {
   const auto* row = std::ranges::find(kVerbs, verb, &VerbRow::verb);
   SVOD_CHECK(row != std::end(kVerbs)) << "a verb without a row";
   return *row;
+}
+
+size_t operand_count(const VerbRow& row) {
+  const std::string_view operand = row.operand;
+  return operand.empty() ? 0 : 1 + static_cast<size_t>(std::ranges::count(operand, ' '));
 }
 
 std::vector<OptionText> options_of(Verb verb) {

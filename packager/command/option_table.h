@@ -11,7 +11,7 @@ namespace svod::packager {
 struct VerbRow {
   const char* word;
   Verb verb;
-  const char* operand; // "MODEL", a choice "stats|clear|gc", or nothing
+  const char* operand; // "MODEL", a choice "stats|clear|gc", two files, or nothing
   const char* summary;
 };
 std::span<const VerbRow> verb_rows();
@@ -36,6 +36,9 @@ struct OptionText {
 };
 // Of one verb, in their order.
 std::vector<OptionText> options_of(Verb verb);
+
+// How many words the operand is.
+size_t operand_count(const VerbRow& row);
 
 // Parses the words after the verb. What is wrong with them, or nothing; words that begin
 // with - and are no options of the verb go to `unknown`.

@@ -7,12 +7,16 @@
 #include "compiler/support/check.h"
 #include "compiler/support/digest.h"
 
+#include <initializer_list>
+#include <utility>
+
 namespace svod::packager {
 
-extern const char kText_frame[]; // packager/report/page/frame.html
-extern const char kText_style[];
-extern const char* const kPageScripts[];
-extern const unsigned kPageScriptsCount;
+// One for each file of packager/report/page.
+extern const char kText_pack_frame[], kText_comparison_frame[], kText_style[];
+extern const char kText_elements[], kText_numbers[], kText_charts[], kText_head[],
+    kText_kernels[], kText_roofline[], kText_memory[], kText_bytes[], kText_start[],
+    kText_comparison[];
 
 // As a content security policy takes a digest.
 static std::string base64(const Digest& digest) {
@@ -40,22 +44,49 @@ static std::string without_tags(const std::string& json) {
   return out;
 }
 
-static void fill(std::string& page, std::string_view mark, const std::string& text) {
-  const size_t at = page.find(mark);
-  SVOD_CHECK(at != std::string::npos) << "the page has no place for " << mark;
-  page.replace(at, mark.size(), text);
+using Filling = std::initializer_list<std::pair<std::string_view, std::string>>;
+
+// The frame with a text in place of each mark, in their order: no mark is looked for in
+// what took another one's place.
+static std::string filled_page(std::string_view frame, const Filling& texts) {
+  std::string out;
+  for (const auto& [mark, text] : texts) {
+    const size_t at = frame.find(mark);
+    SVOD_CHECK(at != std::string_view::npos) << "the page has no place for " << mark;
+    out.append(frame.substr(0, at)).append(text);
+    frame.remove_prefix(at + mark.size());
+  }
+  return out.append(frame);
 }
 
-// The model's text comes last: a mark in it is not looked for.
+static std::string joined_scripts(std::initializer_list<const char*> scripts) {
+  std::string out;
+  for (const char* script : scripts) out += script;
+  return out;
+}
+
+static std::string policy_of(const std::string& script) {
+  return "sha256-" + base64(sha256(script));
+}
+
 std::string page_text(const std::string& json) {
-  std::string script;
-  for (unsigned i = 0; i < kPageScriptsCount; ++i) script += kPageScripts[i];
-  std::string page = kText_frame;
-  fill(page, "@SCRIPT_DIGEST@", "sha256-" + base64(sha256(script)));
-  fill(page, "@STYLE@", kText_style);
-  fill(page, "@SCRIPT@", script);
-  fill(page, "@PACK@", without_tags(json));
-  return page;
+  const std::string script = joined_scripts({kText_elements, kText_numbers, kText_charts,
+                                             kText_head, kText_kernels, kText_roofline,
+                                             kText_memory, kText_bytes, kText_start});
+  return filled_page(kText_pack_frame, {{"@SCRIPT_DIGEST@", policy_of(script)},
+                                        {"@STYLE@", kText_style},
+                                        {"@PACK@", without_tags(json)},
+                                        {"@SCRIPT@", script}});
+}
+
+std::string comparison_text(const std::string& before, const std::string& after) {
+  const std::string script =
+      joined_scripts({kText_elements, kText_numbers, kText_comparison});
+  return filled_page(kText_comparison_frame, {{"@SCRIPT_DIGEST@", policy_of(script)},
+                                              {"@STYLE@", kText_style},
+                                              {"@BEFORE@", without_tags(before)},
+                                              {"@AFTER@", without_tags(after)},
+                                              {"@SCRIPT@", script}});
 }
 
 } // namespace svod::packager

@@ -1,4 +1,4 @@
-// The page that --report writes: one HTML file that needs no other one and no network.
+// Pages about packs: each is one HTML file that needs no other one and no network.
 #pragma once
 
 #include <string>
@@ -8,5 +8,8 @@ namespace svod::packager {
 // `json`: what --json writes of the pack. The page holds it as it is, and all that it
 // shows it reads from there when it is opened.
 std::string page_text(const std::string& json);
+
+// What changed between two packs.
+std::string comparison_text(const std::string& before, const std::string& after);
 
 } // namespace svod::packager

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""--report: one page that holds what --json says, loads nothing, shows hostile names as text, and appears whole or not at all."""
+"""--report: one page that holds what --json says, loads nothing, shows hostile names as text, and appears whole or not at all.
+The verb report compares two packs in the same manner."""
 import html.parser
 import json
 import os
@@ -14,16 +15,16 @@ from packing import BUILD, DIGITS, PACKER, check, run, work_folder
 
 ENV = dict(os.environ, SVOD_CACHE_DIR=str(BUILD / "e2e" / "cache"))
 HOSTILE = "</script><img src=x onerror=alert(1)>"
-BEGIN, END = '<script type="application/json" id="pack">', "</script>"
 
 
 def packer(folder, *words, code=0):
     return run(PACKER, *words, expect=code, cwd=folder, env=ENV, seconds=300)
 
 
-def embedded(page):
-    at = page.index(BEGIN) + len(BEGIN)
-    return page[at:page.index(END, at)]
+def embedded(page, name="pack"):
+    begin = f'<script type="application/json" id="{name}">'
+    at = page.index(begin) + len(begin)
+    return page[at:page.index("</script>", at)]
 
 
 class Elements(html.parser.HTMLParser):
@@ -121,6 +122,32 @@ def other_outputs(folder):
         check(said["target"] == target and said["predicted"][0]["kernels"], f"{target}: a page of its own")
 
 
+def comparison(folder):
+    """The page of the verb report, and how many rows of kernels it has."""
+    hostile = folder / "hostile.onnx"
+    hostile.write_bytes(hostile_model())
+    for name, model, words in (("a", DIGITS, []), ("b", DIGITS, ["-Os", "--target", "x86-64-v4"]), ("c", hostile, [])):
+        packer(folder, model, "-o", "x", "--verify", "off", f"--json={name}.json", *words)
+    for one, other in (("a", "b"), ("b", "c")):
+        packer(folder, "report", f"{one}.json", f"{other}.json", "-o", f"{one}{other}.html")
+        page = (folder / f"{one}{other}.html").read_text()
+        for part, name in (("before", one), ("after", other)):
+            check(json.loads(embedded(page, part)) == json.loads((folder / f"{name}.json").read_text()), f"{part} is {name}.json")
+        loads_nothing(page)
+        check(HOSTILE not in page, "names end nothing")
+    before = sorted(folder.iterdir())
+    (folder / "half.json").write_text((folder / "a.json").read_text()[:-40])
+    (folder / "other.json").write_text('{"verb": "ops", "exit": 0}')
+    for code, words in ((2, ["a.json", "b.json"]), (2, ["a.json", "-o", "x.html"]), (2, ["a.json", "half.json", "-o", "x.html"]),
+                        (2, ["other.json", "a.json", "-o", "x.html"]), (4, ["a.json", "none.json", "-o", "x.html"]),
+                        (4, ["a.json", "b.json", "-o", "no/folder/x.html"]), (2, ["a.json", "b.json", "c.json", "-o", "x.html"])):
+        packer(folder, "report", *words, code=code)
+        check(len(list(folder.iterdir())) == len(before) + 2, f"exit {code} writes nothing: report {' '.join(words)}")
+    a, b = (json.loads((folder / f"{name}.json").read_text()) for name in "ab")
+    return folder / "ab.html", len({tuple(kernel["nodes"]) for pack in (a, b) for level in pack["predicted"][-1:]
+                                    for kernel in level["kernels"]})
+
+
 def opened(browser, folder, page):
     """(elements, what the console was told) of a page that is opened."""
     done = run(browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}",
@@ -160,7 +187,7 @@ def used(browser, folder, page):
     check(did["found"] == 1, "the search finds the kernel of a node")
 
 
-def in_browser(folder, pages):
+def in_browser(folder, pages, compared):
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if not browser:
         print("skipped: the page in a browser, since chromium is not installed")
@@ -177,6 +204,12 @@ def in_browser(folder, pages):
         nodes = {node for kernel in said["predicted"][0]["kernels"] for node in kernel["nodes"]}
         check(all(node in dom.text for node in nodes), f"names are there as text: {sorted(nodes)[:2]}")
     used(browser, folder, pages[0][0])
+    path, rows = compared
+    for page in (path, path.with_name("bc.html")):
+        dom, told = opened(browser, folder, page)
+        check(not told and dom.count("img") == 0, f"{page.name}: no error in the console {told or ''}")
+        if page == path:
+            check(dom.count("tr", "kernel") == rows, f"a row for {rows} groups of ONNX nodes")
 
 
 def main():
@@ -191,7 +224,8 @@ def main():
     check(HOSTILE in names and HOSTILE not in hostile_page, "a hostile name is in the JSON and not in the page's text")
     failures(work_folder("report_failures"))
     other_outputs(work_folder("report_others"))
-    in_browser(work_folder("report_browser"), [(digits / "page.html", said), (hostile / "page.html", hostile_said)])
+    in_browser(work_folder("report_browser"), [(digits / "page.html", said), (hostile / "page.html", hostile_said)],
+               comparison(work_folder("report_comparison")))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 // What was packed, for what, and how long that took.
+const pack = embedded("pack");
 const levelNow = () => pack.predicted[Number(byId("level").value)];
 
 function showTiles() {
@@ -15,12 +16,8 @@ function showTiles() {
     make("li", {}, make("span", {}, name), make("b", {}, text))));
 }
 
-function wordText(word) {
-  return /^[\w@%+=:,.\/-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
-}
-
 function showFacts() {
-  const name = pack.model.name || pack.file.split("/").pop();
+  const name = nameOf(pack);
   document.title = `${name} - svod-pack report`;
   byId("name").textContent = name;
   byId("file").textContent = pack.file;
@@ -31,7 +28,7 @@ function showFacts() {
     ["ONNX nodes, opset", `${exact(pack.model.nodes)}, ${pack.model.opset}`],
     ["digest of the plan", pack.digest, "code"], ["SHA-256 of the model", pack.model.sha256, "code"],
     ["svod-pack", pack.tools["svod-pack"]],
-    ["command", ["svod-pack", ...pack.command].map(wordText).join(" "), "code"],
+    ["command", commandText(pack), "code"],
     ["kernels", `${exact(pack.cache.kernels_compiled)} compiled, ${exact(pack.cache.kernels_reused)} from the cache`],
   ];
   if (pack.verify) facts.push(["verified", pack.verify.passed ? "passed" : "did not pass"]);

@@ -1,4 +1,4 @@
-// Numbers as people read them. Their exact values are in the JSON.
+// Numbers and names as people read them. Their exact values are in the JSON.
 const exact = (number) => number.toLocaleString("en");
 
 function scaled(number, step, units) {
@@ -18,3 +18,9 @@ const percent = (share) => `${(100 * share).toFixed(1)} %`;
 // Two digits, or what a small one has.
 const rateText = (rate) => rate >= 100 ? exact(Math.round(rate)) : String(Number(rate.toPrecision(2)));
 const nodesText = (nodes) => nodes.length === 0 ? "a node without a name" : nodes.join(", ");
+const nameOf = (pack) => pack.model.name || pack.file.split("/").pop();
+
+function commandText(pack) {
+  const quoted = (word) => /^[\w@%+=:,.\/-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+  return ["svod-pack", ...pack.command].map(quoted).join(" ");
+}
