@@ -2,8 +2,9 @@
 const slotText = (slot) => `${nodesText(slot.nodes)}\n${exact(slot.bytes)} bytes at ${exact(slot.offset)}, ` +
   `steps ${slot.first} to ${slot.last}`;
 
-function memoryBox(width, height) {
-  return {left: 68, right: width - 16, top: 22, bottom: height - 30};
+// `below`: of the texts under the chart.
+function memoryBox(width, height, below) {
+  return {left: 68, right: width - 16, top: 22, bottom: height - below};
 }
 
 // Steps from left to right; bytes from the bottom up.
@@ -26,7 +27,7 @@ function drawFrame(svg, box, scales, most, title) {
 }
 
 function drawLive() {
-  const svg = byId("live"), height = 190, width = startChart(svg, height), box = memoryBox(width, height);
+  const svg = byId("live"), height = 210, width = startChart(svg, height), box = memoryBox(width, height, 48);
   const most = Math.max(pack.bytes.temporaries, ...pack.memory.moments.map((m) => m.live));
   const scales = memoryScales(box, most);
   drawFrame(svg, box, scales, most, "bytes alive");
@@ -37,12 +38,12 @@ function drawLive() {
   const {temporaries, arena_lower_bound: bound} = pack.bytes;
   for (const [kind, bytes] of [["roof", temporaries], ["bound", bound]])
     svg.append(draw("line", {class: kind, x1: box.left, x2: box.right, y1: scales.y(bytes), y2: scales.y(bytes)}));
-  svg.append(draw("text", {class: "bound-name", x: (box.left + box.right) / 2, y: box.bottom + 18, "text-anchor": "middle"},
+  svg.append(draw("text", {class: "bound-name", x: (box.left + box.right) / 2, y: box.bottom + 36, "text-anchor": "middle"},
     `takes ${sizeText(temporaries)}, lower bound ${sizeText(bound)}`));
 }
 
 function drawArena() {
-  const svg = byId("arena"), height = 320, width = startChart(svg, height), box = memoryBox(width, height);
+  const svg = byId("arena"), height = 320, width = startChart(svg, height), box = memoryBox(width, height, 30);
   const scales = memoryScales(box, pack.bytes.temporaries), peak = new Set(pack.memory.peak);
   drawFrame(svg, box, scales, pack.bytes.temporaries, "tensors in the arena, by offset");
   explainMarks(pack.memory.slots.filter((slot) => slot.bytes > 0).map((slot) => {
