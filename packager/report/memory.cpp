@@ -3,6 +3,8 @@
 #include "compiler/ir/dtype.h"
 #include "compiler/plan/memory_use.h"
 
+#include <map>
+
 namespace svod::packager {
 
 static const char* word_of(plan::StepKind kind) {
@@ -55,12 +57,22 @@ void write_memory(JsonWriter& json, const plan::Plan& plan) {
 }
 
 void write_weight_list(JsonWriter& json, const plan::Plan& plan) {
+  const plan::MemoryUse use = memory_use(plan);
+  std::map<plan::SlotId, const plan::Step*> readers; // the first of each
+  for (const plan::Moment& moment : use.moments)
+    for (plan::SlotId slot : moment.step->arguments) readers.emplace(slot, moment.step);
   json.key("weights").begin_list();
-  for (const plan::Slot& slot : plan.slots) {
+  for (plan::SlotId id = 0; id < plan.slots.size(); ++id) {
+    const plan::Slot& slot = plan.slots[id];
     if (slot.slot_class != plan::SlotClass::Weight) continue;
     const PackedWeight& packed = plan.packed[slot.source];
+    const std::vector<int32_t>& makers = plan.graph.sources(packed.source);
+    const auto reader = readers.find(id);
     json.begin_object();
-    write_nodes(json, plan.graph.sources(packed.source), plan);
+    write_nodes(json,
+                makers.empty() && reader != readers.end() ? reader->second->sources
+                                                          : makers,
+                plan);
     json.pair("dtype", info(packed.dtype).text).key("shape").begin_list();
     for (int64_t extent : packed.extents) json.value(extent);
     json.end_list().pair("offset", slot.offset).pair("bytes", slot.bytes).end_object();

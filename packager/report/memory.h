@@ -14,7 +14,8 @@ namespace svod::packager {
 void write_memory(JsonWriter& json, const plan::Plan& plan);
 
 // The key `weights`: [{nodes[], dtype, shape[], offset, bytes}], in the order of their
-// section, as they are packed. The nodes are those that the values come from.
+// section, as they are packed. The nodes are those that the values come from, or else
+// those of the step that reads them first.
 void write_weight_list(JsonWriter& json, const plan::Plan& plan);
 
 // A list of ONNX nodes by their numbers in the plan's graph.
