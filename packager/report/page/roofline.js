@@ -69,8 +69,9 @@ function showRoofline(found) {
   const width = startChart(svg, height), points = pointsOf(level), roofs = level.roofs;
   byId("roofline-words").textContent = `Of ${level.level || pack.target} on ${level.machine}, by the costs that the compiler ` +
     `counts with. Roofs are of one core, from the left: ${roofs.memories.map(roofText).join("; ")}` +
-    (level.threads > 1 ? `; times are of ${level.threads} threads` : "") + ". A kernel that leaves products with zeros out, as Winograd's transforms do, may stand above them. A larger point " +
-    "takes more of the run; the pointer or the arrow keys name its ONNX nodes.";
+    (level.threads > 1 ? `; times are of ${level.threads} threads` : "") +
+    ". A kernel that leaves products with zeros out, as Winograd's transforms do, may stand above them. " +
+    "A larger point takes more of the run; the pointer or the arrow keys name its ONNX nodes.";
   const without = level.kernels.length - points.length;
   byId("roofline-left-out").textContent = without === 0 ? ""
     : `Not drawn: ${exact(without)} kernels that only move values.`;
