@@ -89,26 +89,15 @@ std::vector<Options::Pool> read_pools(const std::string& text) {
   return out;
 }
 
-// NAME=AxBxC, NAME=none; the last = counts, since names may hold one.
-void read_shape(const std::string& text, importer::ImportOptions& import) {
-  size_t equals = text.rfind('=');
-  if (equals == std::string::npos || equals == 0) {
-    throw UsageError{"--shape: '" + text + "' is not NAME=AxBxC"};
-  }
-  if (text.substr(equals + 1) == "none") {
-    import.absent.insert(text.substr(0, equals));
-    return;
-  }
-  Shape shape;
-  for (size_t at = equals + 1; at <= text.size();) {
-    size_t end = std::min(text.find('x', at), text.size());
-    shape.push_back(read_number("--shape", text.substr(at, end - at)));
-    at = end + 1;
-  }
-  std::string name = text.substr(0, equals);
-  if (!import.shapes.emplace(name, shape).second) {
-    throw UsageError{"--shape: '" + name + "' is given twice"};
-  }
+// One set stays among the options of the import alone.
+void read_shapes(const RawOptions& raw, Options& options) {
+  auto read = read_shape_sets(raw.shapes, raw.entries);
+  if (const std::string* wrong = std::get_if<std::string>(&read))
+    throw UsageError{*wrong};
+  ShapeSets& found = std::get<ShapeSets>(read);
+  options.import.shapes = found.sets.front().shapes;
+  options.import.absent = std::move(found.absent);
+  if (found.sets.size() > 1) options.sets = std::move(found.sets);
 }
 
 // SYMBOL=FILE
@@ -358,7 +347,7 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
   // A first answer soon: the other levels are most of the time.
   if (options.level < 2 && raw.target.empty())
     options.target = without_other_levels(std::move(options.target));
-  for (const std::string& shape : raw.shapes) read_shape(shape, options.import);
+  read_shapes(raw, options);
   for (const std::string& value : raw.values) read_value(value, options.import);
   options.import.string_bytes = read_number("--string-bytes", raw.string_bytes);
   if (options.import.string_bytes < 1 ||
@@ -433,6 +422,8 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
   if (options.weights == WeightPlace::File && options.emit != Output::Executable) {
     throw UsageError{"--weights=file is for executables"};
   }
+  if (const std::string fault = sets_fault(options); !fault.empty())
+    throw UsageError{fault};
 }
 
 } // namespace

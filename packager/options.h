@@ -4,6 +4,7 @@
 
 #include "compiler/support/target.h"
 #include "importer/driver/import.h"
+#include "packager/shape_sets.h"
 
 #include <map>
 #include <optional>
@@ -61,7 +62,8 @@ struct Options {
   int threads = -1; // -1: the target's default
   int level = 2;    // of -O
   bool exact = false;
-  importer::ImportOptions import;
+  importer::ImportOptions import; // its shapes are the first set's
+  std::vector<ShapeSet> sets;     // of shapes; none: there is only one
   std::string shape_from;
   std::vector<std::string> custom_ops; // C++ files
   std::string cache_folder;            // empty: no cache

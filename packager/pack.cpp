@@ -41,7 +41,7 @@ Exit Packing::read() {
     return diags.exit();
   }
   note_time("import", front_->import_ms);
-  return Exit::Done;
+  return read_sets();
 }
 
 Exit Packing::replace_kernels() {
@@ -63,14 +63,19 @@ Exit Packing::replace_kernels() {
 }
 
 Exit Packing::compile_graph() {
+  if (!multiplies_bytes())
+    options_.target = without_dot_levels(std::move(options_.target));
+  if (Exit status = compile_set(); status != Exit::Done) return status;
+  return sets_.empty() ? Exit::Done : merge_sets();
+}
+
+Exit Packing::compile_set() {
   console_.progress("planning " + options_.model_name());
   GivenSchedules schedules(options_, console_);
   if (Exit status = schedules.read(front_->schedules,
                                    schedules_for(front_->tuning, options_.target));
       status != Exit::Done)
     return status;
-  if (!rewrite::multiplies_bytes(front_->graph))
-    options_.target = without_dot_levels(std::move(options_.target));
   CompileOptions options{options_.target, options_.exact, options_.emits_run()};
   options.for_speed = for_speed_;
   options.most_arena = most_arena(options_);
@@ -145,10 +150,16 @@ uint32_t Packing::threads() const {
   return static_cast<uint32_t>(chosen);
 }
 
-// What one call needs; a program adds scratch for more threads when it runs.
+// What one call needs, of the entry that needs most; a program adds scratch for more
+// threads when it runs.
 ArenaBytes Packing::arena() const {
-  return arena_bytes(contents_, contents_.entries.front(), 1,
-                     options_.target.pointer_bits / 8);
+  ArenaBytes most;
+  for (const ImageEntry& entry : contents_.entries) {
+    const ArenaBytes bytes =
+        arena_bytes(contents_, entry, 1, options_.target.pointer_bits / 8);
+    if (bytes.all() > most.all()) most = bytes;
+  }
+  return most;
 }
 
 Summary Packing::summary() const {
@@ -196,6 +207,10 @@ ObjectOptions Packing::object_options(StubKind stub) {
   build.prefix = options_.name;
   build.self_check = options_.self_check;
   build.weights_embedded = options_.weights == WeightPlace::Embed;
+  if (entries_)
+    build.weights = [this](const ByteSink& sink) {
+      produce_weights(plans(), entries_->weights, sink);
+    };
   build.cache = cache_ ? &*cache_ : nullptr;
   build.on_done = [this](const toolchain::JobDone& job) {
     console_.kernel_done(job.job.name, job.ms, job.compiled, job.done, job.all);
@@ -239,19 +254,30 @@ Exit Packing::build_once() {
 }
 
 // Whether vectors fit the registers only the compiled code tells. Kernels whose schedules
-// were found by their cost and do not keep to registers take the rules' ones.
-bool Packing::drop_spilling() {
+// were found by their cost and do not keep to registers take the rules' ones. `programs`:
+// the numbers that this plan's programs were built with; empty: its own.
+bool Packing::drop_spilling(const KernelSpills& spills,
+                            const std::vector<uint32_t>& programs) {
   const size_t known = unsearched_.size();
-  for (size_t i = 0; i < kernels_->sources.size(); ++i) {
-    const codegen::KernelSource& source = kernels_->sources[i];
-    const auto facts = std::ranges::find(objects_->spills, source.symbol,
+  for (const codegen::KernelSource& source : kernels_->sources) {
+    const std::string symbol =
+        programs.empty() ? source.symbol
+                         : program_symbol(programs[source.program], source.level);
+    const auto facts = std::ranges::find(spills, symbol,
                                          [](const auto& kernel) { return kernel.first; });
-    if (facts == objects_->spills.end() || facts->second.spilling == 0) continue;
+    if (facts == spills.end() || facts->second.spilling == 0) continue;
     for (const ChangedSchedule& changed : searched_.changed)
       if (changed.program == source.program && changed.level == source.level)
         unsearched_.insert(changed.kernel);
   }
   return unsearched_.size() > known;
+}
+
+bool Packing::drop_spilling() {
+  bool any = drop_spilling(objects_->spills, {});
+  for (size_t i = 0; i < sets_.size(); i++)
+    any |= sets_[i]->drop_spilling(objects_->spills, entries_->programs[i]);
+  return any;
 }
 
 Exit Packing::build() {

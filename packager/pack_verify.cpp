@@ -25,6 +25,18 @@ Exit Packing::verify_library(const VerifyChoice& choice) {
                          console_);
 }
 
+// Random data is made for each entry; data in files is for the entry that it fits.
+Exit Packing::verify_with(const std::vector<std::string>& runner,
+                          const std::vector<std::string>& program,
+                          const VerifyChoice& choice) {
+  Exit status = verify_program(runner, program, choice, *front_, console_, verified_);
+  if (choice.name != "random") return status;
+  for (size_t i = 0; i < sets_.size() && status == Exit::Done; i++)
+    status =
+        verify_program(runner, program, choice, *sets_[i]->front_, console_, verified_);
+  return status;
+}
+
 Exit Packing::verify() {
   VerifyChoice choice = verify_choice(options_);
   if (choice.name.empty()) return Exit::Done;
@@ -53,7 +65,7 @@ Exit Packing::verify() {
     if (options_.weights == WeightPlace::File) {
       program.insert(program.end(), {"--weights", files_[1].temporary()});
     }
-    return verify_program(*runner, program, choice, *front_, console_, verified_);
+    return verify_with(*runner, program, choice);
   }
   // A library cannot run by itself: a program of the same kernels does it in its place.
   std::string error, place = options_.output;
@@ -67,8 +79,7 @@ Exit Packing::verify() {
   if (!program) return file_error(place + ".verify", error);
   toolchain::LinkResult linked = link_program(options_, *objects, program->temporary());
   if (!linked.ok) return toolchain_error(linked.diagnostics);
-  return verify_program(*runner, {program->temporary()}, choice, *front_, console_,
-                        verified_);
+  return verify_with(*runner, {program->temporary()}, choice);
 }
 
 // What the packed program answers is not needed to find a kernel that is wrong, but says

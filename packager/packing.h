@@ -7,6 +7,7 @@
 #include "packager/artefact/contents.h"
 #include "packager/artefact/header_file.h"
 #include "packager/artefact/merge_choice.h"
+#include "packager/artefact/merge_entries.h"
 #include "packager/front.h"
 #include "packager/output_file.h"
 #include "packager/pack.h"
@@ -14,6 +15,8 @@
 #include "packager/report/summary.h"
 #include "packager/verify/runner.h"
 #include "packager/verify/verify.h"
+
+#include <memory>
 
 namespace svod::packager {
 
@@ -33,7 +36,12 @@ private:
   Exit open_headers();
   Exit open_page();
   Exit read();
+  Exit read_sets();
   Exit compile_graph();
+  Exit compile_set();
+  Exit merge_sets();
+  bool multiplies_bytes() const;
+  Plans plans() const;
   void show(std::string_view pass, const std::string& place, const std::string& text);
   void note_passes(const Passes& passes);
   Exit write_text_form();
@@ -46,6 +54,7 @@ private:
   void merge_small_kernels();
   Exit build_once();
   bool drop_spilling();
+  bool drop_spilling(const KernelSpills& spills, const std::vector<uint32_t>& programs);
   Exit build_for_flash();
   Exit check_budget();
   Exit link();
@@ -53,6 +62,8 @@ private:
   Exit write_source();
   Exit replace_kernels();
   Exit verify();
+  Exit verify_with(const std::vector<std::string>& runner,
+                   const std::vector<std::string>& program, const VerifyChoice& choice);
   Exit verify_library(const VerifyChoice& choice);
   Exit verify_or_bisect();
   void sum_up();
@@ -89,6 +100,9 @@ private:
   std::optional<OutputFile> page_; // with --report
   std::vector<std::pair<std::string, double>> times_;
   std::optional<Front> front_;
+  // Of several sets of shapes all but the first, each as far as its plan.
+  std::vector<std::unique_ptr<Packing>> sets_;
+  std::optional<MergedEntries> entries_; // with several
   std::optional<toolchain::ObjectCache> cache_;
   FusedGraph fused_;                        // with --bisect and --explain
   std::optional<explain::Account> account_; // with --explain

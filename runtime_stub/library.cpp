@@ -32,7 +32,11 @@ int32_t prepare(const SvodModel& model, Known* known) {
   if (known->key == key && known->level < model.level_count) return SVOD_OK;
   int32_t status = svod_check_image(&model);
   if (status != SVOD_OK) return status;
+#ifdef SVOD_SEVERAL_ENTRIES
+  if (svod_header(model.image)->entries.count == 0) return SVOD_CORRUPT;
+#else
   if (svod_header(model.image)->entries.count != 1) return SVOD_CORRUPT;
+#endif
   int32_t level = svod_choose_level(&model);
   if (level < 0) return SVOD_CPU;
   known->level = static_cast<uint32_t>(level);
@@ -40,18 +44,22 @@ int32_t prepare(const SvodModel& model, Known* known) {
   return SVOD_OK;
 }
 
+// Of the entry that needs most, so that one arena serves all.
 uint64_t bytes_needed(const void* image) {
+#ifdef SVOD_SEVERAL_ENTRIES
+  uint64_t most = 0;
+  for (uint32_t e = 0; e < svod_header(image)->entries.count; e++) {
+    const uint64_t bytes = svod_arena_bytes(image, svod_entry(image, e), 1);
+    if (bytes > most) most = bytes;
+  }
+  return sizeof(Known) + most;
+#else
   return sizeof(Known) + svod_arena_bytes(image, svod_entry(image, 0), 1);
+#endif
 }
 
-} // namespace
-
-#pragma GCC visibility push(default) // what a shared object exports
-
-extern "C" {
-
-int SVOD_API(run_sized)(void* arena, size_t arena_bytes, const void* const inputs[],
-                        void* const outputs[]) {
+int run_entry(uint32_t entry, void* arena, size_t arena_bytes, const void* const inputs[],
+              void* const outputs[]) {
   if (arena == nullptr) return SVOD_BAD_ARGUMENT;
   if (reinterpret_cast<uintptr_t>(arena) % SVOD_ALIGN != 0) return SVOD_MISALIGNED;
   if (arena_bytes < sizeof(Known)) return SVOD_ARENA_SMALL;
@@ -62,7 +70,7 @@ int SVOD_API(run_sized)(void* arena, size_t arena_bytes, const void* const input
   if (status != SVOD_OK) return status;
   SvodRun run = {};
   run.model = &model;
-  run.entry = svod_entry(model.image, 0);
+  run.entry = svod_entry(model.image, entry);
   run.level = known->level;
   run.threads = 1;
   run.arena = known + 1;
@@ -72,12 +80,53 @@ int SVOD_API(run_sized)(void* arena, size_t arena_bytes, const void* const input
   return svod_replay(&run);
 }
 
+} // namespace
+
+#pragma GCC visibility push(default) // what a shared object exports
+
+extern "C" {
+
+int SVOD_API(run_sized)(void* arena, size_t arena_bytes, const void* const inputs[],
+                        void* const outputs[]) {
+  return run_entry(0, arena, arena_bytes, inputs, outputs);
+}
+
 int SVOD_API(run)(void* arena, const void* const inputs[], void* const outputs[]) {
   SvodModel model;
   svod_get_model(&model);
   return SVOD_API(run_sized)(arena, static_cast<size_t>(bytes_needed(model.image)),
                              inputs, outputs);
 }
+
+#ifdef SVOD_SEVERAL_ENTRIES
+int SVOD_API(run_entry)(size_t entry, void* arena, const void* const inputs[],
+                        void* const outputs[]) {
+  SvodModel model;
+  svod_get_model(&model);
+  if (entry >= svod_header(model.image)->entries.count) return SVOD_BAD_ARGUMENT;
+  return run_entry(static_cast<uint32_t>(entry), arena,
+                   static_cast<size_t>(bytes_needed(model.image)), inputs, outputs);
+}
+
+// The number of entries where there is none of these extents.
+size_t SVOD_API(find_entry)(const int64_t* const dims[]) {
+  SvodModel model;
+  svod_get_model(&model);
+  const uint32_t count = svod_header(model.image)->entries.count;
+  for (uint32_t e = 0; e < count; e++) {
+    const SvodEntry* entry = svod_entry(model.image, e);
+    bool same = true;
+    for (uint32_t i = 0; same && i < entry->input_count; i++) {
+      const SvodTensor* input = svod_input(model.image, entry, i);
+      const int64_t* packed = svod_dims(model.image, input);
+      for (uint32_t axis = 0; axis < input->rank; axis++)
+        same = same && packed[axis] == dims[i][axis];
+    }
+    if (same) return e;
+  }
+  return count;
+}
+#endif
 
 size_t SVOD_API(arena_bytes)(void) {
   SvodModel model;

@@ -92,6 +92,14 @@ void write_model(std::ostream& out, const Target& target, const GlueData& data) 
       << "  model->level_count = " << target.levels.size() << ";\n}\n";
 }
 
+// They are letters, digits and _.
+void write_entry_names(std::ostream& out, const std::vector<std::string>& names) {
+  out << "const char* svod_entry_name(uint32_t entry) {\n  switch (entry) {\n";
+  for (size_t i = 0; i < names.size(); i++)
+    out << "  case " << i << ": return \"" << names[i] << "\";\n";
+  out << "  default: return \"\";\n  }\n}\n";
+}
+
 void write_launch(std::ostream& out, const Target& target,
                   const codegen::Kernels& kernels) {
   std::map<std::string, size_t> level_number;
@@ -127,6 +135,7 @@ std::string glue_text(const Target& target, const codegen::Kernels& kernels,
   out << "extern \"C\" {\n\n";
   write_launch(out, target, kernels);
   write_model(out, target, data);
+  if (!data.entries.empty()) write_entry_names(out, data.entries);
   out << "\n}\n";
   return out.str();
 }

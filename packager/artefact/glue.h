@@ -5,14 +5,16 @@
 #include "compiler/codegen/kernels.h"
 
 #include <string>
+#include <vector>
 
 namespace svod::packager {
 
 struct GlueData {
   uint64_t image_bytes = 0;
   uint64_t weight_bytes = 0;
-  std::string weights; // symbol; empty: none are embedded
-  bool far = false;    // only the weights' end lies near the code
+  std::string weights;                   // symbol; empty: none are embedded
+  bool far = false;                      // only the weights' end lies near the code
+  std::vector<std::string> entries = {}; // names, of a program with several
 };
 
 std::string glue_text(const Target& target, const codegen::Kernels& kernels,

@@ -61,8 +61,11 @@ private:
   void write_fixed(const std::string& prefix, const ImageTensor& tensor);
   void write_values(const std::string& kind, const std::vector<ImageValue>& values);
   void write_pools(const std::vector<ImageContents::Pool>& pools);
+  void write_entries();
+  void write_extents(const std::string& prefix, const std::vector<ImageTensor>& tensors);
   void write_statuses();
   void write_run_functions();
+  void write_entry_functions();
   void write_functions();
 
   const HeaderFacts& facts_;
@@ -70,19 +73,23 @@ private:
   std::ostringstream out_;
 };
 
-void HeaderWriter::write_tensor(const std::string& prefix, const ImageTensor& tensor) {
+// An empty initializer is no C: a scalar has one dimension less to loop over, not a
+// value.
+std::string dims_list(const ImageTensor& tensor) {
   std::string dims = "{";
   for (int64_t dim : tensor.dims) {
     dims += (dims.size() > 1 ? ", " : "") + std::to_string(dim);
   }
-  // An empty initializer is no C: a scalar has one dimension less to loop over, not a
-  // value.
   if (tensor.dims.empty()) dims += "1";
+  return dims + "}";
+}
+
+void HeaderWriter::write_tensor(const std::string& prefix, const ImageTensor& tensor) {
   out_ << "\n";
   define(prefix + "_NAME", c_literal(tensor.name));
   define(prefix + "_DTYPE", "\"" + onnx_type_text(tensor.onnx_type) + "\"");
   define(prefix + "_RANK", tensor.dims.size());
-  define(prefix + "_DIMS", dims + "}");
+  define(prefix + "_DIMS", dims_list(tensor));
   define(prefix + "_COUNT", tensor.elements());
   define(prefix + "_BYTES", tensor.bytes);
   // One row per string, zeros after its end.
@@ -137,6 +144,36 @@ void HeaderWriter::write_values(const std::string& kind,
     define(prefix + "_KEY_COUNT", uint64_t{value.keys.size()});
     define(prefix + "_KEYS", keys + "}");
   }
+}
+
+// Names, types and ranks are those of entry 0.
+void HeaderWriter::write_extents(const std::string& prefix,
+                                 const std::vector<ImageTensor>& tensors) {
+  for (size_t i = 0; i < tensors.size(); i++) {
+    const std::string name = prefix + "_" + std::to_string(i);
+    define(name + "_DIMS", dims_list(tensors[i]));
+    define(name + "_COUNT", tensors[i].elements());
+    define(name + "_BYTES", tensors[i].bytes);
+  }
+}
+
+void HeaderWriter::write_entries() {
+  const std::vector<ImageEntry>& entries = facts_.contents->entries;
+  if (entries.size() < 2) return;
+  out_ << "/* The sets of shapes; what stands above is of entry 0. */\n";
+  define("NUM_ENTRIES", entries.size());
+  for (size_t e = 0; e < entries.size(); e++) {
+    const std::string number = std::to_string(e);
+    if (entries[e].name != number)
+      define("ENTRY_" + macro_prefix(entries[e].name), uint64_t{e});
+  }
+  for (size_t e = 1; e < entries.size(); e++) {
+    const std::string prefix = "ENTRY_" + std::to_string(e);
+    out_ << "\n";
+    write_extents(prefix + "_INPUT", entries[e].inputs);
+    write_extents(prefix + "_OUTPUT", entries[e].outputs);
+  }
+  out_ << "\n";
 }
 
 void HeaderWriter::write_statuses() {
@@ -206,9 +243,23 @@ void HeaderWriter::write_run_functions() {
        << "size_t " << p << "_arena_bytes(void);\n";
 }
 
+void HeaderWriter::write_entry_functions() {
+  const std::string& p = facts_.prefix;
+  if (facts_.contents->entries.size() < 2) return;
+  out_ << "\n/* The same with the shapes of an entry; " << p
+       << "_run is entry 0. The arena is as long for all. */\n"
+       << "int " << p << "_run_entry(size_t entry, void* arena, "
+       << "const void* const inputs[],\n                    void* const outputs[]);\n\n"
+       << "/* The entry whose inputs have these extents, dims[i] being " << macro_
+       << "_INPUT_i_RANK\n   of them; " << macro_
+       << "_NUM_ENTRIES when there is none. */\n"
+       << "size_t " << p << "_find_entry(const int64_t* const dims[]);\n\n";
+}
+
 void HeaderWriter::write_functions() {
   const std::string& p = facts_.prefix;
   write_run_functions();
+  write_entry_functions();
   out_ << "const char* " << p << "_status_text(int status);\n"
        << "/* What was packed, as JSON. */\n"
        << "const char* " << p << "_info(void);\n";
@@ -249,6 +300,7 @@ std::string HeaderWriter::write() {
   write_tensors("OUTPUT", entry.outputs);
   write_values("INPUT", entry.input_values);
   write_values("OUTPUT", entry.output_values);
+  write_entries();
   write_statuses();
   write_functions();
   out_ << "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";

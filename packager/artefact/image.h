@@ -49,6 +49,7 @@ struct ImageValue {
 };
 
 struct ImageEntry {
+  std::string name = {}; // of several; not in the image
   Digest digest;
   std::vector<ImageTensor> inputs, outputs;
   std::vector<ImageValue> input_values, output_values; // none: all are tensors

@@ -125,7 +125,8 @@ std::string ObjectBuilder::run_text() const {
 void ObjectBuilder::add_stub() {
   if (is_firmware()) jobs_.push_back(run_job(run_text()));
   for (toolchain::CompileJob& job :
-       stub_jobs(target_, options_.stub, options_.prefix, options_.self_check)) {
+       stub_jobs(target_, options_.stub, options_.prefix, options_.self_check,
+                 contents_.entries.size() > 1)) {
     job.ready = ready_object(toolchain::object_key(compiler_, target_, job));
     jobs_.push_back(std::move(job));
   }
@@ -226,7 +227,8 @@ uint64_t ObjectBuilder::stack_of(toolchain::CallGraph& stub,
                                  stub.deepest("svod_pool_run"));
   SVOD_CHECK(stub.add_call("run_chunk", "svod_launch")) << "the replay calls no kernel";
   const bool program = options_.stub == StubKind::Program;
-  const std::string start = program ? "svod_start" : options_.prefix + "_run";
+  const char* run = contents_.entries.size() > 1 ? "_run_entry" : "_run";
+  const std::string start = program ? "svod_start" : options_.prefix + run;
   return (stub.deepest(start) + kFrame - 1) / kFrame * kFrame;
 }
 
@@ -331,10 +333,14 @@ bool ObjectBuilder::compile_code(std::string& error) {
 void ObjectBuilder::build_weights() {
   SvodChecksum checksum;
   auto produce = [&](const toolchain::ByteSink& sink) {
-    produce_weights(kernels_.plan, [&](std::span<const std::byte> bytes) {
+    const ByteSink summed = [&](std::span<const std::byte> bytes) {
       checksum.add(bytes.data(), bytes.size());
       sink(bytes);
-    });
+    };
+    if (options_.weights)
+      options_.weights(summed);
+    else
+      produce_weights(kernels_.plan, summed);
   };
   if (contents_.weight_bytes != 0 && options_.weights_embedded) {
     const char* section = is_firmware()       ? ".rodata.svod.weights"
@@ -381,6 +387,8 @@ bool ObjectBuilder::compile_glue(std::string& error) {
   if (is_firmware() && !options_.self_check) return true;
   GlueData data{out_.sizes.image, contents_.weight_bytes,
                 out_.weights ? weights_symbol() : "", weights_are_far()};
+  if (contents_.entries.size() > 1 && options_.stub == StubKind::Program)
+    for (const ImageEntry& entry : contents_.entries) data.entries.push_back(entry.name);
   toolchain::Source source;
   source.name = "glue.cpp";
   source.text = is_firmware() ? self_check_text(options_.prefix, contents_)

@@ -7,6 +7,7 @@
 #include "compiler/toolchain/spills.h"
 #include "packager/artefact/image.h"
 #include "packager/artefact/stub_jobs.h"
+#include "packager/artefact/weights.h"
 
 #include <functional>
 #include <optional>
@@ -20,6 +21,7 @@ struct ObjectOptions {
   bool weights_embedded = true;
   bool self_check = false; // of a library
   bool profile = false;    // of firmware: its run says which kernel has run
+  std::function<void(const ByteSink&)> weights = {}; // empty: the plan's
   const toolchain::ObjectCache* cache = nullptr;
   toolchain::OnJobDone on_done = {}; // of each kernel and each part of the stub
 };

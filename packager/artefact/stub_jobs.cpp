@@ -10,6 +10,9 @@ namespace {
 
 constexpr std::string_view kProgram = "runtime_stub/program/";
 constexpr std::string_view kExports = "runtime_stub/library.cpp";
+// Sources that name it are other ones where there are several entries.
+constexpr std::string_view kSeveral = "SVOD_SEVERAL_ENTRIES";
+constexpr std::string_view kEntries = "runtime_stub/program/entries.cpp";
 
 // Which sources of runtime_stub/ a package takes.
 struct StubRow {
@@ -66,10 +69,11 @@ std::vector<std::string> stub_flags(const Target& target,
 // The prefix is told to the one file that names what a library exports, so that all
 // others are the same in every package.
 std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind,
-                                             const std::string& prefix, bool self_check) {
+                                             const std::string& prefix, bool self_check,
+                                             bool several) {
   std::vector<toolchain::CompileJob> out;
   for (const StubFile& file : stub_files()) {
-    if (!is_wanted(file.name, kind)) continue;
+    if (!is_wanted(file.name, kind) || (file.name == kEntries && !several)) continue;
     toolchain::Source source;
     source.name = file.name;
     source.text = file.text;
@@ -77,6 +81,8 @@ std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind
     if (file.name == kExports) own.push_back("-DSVOD_PREFIX=" + prefix);
     if (file.name == kExports && self_check) own.emplace_back("-DSVOD_SELF_CHECK");
     if (kind == StubKind::Firmware) own.emplace_back("-DSVOD_SHARED");
+    if (several && file.text.find(kSeveral) != file.text.npos)
+      own.push_back("-D" + std::string(kSeveral));
     source.flags = stub_flags(target, std::move(own));
     // Of what is read and printed, bytes count and time does not. On 32 bits it would
     // call the compiler's own library for shifts.

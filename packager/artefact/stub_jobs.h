@@ -20,8 +20,10 @@ std::vector<std::string> package_flags(std::vector<std::string> extra);
 std::vector<std::string> stub_flags(const Target& target, std::vector<std::string> extra);
 
 // `prefix`: of a library's names. `self_check`: it gets the function of that name.
+// `several`: it chooses among the entries of the image.
 std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind,
                                              const std::string& prefix,
-                                             bool self_check = false);
+                                             bool self_check = false,
+                                             bool several = false);
 
 } // namespace svod::packager

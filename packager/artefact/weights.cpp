@@ -4,6 +4,7 @@
 
 #include "compiler/support/bytes.h"
 #include "compiler/support/check.h"
+#include "compiler/support/digest.h"
 #include "importer/model/mapped_file.h"
 
 #include <map>
@@ -15,36 +16,103 @@ static void release(const Blob& blob) {
   importer::release_pages(text_of(blob.bytes), blob.owner);
 }
 
-void produce_weights(const plan::Plan& plan, const ByteSink& sink) {
+using Visit = std::function<void(const plan::Slot& slot, std::vector<std::byte> bytes)>;
+
+// Packs the weights of a plan in the order of their offsets: those that `wanted` says.
+static void for_each_weight(const plan::Plan& plan,
+                            const std::function<bool(uint64_t offset)>& wanted,
+                            const Visit& visit) {
   // Slots that share an offset hold the same packed weight.
   std::map<uint64_t, const plan::Slot*> slots;
   for (const plan::Slot& slot : plan.slots) {
     if (slot.slot_class == plan::SlotClass::Weight) slots.emplace(slot.offset, &slot);
   }
-  uint64_t done = 0;
-  auto fill_to = [&](uint64_t offset) {
-    SVOD_CHECK(offset >= done) << "weight slots overlap at " << offset;
-    sink(std::vector<std::byte>(static_cast<size_t>(offset - done)));
-    done = offset;
-  };
   Tensor source;
   NodeId evaluated = kNoNode;
   for (const auto& [offset, slot] : slots) {
+    if (!wanted(offset)) continue;
     const PackedWeight& weight = plan.packed[slot->source];
     if (weight.source != evaluated) source = evaluate_known(plan.graph, weight.source);
     evaluated = weight.source;
     std::vector<std::byte> bytes = pack_weight(weight, source);
     SVOD_CHECK(bytes.size() <= slot->bytes) << "packed weight larger than its slot";
-    fill_to(offset);
-    sink(bytes);
-    done += bytes.size();
+    visit(*slot, std::move(bytes));
     const Node& node = plan.graph[weight.source];
     if (node.op == Op::Weight)
       release(plan.graph.blob(static_cast<uint32_t>(node.payload[0])));
   }
-  fill_to(plan.weight_bytes);
   // Those that packed weights are computed from, by several of them.
   for (uint32_t id = 0; id < plan.graph.blob_count(); id++) release(plan.graph.blob(id));
+}
+
+namespace {
+
+// A section that is written front to back, with zeros between what is put there.
+class Section {
+public:
+  explicit Section(const ByteSink& sink) : sink_(sink) {}
+  void put(uint64_t offset, std::span<const std::byte> bytes) {
+    fill_to(offset);
+    sink_(bytes);
+    done_ += bytes.size();
+  }
+  void fill_to(uint64_t offset) {
+    SVOD_CHECK(offset >= done_) << "weight slots overlap at " << offset;
+    sink_(std::vector<std::byte>(static_cast<size_t>(offset - done_)));
+    done_ = offset;
+  }
+
+private:
+  const ByteSink& sink_;
+  uint64_t done_ = 0;
+};
+
+} // namespace
+
+void produce_weights(const plan::Plan& plan, const ByteSink& sink) {
+  Section section(sink);
+  for_each_weight(
+      plan, [](uint64_t) { return true; },
+      [&](const plan::Slot& slot, const std::vector<std::byte>& bytes) {
+        section.put(slot.offset, bytes);
+      });
+  section.fill_to(plan.weight_bytes);
+}
+
+SharedWeights share_weights(const Plans& plans) {
+  SharedWeights out;
+  out.bytes = plans.front()->weight_bytes;
+  std::map<Digest, uint64_t> known; // offsets in the section by what lies there
+  for (const plan::Plan* plan : plans) {
+    const bool first = plan == plans.front();
+    auto& places = out.places.emplace_back();
+    for_each_weight(
+        *plan, [](uint64_t) { return true; },
+        [&](const plan::Slot& slot, std::vector<std::byte> bytes) {
+          bytes.resize(static_cast<size_t>(slot.bytes));
+          const uint64_t end = first ? slot.offset : out.bytes;
+          const auto [at, added] = known.try_emplace(sha256(bytes), end);
+          places[slot.offset] = first ? SharedWeights::Place{slot.offset, true}
+                                      : SharedWeights::Place{at->second, added};
+          if (added && !first)
+            out.bytes += (slot.bytes + plan->align - 1) / plan->align * plan->align;
+        });
+  }
+  return out;
+}
+
+void produce_weights(const Plans& plans, const SharedWeights& shared,
+                     const ByteSink& sink) {
+  Section section(sink);
+  for (size_t i = 0; i < plans.size(); i++) {
+    const auto& places = shared.places[i];
+    for_each_weight(
+        *plans[i], [&](uint64_t offset) { return places.at(offset).added; },
+        [&](const plan::Slot& slot, const std::vector<std::byte>& bytes) {
+          section.put(places.at(slot.offset).offset, bytes);
+        });
+  }
+  section.fill_to(shared.bytes);
 }
 
 } // namespace svod::packager

@@ -6,6 +6,8 @@
 #include "compiler/plan/plan.h"
 
 #include <functional>
+#include <map>
+#include <vector>
 
 namespace svod::packager {
 
@@ -13,5 +15,22 @@ using ByteSink = std::function<void(std::span<const std::byte>)>;
 
 // Hands plan.weight_bytes bytes to `sink`, in order.
 void produce_weights(const plan::Plan& plan, const ByteSink& sink);
+
+// One weight section of several plans, in which equal bytes lie once. The first plan's
+// weights lie as it says, what the next ones add follows.
+struct SharedWeights {
+  struct Place {
+    uint64_t offset = 0;
+    bool added = false; // no plan before has these bytes
+  };
+  uint64_t bytes = 0;
+  // By plan, and by the offset of a weight in it.
+  std::vector<std::map<uint64_t, Place>> places;
+};
+using Plans = std::vector<const plan::Plan*>;
+SharedWeights share_weights(const Plans& plans);
+// Hands shared.bytes bytes to `sink`, in order.
+void produce_weights(const Plans& plans, const SharedWeights& shared,
+                     const ByteSink& sink);
 
 } // namespace svod::packager

@@ -124,7 +124,10 @@ void Declaration::page() { value("-o,--output", options_.output, "FILE", "The pa
 
 void Declaration::model() {
   list_of("--shape", raw_.shapes, "NAME=AxBxC",
-          "Fix the shape of an input, or NAME=N a named dimension");
+          "Fix the shape of an input, or NAME=N a named dimension; a NAME again begins "
+          "another set of shapes in the same output");
+  list_of("--entry", raw_.entries, "NAME:x=AxBxC,...",
+          "Pack for this set of shapes, too, and call it NAME");
   value("--shape-from", options_.shape_from, "DIR",
         "Take all input shapes from DIR/input_*.pb, and values that shapes need");
   list_of("--value", raw_.values, "NAME=A,B,C", "Pack for this one value of an input");

@@ -17,8 +17,11 @@ int main(int count, char** arguments) {
   const toolchain::Compiler compiler = packager::package_compiler();
   std::vector<std::byte> list;
   std::set<Digest> listed;
-  for (const auto kind : {packager::StubKind::Program, packager::StubKind::Library}) {
-    const auto jobs = packager::stub_jobs(target, kind, "infer");
+  for (const auto& [kind, several] : {std::pair{packager::StubKind::Program, false},
+                                      {packager::StubKind::Program, true},
+                                      {packager::StubKind::Library, false},
+                                      {packager::StubKind::Library, true}}) {
+    const auto jobs = packager::stub_jobs(target, kind, "infer", false, several);
     const auto compiled = toolchain::compile_all(compiler, target, jobs);
     std::fputs(compiled.diagnostics().c_str(), stderr);
     if (!compiled.ok()) return 1;

@@ -70,18 +70,15 @@ void write_values(JsonWriter& json, const char* key,
   json.end_list();
 }
 
-uint64_t total_flops(const Summary& summary) {
+uint64_t total_flops(const ImageEntry& entry) {
   uint64_t total = 0;
-  for (const ImageStep& step : summary.contents.entries.front().steps)
-    total += step.flops * step.repeats;
+  for (const ImageStep& step : entry.steps) total += step.flops * step.repeats;
   return total;
 }
 
-size_t launches(const Summary& summary) {
+size_t launches(const ImageEntry& entry) {
   size_t count = 0;
-  for (const ImageStep& step : summary.contents.entries.front().steps) {
-    count += step.kind == SVOD_STEP_LAUNCH;
-  }
+  for (const ImageStep& step : entry.steps) count += step.kind == SVOD_STEP_LAUNCH;
   return count;
 }
 
@@ -120,6 +117,29 @@ void write_left_out(JsonWriter& json, const std::vector<std::string>& branches) 
   json.pair("left_out", all);
 }
 
+// What is said of the pack as a whole is of the first entry, where it is not of all; so
+// each of several says it of itself, too.
+void write_entries(JsonWriter& json, const Summary& summary) {
+  const ImageContents& contents = summary.contents;
+  json.key("entries").begin_list();
+  for (const ImageEntry& entry : contents.entries) {
+    json.begin_object();
+    if (contents.entries.size() > 1) {
+      const int pointer = summary.options.target.pointer_bits / 8;
+      json.pair("name", entry.name).pair("kernels", uint64_t{launches(entry)});
+      json.pair("steps", uint64_t{entry.steps.size()});
+      json.pair("macs", total_flops(entry) / 2);
+      json.pair("arena", arena_bytes(contents, entry, 1, pointer).all());
+    }
+    write_tensors(json, "inputs", entry.inputs);
+    write_tensors(json, "outputs", entry.outputs);
+    write_values(json, "input_values", entry.input_values);
+    write_values(json, "output_values", entry.output_values);
+    json.end_object();
+  }
+  json.end_list();
+}
+
 void write_plan(JsonWriter& json, const Summary& summary) {
   const ImageEntry& entry = summary.contents.entries.front();
   write_model(json, summary);
@@ -128,16 +148,11 @@ void write_plan(JsonWriter& json, const Summary& summary) {
   json.key("isa").begin_list();
   for (const Level& level : summary.options.target.levels) json.value(level.name);
   json.end_list();
-  json.key("entries").begin_list().begin_object();
-  write_tensors(json, "inputs", entry.inputs);
-  write_tensors(json, "outputs", entry.outputs);
-  write_values(json, "input_values", entry.input_values);
-  write_values(json, "output_values", entry.output_values);
-  json.end_object().end_list();
-  json.pair("kernels", uint64_t{launches(summary)});
+  write_entries(json, summary);
+  json.pair("kernels", uint64_t{launches(entry)});
   json.pair("programs", uint64_t{summary.contents.programs.size()});
   json.pair("steps", uint64_t{entry.steps.size()});
-  json.pair("macs", total_flops(summary) / 2);
+  json.pair("macs", total_flops(entry) / 2);
   write_bytes(json, summary);
   json.pair("digest", summary.key.hex());
   json.key("tools").begin_object();
@@ -265,11 +280,14 @@ std::string summary_text(const Summary& summary) {
   double total = summary.time_ms.empty() ? 0 : summary.time_ms.back().second;
   char seconds[32];
   std::snprintf(seconds, sizeof(seconds), "%.2f s", total / 1000);
+  std::ostringstream more;
+  if (summary.contents.entries.size() > 1)
+    more << " in the first of " << summary.contents.entries.size() << " entries";
   std::ostringstream out;
   out << summary.options.model_name() << ": " << summary.front.model.graph.nodes.size()
-      << " nodes -> " << launches(summary) << " kernels ("
-      << summary.contents.programs.size() << " programs, " << total_flops(summary) / 2
-      << " MACs)\n"
+      << " nodes -> " << launches(entry) << " kernels ("
+      << summary.contents.programs.size() << " programs, " << total_flops(entry) / 2
+      << " MACs)" << more.str() << "\n"
       << summary.options.output << ": " << size_text(summary.output) << " (weights "
       << size_text(summary.contents.weight_bytes) << ", code "
       << size_text(summary.sizes.code + summary.sizes.stub) << "), arena "

@@ -6,6 +6,13 @@
 
 namespace packed {
 
+#ifdef SVOD_SEVERAL_ENTRIES // of entries.cpp
+Text take_entry_name(int32_t& argc, char** argv);
+void print_entry_help(Printer& out);
+Exit enter(Session& session, const Options& options, Text name, bool& done,
+           Printer& errors);
+#endif
+
 namespace {
 
 Exit self_check(const Session& session, Printer& errors) {
@@ -51,11 +58,17 @@ Exit start(int32_t argc, char** argv) {
   Printer errors(2);
   Text program = argc > 0 ? Text(argv[0]) : Text("infer");
   Options options;
+#ifdef SVOD_SEVERAL_ENTRIES
+  const Text entry = take_entry_name(argc, argv);
+#endif
   Exit status = read_options(argc, argv, options, errors);
   if (status != EXIT_DONE) return status;
   if (options.mode == Mode::Help) {
     Printer out(1);
     print_help(out, last_part(program));
+#ifdef SVOD_SEVERAL_ENTRIES
+    print_entry_help(out);
+#endif
     return EXIT_DONE;
   }
   Session session;
@@ -69,6 +82,11 @@ Exit start(int32_t argc, char** argv) {
     print_licenses(session);
     return EXIT_DONE;
   }
+#ifdef SVOD_SEVERAL_ENTRIES
+  bool done = false;
+  status = enter(session, options, entry, done, errors);
+  if (done || status != EXIT_DONE) return status;
+#endif
   return run_mode(session, options, errors);
 }
 

@@ -117,8 +117,21 @@ void write_tensor(Printer& out, FileForm form, const Tensor& tensor) {
   if (form == FileForm::Raw) out << bytes_of(tensor);
 }
 
+#ifdef SVOD_SEVERAL_ENTRIES
+// Shapes are looked at before data is taken, and what comes from a stream comes once.
+static int32_t read_standard_input(Text& content) {
+  static Text all;
+  static int32_t status = 1;
+  if (status > 0) status = read_stream(0, all);
+  content = all;
+  return status;
+}
+#else
+static int32_t read_standard_input(Text& content) { return read_stream(0, content); }
+#endif
+
 int32_t read_file(const char* path, Text& content) {
-  if (Text(path) == Text("-")) return read_stream(0, content);
+  if (Text(path) == Text("-")) return read_standard_input(content);
   int32_t file = svod_open(path, SVOD_OPEN_READ);
   if (file < 0) return file;
   SvodFileInfo info = {};

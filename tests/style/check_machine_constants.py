@@ -116,6 +116,8 @@ LISTED = {
     "kMostPlanes": "planes: more of them are features, no picture",
     "kFewestPositions": "positions: of which two have text of their own",
     "kMostTogether": "ratio of products: with groups merged and apart",
+    "kMostOfWideOnes": "ratio of products: with groups of a few vectors merged and apart",
+    "kFewVectors": "vectors of a group: a wider one is near enough to whole vectors by itself",
     "kShort": "steps: of a sum that sums across lanes dominate",
     "kAgain": "reads of each element: below, a value is not worth to be turned",
     "kSideBySide": "stages of a kernel whose results are written out",

@@ -1,0 +1,63 @@
+// Several sets of shapes in one package. Each set but the first is a pack of its own as
+// far as its plan; then the plans are merged, and what follows sees one set of kernels,
+// one section of weights and an image with several entries.
+#include "packager/packing.h"
+
+#include "compiler/rewrite/integer_contractions.h"
+
+#include <algorithm>
+
+namespace svod::packager {
+
+Exit Packing::read_sets() {
+  for (size_t i = 1; i < options_.sets.size(); i++) {
+    Options one = options_;
+    one.import.shapes = options_.sets[i].shapes;
+    one.sets.clear();
+    sets_.push_back(std::make_unique<Packing>(one, console_));
+    if (Exit status = sets_.back()->read(); status != Exit::Done) return status;
+  }
+  return Exit::Done;
+}
+
+// A level that one entry has kernels for has kernels of all.
+bool Packing::multiplies_bytes() const {
+  return rewrite::multiplies_bytes(front_->graph) ||
+         std::ranges::any_of(sets_,
+                             [](const auto& set) { return set->multiplies_bytes(); });
+}
+
+Plans Packing::plans() const {
+  Plans out{&kernels_->plan};
+  for (const auto& set : sets_) out.push_back(&set->kernels_->plan);
+  return out;
+}
+
+Exit Packing::merge_sets() {
+  std::vector<const ImageEntry*> entries{&contents_.entries.front()};
+  std::vector<EntryPart> parts;
+  DigestWriter key;
+  key.digest(key_);
+  contents_.entries.front().name = options_.sets.front().name;
+  for (size_t i = 0; i < sets_.size(); i++) {
+    Packing& set = *sets_[i];
+    set.options_.target = options_.target;
+    if (Exit status = set.compile_set(); status != Exit::Done) return status;
+    for (const auto& [stage, ms] : set.times_) note_time(stage, ms);
+    set.times_.clear();
+    set.contents_.entries.front().name = options_.sets[i + 1].name;
+    entries.push_back(&set.contents_.entries.front());
+    parts.push_back({&*set.kernels_, &set.contents_});
+    key.digest(set.key_);
+  }
+  for (const ImageEntry* entry : entries) key.text(entry->name);
+  if (const std::string fault = entries_fault(entries); !fault.empty()) {
+    console_.error("several sets of shapes: " + fault);
+    return Exit::Unsupported;
+  }
+  entries_ = merge_entries(*kernels_, contents_, parts);
+  key_ = key.finish();
+  return Exit::Done;
+}
+
+} // namespace svod::packager

@@ -1,0 +1,361 @@
+// Of a program that was packed for several sets of shapes: which entry of the table a run
+// takes. It is the one whose inputs have the shapes of the given ones; files without
+// shapes are told apart by their sizes. A program with one entry is built without this.
+//
+// main.cpp declares what it calls here, since a header of its own would be one of all
+// kernels: the digests of every pack hold their texts.
+#ifdef SVOD_SEVERAL_ENTRIES
+
+#include "runtime_stub/platform.h"
+#include "runtime_stub/program/literal.h"
+#include "runtime_stub/program/modes.h"
+#include "runtime_stub/program/tensor_file.h"
+#include "runtime_stub/program/words.h"
+
+// Written by the packager beside the launch switch; terminated.
+extern "C" const char* svod_entry_name(uint32_t entry);
+
+namespace packed {
+
+namespace {
+
+constexpr uint32_t kMostEntries = 64; // one bit each
+
+// What is known of an input before an entry is chosen.
+struct Given {
+  uint32_t input;
+  bool is_raw; // it has a size and no shape
+  uint64_t bytes;
+  Tensor tensor;
+};
+
+struct AllGiven {
+  Given* list = nullptr;
+  uint32_t count = 0;
+  bool add(const Given& given) {
+    if (count == kMostTensors) return false;
+    list[count++] = given;
+    return true;
+  }
+};
+
+uint32_t entry_count(const Session& session) {
+  return svod_header(session.model.image)->entries.count;
+}
+
+Session at_entry(const Session& session, uint32_t entry) {
+  Session out = session;
+  out.entry = svod_entry(session.model.image, entry);
+  return out;
+}
+
+// The table was checked; that all entries are of one model was not.
+bool entries_hold(const Session& session) {
+  const uint32_t count = entry_count(session);
+  for (uint32_t e = 0; e < count; e++) {
+    const SvodEntry* entry = svod_entry(session.model.image, e);
+    if (entry->input_count != session.entry->input_count ||
+        entry->output_count != session.entry->output_count || entry->input_values != 0 ||
+        entry->output_values != 0)
+      return false;
+  }
+  return count <= kMostEntries;
+}
+
+bool fits(const Tensor& packed, const Given& given) {
+  if (given.is_raw) return packed.bytes() == given.bytes;
+  bool same = packed.rank == given.tensor.rank;
+  for (uint32_t axis = 0; same && axis < packed.rank; axis++)
+    same = packed.dims[axis] == given.tensor.dims[axis];
+  return same;
+}
+
+// One bit for each entry that all of it fits.
+uint64_t fitting(const Session& session, const AllGiven& all) {
+  uint64_t out = 0;
+  for (uint32_t e = 0; e < entry_count(session); e++) {
+    const Session entry = at_entry(session, e);
+    bool good = true;
+    for (uint32_t i = 0; good && i < all.count; i++)
+      good = fits(input_type(entry, all.list[i].input), all.list[i]);
+    if (good) out |= uint64_t{1} << e;
+  }
+  return out;
+}
+
+// False where the file tells no shape. What is wrong with it is told when it is bound.
+bool look_at_file(const Session& session, const char* path, Given& given) {
+  Text content;
+  if (read_file(path, content) < 0) return false;
+  const Tensor wanted = input_type(session, given.input);
+  const FileForm form = form_of(Text(path), content);
+  given.is_raw = form == FileForm::Raw;
+  given.bytes = content.size;
+  return given.is_raw || read_tensor(form, content, wanted, given.tensor) == nullptr;
+}
+
+bool look_at_value(const Session& session, const char* value, Given& given) {
+  const Text text(value);
+  if (*value == '@') return look_at_file(session, value + 1, given);
+  if (text == Text("random") || text == Text("zeros") || text.starts_with("random:"))
+    return false;
+  if (text.find('=') == text.size || is_file(value))
+    return look_at_file(session, value, given);
+  return read_literal(text, given.tensor) == nullptr;
+}
+
+// A word without a name is for the first input that has none yet, as when it is bound.
+void look_at_words(const Session& session, const Options& options, AllGiven& all) {
+  bool bound[kMostTensors] = {};
+  uint32_t next = 0;
+  for (uint32_t w = 0; w < options.word_count; w++) {
+    if (options.is_output(w)) continue;
+    Word word = read_word(session, Side::Input, options.words[w]);
+    if (word.kind == WordKind::Unknown || word.kind == WordKind::Value) return;
+    while (next < session.entry->input_count && bound[next]) next++;
+    Given given = {};
+    given.input = word.kind == WordKind::Nameless ? next : word.tensor;
+    if (given.input >= session.entry->input_count) return;
+    bound[given.input] = true;
+    const char* value = word.kind == WordKind::Nameless ? options.words[w] : word.rest;
+    if (look_at_value(session, value, given) && !all.add(given)) return;
+  }
+}
+
+void print_types(Printer& out, const Session& session) {
+  for (uint32_t i = 0; i < session.entry->input_count; i++) {
+    const Tensor type = input_type(session, i);
+    out << (i > 0 ? ", " : "");
+    out.name(type.name) << " ";
+    print_type(out, type.element, type.rank, type.dims);
+  }
+}
+
+void list_entries(Printer& out, const Session& session, uint64_t which) {
+  for (uint32_t e = 0; e < entry_count(session); e++) {
+    if ((which >> e & 1) == 0) continue;
+    out << "  " << svod_entry_name(e) << ": ";
+    print_types(out, at_entry(session, e));
+    out << "\n";
+  }
+}
+
+Exit no_entry(const Session& session, const AllGiven& all, Printer& errors) {
+  errors << "error: no shapes that were packed are those of the inputs:";
+  for (uint32_t i = 0; i < all.count; i++) {
+    const Given& given = all.list[i];
+    errors << (i > 0 ? ", " : " ");
+    errors.name(input_type(session, given.input).name) << " ";
+    if (given.is_raw) {
+      errors << given.bytes << " bytes";
+    } else {
+      print_type(errors, given.tensor.element, given.tensor.rank, given.tensor.dims);
+    }
+  }
+  errors << "\nentries:\n";
+  list_entries(errors, session, ~uint64_t{0});
+  return EXIT_BAD_DATA;
+}
+
+// Where nothing that is given tells entries apart the first of them is taken, unless it
+// is bytes without a shape, which may be meant as any of them.
+Exit choose(Session& session, const AllGiven& all, Printer& errors) {
+  const uint64_t which = fitting(session, all);
+  if (which == 0) return no_entry(session, all, errors);
+  bool raw = false;
+  for (uint32_t i = 0; i < all.count; i++) raw = raw || all.list[i].is_raw;
+  if (raw && (which & (which - 1)) != 0) {
+    errors << "error: raw data has no shape, and its size is that of several entries; "
+              "say --entry NAME:\n";
+    list_entries(errors, session, which);
+    return EXIT_USAGE;
+  }
+  uint32_t first = 0;
+  while ((which >> first & 1) == 0) first++;
+  session.entry = svod_entry(session.model.image, first);
+  return EXIT_DONE;
+}
+
+Exit choose_named(Session& session, Text name, Printer& errors) {
+  for (uint32_t e = 0; e < entry_count(session); e++) {
+    if (!(name == Text(svod_entry_name(e)))) continue;
+    session.entry = svod_entry(session.model.image, e);
+    return EXIT_DONE;
+  }
+  errors << "error: --entry: ";
+  errors.name(name) << " is none of\n";
+  list_entries(errors, session, ~uint64_t{0});
+  return EXIT_USAGE;
+}
+
+uint32_t number_of(const Session& session) {
+  return static_cast<uint32_t>(session.entry - svod_entry(session.model.image, 0));
+}
+
+void print_infos(const Session& session) {
+  for (uint32_t e = 0; e < entry_count(session); e++) {
+    Printer(1) << (e > 0 ? "\n" : "") << "entry    " << svod_entry_name(e) << "\n";
+    print_info(at_entry(session, e), false);
+  }
+}
+
+struct Path {
+  char text[4096];
+  uint64_t size = 0;
+  bool add(Text part) {
+    if (part.size >= sizeof(text) - size) return false;
+    memcpy(text + size, part.data, static_cast<size_t>(part.size));
+    size += part.size;
+    text[size] = 0;
+    return true;
+  }
+  bool add(uint64_t number) {
+    if (number > 9 && !add(number / 10)) return false;
+    const char digit = static_cast<char>('0' + number % 10);
+    return add(Text(&digit, 1));
+  }
+};
+
+bool is_folder(const char* path) {
+  SvodFileInfo info = {};
+  return svod_stat_path(path, &info) == 0 && info.is_directory;
+}
+
+void look_at_set(const Session& session, Text folder, AllGiven& all) {
+  const uint32_t count = session.entry->input_count;
+  for (uint32_t k = 0; k < count; k++) {
+    Path path;
+    if (!path.add(folder) || !path.add("/input_") || !path.add(uint64_t{k}) ||
+        !path.add(".pb"))
+      return;
+    Given given = {};
+    given.input = k;
+    if (!is_file(path.text) || !look_at_file(session, path.text, given)) continue;
+    for (uint32_t i = 0; i < count; i++)
+      if (input_type(session, i).name == given.tensor.name) given.input = i;
+    if (!all.add(given)) return;
+  }
+}
+
+// Entries are prepared once, however many data sets are theirs.
+class Verifier {
+public:
+  Verifier(Session& session, const Options& options, bool named, AllGiven all)
+      : session_(session), options_(options), named_(named), all_(all) {}
+
+  Exit verify_set(const char* folder, Printer& errors) {
+    all_.count = 0;
+    Exit status = EXIT_DONE;
+    if (!named_) {
+      look_at_set(session_, Text(folder), all_);
+      status = choose(session_, all_, errors);
+    }
+    if (status != EXIT_DONE) return status;
+    Session*& ready = ready_[number_of(session_)];
+    if (ready == nullptr) {
+      ready = static_cast<Session*>(take_memory(sizeof(Session)));
+      if (ready == nullptr) return EXIT_FILE;
+      *ready = session_;
+      status = prepare(*ready, options_.session, errors);
+    }
+    Options one = options_;
+    one.verify = folder;
+    return status == EXIT_DONE ? verify(*ready, one, errors) : status;
+  }
+
+private:
+  Session& session_;
+  const Options& options_;
+  bool named_;
+  AllGiven all_;
+  Session* ready_[kMostEntries] = {};
+};
+
+Exit verify_sets(Session& session, const Options& options, bool named, AllGiven all,
+                 Printer& errors) {
+  Verifier verifier(session, options, named, all);
+  const Text folder(options.verify);
+  Path first;
+  const bool one = first.add(folder) && first.add("/output_0.pb") && is_file(first.text);
+  Exit result = EXIT_DONE;
+  uint64_t sets = 0;
+  for (; !one; sets++) {
+    Path path;
+    if (!path.add(folder) || !path.add("/test_data_set_") || !path.add(sets))
+      return EXIT_FILE;
+    if (!is_folder(path.text)) break;
+    const Exit status = verifier.verify_set(path.text, errors);
+    if (status != EXIT_DONE && status != EXIT_MISMATCH) return status;
+    if (status == EXIT_MISMATCH) result = status;
+  }
+  return sets > 0 ? result : verifier.verify_set(options.verify, errors);
+}
+
+} // namespace
+
+// --entry NAME, which is no option of other programs, is taken out of the words.
+Text take_entry_name(int32_t& argc, char** argv) {
+  Text name;
+  int32_t kept = 0;
+  for (int32_t i = 0; i < argc; i++) {
+    const Text word(argv[i]);
+    if (word.starts_with("--entry=")) {
+      name = word.from(8);
+    } else if (word == Text("--entry") && i + 1 < argc) {
+      name = Text(argv[++i]);
+    } else {
+      argv[kept++] = argv[i];
+    }
+  }
+  argc = kept;
+  return name;
+}
+
+void print_entry_help(Printer& out) {
+  out << "  --entry NAME           take this entry; without it the one whose shapes are "
+         "the inputs'\n";
+}
+
+// The session gets its entry. `done`: the mode was that of all entries, and is over.
+Exit enter(Session& session, const Options& options, Text name, bool& done,
+           Printer& errors) {
+  done = false;
+  if (!entries_hold(session)) {
+    print_error(errors, "the image in this program is of another kind");
+    return EXIT_DAMAGED;
+  }
+  if (name.size > 0) {
+    const Exit status = choose_named(session, name, errors);
+    if (status != EXIT_DONE) return status;
+  }
+  AllGiven all;
+  all.list = static_cast<Given*>(take_memory(kMostTensors * sizeof(Given)));
+  if (all.list == nullptr) {
+    print_error(errors, "there is not enough memory");
+    return EXIT_FILE;
+  }
+  if (options.mode == Mode::Verify) {
+    done = true;
+    return verify_sets(session, options, name.size > 0, all, errors);
+  }
+  if (options.mode == Mode::Info && !options.json && name.size == 0) {
+    done = true;
+    print_infos(session);
+    return EXIT_DONE;
+  }
+  const bool runs = options.mode == Mode::Run || options.mode == Mode::Bench ||
+                    options.mode == Mode::Profile;
+  if (!runs) return EXIT_DONE;
+  if (name.size == 0) {
+    look_at_words(session, options, all);
+    const Exit status = choose(session, all, errors);
+    if (status != EXIT_DONE) return status;
+  }
+  if (options.mode != Mode::Run && !options.json)
+    Printer(1) << "entry " << svod_entry_name(number_of(session)) << "\n";
+  return EXIT_DONE;
+}
+
+} // namespace packed
+
+#endif
