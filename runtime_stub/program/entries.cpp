@@ -182,8 +182,8 @@ Exit choose_named(Session& session, Text name, Printer& errors) {
     session.entry = svod_entry(session.model.image, e);
     return EXIT_DONE;
   }
-  errors << "error: --entry: ";
-  errors.name(name) << " is none of\n";
+  errors << "error: --entry: '";
+  errors.name(name) << "' is none of\n";
   list_entries(errors, session, ~uint64_t{0});
   return EXIT_USAGE;
 }
@@ -293,7 +293,8 @@ Exit verify_sets(Session& session, const Options& options, bool named, AllGiven 
 
 } // namespace
 
-// --entry NAME, which is no option of other programs, is taken out of the words.
+// --entry NAME, which is no option of other programs, is taken out of the words. No data:
+// it is not there.
 Text take_entry_name(int32_t& argc, char** argv) {
   Text name;
   int32_t kept = 0;
@@ -301,8 +302,8 @@ Text take_entry_name(int32_t& argc, char** argv) {
     const Text word(argv[i]);
     if (word.starts_with("--entry=")) {
       name = word.from(8);
-    } else if (word == Text("--entry") && i + 1 < argc) {
-      name = Text(argv[++i]);
+    } else if (word == Text("--entry")) {
+      name = i + 1 < argc ? Text(argv[++i]) : Text("");
     } else {
       argv[kept++] = argv[i];
     }
@@ -324,7 +325,8 @@ Exit enter(Session& session, const Options& options, Text name, bool& done,
     print_error(errors, "the image in this program is of another kind");
     return EXIT_DAMAGED;
   }
-  if (name.size > 0) {
+  const bool named = name.data != nullptr;
+  if (named) {
     const Exit status = choose_named(session, name, errors);
     if (status != EXIT_DONE) return status;
   }
@@ -336,9 +338,9 @@ Exit enter(Session& session, const Options& options, Text name, bool& done,
   }
   if (options.mode == Mode::Verify) {
     done = true;
-    return verify_sets(session, options, name.size > 0, all, errors);
+    return verify_sets(session, options, named, all, errors);
   }
-  if (options.mode == Mode::Info && !options.json && name.size == 0) {
+  if (options.mode == Mode::Info && !options.json && !named) {
     done = true;
     print_infos(session);
     return EXIT_DONE;
@@ -346,7 +348,7 @@ Exit enter(Session& session, const Options& options, Text name, bool& done,
   const bool runs = options.mode == Mode::Run || options.mode == Mode::Bench ||
                     options.mode == Mode::Profile;
   if (!runs) return EXIT_DONE;
-  if (name.size == 0) {
+  if (!named) {
     look_at_words(session, options, all);
     const Exit status = choose(session, all, errors);
     if (status != EXIT_DONE) return status;
