@@ -1,7 +1,6 @@
 // The driver: what is read, compiled and built, and in which order a pack does it all.
 #include "packager/packing.h"
 
-#include "compiler/rewrite/integer_contractions.h"
 #include "compiler/support/bytes.h"
 #include "compiler/support/nearest.h"
 #include "packager/budget.h"

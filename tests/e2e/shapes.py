@@ -191,6 +191,18 @@ def library(folder):
     check(run(folder / "uses").stdout == b"ok\n", "a library runs each entry in one arena")
 
 
+def other_machine(folder):
+    """Half as many bits of an address, and another way to start."""
+    if not shutil.which("qemu-arm"):
+        print("not run: a program for armv7, since qemu-arm is not installed")
+        return
+    program = folder / "digits-armv7"
+    pack(DIGITS, program, "--target", "armv7", "--shape", "image=1x1x8x8", "--shape", "image=2x1x8x8")
+    said = run("qemu-arm", program, "image=2x1x8x8xf32=[0]").stdout
+    check(said.startswith(b"scores: 2x10xf32="), "a program for armv7 takes its entry")
+    run("qemu-arm", program, "image=3x1x8x8xf32=[0]", expect=1)
+
+
 def main():
     folder = work_folder("shapes")
     program = entries_are_single_packs(folder)
@@ -201,6 +213,7 @@ def main():
     same_size(folder)
     refusals(folder)
     library(folder)
+    other_machine(folder)
 
 
 main()
