@@ -93,8 +93,12 @@ void SumEmitter::fetch_picture(const Stage& s) {
     const AxisId a = how_.tile[i].axis;
     if (a == row)
       rows = counts_[i];
-    else if (k_.indices.affine_in(e.index, a, along))
+    else if (!k_.indices.affine_in(e.index, a, along))
+      continue;
+    else if (along < step)
       span += along * (counts_[i] - 1);
+    else // of other pictures, all of which lie between
+      loop(0, counts_[i], along);
   }
   const int64_t first = (rows - 1) * down / step + k_.indices.extent(window);
   loop(first, first + rows * down / step, step);
