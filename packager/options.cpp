@@ -14,6 +14,7 @@
 #include "packager/output_fault.h"
 #include "packager/verify/verify.h"
 #include "packager/version.h"
+#include "packager/whole_number.h"
 
 #include <algorithm>
 #include <charconv>
@@ -47,14 +48,10 @@ T look_up(const Word<T> (&table)[N], const std::string& option, const std::strin
 }
 
 int64_t read_number(const std::string& option, const std::string& text) {
-  int64_t value = 0;
-  for (char c : text) {
-    bool digit = c >= '0' && c <= '9' && value < int64_t{1} << 58;
-    if (!digit) throw UsageError{option + ": '" + text + "' is no number"};
-    value = value * 10 + (c - '0');
-  }
   if (text.empty()) throw UsageError{option + ": a number is missing"};
-  return value;
+  const std::optional<int64_t> value = whole_number(text);
+  if (!value) throw UsageError{option + ": '" + text + "' is no number"};
+  return *value;
 }
 
 // 256K, 1M, 4G: powers of 1024.

@@ -260,8 +260,9 @@ bool Packing::drop_spilling(const KernelSpills& spills,
   const size_t known = unsearched_.size();
   for (const codegen::KernelSource& source : kernels_->sources) {
     const std::string symbol =
-        programs.empty() ? source.symbol
-                         : program_symbol(programs[source.program], source.level);
+        programs.empty()
+            ? source.symbol
+            : codegen::program_symbol(programs[source.program], source.level);
     const auto facts = std::ranges::find(spills, symbol,
                                          [](const auto& kernel) { return kernel.first; });
     if (facts == spills.end() || facts->second.spilling == 0) continue;

@@ -3,6 +3,7 @@
 #include "packager/shape_sets.h"
 
 #include "packager/options.h"
+#include "packager/whole_number.h"
 
 #include <algorithm>
 #include <cctype>
@@ -17,16 +18,6 @@ struct Assignment {
   std::optional<Shape> shape; // none: the input is left out
 };
 
-// Below 2^58, as every size on the command line.
-std::optional<int64_t> read_size(const std::string& text) {
-  int64_t value = 0;
-  for (char c : text) {
-    if (c < '0' || c > '9' || value >= int64_t{1} << 54) return std::nullopt;
-    value = value * 10 + (c - '0');
-  }
-  return text.empty() ? std::nullopt : std::optional(value);
-}
-
 // NAME=AxBxC, NAME=none; the last = counts, since names may hold one.
 std::string read_assignment(const std::string& option, const std::string& text,
                             Assignment& out) {
@@ -39,7 +30,7 @@ std::string read_assignment(const std::string& option, const std::string& text,
   for (size_t at = equals + 1; at <= text.size();) {
     const size_t end = std::min(text.find('x', at), text.size());
     const std::string size = text.substr(at, end - at);
-    const std::optional<int64_t> value = read_size(size);
+    const std::optional<int64_t> value = whole_number(size);
     if (!value)
       return option +
              (size.empty() ? ": a number is missing" : ": '" + size + "' is no number");

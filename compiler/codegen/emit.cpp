@@ -163,6 +163,10 @@ KernelText kernel_text(const ScheduledKernel& k, size_t level, bool direct) {
   return out;
 }
 
+std::string program_symbol(uint32_t program, const std::string& level) {
+  return "k" + std::to_string(program) + "_" + level;
+}
+
 Kernels emit(plan::Plan plan, const Target& target) {
   Kernels out;
   std::vector<size_t> levels; // of the sources
@@ -174,7 +178,7 @@ Kernels emit(plan::Plan plan, const Target& target) {
       KernelSource source;
       source.program = program;
       source.level = target.levels[level].suffix;
-      source.symbol = "k" + std::to_string(program) + "_" + source.level;
+      source.symbol = program_symbol(program, source.level);
       if (k.levels[level].small) source.flags.emplace_back("-Os");
       if (!k.levels[level].pack_scalars) source.flags.emplace_back("-fno-slp-vectorize");
       if (serves_all)

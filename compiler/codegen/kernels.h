@@ -63,6 +63,9 @@ struct Kernels {
   std::vector<KernelSource> sources; // by program, then level unless one serves all
 };
 
+// "k17_v3"
+std::string program_symbol(uint32_t program, const std::string& level);
+
 // The text of one kernel for the level of that number in its schedule; a call of the
 // user's own function has none.
 KernelText kernel_text(const ScheduledKernel& kernel, size_t level, bool direct = false);

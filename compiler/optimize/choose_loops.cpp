@@ -169,10 +169,11 @@ static std::optional<ChunkAxis> block_rows(const ScheduledKernel& k,
   }
   if (!row || panels == 1) return std::nullopt;
   for (BufferId id : axes.buffers) bytes += buffers[id].bytes();
+  if (bytes <= m.far_bytes()) return std::nullopt;
   const int64_t extent = k.indices.extent(*row), unit = tile.count(*row);
   // Half for the rows would leave no room for a panel beside them.
   const int64_t rows = m.second.bytes / 4 * extent / bytes / unit * unit;
-  if (bytes <= m.far_bytes() || rows >= extent) return std::nullopt;
+  if (rows >= extent) return std::nullopt;
   return ChunkAxis{*row, std::max(rows, unit)};
 }
 

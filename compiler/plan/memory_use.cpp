@@ -4,6 +4,7 @@
 #include "compiler/plan/memory_use.h"
 
 #include "compiler/plan/planner.h"
+#include "compiler/support/round_up.h"
 
 #include <algorithm>
 #include <map>
@@ -48,8 +49,7 @@ uint64_t MemoryWalk::live_bytes() const {
   std::vector<std::pair<uint64_t, uint64_t>> covered;
   for (const auto& [slot, range] : alive_) {
     const Slot& found = s_.slots[slot];
-    const uint64_t bytes = (found.bytes + s_.align - 1) / s_.align * s_.align;
-    covered.emplace_back(found.offset, found.offset + bytes);
+    covered.emplace_back(found.offset, found.offset + round_up(found.bytes, s_.align));
   }
   std::ranges::sort(covered);
   uint64_t live = 0, end = 0;

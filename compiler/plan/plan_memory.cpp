@@ -8,6 +8,8 @@
 // away by less than its size.
 #include "compiler/plan/plan_memory.h"
 
+#include "compiler/support/round_up.h"
+
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -24,12 +26,9 @@ public:
   Distances(const std::vector<uint64_t>& sizes, const std::vector<MemoryPair>& pairs,
             uint64_t align)
       : sizes_(sizes) {
-    const auto round_up = [&](uint64_t bytes) {
-      return (bytes + align - 1) / align * align;
-    };
     for (const MemoryPair& p : pairs) {
-      const uint64_t below = std::min(round_up(p.below), sizes[p.second]);
-      const uint64_t above = std::min(round_up(p.above), sizes[p.first]);
+      const uint64_t below = std::min(round_up(p.below, align), sizes[p.second]);
+      const uint64_t above = std::min(round_up(p.above, align), sizes[p.first]);
       pairs_[{p.second, p.first}] = {below, above};
       pairs_[{p.first, p.second}] = {above, below};
     }

@@ -166,9 +166,10 @@ bool Assigner::concat_prefers(NodeId n) const {
   const Node& node = g[n];
   int64_t axis = node.payload[0];
   if (node.shape.size() < 3 || node.shape[1] * 2 < lanes_) return false;
+  if (lane_reads_.count(n) != 0) return true;
   int64_t start = 0, blocked = 0, total = 0;
   for (NodeId part : node.inputs) {
-    if (axis == 1 && start % lanes_ != 0 && lane_reads_.count(n) == 0) return false;
+    if (axis == 1 && start % lanes_ != 0) return false;
     start += g[part].shape[axis];
     auto own = group_of_.find(part);
     bool prefers = own != group_of_.end() && !grouping_.stored[part]
@@ -179,7 +180,7 @@ bool Assigner::concat_prefers(NodeId n) const {
     total += element_count(g[part].shape);
     if (prefers) blocked += element_count(g[part].shape);
   }
-  return blocked * 2 > total || lane_reads_.count(n) != 0;
+  return blocked * 2 > total;
 }
 
 // A pooling: a reduction over windows along axes that are not the channels.

@@ -4,6 +4,7 @@
 #include "packager/artefact/image.h"
 
 #include "compiler/support/check.h"
+#include "compiler/support/round_up.h"
 #include "runtime_stub/checksum.h"
 
 #include <algorithm>
@@ -17,8 +18,6 @@ namespace svod::packager {
 namespace {
 
 constexpr uint64_t kMostBytes = uint64_t{1} << 31; // offsets are 32 bits
-
-uint64_t round_up(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
 
 class ImageBuilder {
 public:

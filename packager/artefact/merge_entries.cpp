@@ -45,7 +45,7 @@ std::vector<uint32_t> add_programs(codegen::Kernels& to, const codegen::Kernels&
   for (codegen::KernelSource source : from.sources) {
     if (!added[source.program]) continue;
     source.program = numbers[source.program];
-    source.symbol = program_symbol(source.program, source.level);
+    source.symbol = codegen::program_symbol(source.program, source.level);
     to.sources.push_back(std::move(source));
   }
   return numbers;
@@ -89,10 +89,6 @@ std::string entries_fault(const std::vector<const ImageEntry*>& entries) {
                " have inputs of the same shapes";
   }
   return "";
-}
-
-std::string program_symbol(uint32_t program, const std::string& level) {
-  return "k" + std::to_string(program) + "_" + level;
 }
 
 MergedEntries merge_entries(codegen::Kernels& kernels, ImageContents& contents,

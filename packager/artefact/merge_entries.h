@@ -23,9 +23,6 @@ struct MergedEntries {
 // and outputs, and no two the same shapes.
 std::string entries_fault(const std::vector<const ImageEntry*>& entries);
 
-// "k17_v3"
-std::string program_symbol(uint32_t program, const std::string& level);
-
 // Adds the parts to the first plan, whose programs and weights stay as they are.
 MergedEntries merge_entries(codegen::Kernels& kernels, ImageContents& contents,
                             const std::vector<EntryPart>& parts);

@@ -5,6 +5,7 @@
 #include "compiler/support/bytes.h"
 #include "compiler/support/check.h"
 #include "compiler/support/digest.h"
+#include "compiler/support/round_up.h"
 #include "importer/model/mapped_file.h"
 
 #include <map>
@@ -94,8 +95,7 @@ SharedWeights share_weights(const Plans& plans) {
           const auto [at, added] = known.try_emplace(sha256(bytes), end);
           places[slot.offset] = first ? SharedWeights::Place{slot.offset, true}
                                       : SharedWeights::Place{at->second, added};
-          if (added && !first)
-            out.bytes += (slot.bytes + plan->align - 1) / plan->align * plan->align;
+          if (added && !first) out.bytes += round_up(slot.bytes, plan->align);
         });
   }
   return out;

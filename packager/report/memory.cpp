@@ -1,7 +1,6 @@
 #include "packager/report/memory.h"
 
 #include "compiler/ir/dtype.h"
-#include "compiler/plan/memory_use.h"
 
 #include <map>
 
@@ -32,8 +31,7 @@ void write_nodes(JsonWriter& json, const std::vector<int32_t>& sources,
   json.end_list();
 }
 
-void write_memory(JsonWriter& json, const plan::Plan& plan) {
-  const plan::MemoryUse use = memory_use(plan);
+void write_memory(JsonWriter& json, const plan::Plan& plan, const plan::MemoryUse& use) {
   json.key("memory").begin_object().key("moments").begin_list();
   for (const plan::Moment& moment : use.moments) {
     json.begin_object().pair("does", word_of(moment.step->kind));
@@ -56,8 +54,8 @@ void write_memory(JsonWriter& json, const plan::Plan& plan) {
   json.end_list().end_object();
 }
 
-void write_weight_list(JsonWriter& json, const plan::Plan& plan) {
-  const plan::MemoryUse use = memory_use(plan);
+void write_weight_list(JsonWriter& json, const plan::Plan& plan,
+                       const plan::MemoryUse& use) {
   std::map<plan::SlotId, const plan::Step*> readers; // the first of each
   for (const plan::Moment& moment : use.moments)
     for (plan::SlotId slot : moment.step->arguments) readers.emplace(slot, moment.step);

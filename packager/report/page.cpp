@@ -13,7 +13,8 @@
 namespace svod::packager {
 
 // One for each file of packager/report/page.
-extern const char kText_pack_frame[], kText_comparison_frame[], kText_style[];
+extern const char kText_frame_top[], kText_pack_frame[], kText_comparison_frame[],
+    kText_style[];
 extern const char kText_elements[], kText_numbers[], kText_charts[], kText_head[],
     kText_kernels[], kText_roofline[], kText_memory[], kText_bytes[], kText_start[],
     kText_comparison[];
@@ -69,24 +70,30 @@ static std::string policy_of(const std::string& script) {
   return "sha256-" + base64(sha256(script));
 }
 
+static std::string page_of(const char* title, const std::string& script,
+                           const char* frame, const Filling& texts) {
+  return filled_page(kText_frame_top, {{"@SCRIPT_DIGEST@", policy_of(script)},
+                                       {"@TITLE@", title},
+                                       {"@STYLE@", kText_style},
+                                       {"@TITLE@", title}}) +
+         filled_page(frame, texts);
+}
+
 std::string page_text(const std::string& json) {
   const std::string script = joined_scripts({kText_elements, kText_numbers, kText_charts,
                                              kText_head, kText_kernels, kText_roofline,
                                              kText_memory, kText_bytes, kText_start});
-  return filled_page(kText_pack_frame, {{"@SCRIPT_DIGEST@", policy_of(script)},
-                                        {"@STYLE@", kText_style},
-                                        {"@PACK@", without_tags(json)},
-                                        {"@SCRIPT@", script}});
+  return page_of("svod-pack report", script, kText_pack_frame,
+                 {{"@PACK@", without_tags(json)}, {"@SCRIPT@", script}});
 }
 
 std::string comparison_text(const std::string& before, const std::string& after) {
   const std::string script =
       joined_scripts({kText_elements, kText_numbers, kText_comparison});
-  return filled_page(kText_comparison_frame, {{"@SCRIPT_DIGEST@", policy_of(script)},
-                                              {"@STYLE@", kText_style},
-                                              {"@BEFORE@", without_tags(before)},
-                                              {"@AFTER@", without_tags(after)},
-                                              {"@SCRIPT@", script}});
+  return page_of("svod-pack comparison", script, kText_comparison_frame,
+                 {{"@BEFORE@", without_tags(before)},
+                  {"@AFTER@", without_tags(after)},
+                  {"@SCRIPT@", script}});
 }
 
 } // namespace svod::packager

@@ -230,8 +230,9 @@ void write_run(JsonWriter& json, const Summary& summary) {
   write_predicted(
       json, summary.plan, summary.options.target, std::max(1, summary.options.threads),
       {summary.plan, summary.options.target, summary.search, summary.front.tuning});
-  write_memory(json, summary.plan);
-  write_weight_list(json, summary.plan);
+  const plan::MemoryUse use = memory_use(summary.plan);
+  write_memory(json, summary.plan, use);
+  write_weight_list(json, summary.plan, use);
   if (!summary.merged.empty()) write_merged(json, summary.merged);
   json.key("cache").begin_object();
   json.pair("kernels_compiled", uint64_t{summary.compiled});

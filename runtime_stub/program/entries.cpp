@@ -1,12 +1,12 @@
 // Of a program that was packed for several sets of shapes: which entry of the table a run
 // takes. It is the one whose inputs have the shapes of the given ones; files without
-// shapes are told apart by their sizes. A program with one entry is built without this.
-//
-// main.cpp declares what it calls here, since a header of its own would be one of all
-// kernels: the digests of every pack hold their texts.
+// shapes are told apart by their sizes.
 #ifdef SVOD_SEVERAL_ENTRIES
 
+#include "runtime_stub/program/entries.h"
+
 #include "runtime_stub/platform.h"
+#include "runtime_stub/program/data_sets.h"
 #include "runtime_stub/program/literal.h"
 #include "runtime_stub/program/modes.h"
 #include "runtime_stub/program/tensor_file.h"
@@ -199,35 +199,11 @@ void print_infos(const Session& session) {
   }
 }
 
-struct Path {
-  char text[4096];
-  uint64_t size = 0;
-  bool add(Text part) {
-    if (part.size >= sizeof(text) - size) return false;
-    memcpy(text + size, part.data, static_cast<size_t>(part.size));
-    size += part.size;
-    text[size] = 0;
-    return true;
-  }
-  bool add(uint64_t number) {
-    if (number > 9 && !add(number / 10)) return false;
-    const char digit = static_cast<char>('0' + number % 10);
-    return add(Text(&digit, 1));
-  }
-};
-
-bool is_folder(const char* path) {
-  SvodFileInfo info = {};
-  return svod_stat_path(path, &info) == 0 && info.is_directory;
-}
-
 void look_at_set(const Session& session, Text folder, AllGiven& all) {
   const uint32_t count = session.entry->input_count;
   for (uint32_t k = 0; k < count; k++) {
     Path path;
-    if (!path.add(folder) || !path.add("/input_") || !path.add(uint64_t{k}) ||
-        !path.add(".pb"))
-      return;
+    if (!data_path(path, folder, Text("input_"), k, Text(".pb"))) return;
     Given given = {};
     given.input = k;
     if (!is_file(path.text) || !look_at_file(session, path.text, given)) continue;
@@ -243,11 +219,11 @@ public:
   Verifier(Session& session, const Options& options, bool named, AllGiven all)
       : session_(session), options_(options), named_(named), all_(all) {}
 
-  Exit verify_set(const char* folder, Printer& errors) {
+  Exit run_set(Text folder, Printer& out, Printer& errors) {
     all_.count = 0;
     Exit status = EXIT_DONE;
     if (!named_) {
-      look_at_set(session_, Text(folder), all_);
+      look_at_set(session_, folder, all_);
       status = choose(session_, all_, errors);
     }
     if (status != EXIT_DONE) return status;
@@ -258,9 +234,8 @@ public:
       *ready = session_;
       status = prepare(*ready, options_.session, errors);
     }
-    Options one = options_;
-    one.verify = folder;
-    return status == EXIT_DONE ? verify(*ready, one, errors) : status;
+    return status == EXIT_DONE ? verify_set(*ready, folder, options_, out, errors)
+                               : status;
   }
 
 private:
@@ -274,27 +249,13 @@ private:
 Exit verify_sets(Session& session, const Options& options, bool named, AllGiven all,
                  Printer& errors) {
   Verifier verifier(session, options, named, all);
-  const Text folder(options.verify);
-  Path first;
-  const bool one = first.add(folder) && first.add("/output_0.pb") && is_file(first.text);
-  Exit result = EXIT_DONE;
-  uint64_t sets = 0;
-  for (; !one; sets++) {
-    Path path;
-    if (!path.add(folder) || !path.add("/test_data_set_") || !path.add(sets))
-      return EXIT_FILE;
-    if (!is_folder(path.text)) break;
-    const Exit status = verifier.verify_set(path.text, errors);
-    if (status != EXIT_DONE && status != EXIT_MISMATCH) return status;
-    if (status == EXIT_MISMATCH) result = status;
-  }
-  return sets > 0 ? result : verifier.verify_set(options.verify, errors);
+  Printer out(1);
+  return for_each_set(Text(options.verify), errors,
+                      [&](Text folder) { return verifier.run_set(folder, out, errors); });
 }
 
 } // namespace
 
-// --entry NAME, which is no option of other programs, is taken out of the words. No data:
-// it is not there.
 Text take_entry_name(int32_t& argc, char** argv) {
   Text name;
   int32_t kept = 0;
@@ -317,7 +278,6 @@ void print_entry_help(Printer& out) {
          "the inputs'\n";
 }
 
-// The session gets its entry. `done`: the mode was that of all entries, and is over.
 Exit enter(Session& session, const Options& options, Text name, bool& done,
            Printer& errors) {
   done = false;

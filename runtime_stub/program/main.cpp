@@ -2,16 +2,10 @@
 // standard output, everything that is wrong to standard error.
 #include "runtime_stub/platform.h"
 #include "runtime_stub/program/binding.h"
+#include "runtime_stub/program/entries.h"
 #include "runtime_stub/program/modes.h"
 
 namespace packed {
-
-#ifdef SVOD_SEVERAL_ENTRIES // of entries.cpp
-Text take_entry_name(int32_t& argc, char** argv);
-void print_entry_help(Printer& out);
-Exit enter(Session& session, const Options& options, Text name, bool& done,
-           Printer& errors);
-#endif
 
 namespace {
 

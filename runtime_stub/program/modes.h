@@ -8,6 +8,8 @@ namespace packed {
 
 // Compares with a test data set, or with every test_data_set_N of a folder.
 Exit verify(Session& session, const Options& options, Printer& errors);
+Exit verify_set(Session& session, Text folder, const Options& options, Printer& out,
+                Printer& errors);
 Exit bench(Session& session, const Options& options, Printer& errors);
 Exit profile(Session& session, const Options& options, Printer& errors);
 void print_info(const Session& session, bool json);

@@ -8,6 +8,7 @@
 // term out.
 #include "runtime_stub/platform.h"
 #include "runtime_stub/program/binding.h"
+#include "runtime_stub/program/data_sets.h"
 #include "runtime_stub/program/modes.h"
 #include "runtime_stub/program/strings.h"
 #include "runtime_stub/program/tensor_file.h"
@@ -16,33 +17,6 @@
 namespace packed {
 
 namespace {
-
-struct Path {
-  char text[4096];
-  uint64_t size = 0;
-  bool add(Text part) {
-    if (part.size >= sizeof(text) - size) return false;
-    memcpy(text + size, part.data, static_cast<size_t>(part.size));
-    size += part.size;
-    text[size] = 0;
-    return true;
-  }
-  bool add(uint64_t number) {
-    char digits[20];
-    uint64_t at = sizeof(digits);
-    do {
-      digits[--at] = static_cast<char>('0' + number % 10);
-      number /= 10;
-    } while (number != 0);
-    return add(Text(digits + at, sizeof(digits) - at));
-  }
-};
-
-// FOLDER/input_3.pb
-bool data_path(Path& path, Text folder, Text kind, uint64_t number, Text suffix) {
-  return path.add(folder) && path.add(Text("/")) && path.add(kind) && path.add(number) &&
-         path.add(suffix);
-}
 
 struct Difference {
   double max_abs = 0, max_rel = 0, cosine = 1;
@@ -281,6 +255,8 @@ Exit compare_outputs(const Session& session, Text folder, const Options& options
   return EXIT_FILE;
 }
 
+} // namespace
+
 Exit verify_set(Session& session, Text folder, const Options& options, Printer& out,
                 Printer& errors) {
   Exit status = bind_set(session, folder, errors);
@@ -292,37 +268,11 @@ Exit verify_set(Session& session, Text folder, const Options& options, Printer& 
   return status;
 }
 
-bool is_set(Text folder) {
-  Path first;
-  return data_path(first, folder, Text("output_"), 0, Text(".pb")) && is_file(first.text);
-}
-
-bool is_folder(const char* path) {
-  SvodFileInfo info = {};
-  return svod_stat_path(path, &info) == 0 && info.is_directory;
-}
-
-} // namespace
-
 Exit verify(Session& session, const Options& options, Printer& errors) {
   Printer out(1);
-  Text folder(options.verify);
-  while (folder.size > 1 && folder.ends_with("/")) folder = folder.first(folder.size - 1);
-  if (is_set(folder)) return verify_set(session, folder, options, out, errors);
-  Exit result = EXIT_DONE;
-  uint64_t sets = 0;
-  for (;; sets++) {
-    Path path;
-    if (!data_path(path, folder, Text("test_data_set_"), sets, Text("")))
-      return EXIT_FILE;
-    if (!is_folder(path.text)) break;
-    Exit status = verify_set(session, Text(path.text, path.size), options, out, errors);
-    if (status != EXIT_DONE && status != EXIT_MISMATCH) return status;
-    if (status == EXIT_MISMATCH) result = status;
-  }
-  if (sets > 0) return result;
-  errors << "error: " << folder << ": neither a test data set nor a folder of some\n";
-  return EXIT_FILE;
+  return for_each_set(Text(options.verify), errors, [&](Text folder) {
+    return verify_set(session, folder, options, out, errors);
+  });
 }
 
 } // namespace packed
