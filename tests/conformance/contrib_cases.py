@@ -522,7 +522,7 @@ def main():
         group()
     cases = [c for c in CASES if re.search(options.filter, c.name)]
     assert len({c.name for c in CASES}) == len(CASES), "two cases have one name"
-    return packed_case.run_cases(check, cases, options.jobs)
+    return packed_case.run_cases(check, cases, options)
 
 
 if __name__ == "__main__":

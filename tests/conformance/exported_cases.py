@@ -80,7 +80,7 @@ def main():
         if re.search(options.filter, name):
             model, feeds, words = make(name)
             made.append((name, model, words, answer(model, feeds, WORK / name)))
-    return packed_case.run_cases(check, made, options.jobs)
+    return packed_case.run_cases(check, made, options)
 
 
 if __name__ == "__main__":

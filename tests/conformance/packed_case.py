@@ -2,10 +2,14 @@
 run over all cases."""
 import argparse
 import concurrent.futures
+import os
+import time
 
 import run_units as units
 
 base, np = units.base, units.np
+
+SHARE = 0.15  # of SVOD_CORPUS_SECONDS
 
 
 def pack(folder, seconds, words=()):
@@ -50,14 +54,23 @@ def read_options(doc, seeds=None):
         parser.add_argument("--seeds", type=int, default=seeds, help="cases of each kind")
     parser.add_argument("--filter", default="", help="only cases whose name matches")
     parser.add_argument("--jobs", "-j", type=int, default=2)
+    parser.add_argument("--seconds", type=float, help="time limit",
+                        default=SHARE * float(os.environ.get("SVOD_CORPUS_SECONDS") or "inf"))
     return parser.parse_args()
 
 
-def run_cases(check, cases, jobs):
-    """The exit code, after every wrong case and the count are printed. `check` gives (name, what is wrong or nothing)."""
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        wrong = [(name, why) for name, why in pool.map(check, cases) if why]
+def run_cases(check, cases, options):
+    """The exit code, after every wrong case and the counts are printed. `check` gives (name, what is wrong or nothing)."""
+    start = time.monotonic()
+
+    def within_limit(case):
+        return check(case) if time.monotonic() - start <= options.seconds else None
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        done = [found for found in pool.map(within_limit, cases) if found]
+    wrong = [(name, why) for name, why in done if why]
     for name, why in wrong:
         print(f"{name}: {why[:400]}")
-    print(f"{len(cases) - len(wrong)} of {len(cases)} cases agree")
-    return 1 if wrong else 0
+    left_out = len(cases) - len(done)
+    print(f"{len(done) - len(wrong)} of {len(done)} cases agree" + (f"; no time for {left_out} more" if left_out else ""))
+    return 1 if wrong or not done else 0

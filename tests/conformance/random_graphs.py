@@ -177,7 +177,7 @@ def check(seed):
 def main():
     options = packed_case.read_options(__doc__, seeds=160)
     seeds = [seed for seed in range(options.seeds) if re.search(options.filter, f"graph_{seed}")]
-    return packed_case.run_cases(check, seeds, options.jobs)
+    return packed_case.run_cases(check, seeds, options)
 
 
 if __name__ == "__main__":

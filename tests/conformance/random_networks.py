@@ -242,9 +242,9 @@ def check(case):
 
 def main():
     options = packed_case.read_options(__doc__, seeds=40)
-    cases = [(kind, seed) for kind in (Images, Tokens) for seed in range(options.seeds)]
+    cases = [(kind, seed) for seed in range(options.seeds) for kind in (Images, Tokens)]
     cases = [c for c in cases if re.search(options.filter, f"{c[0].__name__.lower()}_{c[1]}")]
-    return packed_case.run_cases(check, cases, options.jobs)
+    return packed_case.run_cases(check, cases, options)
 
 
 if __name__ == "__main__":
