@@ -148,10 +148,13 @@ static Tile executed_tile(const ScheduledKernel& k, const Level& level) {
 }
 
 // Rows that each panel of weights passes by once more, cut so that a block of them stays
-// in the second cache meanwhile. Only rows beyond all caches: nearer ones are fetched in
-// time. (Goto, van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008;
-// 4096 rows of 1024 channels, 256 results each, Zen 3: 92 ms in whole sweeps, 31 in
-// blocks of 66 rows.)
+// in the second cache meanwhile, where that cache has too little room for all and so many
+// times fewer bytes come from beyond it: the data once, and the weights with each block.
+// (Goto, van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008; Zen 3:
+// 4096 rows of 1024 channels, 256 results each, 92 ms in whole sweeps, 31 in blocks of 66
+// rows; 5625 rows of 256 channels, 256 results, between 9 and 38 ms in whole sweeps,
+// by what else is in the last cache.)
+static constexpr int64_t kWorthBlocks = 2;
 static std::optional<ChunkAxis> block_rows(const ScheduledKernel& k,
                                            const std::vector<PackedWeight>& packed,
                                            const std::vector<Buffer>& buffers,
@@ -169,12 +172,15 @@ static std::optional<ChunkAxis> block_rows(const ScheduledKernel& k,
   }
   if (!row || panels == 1) return std::nullopt;
   for (BufferId id : axes.buffers) bytes += buffers[id].bytes();
-  if (bytes <= m.far_bytes()) return std::nullopt;
+  if (bytes <= m.second.bytes) return std::nullopt;
   const int64_t extent = k.indices.extent(*row), unit = tile.count(*row);
   // Half for the rows would leave no room for a panel beside them.
   const int64_t rows = m.second.bytes / 4 * extent / bytes / unit * unit;
   if (rows >= extent) return std::nullopt;
-  return ChunkAxis{*row, std::max(rows, unit)};
+  const int64_t block = std::max(rows, unit), blocks = (extent + block - 1) / block;
+  if (kWorthBlocks * (bytes + blocks * axes.weight_bytes) > panels * bytes)
+    return std::nullopt;
+  return ChunkAxis{*row, block};
 }
 
 void choose_chunks(ScheduledKernel& k, const std::vector<PackedWeight>& packed,

@@ -23,6 +23,7 @@ public:
 private:
   std::set<int64_t> channel_axes(const Group& group) const;
   bool convolution_prefers(const Group& group) const;
+  bool has_channels_of(NodeId n, const Shape& shape) const;
   bool follows_blocked(NodeId root) const;
   bool prefers_blocked(const Group& group) const;
   bool pools_channels(const Group& group) const;
@@ -120,6 +121,16 @@ bool Assigner::convolution_prefers(const Group& group) const {
           }));
 }
 
+// Whether the channels of n, axis 1, are those of a result of this shape. Pictures that
+// make up the result are as many first positions, and its groups are pictures
+// (winograd.h).
+bool Assigner::has_channels_of(NodeId n, const Shape& shape) const {
+  const Shape& own = g[n].shape;
+  const bool form = hints_.count(n) != 0 && shape[0] != 0;
+  if (own[1] == shape[1]) return own[0] == shape[0] || (form && own[0] % shape[0] == 0);
+  return form && own[1] % lanes_ == 0 && own[0] * own[1] == shape[0] * shape[1];
+}
+
 // Whether the kernel of `root` reads a blocked value of root's own channels, or makes one
 // on its way.
 bool Assigner::follows_blocked(NodeId root) const {
@@ -133,13 +144,9 @@ bool Assigner::follows_blocked(NodeId root) const {
     const bool stored = grouping_.stored[n] && n != root;
     const std::map<NodeId, Layout>& layouts = stored ? out_ : hints_;
     auto found = layouts.find(n);
-    bool same = found != layouts.end() && found->second.block_axis == 1 &&
-                found->second.block % lanes_ == 0 && g[n].shape[1] == shape[1];
-    // Pictures that make up the result are as many first positions (winograd.h).
-    const bool pictures = same && hints_.count(n) != 0 && shape[0] != 0;
-    same = same &&
-           (g[n].shape[0] == shape[0] || (pictures && g[n].shape[0] % shape[0] == 0));
-    if (same) return true;
+    const bool blocks = found != layouts.end() && found->second.block_axis == 1 &&
+                        found->second.block % lanes_ == 0;
+    if (blocks && has_channels_of(n, shape)) return true;
     if (stored) continue;
     for (NodeId in : g[n].inputs) work.push_back(in);
   }

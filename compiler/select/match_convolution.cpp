@@ -1,7 +1,8 @@
 // Winograd's view of a contraction: a convolution with known weights over one to three
 // axes. Its forms know rows and columns only. The other axes become pictures: a depth's
 // pictures are transformed once and then summed up by windows over them; with a dilation
-// of d every d-th row is a picture of its own, which has none.
+// of d every d-th row is a picture of its own, which has none. The groups of one picture
+// are pictures, each with weights of its own.
 #include "compiler/select/transform.h"
 #include "compiler/select/winograd.h"
 
@@ -17,6 +18,7 @@ struct InputAxis {
   std::vector<size_t> run; // of the contraction's axes; none: extent 1
   const AxisWindow* window = nullptr;
   bool summed = false; // the run is; else it is rows
+  bool groups = false; // outside of the run are the groups
 };
 
 bool are_all(const std::vector<size_t>& some, const std::vector<size_t>& of) {
@@ -48,6 +50,12 @@ std::vector<InputAxis> input_axes(const Graph& g, const Contraction& c,
     InputAxis axis;
     if (auto run = run_of(at, g[view.node].shape[i], c.axes)) {
       axis.run = std::move(*run);
+      const auto groups = std::ssize(c.batch);
+      if (groups != 0 && std::ssize(axis.run) >= groups &&
+          std::equal(c.batch.begin(), c.batch.end(), axis.run.begin())) {
+        axis.groups = true;
+        axis.run.erase(axis.run.begin(), axis.run.begin() + groups);
+      }
       axis.summed = !axis.run.empty() && are_all(axis.run, c.reduced);
       if (!axis.summed && !are_all(axis.run, c.rows)) return {};
     } else if (axis.window = window_of(c, at, g[view.node].shape[i]); axis.window) {
@@ -64,11 +72,12 @@ std::vector<InputAxis> input_axes(const Graph& g, const Contraction& c,
 // windows are over, some of one tap, or of one position that all taps meet.
 struct Roles {
   static constexpr size_t kNone = ~size_t{0};
-  size_t batch = kNone, channels = kNone;
+  size_t batch = kNone, groups = kNone, channels = kNone;
   std::vector<size_t> windowed;
-  std::vector<size_t> order() const {
+  // `of_groups`: what the groups are called, which may be a part of the channels' axis.
+  std::vector<size_t> order(size_t of_groups) const {
     std::vector<size_t> all;
-    for (size_t axis : {batch, channels})
+    for (size_t axis : {batch, groups == kNone ? kNone : of_groups, channels})
       if (axis != kNone) all.push_back(axis);
     all.insert(all.end(), windowed.begin(), windowed.end());
     return all;
@@ -79,6 +88,8 @@ Roles roles_of(const std::vector<InputAxis>& axes) {
   Roles roles;
   for (size_t i = 0; i < axes.size(); ++i) {
     const bool plain = axes[i].window == nullptr;
+    if (axes[i].groups) roles.groups = i;
+    if (axes[i].groups && axes[i].run.empty()) continue;
     if (plain && !axes[i].summed && roles.batch == Roles::kNone)
       roles.batch = i;
     else if (plain && axes[i].summed && roles.channels == Roles::kNone)
@@ -86,10 +97,12 @@ Roles roles_of(const std::vector<InputAxis>& axes) {
   }
   // One channel is an axis of extent 1.
   for (size_t i = 0; i < axes.size() && roles.channels == Roles::kNone; ++i)
-    if (i != roles.batch && axes[i].window == nullptr && axes[i].run.empty())
+    if (i != roles.batch && i != roles.groups && axes[i].window == nullptr &&
+        axes[i].run.empty())
       roles.channels = i;
   for (size_t i = 0; i < axes.size(); ++i)
-    if (i != roles.batch && i != roles.channels) roles.windowed.push_back(i);
+    if (i != roles.batch && i != roles.channels && i != roles.groups)
+      roles.windowed.push_back(i);
   return roles;
 }
 
@@ -141,6 +154,7 @@ std::optional<Convolution> convolution_over(const Graph& g, const Contraction& c
   const Roles roles = roles_of(axes);
   const size_t rank = roles.windowed.size();
   if (axes.empty() || rank < 1 || rank > 3) return std::nullopt;
+  if (!c.batch.empty() && roles.groups == Roles::kNone) return std::nullopt;
   const Shape& extents = g[view.node].shape;
   const auto run_at = [&](size_t axis) {
     return axis == Roles::kNone ? std::vector<size_t>{} : axes[axis].run;
@@ -148,10 +162,13 @@ std::optional<Convolution> convolution_over(const Graph& g, const Contraction& c
   std::vector<size_t> of_result = run_at(roles.batch), of_weight = c.columns, taps;
   const std::vector<size_t> channels = run_at(roles.channels);
   Convolution conv;
+  conv.groups = c.count(c.batch);
   conv.outputs = c.count(c.columns), conv.inputs = c.count(channels);
-  conv.results = {c.count(of_result), conv.outputs};
-  Shape input = {conv.results[0], conv.inputs}, weight = {1, conv.outputs};
+  conv.results = {c.count(of_result) * conv.groups, conv.outputs};
+  Shape input = {conv.results[0], conv.inputs}, weight = {conv.groups, conv.outputs};
   AxisWindows windows;
+  of_result.insert(of_result.end(), c.batch.begin(), c.batch.end());
+  of_weight.insert(of_weight.begin(), c.batch.begin(), c.batch.end());
   of_result.insert(of_result.end(), c.columns.begin(), c.columns.end());
   for (size_t i : roles.windowed) {
     const AxisWindow* w = axes[i].window;
@@ -175,23 +192,42 @@ std::optional<Convolution> convolution_over(const Graph& g, const Contraction& c
   weight.push_back(conv.inputs);
   weight.insert(weight.end(), windows.taps.begin(), windows.taps.end());
   const auto known = operand_in_order(g, c, c.right(), of_weight, weight);
-  if (!known || of_result.size() != c.rows.size() + c.columns.size()) return std::nullopt;
-  std::vector<size_t> have(axes.size());
-  for (size_t i = 0; i < have.size(); ++i) have[i] = i;
-  conv.input = reading(view.node, have, extents, roles.order(), input);
+  if (!known || of_result.size() != c.batch.size() + c.rows.size() + c.columns.size())
+    return std::nullopt;
+  std::vector<size_t> have;
+  Shape pieces;
+  const bool within = roles.groups != Roles::kNone && roles.groups == roles.channels;
+  const size_t of_groups = within ? axes.size() : roles.groups;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (within && i == roles.groups)
+      have.push_back(of_groups), pieces.push_back(conv.groups);
+    have.push_back(i);
+    pieces.push_back(within && i == roles.groups ? conv.inputs : extents[i]);
+  }
+  conv.input = reading(view.node, have, pieces, roles.order(of_groups), input);
   conv.weight = *known;
   conv.result = result_in_order(g, c, of_result);
   conv.met = met_share(c);
   if (!see_pictures(conv, windows)) return std::nullopt;
+  if (conv.groups != 1 && conv.batch != conv.groups) return std::nullopt;
   return conv;
 }
 
 } // namespace
 
+Convolution with_groups_together(Convolution conv, int64_t together) {
+  for (int64_t* few : {&conv.groups, &conv.batch, &conv.pictures, &conv.results[0],
+                       &conv.input.shape[0]})
+    *few /= together;
+  for (int64_t* many :
+       {&conv.inputs, &conv.outputs, &conv.results[1], &conv.input.shape[1]})
+    *many *= together;
+  return conv;
+}
+
 std::optional<Convolution> match_convolution(const Graph& g, const Contraction& c) {
   const bool weighted = c.right().known && !c.left().known;
-  if (c.dtype != DType::F32 || !weighted || !c.batch.empty() || c.windows.empty())
-    return std::nullopt;
+  if (c.dtype != DType::F32 || !weighted || c.windows.empty()) return std::nullopt;
   // Several views may do. Best has two axes for each one with a window and three in the
   // product, else none of extent 1 too many; and it lies in order.
   const size_t rank = (g[c.product].shape.size() + 1) / 2;

@@ -14,9 +14,8 @@ static constexpr int64_t kMostTogether = 8;
 // layer, merged by two 1.5).
 static constexpr int64_t kMostOfWideOnes = 2, kFewVectors = 4;
 
-// The least number of groups whose channels and results are whole vectors.
-static int64_t groups_together(int64_t groups, int64_t inputs, int64_t outputs,
-                               int64_t lanes, bool windows) {
+int64_t groups_together(int64_t groups, int64_t inputs, int64_t outputs, int64_t lanes,
+                        bool windows) {
   if (inputs == 1 || outputs % lanes == 0) return 1;
   const bool few = windows && outputs < kFewVectors * lanes;
   const int64_t most = outputs < lanes ? kMostTogether : few ? kMostOfWideOnes : 1;
@@ -142,15 +141,15 @@ std::optional<GroupedConvolution> match_groups(const Graph& g, const Contraction
   return conv;
 }
 
-// [.., C/G, taps] of each group -> those of `together`, zero between different ones.
-static NodeId merged_weights(Graph& g, const GroupedConvolution& conv, NodeId weight) {
-  const Shape& p = conv.full;
-  const int64_t m = conv.together, taps = element_count(g[weight].shape) / (p[1] * p[2]);
+NodeId merged_weights(Graph& g, NodeId weight, int64_t groups, int64_t outputs,
+                      int64_t together) {
+  const int64_t m = together, terms = element_count(g[weight].shape) / (groups * outputs);
   const Shape between = {1, m, 1, m, 1};
   const NodeId same = map(
       g, Op::Equal, {iota(g, DType::I32, between, 1), iota(g, DType::I32, between, 3)});
-  const Shape all = {p[1] / m, m, p[2], m, taps};
-  const NodeId one = expand(g, reshape(g, weight, {p[1] / m, m, p[2], 1, taps}), all);
+  const Shape all = {groups / m, m, outputs, m, terms};
+  const NodeId one =
+      expand(g, reshape(g, weight, {groups / m, m, outputs, 1, terms}), all);
   return map(g, Op::Select, {expand(g, same, all), one, constant(g, DType::F32, all, 0)});
 }
 
@@ -172,7 +171,9 @@ NodeId merge_groups(Graph& g, const GroupedConvolution& conv, NodeId input,
   std::iota(order.begin(), order.end(), 0);
   std::rotate(order.begin() + 2, order.begin() + 3, order.begin() + 3 + int64_t(rank));
   const NodeId x = permute(g, reshape(g, input, split), order);
-  const NodeId w = reshape(g, merged_weights(g, conv, weight), of_weights);
+  const NodeId merged =
+      merged_weights(g, weight, conv.full[1], conv.full[2], conv.together);
+  const NodeId w = reshape(g, merged, of_weights);
 
   Payload axes;
   for (size_t axis = 3 + rank; axis < full.size(); ++axis)

@@ -24,6 +24,16 @@ struct GroupedConvolution {
 std::optional<GroupedConvolution> match_groups(const Graph& g, const Contraction& c,
                                                int64_t lanes);
 
+// The least number of groups whose channels and results are whole vectors, where merging
+// so many pays; 1: each by itself. `windows`: channels are summed up over taps as well.
+int64_t groups_together(int64_t groups, int64_t inputs, int64_t outputs, int64_t lanes,
+                        bool windows);
+
+// Weights of each group, [groups, outputs, 1.., inputs, taps] -> [groups / together,
+// together, outputs, together, inputs * taps], zero between different ones.
+NodeId merged_weights(Graph& g, NodeId weight, int64_t groups, int64_t outputs,
+                      int64_t together);
+
 // The sum with groups merged. `input` and `weight` are nodes of g, arranged as the
 // convolution's readings.
 NodeId merge_groups(Graph& g, const GroupedConvolution& conv, NodeId input,

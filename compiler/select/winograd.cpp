@@ -199,24 +199,25 @@ static Layout by_position(const WinogradForm& form, const Shape& shape, bool cha
   return layout;
 }
 
-// [OC, C, taps] -> [1, OC, 1, 1, n, n, C, taps of the depth, and the windows of each axis
-// that has more than one, and its phases likewise].
+// [groups, OC, C, taps] -> [groups, OC, 1, 1, n, n, C, taps of the depth, and the windows
+// of each axis that has more than one, and its phases likewise].
 static NodeId transformed_weights(Algorithms& out, const Convolution& conv,
                                   const WinogradForm& form, NodeId weight) {
   Graph& g = out.graph;
-  Shape all(4, 0), cut = {conv.outputs, conv.terms()};
+  const int64_t outputs = conv.groups * conv.outputs;
+  Shape all(4, 0), cut = {outputs, conv.terms()};
   for (int axis : {0, 1}) {
     const int64_t windows = form.windows(conv, axis), window = form.window(conv, axis);
     const int64_t phases = form.phases(conv, axis);
     all[axis + 2] = windows * window * phases - conv.taps[axis];
     cut.insert(cut.end(), {windows, window, phases});
   }
-  NodeId w = reshape(g, weight, {conv.outputs, conv.terms(), conv.taps[0], conv.taps[1]});
+  NodeId w = reshape(g, weight, {outputs, conv.terms(), conv.taps[0], conv.taps[1]});
   if (all[2] + all[3] != 0) w = pad(g, w, Shape(4, 0), all, 0);
   NodeId u = transform_tiles(out, conv, form, &WinogradMatrices::weight,
                              reshape(g, w, cut), {3, 6}, false);
-  Shape shape = {
-      1, conv.outputs, 1, 1, form.inputs(conv, 0), form.inputs(conv, 1), conv.inputs};
+  Shape shape = {conv.groups,          conv.outputs,         1,          1,
+                 form.inputs(conv, 0), form.inputs(conv, 1), conv.inputs};
   if (conv.depth_taps != 1) shape.push_back(conv.depth_taps);
   for (int axis : {0, 1})
     if (form.windows(conv, axis) != 1) shape.push_back(form.windows(conv, axis));

@@ -29,16 +29,17 @@ WinogradMatrices winograd_matrices(int64_t outputs, int64_t taps);
 // A convolution with known weights over one to three axes, seen as one over rows and
 // columns of pictures. One axis is a picture of one row. A
 // depth before rows and columns makes pictures of which each result sums up several. A
-// dilation of d makes d pictures, of every d-th row or column each. Pairs are rows and
-// columns.
+// dilation of d makes d pictures, of every d-th row or column each. The groups of one
+// picture are pictures as well. Pairs are rows and columns.
 struct Convolution {
   using Pair = std::array<int64_t, 2>;
-  Reading input;  // [N, C, extents], pads applied
-  Reading weight; // [1, OC, 1.., C, taps]
-  Reading result; // of [N, OC, extents]: as the sum
-  Shape results;  // [N, OC, extents]
-  int64_t inputs = 0, outputs = 0;
-  Pair size = {}, taps = {}; // of a picture of the result, of the window
+  Reading input;      // [N, C, extents], pads applied; N: groups, where there are several
+  Reading weight;     // [groups, OC, 1.., C, taps]
+  Reading result;     // of [N, OC, extents]: as the sum
+  Shape results;      // [N, OC, extents]
+  int64_t groups = 1; // that pictures are: each has weights of its own
+  int64_t inputs = 0, outputs = 0; // of a group
+  Pair size = {}, taps = {};       // of a picture of the result, of the window
   Pair stride = {1, 1}, dilation = {1, 1};
   int64_t depth_taps = 1, depth_stride = 1;
   int64_t depth = 1;               // of the input
@@ -48,6 +49,9 @@ struct Convolution {
   int64_t terms() const { return inputs * depth_taps; } // summed up for each tap
 };
 std::optional<Convolution> match_convolution(const Graph& g, const Contraction& c);
+// With every so many groups as one, whose weights between different ones are zero. The
+// reading of the weights is that of each.
+Convolution with_groups_together(Convolution conv, int64_t together);
 
 // Results of a tile, along rows and columns; 1: this axis stays as it is written. An axis
 // of stride s is the sum of s of stride 1, its phases: every s-th tap meets every s-th

@@ -21,7 +21,7 @@ namespace {
 struct Case {
   int64_t groups, inputs, outputs; // of each group
   Shape taps;                      // along one to three axes
-  int64_t stride = 1;
+  int64_t stride = 1, pictures = 2, size = 11;
 };
 
 // As the importer writes it.
@@ -30,12 +30,12 @@ RandomGraph grouped(const Case& c) {
   RandomGraph out;
   Graph& g = out.graph;
   const size_t axes = c.taps.size();
-  Shape of_x = {2, c.groups * c.inputs}, of_w = {c.groups * c.outputs, c.inputs};
+  Shape of_x = {c.pictures, c.groups * c.inputs}, of_w = {c.groups * c.outputs, c.inputs};
   for (size_t i = 0; i < axes; ++i)
-    of_x.push_back(11 - int64_t(i)), of_w.push_back(c.taps[i]);
+    of_x.push_back(c.size - int64_t(i)), of_w.push_back(c.taps[i]);
   Tensor x = random_tensor(random, of_x), w = random_tensor(random, of_w);
   NodeId y = g.add_input("x", DType::F32, of_x);
-  Shape low(axes + 2, 1), split = {2, c.groups, c.inputs}, of_weights;
+  Shape low(axes + 2, 1), split = {c.pictures, c.groups, c.inputs}, of_weights;
   low[0] = low[1] = 0;
   y = pad(g, y, low, low, 0);
   for (size_t i = 0; i < axes; ++i)
@@ -60,7 +60,7 @@ RandomGraph grouped(const Case& c) {
   const NodeId known = weight(g, DType::F32, of_weights, g.add_blob(w.bytes));
   const NodeId products =
       map(g, Op::Mul, {expand(g, reshape(g, y, place), full), expand(g, known, full)});
-  Shape result = {2, c.groups * c.outputs};
+  Shape result = {c.pictures, c.groups * c.outputs};
   result.insert(result.end(), full.begin() + 3, full.begin() + 3 + int64_t(axes));
   g.add_output("y", reshape(g, reduce(g, Op::ReduceSum, products, summed), result));
   out.inputs.push_back(std::move(x));
@@ -113,4 +113,28 @@ TEST_CASE("merged groups compute what groups compute", "[fuse]") {
     CHECK(compare_tensors(got, want, 1e-5, 1e-5) == "");
     CHECK(check_kernels(direct, *find_target("native")) == "");
   }
+}
+
+// Each has weights of its own, and its result's channels are those of the whole in
+// blocks.
+TEST_CASE("the groups of one picture are winograd's pictures", "[fuse][winograd]") {
+  for (const Case& c : {Case{4, 16, 16, {3, 3}, 1, 1},
+                        {2, 32, 64, {3, 3}, 1, 1},
+                        {8, 4, 4, {3, 3}, 1, 1},
+                        {4, 24, 24, {3, 3}, 1, 1},
+                        {3, 48, 32, {5}, 1, 1, 200}}) {
+    const RandomGraph direct = grouped(c);
+    const Algorithms chosen = choose_algorithms(rewrite::simplify(direct.graph),
+                                                *find_target("x86-64-v4"), false);
+    INFO(c.groups << " groups of " << c.inputs);
+    REQUIRE(chosen.winograd == 1);
+    REQUIRE(verify(chosen.graph).empty());
+    const Tensor want = evaluate(direct.graph, direct.inputs).outputs[0];
+    const Tensor got = evaluate(chosen.graph, direct.inputs).outputs[0];
+    CHECK(compare_tensors(got, want, 1e-4, 1e-4) == "");
+    CHECK(check_kernels(direct, *find_target("native")) == "");
+  }
+  // Of strided ones the transforms take longer than their products.
+  const Graph strided = rewrite::simplify(grouped({4, 16, 16, {3, 3}, 2, 1}).graph);
+  CHECK(choose_algorithms(strided, *find_target("x86-64-v4"), false).winograd == 0);
 }
