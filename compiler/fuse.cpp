@@ -168,7 +168,8 @@ FusedGraph Fuser::run(const Graph& graph, const std::string& place) {
   passes_.set_place(place);
   out = passes_.run("chains", [&] {
     // What takes turns row by row is found with the plan.
-    if (rows_first_.empty()) select::find_chains(out, target_.machine());
+    if (rows_first_.empty() && target_.kind != TargetKind::Gpu)
+      select::find_chains(out, target_.machine());
     drop_unused_weights(out);
     return std::move(out);
   });

@@ -76,6 +76,7 @@ static plan::PlanOptions plan_options(const CompileOptions& options) {
   plan::PlanOptions out;
   out.align = slot_alignment(options.target);
   out.pools = options.pools;
+  out.joins = options.target.kind != TargetKind::Gpu;
   if (!options.one_thread) return out;
   out.schedule = [&](ScheduledKernel& kernel) { schedule_levels(kernel, options); };
   out.most_arena = options.most_arena;

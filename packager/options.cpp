@@ -215,6 +215,51 @@ void read_target(const RawOptions& raw, Options& options) {
   options.target = with_cpu(options.target, raw.cpu);
 }
 
+// cuda, cuda:sm_80, cuda:sm_75,sm_90: kernels of the first one run on all later ones.
+Target read_device(const std::string& text) {
+  constexpr std::string_view kKind = "cuda";
+  const size_t colon = std::min(text.find(':'), text.size());
+  if (text.substr(0, colon) != kKind)
+    throw UsageError{"--device: '" + text + "' is unknown; cuda[:sm_80,...] is a GPU"};
+  const std::vector<std::string> known = device_aliases();
+  if (colon == text.size()) return *find_device(known.front());
+  std::optional<Target> out;
+  std::istringstream words(text.substr(colon + 1));
+  size_t last = 0;
+  for (std::string word; std::getline(words, word, ',');) {
+    const auto at = std::ranges::find(known, word);
+    if (at == known.end())
+      throw UsageError{"--device: '" + word + "' is no architecture" +
+                       nearest_of(word, known)};
+    const auto number = static_cast<size_t>(at - known.begin());
+    if (out && number <= last)
+      throw UsageError{"--device: " + word + " does not come after those before it"};
+    last = number;
+    if (!out)
+      out = find_device(word);
+    else
+      out->levels.push_back(find_device(word)->levels.front());
+  }
+  if (!out) throw UsageError{"--device: no architecture follows '" + text + "'"};
+  return *out;
+}
+
+void read_device(const RawOptions& raw, Options& options) {
+  if (raw.device.empty()) {
+    if (options.emit == Output::Ptx)
+      throw UsageError{"--emit=ptx is a GPU's text: say --device cuda, too"};
+    return;
+  }
+  const Target device = read_device(raw.device);
+  if (!options.is_text() || options.emit == Output::Testbench)
+    throw UsageError{"--device makes texts so far (--emit=ptx, cpp, schedule, plan, "
+                     "fused); programs and libraries run on processors, without it"};
+  if (!raw.target.empty() || !raw.cpu.empty())
+    throw UsageError{"--device: a text is of the device's kernels, so --target and --cpu "
+                     "have no meaning beside it"};
+  options.target = device;
+}
+
 // A folder with a static library in it.
 bool read_layout(const std::string& word, Options& options) {
   const auto* row =
@@ -338,6 +383,7 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
   read_words(raw, verb_given, options);
   read_target(raw, options);
   read_emit(raw, options);
+  read_device(raw, options);
   check_bisect(options);
   for (const std::string& kernel : raw.kernels) read_kernel_file(kernel, options);
   read_optimize(raw.optimize, options);

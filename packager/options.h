@@ -29,6 +29,7 @@ enum class Output : uint8_t {
   Schedule,
   Cpp,
   Assembly,
+  Ptx,
   Testbench,
 };
 // Of a static library: a folder for another build system.
@@ -57,7 +58,7 @@ struct Options {
   FolderLayout layout = FolderLayout::None;
   std::string layout_folder; // what -o named; `output` is the library in it
   bool emit_guessed = false; // by the target alone: neither --emit nor a suffix says it
-  Target target;
+  Target target;             // of a text for a device: the device
   std::string name = "infer";
   int threads = -1; // -1: the target's default
   int level = 2;    // of -O
@@ -106,7 +107,9 @@ struct Options {
   bool is_library() const { return emit >= Output::Static && emit <= Output::Source; }
   // Firmware and modules run one plan on one thread: it is emitted, so that nothing looks
   // it up.
-  bool emits_run() const { return target.kind != TargetKind::Linux; }
+  bool emits_run() const {
+    return target.kind != TargetKind::Linux && target.kind != TargetKind::Gpu;
+  }
   std::string model_name() const; // for messages
 };
 

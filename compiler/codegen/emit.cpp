@@ -24,6 +24,7 @@ extern const char kText_dot_prelude[];
 extern const char kText_byte_prelude[];
 extern const char kText_neon_prelude[];
 extern const char kText_sort_prelude[];
+extern const char kText_gpu_prelude[];
 
 // Whether the cell calls a function that this text defines.
 static bool defines_call(std::string_view text, std::string_view cell) {
@@ -76,6 +77,8 @@ static PreludeParts prelude_parts(const ScheduledKernel& k, size_t level) {
              std::ranges::any_of(k.parts(), [&](const ScheduledKernel& part) {
                return uses_neon(part, part.levels[level]);
              });
+  out.gpu = k.levels[level].gpu.has_value();
+  out.narrow = out.gpu && has_narrow_indices(k);
   out.sort = std::ranges::any_of(
       k.stages, [](const Stage& s) { return s.kind == StageKind::Sort; });
   return out;
@@ -100,13 +103,22 @@ std::string scalar_prelude(const PreludeParts& parts, bool plain) {
   return without_includes(std::move(out));
 }
 
+// Numbers of 64 bits take a GPU two registers and several instructions.
+static void narrow_indices(std::string& text) {
+  for (const auto& [wide, narrow] : {std::pair("__INTPTR_TYPE__ iptr", "i32 iptr"),
+                                     std::pair("__UINTPTR_TYPE__ uptr", "u32 uptr")})
+    text.replace(text.find(wide), std::string_view(wide).size(), narrow);
+}
+
 std::string lane_prelude(const PreludeParts& parts) {
   std::string out = "enum { kLanes = " + std::to_string(parts.lanes) + " };\n";
   out += kText_kernel_prelude;
+  if (parts.narrow) narrow_indices(out);
   if (parts.dots) out += kText_dot_prelude;
   if (parts.bytes) out += kText_byte_prelude;
   if (parts.neon) out += kText_neon_prelude;
   if (parts.sort) out += kText_sort_prelude;
+  if (parts.gpu) out += kText_gpu_prelude;
   return without_includes(std::move(out));
 }
 
@@ -143,6 +155,7 @@ static bool is_scalar(const ScheduledKernel& k, const Graph& graph) {
 // What stands in the kernel's namespace.
 static std::string own_text(const ScheduledKernel& k, size_t level, bool direct) {
   const LevelSchedule& how = k.levels[level];
+  if (how.gpu) return gpu_text(k, how);
   if (k.sequence())
     return direct ? direct_sequence_text(k, level) : sequence_text(k, level);
   if (!k.has_lane_axis() || how.lanes == k.loops.lanes)
@@ -170,7 +183,7 @@ std::string program_symbol(uint32_t program, const std::string& level) {
 Kernels emit(plan::Plan plan, const Target& target) {
   Kernels out;
   std::vector<size_t> levels; // of the sources
-  const bool direct = target.kind != TargetKind::Linux;
+  const bool direct = target.kind != TargetKind::Linux && target.kind != TargetKind::Gpu;
   for (uint32_t program = 0; program < plan.programs.size(); ++program) {
     const ScheduledKernel& k = plan.programs[program];
     const bool serves_all = is_scalar(k, plan.graph);

@@ -46,6 +46,12 @@ std::string sequence_text(const ScheduledKernel& kernel, size_t level);
 std::string direct_text(const ScheduledKernel& kernel, const LevelSchedule& how);
 std::string direct_sequence_text(const ScheduledKernel& kernel, size_t level);
 
+// The same of kernels for a GPU: svod_kernel takes the kernel's pointers, scratch memory
+// and where a fault is told.
+std::string gpu_text(const ScheduledKernel& kernel, const LevelSchedule& how);
+// Whether 32 bits hold every number that its indices are made of.
+bool has_narrow_indices(const ScheduledKernel& kernel);
+
 // "void name" or "i32 name" behind what makes it one function for all that have it.
 std::string direct_entry(const ScheduledKernel& kernel);
 // Its parameters, without what stands for numbers.

@@ -158,6 +158,10 @@ std::string misfit(const ScheduledKernel& kernel, const LevelSchedule& level,
     if (!contains(chosen.looped, id)) return "a loop over what costs little";
   for (ExprId id : level.called)
     if (!contains(chosen.called, id)) return "a call of what is short";
+  if (level.gpu.has_value() != chosen.gpu.has_value())
+    return "threads of a GPU, or none, instead of the other";
+  if (level.gpu)
+    if (std::string why = gpu_misfit(kernel, *level.gpu); !why.empty()) return why;
   if (level.narrows && !chosen.narrows) return "narrowing that the level lacks";
   if (level.stages.size() > chosen.stages.size()) return "more stages than it has";
   for (size_t i = 0; i < level.stages.size(); ++i)

@@ -77,6 +77,41 @@ void ScheduleReader::read_loops(LineScanner& in) {
   }
 }
 
+bool read_product(LineScanner& in, ProductTile& t) {
+  if (in.accept("tile")) {
+    for (int* to : {&t.block_rows, &t.block_columns, &t.steps}) *to = small_number(in);
+    in.expect("thread");
+    t.thread_rows = small_number(in);
+    t.thread_columns = small_number(in);
+  } else if (in.accept("rows of")) {
+    t.row_factor = static_cast<uint32_t>(small_number(in));
+    t.rows_by_steps = in.accept("by steps");
+    t.rows = in.all_numbered('i');
+  } else if (in.accept("columns")) {
+    t.columns_by_steps = in.accept("by steps");
+    t.columns = in.all_numbered('i');
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void read_gpu(LineScanner& in, GpuSchedule& s) {
+  if (read_product(in, s.product)) return;
+  if (in.accept("serial"))
+    s.mapping = GpuMapping::Serial;
+  else if (in.accept("positions"))
+    s.mapping = GpuMapping::Positions;
+  else if (in.accept("products"))
+    s.mapping = GpuMapping::Products;
+  else
+    in.expect("rows"), s.mapping = GpuMapping::Rows;
+  in.expect("threads");
+  s.threads = small_number(in);
+  if (in.accept("most")) s.most_blocks = small_number(in);
+  s.positions = in.all_numbered('i');
+}
+
 void ScheduleReader::read_level(LineScanner& in) {
   LevelSchedule& level = out_.levels.back();
   if (in.accept("tile")) {
@@ -101,6 +136,9 @@ void ScheduleReader::read_level(LineScanner& in) {
     level.narrows = true;
   } else if (in.accept("called")) {
     level.called = in.all_numbered('e');
+  } else if (in.accept("gpu")) {
+    if (!level.gpu) level.gpu.emplace();
+    read_gpu(in, *level.gpu);
   } else {
     read_stage(in, at_number(level.stages, in.numbered('s'), in));
   }

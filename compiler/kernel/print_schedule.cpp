@@ -63,6 +63,24 @@ std::vector<std::string> stage_lines(const StageSchedule& s) {
   return out;
 }
 
+std::string tile_text(const ProductTile& t) {
+  const std::string by[] = {t.rows_by_steps ? " by steps" : "",
+                            t.columns_by_steps ? " by steps" : ""};
+  return "    gpu tile " + number(t.block_rows) + " " + number(t.block_columns) + " " +
+         number(t.steps) + " thread " + number(t.thread_rows) + " " +
+         number(t.thread_columns) + "\n    gpu rows of " + number(t.row_factor) + by[0] +
+         axes_text(t.rows) + "\n    gpu columns" + by[1] + axes_text(t.columns) + "\n";
+}
+
+std::string text_of(const GpuSchedule& s) {
+  static constexpr const char* kMappings[] = {"serial", "positions", "rows", "products"};
+  std::string out = std::string("    gpu ") + kMappings[size_t(s.mapping)] + " threads " +
+                    number(s.threads);
+  if (s.most_blocks != 0) out += " most " + number(s.most_blocks);
+  out += axes_text(s.positions) + "\n";
+  return s.mapping == GpuMapping::Products ? out + tile_text(s.product) : out;
+}
+
 } // namespace
 
 std::string print(const Loops& loops) {
@@ -90,6 +108,7 @@ std::string print(const LevelSchedule& level) {
   if (level.near_lanes != 0) out += "    near " + number(level.near_lanes) + "\n";
   if (!level.pack_scalars) out += "    scalars apart\n";
   if (level.narrows) out += "    narrows\n";
+  if (level.gpu) out += text_of(*level.gpu);
   if (!level.looped.empty()) out += "    looped" + exprs_text(level.looped) + "\n";
   if (!level.called.empty()) out += "    called" + exprs_text(level.called) + "\n";
   for (size_t i = 0; i < level.stages.size(); ++i)

@@ -5,6 +5,7 @@
 // plan counts the chunks, is in Loops; the rest is one LevelSchedule per level.
 #pragma once
 
+#include "compiler/kernel/gpu_schedule.h"
 #include "compiler/kernel/kernel.h"
 
 namespace svod {
@@ -161,6 +162,7 @@ struct LevelSchedule {
   // Functions of scalars, or of one register, that are called instead of written out.
   std::vector<ExprId> called;
   std::vector<StageSchedule> stages;
+  std::optional<GpuSchedule> gpu; // on a level that is one
 
   bool operator==(const LevelSchedule&) const = default;
 };

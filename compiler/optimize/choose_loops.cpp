@@ -187,6 +187,7 @@ void choose_chunks(ScheduledKernel& k, const std::vector<PackedWeight>& packed,
                    const std::vector<Buffer>& buffers, const Level& level) {
   count_work(k, packed, buffers);
   k.loops.chunks.clear();
+  if (!level.has_lanes()) return; // threads take positions, not chunks
   const int64_t wanted = wanted_chunks(k, level.machine);
   const Tile tile = executed_tile(k, level);
   const auto block = block_rows(k, packed, buffers, level.machine, tile);

@@ -79,6 +79,7 @@ std::optional<LowerSpec> KernelMaker::with_whole_blocks() const {
 
 // Cuts the axis that is the lanes', if one is worth it.
 void KernelMaker::take_lanes() {
+  if (!level_.has_lanes()) return;
   if (auto across = choose_across(lowered_, level_)) {
     const auto [dim, place, lanes] = *across;
     const int64_t extent = lowered_.kernel.indices.extent(lowered_.axes.at(dim)[place]);

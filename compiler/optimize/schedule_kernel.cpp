@@ -184,8 +184,19 @@ LevelSchedule schedule_lanes(const ScheduledKernel& kernel, const Level& level,
   return schedule_below(k, level, choose_tile(k, level).counts);
 }
 
+// A loop of a thread is written out as far as hides its counting.
+static LevelSchedule schedule_gpu(const ScheduledKernel& k, const Level& level) {
+  LevelSchedule out = plain_schedule(k, level);
+  out.gpu = choose_gpu(k, level.machine);
+  out.stages.resize(k.stages.size());
+  for (StageSchedule& s : out.stages) s.unroll = {16, 16, 0, 4, false};
+  return out;
+}
+
 LevelSchedule schedule_kernel(const ScheduledKernel& kernel, const Level& level,
                               bool joined) {
+  if (!level.has_lanes() && !kernel.call() && !kernel.sequence())
+    return schedule_gpu(kernel, level);
   if (kernel.call() || kernel.sequence()) {
     LevelSchedule out = plain_schedule(kernel, level);
     for (const ScheduledKernel& part : kernel.parts())

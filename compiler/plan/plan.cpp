@@ -312,7 +312,7 @@ Plan Planner::run() {
   write_borders_late();
   place_weights();
   place_temporaries();
-  join_steps(out_, machine_);
+  if (options_.joins) join_steps(out_, machine_);
   out_.scratch_bytes = aligned(out_.scratch_bytes);
   out_.unfused_kernels = f_.unfused_kernels;
   out_.graph = std::move(f_.graph);

@@ -162,6 +162,7 @@ struct PlanOptions {
   // smaller: by kernels that take turns row by row.
   double work_for_ram = 0;
   uint64_t most_arena = 0; // bytes; a larger one is worth any such work. 0: none is
+  bool joins = true;       // short kernels become one launch
 
   bool takes_turns() const { return schedule && (work_for_ram > 0 || most_arena != 0); }
 };

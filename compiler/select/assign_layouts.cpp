@@ -395,13 +395,12 @@ Layout Assigner::blocked_channels(NodeId n) const {
 std::map<NodeId, Layout> Assigner::run() {
   const std::set<NodeId> fixed = fixed_layouts(g);
   for (const Group& group : grouping_.groups) group_of_[group.root] = &group;
-  find_lane_reads();
-  find_dot_reads();
+  if (lanes_ > 1) find_lane_reads(), find_dot_reads();
   for (NodeId n : g.live_nodes()) {
     if (!grouping_.stored[n]) continue;
     size_t rank = g[n].shape.size();
     Layout layout = row_major(rank);
-    bool free = fixed.count(n) == 0 && !grouping_.known[n];
+    bool free = lanes_ > 1 && fixed.count(n) == 0 && !grouping_.known[n];
     if (free && dot_reads_.count(n) != 0) {
       layout = dot_reads_.at(n);
     } else if (free && hints_.count(n) != 0) {
@@ -417,7 +416,7 @@ std::map<NodeId, Layout> Assigner::run() {
     }
     out_[n] = std::move(layout);
   }
-  add_borders();
+  if (lanes_ > 1) add_borders();
   put_rows_first(fixed);
   return std::move(out_);
 }

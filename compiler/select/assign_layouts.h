@@ -23,7 +23,8 @@ struct BlockSizes {
 // some rows at a time (compiler/plan/stream.h).
 using RowsFirst = std::set<NodeId>;
 
-// A layout per stored node. Inputs and outputs of the model are row-major. What
+// A layout per stored node. Inputs and outputs of the model are row-major, and so is
+// everything where vectors have one lane. What
 // convolutions make keeps its channels in blocks, and so does what is computed from that;
 // zero pads of such values become borders in memory.
 std::map<NodeId, Layout> assign_layouts(const Graph& g, const Grouping& grouping,

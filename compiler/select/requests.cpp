@@ -138,7 +138,8 @@ void RequestFinder::store_below_windows(const Group& group, const ScheduledKerne
 
 void RequestFinder::look_at_groups() {
   const size_t before = requests_.count();
-  store_padded_inputs();
+  // Without vectors a guard costs no more than the read that it saves.
+  if (lanes_ > 1) store_padded_inputs();
   // With the copies the cut is another.
   if (requests_.count() == before) store_narrow_results();
 }
@@ -146,6 +147,7 @@ void RequestFinder::look_at_groups() {
 void RequestFinder::look_at(const Group& group, const ScheduledKernel& kernel,
                             bool written_out) {
   if (!written_out) store_results_below(group.root);
+  if (lanes_ == 1) return; // the rest is about lanes
   store_scattered_tile(group, kernel);
   if (copies_) store_below_windows(group, kernel);
   const bool reduces = group.base != kNoNode && is_reduce(g[group.base].op);

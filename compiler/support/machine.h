@@ -70,6 +70,13 @@ struct Machine {
   double added_sync_ns = 0;     // beside that, of one that a fusion adds
   double least_fusion_ns = 0;   // what a fusion has to gain
 
+  // Of a GPU, whose cores are multiprocessors; a processor has none of these.
+  int multiprocessors = 0;
+  int warp_threads = 0;     // that one instruction is executed for
+  int block_threads = 0;    // of a block of a kernel, unless its tile says otherwise
+  int resident_threads = 0; // of one multiprocessor at a time
+  int64_t shared_bytes = 0; // of memory that a block's threads share
+
   // Share of a model's work that may be added where it then needs less memory; 0: none.
   double work_for_ram = 0;
 

@@ -63,6 +63,26 @@ static std::vector<Target> all_targets() {
   };
 }
 
+static std::vector<Target> all_devices() {
+  return {
+#define DEVICE(alias, triple)                                                            \
+  {alias, triple, TargetKind::Gpu, 64, 1, 0, 0, {}, levels_named(alias)},
+#include "compiler/support/targets.def"
+  };
+}
+
+std::optional<Target> find_device(std::string_view name) {
+  for (const Target& device : all_devices())
+    if (device.alias == name) return device;
+  return std::nullopt;
+}
+
+std::vector<std::string> device_aliases() {
+  std::vector<std::string> out;
+  for (const Target& device : all_devices()) out.push_back(device.alias);
+  return out;
+}
+
 static bool host_runs([[maybe_unused]] const Level& level) {
 #if defined(__x86_64__)
   __builtin_cpu_init();

@@ -49,6 +49,9 @@ struct Level {
   bool small = false;   // bytes before speed: not in the table, for_size() says it
 
   bool has_vectors() const { return register_bits > 32; }
+  // Whether kernels are written in vectors; else every position is computed by itself, as
+  // by the threads of a GPU.
+  bool has_lanes() const { return lanes > 1; }
   bool fma() const { return multiply_add != MultiplyAdd::None; }
   // Products of bytes are summed four at a time, and weights packed for it.
   bool has_dots() const {
@@ -79,6 +82,7 @@ enum class TargetKind : uint8_t {
   Bare,  // firmware: static library
   Wasm,
   Source, // C++ for another compiler
+  Gpu,    // kernels alone, as PTX
 };
 
 struct Target {
@@ -106,6 +110,11 @@ uint64_t slot_alignment(const Target& target);
 // By alias, or by triple (its first row). "native" is this machine with its best level
 // only.
 std::optional<Target> find_target(std::string_view name);
+
+// A GPU by its architecture, "sm_80". Its kernels are run by a program for another
+// target.
+std::optional<Target> find_device(std::string_view name);
+std::vector<std::string> device_aliases();
 
 // This machine's architecture with all its levels: what --target defaults to.
 Target default_target();

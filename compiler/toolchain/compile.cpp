@@ -56,6 +56,7 @@ static std::vector<std::string> flags_of_kind(const Target& target) {
   if (target.kind == TargetKind::Linux)
     return {"-fPIC", "-fvisibility=hidden", "-Xclang",
             "-fapply-global-visibility-to-externs"};
+  if (target.kind == TargetKind::Gpu) return {};
   // What arm-none-eabi-gcc uses; its linker warns of every object that differs.
   if (target.triple.starts_with("thumb"))
     return {"-fno-pic", "-fvisibility=hidden", "-fshort-enums"};

@@ -36,11 +36,13 @@ std::string run_guarded(const std::function<void()>& work) {
   return "LLVM gave up: " + fatal_text;
 }
 
-#define SVOD_LLVM_TARGET(name)                                                           \
+#define SVOD_LLVM_TARGET_OF_TEXT(name)                                                   \
   LLVMInitialize##name##TargetInfo();                                                    \
   LLVMInitialize##name##Target();                                                        \
   LLVMInitialize##name##TargetMC();                                                      \
-  LLVMInitialize##name##AsmPrinter();                                                    \
+  LLVMInitialize##name##AsmPrinter();
+#define SVOD_LLVM_TARGET(name)                                                           \
+  SVOD_LLVM_TARGET_OF_TEXT(name)                                                         \
   LLVMInitialize##name##AsmParser();
 
 void initialize_llvm() {

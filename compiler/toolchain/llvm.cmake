@@ -33,7 +33,7 @@ set(svod_chosen_llvm $<IF:$<BOOL:$<TARGET_PROPERTY:SVOD_STATIC>>,svod_llvm_stati
 # LLD initialises every target that LLVM was built with, and Clang asks whether Polly is there. What is left out is
 # defined as empty, so that its archive is not opened.
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/llvm_targets.def rows REGEX "^SVOD_LLVM_TARGET")
-list(TRANSFORM rows REPLACE "^SVOD_LLVM_TARGET\\(([A-Za-z0-9]+)\\).*" "\\1")
+list(TRANSFORM rows REPLACE "^SVOD_LLVM_TARGET[A-Z_]*\\(([A-Za-z0-9]+)\\).*" "\\1")
 set(left_out ${LLVM_TARGETS_TO_BUILD})
 list(REMOVE_ITEM left_out ${rows})
 set(text "#include <llvm/Passes/PassPlugin.h>\n\nextern \"C\" {\n")

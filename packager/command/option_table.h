@@ -20,7 +20,8 @@ const VerbRow& row_of(Verb verb);
 // What the parser fills in before it is understood.
 struct RawOptions {
   std::vector<std::string> words, shapes, entries, values, kernels;
-  std::string emit, target, cpu, optimize = "2", accuracy = "fast", weights = "embed";
+  std::string emit, target, device, cpu, optimize = "2", accuracy = "fast",
+                                         weights = "embed";
   std::string string_bytes = "64", limit_image;
   std::string color = "auto", format = "text", max_ram, max_flash, pools, cache_dir, json;
   std::string tune, search_budget;

@@ -14,13 +14,14 @@ template <class T> struct Word {
 };
 
 inline constexpr Word<Output> kEmits[] = {
-    {"exe", Output::Executable},    {"static", Output::Static},
-    {"shared", Output::Shared},     {"obj", Output::Object},
-    {"module", Output::Module},     {"source", Output::Source},
-    {"graph", Output::Graph},       {"algorithms", Output::Algorithms},
-    {"fused", Output::Fused},       {"plan", Output::Plan},
-    {"schedule", Output::Schedule}, {"cpp", Output::Cpp},
-    {"asm", Output::Assembly},      {"testbench", Output::Testbench},
+    {"exe", Output::Executable},      {"static", Output::Static},
+    {"shared", Output::Shared},       {"obj", Output::Object},
+    {"module", Output::Module},       {"source", Output::Source},
+    {"graph", Output::Graph},         {"algorithms", Output::Algorithms},
+    {"fused", Output::Fused},         {"plan", Output::Plan},
+    {"schedule", Output::Schedule},   {"cpp", Output::Cpp},
+    {"asm", Output::Assembly},        {"ptx", Output::Ptx},
+    {"testbench", Output::Testbench},
 };
 inline constexpr Word<FolderLayout> kLayouts[] = {
     {"cmake", FolderLayout::Cmake},           {"zephyr", FolderLayout::Zephyr},

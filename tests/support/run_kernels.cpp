@@ -5,6 +5,7 @@
 #include "compiler/toolchain/link.h"
 #include "packager/artefact/weights.h"
 #include "runtime_stub/status.h"
+#include "tests/support/simt.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -48,6 +49,10 @@ constexpr const char* kSanitize[] = {"-O1", "-gline-tables-only",
                                      "-fsanitize=address,undefined",
                                      "-fno-sanitize-recover=undefined"};
 
+// Every access is told to the executor: one by one, as it is in the text.
+constexpr const char* kWatch[] = {"-O1", "-fno-vectorize", "-fno-slp-vectorize",
+                                  "-fsanitize=thread"};
+
 // link_shared() lets nothing be undefined; the runtime is found when the object is
 // loaded.
 LinkResult link_to_runtime(const Target& target, const LinkInputs& inputs,
@@ -71,11 +76,16 @@ public:
     if (handle_ != nullptr) dlclose(handle_);
   }
   KernelFunction function(uint32_t program) const { return functions_.at(program); }
+  const SimtKernel& gpu_kernel(uint32_t program) const {
+    return gpu_kernels_.at(program);
+  }
+  void* handle() const { return handle_; }
   std::string error;
 
 private:
   void* handle_ = nullptr;
   std::vector<KernelFunction> functions_;
+  std::vector<SimtKernel> gpu_kernels_;
 };
 
 // Tests run one graph in several forms, most of whose kernels are the same.
@@ -103,24 +113,36 @@ private:
   std::map<Digest, std::vector<std::byte>> objects_;
 };
 
-Loaded::Loaded(const codegen::Kernels& kernels, const Target& target) {
+// The names of a GPU's kernel; another one is called by its symbol alone.
+std::vector<std::string> gpu_names(const std::string& symbol) {
+  return {"-Dsvod_kernel=" + symbol + "_entry", "-Dsvod_thread=" + symbol,
+          "-Dsvod_shared=" + symbol + "_shared"};
+}
+
+Loaded::Loaded(const codegen::Kernels& kernels, const Target& made_for) {
   static const Compiler compiler;
+  const bool gpu = made_for.kind == TargetKind::Gpu;
+  const Target target = gpu ? *find_target("native") : made_for;
   std::vector<CompileJob> jobs;
   std::string table;
   const Level& level = target.levels.back();
   for (const codegen::KernelSource& source : kernels.sources) {
-    if (source.level != level.suffix) continue;
+    if (source.level != made_for.levels.back().suffix) continue;
     std::vector<std::string> flags = {"-Dsvod_kernel=" + source.symbol};
-    if (kernels_are_watched())
+    if (gpu) {
+      flags = gpu_names(source.symbol);
+      flags.insert(flags.end(), std::begin(kWatch), std::end(kWatch));
+    } else if (kernels_are_watched())
       flags.insert(flags.end(), std::begin(kSanitize), std::end(kSanitize));
     jobs.push_back(
         {&level, {source.symbol + ".cpp", source.text, flags, source.prelude_bytes}});
+    if (gpu) continue;
     table += "extern \"C\" int " + source.symbol + "(void* const*, void*, unsigned);\n" +
              "extern \"C\" __attribute__((visibility(\"default\"))) void* get_" +
              std::to_string(source.program) + "() { return (void*)&" + source.symbol +
              "; }\n";
   }
-  jobs.push_back({&level, {"table.cpp", table, {}}});
+  jobs.push_back({&level, {"table.cpp", gpu ? simt_runtime() : table, {}}});
   static KnownObjects known;
   const std::vector<Digest> keys = known.find(compiler, target, jobs);
   CompileAllResult compiled = compile_all(compiler, target, jobs);
@@ -133,7 +155,7 @@ Loaded::Loaded(const codegen::Kernels& kernels, const Target& target) {
   for (const CompileResult& r : compiled.results) inputs.objects.emplace_back(r.output);
   char path[] = "/tmp/svod-kernels-XXXXXX";
   close(mkstemp(path));
-  LinkResult linked = kernels_are_watched()
+  LinkResult linked = kernels_are_watched() && !gpu
                           ? link_to_runtime(target, inputs, path)
                           : link_shared(target, inputs, "kernels", path);
   error = linked.diagnostics;
@@ -144,6 +166,16 @@ Loaded::Loaded(const codegen::Kernels& kernels, const Target& target) {
     return;
   }
   for (uint32_t p = 0; p < kernels.plan.programs.size(); ++p) {
+    if (gpu) {
+      const std::string symbol =
+          codegen::program_symbol(p, made_for.levels.back().suffix);
+      SimtKernel& kernel = gpu_kernels_.emplace_back();
+      kernel.thread =
+          reinterpret_cast<decltype(kernel.thread)>(dlsym(handle_, symbol.c_str()));
+      kernel.shared = reinterpret_cast<decltype(kernel.shared)>(
+          dlsym(handle_, (symbol + "_shared").c_str()));
+      continue;
+    }
     void* get = dlsym(handle_, ("get_" + std::to_string(p)).c_str());
     functions_.push_back(
         reinterpret_cast<KernelFunction>(reinterpret_cast<void* (*)()>(get)()));
@@ -257,6 +289,21 @@ KernelRun run_kernels(const codegen::Kernels& kernels, const Target& target,
       return kernels_are_watched() ? own_block(id) : arena.data + slot.offset;
     }
   };
+  std::optional<Simt> simt;
+  if (target.kind == TargetKind::Gpu) simt.emplace(loaded.handle());
+  auto launch_gpu = [&](const plan::Step& step) {
+    const ScheduledKernel& k = s.programs[step.program];
+    const GpuSchedule& how = *k.levels.back().gpu;
+    std::vector<SimtBuffer> buffers;
+    for (size_t i = 0; i < step.arguments.size(); ++i)
+      buffers.push_back({address(step.arguments[i]), s.slots[step.arguments[i]].bytes,
+                         k.arguments[i].written});
+    Block room(static_cast<size_t>(scratch_of_launch(k, how)));
+    const int32_t fault = simt->launch(
+        loaded.gpu_kernel(step.program), block_count(k, how), how.threads, buffers,
+        {room.data, static_cast<size_t>(scratch_of_launch(k, how)), true});
+    if (fault != 0 && run.status == 0) run.status = SVOD_INDEX;
+  };
   // What a chain passes on has room for one chunk, filled anew for each.
   auto launch = [&](const plan::Step& step, uint32_t chunk) {
     std::vector<void*> buffers;
@@ -321,6 +368,7 @@ KernelRun run_kernels(const codegen::Kernels& kernels, const Target& target,
       std::memcpy(address(step.to), address(step.from), s.slots[step.to].bytes);
     if (step.kind == plan::StepKind::Deallocate) own.erase(step.slot);
     if (step.kind != plan::StepKind::LaunchProgram) return;
+    if (simt) return launch_gpu(step);
     for (uint32_t chunk = 0; chunk < step.chunks; ++chunk) {
       if (step.followers != 0) std::memset(scratch.data, 0xdb, s.scratch_bytes);
       for (size_t i = at; i <= at + step.followers; ++i) launch(s.steps[i], chunk);
@@ -334,6 +382,7 @@ KernelRun run_kernels(const codegen::Kernels& kernels, const Target& target,
     std::memcpy(t.bytes.data(), out[i].data, t.bytes.size());
     run.outputs.push_back(std::move(t));
   }
+  if (simt) run.faults = simt->faults();
   return run;
 }
 

@@ -1,5 +1,5 @@
 // Runs compiled kernels in this process: compiled and linked to a shared object, loaded,
-// and called step by step as the stub would.
+// and called step by step as the stub would. Kernels for a GPU run as simt.h says.
 #pragma once
 
 #include "compiler/codegen/kernels.h"
@@ -9,8 +9,9 @@ namespace svod::test {
 
 struct KernelRun {
   std::vector<Tensor> outputs;
-  int status = 0;    // of the first kernel that failed
-  std::string error; // of compiler or linker
+  int status = 0;                  // of the first kernel that failed
+  std::string error;               // of compiler or linker
+  std::vector<std::string> faults; // of a GPU's threads, see simt.h
 };
 
 // Whether AddressSanitizer's runtime is in this process, built in or preloaded. Kernels

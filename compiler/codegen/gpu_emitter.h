@@ -1,0 +1,43 @@
+// One kernel for a GPU as C++ text: which positions a thread has, and the stages at each
+// of them. What a stage computes at a position is what the scalar text of a processor
+// computes.
+#pragma once
+
+#include "compiler/codegen/stage_emitter.h"
+
+namespace svod::codegen {
+
+class GpuEmitter : private StageEmitter {
+public:
+  // Both outlive the emitter; `how` has a GpuSchedule.
+  GpuEmitter(const ScheduledKernel& kernel, const LevelSchedule& how)
+      : StageEmitter(kernel, how), gpu_(*how.gpu) {}
+  // What follows the preludes: functions, the body, and svod_kernel.
+  std::string text();
+
+private:
+  // Names axes by the number of a position along all of them, which is C++ text.
+  void name_axes(const std::vector<AxisId>& axes, const std::string& number);
+  std::string shared_list() const;
+  void emit_stages();
+  void emit_serial();
+  void emit_positions();
+  // gpu_rows.cpp
+  void emit_rows();
+  void emit_row_stage(uint32_t number);
+  void emit_row_reduce(uint32_t number);
+  void emit_row_best(uint32_t number);
+  void emit_row_store(const Stage& s);
+  void open_share(const Stage& s);
+  std::string shared(const std::string& name, const std::string& type, int64_t count);
+  // gpu_products.cpp
+  void emit_products();
+  void emit_fill(bool rows);
+  void emit_sums();
+  void emit_results();
+
+  const GpuSchedule& gpu_;
+  std::map<std::string, std::string> shared_; // definitions of shared memory by name
+};
+
+} // namespace svod::codegen

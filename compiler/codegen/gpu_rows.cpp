@@ -1,0 +1,114 @@
+// A block for each position of the outer loops. Its threads take turns along the loops of
+// each stage: thread t has the positions t, t + threads, .., sums its own, and a fixed
+// tree adds up what the threads have, so that a run repeats the bits of the one before.
+#include "compiler/codegen/element_text.h"
+#include "compiler/codegen/gpu_emitter.h"
+#include "compiler/codegen/reduction_text.h"
+
+#include <algorithm>
+
+namespace svod::codegen {
+
+std::string GpuEmitter::shared(const std::string& name, const std::string& type,
+                               int64_t count) {
+  shared_[name] =
+      "SVOD_SHARED " + type + " " + name + "[" + std::to_string(count) + "];\n";
+  return name;
+}
+
+// Opens the loop over this thread's positions of the stage.
+void GpuEmitter::open_share(const Stage& s) {
+  const std::string at = fresh("n");
+  open("for (u32 " + at + " = thread; " + at + " < " +
+       std::to_string(positions_along(k_, k_.inner(s))) + "u; " + at +
+       " += " + std::to_string(gpu_.threads) + "u)");
+  name_axes(k_.inner(s), at);
+}
+
+void GpuEmitter::emit_row_reduce(uint32_t number) {
+  const Stage& s = k_.stages[number];
+  const Point p(counts_.size(), 0);
+  const std::string sum = open_sums(number, false)[0];
+  open_share(s);
+  if (number > 0 && k_.stages[number - 1].nested) {
+    const Sums around = sums_;
+    sums_ = {};
+    emit_stage(number - 1);
+    sums_ = around;
+  }
+  accumulate(s, sum, p, false);
+  close();
+  sums_ = {};
+  const std::string kind = compute_type(s.dtype),
+                    room = shared("room_" + kind, kind, gpu_.threads);
+  const std::string all = "across_block<" + combine_of(s.op) + ", " +
+                          std::to_string(gpu_.threads) + ">(" + sum + ", " + room + ")";
+  locals_[{number, p}] = {declare(kind, rounded(s.dtype, all)), false};
+}
+
+void GpuEmitter::emit_row_best(uint32_t number) {
+  const Stage& s = k_.stages[number];
+  const Point p(counts_.size(), 0);
+  const std::string kind = compute_type(s.dtype), best = fresh("c"), at = fresh("c"),
+                    which = std::string(s.op == Op::ArgMax ? "true" : "false") + ", " +
+                            (s.flag ? "true" : "false");
+  line(kind + " " + best + " = " + identity(s.op, s.dtype) + ";");
+  // A thread that meets no element loses against any that does.
+  line("i64 " + at + " = " + (s.flag ? "kLowest<i64>" : "kHighest<i64>") + ";");
+  open_share(s);
+  const std::string guard = condition(s.domain, p, false);
+  if (!guard.empty()) open("if (" + guard + ")");
+  const Value value = eval(s.value, p);
+  open("if (beats(" + value.name + ", " + best + ", " + which + ") || " + at +
+       " == " + (s.flag ? "kLowest<i64>" : "kHighest<i64>") + ")");
+  line(best + " = " + value.name + ";");
+  line(at + " = i64(" + index_text(s.position, p, false) + ");");
+  close();
+  if (!guard.empty()) close();
+  close();
+  const std::string room = shared("room_" + kind, kind, gpu_.threads),
+                    places = shared("places", "i64", gpu_.threads);
+  locals_[{number, p}] = {declare("i64", "best_of_block<" + std::to_string(gpu_.threads) +
+                                             ">(" + best + ", " + at + ", " + which +
+                                             ", " + room + ", " + places + ")"),
+                          false};
+}
+
+void GpuEmitter::emit_row_store(const Stage& s) {
+  const Point p(counts_.size(), 0);
+  if (positions_along(k_, k_.inner(s)) == 1)
+    open("if (thread == 0)");
+  else
+    open_share(s);
+  const std::string guard = condition(s.domain, p, false);
+  const bool skips = !guard.empty() && !s.pad_lanes;
+  if (skips) open("if (" + guard + ")");
+  emit_writes(s, {p});
+  if (skips) close();
+  close();
+}
+
+void GpuEmitter::emit_row_stage(uint32_t number) {
+  const Stage& s = k_.stages[number];
+  if (s.kind == StageKind::Store) return emit_row_store(s);
+  if (s.op == Op::ArgMin || s.op == Op::ArgMax) return emit_row_best(number);
+  emit_row_reduce(number);
+}
+
+void GpuEmitter::emit_rows() {
+  line("const u32 thread = thread_number();");
+  if (positions_along(k_, gpu_.positions) > 1) {
+    line("const u32 row = block_number();");
+    name_axes(gpu_.positions, "row");
+  }
+  locals_.clear();
+  for (uint32_t i = 0; i < k_.stages.size(); ++i) {
+    if (k_.stages[i].nested) continue;
+    emit_row_stage(i);
+    // What this stage has written the next may read, by other threads.
+    if (k_.stages[i].kind == StageKind::Store && i + 1 < k_.stages.size())
+      line("wait_for_block();");
+  }
+}
+
+} // namespace svod::codegen

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Every kernel's PTX assembles, with ptxas of the CUDA toolkit: for the architecture that it is made for and for later ones.
+
+    assemble.py [MODEL.onnx...] [--corpus] [--jobs N] [--seconds N]
+
+Without models: those of models/. --corpus: the models of SVOD_CORPUS/real. ptxas is that of SVOD_PTXAS, on PATH, or where the
+toolkit's installer puts it; without one the test is skipped. Printed for each model: kernels, the most registers, shared
+memory and bytes that were spilled. A sum of products whose registers go to memory has a tile that is too large: that fails.
+"""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from packing import BUILD, PACKER, SOURCE
+
+# What PTX is made for, and what it is assembled for.
+MADE = {"sm_75": ["sm_75"], "sm_80": ["sm_80", "sm_120"], "sm_90": ["sm_90a"]}
+
+
+def find_ptxas():
+    return os.environ.get("SVOD_PTXAS") or shutil.which("ptxas") or \
+        (path if os.access(path := "/usr/local/cuda/bin/ptxas", os.X_OK) else None)
+
+
+def modules(text):
+    """(name, PTX) of each kernel."""
+    parts = re.split(r"^// (k\d+_sm_\d+)\n", text, flags=re.M)
+    return [(name, body) for name, body in zip(parts[1::2], parts[2::2]) if ".version" in body]
+
+
+def assemble(ptxas, arch, ptx):
+    done = subprocess.run([ptxas, "-v", f"-arch={arch}", "-o", "/dev/null", "-"], input=ptx.encode(), capture_output=True)
+    text = done.stderr.decode(errors="replace") + done.stdout.decode(errors="replace")
+
+    def most(pattern):
+        return max(map(int, re.findall(pattern, text)), default=0)
+    return {"ok": done.returncode == 0, "text": text, "registers": most(r"Used (\d+) registers"),
+            "shared": most(r"(\d+) bytes smem"), "spilled": most(r"(\d+) bytes spill stores")}
+
+
+def check(ptxas, model):
+    """(lines to print, what is wrong)."""
+    lines, wrong = [], []
+    for made, archs in MADE.items():
+        done = subprocess.run([str(PACKER), str(model), "--device", f"cuda:{made}", "--emit=ptx"], capture_output=True,
+                              timeout=600, stdin=subprocess.DEVNULL)
+        if done.returncode in (1, 3):
+            return [f"{model}: refused, as for a processor"], []
+        if done.returncode != 0:
+            return [], [f"{model}, {made}: exit {done.returncode}: {done.stderr.decode(errors='replace')[-600:]}"]
+        kernels = modules(done.stdout.decode())
+        for arch in archs:
+            found = [(name, assemble(ptxas, arch, ptx), "column_tile" in ptx) for name, ptx in kernels]
+            for name, facts, product in found:
+                if not facts["ok"]:
+                    wrong.append(f"{model}: {name} for {arch}: {facts['text'][-600:]}")
+                if product and facts["spilled"] > MOST_SPILLED:
+                    wrong.append(f"{model}: {name} for {arch} spills {facts['spilled']} bytes")
+            numbers = {key: max((facts[key] for _, facts, _ in found), default=0) for key in ("registers", "shared", "spilled")}
+            lines.append(f"{model}: {len(found)} kernels for {arch}, at most {numbers['registers']} registers, "
+                         f"{numbers['shared']} B shared, {numbers['spilled']} B spilled")
+    return lines, wrong
+
+
+MOST_SPILLED = 0  # bytes
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="*")
+    parser.add_argument("--corpus", action="store_true")
+    parser.add_argument("--jobs", "-j", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="time limit")
+    options = parser.parse_args()
+    ptxas = find_ptxas()
+    if not ptxas:
+        print("skipped: no ptxas (SVOD_PTXAS, PATH)")
+        return 77
+    models = [pathlib.Path(m) for m in options.models]
+    if options.corpus:
+        if "SVOD_CORPUS" not in os.environ:
+            print("skipped: SVOD_CORPUS names no corpus")
+            return 77
+        models += sorted((pathlib.Path(os.environ["SVOD_CORPUS"]) / "real").rglob("model.onnx"))
+    if not models:
+        models = [SOURCE / "models" / "digits.onnx", *sorted((SOURCE / "models").glob("*/*.onnx"))]
+    start = time.monotonic()
+
+    def one(model):
+        return check(ptxas, model) if time.monotonic() - start <= options.seconds else ([f"{model}: no time"], [])
+
+    failed = []
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for lines, wrong in pool.map(one, models):
+            print(*lines, *wrong, sep="\n", flush=True)
+            failed += wrong
+    print(f"{len(models)} models, {len(failed)} faults")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

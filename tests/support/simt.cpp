@@ -1,0 +1,323 @@
+// Threads are fibres with stacks of their own, made by makecontext and switched by
+// longjmp, which asks the kernel for nothing. What a byte was last read and written by is
+// kept beside it for one launch. Blocks have no order, so accesses of two blocks are
+// never apart; threads of one block are apart when a wait lies between them.
+#undef _FORTIFY_SOURCE // a jump to another stack is meant
+#include "tests/support/simt.h"
+
+#include "compiler/support/check.h"
+
+#include <algorithm>
+#include <csetjmp>
+#include <dlfcn.h>
+#include <ucontext.h>
+#include <unordered_map>
+
+namespace svod::test {
+
+const char* simt_runtime() {
+  return R"(
+extern "C" {
+#define SVOD_SEEN __attribute__((visibility("default")))
+typedef void (*Access)(void*, unsigned long, int);
+static Access access;
+static void (*wait)();
+SVOD_SEEN unsigned svod_now_thread, svod_now_block;
+SVOD_SEEN void svod_watch(Access on_access, void (*on_wait)()) {
+  access = on_access, wait = on_wait;
+}
+unsigned svod_thread_number() { return svod_now_thread; }
+unsigned svod_block_number() { return svod_now_block; }
+void svod_wait_for_block() { wait(); }
+#define SVOD_WATCH(size)                                                 \
+  void __tsan_read##size(void* at) { access(at, size, 0); }              \
+  void __tsan_write##size(void* at) { access(at, size, 1); }             \
+  void __tsan_unaligned_read##size(void* at) { access(at, size, 0); }    \
+  void __tsan_unaligned_write##size(void* at) { access(at, size, 1); }   \
+  void __tsan_read_write##size(void* at) { access(at, size, 1); }        \
+  void __tsan_unaligned_read_write##size(void* at) { access(at, size, 1); }
+SVOD_WATCH(1) SVOD_WATCH(2) SVOD_WATCH(4) SVOD_WATCH(8) SVOD_WATCH(16)
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
+void __tsan_init() {}
+void* __tsan_memcpy(void* to, const void* from, unsigned long bytes) {
+  access((void*)from, bytes, 0), access(to, bytes, 1);
+  for (unsigned long i = 0; i < bytes; ++i) ((char*)to)[i] = ((const char*)from)[i];
+  return to;
+}
+void* __tsan_memmove(void* to, const void* from, unsigned long bytes) {
+  access((void*)from, bytes, 0), access(to, bytes, 1);
+  const bool up = to < from;
+  for (unsigned long i = 0; i < bytes; ++i) {
+    const unsigned long at = up ? i : bytes - 1 - i;
+    ((char*)to)[at] = ((const char*)from)[at];
+  }
+  return to;
+}
+void* __tsan_memset(void* to, int value, unsigned long bytes) {
+  access(to, bytes, 1);
+  for (unsigned long i = 0; i < bytes; ++i) ((char*)to)[i] = (char)value;
+  return to;
+}
+}
+)";
+}
+
+namespace {
+
+constexpr size_t kStackBytes = 256 << 10;
+constexpr size_t kMostFaults = 8;
+
+// Who accessed a byte last: a thread of the launch, and how often it had waited.
+struct Mark {
+  uint32_t launch = 0, block = 0, thread = 0, waits = 0;
+};
+struct Marks {
+  Mark read, written;
+  bool many = false; // threads have read since the last wait
+};
+
+struct Region {
+  const std::byte* begin;
+  size_t bytes;
+  std::string name;
+  bool written, free; // free: not watched further
+  std::vector<Marks>* marks;
+};
+
+struct Fibre {
+  ucontext_t context;
+  jmp_buf at;
+  std::vector<std::byte> stack;
+  bool started = false, done = false;
+};
+
+} // namespace
+
+struct Simt::State {
+  std::vector<Region> regions;
+  std::unordered_map<const std::byte*, std::vector<Marks>> marks;
+  std::vector<std::unique_ptr<Fibre>> fibres;
+  std::vector<std::string> faults;
+  uint32_t launch = 0, waits = 0;
+  unsigned *thread = nullptr, *block = nullptr;
+  size_t last_region = 0;
+  // Of the block that runs.
+  jmp_buf scheduler;
+  Fibre* running = nullptr;
+  const SimtKernel* kernel = nullptr;
+  void* const* pointers = nullptr;
+  void* room = nullptr;
+  int32_t fault = 0;
+
+  void tell(const std::string& what) {
+    if (faults.size() < kMostFaults)
+      faults.push_back("thread " + std::to_string(*thread) + " of block " +
+                       std::to_string(*block) + " " + what);
+  }
+  const Region* find(const std::byte* at, size_t bytes, bool writes);
+  void access(const std::byte* at, size_t bytes, bool writes);
+  void touch(Marks& marks, const Region& region, size_t offset, bool writes);
+  bool on_stack(const std::byte* at) const;
+  void run_block(int threads);
+  void run_fibre(Fibre& fibre);
+};
+
+namespace {
+Simt::State* current = nullptr; // of the one launch that runs
+
+void on_access(void* at, unsigned long bytes, int writes);
+void on_wait();
+} // namespace
+
+// Of arguments that lie on each other the one that may be accessed so.
+const Region* Simt::State::find(const std::byte* at, size_t bytes, bool writes) {
+  auto holds = [&](const Region& r) {
+    return at >= r.begin && at + bytes <= r.begin + r.bytes && (r.written || !writes);
+  };
+  if (last_region < regions.size() && holds(regions[last_region]))
+    return &regions[last_region];
+  const auto found = std::ranges::find_if(regions, holds);
+  if (found == regions.end()) return nullptr;
+  last_region = static_cast<size_t>(found - regions.begin());
+  return &*found;
+}
+
+// A kernel without waits runs on the caller's stack.
+bool Simt::State::on_stack(const std::byte* at) const {
+  if (running != nullptr)
+    return at >= running->stack.data() &&
+           at < running->stack.data() + running->stack.size();
+  const auto* here = reinterpret_cast<const std::byte*>(__builtin_frame_address(0));
+  constexpr ptrdiff_t kNear = 1 << 20;
+  return at > here - kNear && at < here + kNear;
+}
+
+void Simt::State::touch(Marks& m, const Region& region, size_t offset, bool writes) {
+  const Mark now{launch, *block, *thread, waits};
+  auto meets = [&](const Mark& other) {
+    return other.launch == launch &&
+           (other.block != *block || (other.thread != *thread && other.waits == waits));
+  };
+  const bool read_by_others = m.many && m.read.launch == launch &&
+                              (m.read.block != *block || m.read.waits == waits);
+  if (meets(m.written))
+    tell(std::string(writes ? "writes" : "reads") + " byte " + std::to_string(offset) +
+         " of " + region.name + ", which thread " + std::to_string(m.written.thread) +
+         " of block " + std::to_string(m.written.block) + " writes");
+  else if (writes && (meets(m.read) || read_by_others))
+    tell("writes byte " + std::to_string(offset) + " of " + region.name +
+         ", which thread " + std::to_string(m.read.thread) + " of block " +
+         std::to_string(m.read.block) + " reads");
+  if (writes) {
+    m.written = now;
+    return;
+  }
+  const bool same_time =
+      m.read.launch == launch && (m.read.block != *block || m.read.waits == waits);
+  const bool other = m.read.block != *block || m.read.thread != *thread;
+  m.many = same_time && (m.many || other);
+  m.read = now;
+}
+
+void Simt::State::access(const std::byte* at, size_t bytes, bool writes) {
+  const Region* region = find(at, bytes, writes);
+  if (region == nullptr) {
+    if (on_stack(at)) return;
+    std::string near = "no buffer";
+    for (const Region& r : regions)
+      if (at + bytes > r.begin && at < r.begin + r.bytes + 4096)
+        near = "byte " + std::to_string(at - r.begin) + " of " + r.name + ", which has " +
+               std::to_string(r.bytes);
+    return tell(std::string(writes ? "writes " : "reads ") + near);
+  }
+  if (region->free) return;
+  const auto offset = static_cast<size_t>(at - region->begin);
+  for (size_t i = offset; i < offset + bytes; ++i)
+    touch((*region->marks)[i], *region, i, writes);
+}
+
+namespace {
+
+void on_access(void* at, unsigned long bytes, int writes) {
+  if (current == nullptr) return; // asked what it shares
+  current->access(static_cast<const std::byte*>(at), bytes, writes != 0);
+}
+
+void on_wait() {
+  Fibre& fibre = *current->running;
+  if (_setjmp(fibre.at) == 0) _longjmp(current->scheduler, 1);
+}
+
+void begin_fibre() {
+  current->kernel->thread(current->pointers, current->room, &current->fault);
+  current->running->done = true;
+  _longjmp(current->scheduler, 1);
+}
+
+} // namespace
+
+// Until it waits or ends.
+void Simt::State::run_fibre(Fibre& fibre) {
+  running = &fibre;
+  if (_setjmp(scheduler) == 0) {
+    if (fibre.started) _longjmp(fibre.at, 1);
+    fibre.started = true;
+    setcontext(&fibre.context);
+  }
+  running = nullptr;
+}
+
+void Simt::State::run_block(int threads) {
+  while (fibres.size() < static_cast<size_t>(threads)) {
+    fibres.push_back(std::make_unique<Fibre>());
+    fibres.back()->stack.resize(kStackBytes);
+  }
+  for (int t = 0; t < threads; ++t) {
+    Fibre& f = *fibres[static_cast<size_t>(t)];
+    f.started = f.done = false;
+    getcontext(&f.context);
+    f.context.uc_stack.ss_sp = f.stack.data();
+    f.context.uc_stack.ss_size = f.stack.size();
+    f.context.uc_link = nullptr;
+    makecontext(&f.context, begin_fibre, 0);
+  }
+  for (bool going = true; going; ++waits) {
+    int done = 0;
+    for (int t = 0; t < threads; ++t) {
+      *thread = static_cast<unsigned>(t);
+      run_fibre(*fibres[static_cast<size_t>(t)]);
+      done += fibres[static_cast<size_t>(t)]->done ? 1 : 0;
+    }
+    going = done == 0;
+    if (done != 0 && done != threads) return tell("waits for threads that have ended");
+  }
+}
+
+Simt::Simt(void* handle) : state_(std::make_unique<State>()) {
+  using Watch = void (*)(void (*)(void*, unsigned long, int), void (*)());
+  const auto watch = reinterpret_cast<Watch>(dlsym(handle, "svod_watch"));
+  SVOD_CHECK(watch != nullptr) << "no runtime beside the kernels";
+  watch(on_access, on_wait);
+  state_->thread = static_cast<unsigned*>(dlsym(handle, "svod_now_thread"));
+  state_->block = static_cast<unsigned*>(dlsym(handle, "svod_now_block"));
+}
+
+Simt::~Simt() = default;
+
+const std::vector<std::string>& Simt::faults() const { return state_->faults; }
+
+int32_t Simt::launch(const SimtKernel& kernel, int64_t blocks, int threads,
+                     std::span<const SimtBuffer> buffers, SimtBuffer room) {
+  State& s = *state_;
+  std::vector<void*> pointers;
+  s.regions.clear();
+  auto add = [&](const std::byte* data, size_t bytes, std::string name, bool written) {
+    std::vector<Marks>& marks = s.marks[data];
+    if (marks.size() < bytes) marks.resize(bytes);
+    s.regions.push_back({data, bytes, std::move(name), written, false, &marks});
+  };
+  for (const SimtBuffer& b : buffers) {
+    pointers.push_back(b.data);
+    // Two arguments may be one buffer, or parts of it.
+    add(b.data, b.bytes, "a" + std::to_string(pointers.size() - 1), b.written);
+  }
+  if (room.bytes != 0) add(room.data, room.bytes, "scratch memory", true);
+  const size_t given = s.regions.size();
+  unsigned long bytes = 0;
+  unsigned shared = 0;
+  for (; const void* at = kernel.shared(shared, &bytes); ++shared)
+    add(static_cast<const std::byte*>(at), bytes,
+        "shared memory " + std::to_string(shared), true);
+  s.regions.push_back({reinterpret_cast<const std::byte*>(&s.fault), sizeof s.fault,
+                       "the fault", true, true, nullptr});
+  s.regions.push_back({reinterpret_cast<const std::byte*>(pointers.data()),
+                       pointers.size() * sizeof(void*), "the arguments", false, true,
+                       nullptr});
+  const size_t shared_end = given + shared;
+  const bool waits = shared != 0;
+  current = &s;
+  s.kernel = &kernel, s.pointers = pointers.data(), s.room = room.data, s.fault = 0;
+  ++s.launch, s.waits = 0, s.last_region = 0;
+  for (int64_t b = 0; b < blocks; ++b) {
+    *s.block = static_cast<unsigned>(b);
+    // Another block has shared memory of its own, with anything in it.
+    for (size_t i = given; i < shared_end; ++i) {
+      std::fill_n(const_cast<std::byte*>(s.regions[i].begin), s.regions[i].bytes,
+                  std::byte(0xdb));
+      std::fill(s.regions[i].marks->begin(), s.regions[i].marks->end(), Marks());
+    }
+    if (waits) {
+      s.run_block(threads);
+      continue;
+    }
+    for (int t = 0; t < threads; ++t) {
+      *s.thread = static_cast<unsigned>(t);
+      kernel.thread(pointers.data(), room.data, &s.fault);
+    }
+  }
+  current = nullptr;
+  return s.fault;
+}
+
+} // namespace svod::test

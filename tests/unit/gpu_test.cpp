@@ -1,0 +1,235 @@
+// Kernels for a GPU against the evaluator, on the executor of simt.h, which also finds
+// races and accesses outside of buffers; and that it finds those that are planted.
+#include "compiler/ir/build.h"
+#include "compiler/ir/print.h"
+#include "compiler/kernel/text.h"
+#include "compiler/pipeline.h"
+#include "tests/support/check_kernels.h"
+#include "tests/support/layer_graphs.h"
+#include "tests/support/model_graph.h"
+#include "tests/support/random_tensor.h"
+#include "tests/support/run_kernels.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+using namespace svod;
+using namespace svod::test;
+
+namespace {
+
+Target gpu() { return *find_device("sm_80"); }
+
+// How many of the seeds [first, last] fail.
+int failures(uint64_t first, uint64_t last, RandomGraph (*make)(uint64_t)) {
+  int count = 0;
+  for (uint64_t seed = first; seed <= last; ++seed) {
+    const RandomGraph random = make(seed);
+    const std::string what = check_kernels(random, gpu());
+    if (what.empty()) continue;
+    ++count;
+    const RandomGraph small = shrink(random, [&](const RandomGraph& graph) {
+      return !check_kernels(graph, gpu()).empty();
+    });
+    UNSCOPED_INFO("seed " << seed << ": " << what
+                          << "\nshrunk: " << check_kernels(small, gpu()) << '\n'
+                          << print_graph(small.graph));
+  }
+  return count;
+}
+
+RandomGraph any_graph(uint64_t seed) { return random_graph(seed); }
+RandomGraph any_model(uint64_t seed) { return model_graph(seed); }
+
+codegen::Kernels compiled(const Graph& g) {
+  CompileOptions options;
+  options.target = gpu();
+  return compile(g, options);
+}
+
+std::vector<GpuMapping> mappings(const codegen::Kernels& kernels) {
+  std::vector<GpuMapping> out;
+  for (const ScheduledKernel& k : kernels.plan.programs)
+    out.push_back(k.levels.back().gpu->mapping);
+  return out;
+}
+
+// What goes wrong with a graph of one output; the tolerance is relative.
+std::string wrong(const Graph& g, const std::vector<Tensor>& inputs, double tolerance) {
+  const codegen::Kernels kernels = compiled(g);
+  const KernelRun run = run_kernels(kernels, gpu(), inputs);
+  if (!run.error.empty()) return run.error;
+  if (!run.faults.empty()) return run.faults.front();
+  const Evaluated want = evaluate(g, inputs);
+  return compare_tensors(run.outputs[0], want.outputs[0], tolerance, tolerance);
+}
+
+NodeId product(Graph& g, NodeId a, NodeId b) {
+  const Shape &x = g[a].shape, &y = g[b].shape;
+  const NodeId rows = expand(g, reshape(g, a, {x[0], x[1], 1}), {x[0], x[1], y[1]});
+  const NodeId columns = expand(g, reshape(g, b, {1, y[0], y[1]}), {x[0], x[1], y[1]});
+  return reshape(g, reduce(g, Op::ReduceSum, map(g, Op::Mul, {rows, columns}), {1}),
+                 {x[0], y[1]});
+}
+
+// One kernel with a line before its last one that should not be there.
+std::vector<std::string> planted(const Graph& g, const std::vector<Tensor>& inputs,
+                                 const std::string& after, const std::string& text) {
+  codegen::Kernels kernels = compiled(g);
+  REQUIRE(kernels.sources.size() == 1);
+  std::string& source = kernels.sources[0].text;
+  const size_t at = source.rfind(after);
+  REQUIRE(at != std::string::npos);
+  source.replace(at, after.size(), text);
+  const KernelRun run = run_kernels(kernels, gpu(), inputs);
+  REQUIRE(run.error.empty());
+  return run.faults;
+}
+
+} // namespace
+
+TEST_CASE("gpu: random graphs compute what the evaluator does") {
+  CHECK(failures(1, 60, any_graph) == 0);
+}
+
+TEST_CASE("gpu: random models compute what the evaluator does") {
+  CHECK(failures(1, 15, any_model) == 0);
+}
+
+TEST_CASE("gpu: more random graphs and models", "[long]") {
+  CHECK(failures(1000, 1600, any_graph) == 0);
+  CHECK(failures(1000, 1200, any_model) == 0);
+}
+
+TEST_CASE("gpu: products are tiled, with rests of tiles on all sides") {
+  Random random(1);
+  for (const auto& [rows, inner, columns] :
+       {std::tuple(64, 64, 64), std::tuple(33, 17, 65), std::tuple(200, 40, 9),
+        std::tuple(8, 130, 300)}) {
+    CAPTURE(rows, inner, columns);
+    Graph g;
+    const NodeId a = g.add_input("a", DType::F32, {rows, inner}),
+                 b = g.add_input("b", DType::F32, {inner, columns});
+    g.add_output("y", map(g, Op::Abs, {product(g, a, b)}));
+    CHECK(mappings(compiled(g)) == std::vector{GpuMapping::Products});
+    CHECK(wrong(g,
+                {random_tensor(random, {rows, inner}),
+                 random_tensor(random, {inner, columns})},
+                1e-5) == "");
+  }
+}
+
+TEST_CASE("gpu: a long row is a block's") {
+  Random random(1);
+  for (const Op op :
+       {Op::ReduceSum, Op::ReduceMax, Op::ReduceProd, Op::ArgMax, Op::ArgMin}) {
+    CAPTURE(info(op).text);
+    Graph g;
+    const NodeId x = g.add_input("x", DType::F32, {7, 1000});
+    const bool place = op == Op::ArgMax || op == Op::ArgMin;
+    g.add_output("y", place ? arg_reduce(g, op, x, 1, false) : reduce(g, op, x, {1}));
+    CHECK(mappings(compiled(g)) == std::vector{GpuMapping::Rows});
+    CHECK(wrong(g, {random_tensor(random, {7, 1000})}, 1e-5) == "");
+  }
+}
+
+TEST_CASE("gpu: of equal values a block finds the first, or the last") {
+  Tensor in{DType::F32, {3, 500}, {}};
+  std::vector<float> values;
+  for (int i = 0; i < 1500; ++i) values.push_back(static_cast<float>(i * 7 % 5));
+  in.bytes.resize(values.size() * sizeof(float));
+  std::memcpy(in.bytes.data(), values.data(), in.bytes.size());
+  for (const Op op : {Op::ArgMax, Op::ArgMin})
+    for (const bool last : {false, true}) {
+      CAPTURE(info(op).text, last);
+      Graph g;
+      const NodeId x = g.add_input("x", DType::F32, {3, 500});
+      g.add_output("y", arg_reduce(g, op, x, 1, last));
+      CHECK(wrong(g, {in}, 0) == "");
+    }
+}
+
+// Two runs of one kernel on one machine are the same, and the tree adds up as no loop
+// would: a long sum of equal numbers is exact to a few units of the last place.
+TEST_CASE("gpu: the threads of a block add up in a tree") {
+  Graph g;
+  const NodeId x = g.add_input("x", DType::F32, {1, 100000});
+  g.add_output("y", reduce(g, Op::ReduceSum, x, {1}));
+  Tensor in{DType::F32, {1, 100000}, {}};
+  const std::vector<float> tenths(100000, 0.1F);
+  in.bytes.resize(tenths.size() * sizeof(float));
+  std::memcpy(in.bytes.data(), tenths.data(), in.bytes.size());
+  const KernelRun run = run_kernels(compiled(g), gpu(), {in});
+  REQUIRE(run.faults.empty());
+  float sum = 0;
+  std::memcpy(&sum, run.outputs[0].bytes.data(), sizeof sum);
+  CHECK(std::abs(sum / (double(0.1F) * 100000) - 1) < 1e-6);
+}
+
+TEST_CASE("gpu: schedules are read back as they are printed") {
+  Graph g;
+  const NodeId a = g.add_input("a", DType::F32, {64, 64}),
+               b = g.add_input("b", DType::F32, {64, 64});
+  g.add_output("y", product(g, a, b));
+  g.add_output("z", reduce(g, Op::ReduceMax, a, {1}));
+  g.add_output("w", map(g, Op::Exp, {a}));
+  for (const ScheduledKernel& k : compiled(g).plan.programs) {
+    TextFault fault;
+    const auto read = parse_schedule(print(static_cast<const KernelSchedule&>(k)), fault);
+    CAPTURE(fault.why, print(static_cast<const KernelSchedule&>(k)));
+    REQUIRE(read);
+    CHECK(print(read->loops) == print(k.loops)); // without lists that are empty
+    CHECK(read->levels == k.levels);
+    CHECK(gpu_misfit(k, *read->levels[0].gpu) == "");
+  }
+}
+
+TEST_CASE("gpu: the executor finds a read outside of a buffer") {
+  Random random(1);
+  Graph g;
+  g.add_output("y", map(g, Op::Exp, {g.add_input("x", DType::F32, {1000})}));
+  const std::vector<std::string> faults =
+      planted(g, {random_tensor(random, {1000})}, "i32 bad = 0;",
+              "i32 bad = 0; if (thread_number() == 0) a1[0] = a0[1000];");
+  REQUIRE(!faults.empty());
+  CHECK(faults[0] == "thread 0 of block 0 reads byte 4000 of a0, which has 4000");
+}
+
+TEST_CASE("gpu: the executor finds two threads that write one element") {
+  Random random(1);
+  Graph g;
+  g.add_output("y", map(g, Op::Exp, {g.add_input("x", DType::F32, {1000})}));
+  const std::vector<std::string> faults = planted(
+      g, {random_tensor(random, {1000})}, "i32 bad = 0;", "i32 bad = 0; a1[999] = 0;");
+  REQUIRE(!faults.empty());
+  CHECK(faults[0].find("of a1, which thread 0 of block 0 writes") != std::string::npos);
+}
+
+TEST_CASE("gpu: the executor finds a wait that is missing") {
+  Random random(1);
+  Graph g;
+  const NodeId a = g.add_input("a", DType::F32, {64, 64}),
+               b = g.add_input("b", DType::F32, {64, 64});
+  g.add_output("y", product(g, a, b));
+  const std::vector<Tensor> inputs{random_tensor(random, {64, 64}),
+                                   random_tensor(random, {64, 64})};
+  CHECK(planted(g, inputs, "wait_for_block();", "wait_for_block();").empty());
+  const std::vector<std::string> faults = planted(g, inputs, "wait_for_block();", "");
+  REQUIRE(!faults.empty());
+  CHECK(faults[0].find("of shared memory") != std::string::npos);
+}
+
+TEST_CASE("gpu: the executor finds threads that do not wait") {
+  Random random(1);
+  Graph g;
+  const NodeId x = g.add_input("x", DType::F32, {7, 1000});
+  g.add_output("y", reduce(g, Op::ReduceSum, x, {1}));
+  const std::vector<std::string> faults =
+      planted(g, {random_tensor(random, {7, 1000})}, "i32 bad = 0;",
+              "i32 bad = 0; if (thread_number() == 3) return;");
+  REQUIRE(!faults.empty());
+  CHECK(faults[0].find("waits for threads that have ended") != std::string::npos);
+}
