@@ -100,6 +100,8 @@ static Digest untuned_key(const Front& front, const Options& options) {
   key.text(options.name);
   if (!options.schedule.empty()) key.text(front.schedules);
   if (options.self_check) key.text("self-check");
+  if (options.device)
+    for (const Level& level : options.device->levels) key.text(level.name);
   // Limits choose between plans and between kernels of firmware.
   for (const auto& [word, limit] :
        {std::pair{"max-ram", options.max_ram}, {"max-flash", options.max_flash}}) {

@@ -251,13 +251,21 @@ void read_device(const RawOptions& raw, Options& options) {
     return;
   }
   const Target device = read_device(raw.device);
-  if (!options.is_text() || options.emit == Output::Testbench)
-    throw UsageError{"--device makes texts so far (--emit=ptx, cpp, schedule, plan, "
-                     "fused); programs and libraries run on processors, without it"};
-  if (!raw.target.empty() || !raw.cpu.empty())
-    throw UsageError{"--device: a text is of the device's kernels, so --target and --cpu "
-                     "have no meaning beside it"};
-  options.target = device;
+  if (options.is_text() && options.emit != Output::Testbench) {
+    if (!raw.target.empty() || !raw.cpu.empty())
+      throw UsageError{"--device: a text is of the device's kernels, so --target and "
+                       "--cpu have no meaning beside it"};
+    options.target = device;
+    return;
+  }
+  if (options.emit != Output::Executable || !options.target.is_x86())
+    throw UsageError{"--device is for programs for x86-64, and for texts (--emit=ptx, "
+                     "cpp, schedule, plan, fused)"};
+  if (options.bisect || !raw.tune.empty() || raw.weights == "file" ||
+      !raw.entries.empty())
+    throw UsageError{"--device goes with neither --bisect, --tune, --weights=file nor "
+                     "--entry; pack without it for them"};
+  options.device = device;
 }
 
 // A folder with a static library in it.

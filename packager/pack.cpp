@@ -211,6 +211,7 @@ ObjectOptions Packing::object_options(StubKind stub) {
       produce_weights(plans(), entries_->weights, sink);
     };
   build.cache = cache_ ? &*cache_ : nullptr;
+  build.device = device_ && stub == StubKind::Program ? &*device_ : nullptr;
   build.on_done = [this](const toolchain::JobDone& job) {
     console_.kernel_done(job.job.name, job.ms, job.compiled, job.done, job.all);
   };
@@ -247,6 +248,9 @@ Exit Packing::build_once() {
   std::string error;
   objects_ = build_for(options_.is_library() ? library_stub() : StubKind::Program, error);
   if (!objects_) return toolchain_error(error);
+  if (device_)
+    for (const toolchain::MemoryFile& part : device_->objects)
+      objects_->device.push_back(&part);
   for (const std::string& remedy : objects_->remedies) console_.warning(remedy);
   note_time("compile", clock_.lap());
   return Exit::Done;
@@ -337,9 +341,9 @@ Exit Packing::run() {
     stages.push_back(&Packing::write_text_form);
   } else {
     stages.insert(stages.end(),
-                  {&Packing::tune, &Packing::build, &Packing::check_budget,
-                   &Packing::link, &Packing::verify_or_bisect, &Packing::write_page,
-                   &Packing::commit, &Packing::write_deps});
+                  {&Packing::compile_device, &Packing::tune, &Packing::build,
+                   &Packing::check_budget, &Packing::link, &Packing::verify_or_bisect,
+                   &Packing::write_page, &Packing::commit, &Packing::write_deps});
   }
   Exit status = Exit::Done;
   for (Stage stage : stages)

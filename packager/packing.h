@@ -5,6 +5,7 @@
 
 #include "compiler/explain/explain.h"
 #include "packager/artefact/contents.h"
+#include "packager/artefact/device_parts.h"
 #include "packager/artefact/header_file.h"
 #include "packager/artefact/merge_choice.h"
 #include "packager/artefact/merge_entries.h"
@@ -40,6 +41,7 @@ private:
   Exit compile_graph();
   Exit compile_set();
   Exit merge_sets();
+  Exit compile_device();
   bool multiplies_bytes() const;
   Plans plans() const;
   void show(std::string_view pass, const std::string& place, const std::string& text);
@@ -118,7 +120,8 @@ private:
   ImageContents contents_;
   std::vector<MergedGroup> merged_;
   std::optional<Objects> objects_;
-  std::string verified_; // JSON
+  std::optional<DeviceParts> device_; // of a program that runs on a GPU, too
+  std::string verified_;              // JSON
 };
 
 } // namespace svod::packager

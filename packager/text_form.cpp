@@ -1,8 +1,8 @@
 #include "packager/text_form.h"
 
 #include "compiler/support/bytes.h"
-#include "compiler/toolchain/ptx.h"
 #include "packager/artefact/compile_faults.h"
+#include "packager/artefact/device_parts.h"
 #include "packager/artefact/objects.h"
 
 #include <algorithm>
@@ -46,27 +46,20 @@ std::string kernels_text(const Options& options, const codegen::Kernels& kernels
       continue;
     }
     out += "// " + kernel.symbol + "\n";
+    if (options.target.kind == TargetKind::Gpu) {
+      const bool custom = kernels.plan.programs[kernel.program].call() != nullptr;
+      out += custom ? "// C++ of its own, which has no form for a GPU\n"
+                    : ptx_text(options.target, kernels, kernel, error);
+      continue;
+    }
     auto level = std::ranges::find(options.target.levels, kernel.level, &Level::suffix);
     toolchain::Source source;
     source.text = kernel.text;
     source.flags = kernel.flags;
-    const ScheduledKernel& program = kernels.plan.programs[kernel.program];
-    const bool gpu = options.target.kind == TargetKind::Gpu;
-    if (gpu && program.call()) {
-      out += "// a custom operator, which has no form for a GPU\n";
-      continue;
-    }
-    if (gpu) source.flags.push_back("-Dsvod_kernel=" + kernel.symbol);
     toolchain::CompileResult result =
         compiler.compile(options.target, *level, source, toolchain::Emit::Assembly);
     if (!result.ok) error = compile_fault(kernels, kernel, result.diagnostics);
-    std::string assembly(text_of(result.output));
-    if (gpu) {
-      const size_t number = static_cast<size_t>(level - options.target.levels.begin());
-      assembly = toolchain::with_block_threads(std::move(assembly),
-                                               program.levels[number].gpu->threads);
-    }
-    out += assembly;
+    out += text_of(result.output);
   }
   return out;
 }

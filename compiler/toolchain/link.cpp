@@ -15,6 +15,7 @@
 
 #include "compiler/support/check.h"
 #include "compiler/toolchain/archive.h"
+#include "compiler/toolchain/data_object.h"
 #include "compiler/toolchain/guarded.h"
 #include "compiler/toolchain/inspect.h"
 
@@ -168,6 +169,42 @@ LinkResult link_executable(const Target& target, const LinkInputs& inputs,
   const std::optional<ProgramFacts> facts = inspect_program(output);
   const std::string broken = facts ? broken_promise(*facts) : "it is not an ELF program";
   if (!broken.empty()) return {false, "the linked program is refused: " + broken + '\n'};
+  return result;
+}
+
+// Where the loader lies by the ABI of each architecture. Its two functions have been in a
+// library of their own until glibc 2.34, which since then is there and empty.
+static const char* loader_of(const Target& target) {
+  return target.is_x86() ? "/lib64/ld-linux-x86-64.so.2" : nullptr;
+}
+
+// A library that defines what is looked up in others of its names at run time.
+static LinkResult link_stand_in(const Target& target, const std::string& soname,
+                                const std::string& output) {
+  std::vector<std::string> options{"-shared", "-soname", soname, "--defsym=dlopen=0",
+                                   "--defsym=dlsym=0"};
+  const std::byte zero{};
+  const MemoryFile some =
+      make_data_object(target, {".rodata.stand_in", "stand_in", 1}, std::span(&zero, 1));
+  return link(target, {{}, {&some}}, options, output);
+}
+
+LinkResult link_hosted(const Target& target, const LinkInputs& inputs,
+                       const std::string& output) {
+  const char* loader = loader_of(target);
+  if (loader == nullptr) return refuse(target, "a program for a GPU");
+  std::vector<std::string> options = kHardened;
+  options.insert(options.end(),
+                 {"-pie", "--dynamic-linker", loader, "-e", "_start", "--no-as-needed"});
+  std::vector<std::string> stand_ins;
+  for (const char* soname : {"libc.so.6", "libdl.so.2"}) {
+    stand_ins.push_back(output + "." + soname);
+    if (LinkResult made = link_stand_in(target, soname, stand_ins.back()); !made.ok)
+      return made;
+    options.push_back(stand_ins.back());
+  }
+  LinkResult result = link_segments(target, inputs, options, output);
+  for (const std::string& path : stand_ins) unlink(path.c_str());
   return result;
 }
 

@@ -27,6 +27,11 @@ struct LinkResult {
 [[nodiscard]] LinkResult link_executable(const Target& target, const LinkInputs& inputs,
                                          const std::string& output);
 
+// The same for a program that opens libraries of its machine by dlopen and dlsym: its
+// loader starts it, with the system's C library, whichever that is.
+[[nodiscard]] LinkResult link_hosted(const Target& target, const LinkInputs& inputs,
+                                     const std::string& output);
+
 // A shared object that needs no other; exports the symbols of default visibility.
 [[nodiscard]] LinkResult link_shared(const Target& target, const LinkInputs& inputs,
                                      const std::string& soname,

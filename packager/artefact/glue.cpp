@@ -100,6 +100,19 @@ void write_entry_names(std::ostream& out, const std::vector<std::string>& names)
   out << "  default: return \"\";\n  }\n}\n";
 }
 
+void write_device(std::ostream& out, const DeviceSizes& sizes) {
+  for (const char* name : {"image", "weights", "programs"})
+    out << "extern const uint8_t svod_device_" << name << "[];\n";
+  out << "void svod_get_device(SvodDevice* device) {\n"
+      << "  device->image = svod_device_image;\n"
+      << "  device->image_bytes = " << sizes.image << "u;\n"
+      << "  device->weights = "
+      << (sizes.weights == 0 ? "nullptr" : "svod_device_weights") << ";\n"
+      << "  device->weight_bytes = " << sizes.weights << "u;\n"
+      << "  device->programs = svod_device_programs;\n"
+      << "  device->program_bytes = " << sizes.programs << "u;\n}\n";
+}
+
 void write_launch(std::ostream& out, const Target& target,
                   const codegen::Kernels& kernels) {
   std::map<std::string, size_t> level_number;
@@ -131,11 +144,13 @@ std::string glue_text(const Target& target, const codegen::Kernels& kernels,
                       const GlueData& data) {
   std::ostringstream out;
   out << "#include \"runtime_stub/cpu.h\"\n#include \"runtime_stub/replay.h\"\n\n";
+  if (data.device) out << "#include \"runtime_stub/device_format.h\"\n\n";
   write_levels(out, target);
   out << "extern \"C\" {\n\n";
   write_launch(out, target, kernels);
   write_model(out, target, data);
   if (!data.entries.empty()) write_entry_names(out, data.entries);
+  if (data.device) write_device(out, *data.device);
   out << "\n}\n";
   return out.str();
 }

@@ -4,10 +4,16 @@
 
 #include "compiler/codegen/kernels.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace svod::packager {
+
+// What there is for a GPU: bytes of its image, weights and kernels.
+struct DeviceSizes {
+  uint64_t image = 0, weights = 0, programs = 0;
+};
 
 struct GlueData {
   uint64_t image_bytes = 0;
@@ -15,6 +21,7 @@ struct GlueData {
   std::string weights;                   // symbol; empty: none are embedded
   bool far = false;                      // only the weights' end lies near the code
   std::vector<std::string> entries = {}; // names, of a program with several
+  std::optional<DeviceSizes> device = {};
 };
 
 std::string glue_text(const Target& target, const codegen::Kernels& kernels,

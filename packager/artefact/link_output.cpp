@@ -15,6 +15,7 @@ toolchain::LinkInputs link_inputs(const Objects& objects, bool weights) {
     inputs.objects.push_back(object);
   inputs.files.push_back(&objects.image);
   if (weights && objects.weights) inputs.files.push_back(&*objects.weights);
+  for (const toolchain::MemoryFile* file : objects.device) inputs.files.push_back(file);
   return inputs;
 }
 
@@ -40,6 +41,8 @@ toolchain::ObjectResult link_code(const Options& options,
 
 toolchain::LinkResult link_program(const Options& options, const Objects& objects,
                                    const std::string& path) {
+  if (!objects.device.empty())
+    return toolchain::link_hosted(options.target, link_inputs(objects, true), path);
   return toolchain::link_executable(options.target, link_inputs(objects, true), path);
 }
 

@@ -13,6 +13,7 @@
 #include "compiler/toolchain/link_once.h"
 #include "compiler/toolchain/object_facts.h"
 #include "packager/artefact/compile_faults.h"
+#include "packager/artefact/device_parts.h"
 #include "packager/artefact/glue.h"
 #include "packager/artefact/kernel_jobs.h"
 #include "packager/artefact/ready_stub.h"
@@ -126,7 +127,7 @@ void ObjectBuilder::add_stub() {
   if (is_firmware()) jobs_.push_back(run_job(run_text()));
   for (toolchain::CompileJob& job :
        stub_jobs(target_, options_.stub, options_.prefix, options_.self_check,
-                 contents_.entries.size() > 1)) {
+                 contents_.entries.size() > 1, options_.device != nullptr)) {
     job.ready = ready_object(toolchain::object_key(compiler_, target_, job));
     jobs_.push_back(std::move(job));
   }
@@ -389,6 +390,7 @@ bool ObjectBuilder::compile_glue(std::string& error) {
                 out_.weights ? weights_symbol() : "", weights_are_far()};
   if (contents_.entries.size() > 1 && options_.stub == StubKind::Program)
     for (const ImageEntry& entry : contents_.entries) data.entries.push_back(entry.name);
+  if (options_.device != nullptr) data.device = options_.device->sizes;
   toolchain::Source source;
   source.name = "glue.cpp";
   source.text = is_firmware() ? self_check_text(options_.prefix, contents_)

@@ -14,6 +14,8 @@
 
 namespace svod::packager {
 
+struct DeviceParts;
+
 struct ObjectOptions {
   StubKind stub = StubKind::Program;
   std::string prefix = "infer";   // of a library
@@ -22,6 +24,7 @@ struct ObjectOptions {
   bool self_check = false; // of a library
   bool profile = false;    // of firmware: its run says which kernel has run
   std::function<void(const ByteSink&)> weights = {}; // empty: the plan's
+  const DeviceParts* device = nullptr;               // of a program for a GPU, too
   const toolchain::ObjectCache* cache = nullptr;
   toolchain::OnJobDone on_done = {}; // of each kernel and each part of the stub
 };
@@ -39,8 +42,9 @@ struct Objects {
   std::vector<std::vector<std::byte>> shared;
   std::optional<toolchain::MemoryFile> weights; // object; none if there are no weights
   std::optional<toolchain::MemoryFile>
-      weight_file;                      // bytes, for weights beside the program
-  toolchain::MemoryFile image{"image"}; // of firmware: the manifest alone
+      weight_file; // bytes, for weights beside the program
+  std::vector<const toolchain::MemoryFile*> device; // of a program for a GPU
+  toolchain::MemoryFile image{"image"};             // of firmware: the manifest alone
   SizeFacts sizes;
   std::vector<uint64_t> kernel_bytes = {}; // of each source, shared functions aside
   KernelSpills spills;

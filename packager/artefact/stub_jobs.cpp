@@ -13,6 +13,9 @@ constexpr std::string_view kExports = "runtime_stub/library.cpp";
 // Sources that name it are other ones where there are several entries.
 constexpr std::string_view kSeveral = "SVOD_SEVERAL_ENTRIES";
 constexpr std::string_view kEntries = "runtime_stub/program/entries.cpp";
+// Of a program for a GPU. The others that know of it share a header: all are told.
+constexpr std::string_view kDevice[] = {"runtime_stub/program/device.cpp",
+                                        "runtime_stub/program/driver.cpp"};
 
 // Which sources of runtime_stub/ a package takes.
 struct StubRow {
@@ -70,10 +73,11 @@ std::vector<std::string> stub_flags(const Target& target,
 // others are the same in every package.
 std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind,
                                              const std::string& prefix, bool self_check,
-                                             bool several) {
+                                             bool several, bool device) {
   std::vector<toolchain::CompileJob> out;
   for (const StubFile& file : stub_files()) {
     if (!is_wanted(file.name, kind) || (file.name == kEntries && !several)) continue;
+    if (!device && std::ranges::find(kDevice, file.name) != std::end(kDevice)) continue;
     toolchain::Source source;
     source.name = file.name;
     source.text = file.text;
@@ -83,6 +87,7 @@ std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind
     if (kind == StubKind::Firmware) own.emplace_back("-DSVOD_SHARED");
     if (several && file.text.find(kSeveral) != file.text.npos)
       own.push_back("-D" + std::string(kSeveral));
+    if (device && file.name.starts_with(kProgram)) own.emplace_back("-DSVOD_DEVICE");
     source.flags = stub_flags(target, std::move(own));
     // Of what is read and printed, bytes count and time does not. On 32 bits it would
     // call the compiler's own library for shifts.

@@ -20,10 +20,11 @@ std::vector<std::string> package_flags(std::vector<std::string> extra);
 std::vector<std::string> stub_flags(const Target& target, std::vector<std::string> extra);
 
 // `prefix`: of a library's names. `self_check`: it gets the function of that name.
-// `several`: it chooses among the entries of the image.
+// `several`: it chooses among the entries of the image. `device`: of a program, it runs
+// on a GPU where one is.
 std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind,
                                              const std::string& prefix,
                                              bool self_check = false,
-                                             bool several = false);
+                                             bool several = false, bool device = false);
 
 } // namespace svod::packager

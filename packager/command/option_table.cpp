@@ -140,10 +140,9 @@ void Declaration::model() {
 void Declaration::target() {
   value("--target", raw_.target, "TARGET",
         "Machine to pack for, by alias or triple; 'svod-pack doctor' lists them");
-  value(
-      "--device", raw_.device, "cuda[:sm_80,...]",
-      "Kernels for NVIDIA GPUs of these architectures and later ones (sm_75), as a text: "
-      "--emit=ptx, or that of a stage");
+  value("--device", raw_.device, "cuda[:sm_80,...]",
+        "Kernels for NVIDIA GPUs of these architectures and later ones (sm_75): in a "
+        "program beside the CPU's, or as a text (--emit=ptx)");
   value("--cpu", raw_.cpu, "CPU", "One CPU only, by its name as in -mcpu");
   value("--threads", options_.threads, "N", "Upper bound of threads, compiled in");
 }

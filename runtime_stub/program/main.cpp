@@ -4,6 +4,9 @@
 #include "runtime_stub/program/binding.h"
 #include "runtime_stub/program/entries.h"
 #include "runtime_stub/program/modes.h"
+#ifdef SVOD_DEVICE
+#include "runtime_stub/program/device.h"
+#endif
 
 namespace packed {
 
@@ -23,11 +26,32 @@ Exit run_once(Session& session, const Options& options, Printer& errors) {
   return status == EXIT_DONE ? write_outputs(session, options, errors) : status;
 }
 
+#ifdef SVOD_DEVICE
+// A profile is of the CPU's kernels.
+Exit choose_place(Session& session, const Options& options, Printer& errors) {
+  const bool profiles = options.mode == Mode::Profile;
+  if (profiles && options.session.place == RunsOn::Gpu) {
+    print_error(errors, "--profile is of the CPU's kernels; say --device=cpu");
+    return EXIT_USAGE;
+  }
+  return open_device(session, profiles ? RunsOn::Cpu : options.session.place, errors);
+}
+#endif
+
 Exit run_mode(Session& session, const Options& options, Printer& errors) {
   if (options.mode == Mode::SelfCheck) return self_check(session, errors);
-  if (options.mode == Mode::Info) return print_info(session, options.json), EXIT_DONE;
+  if (options.mode == Mode::Info) {
+    print_info(session, options.json);
+#ifdef SVOD_DEVICE
+    if (!options.json) print_devices();
+#endif
+    return EXIT_DONE;
+  }
   if (options.mode == Mode::CpuCheck) return check_cpu(session, options.session, errors);
   Exit status = prepare(session, options.session, errors);
+#ifdef SVOD_DEVICE
+  if (status == EXIT_DONE) status = choose_place(session, options, errors);
+#endif
   if (status != EXIT_DONE) return status;
   if (options.mode == Mode::Verify) return verify(session, options, errors);
   // A wrong name must cost neither the reading of inputs nor the run.
@@ -55,6 +79,12 @@ Exit start(int32_t argc, char** argv) {
 #ifdef SVOD_SEVERAL_ENTRIES
   const Text entry = take_entry_name(argc, argv);
 #endif
+#ifdef SVOD_DEVICE
+  if (!take_device_name(argc, argv, options.session.place)) {
+    print_error(errors, "--device is one of auto, cpu, cuda");
+    return EXIT_USAGE;
+  }
+#endif
   Exit status = read_options(argc, argv, options, errors);
   if (status != EXIT_DONE) return status;
   if (options.mode == Mode::Help) {
@@ -62,6 +92,9 @@ Exit start(int32_t argc, char** argv) {
     print_help(out, last_part(program));
 #ifdef SVOD_SEVERAL_ENTRIES
     print_entry_help(out);
+#endif
+#ifdef SVOD_DEVICE
+    print_device_help(out);
 #endif
     return EXIT_DONE;
   }

@@ -6,6 +6,9 @@
 #include "runtime_stub/program/tensor_file.h"
 #include "runtime_stub/program/words.h"
 #include "runtime_stub/ticks.h"
+#ifdef SVOD_DEVICE
+#include "runtime_stub/program/device.h"
+#endif
 
 namespace packed {
 
@@ -314,7 +317,19 @@ Exit prepare(Session& session, const SessionOptions& options, Printer& errors) {
   return all ? EXIT_DONE : memory_error(errors);
 }
 
+#ifdef SVOD_DEVICE
+static Exit run_there(Session& session, Printer& errors) {
+  const Exit status = run_on_device(session, errors);
+  if (status != EXIT_DONE || settle(session)) return status;
+  print_error(errors, "a result is larger than its bound");
+  return EXIT_INDEX;
+}
+#endif
+
 Exit run(Session& session, Printer& errors) {
+#ifdef SVOD_DEVICE
+  if (session.device != nullptr) return run_there(session, errors);
+#endif
   SvodRun run = {};
   run.model = &session.model;
   run.entry = session.entry;

@@ -23,9 +23,16 @@ enum Exit : int32_t {
 
 constexpr uint32_t kMostTensors = 1024; // inputs, and outputs
 
+#ifdef SVOD_DEVICE
+enum class RunsOn : uint8_t { Auto, Cpu, Gpu };
+#endif
+
 struct SessionOptions {
   Text isa;             // empty: the best that runs
   uint64_t threads = 0; // 0: what the package or the machine says
+#ifdef SVOD_DEVICE
+  RunsOn place = RunsOn::Auto;
+#endif
 };
 
 struct Session {
@@ -43,6 +50,9 @@ struct Session {
   SvodStepDone step_done = nullptr; // for profiles
   void* listener = nullptr;
   uint32_t failed_step = 0;
+#ifdef SVOD_DEVICE
+  struct Device* device = nullptr; // where runs are on a GPU
+#endif
   bool settled = false; // outputs have the extents of a run that has ended
 };
 

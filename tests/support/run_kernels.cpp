@@ -119,7 +119,9 @@ std::vector<std::string> gpu_names(const std::string& symbol) {
           "-Dsvod_shared=" + symbol + "_shared"};
 }
 
-Loaded::Loaded(const codegen::Kernels& kernels, const Target& made_for) {
+// Compiles and links them to a shared object; what went wrong, or nothing.
+std::string link_kernels(const codegen::Kernels& kernels, const Target& made_for,
+                         const std::string& path) {
   static const Compiler compiler;
   const bool gpu = made_for.kind == TargetKind::Gpu;
   const Target target = gpu ? *find_target("native") : made_for;
@@ -146,20 +148,22 @@ Loaded::Loaded(const codegen::Kernels& kernels, const Target& made_for) {
   static KnownObjects known;
   const std::vector<Digest> keys = known.find(compiler, target, jobs);
   CompileAllResult compiled = compile_all(compiler, target, jobs);
-  if (!compiled.ok()) {
-    error = compiled.diagnostics();
-    return;
-  }
+  if (!compiled.ok()) return compiled.diagnostics();
   known.keep(keys, compiled);
   LinkInputs inputs;
   for (const CompileResult& r : compiled.results) inputs.objects.emplace_back(r.output);
+  const LinkResult linked = kernels_are_watched() && !gpu
+                                ? link_to_runtime(target, inputs, path)
+                                : link_shared(target, inputs, "kernels", path);
+  return linked.ok ? "" : linked.diagnostics;
+}
+
+Loaded::Loaded(const codegen::Kernels& kernels, const Target& made_for) {
+  const bool gpu = made_for.kind == TargetKind::Gpu;
   char path[] = "/tmp/svod-kernels-XXXXXX";
   close(mkstemp(path));
-  LinkResult linked = kernels_are_watched() && !gpu
-                          ? link_to_runtime(target, inputs, path)
-                          : link_shared(target, inputs, "kernels", path);
-  error = linked.diagnostics;
-  if (linked.ok) handle_ = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  error = link_kernels(kernels, made_for, path);
+  if (error.empty()) handle_ = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   unlink(path);
   if (handle_ == nullptr) {
     if (error.empty()) error = dlerror();
@@ -233,6 +237,11 @@ void run_range(const plan::Plan& s, size_t at, size_t end, const Address& addres
 }
 
 } // namespace
+
+std::string link_gpu_kernels(const codegen::Kernels& kernels, const Target& device,
+                             const std::string& path) {
+  return link_kernels(kernels, device, path);
+}
 
 KernelRun run_kernels(const codegen::Kernels& kernels, const Target& target,
                       const std::vector<Tensor>& inputs) {

@@ -18,6 +18,12 @@ struct KernelRun {
 // are compiled for it then, and buffers do not share memory.
 bool kernels_are_watched();
 
+// Kernels for a GPU as a shared object of this processor with the runtime of simt.h: a
+// kernel k3_sm_80 is a thread's function of that name, and k3_sm_80_shared lists what its
+// block shares. What went wrong, or nothing.
+std::string link_gpu_kernels(const codegen::Kernels& kernels, const Target& device,
+                             const std::string& path);
+
 KernelRun run_kernels(const codegen::Kernels& kernels, const Target& target,
                       const std::vector<Tensor>& inputs);
 

@@ -1,5 +1,5 @@
 // Runs ONNX test cases through the importer and the evaluator, without a compiler:
-//     eval_model [--jobs N] [--seconds N] [--bind] [--simplify] CASE...
+//     eval_model [--jobs N] [--seconds N] [--bind] [--simplify] [--device NAME] CASE...
 // A CASE is a folder with model.onnx and test_data_set_*, or MODEL=DATA where the test
 // data lie elsewhere. Each is one process, so that a crash or a hanging case costs only
 // itself, and prints one line: pass, wrong, refused, crash or slow, the name, and what
@@ -7,13 +7,16 @@
 // --bind: inputs whose values must be known when packing become initializers with the
 // test data's values, which tests rules whose shapes depend on them.
 // --simplify: evaluates what simplify makes of the graph.
+// --device sm_80: runs its kernels for that GPU, on the executor of tests/support/simt.h.
 #include "compiler/ir/build.h"
 #include "compiler/ir/evaluate.h"
+#include "compiler/pipeline.h"
 #include "compiler/rewrite/simplify.h"
 #include "compiler/support/check.h"
 #include "importer/check/read_model.h"
 #include "importer/driver/import.h"
 #include "importer/model/read_tensor.h"
+#include "tests/support/run_kernels.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -41,6 +44,7 @@ struct Options {
   int jobs = 2;
   unsigned seconds = 60;
   bool bind = false, simplify = false;
+  std::optional<Target> device;
   std::vector<Case> cases;
 };
 
@@ -145,7 +149,27 @@ std::string first_error(const Diags& diags) {
   return "no error was reported";
 }
 
-Verdict run_set(const Case& test, const fs::path& folder, bool bind, bool simpler) {
+// By the evaluator, or by a GPU's kernels: what goes wrong there.
+std::string results_of(const Graph& graph, const std::vector<Tensor>& inputs,
+                       const std::optional<Target>& device, std::vector<Tensor>& out) {
+  if (!device) {
+    Evaluated result = evaluate(graph, inputs);
+    out = std::move(result.outputs);
+    return result.failed != kNoNode ? "an index is out of range" : "";
+  }
+  CompileOptions options;
+  options.target = *device;
+  const codegen::Kernels kernels = compile(graph, options);
+  for (const ScheduledKernel& k : kernels.plan.programs)
+    if (k.call()) return "a custom operator";
+  test::KernelRun run = test::run_kernels(kernels, *device, inputs);
+  out = std::move(run.outputs);
+  if (!run.error.empty()) return run.error;
+  if (!run.faults.empty()) return run.faults.front();
+  return run.status != 0 ? "status " + std::to_string(run.status) : "";
+}
+
+Verdict run_set(const Case& test, const fs::path& folder, bool bind, const Options& how) {
   Diags diags;
   ImportOptions options;
   auto model = read_model(test.model, options.limits, diags);
@@ -159,7 +183,7 @@ Verdict run_set(const Case& test, const fs::path& folder, bool bind, bool simple
 
   auto graph = import_model(*model, options, diags);
   if (!graph) return {"refused", first_error(diags)};
-  if (simpler) graph = rewrite::simplify(*graph);
+  if (how.simplify) graph = rewrite::simplify(*graph);
   std::vector<Tensor> inputs;
   for (const GraphInput& input : graph->inputs()) {
     const auto at = std::ranges::find(names, input.name) - names.begin();
@@ -168,14 +192,15 @@ Verdict run_set(const Case& test, const fs::path& folder, bool bind, bool simple
     if (!tensor) return {"refused", "the test data have an element type we lack"};
     inputs.push_back(*tensor);
   }
-  const Evaluated result = evaluate(*graph, inputs);
-  if (result.failed != kNoNode) return {"wrong", "an index is out of range"};
+  std::vector<Tensor> results;
+  if (std::string why = results_of(*graph, inputs, how.device, results); !why.empty())
+    return {"wrong", why};
   for (size_t i = 0; i < wanted.size(); ++i) {
-    if (i >= result.outputs.size()) return {"wrong", "an output is missing"};
+    if (i >= results.size()) return {"wrong", "an output is missing"};
     const GraphOutput& output = graph->outputs()[i];
     const auto want = to_tensor(wanted[i], output.seen, (*graph)[output.node]);
     if (!want) return {"refused", "the expected output is no tensor of ours"};
-    const std::string text = difference(result.outputs[i], *want);
+    const std::string text = difference(results[i], *want);
     if (!text.empty()) return {"wrong", "output " + std::to_string(i) + " " + text};
   }
   return wanted.empty() ? Verdict{"refused", "no expected output"} : Verdict{"pass", ""};
@@ -186,9 +211,9 @@ Verdict run_case(const Case& test, const Options& options) {
   for (int i = 0;; ++i) {
     const fs::path folder = test.data / ("test_data_set_" + std::to_string(i));
     if (!fs::exists(folder)) return last;
-    last = run_set(test, folder, false, options.simplify);
+    last = run_set(test, folder, false, options);
     if (options.bind && last.word == "refused")
-      last = run_set(test, folder, true, options.simplify);
+      last = run_set(test, folder, true, options);
     if (last.word != "pass") return last;
   }
 }
@@ -235,6 +260,8 @@ Options parse(int count, char** arguments) {
       options.seconds = static_cast<unsigned>(std::stoi(arguments[++i]));
     } else if (text == "--bind") {
       options.bind = true;
+    } else if (text == "--device" && i + 1 < count) {
+      options.device = find_device(arguments[++i]);
     } else if (text == "--simplify") {
       options.simplify = true;
     } else if (const size_t equals = text.find('='); equals != std::string::npos) {

@@ -1,0 +1,154 @@
+#include "packager/artefact/device_parts.h"
+
+#include "compiler/support/bytes.h"
+#include "compiler/support/threads.h"
+#include "compiler/toolchain/data_object.h"
+#include "compiler/toolchain/ptx.h"
+#include "packager/artefact/compile_faults.h"
+#include "packager/artefact/stub_jobs.h"
+#include "packager/artefact/weights.h"
+#include "runtime_stub/checksum.h"
+#include "runtime_stub/device_format.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+namespace svod::packager {
+
+std::string device_fault(const codegen::Kernels& kernels) {
+  const plan::Plan& plan = kernels.plan;
+  auto nodes = [&](const plan::Step& step) {
+    std::string out;
+    for (int32_t source : step.sources)
+      out += (out.empty() ? "" : ", ") +
+             plan.graph.source_names()[static_cast<size_t>(source)];
+    return out.empty() ? "" : " (" + out + ")";
+  };
+  for (const plan::Step& step : plan.steps) {
+    if (step.kind == plan::StepKind::Loop)
+      return "it has a loop whose length the run decides" + nodes(step);
+    if (step.kind == plan::StepKind::If)
+      return "it has a condition that the run decides" + nodes(step);
+    if (step.kind == plan::StepKind::LaunchProgram &&
+        plan.programs[step.program].call() != nullptr)
+      return "it has an operator that is C++ of its own" + nodes(step);
+  }
+  return "";
+}
+
+std::string ptx_text(const Target& device, const codegen::Kernels& kernels,
+                     const codegen::KernelSource& kernel, std::string& error) {
+  const auto level = std::ranges::find(device.levels, kernel.level, &Level::suffix);
+  toolchain::Source source;
+  source.text = kernel.text;
+  source.flags = kernel.flags;
+  source.flags.push_back("-Dsvod_kernel=" + kernel.symbol);
+  static const toolchain::Compiler compiler = package_compiler();
+  toolchain::CompileResult result =
+      compiler.compile(device, *level, source, toolchain::Emit::Assembly);
+  if (!result.ok) error = compile_fault(kernels, kernel, result.diagnostics);
+  const auto number = static_cast<size_t>(level - device.levels.begin());
+  const ScheduledKernel& program = kernels.plan.programs[kernel.program];
+  return toolchain::with_block_threads(std::string(text_of(result.output)),
+                                       program.levels[number].gpu->threads);
+}
+
+namespace {
+
+// Texts behind the tables, each with a zero byte at its end.
+class Blob {
+public:
+  explicit Blob(size_t tables) : bytes_(tables) {}
+  uint32_t add(const std::string& text) {
+    const auto at = static_cast<uint32_t>(bytes_.size());
+    const auto all = std::as_bytes(std::span(text.c_str(), text.size() + 1));
+    bytes_.insert(bytes_.end(), all.begin(), all.end());
+    return at;
+  }
+  template <class T> void put(size_t at, const T& value) {
+    std::memcpy(bytes_.data() + at, &value, sizeof value);
+  }
+  std::vector<std::byte>& bytes() { return bytes_; }
+
+private:
+  std::vector<std::byte> bytes_;
+};
+
+uint32_t architecture(const Level& level) {
+  constexpr std::string_view kBegin = "sm_";
+  uint32_t out = 0;
+  const std::string_view digits = std::string_view(level.name).substr(kBegin.size());
+  std::from_chars(digits.data(), digits.data() + digits.size(), out);
+  return out;
+}
+
+std::vector<std::byte> blob_of(const Target& device, const codegen::Kernels& kernels,
+                               const std::vector<std::string>& texts) {
+  const size_t levels = device.levels.size(), programs = kernels.plan.programs.size();
+  const size_t first = (sizeof(SvodDeviceHeader) + levels * sizeof(uint32_t) + 7) / 8 * 8;
+  Blob blob(first + levels * programs * sizeof(SvodLaunchShape));
+  for (size_t i = 0; i < kernels.sources.size(); i++) {
+    const codegen::KernelSource& kernel = kernels.sources[i];
+    const auto level = static_cast<size_t>(
+        std::ranges::find(device.levels, kernel.level, &Level::suffix) -
+        device.levels.begin());
+    const ScheduledKernel& program = kernels.plan.programs[kernel.program];
+    const GpuSchedule& gpu = *program.levels[level].gpu;
+    SvodLaunchShape shape{};
+    shape.blocks = static_cast<uint32_t>(block_count(program, gpu));
+    shape.threads = static_cast<uint32_t>(gpu.threads);
+    shape.scratch_bytes = static_cast<uint64_t>(scratch_of_launch(program, gpu));
+    shape.name = blob.add(kernel.symbol);
+    shape.ptx = blob.add(texts[i]);
+    blob.put(first + (level * programs + kernel.program) * sizeof shape, shape);
+  }
+  for (size_t i = 0; i < levels; i++)
+    blob.put(sizeof(SvodDeviceHeader) + i * sizeof(uint32_t),
+             architecture(device.levels[i]));
+  SvodDeviceHeader header{};
+  std::memcpy(header.magic, "SVODPTX", sizeof header.magic);
+  header.version = SVOD_DEVICE_VERSION;
+  header.bytes = static_cast<uint32_t>(blob.bytes().size());
+  header.architectures = static_cast<uint32_t>(levels);
+  header.programs = static_cast<uint32_t>(programs);
+  header.first_launch = static_cast<uint32_t>(first);
+  blob.put(0, header);
+  SvodChecksum sum;
+  sum.add(blob.bytes().data(), blob.bytes().size());
+  header.checksum = sum.finish();
+  blob.put(0, header);
+  return std::move(blob.bytes());
+}
+
+} // namespace
+
+std::optional<DeviceParts> build_device(const Target& host, const Target& device,
+                                        const codegen::Kernels& kernels,
+                                        ImageContents contents, std::string& error) {
+  std::vector<std::string> texts(kernels.sources.size()), errors(texts.size());
+  run_on_threads(texts.size(), 0, [&](size_t i) {
+    texts[i] = ptx_text(device, kernels, kernels.sources[i], errors[i]);
+  });
+  for (const std::string& one : errors)
+    if (!one.empty()) error = one;
+  if (!error.empty()) return std::nullopt;
+  DeviceParts out;
+  auto add = [&](const std::string& name, std::span<const std::byte> bytes) {
+    out.objects.push_back(toolchain::make_data_object(
+        host, {".rodata.svod_device_" + name, "svod_device_" + name, SVOD_ALIGN}, bytes));
+  };
+  contents.manifest = "{}";
+  const std::vector<std::byte> image = build_image(contents),
+                               blob = blob_of(device, kernels, texts);
+  add("image", image);
+  add("programs", blob);
+  if (contents.weight_bytes != 0)
+    out.objects.push_back(toolchain::make_data_object(
+        host, {".rodata.svod_device_weights", "svod_device_weights", SVOD_ALIGN},
+        [&](const toolchain::ByteSink& sink) { produce_weights(kernels.plan, sink); }));
+  out.sizes = {image.size(), contents.weight_bytes, blob.size()};
+  return out;
+}
+
+} // namespace svod::packager

@@ -1,0 +1,32 @@
+// What a program holds for a GPU: the image of the plan there, its weights, and a blob
+// with the kernels as PTX (runtime_stub/device_format.h).
+#pragma once
+
+#include "compiler/codegen/kernels.h"
+#include "compiler/toolchain/memory_file.h"
+#include "packager/artefact/glue.h"
+#include "packager/artefact/image.h"
+
+#include <optional>
+#include <string>
+
+namespace svod::packager {
+
+struct DeviceParts {
+  std::vector<toolchain::MemoryFile> objects;
+  DeviceSizes sizes;
+};
+
+// Why the plan cannot run on a GPU as a whole; empty: it can.
+std::string device_fault(const codegen::Kernels& kernels);
+
+// The PTX of one kernel, named by its symbol; what the compiler says goes to `error`.
+std::string ptx_text(const Target& device, const codegen::Kernels& kernels,
+                     const codegen::KernelSource& kernel, std::string& error);
+
+// `host`: what the program is made for. None when a kernel does not compile.
+std::optional<DeviceParts> build_device(const Target& host, const Target& device,
+                                        const codegen::Kernels& kernels,
+                                        ImageContents contents, std::string& error);
+
+} // namespace svod::packager

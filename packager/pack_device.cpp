@@ -1,0 +1,27 @@
+// The same graph for a GPU: a plan of its own, whose kernels, weights and image lie
+// beside those of the processor. What is not for GPUs leaves the program as it is without
+// one.
+#include "packager/packing.h"
+
+namespace svod::packager {
+
+Exit Packing::compile_device() {
+  if (!options_.device) return Exit::Done;
+  clock_.lap();
+  console_.progress("compiling " + options_.model_name() + " for a GPU");
+  CompileOptions options{*options_.device, options_.exact};
+  const codegen::Kernels kernels = compile(front_->graph, options);
+  if (const std::string why = device_fault(kernels); !why.empty()) {
+    console_.note("the model is packed for the CPU alone, since " + why);
+    return Exit::Done;
+  }
+  std::string error;
+  device_ = build_device(
+      options_.target, *options_.device, kernels,
+      image_contents(kernels.plan, front_->interface, front_->model.digest, key_), error);
+  if (!device_) return toolchain_error(error);
+  note_time("device", clock_.lap());
+  return Exit::Done;
+}
+
+} // namespace svod::packager

@@ -1,0 +1,53 @@
+// What a program holds for a GPU beside its image: an image of the same model's plan
+// there, whose kernels are texts of PTX, and the weights as those read them. One blob has
+// the texts and how each is launched; all of it is read in place, by offsets.
+//
+// History:  1  first layout
+#ifndef SVOD_DEVICE_FORMAT_H
+#define SVOD_DEVICE_FORMAT_H
+
+#include "runtime_stub/types.h"
+
+#define SVOD_DEVICE_VERSION 1u
+
+struct SvodDeviceHeader {
+  uint8_t magic[8]; // "SVODPTX", 0
+  uint32_t version;
+  uint32_t bytes;         // of the blob
+  uint64_t checksum;      // svod_checksum of the blob with this field zero
+  uint32_t architectures; // behind the header: uint32_t each, ascending: 80 is sm_80
+  uint32_t programs;
+  uint32_t first_launch; // offset of SvodLaunchShape, by architecture, then by program
+  uint32_t reserved;
+};
+
+// How a program is launched.
+struct SvodLaunchShape {
+  uint32_t blocks, threads;
+  uint64_t scratch_bytes; // of all its threads
+  uint32_t name, ptx;     // offsets of terminated texts
+};
+
+#ifdef __cplusplus
+static_assert(sizeof(SvodDeviceHeader) == 40, "layout change: new version, history line");
+static_assert(sizeof(SvodLaunchShape) == 24, "layout change: new version, history line");
+#endif
+
+// All of it. Pointers are made by code.
+struct SvodDevice {
+  const void* image; // format.h
+  uint64_t image_bytes;
+  const void* weights; // null: there are none
+  uint64_t weight_bytes;
+  const void* programs; // SvodDeviceHeader
+  uint64_t program_bytes;
+};
+
+#ifdef __cplusplus
+extern "C"
+#endif
+    // Written by the packager beside the launch switch.
+    void
+    svod_get_device(struct SvodDevice* device);
+
+#endif

@@ -1,0 +1,69 @@
+// The functions are looked up by name, all or none: a driver too old for one of them is
+// no driver. Names end with the version of the ABI where the library has several.
+#include "runtime_stub/program/driver.h"
+
+#include "runtime_stub/platform.h"
+
+// Of the system's C library, whose loader started this program.
+extern "C" __attribute__((visibility("default"))) void* dlopen(const char*, int);
+extern "C" __attribute__((visibility("default"))) void* dlsym(void*, const char*);
+
+namespace packed {
+
+namespace {
+
+constexpr char kNames[][28] = {
+    "cuInit",
+    "cuDeviceGetCount",
+    "cuDeviceGet",
+    "cuDeviceGetName",
+    "cuDeviceGetAttribute",
+    "cuDevicePrimaryCtxRetain",
+    "cuCtxSetCurrent",
+    "cuModuleLoadData",
+    "cuModuleGetFunction",
+    "cuMemAlloc_v2",
+    "cuMemcpyHtoDAsync_v2",
+    "cuMemcpyDtoHAsync_v2",
+    "cuMemcpyDtoDAsync_v2",
+    "cuMemsetD8Async",
+    "cuStreamCreate",
+    "cuStreamSynchronize",
+    "cuStreamBeginCapture_v2",
+    "cuStreamEndCapture",
+    "cuGraphInstantiateWithFlags",
+    "cuGraphLaunch",
+    "cuLaunchKernel",
+    "cuGetErrorString",
+};
+constexpr uint32_t kCount = sizeof(kNames) / sizeof(kNames[0]);
+static_assert(sizeof(Driver) == kCount * sizeof(void*), "a name for each function");
+
+} // namespace
+
+Text open_driver(Driver& driver) {
+  constexpr int kNow = 2; // RTLD_NOW
+  void* library = dlopen("libcuda.so.1", kNow);
+  if (library == nullptr) return "no libcuda.so.1 is found, which NVIDIA's driver brings";
+  void* functions[kCount];
+  for (uint32_t i = 0; i < kCount; i++) {
+    functions[i] = dlsym(library, kNames[i]);
+    if (functions[i] == nullptr)
+      return "the driver is too old: CUDA graphs need one of 2021, R470, or later";
+  }
+  memcpy(&driver, functions, sizeof(driver));
+  return {};
+}
+
+bool went_well(const Driver& driver, int32_t status, Text what, Printer& errors) {
+  if (status == 0) return true;
+  const char* text = nullptr;
+  errors << "error: GPU: " << what << ": ";
+  if (driver.error(status, &text) == 0 && text != nullptr)
+    errors << Text(text) << " (" << status << ")\n";
+  else
+    errors << "status " << status << " of the driver\n";
+  return false;
+}
+
+} // namespace packed

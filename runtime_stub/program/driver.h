@@ -1,0 +1,54 @@
+// NVIDIA's driver library, opened at run time: the few of its functions that a run takes.
+// Its types are numbers and pointers here, as its ABI has them.
+#ifndef SVOD_PROGRAM_DRIVER_H
+#define SVOD_PROGRAM_DRIVER_H
+
+#include "runtime_stub/program/text.h"
+
+namespace packed {
+
+using DevicePointer = uint64_t;
+struct CudaContext;
+struct CudaModule;
+struct CudaFunction;
+struct CudaStream;
+struct CudaGraph;
+struct CudaGraphRun;
+
+struct Driver {
+  int32_t (*init)(uint32_t flags);
+  int32_t (*count)(int32_t* count);
+  int32_t (*device)(int32_t* device, int32_t number);
+  int32_t (*name)(char* name, int32_t room, int32_t device);
+  int32_t (*attribute)(int32_t* value, int32_t attribute, int32_t device);
+  int32_t (*context)(CudaContext** context, int32_t device);
+  int32_t (*use)(CudaContext* context);
+  int32_t (*load)(CudaModule** module, const void* ptx);
+  int32_t (*find)(CudaFunction** function, CudaModule* module, const char* name);
+  int32_t (*allocate)(DevicePointer* pointer, size_t bytes);
+  int32_t (*upload)(DevicePointer to, const void* from, size_t bytes, CudaStream* stream);
+  int32_t (*download)(void* to, DevicePointer from, size_t bytes, CudaStream* stream);
+  int32_t (*copy)(DevicePointer to, DevicePointer from, size_t bytes, CudaStream* stream);
+  int32_t (*fill)(DevicePointer to, uint8_t value, size_t bytes, CudaStream* stream);
+  int32_t (*stream)(CudaStream** stream, uint32_t flags);
+  int32_t (*wait)(CudaStream* stream);
+  int32_t (*capture)(CudaStream* stream, int32_t mode);
+  int32_t (*captured)(CudaStream* stream, CudaGraph** graph);
+  int32_t (*instantiate)(CudaGraphRun** run, CudaGraph* graph, uint64_t flags);
+  int32_t (*run)(CudaGraphRun* run, CudaStream* stream);
+  int32_t (*launch)(CudaFunction* function, uint32_t blocks, uint32_t blocks_y,
+                    uint32_t blocks_z, uint32_t threads, uint32_t threads_y,
+                    uint32_t threads_z, uint32_t shared, CudaStream* stream,
+                    void** parameters, void** extra);
+  int32_t (*error)(int32_t status, const char** text);
+};
+
+// Null, or why there is none.
+Text open_driver(Driver& driver);
+// Whether a call of the driver went well; else `what` and the driver's own words are
+// printed.
+bool went_well(const Driver& driver, int32_t status, Text what, Printer& errors);
+
+} // namespace packed
+
+#endif

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""A program for a GPU, end to end without one: against a driver that stands in for NVIDIA's (stand_in_driver.cpp), and on a
+machine without a driver."""
+import ctypes
+import os
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from onnx_writer import BOOL, INT64, graph, model, node, random_tensor, tensor, value
+from packing import (BUILD, DIGITS, PACKER, SOURCE, check, digits_on, labels_right, largest_difference, need, pack, run, sample,
+                     work_folder)
+
+DATA = SOURCE / "models" / "test_data_set_0"
+
+
+def has_driver():
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+def kernels(path, output, device="sm_80"):
+    run(BUILD / "tests" / "gpu_kernels", path, output, device)
+
+
+class StandIn:
+    """The environment of a program that finds the driver of tests, with settings of it."""
+
+    def __init__(self, folder, side):
+        self.log = folder / "driver.log"
+        self.base = dict(os.environ, LD_LIBRARY_PATH=str(BUILD / "tests" / "stand_in"), SVOD_STAND_IN_KERNELS=str(side),
+                         SVOD_STAND_IN_LOG=str(self.log))
+
+    def env(self, **settings):
+        self.log.write_text("")
+        return dict(self.base, **{f"SVOD_STAND_IN_{name}": text for name, text in settings.items()})
+
+
+def scores_of(program, folder, *words, **more):
+    target = folder / "scores.npy"
+    done = run(program, *words, "--input", f"image=@{sample('digit_0.npy')}", "--output", f"scores=@{target}", **more)
+    return target.read_bytes(), done.stderr.decode()
+
+
+def text_of(done):
+    return (done.stdout + done.stderr).decode()
+
+
+def with_driver(folder, program, driver):
+    env = driver.env()
+    done = run(program, "--device=cuda", "--verify", DATA, env=env)
+    log = driver.log.read_text().split("\n")
+    check(b"cosine 1" in done.stdout, "the GPU's kernels compute what the model does")
+    check([line for line in log if line.startswith("module")] == [f"module k{i}_sm_80" for i in range(5)], "each is a module")
+    check(log.count("run") == 1 and "graph of 6" in log, "a run is one graph, of five kernels and a fill")
+    check("stand-in GPU, sm_80" in text_of(run(program, "--info", env=env)), "--info names the GPU")
+    labels = digits_on(["env", *(f"{k}={v}" for k, v in env.items())], program, folder)
+    check(labels_right(labels) == 10, "ten digits are read")
+    done = run(program, "--bench", "--min-time=0.02", "--device=cuda", env=driver.env())
+    check(driver.log.read_text().count("graph of") == 1 < driver.log.read_text().count("\nrun"), "many runs, one graph")
+    return labels
+
+
+def faults(folder, program, driver):
+    def refused(env, expect, *words):
+        done = run(program, "--device=cuda", "--verify", DATA, expect=9, env=env)
+        check(all(word in text_of(done) for word in words), expect)
+        done = run(program, "--verify", DATA, env=env)
+        check(b"cosine 1" in done.stdout, "and the CPU runs where nobody insists")
+        return text_of(done)
+
+    refused(driver.env(ARCH="75"), "an older GPU is exit 9", "no GPU here runs what was packed")
+    refused(driver.env(GPUS="0"), "no GPU is exit 9", "the driver does not start")
+    told = refused(driver.env(REFUSES="k3"), "a kernel that does not load is named", "k3_sm_80", "dense",
+                   "a PTX JIT compilation failed")
+    check("note: the CPU runs instead" in told, "which is said")
+    done = run(program, "--device=cuda", "--bench", "--min-time=0.1", expect=9, env=driver.env(LOST="3"))
+    check("unspecified launch failure" in text_of(done), "a GPU that is lost half-way ends the program with its words")
+
+
+def without_driver(folder, program):
+    if has_driver():
+        print("not looked at: a driver is here")
+        return
+    plain = folder / "plain"
+    pack(DIGITS, plain)
+    check(scores_of(program, folder)[0] == scores_of(plain, folder)[0], "without a driver: the bits of the program without GPU")
+    done = run(program, "--device=cuda", "--verify", DATA, expect=9)
+    check("libcuda.so.1" in text_of(done), "exit 9 says what is missing")
+    check("none: no libcuda.so.1" in text_of(run(program, "--info")), "--info says so, too")
+
+
+def gather(folder):
+    """An index that the data brings."""
+    path, program, side = folder / "gather.onnx", folder / "gather", folder / "gather.so"
+    path.write_bytes(model([node("Gather", ["x", "i"], ["y"], "pick")], [value("x", [4, 3]), value("i", [2], INT64)],
+                           [value("y", [2, 3])]))
+    pack(path, program, "--device", "cuda:sm_80")
+    kernels(path, side)
+    env = StandIn(folder, side).env()
+    words = ["--device=cuda", "--input", "x=zeros"]
+    run(program, *words, "--input", "i=2xi64=[1 3]", env=env)
+    done = run(program, *words, "--input", "i=2xi64=[1 9]", expect=11, env=env)
+    check("out of range" in text_of(done) and "pick" in text_of(done), "an index out of range is exit 11 with its node")
+
+
+def loop(folder):
+    """What only the run decides is the CPU's."""
+    body = graph([node("Add", ["v", "v"], ["w"]), node("Identity", ["c"], ["d"])],
+                 [value("n", [], INT64), value("c", [], BOOL), value("v", [2])], [value("d", [], BOOL), value("w", [2])])
+    path = folder / "loop.onnx"
+    path.write_bytes(model([node("Loop", ["m", "", "x"], ["y"], "again", body=body)], [value("m", [], INT64), value("x", [2])],
+                           [value("y", [2])]))
+    done = run(PACKER, path, "-o", folder / "loop", "--verify", "off", "--device", "cuda", "--no-cache")
+    check("packed for the CPU alone" in text_of(done) and "again" in text_of(done), "a loop of the run: the CPU alone, and why")
+    run(folder / "loop", "--input", "m=i64=3", "--input", "x=2xf32=[1 2]")
+
+
+def usage(folder):
+    for words in (["-o", folder / "libx.a"], ["-o", folder / "x", "--target", "aarch64"], ["--emit=ptx", "--target", "x86-64"],
+                  ["-o", folder / "x", "--weights=file"]):
+        done = run(PACKER, DIGITS, "--device", "cuda", *words, expect=2)
+        check(b"--device" in done.stderr, f"refused: {' '.join(str(w) for w in words)}")
+    for device in ("sm_80", "cuda:sm_81", "cuda:sm_80,sm_75", "cuda:"):
+        run(PACKER, DIGITS, "--device", device, "--emit=ptx", expect=2)
+    check(b"say --device" in run(PACKER, DIGITS, "--emit=ptx", expect=2).stderr, "--emit=ptx needs a device")
+
+
+def main():
+    need("env")
+    folder = work_folder("gpu_program")
+    program, again, side = folder / "digits", folder / "again", folder / "digits.so"
+    pack(DIGITS, program, "--device", "cuda:sm_80,sm_90")
+    pack(DIGITS, again, "--device", "cuda:sm_80,sm_90")
+    check(program.read_bytes() == again.read_bytes(), "packed twice, equal bytes")
+    kernels(DIGITS, side)
+    driver = StandIn(folder, side)
+    scores = with_driver(folder, program, driver)
+    on_cpu = digits_on(["env"], folder / "digits", folder) if not has_driver() else scores
+    check(largest_difference(scores, on_cpu) < 1e-5, "the CPU's answers")
+    faults(folder, program, driver)
+    check(run(program, "--device=tpu", expect=2).stderr != b"", "an unknown device is exit 2")
+    without_driver(folder, program)
+    gather(folder)
+    loop(folder)
+    usage(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,218 @@
+// A libcuda.so.1 for tests: the functions of NVIDIA's driver that a packed program calls,
+// over the executor of tests/support/simt.h. Device memory is this process's, a module is
+// known by the name of the entry in its PTX, and the kernel of that name is taken from
+// the shared object that SVOD_STAND_IN_KERNELS names (tests/tools/gpu_kernels.cpp). What
+// is captured runs when its graph is launched.
+//
+//   SVOD_STAND_IN_ARCH=75      the GPU's compute capability, 80 without it
+//   SVOD_STAND_IN_GPUS=0       no GPU is here
+//   SVOD_STAND_IN_LOST=2       the GPU is lost in the second run
+//   SVOD_STAND_IN_REFUSES=k1   a module with this entry does not load
+//   SVOD_STAND_IN_LOG=FILE     gets a line for each call that counts
+#include "tests/support/simt.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+
+using namespace svod::test;
+
+namespace {
+
+constexpr int kInvalid = 1, kNoDevice = 100, kBadModule = 218, kNotFound = 500,
+              kIllegalAddress = 700, kLost = 719;
+
+struct Module {
+  std::string entry;
+  size_t parameters = 0;
+};
+struct Function {
+  SimtKernel kernel;
+  size_t parameters = 0;
+};
+using Work = std::function<int()>;
+struct Graph {
+  std::vector<Work> works;
+};
+
+std::map<std::byte*, size_t> blocks; // of device memory
+std::optional<Graph> captured;       // by the one stream there is
+int runs = 0;
+
+const char* setting(const char* name) { return std::getenv(name); }
+
+void note(const std::string& line) {
+  if (const char* path = setting("SVOD_STAND_IN_LOG")) {
+    FILE* file = std::fopen(path, "a");
+    std::fprintf(file, "%s\n", line.c_str());
+    std::fclose(file);
+  }
+}
+
+void* kernels() {
+  static void* handle = [] {
+    const char* path = setting("SVOD_STAND_IN_KERNELS");
+    return path == nullptr ? nullptr : dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  }();
+  return handle;
+}
+
+// Bytes from here to the end of the block; 0: it is no device memory.
+size_t room_at(const std::byte* at) {
+  auto next = blocks.upper_bound(const_cast<std::byte*>(at));
+  if (next == blocks.begin()) return 0;
+  const auto& [begin, bytes] = *std::prev(next);
+  return at < begin + bytes ? static_cast<size_t>(begin + bytes - at) : 0;
+}
+
+int copy(void* to, const void* from, size_t bytes, bool to_device, bool from_device) {
+  const auto* source = static_cast<const std::byte*>(from);
+  if ((to_device && room_at(static_cast<std::byte*>(to)) < bytes) ||
+      (from_device && room_at(source) < bytes))
+    return kInvalid;
+  std::memcpy(to, from, bytes);
+  return 0;
+}
+
+int later(Work work) {
+  if (!captured) return work();
+  captured->works.push_back(std::move(work));
+  return 0;
+}
+
+int launch(const Function& function, unsigned blocks_wanted, unsigned threads,
+           const std::vector<std::byte*>& parameters) {
+  static Simt simt(kernels());
+  std::vector<SimtBuffer> buffers;
+  for (size_t i = 0; i + 2 < parameters.size(); ++i)
+    buffers.push_back({parameters[i], room_at(parameters[i]), true});
+  std::byte* room = parameters[parameters.size() - 2];
+  const int32_t fault =
+      simt.launch(function.kernel, blocks_wanted, static_cast<int>(threads), buffers,
+                  {room, room_at(room), true});
+  if (fault != 0) std::memcpy(parameters.back(), &fault, sizeof fault);
+  for (const std::string& what : simt.faults())
+    std::fprintf(stderr, "stand-in driver: %s\n", what.c_str());
+  return simt.faults().empty() ? 0 : kIllegalAddress;
+}
+
+} // namespace
+
+extern "C" {
+
+int cuInit(unsigned) { return setting("SVOD_STAND_IN_GPUS") ? kNoDevice : 0; }
+int cuDeviceGetCount(int* count) { return *count = 1, 0; }
+int cuDeviceGet(int* device, int) { return *device = 0, 0; }
+int cuDeviceGetName(char* name, int room, int) {
+  std::snprintf(name, static_cast<size_t>(room), "stand-in GPU");
+  return 0;
+}
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  constexpr int kMajor = 75, kMinor = 76;
+  const char* text = setting("SVOD_STAND_IN_ARCH");
+  const int architecture = text != nullptr ? std::atoi(text) : 80;
+  if (attribute != kMajor && attribute != kMinor) return kInvalid;
+  *value = attribute == kMajor ? architecture / 10 : architecture % 10;
+  return 0;
+}
+int cuDevicePrimaryCtxRetain(void** context, int) { return *context = nullptr, 0; }
+int cuCtxSetCurrent(void*) { return 0; }
+
+int cuModuleLoadData(void** module, const void* ptx) {
+  const std::string text = static_cast<const char*>(ptx);
+  const std::string begin = ".visible .entry ";
+  const size_t at = text.find(begin), open = text.find('(', at),
+               close = text.find(')', open);
+  if (at == text.npos || open == text.npos || close == text.npos ||
+      text.find(".version") == text.npos || text.find(".maxntid") == text.npos)
+    return kBadModule;
+  auto* made = new Module{text.substr(at + begin.size(), open - at - begin.size()), 0};
+  for (size_t i = open; (i = text.find(".param", i)) < close; ++i) ++made->parameters;
+  const char* refused = setting("SVOD_STAND_IN_REFUSES");
+  if (refused != nullptr && made->entry.starts_with(refused)) return kBadModule;
+  note("module " + made->entry);
+  *module = made;
+  return 0;
+}
+int cuModuleGetFunction(void** function, void* module, const char* name) {
+  const auto* from = static_cast<Module*>(module);
+  if (from->entry != name || kernels() == nullptr) return kNotFound;
+  auto* made = new Function{{}, from->parameters};
+  made->kernel.thread =
+      reinterpret_cast<decltype(made->kernel.thread)>(dlsym(kernels(), name));
+  made->kernel.shared = reinterpret_cast<decltype(made->kernel.shared)>(
+      dlsym(kernels(), (std::string(name) + "_shared").c_str()));
+  *function = made;
+  return made->kernel.thread != nullptr && made->kernel.shared != nullptr ? 0 : kNotFound;
+}
+
+int cuMemAlloc_v2(void** pointer, size_t bytes) {
+  constexpr size_t kAlign = 256;
+  auto* made = static_cast<std::byte*>(
+      std::aligned_alloc(kAlign, (bytes + kAlign - 1) / kAlign * kAlign));
+  std::memset(made, 0xdb, bytes); // what nobody wrote must not look like a result
+  blocks[made] = bytes;
+  *pointer = made;
+  return 0;
+}
+int cuMemcpyHtoDAsync_v2(void* to, const void* from, size_t bytes, void*) {
+  return later([=] { return copy(to, from, bytes, true, false); });
+}
+int cuMemcpyDtoHAsync_v2(void* to, const void* from, size_t bytes, void*) {
+  return later([=] { return copy(to, from, bytes, false, true); });
+}
+int cuMemcpyDtoDAsync_v2(void* to, const void* from, size_t bytes, void*) {
+  return later([=] { return copy(to, from, bytes, true, true); });
+}
+int cuMemsetD8Async(void* to, unsigned char value, size_t bytes, void*) {
+  return later([=] {
+    if (room_at(static_cast<std::byte*>(to)) < bytes) return kInvalid;
+    std::memset(to, value, bytes);
+    return 0;
+  });
+}
+
+int cuStreamCreate(void** stream, unsigned) { return *stream = nullptr, 0; }
+int cuStreamSynchronize(void*) { return 0; }
+int cuStreamBeginCapture_v2(void*, int) { return captured.emplace(), 0; }
+int cuStreamEndCapture(void*, void** graph) {
+  *graph = new Graph(std::move(*captured));
+  captured.reset();
+  note("graph of " + std::to_string(static_cast<Graph*>(*graph)->works.size()));
+  return 0;
+}
+int cuGraphInstantiateWithFlags(void** run, void* graph, unsigned long long) {
+  return *run = graph, 0;
+}
+int cuGraphLaunch(void* run, void*) {
+  const char* lost = setting("SVOD_STAND_IN_LOST");
+  if (lost != nullptr && ++runs >= std::atoi(lost)) return kLost;
+  note("run");
+  for (const Work& work : static_cast<Graph*>(run)->works)
+    if (const int status = work(); status != 0) return status;
+  return 0;
+}
+int cuLaunchKernel(void* function, unsigned blocks_x, unsigned blocks_y,
+                   unsigned blocks_z, unsigned threads_x, unsigned threads_y,
+                   unsigned threads_z, unsigned, void*, void** parameters, void**) {
+  const auto& made = *static_cast<Function*>(function);
+  if (blocks_y != 1 || blocks_z != 1 || threads_y != 1 || threads_z != 1) return kInvalid;
+  std::vector<std::byte*> values;
+  for (size_t i = 0; i < made.parameters; ++i)
+    values.push_back(*static_cast<std::byte**>(parameters[i]));
+  return later([=, &made] { return launch(made, blocks_x, threads_x, values); });
+}
+int cuGetErrorString(int status, const char** text) {
+  *text = status == kLost             ? "unspecified launch failure"
+          : status == kBadModule      ? "a PTX JIT compilation failed"
+          : status == kIllegalAddress ? "an illegal memory access was encountered"
+                                      : nullptr;
+  return *text == nullptr ? kInvalid : 0;
+}
+
+} // extern "C"

@@ -1,0 +1,36 @@
+// gpu_kernels MODEL OUTPUT.so DEVICE [DATA_SET]: what a program that is packed for the
+// device runs there, for the driver that stands in for NVIDIA's in tests
+// (stand_in_driver.cpp). The data set is that of --shape-from.
+#include "compiler/pipeline.h"
+#include "importer/check/read_model.h"
+#include "importer/driver/import.h"
+#include "importer/inputs/data_shapes.h"
+#include "tests/support/run_kernels.h"
+
+#include <cstdio>
+
+using namespace svod;
+
+int main(int count, char** arguments) {
+  const auto device = count >= 4 ? find_device(arguments[3]) : std::nullopt;
+  if (!device) return 2;
+  Diags diags;
+  importer::ImportOptions importing;
+  const auto model = importer::read_model(arguments[1], importing.limits, diags);
+  if (model && count == 5) {
+    auto set = importer::read_data_set(arguments[4], *model, importing.limits, diags);
+    if (!set) return 3;
+    importing.data_shapes = std::move(set->shapes);
+    importing.data_values = std::move(set->values);
+    importing.data_ports = std::move(set->ports);
+  }
+  const auto graph =
+      model ? importer::import_model(*model, importing, diags) : std::nullopt;
+  if (!graph) return 3;
+  CompileOptions options;
+  options.target = *device;
+  const std::string error =
+      test::link_gpu_kernels(compile(*graph, options), *device, arguments[2]);
+  std::fputs(error.c_str(), stderr);
+  return error.empty() ? 0 : 1;
+}
