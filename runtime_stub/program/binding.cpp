@@ -245,8 +245,9 @@ Exit bind_input(Session& session, uint32_t i, const Tensor& tensor, Text origin,
   return EXIT_DONE;
 }
 
-Exit bind_inputs(Session& session, const Options& options, bool fill, Printer& errors) {
-  uint32_t count = session.entry->input_count;
+// What the words give, then what was packed for one value.
+Exit bind_words(Session& session, const Options& options, Printer& errors) {
+  const uint32_t count = session.entry->input_count;
   for (uint32_t i = 0; i < count; i++) session.inputs[i] = nullptr;
   uint32_t next = 0; // value of the next word without a name
   for (uint32_t w = 0; w < options.word_count; w++) {
@@ -254,13 +255,21 @@ Exit bind_inputs(Session& session, const Options& options, bool fill, Printer& e
     Exit status = bind_word(session, options.words[w], next, errors);
     if (status != EXIT_DONE) return status;
   }
+  for (uint32_t i = 0; i < count; i++) {
+    const Tensor packed = packed_value(session, i);
+    if (session.inputs[i] != nullptr || packed.data == nullptr) continue;
+    Exit status = bind_input(session, i, packed, packed.name, errors);
+    if (status != EXIT_DONE) return status;
+  }
+  return EXIT_DONE;
+}
+
+Exit bind_inputs(Session& session, const Options& options, bool fill, Printer& errors) {
+  const uint32_t count = session.entry->input_count;
+  Exit bound = bind_words(session, options, errors);
+  if (bound != EXIT_DONE) return bound;
   for (uint32_t i = first_free(session); i < count; i = first_free(session)) {
     Tensor wanted = input_type(session, i);
-    if (Tensor packed = packed_value(session, i); packed.data != nullptr) {
-      Exit status = bind_input(session, i, packed, packed.name, errors);
-      if (status != EXIT_DONE) return status;
-      continue;
-    }
     if (!fill) {
       errors << "error: input '";
       errors.name(wanted.name);

@@ -11,6 +11,11 @@ namespace packed {
 // get random data; else they are an error.
 Exit bind_inputs(Session& session, const Options& options, bool fill, Printer& errors);
 
+// Of these the inputs that words give or that were packed for one value; others are null.
+Exit bind_words(Session& session, const Options& options, Printer& errors);
+// With --finite, whether all inputs are finite numbers.
+Exit check_finite(const Session& session, const Options& options, Printer& errors);
+
 // Gives input `i` this tensor when its type is right; `origin` is named if not.
 Exit bind_input(Session& session, uint32_t i, const Tensor& tensor, Text origin,
                 Printer& errors);

@@ -22,7 +22,8 @@ Exit self_check(const Session& session, Printer& errors) {
 }
 
 Exit run_once(Session& session, const Options& options, Printer& errors) {
-  Exit status = run(session, errors);
+  Exit status = check_finite(session, options, errors);
+  if (status == EXIT_DONE) status = run(session, errors);
   return status == EXIT_DONE ? write_outputs(session, options, errors) : status;
 }
 
@@ -54,6 +55,7 @@ Exit run_mode(Session& session, const Options& options, Printer& errors) {
 #endif
   if (status != EXIT_DONE) return status;
   if (options.mode == Mode::Verify) return verify(session, options, errors);
+  if (options.mode == Mode::Stream) return stream(session, options, errors);
   // A wrong name must cost neither the reading of inputs nor the run.
   if (options.mode == Mode::Run) status = check_outputs(session, options, errors);
   if (status != EXIT_DONE) return status;

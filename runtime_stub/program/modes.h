@@ -11,6 +11,8 @@ Exit verify(Session& session, const Options& options, Printer& errors);
 Exit verify_set(Session& session, Text folder, const Options& options, Printer& out,
                 Printer& errors);
 Exit bench(Session& session, const Options& options, Printer& errors);
+// Runs on records of standard input until it ends.
+Exit stream(Session& session, const Options& options, Printer& errors);
 Exit profile(Session& session, const Options& options, Printer& errors);
 void print_info(const Session& session, bool json);
 void print_version(const Session& session);

@@ -16,6 +16,9 @@ constexpr char kHelp[] =
     "  --input NAME=random[:SEED], NAME=zeros, NAME=1x3xf32=[1 2 3]\n"
     "  --output [NAME=]FILE   without it outputs are printed, at most 1024 elements "
     "each\n"
+    "  --stream               records from standard input, raw outputs to standard "
+    "output\n"
+    "  --finite               refuses infinite inputs and NaN\n"
     "  --info, --info=json    what was packed\n"
     "  --verify DIR           compare with a test_data_set_N, or with all in DIR\n"
     "  --rtol X, --atol X     tolerances of --verify (1e-3, 1e-5)\n"
@@ -92,7 +95,7 @@ constexpr ModeRow kModes[] = {
     {"--profile", Mode::Profile},   {"--self-check", Mode::SelfCheck},
     {"--help", Mode::Help},         {"-h", Mode::Help},
     {"--version", Mode::Version},   {"--cpu-check", Mode::CpuCheck},
-    {"--licenses", Mode::Licenses},
+    {"--licenses", Mode::Licenses}, {"--stream", Mode::Stream},
 };
 
 // An option that says what to do; false when it is none or has a wrong value.
@@ -109,10 +112,10 @@ bool read_mode(Words& words, Options& options) {
   return false;
 }
 
-// Those that read_value knows by their long names; --strict takes no value.
+// Those that read_value knows by their long names; --strict and --finite take no value.
 constexpr char kValueOptions[][12] = {"--input", "--output", "--verify",   "--weights",
                                       "--rtol",  "--atol",   "--min-time", "--threads",
-                                      "--isa",   "--strict"};
+                                      "--isa",   "--strict", "--finite"};
 
 // An option with a value; false when it is none or the value is wrong.
 bool read_value(Words& words, Options& options) {
@@ -134,6 +137,10 @@ bool read_value(Words& words, Options& options) {
   }
   if (name == Text("--strict")) {
     options.strict = true;
+    return !words.has_value();
+  }
+  if (name == Text("--finite")) {
+    options.finite = true;
     return !words.has_value();
   }
   if (name == Text("--rtol")) return read_number(words.value(), options.rtol);

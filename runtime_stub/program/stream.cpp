@@ -1,0 +1,109 @@
+// Records on standard input, answers on standard output: one program serves a pipe, with
+// no file and no start between two runs. A record is the inputs that no word of the
+// command line gives, in the model's order, each as it lies in memory: row-major, little
+// endian. An answer is all outputs likewise, and is written before the next record is
+// read.
+#include "runtime_stub/platform.h"
+#include "runtime_stub/program/binding.h"
+#include "runtime_stub/program/modes.h"
+#include "runtime_stub/program/tensor_file.h"
+#include "runtime_stub/program/value.h"
+
+namespace packed {
+
+namespace {
+
+// Why records cannot hold the side's values; empty: they can.
+Text unfit(const Session& session, Side side) {
+  for (uint32_t k = 0, count = value_count(session, side); k < count; k++) {
+    const Value value = value_at(session, side, k);
+    if (!value.is_tensor() || value.has(SVOD_VALUE_OPTIONAL))
+      return "sequences, maps and optionals have no fixed size";
+    for (uint32_t i = 0; i < value.count; i++)
+      if (is_text(*(side == Side::Input ? input_type(session, value.first + i)
+                                        : output_type(session, value.first + i))
+                       .element))
+        return "strings have no fixed size";
+  }
+  if (side == Side::Output && model_outputs(session) != session.entry->output_count)
+    return "an output's size depends on the data";
+  return {};
+}
+
+bool is_streamed(const uint64_t* streamed, uint32_t i) {
+  return (streamed[i / 64] >> i % 64 & 1) != 0;
+}
+
+// Memory for the inputs that no word gave. Their bytes, or 0 when there is none.
+uint64_t make_record(Session& session, uint64_t* streamed) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < session.entry->input_count; i++) {
+    if (session.inputs[i] != nullptr) continue;
+    streamed[i / 64] |= uint64_t{1} << i % 64;
+    const uint64_t size = input_type(session, i).bytes();
+    if ((session.inputs[i] = take_memory(size)) == nullptr) return 0;
+    bytes += size;
+  }
+  return bytes;
+}
+
+// Bytes that were read: all of the record's, fewer where standard input ends, or a
+// negative errno.
+int64_t read_record(Session& session, const uint64_t* streamed) {
+  int64_t done = 0;
+  for (uint32_t i = 0; i < session.entry->input_count; i++) {
+    if (!is_streamed(streamed, i)) continue;
+    const uint64_t size = input_type(session, i).bytes();
+    const int64_t got = svod_read(0, const_cast<void*>(session.inputs[i]), size);
+    if (got < 0) return got;
+    done += got;
+    if (static_cast<uint64_t>(got) < size) break;
+  }
+  return done;
+}
+
+Exit write_answer(const Session& session, Printer& errors) {
+  for (uint32_t i = 0; i < session.entry->output_count; i++) {
+    const Tensor tensor = output_type(session, i);
+    const int64_t put = svod_write(1, tensor.data, tensor.bytes());
+    if (put < 0)
+      return file_error(errors, "standard output", "written", static_cast<int32_t>(-put));
+  }
+  return EXIT_DONE;
+}
+
+} // namespace
+
+Exit stream(Session& session, const Options& options, Printer& errors) {
+  Text why = options.output_count > 0 ? "outputs go to standard output, not to --output"
+                                      : unfit(session, Side::Input);
+  if (why.size == 0) why = unfit(session, Side::Output);
+  uint64_t streamed[kMostTensors / 64] = {};
+  if (why.size == 0) {
+    const Exit status = bind_words(session, options, errors);
+    if (status != EXIT_DONE) return status;
+  }
+  const uint64_t bytes = why.size == 0 ? make_record(session, streamed) : 0;
+  if (why.size == 0 && bytes == 0) why = "no input is left for the records";
+  if (why.size > 0) {
+    errors << "error: --stream: " << why << "\n";
+    return EXIT_USAGE;
+  }
+  for (uint64_t number = 0;; number++) {
+    const int64_t got = read_record(session, streamed);
+    if (got == 0) return EXIT_DONE;
+    if (got < 0)
+      return file_error(errors, "standard input", "read", static_cast<int32_t>(-got));
+    if (static_cast<uint64_t>(got) < bytes) {
+      errors << "error: standard input ends within record " << number << ", after "
+             << static_cast<uint64_t>(got) << " of " << bytes << " bytes\n";
+      return EXIT_BAD_DATA;
+    }
+    Exit status = check_finite(session, options, errors);
+    if (status == EXIT_DONE) status = run(session, errors);
+    if (status == EXIT_DONE) status = write_answer(session, errors);
+    if (status != EXIT_DONE) return status;
+  }
+}
+
+} // namespace packed
