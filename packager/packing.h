@@ -1,6 +1,6 @@
 // One pack from a model to its files: what is read, compiled and built (pack.cpp), what
-// is opened and written (pack_files.cpp), how it is tried (pack_verify.cpp) and tuned
-// (pack_tune.cpp).
+// is for a GPU (pack_device.cpp), what is opened and written (pack_files.cpp), how it is
+// tried (pack_verify.cpp) and tuned (pack_tune.cpp).
 #pragma once
 
 #include "compiler/explain/explain.h"

@@ -160,6 +160,8 @@ std::string misfit(const ScheduledKernel& kernel, const LevelSchedule& level,
     if (!contains(chosen.called, id)) return "a call of what is short";
   if (level.gpu.has_value() != chosen.gpu.has_value())
     return "threads of a GPU, or none, instead of the other";
+  if (level.gpu && !level.tile.empty())
+    return "a register tile of a processor beside threads of a GPU";
   if (level.gpu)
     if (std::string why = gpu_misfit(kernel, *level.gpu); !why.empty()) return why;
   if (level.narrows && !chosen.narrows) return "narrowing that the level lacks";

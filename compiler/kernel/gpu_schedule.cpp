@@ -104,6 +104,12 @@ static std::string product_misfit(const Kernel& k, const GpuSchedule& s) {
       t.thread_columns < 1 || t.block_rows % t.thread_rows != 0 ||
       t.block_columns % t.thread_columns != 0 || t.threads() != s.threads)
     return "a tile that its threads do not share evenly";
+  constexpr int64_t kMostShared = 49152;
+  constexpr int kMostSums = 256;
+  if (t.thread_rows > kMostSums || t.thread_rows * t.thread_columns > kMostSums)
+    return "more sums of a thread than there are registers";
+  if (shared_of_tile(t, byte_size(k.stages[0].dtype)) > kMostShared)
+    return "a tile that shared memory does not hold";
   return "";
 }
 

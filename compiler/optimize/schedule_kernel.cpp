@@ -171,8 +171,18 @@ static std::optional<ScheduledKernel> shortened(const ScheduledKernel& kernel,
   return cut_lanes(kernel, kernel.loops.lanes / lanes);
 }
 
+// A loop of a thread is written out as far as hides its counting.
+static LevelSchedule schedule_gpu(const ScheduledKernel& k, const Level& level) {
+  LevelSchedule out = plain_schedule(k, level);
+  out.gpu = choose_gpu(k, level.machine);
+  out.stages.resize(k.stages.size());
+  for (StageSchedule& s : out.stages) s.unroll = {16, 16, 0, 4, false};
+  return out;
+}
+
 LevelSchedule schedule_tile(const ScheduledKernel& kernel, const Level& level, int lanes,
                             std::vector<TileAxis> tile) {
+  if (!level.has_lanes()) return schedule_gpu(kernel, level);
   const std::optional<ScheduledKernel> cut = shortened(kernel, lanes);
   return schedule_below(cut ? *cut : kernel, level, std::move(tile));
 }
@@ -182,15 +192,6 @@ LevelSchedule schedule_lanes(const ScheduledKernel& kernel, const Level& level,
   const std::optional<ScheduledKernel> cut = shortened(kernel, lanes);
   const ScheduledKernel& k = cut ? *cut : kernel;
   return schedule_below(k, level, choose_tile(k, level).counts);
-}
-
-// A loop of a thread is written out as far as hides its counting.
-static LevelSchedule schedule_gpu(const ScheduledKernel& k, const Level& level) {
-  LevelSchedule out = plain_schedule(k, level);
-  out.gpu = choose_gpu(k, level.machine);
-  out.stages.resize(k.stages.size());
-  for (StageSchedule& s : out.stages) s.unroll = {16, 16, 0, 4, false};
-  return out;
 }
 
 LevelSchedule schedule_kernel(const ScheduledKernel& kernel, const Level& level,

@@ -224,7 +224,9 @@ Device* make_device() {
   SvodModel model = {};
   model.image = image, model.image_bytes = packed.image_bytes;
   model.weights = packed.weights, model.weight_bytes = packed.weight_bytes;
-  if (!is_whole(packed) || svod_check_image(&model) != SVOD_OK) return nullptr;
+  if (!is_whole(packed) || svod_check_image(&model) != SVOD_OK ||
+      svod_header(image)->programs.count != header_of(packed).programs)
+    return nullptr;
   const SvodEntry* entry = svod_entry(image, 0);
   const uint64_t pointers =
       uint64_t{entry->input_count} + entry->output_count + header_of(packed).programs;

@@ -119,6 +119,23 @@ def loop(folder):
     run(folder / "loop", "--input", "m=i64=3", "--input", "x=2xf32=[1 2]")
 
 
+def schedules(folder):
+    """A tile of another shape, from a file."""
+    words = [DIGITS, "--device", "cuda:sm_80"]
+    text = run(PACKER, *words, "--emit=schedule").stdout.decode()
+    file = folder / "schedule.txt"
+    file.write_text(text)
+    as_chosen = run(PACKER, *words, "--emit=ptx").stdout
+    check(run(PACKER, *words, "--emit=ptx", "--schedule", file).stdout == as_chosen, "a schedule that is printed is read back")
+    tile = "gpu tile 32 32 16 thread 2 2"
+    check(tile in text, "products are tiled")
+    file.write_text(text.replace(tile, "gpu tile 64 32 16 thread 4 2"))
+    check(run(PACKER, *words, "--emit=ptx", "--schedule", file).stdout != as_chosen, "and so is another tile")
+    file.write_text(text.replace(tile, "gpu tile 32 32 16 thread 3 2"))
+    done = run(PACKER, *words, "--emit=ptx", "--schedule", file, expect=2)
+    check(b"do not share evenly" in done.stderr, "one that does not fit is refused with the reason")
+
+
 def usage(folder):
     for words in (["-o", folder / "libx.a"], ["-o", folder / "x", "--target", "aarch64"], ["--emit=ptx", "--target", "x86-64"],
                   ["-o", folder / "x", "--weights=file"]):
@@ -146,6 +163,7 @@ def main():
     without_driver(folder, program)
     gather(folder)
     loop(folder)
+    schedules(folder)
     usage(folder)
 
 

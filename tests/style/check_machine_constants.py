@@ -26,6 +26,8 @@ LISTED = {
     "kQuad": "lanes: of 32 bits in the shortest register that is narrowed with saturation",
     "kGroups": "groups: of four bytes in a register of 128 bits, of which SDOT takes one as an element",
     "kMostWinogradInputs": "points: for which the transforms are known",
+    "kMostShared": "bytes: that a kernel declares of shared memory, PTX's limit on every architecture",
+    "kMostSums": "sums: of a thread in a schedule file, so that a text stays compilable",
     "kMostThreads": "threads: of a block in a schedule file, PTX's limit on every architecture",
     "kMostPositions": "positions: of a tile in a schedule file, so that a text stays compilable",
     "kMostStages": "stages: that a schedule file may name, against a text that asks for all memory",
