@@ -255,6 +255,9 @@ void read_device(const RawOptions& raw, Options& options) {
     if (!raw.target.empty() || !raw.cpu.empty())
       throw UsageError{"--device: a text is of the device's kernels, so --target and "
                        "--cpu have no meaning beside it"};
+    if (!raw.search_budget.empty() || options.explain)
+      throw UsageError{"--device: --search-budget and --explain count with a processor's "
+                       "numbers; leave them out"};
     options.target = device;
     return;
   }
@@ -399,6 +402,9 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
   if (options.level < 2 && raw.target.empty())
     options.target = without_other_levels(std::move(options.target));
   read_shapes(raw, options);
+  if (options.device && !options.sets.empty())
+    throw UsageError{"--device: a program for a GPU is of one set of shapes; give each "
+                     "--shape once"};
   for (const std::string& value : raw.values) read_value(value, options.import);
   options.import.string_bytes = read_number("--string-bytes", raw.string_bytes);
   if (options.import.string_bytes < 1 ||

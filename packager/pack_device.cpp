@@ -20,6 +20,9 @@ Exit Packing::compile_device() {
       options_.target, *options_.device, kernels,
       image_contents(kernels.plan, front_->interface, front_->model.digest, key_), error);
   if (!device_) return toolchain_error(error);
+  console_.remark("for a GPU: " + std::to_string(kernels.plan.programs.size()) +
+                  " kernels as PTX for " + options_.device->levels.front().name +
+                  " and later, weights " + size_text(device_->sizes.weights));
   note_time("device", clock_.lap());
   return Exit::Done;
 }

@@ -66,10 +66,14 @@ void GpuEmitter::emit_positions() {
 
 static std::string argument_name(size_t number) { return "a" + std::to_string(number); }
 
-// What is both read and written is seen by other threads of the block: it is not
-// restricted to what this one does.
-static std::string parameter(const Argument& a, size_t number) {
-  const bool apart = !a.shares && !(a.read && a.written);
+// What a kernel reads where it has written is seen by other threads of the block: it is
+// not restricted to what this one does.
+static std::string parameter(const ScheduledKernel& k, size_t number) {
+  const Argument& a = k.arguments[number];
+  const bool loaded = a.read || std::ranges::any_of(k.exprs, [&](const Expr& e) {
+                        return e.kind == Expr::Kind::Load && e.argument == number;
+                      });
+  const bool apart = !a.shares && !(a.written && loaded);
   return pointer_type(a) + (apart ? " __restrict " : " ") + argument_name(number);
 }
 
@@ -104,7 +108,7 @@ std::string GpuEmitter::text() {
   frames_.pop_back();
   std::string parameters, types, passed, out;
   for (size_t i = 0; i < k_.arguments.size(); ++i) {
-    parameters += parameter(k_.arguments[i], i) + ", ";
+    parameters += parameter(k_, i) + ", ";
     passed += "static_cast<" + pointer_type(k_.arguments[i]) + ">(buffers[" +
               std::to_string(i) + "]), ";
   }

@@ -89,7 +89,7 @@ def bodies(text, levels):
         if name := re.fullmatch(r"// k\d+_(\w+)\n", line):
             keep, wanted = False, not levels or name[1] in levels
             out += [line] * wanted
-        keep = keep or " body(" in line
+        keep = keep or " body(" in line or "SVOD_ENTRY svod_kernel(" in line
         out += [line] * (keep and wanted)
     return re.sub(r"(-?0x[0-9a-f.]+p[+-]\d+)(f?)", decimal, "".join(out))
 

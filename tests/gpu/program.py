@@ -138,7 +138,8 @@ def schedules(folder):
 
 def usage(folder):
     for words in (["-o", folder / "libx.a"], ["-o", folder / "x", "--target", "aarch64"], ["--emit=ptx", "--target", "x86-64"],
-                  ["-o", folder / "x", "--weights=file"]):
+                  ["-o", folder / "x", "--weights=file"], ["--emit=ptx", "--search-budget", "9"],
+                  ["-o", folder / "x", "--shape", "image=1x1x8x8", "--shape", "image=2x1x8x8"]):
         done = run(PACKER, DIGITS, "--device", "cuda", *words, expect=2)
         check(b"--device" in done.stderr, f"refused: {' '.join(str(w) for w in words)}")
     for device in ("sm_80", "cuda:sm_81", "cuda:sm_80,sm_75", "cuda:"):

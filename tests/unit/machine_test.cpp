@@ -52,6 +52,28 @@ void check_machine(const Machine& m) {
 
 } // namespace
 
+TEST_CASE("machine: every GPU names a whole row") {
+  for (const std::string& alias : device_aliases()) {
+    CAPTURE(alias);
+    const std::optional<Target> device = find_device(alias);
+    REQUIRE(device);
+    REQUIRE(device->levels.size() == 1);
+    CHECK(device->levels[0].name == alias);
+    CHECK(!device->levels[0].has_lanes());
+    const Machine& m = device->machine();
+    check_machine(m);
+    CHECK(!m.shared_memory);
+    for (double cost : {m.host_bytes_per_ns, m.sync_ns}) CHECK(cost > 0);
+    CHECK(m.multiprocessors > 0);
+    CHECK(m.warp_threads > 0);
+    CHECK(m.block_threads % m.warp_threads == 0);
+    CHECK(m.resident_threads % m.block_threads == 0);
+    CHECK(m.shared_bytes > 0);
+  }
+  CHECK(!find_device("x86-64"));
+  CHECK(!find_target("sm_80"));
+}
+
 TEST_CASE("machine: every level names a whole row") {
   for (const std::string& alias : target_aliases()) {
     CAPTURE(alias);
