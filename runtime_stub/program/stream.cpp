@@ -8,6 +8,7 @@
 #include "runtime_stub/program/modes.h"
 #include "runtime_stub/program/tensor_file.h"
 #include "runtime_stub/program/value.h"
+#include "runtime_stub/program/words.h"
 
 namespace packed {
 
