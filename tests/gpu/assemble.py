@@ -22,6 +22,7 @@ from packing import BUILD, PACKER, SOURCE
 
 # What PTX is made for, and what it is assembled for.
 MADE = {"sm_75": ["sm_75"], "sm_80": ["sm_80", "sm_120"], "sm_90": ["sm_90a"]}
+SHARE = 0.1  # of SVOD_CORPUS_SECONDS
 
 
 def find_ptxas():
@@ -77,7 +78,8 @@ def main():
     parser.add_argument("models", nargs="*")
     parser.add_argument("--corpus", action="store_true")
     parser.add_argument("--jobs", "-j", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="time limit")
+    parser.add_argument("--seconds", type=float, help="time limit",
+                        default=SHARE * float(os.environ.get("SVOD_CORPUS_SECONDS") or "inf"))
     options = parser.parse_args()
     ptxas = find_ptxas()
     if not ptxas:

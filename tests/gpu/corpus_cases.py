@@ -20,6 +20,7 @@ sys.path.insert(0, str(HERE.parent / "conformance"))
 import run_conformance as base
 
 DEVICE = "sm_80"
+SHARE = 0.1  # of SVOD_CORPUS_SECONDS, for each set
 SECONDS = 120  # of a run, each access of which is watched
 
 
@@ -60,13 +61,15 @@ def main():
     parser.add_argument("--filter", default="")
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--jobs", "-j", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="time limit")
+    parser.add_argument("--seconds", type=float, help="time limit of a set",
+                        default=SHARE * float(os.environ.get("SVOD_CORPUS_SECONDS") or "inf"))
     options = parser.parse_args()
     if "SVOD_CORPUS" not in os.environ:
         print("skipped: SVOD_CORPUS names no corpus")
         return 77
-    corpus, start, bad = pathlib.Path(os.environ["SVOD_CORPUS"]), time.monotonic(), 0
+    corpus, bad = pathlib.Path(os.environ["SVOD_CORPUS"]), 0
     for name in options.sets:
+        start = time.monotonic()
         passing = base.listed("passing", name)
         cases = [case for case in base.cases_of(name, corpus)
                  if case.name in passing and case.data and re.search(options.filter, case.name)][::options.every]

@@ -147,7 +147,7 @@ RandomGraph layers(uint64_t seed) { return model_graph(seed); }
 } // namespace
 
 TEST_CASE("results on what is read are what the evaluator computes",
-          "[overlap][property]") {
+          "[overlap][property][long]") {
   for (const LevelChoice& level : {LevelChoice{"native"}, LevelChoice{"x86-64-v3", 4}}) {
     const auto target = target_for(level);
     if (!target) continue;

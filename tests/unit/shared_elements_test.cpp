@@ -82,7 +82,7 @@ TEST_CASE("elements are read from the text of a schedule", "[elements]") {
   CHECK(print(*read) == text);
 }
 
-TEST_CASE("sums by elements are right", "[elements]") {
+TEST_CASE("sums by elements are right", "[elements][long]") {
   size_t found = 0;
   for (const char* level : {"x86-64-v2", "native"}) {
     const std::optional<Target> target = with_elements(level);

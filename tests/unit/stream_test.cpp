@@ -12,7 +12,7 @@ using namespace svod;
 using namespace svod::test;
 
 TEST_CASE("layers that take turns compute what the evaluator does",
-          "[stream][property]") {
+          "[stream][property][long]") {
   for (const LevelChoice& level : {LevelChoice{"native"}, LevelChoice{"x86-64-v3", 4}}) {
     const auto target = target_for(level);
     if (!target) continue;
@@ -28,7 +28,7 @@ TEST_CASE("layers that take turns compute what the evaluator does",
   }
 }
 
-TEST_CASE("networks of all kinds may take turns", "[stream][property]") {
+TEST_CASE("networks of all kinds may take turns", "[stream][property][long]") {
   const auto target = target_for({"x86-64-v3", 4});
   if (!target) return;
   size_t streams = 0;
