@@ -155,6 +155,7 @@ static Tile executed_tile(const ScheduledKernel& k, const Level& level) {
 // rows; 5625 rows of 256 channels, 256 results, between 9 and 38 ms in whole sweeps,
 // by what else is in the last cache.)
 static constexpr int64_t kWorthBlocks = 2;
+
 static std::optional<ChunkAxis> block_rows(const ScheduledKernel& k,
                                            const std::vector<PackedWeight>& packed,
                                            const std::vector<Buffer>& buffers,

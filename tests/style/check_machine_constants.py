@@ -96,6 +96,7 @@ LISTED = {
     # Shares and counts, to which a machine's times are applied by a formula beside them.
     "kAsGood": "ratio of two costs: below it instructions that no cost counts decide",
     "kWorthWeights": "ratio of two times: what larger weights have to gain",
+    "kWorthBlocks": "ratio of two amounts of bytes: what rows in blocks have to save",
     "kLeastCutGain": "ratio of two times: what another cut has to save of those that it changes, as the model errs",
     "kLeastShareOfRun": "ratio of two times: what another cut has to save of a whole run, below it nothing is measured",
     "kProductsOfWeights": "ratio of two times: of products and of weights read again for every part",
