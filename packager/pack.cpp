@@ -248,9 +248,6 @@ Exit Packing::build_once() {
   std::string error;
   objects_ = build_for(options_.is_library() ? library_stub() : StubKind::Program, error);
   if (!objects_) return toolchain_error(error);
-  if (device_)
-    for (const toolchain::MemoryFile& part : device_->objects)
-      objects_->device.push_back(&part);
   for (const std::string& remedy : objects_->remedies) console_.warning(remedy);
   note_time("compile", clock_.lap());
   return Exit::Done;

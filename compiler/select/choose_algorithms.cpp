@@ -235,6 +235,10 @@ static std::string name_of(const Convolution& c, const WinogradForm& form) {
   return name + (form.channels ? "" : " along rows");
 }
 
+static std::string as_one(int64_t groups) {
+  return ", " + std::to_string(groups) + " groups as one";
+}
+
 // What a contraction is called that stays as it is written.
 static std::string written_name(const Graph& g, const Contraction& c) {
   const auto narrow = [&](const Operand& operand) {
@@ -269,15 +273,16 @@ static NodeId fast_form(Algorithms& out, const Graph& graph, const Contraction& 
     if (const auto form =
             m == 0 ? std::nullopt : choose_form(graph, whole, *conv, target)) {
       name = name_of(whole, *form);
-      if (m > 1) name += ", " + std::to_string(m) + " groups as one";
       NodeId weight = place(conv->weight);
-      if (m > 1)
+      if (m > 1) {
+        name += as_one(m);
         weight = merged_weights(out.graph, weight, conv->groups, conv->outputs, m);
+      }
       return winograd(out, whole, *form, place(whole.input), weight, lanes);
     }
   }
   if (auto conv = match_groups(graph, c, lanes)) {
-    name = "direct, " + std::to_string(conv->together) + " groups as one";
+    name = "direct" + as_one(conv->together);
     return merge_groups(out.graph, *conv, place(conv->input), place(conv->weight));
   }
   if (auto product = match_product(graph, c, lanes))

@@ -390,7 +390,11 @@ bool ObjectBuilder::compile_glue(std::string& error) {
                 out_.weights ? weights_symbol() : "", weights_are_far()};
   if (contents_.entries.size() > 1 && options_.stub == StubKind::Program)
     for (const ImageEntry& entry : contents_.entries) data.entries.push_back(entry.name);
-  if (options_.device != nullptr) data.device = options_.device->sizes;
+  if (options_.device != nullptr) {
+    data.device = options_.device->sizes;
+    for (const toolchain::MemoryFile& part : options_.device->objects)
+      out_.device.push_back(&part);
+  }
   toolchain::Source source;
   source.name = "glue.cpp";
   source.text = is_firmware() ? self_check_text(options_.prefix, contents_)

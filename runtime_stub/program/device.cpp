@@ -6,6 +6,7 @@
 
 #include "runtime_stub/checksum.h"
 #include "runtime_stub/platform.h"
+#include "runtime_stub/program/words.h"
 
 namespace packed {
 
@@ -45,19 +46,34 @@ struct Found {
   uint32_t level = 0; // of the packed architectures
 };
 
+// 80 of sm_80; 0 where the driver does not say.
+uint32_t architecture_of(const Driver& driver, int32_t device) {
+  constexpr int32_t kMajor = 75, kMinor = 76; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+  int32_t major = 0, minor = 0;
+  if (driver.attribute(&major, kMajor, device) != 0 ||
+      driver.attribute(&minor, kMinor, device) != 0)
+    return 0;
+  return static_cast<uint32_t>(10 * major + minor);
+}
+
+// Why there is no driver that works; empty: there is one.
+Text start_driver(Driver& driver) {
+  if (const Text why = open_driver(driver); why.size > 0) return why;
+  return driver.init(0) != 0 ? Text("the driver does not start, as without a GPU")
+                             : Text();
+}
+
 // The first GPU that runs one of the packed architectures, with the highest such.
 Found find_device(const Driver& driver, const SvodDevice& packed) {
-  constexpr int32_t kMajor = 75, kMinor = 76; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
   Found out;
   int32_t count = 0;
   if (driver.count(&count) != 0) return out;
   for (int32_t i = 0; i < count && out.device < 0; i++) {
-    int32_t device = 0, major = 0, minor = 0;
-    if (driver.device(&device, i) != 0 || driver.attribute(&major, kMajor, device) != 0 ||
-        driver.attribute(&minor, kMinor, device) != 0)
-      continue;
+    int32_t device = 0;
+    if (driver.device(&device, i) != 0) continue;
+    const uint32_t own = architecture_of(driver, device);
     for (uint32_t level = 0; level < header_of(packed).architectures; level++) {
-      if (architectures(packed)[level] > static_cast<uint32_t>(10 * major + minor)) break;
+      if (architectures(packed)[level] > own) break;
       out = {device, level};
     }
   }
@@ -66,8 +82,7 @@ Found find_device(const Driver& driver, const SvodDevice& packed) {
 
 // Why there is none; empty: there is one.
 Text no_device(Device& device, Found& found) {
-  if (const Text why = open_driver(device.driver); why.size > 0) return why;
-  if (device.driver.init(0) != 0) return "the driver does not start, as without a GPU";
+  if (const Text why = start_driver(device.driver); why.size > 0) return why;
   found = find_device(device.driver, device.packed);
   return found.device < 0 ? Text("no GPU here runs what was packed; --info lists them")
                           : Text();
@@ -307,28 +322,18 @@ Exit run_on_device(Session& session, Printer& errors) {
 }
 
 bool take_device_name(int32_t& argc, char** argv, RunsOn& place) {
-  constexpr char kOption[] = "--device";
-  int32_t kept = 0;
-  bool good = true;
-  for (int32_t i = 0; i < argc; i++) {
-    const Text word(argv[i]), name = word.first(word.find('='));
-    if (i == 0 || !(name == Text(kOption))) {
-      argv[kept++] = argv[i];
-      continue;
-    }
-    Text value;
-    if (name.size < word.size)
-      value = word.from(name.size + 1);
-    else if (i + 1 < argc)
-      value = Text(argv[++i]);
-    good = value == Text("auto") || value == Text("cpu") || value == Text("cuda");
-    place = value == Text("cpu")    ? RunsOn::Cpu
-            : value == Text("cuda") ? RunsOn::Gpu
-                                    : RunsOn::Auto;
-    if (!good) break;
+  for (Text value = take_option(argc, argv, "--device"); value.data != nullptr;
+       value = take_option(argc, argv, "--device")) {
+    if (value == Text("auto"))
+      place = RunsOn::Auto;
+    else if (value == Text("cpu"))
+      place = RunsOn::Cpu;
+    else if (value == Text("cuda"))
+      place = RunsOn::Gpu;
+    else
+      return false;
   }
-  argc = kept;
-  return good;
+  return true;
 }
 
 void print_device_help(Printer& out) {
@@ -345,21 +350,18 @@ void print_devices() {
     out << " sm_" << architectures(packed)[i];
   out << " and later\n";
   Driver driver;
-  Text why = open_driver(driver);
+  Text why = start_driver(driver);
   int32_t count = 0;
-  if (why.size == 0 && (driver.init(0) != 0 || driver.count(&count) != 0))
-    why = "the driver does not start, as without a GPU";
-  if (why.size == 0 && count == 0) why = "the driver knows no GPU";
+  if (why.size == 0 && (driver.count(&count) != 0 || count == 0))
+    why = "the driver knows no GPU";
   if (why.size > 0) out << "device   none: " << why << "\n";
   for (int32_t i = 0; i < count; i++) {
-    constexpr int32_t kMajor = 75, kMinor = 76;
     char name[128] = {};
-    int32_t device = 0, major = 0, minor = 0;
+    int32_t device = 0;
     if (driver.device(&device, i) != 0) continue;
     driver.name(name, sizeof(name) - 1, device);
-    driver.attribute(&major, kMajor, device);
-    driver.attribute(&minor, kMinor, device);
-    out << "device   " << i << ": " << Text(name) << ", sm_" << major << minor << "\n";
+    out << "device   " << i << ": " << Text(name) << ", sm_"
+        << architecture_of(driver, device) << "\n";
   }
 }
 

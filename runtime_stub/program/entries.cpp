@@ -258,18 +258,9 @@ Exit verify_sets(Session& session, const Options& options, bool named, AllGiven 
 
 Text take_entry_name(int32_t& argc, char** argv) {
   Text name;
-  int32_t kept = 0;
-  for (int32_t i = 0; i < argc; i++) {
-    const Text word(argv[i]);
-    if (word.starts_with("--entry=")) {
-      name = word.from(8);
-    } else if (word == Text("--entry")) {
-      name = i + 1 < argc ? Text(argv[++i]) : Text("");
-    } else {
-      argv[kept++] = argv[i];
-    }
-  }
-  argc = kept;
+  for (Text found = take_option(argc, argv, "--entry"); found.data != nullptr;
+       found = take_option(argc, argv, "--entry"))
+    name = found;
   return name;
 }
 

@@ -21,9 +21,7 @@ Text unfit(const Session& session, Side side) {
     if (!value.is_tensor() || value.has(SVOD_VALUE_OPTIONAL))
       return "sequences, maps and optionals have no fixed size";
     for (uint32_t i = 0; i < value.count; i++)
-      if (is_text(*(side == Side::Input ? input_type(session, value.first + i)
-                                        : output_type(session, value.first + i))
-                       .element))
+      if (is_text(*tensor_at(session, side, value.first + i).element))
         return "strings have no fixed size";
   }
   if (side == Side::Output && model_outputs(session) != session.entry->output_count)
@@ -35,17 +33,22 @@ bool is_streamed(const uint64_t* streamed, uint32_t i) {
   return (streamed[i / 64] >> i % 64 & 1) != 0;
 }
 
-// Memory for the inputs that no word gave. Their bytes, or 0 when there is none.
-uint64_t make_record(Session& session, uint64_t* streamed) {
-  uint64_t bytes = 0;
+// Gives the inputs that no word gave memory of `bytes` in all; false: there is too
+// little.
+bool make_record(Session& session, uint64_t* streamed, uint64_t& bytes) {
   for (uint32_t i = 0; i < session.entry->input_count; i++) {
     if (session.inputs[i] != nullptr) continue;
     streamed[i / 64] |= uint64_t{1} << i % 64;
     const uint64_t size = input_type(session, i).bytes();
-    if ((session.inputs[i] = take_memory(size)) == nullptr) return 0;
+    if ((session.inputs[i] = take_memory(size)) == nullptr) return false;
     bytes += size;
   }
-  return bytes;
+  return true;
+}
+
+Exit cannot_stream(Text why, Printer& errors) {
+  errors << "error: --stream: " << why << "\n";
+  return EXIT_USAGE;
 }
 
 // Bytes that were read: all of the record's, fewer where standard input ends, or a
@@ -76,20 +79,20 @@ Exit write_answer(const Session& session, Printer& errors) {
 } // namespace
 
 Exit stream(Session& session, const Options& options, Printer& errors) {
-  Text why = options.output_count > 0 ? "outputs go to standard output, not to --output"
-                                      : unfit(session, Side::Input);
-  if (why.size == 0) why = unfit(session, Side::Output);
-  uint64_t streamed[kMostTensors / 64] = {};
-  if (why.size == 0) {
-    const Exit status = bind_words(session, options, errors);
-    if (status != EXIT_DONE) return status;
+  if (options.output_count > 0)
+    return cannot_stream("outputs go to standard output, not to --output", errors);
+  constexpr Side kSides[] = {Side::Input, Side::Output};
+  for (Side side : kSides)
+    if (const Text why = unfit(session, side); why.size > 0)
+      return cannot_stream(why, errors);
+  Exit status = bind_words(session, options, errors);
+  if (status != EXIT_DONE) return status;
+  uint64_t streamed[kMostTensors / 64] = {}, bytes = 0;
+  if (!make_record(session, streamed, bytes)) {
+    print_error(errors, "there is not enough memory");
+    return EXIT_FILE;
   }
-  const uint64_t bytes = why.size == 0 ? make_record(session, streamed) : 0;
-  if (why.size == 0 && bytes == 0) why = "no input is left for the records";
-  if (why.size > 0) {
-    errors << "error: --stream: " << why << "\n";
-    return EXIT_USAGE;
-  }
+  if (bytes == 0) return cannot_stream("no input is left for the records", errors);
   for (uint64_t number = 0;; number++) {
     const int64_t got = read_record(session, streamed);
     if (got == 0) return EXIT_DONE;
@@ -100,7 +103,7 @@ Exit stream(Session& session, const Options& options, Printer& errors) {
              << static_cast<uint64_t>(got) << " of " << bytes << " bytes\n";
       return EXIT_BAD_DATA;
     }
-    Exit status = check_finite(session, options, errors);
+    status = check_finite(session, options, errors);
     if (status == EXIT_DONE) status = run(session, errors);
     if (status == EXIT_DONE) status = write_answer(session, errors);
     if (status != EXIT_DONE) return status;

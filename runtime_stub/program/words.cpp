@@ -102,6 +102,23 @@ Exit unknown_name(const Session& session, Side side, Text word, Printer& errors)
   return EXIT_USAGE;
 }
 
+Text take_option(int32_t& argc, char** argv, Text name) {
+  for (int32_t i = 1; i < argc; i++) {
+    const Text word(argv[i]), own = word.first(word.find('='));
+    if (!(own == name)) continue;
+    int32_t taken = 1;
+    Text value("");
+    if (own.size < word.size)
+      value = word.from(own.size + 1);
+    else if (i + 1 < argc)
+      value = Text(argv[i + 1]), taken = 2;
+    argc -= taken;
+    for (int32_t j = i; j < argc; j++) argv[j] = argv[j + taken];
+    return value;
+  }
+  return {};
+}
+
 Exit file_error(Printer& errors, const char* path, const char* what, int32_t failure) {
   errors << "error: " << path << ": cannot be " << what << ": ";
   Text words = failure_text(failure);

@@ -1,4 +1,5 @@
-// Which input or output a word of the command line is for.
+// Which input or output a word of the command line is for, and words that are taken out
+// of it.
 #ifndef SVOD_PROGRAM_WORDS_H
 #define SVOD_PROGRAM_WORDS_H
 
@@ -30,6 +31,10 @@ bool is_file(const char* path); // or a folder, or a device
 Exit unknown_name(const Session& session, Side side, Text word, Printer& errors);
 
 // "path: cannot be read: No such file or directory". EXIT_FILE.
+// Takes `name` and its value, after = or the next word, out of the words. No data: it is
+// not there; empty: it has no value. For options that only some programs have.
+Text take_option(int32_t& argc, char** argv, Text name);
+
 Exit file_error(Printer& errors, const char* path, const char* what, int32_t failure);
 
 } // namespace packed

@@ -2,10 +2,14 @@
 run over all cases."""
 import argparse
 import concurrent.futures
-import os
+import pathlib
+import sys
 import time
 
 import run_units as units
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from time_limit import corpus_share
 
 base, np = units.base, units.np
 
@@ -55,7 +59,7 @@ def read_options(doc, seeds=None):
     parser.add_argument("--filter", default="", help="only cases whose name matches")
     parser.add_argument("--jobs", "-j", type=int, default=2)
     parser.add_argument("--seconds", type=float, help="time limit",
-                        default=SHARE * float(os.environ.get("SVOD_CORPUS_SECONDS") or "inf"))
+                        default=corpus_share(SHARE))
     return parser.parse_args()
 
 

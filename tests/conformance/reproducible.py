@@ -17,6 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "support")]
 from memory_layouts import kernel_texts
 from run_conformance import BUILD, cases_of
+from time_limit import corpus_share
 
 SHARE = 0.15  # of SVOD_CORPUS_SECONDS
 
@@ -29,7 +30,7 @@ def main():
     if not os.environ.get("SVOD_CORPUS"):
         print("skipped: SVOD_CORPUS does not name a corpus")
         return 77
-    limit = options.seconds or SHARE * float(os.environ.get("SVOD_CORPUS_SECONDS", "inf"))
+    limit = options.seconds or corpus_share(SHARE)
     cases = [c for c in cases_of("real", pathlib.Path(os.environ["SVOD_CORPUS"]).resolve())
              if re.search(options.filter, c.name)]
     cases.sort(key=lambda case: case.model.stat().st_size)

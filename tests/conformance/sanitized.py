@@ -21,6 +21,7 @@ sys.path[:0] = [str(HERE.parent / "support")]
 from onnx_writer import random_forest, small_cnn, small_mlp
 from packing import DIGITS, SOURCE, work_folder
 from run_conformance import Case, cases_of
+from time_limit import corpus_share
 
 SHARE = 0.15  # of SVOD_CORPUS_SECONDS
 WHOLE_MODELS = 8  # so many of the smallest are packed whole, the others up to the kernels' text
@@ -79,7 +80,7 @@ def main():
         print(f"skipped: there is no {options.packer}; ./bootstrap test --sanitized-packer builds it")
         return 77
     folder = work_folder("sanitized")
-    limit = options.seconds or SHARE * float(os.environ.get("SVOD_CORPUS_SECONDS", "inf"))
+    limit = options.seconds or corpus_share(SHARE)
     cases = [c for c in made_cases(folder) + corpus_cases() if re.search(options.filter, c.name)]
     start = time.monotonic()
 

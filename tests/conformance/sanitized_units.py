@@ -21,6 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "support")]
 from packing import SOURCE
 from sanitized import OPTIONS
+from time_limit import commit_number, corpus_share
 
 SHARE = 0.25  # of SVOD_CORPUS_SECONDS
 PARTS = 16
@@ -43,8 +44,8 @@ def main():
     if not options.tests.exists():
         print(f"skipped: there is no {options.tests}; ./bootstrap test --sanitized-packer builds it")
         return 77
-    limit = options.seconds or SHARE * float(os.environ.get("SVOD_CORPUS_SECONDS") or "inf")
-    commits = int(subprocess.run(["git", "rev-list", "--count", "HEAD"], cwd=SOURCE, check=True, capture_output=True).stdout)
+    limit = options.seconds or corpus_share(SHARE)
+    commits = commit_number(SOURCE)
     # The exit code is the number of names.
     names = sorted(run(options.tests, "--list-test-names-only", options.spec).stdout.decode().splitlines())
     start, done = time.monotonic(), 0

@@ -19,6 +19,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from packing import BUILD, PACKER, SOURCE
+from time_limit import corpus_share
 
 # What PTX is made for, and what it is assembled for.
 MADE = {"sm_75": ["sm_75"], "sm_80": ["sm_80", "sm_120"], "sm_90": ["sm_90a"]}
@@ -79,7 +80,7 @@ def main():
     parser.add_argument("--corpus", action="store_true")
     parser.add_argument("--jobs", "-j", type=int, default=2)
     parser.add_argument("--seconds", type=float, help="time limit",
-                        default=SHARE * float(os.environ.get("SVOD_CORPUS_SECONDS") or "inf"))
+                        default=corpus_share(SHARE))
     options = parser.parse_args()
     ptxas = find_ptxas()
     if not ptxas:

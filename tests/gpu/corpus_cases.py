@@ -16,8 +16,9 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "conformance"))
+sys.path[:0] = [str(HERE.parent / "conformance"), str(HERE.parent / "support")]
 import run_conformance as base
+from time_limit import corpus_share
 
 DEVICE = "sm_80"
 SHARE = 0.1  # of SVOD_CORPUS_SECONDS, for each set
@@ -62,7 +63,7 @@ def main():
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--jobs", "-j", type=int, default=2)
     parser.add_argument("--seconds", type=float, help="time limit of a set",
-                        default=SHARE * float(os.environ.get("SVOD_CORPUS_SECONDS") or "inf"))
+                        default=corpus_share(SHARE))
     options = parser.parse_args()
     if "SVOD_CORPUS" not in os.environ:
         print("skipped: SVOD_CORPUS names no corpus")

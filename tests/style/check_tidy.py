@@ -18,6 +18,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from compile_commands import compile_commands
+from time_limit import commit_number
 
 TOOL, JOBS = "clang-tidy-19", 2
 BUILD = pathlib.Path(os.environ.get("SVOD_BUILD", "build"))
@@ -35,7 +36,7 @@ def state_of(path, shared):
 def part_of(files):
     """The files of this commit's turn."""
     parts = int(os.environ.get("SVOD_TIDY_PARTS", "1"))
-    commits = int(subprocess.run(["git", "rev-list", "--count", "HEAD"], check=True, capture_output=True).stdout)
+    commits = commit_number()
     if parts > 1:
         print(f"part {commits % parts + 1} of {parts}; SVOD_TIDY_PARTS=1 reads all {len(files)} files")
     return sorted(files)[commits % parts::parts]
