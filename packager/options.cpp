@@ -88,11 +88,12 @@ std::vector<Options::Pool> read_pools(const std::string& text) {
 
 // One set stays among the options of the import alone.
 void read_shapes(const RawOptions& raw, Options& options) {
-  auto read = read_shape_sets(raw.shapes, raw.entries);
+  auto read = read_shape_sets(raw.shapes, raw.entries, raw.dims);
   if (const std::string* wrong = std::get_if<std::string>(&read))
     throw UsageError{*wrong};
   ShapeSets& found = std::get<ShapeSets>(read);
   options.import.shapes = found.sets.front().shapes;
+  options.import.sizes = found.sets.front().sizes;
   options.import.absent = std::move(found.absent);
   if (found.sets.size() > 1) options.sets = std::move(found.sets);
 }

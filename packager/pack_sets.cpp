@@ -13,6 +13,7 @@ Exit Packing::read_sets() {
   for (size_t i = 1; i < options_.sets.size(); i++) {
     Options one = options_;
     one.import.shapes = options_.sets[i].shapes;
+    one.import.sizes = options_.sets[i].sizes;
     one.sets.clear();
     sets_.push_back(std::make_unique<Packing>(one, console_));
     if (Exit status = sets_.back()->read(); status != Exit::Done) return status;

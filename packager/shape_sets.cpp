@@ -100,11 +100,69 @@ std::string add_entry(const std::string& word, ShapeSets& out) {
   return "";
 }
 
+struct OpenDimension {
+  std::string name;
+  importer::SizeRange range;
+  int64_t step = 0; // between the most of one set and the next; 0: one set
+};
+
+// NAME=LEAST..MOST or NAME=LEAST..MOST/STEP
+std::optional<OpenDimension> read_dimension(const std::string& word) {
+  const size_t equals = word.rfind('=');
+  if (equals == std::string::npos || equals == 0) return std::nullopt;
+  const size_t dots = word.find("..", equals), slash = word.find('/', equals);
+  if (dots == std::string::npos || slash < dots) return std::nullopt;
+  const auto least = whole_number(word.substr(equals + 1, dots - equals - 1));
+  const auto most = whole_number(word.substr(dots + 2, slash - dots - 2));
+  const auto step = slash == std::string::npos ? std::optional<int64_t>(0)
+                                               : whole_number(word.substr(slash + 1));
+  if (!least || !most || !step || *least < 1 || *most < *least) return std::nullopt;
+  if (slash != std::string::npos && *step < 1) return std::nullopt;
+  return OpenDimension{word.substr(0, equals), {*least, *most}, *step};
+}
+
+// The most of each set of one dimension, in rising order.
+std::vector<int64_t> steps_of(const OpenDimension& dimension) {
+  const auto& [least, most] = dimension.range;
+  std::vector<int64_t> out;
+  if (dimension.step > 0)
+    for (int64_t at = (least + dimension.step - 1) / dimension.step * dimension.step;
+         at < most && out.size() <= kMostSets; at += dimension.step)
+      out.push_back(at);
+  out.push_back(most);
+  return out;
+}
+
+// A run takes the first set that it fits into, so sets for less come first.
+std::string open_dimension(const std::string& word, bool named, ShapeSets& out) {
+  const std::optional<OpenDimension> dimension = read_dimension(word);
+  if (!dimension)
+    return "--dim: '" + word +
+           "' is not NAME=LEAST..MOST or NAME=LEAST..MOST/STEP with whole numbers from 1";
+  if (out.sets.front().sizes.contains(dimension->name))
+    return "--dim: '" + dimension->name + "' is given twice";
+  const std::vector<int64_t> steps = steps_of(*dimension);
+  if (named && steps.size() > 1)
+    return "--dim: with /STEP sets have numbers for names; --entry gives others";
+  std::vector<ShapeSet> sets;
+  for (const ShapeSet& set : out.sets) {
+    for (int64_t most : steps) {
+      sets.push_back(set);
+      sets.back().sizes[dimension->name] = {dimension->range.least, most};
+      if (steps.size() > 1) sets.back().name = std::to_string(sets.size() - 1);
+    }
+    if (sets.size() > kMostSets) break; // which is an error
+  }
+  out.sets = std::move(sets);
+  return "";
+}
+
 } // namespace
 
 std::variant<ShapeSets, std::string>
 read_shape_sets(const std::vector<std::string>& shapes,
-                const std::vector<std::string>& entries) {
+                const std::vector<std::string>& entries,
+                const std::vector<std::string>& dims) {
   ShapeSets out;
   out.sets.push_back({"0", {}});
   for (const std::string& word : shapes)
@@ -116,8 +174,11 @@ read_shape_sets(const std::vector<std::string>& shapes,
   for (const std::string& word : entries)
     if (std::string wrong = add_entry(word, out); !wrong.empty()) return wrong;
   for (ShapeSet& set : out.sets) set.shapes.insert(first.begin(), first.end());
+  for (const std::string& word : dims)
+    if (std::string wrong = open_dimension(word, !entries.empty(), out); !wrong.empty())
+      return wrong;
   if (out.sets.size() > kMostSets)
-    return "--shape, --entry: " + std::to_string(out.sets.size()) +
+    return "--shape, --entry, --dim: " + std::to_string(out.sets.size()) +
            " sets of shapes are given; at most " + std::to_string(kMostSets) +
            " go into one package";
   return out;

@@ -243,6 +243,16 @@ bool extents_hold(const SvodHeader& header, const SvodEntry& entry,
          extents->bytes == uint64_t{output.rank} * sizeof(int64_t);
 }
 
+// Likewise of an input.
+bool open_extents_hold(const SvodHeader& header, const SvodEntry& entry,
+                       const SvodTensor& input) {
+  if (input.role != SVOD_ROLE_MODEL || input.shape_output == 0) return true;
+  if (input.shape_output > entry.input_count) return false;
+  const SvodTensor* extents = svod_input(&header, &entry, input.shape_output - 1);
+  return extents->role == SVOD_ROLE_SHAPE && extents->elements == input.rank &&
+         extents->bytes == uint64_t{input.rank} * sizeof(int64_t);
+}
+
 bool entry_holds(const SvodHeader& header, const SvodEntry& entry) {
   if (!within(entry.first_input, entry.input_count, header.tensors.count) ||
       !within(entry.first_output, entry.output_count, header.tensors.count) ||
@@ -254,6 +264,9 @@ bool entry_holds(const SvodHeader& header, const SvodEntry& entry) {
   }
   for (uint32_t i = 0; i < entry.output_count; i++) {
     if (!extents_hold(header, entry, *svod_output(&header, &entry, i))) return false;
+  }
+  for (uint32_t i = 0; i < entry.input_count; i++) {
+    if (!open_extents_hold(header, entry, *svod_input(&header, &entry, i))) return false;
   }
   for (uint32_t i = 0; i < entry.slot_count; i++) {
     if (!slot_holds(header, entry, i)) return false;

@@ -91,6 +91,8 @@ struct SvodTensor {
   // Of an output whose extents depend on the data: 1 + the number of the output that
   // holds the extents, int64 per axis; dims are then their upper bounds, and elements lie
   // as in a tensor of these. 0: dims are the extents.
+  // Of an input whose extents a run decides: likewise, of an input. Of such an input of
+  // extents: one bit for each axis that a run decides, the others are as in dims.
   uint32_t shape_output;
   uint32_t role; // SvodTensorRole
 };
@@ -106,7 +108,7 @@ struct SvodWeightsEnd {
 
 enum SvodTensorRole {
   SVOD_ROLE_MODEL = 0,    // an input or output of the model
-  SVOD_ROLE_SHAPE = 1,    // the extents of another output
+  SVOD_ROLE_SHAPE = 1,    // the extents of another output, or input
   SVOD_ROLE_PRESENCE = 2, // whether an optional output is there
 };
 

@@ -253,6 +253,11 @@ std::optional<Element> source_of(const Graph& g, Element element) {
       place[i] = node.payload[i] + place[i] * node.payload[rank + i];
     return Element{node.inputs[0], position(g[node.inputs[0]].shape, place)};
   }
+  if (node.op == Op::Select) {
+    const auto test = range_of(g, node.inputs[0], element.at);
+    if (!test || test->low != test->high) return std::nullopt;
+    return Element{node.inputs[test->low != 0 ? 1 : 2], element.at};
+  }
   if (node.op == Op::Cast && is_integer(node.dtype) &&
       is_integer(g[node.inputs[0]].dtype)) {
     const auto range = range_of(g, node.inputs[0], element.at);

@@ -164,38 +164,67 @@ Expr product_of(NodeImport& node, const std::vector<Size>& sizes) {
   return product;
 }
 
+// What a reshape does between the axes that it leaves alone, in front and behind: x seen as
+// [outer, have, inner] and the sizes in the middle, before and after.
+struct Middle {
+  Expr x;
+  std::vector<Size> from, to;
+
+  int64_t want() const { return element_count(bounds_of(to)); }
+  bool moves() const {
+    const auto open = [](const Size& size) { return !known(size.size); };
+    return std::ranges::any_of(from, open) || std::ranges::any_of(to, open);
+  }
+};
+
+Middle middle_of(Expr x, std::vector<Size> from, std::vector<Size> to) {
+  const auto same = [](const Size& a, const Size& b) {
+    return a.size.id == b.size.id && a.bound == b.bound;
+  };
+  int64_t outer = 1, inner = 1;
+  while (!from.empty() && !to.empty() && same(from.front(), to.front())) {
+    outer *= from.front().bound;
+    from.erase(from.begin());
+    to.erase(to.begin());
+  }
+  while (!from.empty() && !to.empty() && same(from.back(), to.back())) {
+    inner *= from.back().bound;
+    from.pop_back();
+    to.pop_back();
+  }
+  const int64_t have = element_count(bounds_of(from));
+  return {reshape(x, {outer, have, inner}), std::move(from), std::move(to)};
+}
+
 // Elements keep their row-major order among those that are meant: every place of the
 // result has a number in that order, and that number a place in x. One gather.
-Expr reordered(NodeImport& node, Expr x, const std::vector<Size>& from,
-               const std::vector<Size>& to) {
-  const Shape bounds = bounds_of(to);
-  const auto rank = static_cast<int64_t>(to.size());
-  Expr order = number(node.g, DType::I64, 0), valid = number(node.g, DType::Bool, 1);
+Expr reordered(const Middle& middle) {
+  Graph& g = *middle.x.g;
+  const Shape bounds = bounds_of(middle.to), have = bounds_of(middle.from);
+  const auto rank = static_cast<int64_t>(middle.to.size());
+  Expr order = number(g, DType::I64, 0), valid = number(g, DType::Bool, 1);
   for (int64_t axis = 0; axis < rank; ++axis) {
-    const Size& size = to[static_cast<size_t>(axis)];
-    const Expr at = count_along(node.g, DType::I64, size.bound, axis, rank);
+    const Size& size = middle.to[static_cast<size_t>(axis)];
+    const Expr at = count_along(g, DType::I64, size.bound, axis, rank);
     order = order * size.size + at;
     if (!known(size.size)) valid = both(valid, less(at, size.size));
   }
-  const Shape strides = row_major_strides(x.shape());
-  Expr place = number(node.g, DType::I64, 0);
-  for (size_t axis = from.size(); axis-- > 0;) {
-    const Expr at = apply(Op::Mod, order, from[axis].size);
+  const Shape strides = row_major_strides(have);
+  Expr place = number(g, DType::I64, 0);
+  for (size_t axis = have.size(); axis-- > 0;) {
+    const Expr at = apply(Op::Mod, order, middle.from[axis].size);
     place = place + at * static_cast<double>(strides[axis]);
-    order = order / from[axis].size;
+    order = order / middle.from[axis].size;
   }
   place = select(valid, place, like(place, 0));
-  const int64_t count = element_count(bounds);
-  if (count == 0 || element_count(x.shape()) == 0)
-    return with(x, constant(node.g, x.dtype(), bounds, 0));
-  const Expr flat = reshape(x, {element_count(x.shape())});
-  const Expr index = reshape(broadcast(place, bounds), {count});
-  return reshape(gather(flat, index, 0), bounds);
+  const Expr index = reshape(broadcast(place, bounds), {middle.want()});
+  return take(middle.x, 1, index);
 }
 
 // Where everything before the one bounded axis stays, its elements and those after it lie
-// together in every row: the extents change, nothing moves. kNoNode: not so.
-NodeId unmoved(Expr x, const std::vector<Size>& from, const std::vector<Size>& to) {
+// together in every row: the extents change, nothing moves.
+std::optional<Expr> unmoved(const Middle& middle) {
+  if (!middle.moves()) return middle.x;
   const auto open = [](const std::vector<Size>& sizes) {
     return std::ranges::find_if(sizes, [](const Size& s) { return !known(s.size); }) -
            sizes.begin();
@@ -206,21 +235,33 @@ NodeId unmoved(Expr x, const std::vector<Size>& from, const std::vector<Size>& t
       count *= sizes[static_cast<size_t>(i)].bound;
     return count;
   };
+  const std::vector<Size>&from = middle.from, &to = middle.to;
   const std::ptrdiff_t a = open(from), b = open(to);
   if (a == std::ssize(from) || b == std::ssize(to) || rows(from, a) != rows(to, b))
-    return kNoNode;
+    return std::nullopt;
   for (const auto* sizes : {&from, &to})
     if (std::ranges::count_if(*sizes, [](const Size& s) { return !known(s.size); }) != 1)
-      return kNoNode;
-  const int64_t outer = rows(from, a);
-  const Shape bounds = bounds_of(to);
-  if (outer == 0 || element_count(bounds) == 0) return kNoNode;
-  const int64_t have = element_count(x.shape()) / outer,
-                want = element_count(bounds) / outer;
-  Expr flat = reshape(x, {outer, have});
-  if (want > have) flat = pad(flat, {0, 0}, {0, want - have}, 0);
+      return std::nullopt;
+  const int64_t outer = middle.x.shape()[0], inner = middle.x.shape()[2];
+  const int64_t row = rows(from, a), have = middle.x.shape()[1] / row,
+                want = middle.want() / row;
+  Expr flat = reshape(middle.x, {outer * row, have, inner});
+  if (want > have) flat = pad(flat, {0, 0, 0}, {0, want - have, 0}, 0);
   if (want < have) flat = cut(flat, 1, 0, want);
-  return reshape(flat, bounds).id;
+  return flat;
+}
+
+// x with the sizes `to`, of which the run has as many elements.
+Expr reshaped(NodeImport& node, Expr x, const std::vector<Size>& from,
+              const std::vector<Size>& to) {
+  const Shape bounds = bounds_of(to);
+  if (element_count(bounds) == 0 || element_count(x.shape()) == 0)
+    return with(x, constant(*x.g, x.dtype(), bounds, 0));
+  const Middle middle = middle_of(x, from, to);
+  require(node, middle.moves() || middle.want() == middle.x.shape()[1],
+          "the shapes before and after have different numbers of elements");
+  const std::optional<Expr> same = unmoved(middle);
+  return reshape(same ? *same : reordered(middle), bounds);
 }
 
 } // namespace
@@ -231,14 +272,12 @@ void give_reshaped(NodeImport& node, const std::vector<Size>& to) {
   // All sizes of the result known: the run must have as many elements.
   if (std::ranges::all_of(to, [](const Size& size) { return known(size.size); })) {
     const int64_t count = element_count(bounds_of(to));
-    const Expr all = reordered(node, x, from, {known_size(node.g, count)});
+    const Expr all = reshaped(node, x, from, {known_size(node.g, count)});
     const Expr kept = equal(product_of(node, from), static_cast<double>(count));
     const Expr places = if_kept(kept, count_along(node.g, DType::I64, count, 0, 1));
     return give(node, 0, reshape(take(all, 0, places), bounds_of(to)));
   }
-  const NodeId same = unmoved(x, from, to);
-  give_bounded(node, 0, same != kNoNode ? with(x, same) : reordered(node, x, from, to),
-               to);
+  give_bounded(node, 0, reshaped(node, x, from, to), to);
 }
 
 void bounded_flatten(NodeImport& node, Rule) {

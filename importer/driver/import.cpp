@@ -159,6 +159,7 @@ std::optional<Graph> GraphImport::run() {
   open_graph(graph, scope);
   PortImport ports(import_);
   ports.add_inputs(*shapes, scope);
+  ports.open_sizes(*shapes, scope);
   import_nodes(graph.nodes, needed, scope);
   ports.add_outputs([&](const std::string& name) { return look_up(scope, name, {}); });
   if (import_.more_errors > 0)

@@ -10,6 +10,8 @@ class PortImport : ImportPart {
 public:
   explicit PortImport(ImportState& state) : ImportPart(state) {}
   void add_inputs(const InputShapes& shapes, Scope& scope);
+  // Behind the inputs: the extents of those of which a run decides sizes.
+  void open_sizes(const InputShapes& shapes, Scope& scope);
   // `value_of`: what the name of an output of the model stands for.
   void add_outputs(const std::function<NodeId(const std::string&)>& value_of);
 

@@ -40,6 +40,7 @@ private:
   Range unary(Op op, ValueRange a) const;
   Range binary(Op op, ValueRange a, ValueRange b) const;
   Range mapped(const Node& node, int64_t at);
+  ValueRange truth(NodeId id, int64_t at);
   Range answer(NodeId id, int64_t at);
 
   const Graph& g_;
@@ -263,6 +264,8 @@ Range Asker::binary(Op op, ValueRange a, ValueRange b) const {
 
 Range Asker::mapped(const Node& node, int64_t at) {
   if (node.op == Op::Select) {
+    const ValueRange test = truth(node.inputs[0], at);
+    if (test.low == test.high) return element(node.inputs[test.low != 0 ? 1 : 2], at);
     const Range yes = element(node.inputs[1], at), no = element(node.inputs[2], at);
     if (!yes || !no) return std::nullopt;
     return hull(*yes, *no);
@@ -278,9 +281,26 @@ Range Asker::mapped(const Node& node, int64_t at) {
   return std::nullopt;
 }
 
+// Of booleans: sizes are compared with what stands for "as it is" in a list of sizes.
+ValueRange Asker::truth(NodeId id, int64_t at) {
+  constexpr ValueRange kEither{0, 1}, kNever{0, 0}, kAlways{1, 1};
+  const Node& node = g_[id];
+  if (is_known(g_, id)) return known(id, at).value_or(kEither);
+  if (node.op != Op::Equal && node.op != Op::Less && node.op != Op::LessEqual)
+    return kEither;
+  const Range a = element(node.inputs[0], at), b = element(node.inputs[1], at);
+  if (!a || !b) return kEither;
+  const bool apart = a->high < b->low, behind = b->high < a->low;
+  const bool same = a->low == a->high && b->low == b->high && a->low == b->low;
+  if (node.op == Op::Equal) return apart || behind ? kNever : same ? kAlways : kEither;
+  const bool strict = node.op == Op::Less;
+  if (apart || (!strict && a->high == b->low)) return kAlways;
+  return behind || (strict && a->low == b->high) ? kNever : kEither;
+}
+
 Range Asker::answer(NodeId id, int64_t at) {
   const Node& node = g_[id];
-  if (node.dtype == DType::Bool) return ValueRange{0, 1};
+  if (node.dtype == DType::Bool) return truth(id, at);
   if (table_)
     if (const Range told = table_->find(id, trust_, at)) return told;
   if (is_known(g_, id)) return known(id, at);

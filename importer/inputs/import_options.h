@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/ir/custom_op.h"
-#include "importer/formula/compound.h"
+#include "importer/inputs/model_interface.h"
 #include "importer/model/limits.h"
 #include "importer/model/model.h"
 
@@ -25,6 +25,9 @@ struct ImportOptions {
   std::map<std::string, Shape> shapes;
   // Shapes of inputs taken from data; --shape wins over them (--shape-from).
   std::map<std::string, Shape> data_shapes;
+  // Sizes that a run decides, by the name of a dimension or as x[2], an axis of an input
+  // (--dim).
+  std::map<std::string, SizeRange> sizes;
   // By the name of an input: the one value it has in every run, as text "1,2" (--value).
   std::map<std::string, std::string> values;
   // Small inputs of the data; used only for an input whose value the import needs.

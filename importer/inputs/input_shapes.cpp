@@ -69,6 +69,10 @@ private:
   static bool fits(const ModelValue& input, const Shape& shape);
   void bind_shape(const ModelValue& input, const Shape& shape);
   const Shape* given(const ModelValue& input) const;
+  std::string open_dimension(const ModelValue& input, size_t axis) const;
+  void open_sizes(const ModelValue& input, Shape& shape);
+  void check_sizes(const std::set<std::string>& names,
+                   const std::set<std::string>& dimensions);
   std::optional<int64_t> extent(const ModelDim& dim) const;
   void check_limits(const ModelValue& input, const Shape& shape);
   bool is_batch(const ModelDim& dim) const;
@@ -127,8 +131,53 @@ void Binder::bind_shape(const ModelValue& input, const Shape& shape) {
   }
   if (!input.dims || input.dims->size() != shape.size()) return;
   for (size_t i = 0; i < shape.size(); ++i)
-    if (const ModelDim& dim = (*input.dims)[i]; !dim.value)
+    if (const ModelDim& dim = (*input.dims)[i];
+        !dim.value && !options_.sizes.contains(dim.name))
       bind_dimension(dim.name, shape[i]);
+}
+
+std::string axis_name(const std::string& input, size_t axis) {
+  return input + "[" + std::to_string(axis) + "]";
+}
+
+// Of ImportOptions::sizes; "": none of them is meant by this axis.
+std::string Binder::open_dimension(const ModelValue& input, size_t axis) const {
+  std::string name = axis_name(input.name, axis);
+  if (options_.sizes.contains(name)) return name;
+  if (!input.dims || axis >= input.dims->size() || (*input.dims)[axis].value) return "";
+  name = (*input.dims)[axis].name;
+  return options_.sizes.contains(name) ? name : "";
+}
+
+// The most that each open axis may have takes the place of what is known of it.
+void Binder::open_sizes(const ModelValue& input, Shape& shape) {
+  std::vector<std::string> names;
+  bool any = false;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    names.push_back(open_dimension(input, axis));
+    if (names.back().empty()) continue;
+    any = true;
+    shape[axis] = options_.sizes.at(names.back()).most;
+    // What the model declares of other shapes may follow from the size that it states.
+    result_.replaced |= input.dims && (*input.dims)[axis].value.value_or(-1) != -1;
+  }
+  if (any) result_.open[input.name] = std::move(names);
+}
+
+// Each name of --dim is a dimension that no --shape fixes, or an axis of an input.
+void Binder::check_sizes(const std::set<std::string>& names,
+                         const std::set<std::string>& dimensions) {
+  std::set<std::string> axes;
+  for (const ModelValue* input : inputs_)
+    for (size_t axis = 0; input->dims && axis < input->dims->size(); ++axis)
+      axes.insert(axis_name(input->name, axis));
+  for (const auto& [name, range] : options_.sizes) {
+    if (!axes.contains(name) && (name.empty() || !dimensions.contains(name)))
+      usage("--dim: the model has no dimension " + quoted(name) +
+            nearest_name(name, axes, dimensions));
+    else if (options_.shapes.contains(name) && !names.contains(name))
+      usage("dimension " + quoted(name) + " is given by --dim and by --shape");
+  }
 }
 
 void Binder::bind_user() {
@@ -155,6 +204,7 @@ void Binder::bind_user() {
     else
       bind_dimension(name, shape[0]);
   }
+  check_sizes(names, dimensions);
   for (const ModelValue* input : inputs_)
     if (const Shape* shape = given(*input)) bind_shape(*input, *shape);
 }
@@ -163,7 +213,8 @@ void Binder::bind_batch() {
   for (const ModelValue* input : inputs_) {
     if (!input->dims || input->dims->empty() || given(*input)) continue;
     const ModelDim& leading = input->dims->front();
-    if (leading.name.empty() || extent(leading)) continue;
+    if (leading.name.empty() || extent(leading) || options_.sizes.contains(leading.name))
+      continue;
     result_.dimensions[leading.name] = 1;
   }
 }
@@ -241,6 +292,10 @@ std::optional<InputShapes> Binder::finish() {
       bool unknown = false;
       for (const ModelDim& dim : *input->dims) {
         const bool leading = shape.empty();
+        if (!open_dimension(*input, shape.size()).empty()) {
+          shape.push_back(1); // open_sizes knows the most
+          continue;
+        }
         const std::optional<int64_t> known = extent(dim);
         unknown |= !known && !leading;
         shape.push_back(known.value_or(1));
@@ -254,6 +309,7 @@ std::optional<InputShapes> Binder::finish() {
                                             " has unknown dimensions; use " +
                                             option(*input));
     }
+    open_sizes(*input, shape);
     check_limits(*input, shape);
     result_.inputs[input->name] = std::move(shape);
   }

@@ -10,7 +10,10 @@ namespace svod::importer {
 struct InputShapes {
   std::deque<InputValue> values;             // initializers are no inputs
   std::map<std::string, Shape> inputs;       // of their tensors, by name
-  std::map<std::string, int64_t> dimensions; // named dimensions
+  std::map<std::string, int64_t> dimensions; // named dimensions of one size
+  // Inputs of which a run decides sizes: for each axis its dimension of
+  // ImportOptions::sizes, "" where it is fixed. Their shapes have the most.
+  std::map<std::string, std::vector<std::string>> open;
   std::vector<std::string> lone; // inputs of one dimension, which is unknown and became 1
   bool replaced = false; // a size that the model states: its other declarations are stale
 };

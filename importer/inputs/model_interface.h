@@ -29,6 +29,18 @@ struct ModelPort {
   bool is_tensor() const { return kind == Kind::Tensor && !optional; }
 };
 
+// The sizes that a run may give a dimension (--dim).
+struct SizeRange {
+  int64_t least = 1, most = 1;
+};
+
+// An input of which a run decides sizes. It is as large as these can get, and elements lie
+// as in a tensor of that shape.
+struct OpenInput {
+  size_t extents = 0; // the input of the graph that holds its extents, an i64 per axis
+  std::vector<std::string> dimensions; // one per axis, as in --dim; "": fixed
+};
+
 // What a graph does not say of the inputs and outputs of its program.
 struct ModelInterface {
   // Inputs packed for one value, by name: its bytes.
@@ -38,6 +50,9 @@ struct ModelInterface {
   // Outputs whose sizes depend on data: their number, and the number of the output that
   // holds these sizes. Such outputs follow those of the model.
   std::map<size_t, size_t> extents;
+  // By the number of the input; inputs of extents follow those of the model.
+  std::map<size_t, OpenInput> open_inputs;
+  std::map<std::string, SizeRange> sizes; // of their dimensions
   bool sizes_replaced = false; // an input has another shape than the model states
   // Branches that do not fit the shapes of the pack, in words: a run that takes one
   // stops.

@@ -94,6 +94,15 @@ static_assert(static_cast<int>(importer::ModelPort::Kind::Tensor) == SVOD_VALUE_
               static_cast<int>(importer::ModelPort::Kind::Map) == SVOD_VALUE_MAP &&
               static_cast<int>(importer::ModelPort::Kind::Maps) == SVOD_VALUE_MAPS);
 
+// One bit for each axis of which a run decides the size.
+uint32_t open_axes(const importer::OpenInput& open) {
+  static_assert(SVOD_MAX_RANK <= 32);
+  uint32_t out = 0;
+  for (size_t axis = 0; axis < open.dimensions.size(); ++axis)
+    if (!open.dimensions[axis].empty()) out |= uint32_t{1} << axis;
+  return out;
+}
+
 // Without sequences, optionals and maps the image needs no table of values.
 void add_values(const importer::ModelInterface& interface, ImageEntry& entry) {
   const auto tensors = [](const std::vector<importer::ModelPort>& ports) {
@@ -165,6 +174,11 @@ ImageContents image_contents(const plan::Plan& plan,
   for (const auto& [output, extents] : interface.extents) {
     entry.outputs[output].shape_output = static_cast<uint32_t>(extents) + 1;
     entry.outputs[extents].role = SVOD_ROLE_SHAPE;
+  }
+  for (const auto& [input, open] : interface.open_inputs) {
+    entry.inputs[input].shape_output = static_cast<uint32_t>(open.extents) + 1;
+    entry.inputs[open.extents].role = SVOD_ROLE_SHAPE;
+    entry.inputs[open.extents].shape_output = open_axes(open);
   }
   add_slots(plan, entry);
   add_steps(plan, entry);

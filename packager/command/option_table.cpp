@@ -128,6 +128,9 @@ void Declaration::model() {
           "another set of shapes in the same output");
   list_of("--entry", raw_.entries, "NAME:x=AxBxC,...",
           "Pack for this set of shapes, too, and call it NAME");
+  list_of("--dim", raw_.dims, "NAME=LEAST..MOST[/STEP]",
+          "Let each run decide the size of a dimension, or of axis 2 of x as x[2]; with "
+          "/STEP kernels are made for each multiple of it");
   value("--shape-from", options_.shape_from, "DIR",
         "Take all input shapes from DIR/input_*.pb, and values that shapes need");
   list_of("--value", raw_.values, "NAME=A,B,C", "Pack for this one value of an input");

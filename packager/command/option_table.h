@@ -19,7 +19,7 @@ const VerbRow& row_of(Verb verb);
 
 // What the parser fills in before it is understood.
 struct RawOptions {
-  std::vector<std::string> words, shapes, entries, values, kernels;
+  std::vector<std::string> words, shapes, entries, dims, values, kernels;
   std::string emit, target, device, cpu, optimize = "2", accuracy = "fast",
                                          weights = "embed";
   std::string string_bytes = "64", limit_image;

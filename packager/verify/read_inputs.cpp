@@ -37,6 +37,24 @@ template <class Port> bool put(const ModelTensor& from, const Port& port, Tensor
   return true;
 }
 
+// Of an input of which a run decides sizes: its elements lie as in a tensor of the most.
+bool put_open(const ModelTensor& from, int onnx_type, Tensor& to, Tensor& extents) {
+  if (from.onnx_type != onnx_type || from.dims.size() != to.shape.size()) return false;
+  for (size_t axis = 0; axis < from.dims.size(); ++axis)
+    if (from.dims[axis] > to.shape[axis]) return false;
+  const auto size = static_cast<size_t>(byte_size(to.dtype));
+  const Shape strides = row_major_strides(to.shape), own = row_major_strides(from.dims);
+  for (int64_t i = 0; i < element_count(from.dims); ++i) {
+    size_t place = 0;
+    for (size_t axis = 0; axis < own.size(); ++axis)
+      place += static_cast<size_t>(i / own[axis] % from.dims[axis] * strides[axis]);
+    std::memcpy(to.bytes.data() + place * size,
+                from.bytes.data() + static_cast<size_t>(i) * size, size);
+  }
+  std::memcpy(extents.bytes.data(), from.dims.data(), extents.bytes.size());
+  return true;
+}
+
 } // namespace
 
 std::string first_set(const std::string& folder) {
@@ -79,7 +97,15 @@ std::optional<std::vector<Tensor>> read_inputs(const std::string& folder,
                               ? size_t{port.first}
                               : static_cast<size_t>(named - inputs.begin());
       given[number] = true;
-      if (put(tensor, inputs[number], out[number])) continue;
+      const auto open = front.interface.open_inputs.find(number);
+      if (open != front.interface.open_inputs.end()) {
+        given[open->second.extents] = true;
+        if (put_open(tensor, inputs[number].seen.onnx_type, out[number],
+                     out[open->second.extents]))
+          continue;
+      } else if (put(tensor, inputs[number], out[number])) {
+        continue;
+      }
       error =
           path + ": not the type or size of input '" + escaped(inputs[number].name) + "'";
     } catch (const importer::ReadFailure& failure) {

@@ -172,6 +172,22 @@ Tensor within(const Tensor& tensor, const Tensor& extents) {
   return out;
 }
 
+// The extents of the inputs of which a run decides sizes: in the middle of their range, so
+// that a bound is not taken for a size.
+void choose_sizes(const Graph& graph, const importer::ModelInterface& interface,
+                  std::vector<Tensor>& inputs) {
+  for (const auto& [input, open] : interface.open_inputs) {
+    Shape extents = graph[graph.inputs()[input].node].shape;
+    for (size_t axis = 0; axis < extents.size(); ++axis) {
+      if (open.dimensions[axis].empty()) continue;
+      const importer::SizeRange& range = interface.sizes.at(open.dimensions[axis]);
+      extents[axis] = range.least + (range.most - range.least) / 2;
+    }
+    std::memcpy(inputs[open.extents].bytes.data(), extents.data(),
+                inputs[open.extents].bytes.size());
+  }
+}
+
 std::string write_file(const std::string& path, const std::string& bytes) {
   std::ofstream file(path, std::ios::binary);
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
@@ -190,19 +206,22 @@ std::vector<Tensor> random_inputs(const Graph& graph,
     if (const auto at = interface.fixed.find(input.name); at != interface.fixed.end())
       inputs.back().bytes = at->second;
   }
+  choose_sizes(graph, interface, inputs);
   return inputs;
 }
 
 std::string write_random_data(const Graph& graph,
                               const importer::ModelInterface& interface,
                               const std::string& folder, const CallRunner& calls) {
-  const std::vector<Tensor> inputs = random_inputs(graph, interface);
+  std::vector<Tensor> inputs = random_inputs(graph, interface);
   Evaluated result = evaluate(graph, inputs, calls);
   if (result.failed != kNoNode) {
     return "random inputs lead to an index out of range; give a data set";
   }
   for (const auto& [output, extents] : interface.extents)
     result.outputs[output] = within(result.outputs[output], result.outputs[extents]);
+  for (const auto& [input, open] : interface.open_inputs)
+    inputs[input] = within(inputs[input], inputs[open.extents]);
   std::string error;
   const auto write = [&](const char* kind, const std::vector<importer::ModelPort>& ports,
                          const auto& of_graph, const std::vector<Tensor>& tensors) {

@@ -4,6 +4,7 @@
 
 #include "runtime_stub/platform.h"
 #include "runtime_stub/program/literal.h"
+#include "runtime_stub/program/open_inputs.h"
 #include "runtime_stub/program/strings.h"
 #include "runtime_stub/program/tensor_file.h"
 #include "runtime_stub/program/words.h"
@@ -143,7 +144,7 @@ Exit bind_next(Session& session, const char* word, uint32_t& next, Printer& erro
     while (session.inputs[i] != nullptr) i++;
     return bind_value(session, i, word, errors);
   }
-  errors << "error: " << word << ": the model has only " << session.entry->input_count
+  errors << "error: " << word << ": the model has only " << model_inputs(session)
          << " inputs\n";
   return EXIT_USAGE;
 }
@@ -206,13 +207,13 @@ static Exit bind_strings(Session& session, uint32_t i, Tensor tensor, Text origi
 Exit bind_input(Session& session, uint32_t i, const Tensor& tensor, Text origin,
                 Printer& errors) {
   Tensor wanted = input_type(session, i);
-  if (!same_type(tensor, wanted)) {
+  if (!takes_type(session, i, tensor)) {
     errors << "error: ";
     errors.name(origin);
     errors << ": input '";
     errors.name(wanted.name);
     errors << "' is ";
-    print_type(errors, wanted.element, wanted.rank, wanted.dims);
+    print_input_type(errors, session, i);
     errors << ", this is ";
     print_type(errors, tensor.element, tensor.rank, tensor.dims);
     errors << "\n";
@@ -231,6 +232,11 @@ Exit bind_input(Session& session, uint32_t i, const Tensor& tensor, Text origin,
     errors << "\n";
     return EXIT_BAD_DATA;
   }
+  if (is_open(session, i)) {
+    if (spread_input(session, i, tensor)) return EXIT_DONE;
+    print_error(errors, "there is not enough memory");
+    return EXIT_FILE;
+  }
   session.inputs[i] = tensor.data;
   if (reinterpret_cast<uintptr_t>(tensor.data) % SVOD_ALIGN == 0 && tensor.data)
     return EXIT_DONE;
@@ -248,7 +254,10 @@ Exit bind_input(Session& session, uint32_t i, const Tensor& tensor, Text origin,
 // What the words give, then what was packed for one value.
 Exit bind_words(Session& session, const Options& options, Printer& errors) {
   const uint32_t count = session.entry->input_count;
-  for (uint32_t i = 0; i < count; i++) session.inputs[i] = nullptr;
+  if (!clear_inputs(session)) {
+    print_error(errors, "there is not enough memory");
+    return EXIT_FILE;
+  }
   uint32_t next = 0; // value of the next word without a name
   for (uint32_t w = 0; w < options.word_count; w++) {
     if (options.is_output(w)) continue;

@@ -9,6 +9,7 @@
 #include "runtime_stub/program/data_sets.h"
 #include "runtime_stub/program/literal.h"
 #include "runtime_stub/program/modes.h"
+#include "runtime_stub/program/open_inputs.h"
 #include "runtime_stub/program/tensor_file.h"
 #include "runtime_stub/program/words.h"
 
@@ -62,12 +63,9 @@ bool entries_hold(const Session& session) {
   return count <= kMostEntries;
 }
 
-bool fits(const Tensor& packed, const Given& given) {
-  if (given.is_raw) return packed.bytes() == given.bytes;
-  bool same = packed.rank == given.tensor.rank;
-  for (uint32_t axis = 0; same && axis < packed.rank; axis++)
-    same = packed.dims[axis] == given.tensor.dims[axis];
-  return same;
+bool fits(const Session& entry, const Given& given) {
+  if (given.is_raw) return input_type(entry, given.input).bytes() == given.bytes;
+  return takes_shape(entry, given.input, given.tensor);
 }
 
 // One bit for each entry that all of it fits.
@@ -77,7 +75,7 @@ uint64_t fitting(const Session& session, const AllGiven& all) {
     const Session entry = at_entry(session, e);
     bool good = true;
     for (uint32_t i = 0; good && i < all.count; i++)
-      good = fits(input_type(entry, all.list[i].input), all.list[i]);
+      good = fits(entry, all.list[i]);
     if (good) out |= uint64_t{1} << e;
   }
   return out;
@@ -106,16 +104,17 @@ bool look_at_value(const Session& session, const char* value, Given& given) {
 
 // A word without a name is for the first input that has none yet, as when it is bound.
 void look_at_words(const Session& session, const Options& options, AllGiven& all) {
+  const uint32_t inputs = model_inputs(session);
   bool bound[kMostTensors] = {};
   uint32_t next = 0;
   for (uint32_t w = 0; w < options.word_count; w++) {
     if (options.is_output(w)) continue;
     Word word = read_word(session, Side::Input, options.words[w]);
     if (word.kind == WordKind::Unknown || word.kind == WordKind::Value) return;
-    while (next < session.entry->input_count && bound[next]) next++;
+    while (next < inputs && bound[next]) next++;
     Given given = {};
     given.input = word.kind == WordKind::Nameless ? next : word.tensor;
-    if (given.input >= session.entry->input_count) return;
+    if (given.input >= inputs) return;
     bound[given.input] = true;
     const char* value = word.kind == WordKind::Nameless ? options.words[w] : word.rest;
     if (look_at_value(session, value, given) && !all.add(given)) return;
@@ -123,11 +122,10 @@ void look_at_words(const Session& session, const Options& options, AllGiven& all
 }
 
 void print_types(Printer& out, const Session& session) {
-  for (uint32_t i = 0; i < session.entry->input_count; i++) {
-    const Tensor type = input_type(session, i);
+  for (uint32_t i = 0; i < model_inputs(session); i++) {
     out << (i > 0 ? ", " : "");
-    out.name(type.name) << " ";
-    print_type(out, type.element, type.rank, type.dims);
+    out.name(input_type(session, i).name) << " ";
+    print_input_type(out, session, i);
   }
 }
 
@@ -200,7 +198,7 @@ void print_infos(const Session& session) {
 }
 
 void look_at_set(const Session& session, Text folder, AllGiven& all) {
-  const uint32_t count = session.entry->input_count;
+  const uint32_t count = model_inputs(session);
   for (uint32_t k = 0; k < count; k++) {
     Path path;
     if (!data_path(path, folder, Text("input_"), k, Text(".pb"))) return;

@@ -1,6 +1,7 @@
 // What was packed, from the image: the manifest as it stands, or the same for people.
 #include "runtime_stub/program/binding.h"
 #include "runtime_stub/program/modes.h"
+#include "runtime_stub/program/open_inputs.h"
 #include "runtime_stub/program/value.h"
 
 namespace packed {
@@ -46,8 +47,9 @@ void print_info(const Session& session, bool json) {
   }
   out << "model    sha256 ";
   out.hexadecimal(header->model_sha256, 32) << "\n";
-  for (uint32_t i = 0; i < session.entry->input_count; i++) {
+  for (uint32_t i = 0; i < model_inputs(session); i++) {
     print_tensor(out, "input", i, input_type(session, i));
+    if (is_open(session, i)) out << ", at most; a run decides";
     if (packed_value(session, i).data != nullptr) {
       out << ", packed for ";
       print_packed_value(out, session, i);

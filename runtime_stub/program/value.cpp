@@ -2,11 +2,12 @@
 #include "runtime_stub/program/value.h"
 
 #include "runtime_stub/program/binding.h"
+#include "runtime_stub/program/open_inputs.h"
 
 namespace packed {
 
 static uint32_t tensor_count(const Session& session, Side side) {
-  return side == Side::Input ? session.entry->input_count : model_outputs(session);
+  return side == Side::Input ? model_inputs(session) : model_outputs(session);
 }
 
 static uint32_t listed(const Session& session, Side side) {

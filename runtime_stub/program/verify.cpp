@@ -10,6 +10,7 @@
 #include "runtime_stub/program/binding.h"
 #include "runtime_stub/program/data_sets.h"
 #include "runtime_stub/program/modes.h"
+#include "runtime_stub/program/open_inputs.h"
 #include "runtime_stub/program/strings.h"
 #include "runtime_stub/program/tensor_file.h"
 #include "runtime_stub/program/words.h"
@@ -158,7 +159,10 @@ Value find_named_value(const Session& session, Side side, Text name, const Value
 
 Exit bind_set(Session& session, Text folder, Printer& errors) {
   uint32_t count = session.entry->input_count;
-  for (uint32_t i = 0; i < count; i++) session.inputs[i] = nullptr;
+  if (!clear_inputs(session)) {
+    print_error(errors, "there is not enough memory");
+    return EXIT_FILE;
+  }
   for (uint32_t k = 0; k < value_count(session, Side::Input); k++) {
     Path path;
     ValueData data;

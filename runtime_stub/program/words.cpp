@@ -4,6 +4,7 @@
 #include "runtime_stub/platform.h"
 #include "runtime_stub/program/literal.h"
 #include "runtime_stub/program/nearest.h"
+#include "runtime_stub/program/open_inputs.h"
 
 namespace packed {
 
@@ -18,7 +19,7 @@ bool is_named(Text word, Text name, const char*& rest) {
 }
 
 uint32_t tensor_count(const Session& session, Side side) {
-  return side == Side::Input ? session.entry->input_count : model_outputs(session);
+  return side == Side::Input ? model_inputs(session) : model_outputs(session);
 }
 
 // The tensors of a sequence have names of their own, which are listed with it.

@@ -1,0 +1,103 @@
+// The extents' own entry of the image says which axes are open; the others must be as they
+// were packed.
+#include "runtime_stub/program/open_inputs.h"
+
+#include "runtime_stub/platform.h"
+
+namespace packed {
+
+static const SvodTensor* packed_input(const Session& session, uint32_t i) {
+  return svod_input(session.model.image, session.entry, i);
+}
+
+uint32_t model_inputs(const Session& session) {
+  uint32_t count = session.entry->input_count;
+  while (count > 0 && packed_input(session, count - 1)->role != SVOD_ROLE_MODEL) count--;
+  return count;
+}
+
+bool is_open(const Session& session, uint32_t i) {
+  const SvodTensor* input = packed_input(session, i);
+  return input->role == SVOD_ROLE_MODEL && input->shape_output != 0;
+}
+
+bool takes_shape(const Session& session, uint32_t i, const Tensor& tensor) {
+  const Tensor most = input_type(session, i);
+  const uint32_t open =
+      is_open(session, i)
+          ? packed_input(session, packed_input(session, i)->shape_output - 1)
+                ->shape_output
+          : 0;
+  bool takes = most.rank == tensor.rank;
+  for (uint32_t axis = 0; takes && axis < most.rank; axis++) {
+    takes = (open >> axis & 1) != 0 ? tensor.dims[axis] <= most.dims[axis]
+                                    : tensor.dims[axis] == most.dims[axis];
+  }
+  return takes;
+}
+
+bool takes_type(const Session& session, uint32_t i, const Tensor& tensor) {
+  return tensor.element == input_type(session, i).element &&
+         takes_shape(session, i, tensor);
+}
+
+static void set_extents(Session& session, uint32_t i, const Tensor& tensor) {
+  const void* extents = session.inputs[packed_input(session, i)->shape_output - 1];
+  for (uint32_t axis = 0; axis < tensor.rank; axis++) {
+    static_cast<int64_t*>(const_cast<void*>(extents))[axis] = tensor.dims[axis];
+  }
+}
+
+bool clear_inputs(Session& session) {
+  const uint32_t count = session.entry->input_count;
+  for (uint32_t i = 0; i < count; i++) session.inputs[i] = nullptr;
+  for (uint32_t i = 0; i < count; i++) {
+    if (!is_open(session, i)) continue;
+    const Tensor most = input_type(session, i);
+    const void*& extents = session.inputs[packed_input(session, i)->shape_output - 1];
+    extents = take_memory(most.rank * sizeof(int64_t));
+    if (extents == nullptr) return false;
+    set_extents(session, i, most);
+  }
+  return true;
+}
+
+bool spread_input(Session& session, uint32_t i, const Tensor& tensor) {
+  const Tensor most = input_type(session, i);
+  auto to = static_cast<uint8_t*>(take_memory(most.bytes()));
+  session.inputs[i] = to;
+  if (to == nullptr) return false;
+  set_extents(session, i, tensor);
+  const auto from = static_cast<const uint8_t*>(tensor.data);
+  const bool bits = most.element->packed();
+  const uint32_t last = most.rank - 1;
+  // Rows of the last axis are whole in both, unless elements share bytes.
+  const uint64_t run = bits ? 1 : static_cast<uint64_t>(tensor.dims[last]);
+  const uint64_t bytes = run * most.element_bytes();
+  int64_t at[SVOD_MAX_RANK] = {};
+  for (uint64_t i_run = 0, runs = run == 0 ? 0 : tensor.elements() / run; i_run < runs;
+       i_run++) {
+    uint64_t place = 0;
+    for (uint32_t axis = 0; axis < most.rank; axis++) {
+      place = place * static_cast<uint64_t>(most.dims[axis]) +
+              static_cast<uint64_t>(at[axis]);
+    }
+    if (bits) {
+      store_bits(*most.element, to, place, load_bits(*most.element, from, i_run));
+    } else {
+      memcpy(to + place * most.element_bytes(), from + i_run * bytes,
+             static_cast<size_t>(bytes));
+    }
+    uint32_t axis = bits ? most.rank : last;
+    while (axis > 0 && ++at[axis - 1] == tensor.dims[axis - 1]) at[--axis] = 0;
+  }
+  return true;
+}
+
+void print_input_type(Printer& out, const Session& session, uint32_t i) {
+  const Tensor type = input_type(session, i);
+  print_type(out, type.element, type.rank, type.dims);
+  if (is_open(session, i)) out << ", at most";
+}
+
+} // namespace packed
