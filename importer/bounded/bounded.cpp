@@ -9,8 +9,44 @@
 
 namespace svod::importer {
 
-NodeId BoundTable::add(Graph& g, NodeId x, const Counts& counts) {
+namespace {
+
+// The operand that max(n, 0) of what is never less, n - 0 and n / 1 are equal to; kNoNode:
+// none is.
+NodeId equal_operand(const Graph& g, NodeId size) {
+  const Node& at = g[size];
+  if (at.inputs.size() != 2) return kNoNode;
+  const NodeId left = at.inputs[0], right = at.inputs[1];
+  const auto is = [&](NodeId id, int64_t value) {
+    const auto known = known_ints(g, id);
+    return known && known->front() == value;
+  };
+  const bool minus = at.op == Op::Sub, over = at.op == Op::Div;
+  if ((at.op == Op::Add || minus) && is(right, 0)) return left;
+  if ((at.op == Op::Mul || over) && is(right, 1)) return left;
+  if ((at.op == Op::Add && is(left, 0)) || (at.op == Op::Mul && is(left, 1)))
+    return right;
+  if (at.op != Op::Max && at.op != Op::Min) return kNoNode;
+  const auto a = range_of(g, left);
+  const auto b = range_of(g, right);
+  if (!a || !b) return kNoNode;
+  const bool is_max = at.op == Op::Max;
+  if (is_max ? a->low >= b->high : a->high <= b->low) return left;
+  return (is_max ? b->low >= a->high : b->high <= a->low) ? right : kNoNode;
+}
+
+// Sizes are known to be equal by being one node.
+NodeId simplest(const Graph& g, NodeId size) {
+  for (NodeId id = size; id != kNoNode; id = equal_operand(g, id)) size = id;
+  return size;
+}
+
+} // namespace
+
+NodeId BoundTable::add(Graph& g, NodeId x, Counts counts) {
   if (tidy(counts).empty()) return x;
+  for (NodeId& count : counts)
+    if (count != kNoNode) count = simplest(g, count);
   const Expr tensor{&g, x};
   Expr mask = number(g, DType::Bool, 1);
   for (int64_t axis = 0; axis < tensor.rank(); ++axis) {
@@ -79,7 +115,15 @@ Expr neutral(Graph& g, Op reduction, DType dtype) {
   return reshape(reduce(reduction, none, {0}), {});
 }
 
+// Sizes of the run that are compared are often one and the same.
+static bool always_holds(Expr condition) {
+  const Node& node = (*condition.g)[condition.id];
+  return node.op == Op::Equal && node.inputs[0] == node.inputs[1] &&
+         is_integer((*condition.g)[node.inputs[0]].dtype);
+}
+
 Expr checked(Expr count, Expr condition) {
+  if (always_holds(condition)) return count;
   const Expr place = if_kept(condition, number(*count.g, DType::I64, 0));
   return reshape(gather(reshape(count, {1}), reshape(place, {1}), 0), {});
 }
@@ -284,7 +328,9 @@ Expr entry_of(Expr list, int64_t i) {
   while (const auto source = source_of(g, element)) element = *source;
   const Expr all{&g, element.node};
   const Expr flat = reshape(all, {element_count(all.shape())});
-  const Expr entry = convert(reshape(cut(flat, 0, element.at, 1), {}), DType::I64);
+  // A size that was put into the list comes out as the node that it was.
+  const Expr one = all.rank() == 0 ? all : reshape(cut(flat, 0, element.at, 1), {});
+  const Expr entry = convert(one, DType::I64);
   const auto value = known_ints(g, entry.id);
   return value ? number(g, DType::I64, static_cast<double>(value->front())) : entry;
 }

@@ -23,7 +23,7 @@ struct Bounded {
 class BoundTable {
 public:
   // The node by which names refer to `x`; x itself without counts.
-  NodeId add(Graph& g, NodeId x, const Counts& counts);
+  NodeId add(Graph& g, NodeId x, Counts counts);
   const Bounded* find(NodeId id) const {
     const auto at = bounded_.find(id);
     return at == bounded_.end() ? nullptr : &at->second;

@@ -16,14 +16,16 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-std::vector<ShapeSet> sets_of(const Words& shapes, const Words& entries) {
-  auto read = read_shape_sets(shapes, entries);
+std::vector<ShapeSet> sets_of(const Words& shapes, const Words& entries,
+                              const Words& dims = {}) {
+  auto read = read_shape_sets(shapes, entries, dims);
   REQUIRE(std::holds_alternative<ShapeSets>(read));
   return std::get<ShapeSets>(read).sets;
 }
 
-std::string shape_fault(const Words& shapes, const Words& entries) {
-  auto read = read_shape_sets(shapes, entries);
+std::string shape_fault(const Words& shapes, const Words& entries,
+                        const Words& dims = {}) {
+  auto read = read_shape_sets(shapes, entries, dims);
   REQUIRE(std::holds_alternative<std::string>(read));
   return std::get<std::string>(read);
 }
