@@ -55,64 +55,87 @@ TuningFile read_tuning(const Options& options, Diags& diags) {
   return {};
 }
 
+// What it is called is no matter: nothing that runs asks for it.
 static void key_of(const importer::ModelPort& port, DigestWriter& key) {
-  key.text(port.name);
   key.number(static_cast<uint64_t>(port.kind));
   key.number(port.optional);
   key.number(port.present);
+  key.number(port.first);
   key.number(port.count);
   key.number(port.any_keys);
+  key.number(static_cast<uint64_t>(port.onnx_type));
+  key.number(port.presence ? *port.presence + 1 : 0);
   key.number(port.keys.numbers.size());
   for (int64_t number : port.keys.numbers) key.number(static_cast<uint64_t>(number));
   key.number(port.keys.texts.size());
   for (const std::string& text : port.keys.texts) key.text(text);
 }
 
-static Digest untuned_key(const Front& front, const Options& options) {
-  DigestWriter key;
-  key.text(kVersion);
-  key.text(package_compiler().identity());
-  key.digest(front.model.digest);
-  key.digest(graph_digest(front.graph));
-  for (const GraphInput& input : front.graph.inputs()) key.text(input.name);
-  for (const GraphOutput& output : front.graph.outputs()) key.text(output.name);
-  key.number(front.interface.fixed.size());
-  for (const auto& [name, bytes] : front.interface.fixed) {
-    key.text(name);
-    key.digest(sha256(bytes));
+static void key_of(const Graph& graph, const importer::ModelInterface& interface,
+                   DigestWriter& key) {
+  key.digest(graph_digest(graph));
+  for (const GraphInput& input : graph.inputs()) {
+    const auto fixed = interface.fixed.find(input.name);
+    key.number(fixed != interface.fixed.end());
+    if (fixed != interface.fixed.end()) key.digest(sha256(fixed->second));
   }
-  for (const auto* ports : {&front.interface.inputs, &front.interface.outputs})
+  key.number(interface.extents.size());
+  for (const auto& [output, extents] : interface.extents) {
+    key.number(output);
+    key.number(extents);
+  }
+  for (const auto* ports : {&interface.inputs, &interface.outputs}) {
+    key.number(ports->size());
     for (const importer::ModelPort& port : *ports) key_of(port, key);
-  key.text(options.target.triple);
-  for (const Level& level : options.target.levels) {
+  }
+}
+
+static void key_of(const Target& target, DigestWriter& key) {
+  key.text(target.alias);
+  key.text(target.triple);
+  key.number(target.levels.size());
+  for (const Level& level : target.levels) {
     key.text(level.name);
+    key.text(level.machine.name);
+    key.number(level.small);
+    key.number(level.flags.size());
     for (const std::string& flag : level.flags) key.text(flag);
   }
+}
+
+static Digest untuned_key(const Front& front, const Options& options) {
+  DigestWriter key;
+  key.text("svod key 2"); // of this layout
+  key.text(kVersion);
+  key.text(package_compiler().identity());
+  key_of(front.graph, front.interface, key);
+  key_of(options.target, key);
+  key.number(options.device.has_value());
+  if (options.device) key_of(*options.device, key);
   key.number(static_cast<uint64_t>(options.level));
-  key.number(options.target.is_small());
   key.number(options.exact);
   key.number(options.search_budget);
   key.number(options.cut_budget);
   key.number(options.equal_budget);
   key.number(static_cast<uint64_t>(options.threads));
   key.number(static_cast<uint64_t>(options.emit));
+  key.number(options.portable);
   key.number(static_cast<uint64_t>(options.weights));
   key.text(options.name);
+  key.number(!options.schedule.empty());
   if (!options.schedule.empty()) key.text(front.schedules);
-  if (options.self_check) key.text("self-check");
-  if (options.device)
-    for (const Level& level : options.device->levels) key.text(level.name);
-  // Limits choose between plans and between kernels of firmware.
-  for (const auto& [word, limit] :
-       {std::pair{"max-ram", options.max_ram}, {"max-flash", options.max_flash}}) {
-    if (!limit || !options.emits_run()) continue;
-    key.text(word);
-    key.number(*limit);
+  key.number(options.self_check);
+  // Limits choose between plans and between kernels.
+  for (const std::optional<uint64_t>& limit : {options.max_ram, options.max_flash}) {
+    key.number(limit.has_value());
+    key.number(limit.value_or(0));
   }
+  key.number(options.pools.size());
   for (const Options::Pool& pool : options.pools) {
     key.text(pool.name);
     key.number(pool.bytes);
   }
+  key.number(front.kernel_texts.size());
   for (const auto& [symbol, text] : front.kernel_texts) {
     key.text(symbol);
     key.text(text);

@@ -19,9 +19,10 @@ struct Front {
   std::string schedules;                           // what the file of --schedule holds
   TuningFile tuning;                               // of --tuning
   std::map<std::string, std::string> kernel_texts; // of --replace-kernel, by symbol
-  // Digest of all that decides what is packed but tuned schedules: graph and weights,
-  // names of inputs and outputs, target, options that change code, and the versions of us
-  // and of the compiler.
+  // Digest of all that decides what runs but tuned schedules: graph and weights, target,
+  // options that change code, and the versions of us and of the compiler. Names that the
+  // model gives are no part of it, nor the order in which it lists its nodes, nor the
+  // file's own digest.
   Digest untuned_key;
   double import_ms = 0;
 };

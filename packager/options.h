@@ -50,7 +50,7 @@ enum class Color : uint8_t { Auto, Always, Never };
 struct Options {
   std::string usage_error; // the command is wrong: nothing else is to be done
   Verb verb = Verb::Pack;
-  std::string cache_action; // of the verb cache: stats, clear, gc
+  std::string cache_action; // of the verb cache: stats, clear, gc, verify
   std::string model;
   std::string other;  // of the verb report: the second file; `model` is the first one
   std::string output; // empty: text forms and JSON go to stdout

@@ -93,7 +93,10 @@ Exit Packing::compile_set() {
   for (const std::string& line : choices_of(options_)) console_.verbose(line);
   Passes passes(printed, [&](std::string_view pass, const std::string& place,
                              const std::string& text) { show(pass, place, text); });
-  kernels_ = compile(front_->graph, options, passes);
+  if (!take_plan(options)) {
+    kernels_ = compile(front_->graph, options, passes);
+    remember_plan();
+  }
   key_ = plan_key(*front_, schedules.tuned());
   if (options_.explain)
     account_ = explain::explain(fused_, kernels_->plan, options_.target.machine());
@@ -176,6 +179,7 @@ Summary Packing::summary() const {
   out.spilled_schedules = unsearched_.size();
   if (account_) out.explanation = explanation_json(*account_);
   out.verify = verified_;
+  out.plan_state = plan_state();
   if (objects_) {
     out.sizes = objects_->sizes;
     out.compiled = objects_->compiled;
@@ -274,10 +278,13 @@ bool Packing::drop_spilling(const KernelSpills& spills,
   return unsearched_.size() > known;
 }
 
+// A plan of the cache is what came of this when it was made.
 bool Packing::drop_spilling() {
-  bool any = drop_spilling(objects_->spills, {});
+  const bool is_new = plan_state_ != PlanState::Hit;
+  bool any = is_new && drop_spilling(objects_->spills, {});
   for (size_t i = 0; i < sets_.size(); i++)
-    any |= sets_[i]->drop_spilling(objects_->spills, entries_->programs[i]);
+    if (sets_[i]->plan_state_ != PlanState::Hit)
+      any |= sets_[i]->drop_spilling(objects_->spills, entries_->programs[i]);
   return any;
 }
 
@@ -287,6 +294,7 @@ Exit Packing::build() {
     status = compile_graph();
     if (status == Exit::Done) status = build_once();
   }
+  if (status == Exit::Done) keep_plan();
   const bool fits = status != Exit::Done || !options_.max_flash ||
                     options_.target.is_small() ||
                     flash_bytes(contents_, objects_->sizes) <= *options_.max_flash;

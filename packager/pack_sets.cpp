@@ -16,6 +16,7 @@ Exit Packing::read_sets() {
     one.import.sizes = options_.sets[i].sizes;
     one.sets.clear();
     sets_.push_back(std::make_unique<Packing>(one, console_));
+    sets_.back()->is_set_ = true;
     if (Exit status = sets_.back()->read(); status != Exit::Done) return status;
   }
   return Exit::Done;

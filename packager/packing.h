@@ -1,9 +1,10 @@
 // One pack from a model to its files: what is read, compiled and built (pack.cpp), what
-// is for a GPU (pack_device.cpp), what is opened and written (pack_files.cpp), how it is
-// tried (pack_verify.cpp) and tuned (pack_tune.cpp).
+// is for a GPU (pack_device.cpp), which plan is known (pack_plan.cpp), what is opened and
+// written (pack_files.cpp), how it is tried (pack_verify.cpp) and tuned (pack_tune.cpp).
 #pragma once
 
 #include "compiler/explain/explain.h"
+#include "compiler/stored_plan.h"
 #include "packager/artefact/contents.h"
 #include "packager/artefact/device_parts.h"
 #include "packager/artefact/header_file.h"
@@ -40,6 +41,11 @@ private:
   Exit read_sets();
   Exit compile_graph();
   Exit compile_set();
+  bool caches_plan() const;
+  bool take_plan(const CompileOptions& options);
+  void remember_plan();
+  void keep_plan();
+  std::string_view plan_state() const;
   Exit merge_sets();
   Exit compile_device();
   bool multiplies_bytes() const;
@@ -105,7 +111,12 @@ private:
   // Of several sets of shapes all but the first, each as far as its plan.
   std::vector<std::unique_ptr<Packing>> sets_;
   std::optional<MergedEntries> entries_; // with several
+  bool is_set_ = false;                  // of another pack
   std::optional<toolchain::ObjectCache> cache_;
+  enum class PlanState : uint8_t { Off, Hit, Miss } plan_state_ = PlanState::Off;
+  std::string plan_key_;               // of the cache; in full
+  std::vector<std::byte> stored_plan_; // until the pack is built
+  std::optional<toolchain::CacheLock> plan_lock_;
   FusedGraph fused_;                        // with --bisect and --explain
   std::optional<explain::Account> account_; // with --explain
   std::set<Digest> for_speed_; // with --max-flash: kernels that need not be small

@@ -10,13 +10,6 @@
 
 namespace svod::packager {
 
-namespace {
-
-// 4 GiB: some thousand models' kernels.
-constexpr uint64_t kKeptBytes = uint64_t{4} << 30;
-
-} // namespace
-
 std::optional<Front> front_of(const Options& options, const Console& console,
                               Exit& exit) {
   Diags diags;
@@ -48,30 +41,72 @@ Exit key_verb(const Options& options, const Console& console) {
   return answer(options, console, key.hex() + "\n", json);
 }
 
+static std::string counted(const toolchain::CacheStats& stats) {
+  return std::to_string(stats.entries) + " entries, " + std::to_string(stats.bytes) +
+         " bytes";
+}
+
+// What all actions say; the object is still open.
+static JsonWriter cache_json(const Options& options, const toolchain::CacheStats& stats) {
+  JsonWriter json;
+  json.begin_object().pair("folder", options.cache_folder);
+  json.pair("action", options.cache_action).pair("entries", stats.entries);
+  json.pair("bytes", stats.bytes);
+  return json;
+}
+
+static Exit cache_stats(const toolchain::ObjectCache& cache, const Options& options,
+                        const Console& console) {
+  const toolchain::CacheStats all = cache.stats();
+  JsonWriter json = cache_json(options, all);
+  json.pair("most_bytes", toolchain::kKeptBytes).key("removed").boolean(false);
+  std::string text = counted(all) + " in " + options.cache_folder + "\n";
+  for (const auto& [word, kind] : {std::pair{"objects", toolchain::EntryKind::Object},
+                                   std::pair{"plans", toolchain::EntryKind::Plan}}) {
+    const toolchain::CacheStats part = cache.stats(kind);
+    json.key(word).begin_object().pair("entries", part.entries);
+    json.pair("bytes", part.bytes).end_object();
+    text += std::string(word) + ": " + counted(part) + "\n";
+  }
+  json.end_object();
+  return answer(options, console, text, json);
+}
+
+// Damage is no fault of the user's, and the next pack makes the entry again; but who asks
+// wants to know that a disk or a file system loses bits.
+static Exit cache_check(const toolchain::ObjectCache& cache, const Options& options,
+                        const Console& console) {
+  const toolchain::CacheCheck check = cache.verify(options.dry_run);
+  JsonWriter json = cache_json(options, check.all);
+  json.pair("damaged", check.damaged.entries);
+  json.key("removed").boolean(!options.dry_run && check.damaged.entries != 0);
+  json.end_object();
+  const std::string damage = check.damaged.entries == 0
+                                 ? "none is damaged"
+                                 : std::to_string(check.damaged.entries) +
+                                       " of them damaged" +
+                                       (options.dry_run ? "" : ", and removed");
+  const Exit exit = answer(
+      options, console,
+      counted(check.all) + " in " + options.cache_folder + "; " + damage + "\n", json);
+  return exit == Exit::Done && check.damaged.entries != 0 ? Exit::File : exit;
+}
+
 Exit cache_verb(const Options& options, const Console& console) {
   if (options.cache_folder.empty()) {
     console.error("there is no cache folder (--cache-dir, SVOD_CACHE_DIR or HOME)");
     return Exit::File;
   }
-  toolchain::ObjectCache cache(options.cache_folder);
-  toolchain::CacheStats stats;
-  const char* what = "in";
-  const bool counts = options.cache_action == "stats";
-  if (counts) {
-    stats = cache.stats();
-  } else {
-    const uint64_t kept = options.cache_action == "clear" ? 0 : kKeptBytes;
-    stats = cache.collect(kept, options.dry_run);
-    what = options.dry_run ? "would be removed from" : "removed from";
-  }
-  JsonWriter json;
-  json.begin_object().pair("folder", options.cache_folder);
-  json.pair("action", options.cache_action).pair("entries", stats.entries);
-  json.pair("bytes", stats.bytes);
-  json.key("removed").boolean(!counts && !options.dry_run).end_object();
+  const toolchain::ObjectCache cache(options.cache_folder);
+  if (options.cache_action == "stats") return cache_stats(cache, options, console);
+  if (options.cache_action == "verify") return cache_check(cache, options, console);
+  const uint64_t kept = options.cache_action == "clear" ? 0 : toolchain::kKeptBytes;
+  const toolchain::CacheStats gone = cache.collect(kept, options.dry_run);
+  JsonWriter json = cache_json(options, gone);
+  json.key("removed").boolean(!options.dry_run).end_object();
   return answer(options, console,
-                std::to_string(stats.entries) + " entries, " +
-                    std::to_string(stats.bytes) + " bytes " + what + " " +
+                counted(gone) +
+                    (options.dry_run ? " would be removed from " : " removed from ") +
                     options.cache_folder + "\n",
                 json);
 }

@@ -58,6 +58,16 @@ struct KernelSource : KernelText {
   NumberPassing passing = NumberPassing::None;
   std::vector<int64_t> numbers = {};
   bool serves_all = false; // it is the kernel of all levels, in code of the first
+
+  // All fields, for byte_form.h; how many they are is asserted where it is used.
+  template <class Visit> void with_parts(Visit&& visit) {
+    visit(static_cast<KernelText&>(*this), program, level, symbol, flags, direct, passing,
+          numbers, serves_all);
+  }
+  template <class Visit> void with_parts(Visit&& visit) const {
+    visit(static_cast<const KernelText&>(*this), program, level, symbol, flags, direct,
+          passing, numbers, serves_all);
+  }
 };
 
 struct Kernels {

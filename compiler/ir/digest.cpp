@@ -7,9 +7,7 @@
 
 namespace svod {
 
-// Live nodes, each after its inputs, in the order a depth-first walk from the outputs
-// leaves them.
-static std::vector<NodeId> walk_order(const Graph& g) {
+std::vector<NodeId> walk_order(const Graph& g) {
   std::vector<NodeId> order;
   std::vector<bool> seen(g.size());
   struct Frame {
@@ -47,8 +45,8 @@ static void write_interface(DigestWriter& out, const Interface& seen) {
   out.numbers(seen.shape);
 }
 
-Digest graph_digest(const Graph& g, const GraphDigestOptions& options) {
-  DigestWriter out;
+static void write_graph(DigestWriter& out, const Graph& g,
+                        const GraphDigestOptions& options) {
   out.text("svod graph 2");
   out.number(g.inputs().size());
   for (const GraphInput& input : g.inputs()) {
@@ -85,7 +83,19 @@ Digest graph_digest(const Graph& g, const GraphDigestOptions& options) {
     out.number(number[output.node]);
     write_interface(out, output.seen);
   }
+}
+
+Digest graph_digest(const Graph& g, const GraphDigestOptions& options) {
+  DigestWriter out;
+  write_graph(out, g, options);
   return out.finish();
+}
+
+std::string graph_encoding(const Graph& g, const GraphDigestOptions& options) {
+  std::string text;
+  DigestWriter out(&text);
+  write_graph(out, g, options);
+  return text;
 }
 
 } // namespace svod

@@ -12,5 +12,11 @@ struct GraphDigestOptions {
   bool weight_values = true;
 };
 Digest graph_digest(const Graph& g, const GraphDigestOptions& options = {});
+// What that is the digest of.
+std::string graph_encoding(const Graph& g, const GraphDigestOptions& options = {});
+
+// The order in which it numbers the nodes: live ones, each after its inputs, as a
+// depth-first walk from the outputs leaves them.
+std::vector<NodeId> walk_order(const Graph& g);
 
 } // namespace svod

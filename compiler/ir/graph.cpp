@@ -142,6 +142,17 @@ void Graph::credit(NodeId id, const std::vector<int32_t>& sources) {
   }
 }
 
+void Graph::rename(const Graph& from,
+                   const std::function<void(std::vector<int32_t>&)>& change) {
+  SVOD_CHECK(from.inputs_.size() == inputs_.size() &&
+             from.outputs_.size() == outputs_.size())
+      << "names of another graph";
+  for (size_t i = 0; i < inputs_.size(); ++i) inputs_[i].name = from.inputs_[i].name;
+  for (size_t i = 0; i < outputs_.size(); ++i) outputs_[i].name = from.outputs_[i].name;
+  for (std::vector<int32_t>& list : sources_) change(list);
+  source_names_ = from.source_names_;
+}
+
 std::vector<NodeId> Graph::live_nodes() const {
   std::vector<bool> live(nodes_.size());
   for (const GraphOutput& output : outputs_) live[output.node] = true;

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -166,6 +167,10 @@ public:
   const std::vector<int32_t>& sources(NodeId id) const { return sources_[id]; }
   const std::vector<std::string>& source_names() const { return source_names_; }
   void copy_source_names(const Graph& from) { source_names_ = from.source_names_; }
+  // Takes the names of `from`, which has as many inputs and outputs. `change` makes the
+  // sources of a node numbers of its names.
+  void rename(const Graph& from,
+              const std::function<void(std::vector<int32_t>&)>& change);
 
   // Nodes reachable from the outputs, inputs before users. Deterministic.
   std::vector<NodeId> live_nodes() const;

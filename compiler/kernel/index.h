@@ -80,6 +80,14 @@ public:
   // Expressions of the dynamic terms inside.
   void collect_dynamic(const Index& a, std::vector<ExprId>& out) const;
 
+  // All that it consists of, for byte_form.h.
+  template <class Visit> void with_parts(Visit&& visit) {
+    visit(extents_, terms_, limits_);
+  }
+  template <class Visit> void with_parts(Visit&& visit) const {
+    visit(extents_, terms_, limits_);
+  }
+
 private:
   // Positions of a dimension that its axes run beyond.
   struct Limit {

@@ -1,29 +1,35 @@
 // A packed weight is an affine view of a tensor that is known when packing: element p of
 // it is the source at offset + sum p_i * stride_i, or a fill value where a bound fails.
-// The walk keeps the offset and the bounds' values up to date axis by axis, so an element
-// costs a few additions.
+// The walk keeps the offset and the bounds' values up to date axis by axis. Along the
+// last axis each bound holds for one interval, so a row is a fill, a copy by one stride
+// and a fill.
 #include "compiler/kernel/pack_weight.h"
 
 #include "compiler/support/check.h"
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 
 namespace svod {
 
 namespace {
 
-class Walk {
+// Elements are copied as these, for their bytes alone.
+template <class Element> class Walk {
 public:
   Walk(const PackedWeight& weight, const Tensor& source, std::byte* out)
       : weight_(weight), source_(source), out_(out),
-        bytes_(static_cast<size_t>(byte_size(weight.dtype))),
         elements_(element_count(source.shape)) {
     for (const PackedWeight::Limit& limit : weight.limits)
       values_.push_back(limit.constant);
+    std::memcpy(&fill_, &weight.fill_bits, sizeof fill_);
   }
 
   void run(size_t axis, int64_t offset) {
-    if (axis == weight_.extents.size()) return element(offset);
+    if (axis == weight_.extents.size()) return row(1, 0, offset, {});
+    if (axis + 1 == weight_.extents.size())
+      return row(weight_.extents[axis], weight_.strides[axis], offset, axis);
     for (int64_t p = 0; p < weight_.extents[axis]; p++) {
       run(axis + 1, offset + p * weight_.strides[axis]);
       advance(axis, 1);
@@ -38,29 +44,60 @@ private:
     }
   }
 
-  bool holds() const {
-    for (size_t i = 0; i < values_.size(); i++) {
+  // Where all limits hold along the axis that `begin` and `end` are positions of.
+  void narrow(std::optional<size_t> axis, int64_t& begin, int64_t& end) const {
+    for (size_t i = 0; i < values_.size() && begin < end; i++) {
       const PackedWeight::Limit& limit = weight_.limits[i];
-      if (values_[i] < limit.low || values_[i] >= limit.high) return false;
+      const int64_t step = axis ? limit.coefficients[*axis] : 0;
+      const auto holds = [&](int64_t p) {
+        const int64_t value = values_[i] + p * step;
+        return value >= limit.low && value < limit.high;
+      };
+      if (step == 0 && !holds(begin)) end = begin;
+      if (step == 0) continue;
+      while (begin < end && !holds(begin)) begin++;
+      int64_t last = end;
+      while (last > begin && !holds(last - 1)) last--;
+      end = last;
     }
-    return true;
   }
 
-  void element(int64_t offset) {
-    const void* from = &weight_.fill_bits;
-    if (holds()) {
-      SVOD_CHECK(offset >= 0 && offset < elements_)
-          << "packed weight reads element " << offset << " of " << elements_;
-      from = source_.bytes.data() + static_cast<size_t>(offset) * bytes_;
+  void row(int64_t extent, int64_t stride, int64_t offset, std::optional<size_t> axis) {
+    int64_t begin = 0, end = extent;
+    narrow(axis, begin, end);
+    put_fill(begin);
+    if (begin < end) {
+      const int64_t first = offset + begin * stride, last = offset + (end - 1) * stride;
+      SVOD_CHECK(std::min(first, last) >= 0 && std::max(first, last) < elements_)
+          << "packed weight reads elements " << first << " to " << last << " of "
+          << elements_;
+      copy(first, stride, end - begin);
     }
-    std::memcpy(out_, from, bytes_);
-    out_ += bytes_;
+    put_fill(extent - end);
+  }
+
+  void copy(int64_t first, int64_t stride, int64_t count) {
+    const std::byte* from =
+        source_.bytes.data() + static_cast<size_t>(first) * sizeof(Element);
+    if (stride == 1) {
+      std::memcpy(out_, from, static_cast<size_t>(count) * sizeof(Element));
+      out_ += static_cast<size_t>(count) * sizeof(Element);
+      return;
+    }
+    const int64_t step = stride * static_cast<int64_t>(sizeof(Element));
+    for (int64_t i = 0; i < count; i++, out_ += sizeof(Element))
+      std::memcpy(out_, from + i * step, sizeof(Element));
+  }
+
+  void put_fill(int64_t count) {
+    for (int64_t i = 0; i < count; i++, out_ += sizeof(Element))
+      std::memcpy(out_, &fill_, sizeof(Element));
   }
 
   const PackedWeight& weight_;
   const Tensor& source_;
   std::byte* out_;
-  size_t bytes_;
+  Element fill_;
   int64_t elements_;
   std::vector<int64_t> values_; // of the limits, at the current position
 };
@@ -77,7 +114,22 @@ std::vector<std::byte> pack_weight(const PackedWeight& weight, const Tensor& sou
   SVOD_CHECK(weight.dtype == source.dtype) << "packed weight of another type";
   if (is_plain(weight, source)) return source.bytes;
   std::vector<std::byte> out(static_cast<size_t>(weight.bytes()));
-  Walk(weight, source, out.data()).run(0, weight.offset);
+  const auto walk = [&]<class Element>(Element) {
+    Walk<Element>(weight, source, out.data()).run(0, weight.offset);
+  };
+  switch (byte_size(weight.dtype)) {
+  case 1:
+    walk(uint8_t());
+    break;
+  case 2:
+    walk(uint16_t());
+    break;
+  case 4:
+    walk(uint32_t());
+    break;
+  default:
+    walk(uint64_t());
+  }
   return out;
 }
 

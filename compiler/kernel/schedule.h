@@ -188,6 +188,14 @@ struct ScheduledKernel : Kernel, KernelSchedule {
     return loops.inner[static_cast<size_t>(&stage - stages.data())];
   }
   int64_t chunk_count() const;
+
+  // Both, for byte_form.h.
+  template <class Visit> void with_parts(Visit&& visit) {
+    visit(static_cast<Kernel&>(*this), static_cast<KernelSchedule&>(*this));
+  }
+  template <class Visit> void with_parts(Visit&& visit) const {
+    visit(static_cast<const Kernel&>(*this), static_cast<const KernelSchedule&>(*this));
+  }
 };
 
 // How many positions of an outer axis the loop over its middle may meet, `first` and

@@ -155,15 +155,20 @@ Digest sha256(std::string_view text) {
   return sha256(std::as_bytes(std::span(text.data(), text.size())));
 }
 
+void DigestWriter::add(std::span<const std::byte> bytes) {
+  hash_.update(bytes);
+  if (copy_) copy_->append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
 void DigestWriter::number(uint64_t value) {
   std::byte bytes[8];
   for (int i = 0; i < 8; ++i) bytes[i] = std::byte(value >> (8 * i));
-  hash_.update(bytes);
+  add(bytes);
 }
 
 void DigestWriter::text(std::string_view value) {
   number(value.size());
-  hash_.update(value);
+  add(std::as_bytes(std::span(value.data(), value.size())));
 }
 
 void DigestWriter::numbers(std::span<const int64_t> values) {
@@ -172,7 +177,7 @@ void DigestWriter::numbers(std::span<const int64_t> values) {
 }
 
 void DigestWriter::digest(const Digest& value) {
-  hash_.update(std::as_bytes(std::span(value.bytes)));
+  add(std::as_bytes(std::span(value.bytes)));
 }
 
 std::optional<Digest> digest_from_hex(std::string_view text) {

@@ -48,6 +48,8 @@ Digest sha256(std::string_view text);
 // little-endian bytes, every string and list preceded by its length.
 class DigestWriter {
 public:
+  // `copy` gets the encoding as well.
+  explicit DigestWriter(std::string* copy = nullptr) : copy_(copy) {}
   void number(uint64_t value);
   void text(std::string_view value);
   void numbers(std::span<const int64_t> values);
@@ -55,7 +57,9 @@ public:
   Digest finish() { return hash_.finish(); }
 
 private:
+  void add(std::span<const std::byte> bytes);
   Sha256 hash_;
+  std::string* copy_;
 };
 
 } // namespace svod

@@ -1,15 +1,24 @@
-// An entry is a header with the payload's length and SHA-256, then the payload. It is
-// written beside its place and renamed, so a reader sees all of it or nothing; whatever
-// does not match its header is removed and counts as a miss. A hit sets the file's time,
-// which makes it the newest for collect().
+// An entry is a header with the payload's length and SHA-256, then the payload, which is
+// compressed. It is written beside its place and renamed, so a reader sees all of it or
+// nothing; whatever does not match its header is removed and counts as a miss. The digest
+// is of the compressed bytes: what is damaged is never decompressed. A hit sets the
+// file's time, which makes it the newest for collect().
+//
+// Locks are files of their own, as many as three digits of a key can name, and are never
+// removed: a lock on a file that somebody removes and makes again is held by two.
 #include "compiler/toolchain/object_cache.h"
+
+#include <llvm/Support/Compression.h>
+#include <llvm/Support/Error.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,13 +30,23 @@ namespace {
 
 struct EntryHeader {
   char magic[8];
-  uint64_t size;
+  uint64_t size;     // of what follows
+  uint64_t unpacked; // of the value
   std::array<uint8_t, 32> sha256;
 };
 
 } // namespace
 
-static constexpr char kMagic[8] = {'S', 'V', 'O', 'D', 'O', 'B', 'J', '1'};
+static constexpr char kMagic[8] = {'S', 'V', 'O', 'D', 'O', 'B', 'J', '2'};
+// Names of files that are being written begin with it.
+static constexpr char kUnfinished[] = "tmp.";
+
+// zstd's fastest level: a plan of 20 MB is a tenth of that after 50 ms, on one core.
+static constexpr int kCompression = 1;
+
+static const char* folder_of(EntryKind kind) {
+  return kind == EntryKind::Plan ? "plan" : "obj";
+}
 
 ObjectCache::ObjectCache(fs::path folder) : folder_(std::move(folder)) {}
 
@@ -44,9 +63,9 @@ fs::path ObjectCache::default_folder() {
   return {};
 }
 
-fs::path ObjectCache::path_of(const Digest& key) const {
+fs::path ObjectCache::path_of(const Digest& key, EntryKind kind) const {
   const std::string hex = key.hex();
-  return folder_ / "obj" / hex.substr(0, 2) / hex;
+  return folder_ / folder_of(kind) / hex.substr(0, 2) / hex;
 }
 
 static bool read_all(int file, void* to, size_t size) {
@@ -71,6 +90,15 @@ static bool write_all(int file, const void* from, size_t size) {
   return true;
 }
 
+// Of the sizes and the bytes: a size that is damaged is never believed.
+static std::array<uint8_t, 32> digest_of(const EntryHeader& header,
+                                         std::span<const std::byte> packed) {
+  DigestWriter digest;
+  digest.number(header.unpacked);
+  digest.text({reinterpret_cast<const char*>(packed.data()), packed.size()});
+  return digest.finish().bytes;
+}
+
 // The size field is checked against the file before it is believed.
 static std::optional<std::vector<std::byte>> read_entry(int file) {
   EntryHeader header;
@@ -80,18 +108,34 @@ static std::optional<std::vector<std::byte>> read_entry(int file) {
   if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0) return std::nullopt;
   if (header.size != static_cast<uint64_t>(status.st_size) - sizeof header)
     return std::nullopt;
-  std::vector<std::byte> value(header.size);
-  if (!read_all(file, value.data(), value.size())) return std::nullopt;
-  if (sha256(value).bytes != header.sha256) return std::nullopt;
-  return value;
+  std::vector<std::byte> packed(header.size);
+  if (!read_all(file, packed.data(), packed.size())) return std::nullopt;
+  if (digest_of(header, packed) != header.sha256) return std::nullopt;
+  const auto* from = reinterpret_cast<const uint8_t*>(packed.data());
+  llvm::SmallVector<uint8_t, 0> value;
+  if (llvm::Error error = llvm::compression::zstd::decompress({from, packed.size()},
+                                                              value, header.unpacked)) {
+    llvm::consumeError(std::move(error));
+    return std::nullopt;
+  }
+  const auto bytes = std::as_bytes(std::span(value.data(), value.size()));
+  return std::vector<std::byte>(bytes.begin(), bytes.end());
 }
 
-std::optional<std::vector<std::byte>> ObjectCache::load(const Digest& key) const {
-  const fs::path path = path_of(key);
+static std::optional<std::vector<std::byte>> read_entry(const fs::path& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return std::nullopt;
   std::optional<std::vector<std::byte>> value = read_entry(file);
   close(file);
+  return value;
+}
+
+std::optional<std::vector<std::byte>> ObjectCache::load(const Digest& key,
+                                                        EntryKind kind) const {
+  const fs::path path = path_of(key, kind);
+  std::error_code error;
+  if (!fs::exists(path, error)) return std::nullopt;
+  std::optional<std::vector<std::byte>> value = read_entry(path);
   if (value)
     utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
   else
@@ -99,22 +143,46 @@ std::optional<std::vector<std::byte>> ObjectCache::load(const Digest& key) const
   return value;
 }
 
-bool ObjectCache::store(const Digest& key, std::span<const std::byte> value) const {
-  const fs::path path = path_of(key);
+bool ObjectCache::store(const Digest& key, std::span<const std::byte> value,
+                        EntryKind kind) const {
+  const fs::path path = path_of(key, kind);
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
   if (error) return false;
-  std::string temporary = (path.parent_path() / "tmp.XXXXXX").string();
+  std::string temporary =
+      (path.parent_path() / (std::string(kUnfinished) + "XXXXXX")).string();
   const int file = mkostemp(temporary.data(), O_CLOEXEC);
   if (file < 0) return false;
-  EntryHeader header{{}, value.size(), sha256(value).bytes};
+  llvm::SmallVector<uint8_t, 0> small;
+  llvm::compression::zstd::compress(
+      {reinterpret_cast<const uint8_t*>(value.data()), value.size()}, small,
+      kCompression);
+  const auto packed = std::as_bytes(std::span(small.data(), small.size()));
+  EntryHeader header{{}, packed.size(), value.size(), {}};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
+  header.sha256 = digest_of(header, packed);
   const bool written = write_all(file, &header, sizeof header) &&
-                       write_all(file, value.data(), value.size());
+                       write_all(file, packed.data(), packed.size());
   const bool closed = close(file) == 0;
   if (written && closed && std::rename(temporary.c_str(), path.c_str()) == 0) return true;
   unlink(temporary.c_str());
   return false;
+}
+
+CacheLock::~CacheLock() {
+  if (file_ >= 0) close(file_);
+}
+
+CacheLock ObjectCache::lock(const Digest& key) const {
+  constexpr size_t kDigits = 3;
+  const fs::path path = folder_ / "lock" / key.hex().substr(0, kDigits);
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0) return CacheLock();
+  while (flock(file, LOCK_EX) != 0)
+    if (errno != EINTR) break;
+  return CacheLock(file);
 }
 
 namespace {
@@ -128,9 +196,11 @@ struct CachedFile {
 } // namespace
 
 // Other processes may remove entries meanwhile; what is gone is skipped.
-static std::vector<CachedFile> entries_of(const fs::path& folder) {
+static std::vector<CachedFile> entries_of(const fs::path& folder,
+                                          const std::vector<const char*>& parts = {
+                                              "obj", "plan", "python"}) {
   std::vector<CachedFile> out;
-  for (const char* part : {"obj", "python"}) {
+  for (const char* part : parts) {
     std::error_code error;
     fs::recursive_directory_iterator at(folder / part, error), end;
     for (; !error && at != end; at.increment(error)) {
@@ -145,11 +215,39 @@ static std::vector<CachedFile> entries_of(const fs::path& folder) {
   return out;
 }
 
-CacheStats ObjectCache::stats() const {
+static CacheStats sum_of(const std::vector<CachedFile>& entries) {
   CacheStats out;
-  for (const CachedFile& entry : entries_of(folder_)) {
+  for (const CachedFile& entry : entries) {
     ++out.entries;
     out.bytes += entry.bytes;
+  }
+  return out;
+}
+
+CacheStats ObjectCache::stats() const { return sum_of(entries_of(folder_)); }
+
+CacheStats ObjectCache::stats(EntryKind kind) const {
+  return sum_of(entries_of(folder_, {folder_of(kind)}));
+}
+
+// A file that is being written right now looks like one that was left.
+static bool is_left(const CachedFile& file) {
+  constexpr auto kWriting = std::chrono::hours(1);
+  return fs::file_time_type::clock::now() - file.time > kWriting;
+}
+
+// Libraries of the Python module have no checksum of ours; they are counted.
+CacheCheck ObjectCache::verify(bool dry) const {
+  CacheCheck out;
+  out.all = stats();
+  for (const CachedFile& entry : entries_of(folder_, {"obj", "plan"})) {
+    const bool unfinished = entry.path.filename().string().starts_with(kUnfinished);
+    if (unfinished ? !is_left(entry) : read_entry(entry.path).has_value()) continue;
+    std::error_code gone;
+    if (!fs::exists(entry.path, gone)) continue;
+    ++out.damaged.entries;
+    out.damaged.bytes += entry.bytes;
+    if (!dry) fs::remove(entry.path, gone);
   }
   return out;
 }
@@ -160,7 +258,7 @@ std::string ObjectCache::why_not_writable() const {
   std::error_code error;
   fs::create_directories(folder_ / "obj", error);
   if (error) return error.message();
-  std::string probe = (folder_ / "obj" / "tmp.XXXXXX").string();
+  std::string probe = (folder_ / "obj" / (std::string(kUnfinished) + "XXXXXX")).string();
   const int file = mkostemp(probe.data(), O_CLOEXEC);
   if (file < 0) return std::strerror(errno);
   close(file);

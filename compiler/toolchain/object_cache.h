@@ -1,6 +1,7 @@
-// Objects by content, on disk: DIR/obj/ab/<hex of key>. A damaged, foreign or cut entry
-// is a miss and never an error; several processes may share one folder. Libraries that
-// the Python module keeps in DIR/python count and go like objects.
+// Objects and plans by content, on disk: DIR/obj/ab/<hex of key>, DIR/plan/ab/<hex of
+// key>, compressed. A damaged, foreign or cut entry is a miss and never an error; several
+// processes may share one folder. Libraries that the Python module keeps in DIR/python
+// count and go like objects.
 #pragma once
 
 #include "compiler/support/digest.h"
@@ -11,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace svod::toolchain {
@@ -18,6 +20,30 @@ namespace svod::toolchain {
 struct CacheStats {
   uint64_t entries = 0;
   uint64_t bytes = 0;
+};
+
+// 4 GiB: some thousand models' kernels and plans.
+inline constexpr uint64_t kKeptBytes = uint64_t{4} << 30;
+
+// What an entry holds, and so the folder that it lies in.
+enum class EntryKind : uint8_t { Object, Plan };
+
+// What verify() found.
+struct CacheCheck {
+  CacheStats all, damaged;
+};
+
+// While it lives no other process has it: who waits for an entry finds it when it is
+// there, or may make it. The kernel lets it go with the process, however that ends.
+class CacheLock {
+public:
+  explicit CacheLock(int file = -1) : file_(file) {}
+  ~CacheLock();
+  CacheLock(CacheLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+  CacheLock& operator=(CacheLock&&) = delete;
+
+private:
+  int file_;
 };
 
 class ObjectCache {
@@ -29,11 +55,20 @@ public:
 
   const std::filesystem::path& folder() const { return folder_; }
 
-  std::optional<std::vector<std::byte>> load(const Digest& key) const;
+  std::optional<std::vector<std::byte>> load(const Digest& key,
+                                             EntryKind kind = EntryKind::Object) const;
   // False when it could not be written (full disk, no permission): the caller goes on.
-  bool store(const Digest& key, std::span<const std::byte> value) const;
+  bool store(const Digest& key, std::span<const std::byte> value,
+             EntryKind kind = EntryKind::Object) const;
+  // Waits for the lock of a key; without a folder that can be written there is none.
+  CacheLock lock(const Digest& key) const;
 
   CacheStats stats() const;
+  // Only of one kind.
+  CacheStats stats(EntryKind kind) const;
+  // Reads every entry and removes those that are damaged and what an interrupted write
+  // has left; with `dry` it only counts them.
+  CacheCheck verify(bool dry = false) const;
   // Removes the longest unused entries until at most `max_bytes` remain; returns what
   // went. With `dry` it only says what would go.
   CacheStats collect(uint64_t max_bytes, bool dry = false) const;
@@ -41,7 +76,7 @@ public:
   std::string why_not_writable() const;
 
 private:
-  std::filesystem::path path_of(const Digest& key) const;
+  std::filesystem::path path_of(const Digest& key, EntryKind kind) const;
   std::filesystem::path folder_;
 };
 

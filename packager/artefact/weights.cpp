@@ -6,9 +6,12 @@
 #include "compiler/support/check.h"
 #include "compiler/support/digest.h"
 #include "compiler/support/round_up.h"
+#include "compiler/support/threads.h"
 #include "importer/model/mapped_file.h"
 
+#include <algorithm>
 #include <map>
+#include <thread>
 
 namespace svod::packager {
 
@@ -19,28 +22,66 @@ static void release(const Blob& blob) {
 
 using Visit = std::function<void(const plan::Slot& slot, std::vector<std::byte> bytes)>;
 
-// Packs the weights of a plan in the order of their offsets: those that `wanted` says.
-static void for_each_weight(const plan::Plan& plan,
-                            const std::function<bool(uint64_t offset)>& wanted,
-                            const Visit& visit) {
+namespace {
+
+// Weights that lie next to each other and are packed from one tensor, which is computed
+// once.
+struct WeightGroup {
+  std::vector<const plan::Slot*> slots;
+  std::vector<std::vector<std::byte>> packed;
+};
+
+} // namespace
+
+static std::vector<WeightGroup>
+weight_groups(const plan::Plan& plan,
+              const std::function<bool(uint64_t offset)>& wanted) {
   // Slots that share an offset hold the same packed weight.
   std::map<uint64_t, const plan::Slot*> slots;
   for (const plan::Slot& slot : plan.slots) {
     if (slot.slot_class == plan::SlotClass::Weight) slots.emplace(slot.offset, &slot);
   }
-  Tensor source;
-  NodeId evaluated = kNoNode;
+  std::vector<WeightGroup> out;
+  NodeId last = kNoNode;
   for (const auto& [offset, slot] : slots) {
     if (!wanted(offset)) continue;
-    const PackedWeight& weight = plan.packed[slot->source];
-    if (weight.source != evaluated) source = evaluate_known(plan.graph, weight.source);
-    evaluated = weight.source;
-    std::vector<std::byte> bytes = pack_weight(weight, source);
-    SVOD_CHECK(bytes.size() <= slot->bytes) << "packed weight larger than its slot";
-    visit(*slot, std::move(bytes));
-    const Node& node = plan.graph[weight.source];
-    if (node.op == Op::Weight)
-      release(plan.graph.blob(static_cast<uint32_t>(node.payload[0])));
+    const NodeId source = plan.packed[slot->source].source;
+    if (out.empty() || source != last) out.emplace_back();
+    out.back().slots.push_back(slot);
+    last = source;
+  }
+  return out;
+}
+
+static void pack_group(const plan::Plan& plan, WeightGroup& group) {
+  const NodeId id = plan.packed[group.slots.front()->source].source;
+  const Tensor source = evaluate_known(plan.graph, id);
+  for (const plan::Slot* slot : group.slots) {
+    group.packed.push_back(pack_weight(plan.packed[slot->source], source));
+    SVOD_CHECK(group.packed.back().size() <= slot->bytes)
+        << "packed weight larger than its slot";
+  }
+  const Node& node = plan.graph[id];
+  if (node.op == Op::Weight)
+    release(plan.graph.blob(static_cast<uint32_t>(node.payload[0])));
+}
+
+// Packs the weights of a plan in the order of their offsets: those that `wanted` says. As
+// many at once as there are cores, and no more: what is packed waits for its turn in
+// memory.
+static void for_each_weight(const plan::Plan& plan,
+                            const std::function<bool(uint64_t offset)>& wanted,
+                            const Visit& visit) {
+  std::vector<WeightGroup> groups = weight_groups(plan, wanted);
+  const size_t at_once = std::max(1U, std::thread::hardware_concurrency());
+  for (size_t first = 0; first < groups.size(); first += at_once) {
+    const size_t count = std::min(at_once, groups.size() - first);
+    run_on_threads(count, 0, [&](size_t i) { pack_group(plan, groups[first + i]); });
+    for (size_t i = first; i < first + count; i++) {
+      WeightGroup group = std::move(groups[i]);
+      for (size_t k = 0; k < group.slots.size(); k++)
+        visit(*group.slots[k], std::move(group.packed[k]));
+    }
   }
   // Those that packed weights are computed from, by several of them.
   for (uint32_t id = 0; id < plan.graph.blob_count(); id++) release(plan.graph.blob(id));

@@ -87,7 +87,7 @@ constexpr char kExits[] =
     "With any status but 0 there is no output file, and an older one is untouched.\n";
 constexpr char kEnvironment[] =
     ".SH ENVIRONMENT\n"
-    ".TP\n.B SVOD_CACHE_DIR\nFolder of the object cache, before $XDG_CACHE_HOME/svod and "
+    ".TP\n.B SVOD_CACHE_DIR\nFolder of the cache, before $XDG_CACHE_HOME/svod and "
     "~/.cache/svod.\n"
     ".TP\n.B NO_COLOR, CLICOLOR_FORCE\nNo colour, or colour without a terminal.\n"
     ".TP\n.B TMPDIR\nFolder of temporary files.\n";

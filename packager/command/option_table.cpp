@@ -23,9 +23,9 @@ constexpr VerbRow kVerbs[] = {
     {"check", Verb::Check, "MODEL",
      "Says whether a model can be packed and what stops it; writes nothing"},
     {"ops", Verb::Ops, "", "Lists the operators that models may use"},
-    {"cache", Verb::Cache, "stats|clear|gc",
-     "Counts or removes compiled kernels and the Python module's libraries; gc keeps the "
-     "4 GiB used last"},
+    {"cache", Verb::Cache, "stats|clear|gc|verify",
+     "Counts, removes or checks plans, compiled kernels and the Python module's "
+     "libraries; gc keeps the 4 GiB used last"},
     {"doctor", Verb::Doctor, "",
      "Shows what packing needs of this machine, and whether it works"},
     {"key", Verb::Key, "MODEL",
@@ -201,7 +201,7 @@ void Declaration::debugging() {
 }
 
 void Declaration::cache() {
-  value("--cache-dir", raw_.cache_dir, "DIR", "Folder of the object cache");
+  value("--cache-dir", raw_.cache_dir, "DIR", "Folder of the cache of plans and objects");
   flag("--no-cache", raw_.no_cache, "Use no cache");
 }
 

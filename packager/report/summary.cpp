@@ -235,6 +235,7 @@ void write_run(JsonWriter& json, const Summary& summary) {
   write_weight_list(json, summary.plan, use);
   if (!summary.merged.empty()) write_merged(json, summary.merged);
   json.key("cache").begin_object();
+  json.pair("plan", std::string(summary.plan_state));
   json.pair("kernels_compiled", uint64_t{summary.compiled});
   json.pair("kernels_reused", uint64_t{summary.reused}).end_object();
   json.key("time_ms").begin_object();

@@ -23,6 +23,7 @@ struct Summary {
   ArenaBytes arena = {}; // of a run, with one thread
   uint64_t output = 0;   // bytes of the written file
   size_t compiled = 0, reused = 0;
+  std::string_view plan_state = "off"; // of the plan cache: off, hit, miss
   KernelSpills spills = {};
   std::vector<MergedGroup> merged = {};
   std::vector<std::pair<std::string, double>> time_ms = {}; // in order

@@ -1,0 +1,282 @@
+// The key is compared in full when an entry is read: its digest finds the entry and
+// proves nothing. Of weights it has the digests of their bytes, so other weights are
+// another plan: passes fold them, test them for zeros and powers of two, and measure how
+// an algorithm rounds them.
+//
+// Ids of nodes decide the order in which passes look at them, so the key has that order:
+// a model whose nodes are listed in another order has an equal `svod-pack key`, and an
+// entry of its own.
+#include "compiler/stored_plan.h"
+
+#include "compiler/ir/digest.h"
+#include "compiler/support/byte_form.h"
+#include "compiler/support/check.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace svod {
+
+static_assert(kFieldCount<codegen::KernelSource> == 9, "with_parts() names them all");
+static_assert(kFieldCount<ScheduledKernel> == 2, "with_parts() names both bases");
+
+namespace {
+
+// The names of ONNX nodes, and the input and output names, stay out where each node of
+// the graph says by itself where it comes from. A body has names of its own, and reports
+// on fixed-point layers hold some: there they are part of the key.
+bool keeps_names(const Graph& graph, const CompileOptions& options) {
+  return graph.body_count() != 0 ||
+         std::ranges::all_of(options.target.levels, &Level::fixed);
+}
+
+// The ONNX nodes of a graph by what they made: nodes of equal lists are told apart by
+// nothing.
+struct Provenance {
+  std::vector<int32_t> order;              // numbers in source_names(), those that made
+                                           // a live node alone
+  std::vector<std::vector<uint64_t>> made; // by place in `order`: node numbers
+
+  explicit Provenance(const Graph& graph) {
+    std::vector<std::vector<uint64_t>> by_source(graph.source_names().size());
+    const std::vector<NodeId> walk = walk_order(graph);
+    const auto note = [&](NodeId id, uint64_t number) {
+      for (int32_t source : graph.sources(id))
+        by_source[static_cast<size_t>(source)].push_back(number);
+    };
+    for (size_t i = 0; i < walk.size(); i++) note(walk[i], i);
+    for (size_t i = 0; i < graph.inputs().size(); i++)
+      note(graph.inputs()[i].node, walk.size() + i);
+    for (size_t i = 0; i < by_source.size(); i++)
+      if (!by_source[i].empty()) order.push_back(static_cast<int32_t>(i));
+    std::ranges::stable_sort(order, {}, [&](int32_t source) {
+      return by_source[static_cast<size_t>(source)];
+    });
+    for (int32_t source : order)
+      made.push_back(std::move(by_source[static_cast<size_t>(source)]));
+  }
+};
+
+void put_target(ByteWriter& key, const Target& target) {
+  key.put(target.alias);
+  key.put(target.triple);
+  key.put(target.kind);
+  for (const Level& level : target.levels) {
+    key.put(level.name);
+    key.put(level.flags);
+    key.put(level.machine.name);
+    key.put(level.small);
+  }
+}
+
+// Those of the passes; the rest hands something out.
+void put_options(ByteWriter& key, const CompileOptions& options) {
+  key.put(options.exact);
+  key.put(options.one_thread);
+  key.put(uint64_t{options.fusion_budget});
+  key.put(uint64_t{options.equal_budget});
+  key.put(options.as_written);
+  key.put(options.for_speed);
+  key.put(options.work_for_ram);
+  key.put(options.most_arena);
+  key.put(options.pools);
+  key.put(uint64_t{options.search_budget});
+  key.put(options.unsearched);
+}
+
+// The order of ids among live nodes.
+void put_order(ByteWriter& key, const Graph& graph) {
+  const std::vector<NodeId> walk = walk_order(graph);
+  std::vector<uint64_t> by_id(walk.size());
+  std::iota(by_id.begin(), by_id.end(), 0);
+  std::ranges::sort(by_id, {}, [&](uint64_t i) { return walk[i]; });
+  key.put(by_id);
+}
+
+using Blobs = std::map<Digest, Blob>;
+
+void collect_blobs(const Graph& graph, Blobs& out) {
+  for (uint32_t i = 0; i < graph.blob_count(); i++)
+    out.emplace(graph.blob(i).digest, graph.blob(i));
+  for (uint32_t i = 0; i < graph.body_count(); i++) collect_blobs(*graph.body(i), out);
+}
+
+void put_graph(ByteWriter& out, const Graph& graph, const Blobs& known) {
+  out.put(uint64_t{graph.blob_count()});
+  for (uint32_t i = 0; i < graph.blob_count(); i++) {
+    const Blob& blob = graph.blob(i);
+    const bool is_known = known.contains(blob.digest);
+    out.put(blob.digest);
+    out.put(is_known);
+    if (is_known) continue;
+    out.put(uint64_t{blob.bytes.size()});
+    out.raw(blob.bytes);
+  }
+  out.put(uint64_t{graph.body_count()});
+  for (uint32_t i = 0; i < graph.body_count(); i++) put_graph(out, *graph.body(i), known);
+  out.put(uint64_t{graph.size()});
+  for (NodeId id = 0; id < graph.size(); id++) {
+    out.put(graph[id]);
+    out.put(graph.sources(id));
+  }
+  out.put(uint64_t{graph.inputs().size()});
+  for (const GraphInput& input : graph.inputs()) out.put(input);
+  out.put(uint64_t{graph.outputs().size()});
+  for (const GraphOutput& output : graph.outputs()) out.put(output);
+  out.put(graph.source_names());
+}
+
+void get_blob(ByteReader& in, Graph& graph, const Blobs& known) {
+  const auto digest = in.get<Digest>();
+  if (in.get<bool>()) {
+    const auto at = known.find(digest);
+    if (at == known.end()) return in.fail();
+    graph.add_blob(at->second);
+    return;
+  }
+  const std::span<const std::byte> bytes = in.raw(in.get<uint64_t>());
+  auto owner = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+  const std::span<const std::byte> view = *owner;
+  graph.add_blob(Blob{view, std::move(owner), digest});
+}
+
+// Everything is interned in the order of its numbers, so that it has them again.
+void get_graph(ByteReader& in, Graph& graph, const Blobs& known) {
+  for (auto count = in.get<uint64_t>(); count > 0 && !in.failed(); count--)
+    get_blob(in, graph, known);
+  for (auto count = in.get<uint64_t>(); count > 0 && !in.failed(); count--) {
+    auto body = std::make_shared<Graph>();
+    get_graph(in, *body, known);
+    if (!in.failed()) graph.add_body(std::move(body));
+  }
+  const auto nodes = in.get<uint64_t>();
+  std::vector<std::vector<int32_t>> sources;
+  for (uint64_t i = 0; i < nodes && !in.failed(); i++) {
+    auto node = in.get<Node>();
+    sources.push_back(in.get<std::vector<int32_t>>());
+    const auto before = [&](NodeId input) { return input < i; };
+    if (in.failed() || !std::ranges::all_of(node.inputs, before)) return in.fail();
+    if (graph.intern(std::move(node)) != i) return in.fail();
+  }
+  for (auto count = in.get<uint64_t>(); count > 0 && !in.failed(); count--) {
+    auto input = in.get<GraphInput>();
+    if (input.node >= graph.size()) return in.fail();
+    const Node node = graph[input.node];
+    graph.add_input(std::move(input.name), node.dtype, node.shape, input.seen);
+  }
+  for (auto count = in.get<uint64_t>(); count > 0 && !in.failed(); count--) {
+    auto output = in.get<GraphOutput>();
+    if (output.node >= graph.size()) return in.fail();
+    graph.add_output(std::move(output.name), output.node, output.seen);
+  }
+  for (const std::string& name : in.get<std::vector<std::string>>())
+    graph.open_source(name);
+  graph.close_source();
+  for (size_t i = 0; i < sources.size() && !in.failed(); i++)
+    graph.credit(static_cast<NodeId>(i), sources[i]);
+}
+
+template <class Change> void for_each_list(plan::Step& step, const Change& change) {
+  change(step.sources);
+  for (plan::Step& joined : step.joined) for_each_list(joined, change);
+}
+
+// `plan` with the names of `graph` in place of those that it was made with.
+void rename(plan::Plan& plan, const Graph& graph, const std::vector<int32_t>& made_with,
+            const Provenance& now) {
+  std::map<int32_t, int32_t> to;
+  for (size_t i = 0; i < made_with.size(); i++) to[made_with[i]] = now.order[i];
+  const auto change = [&](std::vector<int32_t>& list) {
+    for (int32_t& source : list) source = to.at(source);
+    std::ranges::sort(list);
+  };
+  plan.graph.rename(graph, change);
+  for (plan::Step& step : plan.steps) for_each_list(step, change);
+}
+
+// Whether the lists hold nothing but these.
+bool holds_only(const plan::Plan& plan, const std::vector<int32_t>& made_with) {
+  const std::set<int32_t> known(made_with.begin(), made_with.end());
+  bool all = true;
+  const auto look = [&](const std::vector<int32_t>& list) {
+    for (int32_t source : list) all = all && known.contains(source);
+  };
+  for (NodeId id = 0; id < plan.graph.size(); id++) look(plan.graph.sources(id));
+  for (plan::Step step : plan.steps) for_each_list(step, look);
+  return all;
+}
+
+// The plan but for its graph.
+template <class Plan, class Visit> void with_rest(Plan& plan, const Visit& visit) {
+  with_fields(plan, [&](auto&, auto&... rest) { (visit(rest), ...); });
+}
+
+} // namespace
+
+std::string stored_plan_key(const Graph& graph, const CompileOptions& options,
+                            const std::string& build) {
+  ByteWriter key;
+  key.put(std::string("svod plan 1"));
+  key.put(build);
+  key.put(graph_encoding(graph));
+  put_order(key, graph);
+  put_target(key, options.target);
+  put_options(key, options);
+  if (keeps_names(graph, options)) {
+    key.put(graph.source_names());
+    for (const GraphInput& input : graph.inputs()) key.put(input.name);
+    for (const GraphOutput& output : graph.outputs()) key.put(output.name);
+    for (NodeId id : graph.live_nodes()) key.put(graph.sources(id));
+  } else {
+    key.put(Provenance(graph).made);
+  }
+  const std::vector<std::byte>& bytes = key.bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::optional<std::vector<std::byte>>
+plan_bytes(const CompiledPlan& plan, const Graph& graph, const std::string& key) {
+  const bool is_same = graph.source_names() == plan.kernels.plan.graph.source_names();
+  Provenance made_with(graph);
+  if (graph.body_count() == 0 &&
+      (!is_same || !holds_only(plan.kernels.plan, made_with.order)))
+    return std::nullopt;
+  Blobs known;
+  collect_blobs(graph, known);
+  ByteWriter out;
+  out.put(key);
+  out.put(made_with.order);
+  put_graph(out, plan.kernels.plan.graph, known);
+  with_rest(plan.kernels.plan, [&](const auto& field) { out.put(field); });
+  out.put(plan.kernels.sources);
+  out.put(plan.equal);
+  out.put(plan.searched);
+  out.put(plan.unsearched);
+  out.put(plan.fixed_point);
+  return out.take();
+}
+
+std::optional<CompiledPlan> plan_from_bytes(std::span<const std::byte> bytes,
+                                            const Graph& graph, const std::string& key) {
+  ByteReader in(bytes);
+  if (in.get<std::string>() != key || in.failed()) return std::nullopt;
+  const auto made_with = in.get<std::vector<int32_t>>();
+  Blobs known;
+  collect_blobs(graph, known);
+  CompiledPlan out;
+  get_graph(in, out.kernels.plan.graph, known);
+  with_rest(out.kernels.plan, [&](auto& field) { in.get(field); });
+  in.get(out.kernels.sources);
+  in.get(out.equal);
+  in.get(out.searched);
+  in.get(out.unsearched);
+  in.get(out.fixed_point);
+  if (in.failed() || !in.at_end()) return std::nullopt;
+  if (graph.body_count() != 0) return out;
+  const Provenance now(graph);
+  if (now.order.size() != made_with.size()) return std::nullopt;
+  rename(out.kernels.plan, graph, made_with, now);
+  return out;
+}
+
+} // namespace svod

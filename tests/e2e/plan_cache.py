@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""The plan cache: hits for the same graph whatever its names, never for another one, never for a damaged entry.
+
+Every packed file is compared with one that was packed without a cache. `--long` kills a hundred packs and flips a bit
+in a hundred entries instead of a few.
+"""
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from onnx_writer import random_tensor, small_cnn, small_mlp
+from packing import PACKER, check, pack, run, work_folder
+
+LONG = "--long" in sys.argv
+ROUNDS = 100 if LONG else 6
+
+
+def renamed(plain):
+    return f"other/{plain}.7" if plain else plain
+
+
+def cached(folder, model, output, *options):
+    """Packs with the folder's cache; what --json says of it."""
+    summary = output.with_suffix(".json")
+    environment = dict(os.environ, SVOD_CACHE_DIR=str(folder / "cache"))
+    pack(model, output, f"--json={summary}", *options, env=environment)
+    return json.loads(summary.read_text())["cache"]
+
+
+def plain(model, output, *options):
+    """The bytes of a pack without a cache."""
+    pack(model, output, "--no-cache", *options)
+    return output.read_bytes()
+
+
+def cache(folder, *words, expect=0):
+    return run(PACKER, "cache", *words, "--cache-dir", folder / "cache", expect=expect).stdout.decode()
+
+
+def hits(folder):
+    model, other = folder / "cnn.onnx", folder / "renamed.onnx"
+    model.write_bytes(small_cnn())
+    other.write_bytes(small_cnn(renamed, "another", "someone else"))
+    first, second = cached(folder, model, folder / "first"), cached(folder, model, folder / "second")
+    check(first["plan"] == "miss" and first["kernels_compiled"] > 0, f"the first pack: {first}")
+    check(second["plan"] == "hit" and second["kernels_compiled"] == 0, f"the second one: {second}")
+    want = plain(model, folder / "cold")
+    check((folder / "first").read_bytes() == want, "the first pack has the bytes of one without a cache")
+    check((folder / "second").read_bytes() == want, "and so has the second one")
+    names = cached(folder, other, folder / "renamed")
+    check(names["plan"] == "hit" and names["kernels_compiled"] == 0, f"other names: {names}")
+    check((folder / "renamed").read_bytes() == plain(other, folder / "renamed_cold"),
+          "with other names the bytes are those of a pack without a cache, too")
+    info = run(folder / "renamed", "--info").stdout.decode()
+    check("other/first.7" in info and "other/x.7" in info, "and the program says the new names")
+    library = cached(folder, model, folder / "libcnn.a")
+    check(library["plan"] == "hit", f"a library has the same plan: {library}")
+    check((folder / "libcnn.a").read_bytes() == plain(model, folder / "libcold.a"),
+          "and the bytes of one without a cache")
+
+
+def misses(folder):
+    """A change that matters to the plan is another plan, and another key."""
+    model = folder / "cnn.onnx"
+    for options in (["-O3"], ["--accuracy", "exact"], ["--target", "x86-64-v3"], ["--search-budget", "0"], ["-Os"]):
+        what = cached(folder, model, folder / "changed", *options)
+        check(what["plan"] == "miss", f"{' '.join(options)}: {what}")
+    weights = folder / "weights.onnx"
+    weights.write_bytes(small_cnn().replace(random_tensor("w3", [7, 48], 4), random_tensor("w3", [7, 48], 5)))
+    what = cached(folder, weights, folder / "weights")
+    check(what["plan"] == "miss" and what["kernels_compiled"] == 0, f"other weights: {what}")
+    check((folder / "weights").read_bytes() == plain(weights, folder / "weights_cold"), "its bytes are right")
+    for options in (["--bisect"], ["--schedule", "none.txt"]):
+        (folder / "none.txt").write_text("")
+        if options[0] == "--schedule":
+            options[1] = folder / "none.txt"
+        what = cached(folder, model, folder / "asked", *options)
+        check(what["plan"] == "off", f"{options[0]} asks the passes: {what}")
+
+
+def sets(folder):
+    model, several = folder / "mlp.onnx", ["--entry", "a:a=4x24", "--entry", "b:a=4x24"]
+    model.write_bytes(small_mlp())
+    cached(folder, model, folder / "sets", *several)
+    what = cached(folder, model, folder / "again", *several)
+    check(what["plan"] == "hit", f"several sets of shapes: {what}")
+    check((folder / "again").read_bytes() == plain(model, folder / "sets_cold", *several), "with equal bytes")
+
+
+def entries(folder, kinds=("plan", "obj")):
+    return sorted(p for kind in kinds for p in (folder / "cache" / kind).glob("*/*"))
+
+
+def damage(folder, rng):
+    """One bit of each entry in turn: never a wrong result."""
+    model, want = folder / "cnn.onnx", (folder / "cold").read_bytes()
+    for round in range(ROUNDS):
+        files = entries(folder, ("plan",) if round % 2 == 0 else ("plan", "obj"))
+        file = rng.choice(files)
+        raw = bytearray(file.read_bytes())
+        at = rng.randrange(8 * len(raw))
+        raw[at // 8] ^= 1 << at % 8
+        file.write_bytes(raw)
+        told = cache(folder, "verify", "--dry-run", expect=4)
+        check("1 of them damaged" in told, f"bit {at} of {file.parent.parent.name}: verify tells it")
+        cached(folder, model, folder / "damaged")
+        check((folder / "damaged").read_bytes() == want, "and a pack gives the right bytes")
+    cache(folder, "clear")
+    cached(folder, model, folder / "damaged")
+    file = entries(folder, ("plan",))[0]
+    file.write_bytes(file.read_bytes()[:-1])
+    check(cached(folder, model, folder / "damaged")["plan"] == "miss", "a plan that is cut is a miss")
+    file.write_bytes(file.read_bytes() + b"x")
+    told = cache(folder, "verify", expect=4)
+    check("removed" in told and not file.exists(), f"verify removes what is damaged: {told.strip()}")
+    check("none is damaged" in cache(folder, "verify"), "and then finds nothing")
+
+
+def at_once(folder):
+    """Eight packs of one model: one of them plans."""
+    cache(folder, "clear")
+    model, want = folder / "cnn.onnx", (folder / "cold").read_bytes()
+    environment = dict(os.environ, SVOD_CACHE_DIR=str(folder / "cache"))
+    started = [subprocess.Popen([PACKER, model, "-o", folder / f"at_once{i}", "--verify", "off", "-q",
+                                 f"--json={folder / f'at_once{i}.json'}"], env=environment) for i in range(8)]
+    check([p.wait(300) for p in started] == [0] * 8, "eight packs at once all end well")
+    check(all((folder / f"at_once{i}").read_bytes() == want for i in range(8)), "with the same bytes")
+    states = [json.loads((folder / f"at_once{i}.json").read_text())["cache"]["plan"] for i in range(8)]
+    check(sorted(states) == ["hit"] * 7 + ["miss"], f"and one of them has planned: {states}")
+
+
+def killed(folder, rng):
+    """kill -9 at any moment leaves no lock that holds, and no entry that is wrong."""
+    model, want = folder / "cnn.onnx", (folder / "cold").read_bytes()
+    environment = dict(os.environ, SVOD_CACHE_DIR=str(folder / "cache"))
+    cache(folder, "clear")
+    start = time.monotonic()
+    cached(folder, model, folder / "timed")
+    whole = time.monotonic() - start
+    for _ in range(ROUNDS):
+        cache(folder, "clear")
+        process = subprocess.Popen([PACKER, model, "-o", folder / "killed", "--verify", "off", "-q"], env=environment)
+        time.sleep(rng.uniform(0, whole))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        start = time.monotonic()
+        cached(folder, model, folder / "after")
+        took = time.monotonic() - start
+        check((folder / "after").read_bytes() == want and took < 10 * whole + 10,
+              f"after a kill a pack is right, in {took:.1f} s of {whole:.1f}")
+        cache(folder, "verify")
+
+
+def stats(folder):
+    told = json.loads(run(PACKER, "cache", "stats", "--json", "--cache-dir", folder / "cache").stdout)
+    files = [p for kind in ("plan", "obj") for p in (folder / "cache" / kind).glob("*/*")]
+    check(told["entries"] == len(files) and told["bytes"] == sum(p.stat().st_size for p in files),
+          f"stats count what is there: {told['entries']} entries")
+    check(told["plans"]["entries"] == len(entries(folder, ("plan",))) > 0, "and the plans among them")
+
+
+def main():
+    folder, rng = work_folder("plan_cache_long" if LONG else "plan_cache"), random.Random(9)
+    hits(folder)
+    misses(folder)
+    sets(folder)
+    stats(folder)
+    damage(folder, rng)
+    at_once(folder)
+    killed(folder, rng)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
