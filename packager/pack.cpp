@@ -289,6 +289,12 @@ bool Packing::drop_spilling() {
 }
 
 Exit Packing::build() {
+  clock_.lap();
+  program_taken_ = take_program();
+  if (program_taken_) {
+    note_time("compile", clock_.lap());
+    return Exit::Done;
+  }
   Exit status = build_once();
   if (status == Exit::Done && drop_spilling()) {
     status = compile_graph();

@@ -106,7 +106,7 @@ std::string Packing::explained() const {
 Exit Packing::link() {
   clock_.lap();
   std::string output = files_.empty() ? "" : files_[0].temporary();
-  if (output.empty()) return Exit::Done;
+  if (output.empty() || program_taken_) return Exit::Done;
   if (options_.emit == Output::Source) return write_source();
   const toolchain::LinkResult linked = link_output(options_, *objects_, output);
   if (!linked.ok) return toolchain_error(linked.diagnostics);
@@ -114,6 +114,7 @@ Exit Packing::link() {
   if (status != Exit::Done) return status;
   if (objects_->weight_file && !write_weights(*objects_, files_[1].temporary()))
     status = file_error(files_[1].temporary(), "cannot be written");
+  if (status == Exit::Done) keep_program();
   note_time("link", clock_.lap());
   return status;
 }

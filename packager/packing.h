@@ -1,5 +1,6 @@
 // One pack from a model to its files: what is read, compiled and built (pack.cpp), what
-// is for a GPU (pack_device.cpp), which plan is known (pack_plan.cpp), what is opened and
+// is for a GPU (pack_device.cpp), which plan and which
+// program is known (pack_plan.cpp, pack_program.cpp), what is opened and
 // written (pack_files.cpp), how it is tried (pack_verify.cpp) and tuned (pack_tune.cpp).
 #pragma once
 
@@ -46,6 +47,10 @@ private:
   void remember_plan();
   void keep_plan();
   std::string_view plan_state() const;
+  bool caches_program() const;
+  std::string program_key() const;
+  bool take_program();
+  void keep_program();
   Exit merge_sets();
   Exit compile_device();
   bool multiplies_bytes() const;
@@ -117,6 +122,7 @@ private:
   std::string plan_key_;               // of the cache; in full
   std::vector<std::byte> stored_plan_; // until the pack is built
   std::optional<toolchain::CacheLock> plan_lock_;
+  bool program_taken_ = false;              // from the cache: there is nothing to link
   FusedGraph fused_;                        // with --bisect and --explain
   std::optional<explain::Account> account_; // with --explain
   std::set<Digest> for_speed_; // with --max-flash: kernels that need not be small

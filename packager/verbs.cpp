@@ -61,8 +61,10 @@ static Exit cache_stats(const toolchain::ObjectCache& cache, const Options& opti
   JsonWriter json = cache_json(options, all);
   json.pair("most_bytes", toolchain::kKeptBytes).key("removed").boolean(false);
   std::string text = counted(all) + " in " + options.cache_folder + "\n";
-  for (const auto& [word, kind] : {std::pair{"objects", toolchain::EntryKind::Object},
-                                   std::pair{"plans", toolchain::EntryKind::Plan}}) {
+  for (const auto& [word, kind] :
+       {std::pair{"objects", toolchain::EntryKind::Object},
+        std::pair{"plans", toolchain::EntryKind::Plan},
+        std::pair{"programs", toolchain::EntryKind::Program}}) {
     const toolchain::CacheStats part = cache.stats(kind);
     json.key(word).begin_object().pair("entries", part.entries);
     json.pair("bytes", part.bytes).end_object();

@@ -45,7 +45,8 @@ static constexpr char kUnfinished[] = "tmp.";
 static constexpr int kCompression = 1;
 
 static const char* folder_of(EntryKind kind) {
-  return kind == EntryKind::Plan ? "plan" : "obj";
+  constexpr const char* kFolders[] = {"obj", "plan", "program"};
+  return kFolders[static_cast<size_t>(kind)];
 }
 
 ObjectCache::ObjectCache(fs::path folder) : folder_(std::move(folder)) {}
@@ -198,7 +199,7 @@ struct CachedFile {
 // Other processes may remove entries meanwhile; what is gone is skipped.
 static std::vector<CachedFile> entries_of(const fs::path& folder,
                                           const std::vector<const char*>& parts = {
-                                              "obj", "plan", "python"}) {
+                                              "obj", "plan", "program", "python"}) {
   std::vector<CachedFile> out;
   for (const char* part : parts) {
     std::error_code error;
@@ -240,7 +241,7 @@ static bool is_left(const CachedFile& file) {
 CacheCheck ObjectCache::verify(bool dry) const {
   CacheCheck out;
   out.all = stats();
-  for (const CachedFile& entry : entries_of(folder_, {"obj", "plan"})) {
+  for (const CachedFile& entry : entries_of(folder_, {"obj", "plan", "program"})) {
     const bool unfinished = entry.path.filename().string().starts_with(kUnfinished);
     if (unfinished ? !is_left(entry) : read_entry(entry.path).has_value()) continue;
     std::error_code gone;

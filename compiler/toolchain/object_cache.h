@@ -1,7 +1,7 @@
-// Objects and plans by content, on disk: DIR/obj/ab/<hex of key>, DIR/plan/ab/<hex of
-// key>, compressed. A damaged, foreign or cut entry is a miss and never an error; several
-// processes may share one folder. Libraries that the Python module keeps in DIR/python
-// count and go like objects.
+// Objects, plans and programs by content, on disk: DIR/obj/ab/<hex of key>, DIR/plan/...,
+// DIR/program/..., compressed. A damaged, foreign or cut entry is a miss and never an
+// error; several processes may share one folder. Libraries that the Python module keeps
+// in DIR/python count and go like objects.
 #pragma once
 
 #include "compiler/support/digest.h"
@@ -26,7 +26,7 @@ struct CacheStats {
 inline constexpr uint64_t kKeptBytes = uint64_t{4} << 30;
 
 // What an entry holds, and so the folder that it lies in.
-enum class EntryKind : uint8_t { Object, Plan };
+enum class EntryKind : uint8_t { Object, Plan, Program };
 
 // What verify() found.
 struct CacheCheck {

@@ -332,10 +332,14 @@ bool ObjectBuilder::compile_code(std::string& error) {
 }
 
 void ObjectBuilder::build_weights() {
+  constexpr size_t kFirst = 4096; // enough to tell them from other bytes
   SvodChecksum checksum;
   auto produce = [&](const toolchain::ByteSink& sink) {
     const ByteSink summed = [&](std::span<const std::byte> bytes) {
       checksum.add(bytes.data(), bytes.size());
+      const size_t more = std::min(bytes.size(), kFirst - out_.first_weights.size());
+      out_.first_weights.insert(out_.first_weights.end(), bytes.begin(),
+                                bytes.begin() + static_cast<std::ptrdiff_t>(more));
       sink(bytes);
     };
     if (options_.weights)

@@ -42,7 +42,8 @@ struct Objects {
   std::vector<std::vector<std::byte>> shared;
   std::optional<toolchain::MemoryFile> weights; // object; none if there are no weights
   std::optional<toolchain::MemoryFile>
-      weight_file; // bytes, for weights beside the program
+      weight_file;                      // bytes, for weights beside the program
+  std::vector<std::byte> first_weights; // how they begin
   std::vector<const toolchain::MemoryFile*> device; // of a program for a GPU
   toolchain::MemoryFile image{"image"};             // of firmware: the manifest alone
   SizeFacts sizes;

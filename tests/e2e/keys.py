@@ -69,7 +69,7 @@ class Keys:
         return True
 
 
-def other_values(value):
+def other_values(name, value):
     """What an attribute may be instead."""
     if isinstance(value, float):
         return [value * 1.5]
@@ -79,7 +79,7 @@ def other_values(value):
     for i in range(len(value)):
         for by in (1, -1):
             out.append([v + by * (i == k) for k, v in enumerate(value)])
-    return out + [value[::-1], [value[0] + 1] * len(value), value[:1]]
+    return out + [value[::-1] if name == "perm" else value[:1], [value[0] + 1] * len(value)]
 
 
 def attributes(keys):
@@ -87,7 +87,7 @@ def attributes(keys):
     for at, (op, _, _, given) in enumerate(NODES):
         for name, value in given.items():
             taken = False
-            for other in other_values(value):
+            for other in other_values(name, value):
                 if other == value:
                     continue
                 spec = copy.deepcopy(BASE)

@@ -68,7 +68,7 @@ def hits(folder):
 def misses(folder):
     """A change that matters to the plan is another plan, and another key."""
     model = folder / "cnn.onnx"
-    for options in (["-O3"], ["--accuracy", "exact"], ["--target", "x86-64-v3"], ["--search-budget", "0"], ["-Os"]):
+    for options in (["--accuracy", "exact"], ["--target", "x86-64-v3"], ["--search-budget", "0"], ["-Os"]):
         what = cached(folder, model, folder / "changed", *options)
         check(what["plan"] == "miss", f"{' '.join(options)}: {what}")
     weights = folder / "weights.onnx"
@@ -93,7 +93,7 @@ def sets(folder):
     check((folder / "again").read_bytes() == plain(model, folder / "sets_cold", *several), "with equal bytes")
 
 
-def entries(folder, kinds=("plan", "obj")):
+def entries(folder, kinds=("plan", "obj", "program")):
     return sorted(p for kind in kinds for p in (folder / "cache" / kind).glob("*/*"))
 
 
@@ -101,7 +101,7 @@ def damage(folder, rng):
     """One bit of each entry in turn: never a wrong result."""
     model, want = folder / "cnn.onnx", (folder / "cold").read_bytes()
     for round in range(ROUNDS):
-        files = entries(folder, ("plan",) if round % 2 == 0 else ("plan", "obj"))
+        files = entries(folder, [("plan",), ("program",), ("plan", "obj", "program")][round % 3])
         file = rng.choice(files)
         raw = bytearray(file.read_bytes())
         at = rng.randrange(8 * len(raw))
@@ -159,7 +159,7 @@ def killed(folder, rng):
 
 def stats(folder):
     told = json.loads(run(PACKER, "cache", "stats", "--json", "--cache-dir", folder / "cache").stdout)
-    files = [p for kind in ("plan", "obj") for p in (folder / "cache" / kind).glob("*/*")]
+    files = [p for kind in ("plan", "obj", "program") for p in (folder / "cache" / kind).glob("*/*")]
     check(told["entries"] == len(files) and told["bytes"] == sum(p.stat().st_size for p in files),
           f"stats count what is there: {told['entries']} entries")
     check(told["plans"]["entries"] == len(entries(folder, ("plan",))) > 0, "and the plans among them")

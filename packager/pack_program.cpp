@@ -1,0 +1,189 @@
+// Programs of the cache. What is linked is nearly the same bytes each time; what is large
+// in it are the weights, which the plan says how to pack. So an entry is the program
+// without them: what stands in front of them and what follows. A pack of the same model
+// writes these and packs the weights into the file between them: no object is read, named
+// or linked, and the weights are written once, where a link copies them three times.
+//
+// Names lie in the image, whose size decides where all else lies: with other names a
+// program is linked again, from the plan and the objects of the cache.
+#include "packager/packing.h"
+
+#include "compiler/support/byte_form.h"
+#include "runtime_stub/checksum.h"
+
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace svod::packager {
+
+namespace {
+
+struct StoredProgram {
+  std::string key;
+  SizeFacts sizes;
+  std::vector<uint64_t> kernel_bytes;
+  KernelSpills spills;
+  std::vector<std::string> remedies;
+  std::vector<MergedGroup> merged;
+  uint64_t objects = 0; // that it was linked from
+  uint64_t weight_checksum = 0;
+  std::string manifest;
+  std::vector<std::byte> front, back; // of the weights
+};
+
+// Writes a file front to back; after a failure nothing more.
+class FileWriter {
+public:
+  explicit FileWriter(const std::string& path)
+      : file_(open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC)), good_(file_ >= 0) {}
+  ~FileWriter() {
+    if (file_ >= 0) close(file_);
+  }
+  void write(std::span<const std::byte> bytes) {
+    while (good_ && !bytes.empty()) {
+      const ssize_t put = ::write(file_, bytes.data(), bytes.size());
+      if (put < 0 && errno == EINTR) continue;
+      good_ = put > 0;
+      if (good_) bytes = bytes.subspan(static_cast<size_t>(put));
+    }
+  }
+  // Who may read it may run it.
+  void make_program() {
+    struct stat found{};
+    good_ = good_ && fstat(file_, &found) == 0 &&
+            fchmod(file_, found.st_mode | (found.st_mode & 0444) >> 2) == 0;
+  }
+  bool good() const { return good_; }
+
+private:
+  int file_;
+  bool good_;
+};
+
+// The bytes of a file while the object lives; none where it cannot be mapped.
+class FileView {
+public:
+  explicit FileView(const std::string& path) {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat found{};
+    if (file >= 0 && fstat(file, &found) == 0 && found.st_size > 0) {
+      const auto size = static_cast<size_t>(found.st_size);
+      void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+      if (data != MAP_FAILED) bytes_ = {static_cast<const std::byte*>(data), size};
+    }
+    if (file >= 0) close(file);
+  }
+  ~FileView() {
+    if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  }
+  FileView(const FileView&) = delete;
+  FileView& operator=(const FileView&) = delete;
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+private:
+  std::span<const std::byte> bytes_;
+};
+
+// Where the weights lie in the program: they are looked for by how they begin, and
+// believed by their checksum.
+std::optional<size_t> find_weights(std::span<const std::byte> program,
+                                   const ImageContents& contents,
+                                   std::span<const std::byte> begin) {
+  const auto size = static_cast<size_t>(contents.weight_bytes);
+  if (size == 0) return program.size();
+  for (size_t at = 0; at + size <= program.size(); at += contents.align) {
+    if (std::memcmp(program.data() + at, begin.data(), begin.size()) != 0) continue;
+    if (svod_checksum(program.data() + at, size) == contents.weight_checksum) return at;
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+// Of one set of shapes, with all that it needs inside.
+bool Packing::caches_program() const {
+  return plan_state_ != PlanState::Off && cache_ && sets_.empty() && !files_.empty() &&
+         options_.emit == Output::Executable && options_.weights == WeightPlace::Embed &&
+         !options_.device;
+}
+
+// Everything that the program is made of but its code, which plan and options decide: the
+// image has every name, the manifest the model's digest. In both sizes are zero.
+std::string Packing::program_key() const {
+  ImageContents bare = contents_;
+  bare.weight_checksum = 0;
+  Summary facts = summary();
+  facts.sizes = {};
+  bare.manifest = manifest_json(facts);
+  ByteWriter key;
+  key.put(plan_key_);
+  key.put(key_);
+  key.put(build_image(bare));
+  const std::vector<std::byte>& bytes = key.bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+bool Packing::take_program() {
+  if (!caches_program() || plan_state_ != PlanState::Hit) return false;
+  const std::string key = program_key();
+  const auto entry = cache_->load(sha256(key), toolchain::EntryKind::Program);
+  if (!entry) return false;
+  ByteReader in(*entry);
+  auto found = in.get<StoredProgram>();
+  if (in.failed() || !in.at_end() || found.key != key) return false;
+  console_.progress("writing " + options_.model_name());
+  FileWriter file(files_[0].temporary());
+  SvodChecksum checksum;
+  file.write(found.front);
+  produce_weights(kernels_->plan, [&](std::span<const std::byte> bytes) {
+    checksum.add(bytes.data(), bytes.size());
+    file.write(bytes);
+  });
+  file.write(found.back);
+  file.make_program();
+  // What is wrong with the file the linker says better.
+  if (!file.good() || checksum.finish() != found.weight_checksum) return false;
+  contents_.weight_checksum = found.weight_checksum;
+  contents_.manifest = std::move(found.manifest);
+  objects_.emplace();
+  objects_->sizes = found.sizes;
+  objects_->kernel_bytes = std::move(found.kernel_bytes);
+  objects_->spills = std::move(found.spills);
+  objects_->remedies = std::move(found.remedies);
+  objects_->reused = found.objects;
+  merged_ = std::move(found.merged);
+  console_.verbose("program: from the cache");
+  return true;
+}
+
+void Packing::keep_program() {
+  if (!caches_program()) return;
+  const FileView file(files_[0].temporary());
+  const std::optional<size_t> at =
+      find_weights(file.bytes(), contents_, objects_->first_weights);
+  if (!at) return;
+  const auto weights = static_cast<size_t>(contents_.weight_bytes);
+  const auto front = file.bytes().first(*at), back = file.bytes().subspan(*at + weights);
+  StoredProgram out;
+  out.key = program_key();
+  out.sizes = objects_->sizes;
+  out.kernel_bytes = objects_->kernel_bytes;
+  out.spills = objects_->spills;
+  out.remedies = objects_->remedies;
+  out.merged = merged_;
+  out.objects = objects_->compiled + objects_->reused;
+  out.weight_checksum = contents_.weight_checksum;
+  out.manifest = contents_.manifest;
+  out.front.assign(front.begin(), front.end());
+  out.back.assign(back.begin(), back.end());
+  ByteWriter bytes;
+  bytes.put(out);
+  // A full disk makes the next pack slower, not this one wrong.
+  (void)cache_->store(sha256(out.key), bytes.bytes(), toolchain::EntryKind::Program);
+}
+
+} // namespace svod::packager
