@@ -211,6 +211,33 @@ template <class Plan, class Visit> void with_rest(Plan& plan, const Visit& visit
   with_fields(plan, [&](auto&, auto&... rest) { (visit(rest), ...); });
 }
 
+// Kernels begin with a few preludes, half of all text: each is there once.
+void put_sources(ByteWriter& out, const std::vector<codegen::KernelSource>& sources) {
+  std::map<std::string, uint64_t> preludes;
+  for (const codegen::KernelSource& source : sources)
+    preludes.emplace(source.text.substr(0, source.prelude_bytes), preludes.size());
+  out.put(preludes);
+  out.put(uint64_t{sources.size()});
+  for (codegen::KernelSource source : sources) {
+    out.put(preludes.at(source.text.substr(0, source.prelude_bytes)));
+    source.text.erase(0, source.prelude_bytes);
+    out.put(source);
+  }
+}
+
+void get_sources(ByteReader& in, std::vector<codegen::KernelSource>& sources) {
+  std::map<uint64_t, std::string> preludes;
+  for (auto& [text, number] : in.get<std::map<std::string, uint64_t>>())
+    preludes[number] = text;
+  for (auto count = in.get<uint64_t>(); count > 0 && !in.failed(); count--) {
+    const auto prelude = preludes.find(in.get<uint64_t>());
+    if (prelude == preludes.end()) return in.fail();
+    codegen::KernelSource& source = sources.emplace_back();
+    in.get(source);
+    source.text.insert(0, prelude->second);
+  }
+}
+
 } // namespace
 
 std::string stored_plan_key(const Graph& graph, const CompileOptions& options,
@@ -248,7 +275,7 @@ plan_bytes(const CompiledPlan& plan, const Graph& graph, const std::string& key)
   out.put(made_with.order);
   put_graph(out, plan.kernels.plan.graph, known);
   with_rest(plan.kernels.plan, [&](const auto& field) { out.put(field); });
-  out.put(plan.kernels.sources);
+  put_sources(out, plan.kernels.sources);
   out.put(plan.equal);
   out.put(plan.searched);
   out.put(plan.unsearched);
@@ -266,7 +293,7 @@ std::optional<CompiledPlan> plan_from_bytes(std::span<const std::byte> bytes,
   CompiledPlan out;
   get_graph(in, out.kernels.plan.graph, known);
   with_rest(out.kernels.plan, [&](auto& field) { in.get(field); });
-  in.get(out.kernels.sources);
+  get_sources(in, out.kernels.sources);
   in.get(out.equal);
   in.get(out.searched);
   in.get(out.unsearched);

@@ -113,14 +113,15 @@ static std::optional<std::vector<std::byte>> read_entry(int file) {
   if (!read_all(file, packed.data(), packed.size())) return std::nullopt;
   if (digest_of(header, packed) != header.sha256) return std::nullopt;
   const auto* from = reinterpret_cast<const uint8_t*>(packed.data());
-  llvm::SmallVector<uint8_t, 0> value;
-  if (llvm::Error error = llvm::compression::zstd::decompress({from, packed.size()},
-                                                              value, header.unpacked)) {
+  std::vector<std::byte> value(header.unpacked);
+  size_t unpacked = value.size();
+  if (llvm::Error error = llvm::compression::zstd::decompress(
+          {from, packed.size()}, reinterpret_cast<uint8_t*>(value.data()), unpacked)) {
     llvm::consumeError(std::move(error));
     return std::nullopt;
   }
-  const auto bytes = std::as_bytes(std::span(value.data(), value.size()));
-  return std::vector<std::byte>(bytes.begin(), bytes.end());
+  if (unpacked != value.size()) return std::nullopt;
+  return value;
 }
 
 static std::optional<std::vector<std::byte>> read_entry(const fs::path& path) {

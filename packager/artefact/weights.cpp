@@ -6,10 +6,11 @@
 #include "compiler/support/check.h"
 #include "compiler/support/digest.h"
 #include "compiler/support/round_up.h"
-#include "compiler/support/threads.h"
 #include "importer/model/mapped_file.h"
 
 #include <algorithm>
+#include <deque>
+#include <future>
 #include <map>
 #include <thread>
 
@@ -66,22 +67,25 @@ static void pack_group(const plan::Plan& plan, WeightGroup& group) {
     release(plan.graph.blob(static_cast<uint32_t>(node.payload[0])));
 }
 
-// Packs the weights of a plan in the order of their offsets: those that `wanted` says. As
-// many at once as there are cores, and no more: what is packed waits for its turn in
-// memory.
+// Packs the weights of a plan in the order of their offsets: those that `wanted` says.
+// While one is visited, as many as there are cores are being packed, and no more: what is
+// packed waits for its turn in memory.
 static void for_each_weight(const plan::Plan& plan,
                             const std::function<bool(uint64_t offset)>& wanted,
                             const Visit& visit) {
   std::vector<WeightGroup> groups = weight_groups(plan, wanted);
-  const size_t at_once = std::max(1U, std::thread::hardware_concurrency());
-  for (size_t first = 0; first < groups.size(); first += at_once) {
-    const size_t count = std::min(at_once, groups.size() - first);
-    run_on_threads(count, 0, [&](size_t i) { pack_group(plan, groups[first + i]); });
-    for (size_t i = first; i < first + count; i++) {
-      WeightGroup group = std::move(groups[i]);
-      for (size_t k = 0; k < group.slots.size(); k++)
-        visit(*group.slots[k], std::move(group.packed[k]));
-    }
+  const size_t ahead = std::max(1U, std::thread::hardware_concurrency());
+  std::deque<std::future<void>> packing;
+  size_t begun = 0;
+  for (size_t i = 0; i < groups.size(); i++) {
+    for (; begun < groups.size() && begun <= i + ahead; begun++)
+      packing.push_back(std::async(std::launch::async,
+                                   [&, begun] { pack_group(plan, groups[begun]); }));
+    packing.front().get();
+    packing.pop_front();
+    WeightGroup group = std::move(groups[i]);
+    for (size_t k = 0; k < group.slots.size(); k++)
+      visit(*group.slots[k], std::move(group.packed[k]));
   }
   // Those that packed weights are computed from, by several of them.
   for (uint32_t id = 0; id < plan.graph.blob_count(); id++) release(plan.graph.blob(id));

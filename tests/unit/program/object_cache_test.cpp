@@ -7,8 +7,11 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
+#include <iterator>
+#include <thread>
 
 using namespace svod;
 using namespace svod::toolchain;
@@ -18,7 +21,11 @@ namespace fs = std::filesystem;
 TEST_CASE("the cache keeps, refuses damage and forgets the oldest", "[toolchain]") {
   Folder folder;
   const ObjectCache cache(folder.path);
-  const std::vector<std::byte> value(1000, std::byte{9});
+  std::vector<std::byte> value; // of digests, so that it does not become small
+  for (int i = 0; i < 32; ++i) {
+    const Digest digest = sha256(std::to_string(i));
+    std::ranges::copy(std::as_bytes(std::span(digest.bytes)), std::back_inserter(value));
+  }
   const Digest a = sha256("a"), b = sha256("b");
   CHECK_FALSE(cache.load(a));
   REQUIRE(cache.store(a, value));
@@ -30,7 +37,7 @@ TEST_CASE("the cache keeps, refuses damage and forgets the oldest", "[toolchain]
   const fs::path other = folder.path / "obj" / b.hex().substr(0, 2) / b.hex();
   const std::string good = read_file(path.string());
   SECTION("any flipped byte or cut is a miss, and the entry goes") {
-    for (size_t at : {0ul, 9ul, 20ul, 48ul, good.size() - 1}) {
+    for (size_t at : {0ul, 9ul, 17ul, 30ul, 56ul, good.size() - 1}) {
       std::string bad = good;
       bad[at] = static_cast<char>(bad[at] ^ 1);
       std::ofstream(path, std::ios::binary) << bad;
@@ -55,6 +62,42 @@ TEST_CASE("the cache keeps, refuses damage and forgets the oldest", "[toolchain]
     CHECK(cache.stats().entries == 1);
     CHECK(cache.collect(0).entries == 1);
     CHECK(cache.stats().bytes == 0);
+  }
+  SECTION("verify finds what is damaged, and what a killed write left") {
+    std::ofstream(path, std::ios::binary) << good.substr(0, good.size() - 1);
+    const fs::path left = path.parent_path() / "tmp.abcdef";
+    std::ofstream(left, std::ios::binary) << "x";
+    CHECK(cache.verify(true).damaged.entries == 1); // somebody may be writing the other
+    fs::last_write_time(left, fs::last_write_time(left) - std::chrono::hours(2));
+    CHECK(cache.verify(true).damaged.entries == 2);
+    CHECK(fs::exists(path));
+    CHECK(cache.verify().damaged.entries == 2);
+    CHECK_FALSE(fs::exists(path));
+    CHECK_FALSE(fs::exists(left));
+    CHECK(cache.verify().damaged.entries == 0);
+    CHECK(cache.load(b) == value);
+  }
+  SECTION("kinds do not meet") {
+    CHECK_FALSE(cache.load(a, EntryKind::Plan));
+    REQUIRE(cache.store(a, std::span(value).first(10), EntryKind::Plan));
+    CHECK(cache.load(a, EntryKind::Plan)->size() == 10);
+    CHECK(cache.load(a) == value);
+    CHECK(cache.stats(EntryKind::Plan).entries == 1);
+    CHECK(cache.stats().entries == 3);
+  }
+  SECTION("a lock is held by one at a time") {
+    std::optional<CacheLock> lock(cache.lock(a));
+    std::atomic<bool> had = false;
+    std::thread other([&] {
+      const CacheLock mine = cache.lock(a);
+      had = true;
+    });
+    const CacheLock free = cache.lock(b); // of another key
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    CHECK_FALSE(had);
+    lock.reset();
+    other.join();
+    CHECK(had);
   }
   SECTION("libraries of the Python module are part of it") {
     fs::create_directories(folder.path / "python");
