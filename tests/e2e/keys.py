@@ -136,7 +136,7 @@ def tensors(keys):
 
 def options(keys, folder):
     text = folder / "op.txt"
-    text.write_text("")
+    text.write_text("\n")
     raw = written(BASE)
     for words in ("--target x86-64-v3", "--target x86-64-v4", "--target aarch64", "--target cortex-m4",
                   "--target cortex-m4 --cpu cortex-m7", "--target cortex-m4 --max-ram 64K",
