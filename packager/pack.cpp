@@ -293,6 +293,7 @@ Exit Packing::build() {
   program_taken_ = take_program();
   if (program_taken_) {
     note_time("compile", clock_.lap());
+    note_time("link", 0);
     return Exit::Done;
   }
   Exit status = build_once();

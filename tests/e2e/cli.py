@@ -21,7 +21,7 @@ NESTED = {
     "bytes": {"image", "weights", "code", "stub", "arena", "arena_lower_bound", "temporaries", "scratch",
               "tables", "stack"},
     "fusion": {"nodes_before", "kernels_unfused"},
-    "cache": {"kernels_compiled", "kernels_reused"},
+    "cache": {"plan", "kernels_compiled", "kernels_reused"},
     "time_ms": {"import", "simplify", "fuse", "plan", "schedule", "emit", "compile", "link", "total"},
 }
 
