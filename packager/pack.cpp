@@ -329,8 +329,8 @@ Exit Packing::check_budget() {
                                 objects_->sizes, console_);
 }
 
-// What --json and the page say, which is the same; it takes 0.2 s to predict what a
-// model's kernels take, so only if somebody reads it.
+// What --json and the page say, which is the same. It predicts what each kernel takes, so
+// it is made only if somebody reads it.
 void Packing::sum_up() {
   note_time("total", total_.lap());
   if (options_.json || page_) console_.tell(summary_json(summary()));

@@ -41,7 +41,7 @@ static constexpr char kMagic[8] = {'S', 'V', 'O', 'D', 'O', 'B', 'J', '2'};
 // Names of files that are being written begin with it.
 static constexpr char kUnfinished[] = "tmp.";
 
-// zstd's fastest level: a plan of 20 MB is a tenth of that after 50 ms, on one core.
+// zstd's fastest level: yolov8n's plan of 36 MB becomes 3.4 MB.
 static constexpr int kCompression = 1;
 
 static const char* folder_of(EntryKind kind) {
