@@ -29,6 +29,7 @@ private:
   void emit_row_best(uint32_t number);
   void emit_row_store(const Stage& s);
   void open_share(const Stage& s);
+  int64_t warps() const; // of a block
   std::string shared(const std::string& name, const std::string& type, int64_t count);
   // gpu_products.cpp
   void emit_products();

@@ -1,6 +1,7 @@
 // A block for each position of the outer loops. Its threads take turns along the loops of
 // each stage: thread t has the positions t, t + threads, .., sums its own, and a fixed
-// tree adds up what the threads have, so that a run repeats the bits of the one before.
+// tree adds up what the threads have, by shuffles within a warp and shared memory between
+// warps, so that a run repeats the bits of the one before.
 #include "compiler/codegen/element_text.h"
 #include "compiler/codegen/gpu_emitter.h"
 #include "compiler/codegen/reduction_text.h"
@@ -14,6 +15,12 @@ std::string GpuEmitter::shared(const std::string& name, const std::string& type,
   shared_[name] =
       "SVOD_SHARED " + type + " " + name + "[" + std::to_string(count) + "];\n";
   return name;
+}
+
+// PTX has warps of 32 threads on all GPUs; a block of fewer is one.
+int64_t GpuEmitter::warps() const {
+  constexpr int kWarpThreads = 32;
+  return std::max(gpu_.threads / kWarpThreads, 1);
 }
 
 // Opens the loop over this thread's positions of the stage.
@@ -40,7 +47,7 @@ void GpuEmitter::emit_row_reduce(uint32_t number) {
   close();
   sums_ = {};
   const std::string kind = compute_type(s.dtype),
-                    room = shared("room_" + kind, kind, gpu_.threads);
+                    room = shared("room_" + kind, kind, warps());
   const std::string all = "across_block<" + combine_of(s.op) + ", " +
                           std::to_string(gpu_.threads) + ">(" + sum + ", " + room + ")";
   locals_[{number, p}] = {declare(kind, rounded(s.dtype, all)), false};
@@ -66,8 +73,8 @@ void GpuEmitter::emit_row_best(uint32_t number) {
   close();
   if (!guard.empty()) close();
   close();
-  const std::string room = shared("room_" + kind, kind, gpu_.threads),
-                    places = shared("places", "i64", gpu_.threads);
+  const std::string room = shared("room_" + kind, kind, warps()),
+                    places = shared("places", "i64", warps());
   locals_[{number, p}] = {declare("i64", "best_of_block<" + std::to_string(gpu_.threads) +
                                              ">(" + best + ", " + at + ", " + which +
                                              ", " + room + ", " + places + ")"),

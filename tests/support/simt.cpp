@@ -22,13 +22,16 @@ extern "C" {
 typedef void (*Access)(void*, unsigned long, int);
 static Access access;
 static void (*wait)();
+static unsigned (*shuffle)(unsigned, unsigned);
 SVOD_SEEN unsigned svod_now_thread, svod_now_block;
-SVOD_SEEN void svod_watch(Access on_access, void (*on_wait)()) {
-  access = on_access, wait = on_wait;
+SVOD_SEEN void svod_watch(Access on_access, void (*on_wait)(),
+                          unsigned (*on_shuffle)(unsigned, unsigned)) {
+  access = on_access, wait = on_wait, shuffle = on_shuffle;
 }
 unsigned svod_thread_number() { return svod_now_thread; }
 unsigned svod_block_number() { return svod_now_block; }
 void svod_wait_for_block() { wait(); }
+unsigned svod_shuffled(unsigned word, unsigned lane) { return shuffle(word, lane); }
 #define SVOD_WATCH(size)                                                 \
   void __tsan_read##size(void* at) { access(at, size, 0); }              \
   void __tsan_write##size(void* at) { access(at, size, 1); }             \
@@ -67,6 +70,7 @@ namespace {
 
 constexpr size_t kStackBytes = 256 << 10;
 constexpr size_t kMostFaults = 8;
+constexpr int kWarpThreads = 32; // of PTX, on all GPUs
 
 // Who accessed a byte last: a thread of the launch, and how often it had waited.
 struct Mark {
@@ -90,6 +94,9 @@ struct Fibre {
   jmp_buf at;
   std::vector<std::byte> stack;
   bool started = false, done = false;
+  // At a shuffle: what it has for others, whose it asks for, and what it gets.
+  bool shuffles = false;
+  uint32_t offered = 0, lane = 0, received = 0;
 };
 
 } // namespace
@@ -120,6 +127,8 @@ struct Simt::State {
   void touch(Marks& marks, const Region& region, size_t offset, bool writes);
   bool on_stack(const std::byte* at) const;
   void run_block(int threads);
+  bool run_warp(int first, int end);
+  bool exchange(int first, int end);
   void run_fibre(Fibre& fibre);
 };
 
@@ -128,6 +137,7 @@ Simt::State* current = nullptr; // of the one launch that runs
 
 void on_access(void* at, unsigned long bytes, int writes);
 void on_wait();
+unsigned on_shuffle(unsigned word, unsigned lane);
 } // namespace
 
 // Of arguments that lie on each other the one that may be accessed so.
@@ -209,6 +219,13 @@ void on_wait() {
   if (_setjmp(fibre.at) == 0) _longjmp(current->scheduler, 1);
 }
 
+unsigned on_shuffle(unsigned word, unsigned lane) {
+  Fibre& fibre = *current->running;
+  fibre.shuffles = true, fibre.offered = word, fibre.lane = lane;
+  if (_setjmp(fibre.at) == 0) _longjmp(current->scheduler, 1);
+  return fibre.received;
+}
+
 void begin_fibre() {
   current->kernel->thread(current->pointers, current->room, &current->fault);
   current->running->done = true;
@@ -228,6 +245,38 @@ void Simt::State::run_fibre(Fibre& fibre) {
   running = nullptr;
 }
 
+// What the threads [first, end) of a warp hand each other, all of which are at a shuffle.
+// A shuffle is no wait: accesses on both sides of it are not apart.
+bool Simt::State::exchange(int first, int end) {
+  auto fibre = [&](int t) -> Fibre& { return *fibres[static_cast<size_t>(t)]; };
+  for (int t = first; t < end; ++t) {
+    *thread = static_cast<unsigned>(t);
+    if (!fibre(t).shuffles)
+      return tell("does not take part where its warp shuffles"), false;
+    if (fibre(t).lane >= static_cast<uint32_t>(end - first))
+      return tell("asks for lane " + std::to_string(fibre(t).lane) + " of a warp of " +
+                  std::to_string(end - first)),
+             false;
+    fibre(t).received = fibre(first + static_cast<int>(fibre(t).lane)).offered;
+  }
+  for (int t = first; t < end; ++t) fibre(t).shuffles = false;
+  return true;
+}
+
+// Until all of its threads wait for the block or end; false: a fault ends the block.
+bool Simt::State::run_warp(int first, int end) {
+  for (;;) {
+    bool shuffles = false;
+    for (int t = first; t < end; ++t) {
+      *thread = static_cast<unsigned>(t);
+      run_fibre(*fibres[static_cast<size_t>(t)]);
+      shuffles |= fibres[static_cast<size_t>(t)]->shuffles;
+    }
+    if (!shuffles) return true;
+    if (!exchange(first, end)) return false;
+  }
+}
+
 void Simt::State::run_block(int threads) {
   while (fibres.size() < static_cast<size_t>(threads)) {
     fibres.push_back(std::make_unique<Fibre>());
@@ -235,7 +284,7 @@ void Simt::State::run_block(int threads) {
   }
   for (int t = 0; t < threads; ++t) {
     Fibre& f = *fibres[static_cast<size_t>(t)];
-    f.started = f.done = false;
+    f.started = f.done = f.shuffles = false;
     getcontext(&f.context);
     f.context.uc_stack.ss_sp = f.stack.data();
     f.context.uc_stack.ss_size = f.stack.size();
@@ -244,21 +293,21 @@ void Simt::State::run_block(int threads) {
   }
   for (bool going = true; going; ++waits) {
     int done = 0;
-    for (int t = 0; t < threads; ++t) {
-      *thread = static_cast<unsigned>(t);
-      run_fibre(*fibres[static_cast<size_t>(t)]);
+    for (int t = 0; t < threads; t += kWarpThreads)
+      if (!run_warp(t, std::min(t + kWarpThreads, threads))) return;
+    for (int t = 0; t < threads; ++t)
       done += fibres[static_cast<size_t>(t)]->done ? 1 : 0;
-    }
     going = done == 0;
     if (done != 0 && done != threads) return tell("waits for threads that have ended");
   }
 }
 
 Simt::Simt(void* handle) : state_(std::make_unique<State>()) {
-  using Watch = void (*)(void (*)(void*, unsigned long, int), void (*)());
+  using Watch = void (*)(void (*)(void*, unsigned long, int), void (*)(),
+                         unsigned (*)(unsigned, unsigned));
   const auto watch = reinterpret_cast<Watch>(dlsym(handle, "svod_watch"));
   SVOD_CHECK(watch != nullptr) << "no runtime beside the kernels";
-  watch(on_access, on_wait);
+  watch(on_access, on_wait, on_shuffle);
   state_->thread = static_cast<unsigned*>(dlsym(handle, "svod_now_thread"));
   state_->block = static_cast<unsigned*>(dlsym(handle, "svod_now_block"));
 }

@@ -122,18 +122,20 @@ TEST_CASE("gpu: products are tiled, with rests of tiles on all sides") {
   }
 }
 
+// One warp alone, two, and as many as a block has.
 TEST_CASE("gpu: a long row is a block's") {
   Random random(1);
-  for (const Op op :
-       {Op::ReduceSum, Op::ReduceMax, Op::ReduceProd, Op::ArgMax, Op::ArgMin}) {
-    CAPTURE(info(op).text);
-    Graph g;
-    const NodeId x = g.add_input("x", DType::F32, {7, 1000});
-    const bool place = op == Op::ArgMax || op == Op::ArgMin;
-    g.add_output("y", place ? arg_reduce(g, op, x, 1, false) : reduce(g, op, x, {1}));
-    CHECK(mappings(compiled(g)) == std::vector{GpuMapping::Rows});
-    CHECK(wrong(g, {random_tensor(random, {7, 1000})}, 1e-5) == "");
-  }
+  for (const int64_t row : {32, 50, 1000})
+    for (const Op op :
+         {Op::ReduceSum, Op::ReduceMax, Op::ReduceProd, Op::ArgMax, Op::ArgMin}) {
+      CAPTURE(row, info(op).text);
+      Graph g;
+      const NodeId x = g.add_input("x", DType::F32, {7, row});
+      const bool place = op == Op::ArgMax || op == Op::ArgMin;
+      g.add_output("y", place ? arg_reduce(g, op, x, 1, false) : reduce(g, op, x, {1}));
+      CHECK(mappings(compiled(g)) == std::vector{GpuMapping::Rows});
+      CHECK(wrong(g, {random_tensor(random, {7, row})}, 1e-5) == "");
+    }
 }
 
 TEST_CASE("gpu: of equal values a block finds the first, or the last") {
@@ -225,11 +227,41 @@ TEST_CASE("gpu: the executor finds a wait that is missing") {
 TEST_CASE("gpu: the executor finds threads that do not wait") {
   Random random(1);
   Graph g;
+  const NodeId a = g.add_input("a", DType::F32, {64, 64}),
+               b = g.add_input("b", DType::F32, {64, 64});
+  g.add_output("y", product(g, a, b));
+  const std::vector<std::string> faults =
+      planted(g, {random_tensor(random, {64, 64}), random_tensor(random, {64, 64})},
+              "i32 bad = 0;", "i32 bad = 0; if (thread_number() == 3) return;");
+  REQUIRE(!faults.empty());
+  CHECK(faults[0].find("waits for threads that have ended") != std::string::npos);
+}
+
+TEST_CASE("gpu: the executor finds a thread that takes no part in a shuffle") {
+  Random random(1);
+  Graph g;
+  const NodeId x = g.add_input("x", DType::F32, {7, 1000});
+  g.add_output("y", reduce(g, Op::ReduceSum, x, {1}));
+  const std::vector<Tensor> inputs{random_tensor(random, {7, 1000})};
+  for (const char* leaves : {"return;", "wait_for_block();"}) {
+    CAPTURE(leaves);
+    const std::vector<std::string> faults =
+        planted(g, inputs, "i32 bad = 0;",
+                std::string("i32 bad = 0; if (thread_number() == 35) ") + leaves);
+    REQUIRE(!faults.empty());
+    CHECK(faults[0] ==
+          "thread 35 of block 0 does not take part where its warp shuffles");
+  }
+}
+
+TEST_CASE("gpu: the executor finds a shuffle that asks for no thread") {
+  Random random(1);
+  Graph g;
   const NodeId x = g.add_input("x", DType::F32, {7, 1000});
   g.add_output("y", reduce(g, Op::ReduceSum, x, {1}));
   const std::vector<std::string> faults =
       planted(g, {random_tensor(random, {7, 1000})}, "i32 bad = 0;",
-              "i32 bad = 0; if (thread_number() == 3) return;");
+              "i32 bad = 0; of_lane<32>(bad, thread_number() + 1);");
   REQUIRE(!faults.empty());
-  CHECK(faults[0].find("waits for threads that have ended") != std::string::npos);
+  CHECK(faults[0] == "thread 31 of block 0 asks for lane 32 of a warp of 32");
 }
