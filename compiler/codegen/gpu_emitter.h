@@ -29,8 +29,9 @@ private:
   void emit_row_best(uint32_t number);
   void emit_row_store(const Stage& s);
   void open_share(const Stage& s);
-  int64_t warps() const; // of a block
-  std::string shared(const std::string& name, const std::string& type, int64_t count);
+  std::string of_warps() const;
+  std::string shared(const std::string& name, const std::string& type,
+                     const std::string& count);
   // gpu_products.cpp
   void emit_products();
   void emit_fill(bool rows);

@@ -1,7 +1,8 @@
 // What kernels for a GPU start with, after the prelude that all kernels have: the number
 // of a thread and of its block, memory that a block's threads share, waiting for each
-// other, and shuffles, which hand values from thread to thread of a warp. The same text compiles for a processor, where tests run it: whoever calls it
-// there says what the numbers are and switches between the threads of a block.
+// other, and shuffles, which hand values from thread to thread of a warp. The same text
+// compiles for a processor, where tests run it: whoever calls it there says what the
+// numbers are and switches between the threads of a block.
 #ifdef __NVPTX__
 #define SVOD_ENTRY extern "C" __attribute__((nvptx_kernel)) void
 #define SVOD_SHARED static __attribute__((address_space(3), loader_uninitialized))
@@ -39,6 +40,7 @@ inline constexpr u32 kWarpThreads = 32;
 // Threads whose values are combined by shuffles: a warp, or a block that is smaller.
 template <int kThreads>
 inline constexpr u32 kLanesOf = kThreads < kWarpThreads ? kThreads : kWarpThreads;
+template <int kThreads> inline constexpr u32 kWarpsOf = kThreads / kLanesOf<kThreads>;
 // What another thread of the warp has. All of the `kLanes` first threads of the warp take
 // part: what one has that does not is undefined.
 template <u32 kLanes, class T> SVOD_INLINE T of_lane(T value, u32 lane) {
@@ -53,17 +55,17 @@ template <u32 kLanes, class T> SVOD_INLINE T of_lane(T value, u32 lane) {
 // shuffles, then the warps' results, which each warp combines by itself. All threads get
 // the result of the same thread's tree, bit for bit. `room` has an element for each warp,
 // and is free for other uses again.
-template <class How, u32 kLanes, u32 kCount, class T> SVOD_INLINE T across_lanes(T value) {
+template <class How, u32 kLanes, u32 kCount, class T>
+SVOD_INLINE T across_lanes(T value) {
   const u32 lane = thread_number() % kLanes;
 #pragma clang loop unroll(full)
   for (u32 half = kCount / 2; half > 0; half /= 2)
-    value =
-        How::template of<T>(value, of_lane<kLanes>(value, (lane + half) % kLanes));
+    value = How::template of<T>(value, of_lane<kLanes>(value, (lane + half) % kLanes));
   return of_lane<kLanes>(value, 0);
 }
 template <class How, int kThreads, class T>
 SVOD_INLINE T across_block(T value, SVOD_OF_BLOCK T* room) {
-  constexpr u32 kLanes = kLanesOf<kThreads>, kWarps = kThreads / kLanes;
+  constexpr u32 kLanes = kLanesOf<kThreads>, kWarps = kWarpsOf<kThreads>;
   value = across_lanes<How, kLanes, kLanes>(value);
   if (kWarps == 1) return value;
   const u32 thread = thread_number();
@@ -92,7 +94,7 @@ SVOD_INLINE void best_of_lanes(T& value, i64& at, bool greater, bool last) {
 template <int kThreads, class T>
 SVOD_INLINE i64 best_of_block(T value, i64 at, bool greater, bool last,
                               SVOD_OF_BLOCK T* room, SVOD_OF_BLOCK i64* places) {
-  constexpr u32 kLanes = kLanesOf<kThreads>, kWarps = kThreads / kLanes;
+  constexpr u32 kLanes = kLanesOf<kThreads>, kWarps = kWarpsOf<kThreads>;
   best_of_lanes<kLanes, kLanes>(value, at, greater, last);
   if (kWarps == 1) return at;
   const u32 thread = thread_number();

@@ -25,7 +25,7 @@ void GpuEmitter::emit_fill(bool rows) {
   const std::string kind = compute_type(s.dtype),
                     tile = rows ? "row_tile" : "column_tile",
                     base = rows ? "first_row" : "first_column";
-  shared(tile, kind, t.steps * pitch(size));
+  shared(tile, kind, std::to_string(t.steps * pitch(size)));
   line("#pragma clang loop unroll(full)");
   open("for (u32 i = thread; i < " + text_of(t.steps * size) +
        "; i += " + text_of(gpu_.threads) + ")");

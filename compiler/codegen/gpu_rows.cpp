@@ -11,16 +11,14 @@
 namespace svod::codegen {
 
 std::string GpuEmitter::shared(const std::string& name, const std::string& type,
-                               int64_t count) {
-  shared_[name] =
-      "SVOD_SHARED " + type + " " + name + "[" + std::to_string(count) + "];\n";
+                               const std::string& count) {
+  shared_[name] = "SVOD_SHARED " + type + " " + name + "[" + count + "];\n";
   return name;
 }
 
-// PTX has warps of 32 threads on all GPUs; a block of fewer is one.
-int64_t GpuEmitter::warps() const {
-  constexpr int kWarpThreads = 32;
-  return std::max(gpu_.threads / kWarpThreads, 1);
+// An element for each warp of a block.
+std::string GpuEmitter::of_warps() const {
+  return "kWarpsOf<" + std::to_string(gpu_.threads) + ">";
 }
 
 // Opens the loop over this thread's positions of the stage.
@@ -47,7 +45,7 @@ void GpuEmitter::emit_row_reduce(uint32_t number) {
   close();
   sums_ = {};
   const std::string kind = compute_type(s.dtype),
-                    room = shared("room_" + kind, kind, warps());
+                    room = shared("room_" + kind, kind, of_warps());
   const std::string all = "across_block<" + combine_of(s.op) + ", " +
                           std::to_string(gpu_.threads) + ">(" + sum + ", " + room + ")";
   locals_[{number, p}] = {declare(kind, rounded(s.dtype, all)), false};
@@ -73,8 +71,8 @@ void GpuEmitter::emit_row_best(uint32_t number) {
   close();
   if (!guard.empty()) close();
   close();
-  const std::string room = shared("room_" + kind, kind, warps()),
-                    places = shared("places", "i64", warps());
+  const std::string room = shared("room_" + kind, kind, of_warps()),
+                    places = shared("places", "i64", of_warps());
   locals_[{number, p}] = {declare("i64", "best_of_block<" + std::to_string(gpu_.threads) +
                                              ">(" + best + ", " + at + ", " + which +
                                              ", " + room + ", " + places + ")"),

@@ -22,7 +22,8 @@ from packing import BUILD, PACKER, SOURCE
 from time_limit import corpus_share
 
 # What PTX is made for, and what it is assembled for.
-MADE = {"sm_75": ["sm_75"], "sm_80": ["sm_80", "sm_120"], "sm_90": ["sm_90a"]}
+MADE = {"sm_75": ["sm_75"], "sm_80": ["sm_80", "sm_120"], "sm_90": ["sm_90a"],
+        "sm_100": ["sm_100"], "sm_120": ["sm_120"]}
 SHARE = 0.1  # of SVOD_CORPUS_SECONDS
 
 

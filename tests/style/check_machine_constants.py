@@ -27,6 +27,8 @@ LISTED = {
     "kGroups": "groups: of four bytes in a register of 128 bits, of which SDOT takes one as an element",
     "kMostWinogradInputs": "points: for which the transforms are known",
     "kMostShared": "bytes: that a kernel declares of shared memory, PTX's limit on every architecture",
+    "kWarpThreads": "threads: of a warp, fixed by PTX for every architecture",
+    "kWholeWarp": "lane: the last one of a warp, as PTX's shuffle takes it",
     "kMostSums": "sums: of a thread in a schedule file, so that a text stays compilable",
     "kMostThreads": "threads: of a block in a schedule file, PTX's limit on every architecture",
     "kMostPositions": "positions: of a tile in a schedule file, so that a text stays compilable",

@@ -1,8 +1,8 @@
 // A GPU on this processor: kernels that were compiled for it run block by block, the
 // threads of a block in turns from one wait to the next. Every access to memory is
 // watched: one outside of what a kernel was given, and two of different threads to one
-// byte, of which one writes and none waits for the other, are faults. So is a shuffle that
-// a thread of the warp takes no part in.
+// byte, of which one writes and none waits for the other, are faults. So is a shuffle
+// that a thread of the warp takes no part in.
 #pragma once
 
 #include "compiler/kernel/gpu_schedule.h"

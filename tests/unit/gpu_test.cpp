@@ -249,8 +249,7 @@ TEST_CASE("gpu: the executor finds a thread that takes no part in a shuffle") {
         planted(g, inputs, "i32 bad = 0;",
                 std::string("i32 bad = 0; if (thread_number() == 35) ") + leaves);
     REQUIRE(!faults.empty());
-    CHECK(faults[0] ==
-          "thread 35 of block 0 does not take part where its warp shuffles");
+    CHECK(faults[0] == "thread 35 of block 0 does not take part where its warp shuffles");
   }
 }
 
