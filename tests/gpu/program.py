@@ -147,6 +147,18 @@ def usage(folder):
     check(b"say --device" in run(PACKER, DIGITS, "--emit=ptx", expect=2).stderr, "--emit=ptx needs a device")
 
 
+def latest_of(folder):
+    """Of two architectures a GPU gets the latest that it runs, by number: 100 comes after 90."""
+    program, side = folder / "blackwell", folder / "blackwell.so"
+    pack(DIGITS, program, "--device", "cuda:sm_90,sm_100,sm_120")
+    for gpu, taken in (("90", "sm_90"), ("103", "sm_100"), ("120", "sm_120")):
+        kernels(DIGITS, side, taken)
+        driver = StandIn(folder, side)
+        run(program, "--device=cuda", "--verify", DATA, env=driver.env(ARCH=gpu))
+        modules = [line for line in driver.log.read_text().splitlines() if line.startswith("module ")]
+        check(modules and all(line.endswith(taken) for line in modules), f"a GPU of {gpu} runs kernels of {taken}")
+
+
 def main():
     need("env")
     folder = work_folder("gpu_program")
@@ -162,6 +174,7 @@ def main():
     faults(folder, program, driver)
     check(run(program, "--device=tpu", expect=2).stderr != b"", "an unknown device is exit 2")
     without_driver(folder, program)
+    latest_of(folder)
     gather(folder)
     loop(folder)
     schedules(folder)
