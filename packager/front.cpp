@@ -84,6 +84,12 @@ static void key_of(const Graph& graph, const importer::ModelInterface& interface
     key.number(output);
     key.number(extents);
   }
+  key.number(interface.open_inputs.size());
+  for (const auto& [input, open] : interface.open_inputs) {
+    key.number(input);
+    key.number(open.extents);
+    for (const std::string& name : open.dimensions) key.number(!name.empty());
+  }
   for (const auto* ports : {&interface.inputs, &interface.outputs}) {
     key.number(ports->size());
     for (const importer::ModelPort& port : *ports) key_of(port, key);

@@ -184,7 +184,20 @@ read_shape_sets(const std::vector<std::string>& shapes,
   return out;
 }
 
+// Why these options do not go with sizes that a run decides, or nothing.
+static std::string dim_fault(const Options& options) {
+  if (options.import.sizes.empty()) return "";
+  if (options.emits_run() || options.emit == Output::Source ||
+      options.layout != FolderLayout::None)
+    return "--dim: it is for programs and libraries of Linux; firmware, modules, source "
+           "and folders for a build system have fixed sizes (--shape)";
+  if (options.device)
+    return "--dim: a program for a GPU has fixed sizes; use --shape";
+  return "";
+}
+
 std::string sets_fault(const Options& options) {
+  if (const std::string fault = dim_fault(options); !fault.empty()) return fault;
   if (options.sets.empty()) return "";
   const std::pair<bool, const char*> kRules[] = {
       {options.verb != Verb::Pack, "this verb takes one set of shapes"},

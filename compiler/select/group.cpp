@@ -69,6 +69,7 @@ private:
   Grouping out_;
   std::vector<std::vector<NodeId>> users_; // live, unknown users
   std::vector<bool> is_output_;
+  std::vector<bool> picked_; // inlined where a gather reads it, at positions of the run
   std::vector<bool>
       over_unrolled_; // computed from an unrolled reduction by maps and views
   // Of a node that is inlined (or a root): the roots whose kernels evaluate it, how
@@ -86,6 +87,7 @@ void Grouper::find_users() {
   users_.resize(n), roots_.resize(n), evaluations_.assign(n, 0);
   aligned_.assign(n, false), bijective_.assign(n, false), is_root_.assign(n, false);
   is_output_.assign(n, false), over_unrolled_.assign(n, false);
+  picked_.assign(n, false);
   out_.live.assign(n, false), out_.known.assign(n, false), out_.stored.assign(n, false);
   for (NodeId id : g.live_nodes()) {
     const Node& node = g[id];
@@ -345,6 +347,8 @@ void Grouper::visit(NodeId n) {
     Op op = g[user].op;
     if (op == Op::Scatter) continue;
     roots.insert(roots_[user].begin(), roots_[user].end());
+    if (op == Op::Gather ? g[user].inputs[0] == n : !is_root_[user] && picked_[user])
+      picked_[n] = true;
     int64_t there = is_reduce(op) ? count(n) : evaluations_[user];
     evaluations_[n] = std::max(evaluations_[n], there);
     bool row = is_reduce(op) && !is_root_[user] && aligned_[user];
@@ -368,7 +372,9 @@ void Grouper::visit(NodeId n) {
   }
   if (in_place_.count(n) != 0) {
     aligned_[n] = bijective_[n] = false;
-    if (!is_root_[n] && !can_unroll(n)) store(n, StoreReason::WrittenOut);
+    // Which of its numbers a sum takes is known where positions are.
+    if (!is_root_[n] && (picked_[n] || !can_unroll(n)))
+      store(n, StoreReason::WrittenOut);
     if (!is_root_[n]) group_at(roots_[n][0]).unrolled = true;
     return;
   }

@@ -9,60 +9,6 @@
 
 namespace svod::importer {
 
-namespace {
-
-// The operand that max(n, 0) of what is never less, n - 0 and n / 1 are equal to; kNoNode:
-// none is.
-NodeId equal_operand(const Graph& g, NodeId size) {
-  const Node& at = g[size];
-  if (at.inputs.size() != 2) return kNoNode;
-  const NodeId left = at.inputs[0], right = at.inputs[1];
-  const auto is = [&](NodeId id, int64_t value) {
-    const auto known = known_ints(g, id);
-    return known && known->front() == value;
-  };
-  const bool minus = at.op == Op::Sub, over = at.op == Op::Div;
-  if ((at.op == Op::Add || minus) && is(right, 0)) return left;
-  if ((at.op == Op::Mul || over) && is(right, 1)) return left;
-  if ((at.op == Op::Add && is(left, 0)) || (at.op == Op::Mul && is(left, 1)))
-    return right;
-  if (at.op != Op::Max && at.op != Op::Min) return kNoNode;
-  const auto a = range_of(g, left);
-  const auto b = range_of(g, right);
-  if (!a || !b) return kNoNode;
-  const bool is_max = at.op == Op::Max;
-  if (is_max ? a->low >= b->high : a->high <= b->low) return left;
-  return (is_max ? b->low >= a->high : b->high <= a->low) ? right : kNoNode;
-}
-
-// Sizes are known to be equal by being one node.
-NodeId simplest(const Graph& g, NodeId size) {
-  for (NodeId id = size; id != kNoNode; id = equal_operand(g, id)) size = id;
-  return size;
-}
-
-} // namespace
-
-NodeId BoundTable::add(Graph& g, NodeId x, Counts counts) {
-  if (tidy(counts).empty()) return x;
-  for (NodeId& count : counts)
-    if (count != kNoNode) count = simplest(g, count);
-  const Expr tensor{&g, x};
-  Expr mask = number(g, DType::Bool, 1);
-  for (int64_t axis = 0; axis < tensor.rank(); ++axis) {
-    const NodeId count = counts[static_cast<size_t>(axis)];
-    if (count == kNoNode) continue;
-    mask =
-        both(mask, along(meant({&g, count}, extent(tensor, axis)), axis, tensor.rank()));
-  }
-  mask = broadcast(mask, tensor.shape());
-  // Interned as it stands: the builder would see that both choices are equal.
-  const NodeId id =
-      g.intern({Op::Select, tensor.dtype(), tensor.shape(), {}, {mask.id, x, x}});
-  bounded_.insert_or_assign(id, Bounded{x, counts});
-  return id;
-}
-
 Counts tidy(Counts counts) {
   if (std::ranges::all_of(counts, [](NodeId id) { return id == kNoNode; })) return {};
   return counts;
@@ -297,6 +243,12 @@ std::optional<Element> source_of(const Graph& g, Element element) {
       place[i] = node.payload[i] + place[i] * node.payload[rank + i];
     return Element{node.inputs[0], position(g[node.inputs[0]].shape, place)};
   }
+  if (node.op == Op::Gather && place.size() == 1 && g[node.inputs[0]].shape.size() == 1) {
+    const auto from = known_ints(g, node.inputs[1]);
+    const int64_t at = from ? (*from)[static_cast<size_t>(element.at)] : -1;
+    if (at < 0 || at >= g[node.inputs[0]].shape[0]) return std::nullopt;
+    return Element{node.inputs[0], at};
+  }
   if (node.op == Op::Select) {
     const auto test = range_of(g, node.inputs[0], element.at);
     if (!test || test->low != test->high) return std::nullopt;
@@ -321,6 +273,74 @@ std::optional<Element> source_of(const Graph& g, Element element) {
 }
 
 } // namespace
+
+namespace {
+
+// The operand that max(n, 0) of what is never less, n - 0 and n / 1 are equal to; kNoNode:
+// none is.
+NodeId equal_operand(const Graph& g, NodeId size) {
+  const Node& at = g[size];
+  if (at.inputs.size() != 2) return kNoNode;
+  const NodeId left = at.inputs[0], right = at.inputs[1];
+  const auto is = [&](NodeId id, int64_t value) {
+    const auto known = known_ints(g, id);
+    return known && known->front() == value;
+  };
+  const bool minus = at.op == Op::Sub, over = at.op == Op::Div;
+  if ((at.op == Op::Add || minus) && is(right, 0)) return left;
+  if ((at.op == Op::Mul || over) && is(right, 1)) return left;
+  if ((at.op == Op::Add && is(left, 0)) || (at.op == Op::Mul && is(left, 1)))
+    return right;
+  if (at.op != Op::Max && at.op != Op::Min) return kNoNode;
+  const auto a = range_of(g, left);
+  const auto b = range_of(g, right);
+  if (!a || !b) return kNoNode;
+  const bool is_max = at.op == Op::Max;
+  if (is_max ? a->low >= b->high : a->high <= b->low) return left;
+  return (is_max ? b->low >= a->high : b->high <= a->low) ? right : kNoNode;
+}
+
+// The size itself, where it was put into a list and taken out again; else kNoNode.
+NodeId listed_size(const Graph& g, NodeId size) {
+  Element element{size, 0};
+  while (const auto source = source_of(g, element)) element = *source;
+  const Node& found = g[element.node];
+  return element.node != size && found.shape.empty() && found.dtype == DType::I64
+             ? element.node
+             : kNoNode;
+}
+
+// Sizes are known to be equal by being one node.
+NodeId simplest(const Graph& g, NodeId size) {
+  for (NodeId id = size; id != kNoNode;) {
+    size = id;
+    id = equal_operand(g, size);
+    if (id == kNoNode) id = listed_size(g, size);
+  }
+  return size;
+}
+
+} // namespace
+
+NodeId BoundTable::add(Graph& g, NodeId x, Counts counts) {
+  if (tidy(counts).empty()) return x;
+  for (NodeId& count : counts)
+    if (count != kNoNode) count = simplest(g, count);
+  const Expr tensor{&g, x};
+  Expr mask = number(g, DType::Bool, 1);
+  for (int64_t axis = 0; axis < tensor.rank(); ++axis) {
+    const NodeId count = counts[static_cast<size_t>(axis)];
+    if (count == kNoNode) continue;
+    mask =
+        both(mask, along(meant({&g, count}, extent(tensor, axis)), axis, tensor.rank()));
+  }
+  mask = broadcast(mask, tensor.shape());
+  // Interned as it stands: the builder would see that both choices are equal.
+  const NodeId id =
+      g.intern({Op::Select, tensor.dtype(), tensor.shape(), {}, {mask.id, x, x}});
+  bounded_.insert_or_assign(id, Bounded{x, counts});
+  return id;
+}
 
 Expr entry_of(Expr list, int64_t i) {
   Graph& g = *list.g;

@@ -58,6 +58,7 @@ private:
   }
   void write_tensors(const std::string& kind, const std::vector<ImageTensor>& tensors);
   void write_tensor(const std::string& prefix, const ImageTensor& tensor);
+  void write_open(const std::string& prefix, const ImageTensor& tensor);
   void write_fixed(const std::string& prefix, const ImageTensor& tensor);
   void write_values(const std::string& kind, const std::vector<ImageValue>& values);
   void write_pools(const std::vector<ImageContents::Pool>& pools);
@@ -98,11 +99,27 @@ void HeaderWriter::write_tensor(const std::string& prefix, const ImageTensor& te
            tensor.elements() == 0 ? 0 : tensor.bytes / tensor.elements());
   define(prefix + "_ALIGN", uint64_t{tensor.alignment});
   write_fixed(prefix, tensor);
-  if (tensor.shape_output != 0) {
+  if (tensor.shape_output != 0 && prefix.starts_with("INPUT")) {
+    write_open(prefix, tensor);
+  } else if (tensor.shape_output != 0) {
     out_ << "/* Bounds: outputs[i] holds elements as for _DIMS, of which the extents in\n"
          << "   outputs[" << tensor.shape_output - 1 << "] are the result. */\n";
     define(prefix + "_SHAPE_OUTPUT", uint64_t{tensor.shape_output} - 1);
   }
+}
+
+// An input of which each run decides sizes, or such an input's extents, whose shape_output
+// is its open axes.
+void HeaderWriter::write_open(const std::string& prefix, const ImageTensor& tensor) {
+  if (tensor.role == SVOD_ROLE_SHAPE) {
+    out_ << "/* The extents of an input, int64_t. Bit i of its open axes: the run decides\n"
+            "   element i; the others are as in its _DIMS. */\n";
+    define(prefix + "_OPEN_AXES", uint64_t{tensor.shape_output});
+    return;
+  }
+  out_ << "/* Bounds: inputs[i] holds elements as for _DIMS, of which the extents in\n"
+       << "   inputs[" << tensor.shape_output - 1 << "] are meant. */\n";
+  define(prefix + "_SHAPE_INPUT", uint64_t{tensor.shape_output} - 1);
 }
 
 // An input of one value: its bytes as a list of numbers, so that a caller can pass them.

@@ -152,6 +152,23 @@ Drawn product(Random& random) {
   return d;
 }
 
+// Numbers of a product that only the run picks.
+Drawn picked(Random& random) {
+  constexpr int64_t kPicked = 500;
+  Drawn d = product(random);
+  const NodeId y = d.graph.outputs()[0].node;
+  const int64_t count = element_count(d.graph[y].shape);
+  Tensor places{DType::I64, {kPicked}, std::vector<std::byte>(kPicked * sizeof(int64_t))};
+  for (int64_t i = 0; i < kPicked; ++i) {
+    const int64_t place = random.between(0, count - 1);
+    std::memcpy(places.bytes.data() + i * int64_t{sizeof place}, &place, sizeof place);
+  }
+  d.inputs.push_back(places);
+  const NodeId at = d.graph.add_input("places", DType::I64, {kPicked});
+  d.graph.set_output(0, gather(d.graph, reshape(d.graph, y, {count}), at, 0));
+  return d;
+}
+
 // Several layers of any kind: what one form stores, the next one reads.
 Drawn layers(Random& random) {
   Drawn d;
@@ -182,6 +199,11 @@ TEST_CASE("winograd's forms compute what is written", "[kernels][property][winog
 
 TEST_CASE("strassen's form computes what is written", "[kernels][property][strassen]") {
   CHECK(nearly_all_are_fast(check_seeds(1, 3, product)));
+}
+
+TEST_CASE("numbers of a strassen product that the run picks are those of their places",
+          "[kernels][strassen]") {
+  CHECK(nearly_all_are_fast(check_seeds(5, 8, picked)));
 }
 
 TEST_CASE("forms of layers that follow each other compute what is written",

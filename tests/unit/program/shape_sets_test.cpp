@@ -62,6 +62,29 @@ std::vector<std::byte> section(const Plans& plans, const SharedWeights& shared) 
 
 } // namespace
 
+TEST_CASE("a size that a run decides is one set, with a step one for each multiple",
+          "[shape_sets]") {
+  const auto one = sets_of({"x=1x3"}, {}, {"seq=2..9"});
+  REQUIRE(one.size() == 1);
+  CHECK(one[0].sizes.at("seq").least == 2);
+  CHECK(one[0].sizes.at("seq").most == 9);
+  const auto steps = sets_of({}, {}, {"batch=1..2/1", "seq=1..10/4"});
+  REQUIRE(steps.size() == 6);
+  const auto most = [&](size_t i) {
+    return std::pair{steps[i].sizes.at("batch").most, steps[i].sizes.at("seq").most};
+  };
+  CHECK(most(0) == std::pair<int64_t, int64_t>{1, 4});
+  CHECK(most(2) == std::pair<int64_t, int64_t>{1, 10});
+  CHECK(most(3) == std::pair<int64_t, int64_t>{2, 4});
+  CHECK(steps[4].name == "4");
+  for (const char* wrong : {"seq=4", "seq=..4", "seq=0..4", "seq=5..4", "seq=1..4/0",
+                            "seq=1..4/", "=1..4", "seq=1../4"})
+    CHECK(shape_fault({}, {}, {wrong}).find("is not NAME=LEAST..MOST") != std::string::npos);
+  CHECK(shape_fault({}, {}, {"seq=1..4", "seq=1..5"}).find("twice") != std::string::npos);
+  CHECK(shape_fault({}, {}, {"seq=1..1000/1"}).find("at most 64") != std::string::npos);
+  CHECK(shape_fault({}, {"a:x=1"}, {"seq=1..8/4"}).find("/STEP") != std::string::npos);
+}
+
 TEST_CASE("a name that comes again begins the next set of shapes", "[shape_sets]") {
   const auto one = sets_of({"x=1x3", "batch=2"}, {});
   REQUIRE(one.size() == 1);

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Sizes that a run decides (--dim): each one's answers are those of a pack for it alone, and sizes outside are refused."""
+import os
+import pathlib
+import random
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from onnx_writer import INT64, model, node, random_tensor, tensor, value
+from packing import BUILD, PACKER, check, pack, read_npy, run, work_folder, write_npy
+
+def numbers(count, seed):
+    rng = random.Random(seed)
+    return [rng.gauss(0, 1) for _ in range(count)]
+
+
+def split(x, to):
+    return node("Reshape", [x, "split"], [to])
+
+
+def turn(x, to, perm):
+    return node("Transpose", [x], [to], perm=perm)
+
+
+def attention():
+    """Scores of each row with each, softmax, and the mean they make; heads by a reshape to sizes of the run."""
+    heads = tensor("heads", [1], [4], INT64), tensor("per_head", [1], [8], INT64)
+    return model(
+        [node("Shape", ["x"], ["sizes"]), node("Slice", ["sizes", "zero", "two"], ["rows"]),
+         node("Concat", ["rows", "heads", "per_head"], ["split"], axis=0),
+         node("MatMul", ["x", "wq"], ["q"]), split("q", "q4"), turn("q4", "qh", [0, 2, 1, 3]),
+         node("MatMul", ["x", "wk"], ["k"]), split("k", "k4"), turn("k4", "kh", [0, 2, 3, 1]),
+         node("MatMul", ["qh", "kh"], ["scores"]), node("Softmax", ["scores"], ["p"], axis=-1),
+         split("x", "x4"), turn("x4", "xh", [0, 2, 1, 3]), node("MatMul", ["p", "xh"], ["mixed"]),
+         turn("mixed", "back", [0, 2, 1, 3]), node("Reshape", ["back", "joined"], ["y"])],
+        [value("x", ["batch", "seq", 32])], [value("y", ["batch", "seq", 32])],
+        [random_tensor("wq", [32, 32], 1, 0.3), random_tensor("wk", [32, 32], 2, 0.3), *heads,
+         tensor("zero", [1], [0], INT64), tensor("two", [1], [2], INT64),
+         tensor("joined", [3], [0, 0, 32], INT64)])
+
+
+def picture():
+    """A convolution with a border, its maxima in pairs, and the mean of all: what lies beyond a picture must not be seen."""
+    return model(
+        [node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1], kernel_shape=[3, 3]), node("Relu", ["c"], ["r"]),
+         node("MaxPool", ["r"], ["m"], kernel_shape=[2, 2], strides=[2, 2]),
+         node("GlobalAveragePool", ["m"], ["y"])],
+        [value("x", [1, 3, "h", "w_"])], [value("y", [1, 8, 1, 1])],
+        [random_tensor("w", [8, 3, 3, 3], 3, 0.3)])
+
+
+def close(got, want):
+    shape, values = read_npy(got)
+    wanted_shape, wanted = read_npy(want)
+    return shape == wanted_shape and all(abs(a - b) <= 1e-5 + 1e-4 * abs(b) for a, b in zip(values, wanted))
+
+
+def as_alone(folder, name, network, options, sizes):
+    """`sizes`: dimensions with values, and the shape of x."""
+    path, program = folder / f"{name}.onnx", folder / name
+    path.write_bytes(network)
+    env = dict(os.environ, SVOD_CACHE_DIR=str(BUILD / "e2e" / "cache"))
+    run(PACKER, path, "-o", program, "-q", "--verify", "random", *options, env=env, seconds=300)
+    for dims, shape in sizes:
+        count = 1
+        for extent in shape:
+            count *= extent
+        write_npy(folder / "x.npy", shape, numbers(count, count))
+        pack(path, folder / "alone", *[word for d in dims.items() for word in ("--shape", f"{d[0]}={d[1]}")])
+        for one, to in ((program, "got.npy"), (folder / "alone", "want.npy")):
+            run(one, folder / "x.npy", "--output", folder / to)
+        check(close(folder / "got.npy", folder / "want.npy"), f"{name} at {dims}: as packed for it alone")
+    return program
+
+
+def refusals(folder, program):
+    write_npy(folder / "long.npy", [1, 13, 32], numbers(13 * 32, 1))
+    told = run(program, folder / "long.npy", expect=1)
+    check(b"f32[2,12,32], at most" in told.stderr, "a size beyond its bound is exit 1 and told")
+    write_npy(folder / "other.npy", [1, 4, 31], numbers(4 * 31, 1))
+    check(b"at most" in run(program, folder / "other.npy", expect=1).stderr, "an axis that is fixed stays so")
+    info = run(program, "--info").stdout.decode()
+    check("at most; a run decides" in info and "x.shape" not in info, "--info tells bounds")
+    path = folder / "attention.onnx"
+    for options, words in ((("--dim", "sequence=1..4"), "no dimension 'sequence'"),
+                           (("--dim", "seq=4"), "LEAST..MOST"), (("--dim", "seq=5..4"), "LEAST..MOST"),
+                           (("--dim", "seq=1..4", "--dim", "seq=1..5"), "given twice"),
+                           (("--dim", "seq=1..4", "--shape", "seq=3"), "by --dim and by --shape")):
+        told = pack(path, folder / "no", *options, expect=2)
+        check(words in told.stderr.decode(), f"{' '.join(options)}: exit 2, {words}")
+
+
+def steps(folder):
+    """Kernels for multiples of a size: a run takes the first that it fits into."""
+    program = as_alone(folder, "steps", attention(), ("--dim", "batch=1..2", "--dim", "seq=1..12/4"),
+                       [({"batch": b, "seq": s}, [b, s, 32]) for b, s in ((1, 1), (1, 4), (2, 5), (2, 12))])
+    for size, entry in ((3, "0"), (4, "0"), (5, "1"), (12, "2")):
+        write_npy(folder / "x.npy", [1, size, 32], numbers(size * 32, size))
+        told = run(program, "--bench", "--min-time", "0", folder / "x.npy").stdout.decode()
+        check(told.startswith(f"entry {entry}\n"), f"{size} rows are for entry {entry}")
+
+
+def main():
+    folder = work_folder("dims")
+    program = as_alone(folder, "attention", attention(), ("--dim", "batch=1..2", "--dim", "seq=1..12"),
+                       [({"batch": b, "seq": s}, [b, s, 32]) for b, s in ((1, 1), (2, 7), (1, 12), (2, 12))])
+    refusals(folder, program)
+    as_alone(folder, "picture", picture(), ("--dim", "h=4..20", "--dim", "x[3]=4..24"),
+             [({"h": h, "w_": w}, [1, 3, h, w]) for h, w in ((4, 4), (7, 24), (20, 5), (20, 24))])
+    steps(folder)
+
+
+main()
