@@ -191,8 +191,7 @@ static std::string dim_fault(const Options& options) {
       options.layout != FolderLayout::None)
     return "--dim: it is for programs and libraries of Linux; firmware, modules, source "
            "and folders for a build system have fixed sizes (--shape)";
-  if (options.device)
-    return "--dim: a program for a GPU has fixed sizes; use --shape";
+  if (options.device) return "--dim: a program for a GPU has fixed sizes; use --shape";
   return "";
 }
 

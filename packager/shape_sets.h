@@ -32,9 +32,9 @@ struct ShapeSets {
 
 // `shapes`: of --shape, NAME=AxBxC or NAME=none. A name that the current set has already
 // begins the next set. `entries`: of --entry, NAME:x=1x3,y=2. What a set does not give is
-// taken from the first set of --shape. `dims`: of --dim, NAME=LEAST..MOST, which holds for
-// all sets; /STEP behind it makes a set for each multiple of STEP on the way to MOST, small
-// ones first. What is wrong, as a text for the user, otherwise.
+// taken from the first set of --shape. `dims`: of --dim, NAME=LEAST..MOST, which holds
+// for all sets; /STEP behind it makes a set for each multiple of STEP on the way to MOST,
+// small ones first. What is wrong, as a text for the user, otherwise.
 std::variant<ShapeSets, std::string>
 read_shape_sets(const std::vector<std::string>& shapes,
                 const std::vector<std::string>& entries,

@@ -373,8 +373,7 @@ void Grouper::visit(NodeId n) {
   if (in_place_.count(n) != 0) {
     aligned_[n] = bijective_[n] = false;
     // Which of its numbers a sum takes is known where positions are.
-    if (!is_root_[n] && (picked_[n] || !can_unroll(n)))
-      store(n, StoreReason::WrittenOut);
+    if (!is_root_[n] && (picked_[n] || !can_unroll(n))) store(n, StoreReason::WrittenOut);
     if (!is_root_[n]) group_at(roots_[n][0]).unrolled = true;
     return;
   }

@@ -276,8 +276,8 @@ std::optional<Element> source_of(const Graph& g, Element element) {
 
 namespace {
 
-// The operand that max(n, 0) of what is never less, n - 0 and n / 1 are equal to; kNoNode:
-// none is.
+// The operand that max(n, 0) of what is never less, n - 0 and n / 1 are equal to;
+// kNoNode: none is.
 NodeId equal_operand(const Graph& g, NodeId size) {
   const Node& at = g[size];
   if (at.inputs.size() != 2) return kNoNode;
@@ -301,17 +301,17 @@ NodeId equal_operand(const Graph& g, NodeId size) {
 }
 
 // The size itself, where it was put into a list and taken out again; else kNoNode.
-NodeId listed_size(const Graph& g, NodeId size) {
+NodeId listed_size(Graph& g, NodeId size) {
   Element element{size, 0};
   while (const auto source = source_of(g, element)) element = *source;
   const Node& found = g[element.node];
-  return element.node != size && found.shape.empty() && found.dtype == DType::I64
-             ? element.node
-             : kNoNode;
+  if (found.dtype != DType::I64 || element_count(found.shape) != 1) return kNoNode;
+  const NodeId one = reshape(g, element.node, {});
+  return one != size ? one : kNoNode;
 }
 
 // Sizes are known to be equal by being one node.
-NodeId simplest(const Graph& g, NodeId size) {
+NodeId simplest(Graph& g, NodeId size) {
   for (NodeId id = size; id != kNoNode;) {
     size = id;
     id = equal_operand(g, size);

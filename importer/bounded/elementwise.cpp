@@ -164,8 +164,8 @@ Expr product_of(NodeImport& node, const std::vector<Size>& sizes) {
   return product;
 }
 
-// What a reshape does between the axes that it leaves alone, in front and behind: x seen as
-// [outer, have, inner] and the sizes in the middle, before and after.
+// What a reshape does between the axes that it leaves alone, in front and behind: x seen
+// as [outer, have, inner] and the sizes in the middle, before and after.
 struct Middle {
   Expr x;
   std::vector<Size> from, to;

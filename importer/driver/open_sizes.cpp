@@ -1,8 +1,8 @@
 // Dimensions whose size a run decides (--dim). An input that has one is made as large as
 // it can get and becomes a bounded tensor (docs/decisions/bounded-tensors.md), whose
 // counts are inputs of the program: the extents of the input in a run, one list for each
-// such input, behind the inputs of the model. Axes of one name are one size; the run stops
-// where the inputs do not agree on it, or where it is outside its range.
+// such input, behind the inputs of the model. Axes of one name are one size; the run
+// stops where the inputs do not agree on it, or where it is outside its range.
 #include "importer/bounded/bounded.h"
 #include "importer/driver/ports.h"
 #include "importer/formula/complex.h"
@@ -11,8 +11,8 @@ namespace svod::importer {
 
 namespace {
 
-// One dimension: its size within its range, whatever the extents are, and whether they are
-// what they must be.
+// One dimension: its size within its range, whatever the extents are, and whether they
+// are what they must be.
 struct OpenSize {
   Expr size, holds;
 };
@@ -59,7 +59,8 @@ void PortImport::open_sizes(const InputShapes& shapes, Scope& scope) {
       const SizeRange& range = import_.options.sizes.at(name);
       interface.sizes[name] = range;
       const auto [at, first] = sizes.emplace(name, sized(extent, range));
-      if (!first) at->second.holds = both(at->second.holds, equal(at->second.size, extent));
+      if (!first)
+        at->second.holds = both(at->second.holds, equal(at->second.size, extent));
       g().close_source();
     }
   }

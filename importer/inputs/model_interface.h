@@ -34,8 +34,8 @@ struct SizeRange {
   int64_t least = 1, most = 1;
 };
 
-// An input of which a run decides sizes. It is as large as these can get, and elements lie
-// as in a tensor of that shape.
+// An input of which a run decides sizes. It is as large as these can get, and elements
+// lie as in a tensor of that shape.
 struct OpenInput {
   size_t extents = 0; // the input of the graph that holds its extents, an i64 per axis
   std::vector<std::string> dimensions; // one per axis, as in --dim; "": fixed

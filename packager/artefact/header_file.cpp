@@ -108,11 +108,12 @@ void HeaderWriter::write_tensor(const std::string& prefix, const ImageTensor& te
   }
 }
 
-// An input of which each run decides sizes, or such an input's extents, whose shape_output
-// is its open axes.
+// An input of which each run decides sizes, or such an input's extents, whose
+// shape_output is its open axes.
 void HeaderWriter::write_open(const std::string& prefix, const ImageTensor& tensor) {
   if (tensor.role == SVOD_ROLE_SHAPE) {
-    out_ << "/* The extents of an input, int64_t. Bit i of its open axes: the run decides\n"
+    out_ << "/* The extents of an input, int64_t. Bit i of its open axes: the run "
+            "decides\n"
             "   element i; the others are as in its _DIMS. */\n";
     define(prefix + "_OPEN_AXES", uint64_t{tensor.shape_output});
     return;

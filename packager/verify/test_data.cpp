@@ -172,8 +172,8 @@ Tensor within(const Tensor& tensor, const Tensor& extents) {
   return out;
 }
 
-// The extents of the inputs of which a run decides sizes: in the middle of their range, so
-// that a bound is not taken for a size.
+// The extents of the inputs of which a run decides sizes: in the middle of their range,
+// so that a bound is not taken for a size.
 void choose_sizes(const Graph& graph, const importer::ModelInterface& interface,
                   std::vector<Tensor>& inputs) {
   for (const auto& [input, open] : interface.open_inputs) {

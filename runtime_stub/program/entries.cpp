@@ -74,8 +74,7 @@ uint64_t fitting(const Session& session, const AllGiven& all) {
   for (uint32_t e = 0; e < entry_count(session); e++) {
     const Session entry = at_entry(session, e);
     bool good = true;
-    for (uint32_t i = 0; good && i < all.count; i++)
-      good = fits(entry, all.list[i]);
+    for (uint32_t i = 0; good && i < all.count; i++) good = fits(entry, all.list[i]);
     if (good) out |= uint64_t{1} << e;
   }
   return out;

@@ -1,5 +1,5 @@
-// The extents' own entry of the image says which axes are open; the others must be as they
-// were packed.
+// The extents' own entry of the image says which axes are open; the others must be as
+// they were packed.
 #include "runtime_stub/program/open_inputs.h"
 
 #include "runtime_stub/platform.h"

@@ -372,8 +372,9 @@ Exit run(Session& session, Printer& errors) {
            << svod_region(session.model.image, step)->limit
            << " iterations that were packed, in the loop of node ";
   } else if (text_of(session, step->sources).starts_with("--dim ")) {
-    errors << "error: the inputs do not agree on a size that was left open, or it is less "
-              "than was packed: ";
+    errors
+        << "error: the inputs do not agree on a size that was left open, or it is less "
+           "than was packed: ";
     errors.name(text_of(session, step->sources));
     errors << "\n";
     return EXIT_INDEX;

@@ -79,7 +79,8 @@ TEST_CASE("a size that a run decides is one set, with a step one for each multip
   CHECK(steps[4].name == "4");
   for (const char* wrong : {"seq=4", "seq=..4", "seq=0..4", "seq=5..4", "seq=1..4/0",
                             "seq=1..4/", "=1..4", "seq=1../4"})
-    CHECK(shape_fault({}, {}, {wrong}).find("is not NAME=LEAST..MOST") != std::string::npos);
+    CHECK(shape_fault({}, {}, {wrong}).find("is not NAME=LEAST..MOST") !=
+          std::string::npos);
   CHECK(shape_fault({}, {}, {"seq=1..4", "seq=1..5"}).find("twice") != std::string::npos);
   CHECK(shape_fault({}, {}, {"seq=1..1000/1"}).find("at most 64") != std::string::npos);
   CHECK(shape_fault({}, {"a:x=1"}, {"seq=1..8/4"}).find("/STEP") != std::string::npos);
