@@ -40,6 +40,8 @@ void bounded_same_sizes(NodeImport& node, Rule rule) {
 
 // As a batch: every entry of the first axis is worked on alone.
 void bounded_keeps_first(NodeImport& node, Rule rule) {
+  // A single axis may be that of one entry's numbers.
+  if (node.rank(0) < 2) refuse_bounded(node, 0, 0);
   for (size_t i = 0; i < node.input_count(); ++i)
     for (int64_t axis = 0; node.has_input(i) && axis < node.rank(i); ++axis)
       if (count_along(node, i, axis) != kNoNode && (i > 0 || axis > 0))
