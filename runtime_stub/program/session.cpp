@@ -371,16 +371,13 @@ Exit run(Session& session, Printer& errors) {
     errors << "error: the data asks for more than the "
            << svod_region(session.model.image, step)->limit
            << " iterations that were packed, in the loop of node ";
-  } else if (text_of(session, step->sources).starts_with("--dim ")) {
-    errors
-        << "error: the inputs do not agree on a size that was left open, or it is less "
-           "than was packed: ";
-    errors.name(text_of(session, step->sources));
-    errors << "\n";
-    return EXIT_INDEX;
   } else {
     Text left_out = manifest_text(session, "\"left_out\": ");
     errors << "error: an index in the data is out of range";
+    if (text_of(session, step->sources).starts_with("--dim "))
+      errors
+          << ", or the inputs do not agree on a size that was left open, or it is less "
+             "than was packed";
     if (left_out.size > 0)
       errors << ", or this run takes what was left out when packing (" << left_out << ")";
     errors << ", in kernel "
