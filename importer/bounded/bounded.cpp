@@ -272,10 +272,6 @@ std::optional<Element> source_of(const Graph& g, Element element) {
   return std::nullopt;
 }
 
-} // namespace
-
-namespace {
-
 // The operand that max(n, 0) of what is never less, n - 0 and n / 1 are equal to;
 // kNoNode: none is.
 NodeId equal_operand(const Graph& g, NodeId size) {

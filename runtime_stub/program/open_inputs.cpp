@@ -3,6 +3,7 @@
 #include "runtime_stub/program/open_inputs.h"
 
 #include "runtime_stub/platform.h"
+#include "runtime_stub/program/element_runs.h"
 
 namespace packed {
 
@@ -69,28 +70,16 @@ bool spread_input(Session& session, uint32_t i, const Tensor& tensor) {
   if (to == nullptr) return false;
   set_extents(session, i, tensor);
   const auto from = static_cast<const uint8_t*>(tensor.data);
-  const bool bits = most.element->packed();
-  const uint32_t last = most.rank - 1;
-  // Rows of the last axis are whole in both, unless elements share bytes.
-  const uint64_t run = bits ? 1 : static_cast<uint64_t>(tensor.dims[last]);
-  const uint64_t bytes = run * most.element_bytes();
-  int64_t at[SVOD_MAX_RANK] = {};
-  for (uint64_t i_run = 0, runs = run == 0 ? 0 : tensor.elements() / run; i_run < runs;
-       i_run++) {
-    uint64_t place = 0;
-    for (uint32_t axis = 0; axis < most.rank; axis++) {
-      place = place * static_cast<uint64_t>(most.dims[axis]) +
-              static_cast<uint64_t>(at[axis]);
-    }
-    if (bits) {
-      store_bits(*most.element, to, place, load_bits(*most.element, from, i_run));
+  const Element& element = *most.element;
+  const uint64_t bytes = most.element_bytes();
+  each_run(most, tensor.dims, [&](uint64_t apart, uint64_t together, uint64_t count) {
+    if (element.packed()) {
+      store_bits(element, to, apart, load_bits(element, from, together));
     } else {
-      memcpy(to + place * most.element_bytes(), from + i_run * bytes,
-             static_cast<size_t>(bytes));
+      memcpy(to + apart * bytes, from + together * bytes,
+             static_cast<size_t>(count * bytes));
     }
-    uint32_t axis = bits ? most.rank : last;
-    while (axis > 0 && ++at[axis - 1] == tensor.dims[axis - 1]) at[--axis] = 0;
-  }
+  });
   return true;
 }
 

@@ -3,6 +3,7 @@
 #include "runtime_stub/program/session.h"
 
 #include "runtime_stub/platform.h"
+#include "runtime_stub/program/element_runs.h"
 #include "runtime_stub/program/tensor_file.h"
 #include "runtime_stub/program/words.h"
 #include "runtime_stub/ticks.h"
@@ -220,37 +221,19 @@ Tensor packed_value(const Session& session, uint32_t i) {
 }
 
 // Moves the elements together that lie within the extents. Their places only go down, so
-// front to back none is overwritten before it has moved. Inner axes whose extents are
-// their bounds, and the next one, lie together already and move as one.
+// front to back none is overwritten before it has moved.
 static void pack_elements(uint8_t* data, const Tensor& bounds, const int64_t* extents) {
-  const bool packed = bounds.element->packed();
-  uint32_t outer = bounds.rank;
-  uint64_t run = 1, stride = 1, count = 1, bytes = bounds.element_bytes();
-  for (bool whole = !packed; whole && outer > 0;) {
-    outer--;
-    run *= static_cast<uint64_t>(extents[outer]);
-    stride *= static_cast<uint64_t>(bounds.dims[outer]);
-    whole = extents[outer] == bounds.dims[outer];
-  }
-  for (uint32_t axis = 0; axis < outer; axis++) {
-    count *= static_cast<uint64_t>(extents[axis]);
-  }
-  int64_t at[SVOD_MAX_RANK] = {};
-  for (uint64_t i = 0; i < count; i++) {
-    uint64_t from = 0;
-    for (uint32_t axis = 0; axis < outer; axis++) {
-      from = from * static_cast<uint64_t>(bounds.dims[axis]) +
-             static_cast<uint64_t>(at[axis]);
+  const Element& element = *bounds.element;
+  const uint64_t bytes = bounds.element_bytes();
+  each_run(bounds, extents, [&](uint64_t apart, uint64_t together, uint64_t count) {
+    if (apart == together) return;
+    if (element.packed()) {
+      store_bits(element, data, together, load_bits(element, data, apart));
+    } else {
+      memmove(data + together * bytes, data + apart * bytes,
+              static_cast<size_t>(count * bytes));
     }
-    if (packed && from != i) {
-      store_bits(*bounds.element, data, i, load_bits(*bounds.element, data, from));
-    } else if (from * stride != i * run) {
-      memmove(data + i * run * bytes, data + from * stride * bytes,
-              static_cast<size_t>(run * bytes));
-    }
-    uint32_t axis = outer;
-    while (axis > 0 && ++at[axis - 1] == extents[axis - 1]) at[--axis] = 0;
-  }
+  });
 }
 
 // False when a run gave extents beyond their bounds.
