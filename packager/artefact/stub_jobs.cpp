@@ -14,8 +14,9 @@ constexpr std::string_view kExports = "runtime_stub/library.cpp";
 constexpr std::string_view kSeveral = "SVOD_SEVERAL_ENTRIES";
 constexpr std::string_view kEntries = "runtime_stub/program/entries.cpp";
 // Of a program for a GPU. The others that know of it share a header: all are told.
-constexpr std::string_view kDevice[] = {"runtime_stub/program/device.cpp",
-                                        "runtime_stub/program/driver.cpp"};
+constexpr std::string_view kDevice[] = {
+    "runtime_stub/program/device.cpp", "runtime_stub/program/device_graph.cpp",
+    "runtime_stub/program/device_times.cpp", "runtime_stub/program/driver.cpp"};
 
 // Which sources of runtime_stub/ a package takes.
 struct StubRow {

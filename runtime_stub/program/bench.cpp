@@ -1,6 +1,7 @@
 // Times whole runs: a first one, a warm-up, then as many as fit into the asked time. What
 // comes before the first, from the program's own beginning on, is the start-up time; the
-// operating system's part of starting a process is not in it.
+// operating system's part of starting a process is not in it. On a GPU also what a run
+// consists of: the kernels and the copies by the GPU's clock, the launch by the host's.
 // Medians and percentiles come from the sorted samples; the JSON is laid out as Google
 // Benchmark's, so that scripts made for it can read it.
 #include "runtime_stub/platform.h"
@@ -8,6 +9,9 @@
 #include "runtime_stub/program/modes.h"
 #include "runtime_stub/program/stopwatch.h"
 #include "runtime_stub/program/tensor_file.h"
+#ifdef SVOD_DEVICE
+#include "runtime_stub/program/device_times.h"
+#endif
 
 namespace packed {
 
@@ -40,13 +44,14 @@ void sort(uint64_t* samples, uint64_t count) {
 }
 
 struct Row {
-  char name[12];      // run/min
+  char name[16];      // run/min
   char aggregate[12]; // min
   double nanoseconds;
 };
 
 struct Results {
-  Row rows[7];
+  Row rows[13];
+  uint32_t count;
   uint64_t runs;
   uint64_t peak_bytes; // of memory, when the runs had warmed up; 0: not known
 };
@@ -89,18 +94,55 @@ Results summarize(uint64_t* samples, uint64_t count, uint64_t first, uint64_t st
            {"run/mean", "mean", sum / static_cast<double>(count)},
            {"first_run", "first", static_cast<double>(first)},
            {"start_up", "start_up", static_cast<double>(start_up)}},
+          7,
           count,
           0};
 }
 
+#ifdef SVOD_DEVICE
+struct SpanRow {
+  Span span;
+  Row least, median;
+};
+constexpr SpanRow kSpans[] = {
+    {Span::Kernels, {"kernels/min", "min", 0}, {"kernels/median", "median", 0}},
+    {Span::Graph, {"graph/min", "min", 0}, {"graph/median", "median", 0}},
+    {Span::Launch, {"launch/min", "min", 0}, {"launch/median", "median", 0}},
+};
+
+void add_row(Results& results, const Row& row, uint64_t nanoseconds) {
+  results.rows[results.count] = row;
+  results.rows[results.count++].nanoseconds = static_cast<double>(nanoseconds);
+}
+
+// Each in a fifth of the measured time.
+Exit add_spans(Device& device, uint64_t* samples, uint64_t measure, Results& results,
+               Printer& errors) {
+  SpanClock clock;
+  for (const SpanRow& row : kSpans) {
+    uint64_t count = 0;
+    const uint64_t start = svod_now();
+    while (count < kMostSamples && (count == 0 || svod_now() - start < measure / 5)) {
+      const Exit status = time_span(device, clock, row.span, samples[count++], errors);
+      if (status != EXIT_DONE) return status;
+    }
+    sort(samples, count);
+    add_row(results, row.least, samples[0]);
+    add_row(results, row.median, samples[count / 2]);
+  }
+  return EXIT_DONE;
+}
+#endif
+
 void print_text(Printer& out, const Session& session, const Results& results) {
-  for (const Row& row : results.rows) {
+  for (uint32_t i = 0; i < results.count; i++) {
+    const Row& row = results.rows[i];
     out << row.name;
-    out.column(14).fixed(row.nanoseconds / 1e3, 3) << " us\n";
+    out.column(16).fixed(row.nanoseconds / 1e3, 3) << " us\n";
   }
   if (results.peak_bytes != 0) {
     out << "peak memory";
-    out.column(14).fixed(static_cast<double>(results.peak_bytes) / 1e6, 2) << " MB\n";
+    out.column(16).fixed(static_cast<double>(results.peak_bytes) / 1e6, 2) << " MB\n";
   }
   out << results.runs << " runs, " << session.threads << " threads, level "
       << session.model.levels[session.level].name << "\n";
@@ -112,8 +154,9 @@ void print_json(Printer& out, const Session& session, const Results& results) {
       << session.model.levels[session.level].name
       << "\", \"peak_memory_bytes\": " << results.peak_bytes
       << ", \"library_build_type\": \"release\"},\n\"benchmarks\": [\n";
-  for (const Row& row : results.rows) {
-    out << (&row == results.rows ? "" : ",\n") << "{\"name\": \"" << row.name
+  for (uint32_t i = 0; i < results.count; i++) {
+    const Row& row = results.rows[i];
+    out << (i == 0 ? "" : ",\n") << "{\"name\": \"" << row.name
         << "\", \"run_name\": \"run\", \"run_type\": \"aggregate\", \"aggregate_name\": "
            "\""
         << row.aggregate << "\", \"iterations\": " << results.runs << ", \"real_time\": ";
@@ -121,6 +164,14 @@ void print_json(Printer& out, const Session& session, const Results& results) {
     out.fixed(row.nanoseconds / 1e3, 3) << ", \"time_unit\": \"us\"}";
   }
   out << "\n]}\n";
+}
+
+void print(const Session& session, const Results& results, bool json) {
+  Printer out(1);
+  if (json)
+    print_json(out, session, results);
+  else
+    print_text(out, session, results);
 }
 
 } // namespace
@@ -150,12 +201,16 @@ Exit bench(Session& session, const Options& options, Printer& errors) {
   if (status != EXIT_DONE) return status;
   Results results = summarize(samples, count, first, start_up);
   results.peak_bytes = peak;
-  Printer out(1);
-  if (options.json) {
-    print_json(out, session, results);
-  } else {
-    print_text(out, session, results);
+#ifdef SVOD_DEVICE
+  if (session.device != nullptr) {
+    status = add_spans(*session.device, samples, measure, results, errors);
+    if (status != EXIT_DONE) return status;
+    const Session there = device_session(session);
+    print(there, results, options.json);
+    return EXIT_DONE;
   }
+#endif
+  print(session, results, options.json);
   return EXIT_DONE;
 }
 

@@ -1,11 +1,12 @@
-// All memory is taken when the device is opened: arena, scratch, weights, inputs, outputs
-// and a word for each step, in which its kernel tells of an index out of range. The first
-// run captures the launches as a graph; each run is then: inputs up, the graph, outputs
-// and words down. Nothing is freed: the process ends.
+// All memory is taken when the device is opened: arena, scratch, weights, and what a run
+// exchanges, there and here. Then the steps are captured as a graph that begins and ends
+// with a copy of it, so a run is two calls of the driver: one launch, one wait. Nothing
+// is freed: the process ends.
 #include "runtime_stub/program/device.h"
 
 #include "runtime_stub/checksum.h"
 #include "runtime_stub/platform.h"
+#include "runtime_stub/program/device_graph.h"
 #include "runtime_stub/program/words.h"
 
 namespace packed {
@@ -88,36 +89,9 @@ Text no_device(Device& device, Found& found) {
                           : Text();
 }
 
-const uint32_t* args_of(const Device& device, const SvodStep& step) {
-  return svod_at<uint32_t>(device.model.image, svod_header(device.model.image)->args,
-                           step.first_arg);
-}
-
-const SvodSlot& slot_of(const Device& device, uint32_t number) {
-  return *svod_at<SvodSlot>(device.model.image, svod_header(device.model.image)->slots,
-                            uint64_t{device.entry->first_slot} + number);
-}
-
-DevicePointer address(const Device& device, uint32_t number) {
-  const SvodSlot* slot = &slot_of(device, number);
-  DevicePointer offset = slot->offset;
-  while (slot->slot_class == SVOD_SLOT_SLICE) { // no loop moves it
-    const SvodHeader* header = svod_header(device.model.image);
-    slot = &slot_of(device, svod_at<SvodSlice>(header, header->slices, slot->io)->parent);
-    offset += slot->offset;
-  }
-  if (slot->slot_class == SVOD_SLOT_INPUT) return device.inputs[slot->io] + offset;
-  if (slot->slot_class == SVOD_SLOT_OUTPUT) return device.outputs[slot->io] + offset;
-  if (slot->slot_class == SVOD_SLOT_WEIGHT) return device.weights + offset;
-  return device.arena + offset;
-}
-
-void name_step(const Device& device, const SvodStep& step, Printer& errors) {
-  errors << "kernel " << Text(text_at(device.packed, device.launches[step.program].name))
-         << " of node ";
-  const SvodText& sources = step.sources;
-  errors.name({svod_text(device.model.image, sources), sources.size});
-  errors << "\n";
+// What lies at `place` of the exchange, here.
+uint8_t* staged(const Device& device, DevicePointer place) {
+  return device.staging + (place - device.exchange);
 }
 
 bool allocate(Device& device, uint64_t bytes, DevicePointer& out, Printer& errors) {
@@ -125,24 +99,54 @@ bool allocate(Device& device, uint64_t bytes, DevicePointer& out, Printer& error
                    "its memory", errors);
 }
 
-bool take_device_memory(Device& device, Printer& errors) {
+// Where outputs, words and inputs lie in what is exchanged; its bytes.
+uint64_t lay_out_exchange(Device& device) {
   const SvodEntry& entry = *device.entry;
+  const void* image = device.model.image;
+  uint64_t end = 0;
+  auto take = [&](uint64_t bytes) {
+    const uint64_t at = end;
+    end = (end + bytes + kAlign - 1) / kAlign * kAlign;
+    return at;
+  };
+  for (uint32_t i = 0; i < entry.output_count; i++)
+    device.outputs[i] = take(svod_output(image, &entry, i)->bytes);
+  device.faults = take(sizeof(int32_t) * entry.step_count);
+  device.faults_end = device.faults + sizeof(int32_t) * entry.step_count;
+  for (uint32_t i = 0; i < entry.input_count; i++)
+    device.inputs[i] = take(svod_input(image, &entry, i)->bytes);
+  device.exchange_end = end;
+  return end;
+}
+
+// The exchange on the GPU, and here in memory that the GPU reads and writes itself, so
+// that a graph may hold the copies.
+bool take_exchange(Device& device, Printer& errors) {
+  const SvodEntry& entry = *device.entry;
+  const uint64_t bytes = lay_out_exchange(device);
+  void* staging = nullptr;
+  if (!allocate(device, bytes, device.exchange, errors) ||
+      !went_well(device.driver, device.driver.pin(&staging, bytes + kAlign, 0),
+                 "memory to copy from", errors))
+    return false;
+  device.staging = static_cast<uint8_t*>(staging);
+  memset(device.staging + device.faults, 0, sizeof(int32_t) * entry.step_count);
+  for (uint32_t i = 0; i < entry.output_count; i++) device.outputs[i] += device.exchange;
+  for (uint32_t i = 0; i < entry.input_count; i++) device.inputs[i] += device.exchange;
+  device.faults += device.exchange, device.faults_end += device.exchange;
+  device.exchange_end += device.exchange;
+  return true;
+}
+
+bool take_device_memory(Device& device, Printer& errors) {
   uint64_t scratch = 0;
   for (uint32_t p = 0; p < header_of(device.packed).programs; p++)
     if (device.launches[p].scratch_bytes > scratch)
       scratch = device.launches[p].scratch_bytes;
-  const uint64_t words = sizeof(int32_t) * entry.step_count;
-  bool all = allocate(device, entry.arena_bytes, device.arena, errors) &&
-             allocate(device, scratch, device.scratch, errors) &&
-             allocate(device, device.packed.weight_bytes, device.weights, errors) &&
-             allocate(device, words, device.faults, errors);
-  for (uint32_t i = 0; all && i < entry.input_count; i++)
-    all = allocate(device, svod_input(device.model.image, &entry, i)->bytes,
-                   device.inputs[i], errors);
-  for (uint32_t i = 0; all && i < entry.output_count; i++)
-    all = allocate(device, svod_output(device.model.image, &entry, i)->bytes,
-                   device.outputs[i], errors);
-  return all &&
+  return allocate(device, device.entry->arena_bytes, device.arena, errors) &&
+         allocate(device, scratch, device.scratch, errors) &&
+         allocate(device, device.packed.weight_bytes, device.weights, errors) &&
+         take_exchange(device, errors) &&
          (device.packed.weight_bytes == 0 ||
           went_well(device.driver,
                     device.driver.upload(device.weights, device.packed.weights,
@@ -170,55 +174,6 @@ bool load_kernels(Device& device, Printer& errors) {
   return true;
 }
 
-bool enqueue(Device& device, uint32_t number, void** parameters, DevicePointer* values,
-             Printer& errors) {
-  const SvodStep& step = *svod_step(device.model.image, device.entry, number);
-  const uint32_t* args = args_of(device, step);
-  int32_t status = 0;
-  if (step.kind == SVOD_STEP_COPY) {
-    status = device.driver.copy(address(device, args[1]), address(device, args[0]),
-                                slot_of(device, args[1]).bytes, device.stream);
-    return went_well(device.driver, status, "a copy", errors);
-  }
-  uint32_t count = 0;
-  for (; count < step.arg_count; count++) values[count] = address(device, args[count]);
-  values[count++] = device.scratch;
-  values[count++] = device.faults + sizeof(int32_t) * number;
-  for (uint32_t i = 0; i < count; i++) parameters[i] = &values[i];
-  const SvodLaunchShape& launch = device.launches[step.program];
-  status =
-      device.driver.launch(device.functions[step.program], launch.blocks, 1, 1,
-                           launch.threads, 1, 1, 0, device.stream, parameters, nullptr);
-  if (went_well(device.driver, status, "a launch", errors)) return true;
-  errors << "error: it is of ";
-  name_step(device, step, errors);
-  return false;
-}
-
-// The steps of a run as one graph.
-bool capture(Device& device, Printer& errors) {
-  const Driver& driver = device.driver;
-  constexpr int32_t kThisThread = 1; // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-  const uint64_t most = uint64_t{svod_header(device.model.image)->max_buffers} + 2;
-  auto* memory =
-      static_cast<uint8_t*>(take_memory(most * (sizeof(void*) + sizeof(uint64_t))));
-  if (memory == nullptr) return false;
-  auto** parameters = reinterpret_cast<void**>(memory);
-  auto* values = reinterpret_cast<DevicePointer*>(memory + most * sizeof(void*));
-  CudaGraph* graph = nullptr;
-  if (!went_well(driver, driver.capture(device.stream, kThisThread), "its graph", errors))
-    return false;
-  const uint64_t words = sizeof(int32_t) * device.entry->step_count;
-  bool all = went_well(driver, driver.fill(device.faults, 0, words, device.stream),
-                       "a fill", errors);
-  for (uint32_t s = 0; all && s < device.entry->step_count; s++)
-    all = enqueue(device, s, parameters, values, errors);
-  const int32_t status = driver.captured(device.stream, &graph);
-  return all && went_well(driver, status, "its graph", errors) &&
-         went_well(driver, driver.instantiate(&device.graph, graph, 0), "its graph",
-                   errors);
-}
-
 bool prepare_device(Device& device, int32_t number, Printer& errors) {
   const Driver& driver = device.driver;
   CudaContext* context = nullptr;
@@ -227,11 +182,37 @@ bool prepare_device(Device& device, int32_t number, Printer& errors) {
          went_well(driver, driver.use(context), "a context", errors) &&
          went_well(driver, driver.stream(&device.stream, kApart), "a stream", errors) &&
          take_device_memory(device, errors) && load_kernels(device, errors) &&
-         capture(device, errors) &&
+         capture(device, {.copies = true}, device.graph, errors) &&
          went_well(driver, driver.wait(device.stream), "its weights", errors);
 }
 
-// The pointers and the list of faults, behind the device itself.
+void stage_inputs(Session& session) {
+  const Device& device = *session.device;
+  for (uint32_t i = 0; i < device.entry->input_count; i++) {
+    uint8_t* place = staged(device, device.inputs[i]);
+    if (session.inputs[i] == place) continue;
+    memcpy(place, session.inputs[i],
+           svod_input(device.model.image, device.entry, i)->bytes);
+    session.inputs[i] = place;
+  }
+}
+
+// What profiles call it: sm_90.
+void name_level(Device& device, uint32_t level) {
+  uint32_t number = architectures(device.packed)[level];
+  char digits[10];
+  uint32_t count = 0;
+  for (; number != 0; number /= 10)
+    digits[count++] = static_cast<char>('0' + number % 10);
+  char* to = device.level.name;
+  memcpy(to, "sm_", 3);
+  for (uint32_t i = 0; i < count; i++) to[3 + i] = digits[count - 1 - i];
+  to[3 + count] = 0;
+  device.model.levels = &device.level;
+  device.model.level_count = 1;
+}
+
+// The pointers lie behind the device itself.
 Device* make_device() {
   SvodDevice packed;
   svod_get_device(&packed);
@@ -246,8 +227,7 @@ Device* make_device() {
   const uint64_t pointers =
       uint64_t{entry->input_count} + entry->output_count + header_of(packed).programs;
   const uint64_t size = (sizeof(Device) + 7) & ~uint64_t{7};
-  auto* memory = static_cast<uint8_t*>(
-      take_memory(size + pointers * 8 + sizeof(int32_t) * entry->step_count));
+  auto* memory = static_cast<uint8_t*>(take_memory(size + pointers * 8));
   if (memory == nullptr) return nullptr;
   auto* device = reinterpret_cast<Device*>(memory); // zeroed
   device->packed = packed, device->model = model, device->entry = entry;
@@ -255,8 +235,6 @@ Device* make_device() {
   device->outputs = device->inputs + entry->input_count;
   device->functions =
       reinterpret_cast<CudaFunction**>(device->outputs + entry->output_count);
-  device->found =
-      reinterpret_cast<int32_t*>(device->functions + header_of(packed).programs);
   return device;
 }
 
@@ -279,8 +257,11 @@ Exit open_device(Session& session, RunsOn place, Printer& errors) {
   device->launches = reinterpret_cast<const SvodLaunchShape*>(
                          text_at(device->packed, header.first_launch)) +
                      uint64_t{header.programs} * found.level;
+  name_level(*device, found.level);
   if (prepare_device(*device, found.device, errors)) {
     session.device = device;
+    for (uint32_t i = 0; i < device->entry->output_count; i++)
+      session.outputs[i] = staged(*device, device->outputs[i]);
     return EXIT_DONE;
   }
   if (place == RunsOn::Gpu) return EXIT_CPU;
@@ -288,34 +269,34 @@ Exit open_device(Session& session, RunsOn place, Printer& errors) {
   return EXIT_DONE;
 }
 
+void name_step(const Device& device, const SvodStep& step, Printer& errors) {
+  errors << "kernel " << Text(text_at(device.packed, device.launches[step.program].name))
+         << " of node ";
+  const SvodText& sources = step.sources;
+  errors.name({svod_text(device.model.image, sources), sources.size});
+  errors << "\n";
+}
+
 Exit run_on_device(Session& session, Printer& errors) {
   Device& device = *session.device;
   const Driver& driver = device.driver;
   const SvodEntry& entry = *device.entry;
-  int32_t status = 0;
-  for (uint32_t i = 0; status == 0 && i < entry.input_count; i++) {
+  for (uint32_t i = 0; i < entry.input_count; i++) {
     const SvodTensor* tensor = svod_input(device.model.image, &entry, i);
-    if (!svod_has_packed_value(device.model.image, tensor, session.inputs[i])) {
-      print_error(errors, "an input is not the value that was packed");
-      return EXIT_BAD_DATA;
-    }
-    status =
-        driver.upload(device.inputs[i], session.inputs[i], tensor->bytes, device.stream);
+    if (svod_has_packed_value(device.model.image, tensor, session.inputs[i])) continue;
+    print_error(errors, "an input is not the value that was packed");
+    return EXIT_BAD_DATA;
   }
-  if (status == 0) status = driver.run(device.graph, device.stream);
-  for (uint32_t i = 0; status == 0 && i < entry.output_count; i++)
-    status =
-        driver.download(session.outputs[i], device.outputs[i],
-                        svod_output(device.model.image, &entry, i)->bytes, device.stream);
-  if (status == 0)
-    status = driver.download(device.found, device.faults,
-                             sizeof(int32_t) * entry.step_count, device.stream);
+  stage_inputs(session);
+  int32_t status = driver.run(device.graph, device.stream);
   if (status == 0) status = driver.wait(device.stream);
   if (!went_well(driver, status, "a run", errors)) return EXIT_CPU;
+  auto* found = reinterpret_cast<int32_t*>(staged(device, device.faults));
   for (uint32_t s = 0; s < entry.step_count; s++) {
-    if (device.found[s] == 0) continue;
+    if (found[s] == 0) continue;
     errors << "error: an index in the data is out of range, in ";
     name_step(device, *svod_step(device.model.image, &entry, s), errors);
+    memset(found, 0, sizeof(int32_t) * entry.step_count); // as the next run sends them
     return EXIT_INDEX;
   }
   return EXIT_DONE;

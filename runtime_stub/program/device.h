@@ -13,15 +13,20 @@ namespace packed {
 struct Device {
   Driver driver;
   SvodDevice packed;
-  SvodModel model; // of the plan there
+  SvodModel model; // of the plan there, with one level: the chosen architecture
+  SvodLevel level;
   const SvodEntry* entry;
   const SvodLaunchShape* launches; // by program, of the chosen architecture
   CudaFunction** functions;        // by program
   CudaStream* stream;
   CudaGraphRun* graph;
-  DevicePointer arena, scratch, weights, faults;
-  DevicePointer *inputs, *outputs;
-  int32_t* found; // faults of a run, by step
+  DevicePointer arena, scratch, weights;
+  // What goes up and down in a run: outputs, then a word for each step, in which its
+  // kernel tells of an index out of range, then inputs. A run's first copy is all from
+  // the words on, which clears them, its last one all up to their end.
+  DevicePointer exchange, faults, faults_end, exchange_end;
+  DevicePointer *inputs, *outputs; // in `exchange`
+  uint8_t* staging;                // `exchange` here, in memory that the GPU reads itself
 };
 
 // --device NAME, which is no option of other programs, is taken out of the words. False:
@@ -34,8 +39,11 @@ void print_devices();
 // Once the session is prepared: session.device, or none where the CPU's kernels run. With
 // RunsOn::Gpu the reason why there is none is printed, and the result is EXIT_CPU.
 Exit open_device(Session& session, RunsOn place, Printer& errors);
-// Inputs and outputs are set.
+// Inputs are set. They are copied to where they go up from, and session.inputs says so
+// afterwards: a further run with the same inputs copies nothing here.
 Exit run_on_device(Session& session, Printer& errors);
+// The kernel and the ONNX nodes of a step, and the line's end.
+void name_step(const Device& device, const SvodStep& step, Printer& errors);
 
 } // namespace packed
 

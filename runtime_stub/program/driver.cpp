@@ -23,10 +23,10 @@ constexpr char kNames[][28] = {
     "cuModuleLoadData",
     "cuModuleGetFunction",
     "cuMemAlloc_v2",
+    "cuMemHostAlloc",
     "cuMemcpyHtoDAsync_v2",
     "cuMemcpyDtoHAsync_v2",
     "cuMemcpyDtoDAsync_v2",
-    "cuMemsetD8Async",
     "cuStreamCreate",
     "cuStreamSynchronize",
     "cuStreamBeginCapture_v2",
@@ -34,6 +34,9 @@ constexpr char kNames[][28] = {
     "cuGraphInstantiateWithFlags",
     "cuGraphLaunch",
     "cuLaunchKernel",
+    "cuEventCreate",
+    "cuEventRecordWithFlags",
+    "cuEventElapsedTime",
     "cuGetErrorString",
 };
 constexpr uint32_t kCount = sizeof(kNames) / sizeof(kNames[0]);

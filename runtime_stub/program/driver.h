@@ -14,6 +14,7 @@ struct CudaFunction;
 struct CudaStream;
 struct CudaGraph;
 struct CudaGraphRun;
+struct CudaEvent;
 
 struct Driver {
   int32_t (*init)(uint32_t flags);
@@ -26,10 +27,10 @@ struct Driver {
   int32_t (*load)(CudaModule** module, const void* ptx);
   int32_t (*find)(CudaFunction** function, CudaModule* module, const char* name);
   int32_t (*allocate)(DevicePointer* pointer, size_t bytes);
+  int32_t (*pin)(void** memory, size_t bytes, uint32_t flags);
   int32_t (*upload)(DevicePointer to, const void* from, size_t bytes, CudaStream* stream);
   int32_t (*download)(void* to, DevicePointer from, size_t bytes, CudaStream* stream);
   int32_t (*copy)(DevicePointer to, DevicePointer from, size_t bytes, CudaStream* stream);
-  int32_t (*fill)(DevicePointer to, uint8_t value, size_t bytes, CudaStream* stream);
   int32_t (*stream)(CudaStream** stream, uint32_t flags);
   int32_t (*wait)(CudaStream* stream);
   int32_t (*capture)(CudaStream* stream, int32_t mode);
@@ -40,6 +41,9 @@ struct Driver {
                     uint32_t blocks_z, uint32_t threads, uint32_t threads_y,
                     uint32_t threads_z, uint32_t shared, CudaStream* stream,
                     void** parameters, void** extra);
+  int32_t (*event)(CudaEvent** event, uint32_t flags);
+  int32_t (*record)(CudaEvent* event, CudaStream* stream, uint32_t flags);
+  int32_t (*elapsed)(float* milliseconds, CudaEvent* begin, CudaEvent* end);
   int32_t (*error)(int32_t status, const char** text);
 };
 

@@ -27,18 +27,6 @@ Exit run_once(Session& session, const Options& options, Printer& errors) {
   return status == EXIT_DONE ? write_outputs(session, options, errors) : status;
 }
 
-#ifdef SVOD_DEVICE
-// A profile is of the CPU's kernels.
-Exit choose_place(Session& session, const Options& options, Printer& errors) {
-  const bool profiles = options.mode == Mode::Profile;
-  if (profiles && options.session.place == RunsOn::Gpu) {
-    print_error(errors, "--profile is of the CPU's kernels; say --device=cpu");
-    return EXIT_USAGE;
-  }
-  return open_device(session, profiles ? RunsOn::Cpu : options.session.place, errors);
-}
-#endif
-
 Exit run_mode(Session& session, const Options& options, Printer& errors) {
   if (options.mode == Mode::SelfCheck) return self_check(session, errors);
   if (options.mode == Mode::Info) {
@@ -51,7 +39,7 @@ Exit run_mode(Session& session, const Options& options, Printer& errors) {
   if (options.mode == Mode::CpuCheck) return check_cpu(session, options.session, errors);
   Exit status = prepare(session, options.session, errors);
 #ifdef SVOD_DEVICE
-  if (status == EXIT_DONE) status = choose_place(session, options, errors);
+  if (status == EXIT_DONE) status = open_device(session, options.session.place, errors);
 #endif
   if (status != EXIT_DONE) return status;
   if (options.mode == Mode::Verify) return verify(session, options, errors);

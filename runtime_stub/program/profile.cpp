@@ -1,11 +1,15 @@
 // Time per kernel: the replay tells after each step, so a step's time is the gap between
 // two tellings, summed over the times that a loop runs it. The fastest of many runs
 // counts, since what disturbs only adds. As JSON it is what tuners and other programs
-// read: one object for each step.
+// read: one object for each step. On a GPU its own clock tells instead, between the steps
+// of a graph.
 #include "runtime_stub/platform.h"
 #include "runtime_stub/program/binding.h"
 #include "runtime_stub/program/modes.h"
 #include "runtime_stub/program/stopwatch.h"
+#ifdef SVOD_DEVICE
+#include "runtime_stub/program/device_times.h"
+#endif
 
 namespace packed {
 
@@ -16,6 +20,9 @@ struct Listener {
   uint64_t* fastest; // per step
   uint64_t* took;    // in this run
   uint64_t* times;   // in this run
+#ifdef SVOD_DEVICE
+  StepClock clock;
+#endif
 };
 
 void on_step(void* context, uint32_t step) {
@@ -63,16 +70,35 @@ void print_json(Printer& out, const Session& session, const StepTime& time) {
   out.json(text_of(session, step.sources)) << "}";
 }
 
-// One run; its times count where they are better.
-Exit run_once(Session& session, Listener& listener, Printer& errors) {
-  uint32_t steps = session.entry->step_count;
+// Times of the steps in one run.
+Exit time_run(Session& session, Listener& listener, Printer& errors) {
+  const uint32_t steps = session.entry->step_count;
+#ifdef SVOD_DEVICE
+  if (session.device != nullptr) {
+    for (uint32_t s = 0; s < steps; s++) listener.times[s] = 1;
+    return time_steps(*session.device, listener.clock, listener.took, errors);
+  }
+#endif
   for (uint32_t s = 0; s < steps; s++) listener.took[s] = listener.times[s] = 0;
   listener.watch.start();
-  Exit status = run(session, errors);
-  for (uint32_t s = 0; s < steps; s++) {
+  return run(session, errors);
+}
+
+// One run; its times count where they are better.
+Exit run_once(Session& session, Listener& listener, Printer& errors) {
+  const Exit status = time_run(session, listener, errors);
+  for (uint32_t s = 0; s < session.entry->step_count; s++) {
     if (listener.took[s] < listener.fastest[s]) listener.fastest[s] = listener.took[s];
   }
   return status;
+}
+
+// Whether the replay tells after each chunk of a step of a chain.
+bool tells_chunks(const Session& session) {
+#ifdef SVOD_DEVICE
+  if (session.device != nullptr) return false;
+#endif
+  return session.threads == 1;
 }
 
 void print_times(const Session& session, const Listener& listener, uint64_t total,
@@ -89,7 +115,7 @@ void print_times(const Session& session, const Listener& listener, uint64_t tota
         svod_step(session.model.image, session.entry, s)->followers;
     if (followers != 0) chain_end = uint64_t{s} + followers + 1;
     const StepTime time =
-        time_of(session, listener, s, s < chain_end && session.threads == 1);
+        time_of(session, listener, s, s < chain_end && tells_chunks(session));
     if (json)
       print_json(out << (s == 0 ? "\n" : ",\n"), session, time);
     else
@@ -110,14 +136,17 @@ void print_times(const Session& session, const Listener& listener, uint64_t tota
 
 } // namespace
 
-Exit profile(Session& session, const Options& options, Printer& errors) {
+static Exit profile_steps(Session& session, const Options& options, Printer& errors) {
   uint32_t steps = session.entry->step_count;
   auto* memory = static_cast<uint64_t*>(take_memory((uint64_t{steps} + 1) * 24));
   if (memory == nullptr) {
     print_error(errors, "there is not enough memory");
     return EXIT_FILE;
   }
-  Listener listener = {{}, memory, memory + steps, memory + uint64_t{2} * steps};
+  Listener listener = {};
+  listener.fastest = memory;
+  listener.took = memory + steps;
+  listener.times = memory + uint64_t{2} * steps;
   for (uint32_t s = 0; s < steps; s++) listener.fastest[s] = ~uint64_t{0};
   session.step_done = on_step;
   session.listener = &listener;
@@ -133,6 +162,19 @@ Exit profile(Session& session, const Options& options, Printer& errors) {
   if (total == 0) total = 1;
   print_times(session, listener, total, runs, options.json);
   return EXIT_DONE;
+}
+
+Exit profile(Session& session, const Options& options, Printer& errors) {
+#ifdef SVOD_DEVICE
+  if (session.device != nullptr) {
+    // One run sets the inputs there: indices among them must be in range.
+    const Exit status = run(session, errors);
+    if (status != EXIT_DONE) return status;
+    Session there = device_session(session);
+    return profile_steps(there, options, errors);
+  }
+#endif
+  return profile_steps(session, options, errors);
 }
 
 } // namespace packed

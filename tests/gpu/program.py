@@ -2,6 +2,7 @@
 """A program for a GPU, end to end without one: against a driver that stands in for NVIDIA's (stand_in_driver.cpp), and on a
 machine without a driver."""
 import ctypes
+import json
 import os
 import pathlib
 import sys
@@ -55,13 +56,34 @@ def with_driver(folder, program, driver):
     log = driver.log.read_text().split("\n")
     check(b"cosine 1" in done.stdout, "the GPU's kernels compute what the model does")
     check([line for line in log if line.startswith("module")] == [f"module k{i}_sm_80" for i in range(5)], "each is a module")
-    check(log.count("run") == 1 and "graph of 6" in log, "a run is one graph, of five kernels and a fill")
+    check(log.count("run") == 1 and "graph of 7" in log, "a run is one graph, of five kernels, a copy up and one down")
     check("stand-in GPU, sm_80" in text_of(run(program, "--info", env=env)), "--info names the GPU")
     labels = digits_on(["env", *(f"{k}={v}" for k, v in env.items())], program, folder)
     check(labels_right(labels) == 10, "ten digits are read")
     done = run(program, "--bench", "--min-time=0.02", "--device=cuda", env=driver.env())
-    check(driver.log.read_text().count("graph of") == 1 < driver.log.read_text().count("\nrun"), "many runs, one graph")
+    check(driver.log.read_text().count("graph of 7\n") == 1 < driver.log.read_text().count("\nrun"), "many runs, one graph")
     return labels
+
+
+def times(program, driver):
+    """What --bench and --profile say of a GPU: the driver's events tell, and the architecture is the level."""
+    def told(*words):
+        return json.loads(run(program, "--device=cuda", "--min-time=0.05", *words, env=driver.env()).stdout)
+
+    found = told("--bench=json")
+    rows = {row["name"]: row["real_time"] for row in found["benchmarks"]}
+    check(found["context"]["isa"] == "sm_80", "--bench is of the architecture")
+    for name in ("kernels", "graph", "launch"):
+        check(0 < rows[f"{name}/min"] <= rows[f"{name}/median"], f"--bench tells {name}")
+    check("graph of 5" in driver.log.read_text().split("\n"), "the kernels are a graph of their own, of five")
+    text = text_of(run(program, "--device=cuda", "--bench", "--min-time=0.05", env=driver.env()))
+    check("kernels/median" in text and "level sm_80" in text, "as text, too")
+    found = told("--profile=json")
+    check([row["name"] for row in found["kernels"]] == [f"k{i}" for i in range(5)], "--profile has each kernel")
+    check(all(row["us"] > 0 and row["calls"] == 1 for row in found["kernels"]), "with its time")
+    check(found["level"] == "sm_80" and abs(sum(row["us"] for row in found["kernels"]) - found["total_us"]) < 0.01, "and their sum")
+    check("graph of 11" in driver.log.read_text().split("\n"), "which is of a graph with an event before and behind each")
+    check("dense" in text_of(run(program, "--device=cuda", "--profile", "--min-time=0.05", env=driver.env())), "with ONNX nodes")
 
 
 def faults(folder, program, driver):
@@ -171,6 +193,7 @@ def main():
     scores = with_driver(folder, program, driver)
     on_cpu = digits_on(["env"], folder / "digits", folder) if not has_driver() else scores
     check(largest_difference(scores, on_cpu) < 1e-5, "the CPU's answers")
+    times(program, driver)
     faults(folder, program, driver)
     check(run(program, "--device=tpu", expect=2).stderr != b"", "an unknown device is exit 2")
     without_driver(folder, program)

@@ -11,6 +11,7 @@
 //   SVOD_STAND_IN_LOG=FILE     gets a line for each call that counts
 #include "tests/support/simt.h"
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -36,11 +37,16 @@ struct Function {
   size_t parameters = 0;
 };
 using Work = std::function<int()>;
+using Clock = std::chrono::steady_clock;
+struct Event {
+  std::optional<Clock::time_point> recorded;
+};
 struct Graph {
   std::vector<Work> works;
 };
 
 std::map<std::byte*, size_t> blocks; // of device memory
+std::map<std::byte*, size_t> pinned; // of memory here that a graph may copy from and to
 std::optional<Graph> captured;       // by the one stream there is
 int runs = 0;
 
@@ -62,13 +68,15 @@ void* kernels() {
   return handle;
 }
 
-// Bytes from here to the end of the block; 0: it is no device memory.
-size_t room_at(const std::byte* at) {
+// Bytes from here to the end of the block; 0: it is in none of them.
+size_t room_in(const std::map<std::byte*, size_t>& blocks, const std::byte* at) {
   auto next = blocks.upper_bound(const_cast<std::byte*>(at));
   if (next == blocks.begin()) return 0;
   const auto& [begin, bytes] = *std::prev(next);
   return at < begin + bytes ? static_cast<size_t>(begin + bytes - at) : 0;
 }
+
+size_t room_at(const std::byte* at) { return room_in(blocks, at); }
 
 int copy(void* to, const void* from, size_t bytes, bool to_device, bool from_device) {
   const auto* source = static_cast<const std::byte*>(from);
@@ -83,6 +91,11 @@ int later(Work work) {
   if (!captured) return work();
   captured->works.push_back(std::move(work));
   return 0;
+}
+
+// Of memory here: a graph may run long after a pageable copy's source has changed.
+bool may_copy(const void* here, size_t bytes) {
+  return !captured || room_in(pinned, static_cast<const std::byte*>(here)) >= bytes;
 }
 
 int launch(const Function& function, unsigned blocks_wanted, unsigned threads,
@@ -160,23 +173,22 @@ int cuMemAlloc_v2(void** pointer, size_t bytes) {
   *pointer = made;
   return 0;
 }
+int cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) {
+  if (flags != 0) return kInvalid;
+  pinned[static_cast<std::byte*>(*memory = std::malloc(bytes))] = bytes;
+  return 0;
+}
 int cuMemcpyHtoDAsync_v2(void* to, const void* from, size_t bytes, void*) {
+  if (!may_copy(from, bytes)) return kInvalid;
   return later([=] { return copy(to, from, bytes, true, false); });
 }
 int cuMemcpyDtoHAsync_v2(void* to, const void* from, size_t bytes, void*) {
+  if (!may_copy(to, bytes)) return kInvalid;
   return later([=] { return copy(to, from, bytes, false, true); });
 }
 int cuMemcpyDtoDAsync_v2(void* to, const void* from, size_t bytes, void*) {
   return later([=] { return copy(to, from, bytes, true, true); });
 }
-int cuMemsetD8Async(void* to, unsigned char value, size_t bytes, void*) {
-  return later([=] {
-    if (room_at(static_cast<std::byte*>(to)) < bytes) return kInvalid;
-    std::memset(to, value, bytes);
-    return 0;
-  });
-}
-
 int cuStreamCreate(void** stream, unsigned) { return *stream = nullptr, 0; }
 int cuStreamSynchronize(void*) { return 0; }
 int cuStreamBeginCapture_v2(void*, int) { return captured.emplace(), 0; }
@@ -206,6 +218,28 @@ int cuLaunchKernel(void* function, unsigned blocks_x, unsigned blocks_y,
   for (size_t i = 0; i < made.parameters; ++i)
     values.push_back(*static_cast<std::byte**>(parameters[i]));
   return later([=, &made] { return launch(made, blocks_x, threads_x, values); });
+}
+// A mark of a stream that is captured has no time of its own, nor has one in a graph
+// that did not run.
+int cuEventCreate(void** event, unsigned flags) {
+  if (flags != 0) return kInvalid;
+  *event = new Event;
+  return 0;
+}
+int cuEventRecordWithFlags(void* event, void*, unsigned flags) {
+  constexpr unsigned kExternal = 1;
+  if ((flags == kExternal) != captured.has_value()) return kInvalid;
+  return later([=] {
+    static_cast<Event*>(event)->recorded = Clock::now();
+    return 0;
+  });
+}
+int cuEventElapsedTime(float* milliseconds, void* begin, void* end) {
+  const auto from = static_cast<Event*>(begin)->recorded;
+  const auto to = static_cast<Event*>(end)->recorded;
+  if (!from || !to) return kInvalid;
+  *milliseconds = std::chrono::duration<float, std::milli>(*to - *from).count();
+  return 0;
 }
 int cuGetErrorString(int status, const char** text) {
   *text = status == kLost             ? "unspecified launch failure"
