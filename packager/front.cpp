@@ -173,12 +173,20 @@ std::optional<Front> read_front(const Options& options, Diags& diags) {
     import.data_ports = std::move(set->ports);
   }
   importer::ModelInterface interface;
+  import.keep_halves = options.target.kind == TargetKind::Gpu;
   std::optional<Graph> graph = importer::import_model(*model, import, diags, &interface);
   if (!graph) return std::nullopt;
+  std::optional<Graph> device_graph;
+  if (options.device) {
+    import.keep_halves = true;
+    Diags said; // the same again
+    device_graph = importer::import_model(*model, import, said);
+  }
   std::chrono::duration<double, std::milli> took =
       std::chrono::steady_clock::now() - start;
   Front out{std::move(*model),
             std::move(*graph),
+            std::move(device_graph),
             std::move(interface),
             std::move(schedules),
             std::move(tuning),

@@ -15,6 +15,8 @@ namespace svod::packager {
 struct Front {
   importer::Model model;
   Graph graph;
+  // Of --device, the same with half precision as the model says (Graph::keeps_halves).
+  std::optional<Graph> device_graph;
   importer::ModelInterface interface;
   std::string schedules;                           // what the file of --schedule holds
   TuningFile tuning;                               // of --tuning

@@ -3,12 +3,13 @@
 // the texts and how each is launched; all of it is read in place, by offsets.
 //
 // History:  1  first layout
+//           2  counters of a launch
 #ifndef SVOD_DEVICE_FORMAT_H
 #define SVOD_DEVICE_FORMAT_H
 
 #include "runtime_stub/types.h"
 
-#define SVOD_DEVICE_VERSION 1u
+#define SVOD_DEVICE_VERSION 2u
 
 struct SvodDeviceHeader {
   uint8_t magic[8]; // "SVODPTX", 0
@@ -26,11 +27,13 @@ struct SvodLaunchShape {
   uint32_t blocks, threads;
   uint64_t scratch_bytes; // of all its threads
   uint32_t name, ptx;     // offsets of terminated texts
+  uint32_t counters;      // of 32 bits each: zero before a launch and after it
+  uint32_t reserved;
 };
 
 #ifdef __cplusplus
 static_assert(sizeof(SvodDeviceHeader) == 40, "layout change: new version, history line");
-static_assert(sizeof(SvodLaunchShape) == 24, "layout change: new version, history line");
+static_assert(sizeof(SvodLaunchShape) == 32, "layout change: new version, history line");
 #endif
 
 // All of it. Pointers are made by code.

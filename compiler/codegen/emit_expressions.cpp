@@ -21,10 +21,10 @@ void ExpressionEmitter::open(const std::string& head) {
   frames_.emplace_back();
 }
 
-void ExpressionEmitter::close() {
+void ExpressionEmitter::close(const char* end) {
   frames_.pop_back();
   --indent_;
-  line("}");
+  line(end);
 }
 
 std::string ExpressionEmitter::type(DType dtype, bool vector) const {

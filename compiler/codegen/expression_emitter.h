@@ -34,7 +34,7 @@ protected:
   // Lines. What is named inside of a block is forgotten at its end.
   void line(const std::string& text);
   void open(const std::string& head);
-  void close();
+  void close(const char* end = "}");
   std::string fresh(const char* prefix) { return prefix + std::to_string(next_++); }
   std::string declare(const std::string& type, const std::string& init);
   std::string type(DType dtype, bool vector) const;

@@ -117,14 +117,16 @@ std::string GpuEmitter::text() {
   // A fault is all that threads tell of each other's data; the number is the same.
   const std::string tell = can_fail(k_) ? "  if (bad != 0) *fault = 1;\n" : "";
   return out + "SVOD_ENTRY svod_kernel(" + parameters +
-         "[[maybe_unused]] u8* room, [[maybe_unused]] i32* fault) {\n"
+         "[[maybe_unused]] u8* room, [[maybe_unused]] u32* arrived, "
+         "[[maybe_unused]] i32* fault) {\n"
          "  [[maybe_unused]] i32 bad = 0;\n" +
          out_ + tell + "}\n} // namespace kernel\n\n" +
          "#ifndef __NVPTX__\n"
          "extern \"C\" __attribute__((visibility(\"default\"))) void\n"
-         "svod_thread(void* const* buffers, void* room, __INT32_TYPE__* fault) {\n"
+         "svod_thread(void* const* buffers, void* room, __UINT32_TYPE__* arrived,\n"
+         "            __INT32_TYPE__* fault) {\n"
          "  using namespace kernel;\n  svod_kernel(" +
-         passed + "static_cast<u8*>(room), fault);\n}\n" + shared_list() + "#endif\n";
+         passed + "static_cast<u8*>(room), arrived, fault);\n}\n" + shared_list() + "#endif\n";
 }
 
 static bool is_narrow(const IndexPool& pool, const Index& index) {

@@ -33,13 +33,25 @@ private:
   std::string shared(const std::string& name, const std::string& type,
                      const std::string& count);
   // gpu_products.cpp
+  struct Factor;
+  Factor factor(bool rows) const;
+  std::string narrow_text(ExprId id, const Point& p);
+  void load_runs(const Factor& f, const Point& p);
+  void emit_run(const Factor& f, const std::string& to);
+  void open_run(const Factor& f);
+  void emit_fetch(const Factor& f);
+  void emit_put(const Factor& f);
+  void emit_thread_sums(const Factor& rows, const Factor& columns);
+  void emit_warp_sums(const Factor& rows, const Factor& columns);
+  void emit_result(const std::string& sum);
+  void emit_thread_results();
+  void emit_warp_results();
+  void open_joined(int sums);
   void emit_products();
-  void emit_fill(bool rows);
-  void emit_sums();
-  void emit_results();
 
   const GpuSchedule& gpu_;
   std::map<std::string, std::string> shared_; // definitions of shared memory by name
+  std::map<ExprId, std::string> runs_; // elements of loads that were read with others
 };
 
 } // namespace svod::codegen

@@ -5,24 +5,33 @@
 // numbers are and switches between the threads of a block.
 #ifdef __NVPTX__
 #define SVOD_ENTRY extern "C" __attribute__((nvptx_kernel)) void
-#define SVOD_SHARED static __attribute__((address_space(3), loader_uninitialized))
+#define SVOD_SHARED                                                                    \
+  static __attribute__((aligned(16), address_space(3), loader_uninitialized))
 #define SVOD_OF_BLOCK __attribute__((address_space(3)))
 #else
 #define SVOD_ENTRY static void
-#define SVOD_SHARED static
+#define SVOD_SHARED static __attribute__((aligned(16)))
 #define SVOD_OF_BLOCK
 extern "C" {
 unsigned svod_thread_number();
 unsigned svod_block_number();
 void svod_wait_for_block();
 unsigned svod_shuffled(unsigned word, unsigned lane);
+void svod_exchanged(const unsigned* words, unsigned count, unsigned* of_all);
+unsigned svod_arrived(unsigned* at);
 }
 #endif
+#define SVOD_INLINED __attribute__((always_inline))
 namespace kernel {
 #ifdef __NVPTX__
 SVOD_INLINE u32 thread_number() { return u32(__nvvm_read_ptx_sreg_tid_x()); }
 SVOD_INLINE u32 block_number() { return u32(__nvvm_read_ptx_sreg_ctaid_x()); }
 SVOD_INLINE void wait_for_block() { __syncthreads(); }
+// What this thread has written is seen by all blocks that see what it writes next.
+SVOD_INLINE void publish() { __nvvm_membar_gl(); }
+SVOD_INLINE u32 count_arrival(u32* at) {
+  return __atomic_fetch_add(at, 1u, __ATOMIC_RELAXED);
+}
 template <u32 kLanes> SVOD_INLINE u32 shuffled(u32 word, u32 lane) {
   constexpr u32 kAll = u32((u64(1) << kLanes) - 1), kWholeWarp = 31;
   return u32(__nvvm_shfl_sync_idx_i32(kAll, i32(word), i32(lane), kWholeWarp));
@@ -31,12 +40,42 @@ template <u32 kLanes> SVOD_INLINE u32 shuffled(u32 word, u32 lane) {
 SVOD_INLINE u32 thread_number() { return svod_thread_number(); }
 SVOD_INLINE u32 block_number() { return svod_block_number(); }
 SVOD_INLINE void wait_for_block() { svod_wait_for_block(); }
+SVOD_INLINE void publish() {}
+SVOD_INLINE u32 count_arrival(u32* at) { return svod_arrived(at); }
 template <u32 kLanes> SVOD_INLINE u32 shuffled(u32 word, u32 lane) {
   return svod_shuffled(word, lane);
 }
 #endif
 // PTX has warps of this many threads on all GPUs.
 inline constexpr u32 kWarpThreads = 32;
+// Runs of neighbours that are read or written at once, from where they are aligned.
+template <int kCount, class E> SVOD_INLINE Vector<E, kCount> load_run(const E* from) {
+  return *reinterpret_cast<const Vector<E, kCount>*>(from);
+}
+template <int kCount, class E>
+SVOD_INLINE void store_run(SVOD_OF_BLOCK E* to, Vector<E, kCount> run) {
+  *(SVOD_OF_BLOCK Vector<E, kCount>*)to = run;
+}
+// Elements of a run that lie `kApart` from each other there.
+template <u32 kApart, int kCount, class E>
+SVOD_INLINE void scatter_run(SVOD_OF_BLOCK E* to, Vector<E, kCount> run) {
+#pragma clang loop unroll(full)
+  for (u32 i = 0; i < kCount; ++i) to[i * kApart] = run[i];
+}
+// Runs of `kRun` neighbours, `kApart` from one to the next.
+template <u32 kRun, u32 kApart, u32 kCount, class E>
+SVOD_INLINE void take_runs(E (&to)[kCount], SVOD_OF_BLOCK const E* from) {
+#pragma clang loop unroll(full)
+  for (u32 i = 0; i < kCount; i += kRun) {
+    if constexpr (kRun == 1) {
+      to[i] = from[i * kApart];
+    } else {
+      const auto run = *(SVOD_OF_BLOCK const Vector<E, kRun>*)(from + i / kRun * kApart);
+#pragma clang loop unroll(full)
+      for (u32 j = 0; j < kRun; ++j) to[i + j] = run[j];
+    }
+  }
+}
 // Threads whose values are combined by shuffles: a warp, or a block that is smaller.
 template <int kThreads>
 inline constexpr u32 kLanesOf = kThreads < kWarpThreads ? kThreads : kWarpThreads;
@@ -105,5 +144,138 @@ SVOD_INLINE i64 best_of_block(T value, i64 at, bool greater, bool last,
   best_of_lanes<kLanes, kWarps>(value, at, greater, last);
   wait_for_block();
   return at;
+}
+// Whether this block is the last one of `kShares` to be done with its part of the sums,
+// all of which it then has, added up in the order of the parts. Each thread has `kSums`,
+// which lie in `parts` for all shares, threads side by side. `arrived` counts the blocks,
+// from zero and back to zero.
+template <u32 kShares, u32 kThreads, u32 kSums, class E>
+SVOD_INLINE bool joined(E (&sums)[kSums], E* parts, u32 share, u32* arrived,
+                        SVOD_OF_BLOCK u32* is_last) {
+  constexpr u32 kPart = kThreads * kSums;
+  const u32 thread = thread_number();
+#pragma clang loop unroll(full)
+  for (u32 i = 0; i < kSums; ++i) parts[share * kPart + i * kThreads + thread] = sums[i];
+  publish();
+  wait_for_block();
+  if (thread == 0) *is_last = count_arrival(arrived) == kShares - 1;
+  wait_for_block();
+  if (*is_last == 0) return false;
+  publish();
+  if (thread == 0) *arrived = 0; // as the next launch wants it
+#pragma clang loop unroll(full)
+  for (u32 i = 0; i < kSums; ++i) sums[i] = 0;
+  for (u32 s = 0; s < kShares; ++s)
+#pragma clang loop unroll(full)
+    for (u32 i = 0; i < kSums; ++i) sums[i] += parts[s * kPart + i * kThreads + thread];
+  return true;
+}
+// What tensor cores multiply: 16 rows or columns of 32 bytes of steps, of which each
+// thread of a warp has four words. Of the positions `p` and `p + 8`, p a quarter of its
+// number, it has the word with the number of its rest, and the one four words further.
+struct f16 {};
+struct bf16 {};
+struct Matrix {
+  u32 words[4]; // p, p + 8; then the same in the other half of the steps
+};
+// From shared memory, `kPitch` elements from run to run: runs of a position's steps, or
+// runs of positions, which are turned.
+template <bool kBySteps, u32 kPitch, class E>
+SVOD_INLINE Matrix matrix_of(SVOD_OF_BLOCK const E* tile, u32 position, u32 step) {
+  constexpr u32 kHalf = 16 / sizeof(E); // of the steps
+  const u32 lane = thread_number() % kWarpThreads;
+  Matrix out;
+#ifdef __NVPTX__
+  // Each thread names a row of eight that one of four parts consists of.
+  const u32 row = lane % 8, low = lane / 8 % 2, high = lane / 16;
+  const u32 at = kBySteps ? (position + row + low * 8) * kPitch + step + high * kHalf
+                          : (step + row + high * kHalf) * kPitch + position + low * 8;
+  const u32 address = u32(u64(tile + at));
+  if constexpr (kBySteps)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(out.words[0]), "=r"(out.words[1]), "=r"(out.words[2]),
+                   "=r"(out.words[3])
+                 : "r"(address)
+                 : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(out.words[0]), "=r"(out.words[1]), "=r"(out.words[2]),
+                   "=r"(out.words[3])
+                 : "r"(address)
+                 : "memory");
+#else
+  constexpr u32 kOfWord = 4 / sizeof(E);
+  for (u32 i = 0; i < 4; ++i) {
+    const u32 p = position + lane / 4 + i % 2 * 8,
+              s = step + i / 2 * kHalf + lane % 4 * kOfWord;
+    E elements[kOfWord];
+    for (u32 e = 0; e < kOfWord; ++e)
+      elements[e] = kBySteps ? tile[p * kPitch + s + e] : tile[(s + e) * kPitch + p];
+    __builtin_memcpy(&out.words[i], elements, sizeof elements);
+  }
+#endif
+  return out;
+}
+#ifdef __NVPTX__
+#define SVOD_MULTIPLIED(SHAPE, A, B, SUM, REGISTER)                                        \
+  asm("mma.sync.aligned." SHAPE ".row.col." SUM "." A "." B "." SUM                       \
+      " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                            \
+      : "+" REGISTER(sums[0]), "+" REGISTER(sums[1]), "+" REGISTER(sums[2]),              \
+        "+" REGISTER(sums[3])                                                              \
+      : "r"(rows.words[0]), "r"(rows.words[1]), "r"(rows.words[2]), "r"(rows.words[3]),    \
+        "r"(low), "r"(high))
+template <class A, class B, class S>
+SVOD_INLINE void multiply_eight(S* sums, const Matrix& rows, u32 low, u32 high) {
+  if constexpr (__is_same(A, f16))
+    SVOD_MULTIPLIED("m16n8k16", "f16", "f16", "f32", "f");
+  else if constexpr (__is_same(A, bf16))
+    SVOD_MULTIPLIED("m16n8k16", "bf16", "bf16", "f32", "f");
+  else if constexpr (__is_same(A, i8) && __is_same(B, i8))
+    SVOD_MULTIPLIED("m16n8k32", "s8", "s8", "s32", "r");
+  else if constexpr (__is_same(A, i8))
+    SVOD_MULTIPLIED("m16n8k32", "s8", "u8", "s32", "r");
+  else if constexpr (__is_same(B, i8))
+    SVOD_MULTIPLIED("m16n8k32", "u8", "s8", "s32", "r");
+  else
+    SVOD_MULTIPLIED("m16n8k32", "u8", "u8", "s32", "r");
+}
+#else
+// The products of one word's numbers, added to `sum`.
+template <class A, class B, class S> SVOD_INLINE S of_words(u32 a, u32 b, S sum) {
+  if constexpr (__is_same(A, f16)) {
+    for (u32 i = 0; i < 32; i += 16)
+      sum += f16_to_float(u16(a >> i)) * f16_to_float(u16(b >> i));
+  } else if constexpr (__is_same(A, bf16)) {
+    for (u32 i = 0; i < 32; i += 16)
+      sum += bf16_to_float(u16(a >> i)) * bf16_to_float(u16(b >> i));
+  } else {
+    for (u32 i = 0; i < 32; i += 8) sum += S(A(a >> i)) * S(B(b >> i));
+  }
+  return sum;
+}
+template <class A, class B, class S>
+SVOD_INLINE void multiply_eight(S* sums, const Matrix& rows, u32 low, u32 high) {
+  constexpr u32 kWords = 6, kParts = 4;
+  const u32 mine[kWords] = {rows.words[0], rows.words[1], rows.words[2],
+                            rows.words[3], low,           high};
+  u32 all[kWarpThreads * kWords];
+  svod_exchanged(mine, kWords, all);
+  const u32 lane = thread_number() % kWarpThreads;
+  for (u32 n = 0; n < 4; ++n) // of row lane / 4, and eight further
+    for (u32 half = 0; half < 2; ++half)
+      for (u32 part = 0; part < kParts; ++part) {
+        const u32 row = lane / 4 * kParts + part,
+                  column = (lane % 4 * 2 + n % 2) * kParts + part;
+        sums[n] = of_words<A, B>(all[row * kWords + n / 2 + half * 2],
+                                 all[column * kWords + 4 + half], sums[n]);
+      }
+}
+#endif
+// 16 rows by 16 columns, of which each thread has eight sums: of two rows, eight apart,
+// two neighbours of either half of the columns.
+template <class A, class B, class S>
+SVOD_INLINE void multiply_matrices(S* sums, const Matrix& rows, const Matrix& columns) {
+  multiply_eight<A, B>(sums, rows, columns.words[0], columns.words[2]);
+  multiply_eight<A, B>(sums + 4, rows, columns.words[1], columns.words[3]);
 }
 } // namespace kernel

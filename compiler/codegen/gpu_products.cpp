@@ -1,138 +1,371 @@
 // Sums of products by tiles. A block computes a part of a matrix: some steps of the sum
 // of all its rows and columns are brought to shared memory by all threads, whatever the
 // factors are computed from, and each thread multiplies the rows and columns of its own
-// small part, which is in registers. A thread's rows and columns lie apart by as many
-// threads as there are along them, so that neighbouring threads read neighbouring
-// columns. Each sum adds its products one after the other, in the order of the loops.
+// small part, which is in registers; or each warp those of its part, by tensor cores.
+// While the steps of one buffer are multiplied, the next ones are on their way: read into
+// registers before, written to the other buffer behind. Threads add the products one
+// after the other, in the order of the loops. Where too few tiles are there for all
+// multiprocessors, several blocks share the steps of one; the last to be done adds up
+// what the others have left in memory, in the order of the steps, whichever it is.
 #include "compiler/codegen/element_text.h"
 #include "compiler/codegen/gpu_emitter.h"
+
+#include <algorithm>
 
 namespace svod::codegen {
 
 static std::string text_of(int64_t number) { return std::to_string(number) + "u"; }
+static std::string written(int64_t number) { return std::to_string(number); }
+static int64_t parts_of(int64_t all, int64_t part) { return (all + part - 1) / part; }
 
-// Elements of a step are followed by one that nobody reads: where threads fill the tile
-// along steps, neighbours would meet in one bank.
-static int64_t pitch(int64_t positions) { return positions + 1; }
+static constexpr const char* kUnrolled = "#pragma clang loop unroll(full)";
 
-// One factor of `steps` steps from `step` on, in turns of all threads.
-void GpuEmitter::emit_fill(bool rows) {
+// The neighbours of a thread's part that are read from shared memory at once.
+static int run_of(int positions, DType dtype) {
+  constexpr int kBytes = 16;
+  int run = 1;
+  while (positions % (2 * run) == 0 && 2 * run * byte_size(dtype) <= kBytes) run *= 2;
+  return run;
+}
+
+// One factor: how it is filled, and the names of what holds it.
+struct GpuEmitter::Factor {
+  ExprId value;
+  const FactorTile& how;
+  SharedTile tile;
+  int64_t positions; // of a block's part
+  int64_t extent;    // of all
+  std::string element, name, first, next;
+
+  // Runs of neighbours that the block reads, and how many of those each thread does.
+  int64_t runs(const ProductTile& t) const { return t.steps * positions / how.near; }
+  int64_t turns(const ProductTile& t) const { return parts_of(runs(t), threads_of(t)); }
+};
+
+GpuEmitter::Factor GpuEmitter::factor(bool rows) const {
   const ProductTile& t = gpu_.product;
-  const Stage& s = k_.stages[0];
-  const int64_t size = rows ? t.block_rows : t.block_columns;
-  const bool by_steps = rows ? t.rows_by_steps : t.columns_by_steps;
-  const std::vector<AxisId>& axes = rows ? t.rows : t.columns;
-  const std::string kind = compute_type(s.dtype),
-                    tile = rows ? "row_tile" : "column_tile",
-                    base = rows ? "first_row" : "first_column";
-  shared(tile, kind, std::to_string(t.steps * pitch(size)));
-  line("#pragma clang loop unroll(full)");
-  open("for (u32 i = thread; i < " + text_of(t.steps * size) +
-       "; i += " + text_of(gpu_.threads) + ")");
-  const std::string inner = text_of(by_steps ? t.steps : size);
-  line("const u32 " + std::string(by_steps ? "s" : "p") + " = i % " + inner + ", " +
-       (by_steps ? "p" : "s") + " = i / " + inner + ";");
-  line("const u32 position = " + base + " + p, at = step + s;");
-  line(kind + " value = " + kind + "(0);");
-  open("if (position < " + text_of(positions_along(k_, axes)) + " && at < " +
-       text_of(positions_along(k_, k_.inner(s))) + ")");
-  name_axes(axes, "position");
-  name_axes(k_.inner(s), "at");
+  const FactorTile& how = rows ? t.rows : t.columns;
+  const SharedTile tile = shared_tile(k_, t, rows);
+  const std::vector<ExprId>& factors = k_.exprs[k_.stages[0].value].inputs;
+  return {factors[rows ? t.row_factor : 1 - t.row_factor],
+          how,
+          tile,
+          rows ? t.block_rows : t.block_columns,
+          positions_along(k_, how.axes),
+          t.matrices ? store_type(tile.dtype) : compute_type(tile.dtype),
+          rows ? "row_tile" : "column_tile",
+          rows ? "first_row" : "first_column",
+          rows ? "next_rows" : "next_columns"};
+}
+
+// The narrow number that a factor is widened from, as it lies in memory.
+std::string GpuEmitter::narrow_text(ExprId id, const Point& p) {
+  const Expr& e = k_.exprs[id];
+  if (e.kind == Expr::Kind::Guard) {
+    const std::string guard = condition(e.bounds, p, false),
+                      inner = narrow_text(e.inputs[0], p);
+    return guard.empty() ? inner : "(" + guard + " ? " + inner + " : 0)";
+  }
+  const Expr& source = k_.exprs[e.inputs[0]];
+  if (const auto run = runs_.find(e.inputs[0]); run != runs_.end()) return run->second;
+  if (source.kind == Expr::Kind::Load) {
+    const std::string guard = condition(source.bounds, p, false);
+    const std::string element =
+        "a" + written(source.argument) + "[" + index_text(source.index, p, false) + "]";
+    if (guard.empty()) return element;
+    return "(" + guard + " ? " + element + " : " +
+           stored_literal(source.dtype, source.bits) + ")";
+  }
+  return to_store(source.dtype, eval(e.inputs[0], p).name);
+}
+
+// Reads what lies side by side: all elements of a run at once.
+void GpuEmitter::load_runs(const Factor& f, const Point& p) {
+  const std::vector<AxisId>& axes =
+      f.how.by_steps ? k_.inner(k_.stages[0]) : f.how.axes;
+  for (ExprId id : loads_below(k_, f.value)) {
+    const Expr& e = k_.exprs[id];
+    const bool varies =
+        std::ranges::any_of(axes_of_runs(k_, axes, f.how.near),
+                            [&](AxisId a) { return k_.indices.depends_on(e.index, a); });
+    if (!varies) continue;
+    const std::string type =
+        "Vector<" + store_type(e.dtype) + ", " + written(f.how.near) + ">";
+    const std::string guard = condition(e.bounds, p, false), name = fresh("r");
+    std::string value = "load_run<" + written(f.how.near) + ">(a" + written(e.argument) +
+                        " + " + index_text(e.index, p, false) + ")";
+    if (!guard.empty())
+      value = guard + " ? " + value + " : " + type + "(" +
+              stored_literal(e.dtype, e.bits) + ")";
+    line("const " + type + " " + name + " = " + value + ";");
+    runs_[id] = name;
+  }
+}
+
+// The elements of one run, into a thread's register of them.
+void GpuEmitter::emit_run(const Factor& f, const std::string& to) {
   const Point p(counts_.size(), 0);
-  const std::string guard = condition(s.domain, p, false);
+  if (f.how.near == 1) {
+    line(to + " = " +
+         (gpu_.product.matrices ? narrow_text(f.value, p) : eval(f.value, p).name) + ";");
+    return;
+  }
+  load_runs(f, p);
+  const std::map<ExprId, std::string> names = std::move(runs_);
+  for (int i = 0; i < f.how.near; ++i) {
+    const std::string at = "[" + written(i) + "]";
+    frames_.emplace_back();
+    for (const auto& [id, name] : names) {
+      const DType dtype = k_.exprs[id].dtype;
+      runs_[id] = name + at;
+      frames_.back()[{id, project(id, p)}] = {from_store(dtype, name + at), false};
+    }
+    line(to + at + " = " +
+         (gpu_.product.matrices ? narrow_text(f.value, p) : eval(f.value, p).name) + ";");
+    frames_.pop_back();
+  }
+  runs_.clear();
+}
+
+// Number `i` of a thread's runs, as its first step `s` and position `p` within the tile.
+void GpuEmitter::open_run(const Factor& f) {
+  const ProductTile& t = gpu_.product;
+  const int64_t along = f.how.by_steps ? t.steps : f.positions;
+  line(kUnrolled);
+  open("for (u32 n = 0; n < " + text_of(f.turns(t)) + "; ++n)");
+  line("const u32 i = thread + n * " + text_of(gpu_.threads) + ";");
+  if (f.runs(t) % gpu_.threads != 0)
+    line("if (i >= " + text_of(f.runs(t)) + ") continue;");
+  const std::string of_run = text_of(along / f.how.near),
+                    near = f.how.near == 1 ? "" : " * " + text_of(f.how.near);
+  line("const u32 " + std::string(f.how.by_steps ? "s" : "p") + " = i % " + of_run +
+       near + ", " + (f.how.by_steps ? "p" : "s") + " = i / " + of_run + ";");
+}
+
+// Reads the steps from `step` on, of one factor, into registers.
+void GpuEmitter::emit_fetch(const Factor& f) {
+  const Stage& s = k_.stages[0];
+  open_run(f);
+  line("const u32 position = " + f.first + " + p, at = step + s;");
+  line(f.next + "[n] = 0;");
+  open("if (position < " + text_of(f.extent) + " && at < end)");
+  name_axes(f.how.axes, "position");
+  name_axes(k_.inner(s), "at");
+  const std::string guard = condition(s.domain, Point(counts_.size(), 0), false);
   if (!guard.empty()) open("if (" + guard + ")");
-  const uint32_t factor = rows ? t.row_factor : 1 - t.row_factor;
-  line("value = " + eval(k_.exprs[s.value].inputs[factor], p).name + ";");
+  emit_run(f, f.next + "[n]");
   if (!guard.empty()) close();
   close();
-  line(tile + "[s * " + text_of(pitch(size)) + " + p] = value;");
   close();
 }
 
-// What each thread adds of the steps that are there.
-void GpuEmitter::emit_sums() {
+// From registers to shared memory.
+void GpuEmitter::emit_put(const Factor& f) {
+  open_run(f);
+  const std::string pitch = text_of(f.tile.pitch),
+                    base = f.name + " + buffer * " + text_of(f.tile.elements);
+  const std::string at = f.tile.by_steps ? "p * " + pitch + " + s" : "s * " + pitch + " + p";
+  if (f.how.near == 1)
+    line("(" + base + ")[" + at + "] = " + f.next + "[n];");
+  else if (f.tile.by_steps == f.how.by_steps)
+    line("store_run(" + base + " + " + at + ", " + f.next + "[n]);");
+  else
+    line("scatter_run<" + pitch + ">(" + base + " + " + at + ", " + f.next + "[n]);");
+  close();
+}
+
+// What each thread adds of the steps in a buffer.
+void GpuEmitter::emit_thread_sums(const Factor& rows, const Factor& columns) {
   const ProductTile& t = gpu_.product;
   const Stage& s = k_.stages[0];
   const std::string kind = compute_type(s.dtype);
-  const int across = t.block_columns / t.thread_columns,
-            down = t.block_rows / t.thread_rows;
-  line("#pragma clang loop unroll(full)");
+  auto take = [&](const Factor& f, const char* to, int count, int parts,
+                  const char* number) {
+    const int run = run_of(count, s.dtype);
+    line(kind + " " + to + "[" + written(count) + "];");
+    line("take_runs<" + written(run) + ", " + written(run * parts) + ">(" + to + ", " +
+         f.name + " + buffer * " + text_of(f.tile.elements) + " + s * " +
+         text_of(f.tile.pitch) + " + " + number + " * " + text_of(run) + ");");
+  };
+  line(kUnrolled);
   open("for (u32 s = 0; s < " + text_of(t.steps) + "; ++s)");
-  line(kind + " rows[" + std::to_string(t.thread_rows) + "], columns[" +
-       std::to_string(t.thread_columns) + "];");
-  line("#pragma clang loop unroll(full)");
-  line("for (u32 i = 0; i < " + text_of(t.thread_rows) +
-       "; ++i) rows[i] = row_tile[s * " + text_of(pitch(t.block_rows)) +
-       " + below + i * " + text_of(down) + "];");
-  line("#pragma clang loop unroll(full)");
-  line("for (u32 j = 0; j < " + text_of(t.thread_columns) +
-       "; ++j) columns[j] = column_tile[s * " + text_of(pitch(t.block_columns)) +
-       " + beside + j * " + text_of(across) + "];");
-  line("#pragma clang loop unroll(full)");
+  take(rows, "rows", t.thread_rows, t.parts_down(), "below");
+  take(columns, "columns", t.thread_columns, t.parts_across(), "beside");
+  line(kUnrolled);
   open("for (u32 i = 0; i < " + text_of(t.thread_rows) + "; ++i)");
-  line("#pragma clang loop unroll(full)");
+  line(kUnrolled);
   open("for (u32 j = 0; j < " + text_of(t.thread_columns) + "; ++j)");
-  line(is_float(s.dtype) ? "sums[i][j] = ma_(rows[i], columns[j], sums[i][j]);"
-                         : "sums[i][j] += rows[i] * columns[j];");
+  const std::string sum = "sums[i * " + text_of(t.thread_columns) + " + j]";
+  line(is_float(s.dtype) ? sum + " = ma_(rows[i], columns[j], " + sum + ");"
+                         : sum + " += rows[i] * columns[j];");
   close();
   close();
   close();
 }
 
-// The other stages, at each position of the thread's part that exists.
-void GpuEmitter::emit_results() {
+// What the tensor cores add of the steps in a buffer to the part of a warp.
+void GpuEmitter::emit_warp_sums(const Factor& rows, const Factor& columns) {
   const ProductTile& t = gpu_.product;
-  const int across = t.block_columns / t.thread_columns,
-            down = t.block_rows / t.thread_rows;
-  line("#pragma clang loop unroll(full)");
-  open("for (u32 i = 0; i < " + text_of(t.thread_rows) + "; ++i)");
-  line("const u32 row = first_row + below + i * " + text_of(down) + ";");
-  open("if (row < " + text_of(positions_along(k_, t.rows)) + ")");
-  name_axes(t.rows, "row");
-  line("#pragma clang loop unroll(full)");
-  open("for (u32 j = 0; j < " + text_of(t.thread_columns) + "; ++j)");
-  line("const u32 column = first_column + beside + j * " + text_of(across) + ";");
-  open("if (column < " + text_of(positions_along(k_, t.columns)) + ")");
-  name_axes(t.columns, "column");
+  const int down = t.thread_rows / kMatrixSide, across = t.thread_columns / kMatrixSide;
+  const int64_t steps = kMatrixBytes / byte_size(rows.tile.dtype);
+  auto take = [&](const Factor& f, const char* to, int count, const char* number,
+                  int part) {
+    line("Matrix " + std::string(to) + "[" + written(count) + "];");
+    line(kUnrolled);
+    line("for (u32 i = 0; i < " + text_of(count) + "; ++i) " + to + "[i] = matrix_of<" +
+         (f.tile.by_steps ? "true" : "false") + ", " + written(f.tile.pitch) + ">(" +
+         f.name + " + buffer * " + text_of(f.tile.elements) + ", " + number + " * " +
+         text_of(part) + " + i * " + text_of(kMatrixSide) + ", s);");
+  };
+  line(kUnrolled);
+  open("for (u32 s = 0; s < " + text_of(t.steps) + "; s += " + text_of(steps) + ")");
+  take(rows, "rows", down, "below", t.thread_rows);
+  take(columns, "columns", across, "beside", t.thread_columns);
+  line(kUnrolled);
+  open("for (u32 i = 0; i < " + text_of(down) + "; ++i)");
+  line(kUnrolled);
+  line("for (u32 j = 0; j < " + text_of(across) + "; ++j) multiply_matrices<" +
+       std::string(info(rows.tile.dtype).text) + ", " + std::string(info(columns.tile.dtype).text) +
+       ">(sums + (i * " + text_of(across) + " + j) * 8u, rows[i], columns[j]);");
+  close();
+  close();
+}
+
+// The other stages, at one position of the matrix if it exists, from sum number `sum`.
+void GpuEmitter::emit_result(const std::string& sum) {
+  const ProductTile& t = gpu_.product;
+  open("if (row < " + text_of(positions_along(k_, t.rows.axes)) + " && column < " +
+       text_of(positions_along(k_, t.columns.axes)) + ")");
+  name_axes(t.rows.axes, "row");
+  name_axes(t.columns.axes, "column");
   locals_.clear();
-  locals_[{0, Point(counts_.size(), 0)}] = {"sums[i][j]", false};
+  locals_[{0, Point(counts_.size(), 0)}] = {"sums[" + sum + "]", false};
   for (uint32_t s = 1; s < k_.stages.size(); ++s) emit_stage(s);
   close();
+}
+
+void GpuEmitter::emit_thread_results() {
+  const ProductTile& t = gpu_.product;
+  const DType sum = k_.stages[0].dtype;
+  auto place = [&](const char* name, int count, int parts, const char* first,
+                   const char* part, const char* i) {
+    const int run = run_of(count, sum);
+    line("const u32 " + std::string(name) + " = " + first + " + " + part + " * " +
+         text_of(run) + " + " + i + " / " + text_of(run) + " * " + text_of(run * parts) +
+         " + " + i + " % " + text_of(run) + ";");
+  };
+  line(kUnrolled);
+  open("for (u32 i = 0; i < " + text_of(t.thread_rows) + "; ++i)");
+  place("row", t.thread_rows, t.parts_down(), "first_row", "below", "i");
+  line(kUnrolled);
+  open("for (u32 j = 0; j < " + text_of(t.thread_columns) + "; ++j)");
+  place("column", t.thread_columns, t.parts_across(), "first_column", "beside", "j");
+  emit_result("i * " + text_of(t.thread_columns) + " + j");
   close();
   close();
+}
+
+// A thread's sums of 16 rows and columns are two neighbours of two rows, eight apart, of
+// either half of the columns (PTX ISA, "mma", fragments of .m16n8).
+void GpuEmitter::emit_warp_results() {
+  const ProductTile& t = gpu_.product;
+  const int across = t.thread_columns / kMatrixSide;
+  line("const u32 lane = thread % kWarpThreads;");
+  line(kUnrolled);
+  open("for (u32 n = 0; n < " +
+       text_of(t.thread_rows / kMatrixSide * across * 8) + "; ++n)");
+  const std::string side = text_of(kMatrixSide);
+  line("const u32 row = first_row + below * " + text_of(t.thread_rows) + " + n / " +
+       text_of(8 * across) + " * " + side + " + n / 2u % 2u * 8u + lane / 4u;");
+  line("const u32 column = first_column + beside * " + text_of(t.thread_columns) +
+       " + n / 8u % " + text_of(across) + " * " + side +
+       " + n / 4u % 2u * 8u + lane % 4u * 2u + n % 2u;");
+  emit_result("n");
   close();
+}
+
+// Adds up what all blocks have that share the steps of the tile; opens what the last of
+// them does.
+void GpuEmitter::open_joined(int sums) {
+  const ProductTile& t = gpu_.product;
+  const std::string kind = compute_type(k_.stages[0].dtype);
+  line(kind + "* const parts = reinterpret_cast<" + kind + "*>(room) + u64(tile) * " +
+       text_of(int64_t{t.splits} * gpu_.threads * sums) + ";");
+  shared("is_last", "u32", "1");
+  open("if (joined<" + written(t.splits) + ", " + written(gpu_.threads) +
+       ">(sums, parts, share, arrived + tile, is_last))");
 }
 
 void GpuEmitter::emit_products() {
   const ProductTile& t = gpu_.product;
   const Stage& s = k_.stages[0];
-  const std::string kind = compute_type(s.dtype);
-  const int64_t rows = positions_along(k_, t.rows),
-                columns = positions_along(k_, t.columns);
-  const int64_t down = (rows + t.block_rows - 1) / t.block_rows,
-                beside = (columns + t.block_columns - 1) / t.block_columns;
-  const std::string across = text_of(t.block_columns / t.thread_columns);
+  const Factor rows = factor(true), columns = factor(false);
+  const int64_t down = parts_of(rows.extent, t.block_rows),
+                beside = parts_of(columns.extent, t.block_columns),
+                steps = positions_along(k_, k_.inner(s)),
+                others = positions_along(k_, gpu_.positions),
+                tiles = down * beside * others;
+  const int sums = t.thread_rows * t.thread_columns / (t.matrices ? kWarpThreads : 1);
   line("const u32 thread = thread_number(), block = block_number();");
   line("const u32 first_column = block % " + text_of(beside) + " * " +
        text_of(t.block_columns) + ", first_row = block / " + text_of(beside) + " % " +
        text_of(down) + " * " + text_of(t.block_rows) + ";");
-  if (positions_along(k_, gpu_.positions) > 1) {
-    line("const u32 part = block / " + text_of(beside * down) + ";");
+  if (others > 1) {
+    line("const u32 part = block / " + text_of(beside * down) + " % " + text_of(others) +
+         ";");
     name_axes(gpu_.positions, "part");
   }
-  line("const u32 beside = thread % " + across + ", below = thread / " + across + ";");
-  line(kind + " sums[" + std::to_string(t.thread_rows) + "][" +
-       std::to_string(t.thread_columns) + "] = {};");
-  line("#pragma clang loop unroll(disable)");
-  open("for (u32 step = 0; step < " + text_of(positions_along(k_, k_.inner(s))) +
-       "; step += " + text_of(t.steps) + ")");
-  emit_fill(true);
-  emit_fill(false);
+  if (t.splits == 1) {
+    line("const u32 begin = 0, end = " + text_of(steps) + ";");
+  } else {
+    // Each has whole tiles of steps.
+    const int64_t each = parts_of(parts_of(steps, t.steps), t.splits) * t.steps;
+    line("const u32 tile = block % " + text_of(tiles) + ", share = block / " +
+         text_of(tiles) + ";");
+    line("const u32 begin = share * " + text_of(each) + ", end = begin + " +
+         text_of(each) + " < " + text_of(steps) + " ? begin + " + text_of(each) + " : " +
+         text_of(steps) + ";");
+  }
+  const std::string part = t.matrices ? "thread / kWarpThreads" : "thread",
+                    across = text_of(t.parts_across());
+  line("const u32 beside = " + part + " % " + across + ", below = " + part + " / " +
+       across + ";");
+  line(compute_type(s.dtype) + " sums[" + written(sums) + "] = {};");
+  for (const Factor* f : {&rows, &columns}) {
+    constexpr int kBuffers = 2;
+    shared(f->name, f->element, written(kBuffers * f->tile.elements));
+    line((f->how.near == 1 ? f->element
+                           : "Vector<" + f->element + ", " + written(f->how.near) + ">") +
+         " " + f->next + "[" + written(f->turns(t)) + "];");
+  }
+  open("auto fetch = [&](u32 step) SVOD_INLINED");
+  emit_fetch(rows);
+  emit_fetch(columns);
+  close("};");
+  open("auto put = [&](u32 buffer) SVOD_INLINED");
+  emit_put(rows);
+  emit_put(columns);
+  close("};");
+  open("auto multiply = [&](u32 buffer) SVOD_INLINED");
+  t.matrices ? emit_warp_sums(rows, columns) : emit_thread_sums(rows, columns);
+  close("};");
+  line("fetch(begin);");
+  line("put(0);");
   line("wait_for_block();");
-  emit_sums();
+  line("u32 filled = 0;");
+  line("#pragma clang loop unroll(disable)");
+  open("for (u32 step = begin + " + text_of(t.steps) +
+       "; step < end; step += " + text_of(t.steps) + ")");
+  line("fetch(step);");
+  line("multiply(filled);");
+  line("filled = 1 - filled;");
+  line("put(filled);");
   line("wait_for_block();");
   close();
-  emit_results();
+  line("multiply(filled);");
+  if (t.splits > 1) open_joined(sums);
+  t.matrices ? emit_warp_results() : emit_thread_results();
+  if (t.splits > 1) close();
 }
 
 } // namespace svod::codegen

@@ -53,7 +53,7 @@ void Reader::read(size_t input) {
   operand.input = input;
   operand.known = !g.depends_on_input(n);
   operand.views.push_back({n, whole_domain(c_.axes)});
-  while (is_view(g[n].op) || widens_bytes(g, n)) {
+  while (is_view(g[n].op) || widens_where_read(g, n)) {
     std::optional<ViewMap> map = operand.views.back().map;
     std::vector<AxisCut> cuts;
     if (map && is_view(g[n].op)) map = map_below(g, n, std::move(*map), c_.axes, cuts);
@@ -172,9 +172,11 @@ void Reader::turn() {
 
 } // namespace
 
-bool widens_bytes(const Graph& g, NodeId n) {
-  if (g[n].op != Op::Cast || g[n].dtype != DType::I32) return false;
-  return is_byte(g[g[n].inputs[0]].dtype);
+bool widens_where_read(const Graph& g, NodeId n) {
+  if (g[n].op != Op::Cast) return false;
+  const DType from = g[g[n].inputs[0]].dtype;
+  if (g[n].dtype == DType::I32) return is_byte(from);
+  return g.keeps_halves() && g[n].dtype == DType::F32 && is_half(from);
 }
 
 const OperandView& Operand::deepest() const {

@@ -98,8 +98,9 @@ std::optional<Contraction> read_contraction(const Graph& g, NodeId sum,
                                             std::string* refusal = nullptr);
 bool is_contraction(const Graph& g, NodeId sum);
 
-// A cast of bytes to 32 bits: whoever reads them widens them as it loads.
-bool widens_bytes(const Graph& g, NodeId n);
+// A cast of bytes to 32 bits, or of half precision that is kept: whoever reads them
+// widens them as it loads.
+bool widens_where_read(const Graph& g, NodeId n);
 
 OwnAxes own_axes(const Graph& g, const Contraction& c, const Operand& operand);
 // The product's axis that each axis of a view is, in any order; -1: extent 1. nullopt

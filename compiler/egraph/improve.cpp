@@ -70,7 +70,7 @@ GraphProblem problem_of(const EGraph& e, const Machine& machine, Views views) {
 
 Graph graph_of(const EGraph& e, const GraphProblem& from, const extract::Choice& choice) {
   Graph out;
-  out.copy_source_names(e.g);
+  out.begin_as(e.g);
   std::vector<NodeId> made(e.node_count(), kNoNode); // by class
   GraphCopy copy(out, e.g);
   for (const GraphInput& input : e.g.inputs()) {

@@ -49,6 +49,9 @@ inline bool is_integer(DType dtype) {
   return info(dtype).kind == DTypeKind::Int || info(dtype).kind == DTypeKind::Uint;
 }
 
+// A float of 16 bits, which tensor cores multiply.
+inline bool is_half(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
+
 // An integer of eight bits that is stored as itself: what products of bytes multiply.
 inline bool is_byte(DType dtype) { return dtype == DType::U8 || dtype == DType::I8; }
 

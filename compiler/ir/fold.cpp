@@ -16,11 +16,13 @@ namespace svod {
 
 static bool repeats_elements(Op op) { return op == Op::Expand || op == Op::Window; }
 
-// 8-bit weights made wider. Kernels do that as they load.
+// 8-bit weights made wider, and those of half precision that are to be kept. Kernels do
+// that as they load.
 static bool widens_weights(const Graph& g, const Node& node) {
   constexpr int64_t kFew = 16; // shapes, zero points
   if (node.op != Op::Cast || element_count(node.shape) <= kFew) return false;
   const Node& from = g[node.inputs[0]];
+  if (g.keeps_halves() && is_half(from.dtype)) return node.dtype == DType::F32;
   return is_integer(from.dtype) && byte_size(from.dtype) == 1 &&
          byte_size(node.dtype) > 1;
 }

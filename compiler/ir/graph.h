@@ -166,7 +166,16 @@ public:
   void credit(NodeId id, const std::vector<int32_t>& sources);
   const std::vector<int32_t>& sources(NodeId id) const { return sources_[id]; }
   const std::vector<std::string>& source_names() const { return source_names_; }
-  void copy_source_names(const Graph& from) { source_names_ = from.source_names_; }
+  // What a graph is about, before it gets the nodes of another one: the names, and how
+  // half precision lies.
+  void begin_as(const Graph& from) {
+    source_names_ = from.source_names_, keeps_halves_ = from.keeps_halves_;
+  }
+  // Values of half precision are what the model says between operators, too, known ones
+  // as well, and are widened where they are read: for tensor cores, which multiply them
+  // as they are. Otherwise they may be the float32 that they are computed in.
+  bool keeps_halves() const { return keeps_halves_; }
+  void keep_halves() { keeps_halves_ = true; }
   // Takes the names of `from`, which has as many inputs and outputs. `change` makes the
   // sources of a node numbers of its names.
   void rename(const Graph& from,
@@ -190,6 +199,7 @@ private:
   std::vector<std::vector<int32_t>> sources_;
   std::vector<std::string> source_names_;
   int32_t open_source_ = -1;
+  bool keeps_halves_ = false;
 };
 
 } // namespace svod

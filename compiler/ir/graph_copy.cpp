@@ -39,7 +39,7 @@ NodeId GraphCopy::copy(NodeId id) {
 }
 
 void GraphCopy::run() {
-  to_.copy_source_names(from_);
+  to_.begin_as(from_);
   for (const GraphInput& input : from_.inputs()) {
     const Node& node = from_[input.node];
     now_[input.node] = to_.add_input(input.name, node.dtype, node.shape, input.seen);

@@ -104,7 +104,7 @@ template <class F> SVOD_INLINE Like<F, u16> float_to_bf16(F x) {
   return lanes_<u16>(choose(x == x, rounded, U((u >> 16) | 0x40)));
 }
 
-#if defined(__clang__) && defined(__F16C__)
+#if defined(__clang__) && (defined(__F16C__) || defined(__NVPTX__))
 template <class H> SVOD_INLINE Like<H, float> f16_to_float(H half) {
   if constexpr (kVector<H>)
     return __builtin_convertvector(bits_<Like<H, _Float16>>(half), Like<H, float>);

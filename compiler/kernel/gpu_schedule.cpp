@@ -30,16 +30,61 @@ int64_t block_count(const Kernel& kernel, const GpuSchedule& s) {
     break;
   }
   const ProductTile& t = s.product;
-  return positions * parts_of(positions_along(kernel, t.rows), t.block_rows) *
-         parts_of(positions_along(kernel, t.columns), t.block_columns);
+  return positions * t.splits *
+         parts_of(positions_along(kernel, t.rows.axes), t.block_rows) *
+         parts_of(positions_along(kernel, t.columns.axes), t.block_columns);
+}
+
+static bool is_split(const GpuSchedule& s) {
+  return s.mapping == GpuMapping::Products && s.product.splits > 1;
 }
 
 int64_t scratch_of_launch(const Kernel& kernel, const GpuSchedule& s) {
-  return kernel.scratch_bytes * block_count(kernel, s) * s.threads;
+  if (!is_split(s)) return kernel.scratch_bytes * block_count(kernel, s) * s.threads;
+  return block_count(kernel, s) * s.product.block_rows * s.product.block_columns *
+         byte_size(kernel.stages[0].dtype);
 }
 
-int64_t shared_of_tile(const ProductTile& t, int64_t element) {
-  return element * t.steps * (t.block_rows + 1 + t.block_columns + 1);
+int64_t counters_of_launch(const Kernel& kernel, const GpuSchedule& s) {
+  return is_split(s) ? block_count(kernel, s) / s.product.splits : 0;
+}
+
+int threads_of(const ProductTile& t) {
+  return t.parts_down() * t.parts_across() * (t.matrices ? kWarpThreads : 1);
+}
+
+static ExprId factor_of(const Kernel& k, const ProductTile& t, bool rows) {
+  return k.exprs[k.stages[0].value].inputs[rows ? t.row_factor : 1 - t.row_factor];
+}
+
+// What follows a run: the next one starts in other banks, still aligned to what a thread
+// reads at once.
+static constexpr int64_t kPitchBytes = 16;
+
+SharedTile shared_tile(const Kernel& k, const ProductTile& t, bool rows) {
+  SharedTile out;
+  const DType sum = k.stages[0].dtype;
+  out.dtype =
+      t.matrices ? narrow_type(k, factor_of(k, t, rows)).value_or(sum) : sum;
+  const int64_t size = byte_size(out.dtype),
+                positions = rows ? t.block_rows : t.block_columns;
+  // Threads take numbers of neighbouring positions at once; of matrices the steps follow
+  // each other, unless shared memory turns them: it does so in units of 16 bits.
+  const bool filled_by_steps = rows ? t.rows.by_steps : t.columns.by_steps;
+  out.by_steps = t.matrices && (filled_by_steps || size != 2);
+  out.pitch = (out.by_steps ? t.steps : positions) + kPitchBytes / size;
+  out.elements = out.pitch * (out.by_steps ? positions : t.steps);
+  return out;
+}
+
+int64_t shared_of_tiles(const Kernel& k, const ProductTile& t) {
+  constexpr int kBuffers = 2;
+  int64_t out = 0;
+  for (const bool rows : {true, false}) {
+    const SharedTile tile = shared_tile(k, t, rows);
+    out += kBuffers * tile.elements * byte_size(tile.dtype);
+  }
+  return out;
 }
 
 bool has_free_order(const Kernel& k) {
@@ -85,10 +130,123 @@ std::optional<ProductAxes> product_axes(const Kernel& k) {
   return out;
 }
 
+std::optional<DType> narrow_type(const Kernel& k, ExprId factor) {
+  const Expr& e = k.exprs[factor];
+  if (e.kind == Expr::Kind::Guard && e.bits == 0) return narrow_type(k, e.inputs[0]);
+  if (e.kind != Expr::Kind::Cast) return std::nullopt;
+  const DType from = k.exprs[e.inputs[0]].dtype;
+  const bool widens = e.dtype == DType::I32
+                          ? is_byte(from)
+                          : e.dtype == DType::F32 && is_half(from);
+  return widens ? std::optional(from) : std::nullopt;
+}
+
+std::vector<AxisId> axes_of_runs(const Kernel& k, const std::vector<AxisId>& axes,
+                                 int count) {
+  int64_t positions = 1;
+  for (size_t i = axes.size(); i-- > 0;) {
+    positions *= k.indices.extent(axes[i]);
+    if (positions % count == 0)
+      return {axes.begin() + static_cast<std::ptrdiff_t>(i), axes.end()};
+  }
+  return {};
+}
+
+namespace {
+
+bool looks_at(const Kernel& k, const std::vector<Bound>& bounds,
+              const std::vector<AxisId>& axes) {
+  return std::ranges::any_of(bounds, [&](const Bound& b) {
+    return std::ranges::any_of(
+        axes, [&](AxisId a) { return k.indices.depends_on(b.index, a); });
+  });
+}
+
+// Whether the load's elements along the axes follow each other, from a multiple of
+// `count` on.
+bool reads_runs(const Kernel& k, const Expr& load, const std::vector<AxisId>& axes,
+                int count) {
+  Index rest = load.index;
+  int64_t inside = 1;
+  for (size_t i = axes.size(); i-- > 0;) {
+    int64_t step = 0;
+    const int64_t extent = k.indices.extent(axes[i]);
+    if (extent != 1 &&
+        (!k.indices.affine_in(rest, axes[i], step) || step != inside))
+      return false;
+    inside *= extent;
+  }
+  auto own = [&](const auto& term) {
+    const Term& t = k.indices.term(term.first);
+    return t.kind == Term::Kind::Axis && contains(axes, t.id);
+  };
+  std::erase_if(rest.terms, own);
+  return rest.constant % count == 0 &&
+         std::ranges::all_of(
+             rest.terms, [&](const auto& term) { return term.second % count == 0; });
+}
+
+// Whether all below reads runs along the axes, or one element for all of a run.
+bool has_runs(const Kernel& k, const Dependence& dependence, ExprId id,
+              const std::vector<AxisId>& axes, int count) {
+  const Expr& e = k.exprs[id];
+  constexpr int kBytes = 16; // that one instruction reads
+  auto varies = [&](ExprId at) {
+    return std::ranges::any_of(axes, [&](AxisId a) { return dependence[at][a]; });
+  };
+  if (!varies(id)) return true;
+  if (looks_at(k, e.bounds, axes)) return false;
+  if (e.kind == Expr::Kind::Load)
+    return !k.indices.has_dynamic(e.index) && count * byte_size(e.dtype) <= kBytes &&
+           reads_runs(k, e, axes, count);
+  const bool maps = e.kind == Expr::Kind::Map || e.kind == Expr::Kind::Cast ||
+                    e.kind == Expr::Kind::Guard;
+  return maps && std::ranges::all_of(e.inputs, [&](ExprId in) {
+           return has_runs(k, dependence, in, axes, count);
+         });
+}
+
+} // namespace
+
+int near_elements(const Kernel& k, ExprId factor, const std::vector<AxisId>& axes) {
+  const Dependence dependence = dependence_of(k);
+  constexpr int kMost = 16;
+  for (int count = kMost; count > 1; count /= 2) {
+    const std::vector<AxisId> runs = axes_of_runs(k, axes, count);
+    if (!runs.empty() && !looks_at(k, k.stages[0].domain, runs) &&
+        has_runs(k, dependence, factor, runs, count))
+      return count;
+  }
+  return 1;
+}
+
 static bool same_axes(std::vector<AxisId> a, std::vector<AxisId> b) {
   std::ranges::sort(a);
   std::ranges::sort(b);
   return a == b;
+}
+
+// Whether tensor cores multiply these types, whose sums are of type `sum`.
+static bool multiplies(DType a, DType b, DType sum) {
+  if (sum == DType::I32) return is_byte(a) && is_byte(b);
+  return a == b && is_half(a);
+}
+
+bool has_matrices(const Kernel& k) {
+  const std::vector<ExprId>& factors = k.exprs[k.stages[0].value].inputs;
+  const std::optional<DType> a = narrow_type(k, factors[0]),
+                             b = narrow_type(k, factors[1]);
+  return a && b && multiplies(*a, *b, k.stages[0].dtype);
+}
+
+static std::string matrix_misfit(const Kernel& k, const ProductTile& t) {
+  if (!has_matrices(k)) return "tensor cores where its factors are no narrow numbers";
+  const int64_t steps =
+      kMatrixBytes / byte_size(shared_tile(k, t, true).dtype);
+  if (t.thread_rows % kMatrixSide != 0 || t.thread_columns % kMatrixSide != 0 ||
+      t.steps % steps != 0)
+    return "a warp's part that is no multiple of what tensor cores multiply";
+  return "";
 }
 
 static std::string product_misfit(const Kernel& k, const GpuSchedule& s) {
@@ -96,19 +254,32 @@ static std::string product_misfit(const Kernel& k, const GpuSchedule& s) {
   if (!axes) return "a tile of products where its first stage is no plain sum of them";
   const ProductTile& t = s.product;
   const bool first = t.row_factor == 0;
-  if (t.row_factor > 1 || !same_axes(t.rows, first ? axes->rows : axes->columns) ||
-      !same_axes(t.columns, first ? axes->columns : axes->rows) ||
+  if (t.row_factor > 1 || !same_axes(t.rows.axes, first ? axes->rows : axes->columns) ||
+      !same_axes(t.columns.axes, first ? axes->columns : axes->rows) ||
       !same_axes(s.positions, axes->others))
     return "rows and columns that are not what the factors depend on";
   if (t.block_rows < 1 || t.block_columns < 1 || t.steps < 1 || t.thread_rows < 1 ||
       t.thread_columns < 1 || t.block_rows % t.thread_rows != 0 ||
-      t.block_columns % t.thread_columns != 0 || t.threads() != s.threads)
+      t.block_columns % t.thread_columns != 0 || threads_of(t) != s.threads)
     return "a tile that its threads do not share evenly";
   constexpr int64_t kMostShared = 49152;
   constexpr int kMostSums = 256;
-  if (t.thread_rows > kMostSums || t.thread_rows * t.thread_columns > kMostSums)
+  const int sums = t.thread_rows * t.thread_columns / (t.matrices ? kWarpThreads : 1);
+  if (t.thread_rows > kMostSums || sums > kMostSums)
     return "more sums of a thread than there are registers";
-  if (shared_of_tile(t, byte_size(k.stages[0].dtype)) > kMostShared)
+  if (t.splits < 1 || t.splits > positions_along(k, k.stages[0].inner))
+    return "more parts of a sum than it has steps";
+  if (t.matrices)
+    if (std::string why = matrix_misfit(k, t); !why.empty()) return why;
+  for (const bool rows : {true, false}) {
+    const FactorTile& f = rows ? t.rows : t.columns;
+    const int64_t run = f.by_steps ? t.steps : rows ? t.block_rows : t.block_columns;
+    if (f.near < 1 || run % f.near != 0 ||
+        f.near > near_elements(k, factor_of(k, t, rows),
+                               f.by_steps ? k.stages[0].inner : f.axes))
+      return "elements read at once that are no neighbours";
+  }
+  if (shared_of_tiles(k, t) > kMostShared)
     return "a tile that shared memory does not hold";
   return "";
 }

@@ -17,24 +17,37 @@ enum class GpuMapping : uint8_t {
   Products,  // a block computes a tile of sums of products, by way of shared memory
 };
 
+// One factor of a tile of products, on its way through shared memory.
+struct FactorTile {
+  // Outer axes that this factor depends on and the other does not. Neighbours along the
+  // last one of the columns are neighbouring threads.
+  std::vector<AxisId> axes;
+  // Neighbouring threads read along the steps of the sum, not along the axes.
+  bool by_steps = false;
+  int near = 1; // elements, neighbours so, that a thread reads at once
+  bool operator==(const FactorTile&) const = default;
+};
+
 // Of Products: the outer axes are the positions of a matrix, times what `positions` has.
 struct ProductTile {
-  // A factor of the products depends on one of these and not on the other. Neighbours
-  // along the last one of `columns` are neighbouring threads.
-  std::vector<AxisId> rows, columns;
+  FactorTile rows, columns;
   uint32_t row_factor = 0; // the input of the product that depends on rows: 0 or 1
   // Of a block: its part of the matrix, and steps of the sum that are in shared memory at
   // once.
   int block_rows = 0, block_columns = 0, steps = 0;
-  int thread_rows = 0, thread_columns = 0; // of one thread's part
-  // Neighbouring threads that fill shared memory read along the steps of the sum, not
-  // along rows or columns.
-  bool rows_by_steps = false, columns_by_steps = false;
+  // Of one thread's part; of a warp's, where its threads multiply matrices together.
+  int thread_rows = 0, thread_columns = 0;
+  // Tensor cores multiply: warps of threads take small matrices of both factors, as the
+  // narrow numbers that they are widened from.
+  bool matrices = false;
+  // Blocks that share the steps of one sum; the last of them to be done adds up the
+  // parts, in their order.
+  int splits = 1;
   bool operator==(const ProductTile&) const = default;
 
-  int threads() const {
-    return block_rows / thread_rows * (block_columns / thread_columns);
-  }
+  // Of threads or warps, within a block.
+  int parts_down() const { return block_rows / thread_rows; }
+  int parts_across() const { return block_columns / thread_columns; }
 };
 
 struct GpuSchedule {
@@ -56,9 +69,27 @@ int64_t positions_along(const Kernel& kernel, const std::vector<AxisId>& axes);
 int64_t block_count(const Kernel& kernel, const GpuSchedule& schedule);
 // Bytes of scratch memory that a launch needs.
 int64_t scratch_of_launch(const Kernel& kernel, const GpuSchedule& schedule);
-// Bytes of shared memory that one block takes for the tiles of Products, in elements of
-// the type that is summed up.
-int64_t shared_of_tile(const ProductTile& tile, int64_t element);
+// Counters that a launch needs, which are zero before it: one for each tile whose sum
+// several blocks share.
+int64_t counters_of_launch(const Kernel& kernel, const GpuSchedule& schedule);
+
+// Of PTX, whatever the GPU: threads of a warp, and what a warp multiplies at once, rows
+// and columns of so many bytes of steps (PTX ISA, "mma", m16n8). Columns are taken two
+// times eight, as shared memory hands them out ("ldmatrix").
+inline constexpr int kWarpThreads = 32, kMatrixSide = 16, kMatrixBytes = 32;
+int threads_of(const ProductTile& tile);
+// How a factor lies in shared memory: elements of a position follow each other, step by
+// step, or those of a step, position by position. The next run is `pitch` elements
+// further, so that no two threads of a warp meet in a bank.
+struct SharedTile {
+  DType dtype = DType::F32;
+  bool by_steps = false; // elements of a position follow each other
+  int64_t pitch = 0, elements = 0;
+};
+SharedTile shared_tile(const Kernel& kernel, const ProductTile& tile, bool rows);
+// Bytes of shared memory that one block takes for both factors, of which there are two
+// buffers each: one is multiplied while the other is filled.
+int64_t shared_of_tiles(const Kernel& kernel, const ProductTile& tile);
 
 // Why the schedule does not run the kernel; empty: it does.
 std::string gpu_misfit(const Kernel& kernel, const GpuSchedule& schedule);
@@ -74,5 +105,18 @@ struct ProductAxes {
   std::vector<AxisId> rows, columns, others; // rows: of the first factor
 };
 std::optional<ProductAxes> product_axes(const Kernel& kernel);
+
+// What a factor's value is as a number of few bits, if it is one: the type that it is
+// widened from.
+std::optional<DType> narrow_type(const Kernel& kernel, ExprId factor);
+// Whether tensor cores multiply the factors of its first stage, which has product_axes().
+bool has_matrices(const Kernel& kernel);
+// How many elements of the factor lie side by side and aligned wherever a thread reads
+// them along `axes`, at most so many that 16 bytes are read; a power of two.
+int near_elements(const Kernel& kernel, ExprId factor, const std::vector<AxisId>& axes);
+// Of the last ones of `axes` those that runs of `count` neighbours lie along; empty: runs
+// end within one.
+std::vector<AxisId> axes_of_runs(const Kernel& kernel, const std::vector<AxisId>& axes,
+                                 int count);
 
 } // namespace svod

@@ -77,19 +77,25 @@ void ScheduleReader::read_loops(LineScanner& in) {
   }
 }
 
+void read_factor(LineScanner& in, FactorTile& f) {
+  f.by_steps = in.accept("by steps");
+  if (in.accept("near")) f.near = small_number(in);
+  f.axes = in.all_numbered('i');
+}
+
 bool read_product(LineScanner& in, ProductTile& t) {
   if (in.accept("tile")) {
     for (int* to : {&t.block_rows, &t.block_columns, &t.steps}) *to = small_number(in);
-    in.expect("thread");
+    t.matrices = in.accept("warp");
+    if (!t.matrices) in.expect("thread");
     t.thread_rows = small_number(in);
     t.thread_columns = small_number(in);
+    if (in.accept("splits")) t.splits = small_number(in);
   } else if (in.accept("rows of")) {
     t.row_factor = static_cast<uint32_t>(small_number(in));
-    t.rows_by_steps = in.accept("by steps");
-    t.rows = in.all_numbered('i');
+    read_factor(in, t.rows);
   } else if (in.accept("columns")) {
-    t.columns_by_steps = in.accept("by steps");
-    t.columns = in.all_numbered('i');
+    read_factor(in, t.columns);
   } else {
     return false;
   }

@@ -63,13 +63,18 @@ std::vector<std::string> stage_lines(const StageSchedule& s) {
   return out;
 }
 
+std::string factor_text(const FactorTile& f) {
+  return std::string(f.by_steps ? " by steps" : "") +
+         (f.near > 1 ? " near " + number(f.near) : "") + axes_text(f.axes) + "\n";
+}
+
 std::string tile_text(const ProductTile& t) {
-  const std::string by[] = {t.rows_by_steps ? " by steps" : "",
-                            t.columns_by_steps ? " by steps" : ""};
   return "    gpu tile " + number(t.block_rows) + " " + number(t.block_columns) + " " +
-         number(t.steps) + " thread " + number(t.thread_rows) + " " +
-         number(t.thread_columns) + "\n    gpu rows of " + number(t.row_factor) + by[0] +
-         axes_text(t.rows) + "\n    gpu columns" + by[1] + axes_text(t.columns) + "\n";
+         number(t.steps) + (t.matrices ? " warp " : " thread ") + number(t.thread_rows) +
+         " " + number(t.thread_columns) +
+         (t.splits > 1 ? " splits " + number(t.splits) : "") + "\n    gpu rows of " +
+         number(t.row_factor) + factor_text(t.rows) + "    gpu columns" +
+         factor_text(t.columns);
 }
 
 std::string text_of(const GpuSchedule& s) {

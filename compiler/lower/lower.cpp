@@ -195,7 +195,7 @@ bool Lowering::decodes(NodeId n) const {
 // Weights, and views of them: anything else known is evaluated when packing.
 bool Lowering::known_through_views(NodeId n) const {
   return s_.grouping.known[n] && !is_view(g[n].op) && g[n].op != Op::Iota &&
-         g[n].op != Op::Constant && !widens_bytes(g, n) && !decodes(n);
+         g[n].op != Op::Constant && !widens_where_read(g, n) && !decodes(n);
 }
 
 ExprId Lowering::compute(NodeId n, const At& at) {

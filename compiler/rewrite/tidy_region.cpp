@@ -89,7 +89,7 @@ Graph rebuild_body(const Graph& body, const Graph& outer,
                    const std::vector<InputFate>& fates, const std::vector<size_t>& order,
                    const std::vector<bool>& needed) {
   Graph out;
-  out.copy_source_names(body);
+  out.begin_as(body);
   NamedCopy copy(out, body), known(out, outer);
   std::vector<NodeId> now(fates.size(), kNoNode);
   for (size_t i : order) {

@@ -379,7 +379,7 @@ void Grouper::visit(NodeId n) {
   }
   if (is_reduce(node.op)) return visit_reduce(n);
   if (!is_root_[n] && repeats_numbers(n)) return store(n, StoreReason::Often);
-  if (is_root_[n] || is_view(node.op) || widens_bytes(g, n)) return;
+  if (is_root_[n] || is_view(node.op) || widens_where_read(g, n)) return;
   // The product of a contraction stays with its sum; its factors are asked in their turn.
   bool product = std::any_of(users_[n].begin(), users_[n].end(), [&](NodeId user) {
     return is_reduce(g[user].op) && is_contraction(g, user);

@@ -76,6 +76,11 @@ struct Machine {
   int block_threads = 0;    // of a block of a kernel, unless its tile says otherwise
   int resident_threads = 0; // of one multiprocessor at a time
   int64_t shared_bytes = 0; // of memory that a block's threads share
+  int busy_threads = 0;     // of a multiprocessor that hide what each waits for
+  double memory_clocks = 0; // until an element comes from memory
+  // Multiply-adds of 16 bits that tensor cores start per clock, summed up as float32;
+  // 0: they have not the matrices that kernels use.
+  double matrix_products_per_clock = 0;
 
   // Share of a model's work that may be added where it then needs less memory; 0: none.
   double work_for_ram = 0;

@@ -157,6 +157,7 @@ std::optional<Graph> GraphImport::run() {
   Scope scope;
   scope.frame = &frame;
   open_graph(graph, scope);
+  if (import_.options.keep_halves) g().keep_halves();
   PortImport ports(import_);
   ports.add_inputs(*shapes, scope);
   ports.open_sizes(*shapes, scope);

@@ -39,6 +39,7 @@ static std::optional<Expr> before_rounding(Expr a) {
 // network cost 2e-3 of its answer.
 Expr widen(Expr a) {
   if (!is_narrow_float(a.dtype())) return a;
+  if (a.g->keeps_halves()) return convert(a, DType::F32);
   const std::optional<Expr> wide = before_rounding(a);
   return wide ? *wide : convert(a, DType::F32);
 }

@@ -42,6 +42,7 @@ struct ImportOptions {
   int64_t string_bytes = 64;
   // --accuracy exact: what an attribute allows to be computed less exactly is not.
   bool exact = false;
+  bool keep_halves = false; // Graph::keeps_halves of what is imported
   Limits limits;
 };
 

@@ -113,6 +113,10 @@ uint64_t lay_out_exchange(Device& device) {
     device.outputs[i] = take(svod_output(image, &entry, i)->bytes);
   device.faults = take(sizeof(int32_t) * entry.step_count);
   device.faults_end = device.faults + sizeof(int32_t) * entry.step_count;
+  uint64_t counters = 0; // of one launch: each leaves them as it found them
+  for (uint32_t p = 0; p < header_of(device.packed).programs; p++)
+    if (device.launches[p].counters > counters) counters = device.launches[p].counters;
+  device.arrived = take(sizeof(uint32_t) * counters);
   for (uint32_t i = 0; i < entry.input_count; i++)
     device.inputs[i] = take(svod_input(image, &entry, i)->bytes);
   device.exchange_end = end;
@@ -131,9 +135,12 @@ bool take_exchange(Device& device, Printer& errors) {
     return false;
   device.staging = static_cast<uint8_t*>(staging);
   memset(device.staging + device.faults, 0, sizeof(int32_t) * entry.step_count);
+  memset(device.staging + device.arrived, 0,
+         (entry.input_count == 0 ? bytes : device.inputs[0]) - device.arrived);
   for (uint32_t i = 0; i < entry.output_count; i++) device.outputs[i] += device.exchange;
   for (uint32_t i = 0; i < entry.input_count; i++) device.inputs[i] += device.exchange;
   device.faults += device.exchange, device.faults_end += device.exchange;
+  device.arrived += device.exchange;
   device.exchange_end += device.exchange;
   return true;
 }

@@ -22,9 +22,10 @@ struct Device {
   CudaGraphRun* graph;
   DevicePointer arena, scratch, weights;
   // What goes up and down in a run: outputs, then a word for each step, in which its
-  // kernel tells of an index out of range, then inputs. A run's first copy is all from
-  // the words on, which clears them, its last one all up to their end.
-  DevicePointer exchange, faults, faults_end, exchange_end;
+  // kernel tells of an index out of range, then counters of blocks, then inputs. A run's
+  // first copy is all from the words on, which clears them and the counters, its last one
+  // all up to their end.
+  DevicePointer exchange, faults, faults_end, arrived, exchange_end;
   DevicePointer *inputs, *outputs; // in `exchange`
   uint8_t* staging;                // `exchange` here, in memory that the GPU reads itself
 };

@@ -52,6 +52,7 @@ bool enqueue(Device& device, uint32_t number, const Parameters& parameters,
   uint32_t count = 0;
   for (; count < step.arg_count; count++) values[count] = address(device, args[count]);
   values[count++] = device.scratch;
+  values[count++] = device.arrived;
   values[count++] = device.faults + sizeof(int32_t) * number;
   for (uint32_t i = 0; i < count; i++) pointers[i] = &values[i];
   const SvodLaunchShape& launch = device.launches[step.program];
@@ -101,7 +102,7 @@ bool capture(Device& device, const GraphParts& parts, CudaGraphRun*& run,
              Printer& errors) {
   const Driver& driver = device.driver;
   constexpr int32_t kThisThread = 1; // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-  const uint64_t most = uint64_t{svod_header(device.model.image)->max_buffers} + 2;
+  const uint64_t most = uint64_t{svod_header(device.model.image)->max_buffers} + 3;
   auto* memory =
       static_cast<uint8_t*>(take_memory(most * (sizeof(void*) + sizeof(uint64_t))));
   if (memory == nullptr) {

@@ -102,12 +102,14 @@ int launch(const Function& function, unsigned blocks_wanted, unsigned threads,
            const std::vector<std::byte*>& parameters) {
   static Simt simt(kernels());
   std::vector<SimtBuffer> buffers;
-  for (size_t i = 0; i + 2 < parameters.size(); ++i)
+  for (size_t i = 0; i + 3 < parameters.size(); ++i)
     buffers.push_back({parameters[i], room_at(parameters[i]), true});
-  std::byte* room = parameters[parameters.size() - 2];
+  std::byte* room = parameters[parameters.size() - 3];
+  std::byte* arrived = parameters[parameters.size() - 2];
   const int32_t fault =
       simt.launch(function.kernel, blocks_wanted, static_cast<int>(threads), buffers,
-                  {room, room_at(room), true});
+                  {room, room_at(room), true},
+                  {reinterpret_cast<uint32_t*>(arrived), room_at(arrived) / 4});
   if (fault != 0) std::memcpy(parameters.back(), &fault, sizeof fault);
   for (const std::string& what : simt.faults())
     std::fprintf(stderr, "stand-in driver: %s\n", what.c_str());

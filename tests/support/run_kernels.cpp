@@ -308,9 +308,10 @@ KernelRun run_kernels(const codegen::Kernels& kernels, const Target& target,
       buffers.push_back({address(step.arguments[i]), s.slots[step.arguments[i]].bytes,
                          k.arguments[i].written});
     Block room(static_cast<size_t>(scratch_of_launch(k, how)));
+    std::vector<uint32_t> counters(static_cast<size_t>(counters_of_launch(k, how)));
     const int32_t fault = simt->launch(
         loaded.gpu_kernel(step.program), block_count(k, how), how.threads, buffers,
-        {room.data, static_cast<size_t>(scratch_of_launch(k, how)), true});
+        {room.data, static_cast<size_t>(scratch_of_launch(k, how)), true}, counters);
     if (fault != 0 && run.status == 0) run.status = SVOD_INDEX;
   };
   // What a chain passes on has room for one chunk, filled anew for each.

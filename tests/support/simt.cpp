@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <ucontext.h>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace svod::test {
 
@@ -23,15 +24,24 @@ typedef void (*Access)(void*, unsigned long, int);
 static Access access;
 static void (*wait)();
 static unsigned (*shuffle)(unsigned, unsigned);
+static void (*exchange)(const unsigned*, unsigned, unsigned*);
+static unsigned (*arrive)(unsigned*);
 SVOD_SEEN unsigned svod_now_thread, svod_now_block;
 SVOD_SEEN void svod_watch(Access on_access, void (*on_wait)(),
-                          unsigned (*on_shuffle)(unsigned, unsigned)) {
+                          unsigned (*on_shuffle)(unsigned, unsigned),
+                          void (*on_exchange)(const unsigned*, unsigned, unsigned*),
+                          unsigned (*on_arrival)(unsigned*)) {
   access = on_access, wait = on_wait, shuffle = on_shuffle;
+  exchange = on_exchange, arrive = on_arrival;
 }
 unsigned svod_thread_number() { return svod_now_thread; }
 unsigned svod_block_number() { return svod_now_block; }
 void svod_wait_for_block() { wait(); }
+void svod_exchanged(const unsigned* words, unsigned count, unsigned* of_all) {
+  exchange(words, count, of_all);
+}
 unsigned svod_shuffled(unsigned word, unsigned lane) { return shuffle(word, lane); }
+unsigned svod_arrived(unsigned* at) { return arrive(at); }
 #define SVOD_WATCH(size)                                                 \
   void __tsan_read##size(void* at) { access(at, size, 0); }              \
   void __tsan_write##size(void* at) { access(at, size, 1); }             \
@@ -70,7 +80,7 @@ namespace {
 
 constexpr size_t kStackBytes = 256 << 10;
 constexpr size_t kMostFaults = 8;
-constexpr int kWarpThreads = 32; // of PTX, on all GPUs
+constexpr uint32_t kAllLanes = UINT32_MAX;
 
 // Who accessed a byte last: a thread of the launch, and how often it had waited.
 struct Mark {
@@ -94,9 +104,11 @@ struct Fibre {
   jmp_buf at;
   std::vector<std::byte> stack;
   bool started = false, done = false;
-  // At a shuffle: what it has for others, whose it asks for, and what it gets.
+  // At a shuffle: the words it has for others, whose it asks for, and where it gets them.
   bool shuffles = false;
-  uint32_t offered = 0, lane = 0, received = 0;
+  std::span<const uint32_t> offered;
+  uint32_t lane = kAllLanes;
+  uint32_t* received = nullptr;
 };
 
 } // namespace
@@ -108,6 +120,10 @@ struct Simt::State {
   std::vector<std::string> faults;
   uint32_t launch = 0, waits = 0;
   unsigned *thread = nullptr, *block = nullptr;
+  // Blocks of this launch that counted their arrival at a place, and those whose work the
+  // running block sees since it counted its own.
+  std::unordered_map<const unsigned*, std::vector<uint32_t>> arrived;
+  std::unordered_set<uint32_t> seen;
   size_t last_region = 0;
   // Of the block that runs.
   jmp_buf scheduler;
@@ -115,6 +131,7 @@ struct Simt::State {
   const SimtKernel* kernel = nullptr;
   void* const* pointers = nullptr;
   void* room = nullptr;
+  uint32_t* counters = nullptr;
   int32_t fault = 0;
 
   void tell(const std::string& what) {
@@ -138,6 +155,8 @@ Simt::State* current = nullptr; // of the one launch that runs
 void on_access(void* at, unsigned long bytes, int writes);
 void on_wait();
 unsigned on_shuffle(unsigned word, unsigned lane);
+void on_exchange(const unsigned* words, unsigned count, unsigned* of_all);
+unsigned on_arrival(unsigned* at);
 } // namespace
 
 // Of arguments that lie on each other the one that may be accessed so.
@@ -165,12 +184,14 @@ bool Simt::State::on_stack(const std::byte* at) const {
 
 void Simt::State::touch(Marks& m, const Region& region, size_t offset, bool writes) {
   const Mark now{launch, *block, *thread, waits};
-  auto meets = [&](const Mark& other) {
-    return other.launch == launch &&
-           (other.block != *block || (other.thread != *thread && other.waits == waits));
+  auto apart = [&](const Mark& other) {
+    return other.block == *block ? other.waits != waits : seen.contains(other.block);
   };
-  const bool read_by_others = m.many && m.read.launch == launch &&
-                              (m.read.block != *block || m.read.waits == waits);
+  auto meets = [&](const Mark& other) {
+    const bool own = other.block == *block && other.thread == *thread;
+    return other.launch == launch && !own && !apart(other);
+  };
+  const bool read_by_others = m.many && m.read.launch == launch && !apart(m.read);
   if (meets(m.written))
     tell(std::string(writes ? "writes" : "reads") + " byte " + std::to_string(offset) +
          " of " + region.name + ", which thread " + std::to_string(m.written.thread) +
@@ -219,15 +240,33 @@ void on_wait() {
   if (_setjmp(fibre.at) == 0) _longjmp(current->scheduler, 1);
 }
 
-unsigned on_shuffle(unsigned word, unsigned lane) {
+void shuffle(std::span<const uint32_t> words, uint32_t lane, uint32_t* received) {
   Fibre& fibre = *current->running;
-  fibre.shuffles = true, fibre.offered = word, fibre.lane = lane;
+  fibre.shuffles = true, fibre.offered = words;
+  fibre.lane = lane, fibre.received = received;
   if (_setjmp(fibre.at) == 0) _longjmp(current->scheduler, 1);
-  return fibre.received;
+}
+
+unsigned on_shuffle(unsigned word, unsigned lane) {
+  uint32_t received = 0;
+  shuffle({&word, 1}, lane, &received);
+  return received;
+}
+
+void on_exchange(const unsigned* words, unsigned count, unsigned* of_all) {
+  shuffle({words, count}, kAllLanes, of_all);
+}
+
+unsigned on_arrival(unsigned* at) {
+  std::vector<uint32_t>& before = current->arrived[at];
+  current->seen.insert(before.begin(), before.end());
+  before.push_back(*current->block);
+  return (*at)++;
 }
 
 void begin_fibre() {
-  current->kernel->thread(current->pointers, current->room, &current->fault);
+  current->kernel->thread(current->pointers, current->room, current->counters,
+                          &current->fault);
   current->running->done = true;
   _longjmp(current->scheduler, 1);
 }
@@ -253,11 +292,16 @@ bool Simt::State::exchange(int first, int end) {
     *thread = static_cast<unsigned>(t);
     if (!fibre(t).shuffles)
       return tell("does not take part where its warp shuffles"), false;
-    if (fibre(t).lane >= static_cast<uint32_t>(end - first))
+    if (fibre(t).lane != kAllLanes && fibre(t).lane >= static_cast<uint32_t>(end - first))
       return tell("asks for lane " + std::to_string(fibre(t).lane) + " of a warp of " +
                   std::to_string(end - first)),
              false;
-    fibre(t).received = fibre(first + static_cast<int>(fibre(t).lane)).offered;
+    uint32_t* to = fibre(t).received;
+    for (int other = first; other < end; ++other) {
+      const bool wanted =
+          fibre(t).lane == kAllLanes || fibre(t).lane == static_cast<uint32_t>(other - first);
+      if (wanted) to = std::ranges::copy(fibre(other).offered, to).out;
+    }
   }
   for (int t = first; t < end; ++t) fibre(t).shuffles = false;
   return true;
@@ -304,10 +348,12 @@ void Simt::State::run_block(int threads) {
 
 Simt::Simt(void* handle) : state_(std::make_unique<State>()) {
   using Watch = void (*)(void (*)(void*, unsigned long, int), void (*)(),
-                         unsigned (*)(unsigned, unsigned));
+                         unsigned (*)(unsigned, unsigned),
+                         void (*)(const unsigned*, unsigned, unsigned*),
+                         unsigned (*)(unsigned*));
   const auto watch = reinterpret_cast<Watch>(dlsym(handle, "svod_watch"));
   SVOD_CHECK(watch != nullptr) << "no runtime beside the kernels";
-  watch(on_access, on_wait, on_shuffle);
+  watch(on_access, on_wait, on_shuffle, on_exchange, on_arrival);
   state_->thread = static_cast<unsigned*>(dlsym(handle, "svod_now_thread"));
   state_->block = static_cast<unsigned*>(dlsym(handle, "svod_now_block"));
 }
@@ -317,7 +363,8 @@ Simt::~Simt() = default;
 const std::vector<std::string>& Simt::faults() const { return state_->faults; }
 
 int32_t Simt::launch(const SimtKernel& kernel, int64_t blocks, int threads,
-                     std::span<const SimtBuffer> buffers, SimtBuffer room) {
+                     std::span<const SimtBuffer> buffers, SimtBuffer room,
+                     std::span<uint32_t> counters) {
   State& s = *state_;
   std::vector<void*> pointers;
   s.regions.clear();
@@ -343,13 +390,18 @@ int32_t Simt::launch(const SimtKernel& kernel, int64_t blocks, int threads,
   s.regions.push_back({reinterpret_cast<const std::byte*>(pointers.data()),
                        pointers.size() * sizeof(void*), "the arguments", false, true,
                        nullptr});
+  s.regions.push_back({reinterpret_cast<const std::byte*>(counters.data()),
+                       counters.size_bytes(), "the counters", true, true, nullptr});
   const size_t shared_end = given + shared;
   const bool waits = shared != 0;
   current = &s;
   s.kernel = &kernel, s.pointers = pointers.data(), s.room = room.data, s.fault = 0;
+  s.counters = counters.data();
   ++s.launch, s.waits = 0, s.last_region = 0;
+  s.arrived.clear();
   for (int64_t b = 0; b < blocks; ++b) {
     *s.block = static_cast<unsigned>(b);
+    s.seen.clear();
     // Another block has shared memory of its own, with anything in it.
     for (size_t i = given; i < shared_end; ++i) {
       std::fill_n(const_cast<std::byte*>(s.regions[i].begin), s.regions[i].bytes,
@@ -362,7 +414,7 @@ int32_t Simt::launch(const SimtKernel& kernel, int64_t blocks, int threads,
     }
     for (int t = 0; t < threads; ++t) {
       *s.thread = static_cast<unsigned>(t);
-      kernel.thread(pointers.data(), room.data, &s.fault);
+      kernel.thread(pointers.data(), room.data, s.counters, &s.fault);
     }
   }
   current = nullptr;

@@ -2,7 +2,8 @@
 // threads of a block in turns from one wait to the next. Every access to memory is
 // watched: one outside of what a kernel was given, and two of different threads to one
 // byte, of which one writes and none waits for the other, are faults. So is a shuffle
-// that a thread of the warp takes no part in.
+// that a thread of the warp takes no part in. A block that counts its arrival sees what
+// those wrote that had counted theirs at the same place.
 #pragma once
 
 #include "compiler/kernel/gpu_schedule.h"
@@ -17,7 +18,8 @@
 namespace svod::test {
 
 struct SimtKernel {
-  void (*thread)(void* const* buffers, void* room, int32_t* fault) = nullptr;
+  void (*thread)(void* const* buffers, void* room, uint32_t* arrived,
+                 int32_t* fault) = nullptr;
   const void* (*shared)(unsigned number, unsigned long* bytes) = nullptr;
 };
 
@@ -33,9 +35,10 @@ public:
   // `handle`: of dlopen, of an object with the text of simt_runtime() in it.
   explicit Simt(void* handle);
   ~Simt();
-  // Returns what the kernel told of its data: 0 when all is well.
+  // Returns what the kernel told of its data: 0 when all is well. `counters` are zero.
   int32_t launch(const SimtKernel& kernel, int64_t blocks, int threads,
-                 std::span<const SimtBuffer> buffers, SimtBuffer room);
+                 std::span<const SimtBuffer> buffers, SimtBuffer room,
+                 std::span<uint32_t> counters);
   // The first faults, in words.
   const std::vector<std::string>& faults() const;
 

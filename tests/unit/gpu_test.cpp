@@ -122,6 +122,137 @@ TEST_CASE("gpu: products are tiled, with rests of tiles on all sides") {
   }
 }
 
+namespace {
+
+// Factors of `type`, widened to `sum` where they are multiplied, as tensor cores take
+// them.
+Graph narrow_product(DType type, DType other, DType sum, int rows, int inner,
+                     int columns) {
+  Graph g;
+  g.keep_halves();
+  const NodeId a = g.add_input("a", type, {rows, inner}),
+               b = g.add_input("b", other, {inner, columns});
+  const NodeId y = product(g, cast(g, a, sum), cast(g, b, sum));
+  g.add_output("y", sum == DType::F32 ? cast(g, y, type) : y);
+  return g;
+}
+
+// What goes wrong with the one kernel of a graph when it is run by this tile; nothing
+// where the tile does not fit it.
+std::string wrong_with(const Graph& g, const std::vector<Tensor>& inputs,
+                       const GpuSchedule& schedule, double tolerance, int& tried) {
+  codegen::Kernels kernels = compiled(g);
+  REQUIRE(kernels.plan.programs.size() == 1);
+  ScheduledKernel& k = kernels.plan.programs[0];
+  if (!gpu_misfit(k, schedule).empty()) return "";
+  ++tried;
+  k.levels.back().gpu = schedule;
+  const KernelRun run =
+      run_kernels(codegen::emit(std::move(kernels.plan), gpu()), gpu(), inputs);
+  if (!run.error.empty()) return run.error;
+  if (!run.faults.empty()) return run.faults.front();
+  return compare_tensors(run.outputs[0], evaluate(g, inputs).outputs[0], tolerance,
+                         tolerance);
+}
+
+// The tile of the graph's kernel that is chosen.
+GpuSchedule chosen(const Graph& g) {
+  return *compiled(g).plan.programs.at(0).levels.back().gpu;
+}
+
+} // namespace
+
+TEST_CASE("gpu: tiles of all forms compute the same") {
+  Random random(1);
+  Graph g;
+  const NodeId a = g.add_input("a", DType::F32, {40, 72}),
+               b = g.add_input("b", DType::F32, {72, 68});
+  g.add_output("y", map(g, Op::Abs, {product(g, a, b)}));
+  const std::vector<Tensor> inputs{random_tensor(random, {40, 72}),
+                                   random_tensor(random, {72, 68})};
+  int tried = 0;
+  for (const auto& [rows, columns, steps, part_rows, part_columns] :
+       {std::tuple(32, 32, 8, 4, 4), std::tuple(32, 64, 16, 8, 8),
+        std::tuple(16, 32, 16, 2, 1), std::tuple(12, 20, 4, 6, 5),
+        std::tuple(64, 16, 24, 4, 2)})
+    for (const int splits : {1, 2, 3})
+      for (const int near : {1, 4})
+        for (const bool by_steps : {false, true}) {
+          CAPTURE(rows, columns, steps, part_rows, part_columns, splits, near, by_steps);
+          GpuSchedule s = chosen(g);
+          s.product.block_rows = rows, s.product.block_columns = columns;
+          s.product.steps = steps, s.product.splits = splits;
+          s.product.thread_rows = part_rows, s.product.thread_columns = part_columns;
+          s.product.rows.by_steps = by_steps, s.product.columns.by_steps = by_steps;
+          s.product.rows.near = by_steps ? near : 1;
+          s.product.columns.near = by_steps ? 1 : near;
+          s.threads = threads_of(s.product);
+          CHECK(wrong_with(g, inputs, s, 1e-5, tried) == "");
+        }
+  CHECK(tried > 30);
+}
+
+TEST_CASE("gpu: tensor cores multiply narrow numbers") {
+  Random random(1);
+  struct Types {
+    DType a, b, sum;
+  };
+  for (const auto& [a, b, sum] :
+       {Types{DType::F16, DType::F16, DType::F32}, {DType::BF16, DType::BF16, DType::F32},
+        {DType::I8, DType::I8, DType::I32}, {DType::U8, DType::I8, DType::I32},
+        {DType::I8, DType::U8, DType::I32}, {DType::U8, DType::U8, DType::I32}}) {
+    CAPTURE(info(a).text, info(b).text);
+    const Graph g = narrow_product(a, b, sum, 40, 80, 72);
+    const std::vector<Tensor> inputs{random_tensor(random, {40, 80}, a),
+                                     random_tensor(random, {80, 72}, b)};
+    const GpuSchedule own = chosen(g);
+    REQUIRE(own.mapping == GpuMapping::Products);
+    CHECK(own.product.matrices);
+    int tried = 0;
+    for (const int splits : {1, 2})
+      for (const int part : {16, 32})
+        for (const bool by_steps : {false, true})
+          for (const int near : {1, 8}) {
+            CAPTURE(splits, part, by_steps, near);
+            GpuSchedule s = own;
+            s.product.block_rows = 32, s.product.block_columns = 64;
+            s.product.steps = sum == DType::I32 ? 32 : 16, s.product.splits = splits;
+            s.product.thread_rows = part, s.product.thread_columns = 32;
+            s.product.rows.by_steps = by_steps, s.product.columns.by_steps = by_steps;
+            s.product.rows.near = by_steps ? near : 1;
+            s.product.columns.near = by_steps ? 1 : near;
+            s.threads = threads_of(s.product);
+            CHECK(wrong_with(g, inputs, s, sum == DType::I32 ? 0 : 4e-3, tried) == "");
+          }
+    CHECK(tried == 16);
+  }
+}
+
+TEST_CASE("gpu: long sums of few results are shared by blocks") {
+  Random random(1);
+  Graph g;
+  const NodeId a = g.add_input("a", DType::F32, {32, 4000}),
+               b = g.add_input("b", DType::F32, {4000, 32});
+  g.add_output("y", product(g, a, b));
+  CHECK(chosen(g).product.splits > 1);
+  CHECK(wrong(g,
+              {random_tensor(random, {32, 4000}), random_tensor(random, {4000, 32})},
+              1e-4) == "");
+}
+
+TEST_CASE("gpu: the executor finds parts of a sum that nobody waited for") {
+  Random random(1);
+  Graph g;
+  const NodeId a = g.add_input("a", DType::F32, {32, 4000}),
+               b = g.add_input("b", DType::F32, {4000, 32});
+  g.add_output("y", product(g, a, b));
+  const std::vector<std::string> faults =
+      planted(g, {random_tensor(random, {32, 4000}), random_tensor(random, {4000, 32})},
+              "count_arrival(arrived) == kShares - 1", "share == kShares - 1");
+  REQUIRE(!faults.empty());
+  CHECK(faults[0].find("of scratch memory") != std::string::npos);
+}
+
 // One warp alone, two, and as many as a block has.
 TEST_CASE("gpu: a long row is a block's") {
   Random random(1);

@@ -1,0 +1,19 @@
+// Tiles of sums of products on a GPU.
+#pragma once
+
+#include "compiler/kernel/schedule.h"
+#include "compiler/support/machine.h"
+
+#include <optional>
+
+namespace svod::optimize {
+
+// By falling distance in memory of what the kernel writes, so that the last axis has the
+// neighbours.
+std::vector<AxisId> by_distance(const ScheduledKernel& kernel, std::vector<AxisId> axes);
+
+// Of a kernel whose first stage sums up products of enough rows and columns.
+std::optional<GpuSchedule> choose_products(const ScheduledKernel& kernel,
+                                           const Machine& machine);
+
+} // namespace svod::optimize
