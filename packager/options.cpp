@@ -246,6 +246,8 @@ Target read_device(const std::string& text) {
 }
 
 void read_device(const RawOptions& raw, Options& options) {
+  if (!options.ptxas.empty() && (raw.device.empty() || options.is_text()))
+    throw UsageError{"--ptxas is for programs with --device"};
   if (raw.device.empty()) {
     if (options.emit == Output::Ptx)
       throw UsageError{"--emit=ptx is a GPU's text: say --device cuda, too"};

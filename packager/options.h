@@ -60,6 +60,7 @@ struct Options {
   bool emit_guessed = false; // by the target alone: neither --emit nor a suffix says it
   Target target;             // of a text for a device: the device
   std::optional<Target> device; // of a program that runs on it, too
+  std::string ptxas; // that assembles its kernels; empty: the one on PATH; off: none
   std::string name = "infer";
   int threads = -1; // -1: the target's default
   int level = 2;    // of -O

@@ -2,6 +2,7 @@
 #include "packager/verbs.h"
 
 #include "compiler/toolchain/object_cache.h"
+#include "packager/artefact/machine_code.h"
 #include "packager/artefact/objects.h"
 #include "packager/front.h"
 #include "packager/pack.h"
@@ -142,6 +143,10 @@ Exit doctor_verb(const Options& options, const Console& console) {
     json.pair("entries", stats.entries).pair("bytes", stats.bytes);
     json.key("writable").boolean(why.empty());
   }
+  const std::string ptxas = find_ptxas("");
+  text +=
+      "ptxas: " + (ptxas.empty() ? "none; a GPU's driver compiles its kernels" : ptxas) +
+      "\n";
   // The shortest way through everything that packing needs of this machine.
   toolchain::Source source;
   source.text = "extern \"C\" int f(int x) { return x + 1; }\n";
@@ -149,7 +154,8 @@ Exit doctor_verb(const Options& options, const Console& console) {
   toolchain::CompileResult compiled =
       package_compiler().compile(target, target.levels[0], source);
   text += std::string("compiling: ") + (compiled.ok ? "works" : "fails") + "\n";
-  json.end_object().key("compiles").boolean(compiled.ok).end_object();
+  json.end_object().pair("ptxas", ptxas);
+  json.key("compiles").boolean(compiled.ok).end_object();
   const Exit exit = answer(options, console, text, json);
   if (compiled.ok) return exit;
   console.error(compiled.diagnostics);

@@ -1,15 +1,18 @@
 // What a program holds for a GPU beside its image: an image of the same model's plan
 // there, whose kernels are texts of PTX, and the weights as those read them. One blob has
-// the texts and how each is launched; all of it is read in place, by offsets.
+// the texts and how each is launched, and for an architecture that was assembled when
+// packing all of its kernels as one module of machine code; all of it is read in place,
+// by offsets.
 //
 // History:  1  first layout
-//           2  counters of a launch
+//           2  machine code
+//           3  counters of a launch
 #ifndef SVOD_DEVICE_FORMAT_H
 #define SVOD_DEVICE_FORMAT_H
 
 #include "runtime_stub/types.h"
 
-#define SVOD_DEVICE_VERSION 2u
+#define SVOD_DEVICE_VERSION 3u
 
 struct SvodDeviceHeader {
   uint8_t magic[8]; // "SVODPTX", 0
@@ -19,7 +22,8 @@ struct SvodDeviceHeader {
   uint32_t architectures; // behind the header: uint32_t each, ascending: 80 is sm_80
   uint32_t programs;
   uint32_t first_launch; // offset of SvodLaunchShape, by architecture, then by program
-  uint32_t reserved;
+  uint32_t first_code; // offset of uint32_t, by architecture: offset of its machine code,
+                       // aligned to SVOD_ALIGN; 0: there is none
 };
 
 // How a program is launched.

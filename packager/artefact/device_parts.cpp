@@ -5,6 +5,7 @@
 #include "compiler/toolchain/data_object.h"
 #include "compiler/toolchain/ptx.h"
 #include "packager/artefact/compile_faults.h"
+#include "packager/artefact/machine_code.h"
 #include "packager/artefact/stub_jobs.h"
 #include "packager/artefact/weights.h"
 #include "runtime_stub/checksum.h"
@@ -56,16 +57,19 @@ std::string ptx_text(const Target& device, const codegen::Kernels& kernels,
 
 namespace {
 
-// Texts behind the tables, each with a zero byte at its end.
+// Texts and code behind the tables, each text with a zero byte at its end.
 class Blob {
 public:
   explicit Blob(size_t tables) : bytes_(tables) {}
   uint32_t add(const std::string& text) {
+    return add(std::as_bytes(std::span(text.c_str(), text.size() + 1)));
+  }
+  uint32_t add(std::span<const std::byte> bytes) {
     const auto at = static_cast<uint32_t>(bytes_.size());
-    const auto all = std::as_bytes(std::span(text.c_str(), text.size() + 1));
-    bytes_.insert(bytes_.end(), all.begin(), all.end());
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
     return at;
   }
+  void align(size_t bytes) { bytes_.resize((bytes_.size() + bytes - 1) / bytes * bytes); }
   template <class T> void put(size_t at, const T& value) {
     std::memcpy(bytes_.data() + at, &value, sizeof value);
   }
@@ -84,10 +88,12 @@ uint32_t architecture(const Level& level) {
 }
 
 std::vector<std::byte> blob_of(const Target& device, const codegen::Kernels& kernels,
-                               const std::vector<std::string>& texts) {
+                               const std::vector<std::string>& texts,
+                               const std::vector<std::vector<std::byte>>& codes) {
   const size_t levels = device.levels.size(), programs = kernels.plan.programs.size();
   const size_t first = (sizeof(SvodDeviceHeader) + levels * sizeof(uint32_t) + 7) / 8 * 8;
-  Blob blob(first + levels * programs * sizeof(SvodLaunchShape));
+  const size_t first_code = first + levels * programs * sizeof(SvodLaunchShape);
+  Blob blob(first_code + levels * sizeof(uint32_t));
   for (size_t i = 0; i < kernels.sources.size(); i++) {
     const codegen::KernelSource& kernel = kernels.sources[i];
     const auto level = static_cast<size_t>(
@@ -104,6 +110,11 @@ std::vector<std::byte> blob_of(const Target& device, const codegen::Kernels& ker
     shape.ptx = blob.add(texts[i]);
     blob.put(first + (level * programs + kernel.program) * sizeof shape, shape);
   }
+  for (size_t i = 0; i < levels; i++) {
+    if (codes[i].empty()) continue;
+    blob.align(SVOD_ALIGN);
+    blob.put(first_code + i * sizeof(uint32_t), blob.add(codes[i]));
+  }
   for (size_t i = 0; i < levels; i++)
     blob.put(sizeof(SvodDeviceHeader) + i * sizeof(uint32_t),
              architecture(device.levels[i]));
@@ -114,6 +125,7 @@ std::vector<std::byte> blob_of(const Target& device, const codegen::Kernels& ker
   header.architectures = static_cast<uint32_t>(levels);
   header.programs = static_cast<uint32_t>(programs);
   header.first_launch = static_cast<uint32_t>(first);
+  header.first_code = static_cast<uint32_t>(first_code);
   blob.put(0, header);
   SvodChecksum sum;
   sum.add(blob.bytes().data(), blob.bytes().size());
@@ -122,11 +134,28 @@ std::vector<std::byte> blob_of(const Target& device, const codegen::Kernels& ker
   return std::move(blob.bytes());
 }
 
+// By level; empty where there is no ptxas, or where it refuses.
+std::vector<std::vector<std::byte>> assemble_all(const std::string& ptxas,
+                                                 const Target& device,
+                                                 const codegen::Kernels& kernels,
+                                                 const std::vector<std::string>& texts) {
+  std::vector<std::vector<std::byte>> out(device.levels.size());
+  for (size_t level = 0; level < out.size() && !ptxas.empty(); level++) {
+    std::vector<toolchain::PtxText> own;
+    for (size_t i = 0; i < texts.size(); i++)
+      if (kernels.sources[i].level == device.levels[level].suffix)
+        own.push_back({texts[i], kernels.sources[i].symbol});
+    out[level] = assemble(ptxas, device.levels[level].name, own);
+  }
+  return out;
+}
+
 } // namespace
 
 std::optional<DeviceParts> build_device(const Target& host, const Target& device,
                                         const codegen::Kernels& kernels,
-                                        ImageContents contents, std::string& error) {
+                                        ImageContents contents, const std::string& ptxas,
+                                        std::string& error) {
   std::vector<std::string> texts(kernels.sources.size()), errors(texts.size());
   run_on_threads(texts.size(), 0, [&](size_t i) {
     texts[i] = ptx_text(device, kernels, kernels.sources[i], errors[i]);
@@ -134,14 +163,17 @@ std::optional<DeviceParts> build_device(const Target& host, const Target& device
   for (const std::string& one : errors)
     if (!one.empty()) error = one;
   if (!error.empty()) return std::nullopt;
+  const auto codes = assemble_all(ptxas, device, kernels, texts);
   DeviceParts out;
+  for (size_t i = 0; i < codes.size() && !ptxas.empty(); i++)
+    (codes[i].empty() ? out.refused : out.assembled).push_back(device.levels[i].name);
   auto add = [&](const std::string& name, std::span<const std::byte> bytes) {
     out.objects.push_back(toolchain::make_data_object(
         host, {".rodata.svod_device_" + name, "svod_device_" + name, SVOD_ALIGN}, bytes));
   };
   contents.manifest = "{}";
   const std::vector<std::byte> image = build_image(contents),
-                               blob = blob_of(device, kernels, texts);
+                               blob = blob_of(device, kernels, texts, codes);
   add("image", image);
   add("programs", blob);
   if (contents.weight_bytes != 0)

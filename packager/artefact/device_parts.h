@@ -15,6 +15,7 @@ namespace svod::packager {
 struct DeviceParts {
   std::vector<toolchain::MemoryFile> objects;
   DeviceSizes sizes;
+  std::vector<std::string> assembled, refused; // architectures, where ptxas was asked
 };
 
 // Why the plan cannot run on a GPU as a whole; empty: it can.
@@ -24,9 +25,11 @@ std::string device_fault(const codegen::Kernels& kernels);
 std::string ptx_text(const Target& device, const codegen::Kernels& kernels,
                      const codegen::KernelSource& kernel, std::string& error);
 
-// `host`: what the program is made for. None when a kernel does not compile.
+// `host`: what the program is made for. `ptxas` is empty where there is none. None when a
+// kernel does not compile.
 std::optional<DeviceParts> build_device(const Target& host, const Target& device,
                                         const codegen::Kernels& kernels,
-                                        ImageContents contents, std::string& error);
+                                        ImageContents contents, const std::string& ptxas,
+                                        std::string& error);
 
 } // namespace svod::packager

@@ -146,6 +146,10 @@ void Declaration::target() {
   value("--device", raw_.device, "cuda[:sm_80,...]",
         "Kernels for NVIDIA GPUs of these architectures and later ones (sm_75): in a "
         "program beside the CPU's, or as a text (--emit=ptx)");
+  value(
+      "--ptxas", options_.ptxas, "FILE",
+      "With --device: ptxas of the CUDA toolkit, which makes machine code of the kernels "
+      "(the one on PATH); off: the driver does, when the program starts");
   value("--cpu", raw_.cpu, "CPU", "One CPU only, by its name as in -mcpu");
   value("--threads", options_.threads, "N", "Upper bound of threads, compiled in");
 }

@@ -161,8 +161,30 @@ bool take_device_memory(Device& device, Printer& errors) {
                     "its weights", errors));
 }
 
-// Each kernel is a module of its own, of those that steps launch.
-bool load_kernels(Device& device, Printer& errors) {
+// All kernels as one module, where they were assembled and this GPU runs that: nothing is
+// compiled then, and the driver is called once for all. What it refuses is no fault.
+bool load_machine_code(Device& device, uint32_t level) {
+  const SvodDeviceHeader& header = header_of(device.packed);
+  uint32_t at;
+  memcpy(&at, text_at(device.packed, header.first_code) + sizeof(at) * level, sizeof(at));
+  CudaModule* module = nullptr;
+  if (at == 0 || device.driver.load(&module, text_at(device.packed, at)) != 0)
+    return false;
+  for (uint32_t s = 0; s < device.entry->step_count; s++) {
+    const SvodStep& step = *svod_step(device.model.image, device.entry, s);
+    if (step.kind != SVOD_STEP_LAUNCH || device.functions[step.program] != nullptr)
+      continue;
+    const char* name = text_at(device.packed, device.launches[step.program].name);
+    if (device.driver.find(&device.functions[step.program], module, name) == 0) continue;
+    for (uint32_t p = 0; p < header.programs; p++) device.functions[p] = nullptr;
+    return false;
+  }
+  return true;
+}
+
+// Each kernel is a module of its own, of those that steps launch, so that one which the
+// driver's compiler refuses has a name.
+bool load_texts(Device& device, Printer& errors) {
   for (uint32_t s = 0; s < device.entry->step_count; s++) {
     const SvodStep& step = *svod_step(device.model.image, device.entry, s);
     if (step.kind != SVOD_STEP_LAUNCH || device.functions[step.program] != nullptr)
@@ -181,14 +203,15 @@ bool load_kernels(Device& device, Printer& errors) {
   return true;
 }
 
-bool prepare_device(Device& device, int32_t number, Printer& errors) {
+bool prepare_device(Device& device, const Found& found, Printer& errors) {
   const Driver& driver = device.driver;
   CudaContext* context = nullptr;
   constexpr uint32_t kApart = 1; // CU_STREAM_NON_BLOCKING
-  return went_well(driver, driver.context(&context, number), "a context", errors) &&
+  return went_well(driver, driver.context(&context, found.device), "a context", errors) &&
          went_well(driver, driver.use(context), "a context", errors) &&
          went_well(driver, driver.stream(&device.stream, kApart), "a stream", errors) &&
-         take_device_memory(device, errors) && load_kernels(device, errors) &&
+         take_device_memory(device, errors) &&
+         (load_machine_code(device, found.level) || load_texts(device, errors)) &&
          capture(device, {.copies = true}, device.graph, errors) &&
          went_well(driver, driver.wait(device.stream), "its weights", errors);
 }
@@ -265,7 +288,7 @@ Exit open_device(Session& session, RunsOn place, Printer& errors) {
                          text_at(device->packed, header.first_launch)) +
                      uint64_t{header.programs} * found.level;
   name_level(*device, found.level);
-  if (prepare_device(*device, found.device, errors)) {
+  if (prepare_device(*device, found, errors)) {
     session.device = device;
     for (uint32_t i = 0; i < device->entry->output_count; i++)
       session.outputs[i] = staged(*device, device->outputs[i]);

@@ -48,9 +48,11 @@ class Program:
         if torch.cuda.is_available():
             major, minor = torch.cuda.get_device_capability()
             architecture = "sm_{}{}".format(*min((major, minor), (9, 0)))
+        ptxas = pathlib.Path(torch.__file__).parent / "bin" / "ptxas"  # which PyTorch's packages bring
+        words = ["--ptxas", ptxas] if ptxas.exists() else []
         start = time.monotonic()
         done = call([packer, model, "-o", self.path, "--device", f"cuda:{architecture}", "--target", "x86-64-v3", "--verify", "off",
-                     "--no-cache"])
+                     "--no-cache", *words])
         if b"packed for the CPU alone" in done.stderr + done.stdout:
             raise Failure("packed for the CPU alone")
         return time.monotonic() - start

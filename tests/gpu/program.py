@@ -8,6 +8,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from assemble import find_ptxas
 from onnx_writer import BOOL, INT64, graph, model, node, random_tensor, tensor, value
 from packing import (BUILD, DIGITS, PACKER, SOURCE, check, digits_on, labels_right, largest_difference, need, pack, run, sample,
                      work_folder)
@@ -120,7 +121,7 @@ def gather(folder):
     path, program, side = folder / "gather.onnx", folder / "gather", folder / "gather.so"
     path.write_bytes(model([node("Gather", ["x", "i"], ["y"], "pick")], [value("x", [4, 3]), value("i", [2], INT64)],
                            [value("y", [2, 3])]))
-    pack(path, program, "--device", "cuda:sm_80")
+    pack(path, program, "--device", "cuda:sm_80", "--ptxas", "off")
     kernels(path, side)
     env = StandIn(folder, side).env()
     words = ["--device=cuda", "--input", "x=zeros"]
@@ -158,6 +159,57 @@ def schedules(folder):
     check(b"do not share evenly" in done.stderr, "one that does not fit is refused with the reason")
 
 
+PTXAS = """#!/bin/sh
+# ptxas -arch=sm_80 -o TO FROM
+echo asked >> "$0.log"
+[ "$1" != -arch=sm_90 ] || { echo "ptxas: no sm_90" >&2; exit 1; }
+{ echo "machine code ${1#-arch=}"; cat "$4"; } > "$3"
+"""
+
+
+def machine_code(folder):
+    """A ptxas makes one module of all kernels, which a GPU takes that runs it."""
+    ptxas, program, side = folder / "ptxas", folder / "assembled", folder / "assembled.so"
+    ptxas.write_text(PTXAS)
+    ptxas.chmod(0o755)
+    words = ["--device", "cuda:sm_80,sm_90", "--ptxas", ptxas]
+    done = run(PACKER, DIGITS, "-o", program, "--verify", "off", "--no-cache", *words)
+    check("machine code for sm_80" in text_of(done), "packing says which architectures have machine code")
+    check("makes no machine code for sm_90" in text_of(done), "and which ptxas refuses")
+    check(pathlib.Path(f"{ptxas}.log").read_text().split() == ["asked"] * 2, "ptxas runs once for each architecture")
+    kernels(DIGITS, side)
+    driver = StandIn(folder, side)
+
+    def modules(arch, **settings):
+        done = run(program, "--device=cuda", "--verify", DATA, env=driver.env(ARCH=arch, **settings))
+        check(b"cosine 1" in done.stdout, f"right on a GPU of {arch}")
+        return [line for line in driver.log.read_text().splitlines() if line.startswith(("module", "machine"))]
+
+    check(modules("80") == ["machine code of 5 from k0_sm_80"], "machine code is one module")
+    check(modules("86") == [f"module k{i}_sm_80" for i in range(5)], "a GPU that does not run it takes PTX")
+    kernels(DIGITS, side, "sm_90")
+    check(modules("90") == [f"module k{i}_sm_90" for i in range(5)], "and so does one without machine code")
+    env = dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}")
+    check(f"ptxas: {ptxas}" in text_of(run(PACKER, "doctor", env=env)), "doctor names the ptxas of PATH")
+    pack(DIGITS, program, "--device", "cuda:sm_80", env=dict(env, SVOD_CACHE_DIR=str(BUILD / "e2e" / "cache")))
+    kernels(DIGITS, side)
+    check(modules("80")[0].startswith("machine code"), "which is taken unasked")
+    done = run(PACKER, DIGITS, "-o", program, "--device", "cuda", "--ptxas", "no-such-ptxas", expect=2)
+    check(b"--ptxas" in done.stderr, "another that is not there is a usage error")
+    run(PACKER, DIGITS, "-o", program, "--ptxas", ptxas, expect=2)
+
+
+def assembled(folder):
+    """What the toolkit's own ptxas makes of all kernels, where there is one."""
+    ptxas = find_ptxas()
+    if not ptxas:
+        print("not looked at: no ptxas is here")
+        return
+    done = run(PACKER, DIGITS, "-o", folder / "own", "--verify", "off", "--no-cache", "--device", "cuda:sm_80,sm_90",
+               "--ptxas", ptxas)
+    check("machine code for sm_80, sm_90" in text_of(done), "ptxas assembles all kernels as one module")
+
+
 def usage(folder):
     for words in (["-o", folder / "libx.a"], ["-o", folder / "x", "--target", "aarch64"], ["--emit=ptx", "--target", "x86-64"],
                   ["-o", folder / "x", "--weights=file"], ["--emit=ptx", "--search-budget", "9"],
@@ -172,7 +224,7 @@ def usage(folder):
 def latest_of(folder):
     """Of two architectures a GPU gets the latest that it runs, by number: 100 comes after 90."""
     program, side = folder / "blackwell", folder / "blackwell.so"
-    pack(DIGITS, program, "--device", "cuda:sm_90,sm_100,sm_120")
+    pack(DIGITS, program, "--device", "cuda:sm_90,sm_100,sm_120", "--ptxas", "off")
     for gpu, taken in (("90", "sm_90"), ("103", "sm_100"), ("120", "sm_120")):
         kernels(DIGITS, side, taken)
         driver = StandIn(folder, side)
@@ -185,8 +237,8 @@ def main():
     need("env")
     folder = work_folder("gpu_program")
     program, again, side = folder / "digits", folder / "again", folder / "digits.so"
-    pack(DIGITS, program, "--device", "cuda:sm_80,sm_90")
-    pack(DIGITS, again, "--device", "cuda:sm_80,sm_90")
+    pack(DIGITS, program, "--device", "cuda:sm_80,sm_90", "--ptxas", "off")
+    pack(DIGITS, again, "--device", "cuda:sm_80,sm_90", "--ptxas", "off")
     check(program.read_bytes() == again.read_bytes(), "packed twice, equal bytes")
     kernels(DIGITS, side)
     driver = StandIn(folder, side)
@@ -201,6 +253,8 @@ def main():
     gather(folder)
     loop(folder)
     schedules(folder)
+    machine_code(folder)
+    assembled(folder)
     usage(folder)
 
 

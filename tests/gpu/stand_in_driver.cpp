@@ -1,8 +1,10 @@
 // A libcuda.so.1 for tests: the functions of NVIDIA's driver that a packed program calls,
 // over the executor of tests/support/simt.h. Device memory is this process's, a module is
-// known by the name of the entry in its PTX, and the kernel of that name is taken from
-// the shared object that SVOD_STAND_IN_KERNELS names (tests/tools/gpu_kernels.cpp). What
-// is captured runs when its graph is launched.
+// known by the names of the entries in its PTX, and the kernel of such a name is taken
+// from the shared object that SVOD_STAND_IN_KERNELS names (tests/tools/gpu_kernels.cpp).
+// Machine code is what the ptxas of tests/gpu/program.py makes: a line with the
+// architecture that alone runs it, then PTX. What is captured runs when its graph is
+// launched.
 //
 //   SVOD_STAND_IN_ARCH=75      the GPU's compute capability, 80 without it
 //   SVOD_STAND_IN_GPUS=0       no GPU is here
@@ -25,12 +27,11 @@ using namespace svod::test;
 
 namespace {
 
-constexpr int kInvalid = 1, kNoDevice = 100, kBadModule = 218, kNotFound = 500,
-              kIllegalAddress = 700, kLost = 719;
+constexpr int kInvalid = 1, kNoDevice = 100, kOtherMachine = 209, kBadModule = 218,
+              kNotFound = 500, kIllegalAddress = 700, kLost = 719;
 
 struct Module {
-  std::string entry;
-  size_t parameters = 0;
+  std::map<std::string, size_t> entries; // parameters of each
 };
 struct Function {
   SimtKernel kernel;
@@ -51,6 +52,12 @@ std::optional<Graph> captured;       // by the one stream there is
 int runs = 0;
 
 const char* setting(const char* name) { return std::getenv(name); }
+
+// 80 is sm_80.
+int architecture() {
+  const char* text = setting("SVOD_STAND_IN_ARCH");
+  return text != nullptr ? std::atoi(text) : 80;
+}
 
 void note(const std::string& line) {
   if (const char* path = setting("SVOD_STAND_IN_LOG")) {
@@ -129,35 +136,48 @@ int cuDeviceGetName(char* name, int room, int) {
 }
 int cuDeviceGetAttribute(int* value, int attribute, int) {
   constexpr int kMajor = 75, kMinor = 76;
-  const char* text = setting("SVOD_STAND_IN_ARCH");
-  const int architecture = text != nullptr ? std::atoi(text) : 80;
   if (attribute != kMajor && attribute != kMinor) return kInvalid;
-  *value = attribute == kMajor ? architecture / 10 : architecture % 10;
+  *value = attribute == kMajor ? architecture() / 10 : architecture() % 10;
   return 0;
 }
 int cuDevicePrimaryCtxRetain(void** context, int) { return *context = nullptr, 0; }
 int cuCtxSetCurrent(void*) { return 0; }
 
-int cuModuleLoadData(void** module, const void* ptx) {
-  const std::string text = static_cast<const char*>(ptx);
+int cuModuleLoadData(void** module, const void* code) {
+  const std::string text = static_cast<const char*>(code), machine = "machine code sm_";
+  const bool assembled = text.starts_with(machine);
+  if (assembled && std::atoi(text.c_str() + machine.size()) != architecture())
+    return kOtherMachine;
+  if (text.find(".version") == text.npos) return kBadModule;
+  auto* made = new Module;
   const std::string begin = ".visible .entry ";
-  const size_t at = text.find(begin), open = text.find('(', at),
-               close = text.find(')', open);
-  if (at == text.npos || open == text.npos || close == text.npos ||
-      text.find(".version") == text.npos || text.find(".maxntid") == text.npos)
-    return kBadModule;
-  auto* made = new Module{text.substr(at + begin.size(), open - at - begin.size()), 0};
-  for (size_t i = open; (i = text.find(".param", i)) < close; ++i) ++made->parameters;
+  for (size_t at = 0; (at = text.find(begin, at)) != text.npos;) {
+    at += begin.size();
+    const size_t open = text.find('(', at), close = text.find(')', open),
+                 body = text.find("\n{", close);
+    if (body == text.npos ||
+        text.substr(close, body - close).find(".maxntid") == text.npos)
+      return kBadModule;
+    size_t& parameters = made->entries[text.substr(at, open - at)];
+    for (size_t i = open; (i = text.find(".param", i)) < close; ++i) ++parameters;
+    at = body;
+  }
   const char* refused = setting("SVOD_STAND_IN_REFUSES");
-  if (refused != nullptr && made->entry.starts_with(refused)) return kBadModule;
-  note("module " + made->entry);
+  for (const auto& [name, parameters] : made->entries)
+    if (refused != nullptr && name.starts_with(refused)) return kBadModule;
+  if (made->entries.empty() || (!assembled && made->entries.size() != 1))
+    return kBadModule;
+  note((assembled ? "machine code of " + std::to_string(made->entries.size()) + " from "
+                  : "module ") +
+       made->entries.begin()->first);
   *module = made;
   return 0;
 }
 int cuModuleGetFunction(void** function, void* module, const char* name) {
-  const auto* from = static_cast<Module*>(module);
-  if (from->entry != name || kernels() == nullptr) return kNotFound;
-  auto* made = new Function{{}, from->parameters};
+  const auto& entries = static_cast<Module*>(module)->entries;
+  const auto entry = entries.find(name);
+  if (entry == entries.end() || kernels() == nullptr) return kNotFound;
+  auto* made = new Function{{}, entry->second};
   made->kernel.thread =
       reinterpret_cast<decltype(made->kernel.thread)>(dlsym(kernels(), name));
   made->kernel.shared = reinterpret_cast<decltype(made->kernel.shared)>(
