@@ -72,28 +72,34 @@ bool record(Device& device, CudaEvent* event, Printer& errors) {
                    "an event", errors);
 }
 
+// A graph takes no copy of nothing, as of a model without steps.
+bool copy_up(Device& device, Printer& errors) {
+  const uint64_t at = device.faults - device.exchange,
+                 bytes = device.exchange_end - device.faults;
+  return bytes == 0 || went_well(device.driver,
+                                 device.driver.upload(device.faults, device.staging + at,
+                                                      bytes, device.stream),
+                                 "a copy", errors);
+}
+
+bool copy_down(Device& device, Printer& errors) {
+  const uint64_t bytes = device.faults_end - device.exchange;
+  return bytes == 0 || went_well(device.driver,
+                                 device.driver.download(device.staging, device.exchange,
+                                                        bytes, device.stream),
+                                 "a copy", errors);
+}
+
 bool enqueue_all(Device& device, const GraphParts& parts, const Parameters& parameters,
                  Printer& errors) {
-  const Driver& driver = device.driver;
-  const uint64_t words_at = device.faults - device.exchange;
-  bool all = true;
-  if (parts.copies)
-    all = went_well(driver,
-                    driver.upload(device.faults, device.staging + words_at,
-                                  device.exchange_end - device.faults, device.stream),
-                    "a copy", errors);
+  bool all = !parts.copies || copy_up(device, errors);
   for (uint32_t s = 0; all && s < device.entry->step_count; s++) {
     if (parts.events != nullptr) all = record(device, parts.events[s], errors);
     all = all && enqueue(device, s, parameters, errors);
   }
   if (all && parts.events != nullptr)
     all = record(device, parts.events[device.entry->step_count], errors);
-  if (all && parts.copies)
-    all = went_well(driver,
-                    driver.download(device.staging, device.exchange,
-                                    device.faults_end - device.exchange, device.stream),
-                    "a copy", errors);
-  return all;
+  return all && (!parts.copies || copy_down(device, errors));
 }
 
 } // namespace

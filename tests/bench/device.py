@@ -155,7 +155,9 @@ def run_together(keys, work, options, end):
         if found is not None:
             case.found |= found
             print(f"{case.label}: exported in {found['export_s']:.0f} s, packed in {found['pack_s']:.0f} s, first run after "
-                  f"{found['first_run_s']:.1f} s, cosine {found['cosine']:.7f}", file=sys.stderr, flush=True)
+                  f"{found['first_run_s']:.1f} s, cosine {found['cosine']:.7f}" +
+                  (f", with f32 {found['cosine_f32']:.7f}, the peer's {found['peer_cosine_f32']:.7f}" if "cosine_f32" in found else ""),
+                  file=sys.stderr, flush=True)
     for case in cases:
         if "error" not in case.found:
             measure(case, options, end)

@@ -6,6 +6,7 @@ Exports the model, packs it, runs the program and compares it with PyTorch on th
 with a line of JSON. To each line `run SECONDS` it answers with the milliseconds of the program and of each peer, in turn;
 `profile` prints the program's slowest steps; `quit` ends it. What goes wrong is a line {"error": ...}.
 """
+import copy
 import json
 import pathlib
 import subprocess
@@ -154,6 +155,11 @@ def reference(module, arguments):
         return module(*arguments).cpu().numpy()
 
 
+def exact_reference(module, arguments):
+    """With the same weights, computed in f32."""
+    return reference(copy.deepcopy(module).float(), device_models.of_type(arguments, torch.float32))
+
+
 def answer(value):
     print(json.dumps(value), flush=True)
 
@@ -174,6 +180,9 @@ def main():
         ours = program.outputs(arguments)
         found["first_run_s"] = time.monotonic() - start
         found |= difference(ours, theirs)
+        if dtype != "f32":  # whose values are nearer to those of f32
+            exact = exact_reference(module, arguments)
+            found |= {"cosine_f32": difference(ours, exact)["cosine"], "peer_cosine_f32": difference(theirs, exact)["cosine"]}
         peers = Peers(module, arguments, kinds) if device == "cuda" else None
         answer(found)
         for line in sys.stdin:

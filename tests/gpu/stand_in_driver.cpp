@@ -22,6 +22,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <thread>
 
 using namespace svod::test;
 
@@ -127,7 +128,12 @@ int launch(const Function& function, unsigned blocks_wanted, unsigned threads,
 
 extern "C" {
 
-int cuInit(unsigned) { return setting("SVOD_STAND_IN_GPUS") ? kNoDevice : 0; }
+// NVIDIA's driver starts threads of its own, in a program that no C library started.
+int cuInit(unsigned) {
+  thread_local int mine = 1;
+  std::thread([] { mine = 2; }).join();
+  return setting("SVOD_STAND_IN_GPUS") || mine != 1 ? kNoDevice : 0;
+}
 int cuDeviceGetCount(int* count) { return *count = 1, 0; }
 int cuDeviceGet(int* device, int) { return *device = 0, 0; }
 int cuDeviceGetName(char* name, int room, int) {
@@ -201,14 +207,15 @@ int cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) {
   return 0;
 }
 int cuMemcpyHtoDAsync_v2(void* to, const void* from, size_t bytes, void*) {
-  if (!may_copy(from, bytes)) return kInvalid;
+  if (bytes == 0 || !may_copy(from, bytes)) return kInvalid;
   return later([=] { return copy(to, from, bytes, true, false); });
 }
 int cuMemcpyDtoHAsync_v2(void* to, const void* from, size_t bytes, void*) {
-  if (!may_copy(to, bytes)) return kInvalid;
+  if (bytes == 0 || !may_copy(to, bytes)) return kInvalid;
   return later([=] { return copy(to, from, bytes, false, true); });
 }
 int cuMemcpyDtoDAsync_v2(void* to, const void* from, size_t bytes, void*) {
+  if (bytes == 0) return kInvalid;
   return later([=] { return copy(to, from, bytes, true, true); });
 }
 int cuStreamCreate(void** stream, unsigned) { return *stream = nullptr, 0; }
@@ -235,7 +242,10 @@ int cuLaunchKernel(void* function, unsigned blocks_x, unsigned blocks_y,
                    unsigned blocks_z, unsigned threads_x, unsigned threads_y,
                    unsigned threads_z, unsigned, void*, void** parameters, void**) {
   const auto& made = *static_cast<Function*>(function);
-  if (blocks_y != 1 || blocks_z != 1 || threads_y != 1 || threads_z != 1) return kInvalid;
+  constexpr unsigned kMostBlocks = 0x7fffffff, kMostThreads = 1024;
+  if (blocks_x - 1 >= kMostBlocks || threads_x - 1 >= kMostThreads || blocks_y != 1 ||
+      blocks_z != 1 || threads_y != 1 || threads_z != 1)
+    return kInvalid;
   std::vector<std::byte*> values;
   for (size_t i = 0; i < made.parameters; ++i)
     values.push_back(*static_cast<std::byte**>(parameters[i]));
