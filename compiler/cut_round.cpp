@@ -4,6 +4,7 @@
 #include "compiler/lower/lower.h"
 #include "compiler/optimize/choose.h"
 #include "compiler/optimize/make_kernel.h"
+#include "compiler/select/channels_last.h"
 #include "compiler/support/check.h"
 
 #include <algorithm>
@@ -190,8 +191,12 @@ bool CutRound::run(select::Requests& requests, bool last) {
   make_buffers(passes_.run(
       "layouts",
       [&] {
-        return select::assign_layouts(g, grouping_, requests.layouts,
-                                      {lanes_, level_.bytes_across()}, rows_first_);
+        std::map<NodeId, Layout> layouts =
+            select::assign_layouts(g, grouping_, requests.layouts,
+                                   {lanes_, level_.bytes_across()}, rows_first_);
+        if (target_.kind == TargetKind::Gpu)
+          select::lay_channels_last(g, grouping_, layouts);
+        return layouts;
       },
       g));
   std::vector<LoweredGroup> lowered =

@@ -39,6 +39,7 @@ private:
   void load_runs(const Factor& f, const Point& p);
   void emit_run(const Factor& f, const std::string& to);
   void open_run(const Factor& f);
+  void name_steps();
   void emit_fetch(const Factor& f);
   void emit_put(const Factor& f);
   void emit_thread_sums(const Factor& rows, const Factor& columns);

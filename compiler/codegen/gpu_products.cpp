@@ -142,6 +142,20 @@ void GpuEmitter::open_run(const Factor& f) {
        near + ", " + (f.how.by_steps ? "p" : "s") + " = i / " + of_run + ";");
 }
 
+// Names the axes of the sum at step `at`, which is `s` steps behind `step`. Where a tile
+// of steps is within the innermost axis, the others are those of all of it.
+void GpuEmitter::name_steps() {
+  std::vector<AxisId> outer = k_.inner(k_.stages[0]);
+  std::erase_if(outer, [&](AxisId a) { return k_.indices.extent(a) == 1; });
+  if (outer.size() < 2 || k_.indices.extent(outer.back()) % gpu_.product.steps != 0)
+    return name_axes(outer, "at");
+  const AxisId last = outer.back();
+  const int64_t extent = k_.indices.extent(last);
+  outer.pop_back();
+  name_axes(outer, "(step / " + text_of(extent) + ")");
+  line("const iptr x" + written(last) + " = iptr(step % " + text_of(extent) + " + s);");
+}
+
 // Reads the steps from `step` on, of one factor, into registers.
 void GpuEmitter::emit_fetch(const Factor& f) {
   const Stage& s = k_.stages[0];
@@ -150,7 +164,7 @@ void GpuEmitter::emit_fetch(const Factor& f) {
   line(f.next + "[n] = 0;");
   open("if (position < " + text_of(f.extent) + " && at < end)");
   name_axes(f.how.axes, "position");
-  name_axes(k_.inner(s), "at");
+  name_steps();
   const std::string guard = condition(s.domain, Point(counts_.size(), 0), false);
   if (!guard.empty()) open("if (" + guard + ")");
   emit_run(f, f.next + "[n]");

@@ -1,6 +1,7 @@
 #include "compiler/kernel/gpu_schedule.h"
 
 #include "compiler/kernel/dependence.h"
+#include "compiler/kernel/schedule.h"
 #include "compiler/kernel/stage_work.h"
 
 #include <algorithm>
@@ -249,7 +250,7 @@ static std::string matrix_misfit(const Kernel& k, const ProductTile& t) {
   return "";
 }
 
-static std::string product_misfit(const Kernel& k, const GpuSchedule& s) {
+static std::string product_misfit(const ScheduledKernel& k, const GpuSchedule& s) {
   const std::optional<ProductAxes> axes = product_axes(k);
   if (!axes) return "a tile of products where its first stage is no plain sum of them";
   const ProductTile& t = s.product;
@@ -276,7 +277,7 @@ static std::string product_misfit(const Kernel& k, const GpuSchedule& s) {
     const int64_t run = f.by_steps ? t.steps : rows ? t.block_rows : t.block_columns;
     if (f.near < 1 || run % f.near != 0 ||
         f.near > near_elements(k, factor_of(k, t, rows),
-                               f.by_steps ? k.stages[0].inner : f.axes))
+                               f.by_steps ? k.inner(k.stages[0]) : f.axes))
       return "elements read at once that are no neighbours";
   }
   if (shared_of_tiles(k, t) > kMostShared)
@@ -284,7 +285,7 @@ static std::string product_misfit(const Kernel& k, const GpuSchedule& s) {
   return "";
 }
 
-std::string gpu_misfit(const Kernel& k, const GpuSchedule& s) {
+std::string gpu_misfit(const ScheduledKernel& k, const GpuSchedule& s) {
   constexpr int64_t kMostNumbered = INT32_MAX;
   constexpr int kMostThreads = 1024;
   if (s.threads < 1 || s.threads > kMostThreads)

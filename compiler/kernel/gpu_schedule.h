@@ -92,7 +92,7 @@ SharedTile shared_tile(const Kernel& kernel, const ProductTile& tile, bool rows)
 int64_t shared_of_tiles(const Kernel& kernel, const ProductTile& tile);
 
 // Why the schedule does not run the kernel; empty: it does.
-std::string gpu_misfit(const Kernel& kernel, const GpuSchedule& schedule);
+std::string gpu_misfit(const ScheduledKernel& kernel, const GpuSchedule& schedule);
 
 // Whether stages consist of reductions and stores alone, whose positions may be computed
 // in any order.

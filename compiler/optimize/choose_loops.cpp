@@ -74,10 +74,25 @@ static bool reduces(const ScheduledKernel& k) {
   return k.stages[0].kind == StageKind::Reduce && !k.stages[0].inner.empty();
 }
 
+// On a GPU the longest axis that whole tiles of steps divide is innermost: what a tile of
+// steps has in common, as the place in a window and what bounds it, is found out once.
+static void order_for_tiles(ScheduledKernel& k) {
+  constexpr int64_t kSteps = 16;
+  std::vector<AxisId>& inner = k.loops.inner[0];
+  auto length = [&](AxisId a) {
+    const int64_t extent = k.indices.extent(a);
+    return extent % kSteps == 0 ? extent : 0;
+  };
+  const auto longest = std::ranges::max_element(inner, {}, length);
+  if (longest == inner.end() || length(*longest) == 0) return;
+  std::rotate(longest, longest + 1, inner.end());
+}
+
 void order_loops(ScheduledKernel& k, const std::vector<PackedWeight>& packed,
                  const Machine& machine) {
   for (size_t i = 0; i < k.stages.size(); ++i) order_inner(k, i);
   if (!reduces(k)) return;
+  if (machine.multiprocessors > 0 && product_axes(k)) return order_for_tiles(k);
   const OperandAxes axes = operand_axes(k, packed);
   const bool resident = axes.weight_bytes <= machine.resident_weights();
   // What is apart comes one after the other.

@@ -43,7 +43,7 @@ constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 
 // To find out where a run lies and what bounds it, read it and store it; and waits for
 // memory until parts of a sum are stored, counted, and read again.
-constexpr double kInstructionsOfRun = 14, kWaitsOfJoin = 5;
+constexpr double kInstructionsOfRun = 14, kWaitsOfJoin = 4, kSumBytes = 4;
 
 // Fewer products with one element share too little to pay for shared memory.
 bool is_matrix(const ScheduledKernel& k, const ProductAxes& axes) {
@@ -107,37 +107,38 @@ void ProductChooser::fill(FactorTile& f, ExprId value, int steps, int positions)
   while (run % f.near != 0) f.near /= 2;
 }
 
-// Predicted clocks of one multiprocessor. A block alone does not keep it busy: it waits
-// for memory, and for itself, at every tile of steps.
+// Predicted clocks of one multiprocessor. Blocks that it runs at a time hide each other's
+// waits for memory; few threads leave it idle in between.
 double ProductChooser::clocks(const GpuSchedule& s) const {
   const ProductTile& t = s.product;
   const auto blocks = double(block_count(k_, s));
-  const double resident =
-      std::min({double(m_.resident_threads) / s.threads, 16.0,
-                double(m_.first.bytes) / double(shared_of_tiles(k_, t))});
   const double rounds = std::ceil(blocks / m_.multiprocessors);
-  const double busy =
-      std::min(1.0, std::min(rounds, resident) * s.threads / m_.busy_threads);
+  const double resident =
+      std::min({rounds, std::floor(double(m_.resident_threads) / s.threads),
+                std::floor(double(m_.first.bytes) / double(shared_of_tiles(k_, t)))});
+  const double busy = std::min(1.0, resident * s.threads / m_.busy_threads);
   const double turns = std::ceil(std::ceil(double(steps_) / t.splits) / t.steps);
-  const double rate = t.matrices ? m_.matrix_products_per_clock
-                                 : m_.flops_per_clock / 2;
+  const double rate =
+      t.matrices ? m_.matrix_products_per_clock : m_.flops_per_clock / 2;
   // Each element of shared memory is read by all threads or warps that share a row or a
   // column; of threads many are in one warp, which reads it once.
   const double products = double(t.block_rows) * t.block_columns * t.steps;
-  const double read = (t.matrices ? 1 : 0.5) * double(t.steps) * byte_size(shared_tile(k_, t, true).dtype) *
+  const double read = (t.matrices ? 1 : 0.5) * double(t.steps) *
+                      double(byte_size(shared_tile(k_, t, true).dtype)) *
                       (double(t.block_rows) * t.parts_across() +
                        double(t.block_columns) * t.parts_down());
   const double multiplied = std::max(products / rate, read / m_.first.bytes_per_clock);
-  const FactorTile& rows = t.rows;
-  const double filled = (double(t.block_rows) / rows.near +
+  const double filled = (double(t.block_rows) / t.rows.near +
                          double(t.block_columns) / t.columns.near) *
                         t.steps * kInstructionsOfRun /
                         (m_.instructions_per_clock * m_.warp_threads);
-  double out = rounds / busy * turns * (multiplied + filled) +
-               std::ceil(rounds / resident) * turns * m_.memory_clocks;
+  const double turn = std::max(resident * (multiplied + filled) / busy, m_.memory_clocks);
+  double out = std::ceil(rounds / resident) * turns * turn;
+  // The last block reads what all have written.
   if (t.splits > 1)
-    out += kWaitsOfJoin * m_.memory_clocks + rounds * t.block_rows * t.block_columns * 8.0 /
-                               m_.second.bytes_per_clock;
+    out += kWaitsOfJoin * m_.memory_clocks +
+           (1.0 + t.splits) * t.block_rows * t.block_columns * kSumBytes /
+               m_.second.bytes_per_clock;
   return out;
 }
 
