@@ -6,7 +6,7 @@
 //
 // History:  1  first layout
 //           2  machine code
-//           3  counters of a launch
+//           3  counters and shared memory of a launch
 #ifndef SVOD_DEVICE_FORMAT_H
 #define SVOD_DEVICE_FORMAT_H
 
@@ -32,7 +32,7 @@ struct SvodLaunchShape {
   uint64_t scratch_bytes; // of all its threads
   uint32_t name, ptx;     // offsets of terminated texts
   uint32_t counters;      // of 32 bits each: zero before a launch and after it
-  uint32_t reserved;
+  uint32_t shared_bytes;  // of memory that a block's threads share
 };
 
 #ifdef __cplusplus

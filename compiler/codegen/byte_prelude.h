@@ -64,14 +64,15 @@ template <class T> SVOD_INLINE T round_within(T x, f32 low, f32 high, f32 beside
 // The byte with this number of a table of 256, which is 64 words: a vector's registers
 // hold it. Elsewhere one load after the other.
 SVOD_INLINE u8 lookup(const u8* table, u8 at) { return table[at]; }
-SVOD_INLINE vu8 lookup(const u8* table, vu8 at) {
+template <int kCount = kLanes> SVOD_INLINE vu8 lookup(const u8* table, vu8 at) {
 #if defined(__AVX512F__)
-  if constexpr (kLanes == 16) {
+  if constexpr (kCount == 16) {
+    typedef Vector<i32, kCount> Words;
     const i32* words = reinterpret_cast<const i32*>(table);
-    const vi32 number = lanes_<i32>(at), word = number >> 2;
-    const vi32 low = __builtin_ia32_vpermi2vard512(load(words), word, load(words + 16));
-    const vi32 high =
-        __builtin_ia32_vpermi2vard512(load(words + 32), word, load(words + 48));
+    auto part = [&](int first) { return load_elements<kCount>(words + first); };
+    const Words number = lanes_<i32>(at), word = number >> 2;
+    const Words low = __builtin_ia32_vpermi2vard512(part(0), word, part(16));
+    const Words high = __builtin_ia32_vpermi2vard512(part(32), word, part(48));
     return lanes_<u8>(choose(number > 127, high, low) >> ((number & 3) << 3));
   }
 #endif

@@ -42,6 +42,10 @@ private:
   void name_steps();
   void emit_fetch(const Factor& f);
   void emit_put(const Factor& f);
+  void emit_copy(const Factor& f, const CopiedFactor& copied);
+  void emit_through_registers(const Factor& rows, const Factor& columns);
+  void emit_copied_ahead(const Factor& rows, const Factor& columns);
+  void emit_multiply(const Factor& rows, const Factor& columns);
   void emit_thread_sums(const Factor& rows, const Factor& columns);
   void emit_warp_sums(const Factor& rows, const Factor& columns);
   void emit_result(const std::string& sum);

@@ -8,10 +8,14 @@
 #define SVOD_SHARED                                                                    \
   static __attribute__((aligned(16), address_space(3), loader_uninitialized))
 #define SVOD_OF_BLOCK __attribute__((address_space(3)))
+// As much as a launch says.
+#define SVOD_TILES(bytes)                                                                \
+  extern __attribute__((aligned(16), address_space(3))) u8 tiles[]
 #else
 #define SVOD_ENTRY static void
 #define SVOD_SHARED static __attribute__((aligned(16)))
 #define SVOD_OF_BLOCK
+#define SVOD_TILES(bytes) SVOD_SHARED u8 tiles[bytes]
 extern "C" {
 unsigned svod_thread_number();
 unsigned svod_block_number();
@@ -19,6 +23,9 @@ void svod_wait_for_block();
 unsigned svod_shuffled(unsigned word, unsigned lane);
 void svod_exchanged(const unsigned* words, unsigned count, unsigned* of_all);
 unsigned svod_arrived(unsigned* at);
+void svod_copied(void* to, const void* from, unsigned bytes, bool there);
+void svod_end_copies();
+void svod_wait_for_copies(unsigned but);
 }
 #endif
 #define SVOD_INLINED __attribute__((always_inline))
@@ -32,6 +39,26 @@ SVOD_INLINE void publish() { __nvvm_membar_gl(); }
 SVOD_INLINE u32 count_arrival(u32* at) {
   return __atomic_fetch_add(at, 1u, __ATOMIC_RELAXED);
 }
+// To shared memory while the thread goes on: what is there, else zeros. Copies up to
+// each end are waited for together, all but those of the last `kBut` ends.
+template <int kBytes, class E>
+SVOD_INLINE void copy_ahead(SVOD_OF_BLOCK E* to, const E* from, bool there) {
+  const u32 place = u32(u64(to)), bytes = there ? kBytes : 0;
+  if constexpr (kBytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"(place), "l"(from), "r"(bytes)
+                 : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+                 :
+                 : "r"(place), "l"(from), "n"(kBytes), "r"(bytes)
+                 : "memory");
+}
+SVOD_INLINE void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int kBut> SVOD_INLINE void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" : : "n"(kBut) : "memory");
+}
 template <u32 kLanes> SVOD_INLINE u32 shuffled(u32 word, u32 lane) {
   constexpr u32 kAll = u32((u64(1) << kLanes) - 1), kWholeWarp = 31;
   return u32(__nvvm_shfl_sync_idx_i32(kAll, i32(word), i32(lane), kWholeWarp));
@@ -42,6 +69,12 @@ SVOD_INLINE u32 block_number() { return svod_block_number(); }
 SVOD_INLINE void wait_for_block() { svod_wait_for_block(); }
 SVOD_INLINE void publish() {}
 SVOD_INLINE u32 count_arrival(u32* at) { return svod_arrived(at); }
+template <int kBytes, class E>
+SVOD_INLINE void copy_ahead(E* to, const E* from, bool there) {
+  svod_copied(to, from, kBytes, there);
+}
+SVOD_INLINE void end_copies() { svod_end_copies(); }
+template <int kBut> SVOD_INLINE void wait_for_copies() { svod_wait_for_copies(kBut); }
 template <u32 kLanes> SVOD_INLINE u32 shuffled(u32 word, u32 lane) {
   return svod_shuffled(word, lane);
 }

@@ -310,6 +310,103 @@ void GpuEmitter::open_joined(int sums) {
        ">(sums, parts, share, arrived + tile, is_last))");
 }
 
+void GpuEmitter::emit_multiply(const Factor& rows, const Factor& columns) {
+  open("auto multiply = [&](u32 buffer) SVOD_INLINED");
+  gpu_.product.matrices ? emit_warp_sums(rows, columns) : emit_thread_sums(rows, columns);
+  close("};");
+}
+
+void GpuEmitter::emit_through_registers(const Factor& rows, const Factor& columns) {
+  const ProductTile& t = gpu_.product;
+  for (const Factor* f : {&rows, &columns})
+    line((f->how.near == 1 ? f->element
+                           : "Vector<" + f->element + ", " + written(f->how.near) + ">") +
+         " " + f->next + "[" + written(f->turns(t)) + "];");
+  open("auto fetch = [&](u32 step) SVOD_INLINED");
+  emit_fetch(rows);
+  emit_fetch(columns);
+  close("};");
+  open("auto put = [&](u32 buffer) SVOD_INLINED");
+  emit_put(rows);
+  emit_put(columns);
+  close("};");
+  emit_multiply(rows, columns);
+  line("fetch(begin);");
+  line("put(0);");
+  line("wait_for_block();");
+  line("u32 filled = 0;");
+  line("#pragma clang loop unroll(disable)");
+  open("for (u32 step = begin + " + text_of(t.steps) +
+       "; step < end; step += " + text_of(t.steps) + ")");
+  line("fetch(step);");
+  line("multiply(filled);");
+  line("filled = 1 - filled;");
+  line("put(filled);");
+  line("wait_for_block();");
+  close();
+  line("multiply(filled);");
+}
+
+// From memory to shared memory, zeros where there is nothing.
+void GpuEmitter::emit_copy(const Factor& f, const CopiedFactor& copied) {
+  const Point p(counts_.size(), 0);
+  open_run(f);
+  line("const u32 position = " + f.first + " + p, at = step + s;");
+  line("const " + f.element + "* from = a" + written(copied.load->argument) + ";");
+  line("bool there = false;");
+  open("if (position < " + text_of(f.extent) + " && at < end)");
+  name_axes(f.how.axes, "position");
+  name_steps();
+  std::string guard = condition(k_.stages[0].domain, p, false);
+  if (const std::string own = condition(copied.bounds, p, false); !own.empty())
+    guard += (guard.empty() ? "" : " && ") + own;
+  if (!guard.empty()) open("if (" + guard + ")");
+  line("from += " + index_text(copied.load->index, p, false) + ";");
+  line("there = true;");
+  if (!guard.empty()) close();
+  close();
+  const std::string pitch = text_of(f.tile.pitch),
+                    base = f.name + " + buffer * " + text_of(f.tile.elements);
+  const std::string to =
+      base + " + " + (f.tile.by_steps ? "p * " + pitch + " + s" : "s * " + pitch + " + p");
+  const std::string copy = "copy_ahead<" + written(copied.bytes) + ">(";
+  if (f.tile.by_steps == f.how.by_steps) {
+    line(copy + to + ", from, there);");
+  } else {
+    line(kUnrolled);
+    line("for (u32 e = 0; e < " + text_of(f.how.near) + "; ++e) " + copy + to + " + e * " +
+         pitch + ", from + e, there);");
+  }
+  close();
+}
+
+void GpuEmitter::emit_copied_ahead(const Factor& rows, const Factor& columns) {
+  const ProductTile& t = gpu_.product;
+  const std::string ahead = text_of(t.ahead), steps = text_of(t.steps),
+                    further = text_of(int64_t{t.ahead} * t.steps);
+  open("auto copy = [&](u32 step, u32 buffer) SVOD_INLINED");
+  emit_copy(rows, *copied_factor(k_, t, true));
+  emit_copy(columns, *copied_factor(k_, t, false));
+  close("};");
+  emit_multiply(rows, columns);
+  line(kUnrolled);
+  open("for (u32 n = 0; n < " + ahead + "; ++n)");
+  line("if (begin + n * " + steps + " < end) copy(begin + n * " + steps + ", n);");
+  line("end_copies();");
+  close();
+  line("u32 filled = 0, free = " + ahead + ";");
+  line("#pragma clang loop unroll(disable)");
+  open("for (u32 step = begin; step < end; step += " + steps + ")");
+  line("wait_for_copies<" + written(t.ahead - 1) + ">();");
+  line("wait_for_block();");
+  line("if (step + " + further + " < end) copy(step + " + further + ", free);");
+  line("end_copies();");
+  line("multiply(filled);");
+  line("free = filled;");
+  line("filled = filled == " + ahead + " ? 0 : filled + 1;");
+  close();
+}
+
 void GpuEmitter::emit_products() {
   const ProductTile& t = gpu_.product;
   const Stage& s = k_.stages[0];
@@ -345,38 +442,14 @@ void GpuEmitter::emit_products() {
   line("const u32 beside = " + part + " % " + across + ", below = " + part + " / " +
        across + ";");
   line(compute_type(s.dtype) + " sums[" + written(sums) + "] = {};");
-  for (const Factor* f : {&rows, &columns}) {
-    constexpr int kBuffers = 2;
-    shared(f->name, f->element, written(kBuffers * f->tile.elements));
-    line((f->how.near == 1 ? f->element
-                           : "Vector<" + f->element + ", " + written(f->how.near) + ">") +
-         " " + f->next + "[" + written(f->turns(t)) + "];");
-  }
-  open("auto fetch = [&](u32 step) SVOD_INLINED");
-  emit_fetch(rows);
-  emit_fetch(columns);
-  close("};");
-  open("auto put = [&](u32 buffer) SVOD_INLINED");
-  emit_put(rows);
-  emit_put(columns);
-  close("};");
-  open("auto multiply = [&](u32 buffer) SVOD_INLINED");
-  t.matrices ? emit_warp_sums(rows, columns) : emit_thread_sums(rows, columns);
-  close("};");
-  line("fetch(begin);");
-  line("put(0);");
-  line("wait_for_block();");
-  line("u32 filled = 0;");
-  line("#pragma clang loop unroll(disable)");
-  open("for (u32 step = begin + " + text_of(t.steps) +
-       "; step < end; step += " + text_of(t.steps) + ")");
-  line("fetch(step);");
-  line("multiply(filled);");
-  line("filled = 1 - filled;");
-  line("put(filled);");
-  line("wait_for_block();");
-  close();
-  line("multiply(filled);");
+  shared_["tiles"] = "SVOD_TILES(" + written(shared_of_tiles(k_, t)) + ");\n";
+  const int64_t of_rows =
+      t.buffers() * rows.tile.elements * byte_size(rows.tile.dtype);
+  line("SVOD_OF_BLOCK " + rows.element + "* const row_tile = (SVOD_OF_BLOCK " +
+       rows.element + "*)tiles;");
+  line("SVOD_OF_BLOCK " + columns.element + "* const column_tile = (SVOD_OF_BLOCK " +
+       columns.element + "*)(tiles + " + text_of(of_rows) + ");");
+  t.ahead == 0 ? emit_through_registers(rows, columns) : emit_copied_ahead(rows, columns);
   if (t.splits > 1) open_joined(sums);
   t.matrices ? emit_warp_results() : emit_thread_results();
   if (t.splits > 1) close();

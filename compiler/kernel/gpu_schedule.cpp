@@ -79,12 +79,40 @@ SharedTile shared_tile(const Kernel& k, const ProductTile& t, bool rows) {
 }
 
 int64_t shared_of_tiles(const Kernel& k, const ProductTile& t) {
-  constexpr int kBuffers = 2;
   int64_t out = 0;
   for (const bool rows : {true, false}) {
     const SharedTile tile = shared_tile(k, t, rows);
-    out += kBuffers * tile.elements * byte_size(tile.dtype);
+    out += t.buffers() * tile.elements * byte_size(tile.dtype);
   }
+  return out;
+}
+
+int64_t shared_of_launch(const Kernel& kernel, const GpuSchedule& s) {
+  return s.mapping == GpuMapping::Products ? shared_of_tiles(kernel, s.product) : 0;
+}
+
+std::optional<CopiedFactor> copied_factor(const Kernel& k, const ProductTile& t,
+                                          bool rows) {
+  CopiedFactor out;
+  const SharedTile tile = shared_tile(k, t, rows);
+  const FactorTile& f = rows ? t.rows : t.columns;
+  const Expr* e = &k.exprs[factor_of(k, t, rows)];
+  for (; e->kind == Expr::Kind::Guard || e->kind == Expr::Kind::Cast;
+       e = &k.exprs[e->inputs[0]]) {
+    const bool casts = e->kind == Expr::Kind::Cast;
+    if (casts ? !t.matrices || k.exprs[e->inputs[0]].dtype != tile.dtype : e->bits != 0)
+      return std::nullopt;
+    out.bounds.insert(out.bounds.end(), e->bounds.begin(), e->bounds.end());
+  }
+  if (e->kind != Expr::Kind::Load || e->bits != 0 || e->dtype != tile.dtype)
+    return std::nullopt;
+  out.load = e;
+  for (const Bound& b : e->bounds)
+    if (std::ranges::find(out.bounds, b) == out.bounds.end()) out.bounds.push_back(b);
+  // Of PTX ("cp.async"): 4, 8 or 16 bytes.
+  const bool runs = tile.by_steps == f.by_steps;
+  out.bytes = static_cast<int>(byte_size(tile.dtype)) * (runs ? f.near : 1);
+  if (out.bytes != 4 && out.bytes != 8 && out.bytes != 16) return std::nullopt;
   return out;
 }
 
@@ -263,7 +291,8 @@ static std::string product_misfit(const ScheduledKernel& k, const GpuSchedule& s
       t.thread_columns < 1 || t.block_rows % t.thread_rows != 0 ||
       t.block_columns % t.thread_columns != 0 || threads_of(t) != s.threads)
     return "a tile that its threads do not share evenly";
-  constexpr int64_t kMostShared = 49152;
+  constexpr int64_t kMostShared = 227 << 10; // of any GPU
+  constexpr int kMostAhead = 7;
   constexpr int kMostSums = 256;
   const int sums = t.thread_rows * t.thread_columns / (t.matrices ? kWarpThreads : 1);
   if (t.thread_rows > kMostSums || sums > kMostSums)
@@ -280,6 +309,9 @@ static std::string product_misfit(const ScheduledKernel& k, const GpuSchedule& s
                                f.by_steps ? k.inner(k.stages[0]) : f.axes))
       return "elements read at once that are no neighbours";
   }
+  if (t.ahead < 0 || t.ahead > kMostAhead ||
+      (t.ahead != 0 && (!copied_factor(k, t, true) || !copied_factor(k, t, false))))
+    return "copies ahead of what is not as it lies in memory";
   if (shared_of_tiles(k, t) > kMostShared)
     return "a tile that shared memory does not hold";
   return "";

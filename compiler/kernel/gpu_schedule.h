@@ -40,11 +40,15 @@ struct ProductTile {
   // Tensor cores multiply: warps of threads take small matrices of both factors, as the
   // narrow numbers that they are widened from.
   bool matrices = false;
+  // Tiles of steps on their way to shared memory, which copies them by itself, while one
+  // is multiplied. 0: one, through registers.
+  int ahead = 0;
   // Blocks that share the steps of one sum; the last of them to be done adds up the
   // parts, in their order.
   int splits = 1;
   bool operator==(const ProductTile&) const = default;
 
+  int buffers() const { return ahead == 0 ? 2 : ahead + 1; }
   // Of threads or warps, within a block.
   int parts_down() const { return block_rows / thread_rows; }
   int parts_across() const { return block_columns / thread_columns; }
@@ -87,9 +91,17 @@ struct SharedTile {
   int64_t pitch = 0, elements = 0;
 };
 SharedTile shared_tile(const Kernel& kernel, const ProductTile& tile, bool rows);
-// Bytes of shared memory that one block takes for both factors, of which there are two
-// buffers each: one is multiplied while the other is filled.
+// Bytes of shared memory that one block takes for all buffers of both factors.
 int64_t shared_of_tiles(const Kernel& kernel, const ProductTile& tile);
+int64_t shared_of_launch(const Kernel& kernel, const GpuSchedule& schedule);
+// Where shared memory may copy a factor as it lies: the load that it is, and its bounds.
+struct CopiedFactor {
+  const Expr* load = nullptr;
+  std::vector<Bound> bounds;
+  int bytes = 0; // of each copy
+};
+std::optional<CopiedFactor> copied_factor(const Kernel& kernel, const ProductTile& tile,
+                                          bool rows);
 
 // Why the schedule does not run the kernel; empty: it does.
 std::string gpu_misfit(const ScheduledKernel& kernel, const GpuSchedule& schedule);

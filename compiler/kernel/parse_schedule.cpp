@@ -90,6 +90,7 @@ bool read_product(LineScanner& in, ProductTile& t) {
     if (!t.matrices) in.expect("thread");
     t.thread_rows = small_number(in);
     t.thread_columns = small_number(in);
+    if (in.accept("ahead")) t.ahead = small_number(in);
     if (in.accept("splits")) t.splits = small_number(in);
   } else if (in.accept("rows of")) {
     t.row_factor = static_cast<uint32_t>(small_number(in));

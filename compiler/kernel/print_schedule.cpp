@@ -72,6 +72,7 @@ std::string tile_text(const ProductTile& t) {
   return "    gpu tile " + number(t.block_rows) + " " + number(t.block_columns) + " " +
          number(t.steps) + (t.matrices ? " warp " : " thread ") + number(t.thread_rows) +
          " " + number(t.thread_columns) +
+         (t.ahead != 0 ? " ahead " + number(t.ahead) : "") +
          (t.splits > 1 ? " splits " + number(t.splits) : "") + "\n    gpu rows of " +
          number(t.row_factor) + factor_text(t.rows) + "    gpu columns" +
          factor_text(t.columns);

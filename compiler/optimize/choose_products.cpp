@@ -27,23 +27,26 @@ bool walks_along(const ScheduledKernel& k, ExprId value, AxisId axis) {
 struct TileShape {
   int rows, columns, step_bytes, part_rows, part_columns;
 };
-constexpr TileShape kThreadTiles[] = {{128, 128, 32, 8, 8}, {64, 128, 32, 8, 8},
-                                      {128, 64, 32, 8, 8},  {64, 64, 64, 8, 4},
-                                      {32, 128, 32, 4, 8},  {32, 64, 64, 4, 4},
-                                      {64, 32, 64, 4, 4},   {32, 32, 64, 4, 4},
-                                      {16, 64, 64, 4, 4},   {16, 128, 64, 4, 4}};
-constexpr TileShape kWarpTiles[] = {{128, 128, 64, 64, 32}, {128, 64, 64, 32, 32},
-                                    {64, 128, 64, 32, 32},  {64, 64, 64, 32, 32},
-                                    {32, 128, 64, 32, 32},  {32, 64, 64, 16, 32},
-                                    {32, 32, 64, 16, 16},   {16, 64, 64, 16, 16},
-                                    {16, 128, 64, 16, 32}};
+constexpr TileShape kThreadTiles[] = {
+    {128, 128, 32, 8, 8}, {128, 128, 64, 8, 8}, {64, 128, 32, 8, 8}, {128, 64, 32, 8, 8},
+    {64, 64, 64, 8, 8},   {64, 64, 64, 8, 4},   {64, 64, 64, 4, 4},  {32, 128, 32, 4, 8},
+    {32, 64, 64, 4, 8},   {32, 64, 64, 4, 4},   {64, 32, 64, 4, 4},  {32, 32, 64, 4, 4},
+    {16, 64, 64, 4, 4},   {16, 128, 64, 4, 4}};
+constexpr TileShape kWarpTiles[] = {
+    {128, 128, 64, 64, 64}, {128, 128, 64, 32, 64}, {128, 128, 64, 64, 32},
+    {128, 64, 64, 32, 32},  {64, 128, 64, 32, 32},  {64, 64, 128, 32, 32},
+    {64, 64, 64, 32, 32},   {32, 64, 128, 16, 32},  {32, 64, 64, 16, 32},
+    {32, 32, 128, 16, 16},  {32, 32, 64, 16, 16},   {16, 64, 128, 16, 16},
+    {16, 128, 128, 16, 32}};
+// Tiles of steps on their way.
+constexpr int kAhead[] = {2, 3, 5};
 // Shares of a sum, each of at least some turns.
 constexpr int kFewestTurns = 4;
 constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 
 // To find out where a run lies and what bounds it, read it and store it; and waits for
 // memory until parts of a sum are stored, counted, and read again.
-constexpr double kInstructionsOfRun = 14, kWaitsOfJoin = 4, kSumBytes = 4;
+constexpr double kInstructionsOfRun = 50, kWaitsOfJoin = 11, kSumBytes = 4;
 
 // Fewer products with one element share too little to pay for shared memory.
 bool is_matrix(const ScheduledKernel& k, const ProductAxes& axes) {
@@ -64,6 +67,7 @@ private:
   void fill(FactorTile& f, ExprId value, int steps, int positions) const;
   double clocks(const GpuSchedule& s) const;
   void consider(ProductTile tile, const TileShape& shape);
+  void split(ProductTile tile);
 
   const ScheduledKernel& k_;
   const ProductAxes& axes_;
@@ -132,7 +136,8 @@ double ProductChooser::clocks(const GpuSchedule& s) const {
                          double(t.block_columns) / t.columns.near) *
                         t.steps * kInstructionsOfRun /
                         (m_.instructions_per_clock * m_.warp_threads);
-  const double turn = std::max(resident * (multiplied + filled) / busy, m_.memory_clocks);
+  const double turn = std::max(resident * (multiplied + filled) / busy,
+                               m_.memory_clocks / std::max(1, t.ahead));
   double out = std::ceil(rounds / resident) * turns * turn;
   // The last block reads what all have written.
   if (t.splits > 1)
@@ -149,17 +154,27 @@ void ProductChooser::consider(ProductTile t, const TileShape& shape) {
   const std::vector<ExprId>& factors = k_.exprs[k_.stages[0].value].inputs;
   fill(t.rows, factors[t.row_factor], t.steps, t.block_rows);
   fill(t.columns, factors[1 - t.row_factor], t.steps, t.block_columns);
+  split(t);
+  if (!m_.copies_ahead || !copied_factor(k_, t, true) || !copied_factor(k_, t, false))
+    return;
+  for (const int ahead : kAhead) {
+    t.ahead = ahead;
+    split(t);
+  }
+}
+
+void ProductChooser::split(ProductTile t) {
+  GpuSchedule s{GpuMapping::Products, axes_.others, threads_of(t), 0, t};
+  if (shared_of_tiles(k_, t) > m_.shared_bytes || !gpu_misfit(k_, s).empty()) return;
   for (const int splits : kSplits) {
     // Each share has some tiles of steps, and none has nothing.
     const int64_t turns = (steps_ + t.steps - 1) / t.steps;
     const int64_t each = (turns + splits - 1) / splits;
     if (splits > 1 && (each < kFewestTurns || (splits - 1) * each >= turns)) continue;
-    t.splits = splits;
-    GpuSchedule s{GpuMapping::Products, axes_.others, threads_of(t), 0, t};
-    if (!gpu_misfit(k_, s).empty() || shared_of_tiles(k_, t) > m_.shared_bytes) continue;
+    s.product.splits = splits;
     const double time = clocks(s);
     if (best_ && time >= least_) continue;
-    least_ = time, best_ = std::move(s);
+    least_ = time, best_ = s;
   }
 }
 

@@ -105,6 +105,7 @@ std::vector<std::byte> blob_of(const Target& device, const codegen::Kernels& ker
     shape.blocks = static_cast<uint32_t>(block_count(program, gpu));
     shape.threads = static_cast<uint32_t>(gpu.threads);
     shape.scratch_bytes = static_cast<uint64_t>(scratch_of_launch(program, gpu));
+    shape.shared_bytes = static_cast<uint32_t>(shared_of_launch(program, gpu));
     shape.counters = static_cast<uint32_t>(counters_of_launch(program, gpu));
     shape.name = blob.add(kernel.symbol);
     shape.ptx = blob.add(texts[i]);

@@ -161,6 +161,17 @@ bool take_device_memory(Device& device, Printer& errors) {
                     "its weights", errors));
 }
 
+// A kernel of a module, which may share as much memory as its launch says.
+int32_t find_kernel(Device& device, uint32_t program, CudaModule* module) {
+  constexpr int32_t kShared = 8; // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+  const SvodLaunchShape& launch = device.launches[program];
+  CudaFunction*& function = device.functions[program];
+  const int32_t status =
+      device.driver.find(&function, module, text_at(device.packed, launch.name));
+  if (status != 0 || launch.shared_bytes == 0) return status;
+  return device.driver.set(function, kShared, static_cast<int32_t>(launch.shared_bytes));
+}
+
 // All kernels as one module, where they were assembled and this GPU runs that: nothing is
 // compiled then, and the driver is called once for all. What it refuses is no fault.
 bool load_machine_code(Device& device, uint32_t level) {
@@ -174,8 +185,7 @@ bool load_machine_code(Device& device, uint32_t level) {
     const SvodStep& step = *svod_step(device.model.image, device.entry, s);
     if (step.kind != SVOD_STEP_LAUNCH || device.functions[step.program] != nullptr)
       continue;
-    const char* name = text_at(device.packed, device.launches[step.program].name);
-    if (device.driver.find(&device.functions[step.program], module, name) == 0) continue;
+    if (find_kernel(device, step.program, module) == 0) continue;
     for (uint32_t p = 0; p < header.programs; p++) device.functions[p] = nullptr;
     return false;
   }
@@ -192,9 +202,7 @@ bool load_texts(Device& device, Printer& errors) {
     const SvodLaunchShape& launch = device.launches[step.program];
     CudaModule* module = nullptr;
     int32_t status = device.driver.load(&module, text_at(device.packed, launch.ptx));
-    if (status == 0)
-      status = device.driver.find(&device.functions[step.program], module,
-                                  text_at(device.packed, launch.name));
+    if (status == 0) status = find_kernel(device, step.program, module);
     if (went_well(device.driver, status, "a kernel is refused", errors)) continue;
     errors << "error: it is ";
     name_step(device, step, errors);

@@ -22,6 +22,7 @@ constexpr char kNames[][28] = {
     "cuCtxSetCurrent",
     "cuModuleLoadData",
     "cuModuleGetFunction",
+    "cuFuncSetAttribute",
     "cuMemAlloc_v2",
     "cuMemHostAlloc",
     "cuMemcpyHtoDAsync_v2",

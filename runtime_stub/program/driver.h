@@ -26,6 +26,7 @@ struct Driver {
   int32_t (*use)(CudaContext* context);
   int32_t (*load)(CudaModule** module, const void* ptx);
   int32_t (*find)(CudaFunction** function, CudaModule* module, const char* name);
+  int32_t (*set)(CudaFunction* function, int32_t attribute, int32_t value);
   int32_t (*allocate)(DevicePointer* pointer, size_t bytes);
   int32_t (*pin)(void** memory, size_t bytes, uint32_t flags);
   int32_t (*upload)(DevicePointer to, const void* from, size_t bytes, CudaStream* stream);

@@ -60,7 +60,7 @@ def check(ptxas, model):
             return [], [f"{model}, {made}: exit {done.returncode}: {done.stderr.decode(errors='replace')[-600:]}"]
         kernels = modules(done.stdout.decode())
         for arch in archs:
-            found = [(name, assemble(ptxas, arch, ptx), "column_tile" in ptx) for name, ptx in kernels]
+            found = [(name, assemble(ptxas, arch, ptx), "kernel5tiles" in ptx) for name, ptx in kernels]
             for name, facts, product in found:
                 if not facts["ok"]:
                     wrong.append(f"{model}: {name} for {arch}: {facts['text'][-600:]}")

@@ -192,6 +192,11 @@ int cuModuleGetFunction(void** function, void* module, const char* name) {
   return made->kernel.thread != nullptr && made->kernel.shared != nullptr ? 0 : kNotFound;
 }
 
+int cuFuncSetAttribute(void*, int attribute, int value) {
+  constexpr int kShared = 8, kMostShared = 163 << 10; // sm_80
+  return attribute == kShared && value <= kMostShared ? 0 : kInvalid;
+}
+
 int cuMemAlloc_v2(void** pointer, size_t bytes) {
   constexpr size_t kAlign = 256;
   auto* made = static_cast<std::byte*>(

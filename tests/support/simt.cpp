@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <csetjmp>
+#include <cstring>
 #include <dlfcn.h>
 #include <ucontext.h>
 #include <unordered_map>
@@ -26,13 +27,18 @@ static void (*wait)();
 static unsigned (*shuffle)(unsigned, unsigned);
 static void (*exchange)(const unsigned*, unsigned, unsigned*);
 static unsigned (*arrive)(unsigned*);
+static void (*copy)(void*, const void*, unsigned, bool);
+static void (*wait_for_copies)(int);
 SVOD_SEEN unsigned svod_now_thread, svod_now_block;
 SVOD_SEEN void svod_watch(Access on_access, void (*on_wait)(),
                           unsigned (*on_shuffle)(unsigned, unsigned),
                           void (*on_exchange)(const unsigned*, unsigned, unsigned*),
-                          unsigned (*on_arrival)(unsigned*)) {
+                          unsigned (*on_arrival)(unsigned*),
+                          void (*on_copy)(void*, const void*, unsigned, bool),
+                          void (*on_copies)(int)) {
   access = on_access, wait = on_wait, shuffle = on_shuffle;
   exchange = on_exchange, arrive = on_arrival;
+  copy = on_copy, wait_for_copies = on_copies;
 }
 unsigned svod_thread_number() { return svod_now_thread; }
 unsigned svod_block_number() { return svod_now_block; }
@@ -42,6 +48,11 @@ void svod_exchanged(const unsigned* words, unsigned count, unsigned* of_all) {
 }
 unsigned svod_shuffled(unsigned word, unsigned lane) { return shuffle(word, lane); }
 unsigned svod_arrived(unsigned* at) { return arrive(at); }
+void svod_copied(void* to, const void* from, unsigned bytes, bool there) {
+  copy(to, from, bytes, there);
+}
+void svod_end_copies() { wait_for_copies(-1); }
+void svod_wait_for_copies(unsigned but) { wait_for_copies((int)but); }
 #define SVOD_WATCH(size)                                                 \
   void __tsan_read##size(void* at) { access(at, size, 0); }              \
   void __tsan_write##size(void* at) { access(at, size, 1); }             \
@@ -99,6 +110,13 @@ struct Region {
   std::vector<Marks>* marks;
 };
 
+// To shared memory, on its way until it is waited for.
+struct Copy {
+  std::byte* to;
+  const std::byte* from; // null: zeros
+  size_t bytes;
+};
+
 struct Fibre {
   ucontext_t context;
   jmp_buf at;
@@ -109,6 +127,7 @@ struct Fibre {
   std::span<const uint32_t> offered;
   uint32_t lane = kAllLanes;
   uint32_t* received = nullptr;
+  std::vector<std::vector<Copy>> copies; // by the end that they came before
 };
 
 } // namespace
@@ -157,6 +176,8 @@ void on_wait();
 unsigned on_shuffle(unsigned word, unsigned lane);
 void on_exchange(const unsigned* words, unsigned count, unsigned* of_all);
 unsigned on_arrival(unsigned* at);
+void on_copy(void* to, const void* from, unsigned bytes, bool there);
+void on_copies(int but);
 } // namespace
 
 // Of arguments that lie on each other the one that may be accessed so.
@@ -264,6 +285,35 @@ unsigned on_arrival(unsigned* at) {
   return (*at)++;
 }
 
+void on_copy(void* to, const void* from, unsigned bytes, bool there) {
+  std::vector<std::vector<Copy>>& copies = current->running->copies;
+  if (copies.empty()) copies.emplace_back();
+  copies.back().push_back({static_cast<std::byte*>(to),
+                           there ? static_cast<const std::byte*>(from) : nullptr, bytes});
+}
+
+// -1: what follows is of the next end.
+void on_copies(int but) {
+  std::vector<std::vector<Copy>>& copies = current->running->copies;
+  if (copies.empty()) copies.emplace_back();
+  if (but < 0) {
+    copies.emplace_back();
+    return;
+  }
+  // The last list is open.
+  const ptrdiff_t done = std::max<ptrdiff_t>(0, std::ssize(copies) - 1 - but);
+  for (ptrdiff_t i = 0; i < done; ++i)
+    for (const Copy& c : copies[static_cast<size_t>(i)]) {
+      current->access(c.to, c.bytes, true);
+      if (c.from != nullptr) current->access(c.from, c.bytes, false);
+      if (c.from != nullptr)
+        std::memcpy(c.to, c.from, c.bytes);
+      else
+        std::fill_n(c.to, c.bytes, std::byte(0));
+    }
+  copies.erase(copies.begin(), copies.begin() + done);
+}
+
 void begin_fibre() {
   current->kernel->thread(current->pointers, current->room, current->counters,
                           &current->fault);
@@ -329,6 +379,7 @@ void Simt::State::run_block(int threads) {
   for (int t = 0; t < threads; ++t) {
     Fibre& f = *fibres[static_cast<size_t>(t)];
     f.started = f.done = f.shuffles = false;
+    f.copies.clear();
     getcontext(&f.context);
     f.context.uc_stack.ss_sp = f.stack.data();
     f.context.uc_stack.ss_size = f.stack.size();
@@ -350,10 +401,11 @@ Simt::Simt(void* handle) : state_(std::make_unique<State>()) {
   using Watch = void (*)(void (*)(void*, unsigned long, int), void (*)(),
                          unsigned (*)(unsigned, unsigned),
                          void (*)(const unsigned*, unsigned, unsigned*),
-                         unsigned (*)(unsigned*));
+                         unsigned (*)(unsigned*),
+                         void (*)(void*, const void*, unsigned, bool), void (*)(int));
   const auto watch = reinterpret_cast<Watch>(dlsym(handle, "svod_watch"));
   SVOD_CHECK(watch != nullptr) << "no runtime beside the kernels";
-  watch(on_access, on_wait, on_shuffle, on_exchange, on_arrival);
+  watch(on_access, on_wait, on_shuffle, on_exchange, on_arrival, on_copy, on_copies);
   state_->thread = static_cast<unsigned*>(dlsym(handle, "svod_now_thread"));
   state_->block = static_cast<unsigned*>(dlsym(handle, "svod_now_block"));
 }

@@ -16,6 +16,7 @@ int main(int count, char** arguments) {
   if (!device) return 2;
   Diags diags;
   importer::ImportOptions importing;
+  importing.keep_halves = true; // as the packer does for a GPU
   const auto model = importer::read_model(arguments[1], importing.limits, diags);
   if (model && count == 5) {
     auto set = importer::read_data_set(arguments[4], *model, importing.limits, diags);
