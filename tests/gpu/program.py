@@ -5,6 +5,7 @@ import ctypes
 import json
 import os
 import pathlib
+import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
@@ -150,11 +151,12 @@ def schedules(folder):
     file.write_text(text)
     as_chosen = run(PACKER, *words, "--emit=ptx").stdout
     check(run(PACKER, *words, "--emit=ptx", "--schedule", file).stdout == as_chosen, "a schedule that is printed is read back")
-    tile = "gpu tile 32 32 16 thread 2 2"
-    check(tile in text, "products are tiled")
-    file.write_text(text.replace(tile, "gpu tile 64 32 16 thread 4 2"))
+    tile = re.search(r"gpu tile (\d+) (\d+ \d+) thread (\d+) (\d+)", text)
+    check(tile is not None, "products are tiled")
+    rows, others, part, columns = tile.groups()
+    file.write_text(text.replace(tile[0], f"gpu tile {2 * int(rows)} {others} thread {2 * int(part)} {columns}"))
     check(run(PACKER, *words, "--emit=ptx", "--schedule", file).stdout != as_chosen, "and so is another tile")
-    file.write_text(text.replace(tile, "gpu tile 32 32 16 thread 3 2"))
+    file.write_text(text.replace(tile[0], f"gpu tile {rows} {others} thread 3 {columns}"))
     done = run(PACKER, *words, "--emit=ptx", "--schedule", file, expect=2)
     check(b"do not share evenly" in done.stderr, "one that does not fit is refused with the reason")
 
