@@ -9,7 +9,7 @@ process exports it, packs it, runs it and compares its values with PyTorch's (wi
 at once. Then they are measured one at a time, ours and the peers in turn. Every time is a GPU's time of a graph between two
 events, without copies from and to the host; `run` is ours with copies, launch and wait. The ratio is the best exact peer's
 time over ours, so above 1 we are faster; with TF32 f32 is not exact, so that ratio stands beside it. What is done is printed when the
-time is over. --device cpu tries all but the peers without a GPU.
+time is over. --device cpu tries all but the peers without a GPU. Programs hold machine code where PyTorch's packages bring ptxas.
 """
 import argparse
 import json
@@ -25,6 +25,7 @@ import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+LOG_LINES = 12  # of a case that failed
 PEERS = ["eager", "compile", "eager_tf32", "compile_tf32"]
 
 
@@ -166,6 +167,8 @@ def run_together(keys, work, options, end):
         for kind, fault in faults.items():
             print(f"{case.label}: {kind} {fault}", file=sys.stderr, flush=True)
         case.end()
+        if "error" in case.found:
+            print(*(case.folder / "log").read_text(errors="replace").splitlines()[-LOG_LINES:], sep="\n", file=sys.stderr)
         if not options.keep:
             shutil.rmtree(case.folder)
     return [case.found for case in cases]
@@ -193,6 +196,8 @@ def main():
     end, rows = time.monotonic() + options.seconds, []
     options.packer = options.packer.resolve()
     import device_models
+    if unknown := set(options.names) - set(device_models.ROWS):
+        parser.error(f"{', '.join(sorted(unknown))}: not among {', '.join(device_models.ROWS)}")
     keys = [(name, batch, dtype) for name in options.names or device_models.ROWS for batch in map(int, options.batch.split(","))
             if batch in device_models.ROWS[name].batches for dtype in options.types.split(",")]
     for first in range(0, len(keys), options.together):

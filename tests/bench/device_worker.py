@@ -12,6 +12,7 @@ import pathlib
 import subprocess
 import sys
 import time
+import traceback
 
 import numpy as np
 import torch
@@ -196,6 +197,7 @@ def main():
             else:
                 break
     except Exception as fault:
+        traceback.print_exc()
         answer({"error": f"{type(fault).__name__}: {last_line(str(fault).encode())}"})
 
 
