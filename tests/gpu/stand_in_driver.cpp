@@ -3,7 +3,7 @@
 // known by the names of the entries in its PTX, and the kernel of such a name is taken
 // from the shared object that SVOD_STAND_IN_KERNELS names (tests/tools/gpu_kernels.cpp).
 // Machine code is what the ptxas of tests/gpu/program.py makes: a line with the
-// architecture that alone runs it, then PTX. What is captured runs when its graph is
+// architecture that it is for, then PTX. What is captured runs when its graph is
 // launched.
 //
 //   SVOD_STAND_IN_ARCH=75      the GPU's compute capability, 80 without it
@@ -58,6 +58,11 @@ const char* setting(const char* name) { return std::getenv(name); }
 int architecture() {
   const char* text = setting("SVOD_STAND_IN_ARCH");
   return text != nullptr ? std::atoi(text) : 80;
+}
+
+// Machine code is for GPUs of one major number, its own and later ones.
+bool runs_code_of(int made_for) {
+  return made_for / 10 == architecture() / 10 && made_for <= architecture();
 }
 
 void note(const std::string& line) {
@@ -152,7 +157,7 @@ int cuCtxSetCurrent(void*) { return 0; }
 int cuModuleLoadData(void** module, const void* code) {
   const std::string text = static_cast<const char*>(code), machine = "machine code sm_";
   const bool assembled = text.starts_with(machine);
-  if (assembled && std::atoi(text.c_str() + machine.size()) != architecture())
+  if (assembled && !runs_code_of(std::atoi(text.c_str() + machine.size())))
     return kOtherMachine;
   if (text.find(".version") == text.npos) return kBadModule;
   auto* made = new Module;
