@@ -82,16 +82,17 @@ template <int kCount = kLanes> SVOD_INLINE vu8 lookup(const u8* table, vu8 at) {
 }
 
 // Four vectors of bytes that lie next to each other.
-template <bool kNear = false>
+template <bool kNear = false, int kCount = kLanes>
 SVOD_INLINE void store_bytes(u8* to, i32 zero, vf32 a, vf32 b, vf32 c, vf32 d) {
 #if defined(__AVX512BW__)
-  if constexpr (kLanes == 16) {
+  if constexpr (kCount == 16) {
+    typedef Vector<i32, kCount> Words;
     typedef short Pairs __attribute__((vector_size(64)));
     const Pairs low =
         __builtin_ia32_packssdw512(nearest_<kNear>(a, zero), nearest_<kNear>(b, zero));
     const Pairs high =
         __builtin_ia32_packssdw512(nearest_<kNear>(c, zero), nearest_<kNear>(d, zero));
-    const vi32 mixed = bits_<vi32>(__builtin_ia32_packuswb512(low, high));
+    const Words mixed = bits_<Words>(__builtin_ia32_packuswb512(low, high));
     store(reinterpret_cast<i32*>(to),
           __builtin_shufflevector(mixed, mixed, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3,
                                   7, 11, 15));

@@ -178,10 +178,11 @@ TEST_CASE("gpu: tiles of all forms compute the same") {
     for (const int splits : {1, 2, 3})
       for (const int near : {1, 4})
         for (const bool by_steps : {false, true}) {
+          const int ahead = near == 1 ? 0 : splits;
           CAPTURE(rows, columns, steps, part_rows, part_columns, splits, near, by_steps);
           GpuSchedule s = chosen(g);
           s.product.block_rows = rows, s.product.block_columns = columns;
-          s.product.steps = steps, s.product.splits = splits;
+          s.product.steps = steps, s.product.splits = splits, s.product.ahead = ahead;
           s.product.thread_rows = part_rows, s.product.thread_columns = part_columns;
           s.product.rows.by_steps = by_steps, s.product.columns.by_steps = by_steps;
           s.product.rows.near = by_steps ? near : 1;
@@ -209,21 +210,27 @@ TEST_CASE("gpu: tensor cores multiply narrow numbers") {
     REQUIRE(own.mapping == GpuMapping::Products);
     CHECK(own.product.matrices);
     int tried = 0;
+    struct Filled {
+      bool rows, columns; // by steps
+      int near, ahead;
+    };
     for (const int splits : {1, 2})
       for (const int part : {16, 32})
-        for (const bool by_steps : {false, true})
-          for (const int near : {1, 8}) {
-            CAPTURE(splits, part, by_steps, near);
-            GpuSchedule s = own;
-            s.product.block_rows = 32, s.product.block_columns = 64;
-            s.product.steps = sum == DType::I32 ? 32 : 16, s.product.splits = splits;
-            s.product.thread_rows = part, s.product.thread_columns = 32;
-            s.product.rows.by_steps = by_steps, s.product.columns.by_steps = by_steps;
-            s.product.rows.near = by_steps ? near : 1;
-            s.product.columns.near = by_steps ? 1 : near;
-            s.threads = threads_of(s.product);
-            CHECK(wrong_with(g, inputs, s, sum == DType::I32 ? 0 : 4e-3, tried) == "");
-          }
+        for (const auto& [rows, columns, near, ahead] :
+             {Filled{true, false, 8, 0}, {true, false, 8, 3}, {true, false, 1, 0},
+              {false, true, 1, 0}}) {
+          CAPTURE(splits, part, rows, columns, near, ahead);
+          GpuSchedule s = own;
+          s.product.block_rows = 32, s.product.block_columns = 64;
+          s.product.steps = sum == DType::I32 ? 32 : 16, s.product.splits = splits;
+          s.product.thread_rows = part, s.product.thread_columns = 32;
+          s.product.rows.by_steps = rows, s.product.columns.by_steps = columns;
+          s.product.rows.near = s.product.columns.near = near;
+          // Bytes of a step are turned one by one, which are no copies.
+          s.product.ahead = sum == DType::I32 ? 0 : ahead;
+          s.threads = threads_of(s.product);
+          CHECK(wrong_with(g, inputs, s, sum == DType::I32 ? 0 : 4e-3, tried) == "");
+        }
     CHECK(tried == 16);
   }
 }
@@ -353,6 +360,17 @@ TEST_CASE("gpu: the executor finds a wait that is missing") {
   const std::vector<std::string> faults = planted(g, inputs, "wait_for_block();", "");
   REQUIRE(!faults.empty());
   CHECK(faults[0].find("of shared memory") != std::string::npos);
+}
+
+TEST_CASE("gpu: the executor finds a copy that is not waited for") {
+  Random random(1);
+  Graph g = narrow_product(DType::F16, DType::F16, DType::F32, 64, 128, 64);
+  const std::vector<Tensor> inputs{random_tensor(random, {64, 128}, DType::F16),
+                                   random_tensor(random, {128, 64}, DType::F16)};
+  REQUIRE(chosen(g).product.ahead > 0);
+  CHECK(planted(g, inputs, "wait_for_block();", "wait_for_block();").empty());
+  // What is on its way for others is not what they see.
+  CHECK(!planted(g, inputs, "wait_for_block();", "").empty());
 }
 
 TEST_CASE("gpu: the executor finds threads that do not wait") {
