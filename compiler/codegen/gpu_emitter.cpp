@@ -126,7 +126,8 @@ std::string GpuEmitter::text() {
          "svod_thread(void* const* buffers, void* room, __UINT32_TYPE__* arrived,\n"
          "            __INT32_TYPE__* fault) {\n"
          "  using namespace kernel;\n  svod_kernel(" +
-         passed + "static_cast<u8*>(room), arrived, fault);\n}\n" + shared_list() + "#endif\n";
+         passed + "static_cast<u8*>(room), arrived, fault);\n}\n" + shared_list() +
+         "#endif\n";
 }
 
 static bool is_narrow(const IndexPool& pool, const Index& index) {

@@ -5,12 +5,11 @@
 // numbers are and switches between the threads of a block.
 #ifdef __NVPTX__
 #define SVOD_ENTRY extern "C" __attribute__((nvptx_kernel)) void
-#define SVOD_SHARED                                                                    \
+#define SVOD_SHARED                                                                      \
   static __attribute__((aligned(16), address_space(3), loader_uninitialized))
 #define SVOD_OF_BLOCK __attribute__((address_space(3)))
 // As much as a launch says.
-#define SVOD_TILES(bytes)                                                                \
-  extern __attribute__((aligned(16), address_space(3))) u8 tiles[]
+#define SVOD_TILES(bytes) extern __attribute__((aligned(16), address_space(3))) u8 tiles[]
 #else
 #define SVOD_ENTRY static void
 #define SVOD_SHARED static __attribute__((aligned(16)))
@@ -250,12 +249,12 @@ SVOD_INLINE Matrix matrix_of(SVOD_OF_BLOCK const E* tile, u32 position, u32 step
   return out;
 }
 #ifdef __NVPTX__
-#define SVOD_MULTIPLIED(SHAPE, A, B, SUM, REGISTER)                                        \
-  asm("mma.sync.aligned." SHAPE ".row.col." SUM "." A "." B "." SUM                       \
-      " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                            \
-      : "+" REGISTER(sums[0]), "+" REGISTER(sums[1]), "+" REGISTER(sums[2]),              \
-        "+" REGISTER(sums[3])                                                              \
-      : "r"(rows.words[0]), "r"(rows.words[1]), "r"(rows.words[2]), "r"(rows.words[3]),    \
+#define SVOD_MULTIPLIED(SHAPE, A, B, SUM, REGISTER)                                      \
+  asm("mma.sync.aligned." SHAPE ".row.col." SUM "." A "." B "." SUM                      \
+      " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                           \
+      : "+" REGISTER(sums[0]), "+" REGISTER(sums[1]), "+" REGISTER(sums[2]),             \
+        "+" REGISTER(sums[3])                                                            \
+      : "r"(rows.words[0]), "r"(rows.words[1]), "r"(rows.words[2]), "r"(rows.words[3]),  \
         "r"(low), "r"(high))
 template <class A, class B, class S>
 SVOD_INLINE void multiply_eight(S* sums, const Matrix& rows, u32 low, u32 high) {

@@ -81,8 +81,7 @@ std::string GpuEmitter::narrow_text(ExprId id, const Point& p) {
 
 // Reads what lies side by side: all elements of a run at once.
 void GpuEmitter::load_runs(const Factor& f, const Point& p) {
-  const std::vector<AxisId>& axes =
-      f.how.by_steps ? k_.inner(k_.stages[0]) : f.how.axes;
+  const std::vector<AxisId>& axes = f.how.by_steps ? k_.inner(k_.stages[0]) : f.how.axes;
   for (ExprId id : loads_below(k_, f.value)) {
     const Expr& e = k_.exprs[id];
     const bool varies =
@@ -178,7 +177,8 @@ void GpuEmitter::emit_put(const Factor& f) {
   open_run(f);
   const std::string pitch = text_of(f.tile.pitch),
                     base = f.name + " + buffer * " + text_of(f.tile.elements);
-  const std::string at = f.tile.by_steps ? "p * " + pitch + " + s" : "s * " + pitch + " + p";
+  const std::string at =
+      f.tile.by_steps ? "p * " + pitch + " + s" : "s * " + pitch + " + p";
   if (f.how.near == 1)
     line("(" + base + ")[" + at + "] = " + f.next + "[n];");
   else if (f.tile.by_steps == f.how.by_steps)
@@ -239,8 +239,9 @@ void GpuEmitter::emit_warp_sums(const Factor& rows, const Factor& columns) {
   open("for (u32 i = 0; i < " + text_of(down) + "; ++i)");
   line(kUnrolled);
   line("for (u32 j = 0; j < " + text_of(across) + "; ++j) multiply_matrices<" +
-       std::string(info(rows.tile.dtype).text) + ", " + std::string(info(columns.tile.dtype).text) +
-       ">(sums + (i * " + text_of(across) + " + j) * 8u, rows[i], columns[j]);");
+       std::string(info(rows.tile.dtype).text) + ", " +
+       std::string(info(columns.tile.dtype).text) + ">(sums + (i * " + text_of(across) +
+       " + j) * 8u, rows[i], columns[j]);");
   close();
   close();
 }
@@ -286,8 +287,8 @@ void GpuEmitter::emit_warp_results() {
   const int across = t.thread_columns / kMatrixSide;
   line("const u32 lane = thread % kWarpThreads;");
   line(kUnrolled);
-  open("for (u32 n = 0; n < " +
-       text_of(t.thread_rows / kMatrixSide * across * 8) + "; ++n)");
+  open("for (u32 n = 0; n < " + text_of(t.thread_rows / kMatrixSide * across * 8) +
+       "; ++n)");
   const std::string side = text_of(kMatrixSide);
   line("const u32 row = first_row + below * " + text_of(t.thread_rows) + " + n / " +
        text_of(8 * across) + " * " + side + " + n / 2u % 2u * 8u + lane / 4u;");
@@ -368,14 +369,15 @@ void GpuEmitter::emit_copy(const Factor& f, const CopiedFactor& copied) {
   const std::string pitch = text_of(f.tile.pitch),
                     base = f.name + " + buffer * " + text_of(f.tile.elements);
   const std::string to =
-      base + " + " + (f.tile.by_steps ? "p * " + pitch + " + s" : "s * " + pitch + " + p");
+      base + " + " +
+      (f.tile.by_steps ? "p * " + pitch + " + s" : "s * " + pitch + " + p");
   const std::string copy = "copy_ahead<" + written(copied.bytes) + ">(";
   if (f.tile.by_steps == f.how.by_steps) {
     line(copy + to + ", from, there);");
   } else {
     line(kUnrolled);
-    line("for (u32 e = 0; e < " + text_of(f.how.near) + "; ++e) " + copy + to + " + e * " +
-         pitch + ", from + e, there);");
+    line("for (u32 e = 0; e < " + text_of(f.how.near) + "; ++e) " + copy + to +
+         " + e * " + pitch + ", from + e, there);");
   }
   close();
 }
@@ -443,8 +445,7 @@ void GpuEmitter::emit_products() {
        across + ";");
   line(compute_type(s.dtype) + " sums[" + written(sums) + "] = {};");
   shared_["tiles"] = "SVOD_TILES(" + written(shared_of_tiles(k_, t)) + ");\n";
-  const int64_t of_rows =
-      t.buffers() * rows.tile.elements * byte_size(rows.tile.dtype);
+  const int64_t of_rows = t.buffers() * rows.tile.elements * byte_size(rows.tile.dtype);
   line("SVOD_OF_BLOCK " + rows.element + "* const row_tile = (SVOD_OF_BLOCK " +
        rows.element + "*)tiles;");
   line("SVOD_OF_BLOCK " + columns.element + "* const column_tile = (SVOD_OF_BLOCK " +

@@ -65,8 +65,7 @@ static constexpr int64_t kPitchBytes = 16;
 SharedTile shared_tile(const Kernel& k, const ProductTile& t, bool rows) {
   SharedTile out;
   const DType sum = k.stages[0].dtype;
-  out.dtype =
-      t.matrices ? narrow_type(k, factor_of(k, t, rows)).value_or(sum) : sum;
+  out.dtype = t.matrices ? narrow_type(k, factor_of(k, t, rows)).value_or(sum) : sum;
   const int64_t size = byte_size(out.dtype),
                 positions = rows ? t.block_rows : t.block_columns;
   // Threads take numbers of neighbouring positions at once; of matrices the steps follow
@@ -164,9 +163,8 @@ std::optional<DType> narrow_type(const Kernel& k, ExprId factor) {
   if (e.kind == Expr::Kind::Guard && e.bits == 0) return narrow_type(k, e.inputs[0]);
   if (e.kind != Expr::Kind::Cast) return std::nullopt;
   const DType from = k.exprs[e.inputs[0]].dtype;
-  const bool widens = e.dtype == DType::I32
-                          ? is_byte(from)
-                          : e.dtype == DType::F32 && is_half(from);
+  const bool widens =
+      e.dtype == DType::I32 ? is_byte(from) : e.dtype == DType::F32 && is_half(from);
   return widens ? std::optional(from) : std::nullopt;
 }
 
@@ -200,8 +198,7 @@ bool reads_runs(const Kernel& k, const Expr& load, const std::vector<AxisId>& ax
   for (size_t i = axes.size(); i-- > 0;) {
     int64_t step = 0;
     const int64_t extent = k.indices.extent(axes[i]);
-    if (extent != 1 &&
-        (!k.indices.affine_in(rest, axes[i], step) || step != inside))
+    if (extent != 1 && (!k.indices.affine_in(rest, axes[i], step) || step != inside))
       return false;
     inside *= extent;
   }
@@ -211,8 +208,8 @@ bool reads_runs(const Kernel& k, const Expr& load, const std::vector<AxisId>& ax
   };
   std::erase_if(rest.terms, own);
   return rest.constant % count == 0 &&
-         std::ranges::all_of(
-             rest.terms, [&](const auto& term) { return term.second % count == 0; });
+         std::ranges::all_of(rest.terms,
+                             [&](const auto& term) { return term.second % count == 0; });
 }
 
 // Whether all below reads runs along the axes, or one element for all of a run.
@@ -270,8 +267,7 @@ bool has_matrices(const Kernel& k) {
 
 static std::string matrix_misfit(const Kernel& k, const ProductTile& t) {
   if (!has_matrices(k)) return "tensor cores where its factors are no narrow numbers";
-  const int64_t steps =
-      kMatrixBytes / byte_size(shared_tile(k, t, true).dtype);
+  const int64_t steps = kMatrixBytes / byte_size(shared_tile(k, t, true).dtype);
   if (t.thread_rows % kMatrixSide != 0 || t.thread_columns % kMatrixSide != 0 ||
       t.steps % steps != 0)
     return "a warp's part that is no multiple of what tensor cores multiply";

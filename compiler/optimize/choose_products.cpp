@@ -48,9 +48,9 @@ constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 
 // Fitted, as the shapes' last column, to 3600 tiles of products that ran on an H200.
 // Instructions to find out where a run lies and what bounds it, and to read and store it
-// or to have it copied; waits for memory until parts of a sum are stored, counted and read
-// again; shares of the peaks of multiply-adds and of the second cache; and how much of a
-// wait each tile ahead hides.
+// or to have it copied; waits for memory until parts of a sum are stored, counted and
+// read again; shares of the peaks of multiply-adds and of the second cache; and how much
+// of a wait each tile ahead hides.
 constexpr double kInstructionsOfRun = 60, kInstructionsOfCopy = 50, kWaitsOfJoin = 5,
                  kProductsReached = 0.84, kCacheReached = 0.4, kHidden = 0.47;
 constexpr double kSumBytes = 4;
@@ -127,8 +127,7 @@ double ProductChooser::clocks(const GpuSchedule& s) const {
   const ProductTile& t = s.product;
   const auto blocks = double(block_count(k_, s));
   const double rounds = std::ceil(blocks / m_.multiprocessors);
-  const int sums =
-      t.thread_rows * t.thread_columns / (t.matrices ? m_.warp_threads : 1);
+  const int sums = t.thread_rows * t.thread_columns / (t.matrices ? m_.warp_threads : 1);
   const double resident = std::max(
       1.0, std::min({rounds, std::floor(double(m_.resident_threads) / s.threads),
                      std::floor(double(m_.first.bytes) / double(shared_of_tiles(k_, t))),
@@ -146,26 +145,26 @@ double ProductChooser::clocks(const GpuSchedule& s) const {
                       (double(t.block_rows) * t.parts_across() +
                        double(t.block_columns) * t.parts_down());
   const double multiplied = std::max(products / rate, read / m_.first.bytes_per_clock);
-  const double filled = (double(t.block_rows) / t.rows.near +
-                         double(t.block_columns) / t.columns.near) *
-                        t.steps *
-                        (t.ahead == 0 ? kInstructionsOfRun : kInstructionsOfCopy) /
-                        (m_.instructions_per_clock * m_.warp_threads);
+  const double filled =
+      (double(t.block_rows) / t.rows.near + double(t.block_columns) / t.columns.near) *
+      t.steps * (t.ahead == 0 ? kInstructionsOfRun : kInstructionsOfCopy) /
+      (m_.instructions_per_clock * m_.warp_threads);
   const double waits = std::ceil(rounds / resident) * m_.memory_clocks;
   double out = turns * std::max(rounds * (multiplied + filled) / busy,
                                 waits / (1 + kHidden * t.ahead));
   // The last block of a tile reads what all have written.
   if (t.splits > 1)
     out += kWaitsOfJoin * m_.memory_clocks +
-           (1 + std::max(double(t.splits), 2 * rounds)) * t.block_rows *
-               t.block_columns * kSumBytes / (kCacheReached * m_.second.bytes_per_clock);
+           (1 + std::max(double(t.splits), 2 * rounds)) * t.block_rows * t.block_columns *
+               kSumBytes / (kCacheReached * m_.second.bytes_per_clock);
   return out;
 }
 
 void ProductChooser::consider(ProductTile t, const TileShape& shape) {
   t.block_rows = shape.rows, t.block_columns = shape.columns;
   t.thread_rows = shape.part_rows, t.thread_columns = shape.part_columns;
-  t.steps = shape.step_bytes / static_cast<int>(byte_size(shared_tile(k_, t, true).dtype));
+  t.steps =
+      shape.step_bytes / static_cast<int>(byte_size(shared_tile(k_, t, true).dtype));
   const std::vector<ExprId>& factors = k_.exprs[k_.stages[0].value].inputs;
   fill(t.rows, factors[t.row_factor], t.steps, t.block_rows);
   fill(t.columns, factors[1 - t.row_factor], t.steps, t.block_columns);

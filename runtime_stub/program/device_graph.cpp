@@ -56,9 +56,9 @@ bool enqueue(Device& device, uint32_t number, const Parameters& parameters,
   values[count++] = device.faults + sizeof(int32_t) * number;
   for (uint32_t i = 0; i < count; i++) pointers[i] = &values[i];
   const SvodLaunchShape& launch = device.launches[step.program];
-  status =
-      device.driver.launch(device.functions[step.program], launch.blocks, 1, 1,
-                           launch.threads, 1, 1, launch.shared_bytes, device.stream, pointers, nullptr);
+  status = device.driver.launch(device.functions[step.program], launch.blocks, 1, 1,
+                                launch.threads, 1, 1, launch.shared_bytes, device.stream,
+                                pointers, nullptr);
   if (went_well(device.driver, status, "a launch", errors)) return true;
   errors << "error: it is of ";
   name_step(device, step, errors);

@@ -20,7 +20,7 @@ import struct
 
 import onnx_writer as onnx
 
-TYPES = {"f32": (1, "f"), "u8": (2, "B"), "i8": (3, "b"), "i32": (6, "i"), "i64": (7, "q"), "bool": (9, "?")}
+TYPES = {"f32": (1, "f"), "f16": (10, "e"), "u8": (2, "B"), "i8": (3, "b"), "i32": (6, "i"), "i64": (7, "q"), "bool": (9, "?")}
 NODE = re.compile(r'(?P<outputs>[\w, ]+) = (?P<op>\w+)(?:@(?P<domain>[\w.]+))?\((?P<inputs>[\w, ]*)\)'
                   r'(?: (?P<name>"(?:[^"\\]|\\.)*"))?(?P<attributes>.*)')
 ATTRIBUTE = re.compile(r'(\w+)=("[^"]*"|\[[^\]]*\]|\S+)')

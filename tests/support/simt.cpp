@@ -348,8 +348,8 @@ bool Simt::State::exchange(int first, int end) {
              false;
     uint32_t* to = fibre(t).received;
     for (int other = first; other < end; ++other) {
-      const bool wanted =
-          fibre(t).lane == kAllLanes || fibre(t).lane == static_cast<uint32_t>(other - first);
+      const bool wanted = fibre(t).lane == kAllLanes ||
+                          fibre(t).lane == static_cast<uint32_t>(other - first);
       if (wanted) to = std::ranges::copy(fibre(other).offered, to).out;
     }
   }
@@ -398,11 +398,10 @@ void Simt::State::run_block(int threads) {
 }
 
 Simt::Simt(void* handle) : state_(std::make_unique<State>()) {
-  using Watch = void (*)(void (*)(void*, unsigned long, int), void (*)(),
-                         unsigned (*)(unsigned, unsigned),
-                         void (*)(const unsigned*, unsigned, unsigned*),
-                         unsigned (*)(unsigned*),
-                         void (*)(void*, const void*, unsigned, bool), void (*)(int));
+  using Watch = void (*)(
+      void (*)(void*, unsigned long, int), void (*)(), unsigned (*)(unsigned, unsigned),
+      void (*)(const unsigned*, unsigned, unsigned*), unsigned (*)(unsigned*),
+      void (*)(void*, const void*, unsigned, bool), void (*)(int));
   const auto watch = reinterpret_cast<Watch>(dlsym(handle, "svod_watch"));
   SVOD_CHECK(watch != nullptr) << "no runtime beside the kernels";
   watch(on_access, on_wait, on_shuffle, on_exchange, on_arrival, on_copy, on_copies);

@@ -198,10 +198,12 @@ TEST_CASE("gpu: tensor cores multiply narrow numbers") {
   struct Types {
     DType a, b, sum;
   };
-  for (const auto& [a, b, sum] :
-       {Types{DType::F16, DType::F16, DType::F32}, {DType::BF16, DType::BF16, DType::F32},
-        {DType::I8, DType::I8, DType::I32}, {DType::U8, DType::I8, DType::I32},
-        {DType::I8, DType::U8, DType::I32}, {DType::U8, DType::U8, DType::I32}}) {
+  for (const auto& [a, b, sum] : {Types{DType::F16, DType::F16, DType::F32},
+                                  {DType::BF16, DType::BF16, DType::F32},
+                                  {DType::I8, DType::I8, DType::I32},
+                                  {DType::U8, DType::I8, DType::I32},
+                                  {DType::I8, DType::U8, DType::I32},
+                                  {DType::U8, DType::U8, DType::I32}}) {
     CAPTURE(info(a).text, info(b).text);
     const Graph g = narrow_product(a, b, sum, 40, 80, 72);
     const std::vector<Tensor> inputs{random_tensor(random, {40, 80}, a),
@@ -216,9 +218,10 @@ TEST_CASE("gpu: tensor cores multiply narrow numbers") {
     };
     for (const int splits : {1, 2})
       for (const int part : {16, 32})
-        for (const auto& [rows, columns, near, ahead] :
-             {Filled{true, false, 8, 0}, {true, false, 8, 3}, {true, false, 1, 0},
-              {false, true, 1, 0}}) {
+        for (const auto& [rows, columns, near, ahead] : {Filled{true, false, 8, 0},
+                                                         {true, false, 8, 3},
+                                                         {true, false, 1, 0},
+                                                         {false, true, 1, 0}}) {
           CAPTURE(splits, part, rows, columns, near, ahead);
           GpuSchedule s = own;
           s.product.block_rows = 32, s.product.block_columns = 64;
@@ -242,8 +245,7 @@ TEST_CASE("gpu: long sums of few results are shared by blocks") {
                b = g.add_input("b", DType::F32, {4000, 32});
   g.add_output("y", product(g, a, b));
   CHECK(chosen(g).product.splits > 1);
-  CHECK(wrong(g,
-              {random_tensor(random, {32, 4000}), random_tensor(random, {4000, 32})},
+  CHECK(wrong(g, {random_tensor(random, {32, 4000}), random_tensor(random, {4000, 32})},
               1e-4) == "");
 }
 
