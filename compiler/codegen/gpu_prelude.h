@@ -84,9 +84,12 @@ inline constexpr u32 kWarpThreads = 32;
 template <int kCount, class E> SVOD_INLINE Vector<E, kCount> load_run(const E* from) {
   return *reinterpret_cast<const Vector<E, kCount>*>(from);
 }
+// What was read may be wider by then: shared memory is aligned to no more than 16 bytes.
 template <int kCount, class E>
 SVOD_INLINE void store_run(SVOD_OF_BLOCK E* to, Vector<E, kCount> run) {
-  *(SVOD_OF_BLOCK Vector<E, kCount>*)to = run;
+  constexpr int kBytes = sizeof(E) * kCount, kAligned = kBytes < 16 ? kBytes : 16;
+  typedef Vector<E, kCount> Run __attribute__((aligned(kAligned)));
+  *(SVOD_OF_BLOCK Run*)to = run;
 }
 // Elements of a run that lie `kApart` from each other there.
 template <u32 kApart, int kCount, class E>

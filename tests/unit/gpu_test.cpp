@@ -238,6 +238,24 @@ TEST_CASE("gpu: tensor cores multiply narrow numbers") {
   }
 }
 
+// Halves that are read eight at a time are 32 bytes once they are widened.
+TEST_CASE("gpu: runs that are widened on their way") {
+  Random random(1);
+  Graph g;
+  g.keep_halves();
+  const NodeId a = g.add_input("a", DType::F16, {40, 72}),
+               b = g.add_input("b", DType::F32, {72, 68});
+  g.add_output("y", product(g, cast(g, a, DType::F32), b));
+  GpuSchedule s = chosen(g);
+  CHECK(!s.product.matrices);
+  FactorTile& halves = s.product.row_factor == 0 ? s.product.rows : s.product.columns;
+  CHECK(halves.near == 8);
+  CHECK(wrong(g,
+              {random_tensor(random, {40, 72}, DType::F16),
+               random_tensor(random, {72, 68})},
+              1e-5) == "");
+}
+
 TEST_CASE("gpu: long sums of few results are shared by blocks") {
   Random random(1);
   Graph g;
