@@ -188,7 +188,9 @@ void GpuEmitter::emit_put(const Factor& f) {
   close();
 }
 
-// What each thread adds of the steps in a buffer.
+// What each thread adds of the steps in a buffer. Written out whole, the factors of all
+// steps would be in registers at once, and most of them in memory (16 steps of a tile of
+// 4 x 4: 255 registers and 144 bytes spilled, where 4 at a time take 79).
 void GpuEmitter::emit_thread_sums(const Factor& rows, const Factor& columns) {
   const ProductTile& t = gpu_.product;
   const Stage& s = k_.stages[0];
@@ -201,7 +203,7 @@ void GpuEmitter::emit_thread_sums(const Factor& rows, const Factor& columns) {
          f.name + " + buffer * " + text_of(f.tile.elements) + " + s * " +
          text_of(f.tile.pitch) + " + " + number + " * " + text_of(run) + ");");
   };
-  line(kUnrolled);
+  line("#pragma clang loop unroll_count(4)");
   open("for (u32 s = 0; s < " + text_of(t.steps) + "; ++s)");
   take(rows, "rows", t.thread_rows, t.parts_down(), "below");
   take(columns, "columns", t.thread_columns, t.parts_across(), "beside");

@@ -23,7 +23,7 @@ from time_limit import corpus_share
 
 DEVICE = "sm_80"
 SHARE = 0.1  # of SVOD_CORPUS_SECONDS, for each set
-HALF_TOLERANCE = "4e-3"  # eight roundings of f16
+HALF_TOLERANCE = "1.6e-2"  # the spacing of f16 from 16 on, where logits lie: what their exponential is off
 SECONDS = 120  # of a run, each access of which is watched
 
 
