@@ -33,7 +33,6 @@ LISTED = {
     "kOfWord": "elements: of 32 bits, of whichever type",
     "kParts": "threads: that have the words of one row of a matrix, fixed by PTX",
     "kWords": "words: that a thread has of both matrices, fixed by PTX",
-    "kAligned": "bytes: of what one instruction reads or writes, fixed by PTX",
     "kPitchBytes": "bytes: between runs in shared memory, what a thread reads at once, so that these start in other banks",
     "kWholeCopy": "bytes: of the longest copy to shared memory, fixed by PTX",
     "kSumBytes": "bytes: of a sum that is left in memory, f32 or i32",
