@@ -46,7 +46,8 @@ constexpr int kAhead[] = {2, 3, 5};
 constexpr int kFewestTurns = 4;
 constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 
-// Fitted, as the shapes' last column, to 3600 tiles of products that ran on an H200.
+// Fitted, as the shapes' last column, to 2500 tiles of products that ran on an H200
+// (tests/bench/gpu_tiles.py).
 // Instructions to find out where a run lies and what bounds it, and to read and store it
 // or to have it copied; waits for memory until parts of a sum are stored, counted and
 // read again; shares of the peaks of multiply-adds and of the second cache; and how much
