@@ -217,15 +217,17 @@ void read_target(const RawOptions& raw, Options& options) {
 }
 
 // cuda, cuda:sm_80, cuda:sm_75,sm_90: kernels of the first one run on all later ones.
+// Without architectures for all GPUs there are, and for those with the tensor cores that
+// kernels use.
 Target read_device(const std::string& text) {
-  constexpr std::string_view kKind = "cuda";
+  constexpr std::string_view kKind = "cuda", kAll = "sm_75,sm_80";
   const size_t colon = std::min(text.find(':'), text.size());
   if (text.substr(0, colon) != kKind)
     throw UsageError{"--device: '" + text + "' is unknown; cuda[:sm_80,...] is a GPU"};
   const std::vector<std::string> known = device_aliases();
-  if (colon == text.size()) return *find_device(known.front());
   std::optional<Target> out;
-  std::istringstream words(text.substr(colon + 1));
+  std::istringstream words(colon == text.size() ? std::string(kAll)
+                                                : text.substr(colon + 1));
   size_t last = 0;
   for (std::string word; std::getline(words, word, ',');) {
     const auto at = std::ranges::find(known, word);
