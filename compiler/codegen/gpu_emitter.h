@@ -36,10 +36,12 @@ private:
   struct Factor;
   Factor factor(bool rows) const;
   std::string narrow_text(ExprId id, const Point& p);
+  std::string factor_text(const Factor& f, const Point& p);
   void load_runs(const Factor& f, const Point& p);
   void emit_run(const Factor& f, const std::string& to);
   void open_run(const Factor& f);
   void name_steps();
+  int open_where_there(const Factor& f, const std::vector<Bound>& bounds);
   void emit_fetch(const Factor& f);
   void emit_put(const Factor& f);
   void emit_copy(const Factor& f, const CopiedFactor& copied);

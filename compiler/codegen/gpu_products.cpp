@@ -15,7 +15,6 @@
 namespace svod::codegen {
 
 static std::string text_of(int64_t number) { return std::to_string(number) + "u"; }
-static std::string written(int64_t number) { return std::to_string(number); }
 static int64_t parts_of(int64_t all, int64_t part) { return (all + part - 1) / part; }
 
 static constexpr const char* kUnrolled = "#pragma clang loop unroll(full)";
@@ -40,6 +39,12 @@ struct GpuEmitter::Factor {
   // Runs of neighbours that the block reads, and how many of those each thread does.
   int64_t runs(const ProductTile& t) const { return t.steps * positions / how.near; }
   int64_t turns(const ProductTile& t) const { return parts_of(runs(t), threads_of(t)); }
+  // Its buffer, and where in one step `s` of position `p` lies.
+  std::string buffer() const { return name + " + buffer * " + text_of(tile.elements); }
+  std::string place() const {
+    const std::string pitch = text_of(tile.pitch);
+    return tile.by_steps ? "p * " + pitch + " + s" : "s * " + pitch + " + p";
+  }
 };
 
 GpuEmitter::Factor GpuEmitter::factor(bool rows) const {
@@ -70,8 +75,8 @@ std::string GpuEmitter::narrow_text(ExprId id, const Point& p) {
   if (const auto run = runs_.find(e.inputs[0]); run != runs_.end()) return run->second;
   if (source.kind == Expr::Kind::Load) {
     const std::string guard = condition(source.bounds, p, false);
-    const std::string element =
-        "a" + written(source.argument) + "[" + index_text(source.index, p, false) + "]";
+    const std::string element = "a" + std::to_string(source.argument) + "[" +
+                                index_text(source.index, p, false) + "]";
     if (guard.empty()) return element;
     return "(" + guard + " ? " + element + " : " +
            stored_literal(source.dtype, source.bits) + ")";
@@ -79,20 +84,26 @@ std::string GpuEmitter::narrow_text(ExprId id, const Point& p) {
   return to_store(source.dtype, eval(e.inputs[0], p).name);
 }
 
+// What shared memory holds of the factor.
+std::string GpuEmitter::factor_text(const Factor& f, const Point& p) {
+  return gpu_.product.matrices ? narrow_text(f.value, p) : eval(f.value, p).name;
+}
+
 // Reads what lies side by side: all elements of a run at once.
 void GpuEmitter::load_runs(const Factor& f, const Point& p) {
-  const std::vector<AxisId>& axes = f.how.by_steps ? k_.inner(k_.stages[0]) : f.how.axes;
+  const std::vector<AxisId> axes =
+      axes_of_runs(k_, f.how.by_steps ? k_.inner(k_.stages[0]) : f.how.axes, f.how.near);
   for (ExprId id : loads_below(k_, f.value)) {
     const Expr& e = k_.exprs[id];
-    const bool varies =
-        std::ranges::any_of(axes_of_runs(k_, axes, f.how.near),
-                            [&](AxisId a) { return k_.indices.depends_on(e.index, a); });
-    if (!varies) continue;
+    if (std::ranges::none_of(axes,
+                             [&](AxisId a) { return k_.indices.depends_on(e.index, a); }))
+      continue;
     const std::string type =
-        "Vector<" + store_type(e.dtype) + ", " + written(f.how.near) + ">";
+        "Vector<" + store_type(e.dtype) + ", " + std::to_string(f.how.near) + ">";
     const std::string guard = condition(e.bounds, p, false), name = fresh("r");
-    std::string value = "load_run<" + written(f.how.near) + ">(a" + written(e.argument) +
-                        " + " + index_text(e.index, p, false) + ")";
+    std::string value = "load_run<" + std::to_string(f.how.near) + ">(a" +
+                        std::to_string(e.argument) + " + " +
+                        index_text(e.index, p, false) + ")";
     if (!guard.empty())
       value = guard + " ? " + value + " : " + type + "(" +
               stored_literal(e.dtype, e.bits) + ")";
@@ -105,22 +116,20 @@ void GpuEmitter::load_runs(const Factor& f, const Point& p) {
 void GpuEmitter::emit_run(const Factor& f, const std::string& to) {
   const Point p(counts_.size(), 0);
   if (f.how.near == 1) {
-    line(to + " = " +
-         (gpu_.product.matrices ? narrow_text(f.value, p) : eval(f.value, p).name) + ";");
+    line(to + " = " + factor_text(f, p) + ";");
     return;
   }
   load_runs(f, p);
   const std::map<ExprId, std::string> names = std::move(runs_);
   for (int i = 0; i < f.how.near; ++i) {
-    const std::string at = "[" + written(i) + "]";
+    const std::string at = "[" + std::to_string(i) + "]";
     frames_.emplace_back();
     for (const auto& [id, name] : names) {
       const DType dtype = k_.exprs[id].dtype;
       runs_[id] = name + at;
       frames_.back()[{id, project(id, p)}] = {from_store(dtype, name + at), false};
     }
-    line(to + at + " = " +
-         (gpu_.product.matrices ? narrow_text(f.value, p) : eval(f.value, p).name) + ";");
+    line(to + at + " = " + factor_text(f, p) + ";");
     frames_.pop_back();
   }
   runs_.clear();
@@ -152,39 +161,46 @@ void GpuEmitter::name_steps() {
   const int64_t extent = k_.indices.extent(last);
   outer.pop_back();
   name_axes(outer, "(step / " + text_of(extent) + ")");
-  line("const iptr x" + written(last) + " = iptr(step % " + text_of(extent) + " + s);");
+  line("const iptr x" + std::to_string(last) + " = iptr(step % " + text_of(extent) +
+       " + s);");
+}
+
+// Opens what is done where the run of `open_run` is there, under the bounds of the sum
+// and the others given. Returns how many blocks that opens.
+int GpuEmitter::open_where_there(const Factor& f, const std::vector<Bound>& bounds) {
+  const Point p(counts_.size(), 0);
+  open("if (position < " + text_of(f.extent) + " && at < end)");
+  name_axes(f.how.axes, "position");
+  name_steps();
+  std::string guard = condition(k_.stages[0].domain, p, false);
+  if (const std::string own = condition(bounds, p, false); !own.empty())
+    guard += (guard.empty() ? "" : " && ") + own;
+  if (guard.empty()) return 1;
+  open("if (" + guard + ")");
+  return 2;
 }
 
 // Reads the steps from `step` on, of one factor, into registers.
 void GpuEmitter::emit_fetch(const Factor& f) {
-  const Stage& s = k_.stages[0];
   open_run(f);
   line("const u32 position = " + f.first + " + p, at = step + s;");
   line(f.next + "[n] = 0;");
-  open("if (position < " + text_of(f.extent) + " && at < end)");
-  name_axes(f.how.axes, "position");
-  name_steps();
-  const std::string guard = condition(s.domain, Point(counts_.size(), 0), false);
-  if (!guard.empty()) open("if (" + guard + ")");
+  int opened = open_where_there(f, {});
   emit_run(f, f.next + "[n]");
-  if (!guard.empty()) close();
-  close();
+  while (opened-- > 0) close();
   close();
 }
 
 // From registers to shared memory.
 void GpuEmitter::emit_put(const Factor& f) {
   open_run(f);
-  const std::string pitch = text_of(f.tile.pitch),
-                    base = f.name + " + buffer * " + text_of(f.tile.elements);
-  const std::string at =
-      f.tile.by_steps ? "p * " + pitch + " + s" : "s * " + pitch + " + p";
+  const std::string to = f.buffer() + " + " + f.place();
   if (f.how.near == 1)
-    line("(" + base + ")[" + at + "] = " + f.next + "[n];");
+    line("(" + f.buffer() + ")[" + f.place() + "] = " + f.next + "[n];");
   else if (f.tile.by_steps == f.how.by_steps)
-    line("store_run(" + base + " + " + at + ", " + f.next + "[n]);");
+    line("store_run(" + to + ", " + f.next + "[n]);");
   else
-    line("scatter_run<" + pitch + ">(" + base + " + " + at + ", " + f.next + "[n]);");
+    line("scatter_run<" + text_of(f.tile.pitch) + ">(" + to + ", " + f.next + "[n]);");
   close();
 }
 
@@ -198,10 +214,10 @@ void GpuEmitter::emit_thread_sums(const Factor& rows, const Factor& columns) {
   auto take = [&](const Factor& f, const char* to, int count, int parts,
                   const char* number) {
     const int run = run_of(count, s.dtype);
-    line(kind + " " + to + "[" + written(count) + "];");
-    line("take_runs<" + written(run) + ", " + written(run * parts) + ">(" + to + ", " +
-         f.name + " + buffer * " + text_of(f.tile.elements) + " + s * " +
-         text_of(f.tile.pitch) + " + " + number + " * " + text_of(run) + ");");
+    line(kind + " " + to + "[" + std::to_string(count) + "];");
+    line("take_runs<" + std::to_string(run) + ", " + std::to_string(run * parts) + ">(" +
+         to + ", " + f.buffer() + " + s * " + text_of(f.tile.pitch) + " + " + number +
+         " * " + text_of(run) + ");");
   };
   line("#pragma clang loop unroll_count(4)");
   open("for (u32 s = 0; s < " + text_of(t.steps) + "; ++s)");
@@ -226,12 +242,12 @@ void GpuEmitter::emit_warp_sums(const Factor& rows, const Factor& columns) {
   const int64_t steps = kMatrixBytes / byte_size(rows.tile.dtype);
   auto take = [&](const Factor& f, const char* to, int count, const char* number,
                   int part) {
-    line("Matrix " + std::string(to) + "[" + written(count) + "];");
+    line("Matrix " + std::string(to) + "[" + std::to_string(count) + "];");
     line(kUnrolled);
     line("for (u32 i = 0; i < " + text_of(count) + "; ++i) " + to + "[i] = matrix_of<" +
-         (f.tile.by_steps ? "true" : "false") + ", " + written(f.tile.pitch) + ">(" +
-         f.name + " + buffer * " + text_of(f.tile.elements) + ", " + number + " * " +
-         text_of(part) + " + i * " + text_of(kMatrixSide) + ", s);");
+         (f.tile.by_steps ? "true" : "false") + ", " + std::to_string(f.tile.pitch) +
+         ">(" + f.buffer() + ", " + number + " * " + text_of(part) + " + i * " +
+         text_of(kMatrixSide) + ", s);");
   };
   line(kUnrolled);
   open("for (u32 s = 0; s < " + text_of(t.steps) + "; s += " + text_of(steps) + ")");
@@ -309,7 +325,7 @@ void GpuEmitter::open_joined(int sums) {
   line(kind + "* const parts = reinterpret_cast<" + kind + "*>(room) + u64(tile) * " +
        text_of(int64_t{t.splits} * gpu_.threads * sums) + ";");
   shared("is_last", "u32", "1");
-  open("if (joined<" + written(t.splits) + ", " + written(gpu_.threads) +
+  open("if (joined<" + std::to_string(t.splits) + ", " + std::to_string(gpu_.threads) +
        ">(sums, parts, share, arrived + tile, is_last))");
 }
 
@@ -322,9 +338,10 @@ void GpuEmitter::emit_multiply(const Factor& rows, const Factor& columns) {
 void GpuEmitter::emit_through_registers(const Factor& rows, const Factor& columns) {
   const ProductTile& t = gpu_.product;
   for (const Factor* f : {&rows, &columns})
-    line((f->how.near == 1 ? f->element
-                           : "Vector<" + f->element + ", " + written(f->how.near) + ">") +
-         " " + f->next + "[" + written(f->turns(t)) + "];");
+    line((f->how.near == 1
+              ? f->element
+              : "Vector<" + f->element + ", " + std::to_string(f->how.near) + ">") +
+         " " + f->next + "[" + std::to_string(f->turns(t)) + "];");
   open("auto fetch = [&](u32 step) SVOD_INLINED");
   emit_fetch(rows);
   emit_fetch(columns);
@@ -352,34 +369,23 @@ void GpuEmitter::emit_through_registers(const Factor& rows, const Factor& column
 
 // From memory to shared memory, zeros where there is nothing.
 void GpuEmitter::emit_copy(const Factor& f, const CopiedFactor& copied) {
-  const Point p(counts_.size(), 0);
   open_run(f);
   line("const u32 position = " + f.first + " + p, at = step + s;");
-  line("const " + f.element + "* from = a" + written(copied.load->argument) + ";");
+  line("const " + f.element + "* from = a" + std::to_string(copied.load->argument) + ";");
   line("bool there = false;");
-  open("if (position < " + text_of(f.extent) + " && at < end)");
-  name_axes(f.how.axes, "position");
-  name_steps();
-  std::string guard = condition(k_.stages[0].domain, p, false);
-  if (const std::string own = condition(copied.bounds, p, false); !own.empty())
-    guard += (guard.empty() ? "" : " && ") + own;
-  if (!guard.empty()) open("if (" + guard + ")");
-  line("from += " + index_text(copied.load->index, p, false) + ";");
+  int opened = open_where_there(f, copied.bounds);
+  line("from += " + index_text(copied.load->index, Point(counts_.size(), 0), false) +
+       ";");
   line("there = true;");
-  if (!guard.empty()) close();
-  close();
-  const std::string pitch = text_of(f.tile.pitch),
-                    base = f.name + " + buffer * " + text_of(f.tile.elements);
-  const std::string to =
-      base + " + " +
-      (f.tile.by_steps ? "p * " + pitch + " + s" : "s * " + pitch + " + p");
-  const std::string copy = "copy_ahead<" + written(copied.bytes) + ">(";
+  while (opened-- > 0) close();
+  const std::string to = f.buffer() + " + " + f.place(),
+                    copy = "copy_ahead<" + std::to_string(copied.bytes) + ">(";
   if (f.tile.by_steps == f.how.by_steps) {
     line(copy + to + ", from, there);");
   } else {
     line(kUnrolled);
     line("for (u32 e = 0; e < " + text_of(f.how.near) + "; ++e) " + copy + to +
-         " + e * " + pitch + ", from + e, there);");
+         " + e * " + text_of(f.tile.pitch) + ", from + e, there);");
   }
   close();
 }
@@ -401,7 +407,7 @@ void GpuEmitter::emit_copied_ahead(const Factor& rows, const Factor& columns) {
   line("u32 filled = 0, free = " + ahead + ";");
   line("#pragma clang loop unroll(disable)");
   open("for (u32 step = begin; step < end; step += " + steps + ")");
-  line("wait_for_copies<" + written(t.ahead - 1) + ">();");
+  line("wait_for_copies<" + std::to_string(t.ahead - 1) + ">();");
   line("wait_for_block();");
   line("if (step + " + further + " < end) copy(step + " + further + ", free);");
   line("end_copies();");
@@ -445,8 +451,8 @@ void GpuEmitter::emit_products() {
                     across = text_of(t.parts_across());
   line("const u32 beside = " + part + " % " + across + ", below = " + part + " / " +
        across + ";");
-  line(compute_type(s.dtype) + " sums[" + written(sums) + "] = {};");
-  shared_["tiles"] = "SVOD_TILES(" + written(shared_of_tiles(k_, t)) + ");\n";
+  line(compute_type(s.dtype) + " sums[" + std::to_string(sums) + "] = {};");
+  shared_["tiles"] = "SVOD_TILES(" + std::to_string(shared_of_tiles(k_, t)) + ");\n";
   const int64_t of_rows = t.buffers() * rows.tile.elements * byte_size(rows.tile.dtype);
   line("SVOD_OF_BLOCK " + rows.element + "* const row_tile = (SVOD_OF_BLOCK " +
        rows.element + "*)tiles;");

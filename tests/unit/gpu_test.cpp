@@ -75,6 +75,31 @@ NodeId product(Graph& g, NodeId a, NodeId b) {
                  {x[0], y[1]});
 }
 
+// Factors of these types, widened to `sum` where they are multiplied, as tensor cores
+// take them.
+Graph narrow_product(DType type, DType other, DType sum, int64_t rows, int64_t inner,
+                     int64_t columns) {
+  Graph g;
+  g.keep_halves();
+  const NodeId a = g.add_input("a", type, {rows, inner}),
+               b = g.add_input("b", other, {inner, columns});
+  const NodeId y = product(g, cast(g, a, sum), cast(g, b, sum));
+  g.add_output("y", sum == DType::F32 ? cast(g, y, type) : y);
+  return g;
+}
+
+Graph float_product(int64_t rows, int64_t inner, int64_t columns) {
+  return narrow_product(DType::F32, DType::F32, DType::F32, rows, inner, columns);
+}
+
+std::vector<Tensor> random_inputs(const Graph& g) {
+  Random random(1);
+  std::vector<Tensor> out;
+  for (const GraphInput& input : g.inputs())
+    out.push_back(random_tensor(random, g[input.node].shape, g[input.node].dtype));
+  return out;
+}
+
 // One kernel with a line before its last one that should not be there.
 std::vector<std::string> planted(const Graph& g, const std::vector<Tensor>& inputs,
                                  const std::string& after, const std::string& text) {
@@ -123,19 +148,6 @@ TEST_CASE("gpu: products are tiled, with rests of tiles on all sides") {
 }
 
 namespace {
-
-// Factors of `type`, widened to `sum` where they are multiplied, as tensor cores take
-// them.
-Graph narrow_product(DType type, DType other, DType sum, int rows, int inner,
-                     int columns) {
-  Graph g;
-  g.keep_halves();
-  const NodeId a = g.add_input("a", type, {rows, inner}),
-               b = g.add_input("b", other, {inner, columns});
-  const NodeId y = product(g, cast(g, a, sum), cast(g, b, sum));
-  g.add_output("y", sum == DType::F32 ? cast(g, y, type) : y);
-  return g;
-}
 
 // What goes wrong with the one kernel of a graph when it is run by this tile; nothing
 // where the tile does not fit it.
@@ -194,7 +206,6 @@ TEST_CASE("gpu: tiles of all forms compute the same") {
 }
 
 TEST_CASE("gpu: tensor cores multiply narrow numbers") {
-  Random random(1);
   struct Types {
     DType a, b, sum;
   };
@@ -206,8 +217,7 @@ TEST_CASE("gpu: tensor cores multiply narrow numbers") {
                                   {DType::U8, DType::U8, DType::I32}}) {
     CAPTURE(info(a).text, info(b).text);
     const Graph g = narrow_product(a, b, sum, 40, 80, 72);
-    const std::vector<Tensor> inputs{random_tensor(random, {40, 80}, a),
-                                     random_tensor(random, {80, 72}, b)};
+    const std::vector<Tensor> inputs = random_inputs(g);
     const GpuSchedule own = chosen(g);
     REQUIRE(own.mapping == GpuMapping::Products);
     CHECK(own.product.matrices);
@@ -257,25 +267,16 @@ TEST_CASE("gpu: runs that are widened on their way") {
 }
 
 TEST_CASE("gpu: long sums of few results are shared by blocks") {
-  Random random(1);
-  Graph g;
-  const NodeId a = g.add_input("a", DType::F32, {32, 4000}),
-               b = g.add_input("b", DType::F32, {4000, 32});
-  g.add_output("y", product(g, a, b));
+  const Graph g = float_product(32, 4000, 32);
   CHECK(chosen(g).product.splits > 1);
-  CHECK(wrong(g, {random_tensor(random, {32, 4000}), random_tensor(random, {4000, 32})},
-              1e-4) == "");
+  CHECK(wrong(g, random_inputs(g), 1e-4) == "");
 }
 
 TEST_CASE("gpu: the executor finds parts of a sum that nobody waited for") {
-  Random random(1);
-  Graph g;
-  const NodeId a = g.add_input("a", DType::F32, {32, 4000}),
-               b = g.add_input("b", DType::F32, {4000, 32});
-  g.add_output("y", product(g, a, b));
+  const Graph g = float_product(32, 4000, 32);
   const std::vector<std::string> faults =
-      planted(g, {random_tensor(random, {32, 4000}), random_tensor(random, {4000, 32})},
-              "count_arrival(arrived) == kShares - 1", "share == kShares - 1");
+      planted(g, random_inputs(g), "count_arrival(arrived) == kShares - 1",
+              "share == kShares - 1");
   REQUIRE(!faults.empty());
   CHECK(faults[0].find("of scratch memory") != std::string::npos);
 }
@@ -369,13 +370,8 @@ TEST_CASE("gpu: the executor finds two threads that write one element") {
 }
 
 TEST_CASE("gpu: the executor finds a wait that is missing") {
-  Random random(1);
-  Graph g;
-  const NodeId a = g.add_input("a", DType::F32, {64, 64}),
-               b = g.add_input("b", DType::F32, {64, 64});
-  g.add_output("y", product(g, a, b));
-  const std::vector<Tensor> inputs{random_tensor(random, {64, 64}),
-                                   random_tensor(random, {64, 64})};
+  const Graph g = float_product(64, 64, 64);
+  const std::vector<Tensor> inputs = random_inputs(g);
   CHECK(planted(g, inputs, "wait_for_block();", "wait_for_block();").empty());
   const std::vector<std::string> faults = planted(g, inputs, "wait_for_block();", "");
   REQUIRE(!faults.empty());
@@ -383,10 +379,8 @@ TEST_CASE("gpu: the executor finds a wait that is missing") {
 }
 
 TEST_CASE("gpu: the executor finds a copy that is not waited for") {
-  Random random(1);
-  Graph g = narrow_product(DType::F16, DType::F16, DType::F32, 64, 128, 64);
-  const std::vector<Tensor> inputs{random_tensor(random, {64, 128}, DType::F16),
-                                   random_tensor(random, {128, 64}, DType::F16)};
+  const Graph g = narrow_product(DType::F16, DType::F16, DType::F32, 64, 128, 64);
+  const std::vector<Tensor> inputs = random_inputs(g);
   REQUIRE(chosen(g).product.ahead > 0);
   CHECK(planted(g, inputs, "wait_for_block();", "wait_for_block();").empty());
   // What is on its way for others is not what they see.
@@ -394,14 +388,10 @@ TEST_CASE("gpu: the executor finds a copy that is not waited for") {
 }
 
 TEST_CASE("gpu: the executor finds threads that do not wait") {
-  Random random(1);
-  Graph g;
-  const NodeId a = g.add_input("a", DType::F32, {64, 64}),
-               b = g.add_input("b", DType::F32, {64, 64});
-  g.add_output("y", product(g, a, b));
+  const Graph g = float_product(64, 64, 64);
   const std::vector<std::string> faults =
-      planted(g, {random_tensor(random, {64, 64}), random_tensor(random, {64, 64})},
-              "i32 bad = 0;", "i32 bad = 0; if (thread_number() == 3) return;");
+      planted(g, random_inputs(g), "i32 bad = 0;",
+              "i32 bad = 0; if (thread_number() == 3) return;");
   REQUIRE(!faults.empty());
   CHECK(faults[0].find("waits for threads that have ended") != std::string::npos);
 }
