@@ -9,13 +9,13 @@
 // what the others have left in memory, in the order of the steps, whichever it is.
 #include "compiler/codegen/element_text.h"
 #include "compiler/codegen/gpu_emitter.h"
+#include "compiler/support/divide.h"
 
 #include <algorithm>
 
 namespace svod::codegen {
 
 static std::string text_of(int64_t number) { return std::to_string(number) + "u"; }
-static int64_t parts_of(int64_t all, int64_t part) { return (all + part - 1) / part; }
 
 static constexpr const char* kUnrolled = "#pragma clang loop unroll(full)";
 
@@ -38,7 +38,7 @@ struct GpuEmitter::Factor {
 
   // Runs of neighbours that the block reads, and how many of those each thread does.
   int64_t runs(const ProductTile& t) const { return t.steps * positions / how.near; }
-  int64_t turns(const ProductTile& t) const { return parts_of(runs(t), threads_of(t)); }
+  int64_t turns(const ProductTile& t) const { return ceil_div(runs(t), threads_of(t)); }
   // Its buffer, and where in one step `s` of position `p` lies.
   std::string buffer() const { return name + " + buffer * " + text_of(tile.elements); }
   std::string place() const {
@@ -51,8 +51,7 @@ GpuEmitter::Factor GpuEmitter::factor(bool rows) const {
   const ProductTile& t = gpu_.product;
   const FactorTile& how = rows ? t.rows : t.columns;
   const SharedTile tile = shared_tile(k_, t, rows);
-  const std::vector<ExprId>& factors = k_.exprs[k_.stages[0].value].inputs;
-  return {factors[rows ? t.row_factor : 1 - t.row_factor],
+  return {factor_of(k_, t, rows),
           how,
           tile,
           rows ? t.block_rows : t.block_columns,
@@ -421,12 +420,12 @@ void GpuEmitter::emit_products() {
   const ProductTile& t = gpu_.product;
   const Stage& s = k_.stages[0];
   const Factor rows = factor(true), columns = factor(false);
-  const int64_t down = parts_of(rows.extent, t.block_rows),
-                beside = parts_of(columns.extent, t.block_columns),
+  const int64_t down = ceil_div(rows.extent, t.block_rows),
+                beside = ceil_div(columns.extent, t.block_columns),
                 steps = positions_along(k_, k_.inner(s)),
                 others = positions_along(k_, gpu_.positions),
                 tiles = down * beside * others;
-  const int sums = t.thread_rows * t.thread_columns / (t.matrices ? kWarpThreads : 1);
+  const int sums = sums_of_thread(t);
   line("const u32 thread = thread_number(), block = block_number();");
   line("const u32 first_column = block % " + text_of(beside) + " * " +
        text_of(t.block_columns) + ", first_row = block / " + text_of(beside) + " % " +
@@ -440,7 +439,7 @@ void GpuEmitter::emit_products() {
     line("const u32 begin = 0, end = " + text_of(steps) + ";");
   } else {
     // Each has whole tiles of steps.
-    const int64_t each = parts_of(parts_of(steps, t.steps), t.splits) * t.steps;
+    const int64_t each = ceil_div(ceil_div(steps, t.steps), t.splits) * t.steps;
     line("const u32 tile = block % " + text_of(tiles) + ", share = block / " +
          text_of(tiles) + ";");
     line("const u32 begin = share * " + text_of(each) + ", end = begin + " +

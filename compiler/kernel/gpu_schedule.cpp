@@ -3,6 +3,7 @@
 #include "compiler/kernel/dependence.h"
 #include "compiler/kernel/schedule.h"
 #include "compiler/kernel/stage_work.h"
+#include "compiler/support/divide.h"
 
 #include <algorithm>
 
@@ -14,15 +15,13 @@ int64_t positions_along(const Kernel& kernel, const std::vector<AxisId>& axes) {
   return out;
 }
 
-static int64_t parts_of(int64_t all, int64_t part) { return (all + part - 1) / part; }
-
 int64_t block_count(const Kernel& kernel, const GpuSchedule& s) {
   const int64_t positions = positions_along(kernel, s.positions);
   switch (s.mapping) {
   case GpuMapping::Serial:
     return 1;
   case GpuMapping::Positions: {
-    const int64_t blocks = parts_of(positions, s.threads);
+    const int64_t blocks = ceil_div(positions, s.threads);
     return s.most_blocks == 0 ? blocks : std::min(blocks, s.most_blocks);
   }
   case GpuMapping::Rows:
@@ -32,8 +31,8 @@ int64_t block_count(const Kernel& kernel, const GpuSchedule& s) {
   }
   const ProductTile& t = s.product;
   return positions * t.splits *
-         parts_of(positions_along(kernel, t.rows.axes), t.block_rows) *
-         parts_of(positions_along(kernel, t.columns.axes), t.block_columns);
+         ceil_div(positions_along(kernel, t.rows.axes), t.block_rows) *
+         ceil_div(positions_along(kernel, t.columns.axes), t.block_columns);
 }
 
 static bool is_split(const GpuSchedule& s) {
@@ -54,7 +53,11 @@ int threads_of(const ProductTile& t) {
   return t.parts_down() * t.parts_across() * (t.matrices ? kWarpThreads : 1);
 }
 
-static ExprId factor_of(const Kernel& k, const ProductTile& t, bool rows) {
+int sums_of_thread(const ProductTile& t) {
+  return t.thread_rows * t.thread_columns / (t.matrices ? kWarpThreads : 1);
+}
+
+ExprId factor_of(const Kernel& k, const ProductTile& t, bool rows) {
   return k.exprs[k.stages[0].value].inputs[rows ? t.row_factor : 1 - t.row_factor];
 }
 
@@ -290,8 +293,7 @@ static std::string product_misfit(const ScheduledKernel& k, const GpuSchedule& s
   constexpr int64_t kMostShared = 227 << 10; // of any GPU
   constexpr int kMostAhead = 7;
   constexpr int kMostSums = 256;
-  const int sums = t.thread_rows * t.thread_columns / (t.matrices ? kWarpThreads : 1);
-  if (t.thread_rows > kMostSums || sums > kMostSums)
+  if (t.thread_rows > kMostSums || sums_of_thread(t) > kMostSums)
     return "more sums of a thread than there are registers";
   if (t.splits < 1 || t.splits > positions_along(k, k.stages[0].inner))
     return "more parts of a sum than it has steps";

@@ -82,6 +82,9 @@ int64_t counters_of_launch(const Kernel& kernel, const GpuSchedule& schedule);
 // times eight, as shared memory hands them out ("ldmatrix").
 inline constexpr int kWarpThreads = 32, kMatrixSide = 16, kMatrixBytes = 32;
 int threads_of(const ProductTile& tile);
+int sums_of_thread(const ProductTile& tile);
+// The factor of the first stage's products that is rows, or columns.
+ExprId factor_of(const Kernel& kernel, const ProductTile& tile, bool rows);
 // How a factor lies in shared memory: elements of a position follow each other, step by
 // step, or those of a step, position by position. The next run is `pitch` elements
 // further, so that no two threads of a warp meet in a bank.

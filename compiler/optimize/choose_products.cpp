@@ -5,6 +5,7 @@
 #include "compiler/optimize/choose_products.h"
 
 #include "compiler/kernel/stage_work.h"
+#include "compiler/support/divide.h"
 
 #include <algorithm>
 #include <cmath>
@@ -128,12 +129,11 @@ double ProductChooser::clocks(const GpuSchedule& s) const {
   const ProductTile& t = s.product;
   const auto blocks = double(block_count(k_, s));
   const double rounds = std::ceil(blocks / m_.multiprocessors);
-  const int sums = t.thread_rows * t.thread_columns / (t.matrices ? m_.warp_threads : 1);
   const double resident = std::max(
       1.0, std::min({rounds, std::floor(double(m_.resident_threads) / s.threads),
                      std::floor(double(m_.first.bytes) / double(shared_of_tiles(k_, t))),
                      std::floor(double(m_.resident_threads) * kRegistersOfThread /
-                                (s.threads * (sums + kRegistersBeside)))}));
+                                (s.threads * (sums_of_thread(t) + kRegistersBeside)))}));
   const double busy = std::min(1.0, resident * s.threads / m_.busy_threads);
   const double turns = std::ceil(std::ceil(double(steps_) / t.splits) / t.steps);
   const double rate = t.matrices ? m_.matrix_products_per_clock
@@ -166,9 +166,8 @@ void ProductChooser::consider(ProductTile t, const TileShape& shape) {
   t.thread_rows = shape.part_rows, t.thread_columns = shape.part_columns;
   t.steps =
       shape.step_bytes / static_cast<int>(byte_size(shared_tile(k_, t, true).dtype));
-  const std::vector<ExprId>& factors = k_.exprs[k_.stages[0].value].inputs;
-  fill(t.rows, factors[t.row_factor], t.steps, t.block_rows);
-  fill(t.columns, factors[1 - t.row_factor], t.steps, t.block_columns);
+  fill(t.rows, factor_of(k_, t, true), t.steps, t.block_rows);
+  fill(t.columns, factor_of(k_, t, false), t.steps, t.block_columns);
   split(t, shape.longer);
   // Short copies take longer than registers on the way.
   constexpr int kWholeCopy = 16;
@@ -187,8 +186,7 @@ void ProductChooser::split(ProductTile t, double longer) {
   if (shared_of_tiles(k_, t) > m_.shared_bytes || !gpu_misfit(k_, s).empty()) return;
   for (const int splits : kSplits) {
     // Each share has some tiles of steps, and none has nothing.
-    const int64_t turns = (steps_ + t.steps - 1) / t.steps;
-    const int64_t each = (turns + splits - 1) / splits;
+    const int64_t turns = ceil_div(steps_, t.steps), each = ceil_div(turns, splits);
     if (splits > 1 && (each < kFewestTurns || (splits - 1) * each >= turns)) continue;
     s.product.splits = splits;
     const double time = longer * clocks(s);
