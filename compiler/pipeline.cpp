@@ -7,6 +7,7 @@
 #include "compiler/plan/apart.h"
 #include "compiler/rewrite/fixed_point.h"
 #include "compiler/rewrite/integer_contractions.h"
+#include "compiler/rewrite/settle_states.h"
 #include "compiler/rewrite/simplify.h"
 #include "compiler/rows_first.h"
 #include "compiler/select/contract_products.h"
@@ -142,6 +143,7 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
   });
   passes.note_end("equal-programs", end_of(equal));
   if (options.equal != nullptr) *options.equal = std::move(equal);
+  rewrite::settle_states(simple);
   FusedGraph fused =
       fuse(simple, target, direct_only, passes, {}, cut_search_options(options));
   const plan::PlanOptions to_plan = plan_options(options);

@@ -395,6 +395,26 @@ void check_report(Options& options) {
   options.explain = true;
 }
 
+// What stays from run to run has one size and one place.
+void check_states(Options& options) {
+  // Firmware has no memory to spare, and counts no runs.
+  options.import.roomy_states = !options.emits_run();
+  if (options.import.states.empty()) return;
+  const std::pair<bool, const char*> kRules[] = {
+      {!options.sets.empty(), "goes with one set of shapes: give each --shape once, and "
+                              "neither --entry nor --dim"},
+      {!options.import.sizes.empty(), "goes with fixed sizes: --shape instead of --dim"},
+      {options.device.has_value(), "is for the processor: leave out --device"},
+      {options.target.kind == TargetKind::Wasm,
+       "is for programs, libraries and source, not for modules"},
+      {!options.pools.empty(), "goes with one arena: leave out --pool"},
+      {options.bisect, "is left out to look for a wrong kernel: --bisect gives each run "
+                       "all inputs"},
+  };
+  for (const auto& [wrong, why] : kRules)
+    if (wrong) throw UsageError{std::string("--state ") + why};
+}
+
 void understand(const RawOptions& raw, bool verb_given, Options& options) {
   read_words(raw, verb_given, options);
   read_target(raw, options);
@@ -454,6 +474,7 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
       options.json == "-" && !options.dry_run)
     throw UsageError{"--json and the text of --emit would both go to stdout; give one of "
                      "them a file (--json=FILE, -o FILE)"};
+  check_states(options);
   check_explain(options);
   check_report(options);
   if (!raw.tune.empty()) options.tune_minutes = read_minutes(raw.tune);

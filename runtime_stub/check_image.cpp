@@ -23,6 +23,7 @@ bool tables_fit(const SvodHeader& header) {
          table_fits(header, header.programs, sizeof(SvodProgram)) &&
          table_fits(header, header.slices, sizeof(SvodSlice)) &&
          table_fits(header, header.regions, sizeof(SvodRegion)) &&
+         table_fits(header, header.states, sizeof(SvodState)) &&
          text_fits(header, header.text) && text_fits(header, header.manifest);
 }
 
@@ -69,16 +70,25 @@ bool slice_holds(const SvodHeader& header, const SvodEntry& entry, uint32_t numb
   return slice.mask == 1 && within(other, slot.bytes, room);
 }
 
+// Of an input or output as kernels see it: a state may have room that its tensor has not.
+uint64_t bytes_of(const SvodHeader& header, const SvodEntry& entry,
+                  const SvodTensor& tensor) {
+  if (tensor.role != SVOD_ROLE_STATE) return tensor.bytes;
+  return svod_state(&header, &entry, tensor.shape_output - 1)->bytes;
+}
+
 bool slot_holds(const SvodHeader& header, const SvodEntry& entry, uint32_t number) {
   const SvodSlot& slot =
       svod_at<SvodSlot>(&header, header.slots, entry.first_slot)[number];
   switch (slot.slot_class) {
   case SVOD_SLOT_INPUT:
     return slot.io < entry.input_count &&
-           within(slot.offset, slot.bytes, svod_input(&header, &entry, slot.io)->bytes);
+           within(slot.offset, slot.bytes,
+                  bytes_of(header, entry, *svod_input(&header, &entry, slot.io)));
   case SVOD_SLOT_OUTPUT:
     return slot.io < entry.output_count &&
-           within(slot.offset, slot.bytes, svod_output(&header, &entry, slot.io)->bytes);
+           within(slot.offset, slot.bytes,
+                  bytes_of(header, entry, *svod_output(&header, &entry, slot.io)));
   case SVOD_SLOT_WEIGHT:
     return within(slot.offset, slot.bytes, header.weight_bytes);
   case SVOD_SLOT_TEMPORARY:
@@ -233,10 +243,30 @@ bool step_holds(Nesting& nesting, uint32_t at) {
          operand_holds(nesting, args[1], bytes, true);
 }
 
+// Places of states, and their sums, stay below 2^47.
+bool state_holds(const SvodEntry& entry, const SvodState& state) {
+  const bool moves = state.kind == SVOD_STATE_MOVES;
+  return state.input < entry.input_count && state.output < entry.output_count &&
+         state.kind <= SVOD_STATE_COPIED && state.bytes <= kMostBytes &&
+         state.offset <= kMostBytes && state.offset % SVOD_ALIGN == 0 &&
+         state.step <= state.bytes && state.period >= 1 && state.parts >= 1 &&
+         (!moves || state.period <= state.bytes) &&
+         (!moves || state.step == 0 || state.period <= state.bytes / state.step);
+}
+
+// Each is one of the entry's, which is as long.
+bool role_holds(const SvodHeader& header, const SvodEntry& entry,
+                const SvodTensor& tensor) {
+  if (tensor.role != SVOD_ROLE_STATE) return true;
+  if (tensor.shape_output == 0 || tensor.shape_output > entry.state_count) return false;
+  const SvodState& state = *svod_state(&header, &entry, tensor.shape_output - 1);
+  return tensor.bytes / state.parts <= state.bytes / state.parts;
+}
+
 // The output with the extents of another one has an int64 for each axis.
 bool extents_hold(const SvodHeader& header, const SvodEntry& entry,
                   const SvodTensor& output) {
-  if (output.shape_output == 0) return true;
+  if (output.role == SVOD_ROLE_STATE || output.shape_output == 0) return true;
   if (output.shape_output > entry.output_count) return false;
   const SvodTensor* extents = svod_output(&header, &entry, output.shape_output - 1);
   return extents->elements == output.rank &&
@@ -258,15 +288,23 @@ bool entry_holds(const SvodHeader& header, const SvodEntry& entry) {
       !within(entry.first_output, entry.output_count, header.tensors.count) ||
       !within(entry.first_slot, entry.slot_count, header.slots.count) ||
       !within(entry.first_step, entry.step_count, header.steps.count) ||
+      !within(entry.first_state, entry.state_count, header.states.count) ||
       entry.arena_bytes > kMostBytes || entry.scratch_bytes > kMostBytes ||
       entry.scratch_bytes % SVOD_ALIGN != 0) {
     return false;
   }
+  for (uint32_t i = 0; i < entry.state_count; i++) {
+    if (!state_holds(entry, *svod_state(&header, &entry, i))) return false;
+  }
   for (uint32_t i = 0; i < entry.output_count; i++) {
-    if (!extents_hold(header, entry, *svod_output(&header, &entry, i))) return false;
+    const SvodTensor& output = *svod_output(&header, &entry, i);
+    if (!role_holds(header, entry, output) || !extents_hold(header, entry, output))
+      return false;
   }
   for (uint32_t i = 0; i < entry.input_count; i++) {
-    if (!open_extents_hold(header, entry, *svod_input(&header, &entry, i))) return false;
+    const SvodTensor& input = *svod_input(&header, &entry, i);
+    if (!role_holds(header, entry, input) || !open_extents_hold(header, entry, input))
+      return false;
   }
   for (uint32_t i = 0; i < entry.slot_count; i++) {
     if (!slot_holds(header, entry, i)) return false;

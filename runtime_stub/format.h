@@ -8,13 +8,14 @@
 //           3  SvodValue, SvodKey: sequences, optionals and maps over inputs and outputs
 //           4  regions and slices: steps that run others, slots that move with them
 //           5  chains: steps that run part by part, slots of one part
+//           6  states: tensors that stay from run to run
 #ifndef SVOD_FORMAT_H
 #define SVOD_FORMAT_H
 
 #include "runtime_stub/status.h"
 #include "runtime_stub/types.h"
 
-#define SVOD_FORMAT_VERSION 5u
+#define SVOD_FORMAT_VERSION 6u
 #define SVOD_ALIGN 64u // of image, weights, arena and every slot in them
 // What stands in front of the arena of svod_replay: a library keeps there what it knows
 // from earlier calls. A program leaves it, so that a model needs the same arena whatever
@@ -57,6 +58,7 @@ struct SvodHeader {
   struct SvodTable keys;     // SvodKey
   struct SvodTable slices;   // SvodSlice
   struct SvodTable regions;  // SvodRegion
+  struct SvodTable states;   // SvodState
   struct SvodText text;      // all strings, back to back
   struct SvodText manifest;  // JSON, printed by --info=json; a zero byte follows it
   uint32_t max_buffers;      // largest arg_count of any step
@@ -72,6 +74,7 @@ struct SvodEntry {
   uint32_t first_step, step_count;
   uint32_t first_input_value, input_values;   // in values; none: every input or output
   uint32_t first_output_value, output_values; // is a value of its own, a tensor
+  uint32_t first_state, state_count;
   uint64_t arena_bytes;   // temporaries; scratch of each thread follows
   uint64_t scratch_bytes; // per thread, a multiple of SVOD_ALIGN
   uint64_t arena_lower_bound;
@@ -93,6 +96,7 @@ struct SvodTensor {
   // as in a tensor of these. 0: dims are the extents.
   // Of an input whose extents a run decides: likewise, of an input. Of such an input of
   // extents: one bit for each axis that a run decides, the others are as in dims.
+  // Of an input or output that is a state: 1 + its number among those of the entry.
   uint32_t shape_output;
   uint32_t role; // SvodTensorRole
 };
@@ -110,6 +114,27 @@ enum SvodTensorRole {
   SVOD_ROLE_MODEL = 0,    // an input or output of the model
   SVOD_ROLE_SHAPE = 1,    // the extents of another output, or input
   SVOD_ROLE_PRESENCE = 2, // whether an optional output is there
+  SVOD_ROLE_STATE = 3,    // an output that is an input of the next run, or that input
+};
+
+enum SvodStateKind {
+  SVOD_STATE_PLACE = 0, // input and output are one place
+  SVOD_STATE_TURNS =
+      1, // of two places one is read, one written, then the other way round
+  SVOD_STATE_MOVES = 2,  // one place, which the next run begins `step` bytes further on
+  SVOD_STATE_COPIED = 3, // the output has a second place; from `step` on it is copied
+};
+
+// A tensor that stays from run to run: an output is an input of the next run, and neither
+// is the caller's. Zeros before the first run.
+struct SvodState {
+  uint32_t input, output; // numbers among the entry's tensors
+  uint32_t kind;          // SvodStateKind
+  uint32_t period;        // MOVES: after so many runs what is kept moves to the front
+  uint64_t bytes;         // of a place; MOVES: of all that it moves in
+  uint64_t step;          // MOVES, COPIED
+  uint64_t offset;        // of the first place, behind the head of the states' memory
+  uint64_t parts;         // of the tensor, bytes / parts apart: what lies between is room
 };
 
 enum SvodValueKind {
@@ -149,7 +174,7 @@ enum SvodSlotClass {
   SVOD_SLOT_INPUT = 0,     // offset: into input number `io`
   SVOD_SLOT_OUTPUT = 1,    // offset: into output number `io`
   SVOD_SLOT_WEIGHT = 2,    // offset: into the weight section
-  SVOD_SLOT_STATE = 3,     // reserved
+  SVOD_SLOT_STATE = 3,     // reserved: states are inputs and outputs by role
   SVOD_SLOT_TEMPORARY = 4, // offset: into the arena
   SVOD_SLOT_SLICE = 5,     // offset: into the parent of slice number `io`
   SVOD_SLOT_PART = 6,      // offset: into the scratch of the thread, less chunk * bytes
@@ -208,9 +233,9 @@ struct SvodProgram {
 };
 
 #ifdef __cplusplus
-static_assert(sizeof(SvodHeader) == 184, "layout change: new version, history line");
+static_assert(sizeof(SvodHeader) == 192, "layout change: new version, history line");
 static_assert(sizeof(SvodWeightsEnd) == 64, "a multiple of SVOD_ALIGN");
-static_assert(sizeof(SvodEntry) == 88, "layout change: new version, history line");
+static_assert(sizeof(SvodEntry) == 96, "layout change: new version, history line");
 static_assert(sizeof(SvodTensor) == 56, "layout change: new version, history line");
 static_assert(sizeof(SvodValue) == 40, "layout change: new version, history line");
 static_assert(sizeof(SvodKey) == 24, "layout change: new version, history line");
@@ -218,6 +243,7 @@ static_assert(sizeof(SvodSlot) == 24, "layout change: new version, history line"
 static_assert(sizeof(SvodStep) == 48, "layout change: new version, history line");
 static_assert(sizeof(SvodSlice) == 24, "layout change: new version, history line");
 static_assert(sizeof(SvodRegion) == 32, "layout change: new version, history line");
+static_assert(sizeof(SvodState) == 48, "layout change: new version, history line");
 static_assert(sizeof(SvodProgram) == 8, "layout change: new version, history line");
 #endif
 

@@ -4,9 +4,14 @@
 // key that only this model at this address writes. So a run on a used arena starts
 // without asking anything again.
 //
-//   arena:  what is known | the arena of svod_replay
+// An arena that is not known yet has states of zeros, which stay in it from run to run.
+//
+//   arena:  what is known | states | the arena of svod_replay
 #include "runtime_stub/cpu.h"
 #include "runtime_stub/replay.h"
+#ifdef SVOD_STATES
+#include "runtime_stub/states.h"
+#endif
 #include "runtime_stub/status_text.h"
 
 #define SVOD_JOIN2(a, b) a##_##b
@@ -40,9 +45,45 @@ int32_t prepare(const SvodModel& model, Known* known) {
   int32_t level = svod_choose_level(&model);
   if (level < 0) return SVOD_CPU;
   known->level = static_cast<uint32_t>(level);
+#ifdef SVOD_STATES
+  __builtin_memset(
+      known + 1, 0,
+      static_cast<size_t>(svod_states_bytes(model.image, svod_entry(model.image, 0))));
+#endif
   known->key = key;
   return SVOD_OK;
 }
+
+uint64_t state_bytes([[maybe_unused]] const void* image) {
+#ifdef SVOD_STATES
+  return svod_states_bytes(image, svod_entry(image, 0));
+#else
+  return 0;
+#endif
+}
+
+#ifdef SVOD_STATES
+// The caller's tensors in their order, with the states between them.
+int32_t bind(SvodRun& run, void* states, const void* const inputs[],
+             void* const outputs[]) {
+  const void* image = run.model->image;
+  if (inputs == nullptr || outputs == nullptr) return SVOD_BAD_ARGUMENT;
+  const void** all_inputs = svod_state_inputs(run.entry, states);
+  void** all_outputs = svod_state_outputs(run.entry, states);
+  for (uint32_t i = 0; i < run.entry->input_count; i++) {
+    if (svod_input(image, run.entry, i)->role != SVOD_ROLE_STATE)
+      all_inputs[i] = *inputs++;
+  }
+  for (uint32_t i = 0; i < run.entry->output_count; i++) {
+    if (svod_output(image, run.entry, i)->role != SVOD_ROLE_STATE)
+      all_outputs[i] = *outputs++;
+  }
+  svod_bind_states(image, run.entry, states, all_inputs, all_outputs);
+  run.inputs = all_inputs;
+  run.outputs = all_outputs;
+  return SVOD_OK;
+}
+#endif
 
 // Of the entry that needs most, so that one arena serves all.
 uint64_t bytes_needed(const void* image) {
@@ -54,7 +95,8 @@ uint64_t bytes_needed(const void* image) {
   }
   return sizeof(Known) + most;
 #else
-  return sizeof(Known) + svod_arena_bytes(image, svod_entry(image, 0), 1);
+  return sizeof(Known) + state_bytes(image) +
+         svod_arena_bytes(image, svod_entry(image, 0), 1);
 #endif
 }
 
@@ -65,6 +107,9 @@ int run_entry(uint32_t entry, void* arena, size_t arena_bytes, const void* const
   if (arena_bytes < sizeof(Known)) return SVOD_ARENA_SMALL;
   SvodModel model;
   svod_get_model(&model);
+#ifdef SVOD_STATES
+  if (arena_bytes < bytes_needed(model.image)) return SVOD_ARENA_SMALL;
+#endif
   Known* known = static_cast<Known*>(arena);
   int32_t status = prepare(model, known);
   if (status != SVOD_OK) return status;
@@ -73,11 +118,19 @@ int run_entry(uint32_t entry, void* arena, size_t arena_bytes, const void* const
   run.entry = svod_entry(model.image, entry);
   run.level = known->level;
   run.threads = 1;
-  run.arena = known + 1;
-  run.arena_bytes = arena_bytes - sizeof(Known);
+  const uint64_t states = state_bytes(model.image);
+  run.arena = reinterpret_cast<uint8_t*>(known + 1) + static_cast<size_t>(states);
+  run.arena_bytes = arena_bytes - sizeof(Known) - states;
+#ifdef SVOD_STATES
+  status = bind(run, known + 1, inputs, outputs);
+  if (status == SVOD_OK) status = svod_replay(&run);
+  if (status == SVOD_OK) svod_keep_states(model.image, run.entry, known + 1);
+  return status;
+#else
   run.inputs = inputs;
   run.outputs = outputs;
   return svod_replay(&run);
+#endif
 }
 
 } // namespace
@@ -125,6 +178,13 @@ size_t SVOD_API(find_entry)(const int64_t* const dims[]) {
     if (same) return e;
   }
   return count;
+}
+#endif
+
+#ifdef SVOD_STATES
+// The next run finds an arena that it does not know.
+void SVOD_API(reset)(void* arena) {
+  if (arena != nullptr) static_cast<Known*>(arena)->key = 0;
 }
 #endif
 

@@ -142,6 +142,12 @@ inline const SvodRegion* svod_region(const void* image, const SvodStep* step) {
   return svod_at<SvodRegion>(image, svod_header(image)->regions, step->program);
 }
 
+inline const SvodState* svod_state(const void* image, const SvodEntry* entry,
+                                   uint32_t i) {
+  return svod_at<SvodState>(image, svod_header(image)->states,
+                            uint64_t{entry->first_state} + i);
+}
+
 inline const SvodProgram* svod_program(const void* image, uint32_t i) {
   return svod_at<SvodProgram>(image, svod_header(image)->programs, i);
 }

@@ -83,6 +83,14 @@ static void write_graph(DigestWriter& out, const Graph& g,
     out.number(number[output.node]);
     write_interface(out, output.seen);
   }
+  for (const StateLink& state : g.states()) {
+    out.text("state");
+    out.number(state.input);
+    out.number(state.output);
+    out.number(static_cast<uint64_t>(state.axis + 1));
+    out.number(static_cast<uint64_t>(state.grown));
+    out.number(static_cast<uint64_t>(state.period));
+  }
 }
 
 Digest graph_digest(const Graph& g, const GraphDigestOptions& options) {

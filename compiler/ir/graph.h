@@ -111,6 +111,18 @@ struct GraphOutput {
   Interface seen;
 };
 
+// An output that is an input of the next run (--state). Of one that is longer along an
+// axis the next run reads the end.
+struct StateLink {
+  uint32_t input = 0, output = 0; // numbers among the graph's
+  int64_t axis = -1;              // where the output is longer; -1: shapes are equal
+  int64_t grown = 0;              // positions that the output has more
+  // Runs until what is kept is moved to the front of its memory, which is so much longer.
+  int64_t period = 1;
+
+  bool operator==(const StateLink&) const = default;
+};
+
 int64_t element_count(const Shape& shape);
 Shape row_major_strides(const Shape& shape);
 
@@ -149,6 +161,9 @@ public:
   size_t body_count() const { return bodies_.size(); }
   const std::vector<GraphInput>& inputs() const { return inputs_; }
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
+  const std::vector<StateLink>& states() const { return states_; }
+  void set_states(std::vector<StateLink> states) { states_ = std::move(states); }
+  void add_state(const StateLink& state) { states_.push_back(state); }
   // The element type and shape of a node as an interface.
   Interface interface_of(NodeId id) const {
     return {info(nodes_[id].dtype).onnx, nodes_[id].shape};
@@ -166,10 +181,11 @@ public:
   void credit(NodeId id, const std::vector<int32_t>& sources);
   const std::vector<int32_t>& sources(NodeId id) const { return sources_[id]; }
   const std::vector<std::string>& source_names() const { return source_names_; }
-  // What a graph is about, before it gets the nodes of another one: the names, and how
-  // half precision lies.
+  // What a graph is about, before it gets the nodes of another one: the names, how half
+  // precision lies, and what stays from run to run.
   void begin_as(const Graph& from) {
     source_names_ = from.source_names_, keeps_halves_ = from.keeps_halves_;
+    states_ = from.states_;
   }
   // Values of half precision are what the model says between operators, too, known ones
   // as well, and are widened where they are read: for tensor cores, which multiply them
@@ -195,6 +211,7 @@ private:
   std::vector<Digest> body_digests_;
   std::vector<GraphInput> inputs_;
   std::vector<GraphOutput> outputs_;
+  std::vector<StateLink> states_;
   std::vector<bool> unknown_; // computed from an input or by a region
   std::vector<std::vector<int32_t>> sources_;
   std::vector<std::string> source_names_;

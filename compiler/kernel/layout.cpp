@@ -31,7 +31,8 @@ Layout blocked(size_t rank, int64_t axis, int64_t block) {
 // Positions along an axis outside the innermost block dimension.
 static int64_t outer_extent(const Layout& layout, const Shape& shape, int64_t axis) {
   if (axis == layout.block_axis) return (shape[axis] + layout.block - 1) / layout.block;
-  return shape[axis] + layout.low[axis] + layout.high[axis];
+  const int64_t room = layout.room.empty() ? 0 : layout.room[axis];
+  return shape[axis] + layout.low[axis] + layout.high[axis] + room;
 }
 
 Dims dims_of(const Layout& layout, const Shape& shape) {
@@ -82,6 +83,8 @@ std::string print(const Layout& layout) {
     if (layout.low[axis] != 0 || layout.high[axis] != 0)
       out += "(" + std::to_string(layout.low[axis]) + "," +
              std::to_string(layout.high[axis]) + ")";
+    if (!layout.room.empty() && layout.room[axis] != 0)
+      out += "+" + std::to_string(layout.room[axis]);
   }
   if (layout.fill != 0) out += " fill " + std::to_string(layout.fill);
   return out + "]";

@@ -19,6 +19,8 @@ struct Layout {
   int64_t block = 1;
   Shape low, high;   // border per axis
   uint64_t fill = 0; // bits of the border's elements
+  // Positions per axis behind all others that nobody reads or writes; empty: none.
+  Shape room = {};
 
   bool operator==(const Layout&) const = default;
   bool has_border() const;

@@ -177,6 +177,10 @@ void Planner::add_steps(Frame& frame) {
          ++next)
       add_region(frame, frame.f.regions[next]);
     if (i == frame.f.kernels.size()) break;
+    if (!frame.is_body && idle_.contains(i)) {
+      ++launches_;
+      continue;
+    }
     add_launch(frame, frame.f.kernels[i]);
     if (chain == frame.f.chains.size()) continue;
     const Chain& c = frame.f.chains[chain];
@@ -306,6 +310,7 @@ Plan Planner::run() {
   const std::vector<std::string>& names = f_.graph.source_names();
   for (size_t i = 0; i < names.size(); ++i)
     source_numbers_.emplace(names[i], static_cast<int32_t>(i));
+  find_states();
   Frame main(f_, f_.graph);
   add_steps(main);
   make_streams(main);

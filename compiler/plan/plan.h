@@ -130,6 +130,26 @@ int64_t window_begin(const Stream& stream, const Stream::Window& window, int64_t
 void for_each_turn(const Stream& stream,
                    const std::function<void(size_t launch, int64_t n)>& visit);
 
+// A tensor that stays in memory from run to run: an output of one is an input of the
+// next. Neither is the caller's, and neither lies in the arena of temporaries.
+struct State {
+  enum class Kind : uint8_t {
+    Place,  // the run changes what it read where it lies
+    Turns,  // of two places one is read and one written, the other way round next time
+    Moves,  // what is new lies behind what was read: the next run reads from further on
+    Copied, // it is written to a second place, and its end is copied to the first one
+  };
+  Kind kind = Kind::Place;
+  uint32_t input = 0, output = 0;
+  // Moves: runs until what is kept is moved to the front of its memory.
+  uint32_t period = 1;
+  uint64_t bytes = 0; // of one place
+  uint64_t step = 0;  // Moves, Copied: the next run's input begins so far in this output
+  uint64_t parts = 1; // of the tensor, bytes / parts apart: what lies between is room
+
+  uint64_t places() const { return kind == Kind::Turns || kind == Kind::Copied ? 2 : 1; }
+};
+
 struct Plan {
   Graph graph;                           // what packed weights are evaluated from
   std::vector<PackedWeight> packed;      // in the order of the weight section
@@ -144,6 +164,7 @@ struct Plan {
   std::vector<SlotId> peak; // temporaries alive where the arena is fullest
   std::vector<Overlap> overlaps;
   std::vector<Stream> streams;
+  std::vector<State> states;
   // Where the arena lies in several memories: the bytes of each, in the order of their
   // offsets; scratch follows in the last one.
   std::vector<uint64_t> pool_bytes;

@@ -7,6 +7,7 @@
 #include "compiler/plan/plan_memory.h"
 
 #include <map>
+#include <set>
 
 namespace svod::plan {
 
@@ -74,6 +75,9 @@ private:
   void add_stream_pairs(const std::vector<Lifetime>& lives,
                         const std::vector<SlotId>& slots, std::vector<MemoryPair>& out);
 
+  // plan_states.cpp
+  void find_states();
+
   // plan_streams.cpp
   void make_streams(Frame& main);
 
@@ -106,6 +110,7 @@ private:
   uint32_t launches_ = 0;
   std::map<std::string, uint32_t> programs_;
   std::map<std::string, int32_t> source_numbers_;
+  std::set<size_t> idle_; // kernels of the main graph that would copy what lies there
   std::vector<PackedWeight> packed_; // all that have a slot
   std::vector<SlotId> packed_slots_;
 };

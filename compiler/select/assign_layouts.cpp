@@ -40,6 +40,7 @@ private:
   void add_borders();
   void extend_rows(NodeId pad);
   void put_rows_first(const std::set<NodeId>& fixed);
+  void leave_room();
 
   const Graph& g;
   const Grouping& grouping_;
@@ -385,6 +386,22 @@ void Assigner::put_rows_first(const std::set<NodeId>& fixed) {
   }
 }
 
+// What moves on from run to run lies in one memory with what comes behind it.
+void Assigner::leave_room() {
+  for (const StateLink& state : g.states()) {
+    if (state.axis < 0) continue;
+    const NodeId in = g.inputs()[state.input].node, out = g.outputs()[state.output].node;
+    const auto axis = static_cast<size_t>(state.axis);
+    const int64_t rows = g[in].shape[axis] + state.grown * state.period;
+    for (const NodeId n : {in, out}) {
+      const auto found = out_.find(n);
+      if (found == out_.end()) continue; // nobody reads it
+      found->second.room.assign(g[n].shape.size(), 0);
+      found->second.room[axis] = rows - g[n].shape[axis];
+    }
+  }
+}
+
 Layout Assigner::blocked_channels(NodeId n) const {
   const Node& node = g[n];
   const bool whole =
@@ -418,6 +435,7 @@ std::map<NodeId, Layout> Assigner::run() {
   }
   if (lanes_ > 1) add_borders();
   put_rows_first(fixed);
+  leave_room();
   return std::move(out_);
 }
 

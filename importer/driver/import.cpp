@@ -163,6 +163,7 @@ std::optional<Graph> GraphImport::run() {
   ports.open_sizes(*shapes, scope);
   import_nodes(graph.nodes, needed, scope);
   ports.add_outputs([&](const std::string& name) { return look_up(scope, name, {}); });
+  if (!import_.diags.failed()) ports.link_states();
   if (import_.more_errors > 0)
     import_.diags.note("there are " + std::to_string(import_.more_errors) +
                        " more errors");

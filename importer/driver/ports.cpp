@@ -61,20 +61,28 @@ NodeId PortImport::add_input(const ModelValue& tensor, const Shape& shape) {
   return weight(g(), *dtype, shape, g().add_blob(std::move(*bytes)));
 }
 
+// States are not the caller's: they come last.
 void PortImport::add_inputs(const InputShapes& shapes, Scope& scope) {
-  for (const InputValue& input : shapes.values) {
-    ModelPort port = input.port;
-    port.first = static_cast<uint32_t>(g().inputs().size());
-    std::vector<NodeId> items;
-    bool good = true;
-    for (const ModelValue& tensor : input.tensors) {
-      items.push_back(add_input(tensor, shapes.inputs.at(tensor.name)));
-      good = good && items.back() != kPoisoned;
-    }
-    scope.values[input.declared->name] =
-        good ? value_of(input, std::move(items), import_.compounds) : kPoisoned;
-    import_.interface.inputs.push_back(std::move(port));
+  find_states();
+  for (const bool states : {false, true})
+    for (const InputValue& input : shapes.values)
+      if (input_states_.contains(input.port.name) == states)
+        add_input_value(input, shapes, scope);
+}
+
+void PortImport::add_input_value(const InputValue& input, const InputShapes& shapes,
+                                 Scope& scope) {
+  ModelPort port = input.port;
+  port.first = static_cast<uint32_t>(g().inputs().size());
+  std::vector<NodeId> items;
+  bool good = true;
+  for (const ModelValue& tensor : input.tensors) {
+    items.push_back(add_input(tensor, shapes.inputs.at(tensor.name)));
+    good = good && items.back() != kPoisoned;
   }
+  scope.values[input.declared->name] =
+      good ? value_of(input, std::move(items), import_.compounds) : kPoisoned;
+  import_.interface.inputs.push_back(std::move(port));
 }
 
 // The caller has complex numbers, the node their parts.
@@ -169,10 +177,17 @@ bool PortImport::add_elements(ModelPort& port, const Compound& value) {
   return true;
 }
 
-// What the model gives comes first, then what says whether optionals are there.
+// What the model gives comes first, its states last of that, then what says whether
+// optionals are there.
 void PortImport::add_outputs(const std::function<NodeId(const std::string&)>& value_of) {
   std::vector<std::pair<size_t, NodeId>> presences;
-  for (const ModelValue& output : import_.model.graph.outputs) {
+  std::vector<ModelValue> outputs;
+  for (const bool states : {false, true})
+    std::ranges::copy_if(import_.model.graph.outputs, std::back_inserter(outputs),
+                         [&](const ModelValue& output) {
+                           return output_states_.contains(output.name) == states;
+                         });
+  for (const ModelValue& output : outputs) {
     const NodeId id = value_of(output.name);
     if (id == kPoisoned) continue;
     ModelPort port;

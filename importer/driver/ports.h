@@ -14,6 +14,8 @@ public:
   void open_sizes(const InputShapes& shapes, Scope& scope);
   // `value_of`: what the name of an output of the model stands for.
   void add_outputs(const std::function<NodeId(const std::string&)>& value_of);
+  // Behind the outputs: which of them are inputs of the next run.
+  void link_states();
 
 private:
   // fixed_inputs.cpp
@@ -26,8 +28,16 @@ private:
   void add_output(const std::string& name, NodeId id);
   bool add_elements(ModelPort& port, const Compound& value);
   void add_extents();
+  void add_input_value(const InputValue& input, const InputShapes& shapes, Scope& scope);
+
+  // states.cpp
+  void find_states();
+  void add_state(const ModelPort& input, const ModelPort& output);
 
   std::vector<std::pair<size_t, NodeId>> sized_outputs_; // whose sizes depend on data
+  // Names of what stays from run to run: an input, and the output that it becomes.
+  std::vector<std::pair<std::string, std::string>> states_;
+  std::set<std::string> input_states_, output_states_;
 };
 
 } // namespace svod::importer

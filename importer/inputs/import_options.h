@@ -36,6 +36,9 @@ struct ImportOptions {
   std::map<std::string, DataPort> data_ports;
   // Optional inputs that are left out (--shape x=none).
   std::set<std::string> absent;
+  // Outputs that are inputs of the next run, as INPUT=OUTPUT (--state).
+  std::vector<std::string> states;
+  bool roomy_states = true; // they may take a quarter more memory, to be moved less often
   // Operators of the user's own; they come before all others.
   std::vector<CustomOp> custom_ops;
   // Bytes of a string of an input: more are bad input data when the program runs.

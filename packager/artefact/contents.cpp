@@ -4,6 +4,7 @@
 
 #include "compiler/support/bytes.h"
 #include "compiler/support/check.h"
+#include "compiler/support/round_up.h"
 
 #include <algorithm>
 
@@ -103,6 +104,31 @@ uint32_t open_axes(const importer::OpenInput& open) {
   return out;
 }
 
+// The caller has none of these.
+bool is_state(const ImageTensor& tensor) { return tensor.role == SVOD_ROLE_STATE; }
+
+// Each state, and the tensors of the model that it is.
+void add_states(const plan::Plan& plan, ImageEntry& entry) {
+  uint64_t end = 0;
+  for (const plan::State& state : plan.states) {
+    const auto kind = static_cast<uint32_t>(state.kind);
+    entry.states.push_back({state.input, state.output, kind, state.period, state.bytes,
+                            state.step, end, state.parts});
+    end = round_up(end + state.places() * state.bytes, plan.align);
+    for (ImageTensor* tensor :
+         {&entry.inputs[state.input], &entry.outputs[state.output]}) {
+      tensor->role = SVOD_ROLE_STATE;
+      tensor->shape_output = static_cast<uint32_t>(entry.states.size());
+    }
+  }
+  entry.state_bytes = end;
+}
+
+static_assert(static_cast<int>(plan::State::Kind::Place) == SVOD_STATE_PLACE &&
+              static_cast<int>(plan::State::Kind::Turns) == SVOD_STATE_TURNS &&
+              static_cast<int>(plan::State::Kind::Moves) == SVOD_STATE_MOVES &&
+              static_cast<int>(plan::State::Kind::Copied) == SVOD_STATE_COPIED);
+
 // Without sequences, optionals and maps the image needs no table of values.
 void add_values(const importer::ModelInterface& interface, ImageEntry& entry) {
   const auto tensors = [](const std::vector<importer::ModelPort>& ports) {
@@ -110,8 +136,10 @@ void add_values(const importer::ModelInterface& interface, ImageEntry& entry) {
   };
   if (tensors(interface.inputs) && tensors(interface.outputs)) return;
   for (const importer::ModelPort& port : interface.inputs)
-    entry.input_values.push_back(value_of(port));
+    if (!port.is_tensor() || !is_state(entry.inputs[port.first]))
+      entry.input_values.push_back(value_of(port));
   for (const importer::ModelPort& port : interface.outputs) {
+    if (port.is_tensor() && is_state(entry.outputs[port.first])) continue;
     entry.output_values.push_back(value_of(port));
     if (port.presence) entry.outputs[*port.presence].role = SVOD_ROLE_PRESENCE;
   }
@@ -170,6 +198,7 @@ ImageContents image_contents(const plan::Plan& plan,
   for (const GraphOutput& output : plan.graph.outputs()) {
     entry.outputs.push_back(tensor_of(plan.graph, output));
   }
+  add_states(plan, entry);
   add_values(interface, entry);
   for (const auto& [output, extents] : interface.extents) {
     entry.outputs[output].shape_output = static_cast<uint32_t>(extents) + 1;

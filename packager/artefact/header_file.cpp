@@ -56,7 +56,7 @@ private:
   void define(const std::string& name, uint64_t value) {
     define(name, std::to_string(value)); // of type int where it fits, as loops expect
   }
-  void write_tensors(const std::string& kind, const std::vector<ImageTensor>& tensors);
+  void write_tensors(const std::string& kind, std::span<const ImageTensor> tensors);
   void write_tensor(const std::string& prefix, const ImageTensor& tensor);
   void write_open(const std::string& prefix, const ImageTensor& tensor);
   void write_fixed(const std::string& prefix, const ImageTensor& tensor);
@@ -66,6 +66,7 @@ private:
   void write_extents(const std::string& prefix, const std::vector<ImageTensor>& tensors);
   void write_statuses();
   void write_run_functions();
+  void write_reset_function();
   void write_entry_functions();
   void write_functions();
 
@@ -132,7 +133,7 @@ void HeaderWriter::write_fixed(const std::string& prefix, const ImageTensor& ten
 }
 
 void HeaderWriter::write_tensors(const std::string& kind,
-                                 const std::vector<ImageTensor>& tensors) {
+                                 std::span<const ImageTensor> tensors) {
   define("NUM_" + kind + "S", tensors.size());
   for (size_t i = 0; i < tensors.size(); i++) {
     write_tensor(kind + "_" + std::to_string(i), tensors[i]);
@@ -245,9 +246,12 @@ void HeaderWriter::write_run_functions() {
         << "                    void* const outputs[]);\n\n";
     return;
   }
+  const bool keeps = !facts_.contents->entries.front().states.empty();
   out_ << "/* Runs the model. `arena` is " << macro_
        << "_ARENA_BYTES long and aligned to " << macro_ << "_ARENA_ALIGN;\n"
-       << "   a call owns it, and its content may be anything. inputs[i] and outputs[i] "
+       << "   a call owns it, and its content may be anything"
+       << (keeps ? " before the first call" : "")
+       << ". inputs[i] and outputs[i] "
           "are\n"
        << "   " << macro_ << "_INPUT_i_BYTES and " << macro_
        << "_OUTPUT_i_BYTES long. Calls "
@@ -274,9 +278,24 @@ void HeaderWriter::write_entry_functions() {
        << "size_t " << p << "_find_entry(const int64_t* const dims[]);\n\n";
 }
 
+// Firmware has no place to note that an arena is new.
+void HeaderWriter::write_reset_function() {
+  const ImageEntry& entry = facts_.contents->entries.front();
+  if (entry.states.empty()) return;
+  out_ << "\n/* What stays in the arena from run to run";
+  for (const SvodState& state : entry.states)
+    out_ << (&state == &entry.states.front() ? ": " : ", ")
+         << c_literal(entry.inputs[state.input].name);
+  out_ << ".\n   " << facts_.prefix << "_reset makes it zeros again; "
+       << (facts_.contents->straight ? "call it before the first run."
+                                     : "in a new arena it is so before the first run.")
+       << " */\nvoid " << facts_.prefix << "_reset(void* arena);\n\n";
+}
+
 void HeaderWriter::write_functions() {
   const std::string& p = facts_.prefix;
   write_run_functions();
+  write_reset_function();
   write_entry_functions();
   out_ << "const char* " << p << "_status_text(int status);\n"
        << "/* What was packed, as JSON. */\n"
@@ -301,6 +320,8 @@ std::string HeaderWriter::write() {
   define("MODEL_SHA256", "\"" + contents.model.hex() + "\"");
   out_ << "/* Of one run: temporaries " << facts_.arena.temporaries << ", scratch "
        << facts_.arena.scratch << ", tables " << facts_.arena.tables
+       << (facts_.arena.states != 0 ? ", states " + std::to_string(facts_.arena.states)
+                                    : "")
        << ". The stack is the longest chain\n   of calls, beside it";
   if (!facts_.stack_of.empty())
     out_ << ": compiled by Clang for " << facts_.stack_of
@@ -314,8 +335,8 @@ std::string HeaderWriter::write() {
   define("STACK_BYTES", facts_.stack_bytes);
   define("WEIGHT_BYTES", contents.weight_bytes);
   out_ << "\n";
-  write_tensors("INPUT", entry.inputs);
-  write_tensors("OUTPUT", entry.outputs);
+  write_tensors("INPUT", callers(entry.inputs));
+  write_tensors("OUTPUT", callers(entry.outputs));
   write_values("INPUT", entry.input_values);
   write_values("OUTPUT", entry.output_values);
   write_entries();

@@ -42,6 +42,7 @@ private:
   std::vector<SvodSlot> slots_;
   std::vector<SvodSlice> slices_;
   std::vector<SvodRegion> regions_;
+  std::vector<SvodState> states_;
   std::vector<SvodStep> steps_;
   std::vector<uint32_t> args_;
   std::vector<SvodProgram> programs_;
@@ -147,6 +148,9 @@ void ImageBuilder::add_entry(const ImageEntry& entry) {
     slots_.push_back(slot);
   }
   slices_.insert(slices_.end(), entry.slices.begin(), entry.slices.end());
+  out.first_state = count_of(states_.size());
+  out.state_count = count_of(entry.states.size());
+  states_.insert(states_.end(), entry.states.begin(), entry.states.end());
   out.first_step = count_of(steps_.size());
   out.step_count = count_of(entry.steps.size());
   for (const ImageStep& step : entry.steps) add_step(step);
@@ -201,6 +205,7 @@ std::vector<std::byte> ImageBuilder::build() {
   header.keys = append(keys_);
   header.slices = append(slices_);
   header.regions = append(regions_);
+  header.states = append(states_);
   std::vector<char> manifest(contents_.manifest.begin(), contents_.manifest.end());
   manifest.push_back(0);
   SvodTable place = append(manifest);
@@ -237,16 +242,24 @@ SvodWeightsEnd weights_end(const ImageContents& contents) {
 
 ArenaBytes arena_bytes(const ImageContents& contents, const ImageEntry& entry,
                        uint32_t threads, int pointer_bytes) {
-  if (contents.straight) return {entry.arena_bytes, entry.scratch_bytes, 0};
+  if (contents.straight)
+    return {entry.arena_bytes, entry.scratch_bytes, 0, entry.state_bytes};
   size_t buffers = 0;
   for (const ImageEntry& each : contents.entries) {
     for (const ImageStep& step : each.steps)
       buffers = std::max(buffers, step.args.size());
   }
   const uint64_t addresses = buffers * static_cast<uint64_t>(pointer_bytes);
+  uint64_t states = 0;
+  if (!entry.states.empty()) {
+    const uint64_t tensors = entry.inputs.size() + entry.outputs.size();
+    const uint64_t head = entry.states.size() * sizeof(uint64_t) +
+                          tensors * static_cast<uint64_t>(pointer_bytes);
+    states = round_up(head, SVOD_ALIGN) + round_up(entry.state_bytes, SVOD_ALIGN);
+  }
   return {round_up(entry.arena_bytes, SVOD_ALIGN),
           round_up(entry.scratch_bytes, SVOD_ALIGN) * threads,
-          SVOD_ARENA_NOTES + round_up(addresses, SVOD_ALIGN) * threads};
+          SVOD_ARENA_NOTES + round_up(addresses, SVOD_ALIGN) * threads, states};
 }
 
 } // namespace svod::packager

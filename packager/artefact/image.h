@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,13 @@ struct ImageTensor {
   SvodTensorRole role = SVOD_ROLE_MODEL;
   uint64_t elements() const;
 };
+
+// Those that the caller of a run passes: states come last, and are not.
+inline std::span<const ImageTensor> callers(const std::vector<ImageTensor>& tensors) {
+  size_t count = 0;
+  while (count < tensors.size() && tensors[count].role != SVOD_ROLE_STATE) ++count;
+  return std::span(tensors).first(count);
+}
 
 struct ImageStep {
   SvodStepKind kind = SVOD_STEP_LAUNCH;
@@ -55,6 +63,8 @@ struct ImageEntry {
   std::vector<ImageValue> input_values, output_values; // none: all are tensors
   std::vector<SvodSlot> slots; // `io` of a slice counts within the entry
   std::vector<SvodSlice> slices;
+  std::vector<SvodState> states; // each place at its offset
+  uint64_t state_bytes = 0;      // of all places
   std::vector<ImageStep> steps;
   uint64_t arena_bytes = 0, scratch_bytes = 0, arena_lower_bound = 0;
 };
@@ -85,7 +95,8 @@ SvodWeightsEnd weights_end(const ImageContents& contents);
 struct ArenaBytes {
   uint64_t temporaries = 0, scratch = 0;
   uint64_t tables = 0; // addresses of a step's buffers, and notes
-  uint64_t all() const { return temporaries + scratch + tables; }
+  uint64_t states = 0; // what stays from run to run
+  uint64_t all() const { return temporaries + scratch + tables + states; }
 };
 ArenaBytes arena_bytes(const ImageContents& contents, const ImageEntry& entry,
                        uint32_t threads, int pointer_bytes);

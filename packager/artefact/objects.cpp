@@ -125,9 +125,12 @@ std::string ObjectBuilder::run_text() const {
 
 void ObjectBuilder::add_stub() {
   if (is_firmware()) jobs_.push_back(run_job(run_text()));
+  const StubParts parts{.self_check = options_.self_check,
+                        .several = contents_.entries.size() > 1,
+                        .device = options_.device != nullptr,
+                        .states = !contents_.entries.front().states.empty()};
   for (toolchain::CompileJob& job :
-       stub_jobs(target_, options_.stub, options_.prefix, options_.self_check,
-                 contents_.entries.size() > 1, options_.device != nullptr)) {
+       stub_jobs(target_, options_.stub, options_.prefix, parts)) {
     job.ready = ready_object(toolchain::object_key(compiler_, target_, job));
     jobs_.push_back(std::move(job));
   }

@@ -13,7 +13,8 @@ constexpr std::string_view kExports = "runtime_stub/library.cpp";
 // Sources that name it are other ones where there are several entries.
 constexpr std::string_view kSeveral = "SVOD_SEVERAL_ENTRIES";
 constexpr std::string_view kEntries = "runtime_stub/program/entries.cpp";
-// Of a program for a GPU. The others that know of it share a header: all are told.
+// Of a program for a GPU. The others that know of it, or of states, share a header: all
+// are told.
 constexpr std::string_view kDevice[] = {
     "runtime_stub/program/device.cpp", "runtime_stub/program/device_graph.cpp",
     "runtime_stub/program/device_times.cpp", "runtime_stub/program/driver.cpp"};
@@ -73,27 +74,31 @@ std::vector<std::string> stub_flags(const Target& target,
 // The prefix is told to the one file that names what a library exports, so that all
 // others are the same in every package.
 std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind,
-                                             const std::string& prefix, bool self_check,
-                                             bool several, bool device) {
+                                             const std::string& prefix,
+                                             const StubParts& parts) {
   std::vector<toolchain::CompileJob> out;
   for (const StubFile& file : stub_files()) {
-    if (!is_wanted(file.name, kind) || (file.name == kEntries && !several)) continue;
-    if (!device && std::ranges::find(kDevice, file.name) != std::end(kDevice)) continue;
+    if (!is_wanted(file.name, kind) || (file.name == kEntries && !parts.several))
+      continue;
+    if (!parts.device && std::ranges::find(kDevice, file.name) != std::end(kDevice))
+      continue;
     toolchain::Source source;
     source.name = file.name;
     source.text = file.text;
     std::vector<std::string> own;
     if (file.name == kExports) own.push_back("-DSVOD_PREFIX=" + prefix);
-    if (file.name == kExports && self_check) own.emplace_back("-DSVOD_SELF_CHECK");
+    if (file.name == kExports && parts.self_check) own.emplace_back("-DSVOD_SELF_CHECK");
     if (kind == StubKind::Firmware) own.emplace_back("-DSVOD_SHARED");
-    if (several && file.text.find(kSeveral) != file.text.npos)
+    if (parts.several && file.text.find(kSeveral) != file.text.npos)
       own.push_back("-D" + std::string(kSeveral));
-    if (device && file.name.starts_with(kProgram)) own.emplace_back("-DSVOD_DEVICE");
+    const bool in_program = file.name.starts_with(kProgram);
+    if (parts.states && (in_program || file.name == kExports))
+      own.emplace_back("-DSVOD_STATES");
+    if (parts.device && in_program) own.emplace_back("-DSVOD_DEVICE");
     source.flags = stub_flags(target, std::move(own));
     // Of what is read and printed, bytes count and time does not. On 32 bits it would
     // call the compiler's own library for shifts.
-    if (file.name.starts_with(kProgram) && target.pointer_bits == 64)
-      source.flags.emplace_back("-Oz");
+    if (in_program && target.pointer_bits == 64) source.flags.emplace_back("-Oz");
     out.push_back({&target.levels.front(), std::move(source), std::string(file.name)});
   }
   return out;

@@ -19,12 +19,17 @@ std::vector<std::string> package_flags(std::vector<std::string> extra);
 // Of what any CPU of the target must be able to run: the stub asks which level may.
 std::vector<std::string> stub_flags(const Target& target, std::vector<std::string> extra);
 
-// `prefix`: of a library's names. `self_check`: it gets the function of that name.
-// `several`: it chooses among the entries of the image. `device`: of a program, it runs
-// on a GPU where one is.
+// What not every package has.
+struct StubParts {
+  bool self_check = false; // a library has the function of that name
+  bool several = false;    // it chooses among the entries of the image
+  bool device = false;     // a program runs on a GPU where one is
+  bool states = false;     // tensors stay from run to run
+};
+
+// `prefix`: of a library's names.
 std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind,
                                              const std::string& prefix,
-                                             bool self_check = false,
-                                             bool several = false, bool device = false);
+                                             const StubParts& parts = {});
 
 } // namespace svod::packager

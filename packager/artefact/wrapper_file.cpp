@@ -87,7 +87,7 @@ std::string element_of(const ImageTensor& tensor, uint64_t& count) {
 }
 
 void write_tensors(std::ostream& out, const char* kind,
-                   const std::vector<ImageTensor>& tensors) {
+                   std::span<const ImageTensor> tensors) {
   out << "  using " << kind << "s = svod::Tensors<";
   for (size_t i = 0; i < tensors.size(); i++) {
     uint64_t count = 0;
@@ -127,8 +127,8 @@ std::string wrapper_text(const std::string& prefix, const std::string& header,
   out << generic_text() << "\n#ifndef " << macro << "_SVOD_HPP\n#define " << macro
       << "_SVOD_HPP\n\n#include " << c_literal(header) << "\n\n"
       << "struct " << wrapper_type(prefix) << " {\n";
-  write_tensors(out, "input", entry.inputs);
-  write_tensors(out, "output", entry.outputs);
+  write_tensors(out, "input", callers(entry.inputs));
+  write_tensors(out, "output", callers(entry.outputs));
   out << "  static constexpr std::size_t arena_bytes = " << macro << "_ARENA_BYTES;\n"
       << "  static constexpr std::size_t arena_align = " << macro << "_ARENA_ALIGN;\n"
       << "  static constexpr std::size_t stack_bytes = " << macro << "_STACK_BYTES;\n\n"
@@ -137,6 +137,9 @@ std::string wrapper_text(const std::string& prefix, const std::string& header,
       << "    return " << prefix << "_run_sized(arena, bytes, in, out);\n  }\n"
       << "  static const char* status_text(int status) noexcept {\n"
       << "    return " << prefix << "_status_text(status);\n  }\n"
+      << (entry.states.empty() ? ""
+                               : "  static void reset(void* arena) noexcept { " + prefix +
+                                     "_reset(arena); }\n")
       << "  static const char* info() noexcept { return " << prefix << "_info(); }\n"
       << "};\n\n#endif\n";
   return out.str();

@@ -131,6 +131,8 @@ void Declaration::model() {
   list_of("--dim", raw_.dims, "NAME=LEAST..MOST[/STEP]",
           "Let each run decide the size of a dimension, or of axis 2 of x as x[2]; with "
           "/STEP kernels are made for each multiple of it");
+  list_of("--state", options_.import.states, "INPUT=OUTPUT",
+          "Keep OUTPUT in memory as INPUT of the next run; a * in both names many");
   value("--shape-from", options_.shape_from, "DIR",
         "Take all input shapes from DIR/input_*.pb, and values that shapes need");
   list_of("--value", raw_.values, "NAME=A,B,C", "Pack for this one value of an input");

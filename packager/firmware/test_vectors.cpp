@@ -4,6 +4,8 @@
 #include "packager/verify/run_calls.h"
 #include "packager/verify/test_data.h"
 
+#include <algorithm>
+
 namespace svod::packager {
 
 static bool only_tensors(const std::vector<importer::ModelPort>& ports) {
@@ -17,7 +19,13 @@ std::optional<TestVectors> test_vectors(const Options& options, const Front& fro
     error = "a self-test has tensors of fixed sizes only, and the model has others";
     return std::nullopt;
   }
+  const size_t states = front.graph.states().size();
   TestVectors out;
+  if (choice.name != "random" && states != 0) {
+    error = "a self-test begins with states of zeros, and a data set has others; use "
+            "--verify random";
+    return std::nullopt;
+  }
   if (choice.name != "random") {
     const std::string folder = first_set(choice.name);
     const importer::Limits& limits = options.import.limits;
@@ -33,6 +41,8 @@ std::optional<TestVectors> test_vectors(const Options& options, const Front& fro
     return std::nullopt;
   }
   out.outputs = std::move(result.outputs);
+  out.inputs.resize(out.inputs.size() - states);
+  out.outputs.resize(out.outputs.size() - states);
   return out;
 }
 

@@ -21,7 +21,7 @@ int main(int count, char** arguments) {
                                       {packager::StubKind::Program, true},
                                       {packager::StubKind::Library, false},
                                       {packager::StubKind::Library, true}}) {
-    const auto jobs = packager::stub_jobs(target, kind, "infer", false, several);
+    const auto jobs = packager::stub_jobs(target, kind, "infer", {.several = several});
     const auto compiled = toolchain::compile_all(compiler, target, jobs);
     std::fputs(compiled.diagnostics().c_str(), stderr);
     if (!compiled.ok()) return 1;

@@ -25,7 +25,7 @@ std::string fixed_text(const ImageTensor& tensor) {
 }
 
 void write_tensors(JsonWriter& json, const char* key,
-                   const std::vector<ImageTensor>& tensors) {
+                   std::span<const ImageTensor> tensors) {
   json.key(key).begin_list();
   for (const ImageTensor& tensor : tensors) {
     json.begin_object().pair("name", tensor.name);
@@ -70,6 +70,29 @@ void write_values(JsonWriter& json, const char* key,
   json.end_list();
 }
 
+// What stays from run to run, in how many bytes, and how often a run copies how much.
+void write_states(JsonWriter& json, const ImageEntry& entry) {
+  if (entry.states.empty()) return;
+  constexpr const char* kKinds[] = {"place", "turns", "moves", "copied"};
+  json.key("states").begin_list();
+  for (const SvodState& state : entry.states) {
+    const bool moves = state.kind == SVOD_STATE_MOVES;
+    const bool two = state.kind == SVOD_STATE_TURNS || state.kind == SVOD_STATE_COPIED;
+    json.begin_object();
+    json.pair("input", entry.inputs[state.input].name);
+    json.pair("output", entry.outputs[state.output].name);
+    json.pair("kind", kKinds[state.kind]);
+    json.pair("bytes", state.bytes * (two ? 2 : 1));
+    const uint64_t copied = moves ? state.bytes - state.period * state.step
+                            : state.kind == SVOD_STATE_COPIED ? state.bytes - state.step
+                                                              : 0;
+    json.pair("copied_bytes", copied);
+    json.pair("runs_between_copies", uint64_t{state.period});
+    json.end_object();
+  }
+  json.end_list();
+}
+
 uint64_t total_flops(const ImageEntry& entry) {
   uint64_t total = 0;
   for (const ImageStep& step : entry.steps) total += step.flops * step.repeats;
@@ -105,6 +128,7 @@ void write_bytes(JsonWriter& json, const Summary& summary) {
   json.pair("temporaries", summary.arena.temporaries);
   json.pair("scratch", summary.arena.scratch);
   json.pair("tables", summary.arena.tables);
+  if (summary.arena.states != 0) json.pair("states", summary.arena.states);
   json.pair("stack", summary.sizes.stack);
   json.end_object();
 }
@@ -131,8 +155,9 @@ void write_entries(JsonWriter& json, const Summary& summary) {
       json.pair("macs", total_flops(entry) / 2);
       json.pair("arena", arena_bytes(contents, entry, 1, pointer).all());
     }
-    write_tensors(json, "inputs", entry.inputs);
-    write_tensors(json, "outputs", entry.outputs);
+    write_tensors(json, "inputs", callers(entry.inputs));
+    write_tensors(json, "outputs", callers(entry.outputs));
+    write_states(json, entry);
     write_values(json, "input_values", entry.input_values);
     write_values(json, "output_values", entry.output_values);
     json.end_object();

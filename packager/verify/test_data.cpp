@@ -206,6 +206,8 @@ std::vector<Tensor> random_inputs(const Graph& graph,
     if (const auto at = interface.fixed.find(input.name); at != interface.fixed.end())
       inputs.back().bytes = at->second;
   }
+  for (const StateLink& state : graph.states())
+    std::ranges::fill(inputs[state.input].bytes, std::byte{0});
   choose_sizes(graph, interface, inputs);
   return inputs;
 }
@@ -235,7 +237,8 @@ std::string write_random_data(const Graph& graph,
         seen.back().shape = tensors[seen.size() - 1].shape;
     }
     const PortWriter writer(tensors, names, seen);
-    for (size_t i = 0; i < ports.size() && error.empty(); i++)
+    const size_t callers = ports.size() - graph.states().size();
+    for (size_t i = 0; i < callers && error.empty(); i++)
       error = write_file(folder + "/" + kind + "_" + std::to_string(i) + ".pb",
                          writer.message(ports[i]));
   };

@@ -9,7 +9,7 @@
 namespace svod::packager {
 
 // Small values for the graph's inputs, the same in every run; those that are fixed as
-// they are.
+// they are, states as they are before the first run.
 std::vector<Tensor> random_inputs(const Graph& graph,
                                   const importer::ModelInterface& interface);
 

@@ -171,7 +171,9 @@ Exit bind_word(Session& session, const char* word, uint32_t& next, Printer& erro
 
 uint32_t first_free(const Session& session) {
   uint32_t i = 0;
-  while (i < session.entry->input_count && session.inputs[i] != nullptr) i++;
+  while (i < session.entry->input_count &&
+         (session.inputs[i] != nullptr || is_state(session, i)))
+    i++;
   return i;
 }
 
@@ -218,6 +220,10 @@ Exit bind_input(Session& session, uint32_t i, const Tensor& tensor, Text origin,
     print_type(errors, tensor.element, tensor.rank, tensor.dims);
     errors << "\n";
     return EXIT_BAD_DATA;
+  }
+  if (is_state(session, i)) {
+    set_state(session, i, tensor);
+    return EXIT_DONE;
   }
   if (is_text(*wanted.element)) return bind_strings(session, i, tensor, origin, errors);
   if (!svod_has_packed_value(session.model.image,

@@ -1,10 +1,11 @@
 // --finite: what is no number in, is no number out, and looks like an answer.
 #include "runtime_stub/program/binding.h"
+#include "runtime_stub/program/open_inputs.h"
 
 namespace packed {
 
 Exit check_finite(const Session& session, const Options& options, Printer& errors) {
-  for (uint32_t i = 0; options.finite && i < session.entry->input_count; i++) {
+  for (uint32_t i = 0; options.finite && i < model_inputs(session); i++) {
     const Tensor tensor = input_type(session, i);
     if (!is_float(*tensor.element)) continue;
     for (uint64_t at = 0, count = tensor.elements(); at < count; at++) {

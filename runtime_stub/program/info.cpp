@@ -57,10 +57,18 @@ void print_info(const Session& session, bool json) {
     out << "\n";
   }
   for (uint32_t i = 0; i < session.entry->output_count; i++) {
+    if (svod_output(session.model.image, session.entry, i)->role == SVOD_ROLE_STATE)
+      continue;
     print_tensor(out, "output", i, output_type(session, i));
     uint32_t extents = svod_output(session.model.image, session.entry, i)->shape_output;
     if (extents != 0) out << ", at most; extents are output " << extents - 1;
     out << "\n";
+  }
+  for (uint32_t i = 0; i < session.entry->state_count; i++) {
+    const SvodState* state = svod_state(session.model.image, session.entry, i);
+    print_tensor(out, "state", i, input_type(session, state->input));
+    out << ", of the next run ";
+    out.name(output_type(session, state->output).name) << "\n";
   }
   print_values(out, "input", session, Side::Input);
   print_values(out, "output", session, Side::Output);

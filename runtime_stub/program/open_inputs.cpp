@@ -17,6 +17,10 @@ uint32_t model_inputs(const Session& session) {
   return count;
 }
 
+bool is_state(const Session& session, uint32_t i) {
+  return packed_input(session, i)->role == SVOD_ROLE_STATE;
+}
+
 bool is_open(const Session& session, uint32_t i) {
   const SvodTensor* input = packed_input(session, i);
   return input->role == SVOD_ROLE_MODEL && input->shape_output != 0;

@@ -11,6 +11,8 @@ namespace packed {
 // The inputs of the model come first, then those that hold extents.
 uint32_t model_inputs(const Session& session);
 bool is_open(const Session& session, uint32_t i);
+// What an earlier run left, not what the caller gives.
+bool is_state(const Session& session, uint32_t i);
 // Whether input `i` takes these extents.
 bool takes_shape(const Session& session, uint32_t i, const Tensor& tensor);
 bool takes_type(const Session& session, uint32_t i, const Tensor& tensor);

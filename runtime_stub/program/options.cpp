@@ -143,6 +143,12 @@ bool read_value(Words& words, Options& options) {
     options.finite = true;
     return !words.has_value();
   }
+#ifdef SVOD_STATES
+  if (name == Text("--reset-state")) {
+    options.session.forgets = true;
+    return !words.has_value();
+  }
+#endif
   if (name == Text("--rtol")) return read_number(words.value(), options.rtol);
   if (name == Text("--atol")) return read_number(words.value(), options.atol);
   if (name == Text("--min-time")) return read_number(words.value(), options.min_time);
@@ -178,6 +184,9 @@ Exit option_error(Text name, Printer& errors) {
 
 void print_help(Printer& out, Text program) {
   out << "usage: " << program << " [options] [FILE ...]\n" << kHelp;
+#ifdef SVOD_STATES
+  out << "  --reset-state          every run of --stream begins with states of zeros\n";
+#endif
 }
 
 Exit read_options(int32_t argc, char** argv, Options& options, Printer& errors) {

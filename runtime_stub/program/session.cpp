@@ -6,6 +6,9 @@
 #include "runtime_stub/program/element_runs.h"
 #include "runtime_stub/program/tensor_file.h"
 #include "runtime_stub/program/words.h"
+#ifdef SVOD_STATES
+#include "runtime_stub/states.h"
+#endif
 #include "runtime_stub/ticks.h"
 #ifdef SVOD_DEVICE
 #include "runtime_stub/program/device.h"
@@ -190,7 +193,7 @@ Tensor input_type(const Session& session, uint32_t i) {
 
 // The extents of a run, for an output that has its own; null without.
 static const int64_t* extents_of(const Session& session, const SvodTensor* tensor) {
-  if (tensor->shape_output == 0) return nullptr;
+  if (tensor->shape_output == 0 || tensor->role == SVOD_ROLE_STATE) return nullptr;
   return static_cast<const int64_t*>(session.outputs[tensor->shape_output - 1]);
 }
 
@@ -211,6 +214,30 @@ uint32_t model_outputs(const Session& session) {
          svod_output(session.model.image, session.entry, count)->role == SVOD_ROLE_MODEL)
     count++;
   return count;
+}
+
+static uint64_t state_bytes([[maybe_unused]] const Session& session) {
+#ifdef SVOD_STATES
+  return svod_states_bytes(session.model.image, session.entry);
+#else
+  return 0;
+#endif
+}
+
+void reset_states([[maybe_unused]] Session& session) {
+#ifdef SVOD_STATES
+  memset(session.states, 0, static_cast<size_t>(state_bytes(session)));
+#endif
+}
+
+void set_state([[maybe_unused]] Session& session, [[maybe_unused]] uint32_t i,
+               [[maybe_unused]] const Tensor& tensor) {
+#ifdef SVOD_STATES
+  const SvodTensor* input = svod_input(session.model.image, session.entry, i);
+  svod_set_state(session.model.image, session.entry, session.states,
+                 input->shape_output - 1, tensor.data);
+  session.inputs[i] = tensor.data; // it is given
+#endif
 }
 
 Tensor packed_value(const Session& session, uint32_t i) {
@@ -254,7 +281,8 @@ static bool settle(Session& session) {
 }
 
 uint64_t arena_bytes(const Session& session, uint32_t threads) {
-  return SVOD_ARENA_NOTES + svod_arena_bytes(session.model.image, session.entry, threads);
+  return SVOD_ARENA_NOTES + state_bytes(session) +
+         svod_arena_bytes(session.model.image, session.entry, threads);
 }
 
 static Exit memory_error(Printer& errors) {
@@ -293,8 +321,14 @@ Exit prepare(Session& session, const SessionOptions& options, Printer& errors) {
     if (all) session.pool = svod_pool_make(pool, session.threads);
     session.always_shares = has_loops(session);
   }
+#ifdef SVOD_STATES
+  session.states = static_cast<uint8_t*>(session.arena) + SVOD_ARENA_NOTES;
+  session.forgets = options.forgets;
+#endif
   for (uint32_t i = 0; i < entry.output_count; i++) {
-    session.outputs[i] = take_memory(svod_output(session.model.image, &entry, i)->bytes);
+    const SvodTensor* output = svod_output(session.model.image, &entry, i);
+    if (output->role == SVOD_ROLE_STATE) continue;
+    session.outputs[i] = take_memory(output->bytes);
     all = all && session.outputs[i] != nullptr;
   }
   return all ? EXIT_DONE : memory_error(errors);
@@ -318,8 +352,9 @@ Exit run(Session& session, Printer& errors) {
   run.entry = session.entry;
   run.level = session.level;
   run.threads = session.threads;
-  run.arena = static_cast<uint8_t*>(session.arena) + SVOD_ARENA_NOTES;
-  run.arena_bytes = session.arena_bytes - SVOD_ARENA_NOTES;
+  const uint64_t before = SVOD_ARENA_NOTES + state_bytes(session);
+  run.arena = static_cast<uint8_t*>(session.arena) + before;
+  run.arena_bytes = session.arena_bytes - before;
   run.inputs = session.inputs;
   run.outputs = session.outputs;
   // A profile is of what it was asked for.
@@ -332,7 +367,16 @@ Exit run(Session& session, Printer& errors) {
   run.listener = session.listener;
   const uint64_t waited = asks ? svod_pool_waited(session.pool) : 0;
   const uint64_t begin = asks ? svod_ticks() : 0;
+#ifdef SVOD_STATES
+  if (session.forgets) reset_states(session);
+  svod_bind_states(session.model.image, session.entry, session.states, session.inputs,
+                   session.outputs);
+#endif
   int32_t status = svod_replay(&run);
+#ifdef SVOD_STATES
+  if (status == SVOD_OK)
+    svod_keep_states(session.model.image, session.entry, session.states);
+#endif
   if (asks)
     session.sharing.took(svod_ticks() - begin, svod_pool_waited(session.pool) - waited);
   if (status == SVOD_OK && settle(session)) return EXIT_DONE;

@@ -30,6 +30,9 @@ enum class RunsOn : uint8_t { Auto, Cpu, Gpu };
 struct SessionOptions {
   Text isa;             // empty: the best that runs
   uint64_t threads = 0; // 0: what the package or the machine says
+#ifdef SVOD_STATES
+  bool forgets = false; // every run begins with states of zeros
+#endif
 #ifdef SVOD_DEVICE
   RunsOn place = RunsOn::Auto;
 #endif
@@ -47,6 +50,10 @@ struct Session {
   bool always_shares = false;
   const void** inputs = nullptr; // behind the arena
   void** outputs = nullptr;
+#ifdef SVOD_STATES
+  void* states = nullptr; // their memory (states.h)
+  bool forgets = false;
+#endif
   SvodStepDone step_done = nullptr; // for profiles
   void* listener = nullptr;
   uint32_t failed_step = 0;
@@ -75,8 +82,12 @@ Tensor input_type(const Session& session, uint32_t i); // name and type, no data
 // With data, once prepared. Before a run, extents that depend on the data are their
 // bounds.
 Tensor output_type(const Session& session, uint32_t i);
-// The model's outputs come first, then those that hold extents.
+// The model's outputs come first, then its states, then those that hold extents.
 uint32_t model_outputs(const Session& session);
+// States of zeros; nothing where there are none.
+void reset_states(Session& session);
+// Input `i`, a state, begins the next run as this tensor.
+void set_state(Session& session, uint32_t i, const Tensor& tensor);
 // What an input was packed for, with data; no data: any value.
 Tensor packed_value(const Session& session, uint32_t i);
 Text text_of(const Session& session, SvodText text);

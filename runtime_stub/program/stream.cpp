@@ -6,6 +6,7 @@
 #include "runtime_stub/platform.h"
 #include "runtime_stub/program/binding.h"
 #include "runtime_stub/program/modes.h"
+#include "runtime_stub/program/open_inputs.h"
 #include "runtime_stub/program/tensor_file.h"
 #include "runtime_stub/program/value.h"
 #include "runtime_stub/program/words.h"
@@ -24,7 +25,8 @@ Text unfit(const Session& session, Side side) {
       if (is_text(*tensor_at(session, side, value.first + i).element))
         return "strings have no fixed size";
   }
-  if (side == Side::Output && model_outputs(session) != session.entry->output_count)
+  if (side == Side::Output &&
+      model_outputs(session) + session.entry->state_count != session.entry->output_count)
     return "an output's size depends on the data";
   return {};
 }
@@ -37,7 +39,7 @@ bool is_streamed(const uint64_t* streamed, uint32_t i) {
 // little.
 bool make_record(Session& session, uint64_t* streamed, uint64_t& bytes) {
   for (uint32_t i = 0; i < session.entry->input_count; i++) {
-    if (session.inputs[i] != nullptr) continue;
+    if (session.inputs[i] != nullptr || is_state(session, i)) continue;
     streamed[i / 64] |= uint64_t{1} << i % 64;
     const uint64_t size = input_type(session, i).bytes();
     if ((session.inputs[i] = take_memory(size)) == nullptr) return false;
@@ -67,7 +69,7 @@ int64_t read_record(Session& session, const uint64_t* streamed) {
 }
 
 Exit write_answer(const Session& session, Printer& errors) {
-  for (uint32_t i = 0; i < session.entry->output_count; i++) {
+  for (uint32_t i = 0; i < model_outputs(session); i++) {
     const Tensor tensor = output_type(session, i);
     const int64_t put = svod_write(1, tensor.data, tensor.bytes());
     if (put < 0)

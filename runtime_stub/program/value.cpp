@@ -6,8 +6,10 @@
 
 namespace packed {
 
-static uint32_t tensor_count(const Session& session, Side side) {
-  return side == Side::Input ? model_inputs(session) : model_outputs(session);
+// A state may be given, but is not shown.
+uint32_t tensor_count(const Session& session, Side side) {
+  return side == Side::Input ? model_inputs(session) + session.entry->state_count
+                             : model_outputs(session);
 }
 
 static uint32_t listed(const Session& session, Side side) {

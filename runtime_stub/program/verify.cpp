@@ -159,6 +159,7 @@ Value find_named_value(const Session& session, Side side, Text name, const Value
 
 Exit bind_set(Session& session, Text folder, Printer& errors) {
   uint32_t count = session.entry->input_count;
+  reset_states(session);
   if (!clear_inputs(session)) {
     print_error(errors, "there is not enough memory");
     return EXIT_FILE;
@@ -176,7 +177,7 @@ Exit bind_set(Session& session, Text folder, Printer& errors) {
     if (bound != EXIT_DONE) return bound;
   }
   for (uint32_t i = 0; i < count; i++) {
-    if (session.inputs[i] != nullptr) continue;
+    if (session.inputs[i] != nullptr || is_state(session, i)) continue;
     if (Tensor packed = packed_value(session, i); packed.data != nullptr) {
       Exit bound = bind_input(session, i, packed, packed.name, errors);
       if (bound != EXIT_DONE) return bound;

@@ -18,10 +18,6 @@ bool is_named(Text word, Text name, const char*& rest) {
   return true;
 }
 
-uint32_t tensor_count(const Session& session, Side side) {
-  return side == Side::Input ? model_inputs(session) : model_outputs(session);
-}
-
 // The tensors of a sequence have names of their own, which are listed with it.
 void list_names(Printer& errors, const Session& session, Side side) {
   constexpr uint32_t kMostListed = 32;
