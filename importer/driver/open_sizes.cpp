@@ -2,12 +2,18 @@
 // it can get and becomes a bounded tensor (docs/decisions/bounded-tensors.md), whose
 // counts are inputs of the program: the extents of the input in a run, one list for each
 // such input, behind the inputs of the model. Axes of one name are one size; the run
-// stops where the inputs do not agree on it, or where it is outside its range.
+// stops where the inputs do not agree on it, or where it is outside its range. A
+// dimension that is an expression of others ("past + 1") is computed from them, so that
+// the graph knows it to be what the model makes of them.
 #include "importer/bounded/bounded.h"
 #include "importer/driver/ports.h"
 #include "importer/formula/complex.h"
+#include "importer/inputs/dimension_expression.h"
 
 namespace svod::importer {
+
+// DimensionExpression looks for it where Expr is.
+static Expr quotient(Expr a, Expr b) { return a / b; }
 
 namespace {
 
@@ -30,10 +36,18 @@ OpenSize sized(Expr extent, const SizeRange& range) {
                less_equal(extent, like(extent, most)))};
 }
 
+// What an expression of sizes is, `of(name)` being one of them.
+template <class Of> Expr derived(Graph& g, const std::string& text, const Of& of) {
+  return DimensionExpression::parse(text)->evaluate<Expr>(of, [&](int64_t n) {
+    return Expr{&g, constant_int(g, DType::I64, {}, n)};
+  });
+}
+
 } // namespace
 
 void PortImport::open_sizes(const InputShapes& shapes, Scope& scope) {
   std::map<std::string, OpenSize> sizes;
+  std::vector<std::pair<std::string, Expr>> derived_extents;
   ModelInterface& interface = import_.interface;
   for (const ModelPort& port : interface.inputs) {
     const auto open = shapes.open.find(port.name);
@@ -56,7 +70,13 @@ void PortImport::open_sizes(const InputShapes& shapes, Scope& scope) {
       if (name.empty()) continue;
       g().open_source("--dim " + name);
       const Expr extent = extent_of(g(), extents, axis);
-      const SizeRange& range = import_.options.sizes.at(name);
+      const auto stated = import_.options.sizes.find(name);
+      if (stated == import_.options.sizes.end()) {
+        derived_extents.emplace_back(name, extent);
+        g().close_source();
+        continue;
+      }
+      const SizeRange& range = stated->second;
       interface.sizes[name] = range;
       const auto [at, first] = sizes.emplace(name, sized(extent, range));
       if (!first)
@@ -64,10 +84,41 @@ void PortImport::open_sizes(const InputShapes& shapes, Scope& scope) {
       g().close_source();
     }
   }
+  const auto known = [&](const std::string& name) {
+    const int64_t size = shapes.dimensions.at(name);
+    interface.sizes[name] = {size, size};
+    return Expr{&g(), constant_int(g(), DType::I64, {}, size)};
+  };
+  // That an input has the size which follows from others is a condition of these.
+  for (const auto& [name, extent] : derived_extents) {
+    OpenSize* of_it = nullptr;
+    const Expr size = derived(g(), name, [&](const std::string& of) {
+      const auto at = sizes.find(of);
+      if (at == sizes.end()) return known(of);
+      of_it = &at->second;
+      return at->second.size;
+    });
+    if (of_it == nullptr) {
+      import_.diags.error(Exit::Unsupported,
+                          "--dim: no input has a dimension that " + quoted(name) +
+                              " is an expression of; give it a range of its own");
+      return;
+    }
+    of_it->holds = both(of_it->holds, equal(size, extent));
+  }
   std::map<std::string, NodeId> counts;
   for (const auto& [name, open] : sizes) {
     g().open_source("--dim " + name);
     counts[name] = checked(open.size, open.holds).id;
+    g().close_source();
+  }
+  for (const auto& [name, extent] : derived_extents) {
+    if (counts.contains(name)) continue;
+    g().open_source("--dim " + name);
+    counts[name] = derived(g(), name, [&](const std::string& of) {
+                     const auto at = counts.find(of);
+                     return at == counts.end() ? known(of) : Expr{&g(), at->second};
+                   }).id;
     g().close_source();
   }
   for (const auto& [input, open] : interface.open_inputs) {

@@ -1,9 +1,10 @@
 // Dimensions are unified by name: an input whose shape the user gives also fixes the
-// named dimensions in it, for all inputs. Only then are leading dimensions taken as a
-// batch of 1.
+// named dimensions in it, for all inputs, and those that are expressions of them. Only
+// then are leading dimensions taken as a batch of 1.
 #include "importer/inputs/input_shapes.h"
 
 #include "compiler/support/nearest.h"
+#include "importer/inputs/dimension_expression.h"
 
 #include <algorithm>
 #include <set>
@@ -61,7 +62,7 @@ public:
       for (const ModelValue& tensor : value.tensors) inputs_.push_back(&tensor);
   }
   void bind_user();
-  void bind_batch();
+  void bind_batch(bool expressions);
   std::optional<InputShapes> finish();
 
 private:
@@ -73,6 +74,7 @@ private:
   void open_sizes(const ModelValue& input, Shape& shape);
   void check_sizes(const std::set<std::string>& names,
                    const std::set<std::string>& dimensions);
+  std::optional<SizeRange> size_of(const std::string& name) const;
   std::optional<int64_t> extent(const ModelDim& dim) const;
   void check_limits(const ModelValue& input, const Shape& shape);
   bool is_batch(const ModelDim& dim) const;
@@ -101,8 +103,25 @@ std::optional<int64_t> Binder::extent(const ModelDim& dim) const {
   // Exporters write -1 for "unknown" as well.
   if (dim.value && *dim.value != -1) return dim.value;
   const auto bound = result_.dimensions.find(dim.name);
-  if (dim.name.empty() || bound == result_.dimensions.end()) return std::nullopt;
-  return bound->second;
+  if (bound != result_.dimensions.end() && !dim.name.empty()) return bound->second;
+  const std::optional<SizeRange> size = size_of(dim.name);
+  if (!size || size->least != size->most || options_.sizes.contains(dim.name))
+    return std::nullopt;
+  return size->least;
+}
+
+// Of a dimension that is known, that a run decides, or that is an expression of such.
+std::optional<SizeRange> Binder::size_of(const std::string& name) const {
+  const auto stated = [&](const std::string& of) -> std::optional<SizeRange> {
+    if (const auto open = options_.sizes.find(of); open != options_.sizes.end())
+      return open->second;
+    const auto bound = result_.dimensions.find(of);
+    if (bound == result_.dimensions.end()) return std::nullopt;
+    return SizeRange{bound->second, bound->second};
+  };
+  if (const auto size = stated(name)) return size;
+  const auto expression = DimensionExpression::parse(name);
+  return expression ? range_of(*expression, stated) : std::nullopt;
 }
 
 void Binder::bind_dimension(const std::string& name, int64_t value) {
@@ -146,7 +165,14 @@ std::string Binder::open_dimension(const ModelValue& input, size_t axis) const {
   if (options_.sizes.contains(name)) return name;
   if (!input.dims || axis >= input.dims->size() || (*input.dims)[axis].value) return "";
   name = (*input.dims)[axis].name;
-  return options_.sizes.contains(name) ? name : "";
+  if (options_.sizes.contains(name)) return name;
+  const auto expression = DimensionExpression::parse(name);
+  const bool is_open =
+      expression && !result_.dimensions.contains(name) &&
+      std::ranges::any_of(expression->names(), [&](const std::string& of) {
+        return options_.sizes.contains(of);
+      });
+  return is_open && size_of(name) ? name : "";
 }
 
 // The most that each open axis may have takes the place of what is known of it.
@@ -157,7 +183,7 @@ void Binder::open_sizes(const ModelValue& input, Shape& shape) {
     names.push_back(open_dimension(input, axis));
     if (names.back().empty()) continue;
     any = true;
-    shape[axis] = options_.sizes.at(names.back()).most;
+    shape[axis] = size_of(names.back())->most;
     // What the model declares of other shapes may follow from the size that it states.
     result_.replaced |= input.dims && (*input.dims)[axis].value.value_or(-1) != -1;
   }
@@ -209,11 +235,13 @@ void Binder::bind_user() {
     if (const Shape* shape = given(*input)) bind_shape(*input, *shape);
 }
 
-void Binder::bind_batch() {
+// What is an expression of others follows from them.
+void Binder::bind_batch(bool expressions) {
   for (const ModelValue* input : inputs_) {
     if (!input->dims || input->dims->empty() || given(*input)) continue;
     const ModelDim& leading = input->dims->front();
-    if (leading.name.empty() || extent(leading) || options_.sizes.contains(leading.name))
+    if (leading.name.empty() || extent(leading) || !open_dimension(*input, 0).empty() ||
+        DimensionExpression::parse(leading.name).has_value() != expressions)
       continue;
     result_.dimensions[leading.name] = 1;
   }
@@ -324,7 +352,8 @@ std::optional<InputShapes> bind_input_shapes(const ModelGraph& graph,
                                              const ImportOptions& options, Diags& diags) {
   Binder binder(graph, options, diags);
   binder.bind_user();
-  binder.bind_batch();
+  binder.bind_batch(false);
+  binder.bind_batch(true);
   return binder.finish();
 }
 

@@ -12,7 +12,8 @@ struct InputShapes {
   std::map<std::string, Shape> inputs;       // of their tensors, by name
   std::map<std::string, int64_t> dimensions; // named dimensions of one size
   // Inputs of which a run decides sizes: for each axis its dimension of
-  // ImportOptions::sizes, "" where it is fixed. Their shapes have the most.
+  // ImportOptions::sizes, or one that is an expression of these, "" where it is fixed.
+  // Their shapes have the most.
   std::map<std::string, std::vector<std::string>> open;
   std::vector<std::string> lone; // inputs of one dimension, which is unknown and became 1
   bool replaced = false; // a size that the model states: its other declarations are stale

@@ -52,7 +52,8 @@ struct ModelInterface {
   std::map<size_t, size_t> extents;
   // By the number of the input; inputs of extents follow those of the model.
   std::map<size_t, OpenInput> open_inputs;
-  std::map<std::string, SizeRange> sizes; // of their dimensions
+  // Of their dimensions, and of those of one size that these are expressions of.
+  std::map<std::string, SizeRange> sizes;
   bool sizes_replaced = false; // an input has another shape than the model states
   // Branches that do not fit the shapes of the pack, in words: a run that takes one
   // stops.

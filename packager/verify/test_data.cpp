@@ -6,6 +6,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/evaluate.h"
 #include "compiler/support/bytes.h"
+#include "importer/inputs/dimension_expression.h"
 
 #include <cstring>
 #include <fstream>
@@ -172,16 +173,32 @@ Tensor within(const Tensor& tensor, const Tensor& extents) {
   return out;
 }
 
-// The extents of the inputs of which a run decides sizes: in the middle of their range,
-// so that a bound is not taken for a size.
+// In the middle of its range, so that a bound is not taken for a size; an expression of
+// others is what follows.
+int64_t chosen_size(const importer::ModelInterface& interface, const std::string& name,
+                    int64_t most) {
+  const auto middle =
+      [&](const std::string& of) -> std::optional<importer::SizeRange> {
+    const auto range = interface.sizes.find(of);
+    if (range == interface.sizes.end()) return std::nullopt;
+    const int64_t size =
+        range->second.least + (range->second.most - range->second.least) / 2;
+    return importer::SizeRange{size, size};
+  };
+  if (const auto size = middle(name)) return size->least;
+  const auto expression = importer::DimensionExpression::parse(name);
+  const auto size = expression ? range_of(*expression, middle) : std::nullopt;
+  return size ? size->least : most;
+}
+
+// The extents of the inputs of which a run decides sizes.
 void choose_sizes(const Graph& graph, const importer::ModelInterface& interface,
                   std::vector<Tensor>& inputs) {
   for (const auto& [input, open] : interface.open_inputs) {
     Shape extents = graph[graph.inputs()[input].node].shape;
     for (size_t axis = 0; axis < extents.size(); ++axis) {
       if (open.dimensions[axis].empty()) continue;
-      const importer::SizeRange& range = interface.sizes.at(open.dimensions[axis]);
-      extents[axis] = range.least + (range.most - range.least) / 2;
+      extents[axis] = chosen_size(interface, open.dimensions[axis], extents[axis]);
     }
     std::memcpy(inputs[open.extents].bytes.data(), extents.data(),
                 inputs[open.extents].bytes.size());

@@ -49,6 +49,47 @@ def picture():
         [random_tensor("w", [8, 3, 3, 3], 3, 0.3)])
 
 
+def decoder():
+    """Tokens against a cache that they grow; a mask has a number for each row of both."""
+    nodes = [node("MatMul", ["x", "wq"], ["q"]), node("MatMul", ["x", "wk"], ["k"]),
+             node("Concat", ["past", "k"], ["present"], axis=1), node("Transpose", ["present"], ["kt"], perm=[0, 2, 1]),
+             node("MatMul", ["q", "kt"], ["s"]), node("Add", ["s", "mask"], ["sm"]), node("Softmax", ["sm"], ["p"], axis=-1),
+             node("MatMul", ["p", "present"], ["y"])]
+    return model(nodes, [value("x", [1, "seq", 16]), value("past", [1, "past", 16]), value("mask", [1, "past + seq"])],
+                 [value("y", [1, "seq", 16]), value("present", [1, "past + seq", 16])],
+                 [random_tensor("wq", [16, 16], 1, 0.3), random_tensor("wk", [16, 16], 2, 0.3)])
+
+
+def decodes(folder):
+    """A dimension that is an expression of others follows from them, with --dim and with --shape."""
+    path, program = folder / "decoder.onnx", folder / "decoder"
+    path.write_bytes(decoder())
+    env = dict(os.environ, SVOD_CACHE_DIR=str(BUILD / "e2e" / "cache"))
+    run(PACKER, path, "-o", program, "-q", "--verify", "random", "--dim", "past=0..20", "--dim", "seq=1..3", env=env)
+
+    def inputs(past, seq, total):
+        words = []
+        for name, shape in (("x", [1, seq, 16]), ("past", [1, past, 16]), ("mask", [1, total])):
+            file = folder / f"{name}.npy"
+            write_npy(file, shape, numbers(shape[1] * (shape[2] if len(shape) > 2 else 1), shape[1]))
+            words += ["--input", f"{name}=@{file}"]
+        return words
+
+    for past, seq in ((0, 1), (0, 3), (1, 1), (7, 2), (19, 1), (20, 3)):
+        if past > 0:
+            pack(path, folder / "alone", "--shape", f"past={past}", "--shape", f"seq={seq}")
+        for name in ("y", "present"):
+            run(program, *inputs(past, seq, past + seq), "--output", f"{name}=@{folder / 'got.npy'}")
+            shape, _ = read_npy(folder / "got.npy")
+            check(shape == (1, past + seq if name == "present" else seq, 16), f"{name} at {past}, {seq} is {shape}")
+            if past == 0:
+                continue
+            run(folder / "alone", *inputs(past, seq, past + seq), "--output", f"{name}=@{folder / 'want.npy'}")
+            check(close(folder / "got.npy", folder / "want.npy"), f"{name} at {past}, {seq}: as packed for it alone")
+    told = run(program, *inputs(5, 2, 6), expect=11).stderr.decode()
+    check("do not agree on a size" in told, "a mask of another size is refused")
+
+
 def close(got, want):
     shape, values = read_npy(got)
     wanted_shape, wanted = read_npy(want)
@@ -108,6 +149,7 @@ def main():
     as_alone(folder, "picture", picture(), ("--dim", "h=4..20", "--dim", "x[3]=4..24"),
              [({"h": h, "w_": w}, [1, 3, h, w]) for h, w in ((4, 4), (7, 24), (20, 5), (20, 24))])
     steps(folder)
+    decodes(folder)
 
 
 main()
