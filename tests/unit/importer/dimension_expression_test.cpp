@@ -47,8 +47,9 @@ TEST_CASE("names that are no expression, and expressions without a size",
   for (const char* text : {"", "n", "12", "n +", "+ n", "n n", "(n + 1", "n + 1)", "n + é",
                            "max(n, 1)", "n ** 2", "unk__12"})
     CHECK(range_text(text, ranges) == "no expression");
-  CHECK(range_text(std::string(40, '(') + "n+1" + std::string(40, ')'), ranges) ==
-        "no expression");
+  std::string deep(40, '(');
+  deep.append("n+1").append(40, ')');
+  CHECK(range_text(deep, ranges) == "no expression");
   CHECK(range_text("n + 99999999999999999999", ranges) == "no expression");
   CHECK(range_text("m + 1", ranges) == "no range");
   CHECK(range_text("k - 1", ranges) == "no range"); // may be negative

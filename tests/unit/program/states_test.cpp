@@ -54,6 +54,7 @@ bool is_sound(Image& image) {
   image.header.image_checksum = svod_checksum(&image, sizeof(image));
   SvodModel model = {};
   model.image = &image;
+  model.image_bytes = sizeof(image);
   return svod_check_image(&model) == SVOD_OK;
 }
 
