@@ -3,7 +3,9 @@
 // pass or in the seven of Adam7. Of 16 bits the high ones are kept, transparency is not.
 #pragma once
 
-#include "importer/images/inflate.h"
+#include "importer/images/picture.h"
+#include "runtime_stub/crc32.h"
+#include "runtime_stub/inflate.h"
 
 namespace svod::image {
 
@@ -22,21 +24,6 @@ struct Png {
     return (static_cast<size_t>(pixels) * channels() * bits + 7) / 8;
   }
 };
-
-// CRC-32 of a chunk's name and content (annex D), four bits at a time.
-inline uint32_t png_check_sum(Bytes in) {
-  static constexpr uint32_t kTable[16] = {0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac,
-                                          0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
-                                          0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
-                                          0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c};
-  uint32_t sum = 0xffffffff;
-  while (in.at < in.end) {
-    sum ^= *in.at++;
-    sum = sum >> 4 ^ kTable[sum & 15];
-    sum = sum >> 4 ^ kTable[sum & 15];
-  }
-  return ~sum;
-}
 
 inline bool read_png_header(Bytes in, Png& png) {
   png.width = in.u32_big(), png.height = in.u32_big();
@@ -67,10 +54,11 @@ inline bool read_png_chunks(Bytes in, Png& png) {
     const Bytes start = in;
     const uint32_t length = in.u32_big();
     if (in.left() < 8 || length > in.left() - 8) return false;
-    const uint32_t sum = png_check_sum({in.at, in.at + 4 + length, false});
+    Crc32 sum; // of the chunk's name and content
+    sum.add(in.at, size_t{4} + length);
     const Bytes name = in.part(4);
     Bytes content = in.part(length);
-    if (in.u32_big() != sum) return false;
+    if (in.u32_big() != sum.value()) return false;
     if (name.starts_with("IEND", 4)) break;
     if (name.starts_with("IHDR", 4)) {
       if (has_header || !read_png_header(content, png)) return false;

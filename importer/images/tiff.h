@@ -4,10 +4,10 @@
 // several pictures the first is decoded.
 #pragma once
 
-#include "importer/images/inflate.h"
 #include "importer/images/jpeg.h"
 #include "importer/images/tiff_fax.h"
 #include "importer/images/tiff_streams.h"
+#include "runtime_stub/inflate.h"
 
 namespace svod::image {
 

@@ -3,7 +3,8 @@
 // then up to four transforms are undone.
 #pragma once
 
-#include "importer/images/prefix_code.h"
+#include "importer/images/picture.h"
+#include "runtime_stub/prefix_code.h"
 
 namespace svod::image {
 

@@ -4,6 +4,7 @@
 
 #include "runtime_stub/platform.h"
 #include "runtime_stub/program/literal.h"
+#include "runtime_stub/program/npz.h"
 #include "runtime_stub/program/open_inputs.h"
 #include "runtime_stub/program/strings.h"
 #include "runtime_stub/program/tensor_file.h"
@@ -128,6 +129,7 @@ bool is_empty_optional(const Session& session, const Value& value, const char* p
 Exit bind_next(Session& session, const char* word, uint32_t& next, Printer& errors) {
   const bool whole = Text(word).ends_with(".pb");
   const char* path = word + (*word == '@');
+  if (Text(word).ends_with(".npz")) return bind_archive(session, path, errors);
   for (uint32_t count = value_count(session, Side::Input); next < count; next++) {
     Value value = value_at(session, Side::Input, next);
     if (value.count == 0) {

@@ -9,6 +9,7 @@
 #include "runtime_stub/program/data_sets.h"
 #include "runtime_stub/program/literal.h"
 #include "runtime_stub/program/modes.h"
+#include "runtime_stub/program/npz.h"
 #include "runtime_stub/program/open_inputs.h"
 #include "runtime_stub/program/tensor_file.h"
 #include "runtime_stub/program/words.h"
@@ -80,6 +81,15 @@ uint64_t fitting(const Session& session, const AllGiven& all) {
   return out;
 }
 
+uint64_t most_in_entries(const Session& session, uint32_t i) {
+  uint64_t most = 0;
+  for (uint32_t e = 0; e < entry_count(session); e++) {
+    const uint64_t bytes = most_bytes_of(input_type(at_entry(session, e), i));
+    if (bytes > most) most = bytes;
+  }
+  return most;
+}
+
 // False where the file tells no shape. What is wrong with it is told when it is bound.
 bool look_at_file(const Session& session, const char* path, Given& given) {
   Text content;
@@ -88,6 +98,9 @@ bool look_at_file(const Session& session, const char* path, Given& given) {
   const FileForm form = form_of(Text(path), content);
   given.is_raw = form == FileForm::Raw;
   given.bytes = content.size;
+  if (form == FileForm::Npz)
+    return read_npz(content, wanted, most_in_entries(session, given.input),
+                    given.tensor) == nullptr;
   return given.is_raw || read_tensor(form, content, wanted, given.tensor) == nullptr;
 }
 
@@ -101,6 +114,25 @@ bool look_at_value(const Session& session, const char* value, Given& given) {
   return read_literal(text, given.tensor) == nullptr;
 }
 
+void look_at_archive(const Session& session, const char* word, bool* bound,
+                     AllGiven& all) {
+  Text content;
+  Archive archive;
+  if (read_file(word + (*word == '@'), content) < 0 || archive.open(content) != nullptr)
+    return;
+  for (uint32_t i = 0; i < model_inputs(session); i++) {
+    const Tensor wanted = input_type(session, i);
+    Given given = {};
+    given.input = i;
+    Member member;
+    if (bound[i] || !find_input_member(archive, wanted, i, member)) continue;
+    bound[i] = true;
+    if (take_out(member, most_in_entries(session, i), content) != nullptr ||
+        read_npy(content, wanted, given.tensor) != nullptr || !all.add(given))
+      return;
+  }
+}
+
 // A word without a name is for the first input that has none yet, as when it is bound.
 void look_at_words(const Session& session, const Options& options, AllGiven& all) {
   const uint32_t inputs = model_inputs(session);
@@ -110,6 +142,10 @@ void look_at_words(const Session& session, const Options& options, AllGiven& all
     if (options.is_output(w)) continue;
     Word word = read_word(session, Side::Input, options.words[w]);
     if (word.kind == WordKind::Unknown || word.kind == WordKind::Value) return;
+    if (word.kind == WordKind::Nameless && Text(options.words[w]).ends_with(".npz")) {
+      look_at_archive(session, options.words[w], bound, all);
+      continue;
+    }
     while (next < inputs && bound[next]) next++;
     Given given = {};
     given.input = word.kind == WordKind::Nameless ? next : word.tensor;

@@ -10,9 +10,9 @@ namespace {
 
 constexpr char kHelp[] =
     "Runs the model it was packed from.\n\n"
-    "  --input [NAME=]FILE    .npy, .pb, .json, .raw or .bin; - is standard input; "
+    "  --input [NAME=]FILE    .npy, .npz, .pb, .json, .raw or .bin; - is standard input; "
     "repeatable\n"
-    "  FILE                   the same, in the model's order\n"
+    "  FILE                   the same, in the model's order; a .npz has all by name\n"
     "  --input NAME=random[:SEED], NAME=zeros, NAME=1x3xf32=[1 2 3]\n"
     "  --output [NAME=]FILE   without it outputs are printed, at most 1024 elements "
     "each\n"

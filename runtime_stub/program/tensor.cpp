@@ -66,6 +66,4 @@ bool same_type(const Tensor& a, const Tensor& b) {
   return true;
 }
 
-void* take_memory(uint64_t bytes) { return svod_allocate(bytes == 0 ? 1 : bytes); }
-
 } // namespace packed

@@ -30,9 +30,23 @@ void print_value(Printer& out, const Tensor& tensor, uint64_t most);
 bool set_dims(Tensor& tensor, const int64_t* dims, uint32_t rank);
 bool same_type(const Tensor& a, const Tensor& b);
 
-// Bytes in memory, aligned to 64, that live as long as the program. Null when there is
-// none.
+// Bytes in memory, aligned to 64, zeros, that live as long as the MemoryScope that they
+// are taken in, or without one as long as the program. Null when there is none.
 void* take_memory(uint64_t bytes);
+// Gives them back before.
+void drop_memory(const void* data, uint64_t bytes);
+
+// For what runs on one input after another: memory that is taken while it lives, and
+// files that are read, are given back at its end. Scopes do not nest.
+class MemoryScope {
+public:
+  MemoryScope();
+  ~MemoryScope();
+  MemoryScope(const MemoryScope&) = delete;
+  MemoryScope& operator=(const MemoryScope&) = delete;
+};
+// Pages that the scope gives back: a file in memory.
+void hold_memory(const void* data, uint64_t bytes);
 
 } // namespace packed
 

@@ -25,7 +25,7 @@ int32_t read_stream(int32_t file, Text& content) {
     auto larger = static_cast<char*>(take_memory(room * 2));
     if (larger == nullptr) break;
     memcpy(larger, data, static_cast<size_t>(size));
-    svod_unmap(data, room);
+    drop_memory(data, room);
     data = larger;
     room *= 2;
   }
@@ -49,14 +49,14 @@ void write_unpacked(Printer& out, const Tensor& tensor) {
 void write_npy(Printer& out, const Tensor& tensor) {
   // A dictionary in a fixed field, so that its length is known beforehand.
   constexpr uint32_t kHeader = 502;
+  const uint64_t end = out.written() + 10 + kHeader;
   out << Text("\x93NUMPY\x01\x00\xf6\x01", 10) << "{'descr': '";
   out << (tensor.element->bits <= 8 ? "|" : "<") << tensor.element->npy;
   if (is_text(*tensor.element)) out << tensor.width;
   out << "', 'fortran_order': False, 'shape': (";
   for (uint32_t i = 0; i < tensor.rank; i++) out << tensor.dims[i] << ", ";
   out << "), }";
-  // The ten bytes above stand in the same line; its last byte is the new line.
-  out.column(10 + kHeader - 1);
+  while (out.written() < end - 1) out << " ";
   out << "\n";
   if (tensor.element->packed()) return write_unpacked(out, tensor);
   out << bytes_of(tensor);
@@ -80,11 +80,9 @@ bool form_of_suffix(Text path, FileForm& form) {
     char suffix[8];
     FileForm form;
   };
-  static constexpr Row kRows[] = {{".npy", FileForm::Npy},
-                                  {".pb", FileForm::Proto},
-                                  {".json", FileForm::Json},
-                                  {".raw", FileForm::Raw},
-                                  {".bin", FileForm::Raw}};
+  static constexpr Row kRows[] = {{".npy", FileForm::Npy},  {".npz", FileForm::Npz},
+                                  {".pb", FileForm::Proto}, {".json", FileForm::Json},
+                                  {".raw", FileForm::Raw},  {".bin", FileForm::Raw}};
   for (const Row& row : kRows) {
     if (!path.ends_with(Text(row.suffix))) continue;
     form = row.form;
@@ -102,6 +100,7 @@ FileForm form_of(Text path, Text content) {
 
 const char* read_tensor(FileForm form, Text content, const Tensor& wanted, Tensor& out) {
   if (form == FileForm::Npy) return read_npy(content, wanted, out);
+  if (form == FileForm::Npz) return read_npz(content, wanted, most_bytes_of(wanted), out);
   if (form == FileForm::Proto) return read_proto(content, wanted.element, out);
   if (form == FileForm::Json) return read_json(content, wanted, out);
   out = wanted;
@@ -141,6 +140,7 @@ int32_t read_file(const char* path, Text& content) {
     auto data = static_cast<const char*>(svod_map_file(file, info.bytes));
     content = {data, info.bytes};
     if (data == nullptr) status = -12;
+    hold_memory(data, info.bytes);
   } else if (status == 0) {
     status = read_stream(file, content);
   }

@@ -1,5 +1,6 @@
-// Tensors in files: .npy (NumPy), .pb (TensorProto, or an OptionalProto or SequenceProto
-// of one), .json (lists in lists), .raw and .bin (elements only).
+// Tensors in files: .npy (NumPy), .npz (an archive of those), .pb (TensorProto, or an
+// OptionalProto or SequenceProto of one), .json (lists in lists), .raw and .bin (elements
+// only).
 #ifndef SVOD_PROGRAM_TENSOR_FILE_H
 #define SVOD_PROGRAM_TENSOR_FILE_H
 
@@ -7,8 +8,8 @@
 
 namespace packed {
 
-enum class FileForm : uint8_t { Npy, Proto, Json, Raw };
-inline constexpr const char* kKnownSuffixes = ".npy, .pb, .json, .raw, .bin";
+enum class FileForm : uint8_t { Npy, Npz, Proto, Json, Raw };
+inline constexpr const char* kKnownSuffixes = ".npy, .npz, .pb, .json, .raw, .bin";
 
 // False: the suffix is none of those.
 bool form_of_suffix(Text path, FileForm& form);
@@ -20,6 +21,10 @@ FileForm form_of(Text path, Text content);
 // type a void of npy or an integer stands for (null: itself).
 const char* read_tensor(FileForm form, Text content, const Tensor& wanted, Tensor& out);
 const char* read_npy(Text content, const Tensor& wanted, Tensor& out);
+// The member NAME.npy, by the name of `wanted`, of at most `most` bytes.
+const char* read_npz(Text content, const Tensor& wanted, uint64_t most, Tensor& out);
+// No memory beyond this is spent on a member that is to be the input.
+uint64_t most_bytes_of(const Tensor& input);
 const char* read_proto(Text content, const Element* wanted, Tensor& out);
 const char* read_json(Text content, const Tensor& wanted, Tensor& out);
 

@@ -4,6 +4,10 @@
 
 #include "runtime_stub/types.h"
 
+namespace svod {
+class Crc32;
+}
+
 namespace packed {
 
 // A piece of text that somebody else owns; not terminated.
@@ -38,6 +42,9 @@ public:
   // Counts what is written and drops it.
   static constexpr int32_t kNowhere = -1;
   explicit Printer(int32_t file) : file_(file) {}
+  // Into memory, as far as there is room.
+  Printer(char* room, uint64_t bytes)
+      : file_(kNowhere), room_(room), room_bytes_(bytes) {}
   ~Printer() { flush(); }
   Printer& operator<<(Text text);
   Printer& operator<<(const char* text) { return *this << Text(text); }
@@ -56,11 +63,16 @@ public:
   void flush();
   int32_t failure() const { return failure_; } // errno of the first write that failed
   uint64_t written() const { return flushed_ + used_; } // bytes so far
+  // The sum of what is written from here on; none of it waits to be flushed.
+  void watch(svod::Crc32* sum) { sum_ = sum; }
 
 private:
   void put(char c);
   void send(const char* data, uint64_t bytes);
   int32_t file_;
+  char* room_ = nullptr;
+  uint64_t room_bytes_ = 0;
+  svod::Crc32* sum_ = nullptr;
   int32_t failure_ = 0;
   uint32_t column_ = 0;
   uint64_t used_ = 0, flushed_ = 0;

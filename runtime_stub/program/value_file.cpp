@@ -135,7 +135,7 @@ const char* MapReader::put(const Key& key, Text message) {
   if (seen_[at->place]++ != 0) return "it has a key twice";
   uint64_t bytes = value_.element->bytes(1);
   memcpy(row_ + at->place * bytes, tensor.data, static_cast<size_t>(bytes));
-  svod_unmap(tensor.data, bytes); // a map may have many
+  drop_memory(tensor.data, bytes); // a map may have many
   found_++;
   return nullptr;
 }
@@ -190,7 +190,7 @@ const char* MapReader::read(Text map, Text* name) {
   if (!value_.has(SVOD_VALUE_ANY_KEYS) && found_ < value_.key_count) {
     return "it lacks a key that is packed";
   }
-  svod_unmap(seen_, value_.key_count == 0 ? 1 : value_.key_count);
+  drop_memory(seen_, value_.key_count);
   return nullptr;
 }
 

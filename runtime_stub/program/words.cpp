@@ -18,6 +18,8 @@ bool is_named(Text word, Text name, const char*& rest) {
   return true;
 }
 
+} // namespace
+
 // The tensors of a sequence have names of their own, which are listed with it.
 void list_names(Printer& errors, const Session& session, Side side) {
   constexpr uint32_t kMostListed = 32;
@@ -36,8 +38,6 @@ void list_names(Printer& errors, const Session& session, Side side) {
   }
   errors << (count > kMostListed ? ", ...\n" : "\n");
 }
-
-} // namespace
 
 Word read_word(const Session& session, Side side, const char* word) {
   Text whole(word);

@@ -27,6 +27,9 @@ Word read_word(const Session& session, Side side, const char* word);
 
 bool is_file(const char* path); // or a folder, or a device
 
+// "inputs: x f32[1,8], y i64[2]" and a new line.
+void list_names(Printer& errors, const Session& session, Side side);
+
 // The word names nothing: says what is nearest, and what there is. EXIT_USAGE.
 Exit unknown_name(const Session& session, Side side, Text word, Printer& errors);
 

@@ -2,6 +2,7 @@
 // run, nor leave some of the files written.
 #include "runtime_stub/platform.h"
 #include "runtime_stub/program/binding.h"
+#include "runtime_stub/program/npz.h"
 #include "runtime_stub/program/tensor_file.h"
 #include "runtime_stub/program/words.h"
 
@@ -9,9 +10,10 @@ namespace packed {
 
 namespace {
 
-// A word --output [NAME=]@FILE: a tensor, or a whole value when `value` is none.
+// A word --output [NAME=]@FILE: a tensor, a whole value when `value` is none, or an
+// archive of the tensors before `end`.
 struct Place {
-  uint32_t tensor = 0;
+  uint32_t tensor = 0, end = 0;
   bool whole = false;
   Value value;
   const char* path = nullptr;
@@ -27,6 +29,13 @@ bool choose_form(Text path, FileForm& form) {
 Exit check_place(const Session& session, Place& place, const char* word,
                  Printer& errors) {
   const bool known = choose_form(Text(place.path), place.form);
+  const char* unfit = place.form == FileForm::Npz && !place.whole
+                          ? unfit_for_archive(session, place.tensor, place.end)
+                          : nullptr;
+  if (unfit != nullptr) {
+    errors << "error: --output " << word << ": " << unfit << "\n";
+    return EXIT_USAGE;
+  }
   if (known && (!place.whole || place.form == FileForm::Proto)) return EXIT_DONE;
   errors << "error: --output " << word << ": ";
   if (place.whole) {
@@ -61,7 +70,10 @@ Exit find_place(const Session& session, const char* word, uint32_t& next, Place&
     place.value = value_of(session, Side::Output, next);
     place.whole = !place.value.is_tensor() && place.value.first == next;
   }
-  next += place.whole ? place.value.count : 1;
+  // Without a name an archive is for all that are left.
+  const bool rest = found.kind == WordKind::Nameless && Text(word).ends_with(".npz");
+  place.end = rest ? count : place.tensor + 1;
+  next += rest ? count - next : place.whole ? place.value.count : 1;
   return check_place(session, place, word, errors);
 }
 
@@ -71,17 +83,20 @@ Exit write_place(const Session& session, const Place& place, Printer& errors) {
     print_value(out, output_type(session, place.tensor), ~uint64_t{0});
     return EXIT_DONE;
   }
+  constexpr int32_t kNoMemory = 12; // ENOMEM
   int32_t file = svod_open(place.path, SVOD_OPEN_WRITE);
   int32_t failure = file < 0 ? -file : 0;
   if (file >= 0) {
     Printer out(file);
     if (place.whole) {
       write_value(out, session, place.value);
+    } else if (place.form == FileForm::Npz) {
+      if (!write_archive(out, session, place.tensor, place.end)) failure = kNoMemory;
     } else {
       write_tensor(out, place.form, output_type(session, place.tensor));
     }
     out.flush();
-    failure = out.failure();
+    if (failure == 0) failure = out.failure();
     int32_t closed = svod_close(file);
     if (failure == 0) failure = -closed;
   }

@@ -2,11 +2,16 @@
 // 3.1.1 and 3.2.2) and lossless WebP (RFC 9649, 3.7.2) have in common. Codes of up to 8
 // bits are found in a table, longer ones by their length: codes of one length are
 // consecutive numbers.
-#pragma once
+//
+// This, inflate.h and crc32.h are shared: programs read archives with them, and the
+// decoders of pictures (importer/images) are put together with their text.
+#ifndef SVOD_PREFIX_CODE_H
+#define SVOD_PREFIX_CODE_H
 
-#include "importer/images/picture.h"
+#include <stddef.h>
+#include <stdint.h>
 
-namespace svod::image {
+namespace svod {
 
 // A Source has int32_t next(): a byte, or -1 at the end.
 template <class Source> struct LowBits {
@@ -115,4 +120,6 @@ int32_t read_symbol(const PrefixCode& code, LowBits<Source>& bits) {
   return -1;
 }
 
-} // namespace svod::image
+} // namespace svod
+
+#endif

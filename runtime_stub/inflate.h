@@ -1,21 +1,27 @@
-// Deflate (RFC 1951) in its zlib wrapping (RFC 1950), a byte at a time: whoever needs the
-// next byte asks for it, so rows of pixels need no buffer for the whole stream. The check
-// sum at the end is not read: a picture may end before it.
-#pragma once
+// Deflate (RFC 1951), bare or in its zlib wrapping (RFC 1950), a byte at a time: whoever
+// needs the next byte asks for it, so rows of pixels need no buffer for the whole stream.
+// The check sum at the end is not read: a picture may end before it.
+#ifndef SVOD_INFLATE_H
+#define SVOD_INFLATE_H
 
-#include "importer/images/prefix_code.h"
+#include "runtime_stub/prefix_code.h"
 
-namespace svod::image {
+namespace svod {
 
 template <class Source> class Inflate {
 public:
-  // False: no zlib stream. An object may be opened again.
-  bool open(Source* source) {
+  // An object may begin again.
+  void begin(Source* source) {
     bits_ = {source};
     at_ = written_ = copy_left_ = distance_back_ = stored_left_ = 0;
     in_codes_ = last_block_ = finished_ = false;
-    const uint32_t method = bits_.take(8), flags = bits_.take(8);
     literal_.symbols = literal_symbols_, distance_.symbols = distance_symbols_;
+  }
+
+  // Begins, with what wraps the stream; false: that is no zlib stream.
+  bool open(Source* source) {
+    begin(source);
+    const uint32_t method = bits_.take(8), flags = bits_.take(8);
     return (method * 256 + flags) % 31 == 0 && (method & 15) == 8 && (flags & 32) == 0;
   }
 
@@ -154,4 +160,6 @@ private:
   bool in_codes_, last_block_, finished_;
 };
 
-} // namespace svod::image
+} // namespace svod
+
+#endif
