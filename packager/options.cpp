@@ -7,6 +7,7 @@
 #include "compiler/support/nearest.h"
 #include "compiler/toolchain/cpu.h"
 #include "compiler/toolchain/object_cache.h"
+#include "packager/artefact/stub_jobs.h"
 #include "packager/command/help.h"
 #include "packager/command/option_table.h"
 #include "packager/command/words.h"
@@ -45,6 +46,23 @@ T look_up(const Word<T> (&table)[N], const std::string& option, const std::strin
     words.emplace_back(row.word);
   }
   throw UsageError{option + ": '" + word + "' is unknown" + nearest_of(word, words)};
+}
+
+// "batch,jsonl", or "all": a bit for each of program_parts().
+uint32_t read_parts(const std::string& text) {
+  uint32_t out = 0;
+  std::vector<std::string> known{"all"};
+  for (const ProgramPart& part : program_parts()) known.emplace_back(part.word);
+  for (size_t at = 0; at < text.size();) {
+    const std::string word = text.substr(at, text.find(',', at) - at);
+    at += word.size() + 1;
+    const auto row = std::ranges::find(known, word);
+    if (row == known.end())
+      throw UsageError{"--with: '" + word + "' is unknown" + nearest_of(word, known)};
+    const auto number = static_cast<uint32_t>(row - known.begin());
+    out |= number == 0 ? (1u << (known.size() - 1)) - 1 : 1u << (number - 1);
+  }
+  return out;
 }
 
 int64_t read_number(const std::string& option, const std::string& text) {
@@ -502,6 +520,9 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
   if (options.self_check && (!options.is_library() || options.emit == Output::Source))
     throw UsageError{"--self-check is for libraries (-o libNAME.a); a program has it "
                      "as an option"};
+  options.parts = read_parts(raw.parts);
+  if (options.parts != 0 && options.emit != Output::Executable)
+    throw UsageError{"--with is for programs"};
   if (options.weights == WeightPlace::File && options.emit != Output::Executable) {
     throw UsageError{"--weights=file is for executables"};
   }

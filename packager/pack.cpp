@@ -209,6 +209,7 @@ ObjectOptions Packing::object_options(StubKind stub) {
   build.stub = stub;
   build.prefix = options_.name;
   build.self_check = options_.self_check;
+  build.parts = options_.parts;
   build.weights_embedded = options_.weights == WeightPlace::Embed;
   if (entries_)
     build.weights = [this](const ByteSink& sink) {

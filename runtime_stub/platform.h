@@ -5,8 +5,9 @@
 // on its own.
 //
 // Everything here exists:
-//   files    svod_open, svod_read, svod_write, svod_close, svod_stat, svod_stat_path,
-//            svod_map_file, svod_unmap
+//   files    svod_open, svod_read, svod_read_some, svod_write, svod_close, svod_stat,
+//            svod_stat_path, svod_map_file, svod_unmap, svod_read_folder,
+//            svod_make_folder
 //   memory   svod_allocate (whole pages, zeroed), svod_want_large_pages; memcpy,
 //            memmove, memset, memcmp
 //   process  svod_main (yours), svod_exit, svod_program_path
@@ -28,14 +29,25 @@ enum SvodErrno {
   SVOD_ENOENT = 2,
   SVOD_EINTR = 4,
   SVOD_EACCES = 13,
+  SVOD_EEXIST = 17,
   SVOD_ENOTDIR = 20,
   SVOD_EISDIR = 21,
+  SVOD_ENAMETOOLONG = 36,
 };
 
 struct SvodFileInfo {
   uint64_t bytes;
   uint32_t is_directory;
   uint32_t is_regular;
+  uint64_t number, device; // both are equal: it is the same file
+};
+
+// What svod_read_folder gives, one after the other; `bytes` leads to the next.
+struct SvodFolderEntry {
+  uint64_t unused[2];
+  uint16_t bytes;
+  uint8_t kind;
+  char name[5]; // terminated; as long as it is
 };
 
 #ifdef __cplusplus
@@ -55,6 +67,11 @@ int32_t svod_open(const char* path, uint32_t how);
 // short transfers), or a negative errno.
 int64_t svod_read(int32_t file, void* data, uint64_t bytes);
 int64_t svod_write(int32_t file, const void* data, uint64_t bytes);
+// What there is, as soon as there is something; 0: the end.
+int64_t svod_read_some(int32_t file, void* data, uint64_t bytes);
+// Entries of an open folder, as many as there is room for; 0: there are no more.
+int64_t svod_read_folder(int32_t file, struct SvodFolderEntry* entries, uint64_t bytes);
+int32_t svod_make_folder(const char* path); // mode 0777 less the umask
 int32_t svod_close(int32_t file);
 // Of an open file, or of a path. 0 or a negative errno.
 int32_t svod_stat(int32_t file, struct SvodFileInfo* info);

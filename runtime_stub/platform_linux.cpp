@@ -16,21 +16,23 @@ struct Statx {
   uint32_t unused1[7];
   uint16_t mode;
   uint16_t unused2;
-  uint64_t unused3;
+  uint64_t number;
   uint64_t size;
-  uint64_t unused4[26];
+  uint64_t unused3[11];
+  uint64_t device; // its major and minor number
+  uint64_t unused4[14];
 };
 static_assert(sizeof(Statx) == 256);
 
 int32_t stat_at(int32_t folder, const char* path, uintptr_t flags, SvodFileInfo* info) {
-  constexpr uintptr_t kTypeAndSize = 0x001 | 0x200;
+  constexpr uintptr_t kWanted = 0x001 | 0x100 | 0x200; // type, number, size
   Statx found;
   intptr_t status =
       svod_syscall(SVOD_CALL_STATX, static_cast<uintptr_t>(intptr_t{folder}),
-                   number(path), flags, kTypeAndSize, number(&found));
+                   number(path), flags, kWanted, number(&found));
   if (status < 0) return static_cast<int32_t>(status);
   uint32_t type = found.mode & 0170000;
-  *info = {found.size, type == 0040000, type == 0100000};
+  *info = {found.size, type == 0040000, type == 0100000, found.number, found.device};
   return 0;
 }
 
@@ -93,6 +95,25 @@ int64_t svod_read(int32_t file, void* data, uint64_t bytes) {
 
 int64_t svod_write(int32_t file, const void* data, uint64_t bytes) {
   return transfer(SVOD_CALL_WRITE, file, number(data), bytes);
+}
+
+int64_t svod_read_some(int32_t file, void* data, uint64_t bytes) {
+  intptr_t got;
+  do {
+    got = svod_syscall(SVOD_CALL_READ, static_cast<uintptr_t>(file), number(data),
+                       static_cast<uintptr_t>(bytes));
+  } while (got == -SVOD_EINTR);
+  return got;
+}
+
+int64_t svod_read_folder(int32_t file, SvodFolderEntry* entries, uint64_t bytes) {
+  return svod_syscall(SVOD_CALL_GETDENTS64, static_cast<uintptr_t>(file), number(entries),
+                      static_cast<uintptr_t>(bytes));
+}
+
+int32_t svod_make_folder(const char* path) {
+  return static_cast<int32_t>(
+      svod_syscall(SVOD_CALL_MKDIRAT, static_cast<uintptr_t>(kHere), number(path), 0777));
 }
 
 int32_t svod_close(int32_t file) {

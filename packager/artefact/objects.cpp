@@ -128,7 +128,8 @@ void ObjectBuilder::add_stub() {
   const StubParts parts{.self_check = options_.self_check,
                         .several = contents_.entries.size() > 1,
                         .device = options_.device != nullptr,
-                        .states = !contents_.entries.front().states.empty()};
+                        .states = !contents_.entries.front().states.empty(),
+                        .program = options_.parts};
   for (toolchain::CompileJob& job :
        stub_jobs(target_, options_.stub, options_.prefix, parts)) {
     job.ready = ready_object(toolchain::object_key(compiler_, target_, job));

@@ -25,6 +25,7 @@ struct ObjectOptions {
   bool profile = false;    // of firmware: its run says which kernel has run
   std::function<void(const ByteSink&)> weights = {}; // empty: the plan's
   const DeviceParts* device = nullptr;               // of a program for a GPU, too
+  uint32_t parts = 0;                                // of a program: program_parts()
   const toolchain::ObjectCache* cache = nullptr;
   toolchain::OnJobDone on_done = {}; // of each kernel and each part of the stub
 };

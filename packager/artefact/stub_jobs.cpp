@@ -19,6 +19,12 @@ constexpr std::string_view kDevice[] = {
     "runtime_stub/program/device.cpp", "runtime_stub/program/device_graph.cpp",
     "runtime_stub/program/device_times.cpp", "runtime_stub/program/driver.cpp"};
 
+const ProgramPart kParts[] = {
+    {"batch", "SVOD_WITH_BATCH", {"batch.cpp", "folder.cpp"}},
+    {"jsonl", "SVOD_WITH_JSONL", {"json_lines.cpp", "shortest.cpp"}},
+    {"trace", "SVOD_WITH_TRACE", {"trace.cpp"}},
+};
+
 // Which sources of runtime_stub/ a package takes.
 struct StubRow {
   std::string_view name;
@@ -48,7 +54,28 @@ bool is_wanted(std::string_view name, StubKind kind) {
   return kind == StubKind::Program ? row->program : row->library;
 }
 
+bool has_part(uint32_t parts, size_t number) { return (parts >> number & 1) != 0; }
+
+// Whether a file of a program is of a part that is not wanted.
+bool is_left_out(std::string_view name, uint32_t parts) {
+  name.remove_prefix(kProgram.size());
+  for (size_t i = 0; i < std::size(kParts); i++)
+    if (!has_part(parts, i) && std::ranges::count(kParts[i].files, name) > 0) return true;
+  return false;
+}
+
+// Of the parts that are wanted, where the file asks for them.
+std::vector<std::string> macros_of(const StubFile& file, uint32_t parts) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < std::size(kParts); i++)
+    if (has_part(parts, i) && file.text.find(kParts[i].macro) != file.text.npos)
+      out.emplace_back(kParts[i].macro);
+  return out;
+}
+
 } // namespace
+
+std::span<const ProgramPart> program_parts() { return kParts; }
 
 toolchain::Compiler package_compiler() {
   std::vector<SourceFile> headers;
@@ -82,6 +109,7 @@ std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind
       continue;
     if (!parts.device && std::ranges::find(kDevice, file.name) != std::end(kDevice))
       continue;
+    if (file.name.starts_with(kProgram) && is_left_out(file.name, parts.program)) continue;
     toolchain::Source source;
     source.name = file.name;
     source.text = file.text;
@@ -91,6 +119,8 @@ std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind
     if (kind == StubKind::Firmware) own.emplace_back("-DSVOD_SHARED");
     if (parts.several && file.text.find(kSeveral) != file.text.npos)
       own.push_back("-D" + std::string(kSeveral));
+    for (const std::string& macro : macros_of(file, parts.program))
+      own.push_back("-D" + macro);
     const bool in_program = file.name.starts_with(kProgram);
     if (parts.states && (in_program || file.name == kExports))
       own.emplace_back("-DSVOD_STATES");

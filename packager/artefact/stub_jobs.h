@@ -3,6 +3,10 @@
 
 #include "compiler/toolchain/compile_all.h"
 
+#include <span>
+#include <string_view>
+#include <vector>
+
 namespace svod::packager {
 
 enum class StubKind : uint8_t {
@@ -19,12 +23,20 @@ std::vector<std::string> package_flags(std::vector<std::string> extra);
 // Of what any CPU of the target must be able to run: the stub asks which level may.
 std::vector<std::string> stub_flags(const Target& target, std::vector<std::string> extra);
 
+// A part of programs that is left out unless --with names it.
+struct ProgramPart {
+  std::string_view word, macro;
+  std::vector<std::string_view> files; // in runtime_stub/program
+};
+std::span<const ProgramPart> program_parts();
+
 // What not every package has.
 struct StubParts {
   bool self_check = false; // a library has the function of that name
   bool several = false;    // it chooses among the entries of the image
   bool device = false;     // a program runs on a GPU where one is
   bool states = false;     // tensors stay from run to run
+  uint32_t program = 0;    // of a program, a bit for each of program_parts()
 };
 
 // `prefix`: of a library's names.

@@ -4,6 +4,7 @@
 
 #include "compiler/passes.h"
 #include "compiler/support/check.h"
+#include "packager/artefact/stub_jobs.h"
 #include "packager/command/words.h"
 
 #include <CLI/CLI.hpp>
@@ -56,6 +57,13 @@ constexpr LimitRow kLimits[] = {
     {"--limit-dim", &Limits::dim, "size of one dimension"},
     {"--limit-elements", &Limits::elements, "elements of one tensor"},
 };
+
+// "batch|jsonl|...|all"
+std::string part_words() {
+  std::string out;
+  for (const ProgramPart& part : program_parts()) out += std::string(part.word) + "|";
+  return out + "all";
+}
 
 // Declares options of one set after the other, each under the heading of its set.
 class Declaration {
@@ -111,6 +119,10 @@ void Declaration::output() {
   value("--name", options_.name, "NAME", "Prefix of a library's C names (infer)");
   value("--weights", raw_.weights, choice_of(kWeightPlaces),
         "Where weights lie: in the output, or in a file beside it (embed)");
+  value("--with", raw_.parts, part_words(),
+        "Parts of a program that are left out otherwise, several with commas: runs on a "
+        "folder of inputs (batch), JSON lines on standard input (jsonl), traces for "
+        "viewers (trace)");
   value("--report", options_.report, "FILE",
         "Write a page (HTML) about kernels, memory and bytes of the pack");
   value("--deps", options_.deps, "FILE", "Write a Make dependency file");

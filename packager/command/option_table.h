@@ -21,7 +21,7 @@ const VerbRow& row_of(Verb verb);
 struct RawOptions {
   std::vector<std::string> words, shapes, entries, dims, values, kernels;
   std::string emit, target, device, cpu, optimize = "2", accuracy = "fast",
-                                         weights = "embed";
+                                         weights = "embed", parts;
   std::string string_bytes = "64", limit_image;
   std::string color = "auto", format = "text", max_ram, max_flash, pools, cache_dir, json;
   std::string tune, search_budget;

@@ -17,11 +17,20 @@ int main(int count, char** arguments) {
   const toolchain::Compiler compiler = packager::package_compiler();
   std::vector<std::byte> list;
   std::set<Digest> listed;
-  for (const auto& [kind, several] : {std::pair{packager::StubKind::Program, false},
-                                      {packager::StubKind::Program, true},
-                                      {packager::StubKind::Library, false},
-                                      {packager::StubKind::Library, true}}) {
-    const auto jobs = packager::stub_jobs(target, kind, "infer", {.several = several});
+  struct Package {
+    packager::StubKind kind;
+    bool several;
+    uint32_t parts; // all are like one: they differ in two small files
+  };
+  constexpr auto kProgram = packager::StubKind::Program,
+                 kLibrary = packager::StubKind::Library;
+  for (const auto& [kind, several, parts] : {Package{kProgram, false, 0},
+                                             {kProgram, true, 0},
+                                             {kProgram, false, ~0u},
+                                             {kLibrary, false, 0},
+                                             {kLibrary, true, 0}}) {
+    const auto jobs =
+        packager::stub_jobs(target, kind, "infer", {.several = several, .program = parts});
     const auto compiled = toolchain::compile_all(compiler, target, jobs);
     std::fputs(compiled.diagnostics().c_str(), stderr);
     if (!compiled.ok()) return 1;

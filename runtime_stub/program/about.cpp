@@ -1,4 +1,5 @@
 // What a program says of itself without running its model.
+#include "runtime_stub/program/json_text.h"
 #include "runtime_stub/program/modes.h"
 #include "runtime_stub/program/strings.h"
 

@@ -3,6 +3,7 @@
 #include "runtime_stub/program/binding.h"
 
 #include "runtime_stub/platform.h"
+#include "runtime_stub/program/data_sets.h"
 #include "runtime_stub/program/literal.h"
 #include "runtime_stub/program/npz.h"
 #include "runtime_stub/program/open_inputs.h"
@@ -11,8 +12,6 @@
 #include "runtime_stub/program/words.h"
 
 namespace packed {
-
-namespace {
 
 Exit bind_file(Session& session, uint32_t i, const char* path, Printer& errors) {
   Text content;
@@ -28,6 +27,8 @@ Exit bind_file(Session& session, uint32_t i, const char* path, Printer& errors) 
   errors << "\n";
   return EXIT_BAD_DATA;
 }
+
+namespace {
 
 // A whole sequence, optional or map.
 Exit bind_value_file(Session& session, const Value& value, const char* path,
@@ -279,6 +280,41 @@ Exit bind_words(Session& session, const Options& options, Printer& errors) {
     if (status != EXIT_DONE) return status;
   }
   return EXIT_DONE;
+}
+
+FreeInputs::FreeInputs(const Session& session) {
+  for (uint32_t i = 0; i < session.entry->input_count; i++)
+    if (session.inputs[i] == nullptr) bits_[i / 64] |= uint64_t{1} << i % 64;
+}
+
+bool FreeInputs::any() const {
+  for (uint64_t bits : bits_)
+    if (bits != 0) return true;
+  return false;
+}
+
+void FreeInputs::clear(Session& session) const {
+  for (uint32_t i = 0; i < session.entry->input_count; i++)
+    if (has(i)) session.inputs[i] = nullptr;
+}
+
+Exit bind_path(Session& session, const char* path, Printer& errors) {
+  uint32_t next = 0;
+  Path word; // with @ it can be nothing but a file
+  if (word.add("@") && word.add(Text(path)))
+    return bind_next(session, word.text, next, errors);
+  return file_error(errors, path, "read", SVOD_ENAMETOOLONG);
+}
+
+Exit check_given(const Session& session, Text origin, Printer& errors) {
+  const uint32_t i = first_free(session);
+  if (i == session.entry->input_count) return EXIT_DONE;
+  const Tensor wanted = input_type(session, i);
+  errors << "error: " << origin << " has no data for input '";
+  errors.name(wanted.name) << "' ";
+  print_type(errors, wanted.element, wanted.rank, wanted.dims);
+  errors << "\n";
+  return EXIT_BAD_DATA;
 }
 
 Exit bind_inputs(Session& session, const Options& options, bool fill, Printer& errors) {

@@ -4,6 +4,7 @@
 
 #include "runtime_stub/program/session.h"
 #include "runtime_stub/program/text.h"
+#include "runtime_stub/program/value.h"
 
 namespace packed {
 
@@ -21,6 +22,14 @@ bool data_path(Path& path, Text folder, Text kind, uint64_t number, Text suffix)
 // Whether the folder holds outputs to compare with.
 bool is_set(Text folder);
 bool is_folder(const char* path);
+
+// A file's value. 1: read, 0: there is no such file, negative: an error was printed.
+int32_t read_set_file(const Path& path, const Session& session, Side side,
+                      const Value& value, ValueData& data, Printer& errors);
+// The value of kind `like` that a file names, else the one of its number.
+Value find_named_value(const Session& session, Side side, Text name, const Value& like);
+// Gives the inputs that have a file input_0.pb in the folder its value.
+Exit bind_set_files(Session& session, Text folder, Printer& errors);
 
 // Calls each(Text folder) for the folder where it is a set, else for every
 // test_data_set_N in it. A mismatch does not end it, and is what comes out; another

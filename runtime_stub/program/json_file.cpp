@@ -2,6 +2,7 @@
 // number is a list of two. NaN, Infinity and -Infinity are words, as Python reads and
 // writes them. The type is the input's: a file of numbers says none.
 #include "runtime_stub/platform.h"
+#include "runtime_stub/program/json_text.h"
 #include "runtime_stub/program/literal.h"
 #include "runtime_stub/program/strings.h"
 #include "runtime_stub/program/tensor_file.h"
@@ -102,24 +103,55 @@ const char* read_strings(Text content, const Lists& lists, Tensor& out) {
   return nullptr;
 }
 
-void write_string(Printer& out, Text string) {
+} // namespace
+
+Text skip_spaces(Text text) {
+  while (text.size > 0 && is_space(text.data[0])) text = text.from(1);
+  return text;
+}
+
+uint64_t json_value_size(Text text) {
+  uint64_t depth = 0;
+  Text rest = text;
+  while (rest.size > 0) {
+    const char c = rest.data[0];
+    const bool opens = c == '[' || c == '{', closes = c == ']' || c == '}';
+    if (depth == 0 && (closes || c == ',' || c == ':')) return 0;
+    uint64_t size = 1;
+    if (opens) depth++;
+    if (closes) depth--;
+    if (!opens && !closes && c != ',' && c != ':' && !is_space(c)) {
+      size = json_scalar(rest).size;
+      if (size == 0) return 0;
+    }
+    rest = rest.from(size);
+    if (depth == 0) return text.size - rest.size;
+  }
+  return 0;
+}
+
+void write_json_string(Printer& out, Text string) {
   out << "\"";
-  for (uint64_t i = 0; i < string.size; i++) {
-    auto byte = static_cast<uint8_t>(string.data[i]);
+  while (string.size > 0) {
+    auto byte = static_cast<uint8_t>(string.data[0]);
+    const uint64_t size = character_size(string);
     if (byte == '"' || byte == '\\') out << "\\";
-    if (byte < 0x20) {
+    if (size == 0) {
+      out << "\\ufffd";
+    } else if (byte < 0x20) {
       out << "\\u00" << Text(&"01"[byte >> 4], 1)
           << Text(&"0123456789abcdef"[byte & 15], 1);
     } else {
-      out << string.from(i).first(1);
+      out << string.first(size);
     }
+    string = string.from(size == 0 ? 1 : size);
   }
   out << "\"";
 }
 
-void write_scalar(Printer& out, const Element& element, const Tensor& tensor,
-                  uint64_t i) {
-  if (is_text(element)) return write_string(out, string_at(tensor, i));
+void write_json_scalar(Printer& out, const Element& element, const Tensor& tensor,
+                       uint64_t i) {
+  if (is_text(element)) return write_json_string(out, string_at(tensor, i));
   if (!is_float(element)) {
     if (element.kind != ElementKind::Bool) {
       return print_element(out, element, tensor.data, i);
@@ -139,8 +171,6 @@ void write_scalar(Printer& out, const Element& element, const Tensor& tensor,
   }
 }
 
-} // namespace
-
 Text json_scalar(Text rest) {
   uint64_t size = 0;
   if (rest.data[0] == '"') {
@@ -150,7 +180,8 @@ Text json_scalar(Text rest) {
     return size < rest.size ? rest.first(size + 1) : Text(rest.data, 0);
   }
   while (size < rest.size && !is_space(rest.data[size]) && rest.data[size] != ',' &&
-         rest.data[size] != ']' && rest.data[size] != '[') {
+         rest.data[size] != ']' && rest.data[size] != '[' && rest.data[size] != '}' &&
+         rest.data[size] != '{' && rest.data[size] != ':') {
     size++;
   }
   return rest.first(size);
@@ -199,7 +230,12 @@ const char* read_json(Text content, const Tensor& wanted, Tensor& out) {
   if (data == nullptr) return "there is no memory for it";
   out.data = data;
   uint64_t i = 0;
+  const bool words = is_float(part_of(*wanted.element));
   return each_scalar(content, lists, [&](Text scalar) -> const char* {
+    // As strings, too, which is how strict JSON has NaN and the infinities.
+    if (words && scalar.starts_with("\"") &&
+        (scalar.ends_with("NaN\"") || scalar.ends_with("Infinity\"")))
+      scalar = scalar.from(1).first(scalar.size - 2);
     return store_word(part_of(*wanted.element), data, i++, scalar)
                ? nullptr
                : "a value is malformed";
@@ -207,6 +243,12 @@ const char* read_json(Text content, const Tensor& wanted, Tensor& out) {
 }
 
 void write_json(Printer& out, const Tensor& tensor) {
+  write_json_lists(out, tensor, write_json_scalar);
+  out << "\n";
+}
+
+void write_json_lists(Printer& out, const Tensor& tensor,
+                      void (*scalar)(Printer&, const Element&, const Tensor&, uint64_t)) {
   const Lists lists(tensor);
   const Element& part = part_of(*tensor.element);
   int64_t at[SVOD_MAX_RANK + 1] = {};
@@ -221,7 +263,7 @@ void write_json(Printer& out, const Tensor& tensor) {
     if (empty) {
       out << "[]";
     } else {
-      write_scalar(out, part, tensor, i);
+      scalar(out, part, tensor, i);
     }
     uint32_t axis = depth;
     while (axis > 0 && ++at[axis - 1] == lists.extents[axis - 1]) {
@@ -231,7 +273,6 @@ void write_json(Printer& out, const Tensor& tensor) {
     }
     if (i + 1 < count) out << ", ";
   }
-  out << "\n";
 }
 
 } // namespace packed

@@ -27,7 +27,7 @@ Exit run_once(Session& session, const Options& options, Printer& errors) {
   return status == EXIT_DONE ? write_outputs(session, options, errors) : status;
 }
 
-Exit run_mode(Session& session, const Options& options, Printer& errors) {
+Exit run_mode(Session& session, Options& options, Printer& errors) {
   if (options.mode == Mode::SelfCheck) return self_check(session, errors);
   if (options.mode == Mode::Info) {
     print_info(session, options.json);
@@ -42,7 +42,17 @@ Exit run_mode(Session& session, const Options& options, Printer& errors) {
   if (status == EXIT_DONE) status = open_device(session, options.session.place, errors);
 #endif
   if (status != EXIT_DONE) return status;
+  if (options.labels.path != nullptr)
+    status = read_labels(session, options.labels, errors);
+  if (status != EXIT_DONE) return status;
   if (options.mode == Mode::Verify) return verify(session, options, errors);
+#ifdef SVOD_WITH_BATCH
+  if (options.mode == Mode::Batch) return batch(session, options, errors);
+#endif
+#ifdef SVOD_WITH_JSONL
+  if (options.mode == Mode::Stream && options.json)
+    return json_lines(session, options, errors);
+#endif
   if (options.mode == Mode::Stream) return stream(session, options, errors);
   // A wrong name must cost neither the reading of inputs nor the run.
   if (options.mode == Mode::Run) status = check_outputs(session, options, errors);
@@ -51,6 +61,9 @@ Exit run_mode(Session& session, const Options& options, Printer& errors) {
   status = bind_inputs(session, options, options.mode != Mode::Run, errors);
   if (status != EXIT_DONE) return status;
   if (options.mode == Mode::Bench) return bench(session, options, errors);
+#ifdef SVOD_WITH_TRACE
+  if (options.trace) return trace(session, errors);
+#endif
   if (options.mode == Mode::Profile) return profile(session, options, errors);
   return run_once(session, options, errors);
 }

@@ -13,7 +13,13 @@ Exit verify_set(Session& session, Text folder, const Options& options, Printer& 
 Exit bench(Session& session, const Options& options, Printer& errors);
 // Runs on records of standard input until it ends.
 Exit stream(Session& session, const Options& options, Printer& errors);
+// Likewise, of JSON, a record a line.
+Exit json_lines(Session& session, const Options& options, Printer& errors);
+// Runs on each input in a folder.
+Exit batch(Session& session, const Options& options, Printer& errors);
 Exit profile(Session& session, const Options& options, Printer& errors);
+// When each kernel of a few runs ran, for viewers of traces.
+Exit trace(Session& session, Printer& errors);
 void print_info(const Session& session, bool json);
 void print_version(const Session& session);
 void print_licenses(const Session& session); // of all that is in the file

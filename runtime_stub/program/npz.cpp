@@ -45,12 +45,6 @@ Exit none_found(const Session& session, const char* path, const Archive& archive
 
 } // namespace
 
-uint64_t most_bytes_of(const Tensor& input) {
-  // Another element type is told as such, and strings are padded, in characters of four
-  // bytes; a header is short.
-  return 16 * input.bytes() + (1 << 20);
-}
-
 bool find_input_member(const Archive& archive, const Tensor& input, uint32_t i,
                        Member& member) {
   if (archive.find(input.name, member)) return true;
@@ -81,15 +75,6 @@ Exit bind_archive(Session& session, const char* path, Printer& errors) {
     if (bound != EXIT_DONE) return bound;
   }
   return found ? EXIT_DONE : none_found(session, path, archive, errors);
-}
-
-const char* read_npz(Text content, const Tensor& wanted, uint64_t most, Tensor& out) {
-  Archive archive;
-  Member member;
-  if (const char* error = archive.open(content)) return error;
-  if (!archive.find(wanted.name, member)) return "the archive has no member NAME.npy";
-  if (const char* error = take_out(member, most, content)) return error;
-  return read_npy(content, wanted, out);
 }
 
 const char* unfit_for_archive(const Session& session, uint32_t first, uint32_t end) {

@@ -18,6 +18,16 @@ constexpr char kHelp[] =
     "each\n"
     "  --stream               records from standard input, raw outputs to standard "
     "output\n"
+#ifdef SVOD_WITH_JSONL
+    "  --stream=jsonl         inputs by name as JSON, an object a line, and answers "
+    "likewise\n"
+#endif
+#ifdef SVOD_WITH_BATCH
+    "  --batch-dir DIR        a run for each file or folder of inputs in DIR\n"
+    "  --output-dir DIR       of --batch-dir: writes answers here instead of printing\n"
+#endif
+    "  --labels FILE          prints the best classes by name: line i is class i\n"
+    "  --top N, --softmax     how many (5); as shares of one\n"
     "  --finite               refuses infinite inputs and NaN\n"
     "  --info, --info=json    what was packed\n"
     "  --verify DIR           compare with a test_data_set_N, or with all in DIR\n"
@@ -27,13 +37,43 @@ constexpr char kHelp[] =
     "  --min-time S           seconds to measure (1)\n"
     "  --profile, --profile=json\n"
     "                         time of each kernel\n"
+#ifdef SVOD_WITH_TRACE
+    "  --profile=trace.json   when each ran, by thread, for Perfetto and Chrome\n"
+#endif
     "  --threads N            at most N threads\n"
     "  --isa NAME             use this packed CPU level\n"
     "  --weights FILE         weights of a program packed with --weights=file\n"
     "  --self-check           checksums of image and weights\n"
     "  --cpu-check            can this CPU run it; exit 9 says what it lacks\n"
     "  --licenses             of all that is in this file\n"
-    "  --help, --version\n";
+    "  --help, --version\n"
+#if !defined(SVOD_WITH_BATCH) || !defined(SVOD_WITH_JSONL) || !defined(SVOD_WITH_TRACE)
+    "\nPut in by svod-pack --with PARTS, and left out here:\n"
+#endif
+#ifndef SVOD_WITH_BATCH
+    "  batch                  --batch-dir, --output-dir\n"
+#endif
+#ifndef SVOD_WITH_JSONL
+    "  jsonl                  --stream=jsonl\n"
+#endif
+#ifndef SVOD_WITH_TRACE
+    "  trace                  --profile=trace.json\n"
+#endif
+    ;
+
+// The part that an option needs and that was left out when packing; null: none.
+const char* left_out([[maybe_unused]] Text name, [[maybe_unused]] Text value) {
+#ifndef SVOD_WITH_BATCH
+  if (name == Text("--batch-dir") || name == Text("--output-dir")) return "batch";
+#endif
+#ifndef SVOD_WITH_JSONL
+  if (name == Text("--stream") && value == Text("jsonl")) return "jsonl";
+#endif
+#ifndef SVOD_WITH_TRACE
+  if (name == Text("--profile") && value == Text("trace.json")) return "trace";
+#endif
+  return nullptr;
+}
 
 // The words of a command line, one after the other.
 class Words {
@@ -104,21 +144,50 @@ bool read_mode(Words& words, Options& options) {
     if (!(words.name() == Text(row.name))) continue;
     options.mode = row.mode;
     if (!words.has_value()) return true;
-    options.json =
-        Text(words.attached()) == Text("json") &&
-        (row.mode == Mode::Info || row.mode == Mode::Bench || row.mode == Mode::Profile);
-    return options.json;
+    const Text form(words.attached());
+    options.json = row.mode == Mode::Stream
+                       ? form == Text("jsonl")
+                       : form == Text("json") &&
+                             (row.mode == Mode::Info || row.mode == Mode::Bench ||
+                              row.mode == Mode::Profile);
+    options.trace = row.mode == Mode::Profile && form == Text("trace.json");
+    return options.json || options.trace;
   }
   return false;
 }
 
-// Those that read_value knows by their long names; --strict and --finite take no value.
-constexpr char kValueOptions[][12] = {"--input", "--output", "--verify",   "--weights",
-                                      "--rtol",  "--atol",   "--min-time", "--threads",
-                                      "--isa",   "--strict", "--finite"};
+// Those that read_value knows by their long names; --strict, --finite and --softmax take
+// no value.
+constexpr char kValueOptions[][13] = {
+    "--input",     "--output",     "--verify", "--weights", "--rtol",   "--atol",
+    "--min-time",  "--threads",    "--isa",    "--strict",  "--finite", "--softmax",
+    "--batch-dir", "--output-dir", "--labels", "--top"};
+
+struct PathRow {
+  const char* name;
+  const char*& path;
+};
+struct FlagRow {
+  const char* name;
+  bool& flag;
+};
+struct CountRow {
+  const char* name;
+  uint64_t& count;
+};
 
 // An option with a value; false when it is none or the value is wrong.
 bool read_value(Words& words, Options& options) {
+  const PathRow paths[] = {{"--verify", options.verify},
+                           {"--weights", options.weights},
+                           {"--batch-dir", options.batch},
+                           {"--output-dir", options.output_folder},
+                           {"--labels", options.labels.path}};
+  const FlagRow flags[] = {{"--strict", options.strict},
+                           {"--finite", options.finite},
+                           {"--softmax", options.labels.softmax}};
+  const CountRow counts[] = {{"--threads", options.session.threads},
+                             {"--top", options.labels.top}};
   Text name = words.name();
   if (name == Text("--input") || name == Text("-i")) {
     return add(options, words.value(), false);
@@ -126,21 +195,16 @@ bool read_value(Words& words, Options& options) {
   if (name == Text("--output") || name == Text("-o")) {
     return add(options, words.value(), true);
   }
-  if (name == Text("--verify")) {
-    options.mode = Mode::Verify;
-    options.verify = words.value();
-    return options.verify != nullptr;
+  for (const PathRow& row : paths) {
+    if (!(name == Text(row.name))) continue;
+    row.path = words.value();
+    if (&row.path == &options.batch) options.mode = Mode::Batch;
+    if (&row.path == &options.verify) options.mode = Mode::Verify;
+    return row.path != nullptr;
   }
-  if (name == Text("--weights")) {
-    options.weights = words.value();
-    return options.weights != nullptr;
-  }
-  if (name == Text("--strict")) {
-    options.strict = true;
-    return !words.has_value();
-  }
-  if (name == Text("--finite")) {
-    options.finite = true;
+  for (const FlagRow& row : flags) {
+    if (!(name == Text(row.name))) continue;
+    row.flag = true;
     return !words.has_value();
   }
 #ifdef SVOD_STATES
@@ -152,10 +216,10 @@ bool read_value(Words& words, Options& options) {
   if (name == Text("--rtol")) return read_number(words.value(), options.rtol);
   if (name == Text("--atol")) return read_number(words.value(), options.atol);
   if (name == Text("--min-time")) return read_number(words.value(), options.min_time);
-  if (name == Text("--threads")) {
+  for (const CountRow& row : counts) {
+    if (!(name == Text(row.name))) continue;
     const char* value = words.value();
-    return value != nullptr && read_unsigned(Text(value), &options.session.threads) &&
-           options.session.threads > 0;
+    return value != nullptr && read_unsigned(Text(value), &row.count) && row.count > 0;
   }
   if (name == Text("--isa")) {
     const char* value = words.value();
@@ -194,11 +258,27 @@ Exit read_options(int32_t argc, char** argv, Options& options, Printer& errors) 
   options.words = argv + 1;
   while (words.next()) {
     Text name = words.name();
+    const Text value = words.has_value() ? Text(words.attached()) : Text("");
+    if (const char* part = left_out(name, value)) {
+      errors << "error: " << words.whole()
+             << " was left out when packing; svod-pack --with=" << part
+             << " puts it in\n";
+      return EXIT_USAGE;
+    }
+    if (name == Text("--profile") && value == Text("html")) {
+      errors << "error: the page is made of what --profile=json prints: svod-pack report "
+                "PROFILE.json -o FILE.html\n";
+      return EXIT_USAGE;
+    }
     bool positional = name == Text("-") || !name.starts_with("-");
     bool good = positional ? add(options, words.whole(), false)
                            : read_mode(words, options) || read_value(words, options);
     if (good) continue;
     return option_error(name, errors);
+  }
+  if (options.output_folder != nullptr && options.mode != Mode::Batch) {
+    errors << "error: --output-dir is of --batch-dir\n";
+    return EXIT_USAGE;
   }
   if (options.mode == Mode::Bench) options.began = svod_now();
   return EXIT_DONE;

@@ -2,7 +2,7 @@
 #ifndef SVOD_PROGRAM_OPTIONS_H
 #define SVOD_PROGRAM_OPTIONS_H
 
-#include "runtime_stub/program/session.h"
+#include "runtime_stub/program/labels.h"
 
 namespace packed {
 
@@ -13,6 +13,7 @@ enum class Mode : uint8_t {
   Bench,
   Profile,
   Stream,
+  Batch,
   SelfCheck,
   CpuCheck,
   Licenses,
@@ -24,9 +25,13 @@ constexpr uint32_t kMostWords = 2048; // --input and --output together
 
 struct Options {
   Mode mode = Mode::Run;
-  bool json = false; // --info, --bench, --profile=json
+  bool json = false;  // --info, --bench, --profile=json; --stream=jsonl
+  bool trace = false; // --profile=trace.json
   SessionOptions session;
   const char* verify = nullptr;
+  const char* batch = nullptr; // the folder of inputs
+  const char* output_folder = nullptr;
+  Labels labels;
   const char* weights = nullptr;
   double rtol = 1e-3, atol = 1e-5, min_time = 1;
   bool strict = false; // each element of --verify on its own

@@ -31,16 +31,11 @@ Text unfit(const Session& session, Side side) {
   return {};
 }
 
-bool is_streamed(const uint64_t* streamed, uint32_t i) {
-  return (streamed[i / 64] >> i % 64 & 1) != 0;
-}
-
 // Gives the inputs that no word gave memory of `bytes` in all; false: there is too
 // little.
-bool make_record(Session& session, uint64_t* streamed, uint64_t& bytes) {
+bool make_record(Session& session, const FreeInputs& streamed, uint64_t& bytes) {
   for (uint32_t i = 0; i < session.entry->input_count; i++) {
-    if (session.inputs[i] != nullptr || is_state(session, i)) continue;
-    streamed[i / 64] |= uint64_t{1} << i % 64;
+    if (!streamed.has(i)) continue;
     const uint64_t size = input_type(session, i).bytes();
     if ((session.inputs[i] = take_memory(size)) == nullptr) return false;
     bytes += size;
@@ -55,10 +50,10 @@ Exit cannot_stream(Text why, Printer& errors) {
 
 // Bytes that were read: all of the record's, fewer where standard input ends, or a
 // negative errno.
-int64_t read_record(Session& session, const uint64_t* streamed) {
+int64_t read_record(Session& session, const FreeInputs& streamed) {
   int64_t done = 0;
   for (uint32_t i = 0; i < session.entry->input_count; i++) {
-    if (!is_streamed(streamed, i)) continue;
+    if (!streamed.has(i)) continue;
     const uint64_t size = input_type(session, i).bytes();
     const int64_t got = svod_read(0, const_cast<void*>(session.inputs[i]), size);
     if (got < 0) return got;
@@ -89,7 +84,8 @@ Exit stream(Session& session, const Options& options, Printer& errors) {
       return cannot_stream(why, errors);
   Exit status = bind_words(session, options, errors);
   if (status != EXIT_DONE) return status;
-  uint64_t streamed[kMostTensors / 64] = {}, bytes = 0;
+  const FreeInputs streamed(session);
+  uint64_t bytes = 0;
   if (!make_record(session, streamed, bytes)) {
     print_error(errors, "there is not enough memory");
     return EXIT_FILE;

@@ -19,10 +19,21 @@ int32_t hex_digit(char c) {
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-// Bytes of the printable character at the beginning, 0: none is there.
+// Bytes of the printable character at the beginning, 0: none is there. U+0080 to U+009F
+// steer a terminal, as the first 32 do.
 uint64_t printable(Text text) {
+  const uint64_t size = character_size(text);
+  const auto first = static_cast<uint8_t>(text.data[0]);
+  const bool steers = first < 0x20 || first == 0x7f ||
+                      (first == 0xc2 && static_cast<uint8_t>(text.data[1]) < 0xa0);
+  return size == 0 || steers ? 0 : size;
+}
+
+} // namespace
+
+uint64_t character_size(Text text) {
   auto byte = [&](uint64_t i) { return static_cast<uint8_t>(text.data[i]); };
-  if (byte(0) < 0x80) return byte(0) >= 0x20 && byte(0) != 0x7f ? 1 : 0;
+  if (byte(0) < 0x80) return 1;
   uint64_t size = byte(0) < 0xc2   ? 0
                   : byte(0) < 0xe0 ? 2
                   : byte(0) < 0xf0 ? 3
@@ -33,16 +44,12 @@ uint64_t printable(Text text) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
   }
   // The second byte tells longer forms of what has a shorter one (e0, f0), surrogates
-  // (ed), what is beyond the last character (f4), and U+0080 to U+009F, which steer a
-  // terminal.
+  // (ed), and what is beyond the last character (f4).
   uint8_t second = byte(1);
   bool bad = (byte(0) == 0xe0 && second < 0xa0) || (byte(0) == 0xf0 && second < 0x90) ||
-             (byte(0) == 0xed && second >= 0xa0) || (byte(0) == 0xf4 && second >= 0x90) ||
-             (byte(0) == 0xc2 && second < 0xa0);
+             (byte(0) == 0xed && second >= 0xa0) || (byte(0) == 0xf4 && second >= 0x90);
   return bad ? 0 : size;
 }
-
-} // namespace
 
 uint64_t encode_character(uint32_t c, uint8_t* out) {
   if (c < 0x80) {
@@ -139,8 +146,7 @@ bool read_quoted(Text& text, char* buffer, Text& string) {
   return text.size == 0 || is_space(text.data[0]);
 }
 
-void print_quoted(Printer& out, Text string) {
-  out << "\"";
+void print_plain(Printer& out, Text string) {
   while (string.size > 0) {
     uint64_t size = printable(string);
     auto byte = static_cast<uint8_t>(string.data[0]);
@@ -149,11 +155,21 @@ void print_quoted(Printer& out, Text string) {
           << Text(&"0123456789abcdef"[byte & 15], 1);
       size = 1;
     } else {
-      if (byte == '"' || byte == '\\') out << "\\";
+      if (byte == '\\') out << "\\";
       out << string.first(size);
     }
     string = string.from(size);
   }
+}
+
+void print_quoted(Printer& out, Text string) {
+  out << "\"";
+  for (uint64_t end = string.find('"'); end < string.size; end = string.find('"')) {
+    print_plain(out, string.first(end));
+    out << "\\\"";
+    string = string.from(end + 1);
+  }
+  print_plain(out, string);
   out << "\"";
 }
 

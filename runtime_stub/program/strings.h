@@ -34,13 +34,11 @@ private:
 bool read_quoted(Text& text, char* buffer, Text& string);
 // In quotes, as read_quoted reads it; bytes that are no printable UTF-8 as \xNN.
 void print_quoted(Printer& out, Text string);
+// Without the quotes: names of files and of classes.
+void print_plain(Printer& out, Text string);
 
-// Of JSON: a string with its quotes, or what stands up to the next mark; empty:
-// malformed.
-Text json_scalar(Text rest);
-// What stands between the quotes, into `buffer`, which is as long as the scalar.
-bool read_json_string(Text scalar, char* buffer, Text& out);
-
+// Bytes of the character at the beginning, as UTF-8; 0: none is there.
+uint64_t character_size(Text text);
 // One character as UTF-8, 1 to 4 bytes.
 uint64_t encode_character(uint32_t c, uint8_t* out);
 // Elements of NumPy's U type, 4 bytes a character, as UTF-8 in as many bytes.

@@ -74,6 +74,12 @@ uint64_t Text::find(char c) const {
   return size;
 }
 
+int32_t compare(Text a, Text b) {
+  const uint64_t both = a.size < b.size ? a.size : b.size;
+  const int32_t order = memcmp(a.data, b.data, static_cast<size_t>(both));
+  return order != 0 || a.size == b.size ? order : a.size < b.size ? -1 : 1;
+}
+
 bool read_unsigned(Text text, uint64_t* out) {
   if (text.size == 0 || text.size > 20) return false;
   uint64_t value = 0;
@@ -229,13 +235,17 @@ Printer& Printer::number(double value, uint32_t digits) {
   for (uint32_t i = count; i > 0; whole /= 10)
     text[--i] = static_cast<char>('0' + whole % 10);
   while (count > 1 && text[count - 1] == '0') count--;
+  return decimal(text, count, exponent);
+}
+
+Printer& Printer::decimal(const char* digits, uint32_t count, int32_t exponent) {
   bool scientific = exponent < -5 || exponent > 15;
   int32_t before = scientific ? 1 : exponent + 1; // digits before the point
   if (before <= 0) *this << "0.";
   for (int32_t i = before; i < 0; i++) put('0');
   for (uint32_t i = 0; i < count; i++) {
     if (static_cast<int32_t>(i) == before && before > 0) put('.');
-    put(text[i]);
+    put(digits[i]);
   }
   for (int32_t i = static_cast<int32_t>(count); i < before; i++) put('0');
   if (scientific) *this << (exponent < 0 ? "e" : "e+") << exponent;
@@ -243,11 +253,11 @@ Printer& Printer::number(double value, uint32_t digits) {
 }
 
 Printer& Printer::fixed(double value, uint32_t decimals) {
-  if (value < 0) put('-');
   uint64_t power = 1;
   for (uint32_t i = 0; i < decimals; i++) power *= 10;
   double magnitude = (value < 0 ? -value : value) * static_cast<double>(power) + 0.5;
   if (!(magnitude < 1e18)) return number(value, 9);
+  if (value < 0) put('-');
   auto whole = static_cast<uint64_t>(magnitude);
   *this << whole / power;
   if (decimals == 0) return *this;
@@ -277,7 +287,8 @@ Printer& Printer::json(Text text) {
   for (uint64_t i = 0; i < text.size; i++) {
     auto byte = static_cast<uint8_t>(text.data[i]);
     if (byte == '"' || byte == '\\') put('\\');
-    if (byte >= 0x20 && byte < 0x7f) {
+    // A page may hold the JSON: nothing in it ends an element.
+    if (byte >= 0x20 && byte < 0x7f && byte != '<') {
       put(text.data[i]);
     } else {
       *this << "\\u00" << Text(&"0123456789abcdef"[byte >> 4], 1)

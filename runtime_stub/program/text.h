@@ -27,6 +27,9 @@ struct Text {
   uint64_t find(char c) const;
 };
 
+// Below, at or above zero, as memcmp: by bytes, a shorter text before a longer one.
+int32_t compare(Text a, Text b);
+
 // Whole text as a number; false when it is none or does not fit.
 bool read_unsigned(Text text, uint64_t* out);
 bool read_signed(Text text, int64_t* out);
@@ -53,6 +56,8 @@ public:
   Printer& operator<<(uint32_t number) { return *this << uint64_t{number}; }
   Printer& operator<<(int32_t number) { return *this << int64_t{number}; }
   Printer& number(double value, uint32_t digits); // significant ones
+  // d.ddd times a power of ten, in one of two notations by its size.
+  Printer& decimal(const char* digits, uint32_t count, int32_t exponent);
   Printer& fixed(double value, uint32_t decimals);
   // A model's string: control bytes as \xNN, cut at 80.
   Printer& name(Text text);

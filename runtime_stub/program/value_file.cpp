@@ -72,15 +72,6 @@ const char* read_sequence(Text message, const Value& value, ValueData& out) {
   });
 }
 
-// -1, 0 or 1, as the packer sorts: by bytes, a shorter text before a longer one.
-int compare(Text a, Text b) {
-  for (uint64_t i = 0; i < a.size && i < b.size; i++) {
-    auto x = static_cast<uint8_t>(a.data[i]), y = static_cast<uint8_t>(b.data[i]);
-    if (x != y) return x < y ? -1 : 1;
-  }
-  return a.size == b.size ? 0 : a.size < b.size ? -1 : 1;
-}
-
 struct Key {
   int64_t number = 0;
   Text text;
@@ -91,10 +82,11 @@ const SvodKey* find_key(const Session& session, const Value& value, const Key& k
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
     const SvodKey& at = value.keys[middle];
-    int order = value.has(SVOD_VALUE_TEXT_KEYS)
-                    ? compare(text_of(session, at.text), key.text)
-                : at.number < key.number ? -1
-                                         : at.number > key.number;
+    // As the packer sorts.
+    int32_t order = value.has(SVOD_VALUE_TEXT_KEYS)
+                        ? compare(text_of(session, at.text), key.text)
+                    : at.number < key.number ? -1
+                                             : at.number > key.number;
     if (order == 0) return &at;
     if (order < 0) {
       low = middle + 1;

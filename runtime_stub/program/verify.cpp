@@ -131,32 +131,6 @@ void print_difference(Printer& out, const Tensor& got, const Tensor& expected,
   out << "\n";
 }
 
-// 1: read, 0: there is no such file, negative: an error was printed.
-int32_t read_data(const Path& path, const Session& session, Side side, const Value& value,
-                  ValueData& data, Printer& errors) {
-  Text content;
-  int32_t status = read_file(path.text, content);
-  if (status == -SVOD_ENOENT) return 0;
-  if (status < 0) {
-    file_error(errors, path.text, "read", -status);
-    return -1;
-  }
-  const char* error = read_value(session, side, value, content, data);
-  if (error == nullptr) return 1;
-  errors << "error: " << path.text << ": " << error << "\n";
-  return -1;
-}
-
-// The value of kind `like` that a file names, else the one of its number.
-Value find_named_value(const Session& session, Side side, Text name, const Value& like) {
-  for (uint32_t i = 0; i < value_count(session, side); i++) {
-    Value value = value_at(session, side, i);
-    bool named = name.size > 0 && value.name == name;
-    if (named && value.kind == like.kind && value.flags == like.flags) return value;
-  }
-  return like;
-}
-
 Exit bind_set(Session& session, Text folder, Printer& errors) {
   uint32_t count = session.entry->input_count;
   reset_states(session);
@@ -164,18 +138,8 @@ Exit bind_set(Session& session, Text folder, Printer& errors) {
     print_error(errors, "there is not enough memory");
     return EXIT_FILE;
   }
-  for (uint32_t k = 0; k < value_count(session, Side::Input); k++) {
-    Path path;
-    ValueData data;
-    if (!data_path(path, folder, Text("input_"), k, Text(".pb"))) return EXIT_FILE;
-    Value value = value_at(session, Side::Input, k);
-    int32_t status = read_data(path, session, Side::Input, value, data, errors);
-    if (status < 0) return EXIT_BAD_DATA;
-    if (status == 0) continue;
-    value = find_named_value(session, Side::Input, data.name, value);
-    Exit bound = bind_tensors(session, value, data, Text(path.text), errors);
-    if (bound != EXIT_DONE) return bound;
-  }
+  const Exit given = bind_set_files(session, folder, errors);
+  if (given != EXIT_DONE) return given;
   for (uint32_t i = 0; i < count; i++) {
     if (session.inputs[i] != nullptr || is_state(session, i)) continue;
     if (Tensor packed = packed_value(session, i); packed.data != nullptr) {
@@ -244,7 +208,7 @@ Exit compare_outputs(const Session& session, Text folder, const Options& options
     ValueData expected;
     if (!data_path(path, folder, Text("output_"), k, Text(".pb"))) return EXIT_FILE;
     Value value = value_at(session, Side::Output, k);
-    int32_t status = read_data(path, session, Side::Output, value, expected, errors);
+    int32_t status = read_set_file(path, session, Side::Output, value, expected, errors);
     if (status < 0) return EXIT_BAD_DATA;
     if (status == 0) {
       out << "  ";

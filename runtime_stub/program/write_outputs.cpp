@@ -2,6 +2,7 @@
 // run, nor leave some of the files written.
 #include "runtime_stub/platform.h"
 #include "runtime_stub/program/binding.h"
+#include "runtime_stub/program/data_sets.h"
 #include "runtime_stub/program/npz.h"
 #include "runtime_stub/program/tensor_file.h"
 #include "runtime_stub/program/words.h"
@@ -77,30 +78,38 @@ Exit find_place(const Session& session, const char* word, uint32_t& next, Place&
   return check_place(session, place, word, errors);
 }
 
+// A file that `print` prints; it says what fails besides writing, an errno.
+template <class Print> Exit write_file(const char* path, Printer& errors, Print print) {
+  int32_t file = svod_open(path, SVOD_OPEN_WRITE);
+  int32_t failure = file < 0 ? -file : 0;
+  if (file >= 0) {
+    Printer out(file);
+    failure = print(out);
+    out.flush();
+    if (failure == 0) failure = out.failure();
+    int32_t closed = svod_close(file);
+    if (failure == 0) failure = -closed;
+  }
+  return failure == 0 ? EXIT_DONE : file_error(errors, path, "written", failure);
+}
+
 Exit write_place(const Session& session, const Place& place, Printer& errors) {
   if (Text(place.path) == Text("-")) {
     Printer out(1);
     print_value(out, output_type(session, place.tensor), ~uint64_t{0});
     return EXIT_DONE;
   }
-  constexpr int32_t kNoMemory = 12; // ENOMEM
-  int32_t file = svod_open(place.path, SVOD_OPEN_WRITE);
-  int32_t failure = file < 0 ? -file : 0;
-  if (file >= 0) {
-    Printer out(file);
+  return write_file(place.path, errors, [&](Printer& out) -> int32_t {
+    constexpr int32_t kNoMemory = 12; // ENOMEM
     if (place.whole) {
       write_value(out, session, place.value);
     } else if (place.form == FileForm::Npz) {
-      if (!write_archive(out, session, place.tensor, place.end)) failure = kNoMemory;
+      return write_archive(out, session, place.tensor, place.end) ? 0 : kNoMemory;
     } else {
       write_tensor(out, place.form, output_type(session, place.tensor));
     }
-    out.flush();
-    if (failure == 0) failure = out.failure();
-    int32_t closed = svod_close(file);
-    if (failure == 0) failure = -closed;
-  }
-  return failure == 0 ? EXIT_DONE : file_error(errors, place.path, "written", failure);
+    return 0;
+  });
 }
 
 // Optionals and sequences may have nothing to print.
@@ -144,13 +153,31 @@ Exit check_outputs(const Session& session, const Options& options, Printer& erro
                          [](const Place&) { return EXIT_DONE; });
 }
 
+Exit write_answer(const Session& session, Path& path, Printer& errors) {
+  Place place;
+  place.end = model_outputs(session);
+  place.form = FileForm::Npz;
+  const char* suffix = ".npz";
+  if (value_count(session, Side::Output) == 1) {
+    place.value = value_at(session, Side::Output, 0);
+    place.whole = !place.value.is_tensor();
+    place.form = FileForm::Npy;
+    suffix = place.whole ? ".pb" : ".npy";
+  }
+  if (!path.add(suffix))
+    return file_error(errors, path.text, "written", SVOD_ENAMETOOLONG);
+  place.path = path.text;
+  return write_place(session, place, errors);
+}
+
 Exit write_outputs(const Session& session, const Options& options, Printer& errors) {
   Exit status = for_each_output(session, options, errors, [&](const Place& place) {
     return write_place(session, place, errors);
   });
-  if (status != EXIT_DONE || options.output_count > 0) return status;
+  const bool best = options.labels.path != nullptr;
+  if (status != EXIT_DONE || (options.output_count > 0 && !best)) return status;
   Printer out(1);
-  print_outputs(session, out);
+  best ? print_best(out, session, options.labels) : print_outputs(session, out);
   out.flush();
   return out.failure() == 0
              ? EXIT_DONE

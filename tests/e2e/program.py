@@ -25,7 +25,7 @@ def names_and_suffixes(program):
          "'bogus'", "'scores'", "f32[1,10]")
     check(not list(FOLDER.glob("*x")), "a wrong output name writes no file")
     says(run(program, "--input", f"imag=@{image}", expect=2), "'imag'", "is it 'image'?", "inputs: image f32[1,1,8,8]")
-    says(run(program, "--output", f"scores={FOLDER / 's.txt'}", expect=2), ".npy, .pb, .json, .raw, .bin")
+    says(run(program, "--output", f"scores={FOLDER / 's.txt'}", expect=2), ".npy, .npz, .pb, .json, .raw, .bin")
     outputs = set()
     for word in (f"image={image}", f"image=@{image}", f"0={image}", image):
         for at in ("", "@"):
