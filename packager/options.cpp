@@ -173,8 +173,10 @@ void read_words(const RawOptions& raw, bool verb_given, Options& options) {
   const VerbRow& row = row_of(options.verb);
   const std::vector<std::string> choices = words_of_type(row.operand);
   const size_t taken = operand_count(row);
-  if (words.size() < taken)
-    throw UsageError{taken == 2        ? std::string(row.word) + ": two files are needed"
+  const auto needed =
+      taken - static_cast<size_t>(std::ranges::count(std::string_view(row.operand), '['));
+  if (words.size() < needed)
+    throw UsageError{taken == 2        ? std::string(row.word) + ": a file is needed"
                      : choices.empty() ? "no model is given"
                                        : std::string(row.word) + ": one of " +
                                              row.operand + " is missing"};
@@ -188,7 +190,7 @@ void read_words(const RawOptions& raw, bool verb_given, Options& options) {
     options.cache_action = words[0];
   } else if (taken != 0) {
     options.model = words[0];
-    if (taken == 2) options.other = words[1];
+    if (words.size() == 2) options.other = words[1];
   }
 }
 

@@ -52,7 +52,7 @@ struct Options {
   Verb verb = Verb::Pack;
   std::string cache_action; // of the verb cache: stats, clear, gc, verify
   std::string model;
-  std::string other;  // of the verb report: the second file; `model` is the first one
+  std::string other;  // of the verb report: the second file, if any; `model` is the first
   std::string output; // empty: text forms and JSON go to stdout
   Output emit = Output::Executable;
   FolderLayout layout = FolderLayout::None;

@@ -31,8 +31,10 @@ constexpr VerbRow kVerbs[] = {
      "Shows what packing needs of this machine, and whether it works"},
     {"key", Verb::Key, "MODEL",
      "Prints the digest of all that decides what would be packed"},
-    {"report", Verb::Report, "A.json B.json",
-     "Writes a page about what changed between two packs, by what --json wrote of them"},
+    {"report", Verb::Report, "A.json [B.json]",
+     "Writes a page about what changed between two packs, by what --json wrote of them, "
+     "or "
+     "about one file that --profile=json of a program printed"},
 };
 
 // Limits of what a model may ask for, each with an option of its own.

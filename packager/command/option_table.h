@@ -11,7 +11,8 @@ namespace svod::packager {
 struct VerbRow {
   const char* word;
   Verb verb;
-  const char* operand; // "MODEL", a choice "stats|clear|gc", two files, or nothing
+  const char*
+      operand; // "MODEL", a choice "stats|clear|gc", files, or nothing; [may be missing]
   const char* summary;
 };
 std::span<const VerbRow> verb_rows();

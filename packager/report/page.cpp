@@ -14,10 +14,10 @@ namespace svod::packager {
 
 // One for each file of packager/report/page.
 extern const char kText_frame_top[], kText_pack_frame[], kText_comparison_frame[],
-    kText_style[];
+    kText_profile_frame[], kText_style[];
 extern const char kText_elements[], kText_numbers[], kText_charts[], kText_head[],
     kText_kernels[], kText_roofline[], kText_memory[], kText_bytes[], kText_start[],
-    kText_comparison[];
+    kText_comparison[], kText_profile[];
 
 // As a content security policy takes a digest.
 static std::string base64(const Digest& digest) {
@@ -93,6 +93,15 @@ std::string comparison_text(const std::string& before, const std::string& after)
   return page_of("svod-pack comparison", script, kText_comparison_frame,
                  {{"@BEFORE@", without_tags(before)},
                   {"@AFTER@", without_tags(after)},
+                  {"@SCRIPT@", script}});
+}
+
+std::string profile_text(const std::string& profile, const std::string& machine) {
+  const std::string script = joined_scripts(
+      {kText_elements, kText_numbers, kText_charts, kText_roofline, kText_profile});
+  return page_of("svod-pack report", script, kText_profile_frame,
+                 {{"@PROFILE@", without_tags(profile)},
+                  {"@MACHINE@", without_tags(machine)},
                   {"@SCRIPT@", script}});
 }
 

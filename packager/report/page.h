@@ -12,4 +12,8 @@ std::string page_text(const std::string& json);
 // What changed between two packs.
 std::string comparison_text(const std::string& before, const std::string& after);
 
+// `profile`: what --profile=json of a program prints. `machine`: what write_machine
+// writes, or null.
+std::string profile_text(const std::string& profile, const std::string& machine);
+
 } // namespace svod::packager

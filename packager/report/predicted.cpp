@@ -118,6 +118,12 @@ static void write_roofs(JsonWriter& json, const Roofs& roofs) {
   json.end_list().end_object();
 }
 
+void write_machine(JsonWriter& json, const Level& level) {
+  json.begin_object().pair("machine", level.machine.name);
+  write_roofs(json, roofs_of(level));
+  json.end_object();
+}
+
 void write_predicted(JsonWriter& json, const plan::Plan& plan, const Target& target,
                      int threads, const ScheduleAccounts& accounts) {
   json.key("predicted").begin_list();

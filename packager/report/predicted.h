@@ -21,4 +21,7 @@ std::string predicted_text(const plan::Plan& plan, const Target& target, int thr
 void write_predicted(JsonWriter& json, const plan::Plan& plan, const Target& target,
                      int threads, const ScheduleAccounts& accounts);
 
+// {machine, roofs{}} of a CPU level, as above.
+void write_machine(JsonWriter& json, const Level& level);
+
 } // namespace svod::packager

@@ -11,7 +11,7 @@ namespace packed {
 namespace {
 
 constexpr uint32_t kRuns = 5, kMostLanes = 256;
-constexpr uint64_t kMostLaunches = 1 << 16, kMostEvents = 1 << 17;
+constexpr uint32_t kMostLaunches = 1 << 16, kMostEvents = 1 << 17;
 
 struct Launch {
   uint64_t begin, end;
@@ -29,7 +29,7 @@ struct Tracer {
   const Session* session;
   SvodLaunch launch;
   Launch* launches; // since the last telling; threads count them up
-  uint64_t launched;
+  uint32_t launched;
   Event* events;
   uint64_t count;
   uint32_t tellings;
@@ -44,7 +44,7 @@ int32_t traced_launch(uint32_t level, uint32_t program, void* const* buffers,
   Tracer& t = *tracer;
   const uint64_t begin = svod_now();
   const int32_t status = t.launch(level, program, buffers, scratch, chunk);
-  const uint64_t at = __atomic_fetch_add(&t.launched, uint64_t{1}, __ATOMIC_RELAXED);
+  const uint32_t at = __atomic_fetch_add(&t.launched, 1u, __ATOMIC_RELAXED);
   if (at < kMostLaunches) t.launches[at] = {begin, svod_now(), buffers, program};
   return status;
 }
@@ -68,9 +68,9 @@ void on_step(void* context, uint32_t step) {
   auto& t = *static_cast<Tracer*>(context);
   const void* image = t.session->model.image;
   const SvodEntry* entry = t.session->entry;
-  const uint64_t launched = t.launched < kMostLaunches ? t.launched : kMostLaunches;
+  const uint32_t launched = t.launched < kMostLaunches ? t.launched : kMostLaunches;
   const uint32_t end = step + svod_step(image, entry, step)->followers + 1;
-  for (uint64_t i = 0; i < launched; i++) {
+  for (uint32_t i = 0; i < launched; i++) {
     const Launch& launch = t.launches[i];
     uint32_t own = step;
     while (own < end && svod_step(image, entry, own)->program != launch.program) own++;
@@ -142,6 +142,12 @@ void print_trace(Printer& out, const Session& session, const Tracer& t,
 } // namespace
 
 Exit trace(Session& session, Printer& errors) {
+#ifdef SVOD_DEVICE
+  if (session.device != nullptr) {
+    print_error(errors, "--profile=trace.json is of the processor; say --device=cpu");
+    return EXIT_USAGE;
+  }
+#endif
   // A first run, which finds nothing in the caches, is not shown.
   Exit status = run(session, errors);
   Tracer t = {};

@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import onnx_writer as onnx
-from packing import BUILD, DIGITS, PACKER, check, run, work_folder
+from packing import BUILD, DIGITS, PACKER, SOURCE, check, run, work_folder
 
 ENV = dict(os.environ, SVOD_CACHE_DIR=str(BUILD / "e2e" / "cache"))
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -148,6 +148,53 @@ def comparison(folder):
                                     for kernel in level["kernels"]})
 
 
+def script_results(page, *words):
+    """What the page's scripts make of it, on a stand-in for a browser; None without node."""
+    if not shutil.which("node"):
+        print("skipped: the page's scripts, since node is not installed")
+        return None
+    return json.loads(run("node", SOURCE / "tests/support/open_page.mjs", page, *words).stdout)
+
+
+def profiles(folder):
+    """The page about what a program measured."""
+    hostile = folder / "hostile.onnx"
+    hostile.write_bytes(hostile_model())
+    for name, model in (("digits", DIGITS), ("hostile", hostile)):
+        packer(folder, model, "-o", name, "--verify", "off")
+        (folder / f"{name}.json").write_bytes(run(folder / name, "--profile=json", "--min-time", "0.01").stdout)
+        packer(folder, "report", f"{name}.json", "-o", f"{name}.html")
+        page, said = (folder / f"{name}.html").read_text(), json.loads((folder / f"{name}.json").read_text())
+        check(json.loads(embedded(page, "profile")) == said, f"{name}: the page holds what --profile=json says")
+        machine = json.loads(embedded(page, "machine"))
+        check(machine["roofs"]["gflops"] > 0 and machine["machine"], "and the machine of its CPU level")
+        loads_nothing(page)
+        check("<" not in embedded(page, "profile") and HOSTILE not in page, "names end nothing")
+        did = script_results(folder / f"{name}.html")
+        if did:
+            check(did["rows"] == len(said["kernels"]), f"a row for each of {len(said['kernels'])} steps")
+            check(did["points"] == sum(k["flops"] > 0 for k in said["kernels"]), "and a point for those that compute")
+            check("img" not in did["elements"], f"no name became an element: {did['elements']}")
+            check(all(k["name"] in did["text"] for k in said["kernels"]), "by their names")
+    did = script_results(folder / "digits.html", "SOFTMAX")
+    check(not did or did["rows"] == 1, "the search finds the kernel of a node")
+    other = json.loads((folder / "digits.json").read_text())
+    for change in ({"level": "any"}, {"level": 7}, {"kernels": []}, {"total_us": 0}):
+        (folder / "other.json").write_text(json.dumps(other | change))
+        packer(folder, "report", "other.json", "-o", "other.html")
+        did = script_results(folder / "other.html")
+        check(not did or did["title"].startswith("Profile"), f"a profile with {change} has a page, too")
+        if "level" in change:
+            check(embedded((folder / "other.html").read_text(), "machine") == "null", "of no machine")
+        (folder / "other.html").unlink()
+    (folder / "other.json").write_bytes((folder / "digits.json").read_bytes()[:-4])
+    for words in (["other.json"], ["none.json"], []):
+        packer(folder, "report", *words, "-o", "other.html", code=4 if words == ["none.json"] else 2)
+        check(not (folder / "other.html").exists(), f"nothing is written: report {' '.join(words)}")
+    told = run(folder / "digits", "--profile=html", expect=2).stderr.decode()
+    check("svod-pack report" in told, told)
+
+
 def opened(browser, folder, page):
     """(elements, what the console was told) of a page that is opened."""
     done = run(browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}",
@@ -224,6 +271,7 @@ def main():
     check(HOSTILE in names and HOSTILE not in hostile_page, "a hostile name is in the JSON and not in the page's text")
     failures(work_folder("report_failures"))
     other_outputs(work_folder("report_others"))
+    profiles(work_folder("report_profiles"))
     in_browser(work_folder("report_browser"), [(digits / "page.html", said), (hostile / "page.html", hostile_said)],
                comparison(work_folder("report_comparison")))
 
