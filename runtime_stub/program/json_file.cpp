@@ -130,11 +130,11 @@ uint64_t json_value_size(Text text) {
   return 0;
 }
 
-void write_json_string(Printer& out, Text string) {
+void write_json_string(Printer& out, Text string, bool strict) {
   out << "\"";
   while (string.size > 0) {
     auto byte = static_cast<uint8_t>(string.data[0]);
-    const uint64_t size = character_size(string);
+    const uint64_t size = strict ? character_size(string) : 1;
     if (byte == '"' || byte == '\\') out << "\\";
     if (size == 0) {
       out << "\\ufffd";
@@ -151,7 +151,7 @@ void write_json_string(Printer& out, Text string) {
 
 void write_json_scalar(Printer& out, const Element& element, const Tensor& tensor,
                        uint64_t i) {
-  if (is_text(element)) return write_json_string(out, string_at(tensor, i));
+  if (is_text(element)) return write_json_string(out, string_at(tensor, i), false);
   if (!is_float(element)) {
     if (element.kind != ElementKind::Bool) {
       return print_element(out, element, tensor.data, i);

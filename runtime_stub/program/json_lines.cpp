@@ -201,7 +201,7 @@ Exit JsonLines::run_line(Text line, Printer& errors) {
 // NaN and the infinities are no numbers of JSON: they are strings, and are read as such.
 void write_scalar(Printer& out, const Element& element, const Tensor& tensor,
                   uint64_t i) {
-  if (is_text(element)) return write_json_string(out, string_at(tensor, i));
+  if (is_text(element)) return write_json_string(out, string_at(tensor, i), true);
   if (!is_float(element)) return write_json_scalar(out, element, tensor, i);
   const double value = load(element, tensor.data, i);
   if (value - value == 0) return print_shortest(out, element, tensor.data, i);
@@ -215,7 +215,7 @@ void JsonLines::write(Printer& out) const {
   for (uint32_t i = 0; i < model_outputs(session_); i++) {
     const Tensor tensor = output_type(session_, i);
     out << (i > 0 ? ", " : "");
-    write_json_string(out, tensor.name);
+    write_json_string(out, tensor.name, true);
     out << ": ";
     write_json_lists(out, tensor, write_scalar);
   }

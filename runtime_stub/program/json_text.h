@@ -16,9 +16,9 @@ bool read_json_string(Text scalar, char* buffer, Text& out);
 // end. What is in it is not checked but for its brackets.
 uint64_t json_value_size(Text text);
 
-// Bytes that are no UTF-8 become the character that stands for such.
-void write_json_string(Printer& out, Text string);
-// Numbers with digits enough; NaN, Infinity and -Infinity as words.
+// `strict`: bytes that are no UTF-8 become the character that stands for such.
+void write_json_string(Printer& out, Text string, bool strict);
+// Numbers with digits enough; NaN, Infinity and -Infinity as words. Strings as they are.
 void write_json_scalar(Printer& out, const Element& element, const Tensor& tensor,
                        uint64_t i);
 // Lists in lists to the depth of the rank. Element `i` is of the type's part: half of a

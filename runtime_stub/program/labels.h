@@ -8,10 +8,12 @@ namespace packed {
 
 struct Labels {
   const char* path = nullptr; // null: results are printed as numbers
-  uint64_t top = 5;
+  static constexpr uint64_t kTop = 5;
+  uint64_t top = kTop;
   bool softmax = false;
   Text* list = nullptr;
   uint64_t count = 0;
+  bool is_changed() const { return softmax || top != kTop; }
 };
 
 // Reads the file; an output must have as many classes as it has lines.

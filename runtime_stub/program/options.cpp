@@ -276,8 +276,16 @@ Exit read_options(int32_t argc, char** argv, Options& options, Printer& errors) 
     if (good) continue;
     return option_error(name, errors);
   }
-  if (options.output_folder != nullptr && options.mode != Mode::Batch) {
-    errors << "error: --output-dir is of --batch-dir\n";
+  const bool runs = options.mode == Mode::Run || options.mode == Mode::Batch;
+  const char* misplaced = options.output_folder != nullptr && options.mode != Mode::Batch
+                              ? "--output-dir is of --batch-dir"
+                          : options.labels.path == nullptr && options.labels.is_changed()
+                              ? "--top and --softmax are of --labels"
+                          : options.labels.path != nullptr && !runs
+                              ? "--labels is of runs that are printed"
+                              : nullptr;
+  if (misplaced != nullptr) {
+    errors << "error: " << misplaced << "\n";
     return EXIT_USAGE;
   }
   if (options.mode == Mode::Bench) options.began = svod_now();

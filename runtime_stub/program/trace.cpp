@@ -172,6 +172,8 @@ Exit trace(Session& session, Printer& errors) {
     runs[i + 1] = svod_now();
   }
   if (status != EXIT_DONE) return status;
+  if (t.count == kMostEvents)
+    errors << "note: the trace ends after " << kMostEvents << " events\n";
   Printer out(1);
   print_trace(out, session, t, runs);
   return EXIT_DONE;

@@ -178,6 +178,8 @@ def labels(program):
     check("has 9 lines" in told and "scores f32[1,10]" in told, told)
     run(program, sample("digit_7.npy"), "--labels", FOLDER / "nowhere.txt", expect=4)
     run(program, sample("digit_7.npy"), "--labels", path, "--top", "0", expect=2)
+    run(program, sample("digit_7.npy"), "--top", "3", expect=2)
+    run(program, "--bench", "--labels", path, expect=2)
     path.write_bytes(b"\n".join([b"\x1b[31mred", b"\xff", "grün".encode()] + [b""] * 8))
     out = run(program, "--input", "image=zeros", "--labels", path, "--top", "10").stdout
     check(b"\x1b" not in out and b"\\x1b[31mred" in out and b"\\xff" in out and "grün".encode() in out,
