@@ -180,6 +180,46 @@ bool Lowering::known_below(NodeId index, int64_t limit) const {
                           *positions, [&](int64_t at) { return at >= 0 && at < limit; });
 }
 
+static void note_dynamic(const IndexPool& pool, const Index& index,
+                         std::vector<ExprId>& out) {
+  for (const auto& [id, coefficient] : index.terms) {
+    const Term& term = pool.term(id);
+    if (term.kind == Term::Kind::Dynamic) out.push_back(term.id);
+    if (term.kind == Term::Kind::Div || term.kind == Term::Kind::Mod)
+      note_dynamic(pool, term.of, out);
+  }
+}
+
+// Whether the value is computed from the other one, as an operand or in an index.
+static bool depends_on(const Kernel& k, ExprId value, ExprId other) {
+  std::vector<ExprId> open{value};
+  std::set<ExprId> seen;
+  while (!open.empty()) {
+    const ExprId id = open.back();
+    open.pop_back();
+    if (id == other) return true;
+    if (!seen.insert(id).second) continue;
+    const Expr& e = k.exprs[id];
+    open.insert(open.end(), e.inputs.begin(), e.inputs.end());
+    note_dynamic(k.indices, e.index, open);
+    for (const Bound& bound : e.bounds) note_dynamic(k.indices, bound.index, open);
+  }
+  return false;
+}
+
+// What is picked may be the same wherever it is picked from. That the index is in range
+// is still to be checked, as a condition whose answer is no matter.
+ExprId Lowering::with_check(ExprId picked, ExprId position) {
+  if (k().exprs[position].kind != Expr::Kind::Checked || depends_on(k(), picked, position))
+    return picked;
+  Expr zero{Expr::Kind::Constant, k().exprs[position].dtype};
+  Expr test{Expr::Kind::Map, DType::Bool, Op::Equal};
+  test.inputs = {position, k().add(zero)};
+  Expr either{Expr::Kind::Map, k().exprs[picked].dtype, Op::Select};
+  either.inputs = {k().add(test), picked, picked};
+  return k().add(either);
+}
+
 ExprId Lowering::gather(NodeId n, const At& at) {
   const Node& node = g[n];
   int64_t axis = node.payload[0];
@@ -193,7 +233,7 @@ ExprId Lowering::gather(NodeId n, const At& at) {
   }
   At inner = at;
   inner[axis] = pool().dynamic(position, extent);
-  return value(node.inputs[0], inner);
+  return with_check(value(node.inputs[0], inner), position);
 }
 
 } // namespace svod::lower

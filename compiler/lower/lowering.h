@@ -34,6 +34,7 @@ private:
   ExprId concat(NodeId n, const At& at);
   bool known_below(NodeId index, int64_t limit) const;
   ExprId gather(NodeId n, const At& at);
+  ExprId with_check(ExprId picked, ExprId position);
   ExprId descend(NodeId n, const At& at);
   ExprId index_where_needed(NodeId index, const At& at);
   ExprId reduce(NodeId n, const At& at);

@@ -55,8 +55,8 @@ def decoder():
              node("Concat", ["past", "k"], ["present"], axis=1), node("Transpose", ["present"], ["kt"], perm=[0, 2, 1]),
              node("MatMul", ["q", "kt"], ["s"]), node("Add", ["s", "mask"], ["sm"]), node("Softmax", ["sm"], ["p"], axis=-1),
              node("MatMul", ["p", "present"], ["y"])]
-    return model(nodes, [value("x", [1, "seq", 16]), value("past", [1, "past", 16]), value("mask", [1, "past + seq"])],
-                 [value("y", [1, "seq", 16]), value("present", [1, "past + seq", 16])],
+    return model(nodes, [value("x", [1, "seq", 16]), value("past", [1, "kept", 16]), value("mask", [1, "kept + seq"])],
+                 [value("y", [1, "seq", 16]), value("present", [1, "kept + seq", 16])],
                  [random_tensor("wq", [16, 16], 1, 0.3), random_tensor("wk", [16, 16], 2, 0.3)])
 
 
@@ -65,7 +65,7 @@ def decodes(folder):
     path, program = folder / "decoder.onnx", folder / "decoder"
     path.write_bytes(decoder())
     env = dict(os.environ, SVOD_CACHE_DIR=str(BUILD / "e2e" / "cache"))
-    run(PACKER, path, "-o", program, "-q", "--verify", "random", "--dim", "past=0..20", "--dim", "seq=1..3", env=env)
+    run(PACKER, path, "-o", program, "-q", "--verify", "random", "--dim", "kept=0..20", "--dim", "seq=1..3", env=env)
 
     def inputs(past, seq, total):
         words = []
@@ -77,7 +77,7 @@ def decodes(folder):
 
     for past, seq in ((0, 1), (0, 3), (1, 1), (7, 2), (19, 1), (20, 3)):
         if past > 0:
-            pack(path, folder / "alone", "--shape", f"past={past}", "--shape", f"seq={seq}")
+            pack(path, folder / "alone", "--shape", f"kept={past}", "--shape", f"seq={seq}")
         for name in ("y", "present"):
             run(program, *inputs(past, seq, past + seq), "--output", f"{name}=@{folder / 'got.npy'}")
             shape, _ = read_npy(folder / "got.npy")
@@ -131,6 +131,21 @@ def refusals(folder, program):
         check(words in told.stderr.decode(), f"{' '.join(options)}: exit 2, {words}")
 
 
+def disagreements(folder):
+    """Inputs that say different things of one size, and a size below what was packed, stop the run."""
+    path, program = folder / "sum.onnx", folder / "sum"
+    path.write_bytes(model([node("Add", ["a", "b"], ["y"])], [value("a", ["n", 2]), value("b", ["n", 2])], [value("y", ["n", 2])]))
+    pack(path, program, "--dim", "n=2..5")
+
+    def words(a, b):
+        return [w for name, rows in (("a", a), ("b", b)) for w in ("--input", f"{name}={rows}x2xf32=[{' '.join(['1'] * 2 * rows)}]")]
+
+    run(program, *words(3, 3))
+    for a, b in ((3, 4), (4, 3), (1, 1)):
+        told = run(program, *words(a, b), expect=11).stderr.decode()
+        check("do not agree on a size" in told, f"{a} rows and {b} rows are exit 11")
+
+
 def steps(folder):
     """Kernels for multiples of a size: a run takes the first that it fits into."""
     program = as_alone(folder, "steps", attention(), ("--dim", "batch=1..2", "--dim", "seq=1..12/4"),
@@ -148,6 +163,7 @@ def main():
     refusals(folder, program)
     as_alone(folder, "picture", picture(), ("--dim", "h=4..20", "--dim", "x[3]=4..24"),
              [({"h": h, "w_": w}, [1, 3, h, w]) for h, w in ((4, 4), (7, 24), (20, 5), (20, 24))])
+    disagreements(folder)
     steps(folder)
     decodes(folder)
 
