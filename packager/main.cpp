@@ -21,6 +21,7 @@ namespace svod::packager {
 static Exit run_verb(const Options& options, const Console& console) {
   switch (options.verb) {
   case Verb::Pack:
+  case Verb::Tune:
     return pack(options, console);
   case Verb::Check:
     return check_verb(options, console);

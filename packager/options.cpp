@@ -12,6 +12,7 @@
 #include "packager/command/option_table.h"
 #include "packager/command/words.h"
 #include "packager/firmware/layouts.h"
+#include "packager/fleet_options.h"
 #include "packager/output_fault.h"
 #include "packager/verify/verify.h"
 #include "packager/version.h"
@@ -181,8 +182,14 @@ void read_words(const RawOptions& raw, bool verb_given, Options& options) {
                                        : std::string(row.word) + ": one of " +
                                              row.operand + " is missing"};
   if (options.verb == Verb::Pack) check_model_word(words[0], !verb_given);
-  if (words.size() > taken)
+  const bool merges = options.verb == Verb::Cache && words[0] == "merge";
+  if (words.size() > taken && !merges)
     throw UsageError{"unexpected argument '" + words.back() + "'"};
+  if (merges) {
+    options.merged.assign(words.begin() + 1, words.end());
+    if (options.merged.empty())
+      throw UsageError{"cache merge: folders of caches, or tuning files, are missing"};
+  }
   if (!choices.empty()) {
     if (std::ranges::count(choices, words[0]) == 0)
       throw UsageError{std::string(row.word) + ": '" + words[0] + "' is unknown" +
@@ -490,6 +497,8 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
     options.cache_folder = toolchain::ObjectCache::default_folder().string();
   }
   if (raw.no_cache) options.cache_folder.clear();
+  if (const std::string fault = read_remote(raw, options); !fault.empty())
+    throw UsageError{fault};
   if (options.verb == Verb::Pack && options.is_text() && options.output.empty() &&
       options.json == "-" && !options.dry_run)
     throw UsageError{"--json and the text of --emit would both go to stdout; give one of "
@@ -498,6 +507,8 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
   check_explain(options);
   check_report(options);
   if (!raw.tune.empty()) options.tune_minutes = read_minutes(raw.tune);
+  if (const std::string fault = read_tune_verb(raw, options); !fault.empty())
+    throw UsageError{fault};
   check_tune(options);
   options.search_budget = read_search_budget(raw.search_budget, options.target);
   // A cut takes about as long to price as so many schedules, and so does a whole graph.

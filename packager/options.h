@@ -4,7 +4,9 @@
 
 #include "compiler/support/target.h"
 #include "importer/driver/import.h"
+#include "packager/remote/remote_address.h"
 #include "packager/shape_sets.h"
+#include "packager/tune/shard.h"
 
 #include <map>
 #include <optional>
@@ -14,7 +16,7 @@
 
 namespace svod::packager {
 
-enum class Verb : uint8_t { Pack, Check, Ops, Cache, Doctor, Key, Report };
+enum class Verb : uint8_t { Pack, Check, Ops, Cache, Doctor, Key, Tune, Report };
 enum class Output : uint8_t {
   Executable,
   Static,
@@ -50,7 +52,8 @@ enum class Color : uint8_t { Auto, Always, Never };
 struct Options {
   std::string usage_error; // the command is wrong: nothing else is to be done
   Verb verb = Verb::Pack;
-  std::string cache_action; // of the verb cache: stats, clear, gc, verify
+  std::string cache_action;        // of the verb cache: stats, clear, gc, verify, merge
+  std::vector<std::string> merged; // of `cache merge`: folders and tuning files
   std::string model;
   std::string other;  // of the verb report: the second file, if any; `model` is the first
   std::string output; // empty: text forms and JSON go to stdout
@@ -70,6 +73,9 @@ struct Options {
   std::string shape_from;
   std::vector<std::string> custom_ops; // C++ files
   std::string cache_folder;            // empty: no cache
+  std::optional<RemoteAddress> remote; // a cache that machines share, behind it
+  bool remote_read_only = false;
+  std::string remote_fault; // why the one that the environment names is not used
   std::optional<uint64_t> max_ram, max_flash;
   // Memories of a firmware library's arena, the fastest first; none: one.
   struct Pool {
@@ -99,6 +105,7 @@ struct Options {
   std::string schedule; // file of schedules; empty: none
   std::optional<double> tune_minutes;
   std::string tuning;       // file of tuned schedules; empty: none
+  Shard shard;              // of the verb tune, where several machines share the work
   size_t search_budget = 0; // schedules to price
   size_t cut_budget = 0;    // cuts of the graph into kernels to price
   size_t equal_budget = 0;  // equal graphs to price

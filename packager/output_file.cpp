@@ -20,7 +20,7 @@ namespace svod::packager {
 
 namespace {
 
-constexpr size_t kMostFiles = 10;
+constexpr size_t kMostFiles = 12;
 constexpr size_t kMostPath = 4096;
 
 struct Registered {

@@ -180,6 +180,7 @@ Summary Packing::summary() const {
   if (account_) out.explanation = explanation_json(*account_);
   out.verify = verified_;
   out.plan_state = plan_state();
+  if (remote_) out.remote = remote_facts(*remote_);
   if (objects_) {
     out.sizes = objects_->sizes;
     out.compiled = objects_->compiled;
@@ -193,14 +194,6 @@ Summary Packing::summary() const {
     out.output = error ? 0 : bytes;
   }
   return out;
-}
-
-void Packing::open_cache() {
-  cache_.emplace(options_.cache_folder);
-  if (const std::string why = cache_->why_not_writable(); !why.empty())
-    console_.warning("the cache " + options_.cache_folder + " cannot be written (" + why +
-                     "), so every kernel is compiled again; say --cache-dir with another "
-                     "folder, or --no-cache");
 }
 
 ObjectOptions Packing::object_options(StubKind stub) {
@@ -333,6 +326,7 @@ Exit Packing::check_budget() {
 // What --json and the page say, which is the same. It predicts what each kernel takes, so
 // it is made only if somebody reads it.
 void Packing::sum_up() {
+  finish_remote();
   note_time("total", total_.lap());
   if (options_.json || page_) console_.tell(summary_json(summary()));
 }
@@ -343,7 +337,7 @@ void Packing::tell(Exit status) {
   if (console_.result().empty()) sum_up();
   for (const auto& [stage, ms] : times_)
     console_.verbose("time " + stage + ": " + std::to_string(std::lround(ms)) + " ms");
-  if (status == Exit::Done && !options_.is_text())
+  if (status == Exit::Done && !options_.is_text() && options_.verb != Verb::Tune)
     console_.remark(summary_text(summary()));
 }
 
@@ -351,7 +345,9 @@ Exit Packing::run() {
   using Stage = Exit (Packing::*)();
   std::vector<Stage> stages{&Packing::open_outputs, &Packing::read,
                             &Packing::compile_graph};
-  if (options_.is_text()) {
+  if (options_.verb == Verb::Tune) {
+    stages.push_back(&Packing::tune);
+  } else if (options_.is_text()) {
     stages.push_back(&Packing::write_text_form);
   } else {
     stages.insert(stages.end(),
@@ -362,6 +358,7 @@ Exit Packing::run() {
   Exit status = Exit::Done;
   for (Stage stage : stages)
     if (status == Exit::Done) status = (this->*stage)();
+  finish_remote();
   tell(status);
   return status;
 }

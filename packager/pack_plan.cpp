@@ -31,17 +31,17 @@ bool Packing::take_plan(const CompileOptions& options) {
   if (plan_state_ == PlanState::Off)
     plan_key_ = stored_plan_key(front_->graph, options, build_identity());
   const Digest name = sha256(plan_key_);
-  const auto find = [&] {
-    const auto entry = cache_->load(name, toolchain::EntryKind::Plan);
+  using Entry = std::optional<std::vector<std::byte>>;
+  const auto read = [&](const Entry& entry) {
     return entry ? plan_from_bytes(*entry, front_->graph, plan_key_) : std::nullopt;
   };
-  std::optional<CompiledPlan> found = find();
+  constexpr auto kPlan = toolchain::EntryKind::Plan;
+  std::optional<CompiledPlan> found = read(cache_->load_here(name, kPlan));
   // Several sets want several plans: who waits for one while he holds another may wait
-  // for ever.
-  if (!found && options_.sets.empty() && !is_set_) {
-    plan_lock_.emplace(cache_->lock(name));
-    found = find();
-  }
+  // for ever. Who has the lock asks the other machines, too.
+  if (!found && options_.sets.empty() && !is_set_) plan_lock_.emplace(cache_->lock(name));
+  if (!found) found = read(cache_->load(name, kPlan));
+  tell_remote();
   plan_state_ = found ? PlanState::Hit : PlanState::Miss;
   if (!found) return false;
   plan_lock_.reset();

@@ -10,6 +10,7 @@
 namespace svod::packager {
 
 Exit Packing::read_sets() {
+  open_remote();
   for (size_t i = 1; i < options_.sets.size(); i++) {
     Options one = options_;
     one.import.shapes = options_.sets[i].shapes;
@@ -17,6 +18,7 @@ Exit Packing::read_sets() {
     one.sets.clear();
     sets_.push_back(std::make_unique<Packing>(one, console_));
     sets_.back()->is_set_ = true;
+    sets_.back()->remote_ = remote_;
     if (Exit status = sets_.back()->read(); status != Exit::Done) return status;
   }
   return Exit::Done;

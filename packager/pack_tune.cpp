@@ -95,6 +95,7 @@ Exit Packing::tune() {
   quiet.quiet = true;
   quiet.verbose = false;
   quiet.weights = WeightPlace::Embed;
+  quiet.remote.reset(); // nobody else wants kernels that were tried
   std::optional<DeviceMeasure> device;
   if (options_.target.kind == TargetKind::Bare) {
     std::string error;
@@ -131,8 +132,8 @@ Exit Packing::tune() {
               std::chrono::duration_cast<TuneMeans::Clock::duration>(
                   std::chrono::duration<double>(*options_.tune_minutes * 60));
   clock_.lap();
-  const TuneResult result =
-      packager::tune(means, kernels_->plan, options_.target, threads, folder.path());
+  const TuneResult result = packager::tune(means, kernels_->plan, options_.target,
+                                           threads, options_.shard, folder.path());
   note_time("tune", clock_.lap());
   front_ = std::move(measured.front_);
   if (!result.fault.empty()) {
@@ -142,7 +143,8 @@ Exit Packing::tune() {
   }
   console_.remark(outcome(result));
   if (Exit status = keep_tuned(result.found); status != Exit::Done) return status;
-  return result.found.machines.empty() ? Exit::Done : compile_graph();
+  const bool plans_again = !result.found.machines.empty() && options_.verb != Verb::Tune;
+  return plans_again ? compile_graph() : Exit::Done;
 }
 
 } // namespace svod::packager

@@ -1,7 +1,7 @@
 // One pack from a model to its files: what is read, compiled and built (pack.cpp), what
-// is for a GPU (pack_device.cpp), which plan and which
-// program is known (pack_plan.cpp, pack_program.cpp), what is opened and
-// written (pack_files.cpp), how it is tried (pack_verify.cpp) and tuned (pack_tune.cpp).
+// is for a GPU (pack_device.cpp), which plan and which program is known (pack_plan.cpp,
+// pack_program.cpp) and where from (pack_cache.cpp), what is opened and written
+// (pack_files.cpp), how it is tried (pack_verify.cpp) and tuned (pack_tune.cpp).
 #pragma once
 
 #include "compiler/explain/explain.h"
@@ -14,6 +14,7 @@
 #include "packager/front.h"
 #include "packager/output_file.h"
 #include "packager/pack.h"
+#include "packager/remote/remote_cache.h"
 #include "packager/report/clock.h"
 #include "packager/report/summary.h"
 #include "packager/verify/runner.h"
@@ -88,6 +89,9 @@ private:
   Exit toolchain_error(const std::string& diagnostics) const;
   Exit open(const std::string& path);
   void open_cache();
+  void open_remote();
+  void tell_remote();
+  void finish_remote();
   StubKind library_stub() const {
     return options_.emits_run() ? StubKind::Firmware : StubKind::Library;
   }
@@ -117,6 +121,8 @@ private:
   std::vector<std::unique_ptr<Packing>> sets_;
   std::optional<MergedEntries> entries_; // with several
   bool is_set_ = false;                  // of another pack
+  std::shared_ptr<RemoteCache> remote_;  // of all sets; the cache asks it
+  bool remote_finished_ = false;
   std::optional<toolchain::ObjectCache> cache_;
   enum class PlanState : uint8_t { Off, Hit, Miss } plan_state_ = PlanState::Off;
   std::string plan_key_;               // of the cache; in full

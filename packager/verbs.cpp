@@ -6,7 +6,9 @@
 #include "packager/artefact/objects.h"
 #include "packager/front.h"
 #include "packager/pack.h"
+#include "packager/remote/remote_totals.h"
 #include "packager/report/json.h"
+#include "packager/report/remote_facts.h"
 #include "packager/version.h"
 
 namespace svod::packager {
@@ -71,7 +73,11 @@ static Exit cache_stats(const toolchain::ObjectCache& cache, const Options& opti
     json.pair("bytes", part.bytes).end_object();
     text += std::string(word) + ": " + counted(part) + "\n";
   }
-  json.end_object();
+  const RemoteCounts remote = read_remote_totals(cache);
+  json.key("remote").begin_object();
+  write_counts(json, remote);
+  json.end_object().end_object();
+  text += "remote caches: " + text_of(remote) + "\n";
   return answer(options, console, text, json);
 }
 
@@ -96,6 +102,7 @@ static Exit cache_check(const toolchain::ObjectCache& cache, const Options& opti
 }
 
 Exit cache_verb(const Options& options, const Console& console) {
+  if (options.cache_action == "merge") return merge_verb(options, console);
   if (options.cache_folder.empty()) {
     console.error("there is no cache folder (--cache-dir, SVOD_CACHE_DIR or HOME)");
     return Exit::File;
@@ -105,6 +112,7 @@ Exit cache_verb(const Options& options, const Console& console) {
   if (options.cache_action == "verify") return cache_check(cache, options, console);
   const uint64_t kept = options.cache_action == "clear" ? 0 : toolchain::kKeptBytes;
   const toolchain::CacheStats gone = cache.collect(kept, options.dry_run);
+  if (kept == 0 && !options.dry_run) clear_remote_totals(cache);
   JsonWriter json = cache_json(options, gone);
   json.key("removed").boolean(!options.dry_run).end_object();
   return answer(options, console,
@@ -112,6 +120,31 @@ Exit cache_verb(const Options& options, const Console& console) {
                     (options.dry_run ? " would be removed from " : " removed from ") +
                     options.cache_folder + "\n",
                 json);
+}
+
+// Connects where an address is given: who asks a doctor wants to know whether it works.
+static std::string remote_text(const Options& options, JsonWriter& json) {
+  const bool built = has_remote_client();
+  json.key("remote").begin_object().key("built").boolean(built);
+  std::string text = "remote cache: ";
+  if (!built) {
+    text += "not in this build (libgrpc++-dev was not found)";
+  } else if (!options.remote_fault.empty()) {
+    text += options.remote_fault;
+  } else if (!options.remote) {
+    text += "none (--cache-remote)";
+  } else {
+    RemoteCache cache(*options.remote, options.remote_read_only);
+    const bool works = cache.is_ready();
+    json.pair("address", options.remote->text).key("works").boolean(works);
+    const bool reads = options.remote_read_only || (works && !cache.abilities().updates);
+    json.key("read_only").boolean(reads);
+    text += options.remote->text +
+            (works ? ", works" : ", fails: " + cache.why_failed()) +
+            (reads ? ", read only" : "");
+  }
+  json.end_object();
+  return text + "\n";
 }
 
 Exit doctor_verb(const Options& options, const Console& console) {
@@ -143,6 +176,8 @@ Exit doctor_verb(const Options& options, const Console& console) {
     json.pair("entries", stats.entries).pair("bytes", stats.bytes);
     json.key("writable").boolean(why.empty());
   }
+  json.end_object();
+  text += remote_text(options, json);
   const std::string ptxas = find_ptxas("");
   text +=
       "ptxas: " + (ptxas.empty() ? "none; a GPU's driver compiles its kernels" : ptxas) +
@@ -154,7 +189,7 @@ Exit doctor_verb(const Options& options, const Console& console) {
   toolchain::CompileResult compiled =
       package_compiler().compile(target, target.levels[0], source);
   text += std::string("compiling: ") + (compiled.ok ? "works" : "fails") + "\n";
-  json.end_object().pair("ptxas", ptxas);
+  json.pair("ptxas", ptxas);
   json.key("compiles").boolean(compiled.ok).end_object();
   const Exit exit = answer(options, console, text, json);
   if (compiled.ok) return exit;

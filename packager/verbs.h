@@ -13,6 +13,8 @@ Exit check_verb(const Options& options, const Console& console);
 Exit key_verb(const Options& options, const Console& console);
 Exit ops_verb(const Options& options, const Console& console);
 Exit cache_verb(const Options& options, const Console& console);
+// Of the action merge.
+Exit merge_verb(const Options& options, const Console& console);
 Exit report_verb(const Options& options, const Console& console);
 Exit doctor_verb(const Options& options, const Console& console);
 

@@ -107,6 +107,12 @@ CompileAllResult compile_all(const Compiler& compiler, const Target& target,
     same_as.push_back(at->second);
   }
   put_in_order(distinct, jobs);
+  if (cache) {
+    std::vector<Digest> wanted;
+    for (const size_t i : distinct)
+      if (jobs[i].ready.empty()) wanted.push_back(keys[i]);
+    cache->bring(wanted);
+  }
   CompileAllResult out;
   out.results.resize(jobs.size());
   Watch watch(on_done, distinct.size());

@@ -8,6 +8,8 @@
 // removed: a lock on a file that somebody removes and makes again is held by two.
 #include "compiler/toolchain/object_cache.h"
 
+#include "compiler/support/threads.h"
+
 #include <llvm/Support/Compression.h>
 #include <llvm/Support/Error.h>
 
@@ -44,12 +46,18 @@ static constexpr char kUnfinished[] = "tmp.";
 // zstd's fastest level: yolov8n's plan of 36 MB becomes 3.4 MB.
 static constexpr int kCompression = 1;
 
-static const char* folder_of(EntryKind kind) {
-  constexpr const char* kFolders[] = {"obj", "plan", "program"};
-  return kFolders[static_cast<size_t>(kind)];
+// Of what somebody else has made; that of this machine may be as large as it gets.
+static constexpr uint64_t kMostFetched = uint64_t{2} << 30;
+
+const char* word_of(EntryKind kind) {
+  constexpr const char* kWords[] = {"obj", "plan", "program"};
+  return kWords[static_cast<size_t>(kind)];
 }
 
-ObjectCache::ObjectCache(fs::path folder) : folder_(std::move(folder)) {}
+std::string entry_form() { return {kMagic, sizeof kMagic}; }
+
+ObjectCache::ObjectCache(fs::path folder, SharedEntries* shared)
+    : folder_(std::move(folder)), shared_(shared) {}
 
 fs::path ObjectCache::default_folder() {
   auto variable = [](const char* name) {
@@ -66,7 +74,7 @@ fs::path ObjectCache::default_folder() {
 
 fs::path ObjectCache::path_of(const Digest& key, EntryKind kind) const {
   const std::string hex = key.hex();
-  return folder_ / folder_of(kind) / hex.substr(0, 2) / hex;
+  return folder_ / word_of(kind) / hex.substr(0, 2) / hex;
 }
 
 static bool read_all(int file, void* to, size_t size) {
@@ -100,23 +108,27 @@ static std::array<uint8_t, 32> digest_of(const EntryHeader& header,
   return digest.finish().bytes;
 }
 
-// The size field is checked against the file before it is believed.
-static std::optional<std::vector<std::byte>> read_entry(int file) {
+// The header of an entry whose bytes are those that it speaks of.
+static std::optional<EntryHeader> header_of(std::span<const std::byte> entry) {
   EntryHeader header;
-  struct stat status;
-  if (fstat(file, &status) != 0 || !read_all(file, &header, sizeof header))
+  if (entry.size() < sizeof header) return std::nullopt;
+  std::memcpy(&header, entry.data(), sizeof header);
+  const auto packed = entry.subspan(sizeof header);
+  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 ||
+      header.size != packed.size() || digest_of(header, packed) != header.sha256)
     return std::nullopt;
-  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0) return std::nullopt;
-  if (header.size != static_cast<uint64_t>(status.st_size) - sizeof header)
-    return std::nullopt;
-  std::vector<std::byte> packed(header.size);
-  if (!read_all(file, packed.data(), packed.size())) return std::nullopt;
-  if (digest_of(header, packed) != header.sha256) return std::nullopt;
-  const auto* from = reinterpret_cast<const uint8_t*>(packed.data());
-  std::vector<std::byte> value(header.unpacked);
+  return header;
+}
+
+static std::optional<std::vector<std::byte>> value_of(std::span<const std::byte> entry) {
+  const std::optional<EntryHeader> header = header_of(entry);
+  if (!header) return std::nullopt;
+  const auto packed = entry.subspan(sizeof *header);
+  std::vector<std::byte> value(header->unpacked);
   size_t unpacked = value.size();
   if (llvm::Error error = llvm::compression::zstd::decompress(
-          {from, packed.size()}, reinterpret_cast<uint8_t*>(value.data()), unpacked)) {
+          {reinterpret_cast<const uint8_t*>(packed.data()), packed.size()},
+          reinterpret_cast<uint8_t*>(value.data()), unpacked)) {
     llvm::consumeError(std::move(error));
     return std::nullopt;
   }
@@ -124,16 +136,56 @@ static std::optional<std::vector<std::byte>> read_entry(int file) {
   return value;
 }
 
-static std::optional<std::vector<std::byte>> read_entry(const fs::path& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return std::nullopt;
-  std::optional<std::vector<std::byte>> value = read_entry(file);
-  close(file);
-  return value;
+static std::vector<std::byte> entry_of(std::span<const std::byte> value) {
+  llvm::SmallVector<uint8_t, 0> small;
+  llvm::compression::zstd::compress(
+      {reinterpret_cast<const uint8_t*>(value.data()), value.size()}, small,
+      kCompression);
+  const auto packed = std::as_bytes(std::span(small.data(), small.size()));
+  EntryHeader header{{}, packed.size(), value.size(), {}};
+  std::memcpy(header.magic, kMagic, sizeof kMagic);
+  header.sha256 = digest_of(header, packed);
+  const auto head = std::as_bytes(std::span(&header, 1));
+  std::vector<std::byte> out(head.begin(), head.end());
+  out.insert(out.end(), packed.begin(), packed.end());
+  return out;
 }
 
-std::optional<std::vector<std::byte>> ObjectCache::load(const Digest& key,
-                                                        EntryKind kind) const {
+static std::optional<std::vector<std::byte>> read_file(const fs::path& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return std::nullopt;
+  struct stat status;
+  std::optional<std::vector<std::byte>> out;
+  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
+    out.emplace(static_cast<size_t>(status.st_size));
+    if (!read_all(file, out->data(), out->size())) out.reset();
+  }
+  close(file);
+  return out;
+}
+
+static std::optional<std::vector<std::byte>> read_entry(const fs::path& path) {
+  const std::optional<std::vector<std::byte>> entry = read_file(path);
+  return entry ? value_of(*entry) : std::nullopt;
+}
+
+static bool write_entry(const fs::path& path, std::span<const std::byte> entry) {
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  if (error) return false;
+  std::string temporary =
+      (path.parent_path() / (std::string(kUnfinished) + "XXXXXX")).string();
+  const int file = mkostemp(temporary.data(), O_CLOEXEC);
+  if (file < 0) return false;
+  const bool written = write_all(file, entry.data(), entry.size());
+  const bool closed = close(file) == 0;
+  if (written && closed && std::rename(temporary.c_str(), path.c_str()) == 0) return true;
+  unlink(temporary.c_str());
+  return false;
+}
+
+std::optional<std::vector<std::byte>> ObjectCache::load_here(const Digest& key,
+                                                             EntryKind kind) const {
   const fs::path path = path_of(key, kind);
   std::error_code error;
   if (!fs::exists(path, error)) return std::nullopt;
@@ -145,30 +197,47 @@ std::optional<std::vector<std::byte>> ObjectCache::load(const Digest& key,
   return value;
 }
 
+// Its own header is checked before it is believed: who has sent the right bytes of a
+// wrong entry has a right checksum, too.
+std::optional<std::vector<std::byte>> ObjectCache::fetch(const Digest& key,
+                                                         EntryKind kind) const {
+  if (shared_ == nullptr) return std::nullopt;
+  const std::optional<std::vector<std::byte>> entry = shared_->fetch(key, kind);
+  if (!entry) return std::nullopt;
+  const std::optional<EntryHeader> header = header_of(*entry);
+  std::optional<std::vector<std::byte>> value;
+  if (header && header->unpacked <= kMostFetched) value = value_of(*entry);
+  if (value)
+    (void)write_entry(path_of(key, kind), *entry);
+  else
+    shared_->reject(kind, entry->size());
+  return value;
+}
+
+std::optional<std::vector<std::byte>> ObjectCache::load(const Digest& key,
+                                                        EntryKind kind) const {
+  std::optional<std::vector<std::byte>> value = load_here(key, kind);
+  return value ? std::move(value) : fetch(key, kind);
+}
+
+void ObjectCache::bring(std::span<const Digest> keys) const {
+  constexpr unsigned kAtOnce = 16;
+  // What could not be kept would be asked for again by load().
+  if (shared_ == nullptr || keys.empty() || !why_not_writable().empty()) return;
+  std::vector<Digest> lacking;
+  std::error_code error;
+  for (const Digest& key : keys)
+    if (!fs::exists(path_of(key, EntryKind::Object), error)) lacking.push_back(key);
+  run_on_threads(lacking.size(), kAtOnce,
+                 [&](size_t i) { (void)fetch(lacking[i], EntryKind::Object); });
+}
+
 bool ObjectCache::store(const Digest& key, std::span<const std::byte> value,
                         EntryKind kind) const {
-  const fs::path path = path_of(key, kind);
-  std::error_code error;
-  fs::create_directories(path.parent_path(), error);
-  if (error) return false;
-  std::string temporary =
-      (path.parent_path() / (std::string(kUnfinished) + "XXXXXX")).string();
-  const int file = mkostemp(temporary.data(), O_CLOEXEC);
-  if (file < 0) return false;
-  llvm::SmallVector<uint8_t, 0> small;
-  llvm::compression::zstd::compress(
-      {reinterpret_cast<const uint8_t*>(value.data()), value.size()}, small,
-      kCompression);
-  const auto packed = std::as_bytes(std::span(small.data(), small.size()));
-  EntryHeader header{{}, packed.size(), value.size(), {}};
-  std::memcpy(header.magic, kMagic, sizeof kMagic);
-  header.sha256 = digest_of(header, packed);
-  const bool written = write_all(file, &header, sizeof header) &&
-                       write_all(file, packed.data(), packed.size());
-  const bool closed = close(file) == 0;
-  if (written && closed && std::rename(temporary.c_str(), path.c_str()) == 0) return true;
-  unlink(temporary.c_str());
-  return false;
+  std::vector<std::byte> entry = entry_of(value);
+  const bool written = write_entry(path_of(key, kind), entry);
+  if (shared_ != nullptr) shared_->offer(key, kind, std::move(entry));
+  return written;
 }
 
 CacheLock::~CacheLock() {
@@ -229,7 +298,7 @@ static CacheStats sum_of(const std::vector<CachedFile>& entries) {
 CacheStats ObjectCache::stats() const { return sum_of(entries_of(folder_)); }
 
 CacheStats ObjectCache::stats(EntryKind kind) const {
-  return sum_of(entries_of(folder_, {folder_of(kind)}));
+  return sum_of(entries_of(folder_, {word_of(kind)}));
 }
 
 // A file that is being written right now looks like one that was left.
@@ -250,6 +319,31 @@ CacheCheck ObjectCache::verify(bool dry) const {
     ++out.damaged.entries;
     out.damaged.bytes += entry.bytes;
     if (!dry) fs::remove(entry.path, gone);
+  }
+  return out;
+}
+
+static void count(CacheStats& stats, uint64_t bytes) {
+  ++stats.entries;
+  stats.bytes += bytes;
+}
+
+CacheMerge ObjectCache::merge(const fs::path& from, bool dry) const {
+  CacheMerge out;
+  for (const CachedFile& file : entries_of(from, {"obj", "plan", "program"})) {
+    const std::string name = file.path.filename().string();
+    if (name.starts_with(kUnfinished)) continue;
+    const fs::path to = folder_ / fs::relative(file.path, from);
+    std::error_code error;
+    if (fs::exists(to, error)) {
+      count(out.known, file.bytes);
+      continue;
+    }
+    const std::optional<std::vector<std::byte>> entry = read_file(file.path);
+    if (!entry || !digest_from_hex(name) || !value_of(*entry))
+      count(out.damaged, file.bytes);
+    else
+      count(dry || write_entry(to, *entry) ? out.added : out.failed, file.bytes);
   }
   return out;
 }

@@ -89,6 +89,10 @@ constexpr char kEnvironment[] =
     ".SH ENVIRONMENT\n"
     ".TP\n.B SVOD_CACHE_DIR\nFolder of the cache, before $XDG_CACHE_HOME/svod and "
     "~/.cache/svod.\n"
+    ".TP\n.B SVOD_CACHE_REMOTE, SVOD_CACHE_REMOTE_MODE\nWhat \\-\\-cache\\-remote and "
+    "\\-\\-cache\\-remote\\-mode say, where they say nothing.\n"
+    ".TP\n.B SVOD_CACHE_CA\nFile of certificates (PEM) that a grpcs:// server is held "
+    "against; the system's otherwise.\n"
     ".TP\n.B NO_COLOR, CLICOLOR_FORCE\nNo colour, or colour without a terminal.\n"
     ".TP\n.B TMPDIR\nFolder of temporary files.\n";
 

@@ -24,13 +24,17 @@ constexpr VerbRow kVerbs[] = {
     {"check", Verb::Check, "MODEL",
      "Says whether a model can be packed and what stops it; writes nothing"},
     {"ops", Verb::Ops, "", "Lists the operators that models may use"},
-    {"cache", Verb::Cache, "stats|clear|gc|verify",
+    {"cache", Verb::Cache, "stats|clear|gc|verify|merge",
      "Counts, removes or checks plans, compiled kernels and the Python module's "
-     "libraries; gc keeps the 4 GiB used last"},
+     "libraries; gc keeps the 4 GiB used last; merge FROM... takes what folders of other "
+     "caches hold, and what tuning files hold into that of --tuning"},
     {"doctor", Verb::Doctor, "",
      "Shows what packing needs of this machine, and whether it works"},
     {"key", Verb::Key, "MODEL",
      "Prints the digest of all that decides what would be packed"},
+    {"tune", Verb::Tune, "MODEL",
+     "Measures schedules of the model's kernels into the file of --tuning and packs "
+     "nothing; several machines may take a share each"},
     {"report", Verb::Report, "A.json [B.json]",
      "Writes a page about what changed between two packs, by what --json wrote of them, "
      "or "
@@ -83,7 +87,9 @@ public:
   void budget();
   void verify();
   void debugging();
+  void shard();
   void cache();
+  void merging();
   void dry_run();
   void list();
   void messages();
@@ -224,6 +230,22 @@ void Declaration::debugging() {
 void Declaration::cache() {
   value("--cache-dir", raw_.cache_dir, "DIR", "Folder of the cache of plans and objects");
   flag("--no-cache", raw_.no_cache, "Use no cache");
+  value("--cache-remote", raw_.cache_remote, "URL",
+        "A cache that machines share, grpc://HOST:PORT[/INSTANCE] or grpcs://..., behind "
+        "the folder ($SVOD_CACHE_REMOTE)");
+  value(
+      "--cache-remote-mode", raw_.cache_remote_mode, choice_of(kRemoteModes),
+      "Whether it gets what is made here, or is only read ($SVOD_CACHE_REMOTE_MODE, rw)");
+}
+
+void Declaration::merging() {
+  value("--tuning", options_.tuning, "FILE",
+        "With merge: the file that tuning files are merged into");
+}
+
+void Declaration::shard() {
+  value("--shard", raw_.shard, "I/N",
+        "Tune the I-th of N shares of the kernels, from 1/N to N/N");
 }
 
 void Declaration::dry_run() {
@@ -265,8 +287,9 @@ void Declaration::about() {
 constexpr char kHidden[] = "";
 
 void declare_model_verb(Declaration& all, Verb verb) {
-  const bool packs = verb == Verb::Pack, checks = verb == Verb::Check;
-  all.heading(checks ? kHidden : "Output");
+  const bool packs = verb == Verb::Pack, checks = verb == Verb::Check,
+             tunes = verb == Verb::Tune;
+  all.heading(checks || tunes ? kHidden : "Output");
   all.output();
   all.heading("Model");
   all.model();
@@ -274,13 +297,14 @@ void declare_model_verb(Declaration& all, Verb verb) {
   all.target();
   all.code();
   all.tuning();
+  if (tunes) all.shard();
   all.heading(packs || checks ? "Target" : kHidden);
   all.budget();
-  all.heading(packs ? "Verify" : kHidden);
+  all.heading(packs || tunes ? "Verify" : kHidden);
   all.verify();
   all.heading(packs ? "Debugging" : kHidden);
   all.debugging();
-  all.heading(packs ? "Cache" : kHidden);
+  all.heading(packs || tunes ? "Cache" : kHidden);
   all.cache();
   all.dry_run();
 }
@@ -296,6 +320,7 @@ void declare(CLI::App& app, const VerbRow& row, RawOptions& raw, Options& option
   if (row.verb == Verb::Report) all.page();
   all.heading("Cache");
   if (row.verb == Verb::Cache || row.verb == Verb::Doctor) all.cache();
+  if (row.verb == Verb::Cache) all.merging();
   if (row.verb == Verb::Cache) all.dry_run();
   all.heading("Messages");
   if (row.verb == Verb::Ops) all.list();

@@ -25,6 +25,7 @@ struct RawOptions {
                                          weights = "embed", parts;
   std::string string_bytes = "64", limit_image;
   std::string color = "auto", format = "text", max_ram, max_flash, pools, cache_dir, json;
+  std::string cache_remote, cache_remote_mode, shard;
   std::string tune, search_budget;
   std::string completion; // of which shell
   bool no_cache = false, man = false, licenses = false, version = false, help = false;

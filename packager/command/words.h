@@ -42,7 +42,8 @@ inline constexpr Word<ListFormat> kFormats[] = {{"text", ListFormat::Text},
                                                 {"markdown", ListFormat::Markdown},
                                                 {"json", ListFormat::Json}};
 inline constexpr Word<bool> kAccuracies[] = {{"exact", true}, {"fast", false}};
-inline constexpr const char* kCacheActions[] = {"stats", "clear", "gc"};
+// Whether a remote cache is read only.
+inline constexpr Word<bool> kRemoteModes[] = {{"rw", false}, {"ro", true}};
 
 // "auto|always|never": how help names a choice.
 template <class T, size_t N> std::string choice_of(const Word<T> (&table)[N]) {

@@ -262,7 +262,9 @@ void write_run(JsonWriter& json, const Summary& summary) {
   json.key("cache").begin_object();
   json.pair("plan", std::string(summary.plan_state));
   json.pair("kernels_compiled", uint64_t{summary.compiled});
-  json.pair("kernels_reused", uint64_t{summary.reused}).end_object();
+  json.pair("kernels_reused", uint64_t{summary.reused});
+  if (summary.remote) write_remote(json, *summary.remote);
+  json.end_object();
   json.key("time_ms").begin_object();
   for (const auto& [stage, ms] : summary.time_ms) json.key(stage).milliseconds(ms);
   json.end_object();

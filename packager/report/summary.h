@@ -10,6 +10,7 @@
 #include "packager/artefact/merge_choice.h"
 #include "packager/artefact/objects.h"
 #include "packager/front.h"
+#include "packager/report/remote_facts.h"
 
 namespace svod::packager {
 
@@ -23,7 +24,8 @@ struct Summary {
   ArenaBytes arena = {}; // of a run, with one thread
   uint64_t output = 0;   // bytes of the written file
   size_t compiled = 0, reused = 0;
-  std::string_view plan_state = "off"; // of the plan cache: off, hit, miss
+  std::string_view plan_state = "off";    // of the plan cache: off, hit, miss
+  std::optional<RemoteFacts> remote = {}; // with a remote cache
   KernelSpills spills = {};
   std::vector<MergedGroup> merged = {};
   std::vector<std::pair<std::string, double>> time_ms = {}; // in order

@@ -97,17 +97,33 @@ private:
 
 std::string program_name(size_t program) { return "k" + std::to_string(program); }
 
+// Kernels as a tuning file names them, numbered by the program that has them first: of a
+// program and its parts one machine finds out what is fast together.
+static std::map<Digest, size_t> numbers_of(const plan::Plan& plan) {
+  std::map<Digest, size_t> out;
+  for (size_t i = 0; i < plan.programs.size(); ++i) {
+    out.emplace(digest_of(plan.programs[i], false), i);
+    for (const ScheduledKernel& part : plan.programs[i].parts())
+      out.emplace(digest_of(part, true), i);
+  }
+  return out;
+}
+
 std::vector<Trial> trials_of(const plan::Plan& plan, const Target& target, size_t level,
                              int threads, const Profile& profile,
-                             const TunedKernels& best) {
+                             const TunedKernels& best, Shard shard) {
   Collector collector(plan, target, level, threads, best);
+  const std::map<Digest, size_t> numbers = numbers_of(plan);
+  const auto add = [&](const ScheduledKernel& kernel, bool joined, size_t program) {
+    if (shard.has(numbers.at(digest_of(kernel, joined))))
+      collector.add(kernel, joined, program);
+  };
   for (size_t i = 0; i < plan.programs.size(); ++i) {
     const auto time = profile.kernels.find(program_name(i));
     if (time == profile.kernels.end() || time->second < kLeastShare * profile.total)
       continue;
-    collector.add(plan.programs[i], false, i);
-    for (const ScheduledKernel& part : plan.programs[i].parts())
-      collector.add(part, true, i);
+    add(plan.programs[i], false, i);
+    for (const ScheduledKernel& part : plan.programs[i].parts()) add(part, true, i);
   }
   return collector.by_rank();
 }

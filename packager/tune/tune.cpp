@@ -45,8 +45,8 @@ struct Pair {
 class Tuner {
 public:
   Tuner(const TuneMeans& means, const plan::Plan& plan, const Target& target, int threads,
-        const std::string& folder)
-      : means_(means), plan_(plan), target_(target), threads_(threads),
+        Shard shard, const std::string& folder)
+      : means_(means), plan_(plan), target_(target), threads_(threads), shard_(shard),
         rules_(folder + "/rules"), other_(folder + "/other") {}
   TuneResult tune();
 
@@ -72,6 +72,7 @@ private:
   const plan::Plan& plan_;
   const Target& target_;
   int threads_;
+  Shard shard_;
   std::string rules_, other_;
   std::string key_; // machine_key of the level that is measured
   size_t level_ = 0;
@@ -111,7 +112,8 @@ void Tuner::tell(const std::string& what) {
 
 // Around the best schedules that are known by now.
 std::vector<Trial> Tuner::untried(const Profile& first) {
-  std::vector<Trial> out = trials_of(plan_, target_, level_, threads_, first, kernels());
+  std::vector<Trial> out =
+      trials_of(plan_, target_, level_, threads_, first, kernels(), shard_);
   std::erase_if(out, [&](const Trial& trial) {
     return !tried_.emplace(trial.kernel, print(trial.schedule)).second;
   });
@@ -255,8 +257,8 @@ TuneResult Tuner::tune() {
 } // namespace
 
 TuneResult tune(const TuneMeans& means, const plan::Plan& plan, const Target& target,
-                int threads, const std::string& folder) {
-  return Tuner(means, plan, target, threads, folder).tune();
+                int threads, Shard shard, const std::string& folder) {
+  return Tuner(means, plan, target, threads, shard, folder).tune();
 }
 
 } // namespace svod::packager

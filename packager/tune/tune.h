@@ -33,9 +33,9 @@ struct TuneResult {
   bool interrupted = false;
 };
 
-// `plan` is what a build without schedules has, `target` what it is for. Programs are
-// written into `folder`.
+// `plan` is what a build without schedules has, `target` what it is for. Of its kernels
+// those of the shard are tuned. Programs are written into `folder`.
 TuneResult tune(const TuneMeans& means, const plan::Plan& plan, const Target& target,
-                int threads, const std::string& folder);
+                int threads, Shard shard, const std::string& folder);
 
 } // namespace svod::packager

@@ -43,6 +43,9 @@ std::string print(const TuningFile& file);
 // Entries of `more` take the place of those of the same kernel and machine; all others
 // stay.
 void merge(TuningFile& into, const TuningFile& more);
+// Of two entries of the same kernel and machine that which has gained the larger share
+// stays, whatever the order in which files are merged.
+void merge_faster(TuningFile& into, const TuningFile& more);
 
 // What the file has for the levels of a target. All levels share a kernel's loops: those
 // of the strongest one that it has them for, and only levels that were tuned with these.

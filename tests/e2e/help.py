@@ -9,7 +9,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from packing import DIGITS, PACKER, check, run, work_folder
 
-VERBS = ("pack", "check", "ops", "cache", "doctor", "key", "report")
+VERBS = ("pack", "check", "ops", "cache", "doctor", "key", "tune", "report")
 
 
 def out(*words):

@@ -16,6 +16,8 @@ SEES = layers.rows()
 
 # Header pattern -> files or folders that may include it.
 DOORS = {
+    r"grpc(pp)?/|(remote_execution|byte_stream)(\.grpc)?\.pb\.h$": ["packager/remote/grpc_client.cpp",
+                                                                    "tests/tools/cache_server.cpp"],
     r"google/protobuf/|.*\.pb\.h$|onnx/": ["importer/model", "importer/check"],
     r"clang/": ["compiler/toolchain", "compiler/codegen/check_cpp.cpp",
                 "compiler/codegen/read_custom_ops.cpp"],

@@ -175,3 +175,26 @@ TEST_CASE("a tuning file keeps the unit of its times", "[tuning]") {
   CHECK(!is_unit(""));
   CHECK(!is_unit(std::string(32, 'a')));
 }
+
+TEST_CASE("of two findings that are merged the larger gain stays, in any order",
+          "[tuning]") {
+  TuningFile slow = file("one", "a", 3), fast = file("one", "a", 5);
+  fast.machines.at("one").at(digest("a")).took = 1.25;
+  const TuningFile other = file("one", "b", 2), foreign = file("two", "a", 4);
+  const auto merged = [&](const std::vector<TuningFile>& files) {
+    TuningFile out;
+    for (const TuningFile& one : files) merge_faster(out, one);
+    return print(out);
+  };
+  const std::string want = merged({slow, fast, other, foreign});
+  CHECK(want == merged({foreign, fast, other, slow}));
+  CHECK(want == merged({fast, other, foreign}));
+  CHECK(want != merged({slow, other, foreign}));
+  // Equal gains: one of them, whichever comes first.
+  fast.machines.at("one").at(digest("a")).took = 1.5;
+  CHECK(merged({slow, fast}) == merged({fast, slow}));
+  // A machine of another speed: shares of the rules' time are compared.
+  fast.machines.at("one").at(digest("a")).took = 150;
+  fast.machines.at("one").at(digest("a")).before = 300;
+  CHECK(merged({slow, fast}) == merged({fast}));
+}
