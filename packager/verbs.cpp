@@ -128,7 +128,7 @@ static std::string remote_text(const Options& options, JsonWriter& json) {
   json.key("remote").begin_object().key("built").boolean(built);
   std::string text = "remote cache: ";
   if (!built) {
-    text += "not in this build (libgrpc++-dev was not found)";
+    text += "not in this build, which was made without gRPC (libgrpc++-dev)";
   } else if (!options.remote_fault.empty()) {
     text += options.remote_fault;
   } else if (!options.remote) {

@@ -210,7 +210,7 @@ std::optional<std::vector<std::byte>> ObjectCache::fetch(const Digest& key,
   if (value)
     (void)write_entry(path_of(key, kind), *entry);
   else
-    shared_->reject(kind, entry->size());
+    shared_->reject(key, kind, entry->size());
   return value;
 }
 

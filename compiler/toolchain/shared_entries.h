@@ -27,7 +27,7 @@ public:
   virtual std::optional<std::vector<std::byte>> fetch(const Digest& key,
                                                       EntryKind kind) = 0;
   // What fetch() gave, so many bytes, is no entry.
-  virtual void reject(EntryKind kind, uint64_t bytes) = 0;
+  virtual void reject(const Digest& key, EntryKind kind, uint64_t bytes) = 0;
   // An entry that is new. Returns at once.
   virtual void offer(const Digest& key, EntryKind kind, std::vector<std::byte> entry) = 0;
 };

@@ -111,7 +111,7 @@ void RemoteCache::refuse(const std::string& why) {
   if (!takes_ || state_ == State::Failed || stops_) return;
   takes_ = false;
   say(true, "the remote cache " + address_.text + " takes no entries: " + why +
-                "; --cache-remote-mode=ro asks for that");
+                "; it is only read (--cache-remote-mode=ro)");
   drop_queue();
 }
 
@@ -199,12 +199,13 @@ std::optional<std::vector<std::byte>> RemoteCache::fetch(const Digest& key,
   return bytes;
 }
 
-void RemoteCache::reject(EntryKind kind, uint64_t bytes) {
-  warn_damaged(std::string("it is no entry for ") + toolchain::word_of(kind));
+void RemoteCache::reject(const Digest& key, EntryKind kind, uint64_t bytes) {
+  const std::string path = path_of(key, kind);
+  warn_damaged("it is no entry of " + path);
+  miss(path);
   const std::lock_guard lock(mutex_);
   --counts_.hits;
   counts_.hit_bytes -= bytes;
-  ++counts_.misses;
 }
 
 void RemoteCache::offer(const Digest& key, EntryKind kind, std::vector<std::byte> entry) {

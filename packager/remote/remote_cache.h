@@ -40,7 +40,7 @@ public:
 
   std::optional<std::vector<std::byte>> fetch(const Digest& key,
                                               toolchain::EntryKind kind) override;
-  void reject(toolchain::EntryKind kind, uint64_t bytes) override;
+  void reject(const Digest& key, toolchain::EntryKind kind, uint64_t bytes) override;
   void offer(const Digest& key, toolchain::EntryKind kind,
              std::vector<std::byte> entry) override;
 

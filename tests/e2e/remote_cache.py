@@ -177,9 +177,10 @@ def damaged(folder, model, want):
                 if file.name.encode() in text:
                     action.write_bytes(text.replace(file.name.encode(), name.encode()))
         facts, got, said = Machine(folder, "zeros").pack(model, server.url)
-        check(got == want and facts["remote"]["hits"] == 0 and "it is no entry for plan" in said,
+        check(got == want and facts["remote"]["hits"] == 0 and "it is no entry of svod-pack/" in said,
               f"a blob that is no entry: {warnings(said)[0]}")
-        check(facts["remote"]["hit_bytes"] == 0, "counts nothing as a hit")
+        check(facts["remote"]["hit_bytes"] == 0 and facts["remote"]["damaged"] == facts["remote"]["misses"],
+              "is asked for once, and is no hit")
         restore()
         # Each entry's result is that of the next one.
         texts = list(actions.values())
@@ -312,6 +313,14 @@ def refused(folder, model):
         check("remote" not in facts and len(warnings(said)) == 1 and name in said, warnings(said)[0])
 
 
+def not_built(folder):
+    model, want = packed_plainly(folder)
+    said = run(PACKER, model, "-o", folder / "x", "--cache-remote", "grpc://a:1", expect=2, env=CLEAN).stderr.decode()
+    check("built without the remote cache" in said and not (folder / "x").exists(), said.splitlines()[0])
+    _, got, said = Machine(folder, "one").pack(model, "", environment={"SVOD_CACHE_REMOTE": "grpc://a:1"})
+    check(got == want and len(warnings(said)) == 1, warnings(said)[0])
+
+
 def large_model():
     """What passes fold is in the plan: weights of layers with their normalisation, which no compression makes smaller."""
     count, channels = 40, 64
@@ -405,6 +414,7 @@ def buildgrid():
 
 def main():
     if b"not in this build" in run(PACKER, "doctor").stdout:
+        not_built(work_folder("remote_cache"))
         print("skipped: this svod-pack was built without gRPC")
         sys.exit(77)
     if "--buildgrid" in sys.argv:

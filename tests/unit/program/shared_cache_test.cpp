@@ -33,7 +33,7 @@ public:
     const auto found = entries.find({key, kind});
     return found == entries.end() ? std::nullopt : std::optional(found->second);
   }
-  void reject(EntryKind, uint64_t bytes) override { rejected += bytes; }
+  void reject(const Digest&, EntryKind, uint64_t bytes) override { rejected += bytes; }
   void offer(const Digest& key, EntryKind kind, Bytes entry) override {
     entries[{key, kind}] = std::move(entry);
   }
