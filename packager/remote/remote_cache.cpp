@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 #include <utility>
 
 namespace svod::packager {
@@ -220,7 +221,12 @@ void RemoteCache::offer(const Digest& key, EntryKind kind, std::vector<std::byte
   }
   queue_bytes_ += entry.size();
   queue_.push_back({path_of(key, kind), std::move(entry)});
-  if (uploaders_.size() < kUploaders) uploaders_.emplace_back([this] { upload_all(); });
+  try {
+    if (uploaders_.size() < kUploaders) uploaders_.emplace_back([this] { upload_all(); });
+  } catch (const std::system_error&) {
+    // This process may have no more threads; those that there are do the work.
+    if (uploaders_.empty()) drop_queue();
+  }
   changed_.notify_all();
 }
 
