@@ -41,10 +41,11 @@ void exchange(CutResult& cut, FusedGraph& fused) {
 
 class Fuser {
 public:
-  Fuser(const Target& target, bool direct_only, const select::RowsFirst& rows_first,
-        const select::CutSearchOptions& cut_search, Passes& passes)
-      : target_(target), direct_only_(direct_only), rows_first_(rows_first),
-        cut_search_(cut_search), passes_(passes) {}
+  Fuser(const Target& target, const select::FormOptions& forms,
+        const select::RowsFirst& rows_first, const select::CutSearchOptions& cut_search,
+        Passes& passes)
+      : target_(target), forms_(forms), rows_first_(rows_first), cut_search_(cut_search),
+        passes_(passes) {}
   FusedGraph run(const Graph& graph, const std::string& place);
 
 private:
@@ -61,7 +62,7 @@ private:
   void fuse_bodies(const std::string& place, FusedGraph& out);
 
   const Target& target_;
-  bool direct_only_;
+  const select::FormOptions forms_;
   const select::RowsFirst rows_first_;
   const select::CutSearchOptions cut_search_;
   Passes& passes_;
@@ -149,7 +150,9 @@ void Fuser::fuse_bodies(const std::string& place, FusedGraph& out) {
 FusedGraph Fuser::run(const Graph& graph, const std::string& place) {
   passes_.set_place(place);
   select::Algorithms algorithms = passes_.run("algorithms", [&] {
-    return select::choose_algorithms(graph, target_, direct_only_);
+    select::FormOptions forms = forms_;
+    if (forms.most_growth && !place.empty()) forms.direct_only = true;
+    return select::choose_algorithms(graph, target_, forms);
   });
   FusedGraph out;
   out.graph = std::move(algorithms.graph);
@@ -181,18 +184,19 @@ FusedGraph Fuser::run(const Graph& graph, const std::string& place) {
 
 } // namespace
 
-FusedGraph fuse(const Graph& graph, const Target& target, bool direct_only,
-                Passes& passes, const select::RowsFirst& rows_first,
+FusedGraph fuse(const Graph& graph, const Target& target,
+                const select::FormOptions& forms, Passes& passes,
+                const select::RowsFirst& rows_first,
                 const select::CutSearchOptions& cut_search) {
-  FusedGraph out =
-      Fuser(target, direct_only, rows_first, cut_search, passes).run(graph, "");
+  FusedGraph out = Fuser(target, forms, rows_first, cut_search, passes).run(graph, "");
   passes.set_place("");
   return out;
 }
 
-FusedGraph fuse(const Graph& graph, const Target& target, bool direct_only) {
+FusedGraph fuse(const Graph& graph, const Target& target,
+                const select::FormOptions& forms) {
   Passes passes;
-  return fuse(graph, target, direct_only, passes);
+  return fuse(graph, target, forms, passes);
 }
 
 } // namespace svod

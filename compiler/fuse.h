@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/passes.h"
+#include "compiler/select/algorithms.h"
 #include "compiler/select/assign_layouts.h"
 #include "compiler/select/search_cut.h"
 
@@ -12,12 +13,14 @@ namespace svod {
 // before; models take two, few three.
 inline constexpr int kMostCutRounds = 5;
 
-// `direct_only`: contractions are computed as written, which keeps rounding and weights
-// as they are. `rows_first`: of the fused graph's nodes, which are the same each time.
+// `forms`: what may compute a contraction; as written keeps rounding and weights as they
+// are. `rows_first`: of the fused graph's nodes, which are the same each time.
 // `cut_search`: its budget is of all cuts that are priced; none: the rules' cut is taken.
-FusedGraph fuse(const Graph& graph, const Target& target, bool direct_only,
-                Passes& passes, const select::RowsFirst& rows_first = {},
+FusedGraph fuse(const Graph& graph, const Target& target,
+                const select::FormOptions& forms, Passes& passes,
+                const select::RowsFirst& rows_first = {},
                 const select::CutSearchOptions& cut_search = {});
-FusedGraph fuse(const Graph& graph, const Target& target, bool direct_only = false);
+FusedGraph fuse(const Graph& graph, const Target& target,
+                const select::FormOptions& forms = {});
 
 } // namespace svod

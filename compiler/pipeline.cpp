@@ -112,6 +112,22 @@ static EqualOptions equal_options(const CompileOptions& options, bool direct_onl
   return out;
 }
 
+// Forms that are no more than --max-weights allows. Trials cut by the rules: searched
+// cuts move no weights.
+static select::FormOptions
+bounded_forms(const Graph& graph, const CompileOptions& options, bool direct_only) {
+  select::FormOptions forms = direct_only;
+  if (direct_only || !options.most_weights) return forms;
+  forms.most_growth = growth_within(*options.most_weights, [&](uint64_t growth) {
+    select::FormOptions trial;
+    trial.most_growth = growth;
+    return plan::plan(fuse(graph, options.target, trial), options.target.machine(),
+                      plan_options(options))
+        .weight_bytes;
+  });
+  return forms;
+}
+
 codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
                          Passes& passes) {
   const Target& target = options.target;
@@ -144,8 +160,8 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
   passes.note_end("equal-programs", end_of(equal));
   if (options.equal != nullptr) *options.equal = std::move(equal);
   rewrite::settle_states(simple);
-  FusedGraph fused =
-      fuse(simple, target, direct_only, passes, {}, cut_search_options(options));
+  const select::FormOptions forms = bounded_forms(simple, options, direct_only);
+  FusedGraph fused = fuse(simple, target, forms, passes, {}, cut_search_options(options));
   const plan::PlanOptions to_plan = plan_options(options);
   if (to_plan.takes_turns()) {
     const auto rows = choose_rows_first(simple, fused, target, direct_only, to_plan);

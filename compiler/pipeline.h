@@ -6,6 +6,7 @@
 #include "compiler/passes.h"
 #include "compiler/rewrite/fixed_point.h"
 #include "compiler/search_schedules.h"
+#include "compiler/weight_bound.h"
 
 namespace svod {
 
@@ -22,6 +23,8 @@ struct CompileOptions {
   size_t equal_budget = 0;
   EqualSearch* equal = nullptr; // gets what was found
   bool as_written = false;      // no form of a contraction with fewer products
+  // Of the weights with all that such forms add; none: they add what they take.
+  std::optional<WeightBound> most_weights = std::nullopt;
   // Where code is to be small: the kernels that are scheduled for speed all the same.
   std::set<Digest> for_speed = {};
   // else the machine's.

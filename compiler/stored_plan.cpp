@@ -76,6 +76,7 @@ void put_options(ByteWriter& key, const CompileOptions& options) {
   key.put(uint64_t{options.fusion_budget});
   key.put(uint64_t{options.equal_budget});
   key.put(options.as_written);
+  key.put(options.most_weights);
   key.put(options.for_speed);
   key.put(options.work_for_ram);
   key.put(options.most_arena);
@@ -243,7 +244,7 @@ void get_sources(ByteReader& in, std::vector<codegen::KernelSource>& sources) {
 std::string stored_plan_key(const Graph& graph, const CompileOptions& options,
                             const std::string& build) {
   ByteWriter key;
-  key.put(std::string("svod plan 1"));
+  key.put(std::string("svod plan 2"));
   key.put(build);
   key.put(graph_encoding(graph));
   put_order(key, graph);

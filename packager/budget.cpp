@@ -9,8 +9,12 @@
 
 namespace svod::packager {
 
+static uint64_t stored_weights(const ImageContents& contents, const SizeFacts& sizes) {
+  return sizes.compressed != 0 ? sizes.compressed : contents.weight_bytes;
+}
+
 uint64_t flash_bytes(const ImageContents& contents, const SizeFacts& sizes) {
-  return contents.weight_bytes + sizes.image + sizes.code + sizes.stub;
+  return stored_weights(contents, sizes) + sizes.image + sizes.code + sizes.stub;
 }
 
 uint64_t most_arena(const Options& options) {
@@ -68,9 +72,12 @@ Exit check_budget(const Options& options, const plan::Plan& plan,
     check("--pool", options.pools[i].bytes, contents.pools[i].bytes,
           "memory " + contents.pools[i].name + " of an arena of " +
               std::to_string(ram.all()));
-  check("--max-ram", options.max_ram, ram.all() + sizes.stack, memory);
+  const uint64_t expanded = sizes.compressed != 0 ? contents.weight_bytes : 0;
+  if (expanded != 0)
+    memory = "expanded weights " + std::to_string(expanded) + ", " + memory;
+  check("--max-ram", options.max_ram, expanded + ram.all() + sizes.stack, memory);
   parts.str("");
-  parts << "weights " << contents.weight_bytes << ", image " << sizes.image
+  parts << "weights " << stored_weights(contents, sizes) << ", image " << sizes.image
         << ", kernels " << sizes.code << ", stub " << sizes.stub;
   check("--max-flash", options.max_flash, flash_bytes(contents, sizes), parts.str());
   return status;

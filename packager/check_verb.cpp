@@ -34,8 +34,9 @@ void write_ports(JsonWriter& json, const char* key, const auto& ports) {
 Estimate estimate_of(Options options, const Front& front) {
   if (!rewrite::multiplies_bytes(front.graph))
     options.target = without_dot_levels(std::move(options.target));
-  const codegen::Kernels kernels =
-      compile(front.graph, {options.target, options.exact, options.emits_run()});
+  CompileOptions compiled{options.target, options.exact, options.emits_run()};
+  compiled.most_weights = options.max_weights;
+  const codegen::Kernels kernels = compile(front.graph, compiled);
   ImageContents contents =
       image_contents(kernels.plan, front.interface, front.model.digest, {});
   contents.straight = options.emits_run();
@@ -81,6 +82,8 @@ void warn_of_budget(const Options& options, const Estimate& found,
   };
   check("--max-ram", found.arena, options.max_ram);
   check("--max-flash", found.weights + found.code, options.max_flash);
+  if (options.max_weights && options.max_weights->factor == 0)
+    check("--max-weights", found.weights, options.max_weights->bytes);
 }
 
 } // namespace

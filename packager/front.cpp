@@ -8,6 +8,7 @@
 #include "packager/artefact/objects.h"
 #include "packager/version.h"
 
+#include <bit>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -111,7 +112,7 @@ static void key_of(const Target& target, DigestWriter& key) {
 
 static Digest untuned_key(const Front& front, const Options& options) {
   DigestWriter key;
-  key.text("svod key 2"); // of this layout
+  key.text("svod key 3"); // of this layout
   key.text(kVersion);
   key.text(package_compiler().identity());
   key_of(front.graph, front.interface, key);
@@ -137,6 +138,10 @@ static Digest untuned_key(const Front& front, const Options& options) {
     key.number(limit.has_value());
     key.number(limit.value_or(0));
   }
+  key.number(options.max_weights.has_value());
+  const WeightBound bound = options.max_weights.value_or(WeightBound());
+  key.number(bound.bytes);
+  key.number(std::bit_cast<uint64_t>(bound.factor));
   key.number(options.pools.size());
   for (const Options::Pool& pool : options.pools) {
     key.text(pool.name);

@@ -35,6 +35,8 @@ static Exit run_verb(const Options& options, const Console& console) {
     return key_verb(options, console);
   case Verb::Report:
     return report_verb(options, console);
+  case Verb::SwapWeights:
+    return swap_weights(options, console);
   }
   __builtin_unreachable();
 }

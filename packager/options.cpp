@@ -14,6 +14,7 @@
 #include "packager/firmware/layouts.h"
 #include "packager/fleet_options.h"
 #include "packager/output_fault.h"
+#include "packager/packed_with.h"
 #include "packager/verify/verify.h"
 #include "packager/version.h"
 #include "packager/whole_number.h"
@@ -85,6 +86,19 @@ uint64_t read_bytes(const std::string& option, std::string text) {
   int64_t value = read_number(option, text);
   if (value >= int64_t{1} << 32) shift = 0;
   return static_cast<uint64_t>(value) << shift;
+}
+
+// 16M, or 1.5x of what the direct forms store.
+WeightBound read_weight_bound(const std::string& text) {
+  if (!text.ends_with('x')) return {read_bytes("--max-weights", text), 0};
+  constexpr double kMost = 1000;
+  double factor = 0;
+  const char* last = text.data() + text.size() - 1;
+  const auto [end, error] = std::from_chars(text.data(), last, factor);
+  if (error != std::errc() || end != last || !(factor >= 1 && factor <= kMost))
+    throw UsageError{"--max-weights: '" + text +
+                     "' is no factor from 1x to 1000x; 16M and the like are bytes"};
+  return {0, factor};
 }
 
 // dtcm=64K,sram=256K; names become macros.
@@ -198,6 +212,7 @@ void read_words(const RawOptions& raw, bool verb_given, Options& options) {
   } else if (taken != 0) {
     options.model = words[0];
     if (words.size() == 2) options.other = words[1];
+    if (options.verb == Verb::SwapWeights) std::swap(options.model, options.other);
   }
 }
 
@@ -296,10 +311,10 @@ void read_device(const RawOptions& raw, Options& options) {
   if (options.emit != Output::Executable || !options.target.is_x86())
     throw UsageError{"--device is for programs for x86-64, and for texts (--emit=ptx, "
                      "cpp, schedule, plan, fused)"};
-  if (options.bisect || !raw.tune.empty() || raw.weights == "file" ||
+  if (options.bisect || !raw.tune.empty() || raw.weights != "embed" ||
       !raw.entries.empty())
-    throw UsageError{"--device goes with neither --bisect, --tune, --weights=file nor "
-                     "--entry; pack without it for them"};
+    throw UsageError{"--device goes with neither --bisect, --tune, --weights=file or "
+                     "zstd nor --entry; pack without it for them"};
   options.device = device;
 }
 
@@ -349,6 +364,8 @@ void read_emit(const RawOptions& raw, Options& options) {
       !options.dry_run && !options.bisect) {
     throw UsageError{"no output is given (-o FILE)"};
   }
+  if (options.verb == Verb::SwapWeights && options.output.empty())
+    throw UsageError{"swap-weights: no output is given (-o FILE)"};
   if (options.verb == Verb::Report && options.output.empty())
     throw UsageError{"report: no output is given (-o FILE.html)"};
 }
@@ -483,6 +500,7 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
   if (!raw.max_ram.empty()) options.max_ram = read_bytes("--max-ram", raw.max_ram);
   if (!raw.max_flash.empty())
     options.max_flash = read_bytes("--max-flash", raw.max_flash);
+  if (!raw.max_weights.empty()) options.max_weights = read_weight_bound(raw.max_weights);
   if (!raw.pools.empty()) options.pools = read_pools(raw.pools);
   if (!options.pools.empty() && !(options.emits_run() && options.is_library()))
     throw UsageError{
@@ -539,6 +557,9 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
   if (options.weights == WeightPlace::File && options.emit != Output::Executable) {
     throw UsageError{"--weights=file is for executables"};
   }
+  if (options.weights == WeightPlace::Zstd && options.emit != Output::Executable)
+    throw UsageError{"--weights=zstd is for executables, which have memory to expand "
+                     "weights into; a library takes embed"};
   if (const std::string fault = sets_fault(options); !fault.empty())
     throw UsageError{fault};
 }
@@ -631,6 +652,7 @@ std::variant<Options, std::string> read_options(int argc, char** argv) {
   std::ranges::replace(words, std::string("--tune"), std::string("--tune=10"));
   for (const std::string& word : words)
     if (word.starts_with("--json=")) options.json = word.substr(7);
+  options.deciding = deciding_words(words);
   const VerbRow* verb = find_verb(words);
   const VerbRow& row = verb ? *verb : row_of(Verb::Pack);
   options.verb = row.verb;

@@ -3,10 +3,12 @@
 #pragma once
 
 #include "compiler/support/target.h"
+#include "compiler/weight_bound.h"
 #include "importer/driver/import.h"
 #include "packager/remote/remote_address.h"
 #include "packager/shape_sets.h"
 #include "packager/tune/shard.h"
+#include "packager/weight_place.h"
 
 #include <map>
 #include <optional>
@@ -16,7 +18,17 @@
 
 namespace svod::packager {
 
-enum class Verb : uint8_t { Pack, Check, Ops, Cache, Doctor, Key, Tune, Report };
+enum class Verb : uint8_t {
+  Pack,
+  Check,
+  Ops,
+  Cache,
+  Doctor,
+  Key,
+  Tune,
+  Report,
+  SwapWeights
+};
 enum class Output : uint8_t {
   Executable,
   Static,
@@ -44,7 +56,6 @@ enum class FolderLayout : uint8_t {
   PlatformIo,
   CmsisPack
 };
-enum class WeightPlace : uint8_t { Embed, File };
 // Of the verb ops.
 enum class ListFormat : uint8_t { Text, Markdown, Json };
 enum class Color : uint8_t { Auto, Always, Never };
@@ -55,7 +66,9 @@ struct Options {
   std::string cache_action;        // of the verb cache: stats, clear, gc, verify, merge
   std::vector<std::string> merged; // of `cache merge`: folders and tuning files
   std::string model;
-  std::string other;  // of the verb report: the second file, if any; `model` is the first
+  // Of the verb report the second file, if any, `model` being the first one; of
+  // swap-weights the program whose weights are swapped.
+  std::string other;
   std::string output; // empty: text forms and JSON go to stdout
   Output emit = Output::Executable;
   FolderLayout layout = FolderLayout::None;
@@ -77,6 +90,7 @@ struct Options {
   bool remote_read_only = false;
   std::string remote_fault; // why the one that the environment names is not used
   std::optional<uint64_t> max_ram, max_flash;
+  std::optional<WeightBound> max_weights;
   // Memories of a firmware library's arena, the fastest first; none: one.
   struct Pool {
     std::string name;
@@ -95,6 +109,7 @@ struct Options {
   std::vector<std::string> command; // all words after the program's name
   // The command line without what says what is made and how it is verified.
   std::vector<std::string> words;
+  std::vector<std::string> deciding; // of them what decides the output: packed_with.h
   std::string deps;
   std::string report;      // file of a page about the pack; empty: none
   bool pkg_config = false; // NAME.pc beside a library

@@ -62,6 +62,7 @@ Exit Packing::replace_kernels() {
 }
 
 Exit Packing::compile_graph() {
+  packed_with_.reset();
   if (!multiplies_bytes())
     options_.target = without_dot_levels(std::move(options_.target));
   if (Exit status = compile_set(); status != Exit::Done) return status;
@@ -78,6 +79,7 @@ Exit Packing::compile_set() {
   CompileOptions options{options_.target, options_.exact, options_.emits_run()};
   options.for_speed = for_speed_;
   options.most_arena = most_arena(options_);
+  options.most_weights = options_.max_weights;
   for (const Options::Pool& pool : options_.pools) options.pools.push_back(pool.bytes);
   options.search_budget = options_.search_budget;
   options.fusion_budget = options_.cut_budget;
@@ -178,6 +180,10 @@ Summary Packing::summary() const {
   out.search = searched_;
   out.spilled_schedules = unsearched_.size();
   if (account_) out.explanation = explanation_json(*account_);
+  if (options_.emit == Output::Executable) {
+    if (!packed_with_) packed_with_ = packed_with(options_, *kernels_, unsearched_);
+    out.packed = packed_with_;
+  }
   out.verify = verified_;
   out.plan_state = plan_state();
   if (remote_) out.remote = remote_facts(*remote_);
@@ -203,7 +209,7 @@ ObjectOptions Packing::object_options(StubKind stub) {
   build.prefix = options_.name;
   build.self_check = options_.self_check;
   build.parts = options_.parts;
-  build.weights_embedded = options_.weights == WeightPlace::Embed;
+  build.place = options_.weights;
   if (entries_)
     build.weights = [this](const ByteSink& sink) {
       produce_weights(plans(), entries_->weights, sink);
@@ -318,6 +324,18 @@ Exit Packing::build_for_flash() {
   return status;
 }
 
+// What fast forms add is within the bound, but what is as it is written may not be.
+Exit Packing::check_weights() {
+  const uint64_t needed = kernels_->plan.weight_bytes;
+  if (!options_.max_weights || options_.max_weights->factor > 0 ||
+      needed <= options_.max_weights->bytes)
+    return Exit::Done;
+  console_.error("--max-weights: " + std::to_string(needed) +
+                 " bytes are needed without any fast form, " +
+                 std::to_string(options_.max_weights->bytes) + " are allowed");
+  return Exit::Budget;
+}
+
 Exit Packing::check_budget() {
   return packager::check_budget(options_, kernels_->plan, contents_, arena(),
                                 objects_->sizes, console_);
@@ -344,7 +362,7 @@ void Packing::tell(Exit status) {
 Exit Packing::run() {
   using Stage = Exit (Packing::*)();
   std::vector<Stage> stages{&Packing::open_outputs, &Packing::read,
-                            &Packing::compile_graph};
+                            &Packing::compile_graph, &Packing::check_weights};
   if (options_.verb == Verb::Tune) {
     stages.push_back(&Packing::tune);
   } else if (options_.is_text()) {

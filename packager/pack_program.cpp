@@ -9,14 +9,10 @@
 #include "packager/packing.h"
 
 #include "compiler/support/byte_form.h"
+#include "packager/program_file.h"
 #include "runtime_stub/checksum.h"
 
 #include <cstring>
-
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace svod::packager {
 
@@ -33,59 +29,6 @@ struct StoredProgram {
   uint64_t weight_checksum = 0;
   std::string manifest;
   std::vector<std::byte> front, back; // of the weights
-};
-
-// Writes a file front to back; after a failure nothing more.
-class FileWriter {
-public:
-  explicit FileWriter(const std::string& path)
-      : file_(open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC)), good_(file_ >= 0) {}
-  ~FileWriter() {
-    if (file_ >= 0) close(file_);
-  }
-  void write(std::span<const std::byte> bytes) {
-    while (good_ && !bytes.empty()) {
-      const ssize_t put = ::write(file_, bytes.data(), bytes.size());
-      if (put < 0 && errno == EINTR) continue;
-      good_ = put > 0;
-      if (good_) bytes = bytes.subspan(static_cast<size_t>(put));
-    }
-  }
-  // Who may read it may run it.
-  void make_program() {
-    struct stat found{};
-    good_ = good_ && fstat(file_, &found) == 0 &&
-            fchmod(file_, found.st_mode | (found.st_mode & 0444) >> 2) == 0;
-  }
-  bool good() const { return good_; }
-
-private:
-  int file_;
-  bool good_;
-};
-
-// The bytes of a file while the object lives; none where it cannot be mapped.
-class FileView {
-public:
-  explicit FileView(const std::string& path) {
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    struct stat found{};
-    if (file >= 0 && fstat(file, &found) == 0 && found.st_size > 0) {
-      const auto size = static_cast<size_t>(found.st_size);
-      void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
-      if (data != MAP_FAILED) bytes_ = {static_cast<const std::byte*>(data), size};
-    }
-    if (file >= 0) close(file);
-  }
-  ~FileView() {
-    if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
-  }
-  FileView(const FileView&) = delete;
-  FileView& operator=(const FileView&) = delete;
-  std::span<const std::byte> bytes() const { return bytes_; }
-
-private:
-  std::span<const std::byte> bytes_;
 };
 
 // Where the weights lie in the program: they are looked for by how they begin, and

@@ -1,7 +1,8 @@
 // One pack from a model to its files: what is read, compiled and built (pack.cpp), what
 // is for a GPU (pack_device.cpp), which plan and which program is known (pack_plan.cpp,
 // pack_program.cpp) and where from (pack_cache.cpp), what is opened and written
-// (pack_files.cpp), how it is tried (pack_verify.cpp) and tuned (pack_tune.cpp).
+// (pack_files.cpp), how it is tried (pack_verify.cpp) and tuned (pack_tune.cpp), and how
+// it takes another's place (swap_weights.cpp).
 #pragma once
 
 #include "compiler/explain/explain.h"
@@ -15,6 +16,7 @@
 #include "packager/output_file.h"
 #include "packager/pack.h"
 #include "packager/remote/remote_cache.h"
+#include "packager/packed_with.h"
 #include "packager/report/clock.h"
 #include "packager/report/summary.h"
 #include "packager/verify/runner.h"
@@ -25,6 +27,7 @@
 namespace svod::packager {
 
 class DeviceMeasure;
+struct OldProgram;
 
 // Each method is a stage and may end the run with its exit code.
 class Packing {
@@ -34,8 +37,14 @@ public:
   Exit run();
   // Of the plan, without an artefact.
   Exit find_key(Digest& key);
+  // In place of run(): the weights of this model in a program of the same plan.
+  Exit swap_weights(const OldProgram& old);
 
 private:
+  std::vector<std::byte> swapped_image(const SizeFacts& sizes);
+  Exit compare_plans();
+  bool write_swapped(uint64_t place);
+  Exit put_weights();
   Exit open_outputs();
   Exit open_headers();
   Exit open_page();
@@ -70,6 +79,7 @@ private:
   bool drop_spilling();
   bool drop_spilling(const KernelSpills& spills, const std::vector<uint32_t>& programs);
   Exit build_for_flash();
+  Exit check_weights();
   Exit check_budget();
   Exit link();
   Exit write_headers();
@@ -123,6 +133,7 @@ private:
   bool is_set_ = false;                  // of another pack
   std::shared_ptr<RemoteCache> remote_;  // of all sets; the cache asks it
   bool remote_finished_ = false;
+  const OldProgram* old_ = nullptr;      // of swap-weights
   std::optional<toolchain::ObjectCache> cache_;
   enum class PlanState : uint8_t { Off, Hit, Miss } plan_state_ = PlanState::Off;
   std::string plan_key_;               // of the cache; in full
@@ -140,6 +151,7 @@ private:
   std::map<std::string_view, PassRun> passes_;
   std::optional<rewrite::FixedPointReport> fixed_point_;
   Digest key_;
+  mutable std::optional<PackedWith> packed_with_; // of kernels_ as they are
   ImageContents contents_;
   std::vector<MergedGroup> merged_;
   std::optional<Objects> objects_;

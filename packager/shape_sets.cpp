@@ -212,7 +212,8 @@ std::string sets_fault(const Options& options) {
        "--tune, --tuning and --schedule are for packs of one"},
       {options.bisect || options.explain, "--bisect and --explain are for packs of one"},
       {!options.kernel_files.empty(), "--replace-kernel is for packs of one"},
-      {options.max_flash.has_value(), "--max-flash is for packs of one"},
+      {options.max_flash || options.max_weights,
+       "--max-flash and --max-weights are for packs of one"},
   };
   for (const auto& [wrong, why] : kRules)
     if (wrong) return std::string("several sets of shapes (--shape, --entry): ") + why;

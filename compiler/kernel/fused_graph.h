@@ -74,6 +74,7 @@ struct Chain {
 struct ChosenAlgorithm {
   std::string source; // an ONNX node it comes from
   std::string contraction, algorithm;
+  uint64_t more_bytes = 0; // of weights, than as it is written
 };
 struct FusedGraph {
   Graph graph;

@@ -320,6 +320,8 @@ Plan Planner::run() {
   if (options_.joins) join_steps(out_, machine_);
   out_.scratch_bytes = aligned(out_.scratch_bytes);
   out_.unfused_kernels = f_.unfused_kernels;
+  for (const ChosenAlgorithm& chosen : chosen_algorithms(f_))
+    out_.fast_form_bytes += chosen.more_bytes;
   out_.graph = std::move(f_.graph);
   return std::move(out_);
 }

@@ -160,6 +160,7 @@ struct Plan {
   uint64_t scratch_bytes = 0; // per thread, a multiple of `align`
   uint64_t align = 0;         // bytes: of the arena, the weights and every slot in them
   uint64_t weight_bytes = 0;
+  uint64_t fast_form_bytes = 0; // that contractions in fast forms add to the weights
   int64_t unfused_kernels = 0;
   std::vector<SlotId> peak; // temporaries alive where the arena is fullest
   std::vector<Overlap> overlaps;

@@ -21,8 +21,17 @@ struct Algorithms {
   std::vector<ChosenAlgorithm> chosen;
 };
 
-// `direct_only`: nothing is replaced. Other algorithms change rounding beyond the order
-// of sums and make weights larger.
-Algorithms choose_algorithms(const Graph& graph, const Target& target, bool direct_only);
+// Which other algorithms may replace what is written: they change rounding beyond the
+// order of sums and make weights larger.
+struct FormOptions {
+  FormOptions(bool direct = false) : direct_only(direct) {}
+  bool direct_only; // nothing is replaced
+  // Bytes that they may add to the weights in all; none: as many as they take. Bodies of
+  // regions then stay as they are written.
+  std::optional<uint64_t> most_growth = std::nullopt;
+};
+
+Algorithms choose_algorithms(const Graph& graph, const Target& target,
+                             const FormOptions& forms);
 
 } // namespace svod::select

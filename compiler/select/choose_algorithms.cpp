@@ -5,10 +5,13 @@
 #include "compiler/select/group.h"
 #include "compiler/select/merge_groups.h"
 #include "compiler/select/strassen.h"
+#include "compiler/select/weight_budget.h"
 #include "compiler/select/winograd.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <tuple>
 
 namespace svod::select {
@@ -83,18 +86,35 @@ static double direct_cost(const Machine& m, const Convolution& c, int64_t lanes,
   return contraction_cost(m, weights, c.met * double(rows * columns) / double(c.groups));
 }
 
+// Transformed ones, as many as products of a tile and a position.
+static double weights_of(const Convolution& c, const WinogradForm& form, int64_t lanes) {
+  double products = 1;
+  for (int axis = 0; axis < 2; ++axis) {
+    const int64_t of_axis = form.inputs(c, axis) * form.phases(c, axis);
+    products *= double(form.windows(c, axis) * of_axis - form.lacking(c, axis));
+  }
+  const int64_t outputs = form.channels ? in_vectors(c.outputs, lanes) : c.outputs;
+  return products * double(c.groups * c.terms() * outputs);
+}
+
+static uint64_t bytes_of(double weights) { return static_cast<uint64_t>(4 * weights); }
+
+// What a form stores more than the convolution `group` as it is written.
+static uint64_t more_bytes(const Convolution& c, const Convolution& group,
+                           const WinogradForm& form, int64_t lanes) {
+  const auto written = double(group.groups * group.terms() * group.outputs *
+                              group.taps[0] * group.taps[1]);
+  return bytes_of(std::max(0.0, weights_of(c, form, lanes) - written));
+}
+
 static double cost(const Machine& m, const Convolution& c, const WinogradForm& form,
                    int64_t lanes) {
   const bool channels = form.channels;
   const int64_t inputs =
       blocks_inputs(c, form, lanes) ? in_vectors(c.inputs, lanes) : c.inputs;
   const int64_t outputs = channels ? in_vectors(c.outputs, lanes) : c.outputs;
-  double positions = 1, products = 1;
-  for (int axis = 0; axis < 2; ++axis) {
-    const int64_t of_axis = form.inputs(c, axis) * form.phases(c, axis);
-    positions *= double(form.inputs(c, axis));
-    products *= double(form.windows(c, axis) * of_axis - form.lacking(c, axis));
-  }
+  double positions = 1;
+  for (int axis = 0; axis < 2; ++axis) positions *= double(form.inputs(c, axis));
   const int64_t columns = form.tiles(c, 1);
   const auto tiles =
       double(form.tiles(c, 0) * (channels ? columns : in_vectors(columns, lanes)));
@@ -105,7 +125,7 @@ static double cost(const Machine& m, const Convolution& c, const WinogradForm& f
   const double shuffles = channels ? 1 : 2;
   const bool apart = form.phases(c, 1) != 1 || c.dilation[1] != 1;
   const bool gathers = apart && !blocks_inputs(c, form, lanes);
-  return contraction_cost(m, products * double(c.groups * c.terms() * outputs),
+  return contraction_cost(m, weights_of(c, form, lanes),
                           double(c.batch / c.groups) * tiles) +
          shuffles * transform_cost(m, c, form, values) +
          (gathers ? kGather / m.gflops * values_in : 0);
@@ -124,26 +144,30 @@ static std::vector<std::pair<int64_t, int64_t>> axis_forms(int64_t taps, int64_t
   return out;
 }
 
+// A form with what it saves of the time that the sum takes as it is written.
+struct PricedForm {
+  double ns = 0;
+  WinogradForm form;
+  FormPrice price;
+};
+
 // All forms with vectors over channels, or over tiles of a row, that cost less than
 // `most`.
 static void add_forms(const Machine& m, const Convolution& c, bool channels,
-                      int64_t lanes, double most,
-                      std::vector<std::pair<double, WinogradForm>>& forms) {
+                      int64_t lanes, double most, std::vector<PricedForm>& forms) {
   for (auto [rows, row_parts] : axis_forms(c.taps[0], c.stride[0]))
     for (auto [columns, column_parts] : axis_forms(c.taps[1], c.stride[1])) {
       const WinogradForm form{{rows, columns}, {row_parts, column_parts}, channels};
       if (rows * columns == 1) continue;
       const double ns = cost(m, c, form, lanes);
-      if (ns < most) forms.push_back({ns, form});
+      if (ns < most) forms.push_back({ns, form, {}});
     }
 }
 
-// The cheapest form whose error is within bounds, where one is cheaper than the sum as it
-// is written by more than the counts are wrong. `group`: the convolution whose error it
-// is, of which c has several groups as one.
-static std::optional<WinogradForm> choose_form(const Graph& g, const Convolution& c,
-                                               const Convolution& group,
-                                               const Target& target) {
+// Forms that are cheaper than the sum as it is written by more than the counts are wrong,
+// the cheapest first. `group`: the convolution of which c has several groups as one.
+static std::vector<PricedForm> forms_of(const Convolution& c, const Convolution& group,
+                                        const Target& target) {
   const int64_t lanes = target.levels[0].lanes;
   const Machine& m = target.machine();
   const bool by_channels = 2 * c.outputs >= lanes;
@@ -151,14 +175,25 @@ static std::optional<WinogradForm> choose_form(const Graph& g, const Convolution
       c.size[1] >= 4 * lanes && c.stride[1] == 1 && c.dilation[1] == 1;
   double most = direct_cost(m, c, lanes, by_channels);
   if (by_columns) most = std::min(most, direct_cost(m, c, lanes, false));
-  std::vector<std::pair<double, WinogradForm>> forms;
+  std::vector<PricedForm> forms;
   if (by_channels) add_forms(m, c, true, lanes, 0.92 * most, forms);
   if (by_columns) add_forms(m, c, false, lanes, 0.92 * most, forms);
-  std::ranges::sort(forms, {}, [](const auto& f) {
-    return std::tuple(f.first, f.second.outputs, f.second.parts);
+  std::ranges::sort(forms, {}, [](const PricedForm& f) {
+    return std::tuple(f.ns, f.form.outputs, f.form.parts);
   });
-  for (auto& [ns, form] : forms) {
-    if (winograd_error(g, group, form) > kErrorBound) continue;
+  for (PricedForm& f : forms)
+    f.price = {most - f.ns, more_bytes(c, group, f.form, lanes)};
+  return forms;
+}
+
+// The cheapest form whose error is within bounds and that adds at most so many bytes.
+static std::optional<WinogradForm> choose_form(const Graph& g, const Convolution& c,
+                                               const Convolution& group,
+                                               const Target& target, uint64_t limit) {
+  const Machine& m = target.machine();
+  for (auto& [ns, form, price] : forms_of(c, group, target)) {
+    if (price.more_bytes > limit || winograd_error(g, group, form) > kErrorBound)
+      continue;
     form.by_rows = form.channels && 4 * values_of(c, form) > double(m.far_bytes()) &&
                    form.tiles(c, 1) >= kRowOfTiles;
     return form;
@@ -172,10 +207,12 @@ static std::optional<WinogradForm> choose_form(const Graph& g, const Convolution
 static constexpr double kBlockValue = 6.6, kWorthWeights = 0.96;
 static constexpr int64_t kFewestRows = 96;
 
-// Whether seven products of half the size and the sums around them take less time than
-// the product as it is written, with the error within bounds.
-static bool halving_pays(const Graph& g, const MatrixProduct& p, const Machine& m) {
-  if (p.rows < kFewestRows) return false;
+// The time that seven products of half the size and the sums around them save of the
+// product as it is written, and the weights that they add. nullopt: they take more, or
+// the error is out of bounds.
+static std::optional<FormPrice> halving_price(const Graph& g, const MatrixProduct& p,
+                                              const Machine& m) {
+  if (p.rows < kFewestRows) return std::nullopt;
   const auto rows = double(p.rows), columns = double(p.full[p.column]),
              inner = double(p.full[p.inner]);
   const auto extent = double(p.full[p.row]);
@@ -185,7 +222,21 @@ static bool halving_pays(const Graph& g, const MatrixProduct& p, const Machine& 
   const double each = kBlockValue / m.gflops + (far ? far_value_cost(m) : 0);
   const double direct = contraction_cost(m, inner * columns, rows);
   const double fast = contraction_cost(m, 7 * inner * columns / 4, half) + each * values;
-  return fast < kWorthWeights * direct && strassen_error(g, p) <= kErrorBound;
+  if (fast >= kWorthWeights * direct || strassen_error(g, p) > kErrorBound)
+    return std::nullopt;
+  return FormPrice{direct - fast, bytes_of(3 * inner * columns / 4)};
+}
+
+// Groups as one fill vectors with products of which most are by zeros; each group by
+// itself leaves lanes empty, as many as it has fewer channels.
+static FormPrice merging_price(const Graph& g, const GroupedConvolution& conv,
+                               const Machine& m, int64_t lanes) {
+  const auto weights = double(element_count(g[conv.weight.node].shape));
+  const double positions = double(element_count(conv.full)) / weights;
+  const auto together = double(conv.together),
+             by_itself = std::max(together, double(lanes));
+  return {contraction_cost(m, weights * (1 + by_itself - together), positions),
+          bytes_of((together - 1) * weights)};
 }
 
 // What walks down trees reach is reduced block by block: the trees of a block stay in the
@@ -258,12 +309,13 @@ static int64_t groups_of_form(const Convolution& c, int64_t lanes) {
   return m * c.inputs % lanes == 0 && m * c.outputs % lanes == 0 ? m : 0;
 }
 
-// The contraction in a form that takes less time, where there is one; its name is
-// written to `name`.
+// The contraction in a form that takes less time and adds at most `limit` bytes of
+// weights, where there is one; `chosen` gets what it is.
 static NodeId fast_form(Algorithms& out, const Graph& graph, const Contraction& c,
                         const GraphCopy& now, const Users& users, const Target& target,
-                        std::string& name) {
+                        uint64_t limit, ChosenAlgorithm& chosen) {
   const int64_t lanes = target.levels[0].lanes;
+  std::string& name = chosen.algorithm;
   const auto place = [&](const Reading& reading) {
     return arranged(out.graph, now[reading.node], reading);
   };
@@ -271,8 +323,9 @@ static NodeId fast_form(Algorithms& out, const Graph& graph, const Contraction& 
     const int64_t m = groups_of_form(*conv, lanes);
     const Convolution whole = m > 1 ? with_groups_together(*conv, m) : *conv;
     if (const auto form =
-            m == 0 ? std::nullopt : choose_form(graph, whole, *conv, target)) {
+            m == 0 ? std::nullopt : choose_form(graph, whole, *conv, target, limit)) {
       name = name_of(whole, *form);
+      chosen.more_bytes = more_bytes(whole, *conv, *form, lanes);
       NodeId weight = place(conv->weight);
       if (m > 1) {
         name += as_one(m);
@@ -282,17 +335,65 @@ static NodeId fast_form(Algorithms& out, const Graph& graph, const Contraction& 
     }
   }
   if (auto conv = match_groups(graph, c, lanes)) {
+    const FormPrice price = merging_price(graph, *conv, target.machine(), lanes);
+    if (price.more_bytes > limit) return kNoNode;
     name = "direct" + as_one(conv->together);
+    chosen.more_bytes = price.more_bytes;
     return merge_groups(out.graph, *conv, place(conv->input), place(conv->weight));
   }
   if (auto product = match_product(graph, c, lanes))
-    if (is_read_in_vectors(graph, users, c.sum, product->column, lanes) &&
-        halving_pays(graph, *product, target.machine())) {
-      name = "strassen";
-      return strassen(out, *product, place(product->input), place(product->weight),
-                      lanes);
-    }
+    if (is_read_in_vectors(graph, users, c.sum, product->column, lanes))
+      if (const auto price = halving_price(graph, *product, target.machine());
+          price && price->more_bytes <= limit) {
+        name = "strassen";
+        chosen.more_bytes = price->more_bytes;
+        return strassen(out, *product, place(product->input), place(product->weight),
+                        lanes);
+      }
   return kNoNode;
+}
+
+// What the forms of a contraction save and add that fast_form() may choose. Of forms of a
+// convolution those that save less than a smaller one are left out, before their error is
+// looked at.
+static std::vector<FormPrice> prices_of(const Graph& graph, const Contraction& c,
+                                        const Users& users, const Target& target) {
+  const int64_t lanes = target.levels[0].lanes;
+  std::vector<FormPrice> out;
+  if (const auto conv = match_convolution(graph, c)) {
+    const int64_t m = groups_of_form(*conv, lanes);
+    const Convolution whole = m > 1 ? with_groups_together(*conv, m) : *conv;
+    if (m != 0)
+      for (const auto& [ns, form, price] : forms_of(whole, *conv, target)) {
+        const bool smaller = out.empty() || price.more_bytes < out.back().more_bytes;
+        if (smaller && winograd_error(graph, *conv, form) <= kErrorBound)
+          out.push_back(price);
+      }
+  }
+  if (auto conv = match_groups(graph, c, lanes)) {
+    out.push_back(merging_price(graph, *conv, target.machine(), lanes));
+  } else if (auto product = match_product(graph, c, lanes)) {
+    if (is_read_in_vectors(graph, users, c.sum, product->column, lanes))
+      if (const auto price = halving_price(graph, *product, target.machine()))
+        out.push_back(*price);
+  }
+  return out;
+}
+
+// Of each contraction the bytes that its form may add.
+static std::map<NodeId, uint64_t> limits_of(const Graph& graph, const Users& users,
+                                            const Target& target, uint64_t budget) {
+  std::vector<NodeId> sums;
+  std::vector<std::vector<FormPrice>> prices;
+  for (NodeId n : graph.live_nodes())
+    if (const auto c = read_contraction(graph, n)) {
+      sums.push_back(n);
+      prices.push_back(prices_of(graph, *c, users, target));
+    }
+  const std::vector<uint64_t> spent = spend(prices, budget);
+  std::map<NodeId, uint64_t> out;
+  for (size_t i = 0; i < sums.size(); ++i) out[sums[i]] = spent[i];
+  return out;
 }
 
 // The first ONNX node that asked for n.
@@ -301,20 +402,27 @@ static std::string source_of(const Graph& graph, NodeId n) {
   return sources.empty() ? "" : graph.source_names()[static_cast<size_t>(sources[0])];
 }
 
-Algorithms choose_algorithms(const Graph& graph, const Target& target, bool direct_only) {
+Algorithms choose_algorithms(const Graph& graph, const Target& target,
+                             const FormOptions& forms) {
   Algorithms out;
-  bool vectors = target.levels[0].has_vectors() && target.kind == TargetKind::Linux;
+  const bool may = target.levels[0].has_vectors() && target.kind == TargetKind::Linux &&
+                   !forms.direct_only;
   const Users users = users_of(graph);
+  std::map<NodeId, uint64_t> limits;
+  if (may && forms.most_growth)
+    limits = limits_of(graph, users, target, *forms.most_growth);
   for (uint32_t b = 0; b < graph.blob_count(); ++b) out.graph.add_blob(graph.blob(b));
   for (uint32_t b = 0; b < graph.body_count(); ++b) out.graph.add_body(graph.body(b));
   GraphCopy now(out.graph, graph, [&](NodeId n) {
     const Node& node = graph[n];
     if (const auto c = read_contraction(graph, n)) {
-      std::string name = written_name(graph, *c);
-      NodeId fast = kNoNode;
-      if (vectors && !direct_only)
-        fast = fast_form(out, graph, *c, now, users, target, name);
-      out.chosen.push_back({source_of(graph, n), print(graph, *c), std::move(name)});
+      ChosenAlgorithm chosen{source_of(graph, n), print(graph, *c),
+                             written_name(graph, *c)};
+      const uint64_t limit =
+          forms.most_growth ? limits[n] : std::numeric_limits<uint64_t>::max();
+      const NodeId fast =
+          may ? fast_form(out, graph, *c, now, users, target, limit, chosen) : kNoNode;
+      out.chosen.push_back(std::move(chosen));
       if (fast != kNoNode) return fast;
     }
     if (in_two_steps(graph, node))

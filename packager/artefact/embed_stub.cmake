@@ -1,4 +1,4 @@
-# Writes the stub's sources into one C++ file: cmake -DOUTPUT=... -DROOT=... -P embed_stub.cmake
+# Writes the stub's sources and zstd's decoder into one C++ file: cmake -DOUTPUT=... -DROOT=... -DZSTD=... -P embed_stub.cmake
 include(${ROOT}/compiler/codegen/literal.cmake)
 file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/runtime_stub/*.h ${ROOT}/runtime_stub/*.cpp
      ${ROOT}/runtime_stub/*.def ${ROOT}/runtime_stub/*.hpp)
@@ -11,5 +11,8 @@ foreach(file IN LISTS files)
   svod_literal(literal "${content}")
   string(APPEND text "{\"${file}\"sv,\n${literal}\"\"sv},\n")
 endforeach()
+file(READ ${ZSTD} content)
+svod_literal(literal "${content}")
+string(APPEND text "{\"zstd.c\"sv,\n${literal}\"\"sv},\n")
 string(APPEND text "};\n\nstd::span<const StubFile> stub_files() { return kFiles; }\n\n}\n")
 file(WRITE ${OUTPUT} "${text}")

@@ -13,6 +13,7 @@
 #include "compiler/toolchain/link_once.h"
 #include "compiler/toolchain/object_facts.h"
 #include "packager/artefact/compile_faults.h"
+#include "packager/artefact/compress_weights.h"
 #include "packager/artefact/device_parts.h"
 #include "packager/artefact/glue.h"
 #include "packager/artefact/kernel_jobs.h"
@@ -73,6 +74,7 @@ private:
     return target_.is_x86() && contents_.weight_bytes > uint64_t{1} << 30;
   }
   std::string weights_symbol() const { return options_.prefix + "_weights"; }
+  bool is_compressed() const { return options_.place == WeightPlace::Zstd; }
   bool is_firmware() const { return options_.stub == StubKind::Firmware; }
   bool is_module() const { return target_.kind == TargetKind::Wasm; }
 
@@ -129,7 +131,8 @@ void ObjectBuilder::add_stub() {
                         .several = contents_.entries.size() > 1,
                         .device = options_.device != nullptr,
                         .states = !contents_.entries.front().states.empty(),
-                        .program = options_.parts};
+                        .program = options_.parts,
+                        .zstd = is_compressed()};
   for (toolchain::CompileJob& job :
        stub_jobs(target_, options_.stub, options_.prefix, parts)) {
     job.ready = ready_object(toolchain::object_key(compiler_, target_, job));
@@ -351,14 +354,20 @@ void ObjectBuilder::build_weights() {
     else
       produce_weights(kernels_.plan, summed);
   };
-  if (contents_.weight_bytes != 0 && options_.weights_embedded) {
+  const bool any = contents_.weight_bytes != 0;
+  if (any && options_.place != WeightPlace::File) {
     const char* section = is_firmware()       ? ".rodata.svod.weights"
                           : weights_are_far() ? ".lrodata.svod_weights"
                                               : ".rodata.svod_weights";
+    std::optional<CompressedWeights> compressed;
+    if (is_compressed()) compressed.emplace(contents_.weight_bytes, produce);
+    out_.sizes.compressed = compressed ? compressed->bytes() : 0;
     out_.weights = toolchain::make_data_object(
         target_, {section, weights_symbol(), contents_.align, weights_are_far()},
-        produce);
-  } else if (contents_.weight_bytes != 0) {
+        [&](const toolchain::ByteSink& sink) {
+          compressed ? compressed->write(sink) : produce(sink);
+        });
+  } else if (any) {
     out_.weight_file.emplace("weights");
     produce([&](std::span<const std::byte> bytes) { out_.weight_file->append(bytes); });
   }
@@ -396,6 +405,7 @@ bool ObjectBuilder::compile_glue(std::string& error) {
   if (is_firmware() && !options_.self_check) return true;
   GlueData data{out_.sizes.image, contents_.weight_bytes,
                 out_.weights ? weights_symbol() : "", weights_are_far()};
+  if (is_compressed()) data.compressed = out_.sizes.compressed;
   if (contents_.entries.size() > 1 && options_.stub == StubKind::Program)
     for (const ImageEntry& entry : contents_.entries) data.entries.push_back(entry.name);
   if (options_.device != nullptr) {

@@ -8,6 +8,7 @@
 #include "packager/artefact/image.h"
 #include "packager/artefact/stub_jobs.h"
 #include "packager/artefact/weights.h"
+#include "packager/weight_place.h"
 
 #include <functional>
 #include <optional>
@@ -20,7 +21,7 @@ struct ObjectOptions {
   StubKind stub = StubKind::Program;
   std::string prefix = "infer";   // of a library
   std::vector<std::string> flags; // of kernels, after ours
-  bool weights_embedded = true;
+  WeightPlace place = WeightPlace::Embed;
   bool self_check = false; // of a library
   bool profile = false;    // of firmware: its run says which kernel has run
   std::function<void(const ByteSink&)> weights = {}; // empty: the plan's
@@ -32,6 +33,7 @@ struct ObjectOptions {
 
 struct SizeFacts {
   uint64_t image = 0, code = 0, stub = 0, stack = 0;
+  uint64_t compressed = 0; // weights as they are stored; 0: as they are
 };
 
 // Of each kernel that multiplies vectors in a loop, by its symbol.

@@ -24,6 +24,10 @@ const ProgramPart kParts[] = {
     {"jsonl", "SVOD_WITH_JSONL", {"json_lines.cpp", "shortest.cpp"}},
     {"trace", "SVOD_WITH_TRACE", {"trace.cpp"}},
 };
+// Of a program whose weights are compressed. Sources that name it are other ones there.
+constexpr std::string_view kZstd = "SVOD_ZSTD";
+constexpr std::string_view kExpansion[] = {"runtime_stub/program/expand_weights.cpp",
+                                           "zstd.c"};
 
 // Which sources of runtime_stub/ a package takes.
 struct StubRow {
@@ -45,7 +49,8 @@ constexpr StubRow kStub[] = {
     {"runtime_stub/status_text.cpp", false, false, true},
 };
 
-bool is_wanted(std::string_view name, StubKind kind) {
+bool is_wanted(std::string_view name, StubKind kind, bool zstd) {
+  if (std::ranges::find(kExpansion, name) != std::end(kExpansion)) return zstd;
   if (!name.ends_with(".cpp")) return false;
   if (name.starts_with(kProgram)) return kind == StubKind::Program;
   auto row = std::ranges::find(kStub, name, &StubRow::name);
@@ -80,7 +85,7 @@ std::span<const ProgramPart> program_parts() { return kParts; }
 toolchain::Compiler package_compiler() {
   std::vector<SourceFile> headers;
   for (const StubFile& file : stub_files()) {
-    if (file.name.ends_with(".cpp")) continue;
+    if (file.name.ends_with(".cpp") || file.name.ends_with(".c")) continue;
     headers.push_back({std::string(file.name), std::string(file.text)});
   }
   return toolchain::Compiler(std::move(headers));
@@ -105,7 +110,7 @@ std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind
                                              const StubParts& parts) {
   std::vector<toolchain::CompileJob> out;
   for (const StubFile& file : stub_files()) {
-    if (!is_wanted(file.name, kind) || (file.name == kEntries && !parts.several))
+    if (!is_wanted(file.name, kind, parts.zstd) || (file.name == kEntries && !parts.several))
       continue;
     if (!parts.device && std::ranges::find(kDevice, file.name) != std::end(kDevice))
       continue;
@@ -125,7 +130,11 @@ std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind
     if (parts.states && (in_program || file.name == kExports))
       own.emplace_back("-DSVOD_STATES");
     if (parts.device && in_program) own.emplace_back("-DSVOD_DEVICE");
+    if (parts.zstd && file.text.find(kZstd) != file.text.npos)
+      own.push_back("-D" + std::string(kZstd));
     source.flags = stub_flags(target, std::move(own));
+    // Its time is between the start of a program and its first answer.
+    if (file.name.ends_with(".c")) source.flags.emplace_back("-O2");
     // Of what is read and printed, bytes count and time does not. On 32 bits it would
     // call the compiler's own library for shifts.
     if (in_program && target.pointer_bits == 64) source.flags.emplace_back("-Oz");

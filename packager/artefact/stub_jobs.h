@@ -37,6 +37,7 @@ struct StubParts {
   bool device = false;     // a program runs on a GPU where one is
   bool states = false;     // tensors stay from run to run
   uint32_t program = 0;    // of a program, a bit for each of program_parts()
+  bool zstd = false;       // of a program, it expands its weights when it starts
 };
 
 // `prefix`: of a library's names.

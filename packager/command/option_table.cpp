@@ -39,6 +39,9 @@ constexpr VerbRow kVerbs[] = {
      "Writes a page about what changed between two packs, by what --json wrote of them, "
      "or "
      "about one file that --profile=json of a program printed"},
+    {"swap-weights", Verb::SwapWeights, "PROGRAM MODEL",
+     "Writes a packed program again with the weights of another model of the same plan, "
+     "without compiling; bytes are those of a pack of that model"},
 };
 
 // Limits of what a model may ask for, each with an option of its own.
@@ -80,6 +83,7 @@ public:
   void heading(const char* text) { heading_ = text; }
   void output();
   void page();
+  void swapped();
   void model();
   void target();
   void code();
@@ -126,7 +130,8 @@ void Declaration::output() {
        "With --emit=source: C++20 alone, nothing of gcc's or clang's");
   value("--name", options_.name, "NAME", "Prefix of a library's C names (infer)");
   value("--weights", raw_.weights, choice_of(kWeightPlaces),
-        "Where weights lie: in the output, or in a file beside it (embed)");
+        "Where weights lie: in the output, in a file beside it, or compressed in the "
+        "output (embed)");
   value("--with", raw_.parts, part_words(),
         "Parts of a program that are left out otherwise, several with commas: runs on a "
         "folder of inputs (batch), JSON lines on standard input (jsonl), traces for "
@@ -141,6 +146,12 @@ void Declaration::output() {
 }
 
 void Declaration::page() { value("-o,--output", options_.output, "FILE", "The page"); }
+
+void Declaration::swapped() {
+  value("-o,--output", options_.output, "FILE", "The program with the other weights");
+  value("--verify", options_.verify, "DIR",
+        "Run on DIR (a test_data_set or several), on random inputs, or off");
+}
 
 void Declaration::model() {
   list_of("--shape", raw_.shapes, "NAME=AxBxC",
@@ -198,6 +209,9 @@ void Declaration::tuning() {
 void Declaration::budget() {
   value("--max-ram", raw_.max_ram, "BYTES",
         "Fail (exit 8) if more RAM is needed; 256K, 1M");
+  value("--max-weights", raw_.max_weights, "BYTES",
+        "Bound what fast forms of contractions add to the weights; 16M, or 1.5x of what "
+        "they take without; exit 8 if nothing fits");
   value("--pool", raw_.pools, "NAME=BYTES,...",
         "Memories for a firmware library's arena, the fastest first; dtcm=64K,sram=256K");
   value("--max-flash", raw_.max_flash, "BYTES",
@@ -318,8 +332,11 @@ void declare(CLI::App& app, const VerbRow& row, RawOptions& raw, Options& option
   if (has_model) declare_model_verb(all, row.verb);
   all.heading("Output");
   if (row.verb == Verb::Report) all.page();
+  if (row.verb == Verb::SwapWeights) all.swapped();
   all.heading("Cache");
-  if (row.verb == Verb::Cache || row.verb == Verb::Doctor) all.cache();
+  if (row.verb == Verb::Cache || row.verb == Verb::Doctor ||
+      row.verb == Verb::SwapWeights)
+    all.cache();
   if (row.verb == Verb::Cache) all.merging();
   if (row.verb == Verb::Cache) all.dry_run();
   all.heading("Messages");

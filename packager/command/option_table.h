@@ -24,7 +24,8 @@ struct RawOptions {
   std::string emit, target, device, cpu, optimize = "2", accuracy = "fast",
                                          weights = "embed", parts;
   std::string string_bytes = "64", limit_image;
-  std::string color = "auto", format = "text", max_ram, max_flash, pools, cache_dir, json;
+  std::string color = "auto", format = "text", max_ram, max_flash, max_weights, pools,
+              cache_dir, json;
   std::string cache_remote, cache_remote_mode, shard;
   std::string tune, search_budget;
   std::string completion; // of which shell

@@ -35,7 +35,8 @@ inline constexpr Word<Output> kSuffixes[] = {{".a", Output::Static},
                                              {".wasm", Output::Module},
                                              {".cpp", Output::Source}};
 inline constexpr Word<WeightPlace> kWeightPlaces[] = {{"embed", WeightPlace::Embed},
-                                                      {"file", WeightPlace::File}};
+                                                      {"file", WeightPlace::File},
+                                                      {"zstd", WeightPlace::Zstd}};
 inline constexpr Word<Color> kColors[] = {
     {"auto", Color::Auto}, {"always", Color::Always}, {"never", Color::Never}};
 inline constexpr Word<ListFormat> kFormats[] = {{"text", ListFormat::Text},

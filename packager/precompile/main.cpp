@@ -19,18 +19,19 @@ int main(int count, char** arguments) {
   std::set<Digest> listed;
   struct Package {
     packager::StubKind kind;
-    bool several;
-    uint32_t parts; // all are like one: they differ in two small files
+    packager::StubParts parts;
   };
   constexpr auto kProgram = packager::StubKind::Program,
                  kLibrary = packager::StubKind::Library;
-  for (const auto& [kind, several, parts] : {Package{kProgram, false, 0},
-                                             {kProgram, true, 0},
-                                             {kProgram, false, ~0u},
-                                             {kLibrary, false, 0},
-                                             {kLibrary, true, 0}}) {
-    const auto jobs =
-        packager::stub_jobs(target, kind, "infer", {.several = several, .program = parts});
+  // Of the parts of programs all, and none: in between two small files differ.
+  const Package packages[] = {{kProgram, {.program = ~0u}},
+                              {kProgram, {}},
+                              {kProgram, {.several = true, .program = ~0u}},
+                              {kProgram, {.program = ~0u, .zstd = true}},
+                              {kLibrary, {}},
+                              {kLibrary, {.several = true}}};
+  for (const auto& [kind, parts] : packages) {
+    const auto jobs = packager::stub_jobs(target, kind, "infer", parts);
     const auto compiled = toolchain::compile_all(compiler, target, jobs);
     std::fputs(compiled.diagnostics().c_str(), stderr);
     if (!compiled.ok()) return 1;

@@ -121,6 +121,10 @@ void write_bytes(JsonWriter& json, const Summary& summary) {
   json.key("bytes").begin_object();
   json.pair("image", summary.sizes.image);
   json.pair("weights", summary.contents.weight_bytes);
+  if (summary.sizes.compressed != 0)
+    json.pair("weights_stored", summary.sizes.compressed);
+  if (summary.plan.fast_form_bytes != 0)
+    json.pair("weights_of_fast_forms", summary.plan.fast_form_bytes);
   json.pair("code", summary.sizes.code);
   json.pair("stub", summary.sizes.stub);
   json.pair("arena", summary.arena.all());
@@ -291,6 +295,7 @@ std::string manifest_json(const Summary& summary) {
   JsonWriter json;
   json.begin_object();
   write_plan(json, summary);
+  if (summary.packed) write_packed_with(json.key("packed_with"), *summary.packed);
   json.end_object();
   return json.text();
 }
@@ -318,11 +323,17 @@ std::string summary_text(const Summary& summary) {
       << summary.contents.programs.size() << " programs, " << total_flops(entry) / 2
       << " MACs)" << more.str() << "\n"
       << summary.options.output << ": " << size_text(summary.output) << " (weights "
-      << size_text(summary.contents.weight_bytes) << ", code "
-      << size_text(summary.sizes.code + summary.sizes.stub) << "), arena "
+      << size_text(summary.contents.weight_bytes)
+      << (summary.sizes.compressed != 0
+              ? " stored in " + size_text(summary.sizes.compressed)
+              : "")
+      << ", code " << size_text(summary.sizes.code + summary.sizes.stub) << "), arena "
       << size_text(summary.arena.all()) << " (lower bound "
       << size_text(entry.arena_lower_bound) << "), " << summary.options.target.alias
       << ", " << seconds;
+  if (summary.plan.fast_form_bytes != 0 && !summary.options.max_weights)
+    out << "\nfast forms add " << size_text(summary.plan.fast_form_bytes)
+        << " to the weights; --max-weights bounds them";
   return out.str();
 }
 

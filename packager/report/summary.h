@@ -11,6 +11,7 @@
 #include "packager/artefact/objects.h"
 #include "packager/front.h"
 #include "packager/report/remote_facts.h"
+#include "packager/packed_with.h"
 
 namespace svod::packager {
 
@@ -34,6 +35,7 @@ struct Summary {
   std::optional<rewrite::FixedPointReport> fixed_point = {};
   ScheduleSearch search = {};
   EqualSearch equal = {};
+  std::optional<PackedWith> packed = {}; // of a program
   size_t spilled_schedules = 0; // kernels whose found schedules did not fit registers
   std::string verify = {};      // JSON; empty: nothing was compared
   std::string explanation = {}; // JSON; empty: nobody asked

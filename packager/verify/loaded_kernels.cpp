@@ -37,7 +37,7 @@ std::optional<Objects> build(const Target& target, const codegen::Kernels& kerne
     contents.programs.push_back("k" + std::to_string(i));
   ObjectOptions as_library = options;
   as_library.stub = StubKind::Library;
-  as_library.weights_embedded = true;
+  as_library.place = WeightPlace::Embed;
   const auto no_manifest = [](const SizeFacts&) { return std::string("{}"); };
   return build_objects(target, kernels, as_library, contents, no_manifest, error);
 }

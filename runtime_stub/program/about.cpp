@@ -2,6 +2,9 @@
 #include "runtime_stub/program/json_text.h"
 #include "runtime_stub/program/modes.h"
 #include "runtime_stub/program/strings.h"
+#ifdef SVOD_ZSTD
+#include "runtime_stub/program/expand_weights.h"
+#endif
 
 namespace packed {
 
@@ -84,8 +87,11 @@ void print_licenses(const Session& session) {
   out << "program and kernels, made by svod-pack: Apache-2.0 WITH LLVM-exception, which "
          "asks for no\n  notice in what is compiled with it\n"
          "case mappings, in models that change the case of strings: Unicode-3.0 (Unicode "
-         "Character Database)\n"
-         "nothing else is in this file: no C library, no compiler's library\n";
+         "Character Database)\n";
+#ifdef SVOD_ZSTD
+  print_zstd_licence(out);
+#endif
+  out << "nothing else is in this file: no C library, no compiler's library\n";
 }
 
 Exit check_cpu(Session& session, const SessionOptions& options, Printer& errors) {

@@ -7,12 +7,19 @@
 #ifdef SVOD_DEVICE
 #include "runtime_stub/program/device.h"
 #endif
+#ifdef SVOD_ZSTD
+#include "runtime_stub/program/expand_weights.h"
+#endif
 
 namespace packed {
 
 namespace {
 
-Exit self_check(const Session& session, Printer& errors) {
+Exit self_check(Session& session, Printer& errors) {
+#ifdef SVOD_ZSTD
+  if (Exit status = expand_weights(session, 0, errors); status != EXIT_DONE)
+    return status;
+#endif
   if (svod_check_bytes(&session.model) != SVOD_OK) {
     print_error(errors, "checksums of image or weights are wrong");
     return EXIT_DAMAGED;
@@ -40,6 +47,10 @@ Exit run_mode(Session& session, Options& options, Printer& errors) {
   Exit status = prepare(session, options.session, errors);
 #ifdef SVOD_DEVICE
   if (status == EXIT_DONE) status = open_device(session, options.session.place, errors);
+#endif
+#ifdef SVOD_ZSTD
+  if (status == EXIT_DONE)
+    status = expand_weights(session, options.session.threads, errors);
 #endif
   if (status != EXIT_DONE) return status;
   if (options.labels.path != nullptr)

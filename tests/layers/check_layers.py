@@ -24,6 +24,7 @@ DOORS = {
     r"llvm(-c)?/": ["compiler/toolchain", "compiler/codegen/check_cpp.cpp",
                     "compiler/codegen/read_custom_ops.cpp"],
     r"lld/": ["compiler/toolchain"],
+    r"zstd\.h$": ["packager/artefact/compress_weights.cpp"],
     r"CLI/": ["packager/command/option_table.cpp"],
     r"catch2/": ["tests"],
     r"sanitizer/": ["tests/images"],
