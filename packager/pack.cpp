@@ -311,6 +311,7 @@ Exit Packing::build() {
 Exit Packing::build_for_flash() {
   Exit status = Exit::Done;
   const uint64_t asked = flash_bytes(contents_, objects_->sizes);
+  repeats_ = true;
   options_.target = for_size(std::move(options_.target));
   const auto attempt = [&](const std::set<Digest>& for_speed) {
     for_speed_ = for_speed;

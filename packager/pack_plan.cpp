@@ -18,7 +18,7 @@ bool Packing::caches_plan() const {
                            !options_.print_after.empty();
   const bool gives_schedules =
       !options_.schedule.empty() || !options_.tuning.empty() || options_.tune_minutes;
-  const bool may_repeat = options_.max_flash && !options_.target.is_small();
+  const bool may_repeat = repeats_ || (options_.max_flash && !options_.target.is_small());
   return !options_.cache_folder.empty() && !asks_passes && !gives_schedules &&
          !may_repeat && front_->kernel_texts.empty() && !build_identity().empty();
 }

@@ -143,6 +143,7 @@ private:
   FusedGraph fused_;                        // with --bisect and --explain
   std::optional<explain::Account> account_; // with --explain
   std::set<Digest> for_speed_; // with --max-flash: kernels that need not be small
+  bool repeats_ = false;       // kernels are made several times, with other ones small
   EqualSearch equal_;
   ScheduleSearch searched_;
   std::set<Digest> unsearched_; // found schedules of theirs did not keep to registers

@@ -144,12 +144,16 @@ static std::vector<std::pair<int64_t, int64_t>> axis_forms(int64_t taps, int64_t
   return out;
 }
 
+namespace {
+
 // A form with what it saves of the time that the sum takes as it is written.
 struct PricedForm {
   double ns = 0;
   WinogradForm form;
   FormPrice price;
 };
+
+} // namespace
 
 // All forms with vectors over channels, or over tiles of a row, that cost less than
 // `most`.

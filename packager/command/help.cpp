@@ -128,8 +128,9 @@ std::string man_page() {
            roff(row.summary) + ".\n";
   for (const VerbRow& row : verb_rows()) {
     std::string word = row.word;
-    std::ranges::transform(word, word.begin(), [](char c) { return c - 'a' + 'A'; });
-    out += ".SH OPTIONS OF " + word + "\n" + roff_options(row);
+    std::ranges::transform(word, word.begin(),
+                           [](char c) { return c == '-' ? c : c - 'a' + 'A'; });
+    out += ".SH OPTIONS OF " + roff(word) + "\n" + roff_options(row);
   }
   return out + kExits + kEnvironment;
 }

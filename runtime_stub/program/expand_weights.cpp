@@ -81,8 +81,8 @@ uint32_t threads_for(const Session& session, uint64_t asked, uint64_t blocks) {
 
 // False: there is no memory.
 bool expand_on(uint32_t threads, Expansion& all) {
-  constexpr uint64_t kLine = 64;
-  all.workspace_bytes = (ZSTD_estimateDCtxSize() + kLine - 1) / kLine * kLine;
+  all.workspace_bytes =
+      (ZSTD_estimateDCtxSize() + SVOD_ALIGN - 1) / SVOD_ALIGN * SVOD_ALIGN;
   const uint64_t room = threads * all.workspace_bytes;
   const uint64_t pool_room = threads > 1 ? svod_pool_bytes(threads) : 0;
   auto memory = static_cast<uint8_t*>(svod_allocate(room + pool_room));

@@ -19,7 +19,7 @@ KEYS = {"model", "target", "entries", "kernels", "programs", "steps", "macs", "b
 NESTED = {
     "model": {"name", "sha256", "opset", "nodes"},
     "bytes": {"image", "weights", "code", "stub", "arena", "arena_lower_bound", "temporaries", "scratch",
-              "tables", "stack"},
+              "tables", "stack", "weights_of_fast_forms"},
     "fusion": {"nodes_before", "kernels_unfused"},
     "cache": {"plan", "kernels_compiled", "kernels_reused"},
     "time_ms": {"import", "simplify", "fuse", "plan", "schedule", "emit", "compile", "link", "total"},

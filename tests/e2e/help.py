@@ -9,7 +9,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from packing import DIGITS, PACKER, check, run, work_folder
 
-VERBS = ("pack", "check", "ops", "cache", "doctor", "key", "tune", "report")
+VERBS = ("pack", "check", "ops", "cache", "doctor", "key", "tune", "report", "swap-weights")
 
 
 def out(*words):
@@ -43,7 +43,7 @@ def main():
         names = options_of(text)
         usage = "svod-pack" if verb == "pack" else f"svod-pack {verb}"
         check(f"Usage: {usage}" in text and "--json" in names, f"{verb} --help: {len(names)} names")
-        section = re.search(rf"^\.SH OPTIONS OF {verb.upper()}\n(.*?)(?=^\.SH )", man, re.M | re.S)[1]
+        section = re.search(rf"^\.SH OPTIONS OF {re.escape(verb.upper())}\n(.*?)(?=^\.SH )", man, re.M | re.S)[1]
         lacking = [name for name in names if not re.search(rf"{name}(?![\w-])", section)]
         check(not lacking, f"the man page has all of {verb} {lacking or ''}")
         for shell, script in scripts.items():
