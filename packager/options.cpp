@@ -1,7 +1,6 @@
 // From words to Options: the parser fills in what was said, tables turn it into values,
 // and a second look checks what belongs together.
 #include "packager/options.h"
-#include "packager/firmware/device_test.h"
 
 #include "compiler/passes.h"
 #include "compiler/support/nearest.h"
@@ -13,9 +12,9 @@
 #include "packager/command/words.h"
 #include "packager/firmware/layouts.h"
 #include "packager/fleet_options.h"
+#include "packager/option_misfit.h"
 #include "packager/output_fault.h"
 #include "packager/packed_with.h"
-#include "packager/verify/verify.h"
 #include "packager/version.h"
 #include "packager/whole_number.h"
 
@@ -50,10 +49,12 @@ T look_up(const Word<T> (&table)[N], const std::string& option, const std::strin
   throw UsageError{option + ": '" + word + "' is unknown" + nearest_of(word, words)};
 }
 
-// "batch,jsonl", or "all": a bit for each of program_parts().
-uint32_t read_parts(const std::string& text) {
+// "batch,jsonl", "all" or "none": a bit for each of program_parts(). A program has all of
+// them unless it is to be small.
+uint32_t read_parts(std::string text, bool small) {
+  if (text.empty()) text = small ? "none" : "all";
   uint32_t out = 0;
-  std::vector<std::string> known{"all"};
+  std::vector<std::string> known{"all", "none"};
   for (const ProgramPart& part : program_parts()) known.emplace_back(part.word);
   for (size_t at = 0; at < text.size();) {
     const std::string word = text.substr(at, text.find(',', at) - at);
@@ -62,7 +63,8 @@ uint32_t read_parts(const std::string& text) {
     if (row == known.end())
       throw UsageError{"--with: '" + word + "' is unknown" + nearest_of(word, known)};
     const auto number = static_cast<uint32_t>(row - known.begin());
-    out |= number == 0 ? (1u << (known.size() - 1)) - 1 : 1u << (number - 1);
+    if (number == 0) out = (1u << program_parts().size()) - 1;
+    if (number > 1) out |= 1u << (number - 2);
   }
   return out;
 }
@@ -380,13 +382,6 @@ void read_optimize(const std::string& text, Options& options) {
   }
 }
 
-void check_bisect(const Options& options) {
-  if (!options.bisect) return;
-  if (options.is_text()) throw UsageError{"--bisect is for programs and libraries"};
-  if (options.verify == "off")
-    throw UsageError{"--bisect needs what --verify=off denies"};
-}
-
 double read_minutes(const std::string& text) {
   double minutes = 0;
   const auto [end, error] =
@@ -404,67 +399,11 @@ size_t read_search_budget(const std::string& text, const Target& target) {
   return static_cast<size_t>(read_number("--search-budget", text));
 }
 
-void check_tune(const Options& options) {
-  if (!options.tune_minutes) return;
-  if (options.is_text() || options.emit == Output::Source)
-    throw UsageError{"--tune is for programs and libraries; --tuning FILE shows in a "
-                     "text what it found"};
-  const Target& target = options.target;
-  if (target.kind == TargetKind::Wasm)
-    throw UsageError{"--tune: " + target.alias + " modules are not measured"};
-  if (!options.runner.empty()) return;
-  if (target.kind == TargetKind::Bare && board_emulator(target).empty()) {
-    const EmulatedBoard* board = find_board(target);
-    throw UsageError{"--tune: " + target.alias + " runs in " +
-                     (board ? board->emulator : "no emulator") +
-                     ", which is not here; --runner CMD names a command that is given a "
-                     "folder with a self-test and prints what the device does"};
-  }
-  if (target.kind == TargetKind::Linux && !runs_here(target))
-    throw UsageError{"--tune: " + target.alias +
-                     " programs do not run here; --runner CMD names a command that is "
-                     "given one with '--profile=json' and prints what that prints, as "
-                     "'ssh' to such a machine does from a script"};
-}
-
-void check_explain(const Options& options) {
-  if (!options.explain || options.emit == Output::Fused || options.json) return;
-  throw UsageError{"--explain is for --emit=fused, or for a pack's --json"};
-}
-
-// The page shows all that --explain finds out.
-void check_report(Options& options) {
-  if (options.report.empty()) return;
-  if (options.is_text()) throw UsageError{"--report is for programs and libraries"};
-  options.explain = true;
-}
-
-// What stays from run to run has one size and one place.
-void check_states(Options& options) {
-  // Firmware has no memory to spare, and counts no runs.
-  options.import.roomy_states = !options.emits_run();
-  if (options.import.states.empty()) return;
-  const std::pair<bool, const char*> kRules[] = {
-      {!options.sets.empty(), "goes with one set of shapes: give each --shape once, and "
-                              "neither --entry nor --dim"},
-      {!options.import.sizes.empty(), "goes with fixed sizes: --shape instead of --dim"},
-      {options.device.has_value(), "is for the processor: leave out --device"},
-      {options.target.kind == TargetKind::Wasm,
-       "is for programs, libraries and source, not for modules"},
-      {!options.pools.empty(), "goes with one arena: leave out --pool"},
-      {options.bisect, "is left out to look for a wrong kernel: --bisect gives each run "
-                       "all inputs"},
-  };
-  for (const auto& [wrong, why] : kRules)
-    if (wrong) throw UsageError{std::string("--state ") + why};
-}
-
 void understand(const RawOptions& raw, bool verb_given, Options& options) {
   read_words(raw, verb_given, options);
   read_target(raw, options);
   read_emit(raw, options);
   read_device(raw, options);
-  check_bisect(options);
   for (const std::string& kernel : raw.kernels) read_kernel_file(kernel, options);
   read_optimize(raw.optimize, options);
   // A first answer soon: the other levels are most of the time.
@@ -502,13 +441,6 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
     options.max_flash = read_bytes("--max-flash", raw.max_flash);
   if (!raw.max_weights.empty()) options.max_weights = read_weight_bound(raw.max_weights);
   if (!raw.pools.empty()) options.pools = read_pools(raw.pools);
-  if (!options.pools.empty() && !(options.emits_run() && options.is_library()))
-    throw UsageError{
-        "--pool is for firmware libraries (--target cortex-m7 -o libNAME.a)"};
-  const bool runs = !options.verify.empty() && options.verify != "off";
-  if (!options.pools.empty() && (runs || options.layout != FolderLayout::None))
-    throw UsageError{"--pool: --verify and folders for build systems call a library that "
-                     "has one arena; pack without --pool for them"};
   options.format = look_up(kFormats, "--format", raw.format);
   options.cache_folder = raw.cache_dir;
   if (options.cache_folder.empty()) {
@@ -517,17 +449,11 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
   if (raw.no_cache) options.cache_folder.clear();
   if (const std::string fault = read_remote(raw, options); !fault.empty())
     throw UsageError{fault};
-  if (options.verb == Verb::Pack && options.is_text() && options.output.empty() &&
-      options.json == "-" && !options.dry_run)
-    throw UsageError{"--json and the text of --emit would both go to stdout; give one of "
-                     "them a file (--json=FILE, -o FILE)"};
-  check_states(options);
-  check_explain(options);
-  check_report(options);
+  // Firmware has no memory to spare for states, and counts no runs.
+  options.import.roomy_states = !options.emits_run();
   if (!raw.tune.empty()) options.tune_minutes = read_minutes(raw.tune);
   if (const std::string fault = read_tune_verb(raw, options); !fault.empty())
     throw UsageError{fault};
-  check_tune(options);
   options.search_budget = read_search_budget(raw.search_budget, options.target);
   // A cut takes about as long to price as so many schedules, and so does a whole graph.
   // Unless asked, a pack takes a few percent longer for cuts and nothing for graphs,
@@ -539,29 +465,13 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
     options.cut_budget = options.search_budget / kSchedulesOfCut;
     options.equal_budget = options.search_budget / kSchedulesOfGraph;
   }
-  if (options.pkg_config && (!options.is_library() || options.emit >= Output::Module ||
-                             options.layout != FolderLayout::None))
-    throw UsageError{"--pkg-config is for libraries (-o libNAME.a)"};
-  const bool asks = !options.verify.empty() && options.verify != "off";
-  if (options.profile &&
-      (options.target.kind != TargetKind::Bare || !asks || !options.runner.empty()))
-    throw UsageError{
-        "--profile is for firmware libraries with --verify in an emulator; a "
-        "program has it as an option"};
-  if (options.self_check && (!options.is_library() || options.emit == Output::Source))
-    throw UsageError{"--self-check is for libraries (-o libNAME.a); a program has it "
-                     "as an option"};
-  options.parts = read_parts(raw.parts);
-  if (options.parts != 0 && options.emit != Output::Executable)
+  options.parts = read_parts(raw.parts, options.target.is_small());
+  if (!raw.parts.empty() && options.emit != Output::Executable)
     throw UsageError{"--with is for programs"};
-  if (options.weights == WeightPlace::File && options.emit != Output::Executable) {
-    throw UsageError{"--weights=file is for executables"};
-  }
-  if (options.weights == WeightPlace::Zstd && options.emit != Output::Executable)
-    throw UsageError{"--weights=zstd is for executables, which have memory to expand "
-                     "weights into; a library takes embed"};
-  if (const std::string fault = sets_fault(options); !fault.empty())
+  if (const std::string fault = option_misfit(options); !fault.empty())
     throw UsageError{fault};
+  // The page shows all that --explain finds out.
+  options.explain = options.explain || !options.report.empty();
 }
 
 } // namespace

@@ -30,6 +30,8 @@ constexpr KeptOption kKept[] = {
     {"--shape", Keep::Value},
     {"--entry", Keep::Value},
     {"--dim", Keep::Value},
+    {"--state", Keep::Value},
+    {"--with", Keep::Value},
     {"--value", Keep::Value},
     {"--string-bytes", Keep::Value},
     {"--target", Keep::Value},

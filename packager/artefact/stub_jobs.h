@@ -23,7 +23,7 @@ std::vector<std::string> package_flags(std::vector<std::string> extra);
 // Of what any CPU of the target must be able to run: the stub asks which level may.
 std::vector<std::string> stub_flags(const Target& target, std::vector<std::string> extra);
 
-// A part of programs that is left out unless --with names it.
+// A part of programs that --with may leave out.
 struct ProgramPart {
   std::string_view word, macro;
   std::vector<std::string_view> files; // in runtime_stub/program

@@ -71,7 +71,7 @@ constexpr LimitRow kLimits[] = {
 std::string part_words() {
   std::string out;
   for (const ProgramPart& part : program_parts()) out += std::string(part.word) + "|";
-  return out + "all";
+  return out + "all|none";
 }
 
 // Declares options of one set after the other, each under the heading of its set.
@@ -133,9 +133,9 @@ void Declaration::output() {
         "Where weights lie: in the output, in a file beside it, or compressed in the "
         "output (embed)");
   value("--with", raw_.parts, part_words(),
-        "Parts of a program that are left out otherwise, several with commas: runs on a "
-        "folder of inputs (batch), JSON lines on standard input (jsonl), traces for "
-        "viewers (trace)");
+        "Parts of a program, several with commas: runs on a folder of inputs (batch), "
+        "JSON lines on standard input (jsonl), traces for viewers (trace); all (unless "
+        "-Os), none");
   value("--report", options_.report, "FILE",
         "Write a page (HTML) about kernels, memory and bytes of the pack");
   value("--deps", options_.deps, "FILE", "Write a Make dependency file");

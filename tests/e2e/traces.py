@@ -69,20 +69,23 @@ def main():
 
     left_out = {"batch": ["--batch-dir", FOLDER], "jsonl": ["--stream=jsonl"], "trace": ["--profile=trace.json"]}
     plain = FOLDER / "plain"
-    pack(DIGITS, plain)
+    pack(DIGITS, plain, "--with=none")
     help_text = run(plain, "--help").stdout.decode()
     for part, words in left_out.items():
         told = run(plain, *words, expect=2).stderr.decode()
         check(f"--with={part}" in told and words[0] in told, told)
         check(f"  {part} " in help_text and part in help_text.split("left out here")[1], f"help tells of {part}")
-    pack(DIGITS, plain, "--with=all")
-    help_text = run(plain, "--help").stdout.decode()
-    check("left out" not in help_text and all(w[0] in help_text for w in left_out.values()), "with all, all are shown")
+    for words in ([], ["--with=all"]):
+        pack(DIGITS, plain, *words)
+        help_text = run(plain, "--help").stdout.decode()
+        check("left out" not in help_text and all(w[0] in help_text for w in left_out.values()), "with all, all are shown")
+    pack(DIGITS, plain, "-Os")
+    check("left out" in run(plain, "--help").stdout.decode(), "a small program has none")
     told = run(PACKER, DIGITS, "-o", plain, "--with", "bach", expect=2).stderr.decode()
     check("'bach'" in told and "batch" in told, told)
     told = run(PACKER, DIGITS, "-o", FOLDER / "libdigits.a", "--with", "batch", expect=2).stderr.decode()
     check("--with is for programs" in told, told)
-    keys = {run(PACKER, "key", DIGITS, *words).stdout for words in ([], ["--with=trace"], ["--with=all"])}
+    keys = {run(PACKER, "key", DIGITS, *words).stdout for words in ([], ["--with=trace"], ["--with=none"])}
     check(len(keys) == 3, "parts are of the key")
 
 

@@ -1,0 +1,125 @@
+// A rule is a row: when it is broken, and what is said then.
+#include "packager/option_misfit.h"
+
+#include "packager/firmware/device_test.h"
+#include "packager/firmware/emulated_board.h"
+#include "packager/verify/verify.h"
+
+#include <initializer_list>
+
+namespace svod::packager {
+
+namespace {
+
+struct Rule {
+  bool broken;
+  const char* what;
+};
+
+std::string first_broken(std::initializer_list<Rule> rules) {
+  for (const Rule& rule : rules)
+    if (rule.broken) return rule.what;
+  return "";
+}
+
+bool is_program(const Options& options) { return options.emit == Output::Executable; }
+
+bool runs_data(const Options& options) {
+  return !options.verify.empty() && options.verify != "off";
+}
+
+// What says how it is found out or told what was packed.
+std::string of_reports(const Options& o) {
+  const bool both_to_stdout = o.verb == Verb::Pack && o.is_text() && o.output.empty() &&
+                              o.json == "-" && !o.dry_run;
+  return first_broken({
+      {o.bisect && o.is_text(), "--bisect is for programs and libraries"},
+      {o.bisect && o.verify == "off", "--bisect needs what --verify=off denies"},
+      {both_to_stdout, "--json and the text of --emit would both go to stdout; give one "
+                       "of them a file (--json=FILE, -o FILE)"},
+      {o.explain && o.emit != Output::Fused && !o.json,
+       "--explain is for --emit=fused, or for a pack's --json"},
+      {!o.report.empty() && o.is_text(), "--report is for programs and libraries"},
+      {o.profile &&
+           (o.target.kind != TargetKind::Bare || !runs_data(o) || !o.runner.empty()),
+       "--profile is for firmware libraries with --verify in an emulator; a program has "
+       "it as an option"},
+  });
+}
+
+// What is for some artefacts alone.
+std::string of_artefacts(const Options& o) {
+  const bool in_folder = o.layout != FolderLayout::None;
+  return first_broken({
+      {!o.pools.empty() && !(o.emits_run() && o.is_library()),
+       "--pool is for firmware libraries (--target cortex-m7 -o libNAME.a)"},
+      {!o.pools.empty() && (runs_data(o) || in_folder),
+       "--pool: --verify and folders for build systems call a library that has one "
+       "arena; pack without --pool for them"},
+      {o.pkg_config && (!o.is_library() || o.emit >= Output::Module || in_folder),
+       "--pkg-config is for libraries (-o libNAME.a)"},
+      {o.self_check && (!o.is_library() || o.emit == Output::Source),
+       "--self-check is for libraries (-o libNAME.a); a program has it as an option"},
+      {o.weights == WeightPlace::File && !is_program(o),
+       "--weights=file is for executables"},
+      {o.weights == WeightPlace::Zstd && !is_program(o),
+       "--weights=zstd is for executables, which have memory to expand weights into; a "
+       "library takes embed"},
+  });
+}
+
+// What stays from run to run has one size and one place.
+std::string of_states(const Options& o) {
+  if (o.import.states.empty()) return "";
+  return first_broken({
+      {!o.sets.empty(),
+       "--state goes with one set of shapes: give each --shape once, and "
+       "neither --entry nor --dim"},
+      {!o.import.sizes.empty(),
+       "--state goes with fixed sizes: --shape instead of --dim"},
+      {o.device.has_value(), "--state is for the processor: leave out --device"},
+      {o.target.kind == TargetKind::Wasm,
+       "--state is for programs, libraries and source, not for modules"},
+      {!o.pools.empty(), "--state goes with one arena: leave out --pool"},
+      {o.bisect,
+       "--state is left out to look for a wrong kernel: --bisect gives each run "
+       "all inputs"},
+  });
+}
+
+std::string of_tuning(const Options& o) {
+  if (!o.tune_minutes) return "";
+  if (o.is_text() || o.emit == Output::Source)
+    return "--tune is for programs and libraries; --tuning FILE shows in a text what it "
+           "found";
+  const Target& target = o.target;
+  if (target.kind == TargetKind::Wasm)
+    return "--tune: " + target.alias + " modules are not measured";
+  if (!o.runner.empty()) return "";
+  if (target.kind == TargetKind::Bare && board_emulator(target).empty()) {
+    const EmulatedBoard* board = find_board(target);
+    return "--tune: " + target.alias + " runs in " +
+           (board ? board->emulator : "no emulator") +
+           ", which is not here; --runner CMD names a command that is given a folder "
+           "with "
+           "a self-test and prints what the device does";
+  }
+  if (target.kind == TargetKind::Linux && !runs_here(target))
+    return "--tune: " + target.alias +
+           " programs do not run here; --runner CMD names a command that is given one "
+           "with '--profile=json' and prints what that prints, as 'ssh' to such a "
+           "machine "
+           "does from a script";
+  return "";
+}
+
+} // namespace
+
+std::string option_misfit(const Options& options) {
+  for (std::string (*const of)(const Options&) :
+       {of_reports, of_artefacts, of_states, of_tuning, sets_fault})
+    if (std::string fault = of(options); !fault.empty()) return fault;
+  return "";
+}
+
+} // namespace svod::packager
