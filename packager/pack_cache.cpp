@@ -47,7 +47,7 @@ void Packing::finish_remote() {
   tell_remote();
   if (remote_->state() == RemoteCache::State::Unused) return;
   const RemoteCounts counts = remote_->counts();
-  console_.verbose("remote cache: " + text_of(counts));
+  console_.verbose("remote cache: " + counts_text(counts));
   if (cache_) add_remote_totals(*cache_, counts);
 }
 

@@ -77,7 +77,7 @@ static Exit cache_stats(const toolchain::ObjectCache& cache, const Options& opti
   json.key("remote").begin_object();
   write_counts(json, remote);
   json.end_object().end_object();
-  text += "remote caches: " + text_of(remote) + "\n";
+  text += "remote caches: " + counts_text(remote) + "\n";
   return answer(options, console, text, json);
 }
 

@@ -125,8 +125,8 @@ static double cost(const Machine& m, const Convolution& c, const WinogradForm& f
   const double shuffles = channels ? 1 : 2;
   const bool apart = form.phases(c, 1) != 1 || c.dilation[1] != 1;
   const bool gathers = apart && !blocks_inputs(c, form, lanes);
-  return contraction_cost(m, weights_of(c, form, lanes),
-                          double(c.batch / c.groups) * tiles) +
+  const int64_t pictures = c.batch / c.groups; // that share weights
+  return contraction_cost(m, weights_of(c, form, lanes), double(pictures) * tiles) +
          shuffles * transform_cost(m, c, form, values) +
          (gathers ? kGather / m.gflops * values_in : 0);
 }

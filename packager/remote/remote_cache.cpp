@@ -31,7 +31,7 @@ std::string path_of(const Digest& key, EntryKind kind) {
          key.hex();
 }
 
-std::string text_of(const std::string& path) {
+std::string file_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
@@ -46,7 +46,7 @@ std::string trusted_roots(std::string& fault) {
   for (const char* name : {"SVOD_CACHE_CA", "SSL_CERT_FILE"}) {
     const char* path = std::getenv(name);
     if (path == nullptr || *path == 0) continue;
-    const std::string text = text_of(path);
+    const std::string text = file_text(path);
     if (text.empty())
       fault = std::string(name) + " names " + path + ", which cannot be read or is empty";
     return text;
@@ -55,7 +55,7 @@ std::string trusted_roots(std::string& fault) {
   for (const char* path :
        {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
         "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"})
-    if (const std::string text = text_of(path); !text.empty()) return text;
+    if (const std::string text = file_text(path); !text.empty()) return text;
   fault = "this system has no list of certificates; SVOD_CACHE_CA names one";
   return "";
 }

@@ -22,7 +22,7 @@ void write_remote(JsonWriter& json, const RemoteFacts& facts) {
   json.end_object();
 }
 
-std::string text_of(const RemoteCounts& counts) {
+std::string counts_text(const RemoteCounts& counts) {
   const auto number = [](uint64_t value) { return std::to_string(value); };
   std::string out = number(counts.hits) + " hits (" + number(counts.hit_bytes) +
                     " bytes), " + number(counts.misses) + " misses, " +

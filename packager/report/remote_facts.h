@@ -20,6 +20,6 @@ void write_remote(JsonWriter& json, const RemoteFacts& facts);
 // The members of the counts alone.
 void write_counts(JsonWriter& json, const RemoteCounts& counts);
 // "3 hits (1200 bytes), 1 miss, ..."
-std::string text_of(const RemoteCounts& counts);
+std::string counts_text(const RemoteCounts& counts);
 
 } // namespace svod::packager

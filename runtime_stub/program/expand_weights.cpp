@@ -11,12 +11,14 @@
 
 // Of zstd.h, which is joined into the decoder's one source. A result above the error
 // limit is a code of an error, as it is for a size that was asked for.
+// NOLINTBEGIN(readability-identifier-naming)
 extern "C" {
 size_t ZSTD_estimateDCtxSize(void);
 void* ZSTD_initStaticDCtx(void* workspace, size_t bytes);
 size_t ZSTD_decompressDCtx(void* context, void* to, size_t room, const void* from,
                            size_t bytes);
 }
+// NOLINTEND(readability-identifier-naming)
 
 namespace packed {
 
