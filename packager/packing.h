@@ -15,8 +15,8 @@
 #include "packager/front.h"
 #include "packager/output_file.h"
 #include "packager/pack.h"
-#include "packager/remote/remote_cache.h"
 #include "packager/packed_with.h"
+#include "packager/remote/remote_cache.h"
 #include "packager/report/clock.h"
 #include "packager/report/summary.h"
 #include "packager/verify/runner.h"
@@ -133,7 +133,7 @@ private:
   bool is_set_ = false;                  // of another pack
   std::shared_ptr<RemoteCache> remote_;  // of all sets; the cache asks it
   bool remote_finished_ = false;
-  const OldProgram* old_ = nullptr;      // of swap-weights
+  const OldProgram* old_ = nullptr; // of swap-weights
   std::optional<toolchain::ObjectCache> cache_;
   enum class PlanState : uint8_t { Off, Hit, Miss } plan_state_ = PlanState::Off;
   std::string plan_key_;               // of the cache; in full

@@ -116,7 +116,8 @@ std::optional<OpenDimension> read_dimension(const std::string& word) {
   const auto most = whole_number(word.substr(dots + 2, slash - dots - 2));
   const auto step = slash == std::string::npos ? std::optional<int64_t>(0)
                                                : whole_number(word.substr(slash + 1));
-  if (!least || !most || !step || *least < 0 || *most < 1 || *most < *least) return std::nullopt;
+  if (!least || !most || !step || *least < 0 || *most < 1 || *most < *least)
+    return std::nullopt;
   if (slash != std::string::npos && *step < 1) return std::nullopt;
   return OpenDimension{word.substr(0, equals), {*least, *most}, *step};
 }
@@ -126,8 +127,9 @@ std::vector<int64_t> steps_of(const OpenDimension& dimension) {
   const auto& [least, most] = dimension.range;
   std::vector<int64_t> out;
   if (dimension.step > 0)
-    for (int64_t at = std::max<int64_t>(1, (least + dimension.step - 1) / dimension.step) *
-                      dimension.step;
+    for (int64_t at =
+             std::max<int64_t>(1, (least + dimension.step - 1) / dimension.step) *
+             dimension.step;
          at < most && out.size() <= kMostSets; at += dimension.step)
       out.push_back(at);
   out.push_back(most);
@@ -139,7 +141,8 @@ std::string open_dimension(const std::string& word, bool named, ShapeSets& out) 
   const std::optional<OpenDimension> dimension = read_dimension(word);
   if (!dimension)
     return "--dim: '" + word +
-           "' is not NAME=LEAST..MOST or NAME=LEAST..MOST/STEP with whole numbers, MOST and "
+           "' is not NAME=LEAST..MOST or NAME=LEAST..MOST/STEP with whole numbers, MOST "
+           "and "
            "STEP from 1";
   if (out.sets.front().sizes.contains(dimension->name))
     return "--dim: '" + dimension->name + "' is given twice";

@@ -71,10 +71,13 @@ bool slice_holds(const SvodHeader& header, const SvodEntry& entry, uint32_t numb
 }
 
 // Of an input or output as kernels see it: a state may have room that its tensor has not.
-uint64_t bytes_of(const SvodHeader& header, const SvodEntry& entry,
-                  const SvodTensor& tensor) {
-  if (tensor.role != SVOD_ROLE_STATE) return tensor.bytes;
-  return svod_state(&header, &entry, tensor.shape_output - 1)->bytes;
+uint64_t bytes_of([[maybe_unused]] const SvodHeader& header,
+                  [[maybe_unused]] const SvodEntry& entry, const SvodTensor& tensor) {
+#ifdef SVOD_STATES
+  if (tensor.role == SVOD_ROLE_STATE)
+    return svod_state(&header, &entry, tensor.shape_output - 1)->bytes;
+#endif
+  return tensor.bytes;
 }
 
 bool slot_holds(const SvodHeader& header, const SvodEntry& entry, uint32_t number) {
@@ -243,24 +246,40 @@ bool step_holds(Nesting& nesting, uint32_t at) {
          operand_holds(nesting, args[1], bytes, true);
 }
 
+#ifdef SVOD_STATES
 // Places of states, and their sums, stay below 2^47.
-bool state_holds(const SvodEntry& entry, const SvodState& state) {
+bool state_holds(const SvodHeader& header, const SvodEntry& entry,
+                 const SvodState& state) {
   const bool moves = state.kind == SVOD_STATE_MOVES;
   return state.input < entry.input_count && state.output < entry.output_count &&
          state.kind <= SVOD_STATE_COPIED && state.bytes <= kMostBytes &&
          state.offset <= kMostBytes && state.offset % SVOD_ALIGN == 0 &&
-         state.step <= state.bytes && state.period >= 1 && state.parts >= 1 &&
-         (!moves || state.period <= state.bytes) &&
-         (!moves || state.step == 0 || state.period <= state.bytes / state.step);
+         state.step <= state.bytes && state.part_bytes <= state.apart_bytes &&
+         uint64_t{state.parts} * state.apart_bytes <= state.bytes &&
+         uint64_t{state.parts} * state.part_bytes ==
+             svod_input(&header, &entry, state.input)->bytes &&
+         (!moves || (state.step != 0 && state.period != 0 &&
+                     uint64_t{state.period} * state.step <= state.bytes));
 }
 
-// Each is one of the entry's, which is as long.
-bool role_holds(const SvodHeader& header, const SvodEntry& entry,
-                const SvodTensor& tensor) {
-  if (tensor.role != SVOD_ROLE_STATE) return true;
-  if (tensor.shape_output == 0 || tensor.shape_output > entry.state_count) return false;
-  const SvodState& state = *svod_state(&header, &entry, tensor.shape_output - 1);
-  return tensor.bytes / state.parts <= state.bytes / state.parts;
+bool states_hold(const SvodHeader& header, const SvodEntry& entry) {
+  if (!within(entry.first_state, entry.state_count, header.states.count)) return false;
+  for (uint32_t i = 0; i < entry.state_count; i++) {
+    if (!state_holds(header, entry, *svod_state(&header, &entry, i))) return false;
+  }
+  return true;
+}
+#else
+// A stub that keeps nothing from run to run.
+bool states_hold(const SvodHeader&, const SvodEntry& entry) {
+  return entry.state_count == 0;
+}
+#endif
+
+// Each is one of the entry's.
+bool role_holds(const SvodEntry& entry, const SvodTensor& tensor) {
+  return tensor.role != SVOD_ROLE_STATE ||
+         (tensor.shape_output != 0 && tensor.shape_output <= entry.state_count);
 }
 
 // The output with the extents of another one has an int64 for each axis.
@@ -288,22 +307,18 @@ bool entry_holds(const SvodHeader& header, const SvodEntry& entry) {
       !within(entry.first_output, entry.output_count, header.tensors.count) ||
       !within(entry.first_slot, entry.slot_count, header.slots.count) ||
       !within(entry.first_step, entry.step_count, header.steps.count) ||
-      !within(entry.first_state, entry.state_count, header.states.count) ||
       entry.arena_bytes > kMostBytes || entry.scratch_bytes > kMostBytes ||
       entry.scratch_bytes % SVOD_ALIGN != 0) {
     return false;
   }
-  for (uint32_t i = 0; i < entry.state_count; i++) {
-    if (!state_holds(entry, *svod_state(&header, &entry, i))) return false;
-  }
+  if (!states_hold(header, entry)) return false;
   for (uint32_t i = 0; i < entry.output_count; i++) {
     const SvodTensor& output = *svod_output(&header, &entry, i);
-    if (!role_holds(header, entry, output) || !extents_hold(header, entry, output))
-      return false;
+    if (!role_holds(entry, output) || !extents_hold(header, entry, output)) return false;
   }
   for (uint32_t i = 0; i < entry.input_count; i++) {
     const SvodTensor& input = *svod_input(&header, &entry, i);
-    if (!role_holds(header, entry, input) || !open_extents_hold(header, entry, input))
+    if (!role_holds(entry, input) || !open_extents_hold(header, entry, input))
       return false;
   }
   for (uint32_t i = 0; i < entry.slot_count; i++) {

@@ -132,9 +132,10 @@ struct SvodState {
   uint32_t kind;          // SvodStateKind
   uint32_t period;        // MOVES: after so many runs what is kept moves to the front
   uint64_t bytes;         // of a place; MOVES: of all that it moves in
-  uint64_t step;          // MOVES, COPIED
   uint64_t offset;        // of the first place, behind the head of the states' memory
-  uint64_t parts;         // of the tensor, bytes / parts apart: what lies between is room
+  uint32_t step;          // MOVES, COPIED
+  // Of the input: parts of it, and from one to the next; what lies between is room.
+  uint32_t parts, part_bytes, apart_bytes;
 };
 
 enum SvodValueKind {

@@ -57,7 +57,7 @@ inline void svod_bind_states(const void* image, const SvodEntry* entry, void* me
     const bool odd = done != 0;
     uint8_t *in = place, *out = place;
     if (state->kind == SVOD_STATE_MOVES)
-      in = out = place + static_cast<size_t>(state->step * done);
+      in = out = place + static_cast<size_t>(state->step) * static_cast<size_t>(done);
     if (state->kind == SVOD_STATE_COPIED) out = second;
     if (state->kind == SVOD_STATE_TURNS)
       in = odd ? second : place, out = odd ? place : second;
@@ -71,13 +71,11 @@ inline void svod_set_state(const void* image, const SvodEntry* entry, void* memo
                            uint32_t number, const void* data) {
   const SvodState* state = svod_state(image, entry, number);
   static_cast<uint64_t*>(memory)[number] = 0;
-  const uint64_t all = svod_input(image, entry, state->input)->bytes;
-  const auto part = static_cast<size_t>(all / state->parts);
-  const auto apart = static_cast<size_t>(state->bytes / state->parts);
   uint8_t* const place = svod_state_place(entry, state, memory);
-  for (size_t i = 0; i < static_cast<size_t>(state->parts); i++)
-    __builtin_memcpy(place + i * apart, static_cast<const uint8_t*>(data) + i * part,
-                     part);
+  for (size_t i = 0; i < state->parts; i++)
+    __builtin_memcpy(place + i * state->apart_bytes,
+                     static_cast<const uint8_t*>(data) + i * state->part_bytes,
+                     state->part_bytes);
 }
 
 // After a run that came to its end: its outputs are the next one's inputs.
@@ -86,13 +84,13 @@ inline void svod_keep_states(const void* image, const SvodEntry* entry, void* me
     const SvodState* state = svod_state(image, entry, i);
     uint64_t* const done = static_cast<uint64_t*>(memory) + i;
     uint8_t* const place = svod_state_place(entry, state, memory);
-    const auto step = static_cast<size_t>(state->step);
+    const size_t step = state->step;
     const auto bytes = static_cast<size_t>(state->bytes);
     if (state->kind == SVOD_STATE_TURNS) *done ^= 1;
     if (state->kind == SVOD_STATE_COPIED)
       __builtin_memmove(place, place + bytes + step, bytes - step);
     if (state->kind == SVOD_STATE_MOVES && ++*done == state->period) {
-      const size_t all = step * static_cast<size_t>(state->period);
+      const size_t all = step * state->period;
       __builtin_memmove(place, place + all, bytes - all);
       *done = 0;
     }

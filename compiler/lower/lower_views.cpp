@@ -210,7 +210,8 @@ static bool depends_on(const Kernel& k, ExprId value, ExprId other) {
 // What is picked may be the same wherever it is picked from. That the index is in range
 // is still to be checked, as a condition whose answer is no matter.
 ExprId Lowering::with_check(ExprId picked, ExprId position) {
-  if (k().exprs[position].kind != Expr::Kind::Checked || depends_on(k(), picked, position))
+  if (k().exprs[position].kind != Expr::Kind::Checked ||
+      depends_on(k(), picked, position))
     return picked;
   Expr zero{Expr::Kind::Constant, k().exprs[position].dtype};
   Expr test{Expr::Kind::Map, DType::Bool, Op::Equal};

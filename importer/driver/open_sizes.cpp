@@ -38,9 +38,8 @@ OpenSize sized(Expr extent, const SizeRange& range) {
 
 // What an expression of sizes is, `of(name)` being one of them.
 template <class Of> Expr derived(Graph& g, const std::string& text, const Of& of) {
-  return DimensionExpression::parse(text)->evaluate<Expr>(of, [&](int64_t n) {
-    return Expr{&g, constant_int(g, DType::I64, {}, n)};
-  });
+  return DimensionExpression::parse(text)->evaluate<Expr>(
+      of, [&](int64_t n) { return Expr{&g, constant_int(g, DType::I64, {}, n)}; });
 }
 
 } // namespace

@@ -96,6 +96,8 @@ void PortImport::add_state(const ModelPort& input, const ModelPort& output) {
                 " and output " + quoted(to.name) + " " + type_text(to.seen) +
                 "; a state's output has the type and shape of its input, or is longer "
                 "along one axis, of which the next run reads the end");
+  if (byte_size(to.seen).value_or(0) > int64_t{UINT32_MAX} / 2)
+    return fail(quoted(to.name) + " is larger than 2 GiB, the most that a state may be");
   StateLink link{input.first, output.first, *axis};
   if (*axis >= 0) {
     const auto a = static_cast<size_t>(*axis);

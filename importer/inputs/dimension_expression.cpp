@@ -5,7 +5,10 @@
 
 namespace svod::importer {
 
-// Descends by the grammar; a level of parentheses is one of the stack, and few are enough.
+namespace {
+
+// Descends by the grammar; a level of parentheses is one of the stack, and few are
+// enough.
 class DimensionParser {
 public:
   explicit DimensionParser(const std::string& text) : text_(text) {}
@@ -28,7 +31,7 @@ private:
 
   const std::string& text_;
   size_t at_ = 0;
-  DimensionExpression out_;
+  std::vector<DimensionExpression::Term> out_;
 };
 
 bool DimensionParser::take(const std::string& token) {
@@ -46,18 +49,19 @@ bool DimensionParser::number() {
       return false;
     ++at_;
   }
-  out_.terms_.push_back({Kind::Number, {}, value});
+  out_.push_back({Kind::Number, {}, value});
   return true;
 }
 
 // floor(a / b) is what a quotient is anyway.
 bool DimensionParser::name(int depth) {
   const size_t begin = at_;
-  while (is_at(std::isalnum) || (at_ < text_.size() && (text_[at_] == '_' || text_[at_] == '.')))
+  while (is_at(std::isalnum) ||
+         (at_ < text_.size() && (text_[at_] == '_' || text_[at_] == '.')))
     ++at_;
   const std::string word = text_.substr(begin, at_ - begin);
   if (word == "floor" && take("(")) return sum(depth + 1) && take(")");
-  out_.terms_.push_back({Kind::Name, word});
+  out_.push_back({Kind::Name, word});
   return true;
 }
 
@@ -67,7 +71,8 @@ bool DimensionParser::operand(int depth) {
   if (take("(")) return sum(depth + 1) && take(")");
   skip();
   if (is_at(std::isdigit)) return number();
-  return (is_at(std::isalpha) || (at_ < text_.size() && text_[at_] == '_')) && name(depth);
+  return (is_at(std::isalpha) || (at_ < text_.size() && text_[at_] == '_')) &&
+         name(depth);
 }
 
 bool DimensionParser::product(int depth) {
@@ -76,7 +81,7 @@ bool DimensionParser::product(int depth) {
     const bool times = take("*"), over = !times && (take("//") || take("/"));
     if (!times && !over) return true;
     if (!operand(depth)) return false;
-    out_.terms_.push_back({times ? Kind::Multiply : Kind::Divide});
+    out_.push_back({times ? Kind::Multiply : Kind::Divide});
   }
 }
 
@@ -86,16 +91,18 @@ bool DimensionParser::sum(int depth) {
     const bool plus = take("+"), minus = !plus && take("-");
     if (!plus && !minus) return true;
     if (!product(depth)) return false;
-    out_.terms_.push_back({plus ? Kind::Add : Kind::Subtract});
+    out_.push_back({plus ? Kind::Add : Kind::Subtract});
   }
 }
 
 std::optional<DimensionExpression> DimensionParser::run() {
   const bool good = sum(0);
   skip();
-  if (!good || at_ != text_.size() || out_.terms_.size() < 2) return std::nullopt;
-  return std::move(out_);
+  if (!good || at_ != text_.size() || out_.size() < 2) return std::nullopt;
+  return DimensionExpression(std::move(out_));
 }
+
+} // namespace
 
 std::optional<DimensionExpression> DimensionExpression::parse(const std::string& text) {
   return DimensionParser(text).run();

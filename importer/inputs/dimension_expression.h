@@ -14,6 +14,15 @@ namespace svod::importer {
 // Sums, differences, products and quotients, rounded down, of names and whole numbers.
 class DimensionExpression {
 public:
+  enum class Kind : uint8_t { Name, Number, Add, Subtract, Multiply, Divide };
+  struct Term {
+    Kind kind;
+    std::string name = {};
+    int64_t number = 0;
+  };
+
+  // Operands before their operator.
+  explicit DimensionExpression(std::vector<Term> terms) : terms_(std::move(terms)) {}
   // None of a name or a number alone, or where the text is nothing of this kind.
   static std::optional<DimensionExpression> parse(const std::string& text);
 
@@ -44,14 +53,7 @@ public:
   }
 
 private:
-  friend class DimensionParser;
-  enum class Kind : uint8_t { Name, Number, Add, Subtract, Multiply, Divide };
-  struct Term {
-    Kind kind;
-    std::string name = {};
-    int64_t number = 0;
-  };
-  std::vector<Term> terms_; // operands before their operator
+  std::vector<Term> terms_;
 };
 
 // What the expression may be, of names with these ranges; none where one has none, or

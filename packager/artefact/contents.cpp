@@ -112,8 +112,12 @@ void add_states(const plan::Plan& plan, ImageEntry& entry) {
   uint64_t end = 0;
   for (const plan::State& state : plan.states) {
     const auto kind = static_cast<uint32_t>(state.kind);
+    const auto parts = static_cast<uint32_t>(state.parts);
+    const auto part =
+        static_cast<uint32_t>(entry.inputs[state.input].bytes / state.parts);
+    const auto apart = static_cast<uint32_t>(state.bytes / state.parts);
     entry.states.push_back({state.input, state.output, kind, state.period, state.bytes,
-                            state.step, end, state.parts});
+                            end, static_cast<uint32_t>(state.step), parts, part, apart});
     end = round_up(end + state.places() * state.bytes, plan.align);
     for (ImageTensor* tensor :
          {&entry.inputs[state.input], &entry.outputs[state.output]}) {

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::string_view kProgram = "runtime_stub/program/";
 constexpr std::string_view kExports = "runtime_stub/library.cpp";
+constexpr std::string_view kCheck = "runtime_stub/check_image.cpp";
 // Sources that name it are other ones where there are several entries.
 constexpr std::string_view kSeveral = "SVOD_SEVERAL_ENTRIES";
 constexpr std::string_view kEntries = "runtime_stub/program/entries.cpp";
@@ -38,7 +39,7 @@ constexpr StubRow kStub[] = {
     // Empty but for 32-bit Arm Linux, and for 32-bit x86.
     {"runtime_stub/builtins_arm.cpp", true, true, false},
     {"runtime_stub/builtins_i386.cpp", true, true, false},
-    {"runtime_stub/check_image.cpp", true, true, false},
+    {kCheck, true, true, false},
     {"runtime_stub/cpu.cpp", true, true, false},
     {kExports, false, true, false},
     {"runtime_stub/memory.cpp", true, true, true},
@@ -110,11 +111,13 @@ std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind
                                              const StubParts& parts) {
   std::vector<toolchain::CompileJob> out;
   for (const StubFile& file : stub_files()) {
-    if (!is_wanted(file.name, kind, parts.zstd) || (file.name == kEntries && !parts.several))
+    if (!is_wanted(file.name, kind, parts.zstd) ||
+        (file.name == kEntries && !parts.several))
       continue;
     if (!parts.device && std::ranges::find(kDevice, file.name) != std::end(kDevice))
       continue;
-    if (file.name.starts_with(kProgram) && is_left_out(file.name, parts.program)) continue;
+    if (file.name.starts_with(kProgram) && is_left_out(file.name, parts.program))
+      continue;
     toolchain::Source source;
     source.name = file.name;
     source.text = file.text;
@@ -127,7 +130,7 @@ std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind
     for (const std::string& macro : macros_of(file, parts.program))
       own.push_back("-D" + macro);
     const bool in_program = file.name.starts_with(kProgram);
-    if (parts.states && (in_program || file.name == kExports))
+    if (parts.states && (in_program || file.name == kExports || file.name == kCheck))
       own.emplace_back("-DSVOD_STATES");
     if (parts.device && in_program) own.emplace_back("-DSVOD_DEVICE");
     if (parts.zstd && file.text.find(kZstd) != file.text.npos)

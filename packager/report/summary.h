@@ -10,8 +10,8 @@
 #include "packager/artefact/merge_choice.h"
 #include "packager/artefact/objects.h"
 #include "packager/front.h"
-#include "packager/report/remote_facts.h"
 #include "packager/packed_with.h"
+#include "packager/report/remote_facts.h"
 
 namespace svod::packager {
 

@@ -177,8 +177,7 @@ Tensor within(const Tensor& tensor, const Tensor& extents) {
 // others is what follows.
 int64_t chosen_size(const importer::ModelInterface& interface, const std::string& name,
                     int64_t most) {
-  const auto middle =
-      [&](const std::string& of) -> std::optional<importer::SizeRange> {
+  const auto middle = [&](const std::string& of) -> std::optional<importer::SizeRange> {
     const auto range = interface.sizes.find(of);
     if (range == interface.sizes.end()) return std::nullopt;
     const int64_t size =

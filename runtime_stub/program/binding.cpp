@@ -284,7 +284,8 @@ Exit bind_words(Session& session, const Options& options, Printer& errors) {
 
 FreeInputs::FreeInputs(const Session& session) {
   for (uint32_t i = 0; i < session.entry->input_count; i++)
-    if (session.inputs[i] == nullptr && !is_state(session, i)) bits_[i / 64] |= uint64_t{1} << i % 64;
+    if (session.inputs[i] == nullptr && !is_state(session, i))
+      bits_[i / 64] |= uint64_t{1} << i % 64;
 }
 
 bool FreeInputs::any() const {

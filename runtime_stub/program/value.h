@@ -26,7 +26,8 @@ enum class Side : uint8_t { Input, Output };
 // False: the table of values is damaged. Nothing below may be used then.
 bool values_hold(const Session& session);
 
-// Tensors that have a name there: those of the model, and states that a run may begin with.
+// Tensors that have a name there: those of the model, and states that a run may begin
+// with.
 uint32_t tensor_count(const Session& session, Side side);
 uint32_t value_count(const Session& session, Side side);
 Value value_at(const Session& session, Side side, uint32_t i);

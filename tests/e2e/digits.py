@@ -78,7 +78,7 @@ def main():
     run(program, "--nosuch", expect=2)
     check(True, "exit codes of the packed program")
     image = bytearray(program.read_bytes())
-    at = image.index(b"SVODIMG\0\5\0\0\0")  # magic and version: not the check's own copy
+    at = image.index(b"SVODIMG\0\6\0\0\0")  # magic and version: not the check's own copy
     image[at + 200] ^= 1
     broken = folder / "broken"
     broken.write_bytes(image)

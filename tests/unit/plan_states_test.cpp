@@ -80,8 +80,9 @@ TEST_CASE("other states have two places that take turns", "[plan][states]") {
   }
 }
 
-TEST_CASE("a state that is scattered into is changed where it lies, unless it is read later",
-          "[plan][states]") {
+TEST_CASE(
+    "a state that is scattered into is changed where it lies, unless it is read later",
+    "[plan][states]") {
   for (const bool reads : {false, true}) {
     Graph g;
     const NodeId cache = g.add_input("cache", DType::F32, {64, 16});

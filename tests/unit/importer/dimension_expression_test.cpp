@@ -44,8 +44,8 @@ TEST_CASE("names that are no expression, and expressions without a size",
           "[import][shapes]") {
   const std::map<std::string, SizeRange> ranges = {{"n", {1, INT64_MAX / 2}},
                                                    {"k", {0, 3}}};
-  for (const char* text : {"", "n", "12", "n +", "+ n", "n n", "(n + 1", "n + 1)", "n + é",
-                           "max(n, 1)", "n ** 2", "unk__12"})
+  for (const char* text : {"", "n", "12", "n +", "+ n", "n n", "(n + 1", "n + 1)",
+                           "n + é", "max(n, 1)", "n ** 2", "unk__12"})
     CHECK(range_text(text, ranges) == "no expression");
   std::string deep(40, '(');
   deep.append("n+1").append(40, ')');

@@ -77,7 +77,12 @@ TEST_CASE("a size that a run decides is one set, with a step one for each multip
   CHECK(most(2) == std::pair<int64_t, int64_t>{1, 10});
   CHECK(most(3) == std::pair<int64_t, int64_t>{2, 4});
   CHECK(steps[4].name == "4");
-  for (const char* wrong : {"seq=4", "seq=..4", "seq=0..4", "seq=5..4", "seq=1..4/0",
+  // A cache before its first row has none; no set is for nothing else.
+  const auto from_none = sets_of({}, {}, {"past=0..8/4"});
+  REQUIRE(from_none.size() == 2);
+  CHECK(from_none[0].sizes.at("past").least == 0);
+  CHECK(from_none[0].sizes.at("past").most == 4);
+  for (const char* wrong : {"seq=4", "seq=..4", "seq=0..0", "seq=5..4", "seq=1..4/0",
                             "seq=1..4/", "=1..4", "seq=1../4"})
     CHECK(shape_fault({}, {}, {wrong}).find("is not NAME=LEAST..MOST") !=
           std::string::npos);

@@ -61,9 +61,7 @@ bool is_sound(Image& image) {
 struct Runs {
   explicit Runs(const Image& i)
       : image(i), memory(svod_states_bytes(&i, &i.entry) / sizeof(uint64_t)) {}
-  void bind() {
-    svod_bind_states(&image, &image.entry, memory.data(), &input, &output);
-  }
+  void bind() { svod_bind_states(&image, &image.entry, memory.data(), &input, &output); }
   void keep() { svod_keep_states(&image, &image.entry, memory.data()); }
   const float* in() const { return static_cast<const float*>(input); }
   float* out() const { return static_cast<float*>(output); }
@@ -79,7 +77,7 @@ struct Runs {
 };
 
 // A window of three columns in two rows, with room for two runs before it is moved.
-constexpr SvodState kWindow = {0, 0, SVOD_STATE_MOVES, 2, 40, 4, 0, 2};
+constexpr SvodState kWindow = {0, 0, SVOD_STATE_MOVES, 2, 40, 0, 4, 2, 12, 20};
 
 } // namespace
 
@@ -102,7 +100,7 @@ TEST_CASE("a window moves on and back to the front", "[states]") {
 }
 
 TEST_CASE("two places take turns", "[states]") {
-  const auto image = make_image({0, 0, SVOD_STATE_TURNS, 1, 24, 0, 0, 1}, 3);
+  const auto image = make_image({0, 0, SVOD_STATE_TURNS, 1, 24, 0, 0, 1, 24, 24}, 3);
   REQUIRE(is_sound(*image));
   Runs runs(*image);
   for (int run = 0; run < 4; ++run) {
@@ -120,7 +118,7 @@ TEST_CASE("two places take turns", "[states]") {
 }
 
 TEST_CASE("one place is read and written", "[states]") {
-  const auto image = make_image({0, 0, SVOD_STATE_PLACE, 1, 24, 0, 0, 1}, 3);
+  const auto image = make_image({0, 0, SVOD_STATE_PLACE, 1, 24, 0, 0, 1, 24, 24}, 3);
   REQUIRE(is_sound(*image));
   Runs runs(*image);
   runs.bind();
@@ -128,7 +126,7 @@ TEST_CASE("one place is read and written", "[states]") {
 }
 
 TEST_CASE("the end of a second place is copied to the first", "[states]") {
-  const auto image = make_image({0, 0, SVOD_STATE_COPIED, 1, 32, 4, 0, 2}, 4);
+  const auto image = make_image({0, 0, SVOD_STATE_COPIED, 1, 32, 0, 4, 2, 12, 16}, 4);
   REQUIRE(is_sound(*image));
   Runs runs(*image);
   runs.bind();
@@ -153,18 +151,18 @@ TEST_CASE("places lie in the memory of states, aligned", "[states]") {
 
 TEST_CASE("an image whose states are not sound is refused", "[states]") {
   const std::vector<SvodState> wrong = {
-      {1, 0, SVOD_STATE_MOVES, 2, 40, 4, 0, 2},         // no such input
-      {0, 1, SVOD_STATE_MOVES, 2, 40, 4, 0, 2},         // no such output
-      {0, 0, 4, 2, 40, 4, 0, 2},                        // no such kind
-      {0, 0, SVOD_STATE_MOVES, 0, 40, 4, 0, 2},         // never moved
-      {0, 0, SVOD_STATE_MOVES, 11, 40, 4, 0, 2},        // moves out of its memory
-      {0, 0, SVOD_STATE_MOVES, ~0u, 40, 0, 0, 2},       // counts for ever
-      {0, 0, SVOD_STATE_COPIED, 1, 32, 36, 0, 2},       // copies from behind it
-      {0, 0, SVOD_STATE_PLACE, 1, 20, 0, 0, 1},         // is shorter than its tensor
-      {0, 0, SVOD_STATE_PLACE, 1, ~0ull, 0, 0, 1},      // wraps
-      {0, 0, SVOD_STATE_PLACE, 1, 24, 0, ~63ull, 1},    // wraps
-      {0, 0, SVOD_STATE_PLACE, 1, 24, 0, 8, 1},         // is not aligned
-      {0, 0, SVOD_STATE_PLACE, 1, 24, 0, 0, 0},         // has no parts
+      {1, 0, SVOD_STATE_MOVES, 2, 40, 0, 4, 2, 12, 20},      // no such input
+      {0, 1, SVOD_STATE_MOVES, 2, 40, 0, 4, 2, 12, 20},      // no such output
+      {0, 0, 4, 2, 40, 0, 4, 2, 12, 20},                     // no such kind
+      {0, 0, SVOD_STATE_MOVES, 0, 40, 0, 4, 2, 12, 20},      // never moved
+      {0, 0, SVOD_STATE_MOVES, 11, 40, 0, 4, 2, 12, 20},     // moves out of its memory
+      {0, 0, SVOD_STATE_MOVES, ~0u, 40, 0, 0, 2, 12, 20},    // counts for ever
+      {0, 0, SVOD_STATE_COPIED, 1, 32, 0, 36, 2, 12, 16},    // copies from behind it
+      {0, 0, SVOD_STATE_PLACE, 1, 20, 0, 0, 1, 24, 20},      // is shorter than its tensor
+      {0, 0, SVOD_STATE_PLACE, 1, ~0ull, 0, 0, 1, 24, 24},   // wraps
+      {0, 0, SVOD_STATE_PLACE, 1, 24, ~63ull, 0, 1, 24, 24}, // wraps
+      {0, 0, SVOD_STATE_PLACE, 1, 24, 8, 0, 1, 24, 24},      // is not aligned
+      {0, 0, SVOD_STATE_PLACE, 1, 24, 0, 0, 0, 24, 24},      // has no parts
   };
   for (const SvodState& state : wrong) {
     INFO("wrong number " << &state - wrong.data());
