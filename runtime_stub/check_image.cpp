@@ -23,7 +23,6 @@ bool tables_fit(const SvodHeader& header) {
          table_fits(header, header.programs, sizeof(SvodProgram)) &&
          table_fits(header, header.slices, sizeof(SvodSlice)) &&
          table_fits(header, header.regions, sizeof(SvodRegion)) &&
-         table_fits(header, header.states, sizeof(SvodState)) &&
          text_fits(header, header.text) && text_fits(header, header.manifest);
 }
 
@@ -263,29 +262,36 @@ bool state_holds(const SvodHeader& header, const SvodEntry& entry,
 }
 
 bool states_hold(const SvodHeader& header, const SvodEntry& entry) {
-  if (!within(entry.first_state, entry.state_count, header.states.count)) return false;
+  if (!table_fits(header, header.states, sizeof(SvodState)) ||
+      !within(entry.first_state, entry.state_count, header.states.count)) {
+    return false;
+  }
   for (uint32_t i = 0; i < entry.state_count; i++) {
     if (!state_holds(header, entry, *svod_state(&header, &entry, i))) return false;
   }
   return true;
 }
-#else
-// A stub that keeps nothing from run to run.
-bool states_hold(const SvodHeader&, const SvodEntry& entry) {
-  return entry.state_count == 0;
-}
-#endif
+
+bool is_state(const SvodTensor& tensor) { return tensor.role == SVOD_ROLE_STATE; }
 
 // Each is one of the entry's.
 bool role_holds(const SvodEntry& entry, const SvodTensor& tensor) {
-  return tensor.role != SVOD_ROLE_STATE ||
+  return !is_state(tensor) ||
          (tensor.shape_output != 0 && tensor.shape_output <= entry.state_count);
 }
+#else
+// A stub that keeps nothing from run to run: all tensors are the caller's.
+bool states_hold(const SvodHeader&, const SvodEntry& entry) {
+  return entry.state_count == 0;
+}
+bool is_state(const SvodTensor&) { return false; }
+bool role_holds(const SvodEntry&, const SvodTensor&) { return true; }
+#endif
 
 // The output with the extents of another one has an int64 for each axis.
 bool extents_hold(const SvodHeader& header, const SvodEntry& entry,
                   const SvodTensor& output) {
-  if (output.role == SVOD_ROLE_STATE || output.shape_output == 0) return true;
+  if (is_state(output) || output.shape_output == 0) return true;
   if (output.shape_output > entry.output_count) return false;
   const SvodTensor* extents = svod_output(&header, &entry, output.shape_output - 1);
   return extents->elements == output.rank &&
