@@ -27,7 +27,7 @@ toolchain::ObjectResult link_code(const Options& options,
                                   std::vector<std::string> shared) {
   std::vector<std::string> keep = std::move(shared);
   for (const char* name : {"run", "run_sized", "run_pools", "run_entry", "find_entry",
-                           "arena_bytes", "status_text", "info", "self_check"})
+                           "arena_bytes", "status_text", "info", "self_check", "reset"})
     keep.push_back(options.name + "_" + name);
   toolchain::ObjectResult joined = toolchain::partial_link(options.target, inputs);
   if (!joined.ok) return joined;

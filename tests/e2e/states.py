@@ -242,6 +242,35 @@ def calls_of(case, library, wanted, what, same):
             reset(arena)
 
 
+def as_archive(case):
+    """A static library and its C++ wrapper, in a program that runs, resets and runs again."""
+    wanted = b"".join(case.carried(3)[i * case.answer_bytes():][:4] for i in range(3))
+    library = FOLDER / f"lib{case.name}.a"
+    pack(case.path, library, "--name", case.name, *case.options)
+    inputs = [f"{{{', '.join(map(str, values))}}}" for step in range(3) for values in case.record(step)]
+    text = f"""#include "lib{case.name}.hpp"
+#include <cstdio>
+alignas({case.name}::arena_align) static unsigned char arena[{case.name}::arena_bytes];
+static const float inputs[3][{elements(case.kept["inputs"][0]["shape"])}] = {{{', '.join(inputs)}}};
+static float output[{case.answer_bytes() // 4}];
+int main() {{
+  for (int round = 0; round < 2; round++) {{
+    {case.name}::reset(arena);
+    for (const auto& input : inputs) {{
+      const void* in[] = {{input}};
+      void* out[] = {{output}};
+      if ({case.name}::run(arena, sizeof arena, in, out) != 0) return 1;
+      std::printf("%.9g\\n", double(output[0]));
+    }}
+  }}
+}}
+"""
+    (FOLDER / "archive.cpp").write_text(text)
+    run("c++", "-std=c++20", "-I", FOLDER, FOLDER / "archive.cpp", library, "-o", FOLDER / "archive")
+    said = [float(line) for line in run(FOLDER / "archive").stdout.split()]
+    check(said[:3] == said[3:] and near(struct.pack("<3f", *said[:3]), wanted), f"{case.name}: static library, {said}")
+
+
 def primed(case):
     """A first state that is given."""
     name = case.states[0][0]
@@ -300,6 +329,7 @@ def main():
         as_source(case, wanted, "c++")
         primed(case)
         summary(case)
+    as_archive(Case("recurrent"))
     faults()
     verified()
 
