@@ -48,6 +48,15 @@ std::vector<std::pair<std::string, std::string>> named_pairs(const std::string& 
   return {};
 }
 
+// The first few: a decoder has a hundred.
+std::string names_of(const std::vector<ModelValue>& values) {
+  constexpr size_t kMostNames = 16;
+  std::string out;
+  for (size_t i = 0; i < values.size() && i < kMostNames; ++i)
+    out += " " + quoted(values[i].name);
+  return out + (values.size() > kMostNames ? " ..." : "");
+}
+
 std::string type_text(const Interface& seen) {
   return onnx_type_name(seen.onnx_type) + shape_text(seen.shape);
 }
@@ -119,10 +128,8 @@ void PortImport::find_states() {
       states_.emplace_back(input, output);
     }
     if (!pairs.empty()) continue;
-    std::string names = "the inputs are";
-    for (const ModelValue& value : graph.inputs) names += " " + quoted(value.name);
-    names += ", the outputs";
-    for (const ModelValue& value : graph.outputs) names += " " + quoted(value.name);
+    const std::string names = "the inputs are" + names_of(graph.inputs) +
+                              ", the outputs" + names_of(graph.outputs);
     import_.diags.error(Exit::Usage, "--state: " + quoted(text) +
                                          " is no INPUT=OUTPUT of the model; " + names);
   }
