@@ -234,6 +234,19 @@ struct SvodProgram {
 };
 
 #ifdef __cplusplus
+// TURNS and COPIED have a second place behind the first.
+inline uint32_t svod_state_places(uint32_t kind) {
+  return kind == SVOD_STATE_TURNS || kind == SVOD_STATE_COPIED ? 2 : 1;
+}
+
+// In front of the places: a counter for each state, a pointer for each of the entry's
+// tensors.
+inline uint64_t svod_states_head(uint64_t states, uint64_t tensors,
+                                 uint64_t pointer_bytes) {
+  const uint64_t bytes = states * sizeof(uint64_t) + tensors * pointer_bytes;
+  return (bytes + SVOD_ALIGN - 1) & ~uint64_t{SVOD_ALIGN - 1};
+}
+
 static_assert(sizeof(SvodHeader) == 192, "layout change: new version, history line");
 static_assert(sizeof(SvodWeightsEnd) == 64, "a multiple of SVOD_ALIGN");
 static_assert(sizeof(SvodEntry) == 96, "layout change: new version, history line");

@@ -107,9 +107,8 @@ int run_entry(uint32_t entry, void* arena, size_t arena_bytes, const void* const
   if (arena_bytes < sizeof(Known)) return SVOD_ARENA_SMALL;
   SvodModel model;
   svod_get_model(&model);
-#ifdef SVOD_STATES
-  if (arena_bytes < bytes_needed(model.image)) return SVOD_ARENA_SMALL;
-#endif
+  const uint64_t states = state_bytes(model.image);
+  if (arena_bytes - sizeof(Known) < states) return SVOD_ARENA_SMALL;
   Known* known = static_cast<Known*>(arena);
   int32_t status = prepare(model, known);
   if (status != SVOD_OK) return status;
@@ -118,7 +117,6 @@ int run_entry(uint32_t entry, void* arena, size_t arena_bytes, const void* const
   run.entry = svod_entry(model.image, entry);
   run.level = known->level;
   run.threads = 1;
-  const uint64_t states = state_bytes(model.image);
   run.arena = reinterpret_cast<uint8_t*>(known + 1) + static_cast<size_t>(states);
   run.arena_bytes = arena_bytes - sizeof(Known) - states;
 #ifdef SVOD_STATES

@@ -9,11 +9,10 @@
 
 #include "runtime_stub/replay.h"
 
-inline uint64_t svod_states_head(const SvodEntry* entry, uint64_t pointer_bytes) {
-  const uint64_t bytes =
-      uint64_t{entry->state_count} * sizeof(uint64_t) +
-      (uint64_t{entry->input_count} + entry->output_count) * pointer_bytes;
-  return (bytes + SVOD_ALIGN - 1) & ~uint64_t{SVOD_ALIGN - 1};
+inline uint64_t svod_states_head(const SvodEntry* entry) {
+  return svod_states_head(entry->state_count,
+                          uint64_t{entry->input_count} + entry->output_count,
+                          sizeof(void*));
 }
 
 // Bytes of the memory, a multiple of SVOD_ALIGN; 0 without states.
@@ -22,12 +21,11 @@ inline uint64_t svod_states_bytes(const void* image, const SvodEntry* entry) {
   uint64_t end = 0;
   for (uint32_t i = 0; i < entry->state_count; i++) {
     const SvodState* state = svod_state(image, entry, i);
-    const bool two = state->kind == SVOD_STATE_TURNS || state->kind == SVOD_STATE_COPIED;
-    const uint64_t last = state->offset + state->bytes * (two ? 2 : 1);
+    const uint64_t last = state->offset + state->bytes * svod_state_places(state->kind);
     if (last > end) end = last;
   }
   end = (end + SVOD_ALIGN - 1) & ~uint64_t{SVOD_ALIGN - 1};
-  return svod_states_head(entry, sizeof(void*)) + end;
+  return svod_states_head(entry) + end;
 }
 
 // The pointers of a run, for the caller's tensors to be filled in.
@@ -43,7 +41,7 @@ inline void** svod_state_outputs(const SvodEntry* entry, void* memory) {
 inline uint8_t* svod_state_place(const SvodEntry* entry, const SvodState* state,
                                  void* memory) {
   return static_cast<uint8_t*>(memory) +
-         static_cast<size_t>(svod_states_head(entry, sizeof(void*)) + state->offset);
+         static_cast<size_t>(svod_states_head(entry) + state->offset);
 }
 
 // Before a run: where its states lie.

@@ -253,9 +253,9 @@ ArenaBytes arena_bytes(const ImageContents& contents, const ImageEntry& entry,
   uint64_t states = 0;
   if (!entry.states.empty()) {
     const uint64_t tensors = entry.inputs.size() + entry.outputs.size();
-    const uint64_t head = entry.states.size() * sizeof(uint64_t) +
-                          tensors * static_cast<uint64_t>(pointer_bytes);
-    states = round_up(head, SVOD_ALIGN) + round_up(entry.state_bytes, SVOD_ALIGN);
+    states = svod_states_head(entry.states.size(), tensors,
+                              static_cast<uint64_t>(pointer_bytes)) +
+             round_up(entry.state_bytes, SVOD_ALIGN);
   }
   return {round_up(entry.arena_bytes, SVOD_ALIGN),
           round_up(entry.scratch_bytes, SVOD_ALIGN) * threads,

@@ -8,11 +8,11 @@
 #include "compiler/support/check.h"
 #include "packager/artefact/byte_list.h"
 #include "packager/artefact/call_table.h"
+#include "packager/artefact/straight_states.h"
 #include "packager/artefact/window_rows.h"
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <sstream>
 
 namespace svod::packager {
@@ -49,7 +49,8 @@ constexpr char kPointers[] = "const void* const inputs[], void* const outputs[]"
 class RunWriter {
 public:
   explicit RunWriter(const StraightRun& run)
-      : run_(run), plan_(run.kernels.plan), entry_(run.contents.entries.front()) {}
+      : run_(run), plan_(run.kernels.plan), entry_(run.contents.entries.front()),
+        states_(plan_, entry_) {}
   std::string write();
 
 private:
@@ -75,10 +76,6 @@ private:
   void write_functions();
   std::string address(SlotId id, const std::string& chunk = "0u") const;
   std::string place(SlotId id, const std::string& chunk = "0u") const;
-  std::string state_place(const SvodState& state, bool second, uint64_t by = 0) const;
-  std::optional<std::string> state_of(const Slot& slot) const;
-  void write_kept_states();
-  void write_reset();
   bool in_pools() const { return !plan_.pool_bytes.empty(); }
   std::string number(uint32_t depth) const { return "i" + std::to_string(depth); }
   void line(const std::string& text) {
@@ -88,6 +85,7 @@ private:
   const StraightRun& run_;
   const plan::Plan& plan_;
   const ImageEntry& entry_;
+  const StraightStates states_;
   std::map<uint32_t, const codegen::KernelSource*> kernels_; // by program
   std::map<uint32_t, size_t> number_places_;                 // by program, in its table
   CallTable table_;
@@ -162,7 +160,6 @@ void RunWriter::write_tensors(const char* name, std::span<const ImageTensor> ten
 }
 
 void RunWriter::write_checks() {
-  const size_t outputs = callers(entry_.outputs).size();
   write_tensors("kInputs", callers(entry_.inputs));
   write_tensors("kOutputs", callers(entry_.outputs));
   for (size_t i = 0; i < entry_.inputs.size(); i++)
@@ -187,7 +184,8 @@ void RunWriter::write_checks() {
     if (!entry_.inputs[i].fixed.empty())
       out_ << "  if (!has_value(inputs[" << i << "], kFixed" << i << ", sizeof kFixed"
            << i << ")) return SVOD_BAD_ARGUMENT;\n";
-  out_ << "  return check_tensors(outputs, kOutputs, " << outputs << ");\n}\n\n";
+  out_ << "  return check_tensors(outputs, kOutputs, " << callers(entry_.outputs).size()
+       << ");\n}\n\n";
 }
 
 std::string turn_of(int64_t rate) { return "n" + std::to_string(rate); }
@@ -203,47 +201,6 @@ std::string RunWriter::address(SlotId id, const std::string& chunk) const {
   return "whole(" + place(id) + ", static_cast<uintptr_t>(" + turn_of(rate_) + " * " +
          std::to_string(by * w->row_bytes) + " + " +
          std::to_string(first * w->row_bytes) + "))";
-}
-
-// Behind what a run needs. Which of two places has its turn nobody counts here: what is
-// written to the second one is copied to the first.
-std::string RunWriter::state_place(const SvodState& state, bool second,
-                                   uint64_t by) const {
-  const uint64_t offset = state.offset + (second ? state.bytes : 0) + by;
-  return "at(arena, " + std::to_string(plan_.arena_bytes + plan_.scratch_bytes + offset) +
-         ")";
-}
-
-// Where an input or output lies that is a state; none of others.
-std::optional<std::string> RunWriter::state_of(const Slot& slot) const {
-  const bool input = slot.slot_class == SlotClass::Input;
-  if (!input && slot.slot_class != SlotClass::Output) return std::nullopt;
-  for (const SvodState& state : entry_.states) {
-    const bool two = state.kind == SVOD_STATE_TURNS || state.kind == SVOD_STATE_COPIED;
-    if (slot.io == (input ? state.input : state.output))
-      return state_place(state, two && !input);
-  }
-  return std::nullopt;
-}
-
-void RunWriter::write_kept_states() {
-  for (const SvodState& state : entry_.states) {
-    if (state.kind == SVOD_STATE_PLACE) continue;
-    const bool moves = state.kind == SVOD_STATE_MOVES;
-    SVOD_CHECK(!moves || state.period == 1) << "firmware counts no runs";
-    line("__builtin_memmove(" + state_place(state, false) + ", " +
-         state_place(state, !moves, state.step) + ", " +
-         std::to_string(state.bytes - state.step) + "u);");
-  }
-}
-
-void RunWriter::write_reset() {
-  if (entry_.states.empty()) return;
-  out_ << "void " << run_.prefix << "_reset(void* memory) {\n"
-       << "  uint8_t* const arena = static_cast<uint8_t*>(memory);\n"
-       << "  if (arena != nullptr) __builtin_memset("
-       << "at(arena, " << plan_.arena_bytes + plan_.scratch_bytes << "), 0, "
-       << entry_.state_bytes << "u);\n}\n\n";
 }
 
 // A slice moves with the loops around it.
@@ -262,7 +219,7 @@ std::string RunWriter::place(SlotId id, const std::string& chunk) const {
     fixed += slot->offset;
   }
   std::string base = "arena";
-  if (const auto state = state_of(*slot)) return *state;
+  if (const auto state = states_.place_of(*slot)) return *state;
   if (slot->slot_class == SlotClass::Temporary && in_pools()) {
     size_t pool = 0;
     for (; fixed >= plan_.pool_bytes[pool] && pool + 1 < plan_.pool_bytes.size(); pool++)
@@ -455,7 +412,7 @@ void RunWriter::write_run() {
   if (!table_.parts.empty()) line("const void* bases[] = {" + table_.bases + "};");
   write_launches();
   SVOD_CHECK(depth_ == 1) << "a region is left open";
-  write_kept_states();
+  for (const std::string& text : states_.kept()) line(text);
   out_ << "  return SVOD_OK;\n}\n\n} // namespace\n\n";
 }
 
@@ -505,7 +462,7 @@ void RunWriter::write_functions() {
     out_ << "  return " << p << "_run(arena, inputs, outputs);\n}\n\n"
          << "size_t " << p << "_arena_bytes(void) { return " << bytes << "u; }\n\n";
   }
-  write_reset();
+  out_ << states_.reset_function(p);
   out_ << "const char* " << p << "_status_text(int status) { return "
        << (run_.alone ? "svod_text_of_status" : "svod_status_text") << "(status); }\n\n"
        << "const char* " << p << "_info(void) { return " << p << "_manifest; }\n\n}\n";

@@ -77,13 +77,12 @@ void write_states(JsonWriter& json, const ImageEntry& entry) {
   json.key("states").begin_list();
   for (const SvodState& state : entry.states) {
     const bool moves = state.kind == SVOD_STATE_MOVES;
-    const bool two = state.kind == SVOD_STATE_TURNS || state.kind == SVOD_STATE_COPIED;
     json.begin_object();
     json.pair("input", entry.inputs[state.input].name);
     json.pair("output", entry.outputs[state.output].name);
     json.pair("kind", kKinds[state.kind]);
-    json.pair("bytes", state.bytes * (two ? 2 : 1));
-    const uint64_t copied = moves ? state.bytes - state.period * state.step
+    json.pair("bytes", state.bytes * svod_state_places(state.kind));
+    const uint64_t copied = moves ? state.bytes - uint64_t{state.period} * state.step
                             : state.kind == SVOD_STATE_COPIED ? state.bytes - state.step
                                                               : 0;
     json.pair("copied_bytes", copied);

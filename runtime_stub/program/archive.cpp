@@ -7,7 +7,7 @@
 
 #include "runtime_stub/inflate.h"
 #include "runtime_stub/platform.h"
-#include "runtime_stub/program/tensor.h"
+#include "runtime_stub/program/tensor_file.h"
 
 namespace packed {
 
@@ -241,12 +241,25 @@ const char* take_out(const Member& member, uint64_t most, Text& content) {
   return sum.value() == member.check_sum ? nullptr : "its check sum is wrong";
 }
 
-void begin_member(Printer& out, NewMember& member) {
+// In front of the content, of which size and check sum are known. Sets where it is.
+static void begin_member(Printer& out, NewMember& member) {
   member.at = out.written();
   MemberRecord record;
   record.facts = facts_of(member);
   put_record(out, record);
   out << member.name << ".npy";
+}
+
+void write_member(Printer& out, NewMember& member, const Tensor& tensor) {
+  member = {};
+  member.name = tensor.name;
+  Printer counter(Printer::kNowhere);
+  counter.watch(&member.check_sum);
+  write_tensor(counter, FileForm::Npy, tensor);
+  counter.flush();
+  member.bytes = counter.written();
+  begin_member(out, member);
+  write_tensor(out, FileForm::Npy, tensor);
 }
 
 void end_archive(Printer& out, const NewMember* members, uint32_t count) {

@@ -4,6 +4,7 @@
 #define SVOD_PROGRAM_ARCHIVE_H
 
 #include "runtime_stub/crc32.h"
+#include "runtime_stub/program/tensor.h"
 #include "runtime_stub/program/text.h"
 
 namespace packed {
@@ -44,8 +45,9 @@ struct NewMember {
 constexpr uint64_t kMostArchiveBytes = 0xfff00000; // sizes have 32 bits
 constexpr uint64_t kMostMemberName = 60000;
 
-// In front of the content, of which size and check sum are known. Sets where it is.
-void begin_member(Printer& out, NewMember& member);
+// NAME.npy of an archive. The content is written twice: its size and check sum stand in
+// front of it.
+void write_member(Printer& out, NewMember& member, const Tensor& tensor);
 // Behind all members.
 void end_archive(Printer& out, const NewMember* members, uint32_t count);
 

@@ -95,17 +95,7 @@ bool write_archive(Printer& out, const Session& session, uint32_t first, uint32_
   uint32_t count = 0;
   for (uint32_t i = first; i < end; i++) {
     if (!is_present(session, value_of(session, Side::Output, i))) continue;
-    const Tensor tensor = output_type(session, i);
-    NewMember& member = members[count++];
-    member = {};
-    member.name = tensor.name;
-    Printer counter(Printer::kNowhere);
-    counter.watch(&member.check_sum);
-    write_tensor(counter, FileForm::Npy, tensor);
-    counter.flush();
-    member.bytes = counter.written();
-    begin_member(out, member);
-    write_tensor(out, FileForm::Npy, tensor);
+    write_member(out, members[count++], output_type(session, i));
   }
   end_archive(out, members, count);
   return true;

@@ -230,7 +230,7 @@ static uint64_t state_bytes([[maybe_unused]] const Session& session) {
 
 void reset_states([[maybe_unused]] Session& session) {
 #ifdef SVOD_STATES
-  memset(session.states, 0, static_cast<size_t>(state_bytes(session)));
+  memset(session.states, 0, static_cast<size_t>(session.state_bytes));
 #endif
 }
 
@@ -327,6 +327,7 @@ Exit prepare(Session& session, const SessionOptions& options, Printer& errors) {
   }
 #ifdef SVOD_STATES
   session.states = static_cast<uint8_t*>(session.arena) + SVOD_ARENA_NOTES;
+  session.state_bytes = state_bytes(session);
   session.forgets = options.forgets;
 #endif
   for (uint32_t i = 0; i < entry.output_count; i++) {
@@ -356,7 +357,10 @@ Exit run(Session& session, Printer& errors) {
   run.entry = session.entry;
   run.level = session.level;
   run.threads = session.threads;
-  const uint64_t before = SVOD_ARENA_NOTES + state_bytes(session);
+  uint64_t before = SVOD_ARENA_NOTES;
+#ifdef SVOD_STATES
+  before += session.state_bytes;
+#endif
   run.arena = static_cast<uint8_t*>(session.arena) + before;
   run.arena_bytes = session.arena_bytes - before;
   run.inputs = session.inputs;

@@ -52,6 +52,7 @@ struct Session {
   void** outputs = nullptr;
 #ifdef SVOD_STATES
   void* states = nullptr; // their memory (states.h)
+  uint64_t state_bytes = 0;
   bool forgets = false;
 #endif
   SvodStepDone step_done = nullptr; // for profiles

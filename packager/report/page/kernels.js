@@ -18,7 +18,6 @@ const columns = [
     [`us, ${level.level || pack.target}`, "", (l) => l.at[i].us, (l) => l.at[i].us.toFixed(3)]),
   ["share of run", "share-cell", (l) => shareOf(l, levelNow()), null],
 ];
-let sortedBy = 0, sortedDown = false;
 
 function verdictText(verdict) {
   const times = verdict.evaluations === 1 ? "once" : `${rateText(verdict.evaluations)} times`;
@@ -84,31 +83,12 @@ function kernelRow(launch, largest) {
   return made;
 }
 
-function sortBy(column) {
-  sortedDown = sortedBy === column ? !sortedDown : column > 2;
-  sortedBy = column;
-  showKernels();
-  byId("kernels").querySelectorAll("th button")[column].focus();
-}
-
-function kernelHeads() {
-  return make("thead", {}, make("tr", {}, ...columns.map(([name, kind], i) => {
-    const button = make("button", {type: "button"}, name);
-    button.addEventListener("click", () => sortBy(i));
-    const head = make("th", {scope: "col", class: kind === "nodes" ? "text" : kind}, button);
-    if (i === sortedBy) head.setAttribute("aria-sort", sortedDown ? "descending" : "ascending");
-    return head;
-  })));
-}
-
 function showKernels() {
   const asked = byId("search").value.trim().toLowerCase();
-  const key = columns[sortedBy][2];
   const found = launches.filter((l) => l.kernel.nodes.some((node) => node.toLowerCase().includes(asked)) || !asked);
-  const compare = (a, b) => typeof a === "string" ? a.localeCompare(b) : a - b;
-  found.sort((a, b) => (sortedDown ? -1 : 1) * compare(key(a), key(b)) || a.number - b.number);
+  sortRows(found);
   const largest = Math.max(...launches.map((l) => shareOf(l, levelNow())));
-  byId("kernels").replaceChildren(kernelHeads(), make("tbody", {}, ...found.map((l) => kernelRow(l, largest))));
+  byId("kernels").replaceChildren(sortedHeads(showKernels), make("tbody", {}, ...found.map((l) => kernelRow(l, largest))));
   byId("found").textContent = `${exact(found.length)} of ${exact(launches.length)} kernels`;
   return new Set(found.map((l) => l.number));
 }

@@ -18,7 +18,6 @@ const columns = [
   ["bytes", "", (s) => s.kernel.bytes, (s) => exact(s.kernel.bytes)],
   ["GB/s", "", (s) => s.rate, (s) => rateText(s.rate)],
 ];
-let sortedBy = 0, sortedDown = false;
 
 function stepRow(step, largest) {
   const contents = {"ONNX nodes": () => nodesIn([step.kernel.nodes]), "share of run": () => shareCell(step.share, largest)};
@@ -27,30 +26,12 @@ function stepRow(step, largest) {
   return made;
 }
 
-function sortBy(column) {
-  sortedDown = sortedBy === column ? !sortedDown : column > 2;
-  sortedBy = column;
-  show();
-  byId("kernels").querySelectorAll("th button")[column].focus();
-}
-
-function stepHeads() {
-  return make("thead", {}, make("tr", {}, ...columns.map(([name, kind], i) => {
-    const button = make("button", {type: "button"}, name);
-    button.addEventListener("click", () => sortBy(i));
-    const head = make("th", {scope: "col", class: kind === "nodes" ? "text" : kind}, button);
-    if (i === sortedBy) head.setAttribute("aria-sort", sortedDown ? "descending" : "ascending");
-    return head;
-  })));
-}
-
 function showSteps() {
-  const asked = byId("search").value.trim().toLowerCase(), key = columns[sortedBy][2];
+  const asked = byId("search").value.trim().toLowerCase();
   const found = steps.filter((step) => step.kernel.nodes.toLowerCase().includes(asked));
-  const compare = (a, b) => typeof a === "string" ? a.localeCompare(b) : a - b;
-  found.sort((a, b) => (sortedDown ? -1 : 1) * compare(key(a), key(b)) || a.number - b.number);
+  sortRows(found);
   const largest = Math.max(...steps.map((step) => step.share));
-  byId("kernels").replaceChildren(stepHeads(), make("tbody", {}, ...found.map((step) => stepRow(step, largest))));
+  byId("kernels").replaceChildren(sortedHeads(show), make("tbody", {}, ...found.map((step) => stepRow(step, largest))));
   byId("found").textContent = `${exact(found.length)} of ${exact(steps.length)} steps`;
   return new Set(found.map((step) => step.number));
 }
