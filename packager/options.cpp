@@ -243,7 +243,11 @@ void read_target(const RawOptions& raw, Options& options) {
                        nearest_of(raw.target, target_aliases())};
     options.target = *target;
   }
-  if (raw.cpu.empty()) return;
+  if (raw.cpu.empty()) {
+    if (options.target.alias == "native")
+      options.target = tuned_for(options.target, toolchain::host_cpu());
+    return;
+  }
   bool plain = std::ranges::all_of(raw.cpu, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
            c == '+' || c == '_';
@@ -257,7 +261,8 @@ void read_target(const RawOptions& raw, Options& options) {
   if (!toolchain::lacks_of(options.target, raw.cpu).empty())
     throw UsageError{"--cpu: " + raw.cpu + " does not run code for " +
                      options.target.alias + why_not(options.target, raw.cpu)};
-  options.target = with_cpu(options.target, raw.cpu);
+  options.target = with_cpu(options.target,
+                            toolchain::strongest_level(options.target, raw.cpu), raw.cpu);
 }
 
 // cuda, cuda:sm_80, cuda:sm_75,sm_90: kernels of the first one run on all later ones.

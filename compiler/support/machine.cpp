@@ -4,6 +4,8 @@
 #include "compiler/support/check.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace svod {
@@ -23,11 +25,25 @@ static std::vector<Machine> all_machines() {
   };
 }
 
-Machine find_machine(const std::string& name) {
+static std::optional<Machine> row_of(std::string_view name) {
   const std::vector<Machine> all = all_machines();
   auto row = std::ranges::find(all, name, &Machine::name);
-  SVOD_CHECK(row != all.end()) << "machine.def: no row " << name;
+  return row == all.end() ? std::nullopt : std::optional(*row);
+}
+
+Machine find_machine(const std::string& name) {
+  const std::optional<Machine> row = row_of(name);
+  SVOD_CHECK(row) << "machine.def: no row " << name;
   return *row;
+}
+
+std::optional<Machine> machine_of_cpu(std::string_view cpu) {
+  static constexpr std::pair<std::string_view, std::string_view> kCpus[] = {
+#define CPU(name, machine) {name, machine},
+#include "compiler/support/machine.def"
+  };
+  const auto named = std::ranges::find(kCpus, cpu, [](auto& c) { return c.first; });
+  return row_of(named == std::end(kCpus) ? cpu : named->second);
 }
 
 } // namespace svod

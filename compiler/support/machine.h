@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace svod {
 
@@ -96,5 +98,8 @@ struct Machine {
 
 // The row of this name, which exists.
 Machine find_machine(const std::string& name);
+
+// The row of a CPU as LLVM names it, where there is one: "znver4", "cortex-a76".
+std::optional<Machine> machine_of_cpu(std::string_view cpu);
 
 } // namespace svod

@@ -139,21 +139,28 @@ uint64_t slot_alignment(const Target& target) {
 
 Target default_target() { return *find_target(host_alias()); }
 
-Target with_cpu(Target target, const std::string& cpu) {
-  // x86 CPUs sold for a decade have the registers of v3; only the compiler knows about
-  // more.
-  const size_t base = target.is_x86() ? std::min<size_t>(target.levels.size(), 2) - 1 : 0;
-  Level level = target.levels[base];
-  std::erase_if(level.flags, [](const std::string& flag) {
+Target tuned_for(Target target, const std::string& cpu) {
+  const std::optional<Machine> own = machine_of_cpu(cpu);
+  if (!own) return target;
+  // A row of a core that firmware runs on has no regions of several threads.
+  const bool regions = own->fork_join_ns > 0;
+  if (regions != (target.kind == TargetKind::Linux)) return target;
+  for (Level& level : target.levels) level.machine = *own;
+  return target;
+}
+
+Target with_cpu(Target target, size_t level, const std::string& cpu) {
+  Level only = target.levels.at(level);
+  std::erase_if(only.flags, [](const std::string& flag) {
     return flag.starts_with("-march=") || flag.starts_with("-mcpu=") ||
            flag.starts_with("-mtune=");
   });
-  level.flags.push_back((target.is_x86() || target.is_i686() ? "-march=" : "-mcpu=") +
-                        cpu);
-  level.name = cpu;
-  level.suffix = "base";
-  target.levels = {level};
-  return target;
+  only.flags.push_back((target.is_x86() || target.is_i686() ? "-march=" : "-mcpu=") +
+                       cpu);
+  only.name = cpu;
+  only.suffix = "base";
+  target.levels = {only};
+  return tuned_for(std::move(target), cpu);
 }
 
 Target for_size(Target target, bool small) {

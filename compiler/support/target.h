@@ -119,8 +119,12 @@ std::vector<std::string> device_aliases();
 // This machine's architecture with all its levels: what --target defaults to.
 Target default_target();
 
-// `target` with one level, compiled for `cpu` as -mcpu names it.
-Target with_cpu(Target target, const std::string& cpu);
+// `target` with one level, compiled for `cpu` as -mcpu names it: `level` of its levels,
+// which that CPU executes, tuned for the CPU's own row of machine.def where it has one.
+Target with_cpu(Target target, size_t level, const std::string& cpu);
+
+// `target` tuned for this CPU's own row, where it has one.
+Target tuned_for(Target target, const std::string& cpu);
 
 // `target` for code that is small rather than fast (-Os), or not so.
 Target for_size(Target target, bool small = true);

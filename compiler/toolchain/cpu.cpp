@@ -3,10 +3,13 @@
 
 #include "compiler/toolchain/guarded.h"
 
+#include <llvm/ADT/SmallVector.h>
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/TargetParser/ARMTargetParser.h>
+#include <llvm/TargetParser/Host.h>
+#include <llvm/TargetParser/X86TargetParser.h>
 
 #include <algorithm>
 
@@ -44,8 +47,7 @@ static std::string bare_triple(const std::string& triple) {
 // The floating-point unit that the target's flags name stays when a CPU is named, so the
 // CPU must have it: a Cortex-M4 does not execute what an FPv5 unit does.
 static bool has_unit(const std::string& cpu, llvm::StringRef unit) {
-  using Features = std::vector<llvm::StringRef>;
-  Features asked, own;
+  std::vector<llvm::StringRef> asked, own;
   llvm::ARM::getFPUFeatures(llvm::ARM::parseFPU(unit), asked);
   llvm::ARM::getFPUFeatures(llvm::ARM::getDefaultFPU(cpu, llvm::ARM::parseCPUArch(cpu)),
                             own);
@@ -90,6 +92,33 @@ std::string lacks_of(const Target& target, const std::string& cpu) {
     lacks.push_back(std::move(floats));
   return llvm::join(lacks, ", ");
 }
+
+// Whether the CPU has all instructions that the level's flags let the compiler use.
+// LLVM's list of a version of x86 has instructions alone; that of a subtarget, advice for
+// tuning too, which a CPU need not share.
+static bool executes(const Level& level, const llvm::MCSubtargetInfo& own) {
+  const auto has = [&](llvm::StringRef feature) {
+    return own.checkFeatures("+" + feature.str());
+  };
+  return std::ranges::all_of(level.flags, [&](const std::string& flag) {
+    llvm::StringRef word(flag);
+    if (word.consume_front("-mavx")) return has(llvm::StringRef(flag).drop_front(2));
+    if (!word.consume_front("-march=")) return true;
+    llvm::SmallVector<llvm::StringRef> used;
+    llvm::X86::getFeaturesForCPU(word, used);
+    return std::ranges::all_of(used, has);
+  });
+}
+
+size_t strongest_level(const Target& target, const std::string& cpu) {
+  const Subtarget own = subtarget(target.triple, cpu);
+  if (!own || !target.is_x86()) return 0;
+  size_t level = target.levels.size() - 1;
+  while (level > 0 && !executes(target.levels[level], *own)) --level;
+  return level;
+}
+
+std::string host_cpu() { return llvm::sys::getHostCPUName().str(); }
 
 std::vector<std::string> known_cpus(const Target& target) {
   std::vector<std::string> out;

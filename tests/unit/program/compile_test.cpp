@@ -31,8 +31,40 @@ TEST_CASE("every target has levels and compiles a vector kernel", "[toolchain]")
 
 TEST_CASE("native has one level that this machine runs", "[toolchain]") {
   CHECK(target_of("native").levels.size() == 1);
-  CHECK(with_cpu(target_of("x86-64"), "znver4").levels.front().flags.back() ==
+  CHECK(with_cpu(target_of("x86-64"), 0, "znver4").levels.front().flags.back() ==
         "-march=znver4");
+}
+
+TEST_CASE("a CPU gets the strongest level that it executes, and its own row",
+          "[toolchain]") {
+  struct Row {
+    const char *target, *cpu, *machine;
+    int bits;
+    bool bytes; // by an instruction of their own
+  };
+  for (const auto& [alias, cpu, machine, bits, bytes] : {
+           Row{"x86-64", "znver4", "zen4", 512, true},
+           Row{"x86-64", "znver5", "zen5", 512, true},
+           Row{"x86-64", "sapphirerapids", "zen5", 512, true},
+           Row{"x86-64", "skylake-avx512", "zen5", 512, false},
+           Row{"x86-64", "haswell", "zen4", 256, false},
+           Row{"x86-64", "alderlake", "zen4", 256, false},
+           Row{"x86-64", "nehalem", "zen4", 128, false},
+           Row{"x86-64", "penryn", "zen4", 128, false},
+           Row{"x86-64-v3", "znver4", "zen4", 256, false},
+           Row{"aarch64", "neoverse-n2", "neoverse-n2", 128, false},
+           Row{"aarch64", "cortex-a53", "cortex-a76", 128, false}, // a row of firmware
+           Row{"cortex-m4", "cortex-m7", "cortex-m7", 32, false},
+       }) {
+    INFO(alias << " on " << cpu);
+    const Target all = target_of(alias);
+    const Target one = with_cpu(all, strongest_level(all, cpu), cpu);
+    REQUIRE(one.levels.size() == 1);
+    const Level& level = one.levels[0];
+    CHECK(level.machine.name == machine);
+    CHECK(level.register_bits == bits);
+    CHECK(level.has_dot_instruction() == bytes);
+  }
 }
 
 TEST_CASE("a level's assembly uses its registers", "[toolchain]") {
