@@ -6,6 +6,7 @@
 #include "importer/inputs/value_text.h"
 #include "packager/report/json.h"
 #include "packager/report/memory.h"
+#include "packager/report/onnx_graph.h"
 #include "packager/report/predicted.h"
 #include "packager/report/searched.h"
 #include "packager/version.h"
@@ -273,7 +274,10 @@ void write_run(JsonWriter& json, const Summary& summary) {
   json.end_object();
   write_passes(json, summary);
   if (summary.fixed_point) write_fixed_point(json, *summary.fixed_point);
-  if (!summary.explanation.empty()) json.key("explain").raw(summary.explanation);
+  if (!summary.explanation.empty()) {
+    json.key("explain").raw(summary.explanation);
+    write_onnx_graph(json, summary.front.model);
+  }
   if (!summary.verify.empty()) json.key("verify").raw(summary.verify);
 }
 

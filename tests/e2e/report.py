@@ -95,6 +95,18 @@ def facts(said):
     check(sum(k["flops"] * k["calls"] for k in said["predicted"][0]["kernels"]) // 2 == said["macs"], "flops are twice the MACs")
 
 
+def graph(said):
+    """The model's own graph, and how much of it there is to draw."""
+    nodes, given = said["onnx"]["nodes"], [i["name"] for i in said["entries"][0]["inputs"]]
+    check(len(nodes) == said["model"]["nodes"], f"{len(nodes)} nodes of the file")
+    check(all(-len(said["onnx"]["inputs"]) <= maker < i for i, node in enumerate(nodes) for maker in node["inputs"]),
+          "each reads what comes before it")
+    names = {node["name"] for node in nodes}
+    used = {name for kernel in said["predicted"][0]["kernels"] for name in kernel["nodes"]}
+    check(used <= names, f"kernels' nodes are among them: {sorted(used - names)}")
+    return len(nodes) + len(set(given) & set(said["onnx"]["inputs"])) + len(said["onnx"]["outputs"])
+
+
 def hostile_model():
     nodes = [onnx.node("MatMul", ["x", "w"], ["a"], HOSTILE), onnx.node("Relu", ["a"], ["y"], "<!--")]
     return onnx.model(nodes, [onnx.value("x", [4, 8])], [onnx.value("y", [4, 8])], [onnx.random_tensor("w", [8, 8], 1)])
@@ -217,7 +229,15 @@ USE = """<script>
   const search = document.getElementById("search");
   search.value = "RELU2";
   search.dispatchEvent(new Event("input"));
-  document.title = JSON.stringify({bytes, opened, tip, found: rows().length});
+  const boxes = () => document.querySelectorAll("#graph .boxed").length, dim = () => document.querySelectorAll("#graph .dim").length;
+  const operators = boxes(), unmarked = dim(), transform = document.querySelector("#graph g").getAttribute("transform");
+  press(document.getElementById("graph-fit"));
+  press(document.getElementById("graph-in"));
+  const zoomed = document.querySelector("#graph g").getAttribute("transform") !== transform;
+  const shown = document.getElementById("graph-of");
+  shown.value = "kernels";
+  shown.dispatchEvent(new Event("change"));
+  document.title = JSON.stringify({bytes, opened, tip, found: rows().length, operators, unmarked, zoomed, kernels: boxes()});
 }
 </script></body>"""
 
@@ -232,6 +252,9 @@ def used(browser, folder, page):
     check(did["bytes"] == sorted(did["bytes"], reverse=True), f"sorted by bytes: {did['bytes']}")
     check(did["opened"] == 1 and did["tip"], "a row opens, a point that has the focus tells its nodes")
     check(did["found"] == 1, "the search finds the kernel of a node")
+    said = json.loads(embedded(page.read_text()))
+    check(did["operators"] - did["unmarked"] == 1, f"and marks its box of {did['operators']}")
+    check(did["zoomed"] and did["kernels"] == len(said["explain"]["kernels"]), "the graph is zoomed, and shows kernels")
 
 
 def in_browser(folder, pages, compared):
@@ -247,6 +270,8 @@ def in_browser(folder, pages, compared):
         check(not told, f"{path.parent.name}: no error in the console {told or ''}")
         check(dom.count("tr", "kernel") == said["kernels"], f"a row for each of {said['kernels']} kernels")
         check(dom.count("circle", "point") > 0 and dom.count("rect", "slot") == len(said["memory"]["slots"]), "and charts")
+        check(dom.count("rect", "box") == graph(said), "the graph's operators, inputs and outputs are boxes")
+        check(dom.count("path", "arrow") >= len(said["onnx"]["nodes"]), "with arrows between them")
         check(dom.count("img") == 0, "no name became an element")
         nodes = {node for kernel in said["predicted"][0]["kernels"] for node in kernel["nodes"]}
         check(all(node in dom.text for node in nodes), f"names are there as text: {sorted(nodes)[:2]}")
@@ -269,6 +294,9 @@ def main():
     hostile_page, hostile_said = pack_page(hostile, model)
     names = {name for kernel in hostile_said["predicted"][0]["kernels"] for name in kernel["nodes"]}
     check(HOSTILE in names and HOSTILE not in hostile_page, "a hostile name is in the JSON and not in the page's text")
+    for path, of in ((digits, said), (hostile, hostile_said)):
+        boxes, did = graph(of), script_results(path / "page.html")
+        check(not did or did["boxes"] == boxes, f"{boxes} boxes are drawn")
     failures(work_folder("report_failures"))
     other_outputs(work_folder("report_others"))
     profiles(work_folder("report_profiles"))

@@ -1,5 +1,5 @@
 // Runs the scripts of a page of ours on as much of a browser's document as they use, and
-// prints what came of it as JSON: {title, text, rows, points, elements}.
+// prints what came of it as JSON: {title, text, rows, points, boxes, elements}.
 //     node open_page.mjs PAGE.html [SEARCH]
 import {readFileSync} from "node:fs";
 
@@ -54,5 +54,5 @@ const elements = [...byId.values()].filter((element) => !["profile", "machine", 
 const ofClass = (word) => elements.filter((element) => (element.attributes.class || "").split(" ").includes(word)).length;
 console.log(JSON.stringify({
   title: document.title, text: [...byId.values()].map((element) => element.textContent).join("\n"),
-  rows: ofClass("kernel"), points: ofClass("point"), elements: [...new Set(elements.map((element) => element.name))],
+  rows: ofClass("kernel"), points: ofClass("point"), boxes: ofClass("box"), elements: [...new Set(elements.map((element) => element.name))],
 }));

@@ -10,6 +10,8 @@ byId("level").value = pack.predicted.length - 1;
 showFacts();
 showStages();
 show();
+startGraph();
+showGraph();
 showMemory();
 showPeak();
 showParts();
@@ -21,5 +23,6 @@ addEventListener("resize", () => {
   if (innerWidth === widthBefore) return;
   widthBefore = innerWidth;
   show();
+  showGraph();
   showMemory();
 });
