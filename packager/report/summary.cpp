@@ -123,8 +123,7 @@ void write_bytes(JsonWriter& json, const Summary& summary) {
   json.pair("weights", summary.contents.weight_bytes);
   if (summary.sizes.compressed != 0)
     json.pair("weights_stored", summary.sizes.compressed);
-  if (summary.plan.fast_form_bytes != 0)
-    json.pair("weights_of_fast_forms", summary.plan.fast_form_bytes);
+  json.pair("weights_of_fast_forms", summary.plan.fast_form_bytes);
   json.pair("code", summary.sizes.code);
   json.pair("stub", summary.sizes.stub);
   json.pair("arena", summary.arena.all());
