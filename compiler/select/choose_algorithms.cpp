@@ -20,12 +20,35 @@ namespace svod::select {
 // size.
 static constexpr double kErrorBound = 1e-5;
 
-// Nanoseconds for products (a multiply-add counts two) and for weights from memory, of
-// which most hides behind products.
-static double contraction_cost(const Machine& m, double weights, double positions) {
-  const double compute = 2 * weights * positions / m.gflops;
-  const double memory = 4 * weights / m.memory_bytes_per_ns;
-  return std::max(compute, memory) + m.memory_seen * std::min(compute, memory);
+namespace {
+
+// What a form is chosen for: a core, vectors of so many elements, and how fast weights
+// come from where the run before has left them. Those of a small model stay in the second
+// cache.
+struct Core {
+  const Machine& machine;
+  int64_t lanes;
+  double weight_bytes_per_ns;
+};
+
+Core core_of(const Target& target, const Graph& graph) {
+  const Machine& m = target.machine();
+  int64_t bytes = 0;
+  for (uint32_t b = 0; b < graph.blob_count(); ++b)
+    bytes += static_cast<int64_t>(graph.blob(b).bytes.size());
+  const bool near = bytes <= m.second.bytes / 2;
+  return {m, target.levels[0].lanes,
+          near ? m.second.bytes_per_clock * m.clock_ghz : m.memory_bytes_per_ns};
+}
+
+} // namespace
+
+// Nanoseconds for products (a multiply-add counts two) and for weights, of which most
+// hides behind products.
+static double contraction_cost(const Core& core, double weights, double positions) {
+  const double compute = 2 * weights * positions / core.machine.gflops;
+  const double memory = 4 * weights / core.weight_bytes_per_ns;
+  return std::max(compute, memory) + core.machine.memory_seen * std::min(compute, memory);
 }
 
 // For a transformed value, in and out together, the time of so many operations of
@@ -77,13 +100,14 @@ static int64_t in_vectors(int64_t count, int64_t lanes) {
 }
 
 // The result as vectors see it: of channels, or of columns of a row.
-static double direct_cost(const Machine& m, const Convolution& c, int64_t lanes,
-                          bool channels) {
+static double direct_cost(const Core& core, const Convolution& c, bool channels) {
+  const int64_t lanes = core.lanes;
   const int64_t outputs = channels ? in_vectors(c.outputs, lanes) : c.outputs;
   const int64_t row = c.results.back(), rows = element_count(c.results) / c.outputs / row;
   const int64_t columns = channels ? row : in_vectors(row, lanes);
   const double weights = double(c.groups * c.terms() * outputs * c.taps[0] * c.taps[1]);
-  return contraction_cost(m, weights, c.met * double(rows * columns) / double(c.groups));
+  return contraction_cost(core, weights,
+                          c.met * double(rows * columns) / double(c.groups));
 }
 
 // Transformed ones, as many as products of a tile and a position.
@@ -107,8 +131,9 @@ static uint64_t more_bytes(const Convolution& c, const Convolution& group,
   return bytes_of(std::max(0.0, weights_of(c, form, lanes) - written));
 }
 
-static double cost(const Machine& m, const Convolution& c, const WinogradForm& form,
-                   int64_t lanes) {
+static double cost(const Core& core, const Convolution& c, const WinogradForm& form) {
+  const Machine& m = core.machine;
+  const int64_t lanes = core.lanes;
   const bool channels = form.channels;
   const int64_t inputs =
       blocks_inputs(c, form, lanes) ? in_vectors(c.inputs, lanes) : c.inputs;
@@ -126,7 +151,7 @@ static double cost(const Machine& m, const Convolution& c, const WinogradForm& f
   const bool apart = form.phases(c, 1) != 1 || c.dilation[1] != 1;
   const bool gathers = apart && !blocks_inputs(c, form, lanes);
   const int64_t pictures = c.batch / c.groups; // that share weights
-  return contraction_cost(m, weights_of(c, form, lanes), double(pictures) * tiles) +
+  return contraction_cost(core, weights_of(c, form, lanes), double(pictures) * tiles) +
          shuffles * transform_cost(m, c, form, values) +
          (gathers ? kGather / m.gflops * values_in : 0);
 }
@@ -157,13 +182,13 @@ struct PricedForm {
 
 // All forms with vectors over channels, or over tiles of a row, that cost less than
 // `most`.
-static void add_forms(const Machine& m, const Convolution& c, bool channels,
-                      int64_t lanes, double most, std::vector<PricedForm>& forms) {
+static void add_forms(const Core& core, const Convolution& c, bool channels, double most,
+                      std::vector<PricedForm>& forms) {
   for (auto [rows, row_parts] : axis_forms(c.taps[0], c.stride[0]))
     for (auto [columns, column_parts] : axis_forms(c.taps[1], c.stride[1])) {
       const WinogradForm form{{rows, columns}, {row_parts, column_parts}, channels};
       if (rows * columns == 1) continue;
-      const double ns = cost(m, c, form, lanes);
+      const double ns = cost(core, c, form);
       if (ns < most) forms.push_back({ns, form, {}});
     }
 }
@@ -171,17 +196,16 @@ static void add_forms(const Machine& m, const Convolution& c, bool channels,
 // Forms that are cheaper than the sum as it is written by more than the counts are wrong,
 // the cheapest first. `group`: the convolution of which c has several groups as one.
 static std::vector<PricedForm> forms_of(const Convolution& c, const Convolution& group,
-                                        const Target& target) {
-  const int64_t lanes = target.levels[0].lanes;
-  const Machine& m = target.machine();
+                                        const Core& core) {
+  const int64_t lanes = core.lanes;
   const bool by_channels = 2 * c.outputs >= lanes;
   const bool by_columns =
       c.size[1] >= 4 * lanes && c.stride[1] == 1 && c.dilation[1] == 1;
-  double most = direct_cost(m, c, lanes, by_channels);
-  if (by_columns) most = std::min(most, direct_cost(m, c, lanes, false));
+  double most = direct_cost(core, c, by_channels);
+  if (by_columns) most = std::min(most, direct_cost(core, c, false));
   std::vector<PricedForm> forms;
-  if (by_channels) add_forms(m, c, true, lanes, 0.92 * most, forms);
-  if (by_columns) add_forms(m, c, false, lanes, 0.92 * most, forms);
+  if (by_channels) add_forms(core, c, true, 0.92 * most, forms);
+  if (by_columns) add_forms(core, c, false, 0.92 * most, forms);
   std::ranges::sort(forms, {}, [](const PricedForm& f) {
     return std::tuple(f.ns, f.form.outputs, f.form.parts);
   });
@@ -192,10 +216,10 @@ static std::vector<PricedForm> forms_of(const Convolution& c, const Convolution&
 
 // The cheapest form whose error is within bounds and that adds at most so many bytes.
 static std::optional<WinogradForm> choose_form(const Graph& g, const Convolution& c,
-                                               const Convolution& group,
-                                               const Target& target, uint64_t limit) {
-  const Machine& m = target.machine();
-  for (auto& [ns, form, price] : forms_of(c, group, target)) {
+                                               const Convolution& group, const Core& core,
+                                               uint64_t limit) {
+  const Machine& m = core.machine;
+  for (auto& [ns, form, price] : forms_of(c, group, core)) {
     if (price.more_bytes > limit || winograd_error(g, group, form) > kErrorBound)
       continue;
     form.by_rows = form.channels && 4 * values_of(c, form) > double(m.far_bytes()) &&
@@ -215,7 +239,8 @@ static constexpr int64_t kFewestRows = 96;
 // product as it is written, and the weights that they add. nullopt: they take more, or
 // the error is out of bounds.
 static std::optional<FormPrice> halving_price(const Graph& g, const MatrixProduct& p,
-                                              const Machine& m) {
+                                              const Core& core) {
+  const Machine& m = core.machine;
   if (p.rows < kFewestRows) return std::nullopt;
   const auto rows = double(p.rows), columns = double(p.full[p.column]),
              inner = double(p.full[p.inner]);
@@ -224,8 +249,9 @@ static std::optional<FormPrice> halving_price(const Graph& g, const MatrixProduc
   const double values = 7 * half * (columns + inner) / 2;
   const bool far = 4 * values > double(m.far_bytes());
   const double each = kBlockValue / m.gflops + (far ? far_value_cost(m) : 0);
-  const double direct = contraction_cost(m, inner * columns, rows);
-  const double fast = contraction_cost(m, 7 * inner * columns / 4, half) + each * values;
+  const double direct = contraction_cost(core, inner * columns, rows);
+  const double fast =
+      contraction_cost(core, 7 * inner * columns / 4, half) + each * values;
   if (fast >= kWorthWeights * direct || strassen_error(g, p) > kErrorBound)
     return std::nullopt;
   return FormPrice{direct - fast, bytes_of(3 * inner * columns / 4)};
@@ -234,12 +260,13 @@ static std::optional<FormPrice> halving_price(const Graph& g, const MatrixProduc
 // Groups as one fill vectors with products of which most are by zeros; each group by
 // itself leaves lanes empty, as many as it has fewer channels.
 static FormPrice merging_price(const Graph& g, const GroupedConvolution& conv,
-                               const Machine& m, int64_t lanes) {
+                               const Core& core) {
+  const int64_t lanes = core.lanes;
   const auto weights = double(element_count(g[conv.weight.node].shape));
   const double positions = double(element_count(conv.full)) / weights;
   const auto together = double(conv.together),
              by_itself = std::max(together, double(lanes));
-  return {contraction_cost(m, weights * (1 + by_itself - together), positions),
+  return {contraction_cost(core, weights * (1 + by_itself - together), positions),
           bytes_of((together - 1) * weights)};
 }
 
@@ -316,9 +343,9 @@ static int64_t groups_of_form(const Convolution& c, int64_t lanes) {
 // The contraction in a form that takes less time and adds at most `limit` bytes of
 // weights, where there is one; `chosen` gets what it is.
 static NodeId fast_form(Algorithms& out, const Graph& graph, const Contraction& c,
-                        const GraphCopy& now, const Users& users, const Target& target,
+                        const GraphCopy& now, const Users& users, const Core& core,
                         uint64_t limit, ChosenAlgorithm& chosen) {
-  const int64_t lanes = target.levels[0].lanes;
+  const int64_t lanes = core.lanes;
   std::string& name = chosen.algorithm;
   const auto place = [&](const Reading& reading) {
     return arranged(out.graph, now[reading.node], reading);
@@ -327,7 +354,7 @@ static NodeId fast_form(Algorithms& out, const Graph& graph, const Contraction& 
     const int64_t m = groups_of_form(*conv, lanes);
     const Convolution whole = m > 1 ? with_groups_together(*conv, m) : *conv;
     if (const auto form =
-            m == 0 ? std::nullopt : choose_form(graph, whole, *conv, target, limit)) {
+            m == 0 ? std::nullopt : choose_form(graph, whole, *conv, core, limit)) {
       name = name_of(whole, *form);
       chosen.more_bytes = more_bytes(whole, *conv, *form, lanes);
       NodeId weight = place(conv->weight);
@@ -339,7 +366,7 @@ static NodeId fast_form(Algorithms& out, const Graph& graph, const Contraction& 
     }
   }
   if (auto conv = match_groups(graph, c, lanes)) {
-    const FormPrice price = merging_price(graph, *conv, target.machine(), lanes);
+    const FormPrice price = merging_price(graph, *conv, core);
     if (price.more_bytes > limit) return kNoNode;
     name = "direct" + as_one(conv->together);
     chosen.more_bytes = price.more_bytes;
@@ -347,7 +374,7 @@ static NodeId fast_form(Algorithms& out, const Graph& graph, const Contraction& 
   }
   if (auto product = match_product(graph, c, lanes))
     if (is_read_in_vectors(graph, users, c.sum, product->column, lanes))
-      if (const auto price = halving_price(graph, *product, target.machine());
+      if (const auto price = halving_price(graph, *product, core);
           price && price->more_bytes <= limit) {
         name = "strassen";
         chosen.more_bytes = price->more_bytes;
@@ -361,38 +388,37 @@ static NodeId fast_form(Algorithms& out, const Graph& graph, const Contraction& 
 // convolution those that save less than a smaller one are left out, before their error is
 // looked at.
 static std::vector<FormPrice> prices_of(const Graph& graph, const Contraction& c,
-                                        const Users& users, const Target& target) {
-  const int64_t lanes = target.levels[0].lanes;
+                                        const Users& users, const Core& core) {
+  const int64_t lanes = core.lanes;
   std::vector<FormPrice> out;
   if (const auto conv = match_convolution(graph, c)) {
     const int64_t m = groups_of_form(*conv, lanes);
     const Convolution whole = m > 1 ? with_groups_together(*conv, m) : *conv;
     if (m != 0)
-      for (const auto& [ns, form, price] : forms_of(whole, *conv, target)) {
+      for (const auto& [ns, form, price] : forms_of(whole, *conv, core)) {
         const bool smaller = out.empty() || price.more_bytes < out.back().more_bytes;
         if (smaller && winograd_error(graph, *conv, form) <= kErrorBound)
           out.push_back(price);
       }
   }
   if (auto conv = match_groups(graph, c, lanes)) {
-    out.push_back(merging_price(graph, *conv, target.machine(), lanes));
+    out.push_back(merging_price(graph, *conv, core));
   } else if (auto product = match_product(graph, c, lanes)) {
     if (is_read_in_vectors(graph, users, c.sum, product->column, lanes))
-      if (const auto price = halving_price(graph, *product, target.machine()))
-        out.push_back(*price);
+      if (const auto price = halving_price(graph, *product, core)) out.push_back(*price);
   }
   return out;
 }
 
 // Of each contraction the bytes that its form may add.
 static std::map<NodeId, uint64_t> limits_of(const Graph& graph, const Users& users,
-                                            const Target& target, uint64_t budget) {
+                                            const Core& core, uint64_t budget) {
   std::vector<NodeId> sums;
   std::vector<std::vector<FormPrice>> prices;
   for (NodeId n : graph.live_nodes())
     if (const auto c = read_contraction(graph, n)) {
       sums.push_back(n);
-      prices.push_back(prices_of(graph, *c, users, target));
+      prices.push_back(prices_of(graph, *c, users, core));
     }
   const std::vector<uint64_t> spent = spend(prices, budget);
   std::map<NodeId, uint64_t> out;
@@ -409,12 +435,13 @@ static std::string source_of(const Graph& graph, NodeId n) {
 Algorithms choose_algorithms(const Graph& graph, const Target& target,
                              const FormOptions& forms) {
   Algorithms out;
+  const Core core = core_of(target, graph);
   const bool may = target.levels[0].has_vectors() && target.kind == TargetKind::Linux &&
                    !forms.direct_only;
   const Users users = users_of(graph);
   std::map<NodeId, uint64_t> limits;
   if (may && forms.most_growth)
-    limits = limits_of(graph, users, target, *forms.most_growth);
+    limits = limits_of(graph, users, core, *forms.most_growth);
   for (uint32_t b = 0; b < graph.blob_count(); ++b) out.graph.add_blob(graph.blob(b));
   for (uint32_t b = 0; b < graph.body_count(); ++b) out.graph.add_body(graph.body(b));
   GraphCopy now(out.graph, graph, [&](NodeId n) {
@@ -425,7 +452,7 @@ Algorithms choose_algorithms(const Graph& graph, const Target& target,
       const uint64_t limit =
           forms.most_growth ? limits[n] : std::numeric_limits<uint64_t>::max();
       const NodeId fast =
-          may ? fast_form(out, graph, *c, now, users, target, limit, chosen) : kNoNode;
+          may ? fast_form(out, graph, *c, now, users, core, limit, chosen) : kNoNode;
       out.chosen.push_back(std::move(chosen));
       if (fast != kNoNode) return fast;
     }
