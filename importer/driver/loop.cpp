@@ -120,6 +120,12 @@ Results ControlFlow::import_loop(const ModelNode& node, const std::vector<NodeId
     fail(Exit::InvalidModel, "its body does not fit its inputs", place);
     return {};
   }
+  for (size_t i = 0; i < std::min<size_t>(inputs.size(), 2); ++i) {
+    if (inputs[i] == kNoNode || element_count(g()[inputs[i]].shape) == 1) continue;
+    fail(Exit::InvalidModel, "its trip count and its condition must be one value each",
+         place);
+    return {};
+  }
   const Checkpoint before = checkpoint();
   Course course = Course::Whole;
   Results results = unroll_loop(*body, inputs, kUnrolledNodes, course, place, scope);

@@ -23,10 +23,11 @@ int32_t hex_digit(char c) {
 // steer a terminal, as the first 32 do.
 uint64_t printable(Text text) {
   const uint64_t size = character_size(text);
+  if (size == 0) return 0;
   const auto first = static_cast<uint8_t>(text.data[0]);
   const bool steers = first < 0x20 || first == 0x7f ||
                       (first == 0xc2 && static_cast<uint8_t>(text.data[1]) < 0xa0);
-  return size == 0 || steers ? 0 : size;
+  return steers ? 0 : size;
 }
 
 } // namespace

@@ -27,7 +27,7 @@ DOORS = {
     r"zstd\.h$": ["packager/artefact/compress_weights.cpp"],
     r"CLI/": ["packager/command/option_table.cpp"],
     r"catch2/": ["tests"],
-    r"sanitizer/": ["tests/images"],
+    r"sanitizer/": ["tests/images", "tests/fuzz"],
 }
 # Programs as users write them: they see what svod-pack wrote for their model, and nothing of ours.
 USERS = ["docs/examples", "tests/library"]

@@ -179,6 +179,12 @@ void import_branchwise_rms_norm(NodeImport& node) {
     // [H], [C, H], or both in one axis.
     const Expr scale = wide(node, 1);
     const int64_t count = element_count(scale.shape());
+    const int64_t width = branches > 0 ? last / branches : last;
+    const int64_t outer = x.rank() > 1 ? extent(x, x.rank() - 2) : 1;
+    require(node,
+            count == width ||
+                (width > 0 && count == width * (branches > 0 ? branches : outer)),
+            "scale does not fit the input");
     if (branches > 0)
       y = y * reshape(scale, {count / (last / branches), last / branches});
     else if (count == last)
@@ -256,6 +262,8 @@ void import_expand_dims(NodeImport& node) {
 void import_torch_embedding(NodeImport& node) {
   const Expr table = operand(node, 0);
   require(node, table.rank() == 2, "the table must be a matrix");
+  require(node, node.dtype(1) == DType::I32 || node.dtype(1) == DType::I64,
+          "the indices must be int32 or int64");
   const Expr index = wrap_index(node, operand(node, 1), extent(table, 0));
   Shape shape = index.shape();
   const Expr flat = reshape(index, {element_count(shape)});

@@ -242,6 +242,8 @@ void import_relative_position_bias(NodeImport& node) {
   require(node, table.rank() == 2, "the table must be [buckets, heads]");
   // Lengths of the run have a bound: the places up to it are found when packing.
   const auto length = [&](size_t i, const char* name) {
+    require(node, element_count(node.shape(i)) == 1,
+            "query_length and key_length must be one number each");
     if (ints_if_known(node, i))
       return known_size(node.g, within_reach(node, known_int(node, i), name));
     return bounded_size(node, reshape(convert(operand(node, i), DType::I64), {}));

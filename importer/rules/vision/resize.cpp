@@ -279,6 +279,7 @@ std::vector<AxisResize> by_sizes(NodeImport& node, Expr sizes,
     node.invalid("sizes must have one entry per axis");
   if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller")
     node.invalid("keep_aspect_ratio_policy '" + policy + "' is not in the specification");
+  if (count == 0) return {}; // a scalar
   const std::vector<Size> all = sizes_of(node, 0);
   std::vector<Expr> wanted, scales;
   std::vector<Size> from;
