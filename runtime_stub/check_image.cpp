@@ -73,8 +73,12 @@ bool slice_holds(const SvodHeader& header, const SvodEntry& entry, uint32_t numb
 uint64_t bytes_of([[maybe_unused]] const SvodHeader& header,
                   [[maybe_unused]] const SvodEntry& entry, const SvodTensor& tensor) {
 #ifdef SVOD_STATES
-  if (tensor.role == SVOD_ROLE_STATE)
-    return svod_state(&header, &entry, tensor.shape_output - 1)->bytes;
+  if (tensor.role == SVOD_ROLE_STATE) {
+    const SvodState& state = *svod_state(&header, &entry, tensor.shape_output - 1);
+    // Where it moves, the last run before it is moved back has the least room.
+    const bool moves = state.kind == SVOD_STATE_MOVES;
+    return state.bytes - (moves ? uint64_t{state.period - 1} * state.step : 0);
+  }
 #endif
   return tensor.bytes;
 }

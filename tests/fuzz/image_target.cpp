@@ -4,6 +4,7 @@
 #include "runtime_stub/checksum.h"
 #include "runtime_stub/replay.h"
 #include "runtime_stub/states.h"
+#include "tests/fuzz/address_sanitizer.h"
 #include "tests/fuzz/target.h"
 
 #include <algorithm>
@@ -24,7 +25,7 @@ struct Block {
     void* out = nullptr;
     must(posix_memalign(&out, SVOD_ALIGN, std::max<uint64_t>(bytes, 1)) == 0, "memory");
     data = static_cast<uint8_t*>(out);
-    std::memset(data, 0x01, std::max<uint64_t>(bytes, 1));
+    std::memset(data, 0x01, std::min<uint64_t>(bytes, 4096));
   }
   Block(Block&& other) noexcept : data(std::exchange(other.data, nullptr)) {}
   Block(const Block&) = delete;
@@ -59,32 +60,38 @@ bool is_written(uint32_t number) {
          kind == SVOD_SLOT_PART;
 }
 
-// The kernel's own doing, once the step is known: every byte of its buffers is read, and
-// of those that are not inputs or weights written. The last is what kernels write; small
-// numbers, so that loops count on them.
+// Every byte is inside one block of the heap. The ends are read, and where kernels write
+// they are written: small numbers, so that loops count on them.
+void touch(uint8_t* data, uint64_t bytes, bool written) {
+  if (bytes == 0) return;
+#ifdef SVOD_ADDRESS_SANITIZER
+  must(__asan_region_is_poisoned(data, bytes) == nullptr, "a buffer is inside its block");
+#endif
+  static volatile uint8_t sink;
+  sink = sink ^ data[0] ^ data[bytes - 1];
+  if (!written) return;
+  data[bytes - 1] = 0;
+  for (uint64_t k = 0; k < bytes && k < 16; ++k)
+    data[k] = k % 8 == 0 ? static_cast<uint8_t>(watch.work % 3) : 0;
+}
+
+// The kernel's own doing, once the step is known.
 void step_done(void*, uint32_t number) {
   const void* image = watch.model->image;
   const SvodStep& step = *svod_step(image, watch.entry, number);
   if (step.kind != SVOD_STEP_LAUNCH) return;
-  static volatile uint8_t sink;
   for (uint32_t i = 0; i < step.arg_count; ++i) {
-    const uint32_t arg =
-        *svod_at<uint32_t>(image, svod_header(image)->args, uint64_t{step.first_arg} + i);
+    const uint32_t arg = *svod_at<uint32_t>(image, svod_header(image)->args,
+                                            uint64_t{step.first_arg} + i);
     const SvodSlot& slot = slot_at(arg);
     auto* data = static_cast<uint8_t*>(watch.buffers[i]);
     // Of a part only what the chunk has is there.
     if (slot.slot_class == SVOD_SLOT_PART)
       data = reinterpret_cast<uint8_t*>(reinterpret_cast<uintptr_t>(data) +
                                         static_cast<uintptr_t>(slot.bytes) * watch.chunk);
-    const bool written = is_written(arg);
-    for (uint64_t k = 0; k < slot.bytes; ++k) {
-      sink = sink ^ data[k];
-      if (written) data[k] = k % 8 == 0 ? static_cast<uint8_t>(watch.work % 3) : 0;
-    }
+    touch(data, slot.bytes, is_written(arg));
   }
-  // Scratch is a multiple of SVOD_ALIGN for each thread.
-  auto* scratch = static_cast<uint8_t*>(watch.scratch);
-  for (uint64_t k = 0; k < watch.entry->scratch_bytes; ++k) scratch[k] = 1;
+  touch(static_cast<uint8_t*>(watch.scratch), watch.entry->scratch_bytes, true);
 }
 
 int32_t launch(uint32_t, uint32_t program, void* const* buffers, void* scratch,

@@ -1,22 +1,11 @@
 // The decoders of pictures, one by one, with memory of exactly the sizes that are
 // promised. The picture may be of 64 x 64 pixels at most.
 #include "importer/images/decode.h"
+#include "tests/fuzz/address_sanitizer.h"
 #include "tests/fuzz/target.h"
 
 #include <memory>
 #include <string_view>
-
-#ifdef __has_feature
-#if __has_feature(address_sanitizer)
-#define SVOD_ADDRESS_SANITIZER
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(SVOD_ADDRESS_SANITIZER)
-#include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(from, bytes) (void)(from), (void)(bytes)
-#define ASAN_UNPOISON_MEMORY_REGION(from, bytes) (void)(from), (void)(bytes)
-#endif
 
 // What a decoder takes of its scratch memory it may touch, and nothing else of it.
 void svod::image::watch_memory(const uint8_t* from, size_t bytes) {
