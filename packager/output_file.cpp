@@ -94,6 +94,16 @@ void on_crash(int) {
   _exit(static_cast<int>(Exit::Bug));
 }
 
+// What is mapped ended before its end: a file became shorter meanwhile. Nobody can go on
+// from there.
+void on_short_file(int) {
+  constexpr char kWords[] = "svod-pack: error: a file became shorter while it was read; "
+                            "run it again when nobody writes it\n";
+  remove_files();
+  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, kWords, sizeof(kWords) - 1);
+  _exit(static_cast<int>(Exit::File));
+}
+
 std::string reason() { return std::strerror(errno); }
 
 } // namespace
@@ -112,9 +122,14 @@ void install_signal_handlers() {
   sigaltstack(&other, nullptr);
   action.sa_handler = on_crash;
   action.sa_flags = SA_ONSTACK;
-  for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
+  for (int number : {SIGSEGV, SIGFPE, SIGILL, SIGABRT}) {
     sigaction(number, &action, nullptr);
   }
+  action.sa_handler = on_short_file;
+  sigaction(SIGBUS, &action, nullptr);
+  // A limit on the size of files is a failed write, as a full disk is.
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGXFSZ, &action, nullptr);
 }
 
 void remember_folder(const std::string& path) {
@@ -188,6 +203,16 @@ bool OutputFile::write(std::string_view text, std::string& error) {
   if (!done) error = reason();
   if (file >= 0) close(file);
   return done;
+}
+
+std::string OutputFile::room_fault(uint64_t bytes) const {
+  const int file = open(temporary_.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
+  if (file < 0) return reason();
+  const int failure = posix_fallocate(file, 0, static_cast<off_t>(bytes));
+  close(file);
+  return failure == ENOSPC || failure == EFBIG || failure == EDQUOT
+             ? std::strerror(failure)
+             : "";
 }
 
 bool OutputFile::commit(std::string& error) {

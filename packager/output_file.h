@@ -3,6 +3,7 @@
 // remains and an older file is untouched.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,8 @@ public:
 
   const std::string& temporary() const { return temporary_; }
   [[nodiscard]] bool write(std::string_view text, std::string& error);
+  // Why so many bytes cannot be in it, as on a full disk; empty: they can.
+  std::string room_fault(uint64_t bytes) const;
   [[nodiscard]] bool commit(std::string& error);
 
 private:

@@ -103,13 +103,23 @@ std::string Packing::explained() const {
   return out;
 }
 
+// The linker does not always say that there was no room.
+Exit Packing::link_error(const std::string& diagnostics) const {
+  uint64_t bytes = objects_->image.size();
+  for (const auto& object : objects_->code) bytes += object.size();
+  if (objects_->weights) bytes += objects_->weights->size();
+  const std::string fault = files_[0].room_fault(bytes);
+  return fault.empty() ? toolchain_error(diagnostics)
+                       : file_error(options_.output, fault);
+}
+
 Exit Packing::link() {
   clock_.lap();
   std::string output = files_.empty() ? "" : files_[0].temporary();
   if (output.empty() || program_taken_) return Exit::Done;
   if (options_.emit == Output::Source) return write_source();
   const toolchain::LinkResult linked = link_output(options_, *objects_, output);
-  if (!linked.ok) return toolchain_error(linked.diagnostics);
+  if (!linked.ok) return link_error(linked.diagnostics);
   Exit status = options_.is_library() ? write_headers() : Exit::Done;
   if (status != Exit::Done) return status;
   if (objects_->weight_file && !write_weights(*objects_, files_[1].temporary()))

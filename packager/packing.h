@@ -97,6 +97,7 @@ private:
   void tell(Exit status);
   Exit file_error(const std::string& path, const std::string& reason) const;
   Exit toolchain_error(const std::string& diagnostics) const;
+  Exit link_error(const std::string& diagnostics) const;
   Exit open(const std::string& path);
   void open_cache();
   void open_remote();

@@ -73,12 +73,8 @@ bool slice_holds(const SvodHeader& header, const SvodEntry& entry, uint32_t numb
 uint64_t bytes_of([[maybe_unused]] const SvodHeader& header,
                   [[maybe_unused]] const SvodEntry& entry, const SvodTensor& tensor) {
 #ifdef SVOD_STATES
-  if (tensor.role == SVOD_ROLE_STATE) {
-    const SvodState& state = *svod_state(&header, &entry, tensor.shape_output - 1);
-    // Where it moves, the last run before it is moved back has the least room.
-    const bool moves = state.kind == SVOD_STATE_MOVES;
-    return state.bytes - (moves ? uint64_t{state.period - 1} * state.step : 0);
-  }
+  if (tensor.role == SVOD_ROLE_STATE)
+    return svod_state(&header, &entry, tensor.shape_output - 1)->bytes;
 #endif
   return tensor.bytes;
 }
@@ -143,18 +139,48 @@ bool slot_stays(const Nesting& nesting, uint32_t number) {
   return true;
 }
 
+#ifdef SVOD_STATES
+// Of a state that moves a slot has all the room, of which the last run before it is moved
+// back has the least. Kernels know what of it is the tensor; the replay itself does not.
+bool state_has_room(const Nesting& nesting, const SvodSlot& slot, uint64_t end) {
+  if (slot.slot_class != SVOD_SLOT_INPUT && slot.slot_class != SVOD_SLOT_OUTPUT)
+    return true;
+  const bool in = slot.slot_class == SVOD_SLOT_INPUT;
+  const SvodTensor& tensor = in ? *svod_input(&nesting.header, &nesting.entry, slot.io)
+                                : *svod_output(&nesting.header, &nesting.entry, slot.io);
+  if (tensor.role != SVOD_ROLE_STATE) return true;
+  const SvodState& state =
+      *svod_state(&nesting.header, &nesting.entry, tensor.shape_output - 1);
+  return state.kind != SVOD_STATE_MOVES ||
+         end <= state.bytes - uint64_t{state.period - 1} * state.step;
+}
+#else
+bool state_has_room(const Nesting&, const SvodSlot&, uint64_t) { return true; }
+#endif
+
 // A slot that the replay itself reads (or writes) `bytes` of.
 bool operand_holds(const Nesting& nesting, uint32_t number, uint64_t bytes,
                    bool written) {
   if (!slot_stays(nesting, number) || nesting.slot(number).bytes < bytes) return false;
+  uint64_t end = bytes; // at most, from the beginning of the slot on
   while (nesting.slot(number).slot_class == SVOD_SLOT_SLICE) {
-    number = svod_at<SvodSlice>(&nesting.header, nesting.header.slices,
-                                nesting.slot(number).io)
-                 ->parent;
+    const SvodSlot& slot = nesting.slot(number);
+    const SvodSlice& slice =
+        *svod_at<SvodSlice>(&nesting.header, nesting.header.slices, slot.io);
+    const uint32_t limit = slice.mask == 1     ? 2
+                           : slice.stride == 0 ? 0
+                                               : nesting.limits[slice.depth];
+    if (slice.stride > 0 && limit > 0)
+      end += static_cast<uint64_t>(slice.stride) * (limit - 1);
+    end += slot.offset;
+    number = slice.parent;
   }
-  const uint32_t kind = nesting.slot(number).slot_class;
-  if (kind == SVOD_SLOT_PART) return false;
-  return !written || kind == SVOD_SLOT_OUTPUT || kind == SVOD_SLOT_TEMPORARY;
+  const SvodSlot& root = nesting.slot(number);
+  if (root.slot_class == SVOD_SLOT_PART ||
+      !state_has_room(nesting, root, root.offset + end))
+    return false;
+  return !written || root.slot_class == SVOD_SLOT_OUTPUT ||
+         root.slot_class == SVOD_SLOT_TEMPORARY;
 }
 
 bool maybe_operand(const Nesting& nesting, uint32_t number, uint64_t bytes,

@@ -10,7 +10,8 @@
 //            svod_make_folder
 //   memory   svod_allocate (whole pages, zeroed), svod_want_large_pages; memcpy,
 //            memmove, memset, memcmp
-//   process  svod_main (yours), svod_exit, svod_program_path
+//   process  svod_main (yours), svod_exit, svod_program_path, svod_keep_to_own_calls
+//            (filter_linux.cpp)
 //   time     svod_now (monotonic nanoseconds)
 //   threads  svod_cpu_count, svod_thread_start, svod_thread_join, svod_futex_wait,
 //            svod_futex_wake; see pool.h
@@ -60,6 +61,10 @@ int32_t svod_main(int32_t argc, char** argv, char** envp);
 [[noreturn]] void svod_exit(int32_t code); // ends all threads
 // The file that runs, terminated. Its length, or a negative errno.
 int64_t svod_program_path(char* path, uint64_t room);
+// From here on any system call that none of these functions makes ends the process; files
+// are written, and folders made, only where `writes` is not 0. Before threads are
+// started.
+void svod_keep_to_own_calls(uint32_t writes);
 
 // A descriptor. 0, 1, 2 are standard input, output and error.
 int32_t svod_open(const char* path, uint32_t how);

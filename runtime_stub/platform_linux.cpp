@@ -7,7 +7,6 @@
 namespace {
 
 constexpr intptr_t kHere = -100; // AT_FDCWD
-constexpr uintptr_t kWriteCreateTruncate = 01 | 0100 | 01000, kCloseOnExec = 02000000;
 
 uintptr_t number(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
@@ -80,7 +79,8 @@ int64_t svod_program_path(char* path, uint64_t room) {
 }
 
 int32_t svod_open(const char* path, uint32_t how) {
-  uintptr_t flags = kCloseOnExec | (how == SVOD_OPEN_WRITE ? kWriteCreateTruncate : 0);
+  const uintptr_t flags =
+      how == SVOD_OPEN_WRITE ? SVOD_OPEN_FLAGS_WRITE : SVOD_OPEN_FLAGS_READ;
   intptr_t file;
   do {
     file = svod_syscall(SVOD_CALL_OPENAT, static_cast<uintptr_t>(kHere), number(path),
@@ -325,15 +325,12 @@ svod_clone:
 
 int32_t svod_thread_start(void (*entry)(void*), void* argument, void* stack,
                           uint64_t stack_bytes, uint32_t* alive) {
-  // Shares memory, files, signal handlers; `alive` is cleared by the kernel at the end.
-  constexpr uintptr_t kFlags =
-      0x100 | 0x200 | 0x400 | 0x800 | 0x10000 | 0x40000 | 0x200000;
   uintptr_t end = number(stack) + static_cast<uintptr_t>(stack_bytes);
   uintptr_t* top = reinterpret_cast<uintptr_t*>((end & ~uintptr_t{15}) - 16);
   top[0] = reinterpret_cast<uintptr_t>(entry);
   top[1] = number(argument);
   __atomic_store_n(alive, 1u, __ATOMIC_RELEASE);
-  intptr_t status = svod_clone(kFlags, top, alive);
+  intptr_t status = svod_clone(SVOD_THREAD_FLAGS, top, alive);
   if (status >= 0) return 0;
   __atomic_store_n(alive, 0u, __ATOMIC_RELEASE);
   return static_cast<int32_t>(status);

@@ -36,6 +36,15 @@ enum SvodCall {
   SVOD_CALL_FUTEX = SVOD_NUMBER(202, 98, 240, 240),
 };
 
+// Flags that more than one place must know. Files: close on exec; write, create,
+// truncate. Threads share memory, files, signal handlers; `alive` is cleared by the
+// kernel at the end.
+enum SvodCallFlags : uint32_t {
+  SVOD_OPEN_FLAGS_READ = 02000000,
+  SVOD_OPEN_FLAGS_WRITE = 02000000 | 01 | 0100 | 01000,
+  SVOD_THREAD_FLAGS = 0x100 | 0x200 | 0x400 | 0x800 | 0x10000 | 0x40000 | 0x200000,
+};
+
 // Six arguments always: registers that a call does not read cost nothing.
 inline intptr_t svod_syscall(SvodCall call, uintptr_t a = 0, uintptr_t b = 0,
                              uintptr_t c = 0, uintptr_t d = 0, uintptr_t e = 0,

@@ -8,6 +8,13 @@
 #include <algorithm>
 
 namespace svod::importer {
+
+int64_t extent(Expr x, int64_t axis) {
+  if (axis < 0 || axis >= x.rank())
+    throw RuleFailure{"a tensor of shape " + shape_text(x.shape()) +
+                      " has too few axes for it"};
+  return x.shape()[static_cast<size_t>(axis)];
+}
 namespace {
 
 constexpr size_t kMostRuns = 16; // more slices than this cost more than one gather
@@ -160,6 +167,8 @@ Expr true_positions(NodeImport& node, Expr condition, int64_t count) {
 }
 
 Expr take(Expr x, int64_t axis, Expr index) {
+  if (index.dtype() != DType::I32 && index.dtype() != DType::I64)
+    throw RuleFailure{"its indices must be int32 or int64"};
   int64_t count = element_count(index.shape());
   Shape wide = x.shape();
   wide[static_cast<size_t>(axis)] = count;

@@ -255,7 +255,7 @@ void Binder::check_limits(const ModelValue& input, const Shape& shape) {
                                                   " has the negative dimension " +
                                                   std::to_string(dim));
     else if (dim > options_.limits.dim ||
-             __builtin_mul_overflow(elements, dim, &elements) ||
+             __builtin_mul_overflow(elements, std::max<int64_t>(dim, 1), &elements) ||
              elements > options_.limits.elements)
       return diags_.error(Exit::InvalidModel,
                           "input " + quoted(input.name) + " of shape " +

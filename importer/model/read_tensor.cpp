@@ -7,6 +7,7 @@
 
 #include "onnx-ml.pb.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace svod::importer {
@@ -77,12 +78,14 @@ int64_t checked_elements(const Shape& dims, const Limits& limits) {
   int64_t elements = 1;
   for (int64_t dim : dims) {
     if (dim < 0) fail_read("dimension " + std::to_string(dim) + " is negative");
-    if (dim > limits.dim || __builtin_mul_overflow(elements, dim, &elements) ||
+    // One of 0 counts as 1, as the graph has it: the others may be no larger for it.
+    if (dim > limits.dim ||
+        __builtin_mul_overflow(elements, std::max<int64_t>(dim, 1), &elements) ||
         elements > limits.elements)
       fail_read("the shape is over the limit of " + std::to_string(limits.elements) +
                 " elements");
   }
-  return elements;
+  return std::ranges::find(dims, 0) == dims.end() ? elements : 0;
 }
 
 // The fields of one TensorProto before they are checked against each other.

@@ -181,8 +181,12 @@ bool Parser::counts(int& least, int& most) {
 }
 
 TreePointer Parser::repeated(int depth) {
+  const std::string_view begin = rest_;
   TreePointer tree = atom(depth);
-  for (;;) {
+  const std::string_view taken = begin.substr(0, begin.size() - rest_.size());
+  const bool is_flags =
+      taken.starts_with("(?") && taken.find_first_of("<:)") + 1 == taken.size();
+  for (bool repeats = false;; repeats = true) {
     int least = 0, most = -1;
     if (eat("*") || eat("+") || eat("?")) {
       const char sign = *(rest_.data() - 1);
@@ -191,6 +195,8 @@ TreePointer Parser::repeated(int depth) {
     } else if (!at("{") || !counts(least, most)) {
       return tree;
     }
+    if (repeats) malformed("a repetition of a repetition");
+    if (is_flags) malformed("a repetition of nothing");
     if (least > limits_.repeats || most > limits_.repeats)
       refused("it repeats more than " + std::to_string(limits_.repeats) + " times");
     if (most >= 0 && most < least) malformed("a repetition of least over most");
@@ -263,7 +269,9 @@ TreePointer Parser::atom(int depth) {
   if (eat("\\z")) return assertion(Assertion::TextEnd);
   if (eat("\\b")) return assertion(Assertion::WordEdge);
   if (eat("\\B")) return assertion(Assertion::NoWordEdge);
-  if (at("*") || at("+") || at("?")) malformed("a repetition of nothing");
+  int least = 0, most = 0;
+  if (at("*") || at("+") || at("?") || (at("{") && counts(least, most)))
+    malformed("a repetition of nothing");
   if (eat(".")) {
     TreePointer tree = make_tree(Tree::Kind::Set);
     tree->set = complement(flags_.dot_takes_newline ? CharacterSet{}
@@ -350,6 +358,8 @@ uint32_t Parser::character_escape() {
   const bool plain = (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
   if (plain && static_cast<uint8_t>(c) < 128)
     malformed(std::string("the escape \\") + c + " is not in the syntax");
+  if (static_cast<uint8_t>(c) >= 128)
+    malformed("an escape of a letter beyond ASCII is not in the syntax");
   return character();
 }
 

@@ -42,6 +42,7 @@ constexpr StubRow kStub[] = {
     {kCheck, true, true, false},
     {"runtime_stub/cpu.cpp", true, true, false},
     {kExports, false, true, false},
+    {"runtime_stub/filter_linux.cpp", true, false, false},
     {"runtime_stub/memory.cpp", true, true, true},
     {"runtime_stub/platform_linux.cpp", true, false, false},
     {"runtime_stub/pool.cpp", true, false, false},

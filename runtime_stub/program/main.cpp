@@ -112,6 +112,11 @@ Exit start(int32_t argc, char** argv) {
 #endif
     return EXIT_DONE;
   }
+#ifndef SVOD_DEVICE
+  // A driver of a GPU makes calls of its own.
+  if (!options.unsecure)
+    svod_keep_to_own_calls(options.output_count > 0 || options.output_folder != nullptr);
+#endif
   Session session;
   status = open_model(session, options.weights, errors);
   if (status != EXIT_DONE) return status;

@@ -44,6 +44,9 @@ constexpr char kHelp[] =
     "  --isa NAME             use this packed CPU level\n"
     "  --weights FILE         weights of a program packed with --weights=file\n"
     "  --self-check           checksums of image and weights\n"
+#ifndef SVOD_DEVICE
+    "  --unsecure             no filter of system calls\n"
+#endif
     "  --cpu-check            can this CPU run it; exit 9 says what it lacks\n"
     "  --licenses             of all that is in this file\n"
     "  --help, --version\n"
@@ -156,12 +159,12 @@ bool read_mode(Words& words, Options& options) {
   return false;
 }
 
-// Those that read_value knows by their long names; --strict, --finite and --softmax take
-// no value.
+// Those that read_value knows by their long names; --strict, --finite, --softmax and
+// --unsecure take no value.
 constexpr char kValueOptions[][13] = {
-    "--input",     "--output",     "--verify", "--weights", "--rtol",   "--atol",
-    "--min-time",  "--threads",    "--isa",    "--strict",  "--finite", "--softmax",
-    "--batch-dir", "--output-dir", "--labels", "--top"};
+    "--input",     "--output",     "--verify", "--weights", "--rtol",    "--atol",
+    "--min-time",  "--threads",    "--isa",    "--strict",  "--finite",  "--softmax",
+    "--batch-dir", "--output-dir", "--labels", "--top",     "--unsecure"};
 
 struct PathRow {
   const char* name;
@@ -185,6 +188,7 @@ bool read_value(Words& words, Options& options) {
                            {"--labels", options.labels.path}};
   const FlagRow flags[] = {{"--strict", options.strict},
                            {"--finite", options.finite},
+                           {"--unsecure", options.unsecure},
                            {"--softmax", options.labels.softmax}};
   const CountRow counts[] = {{"--threads", options.session.threads},
                              {"--top", options.labels.top}};

@@ -34,9 +34,10 @@ struct Options {
   Labels labels;
   const char* weights = nullptr;
   double rtol = 1e-3, atol = 1e-5, min_time = 1;
-  bool strict = false; // each element of --verify on its own
-  bool finite = false; // inputs that are infinite or no number are refused
-  uint64_t began = 0;  // of --bench: when the program began, svod_now
+  bool strict = false;   // each element of --verify on its own
+  bool unsecure = false; // no filter of system calls
+  bool finite = false;   // inputs that are infinite or no number are refused
+  uint64_t began = 0;    // of --bench: when the program began, svod_now
   // What follows --input and --output, in the order of the command line, whose own memory
   // holds the list. A word without an option is an input.
   char** words = nullptr;

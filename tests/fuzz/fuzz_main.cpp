@@ -20,16 +20,23 @@ struct Target {
   void (*run)(Bytes);
 };
 
-#define SVOD_FUZZ_files(...)
-#define SVOD_FUZZ_models(...)
-#ifdef SVOD_FUZZ_MODELS
-#undef SVOD_FUZZ_models
-#define SVOD_FUZZ_models(name, bytes, share, reads)                                      \
+// Rows of this program's part are targets here.
+#define SVOD_FUZZ_ROW(name, bytes, share, reads)                                         \
   {#name, reads, bytes, share, fuzz_##name},
+#ifdef SVOD_FUZZ_PART_files
+#define SVOD_FUZZ_files SVOD_FUZZ_ROW
 #else
-#undef SVOD_FUZZ_files
-#define SVOD_FUZZ_files(name, bytes, share, reads)                                       \
-  {#name, reads, bytes, share, fuzz_##name},
+#define SVOD_FUZZ_files(...)
+#endif
+#ifdef SVOD_FUZZ_PART_models
+#define SVOD_FUZZ_models SVOD_FUZZ_ROW
+#else
+#define SVOD_FUZZ_models(...)
+#endif
+#ifdef SVOD_FUZZ_PART_peers
+#define SVOD_FUZZ_peers SVOD_FUZZ_ROW
+#else
+#define SVOD_FUZZ_peers(...)
 #endif
 constexpr Target kTargets[] = {
 #define FUZZ_TARGET(part, name, bytes, share, reads)                                     \

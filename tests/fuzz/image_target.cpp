@@ -75,21 +75,38 @@ void touch(uint8_t* data, uint64_t bytes, bool written) {
     data[k] = k % 8 == 0 ? static_cast<uint8_t>(watch.work % 3) : 0;
 }
 
+// Kernels know what of a state that moves is the tensor: the least room that it has.
+uint64_t room_of(const SvodSlot& slot) {
+  if (slot.slot_class != SVOD_SLOT_INPUT && slot.slot_class != SVOD_SLOT_OUTPUT)
+    return slot.bytes;
+  const void* image = watch.model->image;
+  const bool in = slot.slot_class == SVOD_SLOT_INPUT;
+  const SvodTensor& tensor = in ? *svod_input(image, watch.entry, slot.io)
+                                : *svod_output(image, watch.entry, slot.io);
+  if (tensor.role != SVOD_ROLE_STATE) return slot.bytes;
+  const SvodState& state = *svod_state(image, watch.entry, tensor.shape_output - 1);
+  const uint64_t room =
+      state.bytes -
+      (state.kind == SVOD_STATE_MOVES ? uint64_t{state.period - 1} * state.step : 0);
+  return slot.offset >= room ? 0 : std::min(slot.bytes, room - slot.offset);
+}
+
 // The kernel's own doing, once the step is known.
 void step_done(void*, uint32_t number) {
   const void* image = watch.model->image;
   const SvodStep& step = *svod_step(image, watch.entry, number);
-  if (step.kind != SVOD_STEP_LAUNCH) return;
+  // A step of no chunks launches nothing.
+  if (step.kind != SVOD_STEP_LAUNCH || step.chunks == 0) return;
   for (uint32_t i = 0; i < step.arg_count; ++i) {
-    const uint32_t arg = *svod_at<uint32_t>(image, svod_header(image)->args,
-                                            uint64_t{step.first_arg} + i);
+    const uint32_t arg =
+        *svod_at<uint32_t>(image, svod_header(image)->args, uint64_t{step.first_arg} + i);
     const SvodSlot& slot = slot_at(arg);
     auto* data = static_cast<uint8_t*>(watch.buffers[i]);
     // Of a part only what the chunk has is there.
     if (slot.slot_class == SVOD_SLOT_PART)
       data = reinterpret_cast<uint8_t*>(reinterpret_cast<uintptr_t>(data) +
                                         static_cast<uintptr_t>(slot.bytes) * watch.chunk);
-    touch(data, slot.bytes, is_written(arg));
+    touch(data, room_of(slot), is_written(arg));
   }
   touch(static_cast<uint8_t*>(watch.scratch), watch.entry->scratch_bytes, true);
 }

@@ -163,6 +163,15 @@ def models():
         seed("operators", f"drawn_{i}", bytes((i * 37 + k * k * 11) % 256 if k % 3 else 0 for k in range(160)))
 
 
+def peers():
+    for path in sorted((SEEDS / "model").iterdir()):
+        if path.stat().st_size < 400:
+            seed("wire", path.name, path.read_bytes())
+    for name, text in (("words", "[a-z]+\\d{2,3}|x\nabc12\nx\nab1"), ("groups", "(?i)(ab|c)*[^d-f]\nABcx\n\nd"),
+                       ("edges", "^\\bword\\b.*$\nword up\nsword"), ("lazy", "a+?b{0,2}\\x41[[:alpha:]]\naabAz")):
+        seed("regex", name, text)
+
+
 def packed():
     """Images of small programs, and kernels with their schedules."""
     state = model([node("Concat", ["past", "x"], ["all"], axis=0), node("ReduceSum", ["all"], ["y"], keepdims=0)],
@@ -206,7 +215,7 @@ def main():
     for old in SEEDS.glob("*/*"):
         if not old.name.startswith("case_"):
             old.unlink()
-    arrays(), protos(), texts(), pictures(), streams(), models(), packed()
+    arrays(), protos(), texts(), pictures(), streams(), models(), packed(), peers()
     for target in sorted(SEEDS.iterdir()):
         files = list(target.iterdir())
         print(f"{target.name:<12} {len(files):>3} seeds, {sum(f.stat().st_size for f in files):>6} bytes")

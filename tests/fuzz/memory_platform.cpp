@@ -122,6 +122,7 @@ void svod_want_large_pages(void*, uint64_t) {}
 int64_t svod_read_folder(int32_t, SvodFolderEntry*, uint64_t) { return 0; }
 int32_t svod_make_folder(const char*) { return 0; }
 int64_t svod_program_path(char*, uint64_t) { return -SVOD_ENOENT; }
+void svod_keep_to_own_calls(uint32_t) {}
 void svod_exit(int32_t code) { std::exit(code); }
 
 // Measurements end soon, however long they are to take.

@@ -32,8 +32,9 @@ class Target:
 
 
 def targets_of(folder):
-    for part in ("files", "models"):
-        program = folder / "tests" / "fuzz" / f"fuzz_{part}"
+    for program in sorted((folder / "tests" / "fuzz").glob("fuzz_*")):
+        if program.suffix or not program.is_file():
+            continue
         listed = subprocess.run([program], capture_output=True, text=True, check=True).stdout
         yield from (Target(program, line) for line in listed.splitlines())
 

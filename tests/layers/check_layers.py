@@ -18,7 +18,8 @@ SEES = layers.rows()
 DOORS = {
     r"grpc(pp)?/|(remote_execution|byte_stream)(\.grpc)?\.pb\.h$": ["packager/remote/grpc_client.cpp",
                                                                     "tests/tools/cache_server.cpp"],
-    r"google/protobuf/|.*\.pb\.h$|onnx/": ["importer/model", "importer/check"],
+    r"google/protobuf/|.*\.pb\.h$|onnx/": ["importer/model", "importer/check", "tests/fuzz/wire_target.cpp"],
+    r"re2/": ["tests/fuzz/regex_target.cpp"],
     r"clang/": ["compiler/toolchain", "compiler/codegen/check_cpp.cpp",
                 "compiler/codegen/read_custom_ops.cpp"],
     r"llvm(-c)?/": ["compiler/toolchain", "compiler/codegen/check_cpp.cpp",

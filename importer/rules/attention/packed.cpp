@@ -107,7 +107,7 @@ void import_packed_attention(NodeImport& node) {
 void import_packed_multi_head_attention(NodeImport& node) {
   const Expr query = wide(node, 0);
   const int64_t heads = node.get_int("num_heads");
-  const PackedTokens at = packed_tokens(node, node.shape(0).at(0), 4, 5);
+  const PackedTokens at = packed_tokens(node, extent(query, 0), 4, 5);
   Expr q = query, k = query, v = query;
   if (query.rank() == 4) {
     require(node, extent(query, 1) == heads && extent(query, 2) == 3,

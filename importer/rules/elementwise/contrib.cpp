@@ -36,7 +36,9 @@ Expr normalized_groups(NodeImport& node, Expr x) {
   const int64_t groups = node.get_int("groups");
   require(node, groups > 0 && channels % groups == 0,
           "groups does not divide the channels");
-  const int64_t positions = element_count(x.shape()) / (extent(x, 0) * channels);
+  int64_t positions = 1;
+  for (int64_t axis = 1; axis < rank; ++axis)
+    if (axis != (last ? rank - 1 : 1)) positions *= extent(x, axis);
   Shape split{extent(x, 0), groups, channels / groups, positions};
   if (last) split = {extent(x, 0), positions, groups, channels / groups};
   const std::vector<int64_t> axes =
@@ -262,8 +264,6 @@ void import_expand_dims(NodeImport& node) {
 void import_torch_embedding(NodeImport& node) {
   const Expr table = operand(node, 0);
   require(node, table.rank() == 2, "the table must be a matrix");
-  require(node, node.dtype(1) == DType::I32 || node.dtype(1) == DType::I64,
-          "the indices must be int32 or int64");
   const Expr index = wrap_index(node, operand(node, 1), extent(table, 0));
   Shape shape = index.shape();
   const Expr flat = reshape(index, {element_count(shape)});

@@ -71,11 +71,18 @@ void import_constant(NodeImport& node) {
 
 namespace {
 
+// One number, which all elements are.
+Expr filling(NodeImport& node) {
+  if (!node.has("value")) return number(node.g, DType::F32, 0);
+  const Expr value{&node.g, node.tensor(node.get_tensor("value"))};
+  if (is_compound(value.id)) node.invalid("value must not be complex");
+  if (element_count(value.shape()) != 1) node.invalid("value must have one element");
+  return reshape(value, {});
+}
+
 // A shape of the run: each size has a bound.
 void constant_of_sizes(NodeImport& node) {
-  Expr value = number(node.g, DType::F32, 0);
-  if (node.has("value")) value = {&node.g, node.tensor(node.get_tensor("value"))};
-  if (element_count(value.shape()) != 1) node.invalid("value must have one element");
+  const Expr value = filling(node);
   const Expr list = operand(node, 0);
   if (list.rank() != 1) node.invalid("the shape must have one axis");
   std::vector<Size> sizes;
@@ -88,7 +95,7 @@ void constant_of_sizes(NodeImport& node) {
     if (sizes.back().bound < 0) node.invalid("the shape has a negative extent");
     bounds.push_back(sizes.back().bound);
   }
-  give_bounded(node, 0, broadcast(reshape(value, {}), bounds), sizes);
+  give_bounded(node, 0, broadcast(value, bounds), sizes);
 }
 
 // The elements of a range that ends at run time, at most as many as its numbers allow.
@@ -123,10 +130,7 @@ void import_constant_of_shape(NodeImport& node) {
   if (!wanted) promise_values(node, 0, shape);
   for (int64_t extent : shape)
     if (extent < 0) node.invalid("the shape has a negative extent");
-  Expr value = number(node.g, DType::F32, 0);
-  if (node.has("value")) value = {&node.g, node.tensor(node.get_tensor("value"))};
-  if (element_count(value.shape()) != 1) node.invalid("value must have one element");
-  give(node, 0, broadcast(reshape(value, {}), shape));
+  give(node, 0, broadcast(filling(node), shape));
 }
 
 namespace {
