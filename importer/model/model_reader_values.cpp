@@ -3,6 +3,8 @@
 
 #include "onnx-ml.pb.h"
 
+#include <utility>
+
 namespace svod::importer {
 
 using onnx::AttributeProto;
@@ -238,10 +240,16 @@ std::vector<ModelDim> ModelReader::dims(std::string_view message) {
     ModelDim& dim = dims.emplace_back();
     charge(sizeof(ModelDim));
     WireReader entries(field->as_bytes());
+    bool is_told = false;
     while (auto entry = entries.next()) {
-      if (entry->number == TensorShapeProto_Dimension::kDimValueFieldNumber)
+      const bool is_value =
+          entry->number == TensorShapeProto_Dimension::kDimValueFieldNumber;
+      if (!is_value && entry->number != TensorShapeProto_Dimension::kDimParamFieldNumber)
+        continue;
+      if (std::exchange(is_told, true)) fail_read("a dimension is given twice");
+      if (is_value)
         dim.value = entry->as_int();
-      if (entry->number == TensorShapeProto_Dimension::kDimParamFieldNumber)
+      else
         dim.name = name(*entry);
     }
   }

@@ -124,6 +124,7 @@ const char* read_npy(Text content, const Tensor& wanted, Tensor& out) {
     return "it is no npy file";
   }
   auto byte = [&](uint64_t i) { return uint64_t{static_cast<uint8_t>(content.data[i])}; };
+  if (byte(6) < 1 || byte(6) > 3) return "its version of npy is not known";
   uint64_t start = byte(6) == 1 ? 10 : 12;
   if (content.size < start) return "it is cut off";
   uint64_t length = byte(8) | byte(9) << 8;
@@ -138,7 +139,9 @@ const char* read_npy(Text content, const Tensor& wanted, Tensor& out) {
     return "its size does not fit its npy shape";
   }
   out.data = data.data;
-  bool columns = value_of(header, "'fortran_order'").starts_with("True");
+  const Text order = value_of(header, "'fortran_order'");
+  const bool columns = order.starts_with("True");
+  if (!columns && !order.starts_with("False")) return "its npy header has no order";
   if (columns && out.rank > 1 && out.elements() > 0) error = to_rows(out);
   if (error == nullptr && out.element->packed()) error = to_packed(out);
   Text descr = value_of(header, "'descr'");

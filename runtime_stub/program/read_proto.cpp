@@ -41,7 +41,7 @@ struct Scan {
   int64_t dims[SVOD_MAX_RANK];
   uint32_t rank = 0;
   Text raw, wrapped;
-  bool has_raw = false, has_wrapped = false;
+  bool has_raw = false, has_listed = false, has_wrapped = false;
   uint32_t wrapped_count = 0;
 };
 
@@ -69,6 +69,9 @@ bool scan_field(const Field& field, Scan& scan) {
     scan.raw = field.bytes;
     scan.has_raw = true;
   }
+  scan.has_listed |= field.number == FLOATS || field.number == INT32S ||
+                     field.number == INT64S || field.number == DOUBLES ||
+                     field.number == UINT64S;
   if (field.number == SEGMENT_OR_TENSOR && field.wire == 2) {
     scan.wrapped = field.bytes;
     scan.has_wrapped = true;
@@ -135,7 +138,7 @@ const char* read_strings(Text content, Tensor& out) {
 // `wraps`: the message may be a sequence or an optional around a tensor.
 const char* read_message(Text content, bool wraps, Tensor& out) {
   out = {};
-  Scan scan{out, {}, 0, {}, {}, false, false, 0};
+  Scan scan{out, {}, 0, {}, {}, false, false, false, 0};
   Reader reader(content);
   for (Field field; !reader.done();) {
     if (!reader.next(field)) return "it is malformed";
@@ -149,6 +152,7 @@ const char* read_message(Text content, bool wraps, Tensor& out) {
   if (!set_dims(out, scan.dims, scan.rank)) return "its dims are too large";
   if (is_text(*out.element)) return read_strings(content, out);
   if (!scan.has_raw) return read_elements(content, out);
+  if (scan.has_listed) return "its elements are in two fields";
   if (scan.raw.size != out.bytes()) return "its raw data does not fit its dims";
   // Inside a file the bytes lie anywhere; kernels want whole elements aligned.
   auto data = static_cast<uint8_t*>(take_memory(out.bytes()));
