@@ -253,6 +253,8 @@ void read_raw(const RawTensor& raw, int64_t size, TensorSource& source,
 }
 
 void read_strings(const RawTensor& raw, int64_t elements, ModelTensor& tensor) {
+  if (!raw.data.empty() && raw.data_field != TensorProto::kStringDataFieldNumber)
+    fail_read("its strings are not in string_data");
   if (static_cast<int64_t>(raw.data.size()) != elements)
     fail_size("string_data", static_cast<int64_t>(raw.data.size()), elements);
   for (const WireField& piece : raw.data) tensor.strings.emplace_back(piece.as_bytes());

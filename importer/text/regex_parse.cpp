@@ -222,9 +222,10 @@ bool Parser::read_flags() {
       flags.many_lines = value;
     else if (c == 's')
       flags.dot_takes_newline = value;
-    else if (c == '-' && value)
+    else if (c == '-' && value) {
+      if (at(":") || at(")")) malformed("a '-' of a group without a flag");
       value = false;
-    else if (c == ':' || c == ')') {
+    } else if (c == ':' || c == ')') {
       flags_ = flags;
       return c == ':';
     } else if (c != 'U') {
