@@ -90,6 +90,7 @@ static void key_of(const Graph& graph, const importer::ModelInterface& interface
     key.number(input);
     key.number(open.extents);
     for (const std::string& name : open.dimensions) key.number(!name.empty());
+    if (interface.pictures.contains(input)) key.text("picture");
   }
   for (const auto* ports : {&interface.inputs, &interface.outputs}) {
     key.number(ports->size());

@@ -87,6 +87,29 @@ std::string of_states(const Options& o) {
   });
 }
 
+// A picture is decoded where there is memory for it, and has one size.
+std::string of_images(const Options& o) {
+  if (o.import.images.empty()) return "";
+  constexpr int64_t kMostPixels = int64_t{1} << 26;
+  return first_broken({
+      {o.target.kind != TargetKind::Linux || o.emit == Output::Source ||
+           o.layout != FolderLayout::None,
+       "--image: it is for programs and libraries of Linux, which have memory to decode "
+       "a picture in; firmware, modules, source and folders for a build system take the "
+       "model's own input"},
+      {o.device.has_value(), "--image is for the processor: leave out --device"},
+      {!o.sets.empty(), "--image goes with one set of shapes: give each --shape once, "
+                        "and no --entry"},
+      {!o.import.sizes.empty(),
+       "--image goes with fixed sizes: --shape instead of --dim"},
+      {!o.import.states.empty(), "--image does not go with --state"},
+      {o.bisect, "--bisect is for the model's own inputs: leave out --image to look for "
+                 "a wrong kernel"},
+      {o.import.picture_height > kMostPixels / o.import.picture_width,
+       "--limit-image: with --image height times width must be at most 67108864"},
+  });
+}
+
 std::string of_tuning(const Options& o) {
   if (!o.tune_minutes) return "";
   if (o.is_text() || o.emit == Output::Source)
@@ -117,7 +140,7 @@ std::string of_tuning(const Options& o) {
 
 std::string option_misfit(const Options& options) {
   for (std::string (*const of)(const Options&) :
-       {of_reports, of_artefacts, of_states, of_tuning, sets_fault})
+       {of_reports, of_artefacts, of_states, of_images, of_tuning, sets_fault})
     if (std::string fault = of(options); !fault.empty()) return fault;
   return "";
 }

@@ -6,6 +6,7 @@
 #include "compiler/support/nearest.h"
 #include "compiler/toolchain/cpu.h"
 #include "compiler/toolchain/object_cache.h"
+#include "importer/images/image_spec.h"
 #include "packager/artefact/stub_jobs.h"
 #include "packager/command/help.h"
 #include "packager/command/option_table.h"
@@ -142,7 +143,8 @@ void read_kernel_file(const std::string& text, Options& options) {
 }
 
 // HxW
-void read_image_limit(const std::string& text, Limits& limits) {
+void read_image_limit(const std::string& text, importer::ImportOptions& import) {
+  Limits& limits = import.limits;
   const size_t cross = text.find('x');
   if (cross == std::string::npos)
     throw UsageError{"--limit-image: '" + text + "' is not HxW"};
@@ -153,6 +155,16 @@ void read_image_limit(const std::string& text, Limits& limits) {
     if (extent < 1 || extent > kMost)
       throw UsageError{"--limit-image: height and width must be 1 to " +
                        std::to_string(kMost)};
+  import.picture_height = limits.image_height, import.picture_width = limits.image_width;
+}
+
+// What is wrong with a spec itself is known before the model is read.
+void check_images(const Options& options) {
+  for (const std::string& text : options.import.images) {
+    const auto spec = importer::parse_image_spec(text);
+    if (const std::string* fault = std::get_if<std::string>(&spec))
+      throw UsageError{"--image '" + text + "': " + *fault};
+  }
 }
 
 // NAME=1,2; what the values mean is known when the input's type is.
@@ -424,7 +436,11 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
       options.import.string_bytes > importer::kMostStringBytes)
     throw UsageError{"--string-bytes: must be 1 to " +
                      std::to_string(importer::kMostStringBytes)};
-  if (!raw.limit_image.empty()) read_image_limit(raw.limit_image, options.import.limits);
+  // Addresses of 32 bits have no room for the memory of the usual bound.
+  if (options.target.pointer_bits < 64)
+    options.import.picture_height = options.import.picture_width = 4096;
+  if (!raw.limit_image.empty()) read_image_limit(raw.limit_image, options.import);
+  check_images(options);
   if (!is_identifier(options.name)) {
     throw UsageError{"--name: '" + options.name +
                      "' is not a letter followed by up to 31 letters, digits or _"};

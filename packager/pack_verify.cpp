@@ -52,6 +52,7 @@ Exit Packing::verify() {
                   "writes a self-test that it can build, too");
     return Exit::Done;
   }
+  if (!takes_pictures_of(choice)) return verify_own_inputs(choice);
   console_.progress("verifying " + options_.model_name());
   if (options_.target.kind != TargetKind::Linux) return verify_library(choice);
   if (!runner) {

@@ -1,8 +1,8 @@
 // One pack from a model to its files: what is read, compiled and built (pack.cpp), what
 // is for a GPU (pack_device.cpp), which plan and which program is known (pack_plan.cpp,
 // pack_program.cpp) and where from (pack_cache.cpp), what is opened and written
-// (pack_files.cpp), how it is tried (pack_verify.cpp) and tuned (pack_tune.cpp), and how
-// it takes another's place (swap_weights.cpp).
+// (pack_files.cpp), how it is tried (pack_verify.cpp, pack_pictures.cpp) and tuned
+// (pack_tune.cpp), and how it takes another's place (swap_weights.cpp).
 #pragma once
 
 #include "compiler/explain/explain.h"
@@ -89,6 +89,8 @@ private:
   Exit verify_with(const std::vector<std::string>& runner,
                    const std::vector<std::string>& program, const VerifyChoice& choice);
   Exit verify_library(const VerifyChoice& choice);
+  bool takes_pictures_of(const VerifyChoice& choice) const;
+  Exit verify_own_inputs(const VerifyChoice& choice);
   Exit verify_or_bisect();
   void sum_up();
   Exit write_page();

@@ -115,6 +115,7 @@ enum SvodTensorRole {
   SVOD_ROLE_SHAPE = 1,    // the extents of another output, or input
   SVOD_ROLE_PRESENCE = 2, // whether an optional output is there
   SVOD_ROLE_STATE = 3,    // an output that is an input of the next run, or that input
+  SVOD_ROLE_PICTURE = 4,  // the extents of an input that is a picture file: its bytes
 };
 
 enum SvodStateKind {

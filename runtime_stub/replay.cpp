@@ -273,7 +273,8 @@ static int32_t do_step(Replay& replay, const SvodStep& step, uint8_t* scratch,
   }
   if (chain.status == 0) return SVOD_OK;
   replay.step = chain.failed;
-  return chain.status == SVOD_LIMIT ? SVOD_LIMIT : SVOD_INDEX;
+  const bool is_told = chain.status == SVOD_LIMIT || chain.status == SVOD_BAD_ARGUMENT;
+  return is_told ? chain.status : SVOD_INDEX;
 }
 
 int32_t svod_replay(SvodRun* run) {

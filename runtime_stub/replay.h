@@ -49,7 +49,8 @@ struct SvodRun {
   void* pool;
   SvodStepDone step_done; // null: nobody listens
   void* listener;
-  // Written when svod_replay returns SVOD_INDEX or SVOD_LIMIT: step within the entry.
+  // Written when a step fails, so with SVOD_INDEX, SVOD_LIMIT, and with SVOD_BAD_ARGUMENT
+  // of an input that is no picture: its number within the entry.
   uint32_t failed_step;
 };
 

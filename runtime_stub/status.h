@@ -5,7 +5,7 @@
 
 enum SvodStatus {
   SVOD_OK = 0,
-  SVOD_BAD_ARGUMENT = -1,
+  SVOD_BAD_ARGUMENT = -1, // of a kernel too: an input is no picture
   SVOD_MISALIGNED = -2,
   SVOD_ARENA_SMALL = -3,
   SVOD_ABI = -4,     // image of another format version

@@ -20,7 +20,7 @@ std::string_view text_of(FusionKind kind) {
 Judge::Judge(const FusedGraph& fused, const Machine& machine)
     : f_(fused), g(fused.graph), machine_(machine), gate_(optimize::io_gate(machine)) {
   for (BufferId id = 0; id < f_.buffers.size(); ++id)
-    buffer_of_[f_.buffers[id].node] = id;
+    buffer_of_.emplace(f_.buffers[id].node, id); // memory of a call lies behind it
   find_roots();
   measure();
 }

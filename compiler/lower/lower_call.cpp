@@ -1,6 +1,7 @@
 // A call of the user's own C++ is a kernel without stages. It sees dense row-major
 // tensors: stored values as they lie (assign_layouts keeps them so), known ones as plain
-// weights, and for results that nobody reads a place in the scratch memory.
+// weights, and for results that nobody reads a place in the scratch memory. Each thread
+// has a scratch memory: what is large is a buffer instead, of which there is one.
 #include "compiler/lower/lower.h"
 #include "compiler/support/check.h"
 
@@ -12,6 +13,9 @@ namespace {
 
 // Alignment of every tensor that a kernel gets.
 constexpr int64_t kAlign = 64;
+
+// Of a result that nobody reads, in the scratch memory.
+constexpr int64_t kMostScratch = 1'000'000;
 
 bool same_call(const Node& a, const Node& b) {
   return a.op == b.op && a.inputs == b.inputs && a.payload[0] == b.payload[0] &&
@@ -72,6 +76,12 @@ ScheduledKernel lower_call(NodeId call, Stored& stored) {
       step.tensors.push_back(
           add_argument(k, {Argument::Kind::Buffer, id, g[*output].dtype, true, false}));
       k.nodes.push_back(*output++);
+    } else if (bytes > kMostScratch) {
+      const auto id = static_cast<BufferId>(stored.buffers.size());
+      stored.buffers.push_back(
+          {call, DType::U8, {bytes}, row_major(1), -1, {}, StoreReason::Call});
+      step.tensors.push_back(
+          add_argument(k, {Argument::Kind::Buffer, id, DType::U8, true, false}));
     } else {
       step.tensors.push_back(-1 - k.scratch_bytes);
       k.scratch_bytes += (bytes + kAlign - 1) / kAlign * kAlign;

@@ -161,6 +161,7 @@ std::optional<Graph> GraphImport::run() {
   PortImport ports(import_);
   ports.add_inputs(*shapes, scope);
   ports.open_sizes(*shapes, scope);
+  ports.prepare_pictures(scope);
   import_nodes(graph.nodes, needed, scope);
   ports.add_outputs([&](const std::string& name) { return look_up(scope, name, {}); });
   if (!import_.diags.failed()) ports.link_states();

@@ -42,6 +42,8 @@ NodeId value_of(const InputValue& input, std::vector<NodeId> items,
 
 // A tensor of the caller's; kPoisoned when its type is not supported.
 NodeId PortImport::add_input(const ModelValue& tensor, const Shape& shape) {
+  if (pictures_.contains(tensor.name))
+    return g().add_input(tensor.name, DType::U8, {picture_bound().file_bytes()});
   if (const auto part = complex_part(tensor.onnx_type))
     return add_complex_input(tensor, shape, *part);
   const std::optional<DType> dtype = dtype_from_onnx(tensor.onnx_type);
@@ -64,6 +66,7 @@ NodeId PortImport::add_input(const ModelValue& tensor, const Shape& shape) {
 // States are not the caller's: they come last.
 void PortImport::add_inputs(const InputShapes& shapes, Scope& scope) {
   find_states();
+  find_pictures(shapes);
   for (const bool states : {false, true})
     for (const InputValue& input : shapes.values)
       if (input_states_.contains(input.port.name) == states)
@@ -74,6 +77,7 @@ void PortImport::add_input_value(const InputValue& input, const InputShapes& sha
                                  Scope& scope) {
   ModelPort port = input.port;
   port.first = static_cast<uint32_t>(g().inputs().size());
+  if (pictures_.contains(port.name)) port.onnx_type = info(DType::U8).onnx;
   std::vector<NodeId> items;
   bool good = true;
   for (const ModelValue& tensor : input.tensors) {

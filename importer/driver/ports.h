@@ -2,6 +2,7 @@
 #pragma once
 
 #include "importer/driver/import_state.h"
+#include "importer/images/import_picture.h"
 #include "importer/inputs/input_shapes.h"
 
 namespace svod::importer {
@@ -12,6 +13,8 @@ public:
   void add_inputs(const InputShapes& shapes, Scope& scope);
   // Behind the inputs: the extents of those of which a run decides sizes.
   void open_sizes(const InputShapes& shapes, Scope& scope);
+  // Likewise, of those that are picture files, and what becomes of these.
+  void prepare_pictures(Scope& scope);
   // `value_of`: what the name of an output of the model stands for.
   void add_outputs(const std::function<NodeId(const std::string&)>& value_of);
   // Behind the outputs: which of them are inputs of the next run.
@@ -22,6 +25,9 @@ private:
   std::optional<std::vector<std::byte>> fixed_value(const std::string& name, DType dtype,
                                                     const Shape& shape);
 
+  PictureBound picture_bound() const {
+    return {import_.options.picture_height, import_.options.picture_width};
+  }
   NodeId add_input(const ModelValue& tensor, const Shape& shape);
   NodeId add_complex_input(const ModelValue& tensor, const Shape& shape, DType part);
   NodeId add_string_input(const std::string& name, const Shape& shape);
@@ -29,6 +35,10 @@ private:
   bool add_elements(ModelPort& port, const Compound& value);
   void add_extents();
   void add_input_value(const InputValue& input, const InputShapes& shapes, Scope& scope);
+
+  // picture_inputs.cpp
+  void find_pictures(const InputShapes& shapes);
+  void find_picture(const ImageSpec& spec, const InputShapes& shapes);
 
   // states.cpp
   void find_states();
@@ -38,6 +48,13 @@ private:
   // Names of what stays from run to run: an input, and the output that it becomes.
   std::vector<std::pair<std::string, std::string>> states_;
   std::set<std::string> input_states_, output_states_;
+  // An input that is given as a picture file, and the type that the model declares.
+  struct PictureInput {
+    Picture picture;
+    DType dtype = DType::F32;
+    Shape shape;
+  };
+  std::map<std::string, PictureInput> pictures_;
 };
 
 } // namespace svod::importer

@@ -23,17 +23,30 @@ constexpr int64_t scratch_bytes(int64_t height, int64_t width) {
          kScratchTables;
 }
 
+// What is decoded, as bits. PNM is so short that it always is.
+enum FileFormat : uint32_t {
+  kBmp = 1,
+  kPng = 2,
+  kTiff = 4,
+  kJpeg = 8,
+  kWebp = 16,
+  kJp2 = 32,
+  kAllFormats = 63
+};
+
 // False: not decoded, as job.too_large or as what the bytes are wrong in.
-inline bool decode(Job& job) {
+template <uint32_t kFormats = kAllFormats> bool decode(Job& job) {
   const Bytes& in = job.bytes;
-  if (in.starts_with("BM", 2)) return decode_bmp(job);
+  const auto has = [](FileFormat format) { return (kFormats & format) != 0; };
   if (in.left() > 2 && in.at[0] == 'P' && in.at[1] >= '1' && in.at[1] <= '6')
     return decode_pnm(job);
-  if (in.starts_with("\x89PNG\r\n\x1a\n", 8)) return decode_png(job);
-  if (in.starts_with("II*\0", 4) || in.starts_with("MM\0*", 4)) return decode_tiff(job);
-  if (in.starts_with("\xff\xd8\xff", 3)) return decode_jpeg(job);
-  if (is_webp(in)) return decode_webp(job);
-  if (is_jp2(in)) return decode_jp2(job);
+  if (has(kBmp) && in.starts_with("BM", 2)) return decode_bmp(job);
+  if (has(kPng) && in.starts_with("\x89PNG\r\n\x1a\n", 8)) return decode_png(job);
+  if (has(kTiff) && (in.starts_with("II*\0", 4) || in.starts_with("MM\0*", 4)))
+    return decode_tiff(job);
+  if (has(kJpeg) && in.starts_with("\xff\xd8\xff", 3)) return decode_jpeg(job);
+  if (has(kWebp) && is_webp(in)) return decode_webp(job);
+  if (has(kJp2) && is_jp2(in)) return decode_jp2(job);
   return false;
 }
 

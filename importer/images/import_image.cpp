@@ -5,19 +5,15 @@
 // is bounded
 // (--limit-image) and followed by its size. A stream that is known when packing is
 // decoded here, by the same code.
-#include "compiler/ir/custom_op.h"
 #include "importer/bounded/bounded.h"
 #include "importer/images/decode.h"
+#include "importer/images/decoders_text.h"
 #include "runtime_stub/status.h"
 
 #include <algorithm>
 #include <array>
 
 namespace svod::importer {
-
-// One after the other in an order in which each needs only those before.
-extern const char* const kImageDecoders[];
-extern const unsigned kImageDecodersCount;
 
 namespace {
 
@@ -53,23 +49,6 @@ Frame read_frame(NodeImport& node, const std::string& name) {
   return frame;
 }
 
-// The decoders as one text without #include of each other. Nothing in it has a name
-// outside: kernels of several CPU levels are linked together.
-std::string decoders_text() {
-  std::string out(kScalarText);
-  out += "#include <stddef.h>\n#include <stdint.h>\nnamespace {\n";
-  for (unsigned i = 0; i < kImageDecodersCount; ++i) {
-    std::string_view text = kImageDecoders[i];
-    while (!text.empty()) {
-      const std::string_view line = text.substr(0, text.find('\n'));
-      text.remove_prefix(std::min(line.size() + 1, text.size()));
-      if (line.starts_with("#include") || line.starts_with("#pragma")) continue;
-      out.append(line).append("\n");
-    }
-  }
-  return out + "}\n";
-}
-
 // The call: tensors are the stream, the number of its bytes where that is data, then the
 // pixels, their height and width, and the memory to work in.
 std::string call_text(const Frame& frame, int64_t bytes, bool counted, int64_t scratch) {
@@ -80,7 +59,8 @@ std::string call_text(const Frame& frame, int64_t bytes, bool counted, int64_t s
   };
   std::string size = number(bytes);
   if (counted) size = "*" + tensor(1, "const int64_t");
-  return decoders_text() + "static __INT32_TYPE__ svod_call(void* const* tensors) {\n" +
+  return decoders_text() +
+         "}\nstatic __INT32_TYPE__ svod_call(void* const* tensors) {\n" +
          "  int64_t* const extents = " + tensor(out + 1, "int64_t") + ";\n" +
          "  const bool fits = svod::image::decode_image(" + tensor(0, "const uint8_t") +
          ", static_cast<size_t>(" + size + "), " + tensor(out + 2, "uint8_t") +

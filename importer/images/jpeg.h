@@ -219,7 +219,10 @@ inline Jpeg* new_jpeg(Job& job) {
 inline bool read_jpeg(Job& job, Jpeg& jpeg, Bytes in) {
   in.skip(2);
   while (const uint32_t marker = next_jpeg_marker(in)) {
-    if (marker == 0xffd9) break;
+    if (marker == 0xffd9) {
+      jpeg.is_whole = true;
+      break;
+    }
     const bool is_bare = marker == 0xff01 || (marker >= 0xffd0 && marker <= 0xffd8);
     if (!is_bare && !read_jpeg_segment(job, jpeg, marker, in)) return false;
   }
@@ -228,8 +231,9 @@ inline bool read_jpeg(Job& job, Jpeg& jpeg, Bytes in) {
 
 inline bool decode_jpeg(Job& job) {
   Jpeg* const jpeg = new_jpeg(job);
+  // Of a progressive picture that is cut a coarser one could be made.
   return jpeg != nullptr && read_jpeg(job, *jpeg, job.bytes) && jpeg->scans > 0 &&
-         put_jpeg(job, *jpeg);
+         (jpeg->is_whole || !jpeg->is_progressive) && put_jpeg(job, *jpeg);
 }
 
 // A part of another file, whose tables may stand before it and which says what its three

@@ -51,6 +51,7 @@ struct Jpeg {
   int32_t most_across, most_down;
   int32_t units_across, units_down;
   bool is_progressive, is_arithmetic;
+  bool is_whole;                // its end is there
   uint16_t quantization[4][64]; // in the order of a block's rows
   JpegCode dc[4], ac[4];
   JpegBins bins;

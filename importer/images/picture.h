@@ -20,6 +20,10 @@ void watch_memory(const uint8_t* from, size_t bytes);
 
 enum class PixelFormat : int32_t { Rgb, Bgr, Gray };
 
+// Height and width of a picture whose number of pixels is bounded; what --limit-image may
+// be at most.
+inline constexpr uint32_t kMostSide = 65535;
+
 inline int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
 inline int32_t most(int32_t a, int32_t b) { return a > b ? a : b; }
 inline int32_t clamped(int32_t value, int32_t low, int32_t high) {
@@ -92,26 +96,40 @@ struct Job {
   PixelFormat format = PixelFormat::Rgb;
   int32_t height = 0, width = 0; // of what was decoded
   bool too_large = false;        // for the pixels or for the memory
+  // Pixels are [height, width, channels], and only their number is bounded, so that a
+  // picture fits on its side, too.
+  bool is_dense = false;
+  uint32_t asked_height = 0, asked_width = 0; // also of a picture that does not fit
 
   int32_t channels() const { return format == PixelFormat::Gray ? 1 : 3; }
+  // Pixels from a row to the next one.
+  size_t pitch() const { return static_cast<size_t>(is_dense ? width : max_width); }
+  bool fits(uint32_t image_height, uint32_t image_width) const {
+    if (!is_dense)
+      return image_height <= static_cast<uint32_t>(max_height) &&
+             image_width <= static_cast<uint32_t>(max_width);
+    return image_height <= kMostSide && image_width <= kMostSide &&
+           uint64_t{image_height} * image_width <=
+               static_cast<uint64_t>(max_height) * static_cast<uint64_t>(max_width);
+  }
 
   // The picture's size; false where it does not fit.
   bool begin(uint32_t image_height, uint32_t image_width) {
     if (image_height == 0 || image_width == 0) return false;
-    too_large = image_height > static_cast<uint32_t>(max_height) ||
-                image_width > static_cast<uint32_t>(max_width);
+    asked_height = image_height, asked_width = image_width;
+    too_large = !fits(image_height, image_width);
     if (too_large) return false;
     height = static_cast<int32_t>(image_height);
     width = static_cast<int32_t>(image_width);
     return true;
   }
 
-  // Memory for `count` elements, all zero; null where too little is left. At least a byte
-  // lies between two pieces.
-  template <class T> T* take(size_t count) {
+  // Memory with anything in it; null where too little is left. At least a byte lies
+  // between two pieces.
+  uint8_t* take_any(size_t bytes) {
     constexpr size_t kAlign = 8;
-    const size_t used = count * sizeof(T), taken = used / kAlign * kAlign + kAlign;
-    if (count > scratch_left / sizeof(T) || taken > scratch_left) {
+    const size_t taken = bytes / kAlign * kAlign + kAlign;
+    if (bytes > scratch_left || taken > scratch_left) {
       too_large = true;
       return nullptr;
     }
@@ -119,9 +137,17 @@ struct Job {
     scratch += taken;
     scratch_left -= taken;
 #ifdef SVOD_WATCH_MEMORY
-    watch_memory(out, used);
+    watch_memory(out, bytes);
 #endif
-    for (size_t i = 0; i < used; ++i) out[i] = 0;
+    return out;
+  }
+
+  // Memory for `count` elements, all zero; null where too little is left.
+  template <class T> T* take(size_t count) {
+    too_large = too_large || count > scratch_left / sizeof(T);
+    if (count > scratch_left / sizeof(T)) return nullptr;
+    uint8_t* const out = take_any(count * sizeof(T));
+    for (size_t i = 0; out != nullptr && i < count * sizeof(T); ++i) out[i] = 0;
     return reinterpret_cast<T*>(out);
   }
 
@@ -129,8 +155,7 @@ struct Job {
   void put(int32_t y, int32_t x, uint8_t red, uint8_t green, uint8_t blue) {
     if (y < 0 || x < 0 || y >= height || x >= width) return;
     uint8_t* const to =
-        pixels + (static_cast<size_t>(y) * static_cast<size_t>(max_width) +
-                  static_cast<size_t>(x)) *
+        pixels + (static_cast<size_t>(y) * pitch() + static_cast<size_t>(x)) *
                      static_cast<size_t>(channels());
     if (format == PixelFormat::Gray) {
       to[0] = static_cast<uint8_t>(

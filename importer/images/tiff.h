@@ -243,6 +243,7 @@ inline bool decode_tiff_jpeg(Job& job, const Tiff& tiff, TiffWork& work,
   part.format = PixelFormat::Rgb;
   part.max_height = static_cast<int32_t>(tiff.block_height);
   part.max_width = static_cast<int32_t>(tiff.block_width);
+  part.is_dense = false;
   const size_t stride = static_cast<size_t>(tiff.block_width) * 3;
   part.pixels = part.take<uint8_t>(stride * tiff.block_height);
   const Bytes tables = Bytes(tiff.jpeg_tables.values).part(tiff.jpeg_tables.count);

@@ -32,18 +32,20 @@ inline bool place_frame(Job& job, uint32_t top, uint32_t left, uint32_t canvas_h
                         uint32_t canvas_width) {
   const auto height = static_cast<uint32_t>(job.height);
   const auto width = static_cast<uint32_t>(job.width);
+  const size_t frame_pitch = job.pitch();
   if (top > canvas_height || height > canvas_height - top || left > canvas_width ||
       width > canvas_width - left || !job.begin(canvas_height, canvas_width))
     return false;
   const auto each = static_cast<size_t>(job.channels());
-  const auto pixel = [&](uint32_t y, uint32_t x) {
-    return job.pixels + (size_t{y} * static_cast<size_t>(job.max_width) + x) * each;
+  const auto pixel = [&](uint32_t y, uint32_t x, size_t pitch) {
+    return job.pixels + (y * pitch + x) * each;
   };
   for (uint32_t y = canvas_height; y-- > 0;)
     for (uint32_t x = canvas_width; x-- > 0;) {
       const bool inside = y >= top && y < top + height && x >= left && x < left + width;
       for (size_t c = 0; c < each; ++c)
-        pixel(y, x)[c] = inside ? pixel(y - top, x - left)[c] : uint8_t{0};
+        pixel(y, x, job.pitch())[c] =
+            inside ? pixel(y - top, x - left, frame_pitch)[c] : uint8_t{0};
     }
   return true;
 }

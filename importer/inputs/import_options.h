@@ -38,6 +38,10 @@ struct ImportOptions {
   std::set<std::string> absent;
   // Outputs that are inputs of the next run, as INPUT=OUTPUT (--state).
   std::vector<std::string> states;
+  // Inputs that are picture files, as [NAME=]rgb,resize=256,... (--image), and the most
+  // pixels of a picture, as a height and a width.
+  std::vector<std::string> images;
+  int64_t picture_height = 6144, picture_width = 8192;
   bool roomy_states = true; // they may take a quarter more memory, to be moved less often
   // Operators of the user's own; they come before all others.
   std::vector<CustomOp> custom_ops;

@@ -52,6 +52,9 @@ struct ModelInterface {
   std::map<size_t, size_t> extents;
   // By the number of the input; inputs of extents follow those of the model.
   std::map<size_t, OpenInput> open_inputs;
+  // Of these, the inputs that are the bytes of a picture file, and how the picture is
+  // prepared (--image).
+  std::map<size_t, std::string> pictures;
   // Of their dimensions, and of those of one size that these are expressions of.
   std::map<std::string, SizeRange> sizes;
   bool sizes_replaced = false; // an input has another shape than the model states

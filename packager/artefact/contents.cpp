@@ -212,6 +212,10 @@ ImageContents image_contents(const plan::Plan& plan,
     entry.inputs[input].shape_output = static_cast<uint32_t>(open.extents) + 1;
     entry.inputs[open.extents].role = SVOD_ROLE_SHAPE;
     entry.inputs[open.extents].shape_output = open_axes(open);
+    const auto picture = interface.pictures.find(input);
+    if (picture == interface.pictures.end()) continue;
+    entry.inputs[open.extents].role = SVOD_ROLE_PICTURE;
+    entry.inputs[input].prepared = picture->second;
   }
   add_slots(plan, entry);
   add_steps(plan, entry);

@@ -112,6 +112,18 @@ void HeaderWriter::write_tensor(const std::string& prefix, const ImageTensor& te
 // An input of which each run decides sizes, or such an input's extents, whose
 // shape_output is its open axes.
 void HeaderWriter::write_open(const std::string& prefix, const ImageTensor& tensor) {
+  if (tensor.role == SVOD_ROLE_PICTURE) {
+    out_ << "/* How many bytes the picture file has, int64_t. */\n";
+    return;
+  }
+  if (!tensor.prepared.empty()) {
+    out_ << "/* A picture file, of at most so many bytes: inputs["
+         << tensor.shape_output - 1
+         << "] says how many it\n   has, and no others are read. It becomes\n   "
+         << tensor.prepared << ". */\n";
+    define(prefix + "_SHAPE_INPUT", uint64_t{tensor.shape_output} - 1);
+    return;
+  }
   if (tensor.role == SVOD_ROLE_SHAPE) {
     out_ << "/* The extents of an input, int64_t. Bit i of its open axes: the run "
             "decides\n"

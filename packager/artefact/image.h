@@ -22,6 +22,7 @@ struct ImageTensor {
   std::string fixed = {};    // bytes of an input's only value; empty: any
   uint32_t shape_output = 0; // as in SvodTensor
   SvodTensorRole role = SVOD_ROLE_MODEL;
+  std::string prepared = {}; // of a picture file: what becomes of it (--image)
   uint64_t elements() const;
 };
 

@@ -131,6 +131,11 @@ void ObjectBuilder::add_stub() {
                         .several = contents_.entries.size() > 1,
                         .device = options_.device != nullptr,
                         .states = !contents_.entries.front().states.empty(),
+                        .pictures = std::ranges::any_of(contents_.entries.front().inputs,
+                                                        [](const ImageTensor& input) {
+                                                          return input.role ==
+                                                                 SVOD_ROLE_PICTURE;
+                                                        }),
                         .program = options_.parts,
                         .zstd = is_compressed()};
   for (toolchain::CompileJob& job :

@@ -27,6 +27,8 @@ const ProgramPart kParts[] = {
 };
 // Of a program whose weights are compressed. Sources that name it are other ones there.
 constexpr std::string_view kZstd = "SVOD_ZSTD";
+// Of a program whose inputs are picture files; the others know of it, too.
+constexpr std::string_view kPictureFile = "runtime_stub/program/pictures.cpp";
 constexpr std::string_view kExpansion[] = {"runtime_stub/program/expand_weights.cpp",
                                            "zstd.c"};
 
@@ -113,7 +115,8 @@ std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind
   std::vector<toolchain::CompileJob> out;
   for (const StubFile& file : stub_files()) {
     if (!is_wanted(file.name, kind, parts.zstd) ||
-        (file.name == kEntries && !parts.several))
+        (file.name == kEntries && !parts.several) ||
+        (file.name == kPictureFile && !parts.pictures))
       continue;
     if (!parts.device && std::ranges::find(kDevice, file.name) != std::end(kDevice))
       continue;
@@ -134,6 +137,7 @@ std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind
     if (parts.states && (in_program || file.name == kExports || file.name == kCheck))
       own.emplace_back("-DSVOD_STATES");
     if (parts.device && in_program) own.emplace_back("-DSVOD_DEVICE");
+    if (parts.pictures && in_program) own.emplace_back("-DSVOD_PICTURES");
     if (parts.zstd && file.text.find(kZstd) != file.text.npos)
       own.push_back("-D" + std::string(kZstd));
     source.flags = stub_flags(target, std::move(own));

@@ -36,6 +36,7 @@ struct StubParts {
   bool several = false;    // it chooses among the entries of the image
   bool device = false;     // a program runs on a GPU where one is
   bool states = false;     // tensors stay from run to run
+  bool pictures = false;   // inputs of a program are picture files
   uint32_t program = 0;    // of a program, a bit for each of program_parts()
   bool zstd = false;       // of a program, it expands its weights when it starts
 };

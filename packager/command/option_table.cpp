@@ -164,6 +164,12 @@ void Declaration::model() {
           "/STEP kernels are made for each multiple of it");
   list_of("--state", options_.import.states, "INPUT=OUTPUT",
           "Keep OUTPUT in memory as INPUT of the next run; a * in both names many");
+  list_of(
+      "--image", options_.import.images, "[NAME=]rgb,resize=N,crop=N,...",
+      "Take an input as a picture file: rgb, bgr, gray, or a preset (imagenet, yolo), "
+      "then resize=N|HxW, crop=N|HxW, fit=stretch|crop|pad, fill=N, "
+      "filter=bilinear|bicubic|nearest, scale=1/255, mean=A/B/C, std=A/B/C, "
+      "layout=nchw|nhwc, formats=jpeg/png/webp/bmp/tiff/jp2");
   value("--shape-from", options_.shape_from, "DIR",
         "Take all input shapes from DIR/input_*.pb, and values that shapes need");
   list_of("--value", raw_.values, "NAME=A,B,C", "Pack for this one value of an input");
@@ -285,7 +291,8 @@ void Declaration::limits() {
   for (const LimitRow& row : kLimits)
     value(row.option, options_.import.limits.*row.limit, "N", row.meaning);
   value("--limit-image", raw_.limit_image, "HxW",
-        "the largest picture to decode at run time (512x512)");
+        "the largest picture to decode at run time (512x512); with --image its pixels, "
+        "on whatever side it lies (6144x8192)");
 }
 
 void Declaration::about() {

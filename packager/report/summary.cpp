@@ -38,6 +38,7 @@ void write_tensors(JsonWriter& json, const char* key,
       json.pair("string_bytes",
                 tensor.elements() == 0 ? 0 : tensor.bytes / tensor.elements());
     if (!tensor.fixed.empty()) json.pair("fixed", fixed_text(tensor));
+    if (!tensor.prepared.empty()) json.pair("prepared", tensor.prepared);
     if (tensor.shape_output != 0)
       json.pair("shape_output", uint64_t{tensor.shape_output} - 1);
     json.end_object();

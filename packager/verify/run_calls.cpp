@@ -59,18 +59,23 @@ public:
       if (!tensor->bytes.empty())
         std::memcpy(memory.back().data(), tensor->bytes.data(), tensor->bytes.size());
     }
-    // Behind the function's number and that of the output stand the bytes of all outputs.
-    for (size_t i = 2; i < call.payload.size(); ++i)
-      memory.push_back(aligned_memory(static_cast<size_t>(call.payload[i])));
     std::vector<void*> tensors;
     for (AlignedMemory& one : memory) tensors.push_back(one.data());
+    // Behind the function's number and that of the output stand the bytes of all outputs.
+    // What is large may be touched in part only, so nothing is written to it here.
+    std::vector<std::unique_ptr<MemoryLine[]>> results;
+    for (size_t i = 2; i < call.payload.size(); ++i) {
+      const size_t lines = static_cast<size_t>(call.payload[i]) / SVOD_ALIGN + 1;
+      results.push_back(std::make_unique_for_overwrite<MemoryLine[]>(lines));
+      tensors.push_back(results.back().get());
+    }
     if (entry(tensors.data()) != 0) return false;
-    const size_t wanted = in.size() + static_cast<size_t>(call.payload[1]);
+    const auto wanted = static_cast<size_t>(call.payload[1]);
     SVOD_CHECK(static_cast<int64_t>(out.bytes.size()) <=
                call.payload[2 + static_cast<size_t>(call.payload[1])])
         << "output of a call";
     if (!out.bytes.empty())
-      std::memcpy(out.bytes.data(), memory[wanted].data(), out.bytes.size());
+      std::memcpy(out.bytes.data(), results[wanted].get(), out.bytes.size());
     return true;
   }
 

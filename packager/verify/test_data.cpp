@@ -190,6 +190,23 @@ int64_t chosen_size(const importer::ModelInterface& interface, const std::string
   return size ? size->least : most;
 }
 
+// A picture of random pixels, as a portable pixmap with zeros behind it, within the
+// bounds of the input; its bytes.
+int64_t fill_picture(std::vector<std::byte>& bytes, Random& random) {
+  constexpr int64_t kHeight = 240, kWidth = 320, kHeader = 65536;
+  const int64_t pixels =
+      std::max<int64_t>((static_cast<int64_t>(bytes.size()) - kHeader) / 4, 1);
+  const int64_t width = std::min(kWidth, pixels);
+  const int64_t height = std::min(kHeight, pixels / width);
+  const std::string header =
+      "P6 " + std::to_string(width) + " " + std::to_string(height) + " 255\n";
+  const auto size = header.size() + static_cast<size_t>(3 * height * width);
+  for (size_t i = 0; i < size; i++)
+    bytes[i] = static_cast<std::byte>(i < header.size() ? static_cast<uint64_t>(header[i])
+                                                        : random.next());
+  return static_cast<int64_t>(size);
+}
+
 // The extents of the inputs of which a run decides sizes.
 void choose_sizes(const Graph& graph, const importer::ModelInterface& interface,
                   std::vector<Tensor>& inputs) {
@@ -218,13 +235,24 @@ std::vector<Tensor> random_inputs(const Graph& graph,
   Random random;
   std::vector<Tensor> inputs;
   for (const GraphInput& input : graph.inputs()) {
-    inputs.push_back(random_tensor(graph[input.node], input.seen, random));
+    const Node& node = graph[input.node];
+    if (interface.pictures.contains(inputs.size()))
+      inputs.push_back(
+          {node.dtype, node.shape,
+           std::vector<std::byte>(static_cast<size_t>(element_count(node.shape)))});
+    else
+      inputs.push_back(random_tensor(node, input.seen, random));
     if (const auto at = interface.fixed.find(input.name); at != interface.fixed.end())
       inputs.back().bytes = at->second;
   }
   for (const StateLink& state : graph.states())
     std::ranges::fill(inputs[state.input].bytes, std::byte{0});
   choose_sizes(graph, interface, inputs);
+  for (const auto& [picture, text] : interface.pictures) {
+    const int64_t size = fill_picture(inputs[picture].bytes, random);
+    std::memcpy(inputs[interface.open_inputs.at(picture).extents].bytes.data(), &size,
+                sizeof(size));
+  }
   return inputs;
 }
 

@@ -8,6 +8,9 @@
 #include "runtime_stub/program/modes.h"
 #include "runtime_stub/program/npz.h"
 #include "runtime_stub/program/open_inputs.h"
+#ifdef SVOD_PICTURES
+#include "runtime_stub/program/pictures.h"
+#endif
 #include "runtime_stub/program/strings.h"
 #include "runtime_stub/program/tensor_file.h"
 #include "runtime_stub/program/words.h"
@@ -16,14 +19,22 @@ namespace packed {
 
 namespace {
 
+// Whether a file of this name is an input.
+bool is_read(Text name) {
+  FileForm form;
+#ifdef SVOD_PICTURES
+  if (is_picture_name(name)) return true;
+#endif
+  return form_of_suffix(name, form);
+}
+
 bool is_same(const SvodFileInfo& a, const SvodFileInfo& b) {
   return a.number == b.number && a.device == b.device;
 }
 
 // The name without what says how the file is to be read.
 Text stem_of(Text name) {
-  FileForm form;
-  if (!form_of_suffix(name, form)) return name;
+  if (!is_read(name)) return name;
   uint64_t size = name.size - 1;
   while (name.data[size] != '.') size--;
   return name.first(size);
@@ -42,6 +53,7 @@ private:
   bool is_input(Text name, bool& is_folder);
   Exit run_input(Text name);
   Exit bind(Text name, bool is_folder);
+  Exit bind_named(Text folder, uint32_t i, Text suffix);
   Exit bind_arrays(Text folder);
   Exit write(Text name);
   bool path_of(Path& path, const char* folder, Text name) {
@@ -76,14 +88,13 @@ Exit Batch::open_folders() {
 
 // Folders, and files whose suffix tells how to read them. Others lie beside them.
 bool Batch::is_input(Text name, bool& is_folder) {
-  FileForm form;
   Path path;
   SvodFileInfo info = {};
   if (name.starts_with(".") || !path_of(path, options_.batch, name) ||
       svod_stat_path(path.text, &info) != 0)
     return false;
   is_folder = info.is_directory != 0;
-  return is_folder ? !is_same(info, answers_) : form_of_suffix(name, form);
+  return is_folder ? !is_same(info, answers_) : is_read(name);
 }
 
 // Keeps the names of inputs.
@@ -96,7 +107,12 @@ Exit Batch::find_inputs() {
   }
   if (names_.count > 0) return EXIT_DONE;
   errors_ << "error: " << options_.batch << ": has no inputs: folders or files "
-          << kKnownSuffixes << "\n";
+          << kKnownSuffixes;
+#ifdef SVOD_PICTURES
+  for (uint32_t k = 0; picture_suffix(k).size > 0; k++)
+    errors_ << ", " << picture_suffix(k);
+#endif
+  errors_ << "\n";
   return EXIT_FILE;
 }
 
@@ -121,19 +137,28 @@ Exit Batch::check_answers() {
   return EXIT_DONE;
 }
 
-// Of a folder: NAME.npy for each input. A name with / would lead out of it.
+// Of a folder: NAME.npy for each input, and of a picture NAME.jpg and the like. A name
+// with / would lead out of it.
+Exit Batch::bind_named(Text folder, uint32_t i, Text suffix) {
+  const Text name = input_type(session_, i).name;
+  Path path;
+  if (session_.inputs[i] != nullptr || name.find('/') < name.size || !path.add(folder) ||
+      !path.add("/") || !path.add(name) || !path.add(suffix) || !is_file(path.text))
+    return EXIT_DONE;
+  return bind_file(session_, i, path.text, errors_);
+}
+
 Exit Batch::bind_arrays(Text folder) {
-  for (uint32_t i = 0; i < model_inputs(session_); i++) {
-    const Text name = input_type(session_, i).name;
-    Path path;
-    if (session_.inputs[i] != nullptr || name.find('/') < name.size ||
-        !path.add(folder) || !path.add("/") || !path.add(name) || !path.add(".npy") ||
-        !is_file(path.text))
-      continue;
-    const Exit status = bind_file(session_, i, path.text, errors_);
-    if (status != EXIT_DONE) return status;
+  Exit status = EXIT_DONE;
+  for (uint32_t i = 0; i < model_inputs(session_) && status == EXIT_DONE; i++) {
+    status = bind_named(folder, i, ".npy");
+#ifdef SVOD_PICTURES
+    if (!is_picture(session_, i)) continue;
+    for (uint32_t k = 0; picture_suffix(k).size > 0 && status == EXIT_DONE; k++)
+      status = bind_named(folder, i, picture_suffix(k));
+#endif
   }
-  return EXIT_DONE;
+  return status;
 }
 
 Exit Batch::bind(Text name, bool is_folder) {

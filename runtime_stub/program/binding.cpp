@@ -7,6 +7,9 @@
 #include "runtime_stub/program/literal.h"
 #include "runtime_stub/program/npz.h"
 #include "runtime_stub/program/open_inputs.h"
+#ifdef SVOD_PICTURES
+#include "runtime_stub/program/pictures.h"
+#endif
 #include "runtime_stub/program/strings.h"
 #include "runtime_stub/program/tensor_file.h"
 #include "runtime_stub/program/words.h"
@@ -17,6 +20,12 @@ Exit bind_file(Session& session, uint32_t i, const char* path, Printer& errors) 
   Text content;
   int32_t status = read_file(path, content);
   if (status < 0) return file_error(errors, path, "read", -status);
+#ifdef SVOD_PICTURES
+  // What is no array is a picture, whatever it is called.
+  const FileForm form = form_of(Text(path), content);
+  if (is_picture(session, i) && form == FileForm::Raw)
+    return bind_picture(session, i, content, Text(path), errors);
+#endif
   Tensor wanted = input_type(session, i), tensor;
   const char* error = read_tensor(form_of(Text(path), content), content, wanted, tensor);
   if (error == nullptr) return bind_input(session, i, tensor, Text(path), errors);
@@ -53,6 +62,9 @@ Exit given_twice(const char* word, Printer& errors) {
 }
 
 Exit bind_made(Session& session, uint32_t i, Text value, uint64_t seed, Printer& errors) {
+#ifdef SVOD_PICTURES
+  if (is_picture(session, i)) return make_picture(session, i, value, seed, errors);
+#endif
   Tensor tensor = input_type(session, i);
   bool made = value == Text("zeros")
                   ? (tensor.data = take_memory(tensor.bytes())) != nullptr
@@ -242,6 +254,9 @@ Exit bind_input(Session& session, uint32_t i, const Tensor& tensor, Text origin,
     return EXIT_BAD_DATA;
   }
   if (is_open(session, i)) {
+#ifdef SVOD_PICTURES
+    if (is_picture(session, i)) note_origin(session, i, origin);
+#endif
     if (spread_input(session, i, tensor)) return EXIT_DONE;
     print_error(errors, "there is not enough memory");
     return EXIT_FILE;
@@ -307,13 +322,25 @@ Exit bind_path(Session& session, const char* path, Printer& errors) {
   return file_error(errors, path, "read", SVOD_ENAMETOOLONG);
 }
 
+// input 'x' f32[1,3,224,224]
+static void print_wanted(Printer& out, const Session& session, uint32_t i) {
+  const Tensor wanted = input_type(session, i);
+  out << "input '";
+  out.name(wanted.name) << "' ";
+#ifdef SVOD_PICTURES
+  if (is_picture(session, i)) {
+    out << "(a picture file)";
+    return;
+  }
+#endif
+  print_type(out, wanted.element, wanted.rank, wanted.dims);
+}
+
 Exit check_given(const Session& session, Text origin, Printer& errors) {
   const uint32_t i = first_free(session);
   if (i == session.entry->input_count) return EXIT_DONE;
-  const Tensor wanted = input_type(session, i);
-  errors << "error: " << origin << " has no data for input '";
-  errors.name(wanted.name) << "' ";
-  print_type(errors, wanted.element, wanted.rank, wanted.dims);
+  errors << "error: " << origin << " has no data for ";
+  print_wanted(errors, session, i);
   errors << "\n";
   return EXIT_BAD_DATA;
 }
@@ -323,12 +350,9 @@ Exit bind_inputs(Session& session, const Options& options, bool fill, Printer& e
   Exit bound = bind_words(session, options, errors);
   if (bound != EXIT_DONE) return bound;
   for (uint32_t i = first_free(session); i < count; i = first_free(session)) {
-    Tensor wanted = input_type(session, i);
     if (!fill) {
-      errors << "error: input '";
-      errors.name(wanted.name);
-      errors << "' ";
-      print_type(errors, wanted.element, wanted.rank, wanted.dims);
+      errors << "error: ";
+      print_wanted(errors, session, i);
       errors << " is not given; --help shows how\n";
       return EXIT_USAGE;
     }

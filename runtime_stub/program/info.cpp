@@ -2,6 +2,9 @@
 #include "runtime_stub/program/binding.h"
 #include "runtime_stub/program/modes.h"
 #include "runtime_stub/program/open_inputs.h"
+#ifdef SVOD_PICTURES
+#include "runtime_stub/program/pictures.h"
+#endif
 #include "runtime_stub/program/value.h"
 
 namespace packed {
@@ -48,6 +51,15 @@ void print_info(const Session& session, bool json) {
   out << "model    sha256 ";
   out.hexadecimal(header->model_sha256, 32) << "\n";
   for (uint32_t i = 0; i < model_inputs(session); i++) {
+#ifdef SVOD_PICTURES
+    if (is_picture(session, i)) {
+      out << "input " << i << "  ";
+      out.name(input_type(session, i).name) << " ";
+      print_picture(out, session, i);
+      out << "\n";
+      continue;
+    }
+#endif
     print_tensor(out, "input", i, input_type(session, i));
     if (is_open(session, i)) out << ", at most; a run decides";
     if (packed_value(session, i).data != nullptr) {

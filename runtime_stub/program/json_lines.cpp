@@ -9,6 +9,9 @@
 #include "runtime_stub/program/json_text.h"
 #include "runtime_stub/program/modes.h"
 #include "runtime_stub/program/open_inputs.h"
+#ifdef SVOD_PICTURES
+#include "runtime_stub/program/pictures.h"
+#endif
 #include "runtime_stub/program/shortest.h"
 #include "runtime_stub/program/strings.h"
 #include "runtime_stub/program/tensor_file.h"
@@ -253,6 +256,12 @@ Exit json_lines(Session& session, const Options& options, Printer& errors) {
   }
   const Exit status = bind_words(session, options, errors);
   if (status != EXIT_DONE) return status;
+#ifdef SVOD_PICTURES
+  if (has_picture(session, FreeInputs(session))) {
+    errors << "error: --stream=jsonl: " << kNoStreamOfPictures << "\n";
+    return EXIT_USAGE;
+  }
+#endif
   JsonLines all(session, options);
   Lines lines;
   if (!lines.begin(all.most_bytes())) {

@@ -4,6 +4,9 @@
 
 #include "runtime_stub/platform.h"
 #include "runtime_stub/program/element_runs.h"
+#ifdef SVOD_PICTURES
+#include "runtime_stub/program/pictures.h"
+#endif
 
 namespace packed {
 
@@ -55,6 +58,9 @@ static void set_extents(Session& session, uint32_t i, const Tensor& tensor) {
 
 bool clear_inputs(Session& session) {
   const uint32_t count = session.entry->input_count;
+#ifdef SVOD_PICTURES
+  if (!keep_origins(session)) return false;
+#endif
   for (uint32_t i = 0; i < count; i++) session.inputs[i] = nullptr;
   for (uint32_t i = 0; i < count; i++) {
     if (!is_open(session, i)) continue;
@@ -88,6 +94,12 @@ bool spread_input(Session& session, uint32_t i, const Tensor& tensor) {
 }
 
 void print_input_type(Printer& out, const Session& session, uint32_t i) {
+#ifdef SVOD_PICTURES
+  if (is_picture(session, i)) {
+    out << "a picture file, in an array u8[bytes]";
+    return;
+  }
+#endif
   const Tensor type = input_type(session, i);
   print_type(out, type.element, type.rank, type.dims);
   if (is_open(session, i)) out << ", at most";

@@ -13,6 +13,11 @@ constexpr char kHelp[] =
     "  --input [NAME=]FILE    .npy, .npz, .pb, .json, .raw or .bin; - is standard input; "
     "repeatable\n"
     "  FILE                   the same, in the model's order; a .npz has all by name\n"
+#ifdef SVOD_PICTURES
+    "                         of an input that is a picture: a picture file; --info says "
+    "how it is\n"
+    "                         prepared\n"
+#endif
     "  --input NAME=random[:SEED], NAME=zeros, NAME=1x3xf32=[1 2 3]\n"
     "  --output [NAME=]FILE   without it outputs are printed, at most 1024 elements "
     "each\n"

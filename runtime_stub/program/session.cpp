@@ -6,6 +6,9 @@
 #include "runtime_stub/program/element_runs.h"
 #include "runtime_stub/program/tensor_file.h"
 #include "runtime_stub/program/words.h"
+#ifdef SVOD_PICTURES
+#include "runtime_stub/program/pictures.h"
+#endif
 #ifdef SVOD_STATES
 #include "runtime_stub/states.h"
 #endif
@@ -392,6 +395,11 @@ Exit run(Session& session, Printer& errors) {
     print_error(errors, "a result is larger than its bound");
     return EXIT_INDEX;
   }
+#ifdef SVOD_PICTURES
+  const SvodStep* at = svod_step(session.model.image, session.entry, run.failed_step);
+  if (picture_of(session, *at) < session.entry->input_count)
+    return picture_error(session, *at, status, run.arena, errors);
+#endif
   if (status != SVOD_INDEX && status != SVOD_LIMIT) {
     errors << "error: the run failed with status " << status << "\n";
     return EXIT_DAMAGED;

@@ -7,6 +7,9 @@
 #include "runtime_stub/program/binding.h"
 #include "runtime_stub/program/modes.h"
 #include "runtime_stub/program/open_inputs.h"
+#ifdef SVOD_PICTURES
+#include "runtime_stub/program/pictures.h"
+#endif
 #include "runtime_stub/program/tensor_file.h"
 #include "runtime_stub/program/value.h"
 #include "runtime_stub/program/words.h"
@@ -85,6 +88,9 @@ Exit stream(Session& session, const Options& options, Printer& errors) {
   Exit status = bind_words(session, options, errors);
   if (status != EXIT_DONE) return status;
   const FreeInputs streamed(session);
+#ifdef SVOD_PICTURES
+  if (has_picture(session, streamed)) return cannot_stream(kNoStreamOfPictures, errors);
+#endif
   uint64_t bytes = 0;
   if (!make_record(session, streamed, bytes)) {
     print_error(errors, "there is not enough memory");

@@ -63,6 +63,7 @@ LISTED = {
     "kNoSlot": "number of no slot",
     "kNoBuffer": "number of no buffer",
     "kHalf": "bits: half of a key's",
+    "kMostScratch": "bytes: of a call's memory that every thread may have, a matter of address space",
     # The compiler's own time and the size of the text.
     "kMaxGroupNodes": "nodes: larger kernels compile slowly",
     "kMostNodes": "nodes: looked at for a costly function",

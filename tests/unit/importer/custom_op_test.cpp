@@ -139,6 +139,21 @@ TEST_CASE("no pass computes a call", "[custom_op]") {
   CHECK(single.kernels[0].scratch_bytes == 64);
 }
 
+TEST_CASE("much memory of a call is there once, not for each thread", "[custom_op]") {
+  constexpr int64_t kMuch = int64_t{3} << 20;
+  Graph g;
+  const NodeId x = g.add_input("x", DType::F32, {4});
+  const NodeId once = call_of(g, "void f();", x);
+  Payload payload = g[once].payload;
+  payload.push_back(kMuch);
+  g.add_output("y", rebuild(g, {Op::Call, DType::F32, {4}, payload, {x}}));
+  const Target target = *find_target("native");
+  const plan::Plan planned = plan::plan(fuse(g, target, false), target.machine());
+  plan::verify(planned);
+  CHECK(planned.scratch_bytes == 0);
+  CHECK(planned.arena_bytes == static_cast<uint64_t>(kMuch));
+}
+
 TEST_CASE("a call without use for vectors has one kernel for all levels", "[custom_op]") {
   const Target target = *find_target("x86-64");
   REQUIRE(target.levels.size() > 1);
