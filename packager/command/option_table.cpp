@@ -164,12 +164,11 @@ void Declaration::model() {
           "/STEP kernels are made for each multiple of it");
   list_of("--state", options_.import.states, "INPUT=OUTPUT",
           "Keep OUTPUT in memory as INPUT of the next run; a * in both names many");
-  list_of(
-      "--image", options_.import.images, "[NAME=]rgb,resize=N,crop=N,...",
-      "Take an input as a picture file: rgb, bgr, gray, or a preset (imagenet, yolo), "
-      "then resize=N|HxW, crop=N|HxW, fit=stretch|crop|pad, fill=N, "
-      "filter=bilinear|bicubic|nearest, scale=1/255, mean=A/B/C, std=A/B/C, "
-      "layout=nchw|nhwc, formats=jpeg/png/webp/bmp/tiff/jp2");
+  list_of("--image", options_.import.images, "SPEC",
+          "Take an input as a picture file; SPEC is [NAME=] and fields with commas: rgb, "
+          "bgr, gray, or a preset (imagenet, yolo), then resize=N|HxW, crop=N|HxW, "
+          "fit=stretch|crop|pad, fill=N, filter=bilinear|bicubic|nearest, scale=1/255, "
+          "mean=A/B/C, std=A/B/C, layout=nchw|nhwc, formats=jpeg/png/webp/bmp/tiff/jp2");
   value("--shape-from", options_.shape_from, "DIR",
         "Take all input shapes from DIR/input_*.pb, and values that shapes need");
   list_of("--value", raw_.values, "NAME=A,B,C", "Pack for this one value of an input");
