@@ -41,8 +41,16 @@ inline void transform_jpeg_block(const int16_t* coefficients, const uint16_t* ta
   int32_t block[64];
   for (int32_t i = 0; i < 64; ++i) block[i] = coefficients[i] * table[i];
   constexpr int32_t kFactorBits = 13, kKeptBits = 2;
-  for (int32_t x = 0; x < 8; ++x)
-    transform_jpeg_line(block + x, 8, kFactorBits - kKeptBits);
+  for (int32_t x = 0; x < 8; ++x) {
+    int32_t rest = 0;
+    for (int32_t y = 1; y < 8; ++y) rest |= block[8 * y + x];
+    if (rest != 0) {
+      transform_jpeg_line(block + x, 8, kFactorBits - kKeptBits);
+      continue;
+    }
+    // What that makes of a first value alone, as most columns of most blocks have it.
+    for (int32_t y = 7; y >= 0; --y) block[8 * y + x] = block[x] << kKeptBits;
+  }
   for (int32_t y = 0; y < 8; ++y) {
     transform_jpeg_line(block + 8 * y, 1, kFactorBits + kKeptBits + 3);
     for (int32_t x = 0; x < 8; ++x)
@@ -119,11 +127,12 @@ private:
     const uint8_t *const near = line(y / 2), *const far = other_line(y);
     const int32_t last = component_.width - 1;
     const auto sum = [&](int32_t x) { return 3 * near[x] + far[x]; };
+    int32_t before = sum(0), here = before;
     for (int32_t x = 0; x <= last; ++x) {
-      const int32_t before = x == 0 ? sum(0) : sum(x - 1);
-      const int32_t behind = x == last ? sum(x) : sum(x + 1);
-      row_[2 * x] = static_cast<uint8_t>((3 * sum(x) + before + 8) >> 4);
-      row_[2 * x + 1] = static_cast<uint8_t>((3 * sum(x) + behind + 7) >> 4);
+      const int32_t behind = x == last ? here : sum(x + 1);
+      row_[2 * x] = static_cast<uint8_t>((3 * here + before + 8) >> 4);
+      row_[2 * x + 1] = static_cast<uint8_t>((3 * here + behind + 7) >> 4);
+      before = here, here = behind;
     }
     return row_;
   }
@@ -163,17 +172,23 @@ inline JpegColors jpeg_colors(const Jpeg& jpeg) {
   return named ? JpegColors::Rgb : JpegColors::Luma;
 }
 
+// Of luma and two differences, which nearly all photographs are.
+inline void put_luma_row(const Job& job, const uint8_t* const* rows, uint8_t* to) {
+  for (int32_t x = 0; x < job.width; ++x, to += job.channels()) {
+    const Rgb rgb = color_of(rows[0][x], rows[1][x], rows[2][x]);
+    job.put_pixel(to, rgb.red, rgb.green, rgb.blue);
+  }
+}
+
 inline void put_jpeg_row(Job& job, JpegColors colors, const uint8_t* const* rows,
                          int32_t y) {
+  if (colors == JpegColors::Luma) return put_luma_row(job, rows, job.row(y));
   for (int32_t x = 0; x < job.width; ++x) {
     const uint8_t first = rows[0][x];
     if (colors == JpegColors::Gray) {
       job.put_gray(y, x, first);
     } else if (colors == JpegColors::Rgb) {
       job.put(y, x, first, rows[1][x], rows[2][x]);
-    } else if (colors == JpegColors::Luma) {
-      const Rgb rgb = color_of(first, rows[1][x], rows[2][x]);
-      job.put(y, x, rgb.red, rgb.green, rgb.blue);
     } else { // inks are stored as what they leave
       const auto invert = [](uint8_t value) { return static_cast<uint8_t>(255 - value); };
       uint8_t inks[4] = {invert(first), invert(rows[1][x]), invert(rows[2][x]),

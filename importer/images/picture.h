@@ -151,12 +151,12 @@ struct Job {
     return reinterpret_cast<T*>(out);
   }
 
+  // The first pixel of a row of the picture.
+  uint8_t* row(int32_t y) const {
+    return pixels + static_cast<size_t>(y) * pitch() * static_cast<size_t>(channels());
+  }
   // Grey is what ITU-R BT.601 weighs, in steps of 1/65536.
-  void put(int32_t y, int32_t x, uint8_t red, uint8_t green, uint8_t blue) {
-    if (y < 0 || x < 0 || y >= height || x >= width) return;
-    uint8_t* const to =
-        pixels + (static_cast<size_t>(y) * pitch() + static_cast<size_t>(x)) *
-                     static_cast<size_t>(channels());
+  void put_pixel(uint8_t* to, uint8_t red, uint8_t green, uint8_t blue) const {
     if (format == PixelFormat::Gray) {
       to[0] = static_cast<uint8_t>(
           (19595u * red + 38470u * green + 7471u * blue + 32768u) >> 16);
@@ -166,6 +166,11 @@ struct Job {
     to[0] = is_rgb ? red : blue;
     to[1] = green;
     to[2] = is_rgb ? blue : red;
+  }
+  void put(int32_t y, int32_t x, uint8_t red, uint8_t green, uint8_t blue) const {
+    if (y < 0 || x < 0 || y >= height || x >= width) return;
+    put_pixel(row(y) + static_cast<size_t>(x) * static_cast<size_t>(channels()), red,
+              green, blue);
   }
   void put_gray(int32_t y, int32_t x, uint8_t value) { put(y, x, value, value, value); }
   // Cyan, magenta, yellow and black as shares of ink.
