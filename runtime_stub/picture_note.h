@@ -10,7 +10,8 @@ namespace svod {
 struct PictureNote {
   int64_t height, width; // 0: it is no picture
   int64_t most_pixels;   // that were packed
-  int64_t reserved[5];
+  int64_t most_side;     // height and width of any picture
+  int64_t reserved[4];
 };
 
 } // namespace svod

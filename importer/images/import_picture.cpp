@@ -33,9 +33,9 @@ std::string prepare_text(const Picture& picture, const PictureBound& bound,
          "  const auto how = svod::image::prepare_picture<" + number(picture.formats) +
          ">(static_cast<const uint8_t*>(tensors[0]),\n" +
          "      static_cast<size_t>(given < 0 ? 0 : given < most ? given : most),\n" +
-         "      static_cast<svod::image::PixelFormat>(" + number(picture.format) + "), " +
-         number(bound.height) + ", " + number(bound.width) +
-         ", recipe, static_cast<uint8_t*>(tensors[3]), " + number(memory) +
+         "      static_cast<svod::image::PixelFormat>(" + number(picture.format) +
+         "), {" + number(bound.height) + ", " + number(bound.width) +
+         "}, recipe, static_cast<uint8_t*>(tensors[3]), " + number(memory) +
          ", static_cast<uint8_t*>(tensors[2]));\n" +
          "  if (how == svod::image::Prepared::NoPicture) return " +
          number(SVOD_BAD_ARGUMENT) + ";\n" +
@@ -59,8 +59,10 @@ NodeId prepared_picture(Graph& g, const Picture& picture, DType dtype, const Sha
                         NodeId bytes, NodeId count, const PictureBound& bound) {
   // So much is a buffer of its own, whose front the program finds.
   constexpr int64_t kLeast = int64_t{2} << 20;
-  const int64_t memory = std::max(
-      kLeast, image::prepare_bytes(bound.pixels(), picture.formats, picture.recipe));
+  const image::MostPixels most{static_cast<int32_t>(bound.height),
+                               static_cast<int32_t>(bound.width)};
+  const int64_t memory =
+      std::max(kLeast, image::prepare_bytes(most, picture.formats, picture.recipe));
   const std::string text = prepare_text(picture, bound, memory);
   const auto text_bytes = std::as_bytes(std::span(text.data(), text.size()));
   const int64_t function =

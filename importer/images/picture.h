@@ -20,9 +20,14 @@ void watch_memory(const uint8_t* from, size_t bytes);
 
 enum class PixelFormat : int32_t { Rgb, Bgr, Gray };
 
-// Height and width of a picture whose number of pixels is bounded; what --limit-image may
-// be at most.
-inline constexpr uint32_t kMostSide = 65535;
+// Of any picture; what --limit-image may be at most.
+inline constexpr int64_t kMostSide = 65535;
+// Of a picture whose number of pixels is bounded, by that of this height and width: what
+// is very long needs memory for its border, too.
+constexpr int64_t most_dense_side(int64_t height, int64_t width) {
+  const int64_t side = 4 * (height < width ? width : height);
+  return side < kMostSide ? side : kMostSide;
+}
 
 inline int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
 inline int32_t most(int32_t a, int32_t b) { return a > b ? a : b; }
@@ -108,9 +113,9 @@ struct Job {
     if (!is_dense)
       return image_height <= static_cast<uint32_t>(max_height) &&
              image_width <= static_cast<uint32_t>(max_width);
-    return image_height <= kMostSide && image_width <= kMostSide &&
-           uint64_t{image_height} * image_width <=
-               static_cast<uint64_t>(max_height) * static_cast<uint64_t>(max_width);
+    const int64_t side = most_dense_side(max_height, max_width);
+    return image_height <= side && image_width <= side &&
+           int64_t{image_height} * image_width <= int64_t{max_height} * max_width;
   }
 
   // The picture's size; false where it does not fit.

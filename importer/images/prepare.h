@@ -8,27 +8,36 @@
 
 namespace svod::image {
 
+// Which pictures are taken: as many pixels as this height and width have, on either side.
+struct MostPixels {
+  int32_t height, width;
+  constexpr int64_t pixels() const { return int64_t{height} * width; }
+  constexpr int64_t side() const { return most_dense_side(height, width); }
+};
+
 // Between the axes lie as many rows as the picture has. Along a side there are at most
 // five weights of 4 bytes for each position of it or of the result, and sums in doubles.
-constexpr int64_t resample_bytes(int64_t pixels, int64_t height, int64_t width) {
+constexpr int64_t resample_bytes(const MostPixels& most, int64_t height, int64_t width) {
   constexpr int64_t kMargin = 4096;
-  const int64_t rows = pixels < kMostSide ? pixels : kMostSide;
+  const int64_t rows = most.pixels() < most.side() ? most.pixels() : most.side();
   return rows * width * 3 + 64 * (2 * rows + height + width) + kMargin;
 }
 
-// Of a picture of so many pixels, which may be one long row. JPEG with four components,
-// and the words of WebP, take 12 bytes for a pixel; only two formats take more.
-constexpr int64_t decode_bytes(int64_t pixels, uint32_t formats) {
+// JPEG with four components, and the words of WebP, take 12 bytes for a pixel; only two
+// formats take more. The margin is around the longest picture.
+constexpr int64_t decode_bytes(const MostPixels& most, uint32_t formats) {
   constexpr int64_t kUsual = 12;
   const int64_t each = (formats & (kTiff | kJp2)) != 0 ? kScratchPerPixel : kUsual;
-  return scratch_bytes(1, pixels < kMostSide ? pixels : kMostSide) + pixels * each;
+  const int64_t margin = kScratchMargin * (2 * most.side() + kScratchMargin);
+  return (most.pixels() + margin) * each + kScratchTables;
 }
 
-constexpr int64_t prepare_bytes(int64_t pixels, uint32_t formats, const Recipe& recipe) {
-  const int64_t decoding = decode_bytes(pixels, formats);
-  const int64_t resampling = resample_bytes(pixels, recipe.height, recipe.width);
+constexpr int64_t prepare_bytes(const MostPixels& most, uint32_t formats,
+                                const Recipe& recipe) {
+  const int64_t decoding = decode_bytes(most, formats);
+  const int64_t resampling = resample_bytes(most, recipe.height, recipe.width);
   constexpr int64_t kAligned = 64;
-  return static_cast<int64_t>(sizeof(PictureNote)) + (3 * pixels + kAligned) +
+  return static_cast<int64_t>(sizeof(PictureNote)) + (3 * most.pixels() + kAligned) +
          (decoding > resampling ? decoding : resampling);
 }
 
@@ -49,18 +58,17 @@ bool resample_picture(Job& job, const Recipe& recipe, uint8_t* out) {
   return resampling.run();
 }
 
-// `memory` has prepare_bytes(); `most_height` * `most_width` bounds the pixels of the
-// picture. `out` is [height, width, channels] of the recipe.
+// `memory` has prepare_bytes(). `out` is [height, width, channels] of the recipe.
 template <uint32_t kFormats = kAllFormats>
 Prepared prepare_picture(const uint8_t* bytes, size_t size, PixelFormat format,
-                         int32_t most_height, int32_t most_width, const Recipe& recipe,
-                         uint8_t* memory, size_t memory_size, uint8_t* out) {
+                         const MostPixels& most, const Recipe& recipe, uint8_t* memory,
+                         size_t memory_size, uint8_t* out) {
   auto* const note = reinterpret_cast<PictureNote*>(memory);
   Job job{{bytes, bytes + size}, memory,     memory_size, nullptr,
-          most_height,           most_width, format};
+          most.height,           most.width, format};
   job.is_dense = true;
   *note = {};
-  note->most_pixels = int64_t{most_height} * most_width;
+  note->most_pixels = most.pixels(), note->most_side = most.side();
   job.scratch += sizeof(PictureNote), job.scratch_left -= sizeof(PictureNote);
   job.pixels = job.take_any(static_cast<size_t>(note->most_pixels) *
                             static_cast<size_t>(job.channels()));

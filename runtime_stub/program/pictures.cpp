@@ -63,12 +63,13 @@ Exit no_memory(Printer& errors) {
 }
 
 void print_too_large(Printer& errors, const svod::PictureNote& note) {
-  constexpr int64_t kMostSide = 65535;
-  const bool is_long = note.height > kMostSide || note.width > kMostSide;
+  const bool is_long = note.height > note.most_side || note.width > note.most_side;
   const bool is_over = note.height * note.width > note.most_pixels;
   errors << "a picture " << note.width << " pixels wide and " << note.height << " high";
   if (is_long)
-    errors << " cannot be taken: at most " << kMostSide << " are, either way";
+    errors << " is longer than the " << note.most_side
+           << " pixels that were packed; pack with a larger --limit-image, or make it "
+              "smaller";
   else if (is_over)
     errors << " is larger than the " << note.most_pixels
            << " pixels that were packed; pack with a larger --limit-image, or make it "

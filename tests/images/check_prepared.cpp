@@ -38,7 +38,7 @@ Stream bytes_of(const std::filesystem::path& path) {
 struct Case {
   PixelFormat format = PixelFormat::Rgb;
   Recipe recipe{};
-  int32_t most_height = 0, most_width = 0;
+  MostPixels most{};
 };
 
 struct Made {
@@ -49,8 +49,8 @@ struct Made {
 
 Made prepare(const Stream& stream, const Case& what) {
   const size_t channels = what.format == PixelFormat::Gray ? 1 : 3;
-  const auto size = static_cast<size_t>(prepare_bytes(
-      int64_t{what.most_height} * what.most_width, kAllFormats, what.recipe));
+  const auto size =
+      static_cast<size_t>(prepare_bytes(what.most, kAllFormats, what.recipe));
   // What one picture leaves is what the next one finds, as in a program.
   static std::vector<uint64_t> memory;
   if (memory.size() < size / 8 + 1) memory.assign(size / 8 + 1, 0x5a5a5a5a5a5a5a5a);
@@ -60,8 +60,8 @@ Made prepare(const Stream& stream, const Case& what) {
   out.pixels.assign(static_cast<size_t>(what.recipe.height) *
                         static_cast<size_t>(what.recipe.width) * channels,
                     0x5a);
-  out.how = prepare_picture(stream.data(), stream.size(), what.format, what.most_height,
-                            what.most_width, what.recipe, bytes, size, out.pixels.data());
+  out.how = prepare_picture(stream.data(), stream.size(), what.format, what.most,
+                            what.recipe, bytes, size, out.pixels.data());
   ASAN_UNPOISON_MEMORY_REGION(bytes, size);
   out.note = *reinterpret_cast<PictureNote*>(bytes);
   return out;
@@ -103,14 +103,14 @@ Expected read_case(const std::string& line) {
   recipe.fit = kFits.at(fit), recipe.filter = kFilters.at(filter);
   recipe.fill = recipe.fit == Fit::Contain ? 114 : 0;
   const bool is_wide = out.name.find("runs") != std::string::npos;
-  out.what.most_height = is_wide ? 600 : 30, out.what.most_width = is_wide ? 600 : 30;
+  out.what.most = is_wide ? MostPixels{400, 700} : MostPixels{30, 30};
   return out;
 }
 
 int check_bounds(const std::filesystem::path& folder, const Expected& expected) {
   const Stream stream = bytes_of(folder / expected.name);
   Case small = expected.what;
-  small.most_height = 1, small.most_width = 19 * 27 - 1;
+  small.most = {1, 19 * 27 - 1};
   const Made large = prepare(stream, small);
   int wrong = large.how != Prepared::TooLarge || large.note.height != 19 ||
               large.note.width != 27 || large.note.most_pixels != 19 * 27 - 1;
@@ -121,6 +121,16 @@ int check_bounds(const std::filesystem::path& folder, const Expected& expected) 
   std::printf("%s: the bounds of %s\n", wrong == 0 ? "ok" : "NOT TRUE",
               expected.name.c_str());
   return wrong;
+}
+
+// Of 2700 pixels across, where as many pixels are allowed in a square.
+int check_long(const Stream& stream, Case what) {
+  what.most = {530, 530};
+  const Made made = prepare(stream, what);
+  const bool good = made.how == Prepared::TooLarge && made.note.width == 2700 &&
+                    made.note.most_side == 4 * 530;
+  std::printf("%s: the bound of a long picture\n", good ? "ok" : "NOT TRUE");
+  return good ? 0 : 1;
 }
 
 uint32_t random_number(uint32_t& state) {
@@ -155,8 +165,9 @@ int main(int argc, char** argv) {
     const bool good = made.how == Prepared::Done && crc_of(made.pixels) == expected.crc;
     if (!good) std::printf("NOT TRUE: %s\n", line.c_str());
     wrong += !good;
-    if (expected.name != last && expected.what.most_height == 30)
-      wrong += check_bounds(folder, expected);
+    if (expected.name != last)
+      wrong += expected.what.most.height == 30 ? check_bounds(folder, expected)
+                                               : check_long(stream, expected.what);
     last = expected.name;
   }
   std::printf("%d cases, %d are wrong\n", all, wrong);
