@@ -334,9 +334,8 @@ bool open_extents_hold(const SvodHeader& header, const SvodEntry& entry,
   if (input.role != SVOD_ROLE_MODEL || input.shape_output == 0) return true;
   if (input.shape_output > entry.input_count) return false;
   const SvodTensor* extents = svod_input(&header, &entry, input.shape_output - 1);
-  const bool has_role =
-      extents->role == SVOD_ROLE_SHAPE || extents->role == SVOD_ROLE_PICTURE;
-  return has_role && extents->elements == input.rank &&
+  return extents->role != SVOD_ROLE_MODEL && // SHAPE or PICTURE
+         extents->elements == input.rank &&
          extents->bytes == uint64_t{input.rank} * sizeof(int64_t);
 }
 

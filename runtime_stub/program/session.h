@@ -61,10 +61,8 @@ struct Session {
 #ifdef SVOD_DEVICE
   struct Device* device = nullptr; // where runs are on a GPU
 #endif
-#ifdef SVOD_PICTURES
   Text* origins = nullptr; // of inputs that are pictures: files, for messages
-#endif
-  bool settled = false; // outputs have the extents of a run that has ended
+  bool settled = false;    // outputs have the extents of a run that has ended
 };
 
 // Prints the reason on `errors` when the result is not EXIT_DONE, as all of these.
