@@ -206,8 +206,10 @@ static std::vector<PricedForm> forms_of(const Convolution& c, const Convolution&
   double most = direct_cost(core, c, by_channels);
   if (by_columns) most = std::min(most, direct_cost(core, c, false));
   std::vector<PricedForm> forms;
-  if (by_channels) add_forms(core, c, true, 0.92 * most, forms);
-  if (by_columns) add_forms(core, c, false, 0.92 * most, forms);
+  // A form is several kernels where the sum is one.
+  const double worth = std::min(0.92 * most, most - core.machine.launch_ns);
+  if (by_channels) add_forms(core, c, true, worth, forms);
+  if (by_columns) add_forms(core, c, false, worth, forms);
   std::ranges::sort(forms, {}, [](const PricedForm& f) {
     return std::tuple(f.ns, f.form.outputs, f.form.parts);
   });

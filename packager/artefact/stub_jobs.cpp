@@ -103,7 +103,12 @@ std::vector<std::string> package_flags(std::vector<std::string> extra) {
 std::vector<std::string> stub_flags(const Target& target,
                                     std::vector<std::string> extra) {
   extra.emplace_back("-Os");
-  if (target.is_x86()) extra.emplace_back("-march=x86-64");
+  // It runs before the CPU is asked for what kernels need; a level may have single
+  // features beside its version.
+  if (target.is_x86()) {
+    extra.emplace_back("-march=x86-64");
+    extra.emplace_back("-mno-avx");
+  }
   return package_flags(std::move(extra));
 }
 

@@ -33,10 +33,14 @@ struct Drawn {
 };
 using Draw = std::function<Drawn(Random&)>;
 
+// Neither weights nor launches cost anything, so that small layers have fast forms, too.
 std::optional<Target> target_of_free_weights(const LevelChoice& choice) {
   std::optional<Target> target = target_for(choice);
   if (target)
-    for (Level& level : target->levels) level.machine.memory_bytes_per_ns = 1e9;
+    for (Level& level : target->levels) {
+      level.machine.memory_bytes_per_ns = level.machine.second.bytes_per_clock = 1e9;
+      level.machine.launch_ns = 0;
+    }
   return target;
 }
 
