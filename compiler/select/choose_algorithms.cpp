@@ -59,15 +59,15 @@ static constexpr double kAlongOneAxis = 5.5, kSmallTile = 6.6, kRegisterTile = 1
                         kNearTile = 13.2, kLargeTile = 24.2;
 // Where the values of a layer leave the caches, so many bytes to and from memory for each
 // are what counts, and again as many where the last tiles of rows are cut: the more of
-// their streams are read at once the worse. 5.8 fitted Zen 4 best, with whose successor's
-// row it gave 3x3 windows over 190x190x64 forms along one axis: 10.8 ms instead of 6.5 on
-// a Golden Cove.
-static constexpr double kBytesOfFarValue = 4.5;
+// their streams are read at once the worse. At most so many operations, though: a core of
+// twice the products behind slower memory (Golden Cove) is as well served by the forms
+// that this makes on Zen 4, for parts of rows meet in the second cache.
+static constexpr double kBytesOfFarValue = 5.8, kMostOfFarValue = 22;
 // More for an input of a strided row whose channels are no vectors, in operations.
 static constexpr double kGather = 66;
 
 static double far_value_cost(const Machine& m) {
-  return kBytesOfFarValue / m.memory_bytes_per_ns;
+  return std::min(kBytesOfFarValue / m.memory_bytes_per_ns, kMostOfFarValue / m.gflops);
 }
 
 // A row of as many tiles fills the register tile of its product.
