@@ -135,6 +135,7 @@ LISTED = {
     "kBlockValue": "operations: per value of a block of a halved product",
     "kGather": "operations: per value of an input that is gathered",
     "kBytesOfFarValue": "bytes: to and from memory per value, of which part is hidden",
+    "kMostOfFarValue": "operations of products that one of them takes at most: a count",
     "kRowOfTiles": "tiles: fill a product's register tile",
     "kFewestOfTile": "positions: along each side of a product that is tiled, reads that one element saves",
     "kFewestRows": "rows: of a product that is halved",
