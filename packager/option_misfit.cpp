@@ -1,6 +1,7 @@
 // A rule is a row: when it is broken, and what is said then.
 #include "packager/option_misfit.h"
 
+#include "importer/images/image_spec.h"
 #include "packager/firmware/device_test.h"
 #include "packager/firmware/emulated_board.h"
 #include "packager/verify/verify.h"
@@ -13,7 +14,7 @@ namespace {
 
 struct Rule {
   bool broken;
-  const char* what;
+  std::string what;
 };
 
 std::string first_broken(std::initializer_list<Rule> rules) {
@@ -90,7 +91,6 @@ std::string of_states(const Options& o) {
 // A picture is decoded where there is memory for it, and has one size.
 std::string of_images(const Options& o) {
   if (o.import.images.empty()) return "";
-  constexpr int64_t kMostPixels = int64_t{1} << 26;
   return first_broken({
       {o.target.kind != TargetKind::Linux || o.emit == Output::Source ||
            o.layout != FolderLayout::None,
@@ -105,8 +105,9 @@ std::string of_images(const Options& o) {
       {!o.import.states.empty(), "--image does not go with --state"},
       {o.bisect, "--bisect is for the model's own inputs: leave out --image to look for "
                  "a wrong kernel"},
-      {o.import.picture_height > kMostPixels / o.import.picture_width,
-       "--limit-image: with --image height times width must be at most 67108864"},
+      {o.import.picture_height > importer::kMostPicturePixels / o.import.picture_width,
+       "--limit-image: with --image height times width must be at most " +
+           std::to_string(importer::kMostPicturePixels)},
   });
 }
 

@@ -39,6 +39,9 @@ struct ImageSpec {
   std::optional<uint32_t> formats;
 };
 
+// Of any picture, as height times width: what addresses of its memory count with.
+inline constexpr int64_t kMostPicturePixels = int64_t{1} << 26;
+
 // The spec, or what is wrong with it.
 std::variant<ImageSpec, std::string> parse_image_spec(const std::string& text);
 

@@ -8,6 +8,7 @@
 #include "importer/bounded/bounded.h"
 #include "importer/images/decode.h"
 #include "importer/images/decoders_text.h"
+#include "importer/images/image_spec.h"
 #include "runtime_stub/status.h"
 
 #include <algorithm>
@@ -42,8 +43,8 @@ Frame read_frame(NodeImport& node, const std::string& name) {
             "the declared shape is no picture of this pixel_format");
     frame.height = declared->at(0), frame.width = declared->at(1), frame.exact = true;
   }
-  constexpr int64_t kMostPixels = int64_t{1} << 26;
-  if (frame.height < 1 || frame.width < 1 || frame.height > kMostPixels / frame.width)
+  if (frame.height < 1 || frame.width < 1 ||
+      frame.height > kMostPicturePixels / frame.width)
     node.unsupported("pictures of " + std::to_string(frame.height) + " x " +
                      std::to_string(frame.width) + " pixels");
   return frame;

@@ -178,10 +178,7 @@ void print(const Session& session, const Results& results, bool json) {
 
 Exit bench(Session& session, const Options& options, Printer& errors) {
   auto samples = static_cast<uint64_t*>(take_memory(kMostSamples * sizeof(uint64_t)));
-  if (samples == nullptr) {
-    print_error(errors, "there is not enough memory");
-    return EXIT_FILE;
-  }
+  if (samples == nullptr) return no_memory(errors);
   Stopwatch watch;
   const uint64_t start_up = svod_now() - options.began;
   uint64_t first = 0, count = 0, sample = 0;

@@ -70,8 +70,7 @@ Exit bind_made(Session& session, uint32_t i, Text value, uint64_t seed, Printer&
                   ? (tensor.data = take_memory(tensor.bytes())) != nullptr
                   : fill_random(tensor, seed, tensor);
   if (made) return bind_input(session, i, tensor, value, errors);
-  print_error(errors, "there is not enough memory");
-  return EXIT_FILE;
+  return no_memory(errors);
 }
 
 // `value` is terminated. Whatever is not made from the word itself is a file, with @ or
@@ -258,8 +257,7 @@ Exit bind_input(Session& session, uint32_t i, const Tensor& tensor, Text origin,
     if (is_picture(session, i)) note_origin(session, i, origin);
 #endif
     if (spread_input(session, i, tensor)) return EXIT_DONE;
-    print_error(errors, "there is not enough memory");
-    return EXIT_FILE;
+    return no_memory(errors);
   }
   session.inputs[i] = tensor.data;
   if (reinterpret_cast<uintptr_t>(tensor.data) % SVOD_ALIGN == 0 && tensor.data)
@@ -267,10 +265,7 @@ Exit bind_input(Session& session, uint32_t i, const Tensor& tensor, Text origin,
   // Within a mapped file elements lie anywhere.
   void* copy = take_memory(tensor.bytes());
   session.inputs[i] = copy;
-  if (copy == nullptr) {
-    print_error(errors, "there is not enough memory");
-    return EXIT_FILE;
-  }
+  if (copy == nullptr) return no_memory(errors);
   if (tensor.bytes() > 0) memcpy(copy, tensor.data, static_cast<size_t>(tensor.bytes()));
   return EXIT_DONE;
 }
@@ -278,10 +273,7 @@ Exit bind_input(Session& session, uint32_t i, const Tensor& tensor, Text origin,
 // What the words give, then what was packed for one value.
 Exit bind_words(Session& session, const Options& options, Printer& errors) {
   const uint32_t count = session.entry->input_count;
-  if (!clear_inputs(session)) {
-    print_error(errors, "there is not enough memory");
-    return EXIT_FILE;
-  }
+  if (!clear_inputs(session)) return no_memory(errors);
   uint32_t next = 0; // value of the next word without a name
   for (uint32_t w = 0; w < options.word_count; w++) {
     if (options.is_output(w)) continue;

@@ -316,10 +316,7 @@ Exit enter(Session& session, const Options& options, Text name, bool& done,
   }
   AllGiven all;
   all.list = static_cast<Given*>(take_memory(kMostTensors * sizeof(Given)));
-  if (all.list == nullptr) {
-    print_error(errors, "there is not enough memory");
-    return EXIT_FILE;
-  }
+  if (all.list == nullptr) return no_memory(errors);
   if (options.mode == Mode::Verify) {
     done = true;
     return verify_sets(session, options, named, all, errors);

@@ -264,10 +264,7 @@ Exit json_lines(Session& session, const Options& options, Printer& errors) {
 #endif
   JsonLines all(session, options);
   Lines lines;
-  if (!lines.begin(all.most_bytes())) {
-    print_error(errors, "there is not enough memory");
-    return EXIT_FILE;
-  }
+  if (!lines.begin(all.most_bytes())) return no_memory(errors);
   Exit result = EXIT_DONE;
   for (;;) {
     Text line;

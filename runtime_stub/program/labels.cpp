@@ -84,10 +84,7 @@ Exit read_labels(const Session& session, Labels& labels, Printer& errors) {
   if (status < 0) return file_error(errors, labels.path, "read", -status);
   for (Text rest = content; rest.size > 0; labels.count++) next_line(rest);
   labels.list = static_cast<Text*>(take_memory(labels.count * sizeof(Text)));
-  if (labels.list == nullptr) {
-    print_error(errors, "there is not enough memory");
-    return EXIT_FILE;
-  }
+  if (labels.list == nullptr) return no_memory(errors);
   for (uint64_t i = 0; i < labels.count; i++) labels.list[i] = next_line(content);
   for (uint32_t i = 0; i < model_outputs(session); i++)
     if (has_classes(output_type(session, i), labels.count)) return EXIT_DONE;

@@ -57,11 +57,6 @@ const SvodSlot& slot_of(const Session& session, const SvodStep& step, uint32_t a
   return *svod_at<SvodSlot>(image, header->slots, session.entry->first_slot + slot);
 }
 
-Exit no_memory(Printer& errors) {
-  print_error(errors, "there is not enough memory");
-  return EXIT_FILE;
-}
-
 void print_too_large(Printer& errors, const svod::PictureNote& note) {
   const bool is_long = note.height > note.most_side || note.width > note.most_side;
   const bool is_over = note.height * note.width > note.most_pixels;

@@ -139,10 +139,7 @@ void print_times(const Session& session, const Listener& listener, uint64_t tota
 static Exit profile_steps(Session& session, const Options& options, Printer& errors) {
   uint32_t steps = session.entry->step_count;
   auto* memory = static_cast<uint64_t*>(take_memory((uint64_t{steps} + 1) * 24));
-  if (memory == nullptr) {
-    print_error(errors, "there is not enough memory");
-    return EXIT_FILE;
-  }
+  if (memory == nullptr) return no_memory(errors);
   Listener listener = {};
   listener.fastest = memory;
   listener.took = memory + steps;

@@ -108,6 +108,11 @@ static uint64_t width_of(const SvodTensor* tensor) {
 
 void print_error(Printer& errors, Text what) { errors << "error: " << what << "\n"; }
 
+Exit no_memory(Printer& errors) {
+  print_error(errors, "there is not enough memory");
+  return EXIT_FILE;
+}
+
 Text text_of(const Session& session, SvodText text) {
   return {svod_text(session.model.image, text), text.size};
 }
@@ -292,11 +297,6 @@ uint64_t arena_bytes(const Session& session, uint32_t threads) {
          svod_arena_bytes(session.model.image, session.entry, threads);
 }
 
-static Exit memory_error(Printer& errors) {
-  print_error(errors, "there is not enough memory");
-  return EXIT_FILE;
-}
-
 // Runs of loops take the time that the data asks for, so no two of them compare.
 static bool has_loops(const Session& session) {
   for (uint32_t i = 0; i < session.entry->step_count; i++) {
@@ -316,7 +316,7 @@ Exit prepare(Session& session, const SessionOptions& options, Printer& errors) {
   auto memory =
       static_cast<uint8_t*>(take_memory(session.arena_bytes + pointers * sizeof(void*)));
   bool all = memory != nullptr;
-  if (!all) return memory_error(errors);
+  if (!all) return no_memory(errors);
   session.arena = memory;
   session.outputs = reinterpret_cast<void**>(memory + session.arena_bytes);
   session.inputs = const_cast<const void**>(session.outputs) + entry.output_count;
@@ -339,7 +339,7 @@ Exit prepare(Session& session, const SessionOptions& options, Printer& errors) {
     session.outputs[i] = take_memory(output->bytes);
     all = all && session.outputs[i] != nullptr;
   }
-  return all ? EXIT_DONE : memory_error(errors);
+  return all ? EXIT_DONE : no_memory(errors);
 }
 
 #ifdef SVOD_DEVICE

@@ -98,6 +98,7 @@ Text manifest_text(const Session& session, Text key);
 // "k3", "copy", "loop" or "if".
 Text step_name(const Session& session, const SvodStep& step);
 void print_error(Printer& errors, Text what);
+Exit no_memory(Printer& errors);
 
 } // namespace packed
 

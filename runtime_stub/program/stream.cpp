@@ -92,10 +92,7 @@ Exit stream(Session& session, const Options& options, Printer& errors) {
   if (has_picture(session, streamed)) return cannot_stream(kNoStreamOfPictures, errors);
 #endif
   uint64_t bytes = 0;
-  if (!make_record(session, streamed, bytes)) {
-    print_error(errors, "there is not enough memory");
-    return EXIT_FILE;
-  }
+  if (!make_record(session, streamed, bytes)) return no_memory(errors);
   if (bytes == 0) return cannot_stream("no input is left for the records", errors);
   for (uint64_t number = 0;; number++) {
     const int64_t got = read_record(session, streamed);

@@ -154,10 +154,7 @@ Exit trace(Session& session, Printer& errors) {
   t.launches = static_cast<Launch*>(take_memory(kMostLaunches * sizeof(Launch)));
   t.events = static_cast<Event*>(take_memory(kMostEvents * sizeof(Event)));
   if (status != EXIT_DONE) return status;
-  if (t.launches == nullptr || t.events == nullptr) {
-    print_error(errors, "there is not enough memory");
-    return EXIT_FILE;
-  }
+  if (t.launches == nullptr || t.events == nullptr) return no_memory(errors);
   t.session = &session;
   t.launch = session.model.launch;
   t.first_buffers = first_buffers(session);

@@ -134,10 +134,7 @@ void print_difference(Printer& out, const Tensor& got, const Tensor& expected,
 Exit bind_set(Session& session, Text folder, Printer& errors) {
   uint32_t count = session.entry->input_count;
   reset_states(session);
-  if (!clear_inputs(session)) {
-    print_error(errors, "there is not enough memory");
-    return EXIT_FILE;
-  }
+  if (!clear_inputs(session)) return no_memory(errors);
   const Exit given = bind_set_files(session, folder, errors);
   if (given != EXIT_DONE) return given;
   for (uint32_t i = 0; i < count; i++) {
