@@ -327,6 +327,19 @@ void Lowering::lower_special(NodeId root) {
   k().stages.push_back(std::move(stage));
 }
 
+// An unrolled axis that was split with a remainder runs over: there is nothing to compute
+// there, but for a block that is stored as a whole.
+bool Lowering::stores_nothing(const At& at) {
+  const int64_t whole = spec_.whole_blocks
+                            ? s_.buffers[s_.buffer_of.at(group_.root)].layout.block_axis
+                            : -1;
+  for (size_t i = 0; i < at.size(); ++i)
+    if (static_cast<int64_t>(i) != whole &&
+        never_holds({at[i], 0, g[group_.root].shape[i]}))
+      return true;
+  return false;
+}
+
 // The next position of the unrolled axes; false after the last.
 bool Lowering::next_unrolled() {
   for (auto axis = out_.unrolled.rbegin(); axis != out_.unrolled.rend(); ++axis) {
@@ -361,6 +374,7 @@ Lowered Lowering::run() {
     bool copy = group_.target != root && s_.grouping.stored[root];
     do {
       root_at_ = make_dims(root, g[root].shape);
+      if (stores_nothing(root_at_)) continue;
       ExprId v = copy ? load_stored(root, root_at_) : compute(root, root_at_);
       store_stage(StageKind::Store, v, inner, root_at_);
     } while (next_unrolled());

@@ -64,10 +64,12 @@ ExprId Lowering::unrolled_sum(NodeId n, const At& at) {
   Shape strides = row_major_strides(g[matrix.node].shape);
   int64_t offset = 0, step = 0;
   std::vector<bool> used;
+  bool outside = false;
   for (size_t i = 0; i < strides.size(); ++i) {
     int64_t d = matrix.axes[i];
     if (d == axis) step = strides[i];
     if (d < 0 || d == axis) continue;
+    outside |= never_holds({at[d], 0, g[matrix.node].shape[i]});
     offset += at[d].constant * strides[i];
     pool().collect_axes(at[d], used);
   }
@@ -78,6 +80,8 @@ ExprId Lowering::unrolled_sum(NodeId n, const At& at) {
     there[axis] = make_dim({n, axis}, extent);
     return value(other, there);
   }
+  // Beyond an axis, in a block that is stored as a whole: what is there is filled in.
+  if (outside) return k().add({Expr::Kind::Constant, DType::F32});
   auto [found, fresh] = matrices_.try_emplace(matrix.node);
   if (fresh) found->second = evaluate_known(g, matrix.node);
   ExprId sum = 0;

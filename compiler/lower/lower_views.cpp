@@ -74,6 +74,12 @@ ExprId Lowering::view(NodeId n, const At& at) {
   return value(in, inner);
 }
 
+// What always lies outside is no place of a tensor: its value is not asked for.
+bool Lowering::never_holds(const Bound& bound) {
+  const Range r = pool().range(bound.index);
+  return r.high < bound.low || r.low >= bound.high;
+}
+
 ExprId Lowering::pad(NodeId n, const At& at) {
   const Node& node = g[n];
   NodeId in = node.inputs[0];
@@ -97,6 +103,11 @@ ExprId Lowering::pad(NodeId n, const At& at) {
     ExprId child = value(in, inner);
     if (bits == 0) zero_outside_[child] = std::move(conditions);
     return child;
+  }
+  if (std::ranges::any_of(conditions, [&](const Bound& b) { return never_holds(b); })) {
+    Expr outside{Expr::Kind::Constant, node.dtype};
+    outside.bits = bits;
+    return k().add(std::move(outside));
   }
   size_t before = conditions_.size();
   conditions_.insert(conditions_.end(), conditions.begin(), conditions.end());

@@ -30,6 +30,8 @@ private:
   ExprId value(NodeId n, const At& at);
   ExprId compute(NodeId n, const At& at);
   ExprId view(NodeId n, const At& at);
+  bool never_holds(const Bound& bound);
+  bool stores_nothing(const At& at);
   ExprId pad(NodeId n, const At& at);
   ExprId concat(NodeId n, const At& at);
   bool known_below(NodeId index, int64_t limit) const;
