@@ -7,19 +7,24 @@
 // History:  1  first layout
 //           2  machine code
 //           3  counters and shared memory of a launch
+//           4  architectures that no later GPU runs
 #ifndef SVOD_DEVICE_FORMAT_H
 #define SVOD_DEVICE_FORMAT_H
 
 #include "runtime_stub/types.h"
 
-#define SVOD_DEVICE_VERSION 3u
+#define SVOD_DEVICE_VERSION 4u
+
+// In the number of an architecture: of this one alone, as sm_90a.
+#define SVOD_ONLY_THIS 0x80000000u
 
 struct SvodDeviceHeader {
   uint8_t magic[8]; // "SVODPTX", 0
   uint32_t version;
   uint32_t bytes;         // of the blob
   uint64_t checksum;      // svod_checksum of the blob with this field zero
-  uint32_t architectures; // behind the header: uint32_t each, ascending: 80 is sm_80
+  uint32_t architectures; // behind the header: uint32_t each, ascending: 80 is sm_80,
+                          // with SVOD_ONLY_THIS sm_80a
   uint32_t programs;
   uint32_t first_launch; // offset of SvodLaunchShape, by architecture, then by program
   uint32_t first_code; // offset of uint32_t, by architecture: offset of its machine code,

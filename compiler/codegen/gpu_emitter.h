@@ -5,6 +5,8 @@
 
 #include "compiler/codegen/stage_emitter.h"
 
+#include <functional>
+
 namespace svod::codegen {
 
 class GpuEmitter : private StageEmitter {
@@ -37,7 +39,8 @@ private:
   Factor factor(bool rows) const;
   std::string narrow_text(ExprId id, const Point& p);
   std::string factor_text(const Factor& f, const Point& p);
-  void load_runs(const Factor& f, const Point& p);
+  void load_runs(ExprId value, const std::vector<AxisId>& axes, int near, const Point& p);
+  void for_each_of_run(int near, const std::function<void(int)>& body);
   void emit_run(const Factor& f, const std::string& to);
   void open_run(const Factor& f);
   void name_steps();
@@ -46,15 +49,23 @@ private:
   void emit_put(const Factor& f);
   void emit_copy(const Factor& f, const CopiedFactor& copied);
   void emit_through_registers(const Factor& rows, const Factor& columns);
+  void emit_copies(const Factor& rows, const Factor& columns);
+  void begin_copies();
   void emit_copied_ahead(const Factor& rows, const Factor& columns);
   void emit_multiply(const Factor& rows, const Factor& columns);
   void emit_thread_sums(const Factor& rows, const Factor& columns);
   void emit_warp_sums(const Factor& rows, const Factor& columns);
-  void emit_result(const std::string& sum);
-  void emit_thread_results();
-  void emit_warp_results();
   void open_joined(int sums);
   void emit_products();
+  // gpu_groups.cpp
+  std::string group_definition(const Factor& rows, const Factor& columns) const;
+  void emit_group_sums(const Factor& rows, const Factor& columns);
+  void emit_groups(const Factor& rows, const Factor& columns);
+  // gpu_results.cpp
+  void emit_thread_results();
+  void emit_result();
+  void emit_share_of_sums();
+  void emit_shared_results();
 
   const GpuSchedule& gpu_;
   std::map<std::string, std::string> shared_; // definitions of shared memory by name

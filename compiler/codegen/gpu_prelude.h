@@ -9,12 +9,14 @@
   static __attribute__((aligned(16), address_space(3), loader_uninitialized))
 #define SVOD_OF_BLOCK __attribute__((address_space(3)))
 // As much as a launch says.
-#define SVOD_TILES(bytes) extern __attribute__((aligned(16), address_space(3))) u8 tiles[]
+#define SVOD_TILES(bytes, alignment)                                                     \
+  extern __attribute__((aligned(alignment), address_space(3))) u8 tiles[]
 #else
 #define SVOD_ENTRY static void
 #define SVOD_SHARED static __attribute__((aligned(16)))
 #define SVOD_OF_BLOCK
-#define SVOD_TILES(bytes) SVOD_SHARED u8 tiles[bytes]
+#define SVOD_TILES(bytes, alignment)                                                     \
+  static __attribute__((aligned(alignment))) u8 tiles[bytes]
 extern "C" {
 unsigned svod_thread_number();
 unsigned svod_block_number();
@@ -83,6 +85,9 @@ inline constexpr u32 kWarpThreads = 32;
 // Runs of neighbours that are read or written at once, from where they are aligned.
 template <int kCount, class E> SVOD_INLINE Vector<E, kCount> load_run(const E* from) {
   return *reinterpret_cast<const Vector<E, kCount>*>(from);
+}
+template <int kCount, class E> SVOD_INLINE void put_run(E* to, Vector<E, kCount> run) {
+  *reinterpret_cast<Vector<E, kCount>*>(to) = run;
 }
 // What was read may be wider by then: shared memory is aligned to no more than 16 bytes.
 template <int kCount, class E>

@@ -8,44 +8,11 @@
 // multiprocessors, several blocks share the steps of one; the last to be done adds up
 // what the others have left in memory, in the order of the steps, whichever it is.
 #include "compiler/codegen/element_text.h"
-#include "compiler/codegen/gpu_emitter.h"
-#include "compiler/support/divide.h"
+#include "compiler/codegen/gpu_factor.h"
 
 #include <algorithm>
 
 namespace svod::codegen {
-
-static std::string text_of(int64_t number) { return std::to_string(number) + "u"; }
-
-static constexpr const char* kUnrolled = "#pragma clang loop unroll(full)";
-
-// The neighbours of a thread's part that are read from shared memory at once.
-static int run_of(int positions, DType dtype) {
-  constexpr int kBytes = 16;
-  int run = 1;
-  while (positions % (2 * run) == 0 && 2 * run * byte_size(dtype) <= kBytes) run *= 2;
-  return run;
-}
-
-// One factor: how it is filled, and the names of what holds it.
-struct GpuEmitter::Factor {
-  ExprId value;
-  const FactorTile& how;
-  SharedTile tile;
-  int64_t positions; // of a block's part
-  int64_t extent;    // of all
-  std::string element, name, first, next;
-
-  // Runs of neighbours that the block reads, and how many of those each thread does.
-  int64_t runs(const ProductTile& t) const { return t.steps * positions / how.near; }
-  int64_t turns(const ProductTile& t) const { return ceil_div(runs(t), threads_of(t)); }
-  // Its buffer, and where in one step `s` of position `p` lies.
-  std::string buffer() const { return name + " + buffer * " + text_of(tile.elements); }
-  std::string place() const {
-    const std::string pitch = text_of(tile.pitch);
-    return tile.by_steps ? "p * " + pitch + " + s" : "s * " + pitch + " + p";
-  }
-};
 
 GpuEmitter::Factor GpuEmitter::factor(bool rows) const {
   const ProductTile& t = gpu_.product;
@@ -54,9 +21,10 @@ GpuEmitter::Factor GpuEmitter::factor(bool rows) const {
   return {factor_of(k_, t, rows),
           how,
           tile,
+          t.steps,
           rows ? t.block_rows : t.block_columns,
           positions_along(k_, how.axes),
-          t.matrices ? store_type(tile.dtype) : compute_type(tile.dtype),
+          t.matrices() ? store_type(tile.dtype) : compute_type(tile.dtype),
           rows ? "row_tile" : "column_tile",
           rows ? "first_row" : "first_column",
           rows ? "next_rows" : "next_columns"};
@@ -85,22 +53,21 @@ std::string GpuEmitter::narrow_text(ExprId id, const Point& p) {
 
 // What shared memory holds of the factor.
 std::string GpuEmitter::factor_text(const Factor& f, const Point& p) {
-  return gpu_.product.matrices ? narrow_text(f.value, p) : eval(f.value, p).name;
+  return gpu_.product.matrices() ? narrow_text(f.value, p) : eval(f.value, p).name;
 }
 
-// Reads what lies side by side: all elements of a run at once.
-void GpuEmitter::load_runs(const Factor& f, const Point& p) {
-  const std::vector<AxisId> axes =
-      axes_of_runs(k_, f.how.by_steps ? k_.inner(k_.stages[0]) : f.how.axes, f.how.near);
-  for (ExprId id : loads_below(k_, f.value)) {
+// Reads what lies side by side below the value: all elements of a run along the axes.
+void GpuEmitter::load_runs(ExprId value, const std::vector<AxisId>& axes, int near,
+                           const Point& p) {
+  for (ExprId id : loads_below(k_, value)) {
     const Expr& e = k_.exprs[id];
     if (std::ranges::none_of(axes,
                              [&](AxisId a) { return k_.indices.depends_on(e.index, a); }))
       continue;
     const std::string type =
-        "Vector<" + store_type(e.dtype) + ", " + std::to_string(f.how.near) + ">";
+        "Vector<" + store_type(e.dtype) + ", " + std::to_string(near) + ">";
     const std::string guard = condition(e.bounds, p, false), name = fresh("r");
-    std::string value = "load_run<" + std::to_string(f.how.near) + ">(a" +
+    std::string value = "load_run<" + std::to_string(near) + ">(a" +
                         std::to_string(e.argument) + " + " +
                         index_text(e.index, p, false) + ")";
     if (!guard.empty())
@@ -111,16 +78,11 @@ void GpuEmitter::load_runs(const Factor& f, const Point& p) {
   }
 }
 
-// The elements of one run, into a thread's register of them.
-void GpuEmitter::emit_run(const Factor& f, const std::string& to) {
+// Does something for each element of what load_runs() has read; then it is forgotten.
+void GpuEmitter::for_each_of_run(int near, const std::function<void(int)>& body) {
   const Point p(counts_.size(), 0);
-  if (f.how.near == 1) {
-    line(to + " = " + factor_text(f, p) + ";");
-    return;
-  }
-  load_runs(f, p);
   const std::map<ExprId, std::string> names = std::move(runs_);
-  for (int i = 0; i < f.how.near; ++i) {
+  for (int i = 0; i < near; ++i) {
     const std::string at = "[" + std::to_string(i) + "]";
     frames_.emplace_back();
     for (const auto& [id, name] : names) {
@@ -128,10 +90,26 @@ void GpuEmitter::emit_run(const Factor& f, const std::string& to) {
       runs_[id] = name + at;
       frames_.back()[{id, project(id, p)}] = {from_store(dtype, name + at), false};
     }
-    line(to + at + " = " + factor_text(f, p) + ";");
+    body(i);
     frames_.pop_back();
   }
   runs_.clear();
+}
+
+// The elements of one run, into a thread's register of them.
+void GpuEmitter::emit_run(const Factor& f, const std::string& to) {
+  const Point p(counts_.size(), 0);
+  if (f.how.near == 1) {
+    line(to + " = " + factor_text(f, p) + ";");
+    return;
+  }
+  load_runs(
+      f.value,
+      axes_of_runs(k_, f.how.by_steps ? k_.inner(k_.stages[0]) : f.how.axes, f.how.near),
+      f.how.near, p);
+  for_each_of_run(f.how.near, [&](int i) {
+    line(to + "[" + std::to_string(i) + "] = " + factor_text(f, p) + ";");
+  });
 }
 
 // Number `i` of a thread's runs, as its first step `s` and position `p` within the tile.
@@ -220,13 +198,13 @@ void GpuEmitter::emit_thread_sums(const Factor& rows, const Factor& columns) {
   };
   line("#pragma clang loop unroll_count(4)");
   open("for (u32 s = 0; s < " + text_of(t.steps) + "; ++s)");
-  take(rows, "rows", t.thread_rows, t.parts_down(), "below");
-  take(columns, "columns", t.thread_columns, t.parts_across(), "beside");
+  take(rows, "rows", t.part_rows, t.parts_down(), "below");
+  take(columns, "columns", t.part_columns, t.parts_across(), "beside");
   line(kUnrolled);
-  open("for (u32 i = 0; i < " + text_of(t.thread_rows) + "; ++i)");
+  open("for (u32 i = 0; i < " + text_of(t.part_rows) + "; ++i)");
   line(kUnrolled);
-  open("for (u32 j = 0; j < " + text_of(t.thread_columns) + "; ++j)");
-  const std::string sum = "sums[i * " + text_of(t.thread_columns) + " + j]";
+  open("for (u32 j = 0; j < " + text_of(t.part_columns) + "; ++j)");
+  const std::string sum = "sums[i * " + text_of(t.part_columns) + " + j]";
   line(is_float(s.dtype) ? sum + " = ma_(rows[i], columns[j], " + sum + ");"
                          : sum + " += rows[i] * columns[j];");
   close();
@@ -237,7 +215,7 @@ void GpuEmitter::emit_thread_sums(const Factor& rows, const Factor& columns) {
 // What the tensor cores add of the steps in a buffer to the part of a warp.
 void GpuEmitter::emit_warp_sums(const Factor& rows, const Factor& columns) {
   const ProductTile& t = gpu_.product;
-  const int down = t.thread_rows / kMatrixSide, across = t.thread_columns / kMatrixSide;
+  const int down = t.part_rows / kMatrixSide, across = t.part_columns / kMatrixSide;
   const int64_t steps = kMatrixBytes / byte_size(rows.tile.dtype);
   auto take = [&](const Factor& f, const char* to, int count, const char* number,
                   int part) {
@@ -250,8 +228,8 @@ void GpuEmitter::emit_warp_sums(const Factor& rows, const Factor& columns) {
   };
   line(kUnrolled);
   open("for (u32 s = 0; s < " + text_of(t.steps) + "; s += " + text_of(steps) + ")");
-  take(rows, "rows", down, "below", t.thread_rows);
-  take(columns, "columns", across, "beside", t.thread_columns);
+  take(rows, "rows", down, "below", t.part_rows);
+  take(columns, "columns", across, "beside", t.part_columns);
   line(kUnrolled);
   open("for (u32 i = 0; i < " + text_of(down) + "; ++i)");
   line(kUnrolled);
@@ -260,59 +238,6 @@ void GpuEmitter::emit_warp_sums(const Factor& rows, const Factor& columns) {
        std::string(info(columns.tile.dtype).text) + ">(sums + (i * " + text_of(across) +
        " + j) * 8u, rows[i], columns[j]);");
   close();
-  close();
-}
-
-// The other stages, at one position of the matrix if it exists, from sum number `sum`.
-void GpuEmitter::emit_result(const std::string& sum) {
-  const ProductTile& t = gpu_.product;
-  open("if (row < " + text_of(positions_along(k_, t.rows.axes)) + " && column < " +
-       text_of(positions_along(k_, t.columns.axes)) + ")");
-  name_axes(t.rows.axes, "row");
-  name_axes(t.columns.axes, "column");
-  locals_.clear();
-  locals_[{0, Point(counts_.size(), 0)}] = {"sums[" + sum + "]", false};
-  for (uint32_t s = 1; s < k_.stages.size(); ++s) emit_stage(s);
-  close();
-}
-
-void GpuEmitter::emit_thread_results() {
-  const ProductTile& t = gpu_.product;
-  const DType sum = k_.stages[0].dtype;
-  auto place = [&](const char* name, int count, int parts, const char* first,
-                   const char* part, const char* i) {
-    const int run = run_of(count, sum);
-    line("const u32 " + std::string(name) + " = " + first + " + " + part + " * " +
-         text_of(run) + " + " + i + " / " + text_of(run) + " * " + text_of(run * parts) +
-         " + " + i + " % " + text_of(run) + ";");
-  };
-  line(kUnrolled);
-  open("for (u32 i = 0; i < " + text_of(t.thread_rows) + "; ++i)");
-  place("row", t.thread_rows, t.parts_down(), "first_row", "below", "i");
-  line(kUnrolled);
-  open("for (u32 j = 0; j < " + text_of(t.thread_columns) + "; ++j)");
-  place("column", t.thread_columns, t.parts_across(), "first_column", "beside", "j");
-  emit_result("i * " + text_of(t.thread_columns) + " + j");
-  close();
-  close();
-}
-
-// A thread's sums of 16 rows and columns are two neighbours of two rows, eight apart, of
-// either half of the columns (PTX ISA, "mma", fragments of .m16n8).
-void GpuEmitter::emit_warp_results() {
-  const ProductTile& t = gpu_.product;
-  const int across = t.thread_columns / kMatrixSide;
-  line("const u32 lane = thread % kWarpThreads;");
-  line(kUnrolled);
-  open("for (u32 n = 0; n < " + text_of(t.thread_rows / kMatrixSide * across * 8) +
-       "; ++n)");
-  const std::string side = text_of(kMatrixSide);
-  line("const u32 row = first_row + below * " + text_of(t.thread_rows) + " + n / " +
-       text_of(8 * across) + " * " + side + " + n / 2u % 2u * 8u + lane / 4u;");
-  line("const u32 column = first_column + beside * " + text_of(t.thread_columns) +
-       " + n / 8u % " + text_of(across) + " * " + side +
-       " + n / 4u % 2u * 8u + lane % 4u * 2u + n % 2u;");
-  emit_result("n");
   close();
 }
 
@@ -330,7 +255,8 @@ void GpuEmitter::open_joined(int sums) {
 
 void GpuEmitter::emit_multiply(const Factor& rows, const Factor& columns) {
   open("auto multiply = [&](u32 buffer) SVOD_INLINED");
-  gpu_.product.matrices ? emit_warp_sums(rows, columns) : emit_thread_sums(rows, columns);
+  gpu_.product.matrices() ? emit_warp_sums(rows, columns)
+                          : emit_thread_sums(rows, columns);
   close("};");
 }
 
@@ -389,20 +315,32 @@ void GpuEmitter::emit_copy(const Factor& f, const CopiedFactor& copied) {
   close();
 }
 
-void GpuEmitter::emit_copied_ahead(const Factor& rows, const Factor& columns) {
+// What begins to copy the steps from `step` on.
+void GpuEmitter::emit_copies(const Factor& rows, const Factor& columns) {
   const ProductTile& t = gpu_.product;
-  const std::string ahead = text_of(t.ahead), steps = text_of(t.steps),
-                    further = text_of(int64_t{t.ahead} * t.steps);
   open("auto copy = [&](u32 step, u32 buffer) SVOD_INLINED");
   emit_copy(rows, *copied_factor(k_, t, true));
   emit_copy(columns, *copied_factor(k_, t, false));
   close("};");
-  emit_multiply(rows, columns);
+}
+
+// Begins the copies that are ahead of the first tile of steps.
+void GpuEmitter::begin_copies() {
+  const std::string steps = text_of(gpu_.product.steps);
   line(kUnrolled);
-  open("for (u32 n = 0; n < " + ahead + "; ++n)");
+  open("for (u32 n = 0; n < " + text_of(gpu_.product.ahead) + "; ++n)");
   line("if (begin + n * " + steps + " < end) copy(begin + n * " + steps + ", n);");
   line("end_copies();");
   close();
+}
+
+void GpuEmitter::emit_copied_ahead(const Factor& rows, const Factor& columns) {
+  const ProductTile& t = gpu_.product;
+  const std::string ahead = text_of(t.ahead), steps = text_of(t.steps),
+                    further = text_of(int64_t{t.ahead} * t.steps);
+  emit_copies(rows, columns);
+  emit_multiply(rows, columns);
+  begin_copies();
   line("u32 filled = 0, free = " + ahead + ";");
   line("#pragma clang loop unroll(disable)");
   open("for (u32 step = begin; step < end; step += " + steps + ")");
@@ -446,20 +384,27 @@ void GpuEmitter::emit_products() {
          text_of(each) + " < " + text_of(steps) + " ? begin + " + text_of(each) + " : " +
          text_of(steps) + ";");
   }
-  const std::string part = t.matrices ? "thread / kWarpThreads" : "thread",
+  const int of_part = gpu_.threads / (t.parts_down() * t.parts_across());
+  const std::string part = of_part == 1 ? "thread" : "thread / " + text_of(of_part),
                     across = text_of(t.parts_across());
   line("const u32 beside = " + part + " % " + across + ", below = " + part + " / " +
        across + ";");
   line(compute_type(s.dtype) + " sums[" + std::to_string(sums) + "] = {};");
-  shared_["tiles"] = "SVOD_TILES(" + std::to_string(shared_of_tiles(k_, t)) + ");\n";
+  shared_["tiles"] = "SVOD_TILES(" + std::to_string(shared_of_tiles(k_, t)) + ", " +
+                     (rows.tile.swizzled ? "1024" : "16") + ");\n";
   const int64_t of_rows = t.buffers() * rows.tile.elements * byte_size(rows.tile.dtype);
   line("SVOD_OF_BLOCK " + rows.element + "* const row_tile = (SVOD_OF_BLOCK " +
        rows.element + "*)tiles;");
   line("SVOD_OF_BLOCK " + columns.element + "* const column_tile = (SVOD_OF_BLOCK " +
        columns.element + "*)(tiles + " + text_of(of_rows) + ");");
-  t.ahead == 0 ? emit_through_registers(rows, columns) : emit_copied_ahead(rows, columns);
+  if (t.by == Multiplier::Group)
+    emit_groups(rows, columns);
+  else if (t.ahead != 0)
+    emit_copied_ahead(rows, columns);
+  else
+    emit_through_registers(rows, columns);
   if (t.splits > 1) open_joined(sums);
-  t.matrices ? emit_warp_results() : emit_thread_results();
+  t.matrices() ? emit_shared_results() : emit_thread_results();
   if (t.splits > 1) close();
 }
 

@@ -2,6 +2,7 @@
 
 #include "compiler/kernel/byte_table.h"
 #include "compiler/kernel/stage_work.h"
+#include "compiler/support/target.h"
 
 #include <algorithm>
 
@@ -164,6 +165,10 @@ std::string misfit(const ScheduledKernel& kernel, const LevelSchedule& level,
     return "a register tile of a processor beside threads of a GPU";
   if (level.gpu)
     if (std::string why = gpu_misfit(kernel, *level.gpu); !why.empty()) return why;
+  if (level.gpu && level.gpu->mapping == GpuMapping::Products &&
+      level.gpu->product.by == Multiplier::Group &&
+      find_device(level.level)->levels[0].machine.group_products_per_clock == 0)
+    return "groups of warps that multiply, which " + level.level + " has not";
   if (level.narrows && !chosen.narrows) return "narrowing that the level lacks";
   if (level.stages.size() > chosen.stages.size()) return "more stages than it has";
   for (size_t i = 0; i < level.stages.size(); ++i)

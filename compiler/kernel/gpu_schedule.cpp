@@ -49,12 +49,17 @@ int64_t counters_of_launch(const Kernel& kernel, const GpuSchedule& s) {
   return is_split(s) ? block_count(kernel, s) / s.product.splits : 0;
 }
 
+static int threads_of(Multiplier by) {
+  static constexpr int kThreads[] = {1, kWarpThreads, kGroupThreads};
+  return kThreads[size_t(by)];
+}
+
 int threads_of(const ProductTile& t) {
-  return t.parts_down() * t.parts_across() * (t.matrices ? kWarpThreads : 1);
+  return t.parts_down() * t.parts_across() * threads_of(t.by);
 }
 
 int sums_of_thread(const ProductTile& t) {
-  return t.thread_rows * t.thread_columns / (t.matrices ? kWarpThreads : 1);
+  return t.part_rows * t.part_columns / threads_of(t.by);
 }
 
 ExprId factor_of(const Kernel& k, const ProductTile& t, bool rows) {
@@ -68,13 +73,20 @@ static constexpr int64_t kPitchBytes = 16;
 SharedTile shared_tile(const Kernel& k, const ProductTile& t, bool rows) {
   SharedTile out;
   const DType sum = k.stages[0].dtype;
-  out.dtype = t.matrices ? narrow_type(k, factor_of(k, t, rows)).value_or(sum) : sum;
+  out.dtype = t.matrices() ? narrow_type(k, factor_of(k, t, rows)).value_or(sum) : sum;
   const int64_t size = byte_size(out.dtype),
                 positions = rows ? t.block_rows : t.block_columns;
   // Threads take numbers of neighbouring positions at once; of matrices the steps follow
   // each other, unless shared memory turns them: it does so in units of 16 bits.
   const bool filled_by_steps = rows ? t.rows.by_steps : t.columns.by_steps;
-  out.by_steps = t.matrices && (filled_by_steps || size != 2);
+  out.by_steps = t.matrices() && (filled_by_steps || size != 2);
+  out.swizzled = t.by == Multiplier::Group;
+  if (out.swizzled) {
+    out.pitch = kSwizzledBytes / size;
+    out.elements =
+        out.by_steps ? out.pitch * positions : ceil_div(positions, out.pitch) * out.pitch * t.steps;
+    return out;
+  }
   out.pitch = (out.by_steps ? t.steps : positions) + kPitchBytes / size;
   out.elements = out.pitch * (out.by_steps ? positions : t.steps);
   return out;
@@ -86,7 +98,15 @@ int64_t shared_of_tiles(const Kernel& k, const ProductTile& t) {
     const SharedTile tile = shared_tile(k, t, rows);
     out += t.buffers() * tile.elements * byte_size(tile.dtype);
   }
-  return out;
+  if (!t.matrices()) return out;
+  return std::max(out, t.block_rows * sums_pitch(t) * byte_size(k.stages[0].dtype));
+}
+
+// The two neighbours that a thread has of one row are eight rows further in the banks
+// that follow those of the row's eight columns.
+int64_t sums_pitch(const ProductTile& t) {
+  constexpr int64_t kBanks = 32, kColumns = 8;
+  return ceil_div(t.block_columns, kBanks) * kBanks + kColumns;
 }
 
 int64_t shared_of_launch(const Kernel& kernel, const GpuSchedule& s) {
@@ -102,7 +122,7 @@ std::optional<CopiedFactor> copied_factor(const Kernel& k, const ProductTile& t,
   for (; e->kind == Expr::Kind::Guard || e->kind == Expr::Kind::Cast;
        e = &k.exprs[e->inputs[0]]) {
     const bool casts = e->kind == Expr::Kind::Cast;
-    if (casts ? !t.matrices || k.exprs[e->inputs[0]].dtype != tile.dtype : e->bits != 0)
+    if (casts ? !t.matrices() || k.exprs[e->inputs[0]].dtype != tile.dtype : e->bits != 0)
       return std::nullopt;
     out.bounds.insert(out.bounds.end(), e->bounds.begin(), e->bounds.end());
   }
@@ -192,11 +212,10 @@ bool looks_at(const Kernel& k, const std::vector<Bound>& bounds,
   });
 }
 
-// Whether the load's elements along the axes follow each other, from a multiple of
-// `count` on.
-bool reads_runs(const Kernel& k, const Expr& load, const std::vector<AxisId>& axes,
-                int count) {
-  Index rest = load.index;
+// Whether the elements along the axes follow each other, from a multiple of `count` on.
+bool is_run(const Kernel& k, const Index& index, const std::vector<AxisId>& axes,
+            int count) {
+  Index rest = index;
   int64_t inside = 1;
   for (size_t i = axes.size(); i-- > 0;) {
     int64_t step = 0;
@@ -216,6 +235,7 @@ bool reads_runs(const Kernel& k, const Expr& load, const std::vector<AxisId>& ax
 }
 
 // Whether all below reads runs along the axes, or one element for all of a run.
+// Results of stages are there for each position.
 bool has_runs(const Kernel& k, const Dependence& dependence, ExprId id,
               const std::vector<AxisId>& axes, int count) {
   const Expr& e = k.exprs[id];
@@ -227,9 +247,9 @@ bool has_runs(const Kernel& k, const Dependence& dependence, ExprId id,
   if (looks_at(k, e.bounds, axes)) return false;
   if (e.kind == Expr::Kind::Load)
     return !k.indices.has_dynamic(e.index) && count * byte_size(e.dtype) <= kBytes &&
-           reads_runs(k, e, axes, count);
+           is_run(k, e.index, axes, count);
   const bool maps = e.kind == Expr::Kind::Map || e.kind == Expr::Kind::Cast ||
-                    e.kind == Expr::Kind::Guard;
+                    e.kind == Expr::Kind::Guard || e.kind == Expr::Kind::Local;
   return maps && std::ranges::all_of(e.inputs, [&](ExprId in) {
            return has_runs(k, dependence, in, axes, count);
          });
@@ -244,6 +264,24 @@ int near_elements(const Kernel& k, ExprId factor, const std::vector<AxisId>& axe
     const std::vector<AxisId> runs = axes_of_runs(k, axes, count);
     if (!runs.empty() && !looks_at(k, k.stages[0].domain, runs) &&
         has_runs(k, dependence, factor, runs, count))
+      return count;
+  }
+  return 1;
+}
+
+int near_results(const Kernel& k, const ProductTile& t) {
+  const Dependence dependence = dependence_of(k);
+  constexpr int kMost = 8, kBytes = 16;
+  for (int count = kMost; count > 1; count /= 2) {
+    const std::vector<AxisId> runs = axes_of_runs(k, t.columns.axes, count);
+    auto writes_runs = [&](const Stage& s) {
+      return s.kind == StageKind::Reduce ||
+             (!looks_at(k, s.domain, runs) && !k.indices.has_dynamic(s.index) &&
+              is_run(k, s.index, runs, count) && count * byte_size(s.dtype) <= kBytes &&
+              has_runs(k, dependence, s.value, runs, count));
+    };
+    if (!runs.empty() && t.block_columns % count == 0 &&
+        std::ranges::all_of(k.stages, writes_runs))
       return count;
   }
   return 1;
@@ -268,10 +306,29 @@ bool has_matrices(const Kernel& k) {
   return a && b && multiplies(*a, *b, k.stages[0].dtype);
 }
 
+static std::string group_misfit(const Kernel& k, const ProductTile& t) {
+  if (t.steps * byte_size(shared_tile(k, t, true).dtype) != kSwizzledBytes)
+    return "steps that are no row of shared memory as groups read it";
+  if (t.part_rows % kGroupRows != 0 || t.part_columns % kMatrixSide != 0 ||
+      t.part_columns > kGroupColumns)
+    return "a group's part that is no multiple of what it multiplies";
+  for (const bool rows : {true, false}) {
+    const SharedTile tile = shared_tile(k, t, rows);
+    if (!tile.by_steps && (rows ? t.part_rows : t.part_columns) % tile.pitch != 0)
+      return "a group's part that is no whole rows of shared memory";
+    const std::optional<CopiedFactor> copied = copied_factor(k, t, rows);
+    constexpr int kUnitBytes = 16; // that are exchanged
+    if (t.ahead == 0 || !copied || copied->bytes != kUnitBytes)
+      return "groups of warps, whose factors are not copied by whole units";
+  }
+  return "";
+}
+
 static std::string matrix_misfit(const Kernel& k, const ProductTile& t) {
   if (!has_matrices(k)) return "tensor cores where its factors are no narrow numbers";
+  if (t.by == Multiplier::Group) return group_misfit(k, t);
   const int64_t steps = kMatrixBytes / byte_size(shared_tile(k, t, true).dtype);
-  if (t.thread_rows % kMatrixSide != 0 || t.thread_columns % kMatrixSide != 0 ||
+  if (t.part_rows % kMatrixSide != 0 || t.part_columns % kMatrixSide != 0 ||
       t.steps % steps != 0)
     return "a warp's part that is no multiple of what tensor cores multiply";
   return "";
@@ -286,18 +343,18 @@ static std::string product_misfit(const ScheduledKernel& k, const GpuSchedule& s
       !same_axes(t.columns.axes, first ? axes->columns : axes->rows) ||
       !same_axes(s.positions, axes->others))
     return "rows and columns that are not what the factors depend on";
-  if (t.block_rows < 1 || t.block_columns < 1 || t.steps < 1 || t.thread_rows < 1 ||
-      t.thread_columns < 1 || t.block_rows % t.thread_rows != 0 ||
-      t.block_columns % t.thread_columns != 0 || threads_of(t) != s.threads)
+  if (t.block_rows < 1 || t.block_columns < 1 || t.steps < 1 || t.part_rows < 1 ||
+      t.part_columns < 1 || t.block_rows % t.part_rows != 0 ||
+      t.block_columns % t.part_columns != 0 || threads_of(t) != s.threads)
     return "a tile that its threads do not share evenly";
   constexpr int64_t kMostShared = 227 << 10; // of any GPU
   constexpr int kMostAhead = 7;
   constexpr int kMostSums = 256;
-  if (t.thread_rows > kMostSums || sums_of_thread(t) > kMostSums)
+  if (t.part_rows > kMostSums || sums_of_thread(t) > kMostSums)
     return "more sums of a thread than there are registers";
   if (t.splits < 1 || t.splits > positions_along(k, k.stages[0].inner))
     return "more parts of a sum than it has steps";
-  if (t.matrices)
+  if (t.matrices())
     if (std::string why = matrix_misfit(k, t); !why.empty()) return why;
   for (const bool rows : {true, false}) {
     const FactorTile& f = rows ? t.rows : t.columns;

@@ -17,6 +17,14 @@ enum class GpuMapping : uint8_t {
   Products,  // a block computes a tile of sums of products, by way of shared memory
 };
 
+// Who multiplies the small matrices that a tile consists of. Tensor cores take factors as
+// the narrow numbers that they are widened from.
+enum class Multiplier : uint8_t {
+  Thread, // each thread its part, in registers
+  Warp,   // each warp its part, by its tensor core ("mma")
+  Group,  // each four warps theirs, straight from shared memory ("wgmma", sm_90a)
+};
+
 // One factor of a tile of products, on its way through shared memory.
 struct FactorTile {
   // Outer axes that this factor depends on and the other does not. Neighbours along the
@@ -35,11 +43,9 @@ struct ProductTile {
   // Of a block: its part of the matrix, and steps of the sum that are in shared memory at
   // once.
   int block_rows = 0, block_columns = 0, steps = 0;
-  // Of one thread's part; of a warp's, where its threads multiply matrices together.
-  int thread_rows = 0, thread_columns = 0;
-  // Tensor cores multiply: warps of threads take small matrices of both factors, as the
-  // narrow numbers that they are widened from.
-  bool matrices = false;
+  // Of one multiplier's part.
+  int part_rows = 0, part_columns = 0;
+  Multiplier by = Multiplier::Thread;
   // Tiles of steps on their way to shared memory, which copies them by itself, while one
   // is multiplied. 0: one, through registers.
   int ahead = 0;
@@ -48,10 +54,15 @@ struct ProductTile {
   int splits = 1;
   bool operator==(const ProductTile&) const = default;
 
-  int buffers() const { return ahead == 0 ? 2 : ahead + 1; }
-  // Of threads or warps, within a block.
-  int parts_down() const { return block_rows / thread_rows; }
-  int parts_across() const { return block_columns / thread_columns; }
+  bool matrices() const { return by != Multiplier::Thread; }
+  // What groups multiply of one tile of steps is still being read while the next one is
+  // multiplied.
+  int buffers() const {
+    return by == Multiplier::Group ? ahead + 2 : ahead == 0 ? 2 : ahead + 1;
+  }
+  // Of multipliers, within a block.
+  int parts_down() const { return block_rows / part_rows; }
+  int parts_across() const { return block_columns / part_columns; }
 };
 
 struct GpuSchedule {
@@ -81,6 +92,11 @@ int64_t counters_of_launch(const Kernel& kernel, const GpuSchedule& schedule);
 // and columns of so many bytes of steps (PTX ISA, "mma", m16n8). Columns are taken two
 // times eight, as shared memory hands them out ("ldmatrix").
 inline constexpr int kWarpThreads = 32, kMatrixSide = 16, kMatrixBytes = 32;
+// Threads of a group of warps and the rows that it multiplies at once, of so many columns
+// at most (PTX ISA, "wgmma", m64n256), from rows of so many bytes in shared memory, whose
+// units of 16 bytes are exchanged within eight rows ("swizzle").
+inline constexpr int kGroupThreads = 128, kGroupRows = 64, kGroupColumns = 256,
+                     kSwizzledBytes = 128;
 int threads_of(const ProductTile& tile);
 int sums_of_thread(const ProductTile& tile);
 // The factor of the first stage's products that is rows, or columns.
@@ -92,11 +108,19 @@ struct SharedTile {
   DType dtype = DType::F32;
   bool by_steps = false; // elements of a position follow each other
   int64_t pitch = 0, elements = 0;
+  // As groups of warps read it: rows of kSwizzledBytes, each of one position's steps or
+  // of one step's positions, those of further positions behind those of all steps.
+  bool swizzled = false;
 };
 SharedTile shared_tile(const Kernel& kernel, const ProductTile& tile, bool rows);
-// Bytes of shared memory that one block takes for all buffers of both factors.
+// Bytes of shared memory that one block takes: for all buffers of both factors, and, once
+// they are multiplied, for the sums on their way to memory.
 int64_t shared_of_tiles(const Kernel& kernel, const ProductTile& tile);
 int64_t shared_of_launch(const Kernel& kernel, const GpuSchedule& schedule);
+// Sums of one row of the block in shared memory, with what keeps rows in other banks.
+int64_t sums_pitch(const ProductTile& tile);
+// Neighbours along the columns that the stages behind the sum read and write at once.
+int near_results(const Kernel& kernel, const ProductTile& tile);
 // Where shared memory may copy a factor as it lies: the load that it is, and its bounds.
 struct CopiedFactor {
   const Expr* load = nullptr;

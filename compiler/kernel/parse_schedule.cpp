@@ -86,10 +86,14 @@ void read_factor(LineScanner& in, FactorTile& f) {
 bool read_product(LineScanner& in, ProductTile& t) {
   if (in.accept("tile")) {
     for (int* to : {&t.block_rows, &t.block_columns, &t.steps}) *to = small_number(in);
-    t.matrices = in.accept("warp");
-    if (!t.matrices) in.expect("thread");
-    t.thread_rows = small_number(in);
-    t.thread_columns = small_number(in);
+    if (in.accept("warp"))
+      t.by = Multiplier::Warp;
+    else if (in.accept("group"))
+      t.by = Multiplier::Group;
+    else
+      in.expect("thread");
+    t.part_rows = small_number(in);
+    t.part_columns = small_number(in);
     if (in.accept("ahead")) t.ahead = small_number(in);
     if (in.accept("splits")) t.splits = small_number(in);
   } else if (in.accept("rows of")) {

@@ -69,9 +69,10 @@ std::string factor_text(const FactorTile& f) {
 }
 
 std::string tile_text(const ProductTile& t) {
+  static const std::string kMultipliers[] = {"thread", "warp", "group"};
   return "    gpu tile " + number(t.block_rows) + " " + number(t.block_columns) + " " +
-         number(t.steps) + (t.matrices ? " warp " : " thread ") + number(t.thread_rows) +
-         " " + number(t.thread_columns) +
+         number(t.steps) + " " + kMultipliers[size_t(t.by)] + " " + number(t.part_rows) +
+         " " + number(t.part_columns) +
          (t.ahead != 0 ? " ahead " + number(t.ahead) : "") +
          (t.splits > 1 ? " splits " + number(t.splits) : "") + "\n    gpu rows of " +
          number(t.row_factor) + factor_text(t.rows) + "    gpu columns" +

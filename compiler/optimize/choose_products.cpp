@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 namespace svod::optimize {
 
@@ -41,8 +42,13 @@ constexpr TileShape kWarpTiles[] = {
     {128, 64, 64, 32, 32},  {64, 128, 64, 32, 32},  {64, 64, 128, 32, 32},
     {64, 64, 64, 32, 32},   {32, 64, 128, 16, 32},  {32, 64, 64, 16, 32},
     {32, 32, 128, 16, 16},  {32, 32, 64, 16, 16},   {16, 64, 128, 16, 16}};
+constexpr TileShape kGroupTiles[] = {
+    {128, 256, 128, 64, 256}, {256, 128, 128, 128, 128}, {128, 192, 128, 64, 192},
+    {128, 128, 128, 64, 128}, {64, 256, 128, 64, 256},   {64, 128, 128, 64, 128},
+    {128, 64, 128, 64, 64},   {64, 64, 128, 64, 64},     {256, 64, 128, 64, 64}};
 // Tiles of steps on their way.
 constexpr int kAhead[] = {2, 3, 5};
+constexpr int kGroupAhead[] = {1, 2, 3, 4};
 // Shares of a sum, each of at least some turns.
 constexpr int kFewestTurns = 4;
 constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
@@ -53,8 +59,9 @@ constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 // or to have it copied; waits for memory until parts of a sum are stored, counted and
 // read again; shares of the peaks of multiply-adds and of the second cache; and how much
 // of a wait each tile ahead hides.
-constexpr double kInstructionsOfRun = 60, kInstructionsOfCopy = 50, kWaitsOfJoin = 5,
-                 kProductsReached = 0.84, kCacheReached = 0.4, kHidden = 0.47;
+constexpr double kInstructionsOfRun = 60, kInstructionsOfCopy = 50,
+                 kInstructionsOfGroupCopy = 15, kWaitsOfJoin = 5, kProductsReached = 0.84,
+                 kCacheReached = 0.4, kHidden = 0.47;
 constexpr double kSumBytes = 4;
 // Registers of a thread beside its sums, and those that a multiprocessor has for each of
 // the threads that it may hold (PTX: 64 Ki of 32 bits).
@@ -106,7 +113,7 @@ ProductTile ProductChooser::plain_tile() const {
     std::swap(out.rows, out.columns);
     out.row_factor = 1;
   }
-  out.matrices = m_.matrix_products_per_clock > 0 && has_matrices(k_);
+  if (m_.matrix_products_per_clock > 0 && has_matrices(k_)) out.by = Multiplier::Warp;
   return out;
 }
 
@@ -136,19 +143,26 @@ double ProductChooser::clocks(const GpuSchedule& s) const {
                                 (s.threads * (sums_of_thread(t) + kRegistersBeside)))}));
   const double busy = std::min(1.0, resident * s.threads / m_.busy_threads);
   const double turns = std::ceil(std::ceil(double(steps_) / t.splits) / t.steps);
-  const double rate = t.matrices ? m_.matrix_products_per_clock
-                                 : kProductsReached * m_.flops_per_clock / 2;
+  const bool groups = t.by == Multiplier::Group;
+  const double rate = groups         ? m_.group_products_per_clock
+                      : t.matrices() ? m_.matrix_products_per_clock
+                                     : kProductsReached * m_.flops_per_clock / 2;
   // Each element of shared memory is read by all threads or warps that share a row or a
-  // column; of threads many are in one warp, which reads it once.
+  // column; of threads many are in one warp, which reads it once. A group reads its
+  // columns for as many rows as it multiplies at once.
   const double products = double(t.block_rows) * t.block_columns * t.steps;
-  const double read = (t.matrices ? 1 : 0.5) * double(t.steps) *
-                      double(byte_size(shared_tile(k_, t, true).dtype)) *
-                      (double(t.block_rows) * t.parts_across() +
-                       double(t.block_columns) * t.parts_down());
+  const double read =
+      (t.matrices() ? 1 : 0.5) * double(t.steps) *
+      double(byte_size(shared_tile(k_, t, true).dtype)) *
+      (double(t.block_rows) * t.parts_across() +
+       double(t.block_columns) * (groups ? t.block_rows / kGroupRows : t.parts_down()));
   const double multiplied = std::max(products / rate, read / m_.first.bytes_per_clock);
   const double filled =
       (double(t.block_rows) / t.rows.near + double(t.block_columns) / t.columns.near) *
-      t.steps * (t.ahead == 0 ? kInstructionsOfRun : kInstructionsOfCopy) /
+      t.steps *
+      (groups         ? kInstructionsOfGroupCopy
+       : t.ahead == 0 ? kInstructionsOfRun
+                      : kInstructionsOfCopy) /
       (m_.instructions_per_clock * m_.warp_threads);
   const double waits = std::ceil(rounds / resident) * m_.memory_clocks;
   double out = turns * std::max(rounds * (multiplied + filled) / busy,
@@ -163,22 +177,25 @@ double ProductChooser::clocks(const GpuSchedule& s) const {
 
 void ProductChooser::consider(ProductTile t, const TileShape& shape) {
   t.block_rows = shape.rows, t.block_columns = shape.columns;
-  t.thread_rows = shape.part_rows, t.thread_columns = shape.part_columns;
+  t.part_rows = shape.part_rows, t.part_columns = shape.part_columns;
   t.steps =
       shape.step_bytes / static_cast<int>(byte_size(shared_tile(k_, t, true).dtype));
   fill(t.rows, factor_of(k_, t, true), t.steps, t.block_rows);
   fill(t.columns, factor_of(k_, t, false), t.steps, t.block_columns);
-  split(t, shape.longer);
+  if (t.by != Multiplier::Group) split(t, shape.longer);
   // Short copies take longer than registers on the way.
   constexpr int kWholeCopy = 16;
   for (const bool rows : {true, false}) {
     const std::optional<CopiedFactor> copied = copied_factor(k_, t, rows);
     if (!m_.copies_ahead || !copied || copied->bytes != kWholeCopy) return;
   }
-  for (const int ahead : kAhead) {
+  auto copied_so_far_ahead = [&](int ahead) {
     t.ahead = ahead;
     split(t, shape.longer);
-  }
+  };
+  std::ranges::for_each(t.by == Multiplier::Group ? std::span<const int>(kGroupAhead)
+                                                  : std::span<const int>(kAhead),
+                        copied_so_far_ahead);
 }
 
 void ProductChooser::split(ProductTile t, double longer) {
@@ -196,11 +213,14 @@ void ProductChooser::split(ProductTile t, double longer) {
 }
 
 std::optional<GpuSchedule> ProductChooser::choose() {
-  const ProductTile tile = plain_tile();
+  ProductTile tile = plain_tile();
   for (const TileShape& shape : kThreadTiles)
-    if (!tile.matrices) consider(tile, shape);
+    if (!tile.matrices()) consider(tile, shape);
   for (const TileShape& shape : kWarpTiles)
-    if (tile.matrices) consider(tile, shape);
+    if (tile.matrices()) consider(tile, shape);
+  if (!tile.matrices() || m_.group_products_per_clock == 0) return std::move(best_);
+  tile.by = Multiplier::Group;
+  for (const TileShape& shape : kGroupTiles) consider(tile, shape);
   return std::move(best_);
 }
 

@@ -83,6 +83,8 @@ struct Machine {
   // Multiply-adds of 16 bits that tensor cores start per clock, summed up as float32;
   // 0: they have not the matrices that kernels use.
   double matrix_products_per_clock = 0;
+  // The same by groups of four warps, straight from shared memory; 0: it has no such.
+  double group_products_per_clock = 0;
   bool copies_ahead = false; // to shared memory, beside what threads do
 
   // Share of a model's work that may be added where it then needs less memory; 0: none.

@@ -83,8 +83,9 @@ uint32_t architecture(const Level& level) {
   constexpr std::string_view kBegin = "sm_";
   uint32_t out = 0;
   const std::string_view digits = std::string_view(level.name).substr(kBegin.size());
-  std::from_chars(digits.data(), digits.data() + digits.size(), out);
-  return out;
+  const char* end = digits.data() + digits.size();
+  const char* rest = std::from_chars(digits.data(), end, out).ptr;
+  return rest == end ? out : out | SVOD_ONLY_THIS;
 }
 
 std::vector<std::byte> blob_of(const Target& device, const codegen::Kernels& kernels,

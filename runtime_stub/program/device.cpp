@@ -64,6 +64,12 @@ Text start_driver(Driver& driver) {
                              : Text();
 }
 
+// Whether a GPU of architecture `own` runs what was packed for `number`.
+bool runs(uint32_t own, uint32_t number) {
+  return (number & SVOD_ONLY_THIS) != 0 ? (number & ~SVOD_ONLY_THIS) == own
+                                        : number <= own;
+}
+
 // The first GPU that runs one of the packed architectures, with the highest such.
 Found find_device(const Driver& driver, const SvodDevice& packed) {
   Found out;
@@ -73,10 +79,8 @@ Found find_device(const Driver& driver, const SvodDevice& packed) {
     int32_t device = 0;
     if (driver.device(&device, i) != 0) continue;
     const uint32_t own = architecture_of(driver, device);
-    for (uint32_t level = 0; level < header_of(packed).architectures; level++) {
-      if (architectures(packed)[level] > own) break;
-      out = {device, level};
-    }
+    for (uint32_t level = 0; level < header_of(packed).architectures; level++)
+      if (runs(own, architectures(packed)[level])) out = {device, level};
   }
   return out;
 }
@@ -237,7 +241,8 @@ void stage_inputs(Session& session) {
 
 // What profiles call it: sm_90.
 void name_level(Device& device, uint32_t level) {
-  uint32_t number = architectures(device.packed)[level];
+  const bool only = (architectures(device.packed)[level] & SVOD_ONLY_THIS) != 0;
+  uint32_t number = architectures(device.packed)[level] & ~SVOD_ONLY_THIS;
   char digits[10];
   uint32_t count = 0;
   for (; number != 0; number /= 10)
@@ -245,6 +250,7 @@ void name_level(Device& device, uint32_t level) {
   char* to = device.level.name;
   memcpy(to, "sm_", 3);
   for (uint32_t i = 0; i < count; i++) to[3 + i] = digits[count - 1 - i];
+  if (only) to[3 + count++] = 'a';
   to[3 + count] = 0;
   device.model.levels = &device.level;
   device.model.level_count = 1;
@@ -365,9 +371,12 @@ void print_devices() {
   svod_get_device(&packed);
   if (!is_whole(packed)) return;
   out << "device   packed for";
-  for (uint32_t i = 0; i < header_of(packed).architectures; i++)
-    out << " sm_" << architectures(packed)[i];
-  out << " and later\n";
+  for (uint32_t i = 0; i < header_of(packed).architectures; i++) {
+    const uint32_t number = architectures(packed)[i];
+    out << " sm_" << (number & ~SVOD_ONLY_THIS)
+        << ((number & SVOD_ONLY_THIS) != 0 ? "a" : " and later");
+  }
+  out << "\n";
   Driver driver;
   Text why = start_driver(driver);
   int32_t count = 0;

@@ -49,7 +49,7 @@ class Program:
         architecture = "sm_90"
         if torch.cuda.is_available():
             major, minor = torch.cuda.get_device_capability()
-            architecture = "sm_{}{}".format(*min((major, minor), (9, 0)))
+            architecture = "sm_90a" if (major, minor) == (9, 0) else "sm_{}{}".format(*min((major, minor), (9, 0)))
         ptxas = pathlib.Path(torch.__file__).parent / "bin" / "ptxas"  # which PyTorch's packages bring
         words = ["--ptxas", ptxas] if ptxas.exists() else []
         start = time.monotonic()

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Tiles of products on a GPU: how long each takes, and the numbers of choose_products.cpp that predict it best.
 
-    gpu_tiles.py measure FILE.json [--packer build/svod-pack] [--arch sm_90] [--seconds 120]     on a machine with a GPU and ptxas
+    gpu_tiles.py measure FILE.json [--packer build/svod-pack] [--arch sm_90a] [--types f16,groups] [--large] [--seconds 120]
+                                                                                      on a machine with a GPU and ptxas
     gpu_tiles.py fit FILE.json...                                                                anywhere, with numpy and scipy
 
 `measure` packs a product of each size, changes its schedule to every tile, number of splits and of tiles ahead that fits, and times
@@ -29,30 +30,41 @@ import onnx_writer as onnx
 SIZES = [(128, 768, 768, 0), (128, 768, 3072, 0), (1500, 384, 384, 0), (1500, 1536, 384, 0), (1500, 384, 1536, 0), (197, 3072, 768, 0),
          (3136, 64, 576, 1), (784, 128, 1152, 1), (196, 256, 2304, 1), (49, 512, 4608, 1), (12544, 96, 16, 1), (3136, 144, 24, 1),
          (3136, 24, 96, 1), (49, 1280, 320, 1), (2916, 64, 16, 1), (729, 256, 48, 1), (1024, 1024, 1024, 0), (4096, 4096, 4096, 0)]
-# A block's rows, columns and steps, and a warp's or a thread's rows and columns.
+# The same of 32 inputs.
+LARGE = [(6304, 768, 768, 0), (6304, 3072, 768, 0), (6304, 768, 3072, 0), (4096, 768, 768, 0), (48000, 384, 384, 0),
+         (100352, 64, 64, 1), (100352, 64, 576, 1), (100352, 256, 64, 1), (25088, 128, 1152, 1), (25088, 512, 128, 1),
+         (6272, 256, 2304, 1), (6272, 1024, 256, 1), (1568, 512, 4608, 1), (1568, 2048, 512, 1)]
+# A block's rows, columns and steps, and the rows and columns of who multiplies.
 TILES = {"f16": [(128, 128, 32, 64, 64), (128, 128, 32, 32, 64), (128, 128, 32, 64, 32), (128, 64, 32, 32, 32), (64, 64, 64, 32, 32),
                  (64, 64, 32, 32, 32), (32, 64, 64, 16, 32), (32, 64, 32, 16, 32), (32, 32, 64, 16, 16), (32, 32, 32, 16, 16),
                  (16, 64, 64, 16, 16)],
+         "groups": [(128, 256, 64, 64, 256), (256, 128, 64, 128, 128), (128, 192, 64, 64, 192), (128, 128, 64, 64, 128),
+                    (64, 256, 64, 64, 256), (64, 128, 64, 64, 128), (128, 64, 64, 64, 64), (64, 64, 64, 64, 64), (256, 64, 64, 64, 64)],
          "f32": [(128, 128, 8, 8, 8), (128, 128, 16, 8, 8), (64, 128, 8, 8, 8), (128, 64, 8, 8, 8), (64, 64, 16, 8, 8), (64, 64, 16, 8, 4),
                  (64, 64, 16, 4, 4), (32, 64, 16, 4, 8), (32, 64, 16, 4, 4), (32, 32, 16, 4, 4), (16, 64, 16, 4, 4)]}
-SPLITS, AHEAD = (1, 2, 4, 8, 16), (0, 3)
-BYTES = {"f16": 2, "f32": 4}
-MOST_SHARED, MOST_BLOCKS, PITCH_BYTES, WARP = 227 << 10, 1056, 16, 32
+SPLITS, AHEAD = (1, 2, 4, 8, 16), {"f16": (0, 3), "groups": (1, 2, 3), "f32": (0, 3)}
+BYTES = {"f16": 2, "groups": 2, "f32": 4}
+MULTIPLIERS = {"f16": ("warp", 32), "groups": ("group", 128), "f32": ("thread", 1)}
+MOST_SHARED, MOST_BLOCKS, PITCH_BYTES = 227 << 10, 1056, 16
 
 
 def threads_of(kind, tile):
     rows, columns, _, part_rows, part_columns = tile
-    return rows // part_rows * (columns // part_columns) * (WARP if kind == "f16" else 1)
+    return rows // part_rows * (columns // part_columns) * MULTIPLIERS[kind][1]
 
 
 def shared_of(kind, size, tile, ahead):
     """As shared_of_tiles() of gpu_schedule.cpp."""
     rows, columns, steps, _, _ = tile
+    sums = rows * (-(-columns // 32) * 32 + 8) * 4 if kind != "f32" else 0
+    if kind == "groups":
+        of_columns = columns if size[3] else -(-columns // steps) * steps
+        return max((ahead + 2) * (rows + of_columns) * steps * BYTES[kind], sums)
     pitch = PITCH_BYTES // BYTES[kind]
     by_steps = {"rows": kind == "f16", "columns": kind == "f16" and size[3] == 1}
     runs = [positions * (steps + pitch) if by_steps[name] else steps * (positions + pitch)
             for name, positions in (("rows", rows), ("columns", columns))]
-    return (ahead + 1 if ahead else 2) * sum(runs) * BYTES[kind]
+    return max((ahead + 1 if ahead else 2) * sum(runs) * BYTES[kind], sums)
 
 
 class Measure:
@@ -66,7 +78,7 @@ class Measure:
         """The model of a size, and its schedule."""
         kind, (rows, columns, steps, turned) = job
         path = self.folder / f"{kind}_{rows}_{columns}_{steps}_{turned}.onnx"
-        dtype = 10 if kind == "f16" else onnx.FLOAT
+        dtype = onnx.FLOAT if kind == "f32" else 10
         nodes = [onnx.node("Transpose", ["w"], ["v"], "t", perm=[1, 0])] if turned else []
         nodes.append(onnx.node("MatMul", ["x", "v" if turned else "w"], ["y"], "m"))
         weights = onnx.value("w", [columns, steps] if turned else [steps, columns], dtype)
@@ -88,7 +100,7 @@ class Measure:
             return None
         threads = threads_of(kind, tile)
         text = re.sub(r"gpu products threads \d+", f"gpu products threads {threads}", text)
-        line = f"gpu tile {rows} {columns} {steps} {'warp' if kind == 'f16' else 'thread'} {part_rows} {part_columns}"
+        line = f"gpu tile {rows} {columns} {steps} {MULTIPLIERS[kind][0]} {part_rows} {part_columns}"
         line += (f" ahead {ahead}" if ahead else "") + (f" splits {splits}" if splits > 1 else "")
         name = f"{path}.{'_'.join(map(str, (*tile, splits, ahead)))}"
         pathlib.Path(name).write_text(re.sub(r"gpu tile .*", line, text))
@@ -116,7 +128,7 @@ class Gpu:
         self.call("cuInit", 0)
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
         self.call("cuCtxSetCurrent", context)
-        most = 4 * max(max(m * k, k * n, m * n) for m, n, k, _ in SIZES)
+        most = 4 * max(max(m * k, k * n, m * n) for m, n, k, _ in SIZES + LARGE)
         self.memory = [self.allocate(bytes_) for bytes_ in (most, most, most, 1 << 28, 1 << 20, 1 << 12)]
         self.events = [ctypes.c_void_p(), ctypes.c_void_p()]
         for event in self.events:
@@ -165,9 +177,9 @@ def measure(options):
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         work = Measure(options, folder)
-        jobs = list(itertools.product(TILES, SIZES))
+        jobs = list(itertools.product(options.types, SIZES + LARGE if options.large else SIZES))
         cases = [(job, base, tile, splits, ahead) for job, base in zip(jobs, pool.map(work.base, jobs))
-                 for tile, splits, ahead in itertools.product(TILES[job[0]], SPLITS, AHEAD)]
+                 for tile, splits, ahead in itertools.product(TILES[job[0]], SPLITS, AHEAD[job[0]])]
         variants = [variant for variant in pool.map(work.variant, cases) if variant]
         print(f"{len(variants)} kernels after {time.monotonic() - start:.0f} s", flush=True)
         gpu, done = Gpu(options.arch), []
@@ -238,7 +250,9 @@ def main():
     parser.add_argument("files", nargs="+")
     parser.add_argument("--packer", default="build/svod-pack")
     parser.add_argument("--ptxas", default="ptxas")
-    parser.add_argument("--arch", default="sm_90")
+    parser.add_argument("--arch", default="sm_90a")
+    parser.add_argument("--types", type=lambda text: text.split(","), default=list(TILES))
+    parser.add_argument("--large", action="store_true", help="products of 32 inputs, too")
     parser.add_argument("--seconds", type=float, default=120)
     options = parser.parse_args()
     measure(options) if options.what == "measure" else fit(options)

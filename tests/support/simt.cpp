@@ -285,7 +285,9 @@ unsigned on_arrival(unsigned* at) {
   return (*at)++;
 }
 
+// It may be written from now on, and is when it is waited for, as late as may be.
 void on_copy(void* to, const void* from, unsigned bytes, bool there) {
+  current->access(static_cast<std::byte*>(to), bytes, true);
   std::vector<std::vector<Copy>>& copies = current->running->copies;
   if (copies.empty()) copies.emplace_back();
   copies.back().push_back({static_cast<std::byte*>(to),

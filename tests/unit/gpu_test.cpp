@@ -195,7 +195,7 @@ TEST_CASE("gpu: tiles of all forms compute the same") {
           GpuSchedule s = chosen(g);
           s.product.block_rows = rows, s.product.block_columns = columns;
           s.product.steps = steps, s.product.splits = splits, s.product.ahead = ahead;
-          s.product.thread_rows = part_rows, s.product.thread_columns = part_columns;
+          s.product.part_rows = part_rows, s.product.part_columns = part_columns;
           s.product.rows.by_steps = by_steps, s.product.columns.by_steps = by_steps;
           s.product.rows.near = by_steps ? near : 1;
           s.product.columns.near = by_steps ? 1 : near;
@@ -220,7 +220,7 @@ TEST_CASE("gpu: tensor cores multiply narrow numbers") {
     const std::vector<Tensor> inputs = random_inputs(g);
     const GpuSchedule own = chosen(g);
     REQUIRE(own.mapping == GpuMapping::Products);
-    CHECK(own.product.matrices);
+    CHECK(own.product.matrices());
     int tried = 0;
     struct Filled {
       bool rows, columns; // by steps
@@ -236,7 +236,7 @@ TEST_CASE("gpu: tensor cores multiply narrow numbers") {
           GpuSchedule s = own;
           s.product.block_rows = 32, s.product.block_columns = 64;
           s.product.steps = sum == DType::I32 ? 32 : 16, s.product.splits = splits;
-          s.product.thread_rows = part, s.product.thread_columns = 32;
+          s.product.part_rows = part, s.product.part_columns = 32;
           s.product.rows.by_steps = rows, s.product.columns.by_steps = columns;
           s.product.rows.near = s.product.columns.near = near;
           // Bytes of a step are turned one by one, which are no copies.
@@ -248,6 +248,88 @@ TEST_CASE("gpu: tensor cores multiply narrow numbers") {
   }
 }
 
+namespace {
+
+// As narrow_product() of 80 rows and 72 columns; each factor's steps follow each other,
+// or its positions do.
+Graph turned_product(DType type, DType other, DType sum, bool rows_by_steps,
+                     bool columns_by_steps, int64_t inner = 144) {
+  constexpr int64_t kRows = 80, kColumns = 72;
+  Graph g;
+  g.keep_halves();
+  const Shape a = rows_by_steps ? Shape{kRows, inner} : Shape{inner, kRows},
+              b = columns_by_steps ? Shape{kColumns, inner} : Shape{inner, kColumns};
+  NodeId x = cast(g, g.add_input("a", type, a), sum),
+         y = cast(g, g.add_input("b", other, b), sum);
+  if (!rows_by_steps) x = permute(g, x, {1, 0});
+  if (columns_by_steps) y = permute(g, y, {1, 0});
+  const NodeId z = product(g, x, y);
+  g.add_output("z", sum == DType::F32 ? cast(g, z, type) : z);
+  return g;
+}
+
+// By groups of warps, whose tiles of steps are rows of shared memory.
+GpuSchedule by_groups(const Graph& g, int part_rows, int part_columns, int ahead) {
+  GpuSchedule s = chosen(g);
+  ProductTile& t = s.product;
+  const bool bytes = t.by == Multiplier::Warp &&
+                     g[g.inputs()[0].node].dtype != DType::F16 &&
+                     g[g.inputs()[0].node].dtype != DType::BF16;
+  t.by = Multiplier::Group, t.ahead = ahead, t.splits = 1;
+  t.steps = bytes ? 128 : 64;
+  t.part_rows = part_rows, t.part_columns = part_columns;
+  t.block_rows = 128, t.block_columns = part_columns;
+  t.rows.near = t.columns.near = bytes ? 16 : 8;
+  s.threads = threads_of(t);
+  return s;
+}
+
+} // namespace
+
+TEST_CASE("gpu: groups of warps multiply from shared memory") {
+  int tried = 0;
+  for (const DType type : {DType::F16, DType::BF16})
+    for (const bool rows : {true, false})
+      for (const bool columns : {true, false}) {
+        const Graph g = turned_product(type, type, DType::F32, rows, columns);
+        const std::vector<Tensor> inputs = random_inputs(g);
+        for (const auto& [part_rows, part_columns, ahead, splits] :
+             {std::tuple(64, 64, 1, 1), std::tuple(128, 64, 2, 2),
+              std::tuple(64, 128, 3, 1)}) {
+          CAPTURE(info(type).text, rows, columns, part_rows, part_columns, ahead, splits);
+          GpuSchedule s = by_groups(g, part_rows, part_columns, ahead);
+          s.product.splits = splits;
+          CHECK(wrong_with(g, inputs, s, 4e-3, tried) == "");
+        }
+      }
+  CHECK(tried == 24);
+}
+
+TEST_CASE("gpu: groups of warps multiply bytes") {
+  int tried = 0;
+  for (const DType a : {DType::I8, DType::U8})
+    for (const DType b : {DType::I8, DType::U8}) {
+      const Graph g = turned_product(a, b, DType::I32, true, true);
+      CAPTURE(info(a).text, info(b).text);
+      CHECK(wrong_with(g, random_inputs(g), by_groups(g, 64, 96, 2), 0, tried) == "");
+    }
+  CHECK(tried == 4);
+}
+
+// Products that nobody has waited for read what is copied for later steps.
+TEST_CASE("gpu: the executor finds products that are not waited for") {
+  const Graph g = turned_product(DType::F16, DType::F16, DType::F32, true, true, 512);
+  codegen::Kernels kernels = compiled(g);
+  kernels.plan.programs[0].levels.back().gpu = by_groups(g, 64, 64, 1);
+  kernels = codegen::emit(std::move(kernels.plan), gpu());
+  std::string& text = kernels.sources[0].text;
+  const std::string wait = "wait_for_products<1>";
+  text.replace(text.rfind(wait), wait.size(), "wait_for_products<2>");
+  const KernelRun run = run_kernels(kernels, gpu(), random_inputs(g));
+  REQUIRE(run.error.empty());
+  CHECK(!run.faults.empty());
+}
+
 // Halves that are read eight at a time are 32 bytes once they are widened.
 TEST_CASE("gpu: runs that are widened on their way") {
   Random random(1);
@@ -257,7 +339,7 @@ TEST_CASE("gpu: runs that are widened on their way") {
                b = g.add_input("b", DType::F32, {72, 68});
   g.add_output("y", product(g, cast(g, a, DType::F32), b));
   GpuSchedule s = chosen(g);
-  CHECK(!s.product.matrices);
+  CHECK(!s.product.matrices());
   FactorTile& halves = s.product.row_factor == 0 ? s.product.rows : s.product.columns;
   CHECK(halves.near == 8);
   CHECK(wrong(g,
