@@ -66,6 +66,7 @@ void put_target(ByteWriter& key, const Target& target) {
     key.put(level.flags);
     key.put(level.machine.name);
     key.put(level.small);
+    key.put(level.tf32);
   }
 }
 

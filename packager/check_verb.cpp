@@ -34,7 +34,7 @@ void write_ports(JsonWriter& json, const char* key, const auto& ports) {
 Estimate estimate_of(Options options, const Front& front) {
   if (!rewrite::multiplies_bytes(front.graph))
     options.target = without_dot_levels(std::move(options.target));
-  CompileOptions compiled{options.target, options.exact, options.emits_run()};
+  CompileOptions compiled{options.target, options.exact(), options.emits_run()};
   compiled.most_weights = options.max_weights;
   const codegen::Kernels kernels = compile(front.graph, compiled);
   ImageContents contents =

@@ -106,6 +106,7 @@ static void key_of(const Target& target, DigestWriter& key) {
     key.text(level.name);
     key.text(level.machine.name);
     key.number(level.small);
+    key.number(level.tf32);
     key.number(level.flags.size());
     for (const std::string& flag : level.flags) key.text(flag);
   }
@@ -113,7 +114,7 @@ static void key_of(const Target& target, DigestWriter& key) {
 
 static Digest untuned_key(const Front& front, const Options& options) {
   DigestWriter key;
-  key.text("svod key 3"); // of this layout
+  key.text("svod key 4"); // of this layout
   key.text(kVersion);
   key.text(package_compiler().identity());
   key_of(front.graph, front.interface, key);
@@ -121,7 +122,7 @@ static Digest untuned_key(const Front& front, const Options& options) {
   key.number(options.device.has_value());
   if (options.device) key_of(*options.device, key);
   key.number(static_cast<uint64_t>(options.level));
-  key.number(options.exact);
+  key.number(static_cast<uint64_t>(options.accuracy));
   key.number(options.search_budget);
   key.number(options.cut_budget);
   key.number(options.equal_budget);
@@ -159,7 +160,7 @@ static Digest untuned_key(const Front& front, const Options& options) {
 std::optional<Front> read_front(const Options& options, Diags& diags) {
   auto start = std::chrono::steady_clock::now();
   importer::ImportOptions import = options.import;
-  import.exact = options.exact;
+  import.exact = options.exact();
   import.custom_ops = read_custom_files(options, diags);
   std::string schedules;
   if (!options.schedule.empty())

@@ -314,9 +314,14 @@ void read_device(const RawOptions& raw, Options& options) {
   if (raw.device.empty()) {
     if (options.emit == Output::Ptx)
       throw UsageError{"--emit=ptx is a GPU's text: say --device cuda, too"};
+    if (options.accuracy == Accuracy::Tf32)
+      throw UsageError{
+          "--accuracy tf32 is about tensor cores of a GPU: say --device cuda, "
+          "too"};
     return;
   }
-  const Target device = read_device(raw.device);
+  Target device = read_device(raw.device);
+  for (Level& level : device.levels) level.tf32 = options.accuracy == Accuracy::Tf32;
   if (options.is_text() && options.emit != Output::Testbench) {
     if (!raw.target.empty() || !raw.cpu.empty())
       throw UsageError{"--device: a text is of the device's kernels, so --target and "
@@ -420,6 +425,7 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
   read_words(raw, verb_given, options);
   read_target(raw, options);
   read_emit(raw, options);
+  options.accuracy = look_up(kAccuracies, "--accuracy", raw.accuracy);
   read_device(raw, options);
   for (const std::string& kernel : raw.kernels) read_kernel_file(kernel, options);
   read_optimize(raw.optimize, options);
@@ -454,7 +460,6 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
     throw UsageError{"--print-after: there is no pass '" + options.print_after + "'" +
                      nearest_text(options.print_after, passes)};
   }
-  options.exact = look_up(kAccuracies, "--accuracy", raw.accuracy);
   options.weights = look_up(kWeightPlaces, "--weights", raw.weights);
   options.color = look_up(kColors, "--color", raw.color);
   if (!raw.max_ram.empty()) options.max_ram = read_bytes("--max-ram", raw.max_ram);

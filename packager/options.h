@@ -60,6 +60,13 @@ enum class FolderLayout : uint8_t {
 enum class ListFormat : uint8_t { Text, Markdown, Json };
 enum class Color : uint8_t { Auto, Always, Never };
 
+// How values may differ from those of the model as it is written, computed one by one.
+enum class Accuracy : uint8_t {
+  Exact, // by the order of sums alone
+  Fast,  // algorithms may round otherwise
+  Tf32,  // and tensor cores of a GPU take the first bits of f32 factors
+};
+
 struct Options {
   std::string usage_error; // the command is wrong: nothing else is to be done
   Verb verb = Verb::Pack;
@@ -80,7 +87,8 @@ struct Options {
   std::string name = "infer";
   int threads = -1; // -1: the target's default
   int level = 2;    // of -O
-  bool exact = false;
+  Accuracy accuracy = Accuracy::Fast;
+  bool exact() const { return accuracy == Accuracy::Exact; }
   importer::ImportOptions import; // its shapes are the first set's
   std::vector<ShapeSet> sets;     // of shapes; none: there is only one
   std::string shape_from;

@@ -76,7 +76,7 @@ Exit Packing::compile_set() {
                                    schedules_for(front_->tuning, options_.target));
       status != Exit::Done)
     return status;
-  CompileOptions options{options_.target, options_.exact, options_.emits_run()};
+  CompileOptions options{options_.target, options_.exact(), options_.emits_run()};
   options.for_speed = for_speed_;
   options.most_arena = most_arena(options_);
   options.most_weights = options_.max_weights;

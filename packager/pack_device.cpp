@@ -10,7 +10,7 @@ Exit Packing::compile_device() {
   if (!options_.device) return Exit::Done;
   clock_.lap();
   console_.progress("compiling " + options_.model_name() + " for a GPU");
-  CompileOptions options{*options_.device, options_.exact};
+  CompileOptions options{*options_.device, options_.exact()};
   const codegen::Kernels kernels = compile(*front_->device_graph, options);
   if (const std::string why = device_fault(kernels); !why.empty()) {
     console_.note("the model is packed for the CPU alone, since " + why);

@@ -33,6 +33,10 @@ struct GpuEmitter::Factor {
   int64_t turns(const ProductTile& t) const { return ceil_div(runs(t), threads_of(t)); }
   // Its buffer, and where in one step `s` of position `p` lies.
   std::string buffer() const { return name + " + buffer * " + text_of(tile.elements); }
+  // The type as the preludes of tensor cores name it.
+  std::string tag() const {
+    return tile.dtype == DType::F32 ? "tf32" : std::string(info(tile.dtype).text);
+  }
   // Names what depends on how groups of warps read it.
   std::string of_groups(const char* function) const {
     return std::string(function) + "<" + (tile.by_steps ? "true" : "false") + ", " +

@@ -14,6 +14,8 @@ static std::string instruction_type(DType dtype) {
     return "s8";
   case DType::U8:
     return "u8";
+  case DType::F32:
+    return "tf32";
   default:
     return std::string(info(dtype).text);
   }
@@ -41,8 +43,8 @@ std::string GpuEmitter::group_definition(const Factor& rows,
   // Added to what is there; halves may be negated or turned.
   const std::string turned = std::string(rows.tile.by_steps ? ", 0" : ", 1") +
                              (columns.tile.by_steps ? ", 0" : ", 1");
-  const std::string added = std::string(", added") + (floats ? ", 1, 1" + turned : "");
-  auto tag = [](const Factor& f) { return std::string(info(f.tile.dtype).text); };
+  const std::string added = std::string(", added") + (floats ? ", 1, 1" : "") +
+                            (is_half(rows.tile.dtype) ? turned : "");
   auto truth = [](bool is) { return std::string(is ? "true" : "false"); };
   return "#ifdef __NVPTX__\n"
          "typedef GroupProducts Products;\n"
@@ -55,7 +57,7 @@ std::string GpuEmitter::group_definition(const Factor& rows,
          operand(0) + ", " + operand(1) + added + ";}\"\n    : " + operands +
          "\n    : \"l\"(rows), \"l\"(columns), \"r\"(1));\n}\n#else\n"
          "typedef GroupProducts<" +
-         tag(rows) + ", " + tag(columns) + ", " + count + ", " +
+         rows.tag() + ", " + columns.tag() + ", " + count + ", " +
          truth(rows.tile.by_steps) + ", " + truth(columns.tile.by_steps) + ", " +
          text_of(t.steps) + ", " + rows.element + ", " + columns.element + ", " + kind +
          "> Products;\n"

@@ -65,6 +65,8 @@ template <class T, class S, class E> SVOD_INLINE S as_factor(E element) {
     return f16_to_float(element);
   else if constexpr (__is_same(T, bf16))
     return bf16_to_float(element);
+  else if constexpr (__is_same(T, tf32))
+    return tf32_of(__builtin_bit_cast(u32, element));
   else
     return S(element);
 }

@@ -215,6 +215,7 @@ SVOD_INLINE bool joined(E (&sums)[kSums], E* parts, u32 share, u32* arrived,
 // number, it has the word with the number of its rest, and the one four words further.
 struct f16 {};
 struct bf16 {};
+struct tf32 {};
 struct Matrix {
   u32 words[4]; // p, p + 8; then the same in the other half of the steps
 };
@@ -270,6 +271,8 @@ SVOD_INLINE void multiply_eight(S* sums, const Matrix& rows, u32 low, u32 high) 
     SVOD_MULTIPLIED("m16n8k16", "f16", "f16", "f32", "f");
   else if constexpr (__is_same(A, bf16))
     SVOD_MULTIPLIED("m16n8k16", "bf16", "bf16", "f32", "f");
+  else if constexpr (__is_same(A, tf32))
+    SVOD_MULTIPLIED("m16n8k8", "tf32", "tf32", "f32", "f");
   else if constexpr (__is_same(A, i8) && __is_same(B, i8))
     SVOD_MULTIPLIED("m16n8k32", "s8", "s8", "s32", "r");
   else if constexpr (__is_same(A, i8))
@@ -280,6 +283,8 @@ SVOD_INLINE void multiply_eight(S* sums, const Matrix& rows, u32 low, u32 high) 
     SVOD_MULTIPLIED("m16n8k32", "u8", "u8", "s32", "r");
 }
 #else
+// What tensor cores take of a float: the sign, the exponent and 10 bits.
+SVOD_INLINE f32 tf32_of(u32 word) { return __builtin_bit_cast(f32, word & 0xffffe000u); }
 // The products of one word's numbers, added to `sum`.
 template <class A, class B, class S> SVOD_INLINE S of_words(u32 a, u32 b, S sum) {
   if constexpr (__is_same(A, f16)) {
@@ -288,6 +293,8 @@ template <class A, class B, class S> SVOD_INLINE S of_words(u32 a, u32 b, S sum)
   } else if constexpr (__is_same(A, bf16)) {
     for (u32 i = 0; i < 32; i += 16)
       sum += bf16_to_float(u16(a >> i)) * bf16_to_float(u16(b >> i));
+  } else if constexpr (__is_same(A, tf32)) {
+    sum += tf32_of(a) * tf32_of(b);
   } else {
     for (u32 i = 0; i < 32; i += 8) sum += S(A(a >> i)) * S(B(b >> i));
   }

@@ -53,7 +53,8 @@ std::string GpuEmitter::narrow_text(ExprId id, const Point& p) {
 
 // What shared memory holds of the factor.
 std::string GpuEmitter::factor_text(const Factor& f, const Point& p) {
-  return gpu_.product.matrices() ? narrow_text(f.value, p) : eval(f.value, p).name;
+  const bool narrow = gpu_.product.matrices() && narrow_type(k_, f.value);
+  return narrow ? narrow_text(f.value, p) : eval(f.value, p).name;
 }
 
 // Reads what lies side by side below the value: all elements of a run along the axes.
@@ -234,8 +235,7 @@ void GpuEmitter::emit_warp_sums(const Factor& rows, const Factor& columns) {
   open("for (u32 i = 0; i < " + text_of(down) + "; ++i)");
   line(kUnrolled);
   line("for (u32 j = 0; j < " + text_of(across) + "; ++j) multiply_matrices<" +
-       std::string(info(rows.tile.dtype).text) + ", " +
-       std::string(info(columns.tile.dtype).text) + ">(sums + (i * " + text_of(across) +
+       rows.tag() + ", " + columns.tag() + ">(sums + (i * " + text_of(across) +
        " + j) * 8u, rows[i], columns[j]);");
   close();
   close();

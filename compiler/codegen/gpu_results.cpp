@@ -106,7 +106,7 @@ void GpuEmitter::emit_shared_results() {
   line("wait_for_block();");
   const int64_t runs = int64_t{t.block_rows} * t.block_columns / near,
                 of_row = t.block_columns / near;
-  line("#pragma clang loop unroll_count(2)");
+  line("#pragma clang loop unroll_count(4)");
   open("for (u32 i = thread; i < " + text_of(runs) + "; i += " + text_of(gpu_.threads) +
        ")");
   line("const u32 r = i / " + text_of(of_row) + ", c = i % " + text_of(of_row) + " * " +

@@ -166,6 +166,10 @@ std::string misfit(const ScheduledKernel& kernel, const LevelSchedule& level,
   if (level.gpu)
     if (std::string why = gpu_misfit(kernel, *level.gpu); !why.empty()) return why;
   if (level.gpu && level.gpu->mapping == GpuMapping::Products &&
+      level.gpu->product.matrices() && !chosen.gpu->product.matrices() &&
+      rounds_factors(kernel))
+    return "tensor cores that round its factors, which --accuracy tf32 allows";
+  if (level.gpu && level.gpu->mapping == GpuMapping::Products &&
       level.gpu->product.by == Multiplier::Group &&
       find_device(level.level)->levels[0].machine.group_products_per_clock == 0)
     return "groups of warps that multiply, which " + level.level + " has not";

@@ -296,14 +296,22 @@ static bool same_axes(std::vector<AxisId> a, std::vector<AxisId> b) {
 // Whether tensor cores multiply these types, whose sums are of type `sum`.
 static bool multiplies(DType a, DType b, DType sum) {
   if (sum == DType::I32) return is_byte(a) && is_byte(b);
-  return a == b && is_half(a);
+  return a == b && (is_half(a) || a == sum);
 }
 
 bool has_matrices(const Kernel& k) {
+  const DType sum = k.stages[0].dtype;
   const std::vector<ExprId>& factors = k.exprs[k.stages[0].value].inputs;
-  const std::optional<DType> a = narrow_type(k, factors[0]),
-                             b = narrow_type(k, factors[1]);
-  return a && b && multiplies(*a, *b, k.stages[0].dtype);
+  return multiplies(narrow_type(k, factors[0]).value_or(sum),
+                    narrow_type(k, factors[1]).value_or(sum), sum);
+}
+
+bool rounds_factors(const Kernel& k) {
+  const DType sum = k.stages[0].dtype;
+  const std::vector<ExprId>& factors = k.exprs[k.stages[0].value].inputs;
+  return sum == DType::F32 && std::ranges::none_of(factors, [&](ExprId f) {
+           return narrow_type(k, f).has_value();
+         });
 }
 
 static std::string group_misfit(const Kernel& k, const ProductTile& t) {

@@ -148,8 +148,10 @@ std::optional<ProductAxes> product_axes(const Kernel& kernel);
 // What a factor's value is as a number of few bits, if it is one: the type that it is
 // widened from.
 std::optional<DType> narrow_type(const Kernel& kernel, ExprId factor);
-// Whether tensor cores multiply the factors of its first stage, which has product_axes().
+// Whether tensor cores multiply the factors of its first stage, which has product_axes();
+// and whether they take no more than the first bits of these (TF32).
 bool has_matrices(const Kernel& kernel);
+bool rounds_factors(const Kernel& kernel);
 // How many elements of the factor lie side by side and aligned wherever a thread reads
 // them along `axes`, at most so many that 16 bytes are read; a power of two.
 int near_elements(const Kernel& kernel, ExprId factor, const std::vector<AxisId>& axes);

@@ -37,7 +37,7 @@ inline constexpr int64_t kWrittenOut = 128;
 Tile choose_tile(const ScheduledKernel& kernel, const Level& level);
 
 // What threads and blocks of a GPU do.
-GpuSchedule choose_gpu(const ScheduledKernel& kernel, const Machine& machine);
+GpuSchedule choose_gpu(const ScheduledKernel& kernel, const Level& level);
 
 // Elements of the vectors that the kernel is executed by: as many as its lane axis has,
 // or as one register of the level holds where those are as good.

@@ -9,19 +9,34 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <span>
 
 namespace svod::optimize {
 
 namespace {
 
-// Whether the step from one position of `axis` to the next is one element of a tensor
-// that the value reads.
-bool walks_along(const ScheduledKernel& k, ExprId value, AxisId axis) {
-  return std::ranges::any_of(loads_below(k, value), [&](ExprId id) {
-    int64_t step = 0;
-    return k.indices.affine_in(k.exprs[id].index, axis, step) && step == 1;
-  });
+// What a warp's threads read of memory at once (CUDA C++ Programming Guide, "Device
+// Memory Accesses").
+constexpr int64_t kLineBytes = 128;
+
+// Lines of memory that the threads of a warp read, which are neighbours along the axes.
+int64_t lines_of_warp(const ScheduledKernel& k, ExprId value,
+                      const std::vector<AxisId>& axes, const Machine& m) {
+  int64_t out = 0;
+  for (const ExprId id : loads_below(k, value)) {
+    const Expr& load = k.exprs[id];
+    std::set<int64_t> lines;
+    for (int thread = 0; thread < m.warp_threads; ++thread) {
+      int64_t at = 0, number = thread;
+      for (size_t i = axes.size(); i-- > 0; number /= k.indices.extent(axes[i]))
+        at += number % k.indices.extent(axes[i]) *
+              k.indices.coefficient(load.index, axes[i]);
+      lines.insert(floor_div(at * int64_t(byte_size(load.dtype)), kLineBytes));
+    }
+    out += std::ssize(lines);
+  }
+  return out;
 }
 
 // A block's rows and columns, bytes of steps for numbers of the type that is in shared
@@ -48,20 +63,31 @@ constexpr TileShape kGroupTiles[] = {
     {128, 64, 128, 64, 64},   {64, 64, 128, 64, 64},     {256, 64, 128, 64, 64}};
 // Tiles of steps on their way.
 constexpr int kAhead[] = {2, 3, 5};
-constexpr int kGroupAhead[] = {1, 2, 3, 4};
+constexpr int kGroupAhead[] = {1, 2, 3};
 // Shares of a sum, each of at least some turns.
 constexpr int kFewestTurns = 4;
 constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 
-// Fitted, as the shapes' last column, to 2500 tiles of products that ran on an H200
-// (tests/bench/gpu_tiles.py).
-// Instructions to find out where a run lies and what bounds it, and to read and store it
-// or to have it copied; waits for memory until parts of a sum are stored, counted and
-// read again; shares of the peaks of multiply-adds and of the second cache; and how much
-// of a wait each tile ahead hides.
-constexpr double kInstructionsOfRun = 60, kInstructionsOfCopy = 50,
-                 kInstructionsOfGroupCopy = 15, kWaitsOfJoin = 5, kProductsReached = 0.84,
-                 kCacheReached = 0.4, kHidden = 0.47;
+// Fitted to 2500 tiles by threads that ran on an H200, as their shapes' last column, and
+// to 1422 by warps and 1758 by groups that ran on an H100 (tests/bench/gpu_tiles.py).
+struct Fitted {
+  // Of a run: to find out where it lies and what bounds it, and to read and store it, or
+  // to have it copied.
+  double run_instructions, copy_instructions;
+  double wait_hidden;   // by each tile of steps that is ahead
+  double cache_reached; // share of what the second cache hands out
+  // Of a sum that several blocks share: waits for memory until its parts are stored,
+  // counted and read again, and the share of what the second cache hands out then.
+  double join_waits, join_reached;
+  // Waits for memory before the first products and behind the last ones, and clocks of a
+  // sum on its way to memory. Threads' times are told without.
+  double other_waits, sum_clocks;
+};
+constexpr Fitted kOfThreads = {60, 50, 0.47, 1, 5, 0.4, 0, 0},
+                 kOfWarps = {13, 49, 2, 0.89, 1.4, 0.53, 3.1, 0.13},
+                 kOfGroups = {0, 11, 1, 0.91, 1.4, 0.53, 4.8, 0.11};
+// Share of the peak of multiply-adds that threads reach.
+constexpr double kProductsReached = 0.84;
 constexpr double kSumBytes = 4;
 // Registers of a thread beside its sums, and those that a multiprocessor has for each of
 // the threads that it may hold (PTX: 64 Ki of 32 bits).
@@ -77,13 +103,18 @@ bool is_matrix(const ScheduledKernel& k, const ProductAxes& axes) {
 
 class ProductChooser {
 public:
-  ProductChooser(const ScheduledKernel& k, const ProductAxes& axes, const Machine& m)
-      : k_(k), axes_(axes), m_(m), steps_(positions_along(k, k.inner(k.stages[0]))) {}
+  ProductChooser(const ScheduledKernel& k, const ProductAxes& axes, const Level& level)
+      : k_(k), axes_(axes), m_(level.machine), may_round_(level.tf32),
+        steps_(positions_along(k, k.inner(k.stages[0]))) {}
   std::optional<GpuSchedule> choose();
 
 private:
   ProductTile plain_tile() const;
   void fill(FactorTile& f, ExprId value, int steps, int positions) const;
+  double resident_blocks(const GpuSchedule& s, double rounds) const;
+  double rate(const ProductTile& t) const;
+  double read_of_turn(const ProductTile& t) const;
+  double clocks_of_turn(const GpuSchedule& s, double resident) const;
   double clocks(const GpuSchedule& s) const;
   void consider(ProductTile tile, const TileShape& shape);
   void split(ProductTile tile, double longer);
@@ -91,6 +122,7 @@ private:
   const ScheduledKernel& k_;
   const ProductAxes& axes_;
   const Machine& m_;
+  bool may_round_;
   int64_t steps_;
   double least_ = 0;
   std::optional<GpuSchedule> best_;
@@ -113,7 +145,9 @@ ProductTile ProductChooser::plain_tile() const {
     std::swap(out.rows, out.columns);
     out.row_factor = 1;
   }
-  if (m_.matrix_products_per_clock > 0 && has_matrices(k_)) out.by = Multiplier::Warp;
+  if (m_.matrix_products_per_clock > 0 && has_matrices(k_) &&
+      (may_round_ || !rounds_factors(k_)))
+    out.by = Multiplier::Warp;
   return out;
 }
 
@@ -123,55 +157,90 @@ void ProductChooser::fill(FactorTile& f, ExprId value, int steps, int positions)
   const int along_steps = near_elements(k_, value, inner),
             along_axes = near_elements(k_, value, f.axes);
   f.by_steps = along_steps != along_axes ? along_steps > along_axes
-                                         : walks_along(k_, value, inner.back()) &&
-                                               !walks_along(k_, value, f.axes.back());
+                                         : lines_of_warp(k_, value, inner, m_) <
+                                               lines_of_warp(k_, value, f.axes, m_);
   f.near = f.by_steps ? along_steps : along_axes;
   const int run = f.by_steps ? steps : positions;
   while (run % f.near != 0) f.near /= 2;
 }
 
-// Predicted clocks of one multiprocessor. Blocks that it runs at a time hide each other's
-// waits for memory; few threads leave it idle in between.
-double ProductChooser::clocks(const GpuSchedule& s) const {
+// Blocks that a multiprocessor runs at a time, of `rounds` that it runs in all.
+double ProductChooser::resident_blocks(const GpuSchedule& s, double rounds) const {
   const ProductTile& t = s.product;
-  const auto blocks = double(block_count(k_, s));
-  const double rounds = std::ceil(blocks / m_.multiprocessors);
-  const double resident = std::max(
+  return std::max(
       1.0, std::min({rounds, std::floor(double(m_.resident_threads) / s.threads),
                      std::floor(double(m_.first.bytes) / double(shared_of_tiles(k_, t))),
                      std::floor(double(m_.resident_threads) * kRegistersOfThread /
                                 (s.threads * (sums_of_thread(t) + kRegistersBeside)))}));
-  const double busy = std::min(1.0, resident * s.threads / m_.busy_threads);
-  const double turns = std::ceil(std::ceil(double(steps_) / t.splits) / t.steps);
-  const bool groups = t.by == Multiplier::Group;
-  const double rate = groups         ? m_.group_products_per_clock
-                      : t.matrices() ? m_.matrix_products_per_clock
-                                     : kProductsReached * m_.flops_per_clock / 2;
-  // Each element of shared memory is read by all threads or warps that share a row or a
-  // column; of threads many are in one warp, which reads it once. A group reads its
-  // columns for as many rows as it multiplies at once.
-  const double products = double(t.block_rows) * t.block_columns * t.steps;
-  const double read =
-      (t.matrices() ? 1 : 0.5) * double(t.steps) *
-      double(byte_size(shared_tile(k_, t, true).dtype)) *
-      (double(t.block_rows) * t.parts_across() +
-       double(t.block_columns) * (groups ? t.block_rows / kGroupRows : t.parts_down()));
-  const double multiplied = std::max(products / rate, read / m_.first.bytes_per_clock);
+}
+
+const Fitted& fitted_to(Multiplier by) {
+  static constexpr const Fitted* kOf[] = {&kOfThreads, &kOfWarps, &kOfGroups};
+  return *kOf[size_t(by)];
+}
+
+// Multiply-adds of a clock. Tensor cores take as many bytes of factors of any type.
+double ProductChooser::rate(const ProductTile& t) const {
+  if (!t.matrices()) return kProductsReached * m_.flops_per_clock / 2;
+  constexpr double kHalfBytes = 2;
+  return (t.by == Multiplier::Group ? m_.group_products_per_clock
+                                    : m_.matrix_products_per_clock) *
+         kHalfBytes / double(byte_size(shared_tile(k_, t, true).dtype));
+}
+
+// Bytes of shared memory that are read to multiply a tile of steps. Each element is read
+// by all threads or warps that share a row or a column; of threads many are in one warp,
+// which reads it once. A group reads its columns for as many rows as it multiplies at
+// once.
+double ProductChooser::read_of_turn(const ProductTile& t) const {
+  const int down = t.by == Multiplier::Group ? t.block_rows / kGroupRows : t.parts_down();
+  return (t.matrices() ? 1 : 0.5) * double(t.steps) *
+         double(byte_size(shared_tile(k_, t, true).dtype)) *
+         (double(t.block_rows) * t.parts_across() + double(t.block_columns) * down);
+}
+
+// Clocks of one multiprocessor for a tile of steps of each of its blocks, of which
+// `resident` run at a time. Groups multiply while their threads have the next steps
+// copied.
+double ProductChooser::clocks_of_turn(const GpuSchedule& s, double resident) const {
+  const ProductTile& t = s.product;
+  const Fitted& fitted = fitted_to(t.by);
+  const double multiplied =
+      std::max(double(t.block_rows) * t.block_columns * t.steps / rate(t),
+               read_of_turn(t) / m_.first.bytes_per_clock);
   const double filled =
       (double(t.block_rows) / t.rows.near + double(t.block_columns) / t.columns.near) *
-      t.steps *
-      (groups         ? kInstructionsOfGroupCopy
-       : t.ahead == 0 ? kInstructionsOfRun
-                      : kInstructionsOfCopy) /
+      t.steps * (t.ahead == 0 ? fitted.run_instructions : fitted.copy_instructions) /
       (m_.instructions_per_clock * m_.warp_threads);
+  if (t.by == Multiplier::Thread)
+    return (multiplied + filled) / std::min(1.0, resident * s.threads / m_.busy_threads);
+  const double brought = double(t.block_rows + t.block_columns) * t.steps *
+                         double(byte_size(shared_tile(k_, t, true).dtype)) /
+                         (fitted.cache_reached * m_.second.bytes_per_clock);
+  if (t.by == Multiplier::Group) return std::max({multiplied, filled, brought});
+  return std::max(multiplied + filled, brought) /
+         std::min(1.0, resident * s.threads / m_.busy_threads);
+}
+
+// Predicted clocks of one multiprocessor. Blocks that run at a time hide each other's
+// waits for memory.
+double ProductChooser::clocks(const GpuSchedule& s) const {
+  const ProductTile& t = s.product;
+  const Fitted& fitted = fitted_to(t.by);
+  const double rounds = std::ceil(double(block_count(k_, s)) / m_.multiprocessors);
+  const double resident = resident_blocks(s, rounds);
+  const double turns = std::ceil(std::ceil(double(steps_) / t.splits) / t.steps);
   const double waits = std::ceil(rounds / resident) * m_.memory_clocks;
-  double out = turns * std::max(rounds * (multiplied + filled) / busy,
-                                waits / (1 + kHidden * t.ahead));
+  const double turn = rounds * clocks_of_turn(s, resident),
+               wait = waits / (1 + fitted.wait_hidden * t.ahead);
+  const double sums = double(t.block_rows) * t.block_columns;
+  double out = turns * (t.matrices() ? turn + wait : std::max(turn, wait)) +
+               fitted.other_waits * waits + rounds * sums * fitted.sum_clocks;
   // The last block of a tile reads what all have written.
   if (t.splits > 1)
-    out += kWaitsOfJoin * m_.memory_clocks +
-           (1 + std::max(double(t.splits), 2 * rounds)) * t.block_rows * t.block_columns *
-               kSumBytes / (kCacheReached * m_.second.bytes_per_clock);
+    out += fitted.join_waits * m_.memory_clocks +
+           (1 + std::max(double(t.splits), 2 * rounds)) * sums * kSumBytes /
+               (fitted.join_reached * m_.second.bytes_per_clock);
   return out;
 }
 
@@ -189,13 +258,11 @@ void ProductChooser::consider(ProductTile t, const TileShape& shape) {
     const std::optional<CopiedFactor> copied = copied_factor(k_, t, rows);
     if (!m_.copies_ahead || !copied || copied->bytes != kWholeCopy) return;
   }
-  auto copied_so_far_ahead = [&](int ahead) {
+  for (const int ahead : t.by == Multiplier::Group ? std::span<const int>(kGroupAhead)
+                                                   : std::span<const int>(kAhead)) {
     t.ahead = ahead;
     split(t, shape.longer);
-  };
-  std::ranges::for_each(t.by == Multiplier::Group ? std::span<const int>(kGroupAhead)
-                                                  : std::span<const int>(kAhead),
-                        copied_so_far_ahead);
+  }
 }
 
 void ProductChooser::split(ProductTile t, double longer) {
@@ -226,10 +293,10 @@ std::optional<GpuSchedule> ProductChooser::choose() {
 
 } // namespace
 
-std::optional<GpuSchedule> choose_products(const ScheduledKernel& k, const Machine& m) {
+std::optional<GpuSchedule> choose_products(const ScheduledKernel& k, const Level& level) {
   const std::optional<ProductAxes> axes = product_axes(k);
   if (!axes || !is_matrix(k, *axes)) return std::nullopt;
-  return ProductChooser(k, *axes, m).choose();
+  return ProductChooser(k, *axes, level).choose();
 }
 
 } // namespace svod::optimize

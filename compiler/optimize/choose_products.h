@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/kernel/schedule.h"
-#include "compiler/support/machine.h"
+#include "compiler/support/target.h"
 
 #include <optional>
 
@@ -14,6 +14,6 @@ std::vector<AxisId> by_distance(const ScheduledKernel& kernel, std::vector<AxisI
 
 // Of a kernel whose first stage sums up products of enough rows and columns.
 std::optional<GpuSchedule> choose_products(const ScheduledKernel& kernel,
-                                           const Machine& machine);
+                                           const Level& level);
 
 } // namespace svod::optimize

@@ -174,7 +174,7 @@ static std::optional<ScheduledKernel> shortened(const ScheduledKernel& kernel,
 // A loop of a thread is written out as far as hides its counting.
 static LevelSchedule schedule_gpu(const ScheduledKernel& k, const Level& level) {
   LevelSchedule out = plain_schedule(k, level);
-  out.gpu = choose_gpu(k, level.machine);
+  out.gpu = choose_gpu(k, level);
   out.stages.resize(k.stages.size());
   for (StageSchedule& s : out.stages) s.unroll = {16, 16, 0, 4, false};
   return out;

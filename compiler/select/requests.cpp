@@ -21,7 +21,8 @@ RequestFinder::RequestFinder(const Stored& stored, const std::set<NodeId>& resul
     : s_(stored), g(stored.graph), grouping_(stored.grouping), results_(results),
       lanes_(target.levels[0].lanes),
       copies_(target.kind == TargetKind::Linux && target.levels[0].has_vectors()),
-      requests_(requests), fixed_(fixed_layouts(g)), users_(users_of(g)) {}
+      gpu_(target.kind == TargetKind::Gpu), requests_(requests), fixed_(fixed_layouts(g)),
+      users_(users_of(g)) {}
 
 // A contraction that reads the model's input through a pad gets a padded copy: guards on
 // every broadcast would cost more than the copy, where not the first and last positions
@@ -51,20 +52,47 @@ void RequestFinder::store_padded_inputs() {
   }
 }
 
+// The bytes that are made of a sum by what alone reads it, if any are.
+static std::optional<NodeId> bytes_of(const Graph& g, const Users& users, NodeId n) {
+  while (users[n].size() == 1 && byte_size(g[n].dtype) != 1) {
+    const NodeId user = users[n][0];
+    const bool maps = is_map(g[user].op) || g[user].op == Op::Cast ||
+                      g[user].op == Op::Reshape || g[user].op == Op::Permute;
+    if (!maps) break;
+    n = user;
+  }
+  return byte_size(g[n].dtype) == 1 ? std::optional(n) : std::nullopt;
+}
+
+// What is made of a sum, element by element, of it and of known values alone.
+static NodeId finished(const Graph& g, const Grouping& grouping, const Users& users,
+                       NodeId n) {
+  NodeId last = n;
+  while (users[n].size() == 1) {
+    const NodeId user = users[n][0];
+    const bool alone = std::ranges::all_of(
+        g[user].inputs, [&](NodeId in) { return in == n || grouping.known[in]; });
+    const bool maps =
+        is_map(g[user].op) || g[user].op == Op::Cast || g[user].op == Op::Reshape;
+    if (!alone || !maps) break;
+    n = user;
+    if (byte_size(g[n].dtype) <= byte_size(g[last].dtype)) last = n;
+  }
+  return last;
+}
+
 // A sum that no kernel can take in is stored; where bytes are made of it, they are stored
-// in its place.
-void RequestFinder::store_narrow_results() {
+// in its place. A GPU has the sum's kernel do all that follows for it alone: what is
+// stored of a layer is then a picture, whose channels may lie last, and it may be
+// narrower than sums are.
+void RequestFinder::store_what_sums_become() {
   for (const Group& group : grouping_.groups) {
-    NodeId n = group.root;
+    const NodeId n = group.root;
     if (group.base != n || group.target != n || byte_size(g[n].dtype) < 4) continue;
-    while (users_[n].size() == 1 && byte_size(g[n].dtype) != 1) {
-      NodeId user = users_[n][0];
-      bool maps = is_map(g[user].op) || g[user].op == Op::Cast ||
-                  g[user].op == Op::Reshape || g[user].op == Op::Permute;
-      if (!maps) break;
-      n = user;
-    }
-    if (byte_size(g[n].dtype) == 1) requests_.stored.insert(n);
+    if (const std::optional<NodeId> bytes = bytes_of(g, users_, n))
+      requests_.stored.insert(*bytes);
+    else if (const NodeId last = finished(g, grouping_, users_, n); gpu_ && last != n)
+      requests_.stored.insert(last);
   }
 }
 
@@ -141,7 +169,7 @@ void RequestFinder::look_at_groups() {
   // Without vectors a guard costs no more than the read that it saves.
   if (lanes_ > 1) store_padded_inputs();
   // With the copies the cut is another.
-  if (requests_.count() == before) store_narrow_results();
+  if (requests_.count() == before) store_what_sums_become();
 }
 
 void RequestFinder::look_at(const Group& group, const ScheduledKernel& kernel,

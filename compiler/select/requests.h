@@ -38,7 +38,7 @@ public:
 
 private:
   void store_padded_inputs();
-  void store_narrow_results();
+  void store_what_sums_become();
   void store_results_below(NodeId below);
   void store_below_windows(const Group& group, const ScheduledKernel& k);
   void store_scattered_tile(const Group& group, const ScheduledKernel& k);
@@ -59,6 +59,7 @@ private:
   int lanes_; // as of the first level
   // Copies that make what reads them faster: firmware has no room for them.
   bool copies_;
+  bool gpu_;
   Requests& requests_;
   std::set<NodeId> fixed_; // no request changes how these lie in memory
   Users users_;

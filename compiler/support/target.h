@@ -47,6 +47,9 @@ struct Level {
   bool narrows = false; // with saturation, by instructions of vectors
   Machine machine;      // the core it is tuned for
   bool small = false;   // bytes before speed: not in the table, for_size() says it
+  // Of a GPU: tensor cores multiply f32, of whose factors they take the first 11 bits
+  // (TF32). Not in the table either: who packs says it.
+  bool tf32 = false;
 
   bool has_vectors() const { return register_bits > 32; }
   // Whether kernels are written in vectors; else every position is computed by itself, as

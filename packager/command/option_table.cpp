@@ -196,7 +196,8 @@ void Declaration::target() {
 void Declaration::code() {
   value("-O", raw_.optimize, "0|1|2|3|s", "How hard to optimize, or s for size (2)");
   value("--accuracy", raw_.accuracy, choice_of(kAccuracies),
-        "Whether algorithms may round differently from the model's (fast)");
+        "Whether algorithms may round differently from the model's (fast); tf32: and a "
+        "GPU's tensor cores take the first 11 bits of float32 factors");
 }
 
 void Declaration::tuning() {

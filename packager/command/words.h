@@ -4,6 +4,7 @@
 
 #include "packager/options.h"
 
+#include <algorithm>
 #include <string>
 
 namespace svod::packager {
@@ -42,9 +43,15 @@ inline constexpr Word<Color> kColors[] = {
 inline constexpr Word<ListFormat> kFormats[] = {{"text", ListFormat::Text},
                                                 {"markdown", ListFormat::Markdown},
                                                 {"json", ListFormat::Json}};
-inline constexpr Word<bool> kAccuracies[] = {{"exact", true}, {"fast", false}};
+inline constexpr Word<Accuracy> kAccuracies[] = {
+    {"exact", Accuracy::Exact}, {"fast", Accuracy::Fast}, {"tf32", Accuracy::Tf32}};
 // Whether a remote cache is read only.
 inline constexpr Word<bool> kRemoteModes[] = {{"rw", false}, {"ro", true}};
+
+template <class T, size_t N>
+std::string_view word_of(const Word<T> (&table)[N], const T& value) {
+  return std::ranges::find(table, value, &Word<T>::value)->word;
+}
 
 // "auto|always|never": how help names a choice.
 template <class T, size_t N> std::string choice_of(const Word<T> (&table)[N]) {

@@ -1,6 +1,7 @@
 #include "packager/report/explain.h"
 
 #include "compiler/toolchain/compile.h"
+#include "packager/command/words.h"
 
 #include <iomanip>
 #include <sstream>
@@ -26,7 +27,8 @@ std::vector<std::string> choices_of(const Options& options) {
   out.push_back("threads: " + (threads == 0 ? "those of the machine that runs it"
                                             : "at most " + std::to_string(threads)));
   out.push_back(
-      "accuracy: " + std::string(options.exact ? "exact" : "fast") + ", optimization: " +
+      "accuracy: " + std::string(word_of(kAccuracies, options.accuracy)) +
+      ", optimization: " +
       (options.target.is_small() ? "for size" : "-O" + std::to_string(options.level)));
   out.push_back("cache: " +
                 (options.cache_folder.empty() ? "none" : options.cache_folder));

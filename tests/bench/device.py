@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Packed programs on a GPU against PyTorch on the same GPU.
 
-    device.py [NAME...] [--packer build/svod-pack] [--batch 1,32] [--types f32,f16] [--peers eager,compile,eager_tf32,compile_tf32]
+    device.py [NAME...] [--packer build/svod-pack] [--batch 1,32] [--types f32,tf32,f16] [--peers eager,compile,eager_tf32,compile_tf32]
               [--together 8] [--rounds 3] [--run-seconds 0.2] [--case-seconds 240] [--seconds 540] [--profile] [--json FILE]
 
 Needs torch, torchvision, transformers and onnx, and no network: weights are random, of a fixed seed. For each model, batch and type a
 process exports it, packs it, runs it and compares its values with PyTorch's (without TF32), and compiles the peers, several cases
 at once. Then they are measured one at a time, ours and the peers in turn. Every time is a GPU's time of a graph between two
 events, without copies from and to the host; `run` is ours with copies, launch and wait. The ratio is the best exact peer's
-time over ours, so above 1 we are faster; with TF32 f32 is not exact, so that ratio stands beside it. What is done is printed when the
+time over ours, so above 1 we are faster; with TF32 f32 is not exact, so that ratio stands beside it; type tf32 packs with --accuracy tf32. What is done is printed when the
 time is over. --device cpu tries all but the peers without a GPU. Programs hold machine code where PyTorch's packages bring ptxas.
 """
 import argparse
@@ -37,7 +37,7 @@ class Case:
         self.label = f"{name}_{batch}_{dtype}"
         self.folder = work / self.label
         self.folder.mkdir(parents=True, exist_ok=True)
-        kinds = [kind for kind in options.peers if dtype == "f32" or not kind.endswith("tf32")]
+        kinds = [kind for kind in options.peers if dtype == "f32" or kind.endswith("tf32") == (dtype == "tf32")]
         self.log = (self.folder / "log").open("w")
         share = str(max(os.cpu_count() // options.together, 1))
         self.process = subprocess.Popen(
@@ -180,7 +180,7 @@ def main():
     parser.add_argument("--packer", type=pathlib.Path, default=HERE.parent.parent / "build" / "svod-pack")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--batch", default="1,32")
-    parser.add_argument("--types", default="f32,f16")
+    parser.add_argument("--types", default="f32,tf32,f16")
     parser.add_argument("--peers", type=lambda text: [kind for kind in text.split(",") if kind], default=PEERS)
     parser.add_argument("--together", type=int, default=8, help="cases that prepare at once")
     parser.add_argument("--rounds", type=int, default=3)

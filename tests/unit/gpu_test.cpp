@@ -272,14 +272,12 @@ Graph turned_product(DType type, DType other, DType sum, bool rows_by_steps,
 GpuSchedule by_groups(const Graph& g, int part_rows, int part_columns, int ahead) {
   GpuSchedule s = chosen(g);
   ProductTile& t = s.product;
-  const bool bytes = t.by == Multiplier::Warp &&
-                     g[g.inputs()[0].node].dtype != DType::F16 &&
-                     g[g.inputs()[0].node].dtype != DType::BF16;
+  const int size = static_cast<int>(byte_size(g[g.inputs()[0].node].dtype));
   t.by = Multiplier::Group, t.ahead = ahead, t.splits = 1;
-  t.steps = bytes ? 128 : 64;
+  t.steps = kSwizzledBytes / size;
   t.part_rows = part_rows, t.part_columns = part_columns;
   t.block_rows = 128, t.block_columns = part_columns;
-  t.rows.near = t.columns.near = bytes ? 16 : 8;
+  t.rows.near = t.columns.near = 16 / size;
   s.threads = threads_of(t);
   return s;
 }
@@ -314,6 +312,24 @@ TEST_CASE("gpu: groups of warps multiply bytes") {
       CHECK(wrong_with(g, random_inputs(g), by_groups(g, 64, 96, 2), 0, tried) == "");
     }
   CHECK(tried == 4);
+}
+
+TEST_CASE("gpu: tensor cores multiply the first bits of floats") {
+  const Graph g = turned_product(DType::F32, DType::F32, DType::F32, true, true);
+  const std::vector<Tensor> inputs = random_inputs(g);
+  CHECK(!chosen(g).product.matrices());
+  int tried = 0;
+  GpuSchedule s = by_groups(g, 64, 64, 2);
+  CHECK(wrong_with(g, inputs, s, 4e-3, tried) == "");
+  s.product.by = Multiplier::Warp;
+  s.product.part_rows = s.product.part_columns = s.product.block_rows = 32;
+  for (const int ahead : {0, 2}) {
+    s.product.ahead = ahead;
+    s.threads = threads_of(s.product);
+    CHECK(wrong_with(g, inputs, s, 4e-3, tried) == "");
+  }
+  CHECK(tried == 3);
+  CHECK(wrong_with(g, inputs, s, 1e-6, tried) != "");
 }
 
 // Products that nobody has waited for read what is copied for later steps.
