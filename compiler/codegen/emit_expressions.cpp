@@ -42,6 +42,8 @@ ExpressionEmitter::Value ExpressionEmitter::eval(ExprId id, const Point& p) {
   for (size_t i = frames_.size(); i-- > 0;)
     if (auto found = frames_[i].find({id, at}); found != frames_[i].end())
       return found->second;
+  if (k_.exprs[id].kind == Expr::Kind::Load && load_neighbours(id, at))
+    return frames_.back().at({id, at});
   Value v = make(id, at);
   frames_.back()[{id, at}] = v;
   return v;

@@ -101,6 +101,7 @@ void WriteEmitter::emit_columns(const Stage& s, const std::vector<Point>& all) {
 }
 
 void WriteEmitter::emit_writes(const Stage& s, const std::vector<Point>& all) {
+  if (write_neighbours(s, all)) return;
   if (writes_columns(s, all)) return emit_columns(s, all);
   if (emit_byte_rows(s, all)) return;
   for (const Point& p : all) emit_write(s, eval(s.value, p), p);

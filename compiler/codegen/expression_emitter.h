@@ -41,6 +41,8 @@ protected:
 
   // Values: computed where they are first asked for.
   Value eval(ExprId id, const Point& p);
+  // Where a load is read with its neighbours: names all of them, and says so.
+  virtual bool load_neighbours(ExprId, const Point&) { return false; }
   std::string splat(const Value& v, DType dtype) const;
   // The factors' product as text.
   std::string product(const std::vector<ExprId>& factors, const Point& p, bool vector);

@@ -48,7 +48,9 @@ void GpuEmitter::emit_serial() {
 
 void GpuEmitter::emit_positions() {
   const std::string threads = std::to_string(gpu_.threads),
-                    count = std::to_string(positions_along(k_, gpu_.positions)) + "u";
+                    count =
+                        std::to_string(positions_along(k_, gpu_.positions) / gpu_.near) +
+                        "u";
   const bool goes_on = gpu_.most_blocks != 0;
   line("const u32 number = block_number() * " + threads + "u + thread_number();");
   if (k_.scratch_bytes != 0)
@@ -59,9 +61,43 @@ void GpuEmitter::emit_positions() {
          "; at += " + std::to_string(block_count(k_, gpu_) * gpu_.threads) + "u)");
   else
     open("if (const u32 at = number; at < " + count + ")");
-  name_axes(gpu_.positions, "at");
+  name_axes(gpu_.positions,
+            gpu_.near == 1 ? "at" : "(at * " + std::to_string(gpu_.near) + "u)");
   emit_stages();
   close();
+}
+
+// Names what all of a thread's positions load, of which the first one is read with the
+// others.
+bool GpuEmitter::load_neighbours(ExprId id, const Point& p) {
+  if (gpu_.near == 1) return false;
+  const AxisId axis = gpu_.positions.back();
+  const Expr& load = k_.exprs[id];
+  if (!depends(id, axis) || !loads_run(k_, load, axis, gpu_.near)) return false;
+  Point at = p;
+  at.back() = 0;
+  const std::string name = load_run(load, gpu_.near, at);
+  for (int i = 0; i < gpu_.near; ++i) {
+    at.back() = i;
+    frames_.back()[{id, at}] = {
+        from_store(load.dtype, name + "[" + std::to_string(i) + "]"), false};
+  }
+  return true;
+}
+
+bool GpuEmitter::write_neighbours(const Stage& s, const std::vector<Point>& all) {
+  if (gpu_.near == 1) return false;
+  const std::string guard = condition(s.domain, all[0], false), stored = fresh("w");
+  if (!guard.empty()) open("if (" + guard + ")");
+  line("Vector<" + store_type(s.dtype) + ", " + std::to_string(gpu_.near) + "> " +
+       stored + ";");
+  for (size_t i = 0; i < all.size(); ++i)
+    line(stored + "[" + std::to_string(i) +
+         "] = " + to_store(s.dtype, eval(s.value, all[i]).name) + ";");
+  line("put_run(a" + std::to_string(s.argument) + " + " +
+       index_text(s.index, all[0], false) + ", " + stored + ");");
+  if (!guard.empty()) close();
+  return true;
 }
 
 static std::string argument_name(size_t number) { return "a" + std::to_string(number); }

@@ -13,7 +13,11 @@ class GpuEmitter : private StageEmitter {
 public:
   // Both outlive the emitter; `how` has a GpuSchedule.
   GpuEmitter(const ScheduledKernel& kernel, const LevelSchedule& how)
-      : StageEmitter(kernel, how), gpu_(*how.gpu) {}
+      : StageEmitter(kernel, how), gpu_(*how.gpu) {
+    if (gpu_.near == 1) return;
+    axes_.push_back(gpu_.positions.back());
+    counts_.push_back(gpu_.near);
+  }
   // What follows the preludes: functions, the body, and svod_kernel.
   std::string text();
 
@@ -24,6 +28,8 @@ private:
   void emit_stages();
   void emit_serial();
   void emit_positions();
+  bool load_neighbours(ExprId id, const Point& p) override;
+  bool write_neighbours(const Stage& s, const std::vector<Point>& all) override;
   // gpu_rows.cpp
   void emit_rows();
   void emit_row_stage(uint32_t number);
@@ -39,6 +45,7 @@ private:
   Factor factor(bool rows) const;
   std::string narrow_text(ExprId id, const Point& p);
   std::string factor_text(const Factor& f, const Point& p);
+  std::string load_run(const Expr& load, int near, const Point& p);
   void load_runs(ExprId value, const std::vector<AxisId>& axes, int near, const Point& p);
   void for_each_of_run(int near, const std::function<void(int)>& body);
   void emit_run(const Factor& f, const std::string& to);

@@ -57,26 +57,27 @@ std::string GpuEmitter::factor_text(const Factor& f, const Point& p) {
   return narrow ? narrow_text(f.value, p) : eval(f.value, p).name;
 }
 
-// Reads what lies side by side below the value: all elements of a run along the axes.
+// Reads what lies side by side from the load's element on; returns its name.
+std::string GpuEmitter::load_run(const Expr& e, int near, const Point& p) {
+  const std::string count = std::to_string(near),
+                    type = "Vector<" + store_type(e.dtype) + ", " + count + ">",
+                    guard = condition(e.bounds, p, false), name = fresh("r");
+  std::string value = "load_run<" + count + ">(a" + std::to_string(e.argument) + " + " +
+                      index_text(e.index, p, false) + ")";
+  if (!guard.empty())
+    value = guard + " ? " + value + " : " + type + "(" + stored_literal(e.dtype, e.bits) +
+            ")";
+  line("const " + type + " " + name + " = " + value + ";");
+  return name;
+}
+
+// The same for all that is read below the value along the axes.
 void GpuEmitter::load_runs(ExprId value, const std::vector<AxisId>& axes, int near,
                            const Point& p) {
-  for (ExprId id : loads_below(k_, value)) {
-    const Expr& e = k_.exprs[id];
-    if (std::ranges::none_of(axes,
-                             [&](AxisId a) { return k_.indices.depends_on(e.index, a); }))
-      continue;
-    const std::string type =
-        "Vector<" + store_type(e.dtype) + ", " + std::to_string(near) + ">";
-    const std::string guard = condition(e.bounds, p, false), name = fresh("r");
-    std::string value = "load_run<" + std::to_string(near) + ">(a" +
-                        std::to_string(e.argument) + " + " +
-                        index_text(e.index, p, false) + ")";
-    if (!guard.empty())
-      value = guard + " ? " + value + " : " + type + "(" +
-              stored_literal(e.dtype, e.bits) + ")";
-    line("const " + type + " " + name + " = " + value + ";");
-    runs_[id] = name;
-  }
+  for (ExprId id : loads_below(k_, value))
+    if (std::ranges::any_of(
+            axes, [&](AxisId a) { return k_.indices.depends_on(k_.exprs[id].index, a); }))
+      runs_[id] = load_run(k_.exprs[id], near, p);
 }
 
 // Does something for each element of what load_runs() has read; then it is forgotten.

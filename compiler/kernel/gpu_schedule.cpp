@@ -21,7 +21,7 @@ int64_t block_count(const Kernel& kernel, const GpuSchedule& s) {
   case GpuMapping::Serial:
     return 1;
   case GpuMapping::Positions: {
-    const int64_t blocks = ceil_div(positions, s.threads);
+    const int64_t blocks = ceil_div(positions / s.near, s.threads);
     return s.most_blocks == 0 ? blocks : std::min(blocks, s.most_blocks);
   }
   case GpuMapping::Rows:
@@ -83,8 +83,8 @@ SharedTile shared_tile(const Kernel& k, const ProductTile& t, bool rows) {
   out.swizzled = t.by == Multiplier::Group;
   if (out.swizzled) {
     out.pitch = kSwizzledBytes / size;
-    out.elements =
-        out.by_steps ? out.pitch * positions : ceil_div(positions, out.pitch) * out.pitch * t.steps;
+    out.elements = out.by_steps ? out.pitch * positions
+                                : ceil_div(positions, out.pitch) * out.pitch * t.steps;
     return out;
   }
   out.pitch = (out.by_steps ? t.steps : positions) + kPitchBytes / size;
@@ -269,15 +269,19 @@ int near_elements(const Kernel& k, ExprId factor, const std::vector<AxisId>& axe
   return 1;
 }
 
+// That one instruction reads or writes.
+static constexpr int kMostNearBytes = 16;
+
 int near_results(const Kernel& k, const ProductTile& t) {
   const Dependence dependence = dependence_of(k);
-  constexpr int kMost = 8, kBytes = 16;
+  constexpr int kMost = 8;
   for (int count = kMost; count > 1; count /= 2) {
     const std::vector<AxisId> runs = axes_of_runs(k, t.columns.axes, count);
     auto writes_runs = [&](const Stage& s) {
       return s.kind == StageKind::Reduce ||
              (!looks_at(k, s.domain, runs) && !k.indices.has_dynamic(s.index) &&
-              is_run(k, s.index, runs, count) && count * byte_size(s.dtype) <= kBytes &&
+              is_run(k, s.index, runs, count) &&
+              count * byte_size(s.dtype) <= kMostNearBytes &&
               has_runs(k, dependence, s.value, runs, count));
     };
     if (!runs.empty() && t.block_columns % count == 0 &&
@@ -285,6 +289,34 @@ int near_results(const Kernel& k, const ProductTile& t) {
       return count;
   }
   return 1;
+}
+
+bool loads_run(const Kernel& k, const Expr& load, AxisId axis, int count) {
+  return k.indices.extent(axis) % count == 0 && !looks_at(k, load.bounds, {axis}) &&
+         !k.indices.has_dynamic(load.index) && is_run(k, load.index, {axis}, count) &&
+         count * byte_size(load.dtype) <= kMostNearBytes;
+}
+
+int near_positions(const Kernel& k, AxisId axis) {
+  if (k.scratch_bytes != 0) return 1;
+  const Dependence dependence = dependence_of(k);
+  auto fits = [&](const Stage& s, int count) {
+    const bool plain = s.kind == StageKind::Store ||
+                       (s.kind == StageKind::Reduce && s.op != Op::ArgMin &&
+                        s.op != Op::ArgMax && !s.keeps);
+    if (!plain || s.nested || looks_at(k, s.domain, {axis}) ||
+        !has_runs(k, dependence, s.value, {axis}, count))
+      return false;
+    return s.kind == StageKind::Reduce ||
+           (!k.indices.has_dynamic(s.index) && is_run(k, s.index, {axis}, count) &&
+            count * byte_size(s.dtype) <= kMostNearBytes);
+  };
+  int count = 8;
+  while (count > 1 &&
+         (k.indices.extent(axis) % count != 0 ||
+          !std::ranges::all_of(k.stages, [&](const Stage& s) { return fits(s, count); })))
+    count /= 2;
+  return count;
 }
 
 static bool same_axes(std::vector<AxisId> a, std::vector<AxisId> b) {
@@ -395,6 +427,10 @@ std::string gpu_misfit(const ScheduledKernel& k, const GpuSchedule& s) {
   const bool scatters = std::ranges::any_of(
       k.stages, [](const Stage& stage) { return stage.kind == StageKind::Scatter; });
   if (scatters) return "threads side by side where a scatter has an order";
+  if (s.near < 1 ||
+      (s.near > 1 && (s.mapping != GpuMapping::Positions || s.positions.empty() ||
+                      near_positions(k, s.positions.back()) % s.near != 0)))
+    return "neighbours of a thread that are not read and written at once";
   if (s.mapping == GpuMapping::Rows && (s.threads & (s.threads - 1)) != 0)
     return "threads that are no power of two, which halve what they have summed";
   if (s.mapping == GpuMapping::Rows && !has_free_order(k))

@@ -70,11 +70,14 @@ struct GpuSchedule {
   // Outer axes whose positions are spread over threads, of Positions, or over blocks;
   // neighbours along the last one are neighbours there.
   std::vector<AxisId> positions;
+  // Of Positions: neighbours along the last one that a thread computes, which it reads
+  // and writes at once.
+  int near = 1;
   int threads = 1; // of a block
   // Blocks that are launched at most, which go on with further positions; 0: as many as
   // there are. What needs scratch memory needs it for each thread that is launched.
   int64_t most_blocks = 0;
-  ProductTile product; // of Products
+  ProductTile product = {}; // of Products
 
   bool operator==(const GpuSchedule&) const = default;
 };
@@ -121,6 +124,10 @@ int64_t shared_of_launch(const Kernel& kernel, const GpuSchedule& schedule);
 int64_t sums_pitch(const ProductTile& tile);
 // Neighbours along the columns that the stages behind the sum read and write at once.
 int near_results(const Kernel& kernel, const ProductTile& tile);
+// Neighbours along the axis that all stages read and write at once; 1: not all do.
+int near_positions(const Kernel& kernel, AxisId axis);
+// Whether the load reads `count` neighbours along the axis, from a multiple of them on.
+bool loads_run(const Kernel& kernel, const Expr& load, AxisId axis, int count);
 // Where shared memory may copy a factor as it lies: the load that it is, and its bounds.
 struct CopiedFactor {
   const Expr* load = nullptr;

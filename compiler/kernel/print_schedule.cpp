@@ -84,6 +84,7 @@ std::string text_of(const GpuSchedule& s) {
   std::string out = std::string("    gpu ") + kMappings[size_t(s.mapping)] + " threads " +
                     number(s.threads);
   if (s.most_blocks != 0) out += " most " + number(s.most_blocks);
+  if (s.near != 1) out += " near " + number(s.near);
   out += axes_text(s.positions) + "\n";
   return s.mapping == GpuMapping::Products ? out + tile_text(s.product) : out;
 }

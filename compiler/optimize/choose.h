@@ -14,7 +14,8 @@ std::optional<std::pair<Dim, size_t>> choose_lane(const Lowered& lowered, int la
                                                   const Level& level);
 
 // Replaces dense weights by weights in the order the kernel reads them.
-void pack_weights(ScheduledKernel& kernel, std::vector<PackedWeight>& packed);
+void pack_weights(ScheduledKernel& kernel, std::vector<PackedWeight>& packed,
+                  const Level& level);
 
 // Orders loops for reuse: weights that exceed a cache stay while activations stream past.
 void order_loops(ScheduledKernel& kernel, const std::vector<PackedWeight>& packed,

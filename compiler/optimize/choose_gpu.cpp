@@ -44,13 +44,22 @@ bool shares_rows(const ScheduledKernel& k, const Machine& m) {
 GpuSchedule of_rows(const ScheduledKernel& k, const Machine& m) {
   int threads = m.warp_threads;
   while (threads < m.block_threads && threads < longest_row(k)) threads *= 2;
-  return {GpuMapping::Rows, by_distance(k, k.loops.outer), threads, 0, {}};
+  return {.mapping = GpuMapping::Rows,
+          .positions = by_distance(k, k.loops.outer),
+          .threads = threads};
 }
 
 GpuSchedule of_positions(const ScheduledKernel& k, const Machine& m) {
-  GpuSchedule out{
-      GpuMapping::Positions, by_distance(k, k.loops.outer), m.block_threads, 0, {}};
-  const int64_t positions = positions_along(k, k.loops.outer);
+  GpuSchedule out{.mapping = GpuMapping::Positions,
+                  .positions = by_distance(k, k.loops.outer),
+                  .threads = m.block_threads};
+  int64_t positions = positions_along(k, k.loops.outer);
+  // As many bytes at once as an instruction reads, if there are threads enough.
+  if (!out.positions.empty()) out.near = near_positions(k, out.positions.back());
+  while (out.near > 1 &&
+         positions / out.near < int64_t{m.multiprocessors} * m.block_threads)
+    out.near /= 2;
+  positions /= out.near;
   // Few positions are spread over all multiprocessors.
   while (out.threads > m.warp_threads &&
          positions < int64_t{out.threads} * m.multiprocessors)

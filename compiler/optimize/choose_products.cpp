@@ -266,7 +266,10 @@ void ProductChooser::consider(ProductTile t, const TileShape& shape) {
 }
 
 void ProductChooser::split(ProductTile t, double longer) {
-  GpuSchedule s{GpuMapping::Products, axes_.others, threads_of(t), 0, t};
+  GpuSchedule s{.mapping = GpuMapping::Products,
+                .positions = axes_.others,
+                .threads = threads_of(t),
+                .product = t};
   if (shared_of_tiles(k_, t) > m_.shared_bytes || !gpu_misfit(k_, s).empty()) return;
   for (const int splits : kSplits) {
     // Each share has some tiles of steps, and none has nothing.

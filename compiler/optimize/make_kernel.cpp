@@ -119,7 +119,7 @@ MadeKernel KernelMaker::run() {
   // Loops first: weights lie in the order in which they are met.
   auto order_and_pack = [&](ScheduledKernel& k) {
     order_loops(k, stored_.packed, level_.machine);
-    pack_weights(k, stored_.packed);
+    pack_weights(k, stored_.packed, level_);
   };
   if (dot) order_and_pack(dot->kernel);
   if (dot && dot_works(dot->kernel, level_))

@@ -1,6 +1,7 @@
 // Weights in the order a kernel reads them: the axes of its loops, lanes and dots last,
 // so that one load after the other takes the next vector.
 #include "compiler/optimize/choose.h"
+#include "compiler/optimize/choose_products.h"
 
 #include <algorithm>
 
@@ -8,7 +9,7 @@ namespace svod::optimize {
 
 // The axes a packed weight is stored along, outermost first.
 static std::vector<AxisId> packed_axes(const ScheduledKernel& k, const Stage& s,
-                                       const Expr& load) {
+                                       const Expr& load, std::optional<AxisId> nearest) {
   std::vector<bool> used(k.indices.axis_count());
   k.indices.collect_axes(load.index, used);
   for (const Bound& b : load.bounds) k.indices.collect_axes(b.index, used);
@@ -19,6 +20,7 @@ static std::vector<AxisId> packed_axes(const ScheduledKernel& k, const Stage& s,
         order.push_back(a);
   };
   take(loops_of(k, s));
+  if (nearest && std::erase(order, *nearest) != 0) order.push_back(*nearest);
   if (k.has_lane_axis() && used[*k.loops.lane]) order.push_back(*k.loops.lane);
   if (k.has_dot_axis() && used[*k.loops.dot]) order.push_back(*k.loops.dot);
   return order;
@@ -50,7 +52,7 @@ static void drop_covered_domain(ScheduledKernel& k, Stage& s, ExprId weight,
 }
 
 static void pack_load(ScheduledKernel& k, Stage& s, ExprId id,
-                      std::vector<PackedWeight>& packed) {
+                      std::optional<AxisId> nearest, std::vector<PackedWeight>& packed) {
   Expr& load = k.exprs[id];
   const PackedWeight dense = packed[k.arguments[load.argument].id];
   bool is_dense = dense.strides == std::vector<int64_t>{1} && dense.offset == 0 &&
@@ -59,7 +61,7 @@ static void pack_load(ScheduledKernel& k, Stage& s, ExprId id,
   bool affine = is_affine(k.indices, load.index);
   for (const Bound& b : load.bounds) affine &= is_affine(k.indices, b.index);
   if (!affine) return;
-  std::vector<AxisId> axes = packed_axes(k, s, load);
+  std::vector<AxisId> axes = packed_axes(k, s, load, nearest);
   PackedWeight p{dense.source, dense.dtype, {}, {}, load.index.constant, {}, 0};
   for (AxisId a : axes) {
     p.extents.push_back(k.indices.extent(a));
@@ -113,11 +115,23 @@ static void drop_unused_arguments(ScheduledKernel& k) {
     if (s.kind != StageKind::Reduce) s.argument = number[s.argument];
 }
 
-void pack_weights(ScheduledKernel& k, std::vector<PackedWeight>& packed) {
+// Where each thread of a GPU computes positions of its own: the axis along which their
+// neighbours are, if both factors of a sum of products depend on it.
+static std::optional<AxisId> axis_of_neighbours(const ScheduledKernel& k) {
+  const std::optional<ProductAxes> axes = product_axes(k);
+  if (!axes || k.loops.outer.empty()) return std::nullopt;
+  const AxisId nearest = by_distance(k, k.loops.outer).back();
+  return contains(axes->others, nearest) ? std::optional(nearest) : std::nullopt;
+}
+
+void pack_weights(ScheduledKernel& k, std::vector<PackedWeight>& packed,
+                  const Level& level) {
+  const std::optional<AxisId> nearest =
+      level.has_lanes() ? std::nullopt : axis_of_neighbours(k);
   for (Stage& s : k.stages)
     for (ExprId id : loads_below(k, s.value))
       if (k.arguments[k.exprs[id].argument].kind == Argument::Kind::Packed)
-        pack_load(k, s, id, packed);
+        pack_load(k, s, id, nearest, packed);
   drop_unused_arguments(k);
 }
 
