@@ -4,6 +4,7 @@
 #pragma once
 
 #include "compiler/codegen/stage_emitter.h"
+#include "compiler/kernel/gpu_attention.h"
 
 namespace svod::codegen {
 
@@ -36,9 +37,18 @@ private:
   struct Factor;
   Factor factor(bool rows) const;
   std::string narrow_text(ExprId id, const Point& p);
-  std::string factor_text(const Factor& f, const Point& p);
-  void load_runs(const Factor& f, const Point& p);
-  void emit_run(const Factor& f, const std::string& to);
+  // Neighbours along `axes` that a thread reads at once; `narrow`: as they are in memory,
+  // before they are widened.
+  struct Run {
+    ExprId value;
+    std::vector<AxisId> axes;
+    int near;
+    bool narrow;
+  };
+  std::string run_text(const Run& run, const Point& p);
+  void load_runs(const Run& run, const Point& p);
+  void emit_run(const Run& run, const std::string& to);
+  Run run_of_factor(const Factor& f) const;
   void open_run(const Factor& f);
   void name_steps();
   int open_where_there(const Factor& f, const std::vector<Bound>& bounds);
@@ -55,6 +65,37 @@ private:
   void emit_warp_results();
   void open_joined(int sums);
   void emit_products();
+  // gpu_attention.cpp
+  struct Plane;
+  Plane plane(AttentionFactor factor) const;
+  void open_plane(const Plane& f);
+  int open_inside(const Plane& f, const std::vector<Bound>& bounds);
+  void emit_plane_run(const Plane& f, const std::string& to);
+  void emit_plane_store(const Plane& f, const std::string& run);
+  void emit_plane_copy(const Plane& f);
+  void emit_queries(const Plane& queries);
+  void emit_moves(const std::vector<Plane>& copied, const std::vector<Plane>& fetched);
+  void emit_scores();
+  void emit_attention_results();
+  void emit_attention_loop(const Plane& queries, const Plane& keys, const Plane& values);
+  void emit_attention();
+  // gpu_attention_warps.cpp
+  void emit_warp_queries(const Plane& queries);
+  void emit_warp_keys(const Plane& keys);
+  void emit_warp_place();
+  void emit_warp_values(const Plane& values);
+  void emit_warp_totals();
+  void emit_warp_column();
+  // gpu_attention_threads.cpp
+  void emit_thread_products(const std::string& sums, int64_t steps,
+                            const std::string& rows, const std::string& columns,
+                            int64_t count);
+  void emit_thread_queries();
+  void emit_thread_keys(const Plane& queries, const Plane& keys);
+  void emit_thread_place();
+  void emit_thread_values(const Plane& values);
+  void emit_thread_totals();
+  void emit_thread_column();
 
   const GpuSchedule& gpu_;
   std::map<std::string, std::string> shared_; // definitions of shared memory by name

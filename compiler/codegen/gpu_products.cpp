@@ -9,23 +9,12 @@
 // what the others have left in memory, in the order of the steps, whichever it is.
 #include "compiler/codegen/element_text.h"
 #include "compiler/codegen/gpu_emitter.h"
+#include "compiler/codegen/gpu_text.h"
 #include "compiler/support/divide.h"
 
 #include <algorithm>
 
 namespace svod::codegen {
-
-static std::string text_of(int64_t number) { return std::to_string(number) + "u"; }
-
-static constexpr const char* kUnrolled = "#pragma clang loop unroll(full)";
-
-// The neighbours of a thread's part that are read from shared memory at once.
-static int run_of(int positions, DType dtype) {
-  constexpr int kBytes = 16;
-  int run = 1;
-  while (positions % (2 * run) == 0 && 2 * run * byte_size(dtype) <= kBytes) run *= 2;
-  return run;
-}
 
 // One factor: how it is filled, and the names of what holds it.
 struct GpuEmitter::Factor {
@@ -83,24 +72,28 @@ std::string GpuEmitter::narrow_text(ExprId id, const Point& p) {
   return to_store(source.dtype, eval(e.inputs[0], p).name);
 }
 
-// What shared memory holds of the factor.
-std::string GpuEmitter::factor_text(const Factor& f, const Point& p) {
-  return gpu_.product.matrices ? narrow_text(f.value, p) : eval(f.value, p).name;
+// What shared memory holds of the value.
+std::string GpuEmitter::run_text(const Run& run, const Point& p) {
+  return run.narrow ? narrow_text(run.value, p) : eval(run.value, p).name;
+}
+
+GpuEmitter::Run GpuEmitter::run_of_factor(const Factor& f) const {
+  return {f.value, f.how.by_steps ? k_.inner(k_.stages[0]) : f.how.axes, f.how.near,
+          gpu_.product.matrices};
 }
 
 // Reads what lies side by side: all elements of a run at once.
-void GpuEmitter::load_runs(const Factor& f, const Point& p) {
-  const std::vector<AxisId> axes =
-      axes_of_runs(k_, f.how.by_steps ? k_.inner(k_.stages[0]) : f.how.axes, f.how.near);
-  for (ExprId id : loads_below(k_, f.value)) {
+void GpuEmitter::load_runs(const Run& run, const Point& p) {
+  const std::vector<AxisId> axes = axes_of_runs(k_, run.axes, run.near);
+  for (ExprId id : loads_below(k_, run.value)) {
     const Expr& e = k_.exprs[id];
     if (std::ranges::none_of(axes,
                              [&](AxisId a) { return k_.indices.depends_on(e.index, a); }))
       continue;
     const std::string type =
-        "Vector<" + store_type(e.dtype) + ", " + std::to_string(f.how.near) + ">";
+        "Vector<" + store_type(e.dtype) + ", " + std::to_string(run.near) + ">";
     const std::string guard = condition(e.bounds, p, false), name = fresh("r");
-    std::string value = "load_run<" + std::to_string(f.how.near) + ">(a" +
+    std::string value = "load_run<" + std::to_string(run.near) + ">(a" +
                         std::to_string(e.argument) + " + " +
                         index_text(e.index, p, false) + ")";
     if (!guard.empty())
@@ -112,15 +105,15 @@ void GpuEmitter::load_runs(const Factor& f, const Point& p) {
 }
 
 // The elements of one run, into a thread's register of them.
-void GpuEmitter::emit_run(const Factor& f, const std::string& to) {
+void GpuEmitter::emit_run(const Run& run, const std::string& to) {
   const Point p(counts_.size(), 0);
-  if (f.how.near == 1) {
-    line(to + " = " + factor_text(f, p) + ";");
+  if (run.near == 1) {
+    line(to + " = " + run_text(run, p) + ";");
     return;
   }
-  load_runs(f, p);
+  load_runs(run, p);
   const std::map<ExprId, std::string> names = std::move(runs_);
-  for (int i = 0; i < f.how.near; ++i) {
+  for (int i = 0; i < run.near; ++i) {
     const std::string at = "[" + std::to_string(i) + "]";
     frames_.emplace_back();
     for (const auto& [id, name] : names) {
@@ -128,7 +121,7 @@ void GpuEmitter::emit_run(const Factor& f, const std::string& to) {
       runs_[id] = name + at;
       frames_.back()[{id, project(id, p)}] = {from_store(dtype, name + at), false};
     }
-    line(to + at + " = " + factor_text(f, p) + ";");
+    line(to + at + " = " + run_text(run, p) + ";");
     frames_.pop_back();
   }
   runs_.clear();
@@ -185,7 +178,7 @@ void GpuEmitter::emit_fetch(const Factor& f) {
   line("const u32 position = " + f.first + " + p, at = step + s;");
   line(f.next + "[n] = 0;");
   int opened = open_where_there(f, {});
-  emit_run(f, f.next + "[n]");
+  emit_run(run_of_factor(f), f.next + "[n]");
   while (opened-- > 0) close();
   close();
 }

@@ -10,12 +10,13 @@ struct PreludeParts {
   bool math = false, angle = false, power = false; // scalar functions
   bool dots = false, bytes = false, neon = false, sort = false;
   bool gpu = false, narrow = false; // narrow: indices of 32 bits
+  bool attention = false;           // on a GPU
   int lanes = 4;
 
   void operator|=(const PreludeParts& other) {
     math |= other.math, angle |= other.angle, power |= other.power;
     dots |= other.dots, bytes |= other.bytes, neon |= other.neon, sort |= other.sort;
-    gpu |= other.gpu, narrow |= other.narrow;
+    gpu |= other.gpu, narrow |= other.narrow, attention |= other.attention;
   }
 };
 

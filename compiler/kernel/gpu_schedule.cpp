@@ -1,6 +1,7 @@
 #include "compiler/kernel/gpu_schedule.h"
 
 #include "compiler/kernel/dependence.h"
+#include "compiler/kernel/gpu_attention.h"
 #include "compiler/kernel/schedule.h"
 #include "compiler/kernel/stage_work.h"
 #include "compiler/support/divide.h"
@@ -26,6 +27,8 @@ int64_t block_count(const Kernel& kernel, const GpuSchedule& s) {
   }
   case GpuMapping::Rows:
     return positions;
+  case GpuMapping::Attention:
+    return positions * attention_blocks(kernel, s.attention);
   case GpuMapping::Products:
     break;
   }
@@ -65,6 +68,12 @@ ExprId factor_of(const Kernel& k, const ProductTile& t, bool rows) {
 // reads at once.
 static constexpr int64_t kPitchBytes = 16;
 
+void lay_out(SharedTile& tile, bool by_steps, int64_t positions, int64_t steps) {
+  tile.by_steps = by_steps;
+  tile.pitch = (by_steps ? steps : positions) + kPitchBytes / byte_size(tile.dtype);
+  tile.elements = tile.pitch * (by_steps ? positions : steps);
+}
+
 SharedTile shared_tile(const Kernel& k, const ProductTile& t, bool rows) {
   SharedTile out;
   const DType sum = k.stages[0].dtype;
@@ -74,9 +83,7 @@ SharedTile shared_tile(const Kernel& k, const ProductTile& t, bool rows) {
   // Threads take numbers of neighbouring positions at once; of matrices the steps follow
   // each other, unless shared memory turns them: it does so in units of 16 bits.
   const bool filled_by_steps = rows ? t.rows.by_steps : t.columns.by_steps;
-  out.by_steps = t.matrices && (filled_by_steps || size != 2);
-  out.pitch = (out.by_steps ? t.steps : positions) + kPitchBytes / size;
-  out.elements = out.pitch * (out.by_steps ? positions : t.steps);
+  lay_out(out, t.matrices && (filled_by_steps || size != 2), positions, t.steps);
   return out;
 }
 
@@ -90,31 +97,38 @@ int64_t shared_of_tiles(const Kernel& k, const ProductTile& t) {
 }
 
 int64_t shared_of_launch(const Kernel& kernel, const GpuSchedule& s) {
+  if (s.mapping == GpuMapping::Attention) return shared_of_attention(kernel, s.attention);
   return s.mapping == GpuMapping::Products ? shared_of_tiles(kernel, s.product) : 0;
 }
 
-std::optional<CopiedFactor> copied_factor(const Kernel& k, const ProductTile& t,
-                                          bool rows) {
+std::optional<CopiedFactor> copied_value(const Kernel& k, ExprId value, DType lies_as) {
   CopiedFactor out;
-  const SharedTile tile = shared_tile(k, t, rows);
-  const FactorTile& f = rows ? t.rows : t.columns;
-  const Expr* e = &k.exprs[factor_of(k, t, rows)];
+  const Expr* e = &k.exprs[value];
   for (; e->kind == Expr::Kind::Guard || e->kind == Expr::Kind::Cast;
        e = &k.exprs[e->inputs[0]]) {
     const bool casts = e->kind == Expr::Kind::Cast;
-    if (casts ? !t.matrices || k.exprs[e->inputs[0]].dtype != tile.dtype : e->bits != 0)
+    if (casts ? k.exprs[e->inputs[0]].dtype != lies_as : e->bits != 0)
       return std::nullopt;
     out.bounds.insert(out.bounds.end(), e->bounds.begin(), e->bounds.end());
   }
-  if (e->kind != Expr::Kind::Load || e->bits != 0 || e->dtype != tile.dtype)
+  if (e->kind != Expr::Kind::Load || e->bits != 0 || e->dtype != lies_as)
     return std::nullopt;
   out.load = e;
   for (const Bound& b : e->bounds)
     if (std::ranges::find(out.bounds, b) == out.bounds.end()) out.bounds.push_back(b);
+  return out;
+}
+
+std::optional<CopiedFactor> copied_factor(const Kernel& k, const ProductTile& t,
+                                          bool rows) {
+  const SharedTile tile = shared_tile(k, t, rows);
+  const FactorTile& f = rows ? t.rows : t.columns;
+  std::optional<CopiedFactor> out = copied_value(k, factor_of(k, t, rows), tile.dtype);
+  if (!out) return std::nullopt;
   // Of PTX ("cp.async"): 4, 8 or 16 bytes.
   const bool runs = tile.by_steps == f.by_steps;
-  out.bytes = static_cast<int>(byte_size(tile.dtype)) * (runs ? f.near : 1);
-  if (out.bytes != 4 && out.bytes != 8 && out.bytes != 16) return std::nullopt;
+  out->bytes = static_cast<int>(byte_size(tile.dtype)) * (runs ? f.near : 1);
+  if (out->bytes != 4 && out->bytes != 8 && out->bytes != 16) return std::nullopt;
   return out;
 }
 
@@ -249,7 +263,7 @@ int near_elements(const Kernel& k, ExprId factor, const std::vector<AxisId>& axe
   return 1;
 }
 
-static bool same_axes(std::vector<AxisId> a, std::vector<AxisId> b) {
+bool same_axes(std::vector<AxisId> a, std::vector<AxisId> b) {
   std::ranges::sort(a);
   std::ranges::sort(b);
   return a == b;
@@ -290,7 +304,6 @@ static std::string product_misfit(const ScheduledKernel& k, const GpuSchedule& s
       t.thread_columns < 1 || t.block_rows % t.thread_rows != 0 ||
       t.block_columns % t.thread_columns != 0 || threads_of(t) != s.threads)
     return "a tile that its threads do not share evenly";
-  constexpr int64_t kMostShared = 227 << 10; // of any GPU
   constexpr int kMostAhead = 7;
   constexpr int kMostSums = 256;
   if (t.thread_rows > kMostSums || sums_of_thread(t) > kMostSums)
@@ -323,6 +336,7 @@ std::string gpu_misfit(const ScheduledKernel& k, const GpuSchedule& s) {
   if (block_count(k, s) * s.threads > kMostNumbered)
     return "more threads than 31 bits number";
   if (s.mapping == GpuMapping::Products) return product_misfit(k, s);
+  if (s.mapping == GpuMapping::Attention) return attention_misfit(k, s);
   if (s.mapping == GpuMapping::Serial)
     return s.positions.empty() && s.threads == 1 ? "" : "more than one thread, in order";
   if (!same_axes(s.positions, k.outer))

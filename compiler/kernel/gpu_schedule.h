@@ -15,6 +15,7 @@ enum class GpuMapping : uint8_t {
   Positions, // a thread computes positions of the outer loops, each by itself
   Rows,      // a block computes one position; its threads share the loops of each stage
   Products,  // a block computes a tile of sums of products, by way of shared memory
+  Attention, // a block computes some queries of an attention (gpu_attention.h)
 };
 
 // One factor of a tile of products, on its way through shared memory.
@@ -54,6 +55,24 @@ struct ProductTile {
   int parts_across() const { return block_columns / thread_columns; }
 };
 
+// Of Attention: a block has some queries, and goes through all keys and their values by
+// way of shared memory, so many at once. `by_steps` of queries and keys is along the
+// numbers of each that are multiplied, of values along the keys.
+struct AttentionTile {
+  FactorTile queries, keys, values;
+  int block_queries = 0, block_keys = 0;
+  // Of a warp, whose threads multiply matrices and have all keys of the block; else of a
+  // thread.
+  int part_queries = 0, part_keys = 0;
+  bool matrices = false; // tensor cores multiply, as narrow numbers
+  // Keys and values on their way to shared memory, in units of block_keys, where they are
+  // copied as they lie; 0: all go through registers.
+  int ahead = 0;
+  bool operator==(const AttentionTile&) const = default;
+
+  int buffers() const { return ahead == 0 ? 2 : ahead + 1; }
+};
+
 struct GpuSchedule {
   GpuMapping mapping = GpuMapping::Serial;
   // Outer axes whose positions are spread over threads, of Positions, or over blocks;
@@ -63,7 +82,8 @@ struct GpuSchedule {
   // Blocks that are launched at most, which go on with further positions; 0: as many as
   // there are. What needs scratch memory needs it for each thread that is launched.
   int64_t most_blocks = 0;
-  ProductTile product; // of Products
+  ProductTile product;     // of Products
+  AttentionTile attention; // of Attention
 
   bool operator==(const GpuSchedule&) const = default;
 };
@@ -93,6 +113,8 @@ struct SharedTile {
   bool by_steps = false; // elements of a position follow each other
   int64_t pitch = 0, elements = 0;
 };
+// Sets how it lies: `by_steps`, and with how many.
+void lay_out(SharedTile& tile, bool by_steps, int64_t positions, int64_t steps);
 SharedTile shared_tile(const Kernel& kernel, const ProductTile& tile, bool rows);
 // Bytes of shared memory that one block takes for all buffers of both factors.
 int64_t shared_of_tiles(const Kernel& kernel, const ProductTile& tile);
@@ -105,6 +127,11 @@ struct CopiedFactor {
 };
 std::optional<CopiedFactor> copied_factor(const Kernel& kernel, const ProductTile& tile,
                                           bool rows);
+// Likewise of any value that lies as this type there, without the number of bytes.
+std::optional<CopiedFactor> copied_value(const Kernel& kernel, ExprId value,
+                                         DType lies_as);
+inline constexpr int64_t kMostShared = 227 << 10; // bytes of a block, of any GPU
+bool same_axes(std::vector<AxisId> a, std::vector<AxisId> b); // in any order
 
 // Why the schedule does not run the kernel; empty: it does.
 std::string gpu_misfit(const ScheduledKernel& kernel, const GpuSchedule& schedule);

@@ -1,8 +1,9 @@
-// What threads and blocks of a GPU do. Three kinds of kernels decide its speed: sums of
-// products, whose factors a block keeps in shared memory for all of its tile; long rows,
-// whose sums a block's threads share; and all others, which wait for memory, so that
-// neighbouring threads take neighbouring elements of what is written.
+// What threads and blocks of a GPU do. Four kinds of kernels decide its speed: attention,
+// and other sums of products, whose factors a block keeps in shared memory for all of its
+// tile; long rows, whose sums a block's threads share; and all others, which wait for
+// memory, so that neighbouring threads take neighbouring elements of what is written.
 #include "compiler/optimize/choose.h"
+#include "compiler/optimize/choose_attention.h"
 #include "compiler/optimize/choose_products.h"
 
 #include <algorithm>
@@ -44,12 +45,12 @@ bool shares_rows(const ScheduledKernel& k, const Machine& m) {
 GpuSchedule of_rows(const ScheduledKernel& k, const Machine& m) {
   int threads = m.warp_threads;
   while (threads < m.block_threads && threads < longest_row(k)) threads *= 2;
-  return {GpuMapping::Rows, by_distance(k, k.loops.outer), threads, 0, {}};
+  return {GpuMapping::Rows, by_distance(k, k.loops.outer), threads, 0, {}, {}};
 }
 
 GpuSchedule of_positions(const ScheduledKernel& k, const Machine& m) {
   GpuSchedule out{
-      GpuMapping::Positions, by_distance(k, k.loops.outer), m.block_threads, 0, {}};
+      GpuMapping::Positions, by_distance(k, k.loops.outer), m.block_threads, 0, {}, {}};
   const int64_t positions = positions_along(k, k.loops.outer);
   // Few positions are spread over all multiprocessors.
   while (out.threads > m.warp_threads &&
@@ -70,6 +71,7 @@ bool is_ordered(const ScheduledKernel& k) {
 
 GpuSchedule choose_gpu(const ScheduledKernel& k, const Machine& m) {
   if (is_ordered(k)) return {};
+  if (std::optional<GpuSchedule> attention = choose_attention(k, m)) return *attention;
   if (std::optional<GpuSchedule> products = choose_products(k, m)) return *products;
   GpuSchedule out = shares_rows(k, m) ? of_rows(k, m) : of_positions(k, m);
   // What 31 bits do not number is run in order by threads that go on.

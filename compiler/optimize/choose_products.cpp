@@ -12,16 +12,14 @@
 
 namespace svod::optimize {
 
-namespace {
-
-// Whether the step from one position of `axis` to the next is one element of a tensor
-// that the value reads.
 bool walks_along(const ScheduledKernel& k, ExprId value, AxisId axis) {
   return std::ranges::any_of(loads_below(k, value), [&](ExprId id) {
     int64_t step = 0;
     return k.indices.affine_in(k.exprs[id].index, axis, step) && step == 1;
   });
 }
+
+namespace {
 
 // A block's rows and columns, bytes of steps for numbers of the type that is in shared
 // memory, the part of a thread or a warp, and how much longer than what is counted it
@@ -182,7 +180,7 @@ void ProductChooser::consider(ProductTile t, const TileShape& shape) {
 }
 
 void ProductChooser::split(ProductTile t, double longer) {
-  GpuSchedule s{GpuMapping::Products, axes_.others, threads_of(t), 0, t};
+  GpuSchedule s{GpuMapping::Products, axes_.others, threads_of(t), 0, t, {}};
   if (shared_of_tiles(k_, t) > m_.shared_bytes || !gpu_misfit(k_, s).empty()) return;
   for (const int splits : kSplits) {
     // Each share has some tiles of steps, and none has nothing.
