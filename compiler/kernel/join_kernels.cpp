@@ -76,16 +76,27 @@ Joiner::positions(const ScheduledKernel& from, const Stage& store, Index element
     if (t.kind != Term::Kind::Axis || coefficient <= 0) return std::nullopt;
     strides.emplace_back(coefficient, t.id);
   }
-  std::ranges::sort(strides, std::greater());
+  std::ranges::sort(strides);
   element.constant -= store.index.constant;
-  for (auto [stride, axis] : strides) {
-    Index position = pool().div(element, stride);
+  // From the axis whose positions are neighbours on: what is asked for may have one axis
+  // for several.
+  for (size_t i = 0; i < strides.size(); ++i) {
+    auto [stride, axis] = strides[i];
+    if (i == 0) {
+      if (pool().mod(element, stride) != Index()) return std::nullopt;
+      element = pool().div(element, stride);
+    }
+    Index position = element;
+    if (i + 1 < strides.size()) {
+      const int64_t next = strides[i + 1].first;
+      if (next % stride != 0) return std::nullopt;
+      position = pool().mod(element, next / stride);
+      element = pool().div(element, next / stride);
+    }
     const Range r = pool().range(position);
     if (r.low < 0 || r.high >= from.indices.extent(axis)) return std::nullopt;
-    element = pool().mod(element, stride);
     at[axis] = std::move(position);
   }
-  if (element != Index()) return std::nullopt;
   for (const std::vector<AxisId>* axes : {&from.outer, &store.inner})
     for (AxisId a : *axes)
       if (!at.contains(a)) {

@@ -28,7 +28,7 @@ enum class Mask {
   Causal,     // -inf for keys behind the query
 };
 
-struct Layout {
+struct Case {
   DType type = DType::F32;
   int64_t batch = 1, heads = 2, queries = 20, keys = 20, size = 16, columns = 16;
   Mask mask = Mask::None;
@@ -39,7 +39,7 @@ struct Layout {
 
 class AttentionGraph {
 public:
-  explicit AttentionGraph(const Layout& l) : l_(l) {}
+  explicit AttentionGraph(const Case& l) : l_(l) {}
   Graph make();
 
 private:
@@ -52,7 +52,7 @@ private:
     return kept(broadcast_map(g, Op::Mul, {x, number(by)}));
   }
 
-  const Layout l_;
+  const Case l_;
   Graph g;
 };
 
@@ -99,7 +99,7 @@ NodeId AttentionGraph::masked(NodeId scores) {
   }
   const Shape square{1, 1, l_.queries, l_.keys};
   const NodeId behind =
-      map(g, Op::Lt, {iota(g, DType::I64, square, 2), iota(g, DType::I64, square, 3)});
+      map(g, Op::Less, {iota(g, DType::I64, square, 2), iota(g, DType::I64, square, 3)});
   return broadcast_map(g, Op::Select, {behind, none, scores});
 }
 
@@ -156,8 +156,8 @@ codegen::Kernels compiled(const Graph& g, const char* name, bool exact = false) 
 }
 
 int attentions(const codegen::Kernels& kernels) {
-  return static_cast<int>(std::ranges::count_if(
-      kernels.plan.programs, [](const ScheduledKernel& k) {
+  return static_cast<int>(
+      std::ranges::count_if(kernels.plan.programs, [](const ScheduledKernel& k) {
         return k.levels.back().gpu->mapping == GpuMapping::Attention;
       }));
 }
@@ -176,7 +176,7 @@ std::string wrong(const Graph& g, const codegen::Kernels& kernels, const char* n
                          tolerance);
 }
 
-std::string wrong(const Layout& layout, const char* name) {
+std::string wrong(const Case& layout, const char* name) {
   const Graph g = AttentionGraph(layout).make();
   const codegen::Kernels kernels = compiled(g, name);
   if (kernels.plan.programs.size() != 1 || attentions(kernels) != 1)
@@ -191,18 +191,18 @@ TEST_CASE("gpu attention: sizes with rests of tiles on all sides") {
     for (const auto& [queries, keys, size, columns] :
          {std::tuple(64, 64, 64, 64), std::tuple(33, 70, 32, 32),
           std::tuple(70, 33, 40, 24), std::tuple(16, 130, 16, 16),
-          std::tuple(17, 65, 20, 72), std::tuple(20, 20, 128, 128)}) {
+          std::tuple(17, 65, 20, 48), std::tuple(20, 20, 128, 128)}) {
       CAPTURE(info(type).text, queries, keys, size, columns);
-      CHECK(wrong(Layout{type, 1, 2, queries, keys, size, columns}, "sm_80") == "");
+      CHECK(wrong(Case{type, 1, 2, queries, keys, size, columns}, "sm_80") == "");
     }
 }
 
 TEST_CASE("gpu attention: masks") {
   for (const DType type : {DType::F32, DType::F16})
-    for (const Mask mask : {Mask::Added, Mask::AddedRow, Mask::Lacking, Mask::LackingRow,
-                            Mask::Causal}) {
+    for (const Mask mask :
+         {Mask::Added, Mask::AddedRow, Mask::Lacking, Mask::LackingRow, Mask::Causal}) {
       CAPTURE(info(type).text, int(mask));
-      CHECK(wrong(Layout{type, 2, 2, 35, 70, 16, 16, mask}, "sm_80") == "");
+      CHECK(wrong(Case{type, 2, 2, 35, 70, 16, 16, mask}, "sm_80") == "");
     }
 }
 
@@ -211,13 +211,13 @@ TEST_CASE("gpu attention: layouts") {
     for (const int64_t key_heads : {0, 1, 2})
       for (const bool scaled : {false, true}) {
         CAPTURE(info(type).text, key_heads, scaled);
-        CHECK(wrong(Layout{type, 2, 4, 30, 37, 32, 32, Mask::AddedRow, true, scaled,
-                           key_heads},
+        CHECK(wrong(Case{type, 2, 4, 30, 37, 32, 32, Mask::AddedRow, true, scaled,
+                         key_heads},
                     "sm_80") == "");
       }
 }
 
 TEST_CASE("gpu attention: without tensor cores and copies") {
   for (const DType type : {DType::F32, DType::F16})
-    CHECK(wrong(Layout{type, 1, 2, 40, 70, 32, 32, Mask::Causal, true}, "sm_75") == "");
+    CHECK(wrong(Case{type, 1, 2, 40, 70, 32, 32, Mask::Causal, true}, "sm_75") == "");
 }
