@@ -8,9 +8,6 @@
 #include "compiler/codegen/gpu_attention.h"
 
 #include "compiler/codegen/element_text.h"
-#include "compiler/kernel/stage_work.h"
-
-#include <algorithm>
 
 namespace svod::codegen {
 
@@ -152,28 +149,31 @@ void GpuEmitter::emit_moves(const std::vector<Plane>& copied,
   close("};");
 }
 
-// From products to what the softmax takes; of positions that do not exist, -inf.
-void GpuEmitter::emit_scores() {
+// From products to what the softmax takes; of keys that do not exist, -inf. `whole`: all
+// do. What a query that does not exist reads is the last one's, and nobody's result.
+void GpuEmitter::emit_scores(bool whole) {
   const AttentionTile& t = gpu_.attention;
   const Attention a = *attention_of(k_);
   const Point p(counts_.size(), 0);
   line(kUnrolled);
   open("for (u32 n = 0; n < " + text_of(score_sums(t)) + "; ++n)");
   t.matrices ? emit_warp_place() : emit_thread_place();
-  const std::string there =
-      both(bounded("query", positions_along(k_, a.queries), t.block_queries),
-           bounded("key", positions_along(k_, a.keys), t.block_keys));
-  // Without accesses all may be computed, which takes no branch.
-  const bool reads = !loads_below(k_, a.score).empty();
-  if (reads && !there.empty())
-    line("if (!(" + there + ")) { scores[n] = -kInf<f32>; continue; }");
-  name_axes(t.queries.axes, "query");
-  name_axes(a.keys, "key");
+  auto name = [&](const std::vector<AxisId>& axes, const std::string& at, bool inside) {
+    const std::string last = text_of(positions_along(k_, axes) - 1);
+    name_axes(axes,
+              inside ? at : "(" + at + " < " + last + " ? " + at + " : " + last + ")");
+  };
+  const int64_t queries = positions_along(k_, a.queries);
+  name(t.queries.axes, "query", queries % t.block_queries == 0);
+  name(a.keys, "key", whole);
   locals_.clear();
   locals_[{kScoreStage, p}] = {"scores[n]", false};
   const std::string score = eval(a.score, p).name;
   line("scores[n] = " +
-       (reads || there.empty() ? score : there + " ? " + score + " : -kInf<f32>") + ";");
+       (whole ? score
+              : "key < " + text_of(positions_along(k_, a.keys)) + " ? " + score +
+                    " : -kInf<f32>") +
+       ";");
   close();
 }
 
@@ -229,7 +229,16 @@ void GpuEmitter::emit_attention_loop(const Plane& queries, const Plane& keys,
   if (!fetched.empty()) line(goes_on + "fetch(first_key + " + step + ");");
   line("f32 scores[" + std::to_string(score_sums(t)) + "] = {};");
   t.matrices ? emit_warp_keys(keys) : emit_thread_keys(queries, keys);
-  emit_scores();
+  if (count >= t.block_keys) {
+    open(count % t.block_keys == 0 ? "" : "if (first_key + " + step + " <= " + end + ")");
+    emit_scores(true);
+    close();
+  }
+  if (count % t.block_keys != 0) {
+    open(count < t.block_keys ? "" : "else");
+    emit_scores(false);
+    close();
+  }
   t.matrices ? emit_warp_values(values) : emit_thread_values(values);
   if (!fetched.empty()) line(goes_on + "put(next);");
   line("buffer = next;");

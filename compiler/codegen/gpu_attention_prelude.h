@@ -14,7 +14,13 @@ SVOD_INLINE f32 quick_exp(f32 x) {
 // exp(-inf - -inf) is.
 SVOD_INLINE f32 base_of(f32 top) { return top == -kInf<f32> ? 0.0f : top; }
 // A NaN is no maximum: its weight makes the row NaN.
-SVOD_INLINE f32 higher(f32 a, f32 b) { return b > a ? b : a; }
+SVOD_INLINE f32 higher(f32 a, f32 b) {
+#ifdef __NVPTX__
+  return __nvvm_fmax_f(a, b);
+#else
+  return b > a ? b : a;
+#endif
+}
 // Among `kLanes` neighbouring threads of a warp.
 template <u32 kLanes> SVOD_INLINE f32 highest_of(f32 value) {
   const u32 lane = thread_number() % kWarpThreads;

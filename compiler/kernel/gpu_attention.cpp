@@ -185,7 +185,8 @@ int threads_of(const AttentionTile& t) {
 }
 
 int64_t attention_blocks(const Kernel& k, const AttentionTile& t) {
-  return ceil_div(positions_along(k, t.queries.axes), t.block_queries);
+  // Of a tile that somebody has written it may be anything.
+  return ceil_div(positions_along(k, t.queries.axes), std::max(t.block_queries, 1));
 }
 
 static int64_t bytes_of(const AttentionPlane& plane) {
