@@ -74,7 +74,7 @@ void GpuEmitter::emit_thread_values(const Plane& values) {
   const Point p(counts_.size(), 0);
   const int64_t columns = values.positions / across(t);
   const std::string rows = text_of(t.part_queries), keys = text_of(t.part_keys),
-                    pitch = text_of(weight_pitch(t));
+                    pitch = text_of(weight_tile(t).pitch);
   line("f32 bases[" + std::to_string(t.part_queries) + "];");
   line("raise<" + text_of(across(t)) + ", " + rows + ", " + keys + ", " +
        text_of(columns) + ">(scores, sums, tops, totals, bases);");

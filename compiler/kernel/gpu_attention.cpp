@@ -41,18 +41,19 @@ bool is_share(const Kernel& k, ExprId id, ExprId weight) {
     const Expr& r = k.exprs[below_casts(k, x)];
     return is_map(r, Op::Reciprocal) && is_local(k, r.inputs[0], kSumStage);
   };
-  if (is_map(e, Op::Div)) return is_same(e.inputs[0]) && is_local(k, e.inputs[1], kSumStage);
+  if (is_map(e, Op::Div))
+    return is_same(e.inputs[0]) && is_local(k, e.inputs[1], kSumStage);
   if (!is_map(e, Op::Mul)) return false;
   return (is_same(e.inputs[0]) && is_reciprocal(e.inputs[1])) ||
          (is_same(e.inputs[1]) && is_reciprocal(e.inputs[0]));
 }
 
-// Whether the expression is made of results of stages other than `stage`.
-bool reads_others(const Kernel& k, ExprId id, uint32_t stage) {
+// Whether the expression is made of results of stages, other than of `but`.
+bool reads_others(const Kernel& k, ExprId id, std::optional<uint32_t> but = {}) {
   const Expr& e = k.exprs[id];
-  if (e.kind == Expr::Kind::Local) return e.stage != stage;
+  if (e.kind == Expr::Kind::Local) return e.stage != but;
   return std::ranges::any_of(e.inputs,
-                             [&](ExprId in) { return reads_others(k, in, stage); });
+                             [&](ExprId in) { return reads_others(k, in, but); });
 }
 
 bool depends_on_any(const std::vector<bool>& dependence,
@@ -64,10 +65,11 @@ bool has_shape(const Kernel& k) {
   if (k.stages.size() <= kResultStage + 1) return false;
   const std::vector<Stage>& s = k.stages;
   return s[kScoreStage].nested && is_plain_reduction(s[kScoreStage], Op::ReduceSum) &&
-         is_plain_reduction(s[kMaximumStage], Op::ReduceMax) && !s[kMaximumStage].nested &&
-         is_plain_reduction(s[kSumStage], Op::ReduceSum) && !s[kSumStage].nested &&
-         is_plain_reduction(s[kResultStage], Op::ReduceSum) && !s[kResultStage].nested &&
-         s[kSumStage].inner == s[kMaximumStage].inner && s[kResultStage].inner == s[kMaximumStage].inner &&
+         is_plain_reduction(s[kMaximumStage], Op::ReduceMax) &&
+         !s[kMaximumStage].nested && is_plain_reduction(s[kSumStage], Op::ReduceSum) &&
+         !s[kSumStage].nested && is_plain_reduction(s[kResultStage], Op::ReduceSum) &&
+         !s[kResultStage].nested && s[kSumStage].inner == s[kMaximumStage].inner &&
+         s[kResultStage].inner == s[kMaximumStage].inner &&
          std::all_of(s.begin() + kResultStage + 1, s.end(), [&](const Stage& store) {
            return store.kind == StageKind::Store && store.inner.empty() &&
                   !reads_others(k, store.value, kResultStage);
@@ -111,9 +113,8 @@ std::optional<Attention> attention_of(const Kernel& k) {
   const bool share = is_share(k, results.inputs[0], out.weight);
   if (!share && !is_share(k, results.inputs[1], out.weight)) return std::nullopt;
   out.value = results.inputs[share ? 1 : 0];
-  constexpr uint32_t kNone = ~0u;
-  if (reads_others(k, out.value, kNone) || reads_others(k, out.query, kNone) ||
-      reads_others(k, out.key, kNone) || !find_axes(k, depends, out))
+  if (reads_others(k, out.value) || reads_others(k, out.query) ||
+      reads_others(k, out.key) || !find_axes(k, depends, out))
     return std::nullopt;
   return out;
 }
@@ -127,9 +128,10 @@ std::optional<DType> matrix_type(const Kernel& k, const Attention& a) {
   return type;
 }
 
-int64_t weight_pitch(const AttentionTile& t) {
-  constexpr int kBeyond = 4; // the next key starts in other banks
-  return t.block_queries + kBeyond;
+SharedTile weight_tile(const AttentionTile& t) {
+  SharedTile out;
+  lay_out(out, false, t.block_queries, t.block_keys);
+  return out;
 }
 
 static int64_t across(const AttentionTile& t) { return t.block_keys / t.part_keys; }
@@ -203,7 +205,7 @@ int64_t shared_of_attention(const Kernel& k, const AttentionTile& t) {
   const std::optional<Attention> a = attention_of(k);
   if (!a) return 0;
   const int64_t weights =
-      t.matrices ? 0 : t.block_keys * weight_pitch(t) * byte_size(DType::F32);
+      t.matrices ? 0 : weight_tile(t).elements * byte_size(DType::F32);
   return weights_in_shared(k, *a, t) + weights;
 }
 

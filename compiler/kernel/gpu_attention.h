@@ -59,11 +59,11 @@ int result_sums(const Kernel& kernel, const Attention& attention,
 int threads_of(const AttentionTile& tile);
 int64_t attention_blocks(const Kernel& kernel, const AttentionTile& tile);
 int64_t shared_of_attention(const Kernel& kernel, const AttentionTile& tile);
-// Where the weights of a block lie there, in bytes; of threads that multiply by
-// themselves.
+// Of threads that multiply by themselves: where the weights of a block lie there, in
+// bytes, and how.
 int64_t weights_in_shared(const Kernel& kernel, const Attention& attention,
                           const AttentionTile& tile);
-int64_t weight_pitch(const AttentionTile& tile);
+SharedTile weight_tile(const AttentionTile& tile);
 
 std::string attention_misfit(const ScheduledKernel& kernel, const GpuSchedule& schedule);
 

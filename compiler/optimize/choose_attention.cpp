@@ -18,12 +18,15 @@ namespace {
 struct Shape {
   int queries, keys, part_queries, part_keys;
 };
-constexpr Shape kWarpShapes[] = {{128, 64, 32, 64}, {128, 64, 16, 64}, {64, 64, 32, 64},
-                                 {64, 64, 16, 64},  {128, 32, 32, 32}, {64, 32, 16, 32},
-                                 {32, 64, 16, 64},  {16, 64, 16, 64},  {16, 32, 16, 32}};
+constexpr Shape kWarpShapes[] = {{128, 64, 32, 64}, {128, 64, 16, 64}, {64, 128, 16, 128},
+                                 {64, 64, 32, 64},  {64, 64, 16, 64},  {128, 32, 32, 32},
+                                 {64, 32, 16, 32},  {32, 64, 16, 64},  {16, 64, 16, 64},
+                                 {16, 32, 16, 32}};
 constexpr Shape kThreadShapes[] = {{128, 64, 8, 8}, {64, 64, 8, 8}, {128, 64, 8, 4},
-                                   {64, 64, 4, 8},  {64, 64, 4, 4}, {32, 64, 4, 8},
+                                   {128, 32, 8, 4}, {64, 64, 4, 8}, {64, 64, 4, 4},
+                                   {64, 32, 8, 4},  {64, 32, 4, 4}, {32, 64, 4, 8},
                                    {32, 32, 4, 4},  {16, 32, 2, 4}, {16, 32, 1, 2}};
+
 class AttentionChooser {
 public:
   AttentionChooser(const ScheduledKernel& k, const Attention& a, const Machine& m)
@@ -46,6 +49,8 @@ private:
   void fill(FactorTile& f, ExprId value, const std::vector<AxisId>& steps) const;
   void consider(AttentionTile tile, const Shape& shape);
   double registers(const AttentionTile& t) const;
+  static double bytes_read(const AttentionPlane& keys, const AttentionPlane& values,
+                           const AttentionTile& t);
   double predicted(const GpuSchedule& s) const;
 
   const ScheduledKernel& k_;
@@ -81,6 +86,22 @@ double AttentionChooser::registers(const AttentionTile& t) const {
                    (kRegisterBytes * kWarpThreads);
 }
 
+// From shared memory, for one step of keys. Queries are in a warp's registers, keys and
+// values are read by each; threads read what they multiply, of which a warp has half
+// twice.
+double AttentionChooser::bytes_read(const AttentionPlane& keys,
+                                    const AttentionPlane& values,
+                                    const AttentionTile& t) {
+  const double down = double(t.block_queries) / t.part_queries,
+               across = double(t.block_keys) / t.part_keys,
+               width = double(keys.steps + values.positions);
+  double elements = width * t.block_keys * down;
+  if (!t.matrices)
+    elements =
+        (elements + double(keys.steps + t.block_keys) * t.block_queries * across) / 2;
+  return elements * double(byte_size(keys.tile.dtype));
+}
+
 // Predicted clocks of one multiprocessor.
 double AttentionChooser::predicted(const GpuSchedule& s) const {
   const AttentionTile& t = s.attention;
@@ -100,23 +121,23 @@ double AttentionChooser::predicted(const GpuSchedule& s) const {
                width = double(keys.steps + values.positions);
   const double rate = t.matrices ? m_.matrix_products_per_clock
                                  : kProductsReached * m_.flops_per_clock / 2;
-  // Each warp reads all keys and values; of threads those of a warp that share queries.
-  const double readers = double(t.block_queries) / t.part_queries /
-                         (t.matrices ? 1 : kWarpThreads / (t.block_keys / t.part_keys));
-  const double read = width * t.block_keys * double(byte_size(keys.tile.dtype)) * readers;
+  const double read = bytes_read(keys, values, t);
   const double multiplied =
       std::max(scores * width / rate, read / m_.first.bytes_per_clock);
   const double weighed = scores *
                          (t.matrices ? kInstructionsOfQuickScore : kInstructionsOfScore) /
                          per_instruction;
-  double filled = 0;
-  for (const AttentionPlane* p : {&keys, &values})
-    filled += double(p->steps * p->positions) / p->how.near *
-              (p->copied ? kInstructionsOfCopy : kInstructionsOfRun) / per_instruction;
-  const double waits =
-      std::ceil(rounds / resident) * m_.memory_clocks / (1 + kHidden * t.ahead);
-  // One turn more, for the queries and the first keys.
-  return (turns + 1) * std::max(rounds * (multiplied + weighed + filled) / busy, waits);
+  auto filled = [&](const AttentionPlane& p) {
+    return double(p.steps * p.positions) / p.how.near *
+           (p.copied ? kInstructionsOfCopy : kInstructionsOfRun) / per_instruction;
+  };
+  const double wait = std::ceil(rounds / resident) * m_.memory_clocks;
+  const double of_turn =
+      std::max(rounds * (multiplied + weighed + filled(keys) + filled(values)) / busy,
+               wait / (1 + kHidden * t.ahead));
+  // At first queries and the first keys are waited for.
+  return turns * of_turn + 2 * wait +
+         rounds * filled(attention_plane(k_, a_, t, AttentionFactor::Queries)) / busy;
 }
 
 void AttentionChooser::consider(AttentionTile t, const Shape& shape) {
@@ -182,15 +203,16 @@ std::optional<GpuSchedule> choose_attention(const ScheduledKernel& k, const Mach
   return AttentionChooser(k, *a, m).choose();
 }
 
-bool attention_pays(const ScheduledKernel& joined,
-                    const std::vector<const ScheduledKernel*>& apart, const Machine& m) {
+double attention_gain(const ScheduledKernel& joined,
+                      const std::vector<const ScheduledKernel*>& apart,
+                      const Machine& m) {
   const std::optional<Attention> a = attention_of(joined);
-  if (!a) return false;
+  if (!a) return 0;
   AttentionChooser chooser(joined, *a, m);
-  if (!chooser.choose()) return false;
+  if (!chooser.choose()) return 0;
   double before = 0;
   for (const ScheduledKernel* k : apart) before += AttentionChooser::time_apart(*k, m);
-  return m.launch_ns + chooser.clocks() / m.clock_ghz <= before;
+  return before / (m.launch_ns + chooser.clocks() / m.clock_ghz);
 }
 
 } // namespace svod::optimize

@@ -13,9 +13,10 @@ namespace svod::optimize {
 std::optional<GpuSchedule> choose_attention(const ScheduledKernel& kernel,
                                             const Machine& machine);
 
-// Whether attention as one kernel is predicted to take no longer than kernel by kernel.
-bool attention_pays(const ScheduledKernel& joined,
-                    const std::vector<const ScheduledKernel*>& apart,
-                    const Machine& machine);
+// How many times as long attention is predicted to take kernel by kernel as in one; 0
+// where no tile fits.
+double attention_gain(const ScheduledKernel& joined,
+                      const std::vector<const ScheduledKernel*>& apart,
+                      const Machine& machine);
 
 } // namespace svod::optimize

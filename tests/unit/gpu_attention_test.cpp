@@ -3,7 +3,6 @@
 #include "compiler/kernel/gpu_attention.h"
 #include "compiler/kernel/text.h"
 #include "compiler/pipeline.h"
-#include "tests/support/layer_graphs.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/run_kernels.h"
 
@@ -220,4 +219,153 @@ TEST_CASE("gpu attention: layouts") {
 TEST_CASE("gpu attention: without tensor cores and copies") {
   for (const DType type : {DType::F32, DType::F16})
     CHECK(wrong(Case{type, 1, 2, 40, 70, 32, 32, Mask::Causal, true}, "sm_75") == "");
+}
+
+namespace {
+
+// What goes wrong with the kernel of a graph by this schedule.
+std::string wrong_with(const Graph& g, codegen::Kernels kernels,
+                       const GpuSchedule& schedule) {
+  ScheduledKernel& k = kernels.plan.programs.at(0);
+  if (std::string why = gpu_misfit(k, schedule); !why.empty()) return why;
+  k.levels.back().gpu = schedule;
+  return wrong(g, codegen::emit(std::move(kernels.plan), device("sm_80")), "sm_80");
+}
+
+GpuSchedule chosen(const codegen::Kernels& kernels) {
+  return *kernels.plan.programs.at(0).levels.back().gpu;
+}
+
+struct Tile {
+  int queries, keys, part_queries, part_keys, ahead;
+};
+
+} // namespace
+
+TEST_CASE("gpu attention: tiles of all forms compute the same") {
+  const Case halves{DType::F16, 1, 2, 50, 75, 32, 48, Mask::Added, true},
+      floats{DType::F32, 1, 2, 50, 75, 32, 48, Mask::Added, true};
+  for (const auto& [layout, tiles] :
+       {std::pair(halves, std::vector<Tile>{{32, 32, 16, 32, 0},
+                                            {32, 16, 32, 16, 1},
+                                            {64, 64, 32, 64, 2},
+                                            {48, 48, 16, 48, 3}}),
+        std::pair(floats, std::vector<Tile>{{16, 32, 1, 2, 0},
+                                            {32, 64, 4, 8, 1},
+                                            {64, 32, 8, 4, 2},
+                                            {32, 32, 4, 2, 1},
+                                            {64, 64, 4, 16, 0}})}) {
+    const Graph g = AttentionGraph(layout).make();
+    const codegen::Kernels kernels = compiled(g, "sm_80");
+    for (const Tile& tile : tiles)
+      for (const bool near : {false, true}) {
+        CAPTURE(info(layout.type).text, tile.queries, tile.keys, tile.ahead, near);
+        GpuSchedule s = chosen(kernels);
+        REQUIRE(s.mapping == GpuMapping::Attention);
+        AttentionTile& t = s.attention;
+        t.block_queries = tile.queries, t.block_keys = tile.keys;
+        t.part_queries = tile.part_queries, t.part_keys = tile.part_keys;
+        t.ahead = tile.ahead;
+        s.threads = threads_of(t);
+        if (!near)
+          for (FactorTile* f : {&t.queries, &t.keys, &t.values})
+            f->near = 1, f->by_steps = !f->by_steps;
+        CHECK(wrong_with(g, kernels, s) == "");
+      }
+  }
+}
+
+TEST_CASE("gpu attention: schedules that do not fit") {
+  const codegen::Kernels kernels =
+      compiled(AttentionGraph({DType::F16, 1, 2, 50, 75, 32, 48}).make(), "sm_80");
+  const ScheduledKernel& k = kernels.plan.programs.at(0);
+  const GpuSchedule fits = chosen(kernels);
+  CHECK(gpu_misfit(k, fits) == "");
+  auto refuses = [&](auto change) {
+    GpuSchedule s = fits;
+    change(s.attention);
+    return !gpu_misfit(k, s).empty();
+  };
+  CHECK(refuses([](AttentionTile& t) { t.block_queries = 0; }));
+  CHECK(refuses([](AttentionTile& t) { t.block_keys = 40; }));
+  CHECK(refuses([](AttentionTile& t) { t.part_queries = 24; }));
+  CHECK(refuses([](AttentionTile& t) { t.queries.near = 32; }));
+  CHECK(refuses([](AttentionTile& t) { t.values.axes = t.queries.axes; }));
+  CHECK(refuses([](AttentionTile& t) { t.ahead = -1; }));
+}
+
+TEST_CASE("gpu attention: schedules are read back as they are printed") {
+  for (const DType type : {DType::F16, DType::F32}) {
+    const codegen::Kernels kernels = compiled(
+        AttentionGraph({type, 1, 2, 50, 75, 32, 48, Mask::None, true}).make(), "sm_80");
+    const ScheduledKernel& k = kernels.plan.programs.at(0);
+    TextFault fault;
+    const auto read = parse_schedule(print(static_cast<const KernelSchedule&>(k)), fault);
+    CAPTURE(fault.why, print(static_cast<const KernelSchedule&>(k)));
+    REQUIRE(read);
+    CHECK(read->levels == k.levels);
+  }
+}
+
+// Without the wait of its text that is named, of several the last one.
+TEST_CASE("gpu attention: the executor finds waits that are missing") {
+  struct Wait {
+    DType type;
+    std::string text;
+  };
+  for (const auto& [type, text] : {Wait{DType::F16, "wait_for_block();"},
+                                   {DType::F16, "wait_for_copies<"},
+                                   {DType::F32, "wait_for_block();"},
+                                   {DType::F32, "wait_for_copies<"}}) {
+    CAPTURE(info(type).text, text);
+    const Graph g = AttentionGraph({type, 1, 1, 40, 150, 32, 32}).make();
+    codegen::Kernels kernels = compiled(g, "sm_80");
+    REQUIRE(attentions(kernels) == 1);
+    std::string& source = kernels.sources[0].text;
+    const size_t at = source.rfind(text);
+    REQUIRE(at != std::string::npos);
+    source.erase(at, source.find(';', at) + 1 - at);
+    const KernelRun run = run_kernels(kernels, device("sm_80"), inputs_of(g));
+    REQUIRE(run.error.empty());
+    CHECK(!run.faults.empty());
+  }
+}
+
+TEST_CASE("gpu attention: exact results keep three kernels") {
+  const Graph g = AttentionGraph({DType::F16, 1, 2, 50, 75, 32, 48}).make();
+  CHECK(attentions(compiled(g, "sm_80", true)) == 0);
+}
+
+// A query for each head: blocks of them would be nearly empty.
+TEST_CASE("gpu attention: one query keeps three kernels") {
+  const Graph g = AttentionGraph({DType::F16, 1, 12, 1, 4096, 64, 64}).make();
+  CHECK(attentions(compiled(g, "sm_80")) == 0);
+}
+
+TEST_CASE("gpu attention: scores that others need keep three kernels") {
+  Graph g = AttentionGraph({DType::F16, 1, 2, 50, 75, 32, 48}).make();
+  const NodeId softmax = [&] {
+    for (NodeId n : g.live_nodes())
+      if (g[n].op == Op::Div && g[n].shape == Shape{1, 2, 50, 75}) return n;
+    return kNoNode;
+  }();
+  REQUIRE(softmax != kNoNode);
+  g.add_output("softmax", softmax);
+  CHECK(attentions(compiled(g, "sm_80")) == 0);
+}
+
+// BERT has a mask for each key, ViT scales queries and keys by themselves and has 197
+// tokens, GPT looks at no later ones.
+TEST_CASE("gpu attention: that of BERT, ViT and GPT is one kernel") {
+  for (const DType type : {DType::F16, DType::F32})
+    for (const Case& layout :
+         {Case{type, 8, 12, 128, 128, 64, 64, Mask::AddedRow, true},
+          Case{type, 8, 12, 197, 197, 64, 64, Mask::None, true, true},
+          Case{type, 8, 12, 256, 256, 64, 64, Mask::Causal, true}})
+      for (const char* name : {"sm_80", "sm_90"}) {
+        CAPTURE(info(type).text, layout.queries, name);
+        const codegen::Kernels kernels = compiled(AttentionGraph(layout).make(), name);
+        CHECK(kernels.plan.programs.size() == 1);
+        CHECK(attentions(kernels) == 1);
+      }
 }
