@@ -72,12 +72,23 @@ int GpuEmitter::open_inside(const Plane& f, const std::vector<Bound>& bounds) {
   return 2;
 }
 
+// The elements of the run, or zeros, into a register of them.
 void GpuEmitter::emit_plane_run(const Plane& f, const std::string& to) {
+  const Point p(counts_.size(), 0);
   line(to + " = 0;");
   int opened = open_inside(f, {});
-  emit_run({f.value, f.how.by_steps ? f.step_axes : f.how.axes, f.how.near,
-            gpu_.attention.matrices},
-           to);
+  auto element = [&] {
+    return gpu_.attention.matrices ? narrow_text(f.value, p) : eval(f.value, p).name;
+  };
+  if (f.how.near == 1) {
+    line(to + " = " + element() + ";");
+  } else {
+    const std::vector<AxisId>& along = f.how.by_steps ? f.step_axes : f.how.axes;
+    load_runs(f.value, axes_of_runs(k_, along, f.how.near), f.how.near, p);
+    for_each_of_run(f.how.near, [&](int i) {
+      line(to + "[" + std::to_string(i) + "] = " + element() + ";");
+    });
+  }
   while (opened-- > 0) close();
 }
 

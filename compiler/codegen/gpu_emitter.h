@@ -6,6 +6,8 @@
 #include "compiler/codegen/stage_emitter.h"
 #include "compiler/kernel/gpu_attention.h"
 
+#include <functional>
+
 namespace svod::codegen {
 
 class GpuEmitter : private StageEmitter {
@@ -37,18 +39,10 @@ private:
   struct Factor;
   Factor factor(bool rows) const;
   std::string narrow_text(ExprId id, const Point& p);
-  // Neighbours along `axes` that a thread reads at once; `narrow`: as they are in memory,
-  // before they are widened.
-  struct Run {
-    ExprId value;
-    std::vector<AxisId> axes;
-    int near;
-    bool narrow;
-  };
-  std::string run_text(const Run& run, const Point& p);
-  void load_runs(const Run& run, const Point& p);
-  void emit_run(const Run& run, const std::string& to);
-  Run run_of_factor(const Factor& f) const;
+  std::string factor_text(const Factor& f, const Point& p);
+  void load_runs(ExprId value, const std::vector<AxisId>& axes, int near, const Point& p);
+  void for_each_of_run(int near, const std::function<void(int)>& body);
+  void emit_run(const Factor& f, const std::string& to);
   void open_run(const Factor& f);
   void name_steps();
   int open_where_there(const Factor& f, const std::vector<Bound>& bounds);

@@ -72,28 +72,23 @@ std::string GpuEmitter::narrow_text(ExprId id, const Point& p) {
   return to_store(source.dtype, eval(e.inputs[0], p).name);
 }
 
-// What shared memory holds of the value.
-std::string GpuEmitter::run_text(const Run& run, const Point& p) {
-  return run.narrow ? narrow_text(run.value, p) : eval(run.value, p).name;
+// What shared memory holds of the factor.
+std::string GpuEmitter::factor_text(const Factor& f, const Point& p) {
+  return gpu_.product.matrices ? narrow_text(f.value, p) : eval(f.value, p).name;
 }
 
-GpuEmitter::Run GpuEmitter::run_of_factor(const Factor& f) const {
-  return {f.value, f.how.by_steps ? k_.inner(k_.stages[0]) : f.how.axes, f.how.near,
-          gpu_.product.matrices};
-}
-
-// Reads what lies side by side: all elements of a run at once.
-void GpuEmitter::load_runs(const Run& run, const Point& p) {
-  const std::vector<AxisId> axes = axes_of_runs(k_, run.axes, run.near);
-  for (ExprId id : loads_below(k_, run.value)) {
+// Reads what lies side by side below the value: all elements of a run along the axes.
+void GpuEmitter::load_runs(ExprId value, const std::vector<AxisId>& axes, int near,
+                           const Point& p) {
+  for (ExprId id : loads_below(k_, value)) {
     const Expr& e = k_.exprs[id];
     if (std::ranges::none_of(axes,
                              [&](AxisId a) { return k_.indices.depends_on(e.index, a); }))
       continue;
     const std::string type =
-        "Vector<" + store_type(e.dtype) + ", " + std::to_string(run.near) + ">";
+        "Vector<" + store_type(e.dtype) + ", " + std::to_string(near) + ">";
     const std::string guard = condition(e.bounds, p, false), name = fresh("r");
-    std::string value = "load_run<" + std::to_string(run.near) + ">(a" +
+    std::string value = "load_run<" + std::to_string(near) + ">(a" +
                         std::to_string(e.argument) + " + " +
                         index_text(e.index, p, false) + ")";
     if (!guard.empty())
@@ -104,16 +99,11 @@ void GpuEmitter::load_runs(const Run& run, const Point& p) {
   }
 }
 
-// The elements of one run, into a thread's register of them.
-void GpuEmitter::emit_run(const Run& run, const std::string& to) {
+// Does something for each element of what load_runs() has read; then it is forgotten.
+void GpuEmitter::for_each_of_run(int near, const std::function<void(int)>& body) {
   const Point p(counts_.size(), 0);
-  if (run.near == 1) {
-    line(to + " = " + run_text(run, p) + ";");
-    return;
-  }
-  load_runs(run, p);
   const std::map<ExprId, std::string> names = std::move(runs_);
-  for (int i = 0; i < run.near; ++i) {
+  for (int i = 0; i < near; ++i) {
     const std::string at = "[" + std::to_string(i) + "]";
     frames_.emplace_back();
     for (const auto& [id, name] : names) {
@@ -121,10 +111,26 @@ void GpuEmitter::emit_run(const Run& run, const std::string& to) {
       runs_[id] = name + at;
       frames_.back()[{id, project(id, p)}] = {from_store(dtype, name + at), false};
     }
-    line(to + at + " = " + run_text(run, p) + ";");
+    body(i);
     frames_.pop_back();
   }
   runs_.clear();
+}
+
+// The elements of one run, into a thread's register of them.
+void GpuEmitter::emit_run(const Factor& f, const std::string& to) {
+  const Point p(counts_.size(), 0);
+  if (f.how.near == 1) {
+    line(to + " = " + factor_text(f, p) + ";");
+    return;
+  }
+  load_runs(
+      f.value,
+      axes_of_runs(k_, f.how.by_steps ? k_.inner(k_.stages[0]) : f.how.axes, f.how.near),
+      f.how.near, p);
+  for_each_of_run(f.how.near, [&](int i) {
+    line(to + "[" + std::to_string(i) + "] = " + factor_text(f, p) + ";");
+  });
 }
 
 // Number `i` of a thread's runs, as its first step `s` and position `p` within the tile.
@@ -178,7 +184,7 @@ void GpuEmitter::emit_fetch(const Factor& f) {
   line("const u32 position = " + f.first + " + p, at = step + s;");
   line(f.next + "[n] = 0;");
   int opened = open_where_there(f, {});
-  emit_run(run_of_factor(f), f.next + "[n]");
+  emit_run(f, f.next + "[n]");
   while (opened-- > 0) close();
   close();
 }

@@ -82,8 +82,8 @@ struct GpuSchedule {
   // Blocks that are launched at most, which go on with further positions; 0: as many as
   // there are. What needs scratch memory needs it for each thread that is launched.
   int64_t most_blocks = 0;
-  ProductTile product;     // of Products
-  AttentionTile attention; // of Attention
+  ProductTile product;          // of Products
+  AttentionTile attention = {}; // of Attention
 
   bool operator==(const GpuSchedule&) const = default;
 };

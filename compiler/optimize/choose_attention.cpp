@@ -5,6 +5,7 @@
 #include "compiler/optimize/choose_attention.h"
 
 #include "compiler/kernel/gpu_attention.h"
+#include "compiler/kernel/stage_work.h"
 #include "compiler/optimize/choose_products.h"
 #include "compiler/support/divide.h"
 
@@ -46,6 +47,7 @@ private:
   static constexpr double kMostRegisters = 255, kRegistersBeside = 64,
                           kRegistersOfThread = 32, kRegisterBytes = 4;
 
+  bool follow_each_other(ExprId value, AxisId axis) const;
   void fill(FactorTile& f, ExprId value, const std::vector<AxisId>& steps) const;
   void consider(AttentionTile tile, const Shape& shape);
   double registers(const AttentionTile& t) const;
@@ -60,6 +62,14 @@ private:
   std::optional<GpuSchedule> best_;
 };
 
+// Whether neighbours along the axis are neighbours in a tensor that the value reads.
+bool AttentionChooser::follow_each_other(ExprId value, AxisId axis) const {
+  return std::ranges::any_of(loads_below(k_, value), [&](ExprId id) {
+    int64_t step = 0;
+    return k_.indices.affine_in(k_.exprs[id].index, axis, step) && step == 1;
+  });
+}
+
 // How a factor comes to shared memory.
 void AttentionChooser::fill(FactorTile& f, ExprId value,
                             const std::vector<AxisId>& steps) const {
@@ -67,8 +77,8 @@ void AttentionChooser::fill(FactorTile& f, ExprId value,
             along_axes = f.axes.empty() ? 1 : near_elements(k_, value, f.axes);
   f.by_steps = along_steps != along_axes
                    ? along_steps > along_axes
-                   : walks_along(k_, value, steps.back()) &&
-                         (f.axes.empty() || !walks_along(k_, value, f.axes.back()));
+                   : f.axes.empty() || (follow_each_other(value, steps.back()) &&
+                                        !follow_each_other(value, f.axes.back()));
   f.near = f.by_steps ? along_steps : along_axes;
 }
 
@@ -180,19 +190,15 @@ std::optional<GpuSchedule> AttentionChooser::choose() {
   return best_;
 }
 
-// What one kernel takes at least, in ns.
+// What one of the kernels takes, in ns: what its tile is predicted to, or what it moves;
+// what is larger than the second cache comes from memory.
 double AttentionChooser::time_apart(const ScheduledKernel& k, const Machine& m) {
-  const double clocks = m.multiprocessors * m.clock_ghz;
-  const bool matrices =
-      m.matrix_products_per_clock > 0 && product_axes(k) && has_matrices(k);
-  const double rate =
-      matrices ? 2 * m.matrix_products_per_clock : kProductsReached * m.flops_per_clock;
-  // What is larger than the second cache comes from memory.
-  const double bandwidth = double(k.bytes) > double(m.second.bytes)
-                               ? m.memory_bytes_per_ns * m.multiprocessors
-                               : kCacheReached * m.second.bytes_per_clock * clocks;
-  return m.launch_ns +
-         std::max(double(k.flops) / (rate * clocks), double(k.bytes) / bandwidth);
+  const double clocks = product_clocks(k, m).value_or(0),
+               bandwidth = double(k.bytes) > double(m.second.bytes)
+                               ? m.memory_bytes_per_ns
+                               : kCacheReached * m.second.bytes_per_clock * m.clock_ghz;
+  return m.launch_ns + std::max(clocks / m.clock_ghz,
+                                double(k.bytes) / (bandwidth * m.multiprocessors));
 }
 
 } // namespace

@@ -45,12 +45,12 @@ bool shares_rows(const ScheduledKernel& k, const Machine& m) {
 GpuSchedule of_rows(const ScheduledKernel& k, const Machine& m) {
   int threads = m.warp_threads;
   while (threads < m.block_threads && threads < longest_row(k)) threads *= 2;
-  return {GpuMapping::Rows, by_distance(k, k.loops.outer), threads, 0, {}, {}};
+  return {GpuMapping::Rows, by_distance(k, k.loops.outer), threads, 0, {}};
 }
 
 GpuSchedule of_positions(const ScheduledKernel& k, const Machine& m) {
   GpuSchedule out{
-      GpuMapping::Positions, by_distance(k, k.loops.outer), m.block_threads, 0, {}, {}};
+      GpuMapping::Positions, by_distance(k, k.loops.outer), m.block_threads, 0, {}};
   const int64_t positions = positions_along(k, k.loops.outer);
   // Few positions are spread over all multiprocessors.
   while (out.threads > m.warp_threads &&

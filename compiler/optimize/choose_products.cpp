@@ -12,14 +12,16 @@
 
 namespace svod::optimize {
 
+namespace {
+
+// Whether the step from one position of `axis` to the next is one element of a tensor
+// that the value reads.
 bool walks_along(const ScheduledKernel& k, ExprId value, AxisId axis) {
   return std::ranges::any_of(loads_below(k, value), [&](ExprId id) {
     int64_t step = 0;
     return k.indices.affine_in(k.exprs[id].index, axis, step) && step == 1;
   });
 }
-
-namespace {
 
 // A block's rows and columns, bytes of steps for numbers of the type that is in shared
 // memory, the part of a thread or a warp, and how much longer than what is counted it
@@ -71,6 +73,7 @@ public:
   ProductChooser(const ScheduledKernel& k, const ProductAxes& axes, const Machine& m)
       : k_(k), axes_(axes), m_(m), steps_(positions_along(k, k.inner(k.stages[0]))) {}
   std::optional<GpuSchedule> choose();
+  double least() const { return least_; }
 
 private:
   ProductTile plain_tile() const;
@@ -180,7 +183,7 @@ void ProductChooser::consider(ProductTile t, const TileShape& shape) {
 }
 
 void ProductChooser::split(ProductTile t, double longer) {
-  GpuSchedule s{GpuMapping::Products, axes_.others, threads_of(t), 0, t, {}};
+  GpuSchedule s{GpuMapping::Products, axes_.others, threads_of(t), 0, t};
   if (shared_of_tiles(k_, t) > m_.shared_bytes || !gpu_misfit(k_, s).empty()) return;
   for (const int splits : kSplits) {
     // Each share has some tiles of steps, and none has nothing.
@@ -203,6 +206,14 @@ std::optional<GpuSchedule> ProductChooser::choose() {
 }
 
 } // namespace
+
+std::optional<double> product_clocks(const ScheduledKernel& k, const Machine& m) {
+  const std::optional<ProductAxes> axes = product_axes(k);
+  if (!axes || !is_matrix(k, *axes)) return std::nullopt;
+  ProductChooser chooser(k, *axes, m);
+  if (!chooser.choose()) return std::nullopt;
+  return chooser.least();
+}
 
 std::optional<GpuSchedule> choose_products(const ScheduledKernel& k, const Machine& m) {
   const std::optional<ProductAxes> axes = product_axes(k);

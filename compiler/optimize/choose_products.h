@@ -12,12 +12,11 @@ namespace svod::optimize {
 // neighbours.
 std::vector<AxisId> by_distance(const ScheduledKernel& kernel, std::vector<AxisId> axes);
 
-// Whether the step from one position of `axis` to the next is one element of a tensor
-// that the value reads.
-bool walks_along(const ScheduledKernel& kernel, ExprId value, AxisId axis);
-
 // Of a kernel whose first stage sums up products of enough rows and columns.
 std::optional<GpuSchedule> choose_products(const ScheduledKernel& kernel,
                                            const Machine& machine);
+// What that is predicted to take.
+std::optional<double> product_clocks(const ScheduledKernel& kernel,
+                                     const Machine& machine);
 
 } // namespace svod::optimize
