@@ -160,6 +160,16 @@ void GpuEmitter::emit_moves(const std::vector<Plane>& copied,
   close("};");
 }
 
+// Gives what is rounded to halves below the value the names of what it was before: a
+// score takes few instructions, and two would be these.
+void GpuEmitter::skip_roundings(ExprId id, const Point& p) {
+  const Expr& e = k_.exprs[id];
+  for (ExprId in : e.inputs) skip_roundings(in, p);
+  if (e.kind == Expr::Kind::Cast && is_half(e.dtype) &&
+      k_.exprs[e.inputs[0]].dtype == DType::F32)
+    frames_.back()[{id, project(id, p)}] = eval(e.inputs[0], p);
+}
+
 // From products to what the softmax takes; of keys that do not exist, -inf. `whole`: all
 // do. What a query that does not exist reads is the last one's, and nobody's result.
 void GpuEmitter::emit_scores(bool whole) {
@@ -179,6 +189,7 @@ void GpuEmitter::emit_scores(bool whole) {
   name(a.keys, "key", whole);
   locals_.clear();
   locals_[{kScoreStage, p}] = {"scores[n]", false};
+  if (t.matrices) skip_roundings(a.score, p);
   const std::string score = eval(a.score, p).name;
   line("scores[n] = " +
        (whole ? score

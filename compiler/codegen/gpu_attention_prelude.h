@@ -9,6 +9,28 @@ SVOD_INLINE f32 quick_exp(f32 x) {
   return exp_(x);
 #endif
 }
+// exp(x - base) for `kCount` scores, four to a row of eight, from their first one on:
+// where the base is small one multiply-add gives the exponent, whose error all weights of
+// the row share. Of large ones, as masks give them, the difference has to be exact.
+template <u32 kCount> SVOD_INLINE void weigh_row(f32* scores, f32 base) {
+#ifdef __NVPTX__
+  constexpr f32 kSmallBase = 1024;
+  if (base > -kSmallBase && base < kSmallBase) {
+    const f32 shift = -base * kLog2E<f32>;
+#pragma clang loop unroll(full)
+    for (u32 i = 0; i < kCount; ++i) {
+      f32& score = scores[i / 2 * 4 + i % 2];
+      score = __nvvm_ex2_approx_ftz_f(ma_(score, kLog2E<f32>, shift));
+    }
+    return;
+  }
+#endif
+#pragma clang loop unroll(full)
+  for (u32 i = 0; i < kCount; ++i) {
+    f32& score = scores[i / 2 * 4 + i % 2];
+    score = quick_exp(score - base);
+  }
+}
 // What scores are subtracted from: of a row that has no other score than -inf until now
 // nothing is added, whatever comes later. If all are, its sum is 0, and 0 / 0 is NaN, as
 // exp(-inf - -inf) is.
@@ -71,18 +93,16 @@ SVOD_INLINE void weigh(f32 (&scores)[kDown * kAcross * 8],
     f32* const scores_of_row = scores + row / 2 * kAcross * 8 + row % 2 * 2;
     f32 top = tops[row];
 #pragma clang loop unroll(full)
-    for (u32 i = 0; i < kAcross * 4; ++i)
-      top = higher(top, scores_of_row[i / 2 * 4 + i % 2]);
+    for (u32 i = 0; i < kAcross * 8; i += 4)
+      top = higher(top, higher(scores_of_row[i], scores_of_row[i + 1]));
     top = highest_of<4>(top);
     const f32 base = base_of(top), scale = quick_exp(tops[row] - base);
     tops[row] = top;
+    weigh_row<kAcross * 4>(scores_of_row, base);
     f32 total = 0;
 #pragma clang loop unroll(full)
-    for (u32 i = 0; i < kAcross * 4; ++i) {
-      f32& score = scores_of_row[i / 2 * 4 + i % 2];
-      score = quick_exp(score - base);
-      total += score;
-    }
+    for (u32 i = 0; i < kAcross * 8; i += 4)
+      total += scores_of_row[i] + scores_of_row[i + 1];
     totals[row] = totals[row] * scale + total;
     f32* const sums_of_row = sums + row / 2 * kColumns * 8 + row % 2 * 2;
 #pragma clang loop unroll(full)

@@ -69,6 +69,7 @@ private:
   void emit_plane_copy(const Plane& f);
   void emit_queries(const Plane& queries);
   void emit_moves(const std::vector<Plane>& copied, const std::vector<Plane>& fetched);
+  void skip_roundings(ExprId id, const Point& p);
   void emit_scores(bool whole);
   void emit_attention_results();
   void emit_attention_loop(const Plane& queries, const Plane& keys, const Plane& values);

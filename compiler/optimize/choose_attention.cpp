@@ -39,7 +39,7 @@ public:
 private:
   // Instructions of a score: its function, and the exponential; others as of products
   // (choose_products.cpp).
-  static constexpr double kInstructionsOfQuickScore = 12, kInstructionsOfScore = 32,
+  static constexpr double kInstructionsOfQuickScore = 8, kInstructionsOfScore = 32,
                           kInstructionsOfRun = 60, kInstructionsOfCopy = 30,
                           kHidden = 0.47, kProductsReached = 0.84, kCacheReached = 0.4;
   // Registers of a thread: what there are (PTX), and those beside sums and factors; and

@@ -184,7 +184,10 @@ void AttentionJoiner::run() {
     taken.insert(joined->parts.begin(), joined->parts.end());
   }
   for (auto& [last, kernel] : made) f_.kernels[last] = std::move(kernel);
-  remove(taken);
+  if (!made.empty()) {
+    remove(taken);
+    drop_unused_buffers(f_);
+  }
   for (FusedRegion& region : f_.regions)
     for (FusedGraph& body : region.bodies) join_attention(body, pays_);
 }
