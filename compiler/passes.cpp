@@ -25,6 +25,7 @@ static constexpr PassName kPasses[] = {
     {"cut-search", "fuse"},
     {"chains", "fuse"},
     {"magnitudes", "fuse"},
+    {"attention", "fuse"},
     {"contractions", "fuse"},
     {"contract-products", "fuse"},
     {"plan", "plan"},

@@ -2,6 +2,7 @@
 #include "compiler/pipeline.h"
 
 #include "compiler/fuse.h"
+#include "compiler/optimize/choose_attention.h"
 #include "compiler/optimize/io_gate.h"
 #include "compiler/optimize/schedule_kernel.h"
 #include "compiler/plan/apart.h"
@@ -11,6 +12,7 @@
 #include "compiler/rewrite/simplify.h"
 #include "compiler/rows_first.h"
 #include "compiler/select/contract_products.h"
+#include "compiler/select/join_attention.h"
 
 #include <algorithm>
 
@@ -128,6 +130,18 @@ bounded_forms(const Graph& graph, const CompileOptions& options, bool direct_onl
   return forms;
 }
 
+// A maximum that grows on the way rounds otherwise than one that is known before. All
+// architectures have the same kernels: what is a loss on one may be a gain on average.
+static void join_attention(FusedGraph& fused, const CompileOptions& options) {
+  if (options.target.kind != TargetKind::Gpu || options.exact) return;
+  select::join_attention(fused, [&](const ScheduledKernel& joined, const auto& apart) {
+    double gain = 1;
+    for (const Level& level : options.target.levels)
+      gain *= optimize::attention_gain(joined, apart, level);
+    return gain > 1;
+  });
+}
+
 codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
                          Passes& passes) {
   const Target& target = options.target;
@@ -167,6 +181,10 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
     const auto rows = choose_rows_first(simple, fused, target, direct_only, to_plan);
     if (!rows.empty()) fused = fuse(simple, target, direct_only, passes, rows);
   }
+  fused = passes.run("attention", [&] {
+    join_attention(fused, options);
+    return std::move(fused);
+  });
   passes.run("contractions", [&] { return chosen_algorithms(fused); });
   fused = passes.run("contract-products", [&] {
     if (!options.exact) select::contract_products(fused);

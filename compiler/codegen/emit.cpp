@@ -26,6 +26,7 @@ extern const char kText_neon_prelude[];
 extern const char kText_sort_prelude[];
 extern const char kText_gpu_prelude[];
 extern const char kText_gpu_groups_prelude[];
+extern const char kText_gpu_attention_prelude[];
 
 // Whether the cell calls a function that this text defines.
 static bool defines_call(std::string_view text, std::string_view cell) {
@@ -81,6 +82,7 @@ static PreludeParts prelude_parts(const ScheduledKernel& k, size_t level) {
   out.gpu = k.levels[level].gpu.has_value();
   out.groups = out.gpu && k.levels[level].gpu->mapping == GpuMapping::Products &&
                k.levels[level].gpu->product.by == Multiplier::Group;
+  out.attention = out.gpu && k.levels[level].gpu->mapping == GpuMapping::Attention;
   out.narrow = out.gpu && has_narrow_indices(k);
   out.sort = std::ranges::any_of(
       k.stages, [](const Stage& s) { return s.kind == StageKind::Sort; });
@@ -123,6 +125,7 @@ std::string lane_prelude(const PreludeParts& parts) {
   if (parts.sort) out += kText_sort_prelude;
   if (parts.gpu) out += kText_gpu_prelude;
   if (parts.groups) out += kText_gpu_groups_prelude;
+  if (parts.attention) out += kText_gpu_attention_prelude;
   return without_includes(std::move(out));
 }
 

@@ -20,10 +20,10 @@ void StageEmitter::emit_reduce(uint32_t number) {
     fetch_ahead();
     if (how(s).halves) open_shared(s);
     if (sums_.blocks) sums_.blocks->summed_at.clear();
-    if (number > 0 && k_.stages[number - 1].nested) {
+    for (uint32_t nested : nested_below(k_, number)) {
       const Sums around = sums_;
       sums_ = {};
-      emit_stage(number - 1);
+      emit_stage(nested);
       sums_ = around;
     }
     // Weights of four lanes at a time stay for all positions of the tile.

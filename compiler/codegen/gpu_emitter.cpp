@@ -140,6 +140,9 @@ std::string GpuEmitter::text() {
   case GpuMapping::Products:
     emit_products();
     break;
+  case GpuMapping::Attention:
+    emit_attention();
+    break;
   }
   frames_.pop_back();
   std::string parameters, types, passed, out;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "compiler/codegen/stage_emitter.h"
+#include "compiler/kernel/gpu_attention.h"
 
 #include <functional>
 
@@ -73,6 +74,38 @@ private:
   void emit_result();
   void emit_share_of_sums();
   void emit_shared_results();
+  // gpu_attention.cpp
+  struct Plane;
+  Plane plane(AttentionFactor factor) const;
+  void open_plane(const Plane& f);
+  int open_inside(const Plane& f, const std::vector<Bound>& bounds);
+  void emit_plane_run(const Plane& f, const std::string& to);
+  void emit_plane_store(const Plane& f, const std::string& run);
+  void emit_plane_copy(const Plane& f);
+  void emit_queries(const Plane& queries);
+  void emit_moves(const std::vector<Plane>& copied, const std::vector<Plane>& fetched);
+  void skip_roundings(ExprId id, const Point& p);
+  void emit_scores(bool whole);
+  void emit_attention_results();
+  void emit_attention_loop(const Plane& queries, const Plane& keys, const Plane& values);
+  void emit_attention();
+  // gpu_attention_warps.cpp
+  void emit_warp_queries(const Plane& queries);
+  void emit_warp_keys(const Plane& keys);
+  void emit_warp_place();
+  void emit_warp_values(const Plane& values);
+  void emit_warp_totals();
+  void emit_warp_column();
+  // gpu_attention_threads.cpp
+  void emit_thread_products(const std::string& sums, int64_t steps,
+                            const std::string& rows, const std::string& columns,
+                            int64_t count);
+  void emit_thread_queries();
+  void emit_thread_keys(const Plane& queries, const Plane& keys);
+  void emit_thread_place();
+  void emit_thread_values(const Plane& values);
+  void emit_thread_totals();
+  void emit_thread_column();
 
   const GpuSchedule& gpu_;
   std::map<std::string, std::string> shared_; // definitions of shared memory by name

@@ -1,22 +1,11 @@
-// What the files of a tile of products share: its factors, and pieces of text.
+// What the files of a tile of products share: its factors.
 #pragma once
 
 #include "compiler/codegen/gpu_emitter.h"
+#include "compiler/codegen/gpu_text.h"
 #include "compiler/support/divide.h"
 
 namespace svod::codegen {
-
-inline std::string text_of(int64_t number) { return std::to_string(number) + "u"; }
-
-inline constexpr const char* kUnrolled = "#pragma clang loop unroll(full)";
-
-// The neighbours of a thread's part that are read from shared memory at once.
-inline int run_of(int positions, DType dtype) {
-  constexpr int kBytes = 16;
-  int run = 1;
-  while (positions % (2 * run) == 0 && 2 * run * byte_size(dtype) <= kBytes) run *= 2;
-  return run;
-}
 
 // One factor: how it is filled, and the names of what holds it.
 struct GpuEmitter::Factor {

@@ -89,10 +89,11 @@ void GpuEmitter::emit_group_sums(const Factor& rows, const Factor& columns) {
 
 void GpuEmitter::emit_groups(const Factor& rows, const Factor& columns) {
   const ProductTile& t = gpu_.product;
-  const std::string steps = text_of(t.steps), last = text_of(t.buffers() - 1),
+  const std::string steps = text_of(t.steps), last = text_of(buffers_of(k_, t) - 1),
                     further = text_of(int64_t{t.ahead} * t.steps);
   functions_["multiply_group"] = group_definition(rows, columns);
   line("Products products;");
+  line("hold(sums);");
   emit_copies(rows, columns);
   open("auto multiply = [&](u32 buffer) SVOD_INLINED");
   emit_group_sums(rows, columns);

@@ -37,17 +37,21 @@ SVOD_INLINE void begin_products() {
 SVOD_INLINE void end_products(GroupProducts&) {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
+// Sums are in registers of their own before and behind products, which the compiler knows
+// nothing of.
+template <u32 kSums, class S> SVOD_INLINE void hold(S (&sums)[kSums]) {
+#pragma clang loop unroll(full)
+  for (u32 i = 0; i < kSums; ++i)
+    if constexpr (__is_same(S, f32))
+      asm volatile("" : "+f"(sums[i]) : : "memory");
+    else
+      asm volatile("" : "+r"(sums[i]) : : "memory");
+}
 // Sums are there when all products are done but those of the last `kBut` ends.
 template <int kBut, u32 kSums, class S>
 SVOD_INLINE void wait_for_products(GroupProducts&, S (&sums)[kSums]) {
   asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(kBut) : "memory");
-  if constexpr (kBut == 0)
-#pragma clang loop unroll(full)
-    for (u32 i = 0; i < kSums; ++i)
-      if constexpr (__is_same(S, f32))
-        asm volatile("" : "+f"(sums[i]) : : "memory");
-      else
-        asm volatile("" : "+r"(sums[i]) : : "memory");
+  if constexpr (kBut == 0) hold(sums);
 }
 #else
 template <class E> struct FactorOfGroup {
@@ -60,6 +64,7 @@ SVOD_INLINE FactorOfGroup<E> factor_of_group(const E* tile, u32 position, u32 st
 }
 SVOD_INLINE void show_to_groups() {}
 SVOD_INLINE void begin_products() {}
+template <class S> SVOD_INLINE void hold(S&) {}
 template <class T, class S, class E> SVOD_INLINE S as_factor(E element) {
   if constexpr (__is_same(T, f16))
     return f16_to_float(element);

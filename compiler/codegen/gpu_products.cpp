@@ -337,7 +337,8 @@ void GpuEmitter::begin_copies() {
 
 void GpuEmitter::emit_copied_ahead(const Factor& rows, const Factor& columns) {
   const ProductTile& t = gpu_.product;
-  const std::string ahead = text_of(t.ahead), steps = text_of(t.steps),
+  const std::string last = text_of(buffers_of(k_, t) - 1), ahead = text_of(t.ahead),
+                    steps = text_of(t.steps),
                     further = text_of(int64_t{t.ahead} * t.steps);
   emit_copies(rows, columns);
   emit_multiply(rows, columns);
@@ -351,7 +352,7 @@ void GpuEmitter::emit_copied_ahead(const Factor& rows, const Factor& columns) {
   line("end_copies();");
   line("multiply(filled);");
   line("free = filled;");
-  line("filled = filled == " + ahead + " ? 0 : filled + 1;");
+  line("filled = filled == " + last + " ? 0 : filled + 1;");
   close();
 }
 
@@ -393,7 +394,8 @@ void GpuEmitter::emit_products() {
   line(compute_type(s.dtype) + " sums[" + std::to_string(sums) + "] = {};");
   shared_["tiles"] = "SVOD_TILES(" + std::to_string(shared_of_tiles(k_, t)) + ", " +
                      (rows.tile.swizzled ? "1024" : "16") + ");\n";
-  const int64_t of_rows = t.buffers() * rows.tile.elements * byte_size(rows.tile.dtype);
+  const int64_t of_rows =
+      buffers_of(k_, t) * rows.tile.elements * byte_size(rows.tile.dtype);
   line("SVOD_OF_BLOCK " + rows.element + "* const row_tile = (SVOD_OF_BLOCK " +
        rows.element + "*)tiles;");
   line("SVOD_OF_BLOCK " + columns.element + "* const column_tile = (SVOD_OF_BLOCK " +

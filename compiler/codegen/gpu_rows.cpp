@@ -35,10 +35,10 @@ void GpuEmitter::emit_row_reduce(uint32_t number) {
   const Point p(counts_.size(), 0);
   const std::string sum = open_sums(number, false)[0];
   open_share(s);
-  if (number > 0 && k_.stages[number - 1].nested) {
+  for (uint32_t nested : nested_below(k_, number)) {
     const Sums around = sums_;
     sums_ = {};
-    emit_stage(number - 1);
+    emit_stage(nested);
     sums_ = around;
   }
   accumulate(s, sum, p, false);

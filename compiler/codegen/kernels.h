@@ -10,13 +10,14 @@ struct PreludeParts {
   bool math = false, angle = false, power = false; // scalar functions
   bool dots = false, bytes = false, neon = false, sort = false;
   // groups: of a GPU's warps that multiply; narrow: indices of 32 bits
-  bool gpu = false, groups = false, narrow = false;
+  bool gpu = false, groups = false, attention = false, narrow = false;
   int lanes = 4;
 
   void operator|=(const PreludeParts& other) {
     math |= other.math, angle |= other.angle, power |= other.power;
     dots |= other.dots, bytes |= other.bytes, neon |= other.neon, sort |= other.sort;
     gpu |= other.gpu, groups |= other.groups, narrow |= other.narrow;
+    attention |= other.attention;
   }
 };
 

@@ -12,12 +12,6 @@ namespace {
 
 std::string axis_name(AxisId a) { return "i" + std::to_string(a); }
 
-bool same_axes(std::vector<AxisId> a, std::vector<AxisId> b) {
-  std::ranges::sort(a);
-  std::ranges::sort(b);
-  return a == b;
-}
-
 // Positions along one outer loop that are taken together, of a chunk or a tile: `what`.
 struct Block {
   AxisId axis;

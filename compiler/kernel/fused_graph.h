@@ -91,6 +91,10 @@ struct FusedGraph {
 // Weights that no kernel reads any more go; the others lie as kernels meet them.
 void drop_unused_weights(FusedGraph& fused);
 
+// Buffers that no kernel or region writes or reads any more go, unless they are inputs or
+// outputs.
+void drop_unused_buffers(FusedGraph& fused);
+
 // Of the graph and of the bodies of its regions, one after the other.
 std::vector<ChosenAlgorithm> chosen_algorithms(const FusedGraph& fused);
 

@@ -1,6 +1,7 @@
 #include "compiler/kernel/gpu_schedule.h"
 
 #include "compiler/kernel/dependence.h"
+#include "compiler/kernel/gpu_attention.h"
 #include "compiler/kernel/schedule.h"
 #include "compiler/kernel/stage_work.h"
 #include "compiler/support/divide.h"
@@ -26,6 +27,8 @@ int64_t block_count(const Kernel& kernel, const GpuSchedule& s) {
   }
   case GpuMapping::Rows:
     return positions;
+  case GpuMapping::Attention:
+    return positions * attention_blocks(kernel, s.attention);
   case GpuMapping::Products:
     break;
   }
@@ -70,6 +73,12 @@ ExprId factor_of(const Kernel& k, const ProductTile& t, bool rows) {
 // reads at once.
 static constexpr int64_t kPitchBytes = 16;
 
+void lay_out(SharedTile& tile, bool by_steps, int64_t positions, int64_t steps) {
+  tile.by_steps = by_steps;
+  tile.pitch = (by_steps ? steps : positions) + kPitchBytes / byte_size(tile.dtype);
+  tile.elements = tile.pitch * (by_steps ? positions : steps);
+}
+
 SharedTile shared_tile(const Kernel& k, const ProductTile& t, bool rows) {
   SharedTile out;
   const DType sum = k.stages[0].dtype;
@@ -79,24 +88,36 @@ SharedTile shared_tile(const Kernel& k, const ProductTile& t, bool rows) {
   // Threads take numbers of neighbouring positions at once; of matrices the steps follow
   // each other, unless shared memory turns them: it does so in units of 16 bits.
   const bool filled_by_steps = rows ? t.rows.by_steps : t.columns.by_steps;
-  out.by_steps = t.matrices() && (filled_by_steps || size != 2);
-  out.swizzled = t.by == Multiplier::Group;
-  if (out.swizzled) {
+  const bool by_steps = t.matrices() && (filled_by_steps || size != 2);
+  if (t.by == Multiplier::Group) {
+    out.by_steps = by_steps, out.swizzled = true;
     out.pitch = kSwizzledBytes / size;
-    out.elements = out.by_steps ? out.pitch * positions
-                                : ceil_div(positions, out.pitch) * out.pitch * t.steps;
-    return out;
+    out.elements = by_steps ? out.pitch * positions
+                            : ceil_div(positions, out.pitch) * out.pitch * t.steps;
+  } else {
+    lay_out(out, by_steps, positions, t.steps);
   }
-  out.pitch = (out.by_steps ? t.steps : positions) + kPitchBytes / size;
-  out.elements = out.pitch * (out.by_steps ? positions : t.steps);
   return out;
+}
+
+int64_t turns_of(const Kernel& k, const ProductTile& t) {
+  return ceil_div(ceil_div(positions_along(k, k.stages[0].inner), t.steps), t.splits);
+}
+
+// What groups multiply of one tile of steps is still being read while the next one is
+// multiplied.
+int64_t buffers_of(const Kernel& k, const ProductTile& t) {
+  const int all = t.by == Multiplier::Group ? t.ahead + 2
+                  : t.ahead == 0            ? 2
+                                            : t.ahead + 1;
+  return std::min<int64_t>(all, turns_of(k, t));
 }
 
 int64_t shared_of_tiles(const Kernel& k, const ProductTile& t) {
   int64_t out = 0;
   for (const bool rows : {true, false}) {
     const SharedTile tile = shared_tile(k, t, rows);
-    out += t.buffers() * tile.elements * byte_size(tile.dtype);
+    out += buffers_of(k, t) * tile.elements * byte_size(tile.dtype);
   }
   if (!t.matrices()) return out;
   return std::max(out, t.block_rows * sums_pitch(t) * byte_size(k.stages[0].dtype));
@@ -110,31 +131,38 @@ int64_t sums_pitch(const ProductTile& t) {
 }
 
 int64_t shared_of_launch(const Kernel& kernel, const GpuSchedule& s) {
+  if (s.mapping == GpuMapping::Attention) return shared_of_attention(kernel, s.attention);
   return s.mapping == GpuMapping::Products ? shared_of_tiles(kernel, s.product) : 0;
 }
 
-std::optional<CopiedFactor> copied_factor(const Kernel& k, const ProductTile& t,
-                                          bool rows) {
+std::optional<CopiedFactor> copied_value(const Kernel& k, ExprId value, DType lies_as) {
   CopiedFactor out;
-  const SharedTile tile = shared_tile(k, t, rows);
-  const FactorTile& f = rows ? t.rows : t.columns;
-  const Expr* e = &k.exprs[factor_of(k, t, rows)];
+  const Expr* e = &k.exprs[value];
   for (; e->kind == Expr::Kind::Guard || e->kind == Expr::Kind::Cast;
        e = &k.exprs[e->inputs[0]]) {
     const bool casts = e->kind == Expr::Kind::Cast;
-    if (casts ? !t.matrices() || k.exprs[e->inputs[0]].dtype != tile.dtype : e->bits != 0)
+    if (casts ? k.exprs[e->inputs[0]].dtype != lies_as : e->bits != 0)
       return std::nullopt;
     out.bounds.insert(out.bounds.end(), e->bounds.begin(), e->bounds.end());
   }
-  if (e->kind != Expr::Kind::Load || e->bits != 0 || e->dtype != tile.dtype)
+  if (e->kind != Expr::Kind::Load || e->bits != 0 || e->dtype != lies_as)
     return std::nullopt;
   out.load = e;
   for (const Bound& b : e->bounds)
     if (std::ranges::find(out.bounds, b) == out.bounds.end()) out.bounds.push_back(b);
+  return out;
+}
+
+std::optional<CopiedFactor> copied_factor(const Kernel& k, const ProductTile& t,
+                                          bool rows) {
+  const SharedTile tile = shared_tile(k, t, rows);
+  const FactorTile& f = rows ? t.rows : t.columns;
+  std::optional<CopiedFactor> out = copied_value(k, factor_of(k, t, rows), tile.dtype);
+  if (!out) return std::nullopt;
   // Of PTX ("cp.async"): 4, 8 or 16 bytes.
   const bool runs = tile.by_steps == f.by_steps;
-  out.bytes = static_cast<int>(byte_size(tile.dtype)) * (runs ? f.near : 1);
-  if (out.bytes != 4 && out.bytes != 8 && out.bytes != 16) return std::nullopt;
+  out->bytes = static_cast<int>(byte_size(tile.dtype)) * (runs ? f.near : 1);
+  if (out->bytes != 4 && out->bytes != 8 && out->bytes != 16) return std::nullopt;
   return out;
 }
 
@@ -319,7 +347,7 @@ int near_positions(const Kernel& k, AxisId axis) {
   return count;
 }
 
-static bool same_axes(std::vector<AxisId> a, std::vector<AxisId> b) {
+bool same_axes(std::vector<AxisId> a, std::vector<AxisId> b) {
   std::ranges::sort(a);
   std::ranges::sort(b);
   return a == b;
@@ -387,7 +415,6 @@ static std::string product_misfit(const ScheduledKernel& k, const GpuSchedule& s
       t.part_columns < 1 || t.block_rows % t.part_rows != 0 ||
       t.block_columns % t.part_columns != 0 || threads_of(t) != s.threads)
     return "a tile that its threads do not share evenly";
-  constexpr int64_t kMostShared = 227 << 10; // of any GPU
   constexpr int kMostAhead = 7;
   constexpr int kMostSums = 256;
   if (t.part_rows > kMostSums || sums_of_thread(t) > kMostSums)
@@ -420,6 +447,7 @@ std::string gpu_misfit(const ScheduledKernel& k, const GpuSchedule& s) {
   if (block_count(k, s) * s.threads > kMostNumbered)
     return "more threads than 31 bits number";
   if (s.mapping == GpuMapping::Products) return product_misfit(k, s);
+  if (s.mapping == GpuMapping::Attention) return attention_misfit(k, s);
   if (s.mapping == GpuMapping::Serial)
     return s.positions.empty() && s.threads == 1 ? "" : "more than one thread, in order";
   if (!same_axes(s.positions, k.outer))

@@ -15,6 +15,7 @@ enum class GpuMapping : uint8_t {
   Positions, // a thread computes positions of the outer loops, each by itself
   Rows,      // a block computes one position; its threads share the loops of each stage
   Products,  // a block computes a tile of sums of products, by way of shared memory
+  Attention, // a block computes some queries of an attention (gpu_attention.h)
 };
 
 // Who multiplies the small matrices that a tile consists of. Tensor cores take factors as
@@ -55,14 +56,27 @@ struct ProductTile {
   bool operator==(const ProductTile&) const = default;
 
   bool matrices() const { return by != Multiplier::Thread; }
-  // What groups multiply of one tile of steps is still being read while the next one is
-  // multiplied.
-  int buffers() const {
-    return by == Multiplier::Group ? ahead + 2 : ahead == 0 ? 2 : ahead + 1;
-  }
   // Of multipliers, within a block.
   int parts_down() const { return block_rows / part_rows; }
   int parts_across() const { return block_columns / part_columns; }
+};
+
+// Of Attention: a block has some queries, and goes through all keys and their values by
+// way of shared memory, so many at once. `by_steps` of queries and keys is along the
+// numbers of each that are multiplied, of values along the keys.
+struct AttentionTile {
+  FactorTile queries, keys, values;
+  int block_queries = 0, block_keys = 0;
+  // Of a warp, whose threads multiply matrices and have all keys of the block; else of a
+  // thread.
+  int part_queries = 0, part_keys = 0;
+  bool matrices = false; // tensor cores multiply, as narrow numbers
+  // Keys and values on their way to shared memory, in units of block_keys, where they are
+  // copied as they lie; 0: all go through registers.
+  int ahead = 0;
+  bool operator==(const AttentionTile&) const = default;
+
+  int buffers() const { return ahead == 0 ? 2 : ahead + 1; }
 };
 
 struct GpuSchedule {
@@ -77,7 +91,8 @@ struct GpuSchedule {
   // Blocks that are launched at most, which go on with further positions; 0: as many as
   // there are. What needs scratch memory needs it for each thread that is launched.
   int64_t most_blocks = 0;
-  ProductTile product = {}; // of Products
+  ProductTile product = {};     // of Products
+  AttentionTile attention = {}; // of Attention
 
   bool operator==(const GpuSchedule&) const = default;
 };
@@ -115,7 +130,12 @@ struct SharedTile {
   // of one step's positions, those of further positions behind those of all steps.
   bool swizzled = false;
 };
+// Sets how it lies: `by_steps`, and with how many.
+void lay_out(SharedTile& tile, bool by_steps, int64_t positions, int64_t steps);
 SharedTile shared_tile(const Kernel& kernel, const ProductTile& tile, bool rows);
+// Tiles of steps of one block, and those of them that are in shared memory at once.
+int64_t turns_of(const Kernel& kernel, const ProductTile& tile);
+int64_t buffers_of(const Kernel& kernel, const ProductTile& tile);
 // Bytes of shared memory that one block takes: for all buffers of both factors, and, once
 // they are multiplied, for the sums on their way to memory.
 int64_t shared_of_tiles(const Kernel& kernel, const ProductTile& tile);
@@ -136,6 +156,11 @@ struct CopiedFactor {
 };
 std::optional<CopiedFactor> copied_factor(const Kernel& kernel, const ProductTile& tile,
                                           bool rows);
+// Likewise of any value that lies as this type there, without the number of bytes.
+std::optional<CopiedFactor> copied_value(const Kernel& kernel, ExprId value,
+                                         DType lies_as);
+inline constexpr int64_t kMostShared = 227 << 10; // bytes of a block, of any GPU
+bool same_axes(std::vector<AxisId> a, std::vector<AxisId> b); // in any order
 
 // Why the schedule does not run the kernel; empty: it does.
 std::string gpu_misfit(const ScheduledKernel& kernel, const GpuSchedule& schedule);

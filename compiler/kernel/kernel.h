@@ -94,7 +94,8 @@ struct Stage {
   // Of products of bytes with weights: neighbours along these axes, in whole groups, and
   // what they add up to is known to fit 16 bits.
   std::vector<TileAxis> short_sums;
-  // Reduce: computed at every step of the loops of the next stage, which reads it.
+  // Reduce: computed at every step of the loops of the next stage and of each other one
+  // that reads it.
   bool nested = false;
   bool keeps = false; // Reduce: every value is written, too, for the store to read
   // Store, Scan, Scatter, Sort: where to. Outside `domain` nothing is written, or zero

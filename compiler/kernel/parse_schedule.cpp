@@ -107,14 +107,39 @@ bool read_product(LineScanner& in, ProductTile& t) {
   return true;
 }
 
+bool read_attention(LineScanner& in, AttentionTile& t) {
+  if (in.accept("block")) {
+    t.block_queries = small_number(in);
+    in.expect("queries");
+    t.block_keys = small_number(in);
+    in.expect("keys");
+    t.matrices = in.accept("warp");
+    if (!t.matrices) in.expect("thread");
+    t.part_queries = small_number(in);
+    t.part_keys = small_number(in);
+    if (in.accept("ahead")) t.ahead = small_number(in);
+  } else if (in.accept("queries")) {
+    read_factor(in, t.queries);
+  } else if (in.accept("keys")) {
+    read_factor(in, t.keys);
+  } else if (in.accept("values")) {
+    read_factor(in, t.values);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 void read_gpu(LineScanner& in, GpuSchedule& s) {
-  if (read_product(in, s.product)) return;
+  if (read_product(in, s.product) || read_attention(in, s.attention)) return;
   if (in.accept("serial"))
     s.mapping = GpuMapping::Serial;
   else if (in.accept("positions"))
     s.mapping = GpuMapping::Positions;
   else if (in.accept("products"))
     s.mapping = GpuMapping::Products;
+  else if (in.accept("attention"))
+    s.mapping = GpuMapping::Attention;
   else
     in.expect("rows"), s.mapping = GpuMapping::Rows;
   in.expect("threads");

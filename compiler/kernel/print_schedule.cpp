@@ -79,13 +79,23 @@ std::string tile_text(const ProductTile& t) {
          factor_text(t.columns);
 }
 
+std::string attention_text(const AttentionTile& t) {
+  return "    gpu block " + number(t.block_queries) + " queries " + number(t.block_keys) +
+         " keys" + (t.matrices ? " warp " : " thread ") + number(t.part_queries) + " " +
+         number(t.part_keys) + (t.ahead != 0 ? " ahead " + number(t.ahead) : "") +
+         "\n    gpu queries" + factor_text(t.queries) + "    gpu keys" +
+         factor_text(t.keys) + "    gpu values" + factor_text(t.values);
+}
+
 std::string text_of(const GpuSchedule& s) {
-  static constexpr const char* kMappings[] = {"serial", "positions", "rows", "products"};
+  static constexpr const char* kMappings[] = {"serial", "positions", "rows", "products",
+                                              "attention"};
   std::string out = std::string("    gpu ") + kMappings[size_t(s.mapping)] + " threads " +
                     number(s.threads);
   if (s.most_blocks != 0) out += " most " + number(s.most_blocks);
   if (s.near != 1) out += " near " + number(s.near);
   out += axes_text(s.positions) + "\n";
+  if (s.mapping == GpuMapping::Attention) return out + attention_text(s.attention);
   return s.mapping == GpuMapping::Products ? out + tile_text(s.product) : out;
 }
 

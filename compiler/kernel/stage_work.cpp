@@ -90,6 +90,27 @@ ExprId below_casts(const Kernel& k, ExprId id) {
   return id;
 }
 
+std::vector<uint32_t> nested_below(const Kernel& k, uint32_t number) {
+  std::vector<bool> below(k.stages.size());
+  std::vector<ExprId> open{k.stages[number].value};
+  std::vector<bool> seen(k.exprs.size());
+  while (!open.empty()) {
+    const ExprId id = open.back();
+    open.pop_back();
+    if (seen[id]) continue;
+    seen[id] = true;
+    const Expr& e = k.exprs[id];
+    if (e.kind == Expr::Kind::Local && k.stages[e.stage].nested) below[e.stage] = true;
+    open.insert(open.end(), e.inputs.begin(), e.inputs.end());
+    k.indices.collect_dynamic(e.index, open);
+    for (const Bound& b : e.bounds) k.indices.collect_dynamic(b.index, open);
+  }
+  std::vector<uint32_t> out;
+  for (uint32_t s = 0; s < number; ++s)
+    if (below[s]) out.push_back(s);
+  return out;
+}
+
 bool contains(const std::vector<AxisId>& axes, AxisId axis) {
   return std::find(axes.begin(), axes.end(), axis) != axes.end();
 }

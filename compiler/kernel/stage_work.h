@@ -25,6 +25,8 @@ std::vector<ExprId> loads_below(const Kernel& kernel, ExprId root);
 std::vector<ExprId> descents_below(const Kernel& kernel, ExprId root);
 // The axes that an index depends on, by way of data that gives positions, too; by axis.
 std::vector<bool> axes_below(const Kernel& kernel, const Index& index);
+// Nested stages whose results the value of a stage reads, in order.
+std::vector<uint32_t> nested_below(const Kernel& kernel, uint32_t stage);
 // What casts are applied to.
 ExprId below_casts(const Kernel& kernel, ExprId id);
 

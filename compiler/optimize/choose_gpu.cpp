@@ -1,8 +1,9 @@
-// What threads and blocks of a GPU do. Three kinds of kernels decide its speed: sums of
-// products, whose factors a block keeps in shared memory for all of its tile; long rows,
-// whose sums a block's threads share; and all others, which wait for memory, so that
-// neighbouring threads take neighbouring elements of what is written.
+// What threads and blocks of a GPU do. Four kinds of kernels decide its speed: attention,
+// and other sums of products, whose factors a block keeps in shared memory for all of its
+// tile; long rows, whose sums a block's threads share; and all others, which wait for
+// memory, so that neighbouring threads take neighbouring elements of what is written.
 #include "compiler/optimize/choose.h"
+#include "compiler/optimize/choose_attention.h"
 #include "compiler/optimize/choose_products.h"
 
 #include <algorithm>
@@ -80,6 +81,7 @@ bool is_ordered(const ScheduledKernel& k) {
 GpuSchedule choose_gpu(const ScheduledKernel& k, const Level& level) {
   const Machine& m = level.machine;
   if (is_ordered(k)) return {};
+  if (std::optional<GpuSchedule> attention = choose_attention(k, level)) return *attention;
   if (std::optional<GpuSchedule> products = choose_products(k, level)) return *products;
   GpuSchedule out = shares_rows(k, m) ? of_rows(k, m) : of_positions(k, m);
   // What 31 bits do not number is run in order by threads that go on.

@@ -107,6 +107,7 @@ public:
       : k_(k), axes_(axes), m_(level.machine), may_round_(level.tf32),
         steps_(positions_along(k, k.inner(k.stages[0]))) {}
   std::optional<GpuSchedule> choose();
+  double least() const { return least_; }
 
 private:
   ProductTile plain_tile() const;
@@ -295,6 +296,14 @@ std::optional<GpuSchedule> ProductChooser::choose() {
 }
 
 } // namespace
+
+std::optional<double> product_clocks(const ScheduledKernel& k, const Level& level) {
+  const std::optional<ProductAxes> axes = product_axes(k);
+  if (!axes || !is_matrix(k, *axes)) return std::nullopt;
+  ProductChooser chooser(k, *axes, level);
+  if (!chooser.choose()) return std::nullopt;
+  return chooser.least();
+}
 
 std::optional<GpuSchedule> choose_products(const ScheduledKernel& k, const Level& level) {
   const std::optional<ProductAxes> axes = product_axes(k);

@@ -15,5 +15,8 @@ std::vector<AxisId> by_distance(const ScheduledKernel& kernel, std::vector<AxisI
 // Of a kernel whose first stage sums up products of enough rows and columns.
 std::optional<GpuSchedule> choose_products(const ScheduledKernel& kernel,
                                            const Level& level);
+// What that is predicted to take.
+std::optional<double> product_clocks(const ScheduledKernel& kernel,
+                                     const Level& level);
 
 } // namespace svod::optimize

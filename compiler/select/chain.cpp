@@ -9,6 +9,7 @@
 // inside [0, stride).
 #include "compiler/select/chain.h"
 
+#include "compiler/kernel/buffer_uses.h"
 #include "compiler/kernel/stage_work.h"
 
 #include <algorithm>
@@ -60,11 +61,6 @@ public:
   void run();
 
 private:
-  struct Use { // of a buffer
-    std::vector<size_t> writers, readers;
-    bool outside = false; // an input, an output or an operand of a region
-  };
-
   using Members = std::vector<size_t>;  // kernels, ascending
   using Passed = std::vector<BufferId>; // from one kernel of a chain to others
   struct Candidate {
@@ -74,7 +70,6 @@ private:
     int64_t bytes; // of all parts
   };
 
-  void count_uses();
   bool may_join(size_t kernel) const;
   bool touches(size_t kernel, BufferId id) const;
   bool independent(size_t kernel, size_t first) const;
@@ -93,27 +88,8 @@ private:
 
   FusedGraph& f_;
   const Machine& machine_;
-  std::vector<Use> uses_;
+  std::vector<BufferUse> uses_;
 };
-
-void Finder::count_uses() {
-  uses_.assign(f_.buffers.size(), {});
-  for (BufferId id = 0; id < f_.buffers.size(); ++id)
-    uses_[id].outside = f_.buffers[id].input >= 0 || !f_.buffers[id].outputs.empty();
-  for (size_t i = 0; i < f_.kernels.size(); ++i)
-    for (const Argument& a : f_.kernels[i].arguments) {
-      if (a.kind != Argument::Kind::Buffer) continue;
-      if (a.written) uses_[a.id].writers.push_back(i);
-      if (a.read) uses_[a.id].readers.push_back(i);
-    }
-  for (const FusedRegion& region : f_.regions) {
-    for (const Argument& a : region.inputs)
-      if (a.kind == Argument::Kind::Buffer) uses_[a.id].outside = true;
-    for (BufferId id : region.results)
-      if (id != kNoBuffer) uses_[id].outside = true;
-    if (region.value != kNoBuffer) uses_[region.value].outside = true;
-  }
-}
 
 bool Finder::may_join(size_t kernel) const {
   const ScheduledKernel& k = f_.kernels[kernel];
@@ -260,7 +236,7 @@ std::optional<Finder::Passed> Finder::find_passed(const Members& members) const 
   for (size_t i = 0; i < members.size(); ++i)
     for (const Argument& a : f_.kernels[members[i]].arguments) {
       if (a.kind != Argument::Kind::Buffer || !a.written) continue;
-      const Use& use = uses_[a.id];
+      const BufferUse& use = uses_[a.id];
       auto shared = [&](size_t user) {
         return user != members[i] && place(user) < members.size();
       };
@@ -390,7 +366,7 @@ void Finder::take(std::vector<Candidate> candidates) {
 }
 
 void Finder::run() {
-  count_uses();
+  uses_ = buffer_uses(f_);
   std::vector<Candidate> candidates;
   for (size_t first = 0; first + 1 < f_.kernels.size(); ++first)
     for (Members members = followers(first); members.size() >= 2; members.pop_back()) {

@@ -53,18 +53,19 @@ def threads_of(kind, tile):
     return rows // part_rows * (columns // part_columns) * MULTIPLIERS[kind][1]
 
 
-def shared_of(kind, size, tile, ahead):
+def shared_of(kind, size, tile, ahead, splits):
     """As shared_of_tiles() of gpu_schedule.cpp."""
     rows, columns, steps, _, _ = tile
+    turns = -(-(-(-size[2] // steps)) // splits)
     sums = rows * (-(-columns // 32) * 32 + 8) * 4 if kind != "f32" else 0
     if kind == "groups":
         of_columns = columns if size[3] else -(-columns // steps) * steps
-        return max((ahead + 2) * (rows + of_columns) * steps * BYTES[kind], sums)
+        return max(min(ahead + 2, turns) * (rows + of_columns) * steps * BYTES[kind], sums)
     pitch = PITCH_BYTES // BYTES[kind]
     by_steps = {"rows": kind == "f16", "columns": kind == "f16" and size[3] == 1}
     runs = [positions * (steps + pitch) if by_steps[name] else steps * (positions + pitch)
             for name, positions in (("rows", rows), ("columns", columns))]
-    return max((ahead + 1 if ahead else 2) * sum(runs) * BYTES[kind], sums)
+    return max(min(ahead + 1 if ahead else 2, turns) * sum(runs) * BYTES[kind], sums)
 
 
 class Measure:
@@ -95,7 +96,7 @@ class Measure:
         blocks = -(-size[0] // rows) * -(-size[1] // columns)
         turns = -(-size[2] // steps)
         each = -(-turns // splits)
-        shared = shared_of(kind, size, tile, ahead)
+        shared = shared_of(kind, size, tile, ahead, splits)
         if splits > 1 and (each < 2 or (splits - 1) * each >= turns or blocks * splits > MOST_BLOCKS) or shared > MOST_SHARED:
             return None
         threads = threads_of(kind, tile)

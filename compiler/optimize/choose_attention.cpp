@@ -1,0 +1,229 @@
+// Tiles of attention: of a table the one that is predicted to take the least time. Many
+// queries of a block read keys and values less often, few are more blocks. Whether it is
+// one kernel at all is a question of what its scores would cost in memory: one query,
+// whose blocks would be few and mostly empty, is better off with three kernels.
+#include "compiler/optimize/choose_attention.h"
+
+#include "compiler/kernel/gpu_attention.h"
+#include "compiler/kernel/stage_work.h"
+#include "compiler/optimize/choose_products.h"
+#include "compiler/support/divide.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace svod::optimize {
+
+namespace {
+
+struct Shape {
+  int queries, keys, part_queries, part_keys;
+};
+constexpr Shape kWarpShapes[] = {{128, 64, 32, 64}, {128, 64, 16, 64}, {64, 128, 16, 128},
+                                 {64, 64, 32, 64},  {64, 64, 16, 64},  {128, 32, 32, 32},
+                                 {64, 32, 16, 32},  {32, 64, 16, 64},  {16, 64, 16, 64},
+                                 {16, 32, 16, 32}};
+constexpr Shape kThreadShapes[] = {{128, 64, 8, 8}, {64, 64, 8, 8}, {128, 64, 8, 4},
+                                   {128, 32, 8, 4}, {64, 64, 4, 8}, {64, 64, 4, 4},
+                                   {64, 32, 8, 4},  {64, 32, 4, 4}, {32, 64, 4, 8},
+                                   {32, 32, 4, 4},  {16, 32, 2, 4}, {16, 32, 1, 2}};
+
+class AttentionChooser {
+public:
+  AttentionChooser(const ScheduledKernel& k, const Attention& a, const Machine& m)
+      : k_(k), a_(a), m_(m) {}
+  std::optional<GpuSchedule> choose();
+  double clocks() const { return least_; }
+  static double time_apart(const ScheduledKernel& k, const Level& level);
+
+private:
+  // Instructions of a score: its function, and the exponential; others as of products
+  // (choose_products.cpp).
+  static constexpr double kInstructionsOfQuickScore = 8, kInstructionsOfScore = 32,
+                          kInstructionsOfRun = 60, kInstructionsOfCopy = 30,
+                          kHidden = 0.47, kProductsReached = 0.84, kCacheReached = 0.4;
+  // Registers of a thread: what there are (PTX), and those beside sums and factors; and
+  // what a multiprocessor has for each of the threads that it may hold.
+  static constexpr double kMostRegisters = 255, kRegistersBeside = 64,
+                          kRegistersOfThread = 32, kRegisterBytes = 4;
+
+  bool follow_each_other(ExprId value, AxisId axis) const;
+  void fill(FactorTile& f, ExprId value, const std::vector<AxisId>& steps) const;
+  void consider(AttentionTile tile, const Shape& shape);
+  double registers(const AttentionTile& t) const;
+  static double bytes_read(const AttentionPlane& keys, const AttentionPlane& values,
+                           const AttentionTile& t);
+  double predicted(const GpuSchedule& s) const;
+
+  const ScheduledKernel& k_;
+  const Attention& a_;
+  const Machine& m_;
+  double least_ = 0;
+  std::optional<GpuSchedule> best_;
+};
+
+// Whether neighbours along the axis are neighbours in a tensor that the value reads.
+bool AttentionChooser::follow_each_other(ExprId value, AxisId axis) const {
+  return std::ranges::any_of(loads_below(k_, value), [&](ExprId id) {
+    int64_t step = 0;
+    return k_.indices.affine_in(k_.exprs[id].index, axis, step) && step == 1;
+  });
+}
+
+// How a factor comes to shared memory.
+void AttentionChooser::fill(FactorTile& f, ExprId value,
+                            const std::vector<AxisId>& steps) const {
+  const int along_steps = near_elements(k_, value, steps),
+            along_axes = f.axes.empty() ? 1 : near_elements(k_, value, f.axes);
+  f.by_steps = along_steps != along_axes
+                   ? along_steps > along_axes
+                   : f.axes.empty() || (follow_each_other(value, steps.back()) &&
+                                        !follow_each_other(value, f.axes.back()));
+  f.near = f.by_steps ? along_steps : along_axes;
+}
+
+double AttentionChooser::registers(const AttentionTile& t) const {
+  double out = kRegistersBeside + score_sums(t) + result_sums(k_, a_, t);
+  for (const AttentionFactor factor : {AttentionFactor::Keys, AttentionFactor::Values}) {
+    const AttentionPlane p = attention_plane(k_, a_, t, factor);
+    if (!p.copied)
+      out += double(ceil_div(p.steps * p.positions, threads_of(t))) *
+             double(byte_size(p.tile.dtype)) / kRegisterBytes;
+  }
+  if (!t.matrices) return out + t.part_queries + t.part_keys;
+  const AttentionPlane q = attention_plane(k_, a_, t, AttentionFactor::Queries);
+  return out + double(t.part_queries * q.steps) * double(byte_size(q.tile.dtype)) /
+                   (kRegisterBytes * kWarpThreads);
+}
+
+// From shared memory, for one step of keys. Queries are in a warp's registers, keys and
+// values are read by each; threads read what they multiply, of which a warp has half
+// twice.
+double AttentionChooser::bytes_read(const AttentionPlane& keys,
+                                    const AttentionPlane& values,
+                                    const AttentionTile& t) {
+  const double down = double(t.block_queries) / t.part_queries,
+               across = double(t.block_keys) / t.part_keys,
+               width = double(keys.steps + values.positions);
+  double elements = width * t.block_keys * down;
+  if (!t.matrices)
+    elements =
+        (elements + double(keys.steps + t.block_keys) * t.block_queries * across) / 2;
+  return elements * double(byte_size(keys.tile.dtype));
+}
+
+// Predicted clocks of one multiprocessor.
+double AttentionChooser::predicted(const GpuSchedule& s) const {
+  const AttentionTile& t = s.attention;
+  const AttentionPlane keys = attention_plane(k_, a_, t, AttentionFactor::Keys),
+                       values = attention_plane(k_, a_, t, AttentionFactor::Values);
+  const double rounds = std::ceil(double(block_count(k_, s)) / m_.multiprocessors);
+  const double resident = std::max(
+      1.0,
+      std::min({rounds, std::floor(double(m_.resident_threads) / s.threads),
+                std::floor(double(m_.first.bytes) / double(shared_of_attention(k_, t))),
+                std::floor(double(m_.resident_threads) * kRegistersOfThread /
+                           (s.threads * registers(t)))}));
+  const double busy = std::min(1.0, resident * s.threads / m_.busy_threads);
+  const double turns = std::ceil(double(keys.position_extent) / t.block_keys);
+  const double per_instruction = m_.instructions_per_clock * m_.warp_threads;
+  const double scores = double(t.block_queries) * t.block_keys,
+               width = double(keys.steps + values.positions);
+  const double rate = t.matrices ? m_.matrix_products_per_clock
+                                 : kProductsReached * m_.flops_per_clock / 2;
+  const double read = bytes_read(keys, values, t);
+  const double multiplied =
+      std::max(scores * width / rate, read / m_.first.bytes_per_clock);
+  const double weighed = scores *
+                         (t.matrices ? kInstructionsOfQuickScore : kInstructionsOfScore) /
+                         per_instruction;
+  auto filled = [&](const AttentionPlane& p) {
+    return double(p.steps * p.positions) / p.how.near *
+           (p.copied ? kInstructionsOfCopy : kInstructionsOfRun) / per_instruction;
+  };
+  const double wait = std::ceil(rounds / resident) * m_.memory_clocks;
+  const double of_turn =
+      std::max(rounds * (multiplied + weighed + filled(keys) + filled(values)) / busy,
+               wait / (1 + kHidden * t.ahead));
+  // At first queries and the first keys are waited for.
+  return turns * of_turn + 2 * wait +
+         rounds * filled(attention_plane(k_, a_, t, AttentionFactor::Queries)) / busy;
+}
+
+void AttentionChooser::consider(AttentionTile t, const Shape& shape) {
+  t.block_queries = shape.queries, t.block_keys = shape.keys;
+  t.part_queries = shape.part_queries, t.part_keys = shape.part_keys;
+  for (const AttentionFactor factor :
+       {AttentionFactor::Queries, AttentionFactor::Keys, AttentionFactor::Values}) {
+    const AttentionPlane p = attention_plane(k_, a_, t, factor);
+    FactorTile& f = factor == AttentionFactor::Queries ? t.queries
+                    : factor == AttentionFactor::Keys  ? t.keys
+                                                       : t.values;
+    while ((f.by_steps ? p.steps : p.positions) % f.near != 0) f.near /= 2;
+  }
+  for (const int ahead : {0, 1, 2}) {
+    if (ahead != 0 && !m_.copies_ahead) break;
+    t.ahead = ahead;
+    const GpuSchedule s{.mapping = GpuMapping::Attention,
+                        .positions = a_.others,
+                        .threads = threads_of(t),
+                        .attention = t};
+    if (registers(t) > kMostRegisters || !gpu_misfit(k_, s).empty() ||
+        shared_of_attention(k_, t) > m_.shared_bytes)
+      continue;
+    const double time = predicted(s);
+    if (best_ && time >= least_) continue;
+    least_ = time, best_ = s;
+  }
+}
+
+std::optional<GpuSchedule> AttentionChooser::choose() {
+  AttentionTile tile;
+  tile.queries.axes = by_distance(k_, a_.queries);
+  tile.keys.axes = a_.keys;
+  tile.values.axes = by_distance(k_, a_.columns);
+  tile.matrices = m_.matrix_products_per_clock > 0 && matrix_type(k_, a_);
+  fill(tile.queries, a_.query, a_.numbers);
+  fill(tile.keys, a_.key, a_.numbers);
+  fill(tile.values, a_.value, a_.keys);
+  if (tile.matrices)
+    for (const Shape& shape : kWarpShapes) consider(tile, shape);
+  else
+    for (const Shape& shape : kThreadShapes) consider(tile, shape);
+  return best_;
+}
+
+// What one of the kernels takes, in ns: what its tile is predicted to, or what it moves;
+// what is larger than the second cache comes from memory.
+double AttentionChooser::time_apart(const ScheduledKernel& k, const Level& level) {
+  const Machine& m = level.machine;
+  const double clocks = product_clocks(k, level).value_or(0),
+               bandwidth = double(k.bytes) > double(m.second.bytes)
+                               ? m.memory_bytes_per_ns
+                               : kCacheReached * m.second.bytes_per_clock * m.clock_ghz;
+  return m.launch_ns + std::max(clocks / m.clock_ghz,
+                                double(k.bytes) / (bandwidth * m.multiprocessors));
+}
+
+} // namespace
+
+std::optional<GpuSchedule> choose_attention(const ScheduledKernel& k, const Level& level) {
+  const std::optional<Attention> a = attention_of(k);
+  if (!a) return std::nullopt;
+  return AttentionChooser(k, *a, level.machine).choose();
+}
+
+double attention_gain(const ScheduledKernel& joined,
+                      const std::vector<const ScheduledKernel*>& apart,
+                      const Level& level) {
+  const Machine& m = level.machine;
+  const std::optional<Attention> a = attention_of(joined);
+  if (!a) return 0;
+  AttentionChooser chooser(joined, *a, m);
+  if (!chooser.choose()) return 0;
+  double before = 0;
+  for (const ScheduledKernel* k : apart) before += AttentionChooser::time_apart(*k, level);
+  return before / (m.launch_ns + chooser.clocks() / m.clock_ghz);
+}
+
+} // namespace svod::optimize
