@@ -210,7 +210,10 @@ void GpuEmitter::emit_attention_results() {
   name_axes(t.queries.axes, "query");
   name_axes(t.values.axes, "column");
   locals_.clear();
-  locals_[{kResultStage, Point(counts_.size(), 0)}] = {"sums[n]", false};
+  const Point p(counts_.size(), 0);
+  const std::string sum =
+      a.empty ? declare("f32", eval(*a.empty, p).name + " ? 0.0f : sums[n]") : "sums[n]";
+  locals_[{kResultStage, p}] = {sum, false};
   for (uint32_t s = kResultStage + 1; s < k_.stages.size(); ++s) emit_stage(s);
   close();
   close();

@@ -1,5 +1,6 @@
 #include "compiler/kernel/gpu_attention.h"
 
+#include "compiler/ir/build.h"
 #include "compiler/kernel/dependence.h"
 #include "compiler/kernel/stage_work.h"
 #include "compiler/support/divide.h"
@@ -48,6 +49,19 @@ bool is_share(const Kernel& k, ExprId id, ExprId weight) {
          (is_same(e.inputs[1]) && is_reciprocal(e.inputs[0]));
 }
 
+bool is_zero(const Kernel& k, ExprId id) {
+  const Expr& e = k.exprs[below_casts(k, id)];
+  return e.kind == Expr::Kind::Constant && scalar_value(e.dtype, e.bits) == 0;
+}
+
+// What is chosen where `condition` is false, of a choice between 0 and that.
+ExprId where_left(const Kernel& k, ExprId id, std::optional<ExprId>& condition) {
+  const Expr& e = k.exprs[below_casts(k, id)];
+  if (!is_map(e, Op::Select) || !is_zero(k, e.inputs[1])) return id;
+  condition = e.inputs[0];
+  return e.inputs[2];
+}
+
 // Whether the expression is made of results of stages, other than of `but`.
 bool reads_others(const Kernel& k, ExprId id, std::optional<uint32_t> but = {}) {
   const Expr& e = k.exprs[id];
@@ -88,6 +102,9 @@ bool find_axes(const Kernel& k, const Dependence& depends, Attention& out) {
     else
       out.others.push_back(a);
   }
+  if (out.empty)
+    for (const std::vector<AxisId>* axes : {&out.keys, &out.numbers, &out.columns})
+      if (depends_on_any(depends[*out.empty], *axes)) return false;
   return !out.columns.empty() && !depends_on_any(depends[out.query], out.keys) &&
          !depends_on_any(depends[out.value], out.numbers);
 }
@@ -110,11 +127,16 @@ std::optional<Attention> attention_of(const Kernel& k) {
   out.weight = k.stages[kSumStage].value;
   if (reads_others(k, out.score, kScoreStage) || !is_weight(k, out.weight, out.score))
     return std::nullopt;
-  const bool share = is_share(k, results.inputs[0], out.weight);
-  if (!share && !is_share(k, results.inputs[1], out.weight)) return std::nullopt;
-  out.value = results.inputs[share ? 1 : 0];
+  std::optional<size_t> share;
+  for (size_t i = 0; i < 2 && !share; ++i) {
+    out.empty.reset();
+    if (is_share(k, where_left(k, results.inputs[i], out.empty), out.weight)) share = i;
+  }
+  if (!share) return std::nullopt;
+  out.value = results.inputs[1 - *share];
   if (reads_others(k, out.value) || reads_others(k, out.query) ||
-      reads_others(k, out.key) || !find_axes(k, depends, out))
+      reads_others(k, out.key) || (out.empty && reads_others(k, *out.empty)) ||
+      !find_axes(k, depends, out))
     return std::nullopt;
   return out;
 }

@@ -3,7 +3,8 @@
 //   s0 = nested sum over numbers: query * key       the score of a query and a key
 //   s1 = maximum over keys: score'                  any function of the score there
 //   s2 = sum over keys: exp(score' - s1)
-//   s3 = sum over keys: exp(score' - s1) / s2 * value
+//   s3 = sum over keys: exp(score' - s1) / s2 * value, or 0 * value where a mask leaves
+//        nothing of the query
 //   ..   stores of s3
 //
 // Computed stage by stage each score is computed three times. With a maximum that grows
@@ -25,6 +26,7 @@ enum AttentionStage : uint32_t {
 struct Attention {
   ExprId query = 0, key = 0, value = 0; // factors of both sums of products
   ExprId score = 0, weight = 0;         // score', exp(score' - s1)
+  std::optional<ExprId> empty;          // whether nothing is left of a query
   // Inner axes: of the stages over keys, and of the score's sum.
   std::vector<AxisId> keys, numbers;
   // Outer axes: of which keys and values know nothing, of which the value alone knows,

@@ -19,10 +19,9 @@ namespace {
 struct Shape {
   int queries, keys, part_queries, part_keys;
 };
-constexpr Shape kWarpShapes[] = {{128, 64, 32, 64}, {128, 64, 16, 64}, {64, 128, 16, 128},
-                                 {64, 64, 32, 64},  {64, 64, 16, 64},  {128, 32, 32, 32},
-                                 {64, 32, 16, 32},  {32, 64, 16, 64},  {16, 64, 16, 64},
-                                 {16, 32, 16, 32}};
+constexpr Shape kWarpShapes[] = {{128, 64, 32, 64}, {128, 64, 16, 64}, {64, 64, 32, 64},
+                                 {64, 64, 16, 64},  {128, 32, 32, 32}, {64, 32, 16, 32},
+                                 {32, 64, 16, 64},  {16, 64, 16, 64},  {16, 32, 16, 32}};
 constexpr Shape kThreadShapes[] = {{128, 64, 8, 8}, {64, 64, 8, 8}, {128, 64, 8, 4},
                                    {128, 32, 8, 4}, {64, 64, 4, 8}, {64, 64, 4, 4},
                                    {64, 32, 8, 4},  {64, 32, 4, 4}, {32, 64, 4, 8},
@@ -45,8 +44,9 @@ private:
   // Registers of a thread: what there are (PTX), and those beside sums and factors; and
   // what a multiprocessor has for each of the threads that it may hold.
   static constexpr double kMostRegisters = 255, kRegistersBeside = 64,
-                          kRegistersOfThread = 32, kRegisterBytes = 4;
+                          kRegistersOfThread = 32, kRegisterBytes = 4, kStepsRead = 3;
 
+  bool has_place(ExprId value) const;
   bool follow_each_other(ExprId value, AxisId axis) const;
   void fill(FactorTile& f, ExprId value, const std::vector<AxisId>& steps) const;
   void consider(AttentionTile tile, const Shape& shape);
@@ -58,9 +58,18 @@ private:
   const ScheduledKernel& k_;
   const Attention& a_;
   const Machine& m_;
+  const bool score_has_place_ = has_place(a_.score);
   double least_ = 0;
   std::optional<GpuSchedule> best_;
 };
+
+// Whether the value is made of more than results of stages and constants.
+bool AttentionChooser::has_place(ExprId value) const {
+  const Expr& e = k_.exprs[value];
+  return e.kind == Expr::Kind::Load || e.kind == Expr::Kind::Position ||
+         e.kind == Expr::Kind::Guard ||
+         std::ranges::any_of(e.inputs, [&](ExprId in) { return has_place(in); });
+}
 
 // Whether neighbours along the axis are neighbours in a tensor that the value reads.
 bool AttentionChooser::follow_each_other(ExprId value, AxisId axis) const {
@@ -82,18 +91,24 @@ void AttentionChooser::fill(FactorTile& f, ExprId value,
   f.near = f.by_steps ? along_steps : along_axes;
 }
 
+// What a score is made of beside the product is read, or computed from its place, for
+// several scores at once; so are the factors of several steps.
 double AttentionChooser::registers(const AttentionTile& t) const {
+  const AttentionPlane queries = attention_plane(k_, a_, t, AttentionFactor::Queries),
+                       keys = attention_plane(k_, a_, t, AttentionFactor::Keys),
+                       values = attention_plane(k_, a_, t, AttentionFactor::Values);
   double out = kRegistersBeside + score_sums(t) + result_sums(k_, a_, t);
-  for (const AttentionFactor factor : {AttentionFactor::Keys, AttentionFactor::Values}) {
-    const AttentionPlane p = attention_plane(k_, a_, t, factor);
-    if (!p.copied)
-      out += double(ceil_div(p.steps * p.positions, threads_of(t))) *
-             double(byte_size(p.tile.dtype)) / kRegisterBytes;
-  }
-  if (!t.matrices) return out + t.part_queries + t.part_keys;
-  const AttentionPlane q = attention_plane(k_, a_, t, AttentionFactor::Queries);
-  return out + double(t.part_queries * q.steps) * double(byte_size(q.tile.dtype)) /
-                   (kRegisterBytes * kWarpThreads);
+  if (score_has_place_) out += score_sums(t) / 2.0;
+  for (const AttentionPlane* p : {&keys, &values})
+    if (!p->copied)
+      out += double(ceil_div(p->steps * p->positions, threads_of(t))) *
+             double(byte_size(p->tile.dtype)) / kRegisterBytes;
+  if (t.matrices)
+    return out + double(t.part_queries * queries.steps) *
+                     double(byte_size(queries.tile.dtype)) /
+                     (kRegisterBytes * kWarpThreads);
+  const double columns = double(values.positions) * t.part_keys / t.block_keys;
+  return out + kStepsRead * (t.part_queries + std::max(double(t.part_keys), columns));
 }
 
 // From shared memory, for one step of keys. Queries are in a warp's registers, keys and

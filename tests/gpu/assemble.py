@@ -3,7 +3,7 @@
 
     assemble.py [MODEL.onnx...] [--corpus] [--jobs N] [--seconds N]
 
-Without models: those of models/. --corpus: the models of SVOD_CORPUS/real. ptxas is that of SVOD_PTXAS, on PATH, or where the
+Without models: those of models/, and attention with heads of several sizes. --corpus: the models of SVOD_CORPUS/real. ptxas is that of SVOD_PTXAS, on PATH, or where the
 toolkit's installer puts it; without one the test is skipped. Printed for each model: kernels, the most registers, shared
 memory and bytes that were spilled. A sum of products whose registers go to memory has a tile that is too large: that fails.
 """
@@ -15,9 +15,12 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(TESTS / "support"), str(TESTS / "golden")]
+from model_text import model_of
 from packing import BUILD, PACKER, SOURCE
 from time_limit import corpus_share
 
@@ -73,6 +76,17 @@ def check(ptxas, model):
 
 
 MOST_SPILLED = 0  # bytes
+HEADS = 32, 64, 80, 128  # sizes
+
+
+def attention_model(element):
+    """Of heads of each size: 197 tokens, which no tile divides, and a mask for each key."""
+    lines = [f"m = input {element}[8,1,1,197]"]
+    for size in HEADS:
+        lines += [f"{name}{size} = input {element}[8,12,197,{size}]" for name in "qkv"]
+        lines += [f"t{size} = Transpose(k{size}) perm=[0,1,3,2]", f"s{size} = MatMul(q{size}, t{size})", f"a{size} = Add(s{size}, m)",
+                  f"p{size} = Softmax(a{size}) axis=-1", f"y{size} = MatMul(p{size}, v{size})", f"output y{size} rank 4"]
+    return model_of("\n".join(lines) + "\n")
 
 
 def main():
@@ -93,8 +107,12 @@ def main():
             print("skipped: SVOD_CORPUS names no corpus")
             return 77
         models += sorted((pathlib.Path(os.environ["SVOD_CORPUS"]) / "real").rglob("model.onnx"))
+    made = tempfile.TemporaryDirectory()
     if not models:
         models = [SOURCE / "models" / "digits.onnx", *sorted((SOURCE / "models").glob("*/*.onnx"))]
+        for element in ("f16", "f32"):
+            models.append(pathlib.Path(made.name) / f"attention_{element}.onnx")
+            models[-1].write_bytes(attention_model(element))
     start = time.monotonic()
 
     def one(model):

@@ -51,6 +51,7 @@ LISTED = {
     "kInstructionsOfQuickScore": "instructions: of these texts for a score and its weight, where tensor cores multiply",
     "kInstructionsOfScore": "instructions: likewise, where threads do, with an exponential as exact as the evaluator's",
     "kSmallBase": "magnitude: of a maximum, below which its product with log2 e rounds by 2^-13 at most",
+    "kStepsRead": "steps: whose factors ptxas keeps in registers at once, of what it reports of these texts",
     "kMostRegisters": "registers: that a thread can name, fixed by PTX",
     "kRegisterBytes": "bytes: of such a register",
     "kFewestTurns": "tiles of steps: of a share of a sum, below which sharing is no gain",

@@ -25,6 +25,7 @@ enum class Mask {
   Lacking,    // -inf where an input says so for each query and key: rows of nothing, too
   LackingRow, // where it does for each key
   Causal,     // -inf for keys behind the query
+  Emptied,    // as Lacking, and no weights where nothing is left
 };
 
 struct Case {
@@ -53,6 +54,7 @@ private:
 
   const Case l_;
   Graph g;
+  NodeId empty_ = kNoNode;
 };
 
 // As f32 that halves are widened to.
@@ -88,9 +90,11 @@ NodeId AttentionGraph::masked(NodeId scores) {
     return kept(broadcast_map(g, Op::Add, {scores, cast(g, mask, DType::F32)}));
   }
   case Mask::Lacking:
+  case Mask::Emptied:
   case Mask::LackingRow: {
     const NodeId mask =
-        g.add_input("mask", DType::Bool, l_.mask == Mask::Lacking ? all : row);
+        g.add_input("mask", DType::Bool, l_.mask == Mask::LackingRow ? row : all);
+    if (l_.mask == Mask::Emptied) empty_ = reduce(g, Op::ReduceMin, mask, {3});
     return broadcast_map(g, Op::Select, {mask, none, scores});
   }
   case Mask::Causal:
@@ -115,7 +119,12 @@ Graph AttentionGraph::make() {
   const NodeId top = reduce(g, Op::ReduceMax, scores, {3}),
                e = map(g, Op::Exp, {broadcast_map(g, Op::Sub, {scores, top})}),
                all = reduce(g, Op::ReduceSum, e, {3}),
-               share = kept(broadcast_map(g, Op::Div, {e, all}));
+               all_shares = broadcast_map(g, Op::Div, {e, all}),
+               shares =
+                   empty_ == kNoNode
+                       ? all_shares
+                       : broadcast_map(g, Op::Select, {empty_, number(0), all_shares}),
+               share = kept(shares);
   NodeId y = cast(g, matmul(g, share, v), l_.type);
   if (l_.by_token)
     y = reshape(g, permute(g, y, {0, 2, 1, 3}),
@@ -203,6 +212,17 @@ TEST_CASE("gpu attention: masks") {
       CAPTURE(info(type).text, int(mask));
       CHECK(wrong(Case{type, 2, 2, 35, 70, 16, 16, mask}, "sm_80") == "");
     }
+}
+
+// The condition has a kernel of its own.
+TEST_CASE("gpu attention: no weights where a mask leaves nothing") {
+  for (const DType type : {DType::F32, DType::F16}) {
+    const Graph g = AttentionGraph({type, 2, 2, 35, 70, 16, 16, Mask::Emptied}).make();
+    const codegen::Kernels kernels = compiled(g, "sm_80");
+    CHECK(attentions(kernels) == 1);
+    CHECK(kernels.plan.programs.size() == 2);
+    CHECK(wrong(g, kernels, "sm_80") == "");
+  }
 }
 
 TEST_CASE("gpu attention: layouts") {
