@@ -10,7 +10,7 @@
 namespace svod::packager {
 
 static uint64_t stored_weights(const ImageContents& contents, const SizeFacts& sizes) {
-  return sizes.compressed != 0 ? sizes.compressed : contents.weight_bytes;
+  return sizes.stored != 0 ? sizes.stored : contents.weight_bytes;
 }
 
 uint64_t flash_bytes(const ImageContents& contents, const SizeFacts& sizes) {
@@ -72,7 +72,7 @@ Exit check_budget(const Options& options, const plan::Plan& plan,
     check("--pool", options.pools[i].bytes, contents.pools[i].bytes,
           "memory " + contents.pools[i].name + " of an arena of " +
               std::to_string(ram.all()));
-  const uint64_t expanded = sizes.compressed != 0 ? contents.weight_bytes : 0;
+  const uint64_t expanded = sizes.stored != 0 ? contents.weight_bytes : 0;
   if (expanded != 0)
     memory = "expanded weights " + std::to_string(expanded) + ", " + memory;
   check("--max-ram", options.max_ram, expanded + ram.all() + sizes.stack, memory);

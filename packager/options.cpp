@@ -332,8 +332,8 @@ void read_device(const RawOptions& raw, Options& options) {
                      "cpp, schedule, plan, fused)"};
   if (options.bisect || !raw.tune.empty() || raw.weights != "embed" ||
       !raw.entries.empty())
-    throw UsageError{"--device goes with neither --bisect, --tune, --weights=file or "
-                     "zstd nor --entry; pack without it for them"};
+    throw UsageError{"--device goes with neither --bisect, --tune, --weights=file, "
+                     "zstd or expand nor --entry; pack without it for them"};
   options.device = device;
 }
 

@@ -210,10 +210,7 @@ ObjectOptions Packing::object_options(StubKind stub) {
   build.self_check = options_.self_check;
   build.parts = options_.parts;
   build.place = options_.weights;
-  if (entries_)
-    build.weights = [this](const ByteSink& sink) {
-      produce_weights(plans(), entries_->weights, sink);
-    };
+  if (entries_) build.plans = plans(), build.shared = &entries_->weights;
   build.cache = cache_ ? &*cache_ : nullptr;
   build.device = device_ && stub == StubKind::Program ? &*device_ : nullptr;
   build.on_done = [this](const toolchain::JobDone& job) {

@@ -25,12 +25,25 @@ const ProgramPart kParts[] = {
     {"jsonl", "SVOD_WITH_JSONL", {"json_lines.cpp", "shortest.cpp"}},
     {"trace", "SVOD_WITH_TRACE", {"trace.cpp"}},
 };
-// Of a program whose weights are compressed. Sources that name it are other ones there.
-constexpr std::string_view kZstd = "SVOD_ZSTD";
+// Sources that name these are other ones where weights are made at the start, and where
+// they are compressed.
+constexpr std::string_view kMakesWeights = "SVOD_MAKES_WEIGHTS", kZstd = "SVOD_ZSTD";
 // Of a program whose inputs are picture files; the others know of it, too.
 constexpr std::string_view kPictureFile = "runtime_stub/program/pictures.cpp";
-constexpr std::string_view kExpansion[] = {"runtime_stub/program/expand_weights.cpp",
-                                           "zstd.c"};
+// What makes weights, of packages that have some in another form.
+struct FormRow {
+  std::string_view name;
+  bool zstd, expand, library;
+};
+constexpr FormRow kForms[] = {
+    {"runtime_stub/expansion.cpp", false, true, true},
+    {"runtime_stub/program/expanded_weights.cpp", false, true, false},
+    {"runtime_stub/program/make_weights.cpp", true, true, false},
+    {"runtime_stub/program/zstd_weights.cpp", true, false, false},
+    {"zstd.c", true, false, false},
+};
+// Their time is between the start of a program and its first answer.
+constexpr std::string_view kAtStart[] = {"runtime_stub/expansion.cpp", "zstd.c"};
 
 // Which sources of runtime_stub/ a package takes.
 struct StubRow {
@@ -53,8 +66,12 @@ constexpr StubRow kStub[] = {
     {"runtime_stub/status_text.cpp", false, false, true},
 };
 
-bool is_wanted(std::string_view name, StubKind kind, bool zstd) {
-  if (std::ranges::find(kExpansion, name) != std::end(kExpansion)) return zstd;
+bool is_wanted(std::string_view name, StubKind kind, WeightPlace place) {
+  const auto form = std::ranges::find(kForms, name, &FormRow::name);
+  if (form != std::end(kForms))
+    return ((place == WeightPlace::Zstd && form->zstd) ||
+            (place == WeightPlace::Expand && form->expand)) &&
+           (kind == StubKind::Program || form->library);
   if (!name.ends_with(".cpp")) return false;
   if (name.starts_with(kProgram)) return kind == StubKind::Program;
   auto row = std::ranges::find(kStub, name, &StubRow::name);
@@ -119,7 +136,7 @@ std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind
                                              const StubParts& parts) {
   std::vector<toolchain::CompileJob> out;
   for (const StubFile& file : stub_files()) {
-    if (!is_wanted(file.name, kind, parts.zstd) ||
+    if (!is_wanted(file.name, kind, parts.place) ||
         (file.name == kEntries && !parts.several) ||
         (file.name == kPictureFile && !parts.pictures))
       continue;
@@ -143,11 +160,14 @@ std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind
       own.emplace_back("-DSVOD_STATES");
     if (parts.device && in_program) own.emplace_back("-DSVOD_DEVICE");
     if (parts.pictures && in_program) own.emplace_back("-DSVOD_PICTURES");
-    if (parts.zstd && file.text.find(kZstd) != file.text.npos)
-      own.push_back("-D" + std::string(kZstd));
+    for (const auto& [macro, has] :
+         {std::pair(kMakesWeights, is_made_at_start(parts.place)),
+          std::pair(kZstd, parts.place == WeightPlace::Zstd)})
+      if (has && file.text.find(macro) != file.text.npos)
+        own.push_back("-D" + std::string(macro));
     source.flags = stub_flags(target, std::move(own));
-    // Its time is between the start of a program and its first answer.
-    if (file.name.ends_with(".c")) source.flags.emplace_back("-O2");
+    if (std::ranges::find(kAtStart, file.name) != std::end(kAtStart))
+      source.flags.emplace_back("-O2");
     // Of what is read and printed, bytes count and time does not. On 32 bits it would
     // call the compiler's own library for shifts.
     if (in_program && target.pointer_bits == 64) source.flags.emplace_back("-Oz");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/toolchain/compile_all.h"
+#include "packager/weight_place.h"
 
 #include <span>
 #include <string_view>
@@ -38,7 +39,7 @@ struct StubParts {
   bool states = false;     // tensors stay from run to run
   bool pictures = false;   // inputs of a program are picture files
   uint32_t program = 0;    // of a program, a bit for each of program_parts()
-  bool zstd = false;       // of a program, it expands its weights when it starts
+  WeightPlace place = WeightPlace::Embed;
 };
 
 // `prefix`: of a library's names.
