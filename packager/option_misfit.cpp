@@ -61,6 +61,9 @@ std::string of_artefacts(const Options& o) {
        "--pkg-config is for libraries (-o libNAME.a)"},
       {o.self_check && (!o.is_library() || o.emit == Output::Source),
        "--self-check is for libraries (-o libNAME.a); a program has it as an option"},
+      {o.self_check && o.weights == WeightPlace::Expand,
+       "--self-check reads a library's weights as they lie in it, which with "
+       "--weights=expand they do not; a program has it as an option"},
       {o.weights == WeightPlace::File && !is_program(o),
        "--weights=file is for executables"},
       {o.weights == WeightPlace::Expand &&

@@ -16,6 +16,9 @@ inline const char* svod_text_of_status(int status) {
       "this CPU lacks what was packed",
       "the library is damaged",
       "the data exceeds a limit",
+#ifdef SVOD_MAKES_WEIGHTS
+      "init made no weights", // no other package returns it
+#endif
       "unknown status",
   };
   constexpr int kCount = sizeof(kText) / sizeof(kText[0]) - 1;

@@ -109,24 +109,31 @@ static const std::vector<std::string> kHardened = {"-z",
                                                    "--strip-all",
                                                    "--hash-style=gnu"};
 
-// In front of it there are only headers, so the segment's offset is 0 as its address is.
+// Gives the first segment its alignment. In front of it there are only headers, so its
+// offset is 0 as its address is.
+template <class Headers> static bool align_first_segment(int file, uint64_t page) {
+  typename Headers::Ehdr header;
+  if (pread(file, &header, sizeof header, 0) != sizeof header) return false;
+  for (size_t i = 0; i < header.e_phnum; ++i) {
+    typename Headers::Phdr segment;
+    const auto at = static_cast<off_t>(header.e_phoff + i * sizeof segment);
+    if (pread(file, &segment, sizeof segment, at) != sizeof segment) return false;
+    if (segment.p_type != llvm::ELF::PT_LOAD) continue;
+    if (segment.p_offset != 0 || segment.p_vaddr != 0) break;
+    segment.p_align = static_cast<typename Headers::uint>(page);
+    return pwrite(file, &segment, sizeof segment, at) == sizeof segment;
+  }
+  return true;
+}
+
 static bool complete_large_program(const std::string& program, uint64_t page) {
-  using Headers = llvm::object::ELF64LE;
   const int file = open(program.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) return false;
-  Headers::Ehdr header;
-  bool done = pread(file, &header, sizeof header, 0) == sizeof header &&
-              header.e_ident[llvm::ELF::EI_CLASS] == llvm::ELF::ELFCLASS64;
-  for (size_t i = 0; done && i < header.e_phnum; ++i) {
-    Headers::Phdr segment;
-    const auto at = static_cast<off_t>(header.e_phoff + i * sizeof segment);
-    done = pread(file, &segment, sizeof segment, at) == sizeof segment;
-    if (!done || segment.p_type != llvm::ELF::PT_LOAD) continue;
-    if (segment.p_offset != 0 || segment.p_vaddr != 0) break;
-    segment.p_align = page;
-    done = pwrite(file, &segment, sizeof segment, at) == sizeof segment;
-    break;
-  }
+  unsigned char ident[llvm::ELF::EI_NIDENT];
+  bool done = pread(file, ident, sizeof ident, 0) == sizeof ident;
+  done = done && (ident[llvm::ELF::EI_CLASS] == llvm::ELF::ELFCLASS64
+                      ? align_first_segment<llvm::object::ELF64LE>(file, page)
+                      : align_first_segment<llvm::object::ELF32LE>(file, page));
   // Written like this it has no permission to run yet: who may read it may do so.
   struct stat found{};
   done = done && fstat(file, &found) == 0 &&

@@ -182,6 +182,8 @@ public:
     return std::move(parts_);
   }
 
+  uint64_t scratch_bytes() const { return tables_.header.room_bytes; }
+
 private:
   // Equal tensors lie once.
   uint64_t place(std::vector<std::byte> tensor) {
@@ -224,6 +226,7 @@ ExpandedWeights::ExpandedWeights(const Plans& plans, const SharedWeights& shared
   };
   produce_weights(plans, shared, sink, visit);
   parts_ = builder.finish(shared.bytes);
+  scratch_bytes_ = builder.scratch_bytes();
 }
 
 uint64_t ExpandedWeights::bytes() const {

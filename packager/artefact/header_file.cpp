@@ -35,6 +35,10 @@ std::string c_literal(const std::string& text) {
   return out + "\"";
 }
 
+uint64_t made_bytes(const ImageContents& contents) {
+  return SVOD_ALIGN + contents.weight_bytes;
+}
+
 namespace {
 
 // The least number has no literal of its own in C.
@@ -67,6 +71,7 @@ private:
   void write_statuses();
   void write_run_functions();
   void write_reset_function();
+  void write_init_function();
   void write_entry_functions();
   void write_functions();
 
@@ -224,6 +229,7 @@ void HeaderWriter::write_statuses() {
       {"CPU", SVOD_CPU, "this CPU lacks what was packed"},
       {"CORRUPT", SVOD_CORRUPT, "the library is damaged"},
       {"LIMIT", SVOD_LIMIT, "a loop or a picture is larger than was packed"},
+      {"NO_WEIGHTS", SVOD_NO_WEIGHTS, "_init was not called, where there is one"},
   };
   out_ << "/* What the functions below return. Numbers never change. */\n"
        << "enum " << facts_.prefix << "_status {\n";
@@ -304,8 +310,23 @@ void HeaderWriter::write_reset_function() {
        << " */\nvoid " << facts_.prefix << "_reset(void* arena);\n\n";
 }
 
+void HeaderWriter::write_init_function() {
+  const std::string& p = facts_.prefix;
+  if (!facts_.init_scratch) return;
+  out_ << "/* Before the first run with an arena: makes the weights in `weights`, "
+       << macro_ << "_MADE_BYTES long,\n   with the help of `scratch`, " << macro_
+       << "_INIT_SCRATCH_BYTES long, both aligned to " << macro_
+       << "_ARENA_ALIGN.\n   Runs with this arena read them. For further arenas give the "
+          "same weights, which are made\n   once, and null for scratch; the first call "
+          "has "
+          "to be done then. Without it runs return\n   "
+       << macro_ << "_NO_WEIGHTS. */\n"
+       << "int " << p << "_init(void* arena, void* weights, void* scratch);\n\n";
+}
+
 void HeaderWriter::write_functions() {
   const std::string& p = facts_.prefix;
+  write_init_function();
   write_run_functions();
   write_reset_function();
   write_entry_functions();
@@ -346,6 +367,10 @@ std::string HeaderWriter::write() {
   define("ARENA_ALIGN", contents.align);
   define("STACK_BYTES", facts_.stack_bytes);
   define("WEIGHT_BYTES", contents.weight_bytes);
+  if (facts_.init_scratch) {
+    define("MADE_BYTES", made_bytes(contents));
+    define("INIT_SCRATCH_BYTES", std::max(*facts_.init_scratch, contents.align));
+  }
   out_ << "\n";
   write_tensors("INPUT", callers(entry.inputs));
   write_tensors("OUTPUT", callers(entry.outputs));

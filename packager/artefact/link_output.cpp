@@ -26,8 +26,9 @@ toolchain::ObjectResult link_code(const Options& options,
                                   const toolchain::LinkInputs& inputs,
                                   std::vector<std::string> shared) {
   std::vector<std::string> keep = std::move(shared);
-  for (const char* name : {"run", "run_sized", "run_pools", "run_entry", "find_entry",
-                           "arena_bytes", "status_text", "info", "self_check", "reset"})
+  for (const char* name :
+       {"run", "run_sized", "run_pools", "run_entry", "find_entry", "init", "arena_bytes",
+        "status_text", "info", "self_check", "reset"})
     keep.push_back(options.name + "_" + name);
   toolchain::ObjectResult joined = toolchain::partial_link(options.target, inputs);
   if (!joined.ok) return joined;

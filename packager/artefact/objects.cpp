@@ -41,13 +41,14 @@ struct KernelObject {
 
 // Weights in a form of fewer bytes.
 struct StoredForm {
-  uint64_t bytes = 0;
+  uint64_t bytes = 0, scratch = 0;
   std::function<void(const ByteSink&)> write;
 };
 
 template <class Form> StoredForm stored_form_of(Form form) {
   const auto shared = std::make_shared<const Form>(std::move(form));
-  return {shared->bytes(), [shared](const ByteSink& sink) { shared->write(sink); }};
+  return {shared->bytes(), shared->scratch_bytes(),
+          [shared](const ByteSink& sink) { shared->write(sink); }};
 }
 
 class ObjectBuilder {
@@ -393,7 +394,7 @@ void ObjectBuilder::build_weights() {
                           : weights_are_far() ? ".lrodata.svod_weights"
                                               : ".rodata.svod_weights";
     const std::optional<StoredForm> form = stored_form(seen);
-    out_.sizes.stored = form ? form->bytes : 0;
+    if (form) out_.sizes.stored = form->bytes, out_.sizes.scratch = form->scratch;
     out_.weights = toolchain::make_data_object(
         target_, {section, weights_symbol(), contents_.align, weights_are_far()},
         [&](const toolchain::ByteSink& sink) {

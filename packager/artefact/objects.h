@@ -34,7 +34,8 @@ struct ObjectOptions {
 
 struct SizeFacts {
   uint64_t image = 0, code = 0, stub = 0, stack = 0;
-  uint64_t stored = 0; // weights in the form that they are made of; 0: as they are
+  uint64_t stored = 0;  // weights in the form that they are made of; 0: as they are
+  uint64_t scratch = 0; // that a thread needs to make weights of them
 };
 
 // Of each kernel that multiplies vectors in a loop, by its symbol.

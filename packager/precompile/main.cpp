@@ -31,7 +31,8 @@ int main(int count, char** arguments) {
       {kProgram, {.program = ~0u, .place = packager::WeightPlace::Zstd}},
       {kProgram, {.program = ~0u, .place = packager::WeightPlace::Expand}},
       {kLibrary, {}},
-      {kLibrary, {.several = true}}};
+      {kLibrary, {.several = true}},
+      {kLibrary, {.place = packager::WeightPlace::Expand}}};
   for (const auto& [kind, parts] : packages) {
     const auto jobs = packager::stub_jobs(target, kind, "infer", parts);
     const auto compiled = toolchain::compile_all(compiler, target, jobs);

@@ -123,6 +123,7 @@ void write_bytes(JsonWriter& json, const Summary& summary) {
   json.pair("image", summary.sizes.image);
   json.pair("weights", summary.contents.weight_bytes);
   if (summary.sizes.stored != 0) json.pair("weights_stored", summary.sizes.stored);
+  if (summary.sizes.scratch != 0) json.pair("start_scratch", summary.sizes.scratch);
   json.pair("weights_of_fast_forms", summary.plan.fast_form_bytes);
   json.pair("code", summary.sizes.code);
   json.pair("stub", summary.sizes.stub);
