@@ -97,7 +97,8 @@ Exit Packing::verify_or_bisect() {
   const bool ran = verified == Exit::Done || verified == Exit::VerifyMismatch;
   if (!ran && verified != Exit::Bug) return verified; // a crash is looked into, too
   ObjectOptions build = object_options(StubKind::Library);
-  build.place = WeightPlace::Embed; // kernels are called one by one
+  build.place = WeightPlace::Embed; // kernels are called one by one, on the processor
+  build.device = nullptr;
   const Exit status = bisect({options_, *front_, *kernels_, fused_, build, contents_,
                               data, verified == Exit::VerifyMismatch},
                              console_);

@@ -15,6 +15,9 @@
 #include "runtime_stub/states.h"
 #endif
 #include "runtime_stub/status_text.h"
+#ifdef SVOD_DEVICE
+#include "runtime_stub/library_device.h"
+#endif
 #ifdef SVOD_MAKES_WEIGHTS
 #include "runtime_stub/expansion.h"
 #include "runtime_stub/platform.h"
@@ -149,10 +152,41 @@ uint64_t bytes_needed(const void* image) {
   }
   return sizeof(Known) + most;
 #else
-  return sizeof(Known) + state_bytes(image) +
-         svod_arena_bytes(image, svod_entry(image, 0), 1);
+  const uint64_t bytes = sizeof(Known) + state_bytes(image) +
+                         svod_arena_bytes(image, svod_entry(image, 0), 1);
+#ifdef SVOD_DEVICE
+  return bytes + svod_library::gpu_room();
+#else
+  return bytes;
+#endif
 #endif
 }
+
+#ifdef SVOD_DEVICE
+// What the arena holds for a GPU, behind all else.
+struct GpuPart {
+  void* room;
+  uint64_t key;
+};
+
+GpuPart gpu_part(void* arena, const void* image) {
+  const uint64_t at = bytes_needed(image) - svod_library::gpu_room();
+  void* room = static_cast<uint8_t*>(arena) + static_cast<size_t>(at);
+  return {room, key_of(room, image)};
+}
+
+int32_t check_arena(const void* arena) {
+  if (arena == nullptr) return SVOD_BAD_ARGUMENT;
+  const bool aligned = reinterpret_cast<uintptr_t>(arena) % SVOD_ALIGN == 0;
+  return aligned ? SVOD_OK : SVOD_MISALIGNED;
+}
+
+const void* packed_image() {
+  SvodModel model;
+  svod_get_model(&model);
+  return model.image;
+}
+#endif
 
 int run_entry(uint32_t entry, void* arena, size_t arena_bytes, const void* const inputs[],
               void* const outputs[]) {
@@ -163,6 +197,12 @@ int run_entry(uint32_t entry, void* arena, size_t arena_bytes, const void* const
   svod_get_model(&model);
   const uint64_t states = state_bytes(model.image);
   if (arena_bytes - sizeof(Known) < states) return SVOD_ARENA_SMALL;
+#ifdef SVOD_DEVICE
+  if (arena_bytes < bytes_needed(model.image)) return SVOD_ARENA_SMALL;
+  const GpuPart gpu = gpu_part(arena, model.image);
+  if (svod_library::runs_on_gpu(gpu.room, gpu.key))
+    return svod_library::run_gpu(gpu.room, inputs, outputs);
+#endif
   Known* known = static_cast<Known*>(arena);
 #ifdef SVOD_MAKES_WEIGHTS
   model.weights = made_weights(known, model.image);
@@ -268,6 +308,50 @@ int SVOD_API(init)(void* arena, void* weights, void* scratch) {
   known->weights = reinterpret_cast<uintptr_t>(weights);
   known->weights_key = key_of(known, model.image) ^ known->weights ^ kMadeSalt;
   return SVOD_OK;
+}
+#endif
+
+#ifdef SVOD_DEVICE
+int SVOD_API(open)(void* arena, int place) {
+  const int32_t status = check_arena(arena);
+  if (status != SVOD_OK) return status;
+  const GpuPart gpu = gpu_part(arena, packed_image());
+  return svod_library::open_gpu(gpu.room, gpu.key, place);
+}
+
+void SVOD_API(close)(void* arena) {
+  if (check_arena(arena) != SVOD_OK) return;
+  const GpuPart gpu = gpu_part(arena, packed_image());
+  svod_library::close_gpu(gpu.room, gpu.key);
+}
+
+const char* SVOD_API(device_text)(void* arena) {
+  if (check_arena(arena) != SVOD_OK) return "there is no arena";
+  const GpuPart gpu = gpu_part(arena, packed_image());
+  return svod_library::gpu_text(gpu.room, gpu.key);
+}
+
+int SVOD_API(runs_on_device)(void* arena) {
+  if (check_arena(arena) != SVOD_OK) return 0;
+  const GpuPart gpu = gpu_part(arena, packed_image());
+  return svod_library::runs_on_gpu(gpu.room, gpu.key) ? 1 : 0;
+}
+
+int SVOD_API(run_device)(void* arena, const void* const inputs[], void* const outputs[],
+                         void* stream) {
+  const int32_t status = check_arena(arena);
+  if (status != SVOD_OK) return status;
+  const GpuPart gpu = gpu_part(arena, packed_image());
+  if (!svod_library::runs_on_gpu(gpu.room, gpu.key)) return SVOD_NO_DEVICE;
+  return svod_library::run_gpu_there(gpu.room, inputs, outputs, stream);
+}
+
+int SVOD_API(finish_device)(void* arena) {
+  const int32_t status = check_arena(arena);
+  if (status != SVOD_OK) return status;
+  const GpuPart gpu = gpu_part(arena, packed_image());
+  if (!svod_library::runs_on_gpu(gpu.room, gpu.key)) return SVOD_NO_DEVICE;
+  return svod_library::finish_gpu(gpu.room);
 }
 #endif
 

@@ -28,6 +28,8 @@ enum class Status : int {
   Corrupt = -7,
   Limit = -8,
   NoWeights = -9,
+  NoDevice = -10,
+  DeviceFault = -11,
 };
 
 // Elements that C++ has no type for, by their bits.

@@ -196,32 +196,41 @@ static LinkResult link_stand_in(const Target& target, const std::string& soname,
   return link(target, {{}, {&some}}, options, output);
 }
 
+// Links what opens libraries at run time by the system's own C library.
+static LinkResult link_with_loader(const Target& target, const LinkInputs& inputs,
+                                   std::vector<std::string> options,
+                                   const std::string& output) {
+  options.emplace_back("--no-as-needed");
+  std::vector<std::string> stand_ins;
+  LinkResult result{true, ""};
+  for (const char* soname : {"libc.so.6", "libdl.so.2"}) {
+    stand_ins.push_back(output + "." + soname);
+    options.push_back(stand_ins.back());
+    if (result.ok) result = link_stand_in(target, soname, stand_ins.back());
+  }
+  if (result.ok) result = link_segments(target, inputs, std::move(options), output);
+  for (const std::string& path : stand_ins) unlink(path.c_str());
+  return result;
+}
+
 LinkResult link_hosted(const Target& target, const LinkInputs& inputs,
                        const std::string& output) {
   const char* loader = loader_of(target);
   if (loader == nullptr) return refuse(target, "a program for a GPU");
   std::vector<std::string> options = kHardened;
-  options.insert(options.end(),
-                 {"-pie", "--dynamic-linker", loader, "-e", "_start", "--no-as-needed"});
-  std::vector<std::string> stand_ins;
-  for (const char* soname : {"libc.so.6", "libdl.so.2"}) {
-    stand_ins.push_back(output + "." + soname);
-    if (LinkResult made = link_stand_in(target, soname, stand_ins.back()); !made.ok)
-      return made;
-    options.push_back(stand_ins.back());
-  }
-  LinkResult result = link_segments(target, inputs, options, output);
-  for (const std::string& path : stand_ins) unlink(path.c_str());
-  return result;
+  options.insert(options.end(), {"-pie", "--dynamic-linker", loader, "-e", "_start"});
+  return link_with_loader(target, inputs, std::move(options), output);
 }
 
 LinkResult link_shared(const Target& target, const LinkInputs& inputs,
-                       const std::string& soname, const std::string& output) {
+                       const std::string& soname, const std::string& output,
+                       bool opens_others) {
   if (target.kind != TargetKind::Linux) return refuse(target, "a shared library");
   std::vector<std::string> options = kHardened;
   options.insert(options.end(),
                  {"-shared", "-soname", soname, "-z", "defs", "-Bsymbolic"});
-  return link_segments(target, inputs, options, output);
+  return opens_others ? link_with_loader(target, inputs, std::move(options), output)
+                      : link_segments(target, inputs, std::move(options), output);
 }
 
 LinkResult link_image(const Target& target, const LinkInputs& inputs,

@@ -14,11 +14,17 @@ constexpr std::string_view kCheck = "runtime_stub/check_image.cpp";
 // Sources that name it are other ones where there are several entries.
 constexpr std::string_view kSeveral = "SVOD_SEVERAL_ENTRIES";
 constexpr std::string_view kEntries = "runtime_stub/program/entries.cpp";
-// Of a program for a GPU. The others that know of it, or of states, share a header: all
-// are told.
-constexpr std::string_view kDevice[] = {
-    "runtime_stub/program/device.cpp", "runtime_stub/program/device_graph.cpp",
-    "runtime_stub/program/device_times.cpp", "runtime_stub/program/driver.cpp"};
+// What packages for a GPU have in common, then what is a program's or a library's. The
+// others of a program that know of it, or of states, share a header: all are told.
+constexpr std::string_view kDevice = "runtime_stub/device/";
+constexpr std::string_view kDeviceFiles[] = {"runtime_stub/program/device.cpp",
+                                             "runtime_stub/program/device_times.cpp",
+                                             "runtime_stub/library_device.cpp"};
+
+bool is_for_device(std::string_view name) {
+  return name.starts_with(kDevice) ||
+         std::ranges::find(kDeviceFiles, name) != std::end(kDeviceFiles);
+}
 
 const ProgramPart kParts[] = {
     {"batch", "SVOD_WITH_BATCH", {"batch.cpp", "folder.cpp"}},
@@ -58,6 +64,7 @@ constexpr StubRow kStub[] = {
     {"runtime_stub/cpu.cpp", true, true, false},
     {kExports, false, true, false},
     {"runtime_stub/filter_linux.cpp", true, false, false},
+    {"runtime_stub/library_device.cpp", false, true, false},
     {"runtime_stub/memory.cpp", true, true, true},
     {"runtime_stub/platform_linux.cpp", true, false, false},
     {"runtime_stub/pool.cpp", true, false, false},
@@ -74,6 +81,7 @@ bool is_wanted(std::string_view name, StubKind kind, WeightPlace place) {
            (kind == StubKind::Program || form->library);
   if (!name.ends_with(".cpp")) return false;
   if (name.starts_with(kProgram)) return kind == StubKind::Program;
+  if (name.starts_with(kDevice)) return kind != StubKind::Firmware;
   auto row = std::ranges::find(kStub, name, &StubRow::name);
   if (row == std::end(kStub)) return false;
   if (kind == StubKind::Firmware) return row->firmware;
@@ -140,8 +148,7 @@ std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind
         (file.name == kEntries && !parts.several) ||
         (file.name == kPictureFile && !parts.pictures))
       continue;
-    if (!parts.device && std::ranges::find(kDevice, file.name) != std::end(kDevice))
-      continue;
+    if (!parts.device && is_for_device(file.name)) continue;
     if (file.name.starts_with(kProgram) && is_left_out(file.name, parts.program))
       continue;
     toolchain::Source source;
@@ -158,7 +165,8 @@ std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind
     const bool in_program = file.name.starts_with(kProgram);
     if (parts.states && (in_program || file.name == kExports || file.name == kCheck))
       own.emplace_back("-DSVOD_STATES");
-    if (parts.device && in_program) own.emplace_back("-DSVOD_DEVICE");
+    if (parts.device && (in_program || file.name == kExports))
+      own.emplace_back("-DSVOD_DEVICE");
     if (parts.pictures && in_program) own.emplace_back("-DSVOD_PICTURES");
     for (const auto& [macro, has] :
          {std::pair(kMakesWeights, is_made_at_start(parts.place)),

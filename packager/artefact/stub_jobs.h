@@ -35,7 +35,7 @@ std::span<const ProgramPart> program_parts();
 struct StubParts {
   bool self_check = false; // a library has the function of that name
   bool several = false;    // it chooses among the entries of the image
-  bool device = false;     // a program runs on a GPU where one is
+  bool device = false;     // it runs on a GPU where one is
   bool states = false;     // tensors stay from run to run
   bool pictures = false;   // inputs of a program are picture files
   uint32_t program = 0;    // of a program, a bit for each of program_parts()
