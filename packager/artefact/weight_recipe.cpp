@@ -67,10 +67,12 @@ uint64_t RecipeBook::stored_bytes(NodeId id) {
 
 bool RecipeBook::is_made(NodeId id) { return stored_bytes(id) < bytes_of(graph_[id]); }
 
+namespace {
+
 // Writes the steps of one recipe.
 class RecipeWriter {
 public:
-  explicit RecipeWriter(RecipeBook& book) : book_(book), g_(book.graph_) {}
+  explicit RecipeWriter(RecipeBook& book) : book_(book), g_(book.graph()) {}
 
   std::optional<Recipe> write(const std::vector<const PackedWeight*>& weights) {
     const Recipe::Operand source = laid_out(value(weights.front()->source));
@@ -276,6 +278,8 @@ private:
   std::map<NodeId, View> values_;
   Recipe out_;
 };
+
+} // namespace
 
 std::optional<Recipe>
 RecipeBook::recipe(const std::vector<const PackedWeight*>& weights) {

@@ -37,13 +37,14 @@ public:
   explicit RecipeBook(const Graph& graph) : graph_(graph) {}
   // Bytes that have to be stored so that the value of a node can be made of them.
   uint64_t stored_bytes(NodeId id);
+  // Whether that is less than its value, which then is made.
+  bool is_made(NodeId id);
+  const Graph& graph() const { return graph_; }
   // The weights are packed from one source. nullopt: there are more axes than a step has.
   std::optional<Recipe> recipe(const std::vector<const PackedWeight*>& weights);
 
 private:
-  friend class RecipeWriter;
   std::optional<uint64_t> made_from(NodeId id);
-  bool is_made(NodeId id);
 
   const Graph& graph_;
   std::map<NodeId, uint64_t> stored_;

@@ -53,7 +53,7 @@ std::map<std::byte*, size_t> pinned; // of memory here that a graph may copy fro
 // By this thread; each thread has its own, as contexts are.
 thread_local std::optional<Graph> captured;
 thread_local std::vector<void*> contexts;
-std::mutex state_lock;                   // of what follows and of memory
+std::mutex state_lock;               // of what follows and of memory
 int runs = 0, primary = 0, left = 0; // left: modules, streams and graphs
 int made_contexts[2];                // addresses: the device's own, and one of a caller
 

@@ -28,7 +28,8 @@ int main(void) {
   CUdeviceptr there[3];
   const size_t bytes[] = {sizeof(x), sizeof(index_), sizeof(y)};
   for (int i = 0; i < 3; i++) must(cuMemAlloc(&there[i], bytes[i]) == 0, "memory");
-  const void* ins[] = {(const void*)(uintptr_t)there[0], (const void*)(uintptr_t)there[1]};
+  const void* ins[] = {(const void*)(uintptr_t)there[0],
+                       (const void*)(uintptr_t)there[1]};
   void* outs[] = {(void*)(uintptr_t)there[2]};
   cuMemcpyHtoDAsync(there[0], x, sizeof(x), NULL);
   index_[0] = 7;
@@ -39,7 +40,9 @@ int main(void) {
   must(net_run_device(arena, ins, outs, NULL) == NET_OK, "nor the next");
   must(net_finish_device(arena) == NET_INDEX, "who waits learns of it");
   printf("%s\n", net_device_text(arena));
-  must(net_run_device(arena, ins, outs, NULL) == NET_OK && net_finish_device(arena) == NET_OK, "once");
+  must(net_run_device(arena, ins, outs, NULL) == NET_OK &&
+           net_finish_device(arena) == NET_OK,
+       "once");
   for (int i = 0; i < 3; i++) cuMemFree(there[i]);
   net_close(arena);
   return 0;

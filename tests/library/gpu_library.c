@@ -1,5 +1,5 @@
-/* A library for a GPU against the driver that stands in for NVIDIA's. Words: what is tried, its input, where the output
-   goes. */
+/* A library for a GPU against the driver that stands in for NVIDIA's. Words: what is
+   tried, its input, where the output goes. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -27,7 +27,8 @@ static void* new_arena(void) {
 /* How much the driver has lent; 0 where it is not the stand-in. */
 static int left(void) {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW);
-  int (*count)(void) = driver ? (int (*)(void))(intptr_t)dlsym(driver, "svod_stand_in_left") : NULL;
+  int (*count)(void) =
+      driver ? (int (*)(void))(intptr_t)dlsym(driver, "svod_stand_in_left") : NULL;
   return count ? count() : 0;
 }
 
@@ -49,8 +50,10 @@ static void here(void) {
   must(net_open(arena, 3) == NET_BAD_ARGUMENT, "there are three places");
   must(net_open(NULL, NET_ON_AUTO) == NET_BAD_ARGUMENT, "no arena");
   must(net_open((char*)arena + 8, NET_ON_AUTO) == NET_MISALIGNED, "arenas are aligned");
-  must(net_open(arena, NET_ON_CPU) == NET_OK && !net_runs_on_device(arena), "the processor is a place");
-  must(strcmp(net_device_text(arena), "the processor was asked for") == 0, "which is said");
+  must(net_open(arena, NET_ON_CPU) == NET_OK && !net_runs_on_device(arena),
+       "the processor is a place");
+  must(strcmp(net_device_text(arena), "the processor was asked for") == 0,
+       "which is said");
   must(net_run(arena, inputs, outputs) == NET_OK, "it runs");
   net_close(arena);
   free(arena);
@@ -59,9 +62,11 @@ static void here(void) {
 /* Where there is no GPU: the reason, by both ways to ask. */
 static void nowhere(void) {
   void* arena = new_arena();
-  must(net_open(arena, NET_ON_CUDA) != NET_OK && !net_runs_on_device(arena), "a GPU is asked for, and none is there");
+  must(net_open(arena, NET_ON_CUDA) != NET_OK && !net_runs_on_device(arena),
+       "a GPU is asked for, and none is there");
   printf("%s\n", net_device_text(arena));
-  must(net_open(arena, NET_ON_AUTO) == NET_OK && !net_runs_on_device(arena), "the processor is as good");
+  must(net_open(arena, NET_ON_AUTO) == NET_OK && !net_runs_on_device(arena),
+       "the processor is as good");
   must(strlen(net_device_text(arena)) > 10, "with the reason");
   must(net_run(arena, inputs, outputs) == NET_OK, "it runs");
   must(left() == 0, "nothing is left on the GPU");
@@ -71,22 +76,28 @@ static void nowhere(void) {
 static void there(void) {
   CUcontext current = NULL;
   void* arena = new_arena();
-  must(net_open(arena, NET_ON_AUTO) == NET_OK && net_runs_on_device(arena), "a GPU is there");
+  must(net_open(arena, NET_ON_AUTO) == NET_OK && net_runs_on_device(arena),
+       "a GPU is there");
   printf("%s\n", net_device_text(arena));
-  CUresult (*get)(CUcontext*) = (CUresult(*)(CUcontext*))(intptr_t)driver_function("cuCtxGetCurrent");
+  CUresult (*get)(CUcontext*) =
+      (CUresult(*)(CUcontext*))(intptr_t)driver_function("cuCtxGetCurrent");
   must(get(&current) == 0 && current == NULL, "the thread has no context, as before");
   must(net_run(arena, inputs, outputs) == NET_OK, "it runs");
   must(net_run(arena, NULL, outputs) == NET_BAD_ARGUMENT, "inputs are needed");
   const void* none[] = {NULL};
   must(net_run(arena, none, outputs) == NET_BAD_ARGUMENT, "each of them");
-  must(net_run_sized(arena, NET_ARENA_BYTES - 64, inputs, outputs) == NET_ARENA_SMALL, "the arena has a size");
-  must(net_open(arena, NET_ON_CUDA) == NET_OK && net_runs_on_device(arena), "it may be opened again");
+  must(net_run_sized(arena, NET_ARENA_BYTES - 64, inputs, outputs) == NET_ARENA_SMALL,
+       "the arena has a size");
+  must(net_open(arena, NET_ON_CUDA) == NET_OK && net_runs_on_device(arena),
+       "it may be opened again");
   must(net_run(arena, inputs, outputs) == NET_OK, "and runs");
   net_close(arena);
   must(!net_runs_on_device(arena) && left() == 0, "closed, it leaves nothing behind");
   net_close(arena);
   must(net_run(arena, inputs, outputs) == NET_OK, "and runs on the processor");
-  must(net_open(arena, NET_ON_CUDA) == NET_OK && net_run(arena, inputs, outputs) == NET_OK, "or again there");
+  must(net_open(arena, NET_ON_CUDA) == NET_OK &&
+           net_run(arena, inputs, outputs) == NET_OK,
+       "or again there");
   net_close(arena);
   free(arena);
 }
@@ -101,18 +112,23 @@ static void* run_often(void* arena) {
   return NULL;
 }
 
-/* Tensors on the GPU, in a context of the caller's; and three threads, each with an arena. */
+/* Tensors on the GPU, in a context of the caller's; and three threads, each with an
+ * arena. */
 static void in_place(void) {
-  CUresult (*make)(CUcontext*, unsigned, CUdevice) =
-      (CUresult(*)(CUcontext*, unsigned, CUdevice))(intptr_t)driver_function("cuCtxCreate_v2");
-  CUresult (*get)(CUcontext*) = (CUresult(*)(CUcontext*))(intptr_t)driver_function("cuCtxGetCurrent");
+  CUresult (*make)(CUcontext*, unsigned, CUdevice) = (CUresult(*)(
+      CUcontext*, unsigned, CUdevice))(intptr_t)driver_function("cuCtxCreate_v2");
+  CUresult (*get)(CUcontext*) =
+      (CUresult(*)(CUcontext*))(intptr_t)driver_function("cuCtxGetCurrent");
   CUresult (*allocate)(CUdeviceptr*, size_t) =
       (CUresult(*)(CUdeviceptr*, size_t))(intptr_t)driver_function("cuMemAlloc_v2");
-  CUresult (*release)(CUdeviceptr) = (CUresult(*)(CUdeviceptr))(intptr_t)driver_function("cuMemFree_v2");
+  CUresult (*release)(CUdeviceptr) =
+      (CUresult(*)(CUdeviceptr))(intptr_t)driver_function("cuMemFree_v2");
   CUresult (*up)(CUdeviceptr, const void*, size_t, CUstream) =
-      (CUresult(*)(CUdeviceptr, const void*, size_t, CUstream))(intptr_t)driver_function("cuMemcpyHtoDAsync_v2");
+      (CUresult(*)(CUdeviceptr, const void*, size_t, CUstream))(intptr_t)driver_function(
+          "cuMemcpyHtoDAsync_v2");
   CUresult (*down)(void*, CUdeviceptr, size_t, CUstream) =
-      (CUresult(*)(void*, CUdeviceptr, size_t, CUstream))(intptr_t)driver_function("cuMemcpyDtoHAsync_v2");
+      (CUresult(*)(void*, CUdeviceptr, size_t, CUstream))(intptr_t)driver_function(
+          "cuMemcpyDtoHAsync_v2");
   CUcontext mine = NULL, current = NULL;
   must(make(&mine, 0, 0) == 0, "a context");
   void* arena = new_arena();
@@ -123,18 +139,21 @@ static void in_place(void) {
   const void* ins[] = {(const void*)(uintptr_t)x};
   void* outs[] = {(void*)(uintptr_t)y};
   must(net_finish_device(arena) == NET_OK, "there is nothing to wait for");
-  for (int i = 0; i < 3; i++) must(net_run_device(arena, ins, outs, NULL) == NET_OK, "runs there");
+  for (int i = 0; i < 3; i++)
+    must(net_run_device(arena, ins, outs, NULL) == NET_OK, "runs there");
   must(net_finish_device(arena) == NET_OK, "they are done");
   down(output, y, sizeof(output), NULL);
   const void* crooked[] = {(const void*)(uintptr_t)(x + 4)};
-  must(net_run_device(arena, crooked, outs, NULL) == NET_MISALIGNED, "tensors are aligned there");
+  must(net_run_device(arena, crooked, outs, NULL) == NET_MISALIGNED,
+       "tensors are aligned there");
   must(net_run_device(arena, ins, NULL, NULL) == NET_BAD_ARGUMENT, "outputs are needed");
   must(get(&current) == 0 && current == mine, "the caller's context stays");
   release(x), release(y);
   net_close(arena);
   must(left() == 0, "nothing is left, and the device's own context was not asked for");
   pthread_t threads[3];
-  for (int i = 0; i < 3; i++) must(pthread_create(&threads[i], NULL, run_often, new_arena()) == 0, "a thread");
+  for (int i = 0; i < 3; i++)
+    must(pthread_create(&threads[i], NULL, run_often, new_arena()) == 0, "a thread");
   for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
   must(left() == 0, "nor of theirs");
   free(arena);
@@ -143,7 +162,9 @@ static void in_place(void) {
 /* The driver gives up in the second run. */
 static void lost(void) {
   void* arena = new_arena();
-  must(net_open(arena, NET_ON_CUDA) == NET_OK && net_run(arena, inputs, outputs) == NET_OK, "a first run");
+  must(net_open(arena, NET_ON_CUDA) == NET_OK &&
+           net_run(arena, inputs, outputs) == NET_OK,
+       "a first run");
   must(net_run(arena, inputs, outputs) == NET_DEVICE_FAULT, "a second");
   printf("%s: %s\n", net_status_text(NET_DEVICE_FAULT), net_device_text(arena));
   net_close(arena);
@@ -153,7 +174,8 @@ static void lost(void) {
 int main(int count, char** words) {
   must(count == 4, "three words");
   FILE* file = fopen(words[2], "rb");
-  must(file && fread(input, 1, sizeof(input), file) == sizeof(input), "the input is there");
+  must(file && fread(input, 1, sizeof(input), file) == sizeof(input),
+       "the input is there");
   fclose(file);
   const char* what = words[1];
   if (strcmp(what, "here") == 0) here();
@@ -162,6 +184,7 @@ int main(int count, char** words) {
   if (strcmp(what, "in_place") == 0) in_place();
   if (strcmp(what, "lost") == 0) lost();
   file = fopen(words[3], "wb");
-  must(file && fwrite(output, 1, sizeof(output), file) == sizeof(output), "the output is written");
+  must(file && fwrite(output, 1, sizeof(output), file) == sizeof(output),
+       "the output is written");
   return fclose(file);
 }

@@ -199,8 +199,8 @@ TEST_CASE("the stub links alone and runs a hand-made image", "[stub]") {
   for (const StubFile& file : stub_files()) {
     bool source = file.name.ends_with(".cpp") && file.name != "runtime_stub/library.cpp";
     // Sources of programs for GPUs have another Session and call the system's loader.
-    const bool device = file.name.find("device") != file.name.npos ||
-                        file.name.ends_with("/driver.cpp");
+    const bool device =
+        file.name.find("device") != file.name.npos || file.name.ends_with("/driver.cpp");
     const bool makes =
         file.name == kMaking || file.name == kZstdForm || file.name == kExpandForm;
     if (source && !device && !makes) names.push_back(file.name);
