@@ -65,7 +65,9 @@ Exit check_budget(const Options& options, const plan::Plan& plan,
   };
   std::ostringstream parts;
   parts << "arena " << ram.all() << " (temporaries " << ram.temporaries << ", scratch "
-        << ram.scratch << ", tables " << ram.tables << "), stack " << sizes.stack;
+        << ram.scratch << ", tables " << ram.tables
+        << (ram.device != 0 ? ", for a GPU " + std::to_string(ram.device) : "")
+        << "), stack " << sizes.stack;
   std::string memory = parts.str();
   for (const std::string& line : arena_lines(plan)) memory += "; " + line;
   for (size_t i = 0; i < contents.pools.size(); i++)

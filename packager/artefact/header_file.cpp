@@ -395,6 +395,8 @@ std::string HeaderWriter::write() {
        << facts_.arena.scratch << ", tables " << facts_.arena.tables
        << (facts_.arena.states != 0 ? ", states " + std::to_string(facts_.arena.states)
                                     : "")
+       << (facts_.arena.device != 0 ? ", for a GPU " + std::to_string(facts_.arena.device)
+                                    : "")
        << ". The stack is the longest chain\n   of calls, beside it";
   if (!facts_.stack_of.empty())
     out_ << ": compiled by Clang for " << facts_.stack_of
