@@ -102,11 +102,11 @@ const uint8_t* Job::operand(const SvodExpansionOperand& operand, const Reach& re
                             uint32_t element) const {
   if (operand.place > SVOD_EXPANSION_WEIGHTS) return nullptr;
   const Memory& memory = places_[operand.place];
+  if (operand.offset > memory.bytes || (operand.offset & (element - 1)) != 0)
+    return nullptr;
   const auto at = static_cast<int64_t>(operand.offset);
   const int64_t begin = at + reach.low * element, end = at + (reach.high + 1) * element;
-  if (operand.offset > memory.bytes || begin < 0 ||
-      end > static_cast<int64_t>(memory.bytes) || (operand.offset & (element - 1)) != 0)
-    return nullptr;
+  if (begin < 0 || end > static_cast<int64_t>(memory.bytes)) return nullptr;
   return memory.begin + operand.offset;
 }
 
@@ -409,7 +409,9 @@ int32_t svod_check_expansion(const void* data, uint64_t bytes, uint64_t weight_b
   const bool fits = header->weight_bytes == weight_bytes &&
                     tables <= bytes - sizeof(*header) && header->tensors <= bytes &&
                     header->tensors >= sizeof(*header) + tables &&
-                    header->room_bytes < uint64_t{kMostElements};
+                    (header->tensors & (SVOD_EXPANSION_ALIGN - 1)) == 0 &&
+                    header->room_bytes < uint64_t{kMostElements} &&
+                    weight_bytes < uint64_t{kMostElements};
   if (!fits) return SVOD_CORRUPT;
   const auto* summed = reinterpret_cast<const uint8_t*>(&header->weight_bytes);
   const auto* begin = reinterpret_cast<const uint8_t*>(header);

@@ -59,6 +59,7 @@ struct SvodExpansionStep {
 };
 
 #define SVOD_EXPANSION_AXES 16
+#define SVOD_EXPANSION_ALIGN 64u // of tensors, and where they begin
 
 #ifdef __cplusplus
 static_assert(sizeof(SvodExpansionHeader) == 56,

@@ -21,8 +21,8 @@ namespace svod::packager {
 
 namespace {
 
-constexpr uint64_t kAlign =
-    64; // of tensors, and of what lies beside each other in a room
+// Of tensors, and of what lies beside each other in a room.
+constexpr uint64_t kAlign = SVOD_EXPANSION_ALIGN;
 
 // Where rooms lie: one may take the place of another that no later step reads.
 struct RoomPlan {

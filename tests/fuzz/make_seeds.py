@@ -149,8 +149,9 @@ def streams():
              step(1, 4, 1, 1, 0, 0, 12, (made, 0), (room, 0), (0, 0)),
              step(1, 4, 2, 0, 0, 0, 20, (made, 16), (stored, 0), (0, 0))]
     tables = struct.pack("<4I", 0, 2, 2, 1) + b"".join(steps) + struct.pack(f"<{len(numbers)}q", *numbers)
-    seed("expansion", "steps", struct.pack("<8s4Q4I", b"SVODEXP", 0, 32, 64, 56 + len(tables), 2, 3, len(numbers), 0) +
-         tables + struct.pack("<8f", *range(1, 9)))
+    tensors = -(-(56 + len(tables)) // 64) * 64
+    header = struct.pack("<8s4Q4I", b"SVODEXP", 0, 32, 64, tensors, 2, 3, len(numbers), 0)
+    seed("expansion", "steps", (header + tables).ljust(tensors, b"\0") + struct.pack("<8f", *range(1, 9)))
 
 
 def step(kind, element, axes, limits, kept, row, first, *operands):
