@@ -10,7 +10,7 @@
 namespace svod::packager {
 
 static uint64_t stored_weights(const ImageContents& contents, const SizeFacts& sizes) {
-  return sizes.compressed != 0 ? sizes.compressed : contents.weight_bytes;
+  return sizes.stored != 0 ? sizes.stored : contents.weight_bytes;
 }
 
 uint64_t flash_bytes(const ImageContents& contents, const SizeFacts& sizes) {
@@ -65,14 +65,16 @@ Exit check_budget(const Options& options, const plan::Plan& plan,
   };
   std::ostringstream parts;
   parts << "arena " << ram.all() << " (temporaries " << ram.temporaries << ", scratch "
-        << ram.scratch << ", tables " << ram.tables << "), stack " << sizes.stack;
+        << ram.scratch << ", tables " << ram.tables
+        << (ram.device != 0 ? ", for a GPU " + std::to_string(ram.device) : "")
+        << "), stack " << sizes.stack;
   std::string memory = parts.str();
   for (const std::string& line : arena_lines(plan)) memory += "; " + line;
   for (size_t i = 0; i < contents.pools.size(); i++)
     check("--pool", options.pools[i].bytes, contents.pools[i].bytes,
           "memory " + contents.pools[i].name + " of an arena of " +
               std::to_string(ram.all()));
-  const uint64_t expanded = sizes.compressed != 0 ? contents.weight_bytes : 0;
+  const uint64_t expanded = sizes.stored != 0 ? contents.weight_bytes : 0;
   if (expanded != 0)
     memory = "expanded weights " + std::to_string(expanded) + ", " + memory;
   check("--max-ram", options.max_ram, expanded + ram.all() + sizes.stack, memory);

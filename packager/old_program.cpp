@@ -81,7 +81,8 @@ SizeFacts sizes_of(std::string_view manifest) {
   };
   SizeFacts out;
   out.image = number("image"), out.code = number("code"), out.stub = number("stub");
-  out.stack = number("stack"), out.compressed = number("weights_stored");
+  out.stack = number("stack"), out.stored = number("weights_stored");
+  out.scratch = number("start_scratch");
   return out;
 }
 

@@ -61,11 +61,19 @@ std::string of_artefacts(const Options& o) {
        "--pkg-config is for libraries (-o libNAME.a)"},
       {o.self_check && (!o.is_library() || o.emit == Output::Source),
        "--self-check is for libraries (-o libNAME.a); a program has it as an option"},
+      {o.self_check && o.weights == WeightPlace::Expand,
+       "--self-check reads a library's weights as they lie in it, which with "
+       "--weights=expand they do not; a program has it as an option"},
       {o.weights == WeightPlace::File && !is_program(o),
        "--weights=file is for executables"},
+      {o.weights == WeightPlace::Expand &&
+           (o.target.kind != TargetKind::Linux || o.emit == Output::Source || in_folder),
+       "--weights=expand is for programs and libraries of Linux, which have memory to "
+       "make weights in; firmware, modules and source take embed, and --max-weights or "
+       "--accuracy exact bounds what fast forms add there"},
       {o.weights == WeightPlace::Zstd && !is_program(o),
        "--weights=zstd is for executables, which have memory to expand weights into; a "
-       "library takes embed"},
+       "library takes embed or expand"},
   });
 }
 

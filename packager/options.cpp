@@ -332,13 +332,16 @@ void read_device(const RawOptions& raw, Options& options) {
     options.target = device;
     return;
   }
-  if (options.emit != Output::Executable || !options.target.is_x86())
-    throw UsageError{"--device is for programs for x86-64, and for texts (--emit=ptx, "
-                     "cpp, schedule, plan, fused)"};
+  const bool packs = options.emit == Output::Executable ||
+                     (options.is_library() && options.emit < Output::Module &&
+                      options.layout == FolderLayout::None);
+  if (!packs || !options.target.is_x86())
+    throw UsageError{"--device is for programs and libraries for x86-64, and for texts "
+                     "(--emit=ptx, cpp, schedule, plan, fused)"};
   if (options.bisect || !raw.tune.empty() || raw.weights != "embed" ||
       !raw.entries.empty())
-    throw UsageError{"--device goes with neither --bisect, --tune, --weights=file or "
-                     "zstd nor --entry; pack without it for them"};
+    throw UsageError{"--device goes with neither --bisect, --tune, --weights=file, "
+                     "zstd or expand nor --entry; pack without it for them"};
   options.device = device;
 }
 
@@ -434,7 +437,7 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
     options.target = without_other_levels(std::move(options.target));
   read_shapes(raw, options);
   if (options.device && !options.sets.empty())
-    throw UsageError{"--device: a program for a GPU is of one set of shapes; give each "
+    throw UsageError{"--device: what is for a GPU is of one set of shapes; give each "
                      "--shape once"};
   for (const std::string& value : raw.values) read_value(value, options.import);
   options.import.string_bytes = read_number("--string-bytes", raw.string_bytes);

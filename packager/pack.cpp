@@ -158,11 +158,13 @@ uint32_t Packing::threads() const {
 // threads when it runs.
 ArenaBytes Packing::arena() const {
   ArenaBytes most;
+  const bool for_gpu = device_ && options_.is_library();
   for (const ImageEntry& entry : contents_.entries) {
     const ArenaBytes bytes =
         arena_bytes(contents_, entry, 1, options_.target.pointer_bits / 8);
     if (bytes.all() > most.all()) most = bytes;
   }
+  if (for_gpu) most.device = device_->arena_bytes;
   return most;
 }
 
@@ -210,12 +212,9 @@ ObjectOptions Packing::object_options(StubKind stub) {
   build.self_check = options_.self_check;
   build.parts = options_.parts;
   build.place = options_.weights;
-  if (entries_)
-    build.weights = [this](const ByteSink& sink) {
-      produce_weights(plans(), entries_->weights, sink);
-    };
+  if (entries_) build.plans = plans(), build.shared = &entries_->weights;
   build.cache = cache_ ? &*cache_ : nullptr;
-  build.device = device_ && stub == StubKind::Program ? &*device_ : nullptr;
+  build.device = device_ ? &*device_ : nullptr;
   build.on_done = [this](const toolchain::JobDone& job) {
     console_.kernel_done(job.job.name, job.ms, job.compiled, job.done, job.all);
   };

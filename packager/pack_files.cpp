@@ -130,10 +130,12 @@ Exit Packing::link() {
 }
 
 HeaderFacts Packing::header_facts() const {
-  const bool source = options_.emit == Output::Source;
-  return {
-      options_.name,         &contents_,          arena(),
-      objects_->sizes.stack, options_.self_check, source ? options_.target.triple : ""};
+  HeaderFacts out{options_.name, &contents_, arena(), objects_->sizes.stack,
+                  options_.self_check};
+  if (is_made_at_start(options_.weights)) out.init_scratch = objects_->sizes.scratch;
+  out.device = device_.has_value();
+  if (options_.emit == Output::Source) out.stack_of = options_.target.triple;
+  return out;
 }
 
 Exit Packing::write_source() {

@@ -96,7 +96,9 @@ Exit Packing::verify_or_bisect() {
   const Exit verified = verify();
   const bool ran = verified == Exit::Done || verified == Exit::VerifyMismatch;
   if (!ran && verified != Exit::Bug) return verified; // a crash is looked into, too
-  const ObjectOptions build = object_options(StubKind::Library);
+  ObjectOptions build = object_options(StubKind::Library);
+  build.place = WeightPlace::Embed; // kernels are called one by one, on the processor
+  build.device = nullptr;
   const Exit status = bisect({options_, *front_, *kernels_, fused_, build, contents_,
                               data, verified == Exit::VerifyMismatch},
                              console_);

@@ -91,13 +91,13 @@ Exit Packing::put_weights() {
   const bool beside = options_.weights == WeightPlace::File;
   const std::optional<uint64_t> place =
       beside ? std::optional(uint64_t{0}) : weights_at(*old_, contents_.align);
-  if (options_.weights == WeightPlace::Zstd || !same_size || !place) {
+  if (is_made_at_start(options_.weights) || !same_size || !place) {
     objects_.reset();
     Exit status = build();
     if (status == Exit::Done) status = link();
     if (status != Exit::Done) return status;
     console_.note("linked anew, since " +
-                  std::string(same_size ? "compressed weights are of another size"
+                  std::string(same_size ? "stored weights are of another size"
                                         : "names in the model take other room") +
                   "; " + std::to_string(objects_->compiled) +
                   " of its objects were not "

@@ -55,6 +55,23 @@ struct SvodDevice {
   uint64_t program_bytes;
 };
 
+// What a device takes here: itself, a pointer for each input, output and kernel, another
+// for each kernel's module, and two for each parameter of a launch, of which some are not
+// the plan's.
+#define SVOD_DEVICE_ROOM 768u
+#define SVOD_DEVICE_OWN_PARAMETERS 3u
+// In front of it, in a library's arena: what is said of it.
+#define SVOD_DEVICE_LINE 256u
+
+#ifdef __cplusplus
+inline uint64_t svod_device_bytes(uint64_t inputs, uint64_t outputs, uint64_t programs,
+                                  uint64_t max_buffers) {
+  const uint64_t words =
+      inputs + outputs + 2 * programs + 2 * (max_buffers + SVOD_DEVICE_OWN_PARAMETERS);
+  return SVOD_DEVICE_ROOM + (words + 7) / 8 * 64;
+}
+#endif
+
 #ifdef __cplusplus
 extern "C"
 #endif

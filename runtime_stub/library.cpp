@@ -5,6 +5,8 @@
 // without asking anything again.
 //
 // An arena that is not known yet has states of zeros, which stay in it from run to run.
+// Where weights are made at the start, they lie in memory of the caller that any number
+// of arenas share; the arena notes where.
 //
 //   arena:  what is known | states | the arena of svod_replay
 #include "runtime_stub/cpu.h"
@@ -13,6 +15,14 @@
 #include "runtime_stub/states.h"
 #endif
 #include "runtime_stub/status_text.h"
+#ifdef SVOD_DEVICE
+#include "runtime_stub/library_device.h"
+#endif
+#ifdef SVOD_MAKES_WEIGHTS
+#include "runtime_stub/expansion.h"
+#include "runtime_stub/platform.h"
+#include "runtime_stub/stored_weights.h"
+#endif
 
 #define SVOD_JOIN2(a, b) a##_##b
 #define SVOD_JOIN(a, b) SVOD_JOIN2(a, b)
@@ -23,13 +33,60 @@ namespace {
 struct Known {
   uint64_t key;
   uint32_t level;
-  uint32_t unused[13];
+  uint32_t unused;
+  uint64_t weights_key, weights; // of made ones, the address of what stands before them
+  uint32_t unused_too[8];
 };
 static_assert(sizeof(Known) == SVOD_ARENA_NOTES && SVOD_ARENA_NOTES % SVOD_ALIGN == 0);
 
 uint64_t key_of(const void* arena, const void* image) {
   return svod_header(image)->image_checksum ^ reinterpret_cast<uintptr_t>(arena);
 }
+
+#ifdef SVOD_MAKES_WEIGHTS
+// In front of made weights: that they are made, of this model and at this address.
+struct Made {
+  uint64_t key;
+  uint32_t unused[14];
+};
+static_assert(sizeof(Made) == SVOD_ALIGN);
+
+constexpr uint64_t kMadeSalt = 0x7365747472616d65u; // no arena has this key
+
+// Null: init was not called with this arena.
+const uint8_t* made_weights(const Known* known, const void* image) {
+  if (known->weights_key != (key_of(known, image) ^ known->weights ^ kMadeSalt))
+    return nullptr;
+  const auto* made =
+      reinterpret_cast<const Made*>(static_cast<uintptr_t>(known->weights));
+  return reinterpret_cast<const uint8_t*>(made + 1);
+}
+
+struct Stored {
+  const void* data;
+  uint64_t bytes;
+};
+
+Stored stored_weights() {
+  Stored out = {};
+  svod_get_stored(&out.data, &out.bytes);
+  return out;
+}
+
+int32_t make(const void* image, Made* made, uint8_t* scratch) {
+  const Stored stored = stored_weights();
+  auto* weights = reinterpret_cast<uint8_t*>(made + 1);
+  const uint64_t bytes = svod_header(image)->weight_bytes;
+  if (bytes == 0) return SVOD_OK;
+  int32_t status = svod_check_expansion(stored.data, stored.bytes, bytes);
+  if (status != SVOD_OK) return status;
+  const auto* header = static_cast<const SvodExpansionHeader*>(stored.data);
+  memset(weights, 0, static_cast<size_t>(bytes));
+  for (uint32_t job = 0; status == SVOD_OK && job < header->jobs; job++)
+    status = svod_expand(stored.data, stored.bytes, job, weights, scratch);
+  return status;
+}
+#endif
 
 // Fills `known` unless it was filled before.
 int32_t prepare(const SvodModel& model, Known* known) {
@@ -95,10 +152,41 @@ uint64_t bytes_needed(const void* image) {
   }
   return sizeof(Known) + most;
 #else
-  return sizeof(Known) + state_bytes(image) +
-         svod_arena_bytes(image, svod_entry(image, 0), 1);
+  const uint64_t bytes = sizeof(Known) + state_bytes(image) +
+                         svod_arena_bytes(image, svod_entry(image, 0), 1);
+#ifdef SVOD_DEVICE
+  return bytes + svod_library::gpu_room();
+#else
+  return bytes;
+#endif
 #endif
 }
+
+#ifdef SVOD_DEVICE
+// What the arena holds for a GPU, behind all else.
+struct GpuPart {
+  void* room;
+  uint64_t key;
+};
+
+GpuPart gpu_part(void* arena, const void* image) {
+  const uint64_t at = bytes_needed(image) - svod_library::gpu_room();
+  void* room = static_cast<uint8_t*>(arena) + static_cast<size_t>(at);
+  return {room, key_of(room, image)};
+}
+
+int32_t check_arena(const void* arena) {
+  if (arena == nullptr) return SVOD_BAD_ARGUMENT;
+  const bool aligned = reinterpret_cast<uintptr_t>(arena) % SVOD_ALIGN == 0;
+  return aligned ? SVOD_OK : SVOD_MISALIGNED;
+}
+
+const void* packed_image() {
+  SvodModel model;
+  svod_get_model(&model);
+  return model.image;
+}
+#endif
 
 int run_entry(uint32_t entry, void* arena, size_t arena_bytes, const void* const inputs[],
               void* const outputs[]) {
@@ -109,7 +197,18 @@ int run_entry(uint32_t entry, void* arena, size_t arena_bytes, const void* const
   svod_get_model(&model);
   const uint64_t states = state_bytes(model.image);
   if (arena_bytes - sizeof(Known) < states) return SVOD_ARENA_SMALL;
+#ifdef SVOD_DEVICE
+  if (arena_bytes < bytes_needed(model.image)) return SVOD_ARENA_SMALL;
+  const GpuPart gpu = gpu_part(arena, model.image);
+  if (svod_library::runs_on_gpu(gpu.room, gpu.key))
+    return svod_library::run_gpu(gpu.room, inputs, outputs);
+#endif
   Known* known = static_cast<Known*>(arena);
+#ifdef SVOD_MAKES_WEIGHTS
+  model.weights = made_weights(known, model.image);
+  if (model.weights == nullptr) return SVOD_NO_WEIGHTS;
+  model.weight_bytes = svod_header(model.image)->weight_bytes;
+#endif
   int32_t status = prepare(model, known);
   if (status != SVOD_OK) return status;
   SvodRun run = {};
@@ -183,6 +282,76 @@ size_t SVOD_API(find_entry)(const int64_t* const dims[]) {
 // The next run finds an arena that it does not know.
 void SVOD_API(reset)(void* arena) {
   if (arena != nullptr) static_cast<Known*>(arena)->key = 0;
+}
+#endif
+
+#ifdef SVOD_MAKES_WEIGHTS
+int SVOD_API(init)(void* arena, void* weights, void* scratch) {
+  if (arena == nullptr || weights == nullptr) return SVOD_BAD_ARGUMENT;
+  const uintptr_t bits = reinterpret_cast<uintptr_t>(arena) |
+                         reinterpret_cast<uintptr_t>(weights) |
+                         reinterpret_cast<uintptr_t>(scratch);
+  if (bits % SVOD_ALIGN != 0) return SVOD_MISALIGNED;
+  SvodModel model;
+  svod_get_model(&model);
+  auto* made = static_cast<Made*>(weights);
+  const uint64_t key = key_of(made, model.image) ^ kMadeSalt;
+  if (made->key != key) {
+    int32_t status = svod_check_image(&model);
+    if (status == SVOD_OK && scratch == nullptr) return SVOD_BAD_ARGUMENT;
+    if (status == SVOD_OK)
+      status = make(model.image, made, static_cast<uint8_t*>(scratch));
+    if (status != SVOD_OK) return status;
+    made->key = key;
+  }
+  auto* known = static_cast<Known*>(arena);
+  known->weights = reinterpret_cast<uintptr_t>(weights);
+  known->weights_key = key_of(known, model.image) ^ known->weights ^ kMadeSalt;
+  return SVOD_OK;
+}
+#endif
+
+#ifdef SVOD_DEVICE
+int SVOD_API(open)(void* arena, int place) {
+  const int32_t status = check_arena(arena);
+  if (status != SVOD_OK) return status;
+  const GpuPart gpu = gpu_part(arena, packed_image());
+  return svod_library::open_gpu(gpu.room, gpu.key, place);
+}
+
+void SVOD_API(close)(void* arena) {
+  if (check_arena(arena) != SVOD_OK) return;
+  const GpuPart gpu = gpu_part(arena, packed_image());
+  svod_library::close_gpu(gpu.room, gpu.key);
+}
+
+const char* SVOD_API(device_text)(void* arena) {
+  if (check_arena(arena) != SVOD_OK) return "there is no arena";
+  const GpuPart gpu = gpu_part(arena, packed_image());
+  return svod_library::gpu_text(gpu.room, gpu.key);
+}
+
+int SVOD_API(runs_on_device)(void* arena) {
+  if (check_arena(arena) != SVOD_OK) return 0;
+  const GpuPart gpu = gpu_part(arena, packed_image());
+  return svod_library::runs_on_gpu(gpu.room, gpu.key) ? 1 : 0;
+}
+
+int SVOD_API(run_device)(void* arena, const void* const inputs[], void* const outputs[],
+                         void* stream) {
+  const int32_t status = check_arena(arena);
+  if (status != SVOD_OK) return status;
+  const GpuPart gpu = gpu_part(arena, packed_image());
+  if (!svod_library::runs_on_gpu(gpu.room, gpu.key)) return SVOD_NO_DEVICE;
+  return svod_library::run_gpu_there(gpu.room, inputs, outputs, stream);
+}
+
+int SVOD_API(finish_device)(void* arena) {
+  const int32_t status = check_arena(arena);
+  if (status != SVOD_OK) return status;
+  const GpuPart gpu = gpu_part(arena, packed_image());
+  if (!svod_library::runs_on_gpu(gpu.room, gpu.key)) return SVOD_NO_DEVICE;
+  return svod_library::finish_gpu(gpu.room);
 }
 #endif
 

@@ -27,6 +27,9 @@ enum class Status : int {
   Cpu = -6,
   Corrupt = -7,
   Limit = -8,
+  NoWeights = -9,
+  NoDevice = -10,
+  DeviceFault = -11,
 };
 
 // Elements that C++ has no type for, by their bits.
@@ -117,6 +120,7 @@ protected:
   bool has_arena() const noexcept {
     return arena_.data() != nullptr && arena_.bytes() >= M::arena_bytes;
   }
+  void* arena() const noexcept { return arena_.data(); }
 
 private:
   // A tensor without elements may lie nowhere, but not at null.
@@ -147,6 +151,17 @@ public:
   explicit Model(std::span<std::byte> arena) noexcept : Base(arena) {}
 
   explicit operator bool() const noexcept { return Base::has_arena(); }
+  // Of a library of --weights=expand, before the first run: weights of M::made_bytes and
+  // scratch of M::init_scratch_bytes, both aligned to M::arena_align. Weights must
+  // outlive all models that they are given to, and are made once; scratch is free again.
+  Status init(std::span<std::byte> weights, std::span<std::byte> scratch) noexcept
+    requires requires { M::made_bytes; }
+  {
+    if (!Base::has_arena() || weights.size() < M::made_bytes ||
+        scratch.size() < M::init_scratch_bytes)
+      return Status::ArenaSmall;
+    return static_cast<Status>(M::init(Base::arena(), weights.data(), scratch.data()));
+  }
   static const char* text(Status status) noexcept {
     return M::status_text(static_cast<int>(status));
   }

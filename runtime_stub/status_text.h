@@ -16,6 +16,12 @@ inline const char* svod_text_of_status(int status) {
       "this CPU lacks what was packed",
       "the library is damaged",
       "the data exceeds a limit",
+#if defined(SVOD_MAKES_WEIGHTS) || defined(SVOD_DEVICE)
+      // No other packages return these.
+      "init made no weights",
+      "no GPU runs this",
+      "the GPU's driver refuses",
+#endif
       "unknown status",
   };
   constexpr int kCount = sizeof(kText) / sizeof(kText[0]) - 1;

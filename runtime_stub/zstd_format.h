@@ -17,14 +17,6 @@ struct SvodZstdHeader {
 
 #ifdef __cplusplus
 static_assert(sizeof(SvodZstdHeader) == 32, "layout change: programs hold their own");
-extern "C" {
-#endif
-
-// Written by the packager beside the launch switch.
-void svod_get_zstd(const void** data, uint64_t* bytes);
-
-#ifdef __cplusplus
-}
 #endif
 
 #endif

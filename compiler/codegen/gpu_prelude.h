@@ -257,7 +257,45 @@ SVOD_INLINE Matrix matrix_of(SVOD_OF_BLOCK const E* tile, u32 position, u32 step
 #endif
   return out;
 }
-#ifdef __NVPTX__
+#if defined(__NVPTX__) && defined(SVOD_TURING)
+// Turing's tensor cores take half the steps of halves, and of bytes half the rows, too.
+#define SVOD_MULTIPLIED_BYTES(A, B, FIRST, SECOND, ROWS, COLUMNS)                        \
+  asm("mma.sync.aligned.m8n8k16.row.col.s32." A "." B ".s32 {%0,%1}, {%2}, {%3}, "       \
+      "{%0,%1};"                                                                         \
+      : "+r"(FIRST), "+r"(SECOND)                                                        \
+      : "r"(ROWS), "r"(COLUMNS))
+template <class S>
+SVOD_INLINE void multiply_halves(S* sums, u32 row, u32 further, u32 column) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
+      "{%0,%1,%2,%3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(row), "r"(further), "r"(column));
+}
+// Of a row and eight further, in either half of the steps.
+template <class A, class B, class S>
+SVOD_INLINE void multiply_bytes(S& first, S& second, u32 row, u32 column) {
+  if constexpr (__is_same(A, i8) && __is_same(B, i8))
+    SVOD_MULTIPLIED_BYTES("s8", "s8", first, second, row, column);
+  else if constexpr (__is_same(A, i8))
+    SVOD_MULTIPLIED_BYTES("s8", "u8", first, second, row, column);
+  else if constexpr (__is_same(B, i8))
+    SVOD_MULTIPLIED_BYTES("u8", "s8", first, second, row, column);
+  else
+    SVOD_MULTIPLIED_BYTES("u8", "u8", first, second, row, column);
+}
+template <class A, class B, class S>
+SVOD_INLINE void multiply_eight(S* sums, const Matrix& rows, u32 low, u32 high) {
+  if constexpr (__is_same(A, f16)) {
+    multiply_halves(sums, rows.words[0], rows.words[1], low);
+    multiply_halves(sums, rows.words[2], rows.words[3], high);
+  } else {
+    for (u32 i = 0; i < 2; ++i) {
+      multiply_bytes<A, B>(sums[2 * i], sums[2 * i + 1], rows.words[i], low);
+      multiply_bytes<A, B>(sums[2 * i], sums[2 * i + 1], rows.words[i + 2], high);
+    }
+  }
+}
+#elif defined(__NVPTX__)
 #define SVOD_MULTIPLIED(SHAPE, A, B, SUM, REGISTER)                                      \
   asm("mma.sync.aligned." SHAPE ".row.col." SUM "." A "." B "." SUM                      \
       " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                           \

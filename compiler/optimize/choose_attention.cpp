@@ -197,7 +197,9 @@ std::optional<GpuSchedule> AttentionChooser::choose() {
   tile.queries.axes = by_distance(k_, a_.queries);
   tile.keys.axes = a_.keys;
   tile.values.axes = by_distance(k_, a_.columns);
-  tile.matrices = m_.matrix_products_per_clock > 0 && matrix_type(k_, a_);
+  const std::optional<DType> type = matrix_type(k_, a_);
+  tile.matrices = m_.matrix_products_per_clock > 0 && type &&
+                  (m_.multiplies_bf16 || *type != DType::BF16);
   fill(tile.queries, a_.query, a_.numbers);
   fill(tile.keys, a_.key, a_.numbers);
   fill(tile.values, a_.value, a_.keys);
@@ -222,7 +224,8 @@ double AttentionChooser::time_apart(const ScheduledKernel& k, const Level& level
 
 } // namespace
 
-std::optional<GpuSchedule> choose_attention(const ScheduledKernel& k, const Level& level) {
+std::optional<GpuSchedule> choose_attention(const ScheduledKernel& k,
+                                            const Level& level) {
   const std::optional<Attention> a = attention_of(k);
   if (!a) return std::nullopt;
   return AttentionChooser(k, *a, level.machine).choose();
@@ -237,7 +240,8 @@ double attention_gain(const ScheduledKernel& joined,
   AttentionChooser chooser(joined, *a, m);
   if (!chooser.choose()) return 0;
   double before = 0;
-  for (const ScheduledKernel* k : apart) before += AttentionChooser::time_apart(*k, level);
+  for (const ScheduledKernel* k : apart)
+    before += AttentionChooser::time_apart(*k, level);
   return before / (m.launch_ns + chooser.clocks() / m.clock_ghz);
 }
 

@@ -81,7 +81,8 @@ bool is_ordered(const ScheduledKernel& k) {
 GpuSchedule choose_gpu(const ScheduledKernel& k, const Level& level) {
   const Machine& m = level.machine;
   if (is_ordered(k)) return {};
-  if (std::optional<GpuSchedule> attention = choose_attention(k, level)) return *attention;
+  if (std::optional<GpuSchedule> attention = choose_attention(k, level))
+    return *attention;
   if (std::optional<GpuSchedule> products = choose_products(k, level)) return *products;
   GpuSchedule out = shares_rows(k, m) ? of_rows(k, m) : of_positions(k, m);
   // What 31 bits do not number is run in order by threads that go on.

@@ -146,9 +146,11 @@ ProductTile ProductChooser::plain_tile() const {
     std::swap(out.rows, out.columns);
     out.row_factor = 1;
   }
-  if (m_.matrix_products_per_clock > 0 && has_matrices(k_) &&
-      (may_round_ || !rounds_factors(k_)))
-    out.by = Multiplier::Warp;
+  if (m_.matrix_products_per_clock == 0 || !has_matrices(k_)) return out;
+  const DType factor = narrow_type(k_, factor_of(k_, out, true)).value_or(DType::F32);
+  const bool known =
+      m_.multiplies_bf16 || (factor != DType::BF16 && factor != DType::F32);
+  if (known && (may_round_ || !rounds_factors(k_))) out.by = Multiplier::Warp;
   return out;
 }
 

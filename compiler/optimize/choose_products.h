@@ -16,7 +16,6 @@ std::vector<AxisId> by_distance(const ScheduledKernel& kernel, std::vector<AxisI
 std::optional<GpuSchedule> choose_products(const ScheduledKernel& kernel,
                                            const Level& level);
 // What that is predicted to take.
-std::optional<double> product_clocks(const ScheduledKernel& kernel,
-                                     const Level& level);
+std::optional<double> product_clocks(const ScheduledKernel& kernel, const Level& level);
 
 } // namespace svod::optimize

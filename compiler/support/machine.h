@@ -83,6 +83,7 @@ struct Machine {
   // Multiply-adds of 16 bits that tensor cores start per clock, summed up as float32;
   // 0: they have not the matrices that kernels use.
   double matrix_products_per_clock = 0;
+  bool multiplies_bf16 = true; // by them, and f32 by its first bits
   // The same by groups of four warps, straight from shared memory; 0: it has no such.
   double group_products_per_clock = 0;
   bool copies_ahead = false; // to shared memory, beside what threads do

@@ -109,24 +109,31 @@ static const std::vector<std::string> kHardened = {"-z",
                                                    "--strip-all",
                                                    "--hash-style=gnu"};
 
-// In front of it there are only headers, so the segment's offset is 0 as its address is.
+// Gives the first segment its alignment. In front of it there are only headers, so its
+// offset is 0 as its address is.
+template <class Headers> static bool align_first_segment(int file, uint64_t page) {
+  typename Headers::Ehdr header;
+  if (pread(file, &header, sizeof header, 0) != sizeof header) return false;
+  for (size_t i = 0; i < header.e_phnum; ++i) {
+    typename Headers::Phdr segment;
+    const auto at = static_cast<off_t>(header.e_phoff + i * sizeof segment);
+    if (pread(file, &segment, sizeof segment, at) != sizeof segment) return false;
+    if (segment.p_type != llvm::ELF::PT_LOAD) continue;
+    if (segment.p_offset != 0 || segment.p_vaddr != 0) break;
+    segment.p_align = static_cast<typename Headers::uint>(page);
+    return pwrite(file, &segment, sizeof segment, at) == sizeof segment;
+  }
+  return true;
+}
+
 static bool complete_large_program(const std::string& program, uint64_t page) {
-  using Headers = llvm::object::ELF64LE;
   const int file = open(program.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) return false;
-  Headers::Ehdr header;
-  bool done = pread(file, &header, sizeof header, 0) == sizeof header &&
-              header.e_ident[llvm::ELF::EI_CLASS] == llvm::ELF::ELFCLASS64;
-  for (size_t i = 0; done && i < header.e_phnum; ++i) {
-    Headers::Phdr segment;
-    const auto at = static_cast<off_t>(header.e_phoff + i * sizeof segment);
-    done = pread(file, &segment, sizeof segment, at) == sizeof segment;
-    if (!done || segment.p_type != llvm::ELF::PT_LOAD) continue;
-    if (segment.p_offset != 0 || segment.p_vaddr != 0) break;
-    segment.p_align = page;
-    done = pwrite(file, &segment, sizeof segment, at) == sizeof segment;
-    break;
-  }
+  unsigned char ident[llvm::ELF::EI_NIDENT];
+  bool done = pread(file, ident, sizeof ident, 0) == sizeof ident;
+  done = done && (ident[llvm::ELF::EI_CLASS] == llvm::ELF::ELFCLASS64
+                      ? align_first_segment<llvm::object::ELF64LE>(file, page)
+                      : align_first_segment<llvm::object::ELF32LE>(file, page));
   // Written like this it has no permission to run yet: who may read it may do so.
   struct stat found{};
   done = done && fstat(file, &found) == 0 &&
@@ -189,32 +196,41 @@ static LinkResult link_stand_in(const Target& target, const std::string& soname,
   return link(target, {{}, {&some}}, options, output);
 }
 
+// Links what opens libraries at run time by the system's own C library.
+static LinkResult link_with_loader(const Target& target, const LinkInputs& inputs,
+                                   std::vector<std::string> options,
+                                   const std::string& output) {
+  options.emplace_back("--no-as-needed");
+  std::vector<std::string> stand_ins;
+  LinkResult result{true, ""};
+  for (const char* soname : {"libc.so.6", "libdl.so.2"}) {
+    stand_ins.push_back(output + "." + soname);
+    options.push_back(stand_ins.back());
+    if (result.ok) result = link_stand_in(target, soname, stand_ins.back());
+  }
+  if (result.ok) result = link_segments(target, inputs, std::move(options), output);
+  for (const std::string& path : stand_ins) unlink(path.c_str());
+  return result;
+}
+
 LinkResult link_hosted(const Target& target, const LinkInputs& inputs,
                        const std::string& output) {
   const char* loader = loader_of(target);
   if (loader == nullptr) return refuse(target, "a program for a GPU");
   std::vector<std::string> options = kHardened;
-  options.insert(options.end(),
-                 {"-pie", "--dynamic-linker", loader, "-e", "_start", "--no-as-needed"});
-  std::vector<std::string> stand_ins;
-  for (const char* soname : {"libc.so.6", "libdl.so.2"}) {
-    stand_ins.push_back(output + "." + soname);
-    if (LinkResult made = link_stand_in(target, soname, stand_ins.back()); !made.ok)
-      return made;
-    options.push_back(stand_ins.back());
-  }
-  LinkResult result = link_segments(target, inputs, options, output);
-  for (const std::string& path : stand_ins) unlink(path.c_str());
-  return result;
+  options.insert(options.end(), {"-pie", "--dynamic-linker", loader, "-e", "_start"});
+  return link_with_loader(target, inputs, std::move(options), output);
 }
 
 LinkResult link_shared(const Target& target, const LinkInputs& inputs,
-                       const std::string& soname, const std::string& output) {
+                       const std::string& soname, const std::string& output,
+                       bool opens_others) {
   if (target.kind != TargetKind::Linux) return refuse(target, "a shared library");
   std::vector<std::string> options = kHardened;
   options.insert(options.end(),
                  {"-shared", "-soname", soname, "-z", "defs", "-Bsymbolic"});
-  return link_segments(target, inputs, options, output);
+  return opens_others ? link_with_loader(target, inputs, std::move(options), output)
+                      : link_segments(target, inputs, std::move(options), output);
 }
 
 LinkResult link_image(const Target& target, const LinkInputs& inputs,

@@ -32,10 +32,11 @@ struct LinkResult {
 [[nodiscard]] LinkResult link_hosted(const Target& target, const LinkInputs& inputs,
                                      const std::string& output);
 
-// A shared object that needs no other; exports the symbols of default visibility.
+// A shared object that needs no other but, where it `opens_others` at run time, the
+// system's loader; exports the symbols of default visibility.
 [[nodiscard]] LinkResult link_shared(const Target& target, const LinkInputs& inputs,
-                                     const std::string& soname,
-                                     const std::string& output);
+                                     const std::string& soname, const std::string& output,
+                                     bool opens_others = false);
 
 // A WebAssembly module that exports its memory, __heap_base and these functions. Its
 // stack lies below all data, so that one too deep traps.

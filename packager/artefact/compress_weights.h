@@ -11,7 +11,8 @@ class CompressedWeights {
 public:
   CompressedWeights(uint64_t weight_bytes,
                     const std::function<void(const ByteSink&)>& produce);
-  uint64_t bytes() const; // stored
+  uint64_t bytes() const;                       // stored
+  static uint64_t scratch_bytes() { return 0; } // what zstd works with is not counted
   // Hands them to `sink`, in order.
   void write(const ByteSink& sink) const;
 

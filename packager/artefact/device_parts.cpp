@@ -183,6 +183,12 @@ std::optional<DeviceParts> build_device(const Target& host, const Target& device
         host, {".rodata.svod_device_weights", "svod_device_weights", SVOD_ALIGN},
         [&](const toolchain::ByteSink& sink) { produce_weights(kernels.plan, sink); }));
   out.sizes = {image.size(), contents.weight_bytes, blob.size()};
+  const ImageEntry& entry = contents.entries.front();
+  size_t buffers = 0;
+  for (const ImageStep& step : entry.steps) buffers = std::max(buffers, step.args.size());
+  out.arena_bytes =
+      SVOD_DEVICE_LINE + svod_device_bytes(entry.inputs.size(), entry.outputs.size(),
+                                           contents.programs.size(), buffers);
   return out;
 }
 

@@ -15,6 +15,7 @@ namespace svod::packager {
 struct DeviceParts {
   std::vector<toolchain::MemoryFile> objects;
   DeviceSizes sizes;
+  uint64_t arena_bytes = 0;                    // what a library's arena holds for it
   std::vector<std::string> assembled, refused; // architectures, where ptxas was asked
 };
 

@@ -76,17 +76,17 @@ void write_levels(std::ostream& out, const Target& target) {
 }
 
 void write_model(std::ostream& out, const Target& target, const GlueData& data) {
-  const bool stored = !data.weights.empty(), weights = stored && !data.compressed;
+  const bool any = !data.weights.empty(), weights = any && !data.stored;
   out << "extern const uint8_t svod_image[];\n";
   const std::string symbol = data.weights + (data.far ? "_end" : "");
-  if (stored) out << "extern const uint8_t " << symbol << "[];\n";
-  const uint64_t bytes = data.compressed.value_or(data.weight_bytes);
+  if (any) out << "extern const uint8_t " << symbol << "[];\n";
+  const uint64_t bytes = data.stored.value_or(data.weight_bytes);
   const std::string begin =
       symbol + (data.far ? " - " + std::to_string(bytes) + "u" : "");
-  if (data.compressed)
-    out << "void svod_get_zstd(const void** data, uint64_t* bytes) {\n"
-        << "  *data = " << (stored ? begin : "nullptr") << ";\n"
-        << "  *bytes = " << (stored ? bytes : 0) << "u;\n}\n";
+  if (data.stored)
+    out << "void svod_get_stored(const void** data, uint64_t* bytes) {\n"
+        << "  *data = " << (any ? begin : "nullptr") << ";\n"
+        << "  *bytes = " << (any ? bytes : 0) << "u;\n}\n";
   out << "void svod_get_model(SvodModel* model) {\n"
       << "  model->image = svod_image;\n"
       << "  model->image_bytes = " << data.image_bytes << "u;\n"

@@ -22,7 +22,7 @@ struct GlueData {
   bool far = false;                      // only the weights' end lies near the code
   std::vector<std::string> entries = {}; // names, of a program with several
   std::optional<DeviceSizes> device = {};
-  std::optional<uint64_t> compressed = {}; // bytes of weights that are stored so
+  std::optional<uint64_t> stored = {}; // bytes of weights that are in another form
 };
 
 std::string glue_text(const Target& target, const codegen::Kernels& kernels,

@@ -35,6 +35,10 @@ std::string c_literal(const std::string& text) {
   return out + "\"";
 }
 
+uint64_t made_bytes(const ImageContents& contents) {
+  return SVOD_ALIGN + contents.weight_bytes;
+}
+
 namespace {
 
 // The least number has no literal of its own in C.
@@ -67,6 +71,8 @@ private:
   void write_statuses();
   void write_run_functions();
   void write_reset_function();
+  void write_init_function();
+  void write_device_functions();
   void write_entry_functions();
   void write_functions();
 
@@ -224,6 +230,9 @@ void HeaderWriter::write_statuses() {
       {"CPU", SVOD_CPU, "this CPU lacks what was packed"},
       {"CORRUPT", SVOD_CORRUPT, "the library is damaged"},
       {"LIMIT", SVOD_LIMIT, "a loop or a picture is larger than was packed"},
+      {"NO_WEIGHTS", SVOD_NO_WEIGHTS, "_init was not called, where there is one"},
+      {"NO_DEVICE", SVOD_NO_DEVICE, "no GPU runs this, or the arena is not open for one"},
+      {"DEVICE_FAULT", SVOD_DEVICE_FAULT, "the GPU's driver refused"},
   };
   out_ << "/* What the functions below return. Numbers never change. */\n"
        << "enum " << facts_.prefix << "_status {\n";
@@ -304,11 +313,63 @@ void HeaderWriter::write_reset_function() {
        << " */\nvoid " << facts_.prefix << "_reset(void* arena);\n\n";
 }
 
+void HeaderWriter::write_init_function() {
+  const std::string& p = facts_.prefix;
+  if (!facts_.init_scratch) return;
+  out_ << "/* Before the first run with an arena: makes the weights in `weights`, "
+       << macro_ << "_MADE_BYTES long,\n   with the help of `scratch`, " << macro_
+       << "_INIT_SCRATCH_BYTES long, both aligned to " << macro_
+       << "_ARENA_ALIGN.\n   Runs with this arena read them. For further arenas give the "
+          "same weights, which are made\n   once, and null for scratch; the first call "
+          "has "
+          "to be done then. Without it runs return\n   "
+       << macro_ << "_NO_WEIGHTS. */\n"
+       << "int " << p << "_init(void* arena, void* weights, void* scratch);\n\n";
+}
+
+void HeaderWriter::write_device_functions() {
+  const std::string& p = facts_.prefix;
+  if (!facts_.device) return;
+  out_
+      << "\n/* Where runs with an arena go. */\nenum " << p << "_place {\n  " << macro_
+      << "_ON_AUTO = 0, /* a GPU if there is one, else the processor */\n  " << macro_
+      << "_ON_CPU = 1,\n  " << macro_ << "_ON_CUDA = 2\n};\n\n"
+      << "/* Opens an arena for a place: the driver (libcuda.so.1), the GPU of the "
+         "calling "
+         "thread's context\n   or else the first one that fits, its memory with the "
+         "weights, and the kernels. "
+      << macro_ << "_NO_DEVICE\n   and " << macro_ << "_DEVICE_FAULT are of " << macro_
+      << "_ON_CUDA alone. An arena that was not opened runs on the processor.\n   " << p
+      << "_close gives back what the GPU holds for it; the arena must not move "
+         "between. */\n"
+      << "int " << p << "_open(void* arena, int place);\nvoid " << p
+      << "_close(void* arena);\n"
+      << "/* Whether runs with the arena go to a GPU; and which one it is, why it is "
+         "none, "
+         "or what went wrong\n   last. The text lies in the arena. */\n"
+      << "int " << p << "_runs_on_device(void* arena);\nconst char* " << p
+      << "_device_text(void* arena);\n\n"
+      << "/* A run whose tensors lie on the GPU, aligned to " << macro_
+      << "_ARENA_ALIGN, put on `stream` (a CUstream;\n   null: the default one): nothing "
+         "is copied or waited for. Runs with one arena follow each other,\n   on one "
+         "stream "
+         "or by the caller's care. "
+      << p << "_finish_device waits for them and returns " << macro_
+      << "_INDEX\n   where an index in the data was out of range. Values that "
+         "were packed are not checked. */\n"
+      << "int " << p
+      << "_run_device(void* arena, const void* const inputs[], void* const "
+         "outputs[],\n                     void* stream);\nint "
+      << p << "_finish_device(void* arena);\n\n";
+}
+
 void HeaderWriter::write_functions() {
   const std::string& p = facts_.prefix;
+  write_init_function();
   write_run_functions();
   write_reset_function();
   write_entry_functions();
+  write_device_functions();
   out_ << "const char* " << p << "_status_text(int status);\n"
        << "/* What was packed, as JSON. */\n"
        << "const char* " << p << "_info(void);\n";
@@ -334,6 +395,8 @@ std::string HeaderWriter::write() {
        << facts_.arena.scratch << ", tables " << facts_.arena.tables
        << (facts_.arena.states != 0 ? ", states " + std::to_string(facts_.arena.states)
                                     : "")
+       << (facts_.arena.device != 0 ? ", for a GPU " + std::to_string(facts_.arena.device)
+                                    : "")
        << ". The stack is the longest chain\n   of calls, beside it";
   if (!facts_.stack_of.empty())
     out_ << ": compiled by Clang for " << facts_.stack_of
@@ -346,6 +409,11 @@ std::string HeaderWriter::write() {
   define("ARENA_ALIGN", contents.align);
   define("STACK_BYTES", facts_.stack_bytes);
   define("WEIGHT_BYTES", contents.weight_bytes);
+  if (facts_.device) define("DEVICE", uint64_t{1});
+  if (facts_.init_scratch) {
+    define("MADE_BYTES", made_bytes(contents));
+    define("INIT_SCRATCH_BYTES", std::max(*facts_.init_scratch, contents.align));
+  }
   out_ << "\n";
   write_tensors("INPUT", callers(entry.inputs));
   write_tensors("OUTPUT", callers(entry.outputs));

@@ -97,7 +97,8 @@ struct ArenaBytes {
   uint64_t temporaries = 0, scratch = 0;
   uint64_t tables = 0; // addresses of a step's buffers, and notes
   uint64_t states = 0; // what stays from run to run
-  uint64_t all() const { return temporaries + scratch + tables + states; }
+  uint64_t device = 0; // of a library for a GPU: what it knows of that
+  uint64_t all() const { return temporaries + scratch + tables + states + device; }
 };
 ArenaBytes arena_bytes(const ImageContents& contents, const ImageEntry& entry,
                        uint32_t threads, int pointer_bytes);

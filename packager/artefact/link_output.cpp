@@ -26,8 +26,10 @@ toolchain::ObjectResult link_code(const Options& options,
                                   const toolchain::LinkInputs& inputs,
                                   std::vector<std::string> shared) {
   std::vector<std::string> keep = std::move(shared);
-  for (const char* name : {"run", "run_sized", "run_pools", "run_entry", "find_entry",
-                           "arena_bytes", "status_text", "info", "self_check", "reset"})
+  for (const char* name :
+       {"run", "run_sized", "run_pools", "run_entry", "find_entry", "init", "open",
+        "close", "device_text", "runs_on_device", "run_device", "finish_device",
+        "arena_bytes", "status_text", "info", "self_check", "reset"})
     keep.push_back(options.name + "_" + name);
   toolchain::ObjectResult joined = toolchain::partial_link(options.target, inputs);
   if (!joined.ok) return joined;
@@ -49,7 +51,8 @@ toolchain::LinkResult link_program(const Options& options, const Objects& object
 toolchain::LinkResult link_shared(const Options& options, const Objects& objects,
                                   const std::string& path) {
   const std::string soname = std::filesystem::path(options.output).filename().string();
-  return toolchain::link_shared(options.target, link_inputs(objects, true), soname, path);
+  return toolchain::link_shared(options.target, link_inputs(objects, true), soname, path,
+                                !objects.device.empty());
 }
 
 toolchain::LinkResult link_module(const Options& options, const Objects& objects,

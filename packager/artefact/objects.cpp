@@ -15,6 +15,7 @@
 #include "packager/artefact/compile_faults.h"
 #include "packager/artefact/compress_weights.h"
 #include "packager/artefact/device_parts.h"
+#include "packager/artefact/expand_weights.h"
 #include "packager/artefact/glue.h"
 #include "packager/artefact/kernel_jobs.h"
 #include "packager/artefact/ready_stub.h"
@@ -37,6 +38,18 @@ struct KernelObject {
   std::string error;
   std::string entry = {}; // what the kernel is called, if its code says so
 };
+
+// Weights in a form of fewer bytes.
+struct StoredForm {
+  uint64_t bytes = 0, scratch = 0;
+  std::function<void(const ByteSink&)> write;
+};
+
+template <class Form> StoredForm stored_form_of(Form form) {
+  const auto shared = std::make_shared<const Form>(std::move(form));
+  return {shared->bytes(), shared->scratch_bytes(),
+          [shared](const ByteSink& sink) { shared->write(sink); }};
+}
 
 class ObjectBuilder {
 public:
@@ -75,6 +88,8 @@ private:
   }
   std::string weights_symbol() const { return options_.prefix + "_weights"; }
   bool is_compressed() const { return options_.place == WeightPlace::Zstd; }
+  void produce(const ByteSink& sink) const;
+  std::optional<StoredForm> stored_form(const ByteSink& seen) const;
   bool is_firmware() const { return options_.stub == StubKind::Firmware; }
   bool is_module() const { return target_.kind == TargetKind::Wasm; }
 
@@ -137,7 +152,7 @@ void ObjectBuilder::add_stub() {
                                                                  SVOD_ROLE_PICTURE;
                                                         }),
                         .program = options_.parts,
-                        .zstd = is_compressed()};
+                        .place = options_.place};
   for (toolchain::CompileJob& job :
        stub_jobs(target_, options_.stub, options_.prefix, parts)) {
     job.ready = ready_object(toolchain::object_key(compiler_, target_, job));
@@ -343,38 +358,55 @@ bool ObjectBuilder::compile_code(std::string& error) {
   return compiled;
 }
 
+// Another form of the section, which programs make the section of.
+std::optional<StoredForm> ObjectBuilder::stored_form(const ByteSink& seen) const {
+  if (is_compressed())
+    return stored_form_of(
+        CompressedWeights(contents_.weight_bytes, [&](const ByteSink& to) {
+          produce([&](std::span<const std::byte> bytes) { seen(bytes), to(bytes); });
+        }));
+  if (options_.place != WeightPlace::Expand) return std::nullopt;
+  return stored_form_of(
+      options_.shared
+          ? ExpandedWeights(options_.plans, *options_.shared, seen)
+          : ExpandedWeights({&kernels_.plan}, weights_of_one(kernels_.plan), seen));
+}
+
+void ObjectBuilder::produce(const ByteSink& sink) const {
+  if (options_.shared)
+    produce_weights(options_.plans, *options_.shared, sink);
+  else
+    produce_weights(kernels_.plan, sink);
+}
+
 void ObjectBuilder::build_weights() {
   constexpr size_t kFirst = 4096; // enough to tell them from other bytes
   SvodChecksum checksum;
-  auto produce = [&](const toolchain::ByteSink& sink) {
-    const ByteSink summed = [&](std::span<const std::byte> bytes) {
-      checksum.add(bytes.data(), bytes.size());
-      const size_t more = std::min(bytes.size(), kFirst - out_.first_weights.size());
-      out_.first_weights.insert(out_.first_weights.end(), bytes.begin(),
-                                bytes.begin() + static_cast<std::ptrdiff_t>(more));
-      sink(bytes);
-    };
-    if (options_.weights)
-      options_.weights(summed);
-    else
-      produce_weights(kernels_.plan, summed);
+  const ByteSink seen = [&](std::span<const std::byte> bytes) {
+    checksum.add(bytes.data(), bytes.size());
+    const size_t more = std::min(bytes.size(), kFirst - out_.first_weights.size());
+    out_.first_weights.insert(out_.first_weights.end(), bytes.begin(),
+                              bytes.begin() + static_cast<std::ptrdiff_t>(more));
   };
   const bool any = contents_.weight_bytes != 0;
   if (any && options_.place != WeightPlace::File) {
     const char* section = is_firmware()       ? ".rodata.svod.weights"
                           : weights_are_far() ? ".lrodata.svod_weights"
                                               : ".rodata.svod_weights";
-    std::optional<CompressedWeights> compressed;
-    if (is_compressed()) compressed.emplace(contents_.weight_bytes, produce);
-    out_.sizes.compressed = compressed ? compressed->bytes() : 0;
+    const std::optional<StoredForm> form = stored_form(seen);
+    if (form) out_.sizes.stored = form->bytes, out_.sizes.scratch = form->scratch;
     out_.weights = toolchain::make_data_object(
         target_, {section, weights_symbol(), contents_.align, weights_are_far()},
         [&](const toolchain::ByteSink& sink) {
-          compressed ? compressed->write(sink) : produce(sink);
+          if (form) return form->write(sink);
+          produce([&](std::span<const std::byte> bytes) { seen(bytes), sink(bytes); });
         });
   } else if (any) {
     out_.weight_file.emplace("weights");
-    produce([&](std::span<const std::byte> bytes) { out_.weight_file->append(bytes); });
+    produce([&](std::span<const std::byte> bytes) {
+      seen(bytes);
+      out_.weight_file->append(bytes);
+    });
   }
   contents_.weight_checksum = checksum.finish();
   if (!out_.weight_file) return;
@@ -410,7 +442,7 @@ bool ObjectBuilder::compile_glue(std::string& error) {
   if (is_firmware() && !options_.self_check) return true;
   GlueData data{out_.sizes.image, contents_.weight_bytes,
                 out_.weights ? weights_symbol() : "", weights_are_far()};
-  if (is_compressed()) data.compressed = out_.sizes.compressed;
+  if (is_made_at_start(options_.place)) data.stored = out_.sizes.stored;
   if (contents_.entries.size() > 1 && options_.stub == StubKind::Program)
     for (const ImageEntry& entry : contents_.entries) data.entries.push_back(entry.name);
   if (options_.device != nullptr) {

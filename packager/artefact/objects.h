@@ -24,16 +24,18 @@ struct ObjectOptions {
   WeightPlace place = WeightPlace::Embed;
   bool self_check = false; // of a library
   bool profile = false;    // of firmware: its run says which kernel has run
-  std::function<void(const ByteSink&)> weights = {}; // empty: the plan's
-  const DeviceParts* device = nullptr;               // of a program for a GPU, too
-  uint32_t parts = 0;                                // of a program: program_parts()
+  Plans plans = {};        // of several sets of shapes, with what they share
+  const SharedWeights* shared = nullptr;
+  const DeviceParts* device = nullptr; // of a program for a GPU, too
+  uint32_t parts = 0;                  // of a program: program_parts()
   const toolchain::ObjectCache* cache = nullptr;
   toolchain::OnJobDone on_done = {}; // of each kernel and each part of the stub
 };
 
 struct SizeFacts {
   uint64_t image = 0, code = 0, stub = 0, stack = 0;
-  uint64_t compressed = 0; // weights as they are stored; 0: as they are
+  uint64_t stored = 0;  // weights in the form that they are made of; 0: as they are
+  uint64_t scratch = 0; // that a thread needs to make weights of them
 };
 
 // Of each kernel that multiplies vectors in a loop, by its symbol.

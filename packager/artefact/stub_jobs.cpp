@@ -14,23 +14,42 @@ constexpr std::string_view kCheck = "runtime_stub/check_image.cpp";
 // Sources that name it are other ones where there are several entries.
 constexpr std::string_view kSeveral = "SVOD_SEVERAL_ENTRIES";
 constexpr std::string_view kEntries = "runtime_stub/program/entries.cpp";
-// Of a program for a GPU. The others that know of it, or of states, share a header: all
-// are told.
-constexpr std::string_view kDevice[] = {
-    "runtime_stub/program/device.cpp", "runtime_stub/program/device_graph.cpp",
-    "runtime_stub/program/device_times.cpp", "runtime_stub/program/driver.cpp"};
+// What packages for a GPU have in common, then what is a program's or a library's. The
+// others of a program that know of it, or of states, share a header: all are told.
+constexpr std::string_view kDevice = "runtime_stub/device/";
+constexpr std::string_view kDeviceFiles[] = {"runtime_stub/program/device.cpp",
+                                             "runtime_stub/program/device_times.cpp",
+                                             "runtime_stub/library_device.cpp"};
+
+bool is_for_device(std::string_view name) {
+  return name.starts_with(kDevice) ||
+         std::ranges::find(kDeviceFiles, name) != std::end(kDeviceFiles);
+}
 
 const ProgramPart kParts[] = {
     {"batch", "SVOD_WITH_BATCH", {"batch.cpp", "folder.cpp"}},
     {"jsonl", "SVOD_WITH_JSONL", {"json_lines.cpp", "shortest.cpp"}},
     {"trace", "SVOD_WITH_TRACE", {"trace.cpp"}},
 };
-// Of a program whose weights are compressed. Sources that name it are other ones there.
-constexpr std::string_view kZstd = "SVOD_ZSTD";
+// Sources that name these are other ones where weights are made at the start, and where
+// they are compressed.
+constexpr std::string_view kMakesWeights = "SVOD_MAKES_WEIGHTS", kZstd = "SVOD_ZSTD";
 // Of a program whose inputs are picture files; the others know of it, too.
 constexpr std::string_view kPictureFile = "runtime_stub/program/pictures.cpp";
-constexpr std::string_view kExpansion[] = {"runtime_stub/program/expand_weights.cpp",
-                                           "zstd.c"};
+// What makes weights, of packages that have some in another form.
+struct FormRow {
+  std::string_view name;
+  bool zstd, expand, library;
+};
+constexpr FormRow kForms[] = {
+    {"runtime_stub/expansion.cpp", false, true, true},
+    {"runtime_stub/program/expanded_weights.cpp", false, true, false},
+    {"runtime_stub/program/make_weights.cpp", true, true, false},
+    {"runtime_stub/program/zstd_weights.cpp", true, false, false},
+    {"zstd.c", true, false, false},
+};
+// Their time is between the start of a program and its first answer.
+constexpr std::string_view kAtStart[] = {"runtime_stub/expansion.cpp", "zstd.c"};
 
 // Which sources of runtime_stub/ a package takes.
 struct StubRow {
@@ -45,6 +64,7 @@ constexpr StubRow kStub[] = {
     {"runtime_stub/cpu.cpp", true, true, false},
     {kExports, false, true, false},
     {"runtime_stub/filter_linux.cpp", true, false, false},
+    {"runtime_stub/library_device.cpp", false, true, false},
     {"runtime_stub/memory.cpp", true, true, true},
     {"runtime_stub/platform_linux.cpp", true, false, false},
     {"runtime_stub/pool.cpp", true, false, false},
@@ -53,10 +73,15 @@ constexpr StubRow kStub[] = {
     {"runtime_stub/status_text.cpp", false, false, true},
 };
 
-bool is_wanted(std::string_view name, StubKind kind, bool zstd) {
-  if (std::ranges::find(kExpansion, name) != std::end(kExpansion)) return zstd;
+bool is_wanted(std::string_view name, StubKind kind, WeightPlace place) {
+  const auto form = std::ranges::find(kForms, name, &FormRow::name);
+  if (form != std::end(kForms))
+    return ((place == WeightPlace::Zstd && form->zstd) ||
+            (place == WeightPlace::Expand && form->expand)) &&
+           (kind == StubKind::Program || form->library);
   if (!name.ends_with(".cpp")) return false;
   if (name.starts_with(kProgram)) return kind == StubKind::Program;
+  if (name.starts_with(kDevice)) return kind != StubKind::Firmware;
   auto row = std::ranges::find(kStub, name, &StubRow::name);
   if (row == std::end(kStub)) return false;
   if (kind == StubKind::Firmware) return row->firmware;
@@ -119,12 +144,11 @@ std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind
                                              const StubParts& parts) {
   std::vector<toolchain::CompileJob> out;
   for (const StubFile& file : stub_files()) {
-    if (!is_wanted(file.name, kind, parts.zstd) ||
+    if (!is_wanted(file.name, kind, parts.place) ||
         (file.name == kEntries && !parts.several) ||
         (file.name == kPictureFile && !parts.pictures))
       continue;
-    if (!parts.device && std::ranges::find(kDevice, file.name) != std::end(kDevice))
-      continue;
+    if (!parts.device && is_for_device(file.name)) continue;
     if (file.name.starts_with(kProgram) && is_left_out(file.name, parts.program))
       continue;
     toolchain::Source source;
@@ -141,13 +165,17 @@ std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind
     const bool in_program = file.name.starts_with(kProgram);
     if (parts.states && (in_program || file.name == kExports || file.name == kCheck))
       own.emplace_back("-DSVOD_STATES");
-    if (parts.device && in_program) own.emplace_back("-DSVOD_DEVICE");
+    if (parts.device && (in_program || file.name == kExports))
+      own.emplace_back("-DSVOD_DEVICE");
     if (parts.pictures && in_program) own.emplace_back("-DSVOD_PICTURES");
-    if (parts.zstd && file.text.find(kZstd) != file.text.npos)
-      own.push_back("-D" + std::string(kZstd));
+    for (const auto& [macro, has] :
+         {std::pair(kMakesWeights, is_made_at_start(parts.place)),
+          std::pair(kZstd, parts.place == WeightPlace::Zstd)})
+      if (has && file.text.find(macro) != file.text.npos)
+        own.push_back("-D" + std::string(macro));
     source.flags = stub_flags(target, std::move(own));
-    // Its time is between the start of a program and its first answer.
-    if (file.name.ends_with(".c")) source.flags.emplace_back("-O2");
+    if (std::ranges::find(kAtStart, file.name) != std::end(kAtStart))
+      source.flags.emplace_back("-O2");
     // Of what is read and printed, bytes count and time does not. On 32 bits it would
     // call the compiler's own library for shifts.
     if (in_program && target.pointer_bits == 64) source.flags.emplace_back("-Oz");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/toolchain/compile_all.h"
+#include "packager/weight_place.h"
 
 #include <span>
 #include <string_view>
@@ -34,11 +35,11 @@ std::span<const ProgramPart> program_parts();
 struct StubParts {
   bool self_check = false; // a library has the function of that name
   bool several = false;    // it chooses among the entries of the image
-  bool device = false;     // a program runs on a GPU where one is
+  bool device = false;     // it runs on a GPU where one is
   bool states = false;     // tensors stay from run to run
   bool pictures = false;   // inputs of a program are picture files
   uint32_t program = 0;    // of a program, a bit for each of program_parts()
-  bool zstd = false;       // of a program, it expands its weights when it starts
+  WeightPlace place = WeightPlace::Embed;
 };
 
 // `prefix`: of a library's names.

@@ -1,5 +1,4 @@
-// The weight section. A tensor that several weights are packed from is computed once, and
-// the model's file is let go where it is not needed again.
+// The weight section. The model's file is let go where it is not needed again.
 #include "packager/artefact/weights.h"
 
 #include "compiler/support/bytes.h"
@@ -21,20 +20,9 @@ static void release(const Blob& blob) {
   importer::release_pages(text_of(blob.bytes), blob.owner);
 }
 
-using Visit = std::function<void(const plan::Slot& slot, std::vector<std::byte> bytes)>;
+using Visit = std::function<void(const PackedGroup& group)>;
 
-namespace {
-
-// Weights that lie next to each other and are packed from one tensor, which is computed
-// once.
-struct WeightGroup {
-  std::vector<const plan::Slot*> slots;
-  std::vector<std::vector<std::byte>> packed;
-};
-
-} // namespace
-
-static std::vector<WeightGroup>
+static std::vector<PackedGroup>
 weight_groups(const plan::Plan& plan,
               const std::function<bool(uint64_t offset)>& wanted) {
   // Slots that share an offset hold the same packed weight.
@@ -42,20 +30,20 @@ weight_groups(const plan::Plan& plan,
   for (const plan::Slot& slot : plan.slots) {
     if (slot.slot_class == plan::SlotClass::Weight) slots.emplace(slot.offset, &slot);
   }
-  std::vector<WeightGroup> out;
+  std::vector<PackedGroup> out;
   NodeId last = kNoNode;
   for (const auto& [offset, slot] : slots) {
     if (!wanted(offset)) continue;
     const NodeId source = plan.packed[slot->source].source;
-    if (out.empty() || source != last) out.emplace_back();
+    if (out.empty() || source != last) out.push_back({source, {}, {}});
     out.back().slots.push_back(slot);
     last = source;
   }
   return out;
 }
 
-static void pack_group(const plan::Plan& plan, WeightGroup& group) {
-  const NodeId id = plan.packed[group.slots.front()->source].source;
+static void pack_group(const plan::Plan& plan, PackedGroup& group) {
+  const NodeId id = group.source;
   const Tensor source = evaluate_known(plan.graph, id);
   for (const plan::Slot* slot : group.slots) {
     group.packed.push_back(pack_weight(plan.packed[slot->source], source));
@@ -67,13 +55,14 @@ static void pack_group(const plan::Plan& plan, WeightGroup& group) {
     release(plan.graph.blob(static_cast<uint32_t>(node.payload[0])));
 }
 
-// Packs the weights of a plan in the order of their offsets: those that `wanted` says.
-// While one is visited, as many as there are cores are being packed, and no more: what is
-// packed waits for its turn in memory.
-static void for_each_weight(const plan::Plan& plan,
-                            const std::function<bool(uint64_t offset)>& wanted,
-                            const Visit& visit) {
-  std::vector<WeightGroup> groups = weight_groups(plan, wanted);
+// Packs the weights of a plan in the order of their offsets: those that `wanted` says. A
+// tensor that a group is packed from is computed once. While one is visited, as many as
+// there are cores are being packed, and no more: what is packed waits for its turn in
+// memory.
+static void for_each_group(const plan::Plan& plan,
+                           const std::function<bool(uint64_t offset)>& wanted,
+                           const Visit& visit) {
+  std::vector<PackedGroup> groups = weight_groups(plan, wanted);
   const size_t ahead = std::max(1U, std::thread::hardware_concurrency());
   std::deque<std::future<void>> packing;
   size_t begun = 0;
@@ -83,9 +72,8 @@ static void for_each_weight(const plan::Plan& plan,
                                    [&, begun] { pack_group(plan, groups[begun]); }));
     packing.front().get();
     packing.pop_front();
-    WeightGroup group = std::move(groups[i]);
-    for (size_t k = 0; k < group.slots.size(); k++)
-      visit(*group.slots[k], std::move(group.packed[k]));
+    const PackedGroup group = std::move(groups[i]);
+    visit(group);
   }
   // Those that packed weights are computed from, by several of them.
   for (uint32_t id = 0; id < plan.graph.blob_count(); id++) release(plan.graph.blob(id));
@@ -115,14 +103,18 @@ private:
 
 } // namespace
 
+SharedWeights weights_of_one(const plan::Plan& plan) {
+  SharedWeights out;
+  out.bytes = plan.weight_bytes;
+  auto& places = out.places.emplace_back();
+  for (const plan::Slot& slot : plan.slots)
+    if (slot.slot_class == plan::SlotClass::Weight)
+      places[slot.offset] = {slot.offset, true};
+  return out;
+}
+
 void produce_weights(const plan::Plan& plan, const ByteSink& sink) {
-  Section section(sink);
-  for_each_weight(
-      plan, [](uint64_t) { return true; },
-      [&](const plan::Slot& slot, const std::vector<std::byte>& bytes) {
-        section.put(slot.offset, bytes);
-      });
-  section.fill_to(plan.weight_bytes);
+  produce_weights({&plan}, weights_of_one(plan), sink);
 }
 
 SharedWeights share_weights(const Plans& plans) {
@@ -132,29 +124,38 @@ SharedWeights share_weights(const Plans& plans) {
   for (const plan::Plan* plan : plans) {
     const bool first = plan == plans.front();
     auto& places = out.places.emplace_back();
-    for_each_weight(
+    const auto place = [&](const plan::Slot& slot, std::vector<std::byte> bytes) {
+      bytes.resize(static_cast<size_t>(slot.bytes));
+      const uint64_t end = first ? slot.offset : out.bytes;
+      const auto [at, added] = known.try_emplace(sha256(bytes), end);
+      places[slot.offset] = first ? SharedWeights::Place{slot.offset, true}
+                                  : SharedWeights::Place{at->second, added};
+      if (added && !first) out.bytes += round_up(slot.bytes, plan->align);
+    };
+    for_each_group(
         *plan, [](uint64_t) { return true; },
-        [&](const plan::Slot& slot, std::vector<std::byte> bytes) {
-          bytes.resize(static_cast<size_t>(slot.bytes));
-          const uint64_t end = first ? slot.offset : out.bytes;
-          const auto [at, added] = known.try_emplace(sha256(bytes), end);
-          places[slot.offset] = first ? SharedWeights::Place{slot.offset, true}
-                                      : SharedWeights::Place{at->second, added};
-          if (added && !first) out.bytes += round_up(slot.bytes, plan->align);
+        [&](const PackedGroup& group) {
+          for (size_t k = 0; k < group.slots.size(); k++)
+            place(*group.slots[k], group.packed[k]);
         });
   }
   return out;
 }
 
 void produce_weights(const Plans& plans, const SharedWeights& shared,
-                     const ByteSink& sink) {
+                     const ByteSink& sink, const VisitGroup& visit) {
   Section section(sink);
   for (size_t i = 0; i < plans.size(); i++) {
     const auto& places = shared.places[i];
-    for_each_weight(
+    for_each_group(
         *plans[i], [&](uint64_t offset) { return places.at(offset).added; },
-        [&](const plan::Slot& slot, const std::vector<std::byte>& bytes) {
-          section.put(places.at(slot.offset).offset, bytes);
+        [&](const PackedGroup& group) {
+          std::vector<uint64_t> at;
+          for (size_t k = 0; k < group.slots.size(); k++) {
+            at.push_back(places.at(group.slots[k]->offset).offset);
+            section.put(at.back(), group.packed[k]);
+          }
+          if (visit) visit(i, group, at);
         });
   }
   section.fill_to(shared.bytes);

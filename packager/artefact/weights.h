@@ -13,6 +13,13 @@ namespace svod::packager {
 
 using ByteSink = std::function<void(std::span<const std::byte>)>;
 
+// Weights of a plan that lie next to each other and are packed from one tensor.
+struct PackedGroup {
+  NodeId source = kNoNode;
+  std::vector<const plan::Slot*> slots;
+  std::vector<std::vector<std::byte>> packed; // one for each slot
+};
+
 // Hands plan.weight_bytes bytes to `sink`, in order.
 void produce_weights(const plan::Plan& plan, const ByteSink& sink);
 
@@ -29,8 +36,13 @@ struct SharedWeights {
 };
 using Plans = std::vector<const plan::Plan*>;
 SharedWeights share_weights(const Plans& plans);
-// Hands shared.bytes bytes to `sink`, in order.
+// Hands shared.bytes bytes to `sink`, in order. `visit` sees each group on the way, with
+// the number of its plan and the place of each of its weights in the section.
+using VisitGroup = std::function<void(size_t plan, const PackedGroup& group,
+                                      const std::vector<uint64_t>& places)>;
 void produce_weights(const Plans& plans, const SharedWeights& shared,
-                     const ByteSink& sink);
+                     const ByteSink& sink, const VisitGroup& visit = {});
+// The places of the weights of one plan.
+SharedWeights weights_of_one(const plan::Plan& plan);
 
 } // namespace svod::packager

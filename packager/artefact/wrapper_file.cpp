@@ -121,7 +121,7 @@ std::string wrapper_type(const std::string& prefix) {
 }
 
 std::string wrapper_text(const std::string& prefix, const std::string& header,
-                         const ImageEntry& entry) {
+                         const ImageEntry& entry, bool makes_weights) {
   const std::string macro = macro_prefix(prefix);
   std::ostringstream out;
   out << generic_text() << "\n#ifndef " << macro << "_SVOD_HPP\n#define " << macro
@@ -140,6 +140,14 @@ std::string wrapper_text(const std::string& prefix, const std::string& header,
       << (entry.states.empty() ? ""
                                : "  static void reset(void* arena) noexcept { " + prefix +
                                      "_reset(arena); }\n")
+      << (makes_weights
+              ? "  static constexpr std::size_t made_bytes = " + macro +
+                    "_MADE_BYTES;\n  static constexpr std::size_t init_scratch_bytes = " +
+                    macro + "_INIT_SCRATCH_BYTES;\n" +
+                    "  static int init(void* arena, void* weights, void* scratch) "
+                    "noexcept {\n    return " +
+                    prefix + "_init(arena, weights, scratch);\n  }\n"
+              : "")
       << "  static const char* info() noexcept { return " << prefix << "_info(); }\n"
       << "};\n\n#endif\n";
   return out.str();

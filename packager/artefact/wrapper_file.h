@@ -10,7 +10,7 @@ namespace svod::packager {
 
 // `header`: the C header's file name, which this one includes.
 std::string wrapper_text(const std::string& prefix, const std::string& header,
-                         const ImageEntry& entry);
+                         const ImageEntry& entry, bool makes_weights);
 
 // The name of that struct: the prefix, unless C++ has taken it.
 std::string wrapper_type(const std::string& prefix);

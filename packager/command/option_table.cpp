@@ -130,8 +130,8 @@ void Declaration::output() {
        "With --emit=source: C++20 alone, nothing of gcc's or clang's");
   value("--name", options_.name, "NAME", "Prefix of a library's C names (infer)");
   value("--weights", raw_.weights, choice_of(kWeightPlaces),
-        "Where weights lie: in the output, in a file beside it, or compressed in the "
-        "output (embed)");
+        "Where weights lie: in the output, in a file beside it, compressed in the "
+        "output, or there without what fast forms add, which a start makes (embed)");
   value("--with", raw_.parts, part_words(),
         "Parts of a program, several with commas: runs on a folder of inputs (batch), "
         "JSON lines on standard input (jsonl), traces for viewers (trace); all (unless "

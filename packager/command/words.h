@@ -37,7 +37,8 @@ inline constexpr Word<Output> kSuffixes[] = {{".a", Output::Static},
                                              {".cpp", Output::Source}};
 inline constexpr Word<WeightPlace> kWeightPlaces[] = {{"embed", WeightPlace::Embed},
                                                       {"file", WeightPlace::File},
-                                                      {"zstd", WeightPlace::Zstd}};
+                                                      {"zstd", WeightPlace::Zstd},
+                                                      {"expand", WeightPlace::Expand}};
 inline constexpr Word<Color> kColors[] = {
     {"auto", Color::Auto}, {"always", Color::Always}, {"never", Color::Never}};
 inline constexpr Word<ListFormat> kFormats[] = {{"text", ListFormat::Text},

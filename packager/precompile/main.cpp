@@ -24,12 +24,15 @@ int main(int count, char** arguments) {
   constexpr auto kProgram = packager::StubKind::Program,
                  kLibrary = packager::StubKind::Library;
   // Of the parts of programs all, and none: in between two small files differ.
-  const Package packages[] = {{kProgram, {.program = ~0u}},
-                              {kProgram, {}},
-                              {kProgram, {.several = true, .program = ~0u}},
-                              {kProgram, {.program = ~0u, .zstd = true}},
-                              {kLibrary, {}},
-                              {kLibrary, {.several = true}}};
+  const Package packages[] = {
+      {kProgram, {.program = ~0u}},
+      {kProgram, {}},
+      {kProgram, {.several = true, .program = ~0u}},
+      {kProgram, {.program = ~0u, .place = packager::WeightPlace::Zstd}},
+      {kProgram, {.program = ~0u, .place = packager::WeightPlace::Expand}},
+      {kLibrary, {}},
+      {kLibrary, {.several = true}},
+      {kLibrary, {.place = packager::WeightPlace::Expand}}};
   for (const auto& [kind, parts] : packages) {
     const auto jobs = packager::stub_jobs(target, kind, "infer", parts);
     const auto compiled = toolchain::compile_all(compiler, target, jobs);

@@ -122,8 +122,8 @@ void write_bytes(JsonWriter& json, const Summary& summary) {
   json.key("bytes").begin_object();
   json.pair("image", summary.sizes.image);
   json.pair("weights", summary.contents.weight_bytes);
-  if (summary.sizes.compressed != 0)
-    json.pair("weights_stored", summary.sizes.compressed);
+  if (summary.sizes.stored != 0) json.pair("weights_stored", summary.sizes.stored);
+  if (summary.sizes.scratch != 0) json.pair("start_scratch", summary.sizes.scratch);
   json.pair("weights_of_fast_forms", summary.plan.fast_form_bytes);
   json.pair("code", summary.sizes.code);
   json.pair("stub", summary.sizes.stub);
@@ -327,9 +327,8 @@ std::string summary_text(const Summary& summary) {
       << " MACs)" << more.str() << "\n"
       << summary.options.output << ": " << size_text(summary.output) << " (weights "
       << size_text(summary.contents.weight_bytes)
-      << (summary.sizes.compressed != 0
-              ? " stored in " + size_text(summary.sizes.compressed)
-              : "")
+      << (summary.sizes.stored != 0 ? " stored in " + size_text(summary.sizes.stored)
+                                    : "")
       << ", code " << size_text(summary.sizes.code + summary.sizes.stub) << "), arena "
       << size_text(summary.arena.all()) << " (lower bound "
       << size_text(entry.arena_lower_bound) << "), " << summary.options.target.alias

@@ -3,7 +3,7 @@
 #include "runtime_stub/program/modes.h"
 #include "runtime_stub/program/strings.h"
 #ifdef SVOD_ZSTD
-#include "runtime_stub/program/expand_weights.h"
+#include "runtime_stub/program/make_weights.h"
 #endif
 
 namespace packed {

@@ -4,77 +4,93 @@
 // events: the next one is there before the last one ends.
 #include "runtime_stub/program/device_times.h"
 
+#include "runtime_stub/device/steps.h"
 #include "runtime_stub/platform.h"
-#include "runtime_stub/program/device_graph.h"
 #include "runtime_stub/program/stopwatch.h"
 
 namespace packed {
+
+using svod_device::capture;
+using svod_device::CudaEvent;
+using svod_device::CudaGraphRun;
+using svod_device::went_well;
 
 namespace {
 
 constexpr uint32_t kInARow = 16;
 
-bool make_event(const Device& device, CudaEvent*& event, Printer& errors) {
-  return went_well(device.driver, device.driver.event(&event, 0), "an event", errors);
+bool make_event(Device& device, CudaEvent*& event) {
+  return went_well(device, device.driver.event(&event, 0), "an event");
 }
 
-bool record(Device& device, CudaEvent* event, Printer& errors) {
-  return went_well(device.driver, device.driver.record(event, device.stream, 0),
-                   "an event", errors);
+bool record(Device& device, CudaEvent* event) {
+  return went_well(device, device.driver.record(event, device.stream, 0), "an event");
 }
 
 // Of events that have been.
-bool between(const Device& device, CudaEvent* begin, CudaEvent* end,
-             uint64_t& nanoseconds, Printer& errors) {
+bool between(Device& device, CudaEvent* begin, CudaEvent* end, uint64_t& nanoseconds) {
   float milliseconds = 0;
-  if (!went_well(device.driver, device.driver.elapsed(&milliseconds, begin, end),
-                 "the time between two events", errors))
+  if (!went_well(device, device.driver.elapsed(&milliseconds, begin, end),
+                 "the time between two events"))
     return false;
   nanoseconds = static_cast<uint64_t>(static_cast<double>(milliseconds) * 1e6);
   return true;
 }
 
-bool run_and_wait(Device& device, CudaGraphRun* graph, Printer& errors) {
+bool run_and_wait(Device& device, CudaGraphRun* graph) {
   int32_t status = device.driver.run(graph, device.stream);
   if (status == 0) status = device.driver.wait(device.stream);
-  return went_well(device.driver, status, "a run", errors);
+  return went_well(device, status, "a run");
 }
 
-bool make_step_clock(Device& device, StepClock& clock, Printer& errors) {
-  const uint64_t count = uint64_t{device.entry->step_count} + 1;
-  clock.events = static_cast<CudaEvent**>(take_memory(count * sizeof(CudaEvent*)));
-  if (clock.events == nullptr) {
-    print_error(errors, "there is not enough memory");
-    return false;
-  }
+// There is memory for the events.
+bool make_step_clock(Device& device, StepClock& clock) {
   bool all = true;
-  for (uint64_t i = 0; all && i < count; i++)
-    all = make_event(device, clock.events[i], errors);
-  return all && capture(device, {.events = clock.events}, clock.graph, errors);
+  for (uint32_t i = 0; all && i <= device.entry->step_count; i++)
+    all = make_event(device, clock.events[i]);
+  return all && capture(device, {.events = clock.events}, clock.graph);
 }
 
 bool time_graph(Device& device, SpanClock& clock, CudaGraphRun* graph,
-                uint64_t& nanoseconds, Printer& errors) {
+                uint64_t& nanoseconds) {
   int32_t status = 0;
-  if (!record(device, clock.begin, errors)) return false;
+  if (!record(device, clock.begin)) return false;
   for (uint32_t i = 0; status == 0 && i < kInARow; i++)
     status = device.driver.run(graph, device.stream);
-  if (!went_well(device.driver, status, "a run", errors) ||
-      !record(device, clock.end, errors) ||
-      !went_well(device.driver, device.driver.wait(device.stream), "a run", errors) ||
-      !between(device, clock.begin, clock.end, nanoseconds, errors))
+  if (!went_well(device, status, "a run") || !record(device, clock.end) ||
+      !went_well(device, device.driver.wait(device.stream), "a run") ||
+      !between(device, clock.begin, clock.end, nanoseconds))
     return false;
   nanoseconds /= kInARow;
   return true;
 }
 
-bool time_launch(Device& device, uint64_t& nanoseconds, Printer& errors) {
+bool time_launch(Device& device, uint64_t& nanoseconds) {
   Stopwatch watch;
   watch.start();
   const int32_t status = device.driver.run(device.graph, device.stream);
   nanoseconds = watch.lap();
-  return went_well(device.driver, status, "a run", errors) &&
-         went_well(device.driver, device.driver.wait(device.stream), "a run", errors);
+  return went_well(device, status, "a run") &&
+         went_well(device, device.driver.wait(device.stream), "a run");
+}
+
+bool take_step_times(Device& device, StepClock& clock, uint64_t* took) {
+  if (clock.graph == nullptr && !make_step_clock(device, clock)) return false;
+  if (!run_and_wait(device, clock.graph)) return false;
+  for (uint32_t s = 0; s < device.entry->step_count; s++)
+    if (!between(device, clock.events[s], clock.events[s + 1], took[s])) return false;
+  return true;
+}
+
+bool make_span_clock(Device& device, SpanClock& clock) {
+  return clock.kernels != nullptr ||
+         (make_event(device, clock.begin) && make_event(device, clock.end) &&
+          capture(device, {}, clock.kernels));
+}
+
+Exit told(const Device& device, bool went, Printer& errors) {
+  if (!went) print_fault(device, errors);
+  return went ? EXIT_DONE : EXIT_CPU;
 }
 
 } // namespace
@@ -89,26 +105,22 @@ Session device_session(const Session& session) {
 }
 
 Exit time_steps(Device& device, StepClock& clock, uint64_t* took, Printer& errors) {
-  if (clock.graph == nullptr && !make_step_clock(device, clock, errors)) return EXIT_CPU;
-  if (!run_and_wait(device, clock.graph, errors)) return EXIT_CPU;
-  for (uint32_t s = 0; s < device.entry->step_count; s++)
-    if (!between(device, clock.events[s], clock.events[s + 1], took[s], errors))
-      return EXIT_CPU;
-  return EXIT_DONE;
+  const uint64_t count = uint64_t{device.entry->step_count} + 1;
+  if (clock.events == nullptr)
+    clock.events = static_cast<CudaEvent**>(take_memory(count * sizeof(CudaEvent*)));
+  if (clock.events == nullptr) return no_memory(errors);
+  return told(device, take_step_times(device, clock, took), errors);
 }
 
 Exit time_span(Device& device, SpanClock& clock, Span span, uint64_t& nanoseconds,
                Printer& errors) {
-  if (clock.kernels == nullptr && (!make_event(device, clock.begin, errors) ||
-                                   !make_event(device, clock.end, errors) ||
-                                   !capture(device, {}, clock.kernels, errors)))
-    return EXIT_CPU;
+  if (!make_span_clock(device, clock)) return told(device, false, errors);
   const bool went =
       span == Span::Launch
-          ? time_launch(device, nanoseconds, errors)
+          ? time_launch(device, nanoseconds)
           : time_graph(device, clock, span == Span::Graph ? device.graph : clock.kernels,
-                       nanoseconds, errors);
-  return went ? EXIT_DONE : EXIT_CPU;
+                       nanoseconds);
+  return told(device, went, errors);
 }
 
 } // namespace packed

@@ -13,8 +13,8 @@ Session device_session(const Session& session);
 // Nanoseconds of each step in one run, the GPU's own: `took` holds as many as there are
 // steps. `graph` is the caller's between calls, null before the first.
 struct StepClock {
-  CudaGraphRun* graph = nullptr;
-  CudaEvent** events = nullptr; // one more than steps
+  svod_device::CudaGraphRun* graph = nullptr;
+  svod_device::CudaEvent** events = nullptr; // one more than steps
 };
 Exit time_steps(Device& device, StepClock& clock, uint64_t* took, Printer& errors);
 
@@ -26,8 +26,8 @@ enum class Span : uint8_t {
 };
 // Of Kernels; null before the first sample.
 struct SpanClock {
-  CudaGraphRun* kernels = nullptr;
-  CudaEvent *begin = nullptr, *end = nullptr;
+  svod_device::CudaGraphRun* kernels = nullptr;
+  svod_device::CudaEvent *begin = nullptr, *end = nullptr;
 };
 // One sample, in nanoseconds, once a run has set the inputs.
 Exit time_span(Device& device, SpanClock& clock, Span span, uint64_t& nanoseconds,

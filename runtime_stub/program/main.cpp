@@ -7,8 +7,8 @@
 #ifdef SVOD_DEVICE
 #include "runtime_stub/program/device.h"
 #endif
-#ifdef SVOD_ZSTD
-#include "runtime_stub/program/expand_weights.h"
+#ifdef SVOD_MAKES_WEIGHTS
+#include "runtime_stub/program/make_weights.h"
 #endif
 
 namespace packed {
@@ -16,9 +16,8 @@ namespace packed {
 namespace {
 
 Exit self_check(Session& session, Printer& errors) {
-#ifdef SVOD_ZSTD
-  if (Exit status = expand_weights(session, 0, errors); status != EXIT_DONE)
-    return status;
+#ifdef SVOD_MAKES_WEIGHTS
+  if (Exit status = make_weights(session, 0, errors); status != EXIT_DONE) return status;
 #endif
   if (svod_check_bytes(&session.model) != SVOD_OK) {
     print_error(errors, "checksums of image or weights are wrong");
@@ -48,9 +47,9 @@ Exit run_mode(Session& session, Options& options, Printer& errors) {
 #ifdef SVOD_DEVICE
   if (status == EXIT_DONE) status = open_device(session, options.session.place, errors);
 #endif
-#ifdef SVOD_ZSTD
+#ifdef SVOD_MAKES_WEIGHTS
   if (status == EXIT_DONE)
-    status = expand_weights(session, options.session.threads, errors);
+    status = make_weights(session, options.session.threads, errors);
 #endif
   if (status != EXIT_DONE) return status;
   if (options.labels.path != nullptr)

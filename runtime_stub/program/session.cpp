@@ -181,8 +181,8 @@ Exit open_model(Session& session, const char* weights, Printer& errors) {
     print_error(errors, "the image in this program is of another kind");
     return EXIT_DAMAGED;
   }
-#ifdef SVOD_ZSTD
-  return EXIT_DONE; // expand_weights makes them, of what does not only ask
+#ifdef SVOD_MAKES_WEIGHTS
+  return EXIT_DONE; // make_weights makes them, of what does not only ask
 #else
   return map_weights(session, weights, errors);
 #endif

@@ -7,6 +7,12 @@
 #include "runtime_stub/program/sharing.h"
 #include "runtime_stub/program/tensor.h"
 
+#ifdef SVOD_DEVICE
+namespace svod_device {
+struct Device;
+}
+#endif
+
 namespace packed {
 
 // What the program ends with; numbers are INTERFACE's.
@@ -59,7 +65,7 @@ struct Session {
   void* listener = nullptr;
   uint32_t failed_step = 0;
 #ifdef SVOD_DEVICE
-  struct Device* device = nullptr; // where runs are on a GPU
+  svod_device::Device* device = nullptr; // where runs are on a GPU
 #endif
   Text* origins = nullptr; // of inputs that are pictures: files, for messages
   bool settled = false;    // outputs have the extents of a run that has ended

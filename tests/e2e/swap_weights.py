@@ -46,7 +46,7 @@ def equal_bytes():
         shutil.rmtree(FOLDER / "cache")
         said = swap(old, two, got).stderr.decode()
         check(got.read_bytes() == want.read_bytes() != old.read_bytes(), f"{name}: the bytes of a pack of the other")
-        anew = "linked anew, since compressed weights" in said
+        anew = "linked anew, since stored weights" in said
         check(anew == (name == "zstd"), f"{name}: {'linked anew' if anew else 'nothing compiled or linked'}")
         if name == "file":
             beside = [FOLDER / f"{name}_{part}.weights" for part in ("want", "got")]

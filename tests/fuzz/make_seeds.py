@@ -142,6 +142,22 @@ def streams():
             places.append(places[-1] + len(frame))
         seed("zstd", f"blocks_{blocks}", struct.pack("<8s3Q", b"SVODZST", 300, size, blocks) +
              struct.pack(f"<{len(places)}Q", *places) + b"".join(frames))
+    # A transform of two rows, then a copy with room before it; and what lies in another order.
+    room, made, stored = 1, 2, 0
+    numbers = [2, 1, 0, 1, 2, 0, 2, 2, 2, 2, 1, 0] + [-1, 4, 1, 1, 0, 4, -1, 1] + [0, 2, 1, 2, 2]
+    steps = [step(2, 4, 3, 0, 2, 0, 0, (room, 0), (stored, 0), (stored, 16)),
+             step(1, 4, 1, 1, 0, 0, 12, (made, 0), (room, 0), (0, 0)),
+             step(1, 4, 2, 0, 0, 0, 20, (made, 16), (stored, 0), (0, 0))]
+    tables = struct.pack("<4I", 0, 2, 2, 1) + b"".join(steps) + struct.pack(f"<{len(numbers)}q", *numbers)
+    tensors = -(-(56 + len(tables)) // 64) * 64
+    header = struct.pack("<8s4Q4I", b"SVODEXP", 0, 32, 64, tensors, 2, 3, len(numbers), 0)
+    seed("expansion", "steps", (header + tables).ljust(tensors, b"\0") + struct.pack("<8f", *range(1, 9)))
+
+
+def step(kind, element, axes, limits, kept, row, first, *operands):
+    """An SvodExpansionStep."""
+    return struct.pack("<8IQ", kind, element, axes, limits, kept, row, first, 0, 0) + b"".join(
+        struct.pack("<2Q", *operand) for operand in operands)
 
 
 def models():

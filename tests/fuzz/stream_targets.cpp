@@ -1,6 +1,10 @@
-// Streams that were made smaller: deflated ones, and weights in frames of zstd.
+// Streams that were made smaller: deflated ones, weights in frames of zstd, and what
+// weights are made of.
+#include "runtime_stub/checksum.h"
+#include "runtime_stub/expansion.h"
 #include "runtime_stub/inflate.h"
-#include "runtime_stub/program/expand_weights.h"
+#include "runtime_stub/program/make_weights.h"
+#include "runtime_stub/stored_weights.h"
 #include "runtime_stub/zstd_format.h"
 #include "tests/fuzz/small_model.h"
 #include "tests/fuzz/target.h"
@@ -19,7 +23,7 @@ svod::fuzz::Bytes stored;
 
 } // namespace
 
-void svod_get_zstd(const void** data, uint64_t* bytes) {
+void svod_get_stored(const void** data, uint64_t* bytes) {
   *data = stored.data(), *bytes = stored.size();
 }
 
@@ -57,9 +61,50 @@ void fuzz_zstd(Bytes bytes) {
   session.model.image = &image;
   packed::Printer errors(packed::Printer::kNowhere);
   const packed::MemoryScope scope;
-  const packed::Exit status = packed::expand_weights(session, 1, errors);
+  const packed::Exit status = packed::make_weights(session, 1, errors);
   must(status == packed::EXIT_DONE || status == packed::EXIT_DAMAGED,
        "weights are there, or damaged");
+}
+
+// With the checksum that the tables have, so that steps are looked at. Memory is as long
+// as it says, to a byte, so that a step that leaves it is seen.
+void fuzz_expansion(Bytes bytes) {
+  constexpr uint64_t kMostMemory = 1 << 16, kMostElements = 1 << 20;
+  if (bytes.size() < sizeof(SvodExpansionHeader)) return;
+  const std::unique_ptr<uint64_t[]> block(new uint64_t[bytes.size() / 8]);
+  const size_t size = bytes.size() / 8 * 8;
+  std::memcpy(block.get(), bytes.data(), size);
+  auto* header = reinterpret_cast<SvodExpansionHeader*>(block.get());
+  const uint64_t tables = header->jobs * uint64_t{sizeof(SvodExpansionJob)} +
+                          header->steps * uint64_t{sizeof(SvodExpansionStep)} +
+                          header->numbers * uint64_t{8};
+  if (header->weight_bytes > kMostMemory || header->room_bytes > kMostMemory ||
+      header->jobs > 64 || tables > size - sizeof(*header))
+    return;
+  header->checksum = svod_checksum(&header->weight_bytes, sizeof(*header) - 16 + tables);
+  if (svod_check_expansion(header, size, header->weight_bytes) != SVOD_OK) return;
+  const auto rounded = [](uint64_t of) { return static_cast<size_t>((of + 7) / 8); };
+  std::unique_ptr<uint64_t[]> weights(new uint64_t[rounded(header->weight_bytes)]());
+  std::unique_ptr<uint64_t[]> room(new uint64_t[rounded(header->room_bytes)]());
+  // What takes long is no fault.
+  const auto* steps = reinterpret_cast<const SvodExpansionStep*>(
+      reinterpret_cast<const SvodExpansionJob*>(header + 1) + header->jobs);
+  const auto* numbers = reinterpret_cast<const int64_t*>(steps + header->steps);
+  for (uint32_t i = 0; i < header->steps; ++i) {
+    uint64_t count = 1;
+    const uint32_t each = steps[i].kind == SVOD_EXPANSION_COPY ? 2 : 4;
+    const uint32_t first = steps[i].kind == SVOD_EXPANSION_COPY ? 1 : 0;
+    for (uint32_t k = 0; k < steps[i].axes && k < SVOD_EXPANSION_AXES; ++k) {
+      const uint64_t at = uint64_t{steps[i].first_number} + first + k * each;
+      if (at >= header->numbers) break;
+      const auto extent = static_cast<uint64_t>(numbers[at]);
+      if (extent > kMostElements || count * extent > kMostElements) return;
+      count *= extent;
+    }
+  }
+  for (uint32_t job = 0; job < header->jobs; ++job)
+    (void)svod_expand(header, size, job, reinterpret_cast<uint8_t*>(weights.get()),
+                      reinterpret_cast<uint8_t*>(room.get()));
 }
 
 } // namespace svod::fuzz

@@ -214,7 +214,7 @@ def assembled(folder):
 
 
 def usage(folder):
-    for words in (["-o", folder / "libx.a"], ["-o", folder / "x", "--target", "aarch64"], ["--emit=ptx", "--target", "x86-64"],
+    for words in (["-o", folder / "libx.a", "--target", "aarch64"], ["-o", folder / "x.cpp"], ["-o", folder / "x", "--target", "aarch64"], ["--emit=ptx", "--target", "x86-64"],
                   ["-o", folder / "x", "--weights=file"], ["--emit=ptx", "--search-budget", "9"],
                   ["-o", folder / "x", "--shape", "image=1x1x8x8", "--shape", "image=2x1x8x8"]):
         done = run(PACKER, DIGITS, "--device", "cuda", *words, expect=2)

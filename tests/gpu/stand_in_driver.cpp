@@ -21,6 +21,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <thread>
 
@@ -28,8 +29,8 @@ using namespace svod::test;
 
 namespace {
 
-constexpr int kInvalid = 1, kNoDevice = 100, kOtherMachine = 209, kBadModule = 218,
-              kNotFound = 500, kIllegalAddress = 700, kLost = 719;
+constexpr int kInvalid = 1, kNoDevice = 100, kNoContext = 201, kOtherMachine = 209,
+              kBadModule = 218, kNotFound = 500, kIllegalAddress = 700, kLost = 719;
 
 struct Module {
   std::map<std::string, size_t> entries; // parameters of each
@@ -49,8 +50,12 @@ struct Graph {
 
 std::map<std::byte*, size_t> blocks; // of device memory
 std::map<std::byte*, size_t> pinned; // of memory here that a graph may copy from and to
-std::optional<Graph> captured;       // by the one stream there is
-int runs = 0;
+// By this thread; each thread has its own, as contexts are.
+thread_local std::optional<Graph> captured;
+thread_local std::vector<void*> contexts;
+std::mutex state_lock;               // of what follows and of memory
+int runs = 0, primary = 0, left = 0; // left: modules, streams and graphs
+int made_contexts[2];                // addresses: the device's own, and one of a caller
 
 const char* setting(const char* name) { return std::getenv(name); }
 
@@ -73,6 +78,12 @@ void note(const std::string& line) {
   }
 }
 
+int change_left(int by) {
+  const std::lock_guard lock(state_lock);
+  left += by;
+  return 0;
+}
+
 void* kernels() {
   static void* handle = [] {
     const char* path = setting("SVOD_STAND_IN_KERNELS");
@@ -89,7 +100,10 @@ size_t room_in(const std::map<std::byte*, size_t>& blocks, const std::byte* at) 
   return at < begin + bytes ? static_cast<size_t>(begin + bytes - at) : 0;
 }
 
-size_t room_at(const std::byte* at) { return room_in(blocks, at); }
+size_t room_at(const std::byte* at) {
+  const std::lock_guard lock(state_lock);
+  return room_in(blocks, at);
+}
 
 int copy(void* to, const void* from, size_t bytes, bool to_device, bool from_device) {
   const auto* source = static_cast<const std::byte*>(from);
@@ -108,11 +122,14 @@ int later(Work work) {
 
 // Of memory here: a graph may run long after a pageable copy's source has changed.
 bool may_copy(const void* here, size_t bytes) {
+  const std::lock_guard lock(state_lock);
   return !captured || room_in(pinned, static_cast<const std::byte*>(here)) >= bytes;
 }
 
 int launch(const Function& function, unsigned blocks_wanted, unsigned threads,
            const std::vector<std::byte*>& parameters) {
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
   static Simt simt(kernels());
   std::vector<SimtBuffer> buffers;
   for (size_t i = 0; i + 3 < parameters.size(); ++i)
@@ -151,8 +168,40 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
   *value = attribute == kMajor ? architecture() / 10 : architecture() % 10;
   return 0;
 }
-int cuDevicePrimaryCtxRetain(void** context, int) { return *context = nullptr, 0; }
-int cuCtxSetCurrent(void*) { return 0; }
+int cuDevicePrimaryCtxRetain(void** context, int) {
+  const std::lock_guard lock(state_lock);
+  ++primary;
+  return *context = &made_contexts[0], 0;
+}
+int cuDevicePrimaryCtxRelease_v2(int) {
+  const std::lock_guard lock(state_lock);
+  note("context released");
+  return --primary < 0 ? kInvalid : 0;
+}
+int cuCtxSetCurrent(void* context) {
+  if (!contexts.empty()) contexts.pop_back();
+  if (context != nullptr) contexts.push_back(context);
+  return 0;
+}
+int cuCtxGetCurrent(void** context) {
+  return *context = contexts.empty() ? nullptr : contexts.back(), 0;
+}
+int cuCtxGetDevice(int* device) { return *device = 0, contexts.empty() ? kNoContext : 0; }
+int cuCtxPushCurrent_v2(void* context) { return contexts.push_back(context), 0; }
+int cuCtxPopCurrent_v2(void** context) {
+  if (contexts.empty()) return kNoContext;
+  *context = contexts.back();
+  return contexts.pop_back(), 0;
+}
+// Of a caller: a context that is not the device's own.
+int cuCtxCreate_v2(void** context, unsigned, int) {
+  return contexts.push_back(*context = &made_contexts[1]), 0;
+}
+// How much is not given back: blocks of memory, modules, streams and graphs.
+int svod_stand_in_left() {
+  const std::lock_guard lock(state_lock);
+  return static_cast<int>(blocks.size() + pinned.size()) + left + primary;
+}
 
 int cuModuleLoadData(void** module, const void* code) {
   const std::string text = static_cast<const char*>(code), machine = "machine code sm_";
@@ -182,7 +231,11 @@ int cuModuleLoadData(void** module, const void* code) {
                   : "module ") +
        made->entries.begin()->first);
   *module = made;
-  return 0;
+  return change_left(1);
+}
+int cuModuleUnload(void* module) {
+  delete static_cast<Module*>(module);
+  return change_left(-1);
 }
 int cuModuleGetFunction(void** function, void* module, const char* name) {
   const auto& entries = static_cast<Module*>(module)->entries;
@@ -207,12 +260,26 @@ int cuMemAlloc_v2(void** pointer, size_t bytes) {
   auto* made = static_cast<std::byte*>(
       std::aligned_alloc(kAlign, (bytes + kAlign - 1) / kAlign * kAlign));
   std::memset(made, 0xdb, bytes); // what nobody wrote must not look like a result
+  const std::lock_guard lock(state_lock);
   blocks[made] = bytes;
   *pointer = made;
   return 0;
 }
+int cuMemFree_v2(void* pointer) {
+  const std::lock_guard lock(state_lock);
+  if (blocks.erase(static_cast<std::byte*>(pointer)) == 0) return kInvalid;
+  std::free(pointer);
+  return 0;
+}
+int cuMemFreeHost(void* memory) {
+  const std::lock_guard lock(state_lock);
+  if (pinned.erase(static_cast<std::byte*>(memory)) == 0) return kInvalid;
+  std::free(memory);
+  return 0;
+}
 int cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) {
   if (flags != 0) return kInvalid;
+  const std::lock_guard lock(state_lock);
   pinned[static_cast<std::byte*>(*memory = std::malloc(bytes))] = bytes;
   return 0;
 }
@@ -228,17 +295,30 @@ int cuMemcpyDtoDAsync_v2(void* to, const void* from, size_t bytes, void*) {
   if (bytes == 0) return kInvalid;
   return later([=] { return copy(to, from, bytes, true, true); });
 }
-int cuStreamCreate(void** stream, unsigned) { return *stream = nullptr, 0; }
+int cuStreamCreate(void** stream, unsigned) {
+  *stream = new Event;
+  return change_left(1);
+}
+int cuStreamDestroy_v2(void* stream) {
+  delete static_cast<Event*>(stream);
+  return change_left(-1);
+}
 int cuStreamSynchronize(void*) { return 0; }
 int cuStreamBeginCapture_v2(void*, int) { return captured.emplace(), 0; }
 int cuStreamEndCapture(void*, void** graph) {
   *graph = new Graph(std::move(*captured));
   captured.reset();
   note("graph of " + std::to_string(static_cast<Graph*>(*graph)->works.size()));
-  return 0;
+  return change_left(1);
 }
+int cuGraphDestroy(void* graph) {
+  delete static_cast<Graph*>(graph);
+  return change_left(-1);
+}
+int cuGraphExecDestroy(void* run) { return cuGraphDestroy(run); }
 int cuGraphInstantiateWithFlags(void** run, void* graph, unsigned long long) {
-  return *run = graph, 0;
+  *run = new Graph(*static_cast<Graph*>(graph));
+  return change_left(1);
 }
 int cuGraphLaunch(void* run, void*) {
   const char* lost = setting("SVOD_STAND_IN_LOST");

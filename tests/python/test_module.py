@@ -230,6 +230,22 @@ class Tensors(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "'sum', 'difference'"):
             m(a, b, out=mine)
 
+    def test_weights_that_a_start_makes(self):
+        rng = np.random.default_rng(1)
+        weights = [onnx.numpy_helper.from_array(rng.normal(0, 0.05, (64, 64, 3, 3)).astype(np.float32), "w")]
+        proto = model([helper.make_node("Conv", ["x", "w"], ["y"], pads=[1] * 4)],
+                      [("x", TensorProto.FLOAT, [1, 64, 28, 28])], [("y", TensorProto.FLOAT, [1, 64, 28, 28])], weights)
+        image = rng.normal(0, 1, (1, 64, 28, 28)).astype(np.float32)
+        there, made = self.compile(proto), self.compile(proto, weights="expand")
+        self.assertLess(made.path.stat().st_size, 0.6 * there.path.stat().st_size)
+        want, got = there(image), [None] * 4
+        runs = [threading.Thread(target=lambda i=i: got.__setitem__(i, made(image))) for i in range(4)]
+        for run in runs:
+            run.start()
+        for run in runs:
+            run.join()
+        self.assertTrue(all(np.array_equal(want, one) for one in got))
+
     def test_named_dimension(self):
         proto = model([helper.make_node("Relu", ["x"], ["y"])], [("x", TensorProto.FLOAT, ["batch", 3])],
                       [("y", TensorProto.FLOAT, ["batch", 3])])

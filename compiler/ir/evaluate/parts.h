@@ -5,27 +5,15 @@
 #include "compiler/ir/evaluate.h"
 #include "compiler/ir/scalar_convert.h"
 #include "compiler/ir/scalar_functions.h"
+#include "compiler/ir/strided.h"
 #include "compiler/support/check.h"
 
 #include <algorithm>
-#include <memory>
-#include <optional>
 
 namespace svod {
 
 using Inputs = std::vector<const Tensor*>;
 
-// A dense tensor read with other strides (in elements, from element `start`): what a view
-// of it is until someone needs it laid out.
-struct Strided {
-  std::shared_ptr<const Tensor> base;
-  Shape shape, strides;
-  int64_t start = 0;
-};
-Strided whole(std::shared_ptr<const Tensor> dense);
-bool is_whole(const Strided& view);
-// `view` of `in`, when strides can say it: neither a pad, nor every reshape.
-std::optional<Strided> seen_through(const Node& view, const Strided& in);
 void lay_out(const Strided& view, Tensor& out);
 
 // sum(a * b) over the axes of `sum`, without the products in memory. For dtypes that are

@@ -4,12 +4,16 @@ from __future__ import annotations
 import ctypes
 import importlib
 import json
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from svod_pack._errors import run_error
+
+_ALIGN = 64  # of arenas and weights
 # The packer's names of element types that NumPy has as well.
 _NUMPY = {"bool": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
           "u32": "uint32", "u64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64", "c64": "complex64",
@@ -78,6 +82,12 @@ class Library:
         self.run.restype = ctypes.c_int
         self._status_text = text
         self.arena_bytes: int = size()
+        self._init = getattr(code, f"{prefix}_init", None)
+        self._weights: np.ndarray[Any, Any] | None = None
+        self._lock = threading.Lock()
+        if self._init is not None:
+            self._init.argtypes = [ctypes.c_void_p] * 3
+            self._init.restype = ctypes.c_int
         self.info: dict[str, Any] = json.loads(info())
         entry = self.info["entries"][0]
         self.inputs = [_tensor(row) for row in entry["inputs"]]
@@ -85,6 +95,33 @@ class Library:
         self.input_rows: list[dict[str, Any]] = entry["inputs"]
         self.output_rows: list[dict[str, Any]] = entry["outputs"]
         self.output_values: list[dict[str, Any]] = entry.get("output_values", [])
+
+    def aligned(self, size: int) -> np.ndarray[Any, Any]:
+        """Memory for the library."""
+        memory = np.empty(size + _ALIGN, np.uint8)
+        at = -memory.ctypes.data % _ALIGN
+        return memory[at:at + size]
+
+    def new_arena(self) -> np.ndarray[Any, Any]:
+        """An arena that runs may use. A library of --weights=expand makes its weights for the first one."""
+        arena = self.aligned(self.arena_bytes)
+        if self._init is not None:
+            with self._lock:
+                self._make_weights(arena)
+        return arena
+
+    def _make_weights(self, arena: np.ndarray[Any, Any]) -> None:
+        scratch = None
+        if self._weights is None:
+            sizes = self.info["bytes"]
+            self._weights = self.aligned(_ALIGN + sizes["weights"])
+            self._weights[:_ALIGN] = 0
+            scratch = self.aligned(max(_ALIGN, sizes.get("start_scratch", 0)))
+        status = self._init(arena.ctypes.data, self._weights.ctypes.data,
+                            None if scratch is None else scratch.ctypes.data)
+        if status != 0:
+            self._weights = None
+            raise run_error(status, f"{self.path}: {self.status_text(status)}")
 
     def status_text(self, status: int) -> str:
         return str(self._status_text(status).decode())

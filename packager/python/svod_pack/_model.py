@@ -13,23 +13,20 @@ from svod_pack._library import Library, TensorInfo
 from svod_pack._tensors import fixed_value, input_array, output_array
 
 Array = np.ndarray[Any, Any]
-_ARENA_ALIGN = 64
 
 
 class _Arenas:
     """Working memory: a call takes an arena and gives it back, so there are as many as calls ran at one time."""
 
-    def __init__(self, size: int):
-        self._size = size
+    def __init__(self, library: Library):
+        self._library = library
         self._free: list[Array] = []
 
     def take(self) -> Array:
         try:
             return self._free.pop()
         except IndexError:
-            memory = np.empty(self._size + _ARENA_ALIGN, np.uint8)
-            at = -memory.ctypes.data % _ARENA_ALIGN
-            return memory[at:at + self._size]
+            return self._library.new_arena()
 
     def give_back(self, arena: Array) -> None:
         self._free.append(arena)
@@ -44,7 +41,7 @@ class Model:
     def __init__(self, path: Path, name: str = "infer"):
         self._library = Library(path, name)
         self._name = name
-        self._arenas = _Arenas(self._library.arena_bytes)
+        self._arenas = _Arenas(self._library)
         self._fixed = {info.name: fixed_value(info, row["fixed"])
                        for info, row in zip(self._library.inputs, self._library.input_rows) if "fixed" in row}
         # Outputs of a bounded size are followed by the sizes of each run, which are nobody's result.
