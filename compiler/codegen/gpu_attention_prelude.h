@@ -60,7 +60,7 @@ template <u32 kLanes> SVOD_INLINE f32 sum_of(f32 value) {
 }
 // Two sums as halves, the first one in the lower bits.
 template <class A> SVOD_INLINE u32 halves_of(f32 low, f32 high) {
-#ifdef __NVPTX__
+#if defined(__NVPTX__) && !defined(SVOD_TURING)
   u32 both;
   if constexpr (__is_same(A, f16))
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));

@@ -44,7 +44,8 @@ private:
   // Registers of a thread: what there are (PTX), and those beside sums and factors; and
   // what a multiprocessor has for each of the threads that it may hold.
   static constexpr double kMostRegisters = 255, kRegistersBeside = 64,
-                          kRegistersOfThread = 32, kRegisterBytes = 4, kStepsRead = 3;
+                          kRegistersOfThread = 32, kRegisterBytes = 4, kStepsRead = 3,
+                          kRegistersOfFetch = 8;
 
   bool has_place(ExprId value) const;
   bool follow_each_other(ExprId value, AxisId axis) const;
@@ -101,8 +102,9 @@ double AttentionChooser::registers(const AttentionTile& t) const {
   if (score_has_place_) out += score_sums(t) / 2.0;
   for (const AttentionPlane* p : {&keys, &values})
     if (!p->copied)
-      out += double(ceil_div(p->steps * p->positions, threads_of(t))) *
-             double(byte_size(p->tile.dtype)) / kRegisterBytes;
+      out +=
+          kRegistersOfFetch + double(ceil_div(p->steps * p->positions, threads_of(t))) *
+                                  double(byte_size(p->tile.dtype)) / kRegisterBytes;
   if (t.matrices)
     return out + double(t.part_queries * queries.steps) *
                      double(byte_size(queries.tile.dtype)) /

@@ -92,6 +92,9 @@ constexpr double kSumBytes = 4;
 // Registers of a thread beside its sums, and those that a multiprocessor has for each of
 // the threads that it may hold (PTX: 64 Ki of 32 bits).
 constexpr double kRegistersBeside = 64, kRegistersOfThread = 32;
+// All that a thread can name, those of a run on its way at least, and those of a matrix
+// of a warp.
+constexpr int64_t kMostRegisters = 255, kRegisterBytes = 4, kRegistersOfMatrix = 4;
 
 // Fewer products with one element share too little to pay for shared memory.
 bool is_matrix(const ScheduledKernel& k, const ProductAxes& axes) {
@@ -112,6 +115,7 @@ public:
 private:
   ProductTile plain_tile() const;
   void fill(FactorTile& f, ExprId value, int steps, int positions) const;
+  bool spills(const ProductTile& t) const;
   double resident_blocks(const GpuSchedule& s, double rounds) const;
   double rate(const ProductTile& t) const;
   double read_of_turn(const ProductTile& t) const;
@@ -165,6 +169,22 @@ void ProductChooser::fill(FactorTile& f, ExprId value, int steps, int positions)
   f.near = f.by_steps ? along_steps : along_axes;
   const int run = f.by_steps ? steps : positions;
   while (run % f.near != 0) f.near /= 2;
+}
+
+// Whether sums, matrices and what is on its way to shared memory are more than the
+// registers of a thread. Threads that add up products have few of each.
+bool ProductChooser::spills(const ProductTile& t) const {
+  if (t.by != Multiplier::Warp) return false;
+  int64_t out = static_cast<int64_t>(kRegistersBeside) + sums_of_thread(t) +
+                (t.part_rows + t.part_columns) / kMatrixSide * kRegistersOfMatrix;
+  const int64_t size = byte_size(shared_tile(k_, t, true).dtype);
+  for (const auto& [factor, positions] :
+       {std::pair(&t.rows, t.block_rows), std::pair(&t.columns, t.block_columns)})
+    if (t.ahead == 0)
+      out +=
+          ceil_div(int64_t{positions} * t.steps, int64_t{factor->near} * threads_of(t)) *
+          ceil_div(factor->near * size, kRegisterBytes);
+  return out > kMostRegisters;
 }
 
 // Blocks that a multiprocessor runs at a time, of `rounds` that it runs in all.
@@ -263,6 +283,7 @@ void ProductChooser::consider(ProductTile t, const TileShape& shape) {
   }
   for (const int ahead : t.by == Multiplier::Group ? std::span<const int>(kGroupAhead)
                                                    : std::span<const int>(kAhead)) {
+    if (t.ahead != 0 && t.ahead >= turns_of(k_, t)) break; // all of it is on its way
     t.ahead = ahead;
     split(t, shape.longer);
   }
@@ -273,7 +294,8 @@ void ProductChooser::split(ProductTile t, double longer) {
                 .positions = axes_.others,
                 .threads = threads_of(t),
                 .product = t};
-  if (shared_of_tiles(k_, t) > m_.shared_bytes || !gpu_misfit(k_, s).empty()) return;
+  if (shared_of_tiles(k_, t) > m_.shared_bytes || spills(t) || !gpu_misfit(k_, s).empty())
+    return;
   for (const int splits : kSplits) {
     // Each share has some tiles of steps, and none has nothing.
     const int64_t turns = ceil_div(steps_, t.steps), each = ceil_div(turns, splits);

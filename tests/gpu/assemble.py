@@ -25,7 +25,7 @@ from packing import BUILD, PACKER, SOURCE
 from time_limit import corpus_share
 
 # What PTX is made for, and what it is assembled for.
-MADE = {"sm_75": ["sm_75"], "sm_80": ["sm_80", "sm_120"], "sm_90": ["sm_90a"],
+MADE = {"sm_75": ["sm_75"], "sm_80": ["sm_80", "sm_120"], "sm_90": ["sm_90a"], "sm_90a": ["sm_90a"],
         "sm_100": ["sm_100"], "sm_120": ["sm_120"]}
 SHARE = 0.1  # of SVOD_CORPUS_SECONDS
 
@@ -37,7 +37,7 @@ def find_ptxas():
 
 def modules(text):
     """(name, PTX) of each kernel."""
-    parts = re.split(r"^// (k\d+_sm_\d+)\n", text, flags=re.M)
+    parts = re.split(r"^// (k\d+_sm_\d+a?)\n", text, flags=re.M)
     return [(name, body) for name, body in zip(parts[1::2], parts[2::2]) if ".version" in body]
 
 
@@ -48,7 +48,8 @@ def assemble(ptxas, arch, ptx):
     def most(pattern):
         return max(map(int, re.findall(pattern, text)), default=0)
     return {"ok": done.returncode == 0, "text": text, "registers": most(r"Used (\d+) registers"),
-            "shared": most(r"(\d+) bytes smem"), "spilled": most(r"(\d+) bytes spill stores")}
+            "shared": most(r"(\d+) bytes smem"), "spilled": most(r"(\d+) bytes spill stores"),
+            "waits": "GMMA" in text}  # ptxas says so where tensor cores wait for registers
 
 
 def check(ptxas, model):
@@ -69,6 +70,8 @@ def check(ptxas, model):
                     wrong.append(f"{model}: {name} for {arch}: {facts['text'][-600:]}")
                 if product and facts["spilled"] > MOST_SPILLED:
                     wrong.append(f"{model}: {name} for {arch} spills {facts['spilled']} bytes")
+                if facts["waits"]:
+                    wrong.append(f"{model}: {name} for {arch}: {facts['text'][:300]}")
             numbers = {key: max((facts[key] for _, facts, _ in found), default=0) for key in ("registers", "shared", "spilled")}
             lines.append(f"{model}: {len(found)} kernels for {arch}, at most {numbers['registers']} registers, "
                          f"{numbers['shared']} B shared, {numbers['spilled']} B spilled")
@@ -86,6 +89,15 @@ def attention_model(element):
         lines += [f"{name}{size} = input {element}[8,12,197,{size}]" for name in "qkv"]
         lines += [f"t{size} = Transpose(k{size}) perm=[0,1,3,2]", f"s{size} = MatMul(q{size}, t{size})", f"a{size} = Add(s{size}, m)",
                   f"p{size} = Softmax(a{size}) axis=-1", f"y{size} = MatMul(p{size}, v{size})", f"output y{size} rank 4"]
+    return model_of("\n".join(lines) + "\n")
+
+
+def layers_model(element):
+    """Products and a convolution that tensor cores multiply, with rests of tiles on all sides, one step and many."""
+    lines = [f"x = input {element}[1000,512]", f"w = input {element}[512,776]", f"v = input {element}[776,16]",
+             f"p = input {element}[32,64,28,28]", f"k = input {element}[128,64,3,3]",
+             "a = MatMul(x, w)", "b = Relu(a)", "c = MatMul(b, v)", "d = Conv(p, k) pads=[1,1,1,1]", "e = Relu(d)",
+             "output c rank 2", "output e rank 4"]
     return model_of("\n".join(lines) + "\n")
 
 
@@ -110,9 +122,10 @@ def main():
     made = tempfile.TemporaryDirectory()
     if not models:
         models = [SOURCE / "models" / "digits.onnx", *sorted((SOURCE / "models").glob("*/*.onnx"))]
-        for element in ("f16", "f32"):
-            models.append(pathlib.Path(made.name) / f"attention_{element}.onnx")
-            models[-1].write_bytes(attention_model(element))
+        for name, make, element in (("attention", attention_model, "f16"), ("attention", attention_model, "f32"),
+                                    ("layers", layers_model, "f16"), ("layers", layers_model, "f32")):
+            models.append(pathlib.Path(made.name) / f"{name}_{element}.onnx")
+            models[-1].write_bytes(make(element))
     start = time.monotonic()
 
     def one(model):
