@@ -278,10 +278,10 @@ void read_target(const RawOptions& raw, Options& options) {
 }
 
 // cuda, cuda:sm_80, cuda:sm_75,sm_90: kernels of the first one run on all later ones.
-// Without architectures for all GPUs there are, and for those with the tensor cores that
-// kernels use.
+// Without architectures for all GPUs there are, for those with the tensor cores that most
+// kernels use, and for Hopper's groups of warps.
 Target read_device(const std::string& text) {
-  constexpr std::string_view kKind = "cuda", kAll = "sm_75,sm_80";
+  constexpr std::string_view kKind = "cuda", kAll = "sm_75,sm_80,sm_90a";
   const size_t colon = std::min(text.find(':'), text.size());
   if (text.substr(0, colon) != kKind)
     throw UsageError{"--device: '" + text + "' is unknown; cuda[:sm_80,...] is a GPU"};

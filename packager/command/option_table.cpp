@@ -181,10 +181,10 @@ void Declaration::model() {
 void Declaration::target() {
   value("--target", raw_.target, "TARGET",
         "Machine to pack for, by alias or triple; 'svod-pack doctor' lists them");
-  value(
-      "--device", raw_.device, "cuda[:sm_80,...]",
-      "Kernels for NVIDIA GPUs of these architectures and later ones (sm_75,sm_80): in a "
-      "program beside the CPU's, or as a text (--emit=ptx)");
+  value("--device", raw_.device, "cuda[:sm_80,...]",
+        "Kernels for NVIDIA GPUs of these architectures and later ones "
+        "(sm_75,sm_80,sm_90a): in a "
+        "program beside the CPU's, or as a text (--emit=ptx)");
   value(
       "--ptxas", options_.ptxas, "FILE",
       "With --device: ptxas of the CUDA toolkit, which makes machine code of the kernels "

@@ -17,25 +17,33 @@ const char* text_at(const SvodDevice& packed, uint32_t offset) {
   return static_cast<const char*>(packed.programs) + offset;
 }
 
+// Of all architectures: which of them the driver takes is found out later.
+template <class Number>
+uint64_t most_of_launches(const SvodDevice& packed, const Number& number) {
+  const SvodDeviceHeader& header = header_of(packed);
+  const auto* shapes =
+      reinterpret_cast<const SvodLaunchShape*>(text_at(packed, header.first_launch));
+  uint64_t out = 0;
+  for (uint32_t i = 0; i < header.architectures * header.programs; i++)
+    if (number(shapes[i]) > out) out = number(shapes[i]);
+  return out;
+}
+
 // Whether a GPU of architecture `own` runs what was packed for `number`.
 bool runs(uint32_t own, uint32_t number) {
   return (number & SVOD_ONLY_THIS) != 0 ? (number & ~SVOD_ONLY_THIS) == own
                                         : number <= own;
 }
 
-// The latest of the packed architectures that a device runs; none: as many as there are.
-uint32_t level_for(const SvodDevice& packed, uint32_t own) {
-  const uint32_t count = header_of(packed).architectures;
-  uint32_t out = count;
-  for (uint32_t level = 0; level < count; level++)
-    if (runs(own, architectures(packed)[level])) out = level;
-  return out;
-}
-
-bool choose(Device& device, int32_t number) {
+// Chooses the latest of the packed architectures before `end` that the device runs;
+// false: there is none.
+bool choose(Device& device, int32_t number, uint32_t end) {
   const SvodDeviceHeader& header = header_of(device.packed);
-  const uint32_t level = level_for(device.packed, architecture_of(device.driver, number));
-  if (level == header.architectures) return false;
+  const uint32_t own = architecture_of(device.driver, number);
+  uint32_t level = end;
+  while (level > 0 && !runs(own, architectures(device.packed)[level - 1])) level--;
+  if (level == 0) return false;
+  level--;
   device.number = number, device.chosen = level;
   device.launches = reinterpret_cast<const SvodLaunchShape*>(
                         text_at(device.packed, header.first_launch)) +
@@ -78,9 +86,9 @@ uint64_t lay_out_exchange(Device& device) {
     device.outputs[i] = take(svod_output(image, &entry, i)->bytes);
   device.faults = take(sizeof(int32_t) * entry.step_count);
   device.faults_end = device.faults + sizeof(int32_t) * entry.step_count;
-  uint64_t counters = 0; // of one launch: each leaves them as it found them
-  for (uint32_t p = 0; p < header_of(device.packed).programs; p++)
-    if (device.launches[p].counters > counters) counters = device.launches[p].counters;
+  // Of one launch: each leaves them as it found them.
+  const uint64_t counters =
+      most_of_launches(device.packed, [](auto& shape) { return shape.counters; });
   device.arrived = take(sizeof(uint32_t) * counters);
   for (uint32_t i = 0; i < entry.input_count; i++)
     device.inputs[i] = take(svod_input(image, &entry, i)->bytes);
@@ -110,10 +118,8 @@ bool take_exchange(Device& device) {
 
 // Words and counters are zeros, too, before a run that copies nothing up.
 bool take_memory(Device& device) {
-  uint64_t scratch = 0;
-  for (uint32_t p = 0; p < header_of(device.packed).programs; p++)
-    if (device.launches[p].scratch_bytes > scratch)
-      scratch = device.launches[p].scratch_bytes;
+  const uint64_t scratch =
+      most_of_launches(device.packed, [](auto& shape) { return shape.scratch_bytes; });
   return allocate(device, device.entry->arena_bytes, device.arena) &&
          allocate(device, scratch, device.scratch) &&
          allocate(device, device.packed.weight_bytes, device.weights) &&
@@ -182,6 +188,22 @@ bool load_texts(Device& device) {
     if (status == 0) status = find_kernel(device, program, module);
     if (!went_well(device, status, "a kernel is refused", s)) return false;
   }
+  return true;
+}
+
+// Takes those for an earlier architecture where the driver refuses some: one that is
+// older than the version of their PTX does. The reason is that of the first ones.
+bool load_kernels(Device& device) {
+  Fault first = {};
+  for (;;) {
+    if (load_machine_code(device) || load_texts(device)) break;
+    if (first.what == nullptr) first = device.fault;
+    unload(device);
+    if (choose(device, device.number, device.chosen)) continue;
+    device.fault = first;
+    return false;
+  }
+  device.fault = {};
   return true;
 }
 
@@ -263,15 +285,16 @@ const char* find(Device& device, bool joins) {
   if (const char* why = start_driver(device.driver); why != nullptr) return why;
   CudaContext* context = nullptr;
   int32_t number = 0;
+  const uint32_t all = header_of(device.packed).architectures;
   if (joins && driver.current(&context) == 0 && context != nullptr &&
-      driver.current_device(&number) == 0 && choose(device, number)) {
+      driver.current_device(&number) == 0 && choose(device, number, all)) {
     device.context = context;
     return nullptr;
   }
   int32_t count = 0;
   if (driver.count(&count) != 0) count = 0;
   for (int32_t i = 0; i < count; i++)
-    if (driver.device(&number, i) == 0 && choose(device, number)) return nullptr;
+    if (driver.device(&number, i) == 0 && choose(device, number, all)) return nullptr;
   return "no GPU here runs what was packed";
 }
 
@@ -299,10 +322,12 @@ void leave(Device& device) {
 
 bool open(Device& device) {
   constexpr uint32_t kApart = 1; // CU_STREAM_NON_BLOCKING
+  // Weights are on their way while kernels are loaded.
+  if (!went_well(device, device.driver.stream(&device.stream, kApart), "a stream") ||
+      !take_memory(device) || !load_kernels(device))
+    return false;
   name_level(device);
-  return went_well(device, device.driver.stream(&device.stream, kApart), "a stream") &&
-         take_memory(device) && (load_machine_code(device) || load_texts(device)) &&
-         capture(device, {.copies = true}, device.graph) &&
+  return capture(device, {.copies = true}, device.graph) &&
          went_well(device, device.driver.wait(device.stream), "its weights");
 }
 

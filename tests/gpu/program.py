@@ -105,6 +105,20 @@ def faults(folder, program, driver):
     check("unspecified launch failure" in text_of(done), "a GPU that is lost half-way ends the program with its words")
 
 
+def older_driver(folder):
+    """It refuses the kernels for the latest architecture, as PTX that is newer than it: those for the one before run."""
+    program, side = folder / "older", folder / "older.so"
+    pack(DIGITS, program, "--device", "cuda:sm_75,sm_80", "--ptxas", "off")
+    kernels(DIGITS, side, "sm_75")
+    driver = StandIn(folder, side)
+    done = run(program, "--device=cuda", "--verify", DATA, env=driver.env(REFUSES="k0_sm_80"))
+    check(b"cosine 1" in done.stdout, "an older driver takes the kernels for an earlier architecture")
+    log = driver.log.read_text().split("\n")
+    check([line for line in log if line.startswith("module")] == [f"module k{i}_sm_75" for i in range(5)], "all of them")
+    found = json.loads(run(program, "--device=cuda", "--bench=json", "--min-time=0.02", env=driver.env(REFUSES="k0_sm_80")).stdout)
+    check(found["context"]["isa"] == "sm_75", "which --bench says")
+
+
 def without_driver(folder, program):
     if has_driver():
         print("not looked at: a driver is here")
@@ -253,6 +267,7 @@ def main():
     check(run(program, "--device=tpu", expect=2).stderr != b"", "an unknown device is exit 2")
     without_driver(folder, program)
     latest_of(folder)
+    older_driver(folder)
     gather(folder)
     loop(folder)
     schedules(folder)
