@@ -145,7 +145,7 @@ std::string GpuEmitter::text() {
     break;
   }
   frames_.pop_back();
-  std::string parameters, types, passed, out;
+  std::string parameters, passed, out;
   for (size_t i = 0; i < k_.arguments.size(); ++i) {
     parameters += parameter(k_, i) + ", ";
     passed += "static_cast<" + pointer_type(k_.arguments[i]) + ">(buffers[" +
