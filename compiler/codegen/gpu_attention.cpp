@@ -5,7 +5,7 @@
 // multiplied by the exponential of the difference, so that each score is computed once
 // and none is stored. Where tensor cores multiply, the scores that a thread has are, as
 // halves, the factors that it needs for the values (Dao, "FlashAttention-2", 2023).
-#include "compiler/codegen/gpu_attention.h"
+#include "compiler/codegen/gpu_factor.h"
 
 #include "compiler/codegen/element_text.h"
 
@@ -26,10 +26,15 @@ std::string both(const std::string& a, const std::string& b) {
 
 GpuEmitter::Plane GpuEmitter::plane(AttentionFactor factor) const {
   const AttentionTile& t = gpu_.attention;
+  const AttentionPlane p = attention_plane(k_, *attention_of(k_), t, factor);
   Plane out;
-  static_cast<AttentionPlane&>(out) = attention_plane(k_, *attention_of(k_), t, factor);
-  out.element = t.matrices ? store_type(out.tile.dtype) : compute_type(out.tile.dtype);
+  out.value = p.value, out.how = p.how, out.tile = p.tile;
+  out.positions = p.positions, out.steps = p.steps;
   out.threads = gpu_.threads;
+  out.narrow = t.matrices;
+  out.element = t.matrices ? store_type(out.tile.dtype) : compute_type(out.tile.dtype);
+  out.step_axes = p.step_axes, out.copied = p.copied;
+  out.position_extent = p.position_extent, out.step_extent = p.step_extent;
   switch (factor) {
   case AttentionFactor::Queries:
     out.name = "query_tile", out.from_position = "first_query + ";
@@ -44,17 +49,9 @@ GpuEmitter::Plane GpuEmitter::plane(AttentionFactor factor) const {
   return out;
 }
 
-// Number `n` of a thread's runs, which begins at step `s` and position `p` of the tile.
+// Opens a run, with its place among all.
 void GpuEmitter::open_plane(const Plane& f) {
-  const int64_t along = f.how.by_steps ? f.steps : f.positions;
-  line(kUnrolled);
-  open("for (u32 n = 0; n < " + text_of(f.turns()) + "; ++n)");
-  line("const u32 i = thread + n * " + text_of(f.threads) + ";");
-  if (f.runs() % f.threads != 0) line("if (i >= " + text_of(f.runs()) + ") continue;");
-  const std::string of_run = text_of(along / f.how.near),
-                    near = f.how.near == 1 ? "" : " * " + text_of(f.how.near);
-  line("const u32 " + std::string(f.how.by_steps ? "s" : "p") + " = i % " + of_run +
-       near + ", " + (f.how.by_steps ? "p" : "s") + " = i / " + of_run + ";");
+  open_run(f);
   line("const u32 position = " + f.from_position + "p, at = " + f.from_step + "s;");
 }
 
@@ -74,50 +71,16 @@ int GpuEmitter::open_inside(const Plane& f, const std::vector<Bound>& bounds) {
 
 // The elements of the run, or zeros, into a register of them.
 void GpuEmitter::emit_plane_run(const Plane& f, const std::string& to) {
-  const Point p(counts_.size(), 0);
   line(to + " = 0;");
   int opened = open_inside(f, {});
-  auto element = [&] {
-    return gpu_.attention.matrices ? narrow_text(f.value, p) : eval(f.value, p).name;
-  };
-  if (f.how.near == 1) {
-    line(to + " = " + element() + ";");
-  } else {
-    const std::vector<AxisId>& along = f.how.by_steps ? f.step_axes : f.how.axes;
-    load_runs(f.value, axes_of_runs(k_, along, f.how.near), f.how.near, p);
-    for_each_of_run(f.how.near, [&](int i) {
-      line(to + "[" + std::to_string(i) + "] = " + element() + ";");
-    });
-  }
+  emit_run(f, f.step_axes, to);
   while (opened-- > 0) close();
-}
-
-static std::string run_type(const std::string& element, int near) {
-  return near == 1 ? element : "Vector<" + element + ", " + std::to_string(near) + ">";
-}
-
-void GpuEmitter::emit_plane_store(const Plane& f, const std::string& run) {
-  const std::string to = f.buffer() + " + " + f.place();
-  if (f.how.near == 1)
-    line("(" + f.buffer() + ")[" + f.place() + "] = " + run + ";");
-  else if (f.tile.by_steps == f.how.by_steps)
-    line("store_run(" + to + ", " + run + ");");
-  else
-    line("scatter_run<" + text_of(f.tile.pitch) + ">(" + to + ", " + run + ");");
 }
 
 void GpuEmitter::emit_plane_copy(const Plane& f) {
   const CopiedFactor copied = *copied_value(k_, f.value, f.tile.dtype);
   open_plane(f);
-  line("const " + f.element + "* from = a" + std::to_string(copied.load->argument) + ";");
-  line("bool there = false;");
-  int opened = open_inside(f, copied.bounds);
-  line("from += " + index_text(copied.load->index, Point(counts_.size(), 0), false) +
-       ";");
-  line("there = true;");
-  while (opened-- > 0) close();
-  line("copy_ahead<" + std::to_string(f.how.near * byte_size(f.tile.dtype)) + ">(" +
-       f.buffer() + " + " + f.place() + ", from, there);");
+  emit_copy(f, copied, [&] { return open_inside(f, copied.bounds); });
   close();
 }
 
@@ -125,9 +88,9 @@ void GpuEmitter::emit_plane_copy(const Plane& f) {
 void GpuEmitter::emit_queries(const Plane& queries) {
   line("const u32 buffer = 0;");
   open_plane(queries);
-  line(run_type(queries.element, queries.how.near) + " run;");
+  line(queries.run_type() + " run;");
   emit_plane_run(queries, "run");
-  emit_plane_store(queries, "run");
+  emit_put(queries, "run");
   close();
 }
 
@@ -141,8 +104,7 @@ void GpuEmitter::emit_moves(const std::vector<Plane>& copied,
   }
   if (fetched.empty()) return;
   for (const Plane& f : fetched)
-    line(run_type(f.element, f.how.near) + " " + f.next + "[" +
-         std::to_string(f.turns()) + "];");
+    line(f.run_type() + " " + f.next + "[" + std::to_string(f.turns()) + "];");
   open("auto fetch = [&](u32 from_key) SVOD_INLINED");
   for (const Plane& f : fetched) {
     open_plane(f);
@@ -154,7 +116,7 @@ void GpuEmitter::emit_moves(const std::vector<Plane>& copied,
   line("const u32 from_key = 0;");
   for (const Plane& f : fetched) {
     open_plane(f);
-    emit_plane_store(f, f.next + "[n]");
+    emit_put(f, f.next + "[n]");
     close();
   }
   close("};");

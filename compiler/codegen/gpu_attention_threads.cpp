@@ -1,7 +1,7 @@
 // Attention by threads that multiply by themselves. Neighbouring threads of a warp share
 // some queries, each with keys of its own, and later with columns of the values of its
 // own: weights go from the one to the other by way of shared memory.
-#include "compiler/codegen/gpu_attention.h"
+#include "compiler/codegen/gpu_factor.h"
 
 namespace svod::codegen {
 

@@ -2,7 +2,7 @@
 // keeps them as the factors of matrices; its threads have two neighbouring keys of two
 // rows, eight apart, of either half of sixteen keys (PTX ISA, "mma", fragments of
 // .m16n8).
-#include "compiler/codegen/gpu_attention.h"
+#include "compiler/codegen/gpu_factor.h"
 
 namespace svod::codegen {
 

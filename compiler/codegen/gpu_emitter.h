@@ -42,20 +42,23 @@ private:
   std::string shared(const std::string& name, const std::string& type,
                      const std::string& count);
   // gpu_products.cpp
+  struct SharedFactor;
   struct Factor;
   Factor factor(bool rows) const;
   std::string narrow_text(ExprId id, const Point& p);
-  std::string factor_text(const Factor& f, const Point& p);
+  std::string factor_text(const SharedFactor& f, const Point& p);
   std::string load_run(const Expr& load, int near, const Point& p);
   void load_runs(ExprId value, const std::vector<AxisId>& axes, int near, const Point& p);
   void for_each_of_run(int near, const std::function<void(int)>& body);
-  void emit_run(const Factor& f, const std::string& to);
-  void open_run(const Factor& f);
+  void emit_run(const SharedFactor& f, const std::vector<AxisId>& steps,
+                const std::string& to);
+  void open_run(const SharedFactor& f);
   void name_steps();
   int open_where_there(const Factor& f, const std::vector<Bound>& bounds);
   void emit_fetch(const Factor& f);
-  void emit_put(const Factor& f);
-  void emit_copy(const Factor& f, const CopiedFactor& copied);
+  void emit_put(const SharedFactor& f, const std::string& run);
+  void emit_copy(const SharedFactor& f, const CopiedFactor& copied,
+                 const std::function<int()>& open_there);
   void emit_through_registers(const Factor& rows, const Factor& columns);
   void emit_copies(const Factor& rows, const Factor& columns);
   void begin_copies();
@@ -80,7 +83,6 @@ private:
   void open_plane(const Plane& f);
   int open_inside(const Plane& f, const std::vector<Bound>& bounds);
   void emit_plane_run(const Plane& f, const std::string& to);
-  void emit_plane_store(const Plane& f, const std::string& run);
   void emit_plane_copy(const Plane& f);
   void emit_queries(const Plane& queries);
   void emit_moves(const std::vector<Plane>& copied, const std::vector<Plane>& fetched);

@@ -16,18 +16,19 @@ namespace svod::codegen {
 
 GpuEmitter::Factor GpuEmitter::factor(bool rows) const {
   const ProductTile& t = gpu_.product;
-  const FactorTile& how = rows ? t.rows : t.columns;
-  const SharedTile tile = shared_tile(k_, t, rows);
-  return {factor_of(k_, t, rows),
-          how,
-          tile,
-          t.steps,
-          rows ? t.block_rows : t.block_columns,
-          positions_along(k_, how.axes),
-          t.matrices() ? store_type(tile.dtype) : compute_type(tile.dtype),
-          rows ? "row_tile" : "column_tile",
-          rows ? "first_row" : "first_column",
-          rows ? "next_rows" : "next_columns"};
+  Factor out;
+  out.value = factor_of(k_, t, rows);
+  out.how = rows ? t.rows : t.columns;
+  out.tile = shared_tile(k_, t, rows);
+  out.positions = rows ? t.block_rows : t.block_columns, out.steps = t.steps;
+  out.threads = gpu_.threads;
+  out.narrow = t.matrices() && narrow_type(k_, out.value);
+  out.element = t.matrices() ? store_type(out.tile.dtype) : compute_type(out.tile.dtype);
+  out.name = rows ? "row_tile" : "column_tile";
+  out.next = rows ? "next_rows" : "next_columns";
+  out.extent = positions_along(k_, out.how.axes);
+  out.first = rows ? "first_row" : "first_column";
+  return out;
 }
 
 // The narrow number that a factor is widened from, as it lies in memory.
@@ -52,9 +53,8 @@ std::string GpuEmitter::narrow_text(ExprId id, const Point& p) {
 }
 
 // What shared memory holds of the factor.
-std::string GpuEmitter::factor_text(const Factor& f, const Point& p) {
-  const bool narrow = gpu_.product.matrices() && narrow_type(k_, f.value);
-  return narrow ? narrow_text(f.value, p) : eval(f.value, p).name;
+std::string GpuEmitter::factor_text(const SharedFactor& f, const Point& p) {
+  return f.narrow ? narrow_text(f.value, p) : eval(f.value, p).name;
 }
 
 // Reads what lies side by side from the load's element on; returns its name.
@@ -98,35 +98,67 @@ void GpuEmitter::for_each_of_run(int near, const std::function<void(int)>& body)
   runs_.clear();
 }
 
-// The elements of one run, into a thread's register of them.
-void GpuEmitter::emit_run(const Factor& f, const std::string& to) {
+// The elements of one run, into a thread's register of them. `steps`: the axes that steps
+// are along.
+void GpuEmitter::emit_run(const SharedFactor& f, const std::vector<AxisId>& steps,
+                          const std::string& to) {
   const Point p(counts_.size(), 0);
   if (f.how.near == 1) {
     line(to + " = " + factor_text(f, p) + ";");
     return;
   }
-  load_runs(
-      f.value,
-      axes_of_runs(k_, f.how.by_steps ? k_.inner(k_.stages[0]) : f.how.axes, f.how.near),
-      f.how.near, p);
+  load_runs(f.value, axes_of_runs(k_, f.how.by_steps ? steps : f.how.axes, f.how.near),
+            f.how.near, p);
   for_each_of_run(f.how.near, [&](int i) {
     line(to + "[" + std::to_string(i) + "] = " + factor_text(f, p) + ";");
   });
 }
 
-// Number `i` of a thread's runs, as its first step `s` and position `p` within the tile.
-void GpuEmitter::open_run(const Factor& f) {
-  const ProductTile& t = gpu_.product;
-  const int64_t along = f.how.by_steps ? t.steps : f.positions;
+// Number `n` of a thread's runs, as its first step `s` and position `p` within the tile.
+void GpuEmitter::open_run(const SharedFactor& f) {
+  const int64_t along = f.how.by_steps ? f.steps : f.positions;
   line(kUnrolled);
-  open("for (u32 n = 0; n < " + text_of(f.turns(t)) + "; ++n)");
-  line("const u32 i = thread + n * " + text_of(gpu_.threads) + ";");
-  if (f.runs(t) % gpu_.threads != 0)
-    line("if (i >= " + text_of(f.runs(t)) + ") continue;");
+  open("for (u32 n = 0; n < " + text_of(f.turns()) + "; ++n)");
+  line("const u32 i = thread + n * " + text_of(f.threads) + ";");
+  if (f.runs() % f.threads != 0) line("if (i >= " + text_of(f.runs()) + ") continue;");
   const std::string of_run = text_of(along / f.how.near),
                     near = f.how.near == 1 ? "" : " * " + text_of(f.how.near);
   line("const u32 " + std::string(f.how.by_steps ? "s" : "p") + " = i % " + of_run +
        near + ", " + (f.how.by_steps ? "p" : "s") + " = i / " + of_run + ";");
+}
+
+// A run from registers to shared memory.
+void GpuEmitter::emit_put(const SharedFactor& f, const std::string& run) {
+  const std::string to = f.buffer() + " + " + f.place();
+  if (f.how.near == 1)
+    line("(" + f.buffer() + ")[" + f.place() + "] = " + run + ";");
+  else if (f.keeps_runs())
+    line("store_run(" + to + ", " + run + ");");
+  else
+    line("scatter_run<" + text_of(f.tile.pitch) + ">(" + to + ", " + run + ");");
+}
+
+// A run from memory to shared memory, zeros where there is nothing. `open_there` opens
+// what is done where it is there, and returns how many blocks that opens.
+void GpuEmitter::emit_copy(const SharedFactor& f, const CopiedFactor& copied,
+                           const std::function<int()>& open_there) {
+  line("const " + f.element + "* from = a" + std::to_string(copied.load->argument) + ";");
+  line("bool there = false;");
+  int opened = open_there();
+  line("from += " + index_text(copied.load->index, Point(counts_.size(), 0), false) +
+       ";");
+  line("there = true;");
+  while (opened-- > 0) close();
+  const int64_t bytes = byte_size(f.tile.dtype) * (f.keeps_runs() ? f.how.near : 1);
+  const std::string to = f.buffer() + " + " + f.place(),
+                    copy = "copy_ahead<" + std::to_string(bytes) + ">(";
+  if (f.keeps_runs()) {
+    line(copy + to + ", from, there);");
+  } else {
+    line(kUnrolled);
+    line("for (u32 e = 0; e < " + text_of(f.how.near) + "; ++e) " + copy + to +
+         " + e * " + text_of(f.tile.pitch) + ", from + e, there);");
+  }
 }
 
 // Names the axes of the sum at step `at`, which is `s` steps behind `step`. Where a tile
@@ -165,21 +197,8 @@ void GpuEmitter::emit_fetch(const Factor& f) {
   line("const u32 position = " + f.first + " + p, at = step + s;");
   line(f.next + "[n] = 0;");
   int opened = open_where_there(f, {});
-  emit_run(f, f.next + "[n]");
+  emit_run(f, k_.inner(k_.stages[0]), f.next + "[n]");
   while (opened-- > 0) close();
-  close();
-}
-
-// From registers to shared memory.
-void GpuEmitter::emit_put(const Factor& f) {
-  open_run(f);
-  const std::string to = f.buffer() + " + " + f.place();
-  if (f.how.near == 1)
-    line("(" + f.buffer() + ")[" + f.place() + "] = " + f.next + "[n];");
-  else if (f.tile.by_steps == f.how.by_steps)
-    line("store_run(" + to + ", " + f.next + "[n]);");
-  else
-    line("scatter_run<" + text_of(f.tile.pitch) + ">(" + to + ", " + f.next + "[n]);");
   close();
 }
 
@@ -264,17 +283,17 @@ void GpuEmitter::emit_multiply(const Factor& rows, const Factor& columns) {
 void GpuEmitter::emit_through_registers(const Factor& rows, const Factor& columns) {
   const ProductTile& t = gpu_.product;
   for (const Factor* f : {&rows, &columns})
-    line((f->how.near == 1
-              ? f->element
-              : "Vector<" + f->element + ", " + std::to_string(f->how.near) + ">") +
-         " " + f->next + "[" + std::to_string(f->turns(t)) + "];");
+    line(f->run_type() + " " + f->next + "[" + std::to_string(f->turns()) + "];");
   open("auto fetch = [&](u32 step) SVOD_INLINED");
   emit_fetch(rows);
   emit_fetch(columns);
   close("};");
   open("auto put = [&](u32 buffer) SVOD_INLINED");
-  emit_put(rows);
-  emit_put(columns);
+  for (const Factor* f : {&rows, &columns}) {
+    open_run(*f);
+    emit_put(*f, f->next + "[n]");
+    close();
+  }
   close("};");
   emit_multiply(rows, columns);
   line("fetch(begin);");
@@ -293,35 +312,16 @@ void GpuEmitter::emit_through_registers(const Factor& rows, const Factor& column
   line("multiply(filled);");
 }
 
-// From memory to shared memory, zeros where there is nothing.
-void GpuEmitter::emit_copy(const Factor& f, const CopiedFactor& copied) {
-  open_run(f);
-  line("const u32 position = " + f.first + " + p, at = step + s;");
-  line("const " + f.element + "* from = a" + std::to_string(copied.load->argument) + ";");
-  line("bool there = false;");
-  int opened = open_where_there(f, copied.bounds);
-  line("from += " + index_text(copied.load->index, Point(counts_.size(), 0), false) +
-       ";");
-  line("there = true;");
-  while (opened-- > 0) close();
-  const std::string to = f.buffer() + " + " + f.place(),
-                    copy = "copy_ahead<" + std::to_string(copied.bytes) + ">(";
-  if (f.tile.by_steps == f.how.by_steps) {
-    line(copy + to + ", from, there);");
-  } else {
-    line(kUnrolled);
-    line("for (u32 e = 0; e < " + text_of(f.how.near) + "; ++e) " + copy + to +
-         " + e * " + text_of(f.tile.pitch) + ", from + e, there);");
-  }
-  close();
-}
-
 // What begins to copy the steps from `step` on.
 void GpuEmitter::emit_copies(const Factor& rows, const Factor& columns) {
-  const ProductTile& t = gpu_.product;
   open("auto copy = [&](u32 step, u32 buffer) SVOD_INLINED");
-  emit_copy(rows, *copied_factor(k_, t, true));
-  emit_copy(columns, *copied_factor(k_, t, false));
+  for (const Factor* f : {&rows, &columns}) {
+    const CopiedFactor copied = *copied_value(k_, f->value, f->tile.dtype);
+    open_run(*f);
+    line("const u32 position = " + f->first + " + p, at = step + s;");
+    emit_copy(*f, copied, [&] { return open_where_there(*f, copied.bounds); });
+    close();
+  }
   close("};");
 }
 
@@ -379,7 +379,7 @@ void GpuEmitter::emit_products() {
     line("const u32 begin = 0, end = " + text_of(steps) + ";");
   } else {
     // Each has whole tiles of steps.
-    const int64_t each = ceil_div(ceil_div(steps, t.steps), t.splits) * t.steps;
+    const int64_t each = turns_of(k_, t) * t.steps;
     line("const u32 tile = block % " + text_of(tiles) + ", share = block / " +
          text_of(tiles) + ";");
     line("const u32 begin = share * " + text_of(each) + ", end = begin + " +

@@ -262,20 +262,27 @@ bool is_run(const Kernel& k, const Index& index, const std::vector<AxisId>& axes
                              [&](const auto& term) { return term.second % count == 0; });
 }
 
+// That one instruction reads or writes.
+constexpr int kMostNearBytes = 16;
+
+bool is_loaded_run(const Kernel& k, const Expr& load, const std::vector<AxisId>& axes,
+                   int count) {
+  return !k.indices.has_dynamic(load.index) &&
+         count * byte_size(load.dtype) <= kMostNearBytes &&
+         is_run(k, load.index, axes, count);
+}
+
 // Whether all below reads runs along the axes, or one element for all of a run.
 // Results of stages are there for each position.
 bool has_runs(const Kernel& k, const Dependence& dependence, ExprId id,
               const std::vector<AxisId>& axes, int count) {
   const Expr& e = k.exprs[id];
-  constexpr int kBytes = 16; // that one instruction reads
   auto varies = [&](ExprId at) {
     return std::ranges::any_of(axes, [&](AxisId a) { return dependence[at][a]; });
   };
   if (!varies(id)) return true;
   if (looks_at(k, e.bounds, axes)) return false;
-  if (e.kind == Expr::Kind::Load)
-    return !k.indices.has_dynamic(e.index) && count * byte_size(e.dtype) <= kBytes &&
-           is_run(k, e.index, axes, count);
+  if (e.kind == Expr::Kind::Load) return is_loaded_run(k, e, axes, count);
   const bool maps = e.kind == Expr::Kind::Map || e.kind == Expr::Kind::Cast ||
                     e.kind == Expr::Kind::Guard || e.kind == Expr::Kind::Local;
   return maps && std::ranges::all_of(e.inputs, [&](ExprId in) {
@@ -297,23 +304,26 @@ int near_elements(const Kernel& k, ExprId factor, const std::vector<AxisId>& axe
   return 1;
 }
 
-// That one instruction reads or writes.
-static constexpr int kMostNearBytes = 16;
+// Whether a store writes runs along the axes, of what is computed of runs.
+static bool stores_runs(const Kernel& k, const Dependence& dependence, const Stage& s,
+                        const std::vector<AxisId>& axes, int count) {
+  return s.kind == StageKind::Store && !looks_at(k, s.domain, axes) &&
+         !k.indices.has_dynamic(s.index) && is_run(k, s.index, axes, count) &&
+         count * byte_size(s.dtype) <= kMostNearBytes &&
+         has_runs(k, dependence, s.value, axes, count);
+}
+
+static constexpr int kMostNeighbours = 8;
 
 int near_results(const Kernel& k, const ProductTile& t) {
   const Dependence dependence = dependence_of(k);
-  constexpr int kMost = 8;
-  for (int count = kMost; count > 1; count /= 2) {
+  for (int count = kMostNeighbours; count > 1; count /= 2) {
     const std::vector<AxisId> runs = axes_of_runs(k, t.columns.axes, count);
-    auto writes_runs = [&](const Stage& s) {
-      return s.kind == StageKind::Reduce ||
-             (!looks_at(k, s.domain, runs) && !k.indices.has_dynamic(s.index) &&
-              is_run(k, s.index, runs, count) &&
-              count * byte_size(s.dtype) <= kMostNearBytes &&
-              has_runs(k, dependence, s.value, runs, count));
-    };
     if (!runs.empty() && t.block_columns % count == 0 &&
-        std::ranges::all_of(k.stages, writes_runs))
+        std::ranges::all_of(k.stages, [&](const Stage& s) {
+          return s.kind == StageKind::Reduce ||
+                 stores_runs(k, dependence, s, runs, count);
+        }))
       return count;
   }
   return 1;
@@ -321,25 +331,19 @@ int near_results(const Kernel& k, const ProductTile& t) {
 
 bool loads_run(const Kernel& k, const Expr& load, AxisId axis, int count) {
   return k.indices.extent(axis) % count == 0 && !looks_at(k, load.bounds, {axis}) &&
-         !k.indices.has_dynamic(load.index) && is_run(k, load.index, {axis}, count) &&
-         count * byte_size(load.dtype) <= kMostNearBytes;
+         is_loaded_run(k, load, {axis}, count);
 }
 
 int near_positions(const Kernel& k, AxisId axis) {
   if (k.scratch_bytes != 0) return 1;
   const Dependence dependence = dependence_of(k);
   auto fits = [&](const Stage& s, int count) {
-    const bool plain = s.kind == StageKind::Store ||
-                       (s.kind == StageKind::Reduce && s.op != Op::ArgMin &&
-                        s.op != Op::ArgMax && !s.keeps);
-    if (!plain || s.nested || looks_at(k, s.domain, {axis}) ||
-        !has_runs(k, dependence, s.value, {axis}, count))
-      return false;
-    return s.kind == StageKind::Reduce ||
-           (!k.indices.has_dynamic(s.index) && is_run(k, s.index, {axis}, count) &&
-            count * byte_size(s.dtype) <= kMostNearBytes);
+    if (s.kind != StageKind::Reduce) return stores_runs(k, dependence, s, {axis}, count);
+    return s.op != Op::ArgMin && s.op != Op::ArgMax && !s.keeps && !s.nested &&
+           !looks_at(k, s.domain, {axis}) &&
+           has_runs(k, dependence, s.value, {axis}, count);
   };
-  int count = 8;
+  int count = kMostNeighbours;
   while (count > 1 &&
          (k.indices.extent(axis) % count != 0 ||
           !std::ranges::all_of(k.stages, [&](const Stage& s) { return fits(s, count); })))

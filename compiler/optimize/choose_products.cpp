@@ -252,7 +252,7 @@ double ProductChooser::clocks(const GpuSchedule& s) const {
   const Fitted& fitted = fitted_to(t.by);
   const double rounds = std::ceil(double(block_count(k_, s)) / m_.multiprocessors);
   const double resident = resident_blocks(s, rounds);
-  const double turns = std::ceil(std::ceil(double(steps_) / t.splits) / t.steps);
+  const auto turns = double(turns_of(k_, t));
   const double waits = std::ceil(rounds / resident) * m_.memory_clocks;
   const double turn = rounds * clocks_of_turn(s, resident),
                wait = waits / (1 + fitted.wait_hidden * t.ahead);

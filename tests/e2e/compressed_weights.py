@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from onnx_writer import model, node, tensor, value
-from packing import DIGITS, check, pack, run, work_folder
+from packing import DIGITS, check, pack, raw_answer, run, work_folder
 
 FOLDER = work_folder("compressed_weights")
 MAGIC = b"SVODZST\0"
@@ -29,9 +29,7 @@ def wide_model():
 
 
 def answers(program, *words, runner=()):
-    out = FOLDER / "scores.raw"
-    run(*runner, program, "image=random:3", "--output", f"scores=@{out}", *words)
-    return out.read_bytes()
+    return raw_answer(program, "image=random:3", "scores", FOLDER / "scores.raw", *words, runner=runner)
 
 
 def stored_at(raw):

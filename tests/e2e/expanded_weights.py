@@ -11,7 +11,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from onnx_writer import model, node, random_tensor, value
-from packing import DIGITS, PACKER, SOURCE, check, need, pack, run, work_folder
+from packing import DIGITS, PACKER, SOURCE, check, need, pack, raw_answer, run, work_folder
 
 FOLDER = work_folder("expanded_weights")
 MAGIC = b"SVODEXP\0"
@@ -57,9 +57,7 @@ def network(scale=0.05, wide=True):
 
 
 def answers(program, *words, runner=()):
-    out = FOLDER / "y.raw"
-    run(*runner, program, "x=random:3", "--output", f"y=@{out}", *words)
-    return out.read_bytes()
+    return raw_answer(program, "x=random:3", "y", FOLDER / "y.raw", *words, runner=runner)
 
 
 def same_answers(path):

@@ -71,6 +71,7 @@ LISTED = {
     "kMostPositions": "positions: of a tile in a schedule file, so that a text stays compilable",
     "kMostStages": "stages: that a schedule file may name, against a text that asks for all memory",
     "kErrorBound": "relative error: what --accuracy fast promises",
+    "kMostNeighbours": "elements: of 16 bits in those bytes",
     "kMostNearBytes": "bytes: that one instruction of PTX reads or writes at most",
     "kMostNear": "magnitude: below it f32 to i32 is exact in the emitted form",
     "kColumns": "columns: sampled for Strassen's error",

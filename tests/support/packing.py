@@ -58,6 +58,12 @@ def check(good, text):
         sys.exit(1)
 
 
+def raw_answer(program, source, output, file, *words, runner=()):
+    """The bytes of an output, which lie in `file` then."""
+    run(*runner, program, source, "--output", f"{output}=@{file}", *words)
+    return file.read_bytes()
+
+
 def sample(file):
     return SOURCE / "models" / "samples" / file
 
