@@ -79,7 +79,8 @@ static plan::PlanOptions plan_options(const CompileOptions& options) {
   plan::PlanOptions out;
   out.align = slot_alignment(options.target);
   out.pools = options.pools;
-  out.joins = options.target.kind != TargetKind::Gpu;
+  // What threads of a block load ahead, and how, is the emitter's, and memory is plenty.
+  out.in_place = out.joins = options.target.kind != TargetKind::Gpu;
   if (!options.one_thread) return out;
   out.schedule = [&](ScheduledKernel& kernel) { schedule_levels(kernel, options); };
   out.most_arena = options.most_arena;

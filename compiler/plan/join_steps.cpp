@@ -36,8 +36,7 @@ bool is_plain(const Kernel& k) {
 
 class Joiner {
 public:
-  Joiner(Plan& plan, const Machine& m)
-      : s_(plan), short_work_(int64_t(kLaunchesOfKernel * m.launch_ns * m.work_per_ns)) {}
+  Joiner(Plan& plan, const Machine& m) : s_(plan), short_work_(short_work(m)) {}
   void run();
 
 private:
@@ -246,6 +245,10 @@ void Joiner::run() {
 }
 
 } // namespace
+
+int64_t short_work(const Machine& m) {
+  return static_cast<int64_t>(kLaunchesOfKernel * m.launch_ns * m.work_per_ns);
+}
 
 void join_steps(Plan& plan, const Machine& machine) { Joiner(plan, machine).run(); }
 

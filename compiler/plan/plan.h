@@ -75,8 +75,8 @@ struct Step {
   std::vector<Step> joined;
 };
 
-// What a step writes lies where something was that it reads for the last time, as far
-// apart as the step's kernel needs.
+// What a step writes lies where something was that it reads for the last time, in its
+// place or as far apart as the step's kernel needs.
 struct Overlap {
   SlotId read = kNoSlot, written = kNoSlot;
 };
@@ -179,6 +179,7 @@ struct PlanOptions {
   // Gives a kernel the levels that it will have. Where it is given, the steps run on one
   // thread, and results may lie on what their kernels read.
   std::function<void(ScheduledKernel&)> schedule;
+  bool in_place = true; // results may lie in the very place of what their kernels read
   std::vector<uint64_t> pools; // bytes of several memories, the fastest first
   // Share of all operations and bytes that may be added where that makes the arena
   // smaller: by kernels that take turns row by row.

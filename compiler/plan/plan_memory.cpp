@@ -5,7 +5,7 @@
 // down from 1.25 times the bound to the bound.
 //
 // A pair may share bytes although both are needed in a step: then each keeps the other
-// away by less than its size.
+// away by less than its size, or begins where it does.
 #include "compiler/plan/plan_memory.h"
 
 #include "compiler/support/round_up.h"
@@ -29,12 +29,13 @@ public:
     for (const MemoryPair& p : pairs) {
       const uint64_t below = std::min(round_up(p.below, align), sizes[p.second]);
       const uint64_t above = std::min(round_up(p.above, align), sizes[p.first]);
-      pairs_[{p.second, p.first}] = {below, above};
-      pairs_[{p.first, p.second}] = {above, below};
+      pairs_[{p.second, p.first}] = {below, above, p.place};
+      pairs_[{p.first, p.second}] = {above, below, p.place};
     }
   }
   struct Both {
     uint64_t below, above;
+    bool place = false; // or it begins with the other
   };
   Both between(uint32_t placed, uint32_t other) const {
     const auto found = pairs_.empty() ? pairs_.end() : pairs_.find({placed, other});
@@ -44,6 +45,7 @@ public:
   uint64_t saved(uint32_t placed, uint32_t other) const {
     const Both d = between(placed, other);
     const uint64_t a = sizes_[placed], b = sizes_[other];
+    if (d.place) return std::min(a, b);
     return a + b - std::min(std::max(d.below + b, a), std::max(d.above + a, b));
   }
 
@@ -69,8 +71,14 @@ static uint64_t place_in_order(const std::vector<Lifetime>& lives,
       if (lives[i].first > lives[j].last || lives[j].first > lives[i].last) continue;
       const Distances::Both apart = distances.between(i, j);
       const auto other = static_cast<int64_t>(offsets[j]);
-      taken.emplace_back(other - static_cast<int64_t>(apart.below),
-                         other + static_cast<int64_t>(apart.above));
+      const int64_t low = other - static_cast<int64_t>(apart.below);
+      const int64_t high = other + static_cast<int64_t>(apart.above);
+      if (!apart.place) {
+        taken.emplace_back(low, high);
+        continue;
+      }
+      taken.emplace_back(low, other);
+      taken.emplace_back(other, high);
     }
     std::sort(taken.begin(), taken.end());
     int64_t first = 0;

@@ -13,10 +13,12 @@ struct Lifetime {
 };
 
 // Two lifetimes that may share bytes although they meet, both numbers of lifetimes:
-// `second` begins at least `below` before `first`, or at least `above` behind it.
+// `second` begins at least `below` before `first`, or at least `above` behind it, or,
+// where both have one `place`, with it.
 struct MemoryPair {
   uint32_t first = 0, second = 0;
   uint64_t below = 0, above = 0;
+  bool place = false;
 };
 
 struct MemoryPlan {

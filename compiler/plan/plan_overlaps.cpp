@@ -1,12 +1,15 @@
 // Results that lie on what their kernels read. That halves what a pair of layers needs
 // where the one does not grow: a picture and the next one become little more than the
-// larger of both. Only where one thread runs the steps in their order.
+// larger of both. In the very place of what is read (in_place.h) that holds for any
+// number of threads; beside it, only where one thread runs the steps in their order.
 //
 // A padded picture has its border written by a kernel of its own. It comes after the one
 // that writes the inside: before it, the border would fall on what is still to be read.
 #include "compiler/plan/planner.h"
 
 #include "compiler/plan/apart.h"
+#include "compiler/plan/in_place.h"
+#include "compiler/plan/join_steps.h"
 
 #include <algorithm>
 
@@ -72,11 +75,60 @@ void Planner::add_stream_pairs(const std::vector<Lifetime>& lives,
   }
 }
 
+// Of a chain, all steps touch what one of them does, so its last one alone may read and
+// write them. Short kernels become sequences, which are worth more than their bytes. A
+// result lies in one place, which nothing else takes: of several the largest.
+void Planner::add_places(const std::vector<Lifetime>& lives,
+                         const std::vector<SlotId>& slots, std::vector<MemoryPair>& out) {
+  std::map<SlotId, uint32_t> number;
+  for (uint32_t i = 0; i < slots.size(); ++i) number[slots[i]] = i;
+  std::set<uint32_t> taken;
+  for (const MemoryPair& p : out) taken.insert({p.first, p.second});
+  for (uint32_t begin = 0, s = 0; s < out_.steps.size(); begin = ++s) {
+    if (out_.steps[begin].stream) s += out_.steps[begin].followers;
+    if (out_.steps[begin].stream) continue;
+    s += out_.steps[begin].followers;
+    const Step& step = out_.steps[s];
+    if (step.kind != StepKind::LaunchProgram) continue;
+    if (options_.joins && step.chunks == 1 &&
+        step.flops + step.bytes <= short_work(machine_))
+      continue;
+    const ScheduledKernel& kernel = out_.programs[step.program];
+    const auto whole = [&](SlotId id) {
+      int64_t touched = 0;
+      for (uint32_t i = begin; i <= s; ++i)
+        touched += std::ranges::count(touched_slots(out_.steps[i]), id);
+      const auto found = number.find(id);
+      return touched == 1 && found != number.end() && !taken.contains(found->second)
+                 ? std::optional(found->second)
+                 : std::nullopt;
+    };
+    for (uint32_t w = 0; w < step.arguments.size(); ++w) {
+      const auto second = whole(step.arguments[w]);
+      if (!second || lives[*second].first != begin) continue;
+      std::optional<uint32_t> best;
+      for (uint32_t r = 0; r < step.arguments.size(); ++r) {
+        const auto first = whole(step.arguments[r]);
+        if (r == w || !first || lives[*first].last != s || lives[*first].first >= begin ||
+            (best && lives[*first].bytes <= lives[*best].bytes))
+          continue;
+        if (may_take_place(kernel, r, w)) best = first;
+      }
+      if (!best) continue;
+      taken.insert({*best, *second});
+      out.push_back({*best, *second, lives[*second].bytes, lives[*best].bytes, true});
+    }
+  }
+}
+
 // Of two lifetimes that meet in one step alone, which reads the one and writes the other.
 std::vector<MemoryPair> Planner::pairs(const std::vector<Lifetime>& lives,
                                        const std::vector<SlotId>& slots) {
   std::vector<MemoryPair> out;
-  if (!options_.schedule) return out;
+  if (!options_.schedule) {
+    if (options_.in_place) add_places(lives, slots, out);
+    return out;
+  }
   std::map<SlotId, uint32_t> number;
   for (uint32_t i = 0; i < slots.size(); ++i) number[slots[i]] = i;
   add_stream_pairs(lives, slots, out);
@@ -102,6 +154,7 @@ std::vector<MemoryPair> Planner::pairs(const std::vector<Lifetime>& lives,
       }
     }
   }
+  if (options_.in_place) add_places(lives, slots, out);
   return out;
 }
 
@@ -124,6 +177,8 @@ bool stays_apart(const Plan& plan, const ScheduledKernel& kernel, const Step& st
       shared_arguments(plan, step), [&](const SharedArguments& shared) {
         const uint64_t from = plan.slots[step.arguments[shared.read]].offset;
         const uint64_t to = plan.slots[step.arguments[shared.written]].offset;
+        if (from == to && may_take_place(kernel, shared.read, shared.written))
+          return true;
         const auto apart = least_apart(kernel, shared.read, shared.written);
         return apart && (from >= to + apart->below || to >= from + apart->above);
       });

@@ -2,7 +2,7 @@
 """Packed programs against other runtimes, in turns in one run.
 
     ./bootstrap bench [NAME...] [--all | --bench-models | --trees | --families] [--peers ort,openvino,ncnn]
-                      [--kernels | --proof] [--threads 1] [--rounds 5] [--seconds 0.6]
+                      [--kernels | --proof | --accuracy] [--threads 1] [--rounds 5] [--seconds 0.6]
 
 For each model: pack it, check that its outputs are ONNX Runtime's, then measure the packed program and a process
 of each peer alternately for some rounds (so that a drifting clock or a busy neighbour hits all of them), with a
@@ -16,7 +16,8 @@ exit code 1.
 
 --kernels measures no peer: it prints each kernel of a model beside the roofs that the probes find, and how much of
 the peak the contractions of each class reach (kernels.py). --proof measures start, memory, size, the scaling on two
-threads and what a parallel region costs (proof.py).
+threads and what a parallel region costs (proof.py). --accuracy measures no time: it prints how far our answers and
+ONNX Runtime's are from those in double precision (accuracy.py); with --corpus, of the models of SVOD_CORPUS.
 """
 import argparse
 import json
@@ -30,6 +31,7 @@ import time
 
 import numpy as np
 
+import accuracy
 import kernels
 import proof
 
@@ -223,6 +225,45 @@ def main_proof(names, source, options):
     return 0
 
 
+def judge_model(name, folder, options):
+    """Errors of ours and of ONNX Runtime's against double precision."""
+    work = WORK / "judge" / name
+    wanted, reason = accuracy.judge(BUILD, folder, work, options.judge_seconds)
+    if wanted is None:
+        raise Failure(f"no judge: {reason}")
+    program = pack(name, folder, options)[0]
+    peer = Peer("ort", folder, options.threads, WORK / "ort" / name)
+    peer.close()
+    run_ours(program, inputs_of(folder), peer.names, WORK / "ours" / name, options.threads)
+    errors = [accuracy.largest(WORK / who / name, peer.names, wanted) for who in ("ours", "ort")]
+    if None in errors:
+        raise Failure("no output is a float")
+    return errors
+
+
+def main_accuracy(names, source, options):
+    """The table of --accuracy."""
+    folders = {name: None for name in names}
+    if options.corpus:
+        found = accuracy.corpus_models(os.environ["SVOD_CORPUS"], WORK / "models")
+        folders = {name: found[name] for name in options.names or found}
+    lines, ratios = [accuracy.HEADER], []
+    print(accuracy.HEADER)
+    for name, folder in folders.items():
+        try:
+            folder = folder or find_model(name, source, options)
+            text, ratio = accuracy.row(name, *judge_model(name, folder, options))
+            ratios.append(ratio)
+        except (Failure, OSError, ValueError) as failure:
+            text = f"| {name} | {str(failure)[:120]} |"
+        lines.append(text)
+        print(text, flush=True)
+    last = accuracy.summary(ratios)
+    print("\n".join(last))
+    write_output(options, lines + last, ratios)
+    return 0
+
+
 def bench_model(name, source, options):
     folder = find_model(name, source, options)
     program, seconds, peak, summary = pack(name, folder, options)
@@ -296,6 +337,9 @@ def arguments():
     parser.add_argument("--families", action="store_true", help="one small model per operator family, made here")
     parser.add_argument("--kernels", action="store_true", help="every kernel beside the machine's roofs, no peers")
     parser.add_argument("--proof", action="store_true", help="start, memory, size, scaling; what a region costs")
+    parser.add_argument("--accuracy", action="store_true", help="errors against double precision, no times")
+    parser.add_argument("--corpus", action="store_true", help="--accuracy: the real models of SVOD_CORPUS")
+    parser.add_argument("--judge-seconds", type=int, default=600, help="--accuracy: for one model in double precision")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.6, help="per peer and round")
@@ -322,6 +366,8 @@ def main():
     listing = subprocess.run([sys.executable, *maker], check=True, capture_output=True, text=True)
     if options.kernels:
         return main_kernels(options.names or listing.stdout.split(), source, options)
+    if options.accuracy:
+        return main_accuracy(options.names or listing.stdout.split(), source, options)
     if options.proof:
         return main_proof(options.names or listing.stdout.split(), source, options)
     kinds, first = (family_header if options.families else header)(options)

@@ -1,5 +1,6 @@
 // Runs ONNX test cases through the importer and the evaluator, without a compiler:
-//     eval_model [--jobs N] [--seconds N] [--bind] [--simplify] [--device NAME] CASE...
+//     eval_model [--jobs N] [--seconds N] [--bind] [--simplify] [--device NAME]
+//                [--double FOLDER] CASE...
 // A CASE is a folder with model.onnx and test_data_set_*, or MODEL=DATA where the test
 // data lie elsewhere. Each is one process, so that a crash or a hanging case costs only
 // itself, and prints one line: pass, wrong, refused, crash or slow, the name, and what
@@ -7,10 +8,13 @@
 // --bind: inputs whose values must be known when packing become initializers with the
 // test data's values, which tests rules whose shapes depend on them.
 // --simplify: evaluates what simplify makes of the graph.
+// --double FOLDER: writes what the model gives in double precision for the first data
+// set, into FOLDER/NAME/K.f64, one double for each element, and compares nothing.
 // --device sm_80: runs its kernels for that GPU, on the executor of tests/support/simt.h.
 #include "compiler/ir/build.h"
 #include "compiler/ir/evaluate.h"
 #include "compiler/pipeline.h"
+#include "compiler/rewrite/in_double.h"
 #include "compiler/rewrite/simplify.h"
 #include "compiler/support/check.h"
 #include "importer/check/read_model.h"
@@ -45,6 +49,7 @@ struct Options {
   unsigned seconds = 60;
   bool bind = false, simplify = false;
   std::optional<Target> device;
+  fs::path doubles; // where to; empty: none are asked for
   std::vector<Case> cases;
 };
 
@@ -169,6 +174,37 @@ std::string results_of(const Graph& graph, const std::vector<Tensor>& inputs,
   return run.status != 0 ? "status " + std::to_string(run.status) : "";
 }
 
+// The same numbers in the type of a node.
+Tensor converted(const Tensor& from, DType dtype) {
+  if (from.dtype == dtype || dtype != DType::F64) return from;
+  Tensor out{dtype, from.shape, {}};
+  const auto count = static_cast<size_t>(element_count(from.shape));
+  out.bytes.resize(count * sizeof(double));
+  for (size_t i = 0; i < count; ++i) {
+    const double value = element(from, static_cast<int64_t>(i));
+    std::memcpy(out.bytes.data() + i * sizeof value, &value, sizeof value);
+  }
+  return out;
+}
+
+Verdict write_doubles(const Graph& graph, std::vector<Tensor> inputs,
+                      const fs::path& folder) {
+  const std::optional<Graph> wide = rewrite::in_double(graph);
+  if (!wide) return {"refused", "a custom operator"};
+  for (size_t i = 0; i < inputs.size(); ++i)
+    inputs[i] = converted(inputs[i], (*wide)[wide->inputs()[i].node].dtype);
+  const Evaluated result = evaluate(*wide, inputs);
+  if (result.failed != kNoNode) return {"wrong", "an index is out of range"};
+  fs::create_directories(folder);
+  for (size_t i = 0; i < result.outputs.size(); ++i) {
+    const Tensor numbers = converted(result.outputs[i], DType::F64);
+    std::ofstream out(folder / (std::to_string(i) + ".f64"), std::ios::binary);
+    out.write(reinterpret_cast<const char*>(numbers.bytes.data()),
+              std::ssize(numbers.bytes));
+  }
+  return {"pass", ""};
+}
+
 Verdict run_set(const Case& test, const fs::path& folder, bool bind, const Options& how) {
   Diags diags;
   ImportOptions options;
@@ -192,6 +228,7 @@ Verdict run_set(const Case& test, const fs::path& folder, bool bind, const Optio
     if (!tensor) return {"refused", "the test data have an element type we lack"};
     inputs.push_back(*tensor);
   }
+  if (!how.doubles.empty()) return write_doubles(*graph, inputs, how.doubles / test.name);
   std::vector<Tensor> results;
   if (std::string why = results_of(*graph, inputs, how.device, results); !why.empty())
     return {"wrong", why};
@@ -214,7 +251,7 @@ Verdict run_case(const Case& test, const Options& options) {
     last = run_set(test, folder, false, options);
     if (options.bind && last.word == "refused")
       last = run_set(test, folder, true, options);
-    if (last.word != "pass") return last;
+    if (last.word != "pass" || !options.doubles.empty()) return last;
   }
 }
 
@@ -262,6 +299,8 @@ Options parse(int count, char** arguments) {
       options.bind = true;
     } else if (text == "--device" && i + 1 < count) {
       options.device = find_device(arguments[++i]);
+    } else if (text == "--double" && i + 1 < count) {
+      options.doubles = arguments[++i];
     } else if (text == "--simplify") {
       options.simplify = true;
     } else if (const size_t equals = text.find('='); equals != std::string::npos) {

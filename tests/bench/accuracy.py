@@ -1,0 +1,83 @@
+"""What roundings cost: answers of ours and of ONNX Runtime beside the same model in double precision.
+
+The judge is the evaluator on the graph with f64 in place of every float (compiler/rewrite/in_double.h), which knows
+no vectors, no other order of sums and no fast forms. An error is that of the whole output,
+
+    |found - judge| / |judge|, Euclidean norms,
+
+the largest of a model's float outputs. What a model quantises is quantised by all three, but values that lie beside a
+step may fall to either side of it.
+"""
+import math
+import pathlib
+import statistics
+import subprocess
+import sys
+
+import numpy as np
+
+HEADER = "| model | ours | ONNX Runtime | ours / ONNX Runtime |\n|---|---|---|---|"
+# Below this an error is that of rounding the answer itself to float32.
+LEAST = 2.0 ** -24
+
+
+def judge(build, folder, where, seconds):
+    """The outputs of the model in double precision, flat; None with the reason where there are none."""
+    tool = build / "tests" / "eval_model"
+    run = subprocess.run([str(tool), "--double", str(where), "--seconds", str(seconds), "--jobs", "1",
+                          str(folder)], capture_output=True, text=True)
+    word, _, rest = run.stdout.strip().partition(" ")
+    if word != "pass":
+        return None, f"{word or 'no answer'} {rest.split(' ', 1)[-1]}".strip()
+    files = sorted(where.rglob("*.f64"), key=lambda p: int(p.stem))
+    return [np.fromfile(f, "<f8") for f in files], ""
+
+
+def error(found, wanted):
+    """Of one output; None where it is no float, or holds nothing that a norm could compare."""
+    if found.dtype.kind != "f" or found.size != wanted.size or found.size == 0:
+        return None
+    found = found.astype(np.float64).ravel()
+    good = np.isfinite(wanted) & np.isfinite(found)
+    size = np.linalg.norm(wanted[good])
+    return float(np.linalg.norm((found - wanted)[good]) / size) if size > 0 else None
+
+
+def largest(folder, names, wanted):
+    errors = [error(np.load(folder / f"{k}.npy", allow_pickle=True), wanted[k]) for k in range(len(names))]
+    return max((e for e in errors if e is not None), default=None)
+
+
+def row(name, ours, theirs):
+    """The line of a model and what its ratio is."""
+    ratio = max(ours, LEAST) / max(theirs, LEAST)
+    return f"| {name} | {ours:.1e} | {theirs:.1e} | {ratio:.2f} |", ratio
+
+
+def summary(ratios):
+    if not ratios:
+        return []
+    mean = math.exp(statistics.mean(math.log(r) for r in ratios))
+    return [f"\n{len(ratios)} models: ours over ONNX Runtime's, median {statistics.median(ratios):.2f}, geometric mean "
+            f"{mean:.2f}, largest {max(ratios):.2f}; {sum(r > 2 for r in ratios)} above 2"]
+
+
+def corpus_models(corpus, where):
+    """{name: folder}: the corpus' real models, each linked beside its first data set."""
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "conformance"))
+    import run_conformance
+    folders = {}
+    for case in run_conformance.cases_of("real", pathlib.Path(corpus).resolve()):
+        if not case.data:
+            continue
+        folder = folders[case.name] = where / case.name
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in [f for f in case.model.parent.iterdir() if f.is_file()]:
+            link(folder / file.name, file)
+        link(folder / "test_data_set_0", case.data[0])
+    return folders
+
+
+def link(at, to):
+    at.unlink(missing_ok=True)
+    at.symlink_to(to.resolve())
