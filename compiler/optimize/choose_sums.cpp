@@ -14,7 +14,7 @@ public:
   SumChoice(const ScheduledKernel& k, const Dependence& dependence, size_t number)
       : k_(k), dependence_(dependence), number_(number), s_(k.stages[number]),
         loops_(k.inner(s_)) {}
-  std::optional<SumBlocks> blocks() const;
+  std::optional<SumBlocks> blocks(const Level& level) const;
   int shortest_sum() const;
   std::optional<ExprId> begins_with(bool across) const;
   int64_t sums(const Level& level) const;
@@ -37,12 +37,15 @@ private:
   const std::vector<AxisId>& loops_;
 };
 
-// Sums one after the other, n numbers of like size lose about log2(n) bits: of the mean
-// of an 800 x 800 picture half the digits. So a long sum is made of blocks, each with its
-// own accumulators. A convolution or a matrix product is rarely that long and stays as it
-// is.
-std::optional<SumBlocks> SumChoice::blocks() const {
-  constexpr int64_t kLong = 8192, kBlock = 256;
+// One after the other, n numbers of like size lose a share of sqrt(n / 2) roundings of
+// their sum (Higham, Accuracy and Stability of Numerical Algorithms, 4.2): of the mean of
+// an 800 x 800 picture half the digits. So a long sum is made of blocks, each with its
+// own accumulators. Totals are met once in a block: they lie in the stack frame while
+// registers hold the block's, which costs vectors less than a hundredth. Cores without
+// them have that addition as a call, or a loop that is twice as long.
+std::optional<SumBlocks> SumChoice::blocks(const Level& level) const {
+  constexpr int64_t kBlock = 256, kLong = 2 * kBlock, kLongOfScalars = 32 * kBlock;
+  const int64_t longest = level.has_vectors() && !level.small ? kLong : kLongOfScalars;
   if (s_.op != Op::ReduceSum || !is_float(s_.dtype)) return std::nullopt;
   if (std::optional<SumBlocks> held = held_factors()) return held;
   std::optional<SumBlocks> found;
@@ -56,7 +59,7 @@ std::optional<SumBlocks> SumChoice::blocks() const {
     found->loop = loops_[d];
     found->steps = std::max<int64_t>(1, kBlock / below);
   }
-  return steps > kLong ? found : std::nullopt;
+  return steps > longest ? found : std::nullopt;
 }
 
 // What the product that is summed consists of.
@@ -194,7 +197,7 @@ void choose_sums(const ScheduledKernel& k, const Dependence& dependence, size_t 
   // A loop of fewer rounds than this ends before several sums pay.
   constexpr int64_t kRounds = 8;
   const SumChoice choice(k, dependence, stage);
-  schedule.blocks = choice.blocks();
+  schedule.blocks = choice.blocks(level);
   const bool held = schedule.blocks && !schedule.blocks->held.empty();
   schedule.grouped = stage == 0 && sums_groups(k, level);
   schedule.matrices = schedule.grouped && level.dots == ByteProducts::Matrices;
@@ -204,10 +207,9 @@ void choose_sums(const ScheduledKernel& k, const Dependence& dependence, size_t 
                     contains(k.inner(k.stages[stage]), *k.loops.dot);
   if (schedule.halves) schedule.together = k.stages[stage].short_sums;
   if (!schedule.together.empty()) schedule.sums = 1;
-  schedule.shortest_sum =
-      schedule.blocks || schedule.halves || schedule.paired || schedule.grouped
-          ? 0
-          : choice.shortest_sum();
+  schedule.shortest_sum = held || schedule.halves || schedule.paired || schedule.grouped
+                              ? 0
+                              : choice.shortest_sum();
   if (takes_shared_elements(k, level, stage) && !held) schedule.elements = kElements;
   schedule.begins_with = choice.begins_with(schedule.across);
 }

@@ -180,6 +180,7 @@ LISTED = {
     "kRounds": "rounds of a loop: fewer end before several sums pay",
     "kFewestColumns": "columns: fewer are stored one by one, text",
     "kLong": "steps: of a sum that loses digits",
+    "kLongOfScalars": "steps: of one that loses them where an addition more is worth their bytes",
     "kBlock": "steps: of a sum of a long one, digits",
     "kBits": "bits: the shortest vector that emitted text has",
     # Of the emitted text itself.
