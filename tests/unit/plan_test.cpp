@@ -7,6 +7,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <numeric>
+
 using namespace svod;
 using namespace svod::test;
 
@@ -37,6 +39,55 @@ TEST_CASE("no two lives share bytes", "[plan][property]") {
     }
     INFO("seed " << seed);
     check_plan(lives, plan::plan_memory(lives, 64), 64);
+  }
+}
+
+namespace {
+
+// The least arena of all: blocks by ascending offset, each pushed down as far as it goes,
+// are some order of placing each at the lowest place that is free.
+uint64_t least_arena(const std::vector<plan::Lifetime>& lives) {
+  std::vector<size_t> order(lives.size());
+  std::iota(order.begin(), order.end(), 0);
+  uint64_t least = ~uint64_t{0};
+  do {
+    std::vector<uint64_t> offsets(lives.size());
+    uint64_t end = 0;
+    for (size_t n = 0; n < order.size() && end < least; ++n) {
+      const plan::Lifetime& mine = lives[order[n]];
+      uint64_t at = 0;
+      for (bool moved = true; moved;) {
+        moved = false;
+        for (size_t m = 0; m < n; ++m) {
+          const plan::Lifetime& other = lives[order[m]];
+          const uint64_t from = offsets[order[m]];
+          if (mine.first > other.last || other.first > mine.last) continue;
+          if (at < from + other.bytes && from < at + mine.bytes)
+            at = from + other.bytes, moved = true;
+        }
+      }
+      offsets[order[n]] = at;
+      end = std::max(end, at + mine.bytes);
+    }
+    least = std::min(least, end);
+  } while (std::ranges::next_permutation(order).found);
+  return least;
+}
+
+} // namespace
+
+TEST_CASE("of few lives no plan takes less", "[plan][property]") {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    INFO("seed " << seed);
+    Random random(seed);
+    std::vector<plan::Lifetime> lives;
+    for (int64_t i = random.between(2, 7); i > 0; --i) {
+      const auto first = static_cast<uint32_t>(random.between(0, 7));
+      lives.push_back({static_cast<uint64_t>(random.between(1, 40)), first,
+                       first + static_cast<uint32_t>(random.between(0, 4))});
+    }
+    const plan::MemoryPlan memory = plan::plan_memory(lives, 1);
+    REQUIRE(memory.bytes == least_arena(lives));
   }
 }
 
