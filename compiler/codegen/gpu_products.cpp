@@ -180,7 +180,10 @@ void GpuEmitter::name_steps() {
 // and the others given. Returns how many blocks that opens.
 int GpuEmitter::open_where_there(const Factor& f, const std::vector<Bound>& bounds) {
   const Point p(counts_.size(), 0);
-  open("if (position < " + text_of(f.extent) + " && at < end)");
+  const int64_t steps = positions_along(k_, k_.inner(k_.stages[0]));
+  const std::string there = both(bounded("position", f.extent, f.positions),
+                                 steps % gpu_.product.steps == 0 ? "" : "at < end");
+  open(there.empty() ? "" : "if (" + there + ")");
   name_axes(f.how.axes, "position");
   name_steps();
   std::string guard = condition(k_.stages[0].domain, p, false);
