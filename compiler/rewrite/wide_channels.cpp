@@ -19,6 +19,12 @@ namespace {
 constexpr size_t kChannels = 1, kFewestAxes = 3;
 constexpr int64_t kUnitBytes = 16;
 
+// An axis of a view that has more elements, zeros behind those it had.
+struct WideAxis {
+  size_t axis = 0;
+  int64_t narrow = 0, wide = 0;
+};
+
 class Pass {
 public:
   Pass(const Graph& from, bool floats) : from_(from), floats_(floats) {}
@@ -27,14 +33,19 @@ public:
 private:
   bool is_picture(const Contraction& c) const;
   NodeId convolution(NodeId sum);
-  NodeId widened_picture(const Operand& operand, size_t& axis);
-  NodeId widened_view(NodeId view, NodeId now, size_t& axis);
-  NodeId widened_weights(NodeId known, size_t axis, DType type);
+  NodeId widened_picture(const Operand& operand);
+  NodeId widened_view(NodeId view, NodeId now);
+  NodeId widened_weights(NodeId known, DType type);
+  void widen_taps(NodeId window, Shape& high);
 
   const Graph& from_;
   const bool floats_;
   Graph g;
-  int64_t narrow_ = 0, wide_ = 0; // channels
+  WideAxis channels_;
+  std::optional<WideAxis> taps_; // of the last axis
+  size_t taps_axis_ = 0;         // of the picture
+  int64_t wide_taps_ = 0;        // that they are to be; 0: as they are
+  int64_t bytes_ = 0;            // of an element
 };
 
 bool is_of_type(const Graph& g, NodeId n, bool floats) {
@@ -59,52 +70,85 @@ bool Pass::is_picture(const Contraction& c) const {
   return true;
 }
 
-// The view of what has more channels. kNoNode where these are not an axis of it alone.
-NodeId Pass::widened_view(NodeId view, NodeId now, size_t& axis) {
+// Where an axis is in a reshaped tensor; nullopt where it is no axis of it alone.
+std::optional<size_t> axis_after(const Shape& before, const Shape& after, size_t axis) {
+  int64_t outside = 1, passed = 1;
+  for (size_t i = 0; i < axis; ++i) outside *= before[i];
+  for (size_t to = 0; to < after.size(); passed *= after[to++])
+    if (passed == outside && after[to] == before[axis]) return to;
+  return std::nullopt;
+}
+
+// The view of what is wider. kNoNode where that is no axis of it alone.
+NodeId Pass::widened_view(NodeId view, NodeId now) {
   Node again = g[view];
   const Shape before = g[again.inputs[0]].shape;
   again.inputs = {now};
-  switch (again.op) {
-  case Op::Cast:
-    break;
-  case Op::Window:
-    if (again.payload[0] == static_cast<int64_t>(axis)) return kNoNode;
-    break;
-  case Op::Pad:
-    if (again.payload[axis] != 0 || again.payload[before.size() + axis] != 0)
+  std::vector<WideAxis*> wide{&channels_};
+  if (taps_) wide.push_back(&*taps_);
+  for (WideAxis* w : wide) {
+    switch (again.op) {
+    case Op::Cast:
+      break;
+    case Op::Window:
+      if (again.payload[0] == static_cast<int64_t>(w->axis)) return kNoNode;
+      break;
+    case Op::Pad:
+      if (again.payload[w->axis] != 0 || again.payload[before.size() + w->axis] != 0)
+        return kNoNode;
+      break;
+    case Op::Permute:
+      w->axis = static_cast<size_t>(
+          std::ranges::find(again.payload, static_cast<int64_t>(w->axis)) -
+          again.payload.begin());
+      break;
+    case Op::Expand:
+      if (again.shape[w->axis] != w->narrow) return kNoNode;
+      again.shape[w->axis] = w->wide;
+      break;
+    case Op::Reshape: {
+      const auto to = axis_after(before, g[view].shape, w->axis);
+      if (!to) return kNoNode;
+      again.shape[w->axis = *to] = w->wide;
+      break;
+    }
+    default:
       return kNoNode;
-    break;
-  case Op::Permute:
-    axis =
-        static_cast<size_t>(std::ranges::find(again.payload, static_cast<int64_t>(axis)) -
-                            again.payload.begin());
-    break;
-  case Op::Expand:
-    if (again.shape[axis] != narrow_) return kNoNode;
-    again.shape[axis] = wide_;
-    break;
-  case Op::Reshape: {
-    int64_t outside = 1, passed = 1;
-    for (size_t i = 0; i < axis; ++i) outside *= before[i];
-    size_t to = 0;
-    while (to < again.shape.size() && (passed != outside || again.shape[to] != narrow_))
-      passed *= again.shape[to++];
-    if (to == again.shape.size()) return kNoNode;
-    again.shape[axis = to] = wide_;
-    break;
+    }
   }
-  default:
-    return kNoNode;
+  if (again.op == Op::Window && wide_taps_ != 0 &&
+      again.payload[0] == static_cast<int64_t>(taps_axis_)) {
+    taps_ = {before.size(), again.payload[1], wide_taps_};
+    again.payload[1] = wide_taps_;
   }
   return rebuild(g, again);
 }
 
+// Taps along the last axis, so many that with all channels they are whole rows of what is
+// copied to shared memory, where that adds little: then where a thread reads in a step is
+// the same in all steps but for one addition.
+void Pass::widen_taps(NodeId window, Shape& high) {
+  constexpr int64_t kRowBytes = 128, kMostGrowth = 6; // by a sixth at most
+  const Node& w = g[window];
+  const size_t last = high.size() - 1;
+  const int64_t row = kRowBytes / (bytes_ * channels_.wide);
+  if (w.payload[0] != static_cast<int64_t>(last) || w.payload[3] != 1 || row == 0) return;
+  const int64_t size = w.payload[1], stride = w.payload[2],
+                taps = (size + row - 1) / row * row,
+                extent = (w.shape[last] - 1) * stride + taps,
+                given = g[w.inputs[0]].shape[last];
+  if (taps == size || taps - size > size / kMostGrowth || given >= extent + stride)
+    return;
+  taps_axis_ = last, wide_taps_ = taps;
+  high[last] += std::max<int64_t>(extent - given, 0);
+}
+
 // The copy, and all views of it. What pads the picture in place becomes the copy's.
-NodeId Pass::widened_picture(const Operand& operand, size_t& axis) {
+NodeId Pass::widened_picture(const Operand& operand) {
   const NodeId in = operand.source();
   const size_t rank = g[in].shape.size();
   Shape low(rank, 0), high(rank, 0);
-  high[kChannels] = wide_ - narrow_;
+  high[kChannels] = channels_.wide - channels_.narrow;
   std::vector<NodeId> views;
   bool lies_as_input = true;
   for (size_t i = operand.views.size() - 1; i-- > 0;) {
@@ -114,13 +158,13 @@ NodeId Pass::widened_picture(const Operand& operand, size_t& axis) {
     for (size_t a = 0; pads && a < rank; ++a)
       low[a] += payload[a], high[a] += payload[rank + a];
     lies_as_input &= pads || g[view].op == Op::Cast;
+    if (g[view].op == Op::Window) widen_taps(view, high);
     if (!pads) views.push_back(view);
   }
   NodeId now = pad(g, in, low, high, 0);
   if (now == in) return kNoNode; // nothing to be copied for
-  axis = kChannels;
   for (NodeId view : views) {
-    now = widened_view(view, now, axis);
+    now = widened_view(view, now);
     if (now == kNoNode) return kNoNode;
   }
   return now;
@@ -129,17 +173,19 @@ NodeId Pass::widened_picture(const Operand& operand, size_t& axis) {
 // What repeats them is made again, so that no more than they are is padded. They are
 // values again, which lie as a kernel wants them: in the picture's type, if they are
 // numbers of that.
-NodeId Pass::widened_weights(NodeId known, size_t axis, DType type) {
+NodeId Pass::widened_weights(NodeId known, DType type) {
   Node view = g[known];
-  if (view.shape[axis] != narrow_) return kNoNode;
+  Shape low(view.shape.size(), 0), high = low;
+  for (const WideAxis& w : {channels_, taps_.value_or(channels_)}) {
+    if (view.shape[w.axis] != w.narrow) return kNoNode;
+    high[w.axis] = w.wide - w.narrow;
+  }
   if (view.op == Op::Expand) {
-    view.inputs = {widened_weights(view.inputs[0], axis, type)};
+    view.inputs = {widened_weights(view.inputs[0], type)};
     if (view.inputs[0] == kNoNode) return kNoNode;
-    view.shape[axis] = wide_;
+    for (size_t i = 0; i < high.size(); ++i) view.shape[i] += high[i];
     return rebuild(g, view);
   }
-  Shape low(view.shape.size(), 0), high = low;
-  high[axis] = wide_ - narrow_;
   const NodeId padded = pad(g, known, low, high, 0);
   const auto values = [&](NodeId n) { return known_tensor(g, n, kKnownElements); };
   const NodeId narrow = cast(g, padded, type);
@@ -156,15 +202,16 @@ NodeId Pass::convolution(NodeId sum) {
   const std::optional<Contraction> c = read_contraction(g, sum);
   if (!c || !c->right().known || c->left().known || !is_picture(*c)) return sum;
   const NodeId in = c->left().source();
-  const int64_t unit = kUnitBytes / byte_size(g[in].dtype);
-  narrow_ = g[in].shape[kChannels];
-  wide_ = (narrow_ + unit - 1) / unit * unit;
+  const DType type = g[in].dtype;
+  bytes_ = byte_size(type);
+  const int64_t unit = kUnitBytes / bytes_, channels = g[in].shape[kChannels];
+  channels_ = {kChannels, channels, (channels + unit - 1) / unit * unit};
+  taps_.reset(), wide_taps_ = 0;
   Node product = g[c->product], sums = g[sum];
-  size_t axis = 0;
-  const NodeId picture = widened_picture(c->left(), axis);
+  const NodeId picture = widened_picture(c->left());
   if (picture == kNoNode) return sum;
   const size_t other = 1 - c->left().input;
-  const NodeId weights = widened_weights(product.inputs[other], axis, g[in].dtype);
+  const NodeId weights = widened_weights(product.inputs[other], type);
   if (weights == kNoNode) return sum;
   product.inputs[other] = weights, product.inputs[1 - other] = picture;
   product.shape = g[picture].shape;

@@ -54,9 +54,11 @@ int64_t copies(const Graph& g, bool floats) {
 } // namespace
 
 TEST_CASE("wide channels: the sums are the same") {
-  for (const Case& c : {Case{}, Case{DType::BF16, 2, 8, 9, 2, {2, 2}},
-                        Case{DType::F16, 8, 8, 10, 3, {2, 1}},
-                        Case{DType::F16, 12, 4, 8, 1}, Case{DType::F32, 3, 8, 11, 5}}) {
+  for (const Case& c :
+       {Case{}, Case{DType::BF16, 2, 8, 9, 2, {2, 2}},
+        Case{DType::F16, 8, 8, 10, 3, {2, 1}}, Case{DType::F16, 12, 4, 8, 1},
+        Case{DType::F32, 3, 8, 11, 5}, Case{DType::F16, 3, 8, 17, 7, {2, 2}},
+        Case{DType::F16, 3, 8, 16, 7, {1, 3}}}) {
     CAPTURE(info(c.type).text, c.channels, c.taps);
     const Graph g = layer(c), wide = rewrite::widen_channels(g, true);
     CHECK(copies(wide, true) == 1);
@@ -85,6 +87,9 @@ TEST_CASE("wide channels: a first layer is a copy and a product of whole units")
     CHECK(product.mapping == GpuMapping::Products);
     CHECK(product.product.rows.near == 8);
     CHECK(product.product.columns.near == 8);
+    // Seven taps of eight channels are eight, whole rows of shared memory.
+    CHECK(positions_along(kernels.plan.programs[1],
+                          kernels.plan.programs[1].stages[0].inner) == 7 * 8 * 8);
     const std::vector<Tensor> inputs = inputs_of(g);
     const KernelRun run = run_kernels(kernels, target, inputs);
     REQUIRE(run.error.empty());
