@@ -46,11 +46,12 @@ private:
                           kHidden = 0.47, kProductsReached = 0.84, kCacheReached = 0.4;
   // Of groups, fitted to 146 attentions that ran on an H100 with heads of 64 and 128: the
   // share of their products that is reached beside weights; instructions of a score, and
-  // of a run with its roundings; clocks of a step of one group by itself, beside twice
-  // what it takes among others; and of a block before its first and behind its last step.
+  // of a run with its roundings; waits for memory of a step of one group by itself,
+  // beside twice what it takes among others, and of a block before its first and behind
+  // its last step.
   static constexpr double kGroupsReached = 0.55, kInstructionsOfGroupScore = 7.2,
-                          kInstructionsOfGroupRun = 125, kStepClocks = 500,
-                          kBlockClocks = 1500;
+                          kInstructionsOfGroupRun = 125, kStepWaits = 0.94,
+                          kBlockWaits = 2.8;
   // Registers of a group's thread for each score, of several steps or of the only one,
   // and for each result.
   static constexpr double kRegistersOfScore = 2, kRegistersOfOnlyScore = 1.25,
@@ -184,10 +185,10 @@ double AttentionChooser::predicted_of_groups(const GpuSchedule& s) const {
   if (keys.copied != values.copied) filled *= 2;
   // One block's groups wait for each other at each step.
   const double groups = double(s.threads) / kGroupThreads,
-               alone = resident == 1 ? kStepClocks : 0,
-               step = std::max(kStepClocks + 2 * of_group + filled,
+               alone = resident == 1 ? kStepWaits * m_.memory_clocks : 0,
+               step = std::max(kStepWaits * m_.memory_clocks + 2 * of_group + filled,
                                resident * (groups * of_group + filled) + alone);
-  return std::ceil(rounds / resident) * (turns * step + kBlockClocks);
+  return std::ceil(rounds / resident) * (turns * step + kBlockWaits * m_.memory_clocks);
 }
 
 // Predicted clocks of one multiprocessor.
