@@ -38,7 +38,6 @@ private:
   // gpu_rows.cpp
   void emit_rows();
   void emit_row_stage(uint32_t number);
-  void emit_row_run(const Stage& s, const std::string& sum, int near);
   void emit_row_reduce(uint32_t number);
   void emit_row_best(uint32_t number);
   void emit_row_store(const Stage& s);

@@ -46,26 +46,6 @@ void GpuEmitter::open_share(const Stage& s, int near) {
   name_axes(k_.inner(s), near == 1 ? at : "(" + at + " * " + text_of(near) + ")");
 }
 
-// Adds a run to the thread's sum; values that are kept are written at once.
-void GpuEmitter::emit_row_run(const Stage& s, const std::string& sum, int near) {
-  const Point p(counts_.size(), 0);
-  const std::string kept = fresh("w");
-  if (s.keeps)
-    line("Vector<" + store_type(s.dtype) + ", " + std::to_string(near) + "> " + kept +
-         ";");
-  load_runs(s.value, axes_of_runs(k_, k_.inner(s), near), near, p);
-  for_each_of_run(near, [&](int i) {
-    if (!s.keeps) return accumulate(s, sum, p, false);
-    const std::string value = eval(s.value, p).name;
-    line(kept + "[" + std::to_string(i) + "] = " + to_store(s.dtype, value) + ";");
-    line(sum + " = " + combine_of(s.op) + "::of<" + compute_type(s.dtype) + ">(" + sum +
-         ", " + value + ");");
-  });
-  if (s.keeps)
-    line("put_run(a" + std::to_string(s.argument) + " + " +
-         index_text(s.index, p, false) + ", " + kept + ");");
-}
-
 void GpuEmitter::emit_row_reduce(uint32_t number) {
   const Stage& s = k_.stages[number];
   const Point p(counts_.size(), 0);
@@ -78,10 +58,12 @@ void GpuEmitter::emit_row_reduce(uint32_t number) {
     emit_stage(nested);
     sums_ = around;
   }
-  if (near > 1)
-    emit_row_run(s, sum, near);
-  else
+  if (near > 1) {
+    load_runs(s.value, axes_of_runs(k_, k_.inner(s), near), near, p);
+    for_each_of_run(near, [&](int) { accumulate(s, sum, p, false); });
+  } else {
     accumulate(s, sum, p, false);
+  }
   close();
   sums_ = {};
   const std::string kind = compute_type(s.dtype),

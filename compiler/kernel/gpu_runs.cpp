@@ -94,10 +94,10 @@ int near_elements(const Kernel& k, ExprId factor, const std::vector<AxisId>& axe
   return 1;
 }
 
-// Whether a store, or a reduction that keeps its values, writes runs along the axes.
+// Whether a store writes runs along the axes.
 static bool writes_runs(const Kernel& k, const Stage& s, const std::vector<AxisId>& axes,
                         int count) {
-  return (s.kind == StageKind::Store || s.keeps) && !looks_at(k, s.domain, axes) &&
+  return s.kind == StageKind::Store && !looks_at(k, s.domain, axes) &&
          !k.indices.has_dynamic(s.index) && is_run(k, s.index, axes, count) &&
          count * byte_size(s.dtype) <= kMostNearBytes;
 }
@@ -178,8 +178,7 @@ int near_rows(const ScheduledKernel& k) {
     const std::vector<AxisId> runs = axes_of_runs(k, k.inner(s), count);
     if (runs.empty()) return false;
     if (s.kind != StageKind::Reduce) return stores_runs(k, dependence, s, runs, count);
-    return s.op != Op::ArgMin && s.op != Op::ArgMax &&
-           (!s.keeps || (is_float(s.dtype) && writes_runs(k, s, runs, count))) &&
+    return s.op != Op::ArgMin && s.op != Op::ArgMax && !s.keeps &&
            !looks_at(k, s.domain, runs) && has_runs(k, dependence, s.value, runs, count);
   };
   int count = kMostNeighbours;

@@ -61,6 +61,8 @@ LISTED = {
     "kRegistersOfScore": "registers: that ptxas takes for each score of a thread, beside all else",
     "kRegistersOfOnlyScore": "registers: likewise, where one step is all",
     "kRegistersOfResult": "registers: that ptxas takes for each result of a thread",
+    "kTurnedLonger": "share: how much longer groups take for many columns that lie by position, measured",
+    "kMostTurned": "columns: up to which they do not",
     "kRaised": "exponent: weights below e^8 are halves like those below 1, sums of them far from overflow",
     "kFewTurns": "turns: of a loop that is written out, whose values stay in registers",
     "kHidden": "share: of a wait that each tile of keys ahead hides, that of products",
