@@ -44,7 +44,7 @@ private:
   static constexpr double kInstructionsOfQuickScore = 8, kInstructionsOfScore = 32,
                           kInstructionsOfRun = 60, kInstructionsOfCopy = 30,
                           kHidden = 0.47, kProductsReached = 0.84, kCacheReached = 0.4;
-  // Of groups, fitted to 146 attentions that ran on an H100 with heads of 64 and 128: the
+  // Of groups, fitted to 135 attentions that ran on an H100 with heads of 64 and 128: the
   // share of their products that is reached beside weights; instructions of a score, and
   // of a run with its roundings; waits for memory of a step of one group by itself,
   // beside twice what it takes among others, and of a block before its first and behind

@@ -395,33 +395,6 @@ TEST_CASE("gpu: a long row is a block's") {
     }
 }
 
-// What a softmax keeps of its exponentials is written one by one, and all else beside.
-TEST_CASE("gpu: a row is read and written by runs of neighbours") {
-  Random random(1);
-  for (const DType type : {DType::F32, DType::F16})
-    for (const int64_t row : {96, 384, 1000, 4608})
-      for (const bool softmax : {false, true}) {
-        CAPTURE(info(type).text, row, softmax);
-        Graph g;
-        g.keep_halves();
-        const NodeId x = cast(g, g.add_input("x", type, {9, row}), DType::F32),
-                     top = reduce(g, Op::ReduceMax, x, {1}),
-                     e = map(g, Op::Exp, {broadcast_map(g, Op::Sub, {x, top})}),
-                     mean = map(g, Op::Mul,
-                                {reduce(g, Op::ReduceSum, x, {1}),
-                                 constant(g, DType::F32, {9, 1}, 1.0 / double(row))}),
-                     y = softmax ? broadcast_map(g, Op::Div,
-                                                 {e, reduce(g, Op::ReduceSum, e, {1})})
-                                 : broadcast_map(g, Op::Sub, {x, mean});
-        g.add_output("y", cast(g, y, type));
-        const codegen::Kernels kernels = compiled(g);
-        REQUIRE(mappings(kernels) == std::vector{GpuMapping::Rows});
-        if (!softmax) CHECK(kernels.plan.programs[0].levels.back().gpu->near > 1);
-        CHECK(wrong(g, {random_tensor(random, {9, row}, type)},
-                    type == DType::F32 ? 1e-5 : 2e-3) == "");
-      }
-}
-
 TEST_CASE("gpu: of equal values a block finds the first, or the last") {
   Tensor in{DType::F32, {3, 500}, {}};
   std::vector<float> values;
