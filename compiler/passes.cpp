@@ -16,6 +16,7 @@ static constexpr PassName kPasses[] = {
     {"simplify", "simplify"},
     {"fixed-point", "simplify"},
     {"equal-programs", "fuse"},
+    {"wide-channels", "fuse"},
     {"algorithms", "fuse"},
     {"group", "fuse"},
     {"layouts", "fuse"},

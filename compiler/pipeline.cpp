@@ -10,6 +10,7 @@
 #include "compiler/rewrite/integer_contractions.h"
 #include "compiler/rewrite/settle_states.h"
 #include "compiler/rewrite/simplify.h"
+#include "compiler/rewrite/wide_channels.h"
 #include "compiler/rows_first.h"
 #include "compiler/select/contract_products.h"
 #include "compiler/select/join_attention.h"
@@ -175,6 +176,11 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
   passes.note_end("equal-programs", end_of(equal));
   if (options.equal != nullptr) *options.equal = std::move(equal);
   rewrite::settle_states(simple);
+  // All architectures have the same kernels, as the latest one wants them.
+  if (const Level& latest = target.levels.back();
+      target.kind == TargetKind::Gpu && latest.machine.matrix_products_per_clock > 0)
+    simple = passes.run("wide-channels",
+                        [&] { return rewrite::widen_channels(simple, latest.tf32); });
   const select::FormOptions forms = bounded_forms(simple, options, direct_only);
   FusedGraph fused = fuse(simple, target, forms, passes, {}, cut_search_options(options));
   const plan::PlanOptions to_plan = plan_options(options);

@@ -80,9 +80,11 @@ static PreludeParts prelude_parts(const ScheduledKernel& k, size_t level) {
                return uses_neon(part, part.levels[level]);
              });
   out.gpu = k.levels[level].gpu.has_value();
-  out.groups = out.gpu && k.levels[level].gpu->mapping == GpuMapping::Products &&
-               k.levels[level].gpu->product.by == Multiplier::Group;
-  out.attention = out.gpu && k.levels[level].gpu->mapping == GpuMapping::Attention;
+  if (out.gpu) {
+    const GpuSchedule& s = *k.levels[level].gpu;
+    out.attention = s.mapping == GpuMapping::Attention;
+    out.groups = (out.attention ? s.attention.by : s.product.by) == Multiplier::Group;
+  }
   out.narrow = out.gpu && has_narrow_indices(k);
   out.sort = std::ranges::any_of(
       k.stages, [](const Stage& s) { return s.kind == StageKind::Sort; });

@@ -11,19 +11,6 @@
 
 namespace svod::codegen {
 
-namespace {
-
-// What is not certain of a place: text, empty where all is.
-std::string bounded(const std::string& name, int64_t extent, int64_t block) {
-  return extent % block == 0 ? "" : name + " < " + text_of(extent);
-}
-
-std::string both(const std::string& a, const std::string& b) {
-  return a.empty() || b.empty() ? a + b : a + " && " + b;
-}
-
-} // namespace
-
 GpuEmitter::Plane GpuEmitter::plane(AttentionFactor factor) const {
   const AttentionTile& t = gpu_.attention;
   const AttentionPlane p = attention_plane(k_, *attention_of(k_), t, factor);
@@ -31,8 +18,8 @@ GpuEmitter::Plane GpuEmitter::plane(AttentionFactor factor) const {
   out.value = p.value, out.how = p.how, out.tile = p.tile;
   out.positions = p.positions, out.steps = p.steps;
   out.threads = gpu_.threads;
-  out.narrow = t.matrices;
-  out.element = t.matrices ? store_type(out.tile.dtype) : compute_type(out.tile.dtype);
+  out.narrow = t.matrices();
+  out.element = t.matrices() ? store_type(out.tile.dtype) : compute_type(out.tile.dtype);
   out.step_axes = p.step_axes, out.copied = p.copied;
   out.position_extent = p.position_extent, out.step_extent = p.step_extent;
   switch (factor) {
@@ -140,7 +127,7 @@ void GpuEmitter::emit_scores(bool whole) {
   const Point p(counts_.size(), 0);
   line(kUnrolled);
   open("for (u32 n = 0; n < " + text_of(score_sums(t)) + "; ++n)");
-  t.matrices ? emit_warp_place() : emit_thread_place();
+  t.matrices() ? emit_warp_place() : emit_thread_place();
   auto name = [&](const std::vector<AxisId>& axes, const std::string& at, bool inside) {
     const std::string last = text_of(positions_along(k_, axes) - 1);
     name_axes(axes,
@@ -151,7 +138,7 @@ void GpuEmitter::emit_scores(bool whole) {
   name(a.keys, "key", whole);
   locals_.clear();
   locals_[{kScoreStage, p}] = {"scores[n]", false};
-  if (t.matrices) skip_roundings(a.score, p);
+  if (t.matrices()) skip_roundings(a.score, p);
   const std::string score = eval(a.score, p).name;
   line("scores[n] = " +
        (whole ? score
@@ -164,19 +151,23 @@ void GpuEmitter::emit_scores(bool whole) {
 void GpuEmitter::emit_attention_results() {
   const AttentionTile& t = gpu_.attention;
   const Attention a = *attention_of(k_);
+  // Of what tensor cores multiply a thread has pairs of neighbours.
+  const int near = t.matrices() ? near_results(k_, t.values.axes, 2) : 1;
   line(kUnrolled);
-  open("for (u32 n = 0; n < " + text_of(result_sums(k_, a, t)) + "; ++n)");
-  t.matrices ? emit_warp_column() : emit_thread_column();
+  open("for (u32 n = 0; n < " + text_of(result_sums(k_, a, t)) +
+       "; n += " + text_of(near) + ")");
+  t.matrices() ? emit_warp_column() : emit_thread_column();
   open("if (query < " + text_of(positions_along(k_, a.queries)) + " && column < " +
        text_of(positions_along(k_, a.columns)) + ")");
   name_axes(t.queries.axes, "query");
   name_axes(t.values.axes, "column");
   locals_.clear();
-  const Point p(counts_.size(), 0);
-  const std::string sum =
-      a.empty ? declare("f32", eval(*a.empty, p).name + " ? 0.0f : sums[n]") : "sums[n]";
-  locals_[{kResultStage, p}] = {sum, false};
-  for (uint32_t s = kResultStage + 1; s < k_.stages.size(); ++s) emit_stage(s);
+  const std::string empty =
+      a.empty ? eval(*a.empty, Point(counts_.size(), 0)).name + " ? 0.0f : " : "";
+  line("f32 run[" + std::to_string(near) + "];");
+  for (int i = 0; i < near; ++i)
+    line("run[" + std::to_string(i) + "] = " + empty + "sums[n + " + text_of(i) + "];");
+  emit_result(kResultStage, t.values.axes, near);
   close();
   close();
 }
@@ -205,6 +196,7 @@ void GpuEmitter::emit_attention_loop(const Plane& queries, const Plane& keys,
   line("#pragma clang loop unroll(disable)");
   open("for (u32 first_key = 0; first_key < " + end + "; first_key += " + step + ")");
   if (!copied.empty()) line("wait_for_copies<" + std::to_string(t.ahead - 1) + ">();");
+  if (t.by == Multiplier::Group) line("show_to_groups();");
   line("wait_for_block();");
   line("const u32 next = buffer == " + text_of(t.buffers() - 1) + " ? 0 : buffer + 1;");
   if (!copied.empty()) {
@@ -214,8 +206,19 @@ void GpuEmitter::emit_attention_loop(const Plane& queries, const Plane& keys,
   }
   const std::string goes_on = "if (first_key + " + step + " < " + end + ") ";
   if (!fetched.empty()) line(goes_on + "fetch(first_key + " + step + ");");
-  line("f32 scores[" + std::to_string(score_sums(t)) + "] = {};");
-  t.matrices ? emit_warp_keys(keys) : emit_thread_keys(queries, keys);
+  line("f32 scores[" + std::to_string(score_sums(t)) + "]" +
+       (t.by == Multiplier::Group ? ";" : " = {};"));
+  switch (t.by) {
+  case Multiplier::Thread:
+    emit_thread_keys(queries, keys);
+    break;
+  case Multiplier::Warp:
+    emit_warp_keys(keys);
+    break;
+  case Multiplier::Group:
+    emit_group_keys(queries, keys);
+    break;
+  }
   if (count >= t.block_keys) {
     open(count % t.block_keys == 0 ? "" : "if (first_key + " + step + " <= " + end + ")");
     emit_scores(true);
@@ -226,7 +229,10 @@ void GpuEmitter::emit_attention_loop(const Plane& queries, const Plane& keys,
     emit_scores(false);
     close();
   }
-  t.matrices ? emit_warp_values(values) : emit_thread_values(values);
+  if (t.by == Multiplier::Group)
+    emit_group_values(values);
+  else
+    t.matrices() ? emit_warp_values(values) : emit_thread_values(values);
   if (!fetched.empty()) line(goes_on + "put(next);");
   line("buffer = next;");
   close();
@@ -247,18 +253,18 @@ void GpuEmitter::emit_attention() {
     line("const u32 part = block / " + text_of(blocks) + ";");
     name_axes(gpu_.positions, "part");
   }
-  const int64_t across = t.matrices ? kWarpThreads : t.block_keys / t.part_keys;
+  const int64_t across = t.matrices() ? kWarpThreads : t.block_keys / t.part_keys;
   line("const u32 below = thread / " + text_of(across) + ", beside = thread % " +
        text_of(across) + ";");
-  shared_["tiles"] =
-      "SVOD_TILES(" + std::to_string(shared_of_attention(k_, t)) + ", 16);\n";
+  shared_["tiles"] = "SVOD_TILES(" + std::to_string(shared_of_attention(k_, t)) + ", " +
+                     (t.by == Multiplier::Group ? "1024" : "16") + ");\n";
   int64_t at = 0;
-  for (const Plane* f : {&queries, &keys, &values}) {
+  for (const Plane* f : {&keys, &values, &queries}) {
     line("SVOD_OF_BLOCK " + f->element + "* const " + f->name + " = (SVOD_OF_BLOCK " +
          f->element + "*)(tiles + " + text_of(at) + ");");
     at += (f == &queries ? 1 : t.buffers()) * f->tile.elements * byte_size(f->tile.dtype);
   }
-  const int64_t rows = t.matrices ? t.part_queries / 8 : t.part_queries;
+  const int64_t rows = t.matrices() ? queries_of_warp(t) / 8 : t.part_queries;
   open("");
   emit_queries(queries);
   close();
@@ -266,9 +272,10 @@ void GpuEmitter::emit_attention() {
        std::to_string(rows) + "], totals[" + std::to_string(rows) + "] = {};");
   line(kUnrolled);
   line("for (u32 i = 0; i < " + text_of(rows) + "; ++i) tops[i] = -kInf<f32>;");
-  t.matrices ? emit_warp_queries(queries) : emit_thread_queries();
+  if (t.by == Multiplier::Warp) emit_warp_queries(queries);
+  if (t.by == Multiplier::Thread) emit_thread_queries();
   emit_attention_loop(queries, keys, values);
-  t.matrices ? emit_warp_totals() : emit_thread_totals();
+  t.matrices() ? emit_warp_totals() : emit_thread_totals();
   emit_attention_results();
 }
 

@@ -31,6 +31,9 @@ template <u32 kCount> SVOD_INLINE void weigh_row(f32* scores, f32 base) {
     score = quick_exp(score - base);
   }
 }
+// How far a score may be above what is subtracted from it, before the sums are made
+// ready for a higher one: weights below e^8 are halves like those below 1.
+inline constexpr f32 kRaised = 8;
 // What scores are subtracted from: of a row that has no other score than -inf until now
 // nothing is added, whatever comes later. If all are, its sum is 0, and 0 / 0 is NaN, as
 // exp(-inf - -inf) is.
@@ -96,17 +99,20 @@ SVOD_INLINE void weigh(f32 (&scores)[kDown * kAcross * 8],
     for (u32 i = 0; i < kAcross * 8; i += 4)
       top = higher(top, higher(scores_of_row[i], scores_of_row[i + 1]));
     top = highest_of<4>(top);
-    const f32 base = base_of(top), scale = quick_exp(tops[row] - base);
-    tops[row] = top;
-    weigh_row<kAcross * 4>(scores_of_row, base);
+    if (top > tops[row] + kRaised) {
+      const f32 scale = quick_exp(tops[row] - base_of(top));
+      tops[row] = top;
+      totals[row] *= scale;
+      f32* const sums_of_row = sums + row / 2 * kColumns * 8 + row % 2 * 2;
+#pragma clang loop unroll(full)
+      for (u32 i = 0; i < kColumns * 4; ++i) sums_of_row[i / 2 * 4 + i % 2] *= scale;
+    }
+    weigh_row<kAcross * 4>(scores_of_row, base_of(tops[row]));
     f32 total = 0;
 #pragma clang loop unroll(full)
     for (u32 i = 0; i < kAcross * 8; i += 4)
       total += scores_of_row[i] + scores_of_row[i + 1];
-    totals[row] = totals[row] * scale + total;
-    f32* const sums_of_row = sums + row / 2 * kColumns * 8 + row % 2 * 2;
-#pragma clang loop unroll(full)
-    for (u32 i = 0; i < kColumns * 4; ++i) sums_of_row[i / 2 * 4 + i % 2] *= scale;
+    totals[row] += total;
   }
 }
 template <u32 kDown, u32 kColumns>

@@ -27,13 +27,14 @@ std::string column_text(int64_t across) {
 
 void GpuEmitter::emit_warp_queries(const Plane& queries) {
   const AttentionTile& t = gpu_.attention;
-  const int64_t down = t.part_queries / kMatrixSide, steps = queries.steps / kMatrixSide;
+  const int64_t down = queries_of_warp(t) / kMatrixSide,
+                steps = queries.steps / kMatrixSide;
   line("wait_for_block();");
   line("Matrix queries[" + std::to_string(down * steps) + "];");
   line(kUnrolled);
   line("for (u32 i = 0; i < " + text_of(down * steps) + "; ++i) queries[i] = " +
        matrix_text(queries.tile, "query_tile",
-                   "below * " + text_of(t.part_queries) + " + i / " + text_of(steps) +
+                   "below * " + text_of(queries_of_warp(t)) + " + i / " + text_of(steps) +
                        " * 16u",
                    "i % " + text_of(steps) + " * 16u") +
        ";");
@@ -41,8 +42,8 @@ void GpuEmitter::emit_warp_queries(const Plane& queries) {
 
 void GpuEmitter::emit_warp_keys(const Plane& keys) {
   const AttentionTile& t = gpu_.attention;
-  const int64_t down = t.part_queries / kMatrixSide, across = t.block_keys / kMatrixSide,
-                steps = keys.steps / kMatrixSide;
+  const int64_t down = queries_of_warp(t) / kMatrixSide,
+                across = t.block_keys / kMatrixSide, steps = keys.steps / kMatrixSide;
   const std::string type(info(keys.tile.dtype).text);
   line(kUnrolled);
   open("for (u32 s = 0; s < " + text_of(steps) + "; ++s)");
@@ -61,17 +62,25 @@ void GpuEmitter::emit_warp_keys(const Plane& keys) {
 void GpuEmitter::emit_warp_place() {
   const AttentionTile& t = gpu_.attention;
   const int64_t across = t.block_keys / kMatrixSide;
-  line("const u32 query = first_query + below * " + text_of(t.part_queries) + " + " +
+  line("const u32 query = first_query + below * " + text_of(queries_of_warp(t)) + " + " +
        row_text(across) + ", key = first_key + " + column_text(across) + ";");
+}
+
+// Scores become weights, and sums ready for these.
+void GpuEmitter::emit_warp_weights(const Plane& values) {
+  const AttentionTile& t = gpu_.attention;
+  line("weigh<" + text_of(queries_of_warp(t) / kMatrixSide) + ", " +
+       text_of(t.block_keys / kMatrixSide) + ", " +
+       text_of(values.positions / kMatrixSide) + ">(scores, sums, tops, totals);");
 }
 
 void GpuEmitter::emit_warp_values(const Plane& values) {
   const AttentionTile& t = gpu_.attention;
-  const int64_t down = t.part_queries / kMatrixSide, across = t.block_keys / kMatrixSide,
+  const int64_t down = queries_of_warp(t) / kMatrixSide,
+                across = t.block_keys / kMatrixSide,
                 columns = values.positions / kMatrixSide;
   const std::string type(info(values.tile.dtype).text);
-  line("weigh<" + text_of(down) + ", " + text_of(across) + ", " + text_of(columns) +
-       ">(scores, sums, tops, totals);");
+  emit_warp_weights(values);
   line(kUnrolled);
   open("for (u32 s = 0; s < " + text_of(across) + "; ++s)");
   line("Matrix weights[" + std::to_string(down) + "];");
@@ -93,14 +102,14 @@ void GpuEmitter::emit_warp_values(const Plane& values) {
 void GpuEmitter::emit_warp_totals() {
   const AttentionTile& t = gpu_.attention;
   const int64_t columns = plane(AttentionFactor::Values).positions / kMatrixSide;
-  line("divide_by_totals<" + text_of(t.part_queries / kMatrixSide) + ", " +
+  line("divide_by_totals<" + text_of(queries_of_warp(t) / kMatrixSide) + ", " +
        text_of(columns) + ">(sums, totals);");
 }
 
 void GpuEmitter::emit_warp_column() {
   const AttentionTile& t = gpu_.attention;
   const int64_t columns = plane(AttentionFactor::Values).positions / kMatrixSide;
-  line("const u32 query = first_query + below * " + text_of(t.part_queries) + " + " +
+  line("const u32 query = first_query + below * " + text_of(queries_of_warp(t)) + " + " +
        row_text(columns) + ", column = " + column_text(columns) + ";");
 }
 

@@ -70,7 +70,7 @@ void GpuEmitter::emit_positions() {
 // Names what all of a thread's positions load, of which the first one is read with the
 // others.
 bool GpuEmitter::load_neighbours(ExprId id, const Point& p) {
-  if (gpu_.near == 1) return false;
+  if (!has_neighbours()) return false;
   const AxisId axis = gpu_.positions.back();
   const Expr& load = k_.exprs[id];
   if (!depends(id, axis) || !loads_run(k_, load, axis, gpu_.near)) return false;
@@ -86,7 +86,7 @@ bool GpuEmitter::load_neighbours(ExprId id, const Point& p) {
 }
 
 bool GpuEmitter::write_neighbours(const Stage& s, const std::vector<Point>& all) {
-  if (gpu_.near == 1) return false;
+  if (!has_neighbours()) return false;
   const std::string guard = condition(s.domain, all[0], false), stored = fresh("w");
   if (!guard.empty()) open("if (" + guard + ")");
   line("Vector<" + store_type(s.dtype) + ", " + std::to_string(gpu_.near) + "> " +

@@ -15,7 +15,7 @@ public:
   // Both outlive the emitter; `how` has a GpuSchedule.
   GpuEmitter(const ScheduledKernel& kernel, const LevelSchedule& how)
       : StageEmitter(kernel, how), gpu_(*how.gpu) {
-    if (gpu_.near == 1) return;
+    if (!has_neighbours()) return;
     axes_.push_back(gpu_.positions.back());
     counts_.push_back(gpu_.near);
   }
@@ -29,6 +29,10 @@ private:
   void emit_stages();
   void emit_serial();
   void emit_positions();
+  // Whether a thread has several positions of the outer loops.
+  bool has_neighbours() const {
+    return gpu_.mapping == GpuMapping::Positions && gpu_.near > 1;
+  }
   bool load_neighbours(ExprId id, const Point& p) override;
   bool write_neighbours(const Stage& s, const std::vector<Point>& all) override;
   // gpu_rows.cpp
@@ -37,7 +41,7 @@ private:
   void emit_row_reduce(uint32_t number);
   void emit_row_best(uint32_t number);
   void emit_row_store(const Stage& s);
-  void open_share(const Stage& s);
+  void open_share(const Stage& s, int near);
   std::string of_warps() const;
   std::string shared(const std::string& name, const std::string& type,
                      const std::string& count);
@@ -69,12 +73,15 @@ private:
   void open_joined(int sums);
   void emit_products();
   // gpu_groups.cpp
-  std::string group_definition(const Factor& rows, const Factor& columns) const;
+  struct GroupInstruction;
+  std::string group_definition(const GroupInstruction& of) const;
   void emit_group_sums(const Factor& rows, const Factor& columns);
   void emit_groups(const Factor& rows, const Factor& columns);
   // gpu_results.cpp
   void emit_thread_results();
-  void emit_result();
+  void emit_run_store(const Stage& s, const std::vector<AxisId>& axes, int near,
+                      const std::function<void(int)>& name_locals);
+  void emit_result(uint32_t sum, const std::vector<AxisId>& columns, int near);
   void emit_share_of_sums();
   void emit_shared_results();
   // gpu_attention.cpp
@@ -95,9 +102,16 @@ private:
   void emit_warp_queries(const Plane& queries);
   void emit_warp_keys(const Plane& keys);
   void emit_warp_place();
+  void emit_warp_weights(const Plane& values);
   void emit_warp_values(const Plane& values);
   void emit_warp_totals();
   void emit_warp_column();
+  // gpu_attention_groups.cpp
+  void emit_group_products(const GroupInstruction& of, const std::string& sums,
+                           const std::function<std::string(int64_t)>& rows, int64_t steps,
+                           bool adds);
+  void emit_group_keys(const Plane& queries, const Plane& keys);
+  void emit_group_values(const Plane& values);
   // gpu_attention_threads.cpp
   void emit_thread_products(const std::string& sums, int64_t steps,
                             const std::string& rows, const std::string& columns,

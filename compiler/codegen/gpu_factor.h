@@ -37,12 +37,22 @@ struct GpuEmitter::SharedFactor {
   // Names what depends on how groups of warps read it.
   std::string of_groups(const char* function) const {
     return std::string(function) + "<" + (tile.by_steps ? "true" : "false") + ", " +
-           text_of(steps) + ", " + element + ">";
+           text_of(tile.runs) + ", " + element + ">";
   }
   // The type as the preludes of tensor cores name it.
   std::string tag() const {
     return tile.dtype == DType::F32 ? "tf32" : std::string(info(tile.dtype).text);
   }
+};
+
+// What a group of warps multiplies by one instruction: a function, and the type of what
+// it has begun.
+struct GpuEmitter::GroupInstruction {
+  std::string name, products;
+  DType sum = DType::F32;
+  int64_t width = 0;                  // columns
+  const SharedFactor* rows = nullptr; // none: halves in registers
+  const SharedFactor* columns = nullptr;
 };
 
 // Of a tile of products.

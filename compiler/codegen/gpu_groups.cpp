@@ -22,49 +22,62 @@ static std::string instruction_type(DType dtype) {
 }
 
 // The instruction of as many columns as a group's part has, whose sums it names one by
-// one; or, on a processor, a list of what it was asked for.
-std::string GpuEmitter::group_definition(const Factor& rows,
-                                         const Factor& columns) const {
-  const ProductTile& t = gpu_.product;
-  const DType sum = k_.stages[0].dtype;
-  const bool floats = sum == DType::F32;
-  const std::string kind = compute_type(sum), count = text_of(t.part_columns),
-                    a = instruction_type(rows.tile.dtype),
-                    b = instruction_type(columns.tile.dtype);
-  const int sums = t.part_columns * kGroupRows / kGroupThreads,
-            steps = kMatrixBytes / static_cast<int>(byte_size(rows.tile.dtype));
-  std::string names, operands;
-  for (int i = 0; i < sums; ++i) {
-    names += (i == 0 ? "%" : ",%") + std::to_string(i);
-    operands += (i == 0 ? "\"+" : ", \"+") + std::string(floats ? "f" : "r") +
-                "\"(sums[" + std::to_string(i) + "])";
-  }
-  auto operand = [&](int i) { return "%" + std::to_string(sums + i); };
-  // Added to what is there; halves may be negated or turned.
-  const std::string turned = std::string(rows.tile.by_steps ? ", 0" : ", 1") +
-                             (columns.tile.by_steps ? ", 0" : ", 1");
-  const std::string added = std::string(", added") + (floats ? ", 1, 1" : "") +
-                            (is_half(rows.tile.dtype) ? turned : "");
-  auto truth = [](bool is) { return std::string(is ? "true" : "false"); };
-  return "#ifdef __NVPTX__\n"
-         "typedef GroupProducts Products;\n"
-         "SVOD_INLINE void multiply_group(Products&, " +
-         kind + "* sums, u64 rows, u64 columns) {\n  asm volatile(\"{.reg .pred added; " +
-         "setp.ne.b32 added, " + operand(2) +
-         ", 0;\"\n    \"wgmma.mma_async.sync.aligned.m64n" +
-         std::to_string(t.part_columns) + "k" + std::to_string(steps) + "." +
-         (floats ? "f32" : "s32") + "." + a + "." + b + "\"\n    \"{" + names + "}, " +
-         operand(0) + ", " + operand(1) + added + ";}\"\n    : " + operands +
-         "\n    : \"l\"(rows), \"l\"(columns), \"r\"(1));\n}\n#else\n"
-         "typedef GroupProducts<" +
-         rows.tag() + ", " + columns.tag() + ", " + count + ", " +
-         truth(rows.tile.by_steps) + ", " + truth(columns.tile.by_steps) + ", " +
-         text_of(t.steps) + ", " + rows.element + ", " + columns.element + ", " + kind +
-         "> Products;\n"
-         "SVOD_INLINE void multiply_group(Products& products, " +
-         kind + "* sums, FactorOfGroup<" + rows.element + "> rows, FactorOfGroup<" +
-         columns.element +
-         "> columns) {\n  products.add(sums, rows, columns);\n}\n#endif\n";
+// one, and which adds to them or not; or, on a processor, a list of what it was asked
+// for.
+std::string GpuEmitter::group_definition(const GroupInstruction& of) const {
+  const SharedFactor& columns = *of.columns;
+  const DType type = of.rows != nullptr ? of.rows->tile.dtype : columns.tile.dtype;
+  const bool floats = of.sum == DType::F32;
+  const int sums = static_cast<int>(of.width) * kGroupRows / kGroupThreads,
+            steps = kMatrixBytes / static_cast<int>(byte_size(type));
+  auto listed = [](int count, auto item) {
+    std::string out;
+    for (int i = 0; i < count; ++i) out += (i == 0 ? "" : ",") + item(i);
+    return out;
+  };
+  auto place = [](int i) { return "%" + std::to_string(i); };
+  auto after = [&](int i) { return place(sums + i); };
+  const int of_rows = of.rows != nullptr ? 1 : 4; // words of a matrix, or an address
+  const std::string rows =
+      of.rows != nullptr ? after(0) : "{" + listed(of_rows, after) + "}";
+  // Halves may be negated or turned; those in registers lie one way.
+  auto turned = [](const SharedFactor& f) { return f.tile.by_steps ? ", 0" : ", 1"; };
+  std::string flags = floats ? ", 1, 1" : "";
+  if (is_half(type))
+    flags += (of.rows != nullptr ? turned(*of.rows) : "") + std::string(turned(columns));
+  auto instruction = [&](bool adds) {
+    const std::string constraint =
+        std::string(adds ? "\"+" : "\"=") + (floats ? "f" : "r") + "\"(sums[";
+    return "    asm volatile(\"{.reg .pred adds; setp.ne.b32 adds, " +
+           std::string(adds ? "1" : "0") +
+           ", 0;\"\n      \"wgmma.mma_async.sync.aligned.m64n" +
+           std::to_string(of.width) + "k" + std::to_string(steps) + "." +
+           (floats ? "f32" : "s32") + "." + instruction_type(type) + "." +
+           instruction_type(columns.tile.dtype) + "\"\n      \"{" + listed(sums, place) +
+           "}, " + rows + ", " + after(of_rows) + ", adds" + flags + ";}\"\n      : " +
+           listed(sums, [&](int i) { return constraint + std::to_string(i) + "])"; }) +
+           "\n      : " +
+           (of.rows != nullptr
+                ? "\"l\"(rows)"
+                : listed(of_rows,
+                         [](int i) {
+                           return "\"r\"(rows->words[" + std::to_string(i) + "])";
+                         })) +
+           ", \"l\"(columns));\n";
+  };
+  const std::string tags =
+      (of.rows != nullptr ? of.rows->tag() : columns.tag()) + ", " + columns.tag();
+  const std::string row_type = of.rows != nullptr ? of.rows->of_groups("FactorOfGroup")
+                                                  : "const Matrix*",
+                    column_type = columns.of_groups("FactorOfGroup"),
+                    kind = compute_type(of.sum);
+  return "typedef GroupProducts<" + tags + ", " + text_of(of.width) + ", " + row_type +
+         ", " + column_type + ", " + kind + "> " + of.products +
+         ";\ntemplate <bool kAdds>\nSVOD_INLINE void " + of.name + "(" + of.products +
+         "& products, " + kind + "* sums, " + row_type + " rows, " + column_type +
+         " columns) {\n#ifdef __NVPTX__\n  if constexpr (kAdds)\n" + instruction(true) +
+         "  else\n" + instruction(false) + "#else\n  products.add(sums, rows, columns, " +
+         std::to_string(steps) + ", kAdds);\n#endif\n}\n";
 }
 
 // Begins to multiply what a buffer holds.
@@ -76,7 +89,7 @@ void GpuEmitter::emit_group_sums(const Factor& rows, const Factor& columns) {
   open("for (u32 s = 0; s < " + text_of(t.steps) + "; s += " + text_of(steps) + ")");
   line(kUnrolled);
   open("for (u32 i = 0; i < " + text_of(t.part_rows / kGroupRows) + "; ++i)");
-  line("multiply_group(products, sums + i * " +
+  line("multiply_group<true>(products, sums + i * " +
        text_of(t.part_columns * kGroupRows / kGroupThreads) + ",");
   line("  " + rows.of_groups("factor_of_group") + "(" + rows.buffer() + ", below * " +
        text_of(t.part_rows) + " + i * " + text_of(kGroupRows) + ", s),");
@@ -91,7 +104,9 @@ void GpuEmitter::emit_groups(const Factor& rows, const Factor& columns) {
   const ProductTile& t = gpu_.product;
   const std::string steps = text_of(t.steps), last = text_of(buffers_of(k_, t) - 1),
                     further = text_of(int64_t{t.ahead} * t.steps);
-  functions_["multiply_group"] = group_definition(rows, columns);
+  functions_["multiply_group"] =
+      group_definition({"multiply_group", "Products", k_.stages[0].dtype, t.part_columns,
+                        &rows, &columns});
   line("Products products;");
   line("hold(sums);");
   emit_copies(rows, columns);

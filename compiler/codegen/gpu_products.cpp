@@ -162,25 +162,33 @@ void GpuEmitter::emit_copy(const SharedFactor& f, const CopiedFactor& copied,
 }
 
 // Names the axes of the sum at step `at`, which is `s` steps behind `step`. Where a tile
-// of steps is within the innermost axis, the others are those of all of it.
+// of steps is within the innermost axes, the others are those of all of it.
 void GpuEmitter::name_steps() {
   std::vector<AxisId> outer = k_.inner(k_.stages[0]);
   std::erase_if(outer, [&](AxisId a) { return k_.indices.extent(a) == 1; });
-  if (outer.size() < 2 || k_.indices.extent(outer.back()) % gpu_.product.steps != 0)
+  const int64_t steps = gpu_.product.steps;
+  std::vector<AxisId> inner;
+  while (outer.size() > 1 && (inner.empty() || positions_along(k_, inner) % steps != 0)) {
+    inner.insert(inner.begin(), outer.back());
+    outer.pop_back();
+  }
+  const int64_t extent = positions_along(k_, inner);
+  if (inner.empty() || extent % steps != 0) {
+    outer.insert(outer.end(), inner.begin(), inner.end());
     return name_axes(outer, "at");
-  const AxisId last = outer.back();
-  const int64_t extent = k_.indices.extent(last);
-  outer.pop_back();
+  }
   name_axes(outer, "(step / " + text_of(extent) + ")");
-  line("const iptr x" + std::to_string(last) + " = iptr(step % " + text_of(extent) +
-       " + s);");
+  name_axes(inner, extent == steps ? "s" : "(step % " + text_of(extent) + " + s)");
 }
 
 // Opens what is done where the run of `open_run` is there, under the bounds of the sum
 // and the others given. Returns how many blocks that opens.
 int GpuEmitter::open_where_there(const Factor& f, const std::vector<Bound>& bounds) {
   const Point p(counts_.size(), 0);
-  open("if (position < " + text_of(f.extent) + " && at < end)");
+  const int64_t steps = positions_along(k_, k_.inner(k_.stages[0]));
+  const std::string there = both(bounded("position", f.extent, f.positions),
+                                 steps % gpu_.product.steps == 0 ? "" : "at < end");
+  open(there.empty() ? "" : "if (" + there + ")");
   name_axes(f.how.axes, "position");
   name_steps();
   std::string guard = condition(k_.stages[0].domain, p, false);

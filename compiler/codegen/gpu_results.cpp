@@ -7,11 +7,14 @@
 
 namespace svod::codegen {
 
-// The other stages at `row` and `column`, if that is a position of the matrix, from the
-// thread's sum number `sum`.
+// Whether `row` and `column` are a position of the matrix, where that is not certain.
+// Without the question the reads of several runs are begun before the first is waited
+// for.
 static std::string is_there(const Kernel& k, const ProductTile& t) {
-  return "if (row < " + text_of(positions_along(k, t.rows.axes)) + " && column < " +
-         text_of(positions_along(k, t.columns.axes)) + ")";
+  const std::string all =
+      both(bounded("row", positions_along(k, t.rows.axes), t.block_rows),
+           bounded("column", positions_along(k, t.columns.axes), t.block_columns));
+  return all.empty() ? "" : "if (" + all + ")";
 }
 
 void GpuEmitter::emit_thread_results() {
@@ -65,34 +68,39 @@ void GpuEmitter::emit_share_of_sums() {
   close();
 }
 
-// The other stages along a run of a row, from the sums `run`.
-void GpuEmitter::emit_result() {
-  const ProductTile& t = gpu_.product;
-  const int near = near_results(k_, t);
+// The stages behind that of the sums along a run of a row, from the sums `run`.
+void GpuEmitter::emit_result(uint32_t sum, const std::vector<AxisId>& columns, int near) {
   const Point p(counts_.size(), 0);
   locals_.clear();
   if (near == 1) {
-    locals_[{0, p}] = {"run[0]", false};
-    for (uint32_t s = 1; s < k_.stages.size(); ++s) emit_stage(s);
+    locals_[{sum, p}] = {"run[0]", false};
+    for (uint32_t s = sum + 1; s < k_.stages.size(); ++s) emit_stage(s);
     return;
   }
-  const std::vector<AxisId> axes = axes_of_runs(k_, t.columns.axes, near);
-  for (uint32_t number = 1; number < k_.stages.size(); ++number) {
-    const Stage& s = k_.stages[number];
-    const std::string guard = condition(s.domain, p, false), stored = fresh("w");
-    open(guard.empty() ? "" : "if (" + guard + ")");
-    line("Vector<" + store_type(s.dtype) + ", " + std::to_string(near) + "> " + stored +
-         ";");
-    load_runs(s.value, axes, near, p);
-    for_each_of_run(near, [&](int i) {
-      locals_[{0, p}] = {"run[" + std::to_string(i) + "]", false};
-      line(stored + "[" + std::to_string(i) +
-           "] = " + to_store(s.dtype, eval(s.value, p).name) + ";");
+  const std::vector<AxisId> axes = axes_of_runs(k_, columns, near);
+  for (uint32_t number = sum + 1; number < k_.stages.size(); ++number)
+    emit_run_store(k_.stages[number], axes, near, [&](int i) {
+      locals_[{sum, p}] = {"run[" + std::to_string(i) + "]", false};
     });
-    line("put_run(a" + std::to_string(s.argument) + " + " +
-         index_text(s.index, p, false) + ", " + stored + ");");
-    close();
-  }
+}
+
+// A stage along a run that is written at once. `name_locals`: for each of its elements.
+void GpuEmitter::emit_run_store(const Stage& s, const std::vector<AxisId>& axes, int near,
+                                const std::function<void(int)>& name_locals) {
+  const Point p(counts_.size(), 0);
+  const std::string guard = condition(s.domain, p, false), stored = fresh("w");
+  open(guard.empty() ? "" : "if (" + guard + ")");
+  line("Vector<" + store_type(s.dtype) + ", " + std::to_string(near) + "> " + stored +
+       ";");
+  load_runs(s.value, axes, near, p);
+  for_each_of_run(near, [&](int i) {
+    name_locals(i);
+    line(stored + "[" + std::to_string(i) +
+         "] = " + to_store(s.dtype, eval(s.value, p).name) + ";");
+  });
+  line("put_run(a" + std::to_string(s.argument) + " + " + index_text(s.index, p, false) +
+       ", " + stored + ");");
+  close();
 }
 
 void GpuEmitter::emit_shared_results() {
@@ -107,8 +115,9 @@ void GpuEmitter::emit_shared_results() {
   const int64_t runs = int64_t{t.block_rows} * t.block_columns / near,
                 of_row = t.block_columns / near;
   line("#pragma clang loop unroll_count(4)");
-  open("for (u32 i = thread; i < " + text_of(runs) + "; i += " + text_of(gpu_.threads) +
-       ")");
+  open("for (u32 n = 0; n < " + text_of(ceil_div(runs, gpu_.threads)) + "; ++n)");
+  line("const u32 i = thread + n * " + text_of(gpu_.threads) + ";");
+  if (runs % gpu_.threads != 0) line("if (i >= " + text_of(runs) + ") continue;");
   line("const u32 r = i / " + text_of(of_row) + ", c = i % " + text_of(of_row) + " * " +
        text_of(near) + ";");
   line("const u32 row = first_row + r, column = first_column + c;");
@@ -119,7 +128,7 @@ void GpuEmitter::emit_shared_results() {
        text_of(sums_pitch(t)) + " + c);");
   name_axes(t.rows.axes, "row");
   name_axes(t.columns.axes, "column");
-  emit_result();
+  emit_result(0, t.columns.axes, near);
   close();
   close();
 }

@@ -4,7 +4,9 @@
 // warps, so that a run repeats the bits of the one before.
 #include "compiler/codegen/element_text.h"
 #include "compiler/codegen/gpu_emitter.h"
+#include "compiler/codegen/gpu_text.h"
 #include "compiler/codegen/reduction_text.h"
+#include "compiler/support/divide.h"
 
 #include <algorithm>
 
@@ -21,27 +23,47 @@ std::string GpuEmitter::of_warps() const {
   return "kWarpsOf<" + std::to_string(gpu_.threads) + ">";
 }
 
-// Opens the loop over this thread's positions of the stage.
-void GpuEmitter::open_share(const Stage& s) {
+// Opens the loop over this thread's positions of the stage, or over its runs of `near`.
+// Where these are few the loop is written out: then what one stage has read the next one
+// has in registers.
+void GpuEmitter::open_share(const Stage& s, int near) {
+  constexpr int64_t kFewTurns = 8;
   const std::string at = fresh("n");
-  open("for (u32 " + at + " = thread; " + at + " < " +
-       std::to_string(positions_along(k_, k_.inner(s))) + "u; " + at +
-       " += " + std::to_string(gpu_.threads) + "u)");
-  name_axes(k_.inner(s), at);
+  const int64_t count = positions_along(k_, k_.inner(s)) / near,
+                turns = ceil_div(count, gpu_.threads);
+  if (turns <= kFewTurns) {
+    const std::string turn = fresh("n");
+    line(kUnrolled);
+    open("for (u32 " + turn + " = 0; " + turn + " < " + text_of(turns) + "; ++" + turn +
+         ")");
+    line("const u32 " + at + " = thread + " + turn + " * " + text_of(gpu_.threads) + ";");
+    if (count % gpu_.threads != 0)
+      line("if (" + at + " >= " + text_of(count) + ") continue;");
+  } else {
+    open("for (u32 " + at + " = thread; " + at + " < " + text_of(count) + "; " + at +
+         " += " + text_of(gpu_.threads) + ")");
+  }
+  name_axes(k_.inner(s), near == 1 ? at : "(" + at + " * " + text_of(near) + ")");
 }
 
 void GpuEmitter::emit_row_reduce(uint32_t number) {
   const Stage& s = k_.stages[number];
   const Point p(counts_.size(), 0);
   const std::string sum = open_sums(number, false)[0];
-  open_share(s);
+  const int near = positions_along(k_, k_.inner(s)) == 1 ? 1 : gpu_.near;
+  open_share(s, near);
   for (uint32_t nested : nested_below(k_, number)) {
     const Sums around = sums_;
     sums_ = {};
     emit_stage(nested);
     sums_ = around;
   }
-  accumulate(s, sum, p, false);
+  if (near > 1) {
+    load_runs(s.value, axes_of_runs(k_, k_.inner(s), near), near, p);
+    for_each_of_run(near, [&](int) { accumulate(s, sum, p, false); });
+  } else {
+    accumulate(s, sum, p, false);
+  }
   close();
   sums_ = {};
   const std::string kind = compute_type(s.dtype),
@@ -60,7 +82,7 @@ void GpuEmitter::emit_row_best(uint32_t number) {
   line(kind + " " + best + " = " + identity(s.op, s.dtype) + ";");
   // A thread that meets no element loses against any that does.
   line("i64 " + at + " = " + (s.flag ? "kLowest<i64>" : "kHighest<i64>") + ";");
-  open_share(s);
+  open_share(s, 1);
   const std::string guard = condition(s.domain, p, false);
   if (!guard.empty()) open("if (" + guard + ")");
   const Value value = eval(s.value, p);
@@ -81,10 +103,15 @@ void GpuEmitter::emit_row_best(uint32_t number) {
 
 void GpuEmitter::emit_row_store(const Stage& s) {
   const Point p(counts_.size(), 0);
-  if (positions_along(k_, k_.inner(s)) == 1)
+  const bool one = positions_along(k_, k_.inner(s)) == 1;
+  if (one)
     open("if (thread == 0)");
   else
-    open_share(s);
+    open_share(s, gpu_.near);
+  if (!one && gpu_.near > 1) {
+    emit_run_store(s, axes_of_runs(k_, k_.inner(s), gpu_.near), gpu_.near, [](int) {});
+    return close();
+  }
   const std::string guard = condition(s.domain, p, false);
   const bool skips = !guard.empty() && !s.pad_lanes;
   if (skips) open("if (" + guard + ")");

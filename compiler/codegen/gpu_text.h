@@ -9,6 +9,15 @@ namespace svod::codegen {
 
 inline std::string text_of(int64_t number) { return std::to_string(number) + "u"; }
 
+// What is not certain of a place in blocks: text, empty where all is.
+inline std::string bounded(const std::string& name, int64_t extent, int64_t block) {
+  return extent % block == 0 ? "" : name + " < " + text_of(extent);
+}
+
+inline std::string both(const std::string& a, const std::string& b) {
+  return a.empty() || b.empty() ? a + b : a + " && " + b;
+}
+
 inline constexpr const char* kUnrolled = "#pragma clang loop unroll(full)";
 
 // The neighbours of a thread's part that are read from shared memory at once.

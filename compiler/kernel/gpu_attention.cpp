@@ -161,7 +161,7 @@ static int64_t across(const AttentionTile& t) { return t.block_keys / t.part_key
 static int64_t padded_columns(const Kernel& k, const Attention& a,
                               const AttentionTile& t) {
   const int64_t columns = positions_along(k, a.columns);
-  if (t.matrices) return static_cast<int64_t>(round_up(columns, kMatrixSide));
+  if (t.matrices()) return static_cast<int64_t>(round_up(columns, kMatrixSide));
   constexpr int64_t kRun = 4; // that a thread reads at once
   const int64_t each = columns < kRun * across(t) ? 1 : kRun;
   return static_cast<int64_t>(round_up(columns, each * across(t)));
@@ -181,11 +181,16 @@ AttentionPlane attention_plane(const Kernel& k, const Attention& a,
   out.positions = of_values                            ? padded_columns(k, a, t)
                   : factor == AttentionFactor::Queries ? t.block_queries
                                                        : t.block_keys;
-  out.steps = of_values    ? t.block_keys
-              : t.matrices ? static_cast<int64_t>(round_up(out.step_extent, kMatrixSide))
-                           : out.step_extent;
-  out.tile.dtype = t.matrices ? *matrix_type(k, a) : DType::F32;
-  lay_out(out.tile, t.matrices && out.how.by_steps, out.positions, out.steps);
+  out.steps = of_values ? t.block_keys
+              : t.matrices()
+                  ? static_cast<int64_t>(round_up(out.step_extent, kMatrixSide))
+                  : out.step_extent;
+  out.tile.dtype = t.matrices() ? *matrix_type(k, a) : DType::F32;
+  const bool by_steps = t.matrices() && out.how.by_steps;
+  if (t.by == Multiplier::Group)
+    lay_out_for_groups(out.tile, by_steps, out.positions, out.steps);
+  else
+    lay_out(out.tile, by_steps, out.positions, out.steps);
   constexpr int kWholeCopy = 16; // shorter ones take longer than registers on the way
   if (t.ahead == 0 || factor == AttentionFactor::Queries) return out;
   const auto load = copied_value(k, out.value, out.tile.dtype);
@@ -194,18 +199,23 @@ AttentionPlane attention_plane(const Kernel& k, const Attention& a,
   return out;
 }
 
+int queries_of_warp(const AttentionTile& t) {
+  return t.by == Multiplier::Group ? t.part_queries * kWarpThreads / kGroupThreads
+                                   : t.part_queries;
+}
+
 int score_sums(const AttentionTile& t) {
-  return t.part_queries * t.part_keys / (t.matrices ? kWarpThreads : 1);
+  return t.part_queries * t.part_keys / threads_of(t.by);
 }
 
 int result_sums(const Kernel& k, const Attention& a, const AttentionTile& t) {
   return static_cast<int>(t.part_queries * padded_columns(k, a, t) /
-                          (t.matrices ? kWarpThreads : across(t)));
+                          (t.matrices() ? threads_of(t.by) : across(t)));
 }
 
 int threads_of(const AttentionTile& t) {
   return static_cast<int>(t.block_queries / t.part_queries *
-                          (t.matrices ? kWarpThreads : across(t)));
+                          (t.matrices() ? threads_of(t.by) : across(t)));
 }
 
 int64_t attention_blocks(const Kernel& k, const AttentionTile& t) {
@@ -227,7 +237,7 @@ int64_t shared_of_attention(const Kernel& k, const AttentionTile& t) {
   const std::optional<Attention> a = attention_of(k);
   if (!a) return 0;
   const int64_t weights =
-      t.matrices ? 0 : weight_tile(t).elements * byte_size(DType::F32);
+      t.matrices() ? 0 : weight_tile(t).elements * byte_size(DType::F32);
   return weights_in_shared(k, *a, t) + weights;
 }
 
@@ -245,11 +255,15 @@ static std::string part_misfit(const Kernel& k, const Attention& a,
   if (t.part_queries > kMostSums || t.part_keys > kMostSums ||
       score_sums(t) > kMostSums || result_sums(k, a, t) > kMostSums)
     return "more sums of a thread than there are registers";
-  if (t.matrices) {
+  if (t.matrices()) {
     if (!matrix_type(k, a)) return "tensor cores where its factors are no halves";
     if (t.part_queries % kMatrixSide != 0 || t.part_keys % kMatrixSide != 0 ||
         t.part_keys != t.block_keys)
       return "a warp's part that is no multiple of what tensor cores multiply";
+    if (t.by == Multiplier::Group &&
+        (t.part_queries != kGroupRows || t.part_keys > kGroupColumns ||
+         padded_columns(k, a, t) > kGroupColumns))
+      return "a group's part that is not what it multiplies at once";
   } else if (!is_power_of_two(across(t)) || across(t) > kWarpThreads) {
     return "keys of a block that no warp shares";
   }

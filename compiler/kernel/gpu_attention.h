@@ -54,6 +54,8 @@ struct AttentionPlane {
 };
 AttentionPlane attention_plane(const Kernel& kernel, const Attention& attention,
                                const AttentionTile& tile, AttentionFactor factor);
+// Rows of each warp, whose threads multiply matrices, by itself or with its group.
+int queries_of_warp(const AttentionTile& tile);
 // Sums of a thread that its scores and its results take.
 int score_sums(const AttentionTile& tile);
 int result_sums(const Kernel& kernel, const Attention& attention,
@@ -61,8 +63,9 @@ int result_sums(const Kernel& kernel, const Attention& attention,
 int threads_of(const AttentionTile& tile);
 int64_t attention_blocks(const Kernel& kernel, const AttentionTile& tile);
 int64_t shared_of_attention(const Kernel& kernel, const AttentionTile& tile);
-// Of threads that multiply by themselves: where the weights of a block lie there, in
-// bytes, and how.
+// Keys and values lie first there, where groups of warps need them aligned, then queries.
+// Of threads that multiply by themselves: where the weights of a block lie, in bytes, and
+// how.
 int64_t weights_in_shared(const Kernel& kernel, const Attention& attention,
                           const AttentionTile& tile);
 SharedTile weight_tile(const AttentionTile& tile);

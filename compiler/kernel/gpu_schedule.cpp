@@ -2,6 +2,7 @@
 
 #include "compiler/kernel/dependence.h"
 #include "compiler/kernel/gpu_attention.h"
+#include "compiler/kernel/gpu_runs.h"
 #include "compiler/kernel/schedule.h"
 #include "compiler/kernel/stage_work.h"
 #include "compiler/support/divide.h"
@@ -52,7 +53,7 @@ int64_t counters_of_launch(const Kernel& kernel, const GpuSchedule& s) {
   return is_split(s) ? block_count(kernel, s) / s.product.splits : 0;
 }
 
-static int threads_of(Multiplier by) {
+int threads_of(Multiplier by) {
   static constexpr int kThreads[] = {1, kWarpThreads, kGroupThreads};
   return kThreads[size_t(by)];
 }
@@ -79,6 +80,15 @@ void lay_out(SharedTile& tile, bool by_steps, int64_t positions, int64_t steps) 
   tile.elements = tile.pitch * (by_steps ? positions : steps);
 }
 
+void lay_out_for_groups(SharedTile& tile, bool by_steps, int64_t positions,
+                        int64_t steps) {
+  tile.by_steps = by_steps, tile.swizzled = true;
+  tile.pitch = kSwizzledBytes / byte_size(tile.dtype);
+  tile.runs = by_steps ? positions : steps;
+  tile.elements =
+      ceil_div(by_steps ? steps : positions, tile.pitch) * tile.pitch * tile.runs;
+}
+
 SharedTile shared_tile(const Kernel& k, const ProductTile& t, bool rows) {
   SharedTile out;
   const DType sum = k.stages[0].dtype;
@@ -89,14 +99,10 @@ SharedTile shared_tile(const Kernel& k, const ProductTile& t, bool rows) {
   // each other, unless shared memory turns them: it does so in units of 16 bits.
   const bool filled_by_steps = rows ? t.rows.by_steps : t.columns.by_steps;
   const bool by_steps = t.matrices() && (filled_by_steps || size != 2);
-  if (t.by == Multiplier::Group) {
-    out.by_steps = by_steps, out.swizzled = true;
-    out.pitch = kSwizzledBytes / size;
-    out.elements = by_steps ? out.pitch * positions
-                            : ceil_div(positions, out.pitch) * out.pitch * t.steps;
-  } else {
+  if (t.by == Multiplier::Group)
+    lay_out_for_groups(out, by_steps, positions, t.steps);
+  else
     lay_out(out, by_steps, positions, t.steps);
-  }
   return out;
 }
 
@@ -219,138 +225,6 @@ std::optional<DType> narrow_type(const Kernel& k, ExprId factor) {
   return widens ? std::optional(from) : std::nullopt;
 }
 
-std::vector<AxisId> axes_of_runs(const Kernel& k, const std::vector<AxisId>& axes,
-                                 int count) {
-  int64_t positions = 1;
-  for (size_t i = axes.size(); i-- > 0;) {
-    positions *= k.indices.extent(axes[i]);
-    if (positions % count == 0)
-      return {axes.begin() + static_cast<std::ptrdiff_t>(i), axes.end()};
-  }
-  return {};
-}
-
-namespace {
-
-bool looks_at(const Kernel& k, const std::vector<Bound>& bounds,
-              const std::vector<AxisId>& axes) {
-  return std::ranges::any_of(bounds, [&](const Bound& b) {
-    return std::ranges::any_of(
-        axes, [&](AxisId a) { return k.indices.depends_on(b.index, a); });
-  });
-}
-
-// Whether the elements along the axes follow each other, from a multiple of `count` on.
-bool is_run(const Kernel& k, const Index& index, const std::vector<AxisId>& axes,
-            int count) {
-  Index rest = index;
-  int64_t inside = 1;
-  for (size_t i = axes.size(); i-- > 0;) {
-    int64_t step = 0;
-    const int64_t extent = k.indices.extent(axes[i]);
-    if (extent != 1 && (!k.indices.affine_in(rest, axes[i], step) || step != inside))
-      return false;
-    inside *= extent;
-  }
-  auto own = [&](const auto& term) {
-    const Term& t = k.indices.term(term.first);
-    return t.kind == Term::Kind::Axis && contains(axes, t.id);
-  };
-  std::erase_if(rest.terms, own);
-  return rest.constant % count == 0 &&
-         std::ranges::all_of(rest.terms,
-                             [&](const auto& term) { return term.second % count == 0; });
-}
-
-// That one instruction reads or writes.
-constexpr int kMostNearBytes = 16;
-
-bool is_loaded_run(const Kernel& k, const Expr& load, const std::vector<AxisId>& axes,
-                   int count) {
-  return !k.indices.has_dynamic(load.index) &&
-         count * byte_size(load.dtype) <= kMostNearBytes &&
-         is_run(k, load.index, axes, count);
-}
-
-// Whether all below reads runs along the axes, or one element for all of a run.
-// Results of stages are there for each position.
-bool has_runs(const Kernel& k, const Dependence& dependence, ExprId id,
-              const std::vector<AxisId>& axes, int count) {
-  const Expr& e = k.exprs[id];
-  auto varies = [&](ExprId at) {
-    return std::ranges::any_of(axes, [&](AxisId a) { return dependence[at][a]; });
-  };
-  if (!varies(id)) return true;
-  if (looks_at(k, e.bounds, axes)) return false;
-  if (e.kind == Expr::Kind::Load) return is_loaded_run(k, e, axes, count);
-  const bool maps = e.kind == Expr::Kind::Map || e.kind == Expr::Kind::Cast ||
-                    e.kind == Expr::Kind::Guard || e.kind == Expr::Kind::Local;
-  return maps && std::ranges::all_of(e.inputs, [&](ExprId in) {
-           return has_runs(k, dependence, in, axes, count);
-         });
-}
-
-} // namespace
-
-int near_elements(const Kernel& k, ExprId factor, const std::vector<AxisId>& axes) {
-  const Dependence dependence = dependence_of(k);
-  constexpr int kMost = 16;
-  for (int count = kMost; count > 1; count /= 2) {
-    const std::vector<AxisId> runs = axes_of_runs(k, axes, count);
-    if (!runs.empty() && !looks_at(k, k.stages[0].domain, runs) &&
-        has_runs(k, dependence, factor, runs, count))
-      return count;
-  }
-  return 1;
-}
-
-// Whether a store writes runs along the axes, of what is computed of runs.
-static bool stores_runs(const Kernel& k, const Dependence& dependence, const Stage& s,
-                        const std::vector<AxisId>& axes, int count) {
-  return s.kind == StageKind::Store && !looks_at(k, s.domain, axes) &&
-         !k.indices.has_dynamic(s.index) && is_run(k, s.index, axes, count) &&
-         count * byte_size(s.dtype) <= kMostNearBytes &&
-         has_runs(k, dependence, s.value, axes, count);
-}
-
-static constexpr int kMostNeighbours = 8;
-
-int near_results(const Kernel& k, const ProductTile& t) {
-  const Dependence dependence = dependence_of(k);
-  for (int count = kMostNeighbours; count > 1; count /= 2) {
-    const std::vector<AxisId> runs = axes_of_runs(k, t.columns.axes, count);
-    if (!runs.empty() && t.block_columns % count == 0 &&
-        std::ranges::all_of(k.stages, [&](const Stage& s) {
-          return s.kind == StageKind::Reduce ||
-                 stores_runs(k, dependence, s, runs, count);
-        }))
-      return count;
-  }
-  return 1;
-}
-
-bool loads_run(const Kernel& k, const Expr& load, AxisId axis, int count) {
-  return k.indices.extent(axis) % count == 0 && !looks_at(k, load.bounds, {axis}) &&
-         is_loaded_run(k, load, {axis}, count);
-}
-
-int near_positions(const Kernel& k, AxisId axis) {
-  if (k.scratch_bytes != 0) return 1;
-  const Dependence dependence = dependence_of(k);
-  auto fits = [&](const Stage& s, int count) {
-    if (s.kind != StageKind::Reduce) return stores_runs(k, dependence, s, {axis}, count);
-    return s.op != Op::ArgMin && s.op != Op::ArgMax && !s.keeps && !s.nested &&
-           !looks_at(k, s.domain, {axis}) &&
-           has_runs(k, dependence, s.value, {axis}, count);
-  };
-  int count = kMostNeighbours;
-  while (count > 1 &&
-         (k.indices.extent(axis) % count != 0 ||
-          !std::ranges::all_of(k.stages, [&](const Stage& s) { return fits(s, count); })))
-    count /= 2;
-  return count;
-}
-
 bool same_axes(std::vector<AxisId> a, std::vector<AxisId> b) {
   std::ranges::sort(a);
   std::ranges::sort(b);
@@ -443,6 +317,13 @@ static std::string product_misfit(const ScheduledKernel& k, const GpuSchedule& s
   return "";
 }
 
+static bool has_neighbours(const ScheduledKernel& k, const GpuSchedule& s) {
+  if (s.near <= 1) return s.near == 1;
+  if (s.mapping == GpuMapping::Rows) return near_rows(k) % s.near == 0;
+  return s.mapping == GpuMapping::Positions && !s.positions.empty() &&
+         near_positions(k, s.positions.back()) % s.near == 0;
+}
+
 std::string gpu_misfit(const ScheduledKernel& k, const GpuSchedule& s) {
   constexpr int64_t kMostNumbered = INT32_MAX;
   constexpr int kMostThreads = 1024;
@@ -459,9 +340,7 @@ std::string gpu_misfit(const ScheduledKernel& k, const GpuSchedule& s) {
   const bool scatters = std::ranges::any_of(
       k.stages, [](const Stage& stage) { return stage.kind == StageKind::Scatter; });
   if (scatters) return "threads side by side where a scatter has an order";
-  if (s.near < 1 ||
-      (s.near > 1 && (s.mapping != GpuMapping::Positions || s.positions.empty() ||
-                      near_positions(k, s.positions.back()) % s.near != 0)))
+  if (!has_neighbours(k, s))
     return "neighbours of a thread that are not read and written at once";
   if (s.mapping == GpuMapping::Rows && (s.threads & (s.threads - 1)) != 0)
     return "threads that are no power of two, which halve what they have summed";

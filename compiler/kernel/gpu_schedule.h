@@ -67,15 +67,16 @@ struct ProductTile {
 struct AttentionTile {
   FactorTile queries, keys, values;
   int block_queries = 0, block_keys = 0;
-  // Of a warp, whose threads multiply matrices and have all keys of the block; else of a
-  // thread.
+  // Of a warp or a group of them, whose threads multiply matrices and have all keys of
+  // the block; else of a thread.
   int part_queries = 0, part_keys = 0;
-  bool matrices = false; // tensor cores multiply, as narrow numbers
+  Multiplier by = Multiplier::Thread;
   // Keys and values on their way to shared memory, in units of block_keys, where they are
   // copied as they lie; 0: all go through registers.
   int ahead = 0;
   bool operator==(const AttentionTile&) const = default;
 
+  bool matrices() const { return by != Multiplier::Thread; }
   int buffers() const { return ahead == 0 ? 2 : ahead + 1; }
 };
 
@@ -115,6 +116,7 @@ inline constexpr int kWarpThreads = 32, kMatrixSide = 16, kMatrixBytes = 32;
 // units of 16 bytes are exchanged within eight rows ("swizzle").
 inline constexpr int kGroupThreads = 128, kGroupRows = 64, kGroupColumns = 256,
                      kSwizzledBytes = 128;
+int threads_of(Multiplier by); // of one part
 int threads_of(const ProductTile& tile);
 int sums_of_thread(const ProductTile& tile);
 // The factor of the first stage's products that is rows, or columns.
@@ -127,11 +129,15 @@ struct SharedTile {
   bool by_steps = false; // elements of a position follow each other
   int64_t pitch = 0, elements = 0;
   // As groups of warps read it: rows of kSwizzledBytes, each of one position's steps or
-  // of one step's positions, those of further positions behind those of all steps.
+  // of one step's positions. What is further than a row is long lies behind the rows of
+  // all `runs` positions, or steps.
   bool swizzled = false;
+  int64_t runs = 0;
 };
 // Sets how it lies: `by_steps`, and with how many.
 void lay_out(SharedTile& tile, bool by_steps, int64_t positions, int64_t steps);
+void lay_out_for_groups(SharedTile& tile, bool by_steps, int64_t positions,
+                        int64_t steps);
 SharedTile shared_tile(const Kernel& kernel, const ProductTile& tile, bool rows);
 // Tiles of steps of one block, and those of them that are in shared memory at once.
 int64_t turns_of(const Kernel& kernel, const ProductTile& tile);
@@ -142,7 +148,9 @@ int64_t shared_of_tiles(const Kernel& kernel, const ProductTile& tile);
 int64_t shared_of_launch(const Kernel& kernel, const GpuSchedule& schedule);
 // Sums of one row of the block in shared memory, with what keeps rows in other banks.
 int64_t sums_pitch(const ProductTile& tile);
-// Neighbours along the columns that the stages behind the sum read and write at once.
+// Neighbours along the columns, at most so many, that the stages behind the sums read and
+// write at once.
+int near_results(const Kernel& kernel, const std::vector<AxisId>& columns, int most);
 int near_results(const Kernel& kernel, const ProductTile& tile);
 // Neighbours along the axis that all stages read and write at once; 1: not all do.
 int near_positions(const Kernel& kernel, AxisId axis);

@@ -83,15 +83,17 @@ void read_factor(LineScanner& in, FactorTile& f) {
   f.axes = in.all_numbered('i');
 }
 
+Multiplier read_multiplier(LineScanner& in) {
+  if (in.accept("warp")) return Multiplier::Warp;
+  if (in.accept("group")) return Multiplier::Group;
+  in.expect("thread");
+  return Multiplier::Thread;
+}
+
 bool read_product(LineScanner& in, ProductTile& t) {
   if (in.accept("tile")) {
     for (int* to : {&t.block_rows, &t.block_columns, &t.steps}) *to = small_number(in);
-    if (in.accept("warp"))
-      t.by = Multiplier::Warp;
-    else if (in.accept("group"))
-      t.by = Multiplier::Group;
-    else
-      in.expect("thread");
+    t.by = read_multiplier(in);
     t.part_rows = small_number(in);
     t.part_columns = small_number(in);
     if (in.accept("ahead")) t.ahead = small_number(in);
@@ -113,8 +115,7 @@ bool read_attention(LineScanner& in, AttentionTile& t) {
     in.expect("queries");
     t.block_keys = small_number(in);
     in.expect("keys");
-    t.matrices = in.accept("warp");
-    if (!t.matrices) in.expect("thread");
+    t.by = read_multiplier(in);
     t.part_queries = small_number(in);
     t.part_keys = small_number(in);
     if (in.accept("ahead")) t.ahead = small_number(in);

@@ -68,12 +68,15 @@ std::string factor_text(const FactorTile& f) {
          (f.near > 1 ? " near " + number(f.near) : "") + axes_text(f.axes) + "\n";
 }
 
-std::string tile_text(const ProductTile& t) {
+const std::string& multiplier_text(Multiplier by) {
   static const std::string kMultipliers[] = {"thread", "warp", "group"};
+  return kMultipliers[size_t(by)];
+}
+
+std::string tile_text(const ProductTile& t) {
   return "    gpu tile " + number(t.block_rows) + " " + number(t.block_columns) + " " +
-         number(t.steps) + " " + kMultipliers[size_t(t.by)] + " " + number(t.part_rows) +
-         " " + number(t.part_columns) +
-         (t.ahead != 0 ? " ahead " + number(t.ahead) : "") +
+         number(t.steps) + " " + multiplier_text(t.by) + " " + number(t.part_rows) + " " +
+         number(t.part_columns) + (t.ahead != 0 ? " ahead " + number(t.ahead) : "") +
          (t.splits > 1 ? " splits " + number(t.splits) : "") + "\n    gpu rows of " +
          number(t.row_factor) + factor_text(t.rows) + "    gpu columns" +
          factor_text(t.columns);
@@ -81,7 +84,7 @@ std::string tile_text(const ProductTile& t) {
 
 std::string attention_text(const AttentionTile& t) {
   return "    gpu block " + number(t.block_queries) + " queries " + number(t.block_keys) +
-         " keys" + (t.matrices ? " warp " : " thread ") + number(t.part_queries) + " " +
+         " keys " + multiplier_text(t.by) + " " + number(t.part_queries) + " " +
          number(t.part_keys) + (t.ahead != 0 ? " ahead " + number(t.ahead) : "") +
          "\n    gpu queries" + factor_text(t.queries) + "    gpu keys" +
          factor_text(t.keys) + "    gpu values" + factor_text(t.values);

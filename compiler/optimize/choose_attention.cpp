@@ -22,6 +22,9 @@ struct Shape {
 constexpr Shape kWarpShapes[] = {{128, 64, 32, 64}, {128, 64, 16, 64}, {64, 64, 32, 64},
                                  {64, 64, 16, 64},  {128, 32, 32, 32}, {64, 32, 16, 32},
                                  {32, 64, 16, 64},  {16, 64, 16, 64},  {16, 32, 16, 32}};
+constexpr Shape kGroupShapes[] = {{64, 64, 64, 64},    {128, 64, 64, 64},
+                                  {192, 64, 64, 64},   {64, 128, 64, 128},
+                                  {128, 128, 64, 128}, {64, 208, 64, 208}};
 constexpr Shape kThreadShapes[] = {{128, 64, 8, 8}, {64, 64, 8, 8}, {128, 64, 8, 4},
                                    {128, 32, 8, 4}, {64, 64, 4, 8}, {64, 64, 4, 4},
                                    {64, 32, 8, 4},  {64, 32, 4, 4}, {32, 64, 4, 8},
@@ -41,6 +44,18 @@ private:
   static constexpr double kInstructionsOfQuickScore = 8, kInstructionsOfScore = 32,
                           kInstructionsOfRun = 60, kInstructionsOfCopy = 30,
                           kHidden = 0.47, kProductsReached = 0.84, kCacheReached = 0.4;
+  // Of groups, fitted to 135 attentions that ran on an H100 with heads of 64 and 128: the
+  // share of their products that is reached beside weights; instructions of a score, and
+  // of a run with its roundings; waits for memory of a step of one group by itself,
+  // beside twice what it takes among others, and of a block before its first and behind
+  // its last step.
+  static constexpr double kGroupsReached = 0.55, kInstructionsOfGroupScore = 7.2,
+                          kInstructionsOfGroupRun = 125, kStepWaits = 0.94,
+                          kBlockWaits = 2.8;
+  // Registers of a group's thread for each score, of several steps or of the only one,
+  // and for each result.
+  static constexpr double kRegistersOfScore = 2, kRegistersOfOnlyScore = 1.25,
+                          kRegistersOfResult = 1.5;
   // Registers of a thread: what there are (PTX), and those beside sums and factors; and
   // what a multiprocessor has for each of the threads that it may hold.
   static constexpr double kMostRegisters = 255, kRegistersBeside = 64,
@@ -54,6 +69,8 @@ private:
   double registers(const AttentionTile& t) const;
   static double bytes_read(const AttentionPlane& keys, const AttentionPlane& values,
                            const AttentionTile& t);
+  double resident_blocks(const GpuSchedule& s, double rounds) const;
+  double predicted_of_groups(const GpuSchedule& s) const;
   double predicted(const GpuSchedule& s) const;
 
   const ScheduledKernel& k_;
@@ -98,17 +115,22 @@ double AttentionChooser::registers(const AttentionTile& t) const {
   const AttentionPlane queries = attention_plane(k_, a_, t, AttentionFactor::Queries),
                        keys = attention_plane(k_, a_, t, AttentionFactor::Keys),
                        values = attention_plane(k_, a_, t, AttentionFactor::Values);
-  double out = kRegistersBeside + score_sums(t) + result_sums(k_, a_, t);
-  if (score_has_place_) out += score_sums(t) / 2.0;
+  const double of_queries = double(queries_of_warp(t) * queries.steps) *
+                            double(byte_size(queries.tile.dtype)) /
+                            (kRegisterBytes * kWarpThreads);
+  const double of_places = score_has_place_ ? score_sums(t) / 2.0 : 0;
+  if (t.by == Multiplier::Group) {
+    const bool goes_on = keys.position_extent > t.block_keys;
+    return (goes_on ? kRegistersOfScore : kRegistersOfOnlyScore) * score_sums(t) +
+           kRegistersOfResult * result_sums(k_, a_, t) + of_places;
+  }
+  double out = kRegistersBeside + score_sums(t) + result_sums(k_, a_, t) + of_places;
   for (const AttentionPlane* p : {&keys, &values})
     if (!p->copied)
       out +=
           kRegistersOfFetch + double(ceil_div(p->steps * p->positions, threads_of(t))) *
                                   double(byte_size(p->tile.dtype)) / kRegisterBytes;
-  if (t.matrices)
-    return out + double(t.part_queries * queries.steps) *
-                     double(byte_size(queries.tile.dtype)) /
-                     (kRegisterBytes * kWarpThreads);
+  if (t.matrices()) return out + of_queries;
   const double columns = double(values.positions) * t.part_keys / t.block_keys;
   return out + kStepsRead * (t.part_queries + std::max(double(t.part_keys), columns));
 }
@@ -123,37 +145,74 @@ double AttentionChooser::bytes_read(const AttentionPlane& keys,
                across = double(t.block_keys) / t.part_keys,
                width = double(keys.steps + values.positions);
   double elements = width * t.block_keys * down;
-  if (!t.matrices)
+  if (!t.matrices())
     elements =
         (elements + double(keys.steps + t.block_keys) * t.block_queries * across) / 2;
   return elements * double(byte_size(keys.tile.dtype));
 }
 
+// Blocks that a multiprocessor runs at a time, of `rounds` that it runs in all.
+double AttentionChooser::resident_blocks(const GpuSchedule& s, double rounds) const {
+  return std::max(1.0,
+                  std::min({rounds, std::floor(double(m_.resident_threads) / s.threads),
+                            std::floor(double(m_.first.bytes) /
+                                       double(shared_of_attention(k_, s.attention))),
+                            std::floor(double(m_.resident_threads) * kRegistersOfThread /
+                                       (s.threads * registers(s.attention)))}));
+}
+
+// The same of groups. One by itself waits for each of its products and for the weights
+// between them; of several that run at a time some multiply while others weigh.
+double AttentionChooser::predicted_of_groups(const GpuSchedule& s) const {
+  const AttentionTile& t = s.attention;
+  const AttentionPlane keys = attention_plane(k_, a_, t, AttentionFactor::Keys),
+                       values = attention_plane(k_, a_, t, AttentionFactor::Values);
+  const double rounds = std::ceil(double(block_count(k_, s)) / m_.multiprocessors),
+               resident = resident_blocks(s, rounds),
+               turns = std::ceil(double(keys.position_extent) / t.block_keys),
+               per_instruction = m_.instructions_per_clock * m_.warp_threads,
+               scores = double(t.part_queries) * t.block_keys,
+               width = double(keys.steps + values.positions);
+  const double of_group =
+      scores * (width / (kGroupsReached * m_.group_products_per_clock) +
+                kInstructionsOfGroupScore / per_instruction);
+  double filled = 0;
+  for (const AttentionPlane* p : {&keys, &values})
+    filled += double(p->steps * p->positions) / p->how.near *
+              (p->copied ? kInstructionsOfCopy : kInstructionsOfGroupRun) /
+              per_instruction;
+  // What is begun before and what is read at once wait for each other.
+  if (keys.copied != values.copied) filled *= 2;
+  // One block's groups wait for each other at each step.
+  const double groups = double(s.threads) / kGroupThreads,
+               alone = resident == 1 ? kStepWaits * m_.memory_clocks : 0,
+               step = std::max(kStepWaits * m_.memory_clocks + 2 * of_group + filled,
+                               resident * (groups * of_group + filled) + alone);
+  return std::ceil(rounds / resident) * (turns * step + kBlockWaits * m_.memory_clocks);
+}
+
 // Predicted clocks of one multiprocessor.
 double AttentionChooser::predicted(const GpuSchedule& s) const {
+  if (s.attention.by == Multiplier::Group) return predicted_of_groups(s);
   const AttentionTile& t = s.attention;
   const AttentionPlane keys = attention_plane(k_, a_, t, AttentionFactor::Keys),
                        values = attention_plane(k_, a_, t, AttentionFactor::Values);
   const double rounds = std::ceil(double(block_count(k_, s)) / m_.multiprocessors);
-  const double resident = std::max(
-      1.0,
-      std::min({rounds, std::floor(double(m_.resident_threads) / s.threads),
-                std::floor(double(m_.first.bytes) / double(shared_of_attention(k_, t))),
-                std::floor(double(m_.resident_threads) * kRegistersOfThread /
-                           (s.threads * registers(t)))}));
+  const double resident = resident_blocks(s, rounds);
   const double busy = std::min(1.0, resident * s.threads / m_.busy_threads);
   const double turns = std::ceil(double(keys.position_extent) / t.block_keys);
   const double per_instruction = m_.instructions_per_clock * m_.warp_threads;
   const double scores = double(t.block_queries) * t.block_keys,
                width = double(keys.steps + values.positions);
-  const double rate = t.matrices ? m_.matrix_products_per_clock
-                                 : kProductsReached * m_.flops_per_clock / 2;
+  const double rate = t.by == Multiplier::Group ? m_.group_products_per_clock
+                      : t.matrices()            ? m_.matrix_products_per_clock
+                                     : kProductsReached * m_.flops_per_clock / 2;
   const double read = bytes_read(keys, values, t);
   const double multiplied =
       std::max(scores * width / rate, read / m_.first.bytes_per_clock);
-  const double weighed = scores *
-                         (t.matrices ? kInstructionsOfQuickScore : kInstructionsOfScore) /
-                         per_instruction;
+  const double weighed =
+      scores * (t.matrices() ? kInstructionsOfQuickScore : kInstructionsOfScore) /
+      per_instruction;
   auto filled = [&](const AttentionPlane& p) {
     return double(p.steps * p.positions) / p.how.near *
            (p.copied ? kInstructionsOfCopy : kInstructionsOfRun) / per_instruction;
@@ -200,15 +259,23 @@ std::optional<GpuSchedule> AttentionChooser::choose() {
   tile.keys.axes = a_.keys;
   tile.values.axes = by_distance(k_, a_.columns);
   const std::optional<DType> type = matrix_type(k_, a_);
-  tile.matrices = m_.matrix_products_per_clock > 0 && type &&
-                  (m_.multiplies_bf16 || *type != DType::BF16);
+  if (m_.matrix_products_per_clock > 0 && type &&
+      (m_.multiplies_bf16 || *type != DType::BF16))
+    tile.by = Multiplier::Warp;
   fill(tile.queries, a_.query, a_.numbers);
   fill(tile.keys, a_.key, a_.numbers);
   fill(tile.values, a_.value, a_.keys);
-  if (tile.matrices)
-    for (const Shape& shape : kWarpShapes) consider(tile, shape);
-  else
+  if (!tile.matrices()) {
     for (const Shape& shape : kThreadShapes) consider(tile, shape);
+    return best_;
+  }
+  if (m_.group_products_per_clock > 0) {
+    tile.by = Multiplier::Group;
+    for (const Shape& shape : kGroupShapes) consider(tile, shape);
+    if (best_) return best_;
+    tile.by = Multiplier::Warp;
+  }
+  for (const Shape& shape : kWarpShapes) consider(tile, shape);
   return best_;
 }
 

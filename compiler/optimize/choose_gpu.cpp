@@ -2,6 +2,7 @@
 // and other sums of products, whose factors a block keeps in shared memory for all of its
 // tile; long rows, whose sums a block's threads share; and all others, which wait for
 // memory, so that neighbouring threads take neighbouring elements of what is written.
+#include "compiler/kernel/gpu_runs.h"
 #include "compiler/optimize/choose.h"
 #include "compiler/optimize/choose_attention.h"
 #include "compiler/optimize/choose_products.h"
@@ -42,12 +43,22 @@ bool shares_rows(const ScheduledKernel& k, const Machine& m) {
   return row >= m.warp_threads && rows < int64_t{m.multiprocessors} * m.block_threads;
 }
 
+// As many threads as read a row at once, while those of all rows are no more than the
+// multiprocessors hold: fewer threads of a row wait for each other less. Runs that all
+// threads have as many of stay in their registers from stage to stage.
 GpuSchedule of_rows(const ScheduledKernel& k, const Machine& m) {
-  int threads = m.warp_threads;
-  while (threads < m.block_threads && threads < longest_row(k)) threads *= 2;
-  return {.mapping = GpuMapping::Rows,
-          .positions = by_distance(k, k.loops.outer),
-          .threads = threads};
+  const int64_t rows = positions_along(k, k.loops.outer), row = longest_row(k);
+  GpuSchedule out{.mapping = GpuMapping::Rows,
+                  .positions = by_distance(k, k.loops.outer)};
+  out.near = near_rows(k);
+  out.threads = m.warp_threads;
+  while (out.threads < m.block_threads && out.threads * out.near < row &&
+         rows * out.threads < int64_t{m.multiprocessors} * m.resident_threads)
+    out.threads *= 2;
+  if (out.near > 2 && row / out.near % out.threads != 0 &&
+      row / (out.near / 2) % out.threads == 0)
+    out.near /= 2;
+  return out;
 }
 
 GpuSchedule of_positions(const ScheduledKernel& k, const Machine& m) {

@@ -74,11 +74,23 @@ static bool reduces(const ScheduledKernel& k) {
   return k.stages[0].kind == StageKind::Reduce && !k.stages[0].inner.empty();
 }
 
+// Whether what is copied at once lies along the axis, in whole units.
+static bool fills_units(const ScheduledKernel& k, AxisId axis) {
+  constexpr int64_t kUnitBytes = 16;
+  return std::ranges::any_of(loads_below(k, k.stages[0].value), [&](ExprId id) {
+    const Expr& e = k.exprs[id];
+    return k.arguments[e.argument].kind == Argument::Kind::Buffer &&
+           k.indices.coefficient(e.index, axis) == 1 &&
+           k.indices.extent(axis) * byte_size(e.dtype) % kUnitBytes == 0;
+  });
+}
+
 // On a GPU the longest axis that whole tiles of steps divide is innermost: what a tile of
 // steps has in common, as the place in a window and what bounds it, is found out once.
 static void order_for_tiles(ScheduledKernel& k) {
   constexpr int64_t kSteps = 16;
   std::vector<AxisId>& inner = k.loops.inner[0];
+  if (inner.empty() || fills_units(k, inner.back())) return;
   auto length = [&](AxisId a) {
     const int64_t extent = k.indices.extent(a);
     return extent % kSteps == 0 ? extent : 0;

@@ -8,7 +8,7 @@ namespace svod::select {
 
 namespace {
 
-constexpr size_t kPictureRank = 4, kChannels = 1;
+constexpr size_t kPictureRank = 3, kChannels = 1;
 
 class Layer {
 public:
@@ -20,6 +20,7 @@ private:
   bool is_picture(NodeId n) const { return g[n].shape.size() >= kPictureRank; }
   NodeId picture_of(const Contraction& c, const Operand& operand) const;
   NodeId convolved(const Group& group) const;
+  bool moves_sums(const Group& group) const;
   bool follows(const Group& group) const;
   void mark(NodeId n);
 
@@ -86,13 +87,24 @@ bool Layer::follows(const Group& group) const {
   return reads && !moves;
 }
 
+// Whether what becomes of the group's sums has their axes in another order.
+bool Layer::moves_sums(const Group& group) const {
+  bool moves = false;
+  visit_kernel(g, grouping_, group.root, [&](NodeId n) {
+    if (grouping_.known[n] || n == group.base) return false;
+    moves |= g[n].op == Op::Permute;
+    return true;
+  });
+  return moves;
+}
+
 void Layer::run() {
   for (const Group& group : grouping_.groups) {
     const NodeId picture = convolved(group);
     if (picture == kNoNode) continue;
     mark(picture);
     if (g[group.target].shape.size() == g[picture].shape.size() &&
-        g[group.target].shape[0] == g[picture].shape[0])
+        g[group.target].shape[0] == g[picture].shape[0] && !moves_sums(group))
       mark(group.target);
   }
   for (size_t before = 0; before != marked_.size();) {

@@ -2,6 +2,7 @@
 #include "compiler/select/requests.h"
 
 #include "compiler/kernel/stage_work.h"
+#include "compiler/rewrite/wide_channels.h"
 #include "compiler/select/picture_edges.h"
 
 #include <algorithm>
@@ -21,8 +22,8 @@ RequestFinder::RequestFinder(const Stored& stored, const std::set<NodeId>& resul
     : s_(stored), g(stored.graph), grouping_(stored.grouping), results_(results),
       lanes_(target.levels[0].lanes),
       copies_(target.kind == TargetKind::Linux && target.levels[0].has_vectors()),
-      gpu_(target.kind == TargetKind::Gpu), requests_(requests), fixed_(fixed_layouts(g)),
-      users_(users_of(g)) {}
+      gpu_(target.kind == TargetKind::Gpu), rounds_factors_(target.levels.back().tf32),
+      requests_(requests), fixed_(fixed_layouts(g)), users_(users_of(g)) {}
 
 // A contraction that reads the model's input through a pad gets a padded copy: guards on
 // every broadcast would cost more than the copy, where not the first and last positions
@@ -49,6 +50,18 @@ void RequestFinder::store_padded_inputs() {
       bool given = is_opaque(g[in].op) || g[in].op == Op::Result;
       if (fixed && !given && !is_view(g[in].op)) requests_.stored.insert(in);
     }
+  }
+}
+
+// The copy of an input that was made wide to be copied by tensor cores' whole units.
+void RequestFinder::store_widened_inputs() {
+  for (const Group& group : grouping_.groups) {
+    if (group.base == kNoNode) continue;
+    const std::optional<Contraction> c = read_contraction(g, group.base);
+    if (!c) continue;
+    for (const OperandView& view : c->left().views)
+      if (rewrite::is_widened_input(g, view.node, rounds_factors_))
+        requests_.stored.insert(view.node);
   }
 }
 
@@ -168,6 +181,7 @@ void RequestFinder::look_at_groups() {
   const size_t before = requests_.count();
   // Without vectors a guard costs no more than the read that it saves.
   if (lanes_ > 1) store_padded_inputs();
+  if (gpu_) store_widened_inputs();
   // With the copies the cut is another.
   if (requests_.count() == before) store_what_sums_become();
 }

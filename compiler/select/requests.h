@@ -38,6 +38,7 @@ public:
 
 private:
   void store_padded_inputs();
+  void store_widened_inputs();
   void store_what_sums_become();
   void store_results_below(NodeId below);
   void store_below_windows(const Group& group, const ScheduledKernel& k);
@@ -60,6 +61,7 @@ private:
   // Copies that make what reads them faster: firmware has no room for them.
   bool copies_;
   bool gpu_;
+  bool rounds_factors_; // tensor cores take the first bits of f32
   Requests& requests_;
   std::set<NodeId> fixed_; // no request changes how these lie in memory
   Users users_;

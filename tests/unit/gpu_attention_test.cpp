@@ -245,11 +245,11 @@ namespace {
 
 // What goes wrong with the kernel of a graph by this schedule.
 std::string wrong_with(const Graph& g, codegen::Kernels kernels,
-                       const GpuSchedule& schedule) {
+                       const GpuSchedule& schedule, const char* name) {
   ScheduledKernel& k = kernels.plan.programs.at(0);
   if (std::string why = gpu_misfit(k, schedule); !why.empty()) return why;
   k.levels.back().gpu = schedule;
-  return wrong(g, codegen::emit(std::move(kernels.plan), device("sm_80")), "sm_80");
+  return wrong(g, codegen::emit(std::move(kernels.plan), device(name)), name);
 }
 
 GpuSchedule chosen(const codegen::Kernels& kernels) {
@@ -290,9 +290,55 @@ TEST_CASE("gpu attention: tiles of all forms compute the same") {
         if (!near)
           for (FactorTile* f : {&t.queries, &t.keys, &t.values})
             f->near = 1, f->by_steps = !f->by_steps;
-        CHECK(wrong_with(g, kernels, s) == "");
+        CHECK(wrong_with(g, kernels, s, "sm_80") == "");
       }
   }
+}
+
+// Keys and values that are copied as they lie, with rows of more than 128 bytes, too, and
+// keys that go through registers.
+TEST_CASE("gpu attention: groups of warps compute the same") {
+  for (const Case& layout :
+       {Case{DType::F16, 1, 2, 70, 150, 64, 64, Mask::Added, true},
+        Case{DType::BF16, 2, 1, 64, 128, 32, 48}, Case{DType::F16, 1, 1, 65, 70, 40, 72},
+        Case{DType::F16, 1, 2, 80, 100, 128, 128, Mask::LackingRow, true},
+        Case{DType::F16, 1, 4, 64, 77, 64, 64, Mask::Causal, true, true, 2}}) {
+    const Graph g = AttentionGraph(layout).make();
+    const codegen::Kernels kernels = compiled(g, "sm_90a");
+    for (const Tile& tile : {Tile{64, 64, 64, 64, 1}, Tile{128, 64, 64, 64, 2},
+                             Tile{64, 32, 64, 32, 0}, Tile{128, 128, 64, 128, 1}}) {
+      CAPTURE(info(layout.type).text, layout.queries, tile.queries, tile.keys,
+              tile.ahead);
+      GpuSchedule s = chosen(kernels);
+      REQUIRE(s.mapping == GpuMapping::Attention);
+      AttentionTile& t = s.attention;
+      t.by = Multiplier::Group;
+      t.block_queries = tile.queries, t.block_keys = tile.keys;
+      t.part_queries = tile.part_queries, t.part_keys = tile.part_keys;
+      t.ahead = tile.ahead;
+      s.threads = threads_of(t);
+      CHECK(wrong_with(g, kernels, s, "sm_90a") == "");
+    }
+  }
+}
+
+// Scores that nobody has waited for are no scores yet.
+TEST_CASE("gpu attention: the executor finds products that are not waited for") {
+  const Graph g = AttentionGraph({DType::F16, 1, 1, 64, 192, 64, 64}).make();
+  codegen::Kernels kernels = compiled(g, "sm_90a");
+  GpuSchedule s = chosen(kernels);
+  s.attention.by = Multiplier::Group;
+  s.attention.block_queries = s.attention.part_queries = 64;
+  s.attention.block_keys = s.attention.part_keys = 64;
+  s.attention.ahead = 1;
+  s.threads = threads_of(s.attention);
+  kernels.plan.programs[0].levels.back().gpu = s;
+  kernels = codegen::emit(std::move(kernels.plan), device("sm_90a"));
+  std::string& text = kernels.sources[0].text;
+  const std::string wait = "wait_for_products<0>";
+  REQUIRE(text.rfind(wait) != std::string::npos);
+  text.replace(text.rfind(wait), wait.size(), "wait_for_products<1>");
+  CHECK(wrong(g, kernels, "sm_90a") != "");
 }
 
 TEST_CASE("gpu attention: schedules that do not fit") {

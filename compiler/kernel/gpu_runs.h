@@ -1,0 +1,12 @@
+// Neighbours that a thread of a row reads and writes at once.
+#pragma once
+
+#include "compiler/kernel/gpu_schedule.h"
+
+namespace svod {
+
+// Of a block that computes a row: neighbours along the loops of each stage that are read
+// and written at once in all of them; 1: not in all.
+int near_rows(const ScheduledKernel& kernel);
+
+} // namespace svod
