@@ -37,6 +37,9 @@ void choose_chunks(ScheduledKernel& kernel, const std::vector<PackedWeight>& pac
 // Costly values that both a reduction and the store need are computed once.
 void keep_costly_values(ScheduledKernel& kernel);
 
+// What a softmax would lose beside the sum of its row is 0.
+void flush_tails(ScheduledKernel& kernel);
+
 // Positions of a tile times steps of a loop that are written out together, so that
 // neighbouring positions share what they load.
 inline constexpr int64_t kWrittenOut = 128;

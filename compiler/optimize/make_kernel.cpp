@@ -132,6 +132,8 @@ MadeKernel KernelMaker::run() {
       target_.levels, [](const Level& l) { return l.dots == ByteProducts::Halves; });
   if (halves && !lowered_.kernel.stages.empty())
     find_short_sums(lowered_.kernel, stored_.graph, stored_.packed);
+  if (target_.kind != TargetKind::Gpu && level_.has_vectors())
+    flush_tails(lowered_.kernel);
   keep_costly_values(lowered_.kernel);
   choose_chunks(lowered_.kernel, stored_.packed, stored_.buffers, level_);
   return {std::move(lowered_.kernel), lowered_.to_unroll.empty()};
