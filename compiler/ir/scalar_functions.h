@@ -327,6 +327,12 @@ template <class T> SVOD_INLINE T max512(T a, T b) {
   return bits_<T>(
       __builtin_ia32_maxps512(bits_<Native512>(a), bits_<Native512>(b), kModeAsItIs));
 }
+// A bit for each element of a that is not less than b's, or is NaN.
+template <class T> SVOD_INLINE u16 not_below512(T a, T b) {
+  constexpr int kNotLessQuietly = 0x15;
+  return __builtin_ia32_cmpps512_mask(bits_<Native512>(a), bits_<Native512>(b),
+                                      kNotLessQuietly, u16(-1), kModeAsItIs);
+}
 #endif
 // NEON's give NaN where either operand is: one instruction instead of four. Of two zeros
 // they take -0 as the smaller one, where ours is the second operand; that one is known

@@ -1,8 +1,12 @@
 #include "compiler/kernel/layout.h"
 
 #include "compiler/support/check.h"
+#include "compiler/support/divide.h"
 
+#include <algorithm>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 namespace svod {
 
@@ -52,15 +56,62 @@ int64_t physical_count(const Layout& layout, const Shape& shape) {
   return count;
 }
 
+namespace {
+
+// Where a position lies: in which block, and within it.
+struct Place {
+  Index block, within;
+};
+
+} // namespace
+
+// Of 4 * i + j + 12 in blocks of 16, with four positions of j, the block is (i + 3) / 4
+// and j is a step within it. The largest step that divides the block and within which
+// the other terms stay; nothing where none does.
+static std::optional<Place> place_in_steps(IndexPool& pool, const Index& at,
+                                           int64_t block) {
+  int64_t step = 1;
+  Index steps, within;
+  for (auto [term, coefficient] : at.terms) {
+    const int64_t size = std::gcd(coefficient, block);
+    if (size <= step || size == block) continue;
+    Index outer{floor_div(at.constant, size), {}};
+    Index inner{at.constant - outer.constant * size, {}};
+    for (auto [id, times] : at.terms)
+      (times % size == 0 ? outer : inner)
+          .terms.emplace_back(id, times % size == 0 ? times / size : times);
+    const Range r = pool.range(inner);
+    if (r.low < 0 || r.high >= size) continue;
+    step = size, steps = std::move(outer), within = std::move(inner);
+  }
+  if (step == 1) return std::nullopt;
+  const Index rest = IndexPool::scale(pool.mod(steps, block / step), step);
+  return Place{pool.div(steps, block / step), IndexPool::add(rest, within)};
+}
+
+static Place place_in_block(IndexPool& pool, const Index& at, int64_t block) {
+  Place plain{pool.div(at, block), pool.mod(at, block)};
+  // A position that is shifted by a part of a block.
+  const bool shifted = std::ranges::any_of(plain.block.terms, [&](const auto& part) {
+    const Term& t = pool.term(part.first);
+    return t.kind == Term::Kind::Div && t.of.constant != 0 && t.of.terms.size() > 1;
+  });
+  if (shifted)
+    if (auto place = place_in_steps(pool, at, block)) return std::move(*place);
+  return plain;
+}
+
 Index layout_offset(IndexPool& pool, const Layout& layout, const Shape& shape,
                     const std::vector<Index>& at) {
-  Index offset;
   const Dims dims = dims_of(layout, shape);
-  if (layout.block_axis >= 0) offset = pool.mod(at[layout.block_axis], layout.block);
+  Place place;
+  if (layout.block_axis >= 0)
+    place = place_in_block(pool, at[layout.block_axis], layout.block);
+  Index offset = std::move(place.within);
   for (size_t i = layout.order.size(); i-- > 0;) {
     int64_t axis = layout.order[i];
     Index position = axis == layout.block_axis
-                         ? pool.div(at[axis], layout.block)
+                         ? place.block
                          : pool.add(at[axis], IndexPool::constant(layout.low[axis]));
     offset = IndexPool::add(offset, IndexPool::scale(position, dims.strides[i]));
   }

@@ -8,10 +8,18 @@
 
 namespace svod::optimize {
 
-// The axis to vectorise by `lanes`, as its dimension and its place there; it may have to
-// be cut. Nothing when scalar code is as good.
-std::optional<std::pair<Dim, size_t>> choose_lane(const Lowered& lowered, int lanes,
-                                                  const Level& level);
+// An axis that is executed as vectors of `lanes` elements, by its place in a dimension;
+// it may have to be cut.
+struct LaneAxis {
+  Dim dim;
+  size_t place;
+  int lanes;
+};
+
+// The axis to vectorise by `lanes`, or by fewer where a piece of an axis has no more.
+// Nothing when scalar code is as good.
+std::optional<LaneAxis> choose_lane(const Lowered& lowered, int lanes,
+                                    const Level& level);
 
 // Replaces dense weights by weights in the order the kernel reads them.
 void pack_weights(ScheduledKernel& kernel, std::vector<PackedWeight>& packed,
@@ -28,6 +36,9 @@ void choose_chunks(ScheduledKernel& kernel, const std::vector<PackedWeight>& pac
 
 // Costly values that both a reduction and the store need are computed once.
 void keep_costly_values(ScheduledKernel& kernel);
+
+// What a softmax would lose beside the sum of its row is 0.
+void flush_tails(ScheduledKernel& kernel);
 
 // Positions of a tile times steps of a loop that are written out together, so that
 // neighbouring positions share what they load.
@@ -75,14 +86,8 @@ void choose_prefetch(const ScheduledKernel& kernel, const Dependence& dependence
 // may have to be cut. Nothing where the operands do not lie for it.
 std::optional<std::pair<Dim, size_t>> choose_dot(const Lowered& lowered,
                                                  const Level& level);
-// The axis whose bytes fill a register and are multiplied and summed by one instruction,
-// by its place in a dimension, and how many of them.
-struct AcrossAxis {
-  Dim dim;
-  size_t place;
-  int lanes;
-};
-std::optional<AcrossAxis> choose_across(const Lowered& lowered, const Level& level);
+// The axis whose bytes fill a register and are multiplied and summed by one instruction.
+std::optional<LaneAxis> choose_across(const Lowered& lowered, const Level& level);
 // Whether the lanes of a kernel's first stage are such bytes.
 bool sums_across(const ScheduledKernel& kernel, const Level& level);
 // Whether the first stage's products take groups of bytes from registers.

@@ -62,12 +62,12 @@ std::optional<std::pair<Dim, size_t>> choose_dot(const Lowered& lowered,
   return std::nullopt;
 }
 
-std::optional<AcrossAxis> choose_across(const Lowered& lowered, const Level& level) {
+std::optional<LaneAxis> choose_across(const Lowered& lowered, const Level& level) {
   const ScheduledKernel& k = lowered.kernel;
   const ByteOperands operands = whole_operands(k, level);
   if (level.bytes_across() == 0 || operands.x == nullptr) return std::nullopt;
   const std::vector<AxisId>& inner = k.loops.inner[0];
-  std::optional<AcrossAxis> best;
+  std::optional<LaneAxis> best;
   for (const auto& [dim, axes] : lowered.axes)
     for (size_t place = 0; place < axes.size(); ++place) {
       const AxisId axis = axes[place];
@@ -82,7 +82,7 @@ std::optional<AcrossAxis> choose_across(const Lowered& lowered, const Level& lev
       // Half a register is widened as it is loaded.
       for (int lanes : {level.bytes_across(), level.bytes_across() / 2})
         if (k.indices.extent(axis) % lanes == 0) {
-          if (!best || lanes > best->lanes) best = AcrossAxis{dim, place, lanes};
+          if (!best || lanes > best->lanes) best = LaneAxis{dim, place, lanes};
           break;
         }
     }

@@ -5,6 +5,7 @@
 #include "compiler/optimize/cut_axes.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace svod::optimize {
 
@@ -76,17 +77,21 @@ static std::set<int64_t> find_inner_merges(const Graph& g, const Group& group,
   return merged;
 }
 
-// Finds an axis whose quotient or remainder by a constant is used.
-static bool find_split(const IndexPool& pool, const Index& index, AxisId& axis,
-                       int64_t& divisor) {
+// Finds an axis whose quotient or remainder by a constant is used. Where a quotient steps
+// within a block of the axis, as that of (i + 8) / 16 does, and `shifted` ones count,
+// what has the greatest common divisor of both is within one step.
+static bool find_split(const IndexPool& pool, const Index& index, bool shifted,
+                       AxisId& axis, int64_t& divisor) {
   for (auto [id, coefficient] : index.terms) {
     const Term& t = pool.term(id);
     if (t.kind != Term::Kind::Div && t.kind != Term::Kind::Mod) continue;
-    if (find_split(pool, t.of, axis, divisor)) return true;
+    if (find_split(pool, t.of, shifted, axis, divisor)) return true;
     for (auto [inner, factor] : t.of.terms) {
       const Term& a = pool.term(inner);
       if (a.kind != Term::Kind::Axis || t.divisor % factor != 0 || factor <= 0) continue;
       int64_t split = t.divisor / factor;
+      if (shifted && split >= pool.extent(a.id) && t.of.constant % factor == 0)
+        split = std::gcd(split, t.of.constant / factor);
       if (split <= 1 || split >= pool.extent(a.id)) continue;
       axis = a.id, divisor = split;
       return true;
@@ -102,14 +107,21 @@ static bool is_sorted(const Kernel& kernel, AxisId axis) {
   });
 }
 
+// What is moved from one place to another, each position by itself.
+static bool is_copy(const Kernel& kernel) {
+  return kernel.stages.size() == 1 && kernel.stages[0].kind == StageKind::Store &&
+         kernel.exprs[kernel.stages[0].value].kind == Expr::Kind::Load;
+}
+
 // One more split that turns quotients and remainders of a single axis into plain axes;
 // false when there is none left.
 static bool refine_splits(const Lowered& lowered, LowerSpec& spec) {
   const Kernel& kernel = lowered.kernel;
+  const bool shifted = lowered.to_unroll.empty() && is_copy(kernel);
   for (const Index* index : all_indices(kernel)) {
     AxisId axis = 0;
     int64_t divisor = 0;
-    if (!find_split(kernel.indices, *index, axis, divisor)) continue;
+    if (!find_split(kernel.indices, *index, shifted, axis, divisor)) continue;
     for (const auto& [dim, axes] : lowered.axes) {
       auto at = std::find(axes.begin(), axes.end(), axis);
       if (at == axes.end()) continue;

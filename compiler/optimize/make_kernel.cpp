@@ -90,13 +90,13 @@ void KernelMaker::take_lanes() {
   if (auto whole = with_whole_blocks()) {
     Lowered cut = lower_(*whole);
     auto other = choose_lane(cut, lanes_, level_);
-    if (other && whole->splits[other->first] == spec_.splits[other->first])
+    if (other && whole->splits[other->dim] == spec_.splits[other->dim])
       lane = other, spec_ = std::move(*whole), lowered_ = std::move(cut);
   }
   if (!lane) return;
-  auto [dim, place] = *lane;
+  auto [dim, place, lanes] = *lane;
   int64_t extent = lowered_.kernel.indices.extent(lowered_.axes.at(dim)[place]);
-  spec_.lane = {dim, split_axis(spec_, dim, place, extent, lanes_)};
+  spec_.lane = {dim, split_axis(spec_, dim, place, extent, lanes)};
   lower_again();
 }
 
@@ -132,6 +132,8 @@ MadeKernel KernelMaker::run() {
       target_.levels, [](const Level& l) { return l.dots == ByteProducts::Halves; });
   if (halves && !lowered_.kernel.stages.empty())
     find_short_sums(lowered_.kernel, stored_.graph, stored_.packed);
+  if (target_.kind != TargetKind::Gpu && level_.has_vectors())
+    flush_tails(lowered_.kernel);
   keep_costly_values(lowered_.kernel);
   choose_chunks(lowered_.kernel, stored_.packed, stored_.buffers, level_);
   return {std::move(lowered_.kernel), lowered_.to_unroll.empty()};

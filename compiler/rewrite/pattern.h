@@ -119,6 +119,7 @@ inline Pattern slice(Pattern a) { return {Op::Slice, {a}}; }
 inline Pattern pad(Pattern a) { return {Op::Pad, {a}}; }
 inline Pattern window(Pattern a) { return {Op::Window, {a}}; }
 inline Pattern gather(Pattern a, Pattern b) { return {Op::Gather, {a, b}}; }
+inline Pattern scatter(Pattern a, Pattern b, Pattern c) { return {Op::Scatter, {a, b, c}}; }
 inline Pattern sum(Pattern a) { return {Op::ReduceSum, {a}}; }
 inline Pattern product(Pattern a) { return {Op::ReduceProd, {a}}; }
 inline Pattern min_over(Pattern a) { return {Op::ReduceMin, {a}}; }

@@ -43,6 +43,8 @@ extern const pattern::Helper part_of_concat, inside_of_pad;
 extern const pattern::Helper without_inner_concats, with_slices_joined;
 // What gather(x, y) reads, where that is a slice.
 extern const pattern::Helper regular_slice;
+// scatter(x, y, z) as z between two parts of x, where its rows replace neighbours.
+extern const pattern::Helper with_rows_between;
 // The root reduction, over the axes of y as well; before an expand repeats.
 extern const pattern::Helper over_axes_of_both, reduced_small;
 // A contraction times c, as a contraction with other weights (rules_weights.cpp).

@@ -115,17 +115,17 @@ const Helper with_slices_joined{[](const Match& m, Nodes) {
 }};
 
 // First element and step along the axis where an index of known values takes `count`
-// elements at one distance, the same ones everywhere else.
+// elements at one distance, the same ones everywhere else. One element has the step 1.
 static std::optional<std::pair<int64_t, int64_t>>
 regular_index(Graph& g, NodeId index, size_t axis, int64_t count) {
   index = base_of(g, index);
   const Shape shape = g[index].shape;
   const auto values = known_ints(g, index);
-  if (!values || shape[axis] != count || count < 2) return std::nullopt;
+  if (!values || shape[axis] != count || count < 1) return std::nullopt;
   int64_t inner = 1; // elements from one index along the axis to the next
   for (size_t i = axis + 1; i < shape.size(); ++i) inner *= shape[i];
   const int64_t first = (*values)[0],
-                step = (*values)[static_cast<size_t>(inner)] - first;
+                step = count == 1 ? 1 : (*values)[static_cast<size_t>(inner)] - first;
   for (size_t i = 0; i < values->size(); ++i) {
     int64_t at = static_cast<int64_t>(i) / inner % count;
     if ((*values)[i] != first + at * step) return std::nullopt;
@@ -139,7 +139,7 @@ const Helper regular_slice{[](const Match& m, Nodes in) {
   const size_t axis = static_cast<size_t>(root.payload[0]);
   const int64_t count = root.shape[axis];
   const auto index = regular_index(m.r.g, in[1], axis, count);
-  if (!index) return kNoNode;
+  if (!index || count == 1) return kNoNode;
   const auto [first, by] = *index;
   const int64_t last = first + (count - 1) * by;
   if (by == 0 || std::min(first, last) < 0 || std::max(first, last) >= data[axis])
@@ -148,6 +148,24 @@ const Helper regular_slice{[](const Match& m, Nodes in) {
   start[axis] = first;
   step[axis] = by;
   return slice(m.r.g, in[0], start, step, root.shape);
+}};
+
+// What exporters write for x[:, a:b] = z: positions of a scatter that all follow each
+// other. A join is written in place by what makes its parts.
+const Helper with_rows_between{[](const Match& m, Nodes in) {
+  Graph& g = m.r.g;
+  const int64_t axis = m.root().payload[0], how = m.root().payload[1];
+  const auto at = static_cast<size_t>(axis);
+  const int64_t count = g[in[2]].shape[at], whole = m.root().shape[at];
+  if (how != static_cast<int64_t>(Combiner::Set)) return kNoNode;
+  const auto index = regular_index(g, in[1], at, count);
+  if (!index || index->second != 1) return kNoNode;
+  const int64_t first = index->first, after = first + count;
+  if (first < 0 || after > whole) return kNoNode;
+  std::vector<NodeId> parts = {in[2]};
+  if (first > 0) parts.insert(parts.begin(), slice_axis(g, in[0], axis, 0, first));
+  if (after < whole) parts.push_back(slice_axis(g, in[0], axis, after, whole - after));
+  return parts.size() == 1 ? parts[0] : concat(g, parts, axis);
 }};
 
 const Helper over_axes_of_both{[](const Match& m, Nodes in) {

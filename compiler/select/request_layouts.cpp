@@ -179,10 +179,16 @@ void RequestFinder::turn_rows(const Group& group, const ScheduledKernel& k) {
       continue;
     const Buffer& b = s_.buffers[k.arguments[load.argument].id];
     const size_t rank = b.shape.size();
-    if (rank < 3 || b.shape[1] % lanes_ != 0 || b.layout != row_major(rank)) continue;
-    const int64_t positions = element_count(b.shape) / (b.shape[0] * b.shape[1]);
-    if (apart != positions || fixed_.count(b.node) != 0) continue;
-    requests_.layouts.emplace(b.node, blocked(rank, 1, lanes_));
+    if (rank < 3 || b.layout != row_major(rank) || fixed_.count(b.node) != 0) continue;
+    // Behind axis 1, the channels, lie those of a group, of which it has the number.
+    int64_t positions = element_count(b.shape) / b.shape[0];
+    for (size_t axis = 1; axis + 1 < rank; ++axis) {
+      positions /= b.shape[axis];
+      if (apart != positions || b.shape[axis] % lanes_ != 0) continue;
+      requests_.layouts.emplace(b.node,
+                                blocked(rank, static_cast<int64_t>(axis), lanes_));
+      break;
+    }
   }
 }
 

@@ -177,6 +177,35 @@ void RequestFinder::store_below_windows(const Group& group, const ScheduledKerne
   });
 }
 
+// Whether an index takes quotients of what data says.
+static bool divides_data(const IndexPool& pool, const Index& index) {
+  return std::ranges::any_of(index.terms, [&](const auto& part) {
+    const Term& t = pool.term(part.first);
+    return (t.kind == Term::Kind::Div || t.kind == Term::Kind::Mod) &&
+           pool.has_dynamic(t.of);
+  });
+}
+
+// Elements that data picks through views which cut otherwise than what is stored take a
+// division for each view and lane (Longformer's diagonals, 98304 elements: 1268 us). The
+// views are copied, where they are not much larger than what is picked.
+void RequestFinder::store_below_gathers(const Group& group, const ScheduledKernel& k) {
+  constexpr int64_t kMuch = 4;
+  const bool divides = std::ranges::any_of(k.exprs, [&](const Expr& e) {
+    return e.kind == Expr::Kind::Load && divides_data(k.indices, e.index);
+  });
+  if (!divides) return;
+  visit_kernel(g, grouping_, group.root, [&](NodeId n) {
+    if (grouping_.known[n]) return false;
+    if (g[n].op != Op::Gather) return true;
+    const NodeId picked = g[n].inputs[0];
+    if (is_view(g[picked].op) && !grouping_.stored[picked] && !grouping_.known[picked] &&
+        element_count(g[picked].shape) <= kMuch * element_count(g[n].shape))
+      requests_.stored.insert(picked);
+    return true;
+  });
+}
+
 void RequestFinder::look_at_groups() {
   const size_t before = requests_.count();
   // Without vectors a guard costs no more than the read that it saves.
@@ -192,6 +221,7 @@ void RequestFinder::look_at(const Group& group, const ScheduledKernel& kernel,
   if (lanes_ == 1) return; // the rest is about lanes
   store_scattered_tile(group, kernel);
   if (copies_) store_below_windows(group, kernel);
+  if (copies_) store_below_gathers(group, kernel);
   const bool reduces = group.base != kNoNode && is_reduce(g[group.base].op);
   const bool turned = reduces && turn_operands(group, kernel);
   if (copies_) turn_rows(group, kernel);

@@ -42,6 +42,7 @@ private:
   void store_what_sums_become();
   void store_results_below(NodeId below);
   void store_below_windows(const Group& group, const ScheduledKernel& k);
+  void store_below_gathers(const Group& group, const ScheduledKernel& k);
   void store_scattered_tile(const Group& group, const ScheduledKernel& k);
   bool put_kept_axes_innermost(NodeId contraction, const OwnAxes& own,
                                const OwnAxes& other);

@@ -71,11 +71,20 @@ std::optional<MatrixProduct> match_product(const Graph& g, const Contraction& c,
   p.column = columns[0], p.inner = inner[0];
   if (p.full[p.column] % (2 * lanes) != 0 || p.full[p.inner] % (2 * lanes) != 0)
     return std::nullopt;
-  auto even = std::ranges::find_if(rows, [&](size_t d) { return p.full[d] % 2 == 0; });
+  // Halves of a picture lie closer to each other than pictures do.
+  auto even =
+      std::ranges::find_if(rows, [&](size_t d) { return d != 0 && p.full[d] % 2 == 0; });
+  if (even == rows.end() && p.full[rows[0]] % 2 == 0) even = rows.begin();
   p.row = even != rows.end()
               ? *even
               : *std::ranges::max_element(rows, {}, [&](size_t d) { return p.full[d]; });
   return p;
+}
+
+bool MatrixProduct::has_rows_behind(size_t axis) const {
+  for (size_t d = axis + 1; d < full.size(); ++d)
+    if (d != inner && input.shape[d] != 1) return true;
+  return false;
 }
 
 // [.., a, .., b, ..] -> [4, .., a / 2, .., b / 2, ..]: the block is 2 * half of a + half
@@ -167,13 +176,18 @@ NodeId strassen(Algorithms& out, const MatrixProduct& p, NodeId input, NodeId we
   out.layouts[sums] = by_rows(p, rank + 1, p.column, lanes);
   NodeId y = transform(out, m.output, sums, 0, true);
   keep_result(out, y);
+  // A convolution's channels: positions follow them, even where pictures are the rows.
+  // The sum, where it is stored, has two axes in front.
+  const bool channels = p.column == 1 && p.has_rows_behind(1);
+  if (channels)
+    out.layouts[g[y].inputs[0]] =
+        blocked(rank + 2, static_cast<int64_t>(p.column + 2), lanes);
   y = joined(g, y, p.row, p.column);
   Shape shape = p.full;
   shape[p.inner] = 1;
   ++out.strassen;
   y = slice(g, y, Shape(rank, 0), Shape(rank, 1), shape);
-  // A convolution's channels.
-  if (p.column == 1 && p.row > 1) out.layouts[y] = blocked(rank, 1, lanes);
+  if (channels) out.layouts[y] = blocked(rank, 1, lanes);
   return y;
 }
 

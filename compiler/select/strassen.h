@@ -18,6 +18,7 @@ struct MatrixProduct {
   Shape full;
   size_t row = 0, column = 0, inner = 0;
   int64_t rows = 1; // all positions of the input, of which `row` is one axis
+  bool has_rows_behind(size_t axis) const;
 };
 // `lanes`: half a row of weights is whole vectors.
 std::optional<MatrixProduct> match_product(const Graph& g, const Contraction& c,

@@ -191,6 +191,8 @@ LISTED = {
     "kShortWork": "operations: of a copy, whose lanes are little text",
     "kRounds": "rounds of a loop: fewer end before several sums pay",
     "kFewestColumns": "columns: fewer are stored one by one, text",
+    "kFewest": "elements: of a copy's piece, fewer are no register of any level",
+    "kMuch": "times: as large a copy of views as what is picked from it, a bound of its bytes",
     "kLong": "steps: of a sum that loses digits",
     "kLongOfScalars": "steps: of one that loses them where an addition more is worth their bytes",
     "kBlock": "steps: of a sum of a long one, digits",

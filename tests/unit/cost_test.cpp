@@ -120,6 +120,26 @@ TEST_CASE("cost: one sum waits for itself, several do not") {
   CHECK(total(one) > total(six));
 }
 
+// Columns of 16 that are written as rows: only positions that are neighbours there are
+// turned in registers.
+TEST_CASE("cost: a tile of other positions is written lane by lane") {
+  auto turned = [](const std::string& tile) {
+    return kernel_of("  axes i0:16 i1:16 i2:4\n  terms i0 i1 i2\n  outer i0 i2 i1\n"
+                     "  a0 = buffer b0 f32 read\n  a1 = buffer b1 f32 write\n"
+                     "  e0 = load f32 a0[256*i2 + 16*i0 + i1]\n"
+                     "  s0 = store f32 over: e0 -> a1[256*i2 + i0 + 16*i1]\n",
+                     "  loops\n    outer i0 i2 i1\n    lane i1 16\n"
+                     "  level v4 lanes 16\n    tile " +
+                         tile + "\n    s0 columns 4\n");
+  };
+  const ScheduledKernel square = turned("i0:16"), apart = turned("i2:4");
+  const Instructions rows = instructions_of(square, square.levels[0], level_of("v4")),
+                     lanes = instructions_of(apart, apart.levels[0], level_of("v4"));
+  CHECK(rows.stores == 64);
+  CHECK(lanes.stores == 16 * 64);
+  CHECK(total(square) < total(apart));
+}
+
 TEST_CASE("cost: a map's instructions are its row of the table") {
   const ScheduledKernel k = map_of("  e1 = map f32 exp e0\n", 100);
   const Instructions i = instructions_of(k, k.levels[0], level_of("v4"));

@@ -65,6 +65,7 @@ private:
   void store(uint32_t number);
   void other(uint32_t number);
   void loops(const Nest& n);
+  bool turns(const Stage& s) const;
   Instructions written(const Stage& s, ExprId value) const;
   double spilled(const Nest& n, double sums) const;
   double shared_by_stores() const;

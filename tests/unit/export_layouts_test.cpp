@@ -1,0 +1,161 @@
+// What current exporters write, and how it lies in memory: heads of known queries,
+// several pictures, parts of joins that begin within a block, elements picked through
+// views.
+#include "compiler/fuse.h"
+#include "compiler/ir/build.h"
+#include "compiler/optimize/choose.h"
+#include "compiler/rewrite/simplify.h"
+
+#include "tests/support/check_kernels.h"
+#include "tests/support/compare.h"
+#include "tests/support/random_tensor.h"
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+using namespace svod;
+using namespace svod::test;
+
+namespace {
+
+NodeId known(Graph& g, const Shape& shape) {
+  Random draw(5);
+  const Tensor t = random_tensor(draw, shape);
+  return weight(g, DType::F32, shape, g.add_blob(t.bytes));
+}
+
+FusedGraph fused(Graph& g, NodeId result, bool direct_only = false) {
+  g.add_output("y", result);
+  FusedGraph f = fuse(rewrite::simplify(g), *find_target("native"), direct_only);
+  UNSCOPED_INFO(print(f));
+  return f;
+}
+
+// What the kernels compute is what the evaluator does.
+void check(Graph& g, NodeId result, const std::vector<Shape>& inputs) {
+  RandomGraph random;
+  random.graph = g;
+  random.graph.add_output("y", result);
+  Random draw(3);
+  for (const Shape& shape : inputs) random.inputs.push_back(random_tensor(draw, shape));
+  random.tolerance.assign(random.graph.size(), 1e-4);
+  CHECK(check_kernels(random, *find_target("native")) == "");
+}
+
+// Windows of 3 x 3 over the last two axes of [1,C,H,W].
+NodeId windows(Graph& g, NodeId x) {
+  return window(g, window(g, x, 2, 3, 1, 1), 3, 3, 1, 1);
+}
+
+// [1,C,H,W] -> [1,M,H-2,W-2]
+NodeId convolution(Graph& g, NodeId x, int64_t results) {
+  NodeId seen = unsqueeze(g, permute(g, windows(g, x), {0, 2, 3, 1, 4, 5}), 1);
+  NodeId weights = known(g, {1, results, 1, 1, g[seen].shape[4], 3, 3});
+  NodeId product = broadcast_map(g, Op::Mul, {seen, weights});
+  return squeeze_axes(g, reduce(g, Op::ReduceSum, product, {4, 5, 6}), {4, 5, 6});
+}
+
+// Two results, the second of which has another reader and so is copied into their join.
+NodeId joined(Graph& g, int64_t first, int64_t second) {
+  NodeId x = g.add_input("x", DType::F32, {1, 16, 11, 12});
+  NodeId a = convolution(g, x, first), kept = convolution(g, x, second);
+  g.add_output("kept", convolution(g, kept, 16));
+  NodeId weights = known(g, {1, first + second, 1, 1, 3, 3});
+  NodeId product =
+      broadcast_map(g, Op::Mul, {windows(g, concat(g, {a, kept}, 1)), weights});
+  return squeeze_axes(g, reduce(g, Op::ReduceSum, product, {4, 5}), {4, 5});
+}
+
+} // namespace
+
+TEST_CASE("heads of known queries are no channels", "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 40, 96});
+  NodeId keys = permute(g, reshape(g, matmul(g, x, known(g, {96, 96})), {1, 40, 8, 12}),
+                        {0, 2, 3, 1});
+  NodeId scores = matmul(g, known(g, {1, 8, 24, 12}), keys);
+  const FusedGraph f = fused(g, map(g, Op::Exp, {scores}));
+  for (const Buffer& b : f.buffers)
+    CHECK((b.shape.size() < 2 || b.shape[1] != 8 || b.layout.block_axis != 1));
+}
+
+TEST_CASE("a fast form of several pictures keeps its channels in lanes", "[fuse]") {
+  for (const Shape& shape : {Shape{2, 128, 512}, Shape{2, 128, 24, 20}}) {
+    Graph g;
+    NodeId x = g.add_input("x", DType::F32, shape);
+    Shape rest = shape, ones(shape.size() + 1, 1);
+    rest.insert(rest.begin() + 1, 1);
+    ones[1] = 512, ones[2] = 128;
+    NodeId product = broadcast_map(
+        g, Op::Mul, {reshape(g, map(g, Op::Exp, {x}), rest), known(g, ones)});
+    NodeId y = squeeze_axes(g, reduce(g, Op::ReduceSum, product, {2}), {2});
+    Shape result = shape;
+    result[1] = 512;
+    std::vector<int64_t> positions;
+    for (size_t axis = 2; axis < shape.size(); ++axis)
+      positions.push_back(static_cast<int64_t>(axis));
+    const FusedGraph f = fused(g, reduce(g, Op::ReduceMax, y, positions));
+    for (const ScheduledKernel& k : f.kernels) {
+      if (k.stages.size() != 4) continue; // the quarters of the result
+      int64_t step = 0;
+      REQUIRE(k.has_lane_axis());
+      for (const Stage& s : k.stages) {
+        CHECK(k.indices.affine_in(s.index, *k.loops.lane, step));
+        CHECK(step == 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("a part that begins within a block is copied by vectors of what fits both",
+          "[fuse]") {
+  for (const auto& [first, second, lanes] :
+       {std::tuple(12, 12, 4), std::tuple(24, 24, 8), std::tuple(40, 12, 8)}) {
+    Graph g;
+    const NodeId y = joined(g, first, second);
+    check(g, y, {{1, 16, 11, 12}});
+    const FusedGraph f = fused(g, y, true);
+    CHECK(std::ranges::any_of(f.kernels, [&](const ScheduledKernel& k) {
+      return k.has_lane_axis() && k.loops.lanes == lanes && k.stages.size() == 1 &&
+             k.stages[0].kind == StageKind::Store;
+    }));
+  }
+}
+
+TEST_CASE("elements picked through views that divide are picked from a copy", "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 24, 40});
+  NodeId y = pad(g, permute(g, map(g, Op::Exp, {x}), {0, 2, 1}), {0, 0, 3}, {0, 0, 5}, 0);
+  const int64_t count = 40 * 32;
+  NodeId flat = reshape(g, y, {count});
+  std::vector<double> where(600);
+  for (size_t i = 0; i < where.size(); ++i) where[i] = static_cast<double>(i * 31 % 1280);
+  const Tensor positions = make_tensor(DType::I64, {600}, where);
+  NodeId index = weight(g, DType::I64, {600}, g.add_blob(positions.bytes));
+  const NodeId picked = gather(g, flat, index, 0);
+  check(g, picked, {{1, 24, 40}});
+  const FusedGraph f = fused(g, picked);
+  for (const ScheduledKernel& k : f.kernels)
+    for (const Expr& e : k.exprs)
+      for (const auto& [term, coefficient] : e.index.terms)
+        CHECK((k.indices.term(term).kind != Term::Kind::Div ||
+               !k.indices.has_dynamic(k.indices.term(term).of)));
+}
+
+TEST_CASE("channels of groups that are normalised into tokens lie in lanes", "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 128, 48});
+  NodeId grouped = reshape(g, x, {4, 1, 32, 48});
+  NodeId product = broadcast_map(g, Op::Mul, {grouped, known(g, {4, 32, 32, 1})});
+  NodeId y = reshape(g, reduce(g, Op::ReduceSum, product, {2}), {1, 128, 48});
+  NodeId tokens = permute(g, y, {0, 2, 1});
+  NodeId centred =
+      broadcast_map(g, Op::Sub, {tokens, reduce(g, Op::ReduceSum, tokens, {2})});
+  const FusedGraph f = fused(g, centred);
+  for (const ScheduledKernel& k : f.kernels) {
+    if (k.stages.size() < 2 || !k.has_lane_axis()) continue;
+    int64_t step = 0;
+    for (ExprId load : loads_below(k, k.stages[0].value))
+      if (k.indices.affine_in(k.exprs[load].index, *k.loops.lane, step)) CHECK(step <= 1);
+  }
+}
