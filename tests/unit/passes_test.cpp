@@ -65,9 +65,11 @@ TEST_CASE("the cut is repeated until no kernel requests anything", "[passes]") {
 
 TEST_CASE("every pass runs, and phases add up their times", "[passes]") {
   Passes passes;
-  // Quantisations become integers where the target asks for it.
-  for (const char* target : {"x86-64-v3", "cortex-m4"})
-    compile(padded_convolution(), {*find_target(target), false, false}, passes);
+  // Quantisations become integers where the target asks for it, first layers of tensor
+  // cores are widened.
+  for (const Target& target : {*find_target("x86-64-v3"), *find_target("cortex-m4"),
+                               find_device("sm_80").value()})
+    compile(padded_convolution(), {target, false, false}, passes);
   for (const PassName& pass : pass_names()) {
     INFO(pass.name);
     CHECK(passes.runs().count(pass.name) == 1);
