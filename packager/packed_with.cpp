@@ -142,6 +142,8 @@ std::vector<std::string> deciding_words(const std::vector<std::string>& words) {
     const bool shown = value && *keep == Keep::Value;
     out.push_back(shown ? name + (name == "-O" ? "" : "=") + *value : name);
   }
+  // What is found by tuning is in the file then, which alone gives the same program.
+  if (std::ranges::find(out, "--tuning") != out.end()) std::erase(out, "--tune");
   return out;
 }
 

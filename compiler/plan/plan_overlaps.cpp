@@ -77,24 +77,23 @@ void Planner::add_stream_pairs(const std::vector<Lifetime>& lives,
 
 // Of a chain, all steps touch what one of them does, so its last one alone may read and
 // write them. Short kernels become sequences, which are worth more than their bytes. A
-// result lies in one place, which nothing else takes: of several the largest.
+// result lies in one place, which no other one takes: of several the largest.
 void Planner::add_places(const std::vector<Lifetime>& lives,
                          const std::vector<SlotId>& slots, std::vector<MemoryPair>& out) {
   std::map<SlotId, uint32_t> number;
   for (uint32_t i = 0; i < slots.size(); ++i) number[slots[i]] = i;
-  std::set<uint32_t> taken;
-  for (const MemoryPair& p : out) taken.insert({p.first, p.second});
-  for (uint32_t begin = 0, s = 0; s < out_.steps.size(); begin = ++s) {
-    if (out_.steps[begin].stream) s += out_.steps[begin].followers;
+  std::set<uint32_t> read, written; // by a pair; the result of one may be read by another
+  for (const MemoryPair& p : out) read.insert(p.first), written.insert(p.second);
+  for (uint32_t begin = 0, s = 0; begin < out_.steps.size(); begin = s + 1) {
+    s = begin + out_.steps[begin].followers;
     if (out_.steps[begin].stream) continue;
-    s += out_.steps[begin].followers;
     const Step& step = out_.steps[s];
     if (step.kind != StepKind::LaunchProgram) continue;
     if (options_.joins && step.chunks == 1 &&
         step.flops + step.bytes <= short_work(machine_))
       continue;
     const ScheduledKernel& kernel = out_.programs[step.program];
-    const auto whole = [&](SlotId id) {
+    const auto whole = [&](SlotId id, const std::set<uint32_t>& taken) {
       int64_t touched = 0;
       for (uint32_t i = begin; i <= s; ++i)
         touched += std::ranges::count(touched_slots(out_.steps[i]), id);
@@ -104,18 +103,18 @@ void Planner::add_places(const std::vector<Lifetime>& lives,
                  : std::nullopt;
     };
     for (uint32_t w = 0; w < step.arguments.size(); ++w) {
-      const auto second = whole(step.arguments[w]);
+      const auto second = whole(step.arguments[w], written);
       if (!second || lives[*second].first != begin) continue;
       std::optional<uint32_t> best;
       for (uint32_t r = 0; r < step.arguments.size(); ++r) {
-        const auto first = whole(step.arguments[r]);
+        const auto first = whole(step.arguments[r], read);
         if (r == w || !first || lives[*first].last != s || lives[*first].first >= begin ||
             (best && lives[*first].bytes <= lives[*best].bytes))
           continue;
         if (may_take_place(kernel, r, w)) best = first;
       }
       if (!best) continue;
-      taken.insert({*best, *second});
+      read.insert(*best), written.insert(*second);
       out.push_back({*best, *second, lives[*second].bytes, lives[*best].bytes, true});
     }
   }

@@ -112,7 +112,10 @@ def fresh_runs_decide(folder):
     told = program(folder, "lucky", *words, "--runner", lucky).stderr.decode()
     check(re.search(r"in 1 rounds, .* [1-9]\d* kernels faster, 0 of them also together", told), "luck is found out")
     check("\nschedule " not in (folder / "lucky.tuning").read_text(), "and not kept")
-    check((folder / "lucky").read_bytes() == (folder / "plain").read_bytes(), "nor packed")
+    # A program says that a file of schedules was given, which here holds none.
+    (folder / "none.tuning").write_text((folder / "lucky.tuning").read_text().split("\n", 1)[0] + "\nend\n")
+    program(folder, "unlucky", "--tuning", folder / "none.tuning", *LEVEL)
+    check((folder / "lucky").read_bytes() == (folder / "unlucky").read_bytes(), "nor packed")
     half = runner_in(folder, "half.sh", LUCKY.replace("LATER", "50"))
     program(folder, "half", *words, "--runner", half)
     times = re.findall(r"kernel took (\S+) instructions, (\S+) instructions before", (folder / "lucky.tuning").read_text())
