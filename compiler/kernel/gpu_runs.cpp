@@ -108,6 +108,13 @@ static bool stores_runs(const Kernel& k, const Dependence& dependence, const Sta
   return writes_runs(k, s, axes, count) && has_runs(k, dependence, s.value, axes, count);
 }
 
+// Whether each run along the axes is summed up, or its like, element by element.
+static bool reduces_runs(const Kernel& k, const Dependence& dependence, const Stage& s,
+                         const std::vector<AxisId>& axes, int count) {
+  return s.op != Op::ArgMin && s.op != Op::ArgMax && !s.keeps && !s.nested &&
+         !looks_at(k, s.domain, axes) && has_runs(k, dependence, s.value, axes, count);
+}
+
 static constexpr int kMostNeighbours = 8;
 
 int near_results(const Kernel& k, const ProductTile& t) {
@@ -158,9 +165,7 @@ int near_positions(const Kernel& k, AxisId axis) {
   auto fits = [&](const Stage& s, int count) {
     if (turned) return writes_runs(k, s, {axis}, count);
     if (s.kind != StageKind::Reduce) return stores_runs(k, dependence, s, {axis}, count);
-    return s.op != Op::ArgMin && s.op != Op::ArgMax && !s.keeps && !s.nested &&
-           !looks_at(k, s.domain, {axis}) &&
-           has_runs(k, dependence, s.value, {axis}, count);
+    return reduces_runs(k, dependence, s, {axis}, count);
   };
   int count = kMostNeighbours;
   while (count > 1 &&
@@ -178,8 +183,7 @@ int near_rows(const ScheduledKernel& k) {
     const std::vector<AxisId> runs = axes_of_runs(k, k.inner(s), count);
     if (runs.empty()) return false;
     if (s.kind != StageKind::Reduce) return stores_runs(k, dependence, s, runs, count);
-    return s.op != Op::ArgMin && s.op != Op::ArgMax && !s.keeps &&
-           !looks_at(k, s.domain, runs) && has_runs(k, dependence, s.value, runs, count);
+    return reduces_runs(k, dependence, s, runs, count);
   };
   int count = kMostNeighbours;
   while (count > 1 &&

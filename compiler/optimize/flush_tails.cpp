@@ -53,9 +53,7 @@ void flush_tails(ScheduledKernel& k) {
     const bool sums = s.kind == StageKind::Reduce && s.op == Op::ReduceSum;
     if (sums && e.kind == Expr::Kind::Map && e.op == Op::Exp &&
         is_below_greatest(k, k.exprs[e.inputs[0]])) {
-      int64_t row = 1;
-      for (const AxisId axis : s.inner) row *= k.indices.extent(axis);
-      const ExprId exponent = without_tail(k, e.inputs[0], row);
+      const ExprId exponent = without_tail(k, e.inputs[0], positions_along(k, s.inner));
       k.exprs[value].inputs[0] = exponent;
     }
   }

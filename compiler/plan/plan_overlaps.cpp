@@ -75,13 +75,19 @@ void Planner::add_stream_pairs(const std::vector<Lifetime>& lives,
   }
 }
 
+// Of the lifetimes, by their slots.
+static std::map<SlotId, uint32_t> numbers_of(const std::vector<SlotId>& slots) {
+  std::map<SlotId, uint32_t> out;
+  for (uint32_t i = 0; i < slots.size(); ++i) out[slots[i]] = i;
+  return out;
+}
+
 // Of a chain, all steps touch what one of them does, so its last one alone may read and
 // write them. Short kernels become sequences, which are worth more than their bytes. A
 // result lies in one place, which no other one takes: of several the largest.
 void Planner::add_places(const std::vector<Lifetime>& lives,
                          const std::vector<SlotId>& slots, std::vector<MemoryPair>& out) {
-  std::map<SlotId, uint32_t> number;
-  for (uint32_t i = 0; i < slots.size(); ++i) number[slots[i]] = i;
+  const std::map<SlotId, uint32_t> number = numbers_of(slots);
   std::set<uint32_t> read, written; // by a pair; the result of one may be read by another
   for (const MemoryPair& p : out) read.insert(p.first), written.insert(p.second);
   for (uint32_t begin = 0, s = 0; begin < out_.steps.size(); begin = s + 1) {
@@ -121,16 +127,10 @@ void Planner::add_places(const std::vector<Lifetime>& lives,
 }
 
 // Of two lifetimes that meet in one step alone, which reads the one and writes the other.
-std::vector<MemoryPair> Planner::pairs(const std::vector<Lifetime>& lives,
-                                       const std::vector<SlotId>& slots) {
-  std::vector<MemoryPair> out;
-  if (!options_.schedule) {
-    if (options_.in_place) add_places(lives, slots, out);
-    return out;
-  }
-  std::map<SlotId, uint32_t> number;
-  for (uint32_t i = 0; i < slots.size(); ++i) number[slots[i]] = i;
-  add_stream_pairs(lives, slots, out);
+void Planner::add_distances(const std::vector<Lifetime>& lives,
+                            const std::vector<SlotId>& slots,
+                            std::vector<MemoryPair>& out) {
+  const std::map<SlotId, uint32_t> number = numbers_of(slots);
   for (uint32_t s = 0; s < out_.steps.size(); ++s) {
     const Step& step = out_.steps[s];
     if (step.kind != StepKind::LaunchProgram || step.stream) continue;
@@ -152,6 +152,15 @@ std::vector<MemoryPair> Planner::pairs(const std::vector<Lifetime>& lives,
           out.push_back({*first, *second, apart->below, apart->above});
       }
     }
+  }
+}
+
+std::vector<MemoryPair> Planner::pairs(const std::vector<Lifetime>& lives,
+                                       const std::vector<SlotId>& slots) {
+  std::vector<MemoryPair> out;
+  if (options_.schedule) {
+    add_stream_pairs(lives, slots, out);
+    add_distances(lives, slots, out);
   }
   if (options_.in_place) add_places(lives, slots, out);
   return out;

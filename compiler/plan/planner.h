@@ -72,6 +72,8 @@ private:
   void note_overlaps(const std::vector<MemoryPair>& pairs,
                      const std::vector<SlotId>& slots);
 
+  void add_distances(const std::vector<Lifetime>& lives, const std::vector<SlotId>& slots,
+                     std::vector<MemoryPair>& out);
   void add_places(const std::vector<Lifetime>& lives, const std::vector<SlotId>& slots,
                   std::vector<MemoryPair>& out);
   void add_stream_pairs(const std::vector<Lifetime>& lives,

@@ -9,6 +9,7 @@
 #include "compiler/contraction/contraction.h"
 #include "compiler/ir/fold.h"
 #include "compiler/ir/graph_copy.h"
+#include "compiler/support/divide.h"
 
 #include <algorithm>
 
@@ -134,7 +135,7 @@ void Pass::widen_taps(NodeId window, Shape& high) {
   const int64_t row = kRowBytes / (bytes_ * channels_.wide);
   if (w.payload[0] != static_cast<int64_t>(last) || w.payload[3] != 1 || row == 0) return;
   const int64_t size = w.payload[1], stride = w.payload[2],
-                taps = (size + row - 1) / row * row,
+                taps = ceil_div(size, row) * row,
                 extent = (w.shape[last] - 1) * stride + taps,
                 given = g[w.inputs[0]].shape[last];
   if (taps == size || taps - size > size / kMostGrowth || given >= extent + stride)
@@ -205,7 +206,7 @@ NodeId Pass::convolution(NodeId sum) {
   const DType type = g[in].dtype;
   bytes_ = byte_size(type);
   const int64_t unit = kUnitBytes / bytes_, channels = g[in].shape[kChannels];
-  channels_ = {kChannels, channels, (channels + unit - 1) / unit * unit};
+  channels_ = {kChannels, channels, ceil_div(channels, unit) * unit};
   taps_.reset(), wide_taps_ = 0;
   Node product = g[c->product], sums = g[sum];
   const NodeId picture = widened_picture(c->left());

@@ -20,6 +20,7 @@
 #include "importer/check/read_model.h"
 #include "importer/driver/import.h"
 #include "importer/model/read_tensor.h"
+#include "tests/support/compare.h"
 #include "tests/support/run_kernels.h"
 
 #include <sys/resource.h>
@@ -99,13 +100,6 @@ std::vector<ModelTensor> load_all(const fs::path& folder, const std::string& kin
   }
 }
 
-double element(const Tensor& tensor, int64_t i) {
-  const int bytes = byte_size(tensor.dtype);
-  uint64_t bits = 0;
-  std::memcpy(&bits, tensor.bytes.data() + i * bytes, bytes);
-  return scalar_value(tensor.dtype, bits);
-}
-
 std::string shape_of(const Tensor& tensor) {
   std::string text(info(tensor.dtype).text);
   for (int64_t extent : tensor.shape) text += "," + std::to_string(extent);
@@ -118,7 +112,8 @@ std::string difference(const Tensor& got, const Tensor& want) {
     return "type " + shape_of(got) + " instead of " + shape_of(want);
   if (!is_float(want.dtype)) return got.bytes == want.bytes ? "" : "the integers differ";
   for (int64_t i = 0; i < element_count(want.shape); ++i) {
-    const double a = element(got, i), b = element(want, i);
+    const auto at = static_cast<size_t>(i);
+    const double a = test::element_value(got, at), b = test::element_value(want, at);
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
     if (std::abs(a - b) <= 1e-5 + 1e-3 * std::abs(b)) continue;
     return "[" + std::to_string(i) + "] is " + std::to_string(a) + " instead of " +
@@ -177,14 +172,9 @@ std::string results_of(const Graph& graph, const std::vector<Tensor>& inputs,
 // The same numbers in the type of a node.
 Tensor converted(const Tensor& from, DType dtype) {
   if (from.dtype == dtype || dtype != DType::F64) return from;
-  Tensor out{dtype, from.shape, {}};
-  const auto count = static_cast<size_t>(element_count(from.shape));
-  out.bytes.resize(count * sizeof(double));
-  for (size_t i = 0; i < count; ++i) {
-    const double value = element(from, static_cast<int64_t>(i));
-    std::memcpy(out.bytes.data() + i * sizeof value, &value, sizeof value);
-  }
-  return out;
+  std::vector<double> values(static_cast<size_t>(element_count(from.shape)));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = test::element_value(from, i);
+  return test::make_tensor(dtype, from.shape, values);
 }
 
 Verdict write_doubles(const Graph& graph, std::vector<Tensor> inputs,

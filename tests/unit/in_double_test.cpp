@@ -16,22 +16,12 @@ using namespace scalar;
 
 namespace {
 
-double value_at(const Tensor& tensor, int64_t i) {
-  uint64_t bits = 0;
-  const auto size = static_cast<size_t>(byte_size(tensor.dtype));
-  std::memcpy(&bits, tensor.bytes.data() + static_cast<size_t>(i) * size, size);
-  return scalar_value(tensor.dtype, bits);
-}
-
 Tensor widened(const Tensor& from) {
   if (from.dtype != DType::F32 && !is_half(from.dtype)) return from;
-  Tensor out{DType::F64, from.shape, {}};
-  for (int64_t i = 0; i < element_count(from.shape); ++i) {
-    const double value = value_at(from, i);
-    const auto* const at = reinterpret_cast<const std::byte*>(&value);
-    out.bytes.insert(out.bytes.end(), at, at + sizeof value);
-  }
-  return out;
+  std::vector<double> values;
+  for (int64_t i = 0; i < element_count(from.shape); ++i)
+    values.push_back(element_value(from, static_cast<size_t>(i)));
+  return make_tensor(DType::F64, from.shape, values);
 }
 
 } // namespace
@@ -44,11 +34,11 @@ TEST_CASE("in double, sums keep what floats lose", "[double]") {
   g.add_output("y", cast(g, map(g, Op::Sub, {sum, x}), DType::F16));
   const std::vector<Tensor> given = {make_tensor(DType::F32, {1}, {1e8}),
                                      make_tensor(DType::F32, {1}, {1})};
-  CHECK(value_at(evaluate(g, given).outputs[0], 0) == 0);
+  CHECK(element_value(evaluate(g, given).outputs[0], 0) == 0);
   const Graph wide = rewrite::in_double(g).value();
   const Tensor y = evaluate(wide, {widened(given[0]), widened(given[1])}).outputs[0];
   CHECK(y.dtype == DType::F64);
-  CHECK(value_at(y, 0) == 1);
+  CHECK(element_value(y, 0) == 1);
 }
 
 TEST_CASE("in double, the bits of a float are those of the model", "[double]") {
@@ -66,7 +56,7 @@ TEST_CASE("in double, the bits of a float are those of the model", "[double]") {
   CHECK(got.outputs[0].dtype == DType::I32);
   CHECK(got.outputs[0].bytes == input.bytes);
   CHECK(got.outputs[1].dtype == DType::F64);
-  CHECK(value_at(got.outputs[1], 0) == third);
+  CHECK(element_value(got.outputs[1], 0) == third);
 }
 
 TEST_CASE("in double, a graph computes what it computed, within float's roundings",
