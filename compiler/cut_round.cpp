@@ -181,7 +181,7 @@ bool CutRound::run(select::Requests& requests, bool last) {
   grouping_ = passes_.run(
       "group",
       [&] {
-        return select::group_nodes(g, requests.stored, algorithms_.unrolled, decisions_);
+        return select::group_nodes(g, requests.stored, algorithms_.sums, decisions_);
       },
       g);
   select::RequestFinder finder(stored_, algorithms_.results, target_, requests);

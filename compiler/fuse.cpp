@@ -105,7 +105,7 @@ void Fuser::search_cut(const select::Algorithms& algorithms,
     around = surroundings_of(out);
     const std::set<NodeId> chained = touched_by_chains(out, target_.machine());
     std::erase_if(choices, [&](const CutChoice& c) { return chained.contains(c.node); });
-    LoweredCutPricer pricer(g, algorithms.unrolled, requests, target_, around);
+    LoweredCutPricer pricer(g, algorithms.sums, requests, target_, around);
     select::SearchedCut found = select::search_cut(choices, pricer, cut_search_);
     decisions = std::move(found.decisions);
     return std::move(found.search);
@@ -123,7 +123,7 @@ void Fuser::search_cut(const select::Algorithms& algorithms,
   const bool written_out =
       cut_in_rounds(algorithms, decisions, {}, "searched, ", more, made, out).written_out;
   if (written_out && cut_search_.decide) return;
-  LoweredCutPricer pricer(g, algorithms.unrolled, more, target_, around);
+  LoweredCutPricer pricer(g, algorithms.sums, more, target_, around);
   const std::optional<double> seconds =
       written_out ? select::seconds_of(decisions, pricer) : std::nullopt;
   if (seconds && *seconds < out.searched.before) {

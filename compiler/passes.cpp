@@ -95,7 +95,8 @@ std::string text_of(const select::Algorithms& algorithms) {
     for (NodeId n : nodes) out += " %" + std::to_string(n);
     out += "\n";
   };
-  list("unrolled", algorithms.unrolled);
+  list("unrolled", algorithms.sums.unrolled);
+  list("amplified", algorithms.sums.amplified);
   list("stored", algorithms.stored);
   list("results", algorithms.results);
   for (const auto& [n, layout] : algorithms.layouts)
@@ -137,7 +138,8 @@ void check(std::string_view pass, const select::Algorithms& algorithms) {
   check(pass, algorithms.graph);
   const size_t nodes = algorithms.graph.size();
   for (const std::set<NodeId>* list :
-       {&algorithms.unrolled, &algorithms.stored, &algorithms.results})
+       {&algorithms.sums.unrolled, &algorithms.sums.amplified, &algorithms.stored,
+        &algorithms.results})
     SVOD_CHECK(list->empty() || *list->rbegin() < nodes)
         << "after " << pass << ": %" << *list->rbegin() << " is no node";
 }

@@ -96,7 +96,7 @@ uint32_t LoweredCutPricer::price_border(NodeId target, Cut& cut) {
 std::optional<std::vector<uint32_t>>
 LoweredCutPricer::price(const select::CutDecisions& decisions) {
   Cut cut;
-  cut.grouping = select::group_nodes(g, requests_.stored, unrolled_, decisions);
+  cut.grouping = select::group_nodes(g, requests_.stored, sums_, decisions);
   const select::BlockSizes blocks{target_.levels[0].lanes,
                                   target_.levels.back().bytes_across()};
   for (auto& [n, layout] :

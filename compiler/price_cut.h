@@ -13,11 +13,10 @@ namespace svod {
 // and kernels with equal digests are priced once.
 class LoweredCutPricer : public select::CutPricer {
 public:
-  LoweredCutPricer(const Graph& graph, const std::set<NodeId>& unrolled,
+  LoweredCutPricer(const Graph& graph, const FormSums& sums,
                    const select::Requests& requests, const Target& target,
                    const cost::Surroundings& around)
-      : g(graph), unrolled_(unrolled), requests_(requests), target_(target),
-        around_(around) {}
+      : g(graph), sums_(sums), requests_(requests), target_(target), around_(around) {}
 
   std::optional<std::vector<uint32_t>>
   price(const select::CutDecisions& decisions) override;
@@ -36,7 +35,7 @@ private:
   Program program_of(const ScheduledKernel& kernel);
 
   const Graph& g;
-  const std::set<NodeId>& unrolled_;
+  const FormSums& sums_;
   const select::Requests& requests_;
   const Target& target_;
   const cost::Surroundings around_;

@@ -187,6 +187,7 @@ Summary Packing::summary() const {
     out.packed = packed_with_;
   }
   out.verify = verified_;
+  out.accuracy = accuracy_;
   out.plan_state = plan_state();
   if (remote_) out.remote = remote_facts(*remote_);
   if (objects_) {

@@ -99,9 +99,10 @@ Exit Packing::verify_or_bisect() {
   ObjectOptions build = object_options(StubKind::Library);
   build.place = WeightPlace::Embed; // kernels are called one by one, on the processor
   build.device = nullptr;
-  const Exit status = bisect({options_, *front_, *kernels_, fused_, build, contents_,
-                              data, verified == Exit::VerifyMismatch},
-                             console_);
+  BisectTask task{options_, *front_,   *kernels_, fused_,
+                  build,    contents_, data,      verified == Exit::VerifyMismatch};
+  if (options_.json || !options_.report.empty()) task.accuracy = &accuracy_;
+  const Exit status = bisect(task, console_);
   return status == Exit::Done ? verified : status;
 }
 

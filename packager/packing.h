@@ -161,6 +161,7 @@ private:
   std::optional<Objects> objects_;
   std::optional<DeviceParts> device_; // of a program that runs on a GPU, too
   std::string verified_;              // JSON
+  std::string accuracy_;              // JSON, with --bisect
 };
 
 } // namespace svod::packager

@@ -255,10 +255,13 @@ std::vector<std::string> SumEmitter::open_sums(uint32_t number, bool vector) {
   if (summed < k_.loops.lanes) sums_.lanes = summed;
   const bool blocks = sums_.blocks.has_value();
   const bool halves = how(s).halves, paired = how(s).paired;
+  // A negative zero is what changes no number that is added to it, so Clang takes the
+  // first block's sum as it is.
+  const bool plain = blocks && sums_.blocks->how.held.empty();
   const std::string type = sum_type(s, vector),
-                    none = halves || how(s).grouped
-                               ? type + "{}"
-                               : type + "(" + identity(s.op, s.dtype) + ")";
+                    none = halves || how(s).grouped ? type + "{}"
+                           : plain ? type + "(-" + identity(s.op, s.dtype) + ")"
+                                   : type + "(" + identity(s.op, s.dtype) + ")";
   const std::optional<ExprId> sum = how(s).begins_with;
   auto names_of = [&](bool declared, bool started) {
     std::vector<std::string> names;

@@ -42,10 +42,16 @@ struct CutChoice {
   double evaluations = 1; // of each element, where it is computed by its readers
 };
 
+// Reductions of fast forms.
+struct FormSums {
+  std::set<NodeId> unrolled;  // over a few known numbers, computed in place
+  std::set<NodeId> amplified; // Stage::amplified
+};
+
 struct Grouping {
   std::vector<bool> live, known, stored; // by node; known: depends on no input
   std::map<NodeId, StoreReason> reasons; // of all that is stored
-  std::set<NodeId> unrolled;      // reductions over known numbers, computed in place
+  FormSums sums;
   std::vector<Group> groups;      // in dependency order
   std::vector<CutChoice> choices; // highest node first
 };

@@ -98,6 +98,9 @@ struct Stage {
   // that reads it.
   bool nested = false;
   bool keeps = false; // Reduce: every value is written, too, for the store to read
+  // ReduceSum: what follows takes sums and differences of such results, of which less is
+  // left than of their roundings.
+  bool amplified = false;
   // Store, Scan, Scatter, Sort: where to. Outside `domain` nothing is written, or zero
   // when pad_lanes says that the element exists physically.
   uint32_t argument = 0;

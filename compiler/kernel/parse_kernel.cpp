@@ -266,6 +266,7 @@ void KernelReader::read_stage_ends(LineScanner& in, Stage& s) {
   if (in.accept("short")) s.short_sums = in.all_counts();
   s.pad_lanes = in.accept("padded");
   s.nested = in.accept("nested");
+  s.amplified = in.accept("amplified");
   s.flag = in.accept("flag");
   if (in.accept("first")) s.count = in.number();
   if (in.accept("combiner")) s.combiner = in.number();

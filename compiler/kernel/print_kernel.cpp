@@ -86,6 +86,7 @@ std::string stage_text(const Kernel& k, const Stage& s) {
   if (!s.short_sums.empty()) out += " short" + counts_text(s.short_sums);
   if (s.pad_lanes) out += " padded";
   if (s.nested) out += " nested";
+  if (s.amplified) out += " amplified";
   if (s.flag) out += " flag";
   if (s.count != 0) out += " first " + std::to_string(s.count);
   if (s.combiner != 0) out += " combiner " + std::to_string(s.combiner);

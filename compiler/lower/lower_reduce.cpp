@@ -47,6 +47,7 @@ void Lowering::reduce_stage(NodeId n, const At& input_at, std::vector<AxisId> in
   if (stage.op == Op::ReduceSum && v.kind == Expr::Kind::Map && v.op == Op::Mul)
     stage.useful = useful_bounds(stage.value);
   stage.nested = n == group_.nested;
+  stage.amplified = s_.grouping.sums.amplified.contains(n);
   stage.position = std::move(position);
   if (node.op == Op::ArgMin || node.op == Op::ArgMax) stage.flag = node.payload[1] != 0;
   k().stages.push_back(std::move(stage));
@@ -131,7 +132,7 @@ void Lowering::make_inner_dims(NodeId n, const std::vector<int64_t>& axes,
 }
 
 ExprId Lowering::reduce(NodeId n, const At& at) {
-  if (s_.grouping.unrolled.count(n) != 0) {
+  if (s_.grouping.sums.unrolled.count(n) != 0) {
     note_node(n);
     return unrolled_sum(n, at);
   }

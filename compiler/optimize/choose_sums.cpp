@@ -1,6 +1,7 @@
 // How a reduction keeps its sums: how many at once, as long as what, and whether a long
 // sum is made of sums, which decides how it rounds.
 #include "compiler/kernel/shared_elements.h"
+#include "compiler/kernel/sum_blocks.h"
 #include "compiler/optimize/choose.h"
 
 #include <algorithm>
@@ -37,15 +38,19 @@ private:
   const std::vector<AxisId>& loops_;
 };
 
-// One after the other, n numbers of like size lose a share of sqrt(n / 2) roundings of
-// their sum (Higham, Accuracy and Stability of Numerical Algorithms, 4.2): of the mean of
-// an 800 x 800 picture half the digits. So a long sum is made of blocks, each with its
-// own accumulators. Totals are met once in a block: they lie in the stack frame while
-// registers hold the block's, which costs vectors less than a hundredth. Cores without
-// them have that addition as a call, or a loop that is twice as long.
+// One after the other, the numbers of an 800 x 800 picture lose half the digits of their
+// mean. So a long sum is made of blocks, each with its own accumulators. Totals are met
+// once in a block: they lie in the stack frame while registers hold the block's, which
+// costs vectors less than a hundredth, and one to two of short blocks. Cores without them
+// have that addition as a call, or a loop that is twice as long.
 std::optional<SumBlocks> SumChoice::blocks(const Level& level) const {
-  constexpr int64_t kBlock = 256, kLong = 2 * kBlock, kLongOfScalars = 32 * kBlock;
-  const int64_t longest = level.has_vectors() && !level.small ? kLong : kLongOfScalars;
+  constexpr int64_t kLongOfScalars = 32 * kSumBlock;
+  int64_t numbers = 1;
+  for (AxisId a : loops_)
+    if (k_.is_loop(a)) numbers *= k_.indices.extent(a);
+  const int64_t block = s_.amplified ? short_sum_block(numbers) : kSumBlock;
+  const int64_t long_sum = s_.amplified ? block : 2 * block;
+  const int64_t longest = level.has_vectors() && !level.small ? long_sum : kLongOfScalars;
   if (s_.op != Op::ReduceSum || !is_float(s_.dtype)) return std::nullopt;
   if (std::optional<SumBlocks> held = held_factors()) return held;
   std::optional<SumBlocks> found;
@@ -54,10 +59,10 @@ std::optional<SumBlocks> SumChoice::blocks(const Level& level) const {
     if (!k_.is_loop(loops_[d])) continue;
     const int64_t below = steps;
     steps *= k_.indices.extent(loops_[d]);
-    if (found || steps <= kBlock) continue;
+    if (found || steps <= block) continue;
     found.emplace();
     found->loop = loops_[d];
-    found->steps = std::max<int64_t>(1, kBlock / below);
+    found->steps = std::max<int64_t>(1, block / below);
   }
   return steps > longest ? found : std::nullopt;
 }

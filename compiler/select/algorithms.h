@@ -11,12 +11,12 @@ namespace svod::select {
 
 struct Algorithms {
   Graph graph;
-  std::set<NodeId> unrolled; // reductions over a few known numbers, computed in place
-  std::set<NodeId> stored;   // values that are stored in any case
-  LayoutHints layouts;       // and how
-  std::set<NodeId> results;  // of fast forms: stored where what follows asks for it
-  int64_t winograd = 0;      // convolutions that were replaced
-  int64_t strassen = 0;      // matrix products that were
+  FormSums sums;
+  std::set<NodeId> stored;  // values that are stored in any case
+  LayoutHints layouts;      // and how
+  std::set<NodeId> results; // of fast forms: stored where what follows asks for it
+  int64_t winograd = 0;     // convolutions that were replaced
+  int64_t strassen = 0;     // matrix products that were
   // Every contraction of the graph, in its order: what it is and what computes it.
   std::vector<ChosenAlgorithm> chosen;
 };

@@ -19,6 +19,11 @@ namespace svod::select {
 // Error of a layer in a fast form that --accuracy fast accepts, relative to its outputs'
 // size.
 static constexpr double kErrorBound = 1e-5;
+// Of a convolution, relative to what the sum as it is written errs. Above the first its
+// products are summed in short blocks; above the second it is no form to take. Networks
+// of many layers then stay within twice what they err without fast forms, as layers that
+// are none, residuals and smooth inputs bring the ratio down (docs/performance.md).
+static constexpr double kShortBlocksAbove = 2, kMostAmplified = 10;
 
 namespace {
 
@@ -218,14 +223,21 @@ static std::vector<PricedForm> forms_of(const Convolution& c, const Convolution&
   return forms;
 }
 
+// Whether the error of a form is within bounds; it is told then how to make its sums.
+static bool is_accurate(const Graph& g, const Convolution& c, WinogradForm& form) {
+  const WinogradError error = winograd_error(g, c, form);
+  form.amplified = error.plain > kShortBlocksAbove;
+  return error.largest <= kErrorBound &&
+         (form.amplified ? error.blocked : error.plain) <= kMostAmplified;
+}
+
 // The cheapest form whose error is within bounds and that adds at most so many bytes.
 static std::optional<WinogradForm> choose_form(const Graph& g, const Convolution& c,
                                                const Convolution& group, const Core& core,
                                                uint64_t limit) {
   const Machine& m = core.machine;
   for (auto& [ns, form, price] : forms_of(c, group, core)) {
-    if (price.more_bytes > limit || winograd_error(g, group, form) > kErrorBound)
-      continue;
+    if (price.more_bytes > limit || !is_accurate(g, group, form)) continue;
     form.by_rows = form.channels && 4 * values_of(c, form) > double(m.far_bytes()) &&
                    form.tiles(c, 1) >= kRowOfTiles;
     return form;
@@ -399,10 +411,9 @@ static std::vector<FormPrice> prices_of(const Graph& graph, const Contraction& c
     const int64_t m = groups_of_form(*conv, lanes);
     const Convolution whole = m > 1 ? with_groups_together(*conv, m) : *conv;
     if (m != 0)
-      for (const auto& [ns, form, price] : forms_of(whole, *conv, core)) {
+      for (auto& [ns, form, price] : forms_of(whole, *conv, core)) {
         const bool smaller = out.empty() || price.more_bytes < out.back().more_bytes;
-        if (smaller && winograd_error(graph, *conv, form) <= kErrorBound)
-          out.push_back(price);
+        if (smaller && is_accurate(graph, *conv, form)) out.push_back(price);
       }
   }
   if (auto conv = match_groups(graph, c, lanes)) {

@@ -31,12 +31,12 @@ namespace {
 
 class Grouper {
 public:
-  Grouper(const Graph& graph, const std::set<NodeId>& forced,
-          const std::set<NodeId>& unrolled, const CutDecisions& decisions)
+  Grouper(const Graph& graph, const std::set<NodeId>& forced, const FormSums& sums,
+          const CutDecisions& decisions)
       : g(graph), forced_(forced), decisions_(decisions) {
-    out_.unrolled = unrolled;
-    for (NodeId n : unrolled) in_place_.insert(g[n].inputs[0]);
-    in_place_.insert(unrolled.begin(), unrolled.end());
+    out_.sums = sums;
+    for (NodeId n : sums.unrolled) in_place_.insert(g[n].inputs[0]);
+    in_place_.insert(sums.unrolled.begin(), sums.unrolled.end());
   }
   Grouping run();
 
@@ -450,9 +450,9 @@ Users users_of(const Graph& g) {
   return users;
 }
 
-Grouping group_nodes(const Graph& g, const std::set<NodeId>& forced,
-                     const std::set<NodeId>& unrolled, const CutDecisions& decisions) {
-  return Grouper(g, forced, unrolled, decisions).run();
+Grouping group_nodes(const Graph& g, const std::set<NodeId>& forced, const FormSums& sums,
+                     const CutDecisions& decisions) {
+  return Grouper(g, forced, sums, decisions).run();
 }
 
 } // namespace svod::select

@@ -23,10 +23,9 @@ struct CutDecisions {
 // The rule: a value is stored when it is an output, when recomputing it for each reader
 // costs more than a store and a load, or when it is a reduction that no reader can take
 // in.
-// `unrolled` reductions are inlined as if they were maps.
+// Unrolled reductions are inlined as if they were maps.
 // `decisions` say otherwise for values that the rules leave a choice; for others nothing.
-Grouping group_nodes(const Graph& g, const std::set<NodeId>& forced,
-                     const std::set<NodeId>& unrolled,
+Grouping group_nodes(const Graph& g, const std::set<NodeId>& forced, const FormSums& sums,
                      const CutDecisions& decisions = {});
 
 // Visits the nodes that the kernel of `root` computes, each once, from the root on; what

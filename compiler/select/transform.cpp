@@ -21,7 +21,7 @@ NodeId transform(Algorithms& out, const Matrix& matrix, NodeId x, size_t axis,
   NodeId a = expand(g, unsqueeze(g, x, at), full);
   NodeId m = expand(g, tensor_f32(g, unit, values), full);
   NodeId sum = reduce(g, Op::ReduceSum, map(g, Op::Mul, {a, m}), {at + 1});
-  if (unroll) out.unrolled.insert(sum);
+  if (unroll) out.sums.unrolled.insert(sum);
   return reshape(g, sum, result);
 }
 

@@ -268,7 +268,9 @@ static NodeId products_at(Algorithms& out, const Convolution& conv,
   for (size_t i = 6; i < rank; ++i) summed.push_back(static_cast<int64_t>(i));
   v = expand(g, slice(g, v, start, step, v_extent), full);
   u = expand(g, slice(g, u, start, step, u_extent), full);
-  return reduce(g, Op::ReduceSum, map(g, Op::Mul, {v, u}), summed);
+  const NodeId sum = reduce(g, Op::ReduceSum, map(g, Op::Mul, {v, u}), summed);
+  if (form.amplified) out.sums.amplified.insert(sum);
+  return sum;
 }
 
 // [pictures, C, ..] -> [pictures of the result, C, .., taps of the depth]. Pictures are

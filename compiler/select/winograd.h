@@ -61,7 +61,8 @@ struct WinogradForm {
   Convolution::Pair outputs = {1, 1};
   Convolution::Pair parts = {1, 1}; // above 1: of outputs[axis] taps each
   bool channels = true;             // vectors run over channels, else over tiles of a row
-  bool by_rows = false; // values of a row of tiles lie together, all positions of it
+  bool by_rows = false;   // values of a row of tiles lie together, all positions of it
+  bool amplified = false; // its products are summed in short blocks
   int64_t phases(const Convolution& conv, int axis) const {
     return outputs[axis] == 1 ? 1 : conv.stride[axis];
   }
@@ -98,7 +99,14 @@ NodeId winograd(Algorithms& out, const Convolution& conv, const WinogradForm& fo
 // Whether the transformed input is stored in vectors of channels.
 bool blocks_inputs(const Convolution& conv, const WinogradForm& form, int64_t lanes);
 
-// Largest error on sampled inputs in float, relative to the outputs' root mean square.
-double winograd_error(const Graph& g, const Convolution& conv, const WinogradForm& form);
+// Errors on sampled inputs in float.
+struct WinogradError {
+  double largest = 0; // relative to the outputs' root mean square
+  // Root mean square, relative to that of the sum as it is written: with the products of
+  // a position one after the other, and in short blocks.
+  double plain = 0, blocked = 0;
+};
+WinogradError winograd_error(const Graph& g, const Convolution& conv,
+                             const WinogradForm& form);
 
 } // namespace svod::select

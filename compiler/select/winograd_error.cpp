@@ -1,10 +1,13 @@
 // How far a Winograd form is from the direct sum, measured with the layer's own weights
 // on sampled inputs: bounds from norms are worse than what happens by orders of
 // magnitude.
+#include "compiler/kernel/sum_blocks.h"
 #include "compiler/select/samples.h"
 #include "compiler/select/winograd.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace svod::select {
 
@@ -56,7 +59,33 @@ float weight_at(const std::vector<float>& weights, const Convolution& conv,
 
 } // namespace
 
-double winograd_error(const Graph& g, const Convolution& conv, const WinogradForm& form) {
+namespace {
+
+// A sum as kernels make it: of blocks of so many terms.
+struct BlockedSum {
+  void add(float product, int64_t block) {
+    part += product;
+    if (++terms % block == 0) total += std::exchange(part, 0.0F);
+  }
+  float value() const { return total + part; }
+  float total = 0, part = 0;
+  int64_t terms = 0;
+};
+
+// Of the results of the outputs that are looked at.
+struct Errors {
+  void add(double error, double result) {
+    largest = std::max(largest, std::fabs(error));
+    errors += error * error;
+    results += result * result;
+  }
+  double largest = 0, errors = 0, results = 0; // squares
+};
+
+} // namespace
+
+WinogradError winograd_error(const Graph& g, const Convolution& conv,
+                             const WinogradForm& form) {
   const std::vector<float> weights = known_values(g, conv.weight);
   const Convolution::Pair m = form.outputs;
   Convolution::Pair r = conv.taps; // together
@@ -67,17 +96,19 @@ double winograd_error(const Graph& g, const Convolution& conv, const WinogradFor
   }
   const int64_t rows = axes[0].input[0].columns, columns = axes[1].input[0].columns;
   Samples samples;
-  double worst = 0, squares = 0;
+  Errors written, plain, blocked;
   int64_t counted = 0, step = std::max<int64_t>(1, conv.outputs / 6);
   for (int64_t oc = 0; oc < conv.outputs; oc += step) {
-    Grid<float> sums(rows, columns), tile(rows, columns), w(r[0], r[1]);
-    Grid<double> direct(m[0], m[1]);
+    Grid<float> tile(rows, columns), w(r[0], r[1]);
+    Grid<BlockedSum> as_one(rows, columns), in_blocks(rows, columns), direct(m[0], m[1]);
+    Grid<double> exact(m[0], m[1]);
     // A part of each phase: its first tap; taps are one phase after the other.
     const auto [s_rows, s_columns] =
         Convolution::Pair{form.phases(conv, 0), form.phases(conv, 1)};
     const int64_t of_rows = form.parts[0] * s_rows,
                   of_columns = form.parts[1] * s_columns;
     const int64_t parts = of_rows * of_columns;
+    const int64_t block = short_sum_block(conv.terms() * parts);
     for (int64_t c = 0; c < conv.terms() * parts; ++c) {
       for (float& value : tile.values) value = samples.next();
       const int64_t row = c % parts / of_columns, column = c % of_columns;
@@ -87,25 +118,43 @@ double winograd_error(const Graph& g, const Convolution& conv, const WinogradFor
               weight_at(weights, conv, oc * conv.terms() + c / parts,
                         (row / s_rows * r[0] + p) * s_rows + row % s_rows,
                         (column / s_columns * r[1] + q) * s_columns + column % s_columns);
-      Grid<float> v = both_sides(axes[0].input, axes[1].input, tile);
-      Grid<float> u = both_sides(axes[0].weight, axes[1].weight, w);
-      for (size_t i = 0; i < sums.values.size(); ++i)
-        sums.values[i] += v.values[i] * u.values[i];
+      const Grid<float> v = both_sides(axes[0].input, axes[1].input, tile);
+      const Grid<float> u = both_sides(axes[0].weight, axes[1].weight, w);
+      for (size_t i = 0; i < v.values.size(); ++i) {
+        const float product = v.values[i] * u.values[i];
+        as_one.values[i].add(product, kSumBlock);
+        in_blocks.values[i].add(product, block);
+      }
       for (int64_t i = 0; i < m[0]; ++i)
         for (int64_t j = 0; j < m[1]; ++j)
           for (int64_t p = 0; p < r[0]; ++p)
-            for (int64_t q = 0; q < r[1]; ++q)
-              direct.at(i, j) += double(tile.at(i + p, j + q)) * double(w.at(p, q));
+            for (int64_t q = 0; q < r[1]; ++q) {
+              const float x = tile.at(i + p, j + q), y = w.at(p, q);
+              direct.at(i, j).add(x * y, kSumBlock);
+              exact.at(i, j) += double(x) * double(y);
+            }
     }
-    Grid<float> y = both_sides(axes[0].output, axes[1].output, sums);
-    for (size_t i = 0; i < y.values.size(); ++i) {
-      worst = std::max(worst, std::fabs(double(y.values[i]) - direct.values[i]));
-      squares += direct.values[i] * direct.values[i];
-      ++counted;
+    const auto results = [&](const Grid<BlockedSum>& sums) {
+      Grid<float> values(rows, columns);
+      std::ranges::transform(sums.values, values.values.begin(), &BlockedSum::value);
+      return both_sides(axes[0].output, axes[1].output, values);
+    };
+    const Grid<float> y = results(as_one), z = results(in_blocks);
+    for (size_t i = 0; i < exact.values.size(); ++i, ++counted) {
+      const double result = exact.values[i];
+      written.add(double(direct.values[i].value()) - result, result);
+      plain.add(double(y.values[i]) - result, result);
+      blocked.add(double(z.values[i]) - result, result);
     }
   }
-  const double mean = std::sqrt(squares / double(std::max<int64_t>(counted, 1)));
-  return mean > 0 ? worst / mean : 0;
+  if (counted == 0 || plain.results == 0) return {};
+  WinogradError out;
+  out.largest = plain.largest / std::sqrt(plain.results / double(counted));
+  if (written.errors > 0) {
+    out.plain = std::sqrt(plain.errors / written.errors);
+    out.blocked = std::sqrt(blocked.errors / written.errors);
+  }
+  return out;
 }
 
 } // namespace svod::select

@@ -17,8 +17,8 @@ extern const char kText_frame_top[], kText_pack_frame[], kText_comparison_frame[
     kText_profile_frame[], kText_style[];
 extern const char kText_elements[], kText_numbers[], kText_charts[], kText_head[],
     kText_sorted_table[], kText_kernels[], kText_roofline[], kText_memory[],
-    kText_bytes[], kText_layered[], kText_graph[], kText_start[], kText_comparison[],
-    kText_profile[];
+    kText_accuracy[], kText_bytes[], kText_layered[], kText_graph[], kText_start[],
+    kText_comparison[], kText_profile[];
 
 // As a content security policy takes a digest.
 static std::string base64(const Digest& digest) {
@@ -81,10 +81,10 @@ static std::string page_of(const char* title, const std::string& script,
 }
 
 std::string page_text(const std::string& json) {
-  const std::string script =
-      joined_scripts({kText_elements, kText_numbers, kText_charts, kText_head,
-                      kText_sorted_table, kText_kernels, kText_layered, kText_graph,
-                      kText_roofline, kText_memory, kText_bytes, kText_start});
+  const std::string script = joined_scripts(
+      {kText_elements, kText_numbers, kText_charts, kText_head, kText_sorted_table,
+       kText_kernels, kText_layered, kText_graph, kText_roofline, kText_memory,
+       kText_accuracy, kText_bytes, kText_start});
   return page_of("svod-pack report", script, kText_pack_frame,
                  {{"@PACK@", without_tags(json)}, {"@SCRIPT@", script}});
 }

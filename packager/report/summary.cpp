@@ -279,6 +279,7 @@ void write_run(JsonWriter& json, const Summary& summary) {
     write_onnx_graph(json, summary.front.model);
   }
   if (!summary.verify.empty()) json.key("verify").raw(summary.verify);
+  if (!summary.accuracy.empty()) json.key("accuracy").raw(summary.accuracy);
 }
 
 } // namespace

@@ -38,6 +38,7 @@ struct Summary {
   std::optional<PackedWith> packed = {}; // of a program
   size_t spilled_schedules = 0; // kernels whose found schedules did not fit registers
   std::string verify = {};      // JSON; empty: nothing was compared
+  std::string accuracy = {};    // JSON; empty: of no tensor known
   std::string explanation = {}; // JSON; empty: nobody asked
 };
 

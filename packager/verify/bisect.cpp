@@ -50,40 +50,49 @@ private:
   char* text_;
 };
 
-// Messages that a child process leaves to this one.
-class SharedMessages {
+// A text that a child process leaves to this one.
+class SharedText {
 public:
-  SharedMessages() : file_(memfd_create("messages", MFD_CLOEXEC)) {}
-  ~SharedMessages() {
+  SharedText() : file_(memfd_create("text", MFD_CLOEXEC)) {}
+  ~SharedText() {
     if (file_ >= 0) close(file_);
   }
-  SharedMessages(const SharedMessages&) = delete;
-  SharedMessages& operator=(const SharedMessages&) = delete;
-  void write(std::span<const Diagnostic> messages) const {
-    std::string text;
-    for (const Diagnostic& one : messages)
-      text += static_cast<char>(one.severity) + one.message + '\0';
-    // What does not fit is only missing in the report.
-    (void)!::write(file_, text.data(), text.size());
+  SharedText(const SharedText&) = delete;
+  SharedText& operator=(const SharedText&) = delete;
+  void write(const std::string& text) const {
+    // What does not fit is missing in the report, as a whole.
+    if (::write(file_, text.data(), text.size()) != std::ssize(text))
+      (void)!ftruncate(file_, 0);
   }
-  std::vector<Diagnostic> read() const {
+  std::string read() const {
     std::string text;
     char part[4096];
     for (ssize_t size; (size = pread(file_, part, sizeof part, off_t(text.size()))) > 0;)
       text.append(part, static_cast<size_t>(size));
-    std::vector<Diagnostic> out;
-    for (size_t at = 0, end; (end = text.find('\0', at + 1)) != std::string::npos;
-         at = end + 1)
-      out.push_back({static_cast<Severity>(text[at]),
-                     Exit::Done,
-                     {},
-                     text.substr(at + 1, end - at - 1)});
-    return out;
+    return text;
   }
 
 private:
   int file_;
 };
+
+std::string text_of(std::span<const Diagnostic> messages) {
+  std::string text;
+  for (const Diagnostic& one : messages)
+    text += static_cast<char>(one.severity) + one.message + '\0';
+  return text;
+}
+
+std::vector<Diagnostic> messages_in(const std::string& text) {
+  std::vector<Diagnostic> out;
+  for (size_t at = 0, end; (end = text.find('\0', at + 1)) != std::string::npos;
+       at = end + 1)
+    out.push_back({static_cast<Severity>(text[at]),
+                   Exit::Done,
+                   {},
+                   text.substr(at + 1, end - at - 1)});
+  return out;
+}
 
 std::string list_of(const std::vector<std::string>& names) {
   std::string out;
@@ -127,7 +136,7 @@ private:
   std::vector<Tensor> inputs_;
   std::unique_ptr<LoadedKernels> code_;
   SharedLine line_;
-  SharedMessages messages_;
+  SharedText messages_, accuracy_;
   size_t said_before_ = 0; // the child began
 };
 
@@ -192,11 +201,19 @@ void Bisection::look_at_graphs() const {
 
 Exit Bisection::walk() {
   RunMemory memory(code_->plan(), inputs_, code_->weights());
-  Walk walk(*code_, task_.fused, memory, calls_,
-            [&](const std::string& kernel, const std::vector<std::string>& nodes) {
-              line_.write(kernel + ", ONNX nodes " + list_of(nodes));
-            });
-  if (const std::optional<Fault> fault = walk.run()) {
+  std::optional<Judge> judge;
+  if (task_.accuracy) judge = Judge::of(task_.fused, inputs_);
+  Walk::Stored stored;
+  if (judge) stored = [&](const StoredValue& value) { judge->look_at(value); };
+  Walk walk(
+      *code_, task_.fused, memory, calls_,
+      [&](const std::string& kernel, const std::vector<std::string>& nodes) {
+        line_.write(kernel + ", ONNX nodes " + list_of(nodes));
+      },
+      std::move(stored));
+  const std::optional<Fault> fault = walk.run();
+  if (judge) accuracy_.write(judge->json());
+  if (fault) {
     report(*fault);
     return Exit::VerifyMismatch;
   }
@@ -224,7 +241,7 @@ Exit Bisection::walk() {
   } catch (const std::exception& error) {
     console_.error("--bisect: at " + line_.read() + ": " + error.what());
   }
-  messages_.write(std::span(console_.said()).subspan(said_before_));
+  messages_.write(text_of(std::span(console_.said()).subspan(said_before_)));
   std::cerr.flush();
   _exit(static_cast<int>(status));
 }
@@ -244,7 +261,8 @@ Exit Bisection::walk_in_child() {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   set_interrupt_child(0);
-  for (const Diagnostic& one : messages_.read()) console_.keep(one);
+  for (const Diagnostic& one : messages_in(messages_.read())) console_.keep(one);
+  if (task_.accuracy) *task_.accuracy = accuracy_.read();
   if (WIFEXITED(status)) return static_cast<Exit>(WEXITSTATUS(status));
   console_.error("signal " + std::to_string(WTERMSIG(status)) + " ended kernel " +
                  line_.read());

@@ -17,6 +17,8 @@ struct BisectTask {
   const ImageContents& contents;
   const VerifyChoice& data;  // what is not random is read from a folder
   bool wrong_answer = false; // the packed program's
+  // Asked for: what Judge::json says of the run, empty where there is no judge.
+  std::string* accuracy = nullptr;
 };
 
 // Done when no kernel differs, VerifyMismatch after naming the first that does, or what

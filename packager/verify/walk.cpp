@@ -15,9 +15,10 @@ namespace svod::packager {
 using plan::StepKind;
 
 Walk::Walk(const LoadedKernels& code, const FusedGraph& fused, RunMemory& memory,
-           CallRunner calls, Tell tell)
+           CallRunner calls, Tell tell, Stored stored)
     : code_(code), plan_(code.plan()), memory_(memory), calls_(std::move(calls)),
-      tell_(std::move(tell)), launched_(plan::launched_kernels(fused)) {
+      tell_(std::move(tell)), stored_(std::move(stored)), whole_(fused),
+      launched_(plan::launched_kernels(fused)) {
   for (const plan::Launched& l : launched_) {
     std::vector<size_t>& counts = writers_[l.fused];
     counts.resize(l.fused->buffers.size());

@@ -1,6 +1,7 @@
 // The steps of a plan, one by one, each kernel's result beside the evaluator's.
 #pragma once
 
+#include "packager/verify/judge.h"
 #include "packager/verify/loaded_kernels.h"
 #include "packager/verify/run_memory.h"
 
@@ -31,9 +32,11 @@ public:
   // Told before each kernel is called: a kernel may crash.
   using Tell = std::function<void(const std::string& kernel,
                                   const std::vector<std::string>& nodes)>;
+  // Told of each value of the graph, but of its regions' bodies, that is as expected.
+  using Stored = std::function<void(const StoredValue&)>;
   // `fused` is what the plan was made from.
   Walk(const LoadedKernels& code, const FusedGraph& fused, RunMemory& memory,
-       CallRunner calls, Tell tell);
+       CallRunner calls, Tell tell, Stored stored);
   std::optional<Fault> run();
   const WalkCounts& counts() const { return counts_; }
 
@@ -96,6 +99,8 @@ private:
   RunMemory& memory_;
   const CallRunner calls_;
   const Tell tell_;
+  const Stored stored_;
+  const FusedGraph& whole_;
   const std::vector<plan::Launched> launched_;
   std::map<const FusedGraph*, std::vector<size_t>> writers_; // by buffer
   std::map<std::pair<const FusedGraph*, BufferId>, Writing> writings_;

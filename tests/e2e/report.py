@@ -51,7 +51,8 @@ class Elements(html.parser.HTMLParser):
 
 
 def pack_page(folder, model, *words):
-    done = packer(folder, model, "-o", "infer", "--report", "page.html", "--json", "--verify", "off", *words)
+    done = packer(folder, model, "-o", "infer", "--report", "page.html", "--json",
+                  *(words or ["--verify", "off"]))
     page = (folder / "page.html").read_text()
     said = json.loads(done.stdout)
     check(json.loads(embedded(page)) == said, f"{model.name}: the page holds what --json says")
@@ -270,6 +271,9 @@ def in_browser(folder, pages, compared):
         check(not told, f"{path.parent.name}: no error in the console {told or ''}")
         check(dom.count("tr", "kernel") == said["kernels"], f"a row for each of {said['kernels']} kernels")
         check(dom.count("circle", "point") > 0 and dom.count("rect", "slot") == len(said["memory"]["slots"]), "and charts")
+        tensors = said.get("accuracy", {}).get("tensors", [])
+        check(dom.count("circle", "error") == len(tensors) == dom.count("circle", "alone"), f"{len(tensors)} tensors' errors")
+        check(("Not measured" in dom.text) != bool(tensors), "or why there are none")
         check(dom.count("rect", "box") == graph(said), "the graph's operators, inputs and outputs are boxes")
         check(dom.count("path", "arrow") >= len(said["onnx"]["nodes"]), "with arrows between them")
         check(dom.count("img") == 0, "no name became an element")
@@ -297,10 +301,14 @@ def main():
     for path, of in ((digits, said), (hostile, hostile_said)):
         boxes, did = graph(of), script_results(path / "page.html")
         check(not did or did["boxes"] == boxes, f"{boxes} boxes are drawn")
+    measured = work_folder("report_measured")
+    measured_said = pack_page(measured, DIGITS, "--verify", SOURCE / "models" / "test_data_set_0", "--bisect")[1]
+    check(measured_said["accuracy"]["tensors"], "with --bisect it says how far each tensor is from double precision")
     failures(work_folder("report_failures"))
     other_outputs(work_folder("report_others"))
     profiles(work_folder("report_profiles"))
-    in_browser(work_folder("report_browser"), [(digits / "page.html", said), (hostile / "page.html", hostile_said)],
+    in_browser(work_folder("report_browser"), [(digits / "page.html", said), (hostile / "page.html", hostile_said),
+                                                  (measured / "page.html", measured_said)],
                comparison(work_folder("report_comparison")))
 
 

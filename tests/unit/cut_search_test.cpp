@@ -25,10 +25,10 @@ constexpr LevelChoice kLevels[] = {{"x86-64-v4"}, {"x86-64-v3", 8}, {"x86-64-v2"
 struct RuledGraph {
   explicit RuledGraph(const Graph& graph, const Target& target)
       : target(target), algorithms(choose_algorithms(graph, target, true)),
-        pricer(algorithms.graph, algorithms.unrolled, requests, target, {}) {
+        pricer(algorithms.graph, algorithms.sums, requests, target, {}) {
     requests.stored = algorithms.stored;
     requests.layouts = algorithms.layouts;
-    choices = group_nodes(algorithms.graph, requests.stored, algorithms.unrolled).choices;
+    choices = group_nodes(algorithms.graph, requests.stored, algorithms.sums).choices;
   }
   Target target;
   Algorithms algorithms;

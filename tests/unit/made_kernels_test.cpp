@@ -65,7 +65,7 @@ TEST_CASE("a kernel that is kept is the one that would be made anew",
         rewrite::simplify(model_graph(seed).graph), target, true);
     const Graph& g = algorithms.graph;
     const Grouping grouping =
-        select::group_nodes(g, algorithms.stored, algorithms.unrolled, {});
+        select::group_nodes(g, algorithms.stored, algorithms.sums, {});
     const auto layouts =
         select::assign_layouts(g, grouping, algorithms.layouts,
                                {target.levels[0].lanes, level.bytes_across()}, {});

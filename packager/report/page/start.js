@@ -14,6 +14,7 @@ startGraph();
 showGraph();
 showMemory();
 showPeak();
+showAccuracy();
 showParts();
 showWeights();
 byId("level").addEventListener("change", show);
@@ -25,4 +26,5 @@ addEventListener("resize", () => {
   show();
   showGraph();
   showMemory();
+  showAccuracy();
 });
