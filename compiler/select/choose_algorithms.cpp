@@ -226,7 +226,7 @@ static std::vector<PricedForm> forms_of(const Convolution& c, const Convolution&
 // Whether the error of a form is within bounds; it is told then how to make its sums.
 static bool is_accurate(const Graph& g, const Convolution& c, WinogradForm& form) {
   const WinogradError error = winograd_error(g, c, form);
-  form.amplified = error.plain > kShortBlocksAbove;
+  form.amplified = error.plain > kShortBlocksAbove && error.blocked < error.plain;
   return error.largest <= kErrorBound &&
          (form.amplified ? error.blocked : error.plain) <= kMostAmplified;
 }

@@ -308,7 +308,7 @@ TEST_CASE("products of a fast form are summed in short blocks", "[winograd]") {
     for (size_t s = 0; s < k.stages.size(); ++s) {
       if (!k.stages[s].amplified) continue;
       ++amplified;
-      const std::optional<SumBlocks>& blocks = k.schedule.stages[s].blocks;
+      const std::optional<SumBlocks>& blocks = k.levels[0].stages[s].blocks;
       REQUIRE(blocks);
       int64_t numbers = blocks->steps;
       const std::vector<AxisId>& loops = k.inner(k.stages[s]);
