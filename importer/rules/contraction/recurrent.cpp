@@ -229,8 +229,9 @@ Direction direction_of(const Recurrent& rnn, int64_t d, size_t activations_each,
   Expr input_bias = cut(bias, 0, 0, width), state_bias = cut(bias, 0, width, width);
   if (whole_bias) input_bias = input_bias + state_bias;
   const std::optional<ByteWeights> w = row(rnn.w_bytes, d);
-  Expr inputs = (w ? byte_product(flat, *w) : matmul(flat, permute(row(rnn.w, d), {1, 0}))) +
-                input_bias;
+  Expr inputs =
+      (w ? byte_product(flat, *w) : matmul(flat, permute(row(rnn.w, d), {1, 0}))) +
+      input_bias;
   return {reshape(inputs, {rnn.steps, rnn.batch, width}), permute(row(rnn.r, d), {1, 0}),
           state_bias, rnn.activations.data() + static_cast<size_t>(d) * activations_each,
           row(rnn.r_bytes, d)};
@@ -249,8 +250,8 @@ struct Steps {
 // The state's share of the gates.
 Expr from_state(const Direction& dir, Expr state, const Capture& outer) {
   if (!dir.bytes) return matmul(state, outer(dir.recurrent));
-  return byte_product(state, {outer(dir.bytes->values), outer(dir.bytes->scale),
-                              outer(dir.bytes->zero)});
+  return byte_product(
+      state, {outer(dir.bytes->values), outer(dir.bytes->scale), outer(dir.bytes->zero)});
 }
 
 // One step at `time`, a scalar of the type of the lengths.
