@@ -108,10 +108,11 @@ template <int kCount = kLanes> SVOD_INLINE vu8 lookup(const u8* table, vu8 at) {
 // Four vectors of bytes that lie next to each other.
 #if defined(__AVX512BW__)
 typedef short Pairs512 __attribute__((vector_size(64)));
-template <class Words, class To> SVOD_INLINE void store_packed_(To* to, const Words& mixed) {
+template <class Words, class To>
+SVOD_INLINE void store_packed_(To* to, const Words& mixed) {
   store(reinterpret_cast<i32*>(to),
-        __builtin_shufflevector(mixed, mixed, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7,
-                                11, 15));
+        __builtin_shufflevector(mixed, mixed, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3,
+                                7, 11, 15));
 }
 #endif
 template <bool kNear = false, int kCount = kLanes>

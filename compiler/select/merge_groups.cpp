@@ -18,7 +18,9 @@ static constexpr int64_t kMostOfWideOnes = 2, kFewVectors = 4;
 static constexpr int64_t kMostLacking = 3;
 
 // Groups as many as are several of m.
-static int64_t whole_groups(int64_t groups, int64_t m) { return (groups + m - 1) / m * m; }
+static int64_t whole_groups(int64_t groups, int64_t m) {
+  return (groups + m - 1) / m * m;
+}
 
 int64_t groups_together(int64_t groups, int64_t inputs, int64_t outputs, int64_t lanes,
                         bool windows) {
