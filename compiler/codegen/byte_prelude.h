@@ -7,14 +7,20 @@
 // 32 bits, like NaN, converts to the lowest integer, which is right for NaN (0) and for
 // what is below.
 namespace kernel {
+// Signed bytes, [-128, 127], are what the processor narrows to with one instruction; of
+// them NaN is 0.
 // kNear: x is known to be far from what 32 bits take.
 template <bool kNear = false> SVOD_INLINE u8 round_to_byte(f32 x, i32 zero) {
   return convert_<u8>(round_(x) + f32(zero));
 }
+template <bool kNear = false> SVOD_INLINE i8 round_to_signed(f32 x, i32 zero) {
+  return convert_<i8>(round_(x) + f32(zero));
+}
 
 #if defined(__SSE2__)
-// The nearest integer, halves to even, plus zero in [0, 255]: exact up to 255 + zero,
-// greater than that for what is greater, and negative for NaN and what is below -zero.
+// The nearest integer, halves to even, plus zero: exact up to 255 + zero, greater than
+// that for what is greater, and negative for NaN and what is below -zero, where zero is
+// not negative.
 template <bool kNear, class T> SVOD_INLINE Like<T, i32> nearest_(T x, i32 zero) {
   typedef Like<T, i32> To;
   constexpr int kCount = Traits<T>::kLanes;
@@ -48,9 +54,23 @@ template <bool kNear = false> SVOD_INLINE vu8 round_to_byte(vf32 x, i32 zero) {
   n = choose(n > 0, n, vi32(0));
   return lanes_<u8>(choose(n < 255, n, vi32(255)));
 }
+template <bool kNear> SVOD_INLINE vi32 nearest_signed_(vf32 x, i32 zero) {
+  if constexpr (kNear) return nearest_<true>(x, zero);
+  // The lowest integer plus a negative zero would be a large one.
+  const vf32 most = choose(x > vf32(f32(-255)), x, vf32(f32(-255)));
+  return choose(x == x, nearest_<false>(most, zero), vi32(0));
+}
+template <bool kNear = false> SVOD_INLINE vi8 round_to_signed(vf32 x, i32 zero) {
+  vi32 n = nearest_signed_<kNear>(x, zero);
+  n = choose(n > -128, n, vi32(-128));
+  return lanes_<i8>(choose(n < 127, n, vi32(127)));
+}
 #else
 template <bool kNear = false> SVOD_INLINE vu8 round_to_byte(vf32 x, i32 zero) {
   return convert_<u8>(round_(x) + f32(zero));
+}
+template <bool kNear = false> SVOD_INLINE vi8 round_to_signed(vf32 x, i32 zero) {
+  return convert_<i8>(round_(x) + f32(zero));
 }
 #endif
 
@@ -59,6 +79,10 @@ template <class T> SVOD_INLINE T round_within(T x, f32 low, f32 high, f32 beside
   T rounded = round_(x);
   rounded = choose(rounded >= T(high), T(high), rounded);
   return choose(rounded > T(low), rounded, T(low)) + T(beside);
+}
+// The same of a signed byte, whose NaN is 0: low is -128 - zero then.
+template <class T> SVOD_INLINE T round_within_signed(T x, f32 low, f32 high, f32 beside) {
+  return round_within(choose(x == x, x, T(low + 128)), low, high, beside);
 }
 
 // The byte with this number of a table of 256, which is 64 words: a vector's registers
@@ -82,20 +106,25 @@ template <int kCount = kLanes> SVOD_INLINE vu8 lookup(const u8* table, vu8 at) {
 }
 
 // Four vectors of bytes that lie next to each other.
+#if defined(__AVX512BW__)
+typedef short Pairs512 __attribute__((vector_size(64)));
+template <class Words, class To>
+SVOD_INLINE void store_packed_(To* to, const Words& mixed) {
+  store(reinterpret_cast<i32*>(to),
+        __builtin_shufflevector(mixed, mixed, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3,
+                                7, 11, 15));
+}
+#endif
 template <bool kNear = false, int kCount = kLanes>
 SVOD_INLINE void store_bytes(u8* to, i32 zero, vf32 a, vf32 b, vf32 c, vf32 d) {
 #if defined(__AVX512BW__)
   if constexpr (kCount == 16) {
     typedef Vector<i32, kCount> Words;
-    typedef short Pairs __attribute__((vector_size(64)));
-    const Pairs low =
+    const Pairs512 low =
         __builtin_ia32_packssdw512(nearest_<kNear>(a, zero), nearest_<kNear>(b, zero));
-    const Pairs high =
+    const Pairs512 high =
         __builtin_ia32_packssdw512(nearest_<kNear>(c, zero), nearest_<kNear>(d, zero));
-    const Words mixed = bits_<Words>(__builtin_ia32_packuswb512(low, high));
-    store(reinterpret_cast<i32*>(to),
-          __builtin_shufflevector(mixed, mixed, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3,
-                                  7, 11, 15));
+    store_packed_(to, bits_<Words>(__builtin_ia32_packuswb512(low, high)));
     return;
   }
 #endif
@@ -103,5 +132,23 @@ SVOD_INLINE void store_bytes(u8* to, i32 zero, vf32 a, vf32 b, vf32 c, vf32 d) {
   store(to + kLanes, round_to_byte<kNear>(b, zero));
   store(to + 2 * kLanes, round_to_byte<kNear>(c, zero));
   store(to + 3 * kLanes, round_to_byte<kNear>(d, zero));
+}
+template <bool kNear = false, int kCount = kLanes>
+SVOD_INLINE void store_bytes(i8* to, i32 zero, vf32 a, vf32 b, vf32 c, vf32 d) {
+#if defined(__AVX512BW__)
+  if constexpr (kCount == 16) {
+    typedef Vector<i32, kCount> Words;
+    const Pairs512 low = __builtin_ia32_packssdw512(nearest_signed_<kNear>(a, zero),
+                                                    nearest_signed_<kNear>(b, zero));
+    const Pairs512 high = __builtin_ia32_packssdw512(nearest_signed_<kNear>(c, zero),
+                                                     nearest_signed_<kNear>(d, zero));
+    store_packed_(to, bits_<Words>(__builtin_ia32_packsswb512(low, high)));
+    return;
+  }
+#endif
+  store(to, round_to_signed<kNear>(a, zero));
+  store(to + kLanes, round_to_signed<kNear>(b, zero));
+  store(to + 2 * kLanes, round_to_signed<kNear>(c, zero));
+  store(to + 3 * kLanes, round_to_signed<kNear>(d, zero));
 }
 } // namespace kernel

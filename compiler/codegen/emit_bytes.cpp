@@ -14,12 +14,18 @@ namespace svod::codegen {
 
 namespace {
 
-// A byte made of round(value) + zero, zero in [0, 255].
+// A byte made of round(value) + zero, zero in what the byte takes.
 struct RoundedByte {
   ExprId id = 0; // of the byte
   ExprId value = 0;
   int zero = 0;
+  DType dtype = DType::U8;
   bool near = false; // known to be far from what 32 bits take
+  int least() const { return dtype == DType::I8 ? -128 : 0; }
+  int most() const { return least() + 255; }
+  std::string rounding() const {
+    return dtype == DType::I8 ? "round_to_signed" : "round_to_byte";
+  }
   std::string function(const std::string& name) const {
     return name + (near ? "<true>(" : "(");
   }
@@ -27,9 +33,10 @@ struct RoundedByte {
 
 std::optional<RoundedByte> rounded_byte(const ScheduledKernel& k, ExprId id) {
   const Expr& cast = k.exprs[id];
-  if (cast.kind != Expr::Kind::Cast || cast.dtype != DType::U8) return std::nullopt;
+  if (cast.kind != Expr::Kind::Cast || !is_byte(cast.dtype)) return std::nullopt;
   RoundedByte out;
   out.id = id;
+  out.dtype = cast.dtype;
   out.near = cast.near;
   const Expr* number = &k.exprs[cast.inputs[0]];
   if (number->dtype != DType::F32) return std::nullopt;
@@ -37,7 +44,8 @@ std::optional<RoundedByte> rounded_byte(const ScheduledKernel& k, ExprId id) {
     const Expr& zero = k.exprs[number->inputs[1]];
     if (zero.kind != Expr::Kind::Constant) return std::nullopt;
     const double value = scalar_value(zero.dtype, zero.bits);
-    if (!(value >= 0 && value <= 255) || value != static_cast<int>(value))
+    if (!(value >= out.least() && value <= out.most()) ||
+        value != static_cast<int>(value))
       return std::nullopt;
     out.zero = static_cast<int>(value);
     number = &k.exprs[number->inputs[0]];
@@ -45,6 +53,23 @@ std::optional<RoundedByte> rounded_byte(const ScheduledKernel& k, ExprId id) {
   if (number->kind != Expr::Kind::Map || number->op != Op::Round) return std::nullopt;
   out.value = number->inputs[0];
   return out;
+}
+
+// The same of a signed byte whose top bit is flipped, as products of bytes read it: an
+// unsigned one with another zero point, but for NaN.
+std::optional<RoundedByte> stored_byte(const ScheduledKernel& k, ExprId id) {
+  const Expr& flip = k.exprs[id];
+  if (flip.kind != Expr::Kind::Map || flip.op != Op::Xor || flip.dtype != DType::U8)
+    return rounded_byte(k, id);
+  const Expr &bits = k.exprs[flip.inputs[0]], &top = k.exprs[flip.inputs[1]];
+  if (bits.kind != Expr::Kind::Bitcast || top.kind != Expr::Kind::Constant ||
+      top.bits != 128)
+    return std::nullopt;
+  std::optional<RoundedByte> byte = rounded_byte(k, bits.inputs[0]);
+  if (!byte || byte->dtype != DType::I8 || !byte->near) return std::nullopt;
+  byte->dtype = DType::U8;
+  byte->zero += 128;
+  return byte;
 }
 
 // Such a byte as a float again, after adding `beside` in 32 bits.
@@ -111,11 +136,14 @@ ExpressionEmitter::make_byte_cast(const Expr& e, const Point& p) {
   std::optional<FloatOfByte> f = float_of_byte(k_, e);
   if (f && lookup_of(f->byte.id) == nullptr) {
     const Value x = eval(f->byte.value, p);
-    const int zero = f->byte.zero;
+    const RoundedByte& byte = f->byte;
+    const bool keeps_nan = byte.dtype == DType::I8 && !byte.near;
+    const auto number = [](int value) { return "f32(" + std::to_string(value) + ")"; };
     return Value{declare(type(DType::F32, x.vector),
-                         "round_within(" + x.name + ", f32(" + std::to_string(-zero) +
-                             "), f32(" + std::to_string(255 - zero) + "), f32(" +
-                             std::to_string(zero + f->beside) + "))"),
+                         (keeps_nan ? "round_within_signed(" : "round_within(") + x.name +
+                             ", " + number(byte.least() - byte.zero) + ", " +
+                             number(byte.most() - byte.zero) + ", " +
+                             number(byte.zero + f->beside) + ")"),
                  x.vector};
   }
   const auto id = static_cast<ExprId>(&e - k_.exprs.data());
@@ -123,9 +151,9 @@ ExpressionEmitter::make_byte_cast(const Expr& e, const Point& p) {
   std::optional<RoundedByte> byte = rounded_byte(k_, id);
   if (!byte) return std::nullopt;
   const Value x = eval(byte->value, p);
-  return Value{declare(type(DType::U8, x.vector), byte->function("round_to_byte") +
-                                                      x.name + ", " +
-                                                      std::to_string(byte->zero) + ")"),
+  return Value{declare(type(byte->dtype, x.vector), byte->function(byte->rounding()) +
+                                                        x.name + ", " +
+                                                        std::to_string(byte->zero) + ")"),
                x.vector};
 }
 
@@ -133,10 +161,10 @@ ExpressionEmitter::make_byte_cast(const Expr& e, const Point& p) {
 // do.
 bool WriteEmitter::emit_byte_rows(const Stage& s, const std::vector<Point>& all) {
   constexpr int kRows = 4;
-  const std::optional<RoundedByte> byte = rounded_byte(k_, s.value);
+  const std::optional<RoundedByte> byte = stored_byte(k_, s.value);
   int64_t lanes = 0, step = 0;
   if (!how(s).byte_rows || !byte || !on_lanes(byte->value)) return false;
-  if (lookup_of(s.value) != nullptr) return false;
+  if (lookup_of(s.value) != nullptr || lookup_of(byte->id) != nullptr) return false;
   if (!k_.indices.affine_in(s.index, *k_.loops.lane, lanes) || lanes != 1) return false;
   const auto may_fail = [&](const Point& p) {
     return std::ranges::any_of(s.domain, [&](const Bound& b) { return !holds(b, p); });

@@ -1,5 +1,6 @@
 // What views, concats and gathers do to an index on its way down.
 #include "compiler/ir/build.h"
+#include "compiler/kernel/lane_pads.h"
 #include "compiler/lower/lowering.h"
 #include "compiler/support/check.h"
 
@@ -80,6 +81,20 @@ bool Lowering::never_holds(const Bound& bound) {
   return r.high < bound.low || r.low >= bound.high;
 }
 
+const Buffer* Lowering::stored_buffer(NodeId n) const {
+  const auto found = s_.buffer_of.find(n);
+  const bool stored = s_.grouping.stored[n] && found != s_.buffer_of.end();
+  return stored ? &s_.buffers[found->second] : nullptr;
+}
+
+// The value below a pad that asks for no more than the zeros that end its last block.
+NodeId Lowering::below_lane_pads(NodeId n) const {
+  if (g[n].op != Op::Pad || s_.grouping.stored[n]) return n;
+  const NodeId in = g[n].inputs[0];
+  const Buffer* b = stored_buffer(in);
+  return b != nullptr && pads_lanes(g[n], b->layout, b->shape) ? in : n;
+}
+
 ExprId Lowering::pad(NodeId n, const At& at) {
   const Node& node = g[n];
   NodeId in = node.inputs[0];
@@ -88,20 +103,25 @@ ExprId Lowering::pad(NodeId n, const At& at) {
   uint64_t bits = static_cast<uint64_t>(node.payload[2 * rank]);
   At inner(rank);
   std::vector<Bound> conditions;
-  bool in_border =
-      s_.grouping.stored[in] && s_.buffers[s_.buffer_of.at(in)].layout.fill == bits;
+  const NodeId below = below_lane_pads(in);
+  const Buffer* b = stored_buffer(below);
+  bool in_border = b != nullptr;
+  std::vector<Bound> border; // conditions without those of the last block's lanes
   for (size_t i = 0; i < rank; ++i) {
     int64_t low = node.payload[i], high = node.payload[rank + i];
     inner[i] = IndexPool::add(at[i], IndexPool::constant(-low));
-    if (low != 0 || high != 0) conditions.push_back({inner[i], 0, shape[i]});
+    const bool any = low != 0 || high != 0;
+    if (any) conditions.push_back({inner[i], 0, shape[i]});
     if (!in_border) continue;
-    const Buffer& b = s_.buffers[s_.buffer_of.at(in)];
-    Range there = physical_range(b.layout, b.shape, i), wanted = pool().range(inner[i]);
-    in_border = wanted.low >= there.low && wanted.high <= there.high;
+    const bool lanes = static_cast<int64_t>(i) == b->layout.block_axis;
+    if (any && !lanes) border.push_back(conditions.back());
+    Range there = physical_range(b->layout, b->shape, i), wanted = pool().range(inner[i]);
+    in_border = wanted.low >= there.low && wanted.high <= there.high &&
+                (!any || bits == (lanes ? 0 : b->layout.fill));
   }
   if (in_border) {
     ExprId child = value(in, inner);
-    if (bits == 0) zero_outside_[child] = std::move(conditions);
+    if (bits == 0) zero_outside_[child] = std::move(border);
     return child;
   }
   if (std::ranges::any_of(conditions, [&](const Bound& b) { return never_holds(b); })) {

@@ -32,6 +32,8 @@ private:
   ExprId view(NodeId n, const At& at);
   bool never_holds(const Bound& bound);
   bool stores_nothing(const At& at);
+  const Buffer* stored_buffer(NodeId n) const; // none: it is not stored
+  NodeId below_lane_pads(NodeId n) const;
   ExprId pad(NodeId n, const At& at);
   ExprId concat(NodeId n, const At& at);
   bool known_below(NodeId index, int64_t limit) const;

@@ -92,16 +92,6 @@ static Unroll choose_unroll(const ScheduledKernel& k, const Stage& s, const Leve
   return out;
 }
 
-// Bytes that take exponentials or divisions to make of another byte (the GELU of a
-// quantised network: 49 cycles for 16) are looked up.
-static std::vector<ExprId> choose_tables(const ScheduledKernel& k) {
-  std::vector<ExprId> out;
-  for (ExprId id = 0; id < k.exprs.size(); ++id)
-    if (const std::optional<ByteTable> table = byte_table(k, id); table && table->costly)
-      out.push_back(id);
-  return out;
-}
-
 static StageSchedule schedule_stage(const ScheduledKernel& k,
                                     const Dependence& dependence, size_t number,
                                     const Level& level,
@@ -125,7 +115,7 @@ static StageSchedule schedule_stage(const ScheduledKernel& k,
     if (dependence[s.value][*k.loops.lane] &&
         k.indices.affine_in(s.index, *k.loops.lane, apart) && apart > 1)
       out.columns = kFewestColumns;
-    out.byte_rows = s.dtype == DType::U8 && k.inner(s).empty();
+    out.byte_rows = is_byte(s.dtype) && k.inner(s).empty();
   }
   return out;
 }
@@ -152,7 +142,8 @@ static LevelSchedule schedule_below(const ScheduledKernel& k, const Level& level
   LevelSchedule out = plain_schedule(k, level);
   out.tile = std::move(tile);
   out.peeled = peeled_axes(k);
-  out.tables = choose_tables(k);
+  // The GELU of a quantised network takes 49 cycles for 16 bytes.
+  out.tables = costly_byte_tables(k);
   out.near_lanes = kNearLanes;
   out.pack_scalars = !walks(k);
   out.narrows = level.narrows && k.has_lane_axis() && out.lanes >= kQuad;

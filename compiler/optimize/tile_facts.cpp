@@ -53,9 +53,13 @@ static Slide slide_along(const ScheduledKernel& k, const Expr& load, AxisId axis
 static std::optional<size_t> byte_rows(const ScheduledKernel& k,
                                        const std::vector<Candidate>& candidates) {
   const Stage& s = k.stages.back();
-  const Expr& value = k.exprs[s.value];
-  if (s.kind != StageKind::Store || value.kind != Expr::Kind::Cast ||
-      value.dtype != DType::U8 || k.exprs[value.inputs[0]].dtype != DType::F32)
+  const Expr* value = &k.exprs[s.value];
+  // Of a signed byte with its top bit flipped, as products of bytes read it.
+  if (value->kind == Expr::Kind::Map && value->op == Op::Xor &&
+      k.exprs[value->inputs[0]].kind == Expr::Kind::Bitcast)
+    value = &k.exprs[k.exprs[value->inputs[0]].inputs[0]];
+  if (s.kind != StageKind::Store || value->kind != Expr::Kind::Cast ||
+      !is_byte(value->dtype) || k.exprs[value->inputs[0]].dtype != DType::F32)
     return std::nullopt;
   for (size_t i = 0; i < candidates.size(); ++i) {
     int64_t step = 0;

@@ -2,6 +2,7 @@
 // vector is channels, and there is no im2col. Values that stay row-major need no rule.
 #include "compiler/select/assign_layouts.h"
 
+#include "compiler/kernel/lane_pads.h"
 #include "compiler/kernel/schedule.h"
 #include "compiler/select/group.h"
 
@@ -350,6 +351,10 @@ void Assigner::add_borders() {
     const Node& node = g[n];
     NodeId in = node.inputs[0];
     size_t rank = node.shape.size();
+    const NodeId below = g[in].op == Op::Pad ? g[in].inputs[0] : kNoNode;
+    if (below != kNoNode && !grouping_.stored[in] && grouping_.stored[below] &&
+        pads_lanes(g[in], out_.at(below), g[below].shape))
+      in = below;
     if (!grouping_.stored[in] || fixed.count(in) != 0 || rank < 3) continue;
     auto fill = static_cast<uint64_t>(node.payload[2 * rank]);
     Layout& layout = out_.at(in);
@@ -357,7 +362,8 @@ void Assigner::add_borders() {
     for (size_t i = 0; i < rank; ++i) {
       int64_t low = node.payload[i], high = node.payload[rank + i];
       bool any = low > 0 || high > 0;
-      fits &= !any || (i >= 2 && layout.block_axis != static_cast<int64_t>(i));
+      const bool blocks = layout.block_axis == static_cast<int64_t>(i);
+      fits &= !any || (i >= 2 && !blocks) || pads_lanes(node, layout, g[in].shape, i);
       fits &= low + high <= g[in].shape[i] + 2;
     }
     if (!fits) continue;
@@ -371,6 +377,7 @@ void Assigner::add_borders() {
       if (lane_reads_.count(in) != 0) beyond = -window & (kDot - 1);
     }
     for (size_t i = 0; i < rank; ++i) {
+      if (layout.block_axis == static_cast<int64_t>(i)) continue;
       layout.low[i] = std::max(layout.low[i], node.payload[i]);
       layout.high[i] =
           std::max(layout.high[i], node.payload[rank + i] + (i + 1 == rank ? beyond : 0));

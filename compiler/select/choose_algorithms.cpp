@@ -353,7 +353,8 @@ static int64_t groups_of_form(const Convolution& c, int64_t lanes) {
   if (c.groups == 1) return 1;
   if (c.stride != Convolution::Pair{1, 1}) return 0;
   const int64_t m = groups_together(c.groups, c.inputs, c.outputs, lanes, true);
-  return m * c.inputs % lanes == 0 && m * c.outputs % lanes == 0 ? m : 0;
+  const bool whole = m * c.inputs % lanes == 0 && m * c.outputs % lanes == 0;
+  return whole && c.groups % m == 0 ? m : 0;
 }
 
 // The contraction in a form that takes less time and adds at most `limit` bytes of

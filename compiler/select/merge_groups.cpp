@@ -13,15 +13,29 @@ static constexpr int64_t kMostTogether = 8;
 // results scattered (eight groups of 24 channels, 3x3, 28x28, AVX2 of Zen 3: 4.5 ms a
 // layer, merged by two 1.5).
 static constexpr int64_t kMostOfWideOnes = 2, kFewVectors = 4;
+// Where groups are no multiple of those that are one, the last ones get groups of zeros,
+// at most one for so many that there are.
+static constexpr int64_t kMostLacking = 3;
+
+// Groups as many as are several of m.
+static int64_t whole_groups(int64_t groups, int64_t m) {
+  return (groups + m - 1) / m * m;
+}
 
 int64_t groups_together(int64_t groups, int64_t inputs, int64_t outputs, int64_t lanes,
                         bool windows) {
-  if (inputs == 1 || outputs % lanes == 0) return 1;
+  if (groups == 1 || inputs == 1 || outputs % lanes == 0) return 1;
   const bool few = windows && outputs < kFewVectors * lanes;
   const int64_t most = outputs < lanes ? kMostTogether : few ? kMostOfWideOnes : 1;
-  for (int64_t m = 2; m <= most; ++m)
-    if (groups % m == 0 && m * inputs % lanes == 0 && m * outputs % lanes == 0) return m;
-  return 1;
+  int64_t uneven = 1;
+  for (int64_t m = 2; m <= most; ++m) {
+    if (m * inputs % lanes != 0 || m * outputs % lanes != 0) continue;
+    if (groups % m == 0) return m;
+    // Those that the last ones lack count as products, too.
+    const int64_t lacking = whole_groups(groups, m) - groups;
+    if (uneven == 1 && windows && lacking * kMostLacking <= groups) uneven = m;
+  }
+  return uneven;
 }
 
 namespace {
@@ -101,12 +115,41 @@ GroupedAxes axes_in_order(const Contraction& c, const std::vector<size_t>& chann
   return axes;
 }
 
+// Products of bytes are made of bytes: four at a time.
+bool is_of_bytes(const Graph& g, const Contraction& c) {
+  const auto of_bytes = [&](const Operand& operand) {
+    return is_byte(g[operand.source()].dtype);
+  };
+  return c.dtype == DType::I32 && of_bytes(c.left()) && of_bytes(c.right());
+}
+
+// x with `count` channels of zeros more, below windows over other axes and pads of
+// another value, so that they lie in the last block of what is read.
+NodeId more_channels(Graph& g, NodeId x, int64_t count) {
+  const Node node = g[x];
+  const size_t rank = node.shape.size();
+  if (node.op == Op::Window && node.payload[0] != 1)
+    return window(g, more_channels(g, node.inputs[0], count), node.payload[0],
+                  node.payload[1], node.payload[2], node.payload[3]);
+  if (node.op == Op::Cast) // which keeps zeros
+    return cast(g, more_channels(g, node.inputs[0], count), node.dtype);
+  if (node.op == Op::Pad && node.payload[1] == 0 && node.payload[rank + 1] == 0)
+    return pad_bits(g, more_channels(g, node.inputs[0], count),
+                    Shape(node.payload.begin(), node.payload.begin() + int64_t(rank)),
+                    Shape(node.payload.begin() + int64_t(rank),
+                          node.payload.begin() + 2 * int64_t(rank)),
+                    static_cast<uint64_t>(node.payload[2 * rank]));
+  Shape none(rank, 0), more = none;
+  more[1] = count;
+  return pad(g, x, none, more, 0);
+}
+
 } // namespace
 
 std::optional<GroupedConvolution> match_groups(const Graph& g, const Contraction& c,
                                                int64_t lanes) {
-  if (c.dtype != DType::F32 || !c.right().known || c.left().known || c.batch.empty())
-    return std::nullopt;
+  const bool sums = c.dtype == DType::F32 || is_of_bytes(g, c);
+  if (!sums || !c.right().known || c.left().known || c.batch.empty()) return std::nullopt;
   const std::vector<size_t> channels = channels_of(g, c);
   const std::optional<GroupedAxes> lie = axes_as_they_lie(g, c, channels);
   const GroupedAxes axes = lie ? *lie : axes_in_order(c, channels);
@@ -136,6 +179,8 @@ std::optional<GroupedConvolution> match_groups(const Graph& g, const Contraction
       g, c, c.right(), joined({{c.batch, c.columns, channels}, axes.taps}), weight);
   if (!x || !w) return std::nullopt;
   conv.input = *x, conv.weight = *w;
+  for (NodeId* node : {&conv.input.node, &conv.weight.node})
+    if (c.dtype == DType::I32 && widens_where_read(g, *node)) *node = g[*node].inputs[0];
   conv.result =
       result_in_order(g, c, joined({{axes.batch, c.batch, c.columns}, axes.extents}));
   return conv;
@@ -150,16 +195,25 @@ NodeId merged_weights(Graph& g, NodeId weight, int64_t groups, int64_t outputs,
   const Shape all = {groups / m, m, outputs, m, terms};
   const NodeId one =
       expand(g, reshape(g, weight, {groups / m, m, outputs, 1, terms}), all);
-  return map(g, Op::Select, {expand(g, same, all), one, constant(g, DType::F32, all, 0)});
+  const NodeId none = constant(g, g[weight].dtype, all, 0);
+  return map(g, Op::Select, {expand(g, same, all), one, none});
 }
 
 NodeId merge_groups(Graph& g, const GroupedConvolution& conv, NodeId input,
                     NodeId weight) {
   const size_t rank = conv.extents;
+  const int64_t m = conv.together, groups = conv.full[1], outputs = conv.full[2];
+  const int64_t all = whole_groups(groups, m);
+  if (all != groups) {
+    input = more_channels(g, input, (all - groups) * conv.full[3 + rank]);
+    Shape none(g[weight].shape.size(), 0), more = none;
+    more[1] = all - groups;
+    weight = pad(g, weight, none, more, 0);
+  }
   Shape full = conv.full;
-  full[1] /= conv.together;
-  full[2] *= conv.together;
-  full[3 + rank] *= conv.together;
+  full[1] = all / m;
+  full[2] *= m;
+  full[3 + rank] *= m;
 
   Shape split = g[input].shape, place = full, of_weights = full;
   split[1] = full[3 + rank];
@@ -171,16 +225,24 @@ NodeId merge_groups(Graph& g, const GroupedConvolution& conv, NodeId input,
   std::iota(order.begin(), order.end(), 0);
   std::rotate(order.begin() + 2, order.begin() + 3, order.begin() + 3 + int64_t(rank));
   const NodeId x = permute(g, reshape(g, input, split), order);
-  const NodeId merged =
-      merged_weights(g, weight, conv.full[1], conv.full[2], conv.together);
+  const NodeId merged = merged_weights(g, weight, all, outputs, m);
   const NodeId w = reshape(g, merged, of_weights);
 
   Payload axes;
   for (size_t axis = 3 + rank; axis < full.size(); ++axis)
     axes.push_back(static_cast<int64_t>(axis));
-  const NodeId products =
-      map(g, Op::Mul, {expand(g, reshape(g, x, place), full), expand(g, w, full)});
-  return arranged(g, reduce(g, Op::ReduceSum, products, axes), conv.result);
+  const DType dtype = is_byte(g[x].dtype) ? DType::I32 : DType::F32;
+  const auto factor = [&](NodeId n) { return expand(g, cast(g, n, dtype), full); };
+  const NodeId products = map(g, Op::Mul, {factor(reshape(g, x, place)), factor(w)});
+  NodeId sum = reduce(g, Op::ReduceSum, products, axes);
+  if (all != groups) {
+    Shape channels = full;
+    channels.resize(3 + rank);
+    channels[1] *= channels[2];
+    channels.erase(channels.begin() + 2);
+    sum = slice_axis(g, reshape(g, sum, channels), 1, 0, groups * outputs);
+  }
+  return arranged(g, sum, conv.result);
 }
 
 } // namespace svod::select

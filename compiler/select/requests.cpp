@@ -225,6 +225,7 @@ void RequestFinder::look_at(const Group& group, const ScheduledKernel& kernel,
   const bool reduces = group.base != kNoNode && is_reduce(g[group.base].op);
   const bool turned = reduces && turn_operands(group, kernel);
   if (copies_) turn_rows(group, kernel);
+  if (copies_ && !gpu_ && reduces) turn_scattered(kernel);
   pad_rows(group);
   // An operand that is turned is read otherwise in the next round; rows are read as often
   // as they are passed, but from the first cache.

@@ -49,6 +49,7 @@ private:
   bool avoid_sums_across_lanes(const Contraction& c, const ScheduledKernel& k);
   bool turn_operands(const Group& group, const ScheduledKernel& k);
   void turn_rows(const Group& group, const ScheduledKernel& k);
+  void turn_scattered(const ScheduledKernel& k);
   void pad_rows(const Group& group);
   bool pad_vectors(BufferId id);
   void store_padded_form(NodeId value, NodeId reader);

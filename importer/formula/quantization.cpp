@@ -90,4 +90,13 @@ void give_quantized(NodeImport& node, Expr y, size_t i, DType to) {
                   single_zero_point(node, i + 1, y.shape()), to));
 }
 
+Quantized quantized_whole(Expr x) {
+  const std::vector<int64_t> axes = axes_from(0, x.rank());
+  const Expr high = maximum(reshape(reduce(Op::ReduceMax, x, axes), {}), 0.0);
+  const Expr low = minimum(reshape(reduce(Op::ReduceMin, x, axes), {}), 0.0);
+  const Expr scale = select(equal(high, low), like(high, 1), (high - low) / 255.0);
+  const Expr zero = convert(apply(Op::Round, clamp(-low / scale, 0, 255)), DType::U8);
+  return {requantize(x / scale, zero, DType::U8), scale, zero};
+}
+
 } // namespace svod::importer

@@ -29,4 +29,10 @@ void give_quantized(NodeImport& node, Expr y, size_t i, DType to);
 // x - zero_point in I32, the form in which integer products are taken.
 Expr centered(Expr x, std::optional<Expr> zero_point);
 
+struct Quantized {
+  Expr values, scale, zero; // U8, F32, U8
+};
+// As DynamicQuantizeLinear does: the whole range of x, zero included, in 8 bits.
+Quantized quantized_whole(Expr x);
+
 } // namespace svod::importer

@@ -24,12 +24,13 @@ from onnx import TensorProto, helper, numpy_helper
 import kernels
 from cliff_blocks import ModernBlocks
 from cliff_exports import ExportedBlocks
+from cliff_quantised import QuantisedBlocks
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("SVOD_BUILD", HERE.parent.parent / "build")).resolve()
 
 
-class Network(ModernBlocks, ExportedBlocks):
+class Network(ModernBlocks, ExportedBlocks, QuantisedBlocks):
     """A network under construction; `value` and `shape` are its current tensor's."""
 
     def __init__(self, seed):
@@ -360,7 +361,7 @@ class Network(ModernBlocks, ExportedBlocks):
 
     FIRST_BLOCKS = ("conv_block grouped depthwise depthwise inverted_residual shuffle split_halves dense mlp mlp gated attention "
                     "windows token_mixer experts resize pool depth_to_space group_norm channel_norm recurrent").split()
-    ALL_BLOCKS = FIRST_BLOCKS + 2 * (ModernBlocks.BLOCKS + ExportedBlocks.BLOCKS)
+    ALL_BLOCKS = FIRST_BLOCKS + 2 * (ModernBlocks.BLOCKS + ExportedBlocks.BLOCKS + QuantisedBlocks.BLOCKS)
 
     def draw(self, count):
         for _ in range(count):

@@ -177,6 +177,7 @@ LISTED = {
     "kFewestPositions": "positions: of which two have text of their own",
     "kMostTogether": "ratio of products: with groups merged and apart",
     "kMostOfWideOnes": "ratio of products: with groups of a few vectors merged and apart",
+    "kMostLacking": "groups: so many for each group of zeros that is added to them, products by zeros against moving data",
     "kFewVectors": "vectors of a group: a wider one is near enough to whole vectors by itself",
     "kShort": "steps: of a sum that sums across lanes dominate",
     "kAgain": "reads of each element: below, a value is not worth to be turned",

@@ -159,3 +159,25 @@ TEST_CASE("channels of groups that are normalised into tokens lie in lanes", "[f
       if (k.indices.affine_in(k.exprs[load].index, *k.loops.lane, step)) CHECK(step <= 1);
   }
 }
+
+// A layer between linear ones, as segmentation transformers have it.
+TEST_CASE("tokens that a depthwise layer mixes keep their channels in lanes", "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 256, 32});
+  NodeId wide = matmul(g, x, known(g, {32, 128}));
+  NodeId picture = reshape(g, permute(g, wide, {0, 2, 1}), {1, 128, 16, 16});
+  NodeId padded = pad(g, picture, {0, 0, 1, 1}, {0, 0, 1, 1}, 0);
+  NodeId product =
+      broadcast_map(g, Op::Mul, {windows(g, padded), known(g, {1, 128, 1, 1, 3, 3})});
+  NodeId sum = squeeze_axes(g, reduce(g, Op::ReduceSum, product, {4, 5}), {4, 5});
+  NodeId tokens = permute(g, reshape(g, sum, {1, 128, 256}), {0, 2, 1});
+  NodeId y = matmul(g, map(g, Op::Gelu, {tokens}), known(g, {128, 32}));
+  check(g, y, {{1, 256, 32}});
+  const FusedGraph f = fused(g, y);
+  for (const ScheduledKernel& k : f.kernels) {
+    const Stage& last = k.stages.back();
+    int64_t step = 0;
+    if (k.has_lane_axis() && k.indices.affine_in(last.index, *k.loops.lane, step))
+      CHECK(step <= 1);
+  }
+}

@@ -22,6 +22,7 @@ struct Case {
   int64_t groups, inputs, outputs; // of each group
   Shape taps;                      // along one to three axes
   int64_t stride = 1, pictures = 2, size = 11;
+  bool bytes = false; // as quantised networks have them, with a zero point around them
 };
 
 // As the importer writes it.
@@ -33,11 +34,15 @@ RandomGraph grouped(const Case& c) {
   Shape of_x = {c.pictures, c.groups * c.inputs}, of_w = {c.groups * c.outputs, c.inputs};
   for (size_t i = 0; i < axes; ++i)
     of_x.push_back(c.size - int64_t(i)), of_w.push_back(c.taps[i]);
-  Tensor x = random_tensor(random, of_x), w = random_tensor(random, of_w);
-  NodeId y = g.add_input("x", DType::F32, of_x);
+  const DType of_input = c.bytes ? DType::U8 : DType::F32,
+              of_weight = c.bytes ? DType::I8 : DType::F32,
+              of_sum = c.bytes ? DType::I32 : DType::F32;
+  Tensor x = random_tensor(random, of_x, of_input),
+         w = random_tensor(random, of_w, of_weight);
+  NodeId y = g.add_input("x", of_input, of_x);
   Shape low(axes + 2, 1), split = {c.pictures, c.groups, c.inputs}, of_weights;
   low[0] = low[1] = 0;
-  y = pad(g, y, low, low, 0);
+  y = pad(g, y, low, low, c.bytes ? 3 : 0);
   for (size_t i = 0; i < axes; ++i)
     y = window(g, y, 2 + int64_t(i), c.taps[i], c.stride, 1);
   split.insert(split.end(), g[y].shape.begin() + 2, g[y].shape.end());
@@ -57,9 +62,9 @@ RandomGraph grouped(const Case& c) {
   of_weights = {1, c.groups, c.outputs};
   of_weights.resize(3 + axes, 1);
   of_weights.insert(of_weights.end(), of_w.begin() + 1, of_w.end());
-  const NodeId known = weight(g, DType::F32, of_weights, g.add_blob(w.bytes));
-  const NodeId products =
-      map(g, Op::Mul, {expand(g, reshape(g, y, place), full), expand(g, known, full)});
+  const NodeId known = weight(g, of_weight, of_weights, g.add_blob(w.bytes));
+  const auto factor = [&](NodeId n) { return expand(g, cast(g, n, of_sum), full); };
+  const NodeId products = map(g, Op::Mul, {factor(reshape(g, y, place)), factor(known)});
   Shape result = {c.pictures, c.groups * c.outputs};
   result.insert(result.end(), full.begin() + 3, full.begin() + 3 + int64_t(axes));
   g.add_output("y", reshape(g, reduce(g, Op::ReduceSum, products, summed), result));
@@ -96,7 +101,20 @@ TEST_CASE("groups of few channels are merged to whole vectors", "[fuse]") {
   // Whole vectors already; groups of one channel; no number of them is whole vectors.
   CHECK(groups_chosen({4, 16, 16, {3, 3}}) == Shape{4, 16, 16});
   CHECK(groups_chosen({32, 1, 2, {3, 3}}) == Shape{32, 2, 1});
-  CHECK(groups_chosen({3, 4, 4, {3, 3}}) == Shape{3, 4, 4});
+  CHECK(groups_chosen({2, 4, 4, {3, 3}}) == Shape{2, 4, 4});
+}
+
+TEST_CASE("a last group that is lacking is one of zeros", "[fuse]") {
+  CHECK(groups_chosen({7, 8, 8, {3, 3}}) == Shape{4, 16, 16});
+  CHECK(groups_chosen({3, 4, 4, {3, 3}}) == Shape{1, 16, 16});
+  CHECK(groups_chosen({5, 24, 24, {3, 3}}) == Shape{3, 48, 48});
+  // Two of three would be zeros.
+  CHECK(groups_chosen({5, 4, 4, {3, 3}}) == Shape{5, 4, 4});
+}
+
+TEST_CASE("groups of bytes are merged as others are", "[fuse]") {
+  CHECK(groups_chosen({8, 4, 4, {3, 3}, 1, 1, 11, true}) == Shape{2, 16, 16});
+  CHECK(groups_chosen({7, 8, 8, {3, 3}, 2, 1, 11, true}) == Shape{4, 16, 16});
 }
 
 TEST_CASE("merged groups compute what groups compute", "[fuse]") {
@@ -104,7 +122,12 @@ TEST_CASE("merged groups compute what groups compute", "[fuse]") {
                         {4, 8, 8, {5, 3}, 2},
                         {8, 2, 4, {3}},
                         {4, 24, 24, {3, 3}},
-                        {4, 8, 4, {2, 3, 3}}}) {
+                        {4, 8, 4, {2, 3, 3}},
+                        {7, 8, 8, {3, 3}, 2},
+                        {3, 4, 4, {3, 3}, 1, 1},
+                        {5, 24, 24, {3, 3}, 2, 1, 20},
+                        {4, 8, 8, {3, 3}, 1, 1, 20, true},
+                        {7, 8, 8, {3, 3}, 2, 1, 20, true}}) {
     const RandomGraph direct = grouped(c);
     const Algorithms chosen = choose_algorithms(rewrite::simplify(direct.graph),
                                                 *find_target("x86-64-v4"), false);

@@ -3,6 +3,7 @@
 // that the evaluator runs and the integer form that kernels run must agree exactly.
 #include "compiler/fuse.h"
 #include "compiler/ir/build.h"
+#include "compiler/kernel/byte_table.h"
 #include "compiler/rewrite/integer_contractions.h"
 #include "compiler/rewrite/simplify.h"
 #include "tests/support/check_kernels.h"
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 using namespace svod;
 using namespace svod::importer;
@@ -57,7 +59,7 @@ int failures_by_level(uint64_t first, uint64_t seeds, uint64_t step) {
 }
 
 // Whatever a float may be, quantised and as a float again.
-RandomGraph corners(int64_t zero, int64_t beside) {
+RandomGraph corners(DType dtype, int64_t zero, int64_t beside) {
   std::vector<double> values{NAN,          -NAN,          INFINITY, -INFINITY, 0.0,
                              -0.0,         1e30,          -1e30,    3e9,       -3e9,
                              2147483648.0, -2147483648.0, 1e-40};
@@ -72,13 +74,18 @@ RandomGraph corners(int64_t zero, int64_t beside) {
   if (zero != 0)
     near = map(g, Op::Add,
                {near, constant(g, DType::F32, shape, static_cast<double>(zero))});
-  const NodeId byte = cast(g, near, DType::U8);
+  const NodeId byte = cast(g, near, dtype);
   NodeId wide = cast(g, byte, DType::I32);
   if (beside != 0)
     wide = map(g, Op::Add, {wide, constant_int(g, DType::I32, shape, beside)});
   // The sign of a zero shows in what divides by it.
   const NodeId again = cast(g, wide, DType::F32);
   g.add_output("byte", byte);
+  // As products of bytes read signed ones.
+  if (dtype == DType::I8)
+    g.add_output("flipped", map(g, Op::Xor,
+                                {bitcast(g, byte, DType::U8),
+                                 constant_int(g, DType::U8, shape, 128)}));
   g.add_output("again", again);
   g.add_output("inverse", map(g, Op::Reciprocal, {again}));
   out.tolerance.assign(g.size(), 0.0);
@@ -100,6 +107,28 @@ RandomGraph table_of(DType dtype) {
   const NodeId steps =
       map(g, Op::Round, {map(g, Op::Mul, {smooth, constant(g, DType::F32, shape, 24)})});
   g.add_output("y", cast(g, steps, dtype));
+  out.tolerance.assign(g.size(), 0.0);
+  return out;
+}
+
+// The same of a network that rounds to bytes after each operation: the gate is a byte of
+// its own, made of the one that it is multiplied by.
+RandomGraph table_of_parts(DType dtype) {
+  RandomGraph out;
+  Graph& g = out.graph;
+  const Shape shape{256};
+  Tensor all{dtype, shape, {}};
+  for (int i = 0; i < 256; ++i) all.bytes.push_back(static_cast<std::byte>(i));
+  const NodeId x = g.add_input("x", dtype, shape);
+  out.inputs.push_back(std::move(all));
+  const auto times = [&](NodeId n, double factor) {
+    return map(g, Op::Mul, {n, constant(g, DType::F32, shape, factor)});
+  };
+  const auto rounded = [&](NodeId n) { return cast(g, map(g, Op::Round, {n}), dtype); };
+  const NodeId value = times(cast(g, x, DType::F32), 0x1p-5);
+  const NodeId gate = rounded(times(map(g, Op::Sigmoid, {value}), 64));
+  const NodeId smooth = map(g, Op::Mul, {value, cast(g, gate, DType::F32)});
+  g.add_output("y", rounded(times(smooth, 0x1p-1)));
   out.tolerance.assign(g.size(), 0.0);
   return out;
 }
@@ -143,13 +172,37 @@ TEST_CASE("a costly function of bytes is a table", "[kernels][quantised]") {
     }
 }
 
+TEST_CASE("of several bytes a table is made of the first one", "[kernels][quantised]") {
+  for (DType dtype : {DType::U8, DType::I8}) {
+    const std::optional<Target> target = find_target("native");
+    const RandomGraph random = table_of_parts(dtype);
+    CHECK(check_kernels(random, *target) == "");
+    const FusedGraph fused = fuse(random.graph, *target);
+    REQUIRE(fused.kernels.size() == 1);
+    const ScheduledKernel& k = fused.kernels[0];
+    const ExprId stored = k.stages.back().value;
+    const std::optional<ByteTable> table = byte_table(k, stored);
+    REQUIRE(table);
+    CHECK(k.exprs[table->source].kind == Expr::Kind::Load);
+    const std::vector<ExprId> costly = costly_byte_tables(k);
+    CHECK(std::ranges::count(costly, stored) == 1);
+  }
+}
+
 TEST_CASE("floats become bytes as the evaluator says, whatever they are",
           "[kernels][quantised]") {
   for (const LevelChoice& level : kLevels)
-    for (auto [zero, beside] : {std::pair{0, 0}, {128, -128}, {255, -255}, {7, 3}})
+    for (auto [dtype, zero, beside] : {std::tuple{DType::U8, 0, 0},
+                                       {DType::U8, 128, -128},
+                                       {DType::U8, 255, -255},
+                                       {DType::U8, 7, 3},
+                                       {DType::I8, 0, 0},
+                                       {DType::I8, -128, 128},
+                                       {DType::I8, 127, -127},
+                                       {DType::I8, -5, 3}})
       if (auto target = target_for(level)) {
         INFO(level.name << ' ' << level.lanes << " zero " << zero);
-        CHECK(check_kernels(corners(zero, beside), *target).empty());
+        CHECK(check_kernels(corners(dtype, zero, beside), *target) == "");
       }
 }
 

@@ -84,10 +84,17 @@ std::vector<Activation> activations_of(NodeImport& node, size_t directions,
   return result;
 }
 
+// Weights of 8 bits, [directions, in, gates * hidden], with a scale and a zero point for
+// each direction or column.
+struct ByteWeights {
+  Expr values, scale, zero;
+};
+
 // The operands common to the three operators, in time-major layout and F32 or F64.
 struct Recurrent {
   Expr x, w, r; // [steps, batch, in], [directions, gates * hidden, in], [.., hidden]
-  Expr bias;    // [directions, 2 * gates * hidden]
+  std::optional<ByteWeights> w_bytes, r_bytes; // whose factors become bytes as well
+  Expr bias;                                   // [directions, 2 * gates * hidden]
   std::optional<Expr> lengths;
   int64_t steps, batch, hidden, directions, gates;
   bool reverse_first, batch_major;
@@ -115,11 +122,9 @@ int64_t direction_count(NodeImport& node) {
   node.invalid("direction '" + direction + "' is not in the specification");
 }
 
-// W or R [directions, gates * hidden, in]. DynamicQuantizeLSTM of com.microsoft has them
-// transposed, in 8 bits with a scale and a zero point per direction or per column; it may
-// round its activations to 8 bits too, which this is more exact than.
-Expr recurrent_weights(NodeImport& node, size_t i) {
-  if (node.model_node.op_type != "DynamicQuantizeLSTM") return wide(node, i);
+// W or R of DynamicQuantizeLSTM of com.microsoft; nothing of other operators.
+std::optional<ByteWeights> byte_weights(NodeImport& node, size_t i) {
+  if (node.model_node.op_type != "DynamicQuantizeLSTM") return std::nullopt;
   const Expr w = operand(node, i);
   require(node, w.rank() == 3, "X, W and R need rank 3");
   const auto parameter = [&](size_t at) {
@@ -131,7 +136,14 @@ Expr recurrent_weights(NodeImport& node, size_t i) {
     return reshape(p, shape);
   };
   const size_t scale = i == 1 ? 8 : 10;
-  return permute(dequantize(w, parameter(scale), parameter(scale + 1)), {0, 2, 1});
+  return ByteWeights{w, parameter(scale), parameter(scale + 1)};
+}
+
+// W or R [directions, gates * hidden, in].
+Expr recurrent_weights(NodeImport& node, size_t i) {
+  const std::optional<ByteWeights> bytes = byte_weights(node, i);
+  if (!bytes) return wide(node, i);
+  return permute(dequantize(bytes->values, bytes->scale, bytes->zero), {0, 2, 1});
 }
 
 Recurrent read_recurrent(NodeImport& node, int64_t gates,
@@ -167,6 +179,8 @@ Recurrent read_recurrent(NodeImport& node, int64_t gates,
   return {x,
           w,
           r,
+          node.exact ? std::nullopt : byte_weights(node, 1),
+          node.exact ? std::nullopt : byte_weights(node, 2),
           bias,
           lengths,
           steps,
@@ -185,9 +199,22 @@ struct Direction {
   Expr recurrent;  // [hidden, gates * hidden]
   Expr state_bias; // [gates * hidden]
   const Activation* activations;
+  std::optional<ByteWeights> bytes; // of the direction, instead of `recurrent`
 };
 
 Expr row(Expr x, int64_t i) { return squeeze(cut(x, 0, i, 1), 0); }
+std::optional<ByteWeights> row(const std::optional<ByteWeights>& w, int64_t d) {
+  if (!w) return std::nullopt;
+  const auto of = [&](Expr x) { return row(x, extent(x, 0) == 1 ? 0 : d); };
+  return ByteWeights{of(w->values), of(w->scale), of(w->zero)};
+}
+// The product with weights of 8 bits of a factor that is rounded to 8 bits as well, by
+// the range of all of it.
+Expr byte_product(Expr x, const ByteWeights& w) {
+  const Quantized a = quantized_whole(x);
+  const Expr sums = matmul(centered(a.values, a.zero), centered(w.values, w.zero));
+  return convert(sums, DType::F32) * (a.scale * w.scale);
+}
 // The part of gate `gate` along the last axis.
 Expr gate_of(Expr x, int64_t gate, int64_t hidden) {
   return cut(x, x.rank() - 1, gate * hidden, hidden);
@@ -201,9 +228,13 @@ Direction direction_of(const Recurrent& rnn, int64_t d, size_t activations_each,
   Expr bias = row(rnn.bias, d);
   Expr input_bias = cut(bias, 0, 0, width), state_bias = cut(bias, 0, width, width);
   if (whole_bias) input_bias = input_bias + state_bias;
-  Expr inputs = matmul(flat, permute(row(rnn.w, d), {1, 0})) + input_bias;
+  const std::optional<ByteWeights> w = row(rnn.w_bytes, d);
+  Expr inputs =
+      (w ? byte_product(flat, *w) : matmul(flat, permute(row(rnn.w, d), {1, 0}))) +
+      input_bias;
   return {reshape(inputs, {rnn.steps, rnn.batch, width}), permute(row(rnn.r, d), {1, 0}),
-          state_bias, rnn.activations.data() + static_cast<size_t>(d) * activations_each};
+          state_bias, rnn.activations.data() + static_cast<size_t>(d) * activations_each,
+          row(rnn.r_bytes, d)};
 }
 
 using State = std::vector<Expr>; // state[0] is what the cell gives out
@@ -215,6 +246,13 @@ struct Steps {
   Expr outputs; // [steps, 1, batch, hidden]
   State last;
 };
+
+// The state's share of the gates.
+Expr from_state(const Direction& dir, Expr state, const Capture& outer) {
+  if (!dir.bytes) return matmul(state, outer(dir.recurrent));
+  return byte_product(
+      state, {outer(dir.bytes->values), outer(dir.bytes->scale), outer(dir.bytes->zero)});
+}
 
 // One step at `time`, a scalar of the type of the lengths.
 State advance(const Recurrent& rnn, Expr inputs, const State& state,
@@ -413,7 +451,7 @@ void import_lstm(NodeImport& node) {
       auto peep = [&](int64_t gate, Expr x, Expr c) {
         return peepholes ? x + outer(gate_of(row(*peepholes, d), gate, n)) * c : x;
       };
-      Expr gates = inputs + matmul(state[0], outer(dir.recurrent));
+      Expr gates = inputs + from_state(dir, state[0], outer);
       Expr c = state[1];
       Expr in = activate(*f, clip(peep(0, gate_of(gates, 0, n), c)));
       Expr forget = coupled ? like(in, 1) - in

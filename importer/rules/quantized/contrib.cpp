@@ -33,20 +33,6 @@ Expr with_bias(NodeImport& node, Expr y, size_t i) {
   return y + convert(wide(node, i), y.dtype());
 }
 
-struct Quantized {
-  Expr values, scale, zero; // U8, F32, U8
-};
-
-// As DynamicQuantizeLinear does: the whole range of x, zero included, in 8 bits.
-Quantized quantized_whole(Expr x) {
-  const std::vector<int64_t> axes = axes_from(0, x.rank());
-  const Expr high = maximum(reshape(reduce(Op::ReduceMax, x, axes), {}), 0.0);
-  const Expr low = minimum(reshape(reduce(Op::ReduceMin, x, axes), {}), 0.0);
-  const Expr scale = select(equal(high, low), like(high, 1), (high - low) / 255.0);
-  const Expr zero = convert(apply(Op::Round, clamp(-low / scale, 0, 255)), DType::U8);
-  return {requantize(x / scale, zero, DType::U8), scale, zero};
-}
-
 Expr float_product(NodeImport& node, Expr a, Expr b, Expr a_scale, Expr b_scale) {
   const Expr product = convert(checked_matmul(node, a, b), DType::F32);
   const Expr scale = convert(a_scale, DType::F32) * convert(b_scale, DType::F32);
