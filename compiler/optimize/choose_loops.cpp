@@ -1,4 +1,5 @@
 // The order of loops, and where outer ones are cut into parallel chunks.
+#include "compiler/kernel/matrix_tiles.h"
 #include "compiler/optimize/choose.h"
 
 #include <algorithm>
@@ -164,9 +165,16 @@ static int64_t pick_block(int64_t extent, int64_t parts, int tile) {
   return std::min((equal <= 2 * block ? equal : block) * unit, extent);
 }
 
-// The tile that the kernel is executed with: of parts of its lanes where they are
-// registers of their own.
+// The tile that the kernel is executed with: a block of tiles of registers, or, where lanes
+// are registers of their own, one of parts of its lanes.
 static Tile executed_tile(const ScheduledKernel& k, const Level& level) {
+  if (const auto tiles = choose_tiles(k, level)) {
+    Tile block;
+    for (const TileAxis& along : tiles->block)
+      block.counts.push_back(
+          {along.axis, static_cast<int>(block_positions(*tiles, along))});
+    return block;
+  }
   const int lanes = level.has_vectors() ? k.loops.lanes : choose_lanes(k, level);
   if (lanes != k.loops.lanes)
     if (const auto cut = cut_lanes(k, k.loops.lanes / lanes))

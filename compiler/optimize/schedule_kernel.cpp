@@ -150,7 +150,8 @@ static LevelSchedule plain_schedule(const ScheduledKernel& k, const Level& level
 static LevelSchedule schedule_below(const ScheduledKernel& k, const Level& level,
                                     std::vector<TileAxis> tile) {
   LevelSchedule out = plain_schedule(k, level);
-  out.tile = std::move(tile);
+  const std::optional<MatrixTiles> tiles = choose_tiles(k, level);
+  out.tile = tiles ? tile_after(k, *tiles) : std::move(tile);
   out.peeled = peeled_axes(k);
   out.tables = choose_tables(k);
   out.near_lanes = kNearLanes;
@@ -161,6 +162,7 @@ static LevelSchedule schedule_below(const ScheduledKernel& k, const Level& level
   const Dependence dependence = dependence_of(k);
   for (size_t i = 0; i < k.stages.size(); ++i)
     out.stages.push_back(schedule_stage(k, dependence, i, level, out.tile));
+  if (tiles) out.stages[0] = {}, out.stages[0].tiles = tiles;
   return out;
 }
 
