@@ -20,10 +20,8 @@ void KernelEmitter::find_tiles() {
   if (how_.stages.empty() || !how_.stages[0].tiles) return;
   const std::optional<TileFactors> factors = tile_factors(k_);
   SVOD_CHECK(factors) << "tiles of no product";
-  tiles_ = {*how_.stages[0].tiles,
-            *factors,
-            tile_counts(k_, *factors, how_.stages[0].tiles->block),
-            {}};
+  const MatrixTiles& how = *how_.stages[0].tiles;
+  tiles_ = {how, *factors, tile_counts(k_, *factors, how), {}, 0};
   for (AxisId a : k_.loops.outer)
     if (const int64_t positions = positions_in_block(a); positions > 0) {
       tiles_->blocked.push_back(a);
@@ -109,6 +107,40 @@ std::vector<int64_t> KernelEmitter::tile_offsets(const Expr& load, bool panels,
   return out;
 }
 
+// Blocks of positions go by the same weights one after the other, and each of them
+// fetches a part of those that come next, as sums in vectors do (choose_prefetch.cpp).
+void KernelEmitter::open_tiles_ahead() {
+  BlockOfTiles& t = *tiles_;
+  t.fetched = 0;
+  const auto in_block = [&](AxisId a) {
+    return std::max<int64_t>(1, positions_in_block(a));
+  };
+  for (const WeightPrefetch& w : how_.stages[0].weights) {
+    const int64_t ahead = in_block(w.panels) * w.panel_elements;
+    if (ahead > w.most_bytes) continue;
+    std::string number = "0";
+    int64_t sweeps = 1;
+    if (w.sweep != w.panels) {
+      const std::string a = std::to_string(w.sweep);
+      const bool chunked = std::ranges::any_of(
+          k_.loops.chunks, [&](const ChunkAxis& c) { return c.axis == w.sweep; });
+      const int64_t positions = in_block(w.sweep);
+      number = std::string(positions_in_block(w.sweep) > 0 ? "(b" : "(x") + a +
+               (chunked ? " - low" + a : "") + ") / " + std::to_string(positions);
+      sweeps =
+          (std::ranges::max(range_lengths(k_, w.sweep, false, false)) + positions - 1) /
+          positions;
+    }
+    t.fetched = (t.how.groups + sweeps - 1) / sweeps;
+    const int64_t needed = (t.how.groups + t.fetched - 1) / t.fetched;
+    line("const iptr sweep = " + number + ";");
+    line("const iptr ahead = sweep < " + std::to_string(needed) + " ? " +
+         std::to_string(ahead) + " + sweep * " +
+         std::to_string(t.fetched * t.factors.w_row) + " : 0;");
+    return;
+  }
+}
+
 // One step: each tile of the factors is read where the first product needs it.
 void KernelEmitter::emit_tile_step() {
   const BlockOfTiles& t = *tiles_;
@@ -125,6 +157,12 @@ void KernelEmitter::emit_tile_step() {
   for (int panel = 0; panel < t.counts.panels; ++panel) {
     const int w = w_first + panel % t.counts.w_registers();
     load(w, *t.factors.w, w_at[size_t(panel)], t.factors.w_row);
+    if (t.fetched > 0)
+      line("fetch_rows<" + std::to_string(t.fetched) + ">(a" +
+           std::to_string(t.factors.w->argument) + ", " +
+           index_text(t.factors.w->index, none, false) + " + " +
+           std::to_string(w_at[size_t(panel)]) + " + ahead, " +
+           std::to_string(t.factors.w_row) + ");");
     for (int i = 0; i < t.counts.positions; ++i) {
       if (panel == 0)
         load(x_first + i, *t.factors.x, x_at[size_t(i)],
@@ -142,12 +180,27 @@ void KernelEmitter::emit_tile_products() {
   for (const TileAxis& along : t.how.block) elements *= block_positions(t.how, along);
   line("alignas(64) i32 sums[" + std::to_string(elements) + "];");
   open("");
-  for (AxisId a : t.blocked)
-    line("const iptr x" + std::to_string(a) + " = f" + std::to_string(a) + ";");
+  open_tiles_ahead();
+  std::string sums = "sums";
+  int loops = 0;
+  for (AxisId a : t.blocked) {
+    const std::string x = "x" + std::to_string(a), f = "f" + std::to_string(a);
+    if (t.counts.rounds == 1 || !is_panel_axis(k_, t.factors, a)) {
+      line("const iptr " + x + " = " + f + ";");
+      continue;
+    }
+    line("#pragma clang loop unroll(disable)");
+    open("for (iptr " + x + " = " + f + "; " + x + " < " + f + " + " +
+         std::to_string(positions_in_block(a)) + "; " + x +
+         " += " + std::to_string(t.how.at_once) + ")");
+    sums += " + (" + x + " - " + f + ") * " +
+            std::to_string(tile_offsets(*t.factors.w, true, true)[1]);
+    ++loops;
+  }
+  const int rounds = loops;
   for (int i = 0; i < t.counts.sums(); ++i)
     line("clear_tile<" + std::to_string(i) + ">();");
   const std::vector<int64_t> steps = *run_steps(k_, t.factors, t.how.groups);
-  int loops = 0;
   for (AxisId a : k_.inner(k_.stages[0])) {
     if (!k_.is_loop(a)) continue;
     const auto in_run = std::ranges::find(t.factors.run, a) - t.factors.run.begin();
@@ -163,14 +216,15 @@ void KernelEmitter::emit_tile_products() {
     ++loops;
   }
   emit_tile_step();
-  while (loops-- > 0) close();
+  for (; loops > rounds; --loops) close();
   const std::vector<int64_t> rows = tile_offsets(*t.factors.x, false, true),
                              columns = tile_offsets(*t.factors.w, true, true);
   for (int i = 0; i < t.counts.sums(); ++i)
-    line("write_tile<" + std::to_string(i) + ">(sums + " +
+    line("write_tile<" + std::to_string(i) + ">(" + sums + " + " +
          std::to_string(rows[size_t(i / t.counts.panels)] +
                         columns[size_t(i % t.counts.panels)]) +
          ", " + std::to_string(int64_t(k_.loops.lanes) * byte_size(DType::I32)) + ");");
+  for (; loops > 0; --loops) close();
   close();
 }
 

@@ -34,6 +34,7 @@ private:
   void emit_blocks_of(size_t depth, const std::string& low, const std::string& high);
   std::vector<int64_t> tile_offsets(const Expr& load, bool panels, bool of_sums) const;
   void emit_tile_step();
+  void open_tiles_ahead();
   void emit_tile_products();
   std::string shape_text() const;
   std::string own_functions() const;

@@ -81,6 +81,7 @@ protected:
     TileFactors factors;
     TileCounts counts;
     std::vector<AxisId> blocked; // outer loops whose steps are blocks
+    int64_t fetched = 0;         // rows of each tile of weights ahead, in a step
   };
   std::string tile_sums_at(const Point& p) const;
 

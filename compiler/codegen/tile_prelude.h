@@ -33,6 +33,12 @@ template <int kTile> SVOD_INLINE void clear_tile() { __builtin_ia32_tilezero(kTi
 template <int kTile, class E> SVOD_INLINE void read_tile(const E* from, iptr apart) {
   __builtin_ia32_tileloadd64(kTile, from, apart);
 }
+// As many lines that are wanted soon, likewise.
+template <int kRows, class E>
+SVOD_INLINE void fetch_rows(const E* from, iptr at, iptr apart) {
+#pragma clang loop unroll(full)
+  for (int i = 0; i < kRows; ++i) fetch(from, at + i * apart);
+}
 template <int kTile> SVOD_INLINE void write_tile(i32* to, iptr apart) {
   __builtin_ia32_tilestored64(kTile, to, apart);
 }

@@ -81,6 +81,12 @@ int64_t block_positions(const MatrixTiles& tiles, const TileAxis& along) {
   return int64_t(along.count) * (along.axis == tiles.axis ? tiles.rows : 1);
 }
 
+std::vector<TileAxis> positions_of(const MatrixTiles& tiles) {
+  std::vector<TileAxis> out = tiles.block;
+  for (TileAxis& t : out) t.count = static_cast<int>(block_positions(tiles, t));
+  return out;
+}
+
 bool is_panel_axis(const ScheduledKernel& k, const TileFactors& f, AxisId axis) {
   return k.indices.coefficient(f.w->index, axis) != 0;
 }
@@ -90,10 +96,12 @@ int TileCounts::w_registers() const {
 }
 
 TileCounts tile_counts(const ScheduledKernel& k, const TileFactors& f,
-                       const std::vector<TileAxis>& block) {
+                       const MatrixTiles& tiles) {
   TileCounts out;
-  for (const TileAxis& t : block)
-    (is_panel_axis(k, f, t.axis) ? out.panels : out.positions) *= t.count;
+  for (const TileAxis& t : tiles.block)
+    (is_panel_axis(k, f, t.axis) ? out.rounds : out.positions) *= t.count;
+  out.panels = tiles.at_once;
+  out.rounds /= tiles.at_once;
   return out;
 }
 
@@ -101,10 +109,11 @@ std::string tiles_misfit(const ScheduledKernel& k, const MatrixTiles& tiles) {
   const std::optional<TileFactors> f = tile_factors(k);
   if (!f) return "tiles of registers for what is no product of tiles";
   if (tiles.rows < 1 || tiles.rows > kTileRows || tiles.groups < 1 ||
-      tiles.groups > kTileRows || !run_steps(k, *f, tiles.groups))
+      tiles.groups > kTileRows || tiles.at_once < 1 || !run_steps(k, *f, tiles.groups))
     return "tiles of " + std::to_string(tiles.rows) + " rows by " +
            std::to_string(tiles.groups) + " groups";
   std::vector<AxisId> seen;
+  int panels = 1, panel_axes = 0;
   for (const TileAxis& t : tiles.block) {
     const bool x = k.indices.coefficient(f->x->index, t.axis) != 0,
                w = k.indices.coefficient(f->w->index, t.axis) != 0;
@@ -112,10 +121,14 @@ std::string tiles_misfit(const ScheduledKernel& k, const MatrixTiles& tiles) {
         x == w || t.count < 1 || block_positions(tiles, t) > k.indices.extent(t.axis))
       return "a block of tiles along i" + std::to_string(t.axis);
     seen.push_back(t.axis);
+    if (w) panels *= t.count, ++panel_axes;
   }
   if (!contains(seen, tiles.axis) || is_panel_axis(k, *f, tiles.axis))
     return "rows of tiles that are no positions of the block";
-  const TileCounts counts = tile_counts(k, *f, tiles.block);
+  if (panel_axes > 1 || panels % tiles.at_once != 0)
+    return std::to_string(tiles.at_once) + " vectors at once of a block of " +
+           std::to_string(panels);
+  const TileCounts counts = tile_counts(k, *f, tiles);
   return counts.w_registers() < 1 ? "more tiles than there are registers" : "";
 }
 

@@ -30,19 +30,23 @@ std::optional<std::vector<int64_t>> run_steps(const ScheduledKernel& kernel,
 // Positions along an axis of the block: of a tile's rows, as many for each tile.
 int64_t block_positions(const MatrixTiles& tiles, const TileAxis& along);
 
+// Along each axis of the block.
+std::vector<TileAxis> positions_of(const MatrixTiles& tiles);
+
 // Whether vectors of sums differ along the axis; else positions do.
 bool is_panel_axis(const ScheduledKernel& kernel, const TileFactors& factors,
                    AxisId axis);
 
-// Tiles of sums that are kept at once: of positions, and of vectors beside each other.
+// Tiles of sums that registers hold at once: of positions, and of vectors beside each
+// other, which the block has so many times.
 struct TileCounts {
-  int positions = 1, panels = 1;
+  int positions = 1, panels = 1, rounds = 1;
   int sums() const { return positions * panels; }
   // Registers for tiles of w, which take turns where there are fewer.
   int w_registers() const;
 };
 TileCounts tile_counts(const ScheduledKernel& kernel, const TileFactors& factors,
-                       const std::vector<TileAxis>& block);
+                       const MatrixTiles& tiles);
 
 // Why a kernel cannot be executed so; empty where it can.
 std::string tiles_misfit(const ScheduledKernel& kernel, const MatrixTiles& tiles);

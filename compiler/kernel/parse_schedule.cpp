@@ -245,6 +245,8 @@ MatrixTiles read_tiles(LineScanner& in) {
   out.rows = small_number(in);
   in.expect("groups");
   out.groups = small_number(in);
+  in.expect("vectors");
+  out.at_once = small_number(in);
   in.expect("block");
   out.block = in.all_counts();
   return out;

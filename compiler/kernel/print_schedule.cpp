@@ -41,7 +41,8 @@ std::string text_of(const PicturePrefetch& p) {
 
 std::string text_of(const MatrixTiles& t) {
   return "tiles " + axis(t.axis) + " rows " + number(t.rows) + " groups " +
-         number(t.groups) + " block" + counts_text(t.block);
+         number(t.groups) + " vectors " + number(t.at_once) + " block" +
+         counts_text(t.block);
 }
 
 std::vector<std::string> stage_lines(const StageSchedule& s) {

@@ -95,12 +95,12 @@ struct PicturePrefetch {
 // A sum of products of bytes that tiles of registers multiply: `rows` positions of `axis`
 // are the rows of one factor, a vector of lanes is a row of the other, and so many
 // `groups` of kDot neighbours are the columns and rows along which they meet. `block`
-// says how many tiles of sums are kept at once along the axes of positions and of
-// vectors; all of them lie in a block of memory before what follows reads them, by the
-// level's tile.
+// says how many tiles of sums lie in a block of memory, along the axes of positions and
+// of vectors, before what follows reads them by the level's tile. Registers hold those of
+// `at_once` vectors of the block, and of all its positions.
 struct MatrixTiles {
   AxisId axis = 0;
-  int rows = 1, groups = 1;
+  int rows = 1, groups = 1, at_once = 1;
   std::vector<TileAxis> block;
   bool operator==(const MatrixTiles&) const = default;
 };

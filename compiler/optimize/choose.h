@@ -49,7 +49,8 @@ inline constexpr int64_t kWrittenOut = 128;
 Tile choose_tile(const ScheduledKernel& kernel, const Level& level);
 
 // The tiles of registers that multiply the first stage's bytes, where the level has them
-// and they take less time than its vectors; and the register tile of what follows the sum.
+// and they take less time than its vectors; and the register tile of what follows the
+// sum.
 std::optional<MatrixTiles> choose_tiles(const ScheduledKernel& kernel,
                                         const Level& level);
 std::vector<TileAxis> tile_after(const ScheduledKernel& kernel, const MatrixTiles& tiles);

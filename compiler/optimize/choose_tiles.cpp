@@ -5,12 +5,25 @@
 // three channels).
 #include "compiler/kernel/matrix_tiles.h"
 #include "compiler/optimize/choose.h"
+#include "compiler/optimize/tile_facts.h"
 
 #include <algorithm>
 
 namespace svod::optimize {
 
 namespace {
+
+// Vectors that are narrowed together, and tiles of one axis that are tried.
+constexpr int kTogether = 4;
+
+// The axis of a block whose vectors follow each other in what is stored.
+std::optional<AxisId> neighbours(const ScheduledKernel& k, const MatrixTiles& tiles) {
+  for (const TileAxis& along : tiles.block)
+    if (block_positions(tiles, along) % kTogether == 0 &&
+        k.indices.coefficient(k.stages.back().index, along.axis) == k.loops.lanes)
+      return along.axis;
+  return std::nullopt;
+}
 
 class TileChoice {
 public:
@@ -25,7 +38,8 @@ private:
   int64_t extent(AxisId a) const { return k_.indices.extent(a); }
   int64_t run_of(AxisId a) const;
   double groups() const;
-  double read_clocks(double bytes, double of) const;
+  double far_clocks(double bytes, double of) const;
+  double narrow_clocks(const MatrixTiles& tiles) const;
   double clocks(const MatrixTiles& tiles) const;
   double vector_clocks() const;
 
@@ -53,27 +67,41 @@ double TileChoice::groups() const {
   return out;
 }
 
-// Beyond what the processor reads beside the products: bytes of a factor that does not
-// stay in the first cache, of which a share is left to other data.
-double TileChoice::read_clocks(double bytes, double of) const {
+// Of bytes of a factor that does not stay in the first cache, of which a share is left to
+// other data.
+double TileChoice::far_clocks(double bytes, double of) const {
   return of > double(m_.first.bytes) / 2 ? bytes / m_.second.bytes_per_clock : 0;
 }
 
-// All of the kernel's, without what follows the sums. A block begins with the wait for
-// its first products, and ends with tiles that go through the first cache.
+// Of what is stored as bytes, for each vector.
+double TileChoice::narrow_clocks(const MatrixTiles& t) const {
+  const Stage& s = k_.stages.back();
+  const Expr& value = k_.exprs[s.value];
+  if (value.kind != Expr::Kind::Cast || value.dtype != DType::U8 ||
+      k_.exprs[value.inputs[0]].dtype != DType::F32)
+    return 0;
+  const bool rows = neighbours(k_, t).has_value();
+  return (rows ? kNarrowFour / kTogether : kNarrowOne) / m_.fmas_per_clock;
+}
+
+// All of the kernel's, without what follows the sums but for its last instructions. The
+// registers wait for their first products as long as some others take, with the loops
+// around them, and their tiles go through the first cache.
 double TileChoice::clocks(const MatrixTiles& t) const {
-  constexpr double kBlock = 60; // clocks: a product's latency, and the loops around it
-  const TileCounts counts = tile_counts(k_, f_, t.block);
+  constexpr int kWaiting = 4;
+  const double round = kWaiting * kTileRows * m_.tile_product_clocks;
+  const TileCounts counts = tile_counts(k_, f_, t);
   const double steps = groups() / t.groups;
   const double products =
       counts.sums() * std::max(m_.tile_least_clocks, t.rows * m_.tile_product_clocks);
   const double rows =
       double(counts.positions) * t.rows + double(counts.panels) * t.groups;
-  const double panel = groups() * kTileBytes * counts.panels;
-  const double far = read_clocks(double(counts.panels) * t.groups * kTileBytes, panel);
-  const double step = std::max(products, rows * m_.tile_row_clocks + far);
-  // Written as a tile, and read as vectors.
-  const double sums = counts.sums() * t.rows * 3 * m_.tile_row_clocks;
+  const double panel = groups() * kTileBytes * counts.panels * counts.rounds;
+  const double far = far_clocks(double(counts.panels) * t.groups * kTileBytes, panel);
+  const double step = std::max({products, rows * m_.tile_row_clocks, far});
+  const double vectors = double(counts.sums()) * counts.rounds * t.rows;
+  // Written as rows of tiles, and read as vectors.
+  const double after = vectors * (3 * m_.tile_row_clocks + narrow_clocks(t));
   double blocks = 1;
   for (AxisId a : k_.loops.outer) {
     if (k_.is_lane(a)) continue;
@@ -83,13 +111,14 @@ double TileChoice::clocks(const MatrixTiles& t) const {
     const int64_t run = run_of(a);
     blocks *= double((run + block - 1) / block) * double(extent(a)) / double(run);
   }
-  return blocks * (steps * step + sums + kBlock);
+  return blocks * (counts.rounds * (steps * step + round) + after);
 }
 
-// By dot products of vectors, which tiles of them reach nearly.
+// By dot products of vectors, which tiles of them reach nearly; four neighbours of what
+// they store are narrowed together.
 double TileChoice::vector_clocks() const {
   constexpr double kReached = 0.9;
-  double out = groups() / (m_.fmas_per_clock * kReached);
+  double out = groups() / (m_.fmas_per_clock * kReached) + narrow_clocks({});
   for (AxisId a : k_.loops.outer)
     if (!k_.is_lane(a)) out *= double(extent(a));
   return out;
@@ -103,20 +132,20 @@ void TileChoice::look_at(const MatrixTiles& tiles) {
   if (cost < best_ * 0.999) best_ = cost, found_ = tiles;
 }
 
-// Up to four tiles along the positions, and along the vectors.
+// Up to four tiles along the positions, and along the vectors, of which the registers
+// hold all or a half at once.
 void TileChoice::try_blocks(const MatrixTiles& start) {
-  constexpr int kMost = 4;
-  for (int down = 1; down <= kMost; ++down)
+  for (int down = 1; down <= kTogether; ++down)
     for (AxisId beside : positions_) {
       MatrixTiles t = start;
       t.block = {{t.axis, beside == t.axis ? down : 1}};
       if (beside != t.axis) t.block.insert(t.block.begin(), {beside, down});
       look_at(t);
       for (AxisId panel : panels_)
-        for (int n = 2; n <= kMost; ++n) {
+        for (int n = 2; n <= kTogether; ++n) {
           MatrixTiles wide = t;
           wide.block.insert(wide.block.begin(), {panel, n});
-          look_at(wide);
+          for (wide.at_once = n; wide.at_once > 0; wide.at_once /= 2) look_at(wide);
         }
     }
 }
@@ -126,7 +155,7 @@ void TileChoice::try_rows(AxisId axis) {
   const int64_t tiles = (run_of(axis) + kTileRows - 1) / kTileRows;
   const auto rows = static_cast<int>((run_of(axis) + tiles - 1) / tiles);
   for (int n : {rows, kTileRows})
-    if (n <= run_of(axis)) try_blocks({axis, n, groups_, {}});
+    if (n <= run_of(axis)) try_blocks({axis, n, groups_, 1, {}});
 }
 
 std::optional<MatrixTiles> TileChoice::run() {
@@ -137,6 +166,9 @@ std::optional<MatrixTiles> TileChoice::run() {
     if (x && !w) positions_.push_back(a);
     if (w && !x) panels_.push_back(a);
   }
+  // What lies nearest in memory first, which takes less of it at a time.
+  std::ranges::reverse(positions_);
+  std::ranges::reverse(panels_);
   for (int n = 2; n <= kTileRows; ++n)
     if (run_steps(k_, f_, n)) groups_ = n;
   best_ = vector_clocks();
@@ -155,14 +187,8 @@ std::optional<MatrixTiles> choose_tiles(const ScheduledKernel& k, const Level& l
 // Neighbours of bytes that are stored together, or as many positions as hide what each
 // waits for.
 std::vector<TileAxis> tile_after(const ScheduledKernel& k, const MatrixTiles& tiles) {
-  constexpr int kTogether = 4;
-  const Stage& s = k.stages.back();
-  for (const TileAxis& along : tiles.block) {
-    const int64_t positions = block_positions(tiles, along);
-    if (positions % kTogether == 0 &&
-        k.indices.coefficient(s.index, along.axis) == k.loops.lanes)
-      return {{along.axis, kTogether}};
-  }
+  if (const std::optional<AxisId> axis = neighbours(k, tiles))
+    return {{*axis, kTogether}};
   return {{tiles.axis, std::min(kTogether, tiles.rows)}};
 }
 

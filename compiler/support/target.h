@@ -77,8 +77,8 @@ struct Level {
   int bytes_across() const {
     return dots == ByteProducts::Across ? register_bits / 8 : 0;
   }
-  // Neighbouring bytes of one position that its instructions read at once; 0: no more than
-  // other elements.
+  // Neighbouring bytes of one position that its instructions read at once; 0: no more
+  // than other elements.
   int byte_block() const { return has_tiles() ? kTileRow : bytes_across(); }
   // What they take beside signed weights.
   bool takes(bool signed_bytes) const {

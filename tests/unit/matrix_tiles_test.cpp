@@ -63,7 +63,7 @@ TEST_CASE("tiles take whole rows of bytes where there are as many", "[tiles]") {
   CHECK(tiles_of(product).rows == 14);
   CHECK(tiles_of(product).groups == 12);
   const TileCounts counts =
-      tile_counts(product, *tile_factors(product), tiles_of(product).block);
+      tile_counts(product, *tile_factors(product), tiles_of(product));
   CHECK(counts.sums() + counts.positions + counts.w_registers() <= kTileRegisters);
 }
 
