@@ -144,11 +144,14 @@ static bool scatters(const ScheduledKernel& k) {
                              [](const Stage& s) { return s.kind == StageKind::Scatter; });
 }
 
-// How many chunks are worth it. A row of a tile is as many products of vectors.
+// How many chunks are worth it. Products of tiles take a small part of the time that
+// work_per_ns says of others.
 static int64_t wanted_chunks(const ScheduledKernel& k, const Level& level) {
   const Machine& m = level.machine;
-  const double faster =
-      choose_tiles(k, level) ? kTileRows / (m.tile_product_clocks * m.fmas_per_clock) : 1;
+  const double faster = choose_tiles(k, level)
+                            ? 2 * kTileRows * kTileBytes * m.clock_ghz /
+                                  (m.tile_product_clocks * m.work_per_ns)
+                            : 1;
   const double region = m.fork_join_ns * m.work_per_ns;
   const double work = double(k.flops) / faster + double(k.bytes);
   if (region == 0 || scatters(k)) return 1;
