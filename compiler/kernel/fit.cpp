@@ -178,8 +178,12 @@ std::string misfit(const ScheduledKernel& kernel, const LevelSchedule& level,
     if (has != chosen.stages[i].tiles.has_value())
       return "tiles of registers, or none, instead of the other";
     if (!has) continue;
-    if (std::string why = tiles_misfit(kernel, *level.stages[i].tiles); !why.empty())
+    const MatrixTiles& tiles = *level.stages[i].tiles;
+    if (std::string why = tiles_misfit(kernel, tiles); !why.empty())
       return "s" + std::to_string(i) + ": " + why;
+    for (const TileAxis& t : level.tile)
+      if (std::ranges::find(tiles.block, t.axis, &TileAxis::axis) == tiles.block.end())
+        return "a tile along " + axis_name(t.axis) + ", along which blocks have no tiles";
   }
   return "";
 }

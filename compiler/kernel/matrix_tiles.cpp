@@ -87,6 +87,11 @@ std::vector<TileAxis> positions_of(const MatrixTiles& tiles) {
   return out;
 }
 
+std::vector<TileAxis> step_of_loops(const LevelSchedule& level) {
+  const bool tiles = !level.stages.empty() && level.stages[0].tiles;
+  return tiles ? positions_of(*level.stages[0].tiles) : level.tile;
+}
+
 bool is_panel_axis(const ScheduledKernel& k, const TileFactors& f, AxisId axis) {
   return k.indices.coefficient(f.w->index, axis) != 0;
 }

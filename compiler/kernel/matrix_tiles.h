@@ -33,6 +33,10 @@ int64_t block_positions(const MatrixTiles& tiles, const TileAxis& along);
 // Along each axis of the block.
 std::vector<TileAxis> positions_of(const MatrixTiles& tiles);
 
+// What is read before anything of it is written, in a step of the outer loops: a block,
+// or the level's tile.
+std::vector<TileAxis> step_of_loops(const LevelSchedule& level);
+
 // Whether vectors of sums differ along the axis; else positions do.
 bool is_panel_axis(const ScheduledKernel& kernel, const TileFactors& factors,
                    AxisId axis);

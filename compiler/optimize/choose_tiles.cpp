@@ -184,12 +184,13 @@ std::optional<MatrixTiles> choose_tiles(const ScheduledKernel& k, const Level& l
   return factors ? TileChoice(k, *factors, level.machine).run() : std::nullopt;
 }
 
-// Neighbours of bytes that are stored together, or as many positions as hide what each
-// waits for.
+// Neighbours of bytes that are stored together, a square where lanes lie apart in what is
+// stored, or as many positions as hide what each waits for.
 std::vector<TileAxis> tile_after(const ScheduledKernel& k, const MatrixTiles& tiles) {
   if (const std::optional<AxisId> axis = neighbours(k, tiles))
     return {{*axis, kTogether}};
-  return {{tiles.axis, std::min(kTogether, tiles.rows)}};
+  const bool swaps = k.indices.coefficient(k.stages.back().index, tiles.axis) == 1;
+  return {{tiles.axis, std::min(swaps ? kTileRows : kTogether, tiles.rows)}};
 }
 
 } // namespace svod::optimize

@@ -92,6 +92,9 @@ TEST_CASE("a schedule of tiles is read as it is written, and refused where it fi
   CHECK(refused([](MatrixTiles& t) { t.block.clear(); }));
   CHECK(refused([](MatrixTiles& t) { t.block[0].count = 9; }));
   CHECK(!refused([](MatrixTiles& t) { t.rows = 7; }));
+  LevelSchedule other = k.levels[0];
+  other.tile = {{k.loops.outer[0], 2}};
+  CHECK(!misfit(k, other, k.levels[0]).empty());
   LevelSchedule none = k.levels[0];
   none.stages[0].tiles.reset();
   CHECK(!misfit(k, none, k.levels[0]).empty());
@@ -104,9 +107,16 @@ TEST_CASE("tiles give the bits of the float form", "[tiles][kernels][property]")
     return;
   }
   uint64_t seed = 0;
+  int tiled = 0;
   const auto check = [&](const RandomGraph& random) {
     INFO("seed " << seed);
     CHECK(check_kernels(random, *target) == "");
+    const FusedGraph fused =
+        fuse(rewrite::simplify(rewrite::integer_contractions(random.graph)), *target);
+    tiled += std::ranges::any_of(fused.kernels, [&](const ScheduledKernel& k) {
+      const LevelSchedule how = optimize::schedule_kernel(k, target->levels[0]);
+      return !how.stages.empty() && how.stages[0].tiles;
+    });
   };
   for (const int64_t channels : {16, 48, 64, 128})
     for (const int64_t outputs : {16, 20, 64, 80})
@@ -121,4 +131,5 @@ TEST_CASE("tiles give the bits of the float form", "[tiles][kernels][property]")
     check(Quantised(seed).product(random.between(1, 70), random.between(3, 200),
                                   random.between(1, 90)));
   }
+  CHECK(tiled > 30);
 }
