@@ -92,8 +92,13 @@ TEST_CASE("a schedule of tiles is read as it is written, and refused where it fi
   CHECK(refused([](MatrixTiles& t) { t.block.clear(); }));
   CHECK(refused([](MatrixTiles& t) { t.block[0].count = 9; }));
   CHECK(!refused([](MatrixTiles& t) { t.rows = 7; }));
+  // Positions together along an axis that blocks have one position of.
   LevelSchedule other = k.levels[0];
-  other.tile = {{k.loops.outer[0], 2}};
+  MatrixTiles& narrow = *other.stages[0].tiles;
+  narrow.at_once = 1;
+  other.tile = {narrow.block[0]};
+  narrow.block = {{narrow.axis, 1}};
+  REQUIRE(other.tile[0].axis != narrow.axis);
   CHECK(!misfit(k, other, k.levels[0]).empty());
   LevelSchedule none = k.levels[0];
   none.stages[0].tiles.reset();
