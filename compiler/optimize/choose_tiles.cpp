@@ -108,8 +108,8 @@ double TileChoice::clocks(const MatrixTiles& t) const {
     int64_t block = 1;
     for (const TileAxis& along : t.block)
       if (along.axis == a) block = block_positions(t, along);
-    const int64_t run = run_of(a);
-    blocks *= double((run + block - 1) / block) * double(extent(a)) / double(run);
+    const int64_t run = run_of(a), in_run = (run + block - 1) / block;
+    blocks *= double(in_run) * double(extent(a)) / double(run);
   }
   return blocks * (counts.rounds * (steps * step + round) + after);
 }
