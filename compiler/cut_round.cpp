@@ -192,7 +192,8 @@ bool CutRound::run(select::Requests& requests, bool last) {
       "layouts",
       [&] {
         std::map<NodeId, Layout> layouts = select::assign_layouts(
-            g, grouping_, requests.layouts, {lanes_, level_.bytes_across()}, rows_first_);
+            g, grouping_, requests.layouts,
+            {lanes_, level_.byte_block(), level_.has_tiles()}, rows_first_);
         if (target_.kind == TargetKind::Gpu)
           select::lay_channels_last(g, grouping_, layouts);
         return layouts;

@@ -98,7 +98,8 @@ LoweredCutPricer::price(const select::CutDecisions& decisions) {
   Cut cut;
   cut.grouping = select::group_nodes(g, requests_.stored, sums_, decisions);
   const select::BlockSizes blocks{target_.levels[0].lanes,
-                                  target_.levels.back().bytes_across()};
+                                  target_.levels.back().byte_block(),
+                                  target_.levels.back().has_tiles()};
   for (auto& [n, layout] :
        select::assign_layouts(g, cut.grouping, requests_.layouts, blocks)) {
     cut.buffer_of[n] = static_cast<BufferId>(cut.buffers.size());

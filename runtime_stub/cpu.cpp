@@ -1,9 +1,12 @@
 // Asks the CPU for its features: each row of a table is one bit that has to be set, and
 // the level has it when all its rows do. On x86 these are bits of registers, and AVX
-// state counts only if the operating system saves it; elsewhere Linux tells them.
+// state counts only if the operating system saves it; elsewhere Linux tells them. Tiles
+// are a process's to use when it has asked for them, and its threads' then.
 #include "runtime_stub/cpu.h"
 
 #if defined(__x86_64__)
+
+#include "runtime_stub/syscall_linux.h"
 
 namespace {
 
@@ -70,11 +73,13 @@ constexpr Need kNeeds[] = {
     {SVOD_CPU_AVX512_BF16, LEAF_7_1, EAX, 5},
     {SVOD_CPU_AVX512_FP16, LEAF_7_0, EDX, 23},
     {SVOD_CPU_GFNI, LEAF_7_0, ECX, 8},
+    {SVOD_CPU_AMX_INT8, LEAF_7_0, EDX, 24}, // AMX-TILE
+    {SVOD_CPU_AMX_INT8, LEAF_7_0, EDX, 25},
 };
 
 // What stands on what: without the lower level, or its saved registers, a bit means
 // nothing.
-constexpr uint32_t kAvxState = 0x6, kAvx512State = 0xe6;
+constexpr uint32_t kAvxState = 0x6, kAvx512State = 0xe6, kTileState = 0x60000;
 
 struct Answers {
   Registers leaves[LEAF_COUNT];
@@ -113,6 +118,7 @@ uint32_t svod_cpu_features(void) {
     features &=
         SVOD_CPU_X86_64_V2 | SVOD_CPU_X86_64_V3 | SVOD_CPU_AVX_VNNI | SVOD_CPU_GFNI;
   }
+  if ((state & kTileState) != kTileState) features &= ~uint32_t{SVOD_CPU_AMX_INT8};
   return features;
 }
 
@@ -211,16 +217,40 @@ uint32_t svod_cpu_features(void) { return 0; }
 
 #endif
 
+// Of features that the CPU has.
+static uint32_t refused(uint32_t needed) {
+#if defined(__x86_64__)
+  // Linux keeps tiles, 8 KB for each thread, only for processes that have asked. One that
+  // knows none refuses, and so does one where the stack for signals is too small.
+  constexpr uintptr_t kTileData = 18;
+  const bool asks = needed & SVOD_CPU_AMX_INT8;
+  if (asks && svod_syscall(SVOD_CALL_ARCH_PRCTL, SVOD_REQUEST_STATE, kTileData) != 0) {
+    return SVOD_CPU_AMX_INT8;
+  }
+#endif
+  (void)needed;
+  return 0;
+}
+
+static uint32_t missing_of(uint32_t features, uint32_t needed) {
+  const uint32_t missing = needed & ~features;
+  return missing != 0 ? missing : refused(needed);
+}
+
+uint32_t svod_missing_features(uint32_t needed) {
+  return needed == 0 ? 0 : missing_of(svod_cpu_features(), needed);
+}
+
 int32_t svod_level_runs(const SvodModel* model, uint32_t level) {
-  uint32_t needed = model->levels[level].features;
-  return needed == 0 || (svod_cpu_features() & needed) == needed;
+  return svod_missing_features(model->levels[level].features) == 0;
 }
 
 int32_t svod_choose_level(const SvodModel* model) {
   uint32_t features = svod_cpu_features();
   for (uint32_t level = model->level_count; level-- > 0;) {
-    uint32_t needed = model->levels[level].features;
-    if ((features & needed) == needed) return static_cast<int32_t>(level);
+    if (missing_of(features, model->levels[level].features) == 0) {
+      return static_cast<int32_t>(level);
+    }
   }
   return -1;
 }

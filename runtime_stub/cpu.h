@@ -21,6 +21,7 @@ enum SvodCpuFeature {
   SVOD_CPU_AVX512_BF16 = 1024,
   SVOD_CPU_AVX512_FP16 = 2048,
   SVOD_CPU_GFNI = 4096,
+  SVOD_CPU_AMX_INT8 = 8192, // tiles of bytes; a process asks for them
   // AArch64. The same bits: a program is for one architecture.
   SVOD_CPU_DOTPROD = 1, // SDOT, UDOT
   SVOD_CPU_I8MM = 2,    // SMMLA, USDOT
@@ -36,6 +37,10 @@ extern "C" {
 #endif
 
 uint32_t svod_cpu_features(void);
+
+// Which of these features a program cannot use here; 0: it may use all of them. Asks the
+// operating system for registers that belong to those who have asked.
+uint32_t svod_missing_features(uint32_t needed);
 
 // The highest packed level that runs here, -1 if none does.
 int32_t svod_choose_level(const struct SvodModel* model);

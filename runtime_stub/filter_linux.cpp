@@ -94,6 +94,10 @@ void svod_keep_to_own_calls(uint32_t writes) {
       // Behind an argument the number is no longer at hand, so each of these ends here.
       is(SVOD_CALL_MMAP, 4), argument(2), has_no(kExecutable), end(kAllow), end(kKill),
       is(kClone, 4), argument(0), is(SVOD_THREAD_FLAGS), end(kAllow), end(kKill),
+#if defined(__x86_64__)
+      is(SVOD_CALL_ARCH_PRCTL, 4), argument(0), is(SVOD_REQUEST_STATE), end(kAllow),
+      end(kKill),
+#endif
       is(SVOD_CALL_OPENAT, 5), argument(2), is(SVOD_OPEN_FLAGS_READ), end(kAllow),
       is(write_flags), end(kAllow),
       end(kKill)};

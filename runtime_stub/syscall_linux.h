@@ -34,12 +34,16 @@ enum SvodCall {
   SVOD_CALL_CLOCK_GETTIME = SVOD_NUMBER(228, 113, 263, 265),
   SVOD_CALL_SCHED_GETAFFINITY = SVOD_NUMBER(204, 123, 242, 242),
   SVOD_CALL_FUTEX = SVOD_NUMBER(202, 98, 240, 240),
+#if defined(__x86_64__)
+  SVOD_CALL_ARCH_PRCTL = 158,
+#endif
 };
 
 // Flags that more than one place must know. Files: close on exec; write, create,
 // truncate. Threads share memory, files, signal handlers; `alive` is cleared by the
 // kernel at the end.
 enum SvodCallFlags : uint32_t {
+  SVOD_REQUEST_STATE = 0x1023, // of arch_prctl: registers that a process asks to use
   SVOD_OPEN_FLAGS_READ = 02000000,
   SVOD_OPEN_FLAGS_WRITE = 02000000 | 01 | 0100 | 01000,
   SVOD_THREAD_FLAGS = 0x100 | 0x200 | 0x400 | 0x800 | 0x10000 | 0x40000 | 0x200000,

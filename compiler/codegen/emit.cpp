@@ -23,6 +23,7 @@ extern const char kText_kernel_prelude[];
 extern const char kText_dot_prelude[];
 extern const char kText_byte_prelude[];
 extern const char kText_neon_prelude[];
+extern const char kText_tile_prelude[];
 extern const char kText_sort_prelude[];
 extern const char kText_gpu_prelude[];
 extern const char kText_gpu_groups_prelude[];
@@ -56,6 +57,11 @@ static bool multiplies_bytes(const ScheduledKernel& k, const LevelSchedule& how)
          });
 }
 
+static bool uses_tiles(const ScheduledKernel& k, size_t level) {
+  const std::vector<StageSchedule>& stages = k.levels[level].stages;
+  return std::ranges::any_of(stages, [](const auto& s) { return s.tiles.has_value(); });
+}
+
 static bool uses_neon(const ScheduledKernel& k, const LevelSchedule& how) {
   return (how.narrows && narrows_integers(k)) ||
          std::ranges::any_of(how.stages, &StageSchedule::grouped);
@@ -79,6 +85,10 @@ static PreludeParts prelude_parts(const ScheduledKernel& k, size_t level) {
              std::ranges::any_of(k.parts(), [&](const ScheduledKernel& part) {
                return uses_neon(part, part.levels[level]);
              });
+  out.tiles = uses_tiles(k, level) ||
+              std::ranges::any_of(k.parts(), [&](const ScheduledKernel& part) {
+                return uses_tiles(part, level);
+              });
   out.gpu = k.levels[level].gpu.has_value();
   if (out.gpu) {
     const GpuSchedule& s = *k.levels[level].gpu;
@@ -124,6 +134,7 @@ std::string lane_prelude(const PreludeParts& parts) {
   if (parts.dots) out += kText_dot_prelude;
   if (parts.bytes) out += kText_byte_prelude;
   if (parts.neon) out += kText_neon_prelude;
+  if (parts.tiles) out += kText_tile_prelude;
   if (parts.sort) out += kText_sort_prelude;
   if (parts.gpu) out += kText_gpu_prelude;
   if (parts.groups) out += kText_gpu_groups_prelude;

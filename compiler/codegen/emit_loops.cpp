@@ -11,8 +11,8 @@ namespace svod::codegen {
 
 // Of another outer axis, or of a stage that is not written out.
 bool KernelEmitter::has_loop_below(size_t depth) const {
-  for (size_t d = depth + 1; d < k_.loops.outer.size(); ++d) {
-    const AxisId a = k_.loops.outer[d];
+  for (size_t d = depth + 1; d < order_.size(); ++d) {
+    const AxisId a = order_[d];
     if (a != *k_.loops.lane && k_.indices.extent(a) > 1) return true;
   }
   return std::ranges::any_of(k_.stages, [&](const Stage& s) {
@@ -27,7 +27,7 @@ bool KernelEmitter::has_loop_below(size_t depth) const {
 void KernelEmitter::unroll_hint_of_outer(size_t depth) {
   if (!k_.has_lane_axis()) return;
   if (has_loop_below(depth)) return line("#pragma clang loop unroll(disable)");
-  if (only_moves()) moving_hint(true, k_.indices.extent(k_.loops.outer[depth]));
+  if (only_moves()) moving_hint(true, k_.indices.extent(order_[depth]));
 }
 
 // Whether the extent of the loop decides how it is written out.
@@ -41,7 +41,7 @@ bool KernelEmitter::is_unrolled(size_t depth) const {
 void KernelEmitter::emit_range(size_t depth, const std::string& low,
                                const std::string& high,
                                const std::vector<int64_t>& lengths) {
-  AxisId axis = k_.loops.outer[depth];
+  AxisId axis = order_[depth];
   std::string i = "x" + std::to_string(axis);
   size_t slot = 0;
   while (slot < how_.tile.size() && how_.tile[slot].axis != axis) ++slot;
@@ -79,8 +79,10 @@ void KernelEmitter::emit_range(size_t depth, const std::string& low,
 }
 
 void KernelEmitter::emit_outer(size_t depth) {
-  if (depth == k_.loops.outer.size()) return emit_tiles();
-  AxisId axis = k_.loops.outer[depth];
+  const bool within = tiles_ && depth >= k_.loops.outer.size();
+  if (within && depth == k_.loops.outer.size()) emit_tile_products();
+  if (depth == order_.size()) return emit_tiles();
+  AxisId axis = order_[depth];
   if (k_.has_lane_axis() && axis == *k_.loops.lane) return emit_outer(depth + 1);
   int64_t extent = k_.indices.extent(axis);
   if (extent == 1) return emit_outer(depth + 1);
@@ -89,11 +91,18 @@ void KernelEmitter::emit_outer(size_t depth) {
                              [&](const ChunkAxis& c) { return c.axis == axis; });
   std::string low = chunked ? "low" + a : "0";
   std::string high = chunked ? "high" + a : counted(!is_unrolled(depth), extent);
+  if (tiles_ && !within && positions_in_block(axis) > 0)
+    return emit_blocks_of(depth, low, high);
+  if (within) chunked = true, low = "b" + a, high = "e" + a;
+  const auto lengths = [&](bool first, bool last) {
+    return within ? lengths_in_block(axis, first, last)
+                  : range_lengths(k_, axis, first, last);
+  };
   Range before = narrowed_[axis];
   bool first = needs_peel(axis, false), last = needs_peel(axis, true);
   if (!first && !last) {
     open("");
-    emit_range(depth, low, high, range_lengths(k_, axis, false, false));
+    emit_range(depth, low, high, lengths(false, false));
     close();
     return;
   }
@@ -113,7 +122,7 @@ void KernelEmitter::emit_outer(size_t depth) {
       to = chunked ? "(" + high + " == " + end + " ? " + before_end + " : " + high + ")"
                    : before_end;
     open("");
-    emit_range(depth, from, to, range_lengths(k_, axis, first, last));
+    emit_range(depth, from, to, lengths(first, last));
     close();
   }
   if (last) {
@@ -157,7 +166,10 @@ void KernelEmitter::emit_body() {
          end + " ? low" + a + " + " + std::to_string(c.block) + " : " + end + ";");
     rest = "(" + rest + " / " + std::to_string(parts) + ")";
   }
+  find_tiles();
+  if (tiles_) line(shape_text());
   emit_outer(0);
+  if (tiles_) line("release_tiles();");
   frames_.pop_back();
 }
 

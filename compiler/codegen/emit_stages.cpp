@@ -7,8 +7,16 @@
 
 namespace svod::codegen {
 
+// The sums that tiles have left in memory.
+void StageEmitter::emit_tile_sums(uint32_t number) {
+  for (const Point& p : points())
+    locals_[{number, p}] = {
+        declare(type(DType::I32, true), "load(" + tile_sums_at(p) + ")"), true};
+}
+
 void StageEmitter::emit_reduce(uint32_t number) {
   const Stage& s = k_.stages[number];
+  if (how(s).tiles) return emit_tile_sums(number);
   const bool lane_inside = reduces_lanes(s) && !how(s).across,
              vector = lane_inside || (on_lanes(s.value) && !how(s).across);
   const std::vector<Point> all = points();

@@ -27,6 +27,16 @@ public:
 
 private:
   void emit_body();
+  // Blocks of tiles (emit_tiles.cpp).
+  void find_tiles();
+  int64_t positions_in_block(AxisId axis) const;
+  std::vector<int64_t> lengths_in_block(AxisId axis, bool first, bool last) const;
+  void emit_blocks_of(size_t depth, const std::string& low, const std::string& high);
+  std::vector<int64_t> tile_offsets(const Expr& load, bool panels, bool of_sums) const;
+  void emit_tile_step();
+  void open_tiles_ahead();
+  void emit_tile_products();
+  std::string shape_text() const;
   std::string own_functions() const;
   bool is_unrolled(size_t depth) const;
   void emit_outer(size_t depth);
@@ -35,6 +45,9 @@ private:
   void emit_range(size_t depth, const std::string& low, const std::string& high,
                   const std::vector<int64_t>& lengths);
   void emit_tiles();
+
+  // The outer loops, and those within a block of tiles.
+  std::vector<AxisId> order_;
 };
 
 // The same as KernelEmitter::text() of a kernel that is a sequence, by the number of the

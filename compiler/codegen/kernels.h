@@ -9,6 +9,7 @@ namespace svod::codegen {
 struct PreludeParts {
   bool math = false, angle = false, power = false; // scalar functions
   bool dots = false, bytes = false, neon = false, sort = false;
+  bool tiles = false; // of registers
   // groups: of a GPU's warps that multiply; narrow: indices of 32 bits
   bool gpu = false, groups = false, attention = false, narrow = false;
   int lanes = 4;
@@ -16,6 +17,7 @@ struct PreludeParts {
   void operator|=(const PreludeParts& other) {
     math |= other.math, angle |= other.angle, power |= other.power;
     dots |= other.dots, bytes |= other.bytes, neon |= other.neon, sort |= other.sort;
+    tiles |= other.tiles;
     gpu |= other.gpu, groups |= other.groups, narrow |= other.narrow;
     attention |= other.attention;
   }

@@ -66,6 +66,7 @@ private:
   std::string useful_end(const Stage& s, size_t depth);
 
   void emit_reduce(uint32_t number);
+  void emit_tile_sums(uint32_t number);
   void emit_arg_reduce(uint32_t number);
   void emit_arg_reduce_lanes(uint32_t number);
   void emit_scan(uint32_t number);

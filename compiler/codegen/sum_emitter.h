@@ -4,6 +4,7 @@
 
 #include "compiler/codegen/write_emitter.h"
 #include "compiler/kernel/byte_groups.h"
+#include "compiler/kernel/matrix_tiles.h"
 
 #include <set>
 
@@ -74,7 +75,18 @@ protected:
   void fetch_ahead();
   void fetch_picture(const Stage& s);
 
+  // The tiles that make the first stage's sums before its text is reached.
+  struct BlockOfTiles {
+    MatrixTiles how;
+    TileFactors factors;
+    TileCounts counts;
+    std::vector<AxisId> blocked; // outer loops whose steps are blocks
+    int64_t fetched = 0;         // rows of each tile of weights ahead, in a step
+  };
+  std::string tile_sums_at(const Point& p) const;
+
   Sums sums_;
+  std::optional<BlockOfTiles> tiles_;
 
 private:
   void accumulate_dots(const Stage& s, const std::string& acc, const Point& p);

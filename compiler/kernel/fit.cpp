@@ -1,6 +1,7 @@
 #include "compiler/kernel/fit.h"
 
 #include "compiler/kernel/byte_table.h"
+#include "compiler/kernel/matrix_tiles.h"
 #include "compiler/kernel/stage_work.h"
 #include "compiler/support/target.h"
 
@@ -172,6 +173,18 @@ std::string misfit(const ScheduledKernel& kernel, const LevelSchedule& level,
   for (size_t i = 0; i < level.stages.size(); ++i)
     if (std::string why = stage_misfit(level.stages[i], chosen.stages[i]); !why.empty())
       return "s" + std::to_string(i) + ": " + why;
+  for (size_t i = 0; i < chosen.stages.size(); ++i) {
+    const bool has = i < level.stages.size() && level.stages[i].tiles.has_value();
+    if (has != chosen.stages[i].tiles.has_value())
+      return "tiles of registers, or none, instead of the other";
+    if (!has) continue;
+    const MatrixTiles& tiles = *level.stages[i].tiles;
+    if (std::string why = tiles_misfit(kernel, tiles); !why.empty())
+      return "s" + std::to_string(i) + ": " + why;
+    for (const TileAxis& t : level.tile)
+      if (std::ranges::find(tiles.block, t.axis, &TileAxis::axis) == tiles.block.end())
+        return "a tile along " + axis_name(t.axis) + ", along which blocks have no tiles";
+  }
   return "";
 }
 

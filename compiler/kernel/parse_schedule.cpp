@@ -238,6 +238,20 @@ Unroll read_unroll(LineScanner& in) {
   return out;
 }
 
+MatrixTiles read_tiles(LineScanner& in) {
+  MatrixTiles out;
+  out.axis = in.numbered('i');
+  in.expect("rows");
+  out.rows = small_number(in);
+  in.expect("groups");
+  out.groups = small_number(in);
+  in.expect("vectors");
+  out.at_once = small_number(in);
+  in.expect("block");
+  out.block = in.all_counts();
+  return out;
+}
+
 void ScheduleReader::read_stage(LineScanner& in, StageSchedule& s) {
   if (in.accept("unroll")) {
     s.unroll = read_unroll(in);
@@ -276,6 +290,8 @@ void ScheduleReader::read_stage(LineScanner& in, StageSchedule& s) {
     s.together = in.all_counts();
   } else if (in.accept("across")) {
     s.across = true;
+  } else if (in.accept("tiles")) {
+    s.tiles = read_tiles(in);
   } else {
     in.expect("bytes");
     s.byte_rows = true;

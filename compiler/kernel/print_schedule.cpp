@@ -39,6 +39,12 @@ std::string text_of(const PicturePrefetch& p) {
          " window " + axis(p.window) + " line " + number(p.line_bytes);
 }
 
+std::string text_of(const MatrixTiles& t) {
+  return "tiles " + axis(t.axis) + " rows " + number(t.rows) + " groups " +
+         number(t.groups) + " vectors " + number(t.at_once) + " block" +
+         counts_text(t.block);
+}
+
 std::vector<std::string> stage_lines(const StageSchedule& s) {
   std::vector<std::string> out;
   if (s.unroll != Unroll{}) out.push_back(text_of(s.unroll));
@@ -60,6 +66,7 @@ std::vector<std::string> stage_lines(const StageSchedule& s) {
   if (!s.together.empty()) out.push_back("together" + counts_text(s.together));
   if (s.across) out.push_back("across");
   if (s.byte_rows) out.push_back("bytes");
+  if (s.tiles) out.push_back(text_of(*s.tiles));
   return out;
 }
 

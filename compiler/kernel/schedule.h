@@ -92,6 +92,19 @@ struct PicturePrefetch {
   bool operator==(const PicturePrefetch&) const = default;
 };
 
+// A sum of products of bytes that tiles of registers multiply: `rows` positions of `axis`
+// are the rows of one factor, a vector of lanes is a row of the other, and so many
+// `groups` of kDot neighbours are the columns and rows along which they meet. `block`
+// says how many tiles of sums lie in a block of memory, along the axes of positions and
+// of vectors, before what follows reads them by the level's tile. Registers hold those of
+// `at_once` vectors of the block, and of all its positions.
+struct MatrixTiles {
+  AxisId axis = 0;
+  int rows = 1, groups = 1, at_once = 1;
+  std::vector<TileAxis> block;
+  bool operator==(const MatrixTiles&) const = default;
+};
+
 struct StageSchedule {
   Unroll unroll;
   // Vectors of sums that a reduction keeps at once. Where the tile has fewer positions,
@@ -137,6 +150,8 @@ struct StageSchedule {
   std::vector<TileAxis> together;
   // Vectors narrowed to bytes are stored four neighbours of the tile at a time.
   bool byte_rows = false;
+  // Products of bytes between tiles of registers, of many positions at once.
+  std::optional<MatrixTiles> tiles;
 
   bool operator==(const StageSchedule&) const = default;
 };

@@ -48,6 +48,13 @@ inline constexpr int64_t kWrittenOut = 128;
 // for the fewest loads per multiply-add.
 Tile choose_tile(const ScheduledKernel& kernel, const Level& level);
 
+// The tiles of registers that multiply the first stage's bytes, where the level has them
+// and they take less time than its vectors; and the register tile of what follows the
+// sum.
+std::optional<MatrixTiles> choose_tiles(const ScheduledKernel& kernel,
+                                        const Level& level);
+std::vector<TileAxis> tile_after(const ScheduledKernel& kernel, const MatrixTiles& tiles);
+
 // What threads and blocks of a GPU do.
 GpuSchedule choose_gpu(const ScheduledKernel& kernel, const Level& level);
 

@@ -1,7 +1,9 @@
 // The order of loops, and where outer ones are cut into parallel chunks.
+#include "compiler/kernel/matrix_tiles.h"
 #include "compiler/optimize/choose.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 namespace svod::optimize {
@@ -142,10 +144,16 @@ static bool scatters(const ScheduledKernel& k) {
                              [](const Stage& s) { return s.kind == StageKind::Scatter; });
 }
 
-// How many chunks are worth it.
-static int64_t wanted_chunks(const ScheduledKernel& k, const Machine& m) {
+// How many chunks are worth it. Products of tiles take a small part of the time that
+// work_per_ns says of others.
+static int64_t wanted_chunks(const ScheduledKernel& k, const Level& level) {
+  const Machine& m = level.machine;
+  const double faster = choose_tiles(k, level)
+                            ? 2 * kTileRows * kTileBytes * m.clock_ghz /
+                                  (m.tile_product_clocks * m.work_per_ns)
+                            : 1;
   const double region = m.fork_join_ns * m.work_per_ns;
-  const double work = double(k.flops) + double(k.bytes);
+  const double work = double(k.flops) / faster + double(k.bytes);
   if (region == 0 || scatters(k)) return 1;
   const double chunks = std::min(double(kMaxChunks), work / (kRegionsOfChunk * region));
   const int64_t least = work >= kRegionsOfTwo * region ? 2 : 0;
@@ -164,9 +172,24 @@ static int64_t pick_block(int64_t extent, int64_t parts, int tile) {
   return std::min((equal <= 2 * block ? equal : block) * unit, extent);
 }
 
-// The tile that the kernel is executed with: of parts of its lanes where they are
-// registers of their own.
+// Whole blocks of tiles, which are whole tiles of vectors, too, for levels without them.
+static Tile whole_blocks(const ScheduledKernel& k, const Level& level,
+                         const MatrixTiles& tiles) {
+  Tile out = choose_tile(k, level);
+  for (const TileAxis& along : positions_of(tiles)) {
+    const auto found = std::ranges::find(out.counts, along.axis, &TileAxis::axis);
+    if (found == out.counts.end())
+      out.counts.push_back(along);
+    else
+      found->count = std::lcm(found->count, along.count);
+  }
+  return out;
+}
+
+// The tile that the kernel is executed with: a block of tiles of registers, or, where
+// lanes are registers of their own, one of parts of its lanes.
 static Tile executed_tile(const ScheduledKernel& k, const Level& level) {
+  if (const auto tiles = choose_tiles(k, level)) return whole_blocks(k, level, *tiles);
   const int lanes = level.has_vectors() ? k.loops.lanes : choose_lanes(k, level);
   if (lanes != k.loops.lanes)
     if (const auto cut = cut_lanes(k, k.loops.lanes / lanes))
@@ -216,7 +239,7 @@ void choose_chunks(ScheduledKernel& k, const std::vector<PackedWeight>& packed,
   count_work(k, packed, buffers);
   k.loops.chunks.clear();
   if (!level.has_lanes()) return; // threads take positions, not chunks
-  const int64_t wanted = wanted_chunks(k, level.machine);
+  const int64_t wanted = wanted_chunks(k, level);
   const Tile tile = executed_tile(k, level);
   const auto block = block_rows(k, packed, buffers, level.machine, tile);
   if (block) k.loops.chunks.push_back(*block);

@@ -1,6 +1,7 @@
 #include "compiler/optimize/schedule_kernel.h"
 
 #include "compiler/kernel/byte_table.h"
+#include "compiler/kernel/matrix_tiles.h"
 #include "compiler/optimize/choose.h"
 #include "compiler/optimize/small_code.h"
 #include "compiler/optimize/tile_facts.h"
@@ -140,7 +141,8 @@ static LevelSchedule plain_schedule(const ScheduledKernel& k, const Level& level
 static LevelSchedule schedule_below(const ScheduledKernel& k, const Level& level,
                                     std::vector<TileAxis> tile) {
   LevelSchedule out = plain_schedule(k, level);
-  out.tile = std::move(tile);
+  const std::optional<MatrixTiles> tiles = choose_tiles(k, level);
+  out.tile = tiles ? tile_after(k, *tiles) : std::move(tile);
   out.peeled = peeled_axes(k);
   // The GELU of a quantised network takes 49 cycles for 16 bytes.
   out.tables = costly_byte_tables(k);
@@ -152,6 +154,11 @@ static LevelSchedule schedule_below(const ScheduledKernel& k, const Level& level
   const Dependence dependence = dependence_of(k);
   for (size_t i = 0; i < k.stages.size(); ++i)
     out.stages.push_back(schedule_stage(k, dependence, i, level, out.tile));
+  if (tiles) {
+    out.stages[0] = {};
+    out.stages[0].tiles = tiles;
+    choose_prefetch(k, dependence, 0, level, positions_of(*tiles), out.stages[0]);
+  }
   return out;
 }
 

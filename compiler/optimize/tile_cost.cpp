@@ -256,10 +256,6 @@ static Step step_of(const TileFacts& facts, const std::vector<int>& counts) {
   return step;
 }
 
-// Vectors narrowed to bytes are clamped from both sides, narrowed and stored one by one,
-// or four neighbours together in six instructions.
-static constexpr double kNarrowOne = 5, kNarrowFour = 6;
-
 static double narrow_cost(const std::vector<int>& counts, const TileFacts& facts) {
   if (!facts.bytes) return 0;
   int points = 1;

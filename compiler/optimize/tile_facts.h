@@ -74,6 +74,10 @@ struct Across {
   }
 };
 
+// Vectors narrowed to bytes are clamped from both sides, narrowed and stored one by one,
+// or four neighbours together in six instructions.
+inline constexpr double kNarrowOne = 5, kNarrowFour = 6;
+
 // Positions of one axis that a tile is tried with.
 constexpr int kLongestRow = 16;
 

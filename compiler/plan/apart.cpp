@@ -11,6 +11,8 @@
 // stands for them; that moves the buffers further apart than need be, never too close.
 #include "compiler/plan/apart.h"
 
+#include "compiler/kernel/matrix_tiles.h"
+
 #include <algorithm>
 #include <limits>
 
@@ -78,10 +80,10 @@ bool Walk::is_plain() const {
 }
 
 void Walk::find_loops() {
+  const std::vector<TileAxis> step = step_of_loops(k_.levels[0]);
   for (const AxisId axis : k_.loops.outer) {
     if (!k_.is_loop(axis)) continue;
-    loops_.push_back(
-        {axis, k_.indices.extent(axis), tile_count(k_.levels[0].tile, axis)});
+    loops_.push_back({axis, k_.indices.extent(axis), tile_count(step, axis)});
   }
 }
 

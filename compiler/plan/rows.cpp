@@ -28,8 +28,15 @@ private:
   std::span<const int64_t> row_elements_;
 };
 
+// Blocks of tiles are whole ones, which also read rows that a turn does not have.
+static bool multiplies_tiles(const LevelSchedule& level) {
+  return std::ranges::any_of(level.stages,
+                             [](const StageSchedule& s) { return s.tiles.has_value(); });
+}
+
 bool Finder::is_plain() const {
-  return !k_.call() && !k_.sequence() && !k_.loops.in_parts && k_.scratch_bytes == 0 &&
+  return std::ranges::none_of(k_.levels, multiplies_tiles) && !k_.call() &&
+         !k_.sequence() && !k_.loops.in_parts && k_.scratch_bytes == 0 &&
          std::ranges::all_of(k_.stages,
                              [](const Stage& s) {
                                return !s.keeps && (s.kind == StageKind::Store ||

@@ -18,7 +18,7 @@ public:
   Assigner(const Graph& graph, const Grouping& grouping, const LayoutHints& hints,
            const BlockSizes& blocks, const RowsFirst& rows_first)
       : g(graph), grouping_(grouping), hints_(hints), rows_first_(rows_first),
-        lanes_(blocks.lanes), bytes_(blocks.bytes) {}
+        lanes_(blocks.lanes), bytes_(blocks.bytes), parts_(blocks.parts) {}
   std::map<NodeId, Layout> run();
 
 private:
@@ -48,6 +48,7 @@ private:
   const LayoutHints& hints_;
   const RowsFirst& rows_first_;
   int lanes_, bytes_;
+  bool parts_;
   std::map<NodeId, const Group*> group_of_; // by root
   std::set<NodeId> lane_reads_;
   std::map<NodeId, Layout> dot_reads_;
@@ -420,9 +421,11 @@ void Assigner::leave_room() {
 
 Layout Assigner::blocked_channels(NodeId n) const {
   const Node& node = g[n];
-  const bool whole =
-      bytes_ != 0 && byte_size(node.dtype) == 1 && node.shape[1] % bytes_ == 0;
-  return blocked(node.shape.size(), 1, whole ? bytes_ : lanes_);
+  int64_t block = lanes_;
+  if (byte_size(node.dtype) == 1 && bytes_ > lanes_ && !(parts_ && lane_reads_.count(n)))
+    for (block = bytes_; block > lanes_ && node.shape[1] % block != 0;)
+      block = parts_ ? block - lanes_ : lanes_;
+  return blocked(node.shape.size(), 1, block);
 }
 
 std::map<NodeId, Layout> Assigner::run() {

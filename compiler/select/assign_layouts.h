@@ -17,6 +17,9 @@ struct BlockSizes {
   // Of bytes, where all of a register's are multiplied and summed by one instruction and
   // the channels fill it; 0: as of others.
   int bytes = 0;
+  // Where they do not, the most vectors of it that channels are a whole number of; but
+  // what is read by lanes keeps one, whose neighbours windows share.
+  bool parts = false;
 };
 
 // Pictures whose rows are outermost: kernels that go through them row by row need only

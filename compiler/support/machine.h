@@ -88,6 +88,11 @@ struct Machine {
   double group_products_per_clock = 0;
   bool copies_ahead = false; // to shared memory, beside what threads do
 
+  // Clocks of instructions between tiles of registers, whose rows are 64 bytes: of a
+  // product of bytes for each row of positions and at least, and of what is read or
+  // written for each row; 0: there are none.
+  double tile_product_clocks = 0, tile_least_clocks = 0, tile_row_clocks = 0;
+
   // Share of a model's work that may be added where it then needs less memory; 0: none.
   double work_for_ram = 0;
 

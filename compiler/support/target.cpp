@@ -7,7 +7,11 @@
 
 #include <algorithm>
 #include <sstream>
-#if defined(__aarch64__)
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#elif defined(__aarch64__)
 #include <sys/auxv.h>
 
 #include <asm/hwcap.h>
@@ -83,9 +87,23 @@ std::vector<std::string> device_aliases() {
   return out;
 }
 
+#if defined(__x86_64__)
+// Whether this CPU multiplies tiles of bytes, and Linux lets a process that asks do so
+// (runtime_stub/cpu.cpp). No other process is, and this one multiplies none.
+static bool host_has_tiles() {
+  constexpr unsigned kTiles = 1U << 24 | 1U << 25; // AMX-TILE, AMX-INT8
+  constexpr long kRequestState = 0x1023, kTileData = 18;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kTiles) == kTiles &&
+         syscall(SYS_arch_prctl, kRequestState, kTileData) == 0;
+}
+#endif
+
 static bool host_runs([[maybe_unused]] const Level& level) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
+  if (level.name == "sapphirerapids")
+    return __builtin_cpu_supports("avx512vnni") && host_has_tiles();
   if (level.name == "cascadelake")
     return __builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512vnni");
   if (level.name == "x86-64-v4") return __builtin_cpu_supports("x86-64-v4");

@@ -24,7 +24,8 @@ enum class ByteProducts : uint8_t {
   Halves,
   Across,
   Paired,
-  Widened
+  Widened,
+  Tiles
 };
 // A fused multiply-add: whether it is one instruction, and whether one of its factors may
 // be an element of a register.
@@ -63,16 +64,22 @@ struct Level {
   }
   // By an instruction that the level is there for.
   bool has_dot_instruction() const {
-    return dots == ByteProducts::Fours || takes_elements();
+    return dots == ByteProducts::Fours || takes_elements() || has_tiles();
   }
   // One of the factors is read as registers of four groups.
   bool takes_elements() const {
     return dots == ByteProducts::Elements || dots == ByteProducts::Matrices;
   }
+  // Whole tiles of registers are multiplied, each row of which has this many bytes.
+  bool has_tiles() const { return dots == ByteProducts::Tiles; }
+  static constexpr int kTileRow = 64;
   // Bytes of one register: those that an instruction multiplies and adds up, if all.
   int bytes_across() const {
     return dots == ByteProducts::Across ? register_bits / 8 : 0;
   }
+  // Neighbouring bytes of one position that its instructions read at once; 0: no more
+  // than other elements.
+  int byte_block() const { return has_tiles() ? kTileRow : bytes_across(); }
   // What they take beside signed weights.
   bool takes(bool signed_bytes) const {
     return factors == ByteFactors::Any ||

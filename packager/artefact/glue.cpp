@@ -34,6 +34,7 @@ constexpr FeatureRow kFeatures[] = {
     {"x86_64", "avx512bf16", "SVOD_CPU_AVX512_BF16"},
     {"x86_64", "avx512fp16", "SVOD_CPU_AVX512_FP16"},
     {"x86_64", "gfni", "SVOD_CPU_GFNI"},
+    {"x86_64", "amx-int8", "SVOD_CPU_AMX_INT8"},
     {"aarch64-linux", "dotprod", "SVOD_CPU_DOTPROD"},
     {"aarch64-linux", "i8mm", "SVOD_CPU_I8MM"},
     {"aarch64-linux", "fullfp16", "SVOD_CPU_FP16"},

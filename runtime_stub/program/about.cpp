@@ -37,6 +37,7 @@ constexpr FeatureRow kFeatures[] = {
     {SVOD_CPU_AVX512_BF16, "AVX512-BF16"},
     {SVOD_CPU_AVX512_FP16, "AVX512-FP16"},
     {SVOD_CPU_GFNI, "GFNI"},
+    {SVOD_CPU_AMX_INT8, "AMX-INT8 (as Linux allows it)"},
 #endif
 };
 
@@ -57,7 +58,7 @@ Text manifest_text(const Session& session, Text key) {
 }
 
 void print_missing(Printer& out, uint32_t needed) {
-  const uint32_t missing = needed & ~svod_cpu_features();
+  const uint32_t missing = svod_missing_features(needed);
   bool first = true;
   for (const FeatureRow& row : kFeatures) {
     if ((row.feature & missing) == 0) continue;

@@ -89,6 +89,30 @@ public:
     return std::move(out_);
   }
 
+  // A picture of `channels`, made by one convolution, which another one reads.
+  RandomGraph wide(int64_t channels, int64_t outputs, int64_t rows, int64_t columns,
+                   int64_t kernel, int64_t stride) {
+    Value x = activation({1, 8, rows, columns}, 7);
+    x = quantised_convolution(x, channels, 1, 1);
+    const Value y = quantised_convolution(x, outputs, kernel, stride);
+    g().add_output("y", y.node);
+    out_.tolerance.assign(g().size(), 0.0);
+    return std::move(out_);
+  }
+
+  // Rows of bytes times a known matrix.
+  RandomGraph product(int64_t rows, int64_t summed, int64_t columns) {
+    const Value x = activation({rows, summed}, 131);
+    const NodeId w =
+        apply("DequantizeLinear", {known(bytes(DType::I8, {summed, columns}, -50, 50)),
+                                   scale(-7), zero_point(DType::I8, 0)});
+    const NodeId y = apply("MatMul", {dequantised(x), w});
+    g().add_output("y",
+                   apply("QuantizeLinear", {y, scale(-2), zero_point(DType::U8, 99)}));
+    out_.tolerance.assign(g().size(), 0.0);
+    return std::move(out_);
+  }
+
 private:
   struct Value { // (node - zero) * 2^exponent
     NodeId node;
@@ -197,6 +221,22 @@ private:
     a.type = AttributeType::Ints;
     a.ints = std::move(values);
     return a;
+  }
+
+  Value quantised_convolution(const Value& x, int64_t outputs, int64_t kernel,
+                              int64_t stride) {
+    const int64_t pad = kernel / 2;
+    const NodeId w = apply(
+        "DequantizeLinear",
+        {known(bytes(DType::I8, {outputs, shape(x.node)[1], kernel, kernel}, -50, 50)),
+         scale(-7), zero_point(DType::I8, 0)});
+    const NodeId y =
+        apply("Conv", {dequantised(x), w},
+              {ints("strides", {stride, stride}), ints("pads", {pad, pad, pad, pad})});
+    Value out{y, 99, -2};
+    out.node = apply("QuantizeLinear",
+                     {y, scale(out.exponent), zero_point(DType::U8, out.zero)});
+    return out;
   }
 
   Value convolution(const Value& x) {

@@ -44,8 +44,8 @@ int failures(uint64_t first, uint64_t last, const Target& target) {
   return count;
 }
 
-constexpr LevelChoice kLevels[] = {
-    {"native"}, {"x86-64-v2"}, {"x86-64-v3"}, {"x86-64-v4"}, {"x86-64-v3", 4}};
+constexpr LevelChoice kLevels[] = {{"native"},    {"x86-64-v2"},   {"x86-64-v3"},
+                                   {"x86-64-v4"}, {"cascadelake"}, {"x86-64-v3", 4}};
 
 // `seeds` of them at each level, from `first` on; the next level's begin `step` later.
 int failures_by_level(uint64_t first, uint64_t seeds, uint64_t step) {
