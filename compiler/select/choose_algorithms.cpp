@@ -23,7 +23,7 @@ static constexpr double kErrorBound = 1e-5;
 // products are summed in short blocks; above the second it is no form to take. Networks
 // of many layers then stay within twice what they err without fast forms, as layers that
 // are none, residuals and smooth inputs bring the ratio down (docs/performance.md).
-static constexpr double kShortBlocksAbove = 2, kMostAmplified = 10;
+static constexpr double kShortBlocksAbove = 2, kMostAmplified = 8.5;
 
 namespace {
 
@@ -226,7 +226,7 @@ static std::vector<PricedForm> forms_of(const Convolution& c, const Convolution&
 // Whether the error of a form is within bounds; it is told then how to make its sums.
 static bool is_accurate(const Graph& g, const Convolution& c, WinogradForm& form) {
   const WinogradError error = winograd_error(g, c, form);
-  form.amplified = error.plain > kShortBlocksAbove && error.blocked < error.plain;
+  form.amplified = error.plain > kShortBlocksAbove && error.blocked != error.plain;
   return error.largest <= kErrorBound &&
          (form.amplified ? error.blocked : error.plain) <= kMostAmplified;
 }
