@@ -8,6 +8,7 @@
 #include "compiler/rewrite/simplify.h"
 #include "tests/support/check_kernels.h"
 #include "tests/support/quantised_graph.h"
+#include "tests/support/random_tensor.h"
 #include "tests/support/text_for.h"
 
 #include <catch2/catch.hpp>
@@ -316,6 +317,36 @@ TEST_CASE("a few weights of nine bits are products apart", "[kernels][quantised]
       CHECK(apart == c.apart);
       CHECK(parts == c.parts);
       if (auto target = target_for(level)) CHECK(check_kernels(random, *target) == "");
+    }
+}
+
+// Half of the channels, as cross stage networks have it: nothing else asks for blocks.
+TEST_CASE("bytes that are summed over channels have these in lanes",
+          "[kernels][quantised]") {
+  RandomGraph random;
+  Graph& g = random.graph;
+  const NodeId x = g.add_input("x", DType::F32, {1, 128, 12, 13});
+  Random draw(7);
+  random.inputs.push_back(random_tensor(draw, {1, 128, 12, 13}));
+  const NodeId half = slice_axis(g, x, 1, 64, 64);
+  const NodeId scaled =
+      map(g, Op::Mul, {half, constant(g, DType::F32, g[half].shape, 256)});
+  const NodeId bytes = cast(g, map(g, Op::Round, {scaled}), DType::U8);
+  const Shape full = {1, 48, 12, 13, 64};
+  const Tensor w = random_tensor(draw, {1, 48, 1, 1, 64}, DType::I8);
+  const NodeId weights = weight(g, DType::I8, {1, 48, 1, 1, 64}, g.add_blob(w.bytes));
+  const NodeId seen = reshape(g, permute(g, bytes, {0, 2, 3, 1}), {1, 1, 12, 13, 64});
+  const auto factor = [&](NodeId n) { return expand(g, cast(g, n, DType::I32), full); };
+  const NodeId sum =
+      reduce(g, Op::ReduceSum, map(g, Op::Mul, {factor(seen), factor(weights)}), {4});
+  g.add_output("y", reshape(g, sum, {1, 48, 12, 13}));
+  random.tolerance.assign(g.size(), 0.0);
+  for (const LevelChoice& level : kLevels)
+    if (const auto target = target_for(level)) {
+      INFO(level.name << ' ' << level.lanes);
+      CHECK(check_kernels(random, *target) == "");
+      const FusedGraph fused = fuse(rewrite::simplify(g), *target);
+      CHECK(fused.kernels.back().has_dot_axis());
     }
 }
 
