@@ -186,9 +186,23 @@ Target for_size(Target target, bool small) {
   return target;
 }
 
+// The level before it, which asks no operating system for registers; of a CPU by its name
+// what that level does.
+static void take_no_tiles(Level& level, const Target& target) {
+  std::vector<Level> all = find_target(target.triple)->levels;
+  const bool named = std::ranges::find(all, level.name, &Level::name) != all.end();
+  std::erase_if(all, [](const Level& l) { return l.has_tiles(); });
+  if (named)
+    level = all.back();
+  else
+    level.dots = all.back().dots, level.machine = all.back().machine;
+}
+
 Target without_dot_levels(Target target) {
   auto dot = [](const Level& level) { return level.has_dot_instruction(); };
   if (!std::ranges::all_of(target.levels, dot)) std::erase_if(target.levels, dot);
+  for (Level& level : target.levels)
+    if (level.has_tiles()) take_no_tiles(level, target);
   return target;
 }
 

@@ -62,6 +62,8 @@ std::string features_of(const Target& target, const Level& level) {
     if (!target.triple.starts_with(row.triple) ||
         !has_feature(target, level, row.feature))
       continue;
+    // A process asks for tiles only where it multiplies them.
+    if (row.feature == std::string_view("amx-int8") && !level.has_tiles()) continue;
     out += std::string(" | ") + row.name;
   }
   return out;

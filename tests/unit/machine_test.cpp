@@ -105,6 +105,21 @@ TEST_CASE("machine: addresses of one set lie the cache over its ways apart") {
   CHECK(find_machine("cortex-m4").first.set_bytes() == 0);
 }
 
+TEST_CASE("machine: a network without bytes asks for no registers of tiles") {
+  const Target all = *find_target("x86-64");
+  Target best = all;
+  best.levels = {all.levels.back()};
+  REQUIRE(best.levels[0].has_tiles());
+  const Target plain = without_dot_levels(best);
+  REQUIRE(plain.levels.size() == 1);
+  CHECK(plain.levels[0].name == all.levels[all.levels.size() - 2].name);
+  const Level cpu =
+      without_dot_levels(with_cpu(all, all.levels.size() - 1, "graniterapids"))
+          .levels.at(0);
+  CHECK(!cpu.has_tiles());
+  CHECK(cpu.name == "graniterapids");
+}
+
 TEST_CASE("machine: for a first answer there are two levels, and this machine's is one") {
   const Target all = default_target(), some = without_other_levels(all);
   const Target here = *find_target("native");
