@@ -238,7 +238,9 @@ def kept():
     path.write_bytes(model([node("Mul", ["x", "w"], ["y"])], [value("x", [4])], [value("y", [4])], [random_tensor("w", [4], 1)]))
     for name, options in (("plain", []), ("options", ["-O3", "--threads", "2", "--accuracy", "exact", "--shape", "x=4"])):
         pack(path, program, "--target", "x86-64", *options)
-        seed("old_program", name, even(image_of(program)))
+        image = even(image_of(program))
+        seed("old_program", name, image)
+    seed("old_program", "foreign", image.replace(b"--threads=2", b"--runner=ls"))
     for name, start in (("ours", [255, 0]), ("checked", [255, 255]), ("own", [0, 0])):
         seed("weights", name, bytes(start) + bytes([1, 2, 3, 4, 5, 6, 7, 8]).ljust(16, b"\0"))
     part = FOLDER / "entry"
