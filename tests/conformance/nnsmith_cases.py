@@ -14,7 +14,7 @@ machine and run. All are compared with ONNX Runtime as run_units.py compares (wh
                twice what ONNX Runtime's are: the graph makes much of a rounding
     unstable   what is left changes from ONNX Runtime to the reference evaluator, or in one of them when inputs and weights change
                by four units in the last place of the narrowest type
-    listed     in differs_nnsmith.txt, with the reason: equal numbers are compared, and a rounding decides; never counted as right
+    listed     in differs_nnsmith.txt, by the model's SHA-256, with the reason: a rounding decides; never counted as right
     wrong      anything else                                        (never acceptable)
     failed     a crash, no end, an exit code for a bug of ours       (never acceptable)
     refused    exit 3, with the reasons
@@ -33,6 +33,7 @@ SVOD_NNSMITH_PYTHON names. Without one, or without ONNX Runtime, the test says s
 import argparse
 import collections
 import concurrent.futures
+import hashlib
 import os
 import pathlib
 import re
@@ -219,7 +220,8 @@ class Case:
             return "nearer", why
         if self.is_nearer(ours, unstable=True):
             return "unstable", why
-        return "listed" if self.name in base.listed("differs", "nnsmith") else "wrong", why
+        digest = hashlib.sha256((self.folder / "model.onnx").read_bytes()).hexdigest()[:16]
+        return ("listed", why) if digest in base.listed("differs", "nnsmith") else ("wrong", f"{why} ({digest})")
 
     def read_raw(self, folder):
         """Outputs of eval_model, which are the bytes of the types that are expected."""
