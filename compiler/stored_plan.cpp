@@ -303,7 +303,11 @@ std::optional<CompiledPlan> plan_from_bytes(std::span<const std::byte> bytes,
   if (in.failed() || !in.at_end()) return std::nullopt;
   if (graph.body_count() != 0) return out;
   const Provenance now(graph);
-  if (now.order.size() != made_with.size()) return std::nullopt;
+  const Graph& kept = out.kernels.plan.graph;
+  if (now.order.size() != made_with.size() || !holds_only(out.kernels.plan, made_with) ||
+      kept.inputs().size() != graph.inputs().size() ||
+      kept.outputs().size() != graph.outputs().size())
+    return std::nullopt;
   rename(out.kernels.plan, graph, made_with, now);
   return out;
 }

@@ -34,7 +34,7 @@ bool is_image(std::span<const std::byte> bytes, SvodHeader& header) {
 
 // Of a program that is for a GPU as well there are two; such a one is refused later.
 bool find_image(OldProgram& out) {
-  const std::span<const std::byte> all = out.file->bytes();
+  const std::span<const std::byte> all = out.bytes;
   for (size_t at = 0; at + sizeof(kMagic) <= all.size(); at += SVOD_ALIGN) {
     if (std::memcmp(&all[at], kMagic, sizeof(kMagic)) != 0) continue;
     if (!is_image(all.subspan(at), out.header)) continue;
@@ -98,7 +98,7 @@ template <class T> Bytes table(Bytes image, const SvodTable& table) {
 template <class T> std::vector<T> rows(Bytes image, const SvodTable& of) {
   const Bytes bytes = table<T>(image, of);
   std::vector<T> out(bytes.size() / sizeof(T));
-  std::memcpy(out.data(), bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
   return out;
 }
 
@@ -142,13 +142,10 @@ std::string nodes_of(Bytes image, const SvodHeader& header, uint32_t program) {
 
 } // namespace
 
-std::optional<OldProgram> read_old_program(const std::string& path, std::string& fault) {
+std::optional<OldProgram> old_program_of(Bytes bytes, std::string& fault) {
   OldProgram out;
-  out.path = path;
-  out.file = std::make_unique<FileView>(path);
-  if (out.file->bytes().empty()) {
-    fault = "cannot open the file, or it is empty";
-  } else if (!is_whole_program(out.file->bytes()) || !find_image(out)) {
+  out.bytes = bytes;
+  if (!is_whole_program(bytes) || !find_image(out)) {
     fault = "is no program that svod-pack wrote, or damaged";
   } else if (out.header.version != SVOD_FORMAT_VERSION) {
     fault = "was packed by another svod-pack; pack it anew";
@@ -164,6 +161,19 @@ std::optional<OldProgram> read_old_program(const std::string& path, std::string&
         "is for programs, so pack it anew";
   }
   return fault.empty() ? std::optional(std::move(out)) : std::nullopt;
+}
+
+std::optional<OldProgram> read_old_program(const std::string& path, std::string& fault) {
+  auto file = std::make_unique<FileView>(path);
+  if (file->bytes().empty()) {
+    fault = "cannot open the file, or it is empty";
+    return std::nullopt;
+  }
+  std::optional<OldProgram> out = old_program_of(file->bytes(), fault);
+  if (!out) return std::nullopt;
+  out->path = path;
+  out->file = std::move(file);
+  return out;
 }
 
 std::string plan_difference(const OldProgram& old, Bytes image,

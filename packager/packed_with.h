@@ -24,13 +24,19 @@ struct PackedWith {
   bool operator==(const PackedWith&) const = default;
 };
 
+// What is kept of an option: with its value, or, where that names something outside of
+// the program, the name alone. Nothing: it decides nothing.
+enum class Keep : uint8_t { Value, Name };
+std::optional<Keep> kept(const std::string& name);
+
 // The options among the words of a command line that decide what a program is.
 std::vector<std::string> deciding_words(const std::vector<std::string>& words);
 
 PackedWith packed_with(const Options& options, const codegen::Kernels& kernels,
                        const std::set<Digest>& unsearched);
 
-// The first of the options whose value is not known; empty: there is none.
+// The name of the first option whose value is not known, or that no pack keeps; empty:
+// there is none.
 std::string unknown_value(const PackedWith& packed);
 
 // An object.

@@ -19,8 +19,8 @@ namespace {
 std::optional<uint64_t> weights_at(const OldProgram& old, uint64_t align) {
   const uint64_t at = round_up(old.image_at + old.image.size(), align);
   const uint64_t size = old.header.weight_bytes;
-  const std::span<const std::byte> all = old.file->bytes();
-  if (at + size > all.size()) return std::nullopt;
+  const std::span<const std::byte> all = old.bytes;
+  if (at > all.size() || size > all.size() - at) return std::nullopt;
   const bool right = svod_checksum(&all[at], size) == old.header.weight_checksum;
   return right ? std::optional(at) : std::nullopt;
 }
@@ -52,7 +52,7 @@ Exit Packing::compare_plans() {
 
 // Weights first, since the image holds their checksum.
 bool Packing::write_swapped(uint64_t place) {
-  const std::span<const std::byte> all = old_->file->bytes();
+  const std::span<const std::byte> all = old_->bytes;
   const bool beside = options_.weights == WeightPlace::File;
   FileWriter program(files_[0].temporary());
   SvodChecksum checksum;

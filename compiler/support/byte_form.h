@@ -124,7 +124,11 @@ public:
   }
   template <class T> void get(T& value) {
     using namespace byte_form_detail;
-    if constexpr (kIsPlain<T>) {
+    if constexpr (std::is_same_v<T, bool>) {
+      const auto from = get<uint8_t>();
+      if (from > 1) fail();
+      value = from == 1;
+    } else if constexpr (kIsPlain<T>) {
       const std::span<const std::byte> from = raw(sizeof value);
       if (!from.empty()) std::memcpy(&value, from.data(), sizeof value);
     } else if constexpr (IsArray<T>::value) {

@@ -1,17 +1,13 @@
-// An entry is a header with the payload's length and SHA-256, then the payload, which is
-// compressed. It is written beside its place and renamed, so a reader sees all of it or
-// nothing; whatever does not match its header is removed and counts as a miss. The digest
-// is of the compressed bytes: what is damaged is never decompressed. A hit sets the
-// file's time, which makes it the newest for collect().
+// An entry is written beside its place and renamed, so a reader sees all of it or
+// nothing; whatever does not match its header is removed and counts as a miss. A hit sets
+// the file's time, which makes it the newest for collect().
 //
 // Locks are files of their own, as many as three digits of a key can name, and are never
 // removed: a lock on a file that somebody removes and makes again is held by two.
 #include "compiler/toolchain/object_cache.h"
 
 #include "compiler/support/threads.h"
-
-#include <llvm/Support/Compression.h>
-#include <llvm/Support/Error.h>
+#include "compiler/toolchain/cache_entry.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -28,23 +24,8 @@ namespace svod::toolchain {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-struct EntryHeader {
-  char magic[8];
-  uint64_t size;     // of what follows
-  uint64_t unpacked; // of the value
-  std::array<uint8_t, 32> sha256;
-};
-
-} // namespace
-
-static constexpr char kMagic[8] = {'S', 'V', 'O', 'D', 'O', 'B', 'J', '2'};
 // Names of files that are being written begin with it.
 static constexpr char kUnfinished[] = "tmp.";
-
-// zstd's fastest level: yolov8n's plan of 36 MB becomes 3.4 MB.
-static constexpr int kCompression = 1;
 
 // Of what somebody else has made; that of this machine may be as large as it gets.
 static constexpr uint64_t kMostFetched = uint64_t{2} << 30;
@@ -53,8 +34,6 @@ const char* word_of(EntryKind kind) {
   constexpr const char* kWords[] = {"obj", "plan", "program"};
   return kWords[static_cast<size_t>(kind)];
 }
-
-std::string entry_form() { return {kMagic, sizeof kMagic}; }
 
 ObjectCache::ObjectCache(fs::path folder, SharedEntries* shared)
     : folder_(std::move(folder)), shared_(shared) {}
@@ -97,58 +76,6 @@ static bool write_all(int file, const void* from, size_t size) {
     size -= static_cast<size_t>(put);
   }
   return true;
-}
-
-// Of the sizes and the bytes: a size that is damaged is never believed.
-static std::array<uint8_t, 32> digest_of(const EntryHeader& header,
-                                         std::span<const std::byte> packed) {
-  DigestWriter digest;
-  digest.number(header.unpacked);
-  digest.text({reinterpret_cast<const char*>(packed.data()), packed.size()});
-  return digest.finish().bytes;
-}
-
-// The header of an entry whose bytes are those that it speaks of.
-static std::optional<EntryHeader> header_of(std::span<const std::byte> entry) {
-  EntryHeader header;
-  if (entry.size() < sizeof header) return std::nullopt;
-  std::memcpy(&header, entry.data(), sizeof header);
-  const auto packed = entry.subspan(sizeof header);
-  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 ||
-      header.size != packed.size() || digest_of(header, packed) != header.sha256)
-    return std::nullopt;
-  return header;
-}
-
-static std::optional<std::vector<std::byte>> value_of(std::span<const std::byte> entry) {
-  const std::optional<EntryHeader> header = header_of(entry);
-  if (!header) return std::nullopt;
-  const auto packed = entry.subspan(sizeof *header);
-  std::vector<std::byte> value(header->unpacked);
-  size_t unpacked = value.size();
-  if (llvm::Error error = llvm::compression::zstd::decompress(
-          {reinterpret_cast<const uint8_t*>(packed.data()), packed.size()},
-          reinterpret_cast<uint8_t*>(value.data()), unpacked)) {
-    llvm::consumeError(std::move(error));
-    return std::nullopt;
-  }
-  if (unpacked != value.size()) return std::nullopt;
-  return value;
-}
-
-static std::vector<std::byte> entry_of(std::span<const std::byte> value) {
-  llvm::SmallVector<uint8_t, 0> small;
-  llvm::compression::zstd::compress(
-      {reinterpret_cast<const uint8_t*>(value.data()), value.size()}, small,
-      kCompression);
-  const auto packed = std::as_bytes(std::span(small.data(), small.size()));
-  EntryHeader header{{}, packed.size(), value.size(), {}};
-  std::memcpy(header.magic, kMagic, sizeof kMagic);
-  header.sha256 = digest_of(header, packed);
-  const auto head = std::as_bytes(std::span(&header, 1));
-  std::vector<std::byte> out(head.begin(), head.end());
-  out.insert(out.end(), packed.begin(), packed.end());
-  return out;
 }
 
 static std::optional<std::vector<std::byte>> read_file(const fs::path& path) {
@@ -204,9 +131,7 @@ std::optional<std::vector<std::byte>> ObjectCache::fetch(const Digest& key,
   if (shared_ == nullptr) return std::nullopt;
   const std::optional<std::vector<std::byte>> entry = shared_->fetch(key, kind);
   if (!entry) return std::nullopt;
-  const std::optional<EntryHeader> header = header_of(*entry);
-  std::optional<std::vector<std::byte>> value;
-  if (header && header->unpacked <= kMostFetched) value = value_of(*entry);
+  std::optional<std::vector<std::byte>> value = value_of(*entry, kMostFetched);
   if (value)
     (void)write_entry(path_of(key, kind), *entry);
   else

@@ -73,6 +73,15 @@ bool ControlFlow::are_tensors(const ModelNode& node, const std::vector<NodeId>& 
   return true;
 }
 
+// Whether a graph of the operator has no outputs for the node, so that no results are no
+// failure of their own.
+static bool gives_nothing(const ModelNode& node) {
+  const size_t kept = node.op_type == "Loop" ? 1 : 0; // the condition is the loop's
+  return std::ranges::any_of(node.attributes, [&](const ModelAttribute& attribute) {
+    return attribute.graph && attribute.graph->outputs.size() <= kept;
+  });
+}
+
 Results ControlFlow::import_control_flow(const ModelNode& node,
                                          const std::vector<NodeId>& inputs,
                                          const ModelPlace& place, const Scope& scope) {
@@ -90,7 +99,8 @@ Results ControlFlow::import_control_flow(const ModelNode& node,
                                      : import_scan(node, inputs, place, scope);
     --import_.loop_depth;
   }
-  if (results.empty() || results.size() >= node.outputs.size()) return results;
+  if (results.size() >= node.outputs.size()) return results;
+  if (results.empty() && !gives_nothing(node)) return {}; // the reason is told
   fail(Exit::InvalidModel, "it has more outputs than its graph gives", place);
   return {};
 }

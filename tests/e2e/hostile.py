@@ -13,7 +13,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from onnx_writer import (FLOAT, INT64, data, model, node, number, random_tensor, tensor,
+from onnx_writer import (BOOL, FLOAT, INT64, data, graph, model, node, number, random_tensor, tensor,
                          value, varint)
 from packing import DIGITS, PACKER, check, work_folder
 
@@ -130,6 +130,12 @@ def broken_graphs():
     case("attribute of another type", model([node("Concat", ["x"], ["y"], axis=1.5)], X, Y))
     case("too few inputs", model([node("Add", ["x"], ["y"])], X, Y))
     case("too many inputs", model([node("Relu", ["x", "x", "x"], ["y"])], X, Y))
+    body = graph([node("Identity", ["c"], ["d"])], [value("i", [], INT64), value("c", [], BOOL)], [value("d", [], BOOL)])
+    case("loop with more outputs than its body", model([node("Loop", ["n", ""], ["y"], body=body)], X, Y,
+                                                       [tensor("n", [], [2], INT64)]))
+    nothing = graph([], [], [])
+    case("branches that give nothing", model([node("If", ["c"], ["y"], then_branch=nothing, else_branch=nothing)],
+                                             [value("c", [], BOOL)], Y))
 
 
 def nested_graph(depth):

@@ -202,10 +202,8 @@ def packed():
         path, program = FOLDER / f"{name}.onnx", FOLDER / name
         path.write_bytes(content)
         pack(path, program, "--target", "x86-64", *options)
-        whole = program.read_bytes()
-        at = next(at for at in range(0, len(whole), 64) if whole[at:at + 8] == b"SVODIMG\0")
-        size, = struct.unpack_from("<I", whole, at + 12)
-        image = bytearray(whole[at:at + size])
+        image = bytearray(image_of(program))
+        size = len(image)
         # The manifest is a text that nobody indexes by: images without it are small.
         place, length = struct.unpack_from("<2I", image, 192 - 16)
         if place + length + 8 >= size:
@@ -227,11 +225,40 @@ def packed():
                                  "kernel took 12.340 us, 14.020 us before\n" + schedule + "end\n")
 
 
+def image_of(program):
+    whole = program.read_bytes()
+    at = next(at for at in range(0, len(whole), 64) if whole[at:at + 8] == b"SVODIMG\0")
+    size, = struct.unpack_from("<I", whole, at + 12)
+    return whole[at:at + size]
+
+
+def kept():
+    """What is kept of a pack: a whole image as swap-weights reads it, a file of weights, an entry of the cache."""
+    path, program = FOLDER / "small.onnx", FOLDER / "small"
+    path.write_bytes(model([node("Mul", ["x", "w"], ["y"])], [value("x", [4])], [value("y", [4])], [random_tensor("w", [4], 1)]))
+    for name, options in (("plain", []), ("options", ["-O3", "--threads", "2", "--accuracy", "exact", "--shape", "x=4"])):
+        pack(path, program, "--target", "x86-64", *options)
+        image = even(image_of(program))
+        seed("old_program", name, image)
+    seed("old_program", "foreign", image.replace(b"--threads=2", b"--runner=ls"))
+    for name, start in (("ours", [255, 0]), ("checked", [255, 255]), ("own", [0, 0])):
+        seed("weights", name, bytes(start) + bytes([1, 2, 3, 4, 5, 6, 7, 8]).ljust(16, b"\0"))
+    part = FOLDER / "entry"
+    part.write_bytes(bytes(i * i % 251 for i in range(300)))
+    frame = run("zstd", "-1", "-q", "-c", "--no-check", part).stdout
+    seed("entry", "squares", even(struct.pack("<Q", 300) + frame))
+    part.write_bytes(bytes(5000))
+    frame = run("zstd", "-1", "-q", "-c", "--no-check", part).stdout
+    seed("entry", "zeros", even(struct.pack("<Q", 5000) + frame))
+    for i in range(4):
+        seed("plan", f"edits_{i}", bytes((i * 53 + k * 17) % 256 for k in range(3 * i + 3)))
+
+
 def main():
     for old in SEEDS.glob("*/*"):
         if not old.name.startswith("case_"):
             old.unlink()
-    arrays(), protos(), texts(), pictures(), streams(), models(), packed(), peers()
+    arrays(), protos(), texts(), pictures(), streams(), models(), packed(), kept(), peers()
     for target in sorted(SEEDS.iterdir()):
         files = list(target.iterdir())
         print(f"{target.name:<12} {len(files):>3} seeds, {sum(f.stat().st_size for f in files):>6} bytes")

@@ -15,8 +15,9 @@ struct MemoryFile {
   Bytes content;
 };
 
-// Runs the program; its exit code, which must be one of its table.
+// Runs the program; its exit code, which must be one of its table. `part`: a file is a
+// part of the program, which may be damaged then.
 int run_program(const std::vector<std::string>& words,
-                const std::vector<MemoryFile>& files);
+                const std::vector<MemoryFile>& files, bool part = false);
 
 } // namespace svod::fuzz

@@ -142,6 +142,28 @@ void fuzz_labels(Bytes bytes) {
   run_program(words, {{"a", decide.rest()}});
 }
 
+// With the end that says whose weights they are, or its own; run, or checked as a whole.
+void fuzz_weights(Bytes bytes) {
+  choose_model(ModelForm::Weights);
+  Decisions decide(bytes);
+  const bool ours = decide.chance(128), checked = decide.chance(128);
+  const Bytes rest = decide.rest();
+  std::vector<uint8_t> file(rest.begin(), rest.end());
+  if (ours) {
+    const SvodWeightsEnd end = end_of_weights();
+    const auto* from = reinterpret_cast<const uint8_t*>(&end);
+    file.insert(file.end(), from, from + sizeof end);
+  }
+  Strings words = {"infer", "--weights", "w"};
+  for (const char* word : {"x=random", "n=zeros"})
+    if (!checked) words.emplace_back(word);
+  if (checked) words.emplace_back("--self-check");
+  const int code = run_program(words, {{"w", file}}, true);
+  if (ours && rest.size() == kFileWeights.size())
+    must(checked ? (code == 0) == std::ranges::equal(rest, kFileWeights) : code == 0,
+         "weights that are as they were packed");
+}
+
 // The first bytes are an input's file, the others an output's.
 void fuzz_verified(Bytes bytes) {
   Decisions decide(bytes);

@@ -2,6 +2,7 @@
 #include "tests/fuzz/small_model.h"
 
 #include "packager/artefact/image.h"
+#include "runtime_stub/checksum.h"
 #include "runtime_stub/program/element.h"
 #include "runtime_stub/replay.h"
 #include "tests/fuzz/target.h"
@@ -116,6 +117,17 @@ ImageContents records() {
   return out;
 }
 
+// Its weights are in a file.
+ImageContents weights() {
+  ImageContents out = records();
+  out.weight_bytes = kFileWeights.size();
+  out.weight_checksum = svod_checksum(kFileWeights.data(), kFileWeights.size());
+  ImageEntry& entry = out.entries[0];
+  entry.steps[0].args.push_back(static_cast<uint32_t>(entry.slots.size()));
+  entry.slots.push_back({SVOD_SLOT_WEIGHT, 0, 0, out.weight_bytes});
+  return out;
+}
+
 struct Built {
   ImageContents contents;
   std::vector<std::byte> image;
@@ -125,9 +137,10 @@ const Built& built(ModelForm form) {
   static std::map<ModelForm, Built> all;
   Built& out = all[form];
   if (out.image.empty()) {
-    out.contents = form == ModelForm::Tensors  ? tensors()
-                   : form == ModelForm::Values ? values()
-                                               : records();
+    out.contents = form == ModelForm::Tensors   ? tensors()
+                   : form == ModelForm::Values  ? values()
+                   : form == ModelForm::Weights ? weights()
+                                                : records();
     out.image = build_image(out.contents);
   }
   return out;
@@ -139,6 +152,10 @@ const Built* chosen = nullptr;
 // the input's, within their bounds, and an index of 13 is out of range.
 int32_t launch(uint32_t, uint32_t, void* const* buffers, void*, uint32_t) {
   const ImageEntry& entry = chosen->contents.entries[0];
+  // Behind the outputs are the weights, whatever they are.
+  static volatile uint8_t sum;
+  for (uint64_t k = 0; k < chosen->contents.weight_bytes; ++k)
+    sum = sum ^ static_cast<const uint8_t*>(buffers[entry.outputs.size() + 1])[k];
   int64_t first = 0;
   std::memcpy(&first, buffers[0], sizeof(first));
   if (first == 13) return SVOD_INDEX;
@@ -156,6 +173,10 @@ int32_t launch(uint32_t, uint32_t, void* const* buffers, void*, uint32_t) {
 }
 
 } // namespace
+
+SvodWeightsEnd end_of_weights() {
+  return weights_end(built(ModelForm::Weights).contents);
+}
 
 void choose_model(ModelForm form) { chosen = &built(form); }
 

@@ -1,6 +1,6 @@
 // Runs ONNX test cases through the importer and the evaluator, without a compiler:
 //     eval_model [--jobs N] [--seconds N] [--bind] [--simplify] [--device NAME]
-//                [--double FOLDER] CASE...
+//                [--double FOLDER] [--results FOLDER] CASE...
 // A CASE is a folder with model.onnx and test_data_set_*, or MODEL=DATA where the test
 // data lie elsewhere. Each is one process, so that a crash or a hanging case costs only
 // itself, and prints one line: pass, wrong, refused, crash or slow, the name, and what
@@ -10,6 +10,8 @@
 // --simplify: evaluates what simplify makes of the graph.
 // --double FOLDER: writes what the model gives in double precision for the first data
 // set, into FOLDER/NAME/K.f64, one double for each element, and compares nothing.
+// --results FOLDER: writes what the graph gives for the first data set as its bytes, into
+// FOLDER/NAME/K.raw, and compares nothing.
 // --device sm_80: runs its kernels for that GPU, on the executor of tests/support/simt.h.
 #include "compiler/ir/build.h"
 #include "compiler/ir/evaluate.h"
@@ -50,7 +52,8 @@ struct Options {
   unsigned seconds = 60;
   bool bind = false, simplify = false;
   std::optional<Target> device;
-  fs::path doubles; // where to; empty: none are asked for
+  fs::path doubles, results; // where to; empty: none are asked for
+  bool only_writes() const { return !doubles.empty() || !results.empty(); }
   std::vector<Case> cases;
 };
 
@@ -177,6 +180,12 @@ Tensor converted(const Tensor& from, DType dtype) {
   return test::make_tensor(dtype, from.shape, values);
 }
 
+void write_tensor(const fs::path& path, const Tensor& tensor) {
+  fs::create_directories(path.parent_path());
+  std::ofstream out(path, std::ios::binary);
+  out.write(reinterpret_cast<const char*>(tensor.bytes.data()), std::ssize(tensor.bytes));
+}
+
 Verdict write_doubles(const Graph& graph, std::vector<Tensor> inputs,
                       const fs::path& folder) {
   const std::optional<Graph> wide = rewrite::in_double(graph);
@@ -185,13 +194,9 @@ Verdict write_doubles(const Graph& graph, std::vector<Tensor> inputs,
     inputs[i] = converted(inputs[i], (*wide)[wide->inputs()[i].node].dtype);
   const Evaluated result = evaluate(*wide, inputs);
   if (result.failed != kNoNode) return {"wrong", "an index is out of range"};
-  fs::create_directories(folder);
-  for (size_t i = 0; i < result.outputs.size(); ++i) {
-    const Tensor numbers = converted(result.outputs[i], DType::F64);
-    std::ofstream out(folder / (std::to_string(i) + ".f64"), std::ios::binary);
-    out.write(reinterpret_cast<const char*>(numbers.bytes.data()),
-              std::ssize(numbers.bytes));
-  }
+  for (size_t i = 0; i < result.outputs.size(); ++i)
+    write_tensor(folder / (std::to_string(i) + ".f64"),
+                 converted(result.outputs[i], DType::F64));
   return {"pass", ""};
 }
 
@@ -222,6 +227,11 @@ Verdict run_set(const Case& test, const fs::path& folder, bool bind, const Optio
   std::vector<Tensor> results;
   if (std::string why = results_of(*graph, inputs, how.device, results); !why.empty())
     return {"wrong", why};
+  if (!how.results.empty()) {
+    for (size_t i = 0; i < results.size(); ++i)
+      write_tensor(how.results / test.name / (std::to_string(i) + ".raw"), results[i]);
+    return {"pass", ""};
+  }
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (i >= results.size()) return {"wrong", "an output is missing"};
     const GraphOutput& output = graph->outputs()[i];
@@ -241,7 +251,7 @@ Verdict run_case(const Case& test, const Options& options) {
     last = run_set(test, folder, false, options);
     if (options.bind && last.word == "refused")
       last = run_set(test, folder, true, options);
-    if (last.word != "pass" || !options.doubles.empty()) return last;
+    if (last.word != "pass" || options.only_writes()) return last;
   }
 }
 
@@ -291,6 +301,8 @@ Options parse(int count, char** arguments) {
       options.device = find_device(arguments[++i]);
     } else if (text == "--double" && i + 1 < count) {
       options.doubles = arguments[++i];
+    } else if (text == "--results" && i + 1 < count) {
+      options.results = arguments[++i];
     } else if (text == "--simplify") {
       options.simplify = true;
     } else if (const size_t equals = text.find('='); equals != std::string::npos) {
