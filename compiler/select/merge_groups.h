@@ -26,6 +26,7 @@ std::optional<GroupedConvolution> match_groups(const Graph& g, const Contraction
 
 // The least number of groups whose channels and results are whole vectors, where merging
 // so many pays; 1: each by itself. `windows`: channels are summed up over taps as well.
+// With windows it need not divide the groups: the last ones get groups of zeros.
 int64_t groups_together(int64_t groups, int64_t inputs, int64_t outputs, int64_t lanes,
                         bool windows);
 
@@ -34,8 +35,8 @@ int64_t groups_together(int64_t groups, int64_t inputs, int64_t outputs, int64_t
 NodeId merged_weights(Graph& g, NodeId weight, int64_t groups, int64_t outputs,
                       int64_t together);
 
-// The sum with groups merged. `input` and `weight` are nodes of g, arranged as the
-// convolution's readings.
+// The sum with groups merged, of floats or of bytes. `input` and `weight` are nodes of g,
+// arranged as the convolution's readings.
 NodeId merge_groups(Graph& g, const GroupedConvolution& conv, NodeId input,
                     NodeId weight);
 
