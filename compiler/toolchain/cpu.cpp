@@ -102,7 +102,8 @@ static bool executes(const Level& level, const llvm::MCSubtargetInfo& own) {
   };
   return std::ranges::all_of(level.flags, [&](const std::string& flag) {
     llvm::StringRef word(flag);
-    if (word.consume_front("-mavx")) return has(llvm::StringRef(flag).drop_front(2));
+    if (word.starts_with("-mavx") || word.starts_with("-mamx"))
+      return has(word.drop_front(2));
     if (!word.consume_front("-march=")) return true;
     llvm::SmallVector<llvm::StringRef> used;
     llvm::X86::getFeaturesForCPU(word, used);
