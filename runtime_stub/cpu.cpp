@@ -79,7 +79,7 @@ constexpr Need kNeeds[] = {
 
 // What stands on what: without the lower level, or its saved registers, a bit means
 // nothing.
-constexpr uint32_t kAvxState = 0x6, kAvx512State = 0xe6, kTileState = 0x60000;
+constexpr uint32_t kAvxState = 0x6, kAvx512State = 0xe6;
 
 struct Answers {
   Registers leaves[LEAF_COUNT];
@@ -118,7 +118,6 @@ uint32_t svod_cpu_features(void) {
     features &=
         SVOD_CPU_X86_64_V2 | SVOD_CPU_X86_64_V3 | SVOD_CPU_AVX_VNNI | SVOD_CPU_GFNI;
   }
-  if ((state & kTileState) != kTileState) features &= ~uint32_t{SVOD_CPU_AMX_INT8};
   return features;
 }
 
@@ -221,7 +220,7 @@ uint32_t svod_cpu_features(void) { return 0; }
 static uint32_t refused(uint32_t needed) {
 #if defined(__x86_64__)
   // Linux keeps tiles, 8 KB for each thread, only for processes that have asked. One that
-  // knows none refuses, and so does one where the stack for signals is too small.
+  // saves none refuses, and so does one where the stack for signals is too small.
   constexpr uintptr_t kTileData = 18;
   const bool asks = needed & SVOD_CPU_AMX_INT8;
   if (asks && svod_syscall(SVOD_CALL_ARCH_PRCTL, SVOD_REQUEST_STATE, kTileData) != 0) {
@@ -238,11 +237,7 @@ static uint32_t missing_of(uint32_t features, uint32_t needed) {
 }
 
 uint32_t svod_missing_features(uint32_t needed) {
-  return needed == 0 ? 0 : missing_of(svod_cpu_features(), needed);
-}
-
-int32_t svod_level_runs(const SvodModel* model, uint32_t level) {
-  return svod_missing_features(model->levels[level].features) == 0;
+  return missing_of(svod_cpu_features(), needed);
 }
 
 int32_t svod_choose_level(const SvodModel* model) {

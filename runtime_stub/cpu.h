@@ -45,9 +45,6 @@ uint32_t svod_missing_features(uint32_t needed);
 // The highest packed level that runs here, -1 if none does.
 int32_t svod_choose_level(const struct SvodModel* model);
 
-// 1 when level number `level` runs here.
-int32_t svod_level_runs(const struct SvodModel* model, uint32_t level);
-
 #ifdef __cplusplus
 }
 #endif

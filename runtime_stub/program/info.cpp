@@ -96,8 +96,9 @@ void print_info(const Session& session, bool json) {
       << "image    " << header->image_bytes << " bytes\n"
       << "levels  ";
   for (uint32_t i = 0; i < session.model.level_count; i++) {
-    out << " " << session.model.levels[i].name
-        << (svod_level_runs(&session.model, i) ? "" : " (not on this CPU)");
+    const SvodLevel& level = session.model.levels[i];
+    const bool runs = svod_missing_features(level.features) == 0;
+    out << " " << level.name << (runs ? "" : " (not on this CPU)");
   }
   out << "\n";
   print_steps(out, session);

@@ -149,9 +149,10 @@ Exit choose_level(Session& session, Text isa, Printer& errors) {
   int32_t level = isa.size > 0 ? -1 : svod_choose_level(&session.model);
   bool packed = false;
   for (uint32_t i = 0; isa.size > 0 && i < session.model.level_count; i++) {
-    if (!(isa == Text(session.model.levels[i].name))) continue;
+    const SvodLevel& named = session.model.levels[i];
+    if (!(isa == Text(named.name))) continue;
     packed = true;
-    if (svod_level_runs(&session.model, i)) level = static_cast<int32_t>(i);
+    if (svod_missing_features(named.features) == 0) level = static_cast<int32_t>(i);
   }
   if (level < 0) return level_error(session, isa, packed, errors);
   session.level = static_cast<uint32_t>(level);
