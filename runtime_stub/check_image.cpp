@@ -271,7 +271,7 @@ bool step_holds(Nesting& nesting, uint32_t at) {
   }
   if (step.kind != SVOD_STEP_COPY || step.arg_count != 2) return false;
   const uint64_t bytes = nesting.slot(args[1]).bytes;
-  return nesting.slot(args[0]).bytes >= bytes &&
+  return operand_holds(nesting, args[0], bytes, false) &&
          operand_holds(nesting, args[1], bytes, true);
 }
 

@@ -90,7 +90,9 @@ void rotary_embedding(NodeImport& node, const Rotary& parts) {
   bool flat = parts.x.rank() == 3;
   require(node, flat || parts.x.rank() == 4, "the input must have 3 or 4 axes");
   int64_t width = node.get_int("rotary_embedding_dim"), heads = node.get_int("num_heads");
+  require(node, parts.cos.rank() > 0, "the caches must have 2 or 3 axes");
   int64_t half = extent(parts.cos, parts.cos.rank() - 1);
+  require(node, half > 0, "the caches must have columns");
   if (flat && heads == 0) heads = extent(parts.x, 2) / (2 * half);
   Expr x = flat ? split_heads(node, parts.x, heads) : parts.x;
   if (width == 0) width = extent(x, 3);

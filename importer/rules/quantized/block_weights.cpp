@@ -60,6 +60,7 @@ void import_matmul_fp4_weight(NodeImport& node) {
   const Expr a = wide(node, 0), packed = operand(node, 1), bits = operand(node, 2);
   require(node, packed.rank() == 2 && bits.rank() == 2,
           "weights and scales must be matrices");
+  require(node, byte_size(bits.dtype()) == 1, "scales must be the bytes of float8e4m3fn");
   const Expr codes = convert(unpacked_bits(packed, 4), DType::U8);
   const Expr values = with(codes, bitcast(node.g, codes.id, DType::F4E2M1));
   const Expr scales = with(bits, bitcast(node.g, bits.id, DType::F8E4M3FN));

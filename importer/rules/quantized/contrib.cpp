@@ -72,6 +72,7 @@ void import_matmul_integer_to_float(NodeImport& node) {
   }
   require(node, element_count(node.shape(2)) == 1, "a_scale must be one number");
   const Expr a_scale = reshape(operand(node, 2), {});
+  node.input(3);
   const Expr y = float_product(node, centered(a, a_zero),
                                centered(b, per_column(node, 5, b.shape())), a_scale,
                                *per_column(node, 3, b.shape()));
