@@ -304,10 +304,13 @@ bool states_hold(const SvodHeader& header, const SvodEntry& entry) {
 
 bool is_state(const SvodTensor& tensor) { return tensor.role == SVOD_ROLE_STATE; }
 
-// Each is one of the entry's.
-bool role_holds(const SvodEntry& entry, const SvodTensor& tensor) {
-  return !is_state(tensor) ||
-         (tensor.shape_output != 0 && tensor.shape_output <= entry.state_count);
+// Each is one of the entry's, which has this tensor as the one or the other.
+bool role_holds(const SvodHeader& header, const SvodEntry& entry,
+                const SvodTensor& tensor, uint32_t number, bool output) {
+  if (!is_state(tensor)) return true;
+  if (tensor.shape_output == 0 || tensor.shape_output > entry.state_count) return false;
+  const SvodState& state = *svod_state(&header, &entry, tensor.shape_output - 1);
+  return (output ? state.output : state.input) == number;
 }
 #else
 // A stub that keeps nothing from run to run: all tensors are the caller's.
@@ -315,7 +318,9 @@ bool states_hold(const SvodHeader&, const SvodEntry& entry) {
   return entry.state_count == 0;
 }
 bool is_state(const SvodTensor&) { return false; }
-bool role_holds(const SvodEntry&, const SvodTensor&) { return true; }
+bool role_holds(const SvodHeader&, const SvodEntry&, const SvodTensor&, uint32_t, bool) {
+  return true;
+}
 #endif
 
 // The output with the extents of another one has an int64 for each axis.
@@ -351,11 +356,14 @@ bool entry_holds(const SvodHeader& header, const SvodEntry& entry) {
   if (!states_hold(header, entry)) return false;
   for (uint32_t i = 0; i < entry.output_count; i++) {
     const SvodTensor& output = *svod_output(&header, &entry, i);
-    if (!role_holds(entry, output) || !extents_hold(header, entry, output)) return false;
+    if (!role_holds(header, entry, output, i, true) ||
+        !extents_hold(header, entry, output))
+      return false;
   }
   for (uint32_t i = 0; i < entry.input_count; i++) {
     const SvodTensor& input = *svod_input(&header, &entry, i);
-    if (!role_holds(entry, input) || !open_extents_hold(header, entry, input))
+    if (!role_holds(header, entry, input, i, false) ||
+        !open_extents_hold(header, entry, input))
       return false;
   }
   for (uint32_t i = 0; i < entry.slot_count; i++) {
