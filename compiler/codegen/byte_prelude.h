@@ -106,49 +106,43 @@ template <int kCount = kLanes> SVOD_INLINE vu8 lookup(const u8* table, vu8 at) {
 }
 
 // Four vectors of bytes that lie next to each other.
+template <bool kNear, class To> SVOD_INLINE auto rounded_(vf32 x, i32 zero) {
+  if constexpr (kSame<To, i8>)
+    return round_to_signed<kNear>(x, zero);
+  else
+    return round_to_byte<kNear>(x, zero);
+}
 #if defined(__AVX512BW__)
-typedef short Pairs512 __attribute__((vector_size(64)));
-template <class Words, class To>
-SVOD_INLINE void store_packed_(To* to, const Words& mixed) {
-  store(reinterpret_cast<i32*>(to),
-        __builtin_shufflevector(mixed, mixed, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3,
-                                7, 11, 15));
+// As words of 16 bits, which the narrowing clamps.
+template <bool kNear, class To> SVOD_INLINE auto words_of_(vf32 a, vf32 b, i32 zero) {
+  if constexpr (kSame<To, i8>)
+    return __builtin_ia32_packssdw512(nearest_signed_<kNear>(a, zero),
+                                      nearest_signed_<kNear>(b, zero));
+  else
+    return __builtin_ia32_packssdw512(nearest_<kNear>(a, zero), nearest_<kNear>(b, zero));
 }
 #endif
-template <bool kNear = false, int kCount = kLanes>
-SVOD_INLINE void store_bytes(u8* to, i32 zero, vf32 a, vf32 b, vf32 c, vf32 d) {
+template <bool kNear = false, int kCount = kLanes, class To>
+SVOD_INLINE void store_bytes(To* to, i32 zero, vf32 a, vf32 b, vf32 c, vf32 d) {
 #if defined(__AVX512BW__)
   if constexpr (kCount == 16) {
     typedef Vector<i32, kCount> Words;
-    const Pairs512 low =
-        __builtin_ia32_packssdw512(nearest_<kNear>(a, zero), nearest_<kNear>(b, zero));
-    const Pairs512 high =
-        __builtin_ia32_packssdw512(nearest_<kNear>(c, zero), nearest_<kNear>(d, zero));
-    store_packed_(to, bits_<Words>(__builtin_ia32_packuswb512(low, high)));
+    const auto low = words_of_<kNear, To>(a, b, zero),
+               high = words_of_<kNear, To>(c, d, zero);
+    Words mixed;
+    if constexpr (kSame<To, i8>)
+      mixed = bits_<Words>(__builtin_ia32_packsswb512(low, high));
+    else
+      mixed = bits_<Words>(__builtin_ia32_packuswb512(low, high));
+    store(reinterpret_cast<i32*>(to),
+          __builtin_shufflevector(mixed, mixed, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3,
+                                  7, 11, 15));
     return;
   }
 #endif
-  store(to, round_to_byte<kNear>(a, zero));
-  store(to + kLanes, round_to_byte<kNear>(b, zero));
-  store(to + 2 * kLanes, round_to_byte<kNear>(c, zero));
-  store(to + 3 * kLanes, round_to_byte<kNear>(d, zero));
-}
-template <bool kNear = false, int kCount = kLanes>
-SVOD_INLINE void store_bytes(i8* to, i32 zero, vf32 a, vf32 b, vf32 c, vf32 d) {
-#if defined(__AVX512BW__)
-  if constexpr (kCount == 16) {
-    typedef Vector<i32, kCount> Words;
-    const Pairs512 low = __builtin_ia32_packssdw512(nearest_signed_<kNear>(a, zero),
-                                                    nearest_signed_<kNear>(b, zero));
-    const Pairs512 high = __builtin_ia32_packssdw512(nearest_signed_<kNear>(c, zero),
-                                                     nearest_signed_<kNear>(d, zero));
-    store_packed_(to, bits_<Words>(__builtin_ia32_packsswb512(low, high)));
-    return;
-  }
-#endif
-  store(to, round_to_signed<kNear>(a, zero));
-  store(to + kLanes, round_to_signed<kNear>(b, zero));
-  store(to + 2 * kLanes, round_to_signed<kNear>(c, zero));
-  store(to + 3 * kLanes, round_to_signed<kNear>(d, zero));
+  store(to, rounded_<kNear, To>(a, zero));
+  store(to + kLanes, rounded_<kNear, To>(b, zero));
+  store(to + 2 * kLanes, rounded_<kNear, To>(c, zero));
+  store(to + 3 * kLanes, rounded_<kNear, To>(d, zero));
 }
 } // namespace kernel

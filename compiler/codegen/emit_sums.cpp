@@ -260,8 +260,8 @@ std::vector<std::string> SumEmitter::open_sums(uint32_t number, bool vector) {
   const bool plain = blocks && sums_.blocks->how.held.empty();
   const std::string type = sum_type(s, vector),
                     none = halves || how(s).grouped ? type + "{}"
-                           : plain ? type + "(-" + identity(s.op, s.dtype) + ")"
-                                   : type + "(" + identity(s.op, s.dtype) + ")";
+                                                    : type + (plain ? "(-" : "(") +
+                                                          identity(s.op, s.dtype) + ")";
   const std::optional<ExprId> sum = how(s).begins_with;
   auto names_of = [&](bool declared, bool started) {
     std::vector<std::string> names;

@@ -146,12 +146,10 @@ static bool scatters(const ScheduledKernel& k) {
 
 // How many chunks are worth it. Products of tiles take a small part of the time that
 // work_per_ns says of others.
-static int64_t wanted_chunks(const ScheduledKernel& k, const Level& level) {
-  const Machine& m = level.machine;
-  const double faster = choose_tiles(k, level)
-                            ? 2 * kTileRows * kTileBytes * m.clock_ghz /
-                                  (m.tile_product_clocks * m.work_per_ns)
-                            : 1;
+static int64_t wanted_chunks(const ScheduledKernel& k, const Machine& m, bool tiles) {
+  const double faster = tiles ? 2 * kTileRows * kTileBytes * m.clock_ghz /
+                                    (m.tile_product_clocks * m.work_per_ns)
+                              : 1;
   const double region = m.fork_join_ns * m.work_per_ns;
   const double work = double(k.flops) / faster + double(k.bytes);
   if (region == 0 || scatters(k)) return 1;
@@ -188,8 +186,9 @@ static Tile whole_blocks(const ScheduledKernel& k, const Level& level,
 
 // The tile that the kernel is executed with: a block of tiles of registers, or, where
 // lanes are registers of their own, one of parts of its lanes.
-static Tile executed_tile(const ScheduledKernel& k, const Level& level) {
-  if (const auto tiles = choose_tiles(k, level)) return whole_blocks(k, level, *tiles);
+static Tile executed_tile(const ScheduledKernel& k, const Level& level,
+                          const std::optional<MatrixTiles>& tiles) {
+  if (tiles) return whole_blocks(k, level, *tiles);
   const int lanes = level.has_vectors() ? k.loops.lanes : choose_lanes(k, level);
   if (lanes != k.loops.lanes)
     if (const auto cut = cut_lanes(k, k.loops.lanes / lanes))
@@ -239,8 +238,9 @@ void choose_chunks(ScheduledKernel& k, const std::vector<PackedWeight>& packed,
   count_work(k, packed, buffers);
   k.loops.chunks.clear();
   if (!level.has_lanes()) return; // threads take positions, not chunks
-  const int64_t wanted = wanted_chunks(k, level);
-  const Tile tile = executed_tile(k, level);
+  const std::optional<MatrixTiles> tiles = choose_tiles(k, level);
+  const int64_t wanted = wanted_chunks(k, level.machine, tiles.has_value());
+  const Tile tile = executed_tile(k, level, tiles);
   const auto block = block_rows(k, packed, buffers, level.machine, tile);
   if (block) k.loops.chunks.push_back(*block);
   for (AxisId axis : k.loops.outer) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <span>
 
 namespace svod::rewrite {
 
@@ -23,6 +24,18 @@ uint64_t wide_bits(DType dtype, uint64_t bits) {
   return widens(dtype) ? std::bit_cast<uint64_t>(scalar_value(dtype, bits)) : bits;
 }
 
+std::vector<std::byte> wide_bytes(std::span<const std::byte> from, DType dtype) {
+  const auto size = static_cast<size_t>(byte_size(dtype));
+  std::vector<std::byte> bytes(from.size() / size * sizeof(double));
+  for (size_t i = 0; i * size < from.size(); ++i) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, from.data() + i * size, size);
+    bits = wide_bits(dtype, bits);
+    std::memcpy(bytes.data() + i * sizeof bits, &bits, sizeof bits);
+  }
+  return bytes;
+}
+
 class Widen {
 public:
   explicit Widen(const Graph& from) : from_(from) {}
@@ -31,24 +44,11 @@ public:
 private:
   NodeId make(NodeId id);
   NodeId bitcast(const Node& node, DType from);
-  uint32_t wide_blob(const Blob& blob, DType dtype);
 
   const Graph& from_;
   Graph to_;
   GraphCopy copy_{to_, from_, [this](NodeId id) { return make(id); }};
 };
-
-uint32_t Widen::wide_blob(const Blob& blob, DType dtype) {
-  const auto size = static_cast<size_t>(byte_size(dtype));
-  std::vector<std::byte> bytes(blob.bytes.size() / size * sizeof(double));
-  for (size_t i = 0; i * size < blob.bytes.size(); ++i) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, blob.bytes.data() + i * size, size);
-    bits = wide_bits(dtype, bits);
-    std::memcpy(bytes.data() + i * sizeof bits, &bits, sizeof bits);
-  }
-  return to_.add_blob(std::move(bytes));
-}
 
 NodeId Widen::bitcast(const Node& node, DType from) {
   NodeId x = node.inputs[0];
@@ -70,8 +70,8 @@ NodeId Widen::make(NodeId id) {
   switch (node.op) {
   case Op::Weight:
     if (widens(dtype))
-      node.payload[0] =
-          wide_blob(to_.blob(static_cast<uint32_t>(node.payload[0])), dtype);
+      node.payload[0] = to_.add_blob(
+          wide_bytes(to_.blob(static_cast<uint32_t>(node.payload[0])).bytes, dtype));
     break;
   case Op::Constant:
     bits(0);
@@ -117,6 +117,11 @@ bool calls(const Graph& graph) {
 std::optional<Graph> in_double(const Graph& graph) {
   if (calls(graph)) return std::nullopt;
   return Widen(graph).run();
+}
+
+Tensor in_double(Tensor value) {
+  if (!widens(value.dtype)) return value;
+  return {DType::F64, value.shape, wide_bytes(value.bytes, value.dtype)};
 }
 
 } // namespace svod::rewrite

@@ -1,7 +1,7 @@
 // A graph in double precision: what it would compute if floats hardly rounded.
 #pragma once
 
-#include "compiler/ir/graph.h"
+#include "compiler/ir/evaluate.h"
 
 #include <optional>
 
@@ -12,8 +12,9 @@ namespace svod::rewrite {
 // less, and integers, which quantise, stay. A graph of f32 whose answers are compared
 // with this one's tells what its own roundings are worth.
 //
-// Nothing where a node is the user's own code, which is
-// written for its types.
+// Nothing where a node is the user's own code, which is written for its types.
 std::optional<Graph> in_double(const Graph& graph);
+// An input of it: the same numbers.
+Tensor in_double(Tensor value);
 
 } // namespace svod::rewrite

@@ -15,17 +15,7 @@
 
 namespace svod::packager {
 
-namespace {
-
-// Of a magnitude of the element, and of the largest in the tensor.
-constexpr double kRelative = 1e-4, kOfLargest = 2e-5;
-// How often what the moves change is allowed.
-constexpr double kMargin = 4;
-constexpr int kMoves = 8;
-// Units in the last place by which values are moved; of floats of two bytes and less.
-constexpr double kUnits = 32, kNarrowUnits = 2;
-
-uint64_t bits_at(const Tensor& t, int64_t element) {
+static uint64_t bits_at(const Tensor& t, int64_t element) {
   const auto size = static_cast<size_t>(byte_size(t.dtype));
   uint64_t bits = 0;
   std::memcpy(&bits, t.bytes.data() + static_cast<size_t>(element) * size, size);
@@ -35,6 +25,16 @@ uint64_t bits_at(const Tensor& t, int64_t element) {
 double value_at(const Tensor& t, int64_t element) {
   return scalar_value(t.dtype, bits_at(t, element));
 }
+
+namespace {
+
+// Of a magnitude of the element, and of the largest in the tensor.
+constexpr double kRelative = 1e-4, kOfLargest = 2e-5;
+// How often what the moves change is allowed.
+constexpr double kMargin = 4;
+constexpr int kMoves = 8;
+// Units in the last place by which values are moved; of floats of two bytes and less.
+constexpr double kUnits = 32, kNarrowUnits = 2;
 
 // One unit in the last place of a number near one.
 double unit(DType dtype) {

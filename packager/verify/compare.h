@@ -6,6 +6,8 @@
 
 namespace svod::packager {
 
+// A number of any type.
+double value_at(const Tensor& tensor, int64_t element);
 // The value that lies in memory as the buffer's layout says.
 Tensor value_in(const Buffer& buffer, const std::byte* memory);
 // Where an element of that number lies, in elements from the beginning, and where it is.

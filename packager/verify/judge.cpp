@@ -1,39 +1,22 @@
 #include "packager/verify/judge.h"
 
 #include "packager/report/json.h"
+#include "packager/verify/compare.h"
 
-#include "compiler/ir/build.h"
 #include "compiler/ir/text.h"
 #include "compiler/rewrite/in_double.h"
 
 #include <cmath>
-#include <cstring>
+#include <cstdio>
 
 namespace svod::packager {
 
-static double number_at(const Tensor& t, int64_t element) {
-  const auto size = static_cast<size_t>(byte_size(t.dtype));
-  uint64_t bits = 0;
-  std::memcpy(&bits, t.bytes.data() + static_cast<size_t>(element) * size, size);
-  return scalar_value(t.dtype, bits);
-}
-
-static Tensor in_type(const Tensor& from, DType dtype) {
-  if (from.dtype == dtype || dtype != DType::F64) return from;
-  Tensor out{dtype, from.shape, {}};
-  out.bytes.resize(static_cast<size_t>(element_count(from.shape)) * sizeof(double));
-  for (int64_t i = 0; i < element_count(from.shape); ++i) {
-    const double number = number_at(from, i);
-    std::memcpy(out.bytes.data() + static_cast<size_t>(i) * sizeof number, &number,
-                sizeof number);
-  }
-  return out;
-}
-
-std::optional<double> relative_error(const Tensor& found, const Tensor& wanted) {
+// |found - wanted| / |wanted| by Euclidean norms, over the elements that are finite in
+// both; 0 where both are zero, nothing where that divides by zero.
+static std::optional<double> relative_error(const Tensor& found, const Tensor& wanted) {
   double size = 0, distance = 0;
   for (int64_t i = 0; i < element_count(wanted.shape); ++i) {
-    const double a = number_at(found, i), b = number_at(wanted, i);
+    const double a = value_at(found, i), b = value_at(wanted, i);
     if (!std::isfinite(a) || !std::isfinite(b)) continue;
     size += b * b;
     distance += (a - b) * (a - b);
@@ -58,9 +41,8 @@ std::optional<Judge> Judge::of(const FusedGraph& fused,
   }
   const std::optional<Graph> wide = rewrite::in_double(all);
   if (!wide) return std::nullopt;
-  std::vector<Tensor> given = inputs;
-  for (size_t i = 0; i < given.size(); ++i)
-    given[i] = in_type(given[i], (*wide)[wide->inputs()[i].node].dtype);
+  std::vector<Tensor> given;
+  for (const Tensor& input : inputs) given.push_back(rewrite::in_double(input));
   Evaluated run = evaluate(*wide, given);
   if (run.failed != kNoNode) return std::nullopt;
   Judge out;

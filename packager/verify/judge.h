@@ -21,10 +21,6 @@ struct StoredValue {
   const Tensor& found;
 };
 
-// |found - wanted| / |wanted| by Euclidean norms, over the elements that are finite in
-// both; 0 where both are zero, nothing where that divides by zero.
-std::optional<double> relative_error(const Tensor& found, const Tensor& wanted);
-
 class Judge {
 public:
   // Evaluates the graph that kernels were made from with f64 in place of every narrower
@@ -35,8 +31,8 @@ public:
   // Values of floats of this graph; of the bodies of regions nothing is known.
   void look_at(const StoredValue& stored);
   // {reference, tensors[{node, type, kernel, nodes, error, alone}]} in the order in which
-  // they were stored. `alone`: what the kernel makes of its own inputs, beside the
-  // evaluator in the model's types.
+  // they were stored. `error`: |found - wanted| / |wanted| by Euclidean norms. `alone`:
+  // what the kernel makes of its own inputs, beside the evaluator in the model's types.
   std::string json() const;
 
 private:

@@ -93,15 +93,21 @@ RandomGraph corners(DType dtype, int64_t zero, int64_t beside) {
   return out;
 }
 
+// An input that is every byte.
+NodeId every_byte(RandomGraph& out, DType dtype) {
+  const Shape shape{256};
+  Tensor all{dtype, shape, {}};
+  for (int i = 0; i < 256; ++i) all.bytes.push_back(static_cast<std::byte>(i));
+  out.inputs.push_back(std::move(all));
+  return out.graph.add_input("x", dtype, shape);
+}
+
 // x sigmoid(x) of every byte, and what another byte becomes of it.
 RandomGraph table_of(DType dtype) {
   RandomGraph out;
   Graph& g = out.graph;
-  const Shape shape{256};
-  Tensor all{dtype, shape, {}};
-  for (int i = 0; i < 256; ++i) all.bytes.push_back(static_cast<std::byte>(i));
-  const NodeId x = g.add_input("x", dtype, shape);
-  out.inputs.push_back(std::move(all));
+  const NodeId x = every_byte(out, dtype);
+  const Shape shape = g[x].shape;
   const NodeId value =
       map(g, Op::Mul, {cast(g, x, DType::F32), constant(g, DType::F32, shape, 0x1p-5)});
   const NodeId smooth = map(g, Op::Mul, {value, map(g, Op::Sigmoid, {value})});
@@ -117,11 +123,8 @@ RandomGraph table_of(DType dtype) {
 RandomGraph table_of_parts(DType dtype) {
   RandomGraph out;
   Graph& g = out.graph;
-  const Shape shape{256};
-  Tensor all{dtype, shape, {}};
-  for (int i = 0; i < 256; ++i) all.bytes.push_back(static_cast<std::byte>(i));
-  const NodeId x = g.add_input("x", dtype, shape);
-  out.inputs.push_back(std::move(all));
+  const NodeId x = every_byte(out, dtype);
+  const Shape shape = g[x].shape;
   const auto times = [&](NodeId n, double factor) {
     return map(g, Op::Mul, {n, constant(g, DType::F32, shape, factor)});
   };
