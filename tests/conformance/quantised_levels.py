@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Quantised models give the same bits on every CPU level: v2, v3, v4 and vnni of x86-64, base, dotprod and i8mm of aarch64.
+"""Quantised models give the same bits on every CPU level: v2, v3, v4, vnni and amx of x86-64, base, dotprod and i8mm of aarch64.
 
     [SVOD_CORPUS=DIR] [SVOD_BENCH_MODELS=DIR] quantised_levels.py [--filter REGEX] [--seconds N] [--fast]
 
@@ -30,7 +30,7 @@ from packing import PACKER, SOURCE, need, work_folder
 import run_contractions
 
 QEMU = shutil.which("qemu-aarch64-static") or "qemu-aarch64"
-LEVELS = {"x86-64": ("v2", "v3", "v4", "vnni"), "aarch64": ("base", "dotprod", "i8mm")}
+LEVELS = {"x86-64": ("v2", "v3", "v4", "vnni", "amx"), "aarch64": ("base", "dotprod", "i8mm")}
 RUNNERS = {"x86-64": [], "aarch64": [QEMU, "-cpu", "max"]}
 MODEL_SECONDS = 900
 QUANTISES = re.compile(rb"QuantizeLinear|QLinear|ConvInteger|MatMulInteger|QGemm|QAttention|QOrdered")
