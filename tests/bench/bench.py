@@ -17,13 +17,15 @@ exit code 1.
 --kernels measures no peer: it prints each kernel of a model beside the roofs that the probes find, and how much of
 the peak the contractions of each class reach (kernels.py). --proof measures start, memory, size, the scaling on two
 threads and what a parallel region costs (proof.py). --accuracy measures no time: it prints how far our answers and
-ONNX Runtime's are from those in double precision (accuracy.py); with --corpus, of the models of SVOD_CORPUS.
+ONNX Runtime's are from those in double precision (accuracy.py), over --inputs N inputs; with --corpus, of the models of
+SVOD_CORPUS.
 """
 import argparse
 import json
 import math
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -227,15 +229,20 @@ def main_proof(names, source, options):
 
 def judge_model(name, folder, options):
     """Errors of ours and of ONNX Runtime's against double precision."""
-    work = WORK / "judge" / name
-    wanted, reason = accuracy.judge(BUILD, folder, work, options.judge_seconds)
-    if wanted is None:
-        raise Failure(f"no judge: {reason}")
-    program = pack(name, folder, options)[0]
-    peer = Peer("ort", folder, options.threads, WORK / "ort" / name)
-    peer.close()
-    run_ours(program, inputs_of(folder), peer.names, WORK / "ours" / name, options.threads)
-    errors = [accuracy.largest(WORK / who / name, peer.names, wanted) for who in ("ours", "ort")]
+    program, answers = pack(name, folder, options)[0], {"ours": [], "ort": []}
+    for number in range(options.inputs):
+        at = accuracy.drawn_inputs(folder, WORK / "drawn" / name, number) if number else folder
+        work = WORK / "judge" / name
+        shutil.rmtree(work, ignore_errors=True)
+        wanted, reason = accuracy.judge(BUILD, at, work, options.judge_seconds)
+        if wanted is None:
+            raise Failure(f"no judge: {reason}")
+        peer = Peer("ort", at, options.threads, WORK / "ort" / name)
+        peer.close()
+        run_ours(program, inputs_of(at), peer.names, WORK / "ours" / name, options.threads)
+        for who, found in answers.items():
+            found.append(accuracy.squares_of(WORK / who / name, peer.names, wanted))
+    errors = [accuracy.largest(found) for found in answers.values()]
     if None in errors:
         raise Failure("no output is a float")
     return errors
@@ -339,6 +346,7 @@ def arguments():
     parser.add_argument("--proof", action="store_true", help="start, memory, size, scaling; what a region costs")
     parser.add_argument("--accuracy", action="store_true", help="errors against double precision, no times")
     parser.add_argument("--corpus", action="store_true", help="--accuracy: the real models of SVOD_CORPUS")
+    parser.add_argument("--inputs", type=int, default=1, metavar="N", help="--accuracy: over so many inputs, drawn but for the first")
     parser.add_argument("--judge-seconds", type=int, default=600, help="--accuracy: for one model in double precision")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
