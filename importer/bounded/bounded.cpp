@@ -338,6 +338,16 @@ NodeId BoundTable::add(Graph& g, NodeId x, Counts counts) {
   return id;
 }
 
+int64_t listed_axes(NodeImport& node, size_t input) {
+  constexpr int64_t kMostAxes = 64; // as many as NumPy takes
+  const int64_t count = element_count(node.shape(input));
+  if (count > kMostAxes)
+    node.unsupported("the list of sizes has " + std::to_string(count) +
+                     " entries, more than the " + std::to_string(kMostAxes) +
+                     " axes that a tensor may have");
+  return count;
+}
+
 Expr entry_of(Expr list, int64_t i) {
   Graph& g = *list.g;
   Element element{list.id, i};

@@ -89,6 +89,9 @@ inline std::optional<ValueRange> range_of(const NodeImport& node, Expr number,
 // needs_value_of() without that.
 inline constexpr int64_t kMostExtent = 1 << 24;
 Size bounded_size(NodeImport& node, Expr size);
+// How many sizes a list has. Every one becomes nodes: more than any model has axes are
+// refused.
+int64_t listed_axes(NodeImport& node, size_t input);
 // Entry i of a list of sizes: the number itself, as it was put into the list, an i64.
 Expr entry_of(Expr list, int64_t i);
 std::vector<Size> sizes_of(NodeImport& node, size_t input); // along every axis

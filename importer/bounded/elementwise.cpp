@@ -314,7 +314,7 @@ void bounded_reshape(NodeImport& node, Rule) {
   if (node.opset < 5) refuse_bounded(node, 0, 0);
   const bool zero_is_zero = node.opset >= 14 && node.get_int("allowzero") != 0;
   const std::vector<Size> from = sizes_of(node, 0);
-  const int64_t rank = element_count(node.shape(1));
+  const int64_t rank = listed_axes(node, 1);
   std::vector<Size> to;
   std::optional<size_t> open;
   for (int64_t i = 0; i < rank; ++i) {

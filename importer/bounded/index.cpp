@@ -354,7 +354,7 @@ void bounded_roi_align(NodeImport& node, Rule rule) {
 // The target's sizes, of which the last belong to the input's last axes.
 void bounded_expand(NodeImport& node, Rule) {
   const std::vector<Size> from = sizes_of(node, 0);
-  const int64_t named = element_count(node.shape(1)), have = std::ssize(from);
+  const int64_t named = listed_axes(node, 1), have = std::ssize(from);
   const int64_t rank = std::max(named, have);
   std::vector<Size> sizes;
   Expr x = operand(node, 0);

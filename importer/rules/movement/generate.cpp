@@ -87,7 +87,8 @@ void constant_of_sizes(NodeImport& node) {
   if (list.rank() != 1) node.invalid("the shape must have one axis");
   std::vector<Size> sizes;
   Shape bounds;
-  for (int64_t i = 0; i < extent(list, 0); ++i) {
+  const int64_t rank = listed_axes(node, 0);
+  for (int64_t i = 0; i < rank; ++i) {
     const Expr entry = entry_of(list, i);
     const auto known_entry = known_ints(node.g, entry.id);
     sizes.push_back(known_entry ? known_size(node.g, known_entry->front())

@@ -146,7 +146,8 @@ void import_group_norm(NodeImport& node) {
   require(node, groups >= 1 && shape[1] % groups == 0,
           "num_groups does not divide the channels");
   const bool by_group = node.opset < 21;
-  if (node.counts(0).empty() && has_positions(shape) && !by_group) {
+  if (node.counts(0).empty() && has_positions(shape) && element_count(shape) > 0 &&
+      !by_group) {
     const Expr y = standardize_groups(x, groups, node.get_float("epsilon"));
     finish(node, y * channel_parameter(node, 1, x) + channel_parameter(node, 2, x));
     return;
