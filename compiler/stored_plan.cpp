@@ -142,6 +142,25 @@ void get_blob(ByteReader& in, Graph& graph, const Blobs& known) {
   graph.add_blob(Blob{view, std::move(owner), digest});
 }
 
+// Whether a node's operator and type are some, and the bodies and bytes that it names
+// are there: a body's digest follows them.
+bool is_of(const Graph& g, const Node& node) {
+  constexpr size_t kTypes = 0
+#define DTYPE(...) +1
+#include "compiler/ir/dtypes.def"
+      ;
+  if (static_cast<size_t>(node.op) >= op_count() ||
+      static_cast<size_t>(node.dtype) >= kTypes)
+    return false;
+  const size_t bodies = body_count(node.op), named = bodies + has_blob(node.op);
+  if (node.payload.size() < named) return false;
+  for (size_t i = 0; i < named; i++)
+    if (static_cast<uint64_t>(node.payload[i]) >=
+        (i < bodies ? g.body_count() : g.blob_count()))
+      return false;
+  return true;
+}
+
 // Everything is interned in the order of its numbers, so that it has them again.
 void get_graph(ByteReader& in, Graph& graph, const Blobs& known) {
   for (auto count = in.get<uint64_t>(); count > 0 && !in.failed(); count--)
@@ -157,7 +176,8 @@ void get_graph(ByteReader& in, Graph& graph, const Blobs& known) {
     auto node = in.get<Node>();
     sources.push_back(in.get<std::vector<int32_t>>());
     const auto before = [&](NodeId input) { return input < i; };
-    if (in.failed() || !std::ranges::all_of(node.inputs, before)) return in.fail();
+    if (in.failed() || !std::ranges::all_of(node.inputs, before) || !is_of(graph, node))
+      return in.fail();
     if (graph.intern(std::move(node)) != i) return in.fail();
   }
   for (auto count = in.get<uint64_t>(); count > 0 && !in.failed(); count--) {

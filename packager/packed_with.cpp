@@ -92,7 +92,8 @@ std::string unknown_value(const PackedWith& packed) {
     const std::string name =
         word.starts_with("-O") ? "-O" : word.substr(0, word.find('='));
     if (kept(name) == Keep::Value) continue;
-    return std::ranges::all_of(name, is_plain) ? name : "an option that is none";
+    const bool is_shown = !name.empty() && std::ranges::all_of(name, is_plain);
+    return is_shown ? name : "an option that is none";
   }
   return "";
 }
