@@ -8,7 +8,7 @@
 
 namespace svod {
 
-inline constexpr int64_t kSumBlock = 128;
+inline constexpr int64_t kSumBlock = 256;
 
 // Of a sum whose roundings grow in what follows (Stage::amplified): every block costs
 // the time of one more number.
