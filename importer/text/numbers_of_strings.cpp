@@ -246,10 +246,8 @@ Expr numbers_of_strings(const NodeImport& node, Expr strings, DType to) {
   Expr valid = either(x.valid, x.infinite), y = x.digits;
   if (to_float || to == DType::Bool) valid = either(valid, x.nan);
   if (to_float) {
-    // Floats of fewer than 16 bits are those of the next 32 bits, rounded once more, as
-    // NumPy makes them.
-    y = as_float(x, byte_size(to) > 1 ? to : DType::F32);
-    y = convert(y, to);
+    // A float of a byte or less is made as one of 32 bits and rounded once more.
+    y = convert(as_float(x, byte_size(to) > 1 ? to : DType::F32), to);
   } else if (to == DType::Bool) {
     valid = either(valid, either(x.is_true, x.is_false));
     y = either(either(no(is(x.digits, 0)), x.is_true), either(x.nan, x.infinite));

@@ -81,7 +81,6 @@ private:
   void copy(const Step& step);
   int32_t call(const Step& step, uint32_t program);
   bool read_inputs(const Step& step, uint32_t program, std::map<NodeId, Tensor>& known);
-  bool lies_on_inputs(const Step& step, size_t argument);
   void begin_writing(const Step& step, uint32_t program);
   std::vector<std::vector<std::byte>> written_bytes(const Step& step);
   std::vector<size_t> end_writing(const Step& step,

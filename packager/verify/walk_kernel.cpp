@@ -84,19 +84,9 @@ bool Walk::read_inputs(const Step& step, uint32_t program,
   return true;
 }
 
-bool Walk::lies_on_inputs(const Step& step, size_t argument) {
-  const std::byte* const at = memory_.address(step.arguments[argument]);
-  const std::byte* const end = at + memory_.bytes(step.arguments[argument]);
-  for (size_t a = 0; a < arguments(step).size(); ++a) {
-    if (!is_input(arguments(step)[a])) continue;
-    const std::byte* const input = memory_.address(step.arguments[a]);
-    if (at < input + memory_.bytes(step.arguments[a]) && input < end) return true;
-  }
-  return false;
-}
-
 void Walk::begin_writing(const Step& step, uint32_t program) {
   const plan::Launched& l = launched_[step.kernel];
+  const std::vector<plan::SharedArguments> shared = plan::shared_arguments(plan_, step);
   for (size_t a = 0; a < arguments(step).size(); ++a) {
     if (!arguments(step)[a].written) continue;
     Writing& w = writing(step, a);
@@ -104,8 +94,8 @@ void Walk::begin_writing(const Step& step, uint32_t program) {
     if (w.writers.empty()) {
       w.left = writers_.at(l.fused)[arguments(step)[a].id];
       if (w.left > 1) w.owner.assign(bytes, 0);
-      // A result may lie on what its kernel reads last.
-      if (!lies_on_inputs(step, a))
+      // What lies on what its kernel reads must be left as it is.
+      if (std::ranges::find(shared, a, &plan::SharedArguments::written) == shared.end())
         std::memset(memory_.address(step.arguments[a]), 0xff, bytes);
     }
     w.writers.push_back(code_.name(program));

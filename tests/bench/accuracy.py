@@ -37,12 +37,22 @@ def judge(build, folder, where, seconds):
 
 
 def squares(found, wanted):
-    """Squared norms (of the error, of the judge's values) of one output; None where it is no float, or holds nothing to compare."""
+    """Squared norms of one output, of the error and of the judge's values; None where it is no float, or holds nothing."""
     if found.dtype.kind != "f" or found.size != wanted.size or found.size == 0:
         return None
     found = found.astype(np.float64).ravel()
     good = np.isfinite(wanted) & np.isfinite(found)
     return float(np.sum((found - wanted)[good] ** 2)), float(np.sum(wanted[good] ** 2))
+
+
+def of_squares(wrong, size):
+    return math.sqrt(wrong / size) if size > 0 else None
+
+
+def error(found, wanted):
+    """Of one output; None where it is no float, or holds nothing that a norm could compare."""
+    both = squares(found, wanted)
+    return of_squares(*both) if both else None
 
 
 def squares_of(folder, names, wanted):
@@ -52,8 +62,8 @@ def squares_of(folder, names, wanted):
 
 def largest(answers):
     """The largest error of an output, of which each answer holds squares; None where no output is a float."""
-    sums = [[sum(s) for s in zip(*of_one)] for of_one in zip(*answers) if None not in of_one]
-    return max((math.sqrt(wrong / size) for wrong, size in sums if size > 0), default=None)
+    errors = [of_squares(*map(sum, zip(*of_one))) for of_one in zip(*answers) if None not in of_one]
+    return max((e for e in errors if e is not None), default=None)
 
 
 def drawn_inputs(folder, where, number):
