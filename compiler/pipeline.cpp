@@ -16,8 +16,18 @@
 #include "compiler/select/join_attention.h"
 
 #include <algorithm>
+#include <map>
 
 namespace svod {
+
+// A schedule belongs to a kernel's text, so kernels of one text have one. What chunks are
+// counted by is not in the text: the bytes of the buffers that a kernel reads a part of.
+static void share_loops(FusedGraph& fused, std::map<Digest, Loops>& known) {
+  for (ScheduledKernel& k : fused.kernels)
+    k.loops = known.try_emplace(digest_of(k), k.loops).first->second;
+  for (FusedRegion& region : fused.regions)
+    for (FusedGraph& body : region.bodies) share_loops(body, known);
+}
 
 static void apply_loops(FusedGraph& fused, const CompileOptions& options) {
   for (ScheduledKernel& k : fused.kernels)
@@ -195,6 +205,8 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
   passes.run("contractions", [&] { return chosen_algorithms(fused); });
   fused = passes.run("contract-products", [&] {
     if (!options.exact) select::contract_products(fused);
+    std::map<Digest, Loops> known;
+    share_loops(fused, known);
     if (options.schedules != nullptr) apply_loops(fused, options);
     return std::move(fused);
   });
