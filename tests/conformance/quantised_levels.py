@@ -27,12 +27,14 @@ import run_conformance as base
 
 sys.path[:0] = [str(base.HERE.parent / "support"), str(base.HERE.parent / "golden")]
 from packing import PACKER, SOURCE, need, work_folder
+from time_limit import corpus_share, exit_code
 import run_contractions
 
 QEMU = shutil.which("qemu-aarch64-static") or "qemu-aarch64"
 LEVELS = {"x86-64": ("v2", "v3", "v4", "vnni", "amx"), "aarch64": ("base", "dotprod", "i8mm")}
 RUNNERS = {"x86-64": [], "aarch64": [QEMU, "-cpu", "max"]}
 MODEL_SECONDS = 900
+SHARE = 1 / 16  # of SVOD_CORPUS_SECONDS
 QUANTISES = re.compile(rb"QuantizeLinear|QLinear|ConvInteger|MatMulInteger|QGemm|QAttention|QOrdered")
 FLOATS = {"<f4": "f", "<f8": "d", "<f2": "e"}
 LIST = base.LISTS / "differs_levels.txt"
@@ -153,8 +155,7 @@ def check(name, model, data, folder, allowed, accuracy):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--filter", default="", help="only models whose name matches")
-    parser.add_argument("--seconds", type=float, default=float(os.environ.get("SVOD_CORPUS_SECONDS") or "inf") / 16,
-                        help="time limit")
+    parser.add_argument("--seconds", type=float, default=corpus_share(SHARE), help="time limit")
     parser.add_argument("--fast", action="store_const", const="fast", default="exact", dest="accuracy")
     options = parser.parse_args()
     need(QEMU)
@@ -166,7 +167,7 @@ def main():
         late = time.monotonic() - start > options.seconds
         counts[None if late else check(name, model, data, folder, allowed, options.accuracy)] += 1
     print(f"{counts[True]} as they should be, {counts[False]} not, no time for {counts[None]} more")
-    return 1 if counts[False] or not counts[True] else 0
+    return exit_code(counts[True], counts[False], counts[None])
 
 
 if __name__ == "__main__":

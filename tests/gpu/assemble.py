@@ -22,7 +22,7 @@ TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TESTS / "support"), str(TESTS / "golden")]
 from model_text import model_of
 from packing import BUILD, PACKER, SOURCE
-from time_limit import corpus_share
+from time_limit import corpus_share, exit_code
 
 # What PTX is made for, and what it is assembled for.
 MADE = {"sm_75": ["sm_75"], "sm_80": ["sm_80", "sm_120"], "sm_90": ["sm_90a"], "sm_90a": ["sm_90a"],
@@ -129,15 +129,16 @@ def main():
     start = time.monotonic()
 
     def one(model):
-        return check(ptxas, model) if time.monotonic() - start <= options.seconds else ([f"{model}: no time"], [])
+        return check(ptxas, model) if time.monotonic() - start <= options.seconds else None
 
-    failed = []
+    done, faults = 0, 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for lines, wrong in pool.map(one, models):
+        for lines, wrong in filter(None, pool.map(one, models)):
             print(*lines, *wrong, sep="\n", flush=True)
-            failed += wrong
-    print(f"{len(models)} models, {len(failed)} faults")
-    return 1 if failed else 0
+            done, faults = done + 1, faults + len(wrong)
+    left_out = len(models) - done
+    print(f"{done} models, {faults} faults" + (f"; no time for {left_out} more" if left_out else ""))
+    return exit_code(done, faults, left_out)
 
 
 if __name__ == "__main__":
