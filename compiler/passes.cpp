@@ -27,6 +27,7 @@ static constexpr PassName kPasses[] = {
     {"chains", "fuse"},
     {"magnitudes", "fuse"},
     {"attention", "fuse"},
+    {"order", "fuse"},
     {"contractions", "fuse"},
     {"contract-products", "fuse"},
     {"plan", "plan"},

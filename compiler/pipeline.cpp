@@ -6,6 +6,7 @@
 #include "compiler/optimize/io_gate.h"
 #include "compiler/optimize/schedule_kernel.h"
 #include "compiler/plan/apart.h"
+#include "compiler/plan/order_kernels.h"
 #include "compiler/rewrite/fixed_point.h"
 #include "compiler/rewrite/integer_contractions.h"
 #include "compiler/rewrite/settle_states.h"
@@ -154,6 +155,19 @@ static void join_attention(FusedGraph& fused, const CompileOptions& options) {
   });
 }
 
+// Where fewer bytes are alive at once, results may still lie on what is read less often:
+// the arena decides. The order of a GPU's kernels is that of its launches, which overlap.
+static FusedGraph order_for_memory(FusedGraph fused, const Target& target,
+                                   const plan::PlanOptions& options) {
+  if (target.kind == TargetKind::Gpu) return fused;
+  std::optional<FusedGraph> ordered = plan::order_kernels(fused);
+  if (!ordered) return fused;
+  const auto arena = [&](const FusedGraph& f) {
+    return plan::plan(f, target.machine(), options).arena_bytes;
+  };
+  return arena(*ordered) < arena(fused) ? *std::move(ordered) : fused;
+}
+
 codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
                          Passes& passes) {
   const Target& target = options.target;
@@ -202,6 +216,8 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
     join_attention(fused, options);
     return std::move(fused);
   });
+  fused = passes.run("order",
+                     [&] { return order_for_memory(std::move(fused), target, to_plan); });
   passes.run("contractions", [&] { return chosen_algorithms(fused); });
   fused = passes.run("contract-products", [&] {
     if (!options.exact) select::contract_products(fused);

@@ -10,18 +10,11 @@
 #include "compiler/plan/apart.h"
 #include "compiler/plan/in_place.h"
 #include "compiler/plan/join_steps.h"
+#include "compiler/plan/order_kernels.h"
 
 #include <algorithm>
 
 namespace svod::plan {
-
-// Parts of a buffer that stores write are parts of their own; where a scatter writes, and
-// in a function of the user's, the order counts.
-static bool only_stores(const ScheduledKernel& kernel) {
-  return !kernel.call() && std::ranges::all_of(kernel.stages, [](const Stage& s) {
-    return s.kind == StageKind::Store || s.kind == StageKind::Reduce;
-  });
-}
 
 // Kernels that read nothing wait until somebody reads what they write.
 void Planner::write_borders_late() {
