@@ -93,6 +93,7 @@ static plan::PlanOptions plan_options(const CompileOptions& options) {
   out.pools = options.pools;
   // What threads of a block load ahead, and how, is the emitter's, and memory is plenty.
   out.in_place = out.joins = options.target.kind != TargetKind::Gpu;
+  out.changes = options.changes;
   if (!options.one_thread) return out;
   out.schedule = [&](ScheduledKernel& kernel) { schedule_levels(kernel, options); };
   out.most_arena = options.most_arena;

@@ -31,6 +31,7 @@ struct CompileOptions {
   std::optional<double> work_for_ram = std::nullopt;
   uint64_t most_arena = 0; // bytes; for a smaller one any such work is added. 0: none is
   std::vector<uint64_t> pools = {}; // bytes of several memories for the arena; none: one
+  bool changes = false; // a run can leave out what hangs on inputs that are as they were
   // Schedules that take the place of those that are chosen, where their kernels are met,
   // and what became of them. Both or none.
   const ScheduleFile* schedules = nullptr;

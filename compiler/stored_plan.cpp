@@ -82,6 +82,7 @@ void put_options(ByteWriter& key, const CompileOptions& options) {
   key.put(options.work_for_ram);
   key.put(options.most_arena);
   key.put(options.pools);
+  key.put(options.changes);
   key.put(uint64_t{options.search_budget});
   key.put(options.unsearched);
 }

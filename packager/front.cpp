@@ -134,6 +134,7 @@ static Digest untuned_key(const Front& front, const Options& options) {
   key.number(!options.schedule.empty());
   if (!options.schedule.empty()) key.text(front.schedules);
   key.number(options.self_check);
+  key.number(options.skip_unchanged);
   key.number(options.parts);
   // Limits choose between plans and between kernels.
   for (const std::optional<uint64_t>& limit : {options.max_ram, options.max_flash}) {

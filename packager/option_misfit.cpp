@@ -77,6 +77,24 @@ std::string of_artefacts(const Options& o) {
   });
 }
 
+// What is kept from run to run has one size and one place, and its steps are those of a
+// run that begins in C.
+std::string of_changes(const Options& o) {
+  if (!o.skip_unchanged) return "";
+  return first_broken({
+      {!o.is_library() || o.emit >= Output::Module || o.layout != FolderLayout::None,
+       "--skip-unchanged is for libraries (-o libNAME.a), neither modules, source nor "
+       "folders for build systems"},
+      {!o.sets.empty(),
+       "--skip-unchanged goes with one set of shapes: give each --shape once, and "
+       "neither --entry nor --dim"},
+      {!o.import.sizes.empty(),
+       "--skip-unchanged goes with fixed sizes: --shape instead of --dim"},
+      {o.device.has_value(), "--skip-unchanged is for the processor: leave out --device"},
+      {!o.pools.empty(), "--skip-unchanged goes with one arena: leave out --pool"},
+  });
+}
+
 // What stays from run to run has one size and one place.
 std::string of_states(const Options& o) {
   if (o.import.states.empty()) return "";
@@ -149,7 +167,8 @@ std::string of_tuning(const Options& o) {
 
 std::string option_misfit(const Options& options) {
   for (std::string (*const of)(const Options&) :
-       {of_reports, of_artefacts, of_states, of_images, of_tuning, sets_fault})
+       {of_reports, of_artefacts, of_changes, of_states, of_images, of_tuning,
+        sets_fault})
     if (std::string fault = of(options); !fault.empty()) return fault;
   return "";
 }

@@ -119,11 +119,12 @@ struct Options {
   std::vector<std::string> words;
   std::vector<std::string> deciding; // of them what decides the output: packed_with.h
   std::string deps;
-  std::string report;      // file of a page about the pack; empty: none
-  bool pkg_config = false; // NAME.pc beside a library
-  bool self_check = false; // a library gets NAME_self_check()
-  uint32_t parts = 0;      // a program has these of program_parts()
-  bool portable = false;   // source without what only gcc and clang take
+  std::string report;          // file of a page about the pack; empty: none
+  bool pkg_config = false;     // NAME.pc beside a library
+  bool self_check = false;     // a library gets NAME_self_check()
+  bool skip_unchanged = false; // and NAME_run_changed()
+  uint32_t parts = 0;          // a program has these of program_parts()
+  bool portable = false;       // source without what only gcc and clang take
   std::string print_after;
   std::string schedule; // file of schedules; empty: none
   std::optional<double> tune_minutes;

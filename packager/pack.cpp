@@ -81,6 +81,7 @@ Exit Packing::compile_set() {
   options.most_arena = most_arena(options_);
   options.most_weights = options_.max_weights;
   for (const Options::Pool& pool : options_.pools) options.pools.push_back(pool.bytes);
+  options.changes = options_.skip_unchanged;
   options.search_budget = options_.search_budget;
   options.fusion_budget = options_.cut_budget;
   options.equal_budget = options_.equal_budget;

@@ -14,6 +14,9 @@
 #ifdef SVOD_STATES
 #include "runtime_stub/states.h"
 #endif
+#ifdef SVOD_CHANGES
+#include "runtime_stub/changes.h"
+#endif
 #include "runtime_stub/status_text.h"
 #ifdef SVOD_DEVICE
 #include "runtime_stub/library_device.h"
@@ -188,8 +191,34 @@ const void* packed_image() {
 }
 #endif
 
+#ifdef SVOD_CHANGES
+constexpr uint64_t kMasks[] = {SVOD_CHANGES};
+
+uint8_t* changes_of(const SvodRun& run) {
+  return static_cast<uint8_t*>(run.arena) + static_cast<size_t>(SVOD_CHANGES_AT);
+}
+
+uint64_t changes_key(const SvodRun& run) {
+  return (SVOD_CHANGES_KEY ^ reinterpret_cast<uintptr_t>(run.arena)) | 1;
+}
+#endif
+
+// `changed`: null where all inputs may be others than in the run before.
+int32_t replay(SvodRun& run, [[maybe_unused]] const uint64_t* changed) {
+#ifdef SVOD_CHANGES
+  if (changed == nullptr) svod_forget_changes(changes_of(run));
+  svod_begin_changes(changes_of(run), changes_key(run), kMasks,
+                     sizeof kMasks / sizeof *kMasks, changed == nullptr ? 0 : *changed);
+  const int32_t status = svod_replay(&run);
+  if (status == SVOD_OK) svod_end_changes(changes_of(run), changes_key(run));
+  return status;
+#else
+  return svod_replay(&run);
+#endif
+}
+
 int run_entry(uint32_t entry, void* arena, size_t arena_bytes, const void* const inputs[],
-              void* const outputs[]) {
+              void* const outputs[], const uint64_t* changed = nullptr) {
   if (arena == nullptr) return SVOD_BAD_ARGUMENT;
   if (reinterpret_cast<uintptr_t>(arena) % SVOD_ALIGN != 0) return SVOD_MISALIGNED;
   if (arena_bytes < sizeof(Known)) return SVOD_ARENA_SMALL;
@@ -220,13 +249,13 @@ int run_entry(uint32_t entry, void* arena, size_t arena_bytes, const void* const
   run.arena_bytes = arena_bytes - sizeof(Known) - states;
 #ifdef SVOD_STATES
   status = bind(run, known + 1, inputs, outputs);
-  if (status == SVOD_OK) status = svod_replay(&run);
+  if (status == SVOD_OK) status = replay(run, changed);
   if (status == SVOD_OK) svod_keep_states(model.image, run.entry, known + 1);
   return status;
 #else
   run.inputs = inputs;
   run.outputs = outputs;
-  return svod_replay(&run);
+  return replay(run, changed);
 #endif
 }
 
@@ -247,6 +276,16 @@ int SVOD_API(run)(void* arena, const void* const inputs[], void* const outputs[]
   return SVOD_API(run_sized)(arena, static_cast<size_t>(bytes_needed(model.image)),
                              inputs, outputs);
 }
+
+#ifdef SVOD_CHANGES
+int SVOD_API(run_changed)(void* arena, const void* const inputs[], void* const outputs[],
+                          uint64_t changed) {
+  SvodModel model;
+  svod_get_model(&model);
+  return run_entry(0, arena, static_cast<size_t>(bytes_needed(model.image)), inputs,
+                   outputs, &changed);
+}
+#endif
 
 #ifdef SVOD_SEVERAL_ENTRIES
 int SVOD_API(run_entry)(size_t entry, void* arena, const void* const inputs[],

@@ -10,8 +10,8 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <numeric>
+#include <set>
 #include <span>
 
 namespace svod::plan {
@@ -19,7 +19,7 @@ namespace svod::plan {
 namespace {
 
 // Sets of units of one number that are kept, in a piece of so many units.
-constexpr size_t kMostSets = 256, kFewestSets = 8, kSetsTimesUnits = 40000;
+constexpr size_t kMostSets = 256, kFewestSets = 8, kSetsTimesUnits = 16000;
 // Who comes before whom is a bit for each pair.
 constexpr size_t kMostUnits = 8192;
 
@@ -27,6 +27,15 @@ using Bits = std::vector<uint64_t>;
 
 bool has(const Bits& bits, size_t at) { return (bits[at / 64] >> (at % 64) & 1) != 0; }
 void add(Bits& bits, size_t at) { bits[at / 64] |= uint64_t{1} << (at % 64); }
+
+// Sets are told apart by the exclusive or of their units' marks (splitmix64): two of one
+// number would be taken for one, of which an order is kept all the same.
+uint64_t mark_of(uint32_t unit) {
+  uint64_t z = (unit + 1) * 0x9e3779b97f4a7c15ull;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
 
 // By position in the order.
 std::vector<uint64_t> alive_at(const UnitGraph& graph,
@@ -50,7 +59,10 @@ std::vector<uint64_t> alive_at(const UnitGraph& graph,
 class Order {
 public:
   explicit Order(const UnitGraph& graph)
-      : graph_(graph), touched_(graph.needs.size()), order_(as_written(graph)) {
+      : graph_(graph), touched_(graph.needs.size()), needed_by_(graph.needs.size()),
+        order_(as_written(graph)) {
+    for (uint32_t u = 0; u < graph.needs.size(); ++u)
+      for (const uint32_t need : graph.needs[u]) needed_by_[need].push_back(u);
     for (uint32_t b = 0; b < graph.blocks.size(); ++b)
       for (const uint32_t u : graph.blocks[b].users) touched_[u].push_back(b);
   }
@@ -60,30 +72,45 @@ public:
 private:
   struct Piece {
     size_t begin = 0, end = 0;
+    uint64_t peak = 0; // as written
   };
-  // Units of a piece that have run.
+  // Units of a piece that have run, and those that may run next, by their numbers in it.
   struct State {
     Bits run;
+    std::vector<uint32_t> ready; // ascending
+    uint64_t set = 0;            // a number of those that have run
     uint64_t alive = 0, peak = 0;
     size_t before = 0; // among the states of one unit less
-    uint32_t unit = 0; // that ran last, by its number in the piece
+    uint32_t unit = 0; // that ran last
   };
   using States = std::vector<State>;
+  // One more unit, and what comes of it.
+  struct Move {
+    uint64_t set = 0, peak = 0, alive = 0;
+    size_t from = 0; // of the states
+    uint32_t unit = 0;
+  };
 
-  uint64_t peak(const Piece& piece) const;
+  uint64_t peak_of(const Piece& piece) const;
   std::vector<Piece> pieces() const;
   std::vector<uint32_t> best_order(const Piece& piece) const;
-  State run(const State& from, size_t unit, const Piece& piece) const;
+  State first_state(const Piece& piece) const;
+  Move move(const State& from, size_t number, uint32_t unit, const Piece& piece) const;
+  State after(const State& from, const Move& move, const Piece& piece) const;
   bool may_run(const State& from, size_t unit, const Piece& piece) const;
 
   const UnitGraph& graph_;
-  std::vector<std::vector<uint32_t>> touched_; // blocks by unit
-  std::vector<uint32_t> order_;                // units; pieces stay where they are
+  std::vector<std::vector<uint32_t>> touched_;   // blocks by unit
+  std::vector<std::vector<uint32_t>> needed_by_; // units by unit
+  std::vector<uint32_t> order_;                  // units; pieces stay where they are
 };
 
-uint64_t Order::peak(const Piece& piece) const {
-  const std::vector<uint64_t> alive = alive_at(graph_, order_);
-  return std::ranges::max(std::span(alive).subspan(piece.begin, piece.end - piece.begin));
+static uint64_t highest(std::span<const uint64_t> alive, size_t begin, size_t end) {
+  return std::ranges::max(alive.subspan(begin, end - begin));
+}
+
+uint64_t Order::peak_of(const Piece& piece) const {
+  return highest(alive_at(graph_, order_), piece.begin, piece.end);
 }
 
 // What lies between units that all others come before or behind.
@@ -99,10 +126,11 @@ std::vector<Order::Piece> Order::pieces() const {
     for (uint32_t b = 0; b < u; ++b)
       if (has(before[u], b)) ++behind[b], ++count[u];
   }
+  const std::vector<uint64_t> alive = alive_at(graph_, order_);
   std::vector<Piece> out;
   for (size_t begin = 0, u = 0; u < n; ++u) {
     if (u + 1 != n && behind[u] + count[u] + 1 != n) continue;
-    out.push_back({begin, u + 1});
+    out.push_back({begin, u + 1, highest(alive, begin, u + 1)});
     begin = u + 1;
   }
   return out;
@@ -116,10 +144,9 @@ bool Order::may_run(const State& from, size_t unit, const Piece& piece) const {
          });
 }
 
-Order::State Order::run(const State& from, size_t unit, const Piece& piece) const {
-  State out = from;
-  add(out.run, unit);
-  out.unit = static_cast<uint32_t>(unit);
+Order::Move Order::move(const State& from, size_t number, uint32_t unit,
+                        const Piece& piece) const {
+  Move out{from.set ^ mark_of(unit), from.peak, from.alive, number, unit};
   uint64_t freed = 0;
   for (const uint32_t b : touched_[piece.begin + unit]) {
     bool fresh = true, last = true;
@@ -137,33 +164,47 @@ Order::State Order::run(const State& from, size_t unit, const Piece& piece) cons
   return out;
 }
 
+Order::State Order::after(const State& from, const Move& move, const Piece& piece) const {
+  State out{from.run, from.ready, move.set, move.alive, move.peak, move.from, move.unit};
+  add(out.run, move.unit);
+  std::erase(out.ready, move.unit);
+  for (const uint32_t next : needed_by_[piece.begin + move.unit])
+    if (next < piece.end && may_run(out, next - piece.begin, piece))
+      out.ready.push_back(static_cast<uint32_t>(next - piece.begin));
+  std::ranges::sort(out.ready);
+  out.ready.erase(std::ranges::unique(out.ready).begin(), out.ready.end());
+  return out;
+}
+
+Order::State Order::first_state(const Piece& piece) const {
+  const size_t n = piece.end - piece.begin;
+  State out{Bits((n + 63) / 64), {}};
+  for (const UnitGraph::Block& b : graph_.blocks)
+    if (b.users.front() < piece.begin && b.users.back() >= piece.begin)
+      out.alive += b.bytes;
+  for (size_t unit = 0; unit < n; ++unit)
+    if (may_run(out, unit, piece)) out.ready.push_back(static_cast<uint32_t>(unit));
+  return out;
+}
+
 std::vector<uint32_t> Order::best_order(const Piece& piece) const {
   const size_t n = piece.end - piece.begin;
   const size_t most = std::clamp(kSetsTimesUnits / n, kFewestSets, kMostSets);
-  State start{Bits((n + 63) / 64)};
-  for (const UnitGraph::Block& b : graph_.blocks)
-    if (b.users.front() < piece.begin && b.users.back() >= piece.begin)
-      start.alive += b.bytes;
-  std::vector<States> steps{{start}};
+  std::vector<States> steps{{first_state(piece)}};
   while (steps.size() <= n) {
     const States& last = steps.back();
-    States next;
-    std::map<Bits, size_t> known;
+    std::vector<Move> moves;
     for (size_t s = 0; s < last.size(); ++s)
-      for (size_t unit = 0; unit < n; ++unit) {
-        if (!may_run(last[s], unit, piece)) continue;
-        State state = run(last[s], unit, piece);
-        state.before = s;
-        const auto [found, fresh] = known.emplace(state.run, next.size());
-        if (fresh)
-          next.push_back(std::move(state));
-        else if (state.peak < next[found->second].peak)
-          next[found->second] = std::move(state);
-      }
-    // Equal ones in the order that they were found in, which is that of the units.
-    std::ranges::stable_sort(next, {},
-                             [](const State& s) { return std::pair(s.peak, s.alive); });
-    if (next.size() > most) next.resize(most);
+      for (const uint32_t unit : last[s].ready)
+        moves.push_back(move(last[s], s, unit, piece));
+    // Equal ones in the order of the states and of the units.
+    std::ranges::stable_sort(moves, {},
+                             [](const Move& m) { return std::pair(m.peak, m.alive); });
+    States next;
+    std::set<uint64_t> known;
+    for (const Move& m : moves)
+      if (next.size() < most && known.insert(m.set).second)
+        next.push_back(after(last[m.from], m, piece));
     steps.push_back(std::move(next));
   }
   std::vector<uint32_t> out(n);
@@ -175,16 +216,15 @@ std::vector<uint32_t> Order::best_order(const Piece& piece) const {
 // From the highest piece on, as long as one is higher than those that are ordered.
 void Order::lower_peak() {
   std::vector<Piece> all = pieces();
-  std::ranges::stable_sort(all, std::greater(), [&](const Piece& p) { return peak(p); });
+  std::ranges::stable_sort(all, std::greater(), &Piece::peak);
   uint64_t reached = 0;
   for (const Piece& piece : all) {
-    const uint64_t before = peak(piece);
-    if (before <= reached) break;
+    if (piece.peak <= reached) break;
     const std::vector<uint32_t> was = order_;
     std::ranges::copy(best_order(piece),
                       order_.begin() + static_cast<std::ptrdiff_t>(piece.begin));
-    if (peak(piece) >= before) order_ = was;
-    reached = std::max(reached, peak(piece));
+    if (peak_of(piece) >= piece.peak) order_ = was;
+    reached = std::max(reached, peak_of(piece));
   }
 }
 

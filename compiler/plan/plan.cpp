@@ -289,6 +289,10 @@ Planner::Lives Planner::find_lives() const {
     }
   }
   stretch_over_loops(out_.steps, out.lives);
+  for (size_t i = 0; i < out.lives.size(); ++i)
+    if (kept_.contains(out.slots[i]))
+      out.lives[i].first = 0,
+      out.lives[i].last = static_cast<uint32_t>(out_.steps.size() - 1);
   return out;
 }
 
@@ -315,6 +319,7 @@ Plan Planner::run() {
   add_steps(main);
   make_streams(main);
   write_borders_late();
+  if (options_.changes) add_changes();
   place_weights();
   place_temporaries();
   if (options_.joins) join_steps(out_, machine_);

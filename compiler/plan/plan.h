@@ -150,6 +150,17 @@ struct State {
   uint64_t places() const { return kind == Kind::Turns || kind == Kind::Copied ? 2 : 1; }
 };
 
+// What a run leaves out when some inputs are as they were in the run before: steps that
+// hang only on these. A temporary that no step writes, but who starts a run, has a number
+// of that one and behind it a byte for each condition of such steps.
+struct Changes {
+  SlotId slot = kNoSlot;       // none: all steps always run
+  std::vector<uint64_t> masks; // by condition: the inputs that its steps hang on
+};
+inline constexpr uint64_t kChangeKeyBytes = 8;
+// Bit of an input in such a mask; the last one stands for all further inputs.
+inline constexpr uint32_t kLastChangeBit = 63;
+
 struct Plan {
   Graph graph;                           // what packed weights are evaluated from
   std::vector<PackedWeight> packed;      // in the order of the weight section
@@ -166,6 +177,7 @@ struct Plan {
   std::vector<Overlap> overlaps;
   std::vector<Stream> streams;
   std::vector<State> states;
+  Changes changes;
   // Where the arena lies in several memories: the bytes of each, in the order of their
   // offsets; scratch follows in the last one.
   std::vector<uint64_t> pool_bytes;
@@ -186,6 +198,7 @@ struct PlanOptions {
   double work_for_ram = 0;
   uint64_t most_arena = 0; // bytes; a larger one is worth any such work. 0: none is
   bool joins = true;       // short kernels become one launch
+  bool changes = false;    // steps can be left out where their inputs are as they were
 
   bool takes_turns() const { return schedule && (work_for_ram > 0 || most_arena != 0); }
 };

@@ -156,6 +156,9 @@ std::vector<MemoryPair> Planner::pairs(const std::vector<Lifetime>& lives,
     add_distances(lives, slots, out);
   }
   if (options_.in_place) add_places(lives, slots, out);
+  std::erase_if(out, [&](const MemoryPair& p) {
+    return kept_.contains(slots[p.first]) || kept_.contains(slots[p.second]);
+  });
   return out;
 }
 

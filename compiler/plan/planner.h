@@ -82,6 +82,9 @@ private:
   // plan_states.cpp
   void find_states();
 
+  // plan_changes.cpp
+  void add_changes();
+
   // plan_streams.cpp
   void make_streams(Frame& main);
 
@@ -114,6 +117,7 @@ private:
   uint32_t launches_ = 0;
   std::map<std::string, uint32_t> programs_;
   std::map<std::string, int32_t> source_numbers_;
+  std::set<SlotId> kept_; // what steps read that may have run in an earlier run
   std::set<size_t> idle_; // kernels of the main graph that would copy what lies there
   std::vector<PackedWeight> packed_; // all that have a slot
   std::vector<SlotId> packed_slots_;

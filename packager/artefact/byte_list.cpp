@@ -11,4 +11,11 @@ std::string byte_list(const std::string& bytes) {
   return out + "}";
 }
 
+std::string mask_list(const std::vector<uint64_t>& masks) {
+  std::string out;
+  for (const uint64_t mask : masks)
+    out += (out.empty() ? "" : ",") + std::to_string(mask) + "ull";
+  return out;
+}
+
 } // namespace svod::packager

@@ -227,6 +227,9 @@ ImageContents image_contents(const plan::Plan& plan,
   contents.entries.push_back(std::move(entry));
   contents.weight_bytes = plan.weight_bytes;
   contents.align = plan.align;
+  if (plan.changes.slot != plan::kNoSlot)
+    contents.changes = {plan.slots[plan.changes.slot].offset, key.prefix(),
+                        plan.changes.masks};
   for (size_t i = 0; i < plan.programs.size(); i++) {
     contents.programs.push_back("k" + std::to_string(i));
   }

@@ -4,6 +4,7 @@
 #include "packager/artefact/header_file.h"
 
 #include "compiler/ir/dtype.h"
+#include "compiler/plan/plan.h"
 #include "packager/artefact/byte_list.h"
 
 #include <algorithm>
@@ -73,6 +74,7 @@ private:
   void write_reset_function();
   void write_init_function();
   void write_device_functions();
+  void write_changed_function();
   void write_entry_functions();
   void write_functions();
 
@@ -286,6 +288,20 @@ void HeaderWriter::write_run_functions() {
        << "size_t " << p << "_arena_bytes(void);\n";
 }
 
+void HeaderWriter::write_changed_function() {
+  const std::string& p = facts_.prefix;
+  if (facts_.contents->changes.masks.empty()) return;
+  out_ << "\n/* A run behind another with this arena, which nobody has written to since, "
+          "nor to its outputs.\n   Bit i of `changed` says that input i may hold other "
+          "bytes than then (bit "
+       << plan::kLastChangeBit << ": any from that one\n   on). What hangs on none of "
+       << "them is left out, outputs too: they stay as they are. After\n   a run that "
+          "failed, and in a new arena, all is done. */\n"
+       << "int " << p
+       << "_run_changed(void* arena, const void* const inputs[], void* const "
+          "outputs[],\n                     uint64_t changed);\n\n";
+}
+
 void HeaderWriter::write_entry_functions() {
   const std::string& p = facts_.prefix;
   if (facts_.contents->entries.size() < 2) return;
@@ -367,6 +383,7 @@ void HeaderWriter::write_functions() {
   const std::string& p = facts_.prefix;
   write_init_function();
   write_run_functions();
+  write_changed_function();
   write_reset_function();
   write_entry_functions();
   write_device_functions();

@@ -84,6 +84,13 @@ struct ImageContents {
     uint64_t bytes = 0;
   };
   std::vector<Pool> pools; // memories that the arena lies in; none: one
+  // Of a run that can leave out steps (runtime_stub/changes.h); no masks: it cannot.
+  struct Changes {
+    uint64_t offset = 0; // in the arena
+    uint64_t key = 0;
+    std::vector<uint64_t> masks;
+  };
+  Changes changes;
 };
 
 std::vector<std::byte> build_image(const ImageContents& contents);

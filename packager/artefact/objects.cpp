@@ -146,6 +146,7 @@ void ObjectBuilder::add_stub() {
                         .several = contents_.entries.size() > 1,
                         .device = options_.device != nullptr,
                         .states = !contents_.entries.front().states.empty(),
+                        .changes = contents_.changes,
                         .pictures = std::ranges::any_of(contents_.entries.front().inputs,
                                                         [](const ImageTensor& input) {
                                                           return input.role ==

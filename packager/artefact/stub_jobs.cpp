@@ -1,5 +1,6 @@
 #include "packager/artefact/stub_jobs.h"
 
+#include "packager/artefact/byte_list.h"
 #include "packager/artefact/stub_sources.h"
 
 #include <algorithm>
@@ -137,6 +138,12 @@ std::vector<std::string> stub_flags(const Target& target,
   return package_flags(std::move(extra));
 }
 
+static std::vector<std::string> macros_of(const ImageContents::Changes& changes) {
+  return {"-DSVOD_CHANGES=" + mask_list(changes.masks),
+          "-DSVOD_CHANGES_AT=" + std::to_string(changes.offset) + "u",
+          "-DSVOD_CHANGES_KEY=" + std::to_string(changes.key) + "ull"};
+}
+
 // The prefix is told to the one file that names what a library exports, so that all
 // others are the same in every package.
 std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind,
@@ -157,6 +164,8 @@ std::vector<toolchain::CompileJob> stub_jobs(const Target& target, StubKind kind
     std::vector<std::string> own;
     if (file.name == kExports) own.push_back("-DSVOD_PREFIX=" + prefix);
     if (file.name == kExports && parts.self_check) own.emplace_back("-DSVOD_SELF_CHECK");
+    if (file.name == kExports && !parts.changes.masks.empty())
+      std::ranges::copy(macros_of(parts.changes), std::back_inserter(own));
     if (kind == StubKind::Firmware) own.emplace_back("-DSVOD_SHARED");
     if (parts.several && file.text.find(kSeveral) != file.text.npos)
       own.push_back("-D" + std::string(kSeveral));

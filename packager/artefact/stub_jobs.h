@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/toolchain/compile_all.h"
+#include "packager/artefact/image.h"
 #include "packager/weight_place.h"
 
 #include <span>
@@ -33,12 +34,13 @@ std::span<const ProgramPart> program_parts();
 
 // What not every package has.
 struct StubParts {
-  bool self_check = false; // a library has the function of that name
-  bool several = false;    // it chooses among the entries of the image
-  bool device = false;     // it runs on a GPU where one is
-  bool states = false;     // tensors stay from run to run
-  bool pictures = false;   // inputs of a program are picture files
-  uint32_t program = 0;    // of a program, a bit for each of program_parts()
+  bool self_check = false;             // a library has the function of that name
+  bool several = false;                // it chooses among the entries of the image
+  bool device = false;                 // it runs on a GPU where one is
+  bool states = false;                 // tensors stay from run to run
+  ImageContents::Changes changes = {}; // of a library that can leave out steps
+  bool pictures = false;               // inputs of a program are picture files
+  uint32_t program = 0;                // of a program, a bit for each of program_parts()
   WeightPlace place = WeightPlace::Embed;
 };
 

@@ -143,6 +143,9 @@ void Declaration::output() {
        "Write NAME.pc beside a library, for pkg-config");
   flag("--self-check", options_.self_check,
        "Give a library NAME_self_check(), which compares checksums of what it holds");
+  flag("--skip-unchanged", options_.skip_unchanged,
+       "Give a library NAME_run_changed(), which leaves out what hangs only on inputs "
+       "that are as they were");
 }
 
 void Declaration::page() { value("-o,--output", options_.output, "FILE", "The page"); }

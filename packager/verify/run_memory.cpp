@@ -41,6 +41,9 @@ RunMemory::RunMemory(const plan::Plan& plan, const std::vector<Tensor>& inputs,
         static_cast<size_t>(element_count(node.shape) * byte_size(node.dtype))));
   }
   for (const auto& [id, chunks] : chunks_) parts_.emplace(id, unwritten(bytes(id)));
+  // A run of all steps: every condition holds.
+  if (const plan::SlotId changes = plan.changes.slot; changes != plan::kNoSlot)
+    std::memset(address(changes), 1, bytes(changes));
 }
 
 uint64_t RunMemory::bytes(plan::SlotId id) const {

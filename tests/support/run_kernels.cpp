@@ -298,6 +298,9 @@ KernelRun run_kernels(const codegen::Kernels& kernels, const Target& target,
       return kernels_are_watched() ? own_block(id) : arena.data + slot.offset;
     }
   };
+  // A run of all steps: every condition holds.
+  if (const plan::SlotId changes = s.changes.slot; changes != plan::kNoSlot)
+    std::memset(address(changes), 1, s.slots[changes].bytes);
   std::optional<Simt> simt;
   if (target.kind == TargetKind::Gpu) simt.emplace(loaded.handle());
   auto launch_gpu = [&](const plan::Step& step) {
