@@ -262,7 +262,7 @@ struct Tile {
 
 } // namespace
 
-TEST_CASE("gpu attention: tiles of all forms compute the same") {
+TEST_CASE("gpu attention: tiles of all forms compute the same", "[long]") {
   const Case halves{DType::F16, 1, 2, 50, 75, 32, 48, Mask::Added, true},
       floats{DType::F32, 1, 2, 50, 75, 32, 48, Mask::Added, true};
   for (const auto& [layout, tiles] :
@@ -297,7 +297,7 @@ TEST_CASE("gpu attention: tiles of all forms compute the same") {
 
 // Keys and values that are copied as they lie, with rows of more than 128 bytes, too, and
 // keys that go through registers.
-TEST_CASE("gpu attention: groups of warps compute the same") {
+TEST_CASE("gpu attention: groups of warps compute the same", "[long]") {
   for (const Case& layout :
        {Case{DType::F16, 1, 2, 70, 150, 64, 64, Mask::Added, true},
         Case{DType::BF16, 2, 1, 64, 128, 32, 48}, Case{DType::F16, 1, 1, 65, 70, 40, 72},

@@ -116,7 +116,7 @@ std::vector<std::string> planted(const Graph& g, const std::vector<Tensor>& inpu
 
 } // namespace
 
-TEST_CASE("gpu: random graphs compute what the evaluator does") {
+TEST_CASE("gpu: random graphs compute what the evaluator does", "[long]") {
   CHECK(failures(1, 60, any_graph) == 0);
 }
 
@@ -174,7 +174,7 @@ GpuSchedule chosen(const Graph& g) {
 
 } // namespace
 
-TEST_CASE("gpu: tiles of all forms compute the same") {
+TEST_CASE("gpu: tiles of all forms compute the same", "[long]") {
   Random random(1);
   Graph g;
   const NodeId a = g.add_input("a", DType::F32, {40, 72}),
@@ -205,7 +205,7 @@ TEST_CASE("gpu: tiles of all forms compute the same") {
   CHECK(tried > 30);
 }
 
-TEST_CASE("gpu: tensor cores multiply narrow numbers") {
+TEST_CASE("gpu: tensor cores multiply narrow numbers", "[long]") {
   struct Types {
     DType a, b, sum;
   };
@@ -284,7 +284,7 @@ GpuSchedule by_groups(const Graph& g, int part_rows, int part_columns, int ahead
 
 } // namespace
 
-TEST_CASE("gpu: groups of warps multiply from shared memory") {
+TEST_CASE("gpu: groups of warps multiply from shared memory", "[long]") {
   int tried = 0;
   for (const DType type : {DType::F16, DType::BF16})
     for (const bool rows : {true, false})

@@ -162,7 +162,7 @@ TEST_CASE("running sums of neighbouring vectors", "[lanes]") {
 
 // Long enough for several accumulators, with and without steps left over, and sums of
 // blocks.
-TEST_CASE("long reductions, one axis and several that lie in a row", "[lanes]") {
+TEST_CASE("long reductions, one axis and several that lie in a row", "[lanes][long]") {
   for (const LevelChoice& level : kLevels) {
     const auto target = target_for(level);
     if (!target) continue;
@@ -216,7 +216,7 @@ TEST_CASE("the position of an extreme among lanes", "[lanes]") {
   }
 }
 
-TEST_CASE("the first few of many in order", "[lanes]") {
+TEST_CASE("the first few of many in order", "[lanes][long]") {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
   for (const LevelChoice& level : kLevels) {
     const auto target = target_for(level);

@@ -105,7 +105,7 @@ TEST_CASE("a schedule of tiles is read as it is written, and refused where it fi
   CHECK(!misfit(k, none, k.levels[0]).empty());
 }
 
-TEST_CASE("tiles give the bits of the float form", "[tiles][kernels][property]") {
+TEST_CASE("tiles give the bits of the float form", "[tiles][kernels][property][long]") {
   const std::optional<Target> target = target_for(kLevel);
   if (!target) {
     WARN("not run: this machine multiplies no tiles, or Linux does not allow it");

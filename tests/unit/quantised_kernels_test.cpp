@@ -353,7 +353,8 @@ TEST_CASE("bytes that are summed over channels have these in lanes",
     }
 }
 
-TEST_CASE("products of bytes that both vary are dot products", "[kernels][quantised]") {
+TEST_CASE("products of bytes that both vary are dot products",
+          "[kernels][quantised][long]") {
   uint64_t seed = 1;
   for (const LevelChoice& level : kLevels)
     for (bool transposed : {false, true})
@@ -373,7 +374,7 @@ TEST_CASE("products of bytes that both vary are dot products", "[kernels][quanti
 }
 
 TEST_CASE("quantised kernels give the bits of the float form",
-          "[kernels][property][quantised]") {
+          "[kernels][property][quantised][long]") {
   CHECK(failures_by_level(1, 8, 8) == 0);
 }
 
