@@ -27,7 +27,7 @@ void pack_weights(ScheduledKernel& kernel, std::vector<PackedWeight>& packed,
 
 // Orders loops for reuse: weights that exceed a cache stay while activations stream past.
 void order_loops(ScheduledKernel& kernel, const std::vector<PackedWeight>& packed,
-                 const Machine& machine);
+                 const std::vector<Buffer>& buffers, const Machine& machine);
 
 // Cuts outer loops into chunks by the work in them, in whole register tiles of `level`;
 // sets flops and bytes.

@@ -38,6 +38,7 @@ static void order_inner(ScheduledKernel& k, size_t stage) {
 namespace {
 
 // Which axes the weights of a reduction depend on and which its data, and bytes of both.
+// Panels of a factor that the run has made are read as weights are.
 struct OperandAxes {
   std::vector<bool> weight, data;
   int64_t weight_bytes = 0;
@@ -49,17 +50,30 @@ struct OperandAxes {
 
 } // namespace
 
+// Whether a load reads panels: vectors of the lanes, of which those of neighbouring steps
+// of the sum lie behind each other.
+static bool reads_panels(const ScheduledKernel& k, const Expr& load) {
+  if (contains(k.loops.inner[0], *k.loops.lane)) return false;
+  int64_t lane = 0, step = 0;
+  return k.indices.affine_in(load.index, *k.loops.lane, lane) && lane == 1 &&
+         k.indices.affine_in(load.index, k.loops.inner[0].back(), step) &&
+         step == k.loops.lanes;
+}
+
 static OperandAxes operand_axes(const ScheduledKernel& k,
-                                const std::vector<PackedWeight>& packed) {
+                                const std::vector<PackedWeight>& packed,
+                                const std::vector<Buffer>& buffers) {
+  const bool product = k.has_lane_axis() && !shared_factors(k).empty();
   OperandAxes out;
   out.weight.resize(k.indices.axis_count());
   out.data.resize(k.indices.axis_count());
   for (ExprId id : loads_below(k, k.stages[0].value)) {
     const Expr& e = k.exprs[id];
     const Argument& a = k.arguments[e.argument];
-    bool is_weight = a.kind == Argument::Kind::Packed;
+    const bool is_known = a.kind == Argument::Kind::Packed;
+    const bool is_weight = is_known || (product && reads_panels(k, e));
     if (is_weight)
-      out.weight_bytes += packed[a.id].bytes();
+      out.weight_bytes += is_known ? packed[a.id].bytes() : buffers[a.id].bytes();
     else
       out.buffers.insert(a.id);
     k.indices.collect_axes(e.index, is_weight ? out.weight : out.data);
@@ -103,11 +117,11 @@ static void order_for_tiles(ScheduledKernel& k) {
 }
 
 void order_loops(ScheduledKernel& k, const std::vector<PackedWeight>& packed,
-                 const Machine& machine) {
+                 const std::vector<Buffer>& buffers, const Machine& machine) {
   for (size_t i = 0; i < k.stages.size(); ++i) order_inner(k, i);
   if (!reduces(k)) return;
   if (machine.multiprocessors > 0 && product_axes(k)) return order_for_tiles(k);
-  const OperandAxes axes = operand_axes(k, packed);
+  const OperandAxes axes = operand_axes(k, packed, buffers);
   const bool resident = axes.weight_bytes <= machine.resident_weights();
   // What is apart comes one after the other.
   sort_axes(k.loops.outer, [&](AxisId a) {
@@ -210,7 +224,7 @@ static std::optional<ChunkAxis> block_rows(const ScheduledKernel& k,
                                            const std::vector<Buffer>& buffers,
                                            const Machine& m, const Tile& tile) {
   if (!reduces(k) || scatters(k) || m.second.bytes == 0) return std::nullopt;
-  const OperandAxes axes = operand_axes(k, packed);
+  const OperandAxes axes = operand_axes(k, packed, buffers);
   int64_t panels = 1, bytes = 0;
   std::optional<AxisId> row;
   for (AxisId a : k.loops.outer) {

@@ -118,7 +118,7 @@ MadeKernel KernelMaker::run() {
   if (level_.has_dots()) dot = with_dot_axis();
   // Loops first: weights lie in the order in which they are met.
   auto order_and_pack = [&](ScheduledKernel& k) {
-    order_loops(k, stored_.packed, level_.machine);
+    order_loops(k, stored_.packed, stored_.buffers, level_.machine);
     pack_weights(k, stored_.packed, level_);
   };
   if (dot) order_and_pack(dot->kernel);

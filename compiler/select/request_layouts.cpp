@@ -2,6 +2,7 @@
 #include "compiler/select/requests.h"
 
 #include "compiler/kernel/lane_facts.h"
+#include "compiler/select/panels.h"
 #include "compiler/select/whole_rows.h"
 
 #include <algorithm>
@@ -69,6 +70,17 @@ bool RequestFinder::avoid_sums_across_lanes(const Contraction& c,
     return put_kept_axes_innermost(c.sum, own, other);
   }
   return false;
+}
+
+// Factors of a product of two tensors are stored in the order in which it reads them.
+bool RequestFinder::lay_panels(const Group& group, const ScheduledKernel& k) {
+  bool any = false;
+  for (auto& [n, layout] : panels_of(g, grouping_, users_, group, k, machine_, lanes_)) {
+    if (fixed_.count(n) != 0 || !requests_.layouts.emplace(n, layout).second) continue;
+    requests_.stored.insert(n);
+    any = true;
+  }
+  return any;
 }
 
 // An operand whose elements are far apart along the lanes is stored with that axis

@@ -20,7 +20,7 @@ std::string print(const Requests& requests) {
 RequestFinder::RequestFinder(const Stored& stored, const std::set<NodeId>& results,
                              const Target& target, Requests& requests)
     : s_(stored), g(stored.graph), grouping_(stored.grouping), results_(results),
-      lanes_(target.levels[0].lanes),
+      machine_(target.machine()), lanes_(target.levels[0].lanes),
       copies_(target.kind == TargetKind::Linux && target.levels[0].has_vectors()),
       gpu_(target.kind == TargetKind::Gpu), rounds_factors_(target.levels.back().tf32),
       requests_(requests), fixed_(fixed_layouts(g)), users_(users_of(g)) {}
@@ -223,7 +223,8 @@ void RequestFinder::look_at(const Group& group, const ScheduledKernel& kernel,
   if (copies_) store_below_windows(group, kernel);
   if (copies_) store_below_gathers(group, kernel);
   const bool reduces = group.base != kNoNode && is_reduce(g[group.base].op);
-  const bool turned = reduces && turn_operands(group, kernel);
+  const bool panels = reduces && copies_ && !gpu_ && lay_panels(group, kernel);
+  const bool turned = panels || (reduces && turn_operands(group, kernel));
   if (copies_) turn_rows(group, kernel);
   if (copies_ && !gpu_ && reduces) turn_scattered(kernel);
   pad_rows(group);

@@ -47,6 +47,7 @@ private:
   bool put_kept_axes_innermost(NodeId contraction, const OwnAxes& own,
                                const OwnAxes& other);
   bool avoid_sums_across_lanes(const Contraction& c, const ScheduledKernel& k);
+  bool lay_panels(const Group& group, const ScheduledKernel& k);
   bool turn_operands(const Group& group, const ScheduledKernel& k);
   void turn_rows(const Group& group, const ScheduledKernel& k);
   void turn_scattered(const ScheduledKernel& k);
@@ -59,6 +60,7 @@ private:
   const Graph& g;
   const Grouping& grouping_;
   const std::set<NodeId>& results_;
+  const Machine& machine_;
   int lanes_; // as of the first level
   // Copies that make what reads them faster: firmware has no room for them.
   bool copies_;
