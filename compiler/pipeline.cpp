@@ -154,8 +154,8 @@ static void join_attention(FusedGraph& fused, const CompileOptions& options) {
   });
 }
 
-codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
-                         Passes& passes) {
+static codegen::Kernels compile_traced(const Graph& graph, const CompileOptions& options,
+                                       Passes& passes) {
   const Target& target = options.target;
   // Shapes and element types are final: nothing below asks about them again.
   check("import", graph);
@@ -224,6 +224,15 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
   // Beyond this point nothing is chosen.
   return passes.run("emit",
                     [&] { return codegen::emit(std::move(scheduled.plan), target); });
+}
+
+codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
+                         Passes& passes) {
+  if (!options.facts) return compile_traced(graph, options, passes);
+  codegen::Kernels out =
+      compile_traced(with_traces(graph, options.facts), options, passes);
+  options.facts->close();
+  return out;
 }
 
 ScheduledPlan schedule(plan::Plan plan, const Target& target) {
