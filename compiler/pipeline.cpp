@@ -169,8 +169,8 @@ static FusedGraph order_for_memory(FusedGraph fused, const Target& target,
   return arena(*ordered) < arena(fused) ? *std::move(ordered) : fused;
 }
 
-codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
-                         Passes& passes) {
+static codegen::Kernels compile_traced(const Graph& graph, const CompileOptions& options,
+                                       Passes& passes) {
   const Target& target = options.target;
   // Shapes and element types are final: nothing below asks about them again.
   check("import", graph);
@@ -241,6 +241,15 @@ codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
   // Beyond this point nothing is chosen.
   return passes.run("emit",
                     [&] { return codegen::emit(std::move(scheduled.plan), target); });
+}
+
+codegen::Kernels compile(const Graph& graph, const CompileOptions& options,
+                         Passes& passes) {
+  if (!options.facts) return compile_traced(graph, options, passes);
+  codegen::Kernels out =
+      compile_traced(with_traces(graph, options.facts), options, passes);
+  options.facts->close();
+  return out;
 }
 
 ScheduledPlan schedule(plan::Plan plan, const Target& target) {

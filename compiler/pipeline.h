@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/equal_programs.h"
+#include "compiler/ir/value_facts.h"
 #include "compiler/optimize/schedule_kernel.h"
 #include "compiler/passes.h"
 #include "compiler/rewrite/fixed_point.h"
@@ -44,6 +45,9 @@ struct CompileOptions {
   std::set<Digest> unsearched = {};   // kernels whose schedules are the rules'
   ScheduleSearch* searched = nullptr; // gets what the search found
   FusedGraph* fused = nullptr;        // gets a copy of what the plan is made from
+  // Gets what the plan took for granted of the values of weights. Of graphs without
+  // bodies.
+  std::shared_ptr<ValueFacts> facts = nullptr;
 };
 
 codegen::Kernels compile(const Graph& graph, const CompileOptions& options,

@@ -1,7 +1,7 @@
 // The key is compared in full when an entry is read: its digest finds the entry and
-// proves nothing. Of weights it has the digests of their bytes, so other weights are
-// another plan: passes fold them, test them for zeros and powers of two, and measure how
-// an algorithm rounds them.
+// proves nothing. Of weights it has types and shapes; what passes ask of their values
+// (they fold them, test them for powers of two, measure how an algorithm rounds them) the
+// entry says as facts, with the recipes of what is computed from weights.
 //
 // Ids of nodes decide the order in which passes look at them, so the key has that order:
 // a model whose nodes are listed in another order has an equal `svod-pack key`, and an
@@ -9,8 +9,10 @@
 #include "compiler/stored_plan.h"
 
 #include "compiler/ir/digest.h"
+#include "compiler/ir/verify.h"
 #include "compiler/support/byte_form.h"
 #include "compiler/support/check.h"
+#include "compiler/value_questions.h"
 
 #include <algorithm>
 #include <numeric>
@@ -104,17 +106,27 @@ void collect_blobs(const Graph& graph, Blobs& out) {
   for (uint32_t i = 0; i < graph.body_count(); i++) collect_blobs(*graph.body(i), out);
 }
 
+// How the bytes of a blob are had again: they are in the entry, are a blob of the graph
+// that asks, or what a recipe makes of its weights.
+enum class BlobForm : uint8_t { Kept, Known, Made };
+
+void put_blob(ByteWriter& out, const Blob& blob, const Blobs& known) {
+  if (blob.trace.facts) {
+    out.put(BlobForm::Made);
+    out.put(blob.trace.node);
+    return;
+  }
+  const bool is_known = known.contains(blob.digest);
+  out.put(is_known ? BlobForm::Known : BlobForm::Kept);
+  out.put(blob.digest);
+  if (is_known) return;
+  out.put(uint64_t{blob.size()});
+  out.raw(blob.unnoted_bytes());
+}
+
 void put_graph(ByteWriter& out, const Graph& graph, const Blobs& known) {
   out.put(uint64_t{graph.blob_count()});
-  for (uint32_t i = 0; i < graph.blob_count(); i++) {
-    const Blob& blob = graph.blob(i);
-    const bool is_known = known.contains(blob.digest);
-    out.put(blob.digest);
-    out.put(is_known);
-    if (is_known) continue;
-    out.put(uint64_t{blob.bytes.size()});
-    out.raw(blob.bytes);
-  }
+  for (uint32_t i = 0; i < graph.blob_count(); i++) put_blob(out, graph.blob(i), known);
   out.put(uint64_t{graph.body_count()});
   for (uint32_t i = 0; i < graph.body_count(); i++) put_graph(out, *graph.body(i), known);
   out.put(uint64_t{graph.size()});
@@ -129,18 +141,36 @@ void put_graph(ByteWriter& out, const Graph& graph, const Blobs& known) {
   out.put(graph.source_names());
 }
 
-void get_blob(ByteReader& in, Graph& graph, const Blobs& known) {
+// What a graph is read with.
+struct Given {
+  Blobs known;                 // by digest
+  std::map<NodeId, Blob> made; // by recipe
+};
+
+template <class Key>
+std::optional<Blob> find(const std::map<Key, Blob>& blobs, const Key& key) {
+  const auto at = blobs.find(key);
+  return at == blobs.end() ? std::nullopt : std::optional(at->second);
+}
+
+std::optional<Blob> get_blob(ByteReader& in, const Given& given) {
+  const auto form = in.get<BlobForm>();
+  if (form == BlobForm::Made) return find(given.made, in.get<NodeId>());
   const auto digest = in.get<Digest>();
-  if (in.get<bool>()) {
-    const auto at = known.find(digest);
-    if (at == known.end()) return in.fail();
-    graph.add_blob(at->second);
-    return;
-  }
+  if (form == BlobForm::Known) return find(given.known, digest);
   const std::span<const std::byte> bytes = in.raw(in.get<uint64_t>());
   auto owner = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
   const std::span<const std::byte> view = *owner;
-  graph.add_blob(Blob{view, std::move(owner), digest});
+  return Blob(view, std::move(owner), digest);
+}
+
+// Blobs that have become equal would be one.
+void get_blobs(ByteReader& in, Graph& graph, const Given& given) {
+  const auto count = in.get<uint64_t>();
+  for (uint64_t i = 0; i < count && !in.failed(); i++) {
+    const std::optional<Blob> blob = get_blob(in, given);
+    if (!blob || graph.add_blob(*blob) != i) in.fail();
+  }
 }
 
 // Whether a node's operator and type are some, and the bodies and bytes that it names
@@ -163,12 +193,11 @@ bool is_of(const Graph& g, const Node& node) {
 }
 
 // Everything is interned in the order of its numbers, so that it has them again.
-void get_graph(ByteReader& in, Graph& graph, const Blobs& known) {
-  for (auto count = in.get<uint64_t>(); count > 0 && !in.failed(); count--)
-    get_blob(in, graph, known);
+void get_graph(ByteReader& in, Graph& graph, const Given& given) {
+  get_blobs(in, graph, given);
   for (auto count = in.get<uint64_t>(); count > 0 && !in.failed(); count--) {
     auto body = std::make_shared<Graph>();
-    get_graph(in, *body, known);
+    get_graph(in, *body, given);
     if (!in.failed()) graph.add_body(std::move(body));
   }
   const auto nodes = in.get<uint64_t>();
@@ -261,14 +290,69 @@ void get_sources(ByteReader& in, std::vector<codegen::KernelSource>& sources) {
   }
 }
 
+void put_record(ByteWriter& out, const ValueRecord& record) {
+  put_graph(out, record.recipes, {});
+  out.put(record.facts);
+  out.put(record.leaves);
+}
+
+// The recipes whose values the graph of a plan has as blobs.
+std::set<NodeId> wanted_by(const Graph& graph) {
+  std::set<NodeId> out;
+  for (uint32_t i = 0; i < graph.blob_count(); i++)
+    if (graph.blob(i).trace.facts) out.insert(graph.blob(i).trace.node);
+  return out;
+}
+
+ValueRecord get_record(ByteReader& in) {
+  ValueRecord out;
+  get_graph(in, out.recipes, {});
+  in.get(out.facts);
+  in.get(out.leaves);
+  const auto exists = [&](NodeId id) { return id < out.recipes.size(); };
+  const bool fits = std::ranges::all_of(out.facts, [&](const ValueFact& fact) {
+    return exists(fact.value) && (fact.other == kNoNode || exists(fact.other)) &&
+           (fact.question != ValueQuestion::Same || exists(fact.other));
+  });
+  if (in.failed() || !fits || !verify(out.recipes).empty()) in.fail();
+  return out;
+}
+
+// What a plan of this graph is read with; nothing where it is not one for its weights.
+std::optional<Given> get_given(ByteReader& in, const Graph& graph) {
+  Given out;
+  collect_blobs(graph, out.known);
+  if (!traces_values(graph)) return out;
+  const ValueRecord record = get_record(in);
+  const auto wanted = in.get<std::set<NodeId>>();
+  if (in.failed() || (!wanted.empty() && *wanted.rbegin() >= record.recipes.size()))
+    return std::nullopt;
+  auto made = values_of(record, graph, wanted);
+  if (!made) return std::nullopt;
+  out.made = std::move(*made);
+  return out;
+}
+
+// Of a traced graph only functions of calls are known by their digests: a weight of the
+// plan that has just the bytes of one of the model is none of it.
+Blobs known_by_digest(const Graph& graph) {
+  Blobs out;
+  collect_blobs(graph, out);
+  if (traces_values(graph))
+    for (uint32_t blob : leaf_blobs(graph)) out.erase(graph.blob(blob).digest);
+  return out;
+}
+
 } // namespace
+
+bool traces_values(const Graph& graph) { return graph.body_count() == 0; }
 
 std::string stored_plan_key(const Graph& graph, const CompileOptions& options,
                             const std::string& build) {
   ByteWriter key;
-  key.put(std::string("svod plan 2"));
+  key.put(std::string("svod plan 3"));
   key.put(build);
-  key.put(graph_encoding(graph));
+  key.put(graph_encoding(graph, {.weight_values = !traces_values(graph)}));
   put_order(key, graph);
   put_target(key, options.target);
   put_options(key, options);
@@ -291,11 +375,17 @@ plan_bytes(const CompiledPlan& plan, const Graph& graph, const std::string& key)
   if (graph.body_count() == 0 &&
       (!is_same || !holds_only(plan.kernels.plan, made_with.order)))
     return std::nullopt;
-  Blobs known;
-  collect_blobs(graph, known);
+  const bool traces = traces_values(graph);
+  SVOD_CHECK(!traces || plan.facts) << "a plan without facts of its weights";
+  if (traces && plan.facts->is_lost()) return std::nullopt;
+  const Blobs known = known_by_digest(graph);
   ByteWriter out;
   out.put(key);
   out.put(made_with.order);
+  if (traces) {
+    put_record(out, record_of(*plan.facts, graph));
+    out.put(wanted_by(plan.kernels.plan.graph));
+  }
   put_graph(out, plan.kernels.plan.graph, known);
   with_rest(plan.kernels.plan, [&](const auto& field) { out.put(field); });
   put_sources(out, plan.kernels.sources);
@@ -311,10 +401,10 @@ std::optional<CompiledPlan> plan_from_bytes(std::span<const std::byte> bytes,
   ByteReader in(bytes);
   if (in.get<std::string>() != key || in.failed()) return std::nullopt;
   const auto made_with = in.get<std::vector<int32_t>>();
-  Blobs known;
-  collect_blobs(graph, known);
+  const std::optional<Given> given = get_given(in, graph);
+  if (!given) return std::nullopt;
   CompiledPlan out;
-  get_graph(in, out.kernels.plan.graph, known);
+  get_graph(in, out.kernels.plan.graph, *given);
   with_rest(out.kernels.plan, [&](auto& field) { in.get(field); });
   get_sources(in, out.kernels.sources);
   in.get(out.equal);

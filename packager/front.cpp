@@ -73,8 +73,8 @@ static void key_of(const importer::ModelPort& port, DigestWriter& key) {
 }
 
 static void key_of(const Graph& graph, const importer::ModelInterface& interface,
-                   DigestWriter& key) {
-  key.digest(graph_digest(graph));
+                   bool values, DigestWriter& key) {
+  key.digest(graph_digest(graph, {.weight_values = values}));
   for (const GraphInput& input : graph.inputs()) {
     const auto fixed = interface.fixed.find(input.name);
     key.number(fixed != interface.fixed.end());
@@ -112,12 +112,13 @@ static void key_of(const Target& target, DigestWriter& key) {
   }
 }
 
-static Digest untuned_key(const Front& front, const Options& options) {
+// `values`: of weights, too.
+static Digest untuned_key(const Front& front, const Options& options, bool values) {
   DigestWriter key;
   key.text("svod key 4"); // of this layout
   key.text(kVersion);
   key.text(package_compiler().identity());
-  key_of(front.graph, front.interface, key);
+  key_of(front.graph, front.interface, values, key);
   key_of(options.target, key);
   key.number(options.device.has_value());
   if (options.device) key_of(*options.device, key);
@@ -171,8 +172,9 @@ std::optional<Front> read_front(const Options& options, Diags& diags) {
   for (const auto& [symbol, path] : options.kernel_files)
     kernel_texts[symbol] = read_file(path, diags).value_or("");
   if (diags.failed()) return std::nullopt;
+  std::future<Digest> digest;
   std::optional<importer::Model> model =
-      importer::read_model(options.model, import.limits, diags);
+      importer::read_model(options.model, import.limits, diags, &digest);
   if (!model) return std::nullopt;
   if (!options.shape_from.empty()) {
     auto set = importer::read_data_set(options.shape_from, *model, import.limits, diags);
@@ -191,6 +193,7 @@ std::optional<Front> read_front(const Options& options, Diags& diags) {
     Diags said; // the same again
     device_graph = importer::import_model(*model, import, said);
   }
+  model->digest = digest.get();
   std::chrono::duration<double, std::milli> took =
       std::chrono::steady_clock::now() - start;
   Front out{std::move(*model),
@@ -201,8 +204,10 @@ std::optional<Front> read_front(const Options& options, Diags& diags) {
             std::move(tuning),
             std::move(kernel_texts),
             {},
+            {},
             took.count()};
-  out.untuned_key = untuned_key(out, options);
+  out.untuned_key = untuned_key(out, options, true);
+  out.structure_key = untuned_key(out, options, false);
   return out;
 }
 

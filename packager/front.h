@@ -26,6 +26,7 @@ struct Front {
   // model gives are no part of it, nor the order in which it lists its nodes, nor the
   // file's own digest.
   Digest untuned_key;
+  Digest structure_key; // the same whatever the weights' values
   double import_ms = 0;
 };
 

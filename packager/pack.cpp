@@ -97,8 +97,10 @@ Exit Packing::compile_set() {
   Passes passes(printed, [&](std::string_view pass, const std::string& place,
                              const std::string& text) { show(pass, place, text); });
   if (!take_plan(options)) {
+    if (plan_state_ == PlanState::Miss && traces_values(front_->graph))
+      options.facts = std::make_shared<ValueFacts>();
     kernels_ = compile(front_->graph, options, passes);
-    remember_plan();
+    remember_plan(options.facts);
   }
   key_ = plan_key(*front_, schedules.tuned());
   if (options_.explain)

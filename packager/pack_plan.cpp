@@ -1,5 +1,6 @@
 // The plan cache: what compile() made of a graph is kept, and taken again when graph,
-// target, options and the build of svod-pack are the same. Then nothing is simplified,
+// target, options and the build of svod-pack are the same and what it took for granted of
+// weights is true of these. Then nothing is simplified,
 // searched, planned or emitted; the kernels' objects come from the cache of objects.
 //
 // A plan is kept when the pack has been built with it, since only compiled kernels say
@@ -55,9 +56,10 @@ bool Packing::take_plan(const CompileOptions& options) {
 }
 
 // Before anything changes what the compiler has made.
-void Packing::remember_plan() {
+void Packing::remember_plan(std::shared_ptr<const ValueFacts> facts) {
   if (plan_state_ != PlanState::Miss) return;
-  CompiledPlan plan{std::move(*kernels_), equal_, searched_, unsearched_, fixed_point_};
+  CompiledPlan plan{std::move(*kernels_), equal_,       searched_,
+                    unsearched_,          fixed_point_, std::move(facts)};
   stored_plan_ =
       plan_bytes(plan, front_->graph, plan_key_).value_or(std::vector<std::byte>());
   kernels_ = std::move(plan.kernels);

@@ -1,17 +1,19 @@
 // Programs of the cache. What is linked is nearly the same bytes each time; what is large
 // in it are the weights, which the plan says how to pack. So an entry is the program
-// without them: what stands in front of them and what follows. A pack of the same model
-// writes these and packs the weights into the file between them: no object is read, named
-// or linked, and the weights are written once, where a link copies them three times.
+// without them: what stands in front of them and what follows. A pack of the same plan
+// writes these, packs its weights into the file between them, and writes its own image,
+// which has names and digests, over the other one: no object is read, named or linked,
+// and the weights are written once, where a link copies them three times.
 //
-// Names lie in the image, whose size decides where all else lies: with other names a
-// program is linked again, from the plan and the objects of the cache.
+// The image's size decides where all else lies: with longer names a program is linked
+// again, from the plan and the objects of the cache.
 #include "packager/packing.h"
 
 #include "compiler/support/byte_form.h"
 #include "packager/program_file.h"
 #include "runtime_stub/checksum.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace svod::packager {
@@ -26,8 +28,9 @@ struct StoredProgram {
   std::vector<std::string> remedies;
   std::vector<MergedGroup> merged;
   uint64_t objects = 0; // that it was linked from
+  Digest made_for;      // the key of graph and weights, which have this checksum
   uint64_t weight_checksum = 0;
-  std::string manifest;
+  uint64_t image_at = 0;              // in front of the weights
   std::vector<std::byte> front, back; // of the weights
 };
 
@@ -54,18 +57,22 @@ bool Packing::caches_program() const {
          !options_.device;
 }
 
-// Everything that the program is made of but its code, which plan and options decide: the
-// image has every name, the manifest the model's digest. In both sizes are zero.
+// What the manifest says before there are objects.
+std::string Packing::manifest_of(const SizeFacts& sizes) const {
+  Summary facts = summary();
+  facts.sizes = sizes;
+  return manifest_json(facts);
+}
+
+// All that decides the program's code, and where it lies: plan, options, and the room
+// that names take.
 std::string Packing::program_key() const {
   ImageContents bare = contents_;
-  bare.weight_checksum = 0;
-  Summary facts = summary();
-  facts.sizes = {};
-  bare.manifest = manifest_json(facts);
+  bare.manifest = manifest_of({});
   ByteWriter key;
   key.put(plan_key_);
-  key.put(key_);
-  key.put(build_image(bare));
+  key.put(front_->structure_key);
+  key.put(uint64_t{build_image(bare).size()});
   const std::vector<std::byte>& bytes = key.bytes();
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -78,6 +85,10 @@ bool Packing::take_program() {
   ByteReader in(*entry);
   auto found = in.get<StoredProgram>();
   if (in.failed() || !in.at_end() || found.key != key) return false;
+  contents_.manifest = manifest_of(found.sizes);
+  if (build_image(contents_).size() != found.sizes.image ||
+      found.image_at + found.sizes.image > found.front.size())
+    return false;
   console_.progress("writing " + options_.model_name());
   FileWriter file(files_[0].temporary());
   SvodChecksum checksum;
@@ -87,11 +98,13 @@ bool Packing::take_program() {
     file.write(bytes);
   });
   file.write(found.back);
+  contents_.weight_checksum = checksum.finish();
+  file.write_at(found.image_at, build_image(contents_));
   file.make_program();
   // What is wrong with the file the linker says better.
-  if (!file.good() || checksum.finish() != found.weight_checksum) return false;
-  contents_.weight_checksum = found.weight_checksum;
-  contents_.manifest = std::move(found.manifest);
+  if (!file.good()) return false;
+  if (found.made_for == key_ && contents_.weight_checksum != found.weight_checksum)
+    return false;
   objects_.emplace();
   objects_->sizes = found.sizes;
   objects_->kernel_bytes = std::move(found.kernel_bytes);
@@ -111,6 +124,9 @@ void Packing::keep_program() {
   if (!at) return;
   const auto weights = static_cast<size_t>(contents_.weight_bytes);
   const auto front = file.bytes().first(*at), back = file.bytes().subspan(*at + weights);
+  const std::vector<std::byte> image = build_image(contents_);
+  const auto image_at = std::ranges::search(front, image);
+  if (image_at.empty()) return;
   StoredProgram out;
   out.key = program_key();
   out.sizes = objects_->sizes;
@@ -119,8 +135,9 @@ void Packing::keep_program() {
   out.remedies = objects_->remedies;
   out.merged = merged_;
   out.objects = objects_->compiled + objects_->reused;
+  out.made_for = key_;
   out.weight_checksum = contents_.weight_checksum;
-  out.manifest = contents_.manifest;
+  out.image_at = static_cast<uint64_t>(image_at.begin() - front.begin());
   out.front.assign(front.begin(), front.end());
   out.back.assign(back.begin(), back.end());
   ByteWriter bytes;

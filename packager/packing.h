@@ -54,11 +54,12 @@ private:
   Exit compile_set();
   bool caches_plan() const;
   bool take_plan(const CompileOptions& options);
-  void remember_plan();
+  void remember_plan(std::shared_ptr<const ValueFacts> facts);
   void keep_plan();
   std::string_view plan_state() const;
   bool caches_program() const;
   std::string program_key() const;
+  std::string manifest_of(const SizeFacts& sizes) const;
   bool take_program();
   void keep_program();
   Exit merge_sets();

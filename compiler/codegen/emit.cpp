@@ -148,7 +148,7 @@ std::string lane_prelude(const PreludeParts& parts) {
 static std::string call_kernel(const ScheduledKernel& kernel, const Graph& graph,
                                bool direct) {
   const CallStep& call = *kernel.call();
-  std::string out(text_of(graph.blob(call.function).bytes));
+  std::string out(text_of(graph.blob(call.function).bytes()));
   if (direct)
     out += direct_entry(kernel) + "(" + direct_parameters(kernel) + ") {\n";
   else
@@ -169,7 +169,7 @@ static std::string call_kernel(const ScheduledKernel& kernel, const Graph& graph
 
 static bool is_scalar(const ScheduledKernel& k, const Graph& graph) {
   if (!k.call()) return false;
-  return text_of(graph.blob(k.call()->function).bytes).starts_with(kScalarText);
+  return text_of(graph.blob(k.call()->function).bytes()).starts_with(kScalarText);
 }
 
 // What stands in the kernel's namespace.

@@ -138,7 +138,7 @@ std::vector<bool> EGraph::rounded_classes(const std::vector<NodeId>& live) const
 
 size_t EGraph::blob_bytes() {
   for (; counted_blobs_ < g.blob_count(); ++counted_blobs_)
-    blob_bytes_ += g.blob(counted_blobs_).bytes.size();
+    blob_bytes_ += g.blob(counted_blobs_).size();
   return blob_bytes_;
 }
 

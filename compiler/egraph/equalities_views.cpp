@@ -1,6 +1,7 @@
 // Helpers of the equalities on views: what a view and a scalar function, a factor or a
 // sum are in the other order.
 #include "compiler/egraph/equality_parts.h"
+#include "compiler/ir/fold.h"
 #include "compiler/rewrite/known_values.h"
 
 #include <algorithm>
@@ -42,9 +43,7 @@ bool pads_zeros(const Match& m, NodeId scale) {
   const Node& pad = m.root();
   const auto bits = static_cast<uint64_t>(pad.payload.back());
   if (bits != scalar_bits(pad.dtype, 0)) return false;
-  const auto values = known_floats(m.r.g, scale);
-  return values &&
-         std::ranges::all_of(*values, [](double v) { return std::isfinite(v); });
+  return all_elements(m.r.g, scale, ValueQuestion::Finite, pad.dtype);
 }
 
 } // namespace

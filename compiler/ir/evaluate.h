@@ -31,5 +31,7 @@ bool map_is_defined(Op op, DType dtype);
 
 // The value of a node that depends on no input.
 Tensor evaluate_known(const Graph& g, NodeId id);
+// The same for who notes a weaker fact of it (value_facts.h).
+Tensor evaluate_unnoted(const Graph& g, NodeId id);
 
 } // namespace svod

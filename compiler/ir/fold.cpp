@@ -5,6 +5,7 @@
 #include "compiler/ir/fold.h"
 
 #include "compiler/ir/shape_rules.h"
+#include "compiler/ir/value_facts.h"
 #include "compiler/support/check.h"
 
 #include <algorithm>
@@ -52,7 +53,7 @@ static Tensor splat_tensor(DType dtype, const Shape& shape, uint64_t bits) {
 static Tensor leaf_tensor(const Graph& g, const Node& node) {
   if (node.op == Op::Constant)
     return splat_tensor(node.dtype, node.shape, static_cast<uint64_t>(node.payload[0]));
-  auto bytes = g.blob(static_cast<uint32_t>(node.payload[0])).bytes;
+  auto bytes = g.blob(static_cast<uint32_t>(node.payload[0])).unnoted_bytes();
   return {node.dtype, node.shape, {bytes.begin(), bytes.end()}};
 }
 
@@ -72,7 +73,12 @@ static std::set<NodeId> computed_from(const Graph& g, NodeId id, int64_t limit) 
   return needed;
 }
 
-std::optional<Tensor> known_tensor(const Graph& g, NodeId id, int64_t limit) {
+// Other weights may not fail.
+static void note_failure(const ValueTrace& trace) {
+  if (trace.facts) trace.facts->lose();
+}
+
+std::optional<Tensor> unnoted_tensor(const Graph& g, NodeId id, int64_t limit) {
   if (g.depends_on_input(id) || element_count(g[id].shape) > limit) return std::nullopt;
   if (is_known(g, id)) return leaf_tensor(g, g[id]);
   std::map<NodeId, Tensor> values;
@@ -84,11 +90,19 @@ std::optional<Tensor> known_tensor(const Graph& g, NodeId id, int64_t limit) {
     }
     std::vector<const Tensor*> inputs;
     for (NodeId input : g[needed].inputs) inputs.push_back(&values.at(input));
-    if (!evaluate_node(g, needed, inputs, values[needed]))
+    if (!evaluate_node(g, needed, inputs, values[needed])) {
+      note_failure(trace_of(g, id));
       return std::nullopt; // fails when run, as it must
+    }
   }
   if (values.empty()) return std::nullopt;
   return std::move(values.at(id));
+}
+
+std::optional<Tensor> known_tensor(const Graph& g, NodeId id, int64_t limit) {
+  std::optional<Tensor> out = unnoted_tensor(g, id, limit);
+  if (out) note_equals(trace_of(g, id), out->bytes);
+  return out;
 }
 
 // The bits every element shares, if they do. Looks at each byte at most once.
@@ -103,11 +117,30 @@ static std::optional<uint64_t> equal_bits(DType dtype, std::span<const std::byte
   return bits;
 }
 
-NodeId tensor_node(Graph& g, Tensor tensor) {
-  if (auto bits = equal_bits(tensor.dtype, tensor.bytes))
+// A constant is made of values that are just these, a weight of any that differ.
+static NodeId traced_node(Graph& g, Tensor tensor, const ValueTrace& trace) {
+  if (auto bits = equal_bits(tensor.dtype, tensor.bytes)) {
+    note_equals(trace, tensor.bytes);
     return constant_bits(g, tensor.dtype, std::move(tensor.shape), *bits);
-  uint32_t blob = g.add_blob(std::move(tensor.bytes));
+  }
+  if (trace.facts)
+    trace.facts->note({.question = ValueQuestion::Varies, .value = trace.node});
+  uint32_t blob = g.add_blob(std::move(tensor.bytes), trace);
   return g.intern({Op::Weight, tensor.dtype, std::move(tensor.shape), {blob}, {}});
+}
+
+NodeId tensor_node(Graph& g, Tensor tensor) {
+  return traced_node(g, std::move(tensor), {});
+}
+
+NodeId folded_node(Graph& g, const Node& node, Tensor value) {
+  const ValueTrace trace = trace_of(g, node);
+  return traced_node(g, std::move(value), trace);
+}
+
+NodeId fold_known(Graph& g, NodeId id, int64_t limit) {
+  std::optional<Tensor> value = unnoted_tensor(g, id, limit);
+  return value ? folded_node(g, g[id], std::move(*value)) : kNoNode;
 }
 
 NodeId weight(Graph& g, DType dtype, Shape shape, uint32_t blob) {
@@ -117,8 +150,12 @@ NodeId weight(Graph& g, DType dtype, Shape shape, uint32_t blob) {
   if (why == kTooLarge) throw TooLarge(at + why);
   if (why == kDtypesDiffer || why.starts_with(kNotDefined)) throw WrongType(at + why);
   SVOD_CHECK(why.empty()) << "weight: " << why;
-  if (auto bits = equal_bits(dtype, g.blob(blob).bytes))
+  const Blob& of = g.blob(blob);
+  if (auto bits = equal_bits(dtype, of.unnoted_bytes())) {
+    of.bytes(); // notes that they are equal
     return constant_bits(g, dtype, std::move(node.shape), *bits);
+  }
+  note_fact(g, node, {.question = ValueQuestion::Varies});
   return g.intern(std::move(node));
 }
 
@@ -149,7 +186,7 @@ static std::optional<Tensor> evaluate_known_inputs(const Graph& g, const Node& n
   Graph scratch; // so that a node that folds leaves nothing behind
   Node copy = node;
   for (NodeId& input : copy.inputs) {
-    std::optional<Tensor> value = known_tensor(g, input);
+    std::optional<Tensor> value = unnoted_tensor(g, input);
     if (!value) return std::nullopt;
     input = scratch.add_input("", value->dtype, value->shape);
     values.push_back(std::move(*value));
@@ -158,8 +195,9 @@ static std::optional<Tensor> evaluate_known_inputs(const Graph& g, const Node& n
   for (const Tensor& value : values) inputs.push_back(&value);
   Tensor out;
   NodeId id = scratch.intern(std::move(copy));
-  if (!evaluate_node(scratch, id, inputs, out)) return std::nullopt;
-  return out;
+  if (evaluate_node(scratch, id, inputs, out)) return out;
+  note_failure(trace_of(g, node));
+  return std::nullopt;
 }
 
 NodeId make(Graph& g, Node node) {
@@ -178,7 +216,7 @@ NodeId make(Graph& g, Node node) {
       return constant_bits(g, node.dtype, std::move(node.shape), *bits);
   if (dequantizes(g, node)) return g.intern(std::move(node));
   if (std::optional<Tensor> value = evaluate_known_inputs(g, node))
-    return tensor_node(g, std::move(*value));
+    return folded_node(g, node, std::move(*value));
   return g.intern(std::move(node));
 }
 
@@ -201,18 +239,32 @@ std::optional<std::vector<int64_t>> known_ints(const Graph& g, NodeId id) {
   return out;
 }
 
-std::optional<std::vector<double>> known_floats(const Graph& g, NodeId id) {
-  DType dtype = g[id].dtype;
-  auto tensor = known_tensor(g, id, is_known(g, id) ? kKnownElements : kFoldElements);
-  if (!tensor) return std::nullopt;
-  size_t size = static_cast<size_t>(byte_size(dtype));
-  std::vector<double> out(static_cast<size_t>(element_count(tensor->shape)));
+std::vector<double> doubles_of(const Tensor& tensor) {
+  size_t size = static_cast<size_t>(byte_size(tensor.dtype));
+  std::vector<double> out(static_cast<size_t>(element_count(tensor.shape)));
   for (size_t i = 0; i < out.size(); ++i) {
     uint64_t bits = 0;
-    std::memcpy(&bits, tensor->bytes.data() + i * size, size);
-    out[i] = scalar_value(dtype, bits);
+    std::memcpy(&bits, tensor.bytes.data() + i * size, size);
+    out[i] = scalar_value(tensor.dtype, bits);
   }
   return out;
+}
+
+std::optional<std::vector<double>> known_floats(const Graph& g, NodeId id) {
+  auto tensor = known_tensor(g, id, is_known(g, id) ? kKnownElements : kFoldElements);
+  if (!tensor) return std::nullopt;
+  return doubles_of(*tensor);
+}
+
+bool all_elements(const Graph& g, NodeId id, ValueQuestion question, DType dtype) {
+  const auto tensor =
+      unnoted_tensor(g, id, is_known(g, id) ? kKnownElements : kFoldElements);
+  if (!tensor) return false;
+  const bool answer = holds_for_all(*tensor, question, dtype);
+  note_fact(
+      g, id,
+      {.question = question, .answer = answer, .number = static_cast<int64_t>(dtype)});
+  return answer;
 }
 
 bool is_known(const Graph& g, NodeId id) {

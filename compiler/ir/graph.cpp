@@ -4,6 +4,7 @@
 #include "compiler/ir/graph.h"
 
 #include "compiler/ir/digest.h"
+#include "compiler/ir/value_facts.h"
 #include "compiler/support/check.h"
 
 #include <algorithm>
@@ -99,10 +100,22 @@ void Graph::add_output(std::string name, NodeId node, std::optional<Interface> s
   outputs_.push_back({std::move(name), node, std::move(*seen)});
 }
 
+// Two values are one blob from here on, so they have to be equal whatever the weights.
+static void note_equal(const Blob& known, const Blob& added) {
+  const ValueTrace &a = known.trace, &b = added.trace;
+  if (a.facts && b.facts && a.node != b.node)
+    a.facts->note({.question = ValueQuestion::Same, .value = a.node, .other = b.node});
+  if (a.facts && !b.facts) known.bytes();
+  if (b.facts && !a.facts) added.bytes();
+}
+
 uint32_t Graph::add_blob(const Blob& blob) {
   auto [begin, end] = blob_index_.equal_range(blob.digest.prefix());
   for (auto it = begin; it != end; ++it)
-    if (blobs_[it->second].digest == blob.digest) return it->second;
+    if (blobs_[it->second].digest == blob.digest) {
+      note_equal(blobs_[it->second], blob);
+      return it->second;
+    }
   uint32_t id = static_cast<uint32_t>(blobs_.size());
   blobs_.push_back(blob);
   blob_index_.emplace(blob.digest.prefix(), id);
@@ -111,13 +124,15 @@ uint32_t Graph::add_blob(const Blob& blob) {
 
 uint32_t Graph::add_blob(std::span<const std::byte> bytes,
                          std::shared_ptr<const void> owner) {
-  return add_blob(Blob{bytes, std::move(owner), sha256(bytes)});
+  return add_blob(Blob(bytes, std::move(owner), sha256(bytes)));
 }
 
-uint32_t Graph::add_blob(std::vector<std::byte> bytes) {
+uint32_t Graph::add_blob(std::vector<std::byte> bytes, ValueTrace trace) {
   auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
   std::span<const std::byte> view = *owner;
-  return add_blob(view, std::move(owner));
+  Blob blob(view, std::move(owner), sha256(view));
+  blob.trace = std::move(trace);
+  return add_blob(blob);
 }
 
 uint32_t Graph::add_body(std::shared_ptr<const Graph> body) {

@@ -79,12 +79,32 @@ struct Node {
   bool operator==(const Node&) const = default;
 };
 
+class ValueFacts; // compiler/ir/value_facts.h
+
+// A value among the recipes of who notes what is asked of values; none: nobody does.
+struct ValueTrace {
+  std::shared_ptr<ValueFacts> facts;
+  NodeId node = kNoNode;
+};
+
 // Bytes known at pack time, row-major, little endian. Either a view of the mapped model
 // file (kept alive by `owner`) or owned. Unaligned: read elements with memcpy.
-struct Blob {
-  std::span<const std::byte> bytes;
+class Blob {
+public:
+  Blob(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, Digest digest)
+      : owner(std::move(owner)), digest(digest), bytes_(bytes) {}
+  size_t size() const { return bytes_.size(); }
+  // Who looks decides by them: that they are just these is noted where they are traced.
+  std::span<const std::byte> bytes() const;
+  // For who notes a weaker fact, keeps a recipe, or decides nothing by them.
+  std::span<const std::byte> unnoted_bytes() const { return bytes_; }
+
   std::shared_ptr<const void> owner;
   Digest digest; // of the bytes
+  ValueTrace trace;
+
+private:
+  std::span<const std::byte> bytes_;
 };
 
 // What the caller of a graph sees of an input or output: element type and shape. They are
@@ -145,7 +165,7 @@ public:
                   std::optional<Interface> seen = std::nullopt);
   // Equal bytes become one blob.
   uint32_t add_blob(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
-  uint32_t add_blob(std::vector<std::byte> bytes);
+  uint32_t add_blob(std::vector<std::byte> bytes, ValueTrace trace = {});
   // Of another graph: shares the bytes and trusts the digest.
   uint32_t add_blob(const Blob& blob);
   // The graph a region runs. Bodies that compute the same are one.
@@ -156,6 +176,7 @@ public:
   // Whether the value is only known when the program runs.
   bool depends_on_input(NodeId id) const { return unknown_[id]; }
   const Blob& blob(uint32_t id) const { return blobs_[id]; }
+  void trace_blob(uint32_t id, ValueTrace trace) { blobs_[id].trace = std::move(trace); }
   size_t blob_count() const { return blobs_.size(); }
   const std::shared_ptr<const Graph>& body(uint32_t id) const { return bodies_[id]; }
   size_t body_count() const { return bodies_.size(); }

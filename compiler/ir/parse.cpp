@@ -292,7 +292,7 @@ private:
       fail("a weight has { values } or sha256=");
     for (uint32_t i = 0; blobs_ && i < blobs_->blob_count(); ++i)
       if (blobs_->blob(i).digest.hex() == digest.mapped()[0])
-        return g_.add_blob(blobs_->blob(i).bytes, blobs_->blob(i).owner);
+        return g_.add_blob(blobs_->blob(i).unnoted_bytes(), blobs_->blob(i).owner);
     fail("the weight's values are not in the text, and no blob with its digest is at "
          "hand");
   }

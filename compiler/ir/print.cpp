@@ -118,7 +118,7 @@ private:
     if (element_count(node.shape) > kPrintedWeight) return print_digest(blob);
     print_number(blob);
     size_t size = static_cast<size_t>(byte_size(node.dtype));
-    std::span<const std::byte> bytes = g_.blob(blob).bytes;
+    std::span<const std::byte> bytes = g_.blob(blob).unnoted_bytes();
     out_ += " {";
     for (size_t at = 0; at < bytes.size(); at += size) {
       uint64_t bits = 0;

@@ -44,7 +44,7 @@ std::string check_source(Context& c) {
       return "no such blob";
     size_t want =
         static_cast<size_t>(element_count(c.node.shape) * byte_size(c.node.dtype));
-    if (c.g.blob(static_cast<uint32_t>(value)).bytes.size() != want)
+    if (c.g.blob(static_cast<uint32_t>(value)).size() != want)
       return "blob has another size than the shape";
   } else if (c.node.op == Op::Iota) {
     if (value < 0 || value >= static_cast<int64_t>(c.node.shape.size())) return kBadAxis;

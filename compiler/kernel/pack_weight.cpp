@@ -18,9 +18,9 @@ namespace {
 // Elements are copied as these, for their bytes alone.
 template <class Element> class Walk {
 public:
-  Walk(const PackedWeight& weight, const Tensor& source, std::byte* out)
+  Walk(const PackedWeight& weight, const PackSource& source, std::byte* out)
       : weight_(weight), source_(source), out_(out),
-        elements_(element_count(source.shape)) {
+        elements_(static_cast<int64_t>(source.bytes.size() / sizeof(Element))) {
     for (const PackedWeight::Limit& limit : weight.limits)
       values_.push_back(limit.constant);
     std::memcpy(&fill_, &weight.fill_bits, sizeof fill_);
@@ -95,24 +95,25 @@ private:
   }
 
   const PackedWeight& weight_;
-  const Tensor& source_;
+  const PackSource& source_;
   std::byte* out_;
   Element fill_;
   int64_t elements_;
   std::vector<int64_t> values_; // of the limits, at the current position
 };
 
-bool is_plain(const PackedWeight& weight, const Tensor& source) {
-  return weight.limits.empty() && weight.offset == 0 &&
-         weight.strides == row_major_strides(weight.extents) &&
-         element_count(weight.extents) == element_count(source.shape);
-}
-
 } // namespace
 
-std::vector<std::byte> pack_weight(const PackedWeight& weight, const Tensor& source) {
+bool is_packed_already(const PackedWeight& weight, const PackSource& source) {
+  return weight.limits.empty() && weight.offset == 0 &&
+         weight.strides == row_major_strides(weight.extents) &&
+         weight.bytes() == static_cast<int64_t>(source.bytes.size());
+}
+
+std::vector<std::byte> pack_weight(const PackedWeight& weight, const PackSource& source) {
   SVOD_CHECK(weight.dtype == source.dtype) << "packed weight of another type";
-  if (is_plain(weight, source)) return source.bytes;
+  if (is_packed_already(weight, source))
+    return {source.bytes.begin(), source.bytes.end()};
   std::vector<std::byte> out(static_cast<size_t>(weight.bytes()));
   const auto walk = [&]<class Element>(Element) {
     Walk<Element>(weight, source, out.data()).run(0, weight.offset);

@@ -6,7 +6,19 @@
 
 namespace svod {
 
-// Its elements; `source` is the value of the node that it is packed from.
-std::vector<std::byte> pack_weight(const PackedWeight& weight, const Tensor& source);
+// The value of the node that a weight is packed from: its elements one by one.
+struct PackSource {
+  DType dtype;
+  std::span<const std::byte> bytes;
+};
+
+// Whether the weight is its source as it lies.
+bool is_packed_already(const PackedWeight& weight, const PackSource& source);
+// Its elements.
+std::vector<std::byte> pack_weight(const PackedWeight& weight, const PackSource& source);
+inline std::vector<std::byte> pack_weight(const PackedWeight& weight,
+                                          const Tensor& source) {
+  return pack_weight(weight, PackSource{source.dtype, source.bytes});
+}
 
 } // namespace svod

@@ -9,6 +9,7 @@
 #include "compiler/ir/fold.h"
 #include "compiler/kernel/byte_products.h"
 #include "compiler/kernel/pack_weight.h"
+#include "compiler/support/byte_form.h"
 
 #include <algorithm>
 
@@ -22,16 +23,30 @@ constexpr int kMostSteps = 4;
 // Weights that are looked at.
 constexpr int64_t kMostElements = 1 << 20;
 
+// Steps of a loop whose products are added: so many neighbours of `extent` weights that
+// lie so far apart.
+struct Added {
+  int64_t step = 1, extent = 1, count = 1;
+};
+
+// What is asked of weights, for others to be asked the same.
+struct Question {
+  PackedWeight weight;
+  std::vector<Added> together;
+};
+
+bool fits(const std::vector<std::byte>& values, const std::vector<Added>& together);
+
 class ShortSums {
 public:
   ShortSums(const ScheduledKernel& k, const Stage& s, const Expr& weights,
             std::vector<std::byte> values)
       : k_(k), s_(s), weights_(weights), values_(std::move(values)) {}
+  std::vector<Added> added(const std::vector<TileAxis>& together) const;
   std::vector<TileAxis> longest() const;
 
 private:
   std::vector<AxisId> candidates() const;
-  bool fits(const std::vector<TileAxis>& together) const;
 
   const ScheduledKernel& k_;
   const Stage& s_;
@@ -50,22 +65,27 @@ std::vector<AxisId> ShortSums::candidates() const {
   return out;
 }
 
+std::vector<Added> ShortSums::added(const std::vector<TileAxis>& together) const {
+  std::vector<Added> out;
+  for (const TileAxis& t : together)
+    out.push_back({k_.indices.coefficient(weights_.index, t.axis),
+                   k_.indices.extent(t.axis), t.count});
+  return out;
+}
+
 // Whether any signed bytes times the weights of each group, added lane by lane, stay
 // within 16 bits: the most is where each is -128 or 127, whichever has the weight's sign.
-bool ShortSums::fits(const std::vector<TileAxis>& together) const {
+bool fits(const std::vector<std::byte>& values, const std::vector<Added>& together) {
   constexpr int32_t kMost = INT16_MAX;
   struct Ends {
     int32_t low = 0, high = 0;
   };
-  std::vector<Ends> groups(values_.size());
-  for (size_t i = 0; i < values_.size(); ++i) {
+  std::vector<Ends> groups(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
     auto first = static_cast<int64_t>(i);
-    for (const TileAxis& t : together) {
-      const int64_t step = k_.indices.coefficient(weights_.index, t.axis);
-      const int64_t at = static_cast<int64_t>(i) / step % k_.indices.extent(t.axis);
-      first -= at % t.count * step;
-    }
-    const auto weight = static_cast<int8_t>(values_[i]);
+    for (const Added& a : together)
+      first -= static_cast<int64_t>(i) / a.step % a.extent % a.count * a.step;
+    const auto weight = static_cast<int8_t>(values[i]);
     Ends& ends = groups[static_cast<size_t>(first)];
     ends.low += std::min(weight * INT8_MIN, weight * INT8_MAX);
     ends.high += std::max(weight * INT8_MIN, weight * INT8_MAX);
@@ -91,7 +111,7 @@ std::vector<TileAxis> ShortSums::longest() const {
                             [&](const TileAxis& t) {
                               return k_.indices.extent(t.axis) % t.count == 0;
                             }) &&
-        fits(choice))
+        fits(values_, added(choice)))
       return choice;
   return {};
 }
@@ -106,9 +126,25 @@ void find_short_sums(ScheduledKernel& k, const Graph& graph,
       !operands.x->bounds.empty() || !s.domain.empty() || s.nested)
     return;
   const PackedWeight& weight = packed[k.arguments[operands.w->argument].id];
-  const std::optional<Tensor> source = known_tensor(graph, weight.source, kMostElements);
+  const auto source = unnoted_tensor(graph, weight.source, kMostElements);
   if (!source || source->dtype != weight.dtype || weight.bytes() > kMostElements) return;
-  s.short_sums = ShortSums(k, s, *operands.w, pack_weight(weight, *source)).longest();
+  const ShortSums sums(k, s, *operands.w, pack_weight(weight, *source));
+  s.short_sums = sums.longest();
+  if (s.short_sums.empty()) return;
+  // Longer ones that do not fit are not asked for again: other weights may miss them.
+  ByteWriter about;
+  about.put(Question{weight, sums.added(s.short_sums)});
+  const auto& bytes = about.bytes();
+  note_fact(graph, weight.source,
+            {.question = ValueQuestion::ShortSums,
+             .about = {reinterpret_cast<const char*>(bytes.data()), bytes.size()}});
+}
+
+bool fits_short_sums(const Tensor& value, const ValueFact& fact) {
+  ByteReader about(std::as_bytes(std::span(fact.about)));
+  const auto question = about.get<Question>();
+  if (about.failed() || !about.at_end()) return false;
+  return fits(pack_weight(question.weight, value), question.together);
 }
 
 } // namespace svod::optimize

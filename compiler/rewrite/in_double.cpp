@@ -71,7 +71,7 @@ NodeId Widen::make(NodeId id) {
   case Op::Weight:
     if (widens(dtype))
       node.payload[0] = to_.add_blob(
-          wide_bytes(to_.blob(static_cast<uint32_t>(node.payload[0])).bytes, dtype));
+          wide_bytes(to_.blob(static_cast<uint32_t>(node.payload[0])).bytes(), dtype));
     break;
   case Op::Constant:
     bits(0);

@@ -157,8 +157,7 @@ NodeId Pass::inner_weight_sum(NodeId weights, const Factor& x, const Node& sum) 
       map(g, Op::Mul,
           {cast(g, through(x.views, ones, 0), DType::I32), cast(g, weights, DType::I32)});
   NodeId total = reduce(g, Op::ReduceSum, product, sum.payload);
-  std::optional<Tensor> values = known_tensor(g, total, kMost);
-  return values ? tensor_node(g, std::move(*values)) : kNoNode;
+  return fold_known(g, total, kMost);
 }
 
 // Activations as the bytes that products take, their zero point as I32 of shape [].
@@ -199,13 +198,20 @@ Weights Pass::signed_weights(const Factor& w, const Node& sum) {
   }
   NodeId wide = cast(g, w.bytes, DType::I32);
   if (w.zero != kNoNode) wide = map(g, Op::Sub, {wide, w.zero});
-  const std::optional<Tensor> values = known_tensor(g, wide, kLargestWeights);
+  const std::optional<Tensor> values = unnoted_tensor(g, wide, kLargestWeights);
   if (!values) return {};
   std::optional<ByteWeights> narrow = byte_weights(*values);
-  if (!narrow) return {};
-  if (!narrow->rest.bytes.empty()) return nine_bit_weights(w, wide, *narrow, sum);
-  out.bytes = out.whole = through(w.views, tensor_node(g, std::move(narrow->bytes)), 0);
-  return out;
+  const ValueFact fits{.question = ValueQuestion::FitsByte,
+                       .number = static_cast<int64_t>(DType::I8)};
+  if (narrow && narrow->rest.bytes.empty()) {
+    note_fact(g, wide, fits);
+    const Node bytes{Op::Cast, DType::I8, g[wide].shape, {}, {wide}};
+    const NodeId folded = folded_node(g, bytes, std::move(narrow->bytes));
+    out.bytes = out.whole = through(w.views, folded, 0);
+    return out;
+  }
+  note_equals(trace_of(g, wide), values->bytes);
+  return narrow ? nine_bit_weights(w, wide, *narrow, sum) : out;
 }
 
 Weights Pass::nine_bit_weights(const Factor& w, NodeId wide, const ByteWeights& values,

@@ -1,4 +1,5 @@
 // Conditions and helpers of the rules on scalar functions.
+#include "compiler/ir/fold.h"
 #include "compiler/rewrite/known_values.h"
 #include "compiler/rewrite/rule_parts.h"
 
@@ -39,28 +40,15 @@ Condition same_axes(Letter a, Letter b) {
       [=](const Match& m) { return m.node(a).payload == m.node(b).payload; });
 }
 
-// Whether `holds` for every element of a known node.
-template <class F> static Condition each_element(Letter letter, F holds) {
+// Whether a question is true of every element of a known node.
+static Condition each_element(Letter letter, ValueQuestion question) {
   return Condition([=](const Match& m) {
-    const auto values = known_floats(m.r.g, base_of(m.r.g, m[letter]));
-    return values &&
-           std::ranges::all_of(*values, [&](double value) { return holds(m, value); });
+    return all_elements(m.r.g, base_of(m.r.g, m[letter]), question, m.root().dtype);
   });
 }
 
-Condition positive(Letter c) {
-  return each_element(c, [](const Match&, double value) { return value > 0; });
-}
-
-Condition powers_of_two(Letter c) {
-  return each_element(c, [](const Match& m, double value) {
-    int exponent = 0;
-    if (!std::isnormal(value) || std::fabs(std::frexp(value, &exponent)) != 0.5)
-      return false;
-    const DType dtype = m.root().dtype;
-    return scalar_value(dtype, scalar_bits(dtype, 1 / value)) == 1 / value;
-  });
-}
+Condition positive(Letter c) { return each_element(c, ValueQuestion::Positive); }
+Condition powers_of_two(Letter c) { return each_element(c, ValueQuestion::PowersOfTwo); }
 
 // Bits of magnitude that every value of an integer dtype needs, and that a float dtype
 // holds.
@@ -143,14 +131,8 @@ const Helper normal{[](const Match& m, Nodes in) {
   const DType dtype = g[in[0]].dtype;
   if (!is_float(dtype)) return in[0];
   if (byte_size(dtype) == 1) return kNoNode;
-  const auto values = known_floats(g, base_of(m.r.g, in[0]));
-  const double smallest = std::ldexp(1.0, dtype == DType::F16   ? -14
-                                          : dtype == DType::F64 ? -1022
-                                                                : -126);
-  const bool all = values && std::ranges::all_of(*values, [&](double value) {
-                     return std::isfinite(value) && std::fabs(value) >= smallest;
-                   });
-  return all ? in[0] : kNoNode;
+  const NodeId base = base_of(m.r.g, in[0]);
+  return all_elements(g, base, ValueQuestion::Normal, dtype) ? in[0] : kNoNode;
 }};
 
 const Helper power{[](const Match& m, Nodes in) {

@@ -129,10 +129,10 @@ const Condition worth_folding([](const Match& m) {
 });
 
 const Helper folded{[](const Match& m, Nodes in) {
-  std::optional<Tensor> value = known_tensor(m.r.g, in[0], kFoldStep);
-  if (!value) return kNoNode;
-  m.r.fold_bytes -= bytes_of(m.r.g, in[0]);
-  return tensor_node(m.r.g, std::move(*value));
+  const int64_t bytes = bytes_of(m.r.g, in[0]);
+  const NodeId value = fold_known(m.r.g, in[0], kFoldStep);
+  if (value != kNoNode) m.r.fold_bytes -= bytes;
+  return value;
 }};
 
 } // namespace svod::rewrite

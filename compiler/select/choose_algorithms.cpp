@@ -2,6 +2,7 @@
 // whose sampled error is within bounds, is replaced on the way.
 #include "compiler/ir/build.h"
 #include "compiler/ir/graph_copy.h"
+#include "compiler/select/accuracy.h"
 #include "compiler/select/group.h"
 #include "compiler/select/merge_groups.h"
 #include "compiler/select/strassen.h"
@@ -15,15 +16,6 @@
 #include <tuple>
 
 namespace svod::select {
-
-// Error of a layer in a fast form that --accuracy fast accepts, relative to its outputs'
-// size.
-static constexpr double kErrorBound = 1e-5;
-// Of a convolution, relative to what the sum as it is written errs. Above the first its
-// products are summed in short blocks; above the second it is no form to take. Networks
-// of many layers then stay within twice what they err without fast forms, as layers that
-// are none, residuals and smooth inputs bring the ratio down (docs/performance.md).
-static constexpr double kShortBlocksAbove = 2, kMostAmplified = 8.5;
 
 namespace {
 
@@ -40,7 +32,7 @@ Core core_of(const Target& target, const Graph& graph) {
   const Machine& m = target.machine();
   int64_t bytes = 0;
   for (uint32_t b = 0; b < graph.blob_count(); ++b)
-    bytes += static_cast<int64_t>(graph.blob(b).bytes.size());
+    bytes += static_cast<int64_t>(graph.blob(b).size());
   const bool near = bytes <= m.second.bytes / 2;
   return {m, target.levels[0].lanes,
           near ? m.second.bytes_per_clock * m.clock_ghz : m.memory_bytes_per_ns};
@@ -223,14 +215,6 @@ static std::vector<PricedForm> forms_of(const Convolution& c, const Convolution&
   return forms;
 }
 
-// Whether the error of a form is within bounds; it is told then how to make its sums.
-static bool is_accurate(const Graph& g, const Convolution& c, WinogradForm& form) {
-  const WinogradError error = winograd_error(g, c, form);
-  form.amplified = error.plain > kShortBlocksAbove && error.blocked != error.plain;
-  return error.largest <= kErrorBound &&
-         (form.amplified ? error.blocked : error.plain) <= kMostAmplified;
-}
-
 // The cheapest form whose error is within bounds and that adds at most so many bytes.
 static std::optional<WinogradForm> choose_form(const Graph& g, const Convolution& c,
                                                const Convolution& group, const Core& core,
@@ -268,8 +252,7 @@ static std::optional<FormPrice> halving_price(const Graph& g, const MatrixProduc
   const double direct = contraction_cost(core, inner * columns, rows);
   const double fast =
       contraction_cost(core, 7 * inner * columns / 4, half) + each * values;
-  if (fast >= kWorthWeights * direct || strassen_error(g, p) > kErrorBound)
-    return std::nullopt;
+  if (fast >= kWorthWeights * direct || !is_accurate(g, p)) return std::nullopt;
   return FormPrice{direct - fast, bytes_of(3 * inner * columns / 4)};
 }
 

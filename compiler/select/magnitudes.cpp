@@ -52,14 +52,16 @@ double Magnitudes::of_weight(uint32_t packed) {
   if (most) return *most;
   const PackedWeight& w = f_.packed[packed];
   most = kUnknown;
-  const std::optional<Tensor> values = known_tensor(f_.graph, w.source, kMostElements);
+  const auto values = unnoted_tensor(f_.graph, w.source, kMostElements);
   if (w.dtype != DType::F32 || !values || values->dtype != DType::F32) return *most;
-  most = of_value(w.dtype, w.fill_bits);
-  for (size_t i = 0; i + 4 <= values->bytes.size(); i += 4) {
-    uint32_t bits = 0;
-    std::memcpy(&bits, values->bytes.data() + i, 4);
-    most = std::max(*most, of_value(w.dtype, bits));
-  }
+  double of_values = 0;
+  for (double value : doubles_of(*values))
+    of_values = std::max(of_values, std::isfinite(value) ? std::abs(value) : kUnknown);
+  if (of_values == kUnknown) return *most; // as good as not known
+  // Weights of nearly these values have the same power of two.
+  const int exponent = of_values == 0 ? 0 : std::ilogb(of_values) + 1;
+  note_fact(f_.graph, w.source, {.question = ValueQuestion::Within, .number = exponent});
+  most = std::max(of_value(w.dtype, w.fill_bits), std::ldexp(1.0, exponent));
   return *most;
 }
 

@@ -71,7 +71,7 @@ NodeId arranged(Graph& g, NodeId now, const Reading& reading) {
 }
 
 std::vector<float> known_values(const Graph& g, const Reading& reading) {
-  Tensor values = evaluate_known(g, reading.node);
+  Tensor values = evaluate_unnoted(g, reading.node);
   if (!reading.order.empty()) {
     Graph moved;
     const uint32_t blob = moved.add_blob(std::move(values.bytes));

@@ -29,7 +29,7 @@ Reading result_in_order(const Graph& g, const Contraction& c,
 
 // The reading of `now`, which stands for the reading's node in g.
 NodeId arranged(Graph& g, NodeId now, const Reading& reading);
-// Of known values.
+// Of known values, for who notes what they are asked.
 std::vector<float> known_values(const Graph& g, const Reading& reading);
 
 } // namespace svod::select

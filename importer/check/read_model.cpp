@@ -17,15 +17,17 @@ namespace {
 
 std::optional<Model> read(std::string_view bytes, std::string folder,
                           std::shared_ptr<const void> owner, const Limits& limits,
-                          Diags& diags) {
+                          Diags& diags, std::future<Digest>* digest) {
   try {
     if (bytes.empty()) fail_read("the file is empty");
     refuse_lfs_pointer(bytes, "the file");
+    if (digest)
+      *digest = std::async(std::launch::async, [bytes, owner] { return sha256(bytes); });
     ModelReader reader(limits, std::move(folder), std::move(owner));
     Model model = reader.model(bytes);
     // Before IR version 3 a model that imports no opset means the first.
     if (model.opsets.empty() && model.ir_version < 3) model.opsets[""] = 1;
-    model.digest = sha256(bytes);
+    if (!digest) model.digest = sha256(bytes);
     repair_model(model, limits, diags);
     if (sort_nodes(model.graph))
       diags.warning("nodes stand before others whose results they use; they were put in "
@@ -43,11 +45,11 @@ std::optional<Model> read(std::string_view bytes, std::string folder,
 
 std::optional<Model> read_model_bytes(std::string_view bytes, const Limits& limits,
                                       Diags& diags) {
-  return read(bytes, "", nullptr, limits, diags);
+  return read(bytes, "", nullptr, limits, diags, nullptr);
 }
 
 std::optional<Model> read_model(const std::string& path, const Limits& limits,
-                                Diags& diags) {
+                                Diags& diags, std::future<Digest>* digest) {
   const auto fail = [&](const std::string& why) {
     diags.error(Exit::File, why);
     return std::nullopt;
@@ -69,7 +71,7 @@ std::optional<Model> read_model(const std::string& path, const Limits& limits,
     return fail("cannot map the file: " + std::string(strerror(errno)));
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  return read(mapped.bytes, folder, mapped.owner, limits, diags);
+  return read(mapped.bytes, folder, mapped.owner, limits, diags, digest);
 }
 
 } // namespace svod::importer

@@ -10,10 +10,15 @@
 #include "importer/model/limits.h"
 #include "importer/model/model.h"
 
+#include <future>
+
 namespace svod::importer {
 
+// With `digest` the file's own is found meanwhile, and is not in the model: that takes as
+// long as all the rest for a file of weights.
 [[nodiscard]] std::optional<Model> read_model(const std::string& path,
-                                              const Limits& limits, Diags& diags);
+                                              const Limits& limits, Diags& diags,
+                                              std::future<Digest>* digest = nullptr);
 
 // The same from memory, without external data. `bytes` must outlive the model.
 [[nodiscard]] std::optional<Model> read_model_bytes(std::string_view bytes,

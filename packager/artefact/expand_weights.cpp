@@ -135,16 +135,16 @@ std::vector<std::byte> Tables::finish(uint64_t weight_bytes) {
 }
 
 // Whether a recipe gives the bits of the packed weights.
-bool gives(const Recipe& recipe, const std::vector<std::vector<std::byte>>& packed) {
+bool gives(const Recipe& recipe, const std::vector<PackedBytes>& packed) {
   std::vector<uint64_t> tensors, weights;
   uint64_t tensor_bytes = 0, weight_bytes = 0;
   for (const Tensor& tensor : recipe.tensors) {
     tensors.push_back(tensor_bytes);
     tensor_bytes += round_up(tensor.bytes.size(), kAlign);
   }
-  for (const std::vector<std::byte>& weight : packed) {
+  for (const PackedBytes& weight : packed) {
     weights.push_back(weight_bytes);
-    weight_bytes += round_up(weight.size(), kAlign);
+    weight_bytes += round_up(weight.bytes().size(), kAlign);
   }
   Tables tables;
   tables.add(recipe, tensors, weights);
@@ -161,8 +161,8 @@ bool gives(const Recipe& recipe, const std::vector<std::vector<std::byte>>& pack
           SVOD_OK)
     return false;
   for (size_t i = 0; i < packed.size(); ++i)
-    if (std::memcmp(&section[static_cast<size_t>(weights[i])], packed[i].data(),
-                    packed[i].size()) != 0)
+    if (std::memcmp(&section[static_cast<size_t>(weights[i])], packed[i].bytes().data(),
+                    packed[i].bytes().size()) != 0)
       return false;
   return true;
 }
@@ -214,15 +214,15 @@ ExpandedWeights::ExpandedWeights(const Plans& plans, const SharedWeights& shared
     std::vector<const PackedWeight*> weights;
     for (const plan::Slot* slot : group.slots)
       weights.push_back(&plans[number]->packed[slot->source]);
-    for (const std::vector<std::byte>& packed : group.packed) bytes += packed.size();
+    for (const PackedBytes& packed : group.packed) bytes += packed.bytes().size();
     if (is_worth(books[number].stored_bytes(group.source), bytes)) {
       std::optional<Recipe> recipe = books[number].recipe(weights);
       if (recipe && gives(*recipe, group.packed))
         return builder.add(std::move(*recipe), places);
     }
     for (size_t i = 0; i < places.size(); ++i)
-      if (!group.packed[i].empty())
-        builder.add(stored_as_packed(group.packed[i]), {places[i]});
+      if (!group.packed[i].bytes().empty())
+        builder.add(stored_as_packed(group.packed[i].copy()), {places[i]});
   };
   produce_weights(plans, shared, sink, visit);
   parts_ = builder.finish(shared.bytes);

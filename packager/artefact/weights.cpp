@@ -17,7 +17,7 @@ namespace svod::packager {
 
 // The model's file was mapped to read weights; packed, they are not needed again soon.
 static void release(const Blob& blob) {
-  importer::release_pages(text_of(blob.bytes), blob.owner);
+  importer::release_pages(text_of(blob.unnoted_bytes()), blob.owner);
 }
 
 using Visit = std::function<void(const PackedGroup& group)>;
@@ -42,17 +42,26 @@ weight_groups(const plan::Plan& plan,
   return out;
 }
 
+// A tensor of the model, where a node is one.
+static const Blob* blob_of(const Graph& graph, NodeId id) {
+  const Node& node = graph[id];
+  if (node.op != Op::Weight) return nullptr;
+  return &graph.blob(static_cast<uint32_t>(node.payload[0]));
+}
+
 static void pack_group(const plan::Plan& plan, PackedGroup& group) {
-  const NodeId id = group.source;
-  const Tensor source = evaluate_known(plan.graph, id);
+  const Blob* blob = blob_of(plan.graph, group.source);
+  const Tensor value = blob ? Tensor() : evaluate_known(plan.graph, group.source);
+  const PackSource source{plan.graph[group.source].dtype,
+                          blob ? blob->unnoted_bytes() : std::span(value.bytes)};
   for (const plan::Slot* slot : group.slots) {
-    group.packed.push_back(pack_weight(plan.packed[slot->source], source));
-    SVOD_CHECK(group.packed.back().size() <= slot->bytes)
+    const PackedWeight& weight = plan.packed[slot->source];
+    group.packed.push_back(blob && is_packed_already(weight, source)
+                               ? PackedBytes(source.bytes)
+                               : PackedBytes(pack_weight(weight, source)));
+    SVOD_CHECK(group.packed.back().bytes().size() <= slot->bytes)
         << "packed weight larger than its slot";
   }
-  const Node& node = plan.graph[id];
-  if (node.op == Op::Weight)
-    release(plan.graph.blob(static_cast<uint32_t>(node.payload[0])));
 }
 
 // Packs the weights of a plan in the order of their offsets: those that `wanted` says. A
@@ -74,6 +83,7 @@ static void for_each_group(const plan::Plan& plan,
     packing.pop_front();
     const PackedGroup group = std::move(groups[i]);
     visit(group);
+    if (const Blob* blob = blob_of(plan.graph, group.source)) release(*blob);
   }
   // Those that packed weights are computed from, by several of them.
   for (uint32_t id = 0; id < plan.graph.blob_count(); id++) release(plan.graph.blob(id));
@@ -136,7 +146,7 @@ SharedWeights share_weights(const Plans& plans) {
         *plan, [](uint64_t) { return true; },
         [&](const PackedGroup& group) {
           for (size_t k = 0; k < group.slots.size(); k++)
-            place(*group.slots[k], group.packed[k]);
+            place(*group.slots[k], group.packed[k].copy());
         });
   }
   return out;
@@ -153,7 +163,7 @@ void produce_weights(const Plans& plans, const SharedWeights& shared,
           std::vector<uint64_t> at;
           for (size_t k = 0; k < group.slots.size(); k++) {
             at.push_back(places.at(group.slots[k]->offset).offset);
-            section.put(at.back(), group.packed[k]);
+            section.put(at.back(), group.packed[k].bytes());
           }
           if (visit) visit(i, group, at);
         });

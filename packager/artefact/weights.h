@@ -13,11 +13,26 @@ namespace svod::packager {
 
 using ByteSink = std::function<void(std::span<const std::byte>)>;
 
+// A weight as its kernels read it: in memory of its own, or where it lies in the model's
+// file.
+class PackedBytes {
+public:
+  explicit PackedBytes(std::vector<std::byte> own) : own_(std::move(own)), bytes_(own_) {}
+  explicit PackedBytes(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  PackedBytes(PackedBytes&&) = default; // what a vector holds stays where it is
+  std::span<const std::byte> bytes() const { return bytes_; }
+  std::vector<std::byte> copy() const { return {bytes_.begin(), bytes_.end()}; }
+
+private:
+  std::vector<std::byte> own_;
+  std::span<const std::byte> bytes_;
+};
+
 // Weights of a plan that lie next to each other and are packed from one tensor.
 struct PackedGroup {
   NodeId source = kNoNode;
   std::vector<const plan::Slot*> slots;
-  std::vector<std::vector<std::byte>> packed; // one for each slot
+  std::vector<PackedBytes> packed; // one for each slot
 };
 
 // Hands plan.weight_bytes bytes to `sink`, in order.

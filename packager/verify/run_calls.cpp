@@ -48,7 +48,7 @@ public:
     const Blob& blob = g.blob(static_cast<uint32_t>(call.payload[0]));
     auto at = loaded_.find(blob.digest);
     if (at == loaded_.end()) {
-      at = loaded_.emplace(blob.digest, load(compiler_, text_of(blob.bytes))).first;
+      at = loaded_.emplace(blob.digest, load(compiler_, text_of(blob.bytes()))).first;
     }
     Function* const entry =
         at->second ? at->second->find<Function>("svod_run_call") : nullptr;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The plan cache: hits for the same graph whatever its names, never for another one, never for a damaged entry.
+"""The plan cache: hits for the same graph whatever its names, and for other weights of which all is true that the plan
+took for granted; never for another graph, never for a damaged entry.
 
 Every packed file is compared with one that was packed without a cache. `--long` kills a hundred packs and flips a bit
 in a hundred entries instead of a few.
@@ -15,6 +16,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from onnx_writer import random_tensor, small_cnn, small_mlp
+from weighted_models import MODELS, Weights
 from packing import PACKER, check, pack, run, work_folder
 
 LONG = "--long" in sys.argv
@@ -71,17 +73,28 @@ def misses(folder):
     for options in (["--accuracy", "exact"], ["--target", "x86-64-v3"], ["--search-budget", "0"], ["-Os"]):
         what = cached(folder, model, folder / "changed", *options)
         check(what["plan"] == "miss", f"{' '.join(options)}: {what}")
-    weights = folder / "weights.onnx"
-    weights.write_bytes(small_cnn().replace(random_tensor("w3", [7, 48], 4), random_tensor("w3", [7, 48], 5)))
-    what = cached(folder, weights, folder / "weights")
-    check(what["plan"] == "miss" and what["kernels_compiled"] == 0, f"other weights: {what}")
-    check((folder / "weights").read_bytes() == plain(weights, folder / "weights_cold"), "its bytes are right")
     for options in (["--print-after", "plan"], ["--schedule", "none.txt"]):
         (folder / "none.txt").write_text("\n")
         if options[0] == "--schedule":
             options[1] = folder / "none.txt"
         what = cached(folder, model, folder / "asked", *options)
         check(what["plan"] == "off", f"{options[0]} asks the passes: {what}")
+
+
+def other_weights(folder):
+    """Every kind of model with weights that differ a little, and with some of which a fact is not true."""
+    for name, build in MODELS.items():
+        first, other, same = (folder / f"{name}_{which}.onnx" for which in ("first", "other", "equal"))
+        first.write_bytes(build(Weights()))
+        other.write_bytes(build(Weights(noise=0.01)))
+        same.write_bytes(build(Weights(equal=True)))
+        cached(folder, first, folder / "first")
+        what = cached(folder, other, folder / "other")
+        check(what["plan"] == "hit" and what["kernels_compiled"] == 0, f"{name} with other weights: {what}")
+        check((folder / "other").read_bytes() == plain(other, folder / "other_cold"), "its bytes are those of a cold pack")
+        what = cached(folder, same, folder / "equal")
+        check(what["plan"] == "miss", f"{name} with weights that are one number: {what}")
+        check((folder / "equal").read_bytes() == plain(same, folder / "equal_cold"), "its bytes are right, too")
 
 
 def sets(folder):
@@ -171,6 +184,7 @@ def main():
     folder, rng = work_folder("plan_cache_long" if LONG else "plan_cache"), random.Random(9)
     hits(folder)
     misses(folder)
+    other_weights(folder)
     sets(folder)
     stats(folder)
     damage(folder, rng)

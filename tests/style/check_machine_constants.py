@@ -214,6 +214,7 @@ LISTED = {
     "kMuch": "times: as large a copy of views as what is picked from it, a bound of its bytes",
     "kSumBlock": "numbers: of a block of a sum, for its digits",
     "kShortBlocksAbove": "share: a form's error of the written sum's, above which its sums have short blocks",
+    "kMostInLongSums": "share: of the written sum's error, that a plan without short blocks may have for other weights",
     "kMostAmplified": "share: of the written sum's error, above which a form is none to take",
     "kLongOfScalars": "steps: of one that loses them where an addition more is worth their bytes",
     "kBlock": "steps: of a sum of a long one, digits",

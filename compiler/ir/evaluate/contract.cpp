@@ -1,7 +1,9 @@
 // Sums of products, the heart of convolutions and matrix products, straight from the
 // strides of their operands. Each axis of the product steps through both operands and the
 // accumulators; the innermost is chosen so that its steps are short, the others keep
-// their order, kept axes outside of reduced ones. Products are rounded to the dtype like
+// their order, kept axes outside of reduced ones, so that the accumulators of a piece of
+// the innermost stay in the first cache: 4.7 MB of them for a layer of bert_base took
+// longer to read and write than the products. Products are rounded to the dtype like
 // those of a map, then added as reduce.cpp does.
 #include "compiler/ir/evaluate/parts.h"
 
@@ -69,7 +71,38 @@ void add_box(std::span<const ContractedAxis> axes, const T* a, const T* b, A* ac
   const ContractedAxis& axis = axes[0];
   if (axes.size() == 1) return add_row(axis, a, b, acc);
   for (int64_t i = 0; i < axis.extent; i++)
-    add_box(axes.subspan(1), a + i * axis.a, b + i * axis.b, acc + i * axis.acc);
+    add_box(axes.subspan(1), a + i * axis.a, b + i * axis.b, acc);
+}
+
+// Writes one result after the other: of kept axes, which come first, and of pieces of the
+// innermost one, `row`, which the last of `axes` becomes. Of a piece each result has an
+// accumulator.
+template <class T, class A>
+void sum_box(std::span<ContractedAxis> axes, const ContractedAxis& row, const T* a,
+             const T* b, T* out) {
+  constexpr int64_t kPieceOfRow = 1024;
+  const ContractedAxis& axis = axes[0];
+  if (axes.size() > 1 && axis.acc != 0) {
+    for (int64_t i = 0; i < axis.extent; i++)
+      sum_box<T, A>(axes.subspan(1), row, a + i * axis.a, b + i * axis.b,
+                    out + i * axis.acc);
+    return;
+  }
+  if (row.acc == 0) {
+    A total = 0;
+    add_box<T, A>(axes, a, b, &total);
+    *out = T(total);
+    return;
+  }
+  A acc[kPieceOfRow];
+  ContractedAxis& piece = axes.back();
+  piece.acc = 1;
+  for (int64_t at = 0; at < row.extent; at += kPieceOfRow) {
+    piece.extent = std::min(kPieceOfRow, row.extent - at);
+    std::fill_n(acc, piece.extent, A(0));
+    add_box<T, A>(axes, a + at * row.a, b + at * row.b, acc);
+    for (int64_t i = 0; i < piece.extent; i++) out[(at + i) * row.acc] = T(acc[i]);
+  }
 }
 
 } // namespace
@@ -80,13 +113,12 @@ void evaluate_sum_of_products(const Node& sum, const Strided& a, const Strided& 
   std::vector<ContractedAxis> axes = product_axes(sum, a, b);
   with_compute_type(out.dtype, [&]<class T>(T) {
     using A = std::conditional_t<std::is_floating_point_v<T>, double, T>;
-    std::vector<A> acc(size_t(element_count(out.shape)));
-    if (element_count(a.shape) != 0)
-      add_box<T, A>(axes, reinterpret_cast<const T*>(a.base->bytes.data()) + a.start,
-                    reinterpret_cast<const T*>(b.base->bytes.data()) + b.start,
-                    acc.data());
     T* to = reinterpret_cast<T*>(out.bytes.data());
-    for (size_t i = 0; i < acc.size(); i++) to[i] = T(acc[i]);
+    // Sums of nothing are zero, which is what is there.
+    if (element_count(a.shape) == 0) return;
+    const ContractedAxis row = axes.back();
+    sum_box<T, A>(axes, row, reinterpret_cast<const T*>(a.base->bytes.data()) + a.start,
+                  reinterpret_cast<const T*>(b.base->bytes.data()) + b.start, to);
   });
 }
 

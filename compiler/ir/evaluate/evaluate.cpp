@@ -7,6 +7,7 @@
 #include "compiler/ir/evaluate/parts.h"
 #include "compiler/ir/evaluate_calls.h"
 #include "compiler/ir/region.h"
+#include "compiler/ir/value_facts.h"
 
 #include <cstring>
 #include <map>
@@ -51,10 +52,10 @@ void evaluate_source(const Graph& g, const Node& node, Tensor& out) {
   if (node.op == Op::Iota) return evaluate_iota(node, out);
   SVOD_CHECK(node.op == Op::Weight) << "an input has no value of its own";
   const Blob& blob = g.blob(uint32_t(node.payload[0]));
-  SVOD_CHECK(blob.bytes.size() == out.bytes.size())
-      << "weight of " << blob.bytes.size() << " bytes for " << out.bytes.size();
+  SVOD_CHECK(blob.size() == out.bytes.size())
+      << "weight of " << blob.size() << " bytes for " << out.bytes.size();
   if (!out.bytes.empty())
-    std::memcpy(out.bytes.data(), blob.bytes.data(), out.bytes.size());
+    std::memcpy(out.bytes.data(), blob.bytes().data(), out.bytes.size());
 }
 
 // Nodes whose values the caller has, beside inputs.
@@ -98,6 +99,12 @@ public:
     }
   }
 
+  // Nobody notes that weights are looked at.
+  Run& unnoted() {
+    unnoted_ = true;
+    return *this;
+  }
+
   // The roots' values, or the node that failed.
   Evaluated run() {
     for (NodeId id : needed_)
@@ -127,6 +134,11 @@ private:
       return true;
     }
     if (streamed_.count(id)) return true;
+    if (unnoted_ && node.op == Op::Weight) {
+      const auto bytes = g_.blob(uint32_t(node.payload[0])).unnoted_bytes();
+      keep(id, {node.dtype, node.shape, {bytes.begin(), bytes.end()}});
+      return true;
+    }
     if (has_body(node.op)) {
       if (!run_region(id)) return false;
     } else if (node.op == Op::Result) {
@@ -204,6 +216,7 @@ private:
   const CallRunner calls_;
   const Known& known_;
   const Adjust adjust_;
+  bool unnoted_ = false;
   std::set<NodeId> needed_;
   std::map<NodeId, size_t> uses_;
   std::set<NodeId> streamed_; // products that only one sum reads
@@ -289,12 +302,18 @@ std::vector<NodeId> nodes_between(const Graph& g, const std::vector<NodeId>& roo
   return {needed.begin(), needed.end()};
 }
 
-Tensor evaluate_known(const Graph& g, NodeId id) {
+Tensor evaluate_unnoted(const Graph& g, NodeId id) {
   const std::vector<Tensor> inputs;
   const Known none;
-  Evaluated result = Run(g, {id}, inputs, {}, none).run();
+  Evaluated result = Run(g, {id}, inputs, {}, none).unnoted().run();
   SVOD_CHECK(result.failed == kNoNode) << "index out of range at node " << result.failed;
   return std::move(result.outputs[0]);
+}
+
+Tensor evaluate_known(const Graph& g, NodeId id) {
+  Tensor out = evaluate_unnoted(g, id);
+  note_equals(trace_of(g, id), out.bytes);
+  return out;
 }
 
 } // namespace svod
