@@ -92,7 +92,7 @@ void choose_prefetch(const ScheduledKernel& k, const Dependence& dependence, siz
   const Stage& s = k.stages[stage];
   const Machine& m = level.machine;
   if (s.op != Op::ReduceSum || !level.has_vectors()) return;
-  if (!s.keeps && !s.nested)
+  if (!s.keeps && !s.nested && !k.loops.repeated)
     for (ExprId id : loads_below(k, s.value))
       if (std::optional<WeightPrefetch> w = weight_prefetch(k, m, s, id, tile))
         schedule.weights.push_back(*w);
