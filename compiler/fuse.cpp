@@ -8,6 +8,7 @@
 #include "compiler/price_cut.h"
 #include "compiler/select/chain.h"
 #include "compiler/select/magnitudes.h"
+#include "compiler/select/repeated.h"
 #include "compiler/support/check.h"
 
 #include <algorithm>
@@ -143,6 +144,8 @@ void Fuser::fuse_bodies(const std::string& place, FusedGraph& out) {
       region.bodies.push_back(run(body, place + "body " + std::to_string(b) + " of %" +
                                             std::to_string(region.node) + ", "));
       out.unfused_kernels += region.bodies.back().unfused_kernels;
+      if (node.op == Op::Loop)
+        select::find_repeated(region.bodies.back(), target_.machine());
     }
   }
 }

@@ -1,6 +1,7 @@
 // Weights and pictures on their way: what the schedule says is fetched before it is read.
 #include "compiler/codegen/element_text.h"
 #include "compiler/codegen/sum_emitter.h"
+#include "compiler/support/check.h"
 
 #include <algorithm>
 
@@ -83,6 +84,8 @@ void SumEmitter::fetch_picture(const Stage& s) {
       const Term& t = k_.indices.term(term.first);
       return t.kind == Term::Kind::Axis && t.id == a;
     });
+    SVOD_CHECK(!k_.indices.depends_on(start, a))
+        << "a fetch before the stage's loops names their axis i" << a;
     if (a == window || !k_.indices.affine_in(e.index, a, along)) continue;
     if (along == 1)
       span += k_.indices.extent(a) - 1;

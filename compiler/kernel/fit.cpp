@@ -126,6 +126,7 @@ std::string misfit(const Kernel& k, const Loops& loops, const Loops& chosen) {
   if (loops.in_parts != chosen.in_parts ||
       (chosen.in_parts && loops.chunks != chosen.chunks))
     return "its chunks are the parts of a chain of kernels and cannot change alone";
+  if (loops.repeated != chosen.repeated) return "whether a loop repeats it is no choice";
   return chunk_misfit(k, loops);
 }
 

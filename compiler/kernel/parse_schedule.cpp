@@ -71,6 +71,8 @@ void ScheduleReader::read_loops(LineScanner& in) {
     const AxisId axis = in.numbered('i');
     in.expect("by");
     loops.chunks.push_back({axis, in.number()});
+  } else if (in.accept("repeated")) {
+    loops.repeated = true;
   } else {
     in.expect("in parts");
     loops.in_parts = true;

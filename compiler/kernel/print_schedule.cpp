@@ -122,6 +122,7 @@ std::string print(const Loops& loops) {
   for (const ChunkAxis& c : loops.chunks)
     out += "    chunk " + axis(c.axis) + " by " + number(c.block) + "\n";
   if (loops.in_parts) out += "    in parts\n";
+  if (loops.repeated) out += "    repeated\n";
   return out;
 }
 

@@ -30,6 +30,7 @@ struct Loops {
   std::optional<AxisId> dot;
   std::vector<ChunkAxis> chunks;
   bool in_parts = false; // the chunks are the parts of a chain
+  bool repeated = false; // a loop's body whose weights a cache has from the last step
 
   bool operator==(const Loops&) const = default;
 };

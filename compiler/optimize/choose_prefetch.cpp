@@ -71,7 +71,12 @@ static std::optional<PicturePrefetch> picture_prefetch(const ScheduledKernel& k,
                                                        const Stage& s) {
   for (ExprId id : loads_below(k, s.value)) {
     const Expr& e = k.exprs[id];
-    if (e.bounds.empty() || dependence[id][*k.loops.lane] ||
+    // Where it is fetched the stage's loops are not open yet.
+    const bool affine = std::ranges::all_of(k.inner(s), [&](AxisId a) {
+      int64_t step = 0;
+      return k.indices.affine_in(e.index, a, step);
+    });
+    if (!affine || e.bounds.empty() || dependence[id][*k.loops.lane] ||
         k.indices.has_dynamic(e.index) || !exceeds_cache(k, m, e))
       continue;
     for (AxisId row : k.loops.outer)
@@ -92,7 +97,7 @@ void choose_prefetch(const ScheduledKernel& k, const Dependence& dependence, siz
   const Stage& s = k.stages[stage];
   const Machine& m = level.machine;
   if (s.op != Op::ReduceSum || !level.has_vectors()) return;
-  if (!s.keeps && !s.nested)
+  if (!s.keeps && !s.nested && !k.loops.repeated)
     for (ExprId id : loads_below(k, s.value))
       if (std::optional<WeightPrefetch> w = weight_prefetch(k, m, s, id, tile))
         schedule.weights.push_back(*w);

@@ -1,6 +1,7 @@
 // Weights that come from memory are fetched one tile of panels ahead, resident ones are
 // not.
 #include "compiler/ir/build.h"
+#include "compiler/ir/region.h"
 #include "compiler/pipeline.h"
 #include "tests/support/compare.h"
 #include "tests/support/known_product.h"
@@ -8,6 +9,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <memory>
 #include <regex>
 #include <sstream>
 
@@ -49,6 +51,30 @@ Graph stem() {
   const NodeId y =
       squeeze_axes(g, reduce(g, Op::ReduceSum, products, {4, 5, 6}), {4, 5, 6});
   g.add_output("y", map(g, Op::Exp, {y}));
+  return g;
+}
+
+// y = x w eight times, x of `width` numbers, which takes w at each step.
+Graph recurrent(int64_t width) {
+  Graph body;
+  body.add_input("i", DType::I64, {});
+  const NodeId x = body.add_input("x", DType::F32, {1, width});
+  std::vector<double> values(static_cast<size_t>(width * width));
+  for (size_t k = 0; k < values.size(); ++k)
+    values[k] = static_cast<double>(k % 97) / 4096;
+  Tensor w = test::make_tensor(DType::F32, {width, width}, values);
+  const NodeId weights =
+      weight(body, DType::F32, {width, width}, body.add_blob(std::move(w.bytes)));
+  body.add_output("x", map(body, Op::Tanh, {matmul(body, x, weights)}));
+  Graph g;
+  const NodeId first = g.add_input("x", DType::F32, {1, width});
+  LoopSpec spec;
+  spec.body = g.add_body(std::make_shared<const Graph>(std::move(body)));
+  spec.carried = 1;
+  spec.limit = 8;
+  const NodeId steps = loop(
+      g, spec, {constant(g, DType::I64, {}, 8), constant(g, DType::Bool, {}, 1), first});
+  g.add_output("y", result(g, steps, 0));
   return g;
 }
 
@@ -107,4 +133,19 @@ TEST_CASE("a tile over pictures fetches rows of each of them", "[kernels]") {
     }
     CHECK(fetches > 0);
   }
+}
+
+TEST_CASE("weights that a loop reads at each step are not fetched", "[kernels]") {
+  CompileOptions options;
+  options.target = *find_target("x86-64-v4");
+  const int64_t width = 256;
+  const codegen::Kernels kernels = compile(recurrent(width), options);
+  const auto& programs = kernels.plan.programs;
+  const auto longest = std::ranges::max_element(programs, {}, &Kernel::flops);
+  REQUIRE(longest != programs.end());
+  CHECK(longest->flops >= 2 * width * width);
+  CHECK(longest->loops.repeated);
+  CHECK(longest->levels[0].stages[0].weights.empty());
+  // The same weights, read once.
+  CHECK(product(1, width, width).fetches());
 }
