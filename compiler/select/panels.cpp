@@ -25,9 +25,9 @@ namespace {
 class PanelFinder {
 public:
   PanelFinder(const Graph& graph, const Grouping& grouping, const Users& users,
-              const Group& group, const ScheduledKernel& kernel, const Contraction& c,
-              const Machine& machine, int lanes)
-      : g(graph), grouping_(grouping), users_(users), group_(group), k_(kernel), c_(c),
+              const ScheduledKernel& kernel, const Contraction& c, const Machine& machine,
+              int lanes)
+      : g(graph), grouping_(grouping), users_(users), k_(kernel), c_(c),
         machine_(machine), lanes_(lanes), fixed_(fixed_layouts(graph)) {}
   std::map<NodeId, Layout> run();
 
@@ -43,7 +43,6 @@ private:
   const Graph& g;
   const Grouping& grouping_;
   const Users& users_;
-  const Group& group_;
   const ScheduledKernel& k_;
   const Contraction& c_;
   const Machine& machine_;
@@ -172,7 +171,7 @@ std::map<NodeId, Layout> panels_of(const Graph& g, const Grouping& grouping,
     return {};
   const Expr& value = kernel.exprs[kernel.stages[0].value];
   if (value.kind != Expr::Kind::Map || value.op != Op::Mul) return {};
-  return PanelFinder(g, grouping, users, group, kernel, *c, machine, lanes).run();
+  return PanelFinder(g, grouping, users, kernel, *c, machine, lanes).run();
 }
 
 } // namespace svod::select
