@@ -77,37 +77,33 @@ std::string of_artefacts(const Options& o) {
   });
 }
 
-// What is kept from run to run has one size and one place, and its steps are those of a
-// run that begins in C.
-std::string of_changes(const Options& o) {
-  if (!o.skip_unchanged) return "";
+// What stays from run to run has one size and one place.
+std::string of_kept(const Options& o, const std::string& option) {
   return first_broken({
-      {!o.is_library() || o.emit >= Output::Module || o.layout != FolderLayout::None,
-       "--skip-unchanged is for libraries (-o libNAME.a), neither modules, source nor "
-       "folders for build systems"},
-      {!o.sets.empty(),
-       "--skip-unchanged goes with one set of shapes: give each --shape once, and "
-       "neither --entry nor --dim"},
+      {!o.sets.empty(), option + " goes with one set of shapes: give each --shape once, "
+                                 "and neither --entry nor --dim"},
       {!o.import.sizes.empty(),
-       "--skip-unchanged goes with fixed sizes: --shape instead of --dim"},
-      {o.device.has_value(), "--skip-unchanged is for the processor: leave out --device"},
-      {!o.pools.empty(), "--skip-unchanged goes with one arena: leave out --pool"},
+       option + " goes with fixed sizes: --shape instead of --dim"},
+      {o.device.has_value(), option + " is for the processor: leave out --device"},
+      {!o.pools.empty(), option + " goes with one arena: leave out --pool"},
   });
 }
 
-// What stays from run to run has one size and one place.
+// The run begins in C.
+std::string of_changes(const Options& o) {
+  if (!o.skip_unchanged) return "";
+  if (!o.is_library() || o.emit >= Output::Module || o.layout != FolderLayout::None)
+    return "--skip-unchanged is for libraries (-o libNAME.a), neither modules, source "
+           "nor folders for build systems";
+  return of_kept(o, "--skip-unchanged");
+}
+
 std::string of_states(const Options& o) {
   if (o.import.states.empty()) return "";
+  if (std::string misfit = of_kept(o, "--state"); !misfit.empty()) return misfit;
   return first_broken({
-      {!o.sets.empty(),
-       "--state goes with one set of shapes: give each --shape once, and "
-       "neither --entry nor --dim"},
-      {!o.import.sizes.empty(),
-       "--state goes with fixed sizes: --shape instead of --dim"},
-      {o.device.has_value(), "--state is for the processor: leave out --device"},
       {o.target.kind == TargetKind::Wasm,
        "--state is for programs, libraries and source, not for modules"},
-      {!o.pools.empty(), "--state goes with one arena: leave out --pool"},
       {o.bisect,
        "--state is left out to look for a wrong kernel: --bisect gives each run "
        "all inputs"},

@@ -10,6 +10,11 @@
 inline uint32_t svod_condition_at(uint32_t number) { return 8 + number; }
 inline uint32_t svod_changes_bytes(uint32_t conditions) { return 8 + conditions; }
 
+// Of a model and the memory that its runs are in; memory of zeros has no such number.
+inline uint64_t svod_changes_key(uint64_t model, const void* arena) {
+  return (model ^ reinterpret_cast<uintptr_t>(arena)) | 1;
+}
+
 // Before a run with an arena whose bytes `at` are these; `key` is of this model and this
 // arena. `changed`: a bit for each input that may be another one than in the run before,
 // which is asked only where that one came to its end.

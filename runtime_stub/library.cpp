@@ -198,19 +198,17 @@ uint8_t* changes_of(const SvodRun& run) {
   return static_cast<uint8_t*>(run.arena) + static_cast<size_t>(SVOD_CHANGES_AT);
 }
 
-uint64_t changes_key(const SvodRun& run) {
-  return (SVOD_CHANGES_KEY ^ reinterpret_cast<uintptr_t>(run.arena)) | 1;
-}
 #endif
 
 // `changed`: null where all inputs may be others than in the run before.
 int32_t replay(SvodRun& run, [[maybe_unused]] const uint64_t* changed) {
 #ifdef SVOD_CHANGES
+  const uint64_t key = svod_changes_key(SVOD_CHANGES_KEY, run.arena);
   if (changed == nullptr) svod_forget_changes(changes_of(run));
-  svod_begin_changes(changes_of(run), changes_key(run), kMasks,
-                     sizeof kMasks / sizeof *kMasks, changed == nullptr ? 0 : *changed);
+  svod_begin_changes(changes_of(run), key, kMasks, sizeof kMasks / sizeof *kMasks,
+                     changed == nullptr ? 0 : *changed);
   const int32_t status = svod_replay(&run);
-  if (status == SVOD_OK) svod_end_changes(changes_of(run), changes_key(run));
+  if (status == SVOD_OK) svod_end_changes(changes_of(run), key);
   return status;
 #else
   return svod_replay(&run);

@@ -1,6 +1,7 @@
 #include "compiler/ir/value_facts.h"
 
 #include "compiler/ir/digest.h"
+#include "compiler/ir/evaluate_calls.h"
 #include "compiler/support/check.h"
 
 #include <algorithm>
@@ -50,19 +51,6 @@ NodeId ValueFacts::weight_recipe(const Blob& blob, const Node& node) {
   return recipes_.intern({Op::Weight, node.dtype, node.shape, {own}, {}});
 }
 
-// What nodes below `roots` need, inputs before users.
-static std::set<NodeId> below(const Graph& g, const std::vector<NodeId>& roots) {
-  std::set<NodeId> needed(roots.begin(), roots.end());
-  std::vector<NodeId> open(needed.begin(), needed.end());
-  while (!open.empty()) {
-    const NodeId id = open.back();
-    open.pop_back();
-    for (NodeId input : g[id].inputs)
-      if (needed.insert(input).second) open.push_back(input);
-  }
-  return needed;
-}
-
 NodeId ValueFacts::recipe(const Graph& g, const Node& node) {
   const std::scoped_lock lock(mutex_);
   std::map<NodeId, NodeId> made;
@@ -76,7 +64,7 @@ NodeId ValueFacts::recipe(const Graph& g, const Node& node) {
       return weight_recipe(g.blob(static_cast<uint32_t>(from.payload[0])), from);
     return recipes_.intern(over_recipes(from));
   };
-  for (NodeId id : below(g, node.inputs)) made[id] = make(g[id]);
+  for (NodeId id : nodes_between(g, node.inputs, {})) made[id] = make(g[id]);
   return make(node);
 }
 
@@ -121,7 +109,7 @@ static std::shared_ptr<ValueFacts> facts_below(const Graph& g, const Node& node)
     return trace.facts && trace.facts->is_open() ? trace.facts : nullptr;
   };
   if (auto facts = of(node)) return facts;
-  for (NodeId id : below(g, node.inputs))
+  for (NodeId id : nodes_between(g, node.inputs, {}))
     if (auto facts = of(g[id])) return facts;
   return nullptr;
 }

@@ -148,4 +148,10 @@ bool is_arg_reduce(const Stage& s) {
   return s.kind == StageKind::Reduce && (s.op == Op::ArgMin || s.op == Op::ArgMax);
 }
 
+bool only_stores(const ScheduledKernel& k) {
+  return !k.call() && std::ranges::all_of(k.stages, [](const Stage& s) {
+    return s.kind == StageKind::Store || s.kind == StageKind::Reduce;
+  });
+}
+
 } // namespace svod

@@ -36,6 +36,10 @@ std::vector<AxisId> loops_of(const ScheduledKernel& kernel, const Stage& stage);
 double positions_of(const IndexPool& pool, const std::vector<AxisId>& axes);
 
 bool is_arg_reduce(const Stage& stage);
+// Whether all that the kernel writes are parts that no other kernel writes, if this holds
+// for the other as well: where a scatter writes, and in a function of the user's, the
+// order counts.
+bool only_stores(const ScheduledKernel& kernel);
 bool contains(const std::vector<AxisId>& axes, AxisId axis);
 
 } // namespace svod

@@ -132,19 +132,14 @@ void find_short_sums(ScheduledKernel& k, const Graph& graph,
   s.short_sums = sums.longest();
   if (s.short_sums.empty()) return;
   // Longer ones that do not fit are not asked for again: other weights may miss them.
-  ByteWriter about;
-  about.put(Question{weight, sums.added(s.short_sums)});
-  const auto& bytes = about.bytes();
   note_fact(graph, weight.source,
             {.question = ValueQuestion::ShortSums,
-             .about = {reinterpret_cast<const char*>(bytes.data()), bytes.size()}});
+             .about = byte_text(Question{weight, sums.added(s.short_sums)})});
 }
 
 bool fits_short_sums(const Tensor& value, const ValueFact& fact) {
-  ByteReader about(std::as_bytes(std::span(fact.about)));
-  const auto question = about.get<Question>();
-  if (about.failed() || !about.at_end()) return false;
-  return fits(pack_weight(question.weight, value), question.together);
+  const std::optional<Question> question = value_of<Question>(fact.about);
+  return question && fits(pack_weight(question->weight, value), question->together);
 }
 
 } // namespace svod::optimize

@@ -8,6 +8,8 @@
 // stays what is read next.
 #include "compiler/plan/low_peak.h"
 
+#include "compiler/support/splitmix.h"
+
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -28,13 +30,11 @@ using Bits = std::vector<uint64_t>;
 bool has(const Bits& bits, size_t at) { return (bits[at / 64] >> (at % 64) & 1) != 0; }
 void add(Bits& bits, size_t at) { bits[at / 64] |= uint64_t{1} << (at % 64); }
 
-// Sets are told apart by the exclusive or of their units' marks (splitmix64): two of one
-// number would be taken for one, of which an order is kept all the same.
+// Sets are told apart by the exclusive or of their units' marks: two of one number would
+// be taken for one, of which an order is kept all the same.
 uint64_t mark_of(uint32_t unit) {
-  uint64_t z = (unit + 1) * 0x9e3779b97f4a7c15ull;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
+  uint64_t state = unit;
+  return next_splitmix(state);
 }
 
 // By position in the order.
@@ -223,8 +223,9 @@ void Order::lower_peak() {
     const std::vector<uint32_t> was = order_;
     std::ranges::copy(best_order(piece),
                       order_.begin() + static_cast<std::ptrdiff_t>(piece.begin));
-    if (peak_of(piece) >= piece.peak) order_ = was;
-    reached = std::max(reached, peak_of(piece));
+    const uint64_t peak = peak_of(piece);
+    if (peak >= piece.peak) order_ = was;
+    reached = std::max(reached, std::min(peak, piece.peak));
   }
 }
 

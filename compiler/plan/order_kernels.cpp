@@ -3,19 +3,15 @@
 // that.
 #include "compiler/plan/order_kernels.h"
 
+#include "compiler/kernel/stage_work.h"
 #include "compiler/plan/low_peak.h"
+#include "compiler/plan/planner.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
 namespace svod::plan {
-
-bool only_stores(const ScheduledKernel& kernel) {
-  return !kernel.call() && std::ranges::all_of(kernel.stages, [](const Stage& s) {
-    return s.kind == StageKind::Store || s.kind == StageKind::Reduce;
-  });
-}
 
 namespace {
 
@@ -53,12 +49,7 @@ Units units_of(const FusedGraph& f) {
 std::map<BufferId, BufferId> kept_places(const FusedGraph& f) {
   std::map<BufferId, BufferId> out;
   for (const StateLink& link : f.graph.states()) {
-    BufferId in = kNoBuffer, written = kNoBuffer;
-    for (BufferId id = 0; id < f.buffers.size(); ++id) {
-      if (f.buffers[id].input == static_cast<int32_t>(link.input)) in = id;
-      if (std::ranges::count(f.buffers[id].outputs, static_cast<int32_t>(link.output)))
-        written = id;
-    }
+    const auto [in, written] = state_buffers(f, link);
     if (in != kNoBuffer && written != kNoBuffer) out[written] = in;
   }
   return out;

@@ -7,11 +7,6 @@
 
 namespace svod::plan {
 
-// Whether all that the kernel writes are parts that no other kernel writes, if this holds
-// for the other as well: where a scatter writes, and in a function of the user's, the
-// order counts.
-bool only_stores(const ScheduledKernel& kernel);
-
 // With kernels, chains and regions in an order in which fewer bytes are alive at once;
 // none where none was found. Bodies of regions stay as they are. Alive are temporaries
 // that a kernel up to here and one from here on touch; that results may lie on what their

@@ -9,7 +9,7 @@
 //
 // Steps that hang on no input, as the zeros around a picture, run with those that touch
 // what they write: kept, each would be memory of its own.
-#include "compiler/plan/order_kernels.h"
+#include "compiler/kernel/stage_work.h"
 #include "compiler/plan/planner.h"
 
 #include <algorithm>

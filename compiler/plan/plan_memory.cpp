@@ -9,6 +9,7 @@
 #include "compiler/plan/plan_memory.h"
 
 #include "compiler/support/round_up.h"
+#include "compiler/support/splitmix.h"
 
 #include <algorithm>
 #include <functional>
@@ -134,14 +135,6 @@ static void find_peak(const std::vector<Lifetime>& lives,
       plan.at_peak.push_back(i);
 }
 
-// A stated generator (splitmix64): the plan is the same on every machine.
-static uint64_t next_random(uint64_t& state) {
-  uint64_t z = state += 0x9e3779b97f4a7c15ull;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
-}
-
 // Moves to try: fewer where placing all blocks once takes longer.
 static constexpr uint64_t kPlacements = 200000000;
 
@@ -154,11 +147,11 @@ static void improve(const std::vector<Lifetime>& lives,
   for (uint64_t i = 0; i < tries && plan.bytes > plan.lower_bound; ++i) {
     // Blocks that end at the arena's end are what has to move; others make room now and
     // then.
-    uint64_t from = next_random(state) % n, to = next_random(state) % (from + 1);
+    uint64_t from = next_splitmix(state) % n, to = next_splitmix(state) % (from + 1);
     if (i % 2 != 0) {
       for (uint64_t j = 0; j < n; ++j)
         if (plan.offsets[order[j]] + sizes[order[j]] == plan.bytes) from = j;
-      to = next_random(state) % (from + 1);
+      to = next_splitmix(state) % (from + 1);
     }
     auto first = order.begin() + static_cast<int64_t>(to);
     auto moved = order.begin() + static_cast<int64_t>(from);

@@ -7,10 +7,10 @@
 // that writes the inside: before it, the border would fall on what is still to be read.
 #include "compiler/plan/planner.h"
 
+#include "compiler/kernel/stage_work.h"
 #include "compiler/plan/apart.h"
 #include "compiler/plan/in_place.h"
 #include "compiler/plan/join_steps.h"
-#include "compiler/plan/order_kernels.h"
 
 #include <algorithm>
 

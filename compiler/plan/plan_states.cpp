@@ -67,14 +67,20 @@ bool read_before_written(const FusedGraph& f, BufferId in, BufferId out, size_t 
 
 } // namespace
 
+StateBuffers state_buffers(const FusedGraph& f, const StateLink& link) {
+  StateBuffers at;
+  for (BufferId id = 0; id < f.buffers.size(); ++id) {
+    const Buffer& b = f.buffers[id];
+    if (b.input == static_cast<int32_t>(link.input)) at.in = id;
+    if (std::ranges::count(b.outputs, static_cast<int32_t>(link.output)) != 0)
+      at.out = id;
+  }
+  return at;
+}
+
 void Planner::find_states() {
   for (const StateLink& link : f_.graph.states()) {
-    BufferId in = kNoBuffer, out = kNoBuffer;
-    for (BufferId id = 0; id < f_.buffers.size(); ++id) {
-      const Buffer& b = f_.buffers[id];
-      if (b.input == static_cast<int32_t>(link.input)) in = id;
-      if (std::ranges::count(b.outputs, static_cast<int32_t>(link.output)) != 0) out = id;
-    }
+    const auto [in, out] = state_buffers(f_, link);
     SVOD_CHECK(out != kNoBuffer) << "a state lies nowhere";
     // Of an input that nobody reads there is no buffer.
     const Buffer& kept = f_.buffers[in != kNoBuffer ? in : out];

@@ -123,6 +123,13 @@ private:
   std::vector<SlotId> packed_slots_;
 };
 
+// Where the input and the output of a state lie; kNoBuffer where nobody reads or writes
+// it.
+struct StateBuffers {
+  BufferId in = kNoBuffer, out = kNoBuffer;
+};
+StateBuffers state_buffers(const FusedGraph& fused, const StateLink& link);
+
 // The slots whose bytes a step reads or writes.
 std::vector<SlotId> touched_slots(const Step& step);
 

@@ -31,12 +31,7 @@ using FastForm = std::variant<FastConvolution, MatrixProduct>;
 
 // `weight`: the node that the form reads; the fact's value stands for it.
 static void note_accurate(const Graph& g, NodeId weight, const FastForm& form) {
-  ByteWriter about;
-  about.put(form);
-  const auto& bytes = about.bytes();
-  note_fact(g, weight,
-            {.question = ValueQuestion::Accurate,
-             .about = {reinterpret_cast<const char*>(bytes.data()), bytes.size()}});
+  note_fact(g, weight, {.question = ValueQuestion::Accurate, .about = byte_text(form)});
 }
 
 static bool needs_short_blocks(const WinogradError& error, double above) {
@@ -68,14 +63,13 @@ bool is_accurate(const Graph& g, const MatrixProduct& p) {
 }
 
 bool stays_accurate(const Graph& values, const ValueFact& fact) {
-  ByteReader about(std::as_bytes(std::span(fact.about)));
-  auto form = about.get<FastForm>();
-  if (about.failed() || !about.at_end()) return false;
-  if (auto* product = std::get_if<MatrixProduct>(&form)) {
+  std::optional<FastForm> form = value_of<FastForm>(fact.about);
+  if (!form) return false;
+  if (auto* product = std::get_if<MatrixProduct>(&*form)) {
     product->weight.node = fact.value;
     return strassen_error(values, *product) <= kErrorBound;
   }
-  auto& [conv, fast] = std::get<FastConvolution>(form);
+  auto& [conv, fast] = std::get<FastConvolution>(*form);
   conv.weight.node = fact.value;
   const WinogradError error = winograd_error(values, conv, fast);
   return is_within(error, fast) &&

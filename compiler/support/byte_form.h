@@ -193,4 +193,17 @@ private:
   bool failed_ = false;
 };
 
+// One value as a text of bytes, and back: nothing where the text is of no such value.
+template <class T> std::string byte_text(const T& value) {
+  ByteWriter out;
+  out.put(value);
+  return {reinterpret_cast<const char*>(out.bytes().data()), out.bytes().size()};
+}
+
+template <class T> std::optional<T> value_of(const std::string& text) {
+  ByteReader in(std::as_bytes(std::span(text)));
+  T out = in.get<T>();
+  return in.failed() || !in.at_end() ? std::nullopt : std::optional<T>(std::move(out));
+}
+
 } // namespace svod

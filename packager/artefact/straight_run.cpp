@@ -8,6 +8,7 @@
 #include "compiler/support/check.h"
 #include "packager/artefact/byte_list.h"
 #include "packager/artefact/call_table.h"
+#include "packager/artefact/straight_changes.h"
 #include "packager/artefact/straight_states.h"
 #include "packager/artefact/window_rows.h"
 
@@ -50,7 +51,7 @@ class RunWriter {
 public:
   explicit RunWriter(const StraightRun& run)
       : run_(run), plan_(run.kernels.plan), entry_(run.contents.entries.front()),
-        states_(plan_, entry_), changes_(run.contents.changes) {}
+        states_(plan_, entry_), changes_(run.contents.changes, kPointers) {}
   std::string write();
 
 private:
@@ -73,8 +74,6 @@ private:
   void write_end(const Step& step);
   void write_run_function(const std::string& name, const std::string& memory,
                           const std::string& argument);
-  void write_changes();
-  void write_changed_function();
   void write_functions();
   std::string address(SlotId id, const std::string& chunk = "0u") const;
   std::string place(SlotId id, const std::string& chunk = "0u") const;
@@ -88,7 +87,7 @@ private:
   const plan::Plan& plan_;
   const ImageEntry& entry_;
   const StraightStates states_;
-  const ImageContents::Changes& changes_;
+  const StraightChanges changes_;
   std::map<uint32_t, const codegen::KernelSource*> kernels_; // by program
   std::map<uint32_t, size_t> number_places_;                 // by program, in its table
   CallTable table_;
@@ -107,7 +106,7 @@ void RunWriter::write_declarations() {
     return;
   }
   out_ << "#include \"runtime_stub/firmware.h\"\n"
-       << (changes_.masks.empty() ? "" : "#include \"runtime_stub/changes.h\"\n")
+       << (changes_.empty() ? "" : "#include \"runtime_stub/changes.h\"\n")
        << "\nusing namespace svod_firmware;\n\n"
        << "extern \"C\" {\n";
   if (plan_.weight_bytes != 0)
@@ -445,7 +444,7 @@ void RunWriter::write_run_function(const std::string& name, const std::string& m
   out_ << "int " << run_.prefix << name << "(" << memory << ", " << kPointers << ") {\n"
        << "  const int32_t bad = check(" << argument << ", inputs, outputs);\n"
        << "  if (bad != SVOD_OK) return bad;\n";
-  if (!changes_.masks.empty()) {
+  if (!changes_.empty()) {
     out_ << "  svod_forget_changes(changes_of(arena));\n"
          << "  return run_changed(arena, inputs, outputs, 0);\n}\n\n";
     return;
@@ -456,36 +455,8 @@ void RunWriter::write_run_function(const std::string& name, const std::string& m
        << ", inputs, outputs);\n}\n\n";
 }
 
-// The steps between what comes before and behind a run that can leave some out.
-void RunWriter::write_changes() {
-  if (changes_.masks.empty()) return;
-  out_ << "namespace {\n\n"
-       << "inline uint8_t* changes_of(void* arena) {\n"
-       << "  return static_cast<uint8_t*>(arena) + " << changes_.offset << "u;\n}\n\n"
-       << "int run_changed(void* arena, " << kPointers << ", uint64_t changed) {\n"
-       << "  static constexpr uint64_t kMasks[] = {" << mask_list(changes_.masks)
-       << "};\n"
-       << "  const uint64_t key = (" << changes_.key
-       << "ull ^ reinterpret_cast<uintptr_t>(arena)) | 1;\n"
-       << "  svod_begin_changes(changes_of(arena), key, kMasks, " << changes_.masks.size()
-       << "u, changed);\n"
-       << "  const int32_t status = run_steps(static_cast<uint8_t*>(arena), inputs, "
-          "outputs);\n"
-       << "  if (status == SVOD_OK) svod_end_changes(changes_of(arena), key);\n"
-       << "  return status;\n}\n\n} // namespace\n\n";
-}
-
-void RunWriter::write_changed_function() {
-  if (changes_.masks.empty()) return;
-  out_ << "int " << run_.prefix << "_run_changed(void* arena, " << kPointers
-       << ", uint64_t changed) {\n"
-       << "  const int32_t bad = check(arena, inputs, outputs);\n"
-       << "  if (bad != SVOD_OK) return bad;\n"
-       << "  return run_changed(arena, inputs, outputs, changed);\n}\n\n";
-}
-
 void RunWriter::write_functions() {
-  write_changes();
+  out_ << changes_.functions();
   const std::string& p = run_.prefix;
   const uint64_t bytes = arena_bytes(run_.contents, entry_, 1, 0).all();
   out_ << "extern \"C\" {\n\n";
@@ -501,8 +472,7 @@ void RunWriter::write_functions() {
     out_ << "  return " << p << "_run(arena, inputs, outputs);\n}\n\n"
          << "size_t " << p << "_arena_bytes(void) { return " << bytes << "u; }\n\n";
   }
-  write_changed_function();
-  out_ << states_.reset_function(p);
+  out_ << changes_.api(p) << states_.reset_function(p);
   out_ << "const char* " << p << "_status_text(int status) { return "
        << (run_.alone ? "svod_text_of_status" : "svod_status_text") << "(status); }\n\n"
        << "const char* " << p << "_info(void) { return " << p << "_manifest; }\n\n}\n";

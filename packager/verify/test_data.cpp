@@ -6,6 +6,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/evaluate.h"
 #include "compiler/support/bytes.h"
+#include "compiler/support/splitmix.h"
 #include "importer/inputs/dimension_expression.h"
 
 #include <cstring>
@@ -15,15 +16,9 @@ namespace svod::packager {
 
 namespace {
 
-// SplitMix64, as published.
 struct Random {
   uint64_t state = 1;
-  uint64_t next() {
-    uint64_t z = state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-  }
+  uint64_t next() { return next_splitmix(state); }
 };
 
 uint64_t random_bits(DType dtype, Random& random) {

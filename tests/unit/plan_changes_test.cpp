@@ -1,8 +1,8 @@
 // Runs that leave out what hangs only on inputs that are as they were: what is left out,
 // and that what is read from earlier runs is still there.
 #include "compiler/ir/build.h"
+#include "compiler/kernel/stage_work.h"
 #include "compiler/pipeline.h"
-#include "compiler/plan/order_kernels.h"
 #include "compiler/plan/planner.h"
 #include "tests/support/check_kernels.h"
 #include "tests/support/model_graph.h"
@@ -37,7 +37,7 @@ public:
       for (size_t i = 0; i < step.arguments.size(); ++i) {
         const ScheduledKernel& kernel = plan.programs[step.program];
         const Argument& a = kernel.arguments[i];
-        if (a.written && (a.read || !plan::only_stores(kernel)))
+        if (a.written && (a.read || !only_stores(kernel)))
           in_order_.insert(step.arguments[i]);
       }
   }
