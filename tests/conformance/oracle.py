@@ -11,8 +11,11 @@ import pathlib
 import shutil
 import sys
 
-SECONDS = 60
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "support")]
+from one_at_a_time import alone
+
+SECONDS = 60
 
 
 def available():
@@ -41,16 +44,17 @@ def reference_of(model, folder, given=None):
     qonnx = "qonnx" if importlib.util.find_spec("qonnx") else ""
     state = f"{model.stat().st_size} {' '.join(makers)} {onnxruntime.__version__} {qonnx}"
     mark = folder / "state"
-    if not mark.exists() or mark.read_text() != state:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        # Forked, so that the imports are there already; a process, since a model may crash ONNX Runtime.
-        process = multiprocessing.get_context("fork").Process(
-            target=unit_reference.make_reference, args=(model, folder, given), daemon=True)
-        process.start()
-        process.join(SECONDS)
-        if process.is_alive():
-            process.kill()
-            process.join()
-        mark.write_text(state)
+    with alone(folder):
+        if not mark.exists() or mark.read_text() != state:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            # Forked, so that the imports are there already; a process, since a model may crash ONNX Runtime.
+            process = multiprocessing.get_context("fork").Process(
+                target=unit_reference.make_reference, args=(model, folder, given), daemon=True)
+            process.start()
+            process.join(SECONDS)
+            if process.is_alive():
+                process.kill()
+                process.join()
+            mark.write_text(state)
     return folder, json.loads((folder / "reference.json").read_text())

@@ -42,10 +42,12 @@ import subprocess
 import sys
 import time
 
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "support")]
 import oracle
 import random_cases
+from one_at_a_time import alone
 
-HERE = pathlib.Path(__file__).resolve().parent
 LISTS = HERE / "lists"
 BUILD = pathlib.Path(os.environ.get("SVOD_BUILD", HERE.parent.parent / "build")).resolve()
 WORK = BUILD / "conformance"
@@ -85,11 +87,12 @@ def unpacked(corpus, archive):
     folder = WORK / "data" / archive.replace("/", "_").removesuffix(".tar.zst")
     mark = folder / ".extracted"
     state = f"{source.stat().st_size} {source.stat().st_mtime_ns}"
-    if not mark.exists() or mark.read_text() != state:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        subprocess.run(["tar", "--zstd", "-xf", str(source), "-C", str(folder)], check=True)
-        mark.write_text(state)
+    with alone(folder):
+        if not mark.exists() or mark.read_text() != state:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            subprocess.run(["tar", "--zstd", "-xf", str(source), "-C", str(folder)], check=True)
+            mark.write_text(state)
     return folder
 
 
