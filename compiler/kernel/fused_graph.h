@@ -75,6 +75,7 @@ struct ChosenAlgorithm {
   std::string source; // an ONNX node it comes from
   std::string contraction, algorithm;
   uint64_t more_bytes = 0; // of weights, than as it is written
+  double error = 1;        // of rounding, relative to that as it is written
 };
 struct FusedGraph {
   Graph graph;

@@ -44,12 +44,17 @@ private:
 // costs vectors less than a hundredth, and one to two of short blocks. Cores without them
 // have that addition as a call, or a loop that is twice as long.
 std::optional<SumBlocks> SumChoice::blocks(const Level& level) const {
-  constexpr int64_t kLongOfScalars = 32 * kSumBlock;
+  constexpr int64_t kLongOfScalars = 32 * kSumBlock, kManyNumbers = 64;
   int64_t numbers = 1;
   for (AxisId a : loops_)
     if (k_.is_loop(a)) numbers *= k_.indices.extent(a);
-  const int64_t block = s_.amplified ? short_sum_block(numbers) : kSumBlock;
-  const int64_t long_sum = s_.amplified ? block : 2 * block;
+  // Adding numbers as they come takes memory's time rather than the adders'. Of very many
+  // the blocks' sums are what there would be too many of.
+  const bool is_plain = factors().size() == 1 && numbers > kManyNumbers &&
+                        numbers <= kManyNumbers * kSumBlock;
+  const bool is_short = s_.amplified || is_plain;
+  const int64_t block = is_short ? short_sum_block(numbers) : kSumBlock;
+  const int64_t long_sum = is_short ? block : 2 * block;
   const int64_t longest = level.has_vectors() && !level.small ? long_sum : kLongOfScalars;
   if (s_.op != Op::ReduceSum || !is_float(s_.dtype)) return std::nullopt;
   if (std::optional<SumBlocks> held = held_factors()) return held;

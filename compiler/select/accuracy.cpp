@@ -1,7 +1,10 @@
 #include "compiler/select/accuracy.h"
 
+#include "compiler/kernel/sum_blocks.h"
 #include "compiler/support/byte_form.h"
 
+#include <algorithm>
+#include <cmath>
 #include <variant>
 
 namespace svod::select {
@@ -9,21 +12,21 @@ namespace svod::select {
 // Error of a layer in a fast form that --accuracy fast accepts, relative to its outputs'
 // size.
 static constexpr double kErrorBound = 1e-5;
-// Of a convolution, relative to what the sum as it is written errs. A form that errs more
-// than the first has its products summed in short blocks; above the second it is no form
-// to take. Networks of many layers then stay within twice what they err without fast
-// forms, as layers that are none, residuals and smooth inputs bring the ratio down
-// (docs/performance.md).
-static constexpr double kMostInLongSums = 2, kMostAmplified = 8.5;
+// Of a convolution, relative to what the sum as it is written errs: a form that errs more
+// has its products summed in short blocks.
+static constexpr double kMostInLongSums = 2;
 // What is measured is a draw: weights that differ by 1 % move it by up to a fifth. So
 // short blocks begin below the bound, and a plan without them stays within it.
 static constexpr double kShortBlocksAbove = 1.5;
+// Of a network: what is twice the error of other runtimes, as far as this tells it.
+static constexpr double kMostOfNetwork = 2.1;
 
 namespace {
 
 struct FastConvolution {
   Convolution conv;
   WinogradForm form;
+  double most = kMostAmplified;
 };
 using FastForm = std::variant<FastConvolution, MatrixProduct>;
 
@@ -39,19 +42,20 @@ static bool needs_short_blocks(const WinogradError& error, double above) {
 }
 
 // With the sums that the form is told to make.
-static bool is_within(const WinogradError& error, const WinogradForm& form) {
-  return error.largest <= kErrorBound &&
-         (form.amplified ? error.blocked : error.plain) <= kMostAmplified;
+static double error_of(const WinogradError& error, const WinogradForm& form) {
+  return form.amplified ? error.blocked : error.plain;
 }
 
-bool is_accurate(const Graph& g, const Convolution& c, WinogradForm& form) {
+std::optional<double> accepted_error(const Graph& g, const Convolution& c,
+                                     WinogradForm& form, double most) {
   const WinogradError error = winograd_error(g, c, form);
   form.amplified = needs_short_blocks(error, kShortBlocksAbove);
-  if (!is_within(error, form)) return false;
-  FastConvolution fast{c, form};
+  const double amplified = error_of(error, form);
+  if (error.largest > kErrorBound || amplified > most) return std::nullopt;
+  FastConvolution fast{c, form, most};
   fast.conv.input.node = fast.conv.result.node = fast.conv.weight.node = kNoNode;
   note_accurate(g, c.weight.node, fast);
-  return true;
+  return amplified;
 }
 
 bool is_accurate(const Graph& g, const MatrixProduct& p) {
@@ -62,6 +66,20 @@ bool is_accurate(const Graph& g, const MatrixProduct& p) {
   return true;
 }
 
+// Blocks of a long sum are added one after the other, too.
+void NetworkError::add(int64_t terms, double amplified) {
+  const double in_blocks =
+      double(std::min(terms, kSumBlock)) + double(terms) / double(kSumBlock);
+  squares_ += amplified * amplified * std::min(1.0, in_blocks / double(terms));
+  ++sums_;
+}
+
+double NetworkError::value() const {
+  return sums_ == 0 ? 0 : std::sqrt(squares_ / double(sums_));
+}
+
+bool NetworkError::is_within() const { return value() <= kMostOfNetwork; }
+
 bool stays_accurate(const Graph& values, const ValueFact& fact) {
   std::optional<FastForm> form = value_of<FastForm>(fact.about);
   if (!form) return false;
@@ -69,10 +87,10 @@ bool stays_accurate(const Graph& values, const ValueFact& fact) {
     product->weight.node = fact.value;
     return strassen_error(values, *product) <= kErrorBound;
   }
-  auto& [conv, fast] = std::get<FastConvolution>(*form);
+  auto& [conv, fast, most] = std::get<FastConvolution>(*form);
   conv.weight.node = fact.value;
   const WinogradError error = winograd_error(values, conv, fast);
-  return is_within(error, fast) &&
+  return error.largest <= kErrorBound && error_of(error, fast) <= most &&
          (fast.amplified || !needs_short_blocks(error, kMostInLongSums));
 }
 

@@ -6,12 +6,34 @@
 #include "compiler/select/strassen.h"
 #include "compiler/select/winograd.h"
 
+#include <optional>
+
 namespace svod::select {
 
-// Whether the error of a form is within bounds, which is noted where it is; it is told
-// then how to make its sums.
-bool is_accurate(const Graph& g, const Convolution& c, WinogradForm& form);
+// How many times what the sum errs as it is written a form of a convolution may err.
+inline constexpr double kMostAmplified = 8.5;
+
+// The error of a form, relative to that of the sum as it is written, where that is at
+// most `most` and all else within bounds, which is noted; the form is told then how to
+// make its sums.
+std::optional<double> accepted_error(const Graph& g, const Convolution& c,
+                                     WinogradForm& form, double most);
 bool is_accurate(const Graph& g, const MatrixProduct& p);
+
+// What the contractions of a network err together, relative to sums that add one product
+// after the other, as other runtimes do. Each is taken to have a like share in the error
+// of the answer (what the suite's models show: docs/performance.md).
+class NetworkError {
+public:
+  // A sum of so many terms whose error is `amplified` times that of blocks of them.
+  void add(int64_t terms, double amplified);
+  double value() const;
+  bool is_within() const;
+
+private:
+  double squares_ = 0;
+  int64_t sums_ = 0;
+};
 
 // Whether what a fact of accuracy says is true of its value in `values`: by the bounds of
 // the choice. A form that was not chosen is not asked for again: other weights may miss

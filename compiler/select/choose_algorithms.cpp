@@ -215,16 +215,33 @@ static std::vector<PricedForm> forms_of(const Convolution& c, const Convolution&
   return forms;
 }
 
-// The cheapest form whose error is within bounds and that adds at most so many bytes.
-static std::optional<WinogradForm> choose_form(const Graph& g, const Convolution& c,
+namespace {
+
+// What a form of a contraction may cost.
+struct FormBounds {
+  uint64_t more_bytes = std::numeric_limits<uint64_t>::max(); // of weights
+  double error = kMostAmplified;
+};
+
+struct AcceptedForm {
+  WinogradForm form;
+  double error = 0; // relative to that of the sum as it is written
+};
+
+} // namespace
+
+// The cheapest form within bounds.
+static std::optional<AcceptedForm> choose_form(const Graph& g, const Convolution& c,
                                                const Convolution& group, const Core& core,
-                                               uint64_t limit) {
+                                               const FormBounds& bounds) {
   const Machine& m = core.machine;
   for (auto& [ns, form, price] : forms_of(c, group, core)) {
-    if (price.more_bytes > limit || !is_accurate(g, group, form)) continue;
+    if (price.more_bytes > bounds.more_bytes) continue;
+    const std::optional<double> error = accepted_error(g, group, form, bounds.error);
+    if (!error) continue;
     form.by_rows = form.channels && 4 * values_of(c, form) > double(m.far_bytes()) &&
                    form.tiles(c, 1) >= kRowOfTiles;
-    return form;
+    return AcceptedForm{form, *error};
   }
   return std::nullopt;
 }
@@ -340,11 +357,11 @@ static int64_t groups_of_form(const Convolution& c, int64_t lanes) {
   return whole && c.groups % m == 0 ? m : 0;
 }
 
-// The contraction in a form that takes less time and adds at most `limit` bytes of
-// weights, where there is one; `chosen` gets what it is.
+// The contraction in a form that takes less time and is within bounds, where there is
+// one; `chosen` gets what it is.
 static NodeId fast_form(Algorithms& out, const Graph& graph, const Contraction& c,
                         const GraphCopy& now, const Users& users, const Core& core,
-                        uint64_t limit, ChosenAlgorithm& chosen) {
+                        const FormBounds& bounds, ChosenAlgorithm& chosen) {
   const int64_t lanes = core.lanes;
   std::string& name = chosen.algorithm;
   const auto place = [&](const Reading& reading) {
@@ -354,20 +371,21 @@ static NodeId fast_form(Algorithms& out, const Graph& graph, const Contraction& 
     const int64_t m = groups_of_form(*conv, lanes);
     const Convolution whole = m > 1 ? with_groups_together(*conv, m) : *conv;
     if (const auto form =
-            m == 0 ? std::nullopt : choose_form(graph, whole, *conv, core, limit)) {
-      name = name_of(whole, *form);
-      chosen.more_bytes = more_bytes(whole, *conv, *form, lanes);
+            m == 0 ? std::nullopt : choose_form(graph, whole, *conv, core, bounds)) {
+      name = name_of(whole, form->form);
+      chosen.more_bytes = more_bytes(whole, *conv, form->form, lanes);
+      chosen.error = form->error;
       NodeId weight = place(conv->weight);
       if (m > 1) {
         name += as_one(m);
         weight = merged_weights(out.graph, weight, conv->groups, conv->outputs, m);
       }
-      return winograd(out, whole, *form, place(whole.input), weight, lanes);
+      return winograd(out, whole, form->form, place(whole.input), weight, lanes);
     }
   }
   if (auto conv = match_groups(graph, c, lanes)) {
     const FormPrice price = merging_price(graph, *conv, core);
-    if (price.more_bytes > limit) return kNoNode;
+    if (price.more_bytes > bounds.more_bytes) return kNoNode;
     name = "direct" + as_one(conv->together);
     chosen.more_bytes = price.more_bytes;
     return merge_groups(out.graph, *conv, place(conv->input), place(conv->weight));
@@ -375,7 +393,7 @@ static NodeId fast_form(Algorithms& out, const Graph& graph, const Contraction& 
   if (auto product = match_product(graph, c, lanes))
     if (is_read_in_vectors(graph, users, c.sum, product->column, lanes))
       if (const auto price = halving_price(graph, *product, core);
-          price && price->more_bytes <= limit) {
+          price && price->more_bytes <= bounds.more_bytes) {
         name = "strassen";
         chosen.more_bytes = price->more_bytes;
         return strassen(out, *product, place(product->input), place(product->weight),
@@ -388,7 +406,8 @@ static NodeId fast_form(Algorithms& out, const Graph& graph, const Contraction& 
 // convolution those that save less than a smaller one are left out, before their error is
 // looked at.
 static std::vector<FormPrice> prices_of(const Graph& graph, const Contraction& c,
-                                        const Users& users, const Core& core) {
+                                        const Users& users, const Core& core,
+                                        double most) {
   const int64_t lanes = core.lanes;
   std::vector<FormPrice> out;
   if (const auto conv = match_convolution(graph, c)) {
@@ -397,7 +416,7 @@ static std::vector<FormPrice> prices_of(const Graph& graph, const Contraction& c
     if (m != 0)
       for (auto& [ns, form, price] : forms_of(whole, *conv, core)) {
         const bool smaller = out.empty() || price.more_bytes < out.back().more_bytes;
-        if (smaller && is_accurate(graph, *conv, form)) out.push_back(price);
+        if (smaller && accepted_error(graph, *conv, form, most)) out.push_back(price);
       }
   }
   if (auto conv = match_groups(graph, c, lanes)) {
@@ -411,13 +430,14 @@ static std::vector<FormPrice> prices_of(const Graph& graph, const Contraction& c
 
 // Of each contraction the bytes that its form may add.
 static std::map<NodeId, uint64_t> limits_of(const Graph& graph, const Users& users,
-                                            const Core& core, uint64_t budget) {
+                                            const Core& core, uint64_t budget,
+                                            double most) {
   std::vector<NodeId> sums;
   std::vector<std::vector<FormPrice>> prices;
   for (NodeId n : graph.live_nodes())
     if (const auto c = read_contraction(graph, n)) {
       sums.push_back(n);
-      prices.push_back(prices_of(graph, *c, users, core));
+      prices.push_back(prices_of(graph, *c, users, core, most));
     }
   const std::vector<uint64_t> spent = spend(prices, budget);
   std::map<NodeId, uint64_t> out;
@@ -431,8 +451,11 @@ static std::string source_of(const Graph& graph, NodeId n) {
   return sources.empty() ? "" : graph.source_names()[static_cast<size_t>(sources[0])];
 }
 
-Algorithms choose_algorithms(const Graph& graph, const Target& target,
-                             const FormOptions& forms) {
+// With forms of convolutions that err at most so many times what the sums err as they are
+// written; `error` gets what all contractions do.
+static Algorithms choose_within(const Graph& graph, const Target& target,
+                                const FormOptions& forms, double most,
+                                NetworkError& error) {
   Algorithms out;
   const Core core = core_of(target, graph);
   const bool may = target.levels[0].has_vectors() && target.kind == TargetKind::Linux &&
@@ -440,7 +463,7 @@ Algorithms choose_algorithms(const Graph& graph, const Target& target,
   const Users users = users_of(graph);
   std::map<NodeId, uint64_t> limits;
   if (may && forms.most_growth)
-    limits = limits_of(graph, users, core, *forms.most_growth);
+    limits = limits_of(graph, users, core, *forms.most_growth, most);
   for (uint32_t b = 0; b < graph.blob_count(); ++b) out.graph.add_blob(graph.blob(b));
   for (uint32_t b = 0; b < graph.body_count(); ++b) out.graph.add_body(graph.body(b));
   GraphCopy now(out.graph, graph, [&](NodeId n) {
@@ -448,10 +471,11 @@ Algorithms choose_algorithms(const Graph& graph, const Target& target,
     if (const auto c = read_contraction(graph, n)) {
       ChosenAlgorithm chosen{source_of(graph, n), print(graph, *c),
                              written_name(graph, *c)};
-      const uint64_t limit =
-          forms.most_growth ? limits[n] : std::numeric_limits<uint64_t>::max();
+      FormBounds bounds{.error = most};
+      if (forms.most_growth) bounds.more_bytes = limits[n];
       const NodeId fast =
-          may ? fast_form(out, graph, *c, now, users, core, limit, chosen) : kNoNode;
+          may ? fast_form(out, graph, *c, now, users, core, bounds, chosen) : kNoNode;
+      if (is_float(c->dtype)) error.add(c->terms(), chosen.error);
       out.chosen.push_back(std::move(chosen));
       if (fast != kNoNode) return fast;
     }
@@ -467,6 +491,15 @@ Algorithms choose_algorithms(const Graph& graph, const Target& target,
   });
   now.run();
   return out;
+}
+
+Algorithms choose_algorithms(const Graph& graph, const Target& target,
+                             const FormOptions& forms) {
+  for (double most = kMostAmplified;; most /= 2) {
+    NetworkError error;
+    Algorithms out = choose_within(graph, target, forms, most, error);
+    if (error.is_within() || most < 1) return out;
+  }
 }
 
 } // namespace svod::select

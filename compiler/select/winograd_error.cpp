@@ -98,7 +98,12 @@ WinogradError winograd_error(const Graph& g, const Convolution& conv,
   Samples samples;
   Errors written, plain, blocked;
   int64_t counted = 0, step = std::max<int64_t>(1, conv.outputs / 6);
-  for (int64_t oc = 0; oc < conv.outputs; oc += step) {
+  // Few numbers say little of the size of their errors.
+  constexpr int64_t kFewestResults = 64;
+  const int64_t all = (conv.outputs + step - 1) / step * m[0] * m[1];
+  const int64_t draws = (kFewestResults + all - 1) / all;
+  for (int64_t i = 0; i < draws * conv.outputs; i += step) {
+    const int64_t oc = i % conv.outputs;
     Grid<float> tile(rows, columns), w(r[0], r[1]);
     Grid<BlockedSum> as_one(rows, columns), in_blocks(rows, columns), direct(m[0], m[1]);
     Grid<double> exact(m[0], m[1]);

@@ -2,12 +2,15 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/verify.h"
 #include "compiler/pipeline.h"
+#include "compiler/select/accuracy.h"
 #include "compiler/select/winograd.h"
 #include "tests/support/convolve.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/run_kernels.h"
 
 #include <catch2/catch.hpp>
+
+#include <cmath>
 
 using namespace svod;
 using namespace svod::select;
@@ -317,6 +320,41 @@ TEST_CASE("products of a fast form are summed in short blocks", "[winograd]") {
       CHECK(numbers == 64);
     }
   CHECK(amplified == 1);
+}
+
+// A layer of few products hardly errs as it is written. Alone, it gets no form that errs
+// many times as much; before layers whose sums are long it may.
+TEST_CASE("the forms of a network err together as other runtimes do", "[winograd]") {
+  for (int long_layers : {0, 12}) {
+    Random random(13);
+    Graph g;
+    NodeId x = g.add_input("x", DType::F32, {1, 1, 28, 28});
+    x = convolve(g, x, random_tensor(random, {16, 1, 5, 5}), 2);
+    for (int layer = 0; layer < long_layers; ++layer)
+      x = convolve(g, x, random_tensor(random, {256, layer == 0 ? 16 : 256, 1, 1}), 0);
+    g.add_output("y", x);
+    const Algorithms chosen = choose_algorithms(g, *find_target("x86-64-v4"), false);
+    NetworkError error;
+    size_t number = 0;
+    for (NodeId n : g.live_nodes())
+      if (const auto c = read_contraction(g, n))
+        error.add(c->terms(), chosen.chosen[number++].error);
+    CHECK(number == chosen.chosen.size());
+    CHECK(error.is_within());
+    INFO(chosen.chosen[0].algorithm);
+    CHECK((chosen.chosen[0].error > 2.5) == (long_layers != 0));
+  }
+}
+
+TEST_CASE("what contractions err together is their mean share", "[winograd]") {
+  NetworkError error;
+  CHECK(error.value() == 0);
+  error.add(100, 2); // one block
+  CHECK(error.value() == Approx(2));
+  error.add(64 * 256, 1); // as long as 64 of them, which err as 5 of its 64
+  CHECK(error.value() == Approx(std::sqrt((4 + 320.0 / (64 * 256)) / 2)));
+  error.add(10, 9);
+  CHECK(!error.is_within());
 }
 
 TEST_CASE("winograd's matrices are a correlation", "[winograd]") {
