@@ -152,6 +152,14 @@ inline bool read_jpeg_scan(Jpeg& jpeg, Bytes header, Bytes& in) {
   return JpegScanReader(jpeg, scan, coder, in).read(in);
 }
 
+// A frame of another kind (lossless, hierarchical, arithmetic codes): what is refused has
+// a size.
+inline bool refuse_jpeg_frame(Job& job, Bytes in) {
+  in.skip(1);
+  job.asked_height = in.u16_big(), job.asked_width = in.u16_big();
+  return false;
+}
+
 inline bool read_jpeg_segment(Job& job, Jpeg& jpeg, uint32_t marker, Bytes& in) {
   const uint32_t length = in.u16_big();
   if (length < 2) return false;
@@ -176,8 +184,11 @@ inline bool read_jpeg_segment(Job& job, Jpeg& jpeg, uint32_t marker, Bytes& in) 
   case 0xffee:
     read_jpeg_application(jpeg, marker, segment);
     return true;
-  default: // comments and the like; frames of other kinds are 0xffc3 to 0xffcf
-    return marker < 0xffc3 || marker > 0xffcf || marker == 0xffc8;
+  case 0xffc8: // reserved
+  case 0xffcc: // of arithmetic codes, which a frame tells of
+    return true;
+  default: // comments and the like, and frames
+    return marker < 0xffc3 || marker > 0xffcf || refuse_jpeg_frame(job, segment);
   }
 }
 

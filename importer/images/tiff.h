@@ -311,8 +311,9 @@ inline bool decode_tiff(Job& job) {
   *tiff = {};
   tiff->file = job.bytes;
   tiff->is_big_endian = job.bytes.at[0] == 'M';
-  if (!read_tiff_directory(*tiff) || !is_supported(*tiff)) return false;
-  if (!job.begin(tiff->height, tiff->width)) return false;
+  if (!read_tiff_directory(*tiff) || !job.begin(tiff->height, tiff->width) ||
+      !is_supported(*tiff))
+    return false;
   const bool is_tiled = tiff->block_width != 0;
   if (!is_tiled) tiff->block_width = tiff->width;
   if (tiff->block_height == 0 || (!is_tiled && tiff->block_height > tiff->height))

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Writes the pictures of this folder, and beside each what Pillow decodes it to (name.ppm, RGB).
 
-Run by hand where a format or a case is added; needs the packages pillow and numpy, and tiffcp. check_images.cpp decodes the pictures
-with our decoders and compares all bytes.
+Run by hand where a format or a case is added; needs the packages pillow and numpy, jpegtran and tiffcp. check_images.cpp decodes the
+pictures with our decoders and compares all bytes.
 """
 import pathlib
+import re
 import subprocess
 
 import numpy
@@ -73,7 +74,8 @@ CASES = [
     ("rgb", "webp", {"save_all": True, "film": None}), ("few", "webp", {"lossless": True, "film": (4, 2)}),
     ("rgb", "tiff", {"compression": "jpeg"}), ("gray", "tiff", {"compression": "jpeg", "tiffinfo": {278: 8}}),
     ("rgb", "tiff", {"recode": "-c jpeg:80 -r 16"}), ("rgb", "tiff", {"recode": "-c jpeg:95 -t -w 16 -l 16"}),
-    ("runs", "png", {}),
+    ("runs", "png", {}), ("rgb", "jp2", {"mct": 1}), ("rgb", "jp2", {"mct": 1, "irreversible": True}),
+    ("inks", "jpg", {"as_luma": True}), ("rgb", "jpg", {"subsampling": "4:2:2", "recode": "-transpose"}),
 ]
 
 
@@ -106,15 +108,18 @@ def main():
     for number, (form, suffix, options) in enumerate(CASES):
         path = HERE / f"{suffix}_{number:02}_{form}.{suffix}"
         kind = {"pnm": "PPM", "jp2": "JPEG2000", "jpg": "JPEG"}.get(suffix, suffix.upper())
-        place, recode = options.pop("film", ()), options.pop("recode", "")
+        place, recode, as_luma = options.pop("film", ()), options.pop("recode", ""), options.pop("as_luma", False)
         if place is None:
             options["append_images"] = [images["palette"].convert("RGB").rotate(180)]
         images[form].save(path, format=kind, **options)
         if place:
             path.write_bytes(as_film(path.read_bytes(), *place))
-        if recode:  # Pillow does not write tables apart nor tiles, but reads them
+        if as_luma:  # the last byte of Adobe's segment: inks as luma and chroma, as Photoshop writes them
+            path.write_bytes(re.sub(rb"(Adobe.{6}).", rb"\1" + b"\x02", path.read_bytes(), count=1, flags=re.S))
+        if recode:  # Pillow does not write tables apart, tiles and samples halved down alone, but reads them
             made = path.with_suffix(".new")
-            subprocess.run(["tiffcp", *recode.split(), path, made], check=True)
+            tool = ["jpegtran", "-outfile", made] if suffix == "jpg" else ["tiffcp"]
+            subprocess.run([*tool, *recode.split(), path, *([] if suffix == "jpg" else [made])], check=True)
             made.rename(path)
         decoded = Image.open(path)
         if form != "runs":  # which is large: a bit for a pixel is enough
