@@ -1,6 +1,6 @@
 // BMP: a header, a table of colours, rows from the bottom up, each padded to four bytes.
 // [MS-WMF] 2.2.2.3 (BitmapInfoHeader and its longer forms), 2.2.2.9 (DeviceIndependent
-// Bitmap), 3.1.6 (run lengths). Channels of few bits become bytes by v * 255 / most.
+// Bitmap). Channels of few bits become bytes by v * 255 / most.
 #pragma once
 
 #include "importer/images/picture.h"
@@ -15,15 +15,9 @@ struct Bmp {
   Bytes rows;
 };
 
-enum BmpCompression : uint32_t { kBmpPlain, kBmpRuns8, kBmpRuns4, kBmpMasks };
+enum BmpCompression : uint32_t { kBmpPlain = 0, kBmpMasks = 3 };
 
 inline bool read_bmp_size(Bytes& in, uint32_t header_bytes, Bmp& bmp) {
-  if (header_bytes == 12) {
-    bmp.width = in.u16_little(), bmp.height = in.u16_little();
-    in.skip(2);
-    bmp.bits = in.u16_little();
-    return true;
-  }
   if (header_bytes < 40) return false;
   bmp.width = in.u32_little();
   const uint32_t height = in.u32_little();
@@ -58,7 +52,6 @@ inline bool read_bmp_header(Bytes all, Bmp& bmp) {
   if (header_bytes > 1024 || in.ended) return false;
   if ((bmp.bits == 16 || bmp.bits == 32) && !read_bmp_masks(all.from(54), bmp))
     return false;
-  const uint32_t entry = header_bytes == 12 ? 3 : 4;
   if (bmp.bits <= 8) {
     const uint32_t most_colors = 1u << bmp.bits;
     const uint32_t count =
@@ -67,7 +60,7 @@ inline bool read_bmp_header(Bytes all, Bmp& bmp) {
     for (uint32_t i = 0; i < count; ++i) {
       for (int32_t channel = 2; channel >= 0; --channel)
         bmp.palette[i][channel] = static_cast<uint8_t>(table.u8());
-      table.skip(entry - 3);
+      table.skip(1);
     }
   }
   bmp.rows = all.from(offset);
@@ -119,43 +112,6 @@ inline bool decode_bmp_plain(Job& job, Bmp& bmp) {
   return true;
 }
 
-// Pairs of a count and a value; a count of 0 escapes: end of the row, end of the image, a
-// move, or that many values as they are. What no pair reaches has colour 0.
-inline bool decode_bmp_runs(Job& job, Bmp& bmp) {
-  for (uint32_t row = 0; row < bmp.height; ++row)
-    for (uint32_t i = 0; i < bmp.width; ++i) put_bmp_color(job, bmp, row, i, 0);
-  const bool halves = bmp.compression == kBmpRuns4;
-  Bytes& in = bmp.rows;
-  uint32_t x = 0, row = 0;
-  const auto put = [&](uint32_t value, uint32_t i) {
-    if (x >= bmp.width) return;
-    const uint32_t index = !halves ? value : i % 2 == 0 ? value >> 4 : value & 15;
-    put_bmp_color(job, bmp, row, x++, index);
-  };
-  while (row < bmp.height && !in.ended) {
-    const uint32_t count = in.u8(), value = in.u8();
-    if (count != 0) {
-      for (uint32_t i = 0; i < count; ++i) put(value, i);
-    } else if (value == 0) {
-      x = 0, ++row;
-    } else if (value == 1) {
-      return true;
-    } else if (value == 2) {
-      x += in.u8();
-      row += in.u8();
-    } else {
-      uint32_t literal = 0;
-      for (uint32_t i = 0; i < value; ++i) {
-        if (!halves || i % 2 == 0) literal = in.u8();
-        put(literal, i);
-      }
-      const uint32_t used = halves ? (value + 1) / 2 : value;
-      in.skip(used % 2);
-    }
-  }
-  return !in.ended;
-}
-
 inline bool decode_bmp(Job& job) {
   Bmp* const bmp = job.take<Bmp>(1);
   if (bmp == nullptr) return false;
@@ -164,8 +120,6 @@ inline bool decode_bmp(Job& job) {
   const bool known =
       bits == 1 || bits == 4 || bits == 8 || bits == 16 || bits == 24 || bits == 32;
   if (!known || !job.begin(bmp->height, bmp->width)) return false;
-  if (bmp->compression == kBmpRuns8 && bits == 8) return decode_bmp_runs(job, *bmp);
-  if (bmp->compression == kBmpRuns4 && bits == 4) return decode_bmp_runs(job, *bmp);
   const bool plain = bmp->compression == kBmpPlain ||
                      (bmp->compression == kBmpMasks && (bits == 16 || bits == 32));
   return plain && decode_bmp_plain(job, *bmp);

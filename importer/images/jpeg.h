@@ -3,7 +3,6 @@
 // (jpeg_pixels.h).
 #pragma once
 
-#include "importer/images/jpeg_arithmetic.h"
 #include "importer/images/jpeg_huffman.h"
 #include "importer/images/jpeg_pixels.h"
 #include "importer/images/jpeg_scan.h"
@@ -56,23 +55,6 @@ inline bool read_jpeg_codes(Jpeg& jpeg, Bytes in) {
     if (!read_jpeg_code(codes[head & 3], in)) return false;
   }
   return true;
-}
-
-// B.2.4.3
-inline bool read_jpeg_conditioning(Jpeg& jpeg, Bytes in) {
-  while (in.left() > 0) {
-    const uint32_t head = in.u8(), value = in.u8(), table = head & 15;
-    if (table > 3 || head >> 4 > 1) return false;
-    if (head >> 4 == 0) {
-      if ((value & 15) > value >> 4) return false;
-      jpeg.none_bits[table] = static_cast<uint8_t>(value & 15);
-      jpeg.small_bits[table] = static_cast<uint8_t>(value >> 4);
-    } else {
-      if (value < 1 || value > 63) return false;
-      jpeg.low_places[table] = static_cast<uint8_t>(value);
-    }
-  }
-  return !in.ended;
 }
 
 inline void read_jpeg_application(Jpeg& jpeg, uint32_t marker, Bytes in) {
@@ -144,14 +126,14 @@ inline bool read_jpeg_scan_header(Jpeg& jpeg, JpegScan& scan, Bytes in) {
     for (int32_t j = 0; j < i; ++j)
       if (scan.components[j] == component) return false;
     component->dc = tables >> 4, component->ac = tables & 15;
-    component->predictor = component->context = 0;
+    component->predictor = 0;
   }
   scan.first = static_cast<int32_t>(in.u8()), scan.last = static_cast<int32_t>(in.u8());
   const uint32_t bits = in.u8();
   scan.high = static_cast<int32_t>(bits >> 4), scan.low = static_cast<int32_t>(bits & 15);
   if (!jpeg.is_progressive) scan.first = 0, scan.last = 63, scan.high = scan.low = 0;
   const bool has_dc = scan.first == 0, has_ac = scan.last > 0;
-  for (int32_t i = 0; i < scan.count && !jpeg.is_arithmetic; ++i) {
+  for (int32_t i = 0; i < scan.count; ++i) {
     const JpegComponent& component = *scan.components[i];
     if (has_dc && scan.high == 0 && !jpeg.dc[component.dc].is_defined) return false;
     if (has_ac && !jpeg.ac[component.ac].is_defined) return false;
@@ -166,12 +148,16 @@ inline bool read_jpeg_scan(Jpeg& jpeg, Bytes header, Bytes& in) {
   JpegScan scan;
   if (jpeg.component_count == 0 || ++jpeg.scans > kMostScans) return false;
   if (!read_jpeg_scan_header(jpeg, scan, header)) return false;
-  if (jpeg.is_arithmetic) {
-    JpegArithmetic coder(jpeg, scan);
-    return JpegScanReader(jpeg, scan, coder, in).read(in);
-  }
   JpegHuffman coder(jpeg, scan);
   return JpegScanReader(jpeg, scan, coder, in).read(in);
+}
+
+// A frame of another kind (lossless, hierarchical, arithmetic codes): what is refused has
+// a size.
+inline bool refuse_jpeg_frame(Job& job, Bytes in) {
+  in.skip(1);
+  job.asked_height = in.u16_big(), job.asked_width = in.u16_big();
+  return false;
 }
 
 inline bool read_jpeg_segment(Job& job, Jpeg& jpeg, uint32_t marker, Bytes& in) {
@@ -183,15 +169,10 @@ inline bool read_jpeg_segment(Job& job, Jpeg& jpeg, uint32_t marker, Bytes& in) 
   case 0xffc0: // baseline
   case 0xffc1: // extended, still Huffman codes
   case 0xffc2: // progressive
-  case 0xffc9: // extended, arithmetic codes
-  case 0xffca: // progressive, arithmetic codes
-    jpeg.is_progressive = marker == 0xffc2 || marker == 0xffca;
-    jpeg.is_arithmetic = marker >= 0xffc9;
+    jpeg.is_progressive = marker == 0xffc2;
     return start_jpeg_frame(job, jpeg, segment);
   case 0xffc4:
     return read_jpeg_codes(jpeg, segment);
-  case 0xffcc:
-    return read_jpeg_conditioning(jpeg, segment);
   case 0xffda:
     return read_jpeg_scan(jpeg, segment, in);
   case 0xffdb:
@@ -203,17 +184,12 @@ inline bool read_jpeg_segment(Job& job, Jpeg& jpeg, uint32_t marker, Bytes& in) 
   case 0xffee:
     read_jpeg_application(jpeg, marker, segment);
     return true;
-  default: // comments and the like; frames of other kinds are 0xffc3 to 0xffcf
-    return marker < 0xffc3 || marker > 0xffcf || marker == 0xffc8;
+  case 0xffc8: // reserved
+  case 0xffcc: // of arithmetic codes, which a frame tells of
+    return true;
+  default: // comments and the like, and frames
+    return marker < 0xffc3 || marker > 0xffcf || refuse_jpeg_frame(job, segment);
   }
-}
-
-inline Jpeg* new_jpeg(Job& job) {
-  Jpeg* const jpeg = job.take<Jpeg>(1);
-  if (jpeg == nullptr) return nullptr;
-  // F.1.4.4.1.4 and F.1.4.4.2: what holds where nothing is told.
-  for (uint32_t i = 0; i < 4; ++i) jpeg->small_bits[i] = 1, jpeg->low_places[i] = 5;
-  return jpeg;
 }
 
 inline bool read_jpeg(Job& job, Jpeg& jpeg, Bytes in) {
@@ -230,7 +206,7 @@ inline bool read_jpeg(Job& job, Jpeg& jpeg, Bytes in) {
 }
 
 inline bool decode_jpeg(Job& job) {
-  Jpeg* const jpeg = new_jpeg(job);
+  Jpeg* const jpeg = job.take<Jpeg>(1);
   // Of a progressive picture that is cut a coarser one could be made.
   return jpeg != nullptr && read_jpeg(job, *jpeg, job.bytes) && jpeg->scans > 0 &&
          (jpeg->is_whole || !jpeg->is_progressive) && put_jpeg(job, *jpeg);
@@ -239,7 +215,7 @@ inline bool decode_jpeg(Job& job) {
 // A part of another file, whose tables may stand before it and which says what its three
 // components are.
 inline bool decode_jpeg_part(Job& job, Bytes tables, bool is_rgb) {
-  Jpeg* const jpeg = new_jpeg(job);
+  Jpeg* const jpeg = job.take<Jpeg>(1);
   if (jpeg == nullptr || !read_jpeg(job, *jpeg, tables) || jpeg->component_count != 0 ||
       !read_jpeg(job, *jpeg, job.bytes) || jpeg->scans == 0)
     return false;

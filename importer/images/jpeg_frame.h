@@ -33,15 +33,7 @@ struct JpegComponent {
   int16_t* coefficients;              // 64 of each block
   uint8_t* samples;                   // rows of 8 * stride
   int32_t predictor;                  // of the next DC coefficient
-  int32_t context;                    // arithmetic: how the last one differed from its
   uint32_t dc, ac;                    // numbers of tables
-};
-
-// What the bits of an arithmetic code depend on (annex F.1.4): for each bin the state of
-// its estimate, and in the highest bit the more probable symbol.
-struct JpegBins {
-  static constexpr uint32_t kDc = 49, kAc = 245;
-  uint8_t dc[4][kDc], ac[4][kAc];
 };
 
 struct Jpeg {
@@ -50,13 +42,10 @@ struct Jpeg {
   JpegComponent components[4];
   int32_t most_across, most_down;
   int32_t units_across, units_down;
-  bool is_progressive, is_arithmetic;
+  bool is_progressive;
   bool is_whole;                // its end is there
   uint16_t quantization[4][64]; // in the order of a block's rows
   JpegCode dc[4], ac[4];
-  JpegBins bins;
-  // Arithmetic: differences that count as none and as small, coefficients as low (DAC).
-  uint8_t none_bits[4], small_bits[4], low_places[4];
   uint32_t restart_interval;
   bool has_jfif, has_adobe;
   uint32_t transform; // Adobe's

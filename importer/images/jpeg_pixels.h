@@ -9,30 +9,31 @@
 namespace svod::image {
 
 // cos and sqrt(2) factors, in steps of 2^-13.
-inline constexpr int32_t kJpeg0298 = 2446, kJpeg0390 = 3196, kJpeg0541 = 4433,
-                         kJpeg0765 = 6270, kJpeg0899 = 7373, kJpeg1175 = 9633,
-                         kJpeg1501 = 12299, kJpeg1847 = 15137, kJpeg1961 = 16069,
-                         kJpeg2053 = 16819, kJpeg2562 = 20995, kJpeg3072 = 25172;
+inline constexpr uint32_t kJpeg0298 = 2446, kJpeg0390 = 3196, kJpeg0541 = 4433,
+                          kJpeg0765 = 6270, kJpeg0899 = 7373, kJpeg1175 = 9633,
+                          kJpeg1501 = 12299, kJpeg1847 = 15137, kJpeg1961 = 16069,
+                          kJpeg2053 = 16819, kJpeg2562 = 20995, kJpeg3072 = 25172;
 
-// Eight values `step` apart, in place; the results lose `shift` bits, rounded.
+// Eight values `step` apart, in place; the results lose `shift` bits, rounded. What no
+// encoder makes may be out of range, and wraps around.
 inline void transform_jpeg_line(int32_t* line, int32_t step, int32_t shift) {
-  const auto in = [&](int32_t i) { return line[i * step]; };
+  const auto in = [&](int32_t i) { return static_cast<uint32_t>(line[i * step]); };
   // Even places.
-  int32_t z = (in(2) + in(6)) * kJpeg0541;
-  const int32_t even2 = z - in(6) * kJpeg1847, even3 = z + in(2) * kJpeg0765;
-  const int32_t even0 = (in(0) + in(4)) * 8192, even1 = (in(0) - in(4)) * 8192;
-  const int32_t even[4] = {even0 + even3, even1 + even2, even1 - even2, even0 - even3};
+  uint32_t z = (in(2) + in(6)) * kJpeg0541;
+  const uint32_t even2 = z - in(6) * kJpeg1847, even3 = z + in(2) * kJpeg0765;
+  const uint32_t even0 = (in(0) + in(4)) * 8192, even1 = (in(0) - in(4)) * 8192;
+  const uint32_t even[4] = {even0 + even3, even1 + even2, even1 - even2, even0 - even3};
   // Odd places.
-  const int32_t a = in(7), b = in(5), c = in(3), d = in(1);
+  const uint32_t a = in(7), b = in(5), c = in(3), d = in(1);
   z = (a + c + b + d) * kJpeg1175;
-  const int32_t ad = -(a + d) * kJpeg0899, bc = -(b + c) * kJpeg2562;
-  const int32_t ac = z - (a + c) * kJpeg1961, bd = z - (b + d) * kJpeg0390;
-  const int32_t odd[4] = {d * kJpeg1501 + ad + bd, c * kJpeg3072 + bc + ac,
-                          b * kJpeg2053 + bc + bd, a * kJpeg0298 + ad + ac};
-  const int32_t half = 1 << (shift - 1);
+  const uint32_t ad = -(a + d) * kJpeg0899, bc = -(b + c) * kJpeg2562;
+  const uint32_t ac = z - (a + c) * kJpeg1961, bd = z - (b + d) * kJpeg0390;
+  const uint32_t odd[4] = {d * kJpeg1501 + ad + bd, c * kJpeg3072 + bc + ac,
+                           b * kJpeg2053 + bc + bd, a * kJpeg0298 + ad + ac};
+  const uint32_t half = 1u << (shift - 1);
   for (int32_t i = 0; i < 4; ++i) {
-    line[i * step] = (even[i] + odd[i] + half) >> shift;
-    line[(7 - i) * step] = (even[i] - odd[i] + half) >> shift;
+    line[i * step] = static_cast<int32_t>(even[i] + odd[i] + half) >> shift;
+    line[(7 - i) * step] = static_cast<int32_t>(even[i] - odd[i] + half) >> shift;
   }
 }
 

@@ -1,5 +1,5 @@
 // How the blocks of one JPEG scan follow each other (ITU-T T.81, annex A.2), with restart
-// markers. What a block's bits mean is a coder's: Huffman or arithmetic.
+// markers. What a block's bits mean is a coder's.
 #pragma once
 
 #include "importer/images/jpeg_frame.h"
@@ -68,8 +68,7 @@ private:
     const uint32_t marker = next_jpeg_marker(in);
     if (marker < 0xffd0 || marker > 0xffd7) return false;
     coder_.open(in);
-    for (int32_t i = 0; i < scan_.count; ++i)
-      scan_.components[i]->predictor = scan_.components[i]->context = 0;
+    for (int32_t i = 0; i < scan_.count; ++i) scan_.components[i]->predictor = 0;
     return true;
   }
 

@@ -1,11 +1,10 @@
 // TIFF (revision 6.0; sections 2 and 7 to 11, 13 to 16, Technical Notes on Deflate and on
 // JPEG): a directory of tagged fields; strips or tiles of rows, as they are or packed
-// (PackBits, LZW, Deflate, codes of fax machines), or each a JPEG picture of its own. Of
-// several pictures the first is decoded.
+// (PackBits, LZW, Deflate), or each a JPEG picture of its own. Of several pictures the
+// first is decoded.
 #pragma once
 
 #include "importer/images/jpeg.h"
-#include "importer/images/tiff_fax.h"
 #include "importer/images/tiff_streams.h"
 #include "runtime_stub/inflate.h"
 
@@ -20,7 +19,7 @@ struct Tiff {
   Bytes file;
   bool is_big_endian = false;
   uint32_t width = 0, height = 0, bits = 1, compression = 1, photometric = 0;
-  uint32_t samples = 1, predictor = 1, fill_order = 1, fax_options = 0;
+  uint32_t samples = 1, predictor = 1, fill_order = 1;
   bool is_planar = false;
   uint32_t block_width = 0, block_height = 0; // of a strip or tile
   TiffField offsets, sizes, colors, jpeg_tables;
@@ -47,7 +46,6 @@ enum TiffTag : uint32_t {
   kTiffRowsPerStrip = 278,
   kTiffStripSizes = 279,
   kTiffPlanar = 284,
-  kTiffFaxOptions = 292,
   kTiffPredictor = 317,
   kTiffColors = 320,
   kTiffTileWidth = 322,
@@ -103,9 +101,6 @@ inline bool take_tiff_field(Tiff& tiff, uint32_t tag, const TiffField& field) {
   case kTiffPlanar:
     tiff.is_planar = first == 2;
     break;
-  case kTiffFaxOptions:
-    tiff.fax_options = first;
-    break;
   case kTiffPredictor:
     tiff.predictor = first;
     break;
@@ -141,18 +136,12 @@ inline bool read_tiff_directory(Tiff& tiff) {
   return true;
 }
 
-inline bool is_fax(const Tiff& tiff) {
-  return tiff.compression >= 2 && tiff.compression <= 4;
-}
-
 inline bool is_jpeg(const Tiff& tiff) { return tiff.compression == 7; }
 
 inline bool is_supported(const Tiff& tiff) {
   const uint32_t bits = tiff.bits;
   if (is_jpeg(tiff) && (bits != 8 || tiff.is_planar || tiff.samples > 3)) return false;
-  if (is_fax(tiff) && bits != 1) return false;
-  // The lowest bit first is for fax machines.
-  if (tiff.fill_order != 1 && (tiff.fill_order != 2 || !is_fax(tiff))) return false;
+  if (tiff.fill_order != 1) return false; // the lowest bit first is for fax machines
   const bool part = bits == 1 || bits == 2 || bits == 4;
   if (!part && bits != 8 && bits != 16) return false;
   if (part && tiff.samples != 1) return false;
@@ -213,7 +202,6 @@ inline void keep_tiff_row(const Tiff& tiff, const TiffBlock& block, uint32_t y,
 struct TiffWork {
   uint8_t* kept;
   uint8_t* row;
-  TiffFax* fax; // null where none is needed
   TiffLzw* lzw;
   Inflate<Bytes>* inflate;
   uint32_t sums[16];
@@ -269,11 +257,6 @@ inline bool decode_tiff_block(Job& job, const Tiff& tiff, TiffWork& work,
   switch (tiff.compression) {
   case 1:
     return decode_tiff_rows(tiff, work, block, in);
-  case 2:
-  case 3:
-  case 4:
-    work.fax->open(in);
-    return decode_tiff_rows(tiff, work, block, *work.fax);
   case 5:
     work.lzw->open(in);
     return decode_tiff_rows(tiff, work, block, *work.lzw);
@@ -304,16 +287,6 @@ inline bool decode_tiff_blocks(Job& job, const Tiff& tiff, TiffWork& work) {
   return true;
 }
 
-inline bool prepare_tiff_fax(Job& job, const Tiff& tiff, TiffWork& work) {
-  if (!is_fax(tiff)) return true;
-  work.fax = job.take<TiffFax>(1);
-  const bool is_two_dimensional = (tiff.fax_options & 1) != 0;
-  return work.fax != nullptr &&
-         work.fax->prepare(job,
-                           {static_cast<TiffFaxKind>(tiff.compression),
-                            is_two_dimensional, tiff.fill_order == 2, tiff.block_width});
-}
-
 inline void put_tiff_pixel(Job& job, const Tiff& tiff, const uint8_t* from, int32_t y,
                            int32_t x) {
   const uint32_t most_value = tiff.bits < 8 ? (1u << tiff.bits) - 1 : 255;
@@ -338,8 +311,9 @@ inline bool decode_tiff(Job& job) {
   *tiff = {};
   tiff->file = job.bytes;
   tiff->is_big_endian = job.bytes.at[0] == 'M';
-  if (!read_tiff_directory(*tiff) || !is_supported(*tiff)) return false;
-  if (!job.begin(tiff->height, tiff->width)) return false;
+  if (!read_tiff_directory(*tiff) || !job.begin(tiff->height, tiff->width) ||
+      !is_supported(*tiff))
+    return false;
   const bool is_tiled = tiff->block_width != 0;
   if (!is_tiled) tiff->block_width = tiff->width;
   if (tiff->block_height == 0 || (!is_tiled && tiff->block_height > tiff->height))
@@ -356,8 +330,7 @@ inline bool decode_tiff(Job& job) {
   if (work->inflate == nullptr || work->lzw == nullptr || work->row == nullptr ||
       work->kept == nullptr)
     return false;
-  if (!prepare_tiff_fax(job, *tiff, *work) || !decode_tiff_blocks(job, *tiff, *work))
-    return false;
+  if (!decode_tiff_blocks(job, *tiff, *work)) return false;
   const uint8_t* from = work->kept;
   for (int32_t y = 0; y < job.height; ++y)
     for (int32_t x = 0; x < job.width; ++x, from += kTiffKept)

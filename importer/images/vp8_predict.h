@@ -32,10 +32,14 @@ inline void transform_vp8_second(const int16_t* in, int16_t (*blocks)[16]) {
   }
 }
 
-// 14.4: sqrt(2) times cosine and sine of 22.5 degrees, in steps of 2^-16.
+// 14.4: sqrt(2) times cosine and sine of 22.5 degrees, in steps of 2^-16. What no encoder
+// makes may be out of range, and wraps around.
 inline void transform_vp8_line(const int32_t* in, int32_t step, int32_t* out) {
-  const auto cosine = [](int32_t x) { return x + (x * 20091 >> 16); };
-  const auto sine = [](int32_t x) { return x * 35468 >> 16; };
+  const auto share = [](int32_t x, uint32_t factor) {
+    return static_cast<int32_t>(static_cast<uint32_t>(x) * factor) >> 16;
+  };
+  const auto cosine = [&](int32_t x) { return x + share(x, 20091); };
+  const auto sine = [&](int32_t x) { return share(x, 35468); };
   const int32_t a = in[0] + in[2 * step], b = in[0] - in[2 * step];
   const int32_t c = sine(in[step]) - cosine(in[3 * step]);
   const int32_t d = cosine(in[step]) + sine(in[3 * step]);

@@ -86,9 +86,14 @@ def wrong_pictures(folder, path, program):
     refused((IMAGES / "png_08_rgb.png").read_bytes(), 1, "no picture")
     refused(jpeg.ljust(4 * 19 * 26 + 65537, b"\0"), 1, "larger than the", "--limit-image")
     check(b"cannot be read" in run(program, folder / "missing.jpg", expect=4).stderr, "a file that is not there")
-    pack(path, program, "--image", "rgb,formats=jpeg/png")
+    pack(path, program, "--image", "rgb,formats=jpeg/png/tiff")
     for cut in (len(jpeg) // 2, len(jpeg) * 9 // 10):
         refused(jpeg[:cut], 1, "cut short", "27 pixels wide")
+    # What nobody exports has a size, but no decoder: arithmetic codes, and those of fax machines.
+    tiff = (IMAGES / "tiff_19_bits.tiff").read_bytes()
+    compression = b"\x03\x01\x03\0\x01\0\0\0"
+    for odd in (jpeg.replace(b"\xff\xc0", b"\xff\xc9"), tiff.replace(compression + b"\x01", compression + b"\x04")):
+        refused(odd, 1, "27 pixels wide", "of a kind that is not decoded")
     progressive = (IMAGES / "jpg_24_rgb.jpg").read_bytes()
     refused(progressive[:len(progressive) * 2 // 3], 1, "cut short")
     check(b"(a picture file) is not given" in run(program, expect=2).stderr, "no picture")

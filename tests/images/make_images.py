@@ -5,6 +5,7 @@ Run by hand where a format or a case is added; needs the packages pillow and num
 pictures with our decoders and compares all bytes.
 """
 import pathlib
+import re
 import subprocess
 
 import numpy
@@ -24,7 +25,7 @@ def picture():
 
 
 def runs():
-    """Rows with runs of both colours, of all lengths below 64 and of all multiples of 64 up to 2560."""
+    """A picture that is much wider than the others, of runs of both colours."""
     def row(lengths):
         pixels = numpy.concatenate([numpy.full(n, i % 2 == 0) for i, n in enumerate(lengths)])
         return numpy.pad(pixels, (0, 2700 - len(pixels)), constant_values=True)
@@ -71,16 +72,10 @@ CASES = [
     ("rgb", "jp2", {"precinct_size": [16, 16], "codeblock_size": [8, 8], "num_resolutions": 2,
                     "progression": "CPRL", "mct": 0, "no_jp2": True}),
     ("rgb", "webp", {"save_all": True, "film": None}), ("few", "webp", {"lossless": True, "film": (4, 2)}),
-    ("rgb", "jpg", {"recode": "-arithmetic"}), ("rgb", "jpg", {"recode": "-arithmetic -restart 2B"}),
-    ("rgb", "jpg", {"recode": "-arithmetic -progressive", "quality": 97}),
-    ("gray", "jpg", {"recode": "-arithmetic -progressive"}),
-    ("bits", "tiff", {"compression": "tiff_ccitt"}), ("bits", "tiff", {"compression": "group3"}),
-    ("bits", "tiff", {"compression": "group3", "tiffinfo": {292: 5}}),
-    ("bits", "tiff", {"compression": "group4", "tiffinfo": {278: 6}}),
-    ("bits", "tiff", {"compression": "group4", "tiffinfo": {266: 2, 262: 0}}),
-    ("runs", "tiff", {"compression": "tiff_ccitt"}), ("runs", "tiff", {"compression": "group4"}),
     ("rgb", "tiff", {"compression": "jpeg"}), ("gray", "tiff", {"compression": "jpeg", "tiffinfo": {278: 8}}),
     ("rgb", "tiff", {"recode": "-c jpeg:80 -r 16"}), ("rgb", "tiff", {"recode": "-c jpeg:95 -t -w 16 -l 16"}),
+    ("runs", "png", {}), ("rgb", "jp2", {"mct": 1}), ("rgb", "jp2", {"mct": 1, "irreversible": True}),
+    ("inks", "jpg", {"as_luma": True}), ("rgb", "jpg", {"subsampling": "4:2:2", "recode": "-transpose"}),
 ]
 
 
@@ -113,13 +108,15 @@ def main():
     for number, (form, suffix, options) in enumerate(CASES):
         path = HERE / f"{suffix}_{number:02}_{form}.{suffix}"
         kind = {"pnm": "PPM", "jp2": "JPEG2000", "jpg": "JPEG"}.get(suffix, suffix.upper())
-        place, recode = options.pop("film", ()), options.pop("recode", "")
+        place, recode, as_luma = options.pop("film", ()), options.pop("recode", ""), options.pop("as_luma", False)
         if place is None:
             options["append_images"] = [images["palette"].convert("RGB").rotate(180)]
         images[form].save(path, format=kind, **options)
         if place:
             path.write_bytes(as_film(path.read_bytes(), *place))
-        if recode:  # Pillow does not write such codes, but reads them
+        if as_luma:  # the last byte of Adobe's segment: inks as luma and chroma, as Photoshop writes them
+            path.write_bytes(re.sub(rb"(Adobe.{6}).", rb"\1" + b"\x02", path.read_bytes(), count=1, flags=re.S))
+        if recode:  # Pillow does not write tables apart, tiles and samples halved down alone, but reads them
             made = path.with_suffix(".new")
             tool = ["jpegtran", "-outfile", made] if suffix == "jpg" else ["tiffcp"]
             subprocess.run([*tool, *recode.split(), path, *([] if suffix == "jpg" else [made])], check=True)

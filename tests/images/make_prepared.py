@@ -13,7 +13,7 @@ from PIL import Image
 
 HERE = pathlib.Path(__file__).resolve().parent
 FILTERS = {"nearest": Image.Resampling.NEAREST, "bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
-PICTURES = ["jpg_21_rgb.jpg", "png_09_gray.png", "png_13_alpha.png", "tiff_54_runs.tiff", "webp_29_rgb.webp", "bmp_02_palette.bmp",
+PICTURES = ["jpg_21_rgb.jpg", "png_09_gray.png", "png_13_alpha.png", "png_49_runs.png", "webp_29_rgb.webp", "bmp_02_palette.bmp",
             "pnm_05_rgb.pnm", "jp2_36_rgb.jp2", "jpg_26_inks.jpg", "webp_43_rgb.webp", "webp_44_few.webp"]
 # height and width of the result, how it fits, height and width of the box
 SHAPES = [(19, 27, "stretch", 19, 27), (8, 10, "stretch", 8, 10), (40, 33, "stretch", 40, 33), (19, 5, "stretch", 19, 5),
