@@ -92,12 +92,18 @@ bool Packing::take_program() {
   console_.progress("writing " + options_.model_name());
   FileWriter file(files_[0].temporary());
   SvodChecksum checksum;
-  file.write(found.front);
-  produce_weights(kernels_->plan, [&](std::span<const std::byte> bytes) {
-    checksum.add(bytes.data(), bytes.size());
-    file.write(bytes);
-  });
-  file.write(found.back);
+  const uint64_t weights_at = found.front.size();
+  file.reserve(weights_at + contents_.weight_bytes + found.back.size());
+  file.write_at(0, found.front);
+  produce_weights(
+      kernels_->plan,
+      [&](uint64_t offset, std::span<const std::byte> bytes) {
+        file.write_at(weights_at + offset, bytes);
+      },
+      [&](std::span<const std::byte> bytes) {
+        checksum.add(bytes.data(), bytes.size());
+      });
+  file.write_at(weights_at + contents_.weight_bytes, found.back);
   contents_.weight_checksum = checksum.finish();
   file.write_at(found.image_at, build_image(contents_));
   file.make_program();
