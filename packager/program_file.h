@@ -9,7 +9,7 @@
 
 namespace svod::packager {
 
-// Writes a file that is there and empty; after a failure nothing more.
+// Writes a file that is there; after a failure nothing more.
 class FileWriter {
 public:
   explicit FileWriter(const std::string& path);
