@@ -228,10 +228,11 @@ ObjectOptions Packing::object_options(StubKind stub) {
   return build;
 }
 
-std::optional<Objects> Packing::build_for(StubKind stub, std::string& error,
-                                          bool profile) {
+std::optional<Objects> Packing::build_for(StubKind stub, std::string& error, bool profile,
+                                          bool leaves_room) {
   ObjectOptions build = object_options(stub);
   build.profile = profile;
+  build.leaves_room = leaves_room;
   auto manifest = [&](const SizeFacts& sizes) {
     Summary facts = summary();
     facts.sizes = sizes;
@@ -253,7 +254,8 @@ Exit Packing::build_once() {
   clock_.lap();
   merge_small_kernels();
   std::string error;
-  objects_ = build_for(options_.is_library() ? library_stub() : StubKind::Program, error);
+  objects_ = build_for(options_.is_library() ? library_stub() : StubKind::Program, error,
+                       false, fills_program());
   if (!objects_) return toolchain_error(error);
   for (const std::string& remedy : objects_->remedies) console_.warning(remedy);
   note_time("compile", clock_.lap());

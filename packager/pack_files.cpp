@@ -108,6 +108,7 @@ Exit Packing::link_error(const std::string& diagnostics) const {
   uint64_t bytes = objects_->image.size();
   for (const auto& object : objects_->code) bytes += object.size();
   if (objects_->weights) bytes += objects_->weights->size();
+  if (objects_->room) bytes += objects_->room->bytes;
   const std::string fault = files_[0].room_fault(bytes);
   return fault.empty() ? toolchain_error(diagnostics)
                        : file_error(options_.output, fault);
@@ -120,11 +121,15 @@ Exit Packing::link() {
   if (options_.emit == Output::Source) return write_source();
   const toolchain::LinkResult linked = link_output(options_, *objects_, output);
   if (!linked.ok) return link_error(linked.diagnostics);
+  std::optional<uint64_t> weights_at;
+  if (objects_->room) weights_at = linked.room_at;
+  if (weights_at && !fill_program(*weights_at))
+    return link_error("the weights cannot be written into " + output + "\n");
   Exit status = options_.is_library() ? write_headers() : Exit::Done;
   if (status != Exit::Done) return status;
   if (objects_->weight_file && !write_weights(*objects_, files_[1].temporary()))
     status = file_error(files_[1].temporary(), "cannot be written");
-  if (status == Exit::Done) keep_program();
+  if (status == Exit::Done) keep_program(weights_at);
   note_time("link", clock_.lap());
   return status;
 }

@@ -2,11 +2,12 @@
 // in it are the weights, which the plan says how to pack. So an entry is the program
 // without them: what stands in front of them and what follows. A pack of the same plan
 // writes these, packs its weights into the file between them, and writes its own image,
-// which has names and digests, over the other one: no object is read, named or linked,
-// and the weights are written once, where a link copies them three times.
+// which has names and digests, over the other one: no object is read, named or linked.
 //
 // The image's size decides where all else lies: with longer names a program is linked
-// again, from the plan and the objects of the cache.
+// again, from the plan and the objects of the cache. A link leaves a room for the
+// weights, which are packed into it in the same way: a linker that is given them copies
+// them twice, which for 657 MB takes longer than all else.
 #include "packager/packing.h"
 
 #include "compiler/support/byte_form.h"
@@ -34,11 +35,18 @@ struct StoredProgram {
   std::vector<std::byte> front, back; // of the weights
 };
 
-// Where the weights lie in the program: they are looked for by how they begin, and
-// believed by their checksum.
-std::optional<size_t> find_weights(std::span<const std::byte> program,
-                                   const ImageContents& contents,
-                                   std::span<const std::byte> begin) {
+std::optional<uint64_t> find_image(std::span<const std::byte> program,
+                                   const std::vector<std::byte>& image) {
+  const auto found = std::ranges::search(program, image);
+  if (found.empty()) return std::nullopt;
+  return static_cast<uint64_t>(found.begin() - program.begin());
+}
+
+// Where the weights lie in a program that they were linked into: they are looked for by
+// how they begin, and believed by their checksum.
+std::optional<uint64_t> find_weights(std::span<const std::byte> program,
+                                     const ImageContents& contents,
+                                     std::span<const std::byte> begin) {
   const auto size = static_cast<size_t>(contents.weight_bytes);
   if (size == 0) return program.size();
   for (size_t at = 0; at + size <= program.size(); at += contents.align) {
@@ -51,10 +59,13 @@ std::optional<size_t> find_weights(std::span<const std::byte> program,
 } // namespace
 
 // Of one set of shapes, with all that it needs inside.
+bool Packing::fills_program() const {
+  return sets_.empty() && !files_.empty() && options_.emit == Output::Executable &&
+         options_.weights == WeightPlace::Embed && !options_.device;
+}
+
 bool Packing::caches_program() const {
-  return plan_state_ != PlanState::Off && cache_ && sets_.empty() && !files_.empty() &&
-         options_.emit == Output::Executable && options_.weights == WeightPlace::Embed &&
-         !options_.device;
+  return plan_state_ != PlanState::Off && cache_ && fills_program();
 }
 
 // What the manifest says before there are objects.
@@ -77,6 +88,38 @@ std::string Packing::program_key() const {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// At their place; the image learns their checksum.
+void Packing::put_weights_into(FileWriter& file, uint64_t at) {
+  SvodChecksum checksum;
+  produce_weights(
+      kernels_->plan,
+      [&](uint64_t offset, std::span<const std::byte> bytes) {
+        file.write_at(at + offset, bytes);
+      },
+      [&](std::span<const std::byte> bytes) {
+        checksum.add(bytes.data(), bytes.size());
+      });
+  contents_.weight_checksum = checksum.finish();
+}
+
+// What was linked around the weights gets them, and its image their checksum.
+bool Packing::fill_program(uint64_t at) {
+  const std::string& path = files_[0].temporary();
+  std::optional<uint64_t> image_at;
+  uint64_t size = 0;
+  {
+    const FileView file(path);
+    size = file.bytes().size();
+    if (at <= size) image_at = find_image(file.bytes().first(at), build_image(contents_));
+  }
+  if (!image_at) return false;
+  FileWriter file(path);
+  file.reserve(size);
+  put_weights_into(file, at);
+  file.write_at(*image_at, build_image(contents_));
+  return file.good();
+}
+
 bool Packing::take_program() {
   if (!caches_program() || plan_state_ != PlanState::Hit) return false;
   const std::string key = program_key();
@@ -91,14 +134,11 @@ bool Packing::take_program() {
     return false;
   console_.progress("writing " + options_.model_name());
   FileWriter file(files_[0].temporary());
-  SvodChecksum checksum;
-  file.write(found.front);
-  produce_weights(kernels_->plan, [&](std::span<const std::byte> bytes) {
-    checksum.add(bytes.data(), bytes.size());
-    file.write(bytes);
-  });
-  file.write(found.back);
-  contents_.weight_checksum = checksum.finish();
+  const uint64_t weights_at = found.front.size();
+  file.reserve(weights_at + contents_.weight_bytes + found.back.size());
+  file.write_at(0, found.front);
+  put_weights_into(file, weights_at);
+  file.write_at(weights_at + contents_.weight_bytes, found.back);
   file.write_at(found.image_at, build_image(contents_));
   file.make_program();
   // What is wrong with the file the linker says better.
@@ -116,17 +156,15 @@ bool Packing::take_program() {
   return true;
 }
 
-void Packing::keep_program() {
+void Packing::keep_program(std::optional<uint64_t> at) {
   if (!caches_program()) return;
   const FileView file(files_[0].temporary());
-  const std::optional<size_t> at =
-      find_weights(file.bytes(), contents_, objects_->first_weights);
+  if (!at) at = find_weights(file.bytes(), contents_, objects_->first_weights);
   if (!at) return;
   const auto weights = static_cast<size_t>(contents_.weight_bytes);
   const auto front = file.bytes().first(*at), back = file.bytes().subspan(*at + weights);
-  const std::vector<std::byte> image = build_image(contents_);
-  const auto image_at = std::ranges::search(front, image);
-  if (image_at.empty()) return;
+  const std::optional<uint64_t> image_at = find_image(front, build_image(contents_));
+  if (!image_at) return;
   StoredProgram out;
   out.key = program_key();
   out.sizes = objects_->sizes;
@@ -137,7 +175,7 @@ void Packing::keep_program() {
   out.objects = objects_->compiled + objects_->reused;
   out.made_for = key_;
   out.weight_checksum = contents_.weight_checksum;
-  out.image_at = static_cast<uint64_t>(image_at.begin() - front.begin());
+  out.image_at = *image_at;
   out.front.assign(front.begin(), front.end());
   out.back.assign(back.begin(), back.end());
   ByteWriter bytes;

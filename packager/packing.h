@@ -27,6 +27,7 @@
 namespace svod::packager {
 
 class DeviceMeasure;
+class FileWriter;
 struct OldProgram;
 
 // Each method is a stage and may end the run with its exit code.
@@ -57,11 +58,14 @@ private:
   void remember_plan(std::shared_ptr<const ValueFacts> facts);
   void keep_plan();
   std::string_view plan_state() const;
+  bool fills_program() const;
   bool caches_program() const;
   std::string program_key() const;
   std::string manifest_of(const SizeFacts& sizes) const;
   bool take_program();
-  void keep_program();
+  void put_weights_into(FileWriter& file, uint64_t at);
+  bool fill_program(uint64_t at);
+  void keep_program(std::optional<uint64_t> weights_at);
   Exit merge_sets();
   Exit compile_device();
   bool multiplies_bytes() const;
@@ -111,7 +115,7 @@ private:
   }
   ObjectOptions object_options(StubKind stub);
   std::optional<Objects> build_for(StubKind stub, std::string& error,
-                                   bool profile = false);
+                                   bool profile = false, bool leaves_room = false);
   ArenaBytes arena() const;
   HeaderFacts header_facts() const;
   uint32_t threads() const;

@@ -10,24 +10,33 @@
 namespace svod::packager {
 
 FileWriter::FileWriter(const std::string& path)
-    : file_(open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC)), good_(file_ >= 0) {}
+    : file_(open(path.c_str(), O_WRONLY | O_CLOEXEC)), good_(file_ >= 0) {}
 
 FileWriter::~FileWriter() {
   if (file_ >= 0) close(file_);
 }
 
+void FileWriter::reserve(uint64_t bytes) {
+  if (good_ && bytes > 0) (void)fallocate(file_, 0, 0, static_cast<off_t>(bytes));
+}
+
 void FileWriter::write(std::span<const std::byte> bytes) {
-  while (good_ && !bytes.empty()) {
-    const ssize_t put = ::write(file_, bytes.data(), bytes.size());
-    if (put < 0 && errno == EINTR) continue;
-    good_ = put > 0;
-    if (good_) bytes = bytes.subspan(static_cast<size_t>(put));
-  }
+  write_at(end_, bytes);
+  end_ += bytes.size();
 }
 
 void FileWriter::write_at(uint64_t offset, std::span<const std::byte> bytes) {
-  good_ = good_ && lseek(file_, static_cast<off_t>(offset), SEEK_SET) >= 0;
-  write(bytes);
+  while (good_ && !bytes.empty()) {
+    const ssize_t put =
+        pwrite(file_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) {
+      good_ = false;
+      return;
+    }
+    offset += static_cast<uint64_t>(put);
+    bytes = bytes.subspan(static_cast<size_t>(put));
+  }
 }
 
 void FileWriter::make_program() {

@@ -110,13 +110,14 @@ bool is_packed_already(const PackedWeight& weight, const PackSource& source) {
          weight.bytes() == static_cast<int64_t>(source.bytes.size());
 }
 
-std::vector<std::byte> pack_weight(const PackedWeight& weight, const PackSource& source) {
+void pack_weight(const PackedWeight& weight, const PackSource& source, std::byte* out) {
   SVOD_CHECK(weight.dtype == source.dtype) << "packed weight of another type";
-  if (is_packed_already(weight, source))
-    return {source.bytes.begin(), source.bytes.end()};
-  std::vector<std::byte> out(static_cast<size_t>(weight.bytes()));
+  if (is_packed_already(weight, source)) {
+    std::ranges::copy(source.bytes, out);
+    return;
+  }
   const auto walk = [&]<class Element>(Element) {
-    Walk<Element>(weight, source, out.data()).run(0, weight.offset);
+    Walk<Element>(weight, source, out).run(0, weight.offset);
   };
   switch (byte_size(weight.dtype)) {
   case 1:
@@ -131,6 +132,11 @@ std::vector<std::byte> pack_weight(const PackedWeight& weight, const PackSource&
   default:
     walk(uint64_t());
   }
+}
+
+std::vector<std::byte> pack_weight(const PackedWeight& weight, const PackSource& source) {
+  std::vector<std::byte> out(static_cast<size_t>(weight.bytes()));
+  pack_weight(weight, source, out.data());
   return out;
 }
 

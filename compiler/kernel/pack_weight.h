@@ -14,7 +14,8 @@ struct PackSource {
 
 // Whether the weight is its source as it lies.
 bool is_packed_already(const PackedWeight& weight, const PackSource& source);
-// Its elements.
+// Its elements, in memory for weight.bytes() of them or in a vector of its own.
+void pack_weight(const PackedWeight& weight, const PackSource& source, std::byte* out);
 std::vector<std::byte> pack_weight(const PackedWeight& weight, const PackSource& source);
 inline std::vector<std::byte> pack_weight(const PackedWeight& weight,
                                           const Tensor& source) {

@@ -84,13 +84,28 @@ public:
       : data_(data), header_(header_of<Elf>(target)), file_("svod-data") {}
 
   MemoryFile write(const std::function<void(const ByteSink&)>& produce) {
-    file_.append(bytes_of(header_));
-    pad_to(file_, data_.align);
-    Section& data = begin(kData, data_.section, SHT_PROGBITS, data_.align);
-    data.sh_flags = SHF_ALLOC | (data_.large ? kLarge : 0);
+    Section& data = begin_data(SHT_PROGBITS);
     produce([&](std::span<const std::byte> piece) { file_.append(piece); });
     end(data);
-    write_symbols(data.sh_size);
+    return finish();
+  }
+
+  MemoryFile write_room(uint64_t bytes) {
+    begin_data(SHT_NOBITS).sh_size = bytes;
+    return finish();
+  }
+
+private:
+  Section& begin_data(uint32_t type) {
+    file_.append(bytes_of(header_));
+    pad_to(file_, data_.align);
+    Section& data = begin(kData, data_.section, type, data_.align);
+    data.sh_flags = SHF_ALLOC | (data_.large ? kLarge : 0);
+    return data;
+  }
+
+  MemoryFile finish() {
+    write_symbols(sections_[kData].sh_size);
     Section& note = begin(kNote, ".note.GNU-stack", SHT_PROGBITS, 1);
     end(note);
     Section& names = begin(kNames, ".shstrtab", SHT_STRTAB, 1);
@@ -103,7 +118,6 @@ public:
     return std::move(file_);
   }
 
-private:
   Section& begin(SectionIndex index, const std::string& name, uint32_t type,
                  uint64_t align) {
     pad_to(file_, align);
@@ -154,6 +168,13 @@ MemoryFile make_data_object(const Target& target, const DataObject& data,
     return make_wasm_data_object(target, data, produce);
   if (target.pointer_bits == 64) return Writer<Elf64>(target, data).write(produce);
   return Writer<Elf32>(target, data).write(produce);
+}
+
+MemoryFile make_room_object(const Target& target, const DataObject& data,
+                            uint64_t bytes) {
+  SVOD_CHECK(target.kind != TargetKind::Wasm) << "a module has no room";
+  if (target.pointer_bits == 64) return Writer<Elf64>(target, data).write_room(bytes);
+  return Writer<Elf32>(target, data).write_room(bytes);
 }
 
 MemoryFile make_data_object(const Target& target, const DataObject& data,

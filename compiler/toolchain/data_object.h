@@ -30,6 +30,11 @@ MemoryFile make_data_object(const Target& target, const DataObject& data,
 MemoryFile make_wasm_data_object(const Target& target, const DataObject& data,
                                  const std::function<void(const ByteSink&)>& produce);
 
+// Of so many bytes that are none of the object's: a linker leaves them zero, and who has
+// linked puts them in. ELF; the linker joins its section with others that have bytes, or
+// the output has no room.
+MemoryFile make_room_object(const Target& target, const DataObject& data, uint64_t bytes);
+
 // The same for bytes that are in memory already.
 MemoryFile make_data_object(const Target& target, const DataObject& data,
                             std::span<const std::byte> bytes);

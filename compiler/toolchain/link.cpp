@@ -10,9 +10,12 @@
 // A start should not wait for its weights to be mapped. 176 MB in pages of 4 KB cost 17
 // of resnet50's 80 ms, in pages of 2 MB one. Linux maps those where the page cache holds
 // the file in pieces as large, so it is written by one call and not through a mapping,
-// and where address and offset agree modulo 2 MB, which the first segment asks for.
+// and where address and offset agree modulo 2 MB, which the first segment asks for. With
+// a room the linker maps its output, since it then writes only what is around the room,
+// and whoever fills that does so by large calls.
 #include "compiler/toolchain/link.h"
 
+#include "compiler/support/bytes.h"
 #include "compiler/support/check.h"
 #include "compiler/toolchain/archive.h"
 #include "compiler/toolchain/data_object.h"
@@ -25,8 +28,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
 #include <optional>
+#include <sstream>
 #include <thread>
 
 #include <fcntl.h>
@@ -146,7 +151,55 @@ static uint64_t bytes_of(const LinkInputs& inputs) {
   uint64_t bytes = 0;
   for (std::span<const std::byte> object : inputs.objects) bytes += object.size();
   for (const MemoryFile* file : inputs.files) bytes += file->size();
-  return bytes;
+  return bytes + (inputs.room ? inputs.room->bytes : 0);
+}
+
+namespace {
+
+// LLD writes a file beside its output and renames it, which needs a folder, and tries so
+// for its map; into a pipe it writes at once. The other end must be read meanwhile: a
+// pipe holds 64 KB.
+class OutputPipe {
+public:
+  OutputPipe() {
+    SVOD_CHECK(pipe2(ends_, O_CLOEXEC) == 0) << std::strerror(errno);
+    reader_ = std::thread([this] { read_all(); });
+  }
+  ~OutputPipe() {
+    if (reader_.joinable()) take();
+  }
+  std::string path() const { return "/proc/self/fd/" + std::to_string(ends_[1]); }
+
+  // What was written, when nobody writes any more.
+  std::vector<std::byte> take() {
+    close(ends_[1]);
+    reader_.join();
+    close(ends_[0]);
+    return std::move(bytes_);
+  }
+
+private:
+  void read_all() {
+    std::byte buffer[1 << 16];
+    for (ssize_t got; (got = read(ends_[0], buffer, sizeof buffer)) > 0;)
+      bytes_.insert(bytes_.end(), buffer, buffer + got);
+  }
+
+  int ends_[2] = {-1, -1};
+  std::vector<std::byte> bytes_;
+  std::thread reader_;
+};
+
+} // namespace
+
+// The offset of a section in the first segment, where addresses are offsets, by the
+// linker's map: "    2a40     2a40  27d6b000    64         FILE:(SECTION)".
+static std::optional<uint64_t> place_in_map(const std::vector<std::byte>& map,
+                                            const std::string& section) {
+  std::istringstream in{std::string(text_of(map))};
+  for (std::string line; std::getline(in, line);)
+    if (line.ends_with(":(" + section + ")")) return std::stoull(line, nullptr, 16);
+  return std::nullopt;
 }
 
 // What is mapped as it lies in the file.
@@ -155,9 +208,23 @@ static LinkResult link_segments(const Target& target, const LinkInputs& inputs,
                                 const std::string& output) {
   const auto page = static_cast<uint64_t>(target.machine().large_page);
   const bool large = page != 0 && bytes_of(inputs) > 2 * page;
-  if (large) options.emplace_back("--no-mmap-output-file");
+  std::optional<OutputPipe> map;
+  if (inputs.room) {
+    map.emplace();
+    options.push_back("-Map=" + map->path());
+  } else if (large) {
+    options.emplace_back("--no-mmap-output-file");
+  }
   LinkResult result = link(target, inputs, std::move(options), output);
-  if (!result.ok || !large || complete_large_program(output, page)) return result;
+  if (!result.ok) return result;
+  if (map) {
+    const std::optional<uint64_t> at = place_in_map(map->take(), inputs.room->section);
+    SVOD_CHECK(at.has_value()) << "the linker has lost " << inputs.room->section;
+    result.room_at = *at;
+    const uint64_t end = *at + inputs.room->bytes;
+    SVOD_CHECK(end <= std::filesystem::file_size(output)) << "no room in " << output;
+  }
+  if (!large || complete_large_program(output, page)) return result;
   return {false, output + ": " + std::strerror(errno) + '\n'};
 }
 
@@ -262,43 +329,6 @@ LinkResult link_module(const Target& target, const LinkInputs& inputs,
   for (const std::string& name : exports) options.push_back("--export=" + name);
   return link(target, inputs, options, output);
 }
-
-namespace {
-
-// LLD writes a file beside its output and renames it, which needs a folder; into a pipe
-// it writes at once. The other end must be read meanwhile: a pipe holds 64 KB.
-class OutputPipe {
-public:
-  OutputPipe() {
-    SVOD_CHECK(pipe2(ends_, O_CLOEXEC) == 0) << std::strerror(errno);
-    reader_ = std::thread([this] { read_all(); });
-  }
-  ~OutputPipe() {
-    if (reader_.joinable()) take();
-  }
-  std::string path() const { return "/proc/self/fd/" + std::to_string(ends_[1]); }
-
-  // What was written, when nobody writes any more.
-  std::vector<std::byte> take() {
-    close(ends_[1]);
-    reader_.join();
-    close(ends_[0]);
-    return std::move(bytes_);
-  }
-
-private:
-  void read_all() {
-    std::byte buffer[1 << 16];
-    for (ssize_t got; (got = read(ends_[0], buffer, sizeof buffer)) > 0;)
-      bytes_.insert(bytes_.end(), buffer, buffer + got);
-  }
-
-  int ends_[2] = {-1, -1};
-  std::vector<std::byte> bytes_;
-  std::thread reader_;
-};
-
-} // namespace
 
 ObjectResult partial_link(const Target& target, const LinkInputs& inputs) {
   if (target.elf_machine == 0) return {false, {}, "only ELF objects can be joined\n"};

@@ -6,21 +6,30 @@
 #include "compiler/toolchain/memory_file.h"
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace svod::toolchain {
 
+// A section of a room object (data_object.h).
+struct Room {
+  std::string section;
+  uint64_t bytes = 0;
+};
+
 // What is linked, in this order: small objects as bytes, large ones (weights) as files.
 struct LinkInputs {
   std::vector<std::span<const std::byte>> objects;
   std::vector<const MemoryFile*> files;
+  std::optional<Room> room = {}; // of an executable, in one of the files
 };
 
 struct LinkResult {
   bool ok = false;
   std::string diagnostics; // the linker's
+  uint64_t room_at = 0;    // where it lies in the output: a hole of the file
 };
 
 // Hardened static PIE without libc; the entry point is _start. Linux targets.

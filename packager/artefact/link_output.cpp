@@ -15,6 +15,7 @@ toolchain::LinkInputs link_inputs(const Objects& objects, bool weights) {
     inputs.objects.push_back(object);
   inputs.files.push_back(&objects.image);
   if (weights && objects.weights) inputs.files.push_back(&*objects.weights);
+  inputs.room = objects.room;
   for (const toolchain::MemoryFile* file : objects.device) inputs.files.push_back(file);
   return inputs;
 }

@@ -394,6 +394,13 @@ void ObjectBuilder::build_weights() {
     const char* section = is_firmware()       ? ".rodata.svod.weights"
                           : weights_are_far() ? ".lrodata.svod_weights"
                                               : ".rodata.svod_weights";
+    if (options_.leaves_room && !weights_are_far()) {
+      out_.weights = toolchain::make_room_object(
+          target_, {section, weights_symbol(), contents_.align}, contents_.weight_bytes);
+      out_.room = {section, contents_.weight_bytes};
+      contents_.weight_checksum = 0;
+      return;
+    }
     const std::optional<StoredForm> form = stored_form(seen);
     if (form) out_.sizes.stored = form->bytes, out_.sizes.scratch = form->scratch;
     out_.weights = toolchain::make_data_object(

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/codegen/kernels.h"
-#include "compiler/toolchain/memory_file.h"
+#include "compiler/toolchain/link.h"
 #include "compiler/toolchain/spills.h"
 #include "packager/artefact/image.h"
 #include "packager/artefact/stub_jobs.h"
@@ -22,9 +22,10 @@ struct ObjectOptions {
   std::string prefix = "infer";   // of a library
   std::vector<std::string> flags; // of kernels, after ours
   WeightPlace place = WeightPlace::Embed;
-  bool self_check = false; // of a library
-  bool profile = false;    // of firmware: its run says which kernel has run
-  Plans plans = {};        // of several sets of shapes, with what they share
+  bool self_check = false;  // of a library
+  bool profile = false;     // of firmware: its run says which kernel has run
+  bool leaves_room = false; // for embedded weights, which whoever links puts in
+  Plans plans = {};         // of several sets of shapes, with what they share
   const SharedWeights* shared = nullptr;
   const DeviceParts* device = nullptr; // of a program for a GPU, too
   uint32_t parts = 0;                  // of a program: program_parts()
@@ -46,6 +47,7 @@ struct Objects {
   // Of firmware: what is there once in a program, by symbols that no library hides.
   std::vector<std::vector<std::byte>> shared;
   std::optional<toolchain::MemoryFile> weights; // object; none if there are no weights
+  std::optional<toolchain::Room> room; // that it is; contents have no checksum yet
   std::optional<toolchain::MemoryFile>
       weight_file;                      // bytes, for weights beside the program
   std::vector<std::byte> first_weights; // how they begin

@@ -20,6 +20,15 @@ static void release(const Blob& blob) {
   importer::release_pages(text_of(blob.unnoted_bytes()), blob.owner);
 }
 
+PackedBytes::PackedBytes(const PackedWeight& weight, const PackSource& source)
+    : bytes_(source.bytes) {
+  if (is_packed_already(weight, source)) return;
+  const auto size = static_cast<size_t>(weight.bytes());
+  own_ = std::make_unique_for_overwrite<std::byte[]>(size);
+  pack_weight(weight, source, own_.get());
+  bytes_ = {own_.get(), size};
+}
+
 using Visit = std::function<void(const PackedGroup& group)>;
 
 static std::vector<PackedGroup>
@@ -35,7 +44,7 @@ weight_groups(const plan::Plan& plan,
   for (const auto& [offset, slot] : slots) {
     if (!wanted(offset)) continue;
     const NodeId source = plan.packed[slot->source].source;
-    if (out.empty() || source != last) out.push_back({source, {}, {}});
+    if (out.empty() || source != last) out.push_back({source, {}, {}, {}});
     out.back().slots.push_back(slot);
     last = source;
   }
@@ -51,34 +60,35 @@ static const Blob* blob_of(const Graph& graph, NodeId id) {
 
 static void pack_group(const plan::Plan& plan, PackedGroup& group) {
   const Blob* blob = blob_of(plan.graph, group.source);
-  const Tensor value = blob ? Tensor() : evaluate_known(plan.graph, group.source);
+  if (blob == nullptr) group.value = evaluate_known(plan.graph, group.source);
   const PackSource source{plan.graph[group.source].dtype,
-                          blob ? blob->unnoted_bytes() : std::span(value.bytes)};
+                          blob ? blob->unnoted_bytes() : std::span(group.value.bytes)};
   for (const plan::Slot* slot : group.slots) {
-    const PackedWeight& weight = plan.packed[slot->source];
-    group.packed.push_back(blob && is_packed_already(weight, source)
-                               ? PackedBytes(source.bytes)
-                               : PackedBytes(pack_weight(weight, source)));
+    group.packed.emplace_back(plan.packed[slot->source], source);
     SVOD_CHECK(group.packed.back().bytes().size() <= slot->bytes)
         << "packed weight larger than its slot";
   }
+  if (std::ranges::none_of(group.packed, &PackedBytes::is_source)) group.value = {};
 }
 
 // Packs the weights of a plan in the order of their offsets: those that `wanted` says. A
-// tensor that a group is packed from is computed once. While one is visited, as many as
-// there are cores are being packed, and no more: what is packed waits for its turn in
-// memory.
+// tensor that a group is packed from is computed once. While one is visited, three times
+// as many as there are cores are being packed, so that a large one leaves the other cores
+// work, and no more: what is packed waits for its turn in memory. `packed` sees each
+// group before that, on the thread that has packed it.
 static void for_each_group(const plan::Plan& plan,
                            const std::function<bool(uint64_t offset)>& wanted,
-                           const Visit& visit) {
+                           const Visit& visit, const Visit& packed = {}) {
   std::vector<PackedGroup> groups = weight_groups(plan, wanted);
-  const size_t ahead = std::max(1U, std::thread::hardware_concurrency());
+  const size_t ahead = 3 * std::max(1U, std::thread::hardware_concurrency());
   std::deque<std::future<void>> packing;
   size_t begun = 0;
   for (size_t i = 0; i < groups.size(); i++) {
     for (; begun < groups.size() && begun <= i + ahead; begun++)
-      packing.push_back(std::async(std::launch::async,
-                                   [&, begun] { pack_group(plan, groups[begun]); }));
+      packing.push_back(std::async(std::launch::async, [&, begun] {
+        pack_group(plan, groups[begun]);
+        if (packed) packed(groups[begun]);
+      }));
     packing.front().get();
     packing.pop_front();
     const PackedGroup group = std::move(groups[i]);
@@ -125,6 +135,21 @@ SharedWeights weights_of_one(const plan::Plan& plan) {
 
 void produce_weights(const plan::Plan& plan, const ByteSink& sink) {
   produce_weights({&plan}, weights_of_one(plan), sink);
+}
+
+void produce_weights(const plan::Plan& plan, const PutBytes& put, const ByteSink& sink) {
+  Section section(sink);
+  for_each_group(
+      plan, [](uint64_t) { return true; },
+      [&](const PackedGroup& group) {
+        for (size_t k = 0; k < group.slots.size(); k++)
+          section.put(group.slots[k]->offset, group.packed[k].bytes());
+      },
+      [&](const PackedGroup& group) {
+        for (size_t k = 0; k < group.slots.size(); k++)
+          put(group.slots[k]->offset, group.packed[k].bytes());
+      });
+  section.fill_to(plan.weight_bytes);
 }
 
 SharedWeights share_weights(const Plans& plans) {

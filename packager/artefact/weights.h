@@ -7,24 +7,24 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <vector>
 
 namespace svod::packager {
 
 using ByteSink = std::function<void(std::span<const std::byte>)>;
 
-// A weight as its kernels read it: in memory of its own, or where it lies in the model's
-// file.
+// A weight as its kernels read it: in memory of its own, or where its source lies.
 class PackedBytes {
 public:
-  explicit PackedBytes(std::vector<std::byte> own) : own_(std::move(own)), bytes_(own_) {}
-  explicit PackedBytes(std::span<const std::byte> bytes) : bytes_(bytes) {}
-  PackedBytes(PackedBytes&&) = default; // what a vector holds stays where it is
+  PackedBytes(const PackedWeight& weight, const PackSource& source);
+  PackedBytes(PackedBytes&&) = default;
   std::span<const std::byte> bytes() const { return bytes_; }
+  bool is_source() const { return own_ == nullptr; }
   std::vector<std::byte> copy() const { return {bytes_.begin(), bytes_.end()}; }
 
 private:
-  std::vector<std::byte> own_;
+  std::unique_ptr<std::byte[]> own_;
   std::span<const std::byte> bytes_;
 };
 
@@ -32,11 +32,16 @@ private:
 struct PackedGroup {
   NodeId source = kNoNode;
   std::vector<const plan::Slot*> slots;
+  Tensor value = {};               // of a source that is no tensor of the model
   std::vector<PackedBytes> packed; // one for each slot
 };
 
 // Hands plan.weight_bytes bytes to `sink`, in order.
 void produce_weights(const plan::Plan& plan, const ByteSink& sink);
+// Also puts each weight at its offset, on the thread that has packed it: several at a
+// time, in any order. What lies between weights is not put; it is zero.
+using PutBytes = std::function<void(uint64_t offset, std::span<const std::byte> bytes)>;
+void produce_weights(const plan::Plan& plan, const PutBytes& put, const ByteSink& sink);
 
 // One weight section of several plans, in which equal bytes lie once. The first plan's
 // weights lie as it says, what the next ones add follows.

@@ -182,6 +182,38 @@ TEST_CASE("a data object joins the code of every ELF target", "[toolchain]") {
   CHECK(joined.diagnostics == "");
 }
 
+TEST_CASE("what is linked around a room is the program once that is filled",
+          "[toolchain]") {
+  Folder folder;
+  const std::string name = GENERATE("x86-64", "aarch64", "armv7", "riscv64");
+  const size_t size = GENERATE(1000, 5'000'000);
+  INFO(name << ", " << size);
+  const std::string whole = folder / "whole", filled = folder / "filled";
+  const std::string section = ".rodata.svod_weights", symbol = "svod_weights";
+  const Target target = target_of(name);
+  // A room lies among constants.
+  const std::vector<std::byte> object =
+      compiled(name, program_text(name) + "extern \"C\" [[gnu::used, gnu::retain]] "
+                                          "const int svod_beside[3] = {1, 2, 3};");
+  const MemoryFile room = make_room_object(target, {section, symbol}, size);
+  CHECK(room.size() < 2000);
+  const std::vector<std::byte> bytes(size, std::byte{6});
+  const MemoryFile data = make_data_object(target, {section, symbol}, std::span(bytes));
+  REQUIRE(link_executable(target, {{object}, {&data}}, whole).ok);
+  const LinkResult result =
+      link_executable(target, {{object}, {&room}, Room{section, size}}, filled);
+  INFO(result.diagnostics);
+  REQUIRE(result.ok);
+  std::fstream file(filled, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(static_cast<std::streamoff>(result.room_at));
+  file << std::string(size, '\6');
+  file.close();
+  const bool same = read_file(filled) == read_file(whole);
+  CHECK(same);
+  CHECK(std::filesystem::status(filled).permissions() ==
+        std::filesystem::status(whole).permissions());
+}
+
 TEST_CASE("an archive links into a program of the system's compiler", "[toolchain]") {
   if (!default_target().is_x86() || !has_program("cc")) {
     WARN("not run: needs cc on x86-64");
