@@ -6,6 +6,7 @@
 #include "compiler/select/group.h"
 #include "compiler/select/merge_groups.h"
 #include "compiler/select/strassen.h"
+#include "compiler/select/tree_reductions.h"
 #include "compiler/select/weight_budget.h"
 #include "compiler/select/winograd.h"
 
@@ -286,24 +287,6 @@ static FormPrice merging_price(const Graph& g, const GroupedConvolution& conv,
           bytes_of((together - 1) * weights)};
 }
 
-// What walks down trees reach is reduced block by block: the trees of a block stay in the
-// first cache while rows pass, which one loop over all trees would not allow.
-static bool in_two_steps(const Graph& g, const Node& node) {
-  bool plain = is_reduce(node.op) && node.op != Op::ArgMin && node.op != Op::ArgMax;
-  if (!plain || node.payload.size() < 2) return false;
-  NodeId n = node.inputs[0];
-  while (g[n].op == Op::Reshape || g[n].op == Op::Bitcast) n = g[n].inputs[0];
-  return g[n].op == Op::Descend;
-}
-
-static NodeId reduce_in_two_steps(Algorithms& out, const Node& node, NodeId x) {
-  Payload axes = node.payload;
-  NodeId blocks = reduce(out.graph, node.op, x, {axes.back()});
-  out.stored.insert(blocks);
-  axes.pop_back();
-  return reduce(out.graph, node.op, blocks, axes);
-}
-
 // Whether no one who reads n cuts its axis into pieces that are no whole vectors, as a
 // transposed convolution does whose channels and taps are one axis.
 static bool is_read_in_vectors(const Graph& g, const Users& users, NodeId n, size_t axis,
@@ -479,8 +462,8 @@ static Algorithms choose_within(const Graph& graph, const Target& target,
       out.chosen.push_back(std::move(chosen));
       if (fast != kNoNode) return fast;
     }
-    if (in_two_steps(graph, node))
-      return reduce_in_two_steps(out, node, now[node.inputs[0]]);
+    if (reduces_trees(graph, node))
+      return reduce_by_blocks(out, node, now[node.inputs[0]]);
     Node copy = now.over_copies(n);
     // Columns of the keys are found at run time: they lie at one distance.
     if (node.op == Op::Descend) {
@@ -493,6 +476,7 @@ static Algorithms choose_within(const Graph& graph, const Target& target,
   return out;
 }
 
+// At half of what a written sum errs hardly a form is left.
 Algorithms choose_algorithms(const Graph& graph, const Target& target,
                              const FormOptions& forms) {
   for (double most = kMostAmplified;; most /= 2) {

@@ -1,9 +1,8 @@
-// JPEG (ITU-T T.81): 8 bits, Huffman or arithmetic codes, sequential or progressive. All
+// JPEG (ITU-T T.81): 8 bits, Huffman codes, sequential or progressive. All
 // coefficients are kept until the last scan is read; then they become pixels
 // (jpeg_pixels.h).
 #pragma once
 
-#include "importer/images/jpeg_huffman.h"
 #include "importer/images/jpeg_pixels.h"
 #include "importer/images/jpeg_scan.h"
 
@@ -148,8 +147,7 @@ inline bool read_jpeg_scan(Jpeg& jpeg, Bytes header, Bytes& in) {
   JpegScan scan;
   if (jpeg.component_count == 0 || ++jpeg.scans > kMostScans) return false;
   if (!read_jpeg_scan_header(jpeg, scan, header)) return false;
-  JpegHuffman coder(jpeg, scan);
-  return JpegScanReader(jpeg, scan, coder, in).read(in);
+  return JpegScanReader(jpeg, scan, in).read(in);
 }
 
 // A frame of another kind (lossless, hierarchical, arithmetic codes): what is refused has

@@ -1,17 +1,15 @@
 // How the blocks of one JPEG scan follow each other (ITU-T T.81, annex A.2), with restart
-// markers. What a block's bits mean is a coder's.
+// markers. What a block's bits mean is JpegHuffman's.
 #pragma once
 
-#include "importer/images/jpeg_frame.h"
+#include "importer/images/jpeg_huffman.h"
 
 namespace svod::image {
 
-// Coder: open(bytes), the bytes behind it as rest(), read(component, block) for one
-// block, and ended(): bits from beyond the end of the file were used.
-template <class Coder> class JpegScanReader {
+class JpegScanReader {
 public:
-  JpegScanReader(const Jpeg& jpeg, const JpegScan& scan, Coder& coder, Bytes in)
-      : jpeg_(jpeg), scan_(scan), coder_(coder) {
+  JpegScanReader(const Jpeg& jpeg, const JpegScan& scan, Bytes in)
+      : jpeg_(jpeg), scan_(scan), coder_(jpeg, scan) {
     coder_.open(in);
   }
 
@@ -83,7 +81,7 @@ private:
 
   const Jpeg& jpeg_;
   const JpegScan& scan_;
-  Coder& coder_;
+  JpegHuffman coder_;
   uint32_t until_restart_ = 0;
   bool is_first_ = true;
 };
