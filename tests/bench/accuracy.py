@@ -6,8 +6,8 @@ no vectors, no other order of sums and no fast forms. An error is that of the wh
     |found - judge| / |judge|, Euclidean norms,
 
 the largest of a model's float outputs. What a model quantises is quantised by all three, but values that lie beside a
-step may fall to either side of it. A few numbers are right or wrong in their last bit by luck: for models that answer so,
-norms go over the answers to several inputs.
+step may fall to either side of it. A few numbers are right or wrong in their last bit by luck: norms go over the answers to
+several inputs, until there are VALUES numbers or INPUTS inputs.
 """
 import math
 import pathlib
@@ -22,6 +22,9 @@ from onnx import numpy_helper
 HEADER = "| model | ours | ONNX Runtime | ours / ONNX Runtime |\n|---|---|---|---|"
 # Below this an error is that of rounding the answer itself to float32.
 LEAST = 2.0 ** -24
+# So many numbers of an answer make a ratio of two errors that another draw repeats; and so many inputs are enough for a
+# model that answers less.
+VALUES, INPUTS = 1000, 32
 
 
 def judge(build, folder, where, seconds):
@@ -67,20 +70,21 @@ def largest(answers):
 
 
 def drawn_inputs(folder, where, number):
-    """A folder like that of a model, with other inputs: floats are drawn with the mean and the deviation that they had, all
-    else stays as it is (numbers of words, masks, sizes)."""
+    """A folder like that of a model, with other inputs, or None where it has no floats to draw: each float is drawn from
+    those that the input held, so that zeros stay as many and bytes of a picture stay such; all else stays as it is
+    (numbers of words, masks, sizes)."""
     data = where / "test_data_set_0"
     data.mkdir(parents=True, exist_ok=True)
     for file in [f for f in folder.iterdir() if f.is_file()]:
         link(where / file.name, file)
-    draw = np.random.default_rng(number)
+    draw, drawn = np.random.default_rng(number), False
     for file in (folder / "test_data_set_0").glob("input_*.pb"):
         given = onnx.load_tensor(str(file))
         values = numpy_helper.to_array(given)
-        if values.dtype.kind == "f" and values.size:
-            values = draw.normal(values.mean(), values.std(), values.shape).astype(values.dtype)
+        if values.dtype.kind == "f" and values.size > 1:
+            values, drawn = draw.choice(values.ravel(), values.shape), True
         (data / file.name).write_bytes(numpy_helper.from_array(values, given.name).SerializeToString())
-    return where
+    return where if drawn else None
 
 
 def row(name, ours, theirs):

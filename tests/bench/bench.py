@@ -227,11 +227,20 @@ def main_proof(names, source, options):
     return 0
 
 
+def judged_inputs(name, folder, options):
+    """Folders with the inputs to judge a model by: its own, then drawn ones, while the reader wants more."""
+    yield folder
+    for number in range(1, options.inputs or accuracy.INPUTS):
+        drawn = accuracy.drawn_inputs(folder, WORK / "drawn" / name, number)
+        if drawn is None:
+            return
+        yield drawn
+
+
 def judge_model(name, folder, options):
     """Errors of ours and of ONNX Runtime's against double precision."""
-    program, answers = pack(name, folder, options)[0], {"ours": [], "ort": []}
-    for number in range(options.inputs):
-        at = accuracy.drawn_inputs(folder, WORK / "drawn" / name, number) if number else folder
+    program, answers, values = pack(name, folder, options)[0], {"ours": [], "ort": []}, 0
+    for at in judged_inputs(name, folder, options):
         work = WORK / "judge" / name
         shutil.rmtree(work, ignore_errors=True)
         wanted, reason = accuracy.judge(BUILD, at, work, options.judge_seconds)
@@ -242,6 +251,9 @@ def judge_model(name, folder, options):
         run_ours(program, inputs_of(at), peer.names, WORK / "ours" / name, options.threads)
         for who, found in answers.items():
             found.append(accuracy.squares_of(WORK / who / name, peer.names, wanted))
+        values += max(map(len, wanted))
+        if not options.inputs and values >= accuracy.VALUES:
+            break
     errors = [accuracy.largest(found) for found in answers.values()]
     if None in errors:
         raise Failure("no output is a float")
@@ -346,7 +358,8 @@ def arguments():
     parser.add_argument("--proof", action="store_true", help="start, memory, size, scaling; what a region costs")
     parser.add_argument("--accuracy", action="store_true", help="errors against double precision, no times")
     parser.add_argument("--corpus", action="store_true", help="--accuracy: the real models of SVOD_CORPUS")
-    parser.add_argument("--inputs", type=int, default=1, metavar="N", help="--accuracy: over so many inputs, drawn but for the first")
+    parser.add_argument("--inputs", type=int, default=0, metavar="N",
+                        help="--accuracy: over N inputs, drawn but for the first; else until there are enough numbers")
     parser.add_argument("--judge-seconds", type=int, default=600, help="--accuracy: for one model in double precision")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
