@@ -171,6 +171,7 @@ FusedGraph Fuser::run(const Graph& graph, const std::string& place) {
     search_cut(algorithms, requests, std::move(rounds.choices), made, out);
   out.unfused_kernels = count_ops(graph);
   fuse_bodies(place, out);
+  if (place.empty()) select::find_read_again(out, target_.machine());
   passes_.set_place(place);
   out = passes_.run("chains", [&] {
     // What takes turns row by row is found with the plan.

@@ -6,6 +6,8 @@
 // cache, 6839 and 6901.)
 #include "compiler/select/repeated.h"
 
+#include <algorithm>
+
 namespace svod::select {
 
 // Weights and values of all kernels, those of bodies within included.
@@ -21,6 +23,46 @@ static int64_t bytes_of(const FusedGraph& fused) {
 void find_repeated(FusedGraph& body, const Machine& machine) {
   if (bytes_of(body) > machine.last.bytes) return;
   for (ScheduledKernel& k : body.kernels) k.loops.repeated = true;
+}
+
+static int64_t bytes_of(const FusedGraph& fused, const Argument& a) {
+  return a.kind == Argument::Kind::Packed ? fused.packed[a.id].bytes()
+                                          : fused.buffers[a.id].bytes();
+}
+
+namespace {
+
+// The last kernel that has read a weight, and how much was read and written before it.
+struct LastRead {
+  size_t weight, kernel; // of FusedGraph::packed, ::kernels
+  int64_t before;
+};
+
+} // namespace
+
+void find_read_again(FusedGraph& program, const Machine& machine) {
+  std::vector<LastRead> reads;
+  int64_t touched = 0;
+  for (size_t i = 0; i < program.kernels.size(); ++i) {
+    ScheduledKernel& k = program.kernels[i];
+    int64_t bytes = 0;
+    for (const Argument& a : k.arguments) {
+      bytes += bytes_of(program, a);
+      if (a.kind != Argument::Kind::Packed) continue;
+      // Kernels of equal steps have weights of their own that are equal.
+      const auto last = std::ranges::find_if(reads, [&](const LastRead& read) {
+        return program.packed[read.weight] == program.packed[a.id];
+      });
+      if (last == reads.end()) {
+        reads.push_back({a.id, i, touched});
+        continue;
+      }
+      if (touched - last->before <= machine.last.bytes)
+        k.loops.repeated = program.kernels[last->kernel].loops.repeated = true;
+      last->kernel = i, last->before = touched;
+    }
+    touched += bytes;
+  }
 }
 
 } // namespace svod::select

@@ -10,4 +10,8 @@ namespace svod::select {
 // from step to step.
 void find_repeated(FusedGraph& body, const Machine& machine);
 
+// Marks those of a program whose weights another kernel has read so shortly before that
+// they are still in a cache: the steps of a recurrent layer that is written out.
+void find_read_again(FusedGraph& program, const Machine& machine);
+
 } // namespace svod::select

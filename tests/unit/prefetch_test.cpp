@@ -149,3 +149,32 @@ TEST_CASE("weights that a loop reads at each step are not fetched", "[kernels]")
   // The same weights, read once.
   CHECK(product(1, width, width).fetches());
 }
+
+// Steps of a recurrent layer, written out, before a product whose weights are read once.
+TEST_CASE("weights that several kernels of a run read are not fetched", "[kernels]") {
+  const int64_t width = 256, outputs = 4096;
+  const auto known = [](Graph& g, const Shape& shape) {
+    std::vector<double> values(static_cast<size_t>(element_count(shape)));
+    for (size_t k = 0; k < values.size(); ++k)
+      values[k] = static_cast<double>(k % 97) / 4096;
+    Tensor w = test::make_tensor(DType::F32, shape, values);
+    return weight(g, DType::F32, shape, g.add_blob(std::move(w.bytes)));
+  };
+  Graph g;
+  NodeId state = g.add_input("x", DType::F32, {1, width});
+  const NodeId weights = known(g, {width, width});
+  for (int step = 0; step < 4; ++step)
+    state = map(g, Op::Tanh, {matmul(g, state, weights)});
+  g.add_output("y", matmul(g, state, known(g, {width, outputs})));
+  CompileOptions options;
+  options.target = *find_target("x86-64-v4");
+  const codegen::Kernels kernels = compile(g, options);
+  size_t repeated = 0, fetching = 0;
+  for (const ScheduledKernel& k : kernels.plan.programs) {
+    repeated += k.loops.repeated;
+    for (const StageSchedule& s : k.levels[0].stages) fetching += !s.weights.empty();
+    CHECK((k.loops.repeated || k.flops >= 2 * width * outputs));
+  }
+  CHECK(repeated > 0);
+  CHECK(fetching == 1);
+}
