@@ -58,7 +58,7 @@ NodeId GraphImport::make_tensor(const ModelTensor& tensor, const ModelPlace& pla
   else if (dtype == DType::String)
     id = import_.frame.strings.tensor(g(), tensor.dims, tensor.strings);
   else if (dtype)
-    id = weight_of(g(), tensor, *dtype);
+    id = weight_of(g(), tensor, *dtype, import_.options.exact);
   else
     fail(Exit::Unsupported,
          "initializer " + quoted(tensor.name) + " has element type " +

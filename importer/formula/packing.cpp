@@ -3,6 +3,7 @@
 // it has one.
 #include "importer/formula/packing.h"
 
+#include "importer/formula/denormals.h"
 #include "importer/formula/movement.h"
 
 namespace svod::importer {
@@ -78,7 +79,10 @@ NodeId packed(Graph& g, NodeId value) {
   return reshape(sum(x, {1}), {bytes}).id;
 }
 
-NodeId weight_of(Graph& g, const ModelTensor& tensor, DType dtype) {
+NodeId weight_of(Graph& g, const ModelTensor& tensor, DType dtype, bool exact) {
+  if (!exact)
+    if (const auto cleared = without_denormals(tensor))
+      return weight_of(g, *cleared, dtype, true);
   const StoredForm stored = stored_as(dtype, tensor.dims);
   const NodeId bytes =
       weight(g, stored.dtype, stored.shape, g.add_blob(tensor.bytes, tensor.owner));

@@ -24,7 +24,8 @@ NodeId unpacked(Graph& g, NodeId stored, DType dtype, const Shape& shape);
 NodeId packed(Graph& g, NodeId value);
 
 // The model's own tensors and its inputs and outputs, packed outside and unpacked inside.
-NodeId weight_of(Graph& g, const ModelTensor& tensor, DType dtype);
+// `exact`: denormal weights stay what they are.
+NodeId weight_of(Graph& g, const ModelTensor& tensor, DType dtype, bool exact);
 NodeId add_tensor_input(Graph& g, const std::string& name, DType dtype,
                         const Shape& shape);
 void add_tensor_output(Graph& g, const std::string& name, NodeId value);

@@ -231,7 +231,7 @@ NodeId NodeImport::tensor(const ModelTensor& tensor) const {
     unsupported("tensor " + quoted(tensor.name) + " has element type " +
                 onnx_type_name(tensor.onnx_type) + ", which is not supported");
   if (dtype == DType::String) return strings->tensor(g, tensor.dims, tensor.strings);
-  return weight_of(g, tensor, *dtype);
+  return weight_of(g, tensor, *dtype, exact);
 }
 
 } // namespace svod::importer

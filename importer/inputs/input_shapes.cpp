@@ -124,8 +124,13 @@ std::optional<SizeRange> Binder::size_of(const std::string& name) const {
   return expression ? range_of(*expression, stated) : std::nullopt;
 }
 
+// What exporters write where a dimension has no name, and so for different ones.
+static bool is_no_name(const std::string& name) {
+  return name.empty() || name == "?" || name == "-1" || name == "None";
+}
+
 void Binder::bind_dimension(const std::string& name, int64_t value) {
-  if (name.empty()) return;
+  if (is_no_name(name)) return;
   const auto [at, added] = result_.dimensions.emplace(name, value);
   if (!added && at->second != value)
     usage("dimension " + quoted(name) + " is given as " + std::to_string(at->second) +
