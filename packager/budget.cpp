@@ -13,6 +13,17 @@ static uint64_t stored_weights(const ImageContents& contents, const SizeFacts& s
   return sizes.stored != 0 ? sizes.stored : contents.weight_bytes;
 }
 
+// A program makes what its entry reads, a library all that it has.
+static uint64_t made_weights(const Options& options, const ImageContents& contents,
+                             const SizeFacts& sizes) {
+  if (sizes.stored == 0) return 0;
+  if (options.is_library() || contents.entries.size() == 1) return contents.weight_bytes;
+  uint64_t most = 0;
+  for (const ImageEntry& entry : contents.entries)
+    most = std::max(most, weight_bytes(entry));
+  return most;
+}
+
 uint64_t flash_bytes(const ImageContents& contents, const SizeFacts& sizes) {
   return stored_weights(contents, sizes) + sizes.image + sizes.code + sizes.stub;
 }
@@ -74,7 +85,7 @@ Exit check_budget(const Options& options, const plan::Plan& plan,
     check("--pool", options.pools[i].bytes, contents.pools[i].bytes,
           "memory " + contents.pools[i].name + " of an arena of " +
               std::to_string(ram.all()));
-  const uint64_t expanded = sizes.stored != 0 ? contents.weight_bytes : 0;
+  const uint64_t expanded = made_weights(options, contents, sizes);
   if (expanded != 0)
     memory = "expanded weights " + std::to_string(expanded) + ", " + memory;
   check("--max-ram", options.max_ram, expanded + ram.all() + sizes.stack, memory);

@@ -338,8 +338,8 @@ void read_device(const RawOptions& raw, Options& options) {
   if (!packs || !options.target.is_x86())
     throw UsageError{"--device is for programs and libraries for x86-64, and for texts "
                      "(--emit=ptx, cpp, schedule, plan, fused)"};
-  if (options.bisect || !raw.tune.empty() || raw.weights != "embed" ||
-      !raw.entries.empty())
+  if (options.bisect || !raw.tune.empty() ||
+      (!raw.weights.empty() && raw.weights != "embed") || !raw.entries.empty())
     throw UsageError{"--device goes with neither --bisect, --tune, --weights=file, "
                      "zstd or expand nor --entry; pack without it for them"};
   options.device = device;
@@ -463,7 +463,9 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
     throw UsageError{"--print-after: there is no pass '" + options.print_after + "'" +
                      nearest_text(options.print_after, passes)};
   }
-  options.weights = look_up(kWeightPlaces, "--weights", raw.weights);
+  options.weights_given = !raw.weights.empty();
+  if (options.weights_given)
+    options.weights = look_up(kWeightPlaces, "--weights", raw.weights);
   options.color = look_up(kColors, "--color", raw.color);
   if (!raw.max_ram.empty()) options.max_ram = read_bytes("--max-ram", raw.max_ram);
   if (!raw.max_flash.empty())

@@ -106,6 +106,7 @@ struct Options {
   };
   std::vector<Pool> pools;
   WeightPlace weights = WeightPlace::Embed;
+  bool weights_given = false;      // by whoever packs
   std::optional<std::string> json; // "-": stdout
   std::string verify;              // empty: the default
   std::string runner;              // command that runs what was packed; empty: found

@@ -215,7 +215,7 @@ ObjectOptions Packing::object_options(StubKind stub) {
   build.prefix = options_.name;
   build.self_check = options_.self_check;
   build.parts = options_.parts;
-  build.place = options_.weights;
+  build.place = weight_place();
   if (entries_) build.plans = plans(), build.shared = &entries_->weights;
   build.cache = cache_ ? &*cache_ : nullptr;
   build.device = device_ ? &*device_ : nullptr;

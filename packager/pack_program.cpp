@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
 namespace svod::packager {
 
@@ -88,12 +89,15 @@ std::string Packing::program_key() const {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// At their place; the image learns their checksum.
+// At their place; the image learns their checksum. Threads that write one file take turns
+// in the kernel, where they spin. Here the core of one that waits packs the next weight.
 void Packing::put_weights_into(FileWriter& file, uint64_t at) {
   SvodChecksum checksum;
+  std::mutex turn;
   produce_weights(
       kernels_->plan,
       [&](uint64_t offset, std::span<const std::byte> bytes) {
+        const std::scoped_lock mine(turn);
         file.write_at(at + offset, bytes);
       },
       [&](std::span<const std::byte> bytes) {

@@ -37,6 +37,20 @@ Plans Packing::plans() const {
   return out;
 }
 
+// Entries that read a weight in forms of their own would have a program hold each of
+// them, though a run reads one. Where that takes more than a tenth beyond the largest
+// entry's weights, and nobody has said where they are to lie, a start makes those of its
+// entry instead.
+WeightPlace Packing::weight_place() const {
+  const bool may_choose = entries_ && !options_.weights_given && !options_.device &&
+                          options_.emit == Output::Executable && !files_.empty();
+  if (!may_choose) return options_.weights;
+  uint64_t most = 0;
+  for (const plan::Plan* plan : plans()) most = std::max(most, plan->weight_bytes);
+  return entries_->weights.bytes > most + most / 10 ? WeightPlace::Expand
+                                                    : WeightPlace::Embed;
+}
+
 Exit Packing::merge_sets() {
   std::vector<const ImageEntry*> entries{&contents_.entries.front()};
   std::vector<EntryPart> parts;

@@ -67,6 +67,7 @@ private:
   bool fill_program(uint64_t at);
   void keep_program(std::optional<uint64_t> weights_at);
   Exit merge_sets();
+  WeightPlace weight_place() const;
   Exit compile_device();
   bool multiplies_bytes() const;
   Plans plans() const;

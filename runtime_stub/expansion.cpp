@@ -419,6 +419,10 @@ int32_t svod_check_expansion(const void* data, uint64_t bytes, uint64_t weight_b
   return svod_checksum(summed, size) == header->checksum ? SVOD_OK : SVOD_CORRUPT;
 }
 
+uint64_t svod_expansion_entries(const void* data, uint32_t job) {
+  return tables_of(data).jobs[job].entries;
+}
+
 int32_t svod_expand(const void* data, uint64_t bytes, uint32_t job, uint8_t* weights,
                     uint8_t* room) {
   return Job(data, bytes, weights, room).run(job);

@@ -13,6 +13,9 @@ extern "C" {
 // aligned to eight bytes.
 int32_t svod_check_expansion(const void* data, uint64_t bytes, uint64_t weight_bytes);
 
+// Which entries read what a job makes: one bit each.
+uint64_t svod_expansion_entries(const void* data, uint32_t job);
+
 // Does job number `job` of data that was checked. `weights` is weight_bytes long, zeros
 // where nothing was written yet; `room` is room_bytes long. SVOD_CORRUPT: a step reads or
 // writes beyond what is there, and was not done.

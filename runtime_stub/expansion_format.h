@@ -20,6 +20,7 @@ struct SvodExpansionHeader {
 
 struct SvodExpansionJob {
   uint32_t first_step, step_count;
+  uint64_t entries; // of the image that read what it makes, one bit each
 };
 
 enum SvodExpansionKind {
@@ -64,6 +65,7 @@ struct SvodExpansionStep {
 #ifdef __cplusplus
 static_assert(sizeof(SvodExpansionHeader) == 56,
               "layout change: programs hold their own");
+static_assert(sizeof(SvodExpansionJob) == 16, "layout change: programs hold their own");
 static_assert(sizeof(SvodExpansionStep) == 88, "layout change: programs hold their own");
 #endif
 

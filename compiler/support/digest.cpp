@@ -76,7 +76,9 @@ block_sha_extension(std::array<uint32_t, 8>& state, const uint8_t* data) {
   high = _mm_shuffle_epi32(high, 0x1B);
   __m128i abef = _mm_alignr_epi8(low, high, 8), cdgh = _mm_blend_epi16(high, low, 0xF0);
   const __m128i abef_before = abef, cdgh_before = cdgh;
+  // Written out, so that the schedule is in registers.
   __m128i w[4];
+#pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) {
     __m128i& now = w[i & 3];
     if (i < 4) {

@@ -73,18 +73,18 @@ struct Tables {
   std::vector<SvodExpansionStep> steps;
   std::vector<int64_t> numbers;
 
-  // The places of a recipe's tensors and weights.
+  // The places of a recipe's tensors and weights, and who reads the weights.
   void add(const Recipe& recipe, const std::vector<uint64_t>& tensors,
-           const std::vector<uint64_t>& weights);
+           const std::vector<uint64_t>& weights, uint64_t entries);
   std::vector<std::byte> finish(uint64_t weight_bytes);
 };
 
 void Tables::add(const Recipe& recipe, const std::vector<uint64_t>& tensors,
-                 const std::vector<uint64_t>& weights) {
+                 const std::vector<uint64_t>& weights, uint64_t entries) {
   const RoomPlan rooms = plan_rooms(recipe);
   header.room_bytes = std::max(header.room_bytes, rooms.bytes);
-  jobs.push_back(
-      {static_cast<uint32_t>(steps.size()), static_cast<uint32_t>(recipe.steps.size())});
+  jobs.push_back({static_cast<uint32_t>(steps.size()),
+                  static_cast<uint32_t>(recipe.steps.size()), entries});
   for (const Recipe::Step& step : recipe.steps) {
     const auto operand = [&](const Recipe::Operand& of) {
       const auto& places = of.place == SVOD_EXPANSION_TENSORS ? tensors
@@ -147,7 +147,7 @@ bool gives(const Recipe& recipe, const std::vector<PackedBytes>& packed) {
     weight_bytes += round_up(weight.bytes().size(), kAlign);
   }
   Tables tables;
-  tables.add(recipe, tensors, weights);
+  tables.add(recipe, tensors, weights, 1);
   std::vector<std::byte> stored = tables.finish(weight_bytes);
   for (size_t i = 0; i < tensors.size(); ++i) {
     stored.resize(static_cast<size_t>(tables.header.tensors + tensors[i]));
@@ -172,10 +172,17 @@ bool is_worth(uint64_t stored, uint64_t packed) { return stored < packed - packe
 // What is stored, in order.
 class Builder {
 public:
+  explicit Builder(const SharedWeights& shared) {
+    for (size_t plan = 0; plan < shared.places.size(); ++plan)
+      for (const auto& [own, place] : shared.places[plan])
+        entries_[place.offset] |= uint64_t{1} << plan;
+  }
   void add(Recipe recipe, const std::vector<uint64_t>& places) {
     std::vector<uint64_t> at;
     for (Tensor& tensor : recipe.tensors) at.push_back(place(std::move(tensor.bytes)));
-    tables_.add(recipe, at, places);
+    uint64_t entries = 0;
+    for (uint64_t place : places) entries |= entries_.at(place);
+    tables_.add(recipe, at, places, entries);
   }
   std::vector<std::vector<std::byte>> finish(uint64_t weight_bytes) {
     parts_.insert(parts_.begin(), tables_.finish(weight_bytes));
@@ -195,6 +202,7 @@ private:
     return at->second;
   }
 
+  std::map<uint64_t, uint64_t> entries_; // that read what lies there, one bit each
   Tables tables_;
   std::vector<std::vector<std::byte>> parts_;
   uint64_t bytes_ = 0; // of tensors
@@ -205,7 +213,7 @@ private:
 
 ExpandedWeights::ExpandedWeights(const Plans& plans, const SharedWeights& shared,
                                  const ByteSink& sink) {
-  Builder builder;
+  Builder builder(shared);
   std::vector<RecipeBook> books;
   for (const plan::Plan* plan : plans) books.emplace_back(plan->graph);
   const auto visit = [&](size_t number, const PackedGroup& group,

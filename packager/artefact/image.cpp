@@ -240,6 +240,16 @@ SvodWeightsEnd weights_end(const ImageContents& contents) {
   return end;
 }
 
+// Slots may share a place.
+uint64_t weight_bytes(const ImageEntry& entry) {
+  std::map<uint64_t, uint64_t> places;
+  for (const SvodSlot& slot : entry.slots)
+    if (slot.slot_class == SVOD_SLOT_WEIGHT) places[slot.offset] = slot.bytes;
+  uint64_t out = 0;
+  for (const auto& [offset, bytes] : places) out += bytes;
+  return out;
+}
+
 ArenaBytes arena_bytes(const ImageContents& contents, const ImageEntry& entry,
                        uint32_t threads, int pointer_bytes) {
   if (contents.straight)

@@ -109,5 +109,7 @@ struct ArenaBytes {
 };
 ArenaBytes arena_bytes(const ImageContents& contents, const ImageEntry& entry,
                        uint32_t threads, int pointer_bytes);
+// Of the weights that an entry reads.
+uint64_t weight_bytes(const ImageEntry& entry);
 
 } // namespace svod::packager

@@ -131,7 +131,8 @@ void Declaration::output() {
   value("--name", options_.name, "NAME", "Prefix of a library's C names (infer)");
   value("--weights", raw_.weights, choice_of(kWeightPlaces),
         "Where weights lie: in the output, in a file beside it, compressed in the "
-        "output, or there without what fast forms add, which a start makes (embed)");
+        "output, or there without what fast forms add, which a start makes (embed; "
+        "expand where several shapes would store them in several forms)");
   value("--with", raw_.parts, part_words(),
         "Parts of a program, several with commas: runs on a folder of inputs (batch), "
         "JSON lines on standard input (jsonl), traces for viewers (trace); all (unless "

@@ -21,8 +21,8 @@ const VerbRow& row_of(Verb verb);
 // What the parser fills in before it is understood.
 struct RawOptions {
   std::vector<std::string> words, shapes, entries, dims, values, kernels;
-  std::string emit, target, device, cpu, optimize = "2", accuracy = "fast",
-                                         weights = "embed", parts;
+  std::string emit, target, device, cpu, optimize = "2", accuracy = "fast", weights,
+                                         parts;
   std::string string_bytes = "64", limit_image;
   std::string color = "auto", format = "text", max_ram, max_flash, max_weights, pools,
               cache_dir, json;

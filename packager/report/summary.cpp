@@ -158,6 +158,7 @@ void write_entries(JsonWriter& json, const Summary& summary) {
       json.pair("steps", uint64_t{entry.steps.size()});
       json.pair("macs", total_flops(entry) / 2);
       json.pair("arena", arena_bytes(contents, entry, 1, pointer).all());
+      json.pair("weights", weight_bytes(entry));
     }
     write_tensors(json, "inputs", callers(entry.inputs));
     write_tensors(json, "outputs", callers(entry.outputs));
@@ -337,6 +338,10 @@ std::string summary_text(const Summary& summary) {
   if (summary.plan.fast_form_bytes != 0 && !summary.options.max_weights)
     out << "\nfast forms add " << size_text(summary.plan.fast_form_bytes)
         << " to the weights; --max-weights bounds them";
+  const bool chosen = !summary.options.weights_given && summary.sizes.stored != 0;
+  if (chosen)
+    out << "\nentries read some weights in forms of their own, which a start makes; "
+           "--weights=embed stores them";
   return out.str();
 }
 

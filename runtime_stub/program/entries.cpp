@@ -13,6 +13,9 @@
 #include "runtime_stub/program/open_inputs.h"
 #include "runtime_stub/program/tensor_file.h"
 #include "runtime_stub/program/words.h"
+#ifdef SVOD_MAKES_WEIGHTS
+#include "runtime_stub/program/make_weights.h"
+#endif
 
 // Written by the packager beside the launch switch; terminated.
 extern "C" const char* svod_entry_name(uint32_t entry);
@@ -266,6 +269,10 @@ public:
       if (ready == nullptr) return EXIT_FILE;
       *ready = session_;
       status = prepare(*ready, options_.session, errors);
+#ifdef SVOD_MAKES_WEIGHTS
+      if (status == EXIT_DONE)
+        status = make_weights(*ready, options_.session.threads, errors);
+#endif
     }
     return status == EXIT_DONE ? verify_set(*ready, folder, options_, out, errors)
                                : status;

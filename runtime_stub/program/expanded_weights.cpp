@@ -14,6 +14,7 @@ bool open_stored(WeightMaking& all) {
 }
 
 bool make_part(const WeightMaking& all, uint32_t part, uint8_t* workspace) {
+  if ((svod_expansion_entries(all.stored, part) & all.entries) == 0) return true;
   return svod_expand(all.stored, all.bytes, part, all.weights, workspace) == SVOD_OK;
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 Exit self_check(Session& session, Printer& errors) {
 #ifdef SVOD_MAKES_WEIGHTS
-  if (Exit status = make_weights(session, 0, errors); status != EXIT_DONE) return status;
+  if (Exit status = make_all_weights(session, errors); status != EXIT_DONE) return status;
 #endif
   if (svod_check_bytes(&session.model) != SVOD_OK) {
     print_error(errors, "checksums of image or weights are wrong");

@@ -52,11 +52,10 @@ bool make_on(uint32_t threads, Work& work) {
   return true;
 }
 
-} // namespace
-
-Exit make_weights(Session& session, uint64_t threads, Printer& errors) {
+Exit make(Session& session, uint64_t threads, uint64_t entries, Printer& errors) {
   Work work = {};
   WeightMaking& all = work.all;
+  all.entries = entries;
   all.weight_bytes = svod_header(session.model.image)->weight_bytes;
   if (all.weight_bytes == 0) return EXIT_DONE;
   const void* stored = nullptr;
@@ -81,6 +80,17 @@ Exit make_weights(Session& session, uint64_t threads, Printer& errors) {
   session.model.weights = all.weights;
   session.model.weight_bytes = all.weight_bytes;
   return EXIT_DONE;
+}
+
+} // namespace
+
+Exit make_weights(Session& session, uint64_t threads, Printer& errors) {
+  const auto entry = session.entry - svod_entry(session.model.image, 0);
+  return make(session, threads, uint64_t{1} << entry, errors);
+}
+
+Exit make_all_weights(Session& session, Printer& errors) {
+  return make(session, 0, ~uint64_t{0}, errors);
 }
 
 } // namespace packed

@@ -7,10 +7,12 @@
 
 namespace packed {
 
-// The session's model gets its weights, made by at most `threads` threads; 0: as many as
-// the package or the machine says. EXIT_DAMAGED where what is stored is not what was
-// packed.
+// The session's model gets the weights that its entry reads, made by at most `threads`
+// threads; 0: as many as the package or the machine says. EXIT_DAMAGED where what is
+// stored is not what was packed.
 Exit make_weights(Session& session, uint64_t threads, Printer& errors);
+// The whole section, whoever reads it.
+Exit make_all_weights(Session& session, Printer& errors);
 
 // What is stored, and what becomes of it.
 struct WeightMaking {
@@ -18,6 +20,7 @@ struct WeightMaking {
   uint64_t bytes;
   uint8_t* weights;
   uint64_t weight_bytes;
+  uint64_t entries;         // one bit for each entry that reads what is made
   uint32_t parts;           // that know nothing of each other
   uint64_t workspace_bytes; // that a part needs
 };

@@ -148,7 +148,7 @@ def streams():
     steps = [step(2, 4, 3, 0, 2, 0, 0, (room, 0), (stored, 0), (stored, 16)),
              step(1, 4, 1, 1, 0, 0, 12, (made, 0), (room, 0), (0, 0)),
              step(1, 4, 2, 0, 0, 0, 20, (made, 16), (stored, 0), (0, 0))]
-    tables = struct.pack("<4I", 0, 2, 2, 1) + b"".join(steps) + struct.pack(f"<{len(numbers)}q", *numbers)
+    tables = struct.pack("<2IQ2IQ", 0, 2, 1, 2, 1, 2) + b"".join(steps) + struct.pack(f"<{len(numbers)}q", *numbers)
     tensors = -(-(56 + len(tables)) // 64) * 64
     header = struct.pack("<8s4Q4I", b"SVODEXP", 0, 32, 64, tensors, 2, 3, len(numbers), 0)
     seed("expansion", "steps", (header + tables).ljust(tensors, b"\0") + struct.pack("<8f", *range(1, 9)))

@@ -59,6 +59,7 @@ void fuzz_zstd(Bytes bytes) {
   if (image.weight_bytes > kMostWeights) image.weight_bytes = kMostWeights;
   packed::Session session = {};
   session.model.image = &image;
+  session.entry = svod_entry(&image, 0);
   packed::Printer errors(packed::Printer::kNowhere);
   const packed::MemoryScope scope;
   const packed::Exit status = packed::make_weights(session, 1, errors);
