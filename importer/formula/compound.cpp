@@ -61,6 +61,14 @@ NodeId CompoundTable::guarded(Graph& g, NodeId value, NodeId chosen) {
   return add(std::move(copy));
 }
 
+// Exporters give a number in one branch and a list of one in the other; as the list, both
+// can be read as either.
+static std::optional<Shape> shape_of_either(const Shape& a, const Shape& b) {
+  if (a == b) return a;
+  if (element_count(a) != 1 || element_count(b) != 1) return std::nullopt;
+  return a.size() > b.size() ? a : b;
+}
+
 NodeId CompoundTable::select(Graph& g, NodeId condition, NodeId yes, NodeId no) {
   if (yes == no) return yes;
   if (is_compound(yes) != is_compound(no)) return kNoNode;
@@ -70,10 +78,11 @@ NodeId CompoundTable::select(Graph& g, NodeId condition, NodeId yes, NodeId no) 
     return a.kind == Compound::Kind::Optional ? select_optional(g, condition, a, b)
                                               : select_items(g, condition, a, b);
   }
-  if (g[yes].dtype != g[no].dtype || g[yes].shape != g[no].shape) return kNoNode;
-  const Shape shape = g[yes].shape;
-  const NodeId wide = broadcast_to(g, reshape(g, condition, {}), shape);
-  return map(g, Op::Select, {wide, yes, no});
+  if (g[yes].dtype != g[no].dtype) return kNoNode;
+  const auto shape = shape_of_either(g[yes].shape, g[no].shape);
+  if (!shape) return kNoNode;
+  const NodeId wide = broadcast_to(g, reshape(g, condition, {}), *shape);
+  return map(g, Op::Select, {wide, reshape(g, yes, *shape), reshape(g, no, *shape)});
 }
 
 NodeId CompoundTable::select_items(Graph& g, NodeId condition, const Compound& yes,

@@ -5,6 +5,7 @@
 #include "tests/support/import_model.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 using namespace svod;
@@ -25,6 +26,34 @@ TEST_CASE("an initializer that is an input too is a constant", "[import]") {
                                         {floats("w", {4}, {1, 1, 1, 1})}}));
   REQUIRE(result.graph);
   CHECK(result.graph->inputs().size() == 1);
+}
+
+TEST_CASE("denormal weights are zeros beside others", "[import]") {
+  const auto weights_of = [](std::vector<float> values, const ImportOptions& options = {}) {
+    const auto count = static_cast<int64_t>(values.size());
+    const Imported result = import(model({{node("Mul", {"x", "w"}, {"y"})},
+                                          {value("x", {count})},
+                                          {value("y", {count})},
+                                          {floats("w", {count}, values)}}),
+                                   options);
+    REQUIRE(result.graph);
+    const std::span<const std::byte> bytes = result.graph->blob(0).bytes();
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  };
+  std::vector<float> given(64, 0.5F);
+  given[3] = 1e-40F, given[9] = -1e-45F, given[20] = 2e-38F;
+  std::vector<float> cleared = given;
+  cleared[3] = cleared[9] = 0;
+  CHECK(weights_of(given) == cleared);
+  ImportOptions exact;
+  exact.exact = true;
+  CHECK(weights_of(given, exact) == given);
+  // What may be a threshold, and what has nothing larger.
+  given.resize(63);
+  CHECK(weights_of(given) == given);
+  const std::vector<float> small(64, 1e-40F);
+  CHECK(weights_of(small) == small);
 }
 
 TEST_CASE("outputs may be inputs and constants", "[import]") {
@@ -83,6 +112,11 @@ TEST_CASE("unknown dimensions", "[import]") {
   CHECK(shape_of(import(two, options)) == Shape{3, 8});
   options.shapes = {{"x", {3, 8}}, {"c", {9}}};
   refused(two, Exit::Usage, "dimension 'c' is given as", options);
+  // Names that mean none may be several numbers.
+  for (const char* unknown : {"?", "-1", "None"}) {
+    options.shapes = {{"x", {3, 8}}};
+    CHECK(shape_of(import(with_input({unknown, unknown}), options)) == Shape{3, 8});
+  }
   options.shapes = {{"nosuch", {1}}};
   refused(with_input({3}), Exit::Usage, "no input and no dimension 'nosuch'", options);
 }
