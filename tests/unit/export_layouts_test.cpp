@@ -160,6 +160,37 @@ TEST_CASE("a part that begins within a block is copied by vectors of what fits b
   }
 }
 
+TEST_CASE("a fast form's result is stored before its channels are taken apart",
+          "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 32, 26, 26});
+  NodeId y = reshape(g, convolution(g, x, 128), {1, 32, 2, 2, 24, 24});
+  y = reshape(g, permute(g, y, {0, 1, 4, 2, 5, 3}), {1, 32, 48, 48});
+  y = convolution(g, map(g, Op::Tanh, {y}), 32);
+  check(g, y, {{1, 32, 26, 26}});
+  // A tile of results that is written out has a stage for each.
+  for (const ScheduledKernel& k : fused(g, y).kernels)
+    CHECK((k.stages.size() < 9 || k.has_lane_axis()));
+}
+
+TEST_CASE("rows that are added where their number says have one number each", "[fuse]") {
+  // A number that is a sum of the run, which no scatter takes in, and what is made of it.
+  for (const bool mapped : {false, true}) {
+    Graph g;
+    NodeId x = g.add_input("x", DType::F32, {60, 24});
+    NodeId scores = g.add_input("scores", DType::F32, {60, 7});
+    NodeId number = arg_reduce(g, Op::ArgMax, scores, 1, false);
+    if (mapped) number = map(g, Op::Min, {number, constant(g, DType::I64, {60, 1}, 5)});
+    NodeId zeros = constant(g, DType::F32, {7, 24}, 0);
+    NodeId rows = scatter(g, zeros, expand(g, number, {60, 24}), map(g, Op::Exp, {x}), 0,
+                          Combiner::Add);
+    NodeId y = map(g, Op::Tanh, {rows});
+    check(g, y, {{60, 24}, {60, 7}});
+    for (const Buffer& b : fused(g, y).buffers)
+      CHECK((b.dtype != DType::I64 || element_count(b.shape) == 60));
+  }
+}
+
 TEST_CASE("elements picked through views that divide are picked from a copy", "[fuse]") {
   Graph g;
   NodeId x = g.add_input("x", DType::F32, {1, 24, 40});
