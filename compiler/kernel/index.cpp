@@ -1,7 +1,9 @@
 // Normalisation rules: with L = c*Q + R, where R collects the terms whose coefficient c
 // does not divide, and 0 <= R < c:  L / c = Q  and  L mod c = R. Where that fails, R
 // takes what is left of the nearest multiples:  391 i + j  by 392 is  i  and  j - i,
-// which shifts each row of an attention's scores by one more. Everything else stays a
+// which shifts each row of an attention's scores by one more. One of the multiples may be
+// the second nearest:  768 + 384 i + j  by 1152, with i of {0, 1} and j < 384, is  i  and
+// 768 - 768 i + j,  as where heads lie on both sides of a cut. Everything else stays a
 // term.
 #include "compiler/kernel/index.h"
 
@@ -154,22 +156,35 @@ static void split_by(const Index& a, int64_t divisor, Index& quotient, Index& re
   }
 }
 
-// The same with rests as near to zero as they can be, where all of them lie in [0, c).
-std::optional<std::pair<Index, Index>> IndexPool::split_nearest(const Index& a,
-                                                                int64_t divisor) const {
-  Index quotient{0, {}}, rest{a.constant, {}};
-  for (auto [term, coefficient] : a.terms) {
-    const int64_t times = floor_div(coefficient + divisor / 2, divisor);
+// The same with rests as near to zero as they can be, and of one term, `beyond`, on the
+// other side of it.
+static void split_nearest_by(const Index& a, int64_t divisor, size_t beyond,
+                             Index& quotient, Index& rest) {
+  quotient = {}, rest = {a.constant, {}};
+  for (size_t i = 0; i < a.terms.size(); ++i) {
+    const auto [term, coefficient] = a.terms[i];
+    int64_t times = floor_div(coefficient + divisor / 2, divisor);
+    if (i == beyond) times += coefficient >= times * divisor ? 1 : -1;
     if (times != 0) quotient.terms.emplace_back(term, times);
     if (coefficient != times * divisor)
       rest.terms.emplace_back(term, coefficient - times * divisor);
   }
-  const Range r = meant_range(rest);
-  const int64_t base = floor_div(r.low, divisor);
-  if (base != floor_div(r.high, divisor)) return std::nullopt;
-  quotient.constant = base;
-  rest.constant -= base * divisor;
-  return std::pair(std::move(quotient), std::move(rest));
+}
+
+// Such a split where all rests lie in [0, c).
+std::optional<std::pair<Index, Index>> IndexPool::split_nearest(const Index& a,
+                                                                int64_t divisor) const {
+  for (size_t beyond = a.terms.size() + 1; beyond-- > 0;) {
+    Index quotient, rest;
+    split_nearest_by(a, divisor, beyond, quotient, rest);
+    const Range r = meant_range(rest);
+    const int64_t base = floor_div(r.low, divisor);
+    if (base != floor_div(r.high, divisor)) continue;
+    quotient.constant = base;
+    rest.constant -= base * divisor;
+    return std::pair(std::move(quotient), std::move(rest));
+  }
+  return std::nullopt;
 }
 
 // (g*x + k) by (g*d), 0 <= k < g: g divides every coefficient of rest and the divisor.

@@ -25,6 +25,7 @@ private:
   std::set<int64_t> channel_axes(const Group& group) const;
   bool convolution_prefers(const Group& group) const;
   bool has_channels_of(NodeId n, const Shape& shape) const;
+  int64_t channels_before(const Node& slice, int64_t channels) const;
   bool follows_blocked(NodeId root) const;
   bool prefers_blocked(const Group& group) const;
   bool pools_channels(const Group& group) const;
@@ -144,16 +145,28 @@ bool Assigner::has_channels_of(NodeId n, const Shape& shape) const {
   return form && own[1] % lanes_ == 0 && own[0] * own[1] == shape[0] * shape[1];
 }
 
+// Of how many channels the slice takes some; the channels it leaves, where it takes part
+// of a block, which no value of whole blocks is.
+int64_t Assigner::channels_before(const Node& slice, int64_t channels) const {
+  const size_t rank = slice.shape.size();
+  const Shape& from = g[slice.inputs[0]].shape;
+  if (slice.op != Op::Slice || rank < 3 || slice.shape[1] != channels ||
+      slice.payload[1] % lanes_ != 0 || slice.payload[rank + 1] != 1)
+    return channels;
+  return from[1];
+}
+
 // Whether the kernel of `root` reads a blocked value of root's own channels, or makes one
-// on its way.
+// on its way. They may be some of that value's: a gate multiplies one half of a
+// convolution's channels by the other (64 of 128 channels, 2000 positions: row by row
+// 500 us, blocked 160).
 bool Assigner::follows_blocked(NodeId root) const {
-  const Shape& shape = g[root].shape;
-  std::vector<NodeId> work = {root};
-  std::set<NodeId> seen;
+  std::vector<std::pair<NodeId, Shape>> work = {{root, g[root].shape}};
+  std::set<std::pair<NodeId, Shape>> seen;
   while (!work.empty()) {
-    NodeId n = work.back();
+    auto [n, shape] = std::move(work.back());
     work.pop_back();
-    if (!seen.insert(n).second || grouping_.known[n]) continue;
+    if (!seen.insert({n, shape}).second || grouping_.known[n]) continue;
     const bool stored = grouping_.stored[n] && n != root;
     const std::map<NodeId, Layout>& layouts = stored ? out_ : hints_;
     auto found = layouts.find(n);
@@ -161,7 +174,8 @@ bool Assigner::follows_blocked(NodeId root) const {
                         found->second.block % lanes_ == 0;
     if (blocks && has_channels_of(n, shape)) return true;
     if (stored) continue;
-    for (NodeId in : g[n].inputs) work.push_back(in);
+    if (g[n].op == Op::Slice) shape[1] = channels_before(g[n], shape[1]);
+    for (NodeId in : g[n].inputs) work.emplace_back(in, shape);
   }
   return false;
 }

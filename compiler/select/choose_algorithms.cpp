@@ -288,7 +288,7 @@ static FormPrice merging_price(const Graph& g, const GroupedConvolution& conv,
 }
 
 // Whether no one who reads n cuts its axis into pieces that are no whole vectors, as a
-// transposed convolution does whose channels and taps are one axis.
+// transposed convolution of few channels does, whose phases and channels are one axis.
 static bool is_read_in_vectors(const Graph& g, const Users& users, NodeId n, size_t axis,
                                int64_t lanes) {
   int64_t inside = 1;

@@ -50,6 +50,7 @@ private:
   bool nests(NodeId n, const Group& group) const;
   bool finishes_row(NodeId n, const Group& group) const;
   std::optional<StoreReason> needed_whole(NodeId n) const;
+  bool spreads_rows(NodeId n, NodeId user) const;
   std::optional<StoreReason> not_inlined(NodeId n) const;
   double slices_of(NodeId n) const;
   bool repeats_numbers(NodeId n) const;
@@ -300,6 +301,16 @@ std::optional<StoreReason> Grouper::not_inlined(NodeId n) const {
   return StoreReason::Often;
 }
 
+// Whether n says of whole rows where a scatter puts them: an expansion of one number for
+// each. Read where it is used, the number of a row is the same for all its elements,
+// which are then added as vectors. (5000 rows of 128: 230 us to store their numbers and
+// 830 to add them one by one, 129 together.)
+bool Grouper::spreads_rows(NodeId n, NodeId user) const {
+  const Node& scatter = g[user];
+  return scatter.op == Op::Scatter && g[n].op == Op::Expand && scatter.inputs[1] == n &&
+         scatter.inputs[0] != n && scatter.inputs[2] != n;
+}
+
 // Why n lies in memory whatever that costs, if it has to.
 std::optional<StoreReason> Grouper::needed_whole(NodeId n) const {
   const Node& node = g[n];
@@ -311,6 +322,7 @@ std::optional<StoreReason> Grouper::needed_whole(NodeId n) const {
     return StoreReason::MadeWhole;
   for (NodeId user : users_[n]) {
     const Op op = g[user].op;
+    if (spreads_rows(n, user)) continue;
     if (op == Op::Scatter || op == Op::ArgSort || op == Op::Descend)
       return StoreReason::ReadWhole;
     if (op == Op::Call) return StoreReason::Call;
@@ -345,7 +357,7 @@ void Grouper::visit(NodeId n) {
   bool aligned = true, bijective = true;
   for (NodeId user : users_[n]) {
     Op op = g[user].op;
-    if (op == Op::Scatter) continue;
+    if (op == Op::Scatter && !spreads_rows(n, user)) continue;
     roots.insert(roots_[user].begin(), roots_[user].end());
     if (op == Op::Gather ? g[user].inputs[0] == n : !is_root_[user] && picked_[user])
       picked_[n] = true;

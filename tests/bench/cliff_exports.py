@@ -6,7 +6,8 @@ import numpy as np
 
 
 class ExportedBlocks:
-    BLOCKS = "causal_attention latent_queries set_slice picked_diagonals join_within_block grouped_tokens".split()
+    BLOCKS = ("causal_attention latent_queries set_slice picked_diagonals join_within_block grouped_tokens gated_halves "
+              "upsampled pixel_shuffled added_rows").split()
 
     def causal_attention(self):
         """A mask of the least float on one half of the scores; keys may be shared by several heads."""
@@ -82,3 +83,45 @@ class ExportedBlocks:
         x = self.op("Conv", self.transpose(before, 0, 2, 1), self.weight(width, width // groups, 1), self.weight(width),
                     kernel_shape=[1], group=groups)
         self.value = self.norm_of(self.op("Add", self.transpose(x, 0, 2, 1), before), width)
+
+    def gated_halves(self):
+        """WaveNet: one half of a dilated convolution's channels gates the other, before two readers."""
+        self.to_picture()
+        channels = self.shape[1]
+        if channels % 16:
+            return
+        both = self.conv_of(self.value, channels, 2 * channels, 3)
+        a, b = self.op("Split", both, outputs=2, axis=1, num_outputs=2)
+        gate = self.op("Mul", self.op("Tanh", a), self.op("Sigmoid", b))
+        self.value = self.op("Add", self.conv_of(gate, channels, channels), self.conv_of(gate, channels, channels, 3))
+
+    def upsampled(self):
+        """A transposed convolution of 4 x 4 taps at a stride of 2, as generators have them."""
+        self.to_picture()
+        _, channels, height, width = self.shape
+        if height > 33:
+            return
+        out = self.pick(16, 24, 64)
+        self.value = self.op("Relu", self.op("ConvTranspose", self.value, self.weight(channels, out, 4, 4), kernel_shape=[4, 4],
+                                             strides=[2, 2], pads=[1, 1, 1, 1]))
+        self.shape = [1, out, 2 * height, 2 * width]
+
+    def pixel_shuffled(self):
+        """Four times the channels of a convolution become pixels."""
+        self.to_picture()
+        _, channels, height, width = self.shape
+        if height > 33 or channels > 64:
+            return
+        wide = self.conv_of(self.value, channels, 4 * channels, 3)
+        self.value = self.op("DepthToSpace", wide, blocksize=2, mode="CRD")
+        self.shape = [1, channels, 2 * height, 2 * width]
+
+    def added_rows(self):
+        """A graph's layer: rows of neighbours are added up, by numbers that the run has."""
+        self.to_tokens()
+        _, length, width = self.shape
+        rows = self.reshape(self.product(self.value, width, width), length, width)
+        where = self.op("ArgMax", self.op("MatMul", rows, self.weight(width, 16)), axis=1, keepdims=1)
+        zeros = self.const(np.zeros((length, width)))
+        summed = self.op("ScatterND", zeros, where, rows, reduction="add")
+        self.value = self.op("Add", self.value, self.reshape(summed, 1, length, width))

@@ -8,6 +8,7 @@
 
 #include "tests/support/check_kernels.h"
 #include "tests/support/compare.h"
+#include "tests/support/import_model.h"
 #include "tests/support/random_tensor.h"
 #include <catch2/catch.hpp>
 
@@ -107,6 +108,43 @@ TEST_CASE("a fast form of several pictures keeps its channels in lanes", "[fuse]
   }
 }
 
+TEST_CASE("a gate of halves of a convolution's channels is blocked as they are",
+          "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 32, 20, 20});
+  NodeId both = convolution(g, x, 64);
+  auto half = [&](int64_t first) {
+    return slice(g, both, {0, first, 0, 0}, {1, 1, 1, 1}, {1, 32, 18, 18});
+  };
+  NodeId gate =
+      map(g, Op::Mul, {map(g, Op::Tanh, {half(0)}), map(g, Op::Sigmoid, {half(32)})});
+  // Two readers, neither of which takes it in.
+  NodeId y = map(g, Op::Add, {convolution(g, gate, 32), convolution(g, gate, 32)});
+  check(g, y, {{1, 32, 20, 20}});
+  const FusedGraph f = fused(g, y, true);
+  CHECK(std::ranges::any_of(f.buffers, [](const Buffer& b) {
+    return b.shape == Shape{1, 32, 18, 18} && b.layout.block_axis == 1;
+  }));
+}
+
+TEST_CASE("channels of a transposed convolution's phase are written as vectors",
+          "[fuse]") {
+  using namespace onnx_bytes;
+  const std::string bytes = model(
+      {{node("ConvTranspose", {"x", "w"}, {"t"},
+             {ints_attribute("strides", {2, 2}), ints_attribute("pads", {1, 1, 1, 1})}),
+        node("Relu", {"t"}, {"r"}),
+        node("MaxPool", {"r"}, {"y"}, {ints_attribute("kernel_shape", {3, 3})})},
+       {value("x", {1, 32, 8, 8})},
+       {value("y", {1, 32, 14, 14})},
+       {floats("w", {32, 32, 4, 4}, std::vector<float>(32 * 32 * 16, 0.5F))}});
+  const import_test::Imported read = import_test::imported(bytes);
+  const FusedGraph f =
+      fuse(rewrite::simplify(*read.graph), *find_target("native"), false);
+  INFO(print(f));
+  for (const ScheduledKernel& k : f.kernels) CHECK(k.has_lane_axis());
+}
+
 TEST_CASE("a part that begins within a block is copied by vectors of what fits both",
           "[fuse]") {
   for (const auto& [first, second, lanes] :
@@ -119,6 +157,37 @@ TEST_CASE("a part that begins within a block is copied by vectors of what fits b
       return k.has_lane_axis() && k.loops.lanes == lanes && k.stages.size() == 1 &&
              k.stages[0].kind == StageKind::Store;
     }));
+  }
+}
+
+TEST_CASE("a fast form's result is stored before its channels are taken apart",
+          "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 32, 26, 26});
+  NodeId y = reshape(g, convolution(g, x, 128), {1, 32, 2, 2, 24, 24});
+  y = reshape(g, permute(g, y, {0, 1, 4, 2, 5, 3}), {1, 32, 48, 48});
+  y = convolution(g, map(g, Op::Tanh, {y}), 32);
+  check(g, y, {{1, 32, 26, 26}});
+  // A tile of results that is written out has a stage for each.
+  for (const ScheduledKernel& k : fused(g, y).kernels)
+    CHECK((k.stages.size() < 9 || k.has_lane_axis()));
+}
+
+TEST_CASE("rows that are added where their number says have one number each", "[fuse]") {
+  // A number that is a sum of the run, which no scatter takes in, and what is made of it.
+  for (const bool mapped : {false, true}) {
+    Graph g;
+    NodeId x = g.add_input("x", DType::F32, {60, 24});
+    NodeId scores = g.add_input("scores", DType::F32, {60, 7});
+    NodeId number = arg_reduce(g, Op::ArgMax, scores, 1, false);
+    if (mapped) number = map(g, Op::Min, {number, constant(g, DType::I64, {60, 1}, 5)});
+    NodeId zeros = constant(g, DType::F32, {7, 24}, 0);
+    NodeId rows = scatter(g, zeros, expand(g, number, {60, 24}), map(g, Op::Exp, {x}), 0,
+                          Combiner::Add);
+    NodeId y = map(g, Op::Tanh, {rows});
+    check(g, y, {{60, 24}, {60, 7}});
+    for (const Buffer& b : fused(g, y).buffers)
+      CHECK((b.dtype != DType::I64 || element_count(b.shape) == 60));
   }
 }
 

@@ -402,6 +402,37 @@ TEST_CASE("rows that a reshape shifts are read at affine places", "[fuse]") {
   check_loads_are_vectors(f.kernels[0]);
 }
 
+// Scores of keys as Strassen's form leaves them: even and odd rows lie apart, and so do
+// the first two and the last two of four heads.
+TEST_CASE("keys that lie in pieces are joined, so that scores are written as rows",
+          "[fuse]") {
+  constexpr int64_t kRows = 75, kHeads = 4, kEach = 32, kAll = kHeads * kEach;
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {2, 2, kRows, 3 * kAll / 2});
+  NodeId whole = map(g, Op::Exp, {x});
+  NodeId rows =
+      reshape(g, permute(g, whole, {2, 1, 0, 3}), {2 * kRows, 3, kHeads, kEach});
+  auto part = [&](int64_t which) {
+    NodeId one =
+        slice(g, rows, {0, which, 0, 0}, {1, 1, 1, 1}, {2 * kRows, 1, kHeads, kEach});
+    return permute(g, reshape(g, one, {2 * kRows, kHeads, kEach}), {1, 0, 2});
+  };
+  NodeId queries = map(g, Op::Neg, {part(0)});
+  NodeId scores = matmul(g, queries, permute(g, part(1), {0, 2, 1}));
+  NodeId weights =
+      broadcast_map(g, Op::Sub, {scores, reduce(g, Op::ReduceMax, scores, {2})});
+  const FusedGraph f = fused(g, matmul(g, weights, part(2)));
+  const auto product = std::ranges::find_if(f.kernels, [&](const ScheduledKernel& k) {
+    return k.stages.size() == 2 && k.stages[0].op == Op::ReduceSum &&
+           k.indices.extent(k.loops.inner[0].back()) == kEach;
+  });
+  REQUIRE(product != f.kernels.end());
+  int64_t step = 0;
+  REQUIRE(product->has_lane_axis());
+  CHECK(product->indices.affine_in(product->stages[1].index, *product->loops.lane, step));
+  CHECK(step == 1);
+}
+
 // The channels of a sum, less their mean, as tokens.
 TEST_CASE("a picture that is normalised into tokens has its channels in lanes",
           "[fuse]") {

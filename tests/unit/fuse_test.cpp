@@ -81,6 +81,17 @@ TEST_CASE("quotients and remainders keep their values", "[fuse][property]") {
   }
 }
 
+// Six heads on either side of a cut, of which the second ones begin in another matrix.
+TEST_CASE("a quotient that grows once along an axis of two positions is the axis",
+          "[fuse]") {
+  IndexPool pool;
+  const Index side = pool.axis(pool.add_axis(2)), within = pool.axis(pool.add_axis(384));
+  const Index at =
+      IndexPool::add(IndexPool::add(IndexPool::scale(side, 384), within), {768, {}});
+  CHECK(pool.div(at, 1152) == side);
+  CHECK(pool.mod(at, 1152) == IndexPool::add(at, IndexPool::scale(side, -1152)));
+}
+
 // x / d mod e and so on, as views write the offset of a position in merged axes.
 static Index offset_in(IndexPool& pool, const Shape& shape, const Index& x) {
   Index offset, rest = x;

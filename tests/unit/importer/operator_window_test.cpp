@@ -69,6 +69,14 @@ TEST_CASE("transposed convolution in groups", "[importer][rules]") {
   const Tensor x = f32({1, 2, 2}, {1, 2, 3, 4}), w = f32({2, 1, 2}, {1, 10, 100, 1000});
   check_close(apply({"ConvTranspose", 11, {attribute("group", int64_t{2})}}, {x, w}),
               {1, 12, 20, 300, 3400, 4000});
+  // Two channels of each group, in two phases of one tap.
+  const Tensor wide = f32({2, 2, 2}, {1, 10, 2, 20, 3, 30, 4, 40});
+  check_close(apply({"ConvTranspose",
+                     11,
+                     {attribute("group", int64_t{2}),
+                      attribute("strides", std::vector<int64_t>{2})}},
+                    {x, wide}),
+              {1, 10, 2, 20, 2, 20, 4, 40, 9, 90, 12, 120, 12, 120, 16, 160});
 }
 
 TEST_CASE("poolings at the border", "[importer][rules]") {
