@@ -88,6 +88,15 @@ TEST_CASE("branches must agree in rank", "[bounded][region]") {
           "its branches give results of different shapes");
 }
 
+TEST_CASE("branches that give a number and a list of one agree", "[bounded][region]") {
+  const std::string number = branch("then_branch", {node("Identity", {"one"}, {"t"})},
+                                    "t", {floats("one", {}, {7})});
+  const std::string list = branch("else_branch", {node("Identity", {"two"}, {"e"})}, "e",
+                                  {floats("two", {1}, {8})});
+  CHECK(run_sized(if_none(number, list), kMixed).values == Values{8});
+  CHECK(run_sized(if_none(number, list), kNone).values == Values{7});
+}
+
 namespace {
 
 // A Loop that runs as often as v has elements, and what its body does with v and the
