@@ -48,6 +48,10 @@ private:
   enum class Course : uint8_t { Whole, Failed, Unknown, Long };
   Results unroll_loop(const ModelAttribute& body, const Results& inputs, int64_t budget,
                       Course& course, const ModelPlace& place, const Scope& scope);
+  Results loop_after_first(const ModelNode& node, const ModelAttribute& body,
+                           const Results& inputs, const ModelPlace& place,
+                           const Scope& scope);
+  bool fit_region(const Results& inputs) const;
   NodeId stack_of(const Results& items, int64_t axis);
 
   BodyRunner& bodies_;

@@ -110,6 +110,41 @@ Results ControlFlow::unroll_loop(const ModelAttribute& body, const Results& inpu
   return state;
 }
 
+// A sequence or a size of the run that a loop carries has no place in a region.
+bool ControlFlow::fit_region(const Results& inputs) const {
+  return std::ranges::none_of(inputs, [&](NodeId id) {
+    const NodeId tensor = inside(import_.compounds, id);
+    return is_compound(tensor) || import_.frame.bounds.find(tensor);
+  });
+}
+
+// Exporters carry variables that the body sets before it reads them, as numbers of no
+// meaning. After one iteration, which is written out, all have their shapes, and the
+// others are a region. Empty, without a word, where the first iteration may not run, or
+// something counts it.
+Results ControlFlow::loop_after_first(const ModelNode& node, const ModelAttribute& body,
+                                      const Results& inputs, const ModelPlace& place,
+                                      const Scope& scope) {
+  if (inputs.size() < 2) return {};
+  const bool counted = inputs[0] != kNoNode, conditional = inputs[1] != kNoNode;
+  const int64_t trips = counted ? known_scalar(g(), inputs[0]).value_or(0) : 1;
+  const int64_t going = conditional ? known_scalar(g(), inputs[1]).value_or(0) : 1;
+  const ModelGraph& graph = *body.graph;
+  if (trips < 1 || going == 0 || graph.outputs.size() != inputs.size() - 1 ||
+      graph.inputs.empty() ||
+      needed_nodes(graph.nodes, output_names(graph)).names.contains(graph.inputs[0].name))
+    return {};
+  Results arguments = inputs;
+  arguments[0] = constant_int(g(), DType::I64, declared_single(body, 0), 0);
+  arguments[1] = constant_int(g(), DType::Bool, declared_single(body, 1), 1);
+  Results after = bodies_.run_body(body, arguments, place, scope);
+  if (after.empty() || !fit_region(after)) return {};
+  if (!conditional) after[0] = kNoNode;
+  after.insert(after.begin(),
+               counted ? constant_int(g(), DType::I64, {}, trips - 1) : kNoNode);
+  return regions_.loop_region(node, body, after, place, scope);
+}
+
 // Short loops are written out, since what is computed across iterations then shares
 // kernels; the others are regions.
 Results ControlFlow::import_loop(const ModelNode& node, const std::vector<NodeId>& inputs,
@@ -130,12 +165,15 @@ Results ControlFlow::import_loop(const ModelNode& node, const std::vector<NodeId
   Course course = Course::Whole;
   Results results = unroll_loop(*body, inputs, kUnrolledNodes, course, place, scope);
   if (course == Course::Whole || course == Course::Failed) return results;
-  // A sequence or a size of the run that the loop carries has no place in a region.
-  const bool tensors = std::ranges::none_of(inputs, [&](NodeId id) {
-    const NodeId tensor = inside(import_.compounds, id);
-    return is_compound(tensor) || import_.frame.bounds.find(tensor);
-  });
+  const bool tensors = fit_region(inputs);
+  const Checkpoint apart = checkpoint();
   if (tensors) results = regions_.loop_region(node, *body, inputs, place, scope);
+  if (tensors && results.empty() && course == Course::Unknown && !import_.stopped) {
+    const Checkpoint refused = checkpoint();
+    restore(apart);
+    results = loop_after_first(node, *body, inputs, place, scope);
+    if (results.empty()) restore(refused);
+  }
   if (!results.empty() || course == Course::Unknown) {
     if (results.empty() && !tensors)
       fail(Exit::Unsupported,

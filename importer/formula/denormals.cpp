@@ -33,8 +33,8 @@ std::optional<ModelTensor> without_denormals(const ModelTensor& tensor) {
     found |= is_denormal(magnitude_at(tensor.bytes.data() + i * sizeof(float)));
   if (!found) return std::nullopt;
 
-  auto bytes = std::make_shared<std::vector<std::byte>>(tensor.bytes.begin(),
-                                                        tensor.bytes.end());
+  auto bytes =
+      std::make_shared<std::vector<std::byte>>(tensor.bytes.begin(), tensor.bytes.end());
   uint32_t largest = 0;
   for (size_t i = 0; i < count; ++i) {
     std::byte* at = bytes->data() + i * sizeof(float);

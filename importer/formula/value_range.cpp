@@ -395,7 +395,39 @@ Offset offset_of(const Graph& g, NodeId id) {
   return out;
 }
 
+// The number that shapes and types of numbers are put around.
+NodeId bare_number(const Graph& g, NodeId id) {
+  while (g[id].op == Op::Reshape || (g[id].op == Op::Cast && g[id].dtype != DType::Bool))
+    id = g[id].inputs[0];
+  return id;
+}
+
+std::optional<double> beyond(const Graph& g, NodeId a, NodeId b, int depth) {
+  a = bare_number(g, a);
+  if (a == b) return 0;
+  const Node& node = g[a];
+  if (depth == kMostDepth || node.inputs.size() != 2) return std::nullopt;
+  const NodeId left = node.inputs[0], right = node.inputs[1];
+  if (node.op == Op::Min) {
+    const auto first = beyond(g, left, b, depth + 1),
+               second = beyond(g, right, b, depth + 1);
+    return first && second ? std::min(*first, *second) : first ? first : second;
+  }
+  if (node.op != Op::Add && node.op != Op::Sub) return std::nullopt;
+  const bool swapped = node.op == Op::Add && is_known(g, left);
+  const auto added = known_floats(g, swapped ? left : right);
+  const auto rest = beyond(g, swapped ? right : left, b, depth + 1);
+  if (!added || !rest) return std::nullopt;
+  return *rest + (node.op == Op::Add ? added->front() : -added->front());
+}
+
 } // namespace
+
+std::optional<double> most_beyond(const Graph& g, NodeId a, NodeId b) {
+  if (element_count(g[a].shape) != 1 || element_count(g[b].shape) != 1)
+    return std::nullopt;
+  return beyond(g, a, bare_number(g, b), 0);
+}
 
 std::optional<int64_t> difference(const Graph& g, NodeId a, NodeId b) {
   for (NodeId id : {a, b})

@@ -40,4 +40,9 @@ std::optional<ValueRange> range_of(const Graph& g, NodeId id, int64_t element = 
 // a - b of two integers of one element, where their arithmetic shows it.
 std::optional<int64_t> difference(const Graph& g, NodeId a, NodeId b);
 
+// What a - b of two numbers is meant to be at most, where a is the smallest of several of
+// which one is b and a known number: the end of a part that may be cut short, as in
+// min(n, b + 1). Counted in floats it may come out as more: a run must look.
+std::optional<double> most_beyond(const Graph& g, NodeId a, NodeId b);
+
 } // namespace svod::importer

@@ -99,6 +99,9 @@ void constant_of_sizes(NodeImport& node) {
   give_bounded(node, 0, broadcast(value, bounds), sizes);
 }
 
+// A part of a list that its end is not far behind.
+constexpr double kMostHinted = 1 << 16;
+
 // The elements of a range that ends at run time, at most as many as its numbers allow.
 Size range_size(NodeImport& node) {
   const auto one = [&](size_t i) {
@@ -119,7 +122,13 @@ Size range_size(NodeImport& node) {
     count = (span + (pace - 1)) / pace;
   }
   const Expr size = maximum(count, 0);
-  return bounded_size(node, size);
+  const size_t from = by->front() > 0 ? 0 : 1;
+  const auto span = most_beyond(node.g, node.input(1 - from), node.input(from));
+  const double most = span ? std::ceil(std::max(*span, 0.0) / std::abs(by->front())) : 0;
+  const auto range = range_of(node, size, Trust::Floats);
+  if (!span || most > kMostHinted || (range && range->high <= most))
+    return bounded_size(node, size);
+  return {checked(size, less_equal(size, like(size, most))), static_cast<int64_t>(most)};
 }
 
 } // namespace

@@ -144,6 +144,72 @@ TEST_CASE("a list that its own loop reads is no such list", "[bounded][region]")
           "carried value 0 changes from f32[0] to f32[1]");
 }
 
+namespace {
+
+// Doubles x until its sum exceeds 100, and says what half of it is; `half` begins as a
+// number that nobody reads.
+std::string doubling(const std::vector<std::string>& halves) {
+  std::vector<std::string> nodes{
+      node("Add", {"x1", "x1"}, {"twice"}),
+      node("ReduceSum", {"twice"}, {"all"}, {attribute("keepdims", int64_t{0})}),
+      node("Less", {"all", "enough"}, {"on"})};
+  nodes.insert(nodes.end(), halves.begin(), halves.end());
+  const std::string body =
+      graph({nodes,
+             {value("i", {}, kI64), value("go", {}, kBool), value("x1", {""}),
+              value("h0", {""})},
+             {value("on", {}, kBool), value("twice", {""}), value("h", {""})},
+             {}});
+  return model({{node("Loop", {"", "yes", "x", "half"}, {"last", "y"},
+                      {graph_attribute("body", body)})},
+                {value("x", {3})},
+                {value("y", {3})},
+                {floats("half", {}, {1e27F}), floats("enough", {}, {100}),
+                 tensor("yes", kBool, {}, packed<int64_t>(5, {1}))}},
+               13);
+}
+
+} // namespace
+
+TEST_CASE("a loop may set a carried number to a list first", "[bounded][region]") {
+  const std::string kept = doubling({node("Identity", {"x1"}, {"h"})});
+  const auto halves = [&](const Values& x) {
+    return floats_of(evaluate(*imported(kept).graph, {f32({3}, x)}).outputs.at(0));
+  };
+  CHECK(halves({1, 2, 3}) == Values{16, 32, 48});
+  CHECK(halves({100, 2, 3}) == Values{100, 2, 3}); // one iteration is all
+  // Whoever counts iterations would count the first one twice.
+  refused(doubling({node("Cast", {"i"}, {"step"}, {attribute("to", int64_t{kF32})}),
+                    node("Add", {"x1", "step"}, {"h"})}),
+          Exit::Unsupported, "carried value 1 changes from f32[] to f32[3]");
+}
+
+TEST_CASE("a range to the smaller of a number and the next one has one element",
+          "[bounded]") {
+  const auto part = [](const char* end) {
+    return model({{node("ReduceSum", {"x"}, {"all"}, {attribute("keepdims", int64_t{0})}),
+                   node("Cast", {"all"}, {"from"}, {attribute("to", int64_t{kI64})}),
+                   node("Cast", {"from"}, {"start"}, {attribute("to", int64_t{kF32})}),
+                   node("Add", {"start", "one"}, {"next"}),
+                   node("Cast", {"next"}, {"behind"}, {attribute("to", int64_t{kI64})}),
+                   node("Min", {"behind", "ten"}, {"least"}),
+                   node("Range", {"from", end, "step"}, {"r"}),
+                   node("Cast", {"r"}, {"y"}, {attribute("to", int64_t{kF32})})},
+                  {value("x", {6})},
+                  {value("y", {""})},
+                  {floats("one", {}, {1}), ints("ten", {}, {10}), ints("step", {}, {1})}},
+                 13);
+  };
+  const std::string bytes = part("least");
+  const Run inside = run_sized(bytes, {4, 0, 0, 0, 0, 0});
+  CHECK(inside.count == 1);
+  CHECK(inside.values == Values{4});
+  CHECK(run_sized(bytes, {20, 0, 0, 0, 0, 0}).count == 0);
+  // Where floats are further apart than one the run looks.
+  CHECK(run_sized(part("behind"), {33554432, 0, 0, 0, 0, 0}).count == 0);
+  refused(part("ten"), Exit::Unsupported, "has no bound");
+}
+
 TEST_CASE("a body takes sizes of the run from around it", "[bounded][region]") {
   // The sum of v's meant elements, in every iteration.
   const std::vector<std::string> body = {

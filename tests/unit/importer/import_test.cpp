@@ -29,7 +29,8 @@ TEST_CASE("an initializer that is an input too is a constant", "[import]") {
 }
 
 TEST_CASE("denormal weights are zeros beside others", "[import]") {
-  const auto weights_of = [](std::vector<float> values, const ImportOptions& options = {}) {
+  const auto weights_of = [](std::vector<float> values,
+                             const ImportOptions& options = {}) {
     const auto count = static_cast<int64_t>(values.size());
     const Imported result = import(model({{node("Mul", {"x", "w"}, {"y"})},
                                           {value("x", {count})},
