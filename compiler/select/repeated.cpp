@@ -6,7 +6,7 @@
 // cache, 6839 and 6901.)
 #include "compiler/select/repeated.h"
 
-#include <algorithm>
+#include <vector>
 
 namespace svod::select {
 
@@ -34,32 +34,24 @@ namespace {
 
 // The last kernel that has read a weight, and how much was read and written before it.
 struct LastRead {
-  size_t weight, kernel; // of FusedGraph::packed, ::kernels
-  int64_t before;
+  ScheduledKernel* kernel = nullptr;
+  int64_t before = 0;
 };
 
 } // namespace
 
 void find_read_again(FusedGraph& program, const Machine& machine) {
-  std::vector<LastRead> reads;
+  std::vector<LastRead> reads(program.packed.size());
   int64_t touched = 0;
-  for (size_t i = 0; i < program.kernels.size(); ++i) {
-    ScheduledKernel& k = program.kernels[i];
+  for (ScheduledKernel& k : program.kernels) {
     int64_t bytes = 0;
     for (const Argument& a : k.arguments) {
       bytes += bytes_of(program, a);
       if (a.kind != Argument::Kind::Packed) continue;
-      // Kernels of equal steps have weights of their own that are equal.
-      const auto last = std::ranges::find_if(reads, [&](const LastRead& read) {
-        return program.packed[read.weight] == program.packed[a.id];
-      });
-      if (last == reads.end()) {
-        reads.push_back({a.id, i, touched});
-        continue;
-      }
-      if (touched - last->before <= machine.last.bytes)
-        k.loops.repeated = program.kernels[last->kernel].loops.repeated = true;
-      last->kernel = i, last->before = touched;
+      LastRead& last = reads[a.id];
+      if (last.kernel && touched - last.before <= machine.last.bytes)
+        k.loops.repeated = last.kernel->loops.repeated = true;
+      last = {&k, touched};
     }
     touched += bytes;
   }

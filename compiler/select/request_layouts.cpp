@@ -58,10 +58,20 @@ static int64_t columns_of(const Graph& g, const Contraction& c) {
   return -1;
 }
 
-// Whether each element of an operand is in enough products for a copy to pay.
-bool RequestFinder::is_used_often(const Contraction& c, const OwnAxes& own) const {
+// Turns the operand around that has the columns, if each of its elements is in enough
+// products for a copy to pay.
+bool RequestFinder::put_columns_innermost(const Contraction& c, int64_t columns) {
   constexpr int64_t kOften = 32;
-  return element_count(g[c.product].shape) / element_count(g[own.node].shape) >= kOften;
+  const int64_t products = element_count(g[c.product].shape);
+  for (size_t i = 0; i < 2; ++i) {
+    const OwnAxes own = own_axes(g, c, c.of_input(i));
+    const OwnAxes other = own_axes(g, c, c.of_input(1 - i));
+    if (own.varies_along(columns) && !other.varies_along(columns) &&
+        !grouping_.known[other.node] &&
+        products / element_count(g[own.node].shape) >= kOften)
+      return put_kept_axes_innermost(c.sum, own, other);
+  }
+  return false;
 }
 
 // A short sum along the lanes ends with sums across them, again and again. The operand
@@ -73,15 +83,7 @@ bool RequestFinder::avoid_sums_across_lanes(const Contraction& c,
   const Shape& domain = g[c.product].shape;
   const int64_t last = columns_of(g, c);
   if (c.terms() > kShort || last < 0 || domain[last] < 2 * lanes_) return false;
-  for (size_t i = 0; i < 2; ++i) {
-    const OwnAxes own = own_axes(g, c, c.of_input(i));
-    const OwnAxes other = own_axes(g, c, c.of_input(1 - i));
-    if (grouping_.known[other.node] || !own.varies_along(last) ||
-        other.varies_along(last) || !is_used_often(c, own))
-      continue;
-    return put_kept_axes_innermost(c.sum, own, other);
-  }
-  return false;
+  return put_columns_innermost(c, last);
 }
 
 // Columns that lie in short pieces where they are read, as the even and odd rows of
@@ -101,14 +103,7 @@ bool RequestFinder::join_columns(const Contraction& c, const ScheduledKernel& k)
   });
   const Shape& domain = g[c.product].shape;
   if (!in_pieces || domain[static_cast<size_t>(columns)] < 2 * lanes_) return false;
-  for (size_t i = 0; i < 2; ++i) {
-    const OwnAxes own = own_axes(g, c, c.of_input(i));
-    const OwnAxes other = own_axes(g, c, c.of_input(1 - i));
-    if (own.varies_along(columns) && !other.varies_along(columns) &&
-        !grouping_.known[other.node] && is_used_often(c, own))
-      return put_kept_axes_innermost(c.sum, own, other);
-  }
-  return false;
+  return put_columns_innermost(c, columns);
 }
 
 // Factors of a product of two tensors are stored in the order in which it reads them.

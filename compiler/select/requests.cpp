@@ -219,9 +219,9 @@ void RequestFinder::look_at_groups() {
 
 void RequestFinder::look_at(const Group& group, const ScheduledKernel& kernel,
                             bool written_out) {
-  if (!written_out) store_results_below(group.root);
+  const bool lacks_lanes = lanes_ != 1 && !kernel.has_lane_axis();
+  if (!written_out || lacks_lanes) store_results_below(group.root);
   if (lanes_ == 1) return; // the rest is about lanes
-  if (written_out && !kernel.has_lane_axis()) store_results_below(group.root);
   store_scattered_tile(group, kernel);
   if (copies_) store_below_windows(group, kernel);
   if (copies_) store_below_gathers(group, kernel);

@@ -46,7 +46,7 @@ private:
   void store_scattered_tile(const Group& group, const ScheduledKernel& k);
   bool put_kept_axes_innermost(NodeId contraction, const OwnAxes& own,
                                const OwnAxes& other);
-  bool is_used_often(const Contraction& c, const OwnAxes& own) const;
+  bool put_columns_innermost(const Contraction& c, int64_t columns);
   bool avoid_sums_across_lanes(const Contraction& c, const ScheduledKernel& k);
   bool join_columns(const Contraction& c, const ScheduledKernel& k);
   bool lay_panels(const Group& group, const ScheduledKernel& k);

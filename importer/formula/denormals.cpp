@@ -5,13 +5,14 @@
 // x86 core more than a hundred clocks (203 ms instead of 1.2 for the second layer).
 #include "importer/formula/denormals.h"
 
+#include "compiler/ir/dtype.h"
+
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 namespace svod::importer {
 
-static constexpr int kFloat32 = 1; // TensorProto.FLOAT
 static constexpr size_t kFewest = 64;
 static constexpr uint32_t kLeastNormal = 0x00800000;
 static constexpr uint32_t kLargeEnough = uint32_t{127 - 64} << 23; // 2^-64
@@ -27,7 +28,8 @@ static bool is_denormal(uint32_t magnitude) { return magnitude - 1 < kLeastNorma
 
 std::optional<ModelTensor> without_denormals(const ModelTensor& tensor) {
   const size_t count = tensor.bytes.size() / sizeof(float);
-  if (tensor.onnx_type != kFloat32 || count < kFewest) return std::nullopt;
+  if (dtype_from_onnx(tensor.onnx_type) != DType::F32 || count < kFewest)
+    return std::nullopt;
   bool found = false;
   for (size_t i = 0; i < count; ++i)
     found |= is_denormal(magnitude_at(tensor.bytes.data() + i * sizeof(float)));

@@ -377,6 +377,19 @@ struct Offset {
   int64_t more;
 };
 
+// The operands of a sum or a difference: the number that may be known, and the other.
+struct Addition {
+  NodeId rest, number;
+  int sign; // of the number
+};
+
+std::optional<Addition> addition_of(const Graph& g, const Node& node) {
+  if (node.op != Op::Add && node.op != Op::Sub) return std::nullopt;
+  const bool swapped = node.op == Op::Add && is_known(g, node.inputs[0]);
+  return Addition{node.inputs[swapped ? 1 : 0], node.inputs[swapped ? 0 : 1],
+                  node.op == Op::Add ? 1 : -1};
+}
+
 Offset offset_of(const Graph& g, NodeId id) {
   Offset out{id, 0};
   for (int step = 0; step < kMostDepth; ++step) {
@@ -385,12 +398,11 @@ Offset offset_of(const Graph& g, NodeId id) {
       out.base = node.inputs[0];
       continue;
     }
-    if (node.op != Op::Add && node.op != Op::Sub) break;
-    const bool swapped = node.op == Op::Add && is_known(g, node.inputs[0]);
-    const auto added = known_ints(g, node.inputs[swapped ? 0 : 1]);
+    const auto sum = addition_of(g, node);
+    const auto added = sum ? known_ints(g, sum->number) : std::nullopt;
     if (!added || std::abs(added->front()) > int64_t{1} << 40) break;
-    out.more += node.op == Op::Add ? added->front() : -added->front();
-    out.base = node.inputs[swapped ? 1 : 0];
+    out.more += sum->sign * added->front();
+    out.base = sum->rest;
   }
   return out;
 }
@@ -406,19 +418,17 @@ std::optional<double> beyond(const Graph& g, NodeId a, NodeId b, int depth) {
   a = bare_number(g, a);
   if (a == b) return 0;
   const Node& node = g[a];
-  if (depth == kMostDepth || node.inputs.size() != 2) return std::nullopt;
-  const NodeId left = node.inputs[0], right = node.inputs[1];
+  if (depth == kMostDepth) return std::nullopt;
   if (node.op == Op::Min) {
-    const auto first = beyond(g, left, b, depth + 1),
-               second = beyond(g, right, b, depth + 1);
+    const auto first = beyond(g, node.inputs[0], b, depth + 1),
+               second = beyond(g, node.inputs[1], b, depth + 1);
     return first && second ? std::min(*first, *second) : first ? first : second;
   }
-  if (node.op != Op::Add && node.op != Op::Sub) return std::nullopt;
-  const bool swapped = node.op == Op::Add && is_known(g, left);
-  const auto added = known_floats(g, swapped ? left : right);
-  const auto rest = beyond(g, swapped ? right : left, b, depth + 1);
-  if (!added || !rest) return std::nullopt;
-  return *rest + (node.op == Op::Add ? added->front() : -added->front());
+  const auto sum = addition_of(g, node);
+  const auto added = sum ? known_floats(g, sum->number) : std::nullopt;
+  const auto rest = added ? beyond(g, sum->rest, b, depth + 1) : std::nullopt;
+  if (!rest) return std::nullopt;
+  return *rest + sum->sign * added->front();
 }
 
 } // namespace

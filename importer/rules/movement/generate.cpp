@@ -113,17 +113,16 @@ Size range_size(NodeImport& node) {
   const auto by = known_floats(node.g, node.input(2));
   if (!by) node.needs_value(2, "delta must be known when packing");
   if (by->front() == 0) node.invalid("delta is 0");
+  const size_t begin = by->front() > 0 ? 0 : 1, end = 1 - begin; // the lower, the higher
   Expr count = number(node.g, DType::I64, 0);
   if (is_float(node.dtype(0))) {
     count = convert(apply(Op::Ceil, (one(1) - one(0)) / by->front()), DType::I64);
   } else {
     const double pace = std::abs(by->front());
-    const Expr span = by->front() > 0 ? integer(1) - integer(0) : integer(0) - integer(1);
-    count = (span + (pace - 1)) / pace;
+    count = (integer(end) - integer(begin) + (pace - 1)) / pace;
   }
   const Expr size = maximum(count, 0);
-  const size_t from = by->front() > 0 ? 0 : 1;
-  const auto span = most_beyond(node.g, node.input(1 - from), node.input(from));
+  const auto span = most_beyond(node.g, node.input(end), node.input(begin));
   const double most = span ? std::ceil(std::max(*span, 0.0) / std::abs(by->front())) : 0;
   const auto range = range_of(node, size, Trust::Floats);
   if (!span || most > kMostHinted || (range && range->high <= most))
