@@ -30,6 +30,7 @@ public:
       : g(graph), grouping_(grouping), users_(users), k_(kernel), c_(c),
         machine_(machine), lanes_(lanes), fixed_(fixed_layouts(graph)) {}
   std::map<NodeId, Layout> run();
+  std::map<NodeId, Layout> filters();
 
 private:
   std::optional<OwnAxes> copied(const Operand& operand) const;
@@ -133,6 +134,31 @@ Layout PanelFinder::ordered(const OwnAxes& own, const OwnAxes& other, bool panel
   return layout;
 }
 
+// The filters of a convolution that the run computes or is given: each passes by all
+// positions, while the windows of as many positions are several times the picture. So the
+// channels of the result are the lanes, and what is copied are the filters. (32 channels
+// of 80 x 80, 3x3, on a Golden Cove core: 3772 us by windows that were stored, 761.)
+std::map<NodeId, Layout> PanelFinder::filters() {
+  const size_t i = 1 - c_.operands[c_.windows.front().operand].input;
+  const OwnAxes own = own_axes(g, c_, c_.of_input(i));
+  const OwnAxes other = own_axes(g, c_, c_.of_input(1 - i));
+  const Shape& result = g[c_.sum].shape;
+  std::optional<int64_t> channels;
+  for (int64_t a = 0; a < std::ssize(result); ++a)
+    if (own.varies_along(a) && !other.varies_along(a) && !is_reduced(a) &&
+        (!channels || result[static_cast<size_t>(a)] > result[*channels]))
+      channels = a;
+  if (!channels || 2 * result[static_cast<size_t>(*channels)] < lanes_ ||
+      positions(other, own) < kWorthCopy * kSweepsOfCopy * kRowsOfSweep)
+    return {};
+  const std::optional<int64_t> step = distance(i);
+  const std::optional<OwnAxes> stored = copied(c_.of_input(i));
+  if (!step || step == lanes_ || !stored ||
+      std::ranges::count(stored->axes, *channels) == 0)
+    return {};
+  return {{stored->node, ordered(*stored, other, true, *channels)}};
+}
+
 std::map<NodeId, Layout> PanelFinder::run() {
   std::map<NodeId, Layout> out;
   const Shape& result = g[c_.sum].shape;
@@ -166,12 +192,11 @@ std::map<NodeId, Layout> panels_of(const Graph& g, const Grouping& grouping,
                                    int lanes) {
   if (group.base == kNoNode || group.nested != kNoNode || !group.rows.empty()) return {};
   const std::optional<Contraction> c = read_contraction(g, group.base);
-  if (!c || !is_float(c->dtype) || c->left().known || c->right().known ||
-      !c->windows.empty())
-    return {};
+  if (!c || !is_float(c->dtype) || c->left().known || c->right().known) return {};
   const Expr& value = kernel.exprs[kernel.stages[0].value];
   if (value.kind != Expr::Kind::Map || value.op != Op::Mul) return {};
-  return PanelFinder(g, grouping, users, kernel, *c, machine, lanes).run();
+  PanelFinder finder(g, grouping, users, kernel, *c, machine, lanes);
+  return c->windows.empty() ? finder.run() : finder.filters();
 }
 
 } // namespace svod::select

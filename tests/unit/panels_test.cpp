@@ -4,6 +4,7 @@
 #include "compiler/kernel/stage_work.h"
 #include "compiler/pipeline.h"
 #include "compiler/rewrite/simplify.h"
+#include "tests/support/convolve.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/run_kernels.h"
 
@@ -88,11 +89,49 @@ TEST_CASE("rows at distances that share sets of the cache lie in panels", "[pane
   CHECK(distances(f.kernels.back()).back() == 16);
 }
 
+namespace {
+
+// A convolution, 3x3, whose filters are an input too.
+Graph convolution_of_inputs(int64_t channels, int64_t filters, int64_t size,
+                            int64_t stride) {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, channels, size, size});
+  NodeId w = g.add_input("w", DType::F32, {filters, channels, 3, 3});
+  g.add_output("y", convolve(g, x, w, 1, {stride, stride}));
+  return rewrite::simplify(g);
+}
+
+} // namespace
+
+TEST_CASE("filters that are an input lie in panels, and no windows are stored",
+          "[panels]") {
+  for (const char* name : {"x86-64-v3", "x86-64-v4"})
+    for (int64_t stride : {1, 2}) {
+      const Graph g = convolution_of_inputs(32, 32, 40, stride);
+      const FusedGraph f = fuse(g, *find_target(name));
+      INFO(name << "\n" << print(f));
+      for (const Buffer& b : f.buffers) CHECK(element_count(b.shape) <= 32 * 42 * 42);
+      const ScheduledKernel& k = f.kernels.back();
+      REQUIRE(k.has_lane_axis());
+      const ExprId filter = loads_below(k, k.stages[0].value).back();
+      CHECK(k.indices.coefficient(k.exprs[filter].index, *k.loops.lane) == 1);
+    }
+}
+
+TEST_CASE("filters that meet few positions are read as they lie", "[panels]") {
+  const FusedGraph f =
+      fuse(convolution_of_inputs(32, 32, 4, 1), *find_target("x86-64-v4"));
+  const auto filters = std::ranges::count_if(f.buffers, [](const Buffer& b) {
+    return element_count(b.shape) == 32 * 32 * 3 * 3;
+  });
+  CHECK(filters == 1);
+}
+
 TEST_CASE("a product of panels computes the same", "[panels]") {
   Random random(31);
-  for (const ProductCase& c :
-       {ProductCase{41, 2048, 140}, ProductCase{41, 1024, 257, true, true, 2}}) {
-    const Graph g = product_of(c);
+  for (const Graph& g :
+       {product_of({41, 2048, 140}), product_of({41, 1024, 257, true, true, 2}),
+        convolution_of_inputs(17, 24, 11, 1), convolution_of_inputs(16, 40, 13, 2)}) {
     std::vector<Tensor> inputs;
     for (const GraphInput& in : g.inputs())
       inputs.push_back(random_tensor(random, g[in.node].shape));
