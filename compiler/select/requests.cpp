@@ -217,10 +217,32 @@ void RequestFinder::look_at_groups() {
   if (requests_.count() == before) store_what_sums_become();
 }
 
+// Elements of buffers that each position reads with lanes that are no neighbours: an
+// instruction for each of them, written out one after the other.
+static int64_t scattered_reads(const ScheduledKernel& k) {
+  if (!k.has_lane_axis()) return 0;
+  return std::ranges::count_if(k.exprs, [&](const Expr& load) {
+    int64_t stride = 0;
+    return load.kind == Expr::Kind::Load &&
+           k.arguments[load.argument].kind == Argument::Kind::Buffer &&
+           !(k.indices.affine_in(load.index, *k.loops.lane, stride) &&
+             (stride == 0 || stride == 1));
+  });
+}
+
+// Whether a tile is written out several times over with lanes that lie apart, as where
+// slices of its channels meet. (Eight slices of 24 channels, F(4x4, 3x3): 288 reads of 16
+// elements each, which Clang did not compile in five minutes.)
+static bool reads_tiles_apart(const ScheduledKernel& k) {
+  constexpr int64_t kTile = 64; // products of the largest tile of 3 x 3, F(6x6, 3x3)
+  return scattered_reads(k) > kTile;
+}
+
 void RequestFinder::look_at(const Group& group, const ScheduledKernel& kernel,
                             bool written_out) {
   const bool lacks_lanes = lanes_ != 1 && !kernel.has_lane_axis();
-  if (!written_out || lacks_lanes) store_results_below(group.root);
+  if (!written_out || lacks_lanes || (lanes_ != 1 && reads_tiles_apart(kernel)))
+    store_results_below(group.root);
   if (lanes_ == 1) return; // the rest is about lanes
   store_scattered_tile(group, kernel);
   if (copies_) store_below_windows(group, kernel);

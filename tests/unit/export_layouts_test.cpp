@@ -173,6 +173,25 @@ TEST_CASE("a fast form's result is stored before its channels are taken apart",
     CHECK((k.stages.size() < 9 || k.has_lane_axis()));
 }
 
+// The curves of Zero-DCE: each slice of three channels bends what the ones before made.
+TEST_CASE("slices of a fast form's channels are cut from what is stored", "[fuse]") {
+  constexpr int64_t kSlices = 8, kColours = 3, kSize = 24;
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 32, kSize + 2, kSize + 2});
+  NodeId curves = map(g, Op::Tanh, {convolution(g, x, kSlices * kColours)});
+  const Shape picture = {1, kColours, kSize, kSize};
+  NodeId y = map(g, Op::Sigmoid, {slice(g, x, {0, 0, 1, 1}, {1, 1, 1, 1}, picture)});
+  for (int64_t i = 0; i < kSlices; ++i) {
+    NodeId curve = slice(g, curves, {0, kColours * i, 0, 0}, {1, 1, 1, 1}, picture);
+    NodeId bent = map(g, Op::Sub, {map(g, Op::Mul, {y, y}), y});
+    y = map(g, Op::Add, {y, map(g, Op::Mul, {curve, bent})});
+  }
+  check(g, y, {{1, 32, kSize + 2, kSize + 2}});
+  // The tile of a form has 36 products, and those of all slices were read apart.
+  for (const ScheduledKernel& k : fused(g, y).kernels)
+    CHECK(std::ranges::count(k.exprs, Expr::Kind::Load, &Expr::kind) <= 2 * 36);
+}
+
 TEST_CASE("rows that are added where their number says have one number each", "[fuse]") {
   // A number that is a sum of the run, which no scatter takes in, and what is made of it.
   for (const bool mapped : {false, true}) {
