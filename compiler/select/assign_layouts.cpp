@@ -5,6 +5,7 @@
 #include "compiler/kernel/lane_pads.h"
 #include "compiler/kernel/schedule.h"
 #include "compiler/select/group.h"
+#include "compiler/select/lane_reads.h"
 
 #include <algorithm>
 #include <functional>
@@ -200,7 +201,9 @@ bool Assigner::concat_prefers(NodeId n) const {
   const Node& node = g[n];
   int64_t axis = node.payload[0];
   if (node.shape.size() < 3 || node.shape[1] * 2 < lanes_) return false;
-  if (lane_reads_.count(n) != 0 || dot_channels_.count(n) != 0) return true;
+  if (dot_channels_.count(n) != 0) return true;
+  if (joins_slivers(g, n, lanes_)) return false;
+  if (lane_reads_.count(n) != 0) return true;
   int64_t start = 0, blocked = 0, total = 0;
   for (NodeId part : node.inputs) {
     if (axis == 1 && start % lanes_ != 0) return false;

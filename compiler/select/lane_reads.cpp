@@ -50,4 +50,11 @@ void add_lane_reads(const ScheduledKernel& k, NodeId root,
       all.most = elements, all.reader = root;
 }
 
+bool joins_slivers(const Graph& g, NodeId n, int lanes) {
+  const Node& join = g[n];
+  return join.op == Op::Concat && join.payload[0] == 1 &&
+         std::ranges::all_of(join.inputs,
+                             [&](NodeId part) { return 2 * g[part].shape[1] < lanes; });
+}
+
 } // namespace svod::select

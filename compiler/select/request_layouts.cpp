@@ -190,7 +190,7 @@ void RequestFinder::look_at_reads() {
     // A vector of which most lanes are empty is no gain.
     if (b.shape[static_cast<size_t>(axis)] * (channels ? 2 : 1) < lanes_) continue;
     if (fixed_.count(b.node) != 0 || requests_.layouts.count(b.node) != 0 ||
-        apart <= reads.near) {
+        apart <= reads.near || (channels && joins_slivers(g, b.node, lanes_))) {
       store_padded_form(b.node, reads.reader);
       continue;
     }

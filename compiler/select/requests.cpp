@@ -157,13 +157,37 @@ static bool gathers_lanes(const ScheduledKernel& k) {
   });
 }
 
+// Elements of buffers that each position reads with lanes that are no neighbours: an
+// instruction for each of them, written out one after the other.
+static int64_t scattered_reads(const ScheduledKernel& k) {
+  if (!k.has_lane_axis()) return 0;
+  return std::ranges::count_if(k.exprs, [&](const Expr& load) {
+    int64_t stride = 0;
+    return load.kind == Expr::Kind::Load &&
+           k.arguments[load.argument].kind == Argument::Kind::Buffer &&
+           !(k.indices.affine_in(load.index, *k.loops.lane, stride) &&
+             (stride == 0 || stride == 1));
+  });
+}
+
+// Whether lanes are no neighbours in what is read nor in what is written.
+static bool moves_lanes_apart(const ScheduledKernel& k) {
+  return scattered_reads(k) != 0 && std::ranges::all_of(k.stages, [&](const Stage& s) {
+           return s.kind != StageKind::Store ||
+                  k.indices.coefficient(s.index, *k.loops.lane) > 1;
+         });
+}
+
 // Windows that overlap read each element several times. Where views below them cut the
 // channels otherwise than the result does, as those of a channel shuffle, what they are
 // cut from is stored as the views leave it, with its channels in lanes. (Winograd's tiles
-// of 40 shuffled channels: 865 us without lanes, 20 from a copy that takes 30.)
+// of 40 shuffled channels: 865 us without lanes, 20 from a copy that takes 30.) So it is
+// where channels are joined of parts shorter than a vector, as of slices of a picture.
 void RequestFinder::store_below_windows(const Group& group, const ScheduledKernel& k) {
   const Shape& shape = g[group.root].shape;
-  if (shape.size() < 4 || 2 * shape[1] < lanes_ || !gathers_lanes(k)) return;
+  if (shape.size() < 4 || 2 * shape[1] < lanes_) return;
+  const bool gathers = gathers_lanes(k);
+  if (!gathers && !moves_lanes_apart(k)) return;
   visit_kernel(g, grouping_, group.root, [&](NodeId n) {
     if (grouping_.known[n]) return false;
     if (g[n].op != Op::Window) return true;
@@ -171,6 +195,8 @@ void RequestFinder::store_below_windows(const Group& group, const ScheduledKerne
     if (!is_view(g[cut].op) || g[cut].op == Op::Window || grouping_.stored[cut] ||
         element_count(g[n].shape) <= element_count(g[cut].shape))
       return true;
+    const NodeId whole = g[cut].op == Op::Pad ? g[cut].inputs[0] : cut;
+    if (!gathers && !joins_slivers(g, whole, lanes_)) return true;
     const Shape& picture = g[cut].shape;
     requests_.stored.insert(cut);
     if (picture.size() >= 3 && 2 * picture[1] >= lanes_)
@@ -215,19 +241,6 @@ void RequestFinder::look_at_groups() {
   if (gpu_) store_widened_inputs();
   // With the copies the cut is another.
   if (requests_.count() == before) store_what_sums_become();
-}
-
-// Elements of buffers that each position reads with lanes that are no neighbours: an
-// instruction for each of them, written out one after the other.
-static int64_t scattered_reads(const ScheduledKernel& k) {
-  if (!k.has_lane_axis()) return 0;
-  return std::ranges::count_if(k.exprs, [&](const Expr& load) {
-    int64_t stride = 0;
-    return load.kind == Expr::Kind::Load &&
-           k.arguments[load.argument].kind == Argument::Kind::Buffer &&
-           !(k.indices.affine_in(load.index, *k.loops.lane, stride) &&
-             (stride == 0 || stride == 1));
-  });
 }
 
 // Whether a tile is written out several times over with lanes that lie apart, as where

@@ -173,6 +173,34 @@ TEST_CASE("a fast form's result is stored before its channels are taken apart",
     CHECK((k.stages.size() < 9 || k.has_lane_axis()));
 }
 
+// YOLOX and older forms of YOLOv5 begin with it.
+TEST_CASE("quarters of a picture are joined row by row and blocked as a whole",
+          "[fuse]") {
+  for (int64_t size : {48, 96}) {
+    Graph g;
+    NodeId x = g.add_input("x", DType::F32, {1, 3, 2 * size, 2 * size});
+    std::vector<NodeId> quarters;
+    for (int64_t column : {0, 1})
+      for (int64_t row : {0, 1})
+        quarters.push_back(
+            slice(g, x, {0, 0, row, column}, {1, 1, 2, 2}, {1, 3, size, size}));
+    NodeId padded = pad(g, concat(g, quarters, 1), {0, 0, 1, 1}, {0, 0, 1, 1}, 0);
+    NodeId y = convolution(g, padded, 16);
+    check(g, y, {{1, 3, 2 * size, 2 * size}});
+    const FusedGraph f = fused(g, y);
+    INFO(print(f));
+    int joins = 0, copies = 0;
+    for (const Buffer& b : f.buffers) {
+      if (b.shape.size() != 4 || b.shape[1] != 12) continue;
+      const bool whole = b.shape[2] == size;
+      CHECK(b.layout.block_axis == (whole ? -1 : 1));
+      ++(whole ? joins : copies);
+    }
+    CHECK(joins == 1);
+    CHECK(copies == 1);
+  }
+}
+
 // The curves of Zero-DCE: each slice of three channels bends what the ones before made.
 TEST_CASE("slices of a fast form's channels are cut from what is stored", "[fuse]") {
   constexpr int64_t kSlices = 8, kColours = 3, kSize = 24;
