@@ -117,6 +117,19 @@ bool RequestFinder::lay_panels(const Group& group, const ScheduledKernel& k) {
   return any;
 }
 
+// An input of the model stays as it lies. What is multiplied with much more of it than it
+// has itself is stored in the input's order, row by row, so that both have the steps of
+// the sum as neighbours. (A flattened picture of 30752 in blocks times a matrix with as
+// many columns: 36 ms, 6.6.)
+bool RequestFinder::follow_given(const OwnAxes& given, const OwnAxes& small) {
+  constexpr int64_t kMuch = 32;
+  return g[given.node].op == Op::Input && !grouping_.known[small.node] &&
+         fixed_.count(small.node) == 0 &&
+         element_count(g[small.node].shape) * kMuch <=
+             element_count(g[given.node].shape) &&
+         requests_.stored.insert(small.node).second;
+}
+
 // An operand whose elements are far apart along the lanes is stored with that axis
 // innermost.
 bool RequestFinder::turn_operands(const Group& group, const ScheduledKernel& k) {
@@ -155,6 +168,7 @@ bool RequestFinder::turn_operands(const Group& group, const ScheduledKernel& k) 
         continue;
       const OwnAxes other = own_axes(g, *c, c->of_input(1 - i));
       if (put_kept_axes_innermost(base, own, other)) return true;
+      if (follow_given(own, other)) return true;
     }
   }
   return false;

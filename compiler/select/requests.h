@@ -50,6 +50,7 @@ private:
   bool avoid_sums_across_lanes(const Contraction& c, const ScheduledKernel& k);
   bool join_columns(const Contraction& c, const ScheduledKernel& k);
   bool lay_panels(const Group& group, const ScheduledKernel& k);
+  bool follow_given(const OwnAxes& given, const OwnAxes& small);
   bool turn_operands(const Group& group, const ScheduledKernel& k);
   void turn_rows(const Group& group, const ScheduledKernel& k);
   void turn_scattered(const ScheduledKernel& k);

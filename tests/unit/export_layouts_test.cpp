@@ -173,6 +173,22 @@ TEST_CASE("a fast form's result is stored before its channels are taken apart",
     CHECK((k.stages.size() < 9 || k.has_lane_axis()));
 }
 
+// A graph whose parameters are inputs, as an exporter of functions writes it.
+TEST_CASE("a flattened picture is stored in the order of a matrix that is an input",
+          "[fuse]") {
+  Graph g;
+  NodeId x = g.add_input("x", DType::F32, {1, 16, 20, 20});
+  NodeId w = g.add_input("w", DType::F32, {64, 32 * 18 * 18});
+  NodeId row = reshape(g, convolution(g, x, 32), {1, 32 * 18 * 18});
+  NodeId y = matmul(g, row, permute(g, w, {1, 0}));
+  check(g, y, {{1, 16, 20, 20}, {64, 32 * 18 * 18}});
+  const FusedGraph f = fused(g, y);
+  const ScheduledKernel& k = f.kernels.back();
+  REQUIRE(k.has_lane_axis());
+  for (ExprId load : loads_below(k, k.stages[0].value))
+    CHECK(k.indices.coefficient(k.exprs[load].index, *k.loops.lane) == 1);
+}
+
 // YOLOX and older forms of YOLOv5 begin with it.
 TEST_CASE("quarters of a picture are joined row by row and blocked as a whole",
           "[fuse]") {
