@@ -87,6 +87,33 @@ TEST_CASE("what is read elsewhere, or is small, is stored whole", "[chain]") {
   }
 }
 
+// [1,C,H,W] -> [1,M,H,W], every channel of which is a sum over all of x.
+static NodeId pointwise(Graph& g, NodeId x, int64_t results, Random& draw) {
+  const Shape& from = g[x].shape;
+  const Tensor t = random_tensor(draw, {1, results, from[1], 1, 1});
+  const NodeId weights = weight(g, DType::F32, t.shape, g.add_blob(t.bytes));
+  const NodeId products = broadcast_map(g, Op::Mul, {unsqueeze(g, x, 1), weights});
+  return squeeze_axes(g, reduce(g, Op::ReduceSum, products, {2}), {2});
+}
+
+// Parts are 16 channels each, and all would read the whole picture.
+TEST_CASE("channels that are sums over a large picture make no chain", "[chain]") {
+  for (const int64_t channels : {64, 104}) {
+    Graph g;
+    Random draw(5);
+    const Shape shape = {1, channels, 60, 60};
+    const NodeId a = g.add_input("a", DType::F32, shape);
+    const NodeId b = g.add_input("b", DType::F32, shape);
+    const NodeId sum = map(g, Op::Add,
+                           {pointwise(g, map(g, Op::Exp, {a}), 256, draw),
+                            pointwise(g, map(g, Op::Exp, {b}), 256, draw)});
+    g.add_output("y", reduce(g, Op::ReduceMax, sum, {2, 3}));
+    const FusedGraph f = fuse(rewrite::simplify(g), *find_target("x86-64-v4"), true);
+    UNSCOPED_INFO(print(f));
+    CHECK(f.chains.empty());
+  }
+}
+
 // A window reads rows of the parts beside it.
 TEST_CASE("parts that overlap make no chain", "[chain]") {
   Graph g;

@@ -160,6 +160,32 @@ TEST_CASE("a part that begins within a block is copied by vectors of what fits b
   }
 }
 
+// Slices of one picture's channels, each padded for a depthwise convolution.
+TEST_CASE("a slice that begins within a block gets its border by vectors", "[fuse]") {
+  for (const auto& [channels, lanes] : {std::pair<int64_t, int>{28, 4}, {24, 8}}) {
+    Graph g;
+    const NodeId x = g.add_input("x", DType::F32, {1, 16, 13, 12});
+    const NodeId all = convolution(g, x, 3 * channels);
+    std::vector<NodeId> parts;
+    for (int64_t i = 0; i < 3; ++i) {
+      const NodeId part = slice_axis(g, all, 1, i * channels, channels);
+      const NodeId padded = pad(g, part, {0, 0, 1, 1}, {0, 0, 1, 1}, 0);
+      const NodeId products = broadcast_map(
+          g, Op::Mul, {windows(g, padded), known(g, {1, channels, 1, 1, 3, 3})});
+      parts.push_back(
+          squeeze_axes(g, reduce(g, Op::ReduceSum, products, {4, 5}), {4, 5}));
+    }
+    const NodeId y = concat(g, parts, 1);
+    check(g, y, {{1, 16, 13, 12}});
+    const FusedGraph f = fused(g, y, true);
+    const auto copies = std::ranges::count_if(f.kernels, [&](const ScheduledKernel& k) {
+      return k.has_lane_axis() && k.loops.lanes == lanes && k.stages.size() == 1 &&
+             k.stages[0].kind == StageKind::Store;
+    });
+    CHECK(copies >= 1);
+  }
+}
+
 TEST_CASE("a fast form's result is stored before its channels are taken apart",
           "[fuse]") {
   Graph g;
