@@ -91,6 +91,15 @@ static void key_of(const Graph& graph, const importer::ModelInterface& interface
     key.number(open.extents);
     for (const std::string& name : open.dimensions) key.number(!name.empty());
     if (interface.pictures.contains(input)) key.text("picture");
+    key.number(open.counter ? *open.counter + 1 : 0);
+    for (const size_t axis : open.counted) key.number(axis);
+  }
+  key.number(interface.growing_states.size());
+  for (const auto& [input, growing] : interface.growing_states) {
+    key.number(input);
+    key.number(static_cast<uint64_t>(growing.axis));
+    key.number(growing.counter);
+    key.number(static_cast<uint64_t>(interface.counters.at(growing.counter)));
   }
   for (const auto* ports : {&interface.inputs, &interface.outputs}) {
     key.number(ports->size());

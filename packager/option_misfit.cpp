@@ -77,13 +77,9 @@ std::string of_artefacts(const Options& o) {
   });
 }
 
-// What stays from run to run has one size and one place.
+// What stays from run to run has one place.
 std::string of_kept(const Options& o, const std::string& option) {
   return first_broken({
-      {!o.sets.empty(), option + " goes with one set of shapes: give each --shape once, "
-                                 "and neither --entry nor --dim"},
-      {!o.import.sizes.empty(),
-       option + " goes with fixed sizes: --shape instead of --dim"},
       {o.device.has_value(), option + " is for the processor: leave out --device"},
       {!o.pools.empty(), option + " goes with one arena: leave out --pool"},
   });
@@ -95,13 +91,22 @@ std::string of_changes(const Options& o) {
   if (!o.is_library() || o.emit >= Output::Module || o.layout != FolderLayout::None)
     return "--skip-unchanged is for libraries (-o libNAME.a), neither modules, source "
            "nor folders for build systems";
-  return of_kept(o, "--skip-unchanged");
+  return first_broken({
+      {!o.sets.empty(), "--skip-unchanged goes with one set of shapes: give each --shape "
+                        "once, and neither --entry nor --dim"},
+      {!o.import.sizes.empty(),
+       "--skip-unchanged goes with fixed sizes: --shape instead of --dim"},
+      {true, of_kept(o, "--skip-unchanged")},
+  });
 }
 
 std::string of_states(const Options& o) {
   if (o.import.states.empty()) return "";
   if (std::string misfit = of_kept(o, "--state"); !misfit.empty()) return misfit;
   return first_broken({
+      {!o.sets.empty() && o.import.sizes.empty(),
+       "--state goes with one set of shapes: give each --shape once, and no --entry; "
+       "--dim NAME=0..N/STEP makes sets for less of what a run decides"},
       {o.target.kind == TargetKind::Wasm,
        "--state is for programs, libraries and source, not for modules"},
       {o.bisect,

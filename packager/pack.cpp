@@ -32,6 +32,7 @@ Exit Packing::read() {
                              " runs no programs by themselves; a name that ends in .a, "
                              "or --emit=static, says so"));
   console_.progress("reading " + options_.model_name());
+  if (Exit status = read_largest(); status != Exit::Done) return status;
   Diags diags;
   front_ = read_front(options_, diags);
   console_.print(diags, options_.model_name());

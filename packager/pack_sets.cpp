@@ -9,16 +9,34 @@
 
 namespace svod::packager {
 
+std::unique_ptr<Packing> Packing::set_of(size_t number) const {
+  Options one = options_;
+  one.import.shapes = options_.sets[number].shapes;
+  one.import.sizes = options_.sets[number].sizes;
+  one.sets.clear();
+  auto set = std::make_unique<Packing>(one, console_);
+  set->is_set_ = true;
+  set->remote_ = remote_;
+  return set;
+}
+
+// States that grow lie alike in all sets, with room for the rows that a run of the
+// largest adds. It is the last.
+Exit Packing::read_largest() {
+  if (options_.sets.empty() || options_.import.states.empty()) return Exit::Done;
+  largest_ = set_of(options_.sets.size() - 1);
+  if (Exit status = largest_->read(); status != Exit::Done) return status;
+  options_.import.added_rows = largest_->front_->interface.added_rows;
+  return Exit::Done;
+}
+
 Exit Packing::read_sets() {
   open_remote();
   for (size_t i = 1; i < options_.sets.size(); i++) {
-    Options one = options_;
-    one.import.shapes = options_.sets[i].shapes;
-    one.import.sizes = options_.sets[i].sizes;
-    one.sets.clear();
-    sets_.push_back(std::make_unique<Packing>(one, console_));
-    sets_.back()->is_set_ = true;
+    const bool is_read = largest_ && i + 1 == options_.sets.size();
+    sets_.push_back(is_read ? std::move(largest_) : set_of(i));
     sets_.back()->remote_ = remote_;
+    if (is_read) continue;
     if (Exit status = sets_.back()->read(); status != Exit::Done) return status;
   }
   return Exit::Done;
@@ -42,7 +60,9 @@ Plans Packing::plans() const {
 // entry's weights, and nobody has said where they are to lie, a start makes those of its
 // entry instead.
 WeightPlace Packing::weight_place() const {
-  const bool may_choose = entries_ && !options_.weights_given && !options_.device &&
+  // A run goes from entry to entry as its states grow.
+  const bool may_choose = entries_ && options_.import.states.empty() &&
+                          !options_.weights_given && !options_.device &&
                           options_.emit == Output::Executable && !files_.empty();
   if (!may_choose) return options_.weights;
   uint64_t most = 0;

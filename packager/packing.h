@@ -51,6 +51,8 @@ private:
   Exit open_page();
   Exit read();
   Exit read_sets();
+  Exit read_largest();
+  std::unique_ptr<Packing> set_of(size_t number) const;
   Exit compile_graph();
   Exit compile_set();
   bool caches_plan() const;
@@ -138,6 +140,7 @@ private:
   std::optional<Front> front_;
   // Of several sets of shapes all but the first, each as far as its plan.
   std::vector<std::unique_ptr<Packing>> sets_;
+  std::unique_ptr<Packing> largest_;     // of the sets, where it is read first
   std::optional<MergedEntries> entries_; // with several
   bool is_set_ = false;                  // of another pack
   std::shared_ptr<RemoteCache> remote_;  // of all sets; the cache asks it

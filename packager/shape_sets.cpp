@@ -124,7 +124,7 @@ std::optional<OpenDimension> read_dimension(const std::string& word) {
 
 // The most of each set of one dimension, in rising order.
 std::vector<int64_t> steps_of(const OpenDimension& dimension) {
-  const auto& [least, most] = dimension.range;
+  const int64_t least = dimension.range.least, most = dimension.range.most;
   std::vector<int64_t> out;
   if (dimension.step > 0)
     for (int64_t at =
@@ -153,7 +153,7 @@ std::string open_dimension(const std::string& word, bool named, ShapeSets& out) 
   for (const ShapeSet& set : out.sets) {
     for (int64_t most : steps) {
       sets.push_back(set);
-      sets.back().sizes[dimension->name] = {dimension->range.least, most};
+      sets.back().sizes[dimension->name] = {dimension->range.least, most, steps.back()};
       if (steps.size() > 1) sets.back().name = std::to_string(sets.size() - 1);
     }
     if (sets.size() > kMostSets) break; // which is an error

@@ -291,6 +291,43 @@ bool state_holds(const SvodHeader& header, const SvodEntry& entry,
                      uint64_t{state.period} * state.step <= state.bytes));
 }
 
+// A number of rows: an int64 in one of two places.
+bool is_counter(const SvodEntry& entry, const SvodHeader& header, uint32_t number) {
+  if (number == 0 || number > entry.state_count) return false;
+  const SvodState& state = *svod_state(&header, &entry, number - 1);
+  return state.counter == 0 && state.kind == SVOD_STATE_TURNS &&
+         state.bytes == sizeof(int64_t) && state.parts == 1 &&
+         state.part_bytes == sizeof(int64_t);
+}
+
+// The parts of a state that grows are rows of one size, as many as a run may begin with
+// and more.
+bool growth_holds(const SvodHeader& header, const SvodEntry& entry,
+                  const SvodState& state) {
+  if (state.counter == 0) return true;
+  const SvodTensor& tensor = *svod_input(&header, &entry, state.input);
+  if (!is_counter(entry, header, state.counter) || state.axis >= tensor.rank)
+    return false;
+  const auto rows = static_cast<uint64_t>(svod_dims(&header, &tensor)[state.axis]);
+  return rows > 0 && svod_state(&header, &entry, state.counter - 1)->most <= rows &&
+         state.part_bytes % rows == 0;
+}
+
+// Entries share the memory of their states.
+bool states_agree(const SvodHeader& header, const SvodEntry& entry) {
+  const SvodEntry& first = *svod_entry(&header, 0);
+  if (entry.state_count != first.state_count) return false;
+  for (uint32_t i = 0; i < entry.state_count; i++) {
+    const SvodState& a = *svod_state(&header, &first, i);
+    const SvodState& b = *svod_state(&header, &entry, i);
+    if (a.kind != b.kind || a.bytes != b.bytes || a.offset != b.offset ||
+        a.counter != b.counter || a.input != b.input)
+      return false;
+  }
+  return entry.input_count == first.input_count &&
+         entry.output_count == first.output_count;
+}
+
 bool states_hold(const SvodHeader& header, const SvodEntry& entry) {
   if (!table_fits(header, header.states, sizeof(SvodState)) ||
       !within(entry.first_state, entry.state_count, header.states.count)) {
@@ -300,6 +337,16 @@ bool states_hold(const SvodHeader& header, const SvodEntry& entry) {
     if (!state_holds(header, entry, *svod_state(&header, &entry, i))) return false;
   }
   return true;
+}
+
+bool counters_hold(const SvodHeader& header, const SvodEntry& entry) {
+  for (uint32_t i = 0; i < entry.state_count; i++)
+    if (!growth_holds(header, entry, *svod_state(&header, &entry, i))) return false;
+  for (uint32_t i = 0; i < entry.input_count; i++) {
+    const uint32_t counter = svod_input(&header, &entry, i)->counter;
+    if (counter != 0 && !is_counter(entry, header, counter)) return false;
+  }
+  return states_agree(header, entry);
 }
 
 bool is_state(const SvodTensor& tensor) { return tensor.role == SVOD_ROLE_STATE; }
@@ -321,6 +368,7 @@ bool is_state(const SvodTensor&) { return false; }
 bool role_holds(const SvodHeader&, const SvodEntry&, const SvodTensor&, uint32_t, bool) {
   return true;
 }
+bool counters_hold(const SvodHeader&, const SvodEntry&) { return true; }
 #endif
 
 // The output with the extents of another one has an int64 for each axis.
@@ -386,6 +434,9 @@ bool contents_hold(const SvodHeader& header) {
   }
   for (uint32_t i = 0; i < header.entries.count; i++) {
     if (!entry_holds(header, *svod_entry(&header, i))) return false;
+  }
+  for (uint32_t i = 0; i < header.entries.count; i++) {
+    if (!counters_hold(header, *svod_entry(&header, i))) return false;
   }
   return true;
 }

@@ -9,13 +9,15 @@
 //           4  regions and slices: steps that run others, slots that move with them
 //           5  chains: steps that run part by part, slots of one part
 //           6  states: tensors that stay from run to run
+//           7  states that grow: SvodState: counter, axis, most; SvodTensor: counter,
+//              counted_axes
 #ifndef SVOD_FORMAT_H
 #define SVOD_FORMAT_H
 
 #include "runtime_stub/status.h"
 #include "runtime_stub/types.h"
 
-#define SVOD_FORMAT_VERSION 6u
+#define SVOD_FORMAT_VERSION 7u
 #define SVOD_ALIGN 64u // of image, weights, arena and every slot in them
 // What stands in front of the arena of svod_replay: a library keeps there what it knows
 // from earlier calls. A program leaves it, so that a model needs the same arena whatever
@@ -99,6 +101,10 @@ struct SvodTensor {
   // Of an input or output that is a state: 1 + its number among those of the entry.
   uint32_t shape_output;
   uint32_t role; // SvodTensorRole
+  // Of an input whose extents a run decides: 1 + the number of the state that counts the
+  // rows which some of its axes follow, one bit each. They are as much longer than these
+  // as the dims are than the counter's `most`. 0: none do.
+  uint32_t counter, counted_axes;
 };
 
 // The end of a file of weights, behind the bytes of the weight section: whose they are.
@@ -137,6 +143,10 @@ struct SvodState {
   uint32_t step;          // MOVES, COPIED
   // Of the input: parts of it, and from one to the next; what lies between is room.
   uint32_t parts, part_bytes, apart_bytes;
+  // Of a state that grows along an axis: 1 + the number of the state that counts how many
+  // rows it holds. 0: it has one size.
+  uint32_t counter, axis;
+  uint64_t most; // of a counter: the rows with which a run may begin
 };
 
 enum SvodValueKind {
@@ -251,14 +261,14 @@ inline uint64_t svod_states_head(uint64_t states, uint64_t tensors,
 static_assert(sizeof(SvodHeader) == 192, "layout change: new version, history line");
 static_assert(sizeof(SvodWeightsEnd) == 64, "a multiple of SVOD_ALIGN");
 static_assert(sizeof(SvodEntry) == 96, "layout change: new version, history line");
-static_assert(sizeof(SvodTensor) == 56, "layout change: new version, history line");
+static_assert(sizeof(SvodTensor) == 64, "layout change: new version, history line");
 static_assert(sizeof(SvodValue) == 40, "layout change: new version, history line");
 static_assert(sizeof(SvodKey) == 24, "layout change: new version, history line");
 static_assert(sizeof(SvodSlot) == 24, "layout change: new version, history line");
 static_assert(sizeof(SvodStep) == 48, "layout change: new version, history line");
 static_assert(sizeof(SvodSlice) == 24, "layout change: new version, history line");
 static_assert(sizeof(SvodRegion) == 32, "layout change: new version, history line");
-static_assert(sizeof(SvodState) == 48, "layout change: new version, history line");
+static_assert(sizeof(SvodState) == 64, "layout change: new version, history line");
 static_assert(sizeof(SvodProgram) == 8, "layout change: new version, history line");
 #endif
 

@@ -153,7 +153,7 @@ uint64_t bytes_needed(const void* image) {
     const uint64_t bytes = svod_arena_bytes(image, svod_entry(image, e), 1);
     if (bytes > most) most = bytes;
   }
-  return sizeof(Known) + most;
+  return sizeof(Known) + state_bytes(image) + most;
 #else
   const uint64_t bytes = sizeof(Known) + state_bytes(image) +
                          svod_arena_bytes(image, svod_entry(image, 0), 1);
@@ -215,6 +215,10 @@ int32_t replay(SvodRun& run, [[maybe_unused]] const uint64_t* changed) {
 #endif
 }
 
+#if defined(SVOD_STATES) && defined(SVOD_SEVERAL_ENTRIES)
+constexpr uint32_t kNextEntry = ~0u; // the first that has room for what the states hold
+#endif
+
 int run_entry(uint32_t entry, void* arena, size_t arena_bytes, const void* const inputs[],
               void* const outputs[], const uint64_t* changed = nullptr) {
   if (arena == nullptr) return SVOD_BAD_ARGUMENT;
@@ -240,12 +244,17 @@ int run_entry(uint32_t entry, void* arena, size_t arena_bytes, const void* const
   if (status != SVOD_OK) return status;
   SvodRun run = {};
   run.model = &model;
+#if defined(SVOD_STATES) && defined(SVOD_SEVERAL_ENTRIES)
+  if (entry == kNextEntry) entry = svod_state_entry(model.image, known + 1);
+#endif
   run.entry = svod_entry(model.image, entry);
   run.level = known->level;
   run.threads = 1;
   run.arena = reinterpret_cast<uint8_t*>(known + 1) + static_cast<size_t>(states);
   run.arena_bytes = arena_bytes - sizeof(Known) - states;
 #ifdef SVOD_STATES
+  if (svod_full_state(model.image, run.entry, known + 1) != run.entry->state_count)
+    return SVOD_LIMIT;
   status = bind(run, known + 1, inputs, outputs);
   if (status == SVOD_OK) status = replay(run, changed);
   if (status == SVOD_OK) svod_keep_states(model.image, run.entry, known + 1);
@@ -265,7 +274,11 @@ extern "C" {
 
 int SVOD_API(run_sized)(void* arena, size_t arena_bytes, const void* const inputs[],
                         void* const outputs[]) {
+#if defined(SVOD_STATES) && defined(SVOD_SEVERAL_ENTRIES)
+  return run_entry(kNextEntry, arena, arena_bytes, inputs, outputs);
+#else
   return run_entry(0, arena, arena_bytes, inputs, outputs);
+#endif
 }
 
 int SVOD_API(run)(void* arena, const void* const inputs[], void* const outputs[]) {
@@ -294,6 +307,17 @@ int SVOD_API(run_entry)(size_t entry, void* arena, const void* const inputs[],
   return run_entry(static_cast<uint32_t>(entry), arena,
                    static_cast<size_t>(bytes_needed(model.image)), inputs, outputs);
 }
+
+#ifdef SVOD_STATES
+// That of run: an arena that is not known holds nothing.
+size_t SVOD_API(next_entry)(const void* arena) {
+  SvodModel model;
+  svod_get_model(&model);
+  const Known* known = static_cast<const Known*>(arena);
+  if (arena == nullptr || known->key != key_of(arena, model.image)) return 0;
+  return svod_state_entry(model.image, known + 1);
+}
+#endif
 
 // The number of entries where there is none of these extents.
 size_t SVOD_API(find_entry)(const int64_t* const dims[]) {

@@ -11,6 +11,7 @@
 
 #include "importer/formula/movement.h"
 
+#include <algorithm>
 #include <map>
 
 namespace svod::importer {
@@ -18,6 +19,13 @@ namespace svod::importer {
 struct Bounded {
   NodeId tensor;
   Counts counts; // one per axis, kNoNode: the extent is the tensor's
+};
+
+// The tensor of a state that grows from run to run, which has room for `room` rows
+// behind those of a bounded tensor, its beginning.
+struct RoomBehind {
+  NodeId all;
+  int64_t axis, room;
 };
 
 class BoundTable {
@@ -29,8 +37,20 @@ public:
     return at == bounded_.end() ? nullptr : &at->second;
   }
 
+  // `tensor` of a bounded one is the beginning of what has room behind it.
+  void leave_room(NodeId tensor, const RoomBehind& room) { rooms_[tensor] = room; }
+  const RoomBehind* room_behind(NodeId tensor) const {
+    const auto at = rooms_.find(tensor);
+    return at == rooms_.end() ? nullptr : &at->second;
+  }
+  // The most rows that were put behind one, where there was room for them or not.
+  int64_t added_rows() const { return added_rows_; }
+  void note_added(int64_t rows) { added_rows_ = std::max(added_rows_, rows); }
+
 private:
   std::map<NodeId, Bounded> bounded_;
+  std::map<NodeId, RoomBehind> rooms_;
+  int64_t added_rows_ = 0;
 };
 
 // For bounded rules. How many elements are meant, an i64 of no axes.

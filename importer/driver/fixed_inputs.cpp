@@ -124,6 +124,14 @@ std::optional<Graph> import_model(const Model& model, const ImportOptions& given
   for (;;) {
     ImportState import(model, options, fix, diags);
     std::optional<Graph> graph = GraphImport(import).run();
+    // Room for the rows that are put behind a state is known once they are.
+    if (const int64_t added = import.frame.bounds.added_rows();
+        added > options.added_rows) {
+      options.added_rows = added;
+      diags = before;
+      continue;
+    }
+    import.interface.added_rows = options.added_rows;
     if (graph) {
       if (!has_lengths(import)) return std::nullopt;
       for (const GraphInput& input : graph->inputs())

@@ -159,7 +159,7 @@ std::optional<Graph> GraphImport::run() {
   open_graph(graph, scope);
   if (import_.options.keep_halves) g().keep_halves();
   PortImport ports(import_);
-  ports.add_inputs(*shapes, scope);
+  if (!ports.add_inputs(*shapes, scope)) return std::nullopt;
   ports.open_sizes(*shapes, scope);
   ports.prepare_pictures(scope);
   import_nodes(graph.nodes, needed, scope);

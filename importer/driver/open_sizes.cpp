@@ -1,7 +1,8 @@
 // Dimensions whose size a run decides (--dim). An input that has one is made as large as
 // it can get and becomes a bounded tensor (docs/decisions/bounded-tensors.md), whose
 // counts are inputs of the program: the extents of the input in a run, one list for each
-// such input, behind the inputs of the model. Axes of one name are one size; the run
+// such input, behind the inputs of the model. A state that grows has none: it is known
+// how many rows it holds (growing_states.cpp). Axes of one name are one size; the run
 // stops where the inputs do not agree on it, or where it is outside its range. A
 // dimension that is an expression of others ("past + 1") is computed from them, so that
 // the graph knows it to be what the model makes of them.
@@ -44,9 +45,7 @@ template <class Of> Expr derived(Graph& g, const std::string& text, const Of& of
 
 } // namespace
 
-void PortImport::open_sizes(const InputShapes& shapes, Scope& scope) {
-  std::map<std::string, OpenSize> sizes;
-  std::vector<std::pair<std::string, Expr>> derived_extents;
+void PortImport::add_input_extents(const InputShapes& shapes, const Scope& scope) {
   ModelInterface& interface = import_.interface;
   for (const ModelPort& port : interface.inputs) {
     const auto open = shapes.open.find(port.name);
@@ -61,14 +60,29 @@ void PortImport::open_sizes(const InputShapes& shapes, Scope& scope) {
       continue;
     }
     const auto rank = static_cast<int64_t>(open->second.size());
-    const size_t number = g().inputs().size();
-    const NodeId extents = g().add_input(port.name + ".shape", DType::I64, {rank});
-    interface.open_inputs[port.first] = {number, open->second};
-    for (size_t axis = 0; axis < open->second.size(); ++axis) {
-      const std::string& name = open->second[axis];
+    interface.open_inputs[port.first] = {g().inputs().size(), open->second, {}, {}};
+    g().add_input(port.name + ".shape", DType::I64, {rank});
+  }
+}
+
+void PortImport::open_sizes(const InputShapes& shapes, Scope& scope) {
+  std::map<std::string, OpenSize> sizes;
+  std::vector<std::pair<std::string, Expr>> derived_extents;
+  ModelInterface& interface = import_.interface;
+  for (const auto& [name, rows] : rows_) {
+    g().open_source("--dim " + name);
+    const SizeRange& range = import_.options.sizes.at(name);
+    const Expr held{&g(), reshape(g(), g().inputs()[rows.counter].node, {})};
+    sizes.emplace(name, sized(held, range));
+    interface.sizes[name] = {0, 0}; // random data begin with no rows
+    g().close_source();
+  }
+  for (const auto& [input, open] : interface.open_inputs) {
+    for (size_t axis = 0; axis < open.dimensions.size(); ++axis) {
+      const std::string& name = open.dimensions[axis];
       if (name.empty()) continue;
       g().open_source("--dim " + name);
-      const Expr extent = extent_of(g(), extents, axis);
+      const Expr extent = extent_of(g(), g().inputs()[open.extents].node, axis);
       const auto stated = import_.options.sizes.find(name);
       if (stated == import_.options.sizes.end()) {
         derived_extents.emplace_back(name, extent);
@@ -76,7 +90,7 @@ void PortImport::open_sizes(const InputShapes& shapes, Scope& scope) {
         continue;
       }
       const SizeRange& range = stated->second;
-      interface.sizes[name] = range;
+      interface.sizes.emplace(name, range);
       const auto [at, first] = sizes.emplace(name, sized(extent, range));
       if (!first)
         at->second.holds = both(at->second.holds, equal(at->second.size, extent));
@@ -128,6 +142,18 @@ void PortImport::open_sizes(const InputShapes& shapes, Scope& scope) {
     scope.values[shapes.open.find(named.name)->first] =
         import_.frame.bounds.add(g(), named.node, own);
   }
+  for (const auto& [name, growing] : growing_) {
+    if (growing.all == kNoNode || growing.all == kPoisoned) continue;
+    const Expr all{&g(), growing.all};
+    const int64_t most = shapes.inputs.at(name)[static_cast<size_t>(growing.axis)];
+    const Expr rows = cut(all, growing.axis, 0, most);
+    Counts own(static_cast<size_t>(all.rank()), kNoNode);
+    own[static_cast<size_t>(growing.axis)] = counts.at(growing.dimension);
+    import_.frame.bounds.leave_room(rows.id, {all.id, growing.axis, growing.room - most});
+    scope.values[shapes.open.find(name)->first] =
+        import_.frame.bounds.add(g(), rows.id, own);
+  }
+  count_along_inputs();
 }
 
 } // namespace svod::importer

@@ -86,7 +86,8 @@ void PortImport::prepare_pictures(Scope& scope) {
     if (picture == pictures_.end()) continue;
     const auto& [made, dtype, shape] = picture->second;
     const NodeId bytes = scope.values.at(port.name);
-    interface.open_inputs[port.first] = {g().inputs().size(), {port.name + ".bytes"}};
+    interface.open_inputs[port.first] = {
+        g().inputs().size(), {port.name + ".bytes"}, {}, {}};
     interface.pictures[port.first] = made.text;
     const NodeId count = g().add_input(port.name + ".shape", DType::I64, {1});
     g().open_source("--image " + port.name);

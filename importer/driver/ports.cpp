@@ -63,14 +63,22 @@ NodeId PortImport::add_input(const ModelValue& tensor, const Shape& shape) {
   return weight(g(), *dtype, shape, g().add_blob(std::move(*bytes)));
 }
 
+void PortImport::add_input_values(const InputShapes& shapes, Scope& scope, bool states) {
+  for (const InputValue& input : shapes.values)
+    if (input_states_.contains(input.port.name) == states)
+      add_input_value(input, shapes, scope);
+}
+
 // States are not the caller's: they come last.
-void PortImport::add_inputs(const InputShapes& shapes, Scope& scope) {
+bool PortImport::add_inputs(const InputShapes& shapes, Scope& scope) {
   find_states();
+  if (!find_growing(shapes)) return false;
   find_pictures(shapes);
-  for (const bool states : {false, true})
-    for (const InputValue& input : shapes.values)
-      if (input_states_.contains(input.port.name) == states)
-        add_input_value(input, shapes, scope);
+  add_input_values(shapes, scope, false);
+  add_input_extents(shapes, scope);
+  add_input_values(shapes, scope, true);
+  add_counters();
+  return true;
 }
 
 void PortImport::add_input_value(const InputValue& input, const InputShapes& shapes,
@@ -81,8 +89,13 @@ void PortImport::add_input_value(const InputValue& input, const InputShapes& sha
   std::vector<NodeId> items;
   bool good = true;
   for (const ModelValue& tensor : input.tensors) {
-    items.push_back(add_input(tensor, shapes.inputs.at(tensor.name)));
+    Shape shape = shapes.inputs.at(tensor.name);
+    const auto growing = growing_.find(tensor.name);
+    if (growing != growing_.end())
+      shape[static_cast<size_t>(growing->second.axis)] = growing->second.room;
+    items.push_back(add_input(tensor, shape));
     good = good && items.back() != kPoisoned;
+    if (growing != growing_.end()) growing->second.all = items.back();
   }
   scope.values[input.declared->name] =
       good ? value_of(input, std::move(items), import_.compounds) : kPoisoned;
@@ -115,6 +128,7 @@ void PortImport::add_output(const std::string& name, NodeId id) {
   const bool complex = is_complex(import_.compounds, id);
   const int onnx_type = onnx_type_of(id);
   id = inside(import_.compounds, id);
+  if (growing_outputs_.contains(name)) id = rows_of_state(name, id);
   const Bounded* bounded = import_.frame.bounds.find(id);
   if (bounded) sized_outputs_.emplace_back(g().outputs().size(), id);
   if (bounded) id = bounded->tensor;
@@ -181,43 +195,46 @@ bool PortImport::add_elements(ModelPort& port, const Compound& value) {
   return true;
 }
 
-// What the model gives comes first, its states last of that, then what says whether
-// optionals are there.
+void PortImport::add_output_value(const std::string& name, NodeId id,
+                                  std::vector<std::pair<size_t, NodeId>>& presences) {
+  if (id == kPoisoned) return;
+  ModelPort port;
+  port.name = name;
+  port.first = static_cast<uint32_t>(g().outputs().size());
+  if (!is_compound(inside(import_.compounds, id))) {
+    port.onnx_type = onnx_type_of(id);
+    add_output(name, id);
+  } else if (!add_elements(port, import_.compounds[id])) {
+    import_.diags.error(Exit::Unsupported,
+                        "output " + quoted(name) + " is " +
+                            kind_text(import_.compounds[id]) +
+                            " of a type that is not supported: tensors, sequences of "
+                            "tensors, optionals of both, and maps are");
+  }
+  if (is_compound(id) && import_.compounds[id].present != kNoNode)
+    presences.emplace_back(import_.interface.outputs.size(),
+                           import_.compounds[id].present);
+  import_.interface.outputs.push_back(std::move(port));
+}
+
+// What the model gives comes first, then what says whether optionals are there and the
+// extents of a run, then its states.
 void PortImport::add_outputs(const std::function<NodeId(const std::string&)>& value_of) {
   std::vector<std::pair<size_t, NodeId>> presences;
-  std::vector<ModelValue> outputs;
-  for (const bool states : {false, true})
-    std::ranges::copy_if(import_.model.graph.outputs, std::back_inserter(outputs),
-                         [&](const ModelValue& output) {
-                           return output_states_.contains(output.name) == states;
-                         });
-  for (const ModelValue& output : outputs) {
-    const NodeId id = value_of(output.name);
-    if (id == kPoisoned) continue;
-    ModelPort port;
-    port.name = output.name;
-    port.first = static_cast<uint32_t>(g().outputs().size());
-    if (!is_compound(inside(import_.compounds, id))) {
-      port.onnx_type = onnx_type_of(id);
-      add_output(output.name, id);
-    } else if (!add_elements(port, import_.compounds[id])) {
-      import_.diags.error(Exit::Unsupported,
-                          "output " + quoted(output.name) + " is " +
-                              kind_text(import_.compounds[id]) +
-                              " of a type that is not supported: tensors, sequences of "
-                              "tensors, optionals of both, and maps are");
-    }
-    if (is_compound(id) && import_.compounds[id].present != kNoNode)
-      presences.emplace_back(import_.interface.outputs.size(),
-                             import_.compounds[id].present);
-    import_.interface.outputs.push_back(std::move(port));
-  }
+  for (const ModelValue& output : import_.model.graph.outputs)
+    if (!output_states_.contains(output.name))
+      add_output_value(output.name, value_of(output.name), presences);
   for (const auto& [port, id] : presences) {
     import_.interface.outputs[port].presence =
         static_cast<uint32_t>(g().outputs().size());
     add_output(import_.interface.outputs[port].name + ".present", id);
   }
   add_extents();
+  presences.clear(); // of a state, which is refused then
+  for (const ModelValue& output : import_.model.graph.outputs)
+    if (output_states_.contains(output.name))
+      add_output_value(output.name, value_of(output.name), presences);
+  add_counted_rows();
   const size_t most = std::max(g().inputs().size(), g().outputs().size());
   if (most > kMostTensors && most > import_.model.graph.inputs.size() &&
       most > import_.model.graph.outputs.size())

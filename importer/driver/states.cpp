@@ -93,10 +93,10 @@ void PortImport::add_state(const ModelPort& input, const ModelPort& output) {
   const GraphOutput& to = g().outputs()[output.first];
   if (import_.interface.fixed.contains(from.name))
     return fail("input " + quoted(from.name) + " is packed for one value");
-  if (import_.interface.open_inputs.contains(input.first) ||
-      import_.interface.extents.contains(output.first))
-    return fail("the size of " + quoted(from.name) + " or of " + quoted(to.name) +
-                " is the run's; a state has one size (--shape)");
+  if (import_.interface.extents.contains(output.first))
+    return fail("the size of output " + quoted(to.name) +
+                " is the run's, and that of input " + quoted(from.name) +
+                " is fixed; fix both (--shape), or open the input's (--dim)");
   const bool numbers =
       from.seen == g().interface_of(from.node) && to.seen == g().interface_of(to.node);
   const std::optional<int64_t> axis = grown_axis(from.seen.shape, to.seen.shape);
@@ -136,14 +136,14 @@ void PortImport::find_states() {
 }
 
 void PortImport::link_states() {
-  const bool sized = !import_.interface.extents.empty() ||
-                     std::ranges::any_of(import_.interface.outputs, [](const auto& port) {
-                       return port.presence.has_value();
-                     });
-  if (sized && !states_.empty())
+  const bool optional =
+      std::ranges::any_of(import_.interface.outputs, [](const ModelPort& port) {
+        return port.presence.has_value();
+      });
+  if (optional && !states_.empty())
     return import_.diags.error(Exit::Usage,
-                               "--state: the model has outputs whose size or presence "
-                               "depends on data, which do not go with states yet");
+                               "--state: the model has outputs whose presence depends on "
+                               "data, which do not go with states yet");
   for (const auto& [input, output] : states_)
     add_state(port_of(import_.interface.inputs, input),
               port_of(import_.interface.outputs, output));

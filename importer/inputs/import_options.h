@@ -38,6 +38,8 @@ struct ImportOptions {
   std::set<std::string> absent;
   // Outputs that are inputs of the next run, as INPUT=OUTPUT (--state).
   std::vector<std::string> states;
+  // Rows that one run adds to a state that grows, as far as it is known.
+  int64_t added_rows = 1;
   // Inputs that are picture files, as [NAME=]rgb,resize=256,... (--image), and the most
   // pixels of a picture, as a height and a width.
   std::vector<std::string> images;

@@ -107,6 +107,33 @@ uint32_t open_axes(const importer::OpenInput& open) {
 // The caller has none of these.
 bool is_state(const ImageTensor& tensor) { return tensor.role == SVOD_ROLE_STATE; }
 
+// 1 + the number of the state that an input of the graph is.
+uint32_t state_of(const ImageEntry& entry, size_t input) {
+  SVOD_CHECK(is_state(entry.inputs[input])) << "rows are counted by no state";
+  return entry.inputs[input].shape_output;
+}
+
+// Which states grow, and who counts their rows.
+void add_growing(const importer::ModelInterface& interface, ImageEntry& entry) {
+  for (const auto& [input, most] : interface.counters)
+    entry.states[state_of(entry, input) - 1].most = static_cast<uint64_t>(most);
+  for (const auto& [input, growing] : interface.growing_states) {
+    SvodState& state = entry.states[state_of(entry, input) - 1];
+    state.counter = state_of(entry, growing.counter);
+    state.axis = static_cast<uint32_t>(growing.axis);
+    for (uint32_t axis = 0; axis < state.axis; ++axis)
+      state.parts *= static_cast<uint32_t>(entry.inputs[input].dims[axis]);
+    state.part_bytes = state.apart_bytes =
+        static_cast<uint32_t>(state.bytes / state.parts);
+  }
+  for (const auto& [input, open] : interface.open_inputs) {
+    if (!open.counter) continue;
+    entry.inputs[input].counter = state_of(entry, *open.counter);
+    for (const size_t axis : open.counted)
+      entry.inputs[input].counted_axes |= uint32_t{1} << axis;
+  }
+}
+
 // Each state, and the tensors of the model that it is.
 void add_states(const plan::Plan& plan, ImageEntry& entry) {
   uint64_t end = 0;
@@ -117,7 +144,8 @@ void add_states(const plan::Plan& plan, ImageEntry& entry) {
         static_cast<uint32_t>(entry.inputs[state.input].bytes / state.parts);
     const auto apart = static_cast<uint32_t>(state.bytes / state.parts);
     entry.states.push_back({state.input, state.output, kind, state.period, state.bytes,
-                            end, static_cast<uint32_t>(state.step), parts, part, apart});
+                            end, static_cast<uint32_t>(state.step), parts, part, apart, 0,
+                            0, 0});
     end = round_up(end + state.places() * state.bytes, plan.align);
     for (ImageTensor* tensor :
          {&entry.inputs[state.input], &entry.outputs[state.output]}) {
@@ -203,6 +231,7 @@ ImageContents image_contents(const plan::Plan& plan,
     entry.outputs.push_back(tensor_of(plan.graph, output));
   }
   add_states(plan, entry);
+  add_growing(interface, entry);
   add_values(interface, entry);
   for (const auto& [output, extents] : interface.extents) {
     entry.outputs[output].shape_output = static_cast<uint32_t>(extents) + 1;

@@ -11,6 +11,7 @@
 #include <cctype>
 #include <cstdio>
 #include <sstream>
+#include <utility>
 
 namespace svod::packager {
 
@@ -305,14 +306,19 @@ void HeaderWriter::write_changed_function() {
 void HeaderWriter::write_entry_functions() {
   const std::string& p = facts_.prefix;
   if (facts_.contents->entries.size() < 2) return;
-  out_ << "\n/* The same with the shapes of an entry; " << p
-       << "_run is entry 0. The arena is as long for all. */\n"
+  const bool grows = facts_.contents->entries.front().has_counters();
+  out_ << "\n/* The same with the shapes of an entry; " << p << "_run is "
+       << (grows ? "the first that has room\n   for what its states hold, " + p +
+                       "_next_entry"
+                 : "entry 0")
+       << ". The arena is as long for all. */\n"
        << "int " << p << "_run_entry(size_t entry, void* arena, "
        << "const void* const inputs[],\n                    void* const outputs[]);\n\n"
        << "/* The entry whose inputs have these extents, dims[i] being " << macro_
        << "_INPUT_i_RANK\n   of them; " << macro_
        << "_NUM_ENTRIES when there is none. */\n"
        << "size_t " << p << "_find_entry(const int64_t* const dims[]);\n\n";
+  if (grows) out_ << "size_t " << p << "_next_entry(const void* arena);\n\n";
 }
 
 // Firmware has no place to note that an arena is new.
@@ -320,9 +326,15 @@ void HeaderWriter::write_reset_function() {
   const ImageEntry& entry = facts_.contents->entries.front();
   if (entry.states.empty()) return;
   out_ << "\n/* What stays in the arena from run to run";
-  for (const SvodState& state : entry.states)
-    out_ << (&state == &entry.states.front() ? ": " : ", ")
-         << c_literal(entry.inputs[state.input].name);
+  bool first = true;
+  for (size_t i = 0; i < entry.states.size(); i++) {
+    if (is_counter(entry, i)) continue;
+    out_ << (std::exchange(first, false) ? ": " : ", ")
+         << c_literal(entry.inputs[entry.states[i].input].name);
+  }
+  if (entry.has_counters())
+    out_ << ".\n   A run that begins with more rows than were packed is " << macro_
+         << "_LIMIT, and changes nothing";
   out_ << ".\n   " << facts_.prefix << "_reset makes it zeros again; "
        << (facts_.contents->straight ? "call it before the first run."
                                      : "in a new arena it is so before the first run.")

@@ -78,6 +78,8 @@ void ImageBuilder::add_tensor(const ImageTensor& tensor) {
   out.bytes = tensor.bytes;
   if (!tensor.fixed.empty()) out.fixed = intern(tensor.fixed);
   out.shape_output = tensor.shape_output;
+  out.counter = tensor.counter;
+  out.counted_axes = tensor.counted_axes;
   out.role = tensor.role;
   tensors_.push_back(out);
   dims_.insert(dims_.end(), tensor.dims.begin(), tensor.dims.end());

@@ -5,6 +5,7 @@
 #include "compiler/support/digest.h"
 #include "runtime_stub/format.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -22,6 +23,7 @@ struct ImageTensor {
   std::string fixed = {};    // bytes of an input's only value; empty: any
   uint32_t shape_output = 0; // as in SvodTensor
   SvodTensorRole role = SVOD_ROLE_MODEL;
+  uint32_t counter = 0, counted_axes = 0; // likewise
   std::string prepared = {}; // of a picture file: what becomes of it (--image)
   uint64_t elements() const;
 };
@@ -66,9 +68,17 @@ struct ImageEntry {
   std::vector<SvodSlice> slices;
   std::vector<SvodState> states; // each place at its offset
   uint64_t state_bytes = 0;      // of all places
+  bool has_counters() const {
+    return std::ranges::any_of(states, [](const SvodState& s) { return s.counter != 0; });
+  }
   std::vector<ImageStep> steps;
   uint64_t arena_bytes = 0, scratch_bytes = 0, arena_lower_bound = 0;
 };
+
+// Whether a state says how many rows others hold.
+inline bool is_counter(const ImageEntry& entry, size_t state) {
+  return std::ranges::count(entry.states, state + 1, &SvodState::counter) != 0;
+}
 
 struct ImageContents {
   Digest model;

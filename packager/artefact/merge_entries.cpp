@@ -71,6 +71,20 @@ bool same_dims(const std::vector<ImageTensor>& a, const std::vector<ImageTensor>
   return std::ranges::equal(a, b, {}, &ImageTensor::dims, &ImageTensor::dims);
 }
 
+// States that grow have room for the most rows of all entries.
+bool same_rows(const ImageEntry& a, const ImageEntry& b) {
+  return std::ranges::equal(a.states, b.states, {}, &SvodState::most, &SvodState::most);
+}
+
+// Entries share the memory of what stays from run to run.
+bool same_states(const ImageEntry& a, const ImageEntry& b) {
+  return std::ranges::equal(
+      a.states, b.states, [](const SvodState& x, const SvodState& y) {
+        return x.input == y.input && x.output == y.output && x.kind == y.kind &&
+               x.bytes == y.bytes && x.offset == y.offset && x.counter == y.counter;
+      });
+}
+
 } // namespace
 
 std::string entries_fault(const std::vector<const ImageEntry*>& entries) {
@@ -83,8 +97,12 @@ std::string entries_fault(const std::vector<const ImageEntry*>& entries) {
         !same_tensors(first.outputs, entry.outputs))
       return "entry " + entry.name + " has other inputs or outputs than entry " +
              first.name + ", not other shapes of the same";
+    if (!same_states(first, entry))
+      return "entries " + first.name + " and " + entry.name +
+             " keep their states in other ways, and cannot share their memory; leave out "
+             "/STEP of --dim, or give several entries to sizes that no state has";
     for (size_t k = 0; k < i; k++)
-      if (same_dims(entries[k]->inputs, entry.inputs))
+      if (same_dims(entries[k]->inputs, entry.inputs) && same_rows(*entries[k], entry))
         return "entries " + entries[k]->name + " and " + entry.name +
                " have inputs of the same shapes";
   }

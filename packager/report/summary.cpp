@@ -77,7 +77,9 @@ void write_states(JsonWriter& json, const ImageEntry& entry) {
   if (entry.states.empty()) return;
   constexpr const char* kKinds[] = {"place", "turns", "moves", "copied"};
   json.key("states").begin_list();
-  for (const SvodState& state : entry.states) {
+  for (size_t i = 0; i < entry.states.size(); i++) {
+    if (is_counter(entry, i)) continue;
+    const SvodState& state = entry.states[i];
     const bool moves = state.kind == SVOD_STATE_MOVES;
     json.begin_object();
     json.pair("input", entry.inputs[state.input].name);
@@ -89,6 +91,10 @@ void write_states(JsonWriter& json, const ImageEntry& entry) {
                                                               : 0;
     json.pair("copied_bytes", copied);
     json.pair("runs_between_copies", uint64_t{state.period});
+    if (state.counter != 0) {
+      json.pair("grows_along", uint64_t{state.axis});
+      json.pair("most_rows", entry.states[state.counter - 1].most);
+    }
     json.end_object();
   }
   json.end_list();

@@ -276,7 +276,8 @@ std::string write_random_data(const Graph& graph,
         seen.back().shape = tensors[seen.size() - 1].shape;
     }
     const PortWriter writer(tensors, names, seen);
-    const size_t callers = ports.size() - graph.states().size();
+    const size_t callers =
+        ports.size() - (graph.states().size() - interface.counters.size());
     for (size_t i = 0; i < callers && error.empty(); i++)
       error = write_file(folder + "/" + kind + "_" + std::to_string(i) + ".pb",
                          writer.message(ports[i]));

@@ -187,6 +187,7 @@ Exit Batch::write(Text name) {
 Exit Batch::run_input(Text name) {
   MemoryScope scope;
   free_.clear(session_);
+  enter_next(session_);
   bool is_folder = false;
   is_input(name, is_folder);
   Exit status = bind(name, is_folder);

@@ -65,7 +65,7 @@ Exit bind_made(Session& session, uint32_t i, Text value, uint64_t seed, Printer&
 #ifdef SVOD_PICTURES
   if (is_picture(session, i)) return make_picture(session, i, value, seed, errors);
 #endif
-  Tensor tensor = input_type(session, i);
+  Tensor tensor = most_of(session, i);
   bool made = value == Text("zeros")
                   ? (tensor.data = take_memory(tensor.bytes())) != nullptr
                   : fill_random(tensor, seed, tensor);

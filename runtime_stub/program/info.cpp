@@ -76,11 +76,16 @@ void print_info(const Session& session, bool json) {
     if (extents != 0) out << ", at most; extents are output " << extents - 1;
     out << "\n";
   }
-  for (uint32_t i = 0; i < session.entry->state_count; i++) {
+  for (uint32_t i = 0, shown = 0; i < session.entry->state_count; i++) {
     const SvodState* state = svod_state(session.model.image, session.entry, i);
-    print_tensor(out, "state", i, input_type(session, state->input));
+    if (is_counter(session, i)) continue;
+    print_tensor(out, "state", shown++, input_type(session, state->input));
     out << ", of the next run ";
-    out.name(output_type(session, state->output).name) << "\n";
+    out.name(output_type(session, state->output).name);
+    if (state->counter != 0)
+      out << ", grows along axis " << state->axis << "; a run begins with at most "
+          << svod_state(session.model.image, session.entry, state->counter - 1)->most;
+    out << "\n";
   }
   print_values(out, "input", session, Side::Input);
   print_values(out, "output", session, Side::Output);

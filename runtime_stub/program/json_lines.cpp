@@ -121,13 +121,17 @@ private:
 
 // A number has 24 characters, and there may be as much around it.
 uint64_t JsonLines::most_bytes() const {
-  uint64_t bytes = 1 << 16;
-  for (uint32_t i = 0; i < model_inputs(session_); i++) {
-    const Tensor type = input_type(session_, i);
-    const uint64_t each = is_text(*type.element) ? 6 * type.width + 48 : 96;
-    bytes += type.elements() * each + 6 * type.name.size;
-  }
-  return bytes;
+  uint64_t most = 0;
+  for_each_entry(session_, [&](const Session& at_entry) {
+    uint64_t bytes = 1 << 16;
+    for (uint32_t i = 0; i < model_inputs(at_entry); i++) {
+      const Tensor type = input_type(at_entry, i);
+      const uint64_t each = is_text(*type.element) ? 6 * type.width + 48 : 96;
+      bytes += type.elements() * each + 6 * type.name.size;
+    }
+    if (bytes > most) most = bytes;
+  });
+  return most;
 }
 
 Exit JsonLines::bind_value(uint32_t i, Text value, Printer& errors) {
@@ -195,6 +199,7 @@ Exit JsonLines::bind_line(Text line, Printer& errors) {
 
 Exit JsonLines::run_line(Text line, Printer& errors) {
   free_.clear(session_);
+  enter_next(session_);
   Exit status = bind_line(line, errors);
   if (status == EXIT_DONE) status = check_given(session_, "the line", errors);
   if (status == EXIT_DONE) status = check_finite(session_, options_, errors);

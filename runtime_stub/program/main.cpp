@@ -70,6 +70,9 @@ Exit run_mode(Session& session, Options& options, Printer& errors) {
   // Times hardly depend on values, so measuring needs no data.
   status = bind_inputs(session, options, options.mode != Mode::Run, errors);
   if (status != EXIT_DONE) return status;
+#ifdef SVOD_STATES
+  if (options.mode != Mode::Run) repeat_step(session);
+#endif
   if (options.mode == Mode::Bench) return bench(session, options, errors);
 #ifdef SVOD_WITH_TRACE
   if (options.trace) return trace(session, errors);

@@ -29,13 +29,38 @@ bool is_open(const Session& session, uint32_t i) {
   return input->role == SVOD_ROLE_MODEL && input->shape_output != 0;
 }
 
+// One bit for each axis of which a run decides the size.
+static uint32_t open_axes(const Session& session, uint32_t i) {
+  const SvodTensor* input = packed_input(session, i);
+#ifdef SVOD_STATES
+  if (is_state(session, i)) {
+    const SvodState* state =
+        svod_state(session.model.image, session.entry, input->shape_output - 1);
+    return state->counter == 0 ? 0 : uint32_t{1} << state->axis;
+  }
+#endif
+  return is_open(session, i)
+             ? packed_input(session, input->shape_output - 1)->shape_output
+             : 0;
+}
+
+// Of a state that grows the most rows with which a run may begin: it has room for more.
+Tensor most_of(const Session& session, uint32_t i) {
+  Tensor most = input_type(session, i);
+#ifdef SVOD_STATES
+  if (open_axes(session, i) == 0 || !is_state(session, i)) return most;
+  const void* image = session.model.image;
+  const SvodState* state =
+      svod_state(image, session.entry, packed_input(session, i)->shape_output - 1);
+  most.dims[state->axis] =
+      static_cast<int64_t>(svod_state(image, session.entry, state->counter - 1)->most);
+#endif
+  return most;
+}
+
 bool takes_shape(const Session& session, uint32_t i, const Tensor& tensor) {
-  const Tensor most = input_type(session, i);
-  const uint32_t open =
-      is_open(session, i)
-          ? packed_input(session, packed_input(session, i)->shape_output - 1)
-                ->shape_output
-          : 0;
+  const Tensor most = most_of(session, i);
+  const uint32_t open = open_axes(session, i);
   bool takes = most.rank == tensor.rank;
   for (uint32_t axis = 0; takes && axis < most.rank; axis++) {
     takes = (open >> axis & 1) != 0 ? tensor.dims[axis] <= most.dims[axis]
@@ -49,7 +74,7 @@ bool takes_type(const Session& session, uint32_t i, const Tensor& tensor) {
          takes_shape(session, i, tensor);
 }
 
-static void set_extents(Session& session, uint32_t i, const Tensor& tensor) {
+void set_extents(Session& session, uint32_t i, const Tensor& tensor) {
   const void* extents = session.inputs[packed_input(session, i)->shape_output - 1];
   for (uint32_t axis = 0; axis < tensor.rank; axis++) {
     static_cast<int64_t*>(const_cast<void*>(extents))[axis] = tensor.dims[axis];
@@ -74,10 +99,15 @@ bool clear_inputs(Session& session) {
 }
 
 bool spread_input(Session& session, uint32_t i, const Tensor& tensor) {
+  session.inputs[i] = take_memory(input_type(session, i).bytes());
+  if (session.inputs[i] == nullptr) return false;
+  spread_elements(session, i, tensor);
+  return true;
+}
+
+void spread_elements(Session& session, uint32_t i, const Tensor& tensor) {
   const Tensor most = input_type(session, i);
-  auto to = static_cast<uint8_t*>(take_memory(most.bytes()));
-  session.inputs[i] = to;
-  if (to == nullptr) return false;
+  auto to = static_cast<uint8_t*>(const_cast<void*>(session.inputs[i]));
   set_extents(session, i, tensor);
   const auto from = static_cast<const uint8_t*>(tensor.data);
   const Element& element = *most.element;
@@ -90,7 +120,6 @@ bool spread_input(Session& session, uint32_t i, const Tensor& tensor) {
              static_cast<size_t>(count * bytes));
     }
   });
-  return true;
 }
 
 void print_input_type(Printer& out, const Session& session, uint32_t i) {
@@ -100,9 +129,9 @@ void print_input_type(Printer& out, const Session& session, uint32_t i) {
     return;
   }
 #endif
-  const Tensor type = input_type(session, i);
+  const Tensor type = most_of(session, i);
   print_type(out, type.element, type.rank, type.dims);
-  if (is_open(session, i)) out << ", at most";
+  if (open_axes(session, i) != 0) out << ", at most";
 }
 
 } // namespace packed

@@ -21,6 +21,11 @@ bool clear_inputs(Session& session);
 // Input `i`, which is open, has this tensor's extents and a copy of its elements, with
 // zeros around them. False: there is too little memory.
 bool spread_input(Session& session, uint32_t i, const Tensor& tensor);
+// The same, into the memory that the input has.
+void spread_elements(Session& session, uint32_t i, const Tensor& tensor);
+void set_extents(Session& session, uint32_t i, const Tensor& tensor);
+// Name and type of input `i` as large as a run may be given it.
+Tensor most_of(const Session& session, uint32_t i);
 // f32[1,512], at most
 void print_input_type(Printer& out, const Session& session, uint32_t i);
 

@@ -237,22 +237,6 @@ static uint64_t state_bytes([[maybe_unused]] const Session& session) {
 #endif
 }
 
-void reset_states([[maybe_unused]] Session& session) {
-#ifdef SVOD_STATES
-  memset(session.states, 0, static_cast<size_t>(session.state_bytes));
-#endif
-}
-
-void set_state([[maybe_unused]] Session& session, [[maybe_unused]] uint32_t i,
-               [[maybe_unused]] const Tensor& tensor) {
-#ifdef SVOD_STATES
-  const SvodTensor* input = svod_input(session.model.image, session.entry, i);
-  svod_set_state(session.model.image, session.entry, session.states,
-                 input->shape_output - 1, tensor.data);
-  session.inputs[i] = tensor.data; // it is given
-#endif
-}
-
 Tensor packed_value(const Session& session, uint32_t i) {
   const SvodTensor* tensor = svod_input(session.model.image, session.entry, i);
   Tensor out = type_of(session, tensor);
@@ -312,6 +296,13 @@ Exit prepare(Session& session, const SessionOptions& options, Printer& errors) {
   if (status != EXIT_DONE) return status;
   session.threads = choose_threads(session, options.threads);
   session.arena_bytes = arena_bytes(session, session.threads);
+#if defined(SVOD_STATES) && defined(SVOD_SEVERAL_ENTRIES)
+  // Runs go from entry to entry as states grow, in the same memory.
+  for_each_entry(session, [&](const Session& other) {
+    const uint64_t bytes = arena_bytes(other, session.threads);
+    if (bytes > session.arena_bytes) session.arena_bytes = bytes;
+  });
+#endif
   const SvodEntry& entry = *session.entry;
   const uint64_t pointers = uint64_t{entry.input_count} + entry.output_count;
   auto memory =
@@ -337,7 +328,14 @@ Exit prepare(Session& session, const SessionOptions& options, Printer& errors) {
   for (uint32_t i = 0; i < entry.output_count; i++) {
     const SvodTensor* output = svod_output(session.model.image, &entry, i);
     if (output->role == SVOD_ROLE_STATE) continue;
-    session.outputs[i] = take_memory(output->bytes);
+    uint64_t bytes = output->bytes;
+#if defined(SVOD_STATES) && defined(SVOD_SEVERAL_ENTRIES)
+    for_each_entry(session, [&](const Session& other) {
+      const SvodTensor* there = svod_output(session.model.image, other.entry, i);
+      if (there->bytes > bytes) bytes = there->bytes;
+    });
+#endif
+    session.outputs[i] = take_memory(bytes);
     all = all && session.outputs[i] != nullptr;
   }
   return all ? EXIT_DONE : no_memory(errors);
@@ -381,12 +379,13 @@ Exit run(Session& session, Printer& errors) {
   const uint64_t begin = asks ? svod_ticks() : 0;
 #ifdef SVOD_STATES
   if (session.forgets) reset_states(session);
+  if (const Exit full = check_full(session, errors); full != EXIT_DONE) return full;
   svod_bind_states(session.model.image, session.entry, session.states, session.inputs,
                    session.outputs);
 #endif
   int32_t status = svod_replay(&run);
 #ifdef SVOD_STATES
-  if (status == SVOD_OK)
+  if (status == SVOD_OK && !session.repeats)
     svod_keep_states(session.model.image, session.entry, session.states);
 #endif
   if (asks)

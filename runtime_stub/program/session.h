@@ -60,6 +60,7 @@ struct Session {
   void* states = nullptr; // their memory (states.h)
   uint64_t state_bytes = 0;
   bool forgets = false;
+  bool repeats = false; // each run begins with the states that the one before began with
 #endif
   SvodStepDone step_done = nullptr; // for profiles
   void* listener = nullptr;
@@ -96,6 +97,26 @@ uint32_t model_outputs(const Session& session);
 void reset_states(Session& session);
 // Input `i`, a state, begins the next run as this tensor.
 void set_state(Session& session, uint32_t i, const Tensor& tensor);
+#ifdef SVOD_STATES
+// Measures one step: its states do not grow. Where none that grow is given they hold the
+// most rows that a run may begin with.
+void repeat_step(Session& session);
+// Whether a run may begin with the rows that its states hold.
+Exit check_full(const Session& session, Printer& errors);
+#endif
+// The entry of the next run is the first that has room for what the states hold; nothing
+// where there is one entry, or no state.
+void enter_next(Session& session);
+// Name and type of an input in the next run, where it follows from the rows that states
+// hold; else of the largest.
+Tensor counted_type(const Session& session, uint32_t i);
+template <class Do> void for_each_entry(const Session& session, const Do& run) {
+  for (uint32_t e = 0; e < svod_header(session.model.image)->entries.count; e++) {
+    Session other = session;
+    other.entry = svod_entry(session.model.image, e);
+    run(other);
+  }
+}
 // What an input was packed for, with data; no data: any value.
 Tensor packed_value(const Session& session, uint32_t i);
 Text text_of(const Session& session, SvodText text);

@@ -34,16 +34,31 @@ Text unfit(const Session& session, Side side) {
   return {};
 }
 
-// Gives the inputs that no word gave memory of `bytes` in all; false: there is too
-// little.
-bool make_record(Session& session, const FreeInputs& streamed, uint64_t& bytes) {
+// What a record has of an input: as much as the next run reads, where that follows from
+// the rows that states hold, and else as much as the largest has.
+uint64_t largest_bytes(const Session& session, uint32_t i) {
+  uint64_t most = 0;
+  for_each_entry(session, [&](const Session& at_entry) {
+    const uint64_t bytes = input_type(at_entry, i).bytes();
+    if (bytes > most) most = bytes;
+  });
+  return most;
+}
+
+// Memory for the inputs that no word gave, of `bytes` in all, and for the elements of one
+// as they come; false: there is too little.
+bool make_record(Session& session, const FreeInputs& streamed, uint64_t& bytes,
+                 void*& elements) {
+  uint64_t most = 0;
   for (uint32_t i = 0; i < session.entry->input_count; i++) {
     if (!streamed.has(i)) continue;
-    const uint64_t size = input_type(session, i).bytes();
+    const uint64_t size = largest_bytes(session, i);
     if ((session.inputs[i] = take_memory(size)) == nullptr) return false;
     bytes += size;
+    if (is_open(session, i) && size > most) most = size;
   }
-  return true;
+  elements = take_memory(most);
+  return elements != nullptr;
 }
 
 Exit cannot_stream(Text why, Printer& errors) {
@@ -51,17 +66,26 @@ Exit cannot_stream(Text why, Printer& errors) {
   return EXIT_USAGE;
 }
 
-// Bytes that were read: all of the record's, fewer where standard input ends, or a
-// negative errno.
-int64_t read_record(Session& session, const FreeInputs& streamed) {
-  int64_t done = 0;
+struct Read {
+  int64_t got = 0;    // bytes that were read, or a negative errno
+  uint64_t bytes = 0; // of the record
+};
+
+// Fewer bytes than the record has where standard input ends.
+Read read_record(Session& session, const FreeInputs& streamed, void* elements) {
+  Read done;
   for (uint32_t i = 0; i < session.entry->input_count; i++) {
     if (!streamed.has(i)) continue;
-    const uint64_t size = input_type(session, i).bytes();
-    const int64_t got = svod_read(0, const_cast<void*>(session.inputs[i]), size);
-    if (got < 0) return got;
-    done += got;
-    if (static_cast<uint64_t>(got) < size) break;
+    Tensor type = counted_type(session, i);
+    const uint64_t size = type.bytes();
+    done.bytes += size;
+    if (done.got < 0 || static_cast<uint64_t>(done.got) + size < done.bytes) continue;
+    const bool open = is_open(session, i);
+    void* to = open ? elements : const_cast<void*>(session.inputs[i]);
+    const int64_t got = svod_read(0, to, size);
+    done.got = got < 0 ? got : done.got + got;
+    type.data = to;
+    if (open && got >= 0) spread_elements(session, i, type);
   }
   return done;
 }
@@ -92,16 +116,18 @@ Exit stream(Session& session, const Options& options, Printer& errors) {
   if (has_picture(session, streamed)) return cannot_stream(kNoStreamOfPictures, errors);
 #endif
   uint64_t bytes = 0;
-  if (!make_record(session, streamed, bytes)) return no_memory(errors);
+  void* elements = nullptr;
+  if (!make_record(session, streamed, bytes, elements)) return no_memory(errors);
   if (bytes == 0) return cannot_stream("no input is left for the records", errors);
   for (uint64_t number = 0;; number++) {
-    const int64_t got = read_record(session, streamed);
+    enter_next(session);
+    const auto [got, size] = read_record(session, streamed, elements);
     if (got == 0) return EXIT_DONE;
     if (got < 0)
       return file_error(errors, "standard input", "read", static_cast<int32_t>(-got));
-    if (static_cast<uint64_t>(got) < bytes) {
+    if (static_cast<uint64_t>(got) < size) {
       errors << "error: standard input ends within record " << number << ", after "
-             << static_cast<uint64_t>(got) << " of " << bytes << " bytes\n";
+             << static_cast<uint64_t>(got) << " of " << size << " bytes\n";
       return EXIT_BAD_DATA;
     }
     status = check_finite(session, options, errors);

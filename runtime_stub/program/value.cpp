@@ -6,10 +6,32 @@
 
 namespace packed {
 
+bool is_counter(const Session& session, uint32_t state) {
+  for (uint32_t i = 0; i < session.entry->state_count; i++)
+    if (svod_state(session.model.image, session.entry, i)->counter == state + 1)
+      return true;
+  return false;
+}
+
+// They come last.
+static uint32_t counters(const Session& session) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < session.entry->state_count; i++)
+    count += is_counter(session, i);
+  return count;
+}
+
 // A state may be given, but is not shown.
 uint32_t tensor_count(const Session& session, Side side) {
-  return side == Side::Input ? model_inputs(session) + session.entry->state_count
-                             : model_outputs(session);
+  return side == Side::Input
+             ? model_inputs(session) + session.entry->state_count - counters(session)
+             : model_outputs(session);
+}
+
+uint32_t named_tensor(const Session& session, Side side, uint32_t k) {
+  if (side == Side::Output || k < model_inputs(session)) return k;
+  return k - model_inputs(session) + session.entry->input_count -
+         session.entry->state_count;
 }
 
 static uint32_t listed(const Session& session, Side side) {
@@ -30,10 +52,10 @@ Value value_at(const Session& session, Side side, uint32_t i) {
   Value out;
   const void* image = session.model.image;
   if (listed(session, side) == 0) {
-    Tensor tensor = tensor_at(session, side, i);
+    out.first = named_tensor(session, side, i);
+    Tensor tensor = tensor_at(session, side, out.first);
     out.name = tensor.name;
     out.element = tensor.element;
-    out.first = i;
     return out;
   }
   const SvodValue* value = side == Side::Input

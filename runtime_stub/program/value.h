@@ -29,6 +29,10 @@ bool values_hold(const Session& session);
 // Tensors that have a name there: those of the model, and states that a run may begin
 // with.
 uint32_t tensor_count(const Session& session, Side side);
+// Whether state number `state` says how many rows others hold.
+bool is_counter(const Session& session, uint32_t state);
+// Which tensor the k-th of these is: what holds extents stands between the two.
+uint32_t named_tensor(const Session& session, Side side, uint32_t k);
 uint32_t value_count(const Session& session, Side side);
 Value value_at(const Session& session, Side side, uint32_t i);
 // The value that tensor number `i` belongs to.

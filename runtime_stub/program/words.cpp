@@ -52,7 +52,8 @@ Word read_word(const Session& session, Side side, const char* word) {
     if (whole.ends_with(".pb")) return out.kind = WordKind::Value, out;
   }
   uint32_t count = tensor_count(session, side);
-  for (uint32_t i = 0; i < count; i++) {
+  for (uint32_t k = 0; k < count; k++) {
+    const uint32_t i = named_tensor(session, side, k);
     if (!is_named(whole, tensor_at(session, side, i).name, out.rest)) continue;
     out.tensor = i;
     return out.kind = WordKind::Tensor, out;
@@ -61,7 +62,7 @@ Word read_word(const Session& session, Side side, const char* word) {
   uint64_t equals = whole.find('='), number = 0;
   if (equals == whole.size || *word == '@') return out;
   if (read_unsigned(whole.first(equals), &number) && number < count) {
-    out.tensor = static_cast<uint32_t>(number);
+    out.tensor = named_tensor(session, side, static_cast<uint32_t>(number));
     out.rest = word + equals + 1;
     return out.kind = WordKind::Tensor, out;
   }
@@ -83,8 +84,8 @@ Exit unknown_name(const Session& session, Side side, Text word, Printer& errors)
   for (uint32_t v = 0; v < value_count(session, side); v++) {
     nearest.consider(value_at(session, side, v).name);
   }
-  for (uint32_t i = 0; i < tensor_count(session, side); i++) {
-    nearest.consider(tensor_at(session, side, i).name);
+  for (uint32_t k = 0; k < tensor_count(session, side); k++) {
+    nearest.consider(tensor_at(session, side, named_tensor(session, side, k)).name);
   }
   const char* what = side == Side::Input ? "input" : "output";
   errors << "error: --" << what << " ";

@@ -59,8 +59,8 @@ std::unique_ptr<Image> make_image() {
   i.header.manifest = {at(i, i.text) + 4, 2};
   i.header.max_buffers = 3;
   i.entry = {{}, 0, 1, 1, 1, 0, 5, 0, 3, 0, 0, 0, 0, 0, 0, 32, 64, 32};
-  i.tensors[0] = {{at(i, i.text), 1}, 1, 1, 0, 4, 4, 16, {}, 0, 0};
-  i.tensors[1] = {{at(i, i.text) + 1, 1}, 1, 1, 1, 4, 4, 16, {}, 0, 0};
+  i.tensors[0] = {{at(i, i.text), 1}, 1, 1, 0, 4, 4, 16, {}, 0, 0, 0, 0};
+  i.tensors[1] = {{at(i, i.text) + 1, 1}, 1, 1, 1, 4, 4, 16, {}, 0, 0, 0, 0};
   i.slots[0] = {SVOD_SLOT_INPUT, 0, 0, 16};
   i.slots[1] = {SVOD_SLOT_WEIGHT, 0, 0, 16};
   i.slots[2] = {SVOD_SLOT_OUTPUT, 0, 0, 16};

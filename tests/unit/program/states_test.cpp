@@ -42,8 +42,8 @@ std::unique_ptr<Image> make_image(const SvodState& state, int64_t columns) {
   i.entry.first_state = 0, i.entry.state_count = 1;
   i.dims[3] = columns;
   const auto out = static_cast<uint64_t>(2 * columns);
-  i.tensors[0] = {{}, 1, 2, 0, 4, 6, 24, {}, 1, SVOD_ROLE_STATE};
-  i.tensors[1] = {{}, 1, 2, 2, 4, out, 4 * out, {}, 1, SVOD_ROLE_STATE};
+  i.tensors[0] = {{}, 1, 2, 0, 4, 6, 24, {}, 1, SVOD_ROLE_STATE, 0, 0};
+  i.tensors[1] = {{}, 1, 2, 2, 4, out, 4 * out, {}, 1, SVOD_ROLE_STATE, 0, 0};
   i.states[0] = state;
   i.header.image_checksum = svod_checksum(&i, sizeof(i));
   return owner;
@@ -77,7 +77,7 @@ struct Runs {
 };
 
 // A window of three columns in two rows, with room for two runs before it is moved.
-constexpr SvodState kWindow = {0, 0, SVOD_STATE_MOVES, 2, 40, 0, 4, 2, 12, 20};
+constexpr SvodState kWindow = {0, 0, SVOD_STATE_MOVES, 2, 40, 0, 4, 2, 12, 20, 0, 0, 0};
 
 } // namespace
 
@@ -86,7 +86,7 @@ TEST_CASE("a window moves on and back to the front", "[states]") {
   REQUIRE(is_sound(*image));
   Runs runs(*image);
   const float first[6] = {1, 2, 3, 11, 12, 13};
-  svod_set_state(image.get(), &image->entry, runs.memory.data(), 0, first);
+  svod_set_state(image.get(), &image->entry, runs.memory.data(), 0, first, 0);
   for (int run = 0; run < 7; ++run) {
     runs.bind();
     // Rows lie five columns apart: each run reads three of them and writes a fourth.
@@ -100,7 +100,8 @@ TEST_CASE("a window moves on and back to the front", "[states]") {
 }
 
 TEST_CASE("two places take turns", "[states]") {
-  const auto image = make_image({0, 0, SVOD_STATE_TURNS, 1, 24, 0, 0, 1, 24, 24}, 3);
+  const auto image =
+      make_image({0, 0, SVOD_STATE_TURNS, 1, 24, 0, 0, 1, 24, 24, 0, 0, 0}, 3);
   REQUIRE(is_sound(*image));
   Runs runs(*image);
   for (int run = 0; run < 4; ++run) {
@@ -118,7 +119,8 @@ TEST_CASE("two places take turns", "[states]") {
 }
 
 TEST_CASE("one place is read and written", "[states]") {
-  const auto image = make_image({0, 0, SVOD_STATE_PLACE, 1, 24, 0, 0, 1, 24, 24}, 3);
+  const auto image =
+      make_image({0, 0, SVOD_STATE_PLACE, 1, 24, 0, 0, 1, 24, 24, 0, 0, 0}, 3);
   REQUIRE(is_sound(*image));
   Runs runs(*image);
   runs.bind();
@@ -126,7 +128,8 @@ TEST_CASE("one place is read and written", "[states]") {
 }
 
 TEST_CASE("the end of a second place is copied to the first", "[states]") {
-  const auto image = make_image({0, 0, SVOD_STATE_COPIED, 1, 32, 0, 4, 2, 12, 16}, 4);
+  const auto image =
+      make_image({0, 0, SVOD_STATE_COPIED, 1, 32, 0, 4, 2, 12, 16, 0, 0, 0}, 4);
   REQUIRE(is_sound(*image));
   Runs runs(*image);
   runs.bind();
@@ -151,18 +154,21 @@ TEST_CASE("places lie in the memory of states, aligned", "[states]") {
 
 TEST_CASE("an image whose states are not sound is refused", "[states]") {
   const std::vector<SvodState> wrong = {
-      {1, 0, SVOD_STATE_MOVES, 2, 40, 0, 4, 2, 12, 20},      // no such input
-      {0, 1, SVOD_STATE_MOVES, 2, 40, 0, 4, 2, 12, 20},      // no such output
-      {0, 0, 4, 2, 40, 0, 4, 2, 12, 20},                     // no such kind
-      {0, 0, SVOD_STATE_MOVES, 0, 40, 0, 4, 2, 12, 20},      // never moved
-      {0, 0, SVOD_STATE_MOVES, 11, 40, 0, 4, 2, 12, 20},     // moves out of its memory
-      {0, 0, SVOD_STATE_MOVES, ~0u, 40, 0, 0, 2, 12, 20},    // counts for ever
-      {0, 0, SVOD_STATE_COPIED, 1, 32, 0, 36, 2, 12, 16},    // copies from behind it
-      {0, 0, SVOD_STATE_PLACE, 1, 20, 0, 0, 1, 24, 20},      // is shorter than its tensor
-      {0, 0, SVOD_STATE_PLACE, 1, ~0ull, 0, 0, 1, 24, 24},   // wraps
-      {0, 0, SVOD_STATE_PLACE, 1, 24, ~63ull, 0, 1, 24, 24}, // wraps
-      {0, 0, SVOD_STATE_PLACE, 1, 24, 8, 0, 1, 24, 24},      // is not aligned
-      {0, 0, SVOD_STATE_PLACE, 1, 24, 0, 0, 0, 24, 24},      // has no parts
+      {1, 0, SVOD_STATE_MOVES, 2, 40, 0, 4, 2, 12, 20, 0, 0, 0}, // no such input
+      {0, 1, SVOD_STATE_MOVES, 2, 40, 0, 4, 2, 12, 20, 0, 0, 0}, // no such output
+      {0, 0, 4, 2, 40, 0, 4, 2, 12, 20, 0, 0, 0},                // no such kind
+      {0, 0, SVOD_STATE_MOVES, 0, 40, 0, 4, 2, 12, 20, 0, 0, 0}, // never moved
+      {0, 0, SVOD_STATE_MOVES, 11, 40, 0, 4, 2, 12, 20, 0, 0,
+       0}, // moves out of its memory
+      {0, 0, SVOD_STATE_MOVES, ~0u, 40, 0, 0, 2, 12, 20, 0, 0, 0}, // counts for ever
+      {0, 0, SVOD_STATE_COPIED, 1, 32, 0, 36, 2, 12, 16, 0, 0,
+       0}, // copies from behind it
+      {0, 0, SVOD_STATE_PLACE, 1, 20, 0, 0, 1, 24, 20, 0, 0,
+       0}, // is shorter than its tensor
+      {0, 0, SVOD_STATE_PLACE, 1, ~0ull, 0, 0, 1, 24, 24, 0, 0, 0},   // wraps
+      {0, 0, SVOD_STATE_PLACE, 1, 24, ~63ull, 0, 1, 24, 24, 0, 0, 0}, // wraps
+      {0, 0, SVOD_STATE_PLACE, 1, 24, 8, 0, 1, 24, 24, 0, 0, 0},      // is not aligned
+      {0, 0, SVOD_STATE_PLACE, 1, 24, 0, 0, 0, 24, 24, 0, 0, 0},      // has no parts
   };
   for (const SvodState& state : wrong) {
     INFO("wrong number " << &state - wrong.data());
