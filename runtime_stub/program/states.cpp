@@ -66,6 +66,7 @@ void repeat_step(Session& session) {
     given = given || session.inputs[state->input] != nullptr;
   }
   session.repeats = grows;
+  if (grows) session.forgets = false; // or a repeated step would hold no rows
   for (uint32_t i = 0; !given && i < session.entry->state_count; i++) {
     const SvodState* state = svod_state(image, session.entry, i);
     if (state->counter == 0) continue;

@@ -270,6 +270,7 @@ def begun():
     check("do not agree on a size" in told, "a mask of another size is refused")
     run(program, "--bench", "--min-time", "0.02")
     run(FOLDER / "steps", "--bench", "--min-time", "0.02")
+    run(FOLDER / "steps", "--bench", "--reset-state", "--min-time", "0.02")
     lines = [line for line in run(program, "--info").stdout.decode().splitlines() if line.startswith("state")]
     check(len(lines) == 2 * LAYERS and "grows along axis 2; a run begins with at most 40" in lines[0], f"--info tells: {lines[0]}")
 
