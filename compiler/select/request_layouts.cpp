@@ -122,10 +122,10 @@ bool RequestFinder::lay_panels(const Group& group, const ScheduledKernel& k) {
 // the sum as neighbours. (A flattened picture of 30752 in blocks times a matrix with as
 // many columns: 36 ms, 6.6.)
 bool RequestFinder::follow_given(const OwnAxes& given, const OwnAxes& small) {
-  constexpr int64_t kMuch = 32;
+  constexpr int64_t kSmaller = 32;
   return g[given.node].op == Op::Input && !grouping_.known[small.node] &&
          fixed_.count(small.node) == 0 &&
-         element_count(g[small.node].shape) * kMuch <=
+         element_count(g[small.node].shape) * kSmaller <=
              element_count(g[given.node].shape) &&
          requests_.stored.insert(small.node).second;
 }

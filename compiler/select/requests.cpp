@@ -247,8 +247,8 @@ void RequestFinder::look_at_groups() {
 // slices of its channels meet. (Eight slices of 24 channels, F(4x4, 3x3): 288 reads of 16
 // elements each, which Clang did not compile in five minutes.)
 static bool reads_tiles_apart(const ScheduledKernel& k) {
-  constexpr int64_t kTile = 64; // products of the largest tile of 3 x 3, F(6x6, 3x3)
-  return scattered_reads(k) > kTile;
+  constexpr int64_t kReadsOfTile = 64; // the products of F(6x6, 3x3)
+  return scattered_reads(k) > kReadsOfTile;
 }
 
 void RequestFinder::look_at(const Group& group, const ScheduledKernel& kernel,

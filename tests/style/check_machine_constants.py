@@ -212,6 +212,8 @@ LISTED = {
     "kRounds": "rounds of a loop: fewer end before several sums pay",
     "kFewestColumns": "columns: fewer are stored one by one, text",
     "kFewest": "elements: of a copy's piece, fewer are no register of any level",
+    "kReadsOfTile": "elements: what one tile of the largest form of 3 x 3 is made of, of which a position reads no more",
+    "kSmaller": "times: as small as an input is what is copied to be multiplied with it, so that the copy is free",
     "kMuch": "times: as large a copy of views as what is picked from it, a bound of its bytes",
     "kSumBlock": "numbers: of a block of a sum, for its digits",
     "kShortBlocksAbove": "share: a form's error of the written sum's, above which its sums have short blocks",
