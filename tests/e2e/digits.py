@@ -2,6 +2,7 @@
 """The bundled model, packed and run as a user would: right digits, right file, right exit codes."""
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -78,7 +79,7 @@ def main():
     run(program, "--nosuch", expect=2)
     check(True, "exit codes of the packed program")
     image = bytearray(program.read_bytes())
-    at = image.index(b"SVODIMG\0\6\0\0\0")  # magic and version: not the check's own copy
+    at = re.search(rb"SVODIMG\0[^\0]\0\0\0", image).start()  # magic and version: not the check's own copy
     image[at + 200] ^= 1
     broken = folder / "broken"
     broken.write_bytes(image)
