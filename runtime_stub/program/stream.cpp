@@ -34,8 +34,8 @@ Text unfit(const Session& session, Side side) {
   return {};
 }
 
-// What a record has of an input: as much as the next run reads, where that follows from
-// the rows that states hold, and else as much as the largest has.
+// The most that a record has of an input, whichever entry its run takes. What it has is
+// counted_type(), where that follows from the rows that states hold.
 uint64_t largest_bytes(const Session& session, uint32_t i) {
   uint64_t most = 0;
   for_each_entry(session, [&](const Session& at_entry) {

@@ -143,12 +143,12 @@ class Library:
         self.arena = ctypes.c_void_p(ctypes.addressof(self.memory) + 63 & ~63)
 
     def inputs(self):
-        return re.findall(rf"_INPUT_\d+_NAME \"([^\"]*)\"", self.header)
+        return re.findall(r"_INPUT_\d+_NAME \"([^\"]*)\"", self.header)
 
     def outputs(self):
-        return re.findall(rf"_OUTPUT_\d+_NAME \"([^\"]*)\"", self.header)
+        return re.findall(r"_OUTPUT_\d+_NAME \"([^\"]*)\"", self.header)
 
-    def call(self, given, entry=None):
+    def call(self, given):
         """`given`: by name the bytes. The status, and the bytes of outputs by name."""
         ins = [ctypes.create_string_buffer(given[n], max(len(given[n]), self.numbers[f"INPUT_{i}_BYTES"]))
                for i, n in enumerate(self.inputs())]
