@@ -265,8 +265,11 @@ static std::optional<FormPrice> halving_price(const Graph& g, const MatrixProduc
   const auto extent = double(p.full[p.row]);
   const double half = rows / extent * std::ceil(extent / 2);
   const double values = 7 * half * (columns + inner) / 2;
-  const bool far = 4 * values > double(m.far_bytes());
-  const double each = kBlockValue / m.gflops + (far ? far_value_cost(m) : 0);
+  double each = kBlockValue / m.gflops;
+  // Values that leave the second cache are written to the last one and read from there.
+  if (4 * values > double(m.second.bytes))
+    each = std::max(each, 2 * 4 / (m.last.bytes_per_clock * m.clock_ghz));
+  if (4 * values > double(m.far_bytes())) each += far_value_cost(m);
   const double direct = contraction_cost(core, inner * columns, rows);
   const double fast =
       contraction_cost(core, 7 * inner * columns / 4, half) + each * values;

@@ -56,9 +56,9 @@ void ModelReader::opset(std::string_view message,
       version = field->as_int();
   }
   charge(sizeof(std::pair<std::string, int64_t>));
-  const auto [at, added] = opsets.emplace(domain, version);
-  if (!added && at->second != version)
-    fail_read("two versions of domain '" + escaped(domain) + "' are imported");
+  // Tools that merge models leave two versions of a domain: the last counts, as it does
+  // in ONNX's checker.
+  opsets[domain] = version;
 }
 
 // StringStringEntryProto; other entries say nothing that we print.

@@ -9,6 +9,7 @@
 #include "tests/support/model_graph.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/run_kernels.h"
+#include "tests/support/seeds.h"
 
 #include <catch2/catch.hpp>
 
@@ -24,9 +25,9 @@ namespace {
 Target gpu() { return *find_device("sm_80"); }
 
 // How many of the seeds [first, last] fail.
-int failures(uint64_t first, uint64_t last, RandomGraph (*make)(uint64_t)) {
+int failures(Seeds seeds, RandomGraph (*make)(uint64_t)) {
   int count = 0;
-  for (uint64_t seed = first; seed <= last; ++seed) {
+  for (uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
     const RandomGraph random = make(seed);
     const std::string what = check_kernels(random, gpu());
     if (what.empty()) continue;
@@ -117,16 +118,16 @@ std::vector<std::string> planted(const Graph& g, const std::vector<Tensor>& inpu
 } // namespace
 
 TEST_CASE("gpu: random graphs compute what the evaluator does", "[long]") {
-  CHECK(failures(1, 60, any_graph) == 0);
+  CHECK(failures({1, 60}, any_graph) == 0);
 }
 
 TEST_CASE("gpu: random models compute what the evaluator does") {
-  CHECK(failures(1, 15, any_model) == 0);
+  CHECK(failures({1, 15}, any_model) == 0);
 }
 
 TEST_CASE("gpu: more random graphs and models", "[long]") {
-  CHECK(failures(1000, 1600, any_graph) == 0);
-  CHECK(failures(1000, 1200, any_model) == 0);
+  CHECK(failures(part_of({1000, 1600}), any_graph) == 0);
+  CHECK(failures(part_of({1000, 1200}), any_model) == 0);
 }
 
 TEST_CASE("gpu: products are tiled, with rests of tiles on all sides") {

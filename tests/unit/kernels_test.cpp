@@ -9,6 +9,7 @@
 #include "tests/support/model_graph.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/run_kernels.h"
+#include "tests/support/seeds.h"
 
 #include <catch2/catch.hpp>
 
@@ -48,11 +49,11 @@ int failures(uint64_t first, uint64_t last, const Target& target,
 }
 
 // The same with each level in turn, and with vectors of other lengths.
-int failures_by_level(uint64_t first, uint64_t last, const MakeGraph& make) {
+int failures_by_level(Seeds seeds, const MakeGraph& make) {
   static constexpr LevelChoice kLevels[] = {
       {"x86-64-v2"}, {"x86-64-v3"}, {"x86-64-v4"}, {"x86-64-v3", 4}, {"x86-64-v3", 8}};
   int count = 0;
-  for (uint64_t seed = first; seed <= last; ++seed)
+  for (uint64_t seed = seeds.first; seed <= seeds.last; ++seed)
     if (auto target = target_for(kLevels[seed % std::size(kLevels)]))
       count += failures(seed, seed, *target, make);
   return count;
@@ -122,18 +123,18 @@ TEST_CASE("kernels compute what the evaluator computes", "[kernels][property]") 
 
 TEST_CASE("kernels of models compute what the evaluator computes",
           "[kernels][property]") {
-  CHECK(failures_by_level(1, 10, any_model) == 0);
+  CHECK(failures_by_level({1, 10}, any_model) == 0);
 }
 
 TEST_CASE("kernels of many graphs compute what the evaluator computes",
           "[kernels][property][long]") {
-  CHECK(failures_by_level(13, 500, any_graph) == 0);
-  CHECK(failures_by_level(9, 250, large_graph) == 0);
+  CHECK(failures_by_level(part_of({13, 500}), any_graph) == 0);
+  CHECK(failures_by_level(part_of({9, 250}), large_graph) == 0);
 }
 
 TEST_CASE("kernels of many models compute what the evaluator computes",
           "[kernels][property][long]") {
-  CHECK(failures_by_level(11, 400, any_model) == 0);
+  CHECK(failures_by_level(part_of({11, 400}), any_model) == 0);
 }
 
 // 17 channels lie in two blocks of 16, and what fills the second one is no key.

@@ -9,6 +9,7 @@
 #include "compiler/rewrite/simplify.h"
 #include "tests/support/check_kernels.h"
 #include "tests/support/random_region.h"
+#include "tests/support/seeds.h"
 
 #include <catch2/catch.hpp>
 
@@ -91,9 +92,9 @@ int differing(uint64_t first, uint64_t last, Graph (*change)(const Graph&)) {
   return count;
 }
 
-int failing_kernels(uint64_t first, uint64_t last) {
+int failing_kernels(Seeds seeds) {
   int count = 0;
-  for (uint64_t seed = first; seed <= last; ++seed) {
+  for (uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
     RandomGraph random = random_region(seed);
     std::string what = check_kernels(random, *find_target("native"));
     if (what.empty()) continue;
@@ -239,10 +240,10 @@ TEST_CASE("simplifying regions keeps their values", "[region][property]") {
 }
 
 TEST_CASE("packed regions compute what the evaluator computes", "[region][property]") {
-  CHECK(failing_kernels(1, 6) == 0);
+  CHECK(failing_kernels({1, 6}) == 0);
 }
 
 TEST_CASE("many packed regions compute what the evaluator computes",
           "[region][property][long]") {
-  CHECK(failing_kernels(7, 150) == 0);
+  CHECK(failing_kernels(part_of({7, 150})) == 0);
 }

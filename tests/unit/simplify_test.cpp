@@ -7,6 +7,7 @@
 #include "compiler/ir/verify.h"
 #include "compiler/rewrite/simplify.h"
 #include "tests/support/random_graph.h"
+#include "tests/support/seeds.h"
 
 #include <catch2/catch.hpp>
 
@@ -43,9 +44,9 @@ std::string simplified(const char* text) {
 
 namespace {
 
-// Runs simplify on the graphs of seeds [first, last], counting the rules that fired.
-void check_seeds(uint64_t first, uint64_t last, rewrite::SimplifyReport& report) {
-  for (uint64_t seed = first; seed <= last; ++seed) {
+// Runs simplify on the graphs of `seeds`, counting the rules that fired.
+void check_seeds(Seeds seeds, rewrite::SimplifyReport& report) {
+  for (uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
     RandomGraph random = random_graph(seed);
     std::string why = simplify_fault(random, &report);
     if (why.empty()) continue;
@@ -61,7 +62,7 @@ void check_seeds(uint64_t first, uint64_t last, rewrite::SimplifyReport& report)
 
 TEST_CASE("simplify keeps the values of random graphs", "[rewrite][property]") {
   rewrite::SimplifyReport report;
-  check_seeds(1, 3000, report);
+  check_seeds({1, 3000}, report);
   // A rule that no graph reaches is a rule that nothing tests.
   std::vector<std::string_view> names = rewrite::rule_names();
   for (size_t row = 0; row < names.size(); ++row) {
@@ -75,7 +76,7 @@ TEST_CASE("simplify keeps the values of random graphs", "[rewrite][property]") {
 TEST_CASE("simplify keeps the values of many random graphs",
           "[rewrite][property][long]") {
   rewrite::SimplifyReport report;
-  check_seeds(3001, 60000, report);
+  check_seeds(part_of({3001, 60000}), report);
   CHECK(report.end.steps > 0);
 }
 

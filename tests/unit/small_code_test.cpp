@@ -4,6 +4,7 @@
 #include "tests/support/check_kernels.h"
 #include "tests/support/compare.h"
 #include "tests/support/model_graph.h"
+#include "tests/support/seeds.h"
 
 #include <catch2/catch.hpp>
 
@@ -100,7 +101,8 @@ TEST_CASE("many small kernels compute what the evaluator computes",
           "[kernels][property][long]") {
   const Target scalar = for_size(scalar_core()),
                native = for_size(*find_target("native"));
-  for (uint64_t seed = 7; seed <= 120; ++seed) {
+  const Seeds seeds = part_of({7, 120});
+  for (uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
     INFO("seed " << seed);
     CHECK(check_kernels(model_graph(seed), seed % 2 == 0 ? scalar : native) == "");
     CHECK(check_kernels(random_graph(seed), seed % 2 == 0 ? native : scalar) == "");
