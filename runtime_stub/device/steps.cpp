@@ -75,16 +75,17 @@ bool is_between_places(const Device& device, const SvodStep& step) {
 
 bool enqueue_down(Device& device, const Place& place, uint32_t slot) {
   const auto bytes = static_cast<size_t>(slot_of(device, slot).bytes);
-  return went_well(device,
-                   device.driver.download(address_here(device, slot),
-                                          address(device, place, slot), bytes,
-                                          place.stream),
-                   "a copy to the processor");
+  return bytes == 0 || went_well(device,
+                                 device.driver.download(address_here(device, slot),
+                                                        address(device, place, slot),
+                                                        bytes, place.stream),
+                                 "a copy to the processor");
 }
 
 bool enqueue_up(Device& device, const Place& place, uint32_t slot) {
   const auto bytes = static_cast<size_t>(slot_of(device, slot).bytes);
-  return went_well(device,
+  return bytes == 0 ||
+         went_well(device,
                    device.driver.upload(address(device, place, slot),
                                         address_here(device, slot), bytes, place.stream),
                    "a copy from the processor");

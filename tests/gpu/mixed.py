@@ -40,6 +40,14 @@ def middle(path, functions=1):
                    [weights("v", COLUMNS, COLUMNS, 1), weights("w", COLUMNS, COLUMNS, 2)])
 
 
+def ends(path):
+    """Functions at both ends: an input and an output that only the processor touches."""
+    nodes = [node("SoftSwish", ["x"], ["a"], "front", "my.domain", beta=0.5), node("MatMul", ["a", "v"], ["p"]), node("Relu", ["p"], ["t"]),
+             node("MatMul", ["t", "w"], ["q"]), node("SoftSwish", ["q"], ["y"], "back", "my.domain", beta=0.5)]
+    return written(path, nodes, [value("x", [ROWS, COLUMNS])], [value("y", [ROWS, COLUMNS])],
+                   [weights("v", COLUMNS, COLUMNS, 1), weights("w", COLUMNS, COLUMNS, 2)])
+
+
 class Packed:
     """A model packed for both, and the driver."""
 
@@ -225,9 +233,17 @@ def no_gain(folder):
 
 
 def library(folder):
-    """The same of a library, and on a caller's stream."""
-    path = middle(folder / "library.onnx")
+    """The same of a library, and on a caller's stream: functions in the middle and at the ends, where on that stream an input comes
+    down and an output goes up. The caller copies one tensor up and one down itself."""
     (folder / "cuda.h").write_text((SOURCE / "tests/gpu/cuda_h.txt").read_text())
+    for path, copies in ((middle(folder / "middle.onnx"), 1), (ends(folder / "ends.onnx"), 2)):
+        log, said = use_library(folder, path)
+        check("stream is capturing" in said, f"{path.stem}: a stream that is captured is refused: {said}")
+        downs, ups = (log.count(f"now {way} {BYTES}") for way in ("down", "up"))
+        check(downs == ups == copies + 1, f"on the caller's stream: {downs} copies down and {ups} up, one of each the caller's own")
+
+
+def use_library(folder, path):
     pack(path, folder / "libmixed.a", "--name", "net", *WORDS, *CUSTOM)
     side = folder / "library.so"
     run(BUILD / "tests" / "gpu_kernels", path, side, "sm_80", OPS)
@@ -235,10 +251,7 @@ def library(folder):
                     BUILD / "tests/stand_in/libcuda.so.1")
     driver = StandIn(folder, side)
     said = run(program, env=driver.env()).stdout.decode().splitlines()
-    check("stream is capturing" in said[0], f"a stream that is captured is refused: {said[0]}")
-    log = driver.log.read_text().splitlines()
-    check(log.count(f"now down {BYTES}") == 1 + 1 and log.count(f"now up {BYTES}") == 1 + 1,
-          "on the caller's stream: a copy down and one up, beside the caller's own")
+    return driver.log.read_text().splitlines(), said[0]
 
 
 def main():
