@@ -71,6 +71,9 @@ private:
   Exit merge_sets();
   WeightPlace weight_place() const;
   Exit compile_device();
+  bool pays_on_device(const plan::Plan& there);
+  void tell_steps_here() const;
+  Exit stay_on_processor(const std::string& why);
   bool multiplies_bytes() const;
   Plans plans() const;
   void show(std::string_view pass, const std::string& place, const std::string& text);
@@ -169,6 +172,7 @@ private:
   std::vector<MergedGroup> merged_;
   std::optional<Objects> objects_;
   std::optional<DeviceParts> device_; // of a program that runs on a GPU, too
+  DeviceFacts device_facts_;          // with --device
   std::string verified_;              // JSON
   std::string accuracy_;              // JSON, with --bisect
 };

@@ -2,9 +2,11 @@
 // the device with all pointers to its memory. Each call makes the device's context
 // current and leaves the caller's as it was. A run on the caller's stream is the steps,
 // launched one by one with the caller's addresses: nothing is copied, and a caller who
-// captures the stream gets them in a graph of its own.
+// captures the stream gets them in a graph of its own. That is not possible where the
+// processor runs some of them: the stream is waited for before those.
 #include "runtime_stub/library_device.h"
 
+#include "runtime_stub/cpu.h"
 #include "runtime_stub/device/steps.h"
 #include "runtime_stub/platform.h"
 
@@ -83,11 +85,27 @@ int32_t tell_fault(Room& room) {
   return SVOD_DEVICE_FAULT;
 }
 
-int32_t tell_index(Room& room, uint32_t step) {
+// Why a run ended early; SVOD_OK: it did not.
+int32_t tell_stop(Room& room, const svod_device::Stop& stop) {
+  if (stop.status == SVOD_OK) return SVOD_OK;
   Line line(room);
-  line << "an index in the data is out of range, in ";
-  name_step(line, device_of(room), step);
-  return SVOD_INDEX;
+  line << (stop.status == SVOD_INDEX   ? "an index in the data is out of range"
+           : stop.status == SVOD_LIMIT ? "the data asks for more than was packed"
+                                       : "what the data holds is not of its kind")
+       << ", in ";
+  name_step(line, device_of(room), stop.step);
+  return stop.status;
+}
+
+// Whether the processor has what its steps of the plan take; it does where there are
+// none.
+bool choose_here(Device& device) {
+  if (device.packed.launch == nullptr) return true;
+  SvodModel model;
+  svod_get_model(&model);
+  const int32_t level = svod_choose_level(&model);
+  device.here_level = static_cast<uint32_t>(level);
+  return level >= 0;
 }
 
 void tell_device(Room& room) {
@@ -116,6 +134,10 @@ int32_t try_gpu(Room& room) {
   if (const char* why = svod_device::find(*device, true); why != nullptr) {
     Line(room) << why;
     return SVOD_NO_DEVICE;
+  }
+  if (!choose_here(*device)) {
+    Line(room) << "this processor lacks what was packed for steps that it runs";
+    return SVOD_CPU;
   }
   bool all = svod_device::enter(*device);
   if (all) {
@@ -201,11 +223,11 @@ int32_t run_gpu(void* memory, const void* const inputs[], void* const outputs[])
     memcpy(svod_device::staged(device, device.inputs[i]), inputs[i],
            static_cast<size_t>(svod_input(image, entry, i)->bytes));
   if (!svod_device::enter(device)) return tell_fault(room);
-  const bool went = svod_device::run(device);
+  svod_device::Stop stop;
+  const bool went = svod_device::run(device, stop);
   svod_device::leave(device);
   if (!went) return tell_fault(room);
-  const uint32_t step = svod_device::take_index_fault(device);
-  if (step != svod_device::kNoStep) return tell_index(room, step);
+  if (stop.status != SVOD_OK) return tell_stop(room, stop);
   for (uint32_t i = 0; i < entry->output_count; i++)
     memcpy(outputs[i], svod_device::staged(device, device.outputs[i]),
            static_cast<size_t>(svod_output(image, entry, i)->bytes));
@@ -222,11 +244,12 @@ int32_t run_gpu_there(void* memory, const void* const inputs[], void* const outp
   room.last = static_cast<CudaStream*>(stream);
   room.waits = 1;
   static_assert(sizeof(void*) == sizeof(svod_device::DevicePointer));
+  svod_device::Stop stop;
   const bool went = svod_device::launch_all(
       device, room.last, reinterpret_cast<const svod_device::DevicePointer*>(inputs),
-      reinterpret_cast<const svod_device::DevicePointer*>(outputs));
+      reinterpret_cast<const svod_device::DevicePointer*>(outputs), stop);
   svod_device::leave(device);
-  return went ? SVOD_OK : tell_fault(room);
+  return went ? tell_stop(room, stop) : tell_fault(room);
 }
 
 int32_t finish_gpu(void* memory) {
@@ -235,11 +258,10 @@ int32_t finish_gpu(void* memory) {
   if (room.waits == 0) return SVOD_OK;
   room.waits = 0;
   if (!svod_device::enter(device)) return tell_fault(room);
-  uint32_t step = svod_device::kNoStep;
-  const bool went = svod_device::fetch_index_fault(device, room.last, step);
+  svod_device::Stop stop;
+  const bool went = svod_device::fetch_stop(device, room.last, stop);
   svod_device::leave(device);
-  if (!went) return tell_fault(room);
-  return step == svod_device::kNoStep ? SVOD_OK : tell_index(room, step);
+  return went ? tell_stop(room, stop) : tell_fault(room);
 }
 
 } // namespace svod_library

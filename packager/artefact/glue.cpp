@@ -108,7 +108,20 @@ void write_entry_names(std::ostream& out, const std::vector<std::string>& names)
   out << "  default: return \"\";\n  }\n}\n";
 }
 
-void write_device(std::ostream& out, const DeviceSizes& sizes) {
+// The processor's steps of a GPU's plan are kernels that its own plan has, too.
+void write_launch_here(std::ostream& out, const ProgramsHere& programs) {
+  out << "static int32_t svod_launch_here(uint32_t level, uint32_t program,\n"
+      << "                                void* const* buffers, void* scratch, "
+         "uint32_t chunk) {\n  switch (program) {\n";
+  for (const auto& [there, here] : programs)
+    out << "  case " << there << ": return svod_launch(level, " << here
+        << "u, buffers, scratch, chunk);\n";
+  out << "  default: return SVOD_INDEX;\n  }\n}\n";
+}
+
+void write_device(std::ostream& out, const DeviceSizes& sizes,
+                  const ProgramsHere& programs) {
+  if (!programs.empty()) write_launch_here(out, programs);
   for (const char* name : {"image", "weights", "programs"})
     out << "extern const uint8_t svod_device_" << name << "[];\n";
   out << "void svod_get_device(SvodDevice* device) {\n"
@@ -118,7 +131,9 @@ void write_device(std::ostream& out, const DeviceSizes& sizes) {
       << (sizes.weights == 0 ? "nullptr" : "svod_device_weights") << ";\n"
       << "  device->weight_bytes = " << sizes.weights << "u;\n"
       << "  device->programs = svod_device_programs;\n"
-      << "  device->program_bytes = " << sizes.programs << "u;\n}\n";
+      << "  device->program_bytes = " << sizes.programs << "u;\n"
+      << "  device->launch = " << (programs.empty() ? "nullptr" : "svod_launch_here")
+      << ";\n}\n";
 }
 
 void write_launch(std::ostream& out, const Target& target,
@@ -158,7 +173,7 @@ std::string glue_text(const Target& target, const codegen::Kernels& kernels,
   write_launch(out, target, kernels);
   write_model(out, target, data);
   if (!data.entries.empty()) write_entry_names(out, data.entries);
-  if (data.device) write_device(out, *data.device);
+  if (data.device) write_device(out, *data.device, data.programs_here);
   out << "\n}\n";
   return out.str();
 }

@@ -10,10 +10,12 @@
 
 namespace svod::packager {
 
-// What there is for a GPU: bytes of its image, weights and kernels.
+// What there is for a GPU: bytes of its image, weights and kernels, and the numbers that
+// programs of its plan have in the processor's, where the processor runs them.
 struct DeviceSizes {
   uint64_t image = 0, weights = 0, programs = 0;
 };
+using ProgramsHere = std::vector<std::pair<uint32_t, uint32_t>>;
 
 struct GlueData {
   uint64_t image_bytes = 0;
@@ -22,6 +24,7 @@ struct GlueData {
   bool far = false;                      // only the weights' end lies near the code
   std::vector<std::string> entries = {}; // names, of a program with several
   std::optional<DeviceSizes> device = {};
+  ProgramsHere programs_here = {};     // of the device's plan
   std::optional<uint64_t> stored = {}; // bytes of weights that are in another form
 };
 

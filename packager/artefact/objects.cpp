@@ -455,6 +455,9 @@ bool ObjectBuilder::compile_glue(std::string& error) {
     for (const ImageEntry& entry : contents_.entries) data.entries.push_back(entry.name);
   if (options_.device != nullptr) {
     data.device = options_.device->sizes;
+    data.programs_here = programs_here(options_.device->calls, kernels_.plan);
+    SVOD_CHECK(data.programs_here.size() == options_.device->calls.size())
+        << "the processor lacks a kernel that it runs for a GPU";
     for (const toolchain::MemoryFile& part : options_.device->objects)
       out_.device.push_back(&part);
   }

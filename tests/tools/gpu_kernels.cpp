@@ -1,6 +1,8 @@
-// gpu_kernels MODEL OUTPUT.so DEVICE [DATA_SET]: what a program that is packed for the
-// device runs there, for the driver that stands in for NVIDIA's in tests
-// (stand_in_driver.cpp). The data set is that of --shape-from.
+// gpu_kernels MODEL OUTPUT.so DEVICE [DATA_SET | OPERATORS.cpp]: what a program that is
+// packed for the device runs there, for the driver that stands in for NVIDIA's in tests
+// (stand_in_driver.cpp). The data set is that of --shape-from, the file of operators that
+// of --custom-op.
+#include "compiler/codegen/read_custom_ops.h"
 #include "compiler/pipeline.h"
 #include "importer/check/read_model.h"
 #include "importer/driver/import.h"
@@ -8,6 +10,8 @@
 #include "tests/support/run_kernels.h"
 
 #include <cstdio>
+#include <fstream>
+#include <string_view>
 
 using namespace svod;
 
@@ -18,7 +22,14 @@ int main(int count, char** arguments) {
   importer::ImportOptions importing;
   importing.keep_halves = true; // as the packer does for a GPU
   const auto model = importer::read_model(arguments[1], importing.limits, diags);
-  if (model && count == 5) {
+  const std::string_view more = count == 5 ? arguments[4] : "";
+  if (more.ends_with(".cpp")) {
+    std::ifstream file(arguments[4]);
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    std::vector<std::string> faults;
+    importing.custom_ops = codegen::read_custom_ops(arguments[4], text, faults);
+    if (!faults.empty()) return 3;
+  } else if (model && !more.empty()) {
     auto set = importer::read_data_set(arguments[4], *model, importing.limits, diags);
     if (!set) return 3;
     importing.data_shapes = std::move(set->shapes);
