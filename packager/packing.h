@@ -71,6 +71,7 @@ private:
   Exit merge_sets();
   WeightPlace weight_place() const;
   Exit compile_device();
+  DeviceEntry device_entry(size_t first) const;
   bool multiplies_bytes() const;
   Plans plans() const;
   void show(std::string_view pass, const std::string& place, const std::string& text);

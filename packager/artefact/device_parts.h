@@ -1,5 +1,5 @@
-// What a program holds for a GPU: the image of the plan there, its weights, and a blob
-// with the kernels as PTX (runtime_stub/device_format.h).
+// What a program holds for a GPU: for each entry the image of the plan there and a blob
+// with the kernels as PTX (runtime_stub/device_format.h), and the weights of all.
 #pragma once
 
 #include "compiler/codegen/kernels.h"
@@ -14,9 +14,15 @@ namespace svod::packager {
 
 struct DeviceParts {
   std::vector<toolchain::MemoryFile> objects;
-  DeviceSizes sizes;
+  std::vector<DeviceSizes> sizes;              // by entry
   uint64_t arena_bytes = 0;                    // what a library's arena holds for it
   std::vector<std::string> assembled, refused; // architectures, where ptxas was asked
+};
+
+// One entry there.
+struct DeviceEntry {
+  codegen::Kernels kernels;
+  ImageContents contents;
 };
 
 // Why the plan cannot run on a GPU as a whole; empty: it can.
@@ -29,8 +35,7 @@ std::string ptx_text(const Target& device, const codegen::Kernels& kernels,
 // `host`: what the program is made for. `ptxas` is empty where there is none. None when a
 // kernel does not compile.
 std::optional<DeviceParts> build_device(const Target& host, const Target& device,
-                                        const codegen::Kernels& kernels,
-                                        ImageContents contents, const std::string& ptxas,
-                                        std::string& error);
+                                        const std::vector<DeviceEntry>& entries,
+                                        const std::string& ptxas, std::string& error);
 
 } // namespace svod::packager

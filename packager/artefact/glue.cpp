@@ -108,17 +108,24 @@ void write_entry_names(std::ostream& out, const std::vector<std::string>& names)
   out << "  default: return \"\";\n  }\n}\n";
 }
 
-void write_device(std::ostream& out, const DeviceSizes& sizes) {
-  for (const char* name : {"image", "weights", "programs"})
-    out << "extern const uint8_t svod_device_" << name << "[];\n";
-  out << "void svod_get_device(SvodDevice* device) {\n"
-      << "  device->image = svod_device_image;\n"
-      << "  device->image_bytes = " << sizes.image << "u;\n"
-      << "  device->weights = "
-      << (sizes.weights == 0 ? "nullptr" : "svod_device_weights") << ";\n"
-      << "  device->weight_bytes = " << sizes.weights << "u;\n"
-      << "  device->programs = svod_device_programs;\n"
-      << "  device->program_bytes = " << sizes.programs << "u;\n}\n";
+void write_devices(std::ostream& out, const std::vector<DeviceSizes>& devices) {
+  const uint64_t weights = devices.front().weights;
+  out << "extern const uint8_t svod_device_weights[];\n";
+  for (size_t i = 0; i < devices.size(); i++)
+    out << "extern const uint8_t svod_device_image_" << i << "[], svod_device_programs_"
+        << i << "[];\n";
+  out << "void svod_get_device(SvodDevice* device, uint32_t entry) {\n"
+      << "  device->weights = " << (weights == 0 ? "nullptr" : "svod_device_weights")
+      << ";\n  device->weight_bytes = " << weights << "u;\n  switch (entry) {\n";
+  for (size_t i = 0; i < devices.size(); i++)
+    out << (i + 1 == devices.size() ? "  default:\n"
+                                    : "  case " + std::to_string(i) + ":\n")
+        << "    device->image = svod_device_image_" << i << ";\n"
+        << "    device->image_bytes = " << devices[i].image << "u;\n"
+        << "    device->programs = svod_device_programs_" << i << ";\n"
+        << "    device->program_bytes = " << devices[i].programs << "u;\n"
+        << "    break;\n";
+  out << "  }\n}\n";
 }
 
 void write_launch(std::ostream& out, const Target& target,
@@ -152,13 +159,13 @@ std::string glue_text(const Target& target, const codegen::Kernels& kernels,
                       const GlueData& data) {
   std::ostringstream out;
   out << "#include \"runtime_stub/cpu.h\"\n#include \"runtime_stub/replay.h\"\n\n";
-  if (data.device) out << "#include \"runtime_stub/device_format.h\"\n\n";
+  if (!data.devices.empty()) out << "#include \"runtime_stub/device_format.h\"\n\n";
   write_levels(out, target);
   out << "extern \"C\" {\n\n";
   write_launch(out, target, kernels);
   write_model(out, target, data);
   if (!data.entries.empty()) write_entry_names(out, data.entries);
-  if (data.device) write_device(out, *data.device);
+  if (!data.devices.empty()) write_devices(out, data.devices);
   out << "\n}\n";
   return out.str();
 }

@@ -10,7 +10,8 @@
 
 namespace svod::packager {
 
-// What there is for a GPU: bytes of its image, weights and kernels.
+// What there is for a GPU of an entry: bytes of its image and kernels, and of the weights
+// of all entries.
 struct DeviceSizes {
   uint64_t image = 0, weights = 0, programs = 0;
 };
@@ -21,8 +22,8 @@ struct GlueData {
   std::string weights;                   // symbol; empty: none are embedded
   bool far = false;                      // only the weights' end lies near the code
   std::vector<std::string> entries = {}; // names, of a program with several
-  std::optional<DeviceSizes> device = {};
-  std::optional<uint64_t> stored = {}; // bytes of weights that are in another form
+  std::vector<DeviceSizes> devices = {}; // by entry; none without --device
+  std::optional<uint64_t> stored = {};   // bytes of weights that are in another form
 };
 
 std::string glue_text(const Target& target, const codegen::Kernels& kernels,

@@ -454,7 +454,7 @@ bool ObjectBuilder::compile_glue(std::string& error) {
   if (contents_.entries.size() > 1 && options_.stub == StubKind::Program)
     for (const ImageEntry& entry : contents_.entries) data.entries.push_back(entry.name);
   if (options_.device != nullptr) {
-    data.device = options_.device->sizes;
+    data.devices = options_.device->sizes;
     for (const toolchain::MemoryFile& part : options_.device->objects)
       out_.device.push_back(&part);
   }

@@ -116,20 +116,27 @@ bool take_exchange(Device& device) {
   return true;
 }
 
+bool take_weights(Device& device) {
+  if (device.lender != nullptr) {
+    device.weights = device.lender->weights;
+    return true;
+  }
+  const auto bytes = static_cast<size_t>(device.packed.weight_bytes);
+  return allocate(device, bytes, device.weights) &&
+         (bytes == 0 ||
+          went_well(device,
+                    device.driver.upload(device.weights, device.packed.weights, bytes,
+                                         device.stream),
+                    "its weights"));
+}
+
 // Words and counters are zeros, too, before a run that copies nothing up.
 bool take_memory(Device& device) {
   const uint64_t scratch =
       most_of_launches(device.packed, [](auto& shape) { return shape.scratch_bytes; });
   return allocate(device, device.entry->arena_bytes, device.arena) &&
-         allocate(device, scratch, device.scratch) &&
-         allocate(device, device.packed.weight_bytes, device.weights) &&
-         take_exchange(device) && copy_up(device) &&
-         (device.packed.weight_bytes == 0 ||
-          went_well(device,
-                    device.driver.upload(device.weights, device.packed.weights,
-                                         static_cast<size_t>(device.packed.weight_bytes),
-                                         device.stream),
-                    "its weights"));
+         allocate(device, scratch, device.scratch) && take_weights(device) &&
+         take_exchange(device) && copy_up(device);
 }
 
 // A kernel of a module, which may share as much memory as its launch says.
@@ -337,8 +344,8 @@ void close(Device& device) {
   if (device.stream != nullptr) (void)driver.wait(device.stream);
   if (device.graph != nullptr) (void)driver.drop_run(device.graph);
   unload(device);
-  const DevicePointer all[] = {device.arena, device.scratch, device.weights,
-                               device.exchange};
+  const DevicePointer all[] = {device.arena, device.scratch, device.exchange,
+                               device.lender == nullptr ? device.weights : 0};
   for (const DevicePointer memory : all)
     if (memory != 0) (void)driver.free(memory);
   if (device.staging != nullptr) (void)driver.unpin(device.staging);

@@ -36,6 +36,7 @@ struct Device {
   CudaStream* stream;
   CudaGraphRun* graph;
   DevicePointer arena, scratch, weights;
+  const Device* lender; // its weights are these; null: they are the device's own
   // What goes up and down in a run: outputs, then a word for each step, in which its
   // kernel tells of an index out of range, then counters of blocks, then inputs. A run's
   // first copy is all from the words on, which clears them and the counters, its last one
