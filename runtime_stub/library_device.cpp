@@ -1,7 +1,7 @@
 // An arena that is opened for a GPU has, behind what the processor needs, for each entry
-// the state of a device with all pointers to its memory; their weights are the first
-// one's. Each call makes the device's context current and leaves the caller's as it was.
-// A run on the caller's stream is the steps, launched one by one with the caller's
+// the state of a device with all pointers to its memory; arena and weights there are the
+// first one's. Each call makes the device's context current and leaves the caller's as it
+// was. A run on the caller's stream is the steps, launched one by one with the caller's
 // addresses: nothing is copied, and a caller who captures the stream gets them in a graph
 // of its own.
 #include "runtime_stub/library_device.h"
@@ -131,39 +131,47 @@ void give_back(Device& device) {
   if (device.owns) (void)device.driver.release(device.number);
 }
 
-int32_t try_gpu(Room& room, uint32_t entry) {
-  seat_of(room, entry) = {};
-  Device* device = svod_device::place(&device_of(room, entry), packed_device(entry));
-  if (device == nullptr) {
-    Line(room) << "what this library holds for a GPU is damaged";
-    return SVOD_CORRUPT;
+// Of all entries, not open. False: what was packed for a GPU is damaged.
+bool place_all(Room& room) {
+  for (uint32_t entry = 0; entry < entry_count(); entry++) {
+    seat_of(room, entry) = {};
+    Device* device = svod_device::place(&device_of(room, entry), packed_device(entry));
+    if (device == nullptr) return false;
+    if (entry != 0) svod_device::lend(device_of(room, 0), *device);
   }
-  if (entry != 0) device->lender = &device_of(room, 0);
-  if (const char* why = svod_device::find(*device, true); why != nullptr) {
+  return true;
+}
+
+int32_t open_entry(Room& room, Device& device) {
+  if (const char* why = svod_device::find(device, true); why != nullptr) {
     Line(room) << why;
     return SVOD_NO_DEVICE;
   }
-  bool all = svod_device::enter(*device);
+  bool all = svod_device::enter(device);
   if (all) {
-    all = svod_device::open(*device);
-    svod_device::leave(*device);
+    all = svod_device::open(device);
+    svod_device::leave(device);
   }
   if (all) return SVOD_OK;
-  const svod_device::Fault fault = device->fault;
-  give_back(*device);
-  device->fault = fault;
-  return tell_fault(room, *device);
+  const svod_device::Fault fault = device.fault;
+  give_back(device);
+  device.fault = fault;
+  return tell_fault(room, device);
 }
 
-// The first one, which lends its weights, comes last.
+// The first one, which lends its memory, comes last.
 void give_back(Room& room, uint32_t entries) {
   while (entries > 0) give_back(device_of(room, --entries));
 }
 
 // All entries, or none.
 int32_t try_gpu(Room& room) {
+  if (!place_all(room)) {
+    Line(room) << "what this library holds for a GPU is damaged";
+    return SVOD_CORRUPT;
+  }
   for (uint32_t entry = 0; entry < entry_count(); entry++) {
-    const int32_t status = try_gpu(room, entry);
+    const int32_t status = open_entry(room, device_of(room, entry));
     if (status == SVOD_OK) continue;
     give_back(room, entry);
     return status;
