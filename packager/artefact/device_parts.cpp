@@ -82,9 +82,9 @@ private:
 uint32_t architecture(const Level& level) {
   constexpr std::string_view kBegin = "sm_";
   uint32_t out = 0;
-  const std::string_view digits = std::string_view(level.name).substr(kBegin.size());
-  const char* end = digits.data() + digits.size();
-  const char* rest = std::from_chars(digits.data(), end, out).ptr;
+  const char* const end = level.name.data() + level.name.size();
+  const char* const rest =
+      std::from_chars(level.name.data() + kBegin.size(), end, out).ptr;
   return rest == end ? out : out | SVOD_ONLY_THIS;
 }
 
