@@ -7,6 +7,7 @@
 #include "compiler/optimize/schedule_kernel.h"
 #include "compiler/plan/apart.h"
 #include "compiler/plan/order_kernels.h"
+#include "compiler/plan/place_steps.h"
 #include "compiler/rewrite/fixed_point.h"
 #include "compiler/rewrite/integer_contractions.h"
 #include "compiler/rewrite/settle_states.h"
@@ -157,10 +158,14 @@ static void join_attention(FusedGraph& fused, const CompileOptions& options) {
 }
 
 // Where fewer bytes are alive at once, results may still lie on what is read less often:
-// the arena decides. The order of a GPU's kernels is that of its launches, which overlap.
+// the arena decides. The order of a GPU's kernels is that of its launches, which overlap,
+// but for functions that the processor runs between them.
 static FusedGraph order_for_memory(FusedGraph fused, const Target& target,
                                    const plan::PlanOptions& options) {
-  if (target.kind == TargetKind::Gpu) return fused;
+  if (target.kind == TargetKind::Gpu) {
+    std::optional<FusedGraph> gathered = plan::gather_calls(fused);
+    return gathered ? *std::move(gathered) : fused;
+  }
   std::optional<FusedGraph> ordered = plan::order_kernels(fused);
   if (!ordered) return fused;
   const auto arena = [&](const FusedGraph& f) {
@@ -229,8 +234,11 @@ static codegen::Kernels compile_traced(const Graph& graph, const CompileOptions&
   });
   if (options.fused != nullptr) *options.fused = fused;
   // Beyond this point no node moves between kernels.
-  plan::Plan planned = passes.run(
-      "plan", [&] { return plan::plan(std::move(fused), target.machine(), to_plan); });
+  plan::Plan planned = passes.run("plan", [&] {
+    plan::Plan out = plan::plan(std::move(fused), target.machine(), to_plan);
+    if (target.kind == TargetKind::Gpu) plan::place_steps(out);
+    return out;
+  });
   // Beyond this point every buffer has its offset; nothing allocates.
   ScheduledPlan scheduled = passes.run("schedule", [&] {
     ScheduledPlan out = schedule_programs(std::move(planned), options);

@@ -185,6 +185,7 @@ Summary Packing::summary() const {
   out.equal = equal_;
   out.search = searched_;
   out.spilled_schedules = unsearched_.size();
+  if (options_.device) out.device = device_facts_;
   if (account_) out.explanation = explanation_json(*account_);
   if (options_.emit == Output::Executable) {
     if (!packed_with_) packed_with_ = packed_with(options_, *kernels_, unsearched_);

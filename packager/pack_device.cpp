@@ -1,10 +1,64 @@
 // The same graph for a GPU: a plan of its own for each set of shapes, whose kernels,
-// weights and image lie beside those of the processor. What is not for GPUs leaves the
-// program as it is without one.
+// weights and image lie beside those of the processor. Functions in C++ are steps of the
+// processor in it. Where that is no gain, or something is for neither side of it, the
+// program is as it is without a GPU.
 #include "packager/artefact/machine_code.h"
 #include "packager/packing.h"
 
+#include "compiler/mixed_cost.h"
+#include "compiler/plan/place_steps.h"
+
 namespace svod::packager {
+
+// "12.3 us"
+static std::string microseconds(double ns) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f us", ns / 1e3);
+  return text;
+}
+
+// Whether the plan is worth its steps of the processor; it is where it has none.
+// `here`: the processor's of the same shapes. Facts are of the set that was asked for
+// last.
+bool Packing::pays_on_device(const plan::Plan& there, const plan::Plan& here,
+                             size_t first) {
+  device_facts_ = {};
+  for (const plan::Step& step : there.steps)
+    if (step.is_here)
+      device_facts_.here.push_back(
+          {"k" + std::to_string(first + step.program), nodes_of(there, step)});
+  if (device_facts_.here.empty()) return true;
+  const plan::Crossings crossings = plan::crossings_of(there);
+  const MixedCost cost = mixed_cost(here, options_.target, std::max(1, options_.threads),
+                                    there, *options_.device);
+  device_facts_.graphs = crossings.graphs;
+  device_facts_.copies = crossings.copies;
+  device_facts_.copied_bytes = crossings.bytes;
+  device_facts_.here_us = cost.here_ns / 1e3;
+  device_facts_.there_us = cost.there_ns / 1e3;
+  return cost.pays;
+}
+
+// What the processor runs of the GPU's plan, and what that costs.
+void Packing::tell_steps_here() const {
+  for (const DeviceFacts::Here& step : device_facts_.here)
+    console_.remark("on the processor, as C++ of its own: " + step.program + " (" +
+                    step.nodes + ")");
+  if (device_facts_.here.empty()) return;
+  console_.remark("so a run is " + std::to_string(device_facts_.graphs) +
+                  " graphs, with " + std::to_string(device_facts_.copies) +
+                  " copies of " +
+                  size_text(static_cast<uint64_t>(device_facts_.copied_bytes)) +
+                  " between; beside C++ it is predicted to take " +
+                  microseconds(device_facts_.there_us * 1e3) + ", and " +
+                  microseconds(device_facts_.here_us * 1e3) + " on the processor alone");
+}
+
+Exit Packing::stay_on_processor(const std::string& why) {
+  console_.note("the model is packed for the CPU alone, since " + why);
+  device_facts_.why = why;
+  return Exit::Done;
+}
 
 // Kernels have the names of numbers from `first` on, which no other entry's have.
 DeviceEntry Packing::device_entry(size_t first) const {
@@ -19,19 +73,30 @@ DeviceEntry Packing::device_entry(size_t first) const {
   return out;
 }
 
+// Empty where the plan goes to a GPU.
+std::string Packing::why_not_there(const plan::Plan& there, const plan::Plan& here,
+                                   size_t first) {
+  if (std::string why = device_fault(there, here); !why.empty()) return why;
+  if (pays_on_device(there, here, first)) return "";
+  return "with steps on the processor (" + device_facts_.here[0].nodes +
+         ") a GPU is predicted to take " + microseconds(device_facts_.there_us * 1e3) +
+         " for what the processor does in " + microseconds(device_facts_.here_us * 1e3);
+}
+
 Exit Packing::compile_device() {
   if (!options_.device) return Exit::Done;
   clock_.lap();
   console_.progress("compiling " + options_.model_name() + " for a GPU");
   std::vector<DeviceEntry> entries;
-  size_t kernels = 0;
+  size_t kernels = 0, calls = 0;
   for (size_t i = 0; i <= sets_.size(); i++) {
-    entries.push_back((i == 0 ? *this : *sets_[i - 1]).device_entry(kernels));
-    kernels += entries.back().kernels.plan.programs.size();
-    const std::string why = device_fault(entries.back().kernels);
-    if (why.empty()) continue;
-    console_.note("the model is packed for the CPU alone, since " + why);
-    return Exit::Done;
+    const Packing& set = i == 0 ? *this : *sets_[i - 1];
+    entries.push_back(set.device_entry(kernels));
+    const plan::Plan& there = entries.back().kernels.plan;
+    if (const std::string why = why_not_there(there, set.kernels_->plan, kernels);
+        !why.empty())
+      return stay_on_processor(why);
+    kernels += there.programs.size();
   }
   const std::string ptxas = find_ptxas(options_.ptxas);
   if (ptxas.empty() && !options_.ptxas.empty() && options_.ptxas != "off") {
@@ -48,9 +113,12 @@ Exit Packing::compile_device() {
   std::string code;
   for (const std::string& level : device_->assembled)
     code += (code.empty() ? ", machine code for " : ", ") + level;
-  console_.remark("for a GPU: " + std::to_string(kernels) + " kernels as PTX for " +
-                  options_.device->levels.front().name + " and later" + code +
-                  ", weights " + size_text(device_->sizes.front().weights));
+  for (const ProcessorCalls& entry : device_->calls) calls += entry.size();
+  console_.remark("for a GPU: " + std::to_string(kernels - calls) +
+                  " kernels as PTX for " + options_.device->levels.front().name +
+                  " and later" + code + ", weights " +
+                  size_text(device_->sizes.front().weights));
+  tell_steps_here();
   note_time("device", clock_.lap());
   return Exit::Done;
 }

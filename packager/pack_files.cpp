@@ -139,6 +139,7 @@ HeaderFacts Packing::header_facts() const {
                   options_.self_check};
   if (is_made_at_start(options_.weights)) out.init_scratch = objects_->sizes.scratch;
   out.device = device_.has_value();
+  out.waits = device_ && !device_->calls.empty();
   if (options_.emit == Output::Source) out.stack_of = options_.target.triple;
   return out;
 }

@@ -72,6 +72,11 @@ private:
   WeightPlace weight_place() const;
   Exit compile_device();
   DeviceEntry device_entry(size_t first) const;
+  std::string why_not_there(const plan::Plan& there, const plan::Plan& here,
+                            size_t first);
+  bool pays_on_device(const plan::Plan& there, const plan::Plan& here, size_t first);
+  void tell_steps_here() const;
+  Exit stay_on_processor(const std::string& why);
   bool multiplies_bytes() const;
   Plans plans() const;
   void show(std::string_view pass, const std::string& place, const std::string& text);
@@ -170,6 +175,7 @@ private:
   std::vector<MergedGroup> merged_;
   std::optional<Objects> objects_;
   std::optional<DeviceParts> device_; // of a program that runs on a GPU, too
+  DeviceFacts device_facts_;          // with --device
   std::string verified_;              // JSON
   std::string accuracy_;              // JSON, with --bisect
 };

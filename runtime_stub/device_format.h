@@ -4,16 +4,21 @@
 // packing all of its kernels as one module of machine code; all of it is read in place,
 // by offsets.
 //
+// Some steps may run on the processor, with tensors in its memory, between copies of
+// them: then a run is several graphs. Their programs are kernels of the processor's own,
+// by the numbers that this plan has for them.
+//
 // History:  1  first layout
 //           2  machine code
 //           3  counters and shared memory of a launch
 //           4  architectures that no later GPU runs
+//           5  steps of the processor
 #ifndef SVOD_DEVICE_FORMAT_H
 #define SVOD_DEVICE_FORMAT_H
 
-#include "runtime_stub/types.h"
+#include "runtime_stub/format.h"
 
-#define SVOD_DEVICE_VERSION 4u
+#define SVOD_DEVICE_VERSION 5u
 
 // In the number of an architecture: of this one alone, as sm_90a.
 #define SVOD_ONLY_THIS 0x80000000u
@@ -29,19 +34,29 @@ struct SvodDeviceHeader {
   uint32_t first_launch; // offset of SvodLaunchShape, by architecture, then by program
   uint32_t first_code; // offset of uint32_t, by architecture: offset of its machine code,
                        // aligned to SVOD_ALIGN; 0: there is none
+  uint32_t first_place; // offset of uint64_t, by slot: where a temporary lies in the
+                        // memory that the processor's steps have; SVOD_NO_PLACE: nowhere
+  uint32_t graphs;      // that a run is
+  uint64_t here_bytes;  // of that memory
 };
+
+#define SVOD_NO_PLACE 0xffffffffffffffffu
+
+// `program` of a copy whose source and destination are one slot: it goes from the GPU's
+// memory to the processor's, or back. Any other copy stays on the GPU.
+enum SvodCopyKind { SVOD_COPY_THERE = 0, SVOD_COPY_DOWN = 1, SVOD_COPY_UP = 2 };
 
 // How a program is launched.
 struct SvodLaunchShape {
-  uint32_t blocks, threads;
-  uint64_t scratch_bytes; // of all its threads
-  uint32_t name, ptx;     // offsets of terminated texts
-  uint32_t counters;      // of 32 bits each: zero before a launch and after it
-  uint32_t shared_bytes;  // of memory that a block's threads share
+  uint32_t blocks, threads; // blocks 0: the processor runs it
+  uint64_t scratch_bytes;   // of all its threads
+  uint32_t name, ptx;       // offsets of terminated texts
+  uint32_t counters;        // of 32 bits each: zero before a launch and after it
+  uint32_t shared_bytes;    // of memory that a block's threads share
 };
 
 #ifdef __cplusplus
-static_assert(sizeof(SvodDeviceHeader) == 40, "layout change: new version, history line");
+static_assert(sizeof(SvodDeviceHeader) == 56, "layout change: new version, history line");
 static_assert(sizeof(SvodLaunchShape) == 32, "layout change: new version, history line");
 #endif
 
@@ -53,11 +68,12 @@ struct SvodDevice {
   uint64_t weight_bytes;
   const void* programs; // SvodDeviceHeader
   uint64_t program_bytes;
+  SvodLaunch launch; // of its steps of the processor, by this plan's programs
 };
 
-// What a device takes here: itself, a pointer for each input, output and kernel, another
-// for each kernel's module, and two for each parameter of a launch, of which some are not
-// the plan's.
+// What a device takes here: itself, a pointer for each input, output, kernel and graph,
+// another for each kernel's module, and two for each parameter of a launch, of which some
+// are not the plan's.
 #define SVOD_DEVICE_ROOM 768u
 #define SVOD_DEVICE_OWN_PARAMETERS 3u
 // In a library's arena, in front of those of all entries: what is said of them; and in
@@ -67,9 +83,9 @@ struct SvodDevice {
 
 #ifdef __cplusplus
 inline uint64_t svod_device_bytes(uint64_t inputs, uint64_t outputs, uint64_t programs,
-                                  uint64_t max_buffers) {
-  const uint64_t words =
-      inputs + outputs + 2 * programs + 2 * (max_buffers + SVOD_DEVICE_OWN_PARAMETERS);
+                                  uint64_t max_buffers, uint64_t graphs) {
+  const uint64_t words = inputs + outputs + 2 * programs + graphs +
+                         2 * (max_buffers + SVOD_DEVICE_OWN_PARAMETERS);
   return SVOD_DEVICE_ROOM + (words + 7) / 8 * 64;
 }
 #endif

@@ -3,9 +3,11 @@
 // first one's. Each call makes the device's context current and leaves the caller's as it
 // was. A run on the caller's stream is the steps, launched one by one with the caller's
 // addresses: nothing is copied, and a caller who captures the stream gets them in a graph
-// of its own.
+// of its own. That is not possible where the processor runs some of them: the stream is
+// waited for before those.
 #include "runtime_stub/library_device.h"
 
+#include "runtime_stub/cpu.h"
 #include "runtime_stub/device/steps.h"
 #include "runtime_stub/platform.h"
 #include "runtime_stub/replay.h"
@@ -108,11 +110,27 @@ int32_t tell_fault(Room& room, const Device& device) {
   return SVOD_DEVICE_FAULT;
 }
 
-int32_t tell_index(Room& room, const Device& device, uint32_t step) {
+// Why a run ended early; SVOD_OK: it did not.
+int32_t tell_stop(Room& room, const Device& device, const svod_device::Stop& stop) {
+  if (stop.status == SVOD_OK) return SVOD_OK;
   Line line(room);
-  line << "an index in the data is out of range, in ";
-  name_step(line, device, step);
-  return SVOD_INDEX;
+  line << (stop.status == SVOD_INDEX   ? "an index in the data is out of range"
+           : stop.status == SVOD_LIMIT ? "the data asks for more than was packed"
+                                       : "what the data holds is not of its kind")
+       << ", in ";
+  name_step(line, device, stop.step);
+  return stop.status;
+}
+
+// Whether the processor has what its steps of the plan take; it does where there are
+// none.
+bool choose_here(Device& device) {
+  if (device.packed.launch == nullptr) return true;
+  SvodModel model;
+  svod_get_model(&model);
+  const int32_t level = svod_choose_level(&model);
+  device.here_level = static_cast<uint32_t>(level);
+  return level >= 0;
 }
 
 void tell_device(Room& room) {
@@ -146,6 +164,10 @@ int32_t open_entry(Room& room, Device& device) {
   if (const char* why = svod_device::find(device, true); why != nullptr) {
     Line(room) << why;
     return SVOD_NO_DEVICE;
+  }
+  if (!choose_here(device)) {
+    Line(room) << "this processor lacks what was packed for steps that it runs";
+    return SVOD_CPU;
   }
   bool all = svod_device::enter(device);
   if (all) {
@@ -247,11 +269,11 @@ int32_t run_gpu(void* memory, uint32_t number, const void* const inputs[],
     memcpy(svod_device::staged(device, device.inputs[i]), inputs[i],
            static_cast<size_t>(svod_input(image, entry, i)->bytes));
   if (!svod_device::enter(device)) return tell_fault(room, device);
-  const bool went = svod_device::run(device);
+  svod_device::Stop stop;
+  const bool went = svod_device::run(device, stop);
   svod_device::leave(device);
   if (!went) return tell_fault(room, device);
-  const uint32_t step = svod_device::take_index_fault(device);
-  if (step != svod_device::kNoStep) return tell_index(room, device, step);
+  if (stop.status != SVOD_OK) return tell_stop(room, device, stop);
   for (uint32_t i = 0; i < entry->output_count; i++)
     memcpy(outputs[i], svod_device::staged(device, device.outputs[i]),
            static_cast<size_t>(svod_output(image, entry, i)->bytes));
@@ -268,11 +290,12 @@ int32_t run_gpu_there(void* memory, uint32_t number, const void* const inputs[],
   if (!svod_device::enter(device)) return tell_fault(room, device);
   seat = {static_cast<CudaStream*>(stream), 1};
   static_assert(sizeof(void*) == sizeof(svod_device::DevicePointer));
+  svod_device::Stop stop;
   const bool went = svod_device::launch_all(
       device, seat.last, reinterpret_cast<const svod_device::DevicePointer*>(inputs),
-      reinterpret_cast<const svod_device::DevicePointer*>(outputs));
+      reinterpret_cast<const svod_device::DevicePointer*>(outputs), stop);
   svod_device::leave(device);
-  return went ? SVOD_OK : tell_fault(room, device);
+  return went ? tell_stop(room, device, stop) : tell_fault(room, device);
 }
 
 static int32_t finish(Room& room, uint32_t entry) {
@@ -281,11 +304,10 @@ static int32_t finish(Room& room, uint32_t entry) {
   if (seat.waits == 0) return SVOD_OK;
   seat.waits = 0;
   if (!svod_device::enter(device)) return tell_fault(room, device);
-  uint32_t step = svod_device::kNoStep;
-  const bool went = svod_device::fetch_index_fault(device, seat.last, step);
+  svod_device::Stop stop;
+  const bool went = svod_device::fetch_stop(device, seat.last, stop);
   svod_device::leave(device);
-  if (!went) return tell_fault(room, device);
-  return step == svod_device::kNoStep ? SVOD_OK : tell_index(room, device, step);
+  return went ? tell_stop(room, device, stop) : tell_fault(room, device);
 }
 
 int32_t finish_gpu(void* memory) {

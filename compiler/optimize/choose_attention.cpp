@@ -300,6 +300,22 @@ std::optional<GpuSchedule> choose_attention(const ScheduledKernel& k,
   return AttentionChooser(k, *a, level.machine).choose();
 }
 
+double gpu_launch_ns(const ScheduledKernel& k, const Level& level) {
+  const Machine& m = level.machine;
+  const std::optional<Attention> a = attention_of(k);
+  if (a) {
+    AttentionChooser chooser(k, *a, m);
+    if (chooser.choose()) return m.launch_ns + chooser.clocks() / m.clock_ghz;
+  }
+  double ns = AttentionChooser::time_apart(k, level);
+  const auto written = std::ranges::find_if(k.arguments, &Argument::written);
+  const bool serial = std::ranges::any_of(
+      k.stages, [](const Stage& s) { return s.kind == StageKind::Scatter; });
+  if (serial && written != k.arguments.end())
+    ns += double(k.bytes) / byte_size(written->dtype) * m.memory_clocks / m.clock_ghz;
+  return ns;
+}
+
 double attention_gain(const ScheduledKernel& joined,
                       const std::vector<const ScheduledKernel*>& apart,
                       const Level& level) {

@@ -1,5 +1,9 @@
 #include "compiler/plan/io.h"
 
+#include "compiler/plan/place_steps.h"
+
+#include <algorithm>
+
 namespace svod::plan {
 
 namespace {
@@ -39,6 +43,7 @@ void Meter::write(SlotId slot, int64_t bytes, int64_t repeats) {
 }
 
 void Meter::launch(const Step& step, const ScheduledKernel& k) {
+  if (step.is_here) return; // what it takes is copied by steps of their own
   out_.operations += double(step.flops) * double(step.repeats);
   if (k.call()) wait(2 * step.repeats);
   for (uint32_t a = 0; a < step.arguments.size(); ++a) {
@@ -56,7 +61,7 @@ void Meter::step(const Step& s, const ScheduledKernel* sequence) {
   case StepKind::LaunchProgram: {
     const ScheduledKernel& k =
         sequence == nullptr ? plan_.programs[s.program] : sequence->parts()[s.program];
-    if (sequence == nullptr) out_.launches += s.repeats;
+    if (sequence == nullptr && !s.is_here) out_.launches += s.repeats;
     if (s.joined.empty()) launch(s, k);
     for (const Step& part : s.joined) step(part, &k);
     break;
@@ -71,6 +76,10 @@ void Meter::step(const Step& s, const ScheduledKernel* sequence) {
   case StepKind::If:
     wait(s.repeats);
     break;
+  case StepKind::CopyDown:
+  case StepKind::CopyUp:
+    hand_over(s.bytes);
+    break;
   default:
     break;
   }
@@ -78,10 +87,11 @@ void Meter::step(const Step& s, const ScheduledKernel* sequence) {
 
 void Meter::interface() {
   bool waited = false;
-  for (const Slot& slot : plan_.slots) {
+  for (SlotId id = 0; id < plan_.slots.size(); ++id) {
+    const Slot& slot = plan_.slots[id];
     const bool output = slot.slot_class == SlotClass::Output;
-    if (output || slot.slot_class == SlotClass::Input)
-      hand_over(static_cast<int64_t>(slot.bytes));
+    if ((output || slot.slot_class == SlotClass::Input) && !is_only_here(plan_, id))
+      hand_over(bytes_of(id));
     if (output && !waited) wait(1);
     waited |= output;
   }
@@ -93,6 +103,7 @@ IoProfile Meter::run() {
     for (const Step& s : plan_.steps) step(s);
   }
   interface();
+  wait(std::max<int64_t>(crossings_of(plan_).graphs - 1, 0));
   return out_;
 }
 

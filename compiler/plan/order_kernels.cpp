@@ -1,6 +1,6 @@
-// What is ordered are units: a kernel, a chain or a region. One that needs no other runs
-// as late as it may, right before the first that touches what it writes, and is one with
-// that.
+// What is ordered are units: a kernel, a chain or a region. For memory, one that needs no
+// other runs as late as it may, right before the first that touches what it writes, and
+// is one with that.
 #include "compiler/plan/order_kernels.h"
 
 #include "compiler/kernel/stage_work.h"
@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 namespace svod::plan {
@@ -163,6 +164,49 @@ std::optional<FusedGraph> order_kernels(const FusedGraph& fused) {
   if (peak_of(graph, order) >= peak_of(as_it_is, as_written(as_it_is)))
     return std::nullopt;
   return reordered(fused, units, order);
+}
+
+// As many of one side as can run, then of the other, `first` of calls or of kernels.
+static std::vector<uint32_t> in_turns(const std::vector<bool>& calls,
+                                      const std::vector<std::vector<uint32_t>>& needs,
+                                      bool first) {
+  std::vector<uint32_t> out;
+  std::vector<bool> done(calls.size());
+  for (bool side = first; out.size() < calls.size(); side = !side)
+    for (uint32_t u = 0; u < calls.size(); ++u) {
+      const bool ready =
+          std::ranges::all_of(needs[u], [&](uint32_t n) { return done[n]; });
+      if (done[u] || calls[u] != side || !ready) continue;
+      done[u] = true;
+      out.push_back(u);
+    }
+  return out;
+}
+
+static size_t count_turns(const std::vector<bool>& calls,
+                          const std::vector<uint32_t>& order) {
+  size_t out = 1;
+  for (size_t i = 1; i < order.size(); ++i) out += calls[order[i]] != calls[order[i - 1]];
+  return out;
+}
+
+std::optional<FusedGraph> gather_calls(const FusedGraph& fused) {
+  const Units units = units_of(fused);
+  std::vector<bool> calls;
+  for (const Unit& unit : units)
+    calls.push_back(std::ranges::any_of(
+        unit.kernels, [&](size_t k) { return fused.kernels[k].call() != nullptr; }));
+  if (std::ranges::count(calls, true) < 2) return std::nullopt;
+  const auto needs = needs_of(uses_of(fused, units), units.size());
+  std::vector<uint32_t> best(units.size());
+  std::iota(best.begin(), best.end(), 0);
+  const size_t before = count_turns(calls, best);
+  for (const bool first : {false, true}) {
+    std::vector<uint32_t> order = in_turns(calls, needs, first);
+    if (count_turns(calls, order) < count_turns(calls, best)) best = std::move(order);
+  }
+  if (count_turns(calls, best) == before) return std::nullopt;
+  return reordered(fused, units, best);
 }
 
 } // namespace svod::plan

@@ -237,6 +237,7 @@ std::vector<SlotId> touched_slots(const Step& step) {
   const RegionSlots& r = step.region;
   std::vector<SlotId> all = step.arguments;
   if (step.kind == StepKind::CopyMemory) all = {step.from, step.to};
+  if (step.kind == StepKind::CopyDown || step.kind == StepKind::CopyUp) all = {step.slot};
   if (step.kind == StepKind::If) all = {r.start};
   if (step.kind == StepKind::Loop) all = {r.count, r.start, r.iteration, r.again, r.done};
   if (step.kind == StepKind::End) all = {r.again, r.iteration, r.done};

@@ -28,9 +28,14 @@ struct Slot {
   int64_t stride = 0;
   uint32_t depth = 0;
   bool alternates = false;
+  // Of a GPU's plan: where it lies in the memory of the processor, whose steps read or
+  // write it there (Temporary).
+  std::optional<uint64_t> here = std::nullopt;
 };
 
-// Loop and If open a range of steps that End closes; Else parts the range of an If.
+// CopyDown and CopyUp bring a slot from a GPU's memory to the processor's and back: they
+// stand between steps of either side. Loop and If open a range of steps that End closes;
+// Else parts the range of an If.
 enum class StepKind : uint8_t {
   Allocate,
   Deallocate,
@@ -39,7 +44,9 @@ enum class StepKind : uint8_t {
   Loop,
   If,
   Else,
-  End
+  End,
+  CopyDown,
+  CopyUp
 };
 
 // What a Loop or an If reads and writes; kNoSlot where there is none. The Else and the
@@ -57,13 +64,14 @@ struct RegionSlots {
 
 struct Step {
   StepKind kind = StepKind::LaunchProgram;
-  SlotId slot = 0;               // Allocate, Deallocate
+  SlotId slot = 0;               // Allocate, Deallocate, CopyDown, CopyUp
   SlotId from = 0, to = 0;       // CopyMemory
   uint32_t program = 0;          // LaunchProgram
   uint32_t kernel = 0;           // LaunchProgram: into launched_kernels()
   std::vector<SlotId> arguments; // LaunchProgram, in the kernel's order
   uint32_t chunks = 1;
   uint32_t followers = 0; // LaunchProgram: the next steps of its chain or stream
+  bool is_here = false;   // LaunchProgram of a GPU's plan: the processor runs it
   // LaunchProgram: the first step of this one of Plan::streams.
   std::optional<uint32_t> stream = std::nullopt;
   int64_t flops = 0, bytes = 0;
@@ -178,6 +186,7 @@ struct Plan {
   std::vector<Stream> streams;
   std::vector<State> states;
   Changes changes;
+  uint64_t here_bytes = 0; // of a GPU's plan: what it takes of the processor's memory
   // Where the arena lies in several memories: the bytes of each, in the order of their
   // offsets; scratch follows in the last one.
   std::vector<uint64_t> pool_bytes;

@@ -17,6 +17,7 @@ static std::string slot_text(const Slot& slot) {
     out += " " + std::to_string(slot.io);
   else
     out += " at " + std::to_string(slot.offset);
+  if (slot.here) out += ", here at " + std::to_string(*slot.here);
   return out + ", " + std::to_string(slot.bytes) + " bytes";
 }
 
@@ -42,6 +43,7 @@ static std::string step_text(const Step& step) {
   case StepKind::LaunchProgram:
     out = "launch k" + std::to_string(step.program) + " x" + std::to_string(step.chunks);
     for (SlotId id : step.arguments) out += name_of(id);
+    if (step.is_here) out += " on the processor, as C++ of its own";
     if (step.followers != 0) out += " with the next " + std::to_string(step.followers);
     if (step.stream) out += " as stream " + std::to_string(*step.stream);
     return out;
@@ -53,6 +55,10 @@ static std::string step_text(const Step& step) {
     return "else";
   case StepKind::End:
     return "end";
+  case StepKind::CopyDown:
+    return "copy down" + name_of(step.slot);
+  case StepKind::CopyUp:
+    return "copy up" + name_of(step.slot);
   }
   return out;
 }
@@ -82,7 +88,9 @@ std::string print(const Plan& plan) {
   std::string out = "arena " + std::to_string(plan.arena_bytes) + " (lower bound " +
                     std::to_string(plan.arena_lower_bound) + "), weights " +
                     std::to_string(plan.weight_bytes) + ", scratch " +
-                    std::to_string(plan.scratch_bytes) + "\npeak";
+                    std::to_string(plan.scratch_bytes);
+  if (plan.here_bytes != 0) out += ", here " + std::to_string(plan.here_bytes);
+  out += "\npeak";
   for (SlotId id : plan.peak) out += " s" + std::to_string(id);
   out += "\n";
   for (const Overlap& o : plan.overlaps)

@@ -122,6 +122,18 @@ static void check_launch(const Plan& s, std::span<const ScheduledKernel> program
   if (!in_stream) check_overlaps(s, kernel, step);
 }
 
+// The processor finds what it touches in its memory: the temporaries at places of theirs,
+// the rest where the caller, or the program, has it.
+static void check_place_here(const Plan& s, const Step& step) {
+  for (SlotId id : touched_slots(step)) {
+    const Slot& root = s.slots[root_slot(s, id)];
+    if (root.slot_class != SlotClass::Temporary) continue;
+    SVOD_CHECK(root.here && *root.here <= s.here_bytes &&
+               root.bytes <= s.here_bytes - *root.here)
+        << "slot " << id << " has no place here";
+  }
+}
+
 // Only launches with as many parts follow each other in a chain, and only they take
 // parts.
 static void check_chain(const Plan& s, Place& place, const Step& step) {
@@ -220,7 +232,11 @@ static void check_step(const Plan& s, std::span<const ScheduledKernel> programs,
     return;
   case StepKind::CopyMemory:
     return;
+  case StepKind::CopyDown:
+  case StepKind::CopyUp:
+    return check_place_here(s, step);
   case StepKind::LaunchProgram:
+    if (step.is_here) check_place_here(s, step);
     return check_launch(s, programs, step, place.in_stream);
   default:
     check_marker(place, step);

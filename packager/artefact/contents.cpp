@@ -5,6 +5,7 @@
 #include "compiler/support/bytes.h"
 #include "compiler/support/check.h"
 #include "compiler/support/round_up.h"
+#include "runtime_stub/device_format.h"
 
 #include <algorithm>
 
@@ -59,6 +60,11 @@ ImageStep image_step(const plan::Plan& plan, const plan::Step& step) {
   if (step.kind == plan::StepKind::CopyMemory) {
     out.kind = SVOD_STEP_COPY;
     out.args = {step.from, step.to};
+  } else if (step.kind == plan::StepKind::CopyDown ||
+             step.kind == plan::StepKind::CopyUp) {
+    out.kind = SVOD_STEP_COPY;
+    out.program = step.kind == plan::StepKind::CopyDown ? SVOD_COPY_DOWN : SVOD_COPY_UP;
+    out.args = {step.slot, step.slot};
   } else if (step.kind == plan::StepKind::Loop || step.kind == plan::StepKind::If) {
     const plan::RegionSlots& r = step.region;
     out.kind = step.kind == plan::StepKind::Loop ? SVOD_STEP_LOOP : SVOD_STEP_IF;

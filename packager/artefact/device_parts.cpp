@@ -1,5 +1,6 @@
 #include "packager/artefact/device_parts.h"
 
+#include "compiler/plan/place_steps.h"
 #include "compiler/support/bytes.h"
 #include "compiler/support/threads.h"
 #include "compiler/toolchain/data_object.h"
@@ -17,24 +18,60 @@
 
 namespace svod::packager {
 
-std::string device_fault(const codegen::Kernels& kernels) {
-  const plan::Plan& plan = kernels.plan;
-  auto nodes = [&](const plan::Step& step) {
-    std::string out;
-    for (int32_t source : step.sources)
-      out += (out.empty() ? "" : ", ") +
-             plan.graph.source_names()[static_cast<size_t>(source)];
-    return out.empty() ? "" : " (" + out + ")";
+std::string nodes_of(const plan::Plan& plan, const plan::Step& step) {
+  std::string out;
+  for (int32_t source : step.sources)
+    out += (out.empty() ? "" : ", ") +
+           plan.graph.source_names()[static_cast<size_t>(source)];
+  return out;
+}
+
+// The programs of the plan that the processor runs.
+static ProcessorCalls calls_of(const plan::Plan& plan) {
+  ProcessorCalls out;
+  for (const plan::Step& step : plan.steps)
+    if (step.is_here) out.emplace(step.program, plan.programs[step.program]);
+  return out;
+}
+
+// Two plans of one model hand one function the same tensors.
+static bool is_same_call(const ScheduledKernel& a, const ScheduledKernel& b) {
+  return b.call() != nullptr && a.call()->digest == b.call()->digest &&
+         a.call()->tensors == b.call()->tensors;
+}
+
+ProgramsHere programs_here(const ProcessorCalls& calls, const plan::Plan& here) {
+  ProgramsHere out;
+  for (const auto& [number, kernel] : calls)
+    for (uint32_t p = 0; p < here.programs.size(); p++)
+      if (is_same_call(kernel, here.programs[p])) {
+        out.emplace_back(number, p);
+        break;
+      }
+  return out;
+}
+
+std::string device_fault(const plan::Plan& plan, const plan::Plan& here) {
+  auto of = [&](const plan::Step& step) {
+    const std::string nodes = nodes_of(plan, step);
+    return nodes.empty() ? "" : " (" + nodes + ")";
   };
+  bool any_there = false;
   for (const plan::Step& step : plan.steps) {
     if (step.kind == plan::StepKind::Loop)
-      return "it has a loop whose length the run decides" + nodes(step);
+      return "it has a loop whose length the run decides" + of(step);
     if (step.kind == plan::StepKind::If)
-      return "it has a condition that the run decides" + nodes(step);
-    if (step.kind == plan::StepKind::LaunchProgram &&
-        plan.programs[step.program].call() != nullptr)
-      return "it has an operator that is C++ of its own" + nodes(step);
+      return "it has a condition that the run decides" + of(step);
+    any_there |= step.kind == plan::StepKind::LaunchProgram && !step.is_here;
   }
+  const auto calls = calls_of(plan);
+  if (calls.empty()) return "";
+  if (!any_there) return "all that it computes is C++ of its own";
+  for (const plan::Step& step : plan.steps)
+    if (step.is_here &&
+        programs_here({{step.program, plan.programs[step.program]}}, here).empty())
+      return "the processor calls its C++ with other tensors than a GPU's plan would" +
+             of(step);
   return "";
 }
 
@@ -88,26 +125,49 @@ uint32_t architecture(const Level& level) {
   return rest == end ? out : out | SVOD_ONLY_THIS;
 }
 
+bool runs_here(const codegen::Kernels& kernels, const codegen::KernelSource& kernel) {
+  return kernels.plan.programs[kernel.program].call() != nullptr;
+}
+
+// One of nothing where no step is the GPU's.
+uint32_t graphs_of(const plan::Plan& plan) {
+  return static_cast<uint32_t>(std::max<int64_t>(plan::crossings_of(plan).graphs, 1));
+}
+
+SvodLaunchShape shape_of(const ScheduledKernel& program, size_t level) {
+  const GpuSchedule& gpu = *program.levels[level].gpu;
+  SvodLaunchShape shape{};
+  shape.blocks = static_cast<uint32_t>(block_count(program, gpu));
+  shape.threads = static_cast<uint32_t>(gpu.threads);
+  shape.scratch_bytes = static_cast<uint64_t>(scratch_of_launch(program, gpu));
+  shape.shared_bytes = static_cast<uint32_t>(shared_of_launch(program, gpu));
+  shape.counters = static_cast<uint32_t>(counters_of_launch(program, gpu));
+  return shape;
+}
+
 std::vector<std::byte> blob_of(const Target& device, const codegen::Kernels& kernels,
                                const std::vector<std::string>& texts,
                                const std::vector<std::vector<std::byte>>& codes) {
-  const size_t levels = device.levels.size(), programs = kernels.plan.programs.size();
+  const plan::Plan& plan = kernels.plan;
+  const size_t levels = device.levels.size(), programs = plan.programs.size();
   const size_t first = (sizeof(SvodDeviceHeader) + levels * sizeof(uint32_t) + 7) / 8 * 8;
-  const size_t first_code = first + levels * programs * sizeof(SvodLaunchShape);
+  const size_t first_place = first + levels * programs * sizeof(SvodLaunchShape);
+  const size_t first_code = first_place + plan.slots.size() * sizeof(uint64_t);
   Blob blob(first_code + levels * sizeof(uint32_t));
   for (size_t i = 0; i < kernels.sources.size(); i++) {
     const codegen::KernelSource& kernel = kernels.sources[i];
     const auto level = static_cast<size_t>(
         std::ranges::find(device.levels, kernel.level, &Level::suffix) -
         device.levels.begin());
-    const ScheduledKernel& program = kernels.plan.programs[kernel.program];
-    const GpuSchedule& gpu = *program.levels[level].gpu;
+    const ScheduledKernel& program = plan.programs[kernel.program];
     SvodLaunchShape shape{};
-    shape.blocks = static_cast<uint32_t>(block_count(program, gpu));
-    shape.threads = static_cast<uint32_t>(gpu.threads);
-    shape.scratch_bytes = static_cast<uint64_t>(scratch_of_launch(program, gpu));
-    shape.shared_bytes = static_cast<uint32_t>(shared_of_launch(program, gpu));
-    shape.counters = static_cast<uint32_t>(counters_of_launch(program, gpu));
+    if (runs_here(kernels, kernel)) {
+      shape.name = blob.add(kernel.symbol.substr(0, kernel.symbol.find('_')));
+      for (size_t l = 0; l < levels; l++)
+        blob.put(first + (l * programs + kernel.program) * sizeof shape, shape);
+      continue;
+    }
+    shape = shape_of(program, level);
     shape.name = blob.add(kernel.symbol);
     shape.ptx = blob.add(texts[i]);
     blob.put(first + (level * programs + kernel.program) * sizeof shape, shape);
@@ -128,6 +188,12 @@ std::vector<std::byte> blob_of(const Target& device, const codegen::Kernels& ker
   header.programs = static_cast<uint32_t>(programs);
   header.first_launch = static_cast<uint32_t>(first);
   header.first_code = static_cast<uint32_t>(first_code);
+  header.first_place = static_cast<uint32_t>(first_place);
+  for (size_t i = 0; i < plan.slots.size(); i++)
+    blob.put(first_place + i * sizeof(uint64_t),
+             plan.slots[i].here.value_or(SVOD_NO_PLACE));
+  header.graphs = graphs_of(plan);
+  header.here_bytes = plan.here_bytes;
   blob.put(0, header);
   SvodChecksum sum;
   sum.add(blob.bytes().data(), blob.bytes().size());
@@ -145,7 +211,7 @@ std::vector<std::vector<std::byte>> assemble_all(const std::string& ptxas,
   for (size_t level = 0; level < out.size() && !ptxas.empty(); level++) {
     std::vector<toolchain::PtxText> own;
     for (size_t i = 0; i < texts.size(); i++)
-      if (kernels.sources[i].level == device.levels[level].suffix)
+      if (kernels.sources[i].level == device.levels[level].suffix && !texts[i].empty())
         own.push_back({texts[i], kernels.sources[i].symbol});
     out[level] = assemble(ptxas, device.levels[level].name, own);
   }
@@ -167,7 +233,7 @@ private:
     return {".rodata.svod_device_" + name, "svod_device_" + name, SVOD_ALIGN};
   }
   void note_assembled(const std::vector<std::vector<std::byte>>& codes);
-  void add_room(const ImageContents& contents);
+  void add_room(const ImageContents& contents, uint32_t graphs);
 
   const Target& host_;
   const Target& device_;
@@ -184,21 +250,22 @@ void DeviceBuilder::note_assembled(const std::vector<std::vector<std::byte>>& co
   }
 }
 
-void DeviceBuilder::add_room(const ImageContents& contents) {
+void DeviceBuilder::add_room(const ImageContents& contents, uint32_t graphs) {
   const ImageEntry& entry = contents.entries.front();
   size_t buffers = 0;
   for (const ImageStep& step : entry.steps) buffers = std::max(buffers, step.args.size());
   if (out_.arena_bytes == 0) out_.arena_bytes = SVOD_DEVICE_LINE;
   out_.arena_bytes +=
       SVOD_DEVICE_SEAT + svod_device_bytes(entry.inputs.size(), entry.outputs.size(),
-                                           contents.programs.size(), buffers);
+                                           contents.programs.size(), buffers, graphs);
 }
 
 bool DeviceBuilder::add_entry(const codegen::Kernels& kernels,
                               const ImageContents& contents, std::string& error) {
   std::vector<std::string> texts(kernels.sources.size()), errors(texts.size());
   run_on_threads(texts.size(), 0, [&](size_t i) {
-    texts[i] = ptx_text(device_, kernels, kernels.sources[i], errors[i]);
+    if (!runs_here(kernels, kernels.sources[i]))
+      texts[i] = ptx_text(device_, kernels, kernels.sources[i], errors[i]);
   });
   for (const std::string& one : errors)
     if (!one.empty()) error = one;
@@ -213,7 +280,8 @@ bool DeviceBuilder::add_entry(const codegen::Kernels& kernels,
   out_.objects.push_back(
       toolchain::make_data_object(host_, section("programs_" + number), blob));
   out_.sizes.push_back({image.size(), contents.weight_bytes, blob.size()});
-  add_room(contents);
+  out_.calls.push_back(calls_of(kernels.plan));
+  add_room(contents, graphs_of(kernels.plan));
   return true;
 }
 

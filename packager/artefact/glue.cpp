@@ -108,12 +108,27 @@ void write_entry_names(std::ostream& out, const std::vector<std::string>& names)
   out << "  default: return \"\";\n  }\n}\n";
 }
 
-void write_devices(std::ostream& out, const std::vector<DeviceSizes>& devices) {
+// The processor's steps of a GPU's plan are kernels that its own plan has, too.
+void write_launch_here(std::ostream& out, size_t entry, const ProgramsHere& programs) {
+  out << "static int32_t svod_launch_here_" << entry
+      << "(uint32_t level, uint32_t program,\n"
+      << "    void* const* buffers, void* scratch, uint32_t chunk) {\n"
+      << "  switch (program) {\n";
+  for (const auto& [there, here] : programs)
+    out << "  case " << there << ": return svod_launch(level, " << here
+        << "u, buffers, scratch, chunk);\n";
+  out << "  default: return SVOD_INDEX;\n  }\n}\n";
+}
+
+void write_devices(std::ostream& out, const std::vector<DeviceSizes>& devices,
+                   const std::vector<ProgramsHere>& programs) {
   const uint64_t weights = devices.front().weights;
   out << "extern const uint8_t svod_device_weights[];\n";
-  for (size_t i = 0; i < devices.size(); i++)
+  for (size_t i = 0; i < devices.size(); i++) {
     out << "extern const uint8_t svod_device_image_" << i << "[], svod_device_programs_"
         << i << "[];\n";
+    if (!programs[i].empty()) write_launch_here(out, i, programs[i]);
+  }
   out << "void svod_get_device(SvodDevice* device, uint32_t entry) {\n"
       << "  device->weights = " << (weights == 0 ? "nullptr" : "svod_device_weights")
       << ";\n  device->weight_bytes = " << weights << "u;\n  switch (entry) {\n";
@@ -124,7 +139,9 @@ void write_devices(std::ostream& out, const std::vector<DeviceSizes>& devices) {
         << "    device->image_bytes = " << devices[i].image << "u;\n"
         << "    device->programs = svod_device_programs_" << i << ";\n"
         << "    device->program_bytes = " << devices[i].programs << "u;\n"
-        << "    break;\n";
+        << "    device->launch = "
+        << (programs[i].empty() ? "nullptr" : "svod_launch_here_" + std::to_string(i))
+        << ";\n    break;\n";
   out << "  }\n}\n";
 }
 
@@ -165,7 +182,7 @@ std::string glue_text(const Target& target, const codegen::Kernels& kernels,
   write_launch(out, target, kernels);
   write_model(out, target, data);
   if (!data.entries.empty()) write_entry_names(out, data.entries);
-  if (!data.devices.empty()) write_devices(out, data.devices);
+  if (!data.devices.empty()) write_devices(out, data.devices, data.programs_here);
   out << "\n}\n";
   return out.str();
 }

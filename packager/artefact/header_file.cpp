@@ -378,11 +378,13 @@ void HeaderWriter::write_device_functions() {
       << "int " << p << "_runs_on_device(void* arena);\nconst char* " << p
       << "_device_text(void* arena);\n\n"
       << "/* A run whose tensors lie on the GPU, aligned to " << macro_
-      << "_ARENA_ALIGN, put on `stream` (a CUstream;\n   null: the default one): nothing "
-         "is copied or waited for. Runs with one arena follow each other,\n   on one "
-         "stream "
-         "or by the caller's care. "
-      << p << "_finish_device waits for them and returns " << macro_
+      << "_ARENA_ALIGN, put on `stream` (a CUstream;\n   null: the default one): "
+      << (facts_.waits
+              ? "the processor runs some steps, and the stream is waited for\n   before "
+                "them, so it must not be captured. Runs with one arena follow each other,"
+              : "nothing is copied or waited for. Runs with one arena follow each other,")
+      << "\n   on one stream or by the caller's care. " << p
+      << "_finish_device waits for them and returns " << macro_
       << "_INDEX\n   where an index in the data was out of range. Values that "
          "were packed are not checked. */\n"
       << "int " << p

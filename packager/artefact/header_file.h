@@ -17,7 +17,8 @@ struct HeaderFacts {
   bool self_check = false;
   // Of a library that makes its weights: what that needs beside them.
   std::optional<uint64_t> init_scratch = {};
-  bool device = false;       // of a library for a GPU, too
+  bool device = false; // of a library for a GPU, too
+  bool waits = false;  // its runs there have steps of the processor, which wait for it
   std::string stack_of = {}; // of source: what the stack was measured for
 };
 

@@ -455,6 +455,11 @@ bool ObjectBuilder::compile_glue(std::string& error) {
     for (const ImageEntry& entry : contents_.entries) data.entries.push_back(entry.name);
   if (options_.device != nullptr) {
     data.devices = options_.device->sizes;
+    for (const ProcessorCalls& calls : options_.device->calls) {
+      data.programs_here.push_back(programs_here(calls, kernels_.plan));
+      SVOD_CHECK(data.programs_here.back().size() == calls.size())
+          << "the processor lacks a kernel that it runs for a GPU";
+    }
     for (const toolchain::MemoryFile& part : options_.device->objects)
       out_.device.push_back(&part);
   }

@@ -18,6 +18,10 @@ static const char* word_of(plan::StepKind kind) {
     return "else";
   case plan::StepKind::End:
     return "end";
+  case plan::StepKind::CopyDown:
+    return "copy down";
+  case plan::StepKind::CopyUp:
+    return "copy up";
   default:
     return "launch";
   }

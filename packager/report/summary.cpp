@@ -253,6 +253,30 @@ void write_fixed_point(JsonWriter& json, const rewrite::FixedPointReport& report
   json.end_list().end_object();
 }
 
+void write_device(JsonWriter& json, const DeviceFacts& device) {
+  json.key("device").begin_object();
+  const char* mixed = device.here.empty() ? "gpu" : "both";
+  json.pair("runs_on", device.why.empty() ? mixed : "cpu");
+  if (!device.why.empty()) json.pair("why", device.why);
+  json.key("steps_on_cpu").begin_list();
+  for (const DeviceFacts::Here& step : device.here)
+    json.begin_object()
+        .pair("name", step.program)
+        .pair("nodes", step.nodes)
+        .pair("why", "C++ of its own")
+        .end_object();
+  json.end_list();
+  if (!device.here.empty()) {
+    json.pair("graphs", device.graphs).pair("copies", device.copies);
+    json.pair("copied_bytes", device.copied_bytes);
+    json.key("predicted_us").begin_object();
+    json.key("cpu").milliseconds(device.here_us);
+    json.key("gpu").milliseconds(device.there_us);
+    json.end_object();
+  }
+  json.end_object();
+}
+
 void write_run(JsonWriter& json, const Summary& summary) {
   json.key("command").begin_list();
   for (const std::string& word : summary.options.command) json.value(word);
@@ -266,6 +290,7 @@ void write_run(JsonWriter& json, const Summary& summary) {
   write_predicted(
       json, summary.plan, summary.options.target, std::max(1, summary.options.threads),
       {summary.plan, summary.options.target, summary.search, summary.front.tuning});
+  if (summary.device) write_device(json, *summary.device);
   const plan::MemoryUse use = memory_use(summary.plan);
   write_memory(json, summary.plan, use);
   write_weight_list(json, summary.plan, use);

@@ -15,6 +15,19 @@
 
 namespace svod::packager {
 
+// What became of --device.
+struct DeviceFacts {
+  struct Here { // a step that the processor runs of the GPU's plan
+    std::string program, nodes;
+  };
+  std::string why; // the model is packed for the processor alone; empty: it is not
+  std::vector<Here> here;
+  // Where there are such steps: graphs of a run and copies between the sides; predicted
+  // times without the C++, of the processor alone and with the GPU.
+  int64_t graphs = 1, copies = 0, copied_bytes = 0;
+  double here_us = 0, there_us = 0;
+};
+
 struct Summary {
   const Front& front;
   const Options& options;
@@ -40,6 +53,7 @@ struct Summary {
   std::string verify = {};      // JSON; empty: nothing was compared
   std::string accuracy = {};    // JSON; empty: of no tensor known
   std::string explanation = {}; // JSON; empty: nobody asked
+  std::optional<DeviceFacts> device = {}; // with --device
 };
 
 // The part that is the same for every pack of one plan; keys as in INTERFACE.

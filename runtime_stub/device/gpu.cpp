@@ -1,6 +1,8 @@
 // All memory is taken when the device is opened: arena, scratch, weights, and what a run
 // exchanges, there and here. Then the steps are captured as a graph that begins and ends
-// with a copy of it, so a run is two calls of the driver: one launch, one wait.
+// with a copy of it, so a run is two calls of the driver: one launch, one wait. Where the
+// processor runs some, each row of the GPU's steps is a graph, which ends with what the
+// processor needs of it.
 #include "runtime_stub/device/gpu.h"
 
 #include "runtime_stub/checksum.h"
@@ -77,22 +79,32 @@ uint64_t lay_out_exchange(Device& device) {
   const SvodEntry& entry = *device.entry;
   const void* image = device.model.image;
   uint64_t end = 0;
+  const auto place = [&](bool output, bool only_here, const auto& take) {
+    const uint32_t slot_class = output ? SVOD_SLOT_OUTPUT : SVOD_SLOT_INPUT;
+    for (uint32_t i = 0; i < (output ? entry.output_count : entry.input_count); i++) {
+      if (is_only_here(device, slot_class, i) != only_here) continue;
+      const SvodTensor* tensor =
+          output ? svod_output(image, &entry, i) : svod_input(image, &entry, i);
+      (output ? device.outputs : device.inputs)[i] = take(tensor->bytes);
+    }
+  };
   auto take = [&](uint64_t bytes) {
     const uint64_t at = end;
     end = (end + bytes + kAlign - 1) / kAlign * kAlign;
     return at;
   };
-  for (uint32_t i = 0; i < entry.output_count; i++)
-    device.outputs[i] = take(svod_output(image, &entry, i)->bytes);
+  place(true, true, take);
+  device.results = end;
+  place(true, false, take);
   device.faults = take(sizeof(int32_t) * entry.step_count);
   device.faults_end = device.faults + sizeof(int32_t) * entry.step_count;
   // Of one launch: each leaves them as it found them.
   const uint64_t counters =
       most_of_launches(device.packed, [](auto& shape) { return shape.counters; });
   device.arrived = take(sizeof(uint32_t) * counters);
-  for (uint32_t i = 0; i < entry.input_count; i++)
-    device.inputs[i] = take(svod_input(image, &entry, i)->bytes);
-  device.exchange_end = end;
+  place(false, false, take);
+  device.sent_end = end;
+  place(false, true, take);
   return end;
 }
 
@@ -100,19 +112,25 @@ uint64_t lay_out_exchange(Device& device) {
 // that a graph may hold the copies.
 bool take_exchange(Device& device) {
   const SvodEntry& entry = *device.entry;
-  const uint64_t bytes = lay_out_exchange(device);
+  const uint64_t bytes = lay_out_exchange(device),
+                 here =
+                     (header_of(device.packed).here_bytes + kAlign - 1) / kAlign * kAlign,
+                 scratch = here == 0 ? 0 : entry.scratch_bytes;
   void* staging = nullptr;
   if (!allocate(device, bytes, device.exchange) ||
-      !went_well(device, device.driver.pin(&staging, bytes + kAlign, 0),
+      !went_well(device, device.driver.pin(&staging, bytes + here + scratch + kAlign, 0),
                  "memory to copy from"))
     return false;
   device.staging = static_cast<uint8_t*>(staging);
   memset(device.staging, 0, static_cast<size_t>(bytes));
+  device.here = device.staging + bytes;
+  device.here_scratch = device.here + here;
   for (uint32_t i = 0; i < entry.output_count; i++) device.outputs[i] += device.exchange;
   for (uint32_t i = 0; i < entry.input_count; i++) device.inputs[i] += device.exchange;
+  device.results += device.exchange;
   device.faults += device.exchange, device.faults_end += device.exchange;
   device.arrived += device.exchange;
-  device.exchange_end += device.exchange;
+  device.sent_end += device.exchange;
   return true;
 }
 
@@ -159,7 +177,8 @@ void unload(Device& device) {
 
 bool is_to_load(const Device& device, uint32_t s) {
   const SvodStep& step = *svod_step(device.model.image, device.entry, s);
-  return step.kind == SVOD_STEP_LAUNCH && device.functions[step.program] == nullptr;
+  return step.kind == SVOD_STEP_LAUNCH && !runs_here(device, s) &&
+         device.functions[step.program] == nullptr;
 }
 
 // All kernels as one module, where they were assembled and this GPU runs that: nothing is
@@ -254,7 +273,7 @@ uint64_t room_of(const SvodDevice& packed) {
   const SvodEntry* entry = svod_entry(image, 0);
   return svod_device_bytes(entry->input_count, entry->output_count,
                            svod_header(image)->programs.count,
-                           svod_header(image)->max_buffers);
+                           svod_header(image)->max_buffers, header_of(packed).graphs);
 }
 
 Device* place(void* memory, const SvodDevice& packed) {
@@ -285,6 +304,9 @@ Device* place(void* memory, const SvodDevice& packed) {
   device->outputs = take(device->entry->output_count);
   device->functions = reinterpret_cast<CudaFunction**>(take(programs));
   device->modules = reinterpret_cast<CudaModule**>(take(programs));
+  device->graphs = reinterpret_cast<CudaGraphRun**>(take(header_of(packed).graphs));
+  device->places =
+      reinterpret_cast<const uint64_t*>(text_at(packed, header_of(packed).first_place));
   device->values = take(most);
   device->parameters = reinterpret_cast<void**>(take(most));
   return device;
@@ -343,7 +365,7 @@ bool open(Device& device) {
       !take_memory(device) || !load_kernels(device))
     return false;
   name_level(device);
-  return capture(device, {.copies = true}, device.graph) &&
+  return capture_run(device) &&
          went_well(device, device.driver.wait(device.stream), "its weights");
 }
 
@@ -351,7 +373,8 @@ bool open(Device& device) {
 void close(Device& device) {
   const Driver& driver = device.driver;
   if (device.stream != nullptr) (void)driver.wait(device.stream);
-  if (device.graph != nullptr) (void)driver.drop_run(device.graph);
+  for (uint32_t i = 0; i < header_of(device.packed).graphs; i++)
+    if (device.graphs[i] != nullptr) (void)driver.drop_run(device.graphs[i]);
   unload(device);
   const DevicePointer all[] = {device.exchange, device.arena, device.scratch,
                                device.weights};
@@ -362,33 +385,46 @@ void close(Device& device) {
   if (device.stream != nullptr) (void)driver.end_stream(device.stream);
 }
 
-bool run(Device& device) {
-  int32_t status = device.driver.run(device.graph, device.stream);
-  if (status == 0) status = device.driver.wait(device.stream);
-  return went_well(device, status, "a run");
-}
-
-uint32_t take_index_fault(Device& device) {
+// The first step whose index was out of range, if there is one; the words are zeros
+// afterwards, as the next run sends them.
+static Stop take_index_fault(Device& device) {
   auto* found = reinterpret_cast<int32_t*>(staged(device, device.faults));
   for (uint32_t s = 0; s < device.entry->step_count; s++) {
     if (found[s] == 0) continue;
     memset(found, 0, sizeof(int32_t) * device.entry->step_count);
-    return s;
+    return {SVOD_INDEX, s};
   }
-  return kNoStep;
+  return {};
 }
 
-bool fetch_index_fault(Device& device, CudaStream* stream, uint32_t& step) {
+// No step of the processor sees what a step left that met an index out of range.
+bool run(Device& device, Stop& stop) {
+  uint32_t at = 0;
+  for (uint32_t graph = 0; graph < header_of(device.packed).graphs; graph++) {
+    stop = run_turn_here(device, at);
+    if (stop.status != SVOD_OK) return true;
+    int32_t status = device.driver.run(device.graphs[graph], device.stream);
+    if (status == 0) status = device.driver.wait(device.stream);
+    if (!went_well(device, status, "a run")) return false;
+    stop = take_index_fault(device);
+    if (stop.status != SVOD_OK) return true;
+    at = turn_there_end(device, at);
+  }
+  stop = run_turn_here(device, at);
+  return true;
+}
+
+bool fetch_stop(Device& device, CudaStream* stream, Stop& stop) {
   const auto bytes = static_cast<size_t>(device.faults_end - device.faults);
-  step = kNoStep;
+  stop = {};
   if (!went_well(device, device.driver.wait(stream), "a run")) return false;
   if (bytes == 0) return true;
   uint8_t* words = staged(device, device.faults);
   int32_t status = device.driver.download(words, device.faults, bytes, device.stream);
   if (status == 0) status = device.driver.wait(device.stream);
   if (!went_well(device, status, "a copy")) return false;
-  step = take_index_fault(device);
-  if (step == kNoStep) return true;
+  stop = take_index_fault(device);
+  if (stop.status == SVOD_OK) return true;
   status = device.driver.upload(device.faults, words, bytes, device.stream);
   if (status == 0) status = device.driver.wait(device.stream);
   return went_well(device, status, "a copy");

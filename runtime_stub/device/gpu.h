@@ -19,6 +19,13 @@ struct Fault {
   uint32_t step; // or kNoStep
 };
 
+// Why a run ended early: SVOD_INDEX, or what a step of the processor returned. SVOD_OK:
+// it did not.
+struct Stop {
+  int32_t status = SVOD_OK;
+  uint32_t step = kNoStep;
+};
+
 // A GPU that is open. All its memory is taken when it is opened.
 struct Device {
   Driver driver;
@@ -34,17 +41,21 @@ struct Device {
   bool owns;       // the context is the device's own, which is released at the end
   uint32_t chosen; // of the packed architectures
   CudaStream* stream;
-  CudaGraphRun* graph;
+  CudaGraphRun** graphs; // of a run, as many as the header says
   DevicePointer arena, scratch, weights;
   const Device* lender;                // of these three; null: they are the device's own
   uint64_t arena_bytes, scratch_bytes; // of its own; a lender's are as others need, too
   // What goes up and down in a run: outputs, then a word for each step, in which its
   // kernel tells of an index out of range, then counters of blocks, then inputs. A run's
   // first copy is all from the words on, which clears them and the counters, its last one
-  // all up to their end.
-  DevicePointer exchange, faults, faults_end, arrived, exchange_end;
+  // all up to their end. Around that lie outputs and inputs that only the processor's
+  // steps touch: they are not copied.
+  DevicePointer exchange, results, faults, faults_end, arrived, sent_end;
   DevicePointer *inputs, *outputs; // in `exchange`
   uint8_t* staging;                // `exchange` here, in memory that the GPU reads itself
+  const uint64_t* places;          // of slots in `here`
+  uint8_t *here, *here_scratch;    // of the processor's steps, behind `staging`
+  uint32_t here_level;             // of their kernels; the owner sets it
   // Of a launch: its parameters, which point to their values.
   void** parameters;
   DevicePointer* values;
@@ -84,19 +95,17 @@ void leave(Device& device);
 // Takes memory, loads weights and kernels, makes the graph of a run.
 bool open(Device& device);
 void close(Device& device); // of one that is open, or partly
-bool run(Device& device);   // that graph, and waits
+// Those graphs, each waited for, and the processor's steps between them.
+bool run(Device& device, Stop& stop);
 
 // What lies at `place` of the exchange, here.
 inline uint8_t* staged(const Device& device, DevicePointer place) {
   return device.staging + (place - device.exchange);
 }
-// The first step of a run whose index was out of range, or kNoStep; the words are zeros
-// afterwards, as the next run sends them.
-uint32_t take_index_fault(Device& device);
 
-// The same of runs that went to `stream`, once they are done: their words are fetched,
-// and cleared where one is set. False: the driver refuses.
-bool fetch_index_fault(Device& device, CudaStream* stream, uint32_t& step);
+// Whether a run that went to `stream` met an index out of range, once it is done: its
+// words are fetched, and cleared where one is set. False: the driver refuses.
+bool fetch_stop(Device& device, CudaStream* stream, Stop& stop);
 
 // Keeps what a call was for unless it went well.
 bool went_well(Device& device, int32_t status, const char* what, uint32_t step = kNoStep);

@@ -1,9 +1,10 @@
 // Times whole runs: a first one, a warm-up, then as many as fit into the asked time. What
 // comes before the first, from the program's own beginning on, is the start-up time; the
 // operating system's part of starting a process is not in it. On a GPU also what a run
-// consists of: the kernels and the copies by the GPU's clock, the launch by the host's.
-// Medians and percentiles come from the sorted samples; the JSON is laid out as Google
-// Benchmark's, so that scripts made for it can read it.
+// consists of: the kernels and the copies by the GPU's clock, the launch, and steps that
+// the processor runs, by the host's. Medians and percentiles come from the sorted
+// samples; the JSON is laid out as Google Benchmark's, so that scripts made for it can
+// read it.
 #include "runtime_stub/platform.h"
 #include "runtime_stub/program/binding.h"
 #include "runtime_stub/program/modes.h"
@@ -50,7 +51,7 @@ struct Row {
 };
 
 struct Results {
-  Row rows[13];
+  Row rows[15];
   uint32_t count;
   uint64_t runs;
   uint64_t peak_bytes; // of memory, when the runs had warmed up; 0: not known
@@ -108,6 +109,7 @@ constexpr SpanRow kSpans[] = {
     {Span::Kernels, {"kernels/min", "min", 0}, {"kernels/median", "median", 0}},
     {Span::Graph, {"graph/min", "min", 0}, {"graph/median", "median", 0}},
     {Span::Launch, {"launch/min", "min", 0}, {"launch/median", "median", 0}},
+    {Span::Here, {"host/min", "min", 0}, {"host/median", "median", 0}},
 };
 
 void add_row(Results& results, const Row& row, uint64_t nanoseconds) {
@@ -120,6 +122,7 @@ Exit add_spans(Device& device, uint64_t* samples, uint64_t measure, Results& res
                Printer& errors) {
   SpanClock clock;
   for (const SpanRow& row : kSpans) {
+    if (row.span == Span::Here && device.packed.launch == nullptr) continue;
     uint64_t count = 0;
     const uint64_t start = svod_now();
     while (count < kMostSamples && (count == 0 || svod_now() - start < measure / 5)) {

@@ -3,6 +3,7 @@
 #include "runtime_stub/program/device.h"
 
 #include "runtime_stub/platform.h"
+#include "runtime_stub/program/device_times.h"
 #include "runtime_stub/program/words.h"
 
 namespace packed {
@@ -59,6 +60,7 @@ Exit open_device(Session& session, RunsOn place, Printer& errors) {
     print_error(errors, "what this program holds for a GPU is damaged");
     return EXIT_DAMAGED;
   }
+  device->here_level = session.level;
   if (const char* why = svod_device::find(*device, false); why != nullptr) {
     if (place == RunsOn::Auto) return EXIT_DONE;
     errors << "error: --device=cuda: " << Text(why)
@@ -87,14 +89,16 @@ Exit run_on_device(Session& session, Printer& errors) {
     return EXIT_BAD_DATA;
   }
   stage_inputs(session);
-  if (!svod_device::run(device)) {
+  svod_device::Stop stop;
+  if (!svod_device::run(device, stop)) {
     print_fault(device, errors);
     return EXIT_CPU;
   }
-  const uint32_t step = svod_device::take_index_fault(device);
-  if (step == svod_device::kNoStep) return EXIT_DONE;
+  if (stop.status == SVOD_OK) return EXIT_DONE;
+  if (stop.status != SVOD_INDEX)
+    return print_failure(device_session(session), stop.status, stop.step, errors);
   errors << "error: an index in the data is out of range, in ";
-  name_step(device, step, errors);
+  name_step(device, stop.step, errors);
   return EXIT_INDEX;
 }
 
@@ -117,6 +121,20 @@ void print_device_help(Printer& out) {
   out << "  --device auto|cpu|cuda where it runs: on a GPU if one is here (auto)\n";
 }
 
+// Each step of the GPU's plan that the processor runs.
+static void print_steps_here(Printer& out, const SvodDevice& packed) {
+  const SvodDeviceHeader& header = svod_device::header_of(packed);
+  const auto* shapes = reinterpret_cast<const SvodLaunchShape*>(
+      static_cast<const char*>(packed.programs) + header.first_launch);
+  const SvodEntry* entry = svod_entry(packed.image, 0);
+  for (uint32_t s = 0; packed.launch != nullptr && s < entry->step_count; s++) {
+    const SvodStep& step = *svod_step(packed.image, entry, s);
+    if (step.kind != SVOD_STEP_LAUNCH || shapes[step.program].blocks != 0) continue;
+    out << "device   on the processor, as C++ of its own: ";
+    out.name({svod_text(packed.image, step.sources), step.sources.size}) << "\n";
+  }
+}
+
 void print_devices() {
   Printer out(1);
   SvodDevice packed;
@@ -129,6 +147,7 @@ void print_devices() {
         << ((number & SVOD_ONLY_THIS) != 0 ? "a" : " and later");
   }
   out << "\n";
+  print_steps_here(out, packed);
   svod_device::Driver driver;
   const char* why = svod_device::start_driver(driver);
   int32_t count = 0;

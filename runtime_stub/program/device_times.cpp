@@ -13,6 +13,9 @@ namespace packed {
 using svod_device::capture;
 using svod_device::CudaEvent;
 using svod_device::CudaGraphRun;
+using svod_device::header_of;
+using svod_device::run_here;
+using svod_device::runs_here;
 using svod_device::went_well;
 
 namespace {
@@ -48,15 +51,17 @@ bool make_step_clock(Device& device, StepClock& clock) {
   bool all = true;
   for (uint32_t i = 0; all && i <= device.entry->step_count; i++)
     all = make_event(device, clock.events[i]);
-  return all && capture(device, {.events = clock.events}, clock.graph);
+  const bool copies = device.packed.launch != nullptr;
+  return all && capture(device, {.copies = copies, .events = clock.events}, clock.graph);
 }
 
-bool time_graph(Device& device, SpanClock& clock, CudaGraphRun* graph,
-                uint64_t& nanoseconds) {
+// Of `count` graphs, one after the other.
+bool time_graphs(Device& device, SpanClock& clock, CudaGraphRun* const* graphs,
+                 uint32_t count, uint64_t& nanoseconds) {
   int32_t status = 0;
   if (!record(device, clock.begin)) return false;
-  for (uint32_t i = 0; status == 0 && i < kInARow; i++)
-    status = device.driver.run(graph, device.stream);
+  for (uint32_t i = 0; status == 0 && i < kInARow * count; i++)
+    status = device.driver.run(graphs[i % count], device.stream);
   if (!went_well(device, status, "a run") || !record(device, clock.end) ||
       !went_well(device, device.driver.wait(device.stream), "a run") ||
       !between(device, clock.begin, clock.end, nanoseconds))
@@ -66,12 +71,33 @@ bool time_graph(Device& device, SpanClock& clock, CudaGraphRun* graph,
 }
 
 bool time_launch(Device& device, uint64_t& nanoseconds) {
-  Stopwatch watch;
-  watch.start();
-  const int32_t status = device.driver.run(device.graph, device.stream);
-  nanoseconds = watch.lap();
-  return went_well(device, status, "a run") &&
-         went_well(device, device.driver.wait(device.stream), "a run");
+  nanoseconds = 0;
+  for (uint32_t i = 0; i < header_of(device.packed).graphs; i++) {
+    Stopwatch watch;
+    watch.start();
+    const int32_t status = device.driver.run(device.graphs[i], device.stream);
+    nanoseconds += watch.lap();
+    if (!went_well(device, status, "a run") ||
+        !went_well(device, device.driver.wait(device.stream), "a run"))
+      return false;
+  }
+  return true;
+}
+
+// Of all steps that the processor runs, each once more with what it read in the run
+// before, where it did not fail; by step, too, if there is room for that.
+uint64_t time_here(Device& device, uint64_t* took = nullptr) {
+  uint64_t all = 0;
+  for (uint32_t s = 0; s < device.entry->step_count; s++) {
+    if (!runs_here(device, s)) continue;
+    Stopwatch watch;
+    watch.start();
+    (void)run_here(device, s);
+    const uint64_t nanoseconds = watch.lap();
+    if (took != nullptr) took[s] = nanoseconds;
+    all += nanoseconds;
+  }
+  return all;
 }
 
 bool take_step_times(Device& device, StepClock& clock, uint64_t* took) {
@@ -79,6 +105,7 @@ bool take_step_times(Device& device, StepClock& clock, uint64_t* took) {
   if (!run_and_wait(device, clock.graph)) return false;
   for (uint32_t s = 0; s < device.entry->step_count; s++)
     if (!between(device, clock.events[s], clock.events[s + 1], took[s])) return false;
+  time_here(device, took);
   return true;
 }
 
@@ -115,12 +142,20 @@ Exit time_steps(Device& device, StepClock& clock, uint64_t* took, Printer& error
 Exit time_span(Device& device, SpanClock& clock, Span span, uint64_t& nanoseconds,
                Printer& errors) {
   if (!make_span_clock(device, clock)) return told(device, false, errors);
-  const bool went =
-      span == Span::Launch
-          ? time_launch(device, nanoseconds)
-          : time_graph(device, clock, span == Span::Graph ? device.graph : clock.kernels,
-                       nanoseconds);
-  return told(device, went, errors);
+  const uint32_t graphs = header_of(device.packed).graphs;
+  switch (span) {
+  case Span::Kernels:
+    return told(device, time_graphs(device, clock, &clock.kernels, 1, nanoseconds),
+                errors);
+  case Span::Graph:
+    return told(device, time_graphs(device, clock, device.graphs, graphs, nanoseconds),
+                errors);
+  case Span::Launch:
+    return told(device, time_launch(device, nanoseconds), errors);
+  case Span::Here:
+    nanoseconds = time_here(device);
+  }
+  return EXIT_DONE;
 }
 
 } // namespace packed

@@ -10,8 +10,9 @@ namespace packed {
 // be run.
 Session device_session(const Session& session);
 
-// Nanoseconds of each step in one run, the GPU's own: `took` holds as many as there are
-// steps. `graph` is the caller's between calls, null before the first.
+// Nanoseconds of each step in one run, the GPU's own, and the host's of steps that the
+// processor runs: `took` holds as many as there are steps. `graph` is the caller's
+// between calls, null before the first.
 struct StepClock {
   svod_device::CudaGraphRun* graph = nullptr;
   svod_device::CudaEvent** events = nullptr; // one more than steps
@@ -22,7 +23,8 @@ Exit time_steps(Device& device, StepClock& clock, uint64_t* took, Printer& error
 enum class Span : uint8_t {
   Kernels, // the steps as a graph, without the copies: the GPU's time
   Graph,   // with them: the GPU's time
-  Launch,  // the call that starts the graph: the host's time
+  Launch,  // the calls that start the graphs: the host's time
+  Here,    // the steps that the processor runs between them: the host's time
 };
 // Of Kernels; null before the first sample.
 struct SpanClock {

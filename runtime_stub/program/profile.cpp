@@ -8,6 +8,7 @@
 #include "runtime_stub/program/modes.h"
 #include "runtime_stub/program/stopwatch.h"
 #ifdef SVOD_DEVICE
+#include "runtime_stub/device/steps.h"
 #include "runtime_stub/program/device_times.h"
 #endif
 
@@ -31,8 +32,19 @@ void on_step(void* context, uint32_t step) {
   listener.times[step]++;
 }
 
+// Of a step whose plan has steps on both sides; empty otherwise.
+Text place_of([[maybe_unused]] const Session& session, [[maybe_unused]] uint32_t number) {
+#ifdef SVOD_DEVICE
+  const svod_device::Device* device = session.device;
+  if (device != nullptr && device->packed.launch != nullptr)
+    return svod_device::runs_here(*device, number) ? "cpu" : "gpu";
+#endif
+  return {};
+}
+
 struct StepTime {
   const SvodStep& step;
+  Text place;
   uint64_t times;     // in a run
   double nanoseconds; // of all of them
 };
@@ -42,15 +54,17 @@ StepTime time_of(const Session& session, const Listener& listener, uint32_t numb
   const SvodStep& step = *svod_step(session.model.image, session.entry, number);
   uint64_t took = listener.fastest[number], times = listener.times[number];
   if (in_chain) times /= step.chunks; // told after each
-  return {step, times, static_cast<double>(took == 0 ? 1 : took)};
+  return {step, place_of(session, number), times,
+          static_cast<double>(took == 0 ? 1 : took)};
 }
 
 void print_step(Printer& out, const Session& session, const StepTime& time,
                 uint64_t total) {
-  const auto& [step, times, nanoseconds] = time;
+  const auto& [step, place, times, nanoseconds] = time;
   uint64_t flops = step.flops * times, bytes = step.bytes * times;
   out << step_name(session, step);
   if (times != 1) out << "*" << times;
+  if (place == Text("cpu")) out << " " << place;
   out.column(12).fixed(nanoseconds / 1e3, 2);
   out.column(24).fixed(100 * nanoseconds / static_cast<double>(total), 1);
   out.column(32) << flops;
@@ -61,9 +75,11 @@ void print_step(Printer& out, const Session& session, const StepTime& time,
 }
 
 void print_json(Printer& out, const Session& session, const StepTime& time) {
-  const auto& [step, times, nanoseconds] = time;
+  const auto& [step, place, times, nanoseconds] = time;
   out << "{\"name\": ";
-  out.json(step_name(session, step)) << ", \"us\": ";
+  out.json(step_name(session, step));
+  if (place.size > 0) out << ", \"place\": \"" << place << "\"";
+  out << ", \"us\": ";
   out.fixed(nanoseconds / 1e3, 3)
       << ", \"calls\": " << times << ", \"flops\": " << step.flops * times
       << ", \"bytes\": " << step.bytes * times << ", \"nodes\": ";

@@ -118,6 +118,10 @@ Text text_of(const Session& session, SvodText text) {
 }
 
 Text step_name(const Session& session, const SvodStep& step) {
+#ifdef SVOD_DEVICE
+  if (step.kind == SVOD_STEP_COPY && step.program == SVOD_COPY_DOWN) return "down";
+  if (step.kind == SVOD_STEP_COPY && step.program == SVOD_COPY_UP) return "up";
+#endif
   if (step.kind == SVOD_STEP_COPY) return "copy";
   if (step.kind == SVOD_STEP_LOOP) return "loop";
   if (step.kind == SVOD_STEP_IF) return "if";
@@ -350,6 +354,40 @@ static Exit run_there(Session& session, Printer& errors) {
 }
 #endif
 
+Exit print_failure(const Session& session, int32_t status, uint32_t failed_step,
+                   Printer& errors) {
+  if (status != SVOD_INDEX && status != SVOD_LIMIT) {
+    errors << "error: the run failed with status " << status << "\n";
+    return EXIT_DAMAGED;
+  }
+  const SvodStep* step = svod_step(session.model.image, session.entry, failed_step);
+  const bool is_loop = step->kind == SVOD_STEP_LOOP;
+  if (status == SVOD_LIMIT && !is_loop) {
+    errors
+        << "error: a picture in the data is larger than was packed (pack with a larger "
+           "--limit-image), in node ";
+  } else if (status == SVOD_LIMIT) {
+    errors << "error: the data asks for more than the "
+           << svod_region(session.model.image, step)->limit
+           << " iterations that were packed, in the loop of node ";
+  } else {
+    Text left_out = manifest_text(session, "\"left_out\": ");
+    errors << "error: an index in the data is out of range";
+    if (text_of(session, step->sources).starts_with("--dim "))
+      errors
+          << ", or the inputs do not agree on a size that was left open, or it is less "
+             "than was packed";
+    if (left_out.size > 0)
+      errors << ", or this run takes what was left out when packing (" << left_out << ")";
+    errors << ", in kernel "
+           << text_of(session, svod_program(session.model.image, step->program)->name)
+           << " of node ";
+  }
+  errors.name(text_of(session, step->sources));
+  errors << "\n";
+  return EXIT_INDEX;
+}
+
 Exit run(Session& session, Printer& errors) {
 #ifdef SVOD_DEVICE
   if (session.device != nullptr) return run_there(session, errors);
@@ -400,36 +438,7 @@ Exit run(Session& session, Printer& errors) {
   if (picture_of(session, *at) < session.entry->input_count)
     return picture_error(session, *at, status, run.arena, errors);
 #endif
-  if (status != SVOD_INDEX && status != SVOD_LIMIT) {
-    errors << "error: the run failed with status " << status << "\n";
-    return EXIT_DAMAGED;
-  }
-  const SvodStep* step = svod_step(session.model.image, session.entry, run.failed_step);
-  const bool is_loop = step->kind == SVOD_STEP_LOOP;
-  if (status == SVOD_LIMIT && !is_loop) {
-    errors
-        << "error: a picture in the data is larger than was packed (pack with a larger "
-           "--limit-image), in node ";
-  } else if (status == SVOD_LIMIT) {
-    errors << "error: the data asks for more than the "
-           << svod_region(session.model.image, step)->limit
-           << " iterations that were packed, in the loop of node ";
-  } else {
-    Text left_out = manifest_text(session, "\"left_out\": ");
-    errors << "error: an index in the data is out of range";
-    if (text_of(session, step->sources).starts_with("--dim "))
-      errors
-          << ", or the inputs do not agree on a size that was left open, or it is less "
-             "than was packed";
-    if (left_out.size > 0)
-      errors << ", or this run takes what was left out when packing (" << left_out << ")";
-    errors << ", in kernel "
-           << text_of(session, svod_program(session.model.image, step->program)->name)
-           << " of node ";
-  }
-  errors.name(text_of(session, step->sources));
-  errors << "\n";
-  return EXIT_INDEX;
+  return print_failure(session, status, run.failed_step, errors);
 }
 
 } // namespace packed

@@ -86,6 +86,9 @@ uint64_t arena_bytes(const Session& session, uint32_t threads);
 Exit prepare(Session& session, const SessionOptions& options, Printer& errors);
 // Inputs and outputs are set.
 Exit run(Session& session, Printer& errors);
+// Says why a step ended a run, and what the program ends with.
+Exit print_failure(const Session& session, int32_t status, uint32_t failed_step,
+                   Printer& errors);
 
 Tensor input_type(const Session& session, uint32_t i); // name and type, no data
 // With data, once prepared. Before a run, extents that depend on the data are their

@@ -40,7 +40,7 @@ def check(case):
             base.PACK_SECONDS)
         if code != 0:
             return case.name, "failed", f"pack exit {code}: {text}"
-        if alone := re.search(r"packed for the CPU alone, since it has (.*?)(?: \(|$)", text, re.M):
+        if alone := re.search(r"packed for the CPU alone, since (?:it has )?(.*?)(?: \(|$)", text, re.M):
             return case.name, "cpu", alone[1]
         code, text, _ = base.run([str(base.BUILD / "tests/gpu_kernels"), str(case.model), str(side), DEVICE, str(case.data[0])],
                                  base.PACK_SECONDS)

@@ -10,7 +10,8 @@
 //   SVOD_STAND_IN_GPUS=0       no GPU is here
 //   SVOD_STAND_IN_LOST=2       the GPU is lost in the second run
 //   SVOD_STAND_IN_REFUSES=k1   a module with this entry does not load
-//   SVOD_STAND_IN_LOG=FILE     gets a line for each call that counts
+//   SVOD_STAND_IN_LOG=FILE     gets a line for each call that counts; of a graph how many
+//                              works it has, and a line with what they are
 #include "tests/support/simt.h"
 
 #include <chrono>
@@ -30,7 +31,8 @@ using namespace svod::test;
 namespace {
 
 constexpr int kInvalid = 1, kNoDevice = 100, kNoContext = 201, kOtherMachine = 209,
-              kBadModule = 218, kNotFound = 500, kIllegalAddress = 700, kLost = 719;
+              kBadModule = 218, kNotFound = 500, kIllegalAddress = 700, kLost = 719,
+              kCaptures = 900;
 
 struct Module {
   std::map<std::string, size_t> entries; // parameters of each
@@ -46,6 +48,7 @@ struct Event {
 };
 struct Graph {
   std::vector<Work> works;
+  std::string what; // "up 64, launch, down 16": of copies the bytes
 };
 
 std::map<std::byte*, size_t> blocks; // of device memory
@@ -114,10 +117,18 @@ int copy(void* to, const void* from, size_t bytes, bool to_device, bool from_dev
   return 0;
 }
 
-int later(Work work) {
-  if (!captured) return work();
+int later(Work work, const std::string& what) {
+  if (!captured) {
+    if (what != "launch" && what != "event") note("now " + what);
+    return work();
+  }
   captured->works.push_back(std::move(work));
+  captured->what += (captured->what.empty() ? "" : ", ") + what;
   return 0;
+}
+
+std::string with_bytes(const char* what, size_t bytes) {
+  return what + (" " + std::to_string(bytes));
 }
 
 // Of memory here: a graph may run long after a pageable copy's source has changed.
@@ -285,15 +296,18 @@ int cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) {
 }
 int cuMemcpyHtoDAsync_v2(void* to, const void* from, size_t bytes, void*) {
   if (bytes == 0 || !may_copy(from, bytes)) return kInvalid;
-  return later([=] { return copy(to, from, bytes, true, false); });
+  return later([=] { return copy(to, from, bytes, true, false); },
+               with_bytes("up", bytes));
 }
 int cuMemcpyDtoHAsync_v2(void* to, const void* from, size_t bytes, void*) {
   if (bytes == 0 || !may_copy(to, bytes)) return kInvalid;
-  return later([=] { return copy(to, from, bytes, false, true); });
+  return later([=] { return copy(to, from, bytes, false, true); },
+               with_bytes("down", bytes));
 }
 int cuMemcpyDtoDAsync_v2(void* to, const void* from, size_t bytes, void*) {
   if (bytes == 0) return kInvalid;
-  return later([=] { return copy(to, from, bytes, true, true); });
+  return later([=] { return copy(to, from, bytes, true, true); },
+               with_bytes("copy", bytes));
 }
 int cuStreamCreate(void** stream, unsigned) {
   *stream = new Event;
@@ -303,12 +317,15 @@ int cuStreamDestroy_v2(void* stream) {
   delete static_cast<Event*>(stream);
   return change_left(-1);
 }
-int cuStreamSynchronize(void*) { return 0; }
+// A stream that is captured cannot be waited for.
+int cuStreamSynchronize(void*) { return captured ? kCaptures : 0; }
 int cuStreamBeginCapture_v2(void*, int) { return captured.emplace(), 0; }
 int cuStreamEndCapture(void*, void** graph) {
   *graph = new Graph(std::move(*captured));
   captured.reset();
-  note("graph of " + std::to_string(static_cast<Graph*>(*graph)->works.size()));
+  const auto& made = *static_cast<Graph*>(*graph);
+  note("graph of " + std::to_string(made.works.size()));
+  note("holds " + made.what);
   return change_left(1);
 }
 int cuGraphDestroy(void* graph) {
@@ -339,7 +356,8 @@ int cuLaunchKernel(void* function, unsigned blocks_x, unsigned blocks_y,
   std::vector<std::byte*> values;
   for (size_t i = 0; i < made.parameters; ++i)
     values.push_back(*static_cast<std::byte**>(parameters[i]));
-  return later([=, &made] { return launch(made, blocks_x, threads_x, values); });
+  return later([=, &made] { return launch(made, blocks_x, threads_x, values); },
+               "launch");
 }
 // A mark of a stream that is captured has no time of its own, nor has one in a graph
 // that did not run.
@@ -351,10 +369,12 @@ int cuEventCreate(void** event, unsigned flags) {
 int cuEventRecordWithFlags(void* event, void*, unsigned flags) {
   constexpr unsigned kExternal = 1;
   if ((flags == kExternal) != captured.has_value()) return kInvalid;
-  return later([=] {
-    static_cast<Event*>(event)->recorded = Clock::now();
-    return 0;
-  });
+  return later(
+      [=] {
+        static_cast<Event*>(event)->recorded = Clock::now();
+        return 0;
+      },
+      "event");
 }
 int cuEventElapsedTime(float* milliseconds, void* begin, void* end) {
   const auto from = static_cast<Event*>(begin)->recorded;
@@ -365,6 +385,7 @@ int cuEventElapsedTime(float* milliseconds, void* begin, void* end) {
 }
 int cuGetErrorString(int status, const char** text) {
   *text = status == kLost             ? "unspecified launch failure"
+          : status == kCaptures       ? "operation not permitted when stream is capturing"
           : status == kBadModule      ? "a PTX JIT compilation failed"
           : status == kIllegalAddress ? "an illegal memory access was encountered"
                                       : nullptr;

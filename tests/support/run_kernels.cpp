@@ -130,6 +130,8 @@ std::string link_kernels(const codegen::Kernels& kernels, const Target& made_for
   const Level& level = target.levels.back();
   for (const codegen::KernelSource& source : kernels.sources) {
     if (source.level != made_for.levels.back().suffix) continue;
+    // The processor has it from its own plan.
+    if (gpu && kernels.plan.programs[source.program].call() != nullptr) continue;
     std::vector<std::string> flags = {"-Dsvod_kernel=" + source.symbol};
     if (gpu) {
       flags = gpu_names(source.symbol);

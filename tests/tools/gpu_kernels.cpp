@@ -1,7 +1,9 @@
-// gpu_kernels MODEL OUTPUT.so DEVICE [DATA_SET | NAME=SIZE...]: what a program that is
-// packed for the device runs there, for the driver that stands in for NVIDIA's in tests
-// (stand_in_driver.cpp). The data set is that of --shape-from, each NAME=SIZE an entry:
-// its kernels' numbers follow those of the one before.
+// gpu_kernels MODEL OUTPUT.so DEVICE [DATA_SET | OPERATORS.cpp | NAME=SIZE...]: what a
+// program that is packed for the device runs there, for the driver that stands in for
+// NVIDIA's in tests (stand_in_driver.cpp). The data set is that of --shape-from, the file
+// of operators that of --custom-op, each NAME=SIZE an entry: its kernels' numbers follow
+// those of the one before.
+#include "compiler/codegen/read_custom_ops.h"
 #include "compiler/pipeline.h"
 #include "importer/check/read_model.h"
 #include "importer/driver/import.h"
@@ -11,6 +13,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <string_view>
 
 using namespace svod;
 
@@ -44,7 +48,14 @@ int main(int count, char** arguments) {
   importing.keep_halves = true; // as the packer does for a GPU
   const auto model = importer::read_model(arguments[1], importing.limits, diags);
   const bool sizes = count >= 5 && std::strchr(arguments[4], '=') != nullptr;
-  if (model && count == 5 && !sizes) {
+  const std::string_view more = count == 5 && !sizes ? arguments[4] : "";
+  if (more.ends_with(".cpp")) {
+    std::ifstream file(arguments[4]);
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    std::vector<std::string> faults;
+    importing.custom_ops = codegen::read_custom_ops(arguments[4], text, faults);
+    if (!faults.empty()) return 3;
+  } else if (model && !more.empty()) {
     auto set = importer::read_data_set(arguments[4], *model, importing.limits, diags);
     if (!set) return 3;
     importing.data_shapes = std::move(set->shapes);
