@@ -58,9 +58,7 @@ std::vector<std::string> header_texts(const Options& options, const HeaderFacts&
       folder ? options.name + ".h"
              : std::filesystem::path(output).replace_extension(".h").filename().string();
   std::vector<std::string> texts = {header_text(facts)};
-  if (has_wrapper(options))
-    texts.push_back(wrapper_text(options.name, header, facts.contents->entries.front(),
-                                 facts.init_scratch.has_value()));
+  if (has_wrapper(options)) texts.push_back(wrapper_text(facts, header));
   if (folder)
     for (auto& [path, text] : layout_files(options).texts) texts.push_back(text);
   if (options.pkg_config)

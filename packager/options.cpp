@@ -339,9 +339,9 @@ void read_device(const RawOptions& raw, Options& options) {
     throw UsageError{"--device is for programs and libraries for x86-64, and for texts "
                      "(--emit=ptx, cpp, schedule, plan, fused)"};
   if (options.bisect || !raw.tune.empty() ||
-      (!raw.weights.empty() && raw.weights != "embed") || !raw.entries.empty())
-    throw UsageError{"--device goes with neither --bisect, --tune, --weights=file, "
-                     "zstd or expand nor --entry; pack without it for them"};
+      (!raw.weights.empty() && raw.weights != "embed"))
+    throw UsageError{"--device goes with neither --bisect, --tune nor --weights=file, "
+                     "zstd or expand; pack without it for them"};
   options.device = device;
 }
 
@@ -436,9 +436,6 @@ void understand(const RawOptions& raw, bool verb_given, Options& options) {
   if (options.level < 2 && raw.target.empty())
     options.target = without_other_levels(std::move(options.target));
   read_shapes(raw, options);
-  if (options.device && !options.sets.empty())
-    throw UsageError{"--device: what is for a GPU is of one set of shapes; give each "
-                     "--shape once"};
   for (const std::string& value : raw.values) read_value(value, options.import);
   options.import.string_bytes = read_number("--string-bytes", raw.string_bytes);
   if (options.import.string_bytes < 1 ||

@@ -1,7 +1,7 @@
-// The same graph for a GPU: a plan of its own, whose kernels, weights and image lie
-// beside those of the processor. Functions in C++ are steps of the processor in it. Where
-// that is no gain, or something is for neither side of it, the program is as it is
-// without a GPU.
+// The same graph for a GPU: a plan of its own for each set of shapes, whose kernels,
+// weights and image lie beside those of the processor. Functions in C++ are steps of the
+// processor in it. Where that is no gain, or something is for neither side of it, the
+// program is as it is without a GPU.
 #include "packager/artefact/machine_code.h"
 #include "packager/packing.h"
 
@@ -18,16 +18,19 @@ static std::string microseconds(double ns) {
 }
 
 // Whether the plan is worth its steps of the processor; it is where it has none.
-bool Packing::pays_on_device(const plan::Plan& there) {
+// `here`: the processor's of the same shapes. Facts are of the set that was asked for
+// last.
+bool Packing::pays_on_device(const plan::Plan& there, const plan::Plan& here,
+                             size_t first) {
+  device_facts_ = {};
   for (const plan::Step& step : there.steps)
     if (step.is_here)
       device_facts_.here.push_back(
-          {"k" + std::to_string(step.program), nodes_of(there, step)});
+          {"k" + std::to_string(first + step.program), nodes_of(there, step)});
   if (device_facts_.here.empty()) return true;
   const plan::Crossings crossings = plan::crossings_of(there);
-  const MixedCost cost =
-      mixed_cost(kernels_->plan, options_.target, std::max(1, options_.threads), there,
-                 *options_.device);
+  const MixedCost cost = mixed_cost(here, options_.target, std::max(1, options_.threads),
+                                    there, *options_.device);
   device_facts_.graphs = crossings.graphs;
   device_facts_.copies = crossings.copies;
   device_facts_.copied_bytes = crossings.bytes;
@@ -57,20 +60,44 @@ Exit Packing::stay_on_processor(const std::string& why) {
   return Exit::Done;
 }
 
+// Kernels have the names of numbers from `first` on, which no other entry's have.
+DeviceEntry Packing::device_entry(size_t first) const {
+  CompileOptions options{*options_.device, options_.exact()};
+  DeviceEntry out{compile(*front_->device_graph, options), {}};
+  for (codegen::KernelSource& source : out.kernels.sources)
+    source.symbol = codegen::program_symbol(static_cast<uint32_t>(first + source.program),
+                                            source.level);
+  out.contents =
+      image_contents(out.kernels.plan, front_->interface, front_->model.digest, key_);
+  for (std::string& name : out.contents.programs) name = "k" + std::to_string(first++);
+  return out;
+}
+
+// Empty where the plan goes to a GPU.
+std::string Packing::why_not_there(const plan::Plan& there, const plan::Plan& here,
+                                   size_t first) {
+  if (std::string why = device_fault(there, here); !why.empty()) return why;
+  if (pays_on_device(there, here, first)) return "";
+  return "with steps on the processor (" + device_facts_.here[0].nodes +
+         ") a GPU is predicted to take " + microseconds(device_facts_.there_us * 1e3) +
+         " for what the processor does in " + microseconds(device_facts_.here_us * 1e3);
+}
+
 Exit Packing::compile_device() {
   if (!options_.device) return Exit::Done;
   clock_.lap();
   console_.progress("compiling " + options_.model_name() + " for a GPU");
-  CompileOptions options{*options_.device, options_.exact()};
-  const codegen::Kernels kernels = compile(*front_->device_graph, options);
-  device_facts_ = {};
-  if (const std::string why = device_fault(kernels.plan, kernels_->plan); !why.empty())
-    return stay_on_processor(why);
-  if (!pays_on_device(kernels.plan))
-    return stay_on_processor(
-        "with steps on the processor (" + device_facts_.here[0].nodes +
-        ") a GPU is predicted to take " + microseconds(device_facts_.there_us * 1e3) +
-        " for what the processor does in " + microseconds(device_facts_.here_us * 1e3));
+  std::vector<DeviceEntry> entries;
+  size_t kernels = 0, calls = 0;
+  for (size_t i = 0; i <= sets_.size(); i++) {
+    const Packing& set = i == 0 ? *this : *sets_[i - 1];
+    entries.push_back(set.device_entry(kernels));
+    const plan::Plan& there = entries.back().kernels.plan;
+    if (const std::string why = why_not_there(there, set.kernels_->plan, kernels);
+        !why.empty())
+      return stay_on_processor(why);
+    kernels += there.programs.size();
+  }
   const std::string ptxas = find_ptxas(options_.ptxas);
   if (ptxas.empty() && !options_.ptxas.empty() && options_.ptxas != "off") {
     console_.error("--ptxas: there is no " + options_.ptxas + " on PATH");
@@ -78,10 +105,7 @@ Exit Packing::compile_device() {
   }
   console_.rest();
   std::string error;
-  device_ = build_device(
-      options_.target, *options_.device, kernels,
-      image_contents(kernels.plan, front_->interface, front_->model.digest, key_), ptxas,
-      error);
+  device_ = build_device(options_.target, *options_.device, entries, ptxas, error);
   if (!device_) return toolchain_error(error);
   for (const std::string& level : device_->refused)
     console_.warning(ptxas + " makes no machine code for " + level +
@@ -89,10 +113,11 @@ Exit Packing::compile_device() {
   std::string code;
   for (const std::string& level : device_->assembled)
     code += (code.empty() ? ", machine code for " : ", ") + level;
-  console_.remark("for a GPU: " +
-                  std::to_string(kernels.plan.programs.size() - device_->calls.size()) +
+  for (const ProcessorCalls& entry : device_->calls) calls += entry.size();
+  console_.remark("for a GPU: " + std::to_string(kernels - calls) +
                   " kernels as PTX for " + options_.device->levels.front().name +
-                  " and later" + code + ", weights " + size_text(device_->sizes.weights));
+                  " and later" + code + ", weights " +
+                  size_text(device_->sizes.front().weights));
   tell_steps_here();
   note_time("device", clock_.lap());
   return Exit::Done;

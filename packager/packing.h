@@ -71,7 +71,10 @@ private:
   Exit merge_sets();
   WeightPlace weight_place() const;
   Exit compile_device();
-  bool pays_on_device(const plan::Plan& there);
+  DeviceEntry device_entry(size_t first) const;
+  std::string why_not_there(const plan::Plan& there, const plan::Plan& here,
+                            size_t first);
+  bool pays_on_device(const plan::Plan& there, const plan::Plan& here, size_t first);
   void tell_steps_here() const;
   Exit stay_on_processor(const std::string& why);
   bool multiplies_bytes() const;

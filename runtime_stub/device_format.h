@@ -76,8 +76,10 @@ struct SvodDevice {
 // are not the plan's.
 #define SVOD_DEVICE_ROOM 768u
 #define SVOD_DEVICE_OWN_PARAMETERS 3u
-// In front of it, in a library's arena: what is said of it.
+// In a library's arena, in front of those of all entries: what is said of them; and in
+// front of each: which runs are on their way.
 #define SVOD_DEVICE_LINE 256u
+#define SVOD_DEVICE_SEAT 64u
 
 #ifdef __cplusplus
 inline uint64_t svod_device_bytes(uint64_t inputs, uint64_t outputs, uint64_t programs,
@@ -91,8 +93,9 @@ inline uint64_t svod_device_bytes(uint64_t inputs, uint64_t outputs, uint64_t pr
 #ifdef __cplusplus
 extern "C"
 #endif
-    // Written by the packager beside the launch switch.
+    // Written by the packager beside the launch switch. Each entry has an image and
+    // kernels of its own, all have the same weights.
     void
-    svod_get_device(struct SvodDevice* device);
+    svod_get_device(struct SvodDevice* device, uint32_t entry);
 
 #endif

@@ -147,22 +147,17 @@ int32_t bind(SvodRun& run, void* states, const void* const inputs[],
 
 // Of the entry that needs most, so that one arena serves all.
 uint64_t bytes_needed(const void* image) {
+  uint64_t most = svod_arena_bytes(image, svod_entry(image, 0), 1);
 #ifdef SVOD_SEVERAL_ENTRIES
-  uint64_t most = 0;
-  for (uint32_t e = 0; e < svod_header(image)->entries.count; e++) {
+  for (uint32_t e = 1; e < svod_header(image)->entries.count; e++) {
     const uint64_t bytes = svod_arena_bytes(image, svod_entry(image, e), 1);
     if (bytes > most) most = bytes;
   }
-  return sizeof(Known) + state_bytes(image) + most;
-#else
-  const uint64_t bytes = sizeof(Known) + state_bytes(image) +
-                         svod_arena_bytes(image, svod_entry(image, 0), 1);
+#endif
 #ifdef SVOD_DEVICE
-  return bytes + svod_library::gpu_room();
-#else
-  return bytes;
+  most += svod_library::gpu_room();
 #endif
-#endif
+  return sizeof(Known) + state_bytes(image) + most;
 }
 
 #ifdef SVOD_DEVICE
@@ -188,6 +183,15 @@ const void* packed_image() {
   SvodModel model;
   svod_get_model(&model);
   return model.image;
+}
+
+int run_there(uint32_t entry, void* arena, const void* const inputs[],
+              void* const outputs[], void* stream) {
+  const int32_t status = check_arena(arena);
+  if (status != SVOD_OK) return status;
+  const GpuPart gpu = gpu_part(arena, packed_image());
+  if (!svod_library::runs_on_gpu(gpu.room, gpu.key)) return SVOD_NO_DEVICE;
+  return svod_library::run_gpu_there(gpu.room, entry, inputs, outputs, stream);
 }
 #endif
 
@@ -232,7 +236,7 @@ int run_entry(uint32_t entry, void* arena, size_t arena_bytes, const void* const
   if (arena_bytes < bytes_needed(model.image)) return SVOD_ARENA_SMALL;
   const GpuPart gpu = gpu_part(arena, model.image);
   if (svod_library::runs_on_gpu(gpu.room, gpu.key))
-    return svod_library::run_gpu(gpu.room, inputs, outputs);
+    return svod_library::run_gpu(gpu.room, entry, inputs, outputs);
 #endif
   Known* known = static_cast<Known*>(arena);
 #ifdef SVOD_MAKES_WEIGHTS
@@ -400,12 +404,16 @@ int SVOD_API(runs_on_device)(void* arena) {
 
 int SVOD_API(run_device)(void* arena, const void* const inputs[], void* const outputs[],
                          void* stream) {
-  const int32_t status = check_arena(arena);
-  if (status != SVOD_OK) return status;
-  const GpuPart gpu = gpu_part(arena, packed_image());
-  if (!svod_library::runs_on_gpu(gpu.room, gpu.key)) return SVOD_NO_DEVICE;
-  return svod_library::run_gpu_there(gpu.room, inputs, outputs, stream);
+  return run_there(0, arena, inputs, outputs, stream);
 }
+
+#ifdef SVOD_SEVERAL_ENTRIES
+int SVOD_API(run_entry_device)(size_t entry, void* arena, const void* const inputs[],
+                               void* const outputs[], void* stream) {
+  if (entry >= svod_header(packed_image())->entries.count) return SVOD_BAD_ARGUMENT;
+  return run_there(static_cast<uint32_t>(entry), arena, inputs, outputs, stream);
+}
+#endif
 
 int SVOD_API(finish_device)(void* arena) {
   const int32_t status = check_arena(arena);

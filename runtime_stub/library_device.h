@@ -20,10 +20,11 @@ const char* gpu_text(const void* room, uint64_t key);
 
 // Of a room that runs_on_gpu. Tensors here, or on the GPU; `stream` is the driver's, null
 // its default one.
-int32_t run_gpu(void* room, const void* const inputs[], void* const outputs[]);
-int32_t run_gpu_there(void* room, const void* const inputs[], void* const outputs[],
-                      void* stream);
-int32_t finish_gpu(void* room); // waits for the last run there
+int32_t run_gpu(void* room, uint32_t entry, const void* const inputs[],
+                void* const outputs[]);
+int32_t run_gpu_there(void* room, uint32_t entry, const void* const inputs[],
+                      void* const outputs[], void* stream);
+int32_t finish_gpu(void* room); // waits for the last run there of each entry
 
 } // namespace svod_library
 

@@ -32,6 +32,13 @@ enum class Status : int {
   DeviceFault = -11,
 };
 
+// Where the runs of a library for a GPU go; the numbers of NAME_place in the C header.
+enum class Place : int {
+  Auto = 0, // a GPU if there is one, else the processor
+  Cpu = 1,
+  Cuda = 2,
+};
+
 // Elements that C++ has no type for, by their bits.
 enum class Float16 : std::uint16_t {};
 enum class BFloat16 : std::uint16_t {};
@@ -76,15 +83,24 @@ public:
   Arena(Arena&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)),
         bytes_(std::exchange(other.bytes_, 0)),
-        release_(std::exchange(other.release_, nullptr)) {}
+        release_(std::exchange(other.release_, nullptr)),
+        close_(std::exchange(other.close_, nullptr)) {}
   Arena& operator=(Arena&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
     std::swap(release_, other.release_);
+    std::swap(close_, other.close_);
     return *this;
   }
   ~Arena() {
+    close();
     if (release_ != nullptr) release_(data_);
+  }
+
+  // `close` gives back what `data` holds elsewhere, before its memory goes.
+  void close_by(void (*close)(void*) noexcept) noexcept { close_ = close; }
+  void close() noexcept {
+    if (close_ != nullptr) std::exchange(close_, nullptr)(data_);
   }
 
   void* data() const noexcept { return data_; }
@@ -99,7 +115,12 @@ private:
   std::size_t bytes_;
   // By pointer, so that a program that has no heap and lends its arena needs none.
   void (*release_)(void*) noexcept = nullptr;
+  void (*close_)(void*) noexcept = nullptr;
 };
+
+// Of a library that was packed with --device.
+template <class M>
+concept ForDevice = requires(void* arena) { M::open(arena, 0); };
 
 template <class M, class I, class O> class Runner;
 
@@ -114,6 +135,19 @@ public:
     return static_cast<Status>(M::run(arena_.data(), arena_.bytes(), in, out));
   }
 
+  // The same on tensors in the GPU's memory, aligned to M::arena_align: put on `stream`
+  // (a CUstream or cudaStream_t; null: the default one), copied and waited for by nobody.
+  Status run_device(const typename InputTensor<M, I>::type*... inputs,
+                    typename OutputTensor<M, O>::type*... outputs,
+                    void* stream = nullptr) noexcept
+    requires ForDevice<M>
+  {
+    if (!has_arena()) return Status::ArenaSmall;
+    const void* const in[] = {inputs..., nullptr};
+    void* const out[] = {outputs..., nullptr};
+    return static_cast<Status>(M::run_device(arena_.data(), in, out, stream));
+  }
+
 protected:
   Runner() noexcept = default;
   explicit Runner(std::span<std::byte> arena) noexcept : arena_(arena) {}
@@ -121,6 +155,8 @@ protected:
     return arena_.data() != nullptr && arena_.bytes() >= M::arena_bytes;
   }
   void* arena() const noexcept { return arena_.data(); }
+  void close_arena() noexcept { arena_.close(); }
+  void close_arena_by(void (*close)(void*) noexcept) noexcept { arena_.close_by(close); }
 
 private:
   // A tensor without elements may lie nowhere, but not at null.
@@ -162,6 +198,44 @@ public:
       return Status::ArenaSmall;
     return static_cast<Status>(M::init(Base::arena(), weights.data(), scratch.data()));
   }
+
+  // Of a library that was packed with --device: where runs go from now on, the processor
+  // before. NoDevice and DeviceFault are of Place::Cuda alone, and device_text says why.
+  // What the GPU holds is given back by `close`, by another `open` and with the model.
+  Status open(Place place = Place::Auto) noexcept
+    requires detail::ForDevice<M>
+  {
+    if (!Base::has_arena()) return Status::ArenaSmall;
+    Base::close_arena();
+    const int status = M::open(Base::arena(), static_cast<int>(place));
+    Base::close_arena_by(M::close);
+    return static_cast<Status>(status);
+  }
+  void close() noexcept
+    requires detail::ForDevice<M>
+  {
+    Base::close_arena();
+  }
+  bool runs_on_device() const noexcept
+    requires detail::ForDevice<M>
+  {
+    return Base::has_arena() && M::runs_on_device(Base::arena());
+  }
+  // Which GPU it is, why it is none, or what went wrong last; until the next call.
+  const char* device_text() const noexcept
+    requires detail::ForDevice<M>
+  {
+    return Base::has_arena() ? M::device_text(Base::arena()) : "there is no arena";
+  }
+  // Waits for what run_device put on streams; Index where an index in the data was out of
+  // range.
+  Status finish_device() noexcept
+    requires detail::ForDevice<M>
+  {
+    if (!Base::has_arena()) return Status::ArenaSmall;
+    return static_cast<Status>(M::finish_device(Base::arena()));
+  }
+
   static const char* text(Status status) noexcept {
     return M::status_text(static_cast<int>(status));
   }

@@ -27,8 +27,8 @@ std::string nodes_of(const plan::Plan& plan, const plan::Step& step) {
 }
 
 // The programs of the plan that the processor runs.
-static std::map<uint32_t, ScheduledKernel> calls_of(const plan::Plan& plan) {
-  std::map<uint32_t, ScheduledKernel> out;
+static ProcessorCalls calls_of(const plan::Plan& plan) {
+  ProcessorCalls out;
   for (const plan::Step& step : plan.steps)
     if (step.is_here) out.emplace(step.program, plan.programs[step.program]);
   return out;
@@ -40,8 +40,7 @@ static bool is_same_call(const ScheduledKernel& a, const ScheduledKernel& b) {
          a.call()->tensors == b.call()->tensors;
 }
 
-ProgramsHere programs_here(const std::map<uint32_t, ScheduledKernel>& calls,
-                           const plan::Plan& here) {
+ProgramsHere programs_here(const ProcessorCalls& calls, const plan::Plan& here) {
   ProgramsHere out;
   for (const auto& [number, kernel] : calls)
     for (uint32_t p = 0; p < here.programs.size(); p++)
@@ -120,9 +119,9 @@ private:
 uint32_t architecture(const Level& level) {
   constexpr std::string_view kBegin = "sm_";
   uint32_t out = 0;
-  const std::string_view digits = std::string_view(level.name).substr(kBegin.size());
-  const char* end = digits.data() + digits.size();
-  const char* rest = std::from_chars(digits.data(), end, out).ptr;
+  const char* const end = level.name.data() + level.name.size();
+  const char* const rest =
+      std::from_chars(level.name.data() + kBegin.size(), end, out).ptr;
   return rest == end ? out : out | SVOD_ONLY_THIS;
 }
 
@@ -163,7 +162,7 @@ std::vector<std::byte> blob_of(const Target& device, const codegen::Kernels& ker
     const ScheduledKernel& program = plan.programs[kernel.program];
     SvodLaunchShape shape{};
     if (runs_here(kernels, kernel)) {
-      shape.name = blob.add("k" + std::to_string(kernel.program));
+      shape.name = blob.add(kernel.symbol.substr(0, kernel.symbol.find('_')));
       for (size_t l = 0; l < levels; l++)
         blob.put(first + (l * programs + kernel.program) * sizeof shape, shape);
       continue;
@@ -219,47 +218,107 @@ std::vector<std::vector<std::byte>> assemble_all(const std::string& ptxas,
   return out;
 }
 
-} // namespace
+// Adds the parts of an entry but the weights.
+class DeviceBuilder {
+public:
+  DeviceBuilder(const Target& host, const Target& device, const std::string& ptxas)
+      : host_(host), device_(device), ptxas_(ptxas) {}
+  bool add_entry(const codegen::Kernels& kernels, const ImageContents& contents,
+                 std::string& error);
+  void add_weights(const Plans& plans, const SharedWeights& weights);
+  DeviceParts finish() { return std::move(out_); }
 
-std::optional<DeviceParts> build_device(const Target& host, const Target& device,
-                                        const codegen::Kernels& kernels,
-                                        ImageContents contents, const std::string& ptxas,
-                                        std::string& error) {
-  std::vector<std::string> texts(kernels.sources.size()), errors(texts.size());
-  run_on_threads(texts.size(), 0, [&](size_t i) {
-    if (!runs_here(kernels, kernels.sources[i]))
-      texts[i] = ptx_text(device, kernels, kernels.sources[i], errors[i]);
-  });
-  for (const std::string& one : errors)
-    if (!one.empty()) error = one;
-  if (!error.empty()) return std::nullopt;
-  const auto codes = assemble_all(ptxas, device, kernels, texts);
-  DeviceParts out;
-  for (size_t i = 0; i < codes.size() && !ptxas.empty(); i++)
-    (codes[i].empty() ? out.refused : out.assembled).push_back(device.levels[i].name);
-  auto add = [&](const std::string& name, std::span<const std::byte> bytes) {
-    out.objects.push_back(toolchain::make_data_object(
-        host, {".rodata.svod_device_" + name, "svod_device_" + name, SVOD_ALIGN}, bytes));
-  };
-  contents.manifest = "{}";
-  const std::vector<std::byte> image = build_image(contents),
-                               blob = blob_of(device, kernels, texts, codes);
-  add("image", image);
-  add("programs", blob);
-  if (contents.weight_bytes != 0)
-    out.objects.push_back(toolchain::make_data_object(
-        host, {".rodata.svod_device_weights", "svod_device_weights", SVOD_ALIGN},
-        [&](const toolchain::ByteSink& sink) { produce_weights(kernels.plan, sink); }));
-  out.calls = calls_of(kernels.plan);
-  out.sizes = {image.size(), contents.weight_bytes, blob.size()};
+private:
+  toolchain::DataObject section(const std::string& name) const {
+    return {".rodata.svod_device_" + name, "svod_device_" + name, SVOD_ALIGN};
+  }
+  void note_assembled(const std::vector<std::vector<std::byte>>& codes);
+  void add_room(const ImageContents& contents, uint32_t graphs);
+
+  const Target& host_;
+  const Target& device_;
+  const std::string& ptxas_;
+  DeviceParts out_;
+};
+
+// An architecture whose code ptxas makes for some entries alone is in both lists.
+void DeviceBuilder::note_assembled(const std::vector<std::vector<std::byte>>& codes) {
+  for (size_t i = 0; i < codes.size() && !ptxas_.empty(); i++) {
+    const std::string& name = device_.levels[i].name;
+    std::vector<std::string>& list = codes[i].empty() ? out_.refused : out_.assembled;
+    if (std::ranges::find(list, name) == list.end()) list.push_back(name);
+  }
+}
+
+void DeviceBuilder::add_room(const ImageContents& contents, uint32_t graphs) {
   const ImageEntry& entry = contents.entries.front();
   size_t buffers = 0;
   for (const ImageStep& step : entry.steps) buffers = std::max(buffers, step.args.size());
-  out.arena_bytes =
-      SVOD_DEVICE_LINE + svod_device_bytes(entry.inputs.size(), entry.outputs.size(),
-                                           contents.programs.size(), buffers,
-                                           graphs_of(kernels.plan));
-  return out;
+  if (out_.arena_bytes == 0) out_.arena_bytes = SVOD_DEVICE_LINE;
+  out_.arena_bytes +=
+      SVOD_DEVICE_SEAT + svod_device_bytes(entry.inputs.size(), entry.outputs.size(),
+                                           contents.programs.size(), buffers, graphs);
+}
+
+bool DeviceBuilder::add_entry(const codegen::Kernels& kernels,
+                              const ImageContents& contents, std::string& error) {
+  std::vector<std::string> texts(kernels.sources.size()), errors(texts.size());
+  run_on_threads(texts.size(), 0, [&](size_t i) {
+    if (!runs_here(kernels, kernels.sources[i]))
+      texts[i] = ptx_text(device_, kernels, kernels.sources[i], errors[i]);
+  });
+  for (const std::string& one : errors)
+    if (!one.empty()) error = one;
+  if (!error.empty()) return false;
+  const auto codes = assemble_all(ptxas_, device_, kernels, texts);
+  note_assembled(codes);
+  const std::string number = std::to_string(out_.sizes.size());
+  const std::vector<std::byte> image = build_image(contents),
+                               blob = blob_of(device_, kernels, texts, codes);
+  out_.objects.push_back(
+      toolchain::make_data_object(host_, section("image_" + number), image));
+  out_.objects.push_back(
+      toolchain::make_data_object(host_, section("programs_" + number), blob));
+  out_.sizes.push_back({image.size(), contents.weight_bytes, blob.size()});
+  out_.calls.push_back(calls_of(kernels.plan));
+  add_room(contents, graphs_of(kernels.plan));
+  return true;
+}
+
+void DeviceBuilder::add_weights(const Plans& plans, const SharedWeights& weights) {
+  if (weights.bytes == 0) return;
+  out_.objects.push_back(toolchain::make_data_object(
+      host_, section("weights"),
+      [&](const toolchain::ByteSink& sink) { produce_weights(plans, weights, sink); }));
+}
+
+// The contents with weights where all entries have them.
+ImageContents with_weights(ImageContents contents, uint64_t bytes,
+                           const std::map<uint64_t, SharedWeights::Place>& places) {
+  contents.manifest = "{}";
+  contents.weight_bytes = bytes;
+  for (SvodSlot& slot : contents.entries.front().slots)
+    if (slot.slot_class == SVOD_SLOT_WEIGHT) slot.offset = places.at(slot.offset).offset;
+  return contents;
+}
+
+} // namespace
+
+std::optional<DeviceParts> build_device(const Target& host, const Target& device,
+                                        const std::vector<DeviceEntry>& entries,
+                                        const std::string& ptxas, std::string& error) {
+  Plans plans;
+  for (const DeviceEntry& entry : entries) plans.push_back(&entry.kernels.plan);
+  const SharedWeights weights =
+      plans.size() == 1 ? weights_of_one(*plans.front()) : share_weights(plans);
+  DeviceBuilder builder(host, device, ptxas);
+  for (size_t i = 0; i < entries.size(); i++)
+    if (!builder.add_entry(
+            entries[i].kernels,
+            with_weights(entries[i].contents, weights.bytes, weights.places[i]), error))
+      return std::nullopt;
+  builder.add_weights(plans, weights);
+  return builder.finish();
 }
 
 } // namespace svod::packager

@@ -1,5 +1,5 @@
-// What a program holds for a GPU: the image of the plan there, its weights, and a blob
-// with the kernels as PTX (runtime_stub/device_format.h).
+// What a program holds for a GPU: for each entry the image of the plan there and a blob
+// with the kernels as PTX (runtime_stub/device_format.h), and the weights of all.
 #pragma once
 
 #include "compiler/codegen/kernels.h"
@@ -13,12 +13,21 @@
 
 namespace svod::packager {
 
+// Programs of a GPU's plan that the processor runs, by their numbers there.
+using ProcessorCalls = std::map<uint32_t, ScheduledKernel>;
+
 struct DeviceParts {
   std::vector<toolchain::MemoryFile> objects;
-  DeviceSizes sizes;
+  std::vector<DeviceSizes> sizes;              // by entry
   uint64_t arena_bytes = 0;                    // what a library's arena holds for it
-  std::map<uint32_t, ScheduledKernel> calls;   // programs that the processor runs
+  std::vector<ProcessorCalls> calls;           // by entry
   std::vector<std::string> assembled, refused; // architectures, where ptxas was asked
+};
+
+// One entry there.
+struct DeviceEntry {
+  codegen::Kernels kernels;
+  ImageContents contents;
 };
 
 // Why the plan cannot run on a GPU, with steps on the processor where it has some of
@@ -27,8 +36,7 @@ std::string device_fault(const plan::Plan& plan, const plan::Plan& here);
 
 // The numbers that these programs, functions in C++, have in a plan of the processor;
 // those that it lacks are left out.
-ProgramsHere programs_here(const std::map<uint32_t, ScheduledKernel>& calls,
-                           const plan::Plan& here);
+ProgramsHere programs_here(const ProcessorCalls& calls, const plan::Plan& here);
 // The ONNX nodes of a step: "a, b".
 std::string nodes_of(const plan::Plan& plan, const plan::Step& step);
 
@@ -39,8 +47,7 @@ std::string ptx_text(const Target& device, const codegen::Kernels& kernels,
 // `host`: what the program is made for. `ptxas` is empty where there is none. None when a
 // kernel does not compile.
 std::optional<DeviceParts> build_device(const Target& host, const Target& device,
-                                        const codegen::Kernels& kernels,
-                                        ImageContents contents, const std::string& ptxas,
-                                        std::string& error);
+                                        const std::vector<DeviceEntry>& entries,
+                                        const std::string& ptxas, std::string& error);
 
 } // namespace svod::packager

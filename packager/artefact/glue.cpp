@@ -109,31 +109,40 @@ void write_entry_names(std::ostream& out, const std::vector<std::string>& names)
 }
 
 // The processor's steps of a GPU's plan are kernels that its own plan has, too.
-void write_launch_here(std::ostream& out, const ProgramsHere& programs) {
-  out << "static int32_t svod_launch_here(uint32_t level, uint32_t program,\n"
-      << "                                void* const* buffers, void* scratch, "
-         "uint32_t chunk) {\n  switch (program) {\n";
+void write_launch_here(std::ostream& out, size_t entry, const ProgramsHere& programs) {
+  out << "static int32_t svod_launch_here_" << entry
+      << "(uint32_t level, uint32_t program,\n"
+      << "    void* const* buffers, void* scratch, uint32_t chunk) {\n"
+      << "  switch (program) {\n";
   for (const auto& [there, here] : programs)
     out << "  case " << there << ": return svod_launch(level, " << here
         << "u, buffers, scratch, chunk);\n";
   out << "  default: return SVOD_INDEX;\n  }\n}\n";
 }
 
-void write_device(std::ostream& out, const DeviceSizes& sizes,
-                  const ProgramsHere& programs) {
-  if (!programs.empty()) write_launch_here(out, programs);
-  for (const char* name : {"image", "weights", "programs"})
-    out << "extern const uint8_t svod_device_" << name << "[];\n";
-  out << "void svod_get_device(SvodDevice* device) {\n"
-      << "  device->image = svod_device_image;\n"
-      << "  device->image_bytes = " << sizes.image << "u;\n"
-      << "  device->weights = "
-      << (sizes.weights == 0 ? "nullptr" : "svod_device_weights") << ";\n"
-      << "  device->weight_bytes = " << sizes.weights << "u;\n"
-      << "  device->programs = svod_device_programs;\n"
-      << "  device->program_bytes = " << sizes.programs << "u;\n"
-      << "  device->launch = " << (programs.empty() ? "nullptr" : "svod_launch_here")
-      << ";\n}\n";
+void write_devices(std::ostream& out, const std::vector<DeviceSizes>& devices,
+                   const std::vector<ProgramsHere>& programs) {
+  const uint64_t weights = devices.front().weights;
+  out << "extern const uint8_t svod_device_weights[];\n";
+  for (size_t i = 0; i < devices.size(); i++) {
+    out << "extern const uint8_t svod_device_image_" << i << "[], svod_device_programs_"
+        << i << "[];\n";
+    if (!programs[i].empty()) write_launch_here(out, i, programs[i]);
+  }
+  out << "void svod_get_device(SvodDevice* device, uint32_t entry) {\n"
+      << "  device->weights = " << (weights == 0 ? "nullptr" : "svod_device_weights")
+      << ";\n  device->weight_bytes = " << weights << "u;\n  switch (entry) {\n";
+  for (size_t i = 0; i < devices.size(); i++)
+    out << (i + 1 == devices.size() ? "  default:\n"
+                                    : "  case " + std::to_string(i) + ":\n")
+        << "    device->image = svod_device_image_" << i << ";\n"
+        << "    device->image_bytes = " << devices[i].image << "u;\n"
+        << "    device->programs = svod_device_programs_" << i << ";\n"
+        << "    device->program_bytes = " << devices[i].programs << "u;\n"
+        << "    device->launch = "
+        << (programs[i].empty() ? "nullptr" : "svod_launch_here_" + std::to_string(i))
+        << ";\n    break;\n";
+  out << "  }\n}\n";
 }
 
 void write_launch(std::ostream& out, const Target& target,
@@ -167,13 +176,13 @@ std::string glue_text(const Target& target, const codegen::Kernels& kernels,
                       const GlueData& data) {
   std::ostringstream out;
   out << "#include \"runtime_stub/cpu.h\"\n#include \"runtime_stub/replay.h\"\n\n";
-  if (data.device) out << "#include \"runtime_stub/device_format.h\"\n\n";
+  if (!data.devices.empty()) out << "#include \"runtime_stub/device_format.h\"\n\n";
   write_levels(out, target);
   out << "extern \"C\" {\n\n";
   write_launch(out, target, kernels);
   write_model(out, target, data);
   if (!data.entries.empty()) write_entry_names(out, data.entries);
-  if (data.device) write_device(out, *data.device, data.programs_here);
+  if (!data.devices.empty()) write_devices(out, data.devices, data.programs_here);
   out << "\n}\n";
   return out.str();
 }

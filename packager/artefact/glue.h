@@ -10,8 +10,9 @@
 
 namespace svod::packager {
 
-// What there is for a GPU: bytes of its image, weights and kernels, and the numbers that
-// programs of its plan have in the processor's, where the processor runs them.
+// What there is for a GPU of an entry: bytes of its image and kernels, and of the weights
+// of all entries; and the numbers that programs of its plan have in the processor's,
+// where the processor runs them.
 struct DeviceSizes {
   uint64_t image = 0, weights = 0, programs = 0;
 };
@@ -23,8 +24,8 @@ struct GlueData {
   std::string weights;                   // symbol; empty: none are embedded
   bool far = false;                      // only the weights' end lies near the code
   std::vector<std::string> entries = {}; // names, of a program with several
-  std::optional<DeviceSizes> device = {};
-  ProgramsHere programs_here = {};     // of the device's plan
+  std::vector<DeviceSizes> devices = {}; // by entry; none without --device
+  std::vector<ProgramsHere> programs_here = {}; // of the devices' plans
   std::optional<uint64_t> stored = {}; // bytes of weights that are in another form
 };
 

@@ -390,7 +390,12 @@ void HeaderWriter::write_device_functions() {
       << "int " << p
       << "_run_device(void* arena, const void* const inputs[], void* const "
          "outputs[],\n                     void* stream);\nint "
-      << p << "_finish_device(void* arena);\n\n";
+      << p << "_finish_device(void* arena);\n";
+  if (facts_.contents->entries.size() > 1)
+    out_ << "/* The same with the shapes of an entry. */\nint " << p
+         << "_run_entry_device(size_t entry, void* arena, const void* const inputs[],\n"
+         << "                           void* const outputs[], void* stream);\n";
+  out_ << "\n";
 }
 
 void HeaderWriter::write_functions() {

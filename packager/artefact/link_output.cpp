@@ -29,8 +29,9 @@ toolchain::ObjectResult link_code(const Options& options,
   std::vector<std::string> keep = std::move(shared);
   for (const char* name :
        {"run", "run_sized", "run_changed", "run_pools", "run_entry", "find_entry", "init",
-        "open", "close", "device_text", "runs_on_device", "run_device", "finish_device",
-        "arena_bytes", "status_text", "info", "self_check", "reset"})
+        "open", "close", "device_text", "runs_on_device", "run_device",
+        "run_entry_device", "finish_device", "arena_bytes", "status_text", "info",
+        "self_check", "reset"})
     keep.push_back(options.name + "_" + name);
   toolchain::ObjectResult joined = toolchain::partial_link(options.target, inputs);
   if (!joined.ok) return joined;

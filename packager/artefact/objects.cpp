@@ -454,10 +454,12 @@ bool ObjectBuilder::compile_glue(std::string& error) {
   if (contents_.entries.size() > 1 && options_.stub == StubKind::Program)
     for (const ImageEntry& entry : contents_.entries) data.entries.push_back(entry.name);
   if (options_.device != nullptr) {
-    data.device = options_.device->sizes;
-    data.programs_here = programs_here(options_.device->calls, kernels_.plan);
-    SVOD_CHECK(data.programs_here.size() == options_.device->calls.size())
-        << "the processor lacks a kernel that it runs for a GPU";
+    data.devices = options_.device->sizes;
+    for (const ProcessorCalls& calls : options_.device->calls) {
+      data.programs_here.push_back(programs_here(calls, kernels_.plan));
+      SVOD_CHECK(data.programs_here.back().size() == calls.size())
+          << "the processor lacks a kernel that it runs for a GPU";
+    }
     for (const toolchain::MemoryFile& part : options_.device->objects)
       out_.device.push_back(&part);
   }

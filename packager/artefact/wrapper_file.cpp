@@ -4,7 +4,6 @@
 
 #include "compiler/ir/dtype.h"
 #include "compiler/support/check.h"
-#include "packager/artefact/header_file.h"
 #include "packager/artefact/stub_sources.h"
 
 #include <algorithm>
@@ -104,6 +103,30 @@ void write_tensors(std::ostream& out, const char* kind,
   out << "};\n";
 }
 
+void write_init(std::ostream& out, const std::string& prefix) {
+  const std::string macro = macro_prefix(prefix);
+  out << "  static constexpr std::size_t made_bytes = " << macro << "_MADE_BYTES;\n"
+      << "  static constexpr std::size_t init_scratch_bytes = " << macro
+      << "_INIT_SCRATCH_BYTES;\n"
+      << "  static int init(void* arena, void* weights, void* scratch) noexcept {\n"
+      << "    return " << prefix << "_init(arena, weights, scratch);\n  }\n";
+}
+
+void write_device(std::ostream& out, const std::string& prefix) {
+  out << "  static int open(void* arena, int place) noexcept {\n"
+      << "    return " << prefix << "_open(arena, place);\n  }\n"
+      << "  static void close(void* arena) noexcept { " << prefix << "_close(arena); }\n"
+      << "  static bool runs_on_device(void* arena) noexcept {\n"
+      << "    return " << prefix << "_runs_on_device(arena) != 0;\n  }\n"
+      << "  static const char* device_text(void* arena) noexcept {\n"
+      << "    return " << prefix << "_device_text(arena);\n  }\n"
+      << "  static int run_device(void* arena, const void* const* in, void* const* out,\n"
+      << "                        void* stream) noexcept {\n"
+      << "    return " << prefix << "_run_device(arena, in, out, stream);\n  }\n"
+      << "  static int finish_device(void* arena) noexcept {\n"
+      << "    return " << prefix << "_finish_device(arena);\n  }\n";
+}
+
 std::string_view generic_text() {
   for (const StubFile& file : stub_files()) {
     if (file.name == "runtime_stub/model.hpp") return file.text;
@@ -120,8 +143,9 @@ std::string wrapper_type(const std::string& prefix) {
   return taken ? prefix + "_model" : prefix;
 }
 
-std::string wrapper_text(const std::string& prefix, const std::string& header,
-                         const ImageEntry& entry, bool makes_weights) {
+std::string wrapper_text(const HeaderFacts& facts, const std::string& header) {
+  const ImageEntry& entry = facts.contents->entries.front();
+  const std::string& prefix = facts.prefix;
   const std::string macro = macro_prefix(prefix);
   std::ostringstream out;
   out << generic_text() << "\n#ifndef " << macro << "_SVOD_HPP\n#define " << macro
@@ -136,19 +160,13 @@ std::string wrapper_text(const std::string& prefix, const std::string& header,
       << "                 void* const* out) noexcept {\n"
       << "    return " << prefix << "_run_sized(arena, bytes, in, out);\n  }\n"
       << "  static const char* status_text(int status) noexcept {\n"
-      << "    return " << prefix << "_status_text(status);\n  }\n"
-      << (entry.states.empty() ? ""
-                               : "  static void reset(void* arena) noexcept { " + prefix +
-                                     "_reset(arena); }\n")
-      << (makes_weights
-              ? "  static constexpr std::size_t made_bytes = " + macro +
-                    "_MADE_BYTES;\n  static constexpr std::size_t init_scratch_bytes = " +
-                    macro + "_INIT_SCRATCH_BYTES;\n" +
-                    "  static int init(void* arena, void* weights, void* scratch) "
-                    "noexcept {\n    return " +
-                    prefix + "_init(arena, weights, scratch);\n  }\n"
-              : "")
-      << "  static const char* info() noexcept { return " << prefix << "_info(); }\n"
+      << "    return " << prefix << "_status_text(status);\n  }\n";
+  if (!entry.states.empty())
+    out << "  static void reset(void* arena) noexcept { " << prefix
+        << "_reset(arena); }\n";
+  if (facts.init_scratch) write_init(out, prefix);
+  if (facts.device) write_device(out, prefix);
+  out << "  static const char* info() noexcept { return " << prefix << "_info(); }\n"
       << "};\n\n#endif\n";
   return out.str();
 }

@@ -2,15 +2,14 @@
 // struct that tells it this model's tensors.
 #pragma once
 
-#include "packager/artefact/image.h"
+#include "packager/artefact/header_file.h"
 
 #include <string>
 
 namespace svod::packager {
 
 // `header`: the C header's file name, which this one includes.
-std::string wrapper_text(const std::string& prefix, const std::string& header,
-                         const ImageEntry& entry, bool makes_weights);
+std::string wrapper_text(const HeaderFacts& facts, const std::string& header);
 
 // The name of that struct: the prefix, unless C++ has taken it.
 std::string wrapper_type(const std::string& prefix);

@@ -134,20 +134,27 @@ bool take_exchange(Device& device) {
   return true;
 }
 
-// Words and counters are zeros, too, before a run that copies nothing up.
-bool take_memory(Device& device) {
-  const uint64_t scratch =
-      most_of_launches(device.packed, [](auto& shape) { return shape.scratch_bytes; });
-  return allocate(device, device.entry->arena_bytes, device.arena) &&
-         allocate(device, scratch, device.scratch) &&
-         allocate(device, device.packed.weight_bytes, device.weights) &&
-         take_exchange(device) && copy_up(device) &&
-         (device.packed.weight_bytes == 0 ||
+bool take_weights(Device& device) {
+  const auto bytes = static_cast<size_t>(device.packed.weight_bytes);
+  return allocate(device, bytes, device.weights) &&
+         (bytes == 0 ||
           went_well(device,
-                    device.driver.upload(device.weights, device.packed.weights,
-                                         static_cast<size_t>(device.packed.weight_bytes),
+                    device.driver.upload(device.weights, device.packed.weights, bytes,
                                          device.stream),
                     "its weights"));
+}
+
+// Words and counters are zeros, too, before a run that copies nothing up.
+bool take_memory(Device& device) {
+  if (const Device* lender = device.lender; lender != nullptr) {
+    device.arena = lender->arena, device.scratch = lender->scratch;
+    device.weights = lender->weights;
+  } else if (!allocate(device, device.arena_bytes, device.arena) ||
+             !allocate(device, device.scratch_bytes, device.scratch) ||
+             !take_weights(device)) {
+    return false;
+  }
+  return take_exchange(device) && copy_up(device);
 }
 
 // A kernel of a module, which may share as much memory as its launch says.
@@ -280,6 +287,9 @@ Device* place(void* memory, const SvodDevice& packed) {
   memset(memory, 0, static_cast<size_t>(room_of(packed)));
   auto* device = static_cast<Device*>(memory);
   device->packed = packed, device->model = model, device->entry = svod_entry(image, 0);
+  device->arena_bytes = device->entry->arena_bytes;
+  device->scratch_bytes =
+      most_of_launches(packed, [](auto& shape) { return shape.scratch_bytes; });
   auto* at =
       reinterpret_cast<uint64_t*>(static_cast<uint8_t*>(memory) + SVOD_DEVICE_ROOM);
   const auto take = [&](uint64_t count) {
@@ -300,6 +310,12 @@ Device* place(void* memory, const SvodDevice& packed) {
   device->values = take(most);
   device->parameters = reinterpret_cast<void**>(take(most));
   return device;
+}
+
+void lend(Device& lender, Device& to) {
+  to.lender = &lender;
+  if (lender.arena_bytes < to.arena_bytes) lender.arena_bytes = to.arena_bytes;
+  if (lender.scratch_bytes < to.scratch_bytes) lender.scratch_bytes = to.scratch_bytes;
 }
 
 const char* find(Device& device, bool joins) {
@@ -360,10 +376,11 @@ void close(Device& device) {
   for (uint32_t i = 0; i < header_of(device.packed).graphs; i++)
     if (device.graphs[i] != nullptr) (void)driver.drop_run(device.graphs[i]);
   unload(device);
-  const DevicePointer all[] = {device.arena, device.scratch, device.weights,
-                               device.exchange};
-  for (const DevicePointer memory : all)
-    if (memory != 0) (void)driver.free(memory);
+  const DevicePointer all[] = {device.exchange, device.arena, device.scratch,
+                               device.weights};
+  const uint32_t own = device.lender == nullptr ? 4 : 1;
+  for (uint32_t i = 0; i < own; i++)
+    if (all[i] != 0) (void)driver.free(all[i]);
   if (device.staging != nullptr) (void)driver.unpin(device.staging);
   if (device.stream != nullptr) (void)driver.end_stream(device.stream);
 }

@@ -43,6 +43,8 @@ struct Device {
   CudaStream* stream;
   CudaGraphRun** graphs; // of a run, as many as the header says
   DevicePointer arena, scratch, weights;
+  const Device* lender;                // of these three; null: they are the device's own
+  uint64_t arena_bytes, scratch_bytes; // of its own; a lender's are as others need, too
   // What goes up and down in a run: outputs, then a word for each step, in which its
   // kernel tells of an index out of range, then counters of blocks, then inputs. A run's
   // first copy is all from the words on, which clears them and the counters, its last one
@@ -71,6 +73,10 @@ const uint32_t* architectures(const SvodDevice& packed); // as many as the heade
 inline const SvodDeviceHeader& header_of(const SvodDevice& packed) {
   return *static_cast<const SvodDeviceHeader*>(packed.programs);
 }
+
+// Both are placed and not open: runs of `to`, which never overlap with those of `lender`,
+// are in its memory.
+void lend(Device& lender, Device& to);
 
 // Null, or why there is no driver that works.
 const char* start_driver(Driver& driver);

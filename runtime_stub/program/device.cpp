@@ -30,10 +30,11 @@ void name_step(const Device& device, uint32_t number, Printer& errors) {
   errors << "\n";
 }
 
-// Null where what is packed is damaged, or there is no memory.
-Device* make_device() {
+// Of the session's entry. Null where what is packed is damaged, or there is no memory.
+Device* make_device(const Session& session) {
   SvodDevice packed;
-  svod_get_device(&packed);
+  svod_get_device(
+      &packed, static_cast<uint32_t>(session.entry - svod_entry(session.model.image, 0)));
   void* memory = take_memory(svod_device::room_of(packed));
   return memory == nullptr ? nullptr : svod_device::place(memory, packed);
 }
@@ -54,7 +55,7 @@ void print_fault(const Device& device, Printer& errors) {
 
 Exit open_device(Session& session, RunsOn place, Printer& errors) {
   if (place == RunsOn::Cpu) return EXIT_DONE;
-  Device* device = make_device();
+  Device* device = make_device(session);
   if (device == nullptr) {
     print_error(errors, "what this program holds for a GPU is damaged");
     return EXIT_DAMAGED;
@@ -137,7 +138,7 @@ static void print_steps_here(Printer& out, const SvodDevice& packed) {
 void print_devices() {
   Printer out(1);
   SvodDevice packed;
-  svod_get_device(&packed);
+  svod_get_device(&packed, 0);
   if (!svod_device::is_whole(packed)) return;
   out << "device   packed for";
   for (uint32_t i = 0; i < svod_device::header_of(packed).architectures; i++) {

@@ -13,6 +13,9 @@
 #include "runtime_stub/program/open_inputs.h"
 #include "runtime_stub/program/tensor_file.h"
 #include "runtime_stub/program/words.h"
+#ifdef SVOD_DEVICE
+#include "runtime_stub/program/device.h"
+#endif
 #ifdef SVOD_MAKES_WEIGHTS
 #include "runtime_stub/program/make_weights.h"
 #endif
@@ -269,6 +272,10 @@ public:
       if (ready == nullptr) return EXIT_FILE;
       *ready = session_;
       status = prepare(*ready, options_.session, errors);
+#ifdef SVOD_DEVICE
+      if (status == EXIT_DONE)
+        status = open_device(*ready, options_.session.place, errors);
+#endif
 #ifdef SVOD_MAKES_WEIGHTS
       if (status == EXIT_DONE)
         status = make_weights(*ready, options_.session.threads, errors);

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Every kernel's PTX assembles, with ptxas of the CUDA toolkit: for the architecture that it is made for and for later ones.
 
-    assemble.py [MODEL.onnx...] [--corpus] [--jobs N] [--seconds N]
+    assemble.py [MODEL.onnx...] [--corpus] [--accuracy tf32] [--made sm_80,sm_90a] [--jobs N] [--seconds N]
 
-Without models: those of models/, and attention with heads of several sizes. --corpus: the models of SVOD_CORPUS/real. ptxas is that of SVOD_PTXAS, on PATH, or where the
+Without models: those of models/, and attention with heads of several sizes. --corpus: the models of SVOD_CORPUS/real. A model
+with a test_data_set_0 beside it is packed for the shapes of that. ptxas is that of SVOD_PTXAS, on PATH, or where the
 toolkit's installer puts it; without one the test is skipped. Printed for each model: kernels, the most registers, shared
-memory and bytes that were spilled. A sum of products whose registers go to memory has a tile that is too large: that fails.
+memory and bytes that were spilled; at the end, how many texts were assembled, and of them sums of products and attentions. One
+of these whose registers go to memory has a tile that is too large: that fails.
 """
 import argparse
 import concurrent.futures
@@ -52,22 +54,30 @@ def assemble(ptxas, arch, ptx):
             "waits": "GMMA" in text}  # ptxas says so where tensor cores wait for registers
 
 
-def check(ptxas, model):
-    """(lines to print, what is wrong)."""
-    lines, wrong = [], []
-    for made, archs in MADE.items():
-        done = subprocess.run([str(PACKER), str(model), "--device", f"cuda:{made}", "--emit=ptx"], capture_output=True,
-                              timeout=600, stdin=subprocess.DEVNULL)
+def shapes_of(model):
+    """Options for the shapes of the inputs that lie beside a model."""
+    data = model.parent / "test_data_set_0"
+    return ["--shape-from", str(data)] if data.is_dir() and any(data.glob("input_*.pb")) else []
+
+
+def check(ptxas, model, architectures, accuracy):
+    """(lines to print, what is wrong, how many texts were assembled: all, and sums of products)."""
+    lines, wrong, counts = [], [], [0, 0]
+    for made in architectures:
+        archs = MADE[made]
+        done = subprocess.run([str(PACKER), str(model), "--device", f"cuda:{made}", "--emit=ptx", "--accuracy", accuracy,
+                               *shapes_of(model)], capture_output=True, timeout=600, stdin=subprocess.DEVNULL)
         if done.returncode in (1, 3):
-            return [f"{model}: refused, as for a processor"], []
+            return [f"{model}: refused, as for a processor"], [], counts
         if done.returncode != 0:
-            return [], [f"{model}, {made}: exit {done.returncode}: {done.stderr.decode(errors='replace')[-600:]}"]
+            return lines, [f"{model}, {made}: exit {done.returncode}: {done.stderr.decode(errors='replace')[-600:]}"], counts
         kernels = modules(done.stdout.decode())
         for arch in archs:
             found = [(name, assemble(ptxas, arch, ptx), "kernel5tiles" in ptx) for name, ptx in kernels]
             for name, facts, product in found:
                 if not facts["ok"]:
                     wrong.append(f"{model}: {name} for {arch}: {facts['text'][-600:]}")
+                counts = [counts[0] + 1, counts[1] + product]
                 if product and facts["spilled"] > MOST_SPILLED:
                     wrong.append(f"{model}: {name} for {arch} spills {facts['spilled']} bytes")
                 if facts["waits"]:
@@ -75,7 +85,7 @@ def check(ptxas, model):
             numbers = {key: max((facts[key] for _, facts, _ in found), default=0) for key in ("registers", "shared", "spilled")}
             lines.append(f"{model}: {len(found)} kernels for {arch}, at most {numbers['registers']} registers, "
                          f"{numbers['shared']} B shared, {numbers['spilled']} B spilled")
-    return lines, wrong
+    return lines, wrong, counts
 
 
 MOST_SPILLED = 0  # bytes
@@ -105,6 +115,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*")
     parser.add_argument("--corpus", action="store_true")
+    parser.add_argument("--accuracy", default="fast", help="of svod-pack; tf32: tensor cores multiply f32")
+    parser.add_argument("--made", default=",".join(MADE), help="architectures that PTX is made for")
     parser.add_argument("--jobs", "-j", type=int, default=2)
     parser.add_argument("--seconds", type=float, help="time limit",
                         default=corpus_share(SHARE))
@@ -129,15 +141,19 @@ def main():
     start = time.monotonic()
 
     def one(model):
-        return check(ptxas, model) if time.monotonic() - start <= options.seconds else None
+        if time.monotonic() - start > options.seconds:
+            return None
+        return check(ptxas, model, options.made.split(","), options.accuracy)
 
-    done, faults = 0, 0
+    done, faults, texts, products = 0, 0, 0, 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for lines, wrong in filter(None, pool.map(one, models)):
+        for lines, wrong, counts in filter(None, pool.map(one, models)):
             print(*lines, *wrong, sep="\n", flush=True)
             done, faults = done + 1, faults + len(wrong)
+            texts, products = texts + counts[0], products + counts[1]
     left_out = len(models) - done
-    print(f"{done} models, {faults} faults" + (f"; no time for {left_out} more" if left_out else ""))
+    print(f"{done} models, {texts} texts ({products} products and attentions) in {time.monotonic() - start:.0f} s, "
+          f"{faults} faults" + (f"; no time for {left_out} more" if left_out else ""))
     return exit_code(done, faults, left_out)
 
 

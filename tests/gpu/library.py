@@ -21,7 +21,7 @@ def build(folder, source, header, library, output, *words):
 
 
 def main():
-    need("gcc")
+    need("gcc", "g++")
     folder = work_folder("gpu_library")
     (folder / "cuda.h").write_text((SOURCE / "tests/gpu/cuda_h.txt").read_text())
     for name, words in (("net", ["--device", "cuda:sm_80,sm_90", "--ptxas", "off"]), ("plain", [])):
@@ -75,8 +75,24 @@ def main():
     undefined = {line.split()[-1] for line in run("nm", "-u", folder / "libnet.a").stdout.decode().splitlines()
                  if line.split()[:1] == ["U"]} - {"net_weights"}
     check(undefined == {"dlopen", "dlsym"}, f"a static one {sorted(undefined)}")
+    wrapper(folder, scores, driver, of_program)
     out_of_range(folder)
     example(folder, driver)
+
+
+def wrapper(folder, scores, driver, of_program):
+    """svod::Model."""
+    program = folder / "use_wrapper"
+    run("g++", "-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-fno-exceptions", "-fno-rtti", "-I", folder,
+        SOURCE / "tests/library/gpu_wrapper.cpp", folder / "libnet.a", "-pthread", "-ldl", "-o", program)
+    found, text = scores(program, "there", driver.env())
+    check(text == "stand-in GPU, kernels of sm_80", f"svod::Model says where it runs: {text}")
+    there = of_program(driver.env(), "--device=cuda")
+    check(found == there and scores(program, "in_place", driver.env())[0] == there, "and gives the program's bits, both ways")
+    found, text = scores(program, "nowhere", driver.env(REFUSES="k3"))
+    check("in kernel k3_sm_80 of node" in text and found == of_program(driver.env(), "--device=cpu"), text)
+    text = scores(program, "lost", driver.env(LOST="2"))[1]
+    check("a run: unspecified launch failure" in text, text)
 
 
 def out_of_range(folder):

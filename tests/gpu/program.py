@@ -25,8 +25,9 @@ def has_driver():
     return True
 
 
-def kernels(path, output, device="sm_80"):
-    run(BUILD / "tests" / "gpu_kernels", path, output, device)
+def kernels(path, output, device="sm_80", *sizes):
+    """sizes: n=3, of each entry."""
+    run(BUILD / "tests" / "gpu_kernels", path, output, device, *sizes)
 
 
 class StandIn:
@@ -229,8 +230,7 @@ def assembled(folder):
 
 def usage(folder):
     for words in (["-o", folder / "libx.a", "--target", "aarch64"], ["-o", folder / "x.cpp"], ["-o", folder / "x", "--target", "aarch64"], ["--emit=ptx", "--target", "x86-64"],
-                  ["-o", folder / "x", "--weights=file"], ["--emit=ptx", "--search-budget", "9"],
-                  ["-o", folder / "x", "--shape", "image=1x1x8x8", "--shape", "image=2x1x8x8"]):
+                  ["-o", folder / "x", "--weights=file"], ["--emit=ptx", "--search-budget", "9"]):
         done = run(PACKER, DIGITS, "--device", "cuda", *words, expect=2)
         check(b"--device" in done.stderr, f"refused: {' '.join(str(w) for w in words)}")
     for device in ("sm_80", "cuda:sm_81", "cuda:sm_80,sm_75", "cuda:"):

@@ -87,19 +87,25 @@ def _pack(model: Path, notes: Path, words: list[str], echo: bool) -> Path:
 
 
 def compile(model: ModelLike, *, shapes: Mapping[str, Shape] | None = None, values: Mapping[str, Any] | None = None,
-            cache_dir: str | os.PathLike[str] | None = None, echo: bool = False, **options: Any) -> Model:
+            cache_dir: str | os.PathLike[str] | None = None, echo: bool = False, place: str = "auto",
+            **options: Any) -> Model:
     """Packs a model for this machine and loads it; a model that was packed before with the same options is loaded at once.
 
-    model, shapes, values, options, echo: as of pack(). cache_dir: where libraries are kept.
+    model, shapes, values, options, echo: as of pack(). cache_dir: where libraries are kept. place: as of load(), for what is
+    packed with device="cuda".
     """
     folder = Path(cache_dir) if cache_dir is not None else default_cache()
     words = arguments(options, shapes, values)
     with model_file(model) as path:
         notes = folder / f"{_key(path, words)}.json"
         library = _found(notes) or _pack(path, notes, words, echo)
-    return Model(library)
+    return Model(library, place=place)
 
 
-def load(library: str | os.PathLike[str], name: str = "infer") -> Model:
-    """A shared library that was packed before; name is what --name said when it was."""
-    return Model(Path(library), name)
+def load(library: str | os.PathLike[str], name: str = "infer", *, place: str = "auto") -> Model:
+    """A shared library that was packed before; name is what --name said when it was.
+
+    place: where its runs go: "auto" (a GPU if the library has kernels for one that is here, else the processor), "cpu", or
+    "cuda" (a GPU, or NoDevice or DeviceFault is raised).
+    """
+    return Model(Path(library), name, place)

@@ -56,6 +56,14 @@ class RunError(RuntimeError):
         self.status = status
 
 
+class NoDevice(RunError):
+    """No GPU is here that runs what was packed; the text says why."""
+
+
+class DeviceFault(RunError):
+    """The GPU's driver refused; the text says what, and where it was a kernel which one and of which ONNX nodes."""
+
+
 _BY_EXIT_CODE = {1: InvalidModel, 2: UsageError, 3: Unsupported, 4: FileError, 5: PackerBug, 6: ToolchainError,
                  7: VerifyMismatch, 8: BudgetExceeded}
 
@@ -72,4 +80,4 @@ def run_error(status: int, text: str) -> Exception:
     by_status = {-1: ValueError, -5: IndexError, -8: OverflowError}
     if status in by_status:
         return by_status[status](text)
-    return RunError(text, status)
+    return {-10: NoDevice, -11: DeviceFault}.get(status, RunError)(text, status)

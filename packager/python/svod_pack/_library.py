@@ -13,7 +13,7 @@ import numpy as np
 
 from svod_pack._errors import run_error
 
-_ALIGN = 64  # of arenas and weights
+ALIGN = 64  # of arenas and weights, and of tensors on a GPU
 # The packer's names of element types that NumPy has as well.
 _NUMPY = {"bool": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
           "u32": "uint32", "u64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64", "c64": "complex64",
@@ -65,6 +65,25 @@ def _tensor(row: dict[str, Any]) -> TensorInfo:
     return TensorInfo(row["name"], _numpy_dtype(row), shape, row["dtype"], "shape_output" in row)
 
 
+class DeviceFunctions:
+    """Those of a library that was packed with --device."""
+
+    def __init__(self, code: ctypes.CDLL, prefix: str):
+        pointer, number = ctypes.c_void_p, ctypes.c_int
+
+        def function(name: str, result: Any, *takes: Any) -> Any:
+            out = getattr(code, f"{prefix}_{name}")
+            out.argtypes, out.restype = takes, result
+            return out
+
+        self.open = function("open", number, pointer, number)
+        self.close = function("close", None, pointer)
+        self.device_text = function("device_text", ctypes.c_char_p, pointer)
+        self.runs_on_device = function("runs_on_device", number, pointer)
+        self.run_device = function("run_device", number, pointer, pointer, pointer, pointer)
+        self.finish_device = function("finish_device", number, pointer)
+
+
 class Library:
     """The C functions of a packed library under their prefix, and its manifest."""
 
@@ -82,6 +101,7 @@ class Library:
         self.run.restype = ctypes.c_int
         self._status_text = text
         self.arena_bytes: int = size()
+        self.device = DeviceFunctions(code, prefix) if hasattr(code, f"{prefix}_run_device") else None
         self._init = getattr(code, f"{prefix}_init", None)
         self._weights: np.ndarray[Any, Any] | None = None
         self._lock = threading.Lock()
@@ -98,8 +118,8 @@ class Library:
 
     def aligned(self, size: int) -> np.ndarray[Any, Any]:
         """Memory for the library."""
-        memory = np.empty(size + _ALIGN, np.uint8)
-        at = -memory.ctypes.data % _ALIGN
+        memory = np.empty(size + ALIGN, np.uint8)
+        at = -memory.ctypes.data % ALIGN
         return memory[at:at + size]
 
     def new_arena(self) -> np.ndarray[Any, Any]:
@@ -114,9 +134,9 @@ class Library:
         scratch = None
         if self._weights is None:
             sizes = self.info["bytes"]
-            self._weights = self.aligned(_ALIGN + sizes["weights"])
-            self._weights[:_ALIGN] = 0
-            scratch = self.aligned(max(_ALIGN, sizes.get("start_scratch", 0)))
+            self._weights = self.aligned(ALIGN + sizes["weights"])
+            self._weights[:ALIGN] = 0
+            scratch = self.aligned(max(ALIGN, sizes.get("start_scratch", 0)))
         status = self._init(arena.ctypes.data, self._weights.ctypes.data,
                             None if scratch is None else scratch.ctypes.data)
         if status != 0:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from svod_pack._device_array import is_on_device
 from svod_pack._library import TensorInfo
 
 
@@ -20,6 +21,8 @@ def _as_array(info: TensorInfo, value: Any) -> np.ndarray[Any, Any]:
     """An array as it is; a tensor of another library through DLPack, sharing its memory; numbers and lists converted."""
     if isinstance(value, np.ndarray):
         return value
+    if is_on_device(value):
+        raise TypeError(f"input '{info.name}': the {type(value).__name__} lies on a GPU; run_device takes it there")
     if hasattr(value, "__dlpack__"):
         try:
             return np.from_dlpack(value)
