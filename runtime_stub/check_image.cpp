@@ -292,7 +292,7 @@ bool state_holds(const SvodHeader& header, const SvodEntry& entry,
 }
 
 // A number of rows: an int64 in one of two places.
-bool is_counter(const SvodEntry& entry, const SvodHeader& header, uint32_t number) {
+bool counter_holds(const SvodEntry& entry, const SvodHeader& header, uint32_t number) {
   if (number == 0 || number > entry.state_count) return false;
   const SvodState& state = *svod_state(&header, &entry, number - 1);
   return state.counter == 0 && state.kind == SVOD_STATE_TURNS &&
@@ -306,7 +306,7 @@ bool growth_holds(const SvodHeader& header, const SvodEntry& entry,
                   const SvodState& state) {
   if (state.counter == 0) return true;
   const SvodTensor& tensor = *svod_input(&header, &entry, state.input);
-  if (!is_counter(entry, header, state.counter) || state.axis >= tensor.rank)
+  if (!counter_holds(entry, header, state.counter) || state.axis >= tensor.rank)
     return false;
   const auto rows = static_cast<uint64_t>(svod_dims(&header, &tensor)[state.axis]);
   return rows > 0 && svod_state(&header, &entry, state.counter - 1)->most <= rows &&
@@ -344,7 +344,7 @@ bool counters_hold(const SvodHeader& header, const SvodEntry& entry) {
     if (!growth_holds(header, entry, *svod_state(&header, &entry, i))) return false;
   for (uint32_t i = 0; i < entry.input_count; i++) {
     const uint32_t counter = svod_input(&header, &entry, i)->counter;
-    if (counter != 0 && !is_counter(entry, header, counter)) return false;
+    if (counter != 0 && !counter_holds(entry, header, counter)) return false;
   }
   return states_agree(header, entry);
 }
