@@ -14,7 +14,6 @@
 #include "tests/support/layer_graphs.h"
 #include "tests/support/model_graph.h"
 #include "tests/support/random_tensor.h"
-#include "tests/support/seeds.h"
 
 #include <catch2/catch.hpp>
 
@@ -152,8 +151,7 @@ TEST_CASE("kernels of every equal graph compute what the evaluator does",
   const auto target = target_for({"x86-64-v3"});
   if (!target) return;
   std::map<Aim, size_t> made;
-  const Seeds seeds = part_of({0, 299});
-  for (uint64_t seed = seeds.first; seed <= seeds.last; ++seed)
+  for (uint64_t seed = 0; seed < 300; ++seed)
     for (Aim aim : kAims) {
       const RandomGraph random = graph_of(seed);
       INFO("seed " << seed << ", " << name_of(aim));

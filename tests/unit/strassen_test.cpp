@@ -80,12 +80,12 @@ TEST_CASE("strassen's form of a pointwise convolution", "[strassen]") {
              random); // pixels of a row are paired
 }
 
-// Halves of 18 rows and tiles of three: written out together they would be
+// Halves of 18 rows and tiles of six: written out together they would be
 // the whole result.
 TEST_CASE("strassen's form meets winograd's", "[strassen]") {
   Random random(24);
   Graph g;
-  NodeId x = g.add_input("x", DType::F32, {1, 256, 18, 18});
+  NodeId x = g.add_input("x", DType::F32, {1, 256, 18, 16});
   NodeId y = convolve(g, x, random_tensor(random, {256, 256, 3, 3}), 1);
   y = map(g, Op::Add, {y, pointwise(random, g, x, 256)});
   NodeId norm = constant(g, DType::F32, g[y].shape, 1.0 / 64);
