@@ -16,7 +16,8 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from onnx_writer import model as onnx_model, node as onnx_node, random_tensor, small_cnn, small_mlp, tensor, value as onnx_value
+from onnx_writer import BOOL, INT64, graph as onnx_graph, model as onnx_model, node as onnx_node, random_tensor, small_cnn, small_mlp
+from onnx_writer import tensor, value as onnx_value
 from packing import BUILD, PACKER, check, run, work_folder
 
 LONG = "--long" in sys.argv
@@ -322,7 +323,8 @@ def not_built(folder):
 
 
 def large_model():
-    """What passes fold is in the plan: weights of layers with their normalisation, which no compression makes smaller."""
+    """What passes fold is in the plan of a graph with regions: weights of layers with their normalisation, which no
+    compression makes smaller. A plan without regions has recipes in their place."""
     count, channels = 40, 64
     weights, nodes, last = [], [], "x"
     for i in range(count):
@@ -333,7 +335,13 @@ def large_model():
                   onnx_node("BatchNormalization", [f"c{i}", f"s{i}", f"b{i}", f"m{i}", f"v{i}"], [f"n{i}"]),
                   onnx_node("Relu", [f"n{i}"], [f"r{i}"])]
         last = f"r{i}"
-    return onnx_model(nodes, [onnx_value("x", [1, channels, 8, 8])], [onnx_value(last, [1, channels, 8, 8])], weights)
+    shape = [1, channels, 8, 8]
+    body = onnx_graph([onnx_node("Identity", ["on"], ["still"]), onnx_node("Tanh", ["v"], ["w"])],
+                      [onnx_value("i", [], INT64), onnx_value("on", [], BOOL), onnx_value("v", shape)],
+                      [onnx_value("still", [], BOOL), onnx_value("w", shape)])
+    nodes.append(onnx_node("Loop", ["n", "", last], ["y"], body=body))
+    inputs = [onnx_value("x", shape), onnx_value("n", [], INT64)]
+    return onnx_model(nodes, inputs, [onnx_value("y", shape)], weights)
 
 
 def packed_plainly(folder):
