@@ -17,41 +17,42 @@ static std::string microseconds(double ns) {
   return text;
 }
 
-// Whether the plan is worth its steps of the processor; it is where it has none.
-// `here`: the processor's of the same shapes. Facts are of the set that was asked for
-// last.
+// Notes what the processor runs of the plan there, whose kernels have numbers from
+// `first` on; `here`: the processor's of the same shapes. Returns whether the plan is
+// worth these steps; it is where it has none.
 bool Packing::pays_on_device(const plan::Plan& there, const plan::Plan& here,
                              size_t first) {
-  device_facts_ = {};
+  DeviceFacts::Entry& facts = device_facts_.entries.emplace_back();
   for (const plan::Step& step : there.steps)
     if (step.is_here)
-      device_facts_.here.push_back(
+      facts.here.push_back(
           {"k" + std::to_string(first + step.program), nodes_of(there, step)});
-  if (device_facts_.here.empty()) return true;
+  if (facts.here.empty()) return true;
   const plan::Crossings crossings = plan::crossings_of(there);
   const MixedCost cost = mixed_cost(here, options_.target, std::max(1, options_.threads),
                                     there, *options_.device);
-  device_facts_.graphs = crossings.graphs;
-  device_facts_.copies = crossings.copies;
-  device_facts_.copied_bytes = crossings.bytes;
-  device_facts_.here_us = cost.here_ns / 1e3;
-  device_facts_.there_us = cost.there_ns / 1e3;
+  facts.graphs = crossings.graphs;
+  facts.copies = crossings.copies;
+  facts.copied_bytes = crossings.bytes;
+  facts.here_us = cost.here_ns / 1e3;
+  facts.there_us = cost.there_ns / 1e3;
   return cost.pays;
 }
 
-// What the processor runs of the GPU's plan, and what that costs.
+// What the processor runs of the GPU's plans, and what that costs.
 void Packing::tell_steps_here() const {
-  for (const DeviceFacts::Here& step : device_facts_.here)
-    console_.remark("on the processor, as C++ of its own: " + step.program + " (" +
-                    step.nodes + ")");
-  if (device_facts_.here.empty()) return;
-  console_.remark("so a run is " + std::to_string(device_facts_.graphs) +
-                  " graphs, with " + std::to_string(device_facts_.copies) +
-                  " copies of " +
-                  size_text(static_cast<uint64_t>(device_facts_.copied_bytes)) +
-                  " between; beside C++ it is predicted to take " +
-                  microseconds(device_facts_.there_us * 1e3) + ", and " +
-                  microseconds(device_facts_.here_us * 1e3) + " on the processor alone");
+  for (const DeviceFacts::Entry& entry : device_facts_.entries) {
+    for (const DeviceFacts::Here& step : entry.here)
+      console_.remark("on the processor, as C++ of its own: " + step.program + " (" +
+                      step.nodes + ")");
+    if (entry.here.empty()) continue;
+    console_.remark("so a run is " + std::to_string(entry.graphs) + " graphs, with " +
+                    std::to_string(entry.copies) + " copies of " +
+                    size_text(static_cast<uint64_t>(entry.copied_bytes)) +
+                    " between; beside C++ it is predicted to take " +
+                    microseconds(entry.there_us * 1e3) + ", and " +
+                    microseconds(entry.here_us * 1e3) + " on the processor alone");
+  }
 }
 
 Exit Packing::stay_on_processor(const std::string& why) {
@@ -78,9 +79,10 @@ std::string Packing::why_not_there(const plan::Plan& there, const plan::Plan& he
                                    size_t first) {
   if (std::string why = device_fault(there, here); !why.empty()) return why;
   if (pays_on_device(there, here, first)) return "";
-  return "with steps on the processor (" + device_facts_.here[0].nodes +
-         ") a GPU is predicted to take " + microseconds(device_facts_.there_us * 1e3) +
-         " for what the processor does in " + microseconds(device_facts_.here_us * 1e3);
+  const DeviceFacts::Entry& facts = device_facts_.entries.back();
+  return "with steps on the processor (" + facts.here[0].nodes +
+         ") a GPU is predicted to take " + microseconds(facts.there_us * 1e3) +
+         " for what the processor does in " + microseconds(facts.here_us * 1e3);
 }
 
 Exit Packing::compile_device() {

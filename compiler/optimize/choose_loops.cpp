@@ -175,8 +175,10 @@ static int64_t wanted_chunks(const ScheduledKernel& k, const Machine& m, bool ti
 // Blocks are whole register tiles: a block below the tile would leave it no work. They
 // are equal where that takes at most twice the block; rows of a prime number end with a
 // shorter one.
-static int64_t pick_block(int64_t extent, int64_t parts, int tile) {
-  int64_t unit = extent >= 336 && 42 % tile == 0 ? 42 : tile; // 42: tiles of 6 and 14
+static int64_t pick_block(int64_t extent, int64_t parts, int tile, bool panels) {
+  // 42: tiles of 6 and 14 rows. Blocks of few panels take nothing from each other, and
+  // blocks of many leave too little of their axis to cut, so that rows are.
+  int64_t unit = !panels && extent >= 336 && 42 % tile == 0 ? 42 : tile;
   int64_t units = (extent + unit - 1) / unit;
   int64_t block = (units + parts - 1) / parts;
   int64_t equal = block;
@@ -256,6 +258,8 @@ void choose_chunks(ScheduledKernel& k, const std::vector<PackedWeight>& packed,
   const int64_t wanted = wanted_chunks(k, level.machine, tiles.has_value());
   const Tile tile = executed_tile(k, level, tiles);
   const auto block = block_rows(k, packed, buffers, level.machine, tile);
+  std::optional<OperandAxes> operands;
+  if (reduces(k)) operands = operand_axes(k, packed, buffers);
   if (block) k.loops.chunks.push_back(*block);
   for (AxisId axis : k.loops.outer) {
     int64_t have = k.chunk_count(), extent = k.indices.extent(axis);
@@ -263,7 +267,8 @@ void choose_chunks(ScheduledKernel& k, const std::vector<PackedWeight>& packed,
         extent == 1 || (block && axis == block->axis))
       continue;
     int64_t parts = std::min(extent, (wanted + have - 1) / have);
-    k.loops.chunks.push_back({axis, pick_block(extent, parts, tile.count(axis))});
+    const bool panels = operands && operands->weight[axis] && !operands->data[axis];
+    k.loops.chunks.push_back({axis, pick_block(extent, parts, tile.count(axis), panels)});
   }
 }
 

@@ -253,28 +253,39 @@ void write_fixed_point(JsonWriter& json, const rewrite::FixedPointReport& report
   json.end_list().end_object();
 }
 
-void write_device(JsonWriter& json, const DeviceFacts& device) {
-  json.key("device").begin_object();
-  const char* mixed = device.here.empty() ? "gpu" : "both";
-  json.pair("runs_on", device.why.empty() ? mixed : "cpu");
-  if (!device.why.empty()) json.pair("why", device.why);
+void write_device_entry(JsonWriter& json, const DeviceFacts::Entry& entry) {
   json.key("steps_on_cpu").begin_list();
-  for (const DeviceFacts::Here& step : device.here)
+  for (const DeviceFacts::Here& step : entry.here)
     json.begin_object()
         .pair("name", step.program)
         .pair("nodes", step.nodes)
         .pair("why", "C++ of its own")
         .end_object();
   json.end_list();
-  if (!device.here.empty()) {
-    json.pair("graphs", device.graphs).pair("copies", device.copies);
-    json.pair("copied_bytes", device.copied_bytes);
-    json.key("predicted_us").begin_object();
-    json.key("cpu").milliseconds(device.here_us);
-    json.key("gpu").milliseconds(device.there_us);
+  if (entry.here.empty()) return;
+  json.pair("graphs", entry.graphs).pair("copies", entry.copies);
+  json.pair("copied_bytes", entry.copied_bytes);
+  json.key("predicted_us").begin_object();
+  json.key("cpu").milliseconds(entry.here_us);
+  json.key("gpu").milliseconds(entry.there_us);
+  json.end_object();
+}
+
+void write_device(JsonWriter& json, const DeviceFacts& device) {
+  const bool mixed =
+      std::ranges::any_of(device.entries, [](const DeviceFacts::Entry& entry) {
+        return !entry.here.empty();
+      });
+  json.key("device").begin_object();
+  json.pair("runs_on", !device.why.empty() ? "cpu" : mixed ? "both" : "gpu");
+  if (!device.why.empty()) json.pair("why", device.why);
+  json.key("entries").begin_list();
+  for (const DeviceFacts::Entry& entry : device.entries) {
+    json.begin_object();
+    write_device_entry(json, entry);
     json.end_object();
   }
-  json.end_object();
+  json.end_list().end_object();
 }
 
 void write_run(JsonWriter& json, const Summary& summary) {

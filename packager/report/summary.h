@@ -20,12 +20,15 @@ struct DeviceFacts {
   struct Here { // a step that the processor runs of the GPU's plan
     std::string program, nodes;
   };
+  struct Entry { // the plan of one set of shapes
+    std::vector<Here> here;
+    // Where there are such steps: graphs of a run and copies between the sides;
+    // predicted times without the C++, of the processor alone and with the GPU.
+    int64_t graphs = 1, copies = 0, copied_bytes = 0;
+    double here_us = 0, there_us = 0;
+  };
   std::string why; // the model is packed for the processor alone; empty: it is not
-  std::vector<Here> here;
-  // Where there are such steps: graphs of a run and copies between the sides; predicted
-  // times without the C++, of the processor alone and with the GPU.
-  int64_t graphs = 1, copies = 0, copied_bytes = 0;
-  double here_us = 0, there_us = 0;
+  std::vector<Entry> entries;
 };
 
 struct Summary {

@@ -31,12 +31,12 @@ def weights(name, rows, columns, seed):
     return random_tensor(name, [rows, columns], seed, rows ** -0.5)
 
 
-def middle(path, functions=1):
+def middle(path, functions=1, rows=ROWS):
     """Products on either side of functions that all read one tensor."""
     swishes = [node("SoftSwish", ["t"], [f"s{i}"], f"act{i}", "my.domain", beta=0.5 + i) for i in range(functions)]
     nodes = [node("MatMul", ["x", "v"], ["p"]), node("Relu", ["p"], ["t"]), *swishes,
              node("Sum", [*(f"s{i}" for i in range(functions)), "t"], ["u"]), node("MatMul", ["u", "w"], ["y"])]
-    return written(path, nodes, [value("x", [ROWS, COLUMNS])], [value("y", [ROWS, COLUMNS])],
+    return written(path, nodes, [value("x", [rows, COLUMNS])], [value("y", [rows, COLUMNS])],
                    [weights("v", COLUMNS, COLUMNS, 1), weights("w", COLUMNS, COLUMNS, 2)])
 
 
@@ -123,9 +123,15 @@ def plan_text(folder):
           f"two functions share a copy down: {steps}")
     packed = Packed(folder, path, *CUSTOM)
     told = json.loads(run(PACKER, path, "-o", folder / "other", "--verify", "off", *WORDS, *CUSTOM, "--json").stdout)["device"]
-    check(told["runs_on"] == "both" and told["graphs"] == 2 and told["copies"] == 3 and told["copied_bytes"] == 3 * BYTES and
-          [step["nodes"] for step in told["steps_on_cpu"]] == ["act0", "act1"] and
-          told["predicted_us"]["gpu"] < told["predicted_us"]["cpu"], f"--json: {told}")
+    entry = told["entries"][0]
+    check(told["runs_on"] == "both" and entry["graphs"] == 2 and entry["copies"] == 3 and entry["copied_bytes"] == 3 * BYTES and
+          [step["nodes"] for step in entry["steps_on_cpu"]] == ["act0", "act1"] and
+          entry["predicted_us"]["gpu"] < entry["predicted_us"]["cpu"], f"--json: {told}")
+    sets = [word for rows in (ROWS, 2 * ROWS) for word in ("--shape", f"n={rows}")]
+    told = json.loads(run(PACKER, middle(folder / "sets.onnx", rows="n"), "-o", folder / "sets", "--verify", "off", *WORDS, *CUSTOM, *sets,
+                          "--json").stdout)["device"]
+    check([(entry["steps_on_cpu"][0]["nodes"], entry["copied_bytes"]) for entry in told["entries"]] ==
+          [("act0", 2 * BYTES), ("act0", 4 * BYTES)], f"each set of shapes has its own: {told}")
     for place in ("cpu", "cuda"):
         packed.answer(place, "y", *made_input(folder))
     check(near(folder, "y"), "and compute what the processor does")
@@ -225,7 +231,8 @@ def no_gain(folder):
     check("packed for the CPU alone, since with steps on the processor (act) a GPU is predicted to take" in text_of(done),
           "a small model stays on the processor, and the note says what it was compared by")
     told = json.loads(run(PACKER, path, "-o", folder / "small", "--verify", "off", *WORDS, *CUSTOM, "--json").stdout)["device"]
-    check(told["runs_on"] == "cpu" and told["predicted_us"]["cpu"] < told["predicted_us"]["gpu"], f"--json: {told}")
+    check(told["runs_on"] == "cpu" and told["entries"][0]["predicted_us"]["cpu"] < told["entries"][0]["predicted_us"]["gpu"],
+          f"--json: {told}")
     nodes = [node("SoftSwish", ["x"], ["y"], "act", "my.domain", beta=0.5)]
     path = written(folder / "alone.onnx", nodes, [value("x", [2, 3])], [value("y", [2, 3])])
     done = run(PACKER, path, "-o", folder / "alone", "--verify", "off", *WORDS, *CUSTOM, "--no-cache")
