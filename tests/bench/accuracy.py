@@ -7,7 +7,7 @@ no vectors, no other order of sums and no fast forms. An error is that of the wh
 
 the largest of a model's float outputs. What a model quantises is quantised by all three, but values that lie beside a
 step may fall to either side of it. A few numbers are right or wrong in their last bit by luck: norms go over the answers to
-several inputs, until there are VALUES numbers or INPUTS inputs.
+several inputs, until there are VALUES numbers of the shortest output or INPUTS inputs.
 """
 import math
 import pathlib
