@@ -25,10 +25,10 @@ static Graph rows_over_sums(int64_t rows, int64_t columns, bool exponentials) {
   return g;
 }
 
-static int rows_at_once(Graph g, const std::string& target) {
+static int rows_at_once(const Graph& g, const std::string& target) {
   CompileOptions options;
   options.target = *find_target(target);
-  const codegen::Kernels kernels = compile(std::move(g), options);
+  const codegen::Kernels kernels = compile(g, options);
   const auto reduces =
       std::ranges::find_if(kernels.plan.programs,
                            [](const ScheduledKernel& k) { return k.stages.size() > 2; });
