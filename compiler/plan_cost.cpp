@@ -1,4 +1,5 @@
 #include "compiler/plan_cost.h"
+#include "compiler/support/join.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -91,11 +92,8 @@ std::string print(const PlanCost& cost, const plan::Plan& plan,
     out += text;
     if (launch.times != 1) out += "*" + std::to_string(launch.times);
     out += " " + cost::print(launch.each);
-    const char* separator = " for ";
-    for (int32_t source : launch.sources) {
-      out += separator + plan.graph.source_names()[static_cast<size_t>(source)];
-      separator = ", ";
-    }
+    if (!launch.sources.empty())
+      out += " for " + join(plan.graph.names_of(launch.sources));
     out += "\n";
     if (below) out += below(i);
   }

@@ -1,5 +1,6 @@
 // svod-pack ops: the list of operators as text, as JSON, or as the page
 // docs/operators.md. A test holds the committed page against this output.
+#include "compiler/support/join.h"
 #include "importer/driver/operators.h"
 #include "packager/report/json.h"
 #include "packager/verbs.h"
@@ -28,12 +29,6 @@ std::string versions_text(const importer::OperatorSummary& op, bool with_bodies)
       out += "-" + std::to_string(range.last);
     if (with_bodies && range.by == importer::ImportedBy::Body) out += " (body)";
   }
-  return out;
-}
-
-std::string joined(const std::vector<std::string>& words, const char* between) {
-  std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : between) + word;
   return out;
 }
 
@@ -74,8 +69,8 @@ std::string as_json(const std::vector<importer::OperatorSummary>& all) {
 std::string limits_text(const importer::OperatorSummary& op) {
   std::vector<std::string> limits = op.limits;
   if (!op.missing_types.empty())
-    limits.push_back("not of " + joined(op.missing_types, ", "));
-  return joined(limits, "; ");
+    limits.push_back("not of " + join(op.missing_types, ", "));
+  return join(limits, "; ");
 }
 
 std::string domain_page(const std::string& domain,
@@ -87,12 +82,12 @@ std::string domain_page(const std::string& domain,
     ++count;
     if (op.ranges.empty()) {
       lacking += "| " + (op.name.empty() ? "all" : op.name) + " | " +
-                 joined(op.limits, "; ") + " |\n";
+                 join(op.limits, "; ") + " |\n";
       continue;
     }
     ++held;
     rows += "| " + op.name + " | " + versions_text(op, true) + " | " +
-            joined(op.types, " ") + " | " + limits_text(op) + " |\n";
+            join(op.types, " ") + " | " + limits_text(op) + " |\n";
   }
   std::string out = "\n## " + full_domain(domain) + ", versions up to " +
                     std::to_string(importer::newest_version(domain)) + ": " +

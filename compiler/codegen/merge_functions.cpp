@@ -8,6 +8,7 @@
 
 #include "compiler/codegen/marked_text.h"
 #include "compiler/support/check.h"
+#include "compiler/support/join.h"
 
 #include <algorithm>
 #include <limits>
@@ -110,18 +111,12 @@ std::string parameters_text(const MergeGroup& group) {
   return out;
 }
 
-std::string joined(const std::vector<int64_t>& numbers) {
-  std::string out;
-  for (int64_t n : numbers) out += (out.empty() ? "" : ", ") + std::to_string(n);
-  return out;
-}
-
 // The numbers of a part, behind its function.
 std::string table_text(const MergeGroup& group, const MergeMember& member) {
   if (group.passing == NumberPassing::Values) return "";
   return std::string("static const ") +
          (group.passing == NumberPassing::Words16 ? "u16" : "i32") +
-         " own_numbers[] = {" + joined(member.numbers) + "};\n";
+         " own_numbers[] = {" + join(member.numbers) + "};\n";
 }
 
 MarkedReader reader_of(const MergeGroup& group) {
@@ -153,7 +148,7 @@ std::string merged_text(const KernelSource& source, const ChosenFunctions& chose
     const auto found = chosen.find(part);
     if (found == chosen.end()) return std::string();
     const bool values = found->second.group->passing == NumberPassing::Values;
-    return ", " + (values ? joined(found->second.member->numbers)
+    return ", " + (values ? join(found->second.member->numbers)
                           : "part" + std::to_string(part) + "::own_numbers");
   };
   for (const MarkedSection& section : read_marked(source.marked)) {

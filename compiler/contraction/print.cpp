@@ -4,6 +4,7 @@
 //   i32 of u8 and i8 batch 12 rows 128 columns 128 reduced 64
 #include "compiler/contraction/contraction.h"
 #include "compiler/ir/dtype.h"
+#include "compiler/support/join.h"
 
 #include <algorithm>
 
@@ -38,9 +39,7 @@ std::string extents_of(const Contraction& c, const std::vector<size_t>& some) {
     else
       extents.push_back(c.axes[some[i]].extent);
   }
-  std::string out;
-  for (int64_t extent : extents) out += (out.empty() ? "" : "x") + std::to_string(extent);
-  return out;
+  return join(extents, "x");
 }
 
 std::string text_of(const Contraction& c, const AxisWindow& w) {

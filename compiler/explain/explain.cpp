@@ -2,6 +2,7 @@
 
 #include "compiler/explain/cut_work.h"
 #include "compiler/support/check.h"
+#include "compiler/support/join.h"
 
 #include <algorithm>
 #include <set>
@@ -43,10 +44,7 @@ private:
 };
 
 std::string text_of(const Graph& g, NodeId n) {
-  std::string shape;
-  for (int64_t extent : g[n].shape)
-    shape += (shape.empty() ? "" : ",") + std::to_string(extent);
-  return std::string(info(g[n].dtype).text) + "[" + shape + "]";
+  return std::string(info(g[n].dtype).text) + "[" + join(g[n].shape, ",") + "]";
 }
 
 size_t kernel_number(const plan::Launched& l) {
@@ -54,10 +52,7 @@ size_t kernel_number(const plan::Launched& l) {
 }
 
 std::string Explainer::name_of(const Graph& g, NodeId n) const {
-  std::string out;
-  for (int32_t source : g.sources(n))
-    out += (out.empty() ? "" : ", ") + g.source_names()[static_cast<size_t>(source)];
-  return out;
+  return join(g.names_of(g.sources(n)));
 }
 
 void Explainer::add_result(KernelAccount& k, const plan::Launched& l) const {
@@ -102,8 +97,7 @@ void Explainer::add_kernel(const plan::Step& step, uint32_t program) {
   KernelAccount k;
   k.program = program;
   k.launch = static_cast<uint32_t>(out_.run.launches);
-  for (int32_t source : step.sources)
-    k.nodes.push_back(plan_.graph.source_names()[static_cast<size_t>(source)]);
+  k.nodes = plan_.graph.names_of(step.sources);
   add_result(k, l);
   add_algorithms(k, l);
   number_[l.kernel] = static_cast<uint32_t>(out_.kernels.size());

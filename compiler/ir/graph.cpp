@@ -149,6 +149,13 @@ void Graph::open_source(std::string name) {
   source_names_.push_back(std::move(name));
 }
 
+std::vector<std::string> Graph::names_of(const std::vector<int32_t>& sources) const {
+  std::vector<std::string> names;
+  names.reserve(sources.size());
+  for (int32_t source : sources) names.push_back(source_name(source));
+  return names;
+}
+
 void Graph::credit(NodeId id, const std::vector<int32_t>& sources) {
   std::vector<int32_t>& list = sources_[id];
   for (int32_t source : sources) {

@@ -202,6 +202,10 @@ public:
   void credit(NodeId id, const std::vector<int32_t>& sources);
   const std::vector<int32_t>& sources(NodeId id) const { return sources_[id]; }
   const std::vector<std::string>& source_names() const { return source_names_; }
+  const std::string& source_name(int32_t source) const {
+    return source_names_[static_cast<size_t>(source)];
+  }
+  std::vector<std::string> names_of(const std::vector<int32_t>& sources) const;
   // What a graph is about, before it gets the nodes of another one: the names, how half
   // precision lies, and what stays from run to run.
   void begin_as(const Graph& from) {

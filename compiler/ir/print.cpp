@@ -130,8 +130,7 @@ private:
 
   void print_sources(NodeId id) {
     out_ += " ; from";
-    for (int32_t source : g_.sources(id))
-      out_ += ' ' + name_text(g_.source_names().at(static_cast<size_t>(source)));
+    for (int32_t source : g_.sources(id)) out_ += ' ' + name_text(g_.source_name(source));
   }
 
   const Graph& g_;

@@ -1,14 +1,11 @@
 // The text of a fused graph: buffers, packed weights, kernels, regions, chains.
 #include "compiler/kernel/fused_graph.h"
+#include "compiler/support/join.h"
 #include "compiler/support/text.h"
 
 namespace svod {
 
-static std::string shape_text(const Shape& shape) {
-  std::string out;
-  for (int64_t e : shape) out += (out.empty() ? "" : ",") + std::to_string(e);
-  return "[" + out + "]";
-}
+static std::string shape_text(const Shape& shape) { return "[" + join(shape, ",") + "]"; }
 
 static std::string print(const FusedGraph& f, const FusedRegion& region) {
   std::string out(info(f.graph[region.node].op).text);

@@ -222,11 +222,10 @@ static Tile executed_tile(const ScheduledKernel& k, const Level& level,
 static constexpr int64_t kWorthBlocks = 2;
 
 static std::optional<ChunkAxis> block_rows(const ScheduledKernel& k,
-                                           const std::vector<PackedWeight>& packed,
+                                           const OperandAxes& axes,
                                            const std::vector<Buffer>& buffers,
                                            const Machine& m, const Tile& tile) {
-  if (!reduces(k) || scatters(k) || m.second.bytes == 0) return std::nullopt;
-  const OperandAxes axes = operand_axes(k, packed, buffers);
+  if (scatters(k) || m.second.bytes == 0) return std::nullopt;
   int64_t panels = 1, bytes = 0;
   std::optional<AxisId> row;
   for (AxisId a : k.loops.outer) {
@@ -257,9 +256,10 @@ void choose_chunks(ScheduledKernel& k, const std::vector<PackedWeight>& packed,
   const std::optional<MatrixTiles> tiles = choose_tiles(k, level);
   const int64_t wanted = wanted_chunks(k, level.machine, tiles.has_value());
   const Tile tile = executed_tile(k, level, tiles);
-  const auto block = block_rows(k, packed, buffers, level.machine, tile);
   std::optional<OperandAxes> operands;
   if (reduces(k)) operands = operand_axes(k, packed, buffers);
+  std::optional<ChunkAxis> block;
+  if (operands) block = block_rows(k, *operands, buffers, level.machine, tile);
   if (block) k.loops.chunks.push_back(*block);
   for (AxisId axis : k.loops.outer) {
     int64_t have = k.chunk_count(), extent = k.indices.extent(axis);

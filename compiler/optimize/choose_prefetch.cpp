@@ -15,20 +15,12 @@ namespace svod::optimize {
 // More than this would push out of the second cache what is in use.
 static int64_t most_ahead(const Machine& m) { return m.second.bytes / 4; }
 // Panels that are swept once, for few rows, are nothing but streams, which a core that
-// runs ahead of itself follows by itself: of a line whose products take at most four
-// clocks it asks for enough others meanwhile, and asking twice costs up to half of the
-// rate at which the second cache gives lines. Measured on Golden Cove, 512 numbers to 512
-// in layers of 20 MB, time with over time without: 1 row 1.00, 4 rows 1.06, 8 rows 1.09,
-// 12 rows 0.87, 16 rows 0.89; from the second cache 1 row 1.00 to 1.54, 4 rows 1.43, 8
-// rows 1.11. A core that waits for each load has the shorter ones fetched.
-static constexpr double kClocksOfStream = 4;
-static constexpr int64_t kRowsOfStream = 3;
-static int64_t rows_of_stream(const Machine& m) {
-  return m.window > 0
-             ? std::max<int64_t>(kRowsOfStream,
-                                 std::llround(kClocksOfStream * m.fmas_per_clock))
-             : kRowsOfStream;
-}
+// runs ahead of itself follows by itself: while it multiplies what one line holds it asks
+// for enough others, and asking twice costs up to half of the rate at which the second
+// cache gives lines. Measured on Golden Cove, 512 numbers to 512 in layers of 20 MB, time
+// with over time without: 1 row 1.00, 4 rows 1.06, 8 rows 1.09, 12 rows 0.87, 16 rows
+// 0.89; from the second cache 1 row 1.00 to 1.54, 4 rows 1.43, 8 rows 1.11. A core that
+// waits for each load has the shorter ones fetched.
 static int64_t most_streamed(const Machine& m) {
   return m.window > 0 ? 0 : m.second.bytes / 16;
 }
@@ -67,7 +59,7 @@ static std::optional<WeightPrefetch> weight_prefetch(const ScheduledKernel& k,
   if (!k.indices.affine_in(e.index, axis, panel) || panel != elements)
     return std::nullopt;
   WeightPrefetch out{
-      id, axis, axis, panel, most_ahead(m), most_streamed(m), rows_of_stream(m)};
+      id, axis, axis, panel, most_ahead(m), most_streamed(m), m.streamed_rows};
   int64_t most = 1;
   for (size_t i = place + 1; i < k.loops.outer.size(); ++i) {
     const AxisId a = k.loops.outer[i];

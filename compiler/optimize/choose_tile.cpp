@@ -76,6 +76,11 @@ static Tile scan_tile(const ScheduledKernel& k) {
   return tile;
 }
 
+static int64_t reductions_of(const ScheduledKernel& k) {
+  return std::ranges::count_if(
+      k.stages, [](const Stage& s) { return s.kind == StageKind::Reduce && !s.nested; });
+}
+
 // Rows of softmax: each waits for the ends of its sums, across lanes, and for the
 // exponentials between them, in which its neighbours take theirs, as long as the first
 // cache holds what all of them read and write. On Golden Cove, time of one row at a time
@@ -87,8 +92,9 @@ static Tile softmax_tile(const ScheduledKernel& k, const Level& level) {
   const bool exponentials = std::ranges::any_of(k.exprs, [](const Expr& e) {
     return e.kind == Expr::Kind::Map && e.op == Op::Exp;
   });
-  if (level.small || level.machine.window == 0 || s.kind != StageKind::Reduce ||
-      !k.has_lane_axis() || !contains(k.inner(s), *k.loops.lane) || !exponentials)
+  if (level.small || level.machine.window == 0 || reductions_of(k) < 2 ||
+      s.kind != StageKind::Reduce || !k.has_lane_axis() ||
+      !contains(k.inner(s), *k.loops.lane) || !exponentials)
     return {};
   int64_t bytes = byte_size(DType::F32), most = kRows - 1;
   for (AxisId a : k.inner(s)) bytes *= k.indices.extent(a);
@@ -111,9 +117,7 @@ static bool takes_search(const ScheduledKernel& k) {
   const Stage& s = k.stages[0];
   const bool arg = s.op == Op::ArgMin || s.op == Op::ArgMax;
   if (s.kind != StageKind::Reduce || k.inner(s).empty() || arg) return false;
-  const auto reductions = std::ranges::count_if(
-      k.stages, [](const Stage& x) { return x.kind == StageKind::Reduce && !x.nested; });
-  return reductions <= 1 && gathers_below(k, s.value) <= kManyGathers;
+  return reductions_of(k) <= 1 && gathers_below(k, s.value) <= kManyGathers;
 }
 
 static Tile searched_tile(const ScheduledKernel& k, const Level& level) {

@@ -78,7 +78,7 @@ SlotId Planner::argument_slot(Frame& frame, const Argument& a) {
 
 void Planner::add_sources(const Frame& frame, NodeId node, std::vector<int32_t>& list) {
   for (int32_t source : frame.f.graph.sources(node)) {
-    const std::string& name = frame.f.graph.source_names()[static_cast<size_t>(source)];
+    const std::string& name = frame.f.graph.source_name(source);
     auto [found, fresh] = source_numbers_.emplace(
         name, static_cast<int32_t>(f_.graph.source_names().size()));
     if (fresh) {

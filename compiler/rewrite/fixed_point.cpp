@@ -101,7 +101,7 @@ NodeId Quantisations::one_source(const QuantisedPath& path, DType to) {
 void Quantisations::note_step() {
   std::vector<std::string>& names = report_.one_step;
   for (int32_t source : from_.sources(at_)) {
-    const std::string& name = from_.source_names()[static_cast<size_t>(source)];
+    const std::string& name = from_.source_name(source);
     if (std::ranges::count(names, name) == 0) names.push_back(name);
   }
 }

@@ -61,7 +61,7 @@ private:
     std::vector<int32_t> out;
     for (int32_t source : from_.sources(id)) {
       const auto [known, fresh] = numbers_.emplace(source, 0);
-      if (fresh) known->second = number_of(from_.source_names()[size_t(source)]);
+      if (fresh) known->second = number_of(from_.source_name(source));
       out.push_back(known->second);
     }
     return out;

@@ -434,7 +434,7 @@ static std::map<NodeId, uint64_t> limits_of(const Graph& graph, const Users& use
 // The first ONNX node that asked for n.
 static std::string source_of(const Graph& graph, NodeId n) {
   const std::vector<int32_t>& sources = graph.sources(n);
-  return sources.empty() ? "" : graph.source_names()[static_cast<size_t>(sources[0])];
+  return sources.empty() ? "" : graph.source_name(sources[0]);
 }
 
 // With forms of convolutions that err at most so many times what the sums err as they are

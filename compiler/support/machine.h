@@ -56,6 +56,7 @@ struct Machine {
   Cache first, second, last;      // from near to far; a missing one repeats its neighbour
   int streams = 0;                // of weights, that may be read side by side
   int free_streams = 0;           // of those, that cost nothing
+  int64_t streamed_rows = 0;      // of products that follow weights without prefetches
   int stored_lines = 0;           // on their way to memory while products go on
   double stored_line_wait = 0;    // multiply-adds that each line beyond them waits
   double memory_bytes_per_ns = 0; // one core, one stream

@@ -1,4 +1,5 @@
 #include "compiler/support/nearest.h"
+#include "compiler/support/join.h"
 
 #include <algorithm>
 #include <numeric>
@@ -28,10 +29,8 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
 }
 
 std::string nearest_text(std::string_view word, std::span<const std::string_view> words) {
-  std::string all;
-  for (std::string_view other : words)
-    all += (all.empty() ? "" : ", ") + std::string(other);
-  return "; the nearest is '" + std::string(nearest(word, words)) + "'; there are " + all;
+  return "; the nearest is '" + std::string(nearest(word, words)) + "'; there are " +
+         join(words);
 }
 
 } // namespace svod

@@ -9,8 +9,7 @@ static void add_nodes(const plan::Plan& plan, const plan::Step& step, uint32_t p
                       std::set<std::string>& names) {
   for (const plan::Step& part : step.joined) add_nodes(plan, part, program, names);
   if (step.kind != plan::StepKind::LaunchProgram || step.program != program) return;
-  for (int32_t source : step.sources)
-    names.insert(plan.graph.source_names()[static_cast<size_t>(source)]);
+  for (int32_t source : step.sources) names.insert(plan.graph.source_name(source));
 }
 
 std::string kernel_in_model(const codegen::Kernels& kernels,

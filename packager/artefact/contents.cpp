@@ -4,6 +4,7 @@
 
 #include "compiler/support/bytes.h"
 #include "compiler/support/check.h"
+#include "compiler/support/join.h"
 #include "compiler/support/round_up.h"
 #include "runtime_stub/device_format.h"
 
@@ -43,12 +44,7 @@ uint32_t slot_class(plan::SlotClass from) {
 }
 
 std::string source_text(const plan::Plan& plan, const plan::Step& step) {
-  std::string out;
-  for (int32_t source : step.sources) {
-    if (!out.empty()) out += ',';
-    out += plan.graph.source_names()[static_cast<size_t>(source)];
-  }
-  return out;
+  return join(plan.graph.names_of(step.sources), ",");
 }
 
 ImageStep image_step(const plan::Plan& plan, const plan::Step& step) {

@@ -2,6 +2,7 @@
 
 #include "compiler/plan/place_steps.h"
 #include "compiler/support/bytes.h"
+#include "compiler/support/join.h"
 #include "compiler/support/threads.h"
 #include "compiler/toolchain/data_object.h"
 #include "compiler/toolchain/ptx.h"
@@ -19,11 +20,7 @@
 namespace svod::packager {
 
 std::string nodes_of(const plan::Plan& plan, const plan::Step& step) {
-  std::string out;
-  for (int32_t source : step.sources)
-    out += (out.empty() ? "" : ", ") +
-           plan.graph.source_names()[static_cast<size_t>(source)];
-  return out;
+  return join(plan.graph.names_of(step.sources));
 }
 
 // The programs of the plan that the processor runs.

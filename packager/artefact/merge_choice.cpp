@@ -3,6 +3,7 @@
 #include "packager/artefact/merge_choice.h"
 
 #include "compiler/codegen/merge_functions.h"
+#include "compiler/support/join.h"
 #include "compiler/toolchain/link_once.h"
 #include "packager/artefact/kernel_jobs.h"
 
@@ -114,11 +115,8 @@ std::vector<MergedGroup> merge_kernels(const Target& target, codegen::Kernels& k
 }
 
 std::string merged_line(const MergedGroup& group) {
-  std::string names;
-  for (const std::string& name : group.kernels)
-    names += (names.empty() ? "" : ", ") + name;
-  return "merged: " + names + ": " + std::to_string(group.after) + " bytes with " +
-         std::to_string(group.numbers) + " numbers of each, " +
+  return "merged: " + join(group.kernels) + ": " + std::to_string(group.after) +
+         " bytes with " + std::to_string(group.numbers) + " numbers of each, " +
          std::to_string(group.before) + " one by one";
 }
 

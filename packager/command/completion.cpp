@@ -1,5 +1,6 @@
 // Completion scripts. A shell is told words only; what a model holds is not known to it.
 // Values are offered by the type that help names: a choice, FILE, DIR, TARGET.
+#include "compiler/support/join.h"
 #include "packager/command/help.h"
 #include "packager/command/option_table.h"
 
@@ -7,16 +8,10 @@ namespace svod::packager {
 
 namespace {
 
-std::string joined(const std::vector<std::string>& words, const char* separator = " ") {
-  std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : separator) + word;
-  return out;
-}
-
 std::string verb_words(const char* separator = " ") {
   std::vector<std::string> words;
   for (const VerbRow& row : verb_rows()) words.emplace_back(row.word);
-  return joined(words, separator);
+  return join(words, separator);
 }
 
 // The rest of a loop over words that looks for the verb among them.
@@ -39,7 +34,7 @@ std::string option_words(Verb verb) {
   for (const OptionText& option : options_of(verb))
     for (const std::string& name : {option.short_name, option.long_name})
       if (!name.empty()) words.push_back(name);
-  return joined(words);
+  return join(words, " ");
 }
 
 // What follows an option, as a case of the previous word; all verbs take it from pack.
@@ -50,7 +45,7 @@ std::string bash_values() {
     if (option.long_name == "--format") all.push_back(option);
   for (const OptionText& option : all) {
     if (option.type.empty() || option.type.starts_with("[")) continue;
-    const std::string words = joined(words_of_type(option.type));
+    const std::string words = join(words_of_type(option.type), " ");
     std::string reply = "COMPREPLY=()";
     if (!words.empty())
       reply = "COMPREPLY=($(compgen -W '" + words + "' -- \"$cur\"))";
@@ -81,7 +76,7 @@ std::string bash_script() {
       "  case $verb in\n";
   for (const VerbRow& row : verb_rows())
     out += std::string("    ") + row.word + ") options='" + option_words(row.verb) +
-           "'; actions='" + joined(words_of_type(row.operand)) + "' ;;\n";
+           "'; actions='" + join(words_of_type(row.operand), " ") + "' ;;\n";
   return out +
          "  esac\n"
          "  if [[ $cur == -* ]]; then\n"
@@ -110,7 +105,7 @@ std::string zsh_text(const std::string& text) {
 
 std::string zsh_option(const OptionText& option) {
   std::string action;
-  if (const std::string words = joined(words_of_type(option.type)); !words.empty())
+  if (const std::string words = join(words_of_type(option.type), " "); !words.empty())
     action = ":" + zsh_text(option.long_name.empty() ? "value" : option.long_name) +
              ":(" + words + ")";
   else if (option.type == "DIR")
@@ -144,7 +139,7 @@ std::string zsh_script() {
   for (const VerbRow& row : verb_rows()) {
     out += std::string("    ") + row.word + ")\n      _arguments -s -S \\\n";
     for (const OptionText& option : options_of(row.verb)) out += zsh_option(option);
-    const std::string actions = joined(words_of_type(row.operand));
+    const std::string actions = join(words_of_type(row.operand), " ");
     if (row.verb == Verb::Pack)
       out += "        '1:model or verb:{_values verb " + verb_words() +
              "; _files}' '*:model:_files' ;;\n";
@@ -171,7 +166,7 @@ std::string fish_option(const std::string& condition, const OptionText& option) 
   std::string out = "complete -c svod-pack -n '" + condition + "'";
   if (!option.short_name.empty()) out += " -s " + option.short_name.substr(1);
   if (!option.long_name.empty()) out += " -l " + option.long_name.substr(2);
-  const std::string words = joined(words_of_type(option.type));
+  const std::string words = join(words_of_type(option.type), " ");
   if (!words.empty())
     out += " -x -a '" + words + "'";
   else if (option.type == "DIR")
@@ -196,7 +191,8 @@ std::string fish_script() {
                                : "__fish_seen_subcommand_from " + std::string(row.word);
     for (const OptionText& option : options_of(row.verb))
       out += fish_option(condition, option);
-    if (const std::string actions = joined(words_of_type(row.operand)); !actions.empty())
+    if (const std::string actions = join(words_of_type(row.operand), " ");
+        !actions.empty())
       out += "complete -c svod-pack -n '" + condition + "' -x -a '" + actions + "'\n";
   }
   return out;

@@ -1,5 +1,6 @@
 // One block of lines per kernel, in the order in which they run. Times are the gate's:
 // what moving data and computing twice takes on one core, not what the kernel takes.
+#include "compiler/support/join.h"
 #include "packager/report/explanation.h"
 #include "packager/report/summary.h"
 
@@ -34,12 +35,6 @@ std::string time_text(double ns) {
 
 std::string count_text(size_t count, const char* one) {
   return std::to_string(count) + " " + one + (count == 1 ? "" : "s");
-}
-
-std::string list_of(const std::vector<std::string>& words) {
-  std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
-  return out;
 }
 
 // A line with a label; what follows is broken at spaces and stands below itself.
@@ -79,7 +74,7 @@ std::string traffic_text(const IoProfile& profile) {
       for (size_t i = 0; i < levels.size(); ++i) levels[i] += " " + sizes[i];
     out += reads ? "reads " : ", writes ";
     out += all == 0 ? "nothing" : size_text(static_cast<uint64_t>(all));
-    if (!levels.empty()) out += " (" + list_of(levels) + ")";
+    if (!levels.empty()) out += " (" + join(levels) + ")";
   }
   return out;
 }
@@ -142,7 +137,7 @@ const char* does_text(KernelAccount::Does does) {
 std::string kernel_text(const Account& account, size_t number) {
   const KernelAccount& k = account.kernels[number];
   std::string out = "\nkernel " + std::to_string(number) + "  k" +
-                    std::to_string(k.program) + "  " + list_of(k.nodes) + "\n";
+                    std::to_string(k.program) + "  " + join(k.nodes) + "\n";
   out += line(does_text(k.does), k.result + ", layout " + k.layout);
   for (const std::string& algorithm : k.algorithms) out += line("algorithm", algorithm);
   out += taken_text(k);
@@ -186,9 +181,9 @@ std::string search_text(const Account& account) {
           ", these " + time_text(s.after * 1e9));
   for (const explain::CutAccount& cut : account.cuts) {
     std::string text;
-    if (!cut.stored.empty()) text += "stores " + list_of(cut.stored) + "; ";
+    if (!cut.stored.empty()) text += "stores " + join(cut.stored) + "; ";
     if (!cut.inlined.empty())
-      text += "computes " + list_of(cut.inlined) + " where it is read; ";
+      text += "computes " + join(cut.inlined) + " where it is read; ";
     text +=
         "predicted " + time_text(cut.before * 1e9) + " -> " + time_text(cut.after * 1e9);
     if (cut.gate)

@@ -30,8 +30,7 @@ static const char* word_of(plan::StepKind kind) {
 void write_nodes(JsonWriter& json, const std::vector<int32_t>& sources,
                  const plan::Plan& plan) {
   json.key("nodes").begin_list();
-  for (int32_t source : sources)
-    json.value(plan.graph.source_names()[static_cast<size_t>(source)]);
+  for (int32_t source : sources) json.value(plan.graph.source_name(source));
   json.end_list();
 }
 

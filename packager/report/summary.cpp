@@ -3,6 +3,7 @@
 #include "packager/report/summary.h"
 
 #include "compiler/ir/dtype.h"
+#include "compiler/support/join.h"
 #include "importer/inputs/value_text.h"
 #include "packager/report/json.h"
 #include "packager/report/memory.h"
@@ -145,10 +146,7 @@ void write_bytes(JsonWriter& json, const Summary& summary) {
 
 // The program names them where a run stops, for that may be why.
 void write_left_out(JsonWriter& json, const std::vector<std::string>& branches) {
-  if (branches.empty()) return;
-  std::string all;
-  for (const std::string& branch : branches) all += (all.empty() ? "" : ", ") + branch;
-  json.pair("left_out", all);
+  if (!branches.empty()) json.pair("left_out", join(branches));
 }
 
 // What is said of the pack as a whole is of the first entry, where it is not of all; so

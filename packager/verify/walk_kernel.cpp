@@ -37,10 +37,7 @@ Walk::Writing& Walk::writing(const Step& step, size_t argument) {
 }
 
 std::vector<std::string> Walk::nodes_of(const Step& step) const {
-  std::vector<std::string> names;
-  for (int32_t source : step.sources)
-    names.push_back(plan_.graph.source_names()[static_cast<size_t>(source)]);
-  return names;
+  return plan_.graph.names_of(step.sources);
 }
 
 Fault& Walk::blame(const Step& step, std::string kernel, uint32_t program) {

@@ -43,6 +43,7 @@ void check_machine(const Machine& m) {
   check_cache(m.last, m.second);
   CHECK(m.free_streams >= 1);
   CHECK(m.streams >= m.free_streams);
+  CHECK(m.streamed_rows >= 1);
   CHECK(m.stored_lines >= 1);
   CHECK(m.memory_bytes_per_ns > 0);
   CHECK(m.memory_seen >= 0);
