@@ -3,7 +3,9 @@
 // is a scalar; the rest are vectors.
 #include "compiler/codegen/element_text.h"
 #include "compiler/codegen/expression_emitter.h"
+#include "compiler/kernel/lane_facts.h"
 #include "compiler/support/check.h"
+#include "compiler/support/join.h"
 
 #include <algorithm>
 
@@ -127,6 +129,24 @@ ExpressionEmitter::make_near_load(const Expr& e, const Point& p, int64_t step,
   return {declare(vtype, value), true};
 }
 
+// Lanes that read elements of one vector: no name where they do not.
+ExpressionEmitter::Value
+ExpressionEmitter::make_shuffled_load(const Expr& e, const Point& p,
+                                      const std::string& guard,
+                                      const std::vector<Bound>& by_lane) {
+  if (e.dtype != DType::F32 || !by_lane.empty()) return {};
+  const std::optional<ShuffledLanes> lanes = shuffled_lanes(k_, e);
+  if (!lanes) return {};
+  const std::string vtype = type(e.dtype, true);
+  std::string value = "take_lanes(load(a" + std::to_string(e.argument) + " + " +
+                      index_text(lanes->block, p, false) + "), lane_numbers<" +
+                      join(lanes->lanes) + ">(i32(" + index_text(lanes->moved, p, false) +
+                      ")))";
+  if (!guard.empty())
+    value = guard + " ? " + value + " : " + vtype + "(" + literal(e.dtype, e.bits) + ")";
+  return {declare(vtype, value), true};
+}
+
 ExpressionEmitter::Value ExpressionEmitter::make_load(const Expr& e, const Point& p) {
   if (k_.has_dot_axis() && k_.indices.depends_on(e.index, *k_.loops.dot))
     return make_dot_load(e, p);
@@ -160,6 +180,8 @@ ExpressionEmitter::Value ExpressionEmitter::make_load(const Expr& e, const Point
   }
   if (Value near = make_near_load(e, p, step, guard, by_lane); !near.name.empty())
     return near;
+  if (Value shuffled = make_shuffled_load(e, p, guard, by_lane); !shuffled.name.empty())
+    return shuffled;
   for (ExprId d : dynamic) eval(d, p);
   std::string lane_guard = condition(by_lane, p, true);
   if (!guard.empty()) lane_guard += (lane_guard.empty() ? "" : " && ") + guard;

@@ -72,6 +72,8 @@ private:
   Value make_load(const Expr& e, const Point& p);
   Value make_near_load(const Expr& e, const Point& p, int64_t step,
                        const std::string& guard, const std::vector<Bound>& by_lane);
+  Value make_shuffled_load(const Expr& e, const Point& p, const std::string& guard,
+                           const std::vector<Bound>& by_lane);
   Value make_dot_load(const Expr& e, const Point& p);
   Value make_dot_map(const Expr& e, const Point& p);
   Value make_map(const Expr& e, const Point& p);

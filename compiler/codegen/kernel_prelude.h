@@ -197,6 +197,24 @@ SVOD_INLINE T take_pieces(T taken, F load_piece) {
     return take_pieces<kStep, kPiece + 1>(taken, load_piece);
   return taken;
 }
+// Numbers of a vector's elements, moved by what is known at run time.
+template <int... kAt> SVOD_INLINE Lanes<i32> lane_numbers(i32 moved) {
+  Lanes<i32> at = {kAt...};
+  at += moved;
+  return at;
+}
+// The elements of a vector with these numbers.
+template <class T> SVOD_INLINE T take_lanes(T from, Lanes<i32> at) {
+#if defined(__AVX512F__) && !defined(SVOD_PORTABLE)
+  if constexpr (sizeof(T) == 64) return __builtin_ia32_permvarsf512(from, at);
+#endif
+#if defined(__AVX2__) && !defined(SVOD_PORTABLE)
+  if constexpr (sizeof(T) == 32) return __builtin_ia32_permvarsf256(from, at);
+#endif
+  T out;
+  for (iptr l = 0; l < kLanes; ++l) out[l] = from[at[l]];
+  return out;
+}
 template <int kStep, class E> SVOD_INLINE Lanes<E> load_strided(const E* from) {
   return take_pieces<kStep>(load(from), [&](iptr at) { return load(from + at); });
 }

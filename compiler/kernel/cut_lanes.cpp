@@ -38,6 +38,14 @@ private:
     Index out = IndexPool::constant(index.constant);
     for (auto [id, coefficient] : index.terms) {
       const Term& t = from_.indices.term(id);
+      if (t.kind == Term::Kind::Div || t.kind == Term::Kind::Mod) {
+        Index of = t.of;
+        replace(of);
+        of = t.kind == Term::Kind::Div ? to_.indices.div(of, t.divisor)
+                                       : to_.indices.mod(of, t.divisor);
+        out = IndexPool::add(out, IndexPool::scale(of, coefficient));
+        continue;
+      }
       if (t.kind != Term::Kind::Axis) {
         works_ = false;
         return;

@@ -2,6 +2,8 @@
 // fail, which of them data moves, and which positions are neighbours in memory.
 #include "compiler/kernel/lane_facts.h"
 
+#include "compiler/support/divide.h"
+
 #include <algorithm>
 
 namespace svod {
@@ -58,6 +60,55 @@ bool ends_apart(const ScheduledKernel& k, const std::vector<PeeledAxis>& peeled,
                ? lane_condition_ends(k, axis, high, ranges)
                : shared_condition_ends(k, axis, high, ranges);
   });
+}
+
+// Whether nothing but the axis moves it.
+static bool follows_alone(const IndexPool& pool, TermId id, AxisId axis) {
+  const Term& t = pool.term(id);
+  if (t.kind == Term::Kind::Axis) return t.id == axis;
+  return t.kind != Term::Kind::Dynamic &&
+         std::ranges::all_of(t.of.terms, [&](const auto& part) {
+           return follows_alone(pool, part.first, axis);
+         });
+}
+
+// Of what nothing but an axis moves, where that is at `position`.
+static int64_t value_at(const IndexPool& pool, const Index& index, int64_t position) {
+  int64_t sum = index.constant;
+  for (const auto& [id, coefficient] : index.terms) {
+    const Term& t = pool.term(id);
+    int64_t value = position;
+    if (t.kind != Term::Kind::Axis) {
+      const int64_t of = value_at(pool, t.of, position);
+      value = floor_div(of, t.divisor);
+      if (t.kind == Term::Kind::Mod) value = of - value * t.divisor;
+    }
+    sum += coefficient * value;
+  }
+  return sum;
+}
+
+std::optional<ShuffledLanes> shuffled_lanes(const ScheduledKernel& k, const Expr& load) {
+  if (!k.has_lane_axis() || k.indices.has_dynamic(load.index)) return std::nullopt;
+  const AxisId lane = *k.loops.lane;
+  const int lanes = k.loops.lanes;
+  ShuffledLanes out;
+  Index of_lane;
+  for (const auto& term : load.index.terms) {
+    const bool on_lane = k.indices.depends_on({0, {term}}, lane);
+    if (on_lane && !follows_alone(k.indices, term.first, lane)) return std::nullopt;
+    Index& part = on_lane ? of_lane : term.second % lanes == 0 ? out.block : out.moved;
+    part.terms.push_back(term);
+  }
+  out.block.constant = floor_div(load.index.constant, lanes) * lanes;
+  out.moved.constant = load.index.constant - out.block.constant;
+  for (int l = 0; l < lanes; ++l)
+    out.lanes.push_back(static_cast<int>(value_at(k.indices, of_lane, l)));
+  const auto [least, most] = std::ranges::minmax(out.lanes);
+  const Range moved = k.indices.range(out.moved);
+  if (of_lane.terms.empty() || least + moved.low != 0 || most + moved.high != lanes - 1)
+    return std::nullopt;
+  return out;
 }
 
 int gathers_below(const ScheduledKernel& k, ExprId root) {

@@ -14,6 +14,18 @@ inline constexpr int64_t kNearLanes = 4;
 // Loads below an expression that take each lane from where data says.
 int gathers_below(const ScheduledKernel& kernel, ExprId root);
 
+// Lanes that read elements of one vector, as those of a group of channels share its
+// inputs: lane l reads element lanes[l] + moved of the vector at `block`, `moved` being
+// the same for all lanes.
+struct ShuffledLanes {
+  Index block, moved;
+  std::vector<int> lanes;
+};
+// Nothing where lanes read elsewhere, or where some element of the vector is never read,
+// and so may be none.
+std::optional<ShuffledLanes> shuffled_lanes(const ScheduledKernel& kernel,
+                                            const Expr& load);
+
 // A register tile, and what it costs.
 struct Tile {
   std::vector<TileAxis> counts;

@@ -1,4 +1,5 @@
 // The order of loops, and where outer ones are cut into parallel chunks.
+#include "compiler/kernel/lane_facts.h"
 #include "compiler/kernel/matrix_tiles.h"
 #include "compiler/optimize/choose.h"
 
@@ -31,8 +32,12 @@ static void order_inner(ScheduledKernel& k, size_t stage) {
       widest = &e;
   }
   if (widest == nullptr) return;
-  sort_axes(k.loops.inner[stage],
-            [&](AxisId a) { return -std::abs(k.indices.coefficient(widest->index, a)); });
+  // Elements of one vector come before its neighbours, which share what is shuffled.
+  const auto shuffled = shuffled_lanes(k, *widest);
+  sort_axes(k.loops.inner[stage], [&](AxisId a) {
+    const int64_t step = std::abs(k.indices.coefficient(widest->index, a));
+    return shuffled && step < k.loops.lanes ? -step * k.loops.lanes - 1 : -step;
+  });
 }
 
 namespace {

@@ -3,6 +3,7 @@
 // and the chunks.
 #include "compiler/optimize/make_kernel.h"
 
+#include "compiler/kernel/lane_facts.h"
 #include "compiler/optimize/choose.h"
 #include "compiler/optimize/short_sums.h"
 #include "compiler/optimize/small_code.h"
@@ -25,6 +26,8 @@ public:
 private:
   void lower_again() { lowered_ = lower_(spec_); }
   std::optional<LowerSpec> with_whole_blocks() const;
+  bool picks_lanes(const ScheduledKernel& kernel) const;
+  std::optional<LowerSpec> with_shared_channels() const;
   void take_lanes();
   std::optional<Lowered> with_dot_axis() const;
 
@@ -77,6 +80,57 @@ std::optional<LowerSpec> KernelMaker::with_whole_blocks() const {
   return spec;
 }
 
+// Whether lanes read neighbours, the same, or elements of a vector that the processor
+// picks: of each level's registers.
+bool KernelMaker::picks_lanes(const ScheduledKernel& k) const {
+  const auto picks = [&](const ScheduledKernel& k, const Level& level) {
+    return std::ranges::all_of(k.exprs, [&](const Expr& e) {
+      int64_t step = 0;
+      if (e.kind != Expr::Kind::Load) return true;
+      const bool affine = k.indices.affine_in(e.index, *k.loops.lane, step);
+      if (k.arguments[e.argument].kind == Argument::Kind::Packed) return affine;
+      const bool masked = std::ranges::any_of(e.bounds, [&](const Bound& b) {
+        return k.indices.depends_on(b.index, *k.loops.lane);
+      });
+      if (affine) return step == 0 || step == 1;
+      return !masked && shuffled_lanes(k, e) && target_.picks_lanes(level);
+    });
+  };
+  return std::ranges::all_of(target_.levels, [&](const Level& level) {
+    const int parts = lanes_ * 32 / level.register_bits;
+    if (parts <= 1) return picks(k, level);
+    const std::optional<ScheduledKernel> cut = cut_lanes(k, parts);
+    return cut && picks(*cut, level);
+  });
+}
+
+// Quotients of a channel cut a block into groups and what is in them, of which neither
+// fills a vector. All of the block are lanes where a group's share what they read.
+std::optional<LowerSpec> KernelMaker::with_shared_channels() const {
+  const ScheduledKernel& k = lowered_.kernel;
+  const Layout& layout = stored_.buffers[stored_.buffer_of.at(group_.target)].layout;
+  const Dim dim{group_.root, layout.block_axis};
+  const auto found = spec_.splits.find(dim);
+  if (group_.target != group_.root || layout.block_axis < 0 || layout.block != lanes_ ||
+      found == spec_.splits.end() || !spec_.unrolled.empty() || k.stages.empty() ||
+      k.stages[0].kind != StageKind::Reduce)
+    return std::nullopt;
+  LowerSpec spec = spec_;
+  std::vector<int64_t>& pieces = spec.splits[dim];
+  if (pieces.back() >= lanes_) return std::nullopt;
+  // Groups may end within the last block.
+  int64_t together = 1;
+  while (!pieces.empty() && together < lanes_) {
+    together *= pieces.back();
+    pieces.pop_back();
+  }
+  if (lanes_ % together != 0 || (together != lanes_ && !pieces.empty()))
+    return std::nullopt;
+  pieces.push_back(lanes_);
+  spec.lane = {dim, pieces.size()};
+  return picks_lanes(lower_(spec).kernel) ? std::optional(spec) : std::nullopt;
+}
+
 // Cuts the axis that is the lanes', if one is worth it.
 void KernelMaker::take_lanes() {
   if (!level_.has_lanes()) return;
@@ -84,6 +138,10 @@ void KernelMaker::take_lanes() {
     const auto [dim, place, lanes] = *across;
     const int64_t extent = lowered_.kernel.indices.extent(lowered_.axes.at(dim)[place]);
     spec_.lane = {dim, split_axis(spec_, dim, place, extent, lanes)};
+    return lower_again();
+  }
+  if (auto shared = with_shared_channels()) {
+    spec_ = std::move(*shared);
     return lower_again();
   }
   auto lane = choose_lane(lowered_, lanes_, level_);

@@ -3,6 +3,7 @@
 // a depthwise convolution do, a tile of such vectors leaves no room for what is shared
 // (3x3 over 16 channels on AVX2: 207 accesses to the stack, 43 % of the peak). One
 // register at a time, the parts of a block on a loop of their own, does (90 %).
+#include "compiler/kernel/lane_facts.h"
 #include "compiler/optimize/choose.h"
 #include "compiler/optimize/tile_facts.h"
 
@@ -39,6 +40,13 @@ bool shares_windows(const ScheduledKernel& k, const Tile& tile) {
            std::ranges::any_of(tile.counts, [&](const TileAxis& count) {
              return shares_elements(k, s, load, count.axis, count.count);
            });
+  });
+}
+
+// What lanes pick from a vector they pick from a register.
+bool picks_lanes(const ScheduledKernel& k) {
+  return std::ranges::any_of(k.exprs, [&](const Expr& e) {
+    return e.kind == Expr::Kind::Load && shuffled_lanes(k, e);
   });
 }
 
@@ -86,10 +94,12 @@ int choose_lanes(const ScheduledKernel& k, const Level& level) {
   const int parts = k.loops.lanes * 32 / level.register_bits;
   // The longer ones need fewer instructions beside the multiplications.
   constexpr double kAsGood = 1.1;
-  if (!level.fma() || level.register_bits < 128 || parts < 2 || !is_plain(k))
-    return k.loops.lanes;
+  if (level.register_bits < 128 || parts < 2 || !is_plain(k)) return k.loops.lanes;
+  const bool picks = picks_lanes(k);
+  if (!level.fma() && !picks) return k.loops.lanes;
   const std::optional<ScheduledKernel> cut = cut_lanes(k, parts);
   if (!cut) return k.loops.lanes;
+  if (picks) return cut->loops.lanes;
   const Tile whole = choose_tile(k, level), narrow = choose_tile(*cut, level);
   const bool better = narrow.cost * parts <= kAsGood * whole.cost &&
                       narrow.count(cut->loops.outer.back()) == 1;

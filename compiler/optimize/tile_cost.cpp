@@ -15,8 +15,8 @@ namespace {
 struct Step {
   int points = 1, kept = 0;
   double loads = 0;
-  int shuffles = 0; // that the pipes of multiply-adds execute
-  int panels = 1;   // of weights
+  double shuffles = 0; // that the pipes of multiply-adds execute
+  int panels = 1;      // of weights
   bool fits = true;
 };
 
@@ -100,8 +100,10 @@ static void add_load(Step& step, const LoadUse& load, const std::vector<int>& co
       load.vector && window > distinct && step.points * load.steps <= kWrittenOut;
   const double each = load.vector ? vector_cost(machine, distinct * load.bytes)
                                   : broadcast_cost(machine, rivals);
-  step.loads += each * registers * (shared ? double(window) / load.steps : distinct) /
-                load.elements;
+  const double loads =
+      registers * (shared ? double(window) / load.steps : double(distinct));
+  step.loads += each * loads / load.elements;
+  if (load.shuffled) step.shuffles += loads;
   // 6 x 64 reached 99 to 111 GFLOP/s where 14 x 32 reached 111 to 115.
   const int crowd = load.bytes > 0 ? std::max(0, distinct - machine.free_streams) : 0;
   step.loads += 0.25 * crowd * crowd;

@@ -2,6 +2,7 @@
 
 #include "compiler/kernel/byte_groups.h"
 #include "compiler/kernel/byte_products.h"
+#include "compiler/kernel/lane_facts.h"
 #include "compiler/kernel/shared_elements.h"
 #include "compiler/optimize/choose.h"
 
@@ -186,7 +187,7 @@ static void add_candidates(const ScheduledKernel& k, const Expr& e, bool weight,
     }
     auto slide = [&](AxisId a) {
       const Slide found = slide_along(k, e, c.axis, a);
-      return facts.few || found.stride == 1 ? found : Slide{};
+      return facts.few || use.shuffled || found.stride == 1 ? found : Slide{};
     };
     use.slides.push_back(step ? slide(*step) : Slide{});
     use.far.push_back({});
@@ -208,6 +209,7 @@ static LoadUse load_use(const ScheduledKernel& k, ExprId id, const TileFacts& fa
   LoadUse use;
   use.vector = k.has_lane_axis() && used[*k.loops.lane];
   use.held = use.vector && step && !used[*step];
+  use.shuffled = use.vector && !weight && shuffled_lanes(k, e);
   if (weight && use.vector) use.bytes = panel_bytes(k, s, used);
   const int64_t line = int64_t(k.loops.lanes) * byte_size(e.dtype) * (dots ? kDot : 1);
   if (!use.held)

@@ -33,6 +33,8 @@ struct LoadUse {
   // Of bytes that all lanes share, in registers of four groups, or loaded two groups at a
   // time for sums in halves.
   bool grouped = false, shared = false;
+  // Lanes pick elements of what is loaded, by a shuffle for each register.
+  bool shuffled = false;
   // Elements of it that one load reads, which stay in a register each.
   int elements = 1;
   // Of a weight, whole lines, one per position: so many are read at once.

@@ -24,6 +24,7 @@ namespace {
 // come from where the run before has left them. Those of a small model stay in the second
 // cache.
 struct Core {
+  const Target& target;
   const Machine& machine;
   int64_t lanes;
   double weight_bytes_per_ns;
@@ -35,7 +36,7 @@ Core core_of(const Target& target, const Graph& graph) {
   for (uint32_t b = 0; b < graph.blob_count(); ++b)
     bytes += static_cast<int64_t>(graph.blob(b).size());
   const bool near = bytes <= m.second.bytes / 2;
-  return {m, target.levels[0].lanes,
+  return {target, m, target.levels[0].lanes,
           near ? m.second.bytes_per_clock * m.clock_ghz : m.memory_bytes_per_ns};
 }
 
@@ -353,6 +354,11 @@ static NodeId fast_form(Algorithms& out, const Graph& graph, const Contraction& 
   const auto place = [&](const Reading& reading) {
     return arranged(out.graph, now[reading.node], reading);
   };
+  const std::optional<GroupedConvolution> groups = match_groups(graph, c, lanes);
+  if (groups && fill_lanes(graph, *groups, core.target)) {
+    name = "direct, groups in lanes";
+    return spread_groups(out.graph, *groups, place(groups->input), place(groups->weight));
+  }
   if (const auto conv = match_convolution(graph, c)) {
     const int64_t m = groups_of_form(*conv, lanes);
     const Convolution whole = m > 1 ? with_groups_together(*conv, m) : *conv;
@@ -369,12 +375,12 @@ static NodeId fast_form(Algorithms& out, const Graph& graph, const Contraction& 
       return winograd(out, whole, form->form, place(whole.input), weight, lanes);
     }
   }
-  if (auto conv = match_groups(graph, c, lanes)) {
-    const FormPrice price = merging_price(graph, *conv, core);
+  if (groups) {
+    const FormPrice price = merging_price(graph, *groups, core);
     if (price.more_bytes > bounds.more_bytes) return kNoNode;
-    name = "direct" + as_one(conv->together);
+    name = "direct" + as_one(groups->together);
     chosen.more_bytes = price.more_bytes;
-    return merge_groups(out.graph, *conv, place(conv->input), place(conv->weight));
+    return merge_groups(out.graph, *groups, place(groups->input), place(groups->weight));
   }
   if (auto product = match_product(graph, c, lanes))
     if (is_read_in_vectors(graph, users, c.sum, product->column, lanes))
@@ -396,6 +402,8 @@ static std::vector<FormPrice> prices_of(const Graph& graph, const Contraction& c
                                         double most) {
   const int64_t lanes = core.lanes;
   std::vector<FormPrice> out;
+  const std::optional<GroupedConvolution> groups = match_groups(graph, c, lanes);
+  if (groups && fill_lanes(graph, *groups, core.target)) return out;
   if (const auto conv = match_convolution(graph, c)) {
     const int64_t m = groups_of_form(*conv, lanes);
     const Convolution whole = m > 1 ? with_groups_together(*conv, m) : *conv;
@@ -405,8 +413,8 @@ static std::vector<FormPrice> prices_of(const Graph& graph, const Contraction& c
         if (smaller && accepted_error(graph, *conv, form, most)) out.push_back(price);
       }
   }
-  if (auto conv = match_groups(graph, c, lanes)) {
-    out.push_back(merging_price(graph, *conv, core));
+  if (groups) {
+    out.push_back(merging_price(graph, *groups, core));
   } else if (auto product = match_product(graph, c, lanes)) {
     if (is_read_in_vectors(graph, users, c.sum, product->column, lanes))
       if (const auto price = halving_price(graph, *product, core)) out.push_back(*price);

@@ -40,4 +40,12 @@ NodeId merged_weights(Graph& g, NodeId weight, int64_t groups, int64_t outputs,
 NodeId merge_groups(Graph& g, const GroupedConvolution& conv, NodeId input,
                     NodeId weight);
 
+// Whether groups fill vectors without zeros: lanes of one share its channels, which every
+// level of the target reads as one element, or picks from a vector.
+bool fill_lanes(const Graph& g, const GroupedConvolution& conv, const Target& target);
+// The sum as that of single channels, each of its group's inputs: [N, G * OC/G, extents,
+// C/G, taps]. `input` and `weight` as above.
+NodeId spread_groups(Graph& g, const GroupedConvolution& conv, NodeId input,
+                     NodeId weight);
+
 } // namespace svod::select

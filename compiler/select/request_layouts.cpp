@@ -146,7 +146,7 @@ bool RequestFinder::turn_operands(const Group& group, const ScheduledKernel& k) 
       if (k.arguments[load.argument].kind != Argument::Kind::Buffer) continue;
       int64_t stride = 0;
       bool affine = k.indices.affine_in(load.index, *k.loops.lane, stride) && stride >= 0;
-      if (affine && stride == 0) continue;
+      if ((affine && stride == 0) || shuffled_lanes(k, load)) continue;
       if (affine && stride == 1) {
         bool masked = !load.bounds.empty();
         if (masked && pad_vectors(k.arguments[load.argument].id)) return true;

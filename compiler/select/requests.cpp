@@ -1,6 +1,7 @@
 // Requests for values to be stored.
 #include "compiler/select/requests.h"
 
+#include "compiler/kernel/lane_facts.h"
 #include "compiler/kernel/stage_work.h"
 #include "compiler/rewrite/wide_channels.h"
 #include "compiler/select/picture_edges.h"
@@ -152,7 +153,8 @@ static bool gathers_lanes(const ScheduledKernel& k) {
       const Expr& load = k.exprs[id];
       int64_t stride = 0;
       return k.arguments[load.argument].kind == Argument::Kind::Buffer &&
-             !k.indices.affine_in(load.index, *k.loops.lane, stride);
+             !k.indices.affine_in(load.index, *k.loops.lane, stride) &&
+             !shuffled_lanes(k, load);
     });
   });
 }
@@ -166,7 +168,8 @@ static int64_t scattered_reads(const ScheduledKernel& k) {
     return load.kind == Expr::Kind::Load &&
            k.arguments[load.argument].kind == Argument::Kind::Buffer &&
            !(k.indices.affine_in(load.index, *k.loops.lane, stride) &&
-             (stride == 0 || stride == 1));
+             (stride == 0 || stride == 1)) &&
+           !shuffled_lanes(k, load);
   });
 }
 

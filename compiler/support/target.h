@@ -111,6 +111,11 @@ struct Target {
   bool is_small() const { return levels.back().small; }
   bool is_x86() const { return triple.starts_with("x86_64"); }
   bool is_i686() const { return triple.starts_with("i686"); }
+  // Whether an instruction of the level takes elements of a vector by numbers that are
+  // known at run time, whichever lanes they are for.
+  bool picks_lanes(const Level& level) const {
+    return is_x86() && level.register_bits >= 256;
+  }
 };
 
 // Bytes: of arena, weights and all that lies in them. An image promises a cache line; the

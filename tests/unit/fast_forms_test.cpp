@@ -67,14 +67,13 @@ std::string fault_of(const Drawn& drawn, const Target& target) {
   return "";
 }
 
-// Every contraction's form, without its numbers: "winograd", "strassen", "direct, groups
-// as one".
+// Every contraction's form, without its numbers: "winograd", "strassen", "groups".
 std::string kind_of(const std::string& name) {
   if (name.starts_with("winograd"))
     return name.find("parts") != std::string::npos  ? "winograd in parts"
            : name.find("rows") != std::string::npos ? "winograd along rows"
                                                     : "winograd";
-  return name.find("groups") != std::string::npos ? "groups as one" : name;
+  return name.find("groups") != std::string::npos ? "groups" : name;
 }
 
 // Runs seeds [first, last], each on one of the levels; counts the forms that were chosen.
@@ -224,5 +223,5 @@ TEST_CASE("many layers in fast forms compute what is written",
   CHECK(nearly_all_are_fast(check_seeds(4, 24, product)));
   auto kinds = check_seeds(13, 300, layers);
   CHECK(kinds["winograd"] > 0);
-  CHECK(kinds["groups as one"] > 0);
+  CHECK(kinds["groups"] > 0);
 }

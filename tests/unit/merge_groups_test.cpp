@@ -1,5 +1,4 @@
-// Groups of few channels become one convolution of whole vectors, which computes the
-// same.
+// Groups of few channels become sums of whole vectors, which compute the same.
 #include "compiler/ir/build.h"
 #include "compiler/ir/verify.h"
 #include "compiler/rewrite/simplify.h"
@@ -73,11 +72,13 @@ RandomGraph grouped(const Case& c) {
   return out;
 }
 
-// Groups of the sum, with how many results and inputs each; {} where there is none.
+// Groups of the sum, with how many results and inputs each, or its channels with how many
+// inputs each; {} where there is none.
 Shape groups_of(const Graph& g) {
   for (NodeId n : g.live_nodes()) {
     const Shape& p = g[n].shape;
     if (g[n].op == Op::Mul && p.size() == 8) return {p[1], p[2], p[5]};
+    if (g[n].op == Op::Mul && p.size() == 7) return {p[1], p[4]};
   }
   return {};
 }
@@ -91,10 +92,24 @@ Shape groups_chosen(const Case& c, const char* target = "x86-64-v4") {
 
 } // namespace
 
-TEST_CASE("groups of few channels are merged to whole vectors", "[fuse]") {
-  CHECK(groups_chosen({8, 4, 4, {3, 3}}) == Shape{2, 16, 16});
-  CHECK(groups_chosen({4, 8, 8, {3, 3}, 2}) == Shape{2, 16, 16});
-  CHECK(groups_chosen({8, 2, 2, {3, 3}}) == Shape{1, 16, 16});
+TEST_CASE("lanes of groups that fill a vector share their group's channels", "[fuse]") {
+  CHECK(groups_chosen({8, 4, 4, {3, 3}}) == Shape{32, 4});
+  CHECK(groups_chosen({4, 8, 8, {3, 3}, 2}) == Shape{32, 8});
+  CHECK(groups_chosen({8, 2, 2, {3, 3}}) == Shape{16, 2});
+  // The last vector has room for another group.
+  CHECK(groups_chosen({7, 8, 8, {3, 3}}) == Shape{56, 8});
+  CHECK(groups_chosen({3, 4, 4, {3, 3}}) == Shape{12, 4});
+  // Registers of four lanes have one group each, those of eight two or one. Elements of
+  // registers are picked on x86 alone.
+  CHECK(groups_chosen({8, 4, 4, {3, 3}}, "aarch64") == Shape{32, 4});
+  CHECK(groups_chosen({8, 2, 2, {3, 3}}, "aarch64") == Shape{1, 16, 16});
+  CHECK(groups_chosen({8, 4, 4, {3, 3}}, "aarch64-sve256") == Shape{2, 16, 16});
+  CHECK(groups_chosen({8, 8, 8, {3, 3}}, "aarch64-sve256") == Shape{64, 8});
+}
+
+TEST_CASE("other groups of few channels are merged to whole vectors", "[fuse]") {
+  CHECK(groups_chosen({8, 4, 8, {3, 3}}) == Shape{2, 32, 16});
+  CHECK(groups_chosen({8, 8, 4, {3, 3}, 2}) == Shape{2, 16, 32});
   // Two groups are whole vectors; more than two would be too many products.
   CHECK(groups_chosen({8, 24, 24, {3, 3}}) == Shape{4, 48, 48});
   CHECK(groups_chosen({4, 20, 20, {3, 3}}) == Shape{4, 20, 20});
@@ -105,8 +120,8 @@ TEST_CASE("groups of few channels are merged to whole vectors", "[fuse]") {
 }
 
 TEST_CASE("a last group that is lacking is one of zeros", "[fuse]") {
-  CHECK(groups_chosen({7, 8, 8, {3, 3}}) == Shape{4, 16, 16});
-  CHECK(groups_chosen({3, 4, 4, {3, 3}}) == Shape{1, 16, 16});
+  CHECK(groups_chosen({7, 8, 4, {3, 3}}) == Shape{2, 16, 32});
+  CHECK(groups_chosen({3, 4, 8, {3, 3}}) == Shape{1, 32, 16});
   CHECK(groups_chosen({5, 24, 24, {3, 3}}) == Shape{3, 48, 48});
   // Two of three would be zeros.
   CHECK(groups_chosen({5, 4, 4, {3, 3}}) == Shape{5, 4, 4});
@@ -138,12 +153,30 @@ TEST_CASE("merged groups compute what groups compute", "[fuse]") {
   }
 }
 
+TEST_CASE("lanes that share channels compute what groups compute", "[fuse][lanes]") {
+  static constexpr LevelChoice kLevels[] = {
+      {"native"}, {"x86-64-v3"}, {"x86-64-v2"}, {"x86-64-v4"}, {"x86-64-v3", 8}};
+  for (const Case& c : {Case{8, 4, 4, {3, 3}},
+                        {4, 8, 8, {5, 3}, 2},
+                        {16, 2, 2, {3, 3}},
+                        {8, 4, 4, {3}},
+                        {8, 8, 8, {2, 3, 3}},
+                        {7, 8, 8, {3, 3}, 2, 1, 20},
+                        {3, 4, 4, {3, 3}, 1, 1}}) {
+    INFO(c.groups << " groups of " << c.inputs);
+    const RandomGraph direct = grouped(c);
+    for (const LevelChoice& level : kLevels)
+      if (const auto target = target_for(level))
+        CHECK(check_kernels(direct, *target) == "");
+  }
+}
+
 // Each has weights of its own, and its result's channels are those of the whole in
 // blocks.
 TEST_CASE("the groups of one picture are winograd's pictures", "[fuse][winograd]") {
   for (const Case& c : {Case{4, 16, 16, {3, 3}, 1, 1},
                         {2, 32, 64, {3, 3}, 1, 1},
-                        {8, 4, 4, {3, 3}, 1, 1},
+                        {8, 4, 8, {3, 3}, 1, 1},
                         {4, 24, 24, {3, 3}, 1, 1},
                         {3, 48, 32, {5}, 1, 1, 200}}) {
     const RandomGraph direct = grouped(c);

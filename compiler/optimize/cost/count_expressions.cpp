@@ -1,5 +1,6 @@
 // Expressions of a tile: each as often as its value differs there. A load of a nest that
 // is written out counts once for all steps and positions that read the same element.
+#include "compiler/kernel/lane_facts.h"
 #include "compiler/kernel/shared_elements.h"
 #include "compiler/optimize/cost/tile_counter.h"
 
@@ -141,6 +142,9 @@ Instructions TileCounter::one_load(const Expr& e) const {
     out.loads = double(step) * parts;
     out.operations += double(step - 1) * parts;
     if (on_lanes) out.plain += kPartOfVector * double(step) * parts;
+  } else if (!affine && !on_lanes && shuffled_lanes(k_, e)) {
+    out.loads = parts;
+    out.operations += parts;
   } else if (affine && step == 0) {
     out.elements = 1;
     out.operations += on_lanes ? 2 * parts : 0;
