@@ -91,6 +91,8 @@ static int64_t value_at(const IndexPool& pool, const Index& index, int64_t posit
 std::optional<ShuffledLanes> shuffled_lanes(const ScheduledKernel& k, const Expr& load) {
   if (!k.has_lane_axis() || k.indices.has_dynamic(load.index)) return std::nullopt;
   const AxisId lane = *k.loops.lane;
+  int64_t step = 0;
+  if (k.indices.affine_in(load.index, lane, step)) return std::nullopt;
   const int lanes = k.loops.lanes;
   ShuffledLanes out;
   Index of_lane;
@@ -106,8 +108,7 @@ std::optional<ShuffledLanes> shuffled_lanes(const ScheduledKernel& k, const Expr
     out.lanes.push_back(static_cast<int>(value_at(k.indices, of_lane, l)));
   const auto [least, most] = std::ranges::minmax(out.lanes);
   const Range moved = k.indices.range(out.moved);
-  if (of_lane.terms.empty() || least + moved.low != 0 || most + moved.high != lanes - 1)
-    return std::nullopt;
+  if (least + moved.low != 0 || most + moved.high != lanes - 1) return std::nullopt;
   return out;
 }
 

@@ -21,8 +21,8 @@ struct ShuffledLanes {
   Index block, moved;
   std::vector<int> lanes;
 };
-// Nothing where lanes read elsewhere, or where some element of the vector is never read,
-// and so may be none.
+// Nothing where lanes read neighbours or elsewhere, or where some element of the vector
+// is never read, and so may be none.
 std::optional<ShuffledLanes> shuffled_lanes(const ScheduledKernel& kernel,
                                             const Expr& load);
 
