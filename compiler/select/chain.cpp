@@ -184,6 +184,23 @@ int64_t Finder::shared_bytes(const ScheduledKernel& k,
   return bytes;
 }
 
+// Where the index can be, the bounds being met: a part of it that is one of them is
+// nowhere else, as a position of rows that the last vector goes beyond.
+static Range range_within(const IndexPool& pool, Index index,
+                          const std::vector<Bound>& bounds) {
+  Range known{0, 0};
+  for (const Bound& b : bounds) {
+    const bool part = std::ranges::all_of(b.index.terms, [&](const auto& term) {
+      return std::ranges::count(index.terms, term) != 0;
+    });
+    if (!part || b.index.terms.empty()) continue;
+    index = IndexPool::add(index, IndexPool::scale(b.index, -1));
+    known.low += b.low, known.high += b.high - 1;
+  }
+  const Range rest = pool.range(index);
+  return {rest.low + known.low, rest.high + known.high};
+}
+
 // The axes of the kernel that walk along the parts' dimensions, in order; where a kernel
 // has one axis for all of them, that one.
 bool Finder::axes_of(const ScheduledKernel& k, const Parts& parts, const Index& index,
@@ -218,12 +235,8 @@ bool Finder::axes_of(const ScheduledKernel& k, const Parts& parts, const Index& 
   });
   for (AxisId a : axes)
     if (k.indices.depends_on(rest, a)) return false;
-  const Range range = k.indices.range(rest);
-  const int64_t stride = dims.strides[n - 1];
-  if (range.low >= 0 && range.high < stride) return true;
-  return std::ranges::any_of(bounds, [&](const Bound& b) {
-    return b.index == rest && b.low >= 0 && b.high <= stride;
-  });
+  const Range range = range_within(k.indices, rest, bounds);
+  return range.low >= 0 && range.high < dims.strides[n - 1];
 }
 
 // The kernel's chunks, when all it does with what is passed on stays within its part.
@@ -255,9 +268,9 @@ bool Finder::cut(const ScheduledKernel& k, const Passed& passed, const Parts& pa
   return true;
 }
 
-// What is passed on: written by one kernel of the chain, read by later ones, by nobody
-// else. All other buffers that a kernel of the chain writes are of no concern to the
-// others.
+// What is passed on: written by kernels of the chain, each a part of it where they are
+// several, read by later ones, by nobody else. All other buffers that a kernel of the
+// chain writes are of no concern to the others.
 std::optional<Finder::Passed> Finder::find_passed(const Members& members) const {
   Passed passed;
   auto place = [&](size_t kernel) {
@@ -277,11 +290,12 @@ std::optional<Finder::Passed> Finder::find_passed(const Members& members) const 
       auto inside = [&](size_t user) {
         return place(user) >= i && place(user) < members.size();
       };
-      if (use.outside || use.writers.size() != 1 ||
+      auto member = [&](size_t user) { return place(user) < members.size(); };
+      if (use.outside || !std::ranges::all_of(use.writers, member) ||
           !std::ranges::all_of(use.readers, inside) ||
           f_.buffers[a.id].layout.has_border())
         return std::nullopt;
-      passed.push_back(a.id);
+      if (std::ranges::count(passed, a.id) == 0) passed.push_back(a.id);
       gives[i] = true;
       for (size_t reader : use.readers)
         if (reader != members[i]) takes[place(reader)] = true;
@@ -292,6 +306,13 @@ std::optional<Finder::Passed> Finder::find_passed(const Members& members) const 
   return passed;
 }
 
+// Whether so many operations of each part are worth bytes that all parts read again.
+static bool pays(const Machine& m, double flops, double again) {
+  const double per_byte = m.flops_per_clock / m.second.bytes_per_clock;
+  const double far = again > double(m.second.bytes) ? 2 : 1;
+  return flops >= kProductsAgain * per_byte * far * again;
+}
+
 bool Finder::is_good(const Members& members, const Passed& passed,
                      const Parts& parts) const {
   if (parts.count() < kFewestParts) return false;
@@ -300,14 +321,9 @@ bool Finder::is_good(const Members& members, const Passed& passed,
     const ScheduledKernel& k = f_.kernels[i];
     const int64_t weights = weight_bytes(k);
     const double flops = double(k.flops) / double(parts.count());
-    const double per_byte = machine_.flops_per_clock / machine_.second.bytes_per_clock;
-    const auto pays = [&](int64_t again) {
-      const double far = again > machine_.second.bytes ? 2 : 1;
-      return flops >= kProductsAgain * per_byte * far * double(again);
-    };
-    return weights <= weight_limit(machine_) && pays(weights) &&
+    return weights <= weight_limit(machine_) && pays(machine_, flops, double(weights)) &&
            cut(k, passed, parts, chunks) &&
-           pays(kLoadsOfShared * shared_bytes(k, chunks));
+           pays(machine_, flops, double(kLoadsOfShared * shared_bytes(k, chunks)));
   });
 }
 
@@ -413,6 +429,13 @@ void Finder::run() {
 }
 
 } // namespace
+
+bool may_chain(const Machine& m, int64_t parts, double passed, double flops,
+               double weights) {
+  const auto limit = double(part_limit(m)), each = double(parts);
+  return parts >= kFewestParts && passed > limit && passed / each <= limit &&
+         weights <= double(weight_limit(m)) && pays(m, flops / each, weights);
+}
 
 void find_chains(FusedGraph& fused, const Machine& machine) {
   Finder(fused, machine).run();

@@ -3,6 +3,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/graph_copy.h"
 #include "compiler/select/accuracy.h"
+#include "compiler/select/chain.h"
 #include "compiler/select/group.h"
 #include "compiler/select/merge_groups.h"
 #include "compiler/select/strassen.h"
@@ -217,6 +218,16 @@ static std::vector<PricedForm> forms_of(const Convolution& c, const Convolution&
   return forms;
 }
 
+// Whether rows of tiles are transformed, multiplied and transformed back one by one.
+static bool runs_by_rows(const Machine& m, const Convolution& c, const WinogradForm& form,
+                         int64_t lanes) {
+  const int64_t rows = form.tiles(c, 0), pictures = c.batch / c.groups;
+  const double weights = weights_of(c, form, lanes);
+  return pictures == 1 &&
+         may_chain(m, rows, 4 * values_of(c, form),
+                   2 * weights * double(rows * form.tiles(c, 1)), 4 * weights);
+}
+
 namespace {
 
 // What a form of a contraction may cost.
@@ -241,8 +252,9 @@ static std::optional<AcceptedForm> choose_form(const Graph& g, const Convolution
     if (price.more_bytes > bounds.more_bytes) continue;
     const std::optional<double> error = accepted_error(g, group, form, bounds.error);
     if (!error) continue;
-    form.by_rows = form.channels && 4 * values_of(c, form) > double(m.far_bytes()) &&
-                   form.tiles(c, 1) >= kRowOfTiles;
+    form.by_rows = form.channels && form.tiles(c, 1) >= kRowOfTiles &&
+                   (4 * values_of(c, form) > double(m.far_bytes()) ||
+                    runs_by_rows(m, c, form, core.lanes));
     return AcceptedForm{form, *error};
   }
   return std::nullopt;
