@@ -3,6 +3,8 @@
 #include "compiler/ir/build.h"
 #include "compiler/pipeline.h"
 #include "compiler/rewrite/simplify.h"
+#include "tests/support/check_kernels.h"
+#include "tests/support/convolve.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/run_kernels.h"
 
@@ -133,4 +135,30 @@ TEST_CASE("parts that overlap make no chain", "[chain]") {
   REQUIRE(run.error == "");
   CHECK(compare_tensors(run.outputs[0], evaluate(g, {input}).outputs[0], 1e-4, 1e-4) ==
         "");
+}
+
+// Its transformed values would leave the second cache. Of the products some have fewer
+// taps, and kernels of their own; rows of what is transformed end within a vector.
+TEST_CASE("a picture's first layer runs row by row", "[chain][winograd]") {
+  Graph g;
+  Random random(6);
+  const NodeId x = g.add_input("x", DType::F32, {1, 3, 224, 224});
+  const Tensor weights = random_tensor(random, {64, 3, 7, 7});
+  const NodeId y = convolve(g, x, weights, 3, {2, 2});
+  g.add_output("y", y);
+  const uint64_t bytes = static_cast<uint64_t>(element_count(g[y].shape)) * 4;
+  const Tensor input = random_tensor(random, {1, 3, 224, 224});
+  for (const char* name : {"x86-64-v4", "x86-64-v3"}) {
+    CompileOptions options;
+    options.target = *find_target(name);
+    const codegen::Kernels kernels = compile(g, options);
+    INFO(name);
+    CHECK(chained_steps(kernels) == 4);
+    CHECK(kernels.plan.arena_bytes + kernels.plan.scratch_bytes < bytes);
+    if (!target_for({name})) continue;
+    const KernelRun run = run_kernels(kernels, options.target, {input});
+    REQUIRE(run.error == "");
+    CHECK(compare_tensors(run.outputs[0], evaluate(g, {input}).outputs[0], 1e-3, 1e-3) ==
+          "");
+  }
 }
