@@ -160,7 +160,7 @@ def write(*program):
 
 def main():
     program = FOLDER / "digits"
-    pack(DIGITS, program)
+    pack(DIGITS, program, every_level=True)
     names_and_suffixes(program)
     json_files(program)
     reasons(program)

@@ -174,7 +174,7 @@ def profiles(folder):
     hostile = folder / "hostile.onnx"
     hostile.write_bytes(hostile_model())
     for name, model in (("digits", DIGITS), ("hostile", hostile)):
-        packer(folder, model, "-o", name, "--verify", "off")
+        packer(folder, model, "-o", name, "--target", "native", "--verify", "off")
         (folder / f"{name}.json").write_bytes(run(folder / name, "--profile=json", "--min-time", "0.01").stdout)
         packer(folder, "report", f"{name}.json", "-o", f"{name}.html")
         page, said = (folder / f"{name}.html").read_text(), json.loads((folder / f"{name}.json").read_text())

@@ -183,8 +183,8 @@ def interrupted(folder):
     temporary = folder / "tmp"
     temporary.mkdir()
     (folder / "cnn.onnx").write_bytes(onnx.small_cnn())
-    packer(folder, "cnn.onnx", "-o", "cnn")  # fills the cache
-    started = subprocess.Popen([PACKER, "cnn.onnx", "-o", "cnn", "--verify", "random"], cwd=folder,
+    packer(folder, "cnn.onnx", "-o", "cnn", "--target", "native")  # fills the cache
+    started = subprocess.Popen([PACKER, "cnn.onnx", "-o", "cnn", "--target", "native", "--verify", "random"], cwd=folder,
                                env=dict(ENV, TMPDIR=str(temporary)), stderr=subprocess.DEVNULL)
     while not list(temporary.iterdir()) and started.poll() is None:
         time.sleep(0.0002)

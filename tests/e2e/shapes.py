@@ -30,7 +30,7 @@ def numbers(count, seed):
 def verified(model_path, output, *options):
     """Packed, and each entry compared with the evaluator."""
     env = dict(os.environ, SVOD_CACHE_DIR=str(BUILD / "e2e" / "cache"))
-    run(PACKER, model_path, "-o", output, "-q", "--verify", "random", *options, env=env, seconds=300)
+    run(PACKER, model_path, "-o", output, "-q", "--verify", "random", "--target", "native", *options, env=env, seconds=300)
 
 
 def entries_are_single_packs(folder):

@@ -313,7 +313,7 @@ def verified():
     """Random data: the states of a first run are zeros."""
     for name, target in (("attention_step", []), ("recurrent", []), ("attention_step", ["--emit", "static"])):
         done = run(PACKER, FOLDER / f"{name}.onnx", "-o", FOLDER / "verified.a" if target else FOLDER / "verified",
-                   "--verify", "random", *Case.options_of(name), *target)
+                   "--verify", "random", "--target", "native", *Case.options_of(name), *target)
         check(b"max abs" in done.stderr, f"{name} is verified {' '.join(target)}")
 
 
