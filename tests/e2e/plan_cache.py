@@ -19,7 +19,7 @@ from onnx_writer import random_tensor, small_cnn, small_mlp
 from weighted_models import MODELS, Weights
 from packing import LEAST_LEVEL, LONG, PACKER, check, pack, run, work_folder
 
-ROUNDS = 100 if LONG else 6
+ROUNDS = 100 if LONG else 3
 
 
 def renamed(plain):

@@ -120,8 +120,8 @@ TEST_CASE("rows and columns change places", "[lanes][sweep]") {
   }
 }
 
-TEST_CASE("shuffled channels in blocks", "[lanes]") {
-  for (const LevelChoice& level : kLevels) {
+TEST_CASE("shuffled channels in blocks", "[lanes][sweep]") {
+  for (const LevelChoice& level : swept(kLevels, 1)) {
     const auto target = target_for(level);
     if (!target) continue;
     for (const Shape& apart : {Shape{1, 2, 29, 9, 21}, Shape{1, 4, 13, 5, 4},

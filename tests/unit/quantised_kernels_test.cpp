@@ -243,7 +243,7 @@ TEST_CASE("neighbouring windows share a vector of interleaved bytes",
   uint64_t seed = 0;
   for (int64_t kernel : {3, 4})
     for (int64_t stride : {1, 2})
-      for (const LevelChoice& level : swept(kLevels, 2)) {
+      for (const LevelChoice& level : swept(kLevels, 1)) {
         const std::optional<Target> target = target_for(level);
         if (!target) continue;
         const RandomGraph random = Quantised(++seed).depthwise(kernel, stride);
@@ -276,7 +276,7 @@ TEST_CASE("only what may leave 32 bits is looked at before it becomes a byte",
           "[kernels][quantised][sweep]") {
   uint64_t seed = 0;
   for (int64_t exponent : {-6, 4, 24})
-    for (const LevelChoice& level : swept(kLevels, 2)) {
+    for (const LevelChoice& level : swept(kLevels, 1)) {
       const std::optional<Target> target = target_for(level);
       if (!target) continue;
       const RandomGraph random = Quantised(++seed).depthwise(3, 1, exponent);
@@ -307,7 +307,7 @@ TEST_CASE("a few weights of nine bits are products apart",
                         {{5, 2, 3, 3}, 5, 0, 0}};
   uint64_t seed = 0;
   for (const Case& c : cases)
-    for (const LevelChoice& level : swept(kLevels, 2)) {
+    for (const LevelChoice& level : swept(kLevels, 1)) {
       const RandomGraph random = Quantised(++seed).outliers(c.weights, c.far);
       const Graph better = rewrite::simplify(rewrite::integer_contractions(random.graph));
       INFO(level.name << " seed " << seed);
