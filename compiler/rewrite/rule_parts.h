@@ -36,7 +36,7 @@ pattern::Pattern clamped_sum();
 
 // Its argument, where no element is infinite, NaN, 0 or so small that it has fewer bits.
 extern const pattern::Helper normal;
-// The root clamped_sum() / d as a clamp of x / d + c / d, where y and z are known and c
+// clamped_sum() / d as a clamp of x / d + c / d, where y and z are known and c
 // is smaller than what lies between them: then x / d rounds by no more than a result
 // does.
 extern const pattern::Helper clamp_of_quotients;

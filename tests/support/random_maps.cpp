@@ -236,8 +236,11 @@ bool Drawer::draw_hard_swish(NodeId x) {
   const size_t first = g().size();
   auto number = [&](double c) { return constant(g(), dtype, shape(x), c); };
   NodeId gate = map(g(), Op::Max, {map(g(), Op::Add, {x, number(3)}), number(0)});
-  gate = map(g(), Op::Div, {map(g(), Op::Min, {gate, number(6)}), number(6)});
-  return finish_idiom(first, map(g(), Op::Mul, {x, gate}), {v.bound, 0, false, false});
+  gate = map(g(), Op::Min, {gate, number(6)});
+  const NodeId swish = random_.chance(50)
+                           ? map(g(), Op::Mul, {x, map(g(), Op::Div, {gate, number(6)})})
+                           : map(g(), Op::Div, {map(g(), Op::Mul, {x, gate}), number(6)});
+  return finish_idiom(first, swish, {v.bound, 0, false, false});
 }
 
 bool Drawer::draw_clamped_cast(NodeId x) {
