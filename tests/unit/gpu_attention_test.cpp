@@ -229,7 +229,7 @@ TEST_CASE("gpu attention: no weights where a mask leaves nothing") {
 
 TEST_CASE("gpu attention: layouts", "[sweep]") {
   for (const DType type : swept({DType::F16, DType::F32}, 1))
-    for (const int64_t key_heads : {0, 1, 2})
+    for (const int64_t key_heads : swept<int64_t>({1, 0, 2}, 2))
       for (const bool scaled : {false, true}) {
         CAPTURE(info(type).text, key_heads, scaled);
         CHECK(wrong(Case{type, 2, 4, 30, 37, 32, 32, Mask::AddedRow, true, scaled,

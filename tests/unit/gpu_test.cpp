@@ -336,7 +336,7 @@ TEST_CASE("gpu: tensor cores multiply the first bits of floats") {
 
 // Products that nobody has waited for read what is copied for later steps.
 TEST_CASE("gpu: the executor finds products that are not waited for") {
-  const Graph g = turned_product(DType::F16, DType::F16, DType::F32, true, true, 512);
+  const Graph g = turned_product(DType::F16, DType::F16, DType::F32, true, true, 256);
   codegen::Kernels kernels = compiled(g);
   kernels.plan.programs[0].levels.back().gpu = by_groups(g, 64, 64, 1);
   kernels = codegen::emit(std::move(kernels.plan), gpu());
