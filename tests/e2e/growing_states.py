@@ -12,7 +12,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from onnx_writer import INT64, model, node, random_tensor, tensor, value
-from packing import LONG, PACKER, check, pack, run, work_folder, write_npy
+from packing import LEVEL, LONG, PACKER, check, pack, run, work_folder, write_npy
 
 FOLDER = work_folder("growing_states")
 LAYERS, HEADS, SIZE = 2, 2, 4
@@ -291,7 +291,7 @@ def faults():
 
 
 def verified():
-    done = run(PACKER, MODEL, "-o", FOLDER / "verified", "--verify", "random", "--target", "native", *STATES, "--shape", "new=1", "--dim", "past=0..9")
+    done = run(PACKER, MODEL, "-o", FOLDER / "verified", "--verify", "random", *LEVEL, *STATES, "--shape", "new=1", "--dim", "past=0..9")
     check(b"max abs" in done.stderr, "--verify random runs a first step")
 
 

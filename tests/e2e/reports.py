@@ -13,7 +13,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import onnx_writer as onnx
-from packing import BUILD, DIGITS, PACKER, SOURCE, check, run, work_folder
+from packing import BUILD, DIGITS, LEVEL, PACKER, SOURCE, check, run, work_folder
 
 ENV = dict(os.environ, SVOD_CACHE_DIR=str(BUILD / "e2e" / "cache"))
 DATA = SOURCE / "models" / "test_data_set_0"
@@ -183,8 +183,8 @@ def interrupted(folder):
     temporary = folder / "tmp"
     temporary.mkdir()
     (folder / "cnn.onnx").write_bytes(onnx.small_cnn())
-    packer(folder, "cnn.onnx", "-o", "cnn", "--target", "native")  # fills the cache
-    started = subprocess.Popen([PACKER, "cnn.onnx", "-o", "cnn", "--target", "native", "--verify", "random"], cwd=folder,
+    packer(folder, "cnn.onnx", "-o", "cnn", *LEVEL)  # fills the cache
+    started = subprocess.Popen([PACKER, "cnn.onnx", "-o", "cnn", *LEVEL, "--verify", "random"], cwd=folder,
                                env=dict(ENV, TMPDIR=str(temporary)), stderr=subprocess.DEVNULL)
     while not list(temporary.iterdir()) and started.poll() is None:
         time.sleep(0.0002)

@@ -8,7 +8,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from onnx_writer import model, node, random_tensor, value
-from packing import LEAST_LEVEL, check, pack, work_folder
+from packing import LEVEL, check, pack, work_folder
 
 
 def classifier():
@@ -31,7 +31,7 @@ def main():
     path.write_bytes(classifier())
     compiled = []
     for size in (40, 56, 40):
-        pack(path, folder / "out", "--shape", f"height={size}", "--shape", f"width={size}", f"--json={report}", *LEAST_LEVEL,
+        pack(path, folder / "out", "--shape", f"height={size}", "--shape", f"width={size}", f"--json={report}", *LEVEL,
              env=environment)
         compiled.append(json.loads(report.read_text())["cache"]["kernels_compiled"])
     check(0 < compiled[1] < compiled[0], f"{compiled[0]} kernels, {compiled[1]} of them again for another size")

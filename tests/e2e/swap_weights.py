@@ -10,11 +10,10 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from onnx_writer import model, node, random_tensor, tensor, value
-from packing import DIGITS, LEAST_LEVEL, LONG, PACKER, check, pack, run, work_folder
+from packing import DIGITS, LEAST_LEVEL, LEVEL, LONG, PACKER, check, pack, run, work_folder
 
 FOLDER = work_folder("swap_weights")
 CACHE = ["--cache-dir", FOLDER / "cache"]
-LEVEL = () if LONG else LEAST_LEVEL
 
 
 def network(seed, hidden=32, name="g", first=None):

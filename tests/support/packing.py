@@ -21,9 +21,11 @@ SAMPLES = [line.split() for line in (SOURCE / "models/samples/labels.txt").read_
 
 # With --long a test does all that it can, in a folder of its own; without, what tells most.
 LONG = "--long" in sys.argv
-# A pack for one level of this CPU. Where the stub is compiled for the level of its processor, which it is for any program of
-# several levels, that takes 0.2 CPU seconds instead of 3.8: for packs with a cache of their own.
+# A pack for the level whose stub the packer has compiled, as it has for programs of several levels: 0.3 CPU seconds instead of
+# the 4 of another level with an empty cache. Quick tests have it (SVOD_ONE_LEVEL, which tests/CMakeLists.txt sets); all others
+# pack for all levels, of which a run takes the best.
 LEAST_LEVEL = ("--target", "x86-64-v2" if platform.machine() == "x86_64" else "native")
+LEVEL = LEAST_LEVEL if os.environ.get("SVOD_ONE_LEVEL") else ()
 
 
 def work_folder(name):
@@ -55,18 +57,16 @@ def run(*command, seconds=120, expect=0, **more):
     return done
 
 
-def one_level(output, options):
-    """What keeps a pack to the CPU it is made on: kernels of one level instead of five. Nothing where a target is asked
-    for, or source, which has none."""
+def level_of(output, options):
+    """LEVEL, but where a target is asked for, or source, which has none."""
     source = pathlib.Path(output).suffix in (".c", ".cpp") or "--emit=source" in options
     asked = any(str(option).startswith(("--target", "--cpu")) for option in options)
-    return () if asked or source else ("--target", "native")
+    return () if asked or source else LEVEL
 
 
 def pack(model, output, *options, every_level=False, **more):
-    """Packs without the test data beside the model; for this CPU, unless the options say what for, or all its levels are
-    wanted."""
-    options = (*(() if every_level else one_level(output, options)), *options)
+    """Packs without the test data beside the model; for one level, unless the options say what for, or all are wanted."""
+    options = (*(() if every_level else level_of(output, options)), *options)
     return run(PACKER, model, "-o", output, "--verify", "off", "-q", *options, seconds=300, **more)
 
 
