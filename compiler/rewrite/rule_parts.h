@@ -31,8 +31,15 @@ extern const Condition worth_folding;
 // e / sum(e) with e = exp(x - max(x)): z is e, y the sum, w the maximum.
 pattern::Pattern exp_over_sum();
 
+// min(max(x + c, y), z), neither of which is used elsewhere.
+pattern::Pattern clamped_sum();
+
 // Its argument, where no element is infinite, NaN, 0 or so small that it has fewer bits.
 extern const pattern::Helper normal;
+// clamped_sum() / d as a clamp of x / d + c / d, where y and z are known and c
+// is smaller than what lies between them: then x / d rounds by no more than a result
+// does.
+extern const pattern::Helper clamp_of_quotients;
 // simple_power of the first argument to the second, a number.
 extern const pattern::Helper power;
 // The root view of an argument that y, an expand, repeats (rules_views.cpp).

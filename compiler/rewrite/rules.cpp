@@ -10,6 +10,11 @@ pattern::Pattern exp_over_sum() {
   return z(exp(x - expand(w(max_over(x))))) / expand(y(sum(z)));
 }
 
+pattern::Pattern clamped_sum() {
+  using namespace pattern;
+  return once(min(once(max(x + c, y)), z));
+}
+
 static std::vector<Rule> make_rules() {
   using namespace pattern;
   // Of a GELU, x/2 (1 + erf(x / sqrt 2)); the number is as exporters write it in f32.

@@ -4,6 +4,7 @@
 #include "compiler/rewrite/rule_parts.h"
 
 #include <algorithm>
+#include <array>
 
 namespace svod::rewrite {
 
@@ -133,6 +134,34 @@ const Helper normal{[](const Match& m, Nodes in) {
   if (byte_size(dtype) == 1) return kNoNode;
   const NodeId base = base_of(m.r.g, in[0]);
   return all_elements(g, base, ValueQuestion::Normal, dtype) ? in[0] : kNoNode;
+}};
+
+// Whether each element of |c| is below its place in z - y.
+static bool below_span(const Match& m, NodeId c, NodeId y, NodeId z) {
+  Graph& g = m.r.g;
+  const NodeId size = expand(g, map(g, Op::Abs, {base_of(g, c)}), Shape(m.root().shape));
+  const NodeId span = join_known(g, Op::Sub, z, y);
+  const NodeId rest = span == kNoNode ? kNoNode : join_known(g, Op::Sub, span, size);
+  return rest != kNoNode &&
+         all_elements(g, base_of(g, rest), ValueQuestion::Positive, m.root().dtype);
+}
+
+const Helper clamp_of_quotients{[](const Match& m, Nodes) {
+  Graph& g = m.r.g;
+  const NodeId c = m[pattern::c], d = m[pattern::d], y = m[pattern::y], z = m[pattern::z];
+  if (!m.r.known(y) || !m.r.known(z) || !below_span(m, c, y, z)) return kNoNode;
+  const Shape full = m.root().shape;
+  const NodeId factor = normal.make(
+      m, std::array{expand(g, map(g, Op::Reciprocal, {base_of(g, d)}), full)});
+  if (factor == kNoNode) return kNoNode;
+  std::array<NodeId, 3> quotients{c, y, z};
+  for (NodeId& quotient : quotients) {
+    quotient = join_known(g, Op::Div, quotient, d);
+    if (quotient == kNoNode) return kNoNode;
+  }
+  const auto [term, low, high] = quotients;
+  const NodeId sum = map(g, Op::Add, {map(g, Op::Mul, {m[pattern::x], factor}), term});
+  return map(g, Op::Min, {map(g, Op::Max, {sum, low}), high});
 }};
 
 const Helper power{[](const Match& m, Nodes in) {

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """CPU levels of aarch64, chosen when a program starts: on emulated CPUs with and without their instructions the best one that
-is there is used, one that is not is refused by name, and every level gives the bytes of the quantised networks of models/."""
+is there is used, one that is not is refused by name, and every level gives the bytes of the quantised networks of models/, with `--long` of all of them."""
 import pathlib
 import shutil
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from packing import SOURCE, check, need, pack, run, work_folder
+from packing import LONG, SOURCE, check, need, pack, run, work_folder
 
 QEMU = shutil.which("qemu-aarch64-static") or "qemu-aarch64"
 # Target, emulated CPU, the level that is taken there, and one that is refused with what it lacks.
@@ -22,7 +22,7 @@ CASES = [("aarch64", "cortex-a53", "base", "dotprod", "dotprod (SDOT)"),
 def main():
     need(QEMU)
     folder = work_folder("aarch64_levels")
-    for name in ("digits_int8", "keywords_int8"):
+    for name in ("digits_int8", "keywords_int8") if LONG else ("digits_int8",):
         model = SOURCE / "models" / name / f"{name}.onnx"
         for target in ("aarch64", "aarch64-sve256"):
             pack(model, folder / f"{name}_{target}", "--target", target)

@@ -11,10 +11,11 @@ import zipfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from numpy_module import numpy_or_skip
 from onnx_writer import INT64, model, node, value
-from packing import check, pack, run, work_folder
+from packing import LONG, check, pack, run, work_folder
 
 np = numpy_or_skip()
 FOLDER = work_folder("archives")
+STEP = 1 if LONG else 8  # of the bytes that are cut or changed
 
 
 def npy(array):
@@ -213,19 +214,19 @@ def damaged(program):
 
     for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         whole = zipped({"a.npy": npy(a), "b.npy": npy(b)}, method)
-        for size in range(len(whole)):
+        for size in range(0, len(whole), STEP):
             tried(whole[:size], {1})
-        for at in range(len(whole)):
+        for at in range(0, len(whole), STEP):
             changed = bytearray(whole)
             changed[at] ^= 1 << rng.randrange(8)
             tried(bytes(changed), {0, 1, 2})  # 2: a member has another name
-        for _ in range(300):
+        for _ in range(300 // STEP):
             changed = bytearray(whole)
             for _ in range(rng.choice([1, 2, 6])):
                 at = rng.randrange(len(changed))
                 changed[at:at + rng.choice([1, 2, 4, 8])] = rng.choice([b"\xff" * 8, b"\0" * 4, b"\x7f\xff\xff\xff"])
             tried(bytes(changed), {0, 1, 2})
-        print(f"ok: {len(whole)} bytes, cut and changed everywhere")
+        print(f"ok: {len(whole)} bytes, cut and changed at one of {STEP} places")
 
 
 def main():

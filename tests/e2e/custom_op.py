@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from onnx_writer import FLOAT, INT64, data, model, node, number, tensor, value
-from packing import PACKER, SOURCE, check, pack, read_npy, run, work_folder, write_npy
+from packing import LEVEL, PACKER, SOURCE, check, pack, read_npy, run, work_folder, write_npy
 
 OPS = SOURCE / "tests" / "custom_ops"
 DOMAIN = data(8, data(1, "my.domain") + number(2, 1))
@@ -58,7 +58,7 @@ def on_x(folder, program, output, *runner):
 def elementwise(folder):
     path, source = swish_model(folder / "swish.onnx"), OPS / "soft_swish.cpp"
     program = folder / "swish"
-    pack(path, program, "--custom-op", source)
+    pack(path, program, "--custom-op", source, every_level=True)
     check(close(on_x(folder, program, "y"), swished()), "an elementwise operator, at each level of this machine")
     check(b": act\n" in run(program, "--info").stdout, "--info names the node of the custom kernel")
     if shutil.which("qemu-aarch64-static"):
@@ -101,7 +101,7 @@ def reused(folder):
     compiled, keys = [], []
     for text in ("", "", "// another text\n"):
         source.write_text((OPS / "soft_swish.cpp").read_text() + text)
-        pack(path, folder / "cached", "--custom-op", source, f"--json={folder / 'cached.json'}", env=environment)
+        pack(path, folder / "cached", "--custom-op", source, f"--json={folder / 'cached.json'}", *LEVEL, env=environment)
         report = json.loads((folder / "cached.json").read_text())
         compiled.append(report["cache"]["kernels_compiled"])
         keys.append(report["digest"])
@@ -141,7 +141,7 @@ def faults(folder):
         check(re.search(wanted, said), f"exit {code}: {wanted}")
     run(PACKER, path, "-o", folder / "never", "--custom-op", folder / "absent.cpp", expect=4)
     check(not (folder / "never").exists(), "nothing was written")
-    run(PACKER, path, "-o", folder / "verified", "--custom-op", OPS / "soft_swish.cpp", "--verify=random")
+    run(PACKER, path, "-o", folder / "verified", "--custom-op", OPS / "soft_swish.cpp", "--verify=random", *LEVEL)
 
 
 def declaration(folder):

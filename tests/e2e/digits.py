@@ -55,7 +55,7 @@ def time_start(folder, program):
 def main():
     folder = work_folder("digits")
     program = folder / "digits"
-    pack(DIGITS, program)
+    pack(DIGITS, program, every_level=True)
     scores = digits_on([], program, folder)
     check(labels_right(scores) == 10, "all ten samples are read right")
     check(all(abs(sum(s) - 1) < 1e-5 for s in scores), "scores are probabilities")

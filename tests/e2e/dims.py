@@ -7,7 +7,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from onnx_writer import INT64, model, node, random_tensor, tensor, value
-from packing import BUILD, PACKER, check, pack, read_npy, run, work_folder, write_npy
+from packing import BUILD, LEVEL, PACKER, check, pack, read_npy, run, work_folder, write_npy
 
 def numbers(count, seed):
     rng = random.Random(seed)
@@ -65,7 +65,7 @@ def decodes(folder):
     path, program = folder / "decoder.onnx", folder / "decoder"
     path.write_bytes(decoder())
     env = dict(os.environ, SVOD_CACHE_DIR=str(BUILD / "e2e" / "cache"))
-    run(PACKER, path, "-o", program, "-q", "--verify", "random", "--dim", "kept=0..20", "--dim", "seq=1..3", env=env)
+    run(PACKER, path, "-o", program, "-q", "--verify", "random", *LEVEL, "--dim", "kept=0..20", "--dim", "seq=1..3", env=env)
 
     def inputs(past, seq, total):
         words = []
@@ -101,7 +101,7 @@ def as_alone(folder, name, network, options, sizes):
     path, program = folder / f"{name}.onnx", folder / name
     path.write_bytes(network)
     env = dict(os.environ, SVOD_CACHE_DIR=str(BUILD / "e2e" / "cache"))
-    run(PACKER, path, "-o", program, "-q", "--verify", "random", *options, env=env, seconds=300)
+    run(PACKER, path, "-o", program, "-q", "--verify", "random", *LEVEL, *options, env=env, seconds=300)
     for dims, shape in sizes:
         count = 1
         for extent in shape:

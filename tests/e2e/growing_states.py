@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """--state with --dim: caches that grow by the rows of each run. A loop of runs gives the bits of the same program without
-states whose caller carries the caches, in the program and the library, for one bound and for several sets of kernels."""
+states whose caller carries the caches, in the program and the library, for one bound and for several sets of kernels; `--long` has several sets for prompts, too."""
 import ctypes
 import json
 import pathlib
@@ -12,7 +12,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from onnx_writer import INT64, model, node, random_tensor, tensor, value
-from packing import PACKER, check, pack, run, work_folder, write_npy
+from packing import LEVEL, LONG, PACKER, check, pack, run, work_folder, write_npy
 
 FOLDER = work_folder("growing_states")
 LAYERS, HEADS, SIZE = 2, 2, 4
@@ -203,9 +203,8 @@ def one_token():
         check("is full: it holds 41 rows, and a run begins with at most 40" in told, f"{name}: a full state is told: {told}")
         again = stream(program, 3, expect=0).stdout
         check(again == got[:len(again)], f"{name}: another process begins anew")
-        plain = Library(f"{name}_plain", *options[:2], "--dim", f"past=0..{MOST}")
         if name == "exact":
-            bits = carried(plain, MOST + 1)
+            bits = carried(Library("plain", *options), MOST + 1)
             check(got == bits, f"{name}: the bits of a caller that carries the caches")
         library = Library(f"{name}_kept", *STATES, *options)
         as_library(library, got, name)
@@ -234,7 +233,8 @@ def several_tokens():
     """Rows of a prompt at once, then one a run: as many rows as a run says are added, whatever the bound is."""
     new = 3
     expected = wanted(4, new)
-    for name, dims in (("prompt", [f"new=1..{new + 2}", f"past=0..{MOST}"]), ("prompts", [f"new=1..{new + 2}/4", f"past=0..{MOST}/20"])):
+    for name, dims in (("prompt", [f"new=1..{new + 2}", f"past=0..{MOST}"]),
+                       ("prompts", [f"new=1..{new + 2}/4", f"past=0..{MOST}/20"]))[:2 if LONG else 1]:
         program = FOLDER / name
         pack(MODEL, program, *STATES, *(word for d in dims for word in ("--dim", d)))
         lines = b"".join(json.dumps({"x": [[token(s, new)[i * WIDTH:(i + 1) * WIDTH] for i in range(new)]],
@@ -291,7 +291,7 @@ def faults():
 
 
 def verified():
-    done = run(PACKER, MODEL, "-o", FOLDER / "verified", "--verify", "random", *STATES, "--shape", "new=1", "--dim", "past=0..9")
+    done = run(PACKER, MODEL, "-o", FOLDER / "verified", "--verify", "random", *LEVEL, *STATES, "--shape", "new=1", "--dim", "past=0..9")
     check(b"max abs" in done.stderr, "--verify random runs a first step")
 
 

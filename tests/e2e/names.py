@@ -12,7 +12,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from onnx_writer import small_cnn
-from packing import check, pack, run, work_folder
+from packing import LEVEL, check, pack, run, work_folder
 
 PAYLOADS = [
     b'"; system("id"); //', b"*/ #include <stdio.h> /*", b"\\\n#define float int", b"%s%n%p", b"??/",
@@ -40,9 +40,9 @@ def main():
     for k, (names, label) in enumerate([(str, "g"), (hostile(b""), b"*/}\n"), (hostile(b"\xc3\xa9"), b'"')]):
         model, program, summary = (folder / f"m{k}{end}" for end in (".onnx", "", ".json"))
         model.write_bytes(small_cnn(names, label, label))
-        pack(model, program, f"--json={summary}", env=environment)
+        pack(model, program, f"--json={summary}", *LEVEL, env=environment)
         compiled.append(json.loads(summary.read_text())["cache"]["kernels_compiled"])
-        texts.append(pack(model, folder / f"m{k}.cpp", "--emit", "cpp") and (folder / f"m{k}.cpp").read_bytes())
+        texts.append(pack(model, folder / f"m{k}.cpp", "--emit", "cpp", *LEVEL) and (folder / f"m{k}.cpp").read_bytes())
         run(program, "--info")
         json.loads(run(program, "--info=json").stdout)
     check(len(texts[0]) > 1000, f"the kernels are {len(texts[0])} bytes of text")

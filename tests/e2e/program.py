@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The command line of a packed program: names, files, suffixes, and what it says of itself."""
+"""The command line of a packed program: names, files, suffixes, and what it says of itself; `--long`: as for other machines."""
 import json
 import pathlib
 import shutil
@@ -8,7 +8,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from onnx_writer import data, model, node, number, tensor, value
-from packing import DIGITS, PACKER, check, pack, read_npy, run, sample, work_folder
+from packing import DIGITS, LONG, PACKER, check, pack, read_npy, run, sample, work_folder
 
 FOLDER = work_folder("program")
 
@@ -140,7 +140,8 @@ def scale():
 def other_machines(program):
     """Programs for every kind of Linux link, and say the same where QEMU is there to run them."""
     here = json.loads(write(program))
-    for target, emulator in (("aarch64", "qemu-aarch64"), ("armv7", "qemu-arm"), ("riscv64", "qemu-riscv64")):
+    machines = (("armv7", "qemu-arm"), ("aarch64", "qemu-aarch64"), ("riscv64", "qemu-riscv64"))
+    for target, emulator in machines if LONG else machines[:1]:
         other = FOLDER / f"digits_{target}"
         pack(DIGITS, other, "--target", target)
         qemu = shutil.which(f"{emulator}-static") or shutil.which(emulator)
@@ -160,7 +161,7 @@ def write(*program):
 
 def main():
     program = FOLDER / "digits"
-    pack(DIGITS, program)
+    pack(DIGITS, program, every_level=True)
     names_and_suffixes(program)
     json_files(program)
     reasons(program)

@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import onnx_writer as onnx
-from packing import BUILD, DIGITS, PACKER, SOURCE, check, run, work_folder
+from packing import BUILD, DIGITS, LEVEL, PACKER, SOURCE, check, run, work_folder
 
 ENV = dict(os.environ, SVOD_CACHE_DIR=str(BUILD / "e2e" / "cache"))
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -174,7 +174,7 @@ def profiles(folder):
     hostile = folder / "hostile.onnx"
     hostile.write_bytes(hostile_model())
     for name, model in (("digits", DIGITS), ("hostile", hostile)):
-        packer(folder, model, "-o", name, "--verify", "off")
+        packer(folder, model, "-o", name, *LEVEL, "--verify", "off")
         (folder / f"{name}.json").write_bytes(run(folder / name, "--profile=json", "--min-time", "0.01").stdout)
         packer(folder, "report", f"{name}.json", "-o", f"{name}.html")
         page, said = (folder / f"{name}.html").read_text(), json.loads((folder / f"{name}.json").read_text())

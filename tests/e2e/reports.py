@@ -13,7 +13,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import onnx_writer as onnx
-from packing import BUILD, DIGITS, PACKER, SOURCE, check, run, work_folder
+from packing import BUILD, DIGITS, LEVEL, PACKER, SOURCE, check, run, work_folder
 
 ENV = dict(os.environ, SVOD_CACHE_DIR=str(BUILD / "e2e" / "cache"))
 DATA = SOURCE / "models" / "test_data_set_0"
@@ -149,10 +149,10 @@ def on_terminal(folder):
 
 
 def verbose(folder):
-    told = packer(folder, DIGITS, "-o", "x", "-v", "--verify", "off", "--target", "x86-64-v3",
+    told = packer(folder, DIGITS, "-o", "x", "-v", "--verify", "off", "--target", "x86-64-v2",
                   "--cache-dir", folder / "fresh").stderr.decode()
-    for part in (r"^target x86-64-v3: x86_64-linux-gnu, 1 CPU level$", r"^level x86-64-v3: clang .*-march=x86-64-v3",
-                 r"^linker: ld.lld", r"^cache: ", r"^compiled \d+ of \d+, k0_v3: (\d+ ms|from the cache)$",
+    for part in (r"^target x86-64-v2: x86_64-linux-gnu, 1 CPU level$", r"^level x86-64-v2: clang .*-march=x86-64-v2",
+                 r"^linker: ld.lld", r"^cache: ", r"^compiled \d+ of \d+, k0_v2: (\d+ ms|from the cache)$",
                  r"^time compile: \d+ ms$", r"^pass plan: 1 run"):
         check(re.search(part, told, re.M), f"-v says {part}")
 
@@ -183,8 +183,8 @@ def interrupted(folder):
     temporary = folder / "tmp"
     temporary.mkdir()
     (folder / "cnn.onnx").write_bytes(onnx.small_cnn())
-    packer(folder, "cnn.onnx", "-o", "cnn")  # fills the cache
-    started = subprocess.Popen([PACKER, "cnn.onnx", "-o", "cnn", "--verify", "random"], cwd=folder,
+    packer(folder, "cnn.onnx", "-o", "cnn", *LEVEL)  # fills the cache
+    started = subprocess.Popen([PACKER, "cnn.onnx", "-o", "cnn", *LEVEL, "--verify", "random"], cwd=folder,
                                env=dict(ENV, TMPDIR=str(temporary)), stderr=subprocess.DEVNULL)
     while not list(temporary.iterdir()) and started.poll() is None:
         time.sleep(0.0002)

@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from onnx_writer import model, node, random_tensor, tensor, value
-from packing import BUILD, DIGITS, PACKER, SOURCE, check, pack, run, work_folder, write_npy
+from packing import BUILD, DIGITS, LEVEL, PACKER, SOURCE, check, pack, run, work_folder, write_npy
 
 BATCHES = (4, 8, 12)
 
@@ -30,7 +30,7 @@ def numbers(count, seed):
 def verified(model_path, output, *options):
     """Packed, and each entry compared with the evaluator."""
     env = dict(os.environ, SVOD_CACHE_DIR=str(BUILD / "e2e" / "cache"))
-    run(PACKER, model_path, "-o", output, "-q", "--verify", "random", *options, env=env, seconds=300)
+    run(PACKER, model_path, "-o", output, "-q", "--verify", "random", *LEVEL, *options, env=env, seconds=300)
 
 
 def entries_are_single_packs(folder):

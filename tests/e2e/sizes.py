@@ -5,14 +5,14 @@ import pathlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from onnx_writer import INT64, model, node, tensor, value
-from packing import PACKER, check, pack, run, work_folder
+from packing import LEVEL, PACKER, check, pack, run, work_folder
 
 
 def main():
     folder = work_folder("sizes")
     path, program = folder / "nonzero.onnx", folder / "nonzero"
     path.write_bytes(model([node("NonZero", ["x"], ["y"])], [value("x", [2, 3])], [value("y", [2, "n"], INT64)]))
-    run(PACKER, path, "-o", program, "-q", "--verify", "random")
+    run(PACKER, path, "-o", program, "-q", "--verify", "random", *LEVEL)
     shown = run(program, "--input", "x=2x3xf32=[0 5 0 0 0 7]").stdout
     check(shown == b"y: 2x2xi64=[0 1 1 2]\n", f"the real shape is shown: {shown}")
     shown = run(program, "--input", "x=2x3xf32=[0]").stdout
@@ -28,7 +28,7 @@ def main():
     path.write_bytes(model([node("NonMaxSuppression", ["b", "s", "most", "iou"], ["y"])],
                            [value("b", [1, 20, 4]), value("s", [1, 2, 20])], [value("y", ["n", 3], INT64)],
                            [tensor("most", [1], [7], INT64), tensor("iou", [1], [0.4])]))
-    run(PACKER, path, "-o", program, "-q", "--verify", "random")
+    run(PACKER, path, "-o", program, "-q", "--verify", "random", *LEVEL)
 
     path, program = folder / "sum.onnx", folder / "sum"
     path.write_bytes(model([node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)],

@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from onnx_writer import INT64, model, node, random_tensor, tensor, value
-from packing import PACKER, check, need, pack, run, work_folder
+from packing import LEVEL, PACKER, check, need, pack, run, work_folder
 
 FOLDER = work_folder("states")
 STEPS = 40
@@ -313,7 +313,7 @@ def verified():
     """Random data: the states of a first run are zeros."""
     for name, target in (("attention_step", []), ("recurrent", []), ("attention_step", ["--emit", "static"])):
         done = run(PACKER, FOLDER / f"{name}.onnx", "-o", FOLDER / "verified.a" if target else FOLDER / "verified",
-                   "--verify", "random", *Case.options_of(name), *target)
+                   "--verify", "random", *LEVEL, *Case.options_of(name), *target)
         check(b"max abs" in done.stderr, f"{name} is verified {' '.join(target)}")
 
 

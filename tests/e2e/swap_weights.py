@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""swap-weights: a program with the weights of another model of the same plan has the bytes of a pack of that model."""
+"""swap-weights: a program with the weights of another model of the same plan has the bytes of a pack of that model; with
+`--long` for all CPU levels and another processor, too."""
 import json
 import pathlib
 import random
@@ -9,7 +10,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from onnx_writer import model, node, random_tensor, tensor, value
-from packing import DIGITS, PACKER, check, pack, run, work_folder
+from packing import DIGITS, LEAST_LEVEL, LEVEL, LONG, PACKER, check, pack, run, work_folder
 
 FOLDER = work_folder("swap_weights")
 CACHE = ["--cache-dir", FOLDER / "cache"]
@@ -35,14 +36,17 @@ def equal_bytes():
     one, two = network(1), network(2)
     shapes = ["--shape", "x=1x24", "--shape", "x=4x24"]
     for name, words in (("embed", []), ("file", ["--weights", "file"]), ("zstd", ["--weights=zstd"]),
-                        ("options", ["-O3", "--threads=1", "--accuracy", "exact", "--cpu", "x86-64-v3", "--target",
+                        ("options", ["-O3", "--threads=1", "--accuracy", "exact", "--cpu", "x86-64-v2", "--target",
                                      "x86-64"]),
                         ("aarch64", ["--target", "aarch64"]), ("entries", shapes)):
+        if name == "aarch64" and not LONG:
+            continue
         if name != "entries":
             words = [*words, "--shape", "batch=3"]
         old, want, got = FOLDER / f"{name}_old", FOLDER / f"{name}_want", FOLDER / f"{name}_got"
-        pack(one, old, *words, *CACHE)
-        pack(two, want, *words, *CACHE)
+        words = words if "--target" in words else [*words, *LEVEL]
+        pack(one, old, *words, *CACHE, every_level=True)
+        pack(two, want, *words, *CACHE, every_level=True)
         shutil.rmtree(FOLDER / "cache")
         said = swap(old, two, got).stderr.decode()
         check(got.read_bytes() == want.read_bytes() != old.read_bytes(), f"{name}: the bytes of a pack of the other")
@@ -58,8 +62,8 @@ def equal_bytes():
 def names_and_verify():
     """A name in the model that takes other room moves all that follows."""
     one, other = network(1), network(3, name="a_longer_name")
-    pack(one, FOLDER / "old", *CACHE)
-    pack(other, FOLDER / "want", *CACHE)
+    pack(one, FOLDER / "old", *LEAST_LEVEL, *CACHE)
+    pack(other, FOLDER / "want", *LEAST_LEVEL, *CACHE)
     said = run(PACKER, "swap-weights", FOLDER / "old", other, "-o", FOLDER / "got", "--verify", "random", *CACHE,
                "--json=" + str(FOLDER / "swap.json")).stderr.decode()
     check("linked anew, since names in the model take other room; 0 of its objects" in said, said.splitlines()[0])
@@ -70,11 +74,11 @@ def names_and_verify():
 
 def refused():
     one = network(1)
-    pack(one, FOLDER / "old", *CACHE)
-    pack(one, FOLDER / "lib.so", *CACHE)
+    pack(one, FOLDER / "old", *LEAST_LEVEL, *CACHE)
+    pack(one, FOLDER / "lib.so", *LEAST_LEVEL, *CACHE)
     schedules = FOLDER / "given.txt"
-    schedules.write_bytes(run(PACKER, one, "--emit=schedule", *CACHE).stdout)
-    pack(one, FOLDER / "scheduled", "--schedule", schedules, *CACHE)
+    schedules.write_bytes(run(PACKER, one, "--emit=schedule", *LEAST_LEVEL, *CACHE).stdout)
+    pack(one, FOLDER / "scheduled", "--schedule", schedules, *LEAST_LEVEL, *CACHE)
     zeros = tensor("w", [24, 32], [0.0] * (24 * 32))
     cut = FOLDER / "cut"
     cut.write_bytes((FOLDER / "old").read_bytes()[:30000])

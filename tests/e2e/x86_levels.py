@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 """CPU levels of x86-64 that multiply bytes, chosen when a program starts: every level that runs here gives the bytes of the
-quantised networks of models/, and where Linux refuses the registers of tiles the program takes the level before."""
+quantised networks of models/, and where Linux refuses the registers of tiles the program takes the level before. `--long` has all networks."""
 import pathlib
 import re
 import shutil
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from packing import SOURCE, check, pack, run, work_folder
+from packing import LONG, SOURCE, check, pack, run, work_folder
 
 
 def main():
     folder = work_folder("x86_levels")
-    for name in ("digits_int8", "keywords_int8"):
+    for name in ("digits_int8", "keywords_int8") if LONG else ("digits_int8",):
         model = SOURCE / "models" / name / f"{name}.onnx"
         program = folder / name
         pack(model, program, "--target", "x86-64")

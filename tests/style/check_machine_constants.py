@@ -203,8 +203,6 @@ LISTED = {
     "kSideBySide": "stages of a kernel whose results are written out",
     "kOften": "uses: of an operand that is turned around once",
     "kSmall": "bytes: of a weight that is not worth decoding, package size",
-    "kRowsOfStream": "rows: fewer leave no products between a panel's reads",
-    "kClocksOfStream": "clocks of a line's products: fewer leave the core time to ask for others, measured on Golden Cove",
     "kManySteps": "steps: of a sum whose factor is multiplied afterwards",
     "kSkippedSteps": "steps: whose work hides a branch",
     "kWrittenBehind": "operations of text behind a tile's sums in small code: bytes, on any core",

@@ -2,6 +2,7 @@
 import ast
 import os
 import pathlib
+import platform
 import shutil
 import struct
 import subprocess
@@ -10,15 +11,26 @@ import sys
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("SVOD_BUILD", SOURCE / "build")).resolve()
 PACKER = BUILD / "svod-pack"
-# What a user's shell says is not for tests: they would write to a cache that others read.
+# What a user's shell says is not for tests: they would write to a cache that others read. They share one of their own.
 for name in ("SVOD_CACHE_REMOTE", "SVOD_CACHE_REMOTE_MODE"):
     os.environ.pop(name, None)
+os.environ["SVOD_CACHE_DIR"] = str(BUILD / "e2e" / "cache")
 DIGITS = SOURCE / "models" / "digits.onnx"
 SAMPLES = [line.split() for line in (SOURCE / "models/samples/labels.txt").read_text().splitlines()]
 
 
+# With --long a test does all that it can, in a folder of its own; without, what tells most.
+LONG = "--long" in sys.argv
+# A pack for the level whose stub the packer has compiled, as it has for programs of several levels: 0.3 CPU seconds instead of
+# the 4 of another level with an empty cache. Quick tests have it (SVOD_ONE_LEVEL, which tests/CMakeLists.txt sets); all others
+# pack for all levels, of which a run takes the best.
+LEAST_LEVEL = ("--target", "x86-64-v2" if platform.machine() == "x86_64" else "native")
+LEVEL = LEAST_LEVEL if os.environ.get("SVOD_ONE_LEVEL") else ()
+
+
 def work_folder(name):
     """An empty folder of the test's own."""
+    name += "_long" if LONG else ""
     folder = BUILD / "e2e" / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -45,9 +57,16 @@ def run(*command, seconds=120, expect=0, **more):
     return done
 
 
-def pack(model, output, *options, **more):
-    """Packs without the test data beside the model and with a cache of the tests' own."""
-    more.setdefault("env", dict(os.environ, SVOD_CACHE_DIR=str(BUILD / "e2e" / "cache")))
+def level_of(output, options):
+    """LEVEL, but where a target is asked for, or source, which has none."""
+    source = pathlib.Path(output).suffix in (".c", ".cpp") or "--emit=source" in options
+    asked = any(str(option).startswith(("--target", "--cpu")) for option in options)
+    return () if asked or source else LEVEL
+
+
+def pack(model, output, *options, every_level=False, **more):
+    """Packs without the test data beside the model; for one level, unless the options say what for, or all are wanted."""
+    options = (*(() if every_level else level_of(output, options)), *options)
     return run(PACKER, model, "-o", output, "--verify", "off", "-q", *options, seconds=300, **more)
 
 

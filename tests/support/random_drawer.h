@@ -96,6 +96,7 @@ private:
   bool draw_softmax(NodeId x);
   bool draw_gelu(NodeId x);         // by way of erf, its factors in some order
   bool draw_swish(NodeId x);        // its factor inside the sigmoid or not
+  bool draw_hard_swish(NodeId x);   // its product or what is clamped over 6
   bool draw_clamped_cast(NodeId x); // to bytes, after a minimum with their largest
   // Records nodes that the builder made since `first`; exactly as loose as the last of
   // them.

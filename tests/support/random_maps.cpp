@@ -229,6 +229,20 @@ bool Drawer::draw_swish(NodeId x) {
   return finish_idiom(first, map(g(), Op::Mul, {x, gate}), {v.bound, 0, false, false});
 }
 
+bool Drawer::draw_hard_swish(NodeId x) {
+  const DType dtype = g()[x].dtype;
+  const Value v = value(x);
+  if (!is_float(dtype) || v.bound > 16) return false;
+  const size_t first = g().size();
+  auto number = [&](double c) { return constant(g(), dtype, shape(x), c); };
+  NodeId gate = map(g(), Op::Max, {map(g(), Op::Add, {x, number(3)}), number(0)});
+  gate = map(g(), Op::Min, {gate, number(6)});
+  const NodeId swish = random_.chance(50)
+                           ? map(g(), Op::Mul, {x, map(g(), Op::Div, {gate, number(6)})})
+                           : map(g(), Op::Div, {map(g(), Op::Mul, {x, gate}), number(6)});
+  return finish_idiom(first, swish, {v.bound, 0, false, false});
+}
+
 bool Drawer::draw_clamped_cast(NodeId x) {
   if (g()[x].dtype != DType::F32 || !value(x).exact) return false;
   const size_t first = g().size();
@@ -255,7 +269,8 @@ bool Drawer::draw_idiom() {
   if (NodeId x = draw_value(); random_.chance(30) && !value(x).ends) {
     if (random_.chance(60)) return draw_softmax(x);
     if (random_.chance(25)) return draw_clamped_cast(x);
-    return random_.chance(50) ? draw_gelu(x) : draw_swish(x);
+    if (random_.chance(50)) return draw_gelu(x);
+    return random_.chance(70) ? draw_swish(x) : draw_hard_swish(x);
   }
   static constexpr DType kFloats[] = {DType::F32, DType::F32, DType::F32, DType::F32,
                                       DType::F64, DType::F16, DType::BF16};

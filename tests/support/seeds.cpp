@@ -1,5 +1,7 @@
 #include "tests/support/seeds.h"
+#include "tests/support/sweep.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace svod::test {
@@ -18,6 +20,14 @@ Seeds part_of(Seeds all) {
   const uint64_t begin = all.first + count * part / parts,
                  end = all.first + count * (part + 1) / parts;
   return {begin, end > begin ? end - 1 : begin};
+}
+
+uint64_t swept(uint64_t all, uint64_t quick) {
+  return number_of("SVOD_SWEEP", 0) != 0 ? all : std::min(all, quick);
+}
+
+Seeds swept(Seeds all, uint64_t quick) {
+  return {all.first, all.first + swept(all.last - all.first + 1, quick) - 1};
 }
 
 } // namespace svod::test

@@ -14,6 +14,7 @@
 #include "tests/support/layer_graphs.h"
 #include "tests/support/model_graph.h"
 #include "tests/support/random_tensor.h"
+#include "tests/support/sweep.h"
 
 #include <catch2/catch.hpp>
 
@@ -164,10 +165,10 @@ TEST_CASE("kernels of every equal graph compute what the evaluator does",
 }
 
 TEST_CASE("with --accuracy exact, equal graphs keep their roundings",
-          "[equal][property]") {
+          "[equal][property][sweep]") {
   const Target target = some_target();
   size_t made = 0;
-  for (uint64_t seed = 0; seed < 60; ++seed)
+  for (uint64_t seed = 0; seed < swept(60, 12); ++seed)
     for (Aim aim : kAims) {
       RandomGraph random = random_graph(seed);
       // Sums may add up in another order; all else keeps its bits.
@@ -229,9 +230,10 @@ TEST_CASE("the pipeline searches equal graphs when it has a budget", "[equal]") 
   CHECK(found.end == EqualSearch::End::Off);
 }
 
-TEST_CASE("equal graphs are counted, and the same budget gives the same one", "[equal]") {
+TEST_CASE("equal graphs are counted, and the same budget gives the same one",
+          "[equal][sweep]") {
   size_t out_of_budget = 0;
-  for (uint64_t seed = 0; seed < 30; ++seed)
+  for (uint64_t seed = 0; seed < swept(30, 12); ++seed)
     for (const size_t budget : {size_t{0}, size_t{1}, kBudget}) {
       const Graph graph = graph_of(seed).graph;
       EqualOptions options;
@@ -246,7 +248,7 @@ TEST_CASE("equal graphs are counted, and the same budget gives the same one", "[
       CHECK(first.after <= first.before);
       out_of_budget += first.end == EqualSearch::End::Budget;
     }
-  CHECK(out_of_budget > 5);
+  CHECK(out_of_budget > swept(5, 1));
 }
 
 TEST_CASE("contractions side by side keep their names", "[equal]") {

@@ -9,6 +9,7 @@
 #include "tests/support/layer_graphs.h"
 #include "tests/support/model_graph.h"
 #include "tests/support/random_tensor.h"
+#include "tests/support/sweep.h"
 
 #include <catch2/catch.hpp>
 
@@ -104,8 +105,8 @@ TEST_CASE("explain: a rewrite keeps both of what it makes one of", "[explain]") 
 }
 
 // SEEDS section 3: the fusion that the gate was made for dropped an output.
-TEST_CASE("explain: no fusion drops an output", "[explain][property]") {
-  for (uint64_t seed = 1; seed <= 200; ++seed) {
+TEST_CASE("explain: no fusion drops an output", "[explain][property][sweep]") {
+  for (uint64_t seed = 1; seed <= swept(200, 60); ++seed) {
     INFO("seed " << seed);
     RandomGraph random = random_graph(seed);
     Graph& g = random.graph;

@@ -11,6 +11,7 @@
 #include "tests/support/random_contraction.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/run_kernels.h"
+#include "tests/support/sweep.h"
 
 #include <catch2/catch.hpp>
 
@@ -196,8 +197,9 @@ static bool nearly_all_are_fast(const std::map<std::string, int>& kinds) {
   return all > 0 && 10 * direct <= all;
 }
 
-TEST_CASE("winograd's forms compute what is written", "[kernels][property][winograd]") {
-  CHECK(nearly_all_are_fast(check_seeds(1, 10, convolution)));
+TEST_CASE("winograd's forms compute what is written",
+          "[kernels][property][winograd][sweep]") {
+  CHECK(nearly_all_are_fast(check_seeds(1, swept(10, 3), convolution)));
 }
 
 TEST_CASE("strassen's form computes what is written", "[kernels][property][strassen]") {
@@ -210,8 +212,8 @@ TEST_CASE("numbers of a strassen product that the run picks are those of their p
 }
 
 TEST_CASE("forms of layers that follow each other compute what is written",
-          "[kernels][property][winograd]") {
-  CHECK(check_seeds(1, 12, layers)["winograd"] > 0);
+          "[kernels][property][winograd][sweep]") {
+  CHECK(check_seeds(1, swept(12, 6), layers)["winograd"] > 0);
 }
 
 TEST_CASE("many layers in fast forms compute what is written",

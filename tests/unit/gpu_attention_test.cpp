@@ -5,6 +5,7 @@
 #include "compiler/pipeline.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/run_kernels.h"
+#include "tests/support/sweep.h"
 
 #include <catch2/catch.hpp>
 
@@ -194,19 +195,20 @@ std::string wrong(const Case& layout, const char* name) {
 
 } // namespace
 
-TEST_CASE("gpu attention: sizes with rests of tiles on all sides") {
-  for (const DType type : {DType::F32, DType::F16, DType::BF16})
+TEST_CASE("gpu attention: sizes with rests of tiles on all sides", "[sweep]") {
+  for (const DType type : swept({DType::F16, DType::F32, DType::BF16}, 2))
     for (const auto& [queries, keys, size, columns] :
-         {std::tuple(64, 64, 64, 64), std::tuple(33, 70, 32, 32),
-          std::tuple(70, 33, 40, 24), std::tuple(16, 130, 16, 16),
-          std::tuple(17, 65, 20, 48), std::tuple(20, 20, 128, 128)}) {
+         swept({std::tuple(33, 70, 32, 32), std::tuple(17, 65, 20, 48),
+                std::tuple(64, 64, 64, 64), std::tuple(70, 33, 40, 24),
+                std::tuple(16, 130, 16, 16), std::tuple(20, 20, 128, 128)},
+               2)) {
       CAPTURE(info(type).text, queries, keys, size, columns);
       CHECK(wrong(Case{type, 1, 2, queries, keys, size, columns}, "sm_80") == "");
     }
 }
 
-TEST_CASE("gpu attention: masks") {
-  for (const DType type : {DType::F32, DType::F16})
+TEST_CASE("gpu attention: masks", "[sweep]") {
+  for (const DType type : swept({DType::F16, DType::F32}, 1))
     for (const Mask mask :
          {Mask::Added, Mask::AddedRow, Mask::Lacking, Mask::LackingRow, Mask::Causal}) {
       CAPTURE(info(type).text, int(mask));
@@ -225,9 +227,9 @@ TEST_CASE("gpu attention: no weights where a mask leaves nothing") {
   }
 }
 
-TEST_CASE("gpu attention: layouts") {
-  for (const DType type : {DType::F32, DType::F16})
-    for (const int64_t key_heads : {0, 1, 2})
+TEST_CASE("gpu attention: layouts", "[sweep]") {
+  for (const DType type : swept({DType::F16, DType::F32}, 1))
+    for (const int64_t key_heads : swept<int64_t>({1, 0, 2}, 2))
       for (const bool scaled : {false, true}) {
         CAPTURE(info(type).text, key_heads, scaled);
         CHECK(wrong(Case{type, 2, 4, 30, 37, 32, 32, Mask::AddedRow, true, scaled,

@@ -7,6 +7,7 @@
 #include "tests/support/check_kernels.h"
 #include "tests/support/model_graph.h"
 #include "tests/support/random_tensor.h"
+#include "tests/support/sweep.h"
 
 #include <catch2/catch.hpp>
 
@@ -212,13 +213,13 @@ RandomGraph residual(uint64_t seed) {
 // Where a launch costs nothing no kernel becomes part of a sequence, which would have a
 // place of its own for each result.
 TEST_CASE("results in the place of what is read are what the evaluator computes",
-          "[plan][place][property]") {
+          "[plan][place][property][sweep]") {
   CompileOptions options;
   options.target = *find_target("native");
   options.as_written = true;
   for (Level& level : options.target.levels) level.machine.launch_ns = 0;
   size_t places = 0, chunked = 0;
-  for (uint64_t seed = 1; seed <= 12; ++seed) {
+  for (uint64_t seed : swept<uint64_t>({7, 4, 1, 2, 3, 5, 6, 8, 9, 10, 11, 12}, 2)) {
     INFO("seed " << seed);
     const RandomGraph random = seed % 4 == 0   ? model_graph(seed)
                                : seed % 4 == 1 ? large_graph(seed)
@@ -232,6 +233,6 @@ TEST_CASE("results in the place of what is read are what the evaluator computes"
       chunked += step.chunks > 1 && !plan::shared_arguments(plan, step).empty();
     CHECK(check_answers(random, kernels, options.target) == "");
   }
-  CHECK(places > 10);
+  CHECK(places > swept(10, 2));
   CHECK(chunked > 0);
 }

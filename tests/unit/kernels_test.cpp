@@ -10,6 +10,7 @@
 #include "tests/support/random_tensor.h"
 #include "tests/support/run_kernels.h"
 #include "tests/support/seeds.h"
+#include "tests/support/sweep.h"
 
 #include <catch2/catch.hpp>
 
@@ -116,14 +117,14 @@ TEST_CASE("sums of what is no product have short blocks", "[kernels]") {
   }
 }
 
-TEST_CASE("kernels compute what the evaluator computes", "[kernels][property]") {
-  CHECK(failures(1, 12, *find_target("native")) == 0);
-  CHECK(failures(1, 8, *find_target("native"), large_graph) == 0);
+TEST_CASE("kernels compute what the evaluator computes", "[kernels][property][sweep]") {
+  CHECK(failures(1, swept(12, 6), *find_target("native")) == 0);
+  CHECK(failures(1, swept(8, 2), *find_target("native"), large_graph) == 0);
 }
 
 TEST_CASE("kernels of models compute what the evaluator computes",
-          "[kernels][property]") {
-  CHECK(failures_by_level({1, 10}, any_model) == 0);
+          "[kernels][property][sweep]") {
+  CHECK(failures_by_level(swept(Seeds{1, 10}, 5), any_model) == 0);
 }
 
 TEST_CASE("kernels of many graphs compute what the evaluator computes",

@@ -6,6 +6,7 @@
 #include "tests/support/check_kernels.h"
 #include "tests/support/compare.h"
 #include "tests/support/run_kernels.h"
+#include "tests/support/sweep.h"
 
 #include <catch2/catch.hpp>
 
@@ -16,7 +17,7 @@ using namespace svod::test;
 
 namespace {
 
-constexpr LevelChoice kLevels[] = {{"x86-64-v4"}, {"x86-64-v3", 8}, {"x86-64-v2", 4}};
+constexpr LevelChoice kLevels[] = {{"x86-64-v3", 8}, {"x86-64-v4"}, {"x86-64-v2", 4}};
 
 // What the kernels of a graph over one input make of it differs from the evaluator's; the
 // empty text for nothing.
@@ -46,8 +47,8 @@ Tensor numbers(DType dtype, const Shape& shape) {
 
 } // namespace
 
-TEST_CASE("lanes a few elements apart, with borders", "[lanes]") {
-  for (const LevelChoice& level : kLevels) {
+TEST_CASE("lanes a few elements apart, with borders", "[lanes][sweep]") {
+  for (const LevelChoice& level : swept(kLevels, 1)) {
     const auto target = target_for(level);
     if (!target) continue;
     for (DType dtype : {DType::F32, DType::U8, DType::F16, DType::I64}) {
@@ -69,8 +70,8 @@ TEST_CASE("lanes a few elements apart, with borders", "[lanes]") {
   }
 }
 
-TEST_CASE("pictures read past their edges", "[lanes]") {
-  for (const LevelChoice& level : kLevels) {
+TEST_CASE("pictures read past their edges", "[lanes][sweep]") {
+  for (const LevelChoice& level : swept(kLevels, 1)) {
     const auto target = target_for(level);
     if (!target) continue;
     const Tensor x = numbers(DType::F32, {1, 3, 131, 130});
@@ -98,8 +99,8 @@ TEST_CASE("pictures read past their edges", "[lanes]") {
   }
 }
 
-TEST_CASE("rows and columns change places", "[lanes]") {
-  for (const LevelChoice& level : kLevels) {
+TEST_CASE("rows and columns change places", "[lanes][sweep]") {
+  for (const LevelChoice& level : swept(kLevels, 1)) {
     const auto target = target_for(level);
     if (!target) continue;
     for (DType dtype : {DType::F32, DType::U8, DType::F16, DType::I64, DType::Bool}) {
@@ -119,8 +120,8 @@ TEST_CASE("rows and columns change places", "[lanes]") {
   }
 }
 
-TEST_CASE("shuffled channels in blocks", "[lanes]") {
-  for (const LevelChoice& level : kLevels) {
+TEST_CASE("shuffled channels in blocks", "[lanes][sweep]") {
+  for (const LevelChoice& level : swept(kLevels, 1)) {
     const auto target = target_for(level);
     if (!target) continue;
     for (const Shape& apart : {Shape{1, 2, 29, 9, 21}, Shape{1, 4, 13, 5, 4},
@@ -184,9 +185,9 @@ TEST_CASE("long reductions, one axis and several that lie in a row", "[lanes][lo
   }
 }
 
-TEST_CASE("the position of an extreme among lanes", "[lanes]") {
+TEST_CASE("the position of an extreme among lanes", "[lanes][sweep]") {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
-  for (const LevelChoice& level : kLevels) {
+  for (const LevelChoice& level : swept(kLevels, 1)) {
     const auto target = target_for(level);
     if (!target) continue;
     for (DType dtype : {DType::F32, DType::F16, DType::I32, DType::I64})

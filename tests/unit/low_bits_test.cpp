@@ -7,6 +7,7 @@
 #include "importer/operators/onnx_ops.h"
 #include "tests/support/check_kernels.h"
 #include "tests/support/run_rule.h"
+#include "tests/support/sweep.h"
 
 #include <catch2/catch.hpp>
 
@@ -87,9 +88,10 @@ TEST_CASE("weights of few bits meet bytes in one kernel", "[fuse][quantised]") {
   CHECK(nested_kernels(product(1, 4, true).graph, target, four) == 0);
 }
 
-TEST_CASE("weights of few bits give what the evaluator gives", "[kernels][quantised]") {
+TEST_CASE("weights of few bits give what the evaluator gives",
+          "[kernels][quantised][sweep]") {
   for (int64_t bits : {2, 4, 8})
-    for (const char* level : {"native", "x86-64-v2", "x86-64-v3"})
+    for (const char* level : swept({"native", "x86-64-v2", "x86-64-v3"}, 1))
       for (bool exact : {false, true}) {
         INFO(bits << " bits, " << level << (exact ? ", exact" : ""));
         auto target = target_for({level});

@@ -10,6 +10,7 @@
 #include "tests/support/quantised_graph.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/seeds.h"
+#include "tests/support/sweep.h"
 #include "tests/support/text_for.h"
 
 #include <catch2/catch.hpp>
@@ -195,8 +196,8 @@ TEST_CASE("of several bytes a table is made of the first one", "[kernels][quanti
 }
 
 TEST_CASE("floats become bytes as the evaluator says, whatever they are",
-          "[kernels][quantised]") {
-  for (const LevelChoice& level : kLevels)
+          "[kernels][quantised][sweep]") {
+  for (const LevelChoice& level : swept(kLevels, 2))
     for (auto [dtype, zero, beside] : {std::tuple{DType::U8, 0, 0},
                                        {DType::U8, 128, -128},
                                        {DType::U8, 255, -255},
@@ -238,11 +239,11 @@ TEST_CASE("a softmax that is quantised divides once per row", "[rewrite][quantis
 }
 
 TEST_CASE("neighbouring windows share a vector of interleaved bytes",
-          "[kernels][quantised]") {
+          "[kernels][quantised][sweep]") {
   uint64_t seed = 0;
   for (int64_t kernel : {3, 4})
     for (int64_t stride : {1, 2})
-      for (const LevelChoice& level : kLevels) {
+      for (const LevelChoice& level : swept(kLevels, 1)) {
         const std::optional<Target> target = target_for(level);
         if (!target) continue;
         const RandomGraph random = Quantised(++seed).depthwise(kernel, stride);
@@ -272,10 +273,10 @@ TEST_CASE("neighbouring windows share a vector of interleaved bytes",
 }
 
 TEST_CASE("only what may leave 32 bits is looked at before it becomes a byte",
-          "[kernels][quantised]") {
+          "[kernels][quantised][sweep]") {
   uint64_t seed = 0;
   for (int64_t exponent : {-6, 4, 24})
-    for (const LevelChoice& level : kLevels) {
+    for (const LevelChoice& level : swept(kLevels, 1)) {
       const std::optional<Target> target = target_for(level);
       if (!target) continue;
       const RandomGraph random = Quantised(++seed).depthwise(3, 1, exponent);
@@ -291,7 +292,8 @@ TEST_CASE("only what may leave 32 bits is looked at before it becomes a byte",
     }
 }
 
-TEST_CASE("a few weights of nine bits are products apart", "[kernels][quantised]") {
+TEST_CASE("a few weights of nine bits are products apart",
+          "[kernels][quantised][sweep]") {
   struct Case {
     Shape weights;
     size_t far, apart;
@@ -305,7 +307,7 @@ TEST_CASE("a few weights of nine bits are products apart", "[kernels][quantised]
                         {{5, 2, 3, 3}, 5, 0, 0}};
   uint64_t seed = 0;
   for (const Case& c : cases)
-    for (const LevelChoice& level : kLevels) {
+    for (const LevelChoice& level : swept(kLevels, 1)) {
       const RandomGraph random = Quantised(++seed).outliers(c.weights, c.far);
       const Graph better = rewrite::simplify(rewrite::integer_contractions(random.graph));
       INFO(level.name << " seed " << seed);

@@ -3,6 +3,7 @@
 #include "compiler/pipeline.h"
 #include "compiler/plan_cost.h"
 #include "tests/support/check_kernels.h"
+#include "tests/support/sweep.h"
 
 #include <catch2/catch.hpp>
 
@@ -95,10 +96,10 @@ TEST_CASE("kernels of one digest get one schedule where the budget ends between 
   CHECK(changed > 5);
 }
 
-TEST_CASE("searched kernels compute what the evaluator does", "[space][search]") {
+TEST_CASE("searched kernels compute what the evaluator does", "[space][search][sweep]") {
   const auto target = target_for({"x86-64-v3", 8});
   if (!target) return;
-  for (uint64_t seed = 0; seed < 10; ++seed) {
+  for (uint64_t seed = 0; seed < swept(10, 4); ++seed) {
     const RandomGraph random = large_graph(seed);
     ScheduleSearch found;
     const auto kernels = compile(random.graph, options_for(*target, 20000, &found));

@@ -5,6 +5,7 @@
 #include "tests/support/compare.h"
 #include "tests/support/model_graph.h"
 #include "tests/support/seeds.h"
+#include "tests/support/sweep.h"
 
 #include <catch2/catch.hpp>
 
@@ -86,10 +87,11 @@ TEST_CASE("copies keep their lanes where code is small", "[kernels]") {
   CHECK(kernels.plan.programs[0].has_lane_axis());
 }
 
-TEST_CASE("small kernels compute what the evaluator computes", "[kernels][property]") {
+TEST_CASE("small kernels compute what the evaluator computes",
+          "[kernels][property][sweep]") {
   const Target scalar = for_size(scalar_core()),
                native = for_size(*find_target("native"));
-  for (uint64_t seed = 1; seed <= 6; ++seed) {
+  for (uint64_t seed = 1; seed <= swept(6, 2); ++seed) {
     INFO("seed " << seed);
     CHECK(check_kernels(model_graph(seed), scalar) == "");
     CHECK(check_kernels(random_graph(seed), scalar) == "");

@@ -7,6 +7,7 @@
 #include "tests/support/convolve.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/run_kernels.h"
+#include "tests/support/sweep.h"
 
 #include <catch2/catch.hpp>
 
@@ -105,18 +106,21 @@ TEST_CASE("winograd of one channel, and beside strides", "[winograd]") {
 // A stride's phases are convolutions of their own, in kernels that write parts of one
 // tensor: where the number of taps is a multiple of the stride, and where the last phases
 // have a tap less.
-TEST_CASE("winograd of strided convolutions runs", "[winograd]") {
+TEST_CASE("winograd of strided convolutions runs", "[winograd][sweep]") {
   Random random(12);
   struct Case {
     Shape weights;
     int64_t height, width, low;
     Convolution::Pair stride;
   };
-  for (const Case& c :
-       {Case{{32, 32, 3, 3}, 33, 28, 1, {2, 2}}, Case{{48, 24, 3, 3}, 30, 31, 0, {2, 2}},
-        Case{{32, 16, 5, 5}, 29, 40, 1, {2, 2}}, Case{{32, 20, 4, 4}, 28, 26, 1, {2, 2}},
-        Case{{16, 32, 7, 7}, 37, 30, 3, {2, 2}}, Case{{32, 32, 5, 3}, 40, 21, 1, {3, 1}},
-        Case{{32, 32, 3, 3}, 21, 40, 1, {1, 2}}}) {
+  for (const Case& c : swept({Case{{32, 32, 3, 3}, 33, 28, 1, {2, 2}},
+                              Case{{32, 32, 5, 3}, 40, 21, 1, {3, 1}},
+                              Case{{32, 20, 4, 4}, 28, 26, 1, {2, 2}},
+                              Case{{48, 24, 3, 3}, 30, 31, 0, {2, 2}},
+                              Case{{32, 16, 5, 5}, 29, 40, 1, {2, 2}},
+                              Case{{16, 32, 7, 7}, 37, 30, 3, {2, 2}},
+                              Case{{32, 32, 3, 3}, 21, 40, 1, {1, 2}}},
+                             3)) {
     Tensor weights = random_tensor(random, c.weights);
     Graph g = convolution(weights, c.height, c.width, c.low, c.stride);
     CompileOptions options;
@@ -160,29 +164,30 @@ static NodeId convolve_axes(Graph& g, NodeId x, const Tensor& weights, const Sha
   return reshape(g, y, full);
 }
 
-TEST_CASE("winograd over one axis, three axes and with dilations", "[winograd]") {
+TEST_CASE("winograd over one axis, three axes and with dilations", "[winograd][sweep]") {
   Random random(13);
   struct Case {
     Shape input, weights, low, stride, dilation;
     bool fast = true;
   };
-  for (const Case& c :
-       {Case{{1, 32, 203}, {48, 32, 5}, {2}, {1}, {1}},
-        Case{{2, 32, 203}, {32, 32, 5}, {8}, {1}, {4}},
-        Case{{1, 48, 500}, {32, 48, 3}, {32}, {1}, {32}},
-        Case{{1, 32, 120}, {32, 32, 4}, {1}, {2}, {1}},
-        Case{{1, 32, 40}, {32, 32, 3}, {2}, {2}, {2}, false},
-        Case{{1, 32, 21, 26}, {32, 32, 3, 3}, {2, 3}, {1, 1}, {2, 3}},
-        Case{{1, 32, 30, 17}, {32, 32, 3, 3}, {2, 1}, {1, 2}, {2, 1}},
-        Case{{2, 16, 5, 14, 13}, {32, 16, 3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
-        Case{{1, 16, 7, 13, 14}, {32, 16, 2, 3, 3}, {0, 1, 1}, {2, 1, 1}, {1, 1, 1}},
-        Case{{1, 16, 6, 12, 20}, {32, 16, 3, 1, 5}, {1, 0, 2}, {1, 1, 1}, {1, 1, 1}},
-        Case{{1, 32, 6, 14, 12},
-             {32, 32, 3, 3, 3},
-             {2, 1, 1},
-             {1, 1, 1},
-             {2, 1, 1},
-             false}}) {
+  for (const Case& c : swept(
+           {Case{{2, 32, 203}, {32, 32, 5}, {8}, {1}, {4}},
+            Case{{1, 32, 40}, {32, 32, 3}, {2}, {2}, {2}, false},
+            Case{{1, 32, 30, 17}, {32, 32, 3, 3}, {2, 1}, {1, 2}, {2, 1}},
+            Case{{2, 16, 5, 14, 13}, {32, 16, 3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
+            Case{{1, 32, 203}, {48, 32, 5}, {2}, {1}, {1}},
+            Case{{1, 48, 500}, {32, 48, 3}, {32}, {1}, {32}},
+            Case{{1, 32, 120}, {32, 32, 4}, {1}, {2}, {1}},
+            Case{{1, 32, 21, 26}, {32, 32, 3, 3}, {2, 3}, {1, 1}, {2, 3}},
+            Case{{1, 16, 7, 13, 14}, {32, 16, 2, 3, 3}, {0, 1, 1}, {2, 1, 1}, {1, 1, 1}},
+            Case{{1, 16, 6, 12, 20}, {32, 16, 3, 1, 5}, {1, 0, 2}, {1, 1, 1}, {1, 1, 1}},
+            Case{{1, 32, 6, 14, 12},
+                 {32, 32, 3, 3, 3},
+                 {2, 1, 1},
+                 {1, 1, 1},
+                 {2, 1, 1},
+                 false}},
+           4)) {
     INFO("rank " << c.low.size() << ", batch " << c.input[0] << ", last extent "
                  << c.input.back());
     Graph g;

@@ -9,6 +9,7 @@
 #include "packager/artefact/image.h"
 #include "packager/artefact/objects.h"
 #include "packager/artefact/stub_sources.h"
+#include "tests/support/sweep.h"
 
 #include <catch2/catch.hpp>
 
@@ -114,8 +115,9 @@ std::string output_of(const std::string& command, int& code) {
 
 } // namespace
 
-TEST_CASE("a library's stub needs the glue and nothing else", "[stub]") {
-  for (const char* name : {"x86-64", "aarch64", "riscv64", "cortex-m4", "cortex-m33"}) {
+TEST_CASE("a library's stub needs the glue and nothing else", "[stub][sweep]") {
+  for (const char* name :
+       test::swept({"x86-64", "cortex-m4", "aarch64", "riscv64", "cortex-m33"}, 2)) {
     INFO(name);
     std::vector<Object> objects = compile_all_of(*find_target(name), kLibrary);
     CHECK(undefined(objects) == std::set<std::string>{"svod_get_model"});
@@ -169,12 +171,13 @@ int run(volatile char* p, int (*f)(volatile char*)) { return deep(p) + f(p); }
 }
 
 TEST_CASE("what makes weights needs nothing but memory functions and the stub",
-          "[stub]") {
+          "[stub][sweep]") {
   const std::vector<std::vector<std::string_view>> forms = {
       {"zstd.c", kMaking, kZstdForm},
       {"runtime_stub/expansion.cpp", kMaking, kExpandForm}};
   for (const auto& files : forms)
-    for (const char* alias : {"x86-64", "aarch64", "armv7", "riscv64", "i686"}) {
+    for (const char* alias :
+         test::swept({"armv7", "x86-64", "aarch64", "riscv64", "i686"}, 1)) {
       const Target target = *find_target(alias);
       std::set<std::string> needed = undefined(compile_all_of(target, files));
       for (const char* has :
