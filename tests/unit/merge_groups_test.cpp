@@ -6,6 +6,7 @@
 #include "tests/support/check_kernels.h"
 #include "tests/support/compare.h"
 #include "tests/support/random_tensor.h"
+#include "tests/support/sweep.h"
 
 #include <catch2/catch.hpp>
 
@@ -153,19 +154,18 @@ TEST_CASE("merged groups compute what groups compute", "[fuse]") {
   }
 }
 
-TEST_CASE("lanes that share channels compute what groups compute", "[fuse][lanes]") {
+TEST_CASE("lanes that share channels compute what groups compute",
+          "[fuse][lanes][sweep]") {
   static constexpr LevelChoice kLevels[] = {
       {"native"}, {"x86-64-v3"}, {"x86-64-v2"}, {"x86-64-v4"}, {"x86-64-v3", 8}};
-  for (const Case& c : {Case{8, 4, 4, {3, 3}},
-                        {4, 8, 8, {5, 3}, 2},
-                        {16, 2, 2, {3, 3}},
-                        {8, 4, 4, {3}},
-                        {8, 8, 8, {2, 3, 3}},
-                        {7, 8, 8, {3, 3}, 2, 1, 20},
-                        {3, 4, 4, {3, 3}, 1, 1}}) {
+  static const Case kCases[] = {
+      {7, 8, 8, {3, 3}, 2, 1, 20}, {8, 4, 4, {3, 3}}, {4, 8, 8, {5, 3}, 2},
+      {16, 2, 2, {3, 3}},          {8, 4, 4, {3}},    {8, 8, 8, {2, 3, 3}},
+      {3, 4, 4, {3, 3}, 1, 1}};
+  for (const Case& c : swept(kCases, 2)) {
     INFO(c.groups << " groups of " << c.inputs);
     const RandomGraph direct = grouped(c);
-    for (const LevelChoice& level : kLevels)
+    for (const LevelChoice& level : swept(kLevels, 3))
       if (const auto target = target_for(level))
         CHECK(check_kernels(direct, *target) == "");
   }
