@@ -134,14 +134,15 @@ ExpressionEmitter::Value
 ExpressionEmitter::make_shuffled_load(const Expr& e, const Point& p,
                                       const std::string& guard,
                                       const std::vector<Bound>& by_lane) {
-  if (e.dtype != DType::F32 || !by_lane.empty()) return {};
+  if (type(e.dtype, false) != type(DType::F32, false) || !by_lane.empty()) return {};
   const std::optional<ShuffledLanes> lanes = shuffled_lanes(k_, e);
   if (!lanes) return {};
-  const std::string vtype = type(e.dtype, true);
-  std::string value = "take_lanes(load(a" + std::to_string(e.argument) + " + " +
-                      index_text(lanes->block, p, false) + "), lane_numbers<" +
-                      join(lanes->lanes) + ">(i32(" + index_text(lanes->moved, p, false) +
-                      ")))";
+  const std::string vtype = type(e.dtype, true),
+                    all = from_store(e.dtype,
+                                     "load(a" + std::to_string(e.argument) + " + " +
+                                         index_text(lanes->block, p, false) + ")");
+  std::string value = "take_lanes(" + all + ", lane_numbers<" + join(lanes->lanes) +
+                      ">(i32(" + index_text(lanes->moved, p, false) + ")))";
   if (!guard.empty())
     value = guard + " ? " + value + " : " + vtype + "(" + literal(e.dtype, e.bits) + ")";
   return {declare(vtype, value), true};

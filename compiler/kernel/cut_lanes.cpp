@@ -1,5 +1,8 @@
 // A vector of the kernel as several shorter ones.
+#include "compiler/kernel/lane_facts.h"
 #include "compiler/kernel/schedule.h"
+
+#include <numeric>
 
 namespace svod {
 
@@ -14,6 +17,9 @@ public:
     for (AxisId a = 0; a < from.indices.axis_count(); ++a)
       to_.indices.add_axis(from.is_lane(a) ? to_.loops.lanes : from.indices.extent(a));
     part_ = to_.indices.add_axis(parts);
+    picks_ = std::ranges::any_of(from.exprs, [&](const Expr& e) {
+      return e.kind == Expr::Kind::Load && shuffled_lanes(from, e);
+    });
   }
 
   std::optional<ScheduledKernel> cut() {
@@ -24,8 +30,8 @@ public:
     for (Stage& s : to_.stages) {
       replace(s.index);
       replace(s.position);
-      replace(s.domain);
-      replace(s.useful);
+      replace(s.domain, picks_ && s.pad_lanes);
+      replace(s.useful, picks_);
     }
     if (!works_) return std::nullopt;
     to_.outer.push_back(part_);
@@ -41,9 +47,10 @@ private:
       if (t.kind == Term::Kind::Div || t.kind == Term::Kind::Mod) {
         Index of = t.of;
         replace(of);
-        of = t.kind == Term::Kind::Div ? to_.indices.div(of, t.divisor)
-                                       : to_.indices.mod(of, t.divisor);
-        out = IndexPool::add(out, IndexPool::scale(of, coefficient));
+        Index term = quotient(of, t.divisor);
+        if (t.kind == Term::Kind::Mod)
+          term = IndexPool::add(of, IndexPool::scale(term, -t.divisor));
+        out = IndexPool::add(out, IndexPool::scale(term, coefficient));
         continue;
       }
       if (t.kind != Term::Kind::Axis) {
@@ -58,9 +65,26 @@ private:
     index = std::move(out);
   }
 
-  void replace(std::vector<Bound>& bounds) {
+  // All lanes have the same quotient where they are fewer than it takes to reach another:
+  // (4 * part + lane) / 8 is part / 2.
+  Index quotient(const Index& of, int64_t divisor) {
+    const AxisId lane = *from_.loops.lane;
+    const int64_t step = to_.indices.coefficient(of, lane);
+    Index rest = IndexPool::add(of, IndexPool::scale(to_.indices.axis(lane), -step));
+    int64_t common = std::gcd(divisor, rest.constant);
+    for (const auto& [id, coefficient] : rest.terms)
+      common = std::gcd(common, coefficient);
+    if (step < 0 || step * (to_.loops.lanes - 1) >= common ||
+        to_.indices.depends_on(rest, lane))
+      return to_.indices.div(of, divisor);
+    rest.constant /= common;
+    for (auto& [id, coefficient] : rest.terms) coefficient /= common;
+    return to_.indices.div(rest, divisor / common);
+  }
+
+  void replace(std::vector<Bound>& bounds, bool lanes = false) {
     for (Bound& b : bounds) {
-      works_ &= !from_.indices.depends_on(b.index, *from_.loops.lane);
+      works_ &= lanes || !from_.indices.depends_on(b.index, *from_.loops.lane);
       replace(b.index);
     }
   }
@@ -68,6 +92,8 @@ private:
   const ScheduledKernel& from_;
   ScheduledKernel to_;
   AxisId part_ = 0;
+  // Groups of channels may end within the last block, and so within a part of it.
+  bool picks_ = false;
   bool works_ = true;
 };
 

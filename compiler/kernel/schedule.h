@@ -224,7 +224,7 @@ int64_t tile_trips(const ScheduledKernel& kernel, const std::vector<TileAxis>& t
                    AxisId axis);
 
 // The kernel with its lane axis cut into `parts`, the parts on an innermost outer loop.
-// Nothing where an index is no sum of axes, or a condition looks at lanes.
+// Nothing where data say what is read, or a condition looks at lanes of no groups.
 std::optional<ScheduledKernel> cut_lanes(const ScheduledKernel& kernel, int parts);
 
 // All axes in the order in which lowering made them.

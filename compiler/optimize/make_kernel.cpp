@@ -93,13 +93,20 @@ bool KernelMaker::picks_lanes(const ScheduledKernel& k) const {
         return k.indices.depends_on(b.index, *k.loops.lane);
       });
       if (affine) return step == 0 || step == 1;
-      return !masked && shuffled_lanes(k, e) && target_.picks_lanes(level);
+      const bool floats = e.dtype == DType::F32 || is_narrow_float(e.dtype);
+      return floats && !masked && shuffled_lanes(k, e) && target_.picks_lanes(level);
     });
   };
+  // Where the last block's lanes are no channels, weights are packed as zeros.
+  ScheduledKernel whole = k;
+  for (Expr& e : whole.exprs)
+    if (e.kind == Expr::Kind::Load &&
+        k.arguments[e.argument].kind == Argument::Kind::Packed)
+      e.bounds.clear();
   return std::ranges::all_of(target_.levels, [&](const Level& level) {
     const int parts = lanes_ * 32 / level.register_bits;
-    if (parts <= 1) return picks(k, level);
-    const std::optional<ScheduledKernel> cut = cut_lanes(k, parts);
+    if (parts <= 1) return picks(whole, level);
+    const std::optional<ScheduledKernel> cut = cut_lanes(whole, parts);
     return cut && picks(*cut, level);
   });
 }
@@ -113,7 +120,7 @@ std::optional<LowerSpec> KernelMaker::with_shared_channels() const {
   const auto found = spec_.splits.find(dim);
   if (group_.target != group_.root || layout.block_axis < 0 || layout.block != lanes_ ||
       found == spec_.splits.end() || !spec_.unrolled.empty() || k.stages.empty() ||
-      k.stages[0].kind != StageKind::Reduce)
+      k.stages[0].kind != StageKind::Reduce || !level_.has_vectors())
     return std::nullopt;
   LowerSpec spec = spec_;
   std::vector<int64_t>& pieces = spec.splits[dim];

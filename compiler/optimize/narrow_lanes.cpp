@@ -14,12 +14,13 @@ namespace svod::optimize {
 namespace {
 
 // One reduction whose lanes are neither summed nor multiplied four at a time, and a
-// store.
-bool is_plain(const ScheduledKernel& k) {
-  auto plain = [](const Expr& e) {
-    return e.dtype == DType::F32 &&
+// store; `halves`: of floats of half precision, too.
+bool is_plain(const ScheduledKernel& k, bool halves) {
+  auto plain = [&](const Expr& e) {
+    const bool cast = halves && e.kind == Expr::Kind::Cast;
+    return (e.dtype == DType::F32 || (halves && is_narrow_float(e.dtype))) &&
            (e.kind == Expr::Kind::Load || e.kind == Expr::Kind::Constant ||
-            e.kind == Expr::Kind::Map || e.kind == Expr::Kind::Local);
+            e.kind == Expr::Kind::Map || e.kind == Expr::Kind::Local || cast);
   };
   return k.has_lane_axis() && !k.has_dot_axis() && k.stages.size() == 2 &&
          k.stages[0].kind == StageKind::Reduce && !k.stages[0].keeps &&
@@ -84,7 +85,8 @@ std::vector<int> lane_counts(const ScheduledKernel& k, const Level& level) {
     return out;
   }
   const int parts = k.loops.lanes * 32 / level.register_bits;
-  if (level.register_bits >= 128 && parts >= 2 && is_plain(k) && cut_lanes(k, parts))
+  if (level.register_bits >= 128 && parts >= 2 && is_plain(k, picks_lanes(k)) &&
+      cut_lanes(k, parts))
     out.push_back(k.loops.lanes / parts);
   return out;
 }
@@ -94,8 +96,9 @@ int choose_lanes(const ScheduledKernel& k, const Level& level) {
   const int parts = k.loops.lanes * 32 / level.register_bits;
   // The longer ones need fewer instructions beside the multiplications.
   constexpr double kAsGood = 1.1;
-  if (level.register_bits < 128 || parts < 2 || !is_plain(k)) return k.loops.lanes;
+  if (level.register_bits < 128 || parts < 2) return k.loops.lanes;
   const bool picks = picks_lanes(k);
+  if (!is_plain(k, picks)) return k.loops.lanes;
   if (!level.fma() && !picks) return k.loops.lanes;
   const std::optional<ScheduledKernel> cut = cut_lanes(k, parts);
   if (!cut) return k.loops.lanes;

@@ -203,6 +203,10 @@ NodeId merged_weights(Graph& g, NodeId weight, int64_t groups, int64_t outputs,
 // 265 so; of 8 channels, 28x28: 600 and 250. AVX-512 of Golden Cove.)
 bool fill_lanes(const Graph& g, const GroupedConvolution& conv, const Target& target) {
   const int64_t lanes = target.levels[0].lanes, inputs = conv.full[3 + conv.extents];
+  // Bytes that are widened where they are read would be picked one by one.
+  NodeId source = conv.input.node;
+  while (is_view(g[source].op)) source = g[source].inputs[0];
+  if (g[source].op == Op::Cast && !is_float(g[g[source].inputs[0]].dtype)) return false;
   if (g[conv.input.node].dtype != DType::F32 || inputs != conv.full[2] ||
       conv.together * inputs != lanes)
     return false;

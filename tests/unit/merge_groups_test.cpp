@@ -1,6 +1,9 @@
 // Groups of few channels become sums of whole vectors, which compute the same.
+#include "compiler/fuse.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/verify.h"
+#include "compiler/kernel/lane_facts.h"
+#include "compiler/kernel/text.h"
 #include "compiler/rewrite/simplify.h"
 #include "compiler/select/algorithms.h"
 #include "tests/support/check_kernels.h"
@@ -106,6 +109,32 @@ TEST_CASE("lanes of groups that fill a vector share their group's channels", "[f
   CHECK(groups_chosen({8, 2, 2, {3, 3}}, "aarch64") == Shape{1, 16, 16});
   CHECK(groups_chosen({8, 4, 4, {3, 3}}, "aarch64-sve256") == Shape{2, 16, 16});
   CHECK(groups_chosen({8, 8, 8, {3, 3}}, "aarch64-sve256") == Shape{64, 8});
+}
+
+TEST_CASE("lanes of all levels are those of a block's groups", "[fuse][lanes]") {
+  for (const char* name : {"x86-64", "x86-64-v2", "aarch64"})
+    for (const Case& c : {Case{8, 4, 4, {3, 3}}, {8, 8, 8, {3, 3}}, {7, 8, 8, {3, 3}}}) {
+      INFO(name << ", " << c.groups << " groups of " << c.inputs);
+      const Target target = *find_target(name);
+      // What leaves the model lies row by row; what is summed up lies as is best.
+      Graph g = grouped(c).graph;
+      g.set_output(0, reduce(g, Op::ReduceMax, g.outputs()[0].node, {2, 3}));
+      const FusedGraph f = fuse(rewrite::simplify(std::move(g)), target);
+      const auto shuffles = [](const ScheduledKernel& k) {
+        return std::ranges::any_of(k.exprs, [&](const Expr& e) {
+          return e.kind == Expr::Kind::Load && shuffled_lanes(k, e);
+        });
+      };
+      const auto kernel = std::ranges::find_if(f.kernels, shuffles);
+      REQUIRE(kernel != f.kernels.end());
+      for (const Level& level : target.levels) {
+        const int parts = 16 * 32 / level.register_bits;
+        const auto cut = cut_lanes(*kernel, std::max(1, parts));
+        INFO(print(*kernel));
+        REQUIRE(cut);
+        CHECK((shuffles(*cut) ? level.register_bits >= 256 : true));
+      }
+    }
 }
 
 TEST_CASE("other groups of few channels are merged to whole vectors", "[fuse]") {
