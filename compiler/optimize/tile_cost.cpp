@@ -151,7 +151,8 @@ static void add_groups(Step& step, const LoadUse& load, const std::vector<int>& 
   // Groups of two steps and of two positions come together by a shuffle each, and those
   // of lanes stay until all positions have met them.
   if (facts.matrices) {
-    step.shuffles = facts.per_vector + step.points / 2;
+    const int pairs = step.points / 2;
+    step.shuffles = facts.per_vector + pairs;
     step.kept += facts.per_vector;
   }
 }
