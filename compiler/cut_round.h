@@ -4,8 +4,8 @@
 
 #include "compiler/made_kernels.h"
 #include "compiler/passes.h"
-#include "compiler/select/algorithms.h"
 #include "compiler/select/assign_layouts.h"
+#include "compiler/select/forms/algorithms.h"
 #include "compiler/select/group.h"
 #include "compiler/select/requests.h"
 

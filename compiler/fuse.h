@@ -3,8 +3,8 @@
 #pragma once
 
 #include "compiler/passes.h"
-#include "compiler/select/algorithms.h"
 #include "compiler/select/assign_layouts.h"
+#include "compiler/select/forms/algorithms.h"
 #include "compiler/select/search_cut.h"
 
 namespace svod {

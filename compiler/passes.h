@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/codegen/kernels.h"
-#include "compiler/select/algorithms.h"
+#include "compiler/select/forms/algorithms.h"
 #include "compiler/support/pass_end.h"
 
 #include <chrono>

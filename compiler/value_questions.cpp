@@ -6,7 +6,7 @@
 
 #include "compiler/ir/fold.h"
 #include "compiler/optimize/short_sums.h"
-#include "compiler/select/accuracy.h"
+#include "compiler/select/forms/accuracy.h"
 #include "compiler/support/check.h"
 #include "compiler/support/threads.h"
 

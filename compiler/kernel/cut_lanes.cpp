@@ -17,9 +17,7 @@ public:
     for (AxisId a = 0; a < from.indices.axis_count(); ++a)
       to_.indices.add_axis(from.is_lane(a) ? to_.loops.lanes : from.indices.extent(a));
     part_ = to_.indices.add_axis(parts);
-    picks_ = std::ranges::any_of(from.exprs, [&](const Expr& e) {
-      return e.kind == Expr::Kind::Load && shuffled_lanes(from, e);
-    });
+    shuffles_ = shuffles_lanes(from);
   }
 
   std::optional<ScheduledKernel> cut() {
@@ -30,8 +28,8 @@ public:
     for (Stage& s : to_.stages) {
       replace(s.index);
       replace(s.position);
-      replace(s.domain, picks_ && s.pad_lanes);
-      replace(s.useful, picks_);
+      replace(s.domain, shuffles_ && s.pad_lanes);
+      replace(s.useful, shuffles_);
     }
     if (!works_) return std::nullopt;
     to_.outer.push_back(part_);
@@ -93,7 +91,7 @@ private:
   ScheduledKernel to_;
   AxisId part_ = 0;
   // Groups of channels may end within the last block, and so within a part of it.
-  bool picks_ = false;
+  bool shuffles_ = false;
   bool works_ = true;
 };
 

@@ -112,6 +112,20 @@ std::optional<ShuffledLanes> shuffled_lanes(const ScheduledKernel& k, const Expr
   return out;
 }
 
+bool shuffles_lanes(const ScheduledKernel& k) {
+  return std::ranges::any_of(k.exprs, [&](const Expr& e) {
+    return e.kind == Expr::Kind::Load && shuffled_lanes(k, e);
+  });
+}
+
+LaneAccess lane_access(const ScheduledKernel& k, const Expr& load) {
+  int64_t step = 0;
+  if (!k.indices.affine_in(load.index, *k.loops.lane, step))
+    return shuffled_lanes(k, load) ? LaneAccess::Shuffled : LaneAccess::Gathered;
+  if (step == 0) return LaneAccess::Same;
+  return step == 1 ? LaneAccess::Neighbours : LaneAccess::Strided;
+}
+
 int gathers_below(const ScheduledKernel& k, ExprId root) {
   // The type is written out: an element of a vector<bool> is a reference into it.
   auto on_lanes = [&](ExprId d) -> bool {

@@ -25,6 +25,14 @@ struct ShuffledLanes {
 // is never read, and so may be none.
 std::optional<ShuffledLanes> shuffled_lanes(const ScheduledKernel& kernel,
                                             const Expr& load);
+// Whether lanes of some load do so.
+bool shuffles_lanes(const ScheduledKernel& kernel);
+
+// Where lanes of a load read: all the same element, neighbours, elements a fixed number
+// apart, elements of one vector, or anywhere.
+enum class LaneAccess { Same, Neighbours, Strided, Shuffled, Gathered };
+// Of a kernel with lanes.
+LaneAccess lane_access(const ScheduledKernel& kernel, const Expr& load);
 
 // A register tile, and what it costs.
 struct Tile {

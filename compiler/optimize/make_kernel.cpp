@@ -26,7 +26,7 @@ public:
 private:
   void lower_again() { lowered_ = lower_(spec_); }
   std::optional<LowerSpec> with_whole_blocks() const;
-  bool picks_lanes(const ScheduledKernel& kernel) const;
+  bool reads_vectors(const ScheduledKernel& kernel) const;
   std::optional<LowerSpec> with_shared_channels() const;
   void take_lanes();
   std::optional<Lowered> with_dot_axis() const;
@@ -82,19 +82,20 @@ std::optional<LowerSpec> KernelMaker::with_whole_blocks() const {
 
 // Whether lanes read neighbours, the same, or elements of a vector that the processor
 // picks: of each level's registers.
-bool KernelMaker::picks_lanes(const ScheduledKernel& k) const {
+bool KernelMaker::reads_vectors(const ScheduledKernel& k) const {
   const auto picks = [&](const ScheduledKernel& k, const Level& level) {
     return std::ranges::all_of(k.exprs, [&](const Expr& e) {
-      int64_t step = 0;
       if (e.kind != Expr::Kind::Load) return true;
-      const bool affine = k.indices.affine_in(e.index, *k.loops.lane, step);
-      if (k.arguments[e.argument].kind == Argument::Kind::Packed) return affine;
+      const LaneAccess reads = lane_access(k, e);
+      if (reads == LaneAccess::Same || reads == LaneAccess::Neighbours) return true;
+      if (k.arguments[e.argument].kind == Argument::Kind::Packed)
+        return reads == LaneAccess::Strided;
       const bool masked = std::ranges::any_of(e.bounds, [&](const Bound& b) {
         return k.indices.depends_on(b.index, *k.loops.lane);
       });
-      if (affine) return step == 0 || step == 1;
       const bool floats = e.dtype == DType::F32 || is_narrow_float(e.dtype);
-      return floats && !masked && shuffled_lanes(k, e) && target_.picks_lanes(level);
+      return reads == LaneAccess::Shuffled && floats && !masked &&
+             target_.picks_lanes(level);
     });
   };
   // Where the last block's lanes are no channels, weights are packed as zeros.
@@ -135,7 +136,7 @@ std::optional<LowerSpec> KernelMaker::with_shared_channels() const {
     return std::nullopt;
   pieces.push_back(lanes_);
   spec.lane = {dim, pieces.size()};
-  return picks_lanes(lower_(spec).kernel) ? std::optional(spec) : std::nullopt;
+  return reads_vectors(lower_(spec).kernel) ? std::optional(spec) : std::nullopt;
 }
 
 // Cuts the axis that is the lanes', if one is worth it.

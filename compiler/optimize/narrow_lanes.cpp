@@ -44,13 +44,6 @@ bool shares_windows(const ScheduledKernel& k, const Tile& tile) {
   });
 }
 
-// What lanes pick from a vector they pick from a register.
-bool picks_lanes(const ScheduledKernel& k) {
-  return std::ranges::any_of(k.exprs, [&](const Expr& e) {
-    return e.kind == Expr::Kind::Load && shuffled_lanes(k, e);
-  });
-}
-
 } // namespace
 
 // Whether lanes may be fewer where each is a register of its own.
@@ -85,7 +78,7 @@ std::vector<int> lane_counts(const ScheduledKernel& k, const Level& level) {
     return out;
   }
   const int parts = k.loops.lanes * 32 / level.register_bits;
-  if (level.register_bits >= 128 && parts >= 2 && is_plain(k, picks_lanes(k)) &&
+  if (level.register_bits >= 128 && parts >= 2 && is_plain(k, shuffles_lanes(k)) &&
       cut_lanes(k, parts))
     out.push_back(k.loops.lanes / parts);
   return out;
@@ -97,7 +90,7 @@ int choose_lanes(const ScheduledKernel& k, const Level& level) {
   // The longer ones need fewer instructions beside the multiplications.
   constexpr double kAsGood = 1.1;
   if (level.register_bits < 128 || parts < 2) return k.loops.lanes;
-  const bool picks = picks_lanes(k);
+  const bool picks = shuffles_lanes(k);
   if (!is_plain(k, picks)) return k.loops.lanes;
   if (!level.fma() && !picks) return k.loops.lanes;
   const std::optional<ScheduledKernel> cut = cut_lanes(k, parts);

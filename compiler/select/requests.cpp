@@ -151,10 +151,8 @@ static bool gathers_lanes(const ScheduledKernel& k) {
   return std::ranges::any_of(k.stages, [&](const Stage& s) {
     return std::ranges::any_of(loads_below(k, s.value), [&](ExprId id) {
       const Expr& load = k.exprs[id];
-      int64_t stride = 0;
       return k.arguments[load.argument].kind == Argument::Kind::Buffer &&
-             !k.indices.affine_in(load.index, *k.loops.lane, stride) &&
-             !shuffled_lanes(k, load);
+             lane_access(k, load) == LaneAccess::Gathered;
     });
   });
 }
@@ -164,12 +162,11 @@ static bool gathers_lanes(const ScheduledKernel& k) {
 static int64_t scattered_reads(const ScheduledKernel& k) {
   if (!k.has_lane_axis()) return 0;
   return std::ranges::count_if(k.exprs, [&](const Expr& load) {
-    int64_t stride = 0;
-    return load.kind == Expr::Kind::Load &&
-           k.arguments[load.argument].kind == Argument::Kind::Buffer &&
-           !(k.indices.affine_in(load.index, *k.loops.lane, stride) &&
-             (stride == 0 || stride == 1)) &&
-           !shuffled_lanes(k, load);
+    if (load.kind != Expr::Kind::Load ||
+        k.arguments[load.argument].kind != Argument::Kind::Buffer)
+      return false;
+    const LaneAccess reads = lane_access(k, load);
+    return reads == LaneAccess::Strided || reads == LaneAccess::Gathered;
   });
 }
 

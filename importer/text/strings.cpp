@@ -4,6 +4,8 @@
 // constants, chosen anew until the keys' hashes differ.
 #include "importer/text/strings.h"
 
+#include "compiler/support/splitmix.h"
+
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -13,14 +15,8 @@ namespace svod::importer {
 
 namespace {
 
-uint64_t mixed(uint64_t z) { // the finaliser of SplitMix64, as published
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-  return z ^ z >> 31;
-}
-
 uint64_t factor(uint64_t seed, uint64_t column) {
-  return mixed((seed << 32 | column) + 0x9e3779b97f4a7c15u) | 1;
+  return mix_splitmix((seed << 32 | column) + kSplitmixStep) | 1;
 }
 
 uint64_t hash_of(const std::string& text, uint64_t seed) {

@@ -8,6 +8,7 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/text.h"
+#include "compiler/support/splitmix.h"
 
 #include <algorithm>
 #include <cmath>
@@ -53,13 +54,6 @@ double largest_in(const Tensor& t) {
   return largest;
 }
 
-// SplitMix64's mixing, as published: a number for each element of each move.
-uint64_t mix(uint64_t z) {
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-  return z ^ z >> 31;
-}
-
 // The first move makes all magnitudes larger, the second smaller, the others differ from
 // element to element. Whole numbers stay: they are indices, masks and counts, and sums of
 // them are exact.
@@ -70,7 +64,7 @@ void move_elements(Tensor& t, double by, int move) {
     const double value = value_at(t, i);
     if (value == std::rint(value) || !std::isfinite(value)) continue;
     const uint64_t random =
-        mix(static_cast<uint64_t>(i + 1) * 0x9e3779b97f4a7c15u + uint64_t(move));
+        mix_splitmix(static_cast<uint64_t>(i + 1) * kSplitmixStep + uint64_t(move));
     const bool up = move == 0 || (move > 1 && (random & 1) != 0);
     const uint64_t bits = scalar_bits(t.dtype, value * (up ? 1 + by : 1 - by));
     std::memcpy(t.bytes.data() + static_cast<size_t>(i) * size, &bits, size);

@@ -17,7 +17,7 @@ READERS = {
     "compiler/optimize/short_sums.cpp": "notes which sums fit",
     "compiler/rewrite/integer_contractions.cpp": "notes that weights are bytes, or what they are",
     "compiler/select/magnitudes.cpp": "notes a power of two above all",
-    "compiler/select/reading.cpp": "is_accurate() notes that a form is",
+    "compiler/select/forms/reading.cpp": "is_accurate() notes that a form is",
     "compiler/stored_plan.cpp": "keeps what depends on no weight of the model",
     "compiler/value_questions.cpp": "asks noted facts of other weights",
     "packager/artefact/weights.cpp": "packs, when all is chosen",

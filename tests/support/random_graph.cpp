@@ -14,13 +14,6 @@
 
 namespace svod::test {
 
-uint64_t Random::next() {
-  uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
 int mantissa_bits(DType dtype) {
   switch (dtype) {
   case DType::F16:

@@ -3,18 +3,18 @@
 // meaningful (below).
 #pragma once
 
+#include "compiler/support/splitmix.h"
 #include "tests/support/compare.h"
 
 #include <functional>
 
 namespace svod::test {
 
-// A small generator with a stated algorithm (splitmix64), so that seeds mean the same
-// everywhere.
+// Seeds mean the same everywhere.
 class Random {
 public:
   explicit Random(uint64_t seed) : state_(seed) {}
-  uint64_t next();
+  uint64_t next() { return next_splitmix(state_); }
   // In [0, bound).
   int64_t below(int64_t bound) { return static_cast<int64_t>(next() % uint64_t(bound)); }
   int64_t between(int64_t low, int64_t high) { return low + below(high - low + 1); }

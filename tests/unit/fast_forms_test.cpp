@@ -5,7 +5,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/print.h"
 #include "compiler/pipeline.h"
-#include "compiler/select/algorithms.h"
+#include "compiler/select/forms/algorithms.h"
 #include "tests/support/check_kernels.h"
 #include "tests/support/convolve.h"
 #include "tests/support/random_contraction.h"

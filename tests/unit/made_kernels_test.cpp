@@ -2,8 +2,8 @@
 #include "compiler/lower/lower.h"
 #include "compiler/made_kernels.h"
 #include "compiler/rewrite/simplify.h"
-#include "compiler/select/algorithms.h"
 #include "compiler/select/assign_layouts.h"
+#include "compiler/select/forms/algorithms.h"
 #include "compiler/select/group.h"
 #include "tests/support/model_graph.h"
 

@@ -5,7 +5,7 @@
 #include "compiler/kernel/lane_facts.h"
 #include "compiler/kernel/text.h"
 #include "compiler/rewrite/simplify.h"
-#include "compiler/select/algorithms.h"
+#include "compiler/select/forms/algorithms.h"
 #include "tests/support/check_kernels.h"
 #include "tests/support/compare.h"
 #include "tests/support/random_tensor.h"
@@ -120,19 +120,14 @@ TEST_CASE("lanes of all levels are those of a block's groups", "[fuse][lanes]") 
       Graph g = grouped(c).graph;
       g.set_output(0, reduce(g, Op::ReduceMax, g.outputs()[0].node, {2, 3}));
       const FusedGraph f = fuse(rewrite::simplify(std::move(g)), target);
-      const auto shuffles = [](const ScheduledKernel& k) {
-        return std::ranges::any_of(k.exprs, [&](const Expr& e) {
-          return e.kind == Expr::Kind::Load && shuffled_lanes(k, e);
-        });
-      };
-      const auto kernel = std::ranges::find_if(f.kernels, shuffles);
+      const auto kernel = std::ranges::find_if(f.kernels, shuffles_lanes);
       REQUIRE(kernel != f.kernels.end());
       for (const Level& level : target.levels) {
         const int parts = 16 * 32 / level.register_bits;
         const auto cut = cut_lanes(*kernel, std::max(1, parts));
         INFO(print(*kernel));
         REQUIRE(cut);
-        CHECK((shuffles(*cut) ? level.register_bits >= 256 : true));
+        CHECK((shuffles_lanes(*cut) ? level.register_bits >= 256 : true));
       }
     }
 }

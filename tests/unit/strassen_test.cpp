@@ -3,7 +3,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/verify.h"
 #include "compiler/pipeline.h"
-#include "compiler/select/strassen.h"
+#include "compiler/select/forms/strassen.h"
 #include "tests/support/convolve.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/run_kernels.h"

@@ -3,7 +3,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/fold.h"
 #include "compiler/pipeline.h"
-#include "compiler/select/algorithms.h"
+#include "compiler/select/forms/algorithms.h"
 #include "compiler/value_questions.h"
 #include "tests/support/convolve.h"
 #include "tests/support/random_tensor.h"

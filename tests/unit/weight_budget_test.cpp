@@ -1,6 +1,6 @@
 // What --max-weights chooses: which contractions get larger weights, and how large.
 #include "compiler/pipeline.h"
-#include "compiler/select/weight_budget.h"
+#include "compiler/select/forms/weight_budget.h"
 #include "tests/support/convolve.h"
 #include "tests/support/random_tensor.h"
 

@@ -2,7 +2,7 @@
 // taps in tiles of 4 x 4 takes a quarter of the products, batched over the positions of a
 // tile. The transforms are sums over a few known numbers each; kernels compute them in
 // registers, with the numbers in the code.
-#include "compiler/select/winograd.h"
+#include "compiler/select/forms/winograd.h"
 
 #include "compiler/ir/build.h"
 

@@ -1,4 +1,4 @@
-#include "compiler/select/accuracy.h"
+#include "compiler/select/forms/accuracy.h"
 
 #include "compiler/kernel/sum_blocks.h"
 #include "compiler/support/byte_form.h"

@@ -2,8 +2,8 @@
 // on sampled inputs: bounds from norms are worse than what happens by orders of
 // magnitude.
 #include "compiler/kernel/sum_blocks.h"
-#include "compiler/select/samples.h"
-#include "compiler/select/winograd.h"
+#include "compiler/select/forms/samples.h"
+#include "compiler/select/forms/winograd.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "compiler/select/merge_groups.h"
+#include "compiler/select/forms/merge_groups.h"
 
 #include "compiler/ir/build.h"
 

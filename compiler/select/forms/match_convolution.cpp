@@ -3,8 +3,8 @@
 // pictures are transformed once and then summed up by windows over them; with a dilation
 // of d every d-th row is a picture of its own, which has none. The groups of one picture
 // are pictures, each with weights of its own.
-#include "compiler/select/transform.h"
-#include "compiler/select/winograd.h"
+#include "compiler/select/forms/transform.h"
+#include "compiler/select/forms/winograd.h"
 
 #include <algorithm>
 #include <tuple>

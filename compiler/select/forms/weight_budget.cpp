@@ -2,7 +2,7 @@
 // saves most time for each byte and still fits: to a first form, or from one form to a
 // larger one. What is left at the end is less than the smallest change would take, so the
 // result is as good as any but for one step.
-#include "compiler/select/weight_budget.h"
+#include "compiler/select/forms/weight_budget.h"
 
 #include <optional>
 

@@ -1,4 +1,4 @@
-#include "compiler/select/tree_reductions.h"
+#include "compiler/select/forms/tree_reductions.h"
 
 #include "compiler/ir/build.h"
 

@@ -2,7 +2,7 @@
 // sums of blocks, and sums of these. Rows are cut into even and odd ones, so that a few
 // rows of the result need the same few rows of the input and kernels may run part by
 // part; the other two axes are cut in the middle, where vectors stay whole.
-#include "compiler/select/strassen.h"
+#include "compiler/select/forms/strassen.h"
 
 #include "compiler/ir/build.h"
 

@@ -5,8 +5,8 @@
 // weights are made at pack time.
 #pragma once
 
-#include "compiler/select/reading.h"
-#include "compiler/select/transform.h"
+#include "compiler/select/forms/reading.h"
+#include "compiler/select/forms/transform.h"
 
 namespace svod::select {
 

@@ -1,4 +1,4 @@
-#include "compiler/select/reading.h"
+#include "compiler/select/forms/reading.h"
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/evaluate.h"

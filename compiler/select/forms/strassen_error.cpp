@@ -1,7 +1,7 @@
 // How far seven products are from eight, measured with the layer's own weights on sampled
 // inputs.
-#include "compiler/select/samples.h"
-#include "compiler/select/strassen.h"
+#include "compiler/select/forms/samples.h"
+#include "compiler/select/forms/strassen.h"
 
 #include <algorithm>
 #include <array>

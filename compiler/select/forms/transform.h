@@ -2,7 +2,7 @@
 // their products.
 #pragma once
 
-#include "compiler/select/algorithms.h"
+#include "compiler/select/forms/algorithms.h"
 
 namespace svod::select {
 

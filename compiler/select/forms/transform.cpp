@@ -1,5 +1,5 @@
 // A small matrix times one axis of a tensor, from the nodes that a contraction has.
-#include "compiler/select/transform.h"
+#include "compiler/select/forms/transform.h"
 
 #include "compiler/ir/build.h"
 

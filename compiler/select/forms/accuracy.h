@@ -3,8 +3,8 @@
 #pragma once
 
 #include "compiler/ir/value_facts.h"
-#include "compiler/select/strassen.h"
-#include "compiler/select/winograd.h"
+#include "compiler/select/forms/strassen.h"
+#include "compiler/select/forms/winograd.h"
 
 #include <optional>
 

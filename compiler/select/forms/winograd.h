@@ -6,8 +6,8 @@
 // their difference: two sparse steps take half of the operations of one.
 #pragma once
 
-#include "compiler/select/reading.h"
-#include "compiler/select/transform.h"
+#include "compiler/select/forms/reading.h"
+#include "compiler/select/forms/transform.h"
 
 #include <array>
 

@@ -1,7 +1,7 @@
 // Sums, minima and the like of what walks down trees reach.
 #pragma once
 
-#include "compiler/select/algorithms.h"
+#include "compiler/select/forms/algorithms.h"
 
 namespace svod::select {
 

@@ -6,8 +6,8 @@
 // they lie; one group by itself would need its inputs moved and fill no vector.
 #pragma once
 
-#include "compiler/select/algorithms.h"
-#include "compiler/select/reading.h"
+#include "compiler/select/forms/algorithms.h"
+#include "compiler/select/forms/reading.h"
 
 namespace svod::select {
 
