@@ -9,6 +9,7 @@
 #include "compiler/select/chain.h"
 #include "compiler/select/magnitudes.h"
 #include "compiler/select/repeated.h"
+#include "compiler/select/run_ends.h"
 #include "compiler/support/check.h"
 
 #include <algorithm>
@@ -178,6 +179,10 @@ FusedGraph Fuser::run(const Graph& graph, const std::string& place) {
     if (rows_first_.empty() && target_.kind != TargetKind::Gpu)
       select::find_chains(out, target_.machine());
     drop_unused_weights(out);
+    return std::move(out);
+  });
+  out = passes_.run("run-ends", [&] {
+    if (place.empty() && target_.kind != TargetKind::Gpu) select::find_run_ends(out);
     return std::move(out);
   });
   return passes_.run("magnitudes", [&] {

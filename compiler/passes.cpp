@@ -25,6 +25,7 @@ static constexpr PassName kPasses[] = {
     {"requests", "fuse"},
     {"cut-search", "fuse"},
     {"chains", "fuse"},
+    {"run-ends", "fuse"},
     {"magnitudes", "fuse"},
     {"attention", "fuse"},
     {"order", "fuse"},

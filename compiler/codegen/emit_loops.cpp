@@ -2,6 +2,7 @@
 // iterations apart where that makes conditions on lanes constant, and then the stages.
 #include "compiler/codegen/element_text.h"
 #include "compiler/codegen/kernel_emitter.h"
+#include "compiler/kernel/stage_work.h"
 #include "runtime_stub/status.h"
 
 #include <algorithm>
@@ -78,6 +79,81 @@ void KernelEmitter::emit_range(size_t depth, const std::string& low,
   narrowed_[axis] = before;
 }
 
+// Likewise of a loop that ends where the run needs no more. What is left of its last tile
+// is computed in smaller ones, of which the last may go beyond the end, not beyond
+// `high`.
+void KernelEmitter::emit_ended_range(size_t depth, const std::string& low,
+                                     const std::string& high) {
+  const AxisId axis = order_[depth];
+  const std::string i = "x" + std::to_string(axis), end = "end" + std::to_string(axis);
+  const auto slot = static_cast<size_t>(
+      std::ranges::find(how_.tile, axis, &TileAxis::axis) - how_.tile.begin());
+  if (slot == how_.tile.size()) {
+    unroll_hint_of_outer(depth);
+    open("for (iptr " + i + " = " + low + "; " + i + " < " + end + "; ++" + i + ")");
+    emit_outer(depth + 1);
+    return close();
+  }
+  const Range before = narrowed_[axis];
+  const int count = how_.tile[slot].count;
+  const auto emit_tile = [&](const std::string& head, int positions) {
+    narrowed_[axis] = {before.low, before.high - positions + 1};
+    counts_[slot] = positions;
+    open(head);
+    emit_outer(depth + 1);
+    close();
+  };
+  const auto emit_loop = [&](const std::string& condition, int positions) {
+    unroll_hint_of_outer(depth);
+    emit_tile("for (; " + condition + "; " + i + " += " + std::to_string(positions) + ")",
+              positions);
+  };
+  const auto inside = [&](int positions, const std::string& of) {
+    return i + " + " + std::to_string(positions) + " <= " + of;
+  };
+  const std::vector<int64_t> lengths = range_lengths(k_, axis, false, false);
+  auto part = count;
+  if (count > kEndGroup)
+    part = count % kEndGroup == 0 ? int{kEndGroup} : count % 2 == 0 ? count / 2 : 1;
+  line("iptr " + i + " = " + low + ";");
+  if (part < count && std::ranges::max(lengths) >= count)
+    emit_loop(inside(count, end), count);
+  if (std::ranges::max(lengths) >= part)
+    emit_loop(i + " < " + end + " && " + inside(part, high), part);
+  std::set<int64_t> rests;
+  for (const int64_t length : lengths) rests.insert(length % part);
+  rests.erase(0);
+  for (const int64_t rest : rests)
+    emit_tile("if (" + i + " < " + end + " && " + high + " - " + i +
+                  " == " + std::to_string(rest) + ")",
+              static_cast<int>(rest));
+  counts_[slot] = 1;
+  narrowed_[axis] = before;
+}
+
+// Whether the loop over an outer axis ends where the run needs no more. What ends
+// elsewhere computes more than that, which nobody reads.
+bool KernelEmitter::ends_early(AxisId axis) const {
+  return k_.run_end(axis) != nullptr && contains(k_.loops.outer, axis) && !tiles_ &&
+         !needs_peel(axis, false) && !needs_peel(axis, true);
+}
+
+// Of all loops that end so, before the first of them.
+void KernelEmitter::emit_run_ends() {
+  for (const RunEnd& e : k_.ends) {
+    const std::string a = std::to_string(e.axis);
+    const bool outer = contains(k_.loops.outer, e.axis);
+    if (outer && !ends_early(e.axis)) continue;
+    const bool chunked = std::ranges::count(k_.loops.chunks, e.axis, &ChunkAxis::axis);
+    line("const iptr end" + a + " = end_of_run(a" + std::to_string(e.argument) + "[" +
+         std::to_string(e.element) + "], " + std::to_string(kEndGroup) + ", " +
+         std::to_string(e.step) + ", " +
+         (chunked ? "low" + a + ", high" + a
+                  : "0, " + std::to_string(k_.indices.extent(e.axis))) +
+         ");");
+  }
+}
+
 void KernelEmitter::emit_outer(size_t depth) {
   const bool within = tiles_ && depth >= k_.loops.outer.size();
   if (within && depth == k_.loops.outer.size()) emit_tile_products();
@@ -91,6 +167,11 @@ void KernelEmitter::emit_outer(size_t depth) {
                              [&](const ChunkAxis& c) { return c.axis == axis; });
   std::string low = chunked ? "low" + a : "0";
   std::string high = chunked ? "high" + a : counted(!is_unrolled(depth), extent);
+  if (ends_early(axis)) {
+    open("");
+    emit_ended_range(depth, low, high);
+    return close();
+  }
   if (tiles_ && !within && positions_in_block(axis) > 0)
     return emit_blocks_of(depth, low, high);
   if (within) chunked = true, low = "b" + a, high = "e" + a;
@@ -168,6 +249,7 @@ void KernelEmitter::emit_body() {
   }
   find_tiles();
   if (tiles_) line(shape_text());
+  emit_run_ends();
   emit_outer(0);
   if (tiles_) line("release_tiles();");
   frames_.pop_back();

@@ -1,6 +1,7 @@
 // Loops over a stage's own axes, cut where sums are made of sums, where neighbouring
 // steps add to accumulators of their own, and where the last step is unlike the others.
 #include "compiler/codegen/stage_emitter.h"
+#include "compiler/support/check.h"
 
 #include <algorithm>
 #include <bit>
@@ -10,6 +11,8 @@ namespace svod::codegen {
 // Loops of the remainders of a tile have fewer positions below them, so that the same
 // limits may write them out further.
 bool StageEmitter::is_written_out(const Stage& s) const {
+  const auto ends = [&](AxisId a) { return k_.run_end(a) != nullptr; };
+  if (std::ranges::any_of(k_.inner(s), ends)) return false;
   const Unroll& unroll = how(s).unroll;
   int64_t steps = tile_points();
   const int64_t most = steps <= 2 ? unroll.small_nest : unroll.nest;
@@ -183,7 +186,11 @@ void StageEmitter::emit_inner(const Stage& s, size_t depth, const Body& body) {
   const bool here = sums_.blocks && sums_.blocks->how.loop == axis;
   const bool blocks = here && sums_.blocks->how.held.empty();
   std::string to = counted(!is_written_by_extent(s, depth), extent - (last ? 1 : 0));
-  if (!here && !last && s.kind == StageKind::Reduce)
+  if (k_.run_end(axis) != nullptr) {
+    SVOD_CHECK(!last && kEndGroup % together_along(s, axis) == 0)
+        << "a sum that ends where the run does is written otherwise";
+    to = "end" + std::to_string(axis);
+  } else if (!here && !last && s.kind == StageKind::Reduce)
     if (const std::string end = useful_end(s, depth); !end.empty()) to = end;
   if (blocks)
     emit_blocks(s, depth, to, body);

@@ -43,6 +43,9 @@ static void write_type(DigestWriter& out, const Node& node) {
 static void write_interface(DigestWriter& out, const Interface& seen) {
   out.text(onnx_type_text(seen.onnx_type));
   out.numbers(seen.shape);
+  if (seen.extents < 0) return;
+  out.text("extents");
+  out.number(static_cast<uint64_t>(seen.extents));
 }
 
 static void write_graph(DigestWriter& out, const Graph& g,

@@ -94,6 +94,11 @@ NodeId Graph::add_input(std::string name, DType dtype, Shape shape,
   return id;
 }
 
+bool has_open_sizes(const Graph& g) {
+  return std::ranges::any_of(
+      g.outputs(), [](const GraphOutput& output) { return output.seen.extents >= 0; });
+}
+
 void Graph::add_output(std::string name, NodeId node, std::optional<Interface> seen) {
   SVOD_CHECK(node < nodes_.size()) << "output '" << name << "' is no node";
   if (!seen) seen = interface_of(node);

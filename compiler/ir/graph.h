@@ -113,6 +113,9 @@ private:
 struct Interface {
   int onnx_type = 0; // TensorProto.DataType
   Shape shape;
+  // Of an output whose size a run decides, within `shape`: the number of the output that
+  // holds its extents. -1: its size is known.
+  int32_t extents = -1;
 
   bool operator==(const Interface&) const = default;
 };
@@ -142,6 +145,10 @@ struct StateLink {
 
   bool operator==(const StateLink&) const = default;
 };
+
+class Graph;
+// Whether a run decides the size of some output.
+bool has_open_sizes(const Graph& graph);
 
 int64_t element_count(const Shape& shape);
 Shape row_major_strides(const Shape& shape);
@@ -193,6 +200,10 @@ public:
   void set_output(size_t index, NodeId node) {
     outputs_[index].node = node;
     outputs_[index].seen = interface_of(node);
+  }
+
+  void set_extents(size_t output, size_t extents) {
+    outputs_[output].seen.extents = static_cast<int32_t>(extents);
   }
 
   // Provenance: indices into source_names() of the ONNX nodes that asked for `id`. While

@@ -110,6 +110,18 @@ struct Stage {
   int64_t count = 0;    // Sort
 };
 
+// Where a run decides how many positions of a dimension it needs (--dim): the loop over
+// `axis`, an outer one or one of stages, ends behind those below argument[element], an
+// i64, and the rest of their group of kEndGroup. `step` of them are one position of the
+// axis. What lies behind is not computed, and holds anything.
+struct RunEnd {
+  AxisId axis;
+  uint32_t argument = 0;
+  int64_t element = 0, step = 1;
+  bool operator==(const RunEnd&) const = default;
+};
+inline constexpr int64_t kEndGroup = 4;
+
 // The scratch memory of a sort, in bytes from its start. Words are keys with positions;
 // two lists of them take turns. Where few of many are wanted, the keys have a list of
 // their own and the words are those of the best so far.
@@ -178,6 +190,7 @@ struct Kernel {
   std::vector<Argument> arguments;
   std::vector<AxisId> outer; // shared by all stages
   std::vector<Stage> stages;
+  std::vector<RunEnd> ends;
   // What a kernel without stages is.
   std::variant<std::monostate, CallStep, Sequence> other;
   int64_t scratch_bytes = 0; // per thread
@@ -185,6 +198,10 @@ struct Kernel {
   int64_t flops = 0, bytes = 0;
 
   ExprId add(Expr expr);
+  // Where the loop over an axis ends; none: where the axis does.
+  const RunEnd* run_end(AxisId axis) const;
+  // Whether an argument is asked where loops end.
+  bool ends_at(uint32_t argument) const;
   const CallStep* call() const { return std::get_if<CallStep>(&other); }
   CallStep* call() { return std::get_if<CallStep>(&other); }
   const Sequence* sequence() const { return std::get_if<Sequence>(&other); }

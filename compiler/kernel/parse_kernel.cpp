@@ -35,6 +35,7 @@ private:
   std::vector<Bound> read_bounds(LineScanner& in);
   void read_condition(LineScanner& in, Expr& e);
   void read_argument(LineScanner& in);
+  void read_end(LineScanner& in);
   void read_expr(LineScanner& in);
   void read_load(LineScanner& in, Expr& e);
   void read_stage(LineScanner& in);
@@ -71,6 +72,8 @@ void KernelReader::read_line(std::string_view text) {
     k().outer = in.all_numbered('i');
   } else if (in.accept("scratch")) {
     k().scratch_bytes = in.number();
+  } else if (in.accept("ends")) {
+    read_end(in);
   } else if (in.accept("part")) {
     in.number();
     kernels_.emplace_back();
@@ -161,6 +164,17 @@ void KernelReader::read_argument(LineScanner& in) {
   a.read = in.accept("read");
   a.written = in.accept("write");
   k().arguments.push_back(a);
+}
+
+void KernelReader::read_end(LineScanner& in) {
+  RunEnd end{in.numbered('i')};
+  end.argument = in.numbered('a');
+  in.expect("[");
+  end.element = in.number();
+  in.expect("]");
+  in.expect("by");
+  end.step = in.number();
+  k().ends.push_back(end);
 }
 
 void KernelReader::read_load(LineScanner& in, Expr& e) {

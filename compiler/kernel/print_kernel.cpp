@@ -175,6 +175,9 @@ std::string body_text(const Kernel& k) {
   if (k.scratch_bytes != 0) out += "  scratch " + std::to_string(k.scratch_bytes) + "\n";
   for (size_t i = 0; i < k.arguments.size(); ++i)
     out += "  a" + std::to_string(i) + " = " + argument_text(k.arguments[i]) + "\n";
+  for (const RunEnd& e : k.ends)
+    out += "  ends i" + std::to_string(e.axis) + " a" + std::to_string(e.argument) + "[" +
+           std::to_string(e.element) + "] by " + std::to_string(e.step) + "\n";
   if (k.call()) out += "  " + call_text(*k.call());
   if (const Sequence* s = k.sequence())
     for (const SequenceStep& step : s->steps) out += "  " + step_text(step);

@@ -22,6 +22,7 @@ private:
   void check_argument(const Argument& a) const;
   void check_expression(const Expr& e) const;
   void check_stage(const Stage& s) const;
+  void check_end(const RunEnd& e) const;
   void check_inside(const Index& index, const Argument& a) const;
   int64_t elements(const Argument& a) const;
 
@@ -93,10 +94,21 @@ void KernelCheck::check_stage(const Stage& s) const {
   if (s.domain.empty() || s.pad_lanes) check_inside(s.index, k_.arguments[s.argument]);
 }
 
+void KernelCheck::check_end(const RunEnd& e) const {
+  const bool asked = e.argument < k_.arguments.size() &&
+                     k_.arguments[e.argument].dtype == DType::I64 &&
+                     !k_.arguments[e.argument].written;
+  SVOD_CHECK(asked && e.axis < k_.indices.axis_count() && !k_.is_lane(e.axis) &&
+             e.step >= 1)
+      << "kernel " << number_ << " ends where argument " << e.argument << " says nothing";
+  check_inside(IndexPool::constant(e.element), k_.arguments[e.argument]);
+}
+
 void KernelCheck::run() const {
   for (const Argument& a : k_.arguments) check_argument(a);
   for (const Expr& e : k_.exprs) check_expression(e);
   for (const Stage& s : k_.stages) check_stage(s);
+  for (const RunEnd& e : k_.ends) check_end(e);
   if (!k_.has_lane_axis()) return;
   int64_t extent = k_.indices.extent(*k_.loops.lane);
   SVOD_CHECK(extent == k_.loops.lanes) << "kernel " << number_ << " has a lane axis of "

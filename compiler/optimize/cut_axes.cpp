@@ -202,7 +202,9 @@ void AxisCutter::write_out() {
 void AxisCutter::merge() {
   const bool scatter = g[group_.root].op == Op::Scatter && group_.target == group_.root;
   if (scatter || !spec_.unrolled.empty()) return;
-  spec_.merged = find_merges(group_, lowered_, g[group_.root].shape);
+  // A loop ends where a run needs no more of one dimension.
+  if (!has_open_sizes(g))
+    spec_.merged = find_merges(group_, lowered_, g[group_.root].shape);
   spec_.merged_inner = find_inner_merges(g, group_, lowered_);
   if (spec_.merged.empty() && spec_.merged_inner.empty()) return;
   lower_again();

@@ -73,7 +73,8 @@ private:
 bool Walk::is_plain() const {
   if (k_.call() || k_.sequence() || k_.levels.size() != 1 || k_.chunk_count() != 1)
     return false;
-  if (k_.arguments[read_].written || k_.arguments[written_].read) return false;
+  if (k_.arguments[read_].written || k_.arguments[written_].read || k_.ends_at(read_))
+    return false;
   return std::ranges::all_of(k_.stages, [](const Stage& s) {
     return s.kind == StageKind::Store || s.kind == StageKind::Reduce;
   });

@@ -130,7 +130,7 @@ bool Places::run() {
 } // namespace
 
 bool may_take_place(const ScheduledKernel& kernel, uint32_t read, uint32_t written) {
-  return Places(kernel, read, written).run();
+  return !kernel.ends_at(read) && Places(kernel, read, written).run();
 }
 
 } // namespace svod::plan

@@ -37,6 +37,7 @@ static bool multiplies_tiles(const LevelSchedule& level) {
 bool Finder::is_plain() const {
   return std::ranges::none_of(k_.levels, multiplies_tiles) && !k_.call() &&
          !k_.sequence() && !k_.loops.in_parts && k_.scratch_bytes == 0 &&
+         k_.ends.empty() &&
          std::ranges::all_of(k_.stages,
                              [](const Stage& s) {
                                return !s.keeps && (s.kind == StageKind::Store ||

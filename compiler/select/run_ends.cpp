@@ -1,0 +1,525 @@
+// Sizes are numbers in memory, which kernels compare with positions. From there two facts
+// follow along the kernels' indices. Forwards: a mask is true only below a size, and what
+// is selected by it is zero behind. Backwards: what no reader needs. An output is needed
+// below its extents; what a mask selects, where that is true; factors of a sum of
+// products, in front of the zeros of the other one; and everything that a loop reads,
+// where it has not ended.
+//
+// An element's position along a dimension is its offset over a stride, modulo an extent:
+// layouts are not asked for.
+#include "compiler/select/run_ends.h"
+
+#include "compiler/ir/build.h"
+#include "compiler/kernel/stage_work.h"
+
+#include <algorithm>
+#include <set>
+
+namespace svod::select {
+
+namespace {
+
+// A size in memory: an i64 that some kernel, or the caller, writes.
+struct Size {
+  BufferId buffer = kNoBuffer;
+  int64_t element = 0;
+  auto operator<=>(const Size&) const = default;
+};
+
+// Elements of a buffer whose position along a dimension is below a size.
+struct Part {
+  int64_t stride = 1, extent = 1;
+  Size size;
+  auto operator<=>(const Part&) const = default;
+};
+using Parts = std::set<Part>;
+
+// A position along a dimension of so many, as a sum of axes of a kernel: it is one term
+// for each, with its factor, and 0 where all axes are.
+struct Position {
+  std::vector<std::pair<AxisId, int64_t>> axes;
+  int64_t extent = 1;
+  auto operator<=>(const Position&) const = default;
+};
+
+// Positions below a size.
+struct Below {
+  Position position;
+  Size size;
+  auto operator<=>(const Below&) const = default;
+};
+using Facts = std::set<Below>;
+
+template <class T> std::set<T> common(const std::set<T>& a, const std::set<T>& b) {
+  std::set<T> out;
+  std::ranges::set_intersection(a, b, std::inserter(out, out.end()));
+  return out;
+}
+
+// Where an index lies along the dimension of that stride and extent; nullopt where its
+// axes are not each inside of it, along it, or around it.
+std::optional<Position> position_along(const IndexPool& pool, const Index& index,
+                                       int64_t stride, int64_t extent) {
+  Position out{{}, extent};
+  const int64_t around = stride * extent;
+  int64_t inside = index.constant % stride, along = index.constant / stride % extent;
+  if (index.constant < 0 || along != 0) return std::nullopt;
+  for (const auto& [id, factor] : index.terms) {
+    const Term& t = pool.term(id);
+    if (t.kind != Term::Kind::Axis || factor < 0) return std::nullopt;
+    if (factor % around == 0) continue;
+    const int64_t last = pool.extent(t.id) - 1;
+    if (factor < stride) {
+      inside += factor * last;
+      continue;
+    }
+    if (factor % stride != 0) return std::nullopt;
+    out.axes.emplace_back(t.id, factor / stride);
+    along += factor / stride * last;
+  }
+  if (inside >= stride || along >= extent) return std::nullopt;
+  std::ranges::sort(out.axes);
+  return out;
+}
+
+// The stride of the dimension along which an index lies at the position.
+std::optional<int64_t> stride_of(const IndexPool& pool, const Index& index,
+                                 const Position& position) {
+  if (position.axes.empty()) return std::nullopt;
+  const auto [axis, factor] = position.axes.front();
+  const int64_t whole = pool.coefficient(index, axis);
+  if (whole <= 0 || whole % factor != 0) return std::nullopt;
+  const int64_t stride = whole / factor;
+  if (position_along(pool, index, stride, position.extent) != position)
+    return std::nullopt;
+  return stride;
+}
+
+// An axis of which so many neighbouring positions of the dimension are one step, as an
+// axis of blocks has.
+struct Steps {
+  AxisId axis;
+  int64_t each;
+};
+std::optional<Steps> steps_along(const IndexPool& pool, const Position& position) {
+  if (position.axes.empty()) return std::nullopt;
+  const auto widest =
+      std::ranges::max_element(position.axes, {}, &std::pair<AxisId, int64_t>::second);
+  const auto [axis, each] = *widest;
+  if (each * pool.extent(axis) != position.extent) return std::nullopt;
+  return Steps{axis, each};
+}
+
+class RunEnds {
+public:
+  explicit RunEnds(FusedGraph& fused)
+      : f_(fused), masks_(fused.buffers.size()), zeros_(fused.buffers.size()),
+        needed_(fused.buffers.size()), written_(fused.buffers.size(), -1) {}
+  void run();
+
+  // What is so where the condition is true.
+  Facts facts_of(const ScheduledKernel& k, ExprId condition) const;
+  // Where what is loaded is other than zero.
+  Facts zeros_of(const ScheduledKernel& k, const Expr& e) const;
+
+private:
+  void look_forwards(const ScheduledKernel& k, int64_t number);
+  void look_at_outputs();
+  void look_backwards(ScheduledKernel& k, int64_t number);
+  std::optional<Size> size_of(const ScheduledKernel& k, ExprId id) const;
+  Parts parts_below(const ScheduledKernel& k, const Index& index,
+                    const Facts& facts) const;
+  void write_parts(std::vector<std::optional<Parts>>& of, BufferId buffer,
+                   const Parts& parts);
+  Facts needed_of(const ScheduledKernel& k, const Stage& s) const;
+  Facts outer_ends(const ScheduledKernel& k) const;
+  Facts facts_below(const ScheduledKernel& k, ExprId id) const;
+  Facts stage_ends(const ScheduledKernel& k, const Stage& s) const;
+  void give_end(ScheduledKernel& k, const Below& below) const;
+  void need(BufferId buffer, const Parts& parts);
+  void need_loads(const ScheduledKernel& k, const std::vector<Facts>& of_stages);
+  bool is_known(const Size& size, int64_t before) const;
+
+  FusedGraph& f_;
+  std::map<Size, Size> copies_; // of sizes
+  // By buffer: what is true, or other than zero, lies in each of these; nullopt: nobody
+  // has written it yet.
+  std::vector<std::optional<Parts>> masks_, zeros_;
+  // By buffer: what is needed lies in each of these; nullopt: nobody needs any.
+  std::vector<std::optional<Parts>> needed_;
+  std::vector<int64_t> written_; // by buffer: the last kernel that writes it
+};
+
+// Whether what an expression is given decides more than its value.
+bool may_fail(const Expr& e) {
+  return e.kind == Expr::Kind::Checked || e.kind == Expr::Kind::Descend ||
+         (e.kind == Expr::Kind::Map && !is_float(e.dtype) &&
+          (e.op == Op::Div || e.op == Op::Mod));
+}
+
+bool is_plain(const ScheduledKernel& k) {
+  return !k.stages.empty() && !k.call() && !k.sequence() &&
+         std::ranges::all_of(k.stages, [](const Stage& s) {
+           return s.kind == StageKind::Store || (s.kind == StageKind::Reduce && !s.keeps);
+         });
+}
+
+std::optional<Size> RunEnds::size_of(const ScheduledKernel& k, ExprId id) const {
+  const Expr& e = k.exprs[id];
+  if (e.kind != Expr::Kind::Load || e.dtype != DType::I64 || !e.index.is_constant() ||
+      !e.bounds.empty() || k.arguments[e.argument].kind != Argument::Kind::Buffer)
+    return std::nullopt;
+  const Size size{k.arguments[e.argument].id, e.index.constant};
+  const auto copy = copies_.find(size);
+  return copy == copies_.end() ? size : copy->second;
+}
+
+Facts RunEnds::facts_of(const ScheduledKernel& k, ExprId condition) const {
+  const Expr& e = k.exprs[condition];
+  Facts out;
+  if (e.kind == Expr::Kind::Map && e.op == Op::And) {
+    out = facts_of(k, e.inputs[0]);
+    out.merge(facts_of(k, e.inputs[1]));
+  } else if (e.kind == Expr::Kind::Map && e.op == Op::Less) {
+    const Expr& left = k.exprs[e.inputs[0]];
+    const std::optional<Size> size = size_of(k, e.inputs[1]);
+    if (left.kind != Expr::Kind::Position || !size) return out;
+    const int64_t extent = k.indices.range(left.index).high + 1;
+    if (const auto position = position_along(k.indices, left.index, 1, extent))
+      out.insert({*position, *size});
+  } else if (e.kind == Expr::Kind::Load && e.bounds.empty() &&
+             k.arguments[e.argument].kind == Argument::Kind::Buffer) {
+    const std::optional<Parts>& mask = masks_[k.arguments[e.argument].id];
+    for (const Part& p : mask ? *mask : Parts())
+      if (const auto position = position_along(k.indices, e.index, p.stride, p.extent))
+        out.insert({*position, p.size});
+  }
+  return out;
+}
+
+// The parts of a buffer that an index reaches at such positions.
+Parts RunEnds::parts_below(const ScheduledKernel& k, const Index& index,
+                           const Facts& facts) const {
+  Parts out;
+  for (const Below& b : facts)
+    if (const auto stride = stride_of(k.indices, index, b.position))
+      out.insert({*stride, b.position.extent, b.size});
+  return out;
+}
+
+void RunEnds::write_parts(std::vector<std::optional<Parts>>& of, BufferId buffer,
+                          const Parts& parts) {
+  of[buffer] = of[buffer] ? common(*of[buffer], parts) : parts;
+}
+
+void RunEnds::look_forwards(const ScheduledKernel& k, int64_t number) {
+  for (const Argument& a : k.arguments)
+    if (a.kind == Argument::Kind::Buffer && a.written) written_[a.id] = number;
+  if (!is_plain(k)) {
+    for (const Argument& a : k.arguments)
+      if (a.kind == Argument::Kind::Buffer && a.written) {
+        write_parts(masks_, a.id, {});
+        write_parts(zeros_, a.id, {});
+      }
+    return;
+  }
+  for (const Stage& s : k.stages) {
+    if (s.kind != StageKind::Store) continue;
+    const BufferId buffer = k.arguments[s.argument].id;
+    const std::optional<Size> size = size_of(k, s.value);
+    if (size && s.index.is_constant()) copies_[{buffer, s.index.constant}] = *size;
+    const Expr& value = k.exprs[s.value];
+    write_parts(masks_, buffer, parts_below(k, s.index, facts_of(k, s.value)));
+    Parts zeros;
+    if (value.kind == Expr::Kind::Map && value.op == Op::Select) {
+      const Expr& otherwise = k.exprs[value.inputs[2]];
+      if (otherwise.kind == Expr::Kind::Constant && otherwise.bits == 0)
+        zeros = parts_below(k, s.index, facts_of(k, value.inputs[0]));
+    }
+    write_parts(zeros_, buffer, zeros);
+  }
+}
+
+// What all readers need is what some reader does.
+void RunEnds::need(BufferId buffer, const Parts& parts) {
+  needed_[buffer] = needed_[buffer] ? common(*needed_[buffer], parts) : parts;
+}
+
+void RunEnds::look_at_outputs() {
+  for (BufferId id = 0; id < f_.buffers.size(); ++id) {
+    const Buffer& b = f_.buffers[id];
+    for (const int32_t number : b.outputs) {
+      const Interface& seen = f_.graph.outputs()[static_cast<size_t>(number)].seen;
+      Parts parts;
+      const auto extents = std::ranges::find_if(f_.buffers, [&](const Buffer& of) {
+        return seen.extents >= 0 && std::ranges::count(of.outputs, seen.extents) != 0;
+      });
+      const bool plain = seen.shape == b.shape && b.layout == row_major(b.shape.size());
+      if (extents != f_.buffers.end() && plain) {
+        const Shape strides = row_major_strides(b.shape);
+        const auto buffer = static_cast<BufferId>(extents - f_.buffers.begin());
+        for (size_t d = 0; d < b.shape.size(); ++d)
+          if (const auto size = copies_.find({buffer, static_cast<int64_t>(d)});
+              size != copies_.end())
+            parts.insert({strides[d], b.shape[d], size->second});
+      }
+      need(id, parts);
+    }
+  }
+  for (const FusedRegion& region : f_.regions)
+    for (const Argument& a : region.inputs)
+      if (a.kind == Argument::Kind::Buffer) need(a.id, {});
+}
+
+// What somebody writes before that kernel.
+bool RunEnds::is_known(const Size& size, int64_t before) const {
+  return f_.buffers[size.buffer].input >= 0 ||
+         (written_[size.buffer] >= 0 && written_[size.buffer] < before);
+}
+
+// Positions that are needed of what a stage stores.
+Facts RunEnds::needed_of(const ScheduledKernel& k, const Stage& s) const {
+  const std::optional<Parts>& needed = needed_[k.arguments[s.argument].id];
+  Facts out;
+  for (const Part& p : needed ? *needed : Parts())
+    if (const auto position = position_along(k.indices, s.index, p.stride, p.extent))
+      out.insert({*position, p.size});
+  return out;
+}
+
+// Likewise of all that the kernel stores.
+Facts RunEnds::outer_ends(const ScheduledKernel& k) const {
+  std::optional<Facts> out;
+  for (const Stage& s : k.stages) {
+    if (s.kind != StageKind::Store) continue;
+    const Facts needed = needed_of(k, s);
+    out = out ? common(*out, needed) : needed;
+  }
+  return out ? *out : Facts();
+}
+
+// All that a value knows of positions: of masks in it and of zeros that it loads.
+Facts RunEnds::facts_below(const ScheduledKernel& k, ExprId root) const {
+  Facts out;
+  std::set<ExprId> seen;
+  std::vector<ExprId> open = {root};
+  while (!open.empty()) {
+    const ExprId id = open.back();
+    open.pop_back();
+    if (!seen.insert(id).second) continue;
+    const Expr& e = k.exprs[id];
+    out.merge(zeros_of(k, e));
+    if (e.kind == Expr::Kind::Map && e.op == Op::Select)
+      out.merge(facts_of(k, e.inputs[0]));
+    open.insert(open.end(), e.inputs.begin(), e.inputs.end());
+  }
+  return out;
+}
+
+Facts RunEnds::zeros_of(const ScheduledKernel& k, const Expr& e) const {
+  Facts out;
+  if (e.kind != Expr::Kind::Load || !e.bounds.empty() ||
+      k.arguments[e.argument].kind != Argument::Kind::Buffer)
+    return out;
+  const std::optional<Parts>& zeros = zeros_[k.arguments[e.argument].id];
+  for (const Part& p : zeros ? *zeros : Parts())
+    if (const auto position = position_along(k.indices, e.index, p.stride, p.extent))
+      out.insert({*position, p.size});
+  return out;
+}
+
+// What an expression is behind a size: less than any number that is meant, as what masks
+// hide from a softmax, or zero. Loads may be asked only where no other element of their
+// vector is read beyond the end.
+class BehindSize {
+public:
+  enum class Value : uint8_t { Any, Zero, Lowest };
+  BehindSize(const RunEnds& ends, const ScheduledKernel& k, const Below& below,
+             bool with_loads)
+      : ends_(ends), k_(k), below_(below), with_loads_(with_loads) {}
+  Value of(ExprId id) {
+    if (const auto known = known_.find(id); known != known_.end()) return known->second;
+    return known_[id] = find(k_.exprs[id]);
+  }
+
+private:
+  Value find(const Expr& e);
+  Value find_map(const Expr& e);
+
+  const RunEnds& ends_;
+  const ScheduledKernel& k_;
+  const Below& below_;
+  const bool with_loads_;
+  std::map<ExprId, Value> known_;
+};
+
+BehindSize::Value BehindSize::find(const Expr& e) {
+  constexpr double kLowest = -3e38;
+  switch (e.kind) {
+  case Expr::Kind::Load:
+    return with_loads_ && ends_.zeros_of(k_, e).contains(below_) ? Value::Zero
+                                                                 : Value::Any;
+  case Expr::Kind::Constant:
+    if (e.bits == 0) return Value::Zero;
+    return is_float(e.dtype) && scalar_value(e.dtype, e.bits) <= kLowest ? Value::Lowest
+                                                                         : Value::Any;
+  case Expr::Kind::Map:
+    return find_map(e);
+  default:
+    return Value::Any;
+  }
+}
+
+BehindSize::Value BehindSize::find_map(const Expr& e) {
+  switch (e.op) {
+  case Op::Select:
+    if (ends_.facts_of(k_, e.inputs[0]).contains(below_)) return of(e.inputs[2]);
+    return of(e.inputs[1]) == of(e.inputs[2]) ? of(e.inputs[1]) : Value::Any;
+  case Op::Sub: // the greatest that is meant
+    return of(e.inputs[0]) == Value::Lowest ? Value::Lowest : Value::Any;
+  case Op::Exp:
+    return of(e.inputs[0]) == Value::Lowest ? Value::Zero : Value::Any;
+  case Op::Mul:
+    return of(e.inputs[0]) == Value::Zero || of(e.inputs[1]) == Value::Zero ? Value::Zero
+                                                                            : Value::Any;
+  default:
+    return Value::Any;
+  }
+}
+
+// Positions that a stage need not go through: those of a reduction that leave it as it
+// is, and those of a store that nobody needs.
+Facts RunEnds::stage_ends(const ScheduledKernel& k, const Stage& s) const {
+  if (s.nested || !s.domain.empty() || !s.useful.empty()) return {};
+  for (const ExprId id : loads_below(k, s.value))
+    if (!k.exprs[id].bounds.empty()) return {};
+  if (s.kind == StageKind::Store) return needed_of(k, s);
+  const bool sum = s.op == Op::ReduceSum;
+  if (!is_float(s.dtype) || (!sum && s.op != Op::ReduceMax)) return {};
+  const auto neutral = sum ? BehindSize::Value::Zero : BehindSize::Value::Lowest;
+  Facts out;
+  for (const Below& b : facts_below(k, s.value)) {
+    const std::optional<Steps> steps = steps_along(k.indices, b.position);
+    if (steps && BehindSize(*this, k, b, steps->each == 1).of(s.value) == neutral)
+      out.insert(b);
+  }
+  return out;
+}
+
+void RunEnds::give_end(ScheduledKernel& k, const Below& below) const {
+  const Steps steps = *steps_along(k.indices, below.position);
+  const Argument asked{Argument::Kind::Buffer, below.size.buffer, DType::I64, false,
+                       true};
+  auto argument = std::ranges::find_if(k.arguments, [&](const Argument& a) {
+    return a.kind == asked.kind && a.id == asked.id;
+  });
+  if (argument == k.arguments.end()) {
+    k.arguments.push_back(asked);
+    argument = k.arguments.end() - 1;
+  }
+  k.ends.push_back({steps.axis, static_cast<uint32_t>(argument - k.arguments.begin()),
+                    below.size.element, steps.each});
+}
+
+// What the loads of a kernel reach where its loops have not ended, and where masks are
+// true.
+void RunEnds::need_loads(const ScheduledKernel& k, const std::vector<Facts>& of_stages) {
+  std::vector<std::optional<Facts>> facts(k.exprs.size());
+  std::vector<std::pair<ExprId, Facts>> open;
+  // Whole tiles run beyond an end, where anything may lie but a place in memory.
+  const auto ask_index = [&](const Index& index) {
+    std::vector<ExprId> dynamic;
+    k.indices.collect_dynamic(index, dynamic);
+    for (const ExprId id : dynamic) open.emplace_back(id, Facts());
+  };
+  for (size_t i = 0; i < k.stages.size(); ++i) {
+    const Stage& s = k.stages[i];
+    open.emplace_back(s.value, of_stages[i]);
+    ask_index(s.index);
+    ask_index(s.position);
+    for (const Bound& b : s.domain) ask_index(b.index);
+  }
+  while (!open.empty()) {
+    const auto [id, where] = open.back();
+    open.pop_back();
+    const Facts now = facts[id] ? common(*facts[id], where) : where;
+    if (facts[id] == now) continue;
+    facts[id] = now;
+    const Expr& e = k.exprs[id];
+    ask_index(e.index);
+    for (const Bound& b : e.bounds) ask_index(b.index);
+    for (size_t i = 0; i < e.inputs.size(); ++i) {
+      Facts of_input = may_fail(e) ? Facts() : now;
+      if (e.kind == Expr::Kind::Map && e.op == Op::Select && i == 1)
+        of_input.merge(facts_of(k, e.inputs[0]));
+      open.emplace_back(e.inputs[i], of_input);
+    }
+  }
+  for (size_t id = 0; id < k.exprs.size(); ++id) {
+    const Expr& e = k.exprs[id];
+    if (!facts[id] || k.arguments.empty()) continue;
+    const auto reads = [&](uint32_t argument, const Parts& parts) {
+      if (k.arguments[argument].kind == Argument::Kind::Buffer)
+        need(k.arguments[argument].id, parts);
+    };
+    if (e.kind == Expr::Kind::Load)
+      reads(e.argument, parts_below(k, e.index, *facts[id]));
+    if (e.kind == Expr::Kind::Descend) reads(e.argument, {}), reads(e.table, {});
+  }
+}
+
+void RunEnds::look_backwards(ScheduledKernel& k, int64_t number) {
+  const auto ends_along = [&](const Below& b, const std::vector<AxisId>& loops) {
+    const std::optional<Steps> steps = steps_along(k.indices, b.position);
+    return steps && contains(loops, steps->axis) && k.is_loop(steps->axis) &&
+           k.run_end(steps->axis) == nullptr && is_known(b.size, number);
+  };
+  if (!is_plain(k)) {
+    for (const Argument& a : k.arguments)
+      if (a.kind == Argument::Kind::Buffer && a.read) need(a.id, {});
+    return;
+  }
+  Facts outer;
+  for (const Below& b : outer_ends(k))
+    if (ends_along(b, k.loops.outer)) give_end(k, b), outer.insert(b);
+  std::vector<Facts> of_stages(k.stages.size(), outer);
+  // One loop's end is that of all stages that have the loop.
+  std::map<AxisId, std::set<Below>> inner;
+  for (size_t i = 0; i < k.stages.size(); ++i)
+    for (const Below& b : stage_ends(k, k.stages[i]))
+      if (ends_along(b, k.inner(k.stages[i])))
+        inner[steps_along(k.indices, b.position)->axis].insert(b);
+  for (const auto& [axis, found] : inner) {
+    const Below& b = *found.begin();
+    const bool all = std::ranges::all_of(k.stages, [&](const Stage& s) {
+      return !contains(k.inner(s), axis) || stage_ends(k, s).contains(b);
+    });
+    if (!all) continue;
+    give_end(k, b);
+    for (size_t i = 0; i < k.stages.size(); ++i)
+      if (contains(k.inner(k.stages[i]), axis)) of_stages[i].insert(b);
+  }
+  need_loads(k, of_stages);
+  for (const RunEnd& e : k.ends) need(k.arguments[e.argument].id, {});
+}
+
+void RunEnds::run() {
+  for (const FusedRegion& region : f_.regions)
+    for (const BufferId id : region.results)
+      if (id != kNoBuffer) masks_[id] = zeros_[id] = Parts();
+  for (BufferId id = 0; id < f_.buffers.size(); ++id)
+    if (f_.buffers[id].input >= 0) masks_[id] = zeros_[id] = Parts();
+  for (size_t i = 0; i < f_.kernels.size(); ++i)
+    look_forwards(f_.kernels[i], static_cast<int64_t>(i));
+  look_at_outputs();
+  for (size_t i = f_.kernels.size(); i-- > 0;)
+    look_backwards(f_.kernels[i], static_cast<int64_t>(i));
+}
+
+} // namespace
+
+void find_run_ends(FusedGraph& fused) {
+  if (has_open_sizes(fused.graph)) RunEnds(fused).run();
+}
+
+} // namespace svod::select
